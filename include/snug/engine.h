@@ -1,0 +1,82 @@
+/* engine.h: the root object: memory, files, threads, and the account book of every byte.
+ *
+ *     snug_engine *engine;
+ *     snug_engine_options options = {.budget_bytes = 512u << 20};
+ *     snug_engine_create(&options, &engine, &err);
+ *     ...
+ *     snug_memory_row rows[64];
+ *     size_t n = snug_engine_memory(engine, rows, 64);     // who holds what, now and at the peak
+ *     snug_engine_destroy(engine);
+ *
+ * Every create call takes an engine; there is no global state. An engine must outlive what was made
+ * with it. One engine may be used by one thread at a time; two engines are independent. */
+#ifndef SNUG_ENGINE_H
+#define SNUG_ENGINE_H
+
+#include <snug/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct snug_engine snug_engine;
+
+/* The caller's allocator. alloc returns memory aligned to `align` (a power of two) or NULL; free is told
+ * the size it asked for. Zeroed is not promised. */
+typedef struct {
+    void *ctx;
+    void *(*alloc)(void *ctx, size_t bytes, size_t align);
+    void (*free)(void *ctx, void *block, size_t bytes);
+} snug_allocator;
+
+/* All file access goes through this table. Results: >= 0 on success, -errno on failure. pread and
+ * pwrite may be short. flags and mode are those of open(2). */
+typedef struct {
+    void *ctx;
+    int (*open)(void *ctx, const char *path, int flags, int mode);
+    int64_t (*pread)(void *ctx, int fd, void *buffer, size_t bytes, int64_t offset);
+    int64_t (*pwrite)(void *ctx, int fd, const void *buffer, size_t bytes, int64_t offset);
+    int64_t (*size)(void *ctx, int fd);
+    int (*sync)(void *ctx, int fd);
+    int (*close)(void *ctx, int fd);
+    int (*rename)(void *ctx, const char *from, const char *to);
+    int (*unlink)(void *ctx, const char *path);
+    int (*mkdir)(void *ctx, const char *path, int mode);
+} snug_io;
+
+typedef struct {
+    size_t budget_bytes;             /* 0: no limit */
+    int n_threads;                   /* 0: one per core this process may use */
+    const snug_allocator *allocator; /* NULL: the C library's; copied */
+    const snug_io *io;               /* NULL: the operating system's; copied */
+} snug_engine_options;
+
+SNUG_API SNUG_CHECKED snug_status snug_engine_create(const snug_engine_options *options, snug_engine **out,
+                                                     snug_error *err);
+SNUG_API void snug_engine_destroy(snug_engine *engine);
+
+SNUG_API int snug_engine_threads(const snug_engine *engine);
+
+/* One row of the account book. Category and owner are lent until the next call that changes memory. */
+typedef struct {
+    const char *category; /* "weights", "arena", "graph", ... */
+    const char *owner;    /* "conv2d/kernel", "plan 2", ..., "" for the category's sum */
+    size_t bytes;         /* held now */
+    size_t peak_bytes;    /* most ever held; only in rows that sum a category, else equal to bytes */
+} snug_memory_row;
+
+/* Writes up to `max` rows (category sums first, then owners, largest first); returns how many there are. */
+SNUG_API size_t snug_engine_memory(const snug_engine *engine, snug_memory_row *rows, size_t max);
+
+/* Bytes held now, and the most ever held, over all categories. */
+SNUG_API size_t snug_engine_bytes(const snug_engine *engine);
+SNUG_API size_t snug_engine_peak_bytes(const snug_engine *engine);
+
+/* "512MiB", "2GB", "1.5 KiB", "4096" -> bytes; and back: 536870912 -> "512.0 MiB" (text holds >= 24). */
+SNUG_API SNUG_CHECKED snug_status snug_bytes_parse(const char *text, size_t *bytes, snug_error *err);
+SNUG_API const char *snug_bytes_print(size_t bytes, char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

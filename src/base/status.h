@@ -1,0 +1,22 @@
+/* status.h: making errors. SNUG_TRY returns early; use it only while the function owns nothing. */
+#ifndef SN_BASE_STATUS_H
+#define SN_BASE_STATUS_H
+
+#include <snug/status.h>
+
+/* Fills err (may be NULL) with code and printf-style text; returns code. */
+snug_status sn_fail(snug_error *err, snug_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Puts "prefix: " before the text already in err (cut at the end when full); returns err's code or `code`. */
+snug_status sn_fail_in(snug_error *err, snug_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define SNUG_TRY(call)                          \
+    do {                                        \
+        const snug_status try_status = (call);  \
+        if (try_status != SNUG_OK)              \
+            return try_status;                  \
+    } while (0)
+
+#endif

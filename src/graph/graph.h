@@ -1,0 +1,145 @@
+/* graph.h: one training or inference step as typed SSA values and the nodes that make them.
+ *
+ *     sn_graph *g;  sn_graph_create(engine, &g, err);
+ *     sn_value x = ..., w = ...;
+ *     sn_graph_input(g, "x", &type, &x, err);
+ *     sn_graph_variable(g, &(sn_variable){.name = "dense/kernel", .type = ..., .home = 0}, &w, err);
+ *     sn_builder b = sn_builder_on(g);                 // build.h: sticky errors, one line per operator
+ *     sn_value y = sn_build_matmul(&b, x, w, SN_NO_VALUE);
+ *
+ * Invariants (sn_graph_check restates them):
+ * 1. A node's inputs have smaller value ids than its outputs; nodes stand in program order.
+ * 2. Types of outputs are what the shape rule says; in a graph that is not a template they are known.
+ * 3. A version of a variable is a value; version 0 is the read at the start; each later one is output k of a STATE
+ *    node whose input k is the version before it; there is one chain per variable.
+ * 4. Names of inputs, outputs and variables are unique among their kind.
+ * 5. Memory of the graph is in one zone of category GRAPH; nodes are never freed alone. */
+#ifndef SN_GRAPH_GRAPH_H
+#define SN_GRAPH_GRAPH_H
+
+#include "memory/engine.h"
+#include "op/op.h"
+#include "tensor/feed.h"
+
+typedef struct { uint32_t i; } sn_value;
+typedef struct { uint32_t i; } sn_node;
+typedef struct { uint32_t i; } sn_var;
+typedef struct { uint32_t i; } sn_param;
+#define SN_NO_VALUE ((sn_value){UINT32_MAX})
+#define SN_NO_NODE ((sn_node){UINT32_MAX})
+static inline bool sn_value_ok(sn_value v) { return v.i != UINT32_MAX; }
+
+typedef enum { SN_VALUE_INPUT, SN_VALUE_VARIABLE, SN_VALUE_OUTPUT } sn_value_kind;
+
+typedef struct {
+    sn_value_kind kind;
+    snug_type type;
+    sn_node node;       /* the maker, or SN_NO_NODE for inputs and version 0 of variables */
+    uint32_t index;     /* which output of the maker; which input; which variable */
+    int32_t var;        /* the variable this value is a version of, or -1 */
+    uint32_t version;
+} sn_value_info;
+
+/* What part of a step a node belongs to; for reports and for the order. */
+typedef enum { SN_PART_FORWARD, SN_PART_BACKWARD, SN_PART_UPDATE } sn_part;
+
+typedef struct {
+    sn_op op;
+    sn_attrs attrs;
+    uint16_t n_in, n_out;
+    const sn_value *in;  /* lent, in the zone */
+    const sn_value *out;
+    uint32_t owner;      /* index into the owners (layer names); 0 = "" */
+    sn_part part;
+} sn_node_info;
+
+/* A parameter slot: bound at each run; `value` or `key` is its default. */
+typedef enum { SN_PARAM_REAL, SN_PARAM_KEY, SN_PARAM_INVERSE_EXTENT } sn_param_kind;
+typedef struct {
+    const char *name; /* "learning_rate"; "" for anonymous constants */
+    sn_param_kind kind;
+    double real;
+    int64_t key;
+    sn_value of;      /* INVERSE_EXTENT: real = 1 / product of extents of `of` along `axes`, at instantiation */
+    uint32_t axes;    /* bit set; */
+} sn_param_info;
+
+/* A variable of the graph. Its home (storage) is in a state store; graphs that share variables use the same
+ * home ids. compute dtype may differ from the variable's later: readers cast. */
+typedef struct {
+    const char *name;   /* "conv2d/kernel" */
+    snug_type type;     /* logical shape; storage is the store's business */
+    uint32_t home;
+    bool trainable;
+    bool slot;          /* optimizer slot: ledger category SLOTS */
+    sn_value first;     /* version 0 */
+    sn_value last;      /* newest version so far */
+} sn_variable;
+
+typedef struct sn_graph sn_graph;
+
+SNUG_CHECKED snug_status sn_graph_create(snug_engine *e, sn_graph **out, snug_error *err);
+void sn_graph_destroy(sn_graph *g);
+snug_engine *sn_graph_engine(const sn_graph *g);
+size_t sn_graph_bytes(const sn_graph *g);
+
+/* Building. Names are copied. */
+SNUG_CHECKED snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type, sn_value *out, snug_error *err);
+SNUG_CHECKED snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, sn_value *out, snug_error *err);
+SNUG_CHECKED snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out, snug_error *err);
+/* Checks and infers, then appends; `outs` has room for SN_MAX_OUT and gets *n_outs (may be NULL) values. For STATE rows
+ * inputs 0..n_out-1 must be newest versions of variables. After any error the graph is what it was. */
+SNUG_CHECKED snug_status sn_graph_node(sn_graph *g, sn_op op, const sn_attrs *attrs, const sn_value *in, int n_in, sn_value *outs,
+                          int *n_outs, snug_error *err);
+/* Names a value as a result of the step; it lives to the end of the plan. */
+SNUG_CHECKED snug_status sn_graph_output(sn_graph *g, const char *name, sn_value v, snug_error *err);
+/* Nodes appended from now on belong to this layer / part. */
+SNUG_CHECKED snug_status sn_graph_set_owner(sn_graph *g, const char *owner, snug_error *err);
+void sn_graph_set_part(sn_graph *g, sn_part part);
+
+/* Reading. Pointers are lent until the next build call. */
+uint32_t sn_graph_n_nodes(const sn_graph *g);
+uint32_t sn_graph_n_values(const sn_graph *g);
+uint32_t sn_graph_n_inputs(const sn_graph *g);
+uint32_t sn_graph_n_vars(const sn_graph *g);
+uint32_t sn_graph_n_params(const sn_graph *g);
+uint32_t sn_graph_n_outputs(const sn_graph *g);
+uint32_t sn_graph_n_owners(const sn_graph *g);
+const sn_node_info *sn_graph_node_at(const sn_graph *g, sn_node n);
+const sn_value_info *sn_graph_value_at(const sn_graph *g, sn_value v);
+const sn_variable *sn_graph_var_at(const sn_graph *g, sn_var v);
+const sn_param_info *sn_graph_param_at(const sn_graph *g, sn_param p);
+const char *sn_graph_owner_name(const sn_graph *g, uint32_t owner);
+sn_value sn_graph_input_at(const sn_graph *g, uint32_t i);
+const char *sn_graph_input_name(const sn_graph *g, uint32_t i);
+sn_value sn_graph_output_at(const sn_graph *g, uint32_t i);
+const char *sn_graph_output_name(const sn_graph *g, uint32_t i);
+static inline const snug_type *sn_graph_type(const sn_graph *g, sn_value v) { return &sn_graph_value_at(g, v)->type; }
+/* The node with the types of its operands. */
+void sn_graph_desc(const sn_graph *g, sn_node n, sn_opdesc *out);
+/* By name; SNUG_E_INVALID lists what there is. */
+SNUG_CHECKED snug_status sn_graph_find_input(const sn_graph *g, const char *name, uint32_t *out, snug_error *err);
+SNUG_CHECKED snug_status sn_graph_find_output(const sn_graph *g, const char *name, uint32_t *out, snug_error *err);
+SNUG_CHECKED snug_status sn_graph_find_param(const sn_graph *g, const char *name, sn_param *out, snug_error *err);
+
+/* d(loss)/d(wrt[k]) for a scalar loss, appended as nodes of part BACKWARD. grads[k] is SN_NO_VALUE where loss does not
+ * depend on wrt[k]. Rules may read only what their `reads` column says. */
+SNUG_CHECKED snug_status sn_graph_gradients(sn_graph *g, sn_value loss, const sn_value *wrt, int n, sn_value *grads, snug_error *err);
+
+/* Rewrites, each graph -> new graph: instantiate a template for these input types; drop what no output and no effect
+ * needs and fuse pattern pairs (conv/matmul + bias + activation, bias gradient into conv2d_dw). Ids change; names stay. */
+SNUG_CHECKED snug_status sn_graph_instantiate(const sn_graph *g, const snug_type *inputs, int n, sn_graph **out, snug_error *err);
+SNUG_CHECKED snug_status sn_graph_fuse(const sn_graph *g, sn_graph **out, snug_error *err);
+
+/* Independent check of all invariants; names the node. */
+SNUG_CHECKED snug_status sn_graph_check(const sn_graph *g, bool is_template, snug_error *err);
+
+/* Text form; parse(print(g)) prints the same text. `write` gets the text piece by piece. */
+typedef struct {
+    void *ctx;
+    snug_status (*write)(void *ctx, const char *text, size_t n, snug_error *err);
+} sn_writer;
+SNUG_CHECKED snug_status sn_graph_print(const sn_graph *g, const sn_writer *w, snug_error *err);
+SNUG_CHECKED snug_status sn_graph_parse(snug_engine *e, const char *text, sn_graph **out, snug_error *err);
+
+#endif
