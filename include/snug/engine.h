@@ -44,6 +44,12 @@ typedef struct {
     int (*mkdir)(void *ctx, const char *path, int mode);
 } snug_io;
 
+/* Where text goes, piece by piece: a file, a string, a socket. */
+typedef struct {
+    void *ctx;
+    snug_status (*write)(void *ctx, const char *text, size_t n, snug_error *err);
+} snug_writer;
+
 typedef struct {
     size_t budget_bytes;             /* 0: no limit */
     int n_threads;                   /* 0: one per core this process may use */

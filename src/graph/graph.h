@@ -135,10 +135,7 @@ SNUG_CHECKED snug_status sn_graph_fuse(const sn_graph *g, sn_graph **out, snug_e
 SNUG_CHECKED snug_status sn_graph_check(const sn_graph *g, bool is_template, snug_error *err);
 
 /* Text form; parse(print(g)) prints the same text. `write` gets the text piece by piece. */
-typedef struct {
-    void *ctx;
-    snug_status (*write)(void *ctx, const char *text, size_t n, snug_error *err);
-} sn_writer;
+typedef snug_writer sn_writer;
 SNUG_CHECKED snug_status sn_graph_print(const sn_graph *g, const sn_writer *w, snug_error *err);
 SNUG_CHECKED snug_status sn_graph_parse(snug_engine *e, const char *text, sn_graph **out, snug_error *err);
 
