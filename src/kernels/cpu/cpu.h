@@ -48,7 +48,8 @@ typedef snug_status (*sn_kernel)(const sn_call *c, snug_error *err);
 typedef struct {
     sn_kernel reference;
     sn_kernel run;
-    /* NULL: no workspace, no code, flops and bytes from types. Fills what differs from the default. */
+    /* NULL: no workspace, no code, flops and bytes from types. Fills what differs from the default. The workspace
+     * is run's: reference kernels need none. */
     snug_status (*describe)(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err);
     /* NULL: nothing to prepare. The object's memory is the library's or the engine's (category KERNELS). */
     snug_status (*prepare)(snug_engine *e, const sn_opdesc *d, int n_threads, void **prepared, snug_error *err);
@@ -57,8 +58,9 @@ typedef struct {
 
 /* The family of each operator for the running machine. */
 const sn_cpu_family *sn_cpu_family_of(sn_op op);
-/* "avx512", "avx2" or "base"; and "" with a working reference-only table when forced by tests. */
-const char *sn_cpu_isa(void);
+const char *sn_cpu_isa(void); /* "avx512", "avx2" or "base" */
+/* The same for a named instruction set; NULL when it is not built or this machine lacks it (tests). */
+const sn_cpu_family *sn_cpu_family_for(const char *isa, sn_op op);
 
 /* The description the planner reads. `reference_only`: every variant is the reference kernel (impl "reference"). */
 typedef struct {

@@ -1,0 +1,110 @@
+/* device.c: which build of the own kernels this machine can run, and the description of the CPU the planner
+ * reads. The choice depends on the processor alone: no environment variable, no clock, no state. */
+#include "kernels/cpu/cpu.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef const sn_cpu_family *const sn_cpu_table[SN_N_OPS];
+
+extern sn_cpu_table sn_cpu_families_base;
+#ifdef SN_HAS_ISA_AVX2
+extern sn_cpu_table sn_cpu_families_avx2;
+#endif
+#ifdef SN_HAS_ISA_AVX512
+extern sn_cpu_table sn_cpu_families_avx512;
+#endif
+
+/* Best first. */
+typedef struct {
+    const char *isa;
+    const sn_cpu_family *const *families;
+} sn_cpu_build;
+
+static const sn_cpu_build builds[] = {
+#ifdef SN_HAS_ISA_AVX512
+    {"avx512", sn_cpu_families_avx512},
+#endif
+#ifdef SN_HAS_ISA_AVX2
+    {"avx2", sn_cpu_families_avx2},
+#endif
+    {"base", sn_cpu_families_base},
+};
+enum { N_BUILDS = sizeof builds / sizeof builds[0] };
+
+static bool runs_here(const char *isa) {
+#if defined(__x86_64__)
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (strcmp(isa, "avx2") == 0)
+        return avx2;
+    if (strcmp(isa, "avx512") == 0)
+        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+#endif
+    return strcmp(isa, "base") == 0;
+}
+
+static const sn_cpu_build *best_build(void) {
+    int i = 0;
+    while (i < N_BUILDS - 1 && !runs_here(builds[i].isa))
+        i++;
+    return &builds[i];
+}
+
+const char *sn_cpu_isa(void) { return best_build()->isa; }
+
+const sn_cpu_family *sn_cpu_family_of(sn_op op) { return best_build()->families[op]; }
+
+const sn_cpu_family *sn_cpu_family_for(const char *isa, sn_op op) {
+    for (int i = 0; i < N_BUILDS; i++)
+        if (strcmp(builds[i].isa, isa) == 0 && runs_here(isa))
+            return builds[i].families[op];
+    return NULL;
+}
+
+/* Half-precision operands have no kernels yet; everything else the shape rules admit has. */
+static snug_status check_dtypes(const sn_opdesc *d, snug_error *err) {
+    for (int i = 0; i < d->n_in + d->n_out; i++) {
+        const snug_dtype t = i < d->n_in ? d->in[i].dtype : d->out[i - d->n_in].dtype;
+        if (t == SNUG_F16 || t == SNUG_BF16)
+            return sn_fail(err, SNUG_E_UNSUPPORTED, "no CPU kernel for %s with %s operands; cast to f32 before it",
+                           sn_ops[d->op].name, snug_dtype_name(t));
+    }
+    return SNUG_OK;
+}
+
+/* Traffic: every operand touched once. */
+static double operand_bytes(const sn_opdesc *d) {
+    double sum = 0;
+    for (int i = 0; i < d->n_in + d->n_out; i++) {
+        const snug_type *t = i < d->n_in ? &d->in[i] : &d->out[i - d->n_in];
+        sum += (double)sn_type_count(t) * (double)snug_dtype_bytes(t->dtype);
+    }
+    return sum;
+}
+
+static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_variant *out, snug_error *err) {
+    const sn_cpu_device *cpu = (const sn_cpu_device *)device;
+    const sn_cpu_build *build = best_build();
+    const sn_cpu_family *family = build->families[d->op];
+    sn_variant v = {.flops = sn_op_flops(d), .bytes = operand_bytes(d)};
+    snprintf(v.impl, sizeof v.impl, "own:%s", build->isa);
+    SNUG_TRY(check_dtypes(d, err));
+    if (family->describe)
+        SNUG_TRY(family->describe(d, cpu->n_threads, &v, err));
+    if (cpu->reference_only) {
+        snprintf(v.impl, sizeof v.impl, "reference");
+        v.workspace_bytes = 0;
+        v.code_bytes = 0;
+    }
+    *out = v;
+    return SNUG_OK;
+}
+
+void sn_cpu_device_init(sn_cpu_device *d, int n_threads, bool reference_only) {
+    *d = (sn_cpu_device){
+        .device = {.name = "cpu:0", .align = 64, .ctx = NULL, .describe = describe},
+        .n_threads = n_threads,
+        .reference_only = reference_only,
+    };
+}
