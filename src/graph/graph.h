@@ -72,11 +72,12 @@ typedef struct {
     uint32_t home;
     bool trainable;
     bool slot;          /* optimizer slot: ledger category SLOTS */
+    sn_recipe init;     /* what its home holds before the first run */
     sn_value first;     /* version 0 */
     sn_value last;      /* newest version so far */
 } sn_variable;
 
-typedef struct sn_graph sn_graph;
+typedef struct snug_graph sn_graph; /* the public snug_graph (include/snug/graph.h) */
 
 SNUG_CHECKED snug_status sn_graph_create(snug_engine *e, sn_graph **out, snug_error *err);
 void sn_graph_destroy(sn_graph *g);
@@ -86,6 +87,8 @@ size_t sn_graph_bytes(const sn_graph *g);
 /* Building. Names are copied. */
 SNUG_CHECKED snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type, sn_value *out, snug_error *err);
 SNUG_CHECKED snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, sn_value *out, snug_error *err);
+/* A name that is there already with the same kind and default gives the slot there is; INVERSE_EXTENT computes `real` from
+ * `of` and `axes` (0: all axes) where they are known. */
 SNUG_CHECKED snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out, snug_error *err);
 /* Checks and infers, then appends; `outs` has room for SN_MAX_OUT and gets *n_outs (may be NULL) values. For STATE rows
  * inputs 0..n_out-1 must be newest versions of variables. After any error the graph is what it was. */
