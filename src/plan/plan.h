@@ -13,8 +13,9 @@
  *
  * Steps on one queue of one device run in the order of the list; a step on another queue runs when the steps it
  * waits for are done. Bytes used by a step stay live until a step that waits for it (or follows on its queue).
+ * REPEAT and END wait for every queue, at each iteration.
  *
- * Text form (plan_text.c has the grammar; a parsed plan is checked before it runs):
+ * Text form (text.c has the grammar; a parsed plan is checked before it runs):
  *
  *     snug plan 1
  *     device 0 cpu:0
@@ -36,8 +37,9 @@
 #define SN_MAX_MEMORIES 8
 
 /* Where (a part of) a value lies while a step runs. Inside a repeat block iteration i works on rows
- * [first + i * rows, ...) of axis `axis` of the value, at offset + i * stride. The last iteration has the block's
- * `last` rows where rows is the block's slice height. rows < 0: the whole value. */
+ * [first + i * rows, ...) of axis `axis` of the value, at offset + i * stride. `rows` is a multiple of the block's
+ * slice height; the last iteration has rows * last / (slice height) rows. The rows of a slice lie densely, so only
+ * slices along the first axis (of extent > 1) are pieces of a whole value. rows < 0: the whole value. */
 typedef struct {
     sn_value value;
     uint32_t memory;
@@ -78,6 +80,11 @@ typedef struct {
     size_t lower_bound_bytes; /* largest sum of live bytes at any step, aligned */
 } sn_plan_memory;
 
+/* Bytes of the arena of device 0 live at the peak step. */
+typedef struct {
+    size_t inputs, activations, gradients, workspace, outputs;
+} sn_plan_categories;
+
 typedef struct {
     sn_zone *zone;             /* everything of the plan, category PLAN */
     const sn_graph *graph;     /* lent; must outlive the plan */
@@ -87,10 +94,13 @@ typedef struct {
     sn_plan_memory memories[SN_MAX_MEMORIES];
     uint32_t n_devices;
     char device_names[SN_MAX_DEVICES][24];
+    size_t device_align[SN_MAX_DEVICES];
+    const size_t *value_bytes; /* of each whole value of the graph, unpadded, opaque ones too */
     const sn_place *outputs;   /* where each graph output lies at the end (n_outputs of the graph) */
     size_t code_bytes;         /* sum of the variants' code */
     double flops;              /* per run */
     uint32_t peak_step;        /* where the arena's lower bound binds */
+    sn_plan_categories at_peak;
 } sn_plan;
 
 typedef struct {
@@ -111,9 +121,6 @@ SNUG_CHECKED snug_status sn_plan_parse(snug_engine *e, const sn_graph *g, const 
                           int n_devices, sn_plan **out, snug_error *err);
 
 /* Bytes live per category and per owner at the peak step, for reports. Sizes are those of the packing (aligned). */
-typedef struct {
-    size_t inputs, activations, gradients, workspace, outputs;
-} sn_plan_categories;
 void sn_plan_peak_categories(const sn_plan *p, sn_plan_categories *out);
 /* For each owner (layer) of the graph: bytes live at the peak, and the most of its own at any step. */
 typedef struct {
