@@ -5,6 +5,7 @@
 #include "base/status.h"
 
 #include <snug/engine.h>
+#include <stdbool.h>
 
 extern const snug_io sn_io_system; /* the operating system's calls */
 
@@ -12,12 +13,14 @@ typedef struct {
     const snug_io *io; /* lent */
     int fd;            /* -1: not open */
     int64_t size;      /* at opening */
-    char path[240];    /* for messages, cut if longer */
+    bool temporary;    /* made by sn_file_create and not committed: "path.tmp" goes away on close */
+    char path[1024];   /* of a file opened to read it is for messages only, cut if longer */
 } sn_file;
 
 /* A missing or unreadable file is SNUG_E_IO and names the path. Directories are refused. */
 SNUG_CHECKED snug_status sn_file_open(sn_file *f, const snug_io *io, const char *path, snug_error *err);
-/* Creates "PATH.tmp"; sn_file_commit syncs, closes and renames it to PATH; sn_file_close removes it. */
+/* Creates "PATH.tmp"; sn_file_commit syncs, closes and renames it to PATH; sn_file_close, and a commit
+ * that fails, remove it. */
 SNUG_CHECKED snug_status sn_file_create(sn_file *f, const snug_io *io, const char *path, snug_error *err);
 SNUG_CHECKED snug_status sn_file_commit(sn_file *f, snug_error *err);
 /* Exactly n bytes: retries EINTR and short counts; end of file inside is SNUG_E_FORMAT ("truncated"). */

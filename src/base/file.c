@@ -1,0 +1,244 @@
+/* file.c: whole reads and writes over the I/O table, and the operating system's own table.
+ *
+ * Invariants:
+ * 1. A message names the path, the offset where there is one, the system's reason and one remedy.
+ * 2. A file appears under its name only when complete: it is written as "PATH.tmp", synced, then renamed.
+ * 3. A failed create or commit leaves no file behind and *f closed. */
+#include "base/file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- the operating system's table ------------------------------------------------------------------ */
+
+static int system_open(void *ctx, const char *path, int flags, int mode) {
+    (void)ctx;
+    const int fd = open(path, flags | O_CLOEXEC, (mode_t)mode);
+    return fd >= 0 ? fd : -errno;
+}
+
+static int64_t system_pread(void *ctx, int fd, void *buffer, size_t bytes, int64_t offset) {
+    (void)ctx;
+    const ssize_t n = pread(fd, buffer, bytes, (off_t)offset);
+    return n >= 0 ? (int64_t)n : -errno;
+}
+
+static int64_t system_pwrite(void *ctx, int fd, const void *buffer, size_t bytes, int64_t offset) {
+    (void)ctx;
+    const ssize_t n = pwrite(fd, buffer, bytes, (off_t)offset);
+    return n >= 0 ? (int64_t)n : -errno;
+}
+
+/* Only regular files have a size to plan with. */
+static int64_t system_size(void *ctx, int fd) {
+    (void)ctx;
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    if (S_ISDIR(st.st_mode))
+        return -EISDIR;
+    return S_ISREG(st.st_mode) ? (int64_t)st.st_size : -ESPIPE;
+}
+
+/* EINVAL: the file system has nothing to sync (some pseudo and network ones). */
+static int system_sync(void *ctx, int fd) {
+    (void)ctx;
+    return fsync(fd) == 0 || errno == EINVAL ? 0 : -errno;
+}
+
+/* EINTR: Linux has closed the descriptor all the same; closing again could hit another thread's. */
+static int system_close(void *ctx, int fd) {
+    (void)ctx;
+    return close(fd) == 0 || errno == EINTR ? 0 : -errno;
+}
+
+static int system_rename(void *ctx, const char *from, const char *to) {
+    (void)ctx;
+    return rename(from, to) == 0 ? 0 : -errno;
+}
+
+static int system_unlink(void *ctx, const char *path) {
+    (void)ctx;
+    return unlink(path) == 0 ? 0 : -errno;
+}
+
+static int system_mkdir(void *ctx, const char *path, int mode) {
+    (void)ctx;
+    return mkdir(path, (mode_t)mode) == 0 ? 0 : -errno;
+}
+
+const snug_io sn_io_system = {NULL,        system_open,  system_pread,  system_pwrite, system_size,
+                              system_sync, system_close, system_rename, system_unlink, system_mkdir};
+
+/* --- messages --------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int code;
+    const char *remedy;
+} remedy_row;
+
+static const remedy_row remedies[] = {
+    {ENOENT, "check the path"},
+    {ENOTDIR, "check the path"},
+    {EACCES, "check its permissions"},
+    {EPERM, "check its permissions"},
+    {EISDIR, "name a file, not a directory"},
+    {ESPIPE, "name a regular file; copy pipes and devices to one first"},
+    {ENOSPC, "free space on that disk or choose another"},
+    {EDQUOT, "free space on that disk or choose another"},
+    {EFBIG, "choose a disk that can hold larger files"},
+    {EROFS, "choose a path on a writable disk"},
+    {EMFILE, "close files or raise ulimit -n"},
+    {ENAMETOOLONG, "use a shorter path"},
+    {EIO, "check the disk and its connection"},
+};
+
+static const char *find_remedy(int code) {
+    for (size_t i = 0; i < sizeof remedies / sizeof remedies[0]; i++) {
+        if (remedies[i].code == code)
+            return remedies[i].remedy;
+    }
+    return "check the disk and try again";
+}
+
+/* offset < 0: none. code is a positive errno. */
+static snug_status fail_io(const char *path, const char *verb, int64_t offset, int code, snug_error *err) {
+    char where[48] = "";
+    if (offset >= 0)
+        snprintf(where, sizeof where, " at byte %" PRId64, offset);
+    char reason[128];
+    return sn_fail(err, SNUG_E_IO, "cannot %s '%.240s'%s: %s; %s", verb, path, where,
+                   strerror_r(code, reason, sizeof reason), find_remedy(code));
+}
+
+/* --- files ------------------------------------------------------------------------------------------ */
+
+enum { TMP_PATH_BYTES = sizeof((sn_file *)0)->path + 4 };
+
+static void tmp_path(const sn_file *f, char out[TMP_PATH_BYTES]) {
+    snprintf(out, TMP_PATH_BYTES, "%s.tmp", f->path);
+}
+
+static int open_retrying(const snug_io *io, const char *path, int flags) {
+    int fd;
+    do {
+        fd = io->open(io->ctx, path, flags, 0666);
+    } while (fd == -EINTR);
+    return fd;
+}
+
+snug_status sn_file_open(sn_file *f, const snug_io *io, const char *path, snug_error *err) {
+    const int fd = open_retrying(io, path, O_RDONLY);
+    if (fd < 0)
+        return fail_io(path, "open", -1, -fd, err);
+    const int64_t size = io->size(io->ctx, fd);
+    if (size < 0) {
+        (void)io->close(io->ctx, fd);
+        return fail_io(path, "open", -1, (int)-size, err);
+    }
+    *f = (sn_file){.io = io, .fd = fd, .size = size};
+    snprintf(f->path, sizeof f->path, "%s", path);
+    return SNUG_OK;
+}
+
+snug_status sn_file_create(sn_file *f, const snug_io *io, const char *path, snug_error *err) {
+    sn_file made = {.io = io, .fd = -1, .temporary = true};
+    /* The whole path is needed again for the rename. */
+    if (strlen(path) >= sizeof made.path)
+        return fail_io(path, "create", -1, ENAMETOOLONG, err);
+    memcpy(made.path, path, strlen(path) + 1);
+    char tmp[TMP_PATH_BYTES];
+    tmp_path(&made, tmp);
+    made.fd = open_retrying(io, tmp, O_RDWR | O_CREAT | O_TRUNC);
+    if (made.fd < 0)
+        return fail_io(path, "create", -1, -made.fd, err);
+    *f = made;
+    return SNUG_OK;
+}
+
+/* The steps of a commit, up to the first that fails; returns -errno and which step. */
+static int finish(sn_file *f, const char **verb) {
+    const snug_io *io = f->io;
+    int rc;
+    *verb = "sync";
+    do {
+        rc = io->sync(io->ctx, f->fd);
+    } while (rc == -EINTR);
+    if (rc < 0)
+        return rc;
+    *verb = "close";
+    rc = io->close(io->ctx, f->fd);
+    f->fd = -1;
+    if (rc < 0)
+        return rc;
+    *verb = "rename to";
+    char tmp[TMP_PATH_BYTES];
+    tmp_path(f, tmp);
+    return io->rename(io->ctx, tmp, f->path);
+}
+
+snug_status sn_file_commit(sn_file *f, snug_error *err) {
+    assert(f->temporary);
+    const char *verb;
+    const int rc = finish(f, &verb);
+    snug_status status = SNUG_OK;
+    if (rc < 0)
+        status = fail_io(f->path, verb, -1, -rc, err);
+    else
+        f->temporary = false;
+    sn_file_close(f);
+    return status;
+}
+
+snug_status sn_file_read(sn_file *f, void *buffer, size_t n, int64_t offset, snug_error *err) {
+    size_t done = 0;
+    while (done < n) {
+        const int64_t at = offset + (int64_t)done;
+        const int64_t got = f->io->pread(f->io->ctx, f->fd, (char *)buffer + done, n - done, at);
+        if (got == -EINTR)
+            continue;
+        if (got < 0)
+            return fail_io(f->path, "read", at, (int)-got, err);
+        if (got == 0)
+            return sn_fail(err, SNUG_E_FORMAT,
+                           "'%.240s' is truncated: it ends at byte %" PRId64 ", %zu more are needed; get a whole copy",
+                           f->path, at, n - done);
+        done += (size_t)got;
+    }
+    return SNUG_OK;
+}
+
+snug_status sn_file_write(sn_file *f, const void *buffer, size_t n, int64_t offset, snug_error *err) {
+    size_t done = 0;
+    while (done < n) {
+        const int64_t at = offset + (int64_t)done;
+        const int64_t put = f->io->pwrite(f->io->ctx, f->fd, (const char *)buffer + done, n - done, at);
+        if (put == -EINTR)
+            continue;
+        /* A write of nothing would be tried for ever; no system has a reason for it but a full disk. */
+        if (put <= 0)
+            return fail_io(f->path, "write", at, put < 0 ? (int)-put : ENOSPC, err);
+        done += (size_t)put;
+    }
+    return SNUG_OK;
+}
+
+void sn_file_close(sn_file *f) {
+    if (!f || !f->io)
+        return;
+    /* Nothing useful can be said about a failure here: what mattered was synced by commit. */
+    if (f->fd >= 0)
+        (void)f->io->close(f->io->ctx, f->fd);
+    if (f->temporary) {
+        char tmp[TMP_PATH_BYTES];
+        tmp_path(f, tmp);
+        (void)f->io->unlink(f->io->ctx, tmp);
+    }
+    *f = (sn_file){.fd = -1};
+}
