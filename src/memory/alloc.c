@@ -1,0 +1,125 @@
+/* alloc.c: requests of any size from the allocator, charged to a category, and arrays that grow.
+ *
+ * Invariants:
+ * 1. Order of a request: ask the ledger, take the bytes, book them. A failure at any point changes nothing.
+ * 2. The allocator is asked for at least one byte, so that each pointer is unique, and told the same size when
+ *    it gets it back. */
+#include "base/size.h"
+#include "memory/private.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* With SN_REDZONES each allocation carries its size and category in front, so that a free that states another
+ * size or category is found where it happens. (Writes past the ends are AddressSanitizer's to find.) A caller's
+ * allocator sees sizes as asked, so it gets no front. */
+#ifdef SN_REDZONES
+typedef struct {
+    uint64_t magic;
+    size_t bytes;
+    sn_category category;
+} alloc_front;
+static const uint64_t front_live = 0x51ed270b9f3a11ceu;
+static const uint64_t front_dead = 0xdeadf2eedeadf2eeu;
+_Static_assert(sizeof(alloc_front) <= SN_ALLOC_ALIGN, "the front must keep the alignment");
+
+static size_t front_bytes(const snug_engine *e) {
+    return e->foreign ? 0 : SN_ALLOC_ALIGN;
+}
+
+static void *mark_live(const snug_engine *e, const sn_request *r, void *raw) {
+    if (e->foreign)
+        return raw;
+    memcpy(raw, &(alloc_front){front_live, r->bytes, r->category}, sizeof(alloc_front));
+    return (char *)raw + SN_ALLOC_ALIGN;
+}
+
+static void *mark_dead(const snug_engine *e, const sn_request *r, void *block) {
+    if (e->foreign)
+        return block;
+    alloc_front *front = (alloc_front *)(void *)((char *)block - SN_ALLOC_ALIGN);
+    assert(front->magic == front_live && "freed twice, or not from sn_alloc");
+    assert(front->bytes == r->bytes && "freed with another size than it was asked with");
+    assert(front->category == r->category && "freed in another category");
+    front->magic = front_dead;
+    memset(block, 0xdd, r->bytes);
+    return front;
+}
+#else
+static size_t front_bytes(const snug_engine *e) {
+    (void)e;
+    return 0;
+}
+
+static void *mark_live(const snug_engine *e, const sn_request *r, void *raw) {
+    (void)e, (void)r;
+    return raw;
+}
+
+static void *mark_dead(const snug_engine *e, const sn_request *r, void *block) {
+    (void)e, (void)r;
+    return block;
+}
+#endif
+
+/* What the allocator is asked for; false when that passes the address space. */
+static bool raw_bytes(const snug_engine *e, size_t bytes, size_t *out) {
+    return sn_size_add(bytes > 0 ? bytes : 1, front_bytes(e), out);
+}
+
+snug_status sn_alloc(snug_engine *e, sn_category cat, size_t bytes, void **out, snug_error *err) {
+    const sn_request r = {.category = cat, .owner = "", .bytes = bytes};
+    SNUG_TRY(sn_ledger_ask(e, &r, err));
+    size_t raw;
+    void *p = NULL;
+    if (raw_bytes(e, bytes, &raw) && raw <= PTRDIFF_MAX)
+        p = e->allocator.alloc(e->allocator.ctx, raw, SN_ALLOC_ALIGN);
+    if (!p)
+        return sn_ledger_fail(e, &r, err);
+    sn_ledger_book(e, &r);
+    *out = mark_live(e, &r, p);
+    return SNUG_OK;
+}
+
+snug_status sn_alloc_zero(snug_engine *e, sn_category cat, size_t bytes, void **out, snug_error *err) {
+    void *p;
+    SNUG_TRY(sn_alloc(e, cat, bytes, &p, err));
+    memset(p, 0, bytes);
+    *out = p;
+    return SNUG_OK;
+}
+
+void sn_free(snug_engine *e, sn_category cat, void *block, size_t bytes) {
+    if (!block)
+        return;
+    const sn_request r = {.category = cat, .owner = "", .bytes = bytes};
+    size_t raw = 0;
+    const bool fits = raw_bytes(e, bytes, &raw);
+    assert(fits);
+    (void)fits;
+    e->allocator.free(e->allocator.ctx, mark_dead(e, &r, block), raw);
+    sn_ledger_release(e, cat, bytes);
+}
+
+snug_status sn_grow(snug_engine *e, sn_category cat, void **array, size_t elem_bytes, size_t *cap, size_t need,
+                    snug_error *err) {
+    if (need <= *cap)
+        return SNUG_OK;
+    size_t new_cap = 8;
+    if (*cap > 0 && !sn_size_mul(*cap, 2, &new_cap))
+        new_cap = need;
+    if (new_cap < need)
+        new_cap = need;
+    size_t new_bytes;
+    if (!sn_size_mul(new_cap, elem_bytes, &new_bytes) && !sn_size_mul(new_cap = need, elem_bytes, &new_bytes))
+        return sn_fail(err, SNUG_E_OVERFLOW, "an array of %zu elements of %zu bytes exceeds the address space", need,
+                       elem_bytes);
+    void *grown;
+    SNUG_TRY(sn_alloc(e, cat, new_bytes, &grown, err));
+    if (*array)
+        memcpy(grown, *array, *cap * elem_bytes);
+    sn_free(e, cat, *array, *cap * elem_bytes);
+    *array = grown;
+    *cap = new_cap;
+    return SNUG_OK;
+}

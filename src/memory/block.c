@@ -1,0 +1,158 @@
+/* block.c: large memory straight from the system, whole pages, with an owner's name on the ledger.
+ *
+ *     guarded:    [ pages ............ | data ... rounded to 64 ][ inaccessible page ]
+ *     unguarded:  [ data ... | rest of the last page ]
+ *
+ * Invariants:
+ * 1. The ledger counts mapped_bytes: whole pages without the guard page, which costs no memory.
+ * 2. A populated block is resident when sn_block_init returns, or the call failed: nothing later can fault in a
+ *    page that the system does not have. The limits are read before, because a cgroup answers with a kill.
+ * 3. With a caller's allocator the block comes from it, page aligned and in whole pages, and has no guard. */
+#include "base/size.h"
+#include "base/file.h"
+#include "memory/private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifdef SN_REDZONES
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static const size_t huge_from_bytes = (size_t)4 << 20;
+
+static size_t page_size(void) {
+    const long n = sysconf(_SC_PAGESIZE);
+    return n > 0 ? (size_t)n : 4096;
+}
+
+/* Makes [base, base + bytes) resident. MADV_POPULATE_WRITE reports want of memory as an error; kernels before
+ * 5.14 do not know it, there each page is written to. */
+static bool populate(void *base, size_t bytes, size_t page) {
+    int rc;
+    do {
+        rc = madvise(base, bytes, MADV_POPULATE_WRITE);
+    } while (rc != 0 && (errno == EINTR || errno == EAGAIN));
+    if (rc == 0)
+        return true;
+    if (errno != EINVAL)
+        return false;
+    volatile char *p = base;
+    for (size_t i = 0; i < bytes; i += page)
+        p[i] = 0;
+    return true;
+}
+
+static snug_status check_limits(const sn_request *r, snug_error *err) {
+    const sn_limits limits = sn_limits_read(&sn_io_system);
+    if (r->bytes <= limits.room_bytes)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_MEMORY,
+                   "%zu bytes for %s %.64s exceed the %zu bytes that the %s has left; give a smaller budget or raise "
+                   "that limit",
+                   r->bytes, sn_category_name(r->category), r->owner, limits.room_bytes, limits.name);
+}
+
+/* Maps b->mapped_bytes and the guard page; sets *base. */
+static snug_status map_pages(const sn_block *b, const sn_block_options *o, const sn_request *r, char **base,
+                             snug_error *err) {
+    const size_t page = page_size();
+    size_t total = b->mapped_bytes;
+    if (o->guard && !sn_size_add(total, page, &total))
+        return sn_ledger_fail(b->engine, r, err);
+    if (o->populate)
+        SNUG_TRY(check_limits(r, err));
+    /* RLIMIT_AS and RLIMIT_DATA are the kernel's to check here: it answers ENOMEM and kills nobody. */
+    char *p = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return sn_ledger_fail(b->engine, r, err);
+    const bool guarded = !o->guard || mprotect(p + b->mapped_bytes, page, PROT_NONE) == 0;
+    /* Huge pages lie wholly inside the mapping, so they never take more than the ledger counts. Advice only. */
+    if (guarded && b->mapped_bytes >= huge_from_bytes)
+        (void)madvise(p, b->mapped_bytes, MADV_HUGEPAGE);
+    if (!guarded || (o->populate && !populate(p, b->mapped_bytes, page))) {
+        munmap(p, total);
+        return sn_ledger_fail(b->engine, r, err);
+    }
+    *base = p;
+    return SNUG_OK;
+}
+
+static snug_status take_pages(const sn_block *b, const sn_block_options *o, const sn_request *r, char **base,
+                              snug_error *err) {
+    snug_engine *e = b->engine;
+    if (!e->foreign)
+        return map_pages(b, o, r, base, err);
+    *base = e->allocator.alloc(e->allocator.ctx, b->mapped_bytes, page_size());
+    return *base ? SNUG_OK : sn_ledger_fail(e, r, err);
+}
+
+static void link_block(sn_block *b) {
+    snug_engine *e = b->engine;
+    b->next = e->blocks;
+    b->prev = NULL;
+    if (b->next)
+        b->next->prev = b;
+    e->blocks = b;
+}
+
+snug_status sn_block_init(snug_engine *e, sn_category cat, const char *owner, size_t bytes,
+                          const sn_block_options *o, sn_block *out, snug_error *err) {
+    static const sn_block_options defaults;
+    if (!o)
+        o = &defaults;
+    sn_block b = {.engine = e, .category = cat, .bytes = bytes, .guarded = o->guard && !e->foreign};
+    snprintf(b.owner, sizeof b.owner, "%s", owner);
+    size_t in_lines;
+    if (!sn_size_align(bytes > 0 ? bytes : 1, SN_ALLOC_ALIGN, &in_lines) ||
+        !sn_size_align(in_lines, page_size(), &b.mapped_bytes))
+        return sn_fail(err, SNUG_E_OVERFLOW, "%zu bytes for %s %s exceed the address space", bytes,
+                       sn_category_name(cat), b.owner);
+    const sn_request r = {.category = cat, .owner = b.owner, .bytes = b.mapped_bytes};
+    SNUG_TRY(sn_ledger_ask(e, &r, err));
+    char *base;
+    SNUG_TRY(take_pages(&b, o, &r, &base, err));
+    sn_ledger_book(e, &r);
+    const size_t front = b.guarded ? b.mapped_bytes - in_lines : 0;
+    ASAN_POISON_MEMORY_REGION(base, b.mapped_bytes);
+    ASAN_UNPOISON_MEMORY_REGION(base + front, bytes);
+    b.data = base + front;
+    *out = b;
+    link_block(out);
+    return SNUG_OK;
+}
+
+void sn_block_clear(sn_block *b) {
+    if (!b || !b->data)
+        return;
+    snug_engine *e = b->engine;
+    if (b->prev)
+        b->prev->next = b->next;
+    else
+        e->blocks = b->next;
+    if (b->next)
+        b->next->prev = b->prev;
+    const size_t page = page_size();
+    char *base = (char *)((uintptr_t)b->data & ~(uintptr_t)(page - 1));
+    if (b->guarded) {
+        const size_t in_lines = (b->bytes > 0 ? b->bytes : 1) + SN_ALLOC_ALIGN - 1;
+        base = (char *)b->data + in_lines / SN_ALLOC_ALIGN * SN_ALLOC_ALIGN - b->mapped_bytes;
+    }
+    ASAN_UNPOISON_MEMORY_REGION(base, b->mapped_bytes);
+    if (e->foreign)
+        e->allocator.free(e->allocator.ctx, base, b->mapped_bytes);
+    else
+        munmap(base, b->mapped_bytes + (b->guarded ? page : 0));
+    sn_ledger_release(e, b->category, b->mapped_bytes);
+    *b = (sn_block){0};
+}

@@ -1,0 +1,83 @@
+/* engine.c: making and ending an engine: the allocator, the I/O table and the thread count it was given or the
+ * system's own.
+ *
+ * Invariants:
+ * 1. Tables given by the caller are copied; a table with a missing function is refused at once, not called. */
+#include "memory/private.h"
+
+#include "base/file.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void *system_alloc(void *ctx, size_t bytes, size_t align) {
+    (void)ctx;
+    void *p = NULL;
+    return posix_memalign(&p, align, bytes) == 0 ? p : NULL;
+}
+
+static void system_free(void *ctx, void *block, size_t bytes) {
+    (void)ctx, (void)bytes;
+    free(block);
+}
+
+/* Cores this process may use: a container or taskset often allows fewer than the machine has. */
+static int count_cores(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+        return CPU_COUNT(&set);
+    /* More cores than cpu_set_t has bits. */
+    const long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 && n < 65536 ? (int)n : 1;
+}
+
+static snug_status check_options(const snug_engine_options *o, snug_error *err) {
+    if (o->n_threads < 0)
+        return sn_fail(err, SNUG_E_INVALID, "n_threads is %d; use 0 for one per core", o->n_threads);
+    if (o->allocator && (!o->allocator->alloc || !o->allocator->free))
+        return sn_fail(err, SNUG_E_INVALID, "the allocator lacks alloc or free; give both or no allocator");
+    const snug_io *io = o->io;
+    if (io && (!io->open || !io->pread || !io->pwrite || !io->size || !io->sync || !io->close || !io->rename ||
+               !io->unlink || !io->mkdir))
+        return sn_fail(err, SNUG_E_INVALID, "the I/O table lacks a function; fill all of it or give none");
+    return SNUG_OK;
+}
+
+snug_status snug_engine_create(const snug_engine_options *options, snug_engine **out, snug_error *err) {
+    static const snug_engine_options defaults;
+    static const snug_allocator system_allocator = {NULL, system_alloc, system_free};
+    if (!out)
+        return sn_fail(err, SNUG_E_INVALID, "snug_engine_create: out must not be NULL");
+    const snug_engine_options *o = options ? options : &defaults;
+    SNUG_TRY(check_options(o, err));
+    const snug_allocator allocator = o->allocator ? *o->allocator : system_allocator;
+    snug_engine *e = allocator.alloc(allocator.ctx, sizeof *e, SN_ALLOC_ALIGN);
+    if (!e)
+        return sn_fail(err, SNUG_E_MEMORY, "the allocator has no %zu bytes for an engine; free memory", sizeof *e);
+    *e = (snug_engine){
+        .allocator = allocator,
+        .foreign = o->allocator != NULL,
+        .io = o->io ? *o->io : sn_io_system,
+        .n_threads = o->n_threads > 0 ? o->n_threads : count_cores(),
+        .budget_bytes = o->budget_bytes,
+    };
+    sn_fault_wrap_io(e);
+    *out = e;
+    return SNUG_OK;
+}
+
+void snug_engine_destroy(snug_engine *engine) {
+    if (!engine)
+        return;
+    const snug_allocator allocator = engine->allocator;
+    allocator.free(allocator.ctx, engine, sizeof *engine);
+}
+
+int snug_engine_threads(const snug_engine *engine) {
+    return engine->n_threads;
+}
+
+const snug_io *sn_engine_io(const snug_engine *e) {
+    return &e->guarded_io;
+}

@@ -1,0 +1,122 @@
+/* faults.c: the hook that makes the N-th request of memory or the N-th call of the I/O table fail, for tests.
+ * The engine's I/O table is always this file's: each function counts, strikes or passes the call on.
+ *
+ * Invariants:
+ * 1. A struck call does not reach the real table, except a short one, which reaches it with half the bytes.
+ * 2. close and unlink always reach the real table (a descriptor must not leak because its close "failed"). */
+#include "memory/private.h"
+
+#include <errno.h>
+
+bool sn_fault_strikes(snug_engine *e, sn_fault_counter *c) {
+    const int64_t now = c->seen++;
+    if (c->at < 0 || now < c->at || (now > c->at && !c->for_good))
+        return false;
+    e->faults.fired = true;
+    return true;
+}
+
+void sn_fault_memory(snug_engine *e, int64_t n, bool for_good) {
+    e->faults.memory = (sn_fault_counter){.at = n, .seen = 0, .for_good = for_good};
+    if (n >= 0)
+        e->faults.fired = false;
+}
+
+void sn_fault_io(snug_engine *e, int64_t n, sn_fault_kind kind, bool for_good) {
+    e->faults.io = (sn_fault_counter){.at = n, .seen = 0, .for_good = for_good};
+    e->faults.io_kind = kind;
+    if (n >= 0)
+        e->faults.fired = false;
+}
+
+bool sn_fault_fired(const snug_engine *e) {
+    return e->faults.fired;
+}
+
+int64_t sn_fault_memory_requests(const snug_engine *e) {
+    return e->faults.memory.seen;
+}
+
+int64_t sn_fault_io_requests(const snug_engine *e) {
+    return e->faults.io.seen;
+}
+
+/* 0: pass the call on. Else -errno, or 1 for "do half". */
+static int strike(snug_engine *e) {
+    static const int codes[] = {
+        [SN_FAULT_EIO] = -EIO, [SN_FAULT_ENOSPC] = -ENOSPC, [SN_FAULT_EROFS] = -EROFS, [SN_FAULT_SHORT] = 1};
+    return sn_fault_strikes(e, &e->faults.io) ? codes[e->faults.io_kind] : 0;
+}
+
+/* For calls that move no bytes, where short means nothing. */
+static int strike_whole(snug_engine *e) {
+    const int s = strike(e);
+    return s < 0 ? s : 0;
+}
+
+/* At least one byte: none would mean the end of the file, which is another fault. */
+static size_t half(size_t bytes) {
+    return bytes / 2 + bytes % 2;
+}
+
+static int hook_open(void *ctx, const char *path, int flags, int mode) {
+    snug_engine *e = ctx;
+    const int s = strike_whole(e);
+    return s < 0 ? s : e->io.open(e->io.ctx, path, flags, mode);
+}
+
+static int64_t hook_pread(void *ctx, int fd, void *buffer, size_t bytes, int64_t offset) {
+    snug_engine *e = ctx;
+    const int s = strike(e);
+    return s < 0 ? s : e->io.pread(e->io.ctx, fd, buffer, s > 0 ? half(bytes) : bytes, offset);
+}
+
+static int64_t hook_pwrite(void *ctx, int fd, const void *buffer, size_t bytes, int64_t offset) {
+    snug_engine *e = ctx;
+    const int s = strike(e);
+    return s < 0 ? s : e->io.pwrite(e->io.ctx, fd, buffer, s > 0 ? half(bytes) : bytes, offset);
+}
+
+static int64_t hook_size(void *ctx, int fd) {
+    snug_engine *e = ctx;
+    const int s = strike_whole(e);
+    return s < 0 ? s : e->io.size(e->io.ctx, fd);
+}
+
+static int hook_sync(void *ctx, int fd) {
+    snug_engine *e = ctx;
+    const int s = strike_whole(e);
+    return s < 0 ? s : e->io.sync(e->io.ctx, fd);
+}
+
+static int hook_close(void *ctx, int fd) {
+    snug_engine *e = ctx;
+    const int s = strike_whole(e);
+    const int real = e->io.close(e->io.ctx, fd);
+    return s < 0 ? s : real;
+}
+
+static int hook_rename(void *ctx, const char *from, const char *to) {
+    snug_engine *e = ctx;
+    const int s = strike_whole(e);
+    return s < 0 ? s : e->io.rename(e->io.ctx, from, to);
+}
+
+static int hook_unlink(void *ctx, const char *path) {
+    snug_engine *e = ctx;
+    const int s = strike_whole(e);
+    const int real = e->io.unlink(e->io.ctx, path);
+    return s < 0 ? s : real;
+}
+
+static int hook_mkdir(void *ctx, const char *path, int mode) {
+    snug_engine *e = ctx;
+    const int s = strike_whole(e);
+    return s < 0 ? s : e->io.mkdir(e->io.ctx, path, mode);
+}
+
+void sn_fault_wrap_io(snug_engine *e) {
+    e->guarded_io = (snug_io){e,         hook_open,  hook_pread,  hook_pwrite, hook_size,
+                              hook_sync, hook_close, hook_rename, hook_unlink, hook_mkdir};
+    e->faults = (sn_faults){.memory = {.at = -1}, .io = {.at = -1}};
+}

@@ -1,0 +1,69 @@
+/* private.h: the inside of an engine; only this room includes it.
+ *
+ * Invariants:
+ * 1. held is the sum of accounts[].bytes; accounts[c].bytes covers the blocks of category c.
+ * 2. The engine's own bytes (this struct) come from the allocator but are not on the ledger, so that an
+ *    engine with nothing made from it holds 0. */
+#ifndef SN_MEMORY_PRIVATE_H
+#define SN_MEMORY_PRIVATE_H
+
+#include "memory/engine.h"
+
+#define SN_ALLOC_ALIGN 64u
+
+typedef struct {
+    size_t bytes, peak_bytes;
+} sn_account;
+
+/* One fail-the-N-th counter. `at` < 0: not armed. */
+typedef struct {
+    int64_t at, seen;
+    bool for_good;
+} sn_fault_counter;
+
+typedef struct {
+    sn_fault_counter memory, io;
+    sn_fault_kind io_kind;
+    bool fired;
+} sn_faults;
+
+struct snug_engine {
+    snug_allocator allocator;
+    bool foreign; /* allocator is the caller's: blocks come from it too, nothing is put around its bytes */
+    snug_io io;         /* the real table */
+    snug_io guarded_io; /* the same with the fault hook in front; ctx is this engine */
+    int n_threads;
+    size_t budget_bytes, held_bytes, peak_bytes;
+    sn_account accounts[SN_N_CATEGORIES];
+    sn_block *blocks; /* newest first */
+    sn_faults faults;
+};
+
+/* A request on its way to the ledger; owner "" when no block. */
+typedef struct {
+    sn_category category;
+    const char *owner;
+    size_t bytes;
+} sn_request;
+
+const char *sn_category_name(sn_category cat);
+
+/* Whether the request may be made: the fault hook and the budget. Changes nothing but the hook's count. */
+SNUG_CHECKED snug_status sn_ledger_ask(snug_engine *e, const sn_request *r, snug_error *err);
+void sn_ledger_book(snug_engine *e, const sn_request *r);
+void sn_ledger_release(snug_engine *e, sn_category cat, size_t bytes);
+snug_status sn_ledger_fail(const snug_engine *e, const sn_request *r, snug_error *err);
+
+/* True when this request is to fail. */
+bool sn_fault_strikes(snug_engine *e, sn_fault_counter *c);
+void sn_fault_wrap_io(snug_engine *e);
+
+/* What the system lets this process still take, before it refuses or kills: the smallest room over the cgroups
+ * (v1 and v2, all ancestors) and the machine's available memory. SIZE_MAX when nothing is known. */
+typedef struct {
+    size_t room_bytes;
+    const char *name; /* whose limit it is: "cgroup", "machine", "" */
+} sn_limits;
+sn_limits sn_limits_read(const snug_io *io);
+
+#endif
