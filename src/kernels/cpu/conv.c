@@ -1,12 +1,134 @@
-/* conv.c: stands in until the kernels are here; every call answers SNUG_E_UNSUPPORTED. */
-#include "kernels/cpu/cpu.h"
-#include "kernels/cpu/isa.h"
+/* conv.c: the families conv2d, conv2d_dx and conv2d_dw. The references walk every (output, weight) pair once and
+ * add in double: the pair (y[n,i,j,o], w[p,q,c,o]) meets x[n, i*s+p*d-top, j*s+q*d-left, group(o)*C/groups + c]. */
+#include "kernels/cpu/conv.h"
 
-static snug_status missing(const sn_call *c, snug_error *err) {
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: no kernel yet", sn_ops[c->op].name);
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/real.h"
+
+static sn_conv forward_of(const sn_call *c) {
+    const snug_type *in[] = {&c->in[0].type, &c->in[1].type};
+    return sn_conv_forward(&c->attrs->conv, in, &c->out[0].type, c->n_in > 2);
 }
 
-#define FAMILY(name) SN_CPU_FAMILY(name, .reference = missing, .run = missing)
-FAMILY(conv2d)
-FAMILY(conv2d_dx)
-FAMILY(conv2d_dw)
+static sn_conv dx_of(const sn_call *c) {
+    const snug_type *in[] = {&c->in[0].type, &c->in[1].type};
+    return sn_conv_dx(&c->attrs->conv_dx, in, &c->out[0].type);
+}
+
+static sn_conv dw_of(const sn_call *c) {
+    const snug_type *in[] = {&c->in[0].type, &c->in[1].type};
+    return sn_conv_dw(&c->attrs->conv_dw, in, &c->out[0].type);
+}
+
+/* Index of x[n, row, col, 0], or -1 in the padding. */
+static int64_t x_index(const sn_conv *v, int64_t n, int64_t row, int64_t col) {
+    if (row < 0 || row >= v->H || col < 0 || col >= v->W)
+        return -1;
+    return ((n * v->H + row) * v->W + col) * v->C;
+}
+
+/* One output element. */
+static double forward_at(const sn_conv *v, sn_reals x, sn_reals w, const int64_t at[4]) {
+    const int64_t depth = v->C / v->groups, first = at[3] / (v->O / v->groups) * depth;
+    double sum = 0;
+    for (int64_t pq = 0; pq < v->kh * v->kw; pq++) {
+        const int64_t row = sn_conv_at(v, 0, at[1], pq / v->kw), col = sn_conv_at(v, 1, at[2], pq % v->kw);
+        const int64_t from = x_index(v, at[0], row, col);
+        if (from < 0)
+            continue;
+        for (int64_t k = 0; k < depth; k++)
+            sum += sn_real_at(x, from + first + k) * sn_real_at(w, (pq * depth + k) * v->O + at[3]);
+    }
+    return sum;
+}
+
+static snug_status reference_conv2d(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_conv v = forward_of(c);
+    const sn_reals x = sn_reals_of(&c->in[SN_CONV_X]), w = sn_reals_of(&c->in[SN_CONV_W]);
+    const sn_reals y = sn_reals_of(&c->out[0]);
+    const int64_t count = v.N * v.oh * v.ow * v.O;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at[4] = {i / (v.oh * v.ow * v.O), i / (v.ow * v.O) % v.oh, i / v.O % v.ow, i % v.O};
+        double sum = forward_at(&v, x, w, at);
+        if (v.bias)
+            sum += sn_real_at(sn_reals_of(&c->in[SN_CONV_BIAS]), at[3]);
+        sn_real_put(y, i, sn_real_act(v.act, sum));
+    }
+    return SNUG_OK;
+}
+
+/* The output position that kernel position k along an axis links to input position `at`, or -1. */
+static int64_t y_under(const sn_conv *v, int axis, int64_t at, int64_t k) {
+    const int64_t scaled = at + v->pad[2 * axis] - k * v->dilation[axis];
+    const int64_t extent = axis == 0 ? v->oh : v->ow;
+    if (scaled < 0 || scaled % v->stride[axis] != 0 || scaled / v->stride[axis] >= extent)
+        return -1;
+    return scaled / v->stride[axis];
+}
+
+/* One element of dx. */
+static double dx_at(const sn_conv *v, sn_reals dy, sn_reals w, const int64_t at[4]) {
+    const int64_t depth = v->C / v->groups, width = v->O / v->groups, first = at[3] / depth * width;
+    double sum = 0;
+    for (int64_t pq = 0; pq < v->kh * v->kw; pq++) {
+        const int64_t i = y_under(v, 0, at[1], pq / v->kw), j = y_under(v, 1, at[2], pq % v->kw);
+        if (i < 0 || j < 0)
+            continue;
+        const int64_t y0 = ((at[0] * v->oh + i) * v->ow + j) * v->O + first;
+        const int64_t w0 = (pq * depth + at[3] % depth) * v->O + first;
+        for (int64_t o = 0; o < width; o++)
+            sum += sn_real_at(dy, y0 + o) * sn_real_at(w, w0 + o);
+    }
+    return sum;
+}
+
+static snug_status reference_conv2d_dx(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_conv v = dx_of(c);
+    const sn_reals dy = sn_reals_of(&c->in[SN_CONV_DX_DY]), w = sn_reals_of(&c->in[SN_CONV_DX_W]);
+    const sn_reals dx = sn_reals_of(&c->out[0]);
+    const int64_t count = v.N * v.H * v.W * v.C;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at[4] = {i / (v.H * v.W * v.C), i / (v.W * v.C) % v.H, i / v.C % v.W, i % v.C};
+        sn_real_put(dx, i, dx_at(&v, dy, w, at));
+    }
+    return SNUG_OK;
+}
+
+/* One element of dw: (p, q, k, o). */
+static double dw_at(const sn_conv *v, sn_reals x, sn_reals dy, const int64_t at[4]) {
+    const int64_t channel = at[3] / (v->O / v->groups) * (v->C / v->groups) + at[2];
+    double sum = 0;
+    for (int64_t n = 0; n < v->N; n++)
+        for (int64_t ij = 0; ij < v->oh * v->ow; ij++) {
+            const int64_t row = sn_conv_at(v, 0, ij / v->ow, at[0]), col = sn_conv_at(v, 1, ij % v->ow, at[1]);
+            const int64_t from = x_index(v, n, row, col);
+            if (from >= 0)
+                sum += sn_real_at(x, from + channel) * sn_real_at(dy, (n * v->oh * v->ow + ij) * v->O + at[3]);
+        }
+    return sum;
+}
+
+static snug_status reference_conv2d_dw(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_conv v = dw_of(c);
+    const sn_reals x = sn_reals_of(&c->in[SN_CONV_DW_X]), dy = sn_reals_of(&c->in[SN_CONV_DW_DY]);
+    const sn_reals dw = sn_reals_of(&c->out[0]);
+    const int64_t depth = v.C / v.groups, count = v.kh * v.kw * depth * v.O;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at[4] = {i / (v.kw * depth * v.O), i / (depth * v.O) % v.kw, i / v.O % depth, i % v.O};
+        sn_real_sum(dw, i, dw_at(&v, x, dy, at), c->accumulate);
+    }
+    for (int64_t o = 0; v.bias && o < v.O; o++) {
+        double sum = 0;
+        for (int64_t i = 0; i < v.N * v.oh * v.ow; i++)
+            sum += sn_real_at(dy, i * v.O + o);
+        sn_real_sum(sn_reals_of(&c->out[1]), o, sum, c->accumulate);
+    }
+    return SNUG_OK;
+}
+
+SN_CPU_FAMILY(conv2d, .reference = reference_conv2d, .run = reference_conv2d)
+SN_CPU_FAMILY(conv2d_dx, .reference = reference_conv2d_dx, .run = reference_conv2d_dx)
+SN_CPU_FAMILY(conv2d_dw, .reference = reference_conv2d_dw, .run = reference_conv2d_dw)

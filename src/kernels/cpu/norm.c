@@ -1,16 +1,147 @@
-/* norm.c: stands in until the kernels are here; every call answers SNUG_E_UNSUPPORTED. */
+/* norm.c: normalisation; channels are the last axis.
+ *
+ *   moments(x) -> (sum x, sum x*x) per channel, in f64
+ *   normalise(x, mean, variance, gamma, beta) -> gamma * (x - mean) / sqrt(variance + epsilon) + beta
+ *   normalise_sums(dy, x, mean, variance) -> (sum dy, sum dy * xhat) per channel
+ *   channel_affine(p, q, a, b, c) -> a*p + b*q + c, with a, b, c per channel
+ *   layernorm(x, gamma, beta) -> (y, mean, rstd), the last two per row
+ *   layernorm_dx(dy, x, gamma, mean, rstd) -> dx
+ *   layernorm_sums(dy, x, mean, rstd) -> (sum dy, sum dy * xhat) per channel
+ *
+ * Per-channel operands may be f32 or f64, whatever the type of x. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/real.h"
 
-static snug_status missing(const sn_call *c, snug_error *err) {
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: no kernel yet", sn_ops[c->op].name);
+/* --- references ------------------------------------------------------------------------------------------- */
+static snug_status reference_moments(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals x = sn_reals_of(&c->in[0]);
+    const int64_t rows = sn_rows_of(&c->in[0].type), C = sn_width_of(&c->in[0].type);
+    for (int64_t k = 0; k < C; k++) {
+        double sum = 0, squares = 0;
+        for (int64_t r = 0; r < rows; r++) {
+            const double v = sn_real_at(x, r * C + k);
+            sum += v;
+            squares += v * v;
+        }
+        sn_real_sum(sn_reals_of(&c->out[0]), k, sum, c->accumulate);
+        sn_real_sum(sn_reals_of(&c->out[1]), k, squares, c->accumulate);
+    }
+    return SNUG_OK;
 }
 
-#define FAMILY(name) SN_CPU_FAMILY(name, .reference = missing, .run = missing)
-FAMILY(moments)
-FAMILY(normalise)
-FAMILY(normalise_sums)
-FAMILY(channel_affine)
-FAMILY(layernorm)
-FAMILY(layernorm_dx)
-FAMILY(layernorm_sums)
+static snug_status reference_normalise(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals x = sn_reals_of(&c->in[0]), y = sn_reals_of(&c->out[0]);
+    const int64_t count = sn_type_count(&c->in[0].type), C = sn_width_of(&c->in[0].type);
+    for (int64_t i = 0; i < count; i++) {
+        const double mean = sn_real_at(sn_reals_of(&c->in[1]), i % C);
+        const double rstd = 1 / sqrt(sn_real_at(sn_reals_of(&c->in[2]), i % C) + c->param[0].real);
+        const double gamma = sn_real_at(sn_reals_of(&c->in[3]), i % C);
+        const double beta = sn_real_at(sn_reals_of(&c->in[4]), i % C);
+        sn_real_put(y, i, gamma * ((sn_real_at(x, i) - mean) * rstd) + beta);
+    }
+    return SNUG_OK;
+}
+
+static snug_status reference_normalise_sums(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals dy = sn_reals_of(&c->in[0]), x = sn_reals_of(&c->in[1]);
+    const int64_t rows = sn_rows_of(&c->in[0].type), C = sn_width_of(&c->in[0].type);
+    for (int64_t k = 0; k < C; k++) {
+        const double mean = sn_real_at(sn_reals_of(&c->in[2]), k);
+        const double rstd = 1 / sqrt(sn_real_at(sn_reals_of(&c->in[3]), k) + c->param[0].real);
+        double sum = 0, product = 0;
+        for (int64_t i = k; i < rows * C; i += C) {
+            sum += sn_real_at(dy, i);
+            product += sn_real_at(dy, i) * ((sn_real_at(x, i) - mean) * rstd);
+        }
+        sn_real_sum(sn_reals_of(&c->out[0]), k, sum, c->accumulate);
+        sn_real_sum(sn_reals_of(&c->out[1]), k, product, c->accumulate);
+    }
+    return SNUG_OK;
+}
+
+static snug_status reference_channel_affine(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals p = sn_reals_of(&c->in[0]), q = sn_reals_of(&c->in[1]), y = sn_reals_of(&c->out[0]);
+    const int64_t count = sn_type_count(&c->in[0].type), C = sn_width_of(&c->in[0].type);
+    for (int64_t i = 0; i < count; i++)
+        sn_real_put(y, i,
+                    sn_real_at(sn_reals_of(&c->in[2]), i % C) * sn_real_at(p, i) +
+                        sn_real_at(sn_reals_of(&c->in[3]), i % C) * sn_real_at(q, i) +
+                        sn_real_at(sn_reals_of(&c->in[4]), i % C));
+    return SNUG_OK;
+}
+
+static snug_status reference_layernorm(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals x = sn_reals_of(&c->in[0]), gamma = sn_reals_of(&c->in[1]), beta = sn_reals_of(&c->in[2]);
+    const sn_reals y = sn_reals_of(&c->out[0]);
+    const int64_t rows = sn_rows_of(&c->in[0].type), C = sn_width_of(&c->in[0].type);
+    for (int64_t r = 0; r < rows; r++) {
+        double sum = 0, squares = 0;
+        for (int64_t k = 0; k < C; k++)
+            sum += sn_real_at(x, r * C + k);
+        const double mean = sum / (double)C;
+        for (int64_t k = 0; k < C; k++)
+            squares += (sn_real_at(x, r * C + k) - mean) * (sn_real_at(x, r * C + k) - mean);
+        const double rstd = 1 / sqrt(squares / (double)C + c->param[0].real);
+        for (int64_t k = 0; k < C; k++)
+            sn_real_put(y, r * C + k,
+                        sn_real_at(gamma, k) * ((sn_real_at(x, r * C + k) - mean) * rstd) + sn_real_at(beta, k));
+        sn_real_put(sn_reals_of(&c->out[1]), r, mean);
+        sn_real_put(sn_reals_of(&c->out[2]), r, rstd);
+    }
+    return SNUG_OK;
+}
+
+/* dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), where g = gamma * dy */
+static snug_status reference_layernorm_dx(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals dy = sn_reals_of(&c->in[0]), x = sn_reals_of(&c->in[1]), gamma = sn_reals_of(&c->in[2]);
+    const sn_reals dx = sn_reals_of(&c->out[0]);
+    const int64_t rows = sn_rows_of(&c->in[0].type), C = sn_width_of(&c->in[0].type);
+    for (int64_t r = 0; r < rows; r++) {
+        const double mean = sn_real_at(sn_reals_of(&c->in[3]), r), rstd = sn_real_at(sn_reals_of(&c->in[4]), r);
+        double sum = 0, product = 0;
+        for (int64_t k = 0; k < C; k++) {
+            const double g = sn_real_at(gamma, k) * sn_real_at(dy, r * C + k);
+            sum += g;
+            product += g * ((sn_real_at(x, r * C + k) - mean) * rstd);
+        }
+        for (int64_t k = 0; k < C; k++) {
+            const double g = sn_real_at(gamma, k) * sn_real_at(dy, r * C + k);
+            const double xhat = (sn_real_at(x, r * C + k) - mean) * rstd;
+            sn_real_put(dx, r * C + k, rstd * (g - sum / (double)C - xhat * (product / (double)C)));
+        }
+    }
+    return SNUG_OK;
+}
+
+static snug_status reference_layernorm_sums(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals dy = sn_reals_of(&c->in[0]), x = sn_reals_of(&c->in[1]);
+    const sn_reals mean = sn_reals_of(&c->in[2]), rstd = sn_reals_of(&c->in[3]);
+    const int64_t rows = sn_rows_of(&c->in[0].type), C = sn_width_of(&c->in[0].type);
+    for (int64_t k = 0; k < C; k++) {
+        double sum = 0, product = 0;
+        for (int64_t r = 0; r < rows; r++) {
+            const double g = sn_real_at(dy, r * C + k);
+            sum += g;
+            product += g * ((sn_real_at(x, r * C + k) - sn_real_at(mean, r)) * sn_real_at(rstd, r));
+        }
+        sn_real_sum(sn_reals_of(&c->out[0]), k, sum, c->accumulate);
+        sn_real_sum(sn_reals_of(&c->out[1]), k, product, c->accumulate);
+    }
+    return SNUG_OK;
+}
+
+SN_CPU_FAMILY(moments, .reference = reference_moments, .run = reference_moments)
+SN_CPU_FAMILY(normalise, .reference = reference_normalise, .run = reference_normalise)
+SN_CPU_FAMILY(normalise_sums, .reference = reference_normalise_sums, .run = reference_normalise_sums)
+SN_CPU_FAMILY(channel_affine, .reference = reference_channel_affine, .run = reference_channel_affine)
+SN_CPU_FAMILY(layernorm, .reference = reference_layernorm, .run = reference_layernorm)
+SN_CPU_FAMILY(layernorm_dx, .reference = reference_layernorm_dx, .run = reference_layernorm_dx)
+SN_CPU_FAMILY(layernorm_sums, .reference = reference_layernorm_sums, .run = reference_layernorm_sums)

@@ -1,17 +1,167 @@
-/* softmax.c: stands in until the kernels are here; every call answers SNUG_E_UNSUPPORTED. */
+/* softmax.c: softmax and the cross-entropies, row by row over the last axis, in the log-sum-exp form that does not
+ * overflow.
+ *
+ *   softmax(x), log_softmax(x), softmax_grad(dy, y) -> y * (dy - sum(dy * y))
+ *   softmax_xent(x, labels) -> loss per row = sum(labels * (lse(x) - x))
+ *   softmax_xent_grad(x, labels, dloss) -> (softmax(x) * sum(labels) - labels) * dloss
+ *   sparse_xent(x, label) and sparse_xent_grad(x, label, dloss): the same with one class number per row
+ *   sigmoid_xent(x, z) -> max(x, 0) - x*z + log(1 + exp(-|x|)), element by element
+ *
+ * A class number outside the row is SNUG_E_DATA in sparse_xent, before anything is written. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/real.h"
 
-static snug_status missing(const sn_call *c, snug_error *err) {
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: no kernel yet", sn_ops[c->op].name);
+/* --- references ------------------------------------------------------------------------------------------- */
+static double row_max(sn_reals x, int64_t first, int64_t width) {
+    double max = -INFINITY;
+    for (int64_t j = 0; j < width; j++) {
+        const double v = sn_real_at(x, first + j);
+        max = v > max || v != v ? v : max;
+    }
+    return max;
 }
 
-#define FAMILY(name) SN_CPU_FAMILY(name, .reference = missing, .run = missing)
-FAMILY(softmax)
-FAMILY(softmax_grad)
-FAMILY(log_softmax)
-FAMILY(softmax_xent)
-FAMILY(softmax_xent_grad)
-FAMILY(sparse_xent)
-FAMILY(sparse_xent_grad)
-FAMILY(sigmoid_xent)
+/* log(sum(exp(x))) of a row. */
+static double row_lse(sn_reals x, int64_t first, int64_t width) {
+    const double max = row_max(x, first, width);
+    if (isinf(max) && max < 0)
+        return max;
+    double sum = 0;
+    for (int64_t j = 0; j < width; j++)
+        sum += exp(sn_real_at(x, first + j) - max);
+    return max + log(sum);
+}
+
+static snug_status reference_softmax(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals x = sn_reals_of(&c->in[0]), y = sn_reals_of(&c->out[0]);
+    const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
+    for (int64_t first = 0; first < rows * width; first += width) {
+        const double lse = row_lse(x, first, width);
+        for (int64_t j = 0; j < width; j++)
+            sn_real_put(y, first + j, exp(sn_real_at(x, first + j) - lse));
+    }
+    return SNUG_OK;
+}
+
+static snug_status reference_log_softmax(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals x = sn_reals_of(&c->in[0]), y = sn_reals_of(&c->out[0]);
+    const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
+    for (int64_t first = 0; first < rows * width; first += width) {
+        const double lse = row_lse(x, first, width);
+        for (int64_t j = 0; j < width; j++)
+            sn_real_put(y, first + j, sn_real_at(x, first + j) - lse);
+    }
+    return SNUG_OK;
+}
+
+static snug_status reference_softmax_grad(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals dy = sn_reals_of(&c->in[0]), y = sn_reals_of(&c->in[1]), dx = sn_reals_of(&c->out[0]);
+    const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
+    for (int64_t first = 0; first < rows * width; first += width) {
+        double dot = 0;
+        for (int64_t j = first; j < first + width; j++)
+            dot += sn_real_at(dy, j) * sn_real_at(y, j);
+        for (int64_t j = first; j < first + width; j++)
+            sn_real_put(dx, j, sn_real_at(y, j) * (sn_real_at(dy, j) - dot));
+    }
+    return SNUG_OK;
+}
+
+static snug_status reference_softmax_xent(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals x = sn_reals_of(&c->in[0]), labels = sn_reals_of(&c->in[1]), loss = sn_reals_of(&c->out[0]);
+    const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
+    for (int64_t r = 0; r < rows; r++) {
+        const double lse = row_lse(x, r * width, width);
+        double sum = 0;
+        for (int64_t j = r * width; j < (r + 1) * width; j++)
+            if (sn_real_at(labels, j) != 0) /* a class of no weight may have logit -infinity */
+                sum += sn_real_at(labels, j) * (lse - sn_real_at(x, j));
+        sn_real_put(loss, r, sum);
+    }
+    return SNUG_OK;
+}
+
+static snug_status reference_softmax_xent_grad(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals x = sn_reals_of(&c->in[0]), labels = sn_reals_of(&c->in[1]), dloss = sn_reals_of(&c->in[2]);
+    const sn_reals dx = sn_reals_of(&c->out[0]);
+    const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
+    for (int64_t r = 0; r < rows; r++) {
+        const double lse = row_lse(x, r * width, width);
+        double weight = 0;
+        for (int64_t j = r * width; j < (r + 1) * width; j++)
+            weight += sn_real_at(labels, j);
+        for (int64_t j = r * width; j < (r + 1) * width; j++)
+            sn_real_put(dx, j,
+                        (exp(sn_real_at(x, j) - lse) * weight - sn_real_at(labels, j)) * sn_real_at(dloss, r));
+    }
+    return SNUG_OK;
+}
+
+static int64_t label_at(const snug_view *labels, int64_t row) {
+    return labels->type.dtype == SNUG_I64 ? ((const int64_t *)labels->data)[row] : ((const int32_t *)labels->data)[row];
+}
+
+/* The row a message names counts in the full value, not in this slice of it. */
+static snug_status check_labels(const sn_call *c, snug_error *err) {
+    const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t label = label_at(&c->in[1], r);
+        if (label >= 0 && label < width)
+            continue;
+        const snug_type *t = &c->in[1].type;
+        const int64_t before = c->axis == 0 && t->rank > 0 ? c->first * sn_type_span(t, 1, t->rank) : 0;
+        return sn_fail(err, SNUG_E_DATA,
+                       "label %lld at row %lld is outside 0..%lld; labels are class numbers from 0, or the last "
+                       "layer needs more units",
+                       (long long)label, (long long)(before + r), (long long)(width - 1));
+    }
+    return SNUG_OK;
+}
+
+static snug_status reference_sparse_xent(const sn_call *c, snug_error *err) {
+    SNUG_TRY(check_labels(c, err));
+    const sn_reals x = sn_reals_of(&c->in[0]), loss = sn_reals_of(&c->out[0]);
+    const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
+    for (int64_t r = 0; r < rows; r++)
+        sn_real_put(loss, r, row_lse(x, r * width, width) - sn_real_at(x, r * width + label_at(&c->in[1], r)));
+    return SNUG_OK;
+}
+
+static snug_status reference_sparse_xent_grad(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals x = sn_reals_of(&c->in[0]), dloss = sn_reals_of(&c->in[2]), dx = sn_reals_of(&c->out[0]);
+    const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
+    for (int64_t r = 0; r < rows; r++) {
+        const double lse = row_lse(x, r * width, width), scale = sn_real_at(dloss, r);
+        const int64_t label = label_at(&c->in[1], r);
+        for (int64_t j = 0; j < width; j++)
+            sn_real_put(dx, r * width + j, (exp(sn_real_at(x, r * width + j) - lse) - (j == label ? 1 : 0)) * scale);
+    }
+    return SNUG_OK;
+}
+
+static snug_status reference_sigmoid_xent(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals x = sn_reals_of(&c->in[0]), z = sn_reals_of(&c->in[1]), loss = sn_reals_of(&c->out[0]);
+    const int64_t count = sn_type_count(&c->in[0].type);
+    for (int64_t i = 0; i < count; i++) {
+        const double v = sn_real_at(x, i);
+        sn_real_put(loss, i, (v < 0 ? 0 : v) - v * sn_real_at(z, i) + log1p(exp(-fabs(v))));
+    }
+    return SNUG_OK;
+}
+
+SN_CPU_FAMILY(softmax, .reference = reference_softmax, .run = reference_softmax)
+SN_CPU_FAMILY(softmax_grad, .reference = reference_softmax_grad, .run = reference_softmax_grad)
+SN_CPU_FAMILY(log_softmax, .reference = reference_log_softmax, .run = reference_log_softmax)
+SN_CPU_FAMILY(softmax_xent, .reference = reference_softmax_xent, .run = reference_softmax_xent)
+SN_CPU_FAMILY(softmax_xent_grad, .reference = reference_softmax_xent_grad, .run = reference_softmax_xent_grad)
+SN_CPU_FAMILY(sparse_xent, .reference = reference_sparse_xent, .run = reference_sparse_xent)
+SN_CPU_FAMILY(sparse_xent_grad, .reference = reference_sparse_xent_grad, .run = reference_sparse_xent_grad)
+SN_CPU_FAMILY(sigmoid_xent, .reference = reference_sigmoid_xent, .run = reference_sigmoid_xent)
