@@ -1,0 +1,250 @@
+/* bind.c: from the steps of a plan to bound steps. Done in three parts, because they need different things:
+ *
+ *     sn_bind_steps     the plan alone: views with their types, parameter slots, lanes, barriers
+ *     sn_bind_kernels   the device: prepared objects for the slice height and for the last slice's
+ *     sn_bind_pointers  arenas and state: final addresses; done again when an arena has moved
+ *
+ * Invariant: everything a bound step points to is in the session's zone, the plan, the graph, an arena or a home. */
+#include "exec/inside.h"
+
+#include "base/size.h"
+
+#include <string.h>
+
+/* Where the binder stands in the list of steps. */
+typedef struct {
+    sn_session *s;
+    const sn_step *block;  /* the REPEAT step we are in, or NULL */
+    uint32_t block_index;
+    uint64_t n_executions; /* of all steps before the last REPEAT or END, and of those since */
+    uint64_t barrier;      /* the former alone */
+} sn_binder;
+
+static const sn_place *place_at(const sn_step *step, uint32_t j) {
+    return j < step->n_in ? &step->in[j] : &step->out[j - step->n_in];
+}
+
+static uint32_t n_places(const sn_step *step) { return (uint32_t)step->n_in + step->n_out; }
+
+static const sn_cpu_device *device_of(const sn_session *s, const sn_step *step) {
+    return &s->executor->devices[s->device_of[step->device]];
+}
+
+static snug_status take(sn_session *s, size_t n, size_t elem_bytes, void **out, snug_error *err) {
+    size_t bytes;
+    if (!sn_size_mul(n, elem_bytes, &bytes))
+        return sn_fail(err, SNUG_E_OVERFLOW, "a plan of %zu items exceeds the address space", n);
+    return sn_zone_alloc(s->zone, bytes, out, err);
+}
+
+/* --- views ------------------------------------------------------------------------------------------------- */
+
+/* Rows of a place in the last iteration. A place may carry the batch with a factor (time steps inside it). */
+static int64_t last_rows(const sn_place *place, const sn_step *block) {
+    if (place->rows < 0 || block->rows <= 0 || place->rows % block->rows != 0)
+        return place->rows;
+    return place->rows / block->rows * block->last;
+}
+
+static snug_status make_view(const sn_binder *b, const sn_step *step, const sn_place *place, bool last, snug_view *view,
+                             snug_error *err) {
+    const sn_graph *g = b->s->plan->graph;
+    const int64_t rows = last ? last_rows(place, b->block) : place->rows;
+    view->type = *sn_graph_type(g, place->value);
+    SNUG_TRY(sn_value_bytes(g, place->value, &device_of(b->s, step)->device, &view->bytes, err));
+    if (rows < 0)
+        return SNUG_OK;
+    const int64_t full = view->type.dims[place->axis];
+    view->type.dims[place->axis] = rows;
+    if (view->type.dtype != SNUG_OPAQUE)
+        return snug_type_bytes(&view->type, &view->bytes, err);
+    view->bytes = full > 0 ? view->bytes / (size_t)full * (size_t)rows : 0;
+    return SNUG_OK;
+}
+
+static snug_status make_views(const sn_binder *b, const sn_step *step, bool last, snug_view **out, snug_error *err) {
+    void *block;
+    const uint32_t n = n_places(step);
+    SNUG_TRY(take(b->s, n, sizeof(snug_view), &block, err));
+    snug_view *views = block;
+    for (uint32_t j = 0; j < n; j++)
+        SNUG_TRY(make_view(b, step, place_at(step, j), last, &views[j], err));
+    *out = views;
+    return SNUG_OK;
+}
+
+/* --- steps --------------------------------------------------------------------------------------------------- */
+
+/* Copy queues are lanes of their own; all compute queues are lane 0. */
+static uint32_t lane_of(const sn_session *s, const sn_step *step) {
+    if (step->queue == SN_QUEUE_COMPUTE)
+        return 0;
+    return 1 + 2 * s->device_of[step->device] + (step->queue == SN_QUEUE_OUT ? 1 : 0);
+}
+
+static bool writes_state(const sn_graph *g, const sn_step *step) {
+    if (step->kind == SN_STEP_RUN && sn_ops[sn_graph_node_at(g, step->node)->op].effect == SN_STATE)
+        return true;
+    for (uint32_t k = 0; k < step->n_out; k++)
+        if (step->out[k].memory == SN_MEM_STATE && step->kind != SN_STEP_RUN)
+            return true;
+    return false;
+}
+
+/* The parts of the call that no iteration changes. */
+static snug_status bind_call(sn_session *s, sn_bound *bound, snug_error *err) {
+    const sn_step *step = bound->step;
+    const sn_node_info *node = sn_graph_node_at(s->plan->graph, step->node);
+    const sn_cpu_device *device = device_of(s, step);
+    uint32_t slots[SN_MAX_PARAMS];
+    bound->n_params = sn_param_slots(node->op, &node->attrs, slots);
+    void *copy, *params;
+    SNUG_TRY(take(s, bound->n_params, sizeof *slots, &copy, err));
+    SNUG_TRY(take(s, bound->n_params, sizeof(sn_scalar), &params, err));
+    memcpy(copy, slots, bound->n_params * sizeof *slots);
+    bound->slots = copy;
+    bound->params = params;
+    bound->kernel = sn_kernel_of(device, node->op);
+    bound->call = (sn_call){.op = node->op,
+                            .attrs = &node->attrs,
+                            .param = bound->params,
+                            .n_in = step->n_in,
+                            .n_out = step->n_out,
+                            .workspace_bytes = step->ws_bytes,
+                            .n_threads = device->n_threads};
+    return SNUG_OK;
+}
+
+static snug_status bind_step(sn_binder *b, const sn_step *step, sn_bound *bound, snug_error *err) {
+    sn_session *s = b->s;
+    void *base;
+    bound->lane = lane_of(s, step);
+    bound->block = b->block ? b->block_index : SN_NO_BLOCK;
+    bound->barrier = b->barrier;
+    bound->writes_state = writes_state(s->plan->graph, step);
+    s->lanes |= 1u << bound->lane;
+    SNUG_TRY(take(s, n_places(step), sizeof(unsigned char *), &base, err));
+    bound->base = base;
+    SNUG_TRY(make_views(b, step, false, &bound->whole.views, err));
+    if (b->block && b->block->last != b->block->rows)
+        SNUG_TRY(make_views(b, step, true, &bound->last.views, err));
+    return step->kind == SN_STEP_RUN ? bind_call(s, bound, err) : SNUG_OK;
+}
+
+/* Now that the length of the block's body is known. */
+static void leave_block(sn_binder *b, uint32_t end) {
+    const uint64_t body = end - b->block_index - 1;
+    for (uint32_t i = b->block_index + 1; i < end; i++)
+        b->s->bound[i].barrier_step = body;
+    b->n_executions += body * (uint64_t)(b->block->repeat - 1);
+    b->block = NULL;
+}
+
+snug_status sn_bind_steps(sn_session *s, snug_error *err) {
+    sn_binder b = {.s = s};
+    for (uint32_t i = 0; i < s->plan->n_steps; i++) {
+        const sn_step *step = &s->plan->steps[i];
+        s->bound[i].step = step;
+        if (step->kind == SN_STEP_REPEAT) {
+            b.block = step;
+            b.block_index = i;
+            b.barrier = b.n_executions;
+        } else if (step->kind == SN_STEP_END) {
+            leave_block(&b, i);
+            b.barrier = b.n_executions;
+        } else {
+            SNUG_TRY(bind_step(&b, step, &s->bound[i], err));
+            b.n_executions++;
+        }
+    }
+    return SNUG_OK;
+}
+
+/* --- kernels ------------------------------------------------------------------------------------------------- */
+
+static snug_status prepare_shape(sn_session *s, const sn_step *step, sn_bound_shape *shape, snug_error *err) {
+    if (!shape->views || shape->prepared)
+        return SNUG_OK;
+    sn_opdesc desc;
+    sn_graph_desc(s->plan->graph, step->node, &desc);
+    for (int i = 0; i < desc.n_in; i++)
+        desc.in[i] = shape->views[i].type;
+    for (int i = 0; i < desc.n_out; i++)
+        desc.out[i] = shape->views[desc.n_in + i].type;
+    const snug_status status = sn_kernel_prepare(s->executor->engine, device_of(s, step), &desc, &shape->prepared, err);
+    return status == SNUG_OK ? SNUG_OK : sn_fail_at(s->plan->graph, step->node, status, err);
+}
+
+snug_status sn_bind_kernels(sn_session *s, snug_error *err) {
+    for (uint32_t i = 0; i < s->plan->n_steps; i++) {
+        sn_bound *bound = &s->bound[i];
+        if (bound->step->kind != SN_STEP_RUN)
+            continue;
+        SNUG_TRY(prepare_shape(s, bound->step, &bound->whole, err));
+        SNUG_TRY(prepare_shape(s, bound->step, &bound->last, err));
+    }
+    return SNUG_OK;
+}
+
+void sn_bind_release(sn_session *s) {
+    for (uint32_t i = 0; s->bound && i < s->plan->n_steps; i++) {
+        sn_bound *bound = &s->bound[i];
+        sn_kernel_release(s->executor->engine, bound->call.op, bound->whole.prepared);
+        sn_kernel_release(s->executor->engine, bound->call.op, bound->last.prepared);
+        bound->whole.prepared = bound->last.prepared = NULL;
+    }
+}
+
+/* --- pointers ------------------------------------------------------------------------------------------------ */
+
+/* The variable whose home a value at SN_MEM_STATE lies in: its own, or of the value it is another name for. */
+static int32_t home_variable(const sn_graph *g, sn_value v) {
+    const sn_value_info *info = sn_graph_value_at(g, v);
+    while (info->var < 0 && info->node.i != SN_NO_NODE.i) {
+        const sn_node_info *node = sn_graph_node_at(g, info->node);
+        if (sn_ops[node->op].inplace != SN_INPLACE_ALIAS)
+            break;
+        info = sn_graph_value_at(g, node->in[0]);
+    }
+    return info->var;
+}
+
+static snug_status locate(sn_session *s, const sn_place *place, unsigned char **out, snug_error *err) {
+    const sn_graph *g = s->plan->graph;
+    if (place->memory != SN_MEM_STATE) {
+        *out = (unsigned char *)s->executor->arenas[place->memory].data + place->offset;
+        return SNUG_OK;
+    }
+    const int32_t var = home_variable(g, place->value);
+    if (var < 0)
+        return sn_fail(err, SNUG_E_INVALID, "value %%%u lies in the state but is no variable", place->value.i);
+    snug_view home;
+    SNUG_TRY(sn_state_view(s->executor->state, sn_graph_var_at(g, (sn_var){(uint32_t)var})->home, &home, err));
+    *out = (unsigned char *)home.data + place->offset;
+    return SNUG_OK;
+}
+
+static snug_status locate_step(sn_session *s, sn_bound *bound, snug_error *err) {
+    const sn_step *step = bound->step;
+    for (uint32_t j = 0; j < n_places(step); j++)
+        SNUG_TRY(locate(s, place_at(step, j), &bound->base[j], err));
+    if (step->ws_bytes > 0)
+        bound->call.workspace = (unsigned char *)s->executor->arenas[step->ws_memory].data + step->ws_offset;
+    return SNUG_OK;
+}
+
+snug_status sn_bind_pointers(sn_session *s, snug_error *err) {
+    const sn_graph *g = s->plan->graph;
+    for (uint32_t i = 0; i < s->plan->n_steps; i++)
+        if (s->bound[i].base)
+            SNUG_TRY(locate_step(s, &s->bound[i], err));
+    for (uint32_t k = 0; k < sn_graph_n_outputs(g); k++) {
+        const sn_place *place = &s->plan->outputs[k];
+        unsigned char *base;
+        SNUG_TRY(locate(s, place, &base, err));
+        s->outputs[k].data = base;
+        s->outputs[k].type = *sn_graph_type(g, place->value);
+        SNUG_TRY(sn_value_bytes(g, place->value, &s->executor->devices[0].device, &s->outputs[k].bytes, err));
+    }
+    return SNUG_OK;
+}

@@ -1,0 +1,130 @@
+/* crew.c: the worker threads of an executor, one per copy queue in use. They sleep between runs. Their stacks are
+ * blocks on the ledger, so that a byte of them has a name too.
+ *
+ * A run: sn_crew_begin publishes the session under a new generation number and wakes all; each live lane walks its
+ * steps and reports; sn_crew_finish waits until all have reported, so nobody looks at the session after the run. */
+#include "exec/inside.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Copies, feeds and the kernels a plan may put on a copy queue; kernels keep their scratch in the arena. */
+#define STACK_BYTES ((size_t)512 << 10)
+
+static void *work(void *arg) {
+    sn_lane *lane = arg;
+    sn_crew *c = lane->crew;
+    pthread_mutex_lock(&c->mutex);
+    for (;;) {
+        while (!c->quit && c->generation == lane->seen)
+            pthread_cond_wait(&c->changed, &c->mutex);
+        if (c->quit)
+            break;
+        lane->seen = c->generation;
+        sn_session *job = c->job;
+        pthread_mutex_unlock(&c->mutex);
+        sn_run_lane(job, lane->index);
+        pthread_mutex_lock(&c->mutex);
+        c->n_busy--;
+        pthread_cond_broadcast(&c->changed);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return NULL;
+}
+
+static snug_status make_locks(sn_crew *c, snug_error *err) {
+    if (c->made)
+        return SNUG_OK;
+    if (pthread_mutex_init(&c->mutex, NULL) != 0)
+        return sn_fail(err, SNUG_E_MEMORY, "no mutex for the copy threads");
+    if (pthread_cond_init(&c->changed, NULL) != 0) {
+        pthread_mutex_destroy(&c->mutex);
+        return sn_fail(err, SNUG_E_MEMORY, "no condition variable for the copy threads");
+    }
+    c->made = true;
+    return SNUG_OK;
+}
+
+/* Signals stay with the caller's threads: a Ctrl-C handler must not run on a copy thread. */
+static int create_thread(sn_lane *lane) {
+    pthread_attr_t attr;
+    sigset_t all, old;
+    int failed = pthread_attr_init(&attr);
+    if (failed)
+        return failed;
+    failed = pthread_attr_setstack(&attr, lane->stack.data, lane->stack.bytes);
+    if (!failed) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &old);
+        failed = pthread_create(&lane->thread, &attr, work, lane);
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+    pthread_attr_destroy(&attr);
+    return failed;
+}
+
+static snug_status start_lane(sn_crew *c, snug_engine *e, uint32_t index, snug_error *err) {
+    sn_lane *lane = &c->lanes[index];
+    char owner[32];
+    snprintf(owner, sizeof owner, "copy thread %u", index);
+    SNUG_TRY(sn_block_init(e, SN_MEM_OTHER, owner, STACK_BYTES, NULL, &lane->stack, err));
+    lane->crew = c;
+    lane->index = index;
+    lane->seen = c->generation;
+    const int failed = create_thread(lane);
+    if (failed) {
+        sn_block_clear(&lane->stack);
+        memset(&lane->stack, 0, sizeof lane->stack);
+        return sn_fail(err, SNUG_E_MEMORY, "no thread for copy queue %u: %s", index, strerror(failed));
+    }
+    lane->live = true;
+    c->n_live++;
+    return SNUG_OK;
+}
+
+snug_status sn_crew_start(sn_crew *c, snug_engine *e, uint32_t lanes, snug_error *err) {
+    for (uint32_t k = 1; k < SN_MAX_LANES; k++) {
+        if (!(lanes >> k & 1u) || c->lanes[k].live)
+            continue;
+        SNUG_TRY(make_locks(c, err));
+        SNUG_TRY(start_lane(c, e, k, err));
+    }
+    return SNUG_OK;
+}
+
+void sn_crew_stop(sn_crew *c) {
+    if (!c->made)
+        return;
+    pthread_mutex_lock(&c->mutex);
+    c->quit = true;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    for (uint32_t k = 1; k < SN_MAX_LANES; k++) {
+        if (!c->lanes[k].live)
+            continue;
+        pthread_join(c->lanes[k].thread, NULL);
+        sn_block_clear(&c->lanes[k].stack);
+        c->lanes[k].live = false;
+    }
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->mutex);
+    c->made = false;
+}
+
+void sn_crew_begin(sn_crew *c, sn_session *s) {
+    pthread_mutex_lock(&c->mutex);
+    c->job = s;
+    c->n_busy = c->n_live;
+    c->generation++;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void sn_crew_finish(sn_crew *c) {
+    pthread_mutex_lock(&c->mutex);
+    while (c->n_busy > 0)
+        pthread_cond_wait(&c->changed, &c->mutex);
+    c->job = NULL;
+    pthread_mutex_unlock(&c->mutex);
+}

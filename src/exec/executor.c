@@ -1,0 +1,195 @@
+/* executor.c: the owner of arenas, sessions and worker threads. An arena is one block as large as the largest plan
+ * says; all plans of the executor share it, because one plan runs at a time.
+ *
+ * Invariants:
+ * 1. A ready session's pointers lie in the arenas there are: replacing an arena makes all sessions unready first.
+ * 2. An arena that must grow is given back before the larger one is asked for: the peak is never old + new. */
+#include "exec/inside.h"
+
+#include "base/size.h"
+
+#include <string.h>
+
+snug_status sn_executor_create(snug_engine *e, sn_state *state, const sn_device *const *devices, int n_devices,
+                               const sn_executor_options *o, sn_executor **out, snug_error *err) {
+    if (n_devices < 1 || n_devices > SN_MAX_DEVICES)
+        return sn_fail(err, SNUG_E_INVALID, "%d devices; an executor has 1 to %d", n_devices, SN_MAX_DEVICES);
+    void *block;
+    SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, sizeof(sn_executor), &block, err));
+    sn_executor *x = block;
+    x->engine = e;
+    x->state = state;
+    x->n_devices = (uint32_t)n_devices;
+    for (int i = 0; i < n_devices; i++)
+        x->devices[i] = *(const sn_cpu_device *)devices[i]; /* the only kind there is so far */
+    if (o)
+        x->options = *o;
+    *out = x;
+    return SNUG_OK;
+}
+
+static void destroy_session(sn_session *s) {
+    sn_bind_release(s);
+    sn_zone_destroy(s->zone);
+    sn_free(s->executor->engine, SN_MEM_PLAN, s, sizeof *s);
+}
+
+void sn_executor_destroy(sn_executor *x) {
+    if (!x)
+        return;
+    sn_crew_stop(&x->crew);
+    while (x->first) {
+        sn_session *s = x->first;
+        x->first = s->next;
+        destroy_session(s);
+    }
+    for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++)
+        sn_block_clear(&x->arenas[m]);
+    sn_free(x->engine, SN_MEM_PLAN, x, sizeof *x);
+}
+
+/* --- adding a plan -------------------------------------------------------------------------------------------- */
+
+static snug_status map_devices(sn_session *s, snug_error *err) {
+    const sn_executor *x = s->executor;
+    for (uint32_t d = 0; d < s->plan->n_devices; d++) {
+        uint32_t k = 0;
+        while (k < x->n_devices && strcmp(x->devices[k].device.name, s->plan->device_names[d]) != 0)
+            k++;
+        if (k == x->n_devices)
+            return sn_fail(err, SNUG_E_INVALID, "the plan is for device '%s'; the executor has %u, the first is '%s'",
+                           s->plan->device_names[d], x->n_devices, x->devices[0].device.name);
+        s->device_of[d] = k;
+    }
+    return SNUG_OK;
+}
+
+static snug_status check_homes(const sn_session *s, snug_error *err) {
+    const sn_graph *g = s->plan->graph;
+    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
+        const sn_variable *var = sn_graph_var_at(g, (sn_var){i});
+        if (var->home >= sn_state_count(s->executor->state))
+            return sn_fail(err, SNUG_E_INVALID, "variable '%s' has home %u; the state has %u homes", var->name, var->home,
+                           sn_state_count(s->executor->state));
+        char want[192], have[192];
+        const sn_home *home = sn_state_home(s->executor->state, var->home);
+        if (!sn_type_equal(&home->type, &var->type))
+            return sn_fail(err, SNUG_E_SHAPE, "variable '%s' is %s; its home '%s' is %s", var->name,
+                           snug_type_print(&var->type, want, sizeof want), home->name,
+                           snug_type_print(&home->type, have, sizeof have));
+    }
+    return SNUG_OK;
+}
+
+static snug_status take_array(sn_session *s, size_t n, size_t elem_bytes, void *array, snug_error *err) {
+    size_t bytes;
+    void *block;
+    if (!sn_size_mul(n, elem_bytes, &bytes))
+        return sn_fail(err, SNUG_E_OVERFLOW, "a plan of %zu items exceeds the address space", n);
+    SNUG_TRY(sn_zone_alloc(s->zone, bytes, &block, err));
+    memcpy(array, &block, sizeof block);
+    return SNUG_OK;
+}
+
+static snug_status fill_session(sn_session *s, snug_error *err) {
+    const sn_graph *g = s->plan->graph;
+    SNUG_TRY(map_devices(s, err));
+    SNUG_TRY(check_homes(s, err));
+    SNUG_TRY(sn_zone_create(s->executor->engine, SN_MEM_PLAN, &s->zone, err));
+    SNUG_TRY(take_array(s, s->plan->n_steps, sizeof *s->bound, &s->bound, err));
+    SNUG_TRY(take_array(s, s->plan->n_steps, sizeof *s->done, &s->done, err));
+    SNUG_TRY(take_array(s, sn_graph_n_outputs(g), sizeof *s->outputs, &s->outputs, err));
+    SNUG_TRY(take_array(s, sn_graph_n_params(g), sizeof *s->params, &s->params, err));
+    SNUG_TRY(take_array(s, sn_graph_n_inputs(g), sizeof *s->inputs, &s->inputs, err));
+    for (uint32_t i = 0; i < sn_graph_n_params(g); i++)
+        s->params[i] = sn_param_default(sn_graph_param_at(g, (sn_param){i}));
+    return sn_bind_steps(s, err);
+}
+
+/* Whether the session can run with the arenas and lanes there are. */
+static bool fits(const sn_session *s) {
+    const sn_executor *x = s->executor;
+    for (uint32_t m = SN_MEM_FIRST_ARENA; m < s->plan->n_memories; m++)
+        if (!x->arenas[m].data || x->arenas[m].bytes < s->plan->memories[m].bytes)
+            return false;
+    for (uint32_t k = 1; k < SN_MAX_LANES; k++)
+        if ((s->lanes >> k & 1u) && !x->crew.lanes[k].live)
+            return false;
+    return true;
+}
+
+static snug_status make_ready(sn_session *s, snug_error *err) {
+    SNUG_TRY(sn_bind_kernels(s, err));
+    SNUG_TRY(sn_bind_pointers(s, err));
+    s->ready = true;
+    return SNUG_OK;
+}
+
+snug_status sn_executor_add(sn_executor *x, const sn_plan *plan, sn_session **out, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc_zero(x->engine, SN_MEM_PLAN, sizeof(sn_session), &block, err));
+    sn_session *s = block;
+    s->executor = x;
+    s->plan = plan;
+    snug_status status = fill_session(s, err);
+    if (status == SNUG_OK && x->prepared && fits(s))
+        status = make_ready(s, err);
+    if (status != SNUG_OK) {
+        destroy_session(s);
+        return status;
+    }
+    sn_session **end = &x->first;
+    while (*end)
+        end = &(*end)->next;
+    *end = s;
+    *out = s;
+    return SNUG_OK;
+}
+
+/* --- preparing ------------------------------------------------------------------------------------------------- */
+
+static snug_status make_arena(sn_executor *x, uint32_t m, snug_error *err) {
+    size_t bytes = 0;
+    const char *name = "arena";
+    bool wanted = false;
+    for (const sn_session *s = x->first; s; s = s->next) {
+        if (m >= s->plan->n_memories)
+            continue;
+        wanted = true;
+        name = s->plan->memories[m].name;
+        bytes = s->plan->memories[m].bytes > bytes ? s->plan->memories[m].bytes : bytes;
+    }
+    sn_block *arena = &x->arenas[m];
+    if (!wanted || (arena->data && arena->bytes >= bytes))
+        return SNUG_OK;
+    for (sn_session *s = x->first; s; s = s->next)
+        s->ready = false;
+    sn_block_clear(arena);
+    memset(arena, 0, sizeof *arena);
+    const sn_block_options options = {.guard = x->options.guard, .populate = true};
+    return sn_block_init(x->engine, SN_MEM_ARENA, name, bytes, &options, arena, err);
+}
+
+snug_status sn_executor_prepare(sn_executor *x, snug_error *err) {
+    uint32_t lanes = 0;
+    x->prepared = false;
+    for (sn_session *s = x->first; s; s = s->next) {
+        SNUG_TRY(sn_bind_kernels(s, err));
+        lanes |= s->lanes;
+    }
+    SNUG_TRY(sn_state_allocate(x->state, err));
+    for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
+        SNUG_TRY(make_arena(x, m, err));
+    SNUG_TRY(sn_crew_start(&x->crew, x->engine, lanes, err));
+    for (sn_session *s = x->first; s; s = s->next)
+        SNUG_TRY(make_ready(s, err));
+    x->prepared = true;
+    return SNUG_OK;
+}
+
+snug_view sn_executor_arena(const sn_executor *x, uint32_t memory) {
+    const sn_block *b = &x->arenas[memory];
+    snug_view view = {.data = b->data, .bytes = b->bytes};
+    view.type = (snug_type){.dtype = SNUG_U8, .rank = 1, .dims = {(int64_t)b->bytes}};
+    return view;
+}

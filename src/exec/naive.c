@@ -1,0 +1,153 @@
+/* naive.c: runs a graph without a plan, every value in a buffer of its own, nodes in program order. The oracle of the
+ * tests, and the checked second pass that finds the node that made a NaN.
+ *
+ * Invariants:
+ * 1. A buffer is written by one node only, so `visit` sees every value as its node made it.
+ * 2. Variables are written at the very end, after everything else has gone well, and only with write_state. */
+#include "exec/inside.h"
+
+#include <string.h>
+
+typedef struct {
+    snug_engine *engine;
+    const sn_graph *graph;
+    sn_state *state;
+    const sn_naive_options *options;
+    sn_cpu_device device;
+    snug_view *views;  /* one per value */
+    bool *owned;       /* whether the view's bytes are ours */
+    sn_scalar *params; /* one per slot */
+} sn_naive;
+
+static snug_status make_buffer(sn_naive *n, sn_value v, snug_error *err) {
+    snug_view *view = &n->views[v.i];
+    view->type = *sn_graph_type(n->graph, v);
+    SNUG_TRY(sn_value_bytes(n->graph, v, &n->device.device, &view->bytes, err));
+    SNUG_TRY(sn_alloc(n->engine, SN_MEM_OTHER, view->bytes, &view->data, err));
+    n->owned[v.i] = true;
+    return SNUG_OK;
+}
+
+static snug_status read_inputs(sn_naive *n, snug_error *err) {
+    for (uint32_t i = 0; i < sn_graph_n_inputs(n->graph); i++) {
+        const sn_value v = sn_graph_input_at(n->graph, i);
+        const char *name = sn_graph_input_name(n->graph, i);
+        SNUG_TRY(make_buffer(n, v, err));
+        const snug_view *view = &n->views[v.i];
+        const sn_input_binding *b = n->options->inputs ? &n->options->inputs[i] : NULL;
+        if (!b || !b->fill)
+            return sn_fail(err, SNUG_E_INVALID, "input '%s' has no data; bind a feed to it before the run", name);
+        const snug_status status = b->fill(b->ctx, 0, view->type.rank > 0 ? view->type.dims[0] : 1, view, err);
+        if (status != SNUG_OK)
+            return sn_fail_in(err, status, "input '%s'", name);
+    }
+    return SNUG_OK;
+}
+
+/* Version 0 of a variable is read where it lives. */
+static snug_status read_variables(sn_naive *n, snug_error *err) {
+    for (uint32_t i = 0; i < sn_graph_n_vars(n->graph); i++) {
+        const sn_variable *var = sn_graph_var_at(n->graph, (sn_var){i});
+        SNUG_TRY(sn_state_view(n->state, var->home, &n->views[var->first.i], err));
+    }
+    return SNUG_OK;
+}
+
+/* One call with scratch and prepared object made for it. */
+static snug_status call_kernel(sn_naive *n, const sn_node_info *node, const sn_opdesc *desc, const snug_view *operands,
+                               snug_error *err) {
+    sn_variant variant = {0};
+    uint32_t slots[SN_MAX_PARAMS];
+    sn_scalar params[SN_MAX_PARAMS];
+    void *scratch = NULL, *prepared = NULL;
+    SNUG_TRY(n->device.device.describe(&n->device.device, desc, &variant, err));
+    sn_param_gather(n->params, sn_graph_n_params(n->graph), slots, sn_param_slots(node->op, &node->attrs, slots), params);
+    sn_call call = {.op = node->op,
+                    .attrs = &node->attrs,
+                    .param = params,
+                    .n_in = node->n_in,
+                    .n_out = node->n_out,
+                    .in = operands,
+                    .out = operands + node->n_in,
+                    .workspace_bytes = variant.workspace_bytes,
+                    .n_threads = n->device.n_threads};
+    call.full = node->n_out > 0 && call.out[0].type.rank > 0 ? call.out[0].type.dims[0] : 1;
+    snug_status status = sn_alloc(n->engine, SN_MEM_OTHER, variant.workspace_bytes, &scratch, err);
+    if (status == SNUG_OK)
+        status = sn_kernel_prepare(n->engine, &n->device, desc, &prepared, err);
+    if (status == SNUG_OK) {
+        call.workspace = scratch;
+        call.prepared = prepared;
+        status = sn_kernel_of(&n->device, node->op)(&call, err);
+    }
+    sn_kernel_release(n->engine, node->op, prepared);
+    sn_free(n->engine, SN_MEM_OTHER, scratch, variant.workspace_bytes);
+    return status;
+}
+
+static snug_status run_one(sn_naive *n, sn_node id, snug_error *err) {
+    const sn_node_info *node = sn_graph_node_at(n->graph, id);
+    snug_view operands[SN_MAX_IN + SN_MAX_OUT];
+    sn_opdesc desc;
+    sn_graph_desc(n->graph, id, &desc);
+    for (int i = 0; i < node->n_in; i++)
+        operands[i] = n->views[node->in[i].i];
+    for (int i = 0; i < node->n_out; i++) {
+        SNUG_TRY(make_buffer(n, node->out[i], err));
+        operands[node->n_in + i] = n->views[node->out[i].i];
+    }
+    const snug_status status = call_kernel(n, node, &desc, operands, err);
+    if (status != SNUG_OK)
+        return sn_fail_at(n->graph, id, status, err);
+    if (!n->options->visit)
+        return SNUG_OK;
+    return n->options->visit(n->options->ctx, id, operands + node->n_in, node->n_out, err);
+}
+
+static void hand_out(sn_naive *n) {
+    for (uint32_t k = 0; n->options->outputs && k < sn_graph_n_outputs(n->graph); k++) {
+        const snug_view *from = &n->views[sn_graph_output_at(n->graph, k).i];
+        memcpy(n->options->outputs[k].data, from->data, from->bytes);
+    }
+    for (uint32_t i = 0; n->options->write_state && i < sn_graph_n_vars(n->graph); i++) {
+        const sn_variable *var = sn_graph_var_at(n->graph, (sn_var){i});
+        const snug_view *home = &n->views[var->first.i], *newest = &n->views[var->last.i];
+        if (home->data != newest->data)
+            memcpy(home->data, newest->data, home->bytes);
+    }
+}
+
+static snug_status run_all(sn_naive *n, snug_error *err) {
+    for (uint32_t i = 0; i < sn_graph_n_params(n->graph); i++)
+        n->params[i] = n->options->params ? n->options->params[i] : sn_param_default(sn_graph_param_at(n->graph, (sn_param){i}));
+    SNUG_TRY(read_inputs(n, err));
+    SNUG_TRY(read_variables(n, err));
+    for (uint32_t i = 0; i < sn_graph_n_nodes(n->graph); i++)
+        SNUG_TRY(run_one(n, (sn_node){i}, err));
+    hand_out(n);
+    return SNUG_OK;
+}
+
+snug_status sn_naive_run(snug_engine *e, const sn_graph *g, sn_state *state, const sn_naive_options *o, snug_error *err) {
+    sn_naive n = {.engine = e, .graph = g, .state = state, .options = o};
+    sn_zone *zone = NULL;
+    const uint32_t n_values = sn_graph_n_values(g);
+    void *views, *owned, *params;
+    sn_cpu_device_init(&n.device, snug_engine_threads(e), o->reference_only);
+    snug_status status = sn_zone_create(e, SN_MEM_OTHER, &zone, err);
+    if (status != SNUG_OK ||
+        (status = sn_zone_alloc(zone, (size_t)n_values * sizeof *n.views, &views, err)) != SNUG_OK ||
+        (status = sn_zone_alloc(zone, (size_t)n_values * sizeof *n.owned, &owned, err)) != SNUG_OK ||
+        (status = sn_zone_alloc(zone, (size_t)sn_graph_n_params(g) * sizeof *n.params, &params, err)) != SNUG_OK)
+        goto done;
+    n.views = views;
+    n.owned = owned;
+    n.params = params;
+    status = run_all(&n, err);
+    for (uint32_t i = 0; i < n_values; i++)
+        if (n.owned[i])
+            sn_free(e, SN_MEM_OTHER, n.views[i].data, n.views[i].bytes);
+done:
+    sn_zone_destroy(zone);
+    return status;
+}

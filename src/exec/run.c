@@ -1,0 +1,232 @@
+/* run.c: the run loop. Each lane walks the same list of steps and runs those that are its own; a session with only
+ * compute steps has one lane, the caller's, and no locks.
+ *
+ * Invariants:
+ * 1. Nothing is allocated here.
+ * 2. A step of iteration i begins after everything before the block (or the end of the block before it) and, inside
+ *    a block, after all of iteration i - 1, and after the steps it waits for.
+ * 3. The first state write and an interrupt exclude each other: whoever takes the mutex first wins.
+ * 4. After a failure no step begins; if state was written by then, the state is torn.
+ * 5. When several lanes fail, the error of the step that stands first in the plan is reported. */
+#include "exec/inside.h"
+
+#include <string.h>
+
+/* One lane's place in the walk. */
+typedef struct {
+    sn_session *s;
+    uint32_t lane;
+    bool shared; /* other lanes run too: lock */
+    uint32_t step;
+    uint32_t block;
+    int64_t iteration;
+} sn_walk;
+
+static void lock(const sn_walk *w) {
+    if (w->shared)
+        pthread_mutex_lock(&w->s->executor->crew.mutex);
+}
+
+static void unlock(const sn_walk *w) {
+    if (w->shared)
+        pthread_mutex_unlock(&w->s->executor->crew.mutex);
+}
+
+/* --- the order of lanes ---------------------------------------------------------------------------------------- */
+
+/* Executions of step `of` that must be over before the walk's step may begin. */
+static uint64_t executions_needed(const sn_walk *w, uint32_t of) {
+    const sn_session *s = w->s;
+    const uint32_t block = s->bound[of].block;
+    if (block == SN_NO_BLOCK)
+        return 1;
+    return block == s->bound[w->step].block ? (uint64_t)w->iteration + 1 : (uint64_t)s->plan->steps[block].repeat;
+}
+
+static bool may_begin(const sn_walk *w) {
+    const sn_session *s = w->s;
+    const sn_bound *bound = &s->bound[w->step];
+    if (s->n_done < bound->barrier + bound->barrier_step * (uint64_t)w->iteration)
+        return false;
+    for (uint32_t k = 0; k < bound->step->n_waits; k++) {
+        const uint32_t of = bound->step->waits[k];
+        if (s->bound[of].base && s->done[of] < executions_needed(w, of))
+            return false;
+    }
+    return true;
+}
+
+/* Lock held. */
+static void note_failure(const sn_walk *w, snug_status status, const snug_error *err) {
+    sn_session *s = w->s;
+    if (s->status != SNUG_OK && s->failed_step <= w->step)
+        return;
+    s->status = status;
+    s->failed_step = w->step;
+    s->error = *err;
+}
+
+/* Waits for the step's turn; false when the run has failed. Asks for an interrupt, claims the first state write. */
+static bool begin_step(const sn_walk *w) {
+    sn_session *s = w->s;
+    lock(w);
+    const bool ask = w->lane == 0 && s->interrupt && !s->wrote_state;
+    unlock(w);
+    const bool interrupted = ask && s->interrupt(s->interrupt_ctx); /* the caller's code: not under our lock */
+    lock(w);
+    while (w->shared && s->status == SNUG_OK && !may_begin(w))
+        pthread_cond_wait(&s->executor->crew.changed, &s->executor->crew.mutex);
+    if (interrupted && !s->wrote_state && s->status == SNUG_OK) {
+        snug_error err;
+        note_failure(w, sn_fail(&err, SNUG_E_INTERRUPTED, "stopped by the caller before the step changed anything"), &err);
+    }
+    const bool go = s->status == SNUG_OK;
+    if (go && s->bound[w->step].writes_state)
+        s->wrote_state = true;
+    unlock(w);
+    return go;
+}
+
+static void end_step(const sn_walk *w, snug_status status, const snug_error *err) {
+    sn_session *s = w->s;
+    lock(w);
+    if (status != SNUG_OK)
+        note_failure(w, status, err);
+    s->n_done++;
+    s->done[w->step]++;
+    if (w->shared)
+        pthread_cond_broadcast(&s->executor->crew.changed);
+    unlock(w);
+}
+
+/* --- one step ---------------------------------------------------------------------------------------------------- */
+
+static bool is_last_iteration(const sn_walk *w) {
+    return w->block != SN_NO_BLOCK && w->iteration == w->s->plan->steps[w->block].repeat - 1;
+}
+
+/* The shape of this iteration, its views moved to where the iteration's slices lie. */
+static const sn_bound_shape *aim_views(const sn_walk *w, const sn_bound *bound) {
+    const sn_step *step = bound->step;
+    const sn_bound_shape *shape = bound->last.views && is_last_iteration(w) ? &bound->last : &bound->whole;
+    for (uint32_t j = 0; j < step->n_in; j++)
+        shape->views[j].data = bound->base[j] + (size_t)w->iteration * step->in[j].stride;
+    for (uint32_t j = 0; j < step->n_out; j++)
+        shape->views[step->n_in + j].data = bound->base[step->n_in + j] + (size_t)w->iteration * step->out[j].stride;
+    return shape;
+}
+
+/* Where iteration i of a place begins along its axis. */
+static int64_t first_row(const sn_walk *w, const sn_place *place) {
+    return place->rows < 0 ? 0 : place->first + w->iteration * place->rows;
+}
+
+static void set_position(const sn_walk *w, const sn_place *place, sn_call *call) {
+    const snug_type *type = sn_graph_type(w->s->plan->graph, place->value);
+    call->axis = place->rows < 0 ? 0 : place->axis;
+    call->first = first_row(w, place);
+    call->full = type->rank > 0 ? type->dims[call->axis] : 1;
+}
+
+static snug_status run_node(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape, snug_error *err) {
+    sn_session *s = w->s;
+    const sn_step *step = bound->step;
+    sn_call call = bound->call;
+    sn_param_gather(s->params, sn_graph_n_params(s->plan->graph), bound->slots, bound->n_params, bound->params);
+    call.in = shape->views;
+    call.out = shape->views + step->n_in;
+    call.prepared = shape->prepared;
+    call.accumulate = step->accumulate == SN_ACC_ADD || (step->accumulate == SN_ACC_ADD_LATER && w->iteration > 0);
+    if (step->n_out > 0)
+        set_position(w, &step->out[0], &call);
+    const snug_status status = bound->kernel(&call, err);
+    return status == SNUG_OK ? SNUG_OK : sn_fail_at(s->plan->graph, step->node, status, err);
+}
+
+static snug_status run_feed(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape, snug_error *err) {
+    const sn_step *step = bound->step;
+    const char *name = sn_graph_input_name(w->s->plan->graph, step->input);
+    const sn_input_binding *input = &w->s->inputs[step->input];
+    const snug_view *view = &shape->views[0];
+    if (!input->fill)
+        return sn_fail(err, SNUG_E_INVALID, "input '%s' has no data; bind a feed to it before the run", name);
+    const int64_t n_rows = view->type.rank > 0 ? view->type.dims[0] : 1;
+    const snug_status status = input->fill(input->ctx, first_row(w, &step->out[0]), n_rows, view, err);
+    return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "input '%s'", name);
+}
+
+static snug_status run_step(const sn_walk *w, snug_error *err) {
+    const sn_bound *bound = &w->s->bound[w->step];
+    const sn_bound_shape *shape = aim_views(w, bound);
+    if (bound->step->kind == SN_STEP_RUN)
+        return run_node(w, bound, shape, err);
+    if (bound->step->kind == SN_STEP_FEED)
+        return run_feed(w, bound, shape, err);
+    if (shape->views[0].data != shape->views[1].data)
+        memcpy(shape->views[1].data, shape->views[0].data, shape->views[0].bytes);
+    return SNUG_OK;
+}
+
+/* --- the walk ------------------------------------------------------------------------------------------------------ */
+
+static void enter_or_leave(sn_walk *w, const sn_step *step) {
+    if (step->kind == SN_STEP_REPEAT) {
+        w->block = w->step;
+        w->iteration = 0;
+    } else if (w->iteration + 1 < w->s->plan->steps[w->block].repeat) {
+        w->iteration++;
+        w->step = w->block;
+    } else {
+        w->block = SN_NO_BLOCK;
+        w->iteration = 0;
+    }
+}
+
+void sn_run_lane(sn_session *s, uint32_t lane) {
+    sn_walk w = {.s = s, .lane = lane, .shared = (s->lanes & ~1u) != 0, .block = SN_NO_BLOCK};
+    for (; w.step < s->plan->n_steps; w.step++) {
+        const sn_step *step = &s->plan->steps[w.step];
+        if (step->kind == SN_STEP_REPEAT || step->kind == SN_STEP_END) {
+            enter_or_leave(&w, step);
+        } else if (s->bound[w.step].lane == lane) {
+            snug_error err = {SNUG_OK, ""};
+            if (!begin_step(&w))
+                return;
+            const snug_status status = run_step(&w, &err);
+            end_step(&w, status, &err);
+        }
+    }
+}
+
+static void poison_arenas(sn_executor *x) {
+    for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
+        if (x->arenas[m].data)
+            memset(x->arenas[m].data, x->options.poison, x->arenas[m].bytes);
+}
+
+snug_status sn_session_run(sn_session *s, snug_error *err) {
+    sn_executor *x = s->executor;
+    if (!s->ready)
+        return sn_fail(err, SNUG_E_INVALID, "this plan is not bound to memory; call sn_executor_prepare first");
+    if (sn_state_torn(x->state))
+        return sn_fail(err, SNUG_E_TORN, "an earlier step stopped after it had changed some variables; load weights to go on");
+    if (x->options.poison_set && x->options.poison >= 0)
+        poison_arenas(x);
+    s->n_done = 0;
+    s->wrote_state = false;
+    s->status = SNUG_OK;
+    memset(s->done, 0, s->plan->n_steps * sizeof *s->done);
+    const bool shared = (s->lanes & ~1u) != 0;
+    if (shared)
+        sn_crew_begin(&x->crew, s);
+    sn_run_lane(s, 0);
+    if (shared)
+        sn_crew_finish(&x->crew);
+    if (s->status == SNUG_OK)
+        return SNUG_OK;
+    if (s->wrote_state)
+        sn_state_tear(x->state);
+    if (err)
+        *err = s->error;
+    return s->status;
+}

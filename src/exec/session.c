@@ -1,0 +1,29 @@
+/* session.c: what a caller sets before a run and reads after it: inputs, parameters, the interrupt, outputs. */
+#include "exec/inside.h"
+
+#include <assert.h>
+
+void sn_session_bind_input(sn_session *s, uint32_t input, sn_input_binding b) {
+    assert(input < sn_graph_n_inputs(s->plan->graph));
+    s->inputs[input] = b;
+}
+
+void sn_session_set_real(sn_session *s, sn_param p, double v) {
+    assert(p.i < sn_graph_n_params(s->plan->graph));
+    s->params[p.i].real = v;
+}
+
+void sn_session_set_key(sn_session *s, sn_param p, int64_t v) {
+    assert(p.i < sn_graph_n_params(s->plan->graph));
+    s->params[p.i].key = v;
+}
+
+void sn_session_set_interrupt(sn_session *s, bool (*asked)(void *ctx), void *ctx) {
+    s->interrupt = asked;
+    s->interrupt_ctx = ctx;
+}
+
+void sn_session_output(const sn_session *s, uint32_t output, snug_view *out) {
+    assert(output < sn_graph_n_outputs(s->plan->graph));
+    *out = s->outputs[output];
+}
