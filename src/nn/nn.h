@@ -67,13 +67,14 @@ typedef struct {
     int n_in;
     sn_value in[SN_MAX_IN];
     sn_value out;       /* the answer */
+    int next_var;       /* how many variables were asked for so far; for sn_layer_variable */
 } sn_layer_call;
 
 typedef struct {
     const char *class_name, *snake;
     size_t conf_bytes;
     int n_fields;
-    const sn_conf_field *fields;
+    const sn_conf_field *(*fields)(void); /* n_fields of them */
     void (*build)(sn_layer_call *c);
 } sn_layer_class;
 
@@ -98,10 +99,18 @@ typedef struct {
     const char *name;  /* "conv2d/kernel" */
     snug_type type;
     bool trainable;
-    bool slot;         /* made by the optimizer: "adam/conv2d/kernel/m" */
+    bool slot;         /* made by the optimizer: "adam/conv2d/kernel/momentum"; slots stand behind all weights */
+    bool own_seed;     /* its initialiser names a seed: the network's seed does not change it */
     sn_recipe init;
     uint32_t layer;
 } sn_net_var;
+
+/* A moving average asked for in the forward pass and written at the end of the step, behind the check of the loss. */
+typedef struct {
+    uint32_t home;
+    sn_value value;    /* in the variable's dtype */
+    double momentum;
+} sn_pending_average;
 
 /* One application of a layer. Tensors are numbered: 0 is the network's input (more later), application i makes tensor i + n_inputs. */
 typedef struct {
@@ -118,6 +127,7 @@ struct sn_network {
     sn_layer *layers;     size_t n_layers, cap_layers;
     sn_application *applications; size_t n_applications, cap_applications;
     sn_net_var *vars;     size_t n_vars, cap_vars;
+    sn_pending_average *pending; size_t n_pending, cap_pending; /* of the newest sn_network_build */
     snug_dtype variable_dtype, compute_dtype;
     uint64_t seed;
 };
@@ -131,17 +141,38 @@ SNUG_CHECKED snug_status sn_network_add(sn_network *n, const char *class_name, c
                            snug_error *err);
 /* "units=64 activation=relu kernel_size=3,3" as a sn_conf_fill; ctx is the text. Unknown keys are errors. */
 snug_status sn_conf_fill_text(void *ctx, const sn_layer_class *cls, void *conf, snug_error *err);
-/* Sets one field from its JSON-like parts; used by the JSON reader and the text form. */
+/* Sets one field from its JSON-like parts; used by the JSON reader and the text form. index < 0: a plain number, which fills
+ * all entries of an INTS that is not a shape (kernel_size = 3). An INTS list shorter than n leaves the tail as it is. */
 SNUG_CHECKED snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, double value, snug_error *err);
 SNUG_CHECKED snug_status sn_conf_set_text(const sn_conf_field *f, void *conf, const char *value, snug_error *err);
 SNUG_CHECKED snug_status sn_init_parse(const char *text, sn_init *out, snug_error *err);
+/* The recipe of a variable of this type; key is used unless the initialiser has a seed of its own. */
+void sn_init_recipe(const sn_init *init, const snug_type *type, uint64_t key, sn_recipe *out);
+/* The field of a class, or NULL. */
+const sn_conf_field *sn_conf_find(const sn_layer_class *cls, const char *key);
+/* Keras' layer.trainable: a frozen layer has no gradients, and batch normalisation uses its moving statistics. */
+void sn_network_set_trainable(sn_network *n, size_t layer, bool trainable);
+/* Of all initial values; of all variables and of computation (f32 or f64). Before anything reads the variables. */
+void sn_network_set_seed(sn_network *n, uint64_t seed);
+void sn_network_set_dtype(sn_network *n, snug_dtype dtype);
+size_t sn_network_n_weights(const sn_network *n); /* variables that are not slots: the first ones */
+/* A variable behind all others, in the network's own order: home id = index. Used by layers and optimizers. */
+SNUG_CHECKED snug_status sn_network_variable(sn_network *n, const sn_net_var *var, uint32_t *home, snug_error *err);
+/* Variable `home` in this graph: its newest version, raw; declared there when it is new to it. */
+SNUG_CHECKED snug_status sn_network_read(const sn_network *n, sn_graph *g, uint32_t home, sn_value *out, snug_error *err);
+/* Forgets slots (the optimizer changed); homes of weights stay. */
+void sn_network_drop_slots(sn_network *n);
 
 /* Appends the network to a graph. *out is its output. Registers variables on first use. */
 SNUG_CHECKED snug_status sn_network_build(sn_network *n, sn_graph *g, sn_value x, bool training, sn_value *out, snug_error *err);
 /* For build functions: the variable `var` of the layer ("kernel") as a value in the compute dtype; made when new. */
 sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *type, const sn_init *init, bool trainable);
-/* The same variable as a raw version, for state writes (moving averages). */
-sn_value sn_layer_state(sn_layer_call *c, int index);
+/* Variable number `index` of the layer becomes momentum * itself + (1 - momentum) * value, when sn_network_updates is called. */
+void sn_layer_average(sn_layer_call *c, int index, sn_value value, double momentum);
+/* Appends the averages of the newest sn_network_build (part UPDATE). */
+SNUG_CHECKED snug_status sn_network_updates(sn_network *n, sn_graph *g, snug_error *err);
+/* Makes the builder fail with the layer's name in front; printf-style. */
+void sn_layer_refuse(sn_layer_call *c, snug_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* activations by Keras' name: linear relu sigmoid tanh softmax softplus elu gelu silu leaky_relu exponential log_softmax */
 sn_value sn_activation(sn_builder *b, const char *name, sn_value x);
