@@ -1,25 +1,26 @@
-/* array_file.h: .npy and idx files (MNIST's format), plain or .gz, as feeds: read in windows, never whole. */
+/* array_file.h: .npy and idx files, plain or .gz, as feeds: read in windows, never whole.
+ *
+ *     SNUG_TRY(sn_array_file_open(e, "train-images-idx3-ubyte.gz", &a, err));
+ *     sn_array_file_read(a, 100, 32, &view, err);     // rows 100..131, converted to the view's dtype
+ *     sn_array_file_close(a);
+ */
 #ifndef SN_MODEL_ARRAY_FILE_H
 #define SN_MODEL_ARRAY_FILE_H
 
-#include "base/file.h"
+#include "model/array_header.h"
 #include "tensor/feed.h"
 
-typedef enum { SN_ARRAY_NPY, SN_ARRAY_IDX } sn_array_format;
+typedef struct sn_array_file sn_array_file;
 
-/* What stands at the start of an array file. */
-typedef struct {
-    sn_array_format format;
-    snug_type type;
-    int64_t data_offset; /* of the first element, in the unpacked stream */
-    bool big_endian;     /* idx with elements wider than a byte */
-    bool packed;         /* .gz */
-    char descr[16];      /* npy: "<f4"; idx: "0x08" */
-} sn_array_header;
+/* Checks the header, and for plain files that the data are exactly as long as it says. */
+SNUG_CHECKED snug_status sn_array_file_open(snug_engine *e, const char *path, sn_array_file **out, snug_error *err);
+void sn_array_file_close(sn_array_file *a); /* NULL is legal */
+const sn_array_header *sn_array_file_header(const sn_array_file *a);
+bool sn_array_file_packed(const sn_array_file *a);
+/* Packed files are read from the start again when asked for rows before the last ones read. */
+SNUG_CHECKED snug_status sn_array_file_read(sn_array_file *a, int64_t first_row, int64_t n_rows, const snug_view *dst,
+                                            snug_error *err);
 
-/* Reads and checks the header of an open file: magic, version, dims, and that the data are exactly as long as the
- * header says (for .gz: checked while reading). SNUG_E_FORMAT says what and at which offset. */
-SNUG_CHECKED snug_status sn_array_header_read(snug_engine *e, sn_file *f, sn_array_header *out, snug_error *err);
 SNUG_CHECKED snug_status sn_feed_from_array_file(snug_engine *e, const char *path, snug_feed **out, snug_error *err);
 
 #endif
