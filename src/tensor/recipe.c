@@ -1,0 +1,145 @@
+/* recipe.c: values without storage: element i is computed from (recipe, i) when someone needs its bytes.
+ *
+ * Invariants:
+ * 1. A slice of a recipe has the bits of the same slice of the whole, for every dtype.
+ * 2. f16 and bf16 are the f32 numbers rounded; integers come from integers (constants, labels) only. */
+#include "tensor/feed.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+
+enum { CHUNK = 256 };
+
+static bool is_random_real(sn_recipe_kind kind) {
+    return kind == SN_RECIPE_UNIFORM || kind == SN_RECIPE_NORMAL || kind == SN_RECIPE_TRUNCATED;
+}
+
+static sn_random_kind random_kind(sn_recipe_kind kind) {
+    if (kind == SN_RECIPE_UNIFORM)
+        return SN_RANDOM_UNIFORM;
+    return kind == SN_RECIPE_NORMAL ? SN_RANDOM_NORMAL : SN_RANDOM_TRUNCATED;
+}
+
+static snug_status check_recipe(const sn_recipe *r, snug_error *err) {
+    if (r->kind == SN_RECIPE_UNIFORM && !(r->a <= r->b))
+        return sn_fail(err, SNUG_E_INVALID, "uniform from %g to %g: the end lies below the start", r->a, r->b);
+    if ((r->kind == SN_RECIPE_NORMAL || r->kind == SN_RECIPE_TRUNCATED) && !(r->b >= 0))
+        return sn_fail(err, SNUG_E_INVALID, "a normal with deviation %g; use 0 or more", r->b);
+    if (r->kind == SN_RECIPE_LABELS && !(r->b >= 1 && r->b <= 0x1p32))
+        return sn_fail(err, SNUG_E_INVALID, "labels of %g classes; use 1 to 4294967296", r->b);
+    return SNUG_OK;
+}
+
+/* [0, 1) to [a, b): rounding may reach b, which is outside. */
+static float scale_f32(float u, float a, float b) {
+    const float v = a + (b - a) * u;
+    return v < b || a == b ? v : nextafterf(b, a);
+}
+
+static double scale_f64(double u, double a, double b) {
+    const double v = a + (b - a) * u;
+    return v < b || a == b ? v : nextafter(b, a);
+}
+
+static void real_f32(const sn_recipe *r, uint64_t first, size_t n, float *out) {
+    const float a = (float)r->a, b = (float)r->b;
+    sn_random_fill_f32(random_kind(r->kind), r->key, first, n, out);
+    for (size_t i = 0; i < n; i++)
+        out[i] = r->kind == SN_RECIPE_UNIFORM ? scale_f32(out[i], a, b) : a + b * out[i];
+}
+
+static void real_f64(const sn_recipe *r, uint64_t first, size_t n, double *out) {
+    sn_random_fill_f64(random_kind(r->kind), r->key, first, n, out);
+    for (size_t i = 0; i < n; i++)
+        out[i] = r->kind == SN_RECIPE_UNIFORM ? scale_f64(out[i], r->a, r->b) : r->a + r->b * out[i];
+}
+
+static void labels(const sn_recipe *r, uint64_t first, size_t n, int64_t *out) {
+    const uint64_t classes = (uint64_t)r->b;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t at = first + i;
+        const uint32_t bits = sn_philox(r->key, 0, at / 4).v[at % 4];
+        out[i] = (int64_t)((unsigned __int128)bits * classes >> 32);
+    }
+}
+
+/* One chunk, in the widest dtype that the recipe makes for `dtype`; says which. */
+typedef union {
+    float f32[CHUNK];
+    double f64[CHUNK];
+    int64_t i64[CHUNK];
+} chunk;
+
+static snug_dtype make_chunk(const sn_recipe *r, uint64_t first, size_t n, snug_dtype dtype, chunk *out) {
+    if (r->kind == SN_RECIPE_LABELS) {
+        labels(r, first, n, out->i64);
+        return SNUG_I64;
+    }
+    if (is_random_real(r->kind) && dtype != SNUG_F64) {
+        real_f32(r, first, n, out->f32);
+        return SNUG_F32;
+    }
+    if (is_random_real(r->kind)) {
+        real_f64(r, first, n, out->f64);
+        return SNUG_F64;
+    }
+    if (sn_dtype_is_float(dtype)) {
+        for (size_t i = 0; i < n; i++)
+            out->f64[i] = r->a;
+        return SNUG_F64;
+    }
+    for (size_t i = 0; i < n; i++)
+        out->i64[i] = (int64_t)r->a;
+    return SNUG_I64;
+}
+
+snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size_t n, snug_dtype dtype, void *dst,
+                           snug_error *err) {
+    SNUG_TRY(check_recipe(r, err));
+    const bool integral = r->a == floor(r->a) && fabs(r->a) < 0x1p63;
+    if (r->kind == SN_RECIPE_CONSTANT && !sn_dtype_is_float(dtype) && !integral)
+        return sn_fail(err, SNUG_E_DATA, "the constant %g is not an integer, but %s is asked for", r->a,
+                       snug_dtype_name(dtype));
+    const size_t elem_bytes = snug_dtype_bytes(dtype);
+    for (size_t done = 0; done < n;) {
+        const size_t k = n - done < CHUNK ? n - done : CHUNK;
+        chunk c;
+        const snug_dtype made = make_chunk(r, first + done, k, dtype, &c);
+        SNUG_TRY(sn_convert(made, &c, dtype, (char *)dst + done * elem_bytes, k, err));
+        done += k;
+    }
+    return SNUG_OK;
+}
+
+typedef struct {
+    snug_engine *engine;
+    sn_recipe recipe;
+    int64_t row_count;
+} recipe_feed;
+
+static snug_status recipe_feed_fill(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
+                                    snug_error *err) {
+    const recipe_feed *f = ctx;
+    return sn_recipe_fill(&f->recipe, (uint64_t)(first_row * f->row_count), (size_t)(n_rows * f->row_count),
+                          dst->type.dtype, dst->data, err);
+}
+
+static void recipe_feed_release(void *ctx) {
+    recipe_feed *f = ctx;
+    sn_free(f->engine, SN_MEM_INPUT, f, sizeof *f);
+}
+
+snug_status sn_feed_from_recipe(snug_engine *e, const snug_type *type, const sn_recipe *r, snug_feed **out,
+                                snug_error *err) {
+    SNUG_TRY(check_recipe(r, err));
+    SNUG_TRY(sn_type_check(type, false, err));
+    void *p;
+    SNUG_TRY(sn_alloc(e, SN_MEM_INPUT, sizeof(recipe_feed), &p, err));
+    recipe_feed *f = p;
+    *f = (recipe_feed){e, *r, type->rank > 0 ? sn_type_span(type, 1, type->rank) : 0};
+    const snug_status status = sn_feed_create(e, type, f, recipe_feed_fill, recipe_feed_release, out, err);
+    if (status != SNUG_OK)
+        sn_free(e, SN_MEM_INPUT, f, sizeof *f);
+    return status;
+}
