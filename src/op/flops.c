@@ -1,0 +1,60 @@
+/* flops.c: how much arithmetic an operator does, for the cost model. Products and windows are counted; all
+ * others do about one operation per element of their largest operand. */
+#include "op/rules.h"
+
+static double count(const snug_type *t, int from, int to) {
+    double n = 1;
+    for (int k = from; k < to; k++)
+        n *= (double)t->dims[k];
+    return n;
+}
+
+static double all(const snug_type *t) {
+    return count(t, 0, t->rank);
+}
+
+static double matmul_flops(const sn_opdesc *d) {
+    const snug_type *a = &d->in[0];
+    return 2 * all(&d->out[0]) * (double)a->dims[a->rank - (d->attrs.matmul.trans_a ? 2 : 1)];
+}
+
+/* Each result of the convolution takes kh * kw * C/groups products, in whichever direction. */
+static double conv2d_flops(const sn_opdesc *d) {
+    return 2 * all(&d->out[0]) * count(&d->in[1], 0, 3);
+}
+
+static double conv2d_dx_flops(const sn_opdesc *d) {
+    return 2 * all(&d->in[0]) * count(&d->in[1], 0, 3);
+}
+
+static double conv2d_dw_flops(const sn_opdesc *d) {
+    return 2 * all(&d->in[1]) * count(&d->out[0], 0, 3);
+}
+
+static double pool_flops(const sn_opdesc *d) {
+    return all(&d->out[0]) * (double)d->attrs.pool.kernel[0] * (double)d->attrs.pool.kernel[1];
+}
+
+static double avgpool_grad_flops(const sn_opdesc *d) {
+    return all(&d->in[0]) * (double)d->attrs.pool_grad.kernel[0] * (double)d->attrs.pool_grad.kernel[1];
+}
+
+static double element_flops(const sn_opdesc *d) {
+    double most = 0;
+    for (int i = 0; i < d->n_in; i++)
+        most = all(&d->in[i]) > most ? all(&d->in[i]) : most;
+    for (int i = 0; i < d->n_out; i++)
+        most = all(&d->out[i]) > most ? all(&d->out[i]) : most;
+    return most;
+}
+
+static double (*const heavy[SN_N_OPS])(const sn_opdesc *d) = {
+    [SN_OP_matmul] = matmul_flops,       [SN_OP_conv2d] = conv2d_flops,
+    [SN_OP_conv2d_dx] = conv2d_dx_flops, [SN_OP_conv2d_dw] = conv2d_dw_flops,
+    [SN_OP_maxpool] = pool_flops,        [SN_OP_avgpool] = pool_flops,
+    [SN_OP_avgpool_grad] = avgpool_grad_flops,
+};
+
+double sn_op_flops(const sn_opdesc *d) {
+    return heavy[d->op] != NULL ? heavy[d->op](d) : element_flops(d);
+}

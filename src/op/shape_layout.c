@@ -1,0 +1,306 @@
+/* shape_layout.c: shape rules of reductions, of operators that move elements, and of indexing.
+ *
+ * An extent of -1 in an attribute is for templates: reshape works out one of them, slice takes the whole
+ * axis, slice_grad the extent of its input; what stays unknown stays -1. */
+#include "op/rules.h"
+
+#include "base/size.h"
+
+static snug_status one_output(sn_opdesc *d, const snug_type *t) {
+    d->n_out = 1;
+    d->out[0] = *t;
+    return SNUG_OK;
+}
+
+/* The list has one entry per axis of input i. */
+static snug_status want_per_axis(const sn_opdesc *d, const char *name, const sn_list *list, int i, snug_error *err) {
+    if (list->n == d->in[i].rank)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_SHAPE, "%s: %s has %lld entries and input %d is %s; there must be %d", sn_op_name(d),
+                   name, (long long)list->n, i, sn_type_text(&d->in[i]).s, d->in[i].rank);
+}
+
+static snug_status want_extents(const sn_opdesc *d, const char *name, const sn_list *list, snug_error *err) {
+    for (int k = 0; k < list->n; k++) {
+        if (list->v[k] < -1)
+            return sn_fail(err, SNUG_E_INVALID, "%s: %s has the extent %lld; extents are >= 0, or -1 for unknown",
+                           sn_op_name(d), name, (long long)list->v[k]);
+    }
+    return SNUG_OK;
+}
+
+/* The axes a reduction removes, as bits. An empty list means all. */
+static snug_status axis_set(const sn_opdesc *d, const sn_list *axes, uint32_t *out, snug_error *err) {
+    const int rank = d->in[0].rank;
+    uint32_t set = axes->n == 0 ? (1u << rank) - 1 : 0;
+    for (int k = 0; k < axes->n; k++) {
+        SNUG_TRY(sn_want_axis(d, axes->v[k], rank, err));
+        if (set >> axes->v[k] & 1)
+            return sn_fail(err, SNUG_E_INVALID, "%s: axis %lld is there twice", sn_op_name(d),
+                           (long long)axes->v[k]);
+        set |= 1u << axes->v[k];
+    }
+    *out = set;
+    return SNUG_OK;
+}
+
+static void drop_axes(snug_type *t, uint32_t set, bool keepdims) {
+    const snug_type from = *t;
+    *t = (snug_type){.dtype = from.dtype};
+    for (int k = 0; k < from.rank; k++) {
+        const bool dropped = set >> k & 1;
+        if (!dropped || keepdims)
+            t->dims[t->rank++] = dropped ? 1 : from.dims[k];
+    }
+}
+
+snug_status sn_shape_reduce(sn_opdesc *d, snug_error *err) {
+    uint32_t set = 0;
+    snug_type t = d->in[0];
+    SNUG_TRY(sn_want_number(d, 0, err));
+    SNUG_TRY(sn_want_flag(d, "keepdims", d->attrs.axes.keepdims, err));
+    SNUG_TRY(axis_set(d, &d->attrs.axes.axes, &set, err));
+    drop_axes(&t, set, d->attrs.axes.keepdims != 0);
+    return one_output(d, &t);
+}
+
+snug_status sn_shape_argmax(sn_opdesc *d, snug_error *err) {
+    const sn_attrs_argmax *a = &d->attrs.argmax;
+    snug_type t = d->in[0];
+    SNUG_TRY(sn_want_number(d, 0, err));
+    SNUG_TRY(sn_want_axis(d, a->axis, t.rank, err));
+    if (a->dtype != SNUG_I32 && a->dtype != SNUG_I64)
+        return sn_fail(err, SNUG_E_SHAPE, "argmax: dtype=%s; positions are i32 or i64",
+                       snug_dtype_name((snug_dtype)a->dtype));
+    if (t.dims[a->axis] == 0)
+        return sn_fail(err, SNUG_E_SHAPE, "argmax: axis %lld of %s has no elements", (long long)a->axis,
+                       sn_type_text(&t).s);
+    t.dtype = (snug_dtype)a->dtype;
+    drop_axes(&t, 1u << a->axis, false);
+    return one_output(d, &t);
+}
+
+/* --- reshape ----------------------------------------------------------------------------------------- */
+/* Product of the known extents, and how many are unknown. */
+typedef struct {
+    int64_t known;
+    int n_unknown;
+} extent_product;
+
+static snug_status multiply_dims(const sn_opdesc *d, const int64_t *dims, int rank, extent_product *out,
+                                 snug_error *err) {
+    extent_product p = {1, 0};
+    for (int k = 0; k < rank; k++) {
+        if (dims[k] < 0)
+            p.n_unknown++;
+        else if (!sn_i64_mul(p.known, dims[k], &p.known))
+            return sn_fail(err, SNUG_E_OVERFLOW, "%s: the extents multiply to more than 2^63", sn_op_name(d));
+    }
+    *out = p;
+    return SNUG_OK;
+}
+
+/* Fills in the one unknown extent of t, or fails where the counts cannot be equal. */
+static snug_status fit_reshape(const sn_opdesc *d, snug_type *t, snug_error *err) {
+    extent_product from = {1, 0}, to = {1, 0};
+    const snug_type *x = &d->in[0];
+    SNUG_TRY(multiply_dims(d, x->dims, x->rank, &from, err));
+    SNUG_TRY(multiply_dims(d, t->dims, t->rank, &to, err));
+    if (from.n_unknown > 0) {
+        const bool fits = to.n_unknown > 0 || from.known == 0 || to.known % from.known == 0;
+        return fits ? SNUG_OK
+                    : sn_fail(err, SNUG_E_SHAPE, "reshape: no extents make %s into %s", sn_type_text(x).s,
+                              sn_type_text(t).s);
+    }
+    if (to.n_unknown > 1 || (to.n_unknown == 1 && to.known == 0))
+        return sn_fail(err, SNUG_E_SHAPE, "reshape: %s to %s leaves extents open; give all but one of them",
+                       sn_type_text(x).s, sn_type_text(t).s);
+    const bool fits = to.n_unknown == 1 ? from.known % to.known == 0 : from.known == to.known;
+    if (!fits)
+        return sn_fail(err, SNUG_E_SHAPE, "reshape: %s has %lld elements and does not fit %s", sn_type_text(x).s,
+                       (long long)from.known, sn_type_text(t).s);
+    for (int k = 0; k < t->rank; k++) {
+        if (t->dims[k] < 0)
+            t->dims[k] = from.known / to.known;
+    }
+    return SNUG_OK;
+}
+
+snug_status sn_shape_reshape(sn_opdesc *d, snug_error *err) {
+    const sn_list *dims = &d->attrs.shape.dims;
+    SNUG_TRY(sn_want_plain(d, 0, err));
+    SNUG_TRY(want_extents(d, "dims", dims, err));
+    snug_type t = {.dtype = d->in[0].dtype, .rank = (int)dims->n};
+    for (int k = 0; k < t.rank; k++)
+        t.dims[k] = dims->v[k];
+    SNUG_TRY(fit_reshape(d, &t, err));
+    return one_output(d, &t);
+}
+
+/* --- moving elements --------------------------------------------------------------------------------- */
+snug_status sn_shape_transpose(sn_opdesc *d, snug_error *err) {
+    const sn_list *perm = &d->attrs.perm.perm;
+    const snug_type *x = &d->in[0];
+    SNUG_TRY(sn_want_plain(d, 0, err));
+    SNUG_TRY(want_per_axis(d, "perm", perm, 0, err));
+    snug_type t = *x;
+    uint32_t seen = 0;
+    for (int k = 0; k < t.rank; k++) {
+        SNUG_TRY(sn_want_axis(d, perm->v[k], t.rank, err));
+        if (seen >> perm->v[k] & 1)
+            return sn_fail(err, SNUG_E_INVALID, "transpose: axis %lld is in perm twice; each must be there once",
+                           (long long)perm->v[k]);
+        seen |= 1u << perm->v[k];
+        t.dims[k] = x->dims[perm->v[k]];
+    }
+    return one_output(d, &t);
+}
+
+snug_status sn_shape_concat(sn_opdesc *d, snug_error *err) {
+    const int64_t axis = d->attrs.axis.axis;
+    snug_type t = d->in[0];
+    SNUG_TRY(sn_want_plain(d, 0, err));
+    SNUG_TRY(sn_want_axis(d, axis, t.rank, err));
+    int64_t total = t.dims[axis];
+    for (int i = 1; i < d->n_in; i++) {
+        const int64_t extent = d->in[i].rank == t.rank ? d->in[i].dims[axis] : -1;
+        t.dims[axis] = extent;
+        SNUG_TRY(sn_want_dtype_of(d, i, 0, err));
+        SNUG_TRY(sn_want_dims(d, i, &t, err));
+        if (total < 0 || extent < 0)
+            total = -1;
+        else if (!sn_i64_add(total, extent, &total))
+            return sn_fail(err, SNUG_E_OVERFLOW, "concat: axis %lld grows beyond the address space",
+                           (long long)axis);
+    }
+    t.dims[axis] = total;
+    return one_output(d, &t);
+}
+
+/* The strides are there for each axis and positive, or not there at all: ones. */
+static snug_status want_strides(const sn_opdesc *d, const sn_list *strides, snug_error *err) {
+    if (strides->n == 0)
+        return SNUG_OK;
+    SNUG_TRY(want_per_axis(d, "strides", strides, 0, err));
+    return sn_want_range(d, "strides", strides->v, (int)strides->n, 1, err);
+}
+
+/* Whether n elements `stride` apart lie in an extent; all below 2^63 because extents are. */
+static bool strided_fits(int64_t n, int64_t stride, int64_t extent) {
+    return n < 0 || extent < 0 || n == 0 || (extent > 0 && n - 1 <= (extent - 1) / stride);
+}
+
+snug_status sn_shape_slice(sn_opdesc *d, snug_error *err) {
+    const sn_attrs_slice *a = &d->attrs.slice;
+    snug_type t = d->in[0];
+    SNUG_TRY(sn_want_plain(d, 0, err));
+    SNUG_TRY(want_per_axis(d, "sizes", &a->sizes, 0, err));
+    SNUG_TRY(want_extents(d, "sizes", &a->sizes, err));
+    SNUG_TRY(want_strides(d, &a->strides, err));
+    for (int k = 0; k < t.rank; k++) {
+        const int64_t extent = t.dims[k], size = a->sizes.v[k], stride = a->strides.n > 0 ? a->strides.v[k] : 1;
+        if (!strided_fits(size, stride, extent))
+            return sn_fail(err, SNUG_E_SHAPE, "slice: %lld elements with stride %lld from axis %d of %s; it has %lld",
+                           (long long)size, (long long)stride, k, sn_type_text(&d->in[0]).s, (long long)extent);
+        const int64_t whole = extent > 0 ? (extent - 1) / stride + 1 : extent;
+        t.dims[k] = size < 0 ? whole : size;
+    }
+    return one_output(d, &t);
+}
+
+snug_status sn_shape_slice_grad(sn_opdesc *d, snug_error *err) {
+    const sn_attrs_slice_grad *a = &d->attrs.slice_grad;
+    const snug_type *dy = &d->in[0];
+    snug_type t = *dy;
+    SNUG_TRY(sn_want_number(d, 0, err));
+    SNUG_TRY(want_per_axis(d, "dims", &a->dims, 0, err));
+    SNUG_TRY(want_extents(d, "dims", &a->dims, err));
+    SNUG_TRY(want_strides(d, &a->strides, err));
+    for (int k = 0; k < t.rank; k++) {
+        const int64_t stride = a->strides.n > 0 ? a->strides.v[k] : 1, extent = a->dims.v[k];
+        if (!strided_fits(dy->dims[k], stride, extent))
+            return sn_fail(err, SNUG_E_SHAPE,
+                           "slice_grad: %s with stride %lld does not lie in an extent of %lld (axis %d)",
+                           sn_type_text(dy).s, (long long)stride, (long long)extent, k);
+        t.dims[k] = extent < 0 && stride == 1 ? dy->dims[k] : extent;
+    }
+    return one_output(d, &t);
+}
+
+snug_status sn_shape_pad(sn_opdesc *d, snug_error *err) {
+    const sn_attrs_pad *a = &d->attrs.pad;
+    snug_type t = d->in[0];
+    SNUG_TRY(sn_want_number(d, 0, err));
+    SNUG_TRY(want_per_axis(d, "before", &a->before, 0, err));
+    SNUG_TRY(want_per_axis(d, "after", &a->after, 0, err));
+    SNUG_TRY(sn_want_range(d, "before", a->before.v, t.rank, 0, err));
+    SNUG_TRY(sn_want_range(d, "after", a->after.v, t.rank, 0, err));
+    for (int k = 0; k < t.rank; k++) {
+        if (t.dims[k] >= 0 && !sn_i64_add(t.dims[k], a->before.v[k] + a->after.v[k], &t.dims[k]))
+            return sn_fail(err, SNUG_E_OVERFLOW, "pad: axis %d of %s grows beyond the address space", k,
+                           sn_type_text(&d->in[0]).s);
+    }
+    return one_output(d, &t);
+}
+
+/* --- indexing ---------------------------------------------------------------------------------------- */
+/* x with `axis` replaced by the dims of the indices. */
+static snug_status replace_axis(const sn_opdesc *d, const snug_type *x, int64_t axis, const snug_type *indices,
+                                snug_type *out, snug_error *err) {
+    if (x->rank - 1 + indices->rank > SNUG_MAX_RANK)
+        return sn_fail(err, SNUG_E_SHAPE, "%s: %s indexed by %s would have %d axes; the most is %d", sn_op_name(d),
+                       sn_type_text(x).s, sn_type_text(indices).s, x->rank - 1 + indices->rank, SNUG_MAX_RANK);
+    snug_type t = {.dtype = x->dtype};
+    for (int k = 0; k < axis; k++)
+        t.dims[t.rank++] = x->dims[k];
+    for (int k = 0; k < indices->rank; k++)
+        t.dims[t.rank++] = indices->dims[k];
+    for (int k = (int)axis + 1; k < x->rank; k++)
+        t.dims[t.rank++] = x->dims[k];
+    *out = t;
+    return SNUG_OK;
+}
+
+snug_status sn_shape_gather(sn_opdesc *d, snug_error *err) {
+    snug_type t;
+    SNUG_TRY(sn_want_plain(d, 0, err));
+    SNUG_TRY(sn_want_index(d, 1, err));
+    SNUG_TRY(sn_want_axis(d, d->attrs.axis.axis, d->in[0].rank, err));
+    SNUG_TRY(replace_axis(d, &d->in[0], d->attrs.axis.axis, &d->in[1], &t, err));
+    return one_output(d, &t);
+}
+
+snug_status sn_shape_scatter_add(sn_opdesc *d, snug_error *err) {
+    const sn_attrs_scatter *a = &d->attrs.scatter;
+    const int n_index = d->in[0].rank;
+    SNUG_TRY(sn_want_index(d, 0, err));
+    SNUG_TRY(sn_want_number(d, 1, err));
+    SNUG_TRY(want_extents(d, "dims", &a->dims, err));
+    snug_type t = {.dtype = d->in[1].dtype, .rank = (int)a->dims.n}, updates;
+    for (int k = 0; k < t.rank; k++)
+        t.dims[k] = a->dims.v[k];
+    if (a->axis < 0 || a->axis >= t.rank)
+        return sn_fail(err, SNUG_E_SHAPE, "scatter_add: axis %lld of %s; axes count from 0 to %d",
+                       (long long)a->axis, sn_type_text(&t).s, t.rank - 1);
+    SNUG_TRY(replace_axis(d, &t, a->axis, &d->in[0], &updates, err));
+    SNUG_TRY(sn_want_dims(d, 1, &updates, err));
+    for (int k = 0; k < t.rank; k++) {
+        if (k != a->axis)
+            t.dims[k] = updates.dims[k < a->axis ? k : k + n_index - 1];
+    }
+    return one_output(d, &t);
+}
+
+snug_status sn_shape_one_hot(sn_opdesc *d, snug_error *err) {
+    const sn_attrs_one_hot *a = &d->attrs.one_hot;
+    snug_type t = d->in[0];
+    SNUG_TRY(sn_want_index(d, 0, err));
+    SNUG_TRY(sn_want_rank(d, 0, 0, SNUG_MAX_RANK - 1, err));
+    SNUG_TRY(sn_want_range(d, "depth", &a->depth, 1, 0, err));
+    if (!sn_dtype_is_number((snug_dtype)a->dtype))
+        return sn_fail(err, SNUG_E_SHAPE, "one_hot: dtype=%s; it must be a float or integer type",
+                       snug_dtype_name((snug_dtype)a->dtype));
+    t.dtype = (snug_dtype)a->dtype;
+    t.dims[t.rank++] = a->depth;
+    return one_output(d, &t);
+}

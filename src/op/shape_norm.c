@@ -1,0 +1,146 @@
+/* shape_norm.c: shape rules of normalisations and of what works on rows: the last axis is the channels (C),
+ * everything before it are rows. Statistics of batch normalisation are [C], those of layer normalisation and
+ * the losses of cross-entropies have the rows' shape. */
+#include "op/rules.h"
+
+static snug_status want_channels(const sn_opdesc *d, snug_error *err) {
+    SNUG_TRY(sn_want_float(d, 0, err));
+    return sn_want_rank(d, 0, 1, SNUG_MAX_RANK, err);
+}
+
+static snug_status want_alike(const sn_opdesc *d, int i, snug_type *t, snug_error *err) {
+    SNUG_TRY(sn_want_dtype_of(d, i, 0, err));
+    return sn_want_dims(d, i, t, err);
+}
+
+/* Input i has the shape of the rows of t and input 0's dtype; t learns extents. */
+static snug_status want_rows(const sn_opdesc *d, int i, snug_type *t, snug_error *err) {
+    snug_type rows = sn_type_rows(t);
+    SNUG_TRY(want_alike(d, i, &rows, err));
+    for (int k = 0; k < rows.rank; k++)
+        t->dims[k] = rows.dims[k];
+    return SNUG_OK;
+}
+
+static void two_outputs(sn_opdesc *d, snug_type t) {
+    d->n_out = 2;
+    d->out[0] = t;
+    d->out[1] = t;
+}
+
+static void one_output(sn_opdesc *d, snug_type t) {
+    d->n_out = 1;
+    d->out[0] = t;
+}
+
+/* --- batch normalisation ----------------------------------------------------------------------------- */
+/* Sums are f64 whatever x is: a batch in pieces then gives the same mean to the last bit of f32. */
+snug_status sn_shape_moments(sn_opdesc *d, snug_error *err) {
+    SNUG_TRY(want_channels(d, err));
+    two_outputs(d, sn_type_channels(&d->in[0], SNUG_F64));
+    return SNUG_OK;
+}
+
+snug_status sn_shape_normalise(sn_opdesc *d, snug_error *err) {
+    snug_type t = d->in[0];
+    SNUG_TRY(want_channels(d, err));
+    SNUG_TRY(sn_want_vectors(d, 1, 4, &t, err));
+    one_output(d, t);
+    return SNUG_OK;
+}
+
+snug_status sn_shape_normalise_sums(sn_opdesc *d, snug_error *err) {
+    snug_type t = d->in[0];
+    SNUG_TRY(want_channels(d, err));
+    SNUG_TRY(want_alike(d, 1, &t, err));
+    SNUG_TRY(sn_want_vectors(d, 2, 2, &t, err));
+    two_outputs(d, sn_type_channels(&t, t.dtype));
+    return SNUG_OK;
+}
+
+snug_status sn_shape_channel_affine(sn_opdesc *d, snug_error *err) {
+    snug_type t = d->in[0];
+    SNUG_TRY(want_channels(d, err));
+    SNUG_TRY(want_alike(d, 1, &t, err));
+    SNUG_TRY(sn_want_vectors(d, 2, 3, &t, err));
+    one_output(d, t);
+    return SNUG_OK;
+}
+
+/* --- layer normalisation ----------------------------------------------------------------------------- */
+snug_status sn_shape_layernorm(sn_opdesc *d, snug_error *err) {
+    snug_type t = d->in[0];
+    SNUG_TRY(want_channels(d, err));
+    SNUG_TRY(sn_want_vectors(d, 1, 2, &t, err));
+    d->n_out = 3;
+    d->out[0] = t;
+    d->out[1] = sn_type_rows(&t);
+    d->out[2] = d->out[1];
+    return SNUG_OK;
+}
+
+/* Inputs 0..3 are dy, x, mean, rstd. */
+static snug_status want_layernorm_parts(const sn_opdesc *d, snug_type *t, snug_error *err) {
+    SNUG_TRY(want_channels(d, err));
+    SNUG_TRY(want_alike(d, 1, t, err));
+    SNUG_TRY(want_rows(d, 2, t, err));
+    return want_rows(d, 3, t, err);
+}
+
+snug_status sn_shape_layernorm_dx(sn_opdesc *d, snug_error *err) {
+    snug_type t = d->in[0];
+    SNUG_TRY(want_layernorm_parts(d, &t, err));
+    SNUG_TRY(sn_want_vectors(d, 4, 1, &t, err));
+    one_output(d, t);
+    return SNUG_OK;
+}
+
+snug_status sn_shape_layernorm_sums(sn_opdesc *d, snug_error *err) {
+    snug_type t = d->in[0];
+    SNUG_TRY(want_layernorm_parts(d, &t, err));
+    two_outputs(d, sn_type_channels(&t, t.dtype));
+    return SNUG_OK;
+}
+
+/* --- cross-entropies --------------------------------------------------------------------------------- */
+snug_status sn_shape_softmax_xent(sn_opdesc *d, snug_error *err) {
+    snug_type t = d->in[0];
+    SNUG_TRY(want_channels(d, err));
+    SNUG_TRY(want_alike(d, 1, &t, err));
+    one_output(d, sn_type_rows(&t));
+    return SNUG_OK;
+}
+
+snug_status sn_shape_softmax_xent_grad(sn_opdesc *d, snug_error *err) {
+    snug_type t = d->in[0];
+    SNUG_TRY(want_channels(d, err));
+    SNUG_TRY(want_alike(d, 1, &t, err));
+    SNUG_TRY(want_rows(d, 2, &t, err));
+    one_output(d, t);
+    return SNUG_OK;
+}
+
+/* Input 1 are class numbers, one per row of the logits. */
+static snug_status want_labels(const sn_opdesc *d, snug_type *rows, snug_error *err) {
+    SNUG_TRY(want_channels(d, err));
+    SNUG_TRY(sn_want_index(d, 1, err));
+    *rows = sn_type_rows(&d->in[0]);
+    return sn_want_dims(d, 1, rows, err);
+}
+
+snug_status sn_shape_sparse_xent(sn_opdesc *d, snug_error *err) {
+    snug_type rows;
+    SNUG_TRY(want_labels(d, &rows, err));
+    one_output(d, rows);
+    return SNUG_OK;
+}
+
+snug_status sn_shape_sparse_xent_grad(sn_opdesc *d, snug_error *err) {
+    snug_type rows, t = d->in[0];
+    SNUG_TRY(want_labels(d, &rows, err));
+    for (int k = 0; k < rows.rank; k++)
+        t.dims[k] = rows.dims[k];
+    SNUG_TRY(want_rows(d, 2, &t, err));
+    one_output(d, t);
+    return SNUG_OK;
+}
