@@ -1,40 +1,45 @@
-/* attrs.c: the schema of every attribute family, made from attrs.def, and what needs no more than the schema:
- * default, equality and hash. Text is in attrs_text.c.
+/* attrs.c: the schema of every attribute family, made from attrs.def, and what needs no more than
+ * the schema: default, equality and hash. Text is in attrs_text.c.
  *
  * 1. A field's words are where the C struct of its family has the member (offsetof).
- * 2. Equality and hash look at structure fields only: two nodes that differ in parameters are the same plan. */
+ * 2. Equality and hash look at structure fields only: two nodes that differ in parameters are the
+ * same plan. */
 #include "op/rules.h"
 
 #include <stddef.h>
 #include <string.h>
 
-/* A family's fields become tuples (kind, member, words); EACH hands them one by one, with the name of the
- * family, to FIELD: a macro in the middle of attrs.def could not know whose member it is. */
+/* A family's fields become tuples (kind, member, words); EACH hands them one by one, with the name
+ * of the family, to FIELD: a macro in the middle of attrs.def could not know whose member it is. */
 #define FIELD(family, tuple) FIELD_OPEN(family, FIELD_STRIP tuple)
-#define FIELD_STRIP(...) __VA_ARGS__
-#define FIELD_OPEN(...) FIELD_ROW(__VA_ARGS__)
-#define FIELD_ROW(family, field_kind, member, words) \
-    {.name = #member, .kind = SN_FIELD_##field_kind, .word = offsetof(sn_attrs_##family, member) / 8, .n = words},
-#define EACH(f, ...) EACH_PICK(__VA_ARGS__, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, EACH_0, )(f, __VA_ARGS__)
+#define FIELD_STRIP(...)     __VA_ARGS__
+#define FIELD_OPEN(...)      FIELD_ROW(__VA_ARGS__)
+#define FIELD_ROW(family, field_kind, member, words)                                               \
+    {.name = #member,                                                                              \
+     .kind = SN_FIELD_##field_kind,                                                                \
+     .word = offsetof(sn_attrs_##family, member) / 8,                                              \
+     .n = words},
+#define EACH(f, ...)                                                                               \
+    EACH_PICK(__VA_ARGS__, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, EACH_0, )(f, __VA_ARGS__)
 #define EACH_PICK(e, a, b, c, d, g, h, chosen, ...) chosen
 #define EACH_0(f, e)
-#define EACH_1(f, e, a) FIELD(f, a)
-#define EACH_2(f, e, a, b) FIELD(f, a) FIELD(f, b)
-#define EACH_3(f, e, a, b, c) EACH_2(f, e, a, b) FIELD(f, c)
-#define EACH_4(f, e, a, b, c, d) EACH_3(f, e, a, b, c) FIELD(f, d)
-#define EACH_5(f, e, a, b, c, d, g) EACH_4(f, e, a, b, c, d) FIELD(f, g)
+#define EACH_1(f, e, a)                FIELD(f, a)
+#define EACH_2(f, e, a, b)             FIELD(f, a) FIELD(f, b)
+#define EACH_3(f, e, a, b, c)          EACH_2(f, e, a, b) FIELD(f, c)
+#define EACH_4(f, e, a, b, c, d)       EACH_3(f, e, a, b, c) FIELD(f, d)
+#define EACH_5(f, e, a, b, c, d, g)    EACH_4(f, e, a, b, c, d) FIELD(f, g)
 #define EACH_6(f, e, a, b, c, d, g, h) EACH_5(f, e, a, b, c, d, g) FIELD(f, h)
 
-#define I(name) , (INT, name, 1)
-#define V(name, n) , (VEC, name, n)
-#define S(name) , (LIST, name, SNUG_MAX_RANK)
-#define D(name) , (DTYPE, name, 1)
-#define A(name) , (ACT, name, 1)
-#define P(name) , (REAL, name, 1)
-#define K(name) , (KEY, name, 1)
+#define I(name)     , (INT, name, 1)
+#define V(name, n)  , (VEC, name, n)
+#define S(name)     , (LIST, name, SNUG_MAX_RANK)
+#define D(name)     , (DTYPE, name, 1)
+#define A(name)     , (ACT, name, 1)
+#define P(name)     , (REAL, name, 1)
+#define K(name)     , (KEY, name, 1)
 #define KV(name, n) , (KEY, name, n)
 /* The last row only keeps the array of a family without fields from being empty. */
-#define SNUG_ATTRS(family, members) \
+#define SNUG_ATTRS(family, members)                                                                \
     static const sn_field fields_of_##family[] = {EACH(family, members){.name = NULL}};
 #include "op/attrs.def"
 #undef SNUG_ATTRS
@@ -52,17 +57,17 @@
 #define S(name)
 #define D(name)
 #define A(name)
-#define P(name) +1
-#define K(name) +1
+#define P(name)     +1
+#define K(name)     +1
 #define KV(name, n) +n
-#define SNUG_ATTRS(family, members)                                                      \
-    _Static_assert(sizeof(sn_attrs_##family) <= sizeof(int64_t[SN_ATTR_WORDS]),          \
-                   "attributes of " #family " do not fit SN_ATTR_WORDS");                \
-    _Static_assert(0 members <= SN_MAX_PARAMS, #family " has more than SN_MAX_PARAMS");  \
-    const sn_attr_family sn_family_##family = {                                          \
-        .name = #family,                                                                 \
-        .n_fields = (int)(sizeof fields_of_##family / sizeof fields_of_##family[0]) - 1, \
-        .fields = fields_of_##family,                                                    \
+#define SNUG_ATTRS(family, members)                                                                \
+    _Static_assert(sizeof(sn_attrs_##family) <= sizeof(int64_t[SN_ATTR_WORDS]),                    \
+                   "attributes of " #family " do not fit SN_ATTR_WORDS");                          \
+    _Static_assert(0 members <= SN_MAX_PARAMS, #family " has more than SN_MAX_PARAMS");            \
+    const sn_attr_family sn_family_##family = {                                                    \
+        .name = #family,                                                                           \
+        .n_fields = (int)(sizeof fields_of_##family / sizeof fields_of_##family[0]) - 1,           \
+        .fields = fields_of_##family,                                                              \
         .n_params = 0 members};
 #include "op/attrs.def"
 #undef SNUG_ATTRS
@@ -75,7 +80,8 @@
 #undef K
 #undef KV
 
-/* Fields whose plain value is 1; all others start at 0, which is also f32, no activation, an empty list. */
+/* Fields whose plain value is 1; all others start at 0, which is also f32, no activation, an empty
+ * list. */
 static const char *const ones[] = {"stride", "dilation", "groups"};
 
 void sn_attrs_default(sn_op op, sn_attrs *a) {
@@ -104,7 +110,8 @@ bool sn_attrs_equal(sn_op op, const sn_attrs *a, const sn_attrs *b) {
         const int n = structure_words(f, a);
         if (n != structure_words(f, b))
             return false;
-        if (n > 0 && memcmp(&a->word[f->word], &b->word[f->word], (size_t)n * sizeof a->word[0]) != 0)
+        if (n > 0 &&
+            memcmp(&a->word[f->word], &b->word[f->word], (size_t)n * sizeof a->word[0]) != 0)
             return false;
     }
     return true;

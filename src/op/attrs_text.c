@@ -1,7 +1,7 @@
 /* attrs_text.c: attributes as text, "stride=2,2 act=relu rate=p3", and back, from the schema alone.
  *
- * 1. parse(print(a)) equals a: structure that differs from the default is printed, parameters always are (a
- *    vector of parameters without its trailing slots 0, which parsing puts back).
+ * 1. parse(print(a)) equals a: structure that differs from the default is printed, parameters
+ * always are (a vector of parameters without its trailing slots 0, which parsing puts back).
  * 2. Text may come from a file: every number is range checked, *out is written only on success. */
 #include "op/rules.h"
 
@@ -21,7 +21,7 @@ static bool is_param(const sn_field *f) {
     return f->kind == SN_FIELD_REAL || f->kind == SN_FIELD_KEY;
 }
 
-/* --- printing ---------------------------------------------------------------------------------------- */
+/* --- printing -------------------------------------------------------------------------------- */
 typedef struct {
     char *text;
     size_t size, used;
@@ -41,7 +41,8 @@ static void put(sink *s, const char *format, ...) {
 
 static bool is_default(const sn_field *f, const sn_attrs *a, const sn_attrs *plain) {
     const int n = f->kind == SN_FIELD_LIST ? 1 : f->n;
-    return !is_param(f) && memcmp(&a->word[f->word], &plain->word[f->word], (size_t)n * sizeof a->word[0]) == 0;
+    return !is_param(f) &&
+           memcmp(&a->word[f->word], &plain->word[f->word], (size_t)n * sizeof a->word[0]) == 0;
 }
 
 static void put_slots(sink *s, const int64_t *slots, int n) {
@@ -84,7 +85,7 @@ const char *sn_attrs_print(sn_op op, const sn_attrs *a, char *text, size_t size)
     return text;
 }
 
-/* --- parsing ----------------------------------------------------------------------------------------- */
+/* --- parsing --------------------------------------------------------------------------------- */
 #define MAX_ITEM 63
 
 typedef struct {
@@ -97,7 +98,8 @@ typedef struct {
 static snug_status take(reader *r, const char *stops, char item[MAX_ITEM + 1], snug_error *err) {
     const size_t n = strcspn(r->at, stops);
     if (n == 0 || n > MAX_ITEM)
-        return sn_fail(err, SNUG_E_FORMAT, "attributes of %s: a name or value is missing or too long at '%.20s'",
+        return sn_fail(err, SNUG_E_FORMAT,
+                       "attributes of %s: a name or value is missing or too long at '%.20s'",
                        sn_ops[r->op].name, r->at);
     memcpy(item, r->at, n);
     item[n] = '\0';
@@ -105,9 +107,10 @@ static snug_status take(reader *r, const char *stops, char item[MAX_ITEM + 1], s
     return SNUG_OK;
 }
 
-static snug_status bad_value(const reader *r, const sn_field *f, const char *item, const char *want, snug_error *err) {
-    return sn_fail(err, SNUG_E_FORMAT, "attributes of %s: %s=%s; it must be %s", sn_ops[r->op].name, f->name, item,
-                   want);
+static snug_status bad_value(const reader *r, const sn_field *f, const char *item, const char *want,
+                             snug_error *err) {
+    return sn_fail(err, SNUG_E_FORMAT, "attributes of %s: %s=%s; it must be %s", sn_ops[r->op].name,
+                   f->name, item, want);
 }
 
 static bool parse_int(const char *item, int64_t *out) {
@@ -121,7 +124,8 @@ static bool parse_int(const char *item, int64_t *out) {
 }
 
 /* "p3" is slot 3; a literal gets a slot from the maker. */
-static snug_status parse_slot(const reader *r, const sn_field *f, const char *item, int64_t *out, snug_error *err) {
+static snug_status parse_slot(const reader *r, const sn_field *f, const char *item, int64_t *out,
+                              snug_error *err) {
     if (item[0] == 'p') {
         if (item[1] < '0' || item[1] > '9' || !parse_int(item + 1, out) || *out > INT32_MAX)
             return bad_value(r, f, item, "a parameter slot such as p3", err);
@@ -132,14 +136,16 @@ static snug_status parse_slot(const reader *r, const sn_field *f, const char *it
     const double real = strtod(item, &end);
     const bool is_key = f->kind == SN_FIELD_KEY;
     if (is_key ? !parse_int(item, &key) : (end == item || *end != '\0'))
-        return bad_value(r, f, item, is_key ? "a slot such as p3 or an integer" : "a slot such as p3 or a number",
-                         err);
+        return bad_value(
+            r, f, item,
+            is_key ? "a slot such as p3 or an integer" : "a slot such as p3 or a number", err);
     if (r->maker == NULL)
         return bad_value(r, f, item, "a parameter slot such as p3: no literals here", err);
     return r->maker->add(r->maker->ctx, is_key, is_key ? 0.0 : real, key, out, err);
 }
 
-static snug_status parse_act(const reader *r, const sn_field *f, const char *item, int64_t *out, snug_error *err) {
+static snug_status parse_act(const reader *r, const sn_field *f, const char *item, int64_t *out,
+                             snug_error *err) {
     for (int i = 0; i < SN_N_ACTS; i++) {
         if (strcmp(item, act_names[i]) == 0) {
             *out = i;
@@ -149,7 +155,8 @@ static snug_status parse_act(const reader *r, const sn_field *f, const char *ite
     return bad_value(r, f, item, "none, relu, tanh or sigmoid", err);
 }
 
-static snug_status parse_item(const reader *r, const sn_field *f, const char *item, int64_t *out, snug_error *err) {
+static snug_status parse_item(const reader *r, const sn_field *f, const char *item, int64_t *out,
+                              snug_error *err) {
     snug_dtype dtype;
     if (is_param(f))
         return parse_slot(r, f, item, out, err);
@@ -172,8 +179,8 @@ static snug_status parse_values(reader *r, const sn_field *f, sn_attrs *a, snug_
         char item[MAX_ITEM + 1];
         SNUG_TRY(take(r, ", ", item, err));
         if (n == f->n)
-            return sn_fail(err, SNUG_E_FORMAT, "attributes of %s: %s has more than %d values", sn_ops[r->op].name,
-                           f->name, f->n);
+            return sn_fail(err, SNUG_E_FORMAT, "attributes of %s: %s has more than %d values",
+                           sn_ops[r->op].name, f->name, f->n);
         SNUG_TRY(parse_item(r, f, item, &words[n], err));
         more = *r->at == ',';
         r->at += more;
@@ -181,8 +188,8 @@ static snug_status parse_values(reader *r, const sn_field *f, sn_attrs *a, snug_
     if (is_list)
         a->word[f->word] = n;
     else if (n < f->n && !is_param(f))
-        return sn_fail(err, SNUG_E_FORMAT, "attributes of %s: %s has %d values; it must have %d", sn_ops[r->op].name,
-                       f->name, n, f->n);
+        return sn_fail(err, SNUG_E_FORMAT, "attributes of %s: %s has %d values; it must have %d",
+                       sn_ops[r->op].name, f->name, n, f->n);
     return SNUG_OK;
 }
 
@@ -192,8 +199,8 @@ static snug_status unknown_field(const reader *r, const char *name, snug_error *
     sink s = {names, sizeof names, 0};
     for (int i = 0; i < family->n_fields; i++)
         put(&s, "%s%s", i ? ", " : "", family->fields[i].name);
-    return sn_fail(err, SNUG_E_FORMAT, "%s has no attribute '%s'; it has %s", sn_ops[r->op].name, name,
-                   family->n_fields > 0 ? names : "none");
+    return sn_fail(err, SNUG_E_FORMAT, "%s has no attribute '%s'; it has %s", sn_ops[r->op].name,
+                   name, family->n_fields > 0 ? names : "none");
 }
 
 static snug_status parse_field(reader *r, uint32_t *seen, sn_attrs *a, snug_error *err) {
@@ -206,15 +213,18 @@ static snug_status parse_field(reader *r, uint32_t *seen, sn_attrs *a, snug_erro
     if (i == family->n_fields)
         return unknown_field(r, name, err);
     if (*seen >> i & 1)
-        return sn_fail(err, SNUG_E_FORMAT, "attributes of %s: %s is there twice", sn_ops[r->op].name, name);
+        return sn_fail(err, SNUG_E_FORMAT, "attributes of %s: %s is there twice",
+                       sn_ops[r->op].name, name);
     *seen |= 1u << i;
     if (*r->at != '=')
-        return sn_fail(err, SNUG_E_FORMAT, "attributes of %s: '=' is missing after %s", sn_ops[r->op].name, name);
+        return sn_fail(err, SNUG_E_FORMAT, "attributes of %s: '=' is missing after %s",
+                       sn_ops[r->op].name, name);
     r->at++;
     return parse_values(r, &family->fields[i], a, err);
 }
 
-snug_status sn_attrs_parse(sn_op op, const char *text, const sn_param_maker *maker, sn_attrs *out, snug_error *err) {
+snug_status sn_attrs_parse(sn_op op, const char *text, const sn_param_maker *maker, sn_attrs *out,
+                           snug_error *err) {
     reader r = {op, maker, text};
     sn_attrs a;
     uint32_t seen = 0;

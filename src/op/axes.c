@@ -1,5 +1,6 @@
-/* axes.c: axis rules of operators that keep axes in place, of products and of reductions: which axes can be
- * cut so that pieces of the inputs give pieces of the outputs (or, with `sum`, parts to add up).
+/* axes.c: axis rules of operators that keep axes in place, of products and of reductions: which
+ * axes can be cut so that pieces of the inputs give pieces of the outputs (or, with `sum`, parts to
+ * add up).
  *
  * 1. An output that does not carry the label of a way is a sum over it, and the way says so.
  * 2. Types are known: the planner asks about concrete graphs only. */
@@ -18,14 +19,14 @@ sn_way *sn_way_add(sn_ways *ways, int64_t extent) {
     return way;
 }
 
-/* The axis of t that lies under axis k of `out` when both are aligned at the last; -1: there is none, or t has
- * extent 1 there and is used whole. */
+/* The axis of t that lies under axis k of `out` when both are aligned at the last; -1: there is
+ * none, or t has extent 1 there and is used whole. */
 static int aligned_axis(const snug_type *t, const snug_type *out, int k) {
     const int axis = k - (out->rank - t->rank);
     return axis >= 0 && t->dims[axis] == out->dims[k] ? axis : -1;
 }
 
-/* --- element by element ------------------------------------------------------------------------------ */
+/* --- element by element ---------------------------------------------------------------------- */
 void sn_axes_free(const sn_opdesc *d, sn_ways *ways) {
     for (int k = 0; k < d->out[0].rank; k++)
         sn_carry(&sn_way_add(ways, d->out[0].dims[k])->out[0], k);
@@ -49,13 +50,14 @@ void sn_axes_broadcast_to(const sn_opdesc *d, sn_ways *ways) {
     sn_axes_broadcast(d, ways);
 }
 
-/* The variables have the axes of their gradient; that an update runs once per step is the planner's rule. */
+/* The variables have the axes of their gradient; that an update runs once per step is the planner's
+ * rule. */
 void sn_axes_state(const sn_opdesc *d, sn_ways *ways) {
     sn_axes_broadcast(d, ways);
 }
 
-/* All operands carry the first axis, and nothing else is cut: windows read their neighbours, and the bytes of a
- * pooling code are known per image only. */
+/* All operands carry the first axis, and nothing else is cut: windows read their neighbours, and
+ * the bytes of a pooling code are known per image only. */
 void sn_axes_leading(const sn_opdesc *d, sn_ways *ways) {
     sn_way *way = sn_way_add(ways, d->in[0].dims[0]);
     for (int i = 0; i < d->n_in; i++)
@@ -73,9 +75,10 @@ void sn_axes_leading_map(const sn_opdesc *d, sn_ways *ways) {
     }
 }
 
-/* --- reductions -------------------------------------------------------------------------------------- */
+/* --- reductions ------------------------------------------------------------------------------ */
 /* Kept axes map; reduced ones are sums, or with sums = false need their whole extent. */
-static void reduce_ways(const sn_opdesc *d, sn_ways *ways, uint32_t reduced, bool keepdims, bool sums) {
+static void reduce_ways(const sn_opdesc *d, sn_ways *ways, uint32_t reduced, bool keepdims,
+                        bool sums) {
     int at = 0;
     for (int k = 0; k < d->in[0].rank; k++) {
         const bool gone = reduced >> k & 1;
@@ -110,10 +113,11 @@ void sn_axes_argmax(const sn_opdesc *d, sn_ways *ways) {
     reduce_ways(d, ways, 1u << d->attrs.argmax.axis, false, false);
 }
 
-/* --- channels and rows ------------------------------------------------------------------------------- */
+/* --- channels and rows ----------------------------------------------------------------------- */
 #define IS(i) (1u << (i))
 
-/* One way per row axis of input 0 (all but the last): inputs and outputs in the masks do not carry it. */
+/* One way per row axis of input 0 (all but the last): inputs and outputs in the masks do not carry
+ * it. */
 static void row_ways(const sn_opdesc *d, sn_ways *ways, uint32_t whole_in, bool sum) {
     for (int k = 0; k + 1 < d->in[0].rank; k++) {
         sn_way *way = sn_way_add(ways, d->in[0].dims[k]);
@@ -174,7 +178,7 @@ void sn_axes_layernorm_sums(const sn_opdesc *d, sn_ways *ways) {
     channel_way(d, ways, IS(2) | IS(3));
 }
 
-/* --- matrices and convolution ------------------------------------------------------------------------ */
+/* --- matrices and convolution ---------------------------------------------------------------- */
 /* A way of a product: the axis of each operand, -1 where it does not carry the label. */
 static sn_way *product_way(sn_ways *ways, int64_t extent, int in0, int in1, int out0) {
     sn_way *way = sn_way_add(ways, extent);

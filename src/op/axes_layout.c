@@ -1,5 +1,6 @@
-/* axes_layout.c: axis rules of operators that move elements and of indexing. Only reshape makes labels that
- * are a part of an axis: [B,T,D] -> [B*T,D] keeps B (outer 1, inner T) and T (outer B, inner 1). */
+/* axes_layout.c: axis rules of operators that move elements and of indexing. Only reshape makes
+ * labels that are a part of an axis: [B,T,D] -> [B*T,D] keeps B (outer 1, inner T) and T (outer B,
+ * inner 1). */
 #include "op/rules.h"
 
 static void map_axis(const sn_opdesc *d, sn_ways *ways, int in_axis, int out_axis) {
@@ -9,8 +10,9 @@ static void map_axis(const sn_opdesc *d, sn_ways *ways, int in_axis, int out_axi
     sn_carry(&way->out[0], out_axis);
 }
 
-/* --- reshape ----------------------------------------------------------------------------------------- */
-/* A walk over one shape: `left` is what is still to be matched of axis `axis`; `outer` of it is matched. */
+/* --- reshape --------------------------------------------------------------------------------- */
+/* A walk over one shape: `left` is what is still to be matched of axis `axis`; `outer` of it is
+ * matched. */
 typedef struct {
     const snug_type *type;
     int axis;
@@ -36,11 +38,13 @@ static sn_axis_ref walk_take(walk *w, int64_t extent) {
     return ref;
 }
 
-/* Both shapes list the same elements in one order. The next label is the smaller of what is left on both
- * sides; it exists if it divides the larger. Where it does not ([6,4] -> [4,6]) nothing behind can be cut. */
+/* Both shapes list the same elements in one order. The next label is the smaller of what is left on
+ * both sides; it exists if it divides the larger. Where it does not ([6,4] -> [4,6]) nothing behind
+ * can be cut. */
 static void match_axes(sn_ways *ways, walk in, walk out) {
     while (walk_on(&in) && walk_on(&out)) {
-        const int64_t small = in.left < out.left ? in.left : out.left, large = in.left < out.left ? out.left : in.left;
+        const int64_t small = in.left < out.left ? in.left : out.left,
+                      large = in.left < out.left ? out.left : in.left;
         if (large % small != 0)
             return;
         sn_way *way = sn_way_add(ways, small);
@@ -60,7 +64,7 @@ void sn_axes_reshape(const sn_opdesc *d, sn_ways *ways) {
         match_axes(ways, walk_from(in, same), walk_from(out, same));
 }
 
-/* --- moving elements --------------------------------------------------------------------------------- */
+/* --- moving elements ------------------------------------------------------------------------- */
 void sn_axes_transpose(const sn_opdesc *d, sn_ways *ways) {
     for (int k = 0; k < d->out[0].rank; k++)
         map_axis(d, ways, (int)d->attrs.perm.perm.v[k], k);
@@ -88,8 +92,9 @@ void sn_axes_pad(const sn_opdesc *d, sn_ways *ways) {
     }
 }
 
-/* --- indexing ---------------------------------------------------------------------------------------- */
-/* The axis of the gathered tensor at which axis k of the indexed one is; k is not the indexed axis. */
+/* --- indexing -------------------------------------------------------------------------------- */
+/* The axis of the gathered tensor at which axis k of the indexed one is; k is not the indexed axis.
+ */
 static int moved_axis(int k, int axis, int n_index) {
     return k < axis ? k : k + n_index - 1;
 }

@@ -1,5 +1,5 @@
-/* flops.c: how much arithmetic an operator does, for the cost model. Products and windows are counted; all
- * others do about one operation per element of their largest operand. */
+/* flops.c: how much arithmetic an operator does, for the cost model. Products and windows are
+ * counted; all others do about one operation per element of their largest operand. */
 #include "op/rules.h"
 
 static double count(const snug_type *t, int from, int to) {
@@ -36,7 +36,8 @@ static double pool_flops(const sn_opdesc *d) {
 }
 
 static double avgpool_grad_flops(const sn_opdesc *d) {
-    return all(&d->in[0]) * (double)d->attrs.pool_grad.kernel[0] * (double)d->attrs.pool_grad.kernel[1];
+    return all(&d->in[0]) * (double)d->attrs.pool_grad.kernel[0] *
+           (double)d->attrs.pool_grad.kernel[1];
 }
 
 static double element_flops(const sn_opdesc *d) {
@@ -49,9 +50,12 @@ static double element_flops(const sn_opdesc *d) {
 }
 
 static double (*const heavy[SN_N_OPS])(const sn_opdesc *d) = {
-    [SN_OP_matmul] = matmul_flops,       [SN_OP_conv2d] = conv2d_flops,
-    [SN_OP_conv2d_dx] = conv2d_dx_flops, [SN_OP_conv2d_dw] = conv2d_dw_flops,
-    [SN_OP_maxpool] = pool_flops,        [SN_OP_avgpool] = pool_flops,
+    [SN_OP_matmul] = matmul_flops,
+    [SN_OP_conv2d] = conv2d_flops,
+    [SN_OP_conv2d_dx] = conv2d_dx_flops,
+    [SN_OP_conv2d_dw] = conv2d_dw_flops,
+    [SN_OP_maxpool] = pool_flops,
+    [SN_OP_avgpool] = pool_flops,
     [SN_OP_avgpool_grad] = avgpool_grad_flops,
 };
 

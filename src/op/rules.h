@@ -1,15 +1,16 @@
-/* rules.h: inside the room `op` only: every rule the table names, and the questions shape rules ask.
+/* rules.h: inside the room `op` only: every rule the table names, and the questions shape rules
+ * ask.
  *
- * The declarations are made from ops.def itself, so a name in the table without a function does not link.
- * Questions are named sn_want_*: they fail with a text that names the operator, what it got and what fits.
- * An extent of -1 is unknown and fits everything. */
+ * The declarations are made from ops.def itself, so a name in the table without a function does not
+ * link. Questions are named sn_want_*: they fail with a text that names the operator, what it got
+ * and what fits. An extent of -1 is unknown and fits everything. */
 #ifndef SN_OP_RULES_H
 #define SN_OP_RULES_H
 
 #include "op/op.h"
 
-#define SNUG_OP(name, n, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cases) \
-    snug_status sn_shape_##shape(sn_opdesc *d, snug_error *err);                            \
+#define SNUG_OP(name, n, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cases)        \
+    snug_status sn_shape_##shape(sn_opdesc *d, snug_error *err);                                   \
     void sn_axes_##axes(const sn_opdesc *d, sn_ways *ways);
 #include "op/ops.def"
 #undef SNUG_OP
@@ -51,21 +52,24 @@ SNUG_CHECKED snug_status sn_want_dtype_of(const sn_opdesc *d, int i, int like, s
 SNUG_CHECKED snug_status sn_want_rank(const sn_opdesc *d, int i, int min, int max, snug_error *err);
 /* Input i has the dims of `want`; merges what is known of input i into want. */
 SNUG_CHECKED snug_status sn_want_dims(const sn_opdesc *d, int i, snug_type *want, snug_error *err);
-/* Inputs [first, n_in) are vectors [C] of the dtype of input 0, C the last extent of `like`, which learns C. */
-SNUG_CHECKED snug_status sn_want_vectors(const sn_opdesc *d, int first, int n, snug_type *like, snug_error *err);
+/* Inputs [first, n_in) are vectors [C] of the dtype of input 0, C the last extent of `like`, which
+ * learns C. */
+SNUG_CHECKED snug_status sn_want_vectors(const sn_opdesc *d, int first, int n, snug_type *like,
+                                         snug_error *err);
 SNUG_CHECKED snug_status sn_want_axis(const sn_opdesc *d, int64_t axis, int rank, snug_error *err);
-SNUG_CHECKED snug_status sn_want_flag(const sn_opdesc *d, const char *name, int64_t value, snug_error *err);
+SNUG_CHECKED snug_status sn_want_flag(const sn_opdesc *d, const char *name, int64_t value,
+                                      snug_error *err);
 /* Every one of v[0, n) lies in [min, 2^31). */
-SNUG_CHECKED snug_status sn_want_range(const sn_opdesc *d, const char *name, const int64_t *v, int n, int64_t min,
-                                       snug_error *err);
+SNUG_CHECKED snug_status sn_want_range(const sn_opdesc *d, const char *name, const int64_t *v,
+                                       int n, int64_t min, snug_error *err);
 
 /* t without its last axis. */
 snug_type sn_type_rows(const snug_type *t);
 /* [last extent of t], of this dtype. */
 snug_type sn_type_channels(const snug_type *t, snug_dtype dtype);
 /* Numpy's rule: axes aligned at the last; fails naming the axis. dtype is a's. */
-SNUG_CHECKED snug_status sn_type_broadcast(const sn_opdesc *d, const snug_type *a, const snug_type *b,
-                                           snug_type *out, snug_error *err);
+SNUG_CHECKED snug_status sn_type_broadcast(const sn_opdesc *d, const snug_type *a,
+                                           const snug_type *b, snug_type *out, snug_error *err);
 
 /* A new way over a label of this extent that no operand carries yet; sn_carry lets one carry it. */
 sn_way *sn_way_add(sn_ways *ways, int64_t extent);

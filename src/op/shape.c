@@ -1,5 +1,5 @@
-/* shape.c: the questions shape rules ask (rules.h). Every failure names the operator, what it got and what
- * would fit; an unknown extent (-1, in templates) is never a reason to fail. */
+/* shape.c: the questions shape rules ask (rules.h). Every failure names the operator, what it got
+ * and what would fit; an unknown extent (-1, in templates) is never a reason to fail. */
 #include "op/rules.h"
 
 #include "base/size.h"
@@ -10,12 +10,12 @@ sn_text sn_type_text(const snug_type *t) {
     return text;
 }
 
-/* --- dtypes ------------------------------------------------------------------------------------------ */
+/* --- dtypes ---------------------------------------------------------------------------------- */
 static snug_status want(const sn_opdesc *d, int i, bool ok, const char *what, snug_error *err) {
     if (ok)
         return SNUG_OK;
-    return sn_fail(err, SNUG_E_SHAPE, "%s: input %d is %s; it must be %s; cast it first", sn_op_name(d), i,
-                   sn_type_text(&d->in[i]).s, what);
+    return sn_fail(err, SNUG_E_SHAPE, "%s: input %d is %s; it must be %s; cast it first",
+                   sn_op_name(d), i, sn_type_text(&d->in[i]).s, what);
 }
 
 snug_status sn_want_float(const sn_opdesc *d, int i, snug_error *err) {
@@ -37,27 +37,29 @@ snug_status sn_want_index(const sn_opdesc *d, int i, snug_error *err) {
 snug_status sn_want_plain(const sn_opdesc *d, int i, snug_error *err) {
     if (d->in[i].dtype != SNUG_OPAQUE)
         return SNUG_OK;
-    return sn_fail(err, SNUG_E_SHAPE, "%s: input %d is %s; opaque values go only to the operators made for them",
+    return sn_fail(err, SNUG_E_SHAPE,
+                   "%s: input %d is %s; opaque values go only to the operators made for them",
                    sn_op_name(d), i, sn_type_text(&d->in[i]).s);
 }
 
 snug_status sn_want_dtype_of(const sn_opdesc *d, int i, int like, snug_error *err) {
     if (d->in[i].dtype == d->in[like].dtype)
         return SNUG_OK;
-    return sn_fail(err, SNUG_E_SHAPE, "%s: input %d is %s and input %d is %s; they must have one dtype; cast one",
+    return sn_fail(err, SNUG_E_SHAPE,
+                   "%s: input %d is %s and input %d is %s; they must have one dtype; cast one",
                    sn_op_name(d), like, sn_type_text(&d->in[like]).s, i, sn_type_text(&d->in[i]).s);
 }
 
-/* --- extents ----------------------------------------------------------------------------------------- */
+/* --- extents --------------------------------------------------------------------------------- */
 snug_status sn_want_rank(const sn_opdesc *d, int i, int min, int max, snug_error *err) {
     const int rank = d->in[i].rank;
     if (rank >= min && rank <= max)
         return SNUG_OK;
     if (min == max)
-        return sn_fail(err, SNUG_E_SHAPE, "%s: input %d is %s; it must have %d axes", sn_op_name(d), i,
-                       sn_type_text(&d->in[i]).s, min);
-    return sn_fail(err, SNUG_E_SHAPE, "%s: input %d is %s; it must have %d to %d axes", sn_op_name(d), i,
-                   sn_type_text(&d->in[i]).s, min, max);
+        return sn_fail(err, SNUG_E_SHAPE, "%s: input %d is %s; it must have %d axes", sn_op_name(d),
+                       i, sn_type_text(&d->in[i]).s, min);
+    return sn_fail(err, SNUG_E_SHAPE, "%s: input %d is %s; it must have %d to %d axes",
+                   sn_op_name(d), i, sn_type_text(&d->in[i]).s, min, max);
 }
 
 snug_status sn_want_dims(const sn_opdesc *d, int i, snug_type *wanted, snug_error *err) {
@@ -68,15 +70,17 @@ snug_status sn_want_dims(const sn_opdesc *d, int i, snug_type *wanted, snug_erro
     if (!ok) {
         snug_type fit = *wanted;
         fit.dtype = t->dtype;
-        return sn_fail(err, SNUG_E_SHAPE, "%s: input 0 is %s and input %d is %s; to fit it must be %s",
-                       sn_op_name(d), sn_type_text(&d->in[0]).s, i, sn_type_text(t).s, sn_type_text(&fit).s);
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "%s: input 0 is %s and input %d is %s; to fit it must be %s", sn_op_name(d),
+                       sn_type_text(&d->in[0]).s, i, sn_type_text(t).s, sn_type_text(&fit).s);
     }
     for (int k = 0; k < t->rank; k++)
         wanted->dims[k] = sn_dim_merge(wanted->dims[k], t->dims[k]);
     return SNUG_OK;
 }
 
-snug_status sn_want_vectors(const sn_opdesc *d, int first, int n, snug_type *like, snug_error *err) {
+snug_status sn_want_vectors(const sn_opdesc *d, int first, int n, snug_type *like,
+                            snug_error *err) {
     for (int i = first; i < first + n; i++) {
         snug_type vector = sn_type_channels(like, d->in[0].dtype);
         SNUG_TRY(sn_want_dtype_of(d, i, 0, err));
@@ -90,30 +94,32 @@ snug_status sn_want_axis(const sn_opdesc *d, int64_t axis, int rank, snug_error 
     if (axis >= 0 && axis < rank)
         return SNUG_OK;
     if (rank == 0)
-        return sn_fail(err, SNUG_E_SHAPE, "%s: axis %lld of a scalar; a scalar has no axes", sn_op_name(d),
-                       (long long)axis);
+        return sn_fail(err, SNUG_E_SHAPE, "%s: axis %lld of a scalar; a scalar has no axes",
+                       sn_op_name(d), (long long)axis);
     return sn_fail(err, SNUG_E_SHAPE, "%s: axis %lld of %s; axes count from 0 to %d", sn_op_name(d),
-                   (long long)axis, d->n_in > 0 ? sn_type_text(&d->in[0]).s : "the output", rank - 1);
+                   (long long)axis, d->n_in > 0 ? sn_type_text(&d->in[0]).s : "the output",
+                   rank - 1);
 }
 
-/* --- attributes -------------------------------------------------------------------------------------- */
+/* --- attributes ------------------------------------------------------------------------------ */
 snug_status sn_want_flag(const sn_opdesc *d, const char *name, int64_t value, snug_error *err) {
     if (value == 0 || value == 1)
         return SNUG_OK;
-    return sn_fail(err, SNUG_E_INVALID, "%s: %s=%lld; it must be 0 or 1", sn_op_name(d), name, (long long)value);
+    return sn_fail(err, SNUG_E_INVALID, "%s: %s=%lld; it must be 0 or 1", sn_op_name(d), name,
+                   (long long)value);
 }
 
-snug_status sn_want_range(const sn_opdesc *d, const char *name, const int64_t *v, int n, int64_t min,
-                          snug_error *err) {
+snug_status sn_want_range(const sn_opdesc *d, const char *name, const int64_t *v, int n,
+                          int64_t min, snug_error *err) {
     for (int i = 0; i < n; i++) {
         if (v[i] < min || v[i] > INT32_MAX)
-            return sn_fail(err, SNUG_E_INVALID, "%s: %s has the value %lld; it must be %lld to %d", sn_op_name(d),
-                           name, (long long)v[i], (long long)min, INT32_MAX);
+            return sn_fail(err, SNUG_E_INVALID, "%s: %s has the value %lld; it must be %lld to %d",
+                           sn_op_name(d), name, (long long)v[i], (long long)min, INT32_MAX);
     }
     return SNUG_OK;
 }
 
-/* --- types from types -------------------------------------------------------------------------------- */
+/* --- types from types ------------------------------------------------------------------------ */
 snug_type sn_type_rows(const snug_type *t) {
     snug_type rows = *t;
     rows.rank--;
@@ -133,15 +139,16 @@ static bool broadcast_dim(int64_t a, int64_t b, int64_t *out) {
     return true;
 }
 
-snug_status sn_type_broadcast(const sn_opdesc *d, const snug_type *a, const snug_type *b, snug_type *out,
-                              snug_error *err) {
+snug_status sn_type_broadcast(const sn_opdesc *d, const snug_type *a, const snug_type *b,
+                              snug_type *out, snug_error *err) {
     snug_type r = {.dtype = a->dtype, .rank = a->rank > b->rank ? a->rank : b->rank};
     for (int k = 0; k < r.rank; k++) {
         const int at_a = k - (r.rank - a->rank), at_b = k - (r.rank - b->rank);
         const int64_t dim_a = at_a < 0 ? 1 : a->dims[at_a], dim_b = at_b < 0 ? 1 : b->dims[at_b];
         if (!broadcast_dim(dim_a, dim_b, &r.dims[k]))
             return sn_fail(err, SNUG_E_SHAPE,
-                           "%s: %s and %s do not broadcast: axis %d has %lld and %lld; they must be equal or one 1",
+                           "%s: %s and %s do not broadcast: axis %d has %lld and %lld; they must "
+                           "be equal or one 1",
                            sn_op_name(d), sn_type_text(a).s, sn_type_text(b).s, k, (long long)dim_a,
                            (long long)dim_b);
     }

@@ -1,7 +1,7 @@
 /* shape_layout.c: shape rules of reductions, of operators that move elements, and of indexing.
  *
- * An extent of -1 in an attribute is for templates: reshape works out one of them, slice takes the whole
- * axis, slice_grad the extent of its input; what stays unknown stays -1. */
+ * An extent of -1 in an attribute is for templates: reshape works out one of them, slice takes the
+ * whole axis, slice_grad the extent of its input; what stays unknown stays -1. */
 #include "op/rules.h"
 
 #include "base/size.h"
@@ -13,24 +13,29 @@ static snug_status one_output(sn_opdesc *d, const snug_type *t) {
 }
 
 /* The list has one entry per axis of input i. */
-static snug_status want_per_axis(const sn_opdesc *d, const char *name, const sn_list *list, int i, snug_error *err) {
+static snug_status want_per_axis(const sn_opdesc *d, const char *name, const sn_list *list, int i,
+                                 snug_error *err) {
     if (list->n == d->in[i].rank)
         return SNUG_OK;
-    return sn_fail(err, SNUG_E_SHAPE, "%s: %s has %lld entries and input %d is %s; there must be %d", sn_op_name(d),
+    return sn_fail(err, SNUG_E_SHAPE,
+                   "%s: %s has %lld entries and input %d is %s; there must be %d", sn_op_name(d),
                    name, (long long)list->n, i, sn_type_text(&d->in[i]).s, d->in[i].rank);
 }
 
-static snug_status want_extents(const sn_opdesc *d, const char *name, const sn_list *list, snug_error *err) {
+static snug_status want_extents(const sn_opdesc *d, const char *name, const sn_list *list,
+                                snug_error *err) {
     for (int k = 0; k < list->n; k++) {
         if (list->v[k] < -1)
-            return sn_fail(err, SNUG_E_INVALID, "%s: %s has the extent %lld; extents are >= 0, or -1 for unknown",
+            return sn_fail(err, SNUG_E_INVALID,
+                           "%s: %s has the extent %lld; extents are >= 0, or -1 for unknown",
                            sn_op_name(d), name, (long long)list->v[k]);
     }
     return SNUG_OK;
 }
 
 /* The axes a reduction removes, as bits. An empty list means all. */
-static snug_status axis_set(const sn_opdesc *d, const sn_list *axes, uint32_t *out, snug_error *err) {
+static snug_status axis_set(const sn_opdesc *d, const sn_list *axes, uint32_t *out,
+                            snug_error *err) {
     const int rank = d->in[0].rank;
     uint32_t set = axes->n == 0 ? (1u << rank) - 1 : 0;
     for (int k = 0; k < axes->n; k++) {
@@ -73,28 +78,29 @@ snug_status sn_shape_argmax(sn_opdesc *d, snug_error *err) {
         return sn_fail(err, SNUG_E_SHAPE, "argmax: dtype=%s; positions are i32 or i64",
                        snug_dtype_name((snug_dtype)a->dtype));
     if (t.dims[a->axis] == 0)
-        return sn_fail(err, SNUG_E_SHAPE, "argmax: axis %lld of %s has no elements", (long long)a->axis,
-                       sn_type_text(&t).s);
+        return sn_fail(err, SNUG_E_SHAPE, "argmax: axis %lld of %s has no elements",
+                       (long long)a->axis, sn_type_text(&t).s);
     t.dtype = (snug_dtype)a->dtype;
     drop_axes(&t, 1u << a->axis, false);
     return one_output(d, &t);
 }
 
-/* --- reshape ----------------------------------------------------------------------------------------- */
+/* --- reshape --------------------------------------------------------------------------------- */
 /* Product of the known extents, and how many are unknown. */
 typedef struct {
     int64_t known;
     int n_unknown;
 } extent_product;
 
-static snug_status multiply_dims(const sn_opdesc *d, const int64_t *dims, int rank, extent_product *out,
-                                 snug_error *err) {
+static snug_status multiply_dims(const sn_opdesc *d, const int64_t *dims, int rank,
+                                 extent_product *out, snug_error *err) {
     extent_product p = {1, 0};
     for (int k = 0; k < rank; k++) {
         if (dims[k] < 0)
             p.n_unknown++;
         else if (!sn_i64_mul(p.known, dims[k], &p.known))
-            return sn_fail(err, SNUG_E_OVERFLOW, "%s: the extents multiply to more than 2^63", sn_op_name(d));
+            return sn_fail(err, SNUG_E_OVERFLOW, "%s: the extents multiply to more than 2^63",
+                           sn_op_name(d));
     }
     *out = p;
     return SNUG_OK;
@@ -109,16 +115,17 @@ static snug_status fit_reshape(const sn_opdesc *d, snug_type *t, snug_error *err
     if (from.n_unknown > 0) {
         const bool fits = to.n_unknown > 0 || from.known == 0 || to.known % from.known == 0;
         return fits ? SNUG_OK
-                    : sn_fail(err, SNUG_E_SHAPE, "reshape: no extents make %s into %s", sn_type_text(x).s,
-                              sn_type_text(t).s);
+                    : sn_fail(err, SNUG_E_SHAPE, "reshape: no extents make %s into %s",
+                              sn_type_text(x).s, sn_type_text(t).s);
     }
     if (to.n_unknown > 1 || (to.n_unknown == 1 && to.known == 0))
-        return sn_fail(err, SNUG_E_SHAPE, "reshape: %s to %s leaves extents open; give all but one of them",
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "reshape: %s to %s leaves extents open; give all but one of them",
                        sn_type_text(x).s, sn_type_text(t).s);
     const bool fits = to.n_unknown == 1 ? from.known % to.known == 0 : from.known == to.known;
     if (!fits)
-        return sn_fail(err, SNUG_E_SHAPE, "reshape: %s has %lld elements and does not fit %s", sn_type_text(x).s,
-                       (long long)from.known, sn_type_text(t).s);
+        return sn_fail(err, SNUG_E_SHAPE, "reshape: %s has %lld elements and does not fit %s",
+                       sn_type_text(x).s, (long long)from.known, sn_type_text(t).s);
     for (int k = 0; k < t->rank; k++) {
         if (t->dims[k] < 0)
             t->dims[k] = from.known / to.known;
@@ -137,7 +144,7 @@ snug_status sn_shape_reshape(sn_opdesc *d, snug_error *err) {
     return one_output(d, &t);
 }
 
-/* --- moving elements --------------------------------------------------------------------------------- */
+/* --- moving elements ------------------------------------------------------------------------- */
 snug_status sn_shape_transpose(sn_opdesc *d, snug_error *err) {
     const sn_list *perm = &d->attrs.perm.perm;
     const snug_type *x = &d->in[0];
@@ -148,7 +155,8 @@ snug_status sn_shape_transpose(sn_opdesc *d, snug_error *err) {
     for (int k = 0; k < t.rank; k++) {
         SNUG_TRY(sn_want_axis(d, perm->v[k], t.rank, err));
         if (seen >> perm->v[k] & 1)
-            return sn_fail(err, SNUG_E_INVALID, "transpose: axis %lld is in perm twice; each must be there once",
+            return sn_fail(err, SNUG_E_INVALID,
+                           "transpose: axis %lld is in perm twice; each must be there once",
                            (long long)perm->v[k]);
         seen |= 1u << perm->v[k];
         t.dims[k] = x->dims[perm->v[k]];
@@ -198,10 +206,13 @@ snug_status sn_shape_slice(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(want_extents(d, "sizes", &a->sizes, err));
     SNUG_TRY(want_strides(d, &a->strides, err));
     for (int k = 0; k < t.rank; k++) {
-        const int64_t extent = t.dims[k], size = a->sizes.v[k], stride = a->strides.n > 0 ? a->strides.v[k] : 1;
+        const int64_t extent = t.dims[k], size = a->sizes.v[k],
+                      stride = a->strides.n > 0 ? a->strides.v[k] : 1;
         if (!strided_fits(size, stride, extent))
-            return sn_fail(err, SNUG_E_SHAPE, "slice: %lld elements with stride %lld from axis %d of %s; it has %lld",
-                           (long long)size, (long long)stride, k, sn_type_text(&d->in[0]).s, (long long)extent);
+            return sn_fail(err, SNUG_E_SHAPE,
+                           "slice: %lld elements with stride %lld from axis %d of %s; it has %lld",
+                           (long long)size, (long long)stride, k, sn_type_text(&d->in[0]).s,
+                           (long long)extent);
         const int64_t whole = extent > 0 ? (extent - 1) / stride + 1 : extent;
         t.dims[k] = size < 0 ? whole : size;
     }
@@ -219,9 +230,10 @@ snug_status sn_shape_slice_grad(sn_opdesc *d, snug_error *err) {
     for (int k = 0; k < t.rank; k++) {
         const int64_t stride = a->strides.n > 0 ? a->strides.v[k] : 1, extent = a->dims.v[k];
         if (!strided_fits(dy->dims[k], stride, extent))
-            return sn_fail(err, SNUG_E_SHAPE,
-                           "slice_grad: %s with stride %lld does not lie in an extent of %lld (axis %d)",
-                           sn_type_text(dy).s, (long long)stride, (long long)extent, k);
+            return sn_fail(
+                err, SNUG_E_SHAPE,
+                "slice_grad: %s with stride %lld does not lie in an extent of %lld (axis %d)",
+                sn_type_text(dy).s, (long long)stride, (long long)extent, k);
         t.dims[k] = extent < 0 && stride == 1 ? dy->dims[k] : extent;
     }
     return one_output(d, &t);
@@ -237,19 +249,21 @@ snug_status sn_shape_pad(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_range(d, "after", a->after.v, t.rank, 0, err));
     for (int k = 0; k < t.rank; k++) {
         if (t.dims[k] >= 0 && !sn_i64_add(t.dims[k], a->before.v[k] + a->after.v[k], &t.dims[k]))
-            return sn_fail(err, SNUG_E_OVERFLOW, "pad: axis %d of %s grows beyond the address space", k,
+            return sn_fail(err, SNUG_E_OVERFLOW,
+                           "pad: axis %d of %s grows beyond the address space", k,
                            sn_type_text(&d->in[0]).s);
     }
     return one_output(d, &t);
 }
 
-/* --- indexing ---------------------------------------------------------------------------------------- */
+/* --- indexing -------------------------------------------------------------------------------- */
 /* x with `axis` replaced by the dims of the indices. */
-static snug_status replace_axis(const sn_opdesc *d, const snug_type *x, int64_t axis, const snug_type *indices,
-                                snug_type *out, snug_error *err) {
+static snug_status replace_axis(const sn_opdesc *d, const snug_type *x, int64_t axis,
+                                const snug_type *indices, snug_type *out, snug_error *err) {
     if (x->rank - 1 + indices->rank > SNUG_MAX_RANK)
-        return sn_fail(err, SNUG_E_SHAPE, "%s: %s indexed by %s would have %d axes; the most is %d", sn_op_name(d),
-                       sn_type_text(x).s, sn_type_text(indices).s, x->rank - 1 + indices->rank, SNUG_MAX_RANK);
+        return sn_fail(err, SNUG_E_SHAPE, "%s: %s indexed by %s would have %d axes; the most is %d",
+                       sn_op_name(d), sn_type_text(x).s, sn_type_text(indices).s,
+                       x->rank - 1 + indices->rank, SNUG_MAX_RANK);
     snug_type t = {.dtype = x->dtype};
     for (int k = 0; k < axis; k++)
         t.dims[t.rank++] = x->dims[k];

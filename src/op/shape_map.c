@@ -1,5 +1,6 @@
-/* shape_map.c: shape rules of operators that work element by element: sources, unary, pairs, broadcasting,
- * and the state rows. Outputs have the dims of the inputs, with what any of the inputs knows of an extent. */
+/* shape_map.c: shape rules of operators that work element by element: sources, unary, pairs,
+ * broadcasting, and the state rows. Outputs have the dims of the inputs, with what any of the
+ * inputs knows of an extent. */
 #include "op/rules.h"
 
 #include "base/rng.h"
@@ -10,14 +11,15 @@ static snug_status one_output(sn_opdesc *d, const snug_type *t) {
     return SNUG_OK;
 }
 
-/* --- sources ----------------------------------------------------------------------------------------- */
-static snug_status type_of_dims(const sn_opdesc *d, const sn_list *dims, snug_dtype dtype, snug_type *out,
-                                snug_error *err) {
+/* --- sources --------------------------------------------------------------------------------- */
+static snug_status type_of_dims(const sn_opdesc *d, const sn_list *dims, snug_dtype dtype,
+                                snug_type *out, snug_error *err) {
     snug_type t = {.dtype = dtype, .rank = (int)dims->n};
     for (int k = 0; k < t.rank; k++) {
         t.dims[k] = dims->v[k];
         if (t.dims[k] < -1)
-            return sn_fail(err, SNUG_E_INVALID, "%s: extent %lld in dims; extents are >= 0, or -1 for unknown",
+            return sn_fail(err, SNUG_E_INVALID,
+                           "%s: extent %lld in dims; extents are >= 0, or -1 for unknown",
                            sn_op_name(d), (long long)t.dims[k]);
     }
     *out = t;
@@ -35,15 +37,17 @@ snug_status sn_shape_random(sn_opdesc *d, snug_error *err) {
     snug_type t;
     SNUG_TRY(type_of_dims(d, &a->dims, (snug_dtype)a->dtype, &t, err));
     if (a->kind < SN_RANDOM_UNIFORM || a->kind > SN_RANDOM_TRUNCATED)
-        return sn_fail(err, SNUG_E_INVALID, "random: kind=%lld; 0 is uniform, 1 normal, 2 truncated normal",
+        return sn_fail(err, SNUG_E_INVALID,
+                       "random: kind=%lld; 0 is uniform, 1 normal, 2 truncated normal",
                        (long long)a->kind);
     if (!sn_dtype_is_float(t.dtype))
-        return sn_fail(err, SNUG_E_SHAPE, "random: dtype=%s; random numbers are of a float type; cast them after",
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "random: dtype=%s; random numbers are of a float type; cast them after",
                        snug_dtype_name(t.dtype));
     return one_output(d, &t);
 }
 
-/* --- one input --------------------------------------------------------------------------------------- */
+/* --- one input ------------------------------------------------------------------------------- */
 snug_status sn_shape_same(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_plain(d, 0, err));
     return one_output(d, &d->in[0]);
@@ -77,7 +81,7 @@ snug_status sn_shape_cast(sn_opdesc *d, snug_error *err) {
     return one_output(d, &t);
 }
 
-/* --- inputs of one type ------------------------------------------------------------------------------ */
+/* --- inputs of one type ---------------------------------------------------------------------- */
 /* All inputs have the type of input 0; *out is that, as far as any of them knows it. */
 static snug_status all_alike(const sn_opdesc *d, snug_type *out, snug_error *err) {
     snug_type t = d->in[0];
@@ -101,7 +105,7 @@ snug_status sn_shape_rows_pair(sn_opdesc *d, snug_error *err) {
     return sn_shape_same_pair(d, err);
 }
 
-/* --- broadcasting ------------------------------------------------------------------------------------ */
+/* --- broadcasting ---------------------------------------------------------------------------- */
 static snug_status broadcast_pair(sn_opdesc *d, snug_error *err) {
     snug_type t;
     SNUG_TRY(sn_want_dtype_of(d, 1, 0, err));
@@ -150,12 +154,13 @@ snug_status sn_shape_broadcast_to(sn_opdesc *d, snug_error *err) {
     for (int k = 0; k < wanted.rank && !grew; k++)
         grew = wanted.dims[k] >= 0 && t.dims[k] != wanted.dims[k];
     if (grew)
-        return sn_fail(err, SNUG_E_SHAPE, "broadcast_to: %s does not broadcast to %s; its extents must be 1 or equal",
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "broadcast_to: %s does not broadcast to %s; its extents must be 1 or equal",
                        sn_type_text(&d->in[0]).s, sn_type_text(&wanted).s);
     return one_output(d, &t);
 }
 
-/* --- state: variables first, outputs are their next versions ------------------------------------------ */
+/* --- state: variables first, outputs are their next versions --------------------------------- */
 static snug_status next_versions(sn_opdesc *d, int n_vars, snug_error *err) {
     snug_type t;
     SNUG_TRY(all_alike(d, &t, err));

@@ -1,13 +1,13 @@
 /* shape_matrix.c: shape rules of matrix products, convolutions and pooling.
  *
- * Images are [N,H,W,C]; kernels of convolutions [kh,kw,C/groups,O]; pad is top, bottom, left, right. What a
- * kernel relies on is checked here: positive strides, dilations, groups and kernels, channels that divide, a
- * window that fits the padded image at least once. */
+ * Images are [N,H,W,C]; kernels of convolutions [kh,kw,C/groups,O]; pad is top, bottom, left,
+ * right. What a kernel relies on is checked here: positive strides, dilations, groups and kernels,
+ * channels that divide, a window that fits the padded image at least once. */
 #include "op/rules.h"
 
 #include "base/size.h"
 
-/* --- matmul ------------------------------------------------------------------------------------------ */
+/* --- matmul ---------------------------------------------------------------------------------- */
 /* Extents of the last two axes as the product sees them. */
 typedef struct {
     int64_t rows, cols;
@@ -37,11 +37,14 @@ static snug_status check_matmul(const sn_opdesc *d, snug_error *err) {
 snug_status sn_shape_matmul(sn_opdesc *d, snug_error *err) {
     const sn_attrs_matmul *at = &d->attrs.matmul;
     SNUG_TRY(check_matmul(d, err));
-    const matrix a = matrix_of(&d->in[0], at->trans_a != 0), b = matrix_of(&d->in[1], at->trans_b != 0);
+    const matrix a = matrix_of(&d->in[0], at->trans_a != 0),
+                 b = matrix_of(&d->in[1], at->trans_b != 0);
     if (!sn_dim_fits(a.cols, b.rows))
-        return sn_fail(err, SNUG_E_SHAPE, "matmul: %s%s times %s%s: the inner extents %lld and %lld must be equal",
-                       sn_type_text(&d->in[0]).s, at->trans_a ? " transposed" : "", sn_type_text(&d->in[1]).s,
-                       at->trans_b ? " transposed" : "", (long long)a.cols, (long long)b.rows);
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "matmul: %s%s times %s%s: the inner extents %lld and %lld must be equal",
+                       sn_type_text(&d->in[0]).s, at->trans_a ? " transposed" : "",
+                       sn_type_text(&d->in[1]).s, at->trans_b ? " transposed" : "",
+                       (long long)a.cols, (long long)b.rows);
     snug_type out;
     const snug_type batch_a = batch_of(&d->in[0]), batch_b = batch_of(&d->in[1]);
     const snug_status status = sn_type_broadcast(d, &batch_a, &batch_b, &out, err);
@@ -58,27 +61,30 @@ snug_status sn_shape_matmul(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- windows ----------------------------------------------------------------------------------------- */
+/* --- windows --------------------------------------------------------------------------------- */
 /* One spatial axis of a window operator. */
 typedef struct {
     int64_t extent, kernel, stride, dilation, before, after;
 } window;
 
 /* How many times the window fits; -1 when an extent is unknown. The attributes are below 2^31. */
-static snug_status count_windows(const sn_opdesc *d, const char *axis, window w, int64_t *out, snug_error *err) {
+static snug_status count_windows(const sn_opdesc *d, const char *axis, window w, int64_t *out,
+                                 snug_error *err) {
     *out = -1;
     if (w.extent < 0 || w.kernel < 0)
         return SNUG_OK;
     int64_t padded;
     if (!sn_i64_add(w.extent, w.before + w.after, &padded))
-        return sn_fail(err, SNUG_E_OVERFLOW, "%s: padded %s exceeds the address space", sn_op_name(d), axis);
+        return sn_fail(err, SNUG_E_OVERFLOW, "%s: padded %s exceeds the address space",
+                       sn_op_name(d), axis);
     const int64_t covered = w.kernel == 0 ? 0 : (w.kernel - 1) * w.dilation + 1;
     if (w.kernel < 1 || covered > padded)
         return sn_fail(err, SNUG_E_SHAPE,
-                       "%s: along the %s a kernel of %lld (dilation %lld: %lld) does not fit the input of %lld "
+                       "%s: along the %s a kernel of %lld (dilation %lld: %lld) does not fit the "
+                       "input of %lld "
                        "padded to %lld; use a smaller kernel or more padding",
-                       sn_op_name(d), axis, (long long)w.kernel, (long long)w.dilation, (long long)covered,
-                       (long long)w.extent, (long long)padded);
+                       sn_op_name(d), axis, (long long)w.kernel, (long long)w.dilation,
+                       (long long)covered, (long long)w.extent, (long long)padded);
     *out = (padded - covered) / w.stride + 1;
     return SNUG_OK;
 }
@@ -97,17 +103,18 @@ static snug_status check_geometry(const sn_opdesc *d, geometry g, snug_error *er
 }
 
 /* Output height and width for an image of [.., size[0], size[1], ..]. */
-static snug_status count_both(const sn_opdesc *d, geometry g, const int64_t *size, const int64_t *kernel,
-                              int64_t *out, snug_error *err) {
+static snug_status count_both(const sn_opdesc *d, geometry g, const int64_t *size,
+                              const int64_t *kernel, int64_t *out, snug_error *err) {
     static const char *const names[2] = {"height", "width"};
     for (int k = 0; k < 2; k++) {
-        const window w = {size[k], kernel[k], g.stride[k], g.dilation[k], g.pad[2 * k], g.pad[2 * k + 1]};
+        const window w = {size[k],       kernel[k],    g.stride[k],
+                          g.dilation[k], g.pad[2 * k], g.pad[2 * k + 1]};
         SNUG_TRY(count_windows(d, names[k], w, &out[k], err));
     }
     return SNUG_OK;
 }
 
-/* --- convolution ------------------------------------------------------------------------------------- */
+/* --- convolution ----------------------------------------------------------------------------- */
 static snug_status check_conv(const sn_opdesc *d, geometry g, int64_t groups, snug_error *err) {
     SNUG_TRY(check_geometry(d, g, err));
     SNUG_TRY(sn_want_range(d, "groups", &groups, 1, 1, err));
@@ -117,11 +124,12 @@ static snug_status check_conv(const sn_opdesc *d, geometry g, int64_t groups, sn
     return sn_want_rank(d, 1, 4, 4, err);
 }
 
-static snug_status check_groups(const sn_opdesc *d, int64_t channels, int64_t groups, snug_error *err) {
+static snug_status check_groups(const sn_opdesc *d, int64_t channels, int64_t groups,
+                                snug_error *err) {
     if (channels < 0 || channels % groups == 0)
         return SNUG_OK;
-    return sn_fail(err, SNUG_E_SHAPE, "%s: %lld channels do not divide into %lld groups", sn_op_name(d),
-                   (long long)channels, (long long)groups);
+    return sn_fail(err, SNUG_E_SHAPE, "%s: %lld channels do not divide into %lld groups",
+                   sn_op_name(d), (long long)channels, (long long)groups);
 }
 
 snug_status sn_shape_conv2d(sn_opdesc *d, snug_error *err) {
@@ -134,8 +142,10 @@ snug_status sn_shape_conv2d(sn_opdesc *d, snug_error *err) {
     const int64_t per_group = x->dims[3] < 0 ? -1 : x->dims[3] / a->groups;
     if (!sn_dim_fits(per_group, w->dims[2]))
         return sn_fail(err, SNUG_E_SHAPE,
-                       "conv2d: input %s in %lld groups and kernel %s; the kernel must have %lld input channels",
-                       sn_type_text(x).s, (long long)a->groups, sn_type_text(w).s, (long long)per_group);
+                       "conv2d: input %s in %lld groups and kernel %s; the kernel must have %lld "
+                       "input channels",
+                       sn_type_text(x).s, (long long)a->groups, sn_type_text(w).s,
+                       (long long)per_group);
     snug_type out = {.dtype = x->dtype, .rank = 4, .dims = {x->dims[0], -1, -1, w->dims[3]}};
     SNUG_TRY(count_both(d, g, &x->dims[1], w->dims, &out.dims[1], err));
     if (d->n_in == 3)
@@ -146,13 +156,15 @@ snug_status sn_shape_conv2d(sn_opdesc *d, snug_error *err) {
 }
 
 /* dy must be what a convolution of an image of this size gives. */
-static snug_status check_dy(const sn_opdesc *d, int i, const int64_t *windows, const int64_t *size, snug_error *err) {
+static snug_status check_dy(const sn_opdesc *d, int i, const int64_t *windows, const int64_t *size,
+                            snug_error *err) {
     const int64_t *dims = d->in[i].dims;
     if (sn_dim_fits(dims[1], windows[0]) && sn_dim_fits(dims[2], windows[1]))
         return SNUG_OK;
-    return sn_fail(err, SNUG_E_SHAPE, "%s: input %d is %s; an image of %lld x %lld gives %lld x %lld windows",
-                   sn_op_name(d), i, sn_type_text(&d->in[i]).s, (long long)size[0], (long long)size[1],
-                   (long long)windows[0], (long long)windows[1]);
+    return sn_fail(err, SNUG_E_SHAPE,
+                   "%s: input %d is %s; an image of %lld x %lld gives %lld x %lld windows",
+                   sn_op_name(d), i, sn_type_text(&d->in[i]).s, (long long)size[0],
+                   (long long)size[1], (long long)windows[0], (long long)windows[1]);
 }
 
 snug_status sn_shape_conv2d_dx(sn_opdesc *d, snug_error *err) {
@@ -163,13 +175,15 @@ snug_status sn_shape_conv2d_dx(sn_opdesc *d, snug_error *err) {
     const snug_type *dy = &d->in[0], *w = &d->in[1];
     SNUG_TRY(check_groups(d, w->dims[3], a->groups, err));
     if (!sn_dim_fits(dy->dims[3], w->dims[3]))
-        return sn_fail(err, SNUG_E_SHAPE, "conv2d_dx: gradient %s and kernel %s; their last extents must be equal",
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "conv2d_dx: gradient %s and kernel %s; their last extents must be equal",
                        sn_type_text(dy).s, sn_type_text(w).s);
     int64_t windows[2], channels = -1;
     SNUG_TRY(count_both(d, g, a->input, w->dims, windows, err));
     SNUG_TRY(check_dy(d, 0, windows, a->input, err));
     if (w->dims[2] >= 0 && !sn_i64_mul(w->dims[2], a->groups, &channels))
-        return sn_fail(err, SNUG_E_OVERFLOW, "conv2d_dx: %lld groups of %lld channels exceed the address space",
+        return sn_fail(err, SNUG_E_OVERFLOW,
+                       "conv2d_dx: %lld groups of %lld channels exceed the address space",
                        (long long)a->groups, (long long)w->dims[2]);
     d->n_out = 1;
     d->out[0] = (snug_type){
@@ -187,7 +201,8 @@ snug_status sn_shape_conv2d_dw(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(check_groups(d, x->dims[3], a->groups, err));
     SNUG_TRY(check_groups(d, dy->dims[3], a->groups, err));
     if (!sn_dim_fits(x->dims[0], dy->dims[0]))
-        return sn_fail(err, SNUG_E_SHAPE, "conv2d_dw: input %s and gradient %s; their first extents must be equal",
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "conv2d_dw: input %s and gradient %s; their first extents must be equal",
                        sn_type_text(x).s, sn_type_text(dy).s);
     int64_t windows[2];
     SNUG_TRY(count_both(d, g, &x->dims[1], a->kernel, windows, err));
@@ -201,22 +216,24 @@ snug_status sn_shape_conv2d_dw(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- pooling ----------------------------------------------------------------------------------------- */
-/* Padding below the kernel and an image with elements: then no window lies wholly in the padding. */
-static snug_status check_pool(const sn_opdesc *d, geometry g, const int64_t *kernel, const int64_t *size,
-                              snug_error *err) {
+/* --- pooling --------------------------------------------------------------------------------- */
+/* Padding below the kernel and an image with elements: then no window lies wholly in the padding.
+ */
+static snug_status check_pool(const sn_opdesc *d, geometry g, const int64_t *kernel,
+                              const int64_t *size, snug_error *err) {
     SNUG_TRY(check_geometry(d, g, err));
     SNUG_TRY(sn_want_range(d, "kernel", kernel, 2, 1, err));
     SNUG_TRY(sn_want_float(d, 0, err));
     SNUG_TRY(sn_want_rank(d, 0, 4, 4, err));
     for (int k = 0; k < 4; k++) {
         if (g.pad[k] >= kernel[k / 2])
-            return sn_fail(err, SNUG_E_SHAPE, "%s: padding of %lld for a kernel of %lld; it must be smaller",
+            return sn_fail(err, SNUG_E_SHAPE,
+                           "%s: padding of %lld for a kernel of %lld; it must be smaller",
                            sn_op_name(d), (long long)g.pad[k], (long long)kernel[k / 2]);
     }
     if (size[0] == 0 || size[1] == 0)
-        return sn_fail(err, SNUG_E_SHAPE, "%s: an image of %lld x %lld has nothing to pool", sn_op_name(d),
-                       (long long)size[0], (long long)size[1]);
+        return sn_fail(err, SNUG_E_SHAPE, "%s: an image of %lld x %lld has nothing to pool",
+                       sn_op_name(d), (long long)size[0], (long long)size[1]);
     return SNUG_OK;
 }
 
@@ -240,10 +257,12 @@ snug_status sn_shape_maxpool(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* Input 1 is the code maxpool made beside a result with the dims of `y`; merges what it knows into y. */
+/* Input 1 is the code maxpool made beside a result with the dims of `y`; merges what it knows into
+ * y. */
 static snug_status check_code(const sn_opdesc *d, snug_type *y, snug_error *err) {
     if (d->in[1].dtype != SNUG_OPAQUE)
-        return sn_fail(err, SNUG_E_SHAPE, "%s: input 1 is %s; it must be the opaque second output of maxpool",
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "%s: input 1 is %s; it must be the opaque second output of maxpool",
                        sn_op_name(d), sn_type_text(&d->in[1]).s);
     return sn_want_dims(d, 1, y, err);
 }
@@ -279,7 +298,8 @@ snug_status sn_shape_maxpool_pick(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(check_pool(d, g, a->kernel, &d->in[0].dims[1], err));
     snug_type y = d->in[0];
     if (!sn_dim_fits(y.dims[1], a->input[0]) || !sn_dim_fits(y.dims[2], a->input[1]))
-        return sn_fail(err, SNUG_E_SHAPE, "maxpool_pick: input 0 is %s; input=%lld,%lld says its height and width",
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "maxpool_pick: input 0 is %s; input=%lld,%lld says its height and width",
                        sn_type_text(&d->in[0]).s, (long long)a->input[0], (long long)a->input[1]);
     SNUG_TRY(count_both(d, g, &d->in[0].dims[1], a->kernel, &y.dims[1], err));
     SNUG_TRY(check_code(d, &y, err));

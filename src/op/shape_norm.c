@@ -1,6 +1,6 @@
-/* shape_norm.c: shape rules of normalisations and of what works on rows: the last axis is the channels (C),
- * everything before it are rows. Statistics of batch normalisation are [C], those of layer normalisation and
- * the losses of cross-entropies have the rows' shape. */
+/* shape_norm.c: shape rules of normalisations and of what works on rows: the last axis is the
+ * channels (C), everything before it are rows. Statistics of batch normalisation are [C], those of
+ * layer normalisation and the losses of cross-entropies have the rows' shape. */
 #include "op/rules.h"
 
 static snug_status want_channels(const sn_opdesc *d, snug_error *err) {
@@ -33,7 +33,7 @@ static void one_output(sn_opdesc *d, snug_type t) {
     d->out[0] = t;
 }
 
-/* --- batch normalisation ----------------------------------------------------------------------------- */
+/* --- batch normalisation --------------------------------------------------------------------- */
 /* Sums are f64 whatever x is: a batch in pieces then gives the same mean to the last bit of f32. */
 snug_status sn_shape_moments(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(want_channels(d, err));
@@ -67,7 +67,7 @@ snug_status sn_shape_channel_affine(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- layer normalisation ----------------------------------------------------------------------------- */
+/* --- layer normalisation --------------------------------------------------------------------- */
 snug_status sn_shape_layernorm(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
     SNUG_TRY(want_channels(d, err));
@@ -102,7 +102,7 @@ snug_status sn_shape_layernorm_sums(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- cross-entropies --------------------------------------------------------------------------------- */
+/* --- cross-entropies ------------------------------------------------------------------------- */
 snug_status sn_shape_softmax_xent(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
     SNUG_TRY(want_channels(d, err));

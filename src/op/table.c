@@ -1,45 +1,48 @@
-/* table.c: the columns of ops.def that the room `op` owns, as rows; finding a row by its name; and the one
- * way to apply a row to types.
+/* table.c: the columns of ops.def that the room `op` owns, as rows; finding a row by its name; and
+ * the one way to apply a row to types.
  *
  * 1. sn_ops[op] is the row of `op`; ids and rows come from the same file in the same order.
- * 2. A rule that the table names and nobody wrote does not link (rules.h declares them from the table).
+ * 2. A rule that the table names and nobody wrote does not link (rules.h declares them from the
+ * table).
  * 3. sn_op_infer writes n_out and out[] only on success. */
 #include "op/rules.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define VARIADIC 1, SN_MAX_IN
-#define RANGE(min, max) min, max
-#define ARITY(...) ARITY_PICK(__VA_ARGS__, ARITY_RANGE, ARITY_ONE, )(__VA_ARGS__)
+#define VARIADIC                      1, SN_MAX_IN
+#define RANGE(min, max)               min, max
+#define ARITY(...)                    ARITY_PICK(__VA_ARGS__, ARITY_RANGE, ARITY_ONE, )(__VA_ARGS__)
 #define ARITY_PICK(a, b, chosen, ...) chosen
-#define ARITY_ONE(n) .min_in = n, .max_in = n
-#define ARITY_RANGE(min, max) .min_in = min, .max_in = max
-#define NOTHING 0u
-#define IN(i) SN_READS_IN(i)
-#define OUT(i) SN_READS_OUT(i)
-#define NO false
-#define YES true
+#define ARITY_ONE(n)                  .min_in = n, .max_in = n
+#define ARITY_RANGE(min, max)         .min_in = min, .max_in = max
+#define NOTHING                       0u
+#define IN(i)                         SN_READS_IN(i)
+#define OUT(i)                        SN_READS_OUT(i)
+#define NO                            false
+#define YES                           true
 
 const sn_op_row sn_ops[SN_N_OPS] = {
-#define SNUG_OP(op_name, n, family, shape_rule, grad, read, in_place, axis_rule, eff, acc, cpu, cases) \
-    [SN_OP_##op_name] = {.name = #op_name,                                                             \
-                         ARITY(n),                                                                     \
-                         .attrs = &sn_family_##family,                                                 \
-                         .shape = sn_shape_##shape_rule,                                               \
-                         .reads = read,                                                                \
-                         .inplace = SN_INPLACE_##in_place,                                             \
-                         .axes = sn_axes_##axis_rule,                                                  \
-                         .effect = SN_##eff,                                                           \
+#define SNUG_OP(op_name, n, family, shape_rule, grad, read, in_place, axis_rule, eff, acc, cpu,    \
+                cases)                                                                             \
+    [SN_OP_##op_name] = {.name = #op_name,                                                         \
+                         ARITY(n),                                                                 \
+                         .attrs = &sn_family_##family,                                             \
+                         .shape = sn_shape_##shape_rule,                                           \
+                         .reads = read,                                                            \
+                         .inplace = SN_INPLACE_##in_place,                                         \
+                         .axes = sn_axes_##axis_rule,                                              \
+                         .effect = SN_##eff,                                                       \
                          .accumulates = acc},
 #include "op/ops.def"
 #undef SNUG_OP
 };
 
-/* --- names ------------------------------------------------------------------------------------------- */
+/* --- names ----------------------------------------------------------------------------------- */
 #define MAX_NAME 31
 
-/* Edits (insert, delete, replace) between two names; names longer than MAX_NAME are far from everything. */
+/* Edits (insert, delete, replace) between two names; names longer than MAX_NAME are far from
+ * everything. */
 static int edit_distance(const char *a, const char *b) {
     const size_t n_a = strlen(a), n_b = strlen(b);
     if (n_a > MAX_NAME || n_b > MAX_NAME)
@@ -60,7 +63,8 @@ static int edit_distance(const char *a, const char *b) {
     return row[n_b];
 }
 
-/* Up to three nearest names, in table order among equals; nothing that differs in more than half. */
+/* Up to three nearest names, in table order among equals; nothing that differs in more than half.
+ */
 static void print_near(const char *name, char *text, size_t size) {
     const int limit = 1 + (int)strlen(name) / 3;
     int n_found = 0;
@@ -91,13 +95,14 @@ snug_status sn_op_find(const char *name, sn_op *out, snug_error *err) {
     return sn_fail(err, SNUG_E_INVALID, "there is no operator '%.64s'%s", name, near);
 }
 
-/* --- applying a row ---------------------------------------------------------------------------------- */
+/* --- applying a row -------------------------------------------------------------------------- */
 static snug_status check_arity(const sn_opdesc *d, snug_error *err) {
     const sn_op_row *row = &sn_ops[d->op];
     if (d->n_in >= row->min_in && d->n_in <= row->max_in)
         return SNUG_OK;
     if (row->min_in == row->max_in)
-        return sn_fail(err, SNUG_E_INVALID, "%s takes %d inputs, got %d", row->name, row->min_in, d->n_in);
+        return sn_fail(err, SNUG_E_INVALID, "%s takes %d inputs, got %d", row->name, row->min_in,
+                       d->n_in);
     return sn_fail(err, SNUG_E_INVALID, "%s takes %d to %d inputs, got %d", row->name, row->min_in,
                    row->max_in, d->n_in);
 }
@@ -107,14 +112,14 @@ static snug_status check_field(const sn_opdesc *d, const sn_field *f, snug_error
     const int64_t value = d->attrs.word[f->word];
     const char *name = sn_op_name(d);
     if (f->kind == SN_FIELD_DTYPE && (value < 0 || value >= SNUG_OPAQUE))
-        return sn_fail(err, SNUG_E_INVALID, "%s: %s=%lld is no element type of a tensor", name, f->name,
-                       (long long)value);
+        return sn_fail(err, SNUG_E_INVALID, "%s: %s=%lld is no element type of a tensor", name,
+                       f->name, (long long)value);
     if (f->kind == SN_FIELD_ACT && (value < 0 || value >= SN_N_ACTS))
         return sn_fail(err, SNUG_E_INVALID, "%s: %s=%lld is no activation (0 to %d)", name, f->name,
                        (long long)value, SN_N_ACTS - 1);
     if (f->kind == SN_FIELD_LIST && (value < 0 || value > SNUG_MAX_RANK))
-        return sn_fail(err, SNUG_E_INVALID, "%s: %s has %lld entries, a list holds 0 to %d", name, f->name,
-                       (long long)value, SNUG_MAX_RANK);
+        return sn_fail(err, SNUG_E_INVALID, "%s: %s has %lld entries, a list holds 0 to %d", name,
+                       f->name, (long long)value, SNUG_MAX_RANK);
     return SNUG_OK;
 }
 
