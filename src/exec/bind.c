@@ -41,17 +41,14 @@ static snug_status take(sn_session *s, size_t n, size_t elem_bytes, void **out, 
 
 /* Rows of a place in the last iteration. A place may carry the batch with a factor (time steps inside it). */
 static int64_t last_rows(const sn_place *place, const sn_step *block) {
-    if (place->rows < 0 || block->rows <= 0 || place->rows % block->rows != 0)
-        return place->rows;
-    return place->rows / block->rows * block->last;
+    return place->rows < 0 ? place->rows : place->rows / block->rows * block->last;
 }
 
-static snug_status make_view(const sn_binder *b, const sn_step *step, const sn_place *place, bool last, snug_view *view,
-                             snug_error *err) {
-    const sn_graph *g = b->s->plan->graph;
+static snug_status make_view(const sn_binder *b, const sn_place *place, bool last, snug_view *view, snug_error *err) {
+    const sn_plan *plan = b->s->plan;
     const int64_t rows = last ? last_rows(place, b->block) : place->rows;
-    view->type = *sn_graph_type(g, place->value);
-    SNUG_TRY(sn_value_bytes(g, place->value, &device_of(b->s, step)->device, &view->bytes, err));
+    view->type = *sn_graph_type(plan->graph, place->value);
+    view->bytes = plan->value_bytes[place->value.i];
     if (rows < 0)
         return SNUG_OK;
     const int64_t full = view->type.dims[place->axis];
@@ -68,7 +65,7 @@ static snug_status make_views(const sn_binder *b, const sn_step *step, bool last
     SNUG_TRY(take(b->s, n, sizeof(snug_view), &block, err));
     snug_view *views = block;
     for (uint32_t j = 0; j < n; j++)
-        SNUG_TRY(make_view(b, step, place_at(step, j), last, &views[j], err));
+        SNUG_TRY(make_view(b, place_at(step, j), last, &views[j], err));
     *out = views;
     return SNUG_OK;
 }
@@ -244,7 +241,7 @@ snug_status sn_bind_pointers(sn_session *s, snug_error *err) {
         SNUG_TRY(locate(s, place, &base, err));
         s->outputs[k].data = base;
         s->outputs[k].type = *sn_graph_type(g, place->value);
-        SNUG_TRY(sn_value_bytes(g, place->value, &s->executor->devices[0].device, &s->outputs[k].bytes, err));
+        s->outputs[k].bytes = s->plan->value_bytes[place->value.i];
     }
     return SNUG_OK;
 }

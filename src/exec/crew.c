@@ -75,7 +75,6 @@ static snug_status start_lane(sn_crew *c, snug_engine *e, uint32_t index, snug_e
     const int failed = create_thread(lane);
     if (failed) {
         sn_block_clear(&lane->stack);
-        memset(&lane->stack, 0, sizeof lane->stack);
         return sn_fail(err, SNUG_E_MEMORY, "no thread for copy queue %u: %s", index, strerror(failed));
     }
     lane->live = true;

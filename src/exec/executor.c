@@ -165,7 +165,6 @@ static snug_status make_arena(sn_executor *x, uint32_t m, snug_error *err) {
     for (sn_session *s = x->first; s; s = s->next)
         s->ready = false;
     sn_block_clear(arena);
-    memset(arena, 0, sizeof *arena);
     const sn_block_options options = {.guard = x->options.guard, .populate = true};
     return sn_block_init(x->engine, SN_MEM_ARENA, name, bytes, &options, arena, err);
 }

@@ -96,7 +96,6 @@ static snug_status allocate_home(sn_state *s, sn_home_entry *entry, snug_error *
                                               entry->block.data, err);
     if (status != SNUG_OK) {
         sn_block_clear(&entry->block);
-        memset(&entry->block, 0, sizeof entry->block);
         return sn_fail_in(err, status, "variable '%s'", home->name);
     }
     return SNUG_OK;
