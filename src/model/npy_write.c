@@ -1,0 +1,89 @@
+/* npy_write.c: an .npy file written row by row. The shape is known at the start; commit checks that all rows came. */
+#include "base/file.h"
+#include "memory/engine.h"
+#include "tensor/type.h"
+
+#include <snug/model.h>
+#include <stdio.h>
+#include <string.h>
+
+struct snug_npy_writer {
+    snug_engine *engine;
+    sn_file file;
+    int64_t at;
+    size_t left; /* data bytes still to come */
+};
+
+static const char *const descrs[SNUG_N_DTYPES] = {
+#define DESCR(upper, lower, bytes, npy, st) [SNUG_##upper] = npy,
+    SNUG_DTYPE_MAP(DESCR)
+#undef DESCR
+};
+
+/* Version 1.0, padded so that the data begin at a multiple of 64. Returns its length. */
+static size_t build_header(const snug_type *type, char *out, size_t size) {
+    char shape[224] = "";
+    int n = 0;
+    for (int i = 0; i < type->rank; i++)
+        n += snprintf(shape + n, sizeof shape - (size_t)n, "%lld%s", (long long)type->dims[i],
+                      i + 1 < type->rank ? ", " : type->rank == 1 ? "," : "");
+    n = snprintf(out + 10, size - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descrs[type->dtype],
+                 shape);
+    const size_t total = (10 + (size_t)n + 1 + 63) / 64 * 64;
+    memset(out + 10 + n, ' ', total - 10 - (size_t)n);
+    out[total - 1] = '\n';
+    memcpy(out, "\x93NUMPY\x01\x00", 8);
+    out[8] = (char)((total - 10) & 0xff);
+    out[9] = (char)((total - 10) >> 8);
+    return total;
+}
+
+snug_status snug_npy_create(snug_engine *engine, const char *path, const snug_type *type, snug_npy_writer **out,
+                            snug_error *err) {
+    char header[512];
+    void *memory;
+    size_t bytes;
+    SNUG_TRY(sn_type_check(type, false, err));
+    if (!descrs[type->dtype][0])
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: .npy has no element type for %s; cast to f32", path,
+                       snug_dtype_name(type->dtype));
+    SNUG_TRY(snug_type_bytes(type, &bytes, err));
+    SNUG_TRY(sn_alloc_zero(engine, SN_MEM_OTHER, sizeof(snug_npy_writer), &memory, err));
+    snug_npy_writer *w = memory;
+    w->engine = engine;
+    w->left = bytes;
+    w->file.fd = -1;
+    snug_status status = sn_file_create(&w->file, sn_engine_io(engine), path, err);
+    if (status == SNUG_OK) {
+        w->at = (int64_t)build_header(type, header, sizeof header);
+        status = sn_file_write(&w->file, header, (size_t)w->at, 0, err);
+    }
+    if (status != SNUG_OK) {
+        snug_npy_destroy(w);
+        return status;
+    }
+    *out = w;
+    return SNUG_OK;
+}
+
+snug_status snug_npy_append(snug_npy_writer *w, const void *rows, size_t bytes, snug_error *err) {
+    if (bytes > w->left)
+        return sn_fail(err, SNUG_E_INVALID, "%s: %zu bytes more than its shape holds", w->file.path, bytes - w->left);
+    SNUG_TRY(sn_file_write(&w->file, rows, bytes, w->at, err));
+    w->at += (int64_t)bytes;
+    w->left -= bytes;
+    return SNUG_OK;
+}
+
+snug_status snug_npy_commit(snug_npy_writer *w, snug_error *err) {
+    if (w->left)
+        return sn_fail(err, SNUG_E_INVALID, "%s: %zu bytes of its shape were not written", w->file.path, w->left);
+    return sn_file_commit(&w->file, err);
+}
+
+void snug_npy_destroy(snug_npy_writer *w) {
+    if (!w)
+        return;
+    sn_file_close(&w->file);
+    sn_free(w->engine, SN_MEM_OTHER, w, sizeof *w);
+}
