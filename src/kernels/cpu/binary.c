@@ -1,0 +1,203 @@
+/* binary.c: elementwise operators with broadcasting: arithmetic, comparison, logic, select.
+ *
+ * An operator is one expression of x and y. The fast path merges axes (loops.h) and has own loops for the three
+ * forms an f32 row can take: both dense, or one of them constant along the row. The reference finds every element
+ * by its index alone. Arithmetic in double, rounded once to f32, has the bits of f32 arithmetic, so both agree. */
+#include "kernels/cpu/loops.h"
+
+/* NaN in either operand gives NaN. */
+#define LARGER (x > y || x != x ? x : y)
+#define SMALLER (x < y || x != x ? x : y)
+
+/*      name      f32 and f64   integers, in 64 bits, wrapping */
+#define NUMBER_MAP(X)                                           \
+    X(add,        x + y,        (int64_t)((uint64_t)x + (uint64_t)y)) \
+    X(sub,        x - y,        (int64_t)((uint64_t)x - (uint64_t)y)) \
+    X(mul,        x * y,        (int64_t)((uint64_t)x * (uint64_t)y)) \
+    X(maximum,    LARGER,       x > y ? x : y)                        \
+    X(minimum,    SMALLER,      x < y ? x : y)
+#define FLOAT_MAP(X) \
+    X(div, x / y, 0)
+#define COMPARE_MAP(X) \
+    X(equal, x == y)   \
+    X(greater, x > y)  \
+    X(greater_equal, x >= y)
+#define BOOL_MAP(X)        \
+    X(logical_and, x && y) \
+    X(logical_or, x || y)
+
+/* --- rows -------------------------------------------------------------------------------------------------- */
+/* Steps are 0 or 1. M: what memory holds, C: the type computed in, R: the result's. */
+#define ROW(name, M, C, R, expression)                                                          \
+    static void name(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) {        \
+        const M *a = (const M *)c->in[0].data + at[1], *b = (const M *)c->in[1].data + at[2];   \
+        const int64_t step_a = sn_walk_step(w, 1), step_b = sn_walk_step(w, 2);                 \
+        R *out = (R *)c->out[0].data + at[0];                                                   \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                  \
+            const C x = a[i * step_a], y = b[i * step_b];                                       \
+            out[i] = (R)(expression);                                                           \
+        }                                                                                       \
+    }
+
+#define FAST_ROW(name, expression, unused)                                                      \
+    static void name##_fast(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) { \
+        const float *a = (const float *)c->in[0].data + at[1];                                  \
+        const float *b = (const float *)c->in[1].data + at[2];                                  \
+        float *out = (float *)c->out[0].data + at[0];                                           \
+        if (sn_walk_step(w, 1) == 0) {                                                          \
+            const float x = a[0];                                                               \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                              \
+                const float y = b[i];                                                           \
+                out[i] = expression;                                                            \
+            }                                                                                   \
+        } else if (sn_walk_step(w, 2) == 0) {                                                   \
+            const float y = b[0];                                                               \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                              \
+                const float x = a[i];                                                           \
+                out[i] = expression;                                                            \
+            }                                                                                   \
+        } else {                                                                                \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                              \
+                const float x = a[i], y = b[i];                                                 \
+                out[i] = expression;                                                            \
+            }                                                                                   \
+        }                                                                                       \
+    }
+
+#define FLOAT_ROWS(name, real, whole)      \
+    FAST_ROW(name, real, whole)            \
+    ROW(name##_f32, float, double, float, real) \
+    ROW(name##_f64, double, double, double, real)
+#define NUMBER_ROWS(name, real, whole)                \
+    FLOAT_ROWS(name, real, whole)                     \
+    ROW(name##_i8, int8_t, int64_t, int8_t, whole)    \
+    ROW(name##_u8, uint8_t, int64_t, uint8_t, whole)  \
+    ROW(name##_i32, int32_t, int64_t, int32_t, whole) \
+    ROW(name##_i64, int64_t, int64_t, int64_t, whole)
+#define COMPARE_ROWS(name, test)                     \
+    ROW(name##_f32, float, float, uint8_t, test)     \
+    ROW(name##_f64, double, double, uint8_t, test)   \
+    ROW(name##_i8, int8_t, int8_t, uint8_t, test)    \
+    ROW(name##_u8, uint8_t, uint8_t, uint8_t, test)  \
+    ROW(name##_i32, int32_t, int32_t, uint8_t, test) \
+    ROW(name##_i64, int64_t, int64_t, uint8_t, test)
+#define BOOL_ROWS(name, test) ROW(name##_bool, uint8_t, uint8_t, uint8_t, test)
+
+NUMBER_MAP(NUMBER_ROWS)
+FLOAT_MAP(FLOAT_ROWS)
+COMPARE_MAP(COMPARE_ROWS)
+BOOL_MAP(BOOL_ROWS)
+
+/* Plain rows by the dtype of input 0, and the fast f32 row (NULL: the plain one is all there is). */
+static const struct {
+    sn_row fast_f32;
+    sn_row plain[SNUG_N_DTYPES];
+} rows[SN_N_OPS] = {
+#define ALL_INTEGERS(name) \
+    [SNUG_I8] = name##_i8, [SNUG_U8] = name##_u8, [SNUG_I32] = name##_i32, [SNUG_I64] = name##_i64
+#define BOTH_FLOATS(name) [SNUG_F32] = name##_f32, [SNUG_F64] = name##_f64
+#define NUMBER_ENTRY(name, real, whole) \
+    [SN_OP_##name] = {.fast_f32 = name##_fast, .plain = {BOTH_FLOATS(name), ALL_INTEGERS(name)}},
+#define FLOAT_ENTRY(name, real, whole) [SN_OP_##name] = {.fast_f32 = name##_fast, .plain = {BOTH_FLOATS(name)}},
+#define COMPARE_ENTRY(name, test) [SN_OP_##name] = {.plain = {BOTH_FLOATS(name), ALL_INTEGERS(name)}},
+#define BOOL_ENTRY(name, test) [SN_OP_##name] = {.plain = {[SNUG_BOOL] = name##_bool}},
+    NUMBER_MAP(NUMBER_ENTRY) FLOAT_MAP(FLOAT_ENTRY) COMPARE_MAP(COMPARE_ENTRY) BOOL_MAP(BOOL_ENTRY)
+};
+
+/* --- select: by the bytes of an element -------------------------------------------------------------------- */
+#define SELECT_ROW(name, M)                                                                     \
+    static void name(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) {        \
+        const uint8_t *test = (const uint8_t *)c->in[0].data + at[1];                           \
+        const M *yes = (const M *)c->in[1].data + at[2], *no = (const M *)c->in[2].data + at[3]; \
+        const int64_t step = sn_walk_step(w, 1);                                                \
+        const int64_t step_yes = sn_walk_step(w, 2), step_no = sn_walk_step(w, 3);              \
+        M *out = (M *)c->out[0].data + at[0];                                                   \
+        if (step == 1 && step_yes == 1 && step_no == 1) {                                       \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                              \
+                const M a = yes[i], b = no[i];                                                  \
+                out[i] = test[i] ? a : b;                                                       \
+            }                                                                                   \
+        } else {                                                                                \
+            for (int64_t i = 0; i < n; i++)                                                     \
+                out[i] = test[i * step] ? yes[i * step_yes] : no[i * step_no];                  \
+        }                                                                                       \
+    }
+SELECT_ROW(select_1, uint8_t)
+SELECT_ROW(select_2, uint16_t)
+SELECT_ROW(select_4, uint32_t)
+SELECT_ROW(select_8, uint64_t)
+
+static sn_row select_row(snug_dtype dtype) {
+    const size_t bytes = snug_dtype_bytes(dtype);
+    return bytes == 1 ? select_1 : bytes == 2 ? select_2 : bytes == 4 ? select_4 : bytes == 8 ? select_8 : NULL;
+}
+
+/* --- families ---------------------------------------------------------------------------------------------- */
+static sn_walk walk_of(const sn_call *c) {
+    sn_walk w = sn_walk_over(&c->out[0].type);
+    for (int i = 0; i < c->n_in; i++)
+        sn_walk_add_broadcast(&w, &c->in[i].type);
+    return w;
+}
+
+/* One element at a time, each found by its own index. */
+static void each_element(const sn_call *c, sn_row row) {
+    const sn_walk w = walk_of(c);
+    const sn_walk one = {.rank = 1, .n = w.n, .dims = {1}};
+    const int64_t count = sn_type_count(&c->out[0].type);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at[SN_WALK_MAX] = {i}, rest = i;
+        for (int k = w.rank - 1; k >= 0; k--) {
+            for (int operand = 1; operand < w.n; operand++)
+                at[operand] += rest % w.dims[k] * w.stride[operand][k];
+            rest /= w.dims[k];
+        }
+        row(c, &one, at, 1);
+    }
+}
+
+static void merged_rows(const sn_call *c, sn_row row) {
+    sn_walk w = walk_of(c);
+    sn_walk_merge(&w);
+    sn_walk_run(&w, c, row);
+}
+
+static snug_status reference(const sn_call *c, snug_error *err) {
+    const snug_dtype dtype = c->in[0].type.dtype;
+    if (!rows[c->op].plain[dtype])
+        return sn_no_kernel(c, dtype, err);
+    each_element(c, rows[c->op].plain[dtype]);
+    return SNUG_OK;
+}
+
+static snug_status run(const sn_call *c, snug_error *err) {
+    const snug_dtype dtype = c->in[0].type.dtype;
+    const sn_row fast = dtype == SNUG_F32 ? rows[c->op].fast_f32 : NULL;
+    if (!rows[c->op].plain[dtype])
+        return sn_no_kernel(c, dtype, err);
+    merged_rows(c, fast ? fast : rows[c->op].plain[dtype]);
+    return SNUG_OK;
+}
+
+static snug_status reference_select(const sn_call *c, snug_error *err) {
+    const sn_row row = select_row(c->out[0].type.dtype);
+    if (!row)
+        return sn_no_kernel(c, c->out[0].type.dtype, err);
+    each_element(c, row);
+    return SNUG_OK;
+}
+
+static snug_status run_select(const sn_call *c, snug_error *err) {
+    const sn_row row = select_row(c->out[0].type.dtype);
+    if (!row)
+        return sn_no_kernel(c, c->out[0].type.dtype, err);
+    merged_rows(c, row);
+    return SNUG_OK;
+}
+
+#define FAMILY(name, ...) SN_CPU_FAMILY(name, .reference = reference, .run = run)
+NUMBER_MAP(FAMILY)
+FLOAT_MAP(FAMILY)
+COMPARE_MAP(FAMILY)
+BOOL_MAP(FAMILY)
+SN_CPU_FAMILY(select, .reference = reference_select, .run = run_select)
