@@ -1,0 +1,181 @@
+/* support.c: engines, expectations, fault sweeps and temporary directories for the tests.
+ *
+ * Invariants:
+ * 1. A sweep uses a fresh engine per run, so that one run's leak cannot hide in the next. */
+#include "support/support.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A scenario with more requests than this is no small scenario: the sweep is quadratic. */
+enum { MOST_FAULTS = 20000 };
+
+snug_engine *sn_test_engine(size_t budget_bytes) {
+    const snug_engine_options options = {.budget_bytes = budget_bytes, .n_threads = 1};
+    snug_engine *e = NULL;
+    snug_error err = {0};
+    expect_ok(snug_engine_create(&options, &e, &err), &err);
+    return e;
+}
+
+/* "graph 120 bytes, plan 64 bytes": what a test that leaks wants to know. */
+static void print_holders(const snug_engine *e, char *text, size_t size) {
+    snug_memory_row rows[32];
+    const size_t all = snug_engine_memory(e, rows, 32);
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < all && i < 32 && used < size; i++) {
+        if (rows[i].bytes > 0)
+            used += (size_t)snprintf(text + used, size - used, " %s%s%s %zu", rows[i].category,
+                                     rows[i].owner[0] ? " " : "", rows[i].owner, rows[i].bytes);
+    }
+}
+
+void sn_test_engine_end(snug_engine *e) {
+    if (snug_engine_bytes(e) != 0) {
+        char text[1024];
+        print_holders(e, text, sizeof text);
+        fail_msg("%zu bytes left on the ledger:%s", snug_engine_bytes(e), text);
+    }
+    snug_engine_destroy(e);
+}
+
+int sn_engine_setup(void **state) {
+    *state = sn_test_engine(0);
+    return 0;
+}
+
+int sn_engine_teardown(void **state) {
+    sn_test_engine_end(*state);
+    return 0;
+}
+
+void sn_expect_status(snug_status got, snug_status wanted, const snug_error *err, const char *file, int line) {
+    if (got == wanted)
+        return;
+    print_error("%s, not %s: %s\n", snug_status_name(got), snug_status_name(wanted),
+                err && got != SNUG_OK ? err->text : "");
+    _fail(file, line);
+}
+
+void sn_expect_text(const char *text, const char *piece, const char *file, int line) {
+    if (strstr(text, piece))
+        return;
+    print_error("'%s' is not in '%s'\n", piece, text);
+    _fail(file, line);
+}
+
+/* --- sweeps ----------------------------------------------------------------------------------------- */
+
+/* One fault to arm. */
+typedef struct {
+    bool io;
+    sn_fault_kind kind;
+    bool for_good;
+} fault;
+
+static void arm(snug_engine *e, const fault *f, int64_t n) {
+    if (f->io)
+        sn_fault_io(e, n, f->kind, f->for_good);
+    else
+        sn_fault_memory(e, n, f->for_good);
+}
+
+static bool is_allowed(const fault *f, bool fired, snug_status status) {
+    if (status == SNUG_OK)
+        return true;
+    if (!fired || (f->io && f->kind == SN_FAULT_SHORT))
+        return false;
+    return f->io ? status == SNUG_E_IO || status == SNUG_E_FORMAT : status == SNUG_E_MEMORY;
+}
+
+/* True when the fault struck, so that a later one may, too. */
+static bool run_once(sn_scenario scenario, void *ctx, const fault *f, int64_t n) {
+    snug_engine *e = sn_test_engine(0);
+    arm(e, f, n);
+    snug_error err = {0};
+    const snug_status status = scenario(e, ctx, &err);
+    const bool fired = sn_fault_fired(e);
+    if (!is_allowed(f, fired, status))
+        fail_msg("%s fault %lld (kind %d, %s) gave %s: %s", f->io ? "I/O" : "memory", (long long)n, (int)f->kind,
+                 f->for_good ? "for good" : "once", snug_status_name(status), err.text);
+    if (status != SNUG_OK && (err.code != status || err.text[0] == '\0'))
+        fail_msg("%s without a text, or with the text of %s", snug_status_name(status), snug_status_name(err.code));
+    if (snug_engine_bytes(e) != 0)
+        print_error("after %s fault %lld, %s:\n", f->io ? "I/O" : "memory", (long long)n,
+                    f->for_good ? "for good" : "once");
+    sn_test_engine_end(e);
+    return fired;
+}
+
+static void sweep(sn_scenario scenario, void *ctx, const fault *f) {
+    int64_t n = 0;
+    while (run_once(scenario, ctx, f, n)) {
+        n++;
+        if (n > MOST_FAULTS)
+            fail_msg("more than %d requests; use a smaller scenario", (int)MOST_FAULTS);
+    }
+    if (n == 0)
+        fail_msg("the scenario makes no %s request: the sweep tests nothing", f->io ? "I/O" : "memory");
+}
+
+void sn_fault_sweep(sn_scenario scenario, void *ctx) {
+    for (int good = 0; good < 2; good++)
+        sweep(scenario, ctx, &(fault){.io = false, .for_good = good});
+}
+
+void sn_fault_sweep_io(sn_scenario scenario, void *ctx) {
+    for (int kind = SN_FAULT_EIO; kind <= SN_FAULT_SHORT; kind++) {
+        for (int good = 0; good < 2; good++)
+            sweep(scenario, ctx, &(fault){.io = true, .kind = (sn_fault_kind)kind, .for_good = good});
+    }
+}
+
+/* --- files ------------------------------------------------------------------------------------------ */
+
+void sn_test_dir_begin(sn_test_dir *d) {
+    const char *tmp = getenv("TMPDIR");
+    const int n = snprintf(d->path, sizeof d->path, "%s/snug-test-XXXXXX", tmp ? tmp : "/tmp");
+    assert_true(n > 0 && (size_t)n < sizeof d->path);
+    assert_non_null(mkdtemp(d->path));
+}
+
+static bool is_dot(const char *name) {
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+void sn_test_dir_end(const sn_test_dir *d) {
+    DIR *dir = opendir(d->path);
+    assert_non_null(dir);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (!is_dot(entry->d_name))
+            assert_int_equal(unlinkat(dirfd(dir), entry->d_name, 0), 0);
+    }
+    closedir(dir);
+    assert_int_equal(rmdir(d->path), 0);
+}
+
+int sn_test_dir_count(const sn_test_dir *d) {
+    DIR *dir = opendir(d->path);
+    assert_non_null(dir);
+    int n = 0;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        n += !is_dot(entry->d_name);
+    closedir(dir);
+    return n;
+}
+
+const char *sn_test_path(const sn_test_dir *d, const char *name, char *text) {
+    snprintf(text, 256, "%s/%s", d->path, name);
+    return text;
+}
+
+void sn_test_write_file(const char *path, const void *bytes, size_t n) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
