@@ -2,7 +2,7 @@
  * size, shared by all plans that run there, mapped and populated before the first step.
  *
  *     sn_state *state;     sn_state_create(engine, &state, err);         // homes of variables
- *     sn_executor *x;      sn_executor_create(engine, state, &cpu, 1, &x, err);
+ *     sn_executor *x;      sn_executor_create(engine, state, devices, 1, NULL, &x, err);
  *     sn_session *s;       sn_executor_add(x, plan, &s, err);            // any number of plans
  *     sn_executor_prepare(x, err);                                        // arena mapped, kernels prepared
  *     sn_session_bind_input(s, 0, feed_binding);
@@ -49,12 +49,15 @@ typedef struct {
     bool poison_set;
 } sn_executor_options;
 
+/* devices (copied) are those the plans name; two descriptions of the host may pose as two devices. o NULL: none set. */
 SNUG_CHECKED snug_status sn_executor_create(snug_engine *e, sn_state *state, const sn_device *const *devices, int n_devices,
                                const sn_executor_options *o, sn_executor **out, snug_error *err);
 void sn_executor_destroy(sn_executor *x); /* sessions too; gives every byte back */
 /* The plan (lent) must outlive the executor. Before prepare, or after it: then it must fit the arena there is, or
  * prepare is called again. */
 SNUG_CHECKED snug_status sn_executor_add(sn_executor *x, const sn_plan *plan, sn_session **out, snug_error *err);
+/* Takes a plan out again; the arena keeps its size until the next prepare that needs another. */
+void sn_executor_remove(sn_executor *x, sn_session *s);
 SNUG_CHECKED snug_status sn_executor_prepare(sn_executor *x, snug_error *err);
 /* Arena of a memory of the plan's numbering, for tests and reports. */
 snug_view sn_executor_arena(const sn_executor *x, uint32_t memory);

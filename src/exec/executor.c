@@ -34,15 +34,22 @@ static void destroy_session(sn_session *s) {
     sn_free(s->executor->engine, SN_MEM_PLAN, s, sizeof *s);
 }
 
+void sn_executor_remove(sn_executor *x, sn_session *s) {
+    sn_session **link = &x->first;
+    while (*link && *link != s)
+        link = &(*link)->next;
+    if (*link) {
+        *link = s->next;
+        destroy_session(s);
+    }
+}
+
 void sn_executor_destroy(sn_executor *x) {
     if (!x)
         return;
     sn_crew_stop(&x->crew);
-    while (x->first) {
-        sn_session *s = x->first;
-        x->first = s->next;
-        destroy_session(s);
-    }
+    while (x->first)
+        sn_executor_remove(x, x->first);
     for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++)
         sn_block_clear(&x->arenas[m]);
     sn_free(x->engine, SN_MEM_PLAN, x, sizeof *x);

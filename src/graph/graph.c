@@ -138,6 +138,10 @@ snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, sn_value *out
     return SNUG_OK;
 }
 
+void sn_graph_set_home(sn_graph *g, sn_var var, uint32_t home) {
+    g->vars[var.i].home = home;
+}
+
 /* 1 / product of the extents; infinite for an empty one, as a mean over nothing is 0 * inf = NaN. */
 static double inverse_extent(const snug_type *t, uint32_t axes) {
     double product = 1;

@@ -100,6 +100,9 @@ SNUG_CHECKED snug_status sn_graph_output(sn_graph *g, const char *name, sn_value
 SNUG_CHECKED snug_status sn_graph_set_owner(sn_graph *g, const char *owner, snug_error *err);
 void sn_graph_set_part(sn_graph *g, sn_part part);
 
+/* Moves a variable to another home: of a graph that will share a state store with others. */
+void sn_graph_set_home(sn_graph *g, sn_var var, uint32_t home);
+
 /* Reading. Pointers are lent until the next build call. */
 uint32_t sn_graph_n_nodes(const sn_graph *g);
 uint32_t sn_graph_n_values(const sn_graph *g);
