@@ -1,0 +1,32 @@
+# Snug: `make demo` and `make test` go from a fresh Debian 12 to a result; `make` alone builds.
+# Everything lands in build/, which git ignores.
+BUILD ?= build
+CMAKE_FLAGS ?=
+
+.PHONY: all demo test test-full bench install clean packages bench-packages
+
+all: packages
+	@cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+	@cmake --build $(BUILD)
+
+packages:
+	@tools/packages.sh
+
+demo: all
+	@tools/demo.sh $(BUILD)
+
+test: all
+	@tools/test.sh $(BUILD)
+
+test-full: all
+	@tools/test.sh $(BUILD) full
+
+bench: all
+	@bench/run.sh $(BUILD)
+
+install: all
+	@cmake --install $(BUILD)
+
+clean:
+	@rm -rf $(BUILD) $(BUILD)-asan

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""The shape of the code as a test: rooms include only rooms above them, memory is requested in one room, no switch over
+operators, functions fit a screen, no file exceeds 800 lines, no path of somebody's machine. usage: rooms.py SOURCE"""
+import os
+import re
+import subprocess
+import sys
+
+ROOMS = "base memory tensor op graph nn plan kernels/cpu exec data model train report cli".split()
+MAX_FUNCTION, MAX_FILE, MAX_COLUMNS = 60, 800, 120
+ALLOCATE = re.compile(r"\b(malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|alloca|mmap|strdup|strndup|asprintf)\s*\(")
+MACHINE_PATH = re.compile(r"/(?:root|farm)/|/home/[a-z]+/")
+
+
+def room_of(path):
+    inside = path.split("src/", 1)[1]
+    return next((r for r in ROOMS if inside.startswith(r + "/")), None)
+
+
+def code_only(text):
+    """The text with comments and strings blanked, line structure kept."""
+    blank = lambda m: re.sub(r"[^\n]", " ", m.group(0))
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', blank, text, flags=re.S)
+
+
+def includes(path, text, say):
+    room = room_of(path)
+    for n, line in enumerate(text.split("\n"), 1):
+        m = re.match(r'\s*#include\s+"([^"]+)"', line)
+        if not m:
+            continue
+        if room == "cli":
+            if "/" in m.group(1):
+                say(path, n, "the command sees only public headers and its own, not " + m.group(1))
+            continue
+        other = room_of("src/" + m.group(1))
+        if other is None:
+            say(path, n, f"unknown room in include {m.group(1)}")
+        elif ROOMS.index(other) > ROOMS.index(room):
+            say(path, n, f"room {room} includes {m.group(1)} from the room {other} below it")
+
+
+def functions(code):
+    """(line, name, length) of each function body that starts in column 0."""
+    lines = code.split("\n")
+    start = None
+    for i, line in enumerate(lines):
+        if start is None and re.match(r"^[A-Za-z_].*\)\s*\{\s*$|^\s+.*\)\s*\{\s*$", line) and not line.startswith(" " * 9 * 0 + "    if"):
+            if re.match(r"^[A-Za-z_]", line) or (i and not lines[i - 1].endswith(("{", "}", ";"))):
+                if not re.match(r"^\s*(if|for|while|switch|else|do)\b", line):
+                    start = i
+        if line.startswith("}") and start is not None:
+            head = lines[start]
+            j = start
+            while "(" not in head or not re.search(r"\b(\w+)\s*\(", head):
+                j -= 1
+                head = lines[j]
+            while j > 0 and not re.match(r"^[A-Za-z_]", lines[j]):
+                j -= 1
+            m = re.search(r"\b(\w+)\s*\(", lines[j])
+            yield start + 1, m.group(1) if m else "?", i - start + 1
+            start = None
+
+
+def exceptions(root):
+    path = os.path.join(root, "tests", "style-exceptions")
+    out = {}
+    for line in open(path):
+        if line.strip() and not line.startswith("#"):
+            name, reason = line.split(None, 1)
+            out[name] = reason
+    return out
+
+
+def main(root):
+    bad = []
+    say = lambda path, n, what: bad.append(f"{path}:{n}: {what}")
+    allowed = exceptions(root)
+    used = set()
+    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True).stdout.split()
+    for path in files:
+        if not path.endswith((".c", ".h", ".def", ".cu", ".py", ".sh", ".md", ".txt", ".cmake")) or not os.path.exists(os.path.join(root, path)):
+            continue
+        text = open(os.path.join(root, path), errors="replace").read()
+        for n, line in enumerate(text.split("\n"), 1):
+            if MACHINE_PATH.search(line) and path != "tests/rooms.py":
+                say(path, n, "names a path of a machine")
+        if not path.endswith((".c", ".h", ".cu")) or not path.startswith("src/"):
+            continue
+        code = code_only(text)
+        includes(path, text, say)
+        if text.count("\n") > MAX_FILE and path not in allowed:
+            say(path, 1, f"{text.count(chr(10))} lines; split it")
+        for n, line in enumerate(text.split("\n"), 1):
+            if len(line) > MAX_COLUMNS:
+                say(path, n, f"{len(line)} columns")
+        for n, line in enumerate(code.split("\n"), 1):
+            if not path.startswith(("src/memory/", "src/cli/")) and ALLOCATE.search(line):
+                say(path, n, "requests memory outside src/memory: " + line.strip())
+            if re.search(r"\bcase\s+SN_OP_", line):
+                say(path, n, "a switch over operators; use a column of the table")
+            if not path.startswith("src/cli/") and re.search(r"\b(printf|puts|fprintf|exit|abort)\s*\(", line) and "__attribute__" not in line:
+                say(path, n, "the library never prints, exits or aborts: " + line.strip())
+            if re.search(r"\b(TODO|FIXME|XXX)\b", text.split("\n")[n - 1]):
+                say(path, n, "TODO without an issue")
+        for n, name, length in functions(code):
+            if length > MAX_FUNCTION:
+                if name in allowed:
+                    used.add(name)
+                else:
+                    say(path, n, f"function {name} has {length} lines; at most {MAX_FUNCTION}, or list it with a reason in tests/style-exceptions")
+    for name in sorted(set(allowed) - used):
+        if not name.startswith("src/"):
+            bad.append(f"tests/style-exceptions: {name} is listed but fits, remove it")
+    print("\n".join(bad) or f"rooms: {len(files)} files keep the shape")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

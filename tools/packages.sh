@@ -1,0 +1,16 @@
+#!/bin/sh
+# Installs the Debian packages Snug is built with, when missing; says which. Does nothing when all are there.
+set -eu
+wanted="gcc cmake ninja-build pkg-config python3 libdnnl-dev libjansson-dev zlib1g-dev libcmocka-dev"
+missing=""
+command -v dpkg-query >/dev/null || { echo "snug: no dpkg here; install by hand: $wanted" >&2; exit 0; }
+for p in $wanted; do
+    dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q "install ok installed" || missing="$missing $p"
+done
+[ -n "$missing" ] || exit 0
+as_root=""
+[ "$(id -u)" = 0 ] || as_root="sudo"
+echo "snug: installing$missing" >&2
+$as_root apt-get update -qq >/dev/null
+# shellcheck disable=SC2086
+DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $missing >/dev/null
