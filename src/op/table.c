@@ -7,6 +7,7 @@
  * 3. sn_op_infer writes n_out and out[] only on success. */
 #include "op/rules.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,12 +42,10 @@ const sn_op_row sn_ops[SN_N_OPS] = {
 /* --- names ----------------------------------------------------------------------------------- */
 #define MAX_NAME 31
 
-/* Edits (insert, delete, replace) between two names; names longer than MAX_NAME are far from
- * everything. */
+/* Edits (insert, delete, replace) between two names of at most MAX_NAME characters. */
 static int edit_distance(const char *a, const char *b) {
     const size_t n_a = strlen(a), n_b = strlen(b);
-    if (n_a > MAX_NAME || n_b > MAX_NAME)
-        return MAX_NAME;
+    assert(n_a <= MAX_NAME && n_b <= MAX_NAME);
     int row[MAX_NAME + 1];
     for (size_t j = 0; j <= n_b; j++)
         row[j] = (int)j;
@@ -70,6 +69,8 @@ static void print_near(const char *name, char *text, size_t size) {
     int n_found = 0;
     size_t used = 0;
     text[0] = '\0';
+    if (strlen(name) > MAX_NAME)
+        return;
     for (int distance = 1; distance <= limit && n_found < 3; distance++) {
         for (int i = 0; i < SN_N_OPS && n_found < 3; i++) {
             if (edit_distance(name, sn_ops[i].name) != distance)
