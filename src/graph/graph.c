@@ -2,7 +2,7 @@
  * count changes, so a call that fails leaves the graph as it was (what it took from the zone stays there unused).
  *
  * Parameter slots: a REAL field takes a REAL or INVERSE_EXTENT slot, a KEY field a KEY slot. A vector of keys (slice starts)
- * has one word per axis of the value; words past the rank are set to -1, which no reader may look up. */
+ * has one word per axis of input 0; words past the rank repeat word 0, so that every word can be looked up. */
 #include "graph/store.h"
 
 #include "base/size.h"
@@ -260,12 +260,11 @@ static snug_status check_slots(const sn_graph *g, sn_opdesc *d, snug_error *err)
         const sn_field *f = &family->fields[i];
         if (f->kind != SN_FIELD_REAL && f->kind != SN_FIELD_KEY)
             continue;
-        const int used = f->n == 1 ? 1 : d->in[0].rank;
+        int64_t *word = &d->attrs.word[f->word];
         for (int k = 0; k < f->n; k++) {
-            if (k < used)
-                SNUG_TRY(check_slot(g, d, f, d->attrs.word[f->word + k], err));
-            else
-                d->attrs.word[f->word + k] = -1;
+            if (k > 0 && k >= d->in[0].rank)
+                word[k] = word[0];
+            SNUG_TRY(check_slot(g, d, f, word[k], err));
         }
     }
     return SNUG_OK;

@@ -1,0 +1,212 @@
+/* gradient.c: the reverse pass, graph to graph. From a scalar loss it walks the nodes backwards, over those only that depend on
+ * one of wrt, and asks each row's rule for the gradients of its inputs.
+ *
+ * Invariants:
+ * 1. A value's gradient is complete before its maker is visited, because readers stand behind the maker.
+ * 2. Gradients that meet in a value are added in reverse program order of the readers: the sum has one order.
+ * 3. What a rule appends is part BACKWARD and belongs to the layer of the node it differentiates; of that node's inputs and
+ *    outputs it reads only what the `reads` column declares (checked here, always: the planner frees the others).
+ * 4. On any error the graph is what it was. */
+#include "graph/store.h"
+
+#include "graph/grad.h"
+
+#include <string.h>
+
+#define SNUG_OP(name, in, attrs, shape, gradient, ...) void sn_grad_##gradient(sn_grad_call *c);
+#include "op/ops.def"
+#undef SNUG_OP
+
+#define sn_grad_none NULL
+const sn_grad_rule sn_grad_rules[SN_N_OPS] = {
+#define SNUG_OP(name, in, attrs, shape, gradient, ...) [SN_OP_##name] = sn_grad_##gradient,
+#include "op/ops.def"
+#undef SNUG_OP
+};
+
+/* One reverse pass. Arrays have an entry per value of the graph as it was at the start. */
+typedef struct {
+    sn_graph *g;
+    sn_builder b;
+    size_t n_values;
+    bool *depends;  /* on one of wrt, through rows that carry gradients */
+    sn_value *grad; /* the sum so far */
+} reverse_pass;
+
+static bool is_float(const sn_graph *g, sn_value v) {
+    return sn_dtype_is_float(sn_graph_type(g, v)->dtype);
+}
+
+/* --- what depends on wrt ------------------------------------------------------------------------------------ */
+
+/* Rows with rule `zero` and values that are not floats end the dependence: no gradient comes back through them. */
+static void mark_dependent(reverse_pass *p, const sn_value *wrt, int n) {
+    for (int k = 0; k < n; k++)
+        p->depends[wrt[k].i] = true;
+    for (uint32_t i = 0; i < sn_graph_n_nodes(p->g); i++) {
+        const sn_node_info *node = sn_graph_node_at(p->g, (sn_node){i});
+        bool any = false;
+        for (int k = 0; k < node->n_in && sn_grad_rules[node->op] != sn_grad_zero; k++)
+            any = any || p->depends[node->in[k].i];
+        for (int k = 0; any && k < node->n_out; k++)
+            p->depends[node->out[k].i] = p->depends[node->out[k].i] || is_float(p->g, node->out[k]);
+    }
+}
+
+/* --- one node ----------------------------------------------------------------------------------------------- */
+
+/* Whether a gradient arrived and an input wants one; fills the call. */
+static bool prepare_call(reverse_pass *p, const sn_node_info *node, sn_grad_call *c) {
+    bool arrived = false, wanted = false;
+    *c = (sn_grad_call){.b = &p->b, .node = node};
+    for (int k = 0; k < node->n_out; k++) {
+        c->out[k] = node->out[k];
+        c->dout[k] = p->grad[node->out[k].i];
+        arrived = arrived || sn_value_ok(c->dout[k]);
+    }
+    for (int i = 0; i < node->n_in; i++) {
+        c->in[i] = node->in[i];
+        c->din[i] = SN_NO_VALUE;
+        c->wants[i] = p->depends[node->in[i].i];
+        wanted = wanted || c->wants[i];
+    }
+    return arrived && wanted;
+}
+
+static bool declares_read(const sn_node_info *node, sn_value v) {
+    const uint32_t reads = sn_ops[node->op].reads;
+    for (int i = 0; i < node->n_in; i++)
+        if (node->in[i].i == v.i && (reads & SN_READS_IN(i)))
+            return true;
+    for (int k = 0; k < node->n_out; k++)
+        if (node->out[k].i == v.i && (reads & SN_READS_OUT(k)))
+            return true;
+    return false;
+}
+
+static bool touches(const sn_node_info *node, sn_value v) {
+    for (int i = 0; i < node->n_in; i++)
+        if (node->in[i].i == v.i)
+            return true;
+    for (int k = 0; k < node->n_out; k++)
+        if (node->out[k].i == v.i)
+            return true;
+    return false;
+}
+
+/* Invariant 3 over the nodes from `first` on. */
+static snug_status check_reads(const sn_graph *g, const sn_node_info *node, uint32_t first, snug_error *err) {
+    for (uint32_t i = first; i < sn_graph_n_nodes(g); i++) {
+        const sn_node_info *made = sn_graph_node_at(g, (sn_node){i});
+        for (int k = 0; k < made->n_in; k++)
+            if (touches(node, made->in[k]) && !declares_read(node, made->in[k]))
+                return sn_fail(err, SNUG_E_INTERNAL, "the gradient rule of %s reads value %u in a %s, but its row does not say so",
+                               sn_ops[node->op].name, made->in[k].i, sn_ops[made->op].name);
+    }
+    return SNUG_OK;
+}
+
+/* Adds the rule's answers to the sums. An answer has the type of its input. */
+static snug_status collect(reverse_pass *p, const sn_grad_call *c, snug_error *err) {
+    for (int i = 0; i < c->node->n_in; i++) {
+        if (!c->wants[i] || !sn_value_ok(c->din[i]))
+            continue;
+        const sn_value in = c->in[i];
+        if (!sn_type_equal(sn_graph_type(p->g, in), sn_graph_type(p->g, c->din[i])))
+            return sn_fail(err, SNUG_E_INTERNAL, "the gradient rule of %s gave input %d another type", sn_ops[c->node->op].name, i);
+        p->grad[in.i] = sn_value_ok(p->grad[in.i]) ? sn_build_add(&p->b, p->grad[in.i], c->din[i]) : c->din[i];
+    }
+    return sn_builder_done(&p->b, err);
+}
+
+static snug_status no_rule(const sn_graph *g, const sn_node_info *node, snug_error *err) {
+    const char *owner = sn_graph_owner_name(g, node->owner);
+    return sn_fail(err, SNUG_E_UNSUPPORTED, "%s%s%s has no gradient; put stop_gradient before it or leave it out of the loss",
+                   sn_ops[node->op].name, *owner ? " of layer " : "", owner);
+}
+
+static snug_status visit(reverse_pass *p, sn_node n, snug_error *err) {
+    const sn_node_info node = *sn_graph_node_at(p->g, n); /* a copy: the array moves when rules append */
+    sn_grad_call c;
+    if (!prepare_call(p, &node, &c))
+        return SNUG_OK;
+    const sn_grad_rule rule = sn_grad_rules[node.op];
+    if (!rule)
+        return no_rule(p->g, &node, err);
+    const uint32_t first = sn_graph_n_nodes(p->g);
+    sn_graph_set_owner_at(p->g, node.owner);
+    rule(&c);
+    const snug_status status = sn_builder_done(&p->b, err);
+    if (status != SNUG_OK)
+        return sn_fail_in(err, status, "gradient of %s", sn_ops[node.op].name);
+    SNUG_TRY(check_reads(p->g, &node, first, err));
+    return collect(p, &c, err);
+}
+
+/* --- the pass ----------------------------------------------------------------------------------------------- */
+
+static snug_status check_arguments(const sn_graph *g, sn_value loss, const sn_value *wrt, int n, snug_error *err) {
+    const uint32_t n_values = sn_graph_n_values(g);
+    if (loss.i >= n_values)
+        return sn_fail(err, SNUG_E_INVALID, "the loss is value %u, but there are %u values", loss.i, n_values);
+    const snug_type *t = sn_graph_type(g, loss);
+    if (t->rank != 0 || !sn_dtype_is_float(t->dtype)) {
+        char text[192];
+        return sn_fail(err, SNUG_E_SHAPE, "the loss is %s; gradients need a float scalar: sum it or take the mean",
+                       snug_type_print(t, text, sizeof text));
+    }
+    for (int k = 0; k < n; k++) {
+        if (wrt[k].i >= n_values)
+            return sn_fail(err, SNUG_E_INVALID, "gradient %d is asked for value %u, but there are %u values", k, wrt[k].i, n_values);
+        if (!is_float(g, wrt[k]))
+            return sn_fail(err, SNUG_E_INVALID, "gradient %d is asked for a value that is not of a float type", k);
+    }
+    for (uint32_t v = 0; v < n_values; v++)
+        if (!sn_type_known(sn_graph_type(g, (sn_value){v})))
+            return sn_fail(err, SNUG_E_UNSUPPORTED, "value %u has unknown extents; instantiate the template, then take gradients", v);
+    return SNUG_OK;
+}
+
+static snug_status run_pass(reverse_pass *p, sn_value loss, snug_error *err) {
+    const uint32_t n_nodes = sn_graph_n_nodes(p->g);
+    const sn_value_info *info = sn_graph_value_at(p->g, loss);
+    if (!p->depends[loss.i])
+        return SNUG_OK;
+    sn_graph_set_part(p->g, SN_PART_BACKWARD);
+    if (info->node.i != UINT32_MAX)
+        sn_graph_set_owner_at(p->g, sn_graph_node_at(p->g, info->node)->owner);
+    p->grad[loss.i] = sn_build_scalar(&p->b, info->type.dtype, 1);
+    SNUG_TRY(sn_builder_done(&p->b, err));
+    for (uint32_t i = n_nodes; i-- > 0;)
+        SNUG_TRY(visit(p, (sn_node){i}, err));
+    return SNUG_OK;
+}
+
+snug_status sn_graph_gradients(sn_graph *g, sn_value loss, const sn_value *wrt, int n, sn_value *grads, snug_error *err) {
+    SNUG_TRY(check_arguments(g, loss, wrt, n, err));
+    const sn_graph_mark mark = sn_graph_mark_now(g);
+    reverse_pass p = {.g = g, .b = sn_builder_on(g), .n_values = g->n_values};
+    void *depends = NULL, *grad = NULL;
+    snug_status status = sn_alloc_zero(g->engine, SN_MEM_GRAPH, p.n_values * sizeof *p.depends, &depends, err);
+    if (status == SNUG_OK)
+        status = sn_alloc(g->engine, SN_MEM_GRAPH, p.n_values * sizeof *p.grad, &grad, err);
+    if (status != SNUG_OK)
+        goto done;
+    p.depends = depends;
+    p.grad = grad;
+    memset(p.grad, 0xff, p.n_values * sizeof *p.grad); /* SN_NO_VALUE */
+    mark_dependent(&p, wrt, n);
+    status = run_pass(&p, loss, err);
+    if (status != SNUG_OK) {
+        sn_graph_go_back(g, &mark);
+        goto done;
+    }
+    g->owner = mark.owner;
+    g->part = mark.part;
+    for (int k = 0; k < n; k++)
+        grads[k] = p.grad[wrt[k].i];
+done:
+    sn_free(g->engine, SN_MEM_GRAPH, grad, p.n_values * sizeof *p.grad);
+    sn_free(g->engine, SN_MEM_GRAPH, depends, p.n_values * sizeof *p.depends);
+    return status;
+}
