@@ -85,10 +85,15 @@ static const sn_named *find_named(const sn_named *list, size_t n, const char *na
     return NULL;
 }
 
+#define MAX_NAME 255 /* as in the text form */
+
 /* Names end up in the text form between blanks: printable, no blanks, not empty. */
 static snug_status check_name(const char *kind, const char *name, snug_error *err) {
     if (!name || !*name)
         return sn_fail(err, SNUG_E_INVALID, "%s needs a name", kind);
+    if (strlen(name) > MAX_NAME)
+        return sn_fail(err, SNUG_E_INVALID, "%s name '%.80s...' has %zu characters, at most %d are allowed", kind, name, strlen(name),
+                       MAX_NAME);
     for (const char *c = name; *c; c++)
         if ((unsigned char)*c <= ' ' || *c == 127)
             return sn_fail(err, SNUG_E_INVALID, "%s name '%.80s' has a blank or control character at position %d", kind, name,
