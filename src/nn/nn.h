@@ -141,6 +141,9 @@ SNUG_CHECKED snug_status sn_network_add(sn_network *n, const char *class_name, c
                            snug_error *err);
 /* "units=64 activation=relu kernel_size=3,3" as a sn_conf_fill; ctx is the text. Unknown keys are errors. */
 snug_status sn_conf_fill_text(void *ctx, const sn_layer_class *cls, void *conf, snug_error *err);
+/* The value of "name=" in such a text, "" when there is none; sn_conf_fill_text skips it. */
+SNUG_CHECKED snug_status sn_conf_text_name(const char *text, char *name, size_t size, snug_error *err);
+SNUG_CHECKED snug_status sn_conf_defaults(const sn_layer_class *cls, void *conf, snug_error *err);
 /* Sets one field from its JSON-like parts; used by the JSON reader and the text form. index < 0: a plain number, which fills
  * all entries of an INTS that is not a shape (kernel_size = 3). An INTS list shorter than n leaves the tail as it is. */
 SNUG_CHECKED snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, double value, snug_error *err);
@@ -155,6 +158,7 @@ void sn_network_set_trainable(sn_network *n, size_t layer, bool trainable);
 /* Of all initial values; of all variables and of computation (f32 or f64). Before anything reads the variables. */
 void sn_network_set_seed(sn_network *n, uint64_t seed);
 void sn_network_set_dtype(sn_network *n, snug_dtype dtype);
+bool sn_network_trains(const sn_network *n, uint32_t home); /* a weight that gets gradients: its layer is not frozen */
 size_t sn_network_n_weights(const sn_network *n); /* variables that are not slots: the first ones */
 /* A variable behind all others, in the network's own order: home id = index. Used by layers and optimizers. */
 SNUG_CHECKED snug_status sn_network_variable(sn_network *n, const sn_net_var *var, uint32_t *home, snug_error *err);

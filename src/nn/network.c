@@ -1,0 +1,337 @@
+/* network.c: the list of layers and what building it into a graph means.
+ *
+ * Invariants:
+ * 1. vars[i] is the variable with home i. Weights stand in Keras' order (layer by layer, in creation order), slots of the
+ *    optimizer behind all of them.
+ * 2. layer.n_vars is 0 before a layer's first build, which happens when it is added (its output is inferred on a scratch
+ *    graph); every later build asks for the same variables in the same order.
+ * 3. A failed call leaves counts as they were; what it took from the zone stays until the network is destroyed. */
+#include "nn/nn.h"
+
+#include "base/rng.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- life ------------------------------------------------------------------------------------------------------- */
+static snug_status check_input(const snug_type *input, snug_type *out, snug_error *err) {
+    if (input->rank < 0 || input->rank >= SNUG_MAX_RANK)
+        return sn_fail(err, SNUG_E_SHAPE, "an example has %d axes; at most %d are possible beside the batch", input->rank,
+                       SNUG_MAX_RANK - 1);
+    snug_type t = {.dtype = input->dtype, .rank = input->rank + 1, .dims = {-1}};
+    for (int i = 0; i < input->rank; i++) {
+        if (input->dims[i] < 1)
+            return sn_fail(err, SNUG_E_SHAPE, "axis %d of an example is %lld; it must be known and at least 1", i,
+                           (long long)input->dims[i]);
+        t.dims[i + 1] = input->dims[i];
+    }
+    SNUG_TRY(sn_type_check(&t, true, err));
+    *out = t;
+    return SNUG_OK;
+}
+
+snug_status sn_network_create(snug_engine *e, const char *name, const snug_type *input, sn_network **out, snug_error *err) {
+    snug_type type;
+    void *block;
+    SNUG_TRY(check_input(input, &type, err));
+    SNUG_TRY(sn_alloc_zero(e, SN_MEM_MODEL, sizeof(sn_network), &block, err));
+    sn_network *n = block;
+    n->engine = e;
+    n->input = type;
+    n->variable_dtype = n->compute_dtype = type.dtype == SNUG_F64 ? SNUG_F64 : SNUG_F32;
+    snug_status status = sn_zone_create(e, SN_MEM_MODEL, &n->zone, err);
+    if (status == SNUG_OK)
+        status = sn_zone_text(n->zone, name && name[0] ? name : "sequential", &n->name, err);
+    if (status == SNUG_OK)
+        *out = n;
+    else
+        sn_network_destroy(n);
+    return status;
+}
+
+void sn_network_destroy(sn_network *n) {
+    if (!n)
+        return;
+    snug_engine *const e = n->engine;
+    sn_free(e, SN_MEM_MODEL, n->layers, n->cap_layers * sizeof *n->layers);
+    sn_free(e, SN_MEM_MODEL, n->applications, n->cap_applications * sizeof *n->applications);
+    sn_free(e, SN_MEM_MODEL, n->vars, n->cap_vars * sizeof *n->vars);
+    sn_free(e, SN_MEM_MODEL, n->pending, n->cap_pending * sizeof *n->pending);
+    sn_zone_destroy(n->zone);
+    sn_free(e, SN_MEM_MODEL, n, sizeof *n);
+}
+
+/* --- variables --------------------------------------------------------------------------------------------------- */
+/* FNV-1a of the name: the stream of a variable's initial values. */
+static uint64_t name_stream(const char *name) {
+    uint64_t h = 1469598103934665603u;
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 1099511628211u;
+    return h;
+}
+
+static uint64_t initial_key(const sn_network *n, const char *name) { return sn_rng_key(n->seed, name_stream(name)); }
+
+snug_status sn_network_variable(sn_network *n, const sn_net_var *var, uint32_t *home, snug_error *err) {
+    for (size_t i = 0; i < n->n_vars; i++)
+        if (strcmp(n->vars[i].name, var->name) == 0)
+            return sn_fail(err, SNUG_E_INVALID, "there is a variable '%.80s' already; rename the layer", var->name);
+    size_t bytes;
+    SNUG_TRY(snug_type_bytes(&var->type, &bytes, err));
+    SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->vars, sizeof *n->vars, &n->cap_vars, n->n_vars + 1, err));
+    sn_net_var copy = *var;
+    SNUG_TRY(sn_zone_text(n->zone, var->name, &copy.name, err));
+    *home = (uint32_t)n->n_vars;
+    n->vars[n->n_vars++] = copy;
+    return SNUG_OK;
+}
+
+bool sn_network_trains(const sn_network *n, uint32_t home) {
+    const sn_net_var *v = &n->vars[home];
+    return !v->slot && v->trainable && n->layers[v->layer].trainable;
+}
+
+snug_status sn_network_read(const sn_network *n, sn_graph *g, uint32_t home, sn_value *out, snug_error *err) {
+    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
+        const sn_variable *there = sn_graph_var_at(g, (sn_var){i});
+        if (there->home == home) {
+            *out = there->last;
+            return SNUG_OK;
+        }
+    }
+    const sn_net_var *v = &n->vars[home];
+    const sn_variable var = {.name = v->name, .type = v->type, .home = home, .trainable = v->trainable, .slot = v->slot,
+                             .init = v->init};
+    return sn_graph_variable(g, &var, out, err);
+}
+
+size_t sn_network_n_weights(const sn_network *n) {
+    size_t count = 0;
+    while (count < n->n_vars && !n->vars[count].slot)
+        count++;
+    return count;
+}
+
+void sn_network_drop_slots(sn_network *n) { n->n_vars = sn_network_n_weights(n); }
+
+void sn_network_set_trainable(sn_network *n, size_t layer, bool trainable) { n->layers[layer].trainable = trainable; }
+
+void sn_network_set_seed(sn_network *n, uint64_t seed) {
+    n->seed = seed;
+    for (size_t i = 0; i < n->n_vars; i++)
+        if (!n->vars[i].own_seed)
+            n->vars[i].init.key = initial_key(n, n->vars[i].name);
+}
+
+void sn_network_set_dtype(sn_network *n, snug_dtype dtype) {
+    n->variable_dtype = n->compute_dtype = dtype;
+    if (sn_dtype_is_float(n->input.dtype))
+        n->input.dtype = dtype;
+    for (size_t i = 0; i < n->n_vars; i++)
+        n->vars[i].type.dtype = dtype;
+    for (size_t i = 0; i < n->n_layers; i++)
+        if (sn_dtype_is_float(n->layers[i].output.dtype))
+            n->layers[i].output.dtype = dtype;
+}
+
+/* --- what build functions call ----------------------------------------------------------------------------------- */
+void sn_layer_refuse(sn_layer_call *c, snug_status code, const char *format, ...) {
+    if (c->b->error.code != SNUG_OK)
+        return;
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    sn_fail(&c->b->error, code, "%s (%s): %s", c->layer->name, c->layer->cls->class_name, text);
+}
+
+static snug_status make_variable(sn_layer_call *c, const char *var, const snug_type *type, const sn_init *init,
+                                 bool trainable, uint32_t *home) {
+    sn_network *const n = c->network;
+    char name[160];
+    snug_error *const err = &c->b->error;
+    if (snprintf(name, sizeof name, "%s/%s", c->layer->name, var) >= (int)sizeof name)
+        return sn_fail(err, SNUG_E_INVALID, "layer name '%.60s...' is too long", c->layer->name);
+    sn_net_var v = {.name = name, .type = *type, .trainable = trainable, .own_seed = init->seed >= 0,
+                    .layer = (uint32_t)(c->layer - n->layers)};
+    v.type.dtype = n->variable_dtype;
+    sn_init_recipe(init, &v.type, initial_key(n, name), &v.init);
+    return sn_network_variable(n, &v, home, err);
+}
+
+sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *type, const sn_init *init, bool trainable) {
+    if (c->b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    sn_layer *const l = c->layer;
+    const int k = c->next_var++;
+    if (k >= SN_LAYER_MAX_VARS) {
+        sn_layer_refuse(c, SNUG_E_INTERNAL, "more than %d variables", SN_LAYER_MAX_VARS);
+        return SN_NO_VALUE;
+    }
+    if (k >= l->n_vars) {
+        if (make_variable(c, var, type, init, trainable, &l->homes[k]) != SNUG_OK)
+            return SN_NO_VALUE;
+        l->n_vars = k + 1;
+    }
+    const snug_type *there = &c->network->vars[l->homes[k]].type;
+    if (!sn_dims_equal(there, type)) {
+        char a[192], b[192];
+        sn_layer_refuse(c, SNUG_E_SHAPE, "%s is %s, this input wants %s", var, snug_type_print(there, a, sizeof a),
+                        snug_type_print(type, b, sizeof b));
+        return SN_NO_VALUE;
+    }
+    sn_value value;
+    if (sn_network_read(c->network, c->b->graph, l->homes[k], &value, &c->b->error) != SNUG_OK)
+        return SN_NO_VALUE;
+    return sn_build_cast(c->b, value, c->network->compute_dtype);
+}
+
+void sn_layer_average(sn_layer_call *c, int index, sn_value value, double momentum) {
+    sn_network *const n = c->network;
+    const sn_value in_storage = sn_build_cast(c->b, value, n->variable_dtype);
+    if (c->b->error.code != SNUG_OK)
+        return;
+    if (sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->pending, sizeof *n->pending, &n->cap_pending, n->n_pending + 1,
+                &c->b->error) != SNUG_OK)
+        return;
+    n->pending[n->n_pending++] = (sn_pending_average){c->layer->homes[index], in_storage, momentum};
+}
+
+snug_status sn_network_updates(sn_network *n, sn_graph *g, snug_error *err) {
+    sn_graph_set_part(g, SN_PART_UPDATE);
+    for (size_t i = 0; i < n->n_pending; i++) {
+        const sn_pending_average *p = &n->pending[i];
+        sn_builder b = sn_builder_on(g);
+        sn_value in[2] = {SN_NO_VALUE, p->value};
+        SNUG_TRY(sn_graph_set_owner(g, n->layers[n->vars[p->home].layer].name, err));
+        SNUG_TRY(sn_network_read(n, g, p->home, &in[0], err));
+        sn_attrs a;
+        sn_attrs_default(SN_OP_moving_average, &a);
+        a.momentum.momentum = (int64_t)sn_build_param(&b, "", p->momentum).i;
+        sn_build(&b, SN_OP_moving_average, &a, in, 2);
+        SNUG_TRY(sn_builder_done(&b, err));
+    }
+    return SNUG_OK;
+}
+
+/* --- building ----------------------------------------------------------------------------------------------------- */
+static snug_status build_layer(sn_network *n, sn_layer *l, sn_graph *g, const sn_value *in, int n_in, bool training,
+                               sn_value *out, snug_error *err) {
+    sn_builder b = sn_builder_on(g);
+    sn_layer_call c = {.b = &b, .network = n, .layer = l, .conf = l->conf, .training = training, .n_in = n_in,
+                       .out = SN_NO_VALUE};
+    memcpy(c.in, in, (size_t)n_in * sizeof *in);
+    SNUG_TRY(sn_graph_set_owner(g, l->name, err));
+    l->cls->build(&c);
+    SNUG_TRY(sn_builder_done(&b, err));
+    *out = c.out;
+    return SNUG_OK;
+}
+
+snug_status sn_network_build(sn_network *n, sn_graph *g, sn_value x, bool training, sn_value *out, snug_error *err) {
+    void *block;
+    size_t bytes = (n->n_applications + 1) * sizeof(sn_value); /* both counts are small: one per layer */
+    SNUG_TRY(sn_alloc(n->engine, SN_MEM_MODEL, bytes, &block, err));
+    sn_value *const tensors = block;
+    snug_status status = SNUG_OK;
+    tensors[0] = x;
+    n->n_pending = 0;
+    for (size_t i = 0; i < n->n_applications && status == SNUG_OK; i++) {
+        const sn_application *a = &n->applications[i];
+        sn_value in[SN_MAX_IN];
+        for (int k = 0; k < a->n_in; k++)
+            in[k] = tensors[a->in[k]];
+        status = build_layer(n, &n->layers[a->layer], g, in, a->n_in, training, &tensors[i + 1], err);
+    }
+    if (status == SNUG_OK)
+        *out = tensors[n->n_applications];
+    sn_free(n->engine, SN_MEM_MODEL, block, bytes);
+    return status;
+}
+
+/* --- adding -------------------------------------------------------------------------------------------------------- */
+static bool name_taken(const sn_network *n, const char *name) {
+    for (size_t i = 0; i < n->n_layers; i++)
+        if (strcmp(n->layers[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static snug_status choose_name(sn_network *n, const sn_layer_class *cls, const char *wanted, const char **out,
+                               snug_error *err) {
+    char name[128];
+    if (wanted && wanted[0]) {
+        if (strlen(wanted) >= sizeof name)
+            return sn_fail(err, SNUG_E_INVALID, "layer name '%.60s...' is longer than %zu letters", wanted, sizeof name - 1);
+        if (name_taken(n, wanted))
+            return sn_fail(err, SNUG_E_INVALID, "there is a layer '%.60s' already; names must be unique", wanted);
+        return sn_zone_text(n->zone, wanted, out, err);
+    }
+    snprintf(name, sizeof name, "%s", cls->snake);
+    for (int k = 1; name_taken(n, name); k++)
+        snprintf(name, sizeof name, "%s_%d", cls->snake, k);
+    return sn_zone_text(n->zone, name, out, err);
+}
+
+/* Builds the layer alone on a scratch graph: checks its configuration, registers its variables, gives its output's type. */
+static snug_status infer_layer(sn_network *n, sn_layer *l, const snug_type *input, snug_type *out, snug_error *err) {
+    sn_graph *g;
+    SNUG_TRY(sn_graph_create(n->engine, &g, err));
+    sn_value x, y;
+    snug_status status = sn_graph_input(g, "x", input, &x, err);
+    if (status == SNUG_OK)
+        status = build_layer(n, l, g, &x, 1, false, &y, err);
+    if (status == SNUG_OK)
+        *out = *sn_graph_type(g, y);
+    sn_graph_destroy(g);
+    return status;
+}
+
+static snug_status reserve(sn_network *n, snug_error *err) {
+    SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->layers, sizeof *n->layers, &n->cap_layers, n->n_layers + 1, err));
+    return sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->applications, sizeof *n->applications, &n->cap_applications,
+                   n->n_applications + 1, err);
+}
+
+/* An integer input stays what it is; a network that starts with an embedding is fed indices. */
+static snug_type input_of_new_layer(const sn_network *n, const sn_layer_class *cls) {
+    snug_type input = n->n_layers ? n->layers[n->n_layers - 1].output : n->input;
+    bool first = true;
+    for (size_t i = 0; i < n->n_layers; i++)
+        first = first && strcmp(n->layers[i].cls->class_name, "InputLayer") == 0;
+    if (first && strcmp(cls->class_name, "Embedding") == 0)
+        input.dtype = SNUG_I32;
+    return input;
+}
+
+snug_status sn_network_add(sn_network *n, const char *class_name, const char *name, sn_conf_fill fill, void *ctx,
+                           snug_error *err) {
+    const sn_layer_class *cls;
+    SNUG_TRY(sn_layer_class_find(class_name, &cls, err));
+    if (sn_network_n_weights(n) != n->n_vars)
+        return sn_fail(err, SNUG_E_INVALID, "layers cannot be added after the optimizer made its slots; compile again first");
+    SNUG_TRY(reserve(n, err));
+    sn_layer layer = {.cls = cls, .trainable = true};
+    SNUG_TRY(choose_name(n, cls, name, &layer.name, err));
+    SNUG_TRY(sn_zone_alloc(n->zone, cls->conf_bytes + 1, &layer.conf, err));
+    SNUG_TRY(sn_conf_defaults(cls, layer.conf, err));
+    snug_status status = fill ? fill(ctx, cls, layer.conf, err) : SNUG_OK;
+    if (status != SNUG_OK)
+        return sn_fail_in(err, status, "layer '%s'", layer.name);
+    const size_t n_vars = n->n_vars;
+    const snug_type input = input_of_new_layer(n, cls);
+    sn_layer *const slot = &n->layers[n->n_layers];
+    *slot = layer;
+    status = infer_layer(n, slot, &input, &slot->output, err);
+    if (status != SNUG_OK) {
+        n->n_vars = n_vars;
+        return status;
+    }
+    const uint32_t index = (uint32_t)n->n_layers++;
+    n->applications[n->n_applications++] = (sn_application){.layer = index, .n_in = 1, .in = {index}};
+    if (sn_dtype_is_float(n->input.dtype) && !sn_dtype_is_float(input.dtype))
+        n->input.dtype = input.dtype;
+    return SNUG_OK;
+}

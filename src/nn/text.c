@@ -1,0 +1,104 @@
+/* text.c: reading "NAME:key=value,..." without allocating; every failure shows the piece it did not understand. */
+#include "nn/text.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies [from, to) without spaces around it; false when it does not fit. */
+static bool copy_piece(const char *from, const char *to, char *out, size_t size) {
+    while (from < to && isspace((unsigned char)*from))
+        from++;
+    while (to > from && isspace((unsigned char)to[-1]))
+        to--;
+    const size_t n = (size_t)(to - from);
+    if (n >= size)
+        return false;
+    memcpy(out, from, n);
+    out[n] = 0;
+    return true;
+}
+
+snug_status sn_option_name(const char *text, char *name, size_t size, snug_error *err) {
+    const char *end = text + strcspn(text, ":");
+    if (!copy_piece(text, end, name, size) || !name[0])
+        return sn_fail(err, SNUG_E_INVALID, "'%.60s' does not start with a name of 1 to %zu letters", text, size - 1);
+    return SNUG_OK;
+}
+
+snug_status sn_option_next(const char **at, sn_option *out, bool *more, snug_error *err) {
+    const char *p = *at;
+    p += *p == ',' || *p == ':' ? 0 : strcspn(p, ":");
+    p += *p != 0;
+    if (!*p) {
+        *at = p;
+        *more = false;
+        return SNUG_OK;
+    }
+    const char *end = p + strcspn(p, ",");
+    const char *equals = memchr(p, '=', (size_t)(end - p));
+    sn_option o;
+    if (!equals || !copy_piece(p, equals, o.key, sizeof o.key) || !copy_piece(equals + 1, end, o.value, sizeof o.value))
+        return sn_fail(err, SNUG_E_INVALID, "'%.60s' is not of the form key=value", p);
+    *out = o;
+    *at = end;
+    *more = true;
+    return SNUG_OK;
+}
+
+bool sn_text_real(const char *text, double *out) {
+    char *end;
+    const double v = strtod(text, &end);
+    if (end == text || *end || !isfinite(v))
+        return false;
+    *out = v;
+    return true;
+}
+
+bool sn_text_flag(const char *text, bool *out) {
+    const bool yes = sn_same_name(text, "true") || strcmp(text, "1") == 0;
+    const bool no = sn_same_name(text, "false") || strcmp(text, "0") == 0;
+    if (yes || no)
+        *out = yes;
+    return yes || no;
+}
+
+snug_status sn_option_real(const sn_option *o, double *out, snug_error *err) {
+    if (sn_text_real(o->value, out))
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID, "%s=%s is not a number", o->key, o->value);
+}
+
+snug_status sn_option_flag(const sn_option *o, bool *out, snug_error *err) {
+    if (sn_text_flag(o->value, out))
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID, "%s=%s is neither true nor false", o->key, o->value);
+}
+
+bool sn_same_name(const char *a, const char *b) {
+    for (;;) {
+        a += strspn(a, "_");
+        b += strspn(b, "_");
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+            return false;
+        if (!*a)
+            return true;
+        a++;
+        b++;
+    }
+}
+
+void sn_text_list(char *text, size_t size, const char *item) {
+    const size_t n = strlen(text);
+    snprintf(text + n, size - n, "%s%s", n ? ", " : "", item);
+}
+
+bool sn_text_copy(char *to, size_t size, const char *from) {
+    const size_t n = strlen(from);
+    if (n >= size)
+        return false;
+    memcpy(to, from, n + 1);
+    return true;
+}

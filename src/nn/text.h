@@ -1,0 +1,32 @@
+/* text.h: the little language of settings: "NAME" or "NAME:key=value,key=value" (optimizers, losses, initialisers), and names
+ * as Keras writes them in two ways (GlorotUniform and glorot_uniform are one name). For the files of this room. */
+#ifndef SN_NN_TEXT_H
+#define SN_NN_TEXT_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+
+typedef struct {
+    char key[32], value[64];
+} sn_option;
+
+/* The part before ':'. */
+SNUG_CHECKED snug_status sn_option_name(const char *text, char *name, size_t size, snug_error *err);
+/* Steps through the options: *at starts as the whole text; *more is false behind the last one. */
+SNUG_CHECKED snug_status sn_option_next(const char **at, sn_option *out, bool *more, snug_error *err);
+/* The whole value as a number or a truth value. */
+SNUG_CHECKED snug_status sn_option_real(const sn_option *o, double *out, snug_error *err);
+SNUG_CHECKED snug_status sn_option_flag(const sn_option *o, bool *out, snug_error *err);
+/* The whole text is one finite number. */
+bool sn_text_real(const char *text, double *out);
+/* true/True/1 or false/False/0. */
+bool sn_text_flag(const char *text, bool *out);
+/* Equal but for case and underscores. */
+bool sn_same_name(const char *a, const char *b);
+/* Appends ", item" (", " only when text is not empty) and cuts at size. */
+void sn_text_list(char *text, size_t size, const char *item);
+/* Copies; false when it does not fit. */
+bool sn_text_copy(char *to, size_t size, const char *from);
+
+#endif
