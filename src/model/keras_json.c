@@ -231,7 +231,7 @@ static snug_status read_dtype(sn_network *n, const json_t *root, snug_error *err
         return SNUG_OK;
     if (strcmp(name, "float64") != 0)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "dtype policy %s is not supported yet; use float32 or float64", name);
-    n->variable_dtype = n->compute_dtype = SNUG_F64;
+    sn_network_set_dtype(n, SNUG_F64);
     return SNUG_OK;
 }
 

@@ -15,31 +15,30 @@
 #include <string.h>
 
 /* --- life ------------------------------------------------------------------------------------------------------- */
-static snug_status check_input(const snug_type *input, snug_type *out, snug_error *err) {
-    if (input->rank < 0 || input->rank >= SNUG_MAX_RANK)
-        return sn_fail(err, SNUG_E_SHAPE, "an example has %d axes; at most %d are possible beside the batch", input->rank,
-                       SNUG_MAX_RANK - 1);
-    snug_type t = {.dtype = input->dtype, .rank = input->rank + 1, .dims = {-1}};
-    for (int i = 0; i < input->rank; i++) {
+static snug_status check_input(const snug_type *input, snug_error *err) {
+    char text[192];
+    if (input->rank < 1 || input->dims[0] != -1)
+        return sn_fail(err, SNUG_E_SHAPE, "the input %s does not start with an open batch axis",
+                       snug_type_print(input, text, sizeof text));
+    for (int i = 1; i < input->rank; i++)
         if (input->dims[i] < 1)
-            return sn_fail(err, SNUG_E_SHAPE, "axis %d of an example is %lld; it must be known and at least 1", i,
-                           (long long)input->dims[i]);
-        t.dims[i + 1] = input->dims[i];
-    }
-    SNUG_TRY(sn_type_check(&t, true, err));
-    *out = t;
-    return SNUG_OK;
+            return sn_fail(err, SNUG_E_SHAPE, "axis %d of the input %s must be known and at least 1", i,
+                           snug_type_print(input, text, sizeof text));
+    const snug_dtype d = input->dtype;
+    if (d != SNUG_F32 && d != SNUG_F64 && d != SNUG_I32 && d != SNUG_I64)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "the input is %s; it may be f32, f64, i32 or i64 (feeds of u8 and others are "
+                       "converted to it)", snug_type_print(input, text, sizeof text));
+    return sn_type_check(input, true, err);
 }
 
 snug_status sn_network_create(snug_engine *e, const char *name, const snug_type *input, sn_network **out, snug_error *err) {
-    snug_type type;
     void *block;
-    SNUG_TRY(check_input(input, &type, err));
+    SNUG_TRY(check_input(input, err));
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_MODEL, sizeof(sn_network), &block, err));
     sn_network *n = block;
     n->engine = e;
-    n->input = type;
-    n->variable_dtype = n->compute_dtype = type.dtype == SNUG_F64 ? SNUG_F64 : SNUG_F32;
+    n->input = *input;
+    n->variable_dtype = n->compute_dtype = input->dtype == SNUG_F64 ? SNUG_F64 : SNUG_F32;
     snug_status status = sn_zone_create(e, SN_MEM_MODEL, &n->zone, err);
     if (status == SNUG_OK)
         status = sn_zone_text(n->zone, name && name[0] ? name : "sequential", &n->name, err);

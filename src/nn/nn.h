@@ -132,6 +132,7 @@ struct sn_network {
     uint64_t seed;
 };
 
+/* `input` has dims[0] = -1, the batch; f32, f64, i32 or i64. */
 SNUG_CHECKED snug_status sn_network_create(snug_engine *e, const char *name, const snug_type *input, sn_network **out, snug_error *err);
 void sn_network_destroy(sn_network *n);
 /* name NULL or "": Keras' automatic one (dense, dense_1, ...). `fill` sets fields of the defaulted configuration; the layer is
@@ -187,16 +188,22 @@ typedef struct {
     char name[48];       /* canonical snake case */
     bool from_logits;
     bool sparse;         /* integer labels without the class axis */
+    double label_smoothing, delta; /* of the cross-entropies; of huber */
 } sn_loss;
+bool sn_loss_known(const char *name);
 SNUG_CHECKED snug_status sn_loss_parse(const char *text, sn_loss *out, snug_error *err);
 void sn_loss_target(const sn_loss *l, const snug_type *output, snug_type *target);
 /* Per-example losses averaged over the batch (sum_over_batch_size): a scalar. Softmax / sigmoid under a cross-entropy are
  * looked through to the logits, as Keras does in graph mode. */
 sn_value sn_loss_build(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
-/* A metric as sum over the examples of this batch (scalar f32/f64); divide by the number of examples (`count` per example). */
+/* The loss of each element or row, not averaged: [batch, ...]. */
+sn_value sn_loss_terms(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
+/* A metric as sum over the examples of this batch (scalar f32/f64) of its mean within each example; divide by the number of
+ * examples. */
 typedef struct {
     char name[48];        /* as Keras shows it: "accuracy" */
     char resolved[48];    /* "sparse_categorical_accuracy", by loss and shapes */
+    sn_loss loss;         /* where `resolved` is the name of a loss */
 } sn_metric;
 SNUG_CHECKED snug_status sn_metric_parse(const char *text, const sn_loss *loss, const snug_type *output, sn_metric *out, snug_error *err);
 sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred);

@@ -1,0 +1,162 @@
+/* layers_basic.c: Dense, Embedding, Dropout, activations as layers, and layers that only change the shape. The batch is axis 0
+ * and may be unknown (-1): the network is inferred before anyone knows it, so shapes are computed from the other axes. */
+#include "nn/nn.h"
+
+#include "base/size.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The type of input 0; rank 0 after an error, so that callers stop. */
+static snug_type input_type(sn_layer_call *c) {
+    return c->b->error.code == SNUG_OK ? *sn_graph_type(c->b->graph, c->in[0]) : (snug_type){.rank = 0};
+}
+
+void sn_layer_build_input_layer(sn_layer_call *c) {
+    const sn_conf_input_layer *conf = c->conf;
+    const snug_type t = input_type(c);
+    for (int i = 1; i < t.rank && conf->batch_shape[0] != -2; i++)
+        if (conf->batch_shape[i] != t.dims[i])
+            sn_layer_refuse(c, SNUG_E_SHAPE, "batch_shape has %lld at axis %d, the model's input %lld",
+                            (long long)conf->batch_shape[i], i, (long long)t.dims[i]);
+    c->out = c->in[0];
+}
+
+/* --- Dense ------------------------------------------------------------------------------------------------------- */
+void sn_layer_build_dense(sn_layer_call *c) {
+    const sn_conf_dense *conf = c->conf;
+    const snug_type t = input_type(c);
+    if (conf->units < 1) {
+        sn_layer_refuse(c, SNUG_E_INVALID, "units=%lld must be at least 1", (long long)conf->units);
+        return;
+    }
+    if (t.rank < 2) {
+        sn_layer_refuse(c, SNUG_E_SHAPE, "the input has no axis beside the batch");
+        return;
+    }
+    const int64_t n_in = t.dims[t.rank - 1];
+    const snug_type kernel_type = {.rank = 2, .dims = {n_in, conf->units}};
+    const snug_type bias_type = {.rank = 1, .dims = {conf->units}};
+    const sn_value kernel = sn_layer_variable(c, "kernel", &kernel_type, &conf->kernel_initializer, true);
+    const sn_value bias =
+        conf->use_bias ? sn_layer_variable(c, "bias", &bias_type, &conf->bias_initializer, true) : SN_NO_VALUE;
+    /* More axes: rows of all of them are one batch of the product. */
+    const int64_t flat[2] = {-1, n_in};
+    const sn_value x = t.rank == 2 ? c->in[0] : sn_build_reshape(c->b, c->in[0], flat, 2);
+    sn_value y = sn_build_matmul(c->b, x, kernel, bias);
+    if (t.rank > 2) {
+        int64_t dims[SNUG_MAX_RANK];
+        memcpy(dims, t.dims, sizeof dims);
+        dims[t.rank - 1] = conf->units;
+        y = sn_build_reshape(c->b, y, dims, t.rank);
+    }
+    c->out = sn_activation(c->b, conf->activation.text, y);
+}
+
+/* --- Embedding --------------------------------------------------------------------------------------------------- */
+void sn_layer_build_embedding(sn_layer_call *c) {
+    const sn_conf_embedding *conf = c->conf;
+    const snug_type t = input_type(c);
+    if (conf->input_dim < 1 || conf->output_dim < 1) {
+        sn_layer_refuse(c, SNUG_E_INVALID, "input_dim=%lld and output_dim=%lld must be at least 1",
+                        (long long)conf->input_dim, (long long)conf->output_dim);
+        return;
+    }
+    const snug_type table_type = {.rank = 2, .dims = {conf->input_dim, conf->output_dim}};
+    const sn_value table = sn_layer_variable(c, "embeddings", &table_type, &conf->embeddings_initializer, true);
+    const sn_value ids = sn_dtype_is_int(t.dtype) ? c->in[0] : sn_build_cast(c->b, c->in[0], SNUG_I32);
+    sn_attrs a;
+    sn_attrs_default(SN_OP_gather, &a);
+    a.axis.axis = 0;
+    c->out = sn_build(c->b, SN_OP_gather, &a, (const sn_value[]){table, ids}, 2);
+}
+
+/* --- Dropout ----------------------------------------------------------------------------------------------------- */
+void sn_layer_build_dropout(sn_layer_call *c) {
+    const sn_conf_dropout *conf = c->conf;
+    if (!(conf->rate >= 0 && conf->rate <= 1)) {
+        sn_layer_refuse(c, SNUG_E_INVALID, "rate=%g must be between 0 and 1", conf->rate);
+        return;
+    }
+    c->out = c->in[0];
+    if (!c->training || conf->rate == 0)
+        return;
+    char name[160];
+    snprintf(name, sizeof name, "dropout/%s/key", c->layer->name);
+    sn_attrs a;
+    sn_attrs_default(SN_OP_dropout, &a);
+    a.dropout.rate = (int64_t)sn_build_param(c->b, "", conf->rate).i;
+    a.dropout.key = (int64_t)sn_build_key(c->b, name, 0).i;
+    c->out = sn_build(c->b, SN_OP_dropout, &a, c->in, 1);
+}
+
+/* --- activations ------------------------------------------------------------------------------------------------- */
+void sn_layer_build_activation(sn_layer_call *c) {
+    const sn_conf_activation *conf = c->conf;
+    c->out = sn_activation(c->b, conf->activation.text, c->in[0]);
+}
+
+void sn_layer_build_re_lu(sn_layer_call *c) {
+    const sn_conf_re_lu *conf = c->conf;
+    c->out = conf->negative_slope == 0
+                 ? sn_build_relu(c->b, c->in[0])
+                 : sn_build_value_op(c->b, SN_OP_leaky_relu, c->in, 1, conf->negative_slope);
+}
+
+void sn_layer_build_softmax(sn_layer_call *c) { c->out = sn_build_softmax(c->b, c->in[0]); }
+
+void sn_layer_build_rescaling(sn_layer_call *c) {
+    const sn_conf_rescaling *conf = c->conf;
+    const sn_value x = sn_build_cast(c->b, c->in[0], c->network->compute_dtype);
+    c->out = sn_build_affine(c->b, x, conf->scale, conf->offset);
+}
+
+/* --- shapes ------------------------------------------------------------------------------------------------------ */
+/* Elements of one example; extents beside the batch are known and were checked when the type was made. */
+static int64_t example_size(const snug_type *t) {
+    int64_t n = 1;
+    for (int i = 1; i < t->rank; i++)
+        n *= t->dims[i];
+    return n;
+}
+
+void sn_layer_build_flatten(sn_layer_call *c) {
+    const snug_type t = input_type(c);
+    const int64_t dims[2] = {-1, example_size(&t)};
+    c->out = t.rank == 2 ? c->in[0] : sn_build_reshape(c->b, c->in[0], dims, 2);
+}
+
+/* Fills in the one -1 of the target; false when the sizes do not agree. */
+static bool resolve_target(const sn_conf_reshape *conf, int64_t size, int64_t *dims, int *rank) {
+    int64_t known = 1;
+    int open = -1, n = 0;
+    for (; n < SNUG_MAX_RANK - 1 && conf->target_shape[n] != -2; n++) {
+        const int64_t d = conf->target_shape[n];
+        dims[n + 1] = d;
+        if (d == -1 && open < 0)
+            open = n + 1;
+        else if (d < 1 || !sn_i64_mul(known, d, &known))
+            return false;
+    }
+    if (open >= 0) {
+        if (size % known)
+            return false;
+        dims[open] = size / known;
+        known = size;
+    }
+    *rank = n + 1;
+    return known == size;
+}
+
+void sn_layer_build_reshape(sn_layer_call *c) {
+    const sn_conf_reshape *conf = c->conf;
+    const snug_type t = input_type(c);
+    int64_t dims[SNUG_MAX_RANK] = {-1};
+    int rank = 0;
+    if (!resolve_target(conf, example_size(&t), dims, &rank)) {
+        sn_layer_refuse(c, SNUG_E_SHAPE, "target_shape does not have the %lld elements of an input example",
+                        (long long)example_size(&t));
+        return;
+    }
+    c->out = sn_build_reshape(c->b, c->in[0], dims, rank);
+}
