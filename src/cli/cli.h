@@ -1,0 +1,87 @@
+/* cli.h: the command `snug`, on public headers only. Data go to stdout, messages to stderr.
+ *
+ * options.def lists the options, commands.c the commands with the options each takes; help texts come from both. */
+#ifndef CLI_H
+#define CLI_H
+
+#include <snug/train.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef enum {
+#define OPTION(id, name, argument, help) OPT_##id,
+#include "options.def"
+#undef OPTION
+    N_OPTIONS
+} option_id;
+
+/* What was typed. text[id] is the argument, or "" for a flag that was given; NULL: not given. */
+typedef struct {
+    const char *text[N_OPTIONS];
+    const char *operand[4];
+    int n_operands;
+} cli_args;
+
+typedef struct {
+    cli_args args;
+    snug_engine *engine;
+    bool color_out, color_err; /* whether stdout / stderr take colours */
+    int style;                 /* SNUG_REPORT_ bits for stdout */
+} cli;
+
+typedef struct {
+    const char *name;
+    const char *operands; /* "MODEL" */
+    int min_operands, max_operands;
+    const char *help;
+    uint64_t options;     /* bit set of option ids, besides the common ones */
+    snug_status (*run)(cli *c, snug_error *err);
+} cli_command;
+
+extern const cli_command cli_commands[];
+extern const int cli_n_commands;
+
+/* options.c */
+snug_status cli_parse(const cli_command *command, int argc, char **argv, cli_args *out, snug_error *err);
+void cli_print_help(const cli_command *command, FILE *out); /* NULL: the overview */
+bool cli_given(const cli *c, option_id id);
+/* The option's value as a number in [low, high], or `otherwise` when not given. */
+snug_status cli_integer(const cli *c, option_id id, int64_t low, int64_t high, int64_t *inout, snug_error *err);
+snug_status cli_real(const cli *c, option_id id, double low, double high, double *inout, snug_error *err);
+
+/* The interrupt flag: set by the first Ctrl-C; the second one ends the process as usual. */
+void cli_catch_interrupt(void);
+int cli_interrupted(void *ctx);
+
+/* A writer to stdout. */
+extern const snug_writer cli_stdout;
+
+/* progress.c: Keras' bar on a terminal, one line per epoch elsewhere. */
+typedef struct progress progress;
+struct progress {
+    FILE *out;
+    bool terminal, color, quiet;
+    const char *title;      /* "Epoch" or NULL for evaluate and predict */
+    double started, first_step, last_drawn;
+    int width;              /* columns drawn last */
+};
+void progress_init(progress *p, const cli *c, const char *title);
+snug_callback progress_callback(progress *p);
+void progress_finish(progress *p, const snug_progress *state);
+
+/* commands */
+snug_status cmd_plan(cli *c, snug_error *err);
+snug_status cmd_summary(cli *c, snug_error *err);
+snug_status cmd_fit(cli *c, snug_error *err);
+snug_status cmd_evaluate(cli *c, snug_error *err);
+snug_status cmd_predict(cli *c, snug_error *err);
+snug_status cmd_inspect(cli *c, snug_error *err);
+snug_status cmd_ops(cli *c, snug_error *err);
+snug_status cmd_doctor(cli *c, snug_error *err);
+snug_status cmd_make_data(cli *c, snug_error *err);
+
+/* model_args.c: a model with its compile flags, seed, dtype and weights, as the options say. */
+snug_status cli_load_model(cli *c, snug_model **out, snug_error *err);
+snug_status cli_open_feed(cli *c, option_id id, snug_feed **out, snug_error *err);
+
+#endif

@@ -1,0 +1,138 @@
+/* progress.c: the progress bar Keras' users know, with memory behind it; one plain line per epoch where stderr is no
+ * terminal. */
+#include "cli.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CELLS 20
+#define REDRAW_SECONDS 0.05
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int print_seconds(char *text, size_t size, double seconds) {
+    const long s = lround(seconds);
+    if (s >= 3600)
+        return snprintf(text, size, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+    if (s >= 60)
+        return snprintf(text, size, "%ld:%02ld", s / 60, s % 60);
+    return snprintf(text, size, "%lds", s);
+}
+
+static int print_step_time(char *text, size_t size, double seconds) {
+    if (seconds >= 1)
+        return snprintf(text, size, "%.0fs/step", seconds);
+    if (seconds >= 1e-3)
+        return snprintf(text, size, "%.0fms/step", seconds * 1e3);
+    return snprintf(text, size, "%.0fus/step", seconds * 1e6);
+}
+
+static int print_value(char *text, size_t size, const char *prefix, const char *name, double v) {
+    return snprintf(text, size, fabs(v) > 1e-3 || v == 0 ? " - %s%s: %.4f" : " - %s%s: %.4e", prefix, name, v);
+}
+
+/* loss and metrics, then the process's peak as the system counts it. */
+static int print_values(char *text, size_t size, const snug_progress *s) {
+    struct rusage usage;
+    int n = 0;
+    for (int i = 0; i < s->n_values; i++)
+        n += print_value(text + n, size - (size_t)n, "", s->names[i], s->values[i]);
+    for (int i = 0; i < s->n_values && s->has_validation; i++)
+        n += print_value(text + n, size - (size_t)n, "val_", s->names[i], s->val_values[i]);
+    getrusage(RUSAGE_SELF, &usage);
+    n += snprintf(text + n, size - (size_t)n, " - mem: %ld MB", usage.ru_maxrss / 1000);
+    return n;
+}
+
+/* Without the first step, which warms caches. */
+static double step_seconds(const progress *p, const snug_progress *s) {
+    if (s->step > 1 && p->first_step > 0)
+        return (now() - p->first_step) / (double)(s->step - 1);
+    return s->step ? (now() - p->started) / (double)s->step : 0;
+}
+
+static int digits(int64_t n) {
+    int d = 1;
+    for (; n >= 10; n /= 10)
+        d++;
+    return d;
+}
+
+static void draw_bar(progress *p, const snug_progress *s, bool last) {
+    char values[1536], time_text[32], rate[32];
+    const char *bold = p->color ? "\x1b[1m" : "", *off = p->color ? "\x1b[0m" : "";
+    const char *green = p->color ? "\x1b[32m" : "", *grey = p->color ? "\x1b[37m" : "";
+    const int done = s->n_steps ? (int)(CELLS * s->step / s->n_steps) : CELLS;
+    const double rate_seconds = step_seconds(p, s);
+    const double seconds = last ? now() - p->started : rate_seconds * (double)(s->n_steps - s->step);
+    const int width = digits(s->n_steps);
+    print_values(values, sizeof values, s);
+    print_seconds(time_text, sizeof time_text, seconds);
+    print_step_time(rate, sizeof rate, rate_seconds);
+    fprintf(p->out, "\r%s%*lld/%lld%s %s", bold, width, (long long)s->step, (long long)s->n_steps, off, green);
+    for (int i = 0; i < CELLS; i++)
+        fprintf(p->out, "%s━", i == done ? grey : "");
+    fprintf(p->out, "%s %s%s%s %s%s\x1b[K%s", off, bold, time_text, off, rate, values, last ? "\n" : "");
+    fflush(p->out);
+}
+
+static void print_line(const progress *p, const snug_progress *s) {
+    char values[1536], time_text[32], rate[32];
+    print_values(values, sizeof values, s);
+    print_seconds(time_text, sizeof time_text, now() - p->started);
+    print_step_time(rate, sizeof rate, step_seconds(p, s));
+    fprintf(p->out, "%lld/%lld - %s - %s%s\n", (long long)s->step, (long long)s->n_steps, time_text, rate, values);
+}
+
+static snug_status begin_epoch(void *ctx, const snug_progress *s, snug_error *err) {
+    progress *p = ctx;
+    (void)err;
+    p->started = now();
+    p->first_step = 0;
+    p->last_drawn = 0;
+    if (p->title)
+        fprintf(p->out, "%s %d/%d\n", p->title, s->epoch + 1, s->n_epochs);
+    return SNUG_OK;
+}
+
+static snug_status end_step(void *ctx, const snug_progress *s, snug_error *err) {
+    progress *p = ctx;
+    (void)err;
+    const double t = now();
+    if (p->first_step == 0)
+        p->first_step = t;
+    if (p->terminal && t - p->last_drawn >= REDRAW_SECONDS) {
+        draw_bar(p, s, false);
+        p->last_drawn = t;
+    }
+    return SNUG_OK;
+}
+
+void progress_finish(progress *p, const snug_progress *s) {
+    if (p->terminal)
+        draw_bar(p, s, true);
+    else
+        print_line(p, s);
+}
+
+static snug_status end_epoch(void *ctx, const snug_progress *s, snug_error *err) {
+    (void)err;
+    progress_finish(ctx, s);
+    return SNUG_OK;
+}
+
+void progress_init(progress *p, const cli *c, const char *title) {
+    *p = (progress){.out = stderr, .terminal = isatty(STDERR_FILENO) != 0, .color = c->color_err, .title = title};
+    p->started = now();
+}
+
+snug_callback progress_callback(progress *p) {
+    return (snug_callback){.ctx = p, .on_epoch_begin = begin_epoch, .on_step_end = end_step, .on_epoch_end = end_epoch};
+}
