@@ -1,0 +1,145 @@
+/* cmd_fit.c: train. Ctrl-C stops after the step under way, saves and exits with 130; a NaN loss stops before the first
+ * state write and the layer that made it is looked for. */
+#include "cli.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MAX_CALLBACKS 4
+
+typedef struct {
+    snug_fit_options options;
+    snug_callback callbacks[MAX_CALLBACKS];
+    progress bar;
+    int64_t seed, epochs, patience;
+} fit_job;
+
+static snug_status read_numbers(cli *c, fit_job *j, snug_error *err) {
+    snug_status status = cli_integer(c, OPT_batch, 1, INT64_MAX, &j->options.batch, err);
+    if (status == SNUG_OK)
+        status = cli_integer(c, OPT_epochs, 1, INT32_MAX, &j->epochs, err);
+    if (status == SNUG_OK)
+        status = cli_integer(c, OPT_seed, 0, INT64_MAX, &j->seed, err);
+    if (status == SNUG_OK)
+        status = cli_integer(c, OPT_patience, 1, INT32_MAX, &j->patience, err);
+    if (status == SNUG_OK)
+        status = cli_real(c, OPT_validation_split, 0, 0.999, &j->options.validation_split, err);
+    j->options.epochs = (int)j->epochs;
+    j->options.seed = (uint64_t)j->seed;
+    j->options.shuffle = cli_given(c, OPT_shuffle);
+    return status;
+}
+
+static snug_status open_feeds(cli *c, fit_job *j, snug_error *err) {
+    static const option_id ids[4] = {OPT_x, OPT_y, OPT_val_x, OPT_val_y};
+    snug_feed **feeds[4] = {&j->options.x, &j->options.y, &j->options.val_x, &j->options.val_y};
+    if (!cli_given(c, OPT_x) || !cli_given(c, OPT_y) || cli_given(c, OPT_val_x) != cli_given(c, OPT_val_y)) {
+        snprintf(err->text, sizeof err->text, "fit needs --x and --y (and --val-x with --val-y), e.g. --x x_train.npy");
+        return err->code = SNUG_E_INVALID;
+    }
+    for (int i = 0; i < 4; i++)
+        if (cli_open_feed(c, ids[i], feeds[i], err) != SNUG_OK)
+            return err->code;
+    return SNUG_OK;
+}
+
+static snug_status add_callbacks(cli *c, fit_job *j, snug_error *err) {
+    const bool validates = j->options.val_x || j->options.validation_split > 0;
+    const char *quantity = validates ? "val_loss" : "loss";
+    size_t *n = &j->options.n_callbacks;
+    snug_status status = SNUG_OK;
+    progress_init(&j->bar, c, "Epoch");
+    j->callbacks[(*n)++] = progress_callback(&j->bar);
+    if (cli_given(c, OPT_best)) {
+        status = snug_callback_best_weights(c->engine, quantity, c->args.text[OPT_best], &j->callbacks[*n], err);
+        *n += status == SNUG_OK;
+    }
+    if (status == SNUG_OK && j->patience) {
+        status = snug_callback_early_stopping(c->engine, quantity, (int)j->patience, 0, &j->callbacks[*n], err);
+        *n += status == SNUG_OK;
+    }
+    if (status == SNUG_OK && cli_given(c, OPT_csv)) {
+        status = snug_callback_csv(c->engine, c->args.text[OPT_csv], &j->callbacks[*n], err);
+        *n += status == SNUG_OK;
+    }
+    j->options.callbacks = j->callbacks;
+    return status;
+}
+
+/* NaN is no JSON number. */
+static void print_json_number(double v) {
+    if (isfinite(v))
+        printf("%.9g", v);
+    else
+        printf("null");
+}
+
+static void print_result(const cli *c, const snug_model *m, const fit_job *j, const snug_fit_result *r) {
+    const bool validates = j->options.val_x || j->options.validation_split > 0;
+    if (!cli_given(c, OPT_json))
+        return;
+    printf("{\"epochs\":%d,\"steps\":%lld,\"stopped\":%s,\"arena_bytes\":%zu", r->epochs, (long long)r->steps,
+           r->stopped ? "true" : "false", r->arena_bytes);
+    for (int i = 0; i < r->n_values; i++) {
+        const char *name = i ? snug_model_metric_name(m, (size_t)i - 1) : "loss";
+        printf(",\"%s\":", name);
+        print_json_number(r->values[i]);
+        if (validates) {
+            printf(",\"val_%s\":", name);
+            print_json_number(r->val_values[i]);
+        }
+    }
+    printf("}\n");
+}
+
+static snug_status train(cli *c, snug_model *m, fit_job *j, snug_error *err) {
+    snug_fit_result result = {.epochs = 0};
+    char where[384];
+    cli_catch_interrupt();
+    j->options.interrupted = cli_interrupted;
+    snug_status status = snug_fit(m, &j->options, &result, err);
+    if (status == SNUG_E_NUMERIC && snug_model_find_nan(m, where, sizeof where, NULL) == SNUG_OK) {
+        const size_t n = strlen(err->text);
+        snprintf(err->text + n, sizeof err->text - n, "\n      %s", where);
+    }
+    if (status != SNUG_OK)
+        return status;
+    if (cli_given(c, OPT_save)) {
+        status = snug_model_save_weights(m, c->args.text[OPT_save], err);
+        if (status == SNUG_OK)
+            fprintf(stderr, "saved %s\n", c->args.text[OPT_save]);
+    }
+    if (status == SNUG_OK)
+        print_result(c, m, j, &result);
+    if (status == SNUG_OK && cli_given(c, OPT_memory))
+        status = snug_report_memory(c->engine, c->style, &cli_stdout, err);
+    if (status == SNUG_OK && cli_interrupted(NULL)) {
+        snprintf(err->text, sizeof err->text, "stopped by the user after %lld steps%s", (long long)result.steps,
+                 cli_given(c, OPT_save) ? "; the weights are saved" : "; --save would keep the weights");
+        status = SNUG_E_INTERRUPTED;
+    }
+    return status;
+}
+
+snug_status cmd_fit(cli *c, snug_error *err) {
+    snug_model *m = NULL;
+    fit_job j = {.options = {.batch = 32}, .epochs = 1};
+    snug_status status = read_numbers(c, &j, err);
+    if (status == SNUG_OK)
+        status = open_feeds(c, &j, err);
+    if (status == SNUG_OK)
+        status = cli_load_model(c, &m, err);
+    if (status == SNUG_OK)
+        status = add_callbacks(c, &j, err);
+    if (status == SNUG_OK)
+        status = train(c, m, &j, err);
+    for (size_t i = 0; i < j.options.n_callbacks; i++)
+        if (j.callbacks[i].destroy)
+            j.callbacks[i].destroy(j.callbacks[i].ctx);
+    snug_model_destroy(m);
+    snug_feed_destroy(j.options.val_y);
+    snug_feed_destroy(j.options.val_x);
+    snug_feed_destroy(j.options.y);
+    snug_feed_destroy(j.options.x);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* cmd_look.c: the commands that only look: plan, summary, inspect, ops, doctor; and make-data. */
+#include "cli.h"
+
+snug_status cmd_plan(cli *c, snug_error *err) {
+    snug_model *m = NULL;
+    snug_plan_request request = {.batch = 32, .train = cli_given(c, OPT_train)};
+    const int style = c->style | (cli_given(c, OPT_verbose) ? SNUG_REPORT_STEPS : 0);
+    snug_status status = cli_integer(c, OPT_batch, 1, INT64_MAX, &request.batch, err);
+    if (status == SNUG_OK)
+        status = cli_load_model(c, &m, err);
+    if (status == SNUG_OK)
+        status = snug_report_plan(m, &request, style, &cli_stdout, err);
+    snug_model_destroy(m);
+    return status;
+}
+
+snug_status cmd_summary(cli *c, snug_error *err) {
+    snug_model *m = NULL;
+    snug_status status = cli_load_model(c, &m, err);
+    if (status == SNUG_OK)
+        status = snug_report_summary(m, c->style, &cli_stdout, err);
+    snug_model_destroy(m);
+    return status;
+}
+
+snug_status cmd_inspect(cli *c, snug_error *err) {
+    return snug_inspect(c->engine, c->args.operand[0], cli_given(c, OPT_json), &cli_stdout, err);
+}
+
+snug_status cmd_ops(cli *c, snug_error *err) {
+    return snug_report_ops(c->style, &cli_stdout, err);
+}
+
+snug_status cmd_doctor(cli *c, snug_error *err) {
+    return snug_report_doctor(c->engine, c->style, &cli_stdout, err);
+}
+
+snug_status cmd_make_data(cli *c, snug_error *err) {
+    snug_make_data_options o = {0, 0, 0};
+    int64_t seed = 0;
+    snug_status status = cli_integer(c, OPT_train_rows, 1, INT32_MAX, &o.n_train, err);
+    if (status == SNUG_OK)
+        status = cli_integer(c, OPT_test_rows, 1, INT32_MAX, &o.n_test, err);
+    if (status == SNUG_OK)
+        status = cli_integer(c, OPT_seed, 0, INT64_MAX, &seed, err);
+    o.seed = (uint64_t)seed;
+    if (status == SNUG_OK)
+        status = snug_make_data(c->engine, c->args.operand[0], c->args.operand[1], &o, err);
+    if (status == SNUG_OK)
+        fprintf(stderr, "wrote x_train.npy, y_train.npy, x_test.npy and y_test.npy to %s\n", c->args.operand[1]);
+    return status;
+}

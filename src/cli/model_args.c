@@ -1,0 +1,42 @@
+/* model_args.c: from options to a model and feeds. */
+#include "cli.h"
+
+#include <string.h>
+
+static snug_status apply_options(cli *c, snug_model *m, snug_error *err) {
+    const snug_compile compile = {c->args.text[OPT_optimizer], c->args.text[OPT_loss], c->args.text[OPT_metrics]};
+    const char *dtype = c->args.text[OPT_dtype];
+    int64_t seed = 0;
+    snug_status status = cli_integer(c, OPT_seed, 0, INT64_MAX, &seed, err);
+    if (status == SNUG_OK)
+        status = snug_model_set_seed(m, (uint64_t)seed, err);
+    if (status == SNUG_OK && dtype && strcmp(dtype, "f32") && strcmp(dtype, "f64")) {
+        snprintf(err->text, sizeof err->text, "--dtype is f32 or f64, not '%s'", dtype);
+        status = err->code = SNUG_E_INVALID;
+    }
+    if (status == SNUG_OK && dtype)
+        status = snug_model_set_dtype(m, strcmp(dtype, "f64") == 0 ? SNUG_F64 : SNUG_F32, err);
+    if (status == SNUG_OK)
+        status = snug_model_compile(m, &compile, err);
+    if (status == SNUG_OK && cli_given(c, OPT_weights))
+        status = snug_model_load_weights(m, c->args.text[OPT_weights], err);
+    return status;
+}
+
+snug_status cli_load_model(cli *c, snug_model **out, snug_error *err) {
+    snug_model *m;
+    snug_status status = snug_model_load(c->engine, c->args.operand[0], &m, err);
+    if (status != SNUG_OK)
+        return status;
+    status = apply_options(c, m, err);
+    if (status == SNUG_OK)
+        *out = m;
+    else
+        snug_model_destroy(m);
+    return status;
+}
+
+snug_status cli_open_feed(cli *c, option_id id, snug_feed **out, snug_error *err) {
+    *out = NULL;
+    return cli_given(c, id) ? snug_feed_open(c->engine, c->args.text[id], out, err) : SNUG_OK;
+}
