@@ -1,25 +1,13 @@
 /* inspect.c: what is in a file, for people and for scripts. The kind is told by the first bytes, not by the name. */
 #include "base/file.h"
+#include "base/say.h"
 #include "model/array_file.h"
 #include "model/keras_json.h"
 #include "model/safetensors.h"
 
 #include <snug/model.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-static snug_status say(const snug_writer *w, snug_error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static snug_status say(const snug_writer *w, snug_error *err, const char *format, ...) {
-    char text[640];
-    va_list args;
-    va_start(args, format);
-    const int n = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return w->write(w->ctx, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1, err);
-}
 
 /* [32,10] as JSON; the batch, -1, as null. */
 static const char *dims_json(const snug_type *t, char *text, size_t size) {
@@ -44,10 +32,10 @@ static snug_status inspect_array(snug_engine *e, const char *path, bool json, co
     SNUG_TRY(snug_type_bytes(&h.type, &bytes, err));
     const char *format = h.format == SN_ARRAY_NPY ? "npy" : "idx";
     if (json)
-        return say(w, err, "{\"kind\":\"array\",\"format\":\"%s\",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%zu,\"packed\":%s}\n",
+        return sn_say(w, err, "{\"kind\":\"array\",\"format\":\"%s\",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%zu,\"packed\":%s}\n",
                    format, snug_dtype_name(h.type.dtype), dims_json(&h.type, dims, sizeof dims), bytes,
                    packed ? "true" : "false");
-    return say(w, err, "%s array%s, %s, %lld rows, %s\n", format, packed ? " (gzip)" : "",
+    return sn_say(w, err, "%s array%s, %s, %lld rows, %s\n", format, packed ? " (gzip)" : "",
                snug_type_print(&h.type, type, sizeof type), (long long)h.type.dims[0],
                snug_bytes_print(bytes, bytes_text, sizeof bytes_text));
 }
@@ -57,20 +45,20 @@ static snug_status list_tensors(const sn_safetensors *s, bool json, const snug_w
     size_t total = 0;
     const size_t n = sn_safetensors_count(s);
     if (json)
-        SNUG_TRY(say(w, err, "{\"kind\":\"safetensors\",\"tensors\":["));
+        SNUG_TRY(sn_say(w, err, "{\"kind\":\"safetensors\",\"tensors\":["));
     for (size_t i = 0; i < n; i++) {
         const sn_st_entry *t = sn_safetensors_at(s, i);
         total += t->bytes;
         if (json)
-            SNUG_TRY(say(w, err, "%s{\"name\":\"%s\",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%zu}", i ? "," : "", t->name,
+            SNUG_TRY(sn_say(w, err, "%s{\"name\":\"%s\",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%zu}", i ? "," : "", t->name,
                          snug_dtype_name(t->type.dtype), dims_json(&t->type, type, sizeof type), t->bytes));
         else
-            SNUG_TRY(say(w, err, "%-40s %-24s %12s\n", t->name, snug_type_print(&t->type, type, sizeof type),
+            SNUG_TRY(sn_say(w, err, "%-40s %-24s %12s\n", t->name, snug_type_print(&t->type, type, sizeof type),
                          snug_bytes_print(t->bytes, bytes_text, sizeof bytes_text)));
     }
     if (json)
-        return say(w, err, "],\"bytes\":%zu}\n", total);
-    return say(w, err, "safetensors, %zu tensors, %s\n", n, snug_bytes_print(total, bytes_text, sizeof bytes_text));
+        return sn_say(w, err, "],\"bytes\":%zu}\n", total);
+    return sn_say(w, err, "safetensors, %zu tensors, %s\n", n, snug_bytes_print(total, bytes_text, sizeof bytes_text));
 }
 
 static snug_status inspect_safetensors(snug_engine *e, const char *path, bool json, const snug_writer *w,
@@ -86,27 +74,27 @@ static snug_status list_layers(const sn_network *n, const sn_keras_compile *c, b
                                snug_error *err) {
     char type[192];
     if (json)
-        SNUG_TRY(say(w, err, "{\"kind\":\"model\",\"name\":\"%s\",\"input\":%s,\"layers\":[", n->name,
+        SNUG_TRY(sn_say(w, err, "{\"kind\":\"model\",\"name\":\"%s\",\"input\":%s,\"layers\":[", n->name,
                      dims_json(&n->input, type, sizeof type)));
     else
-        SNUG_TRY(say(w, err, "Keras Sequential model \"%s\", input %s\n", n->name,
+        SNUG_TRY(sn_say(w, err, "Keras Sequential model \"%s\", input %s\n", n->name,
                      snug_type_print(&n->input, type, sizeof type)));
     for (size_t i = 0; i < n->n_layers; i++) {
         const sn_layer *l = &n->layers[i];
         if (json)
-            SNUG_TRY(say(w, err, "%s{\"name\":\"%s\",\"type\":\"%s\",\"output\":%s}", i ? "," : "", l->name,
+            SNUG_TRY(sn_say(w, err, "%s{\"name\":\"%s\",\"type\":\"%s\",\"output\":%s}", i ? "," : "", l->name,
                          l->cls->class_name, dims_json(&l->output, type, sizeof type)));
         else
-            SNUG_TRY(say(w, err, "  %-28s %-24s %s\n", l->name, l->cls->class_name,
+            SNUG_TRY(sn_say(w, err, "  %-28s %-24s %s\n", l->name, l->cls->class_name,
                          snug_type_print(&l->output, type, sizeof type)));
     }
     if (json)
-        return say(w, err, "],\"optimizer\":\"%s\",\"loss\":\"%s\",\"metrics\":\"%s\"}\n", c->optimizer, c->loss,
+        return sn_say(w, err, "],\"optimizer\":\"%s\",\"loss\":\"%s\",\"metrics\":\"%s\"}\n", c->optimizer, c->loss,
                    c->metrics);
     if (c->optimizer[0] || c->loss[0])
-        return say(w, err, "compiled with optimizer %s, loss %s, metrics %s\n", c->optimizer, c->loss,
+        return sn_say(w, err, "compiled with optimizer %s, loss %s, metrics %s\n", c->optimizer, c->loss,
                    c->metrics[0] ? c->metrics : "none");
-    return say(w, err, "no compile settings in the file\n");
+    return sn_say(w, err, "no compile settings in the file\n");
 }
 
 static snug_status inspect_model(snug_engine *e, const char *path, bool json, const snug_writer *w, snug_error *err) {
