@@ -80,12 +80,7 @@ static uint32_t lane_of(const sn_session *s, const sn_step *step) {
 }
 
 static bool writes_state(const sn_graph *g, const sn_step *step) {
-    if (step->kind == SN_STEP_RUN && sn_ops[sn_graph_node_at(g, step->node)->op].effect == SN_STATE)
-        return true;
-    for (uint32_t k = 0; k < step->n_out; k++)
-        if (step->out[k].memory == SN_MEM_STATE && step->kind != SN_STEP_RUN)
-            return true;
-    return false;
+    return step->kind == SN_STEP_RUN && sn_ops[sn_graph_node_at(g, step->node)->op].effect == SN_STATE;
 }
 
 /* The parts of the call that no iteration changes. */
@@ -194,27 +189,13 @@ void sn_bind_release(sn_session *s) {
 
 /* --- pointers ------------------------------------------------------------------------------------------------ */
 
-/* The variable whose home a value at SN_MEM_STATE lies in: its own, or of the value it is another name for. */
-static int32_t home_variable(const sn_graph *g, sn_value v) {
-    const sn_value_info *info = sn_graph_value_at(g, v);
-    while (info->var < 0 && info->node.i != SN_NO_NODE.i) {
-        const sn_node_info *node = sn_graph_node_at(g, info->node);
-        if (sn_ops[node->op].inplace != SN_INPLACE_ALIAS)
-            break;
-        info = sn_graph_value_at(g, node->in[0]);
-    }
-    return info->var;
-}
-
 static snug_status locate(sn_session *s, const sn_place *place, unsigned char **out, snug_error *err) {
     const sn_graph *g = s->plan->graph;
     if (place->memory != SN_MEM_STATE) {
         *out = (unsigned char *)s->executor->arenas[place->memory].data + place->offset;
         return SNUG_OK;
     }
-    const int32_t var = home_variable(g, place->value);
-    if (var < 0)
-        return sn_fail(err, SNUG_E_INVALID, "value %%%u lies in the state but is no variable", place->value.i);
+    const int32_t var = sn_graph_value_at(g, place->value)->var; /* the plan's checker has seen that there is one */
     snug_view home;
     SNUG_TRY(sn_state_view(s->executor->state, sn_graph_var_at(g, (sn_var){(uint32_t)var})->home, &home, err));
     *out = (unsigned char *)home.data + place->offset;
