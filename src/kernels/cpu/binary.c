@@ -140,20 +140,9 @@ static sn_walk walk_of(const sn_call *c) {
     return w;
 }
 
-/* One element at a time, each found by its own index. */
 static void each_element(const sn_call *c, sn_row row) {
     const sn_walk w = walk_of(c);
-    const sn_walk one = {.rank = 1, .n = w.n, .dims = {1}};
-    const int64_t count = sn_type_count(&c->out[0].type);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at[SN_WALK_MAX] = {i}, rest = i;
-        for (int k = w.rank - 1; k >= 0; k--) {
-            for (int operand = 1; operand < w.n; operand++)
-                at[operand] += rest % w.dims[k] * w.stride[operand][k];
-            rest /= w.dims[k];
-        }
-        row(c, &one, at, 1);
-    }
+    sn_walk_elements(&w, c, row);
 }
 
 static void merged_rows(const sn_call *c, sn_row row) {

@@ -122,3 +122,19 @@ void sn_walk_run(const sn_walk *w, const sn_call *c, sn_row row) {
             run_rows(w, c, row, u * rows, sn_min_i64(rows, outer - u * rows));
     }
 }
+
+void sn_walk_elements(const sn_walk *w, const sn_call *c, sn_row row) {
+    const sn_walk one = {.rank = 1, .n = w->n, .dims = {1}};
+    int64_t count = 1;
+    for (int k = 0; k < w->rank; k++)
+        count *= w->dims[k];
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at[SN_WALK_MAX] = {0}, rest = i;
+        for (int k = w->rank - 1; k >= 0; k--) {
+            for (int operand = 0; operand < w->n; operand++)
+                at[operand] += rest % w->dims[k] * w->stride[operand][k];
+            rest /= w->dims[k];
+        }
+        row(c, &one, at, 1);
+    }
+}

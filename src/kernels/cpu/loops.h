@@ -87,6 +87,7 @@ typedef void (*sn_row)(const sn_call *c, const sn_walk *w, const int64_t *at, in
 #define sn_walk_add_broadcast SN_CPU(walk_add_broadcast)
 #define sn_walk_merge SN_CPU(walk_merge)
 #define sn_walk_run SN_CPU(walk_run)
+#define sn_walk_elements SN_CPU(walk_elements)
 #define sn_dense_strides SN_CPU(dense_strides)
 
 /* Strides of a dense row-major value. */
@@ -95,6 +96,8 @@ sn_walk sn_walk_over(const snug_type *t);
 void sn_walk_add_broadcast(sn_walk *w, const snug_type *t);
 void sn_walk_merge(sn_walk *w);
 void sn_walk_run(const sn_walk *w, const sn_call *c, sn_row row);
+/* For references: one element at a time, each found by its own index; w is not merged. Steps are 0. */
+void sn_walk_elements(const sn_walk *w, const sn_call *c, sn_row row);
 
 static inline int64_t sn_walk_step(const sn_walk *w, int operand) { return w->stride[operand][w->rank - 1]; }
 
