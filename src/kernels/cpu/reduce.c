@@ -1,0 +1,415 @@
+/* reduce.c: sum, max and argmax over axes.
+ *
+ * The order of a sum is a function of the reduced extent alone, so that an output element has the same bits however
+ * many outputs there are, wherever they lie and however many threads work. For f32, with the reduced elements
+ * numbered row-major:
+ *
+ *     lane    elements i, i + 16, i + 32, ... of a unit, one after the other, in f32
+ *     unit    256 elements: 16 lanes, added pairwise (0+8, 1+9, ...; then 4, 2, 1 apart)
+ *     block   16384 elements: its units one after the other, in double
+ *     total   the blocks one after the other, in double, rounded to f32 once
+ *
+ * A vector register holds the 16 lanes of a contiguous run, or the same lane of 16 neighbouring columns. Blocks are
+ * what threads share; with more than one, their sums wait in the workspace. Other dtypes are summed in plain order,
+ * in double or in 64 bits. The maximum has no order; NaN wins it. */
+#include "kernels/cpu/loops.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LANES 16
+#define UNIT 256
+#define BLOCK 16384
+#define STRIP 64 /* columns one task sums: four cache lines of each row */
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+
+/*      dtype     holds     sums in   smallest */
+#define TYPE_MAP(X)                              \
+    X(SNUG_F32, f32, float, double, -INFINITY)   \
+    X(SNUG_F64, f64, double, double, -INFINITY)  \
+    X(SNUG_I8, i8, int8_t, uint64_t, INT8_MIN)   \
+    X(SNUG_U8, u8, uint8_t, uint64_t, 0)         \
+    X(SNUG_I32, i32, int32_t, uint64_t, INT32_MIN) \
+    X(SNUG_I64, i64, int64_t, uint64_t, INT64_MIN)
+
+/* --- geometry ------------------------------------------------------------------------------------------------ */
+/* Axes apart: those that stay and those that go, each with the input's strides. */
+typedef struct {
+    int n;
+    int64_t dims[SNUG_MAX_RANK], stride[SNUG_MAX_RANK];
+    int64_t count; /* product of dims */
+} axis_group;
+
+typedef struct {
+    axis_group kept, reduced;
+    /* The input as [outer, extent, inner] with the middle reduced; only if `simple`. */
+    bool simple;
+    int64_t outer, inner;
+} geometry;
+
+static bool is_reduced(const sn_list *axes, int axis) {
+    for (int k = 0; k < axes->n; k++)
+        if (axes->v[k] == axis)
+            return true;
+    return axes->n == 0;
+}
+
+static void group_add(axis_group *g, int64_t extent, int64_t stride) {
+    g->dims[g->n] = extent;
+    g->stride[g->n++] = stride;
+    g->count *= extent;
+}
+
+/* Reduced axes next to each other (extents of 1 between them do not count) make one middle axis. */
+static geometry geometry_of(const snug_type *t, const sn_list *axes) {
+    geometry g = {.kept.count = 1, .reduced.count = 1, .outer = 1, .inner = 1};
+    int64_t dense[SNUG_MAX_RANK] = {0};
+    int runs = 0;
+    bool inside = false;
+    sn_dense_strides(t, dense);
+    for (int k = 0; k < t->rank; k++) {
+        const bool gone = is_reduced(axes, k);
+        group_add(gone ? &g.reduced : &g.kept, t->dims[k], dense[k]);
+        if (t->dims[k] == 1)
+            continue;
+        runs += gone && !inside;
+        inside = gone;
+        if (!gone && runs == 0)
+            g.outer *= t->dims[k];
+        else if (!gone)
+            g.inner *= t->dims[k];
+    }
+    g.simple = runs <= 1;
+    if (runs == 0) { /* nothing goes: a copy, which columns do faster than rows of one */
+        g.inner = g.outer;
+        g.outer = 1;
+    }
+    return g;
+}
+
+/* Offset in the input of element i of a group. */
+static int64_t group_offset(const axis_group *g, int64_t i) {
+    int64_t offset = 0;
+    for (int k = g->n - 1; k >= 0; k--) {
+        offset += i % g->dims[k] * g->stride[k];
+        i /= g->dims[k];
+    }
+    return offset;
+}
+
+/* --- plain loops: the reference, and the kernels of all but f32 ------------------------------------------------ */
+#define PLAIN_LOOPS(dtype, name, M, A, smallest)                                              \
+    static void sum_##name(const sn_call *c, const geometry *g, int64_t o) {                  \
+        const M *x = (const M *)c->in[0].data + group_offset(&g->kept, o);                    \
+        M *out = (M *)c->out[0].data + o;                                                     \
+        A sum = c->accumulate ? (A)*out : (A)0;                                               \
+        for (int64_t i = 0; i < g->reduced.count; i++)                                        \
+            sum += (A)x[group_offset(&g->reduced, i)];                                        \
+        *out = (M)sum;                                                                        \
+    }                                                                                         \
+    static void max_##name(const sn_call *c, const geometry *g, int64_t o) {                  \
+        const M *x = (const M *)c->in[0].data + group_offset(&g->kept, o);                    \
+        M best = (M)(smallest);                                                               \
+        for (int64_t i = 0; i < g->reduced.count; i++) {                                      \
+            const M v = x[group_offset(&g->reduced, i)];                                      \
+            best = v > best || v != v ? v : best;                                             \
+        }                                                                                     \
+        ((M *)c->out[0].data)[o] = best;                                                      \
+    }                                                                                         \
+    static int64_t argmax_##name(const void *data, int64_t n, int64_t step) {                 \
+        const M *x = data;                                                                    \
+        int64_t best = 0;                                                                     \
+        for (int64_t i = 1; i < n; i++)                                                       \
+            if (x[best * step] == x[best * step] &&                                           \
+                (x[i * step] > x[best * step] || x[i * step] != x[i * step]))                 \
+                best = i;                                                                     \
+        return best;                                                                          \
+    }
+TYPE_MAP(PLAIN_LOOPS)
+
+typedef void (*reduce_one)(const sn_call *c, const geometry *g, int64_t o);
+typedef int64_t (*find_one)(const void *data, int64_t n, int64_t step);
+
+static const struct {
+    reduce_one sum, max;
+    find_one argmax;
+} plain[SNUG_N_DTYPES] = {
+#define PLAIN_ROW(dtype, name, M, A, smallest) [dtype] = {sum_##name, max_##name, argmax_##name},
+    TYPE_MAP(PLAIN_ROW)
+};
+
+static snug_status each_output(const sn_call *c, reduce_one reduce, snug_error *err) {
+    const geometry g = geometry_of(&c->in[0].type, &c->attrs->axes.axes);
+    if (!reduce)
+        return sn_no_kernel(c, c->in[0].type.dtype, err);
+    const int n_threads = sn_threads_for(c, g.kept.count * g.reduced.count);
+#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
+    for (int64_t o = 0; o < g.kept.count; o++)
+        reduce(c, &g, o);
+    return SNUG_OK;
+}
+
+static snug_status reference_sum(const sn_call *c, snug_error *err) {
+    return each_output(c, plain[c->in[0].type.dtype].sum, err);
+}
+
+static snug_status reference_max(const sn_call *c, snug_error *err) {
+    return each_output(c, plain[c->in[0].type.dtype].max, err);
+}
+
+/* --- the f32 sum: units and blocks ------------------------------------------------------------------------------ */
+static double fold(float *lane) {
+    for (int width = LANES / 2; width > 0; width /= 2)
+        for (int j = 0; j < width; j++)
+            lane[j] += lane[j + width];
+    return (double)lane[0];
+}
+
+static double sum_unit(const float *x, int64_t n) {
+    lanes sum = {0}, v;
+    float lane[LANES];
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        memcpy(&v, x + i, sizeof v);
+        sum += v;
+    }
+    memcpy(lane, &sum, sizeof lane);
+    for (int64_t j = 0; i + j < n; j++)
+        lane[j] += x[i + j];
+    return fold(lane);
+}
+
+static double sum_run(const float *x, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += UNIT)
+        sum += sum_unit(x + i, sn_min_i64(UNIT, n - i));
+    return sum;
+}
+
+/* Elements `step` apart. */
+static double sum_unit_strided(const float *x, int64_t n, int64_t step) {
+    float lane[LANES] = {0};
+    for (int64_t i = 0; i < n; i++)
+        lane[i % LANES] += x[i * step];
+    return fold(lane);
+}
+
+/* A unit of LANES neighbouring columns: register j has lane j of each. The loops over j are unrolled, so that the
+ * sums stay in registers. */
+static void sum_unit_columns(const float *x, int64_t n, int64_t step, double *sum) {
+    lanes lane[LANES] = {{0}}, v;
+    float column[LANES];
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES, x += LANES * step) {
+#pragma GCC unroll 16
+        for (int j = 0; j < LANES; j++) {
+            memcpy(&v, x + j * step, sizeof v);
+            lane[j] += v;
+        }
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < LANES; j++) {
+        if (i + j < n) {
+            memcpy(&v, x + j * step, sizeof v);
+            lane[j] += v;
+        }
+    }
+#pragma GCC unroll 4
+    for (int width = LANES / 2; width > 0; width /= 2) {
+#pragma GCC unroll 8
+        for (int j = 0; j < width; j++)
+            lane[j] += lane[j + width];
+    }
+    memcpy(column, &lane[0], sizeof column);
+    for (int k = 0; k < LANES; k++)
+        sum[k] += (double)column[k];
+}
+
+/* Rows [0, n) of `width` columns, rows `step` apart; n <= BLOCK, width <= STRIP. */
+static void sum_block_columns(const float *x, int64_t n, int64_t step, int64_t width, double *sum) {
+    for (int64_t k = 0; k < width; k++)
+        sum[k] = 0;
+    for (int64_t i = 0; i < n; i += UNIT) {
+        const int64_t rows = sn_min_i64(UNIT, n - i);
+        int64_t k = 0;
+        for (; k + LANES <= width; k += LANES)
+            sum_unit_columns(x + i * step + k, rows, step, sum + k);
+        for (; k < width; k++)
+            sum[k] += sum_unit_strided(x + i * step + k, rows, step);
+    }
+}
+
+/* --- the f32 sum: tasks ------------------------------------------------------------------------------------------ */
+typedef struct {
+    const float *x;
+    float *out;
+    double *partial; /* [outer, blocks, inner]; used with more than one block */
+    int64_t extent, inner, blocks, strips;
+    bool accumulate;
+} sum_plan;
+
+static void put_sum(const sum_plan *p, int64_t o, double sum) {
+    p->out[o] = (float)(p->accumulate ? (double)p->out[o] + sum : sum);
+}
+
+/* One block of one strip of columns (of one row when inner is 1). */
+static void sum_task(const sum_plan *p, int64_t task) {
+    const int64_t strip = task % p->strips, block = task / p->strips % p->blocks;
+    const int64_t outer = task / p->strips / p->blocks;
+    const int64_t first = strip * STRIP, width = sn_min_i64(STRIP, p->inner - first);
+    const int64_t n = sn_min_i64(BLOCK, p->extent - block * BLOCK);
+    const float *x = p->x + (outer * p->extent + block * BLOCK) * p->inner + first;
+    double sum[STRIP];
+    if (p->inner == 1)
+        sum[0] = sum_run(x, n);
+    else
+        sum_block_columns(x, n, p->inner, width, sum);
+    if (p->blocks > 1)
+        memcpy(p->partial + (outer * p->blocks + block) * p->inner + first, sum, (size_t)width * sizeof *sum);
+    else
+        for (int64_t k = 0; k < width; k++)
+            put_sum(p, outer * p->inner + first + k, sum[k]);
+}
+
+static void add_blocks(const sum_plan *p, int64_t o) {
+    const double *partial = p->partial + o / p->inner * p->blocks * p->inner + o % p->inner;
+    double sum = 0;
+    for (int64_t b = 0; b < p->blocks; b++)
+        sum += partial[b * p->inner];
+    put_sum(p, o, sum);
+}
+
+static void sum_simple(const sn_call *c, const geometry *g) {
+    const sum_plan p = {
+        .x = c->in[0].data,
+        .out = c->out[0].data,
+        .partial = c->workspace,
+        .extent = g->reduced.count,
+        .inner = g->inner,
+        .blocks = g->reduced.count > BLOCK ? sn_ceil_div(g->reduced.count, BLOCK) : 1,
+        .strips = sn_ceil_div(g->inner, STRIP),
+        .accumulate = c->accumulate,
+    };
+    const int n_threads = sn_threads_for(c, g->kept.count * g->reduced.count);
+#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
+    for (int64_t task = 0; task < g->outer * p.blocks * p.strips; task++)
+        sum_task(&p, task);
+    if (p.blocks == 1)
+        return;
+#pragma omp parallel for schedule(static) num_threads(n_threads) if (g->kept.count >= UNIT)
+    for (int64_t o = 0; o < g->kept.count; o++)
+        add_blocks(&p, o);
+}
+
+/* The same order for axes that do not lie together, one element at a time. */
+static void sum_scattered(const sn_call *c, const geometry *g, int64_t o) {
+    const float *x = (const float *)c->in[0].data + group_offset(&g->kept, o);
+    float *out = (float *)c->out[0].data + o;
+    double total = 0, block = 0;
+    for (int64_t i = 0; i < g->reduced.count; i += UNIT) {
+        const int64_t n = sn_min_i64(UNIT, g->reduced.count - i);
+        float lane[LANES] = {0};
+        for (int64_t j = 0; j < n; j++)
+            lane[j % LANES] += x[group_offset(&g->reduced, i + j)];
+        block += fold(lane);
+        if ((i + UNIT) % BLOCK == 0 || i + UNIT >= g->reduced.count) {
+            total += block;
+            block = 0;
+        }
+    }
+    *out = (float)(c->accumulate ? (double)*out + total : total);
+}
+
+static snug_status run_sum(const sn_call *c, snug_error *err) {
+    const geometry g = geometry_of(&c->in[0].type, &c->attrs->axes.axes);
+    if (c->in[0].type.dtype != SNUG_F32)
+        return reference_sum(c, err);
+    if (!g.simple)
+        return each_output(c, sum_scattered, err);
+    sum_simple(c, &g);
+    return SNUG_OK;
+}
+
+static snug_status describe_sum(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
+    const geometry g = geometry_of(&d->in[0], &d->attrs.axes.axes);
+    (void)n_threads, (void)err;
+    /* At most input bytes / 4096: one double for more than 8192 floats. */
+    if (d->in[0].dtype == SNUG_F32 && g.simple && g.reduced.count > BLOCK)
+        out->workspace_bytes = (size_t)(g.kept.count * sn_ceil_div(g.reduced.count, BLOCK)) * sizeof(double);
+    return SNUG_OK;
+}
+
+/* --- max ---------------------------------------------------------------------------------------------------------- */
+static inline float larger(float best, float v) { return v > best || v != v ? v : best; }
+
+static float max_run(const float *x, int64_t n) {
+    float lane[LANES];
+    int64_t i = 0;
+    for (int j = 0; j < LANES; j++)
+        lane[j] = -INFINITY;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++)
+            lane[j] = larger(lane[j], x[i + j]);
+    for (int64_t j = 0; i + j < n; j++)
+        lane[j] = larger(lane[j], x[i + j]);
+    for (int j = 1; j < LANES; j++)
+        lane[0] = larger(lane[0], lane[j]);
+    return lane[0];
+}
+
+static void max_columns(const float *x, int64_t n, int64_t step, int64_t width, float *out) {
+    for (int64_t k = 0; k < width; k++)
+        out[k] = -INFINITY;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < width; k++)
+            out[k] = larger(out[k], x[i * step + k]);
+}
+
+static snug_status run_max(const sn_call *c, snug_error *err) {
+    const geometry g = geometry_of(&c->in[0].type, &c->attrs->axes.axes);
+    if (c->in[0].type.dtype != SNUG_F32 || !g.simple)
+        return reference_max(c, err);
+    const int64_t extent = g.reduced.count, strips = sn_ceil_div(g.inner, UNIT);
+    const float *x = c->in[0].data;
+    float *out = c->out[0].data;
+    const int n_threads = sn_threads_for(c, g.kept.count * extent);
+#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
+    for (int64_t task = 0; task < g.outer * strips; task++) {
+        const int64_t outer = task / strips, first = task % strips * UNIT;
+        if (g.inner == 1)
+            out[outer] = max_run(x + outer * extent, extent);
+        else
+            max_columns(x + outer * extent * g.inner + first, extent, g.inner, sn_min_i64(UNIT, g.inner - first),
+                        out + outer * g.inner + first);
+    }
+    return SNUG_OK;
+}
+
+/* --- argmax -------------------------------------------------------------------------------------------------------- */
+/* The first of the largest; the first NaN where there is one. */
+static snug_status run_argmax(const sn_call *c, snug_error *err) {
+    const snug_type *t = &c->in[0].type;
+    const int axis = (int)c->attrs->argmax.axis;
+    const int64_t n = t->dims[axis], inner = sn_type_span(t, axis + 1, t->rank);
+    const int64_t count = sn_type_span(t, 0, axis) * inner;
+    const int64_t element = (int64_t)snug_dtype_bytes(t->dtype);
+    const find_one find = plain[t->dtype].argmax;
+    if (!find)
+        return sn_no_kernel(c, t->dtype, err);
+    const int n_threads = sn_threads_for(c, count * n);
+#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
+    for (int64_t o = 0; o < count; o++) {
+        const int64_t at = o / inner * n * inner + o % inner;
+        const int64_t best = find((const char *)c->in[0].data + at * element, n, inner);
+        if (c->out[0].type.dtype == SNUG_I64)
+            ((int64_t *)c->out[0].data)[o] = best;
+        else
+            ((int32_t *)c->out[0].data)[o] = (int32_t)best;
+    }
+    return SNUG_OK;
+}
+
+SN_CPU_FAMILY(sum, .reference = reference_sum, .run = run_sum, .describe = describe_sum)
+SN_CPU_FAMILY(max, .reference = reference_max, .run = run_max)
+SN_CPU_FAMILY(argmax, .reference = run_argmax, .run = run_argmax)
