@@ -1,10 +1,12 @@
-/* bind.c: from the steps of a plan to bound steps. Done in three parts, because they need different things:
+/* bind.c: from the steps of a plan to bound steps. Done in three parts, because they need different
+ * things:
  *
  *     sn_bind_steps     the plan alone: views with their types, parameter slots, lanes, barriers
  *     sn_bind_kernels   the device: prepared objects for the slice height and for the last slice's
  *     sn_bind_pointers  arenas and state: final addresses; done again when an arena has moved
  *
- * Invariant: everything a bound step points to is in the session's zone, the plan, the graph, an arena or a home. */
+ * Invariant: everything a bound step points to is in the session's zone, the plan, the graph, an
+ * arena or a home. */
 #include "exec/inside.h"
 
 #include "base/size.h"
@@ -14,7 +16,7 @@
 /* Where the binder stands in the list of steps. */
 typedef struct {
     sn_session *s;
-    const sn_step *block;  /* the REPEAT step we are in, or NULL */
+    const sn_step *block; /* the REPEAT step we are in, or NULL */
     uint32_t block_index;
     uint64_t n_executions; /* of all steps before the last REPEAT or END, and of those since */
     uint64_t barrier;      /* the former alone */
@@ -24,7 +26,9 @@ static const sn_place *place_at(const sn_step *step, uint32_t j) {
     return j < step->n_in ? &step->in[j] : &step->out[j - step->n_in];
 }
 
-static uint32_t n_places(const sn_step *step) { return (uint32_t)step->n_in + step->n_out; }
+static uint32_t n_places(const sn_step *step) {
+    return (uint32_t)step->n_in + step->n_out;
+}
 
 static const sn_cpu_device *device_of(const sn_session *s, const sn_step *step) {
     return &s->executor->devices[s->device_of[step->device]];
@@ -37,14 +41,16 @@ static snug_status take(sn_session *s, size_t n, size_t elem_bytes, void **out, 
     return sn_zone_alloc(s->zone, bytes, out, err);
 }
 
-/* --- views ------------------------------------------------------------------------------------------------- */
+/* --- views ---------------------------------------------------------------------------------- */
 
-/* Rows of a place in the last iteration. A place may carry the batch with a factor (time steps inside it). */
+/* Rows of a place in the last iteration. A place may carry the batch with a factor (time steps
+ * inside it). */
 static int64_t last_rows(const sn_place *place, const sn_step *block) {
     return place->rows < 0 ? place->rows : place->rows / block->rows * block->last;
 }
 
-static snug_status make_view(const sn_binder *b, const sn_place *place, bool last, snug_view *view, snug_error *err) {
+static snug_status make_view(const sn_binder *b, const sn_place *place, bool last, snug_view *view,
+                             snug_error *err) {
     const sn_plan *plan = b->s->plan;
     const int64_t rows = last ? last_rows(place, b->block) : place->rows;
     view->type = *sn_graph_type(plan->graph, place->value);
@@ -59,7 +65,8 @@ static snug_status make_view(const sn_binder *b, const sn_place *place, bool las
     return SNUG_OK;
 }
 
-static snug_status make_views(const sn_binder *b, const sn_step *step, bool last, snug_view **out, snug_error *err) {
+static snug_status make_views(const sn_binder *b, const sn_step *step, bool last, snug_view **out,
+                              snug_error *err) {
     void *block;
     const uint32_t n = n_places(step);
     SNUG_TRY(take(b->s, n, sizeof(snug_view), &block, err));
@@ -70,7 +77,7 @@ static snug_status make_views(const sn_binder *b, const sn_step *step, bool last
     return SNUG_OK;
 }
 
-/* --- steps --------------------------------------------------------------------------------------------------- */
+/* --- steps ---------------------------------------------------------------------------------- */
 
 /* Copy queues are lanes of their own; all compute queues are lane 0. */
 static uint32_t lane_of(const sn_session *s, const sn_step *step) {
@@ -80,7 +87,8 @@ static uint32_t lane_of(const sn_session *s, const sn_step *step) {
 }
 
 static bool writes_state(const sn_graph *g, const sn_step *step) {
-    return step->kind == SN_STEP_RUN && sn_ops[sn_graph_node_at(g, step->node)->op].effect == SN_STATE;
+    return step->kind == SN_STEP_RUN &&
+           sn_ops[sn_graph_node_at(g, step->node)->op].effect == SN_STATE;
 }
 
 /* The parts of the call that no iteration changes. */
@@ -152,9 +160,10 @@ snug_status sn_bind_steps(sn_session *s, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- kernels ------------------------------------------------------------------------------------------------- */
+/* --- kernels -------------------------------------------------------------------------------- */
 
-static snug_status prepare_shape(sn_session *s, const sn_step *step, sn_bound_shape *shape, snug_error *err) {
+static snug_status prepare_shape(sn_session *s, const sn_step *step, sn_bound_shape *shape,
+                                 snug_error *err) {
     if (!shape->views || shape->prepared)
         return SNUG_OK;
     sn_opdesc desc;
@@ -163,7 +172,8 @@ static snug_status prepare_shape(sn_session *s, const sn_step *step, sn_bound_sh
         desc.in[i] = shape->views[i].type;
     for (int i = 0; i < desc.n_out; i++)
         desc.out[i] = shape->views[desc.n_in + i].type;
-    const snug_status status = sn_kernel_prepare(s->executor->engine, device_of(s, step), &desc, &shape->prepared, err);
+    const snug_status status =
+        sn_kernel_prepare(s->executor->engine, device_of(s, step), &desc, &shape->prepared, err);
     return status == SNUG_OK ? SNUG_OK : sn_fail_at(s->plan->graph, step->node, status, err);
 }
 
@@ -187,17 +197,20 @@ void sn_bind_release(sn_session *s) {
     }
 }
 
-/* --- pointers ------------------------------------------------------------------------------------------------ */
+/* --- pointers ------------------------------------------------------------------------------- */
 
-static snug_status locate(sn_session *s, const sn_place *place, unsigned char **out, snug_error *err) {
+static snug_status locate(sn_session *s, const sn_place *place, unsigned char **out,
+                          snug_error *err) {
     const sn_graph *g = s->plan->graph;
     if (place->memory != SN_MEM_STATE) {
         *out = (unsigned char *)s->executor->arenas[place->memory].data + place->offset;
         return SNUG_OK;
     }
-    const int32_t var = sn_graph_value_at(g, place->value)->var; /* the plan's checker has seen that there is one */
+    const int32_t var =
+        sn_graph_value_at(g, place->value)->var; /* the plan's checker has seen that there is one */
     snug_view home;
-    SNUG_TRY(sn_state_view(s->executor->state, sn_graph_var_at(g, (sn_var){(uint32_t)var})->home, &home, err));
+    SNUG_TRY(sn_state_view(s->executor->state, sn_graph_var_at(g, (sn_var){(uint32_t)var})->home,
+                           &home, err));
     *out = (unsigned char *)home.data + place->offset;
     return SNUG_OK;
 }
@@ -207,7 +220,8 @@ static snug_status locate_step(sn_session *s, sn_bound *bound, snug_error *err) 
     for (uint32_t j = 0; j < n_places(step); j++)
         SNUG_TRY(locate(s, place_at(step, j), &bound->base[j], err));
     if (step->ws_bytes > 0)
-        bound->call.workspace = (unsigned char *)s->executor->arenas[step->ws_memory].data + step->ws_offset;
+        bound->call.workspace =
+            (unsigned char *)s->executor->arenas[step->ws_memory].data + step->ws_offset;
     return SNUG_OK;
 }
 

@@ -1,15 +1,17 @@
-/* crew.c: the worker threads of an executor, one per copy queue in use. They sleep between runs. Their stacks are
- * blocks on the ledger, so that a byte of them has a name too.
+/* crew.c: the worker threads of an executor, one per copy queue in use. They sleep between runs.
+ * Their stacks are blocks on the ledger, so that a byte of them has a name too.
  *
- * A run: sn_crew_begin publishes the session under a new generation number and wakes all; each live lane walks its
- * steps and reports; sn_crew_finish waits until all have reported, so nobody looks at the session after the run. */
+ * A run: sn_crew_begin publishes the session under a new generation number and wakes all; each live
+ * lane walks its steps and reports; sn_crew_finish waits until all have reported, so nobody looks
+ * at the session after the run. */
 #include "exec/inside.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Copies, feeds and the kernels a plan may put on a copy queue; kernels keep their scratch in the arena. */
+/* Copies, feeds and the kernels a plan may put on a copy queue; kernels keep their scratch in the
+ * arena. */
 #define STACK_BYTES ((size_t)512 << 10)
 
 static void *work(void *arg) {
@@ -75,7 +77,8 @@ static snug_status start_lane(sn_crew *c, snug_engine *e, uint32_t index, snug_e
     const int failed = create_thread(lane);
     if (failed) {
         sn_block_clear(&lane->stack);
-        return sn_fail(err, SNUG_E_MEMORY, "no thread for copy queue %u: %s", index, strerror(failed));
+        return sn_fail(err, SNUG_E_MEMORY, "no thread for copy queue %u: %s", index,
+                       strerror(failed));
     }
     lane->live = true;
     c->n_live++;

@@ -1,23 +1,24 @@
-/* exec.h: run plans. State has one home per variable, shared by all plans; one arena per device, of the largest plan's
- * size, shared by all plans that run there, mapped and populated before the first step.
+/* exec.h: run plans. State has one home per variable, shared by all plans; one arena per device, of
+ * the largest plan's size, shared by all plans that run there, mapped and populated before the
+ * first step.
  *
  *     sn_state *state;     sn_state_create(engine, &state, err);         // homes of variables
  *     sn_executor *x;      sn_executor_create(engine, state, devices, 1, NULL, &x, err);
  *     sn_session *s;       sn_executor_add(x, plan, &s, err);            // any number of plans
- *     sn_executor_prepare(x, err);                                        // arena mapped, kernels prepared
- *     sn_session_bind_input(s, 0, feed_binding);
- *     sn_session_run(s, err);
- *     snug_view loss; sn_session_output(s, 0, &loss);
+ *     sn_executor_prepare(x, err);                                        // arena mapped, kernels
+ * prepared sn_session_bind_input(s, 0, feed_binding); sn_session_run(s, err); snug_view loss;
+ * sn_session_output(s, 0, &loss);
  *
- * Nothing is requested through src/memory in sn_session_run. A run that fails before its first state write leaves all
- * variables as they were; after it the model is torn (SNUG_E_TORN from then on until sn_state_mend). */
+ * Nothing is requested through src/memory in sn_session_run. A run that fails before its first
+ * state write leaves all variables as they were; after it the model is torn (SNUG_E_TORN from then
+ * on until sn_state_mend). */
 #ifndef SN_EXEC_EXEC_H
 #define SN_EXEC_EXEC_H
 
 #include "kernels/cpu/cpu.h"
 #include "plan/plan.h"
 
-/* --- state ------------------------------------------------------------------------------------------------ */
+/* --- state ---------------------------------------------------------------------------------- */
 typedef struct sn_state sn_state;
 
 SNUG_CHECKED snug_status sn_state_create(snug_engine *e, sn_state **out, snug_error *err);
@@ -29,40 +30,48 @@ typedef struct {
     bool trainable, slot;
     sn_recipe init;
 } sn_home;
-SNUG_CHECKED snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t *id, snug_error *err);
+SNUG_CHECKED snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t *id,
+                                      snug_error *err);
 uint32_t sn_state_count(const sn_state *s);
 const sn_home *sn_state_home(const sn_state *s, uint32_t id);
-size_t sn_state_bytes(const sn_state *s);            /* of all homes, allocated or not */
-SNUG_CHECKED snug_status sn_state_allocate(sn_state *s, snug_error *err); /* those not yet there; idempotent */
-SNUG_CHECKED snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *err); /* allocates when needed */
+size_t sn_state_bytes(const sn_state *s); /* of all homes, allocated or not */
+SNUG_CHECKED snug_status sn_state_allocate(sn_state *s,
+                                           snug_error *err); /* those not yet there; idempotent */
+SNUG_CHECKED snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out,
+                                       snug_error *err); /* allocates when needed */
 bool sn_state_torn(const sn_state *s);
 void sn_state_mend(sn_state *s);
 
-/* --- executor --------------------------------------------------------------------------------------------- */
+/* --- executor ------------------------------------------------------------------------------- */
 typedef struct sn_executor sn_executor;
 typedef struct sn_session sn_session;
 
 typedef struct {
-    bool guard;  /* arenas end at an inaccessible page */
-    int poison;  /* >= 0: fill arenas with this byte before each run (tests); -1: leave. 0 in a zeroed struct is legal:
-                    use poison_set */
+    bool guard; /* arenas end at an inaccessible page */
+    int poison; /* >= 0: fill arenas with this byte before each run (tests); -1: leave. 0 in a
+                   zeroed struct is legal: use poison_set */
     bool poison_set;
 } sn_executor_options;
 
-/* devices (copied) are those the plans name; two descriptions of the host may pose as two devices. o NULL: none set. */
-SNUG_CHECKED snug_status sn_executor_create(snug_engine *e, sn_state *state, const sn_device *const *devices, int n_devices,
-                               const sn_executor_options *o, sn_executor **out, snug_error *err);
+/* devices (copied) are those the plans name; two descriptions of the host may pose as two devices.
+ * o NULL: none set. */
+SNUG_CHECKED snug_status sn_executor_create(snug_engine *e, sn_state *state,
+                                            const sn_device *const *devices, int n_devices,
+                                            const sn_executor_options *o, sn_executor **out,
+                                            snug_error *err);
 void sn_executor_destroy(sn_executor *x); /* sessions too; gives every byte back */
-/* The plan (lent) must outlive the executor. Before prepare, or after it: then it must fit the arena there is, or
- * prepare is called again. */
-SNUG_CHECKED snug_status sn_executor_add(sn_executor *x, const sn_plan *plan, sn_session **out, snug_error *err);
+/* The plan (lent) must outlive the executor. Before prepare, or after it: then it must fit the
+ * arena there is, or prepare is called again. */
+SNUG_CHECKED snug_status sn_executor_add(sn_executor *x, const sn_plan *plan, sn_session **out,
+                                         snug_error *err);
 /* Takes a plan out again; the arena keeps its size until the next prepare that needs another. */
 void sn_executor_remove(sn_executor *x, sn_session *s);
 SNUG_CHECKED snug_status sn_executor_prepare(sn_executor *x, snug_error *err);
 /* Arena of a memory of the plan's numbering, for tests and reports. */
 snug_view sn_executor_arena(const sn_executor *x, uint32_t memory);
 
-/* How rows of an input come: fill(ctx, first_row, n_rows, view). Lent; stays bound until changed. */
+/* How rows of an input come: fill(ctx, first_row, n_rows, view). Lent; stays bound until changed.
+ */
 typedef struct {
     void *ctx;
     snug_feed_fill_fn fill;
@@ -73,20 +82,24 @@ void sn_session_set_key(sn_session *s, sn_param p, int64_t v);
 /* Asked between steps, before the first state write only; true stops with SNUG_E_INTERRUPTED. */
 void sn_session_set_interrupt(sn_session *s, bool (*asked)(void *ctx), void *ctx);
 SNUG_CHECKED snug_status sn_session_run(sn_session *s, snug_error *err);
-void sn_session_output(const sn_session *s, uint32_t output, snug_view *out); /* lent until the next run on the arena */
+void sn_session_output(const sn_session *s, uint32_t output,
+                       snug_view *out); /* lent until the next run on the arena */
 
-/* The naive executor: an own buffer per value, reference or fast kernels, no plan. The oracle of the tests, and the
- * second pass that finds the node that made a NaN (visit is called after each node; non-OK stops). Variables are not written
- * unless write_state. */
+/* The naive executor: an own buffer per value, reference or fast kernels, no plan. The oracle of
+ * the tests, and the second pass that finds the node that made a NaN (visit is called after each
+ * node; non-OK stops). Variables are not written unless write_state. */
 typedef struct {
     bool reference_only;
     bool write_state;
     const sn_scalar *params; /* NULL: defaults */
     const sn_input_binding *inputs;
-    snug_status (*visit)(void *ctx, sn_node node, const snug_view *outs, int n_outs, snug_error *err);
+    snug_status (*visit)(void *ctx, sn_node node, const snug_view *outs, int n_outs,
+                         snug_error *err);
     void *ctx;
-    snug_view *outputs; /* NULL, or n_outputs views with memory of the caller: results are copied there */
+    snug_view
+        *outputs; /* NULL, or n_outputs views with memory of the caller: results are copied there */
 } sn_naive_options;
-SNUG_CHECKED snug_status sn_naive_run(snug_engine *e, const sn_graph *g, sn_state *state, const sn_naive_options *o, snug_error *err);
+SNUG_CHECKED snug_status sn_naive_run(snug_engine *e, const sn_graph *g, sn_state *state,
+                                      const sn_naive_options *o, snug_error *err);
 
 #endif

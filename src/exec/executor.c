@@ -1,19 +1,23 @@
-/* executor.c: the owner of arenas, sessions and worker threads. An arena is one block as large as the largest plan
- * says; all plans of the executor share it, because one plan runs at a time.
+/* executor.c: the owner of arenas, sessions and worker threads. An arena is one block as large as
+ * the largest plan says; all plans of the executor share it, because one plan runs at a time.
  *
  * Invariants:
- * 1. A ready session's pointers lie in the arenas there are: replacing an arena makes all sessions unready first.
- * 2. An arena that must grow is given back before the larger one is asked for: the peak is never old + new. */
+ * 1. A ready session's pointers lie in the arenas there are: replacing an arena makes all sessions
+ * unready first.
+ * 2. An arena that must grow is given back before the larger one is asked for: the peak is never
+ * old + new. */
 #include "exec/inside.h"
 
 #include "base/size.h"
 
 #include <string.h>
 
-snug_status sn_executor_create(snug_engine *e, sn_state *state, const sn_device *const *devices, int n_devices,
-                               const sn_executor_options *o, sn_executor **out, snug_error *err) {
+snug_status sn_executor_create(snug_engine *e, sn_state *state, const sn_device *const *devices,
+                               int n_devices, const sn_executor_options *o, sn_executor **out,
+                               snug_error *err) {
     if (n_devices < 1 || n_devices > SN_MAX_DEVICES)
-        return sn_fail(err, SNUG_E_INVALID, "%d devices; an executor has 1 to %d", n_devices, SN_MAX_DEVICES);
+        return sn_fail(err, SNUG_E_INVALID, "%d devices; an executor has 1 to %d", n_devices,
+                       SN_MAX_DEVICES);
     void *block;
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, sizeof(sn_executor), &block, err));
     sn_executor *x = block;
@@ -55,7 +59,7 @@ void sn_executor_destroy(sn_executor *x) {
     sn_free(x->engine, SN_MEM_PLAN, x, sizeof *x);
 }
 
-/* --- adding a plan -------------------------------------------------------------------------------------------- */
+/* --- adding a plan -------------------------------------------------------------------------- */
 
 static snug_status map_devices(sn_session *s, snug_error *err) {
     const sn_executor *x = s->executor;
@@ -64,7 +68,8 @@ static snug_status map_devices(sn_session *s, snug_error *err) {
         while (k < x->n_devices && strcmp(x->devices[k].device.name, s->plan->device_names[d]) != 0)
             k++;
         if (k == x->n_devices)
-            return sn_fail(err, SNUG_E_INVALID, "the plan is for device '%s'; the executor has %u, the first is '%s'",
+            return sn_fail(err, SNUG_E_INVALID,
+                           "the plan is for device '%s'; the executor has %u, the first is '%s'",
                            s->plan->device_names[d], x->n_devices, x->devices[0].device.name);
         s->device_of[d] = k;
     }
@@ -76,8 +81,8 @@ static snug_status check_homes(const sn_session *s, snug_error *err) {
     for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
         const sn_variable *var = sn_graph_var_at(g, (sn_var){i});
         if (var->home >= sn_state_count(s->executor->state))
-            return sn_fail(err, SNUG_E_INVALID, "variable '%s' has home %u; the state has %u homes", var->name, var->home,
-                           sn_state_count(s->executor->state));
+            return sn_fail(err, SNUG_E_INVALID, "variable '%s' has home %u; the state has %u homes",
+                           var->name, var->home, sn_state_count(s->executor->state));
         char want[192], have[192];
         const sn_home *home = sn_state_home(s->executor->state, var->home);
         if (!sn_type_equal(&home->type, &var->type))
@@ -88,7 +93,8 @@ static snug_status check_homes(const sn_session *s, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status take_array(sn_session *s, size_t n, size_t elem_bytes, void *array, snug_error *err) {
+static snug_status take_array(sn_session *s, size_t n, size_t elem_bytes, void *array,
+                              snug_error *err) {
     size_t bytes;
     void *block;
     if (!sn_size_mul(n, elem_bytes, &bytes))
@@ -132,7 +138,8 @@ static snug_status make_ready(sn_session *s, snug_error *err) {
     return SNUG_OK;
 }
 
-snug_status sn_executor_add(sn_executor *x, const sn_plan *plan, sn_session **out, snug_error *err) {
+snug_status sn_executor_add(sn_executor *x, const sn_plan *plan, sn_session **out,
+                            snug_error *err) {
     void *block;
     SNUG_TRY(sn_alloc_zero(x->engine, SN_MEM_PLAN, sizeof(sn_session), &block, err));
     sn_session *s = block;
@@ -153,7 +160,7 @@ snug_status sn_executor_add(sn_executor *x, const sn_plan *plan, sn_session **ou
     return SNUG_OK;
 }
 
-/* --- preparing ------------------------------------------------------------------------------------------------- */
+/* --- preparing ------------------------------------------------------------------------------ */
 
 static snug_status make_arena(sn_executor *x, uint32_t m, snug_error *err) {
     size_t bytes = 0;

@@ -1,14 +1,18 @@
-/* inside.h: what the files of exec share: an executor with its arenas and lanes, a session with its bound steps.
+/* inside.h: what the files of exec share: an executor with its arenas and lanes, a session with its
+ * bound steps.
  *
- * A *bound step* is a step of a plan with everything the run loop needs: final pointers, kernel, call structs,
- * parameter slots. All of it is made before the first run, so that running allocates nothing.
+ * A *bound step* is a step of a plan with everything the run loop needs: final pointers, kernel,
+ * call structs, parameter slots. All of it is made before the first run, so that running allocates
+ * nothing.
  *
- * A *lane* is an order of execution: lane 0 is the calling thread and runs the compute queues of all devices; the
- * copy-in and copy-out queue of each device is one lane with a thread of its own.
+ * A *lane* is an order of execution: lane 0 is the calling thread and runs the compute queues of
+ * all devices; the copy-in and copy-out queue of each device is one lane with a thread of its own.
  *
  * Invariants:
- * 1. A bound step is run by one lane only; its views, moved from iteration to iteration, are that lane's.
- * 2. Everything in sn_crew is read and written under its mutex, as are the fields of sn_session marked "run".
+ * 1. A bound step is run by one lane only; its views, moved from iteration to iteration, are that
+ * lane's.
+ * 2. Everything in sn_crew is read and written under its mutex, as are the fields of sn_session
+ * marked "run".
  * 3. A session without steps on other lanes never touches the crew. */
 #ifndef SN_EXEC_INSIDE_H
 #define SN_EXEC_INSIDE_H
@@ -17,7 +21,7 @@
 
 #include <pthread.h>
 
-#define SN_NO_BLOCK UINT32_MAX
+#define SN_NO_BLOCK  UINT32_MAX
 #define SN_MAX_LANES (1 + 2 * SN_MAX_DEVICES)
 
 /* A step at one height: the slice's, or the shorter last slice's. */
@@ -31,16 +35,16 @@ typedef struct {
     unsigned char **base;        /* of inputs, then outputs: where iteration 0 lies */
     const sn_cpu_family *family; /* RUN */
     sn_kernel kernel;
-    sn_call call;                /* all but views, prepared, accumulate and position is final */
+    sn_call call; /* all but views, prepared, accumulate and position is final */
     uint32_t n_params;
-    const uint32_t *slots;       /* parameter slots of the graph, in call order */
-    sn_scalar *params;           /* gathered before each call */
-    sn_bound_shape whole, last;  /* last: only in a block whose last slice is shorter, else zeroed */
+    const uint32_t *slots;      /* parameter slots of the graph, in call order */
+    sn_scalar *params;          /* gathered before each call */
+    sn_bound_shape whole, last; /* last: only in a block whose last slice is shorter, else zeroed */
     bool writes_state;
     uint32_t lane;
-    uint32_t block;              /* its REPEAT step, or SN_NO_BLOCK */
-    /* Queues enter, iterate and leave a block together: executions that must be over before this step's
-     * iteration i begins = barrier + i * barrier_step. */
+    uint32_t block; /* its REPEAT step, or SN_NO_BLOCK */
+    /* Queues enter, iterate and leave a block together: executions that must be over before this
+     * step's iteration i begins = barrier + i * barrier_step. */
     uint64_t barrier, barrier_step;
 } sn_bound;
 
@@ -48,7 +52,7 @@ typedef struct sn_lane {
     struct sn_crew *crew;
     uint32_t index;
     bool live;
-    uint64_t seen;         /* the newest generation it has worked on */
+    uint64_t seen; /* the newest generation it has worked on */
     pthread_t thread;
     sn_block stack;
 } sn_lane;
@@ -57,11 +61,11 @@ typedef struct sn_lane {
 typedef struct sn_crew {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool made;             /* mutex and condition exist */
+    bool made; /* mutex and condition exist */
     sn_lane lanes[SN_MAX_LANES];
     uint32_t n_live;
     sn_session *job;
-    uint64_t generation;   /* of the job; a lane works on each once */
+    uint64_t generation; /* of the job; a lane works on each once */
     uint32_t n_busy;
     bool quit;
 } sn_crew;
@@ -69,21 +73,21 @@ typedef struct sn_crew {
 struct sn_session {
     sn_executor *executor;
     const sn_plan *plan;
-    sn_zone *zone;         /* everything below, category PLAN */
-    sn_bound *bound;       /* one per step */
-    snug_view *outputs;    /* one per output of the graph */
-    sn_scalar *params;     /* one per slot of the graph */
+    sn_zone *zone;      /* everything below, category PLAN */
+    sn_bound *bound;    /* one per step */
+    snug_view *outputs; /* one per output of the graph */
+    sn_scalar *params;  /* one per slot of the graph */
     sn_input_binding *inputs;
     uint32_t device_of[SN_MAX_DEVICES]; /* the plan's devices in the executor's numbering */
-    uint32_t lanes;        /* bit set of lanes with steps */
-    bool ready;            /* pointers final, kernels prepared */
+    uint32_t lanes;                     /* bit set of lanes with steps */
+    bool ready;                         /* pointers final, kernels prepared */
     bool (*interrupt)(void *ctx);
     void *interrupt_ctx;
     /* run */
-    uint64_t n_done;       /* executions over */
-    uint64_t *done;        /* executions over, by step */
+    uint64_t n_done; /* executions over */
+    uint64_t *done;  /* executions over, by step */
     bool wrote_state;
-    snug_status status;    /* of the failed step that stands first in the plan */
+    snug_status status; /* of the failed step that stands first in the plan */
     uint32_t failed_step;
     snug_error error;
     sn_session *next;
@@ -98,31 +102,36 @@ struct sn_executor {
     sn_block arenas[SN_MAX_MEMORIES]; /* by the plans' memory numbers; 0 is unused */
     bool prepared;
     sn_crew crew;
-    sn_session *first;     /* in the order they were added */
+    sn_session *first; /* in the order they were added */
 };
 
-/* --- state.c --------------------------------------------------------------------------------------------------- */
+/* --- state.c -------------------------------------------------------------------------------- */
 void sn_state_tear(sn_state *s);
 
-/* --- kernel.c: calling one kernel ---------------------------------------------------------------------------- */
-/* Slots of an application's parameters in the order of call->param; returns how many (<= SN_MAX_PARAMS). Slots past
- * the graph's are unused words (starts of axes beyond the rank) and read as 0. */
+/* --- kernel.c: calling one kernel ----------------------------------------------------------- */
+/* Slots of an application's parameters in the order of call->param; returns how many (<=
+ * SN_MAX_PARAMS). Slots past the graph's are unused words (starts of axes beyond the rank) and read
+ * as 0. */
 uint32_t sn_param_slots(sn_op op, const sn_attrs *attrs, uint32_t *slots);
 /* The default of a slot. */
 sn_scalar sn_param_default(const sn_param_info *p);
 /* out[i] = values[slots[i]]. */
-void sn_param_gather(const sn_scalar *values, uint32_t n_values, const uint32_t *slots, uint32_t n, sn_scalar *out);
-/* The kernel a device uses for an operator, and its prepared object (NULL where there is none to make). */
+void sn_param_gather(const sn_scalar *values, uint32_t n_values, const uint32_t *slots, uint32_t n,
+                     sn_scalar *out);
+/* The kernel a device uses for an operator, and its prepared object (NULL where there is none to
+ * make). */
 sn_kernel sn_kernel_of(const sn_cpu_device *d, sn_op op);
-SNUG_CHECKED snug_status sn_kernel_prepare(snug_engine *e, const sn_cpu_device *d, const sn_opdesc *desc, void **prepared,
-                                           snug_error *err);
+SNUG_CHECKED snug_status sn_kernel_prepare(snug_engine *e, const sn_cpu_device *d,
+                                           const sn_opdesc *desc, void **prepared, snug_error *err);
 void sn_kernel_release(snug_engine *e, sn_op op, void *prepared);
-/* Bytes of a value on a device: of its type, or what the maker's description says for an opaque one. */
-SNUG_CHECKED snug_status sn_value_bytes(const sn_graph *g, sn_value v, const sn_device *d, size_t *bytes, snug_error *err);
+/* Bytes of a value on a device: of its type, or what the maker's description says for an opaque
+ * one. */
+SNUG_CHECKED snug_status sn_value_bytes(const sn_graph *g, sn_value v, const sn_device *d,
+                                        size_t *bytes, snug_error *err);
 /* Puts layer and operator in front of the error. */
 snug_status sn_fail_at(const sn_graph *g, sn_node n, snug_status status, snug_error *err);
 
-/* --- bind.c: a plan's steps to bound steps -------------------------------------------------------------------- */
+/* --- bind.c: a plan's steps to bound steps -------------------------------------------------- */
 SNUG_CHECKED snug_status sn_bind_steps(sn_session *s, snug_error *err);
 /* Prepares the kernels that are not prepared yet. */
 SNUG_CHECKED snug_status sn_bind_kernels(sn_session *s, snug_error *err);
@@ -130,7 +139,7 @@ void sn_bind_release(sn_session *s);
 /* Final pointers, once arenas and state are there. */
 SNUG_CHECKED snug_status sn_bind_pointers(sn_session *s, snug_error *err);
 
-/* --- crew.c: worker threads ----------------------------------------------------------------------------------- */
+/* --- crew.c: worker threads ----------------------------------------------------------------- */
 /* Starts the lanes of the bit set that are not live yet; bit 0 is ignored. */
 SNUG_CHECKED snug_status sn_crew_start(sn_crew *c, snug_engine *e, uint32_t lanes, snug_error *err);
 void sn_crew_stop(sn_crew *c);
@@ -138,7 +147,7 @@ void sn_crew_stop(sn_crew *c);
 void sn_crew_begin(sn_crew *c, sn_session *s);
 void sn_crew_finish(sn_crew *c);
 
-/* --- run.c ------------------------------------------------------------------------------------------------------ */
+/* --- run.c ---------------------------------------------------------------------------------- */
 /* Runs the steps of one lane; results and errors are in the session. */
 void sn_run_lane(sn_session *s, uint32_t lane);
 

@@ -1,5 +1,5 @@
-/* kernel.c: what running a plan and running naively share: parameters of a call, the kernel a device uses, bytes of
- * opaque values, and errors that name the layer. */
+/* kernel.c: what running a plan and running naively share: parameters of a call, the kernel a
+ * device uses, bytes of opaque values, and errors that name the layer. */
 #include "exec/inside.h"
 
 uint32_t sn_param_slots(sn_op op, const sn_attrs *attrs, uint32_t *slots) {
@@ -19,7 +19,8 @@ sn_scalar sn_param_default(const sn_param_info *p) {
     return p->kind == SN_PARAM_KEY ? (sn_scalar){.key = p->key} : (sn_scalar){.real = p->real};
 }
 
-void sn_param_gather(const sn_scalar *values, uint32_t n_values, const uint32_t *slots, uint32_t n, sn_scalar *out) {
+void sn_param_gather(const sn_scalar *values, uint32_t n_values, const uint32_t *slots, uint32_t n,
+                     sn_scalar *out) {
     for (uint32_t i = 0; i < n; i++)
         out[i] = slots[i] < n_values ? values[slots[i]] : (sn_scalar){.key = 0};
 }
@@ -29,8 +30,8 @@ sn_kernel sn_kernel_of(const sn_cpu_device *d, sn_op op) {
     return d->reference_only || !family->run ? family->reference : family->run;
 }
 
-snug_status sn_kernel_prepare(snug_engine *e, const sn_cpu_device *d, const sn_opdesc *desc, void **prepared,
-                              snug_error *err) {
+snug_status sn_kernel_prepare(snug_engine *e, const sn_cpu_device *d, const sn_opdesc *desc,
+                              void **prepared, snug_error *err) {
     const sn_cpu_family *family = sn_cpu_family_of(desc->op);
     *prepared = NULL;
     if (d->reference_only || !family->prepare)
@@ -43,7 +44,8 @@ void sn_kernel_release(snug_engine *e, sn_op op, void *prepared) {
         sn_cpu_family_of(op)->release(e, prepared);
 }
 
-snug_status sn_value_bytes(const sn_graph *g, sn_value v, const sn_device *d, size_t *bytes, snug_error *err) {
+snug_status sn_value_bytes(const sn_graph *g, sn_value v, const sn_device *d, size_t *bytes,
+                           snug_error *err) {
     const sn_value_info *info = sn_graph_value_at(g, v);
     if (info->type.dtype != SNUG_OPAQUE)
         return snug_type_bytes(&info->type, bytes, err);

@@ -1,9 +1,10 @@
-/* naive.c: runs a graph without a plan, every value in a buffer of its own, nodes in program order. The oracle of the
- * tests, and the checked second pass that finds the node that made a NaN.
+/* naive.c: runs a graph without a plan, every value in a buffer of its own, nodes in program order.
+ * The oracle of the tests, and the checked second pass that finds the node that made a NaN.
  *
  * Invariants:
  * 1. A buffer is written by one node only, so `visit` sees every value as its node made it.
- * 2. Variables are written at the very end, after everything else has gone well, and only with write_state. */
+ * 2. Variables are written at the very end, after everything else has gone well, and only with
+ * write_state. */
 #include "exec/inside.h"
 
 #include <string.h>
@@ -36,8 +37,10 @@ static snug_status read_inputs(sn_naive *n, snug_error *err) {
         const snug_view *view = &n->views[v.i];
         const sn_input_binding *b = n->options->inputs ? &n->options->inputs[i] : NULL;
         if (!b || !b->fill)
-            return sn_fail(err, SNUG_E_INVALID, "input '%s' has no data; bind a feed to it before the run", name);
-        const snug_status status = b->fill(b->ctx, 0, view->type.rank > 0 ? view->type.dims[0] : 1, view, err);
+            return sn_fail(err, SNUG_E_INVALID,
+                           "input '%s' has no data; bind a feed to it before the run", name);
+        const snug_status status =
+            b->fill(b->ctx, 0, view->type.rank > 0 ? view->type.dims[0] : 1, view, err);
         if (status != SNUG_OK)
             return sn_fail_in(err, status, "input '%s'", name);
     }
@@ -54,14 +57,15 @@ static snug_status read_variables(sn_naive *n, snug_error *err) {
 }
 
 /* One call with scratch and prepared object made for it. */
-static snug_status call_kernel(sn_naive *n, const sn_node_info *node, const sn_opdesc *desc, const snug_view *operands,
-                               snug_error *err) {
+static snug_status call_kernel(sn_naive *n, const sn_node_info *node, const sn_opdesc *desc,
+                               const snug_view *operands, snug_error *err) {
     sn_variant variant = {0};
     uint32_t slots[SN_MAX_PARAMS];
     sn_scalar params[SN_MAX_PARAMS];
     void *scratch = NULL, *prepared = NULL;
     SNUG_TRY(n->device.device.describe(&n->device.device, desc, &variant, err));
-    sn_param_gather(n->params, sn_graph_n_params(n->graph), slots, sn_param_slots(node->op, &node->attrs, slots), params);
+    sn_param_gather(n->params, sn_graph_n_params(n->graph), slots,
+                    sn_param_slots(node->op, &node->attrs, slots), params);
     sn_call call = {.op = node->op,
                     .attrs = &node->attrs,
                     .param = params,
@@ -119,7 +123,9 @@ static void hand_out(sn_naive *n) {
 
 static snug_status run_all(sn_naive *n, snug_error *err) {
     for (uint32_t i = 0; i < sn_graph_n_params(n->graph); i++)
-        n->params[i] = n->options->params ? n->options->params[i] : sn_param_default(sn_graph_param_at(n->graph, (sn_param){i}));
+        n->params[i] = n->options->params
+                           ? n->options->params[i]
+                           : sn_param_default(sn_graph_param_at(n->graph, (sn_param){i}));
     SNUG_TRY(read_inputs(n, err));
     SNUG_TRY(read_variables(n, err));
     for (uint32_t i = 0; i < sn_graph_n_nodes(n->graph); i++)
@@ -128,7 +134,8 @@ static snug_status run_all(sn_naive *n, snug_error *err) {
     return SNUG_OK;
 }
 
-snug_status sn_naive_run(snug_engine *e, const sn_graph *g, sn_state *state, const sn_naive_options *o, snug_error *err) {
+snug_status sn_naive_run(snug_engine *e, const sn_graph *g, sn_state *state,
+                         const sn_naive_options *o, snug_error *err) {
     sn_naive n = {.engine = e, .graph = g, .state = state, .options = o};
     sn_zone *zone = NULL;
     const uint32_t n_values = sn_graph_n_values(g);
@@ -136,9 +143,12 @@ snug_status sn_naive_run(snug_engine *e, const sn_graph *g, sn_state *state, con
     sn_cpu_device_init(&n.device, snug_engine_threads(e), o->reference_only);
     snug_status status = sn_zone_create(e, SN_MEM_OTHER, &zone, err);
     if (status != SNUG_OK ||
-        (status = sn_zone_alloc(zone, (size_t)n_values * sizeof *n.views, &views, err)) != SNUG_OK ||
-        (status = sn_zone_alloc(zone, (size_t)n_values * sizeof *n.owned, &owned, err)) != SNUG_OK ||
-        (status = sn_zone_alloc(zone, (size_t)sn_graph_n_params(g) * sizeof *n.params, &params, err)) != SNUG_OK)
+        (status = sn_zone_alloc(zone, (size_t)n_values * sizeof *n.views, &views, err)) !=
+            SNUG_OK ||
+        (status = sn_zone_alloc(zone, (size_t)n_values * sizeof *n.owned, &owned, err)) !=
+            SNUG_OK ||
+        (status = sn_zone_alloc(zone, (size_t)sn_graph_n_params(g) * sizeof *n.params, &params,
+                                err)) != SNUG_OK)
         goto done;
     n.views = views;
     n.owned = owned;

@@ -1,10 +1,10 @@
-/* run.c: the run loop. Each lane walks the same list of steps and runs those that are its own; a session with only
- * compute steps has one lane, the caller's, and no locks.
+/* run.c: the run loop. Each lane walks the same list of steps and runs those that are its own; a
+ * session with only compute steps has one lane, the caller's, and no locks.
  *
  * Invariants:
  * 1. Nothing is allocated here.
- * 2. A step of iteration i begins after everything before the block (or the end of the block before it) and, inside
- *    a block, after all of iteration i - 1, and after the steps it waits for.
+ * 2. A step of iteration i begins after everything before the block (or the end of the block before
+ * it) and, inside a block, after all of iteration i - 1, and after the steps it waits for.
  * 3. The first state write and an interrupt exclude each other: whoever takes the mutex first wins.
  * 4. After a failure no step begins; if state was written by then, the state is torn.
  * 5. When several lanes fail, the error of the step that stands first in the plan is reported. */
@@ -32,7 +32,7 @@ static void unlock(const sn_walk *w) {
         pthread_mutex_unlock(&w->s->executor->crew.mutex);
 }
 
-/* --- the order of lanes ---------------------------------------------------------------------------------------- */
+/* --- the order of lanes --------------------------------------------------------------------- */
 
 /* Executions of step `of` that must be over before the walk's step may begin. */
 static uint64_t executions_needed(const sn_walk *w, uint32_t of) {
@@ -40,7 +40,8 @@ static uint64_t executions_needed(const sn_walk *w, uint32_t of) {
     const uint32_t block = s->bound[of].block;
     if (block == SN_NO_BLOCK)
         return 1;
-    return block == s->bound[w->step].block ? (uint64_t)w->iteration + 1 : (uint64_t)s->plan->steps[block].repeat;
+    return block == s->bound[w->step].block ? (uint64_t)w->iteration + 1
+                                            : (uint64_t)s->plan->steps[block].repeat;
 }
 
 static bool may_begin(const sn_walk *w) {
@@ -66,19 +67,24 @@ static void note_failure(const sn_walk *w, snug_status status, const snug_error 
     s->error = *err;
 }
 
-/* Waits for the step's turn; false when the run has failed. Asks for an interrupt, claims the first state write. */
+/* Waits for the step's turn; false when the run has failed. Asks for an interrupt, claims the first
+ * state write. */
 static bool begin_step(const sn_walk *w) {
     sn_session *s = w->s;
     lock(w);
     const bool ask = w->lane == 0 && s->interrupt && !s->wrote_state;
     unlock(w);
-    const bool interrupted = ask && s->interrupt(s->interrupt_ctx); /* the caller's code: not under our lock */
+    const bool interrupted =
+        ask && s->interrupt(s->interrupt_ctx); /* the caller's code: not under our lock */
     lock(w);
     while (w->shared && s->status == SNUG_OK && !may_begin(w))
         pthread_cond_wait(&s->executor->crew.changed, &s->executor->crew.mutex);
     if (interrupted && !s->wrote_state && s->status == SNUG_OK) {
         snug_error err;
-        note_failure(w, sn_fail(&err, SNUG_E_INTERRUPTED, "stopped by the caller before the step changed anything"), &err);
+        note_failure(w,
+                     sn_fail(&err, SNUG_E_INTERRUPTED,
+                             "stopped by the caller before the step changed anything"),
+                     &err);
     }
     const bool go = s->status == SNUG_OK;
     if (go && s->bound[w->step].writes_state)
@@ -99,7 +105,7 @@ static void end_step(const sn_walk *w, snug_status status, const snug_error *err
     unlock(w);
 }
 
-/* --- one step ---------------------------------------------------------------------------------------------------- */
+/* --- one step ------------------------------------------------------------------------------- */
 
 static bool is_last_iteration(const sn_walk *w) {
     return w->block != SN_NO_BLOCK && w->iteration == w->s->plan->steps[w->block].repeat - 1;
@@ -108,11 +114,13 @@ static bool is_last_iteration(const sn_walk *w) {
 /* The shape of this iteration, its views moved to where the iteration's slices lie. */
 static const sn_bound_shape *aim_views(const sn_walk *w, const sn_bound *bound) {
     const sn_step *step = bound->step;
-    const sn_bound_shape *shape = bound->last.views && is_last_iteration(w) ? &bound->last : &bound->whole;
+    const sn_bound_shape *shape =
+        bound->last.views && is_last_iteration(w) ? &bound->last : &bound->whole;
     for (uint32_t j = 0; j < step->n_in; j++)
         shape->views[j].data = bound->base[j] + (size_t)w->iteration * step->in[j].stride;
     for (uint32_t j = 0; j < step->n_out; j++)
-        shape->views[step->n_in + j].data = bound->base[step->n_in + j] + (size_t)w->iteration * step->out[j].stride;
+        shape->views[step->n_in + j].data =
+            bound->base[step->n_in + j] + (size_t)w->iteration * step->out[j].stride;
     return shape;
 }
 
@@ -128,30 +136,36 @@ static void set_position(const sn_walk *w, const sn_place *place, sn_call *call)
     call->full = type->rank > 0 ? type->dims[call->axis] : 1;
 }
 
-static snug_status run_node(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape, snug_error *err) {
+static snug_status run_node(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape,
+                            snug_error *err) {
     sn_session *s = w->s;
     const sn_step *step = bound->step;
     sn_call call = bound->call;
-    sn_param_gather(s->params, sn_graph_n_params(s->plan->graph), bound->slots, bound->n_params, bound->params);
+    sn_param_gather(s->params, sn_graph_n_params(s->plan->graph), bound->slots, bound->n_params,
+                    bound->params);
     call.in = shape->views;
     call.out = shape->views + step->n_in;
     call.prepared = shape->prepared;
-    call.accumulate = step->accumulate == SN_ACC_ADD || (step->accumulate == SN_ACC_ADD_LATER && w->iteration > 0);
+    call.accumulate = step->accumulate == SN_ACC_ADD ||
+                      (step->accumulate == SN_ACC_ADD_LATER && w->iteration > 0);
     if (step->n_out > 0)
         set_position(w, &step->out[0], &call);
     const snug_status status = bound->kernel(&call, err);
     return status == SNUG_OK ? SNUG_OK : sn_fail_at(s->plan->graph, step->node, status, err);
 }
 
-static snug_status run_feed(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape, snug_error *err) {
+static snug_status run_feed(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape,
+                            snug_error *err) {
     const sn_step *step = bound->step;
     const char *name = sn_graph_input_name(w->s->plan->graph, step->input);
     const sn_input_binding *input = &w->s->inputs[step->input];
     const snug_view *view = &shape->views[0];
     if (!input->fill)
-        return sn_fail(err, SNUG_E_INVALID, "input '%s' has no data; bind a feed to it before the run", name);
+        return sn_fail(err, SNUG_E_INVALID,
+                       "input '%s' has no data; bind a feed to it before the run", name);
     const int64_t n_rows = view->type.rank > 0 ? view->type.dims[0] : 1;
-    const snug_status status = input->fill(input->ctx, first_row(w, &step->out[0]), n_rows, view, err);
+    const snug_status status =
+        input->fill(input->ctx, first_row(w, &step->out[0]), n_rows, view, err);
     return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "input '%s'", name);
 }
 
@@ -167,7 +181,7 @@ static snug_status run_step(const sn_walk *w, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- the walk ------------------------------------------------------------------------------------------------------ */
+/* --- the walk ------------------------------------------------------------------------------- */
 
 static void enter_or_leave(sn_walk *w, const sn_step *step) {
     if (step->kind == SN_STEP_REPEAT) {
@@ -207,9 +221,12 @@ static void poison_arenas(sn_executor *x) {
 snug_status sn_session_run(sn_session *s, snug_error *err) {
     sn_executor *x = s->executor;
     if (!s->ready)
-        return sn_fail(err, SNUG_E_INVALID, "this plan is not bound to memory; call sn_executor_prepare first");
+        return sn_fail(err, SNUG_E_INVALID,
+                       "this plan is not bound to memory; call sn_executor_prepare first");
     if (sn_state_torn(x->state))
-        return sn_fail(err, SNUG_E_TORN, "an earlier step stopped after it had changed some variables; load weights to go on");
+        return sn_fail(
+            err, SNUG_E_TORN,
+            "an earlier step stopped after it had changed some variables; load weights to go on");
     if (x->options.poison_set && x->options.poison >= 0)
         poison_arenas(x);
     s->n_done = 0;

@@ -1,4 +1,5 @@
-/* session.c: what a caller sets before a run and reads after it: inputs, parameters, the interrupt, outputs. */
+/* session.c: what a caller sets before a run and reads after it: inputs, parameters, the interrupt,
+ * outputs. */
 #include "exec/inside.h"
 
 #include <assert.h>

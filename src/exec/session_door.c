@@ -1,9 +1,11 @@
 /* session_door.c: the public snug_session: fuse, plan, state and executor in one call.
  *
- * Sessions that share variables share one *core*: the state and the executor with its arena. Each session owns its
- * fused copy of the graph and its plan; the core lives until its last session is destroyed.
+ * Sessions that share variables share one *core*: the state and the executor with its arena. Each
+ * session owns its fused copy of the graph and its plan; the core lives until its last session is
+ * destroyed.
  *
- * Invariant: a session in a core's executor has a live plan and graph: it is removed before they are destroyed. */
+ * Invariant: a session in a core's executor has a live plan and graph: it is removed before they
+ * are destroyed. */
 #include <snug/run.h>
 
 #include "exec/exec.h"
@@ -34,7 +36,7 @@ struct snug_session {
     void *interrupt_ctx;
 };
 
-/* --- life ---------------------------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------- */
 
 static void destroy_core(sn_core *c) {
     sn_executor_destroy(c->executor);
@@ -67,7 +69,8 @@ void snug_session_destroy(snug_session *s) {
         sn_executor_remove(c->executor, s->run);
     sn_plan_destroy(s->plan);
     if (s->sources)
-        sn_free(c->engine, SN_MEM_PLAN, s->sources, sn_graph_n_inputs(s->graph) * sizeof *s->sources);
+        sn_free(c->engine, SN_MEM_PLAN, s->sources,
+                sn_graph_n_inputs(s->graph) * sizeof *s->sources);
     sn_graph_destroy(s->graph);
     sn_free(c->engine, SN_MEM_PLAN, s, sizeof *s);
     if (--c->n_sessions == 0)
@@ -75,14 +78,18 @@ void snug_session_destroy(snug_session *s) {
 }
 
 /* The home of the variable's name, made where there is none yet. */
-static snug_status find_home(sn_state *state, const sn_variable *var, uint32_t *id, snug_error *err) {
+static snug_status find_home(sn_state *state, const sn_variable *var, uint32_t *id,
+                             snug_error *err) {
     for (uint32_t i = 0; i < sn_state_count(state); i++)
         if (strcmp(sn_state_home(state, i)->name, var->name) == 0) {
             *id = i;
             return SNUG_OK;
         }
-    const sn_home home = {
-        .name = var->name, .type = var->type, .trainable = var->trainable, .slot = var->slot, .init = var->init};
+    const sn_home home = {.name = var->name,
+                          .type = var->type,
+                          .trainable = var->trainable,
+                          .slot = var->slot,
+                          .init = var->init};
     return sn_state_add(state, &home, id, err);
 }
 
@@ -104,7 +111,8 @@ static snug_status fill_session(snug_session *s, const snug_graph *graph, snug_e
     SNUG_TRY(sn_graph_fuse(graph, &s->graph, err));
     SNUG_TRY(settle_variables(s, err));
     SNUG_TRY(sn_plan_build(c->engine, s->graph, &options, &s->plan, err));
-    SNUG_TRY(sn_alloc_zero(c->engine, SN_MEM_PLAN, sn_graph_n_inputs(s->graph) * sizeof *s->sources, &sources, err));
+    SNUG_TRY(sn_alloc_zero(c->engine, SN_MEM_PLAN, sn_graph_n_inputs(s->graph) * sizeof *s->sources,
+                           &sources, err));
     s->sources = sources;
     SNUG_TRY(sn_executor_add(c->executor, s->plan, &s->run, err));
     return sn_executor_prepare(c->executor, err);
@@ -119,8 +127,8 @@ static void undo_session(snug_session *s) {
         return; /* their next run says so */
 }
 
-snug_status snug_session_create(snug_engine *engine, const snug_graph *graph, snug_session *share, snug_session **out,
-                                snug_error *err) {
+snug_status snug_session_create(snug_engine *engine, const snug_graph *graph, snug_session *share,
+                                snug_session **out, snug_error *err) {
     void *block;
     SNUG_TRY(sn_alloc_zero(engine, SN_MEM_PLAN, sizeof(snug_session), &block, err));
     snug_session *s = block;
@@ -142,34 +150,40 @@ snug_status snug_session_create(snug_engine *engine, const snug_graph *graph, sn
     return status;
 }
 
-/* --- before a run -------------------------------------------------------------------------------------------------- */
+/* --- before a run --------------------------------------------------------------------------- */
 
-static snug_status fill_from_feed(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst, snug_error *err) {
+static snug_status fill_from_feed(void *ctx, int64_t first_row, int64_t n_rows,
+                                  const snug_view *dst, snug_error *err) {
     const sn_row_source *source = ctx;
     return snug_feed_fill(source->feed, source->first_row + first_row, n_rows, dst, err);
 }
 
-static snug_status check_feed(const char *name, const snug_type *want, const snug_type *have, int64_t first_row,
-                              snug_error *err) {
+static snug_status check_feed(const char *name, const snug_type *want, const snug_type *have,
+                              int64_t first_row, snug_error *err) {
     char text[192], other[192];
     bool same = want->rank == have->rank && want->rank > 0;
     for (int a = 1; same && a < want->rank; a++)
         same = want->dims[a] == have->dims[a];
     if (!same)
-        return sn_fail(err, SNUG_E_SHAPE, "input '%s' is %s, its feed %s; all but the rows must agree", name,
-                       snug_type_print(want, text, sizeof text), snug_type_print(have, other, sizeof other));
+        return sn_fail(
+            err, SNUG_E_SHAPE, "input '%s' is %s, its feed %s; all but the rows must agree", name,
+            snug_type_print(want, text, sizeof text), snug_type_print(have, other, sizeof other));
     if (first_row < 0 || first_row > have->dims[0] || have->dims[0] - first_row < want->dims[0])
-        return sn_fail(err, SNUG_E_DATA, "input '%s' takes %lld rows from row %lld on; the feed has %lld", name,
+        return sn_fail(err, SNUG_E_DATA,
+                       "input '%s' takes %lld rows from row %lld on; the feed has %lld", name,
                        (long long)want->dims[0], (long long)first_row, (long long)have->dims[0]);
     return SNUG_OK;
 }
 
-snug_status snug_session_feed(snug_session *s, const char *input, snug_feed *feed, int64_t first_row, snug_error *err) {
+snug_status snug_session_feed(snug_session *s, const char *input, snug_feed *feed,
+                              int64_t first_row, snug_error *err) {
     uint32_t i;
     SNUG_TRY(sn_graph_find_input(s->graph, input, &i, err));
-    SNUG_TRY(check_feed(input, sn_graph_type(s->graph, sn_graph_input_at(s->graph, i)), snug_feed_type(feed), first_row, err));
+    SNUG_TRY(check_feed(input, sn_graph_type(s->graph, sn_graph_input_at(s->graph, i)),
+                        snug_feed_type(feed), first_row, err));
     s->sources[i] = (sn_row_source){.feed = feed, .first_row = first_row};
-    sn_session_bind_input(s->run, i, (sn_input_binding){.ctx = &s->sources[i], .fill = fill_from_feed});
+    sn_session_bind_input(s->run, i,
+                          (sn_input_binding){.ctx = &s->sources[i], .fill = fill_from_feed});
     return SNUG_OK;
 }
 
@@ -194,31 +208,41 @@ void snug_session_interrupt(snug_session *s, int (*asked)(void *ctx), void *ctx)
     sn_session_set_interrupt(s->run, asked ? ask_caller : NULL, s);
 }
 
-/* --- a run, and after it ------------------------------------------------------------------------------------------- */
+/* --- a run, and after it -------------------------------------------------------------------- */
 
-snug_status snug_session_run(snug_session *s, snug_error *err) { return sn_session_run(s->run, err); }
+snug_status snug_session_run(snug_session *s, snug_error *err) {
+    return sn_session_run(s->run, err);
+}
 
-snug_status snug_session_output(const snug_session *s, const char *output, snug_view *out, snug_error *err) {
+snug_status snug_session_output(const snug_session *s, const char *output, snug_view *out,
+                                snug_error *err) {
     uint32_t i;
     SNUG_TRY(sn_graph_find_output(s->graph, output, &i, err));
     sn_session_output(s->run, i, out);
     return SNUG_OK;
 }
 
-snug_status snug_session_variable(snug_session *s, const char *variable, snug_view *out, snug_error *err) {
+snug_status snug_session_variable(snug_session *s, const char *variable, snug_view *out,
+                                  snug_error *err) {
     for (uint32_t i = 0; i < sn_graph_n_vars(s->graph); i++) {
         const sn_variable *var = sn_graph_var_at(s->graph, (sn_var){i});
         if (strcmp(var->name, variable) == 0)
             return sn_state_view(s->core->state, var->home, out, err);
     }
-    return sn_fail(err, SNUG_E_INVALID, "no variable is called '%.80s'; the graph has %u, the first is '%.80s'", variable,
-                   sn_graph_n_vars(s->graph),
-                   sn_graph_n_vars(s->graph) > 0 ? sn_graph_var_at(s->graph, (sn_var){0})->name : "");
+    return sn_fail(err, SNUG_E_INVALID,
+                   "no variable is called '%.80s'; the graph has %u, the first is '%.80s'",
+                   variable, sn_graph_n_vars(s->graph),
+                   sn_graph_n_vars(s->graph) > 0 ? sn_graph_var_at(s->graph, (sn_var){0})->name
+                                                 : "");
 }
 
-void snug_session_mend(snug_session *s) { sn_state_mend(s->core->state); }
+void snug_session_mend(snug_session *s) {
+    sn_state_mend(s->core->state);
+}
 
-size_t snug_session_arena_bytes(const snug_session *s) { return s->plan->memories[SN_MEM_FIRST_ARENA].bytes; }
+size_t snug_session_arena_bytes(const snug_session *s) {
+    return s->plan->memories[SN_MEM_FIRST_ARENA].bytes;
+}
 
 snug_status snug_session_print(const snug_session *s, const snug_writer *out, snug_error *err) {
     return sn_plan_print(s->plan, out, err);

@@ -1,10 +1,11 @@
-/* state.c: the homes of variables. A home is one block with the variable's name on the ledger; its address does not
- * change until the store is destroyed, so every plan may keep pointers into it.
+/* state.c: the homes of variables. A home is one block with the variable's name on the ledger; its
+ * address does not change until the store is destroyed, so every plan may keep pointers into it.
  *
  * Invariants:
  * 1. Names are unique; ids count from 0 in the order of adding.
  * 2. A home without a live block has no bytes; one with a block was filled from its recipe first.
- * 3. torn is set by a run that stopped between two state writes, and cleared by sn_state_mend alone. */
+ * 3. torn is set by a run that stopped between two state writes, and cleared by sn_state_mend
+ * alone. */
 #include "exec/inside.h"
 
 #include "base/size.h"
@@ -51,12 +52,14 @@ void sn_state_destroy(sn_state *s) {
     sn_free(s->engine, SN_MEM_MODEL, s, sizeof *s);
 }
 
-static snug_status check_home(const sn_state *s, const sn_home *home, size_t *bytes, snug_error *err) {
+static snug_status check_home(const sn_state *s, const sn_home *home, size_t *bytes,
+                              snug_error *err) {
     if (!home->name || !home->name[0])
         return sn_fail(err, SNUG_E_INVALID, "a variable needs a name");
     for (uint32_t i = 0; i < s->n; i++)
         if (strcmp(s->entries[i]->home.name, home->name) == 0)
-            return sn_fail(err, SNUG_E_INVALID, "there is a variable '%.80s' already; choose another name", home->name);
+            return sn_fail(err, SNUG_E_INVALID,
+                           "there is a variable '%.80s' already; choose another name", home->name);
     SNUG_TRY(sn_type_check(&home->type, false, err));
     return snug_type_bytes(&home->type, bytes, err);
 }
@@ -65,8 +68,10 @@ snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t *id, snug_er
     size_t bytes, sum;
     SNUG_TRY(check_home(s, home, &bytes, err));
     if (!sn_size_add(s->bytes, bytes, &sum))
-        return sn_fail(err, SNUG_E_OVERFLOW, "with '%.80s' the variables exceed the address space", home->name);
-    SNUG_TRY(sn_grow(s->engine, SN_MEM_MODEL, (void **)&s->entries, sizeof *s->entries, &s->cap, (size_t)s->n + 1, err));
+        return sn_fail(err, SNUG_E_OVERFLOW, "with '%.80s' the variables exceed the address space",
+                       home->name);
+    SNUG_TRY(sn_grow(s->engine, SN_MEM_MODEL, (void **)&s->entries, sizeof *s->entries, &s->cap,
+                     (size_t)s->n + 1, err));
     void *block;
     SNUG_TRY(sn_zone_alloc(s->zone, sizeof(sn_home_entry), &block, err));
     sn_home_entry *entry = block;
@@ -79,21 +84,27 @@ snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t *id, snug_er
     return SNUG_OK;
 }
 
-uint32_t sn_state_count(const sn_state *s) { return s->n; }
+uint32_t sn_state_count(const sn_state *s) {
+    return s->n;
+}
 
-const sn_home *sn_state_home(const sn_state *s, uint32_t id) { return &s->entries[id]->home; }
+const sn_home *sn_state_home(const sn_state *s, uint32_t id) {
+    return &s->entries[id]->home;
+}
 
-size_t sn_state_bytes(const sn_state *s) { return s->bytes; }
+size_t sn_state_bytes(const sn_state *s) {
+    return s->bytes;
+}
 
 static snug_status allocate_home(sn_state *s, sn_home_entry *entry, snug_error *err) {
     if (entry->block.data)
         return SNUG_OK;
     const sn_home *home = &entry->home;
     const sn_block_options options = {.populate = true};
-    SNUG_TRY(sn_block_init(s->engine, home->slot ? SN_MEM_SLOTS : SN_MEM_WEIGHTS, home->name, entry->bytes, &options,
-                           &entry->block, err));
-    const snug_status status = sn_recipe_fill(&home->init, 0, (size_t)sn_type_count(&home->type), home->type.dtype,
-                                              entry->block.data, err);
+    SNUG_TRY(sn_block_init(s->engine, home->slot ? SN_MEM_SLOTS : SN_MEM_WEIGHTS, home->name,
+                           entry->bytes, &options, &entry->block, err));
+    const snug_status status = sn_recipe_fill(&home->init, 0, (size_t)sn_type_count(&home->type),
+                                              home->type.dtype, entry->block.data, err);
     if (status != SNUG_OK) {
         sn_block_clear(&entry->block);
         return sn_fail_in(err, status, "variable '%s'", home->name);
@@ -109,15 +120,22 @@ snug_status sn_state_allocate(sn_state *s, snug_error *err) {
 
 snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *err) {
     if (id >= s->n)
-        return sn_fail(err, SNUG_E_INVALID, "there is no variable with home %u; there are %u", id, s->n);
+        return sn_fail(err, SNUG_E_INVALID, "there is no variable with home %u; there are %u", id,
+                       s->n);
     sn_home_entry *entry = s->entries[id];
     SNUG_TRY(allocate_home(s, entry, err));
     *out = (snug_view){.data = entry->block.data, .bytes = entry->bytes, .type = entry->home.type};
     return SNUG_OK;
 }
 
-bool sn_state_torn(const sn_state *s) { return s->torn; }
+bool sn_state_torn(const sn_state *s) {
+    return s->torn;
+}
 
-void sn_state_tear(sn_state *s) { s->torn = true; }
+void sn_state_tear(sn_state *s) {
+    s->torn = true;
+}
 
-void sn_state_mend(sn_state *s) { s->torn = false; }
+void sn_state_mend(sn_state *s) {
+    s->torn = false;
+}
