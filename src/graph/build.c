@@ -1,5 +1,6 @@
-/* build.c: the helpers of build.h. Each fills the attributes of one operator and appends it; an error is kept in the builder
- * with the layer's name before it, and everything after it does nothing. */
+/* build.c: the helpers of build.h. Each fills the attributes of one operator and appends it; an
+ * error is kept in the builder with the layer's name before it, and everything after it does
+ * nothing. */
 #include "graph/store.h"
 
 #include "graph/build.h"
@@ -28,7 +29,8 @@ static void keep_error(sn_builder *b, snug_status status) {
         sn_fail_in(&b->error, status, "%s", owner);
 }
 
-void sn_build_all(sn_builder *b, sn_op op, const sn_attrs *attrs, const sn_value *in, int n_in, sn_value *outs) {
+void sn_build_all(sn_builder *b, sn_op op, const sn_attrs *attrs, const sn_value *in, int n_in,
+                  sn_value *outs) {
     for (int k = 0; k < SN_MAX_OUT; k++)
         outs[k] = SN_NO_VALUE;
     if (failed(b))
@@ -62,13 +64,15 @@ sn_param sn_build_key(sn_builder *b, const char *name, int64_t key) {
     return add_param(b, &(sn_param_info){.name = name, .kind = SN_PARAM_KEY, .key = key});
 }
 
-/* Whether x can be looked at; a builder without an error may still be handed a value that is not there. */
+/* Whether x can be looked at; a builder without an error may still be handed a value that is not
+ * there. */
 static bool readable(sn_builder *b, sn_value x) {
     if (failed(b))
         return false;
     if (x.i < sn_graph_n_values(b->graph))
         return true;
-    keep_error(b, sn_fail(&b->error, SNUG_E_INVALID, "value %u is not in the graph, which has %u values", x.i,
+    keep_error(b, sn_fail(&b->error, SNUG_E_INVALID,
+                          "value %u is not in the graph, which has %u values", x.i,
                           sn_graph_n_values(b->graph)));
     return false;
 }
@@ -83,7 +87,8 @@ static int64_t slot_of(sn_param p) {
     return (int64_t)p.i;
 }
 
-/* --- values from nothing ------------------------------------------------------------------------------------ */
+/* --- values from nothing
+ * ------------------------------------------------------------------------------------ */
 
 sn_value sn_build_fill(sn_builder *b, const snug_type *type, double value) {
     sn_attrs a;
@@ -98,7 +103,8 @@ sn_value sn_build_scalar(sn_builder *b, snug_dtype dtype, double value) {
     return sn_build_fill(b, &(snug_type){.dtype = dtype}, value);
 }
 
-/* --- elementwise -------------------------------------------------------------------------------------------- */
+/* --- elementwise
+ * -------------------------------------------------------------------------------------------- */
 
 sn_value sn_build_affine(sn_builder *b, sn_value x, double scale, double shift) {
     sn_attrs a;
@@ -131,7 +137,8 @@ sn_value sn_build_select(sn_builder *b, sn_value condition, sn_value yes, sn_val
     return sn_build(b, SN_OP_select, NULL, in, 3);
 }
 
-/* --- reductions and shapes ---------------------------------------------------------------------------------- */
+/* --- reductions and shapes
+ * ---------------------------------------------------------------------------------- */
 
 /* The attribute lists every axis, ascending, also where the caller said 0 for all. */
 static sn_value reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, bool keepdims) {
@@ -139,7 +146,8 @@ static sn_value reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, bool 
         return SN_NO_VALUE;
     const int rank = sn_graph_type(b->graph, x)->rank;
     if (rank < SNUG_MAX_RANK && axes >> rank) {
-        keep_error(b, sn_fail(&b->error, SNUG_E_INVALID, "%s over axes 0x%x of a value of rank %d", sn_ops[op].name, axes, rank));
+        keep_error(b, sn_fail(&b->error, SNUG_E_INVALID, "%s over axes 0x%x of a value of rank %d",
+                              sn_ops[op].name, axes, rank));
         return SN_NO_VALUE;
     }
     sn_attrs a;
@@ -163,7 +171,8 @@ sn_value sn_build_mean(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) 
     const sn_value total = sn_build_sum(b, x, axes, keepdims);
     sn_attrs a;
     sn_attrs_default(SN_OP_affine, &a);
-    a.affine.scale = slot_of(add_param(b, &(sn_param_info){.kind = SN_PARAM_INVERSE_EXTENT, .of = x, .axes = axes}));
+    a.affine.scale = slot_of(
+        add_param(b, &(sn_param_info){.kind = SN_PARAM_INVERSE_EXTENT, .of = x, .axes = axes}));
     a.affine.shift = slot_of(sn_build_param(b, "", 0));
     return sn_build(b, SN_OP_affine, &a, &total, 1);
 }
@@ -226,7 +235,9 @@ sn_value sn_build_transpose(sn_builder *b, sn_value x, const int *perm) {
     return sn_build(b, SN_OP_transpose, &a, &x, 1);
 }
 
-/* --- matrices ----------------------------------------------------------------------------------------------- */
+/* --- matrices
+ * -----------------------------------------------------------------------------------------------
+ */
 
 sn_value sn_build_matmul(sn_builder *b, sn_value x, sn_value w, sn_value bias) {
     const sn_value in[3] = {x, w, bias};

@@ -1,23 +1,27 @@
-/* check.c: the invariants of graph.h, restated over the readers alone and checked from nothing: types are inferred again, versions
- * are walked again. Shares no code with the builder. Every failure is SNUG_E_INTERNAL, but for a template where a concrete graph is
- * needed (SNUG_E_SHAPE), and names the node. */
+/* check.c: the invariants of graph.h, restated over the readers alone and checked from nothing:
+ * types are inferred again, versions are walked again. Shares no code with the builder. Every
+ * failure is SNUG_E_INTERNAL, but for a template where a concrete graph is needed (SNUG_E_SHAPE),
+ * and names the node. */
 #include "graph/graph.h"
 
 #include <string.h>
 
 static snug_status fail_at(const sn_graph *g, uint32_t n, snug_error *err, const char *what) {
     const sn_node_info *node = sn_graph_node_at(g, (sn_node){n});
-    return sn_fail(err, SNUG_E_INTERNAL, "graph: node %u (%s): %s", n, (unsigned)node->op < SN_N_OPS ? sn_ops[node->op].name : "?",
-                   what);
+    return sn_fail(err, SNUG_E_INTERNAL, "graph: node %u (%s): %s", n,
+                   (unsigned)node->op < SN_N_OPS ? sn_ops[node->op].name : "?", what);
 }
 
-/* --- nodes -------------------------------------------------------------------------------------------------------- */
+/* --- nodes
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 /* Invariant 1, and that nodes and values name each other. */
 static snug_status check_links(const sn_graph *g, uint32_t n, snug_error *err) {
     const sn_node_info *node = sn_graph_node_at(g, (sn_node){n});
     const uint32_t n_values = sn_graph_n_values(g);
-    if ((unsigned)node->op >= SN_N_OPS || node->owner >= sn_graph_n_owners(g) || (unsigned)node->part > SN_PART_UPDATE)
+    if ((unsigned)node->op >= SN_N_OPS || node->owner >= sn_graph_n_owners(g) ||
+        (unsigned)node->part > SN_PART_UPDATE)
         return fail_at(g, n, err, "operator, owner or part is out of range");
     if (node->n_in > SN_MAX_IN || node->n_out < 1 || node->n_out > SN_MAX_OUT)
         return fail_at(g, n, err, "has a wrong number of inputs or outputs");
@@ -48,8 +52,10 @@ static snug_status check_types(const sn_graph *g, uint32_t n, bool is_template, 
         if (!sn_type_equal(&again.out[k], &have.out[k]))
             return fail_at(g, n, err, "has an output of another type than its rule says");
         if (!is_template && !sn_type_known(&have.out[k]))
-            return sn_fail(err, SNUG_E_SHAPE, "node %u (%s) has an output with unknown extents; instantiate the template first", n,
-                           sn_ops[have.op].name);
+            return sn_fail(
+                err, SNUG_E_SHAPE,
+                "node %u (%s) has an output with unknown extents; instantiate the template first",
+                n, sn_ops[have.op].name);
     }
     return SNUG_OK;
 }
@@ -88,29 +94,34 @@ static snug_status check_state(const sn_graph *g, uint32_t n, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- values, variables, names ------------------------------------------------------------------------------------- */
+/* --- values, variables, names
+ * ------------------------------------------------------------------------------------- */
 
 static snug_status check_values(const sn_graph *g, bool is_template, snug_error *err) {
     for (uint32_t i = 0; i < sn_graph_n_values(g); i++) {
         const sn_value_info *v = sn_graph_value_at(g, (sn_value){i});
         bool ok = v->var < (int64_t)sn_graph_n_vars(g);
         if (v->kind == SN_VALUE_INPUT)
-            ok = ok && v->index < sn_graph_n_inputs(g) && sn_graph_input_at(g, v->index).i == i && v->var < 0;
+            ok = ok && v->index < sn_graph_n_inputs(g) && sn_graph_input_at(g, v->index).i == i &&
+                 v->var < 0;
         else if (v->kind == SN_VALUE_VARIABLE)
             ok = ok && v->version == 0 && v->var == (int64_t)v->index &&
                  sn_graph_var_at(g, (sn_var){v->index})->first.i == i;
         else
-            ok = ok && v->node.i < sn_graph_n_nodes(g) && v->index < sn_graph_node_at(g, v->node)->n_out &&
+            ok = ok && v->node.i < sn_graph_n_nodes(g) &&
+                 v->index < sn_graph_node_at(g, v->node)->n_out &&
                  sn_graph_node_at(g, v->node)->out[v->index].i == i;
         if (!ok)
             return sn_fail(err, SNUG_E_INTERNAL, "graph: value %u is not where it says it is", i);
         if (!is_template && !sn_type_known(&v->type))
-            return sn_fail(err, SNUG_E_SHAPE, "value %u has unknown extents; instantiate the template first", i);
+            return sn_fail(err, SNUG_E_SHAPE,
+                           "value %u has unknown extents; instantiate the template first", i);
     }
     return SNUG_OK;
 }
 
-/* Walks each chain from its last version to the first; a version off the chains would make the counts differ. */
+/* Walks each chain from its last version to the first; a version off the chains would make the
+ * counts differ. */
 static snug_status check_chains(const sn_graph *g, snug_error *err) {
     size_t on_chains = 0, versions = 0;
     for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
@@ -119,16 +130,20 @@ static snug_status check_chains(const sn_graph *g, snug_error *err) {
         for (on_chains++; v.i != var->first.i; on_chains++) {
             const sn_value_info *info = sn_graph_value_at(g, v);
             if (info->kind != SN_VALUE_OUTPUT || info->var != (int32_t)i)
-                return sn_fail(err, SNUG_E_INTERNAL, "graph: versions of '%s' do not lead back to the first", var->name);
+                return sn_fail(err, SNUG_E_INTERNAL,
+                               "graph: versions of '%s' do not lead back to the first", var->name);
             v = sn_graph_node_at(g, info->node)->in[info->index];
         }
         if (!sn_type_equal(&var->type, sn_graph_type(g, var->last)))
-            return sn_fail(err, SNUG_E_INTERNAL, "graph: variable '%s' changes its type", var->name);
+            return sn_fail(err, SNUG_E_INTERNAL, "graph: variable '%s' changes its type",
+                           var->name);
     }
     for (uint32_t i = 0; i < sn_graph_n_values(g); i++)
         versions += sn_graph_value_at(g, (sn_value){i})->var >= 0;
     if (versions != on_chains)
-        return sn_fail(err, SNUG_E_INTERNAL, "graph: %zu versions of variables, %zu on their chains", versions, on_chains);
+        return sn_fail(err, SNUG_E_INTERNAL,
+                       "graph: %zu versions of variables, %zu on their chains", versions,
+                       on_chains);
     return SNUG_OK;
 }
 
@@ -136,12 +151,13 @@ static const char *var_name(const sn_graph *g, uint32_t i) {
     return sn_graph_var_at(g, (sn_var){i})->name;
 }
 
-static snug_status check_names(const sn_graph *g, const char *kind, uint32_t n, const char *(*name)(const sn_graph *, uint32_t),
-                               snug_error *err) {
+static snug_status check_names(const sn_graph *g, const char *kind, uint32_t n,
+                               const char *(*name)(const sn_graph *, uint32_t), snug_error *err) {
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(name(g, i), name(g, j)) == 0)
-                return sn_fail(err, SNUG_E_INTERNAL, "graph: two %ss are called '%.80s'", kind, name(g, i));
+                return sn_fail(err, SNUG_E_INTERNAL, "graph: two %ss are called '%.80s'", kind,
+                               name(g, i));
     return SNUG_OK;
 }
 
@@ -156,7 +172,8 @@ snug_status sn_graph_check(const sn_graph *g, bool is_template, snug_error *err)
     SNUG_TRY(check_chains(g, err));
     for (uint32_t i = 0; i < sn_graph_n_outputs(g); i++)
         if (sn_graph_output_at(g, i).i >= sn_graph_n_values(g))
-            return sn_fail(err, SNUG_E_INTERNAL, "graph: output '%.80s' is not there", sn_graph_output_name(g, i));
+            return sn_fail(err, SNUG_E_INTERNAL, "graph: output '%.80s' is not there",
+                           sn_graph_output_name(g, i));
     SNUG_TRY(check_names(g, "input", sn_graph_n_inputs(g), sn_graph_input_name, err));
     SNUG_TRY(check_names(g, "output", sn_graph_n_outputs(g), sn_graph_output_name, err));
     return check_names(g, "variable", sn_graph_n_vars(g), var_name, err);

@@ -1,5 +1,5 @@
-/* grad_broadcast.c: gradients of the rows that broadcast, of select, and of the reductions. What was broadcast is summed back to the
- * input's shape; what was reduced is spread again. */
+/* grad_broadcast.c: gradients of the rows that broadcast, of select, and of the reductions. What
+ * was broadcast is summed back to the input's shape; what was reduced is spread again. */
 #include "graph/rule.h"
 
 /* Sums v down to the shape of input i. */
@@ -61,7 +61,9 @@ SN_GRAD_RULE(select) {
         c->din[2] = back_to(c, 2, sn_build_select(c->b, c->in[0], zero, c->dout[0]));
 }
 
-/* --- reductions ------------------------------------------------------------------------------------------------- */
+/* --- reductions
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static uint32_t axes_of(const sn_grad_call *c, int rank) {
     const sn_list *axes = &c->node->attrs.axes.axes;
@@ -96,8 +98,10 @@ SN_GRAD_RULE(max) {
         c->din[0] = c->dout[0];
         return;
     }
-    const sn_value hit = sn_build_cast(c->b, sn_build_equal(c->b, c->in[0], with_axes(c, c->out[0])), t.dtype);
-    const sn_value share = sn_build_div(c->b, with_axes(c, c->dout[0]), sn_build_sum(c->b, hit, axes, true));
+    const sn_value hit =
+        sn_build_cast(c->b, sn_build_equal(c->b, c->in[0], with_axes(c, c->out[0])), t.dtype);
+    const sn_value share =
+        sn_build_div(c->b, with_axes(c, c->dout[0]), sn_build_sum(c->b, hit, axes, true));
     c->din[0] = sn_build_mul(c->b, hit, share);
 }
 

@@ -1,8 +1,9 @@
-/* grad_map.c: gradients of the elementwise rows with one input, and of the rows that are those gradients (second order). Where
- * two forms are equal, the one is chosen that works on dy first, so that it can run in place over dy. */
+/* grad_map.c: gradients of the elementwise rows with one input, and of the rows that are those
+ * gradients (second order). Where two forms are equal, the one is chosen that works on dy first, so
+ * that it can run in place over dy. */
 #include "graph/rule.h"
 
-#define TWO_OVER_SQRT_PI 1.1283791670955126
+#define TWO_OVER_SQRT_PI     1.1283791670955126
 #define ONE_OVER_SQRT_TWO_PI 0.3989422804014327
 
 sn_value sn_rule_slot(const sn_grad_call *c, snug_dtype dtype, int64_t slot) {
@@ -51,7 +52,8 @@ SN_GRAD_RULE(rsqrt) {
 }
 
 SN_GRAD_RULE(reciprocal) {
-    c->din[0] = sn_build_neg(c->b, sn_build_mul(c->b, c->dout[0], sn_build_square(c->b, c->out[0])));
+    c->din[0] =
+        sn_build_neg(c->b, sn_build_mul(c->b, c->dout[0], sn_build_square(c->b, c->out[0])));
 }
 
 SN_GRAD_RULE(exp) {
@@ -105,9 +107,11 @@ SN_GRAD_RULE(affine) {
     c->din[0] = sn_build(c->b, SN_OP_affine, &a, &c->dout[0], 1);
 }
 
-/* d(x^p) = p x^(p-1). There is no slot that follows p - 1, so p must be a constant of the graph, not a named slot. */
+/* d(x^p) = p x^(p-1). There is no slot that follows p - 1, so p must be a constant of the graph,
+ * not a named slot. */
 SN_GRAD_RULE(power) {
-    const sn_param_info *p = sn_graph_param_at(c->b->graph, (sn_param){(uint32_t)c->node->attrs.value.value});
+    const sn_param_info *p =
+        sn_graph_param_at(c->b->graph, (sn_param){(uint32_t)c->node->attrs.value.value});
     const double exponent = p->real;
     if (*p->name) {
         sn_rule_unsupported(c, "power with a named exponent; use a constant exponent");
@@ -136,7 +140,8 @@ SN_GRAD_RULE(dropout) {
     c->din[0] = sn_rule_same_attrs(c, SN_OP_dropout, c->dout[0], SN_NO_VALUE);
 }
 
-/* --- second order: the rows (dy, y) -> dx and (dy, x) -> dx, linear in dy -------------------------------------------- */
+/* --- second order: the rows (dy, y) -> dx and (dy, x) -> dx, linear in dy
+ * -------------------------------------------- */
 
 SN_GRAD_RULE(relu_grad) {
     if (c->wants[0])
@@ -199,6 +204,7 @@ SN_GRAD_RULE(gelu_grad) {
         const sn_value bell = sn_build_exp(c->b, sn_build_affine(c->b, xx, -0.5, 0));
         const sn_value second = sn_build_mul(c->b, bell, sn_build_affine(c->b, xx, -1, 2));
         const sn_value both = sn_build_mul(c->b, c->dout[0], c->in[0]);
-        c->din[1] = sn_build_affine(c->b, sn_build_mul(c->b, both, second), ONE_OVER_SQRT_TWO_PI, 0);
+        c->din[1] =
+            sn_build_affine(c->b, sn_build_mul(c->b, both, second), ONE_OVER_SQRT_TWO_PI, 0);
     }
 }

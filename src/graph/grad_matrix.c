@@ -1,7 +1,9 @@
-/* grad_matrix.c: gradients of matmul, the convolutions and the poolings. The three convolution rows are bilinear and each other's
- * adjoints, so they differentiate into one another to any order; so do max-pool's grad and pick, and avg-pool and its grad.
+/* grad_matrix.c: gradients of matmul, the convolutions and the poolings. The three convolution rows
+ * are bilinear and each other's adjoints, so they differentiate into one another to any order; so
+ * do max-pool's grad and pick, and avg-pool and its grad.
  *
- * Fused forms (act, bias=1 of conv2d_dw) are made by sn_graph_fuse only, after the gradients; here they are refused. */
+ * Fused forms (act, bias=1 of conv2d_dw) are made by sn_graph_fuse only, after the gradients; here
+ * they are refused. */
 #include "graph/rule.h"
 
 static bool is_fused(const sn_grad_call *c, bool fused) {
@@ -16,7 +18,8 @@ static sn_value bias_gradient(const sn_grad_call *c) {
     return sn_build_sum_to(c->b, c->dout[0], &like);
 }
 
-/* --- matmul: y = op(a) op(w), op = transpose of the last two axes where asked ------------------------------------------- */
+/* --- matmul: y = op(a) op(w), op = transpose of the last two axes where asked
+ * ------------------------------------------- */
 
 static sn_value matmul_da(const sn_grad_call *c) {
     const sn_attrs_matmul *m = &c->node->attrs.matmul;
@@ -35,10 +38,12 @@ static sn_value flat_rows(const sn_grad_call *c, sn_value v, const snug_type *t)
     return sn_build_reshape(c->b, v, dims, 2);
 }
 
-/* A weight that all batch entries share gets its gradient from one long product, not from a batch of partial ones. */
+/* A weight that all batch entries share gets its gradient from one long product, not from a batch
+ * of partial ones. */
 static sn_value matmul_dw(const sn_grad_call *c) {
     const sn_attrs_matmul *m = &c->node->attrs.matmul;
-    const snug_type ta = sn_rule_type(c, c->in[0]), tw = sn_rule_type(c, c->in[1]), ty = sn_rule_type(c, c->out[0]);
+    const snug_type ta = sn_rule_type(c, c->in[0]), tw = sn_rule_type(c, c->in[1]),
+                    ty = sn_rule_type(c, c->out[0]);
     sn_value a = c->in[0], dy = c->dout[0];
     if (tw.rank == 2 && ta.rank > 2 && !m->trans_a) {
         a = flat_rows(c, a, &ta);
@@ -60,25 +65,29 @@ SN_GRAD_RULE(matmul) {
         c->din[2] = bias_gradient(c);
 }
 
-/* --- convolution -------------------------------------------------------------------------------------------------- */
+/* --- convolution
+ * --------------------------------------------------------------------------------------------------
+ */
 
 /* What the three attribute families share. */
 typedef struct {
     int64_t stride[2], pad[4], dilation[2], groups;
 } window;
 
-#define WINDOW_OF(a)                                                                                                    \
-    ((window){{(a)->stride[0], (a)->stride[1]}, {(a)->pad[0], (a)->pad[1], (a)->pad[2], (a)->pad[3]},                    \
-              {(a)->dilation[0], (a)->dilation[1]}, (a)->groups})
-#define SET_WINDOW(a, w)                       \
-    do {                                       \
-        for (int i_ = 0; i_ < 2; i_++) {       \
-            (a)->stride[i_] = (w)->stride[i_]; \
-            (a)->dilation[i_] = (w)->dilation[i_]; \
-        }                                      \
-        for (int i_ = 0; i_ < 4; i_++)         \
-            (a)->pad[i_] = (w)->pad[i_];       \
-        (a)->groups = (w)->groups;             \
+#define WINDOW_OF(a)                                                                               \
+    ((window){{(a)->stride[0], (a)->stride[1]},                                                    \
+              {(a)->pad[0], (a)->pad[1], (a)->pad[2], (a)->pad[3]},                                \
+              {(a)->dilation[0], (a)->dilation[1]},                                                \
+              (a)->groups})
+#define SET_WINDOW(a, w)                                                                           \
+    do {                                                                                           \
+        for (int i_ = 0; i_ < 2; i_++) {                                                           \
+            (a)->stride[i_] = (w)->stride[i_];                                                     \
+            (a)->dilation[i_] = (w)->dilation[i_];                                                 \
+        }                                                                                          \
+        for (int i_ = 0; i_ < 4; i_++)                                                             \
+            (a)->pad[i_] = (w)->pad[i_];                                                           \
+        (a)->groups = (w)->groups;                                                                 \
     } while (0)
 
 static sn_value conv(const sn_grad_call *c, const window *w, sn_value x, sn_value kernel) {
@@ -90,7 +99,8 @@ static sn_value conv(const sn_grad_call *c, const window *w, sn_value x, sn_valu
 }
 
 /* x_like: a value of the node with the shape of x. */
-static sn_value conv_dx(const sn_grad_call *c, const window *w, sn_value dy, sn_value kernel, sn_value x_like) {
+static sn_value conv_dx(const sn_grad_call *c, const window *w, sn_value dy, sn_value kernel,
+                        sn_value x_like) {
     const sn_value in[2] = {dy, kernel};
     const snug_type t = sn_rule_type(c, x_like);
     sn_attrs a;
@@ -102,7 +112,8 @@ static sn_value conv_dx(const sn_grad_call *c, const window *w, sn_value dy, sn_
 }
 
 /* kernel_like: a value of the node with the shape of the kernel. */
-static sn_value conv_dw(const sn_grad_call *c, const window *w, sn_value x, sn_value dy, sn_value kernel_like) {
+static sn_value conv_dw(const sn_grad_call *c, const window *w, sn_value x, sn_value dy,
+                        sn_value kernel_like) {
     const sn_value in[2] = {x, dy};
     const snug_type t = sn_rule_type(c, kernel_like);
     sn_attrs a;
@@ -145,7 +156,8 @@ SN_GRAD_RULE(conv2d_dw) {
         c->din[1] = conv(c, &w, c->in[0], c->dout[0]);
 }
 
-/* --- pooling: pool_grad is pool with the extents of the input behind it ---------------------------------------------- */
+/* --- pooling: pool_grad is pool with the extents of the input behind it
+ * ---------------------------------------------- */
 
 static sn_attrs pool_grad_attrs(const sn_grad_call *c, sn_op op) {
     const sn_attrs_pool *from = &c->node->attrs.pool;

@@ -1,5 +1,6 @@
-/* grad_norm.c: gradients of batch and layer normalisation. Per-channel arithmetic is ordinary rows on vectors of C numbers; only
- * the sums over dy read full-size values. A batch norm's dx comes from two rows,
+/* grad_norm.c: gradients of batch and layer normalisation. Per-channel arithmetic is ordinary rows
+ * on vectors of C numbers; only the sums over dy read full-size values. A batch norm's dx comes
+ * from two rows,
  *
  *     normalise: a dy            a = gamma rstd
  *     moments:   b x + c         b = 2 d(sum x^2), c = d(sum x)
@@ -23,8 +24,9 @@ SN_GRAD_RULE(moments) {
     c->din[0] = dx;
 }
 
-/* y = gamma xhat + beta, xhat = (x - mean) rstd, rstd = (var + epsilon)^(-1/2), d rstd / d var = -rstd^3 / 2. With the sums
- * sdy = sum dy and sdyx = sum dy xhat: dmean = -gamma rstd sdy, dvar = -gamma rstd^2 sdyx / 2. */
+/* y = gamma xhat + beta, xhat = (x - mean) rstd, rstd = (var + epsilon)^(-1/2), d rstd / d var =
+ * -rstd^3 / 2. With the sums sdy = sum dy and sdyx = sum dy xhat: dmean = -gamma rstd sdy, dvar =
+ * -gamma rstd^2 sdyx / 2. */
 SN_GRAD_RULE(normalise) {
     enum { X, MEAN, VAR, GAMMA, BETA };
     sn_builder *b = c->b;
@@ -70,7 +72,9 @@ SN_GRAD_RULE(channel_affine) {
 /* layernorm(x, gamma, beta) -> (y, mean, rstd); the last two exist for this rule. */
 SN_GRAD_RULE(layernorm) {
     if (sn_value_ok(c->dout[1]) || sn_value_ok(c->dout[2])) {
-        sn_rule_unsupported(c, "layernorm's mean and rstd outputs have no gradient; compute them with sum and affine");
+        sn_rule_unsupported(
+            c,
+            "layernorm's mean and rstd outputs have no gradient; compute them with sum and affine");
         return;
     }
     const sn_value dy = c->dout[0], x = c->in[0], mean = c->out[1], rstd = c->out[2];

@@ -1,4 +1,5 @@
-/* grad_shape.c: gradients of the rows that move elements and do no arithmetic: each goes back where it came from. */
+/* grad_shape.c: gradients of the rows that move elements and do no arithmetic: each goes back where
+ * it came from. */
 #include "graph/rule.h"
 
 SN_GRAD_RULE(reshape) {
@@ -15,7 +16,8 @@ SN_GRAD_RULE(transpose) {
 }
 
 /* The part of v that starts at `start` and has the extents of `t`. */
-static sn_value part_of(const sn_grad_call *c, sn_value v, const snug_type *t, const int64_t *start) {
+static sn_value part_of(const sn_grad_call *c, sn_value v, const snug_type *t,
+                        const int64_t *start) {
     sn_attrs a;
     sn_attrs_default(SN_OP_slice, &a);
     a.slice.sizes.n = a.slice.strides.n = t->rank;

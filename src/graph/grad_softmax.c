@@ -1,5 +1,6 @@
-/* grad_softmax.c: gradients of softmax and the cross-entropies, rows along the last axis, and of their gradients. With p = softmax(x)
- * the matrix d p / d x = diag(p) - p p^T is symmetric, so softmax_grad is its own adjoint in dy. */
+/* grad_softmax.c: gradients of softmax and the cross-entropies, rows along the last axis, and of
+ * their gradients. With p = softmax(x) the matrix d p / d x = diag(p) - p p^T is symmetric, so
+ * softmax_grad is its own adjoint in dy. */
 #include "graph/rule.h"
 
 /* Sum along the last axis, which stays with extent 1. */
@@ -27,14 +28,16 @@ SN_GRAD_RULE(softmax_grad) {
     if (c->wants[1]) {
         const sn_value s = row_sum(c, sn_build_mul(c->b, dy, y), rank);
         const sn_value t = row_sum(c, sn_build_mul(c->b, g, y), rank);
-        c->din[1] = sn_build_sub(c->b, sn_build_mul(c->b, g, sn_build_sub(c->b, dy, s)), sn_build_mul(c->b, dy, t));
+        c->din[1] = sn_build_sub(c->b, sn_build_mul(c->b, g, sn_build_sub(c->b, dy, s)),
+                                 sn_build_mul(c->b, dy, t));
     }
 }
 
 /* y = x - lse(x): dx = dy - exp(y) sum(dy) */
 SN_GRAD_RULE(log_softmax) {
     const sn_value total = row_sum(c, c->dout[0], sn_rule_type(c, c->out[0]).rank);
-    c->din[0] = sn_build_sub(c->b, c->dout[0], sn_build_mul(c->b, sn_build_exp(c->b, c->out[0]), total));
+    c->din[0] =
+        sn_build_sub(c->b, c->dout[0], sn_build_mul(c->b, sn_build_exp(c->b, c->out[0]), total));
 }
 
 /* in: logits x, labels; out: loss per row = sum(labels (lse - x)) */
@@ -45,7 +48,8 @@ SN_GRAD_RULE(softmax_xent) {
     }
     if (c->wants[1]) {
         const sn_value dloss = as_column(c, c->dout[0], c->in[0]);
-        c->din[1] = sn_build_neg(c->b, sn_build_mul(c->b, sn_build_log_softmax(c->b, c->in[0]), dloss));
+        c->din[1] =
+            sn_build_neg(c->b, sn_build_mul(c->b, sn_build_log_softmax(c->b, c->in[0]), dloss));
     }
 }
 
@@ -98,7 +102,8 @@ SN_GRAD_RULE(sparse_xent_grad) {
 SN_GRAD_RULE(sigmoid_xent) {
     const sn_value x = c->in[0], z = c->in[1];
     if (c->wants[0])
-        c->din[0] = sn_build_mul(c->b, c->dout[0], sn_build_sub(c->b, sn_build_sigmoid(c->b, x), z));
+        c->din[0] =
+            sn_build_mul(c->b, c->dout[0], sn_build_sub(c->b, sn_build_sigmoid(c->b, x), z));
     if (c->wants[1])
         c->din[1] = sn_build_neg(c->b, sn_build_mul(c->b, c->dout[0], x));
 }

@@ -1,11 +1,15 @@
-/* gradient.c: the reverse pass, graph to graph. From a scalar loss it walks the nodes backwards, over those only that depend on
- * one of wrt, and asks each row's rule for the gradients of its inputs.
+/* gradient.c: the reverse pass, graph to graph. From a scalar loss it walks the nodes backwards,
+ * over those only that depend on one of wrt, and asks each row's rule for the gradients of its
+ * inputs.
  *
  * Invariants:
- * 1. A value's gradient is complete before its maker is visited, because readers stand behind the maker.
- * 2. Gradients that meet in a value are added in reverse program order of the readers: the sum has one order.
- * 3. What a rule appends is part BACKWARD and belongs to the layer of the node it differentiates; of that node's inputs and
- *    outputs it reads only what the `reads` column declares (checked here, always: the planner frees the others).
+ * 1. A value's gradient is complete before its maker is visited, because readers stand behind the
+ * maker.
+ * 2. Gradients that meet in a value are added in reverse program order of the readers: the sum has
+ * one order.
+ * 3. What a rule appends is part BACKWARD and belongs to the layer of the node it differentiates;
+ * of that node's inputs and outputs it reads only what the `reads` column declares (checked here,
+ * always: the planner frees the others).
  * 4. On any error the graph is what it was. */
 #include "graph/store.h"
 
@@ -37,9 +41,11 @@ static bool is_float(const sn_graph *g, sn_value v) {
     return sn_dtype_is_float(sn_graph_type(g, v)->dtype);
 }
 
-/* --- what depends on wrt ------------------------------------------------------------------------------------ */
+/* --- what depends on wrt
+ * ------------------------------------------------------------------------------------ */
 
-/* Rows with rule `zero` and values that are not floats end the dependence: no gradient comes back through them. */
+/* Rows with rule `zero` and values that are not floats end the dependence: no gradient comes back
+ * through them. */
 static void mark_dependent(reverse_pass *p, const sn_value *wrt, int n) {
     for (int k = 0; k < n; k++)
         p->depends[wrt[k].i] = true;
@@ -53,7 +59,9 @@ static void mark_dependent(reverse_pass *p, const sn_value *wrt, int n) {
     }
 }
 
-/* --- one node ----------------------------------------------------------------------------------------------- */
+/* --- one node
+ * -----------------------------------------------------------------------------------------------
+ */
 
 /* Whether a gradient arrived and an input wants one; fills the call. */
 static bool prepare_call(reverse_pass *p, const sn_node_info *node, sn_grad_call *c) {
@@ -95,13 +103,16 @@ static bool touches(const sn_node_info *node, sn_value v) {
 }
 
 /* Invariant 3 over the nodes from `first` on. */
-static snug_status check_reads(const sn_graph *g, const sn_node_info *node, uint32_t first, snug_error *err) {
+static snug_status check_reads(const sn_graph *g, const sn_node_info *node, uint32_t first,
+                               snug_error *err) {
     for (uint32_t i = first; i < sn_graph_n_nodes(g); i++) {
         const sn_node_info *made = sn_graph_node_at(g, (sn_node){i});
         for (int k = 0; k < made->n_in; k++)
             if (touches(node, made->in[k]) && !declares_read(node, made->in[k]))
-                return sn_fail(err, SNUG_E_INTERNAL, "the gradient rule of %s reads value %u in a %s, but its row does not say so",
-                               sn_ops[node->op].name, made->in[k].i, sn_ops[made->op].name);
+                return sn_fail(
+                    err, SNUG_E_INTERNAL,
+                    "the gradient rule of %s reads value %u in a %s, but its row does not say so",
+                    sn_ops[node->op].name, made->in[k].i, sn_ops[made->op].name);
     }
     return SNUG_OK;
 }
@@ -113,20 +124,26 @@ static snug_status collect(reverse_pass *p, const sn_grad_call *c, snug_error *e
             continue;
         const sn_value in = c->in[i];
         if (!sn_type_equal(sn_graph_type(p->g, in), sn_graph_type(p->g, c->din[i])))
-            return sn_fail(err, SNUG_E_INTERNAL, "the gradient rule of %s gave input %d another type", sn_ops[c->node->op].name, i);
-        p->grad[in.i] = sn_value_ok(p->grad[in.i]) ? sn_build_add(&p->b, p->grad[in.i], c->din[i]) : c->din[i];
+            return sn_fail(err, SNUG_E_INTERNAL,
+                           "the gradient rule of %s gave input %d another type",
+                           sn_ops[c->node->op].name, i);
+        p->grad[in.i] =
+            sn_value_ok(p->grad[in.i]) ? sn_build_add(&p->b, p->grad[in.i], c->din[i]) : c->din[i];
     }
     return sn_builder_done(&p->b, err);
 }
 
 static snug_status no_rule(const sn_graph *g, const sn_node_info *node, snug_error *err) {
     const char *owner = sn_graph_owner_name(g, node->owner);
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "%s%s%s has no gradient; put stop_gradient before it or leave it out of the loss",
-                   sn_ops[node->op].name, *owner ? " of layer " : "", owner);
+    return sn_fail(
+        err, SNUG_E_UNSUPPORTED,
+        "%s%s%s has no gradient; put stop_gradient before it or leave it out of the loss",
+        sn_ops[node->op].name, *owner ? " of layer " : "", owner);
 }
 
 static snug_status visit(reverse_pass *p, sn_node n, snug_error *err) {
-    const sn_node_info node = *sn_graph_node_at(p->g, n); /* a copy: the array moves when rules append */
+    const sn_node_info node =
+        *sn_graph_node_at(p->g, n); /* a copy: the array moves when rules append */
     sn_grad_call c;
     if (!prepare_call(p, &node, &c))
         return SNUG_OK;
@@ -143,27 +160,37 @@ static snug_status visit(reverse_pass *p, sn_node n, snug_error *err) {
     return collect(p, &c, err);
 }
 
-/* --- the pass ----------------------------------------------------------------------------------------------- */
+/* --- the pass
+ * -----------------------------------------------------------------------------------------------
+ */
 
-static snug_status check_arguments(const sn_graph *g, sn_value loss, const sn_value *wrt, int n, snug_error *err) {
+static snug_status check_arguments(const sn_graph *g, sn_value loss, const sn_value *wrt, int n,
+                                   snug_error *err) {
     const uint32_t n_values = sn_graph_n_values(g);
     if (loss.i >= n_values)
-        return sn_fail(err, SNUG_E_INVALID, "the loss is value %u, but there are %u values", loss.i, n_values);
+        return sn_fail(err, SNUG_E_INVALID, "the loss is value %u, but there are %u values", loss.i,
+                       n_values);
     const snug_type *t = sn_graph_type(g, loss);
     if (t->rank != 0 || !sn_dtype_is_float(t->dtype)) {
         char text[192];
-        return sn_fail(err, SNUG_E_SHAPE, "the loss is %s; gradients need a float scalar: sum it or take the mean",
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "the loss is %s; gradients need a float scalar: sum it or take the mean",
                        snug_type_print(t, text, sizeof text));
     }
     for (int k = 0; k < n; k++) {
         if (wrt[k].i >= n_values)
-            return sn_fail(err, SNUG_E_INVALID, "gradient %d is asked for value %u, but there are %u values", k, wrt[k].i, n_values);
+            return sn_fail(err, SNUG_E_INVALID,
+                           "gradient %d is asked for value %u, but there are %u values", k,
+                           wrt[k].i, n_values);
         if (!is_float(g, wrt[k]))
-            return sn_fail(err, SNUG_E_INVALID, "gradient %d is asked for a value that is not of a float type", k);
+            return sn_fail(err, SNUG_E_INVALID,
+                           "gradient %d is asked for a value that is not of a float type", k);
     }
     for (uint32_t v = 0; v < n_values; v++)
         if (!sn_type_known(sn_graph_type(g, (sn_value){v})))
-            return sn_fail(err, SNUG_E_UNSUPPORTED, "value %u has unknown extents; instantiate the template, then take gradients", v);
+            return sn_fail(
+                err, SNUG_E_UNSUPPORTED,
+                "value %u has unknown extents; instantiate the template, then take gradients", v);
     return SNUG_OK;
 }
 
@@ -182,12 +209,14 @@ static snug_status run_pass(reverse_pass *p, sn_value loss, snug_error *err) {
     return SNUG_OK;
 }
 
-snug_status sn_graph_gradients(sn_graph *g, sn_value loss, const sn_value *wrt, int n, sn_value *grads, snug_error *err) {
+snug_status sn_graph_gradients(sn_graph *g, sn_value loss, const sn_value *wrt, int n,
+                               sn_value *grads, snug_error *err) {
     SNUG_TRY(check_arguments(g, loss, wrt, n, err));
     const sn_graph_mark mark = sn_graph_mark_now(g);
     reverse_pass p = {.g = g, .b = sn_builder_on(g), .n_values = g->n_values};
     void *depends = NULL, *grad = NULL;
-    snug_status status = sn_alloc_zero(g->engine, SN_MEM_GRAPH, p.n_values * sizeof *p.depends, &depends, err);
+    snug_status status =
+        sn_alloc_zero(g->engine, SN_MEM_GRAPH, p.n_values * sizeof *p.depends, &depends, err);
     if (status == SNUG_OK)
         status = sn_alloc(g->engine, SN_MEM_GRAPH, p.n_values * sizeof *p.grad, &grad, err);
     if (status != SNUG_OK)

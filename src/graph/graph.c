@@ -1,8 +1,10 @@
-/* graph.c: storage of the graph and its builder calls. Everything is checked and every byte requested before the first
- * count changes, so a call that fails leaves the graph as it was (what it took from the zone stays there unused).
+/* graph.c: storage of the graph and its builder calls. Everything is checked and every byte
+ * requested before the first count changes, so a call that fails leaves the graph as it was (what
+ * it took from the zone stays there unused).
  *
- * Parameter slots: a REAL field takes a REAL or INVERSE_EXTENT slot, a KEY field a KEY slot. A vector of keys (slice starts)
- * has one word per axis of input 0; words past the rank repeat word 0, so that every word can be looked up. */
+ * Parameter slots: a REAL field takes a REAL or INVERSE_EXTENT slot, a KEY field a KEY slot. A
+ * vector of keys (slice starts) has one word per axis of input 0; words past the rank repeat word
+ * 0, so that every word can be looked up. */
 #include "graph/store.h"
 
 #include "base/size.h"
@@ -10,7 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- life ------------------------------------------------------------------------------------------------- */
+/* --- life
+ * -------------------------------------------------------------------------------------------------
+ */
 
 snug_status sn_graph_create(snug_engine *e, sn_graph **out, snug_error *err) {
     void *block;
@@ -50,22 +54,27 @@ snug_engine *sn_graph_engine(const sn_graph *g) {
 }
 
 size_t sn_graph_bytes(const sn_graph *g) {
-    return sizeof *g + sn_zone_bytes(g->zone) + g->cap_nodes * sizeof *g->nodes + g->cap_values * sizeof *g->values +
-           g->cap_vars * sizeof *g->vars + g->cap_params * sizeof *g->params + g->cap_inputs * sizeof *g->inputs +
+    return sizeof *g + sn_zone_bytes(g->zone) + g->cap_nodes * sizeof *g->nodes +
+           g->cap_values * sizeof *g->values + g->cap_vars * sizeof *g->vars +
+           g->cap_params * sizeof *g->params + g->cap_inputs * sizeof *g->inputs +
            g->cap_outputs * sizeof *g->outputs + g->cap_owners * sizeof *g->owners;
 }
 
-/* --- growing ---------------------------------------------------------------------------------------------- */
+/* --- growing
+ * ---------------------------------------------------------------------------------------------- */
 
 /* Room for `more` elements behind the n there are. Ids are 32 bits and UINT32_MAX means none. */
-static snug_status reserve(sn_graph *g, void **array, size_t elem_bytes, size_t *cap, size_t need, snug_error *err) {
+static snug_status reserve(sn_graph *g, void **array, size_t elem_bytes, size_t *cap, size_t need,
+                           snug_error *err) {
     if (need >= UINT32_MAX)
-        return sn_fail(err, SNUG_E_OVERFLOW, "a graph holds at most %u items of a kind", UINT32_MAX - 1);
+        return sn_fail(err, SNUG_E_OVERFLOW, "a graph holds at most %u items of a kind",
+                       UINT32_MAX - 1);
     return sn_grow(g->engine, SN_MEM_GRAPH, array, elem_bytes, cap, need, err);
 }
 
-#define RESERVE(g, what, more, err) \
-    reserve((g), (void **)&(g)->what, sizeof *(g)->what, &(g)->cap_##what, (g)->n_##what + (size_t)(more), (err))
+#define RESERVE(g, what, more, err)                                                                \
+    reserve((g), (void **)&(g)->what, sizeof *(g)->what, &(g)->cap_##what,                         \
+            (g)->n_##what + (size_t)(more), (err))
 
 static bool value_exists(const sn_graph *g, sn_value v) {
     return v.i < g->n_values;
@@ -76,7 +85,9 @@ static sn_value append_value(sn_graph *g, const sn_value_info *info) {
     return (sn_value){(uint32_t)g->n_values++};
 }
 
-/* --- names ------------------------------------------------------------------------------------------------ */
+/* --- names
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static const sn_named *find_named(const sn_named *list, size_t n, const char *name) {
     for (size_t i = 0; i < n; i++)
@@ -92,28 +103,36 @@ static snug_status check_name(const char *kind, const char *name, snug_error *er
     if (!name || !*name)
         return sn_fail(err, SNUG_E_INVALID, "%s needs a name", kind);
     if (strlen(name) > MAX_NAME)
-        return sn_fail(err, SNUG_E_INVALID, "%s name '%.80s...' has %zu characters, at most %d are allowed", kind, name, strlen(name),
-                       MAX_NAME);
+        return sn_fail(err, SNUG_E_INVALID,
+                       "%s name '%.80s...' has %zu characters, at most %d are allowed", kind, name,
+                       strlen(name), MAX_NAME);
     for (const char *c = name; *c; c++)
         if ((unsigned char)*c <= ' ' || *c == 127)
-            return sn_fail(err, SNUG_E_INVALID, "%s name '%.80s' has a blank or control character at position %d", kind, name,
-                           (int)(c - name));
+            return sn_fail(err, SNUG_E_INVALID,
+                           "%s name '%.80s' has a blank or control character at position %d", kind,
+                           name, (int)(c - name));
     return SNUG_OK;
 }
 
-/* --- inputs, variables, parameters, outputs ----------------------------------------------------------------- */
+/* --- inputs, variables, parameters, outputs
+ * ----------------------------------------------------------------- */
 
-snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type, sn_value *out, snug_error *err) {
+snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type, sn_value *out,
+                           snug_error *err) {
     SNUG_TRY(check_name("an input", name, err));
     if (find_named(g->inputs, g->n_inputs, name))
-        return sn_fail(err, SNUG_E_INVALID, "there is an input '%.80s' already; choose another name", name);
+        return sn_fail(err, SNUG_E_INVALID,
+                       "there is an input '%.80s' already; choose another name", name);
     SNUG_TRY(sn_type_check(type, true, err));
     SNUG_TRY(RESERVE(g, values, 1, err));
     SNUG_TRY(RESERVE(g, inputs, 1, err));
     const char *copy;
     SNUG_TRY(sn_zone_text(g->zone, name, &copy, err));
-    *out = append_value(g, &(sn_value_info){.kind = SN_VALUE_INPUT, .type = *type, .node = SN_NO_NODE,
-                                            .index = (uint32_t)g->n_inputs, .var = -1});
+    *out = append_value(g, &(sn_value_info){.kind = SN_VALUE_INPUT,
+                                            .type = *type,
+                                            .node = SN_NO_NODE,
+                                            .index = (uint32_t)g->n_inputs,
+                                            .var = -1});
     g->inputs[g->n_inputs++] = (sn_named){copy, *out};
     return SNUG_OK;
 }
@@ -122,10 +141,11 @@ static snug_status check_variable(const sn_graph *g, const sn_variable *var, snu
     SNUG_TRY(check_name("a variable", var->name, err));
     for (size_t i = 0; i < g->n_vars; i++) {
         if (strcmp(g->vars[i].name, var->name) == 0)
-            return sn_fail(err, SNUG_E_INVALID, "there is a variable '%.80s' already; choose another name", var->name);
+            return sn_fail(err, SNUG_E_INVALID,
+                           "there is a variable '%.80s' already; choose another name", var->name);
         if (g->vars[i].home == var->home)
-            return sn_fail(err, SNUG_E_INVALID, "variables '%.80s' and '%.80s' both claim home %u", g->vars[i].name, var->name,
-                           var->home);
+            return sn_fail(err, SNUG_E_INVALID, "variables '%.80s' and '%.80s' both claim home %u",
+                           g->vars[i].name, var->name, var->home);
     }
     return sn_type_check(&var->type, false, err);
 }
@@ -136,8 +156,11 @@ snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, sn_value *out
     SNUG_TRY(RESERVE(g, vars, 1, err));
     sn_variable v = *var;
     SNUG_TRY(sn_zone_text(g->zone, var->name, &v.name, err));
-    v.first = v.last = append_value(g, &(sn_value_info){.kind = SN_VALUE_VARIABLE, .type = v.type, .node = SN_NO_NODE,
-                                                        .index = (uint32_t)g->n_vars, .var = (int32_t)g->n_vars});
+    v.first = v.last = append_value(g, &(sn_value_info){.kind = SN_VALUE_VARIABLE,
+                                                        .type = v.type,
+                                                        .node = SN_NO_NODE,
+                                                        .index = (uint32_t)g->n_vars,
+                                                        .var = (int32_t)g->n_vars});
     g->vars[g->n_vars++] = v;
     *out = v.first;
     return SNUG_OK;
@@ -147,7 +170,8 @@ void sn_graph_set_home(sn_graph *g, sn_var var, uint32_t home) {
     g->vars[var.i].home = home;
 }
 
-/* 1 / product of the extents; infinite for an empty one, as a mean over nothing is 0 * inf = NaN. */
+/* 1 / product of the extents; infinite for an empty one, as a mean over nothing is 0 * inf = NaN.
+ */
 static double inverse_extent(const snug_type *t, uint32_t axes) {
     double product = 1;
     for (int a = 0; a < t->rank; a++)
@@ -165,17 +189,20 @@ static bool axes_known(const snug_type *t, uint32_t axes) {
 
 static snug_status resolve_extent(const sn_graph *g, sn_param_info *p, snug_error *err) {
     if (!value_exists(g, p->of))
-        return sn_fail(err, SNUG_E_INVALID, "an inverse extent of value %u, but there are %zu values", p->of.i, g->n_values);
+        return sn_fail(err, SNUG_E_INVALID,
+                       "an inverse extent of value %u, but there are %zu values", p->of.i,
+                       g->n_values);
     const snug_type *t = &g->values[p->of.i].type;
     if (t->rank < SNUG_MAX_RANK && p->axes >> t->rank)
-        return sn_fail(err, SNUG_E_INVALID, "an inverse extent of axes 0x%x of a value of rank %d", p->axes, t->rank);
+        return sn_fail(err, SNUG_E_INVALID, "an inverse extent of axes 0x%x of a value of rank %d",
+                       p->axes, t->rank);
     p->real = axes_known(t, p->axes) ? inverse_extent(t, p->axes) : 0;
     return SNUG_OK;
 }
 
 static bool same_default(const sn_param_info *a, const sn_param_info *b) {
-    return a->kind == b->kind && memcmp(&a->real, &b->real, sizeof a->real) == 0 && a->key == b->key && a->of.i == b->of.i &&
-           a->axes == b->axes;
+    return a->kind == b->kind && memcmp(&a->real, &b->real, sizeof a->real) == 0 &&
+           a->key == b->key && a->of.i == b->of.i && a->axes == b->axes;
 }
 
 snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out, snug_error *err) {
@@ -195,7 +222,9 @@ snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out, s
         if (strcmp(g->params[i].name, info.name) != 0)
             continue;
         if (!same_default(&g->params[i], &info))
-            return sn_fail(err, SNUG_E_INVALID, "parameter '%.80s' is there already with another kind or default", info.name);
+            return sn_fail(err, SNUG_E_INVALID,
+                           "parameter '%.80s' is there already with another kind or default",
+                           info.name);
         *out = (sn_param){(uint32_t)i};
         return SNUG_OK;
     }
@@ -209,9 +238,12 @@ snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out, s
 snug_status sn_graph_output(sn_graph *g, const char *name, sn_value v, snug_error *err) {
     SNUG_TRY(check_name("an output", name, err));
     if (!value_exists(g, v))
-        return sn_fail(err, SNUG_E_INVALID, "output '%.80s' names value %u, but there are %zu values", name, v.i, g->n_values);
+        return sn_fail(err, SNUG_E_INVALID,
+                       "output '%.80s' names value %u, but there are %zu values", name, v.i,
+                       g->n_values);
     if (find_named(g->outputs, g->n_outputs, name))
-        return sn_fail(err, SNUG_E_INVALID, "there is an output '%.80s' already; choose another name", name);
+        return sn_fail(err, SNUG_E_INVALID,
+                       "there is an output '%.80s' already; choose another name", name);
     SNUG_TRY(RESERVE(g, outputs, 1, err));
     const char *copy;
     SNUG_TRY(sn_zone_text(g->zone, name, &copy, err));
@@ -244,17 +276,22 @@ void sn_graph_set_owner_at(sn_graph *g, uint32_t owner) {
     g->owner = owner;
 }
 
-/* --- nodes ------------------------------------------------------------------------------------------------ */
+/* --- nodes
+ * ------------------------------------------------------------------------------------------------
+ */
 
-static snug_status check_slot(const sn_graph *g, const sn_opdesc *d, const sn_field *f, int64_t slot, snug_error *err) {
+static snug_status check_slot(const sn_graph *g, const sn_opdesc *d, const sn_field *f,
+                              int64_t slot, snug_error *err) {
     const char *op = sn_ops[d->op].name;
     if (slot < 0 || (uint64_t)slot >= g->n_params)
-        return sn_fail(err, SNUG_E_INVALID, "%s: %s names parameter slot %lld, but there are %zu; make one with sn_graph_param", op,
-                       f->name, (long long)slot, g->n_params);
+        return sn_fail(
+            err, SNUG_E_INVALID,
+            "%s: %s names parameter slot %lld, but there are %zu; make one with sn_graph_param", op,
+            f->name, (long long)slot, g->n_params);
     const bool is_key = g->params[slot].kind == SN_PARAM_KEY;
     if (is_key != (f->kind == SN_FIELD_KEY))
-        return sn_fail(err, SNUG_E_INVALID, "%s: %s needs %s parameter, slot %lld is not one", op, f->name,
-                       f->kind == SN_FIELD_KEY ? "an integer" : "a real", (long long)slot);
+        return sn_fail(err, SNUG_E_INVALID, "%s: %s needs %s parameter, slot %lld is not one", op,
+                       f->name, f->kind == SN_FIELD_KEY ? "an integer" : "a real", (long long)slot);
     return SNUG_OK;
 }
 
@@ -276,35 +313,44 @@ static snug_status check_slots(const sn_graph *g, sn_opdesc *d, snug_error *err)
 }
 
 /* STATE rows: input k < n_out is the newest version of a variable, each variable once. */
-static snug_status check_versions(const sn_graph *g, const sn_opdesc *d, const sn_value *in, snug_error *err) {
+static snug_status check_versions(const sn_graph *g, const sn_opdesc *d, const sn_value *in,
+                                  snug_error *err) {
     const char *op = sn_ops[d->op].name;
     for (int k = 0; k < d->n_out; k++) {
         const sn_value_info *v = &g->values[in[k].i];
         if (v->var < 0)
-            return sn_fail(err, SNUG_E_INVALID, "%s: input %d (value %u) is not a variable", op, k, in[k].i);
+            return sn_fail(err, SNUG_E_INVALID, "%s: input %d (value %u) is not a variable", op, k,
+                           in[k].i);
         const sn_variable *var = &g->vars[v->var];
         if (var->last.i != in[k].i)
-            return sn_fail(err, SNUG_E_INVALID, "%s: input %d is version %u of '%.80s', the newest is %u (value %u)", op, k,
-                           v->version, var->name, g->values[var->last.i].version, var->last.i);
+            return sn_fail(err, SNUG_E_INVALID,
+                           "%s: input %d is version %u of '%.80s', the newest is %u (value %u)", op,
+                           k, v->version, var->name, g->values[var->last.i].version, var->last.i);
         for (int j = 0; j < k; j++)
             if (in[j].i == in[k].i)
-                return sn_fail(err, SNUG_E_INVALID, "%s: inputs %d and %d are the same variable '%.80s'", op, j, k, var->name);
+                return sn_fail(err, SNUG_E_INVALID,
+                               "%s: inputs %d and %d are the same variable '%.80s'", op, j, k,
+                               var->name);
         if (!sn_type_equal(&var->type, &d->out[k]))
-            return sn_fail(err, SNUG_E_INTERNAL, "%s: output %d has not the type of variable '%.80s'", op, k, var->name);
+            return sn_fail(err, SNUG_E_INTERNAL,
+                           "%s: output %d has not the type of variable '%.80s'", op, k, var->name);
     }
     return SNUG_OK;
 }
 
-static snug_status describe_node(const sn_graph *g, sn_opdesc *d, const sn_value *in, snug_error *err) {
+static snug_status describe_node(const sn_graph *g, sn_opdesc *d, const sn_value *in,
+                                 snug_error *err) {
     if ((unsigned)d->op >= SN_N_OPS)
         return sn_fail(err, SNUG_E_INVALID, "operator number %d is not in the table", (int)d->op);
     const sn_op_row *row = &sn_ops[d->op];
     if (d->n_in < row->min_in || d->n_in > row->max_in)
-        return sn_fail(err, SNUG_E_INVALID, "%s takes %d to %d inputs, got %d", row->name, row->min_in, row->max_in, d->n_in);
+        return sn_fail(err, SNUG_E_INVALID, "%s takes %d to %d inputs, got %d", row->name,
+                       row->min_in, row->max_in, d->n_in);
     for (int i = 0; i < d->n_in; i++) {
         if (!value_exists(g, in[i]))
-            return sn_fail(err, SNUG_E_INVALID, "%s: input %d is value %u, but there are %zu values", row->name, i, in[i].i,
-                           g->n_values);
+            return sn_fail(err, SNUG_E_INVALID,
+                           "%s: input %d is value %u, but there are %zu values", row->name, i,
+                           in[i].i, g->n_values);
         d->in[i] = g->values[in[i].i].type;
     }
     SNUG_TRY(check_slots(g, d, err));
@@ -319,7 +365,11 @@ static void append_node(sn_graph *g, const sn_opdesc *d, sn_value *lists) {
     const sn_node node = {(uint32_t)g->n_nodes};
     const bool is_state = sn_ops[d->op].effect == SN_STATE;
     for (int k = 0; k < d->n_out; k++) {
-        sn_value_info info = {.kind = SN_VALUE_OUTPUT, .type = d->out[k], .node = node, .index = (uint32_t)k, .var = -1};
+        sn_value_info info = {.kind = SN_VALUE_OUTPUT,
+                              .type = d->out[k],
+                              .node = node,
+                              .index = (uint32_t)k,
+                              .var = -1};
         if (is_state) {
             const sn_value_info *before = &g->values[lists[k].i];
             info.var = before->var;
@@ -329,12 +379,18 @@ static void append_node(sn_graph *g, const sn_opdesc *d, sn_value *lists) {
         if (is_state)
             g->vars[info.var].last = lists[d->n_in + k];
     }
-    g->nodes[g->n_nodes++] = (sn_node_info){.op = d->op, .attrs = d->attrs, .n_in = (uint16_t)d->n_in, .n_out = (uint16_t)d->n_out,
-                                            .in = lists, .out = lists + d->n_in, .owner = g->owner, .part = g->part};
+    g->nodes[g->n_nodes++] = (sn_node_info){.op = d->op,
+                                            .attrs = d->attrs,
+                                            .n_in = (uint16_t)d->n_in,
+                                            .n_out = (uint16_t)d->n_out,
+                                            .in = lists,
+                                            .out = lists + d->n_in,
+                                            .owner = g->owner,
+                                            .part = g->part};
 }
 
-snug_status sn_graph_node(sn_graph *g, sn_op op, const sn_attrs *attrs, const sn_value *in, int n_in, sn_value *outs, int *n_outs,
-                          snug_error *err) {
+snug_status sn_graph_node(sn_graph *g, sn_op op, const sn_attrs *attrs, const sn_value *in,
+                          int n_in, sn_value *outs, int *n_outs, snug_error *err) {
     sn_opdesc d = {.op = op, .n_in = n_in};
     if (attrs)
         d.attrs = *attrs;
@@ -367,11 +423,12 @@ void sn_graph_go_back(sn_graph *g, const sn_graph_mark *m) {
     g->part = m->part;
 }
 
-/* --- reading ---------------------------------------------------------------------------------------------- */
+/* --- reading
+ * ---------------------------------------------------------------------------------------------- */
 
-#define COUNT(what)                                      \
-    uint32_t sn_graph_n_##what(const sn_graph *g) {      \
-        return (uint32_t)g->n_##what;                    \
+#define COUNT(what)                                                                                \
+    uint32_t sn_graph_n_##what(const sn_graph *g) {                                                \
+        return (uint32_t)g->n_##what;                                                              \
     }
 COUNT(nodes)
 COUNT(values)
@@ -420,7 +477,8 @@ const char *sn_graph_output_name(const sn_graph *g, uint32_t i) {
 
 void sn_graph_desc(const sn_graph *g, sn_node n, sn_opdesc *out) {
     const sn_node_info *node = &g->nodes[n.i];
-    *out = (sn_opdesc){.op = node->op, .attrs = node->attrs, .n_in = node->n_in, .n_out = node->n_out};
+    *out =
+        (sn_opdesc){.op = node->op, .attrs = node->attrs, .n_in = node->n_in, .n_out = node->n_out};
     for (int i = 0; i < node->n_in; i++)
         out->in[i] = g->values[node->in[i].i].type;
     for (int k = 0; k < node->n_out; k++)
@@ -437,26 +495,31 @@ static void list_names(const sn_named *list, size_t n, char *text, size_t size) 
     }
 }
 
-static snug_status find_by_name(const sn_named *list, size_t n, const char *kind, const char *name, uint32_t *out, snug_error *err) {
+static snug_status find_by_name(const sn_named *list, size_t n, const char *kind, const char *name,
+                                uint32_t *out, snug_error *err) {
     const sn_named *found = find_named(list, n, name);
     if (!found) {
         char names[300];
         list_names(list, n, names, sizeof names);
-        return sn_fail(err, SNUG_E_INVALID, "no %s is called '%.80s'; there are: %s", kind, name, names);
+        return sn_fail(err, SNUG_E_INVALID, "no %s is called '%.80s'; there are: %s", kind, name,
+                       names);
     }
     *out = (uint32_t)(found - list);
     return SNUG_OK;
 }
 
-snug_status sn_graph_find_input(const sn_graph *g, const char *name, uint32_t *out, snug_error *err) {
+snug_status sn_graph_find_input(const sn_graph *g, const char *name, uint32_t *out,
+                                snug_error *err) {
     return find_by_name(g->inputs, g->n_inputs, "input", name, out, err);
 }
 
-snug_status sn_graph_find_output(const sn_graph *g, const char *name, uint32_t *out, snug_error *err) {
+snug_status sn_graph_find_output(const sn_graph *g, const char *name, uint32_t *out,
+                                 snug_error *err) {
     return find_by_name(g->outputs, g->n_outputs, "output", name, out, err);
 }
 
-snug_status sn_graph_find_param(const sn_graph *g, const char *name, sn_param *out, snug_error *err) {
+snug_status sn_graph_find_param(const sn_graph *g, const char *name, sn_param *out,
+                                snug_error *err) {
     char names[300] = "none";
     size_t used = 0;
     for (size_t i = 0; i < g->n_params; i++) {
@@ -466,9 +529,11 @@ snug_status sn_graph_find_param(const sn_graph *g, const char *name, sn_param *o
             return SNUG_OK;
         }
         if (*have && used + 1 < sizeof names) {
-            const int more = snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", have);
+            const int more =
+                snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", have);
             used += more > 0 ? (size_t)more : 0;
         }
     }
-    return sn_fail(err, SNUG_E_INVALID, "no parameter is called '%.80s'; there are: %s", name, names);
+    return sn_fail(err, SNUG_E_INVALID, "no parameter is called '%.80s'; there are: %s", name,
+                   names);
 }

@@ -1,5 +1,6 @@
-/* replay.c: copies a graph node by node under new ids. Parameters come over when first needed, so those of dropped nodes vanish;
- * named ones always come, because callers set them by name. Order of owners is kept: owner indices do not change. */
+/* replay.c: copies a graph node by node under new ids. Parameters come over when first needed, so
+ * those of dropped nodes vanish; named ones always come, because callers set them by name. Order of
+ * owners is kept: owner indices do not change. */
 #include "graph/replay.h"
 
 #include <string.h>
@@ -71,7 +72,8 @@ static snug_status fill_replay(sn_replay *r, const snug_type *types, snug_error 
     return copy_named_params(r, err);
 }
 
-snug_status sn_replay_init(sn_replay *r, const sn_graph *from, const snug_type *input_types, snug_error *err) {
+snug_status sn_replay_init(sn_replay *r, const sn_graph *from, const snug_type *input_types,
+                           snug_error *err) {
     *r = (sn_replay){.from = from};
     const snug_status status = fill_replay(r, input_types, err);
     if (status != SNUG_OK)
@@ -103,7 +105,8 @@ snug_status sn_replay_node(sn_replay *r, const sn_node_info *node, snug_error *e
         in[i] = r->value[node->in[i].i];
     sn_graph_set_owner_at(r->to, node->owner);
     sn_graph_set_part(r->to, node->part);
-    const snug_status status = sn_graph_node(r->to, node->op, &attrs, in, node->n_in, outs, &n_outs, err);
+    const snug_status status =
+        sn_graph_node(r->to, node->op, &attrs, in, node->n_in, outs, &n_outs, err);
     if (status != SNUG_OK) {
         const char *owner = sn_graph_owner_name(r->to, node->owner);
         return *owner ? sn_fail_in(err, status, "%s", owner) : status;

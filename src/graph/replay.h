@@ -1,10 +1,11 @@
-/* replay.h: making a new graph from an old one, node by node; for the rewrites of this room (template.c, fuse.c).
+/* replay.h: making a new graph from an old one, node by node; for the rewrites of this room
+ * (template.c, fuse.c).
  *
  *     sn_replay r;
- *     SNUG_TRY(sn_replay_init(&r, old, NULL, err));           // owners, inputs, variables and named parameters are there
- *     status = sn_replay_node(&r, sn_graph_node_at(old, n), err);   // in any order that makes values before they are read
- *     status = sn_replay_take(&r, &graph, err);               // names the outputs
- *     sn_replay_clear(&r);                                     // always
+ *     SNUG_TRY(sn_replay_init(&r, old, NULL, err));           // owners, inputs, variables and
+ * named parameters are there status = sn_replay_node(&r, sn_graph_node_at(old, n), err);   // in
+ * any order that makes values before they are read status = sn_replay_take(&r, &graph, err); //
+ * names the outputs sn_replay_clear(&r);                                     // always
  */
 #ifndef SN_GRAPH_REPLAY_H
 #define SN_GRAPH_REPLAY_H
@@ -19,8 +20,10 @@ typedef struct {
 } sn_replay;
 
 /* input_types: one per input, or NULL for those there are. */
-SNUG_CHECKED snug_status sn_replay_init(sn_replay *r, const sn_graph *from, const snug_type *input_types, snug_error *err);
-/* `node` speaks of old ids: a node of the old graph, or one a rewrite made up. Its out[k] then stand for the new outputs. */
+SNUG_CHECKED snug_status sn_replay_init(sn_replay *r, const sn_graph *from,
+                                        const snug_type *input_types, snug_error *err);
+/* `node` speaks of old ids: a node of the old graph, or one a rewrite made up. Its out[k] then
+ * stand for the new outputs. */
 SNUG_CHECKED snug_status sn_replay_node(sn_replay *r, const sn_node_info *node, snug_error *err);
 /* Names the outputs and moves the graph to the caller. */
 SNUG_CHECKED snug_status sn_replay_take(sn_replay *r, sn_graph **out, snug_error *err);

@@ -1,13 +1,13 @@
-/* rule.h: what gradient rules share. Letters: x, y a node's input and output; dy the gradient of y; g the gradient of the output of
- * a row that is itself a gradient (second order). */
+/* rule.h: what gradient rules share. Letters: x, y a node's input and output; dy the gradient of y;
+ * g the gradient of the output of a row that is itself a gradient (second order). */
 #ifndef SN_GRAPH_RULE_H
 #define SN_GRAPH_RULE_H
 
 #include "graph/grad.h"
 
 /* A rule is defined through this, so that its name and the table's cannot differ in form. */
-#define SN_GRAD_RULE(name)                \
-    void sn_grad_##name(sn_grad_call *c); \
+#define SN_GRAD_RULE(name)                                                                         \
+    void sn_grad_##name(sn_grad_call *c);                                                          \
     void sn_grad_##name(sn_grad_call *c)
 
 /* A copy, because rules build while they use it. v is an input or output of the node. */

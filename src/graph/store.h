@@ -1,4 +1,5 @@
-/* store.h: how a graph is stored; for the files of this room only. Everybody else uses the readers of graph.h. */
+/* store.h: how a graph is stored; for the files of this room only. Everybody else uses the readers
+ * of graph.h. */
 #ifndef SN_GRAPH_STORE_H
 #define SN_GRAPH_STORE_H
 
@@ -9,7 +10,8 @@ typedef struct {
     sn_value value;
 } sn_named;
 
-/* Arrays grow by doubling; n_ counts are the truth, cap_ what is allocated. Names, `in` and `out` lists lie in the zone. */
+/* Arrays grow by doubling; n_ counts are the truth, cap_ what is allocated. Names, `in` and `out`
+ * lists lie in the zone. */
 struct snug_graph {
     snug_engine *engine;
     sn_zone *zone;
@@ -33,7 +35,8 @@ typedef struct {
 } sn_graph_mark;
 
 sn_graph_mark sn_graph_mark_now(const sn_graph *g);
-/* Drops nodes, values and parameters appended since; none of them may be a STATE node or a named output. */
+/* Drops nodes, values and parameters appended since; none of them may be a STATE node or a named
+ * output. */
 void sn_graph_go_back(sn_graph *g, const sn_graph_mark *m);
 /* Owner by index, for rewrites that copy nodes of a graph with the same owners. */
 void sn_graph_set_owner_at(sn_graph *g, uint32_t owner);

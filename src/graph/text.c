@@ -1,4 +1,5 @@
-/* text.c: the text form of a graph, printed and parsed. One item per line, in the order of value ids, so that ids need no table:
+/* text.c: the text form of a graph, printed and parsed. One item per line, in the order of value
+ * ids, so that ids need no table:
  *
  *     snug graph 1
  *     owner dense
@@ -8,18 +9,18 @@
  *     %2 = matmul(%0 %1) trans_b=1 | forward @dense -> f32[32,4]
  *     output y %2
  *
- *     graph    := "snug graph 1" {line}            line := owner | value | param | node | output | comment, each ended by \n
- *     owner    := "owner" NAME                      in order of index; the empty owner 0 is not written
- *     value    := "%"ID "input" NAME TYPE
- *               | "%"ID "variable" NAME TYPE "home" N ["trainable"] ["slot"] "init" KIND KEY REAL REAL
- *     param    := "p"SLOT ("real" REAL | "key" INT | "inverse" "%"ID BITS) [NAME]      BITS: axes, hexadecimal; 0x0 is all
- *     node     := "%"ID {" %"ID} " = " OP "(" ["%"ID {" %"ID}] ")" [" " ATTRS] " | " PART [" @"NAME] " -> " TYPE {" " TYPE}
- *     output   := "output" NAME "%"ID
- *     comment  := "#" anything | nothing
+ *     graph    := "snug graph 1" {line}            line := owner | value | param | node | output |
+ * comment, each ended by \n owner    := "owner" NAME                      in order of index; the
+ * empty owner 0 is not written value    := "%"ID "input" NAME TYPE | "%"ID "variable" NAME TYPE
+ * "home" N ["trainable"] ["slot"] "init" KIND KEY REAL REAL param    := "p"SLOT ("real" REAL |
+ * "key" INT | "inverse" "%"ID BITS) [NAME]      BITS: axes, hexadecimal; 0x0 is all node     :=
+ * "%"ID {" %"ID} " = " OP "(" ["%"ID {" %"ID}] ")" [" " ATTRS] " | " PART [" @"NAME] " -> " TYPE {"
+ * " TYPE} output   := "output" NAME "%"ID comment  := "#" anything | nothing
  *
- * Ids and slots count up from 0 in order; a line that skips one is refused. TYPE and ATTRS are those of type.h and op.h. Types of
- * outputs are printed for the reader and checked. Reals are %.17g, which is exact. Parameters stand as early as their order and the
- * values they speak of allow. parse(print(g)) prints the same text. */
+ * Ids and slots count up from 0 in order; a line that skips one is refused. TYPE and ATTRS are
+ * those of type.h and op.h. Types of outputs are printed for the reader and checked. Reals are
+ * %.17g, which is exact. Parameters stand as early as their order and the values they speak of
+ * allow. parse(print(g)) prints the same text. */
 #include "graph/store.h"
 
 #include <errno.h>
@@ -29,16 +30,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_NAME 255
+#define MAX_NAME  255
 #define MAX_ATTRS 1024
 
-static const char *const part_names[] = {[SN_PART_FORWARD] = "forward", [SN_PART_BACKWARD] = "backward", [SN_PART_UPDATE] = "update"};
-static const char *const recipe_names[] = {[SN_RECIPE_CONSTANT] = "constant", [SN_RECIPE_UNIFORM] = "uniform",
-                                           [SN_RECIPE_NORMAL] = "normal", [SN_RECIPE_TRUNCATED] = "truncated",
+static const char *const part_names[] = {
+    [SN_PART_FORWARD] = "forward", [SN_PART_BACKWARD] = "backward", [SN_PART_UPDATE] = "update"};
+static const char *const recipe_names[] = {[SN_RECIPE_CONSTANT] = "constant",
+                                           [SN_RECIPE_UNIFORM] = "uniform",
+                                           [SN_RECIPE_NORMAL] = "normal",
+                                           [SN_RECIPE_TRUNCATED] = "truncated",
                                            [SN_RECIPE_LABELS] = "labels"};
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-/* --- printing ----------------------------------------------------------------------------------------------------- */
+/* --- printing
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 typedef struct {
     const sn_graph *g;
@@ -55,7 +61,8 @@ static snug_status put(printer *p, const char *format, ...) {
     const int n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (n < 0 || (size_t)n >= sizeof text)
-        return sn_fail(p->err, SNUG_E_INTERNAL, "an item of the graph has more than %zu characters", sizeof text);
+        return sn_fail(p->err, SNUG_E_INTERNAL, "an item of the graph has more than %zu characters",
+                       sizeof text);
     return p->w->write(p->w->ctx, text, (size_t)n, p->err);
 }
 
@@ -107,8 +114,9 @@ static snug_status put_variable(printer *p, const sn_value_info *v) {
     SNUG_TRY(put(p, "%%%u", p->n_values++));
     SNUG_TRY(put_name(p, " variable ", var->name));
     SNUG_TRY(put_type(p, &var->type));
-    return put(p, " home %u%s%s init %s %" PRIu64 " %.17g %.17g\n", var->home, var->trainable ? " trainable" : "",
-               var->slot ? " slot" : "", recipe_names[var->init.kind], var->init.key, var->init.a, var->init.b);
+    return put(p, " home %u%s%s init %s %" PRIu64 " %.17g %.17g\n", var->home,
+               var->trainable ? " trainable" : "", var->slot ? " slot" : "",
+               recipe_names[var->init.kind], var->init.key, var->init.a, var->init.b);
 }
 
 static snug_status put_node(printer *p, const sn_node_info *node) {
@@ -157,7 +165,9 @@ snug_status sn_graph_print(const sn_graph *g, const sn_writer *w, snug_error *er
     return SNUG_OK;
 }
 
-/* --- reading words ------------------------------------------------------------------------------------------------ */
+/* --- reading words
+ * ------------------------------------------------------------------------------------------------
+ */
 
 typedef struct {
     sn_graph *g;
@@ -168,7 +178,8 @@ typedef struct {
 
 static snug_status fail_line(parser *p, const char *want) {
     const int n = (int)strcspn(p->at, "\n");
-    return sn_fail(p->err, SNUG_E_FORMAT, "graph text, line %d: expected %s at '%.*s'", p->line, want, n < 40 ? n : 40, p->at);
+    return sn_fail(p->err, SNUG_E_FORMAT, "graph text, line %d: expected %s at '%.*s'", p->line,
+                   want, n < 40 ? n : 40, p->at);
 }
 
 static void skip_blanks(parser *p) {
@@ -239,8 +250,10 @@ static snug_status take_value(parser *p, sn_value *out) {
     SNUG_TRY(need(p, "%"));
     SNUG_TRY(take_unsigned(p, 10, UINT32_MAX, &id));
     if (id >= sn_graph_n_values(p->g))
-        return sn_fail(p->err, SNUG_E_FORMAT, "graph text, line %d: value %%%" PRIu64 " is not there yet; the next is %%%u", p->line,
-                       id, sn_graph_n_values(p->g));
+        return sn_fail(p->err, SNUG_E_FORMAT,
+                       "graph text, line %d: value %%%" PRIu64
+                       " is not there yet; the next is %%%u",
+                       p->line, id, sn_graph_n_values(p->g));
     *out = (sn_value){(uint32_t)id};
     return SNUG_OK;
 }
@@ -256,7 +269,8 @@ static snug_status take_type(parser *p, snug_type *out) {
 }
 
 /* One of n words; its index. */
-static snug_status take_choice(parser *p, const char *const *words, int n, const char *want, int *out) {
+static snug_status take_choice(parser *p, const char *const *words, int n, const char *want,
+                               int *out) {
     for (int i = 0; i < n; i++) {
         if (take(p, words[i])) {
             *out = i;
@@ -271,7 +285,9 @@ static snug_status in_line(parser *p, snug_status status) {
     return status == SNUG_OK ? SNUG_OK : sn_fail_in(p->err, status, "graph text, line %d", p->line);
 }
 
-/* --- lines -------------------------------------------------------------------------------------------------------- */
+/* --- lines
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static snug_status parse_owner(parser *p) {
     char name[MAX_NAME + 1];
@@ -302,7 +318,8 @@ static snug_status parse_variable(parser *p) {
     var.trainable = take(p, "trainable");
     var.slot = take(p, "slot");
     SNUG_TRY(need(p, "init"));
-    SNUG_TRY(take_choice(p, recipe_names, COUNT_OF(recipe_names), "constant, uniform, normal, truncated or labels", &kind));
+    SNUG_TRY(take_choice(p, recipe_names, COUNT_OF(recipe_names),
+                         "constant, uniform, normal, truncated or labels", &kind));
     var.init.kind = (sn_recipe_kind)kind;
     SNUG_TRY(take_unsigned(p, 10, UINT64_MAX, &var.init.key));
     SNUG_TRY(take_real(p, &var.init.a));
@@ -324,8 +341,9 @@ static snug_status parse_param(parser *p) {
     uint64_t slot, axes;
     SNUG_TRY(take_unsigned(p, 10, UINT32_MAX, &slot));
     if (slot != sn_graph_n_params(p->g))
-        return sn_fail(p->err, SNUG_E_FORMAT, "graph text, line %d: parameter p%" PRIu64 " where p%u is next", p->line, slot,
-                       sn_graph_n_params(p->g));
+        return sn_fail(p->err, SNUG_E_FORMAT,
+                       "graph text, line %d: parameter p%" PRIu64 " where p%u is next", p->line,
+                       slot, sn_graph_n_params(p->g));
     if (take(p, "real")) {
         SNUG_TRY(take_real(p, &info.real));
     } else if (take(p, "key")) {
@@ -343,7 +361,8 @@ static snug_status parse_param(parser *p) {
     sn_param made;
     SNUG_TRY(in_line(p, sn_graph_param(p->g, &info, &made, p->err)));
     if (made.i != slot)
-        return sn_fail(p->err, SNUG_E_FORMAT, "graph text, line %d: parameter '%.80s' is there already", p->line, name);
+        return sn_fail(p->err, SNUG_E_FORMAT,
+                       "graph text, line %d: parameter '%.80s' is there already", p->line, name);
     return SNUG_OK;
 }
 
@@ -355,7 +374,9 @@ static snug_status parse_output(parser *p) {
     return in_line(p, sn_graph_output(p->g, name, v, p->err));
 }
 
-/* --- nodes -------------------------------------------------------------------------------------------------------- */
+/* --- nodes
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 /* A node line taken apart; the ids of its outputs were checked to be the next ones. */
 typedef struct {
@@ -403,7 +424,8 @@ static snug_status take_attrs(parser *p, node_line *l) {
 static snug_status take_part_and_owner(parser *p) {
     char name[MAX_NAME + 1] = "";
     int part = 0;
-    SNUG_TRY(take_choice(p, part_names, COUNT_OF(part_names), "forward, backward or update", &part));
+    SNUG_TRY(
+        take_choice(p, part_names, COUNT_OF(part_names), "forward, backward or update", &part));
     if (take(p, "@"))
         SNUG_TRY(take_name(p, name));
     sn_graph_set_part(p->g, (sn_part)part);
@@ -413,17 +435,21 @@ static snug_status take_part_and_owner(parser *p) {
 static snug_status append_line(parser *p, const node_line *l) {
     sn_value outs[SN_MAX_OUT];
     int n_outs;
-    SNUG_TRY(in_line(p, sn_graph_node(p->g, l->op, &l->attrs, l->in, l->n_in, outs, &n_outs, p->err)));
+    SNUG_TRY(
+        in_line(p, sn_graph_node(p->g, l->op, &l->attrs, l->in, l->n_in, outs, &n_outs, p->err)));
     if (n_outs != l->n_out)
-        return sn_fail(p->err, SNUG_E_FORMAT, "graph text, line %d: %s has %d outputs, the line names %d", p->line,
+        return sn_fail(p->err, SNUG_E_FORMAT,
+                       "graph text, line %d: %s has %d outputs, the line names %d", p->line,
                        sn_ops[l->op].name, n_outs, l->n_out);
     SNUG_TRY(need(p, "->"));
     for (int k = 0; k < n_outs; k++) {
         snug_type type;
         SNUG_TRY(take_type(p, &type));
         if (!sn_type_equal(&type, sn_graph_type(p->g, outs[k])))
-            return sn_fail(p->err, SNUG_E_FORMAT, "graph text, line %d: output %d of %s has another type than the line says", p->line,
-                           k, sn_ops[l->op].name);
+            return sn_fail(
+                p->err, SNUG_E_FORMAT,
+                "graph text, line %d: output %d of %s has another type than the line says", p->line,
+                k, sn_ops[l->op].name);
     }
     return SNUG_OK;
 }
@@ -450,7 +476,8 @@ static snug_status parse_value(parser *p) {
     uint64_t id;
     SNUG_TRY(take_unsigned(p, 10, UINT32_MAX, &id));
     if (id != sn_graph_n_values(p->g))
-        return sn_fail(p->err, SNUG_E_FORMAT, "graph text, line %d: value %%%" PRIu64 " where %%%u is next", p->line, id,
+        return sn_fail(p->err, SNUG_E_FORMAT,
+                       "graph text, line %d: value %%%" PRIu64 " where %%%u is next", p->line, id,
                        sn_graph_n_values(p->g));
     if (take(p, "input"))
         return parse_input(p);

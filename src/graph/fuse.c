@@ -1,0 +1,157 @@
+/* fuse.c: rewrites a graph into a smaller one with the same results. First what no output and no
+ * effect needs is dropped; then a table of patterns is tried at each node, in node order; last the
+ * records are replayed into a new graph.
+ *
+ * A record says what is emitted in the place of an old node, in terms of old value ids; a pattern
+ * changes records and marks those it absorbs as gone. Patterns look at operators, types and readers
+ * only: never at a budget, and never at the extent of the batch.
+ *
+ * Invariants:
+ * 1. Every value a record reads is made by a record in an earlier place, or is an input or a
+ * variable.
+ * 2. An absorbed value had one reader, which was absorbed with it, and is no output.
+ * 3. Backward records stay valid: activations' gradients read the output of the fused node, which
+ * is still there. */
+#include "graph/fuse.h"
+#include "graph/replay.h"
+
+/* --- dead code
+ * ----------------------------------------------------------------------------------------------------
+ */
+
+static void need_value(const sn_fuser *f, bool *needed, sn_value v) {
+    const sn_node maker = sn_graph_value_at(f->g, v)->node;
+    if (maker.i != UINT32_MAX)
+        needed[maker.i] = true;
+}
+
+/* An inverse extent that is still unknown needs its value to be there when it becomes known. */
+static void need_params(const sn_fuser *f, bool *needed, const sn_node_info *node) {
+    const sn_attr_family *family = sn_ops[node->op].attrs;
+    for (int i = 0; i < family->n_fields; i++) {
+        const sn_field *field = &family->fields[i];
+        if (field->kind != SN_FIELD_REAL)
+            continue;
+        const sn_param_info *p =
+            sn_graph_param_at(f->g, (sn_param){(uint32_t)node->attrs.word[field->word]});
+        if (p->kind == SN_PARAM_INVERSE_EXTENT && !sn_type_known(sn_graph_type(f->g, p->of)))
+            need_value(f, needed, p->of);
+    }
+}
+
+static snug_status drop_dead(sn_fuser *f, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_zone_alloc(f->zone, f->n_nodes * sizeof(bool), &block, err));
+    bool *needed = block;
+    for (uint32_t i = 0; i < sn_graph_n_outputs(f->g); i++)
+        need_value(f, needed, sn_graph_output_at(f->g, i));
+    for (uint32_t n = f->n_nodes; n-- > 0;) {
+        const sn_node_info *node = sn_graph_node_at(f->g, (sn_node){n});
+        const sn_effect effect = sn_ops[node->op].effect;
+        f->records[n].gone = !needed[n] && effect != SN_STATE && effect != SN_MAYFAIL;
+        if (f->records[n].gone)
+            continue;
+        need_params(f, needed, node);
+        for (int i = 0; i < node->n_in; i++)
+            need_value(f, needed, node->in[i]);
+    }
+    return SNUG_OK;
+}
+
+/* --- readers
+ * ------------------------------------------------------------------------------------------------------
+ */
+
+/* Lists, per value, the places that read it, ascending; an operand used twice counts twice. */
+static snug_status list_readers(sn_fuser *f, snug_error *err) {
+    const uint32_t n_values = sn_graph_n_values(f->g);
+    size_t total = 0;
+    for (uint32_t n = 0; n < f->n_nodes; n++)
+        total += f->records[n].gone ? 0 : f->records[n].node.n_in;
+    void *readers, *places, *fill;
+    SNUG_TRY(sn_zone_alloc(f->zone, n_values * sizeof *f->readers, &readers, err));
+    SNUG_TRY(sn_zone_alloc(f->zone, total * sizeof *f->places, &places, err));
+    SNUG_TRY(sn_zone_alloc(f->zone, n_values * sizeof(uint32_t), &fill, err));
+    f->readers = readers;
+    f->places = places;
+    uint32_t *filled = fill;
+    for (uint32_t n = 0; n < f->n_nodes; n++)
+        for (int i = 0; !f->records[n].gone && i < f->records[n].node.n_in; i++)
+            f->readers[f->records[n].node.in[i].i].n++;
+    uint32_t first = 0;
+    for (uint32_t v = 0; v < n_values; v++) {
+        f->readers[v].first = first;
+        first += f->readers[v].n;
+    }
+    for (uint32_t n = 0; n < f->n_nodes; n++)
+        for (int i = 0; !f->records[n].gone && i < f->records[n].node.n_in; i++) {
+            const uint32_t v = f->records[n].node.in[i].i;
+            f->places[f->readers[v].first + filled[v]++] = n;
+        }
+    for (uint32_t i = 0; i < sn_graph_n_outputs(f->g); i++)
+        f->readers[sn_graph_output_at(f->g, i).i].is_kept = true;
+    return SNUG_OK;
+}
+
+/* --- the rewrite
+ * --------------------------------------------------------------------------------------------------
+ */
+
+static snug_status make_records(sn_fuser *f, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_zone_alloc(f->zone, f->n_nodes * sizeof *f->records, &block, err));
+    f->records = block;
+    SNUG_TRY(sn_zone_alloc(f->zone, sn_graph_n_values(f->g) * sizeof *f->maker, &block, err));
+    f->maker = block;
+    for (uint32_t v = 0; v < sn_graph_n_values(f->g); v++)
+        f->maker[v] = sn_graph_value_at(f->g, (sn_value){v})->node.i;
+    for (uint32_t n = 0; n < f->n_nodes; n++) {
+        sn_record *r = &f->records[n];
+        r->node = *sn_graph_node_at(f->g, (sn_node){n});
+        for (int i = 0; i < r->node.n_in; i++)
+            r->in[i] = r->node.in[i];
+        for (int k = 0; k < r->node.n_out; k++)
+            r->out[k] = r->node.out[k];
+        r->node.in = r->in;
+        r->node.out = r->out;
+    }
+    return SNUG_OK;
+}
+
+static void try_patterns(sn_fuser *f) {
+    for (uint32_t n = 0; n < f->n_nodes; n++) {
+        bool done = f->records[n].gone;
+        for (int p = 0; sn_fuse_patterns[p] && !done; p++)
+            done = sn_fuse_patterns[p](f, n);
+    }
+}
+
+static snug_status emit(const sn_fuser *f, sn_graph **out, snug_error *err) {
+    sn_replay r;
+    snug_status status = sn_replay_init(&r, f->g, NULL, err);
+    if (status != SNUG_OK)
+        return status;
+    for (uint32_t n = 0; n < f->n_nodes && status == SNUG_OK; n++)
+        if (!f->records[n].gone)
+            status = sn_replay_node(&r, &f->records[n].node, err);
+    if (status == SNUG_OK)
+        status = sn_replay_take(&r, out, err);
+    sn_replay_clear(&r);
+    return status;
+}
+
+static snug_status run_rewrite(sn_fuser *f, sn_graph **out, snug_error *err) {
+    SNUG_TRY(make_records(f, err));
+    SNUG_TRY(drop_dead(f, err));
+    SNUG_TRY(list_readers(f, err));
+    try_patterns(f);
+    return emit(f, out, err);
+}
+
+snug_status sn_graph_fuse(const sn_graph *g, sn_graph **out, snug_error *err) {
+    sn_fuser f = {.g = g, .n_nodes = sn_graph_n_nodes(g)};
+    SNUG_TRY(sn_zone_create(g->engine, SN_MEM_GRAPH, &f.zone, err));
+    const snug_status status = run_rewrite(&f, out, err);
+    sn_zone_destroy(f.zone);
+    return status;
+}

@@ -1,0 +1,39 @@
+/* fuse.h: what fusion patterns (fuse_patterns.c) see of the rewrite in fuse.c. */
+#ifndef SN_GRAPH_FUSE_H
+#define SN_GRAPH_FUSE_H
+
+#include "graph/store.h"
+
+/* What is emitted in the place of an old node. node.in and node.out point to in and out, which a
+ * pattern may change. */
+typedef struct {
+    bool gone; /* dead, or absorbed by another record */
+    sn_node_info node;
+    sn_value in[SN_MAX_IN];
+    sn_value out[SN_MAX_OUT];
+} sn_record;
+
+typedef struct {
+    uint32_t first, n; /* its readers are places[first, first + n), ascending, as they were before
+                          any pattern */
+    bool is_kept;      /* an output, or read in a way the list does not know: may not be absorbed */
+} sn_readers;
+
+typedef struct {
+    const sn_graph *g;
+    sn_zone *zone; /* everything below; gone after the rewrite */
+    uint32_t n_nodes;
+    sn_record *records;
+    uint32_t *maker; /* by value: the place of the record that makes it, UINT32_MAX for inputs and
+                        variables */
+    sn_readers *readers; /* by value */
+    uint32_t *places;
+} sn_fuser;
+
+/* Tries to match with its last (or, for pools, first) node in place n; changes nothing when it
+ * answers false. */
+typedef bool (*sn_fuse_pattern)(sn_fuser *f, uint32_t n);
+
+extern const sn_fuse_pattern sn_fuse_patterns[]; /* in order of preference; ends with NULL */
+
+#endif

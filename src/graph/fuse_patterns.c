@@ -1,0 +1,320 @@
+/* fuse_patterns.c: the pattern pairs. Each names the nodes it looks for and what stands there
+ * afterwards; in all of them values between the nodes have no other reader and are no output, so
+ * that nobody misses them.
+ *
+ *     pool_relu       maxpool(relu(x))                 -> relu(maxpool(x)), and its backward
+ *                     relu_grad(maxpool_grad(d, code), y) -> maxpool_grad(relu_grad(d, p), code): y
+ * need not be kept bias            add(matmul or conv2d, b[C])      -> input 2 activation relu,
+ * tanh, sigmoid(matmul or conv2d) -> act bias_gradient   conv2d_dw(x, d), sum(d) to [C]   ->
+ * conv2d_dw with bias=1 channel_affine  a p + (b q + c)                  -> channel_affine(p, q, a,
+ * b, c): dx of a batch norm in one pass
+ */
+#include "graph/fuse.h"
+
+/* --- questions
+ * ----------------------------------------------------------------------------------------------------
+ */
+
+/* The record that makes v, or NULL. */
+static sn_record *maker_of(const sn_fuser *f, sn_value v) {
+    return f->maker[v.i] == UINT32_MAX ? NULL : &f->records[f->maker[v.i]];
+}
+
+static bool has_one_reader(const sn_fuser *f, sn_value v) {
+    return f->readers[v.i].n == 1 && !f->readers[v.i].is_kept;
+}
+
+/* The record that makes v when it is of this operator and v is read once; else NULL. */
+static sn_record *only_for(const sn_fuser *f, sn_value v, sn_op op) {
+    sn_record *r = maker_of(f, v);
+    return r && r->node.op == op && has_one_reader(f, v) ? r : NULL;
+}
+
+static bool is_before(const sn_fuser *f, sn_value v, uint32_t place) {
+    return f->maker[v.i] == UINT32_MAX || f->maker[v.i] < place;
+}
+
+/* Whether v is one number per channel of `like`. */
+static bool is_channels(const sn_fuser *f, sn_value v, const snug_type *like) {
+    const snug_type *t = sn_graph_type(f->g, v);
+    return t->rank == 1 && like->rank > 1 && t->dtype == like->dtype &&
+           t->dims[0] == like->dims[like->rank - 1];
+}
+
+/* --- bias and activation
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Where matmul and conv2d keep their activation; NULL for other operators. */
+static int64_t *act_of(sn_node_info *node) {
+    if (node->op == SN_OP_matmul)
+        return &node->attrs.matmul.act;
+    return node->op == SN_OP_conv2d ? &node->attrs.conv.act : NULL;
+}
+
+/* A product that v alone is made for and that has no activation yet. */
+static sn_record *open_product(sn_fuser *f, sn_value v) {
+    sn_record *r = maker_of(f, v);
+    const int64_t *act = r ? act_of(&r->node) : NULL;
+    return act && *act == SN_ACT_none && has_one_reader(f, v) ? r : NULL;
+}
+
+/* Record `r` makes from now on what the absorbed record in place n made. */
+static void absorb_into(sn_fuser *f, sn_record *r, uint32_t n) {
+    r->out[0] = f->records[n].out[0];
+    f->maker[r->out[0].i] = (uint32_t)(r - f->records);
+    f->records[n].gone = true;
+}
+
+static bool fuse_bias(sn_fuser *f, uint32_t n) {
+    const sn_record *add = &f->records[n];
+    if (add->node.op != SN_OP_add)
+        return false;
+    for (int side = 0; side < 2; side++) {
+        const sn_value y = add->in[side], bias = add->in[1 - side];
+        sn_record *r = open_product(f, y);
+        if (!r || r->node.n_in != 2 || !is_channels(f, bias, sn_graph_type(f->g, y)) ||
+            !is_before(f, bias, f->maker[y.i]))
+            continue;
+        r->in[2] = bias;
+        r->node.n_in = 3;
+        absorb_into(f, r, n);
+        return true;
+    }
+    return false;
+}
+
+static const struct {
+    sn_op op;
+    sn_act act;
+} activations[] = {
+    {SN_OP_relu, SN_ACT_relu}, {SN_OP_tanh, SN_ACT_tanh}, {SN_OP_sigmoid, SN_ACT_sigmoid}};
+
+static bool fuse_activation(sn_fuser *f, uint32_t n) {
+    for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++) {
+        if (f->records[n].node.op != activations[i].op)
+            continue;
+        sn_record *r = open_product(f, f->records[n].in[0]);
+        if (!r)
+            return false;
+        *act_of(&r->node) = activations[i].act;
+        absorb_into(f, r, n);
+        return true;
+    }
+    return false;
+}
+
+/* --- bias gradient
+ * ------------------------------------------------------------------------------------------------------
+ */
+
+/* Whether the record sums d over all axes but the last. */
+static bool is_channel_sum(const sn_fuser *f, const sn_record *r, sn_value d) {
+    const sn_attrs_axes *a = &r->node.attrs.axes;
+    const int rank = sn_graph_type(f->g, d)->rank;
+    if (r->gone || r->node.op != SN_OP_sum || a->keepdims || a->axes.n != rank - 1)
+        return false;
+    for (int i = 0; i < rank - 1; i++)
+        if (a->axes.v[i] != i)
+            return false;
+    return true;
+}
+
+/* The sum may stand before or behind; what it makes is made in place n, so nobody may read it
+ * earlier. */
+static bool fuse_bias_gradient(sn_fuser *f, uint32_t n) {
+    sn_record *dw = &f->records[n];
+    if (dw->node.op != SN_OP_conv2d_dw || dw->node.attrs.conv_dw.bias)
+        return false;
+    const sn_value d = dw->in[1];
+    const sn_readers *readers = &f->readers[d.i];
+    for (uint32_t i = 0; i < readers->n; i++) {
+        sn_record *sum = &f->records[f->places[readers->first + i]];
+        if (!is_channel_sum(f, sum, d))
+            continue;
+        const sn_value total = sum->out[0];
+        const sn_readers *users = &f->readers[total.i];
+        if (users->n > 0 && f->places[users->first] < n)
+            continue;
+        dw->node.attrs.conv_dw.bias = 1;
+        dw->out[1] = total;
+        dw->node.n_out = 2;
+        f->maker[total.i] = n;
+        sum->gone = true;
+        return true;
+    }
+    return false;
+}
+
+/* --- pooling after relu
+ * -------------------------------------------------------------------------------------------------
+ */
+
+/* The nodes around one pool; the backward ones are NULL where there is no backward half. */
+typedef struct {
+    sn_record *relu, *pool, *pool_grad, *relu_grad;
+} pool_match;
+
+/* relu_grad(maxpool_grad(d, code), y), where y is the relu's output and code the pool's. */
+static bool match_pool_backward(const sn_fuser *f, pool_match *m) {
+    m->pool_grad = only_for(f, m->relu_grad->in[0], SN_OP_maxpool_grad);
+    return m->pool_grad && m->relu_grad->in[1].i == m->relu->out[0].i &&
+           m->pool_grad->in[1].i == m->pool->out[1].i;
+}
+
+static bool match_pool(const sn_fuser *f, uint32_t n, pool_match *m) {
+    *m = (pool_match){.relu = &f->records[n]};
+    if (m->relu->node.op != SN_OP_relu)
+        return false;
+    const sn_readers *readers = &f->readers[m->relu->out[0].i];
+    if (readers->is_kept || readers->n < 1 || readers->n > 2)
+        return false;
+    for (uint32_t i = 0; i < readers->n; i++) {
+        sn_record *r = &f->records[f->places[readers->first + i]];
+        if (r->gone)
+            return false;
+        if (r->node.op == SN_OP_maxpool)
+            m->pool = r;
+        else if (r->node.op == SN_OP_relu_grad)
+            m->relu_grad = r;
+    }
+    if (!m->pool || (readers->n == 2 && !m->relu_grad))
+        return false;
+    return !m->relu_grad || match_pool_backward(f, m);
+}
+
+/* The operators of two nodes in a row change places; the value between them keeps its id. */
+static void swap_pair(sn_fuser *f, sn_record *first, sn_record *second) {
+    sn_record was_first = *first, was_second = *second;
+    const sn_value between = was_first.out[0];
+    *first = was_second;
+    *second = was_first;
+    first->node.in = first->in;
+    first->node.out = first->out;
+    second->node.in = second->in;
+    second->node.out = second->out;
+    first->in[0] = was_first.in[0];
+    first->out[0] = between;
+    second->in[0] = between;
+    second->out[0] = was_second.out[0];
+    for (int k = 0; k < first->node.n_out; k++)
+        f->maker[first->out[k].i] = (uint32_t)(first - f->records);
+}
+
+/* Exact, ties included: relu keeps the order of numbers, so the same element wins; where the whole
+ * window is <= 0 the winner may be another, but its gradient is 0. The id of the large relu's
+ * output stands for the pooled value before relu from now on. */
+static bool fuse_pool_relu(sn_fuser *f, uint32_t n) {
+    pool_match m;
+    if (!match_pool(f, n, &m))
+        return false;
+    swap_pair(f, m.relu, m.pool); /* the pointers now hold: relu = the pool on x, pool = the relu on
+                                     the pooled value */
+    if (m.relu_grad) {
+        swap_pair(f, m.pool_grad, m.relu_grad);
+        m.pool_grad->in[1] = m.pool->out[0];
+        f->readers[m.pool->out[0].i].is_kept = true;
+    }
+    return true;
+}
+
+/* --- channel affine
+ * -----------------------------------------------------------------------------------------------------
+ */
+
+/* v = full * channels, with no other reader. */
+typedef struct {
+    sn_record *record;
+    sn_value full, channels;
+} scaled;
+
+static bool match_scaled(const sn_fuser *f, sn_value v, scaled *out) {
+    const snug_type *t = sn_graph_type(f->g, v);
+    sn_record *mul = only_for(f, v, SN_OP_mul);
+    for (int side = 0; mul && side < 2; side++) {
+        const sn_value full = mul->in[side], channels = mul->in[1 - side];
+        if (!sn_type_equal(sn_graph_type(f->g, full), t) || !is_channels(f, channels, t))
+            continue;
+        *out = (scaled){mul, full, channels};
+        return true;
+    }
+    return false;
+}
+
+/* v = q b + c with b, c along the channels, with no other reader. */
+typedef struct {
+    sn_record *record;
+    scaled q;
+    sn_value c;
+} line;
+
+static bool match_line(const sn_fuser *f, sn_value v, line *out) {
+    sn_record *add = only_for(f, v, SN_OP_add);
+    for (int side = 0; add && side < 2; side++) {
+        out->record = add;
+        out->c = add->in[1 - side];
+        if (is_channels(f, out->c, sn_graph_type(f->g, v)) &&
+            match_scaled(f, add->in[side], &out->q))
+            return true;
+    }
+    return false;
+}
+
+static void make_channel_affine(sn_record *r, const scaled *p, const line *l) {
+    const sn_value in[5] = {p->full, l->q.full, p->channels, l->q.channels, l->c};
+    r->node.op = SN_OP_channel_affine;
+    r->node.n_in = 5;
+    sn_attrs_default(SN_OP_channel_affine, &r->node.attrs);
+    for (int i = 0; i < 5; i++)
+        r->in[i] = in[i];
+    p->record->gone = true;
+    l->q.record->gone = true;
+}
+
+/* p a + (q b + c) */
+static bool fuse_two_terms(sn_record *sum, const sn_fuser *f, sn_value term, const line *l) {
+    scaled p;
+    if (!match_scaled(f, term, &p))
+        return false;
+    make_channel_affine(sum, &p, l);
+    l->record->gone = true;
+    return true;
+}
+
+/* (d + p a) + (q b + c): another gradient came first; it stays a term of its own. */
+static bool fuse_three_terms(sn_record *sum, const sn_fuser *f, sn_value terms, const line *l) {
+    sn_record *add = only_for(f, terms, SN_OP_add);
+    for (int side = 1; add && side >= 0; side--) {
+        scaled p;
+        const sn_value rest = add->in[1 - side];
+        if (!sn_type_equal(sn_graph_type(f->g, rest), sn_graph_type(f->g, terms)) ||
+            !match_scaled(f, add->in[side], &p) || p.record > l->record)
+            continue;
+        make_channel_affine(l->record, &p, l);
+        sum->in[0] = rest;
+        sum->in[1] = l->record->out[0];
+        add->gone = true;
+        return true;
+    }
+    return false;
+}
+
+static bool fuse_channel_affine(sn_fuser *f, uint32_t n) {
+    sn_record *sum = &f->records[n];
+    if (sum->node.op != SN_OP_add)
+        return false;
+    const snug_type *t = sn_graph_type(f->g, sum->out[0]);
+    for (int side = 0; sn_dtype_is_float(t->dtype) && side < 2; side++) {
+        line l;
+        const sn_value other = sum->in[1 - side];
+        if (!sn_type_equal(sn_graph_type(f->g, sum->in[side]), t) ||
+            !sn_type_equal(sn_graph_type(f->g, other), t))
+            continue;
+        if (match_line(f, sum->in[side], &l) &&
+            (fuse_two_terms(sum, f, other, &l) || fuse_three_terms(sum, f, other, &l)))
+            return true;
+    }
+    return false;
+}
+
+const sn_fuse_pattern sn_fuse_patterns[] = {
+    fuse_pool_relu, fuse_bias, fuse_activation, fuse_bias_gradient, fuse_channel_affine, NULL};
