@@ -131,6 +131,7 @@ static const char *const good[] = {
     "layernorm epsilon=p0 f32[2,3,4] f32[4] f32[4] -> f32[2,3,4] f32[2,3] f32[2,3]",
     "layernorm epsilon=p0 f32[4,4] f32[4] f32[4] -> f32[4,4] f32[4] f32[4]",
     "layernorm_dx f32[4,4] f32[4,4] f32[4] f32[4] f32[4] -> f32[4,4]",
+    "layernorm_dx f32[2,3,4] f32[2,3,4] f32[4] f32[2,3] f32[2,3] -> f32[2,3,4]",
     "layernorm_sums f32[4,4] f32[4,4] f32[4] f32[4] -> f32[4] f32[4]",
     "layernorm_sums f32[2,3,4] f32[2,3,4] f32[2,3] f32[2,3] -> f32[4] f32[4]",
     /* rows */
@@ -249,7 +250,8 @@ static const char *const bad[] = {
     "moments f32[] !! it must have 1 to 8 axes",
     "normalise f32[2,3] f32[2] f32[3] f32[3] f32[3] !! input 1 is f32[2]; to fit it must be f32[3]",
     "normalise f32[2,3] f64[3] f32[3] f32[3] f32[3] !! one dtype",
-    "layernorm_dx f32[2,3] f32[2,3] f32[3] f32[2] f32[3] !! to fit it must be f32[2]",
+    "layernorm_dx f32[2,3] f32[2,3] f32[3] f32[2] f32[3] !! input 4 is f32[3]; to fit it must be "
+    "f32[2]",
     "softmax f32[] !! 1 to 8 axes",
     "softmax_grad f32[] f32[] !! 1 to 8 axes",
     "softmax_xent f32[2,3] f32[2,4] !! to fit",
@@ -670,7 +672,7 @@ static const struct {
     {"normalise_sums epsilon=p0 f32[2,4] f32[2,4] f32[4] f32[4]",
      "2: 0 0 - - sum - -; 4: 1 1 0 0 -> 0 0"},
     {"layernorm epsilon=p0 f32[4,4] f32[4] f32[4]", "4: 0 - - -> 0 0 0"},
-    {"layernorm_dx f32[4,4] f32[4,4] f32[4] f32[4] f32[4]", "4: 0 0 0 0 - -> 0"},
+    {"layernorm_dx f32[4,4] f32[4,4] f32[4] f32[4] f32[4]", "4: 0 0 - 0 0 -> 0"},
     {"layernorm_sums f32[4,4] f32[4,4] f32[4] f32[4]", "4: 0 0 0 0 sum - -; 4: 1 1 - - -> 0 0"},
     {"softmax f32[2,5,3]", "2: 0 -> 0; 5: 1 -> 1"},
     {"sparse_xent f32[2,3] i32[2]", "2: 0 0 -> 0"},

@@ -169,7 +169,7 @@ void sn_axes_layernorm(const sn_opdesc *d, sn_ways *ways) {
 }
 
 void sn_axes_layernorm_dx(const sn_opdesc *d, sn_ways *ways) {
-    row_ways(d, ways, IS(4), false);
+    row_ways(d, ways, IS(2), false);
 }
 
 /* mean and rstd (inputs 2 and 3) have the rows' shape. */

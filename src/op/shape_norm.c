@@ -79,25 +79,27 @@ snug_status sn_shape_layernorm(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* Inputs 0..3 are dy, x, mean, rstd. */
-static snug_status want_layernorm_parts(const sn_opdesc *d, snug_type *t, snug_error *err) {
+/* Inputs 0 and 1 are dy and x; `first` and the one behind it are mean and rstd, with the rows'
+ * shape. */
+static snug_status want_layernorm_parts(const sn_opdesc *d, int first, snug_type *t,
+                                        snug_error *err) {
     SNUG_TRY(want_channels(d, err));
     SNUG_TRY(want_alike(d, 1, t, err));
-    SNUG_TRY(want_rows(d, 2, t, err));
-    return want_rows(d, 3, t, err);
+    SNUG_TRY(want_rows(d, first, t, err));
+    return want_rows(d, first + 1, t, err);
 }
 
 snug_status sn_shape_layernorm_dx(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
-    SNUG_TRY(want_layernorm_parts(d, &t, err));
-    SNUG_TRY(sn_want_vectors(d, 4, 1, &t, err));
+    SNUG_TRY(want_layernorm_parts(d, 3, &t, err));
+    SNUG_TRY(sn_want_vectors(d, 2, 1, &t, err));
     one_output(d, t);
     return SNUG_OK;
 }
 
 snug_status sn_shape_layernorm_sums(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
-    SNUG_TRY(want_layernorm_parts(d, &t, err));
+    SNUG_TRY(want_layernorm_parts(d, 2, &t, err));
     two_outputs(d, sn_type_channels(&t, t.dtype));
     return SNUG_OK;
 }
