@@ -1,0 +1,99 @@
+/* doctor.c: what about this machine matters for memory and speed. Facts as (key, value, remark) rows, printed as text or
+ * JSON; a remark says what to do where the value costs something. */
+#include "base/say.h"
+#include "kernels/cpu/cpu.h"
+#include "report/process.h"
+
+#include <jansson.h>
+#include <snug/train.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <zlib.h>
+
+typedef struct {
+    const snug_io *io;
+    const snug_writer *w;
+    bool json;
+    int n;
+    snug_status status;
+    snug_error *err;
+} facts;
+
+static void fact(facts *f, const char *key, const char *remark, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void fact(facts *f, const char *key, const char *remark, const char *format, ...) {
+    char value[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(value, sizeof value, format, args);
+    va_end(args);
+    value[strcspn(value, "\n")] = 0;
+    if (f->status != SNUG_OK)
+        return;
+    if (f->json)
+        f->status = sn_say(f->w, f->err, "%s\"%s\":\"%s\"", f->n++ ? "," : "{", key, value);
+    else
+        f->status = sn_say(f->w, f->err, "%-18s %s%s%s\n", key, value, remark[0] ? "  -- " : "", remark);
+}
+
+static const char *bytes_or_none(const char *digits, char *text, size_t size) {
+    const unsigned long long n = strtoull(digits, NULL, 10);
+    if (n == 0 || n > 1ull << 60)
+        return "none";
+    return snug_bytes_print((size_t)n, text, size);
+}
+
+static void memory_facts(facts *f) {
+    char text[4096], limit[64], printed[32];
+    const char *total = strstr(sn_system_text(f->io, "/proc/meminfo", text, sizeof text), "MemTotal:");
+    const char *available = strstr(text, "MemAvailable:");
+    fact(f, "memory", "", "%s", total ? snug_bytes_print(strtoull(total + 9, NULL, 10) * 1024, printed, sizeof printed) : "?");
+    fact(f, "available", "", "%s",
+         available ? snug_bytes_print(strtoull(available + 13, NULL, 10) * 1024, printed, sizeof printed) : "?");
+    if (!*sn_system_text(f->io, "/sys/fs/cgroup/memory.max", limit, sizeof limit))
+        sn_system_text(f->io, "/sys/fs/cgroup/memory/memory.limit_in_bytes", limit, sizeof limit);
+    fact(f, "cgroup limit", "", "%s", bytes_or_none(limit, printed, sizeof printed));
+    sn_system_text(f->io, "/proc/sys/vm/overcommit_memory", limit, sizeof limit);
+    fact(f, "overcommit", limit[0] == '2' ? "strict: large mappings may be refused" : "", "%s", limit);
+    sn_system_text(f->io, "/sys/kernel/mm/transparent_hugepage/enabled", limit, sizeof limit);
+    fact(f, "huge pages", strstr(limit, "[never]") ? "`madvise` would make large arenas faster" : "", "%s", limit);
+    struct rlimit r;
+    if (getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
+        fact(f, "address space", "a limit on address space is not one on memory", "%s",
+             snug_bytes_print((size_t)r.rlim_cur, printed, sizeof printed));
+}
+
+static void cpu_facts(facts *f, const snug_engine *e) {
+    char text[4096];
+    const char *model = strstr(sn_system_text(f->io, "/proc/cpuinfo", text, sizeof text), "model name");
+    const char *colon = model ? strchr(model, ':') : NULL;
+    fact(f, "cpu", "", "%s", colon ? colon + 2 : "?");
+    fact(f, "threads", "", "%d", snug_engine_threads(e));
+    fact(f, "instruction set", strcmp(sn_cpu_isa(), "base") == 0 ? "no AVX2: kernels run slower" : "", "%s", sn_cpu_isa());
+}
+
+static void library_facts(facts *f) {
+    char version[64];
+    fact(f, "snug", "", "%s", snug_version());
+    fact(f, "oneDNN", "", "%s", sn_cpu_library_version(version, sizeof version));
+    fact(f, "jansson", "", "%s", jansson_version_str());
+    fact(f, "zlib", "", "%s", zlibVersion());
+}
+
+snug_status snug_report_doctor(snug_engine *engine, int style, const snug_writer *out, snug_error *err) {
+    facts f = {.io = sn_engine_io(engine), .w = out, .json = style & SNUG_REPORT_JSON, .err = err};
+    sn_process p;
+    char printed[32];
+    library_facts(&f);
+    cpu_facts(&f, engine);
+    memory_facts(&f);
+    sn_process_read(f.io, &p);
+    fact(&f, "this process", "", "%s", snug_bytes_print(p.resident_bytes, printed, sizeof printed));
+    if (f.status == SNUG_OK && f.json)
+        f.status = sn_say(out, err, "}\n");
+    return f.status;
+}
