@@ -2,6 +2,7 @@
 #include "base/say.h"
 
 #include <snug/train.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
