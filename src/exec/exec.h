@@ -39,6 +39,8 @@ SNUG_CHECKED snug_status sn_state_allocate(sn_state *s,
                                            snug_error *err); /* those not yet there; idempotent */
 SNUG_CHECKED snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out,
                                        snug_error *err); /* allocates when needed */
+/* Gives homes n, n + 1, ... back; no session may use them any more. */
+void sn_state_truncate(sn_state *s, uint32_t n);
 bool sn_state_torn(const sn_state *s);
 void sn_state_mend(sn_state *s);
 

@@ -128,6 +128,14 @@ snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *
     return SNUG_OK;
 }
 
+void sn_state_truncate(sn_state *s, uint32_t n) {
+    while (s->n > n) {
+        sn_home_entry *entry = s->entries[--s->n];
+        sn_block_clear(&entry->block);
+        s->bytes -= entry->bytes;
+    }
+}
+
 bool sn_state_torn(const sn_state *s) {
     return s->torn;
 }
