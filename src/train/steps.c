@@ -1,0 +1,129 @@
+/* steps.c: the cache of planned steps, and what stands between a plan and its first run: homes, arena, kernels, parameters. */
+#include "train/model.h"
+
+#include "base/rng.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- making a step ------------------------------------------------------------------------------------------------------------ */
+static snug_status find_ends(const snug_model *m, sn_model_step *s, snug_error *err) {
+    SNUG_TRY(sn_graph_find_input(s->graph, "x", &s->x, err));
+    if (s->mode == SN_STEP_PREDICT)
+        return sn_graph_find_output(s->graph, "y_pred", &s->outputs[0], err);
+    SNUG_TRY(sn_graph_find_input(s->graph, "y", &s->y, err));
+    SNUG_TRY(sn_graph_find_output(s->graph, "loss", &s->outputs[0], err));
+    for (int i = 0; i < m->n_metrics; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "metric_%d", i);
+        SNUG_TRY(sn_graph_find_output(s->graph, name, &s->outputs[1 + i], err));
+    }
+    return SNUG_OK;
+}
+
+static void clear_step(sn_model_step *s) {
+    sn_plan_destroy(s->plan);
+    sn_graph_destroy(s->graph);
+    *s = (sn_model_step){.batch = 0};
+}
+
+static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
+    const sn_device *const devices[1] = {&m->device.device};
+    const sn_plan_options options = {.devices = devices, .n_devices = 1};
+    SNUG_TRY(sn_model_resolve_metrics(m, err));
+    const sn_step_spec spec = {.network = m->network, .loss = &m->loss, .optimizer = &m->optimizer, .metrics = m->metrics,
+                               .n_metrics = m->n_metrics};
+    SNUG_TRY(sn_step_build(&spec, s->mode, s->batch, &s->graph, err));
+    SNUG_TRY(sn_plan_build(m->engine, s->graph, &options, &s->plan, err));
+    return find_ends(m, s, err);
+}
+
+snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch, sn_model_step **out, snug_error *err) {
+    for (int i = 0; i < m->n_steps; i++)
+        if (m->steps[i].mode == mode && m->steps[i].batch == batch) {
+            *out = &m->steps[i];
+            return SNUG_OK;
+        }
+    sn_model_make_room(m, 1);
+    sn_model_step s = {.mode = mode, .batch = batch};
+    const snug_status status = make_step(m, &s, err);
+    if (status != SNUG_OK) {
+        clear_step(&s);
+        return status;
+    }
+    *out = &m->steps[m->n_steps];
+    m->steps[m->n_steps++] = s;
+    return SNUG_OK;
+}
+
+void sn_model_make_room(snug_model *m, int n) {
+    if (m->n_steps + n > SN_MODEL_MAX_STEPS)
+        sn_model_drop_steps(m);
+}
+
+void sn_model_drop_steps(snug_model *m) {
+    sn_executor_destroy(m->executor);
+    m->executor = NULL;
+    for (int i = 0; i < m->n_steps; i++)
+        clear_step(&m->steps[i]);
+    m->n_steps = 0;
+}
+
+/* --- before the first run ------------------------------------------------------------------------------------------------------- */
+snug_status sn_model_add_homes(snug_model *m, snug_error *err) {
+    for (uint32_t i = sn_state_count(m->state); i < m->network->n_vars; i++) {
+        const sn_net_var *v = &m->network->vars[i];
+        const sn_home home = {.name = v->name, .type = v->type, .trainable = v->trainable, .slot = v->slot, .init = v->init};
+        uint32_t id;
+        SNUG_TRY(sn_state_add(m->state, &home, &id, err));
+    }
+    return SNUG_OK;
+}
+
+static snug_status prepare(snug_model *m, snug_error *err) {
+    const sn_device *const devices[1] = {&m->device.device};
+    bool fresh = !m->executor;
+    SNUG_TRY(sn_model_add_homes(m, err));
+    if (fresh)
+        SNUG_TRY(sn_executor_create(m->engine, m->state, devices, 1, NULL, &m->executor, err));
+    for (int i = 0; i < m->n_steps; i++) {
+        if (m->steps[i].session)
+            continue;
+        SNUG_TRY(sn_executor_add(m->executor, m->steps[i].plan, &m->steps[i].session, err));
+        fresh = true;
+    }
+    return fresh ? sn_executor_prepare(m->executor, err) : SNUG_OK;
+}
+
+snug_status sn_model_prepare(snug_model *m, snug_error *err) {
+    if (sn_state_torn(m->state))
+        return sn_fail(err, SNUG_E_TORN, "a step stopped half-way through its updates; load weights to go on");
+    const snug_status status = prepare(m, err);
+    if (status != SNUG_OK)
+        sn_model_drop_steps(m);
+    return status;
+}
+
+/* --- parameters ----------------------------------------------------------------------------------------------------------------- */
+static void set_param(const sn_model_step *s, sn_param p, sn_scalar value, bool is_key, sn_scalar *params) {
+    if (params)
+        params[p.i] = value;
+    else if (is_key)
+        sn_session_set_key(s->session, p, value.key);
+    else
+        sn_session_set_real(s->session, p, value.real);
+}
+
+void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t dropout_key, sn_scalar *params) {
+    sn_named_real reals[8];
+    const int n = sn_optimizer_params(&m->optimizer, m->iterations + 1, reals, 8);
+    for (uint32_t i = 0; i < sn_graph_n_params(s->graph); i++) {
+        const sn_param p = {i};
+        const sn_param_info *info = sn_graph_param_at(s->graph, p);
+        if (info->kind == SN_PARAM_KEY && strncmp(info->name, "dropout/", 8) == 0)
+            set_param(s, p, (sn_scalar){.key = (int64_t)sn_rng_key(dropout_key, i)}, true, params);
+        for (int k = 0; info->kind == SN_PARAM_REAL && info->name[0] && k < n; k++)
+            if (strcmp(info->name, reals[k].name) == 0)
+                set_param(s, p, (sn_scalar){.real = reals[k].value}, false, params);
+    }
+}
