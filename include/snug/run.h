@@ -1,12 +1,11 @@
-/* run.h: run a graph of your own: a session is the graph's plan, its variables and its arena in one
- * object.
+/* run.h: run a graph of your own. A session is the graph's plan, its variables and its arena.
  *
  *     snug_session *session;
- *     snug_session_create(engine, graph, NULL, &session, &err);         // fused, planned, mapped:
- * nothing comes later for (int64_t row = 0; row + 32 <= n_rows; row += 32) {
- *         snug_session_feed(session, "x", x, row, &err);                // input "x" = rows [row,
- * row + 32) of the feed snug_session_feed(session, "t", t, row, &err); snug_session_set(session,
- * "learning_rate", 0.1, &err);        // parameters may change from run to run
+ *     snug_session_create(engine, graph, NULL, &session, &err);    // fused, planned, memory mapped
+ *     for (int64_t row = 0; row + 32 <= n_rows; row += 32) {
+ *         snug_session_feed(session, "x", x, row, &err);           // rows [row, row + 32) of x
+ *         snug_session_feed(session, "t", t, row, &err);
+ *         snug_session_set(session, "learning_rate", rate, &err);  // may change from run to run
  *         snug_session_run(session, &err);
  *     }
  *     snug_view loss;

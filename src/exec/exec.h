@@ -5,9 +5,10 @@
  *     sn_state *state;     sn_state_create(engine, &state, err);         // homes of variables
  *     sn_executor *x;      sn_executor_create(engine, state, devices, 1, NULL, &x, err);
  *     sn_session *s;       sn_executor_add(x, plan, &s, err);            // any number of plans
- *     sn_executor_prepare(x, err);                                        // arena mapped, kernels
- * prepared sn_session_bind_input(s, 0, feed_binding); sn_session_run(s, err); snug_view loss;
- * sn_session_output(s, 0, &loss);
+ *     sn_executor_prepare(x, err);                                       // memory, kernels
+ *     sn_session_bind_input(s, 0, feed_binding);
+ *     sn_session_run(s, err);
+ *     snug_view loss;      sn_session_output(s, 0, &loss);
  *
  * Nothing is requested through src/memory in sn_session_run. A run that fails before its first
  * state write leaves all variables as they were; after it the model is torn (SNUG_E_TORN from then
@@ -35,10 +36,10 @@ SNUG_CHECKED snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t
 uint32_t sn_state_count(const sn_state *s);
 const sn_home *sn_state_home(const sn_state *s, uint32_t id);
 size_t sn_state_bytes(const sn_state *s); /* of all homes, allocated or not */
-SNUG_CHECKED snug_status sn_state_allocate(sn_state *s,
-                                           snug_error *err); /* those not yet there; idempotent */
-SNUG_CHECKED snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out,
-                                       snug_error *err); /* allocates when needed */
+/* Those not yet there; idempotent. */
+SNUG_CHECKED snug_status sn_state_allocate(sn_state *s, snug_error *err);
+/* Allocates when needed. */
+SNUG_CHECKED snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *err);
 /* Gives homes n, n + 1, ... back; no session may use them any more. */
 void sn_state_truncate(sn_state *s, uint32_t n);
 bool sn_state_torn(const sn_state *s);
@@ -72,8 +73,7 @@ SNUG_CHECKED snug_status sn_executor_prepare(sn_executor *x, snug_error *err);
 /* Arena of a memory of the plan's numbering, for tests and reports. */
 snug_view sn_executor_arena(const sn_executor *x, uint32_t memory);
 
-/* How rows of an input come: fill(ctx, first_row, n_rows, view). Lent; stays bound until changed.
- */
+/* How rows of an input come: fill(ctx, first_row, n_rows, view). Lent; bound until changed. */
 typedef struct {
     void *ctx;
     snug_feed_fill_fn fill;
@@ -84,8 +84,8 @@ void sn_session_set_key(sn_session *s, sn_param p, int64_t v);
 /* Asked between steps, before the first state write only; true stops with SNUG_E_INTERRUPTED. */
 void sn_session_set_interrupt(sn_session *s, bool (*asked)(void *ctx), void *ctx);
 SNUG_CHECKED snug_status sn_session_run(sn_session *s, snug_error *err);
-void sn_session_output(const sn_session *s, uint32_t output,
-                       snug_view *out); /* lent until the next run on the arena */
+/* Lent until the next run on the arena. */
+void sn_session_output(const sn_session *s, uint32_t output, snug_view *out);
 
 /* The naive executor: an own buffer per value, reference or fast kernels, no plan. The oracle of
  * the tests, and the second pass that finds the node that made a NaN (visit is called after each
@@ -98,8 +98,7 @@ typedef struct {
     snug_status (*visit)(void *ctx, sn_node node, const snug_view *outs, int n_outs,
                          snug_error *err);
     void *ctx;
-    snug_view
-        *outputs; /* NULL, or n_outputs views with memory of the caller: results are copied there */
+    snug_view *outputs; /* NULL, or n_outputs views of the caller's memory: results go there */
 } sn_naive_options;
 SNUG_CHECKED snug_status sn_naive_run(snug_engine *e, const sn_graph *g, sn_state *state,
                                       const sn_naive_options *o, snug_error *err);

@@ -32,10 +32,9 @@ typedef struct {
 
 typedef struct {
     const sn_step *step;
-    unsigned char **base;        /* of inputs, then outputs: where iteration 0 lies */
-    const sn_cpu_family *family; /* RUN */
-    sn_kernel kernel;
-    sn_call call; /* all but views, prepared, accumulate and position is final */
+    unsigned char **base; /* of inputs, then outputs: where iteration 0 lies */
+    sn_kernel kernel;     /* RUN */
+    sn_call call;         /* all but views, prepared, accumulate and position is final */
     uint32_t n_params;
     const uint32_t *slots;      /* parameter slots of the graph, in call order */
     sn_scalar *params;          /* gathered before each call */
