@@ -231,6 +231,7 @@ static const char *const bad[] = {
     "conv2d groups=2 f32[2,4,4,3] f32[2,2,1,4] !! 3 channels do not divide into 2 groups",
     "conv2d groups=2 f32[2,4,4,4] f32[2,2,2,5] !! 5 channels do not divide into 2 groups",
     "conv2d f32[2,4,4,3] f32[0,1,3,5] !! a kernel of 0",
+    "conv2d dilation=2147483647,1 f32[2,4,4,0] f32[1152921504606846976,1,0,1] !! address space",
     "conv2d f32[4,4,3] f32[2,2,3,5] !! it must have 4 axes",
     "conv2d f32[2,4,4,3] f32[2,2,3,5] f32[4] !! to fit it must be f32[5]",
     "conv2d_dx input=9,8 f32[2,4,4,5] f32[3,3,3,5] !! an image of 9 x 8 gives 7 x 6 windows",
@@ -792,6 +793,83 @@ static void test_flops_count_products_twice(void **state) {
     }
 }
 
+/* --- anything at all ---------------------------------------------------------------------------
+ */
+static uint64_t draw(uint64_t *state, uint64_t n) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (*state >> 33) % n;
+}
+
+static int64_t draw_number(uint64_t *state) {
+    static const int64_t numbers[] = {
+        INT64_MIN, -2, -1, 0, 1, 1, 2, 2, 3, 4, 64, INT32_MAX, 1LL << 31, 1LL << 60, INT64_MAX};
+    return numbers[draw(state, sizeof numbers / sizeof numbers[0])];
+}
+
+/* A good case with some of its words replaced by any number, which keeps most of it plausible. */
+static void disturb(sn_opdesc *d, uint64_t *state) {
+    const sn_attr_family *family = sn_ops[d->op].attrs;
+    for (uint64_t n = 1 + draw(state, 3); n > 0; n--) {
+        if (family->n_fields > 0 && draw(state, 2) == 0) {
+            const sn_field *f = &family->fields[draw(state, (uint64_t)family->n_fields)];
+            d->attrs.word[(uint64_t)f->word + draw(state, (uint64_t)f->n)] = draw_number(state);
+        } else if (d->n_in > 0) {
+            snug_type *t = &d->in[draw(state, (uint64_t)d->n_in)];
+            t->dims[draw(state, SNUG_MAX_RANK)] = draw_number(state);
+            t->rank = draw(state, 8) == 0 ? (int)draw(state, 10) : t->rank;
+            t->dtype = draw(state, 8) == 0 ? (snug_dtype)draw(state, 11) : t->dtype;
+        }
+    }
+}
+
+static void check_accepted(const char *text, const sn_opdesc *d) {
+    snug_error err;
+    bool known = true;
+    for (int i = 0; i < d->n_in; i++)
+        known = known && sn_type_known(&d->in[i]);
+    for (int i = 0; i < d->n_out; i++) {
+        assert_int_equal(sn_type_check(&d->out[i], true, &err), SNUG_OK);
+        known = known && sn_type_known(&d->out[i]);
+    }
+    sn_ways ways = {.n = 0};
+    if (known)
+        sn_op_ways(d, &ways);
+    for (int w = 0; w < ways.n; w++) {
+        const sn_way *way = &ways.way[w];
+        for (int i = 0; i < d->n_in; i++) {
+            snug_type in = d->in[i];
+            cut(text, &in, &way->in[i], way->extent, way->extent);
+        }
+        for (int i = 0; i < d->n_out; i++) {
+            snug_type out = d->out[i];
+            cut(text, &out, &way->out[i], way->extent, way->extent);
+        }
+    }
+}
+
+static void test_no_words_break_a_rule(void **state) {
+    (void)state;
+    uint64_t seed = 7;
+    int n_accepted = 0, n_refused = 0;
+    const char *text;
+    EACH_GOOD(text) {
+        text_case c;
+        infer_good(text, &c);
+        for (int round = 0; round < 400; round++) {
+            snug_error err = {.code = SNUG_OK};
+            sn_opdesc d = c.desc;
+            disturb(&d, &seed);
+            const snug_status status = sn_op_infer(&d, &err);
+            if (status == SNUG_OK)
+                check_accepted(text, &d);
+            else
+                assert_true(err.code == status && err.text[0] != '\0');
+            *(status == SNUG_OK ? &n_accepted : &n_refused) += 1;
+        }
+    }
+    assert_true(n_accepted > 5000 && n_refused > 5000);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shape_rules_give_the_types_of_the_cases),
@@ -809,6 +887,7 @@ int main(void) {
         cmocka_unit_test(test_axis_rules_find_the_ways_of_the_cases),
         cmocka_unit_test(test_cutting_a_label_cuts_the_outputs),
         cmocka_unit_test(test_flops_count_products_twice),
+        cmocka_unit_test(test_no_words_break_a_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,15 @@ typedef union {
 #undef SNUG_ATTRS
 } sn_attrs;
 
-typedef enum { SN_FIELD_INT, SN_FIELD_VEC, SN_FIELD_LIST, SN_FIELD_DTYPE, SN_FIELD_ACT, SN_FIELD_REAL, SN_FIELD_KEY } sn_field_kind;
+typedef enum {
+    SN_FIELD_INT,
+    SN_FIELD_VEC,
+    SN_FIELD_LIST,
+    SN_FIELD_DTYPE,
+    SN_FIELD_ACT,
+    SN_FIELD_REAL,
+    SN_FIELD_KEY
+} sn_field_kind;
 
 /* One attribute field. REAL and KEY fields are parameters, the others structure. */
 typedef struct {
@@ -167,7 +175,8 @@ typedef struct {
     /* A new parameter slot with this value (real or integer by `is_key`); NULL table: literals are refused. */
     snug_status (*add)(void *ctx, bool is_key, double real, int64_t key, int64_t *slot, snug_error *err);
 } sn_param_maker;
-SNUG_CHECKED snug_status sn_attrs_parse(sn_op op, const char *text, const sn_param_maker *maker, sn_attrs *out, snug_error *err);
+SNUG_CHECKED snug_status sn_attrs_parse(sn_op op, const char *text, const sn_param_maker *maker, sn_attrs *out,
+                                        snug_error *err);
 bool sn_attrs_equal(sn_op op, const sn_attrs *a, const sn_attrs *b); /* structure only */
 uint64_t sn_attrs_hash(sn_op op, const sn_attrs *a);                 /* structure only */
 

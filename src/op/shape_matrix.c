@@ -73,18 +73,22 @@ static snug_status count_windows(const sn_opdesc *d, const char *axis, window w,
     *out = -1;
     if (w.extent < 0 || w.kernel < 0)
         return SNUG_OK;
-    int64_t padded;
-    if (!sn_i64_add(w.extent, w.before + w.after, &padded))
-        return sn_fail(err, SNUG_E_OVERFLOW, "%s: padded %s exceeds the address space",
-                       sn_op_name(d), axis);
-    const int64_t covered = w.kernel == 0 ? 0 : (w.kernel - 1) * w.dilation + 1;
+    int64_t padded, covered = 0;
+    bool fits = sn_i64_add(w.extent, w.before + w.after, &padded);
+    if (w.kernel > 0)
+        fits = fits && sn_i64_mul(w.kernel - 1, w.dilation, &covered) &&
+               sn_i64_add(covered, 1, &covered);
+    if (!fits)
+        return sn_fail(err, SNUG_E_OVERFLOW,
+                       "%s: the padded %s or its kernel exceeds the address space", sn_op_name(d),
+                       axis);
     if (w.kernel < 1 || covered > padded)
-        return sn_fail(err, SNUG_E_SHAPE,
-                       "%s: along the %s a kernel of %lld (dilation %lld: %lld) does not fit the "
-                       "input of %lld "
-                       "padded to %lld; use a smaller kernel or more padding",
-                       sn_op_name(d), axis, (long long)w.kernel, (long long)w.dilation,
-                       (long long)covered, (long long)w.extent, (long long)padded);
+        return sn_fail(
+            err, SNUG_E_SHAPE,
+            "%s: along the %s a kernel of %lld (dilation %lld: %lld) does not fit the input of "
+            "%lld padded to %lld; use a smaller kernel or more padding",
+            sn_op_name(d), axis, (long long)w.kernel, (long long)w.dilation, (long long)covered,
+            (long long)w.extent, (long long)padded);
     *out = (padded - covered) / w.stride + 1;
     return SNUG_OK;
 }
