@@ -1,4 +1,5 @@
-/* Rules of room base: statuses and errors, checked sizes, byte counts, random streams, permutations, files. */
+/* Rules of room base: statuses and errors, checked sizes, byte counts, random streams,
+ * permutations, files. */
 #include "support/support.h"
 
 #include "base/file.h"
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* --- statuses --------------------------------------------------------------------------------------- */
+/* --- statuses ------------------------------------------------------------------------------- */
 
 static void test_status_names_and_exit_codes_come_from_the_table(void **state) {
     (void)state;
@@ -62,7 +63,7 @@ static void test_fail_in_puts_a_prefix_before_the_text(void **state) {
     expect_text(err.text, "1: file");
 }
 
-/* --- sizes ------------------------------------------------------------------------------------------ */
+/* --- sizes ---------------------------------------------------------------------------------- */
 
 static void test_size_arithmetic_refuses_overflow_and_leaves_the_output(void **state) {
     (void)state;
@@ -81,7 +82,7 @@ static void test_size_arithmetic_refuses_overflow_and_leaves_the_output(void **s
     assert_int_equal(i, 5);
 }
 
-/* --- byte counts ------------------------------------------------------------------------------------ */
+/* --- byte counts ---------------------------------------------------------------------------- */
 
 static void test_bytes_parse_reads_what_people_write(void **state) {
     (void)state;
@@ -154,7 +155,7 @@ static void test_bytes_print_rounds_to_tenths(void **state) {
     assert_string_equal(snug_bytes_print(1536, text, 4), "1.5");
 }
 
-/* --- random streams --------------------------------------------------------------------------------- */
+/* --- random streams ------------------------------------------------------------------------- */
 
 /* The known answers published with Random123 (kat_vectors, philox4x32 10). */
 static void test_philox_gives_the_published_answers(void **state) {
@@ -165,7 +166,10 @@ static void test_philox_gives_the_published_answers(void **state) {
     } cases[] = {
         {0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
         {UINT64_MAX, UINT64_MAX, UINT64_MAX, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-        {0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+        {0x299f31d0a4093822,
+         0x0370734413198a2e,
+         0x85a308d3243f6a88,
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const sn_philox_block b = sn_philox(cases[i].key, cases[i].hi, cases[i].lo);
@@ -201,8 +205,8 @@ static void test_keys_and_streams_differ(void **state) {
 
 enum { MANY = 200000 };
 
-/* Mean, deviation, and the share of elements that `inside` covers, against what they must be. 6 standard errors:
- * the streams are fixed, so the test cannot flicker. */
+/* Mean, deviation, and the share of elements that `inside` covers, against what they must be. 6
+ * standard errors: the streams are fixed, so the test cannot flicker. */
 static void check_moments(const float *x, double mean, double deviation) {
     double sum = 0, squares = 0;
     for (size_t i = 0; i < MANY; i++) {
@@ -284,17 +288,19 @@ static void test_f32_stream_is_the_f64_stream_rounded(void **state) {
     free(y);
 }
 
-/* Bits of the first normals, so that a change of the series or of the compiler's contraction shows. */
+/* Bits of the first normals, so that a change of the series or of the compiler's contraction shows.
+ * */
 static void test_f32_normals_keep_their_bits(void **state) {
     (void)state;
     float x[4];
     sn_random_fill_f32(SN_RANDOM_NORMAL, 1, 0, 4, x);
     char text[128];
-    snprintf(text, sizeof text, "%a %a %a %a", (double)x[0], (double)x[1], (double)x[2], (double)x[3]);
+    snprintf(text, sizeof text, "%a %a %a %a", (double)x[0], (double)x[1], (double)x[2],
+             (double)x[3]);
     assert_string_equal(text, "0x1.8587c8p-2 -0x1.2f637cp-2 -0x1.fe6e18p-3 -0x1.00fb7ap+0");
 }
 
-/* --- permutations ----------------------------------------------------------------------------------- */
+/* --- permutations --------------------------------------------------------------------------- */
 
 static void test_permute_is_a_bijection_for_any_n(void **state) {
     (void)state;
@@ -319,7 +325,8 @@ static void test_permute_handles_the_largest_n(void **state) {
     assert_true(sn_permute(1, n, n - 1) != sn_permute(2, n, n - 1));
 }
 
-/* Each of the 6 orders of 3, each value at each place of 10: chi-square at far beyond any accident. */
+/* Each of the 6 orders of 3, each value at each place of 10: chi-square at far beyond any accident.
+ * */
 static void test_permute_favours_no_order(void **state) {
     (void)state;
     enum { KEYS = 6000 };
@@ -337,7 +344,7 @@ static void test_permute_favours_no_order(void **state) {
         assert_in_range(places[i / 10][i % 10], KEYS / 10 - 150, KEYS / 10 + 150);
 }
 
-/* --- files ------------------------------------------------------------------------------------------ */
+/* --- files ---------------------------------------------------------------------------------- */
 
 typedef struct {
     sn_test_dir dir;

@@ -20,7 +20,7 @@ static size_t page_bytes(void) {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* --- small requests --------------------------------------------------------------------------------- */
+/* --- small requests ------------------------------------------------------------------------- */
 
 static void test_alloc_is_aligned_and_counted_by_category(void **state) {
     snug_engine *e = *state;
@@ -77,7 +77,8 @@ static void test_impossible_sizes_are_refused(void **state) {
     snug_error err = {0};
     int here;
     void *p = &here;
-    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 63, (size_t)PTRDIFF_MAX + 1, (size_t)1 << 60};
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 63, (size_t)PTRDIFF_MAX + 1,
+                                   (size_t)1 << 60};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         expect_status(sn_alloc(e, SN_MEM_OTHER, sizes[i], &p, &err), SNUG_E_MEMORY, &err);
         assert_ptr_equal(p, &here);
@@ -107,13 +108,13 @@ static void test_grow_doubles_and_keeps_the_contents(void **state) {
     for (size_t i = 0; i < 1000; i++)
         assert_int_equal(((uint32_t *)array)[i], i);
     assert_int_equal(snug_engine_bytes(e), cap * sizeof(uint32_t));
-    expect_status(sn_grow(e, SN_MEM_GRAPH, &array, sizeof(uint32_t), &cap, SIZE_MAX / 2, &err), SNUG_E_OVERFLOW,
-                  &err);
+    expect_status(sn_grow(e, SN_MEM_GRAPH, &array, sizeof(uint32_t), &cap, SIZE_MAX / 2, &err),
+                  SNUG_E_OVERFLOW, &err);
     assert_int_equal(((uint32_t *)array)[999], 999);
     sn_free(e, SN_MEM_GRAPH, array, cap * sizeof(uint32_t));
 }
 
-/* --- the budget ------------------------------------------------------------------------------------- */
+/* --- the budget ----------------------------------------------------------------------------- */
 
 static void test_request_over_budget_changes_nothing(void **state) {
     (void)state;
@@ -144,7 +145,8 @@ static void test_block_over_budget_changes_nothing_and_names_the_largest(void **
     sn_block a, b = {0}, c = {0};
     expect_ok(sn_block_init(e, SN_MEM_WEIGHTS, "dense/kernel", 2 * page, NULL, &a, &err), &err);
     expect_ok(sn_block_init(e, SN_MEM_WEIGHTS, "dense/bias", 10, NULL, &b, &err), &err);
-    expect_status(sn_block_init(e, SN_MEM_ARENA, "plan 1", page + 1, NULL, &c, &err), SNUG_E_BUDGET, &err);
+    expect_status(sn_block_init(e, SN_MEM_ARENA, "plan 1", page + 1, NULL, &c, &err), SNUG_E_BUDGET,
+                  &err);
     assert_null(c.data);
     expect_text(err.text, "for arena plan 1");
     expect_text(err.text, "largest holder: weights dense/kernel");
@@ -169,7 +171,7 @@ static void test_sum_that_wraps_is_no_way_around_the_budget(void **state) {
     sn_test_engine_end(e);
 }
 
-/* --- rows ------------------------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------------------------- */
 
 static void test_rows_are_sums_then_owners_largest_first(void **state) {
     snug_engine *e = *state;
@@ -179,7 +181,9 @@ static void test_rows_are_sums_then_owners_largest_first(void **state) {
     static const char *const owners[4] = {"small", "b", "a", "large"};
     static const size_t pages[4] = {1, 2, 2, 3};
     for (int i = 0; i < 4; i++)
-        expect_ok(sn_block_init(e, SN_MEM_SLOTS, owners[i], pages[i] * page, NULL, &blocks[i], &err), &err);
+        expect_ok(
+            sn_block_init(e, SN_MEM_SLOTS, owners[i], pages[i] * page, NULL, &blocks[i], &err),
+            &err);
     snug_memory_row rows[8];
     assert_int_equal(snug_engine_memory(e, rows, 8), 5);
     static const char *const want[5] = {"", "large", "a", "b", "small"};
@@ -198,7 +202,7 @@ static void test_rows_are_sums_then_owners_largest_first(void **state) {
         sn_block_clear(&blocks[(i + 2) % 4]);
 }
 
-/* --- zones ------------------------------------------------------------------------------------------ */
+/* --- zones ---------------------------------------------------------------------------------- */
 
 static void test_zone_objects_are_zeroed_aligned_and_stay(void **state) {
     snug_engine *e = *state;
@@ -244,7 +248,8 @@ static void test_zone_copies_text_and_takes_large_objects(void **state) {
 }
 
 #ifdef SN_REDZONES
-/* AddressSanitizer ends a child that steps over the end; without redzones there is nothing to see. */
+/* AddressSanitizer ends a child that steps over the end; without redzones there is nothing to see.
+ * */
 static void step_over_zone_object(void) {
     snug_engine *e;
     sn_zone *z;
@@ -286,7 +291,7 @@ static void test_redzones_catch_steps_over_the_end_and_wrong_sizes(void **state)
 }
 #endif
 
-/* --- blocks ----------------------------------------------------------------------------------------- */
+/* --- blocks --------------------------------------------------------------------------------- */
 
 static void test_block_counts_whole_pages_and_holds_what_was_asked(void **state) {
     snug_engine *e = *state;
@@ -314,7 +319,8 @@ static void test_block_counts_whole_pages_and_holds_what_was_asked(void **state)
     }
 }
 
-/* Writes one byte at data + offset in a child; gives back the signal that ended it, 0 if none did. */
+/* Writes one byte at data + offset in a child; gives back the signal that ended it, 0 if none did.
+ * */
 static int signal_of_write(const sn_block *b, size_t offset) {
     const pid_t child = fork();
     assert_true(child >= 0);
@@ -375,7 +381,8 @@ static void test_block_beyond_the_machine_is_refused_not_killed(void **state) {
     sn_block b = {0};
     const sn_block_options o = {.populate = true};
     const size_t bytes = limits.room_bytes + ((size_t)4 << 30);
-    expect_status(sn_block_init(e, SN_MEM_ARENA, "plan 1", bytes, &o, &b, &err), SNUG_E_MEMORY, &err);
+    expect_status(sn_block_init(e, SN_MEM_ARENA, "plan 1", bytes, &o, &b, &err), SNUG_E_MEMORY,
+                  &err);
     expect_text(err.text, limits.name);
     assert_null(b.data);
     assert_int_equal(snug_engine_bytes(e), 0);
@@ -390,14 +397,15 @@ static void test_block_beyond_the_resource_limit_is_refused(void **state) {
     const struct rlimit small = {.rlim_cur = (rlim_t)1 << 30, .rlim_max = old.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
     sn_block b = {0};
-    const snug_status status = sn_block_init(e, SN_MEM_ARENA, "plan 1", (size_t)2 << 30, NULL, &b, &err);
+    const snug_status status =
+        sn_block_init(e, SN_MEM_ARENA, "plan 1", (size_t)2 << 30, NULL, &b, &err);
     assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
     expect_status(status, SNUG_E_MEMORY, &err);
     assert_null(b.data);
 }
 #endif
 
-/* --- limits ----------------------------------------------------------------------------------------- */
+/* --- limits --------------------------------------------------------------------------------- */
 
 /* A table of files in memory: the descriptor is the index. */
 typedef struct {
@@ -430,11 +438,15 @@ static int fake_close(void *ctx, int fd) {
 }
 
 static sn_limits limits_of(const fake_file *files) {
-    const snug_io io = {.ctx = (void *)(uintptr_t)files, .open = fake_open, .pread = fake_pread, .close = fake_close};
+    const snug_io io = {.ctx = (void *)(uintptr_t)files,
+                        .open = fake_open,
+                        .pread = fake_pread,
+                        .close = fake_close};
     return sn_limits_read(&io);
 }
 
-#define MEMINFO {"/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    5000 kB\nSwapFree: 1000 kB\n"}
+#define MEMINFO                                                                                    \
+    { "/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    5000 kB\nSwapFree: 1000 kB\n" }
 
 static void test_limits_are_the_machine_without_cgroups(void **state) {
     (void)state;
@@ -454,7 +466,8 @@ static void test_limits_of_cgroup_2_take_the_tightest_ancestor(void **state) {
         {"/sys/fs/cgroup/jobs/one/memory.current", "10\n"},
         {"/sys/fs/cgroup/jobs/memory.max", "1000000\n"},
         {"/sys/fs/cgroup/jobs/memory.current", "400000\n"},
-        {"/sys/fs/cgroup/jobs/memory.stat", "anon 5\ninactive_anon 7\ninactive_file 30000\nactive_file 20000\n"},
+        {"/sys/fs/cgroup/jobs/memory.stat",
+         "anon 5\ninactive_anon 7\ninactive_file 30000\nactive_file 20000\n"},
         {NULL, NULL},
     });
     assert_int_equal(l.room_bytes, 1000000 - (400000 - 50000));
@@ -469,7 +482,8 @@ static void test_limits_of_cgroup_1_find_the_memory_controller(void **state) {
         {"/sys/fs/cgroup/memory/wrong/memory.limit_in_bytes", "1\n"},
         {"/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "500000\n"},
         {"/sys/fs/cgroup/memory/box/memory.usage_in_bytes", "100000\n"},
-        {"/sys/fs/cgroup/memory/box/memory.stat", "inactive_file 1\ntotal_inactive_file 10000\ntotal_active_file 5\n"},
+        {"/sys/fs/cgroup/memory/box/memory.stat",
+         "inactive_file 1\ntotal_inactive_file 10000\ntotal_active_file 5\n"},
         {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"},
         {"/sys/fs/cgroup/memory/memory.usage_in_bytes", "4\n"},
         {NULL, NULL},
@@ -488,7 +502,7 @@ static void test_limits_of_a_container_are_at_its_root(void **state) {
     assert_int_equal(l.room_bytes, 0);
 }
 
-/* --- the caller's allocator ------------------------------------------------------------------------- */
+/* --- the caller's allocator ----------------------------------------------------------------- */
 
 enum { MOST_LIVE = 64 };
 
@@ -551,7 +565,8 @@ static void test_allocator_hook_sees_exact_sizes(void **state) {
     memset(b.data, 1, 5000);
     sn_zone *z;
     expect_ok(sn_zone_create(e, SN_MEM_GRAPH, &z, &err), &err);
-    assert_int_equal(r.live_bytes - own, snug_engine_bytes(e) + 1); /* one byte stands for the empty request */
+    assert_int_equal(r.live_bytes - own,
+                     snug_engine_bytes(e) + 1); /* one byte stands for the empty request */
     sn_zone_destroy(z);
     sn_block_clear(&b);
     sn_free(e, SN_MEM_OTHER, nothing, 0);
@@ -582,7 +597,7 @@ static void test_allocator_that_refuses_is_an_ordinary_error(void **state) {
     assert_int_equal(r.n_live, 0);
 }
 
-/* --- engines ---------------------------------------------------------------------------------------- */
+/* --- engines -------------------------------------------------------------------------------- */
 
 static void test_threads_default_to_the_cores_this_process_may_use(void **state) {
     (void)state;
@@ -614,13 +629,16 @@ static void test_incomplete_options_are_refused(void **state) {
     const snug_allocator allocator = {NULL, record_alloc, NULL};
     snug_io io = sn_io_system;
     io.rename = NULL;
-    expect_status(snug_engine_create(&(snug_engine_options){.allocator = &allocator}, &e, &err), SNUG_E_INVALID, &err);
-    expect_status(snug_engine_create(&(snug_engine_options){.io = &io}, &e, &err), SNUG_E_INVALID, &err);
-    expect_status(snug_engine_create(&(snug_engine_options){.n_threads = -1}, &e, &err), SNUG_E_INVALID, &err);
+    expect_status(snug_engine_create(&(snug_engine_options){.allocator = &allocator}, &e, &err),
+                  SNUG_E_INVALID, &err);
+    expect_status(snug_engine_create(&(snug_engine_options){.io = &io}, &e, &err), SNUG_E_INVALID,
+                  &err);
+    expect_status(snug_engine_create(&(snug_engine_options){.n_threads = -1}, &e, &err),
+                  SNUG_E_INVALID, &err);
     assert_null(e);
 }
 
-/* --- faults ----------------------------------------------------------------------------------------- */
+/* --- faults --------------------------------------------------------------------------------- */
 
 static void test_fault_strikes_the_nth_request_once_or_for_good(void **state) {
     snug_engine *e = *state;
@@ -631,7 +649,8 @@ static void test_fault_strikes_the_nth_request_once_or_for_good(void **state) {
         for (int i = 0; i < 5; i++) {
             void *p = NULL;
             const bool fails = i == 2 || (good && i > 2);
-            expect_status(sn_alloc(e, SN_MEM_OTHER, 8, &p, &err), fails ? SNUG_E_MEMORY : SNUG_OK, &err);
+            expect_status(sn_alloc(e, SN_MEM_OTHER, 8, &p, &err), fails ? SNUG_E_MEMORY : SNUG_OK,
+                          &err);
             assert_int_equal(sn_fault_fired(e), i >= 2);
             sn_free(e, SN_MEM_OTHER, p, 8);
         }

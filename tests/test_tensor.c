@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- types ------------------------------------------------------------------------------------------ */
+/* --- types ---------------------------------------------------------------------------------- */
 
 static void test_dtype_names_and_sizes_come_from_the_table(void **state) {
     (void)state;
@@ -55,10 +55,23 @@ static void test_type_text_comes_back_the_same(void **state) {
 
 static void test_type_text_that_is_wrong_is_refused(void **state) {
     (void)state;
-    static const char *const texts[] = {"",         "f32",      "f32[",        "f32[1",           "f32[1,",
-                                        "f32[1,]",  "f32[,1]",  "f32[-1]",     "f32[1 ,2]",       "f33[1]",
-                                        "f32[1;2]", "float32[1]",  "f32[??]",         "[1]",
-                                        "f32[a]",   "f32[1,2,3,4,5,6,7,8,9]", "f32[9223372036854775808]"};
+    static const char *const texts[] = {"",
+                                        "f32",
+                                        "f32[",
+                                        "f32[1",
+                                        "f32[1,",
+                                        "f32[1,]",
+                                        "f32[,1]",
+                                        "f32[-1]",
+                                        "f32[1 ,2]",
+                                        "f33[1]",
+                                        "f32[1;2]",
+                                        "float32[1]",
+                                        "f32[??]",
+                                        "[1]",
+                                        "f32[a]",
+                                        "f32[1,2,3,4,5,6,7,8,9]",
+                                        "f32[9223372036854775808]"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         snug_type t = {.rank = 77};
         const char *end = NULL;
@@ -105,7 +118,8 @@ static void test_type_bytes_refuses_what_passes_the_address_space(void **state) 
 
 static void test_template_types_may_have_unknown_extents(void **state) {
     (void)state;
-    const snug_type t = {SNUG_F32, 2, {-1, 3}}, bad = {SNUG_F32, 2, {-2, 3}}, known = {SNUG_F32, 2, {4, 3}};
+    const snug_type t = {SNUG_F32, 2, {-1, 3}}, bad = {SNUG_F32, 2, {-2, 3}},
+                    known = {SNUG_F32, 2, {4, 3}};
     snug_error err = {0};
     expect_ok(sn_type_check(&t, true, &err), &err);
     expect_status(sn_type_check(&t, false, &err), SNUG_E_SHAPE, &err);
@@ -126,7 +140,7 @@ static void test_type_equality_ignores_extents_beyond_the_rank(void **state) {
     assert_true(sn_dims_equal(&a, &c));
 }
 
-/* --- conversions ------------------------------------------------------------------------------------ */
+/* --- conversions ---------------------------------------------------------------------------- */
 
 /* An f16 or bf16 by its definition, slowly. */
 static double value_of(uint16_t h, int n_fraction, int bias) {
@@ -170,15 +184,16 @@ static void test_every_16_bit_float_has_its_value_and_comes_back(void **state) {
     }
 }
 
-/* Between two neighbours: below the middle down, above it up, at the middle to the even one. From f64 with a
- * nudge that f32 cannot hold, so that rounding twice would go wrong. */
+/* Between two neighbours: below the middle down, above it up, at the middle to the even one. From
+ * f64 with a nudge that f32 cannot hold, so that rounding twice would go wrong. */
 static void test_rounding_to_16_bits_is_to_nearest_even_once(void **state) {
     (void)state;
     snug_error err = {0};
     for (uint32_t h = 0; h < 0x7c00; h += 7) {
         for (int brain = 0; brain < 2; brain++) {
             const int n_fraction = brain ? 7 : 10, bias = brain ? 127 : 15;
-            const uint16_t low = (uint16_t)(brain ? h * 32639 / 0x7c00 : h), high = (uint16_t)(low + 1);
+            const uint16_t low = (uint16_t)(brain ? h * 32639 / 0x7c00 : h),
+                           high = (uint16_t)(low + 1);
             if (isinf(value_of(high, n_fraction, bias)))
                 continue;
             const double a = value_of(low, n_fraction, bias), b = value_of(high, n_fraction, bias);
@@ -196,7 +211,8 @@ static void test_rounding_to_16_bits_is_to_nearest_even_once(void **state) {
 static void test_overflow_of_16_bit_floats_is_infinity(void **state) {
     (void)state;
     snug_error err = {0};
-    const double in[6] = {65519.99, 65520.0, -1e300, 1e-30, (double)INFINITY, 3.3895313892515355e38};
+    const double in[6] = {65519.99, 65520.0,          -1e300,
+                          1e-30,    (double)INFINITY, 3.3895313892515355e38};
     uint16_t half[6], brain[6];
     expect_ok(sn_convert(SNUG_F64, in, SNUG_F16, half, 6, &err), &err);
     expect_ok(sn_convert(SNUG_F64, in, SNUG_BF16, brain, 6, &err), &err);
@@ -211,8 +227,8 @@ static bool is_whole(snug_dtype d) {
     return sn_dtype_is_int(d) || d == SNUG_BOOL;
 }
 
-/* 0 and 1 exist everywhere: every allowed pair must carry them, every other must be refused. 600 elements: more
- * than two chunks. */
+/* 0 and 1 exist everywhere: every allowed pair must carry them, every other must be refused. 600
+ * elements: more than two chunks. */
 static void test_all_pairs_convert_or_are_refused(void **state) {
     (void)state;
     enum { N = 600 };
@@ -225,8 +241,10 @@ static void test_all_pairs_convert_or_are_refused(void **state) {
         expect_ok(sn_convert(SNUG_BOOL, bits, (snug_dtype)from, src, N, &err), &err);
         for (int to = 0; to < SNUG_N_DTYPES; to++) {
             memset(dst, 0x33, sizeof dst);
-            const bool allowed = to != SNUG_OPAQUE && !(sn_dtype_is_float((snug_dtype)from) && is_whole((snug_dtype)to));
-            const snug_status status = sn_convert((snug_dtype)from, src, (snug_dtype)to, dst, N, &err);
+            const bool allowed = to != SNUG_OPAQUE &&
+                                 !(sn_dtype_is_float((snug_dtype)from) && is_whole((snug_dtype)to));
+            const snug_status status =
+                sn_convert((snug_dtype)from, src, (snug_dtype)to, dst, N, &err);
             assert_int_equal(status, allowed ? SNUG_OK : SNUG_E_DATA);
             unsigned char expected[sizeof dst];
             memset(expected, 0x33, sizeof expected);
@@ -270,7 +288,7 @@ static void test_conversion_takes_any_address(void **state) {
         assert_true((double)out[i] == in[i]);
 }
 
-/* --- feeds ------------------------------------------------------------------------------------------ */
+/* --- feeds ---------------------------------------------------------------------------------- */
 
 static snug_view view_of(void *data, snug_dtype dtype, int64_t rows, int64_t columns) {
     return (snug_view){.data = data,
@@ -314,14 +332,21 @@ static void test_fill_checks_rows_and_view(void **state) {
         int64_t first, n, rows, columns;
         snug_status status;
     } cases[] = {
-        {0, 4, 4, 3, SNUG_OK},         {4, 0, 0, 3, SNUG_OK},          {-1, 1, 1, 3, SNUG_E_INVALID},
-        {3, 2, 2, 3, SNUG_E_INVALID},  {0, -1, 0, 3, SNUG_E_INVALID},  {5, 0, 0, 3, SNUG_E_INVALID},
-        {1, INT64_MAX, 1, 3, SNUG_E_INVALID}, {INT64_MAX, 1, 1, 3, SNUG_E_INVALID},
-        {0, 2, 3, 3, SNUG_E_SHAPE},    {0, 2, 2, 4, SNUG_E_SHAPE},
+        {0, 4, 4, 3, SNUG_OK},
+        {4, 0, 0, 3, SNUG_OK},
+        {-1, 1, 1, 3, SNUG_E_INVALID},
+        {3, 2, 2, 3, SNUG_E_INVALID},
+        {0, -1, 0, 3, SNUG_E_INVALID},
+        {5, 0, 0, 3, SNUG_E_INVALID},
+        {1, INT64_MAX, 1, 3, SNUG_E_INVALID},
+        {INT64_MAX, 1, 1, 3, SNUG_E_INVALID},
+        {0, 2, 3, 3, SNUG_E_SHAPE},
+        {0, 2, 2, 4, SNUG_E_SHAPE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const snug_view view = view_of(out, SNUG_F32, cases[i].rows, cases[i].columns);
-        expect_status(snug_feed_fill(feed, cases[i].first, cases[i].n, &view, &err), cases[i].status, &err);
+        expect_status(snug_feed_fill(feed, cases[i].first, cases[i].n, &view, &err),
+                      cases[i].status, &err);
     }
     snug_view view = view_of(out, SNUG_F32, 2, 3);
     view.bytes--;
@@ -352,14 +377,16 @@ static void test_feed_without_rows_of_numbers_is_refused(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int released = 0;
         snug_feed *feed = NULL;
-        expect_status(snug_feed_from_memory(e, &cases[i].type, &x, count_release, &released, &feed, &err),
-                      cases[i].status, &err);
+        expect_status(
+            snug_feed_from_memory(e, &cases[i].type, &x, count_release, &released, &feed, &err),
+            cases[i].status, &err);
         assert_null(feed);
         assert_int_equal(released, 0); /* a failed create does not take ownership */
     }
     const snug_type empty = {SNUG_F32, 2, {0, 3}}, full = {SNUG_F32, 2, {1, 3}};
     snug_feed *feed;
-    expect_status(snug_feed_from_memory(e, &full, NULL, NULL, NULL, &feed, &err), SNUG_E_INVALID, &err);
+    expect_status(snug_feed_from_memory(e, &full, NULL, NULL, NULL, &feed, &err), SNUG_E_INVALID,
+                  &err);
     expect_ok(snug_feed_from_memory(e, &empty, NULL, NULL, NULL, &feed, &err), &err);
     snug_feed_destroy(feed);
 }
@@ -370,7 +397,8 @@ typedef struct {
     int64_t bad;
 } source;
 
-static snug_status source_fill(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst, snug_error *err) {
+static snug_status source_fill(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
+                               snug_error *err) {
     source *s = ctx;
     s->calls++;
     assert_int_equal(dst->type.dtype, SNUG_F64);
@@ -397,7 +425,8 @@ static void test_callback_sees_its_own_dtype_whatever_is_read(void **state) {
     float *out = malloc(sizeof(float[ROWS][COLUMNS]));
     double *wide = malloc(sizeof(double[ROWS][COLUMNS]));
     assert_true(out && wide);
-    const snug_view view = view_of(out, SNUG_F32, ROWS, COLUMNS), wide_view = view_of(wide, SNUG_F64, ROWS, COLUMNS);
+    const snug_view view = view_of(out, SNUG_F32, ROWS, COLUMNS),
+                    wide_view = view_of(wide, SNUG_F64, ROWS, COLUMNS);
     expect_ok(snug_feed_fill(feed, 7, ROWS, &wide_view, &err), &err);
     assert_int_equal(s.calls, 1);
     expect_ok(snug_feed_fill(feed, 7, ROWS, &view, &err), &err);
@@ -415,19 +444,21 @@ static void test_callback_sees_its_own_dtype_whatever_is_read(void **state) {
     snug_feed_destroy(feed);
 }
 
-/* --- recipes ---------------------------------------------------------------------------------------- */
+/* --- recipes -------------------------------------------------------------------------------- */
 
 static void test_slice_of_a_recipe_has_the_bits_of_the_whole(void **state) {
     (void)state;
     enum { N = 700 };
     snug_error err = {0};
     static const sn_recipe recipes[] = {
-        {SN_RECIPE_CONSTANT, 1, 3, 0},     {SN_RECIPE_UNIFORM, 2, -1, 2},   {SN_RECIPE_NORMAL, 3, 5, 0.1},
-        {SN_RECIPE_TRUNCATED, 4, 0, 0.05}, {SN_RECIPE_LABELS, 5, 0, 100},
+        {SN_RECIPE_CONSTANT, 1, 3, 0}, {SN_RECIPE_UNIFORM, 2, -1, 2},
+        {SN_RECIPE_NORMAL, 3, 5, 0.1}, {SN_RECIPE_TRUNCATED, 4, 0, 0.05},
+        {SN_RECIPE_LABELS, 5, 0, 100},
     };
     for (size_t r = 0; r < sizeof recipes / sizeof recipes[0]; r++) {
         for (int d = 0; d < SNUG_OPAQUE; d++) {
-            const bool whole_numbers = recipes[r].kind == SN_RECIPE_CONSTANT || recipes[r].kind == SN_RECIPE_LABELS;
+            const bool whole_numbers =
+                recipes[r].kind == SN_RECIPE_CONSTANT || recipes[r].kind == SN_RECIPE_LABELS;
             if (!sn_dtype_is_float((snug_dtype)d) && (!whole_numbers || d == SNUG_BOOL))
                 continue;
             const size_t size = snug_dtype_bytes((snug_dtype)d);
@@ -450,7 +481,8 @@ static void test_recipes_stay_in_their_range(void **state) {
     int32_t *labels = malloc(N * sizeof *labels);
     assert_true(x && labels);
     /* Near 1e8 the floats are 8 apart: many results round to the end, which is outside. */
-    const sn_recipe wide = {SN_RECIPE_UNIFORM, 2, 1e8, 1e8 + 16}, point = {SN_RECIPE_UNIFORM, 2, 4, 4};
+    const sn_recipe wide = {SN_RECIPE_UNIFORM, 2, 1e8, 1e8 + 16},
+                    point = {SN_RECIPE_UNIFORM, 2, 4, 4};
     expect_ok(sn_recipe_fill(&wide, 0, N, SNUG_F32, x, &err), &err);
     for (int i = 0; i < N; i++)
         assert_true(x[i] >= 1e8f && x[i] < 1e8f + 16);
@@ -492,7 +524,8 @@ static void test_recipes_that_make_no_sense_are_refused(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t out[2];
-        expect_status(sn_recipe_fill(&cases[i].recipe, 0, 2, cases[i].dtype, out, &err), cases[i].status, &err);
+        expect_status(sn_recipe_fill(&cases[i].recipe, 0, 2, cases[i].dtype, out, &err),
+                      cases[i].status, &err);
     }
 }
 
@@ -509,13 +542,14 @@ static void test_recipe_feed_of_any_size_costs_next_to_nothing(void **state) {
     const snug_view view = view_of(row, SNUG_F32, 1, 100000);
     expect_ok(snug_feed_fill(feed, ((int64_t)1 << 40) - 1, 1, &view, &err), &err);
     float want[3];
-    expect_ok(sn_recipe_fill(&r, (((uint64_t)1 << 40) - 1) * 100000, 3, SNUG_F32, want, &err), &err);
+    expect_ok(sn_recipe_fill(&r, (((uint64_t)1 << 40) - 1) * 100000, 3, SNUG_F32, want, &err),
+              &err);
     assert_memory_equal(row, want, sizeof want);
     free(row);
     snug_feed_destroy(feed);
 }
 
-/* --- faults ----------------------------------------------------------------------------------------- */
+/* --- faults --------------------------------------------------------------------------------- */
 
 static snug_status all_feeds(snug_engine *e, void *ctx, snug_error *err) {
     (void)ctx;

@@ -1,5 +1,6 @@
-/* bytes.c: byte counts as people write them. KB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB and the
- * bare letters K, M, G, T are powers of 1024; decimals are legal ("1.5 KiB") and round down to a whole byte.
+/* bytes.c: byte counts as people write them. KB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB
+ * and the bare letters K, M, G, T are powers of 1024; decimals are legal ("1.5 KiB") and round down
+ * to a whole byte.
  *
  * Invariants:
  * 1. Digits are computed in integers: no count below 2^64 loses a byte to floating point.
@@ -63,8 +64,8 @@ static const unit_row *find_unit(const char *text) {
     return NULL;
 }
 
-/* numerator / denominator is the decimal fraction behind the point, cut to 9 digits (below one byte in a GB;
- * no one counts terabytes closer). */
+/* numerator / denominator is the decimal fraction behind the point, cut to 9 digits (below one byte
+ * in a GB; no one counts terabytes closer). */
 typedef struct {
     unsigned __int128 whole;
     uint64_t numerator, denominator;
@@ -109,18 +110,20 @@ snug_status snug_bytes_parse(const char *text, size_t *bytes, snug_error *err) {
     decimal d;
     bool overflow;
     if (!read_decimal(&p, &d, &overflow))
-        return sn_fail(err, SNUG_E_INVALID, "'%.64s' is not a number of bytes; give a size like 512MiB", text);
+        return sn_fail(err, SNUG_E_INVALID,
+                       "'%.64s' is not a number of bytes; give a size like 512MiB", text);
     while (is_space(*p))
         p++;
     const unit_row *unit = find_unit(p);
     if (!unit)
         return sn_fail(err, SNUG_E_INVALID,
-                       "'%.32s' in '%.64s' is not a unit of bytes; use B, KiB, MiB, GiB, TiB (1024) or KB, MB, GB, TB "
-                       "(1000)",
+                       "'%.32s' in '%.64s' is not a unit of bytes; use B, KiB, MiB, GiB, TiB "
+                       "(1024) or KB, MB, GB, TB (1000)",
                        p, text);
     const unsigned __int128 fraction = (unsigned __int128)d.numerator * unit->bytes / d.denominator;
     if (overflow || d.whole > (SIZE_MAX - fraction) / unit->bytes)
-        return sn_fail(err, SNUG_E_OVERFLOW, "'%.64s' is more than the %zu bytes of the address space", text,
+        return sn_fail(err, SNUG_E_OVERFLOW,
+                       "'%.64s' is more than the %zu bytes of the address space", text,
                        (size_t)SIZE_MAX);
     *bytes = (size_t)(d.whole * unit->bytes + fraction);
     return SNUG_OK;

@@ -2,7 +2,8 @@
  *
  * Invariants:
  * 1. A message names the path, the offset where there is one, the system's reason and one remedy.
- * 2. A file appears under its name only when complete: it is written as "PATH.tmp", synced, then renamed.
+ * 2. A file appears under its name only when complete: it is written as "PATH.tmp", synced, then
+ *    renamed.
  * 3. A failed create or commit leaves no file behind and *f closed. */
 #include "base/file.h"
 
@@ -15,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- the operating system's table ------------------------------------------------------------------ */
+/* --- the operating system's table ----------------------------------------------------------- */
 
 static int system_open(void *ctx, const char *path, int flags, int mode) {
     (void)ctx;
@@ -73,10 +74,11 @@ static int system_mkdir(void *ctx, const char *path, int mode) {
     return mkdir(path, (mode_t)mode) == 0 ? 0 : -errno;
 }
 
-const snug_io sn_io_system = {NULL,        system_open,  system_pread,  system_pwrite, system_size,
-                              system_sync, system_close, system_rename, system_unlink, system_mkdir};
+const snug_io sn_io_system = {NULL,          system_open, system_pread, system_pwrite,
+                              system_size,   system_sync, system_close, system_rename,
+                              system_unlink, system_mkdir};
 
-/* --- messages --------------------------------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------------------------- */
 
 typedef struct {
     int code;
@@ -108,7 +110,8 @@ static const char *find_remedy(int code) {
 }
 
 /* offset < 0: none. code is a positive errno. */
-static snug_status fail_io(const char *path, const char *verb, int64_t offset, int code, snug_error *err) {
+static snug_status fail_io(const char *path, const char *verb, int64_t offset, int code,
+                           snug_error *err) {
     char where[48] = "";
     if (offset >= 0)
         snprintf(where, sizeof where, " at byte %" PRId64, offset);
@@ -117,7 +120,7 @@ static snug_status fail_io(const char *path, const char *verb, int64_t offset, i
                    strerror_r(code, reason, sizeof reason), find_remedy(code));
 }
 
-/* --- files ------------------------------------------------------------------------------------------ */
+/* --- files ---------------------------------------------------------------------------------- */
 
 enum { TMP_PATH_BYTES = sizeof((sn_file *)0)->path + 4 };
 
@@ -207,21 +210,25 @@ snug_status sn_file_read(sn_file *f, void *buffer, size_t n, int64_t offset, snu
             return fail_io(f->path, "read", at, (int)-got, err);
         if (got == 0)
             return sn_fail(err, SNUG_E_FORMAT,
-                           "'%.240s' is truncated: it ends at byte %" PRId64 ", %zu more are needed; get a whole copy",
+                           "'%.240s' is truncated: it ends at byte %" PRId64
+                           ", %zu more are needed; get a whole copy",
                            f->path, at, n - done);
         done += (size_t)got;
     }
     return SNUG_OK;
 }
 
-snug_status sn_file_write(sn_file *f, const void *buffer, size_t n, int64_t offset, snug_error *err) {
+snug_status sn_file_write(sn_file *f, const void *buffer, size_t n, int64_t offset,
+                          snug_error *err) {
     size_t done = 0;
     while (done < n) {
         const int64_t at = offset + (int64_t)done;
-        const int64_t put = f->io->pwrite(f->io->ctx, f->fd, (const char *)buffer + done, n - done, at);
+        const int64_t put =
+            f->io->pwrite(f->io->ctx, f->fd, (const char *)buffer + done, n - done, at);
         if (put == -EINTR)
             continue;
-        /* A write of nothing would be tried for ever; no system has a reason for it but a full disk. */
+        /* A write of nothing would be tried for ever; no system has a reason for it but a full
+         * disk. */
         if (put <= 0)
             return fail_io(f->path, "write", at, put < 0 ? (int)-put : ENOSPC, err);
         done += (size_t)put;

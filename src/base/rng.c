@@ -1,5 +1,5 @@
-/* rng.c: Philox-4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", 2011) and
- * the distributions and permutations made from it.
+/* rng.c: Philox-4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
+ * 2011) and the distributions and permutations made from it.
  *
  * Counter (hi, lo) of element i, by use:
  *     hi = 0        lo = i / 4   lane i % 4: the element's 32 bits
@@ -7,8 +7,8 @@
  *     hi = 2 + k    lo = i       k-th try of a redraw for a truncated normal
  * Invariants:
  * 1. An element depends on (kind, key, its index) alone.
- * 2. f32 numbers use +, -, *, / and sqrt only, without contraction: the same bits on every machine. An f64 number
- *    has the f32 number's bits on top, so the two streams agree to f32's accuracy. */
+ * 2. f32 numbers use +, -, *, / and sqrt only, without contraction: the same bits on every machine.
+ *    An f64 number has the f32 number's bits on top, so the two streams agree to f32's accuracy. */
 #include "base/rng.h"
 
 #include <assert.h>
@@ -39,14 +39,14 @@ uint64_t sn_rng_key(uint64_t seed, uint64_t stream) {
     return (uint64_t)b.v[1] << 32 | b.v[0];
 }
 
-/* --- f32 -------------------------------------------------------------------------------------------- */
+/* --- f32 ------------------------------------------------------------------------------------ */
 
 typedef struct {
     float v[4];
 } block_f32;
 
-/* -2 ln(x / 2^32) for 1 <= x <= 2^32. With x = m 2^e, sqrt(1/2) <= m < sqrt(2): ln m = 2 atanh(s), s = (m-1)/(m+1),
- * |s| < 0.172, whose series is below half an ulp from s^11 on. */
+/* -2 ln(x / 2^32) for 1 <= x <= 2^32. With x = m 2^e, sqrt(1/2) <= m < sqrt(2): ln m = 2 atanh(s),
+ * s = (m-1)/(m+1), |s| < 0.172, whose series is below half an ulp from s^11 on. */
 static float minus_two_log(uint64_t x) {
     int e = 63 - __builtin_clzll(x);
     float m = (float)x / (float)((uint64_t)1 << e);
@@ -56,18 +56,20 @@ static float minus_two_log(uint64_t x) {
     }
     const float s = (m - 1.0f) / (m + 1.0f);
     const float q = s * s;
-    const float series = s * (1.0f + q * (1.0f / 3 + q * (1.0f / 5 + q * (1.0f / 7 + q * (1.0f / 9)))));
+    const float series =
+        s * (1.0f + q * (1.0f / 3 + q * (1.0f / 5 + q * (1.0f / 7 + q * (1.0f / 9)))));
     return -4.0f * series + (float)(32 - e) * 1.38629436f;
 }
 
-/* cos and sin of 2 pi v / 2^32. The nearest quarter turn is taken off in integers, exactly; Taylor on the rest,
- * |x| <= pi / 4, where the first term left out is below half an ulp. */
+/* cos and sin of 2 pi v / 2^32. The nearest quarter turn is taken off in integers, exactly; Taylor
+ * on the rest, |x| <= pi / 4, where the first term left out is below half an ulp. */
 static void turn(uint32_t v, float *c, float *s) {
     const uint32_t quarter = (v + 0x20000000u) >> 30;
     const int32_t rest = (int32_t)(v - (quarter << 30));
     const float x = (float)rest * 1.46291808e-9f; /* 2 pi / 2^32 */
     const float q = x * x;
-    const float sin_x = x * (1.0f - q * (1.0f / 6 - q * (1.0f / 120 - q * (1.0f / 5040 - q * (1.0f / 362880)))));
+    const float sin_x =
+        x * (1.0f - q * (1.0f / 6 - q * (1.0f / 120 - q * (1.0f / 5040 - q * (1.0f / 362880)))));
     const float cos_x = 1.0f - q * (0.5f - q * (1.0f / 24 - q * (1.0f / 720 - q * (1.0f / 40320))));
     const float a = quarter & 1 ? -sin_x : cos_x;
     const float b = quarter & 1 ? cos_x : sin_x;
@@ -125,7 +127,7 @@ void sn_random_fill_f32(sn_random_kind kind, uint64_t key, uint64_t first, size_
     }
 }
 
-/* --- f64 -------------------------------------------------------------------------------------------- */
+/* --- f64 ------------------------------------------------------------------------------------ */
 
 typedef struct {
     double v[4];
@@ -140,7 +142,8 @@ static block_f64 normals_f64(sn_philox_block a, sn_philox_block b) {
     block_f64 out;
     for (int pair = 0; pair < 4; pair += 2) {
         const double u = (double)(join53(a.v[pair], b.v[pair]) + 1) * 0x1p-53;
-        const double angle = (double)join53(a.v[pair + 1], b.v[pair + 1]) * (0x1p-52 * 3.14159265358979323846);
+        const double angle =
+            (double)join53(a.v[pair + 1], b.v[pair + 1]) * (0x1p-52 * 3.14159265358979323846);
         const double r = sqrt(-2.0 * log(u));
         out.v[pair] = r * cos(angle);
         out.v[pair + 1] = r * sin(angle);
@@ -187,11 +190,12 @@ void sn_random_fill_f64(sn_random_kind kind, uint64_t key, uint64_t first, size_
     }
 }
 
-/* --- permutations ----------------------------------------------------------------------------------- */
+/* --- permutations --------------------------------------------------------------------------- */
 
 enum { N_FEISTEL_ROUNDS = 8 };
 
-/* A bijection of the numbers below 2^bits: each round adds (xor) a function of one half to the other. */
+/* A bijection of the numbers below 2^bits: each round adds (xor) a function of one half to the
+ * other. */
 static uint64_t feistel(uint64_t key, int bits, uint64_t x) {
     const int low_bits = bits / 2;
     const uint64_t low_mask = ((uint64_t)1 << low_bits) - 1;

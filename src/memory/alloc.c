@@ -1,18 +1,19 @@
 /* alloc.c: requests of any size from the allocator, charged to a category, and arrays that grow.
  *
  * Invariants:
- * 1. Order of a request: ask the ledger, take the bytes, book them. A failure at any point changes nothing.
- * 2. The allocator is asked for at least one byte, so that each pointer is unique, and told the same size when
- *    it gets it back. */
+ * 1. Order of a request: ask the ledger, take the bytes, book them. A failure at any point changes
+ *    nothing.
+ * 2. The allocator is asked for at least one byte, so that each pointer is unique, and told the
+ *    same size when it gets it back. */
 #include "base/size.h"
 #include "memory/private.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* With SN_REDZONES each allocation carries its size and category in front, so that a free that states another
- * size or category is found where it happens. (Writes past the ends are AddressSanitizer's to find.) A caller's
- * allocator sees sizes as asked, so it gets no front. */
+/* With SN_REDZONES each allocation carries its size and category in front, so that a free that
+ * states another size or category is found where it happens. (Writes past the ends are
+ * AddressSanitizer's to find.) A caller's allocator sees sizes as asked, so it gets no front. */
 #ifdef SN_REDZONES
 typedef struct {
     uint64_t magic;
@@ -81,7 +82,8 @@ snug_status sn_alloc(snug_engine *e, sn_category cat, size_t bytes, void **out, 
     return SNUG_OK;
 }
 
-snug_status sn_alloc_zero(snug_engine *e, sn_category cat, size_t bytes, void **out, snug_error *err) {
+snug_status sn_alloc_zero(snug_engine *e, sn_category cat, size_t bytes, void **out,
+                          snug_error *err) {
     void *p;
     SNUG_TRY(sn_alloc(e, cat, bytes, &p, err));
     memset(p, 0, bytes);
@@ -101,8 +103,8 @@ void sn_free(snug_engine *e, sn_category cat, void *block, size_t bytes) {
     sn_ledger_release(e, cat, bytes);
 }
 
-snug_status sn_grow(snug_engine *e, sn_category cat, void **array, size_t elem_bytes, size_t *cap, size_t need,
-                    snug_error *err) {
+snug_status sn_grow(snug_engine *e, sn_category cat, void **array, size_t elem_bytes, size_t *cap,
+                    size_t need, snug_error *err) {
     if (need <= *cap)
         return SNUG_OK;
     size_t new_cap = 8;
@@ -111,8 +113,10 @@ snug_status sn_grow(snug_engine *e, sn_category cat, void **array, size_t elem_b
     if (new_cap < need)
         new_cap = need;
     size_t new_bytes;
-    if (!sn_size_mul(new_cap, elem_bytes, &new_bytes) && !sn_size_mul(new_cap = need, elem_bytes, &new_bytes))
-        return sn_fail(err, SNUG_E_OVERFLOW, "an array of %zu elements of %zu bytes exceeds the address space", need,
+    if (!sn_size_mul(new_cap, elem_bytes, &new_bytes) &&
+        !sn_size_mul(new_cap = need, elem_bytes, &new_bytes))
+        return sn_fail(err, SNUG_E_OVERFLOW,
+                       "an array of %zu elements of %zu bytes exceeds the address space", need,
                        elem_bytes);
     void *grown;
     SNUG_TRY(sn_alloc(e, cat, new_bytes, &grown, err));

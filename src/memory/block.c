@@ -5,9 +5,11 @@
  *
  * Invariants:
  * 1. The ledger counts mapped_bytes: whole pages without the guard page, which costs no memory.
- * 2. A populated block is resident when sn_block_init returns, or the call failed: nothing later can fault in a
- *    page that the system does not have. The limits are read before, because a cgroup answers with a kill.
- * 3. With a caller's allocator the block comes from it, page aligned and in whole pages, and has no guard. */
+ * 2. A populated block is resident when sn_block_init returns, or the call failed: nothing later
+ *    can fault in a page that the system does not have. The limits are read before, because a
+ *    cgroup answers with a kill.
+ * 3. With a caller's allocator the block comes from it, page aligned and in whole pages, and has no
+ *    guard. */
 #include "base/size.h"
 #include "base/file.h"
 #include "memory/private.h"
@@ -17,13 +19,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#ifdef SN_REDZONES
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
-#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
-#endif
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -36,8 +31,8 @@ static size_t page_size(void) {
     return n > 0 ? (size_t)n : 4096;
 }
 
-/* Makes [base, base + bytes) resident. MADV_POPULATE_WRITE reports want of memory as an error; kernels before
- * 5.14 do not know it, there each page is written to. */
+/* Makes [base, base + bytes) resident. MADV_POPULATE_WRITE reports want of memory as an error;
+ * kernels before 5.14 do not know it, there each page is written to. */
 static bool populate(void *base, size_t bytes, size_t page) {
     int rc;
     do {
@@ -53,31 +48,34 @@ static bool populate(void *base, size_t bytes, size_t page) {
     return true;
 }
 
+/* Page tables count, too: 8 bytes a page, and the tables above them. */
 static snug_status check_limits(const sn_request *r, snug_error *err) {
     const sn_limits limits = sn_limits_read(&sn_io_system);
-    if (r->bytes <= limits.room_bytes)
+    const size_t tables = r->bytes / 256;
+    if (limits.room_bytes > tables && r->bytes <= limits.room_bytes - tables)
         return SNUG_OK;
     return sn_fail(err, SNUG_E_MEMORY,
-                   "%zu bytes for %s %.64s exceed the %zu bytes that the %s has left; give a smaller budget or raise "
-                   "that limit",
-                   r->bytes, sn_category_name(r->category), r->owner, limits.room_bytes, limits.name);
+                   "%zu bytes for %s %.64s exceed the %zu bytes that the %s has left; give a "
+                   "smaller budget or raise that limit",
+                   r->bytes, sn_category_name(r->category), r->owner, limits.room_bytes,
+                   limits.name);
 }
 
 /* Maps b->mapped_bytes and the guard page; sets *base. */
-static snug_status map_pages(const sn_block *b, const sn_block_options *o, const sn_request *r, char **base,
-                             snug_error *err) {
+static snug_status map_pages(const sn_block *b, const sn_block_options *o, const sn_request *r,
+                             char **base, snug_error *err) {
     const size_t page = page_size();
     size_t total = b->mapped_bytes;
     if (o->guard && !sn_size_add(total, page, &total))
         return sn_ledger_fail(b->engine, r, err);
     if (o->populate)
         SNUG_TRY(check_limits(r, err));
-    /* RLIMIT_AS and RLIMIT_DATA are the kernel's to check here: it answers ENOMEM and kills nobody. */
-    char *p = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    /* RLIMIT_AS and RLIMIT_DATA are the kernel's to check: it answers ENOMEM and kills nobody. */
+    char *p = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return sn_ledger_fail(b->engine, r, err);
     const bool guarded = !o->guard || mprotect(p + b->mapped_bytes, page, PROT_NONE) == 0;
-    /* Huge pages lie wholly inside the mapping, so they never take more than the ledger counts. Advice only. */
+    /* Advice only. A huge page lies wholly inside the mapping: never more than the ledger counts. */
     if (guarded && b->mapped_bytes >= huge_from_bytes)
         (void)madvise(p, b->mapped_bytes, MADV_HUGEPAGE);
     if (!guarded || (o->populate && !populate(p, b->mapped_bytes, page))) {
@@ -88,8 +86,8 @@ static snug_status map_pages(const sn_block *b, const sn_block_options *o, const
     return SNUG_OK;
 }
 
-static snug_status take_pages(const sn_block *b, const sn_block_options *o, const sn_request *r, char **base,
-                              snug_error *err) {
+static snug_status take_pages(const sn_block *b, const sn_block_options *o, const sn_request *r,
+                              char **base, snug_error *err) {
     snug_engine *e = b->engine;
     if (!e->foreign)
         return map_pages(b, o, r, base, err);
@@ -124,8 +122,8 @@ snug_status sn_block_init(snug_engine *e, sn_category cat, const char *owner, si
     SNUG_TRY(take_pages(&b, o, &r, &base, err));
     sn_ledger_book(e, &r);
     const size_t front = b.guarded ? b.mapped_bytes - in_lines : 0;
-    ASAN_POISON_MEMORY_REGION(base, b.mapped_bytes);
-    ASAN_UNPOISON_MEMORY_REGION(base + front, bytes);
+    SN_POISON(base, b.mapped_bytes);
+    SN_UNPOISON(base + front, bytes);
     b.data = base + front;
     *out = b;
     link_block(out);
@@ -143,12 +141,12 @@ void sn_block_clear(sn_block *b) {
     if (b->next)
         b->next->prev = b->prev;
     const size_t page = page_size();
-    char *base = (char *)((uintptr_t)b->data & ~(uintptr_t)(page - 1));
+    char *base = b->data;
     if (b->guarded) {
         const size_t in_lines = (b->bytes > 0 ? b->bytes : 1) + SN_ALLOC_ALIGN - 1;
         base = (char *)b->data + in_lines / SN_ALLOC_ALIGN * SN_ALLOC_ALIGN - b->mapped_bytes;
     }
-    ASAN_UNPOISON_MEMORY_REGION(base, b->mapped_bytes);
+    SN_UNPOISON(base, b->mapped_bytes);
     if (e->foreign)
         e->allocator.free(e->allocator.ctx, base, b->mapped_bytes);
     else

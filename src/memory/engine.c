@@ -1,8 +1,9 @@
-/* engine.c: making and ending an engine: the allocator, the I/O table and the thread count it was given or the
- * system's own.
+/* engine.c: making and ending an engine: the allocator, the I/O table and the thread count it was
+ * given or the system's own.
  *
  * Invariants:
- * 1. Tables given by the caller are copied; a table with a missing function is refused at once, not called. */
+ * 1. Tables given by the caller are copied; a table with a missing function is refused at once, not
+ *    called. */
 #include "memory/private.h"
 
 #include "base/file.h"
@@ -34,17 +35,21 @@ static int count_cores(void) {
 
 static snug_status check_options(const snug_engine_options *o, snug_error *err) {
     if (o->n_threads < 0)
-        return sn_fail(err, SNUG_E_INVALID, "n_threads is %d; use 0 for one per core", o->n_threads);
+        return sn_fail(err, SNUG_E_INVALID, "n_threads is %d; use 0 for one per core",
+                       o->n_threads);
     if (o->allocator && (!o->allocator->alloc || !o->allocator->free))
-        return sn_fail(err, SNUG_E_INVALID, "the allocator lacks alloc or free; give both or no allocator");
+        return sn_fail(err, SNUG_E_INVALID,
+                       "the allocator lacks alloc or free; give both or no allocator");
     const snug_io *io = o->io;
-    if (io && (!io->open || !io->pread || !io->pwrite || !io->size || !io->sync || !io->close || !io->rename ||
-               !io->unlink || !io->mkdir))
-        return sn_fail(err, SNUG_E_INVALID, "the I/O table lacks a function; fill all of it or give none");
+    if (io && (!io->open || !io->pread || !io->pwrite || !io->size || !io->sync || !io->close ||
+               !io->rename || !io->unlink || !io->mkdir))
+        return sn_fail(err, SNUG_E_INVALID,
+                       "the I/O table lacks a function; fill all of it or give none");
     return SNUG_OK;
 }
 
-snug_status snug_engine_create(const snug_engine_options *options, snug_engine **out, snug_error *err) {
+snug_status snug_engine_create(const snug_engine_options *options, snug_engine **out,
+                               snug_error *err) {
     static const snug_engine_options defaults;
     static const snug_allocator system_allocator = {NULL, system_alloc, system_free};
     if (!out)
@@ -54,7 +59,8 @@ snug_status snug_engine_create(const snug_engine_options *options, snug_engine *
     const snug_allocator allocator = o->allocator ? *o->allocator : system_allocator;
     snug_engine *e = allocator.alloc(allocator.ctx, sizeof *e, SN_ALLOC_ALIGN);
     if (!e)
-        return sn_fail(err, SNUG_E_MEMORY, "the allocator has no %zu bytes for an engine; free memory", sizeof *e);
+        return sn_fail(err, SNUG_E_MEMORY,
+                       "the allocator has no %zu bytes for an engine; free memory", sizeof *e);
     *e = (snug_engine){
         .allocator = allocator,
         .foreign = o->allocator != NULL,

@@ -39,8 +39,8 @@ SNUG_CHECKED snug_status sn_alloc_zero(snug_engine *e, sn_category cat, size_t b
 void sn_free(snug_engine *e, sn_category cat, void *block, size_t bytes);
 
 /* Grows *array (cap elements of elem_bytes) so that it holds `need`, doubling; old contents kept. */
-SNUG_CHECKED snug_status sn_grow(snug_engine *e, sn_category cat, void **array, size_t elem_bytes, size_t *cap, size_t need,
-                    snug_error *err);
+SNUG_CHECKED snug_status sn_grow(snug_engine *e, sn_category cat, void **array, size_t elem_bytes, size_t *cap,
+                                 size_t need, snug_error *err);
 
 /* The engine's I/O table with the fault hook in front. Lent. */
 const snug_io *sn_engine_io(const snug_engine *e);
@@ -71,7 +71,8 @@ void sn_block_clear(sn_block *b); /* legal on zeroed */
 /* --- zones: many small objects with one lifetime ---------------------------------------------------- */
 typedef struct sn_zone sn_zone;
 SNUG_CHECKED snug_status sn_zone_create(snug_engine *e, sn_category cat, sn_zone **out, snug_error *err);
-SNUG_CHECKED snug_status sn_zone_alloc(sn_zone *z, size_t bytes, void **out, snug_error *err); /* aligned to 16, zeroed */
+/* Aligned to 16, zeroed. */
+SNUG_CHECKED snug_status sn_zone_alloc(sn_zone *z, size_t bytes, void **out, snug_error *err);
 SNUG_CHECKED snug_status sn_zone_text(sn_zone *z, const char *text, const char **out, snug_error *err); /* copy */
 snug_engine *sn_zone_engine(const sn_zone *z);
 size_t sn_zone_bytes(const sn_zone *z);

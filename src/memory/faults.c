@@ -1,9 +1,12 @@
-/* faults.c: the hook that makes the N-th request of memory or the N-th call of the I/O table fail, for tests.
- * The engine's I/O table is always this file's: each function counts, strikes or passes the call on.
+/* faults.c: the hook that makes the N-th request of memory or the N-th call of the I/O table fail,
+ * for tests. The engine's I/O table is always this file's: each function counts, strikes or passes
+ * the call on.
  *
  * Invariants:
- * 1. A struck call does not reach the real table, except a short one, which reaches it with half the bytes.
- * 2. close and unlink always reach the real table (a descriptor must not leak because its close "failed"). */
+ * 1. A struck call does not reach the real table, except a short one, which reaches it with half
+ *    the bytes.
+ * 2. close and unlink always reach the real table (a descriptor must not leak because its close
+ *    "failed"). */
 #include "memory/private.h"
 
 #include <errno.h>
@@ -43,8 +46,10 @@ int64_t sn_fault_io_requests(const snug_engine *e) {
 
 /* 0: pass the call on. Else -errno, or 1 for "do half". */
 static int strike(snug_engine *e) {
-    static const int codes[] = {
-        [SN_FAULT_EIO] = -EIO, [SN_FAULT_ENOSPC] = -ENOSPC, [SN_FAULT_EROFS] = -EROFS, [SN_FAULT_SHORT] = 1};
+    static const int codes[] = {[SN_FAULT_EIO] = -EIO,
+                                [SN_FAULT_ENOSPC] = -ENOSPC,
+                                [SN_FAULT_EROFS] = -EROFS,
+                                [SN_FAULT_SHORT] = 1};
     return sn_fault_strikes(e, &e->faults.io) ? codes[e->faults.io_kind] : 0;
 }
 

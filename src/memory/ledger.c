@@ -1,9 +1,11 @@
-/* ledger.c: the account book: one sum and one peak per category, a list of named blocks, one budget over all.
+/* ledger.c: the account book: one sum and one peak per category, a list of named blocks, one budget
+ * over all.
  *
  * Invariants:
- * 1. sn_ledger_ask only looks; sn_ledger_book is called once the bytes are really there. So a refused or failed
- *    request leaves every number as it was.
- * 2. Rows are ordered by bytes, then category, then owner: the same blocks print the same in any order made. */
+ * 1. sn_ledger_ask only looks; sn_ledger_book is called once the bytes are really there. So a
+ *    refused or failed request leaves every number as it was.
+ * 2. Rows are ordered by bytes, then category, then owner: the same blocks print the same in any
+ *    order made. */
 #include "base/size.h"
 #include "memory/private.h"
 
@@ -49,19 +51,21 @@ static snug_status fail_budget(const snug_engine *e, const sn_request *r, snug_e
     size_t need;
     if (!sn_size_add(e->held_bytes, r->bytes, &need))
         need = SIZE_MAX;
-    return sn_fail(err, SNUG_E_BUDGET,
-                   "asked %zu bytes for %s%s%.64s, held %zu, budget %zu; largest holder: %s%s%.64s with %zu; "
-                   "give a budget of at least %zu bytes",
-                   r->bytes, sn_category_name(r->category), r->owner[0] ? " " : "", r->owner, e->held_bytes,
-                   e->budget_bytes, sn_category_name(cat), b ? " " : "", b ? b->owner : "",
-                   b ? b->mapped_bytes : e->accounts[cat].bytes, need);
+    return sn_fail(
+        err, SNUG_E_BUDGET,
+        "asked %zu bytes for %s%s%.64s, held %zu, budget %zu; largest holder: %s%s%.64s with %zu; "
+        "give a budget of at least %zu bytes",
+        r->bytes, sn_category_name(r->category), r->owner[0] ? " " : "", r->owner, e->held_bytes,
+        e->budget_bytes, sn_category_name(cat), b ? " " : "", b ? b->owner : "",
+        b ? b->mapped_bytes : e->accounts[cat].bytes, need);
 }
 
 snug_status sn_ledger_fail(const snug_engine *e, const sn_request *r, snug_error *err) {
-    return sn_fail(err, SNUG_E_MEMORY,
-                   "the allocator has no %zu bytes for %s%s%.64s (%zu held); free memory or make the model or "
-                   "batch smaller",
-                   r->bytes, sn_category_name(r->category), r->owner[0] ? " " : "", r->owner, e->held_bytes);
+    return sn_fail(
+        err, SNUG_E_MEMORY,
+        "the allocator has no %zu bytes for %s%s%.64s (%zu held); free memory or make the model or "
+        "batch smaller",
+        r->bytes, sn_category_name(r->category), r->owner[0] ? " " : "", r->owner, e->held_bytes);
 }
 
 snug_status sn_ledger_ask(snug_engine *e, const sn_request *r, snug_error *err) {
@@ -134,7 +138,8 @@ size_t snug_engine_memory(const snug_engine *engine, snug_memory_row *rows, size
     }
     const size_t n_sums = n;
     for (const sn_block *b = engine->blocks; b; b = b->next) {
-        const snug_memory_row row = {sn_category_name(b->category), b->owner, b->mapped_bytes, b->mapped_bytes};
+        const snug_memory_row row = {sn_category_name(b->category), b->owner, b->mapped_bytes,
+                                     b->mapped_bytes};
         if (n_sums < max)
             insert_row(rows + n_sums, n - n_sums, max - n_sums, &row);
         n++;

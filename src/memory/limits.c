@@ -1,12 +1,15 @@
 /* limits.c: how much memory this process may still take before the system refuses it or kills it.
  *
- * The files read: /proc/meminfo (MemAvailable, SwapFree); /proc/self/cgroup, which names the group; and below
- * /sys/fs/cgroup the limit, usage and statistics of the group and all groups above it, in version 2
- * (memory.max, memory.current) and version 1 (memory/memory.limit_in_bytes, memory.usage_in_bytes).
+ * The files read: /proc/meminfo (MemAvailable, SwapFree); /proc/self/cgroup, which names the group;
+ * and below /sys/fs/cgroup the limit, usage and statistics of the group and all groups above it, in
+ * version 2 (memory.max, memory.current) and version 1 (memory/memory.limit_in_bytes,
+ * memory.usage_in_bytes).
  *
  * Invariants:
- * 1. What cannot be read is no limit: the answer is only ever made smaller by a number that was there.
- * 2. File pages that the kernel can drop (inactive_file, active_file) count as room: usage contains them. */
+ * 1. What cannot be read is no limit: the answer is only ever made smaller by a number that was
+ *    there.
+ * 2. File pages that the kernel can drop (inactive_file, active_file) count as room: usage contains
+ *    them. */
 #include "memory/private.h"
 
 #include <fcntl.h>
@@ -64,8 +67,8 @@ typedef struct {
 
 static const version versions[] = {
     {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file ", "active_file "},
-    {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ",
-     "total_active_file "},
+    {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+     "total_inactive_file ", "total_active_file "},
 };
 
 static bool read_file_of(const snug_io *io, const char *dir, const char *name, char *text) {
@@ -76,7 +79,8 @@ static bool read_file_of(const snug_io *io, const char *dir, const char *name, c
 
 static void read_group(const snug_io *io, const version *v, const char *dir, sn_limits *l) {
     char text[TEXT_BYTES];
-    if (!read_file_of(io, dir, v->limit, text) || text[0] < '0' || text[0] > '9') /* "max" is no limit */
+    if (!read_file_of(io, dir, v->limit, text) || text[0] < '0' ||
+        text[0] > '9') /* "max" is no limit */
         return;
     const size_t limit = (size_t)strtoull(text, NULL, 10);
     size_t usage = read_file_of(io, dir, v->usage, text) ? (size_t)strtoull(text, NULL, 10) : 0;
@@ -87,8 +91,8 @@ static void read_group(const snug_io *io, const version *v, const char *dir, sn_
     tighten(l, limit > usage ? limit - usage : 0, "cgroup");
 }
 
-/* The group `path` below the root and every group above it, root included (in a container the path may not exist
- * below the root, while the root is the container's own group). */
+/* The group `path` below the root and every group above it, root included (in a container the path
+ * may not exist below the root, while the root is the container's own group). */
 static void read_groups(const snug_io *io, const version *v, const char *path, sn_limits *l) {
     char dir[PATH_BYTES];
     const size_t root = strlen(v->root);

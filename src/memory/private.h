@@ -2,14 +2,24 @@
  *
  * Invariants:
  * 1. held is the sum of accounts[].bytes; accounts[c].bytes covers the blocks of category c.
- * 2. The engine's own bytes (this struct) come from the allocator but are not on the ledger, so that an
- *    engine with nothing made from it holds 0. */
+ * 2. The engine's own bytes (this struct) come from the allocator but are not on the ledger, so
+ *    that an engine with nothing made from it holds 0. */
 #ifndef SN_MEMORY_PRIVATE_H
 #define SN_MEMORY_PRIVATE_H
 
 #include "memory/engine.h"
 
 #define SN_ALLOC_ALIGN 64u
+
+/* Bytes that nobody may touch, for AddressSanitizer to watch. */
+#ifdef SN_REDZONES
+#include <sanitizer/asan_interface.h>
+#define SN_POISON(p, n) ASAN_POISON_MEMORY_REGION(p, n)
+#define SN_UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+#else
+#define SN_POISON(p, n) ((void)(p), (void)(n))
+#define SN_UNPOISON(p, n) ((void)(p), (void)(n))
+#endif
 
 typedef struct {
     size_t bytes, peak_bytes;
@@ -29,7 +39,7 @@ typedef struct {
 
 struct snug_engine {
     snug_allocator allocator;
-    bool foreign; /* allocator is the caller's: blocks come from it too, nothing is put around its bytes */
+    bool foreign;       /* the caller's: blocks come from it too, nothing is put around its bytes */
     snug_io io;         /* the real table */
     snug_io guarded_io; /* the same with the fault hook in front; ctx is this engine */
     int n_threads;
@@ -48,7 +58,8 @@ typedef struct {
 
 const char *sn_category_name(sn_category cat);
 
-/* Whether the request may be made: the fault hook and the budget. Changes nothing but the hook's count. */
+/* Whether the request may be made: the fault hook and the budget. Changes nothing but the hook's
+ * count. */
 SNUG_CHECKED snug_status sn_ledger_ask(snug_engine *e, const sn_request *r, snug_error *err);
 void sn_ledger_book(snug_engine *e, const sn_request *r);
 void sn_ledger_release(snug_engine *e, sn_category cat, size_t bytes);
@@ -58,8 +69,9 @@ snug_status sn_ledger_fail(const snug_engine *e, const sn_request *r, snug_error
 bool sn_fault_strikes(snug_engine *e, sn_fault_counter *c);
 void sn_fault_wrap_io(snug_engine *e);
 
-/* What the system lets this process still take, before it refuses or kills: the smallest room over the cgroups
- * (v1 and v2, all ancestors) and the machine's available memory. SIZE_MAX when nothing is known. */
+/* What the system lets this process still take, before it refuses or kills: the smallest room over
+ * the cgroups (v1 and v2, all ancestors) and the machine's available memory. SIZE_MAX when nothing
+ * is known. */
 typedef struct {
     size_t room_bytes;
     const char *name; /* whose limit it is: "cgroup", "machine", "" */

@@ -1,23 +1,22 @@
-/* zone.c: many small objects with one lifetime: bump allocation in chunks that double up to a limit.
+/* zone.c: many small objects with one lifetime: bump allocation in chunks that double up to a
+ * limit.
  *
  *     zone -> chunk (newest) -> chunk -> ... -> first chunk, which also holds the zone itself
  *     chunk: [ header | object, object, ... | unused ]
  *
  * Invariants:
  * 1. Objects are aligned to 16, zeroed, never moved and never freed alone.
- * 2. With SN_REDZONES a gap lies behind each object and all unused bytes are poisoned for AddressSanitizer. */
+ * 2. With SN_REDZONES a gap lies behind each object and all unused bytes are poisoned for
+ *    AddressSanitizer. */
 #include "base/size.h"
 #include "memory/private.h"
 
 #include <string.h>
 
 #ifdef SN_REDZONES
-#include <sanitizer/asan_interface.h>
 enum { GAP_BYTES = 16 };
 #else
 enum { GAP_BYTES = 0 };
-#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
-#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 #endif
 
 enum { ZONE_ALIGN = 16, FIRST_CHUNK_BYTES = 1024, LARGEST_CHUNK_BYTES = 64 * 1024 };
@@ -39,12 +38,13 @@ struct sn_zone {
     size_t next_bytes; /* what the next chunk will have, if the object fits */
 };
 
-static snug_status create_chunk(snug_engine *e, sn_category cat, size_t bytes, chunk **out, snug_error *err) {
+static snug_status create_chunk(snug_engine *e, sn_category cat, size_t bytes, chunk **out,
+                                snug_error *err) {
     void *p;
     SNUG_TRY(sn_alloc(e, cat, bytes, &p, err));
     chunk *c = p;
     *c = (chunk){.bytes = bytes, .used = CHUNK_HEADER_BYTES};
-    ASAN_POISON_MEMORY_REGION((char *)p + CHUNK_HEADER_BYTES, bytes - CHUNK_HEADER_BYTES);
+    SN_POISON((char *)p + CHUNK_HEADER_BYTES, bytes - CHUNK_HEADER_BYTES);
     *out = c;
     return SNUG_OK;
 }
@@ -53,14 +53,16 @@ static snug_status create_chunk(snug_engine *e, sn_category cat, size_t bytes, c
 static void *take(chunk *c, size_t step, size_t bytes) {
     char *p = (char *)c + c->used;
     c->used += step;
-    ASAN_UNPOISON_MEMORY_REGION(p, bytes);
+    SN_UNPOISON(p, bytes);
     memset(p, 0, bytes);
     return p;
 }
 
-/* What an object of that many bytes takes from a chunk; at least ZONE_ALIGN, so that pointers are unique. */
+/* What an object of that many bytes takes from a chunk; at least ZONE_ALIGN, so that pointers are
+ * unique. */
 static bool step_of(size_t bytes, size_t *out) {
-    return sn_size_add(bytes > 0 ? bytes : 1, GAP_BYTES, out) && sn_size_align(*out, ZONE_ALIGN, out);
+    return sn_size_add(bytes > 0 ? bytes : 1, GAP_BYTES, out) &&
+           sn_size_align(*out, ZONE_ALIGN, out);
 }
 
 snug_status sn_zone_create(snug_engine *e, sn_category cat, sn_zone **out, snug_error *err) {
@@ -77,10 +79,12 @@ snug_status sn_zone_create(snug_engine *e, sn_category cat, sn_zone **out, snug_
 snug_status sn_zone_alloc(sn_zone *z, size_t bytes, void **out, snug_error *err) {
     size_t step, need;
     if (!step_of(bytes, &step) || !sn_size_add(step, CHUNK_HEADER_BYTES, &need))
-        return sn_fail(err, SNUG_E_OVERFLOW, "an object of %zu bytes exceeds the address space", bytes);
+        return sn_fail(err, SNUG_E_OVERFLOW, "an object of %zu bytes exceeds the address space",
+                       bytes);
     if (step > z->newest->bytes - z->newest->used) {
         chunk *c;
-        SNUG_TRY(create_chunk(z->engine, z->category, need > z->next_bytes ? need : z->next_bytes, &c, err));
+        SNUG_TRY(create_chunk(z->engine, z->category, need > z->next_bytes ? need : z->next_bytes,
+                              &c, err));
         c->older = z->newest;
         z->newest = c;
         z->bytes += c->bytes;
@@ -116,7 +120,7 @@ void sn_zone_destroy(sn_zone *z) {
     const sn_category cat = z->category;
     for (chunk *c = z->newest, *older; c; c = older) {
         older = c->older;
-        ASAN_UNPOISON_MEMORY_REGION(c, c->bytes);
+        SN_UNPOISON(c, c->bytes);
         sn_free(e, cat, c, c->bytes);
     }
 }

@@ -1,11 +1,12 @@
-/* convert.c: element conversions. Each goes through a chunk of a wide type on the stack: integers (and bool)
- * through int64_t, floats through double, so that n dtypes need n loads and n stores, not n * n loops.
+/* convert.c: element conversions. Each goes through a chunk of a wide type on the stack: integers
+ * (and bool) through int64_t, floats through double, so that n dtypes need n loads and n stores,
+ * not n * n loops.
  *
  * Invariants:
- * 1. Rounding is to nearest, ties to even, once: the way over double loses nothing on the way in, and
- *    to_odd() keeps what the second rounding must know.
- * 2. Integers (and bool) that the destination cannot hold are refused, never wrapped. Float to integer is not
- *    allowed: whether to round or to cut is the caller's to say.
+ * 1. Rounding is to nearest, ties to even, once: the way over double loses nothing on the way in,
+ *    and to_odd() keeps what the second rounding must know.
+ * 2. Integers (and bool) that the destination cannot hold are refused, never wrapped. Float to
+ *    integer is not allowed: whether to round or to cut is the caller's to say.
  * 3. A chunk is read whole before it is written, so dst may lie below src in the same buffer. */
 #include "tensor/feed.h"
 
@@ -14,7 +15,7 @@
 
 enum { CHUNK = 256 };
 
-/* --- 16-bit floats ------------------------------------------------------------------------------------ */
+/* --- 16-bit floats -------------------------------------------------------------------------- */
 
 static float float_of(uint32_t bits) {
     float f;
@@ -61,8 +62,8 @@ static uint16_t to_f16(float f) {
     return (uint16_t)(sign | ((abs_bits - 0x38000000u + 0xfffu + (abs_bits >> 13 & 1u)) >> 13));
 }
 
-/* f64 to f32 rounded to odd: an inexact result gets its last bit set, so that rounding it once more to fewer
- * bits equals rounding d directly. */
+/* f64 to f32 rounded to odd: an inexact result gets its last bit set, so that rounding it once more
+ * to fewer bits equals rounding d directly. */
 static float to_odd(double d) {
     const float f = (float)d;
     const double back = (double)f;
@@ -74,7 +75,7 @@ static float to_odd(double d) {
     return float_of(bits | 1u);
 }
 
-/* --- loads and stores of one chunk --------------------------------------------------------------------- */
+/* --- loads and stores of one chunk ---------------------------------------------------------- */
 
 typedef void (*load_float_fn)(const void *src, size_t n, double *out);
 typedef void (*load_int_fn)(const void *src, size_t n, int64_t *out);
@@ -82,21 +83,21 @@ typedef void (*store_float_fn)(const double *in, size_t n, void *dst);
 typedef void (*store_int_fn)(const int64_t *in, size_t n, void *dst);
 
 /* Elements are moved with memcpy: files put them at any address. `in` is one element as stored. */
-#define LOAD(name, type, wide, expression)                            \
-    static void name(const void *src, size_t n, wide *out) {          \
-        for (size_t i = 0; i < n; i++) {                              \
-            type in;                                                  \
-            memcpy(&in, (const char *)src + i * sizeof in, sizeof in); \
-            out[i] = (wide)(expression);                              \
-        }                                                             \
+#define LOAD(name, type, wide, expression)                                                         \
+    static void name(const void *src, size_t n, wide *out) {                                       \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            type in;                                                                               \
+            memcpy(&in, (const char *)src + i * sizeof in, sizeof in);                             \
+            out[i] = (wide)(expression);                                                           \
+        }                                                                                          \
     }
-#define STORE(name, type, wide, expression)                            \
-    static void name(const wide *from, size_t n, void *dst) {          \
-        for (size_t i = 0; i < n; i++) {                               \
-            const wide in = from[i];                                   \
-            const type out = (type)(expression);                       \
-            memcpy((char *)dst + i * sizeof out, &out, sizeof out);    \
-        }                                                              \
+#define STORE(name, type, wide, expression)                                                        \
+    static void name(const wide *from, size_t n, void *dst) {                                      \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const wide in = from[i];                                                               \
+            const type out = (type)(expression);                                                   \
+            memcpy((char *)dst + i * sizeof out, &out, sizeof out);                                \
+        }                                                                                          \
     }
 
 LOAD(load_f32, float, double, in)
@@ -142,29 +143,35 @@ static const convert_row rows[SNUG_N_DTYPES] = {
     [SNUG_BOOL] = {NULL, load_bool, NULL, store_u8, 0, 1},
 };
 
-static snug_status check_range(const int64_t *v, size_t n, size_t first, snug_dtype to, snug_error *err) {
+static snug_status check_range(const int64_t *v, size_t n, size_t first, snug_dtype to,
+                               snug_error *err) {
     for (size_t i = 0; i < n; i++) {
         if (v[i] < rows[to].min || v[i] > rows[to].max)
-            return sn_fail(err, SNUG_E_DATA, "element %zu is %" PRId64 ", which %s cannot hold; use a wider dtype",
+            return sn_fail(err, SNUG_E_DATA,
+                           "element %zu is %" PRId64 ", which %s cannot hold; use a wider dtype",
                            first + i, v[i], snug_dtype_name(to));
     }
     return SNUG_OK;
 }
 
-static void convert_floats(const convert_row *from, const void *src, const convert_row *to, void *dst, size_t n) {
+static void convert_floats(const convert_row *from, const void *src, const convert_row *to,
+                           void *dst, size_t n) {
     double chunk[CHUNK];
     from->load_float(src, n, chunk);
     to->store_float(chunk, n, dst);
 }
 
-snug_status sn_convert(snug_dtype from, const void *src, snug_dtype to, void *dst, size_t n, snug_error *err) {
+snug_status sn_convert(snug_dtype from, const void *src, snug_dtype to, void *dst, size_t n,
+                       snug_error *err) {
     const size_t from_bytes = snug_dtype_bytes(from), to_bytes = snug_dtype_bytes(to);
     if (from_bytes == 0 || to_bytes == 0)
-        return sn_fail(err, SNUG_E_DATA, "cannot convert %s to %s: opaque bytes have no meaning outside their device",
+        return sn_fail(err, SNUG_E_DATA,
+                       "cannot convert %s to %s: opaque bytes have no meaning outside their device",
                        snug_dtype_name(from), snug_dtype_name(to));
     const bool floats = sn_dtype_is_float(from);
     if (floats && !sn_dtype_is_float(to))
-        return sn_fail(err, SNUG_E_DATA, "cannot convert %s to %s without losing fractions; cast the data first",
+        return sn_fail(err, SNUG_E_DATA,
+                       "cannot convert %s to %s without losing fractions; cast the data first",
                        snug_dtype_name(from), snug_dtype_name(to));
     if (from == to) {
         memmove(dst, src, n * from_bytes);

@@ -1,10 +1,11 @@
-/* feed.c: feeds: the check in front of every fill, and feeds over the caller's memory and the caller's function.
- * (Recipes: recipe.c. Files: room model.)
+/* feed.c: feeds: the check in front of every fill, and feeds over the caller's memory and the
+ * caller's function. (Recipes: recipe.c. Files: room model.)
  *
  * Invariants:
- * 1. A feed's fill function is asked only for rows that exist, with a view of exactly those rows' shape.
- * 2. The caller's function always sees a view of the feed's own dtype: if the reader wants another one, rows go
- *    through a buffer on the ledger, made at the first such fill and kept. */
+ * 1. A feed's fill function is asked only for rows that exist, with a view of exactly those rows'
+ *    shape.
+ * 2. The caller's function always sees a view of the feed's own dtype: if the reader wants another
+ *    one, rows go through a buffer on the ledger, made at the first such fill and kept. */
 #include "tensor/feed.h"
 
 #include <inttypes.h>
@@ -18,7 +19,8 @@ snug_status sn_feed_create(snug_engine *e, const snug_type *type, void *ctx, snu
     SNUG_TRY(sn_type_check(type, false, err));
     if (type->rank < 1 || type->dtype == SNUG_OPAQUE) {
         char text[192];
-        return sn_fail(err, SNUG_E_SHAPE, "a feed has rows of numbers, but its type is %s; give it a leading axis",
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "a feed has rows of numbers, but its type is %s; give it a leading axis",
                        snug_type_print(type, text, sizeof text));
     }
     void *p;
@@ -37,14 +39,16 @@ void snug_feed_destroy(snug_feed *feed) {
     sn_free(feed->engine, SN_MEM_INPUT, feed, sizeof *feed);
 }
 
-static snug_status check_view(const snug_feed *feed, int64_t n_rows, const snug_view *dst, snug_error *err) {
+static snug_status check_view(const snug_feed *feed, int64_t n_rows, const snug_view *dst,
+                              snug_error *err) {
     snug_type want = feed->type;
     want.dims[0] = n_rows;
     want.dtype = dst->type.dtype;
     if (!sn_dims_equal(&want, &dst->type)) {
         char a[192], b[192];
-        return sn_fail(err, SNUG_E_SHAPE, "%" PRId64 " rows of the feed are %s, the view is %s", n_rows,
-                       snug_type_print(&want, a, sizeof a), snug_type_print(&dst->type, b, sizeof b));
+        return sn_fail(err, SNUG_E_SHAPE, "%" PRId64 " rows of the feed are %s, the view is %s",
+                       n_rows, snug_type_print(&want, a, sizeof a),
+                       snug_type_print(&dst->type, b, sizeof b));
     }
     size_t need;
     SNUG_TRY(snug_type_bytes(&dst->type, &need, err));
@@ -61,15 +65,16 @@ snug_status snug_feed_fill(snug_feed *feed, int64_t first_row, int64_t n_rows, c
     const int64_t rows = feed->type.dims[0];
     if (first_row < 0 || n_rows < 0 || first_row > rows || n_rows > rows - first_row)
         return sn_fail(err, SNUG_E_INVALID,
-                       "rows %" PRId64 " and %" PRId64 " more are asked of a feed that has %" PRId64, first_row, n_rows,
-                       rows);
+                       "rows %" PRId64 " and %" PRId64
+                       " more are asked of a feed that has %" PRId64,
+                       first_row, n_rows, rows);
     SNUG_TRY(check_view(feed, n_rows, dst, err));
     if (n_rows == 0)
         return SNUG_OK;
     return feed->fill(feed->ctx, first_row, n_rows, dst, err);
 }
 
-/* --- the caller's memory ---------------------------------------------------------------------------- */
+/* --- the caller's memory -------------------------------------------------------------------- */
 
 typedef struct {
     snug_engine *engine;
@@ -84,7 +89,8 @@ static snug_status memory_fill(void *ctx, int64_t first_row, int64_t n_rows, con
                                snug_error *err) {
     const memory_feed *m = ctx;
     const size_t skip = (size_t)(first_row * m->row_count) * snug_dtype_bytes(m->dtype);
-    return sn_convert(m->dtype, m->data + skip, dst->type.dtype, dst->data, (size_t)(n_rows * m->row_count), err);
+    return sn_convert(m->dtype, m->data + skip, dst->type.dtype, dst->data,
+                      (size_t)(n_rows * m->row_count), err);
 }
 
 static void memory_release(void *ctx) {
@@ -95,13 +101,16 @@ static void memory_release(void *ctx) {
 }
 
 snug_status snug_feed_from_memory(snug_engine *engine, const snug_type *type, const void *data,
-                                  void (*release)(void *ctx), void *ctx, snug_feed **out, snug_error *err) {
+                                  void (*release)(void *ctx), void *ctx, snug_feed **out,
+                                  snug_error *err) {
     if (!engine || !type || !out)
-        return sn_fail(err, SNUG_E_INVALID, "snug_feed_from_memory: engine, type and out must not be NULL");
+        return sn_fail(err, SNUG_E_INVALID,
+                       "snug_feed_from_memory: engine, type and out must not be NULL");
     size_t bytes;
     SNUG_TRY(snug_type_bytes(type, &bytes, err));
     if (!data && bytes > 0)
-        return sn_fail(err, SNUG_E_INVALID, "the feed's data are NULL, but %zu bytes are needed", bytes);
+        return sn_fail(err, SNUG_E_INVALID, "the feed's data are NULL, but %zu bytes are needed",
+                       bytes);
     void *p;
     SNUG_TRY(sn_alloc(engine, SN_MEM_INPUT, sizeof(memory_feed), &p, err));
     memory_feed *m = p;
@@ -113,13 +122,14 @@ snug_status snug_feed_from_memory(snug_engine *engine, const snug_type *type, co
         .release = release,
         .release_ctx = ctx,
     };
-    const snug_status status = sn_feed_create(engine, type, m, memory_fill, memory_release, out, err);
+    const snug_status status =
+        sn_feed_create(engine, type, m, memory_fill, memory_release, out, err);
     if (status != SNUG_OK)
         sn_free(engine, SN_MEM_INPUT, m, sizeof *m);
     return status;
 }
 
-/* --- the caller's function -------------------------------------------------------------------------- */
+/* --- the caller's function ------------------------------------------------------------------ */
 
 /* Enough for the call to be cheap beside the conversion, little beside any budget. */
 enum { BUFFER_BYTES = 64 * 1024 };
@@ -138,7 +148,8 @@ typedef struct {
 static snug_status make_buffer(callback_feed *c, snug_error *err) {
     if (c->buffer)
         return SNUG_OK;
-    const size_t rows = c->row_bytes > 0 && c->row_bytes < BUFFER_BYTES ? BUFFER_BYTES / c->row_bytes : 1;
+    const size_t rows =
+        c->row_bytes > 0 && c->row_bytes < BUFFER_BYTES ? BUFFER_BYTES / c->row_bytes : 1;
     const size_t bytes = rows * c->row_bytes;
     SNUG_TRY(sn_alloc(c->engine, SN_MEM_INPUT, bytes, &c->buffer, err));
     c->buffer_bytes = bytes;
@@ -146,8 +157,8 @@ static snug_status make_buffer(callback_feed *c, snug_error *err) {
 }
 
 /* dst has another dtype than the feed. */
-static snug_status fill_converting(callback_feed *c, int64_t first_row, int64_t n_rows, const snug_view *dst,
-                                   snug_error *err) {
+static snug_status fill_converting(callback_feed *c, int64_t first_row, int64_t n_rows,
+                                   const snug_view *dst, snug_error *err) {
     SNUG_TRY(make_buffer(c, err));
     const int64_t most = c->row_bytes > 0 ? (int64_t)(c->buffer_bytes / c->row_bytes) : n_rows;
     const int64_t row_count = sn_type_span(&c->type, 1, c->type.rank);
@@ -181,10 +192,12 @@ static void callback_release(void *ctx) {
     sn_free(c->engine, SN_MEM_INPUT, c, sizeof *c);
 }
 
-snug_status snug_feed_from_callback(snug_engine *engine, const snug_type *type, snug_feed_fill_fn fill,
-                                    void (*release)(void *ctx), void *ctx, snug_feed **out, snug_error *err) {
+snug_status snug_feed_from_callback(snug_engine *engine, const snug_type *type,
+                                    snug_feed_fill_fn fill, void (*release)(void *ctx), void *ctx,
+                                    snug_feed **out, snug_error *err) {
     if (!engine || !type || !fill || !out)
-        return sn_fail(err, SNUG_E_INVALID, "snug_feed_from_callback: engine, type, fill and out must not be NULL");
+        return sn_fail(err, SNUG_E_INVALID,
+                       "snug_feed_from_callback: engine, type, fill and out must not be NULL");
     SNUG_TRY(sn_type_check(type, false, err));
     void *p;
     SNUG_TRY(sn_alloc(engine, SN_MEM_INPUT, sizeof(callback_feed), &p, err));
@@ -195,9 +208,12 @@ snug_status snug_feed_from_callback(snug_engine *engine, const snug_type *type, 
         .fill = fill,
         .release = release,
         .ctx = ctx,
-        .row_bytes = type->rank > 0 ? (size_t)sn_type_span(type, 1, type->rank) * snug_dtype_bytes(type->dtype) : 0,
+        .row_bytes = type->rank > 0
+                         ? (size_t)sn_type_span(type, 1, type->rank) * snug_dtype_bytes(type->dtype)
+                         : 0,
     };
-    const snug_status status = sn_feed_create(engine, type, c, callback_fill, callback_release, out, err);
+    const snug_status status =
+        sn_feed_create(engine, type, c, callback_fill, callback_release, out, err);
     if (status != SNUG_OK)
         sn_free(engine, SN_MEM_INPUT, c, sizeof *c);
     return status;

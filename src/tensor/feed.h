@@ -17,8 +17,10 @@ struct snug_feed {
 SNUG_CHECKED snug_status sn_feed_create(snug_engine *e, const snug_type *type, void *ctx, snug_feed_fill_fn fill,
                            void (*release)(void *ctx), snug_feed **out, snug_error *err);
 
-/* Copies n elements, converting; SNUG_E_DATA when src -> dst is not allowed (float to integer). */
-SNUG_CHECKED snug_status sn_convert(snug_dtype from, const void *src, snug_dtype to, void *dst, size_t n, snug_error *err);
+/* Copies n elements, converting; SNUG_E_DATA when src -> dst is not allowed (float to integer) or an integer
+ * does not fit. Any addresses; dst may lie below src in one buffer. After a failure dst holds anything. */
+SNUG_CHECKED snug_status sn_convert(snug_dtype from, const void *src, snug_dtype to, void *dst, size_t n,
+                                    snug_error *err);
 
 /*      kind        meaning */
 typedef enum {

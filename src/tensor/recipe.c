@@ -1,8 +1,10 @@
-/* recipe.c: values without storage: element i is computed from (recipe, i) when someone needs its bytes.
+/* recipe.c: values without storage: element i is computed from (recipe, i) when someone needs its
+ * bytes.
  *
  * Invariants:
  * 1. A slice of a recipe has the bits of the same slice of the whole, for every dtype.
- * 2. f16 and bf16 are the f32 numbers rounded; integers come from integers (constants, labels) only. */
+ * 2. f16 and bf16 are the f32 numbers rounded; integers come from integers (constants, labels)
+ *    only. */
 #include "tensor/feed.h"
 
 #include "base/rng.h"
@@ -23,7 +25,8 @@ static sn_random_kind random_kind(sn_recipe_kind kind) {
 
 static snug_status check_recipe(const sn_recipe *r, snug_error *err) {
     if (r->kind == SN_RECIPE_UNIFORM && !(r->a <= r->b))
-        return sn_fail(err, SNUG_E_INVALID, "uniform from %g to %g: the end lies below the start", r->a, r->b);
+        return sn_fail(err, SNUG_E_INVALID, "uniform from %g to %g: the end lies below the start",
+                       r->a, r->b);
     if ((r->kind == SN_RECIPE_NORMAL || r->kind == SN_RECIPE_TRUNCATED) && !(r->b >= 0))
         return sn_fail(err, SNUG_E_INVALID, "a normal with deviation %g; use 0 or more", r->b);
     if (r->kind == SN_RECIPE_LABELS && !(r->b >= 1 && r->b <= 0x1p32))
@@ -52,7 +55,8 @@ static void real_f32(const sn_recipe *r, uint64_t first, size_t n, float *out) {
 static void real_f64(const sn_recipe *r, uint64_t first, size_t n, double *out) {
     sn_random_fill_f64(random_kind(r->kind), r->key, first, n, out);
     for (size_t i = 0; i < n; i++)
-        out[i] = r->kind == SN_RECIPE_UNIFORM ? scale_f64(out[i], r->a, r->b) : r->a + r->b * out[i];
+        out[i] =
+            r->kind == SN_RECIPE_UNIFORM ? scale_f64(out[i], r->a, r->b) : r->a + r->b * out[i];
 }
 
 static void labels(const sn_recipe *r, uint64_t first, size_t n, int64_t *out) {
@@ -71,7 +75,8 @@ typedef union {
     int64_t i64[CHUNK];
 } chunk;
 
-static snug_dtype make_chunk(const sn_recipe *r, uint64_t first, size_t n, snug_dtype dtype, chunk *out) {
+static snug_dtype make_chunk(const sn_recipe *r, uint64_t first, size_t n, snug_dtype dtype,
+                             chunk *out) {
     if (r->kind == SN_RECIPE_LABELS) {
         labels(r, first, n, out->i64);
         return SNUG_I64;
@@ -94,13 +99,13 @@ static snug_dtype make_chunk(const sn_recipe *r, uint64_t first, size_t n, snug_
     return SNUG_I64;
 }
 
-snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size_t n, snug_dtype dtype, void *dst,
-                           snug_error *err) {
+snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size_t n, snug_dtype dtype,
+                           void *dst, snug_error *err) {
     SNUG_TRY(check_recipe(r, err));
     const bool integral = r->a == floor(r->a) && fabs(r->a) < 0x1p63;
     if (r->kind == SN_RECIPE_CONSTANT && !sn_dtype_is_float(dtype) && !integral)
-        return sn_fail(err, SNUG_E_DATA, "the constant %g is not an integer, but %s is asked for", r->a,
-                       snug_dtype_name(dtype));
+        return sn_fail(err, SNUG_E_DATA, "the constant %g is not an integer, but %s is asked for",
+                       r->a, snug_dtype_name(dtype));
     const size_t elem_bytes = snug_dtype_bytes(dtype);
     for (size_t done = 0; done < n;) {
         const size_t k = n - done < CHUNK ? n - done : CHUNK;
@@ -118,11 +123,11 @@ typedef struct {
     int64_t row_count;
 } recipe_feed;
 
-static snug_status recipe_feed_fill(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
-                                    snug_error *err) {
+static snug_status recipe_feed_fill(void *ctx, int64_t first_row, int64_t n_rows,
+                                    const snug_view *dst, snug_error *err) {
     const recipe_feed *f = ctx;
-    return sn_recipe_fill(&f->recipe, (uint64_t)(first_row * f->row_count), (size_t)(n_rows * f->row_count),
-                          dst->type.dtype, dst->data, err);
+    return sn_recipe_fill(&f->recipe, (uint64_t)(first_row * f->row_count),
+                          (size_t)(n_rows * f->row_count), dst->type.dtype, dst->data, err);
 }
 
 static void recipe_feed_release(void *ctx) {
@@ -130,15 +135,16 @@ static void recipe_feed_release(void *ctx) {
     sn_free(f->engine, SN_MEM_INPUT, f, sizeof *f);
 }
 
-snug_status sn_feed_from_recipe(snug_engine *e, const snug_type *type, const sn_recipe *r, snug_feed **out,
-                                snug_error *err) {
+snug_status sn_feed_from_recipe(snug_engine *e, const snug_type *type, const sn_recipe *r,
+                                snug_feed **out, snug_error *err) {
     SNUG_TRY(check_recipe(r, err));
     SNUG_TRY(sn_type_check(type, false, err));
     void *p;
     SNUG_TRY(sn_alloc(e, SN_MEM_INPUT, sizeof(recipe_feed), &p, err));
     recipe_feed *f = p;
     *f = (recipe_feed){e, *r, type->rank > 0 ? sn_type_span(type, 1, type->rank) : 0};
-    const snug_status status = sn_feed_create(e, type, f, recipe_feed_fill, recipe_feed_release, out, err);
+    const snug_status status =
+        sn_feed_create(e, type, f, recipe_feed_fill, recipe_feed_release, out, err);
     if (status != SNUG_OK)
         sn_free(e, SN_MEM_INPUT, f, sizeof *f);
     return status;

@@ -1,8 +1,8 @@
 /* type.c: element types and shapes: their names, sizes, text form and checks.
  *
  * Invariants:
- * 1. A type that passed sn_type_check can have the product of any run of its dims taken without overflow:
- *    zero and unknown dims count as one in the check. */
+ * 1. A type that passed sn_type_check can have the product of any run of its dims taken without
+ *    overflow: zero and unknown dims count as one in the check. */
 #include "tensor/type.h"
 
 #include "base/size.h"
@@ -77,22 +77,24 @@ int64_t sn_type_count(const snug_type *t) {
 
 snug_status sn_type_check(const snug_type *t, bool is_template, snug_error *err) {
     if (!is_dtype(t->dtype))
-        return sn_fail(err, SNUG_E_INVALID, "dtype number %d does not exist; there are %d", (int)t->dtype,
-                       (int)SNUG_N_DTYPES);
+        return sn_fail(err, SNUG_E_INVALID, "dtype number %d does not exist; there are %d",
+                       (int)t->dtype, (int)SNUG_N_DTYPES);
     if (t->rank < 0 || t->rank > SNUG_MAX_RANK)
-        return sn_fail(err, SNUG_E_SHAPE, "rank %d is not in 0..%d; join axes with a reshape", t->rank,
-                       SNUG_MAX_RANK);
+        return sn_fail(err, SNUG_E_SHAPE, "rank %d is not in 0..%d; join axes with a reshape",
+                       t->rank, SNUG_MAX_RANK);
     const size_t elem_bytes = snug_dtype_bytes(t->dtype);
     size_t bytes = elem_bytes > 0 ? elem_bytes : 1;
     for (int i = 0; i < t->rank; i++) {
         const int64_t d = t->dims[i];
         if (d < (is_template ? -1 : 0))
             return sn_fail(err, SNUG_E_SHAPE, "axis %d has extent %" PRId64 "%s", i, d,
-                           d == -1 ? ", which must be known here; bind the shape first" : "; extents start at 0");
+                           d == -1 ? ", which must be known here; bind the shape first"
+                                   : "; extents start at 0");
         /* PTRDIFF_MAX, not SIZE_MAX: pointers into the tensor must be subtractable. */
         if (!sn_size_mul(bytes, d > 0 ? (size_t)d : 1, &bytes) || bytes > PTRDIFF_MAX) {
             char text[192];
-            return sn_fail(err, SNUG_E_OVERFLOW, "%s is larger than the address space; use smaller extents",
+            return sn_fail(err, SNUG_E_OVERFLOW,
+                           "%s is larger than the address space; use smaller extents",
                            snug_type_print(t, text, sizeof text));
         }
     }
@@ -134,7 +136,8 @@ static snug_dtype find_dtype(const char *name, size_t n) {
 }
 
 static snug_status fail_dtype(const char *name, size_t n, snug_error *err) {
-    return sn_fail(err, SNUG_E_FORMAT, "'%.*s' is not a dtype; use f32, f64, f16, bf16, i8, u8, i32, i64 or bool",
+    return sn_fail(err, SNUG_E_FORMAT,
+                   "'%.*s' is not a dtype; use f32, f64, f16, bf16, i8, u8, i32, i64 or bool",
                    n < 32 ? (int)n : 32, name);
 }
 
@@ -176,9 +179,11 @@ snug_status sn_type_parse(const char *text, const char **end, snug_type *out, sn
     const char *p = text + n + 1;
     while (*p != ']') {
         if (t.rank == SNUG_MAX_RANK)
-            return sn_fail(err, SNUG_E_FORMAT, "'%.80s' has more than %d axes", text, SNUG_MAX_RANK);
+            return sn_fail(err, SNUG_E_FORMAT, "'%.80s' has more than %d axes", text,
+                           SNUG_MAX_RANK);
         if ((t.rank > 0 && *p++ != ',') || !read_extent(&p, &t.dims[t.rank]))
-            return sn_fail(err, SNUG_E_FORMAT, "'%.80s': axis %d is not an extent; write it like f32[32,10]", text,
+            return sn_fail(err, SNUG_E_FORMAT,
+                           "'%.80s': axis %d is not an extent; write it like f32[32,10]", text,
                            t.rank);
         t.rank++;
     }

@@ -14,7 +14,8 @@
 enum { MOST_FAULTS = 20000 };
 
 #ifdef SN_REDZONES
-/* Read by AddressSanitizer at start: a request that is too large is an answer to test, not a reason to stop. */
+/* Read by AddressSanitizer at start: a request that is too large is an answer to test, not a reason
+ * to stop. */
 SNUG_API const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "allocator_may_return_null=1";
@@ -61,7 +62,8 @@ int sn_engine_teardown(void **state) {
     return 0;
 }
 
-void sn_expect_status(snug_status got, snug_status wanted, const snug_error *err, const char *file, int line) {
+void sn_expect_status(snug_status got, snug_status wanted, const snug_error *err, const char *file,
+                      int line) {
     if (got == wanted)
         return;
     print_error("%s, not %s: %s\n", snug_status_name(got), snug_status_name(wanted),
@@ -76,7 +78,7 @@ void sn_expect_text(const char *text, const char *piece, const char *file, int l
     _fail(file, line);
 }
 
-/* --- sweeps ----------------------------------------------------------------------------------------- */
+/* --- sweeps --------------------------------------------------------------------------------- */
 
 /* One fault to arm. */
 typedef struct {
@@ -108,10 +110,12 @@ static bool run_once(sn_scenario scenario, void *ctx, const fault *f, int64_t n)
     const snug_status status = scenario(e, ctx, &err);
     const bool fired = sn_fault_fired(e);
     if (!is_allowed(f, fired, status))
-        fail_msg("%s fault %lld (kind %d, %s) gave %s: %s", f->io ? "I/O" : "memory", (long long)n, (int)f->kind,
-                 f->for_good ? "for good" : "once", snug_status_name(status), err.text);
+        fail_msg("%s fault %lld (kind %d, %s) gave %s: %s", f->io ? "I/O" : "memory", (long long)n,
+                 (int)f->kind, f->for_good ? "for good" : "once", snug_status_name(status),
+                 err.text);
     if (status != SNUG_OK && (err.code != status || err.text[0] == '\0'))
-        fail_msg("%s without a text, or with the text of %s", snug_status_name(status), snug_status_name(err.code));
+        fail_msg("%s without a text, or with the text of %s", snug_status_name(status),
+                 snug_status_name(err.code));
     if (snug_engine_bytes(e) != 0)
         print_error("after %s fault %lld, %s:\n", f->io ? "I/O" : "memory", (long long)n,
                     f->for_good ? "for good" : "once");
@@ -127,7 +131,8 @@ static void sweep(sn_scenario scenario, void *ctx, const fault *f) {
             fail_msg("more than %d requests; use a smaller scenario", (int)MOST_FAULTS);
     }
     if (n == 0)
-        fail_msg("the scenario makes no %s request: the sweep tests nothing", f->io ? "I/O" : "memory");
+        fail_msg("the scenario makes no %s request: the sweep tests nothing",
+                 f->io ? "I/O" : "memory");
 }
 
 void sn_fault_sweep(sn_scenario scenario, void *ctx) {
@@ -138,11 +143,12 @@ void sn_fault_sweep(sn_scenario scenario, void *ctx) {
 void sn_fault_sweep_io(sn_scenario scenario, void *ctx) {
     for (int kind = SN_FAULT_EIO; kind <= SN_FAULT_SHORT; kind++) {
         for (int good = 0; good < 2; good++)
-            sweep(scenario, ctx, &(fault){.io = true, .kind = (sn_fault_kind)kind, .for_good = good});
+            sweep(scenario, ctx,
+                  &(fault){.io = true, .kind = (sn_fault_kind)kind, .for_good = good});
     }
 }
 
-/* --- files ------------------------------------------------------------------------------------------ */
+/* --- files ---------------------------------------------------------------------------------- */
 
 void sn_test_dir_begin(sn_test_dir *d) {
     const char *tmp = getenv("TMPDIR");

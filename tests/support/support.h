@@ -1,8 +1,9 @@
-/* support.h: what all tests share: an engine that must end empty, statuses that fail with their text, and
- * sweeps that fail each request in turn.
+/* support.h: what all tests share: an engine that must end empty, statuses that fail with their
+ * text, and sweeps that fail each request in turn.
  *
  *     static void test_graph_survives_any_failed_request(void **state) {
- *         sn_fault_sweep(build_small_graph, NULL);       // snug_status build_small_graph(engine, ctx, err)
+ *         sn_fault_sweep(build_small_graph, NULL);       // snug_status build_small_graph(engine,
+ *         ctx, err)
  *     } */
 #ifndef SN_TESTS_SUPPORT_H
 #define SN_TESTS_SUPPORT_H
@@ -16,8 +17,8 @@
 
 #include "memory/engine.h"
 
-/* Setup and teardown for cmocka_unit_test_setup_teardown: *state is a snug_engine without a budget. The teardown
- * fails the test when any byte is still on the ledger. */
+/* Setup and teardown for cmocka_unit_test_setup_teardown: *state is a snug_engine without a budget.
+ * The teardown fails the test when any byte is still on the ledger. */
 int sn_engine_setup(void **state);
 int sn_engine_teardown(void **state);
 #define engine_test(f) cmocka_unit_test_setup_teardown(f, sn_engine_setup, sn_engine_teardown)
@@ -26,25 +27,30 @@ int sn_engine_teardown(void **state);
 snug_engine *sn_test_engine(size_t budget_bytes);
 void sn_test_engine_end(snug_engine *e);
 
-/* Fail the test, at the caller's line, with err's text when the status is another. err is passed as it was given
- * to the call. */
+/* Fail the test, at the caller's line, with err's text when the status is another. err is passed as
+ * it was given to the call. */
 #define expect_ok(status, err) sn_expect_status((status), SNUG_OK, (err), __FILE__, __LINE__)
-#define expect_status(status, wanted, err) sn_expect_status((status), (wanted), (err), __FILE__, __LINE__)
-void sn_expect_status(snug_status got, snug_status wanted, const snug_error *err, const char *file, int line);
+#define expect_status(status, wanted, err)                                                         \
+    sn_expect_status((status), (wanted), (err), __FILE__, __LINE__)
+void sn_expect_status(snug_status got, snug_status wanted, const snug_error *err, const char *file,
+                      int line);
 
 /* The text contains the piece, else the test fails and shows both. */
 #define expect_text(text, piece) sn_expect_text((text), (piece), __FILE__, __LINE__)
 void sn_expect_text(const char *text, const char *piece, const char *file, int line);
 
-/* A scenario makes, uses and destroys everything it needs, and gives back the first status that is not OK. */
+/* A scenario makes, uses and destroys everything it needs, and gives back the first status that is
+ * not OK. */
 typedef snug_status (*sn_scenario)(snug_engine *e, void *ctx, snug_error *err);
 
-/* Runs the scenario with memory request N = 0, 1, 2, ... failing, once and for good, until none fails. Each run
- * must end in SNUG_OK or SNUG_E_MEMORY, with the ledger at zero; the last, without a fault, in SNUG_OK. */
+/* Runs the scenario with memory request N = 0, 1, 2, ... failing, once and for good, until none
+ * fails. Each run must end in SNUG_OK or SNUG_E_MEMORY, with the ledger at zero; the last, without
+ * a fault, in SNUG_OK. */
 void sn_fault_sweep(sn_scenario scenario, void *ctx);
 
-/* The same with the calls of the I/O table: errors (EIO, ENOSPC, EROFS) must end in SNUG_OK (only where the file
- * was not needed), SNUG_E_IO or SNUG_E_FORMAT; short transfers must end in SNUG_OK. */
+/* The same with the calls of the I/O table: errors (EIO, ENOSPC, EROFS) must end in SNUG_OK (only
+ * where the file was not needed), SNUG_E_IO or SNUG_E_FORMAT; short transfers must end in SNUG_OK.
+ * */
 void sn_fault_sweep_io(sn_scenario scenario, void *ctx);
 
 /* A fresh directory for files, removed with the files in it (one level) by sn_test_dir_end. */
