@@ -235,9 +235,7 @@ sn_value sn_build_transpose(sn_builder *b, sn_value x, const int *perm) {
     return sn_build(b, SN_OP_transpose, &a, &x, 1);
 }
 
-/* --- matrices
- * -----------------------------------------------------------------------------------------------
- */
+/* --- matrices -------------------------------------------------------------------------------- */
 
 sn_value sn_build_matmul(sn_builder *b, sn_value x, sn_value w, sn_value bias) {
     const sn_value in[3] = {x, w, bias};

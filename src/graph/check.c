@@ -12,9 +12,7 @@ static snug_status fail_at(const sn_graph *g, uint32_t n, snug_error *err, const
                    (unsigned)node->op < SN_N_OPS ? sn_ops[node->op].name : "?", what);
 }
 
-/* --- nodes
- * --------------------------------------------------------------------------------------------------------
- */
+/* --- nodes ----------------------------------------------------------------------------------- */
 
 /* Invariant 1, and that nodes and values name each other. */
 static snug_status check_links(const sn_graph *g, uint32_t n, snug_error *err) {

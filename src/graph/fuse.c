@@ -7,17 +7,13 @@
  * only: never at a budget, and never at the extent of the batch.
  *
  * Invariants:
- * 1. Every value a record reads is made by a record in an earlier place, or is an input or a
- * variable.
+ * 1. Every value a record reads is made by a record in an earlier place, or is no node's output.
  * 2. An absorbed value had one reader, which was absorbed with it, and is no output.
- * 3. Backward records stay valid: activations' gradients read the output of the fused node, which
- * is still there. */
+ * 3. Backward records stay valid: an activation's gradient reads the fused node's output. */
 #include "graph/fuse.h"
 #include "graph/replay.h"
 
-/* --- dead code
- * ----------------------------------------------------------------------------------------------------
- */
+/* --- dead code ------------------------------------------------------------------------------- */
 
 static void need_value(const sn_fuser *f, bool *needed, sn_value v) {
     const sn_node maker = sn_graph_value_at(f->g, v)->node;
@@ -58,9 +54,7 @@ static snug_status drop_dead(sn_fuser *f, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- readers
- * ------------------------------------------------------------------------------------------------------
- */
+/* --- readers --------------------------------------------------------------------------------- */
 
 /* Lists, per value, the places that read it, ascending; an operand used twice counts twice. */
 static snug_status list_readers(sn_fuser *f, snug_error *err) {
@@ -93,9 +87,7 @@ static snug_status list_readers(sn_fuser *f, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- the rewrite
- * --------------------------------------------------------------------------------------------------
- */
+/* --- the rewrite ----------------------------------------------------------------------------- */
 
 static snug_status make_records(sn_fuser *f, snug_error *err) {
     void *block;

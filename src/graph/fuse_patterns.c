@@ -1,19 +1,16 @@
 /* fuse_patterns.c: the pattern pairs. Each names the nodes it looks for and what stands there
- * afterwards; in all of them values between the nodes have no other reader and are no output, so
- * that nobody misses them.
+ * afterwards; values between the nodes have no other reader and are no output: nobody misses them.
  *
- *     pool_relu       maxpool(relu(x))                 -> relu(maxpool(x)), and its backward
- *                     relu_grad(maxpool_grad(d, code), y) -> maxpool_grad(relu_grad(d, p), code): y
- * need not be kept bias            add(matmul or conv2d, b[C])      -> input 2 activation relu,
- * tanh, sigmoid(matmul or conv2d) -> act bias_gradient   conv2d_dw(x, d), sum(d) to [C]   ->
- * conv2d_dw with bias=1 channel_affine  a p + (b q + c)                  -> channel_affine(p, q, a,
- * b, c): dx of a batch norm in one pass
+ *     pool_relu       maxpool(relu(x)) -> relu(maxpool(x)); and its backward, so y is not kept:
+ *                     relu_grad(maxpool_grad(d, code), y) -> maxpool_grad(relu_grad(d, p), code)
+ *     bias            add(matmul or conv2d, b[C]) -> input 2
+ *     activation      relu, tanh, sigmoid(matmul or conv2d) -> act
+ *     bias_gradient   conv2d_dw(x, d) and sum(d) to [C] -> conv2d_dw with bias=1
+ *     channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx of a batch norm at once
  */
 #include "graph/fuse.h"
 
-/* --- questions
- * ----------------------------------------------------------------------------------------------------
- */
+/* --- questions ------------------------------------------------------------------------------- */
 
 /* The record that makes v, or NULL. */
 static sn_record *maker_of(const sn_fuser *f, sn_value v) {
@@ -103,9 +100,7 @@ static bool fuse_activation(sn_fuser *f, uint32_t n) {
     return false;
 }
 
-/* --- bias gradient
- * ------------------------------------------------------------------------------------------------------
- */
+/* --- bias gradient --------------------------------------------------------------------------- */
 
 /* Whether the record sums d over all axes but the last. */
 static bool is_channel_sum(const sn_fuser *f, const sn_record *r, sn_value d) {
@@ -145,9 +140,7 @@ static bool fuse_bias_gradient(sn_fuser *f, uint32_t n) {
     return false;
 }
 
-/* --- pooling after relu
- * -------------------------------------------------------------------------------------------------
- */
+/* --- pooling after relu ---------------------------------------------------------------------- */
 
 /* The nodes around one pool; the backward ones are NULL where there is no backward half. */
 typedef struct {
@@ -217,9 +210,7 @@ static bool fuse_pool_relu(sn_fuser *f, uint32_t n) {
     return true;
 }
 
-/* --- channel affine
- * -----------------------------------------------------------------------------------------------------
- */
+/* --- channel affine -------------------------------------------------------------------------- */
 
 /* v = full * channels, with no other reader. */
 typedef struct {

@@ -65,9 +65,7 @@ SN_GRAD_RULE(matmul) {
         c->din[2] = bias_gradient(c);
 }
 
-/* --- convolution
- * --------------------------------------------------------------------------------------------------
- */
+/* --- convolution ----------------------------------------------------------------------------- */
 
 /* What the three attribute families share. */
 typedef struct {

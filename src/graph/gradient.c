@@ -59,9 +59,7 @@ static void mark_dependent(reverse_pass *p, const sn_value *wrt, int n) {
     }
 }
 
-/* --- one node
- * -----------------------------------------------------------------------------------------------
- */
+/* --- one node -------------------------------------------------------------------------------- */
 
 /* Whether a gradient arrived and an input wants one; fills the call. */
 static bool prepare_call(reverse_pass *p, const sn_node_info *node, sn_grad_call *c) {
@@ -160,9 +158,7 @@ static snug_status visit(reverse_pass *p, sn_node n, snug_error *err) {
     return collect(p, &c, err);
 }
 
-/* --- the pass
- * -----------------------------------------------------------------------------------------------
- */
+/* --- the pass -------------------------------------------------------------------------------- */
 
 static snug_status check_arguments(const sn_graph *g, sn_value loss, const sn_value *wrt, int n,
                                    snug_error *err) {

@@ -12,9 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- life
- * -------------------------------------------------------------------------------------------------
- */
+/* --- life ------------------------------------------------------------------------------------ */
 
 snug_status sn_graph_create(snug_engine *e, sn_graph **out, snug_error *err) {
     void *block;
@@ -85,9 +83,7 @@ static sn_value append_value(sn_graph *g, const sn_value_info *info) {
     return (sn_value){(uint32_t)g->n_values++};
 }
 
-/* --- names
- * ------------------------------------------------------------------------------------------------
- */
+/* --- names ----------------------------------------------------------------------------------- */
 
 static const sn_named *find_named(const sn_named *list, size_t n, const char *name) {
     for (size_t i = 0; i < n; i++)
@@ -276,9 +272,7 @@ void sn_graph_set_owner_at(sn_graph *g, uint32_t owner) {
     g->owner = owner;
 }
 
-/* --- nodes
- * ------------------------------------------------------------------------------------------------
- */
+/* --- nodes ----------------------------------------------------------------------------------- */
 
 static snug_status check_slot(const sn_graph *g, const sn_opdesc *d, const sn_field *f,
                               int64_t slot, snug_error *err) {

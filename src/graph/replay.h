@@ -1,11 +1,10 @@
-/* replay.h: making a new graph from an old one, node by node; for the rewrites of this room
- * (template.c, fuse.c).
+/* replay.h: making a new graph from an old one, node by node; for template.c and fuse.c.
  *
  *     sn_replay r;
- *     SNUG_TRY(sn_replay_init(&r, old, NULL, err));           // owners, inputs, variables and
- * named parameters are there status = sn_replay_node(&r, sn_graph_node_at(old, n), err);   // in
- * any order that makes values before they are read status = sn_replay_take(&r, &graph, err); //
- * names the outputs sn_replay_clear(&r);                                     // always
+ *     SNUG_TRY(sn_replay_init(&r, old, NULL, err));    // owners, inputs, variables, named slots
+ *     status = sn_replay_node(&r, node, err);          // in an order that makes before it reads
+ *     status = sn_replay_take(&r, &graph, err);        // names the outputs
+ *     sn_replay_clear(&r);                             // always
  */
 #ifndef SN_GRAPH_REPLAY_H
 #define SN_GRAPH_REPLAY_H

@@ -5,22 +5,28 @@
  *     owner dense
  *     %0 input x f32[32,10]
  *     %1 variable dense/kernel f32[10,4] home 0 trainable init uniform 0 -0.5 0.5
- *     p0 real 0.0010000000000000000 learning_rate
- *     %2 = matmul(%0 %1) trans_b=1 | forward @dense -> f32[32,4]
+ *     p0 real 0.001 learning_rate
+ *     %2 = matmul(%0 %1) | forward @dense -> f32[32,4]
  *     output y %2
  *
- *     graph    := "snug graph 1" {line}            line := owner | value | param | node | output |
- * comment, each ended by \n owner    := "owner" NAME                      in order of index; the
- * empty owner 0 is not written value    := "%"ID "input" NAME TYPE | "%"ID "variable" NAME TYPE
- * "home" N ["trainable"] ["slot"] "init" KIND KEY REAL REAL param    := "p"SLOT ("real" REAL |
- * "key" INT | "inverse" "%"ID BITS) [NAME]      BITS: axes, hexadecimal; 0x0 is all node     :=
- * "%"ID {" %"ID} " = " OP "(" ["%"ID {" %"ID}] ")" [" " ATTRS] " | " PART [" @"NAME] " -> " TYPE {"
- * " TYPE} output   := "output" NAME "%"ID comment  := "#" anything | nothing
+ *     graph    := "snug graph 1" {line}, each line ended by \n
+ *     line     := owner | input | variable | param | node | output | comment
+ *     owner    := "owner" NAME
+ *     input    := "%"ID "input" NAME TYPE
+ *     variable := "%"ID "variable" NAME TYPE "home" N ["trainable"] ["slot"] "init" recipe
+ *     recipe   := ("constant" | "uniform" | "normal" | "truncated" | "labels") KEY REAL REAL
+ *     param    := "p"SLOT ("real" REAL | "key" INT | "inverse" "%"ID AXES) [NAME]
+ *     node     := values "=" OP "(" [values] ")" [ATTRS] "|" part ["@"NAME] "->" TYPE {TYPE}
+ *     values   := "%"ID {"%"ID}
+ *     part     := "forward" | "backward" | "update"
+ *     output   := "output" NAME "%"ID
+ *     comment  := "#" anything | nothing
  *
- * Ids and slots count up from 0 in order; a line that skips one is refused. TYPE and ATTRS are
- * those of type.h and op.h. Types of outputs are printed for the reader and checked. Reals are
- * %.17g, which is exact. Parameters stand as early as their order and the values they speak of
- * allow. parse(print(g)) prints the same text. */
+ * Words are separated by blanks. Ids and slots count up from 0; a line that skips one is refused.
+ * Owners stand in order of index, without the empty owner 0. AXES is a hexadecimal bit set, 0x0 all.
+ * TYPE and ATTRS are those of type.h and op.h; types of outputs are printed for the reader and
+ * checked. Reals are %.17g, which is exact. Parameters stand as early as their order and the values
+ * they speak of allow. parse(print(g)) prints the same text. */
 #include "graph/store.h"
 
 #include <errno.h>
@@ -42,9 +48,7 @@ static const char *const recipe_names[] = {[SN_RECIPE_CONSTANT] = "constant",
                                            [SN_RECIPE_LABELS] = "labels"};
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-/* --- printing
- * -----------------------------------------------------------------------------------------------------
- */
+/* --- printing -------------------------------------------------------------------------------- */
 
 typedef struct {
     const sn_graph *g;
@@ -165,9 +169,7 @@ snug_status sn_graph_print(const sn_graph *g, const sn_writer *w, snug_error *er
     return SNUG_OK;
 }
 
-/* --- reading words
- * ------------------------------------------------------------------------------------------------
- */
+/* --- reading words --------------------------------------------------------------------------- */
 
 typedef struct {
     sn_graph *g;
@@ -285,9 +287,7 @@ static snug_status in_line(parser *p, snug_status status) {
     return status == SNUG_OK ? SNUG_OK : sn_fail_in(p->err, status, "graph text, line %d", p->line);
 }
 
-/* --- lines
- * --------------------------------------------------------------------------------------------------------
- */
+/* --- lines ----------------------------------------------------------------------------------- */
 
 static snug_status parse_owner(parser *p) {
     char name[MAX_NAME + 1];
@@ -374,9 +374,7 @@ static snug_status parse_output(parser *p) {
     return in_line(p, sn_graph_output(p->g, name, v, p->err));
 }
 
-/* --- nodes
- * --------------------------------------------------------------------------------------------------------
- */
+/* --- nodes ----------------------------------------------------------------------------------- */
 
 /* A node line taken apart; the ids of its outputs were checked to be the next ones. */
 typedef struct {
