@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Records what Keras does, for tests/test_golden.c: each case is a folder with model.json (with compile settings) and
+case.safetensors: x, y, losses (one per step, batches taken in turn), pred (after training), before/<weight> and after/<weight>.
+
+    python -m venv peers && peers/bin/pip install tensorflow==2.21.* && peers/bin/python tests/golden/record.py
+
+Versions are stored in versions.json. CI does not need TensorFlow. Goldens never change in the commit that changes the code
+they judge."""
+import json
+import os
+import struct
+import sys
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import layers as L
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DTYPES = {"float32": "F32", "float64": "F64", "int32": "I32", "int64": "I64"}
+
+
+def save_safetensors(path, tensors):
+    order = sorted(tensors, key=lambda k: (-tensors[k].dtype.itemsize, k))
+    header, at = {}, 0
+    for k in order:
+        a = tensors[k]
+        header[k] = {"dtype": DTYPES[str(a.dtype)], "shape": list(a.shape), "data_offsets": [at, at + a.nbytes]}
+        at += a.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text)
+        for k in order:
+            f.write(np.ascontiguousarray(tensors[k]).tobytes())
+
+
+def weights(model):
+    return {f"{l.name}/{v.name}": v.numpy() for l in model.layers for v in l.weights}
+
+
+def jitter(model, rng):
+    """Zeros and ones hide mistakes: biases, scales and moving averages get values of their own."""
+    for l in model.layers:
+        l.set_weights([w + rng.uniform(0.05, 0.3, w.shape).astype(w.dtype) if w.ndim == 1 else w for w in l.get_weights()])
+
+
+def record(name, floatx, make, x, y, optimizer, loss, metrics=(), steps=3, batch=16):
+    keras.backend.clear_session()
+    keras.backend.set_floatx(floatx)
+    keras.utils.set_random_seed(7)
+    rng = np.random.RandomState(1)
+    model = keras.Sequential(make())
+    model.compile(optimizer=optimizer(), loss=loss() if callable(loss) else loss, metrics=list(metrics))
+    jitter(model, rng)
+    fx = np.float32 if floatx == "float32" else np.float64
+    x = x.astype(fx) if x.dtype.kind == "f" else x
+    y = y.astype(fx) if y.dtype.kind == "f" else y
+    tensors = {"x": x, "y": y}
+    tensors.update({f"before/{k}": v for k, v in weights(model).items()})
+    text = model.to_json()
+    losses, n = [], len(x) // batch
+    for t in range(steps):
+        rows = slice(t % n * batch, (t % n + 1) * batch)
+        out = model.train_on_batch(x[rows], y[rows])
+        model.reset_metrics()
+        losses.append(float(out[0] if isinstance(out, (list, tuple)) else out))
+    tensors["losses"] = np.array(losses)
+    tensors["pred"] = np.asarray(model.predict_on_batch(x[:batch]))
+    tensors.update({f"after/{k}": v for k, v in weights(model).items()})
+    evaluated = model.evaluate(x, y, batch_size=batch, verbose=0)
+    tensors["evaluated"] = np.atleast_1d(np.array(evaluated, dtype=np.float64))
+    folder = os.path.join(HERE, f"{name}_{'f32' if floatx == 'float32' else 'f64'}")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "model.json"), "w") as f:
+        json.dump(json.loads(text), f, indent=1)
+        f.write("\n")
+    save_safetensors(os.path.join(folder, "case.safetensors"), tensors)
+    print(folder, losses[:3])
+
+
+R = np.random.RandomState(0)
+X, IMAGES, SEQ = R.normal(size=(64, 12)), R.normal(size=(64, 7, 6, 3)), R.normal(size=(64, 5, 4))
+IDS = R.randint(0, 9, size=(64, 5)).astype(np.int32)
+Y1, Y3 = R.normal(size=(64, 1)), R.normal(size=(64, 3))
+LABELS = R.randint(0, 4, size=(64,)).astype(np.int32)
+ONEHOT = np.eye(4)[LABELS]
+BINARY = (R.uniform(size=(64, 1)) > 0.5).astype(np.float64)
+adam = lambda: keras.optimizers.Adam(0.01)
+sgd = lambda: keras.optimizers.SGD(0.05)
+SPARSE = "sparse_categorical_crossentropy"
+
+
+def head(n=3, activation=None):
+    return [L.Dense(n, activation=activation)]
+
+
+def activation_case(name):
+    return lambda: [L.Input((12,)), L.Dense(8, activation=name)] + head()
+
+
+CASES = [
+    ("mlp", lambda: [L.Input((12,)), L.Dense(16, activation="relu"), L.Dense(4, activation="softmax")], X, LABELS, adam, SPARSE, ["accuracy"], 20),
+    ("cnn", lambda: [L.Input((7, 6, 3)), L.Conv2D(8, 3, padding="same"), L.BatchNormalization(), L.Activation("relu"), L.MaxPooling2D(),
+                     L.Conv2D(6, 3, activation="relu"), L.Flatten(), L.Dense(4, activation="softmax")], IMAGES, LABELS, adam, SPARSE, ["accuracy"], 20),
+    ("dense_linear", lambda: [L.Input((12,)), L.Dense(3, use_bias=False)], X, Y3, sgd, "mse", ["mae"], 3),
+    ("dense_rank3", lambda: [L.Input((5, 4)), L.Dense(6, activation="tanh"), L.Flatten()] + head(), SEQ, Y3, sgd, "mse", [], 3),
+    ("conv_stride", lambda: [L.Input((7, 6, 3)), L.Conv2D(5, (3, 2), strides=2, padding="same", activation="tanh"), L.Flatten()] + head(), IMAGES, Y3, sgd, "mse", [], 3),
+    ("conv_dilated", lambda: [L.Input((7, 6, 3)), L.Conv2D(4, 2, dilation_rate=2, use_bias=False), L.GlobalAveragePooling2D()] + head(), IMAGES, Y3, sgd, "mse", [], 3),
+    ("conv_groups", lambda: [L.Input((7, 6, 3)), L.Conv2D(6, 3, groups=3, activation="sigmoid"), L.GlobalMaxPooling2D()] + head(), IMAGES, Y3, sgd, "mse", [], 3),
+    ("pool_same", lambda: [L.Input((7, 6, 3)), L.AveragePooling2D(3, strides=2, padding="same"), L.MaxPooling2D(2, padding="same"), L.Flatten()] + head(), IMAGES, Y3, sgd, "mse", [], 3),
+    ("batchnorm_dense", lambda: [L.Input((12,)), L.Dense(6), L.BatchNormalization(momentum=0.9, scale=False)] + head(), X, Y3, sgd, "mse", [], 3),
+    ("layernorm", lambda: [L.Input((5, 4)), L.LayerNormalization(), L.Flatten()] + head(), SEQ, Y3, sgd, "mse", [], 3),
+    ("embedding", lambda: [L.Input((5,), dtype="int32"), L.Embedding(9, 4), L.Flatten()] + head(), IDS, Y3, adam, "mse", [], 3),
+    ("reshape_rescale", lambda: [L.Input((12,)), L.Rescaling(0.5, offset=-0.25), L.Reshape((3, 4)), L.Dense(2, activation="relu"), L.Flatten()] + head(), X, Y3, sgd, "mse", [], 3),
+    ("logits", lambda: [L.Input((12,)), L.Dense(4)], X, LABELS, sgd, lambda: keras.losses.SparseCategoricalCrossentropy(from_logits=True), [], 3),
+    ("categorical", lambda: [L.Input((12,)), L.Dense(4, activation="softmax")], X, ONEHOT, sgd, "categorical_crossentropy", ["accuracy"], 3),
+    ("binary", lambda: [L.Input((12,)), L.Dense(5, activation="relu"), L.Dense(1, activation="sigmoid")], X, BINARY, adam, "binary_crossentropy", ["accuracy"], 3),
+    ("mae", lambda: [L.Input((12,))] + head(1), X, Y1, sgd, "mae", ["mse"], 3),
+    ("momentum", lambda: [L.Input((12,))] + head(), X, Y3, lambda: keras.optimizers.SGD(0.02, momentum=0.9), "mse", [], 5),
+    ("nesterov", lambda: [L.Input((12,))] + head(), X, Y3, lambda: keras.optimizers.SGD(0.02, momentum=0.9, nesterov=True), "mse", [], 5),
+    ("relu_layer", lambda: [L.Input((12,)), L.Dense(6), L.ReLU(negative_slope=0.1)] + head(), X, Y3, sgd, "mse", [], 3),
+    ("softmax_inside", lambda: [L.Input((12,)), L.Dense(6), L.Softmax()] + head(), X, Y3, sgd, "mse", [], 3),
+] + [(f"act_{a}", activation_case(a), X, Y3, sgd, "mse", [], 3) for a in
+     ("elu", "gelu", "silu", "softplus", "leaky_relu", "exponential", "log_softmax")]
+
+if __name__ == "__main__":
+    wanted = sys.argv[1:]
+    for case in CASES:
+        for floatx in ("float32", "float64"):
+            if not wanted or case[0] in wanted:
+                record(case[0], floatx, *case[1:])
+    if not wanted:
+        with open(os.path.join(HERE, "versions.json"), "w") as f:
+            json.dump({"tensorflow": tf.__version__, "keras": keras.__version__, "numpy": np.__version__, "python": sys.version.split()[0]}, f)
+            f.write("\n")
