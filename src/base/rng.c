@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 enum { N_ROUNDS = 10 };
 
@@ -47,9 +48,13 @@ typedef struct {
 
 /* -2 ln(x / 2^32) for 1 <= x <= 2^32. With x = m 2^e, sqrt(1/2) <= m < sqrt(2): ln m = 2 atanh(s),
  * s = (m-1)/(m+1), |s| < 0.172, whose series is below half an ulp from s^11 on. */
-static float minus_two_log(uint64_t x) {
-    int e = 63 - __builtin_clzll(x);
-    float m = (float)x / (float)((uint64_t)1 << e);
+static float minus_two_log(int64_t x) {
+    float m = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &m, sizeof bits);
+    int e = (int)(bits >> 23) - 127;
+    bits = (bits & 0x7fffffu) | 0x3f800000u;
+    memcpy(&m, &bits, sizeof m);
     if (m >= 1.41421356f) {
         m *= 0.5f;
         e++;
@@ -80,7 +85,7 @@ static void turn(uint32_t v, float *c, float *s) {
 static block_f32 normals_f32(sn_philox_block bits) {
     block_f32 out;
     for (int pair = 0; pair < 4; pair += 2) {
-        const float r = sqrtf(minus_two_log((uint64_t)bits.v[pair] + 1));
+        const float r = sqrtf(minus_two_log((int64_t)bits.v[pair] + 1));
         float c, s;
         turn(bits.v[pair + 1], &c, &s);
         out.v[pair] = r * c;

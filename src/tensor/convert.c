@@ -145,6 +145,8 @@ static const convert_row rows[SNUG_N_DTYPES] = {
 
 static snug_status check_range(const int64_t *v, size_t n, size_t first, snug_dtype to,
                                snug_error *err) {
+    if (rows[to].min == INT64_MIN)
+        return SNUG_OK;
     for (size_t i = 0; i < n; i++) {
         if (v[i] < rows[to].min || v[i] > rows[to].max)
             return sn_fail(err, SNUG_E_DATA,
