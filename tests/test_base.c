@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/rng.h"
+#include "base/say.h"
 #include "base/size.h"
 #include "base/status.h"
 
@@ -61,6 +62,20 @@ static void test_fail_in_puts_a_prefix_before_the_text(void **state) {
     (void)sn_fail_in(&err, SNUG_E_IO, "%0505d", 1);
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
     expect_text(err.text, "1: file");
+}
+
+static void test_say_writes_pieces_and_cuts_long_ones(void **state) {
+    (void)state;
+    snug_error err = {0};
+    sn_text t = sn_text_begin();
+    const snug_writer w = sn_text_writer(&t);
+    expect_ok(sn_say(&w, &err, "%d + %s", 1, "two"), &err);
+    expect_ok(sn_say(&w, &err, "%s", ""), &err);
+    expect_ok(sn_say(&w, &err, "\n"), &err);
+    assert_string_equal(t.text, "1 + two\n");
+    expect_ok(sn_say(&w, &err, "%02000d", 7), &err);
+    assert_int_equal(t.n, 8 + 1023);
+    sn_text_end(&t);
 }
 
 /* --- sizes ---------------------------------------------------------------------------------- */
@@ -538,6 +553,7 @@ int main(void) {
         cmocka_unit_test(test_fail_fills_the_error_and_returns_the_code),
         cmocka_unit_test(test_fail_cuts_a_text_that_is_too_long),
         cmocka_unit_test(test_fail_in_puts_a_prefix_before_the_text),
+        cmocka_unit_test(test_say_writes_pieces_and_cuts_long_ones),
         cmocka_unit_test(test_size_arithmetic_refuses_overflow_and_leaves_the_output),
         cmocka_unit_test(test_bytes_parse_reads_what_people_write),
         cmocka_unit_test(test_bytes_parse_refuses_what_is_no_size),

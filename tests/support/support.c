@@ -148,6 +148,34 @@ void sn_fault_sweep_io(sn_scenario scenario, void *ctx) {
     }
 }
 
+/* --- text ----------------------------------------------------------------------------------- */
+
+sn_text sn_text_begin(void) {
+    sn_text t = {.text = calloc(1, 1)};
+    assert_non_null(t.text);
+    return t;
+}
+
+static snug_status add_text(void *ctx, const char *text, size_t n, snug_error *err) {
+    (void)err;
+    sn_text *t = ctx;
+    t->text = realloc(t->text, t->n + n + 1);
+    assert_non_null(t->text);
+    memcpy(t->text + t->n, text, n);
+    t->n += n;
+    t->text[t->n] = '\0';
+    return SNUG_OK;
+}
+
+snug_writer sn_text_writer(sn_text *t) {
+    return (snug_writer){t, add_text};
+}
+
+void sn_text_end(sn_text *t) {
+    free(t->text);
+    *t = (sn_text){NULL, 0};
+}
+
 /* --- files ---------------------------------------------------------------------------------- */
 
 void sn_test_dir_begin(sn_test_dir *d) {

@@ -53,6 +53,15 @@ void sn_fault_sweep(sn_scenario scenario, void *ctx);
  * */
 void sn_fault_sweep_io(sn_scenario scenario, void *ctx);
 
+/* Text that grows, and the writer that fills it; release with sn_text_end. text is never NULL. */
+typedef struct {
+    char *text;
+    size_t n;
+} sn_text;
+sn_text sn_text_begin(void);
+snug_writer sn_text_writer(sn_text *t); /* t must stay where it is */
+void sn_text_end(sn_text *t);
+
 /* A fresh directory for files, removed with the files in it (one level) by sn_test_dir_end. */
 typedef struct {
     char path[64];
