@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""Writes the model files beside it with Keras' own model.to_json(): what a user would bring along."""
+import json
+import os
+
+import keras
+from keras import layers as L
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def save(name, model):
+    model.compile(optimizer=keras.optimizers.Adam(0.001), loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    with open(os.path.join(HERE, name), "w") as f:
+        json.dump(json.loads(model.to_json()), f, indent=1)
+        f.write("\n")
+
+
+def conv(filters):
+    return [L.Conv2D(filters, 3, padding="same", use_bias=False), L.BatchNormalization(momentum=0.9), L.Activation("relu"), L.MaxPooling2D()]
+
+
+save("shapes_cnn.json", keras.Sequential([L.Input((32, 32, 3)), L.Rescaling(1 / 255)] + conv(16) + conv(32) + conv(64)
+                                         + [L.Flatten(), L.Dropout(0.2), L.Dense(64, activation="relu"), L.Dense(8, activation="softmax")], name="shapes_cnn"))
+save("shapes_linear.json", keras.Sequential([L.Input((32, 32, 3)), L.Rescaling(1 / 255), L.Flatten(), L.Dense(8, activation="softmax")], name="shapes_linear"))
+save("blobs_mlp.json", keras.Sequential([L.Input((16,)), L.Dense(32, activation="relu"), L.Dense(6, activation="softmax")], name="blobs_mlp"))
+save("mnist_mlp.json", keras.Sequential([L.Input((28, 28)), L.Rescaling(1 / 255), L.Flatten(), L.Dense(64, activation="relu"), L.Dense(10, activation="softmax")], name="mnist_mlp"))

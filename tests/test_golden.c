@@ -1,0 +1,224 @@
+/* test_golden.c: Snug follows Keras. Each folder of tests/golden holds a compiled model and what Keras 3 on TensorFlow
+ * 2.21 did with it (record.py): from the same weights the same losses, weights, predictions and metrics must come out.
+ *
+ * Tolerances, relative to the largest magnitude of the tensor: f32 1e-5 for the first three steps, 1e-3 at step 20; f64
+ * 1e-9 throughout. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "model/safetensors.h"
+#include "support/support.h"
+#include "tensor/feed.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <snug/train.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 16, MAX_CASES = 128 };
+
+typedef struct {
+    char name[64];
+    bool f64;
+    snug_engine *engine;
+    snug_model *model;
+    sn_safetensors *file;
+} golden;
+
+/* A tensor of the case, converted to f64 (or i32 for integers); the caller frees data. */
+static snug_view load(golden *g, const char *name) {
+    snug_error err;
+    const sn_st_entry *t;
+    snug_view v = {NULL, 0, {0}};
+    expect_ok(sn_safetensors_find(g->file, name, &t, &err), &err);
+    v.type = t->type;
+    v.type.dtype = sn_dtype_is_int(t->type.dtype) ? SNUG_I32 : SNUG_F64;
+    expect_ok(snug_type_bytes(&v.type, &v.bytes, &err), &err);
+    v.data = malloc(v.bytes + 1);
+    expect_ok(sn_safetensors_read(g->file, t, &v, &err), &err);
+    return v;
+}
+
+static double tolerance(const golden *g, int64_t step) {
+    return g->f64 ? 1e-9 : step < 3 ? 1e-5 : 1e-3;
+}
+
+static void compare(const golden *g, const char *what, const double *have, const double *want, int64_t n, double tol) {
+    double scale = 1e-3;
+    for (int64_t i = 0; i < n; i++)
+        scale = fmax(scale, fabs(want[i]));
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabs(have[i] - want[i]) <= tol * scale))
+            fail_msg("%s: %s[%lld] is %.12g, Keras has %.12g (tolerance %.1e of %.3g)", g->name, what, (long long)i,
+                     have[i], want[i], tol, scale);
+}
+
+static double *as_double(const snug_view *v) {
+    snug_error err;
+    const int64_t n = sn_type_count(&v->type);
+    double *out = malloc((size_t)n * sizeof(double) + 1);
+    expect_ok(sn_convert(v->type.dtype, v->data, SNUG_F64, out, (size_t)n, &err), &err);
+    return out;
+}
+
+static void set_weights(golden *g) {
+    snug_error err;
+    for (size_t i = 0; i < snug_model_n_weights(g->model); i++) {
+        const char *name;
+        char full[160];
+        const sn_st_entry *t;
+        snug_view v;
+        expect_ok(snug_model_weight(g->model, i, &name, &v, &err), &err);
+        snprintf(full, sizeof full, "before/%s", name);
+        expect_ok(sn_safetensors_find(g->file, full, &t, &err), &err);
+        assert_string_equal(t->name, full); /* no short form: Keras' names are ours */
+        expect_ok(sn_safetensors_read(g->file, t, &v, &err), &err);
+    }
+}
+
+static void compare_weights(golden *g, double tol) {
+    snug_error err;
+    for (size_t i = 0; i < snug_model_n_weights(g->model); i++) {
+        const char *name;
+        char full[160];
+        snug_view v;
+        expect_ok(snug_model_weight(g->model, i, &name, &v, &err), &err);
+        snprintf(full, sizeof full, "after/%s", name);
+        snug_view want = load(g, full);
+        double *have = as_double(&v);
+        compare(g, full, have, want.data, sn_type_count(&want.type), tol);
+        free(have);
+        free(want.data);
+    }
+}
+
+/* Rows [first, first + n) of a loaded tensor as a feed. */
+static snug_feed *rows_of(golden *g, const snug_view *v, int64_t first, int64_t n) {
+    snug_error err;
+    snug_feed *feed = NULL;
+    snug_type type = v->type;
+    const size_t row = v->type.dims[0] ? v->bytes / (size_t)v->type.dims[0] : 0;
+    type.dims[0] = n;
+    expect_ok(snug_feed_from_memory(g->engine, &type, (char *)v->data + row * (size_t)first, NULL, NULL, &feed, &err), &err);
+    return feed;
+}
+
+static void train_steps(golden *g, const snug_view *x, const snug_view *y) {
+    snug_view losses = load(g, "losses");
+    const int64_t n_batches = x->type.dims[0] / BATCH;
+    for (int64_t t = 0; t < losses.type.dims[0]; t++) {
+        snug_error err;
+        char what[48];
+        snug_fit_result result;
+        snug_fit_options o = {.epochs = 1, .batch = BATCH};
+        o.x = rows_of(g, x, t % n_batches * BATCH, BATCH);
+        o.y = rows_of(g, y, t % n_batches * BATCH, BATCH);
+        expect_ok(snug_fit(g->model, &o, &result, &err), &err);
+        snprintf(what, sizeof what, "loss at step %lld", (long long)t);
+        compare(g, what, result.values, (double *)losses.data + t, 1, tolerance(g, t));
+        snug_feed_destroy(o.y);
+        snug_feed_destroy(o.x);
+    }
+    compare_weights(g, tolerance(g, losses.type.dims[0] - 1));
+    free(losses.data);
+}
+
+typedef struct {
+    golden *g;
+    double *out;
+    int64_t n;
+} collected;
+
+static snug_status collect(void *ctx, int64_t first_row, const snug_view *view, snug_error *err) {
+    collected *c = ctx;
+    (void)err;
+    (void)first_row;
+    double *part = as_double(view);
+    memcpy(c->out + c->n, part, (size_t)sn_type_count(&view->type) * sizeof(double));
+    c->n += sn_type_count(&view->type);
+    free(part);
+    return SNUG_OK;
+}
+
+static void check_predictions(golden *g, const snug_view *x, double tol) {
+    snug_error err;
+    snug_view want = load(g, "pred");
+    const int64_t n = sn_type_count(&want.type);
+    collected c = {g, malloc((size_t)n * sizeof(double) + 1), 0};
+    snug_run_options o = {.x = rows_of(g, x, 0, BATCH), .batch = BATCH};
+    expect_ok(snug_predict(g->model, &o, collect, &c, &err), &err);
+    assert_int_equal(c.n, n);
+    compare(g, "pred", c.out, want.data, n, tol);
+    snug_feed_destroy(o.x);
+    free(c.out);
+    free(want.data);
+}
+
+static void check_evaluation(golden *g, const snug_view *x, const snug_view *y, double tol) {
+    snug_error err;
+    snug_view want = load(g, "evaluated");
+    double values[1 + SNUG_MAX_METRICS];
+    int n = 0;
+    snug_run_options o = {.batch = BATCH};
+    o.x = rows_of(g, x, 0, x->type.dims[0]);
+    o.y = rows_of(g, y, 0, y->type.dims[0]);
+    expect_ok(snug_evaluate(g->model, &o, values, &n, &err), &err);
+    assert_int_equal(n, want.type.dims[0]);
+    for (int i = 0; i < n; i++) /* each on its own scale */
+        compare(g, i ? "metric" : "evaluated loss", values + i, (double *)want.data + i, 1, tol < 1e-6 ? 1e-6 : tol);
+    snug_feed_destroy(o.y);
+    snug_feed_destroy(o.x);
+    free(want.data);
+}
+
+static void follows_keras(void **state) {
+    snug_error err;
+    golden g = {.engine = NULL};
+    char path[512];
+    snprintf(g.name, sizeof g.name, "%s", (const char *)*state);
+    g.f64 = strstr(g.name, "_f64") != NULL;
+    expect_ok(snug_engine_create(NULL, &g.engine, &err), &err);
+    snprintf(path, sizeof path, "%s/golden/%s/model.json", SNUG_TEST_DATA, g.name);
+    expect_ok(snug_model_load(g.engine, path, &g.model, &err), &err);
+    snprintf(path, sizeof path, "%s/golden/%s/case.safetensors", SNUG_TEST_DATA, g.name);
+    expect_ok(sn_safetensors_open(g.engine, path, &g.file, &err), &err);
+    set_weights(&g);
+    snug_view x = load(&g, "x"), y = load(&g, "y"), losses = load(&g, "losses");
+    const double tol = tolerance(&g, losses.type.dims[0] - 1);
+    train_steps(&g, &x, &y);
+    check_predictions(&g, &x, tol);
+    check_evaluation(&g, &x, &y, tol);
+    free(losses.data);
+    free(y.data);
+    free(x.data);
+    sn_safetensors_close(g.file);
+    snug_model_destroy(g.model);
+    assert_int_equal(snug_engine_bytes(g.engine), 0);
+    snug_engine_destroy(g.engine);
+}
+
+static int is_case(const struct dirent *d) {
+    return strstr(d->d_name, "_f32") || strstr(d->d_name, "_f64");
+}
+
+int main(void) {
+    struct dirent **names;
+    struct CMUnitTest tests[MAX_CASES];
+    const int n = scandir(SNUG_TEST_DATA "/golden", &names, is_case, alphasort);
+    if (n < 40 || n > MAX_CASES) {
+        fprintf(stderr, "expected at least 40 golden cases, found %d\n", n);
+        return 1;
+    }
+    for (int i = 0; i < n; i++)
+        tests[i] = (struct CMUnitTest){names[i]->d_name, follows_keras, NULL, NULL, names[i]->d_name};
+    const int failed = _cmocka_run_group_tests("golden", tests, (size_t)n, NULL, NULL);
+    for (int i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+    return failed;
+}
