@@ -41,14 +41,17 @@ static int64_t code_limit(const sn_kernel_run *r, int i) {
 static void fill_input(sn_kernel_run *r, int i, uint64_t seed) {
     const snug_view *v = &r->in[i];
     const int64_t count = sn_type_count(&v->type);
-    for (int64_t k = 0; k < count; k++) {
+    float *const f32 = v->data;
+    if (v->type.dtype == SNUG_F32)
+        sn_random_fill_f32(SN_RANDOM_UNIFORM, seed + (uint64_t)i, 0, (size_t)count, f32);
+    for (int64_t k = 0; k < count && v->type.dtype == SNUG_F32; k++)
+        f32[k] = 2 * f32[k] - 1;
+    for (int64_t k = 0; k < count && v->type.dtype != SNUG_F32; k++) {
         double u;
         sn_random_fill_f64(SN_RANDOM_UNIFORM, seed + (uint64_t)i, (uint64_t)k, 1, &u);
         const int64_t code = (int64_t)(u * (double)code_limit(r, i));
         if (v->type.dtype == SNUG_F64)
             ((double *)v->data)[k] = 2 * u - 1;
-        else if (v->type.dtype == SNUG_F32)
-            ((float *)v->data)[k] = (float)(2 * u - 1);
         else if (v->type.dtype == SNUG_I32)
             ((int32_t *)v->data)[k] = (int32_t)code;
         else if (v->type.dtype == SNUG_I64)
