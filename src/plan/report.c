@@ -1,0 +1,215 @@
+/* report.c: where the bytes of a plan go, read from its steps alone, so that parsed plans have reports too.
+ *
+ * A holding is a value's stay in the first arena: from the step that first writes it through the last that needs it. A
+ * value that lies in another's bytes because nobody changes them (an alias) extends that holding; one that takes over dying
+ * bytes (in place) ends it. So the holdings of a step never count a byte twice, and at the peak they add up to the bound. */
+#include "base/size.h"
+#include "plan/passes.h"
+
+#include <string.h>
+
+typedef struct {
+    uint32_t first, last; /* steps */
+    uint32_t value;       /* the first to lie there */
+    size_t bytes;         /* padded */
+    bool is_output;
+} holding;
+
+typedef struct {
+    const sn_plan *p;
+    uint32_t *last;    /* per value: the last step that needs it */
+    uint32_t *held_by; /* per value: its holding */
+    holding *holdings;
+    uint32_t n;
+} holdings;
+
+static size_t padded(const sn_plan *p, size_t bytes) {
+    const size_t align = p->device_align[p->memories[SN_MEM_FIRST_ARENA].device];
+    size_t out = bytes;
+    return sn_size_align(bytes, align, &out) ? out : bytes;
+}
+
+static void find_last_steps(holdings *h) {
+    const sn_plan *p = h->p;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const sn_step *s = &p->steps[i];
+        for (int k = 0; k < s->n_in; k++)
+            h->last[s->in[k].value.i] = i;
+        for (int k = 0; k < s->n_out; k++)
+            h->last[s->out[k].value.i] = i;
+    }
+    for (uint32_t i = 0; p->n_steps > 0 && i < sn_graph_n_outputs(p->graph); i++)
+        h->last[p->outputs[i].value.i] = p->n_steps - 1;
+}
+
+/* The holding of the input in whose bytes the output lies, or UINT32_MAX. */
+static uint32_t shared_with(const holdings *h, const sn_step *s, const sn_place *out) {
+    for (int k = 0; k < s->n_in; k++)
+        if (s->in[k].memory == out->memory && s->in[k].offset == out->offset &&
+            h->p->value_bytes[s->in[k].value.i] == h->p->value_bytes[out->value.i])
+            return h->held_by[s->in[k].value.i];
+    return UINT32_MAX;
+}
+
+static void hold_output(holdings *h, uint32_t step, const sn_place *out) {
+    const sn_plan *p = h->p;
+    const uint32_t v = out->value.i, last = h->last[v];
+    if (out->memory != SN_MEM_FIRST_ARENA || h->held_by[v] != UINT32_MAX || p->value_bytes[v] == 0)
+        return;
+    const uint32_t from = shared_with(h, &p->steps[step], out);
+    if (from != UINT32_MAX && h->holdings[from].last > step) {
+        holding *shared = &h->holdings[from];
+        shared->last = last > shared->last ? last : shared->last;
+        h->held_by[v] = from;
+        return;
+    }
+    if (from != UINT32_MAX && h->holdings[from].last == step) {
+        if (h->holdings[from].first < step)
+            h->holdings[from].last = step - 1;
+        else
+            h->holdings[from].bytes = 0;
+    }
+    h->held_by[v] = h->n;
+    h->holdings[h->n++] = (holding){step, last, v, padded(p, p->value_bytes[v]), false};
+}
+
+static snug_status find_holdings(sn_zone *z, const sn_plan *p, holdings *h, snug_error *err) {
+    const uint32_t n_values = sn_graph_n_values(p->graph);
+    *h = (holdings){.p = p};
+    SNUG_TRY(sn_plan_array(z, n_values, sizeof *h->last, &h->last, err));
+    SNUG_TRY(sn_plan_array(z, n_values, sizeof *h->held_by, &h->held_by, err));
+    SNUG_TRY(sn_plan_array(z, n_values, sizeof *h->holdings, &h->holdings, err));
+    memset(h->held_by, 0xff, n_values * sizeof *h->held_by);
+    find_last_steps(h);
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        for (int k = 0; k < p->steps[i].n_out; k++)
+            hold_output(h, i, &p->steps[i].out[k]);
+    for (uint32_t i = 0; i < sn_graph_n_outputs(p->graph); i++) {
+        const uint32_t at = h->held_by[p->outputs[i].value.i];
+        if (at != UINT32_MAX && p->outputs[i].memory == SN_MEM_FIRST_ARENA)
+            h->holdings[at].is_output = true;
+    }
+    return SNUG_OK;
+}
+
+static void add_category(const sn_plan *p, const holding *h, sn_plan_categories *to) {
+    const sn_value_info *v = sn_graph_value_at(p->graph, (sn_value){h->value});
+    if (h->is_output)
+        to->outputs += h->bytes;
+    else if (v->kind == SN_VALUE_INPUT)
+        to->inputs += h->bytes;
+    else if (v->kind == SN_VALUE_OUTPUT && sn_graph_node_at(p->graph, v->node)->part != SN_PART_FORWARD)
+        to->gradients += h->bytes;
+    else
+        to->activations += h->bytes;
+}
+
+snug_status sn_plan_summarise(sn_plan *p, snug_error *err) {
+    sn_zone *z = NULL;
+    holdings h;
+    SNUG_TRY(sn_zone_create(sn_zone_engine(p->zone), SN_MEM_PLAN, &z, err));
+    const snug_status st = find_holdings(z, p, &h, err);
+    p->at_peak = (sn_plan_categories){0};
+    for (uint32_t i = 0; st == SNUG_OK && i < h.n; i++)
+        if (h.holdings[i].first <= p->peak_step && p->peak_step <= h.holdings[i].last)
+            add_category(p, &h.holdings[i], &p->at_peak);
+    if (st == SNUG_OK && p->peak_step < p->n_steps &&
+        p->steps[p->peak_step].ws_memory == SN_MEM_FIRST_ARENA)
+        p->at_peak.workspace = padded(p, p->steps[p->peak_step].ws_bytes);
+    sn_zone_destroy(z);
+    return st;
+}
+
+void sn_plan_peak_categories(const sn_plan *p, sn_plan_categories *out) { *out = p->at_peak; }
+
+static uint32_t owner_of(const sn_graph *g, uint32_t value) {
+    const sn_value_info *v = sn_graph_value_at(g, (sn_value){value});
+    return v->kind == SN_VALUE_OUTPUT ? sn_graph_node_at(g, v->node)->owner : 0;
+}
+
+/* The owner whose name stands before the last part of the variable's name; 0 when there is none. */
+static uint32_t owner_of_variable(const sn_graph *g, const char *name) {
+    uint32_t best = 0;
+    size_t best_length = 0;
+    for (uint32_t i = 1; i < sn_graph_n_owners(g); i++) {
+        const char *owner = sn_graph_owner_name(g, i);
+        const size_t n = strlen(owner);
+        if (n > best_length && strncmp(owner, name, n) == 0 && name[n] == '/') {
+            best = i;
+            best_length = n;
+        }
+    }
+    return best;
+}
+
+/* Per owner: the most of its own bytes held at any step. `held` and `ends` have a place per owner and per step. */
+static void sweep_owners(const holdings *h, const uint32_t *by_last, size_t *held, sn_plan_owner_row *rows) {
+    const sn_graph *g = h->p->graph;
+    uint32_t ended = 0;
+    for (uint32_t i = 0; i < h->n; i++) { /* holdings stand in order of their first step */
+        const holding *now = &h->holdings[i];
+        for (; ended < h->n && h->holdings[by_last[ended]].last < now->first; ended++) {
+            const holding *gone = &h->holdings[by_last[ended]];
+            held[owner_of(g, gone->value)] -= gone->bytes;
+        }
+        const uint32_t owner = owner_of(g, now->value);
+        held[owner] += now->bytes;
+        if (held[owner] > rows[owner].own_peak_bytes)
+            rows[owner].own_peak_bytes = held[owner];
+    }
+}
+
+/* Holdings by their last step: counting sort, so ties stay in order. */
+static snug_status sort_by_last(sn_zone *z, const holdings *h, uint32_t **out, snug_error *err) {
+    uint32_t *start, *sorted;
+    SNUG_TRY(sn_plan_array(z, (size_t)h->p->n_steps + 2, sizeof *start, &start, err));
+    SNUG_TRY(sn_plan_array(z, h->n, sizeof *sorted, &sorted, err));
+    for (uint32_t i = 0; i < h->n; i++)
+        start[h->holdings[i].last + 1]++;
+    for (uint32_t t = 0; t < h->p->n_steps; t++)
+        start[t + 1] += start[t];
+    for (uint32_t i = 0; i < h->n; i++)
+        sorted[start[h->holdings[i].last]++] = i;
+    *out = sorted;
+    return SNUG_OK;
+}
+
+static void add_static(const sn_plan *p, sn_plan_owner_row *rows) {
+    const sn_graph *g = p->graph;
+    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
+        const sn_variable *var = sn_graph_var_at(g, (sn_var){i});
+        if (!var->slot)
+            rows[owner_of_variable(g, var->name)].weight_bytes += p->value_bytes[var->first.i];
+    }
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        sn_opdesc d;
+        if (p->steps[i].kind != SN_STEP_RUN)
+            continue;
+        sn_graph_desc(g, p->steps[i].node, &d);
+        rows[sn_graph_node_at(g, p->steps[i].node)->owner].flops += sn_op_flops(&d);
+    }
+}
+
+static snug_status fill_rows(const sn_plan *p, sn_zone *z, sn_plan_owner_row *rows, snug_error *err) {
+    holdings h;
+    uint32_t *by_last;
+    size_t *held;
+    SNUG_TRY(find_holdings(z, p, &h, err));
+    SNUG_TRY(sort_by_last(z, &h, &by_last, err));
+    SNUG_TRY(sn_plan_array(z, sn_graph_n_owners(p->graph), sizeof *held, &held, err));
+    memset(rows, 0, sn_graph_n_owners(p->graph) * sizeof *rows);
+    for (uint32_t i = 0; i < h.n; i++)
+        if (h.holdings[i].first <= p->peak_step && p->peak_step <= h.holdings[i].last)
+            rows[owner_of(p->graph, h.holdings[i].value)].at_peak_bytes += h.holdings[i].bytes;
+    sweep_owners(&h, by_last, held, rows);
+    add_static(p, rows);
+    return SNUG_OK;
+}
+
+snug_status sn_plan_owner_rows(const sn_plan *p, snug_engine *e, sn_plan_owner_row *rows, snug_error *err) {
+    sn_zone *z = NULL;
+    SNUG_TRY(sn_zone_create(e, SN_MEM_PLAN, &z, err));
+    const snug_status st = fill_rows(p, z, rows, err);
+    sn_zone_destroy(z);
+    return st;
+}

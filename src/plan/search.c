@@ -1,0 +1,330 @@
+/* search.c: complete search for a packing below a capacity, after the ideas of minimalloc (Moffitt 2023), with work
+ * limits. Boxes are placed in order of non-decreasing offset, each on top of what it rests on; every packing can be
+ * pushed down into that form, so a search that ends without an answer proves there is none.
+ *
+ *     floor[s]  highest placed top in section s         left[s]  bytes of section s not placed yet
+ *
+ * Invariants:
+ * 1. low[b] = highest top of placed boxes that share a section with b: where b would come to lie.
+ * 2. Every change of low, floor and left is in the log; undoing back to a mark restores them.
+ * 3. A part is a span of sections that no unplaced box leaves; parts are solved one after the other. */
+#include "plan/pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { RULE_TOTAL_AREA_WIDTH, RULE_WIDTH_AREA_TOTAL, RULE_TOTAL_WIDTH_AREA, N_RULES } search_rule;
+typedef enum { FOUND, NOT_FOUND, GAVE_UP } outcome;
+
+typedef struct {
+    uint32_t box; /* whose low changed; n: the end of a placement's record */
+    size_t old;   /* its low before; the box that was placed */
+} change;
+
+typedef struct {
+    const sn_packing *p;
+    uint32_t *rank;   /* from 1; ties between equal lows */
+    bool *is_placed;
+    size_t *low, *offset;
+    size_t *floor, *left;
+    size_t *old_floor; /* stack of saved floors */
+    size_t n_old, cap_old;
+    change *log;
+    size_t n_log, cap_log;
+    size_t capacity;
+    uint64_t work, limit;
+    snug_engine *e;
+    snug_error *err;
+    snug_status status;
+} search;
+
+/* Order among boxes that could lie equally low. */
+typedef struct {
+    double key[3];
+    uint32_t box;
+} ruled;
+
+static int compare_ruled(const void *a, const void *b) {
+    const ruled *x = a, *y = b;
+    for (int k = 0; k < 3; k++)
+        if (x->key[k] != y->key[k])
+            return x->key[k] > y->key[k] ? -1 : 1;
+    return (x->box > y->box) - (x->box < y->box);
+}
+
+static void rank_boxes(search *s, search_rule rule, ruled *scratch) {
+    const sn_packing *p = s->p;
+    static const int position[N_RULES][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}}; /* of total, area, width */
+    for (uint32_t i = 0; i < p->n; i++) {
+        const sn_box *b = &p->boxes[i];
+        size_t total = 0;
+        for (uint32_t t = b->lo; t < b->hi; t++)
+            total = p->load[t] > total ? p->load[t] : total;
+        const double width = (double)(b->hi - b->lo);
+        scratch[i].box = i;
+        scratch[i].key[position[rule][0]] = (double)total;
+        scratch[i].key[position[rule][1]] = width * (double)b->size;
+        scratch[i].key[position[rule][2]] = width;
+    }
+    qsort(scratch, p->n, sizeof *scratch, compare_ruled);
+    for (uint32_t i = 0; i < p->n; i++)
+        s->rank[scratch[i].box] = i + 1;
+}
+
+static void push_change(search *s, uint32_t box, size_t old) {
+    void *log = s->log;
+    if (s->status == SNUG_OK)
+        s->status = sn_grow(s->e, SN_MEM_PLAN, &log, sizeof *s->log, &s->cap_log, s->n_log + 1, s->err);
+    if (s->status != SNUG_OK)
+        return;
+    s->log = log;
+    s->log[s->n_log++] = (change){.box = box, .old = old};
+}
+
+static void push_floor(search *s, size_t old) {
+    void *stack = s->old_floor;
+    if (s->status == SNUG_OK)
+        s->status = sn_grow(s->e, SN_MEM_PLAN, &stack, sizeof(size_t), &s->cap_old, s->n_old + 1, s->err);
+    if (s->status != SNUG_OK)
+        return;
+    s->old_floor = stack;
+    s->old_floor[s->n_old++] = old;
+}
+
+/* Boxes [first, end) are those that may share sections with the part; b is among them. */
+static void place(search *s, uint32_t b, uint32_t first, uint32_t end) {
+    const sn_box *boxes = s->p->boxes;
+    const size_t at = s->low[b], top = at + boxes[b].size;
+    s->offset[b] = at;
+    s->is_placed[b] = true;
+    for (uint32_t t = boxes[b].lo; t < boxes[b].hi; t++) {
+        push_floor(s, s->floor[t]);
+        s->floor[t] = top;
+        s->left[t] -= boxes[b].size;
+    }
+    for (uint32_t i = first; i < end && boxes[i].lo < boxes[b].hi; i++) {
+        if (s->is_placed[i] || boxes[i].hi <= boxes[b].lo || s->low[i] >= top)
+            continue;
+        push_change(s, i, s->low[i]);
+        s->low[i] = top;
+    }
+    push_change(s, s->p->n, b); /* ends the record: b itself */
+    s->work += (boxes[b].hi - boxes[b].lo) + (end - first);
+}
+
+static void undo_to(search *s, size_t mark) {
+    const sn_box *boxes = s->p->boxes;
+    while (s->n_log > mark) {
+        const change c = s->log[--s->n_log];
+        if (c.box != s->p->n) {
+            s->low[c.box] = c.old;
+            continue;
+        }
+        const sn_box *b = &boxes[c.old];
+        s->is_placed[c.old] = false;
+        for (uint32_t t = b->hi; t-- > b->lo;) {
+            s->floor[t] = s->old_floor[--s->n_old];
+            s->left[t] += b->size;
+        }
+    }
+}
+
+/* Whether every section of the part can still hold what is left, given that nothing goes below `at` any more. */
+static bool fits(search *s, uint32_t lo, uint32_t hi, size_t at) {
+    s->work += (hi - lo) / 4;
+    for (uint32_t t = lo; t < hi; t++) {
+        const size_t base = s->floor[t] > at ? s->floor[t] : at;
+        if (s->left[t] > 0 && base + s->left[t] > s->capacity)
+            return false;
+    }
+    return true;
+}
+
+/* A part of the problem and how far its boxes have been tried. */
+typedef struct {
+    uint32_t first, end; /* boxes whose lo is inside */
+    uint32_t lo, hi;     /* sections */
+} part;
+
+typedef struct {
+    size_t low;
+    uint32_t rank;
+} position;
+
+static bool before(position a, position b) { return a.low != b.low ? a.low < b.low : a.rank < b.rank; }
+
+/* The next box to try after `last`, or n. `roof`: boxes that would start at or above it leave a needless gap. */
+static uint32_t next_box(search *s, const part *w, position last, size_t roof) {
+    uint32_t best = s->p->n;
+    position best_at = {SIZE_MAX, UINT32_MAX};
+    for (uint32_t i = w->first; i < w->end; i++) {
+        if (s->is_placed[i] || s->low[i] >= roof)
+            continue;
+        const position at = {s->low[i], s->rank[i]};
+        if (before(last, at) && before(at, best_at)) {
+            best = i;
+            best_at = at;
+        }
+    }
+    s->work += w->end - w->first;
+    return best;
+}
+
+static size_t roof_of(const search *s, const part *w) {
+    size_t roof = SIZE_MAX;
+    for (uint32_t i = w->first; i < w->end; i++)
+        if (!s->is_placed[i] && s->low[i] + s->p->boxes[i].size < roof)
+            roof = s->low[i] + s->p->boxes[i].size;
+    return roof;
+}
+
+static bool overlaps_unplaced(const search *s, const part *w, uint32_t b) {
+    const sn_box *boxes = s->p->boxes;
+    for (uint32_t i = w->first; i < w->end && boxes[i].lo < boxes[b].hi; i++)
+        if (i != b && !s->is_placed[i] && boxes[i].hi > boxes[b].lo)
+            return true;
+    return false;
+}
+
+static outcome solve_parts(search *s, const part *w, position last);
+
+/* Tries the boxes of one part, lowest first. */
+static outcome solve_part(search *s, const part *w, position last) {
+    const size_t roof = roof_of(s, w);
+    const size_t mark = s->n_log;
+    for (;;) {
+        const uint32_t b = next_box(s, w, last, roof);
+        if (b == s->p->n)
+            return NOT_FOUND;
+        if (s->work > s->limit || s->status != SNUG_OK)
+            return GAVE_UP;
+        const position at = {s->low[b], s->rank[b]};
+        const bool hatless = !overlaps_unplaced(s, w, b);
+        outcome got = NOT_FOUND;
+        place(s, b, w->first, w->end);
+        if (s->status == SNUG_OK && fits(s, w->lo, w->hi, at.low))
+            got = solve_parts(s, w, at);
+        if (got == FOUND || s->status != SNUG_OK)
+            return got == FOUND ? FOUND : GAVE_UP;
+        undo_to(s, mark);
+        if (got == GAVE_UP || hatless)
+            return got;
+        last = at;
+    }
+}
+
+/* Cuts a part where no unplaced box crosses and solves the pieces. */
+static outcome solve_parts(search *s, const part *w, position last) {
+    const sn_box *boxes = s->p->boxes;
+    const size_t mark = s->n_log;
+    uint32_t i = w->first;
+    s->work += w->end - w->first;
+    while (i < w->end) {
+        if (s->is_placed[i]) {
+            i++;
+            continue;
+        }
+        part piece = {i, i, boxes[i].lo, boxes[i].hi};
+        for (; i < w->end && (s->is_placed[i] || boxes[i].lo < piece.hi); i++)
+            if (!s->is_placed[i] && boxes[i].hi > piece.hi)
+                piece.hi = boxes[i].hi;
+        piece.end = i;
+        const outcome got = solve_part(s, &piece, last);
+        if (got != FOUND) {
+            if (s->status == SNUG_OK)
+                undo_to(s, mark);
+            return got;
+        }
+    }
+    return FOUND;
+}
+
+static void restart(search *s) {
+    const sn_packing *p = s->p;
+    memset(s->is_placed, 0, p->n * sizeof *s->is_placed);
+    memset(s->low, 0, p->n * sizeof *s->low);
+    memset(s->floor, 0, p->n_sections * sizeof *s->floor);
+    memcpy(s->left, p->load, p->n_sections * sizeof *s->left);
+    s->n_log = s->n_old = 0;
+}
+
+/* Looks for a packing of at most `capacity`, the rules in turn with doubling shares of `work`. */
+static outcome solve(search *s, size_t capacity, uint64_t work, ruled *scratch) {
+    const part all = {0, s->p->n, 0, s->p->n_sections};
+    s->capacity = capacity;
+    uint64_t spent = 0;
+    for (uint64_t share = work / 24 + 1; spent < work; share *= 2)
+        for (int rule = 0; rule < N_RULES; rule++) {
+            rank_boxes(s, (search_rule)rule, scratch);
+            restart(s);
+            s->work = 0;
+            s->limit = share;
+            const outcome got = solve_parts(s, &all, (position){0, 0});
+            spent += s->work;
+            if (got != GAVE_UP || s->status != SNUG_OK)
+                return got;
+        }
+    return GAVE_UP;
+}
+
+static size_t height_of(const search *s) {
+    size_t height = 0;
+    for (uint32_t i = 0; i < s->p->n; i++) {
+        const size_t top = s->offset[i] + s->p->boxes[i].size;
+        height = top > height ? top : height;
+    }
+    return height;
+}
+
+/* From the bound upwards: the bound itself with half of the work, then halving the interval. */
+static void search_capacities(search *s, sn_packing *p, uint64_t work, ruled *scratch) {
+    size_t below = p->bound, capacity = p->bound;
+    for (int round = 0; round < 8 && p->height > below; round++) {
+        const uint64_t share = round == 0 ? work / 2 : work / 14;
+        const outcome got = solve(s, capacity, share, scratch);
+        if (s->status != SNUG_OK)
+            return;
+        if (got == FOUND) {
+            p->height = height_of(s);
+            memcpy(p->offset, s->offset, p->n * sizeof *p->offset);
+        } else {
+            below = capacity + 1;
+        }
+        if (p->height <= below)
+            return;
+        capacity = below + (p->height - below) / 2;
+    }
+}
+
+static snug_status init_search(search *s, sn_zone *z, ruled **scratch, snug_error *err) {
+    const sn_packing *p = s->p;
+    struct {
+        void **to;
+        size_t bytes;
+    } want[] = {
+        {(void **)&s->rank, p->n * sizeof *s->rank},
+        {(void **)&s->is_placed, p->n * sizeof *s->is_placed},
+        {(void **)&s->low, p->n * sizeof *s->low},
+        {(void **)&s->offset, p->n * sizeof *s->offset},
+        {(void **)&s->floor, p->n_sections * sizeof *s->floor},
+        {(void **)&s->left, p->n_sections * sizeof *s->left},
+        {(void **)scratch, p->n * sizeof **scratch},
+    };
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
+        SNUG_TRY(sn_zone_alloc(z, want[i].bytes, want[i].to, err));
+    return SNUG_OK;
+}
+
+snug_status sn_pack_search(snug_engine *e, sn_packing *p, uint64_t work, snug_error *err) {
+    search s = {.p = p, .e = e, .err = err};
+    sn_zone *z = NULL;
+    ruled *scratch = NULL;
+    SNUG_TRY(sn_zone_create(e, SN_MEM_PLAN, &z, err));
+    s.status = init_search(&s, z, &scratch, err);
+    if (s.status == SNUG_OK)
+        search_capacities(&s, p, work, scratch);
+    sn_free(e, SN_MEM_PLAN, s.log, s.cap_log * sizeof *s.log);
+    sn_free(e, SN_MEM_PLAN, s.old_floor, s.cap_old * sizeof *s.old_floor);
+    sn_zone_destroy(z);
+    return s.status;
+}
