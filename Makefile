@@ -3,7 +3,7 @@
 BUILD ?= build
 CMAKE_FLAGS ?=
 
-.PHONY: all demo test test-full bench install clean packages bench-packages
+.PHONY: all demo test test-full bench install clean packages
 
 all: packages
 	@cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
@@ -23,7 +23,7 @@ test-full: all
 	@tools/test.sh $(BUILD) full
 
 bench: all
-	@bench/run.sh $(BUILD)
+	@python3 bench/run.py $(BUILD)
 
 install: all
 	@cmake --install $(BUILD)
