@@ -1,0 +1,459 @@
+/* test_fuse.c: what fusion makes of a graph, what it leaves alone, and that the numbers stay. */
+#include "support/eval.h"
+#include "support/support.h"
+#include "support/text.h"
+
+#include "graph/build.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int count_ops(const sn_graph *g, sn_op op) {
+    int n = 0;
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++)
+        n += sn_graph_node_at(g, (sn_node){i})->op == op;
+    return n;
+}
+
+static const sn_node_info *find_op(const sn_graph *g, sn_op op) {
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++)
+        if (sn_graph_node_at(g, (sn_node){i})->op == op)
+            return sn_graph_node_at(g, (sn_node){i});
+    fail_msg("no %s in the graph", sn_ops[op].name);
+    return NULL;
+}
+
+static sn_op maker_op(const sn_graph *g, sn_value v) {
+    return sn_graph_node_at(g, sn_graph_value_at(g, v)->node)->op;
+}
+
+static sn_graph *parse(void **state, const char *text) {
+    snug_error err;
+    sn_graph *g;
+    expect_ok(sn_graph_parse(*state, text, &g, &err), &err);
+    return g;
+}
+
+static sn_graph *fuse(const sn_graph *g) {
+    snug_error err;
+    sn_graph *fused;
+    expect_ok(sn_graph_fuse(g, &fused, &err), &err);
+    expect_ok(sn_graph_check(fused, false, &err), &err);
+    return fused;
+}
+
+static sn_graph *fuse_text(void **state, const char *text) {
+    sn_graph *g = parse(state, text);
+    sn_graph *fused = fuse(g);
+    sn_graph_destroy(g);
+    return fused;
+}
+
+static void expect_same_numbers(snug_engine *e, const sn_graph *a, const sn_graph *b, double step) {
+    sn_test_arrays x = sn_test_inputs(a, -1, 1);
+    for (uint32_t i = 0; step > 0 && i < x.n; i++) /* coarse numbers have ties */
+        for (size_t k = 0; k < x.count[i]; k++)
+            x.data[i][k] = step * floor(x.data[i][k] / step);
+    sn_test_arrays left = sn_test_eval(e, a, &x), right = sn_test_eval(e, b, &x);
+    assert_int_equal(left.n, right.n);
+    for (uint32_t i = 0; i < left.n; i++) {
+        assert_int_equal(left.count[i], right.count[i]);
+        for (size_t k = 0; k < left.count[i]; k++)
+            if (!(fabs(left.data[i][k] - right.data[i][k]) <= 1e-12 * (1 + fabs(left.data[i][k]))))
+                fail_msg("output %s[%zu]: %.17g before, %.17g after", sn_graph_output_name(a, i), k,
+                         left.data[i][k], right.data[i][k]);
+    }
+    sn_test_arrays_clear(&left);
+    sn_test_arrays_clear(&right);
+    sn_test_arrays_clear(&x);
+}
+
+static void test_fuse_drops_what_nobody_needs(void **state) {
+    sn_graph *g = fuse_text(
+        state,
+        "snug graph 1\np0 real 1 kept\np1 real 2\np2 real 3\n%0 input x f32[3]\n%1 input i i32[2]\n"
+        "%2 variable v f32[3] home 0 init constant 0 0 0\n"
+        "%3 = exp(%0) | forward -> f32[3]\n"
+        "%4 = affine(%3) scale=p1 shift=p2 | forward -> f32[3]\n"
+        "%5 = tanh(%0) | forward -> f32[3]\n"
+        "%6 = assign(%2 %5) | update -> f32[3]\n"
+        "%7 = gather(%0 %1) | forward -> f32[2]\n"
+        "%8 = neg(%0) | forward -> f32[3]\n"
+        "output y %8\n");
+    assert_int_equal(sn_graph_n_nodes(g), 4);
+    assert_int_equal(count_ops(g, SN_OP_exp) + count_ops(g, SN_OP_affine), 0);
+    assert_int_equal(count_ops(g, SN_OP_assign), 1); /* an effect */
+    assert_int_equal(count_ops(g, SN_OP_gather), 1); /* may fail: the run must still say so */
+    assert_int_equal(sn_graph_n_params(g), 1);
+    assert_string_equal(sn_graph_param_at(g, (sn_param){0})->name, "kept");
+    assert_string_equal(sn_graph_output_name(g, 0), "y");
+    sn_graph_destroy(g);
+}
+
+#define DENSE                                                                                      \
+    "snug graph 1\nowner d\n%0 input x f64[4,3]\n%1 input w f64[3,2]\n%2 input b f64[2]\n"         \
+    "%3 = matmul(%0 %1) | forward @d -> f64[4,2]\n"
+
+static void test_fuse_dense_is_one_node(void **state) {
+    static const char *const texts[] = {DENSE "%4 = add(%3 %2) | forward @d -> f64[4,2]\n%5 = "
+                                              "relu(%4) | forward @d -> f64[4,2]\noutput y %5\n",
+                                        DENSE "%4 = add(%2 %3) | forward @d -> f64[4,2]\n%5 = "
+                                              "tanh(%4) | forward @d -> f64[4,2]\noutput y %5\n",
+                                        DENSE
+                                        "%4 = add(%2 %3) | forward @d -> f64[4,2]\n%5 = "
+                                        "sigmoid(%4) | forward @d -> f64[4,2]\noutput y %5\n"};
+    const int64_t acts[] = {SN_ACT_relu, SN_ACT_tanh, SN_ACT_sigmoid};
+    for (size_t i = 0; i < 3; i++) {
+        sn_graph *g = parse(state, texts[i]), *fused = fuse(g);
+        assert_int_equal(sn_graph_n_nodes(fused), 1);
+        const sn_node_info *node = sn_graph_node_at(fused, (sn_node){0});
+        assert_int_equal(node->n_in, 3);
+        assert_int_equal(node->attrs.matmul.act, acts[i]);
+        assert_string_equal(sn_graph_owner_name(fused, node->owner), "d");
+        expect_same_numbers(*state, g, fused, 0);
+        sn_graph_destroy(fused);
+        sn_graph_destroy(g);
+    }
+}
+
+/* What somebody else reads, or is no bias, stays. */
+static void test_fuse_leaves_alone_what_others_see(void **state) {
+    static const struct {
+        const char *text;
+        uint32_t n_nodes;
+    } cases[] = {
+        /* the product is an output */
+        {DENSE "%4 = relu(%3) | forward -> f64[4,2]\noutput y %4\noutput z %3\n", 2},
+        /* the product has two readers */
+        {DENSE "%4 = relu(%3) | forward -> f64[4,2]\n%5 = exp(%3) | forward -> f64[4,2]\noutput y "
+               "%4\noutput z %5\n",
+         3},
+        /* a full matrix is no bias */
+        {"snug graph 1\n%0 input x f64[2,2]\n%1 = matmul(%0 %0) | forward -> f64[2,2]\n%2 = add(%1 "
+         "%0) | forward -> f64[2,2]\n"
+         "output y %2\n",
+         2},
+        /* one number for all channels is no bias */
+        {"snug graph 1\n%0 input x f64[2,2]\n%1 input b f64[1]\n%2 = matmul(%0 %0) | forward -> "
+         "f64[2,2]\n"
+         "%3 = add(%2 %1) | forward -> f64[2,2]\noutput y %3\n",
+         2},
+        /* a bias made after the product */
+        {DENSE
+         "%4 = exp(%2) | forward -> f64[2]\n%5 = add(%3 %4) | forward -> f64[4,2]\noutput y %5\n",
+         3},
+        /* a second bias, and an activation after an activation */
+        {DENSE "%4 = add(%3 %2) | forward -> f64[4,2]\n%5 = add(%4 %2) | forward -> f64[4,2]\n%6 = "
+               "relu(%5) | forward -> f64[4,2]\n"
+               "output y %6\n",
+         3},
+        {DENSE
+         "%4 = relu(%3) | forward -> f64[4,2]\n%5 = tanh(%4) | forward -> f64[4,2]\noutput y %5\n",
+         2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sn_graph *g = parse(state, cases[i].text), *fused = fuse(g);
+        assert_int_equal(sn_graph_n_nodes(fused), cases[i].n_nodes);
+        expect_same_numbers(*state, g, fused, 0);
+        sn_graph_destroy(fused);
+        sn_graph_destroy(g);
+    }
+}
+
+/* --- whole networks --- */
+
+typedef struct {
+    sn_graph *g;
+    sn_builder b;
+    sn_value weights[16];
+    int n_weights;
+} net;
+
+static sn_value net_input(net *n, const char *type) {
+    char name[16];
+    const char *end;
+    snug_type t;
+    sn_value v;
+    snug_error err;
+    snprintf(name, sizeof name, "in%u", sn_graph_n_inputs(n->g));
+    expect_ok(sn_type_parse(type, &end, &t, &err), &err);
+    expect_ok(sn_graph_input(n->g, name, &t, &v, &err), &err);
+    return v;
+}
+
+static sn_value net_weight(net *n, const char *type) {
+    return n->weights[n->n_weights++] = net_input(n, type);
+}
+
+static sn_value net_op(net *n, sn_op op, const char *attrs, const sn_value *in, int n_in) {
+    snug_error err;
+    sn_attrs a;
+    expect_ok(sn_attrs_parse(op, attrs, NULL, &a, &err), &err);
+    return sn_build(&n->b, op, &a, in, n_in);
+}
+
+/* conv + bias, as layers build them. */
+static sn_value net_conv(net *n, sn_value x, const char *kernel, const char *bias) {
+    const sn_value in[2] = {x, net_weight(n, kernel)};
+    return sn_build_add(&n->b, net_op(n, SN_OP_conv2d, "pad=1,1,1,1", in, 2), net_weight(n, bias));
+}
+
+static sn_value net_batch_norm(net *n, sn_value x, const char *channels) {
+    sn_builder *b = &n->b;
+    sn_value sums[SN_MAX_OUT];
+    const snug_type t = *sn_graph_type(n->g, x);
+    const double count = (double)sn_type_span(&t, 0, t.rank - 1);
+    sn_build_all(b, SN_OP_moments, NULL, &x, 1, sums);
+    const sn_value mean = sn_build_affine(b, sums[0], 1 / count, 0);
+    const sn_value var =
+        sn_build_sub(b, sn_build_affine(b, sums[1], 1 / count, 0), sn_build_square(b, mean));
+    const sn_value gamma = net_weight(n, channels), beta = net_weight(n, channels);
+    const sn_value all[5] = {x, sn_build_cast(b, mean, t.dtype), sn_build_cast(b, var, t.dtype),
+                             gamma, beta};
+    sn_attrs a;
+    sn_attrs_default(SN_OP_normalise, &a);
+    a.epsilon.epsilon = (int64_t)sn_build_param(b, "", 1e-3).i;
+    return sn_build(b, SN_OP_normalise, &a, all, 5);
+}
+
+static net net_begin(void **state) {
+    snug_error err;
+    net n = {0};
+    expect_ok(sn_graph_create(*state, &n.g, &err), &err);
+    n.b = sn_builder_on(n.g);
+    return n;
+}
+
+/* loss = sum(y * r); the gradients of all weights are outputs. */
+static void net_train(net *n, sn_value y) {
+    snug_error err;
+    sn_value grads[16], r;
+    const snug_type t = *sn_graph_type(n->g, y);
+    expect_ok(sn_graph_input(n->g, "r", &t, &r, &err), &err);
+    const sn_value loss = sn_build_sum(&n->b, sn_build_mul(&n->b, y, r), 0, false);
+    expect_ok(sn_builder_done(&n->b, &err), &err);
+    expect_ok(sn_graph_gradients(n->g, loss, n->weights, n->n_weights, grads, &err), &err);
+    expect_ok(sn_graph_output(n->g, "loss", loss, &err), &err);
+    for (int i = 0; i < n->n_weights; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "g%d", i);
+        expect_ok(sn_graph_output(n->g, name, grads[i], &err), &err);
+    }
+}
+
+static void test_fuse_conv_network_in_pairs(void **state) {
+    net n = net_begin(state);
+    const sn_value x = net_input(&n, "f64[2,6,6,2]");
+    sn_value y = sn_build_relu(&n.b, net_conv(&n, x, "f64[3,3,2,3]", "f64[3]"));
+    y = sn_build_tanh(&n.b, net_conv(&n, y, "f64[3,3,3,2]", "f64[2]"));
+    net_train(&n, y);
+    sn_graph *fused = fuse(n.g);
+    assert_int_equal(count_ops(fused, SN_OP_conv2d), 2);
+    assert_int_equal(count_ops(fused, SN_OP_add) + count_ops(fused, SN_OP_relu) +
+                         count_ops(fused, SN_OP_tanh),
+                     0);
+    const sn_node_info *conv = find_op(fused, SN_OP_conv2d), *dw = find_op(fused, SN_OP_conv2d_dw);
+    assert_int_equal(conv->n_in, 3);
+    assert_int_equal(conv->attrs.conv.act, SN_ACT_relu);
+    assert_int_equal(dw->n_out, 2);                   /* the bias gradient comes with it */
+    assert_int_equal(count_ops(fused, SN_OP_sum), 1); /* the loss */
+    expect_same_numbers(*state, n.g, fused, 0);
+    sn_graph_destroy(fused);
+    sn_graph_destroy(n.g);
+}
+
+static void build_pool_net(net *n) {
+    const sn_value x = net_input(n, "f64[2,6,6,2]");
+    const sn_value y = sn_build_relu(&n->b, net_conv(n, x, "f64[3,3,2,3]", "f64[3]"));
+    net_train(n, net_op(n, SN_OP_maxpool, "kernel=2,2 stride=2,2", &y, 1));
+}
+
+/* relu moves behind the pool, forward and backward, so that nothing full-size is kept for the
+ * backward half. */
+static void test_fuse_pools_before_relu(void **state) {
+    net n = net_begin(state);
+    build_pool_net(&n);
+    sn_graph *fused = fuse(n.g);
+    const sn_node_info *relu = find_op(fused, SN_OP_relu),
+                       *relu_grad = find_op(fused, SN_OP_relu_grad);
+    const sn_node_info *grad = find_op(fused, SN_OP_maxpool_grad);
+    assert_int_equal(maker_op(fused, relu->in[0]), SN_OP_maxpool);
+    assert_int_equal(sn_graph_type(fused, relu->out[0])->dims[1], 3);
+    assert_int_equal(relu_grad->in[1].i, relu->out[0].i);
+    assert_int_equal(grad->in[0].i, relu_grad->out[0].i);
+    assert_int_equal(maker_op(fused, find_op(fused, SN_OP_maxpool)->in[0]), SN_OP_conv2d);
+    expect_same_numbers(*state, n.g, fused, 0);
+    expect_same_numbers(*state, n.g, fused, 0.5); /* ties, also at zero */
+    expect_same_numbers(*state, n.g, fused, 1);
+    sn_graph_destroy(fused);
+    sn_graph_destroy(n.g);
+}
+
+/* A relu that somebody else reads stays where it is; without a backward half it moves alone. */
+static void test_fuse_pool_keeps_a_relu_with_other_readers(void **state) {
+#define POOLED                                                                                     \
+    "snug graph 1\n%0 input x f64[1,4,4,1]\n%1 = relu(%0) | forward -> f64[1,4,4,1]\n"             \
+    "%2 %3 = maxpool(%1) kernel=2,2 stride=2,2 | forward -> f64[1,2,2,1] opaque[1,2,2,1]\noutput " \
+    "y %2\n"
+    sn_graph *plain = fuse_text(state, POOLED);
+    assert_int_equal(sn_graph_node_at(plain, (sn_node){0})->op, SN_OP_maxpool);
+    assert_int_equal(sn_graph_node_at(plain, (sn_node){1})->op, SN_OP_relu);
+    sn_graph *seen = fuse_text(state, POOLED "output z %1\n");
+    assert_int_equal(sn_graph_node_at(seen, (sn_node){0})->op, SN_OP_relu);
+    sn_graph *read =
+        fuse_text(state, POOLED "%4 = exp(%1) | forward -> f64[1,4,4,1]\noutput z %4\n");
+    assert_int_equal(sn_graph_node_at(read, (sn_node){0})->op, SN_OP_relu);
+    sn_graph_destroy(plain);
+    sn_graph_destroy(seen);
+    sn_graph_destroy(read);
+}
+
+/* Two pools in a row: the second must not move the relu the first one's backward half reads. */
+static void test_fuse_pool_after_pool_stays_right(void **state) {
+    net n = net_begin(state);
+    const sn_value x = net_input(&n, "f64[2,8,8,1]");
+    sn_value y = sn_build_relu(&n.b, net_conv(&n, x, "f64[3,3,1,2]", "f64[2]"));
+    y = net_op(&n, SN_OP_maxpool, "kernel=2,2 stride=2,2", &y, 1);
+    y = net_op(&n, SN_OP_maxpool, "kernel=2,2 stride=2,2", &y, 1);
+    net_train(&n, sn_build_relu(&n.b, y));
+    sn_graph *fused = fuse(n.g);
+    expect_same_numbers(*state, n.g, fused, 0);
+    expect_same_numbers(*state, n.g, fused, 0.5);
+    sn_graph_destroy(fused);
+    sn_graph_destroy(n.g);
+}
+
+/* One pass makes dx of a batch norm; the rest of its backward half is vectors. */
+static void test_fuse_batch_norm_backward_is_one_channel_affine(void **state) {
+    net n = net_begin(state);
+    const sn_value x = net_input(&n, "f64[2,4,4,2]");
+    const sn_value y = net_batch_norm(&n, net_conv(&n, x, "f64[3,3,2,3]", "f64[3]"), "f64[3]");
+    net_train(&n, sn_build_relu(&n.b, y));
+    sn_graph *fused = fuse(n.g);
+    assert_int_equal(count_ops(fused, SN_OP_channel_affine), 1);
+    for (uint32_t i = 0; i < sn_graph_n_nodes(fused); i++) {
+        const sn_node_info *node = sn_graph_node_at(fused, (sn_node){i});
+        if (node->part == SN_PART_BACKWARD && (node->op == SN_OP_add || node->op == SN_OP_mul))
+            assert_true(sn_graph_type(fused, node->out[0])->rank < 4 ||
+                        maker_op(fused, node->in[0]) == SN_OP_broadcast_to);
+    }
+    expect_same_numbers(*state, n.g, fused, 0);
+    sn_graph_destroy(fused);
+    sn_graph_destroy(n.g);
+}
+
+/* With a shortcut around it another gradient comes first; there is still one channel_affine, and
+ * one sum. */
+static void test_fuse_batch_norm_with_a_shortcut(void **state) {
+    net n = net_begin(state);
+    const sn_value x = net_input(&n, "f64[2,4,4,3]");
+    const sn_value c = net_conv(&n, x, "f64[3,3,3,3]", "f64[3]");
+    const sn_value y = sn_build_exp(&n.b, net_batch_norm(&n, c, "f64[3]"));
+    net_train(&n, sn_build_add(&n.b, y, c));
+    sn_graph *fused = fuse(n.g);
+    assert_int_equal(count_ops(fused, SN_OP_channel_affine), 1);
+    int full_sums = 0;
+    for (uint32_t i = 0; i < sn_graph_n_nodes(fused); i++) {
+        const sn_node_info *node = sn_graph_node_at(fused, (sn_node){i});
+        full_sums += node->part == SN_PART_BACKWARD && node->op == SN_OP_add &&
+                     sn_graph_type(fused, node->out[0])->rank == 4;
+    }
+    assert_int_equal(full_sums, 1);
+    expect_same_numbers(*state, n.g, fused, 0);
+    sn_graph_destroy(fused);
+    sn_graph_destroy(n.g);
+}
+
+static void test_fuse_of_a_fused_graph_changes_nothing(void **state) {
+    net n = net_begin(state);
+    snug_error err;
+    build_pool_net(&n);
+    sn_graph *once = fuse(n.g), *twice = fuse(once);
+    sn_test_text a = {0}, b = {0};
+    const snug_writer wa = sn_test_text_writer(&a), wb = sn_test_text_writer(&b);
+    expect_ok(sn_graph_print(once, &wa, &err), &err);
+    expect_ok(sn_graph_print(twice, &wb, &err), &err);
+    assert_string_equal(a.data, b.data);
+    sn_test_text_clear(&a);
+    sn_test_text_clear(&b);
+    sn_graph_destroy(twice);
+    sn_graph_destroy(once);
+    sn_graph_destroy(n.g);
+}
+
+/* The same rewrite for every extent of the batch: node for node, 1 and 5 give the same operators.
+ */
+static void test_fuse_ignores_the_extent_of_the_batch(void **state) {
+    sn_graph *fused[2];
+    const char *const types[2] = {"f64[1,6,6,2]", "f64[5,6,6,2]"};
+    for (int i = 0; i < 2; i++) {
+        net n = net_begin(state);
+        const sn_value x = net_input(&n, types[i]);
+        const sn_value y = net_batch_norm(&n, net_conv(&n, x, "f64[3,3,2,3]", "f64[3]"), "f64[3]");
+        const sn_value z = sn_build_relu(&n.b, y);
+        net_train(&n, net_op(&n, SN_OP_maxpool, "kernel=2,2 stride=2,2", &z, 1));
+        fused[i] = fuse(n.g);
+        sn_graph_destroy(n.g);
+    }
+    assert_int_equal(sn_graph_n_nodes(fused[0]), sn_graph_n_nodes(fused[1]));
+    for (uint32_t i = 0; i < sn_graph_n_nodes(fused[0]); i++)
+        assert_int_equal(sn_graph_node_at(fused[0], (sn_node){i})->op,
+                         sn_graph_node_at(fused[1], (sn_node){i})->op);
+    sn_graph_destroy(fused[0]);
+    sn_graph_destroy(fused[1]);
+}
+
+static void test_fuse_keeps_templates_open(void **state) {
+    snug_error err;
+    sn_graph *t = parse(
+        state, "snug graph 1\n%0 input x f32[?,3]\n%1 input w f32[3,2]\n%2 input b f32[2]\n"
+               "%3 = exp(%0) | forward -> f32[?,3]\np0 inverse %3 0x1\np1 real 0\n"
+               "%4 = matmul(%0 %1) | forward -> f32[?,2]\n%5 = add(%4 %2) | forward -> f32[?,2]\n"
+               "%6 = affine(%5) scale=p0 shift=p1 | forward -> f32[?,2]\noutput y %6\n");
+    sn_graph *fused, *g;
+    expect_ok(sn_graph_fuse(t, &fused, &err), &err);
+    expect_ok(sn_graph_check(fused, true, &err), &err);
+    const snug_type types[3] = {{SNUG_F32, 2, {4, 3}}, {SNUG_F32, 2, {3, 2}}, {SNUG_F32, 1, {2}}};
+    expect_ok(sn_graph_instantiate(fused, types, 3, &g, &err), &err);
+    const sn_param scale = {(uint32_t)find_op(g, SN_OP_affine)->attrs.affine.scale};
+    assert_true(sn_graph_param_at(g, scale)->real == 0.25);
+    sn_graph_destroy(g);
+    sn_graph_destroy(fused);
+    sn_graph_destroy(t);
+}
+
+static snug_status fuse_scenario(snug_engine *e, void *ctx, snug_error *err) {
+    sn_graph *g, *fused = NULL;
+    SNUG_TRY(sn_graph_parse(e, ctx, &g, err));
+    const snug_status status = sn_graph_fuse(g, &fused, err);
+    sn_graph_destroy(fused);
+    sn_graph_destroy(g);
+    return status;
+}
+
+static void test_fuse_survives_any_failed_request(void **state) {
+    (void)state;
+    char text[] = DENSE
+        "%4 = add(%3 %2) | forward -> f64[4,2]\n%5 = relu(%4) | forward -> f64[4,2]\noutput y %5\n";
+    sn_fault_sweep(fuse_scenario, text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        engine_test(test_fuse_drops_what_nobody_needs),
+        engine_test(test_fuse_dense_is_one_node),
+        engine_test(test_fuse_leaves_alone_what_others_see),
+        engine_test(test_fuse_conv_network_in_pairs),
+        engine_test(test_fuse_pools_before_relu),
+        engine_test(test_fuse_pool_keeps_a_relu_with_other_readers),
+        engine_test(test_fuse_pool_after_pool_stays_right),
+        engine_test(test_fuse_batch_norm_backward_is_one_channel_affine),
+        engine_test(test_fuse_batch_norm_with_a_shortcut),
+        engine_test(test_fuse_of_a_fused_graph_changes_nothing),
+        engine_test(test_fuse_ignores_the_extent_of_the_batch),
+        engine_test(test_fuse_keeps_templates_open),
+        cmocka_unit_test(test_fuse_survives_any_failed_request),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
