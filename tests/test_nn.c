@@ -1,0 +1,613 @@
+/* test_nn.c: layers, initialisers, losses, metrics and optimizers: names, defaults, shapes and values as in Keras, and
+ * settings that are refused by name. Values are compared in f64 with formulas written out here. */
+#include "support/support.h"
+
+#include "exec/exec.h"
+#include "nn/nn.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void assert_near(double got, double wanted, double tolerance) {
+    if (!(fabs(got - wanted) <= tolerance))
+        fail_msg("%.17g is not %.17g", got, wanted);
+}
+
+static sn_network *begin(void **state, int rank, int64_t a, int64_t b, int64_t c) {
+    snug_error err;
+    sn_network *n;
+    const snug_type t = {.dtype = SNUG_F32, .rank = rank + 1, .dims = {-1, a, b, c}};
+    expect_ok(sn_network_create(*state, "net", &t, &n, &err), &err);
+    return n;
+}
+
+static void add(sn_network *n, const char *cls, const char *config) {
+    snug_error err;
+    expect_ok(sn_network_add(n, cls, NULL, sn_conf_fill_text, (void *)(uintptr_t)config, &err), &err);
+}
+
+static void refuse(sn_network *n, const char *cls, const char *config, snug_status wanted, const char *piece) {
+    snug_error err;
+    const size_t n_layers = n->n_layers, n_vars = n->n_vars;
+    expect_status(sn_network_add(n, cls, NULL, sn_conf_fill_text, (void *)(uintptr_t)config, &err), wanted, &err);
+    expect_text(err.text, piece);
+    assert_int_equal(n->n_layers, n_layers);
+    assert_int_equal(n->n_vars, n_vars);
+}
+
+static void expect_output(const sn_network *n, const char *wanted) {
+    char text[192];
+    assert_string_equal(snug_type_print(&n->layers[n->n_layers - 1].output, text, sizeof text), wanted);
+}
+
+static void expect_var(const sn_network *n, size_t i, const char *name, const char *type, bool trainable) {
+    char text[192];
+    assert_true(i < n->n_vars);
+    assert_string_equal(n->vars[i].name, name);
+    assert_string_equal(snug_type_print(&n->vars[i].type, text, sizeof text), type);
+    assert_int_equal(n->vars[i].trainable, trainable);
+}
+
+/* --- layers ------------------------------------------------------------------------------------------- */
+static void test_layers_have_keras_shapes(void **state) {
+    sn_network *n = begin(state, 3, 28, 29, 3);
+    add(n, "Conv2D", "filters=8 kernel_size=3 activation=relu");
+    expect_output(n, "f32[?,26,27,8]");
+    add(n, "Conv2D", "filters=4 kernel_size=3,5 strides=2 padding=same use_bias=0");
+    expect_output(n, "f32[?,13,14,4]");
+    add(n, "MaxPooling2D", "");
+    expect_output(n, "f32[?,6,7,4]");
+    add(n, "AveragePooling2D", "pool_size=3 strides=2 padding=same");
+    expect_output(n, "f32[?,3,4,4]");
+    add(n, "BatchNormalization", NULL);
+    add(n, "Flatten", "");
+    expect_output(n, "f32[?,48]");
+    add(n, "Reshape", "target_shape=(4, -1)");
+    expect_output(n, "f32[?,4,12]");
+    add(n, "Dense", "units=5");
+    expect_output(n, "f32[?,4,5]");
+    add(n, "Reshape", "target_shape=20");
+    expect_output(n, "f32[?,20]");
+    sn_network_destroy(n);
+}
+
+static void test_layers_without_weights_keep_the_shape(void **state) {
+    sn_network *n = begin(state, 3, 6, 6, 2);
+    const char *const layers[][2] = {{"Dropout", "rate=0.3"}, {"Activation", "activation=gelu"}, {"ReLU", "negative_slope=0.1"},
+                                     {"Softmax", ""},        {"Rescaling", "scale=0.5 offset=-1"}};
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        add(n, layers[i][0], layers[i][1]);
+        expect_output(n, "f32[?,6,6,2]");
+    }
+    assert_int_equal(n->n_vars, 0);
+    add(n, "GlobalAveragePooling2D", "keepdims=true");
+    expect_output(n, "f32[?,1,1,2]");
+    add(n, "GlobalMaxPooling2D", "");
+    expect_output(n, "f32[?,2]");
+    sn_network_destroy(n);
+}
+
+static void test_weights_have_keras_names_and_order(void **state) {
+    sn_network *n = begin(state, 3, 8, 8, 3);
+    add(n, "Conv2D", "filters=4 kernel_size=3 groups=1");
+    add(n, "BatchNormalization", "");
+    add(n, "Flatten", "");
+    add(n, "Dense", "units=2 name=head");
+    add(n, "LayerNormalization", "scale=0");
+    add(n, "Dense", "units=2");
+    add(n, "Dense", "units=2");
+    expect_var(n, 0, "conv2d/kernel", "f32[3,3,3,4]", true);
+    expect_var(n, 1, "conv2d/bias", "f32[4]", true);
+    expect_var(n, 2, "batch_normalization/gamma", "f32[4]", true);
+    expect_var(n, 3, "batch_normalization/beta", "f32[4]", true);
+    expect_var(n, 4, "batch_normalization/moving_mean", "f32[4]", false);
+    expect_var(n, 5, "batch_normalization/moving_variance", "f32[4]", false);
+    /* a name in the text is the caller's business (snug_model_add); without one the automatic names count up */
+    expect_var(n, 6, "dense/kernel", "f32[144,2]", true);
+    expect_var(n, 8, "layer_normalization/beta", "f32[2]", true);
+    expect_var(n, 9, "dense_1/kernel", "f32[2,2]", true);
+    expect_var(n, 11, "dense_2/kernel", "f32[2,2]", true);
+    sn_network_destroy(n);
+}
+
+static void test_embedding_first_reads_integers(void **state) {
+    sn_network *n = begin(state, 1, 7, 0, 0);
+    add(n, "Embedding", "input_dim=100 output_dim=6");
+    assert_int_equal(n->input.dtype, SNUG_I32);
+    expect_output(n, "f32[?,7,6]");
+    expect_var(n, 0, "embedding/embeddings", "f32[100,6]", true);
+    assert_int_equal(n->vars[0].init.kind, SN_RECIPE_UNIFORM);
+    assert_near(n->vars[0].init.b, 0.05, 1e-15);
+    sn_network_destroy(n);
+}
+
+static void test_bad_settings_are_refused_and_change_nothing(void **state) {
+    sn_network *n = begin(state, 3, 8, 8, 3);
+    refuse(n, "Conv3D", "", SNUG_E_UNSUPPORTED, "Conv2D, MaxPooling2D");
+    refuse(n, "Dense", "", SNUG_E_INVALID, "units=0");
+    refuse(n, "Dense", "unit=3", SNUG_E_INVALID, "no setting 'unit'; it has units");
+    refuse(n, "Dense", "units=abc", SNUG_E_INVALID, "'abc' is not a number");
+    refuse(n, "Dense", "units=1.5", SNUG_E_INVALID, "not a whole number");
+    refuse(n, "Dense", "units", SNUG_E_INVALID, "key=value");
+    refuse(n, "Dense", "units=3 activation=rilu", SNUG_E_UNSUPPORTED, "'rilu' is not known; there are linear, relu");
+    refuse(n, "Dense", "units=3 kernel_initializer=orthogonal", SNUG_E_UNSUPPORTED, "orthogonal");
+    refuse(n, "Dense", "units=3 use_bias=maybe", SNUG_E_INVALID, "use_bias");
+    refuse(n, "Conv2D", "filters=4 kernel_size=3,3,3", SNUG_E_INVALID, "more than 2");
+    refuse(n, "Conv2D", "filters=4 kernel_size=9", SNUG_E_SHAPE, "kernel");
+    refuse(n, "Conv2D", "filters=4 kernel_size=3 padding=full", SNUG_E_INVALID, "valid and same");
+    refuse(n, "Conv2D", "filters=4 kernel_size=3 groups=2", SNUG_E_INVALID, "divide into groups");
+    refuse(n, "Reshape", "target_shape=5,5", SNUG_E_SHAPE, "192 elements");
+    refuse(n, "Dropout", "rate=1.5", SNUG_E_INVALID, "rate=1.5");
+    snug_error err;
+    expect_ok(sn_network_add(n, "Flatten", "f", NULL, NULL, &err), &err);
+    expect_status(sn_network_add(n, "Flatten", "f", NULL, NULL, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "'f' already");
+    sn_network_destroy(n);
+}
+
+static void test_input_types_that_cannot_be_fed_are_refused(void **state) {
+    snug_error err;
+    sn_network *n;
+    expect_status(sn_network_create(*state, "n", &(snug_type){SNUG_U8, 2, {-1, 4}}, &n, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_status(sn_network_create(*state, "n", &(snug_type){SNUG_F32, 2, {-1, -1}}, &n, &err), SNUG_E_SHAPE, &err);
+    expect_status(sn_network_create(*state, "n", &(snug_type){SNUG_F32, 2, {3, 4}}, &n, &err), SNUG_E_SHAPE, &err);
+}
+
+/* --- initialisers ------------------------------------------------------------------------------------- */
+static sn_recipe recipe_of(const char *text, int rank, const int64_t *dims) {
+    snug_error err;
+    sn_init init;
+    sn_recipe r;
+    snug_type t = {.dtype = SNUG_F32, .rank = rank};
+    memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
+    expect_ok(sn_init_parse(text, &init, &err), &err);
+    sn_init_recipe(&init, &t, 77, &r);
+    return r;
+}
+
+static void expect_recipe(sn_recipe r, sn_recipe_kind kind, double a, double b) {
+    assert_int_equal(r.kind, kind);
+    assert_true(fabs(r.a - a) <= 1e-12 * fabs(a));
+    assert_true(fabs(r.b - b) <= 1e-12 * fabs(b));
+}
+
+static void test_initialisers_follow_keras(void **state) {
+    (void)state;
+    const int64_t matrix[2] = {30, 50}, kernel[4] = {3, 5, 4, 8};
+    const double cut = 0.87962566103423978;
+    expect_recipe(recipe_of("zeros", 2, matrix), SN_RECIPE_CONSTANT, 0, 0);
+    expect_recipe(recipe_of("Ones", 2, matrix), SN_RECIPE_CONSTANT, 1, 0);
+    expect_recipe(recipe_of("constant:value=2.5", 2, matrix), SN_RECIPE_CONSTANT, 2.5, 0);
+    expect_recipe(recipe_of("uniform", 2, matrix), SN_RECIPE_UNIFORM, -0.05, 0.05);
+    expect_recipe(recipe_of("RandomNormal", 2, matrix), SN_RECIPE_NORMAL, 0, 0.05);
+    expect_recipe(recipe_of("truncated_normal:mean=1,stddev=0.5", 2, matrix), SN_RECIPE_TRUNCATED, 1, 0.5);
+    expect_recipe(recipe_of("glorot_uniform", 2, matrix), SN_RECIPE_UNIFORM, -sqrt(3.0 / 40), sqrt(3.0 / 40));
+    expect_recipe(recipe_of("GlorotNormal", 2, matrix), SN_RECIPE_TRUNCATED, 0, sqrt(1.0 / 40) / cut);
+    expect_recipe(recipe_of("he_uniform", 4, kernel), SN_RECIPE_UNIFORM, -sqrt(6.0 / 60), sqrt(6.0 / 60));
+    expect_recipe(recipe_of("he_normal", 4, kernel), SN_RECIPE_TRUNCATED, 0, sqrt(2.0 / 60) / cut);
+    expect_recipe(recipe_of("lecun_normal", 2, matrix), SN_RECIPE_TRUNCATED, 0, sqrt(1.0 / 30) / cut);
+    expect_recipe(recipe_of("variance_scaling:scale=3,mode=fan_out,distribution=untruncated_normal", 4, kernel),
+                  SN_RECIPE_NORMAL, 0, sqrt(3.0 / 120));
+    assert_int_equal(recipe_of("he_normal", 2, matrix).key, 77);
+    assert_int_equal(recipe_of("he_normal:seed=5", 2, matrix).key, 5);
+}
+
+static void test_bad_initialisers_are_refused(void **state) {
+    (void)state;
+    snug_error err;
+    sn_init init;
+    expect_status(sn_init_parse("identity", &init, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_status(sn_init_parse("xavier", &init, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "glorot_uniform");
+    expect_status(sn_init_parse("zeros:value=1", &init, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_init_parse("random_normal:stddev=-1", &init, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_init_parse("random_normal:seed=1.5", &init, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_init_parse("variance_scaling:mode=fan_up", &init, &err), SNUG_E_INVALID, &err);
+}
+
+static void test_initial_values_depend_on_seed_and_name_only(void **state) {
+    sn_network *a = begin(state, 1, 4, 0, 0), *b = begin(state, 1, 4, 0, 0);
+    add(a, "Dense", "units=4");
+    add(a, "Dense", "units=4 kernel_initializer=he_normal:seed=9");
+    add(b, "Dense", "units=4");
+    sn_network_set_seed(b, 1);
+    assert_int_not_equal(a->vars[0].init.key, b->vars[0].init.key);
+    assert_int_not_equal(a->vars[0].init.key, a->vars[1].init.key);
+    sn_network_set_seed(b, 0);
+    assert_int_equal(a->vars[0].init.key, b->vars[0].init.key);
+    sn_network_set_seed(a, 3);
+    assert_int_equal(a->vars[2].init.key, 9);
+    sn_network_destroy(a);
+    sn_network_destroy(b);
+}
+
+/* --- values, by the naive executor ---------------------------------------------------------------------- */
+typedef struct {
+    const double *data;
+    size_t bytes;
+} block;
+
+static snug_status fill_block(void *ctx, int64_t first, int64_t n, const snug_view *dst, snug_error *err) {
+    const block *b = ctx;
+    (void)first;
+    (void)n;
+    (void)err;
+    assert_int_equal(dst->bytes, b->bytes);
+    memcpy(dst->data, b->data, dst->bytes);
+    return SNUG_OK;
+}
+
+#define ROWS 3
+#define CLASSES 4
+static const double scores[ROWS][CLASSES] = {{0.1, 0.7, -0.4, 1.9}, {2.0, -1.5, 0.3, 0.2}, {-0.6, 0.9, 0.8, -2.0}};
+static const double chances[ROWS][CLASSES] = {{0.1, 0.2, 0.3, 0.4}, {0.7, 0.1, 0.1, 0.3}, {0.25, 0.5, 0.0, 0.25}};
+static const double onehot[ROWS][CLASSES] = {{0, 0, 0, 1}, {0, 1, 0, 0}, {0, 0, 1, 0}};
+static const int32_t labels[ROWS] = {3, 1, 2};
+
+typedef sn_value (*result_fn)(sn_builder *b, const void *what, sn_value y_true, sn_value y_pred);
+
+/* result(y_true, activation(x)) as one number. */
+static double evaluate(void **state, const char *activation, const double (*x)[CLASSES], bool sparse, result_fn result,
+                       const void *what) {
+    snug_error err;
+    sn_graph *g;
+    sn_state *none;
+    sn_value in, y;
+    double out = NAN;
+    expect_ok(sn_graph_create(*state, &g, &err), &err);
+    expect_ok(sn_state_create(*state, &none, &err), &err);
+    const snug_type t = {SNUG_F64, 2, {ROWS, CLASSES}}, rows = {SNUG_I32, 1, {ROWS}};
+    expect_ok(sn_graph_input(g, "x", &t, &in, &err), &err);
+    expect_ok(sn_graph_input(g, "y", sparse ? &rows : &t, &y, &err), &err);
+    sn_builder b = sn_builder_on(g);
+    const sn_value value = result(&b, what, y, sn_activation(&b, activation, in));
+    expect_ok(sn_builder_done(&b, &err), &err);
+    expect_ok(sn_graph_output(g, "out", value, &err), &err);
+    block bx = {&x[0][0], sizeof scores}, by = {sparse ? (const double *)(const void *)labels : &onehot[0][0],
+                                                sparse ? sizeof labels : sizeof onehot};
+    const sn_input_binding inputs[2] = {{&bx, fill_block}, {&by, fill_block}};
+    snug_view view = {.data = &out, .bytes = sizeof out, .type = {.dtype = SNUG_F64}};
+    const sn_naive_options options = {.inputs = inputs, .outputs = &view};
+    expect_ok(sn_naive_run(*state, g, none, &options, &err), &err);
+    sn_state_destroy(none);
+    sn_graph_destroy(g);
+    return out;
+}
+
+static sn_value build_loss(sn_builder *b, const void *what, sn_value y_true, sn_value y_pred) {
+    return sn_loss_build(b, what, y_true, y_pred);
+}
+
+static sn_value build_metric(sn_builder *b, const void *what, sn_value y_true, sn_value y_pred) {
+    return sn_metric_build(b, what, y_true, y_pred);
+}
+
+static void expect_loss(void **state, const char *text, const char *activation, const double (*x)[CLASSES], double wanted) {
+    snug_error err;
+    sn_loss l;
+    expect_ok(sn_loss_parse(text, &l, &err), &err);
+    const double got = evaluate(state, activation, x, l.sparse, build_loss, &l);
+    if (!(fabs(got - wanted) <= 1e-12 * (1 + fabs(wanted))))
+        fail_msg("%s after %s: %.17g, not %.17g", text, activation, got, wanted);
+}
+
+static double mean_of(double (*term)(double y, double p), const double (*p)[CLASSES]) {
+    double sum = 0;
+    for (int i = 0; i < ROWS; i++)
+        for (int k = 0; k < CLASSES; k++)
+            sum += term(onehot[i][k], p[i][k]);
+    return sum / (ROWS * CLASSES);
+}
+
+static double squared(double y, double p) { return (y - p) * (y - p); }
+static double absolute(double y, double p) { return fabs(y - p); }
+static double percentage(double y, double p) { return 100 * fabs((y - p) / fmax(fabs(y), 1e-7)); }
+static double logarithmic(double y, double p) { return squared(log(fmax(y, 1e-7) + 1), log(fmax(p, 1e-7) + 1)); }
+static double huber_half(double y, double p) {
+    const double e = fabs(y - p);
+    return e <= 0.5 ? 0.5 * e * e : 0.5 * e - 0.125;
+}
+static double log_cosh(double y, double p) { return log(cosh(p - y)); }
+static double binary_logits(double y, double x) { return -(y * log(1 / (1 + exp(-x))) + (1 - y) * log(1 - 1 / (1 + exp(-x)))); }
+static double binary_chance(double y, double p) {
+    const double q = fmin(fmax(p, 1e-7), 1 - 1e-7);
+    return -(y * log(q) + (1 - y) * log(1 - q));
+}
+
+static void test_regression_losses_follow_keras(void **state) {
+    expect_loss(state, "mse", "linear", scores, mean_of(squared, scores));
+    expect_loss(state, "MeanAbsoluteError", "linear", scores, mean_of(absolute, scores));
+    expect_loss(state, "mape", "linear", scores, mean_of(percentage, scores));
+    expect_loss(state, "mean_squared_logarithmic_error", "linear", scores, mean_of(logarithmic, scores));
+    expect_loss(state, "huber:delta=0.5", "linear", scores, mean_of(huber_half, scores));
+    expect_loss(state, "logcosh", "linear", scores, mean_of(log_cosh, scores));
+}
+
+/* Mean over rows of -log softmax(scores)[label]. */
+static double row_entropy(void) {
+    double sum = 0;
+    for (int i = 0; i < ROWS; i++) {
+        double z = 0;
+        for (int k = 0; k < CLASSES; k++)
+            z += exp(scores[i][k]);
+        sum += log(z) - scores[i][labels[i]];
+    }
+    return sum / ROWS;
+}
+
+static void test_cross_entropies_look_through_to_logits(void **state) {
+    const double wanted = row_entropy();
+    expect_loss(state, "sparse_categorical_crossentropy", "softmax", scores, wanted);
+    expect_loss(state, "sparse_categorical_crossentropy:from_logits=true", "linear", scores, wanted);
+    expect_loss(state, "categorical_crossentropy", "softmax", scores, wanted);
+    expect_loss(state, "CategoricalCrossentropy:from_logits=1", "linear", scores, wanted);
+    expect_loss(state, "binary_crossentropy", "sigmoid", scores, mean_of(binary_logits, scores));
+    expect_loss(state, "bce:from_logits=true", "linear", scores, mean_of(binary_logits, scores));
+}
+
+static void test_cross_entropies_of_probabilities_clip_as_keras(void **state) {
+    double categorical = 0, sparse = 0;
+    for (int i = 0; i < ROWS; i++) {
+        double sum = 0, z = 0;
+        for (int k = 0; k < CLASSES; k++) {
+            sum += chances[i][k];
+            z += fmax(chances[i][k], 1e-7);
+        }
+        categorical -= log(fmax(chances[i][labels[i]] / sum, 1e-7)) / ROWS;
+        sparse -= log(fmax(chances[i][labels[i]], 1e-7) / z) / ROWS; /* the logarithm goes through a softmax */
+    }
+    expect_loss(state, "categorical_crossentropy", "linear", chances, categorical);
+    expect_loss(state, "sparse_categorical_crossentropy", "linear", chances, sparse);
+    expect_loss(state, "binary_crossentropy", "linear", chances, mean_of(binary_chance, chances));
+}
+
+static void test_bad_losses_are_refused(void **state) {
+    (void)state;
+    snug_error err;
+    sn_loss l;
+    expect_status(sn_loss_parse("hinge2", &l, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_text(err.text, "mean_squared_error");
+    expect_status(sn_loss_parse("mse:from_logits=true", &l, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_loss_parse("bce:logits=true", &l, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_loss_parse("bce:from_logits=perhaps", &l, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_loss_parse("bce:label_smoothing=2", &l, &err), SNUG_E_INVALID, &err);
+}
+
+static void test_accuracy_means_what_the_shapes_say(void **state) {
+    (void)state;
+    snug_error err;
+    sn_loss mse, sparse;
+    sn_metric m;
+    const snug_type ten = {SNUG_F32, 2, {-1, 10}}, one = {SNUG_F32, 2, {-1, 1}};
+    expect_ok(sn_loss_parse("mse", &mse, &err), &err);
+    expect_ok(sn_loss_parse("sparse_categorical_crossentropy", &sparse, &err), &err);
+    expect_ok(sn_metric_parse("accuracy", &mse, &ten, &m, &err), &err);
+    assert_string_equal(m.resolved, "categorical_accuracy");
+    expect_ok(sn_metric_parse("acc", &sparse, &ten, &m, &err), &err);
+    assert_string_equal(m.resolved, "sparse_categorical_accuracy");
+    assert_string_equal(m.name, "acc");
+    expect_ok(sn_metric_parse("accuracy", &mse, &one, &m, &err), &err);
+    assert_string_equal(m.resolved, "binary_accuracy");
+    expect_status(sn_metric_parse("categorical_accuracy", &sparse, &ten, &m, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_metric_parse("auc", &sparse, &ten, &m, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_text(err.text, "accuracy");
+}
+
+static void test_metrics_sum_over_examples(void **state) {
+    snug_error err;
+    sn_loss dense, sparse;
+    sn_metric m;
+    const snug_type t = {SNUG_F64, 2, {-1, CLASSES}};
+    expect_ok(sn_loss_parse("mse", &dense, &err), &err);
+    expect_ok(sn_loss_parse("sparse_categorical_crossentropy", &sparse, &err), &err);
+    expect_ok(sn_metric_parse("accuracy", &sparse, &t, &m, &err), &err);
+    assert_true(evaluate(state, "softmax", scores, true, build_metric, &m) == 1); /* row 0 is right */
+    expect_ok(sn_metric_parse("accuracy", &dense, &t, &m, &err), &err);
+    assert_true(evaluate(state, "linear", scores, false, build_metric, &m) == 1);
+    expect_ok(sn_metric_parse("binary_accuracy", &dense, &t, &m, &err), &err);
+    /* hits per row: {1,0,1,1}, {0,0,1,1}, {1,0,1,1} */
+    assert_near(evaluate(state, "linear", scores, false, build_metric, &m), 0.75 + 0.5 + 0.75, 1e-12);
+    expect_ok(sn_metric_parse("mae", &dense, &t, &m, &err), &err);
+    assert_near(evaluate(state, "linear", scores, false, build_metric, &m), ROWS * mean_of(absolute, scores), 1e-12);
+}
+
+static void test_activations_follow_keras(void **state) {
+    static const struct {
+        const char *name;
+        double at_07; /* of 0.7 in the row {0.1, 0.7, -0.4, 1.9} */
+        double at_m04;
+    } cases[] = {
+        {"relu", 0.7, 0},
+        {"leaky_relu", 0.7, -0.08},
+        {"elu", 0.7, -0.32967995396436073},
+        {"selu", 0.7 * 1.0507009873554805, -0.32967995396436073 * 1.0507009873554805 * 1.6732632423543772},
+        {"gelu", 0.5306254434438489, -0.13783130335587032},
+        {"swish", 0.46773149554032, -0.16052493839963498},
+        {"softplus", 1.1031860488854579, 0.5130152523999526},
+        {"softsign", 0.7 / 1.7, -0.4 / 1.4},
+        {"mish", 0.5611483776438518, -0.18891648239351463},
+        {"exponential", 2.0137527074704766, 0.6703200460356393},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snug_error err;
+        sn_graph *g;
+        sn_state *none;
+        sn_value x;
+        double out[4];
+        expect_ok(sn_graph_create(*state, &g, &err), &err);
+        expect_ok(sn_state_create(*state, &none, &err), &err);
+        expect_ok(sn_graph_input(g, "x", &(snug_type){SNUG_F64, 2, {1, 4}}, &x, &err), &err);
+        sn_builder b = sn_builder_on(g);
+        expect_ok(sn_graph_output(g, "y", sn_activation(&b, cases[i].name, x), &err), &err);
+        block bx = {&scores[0][0], 4 * sizeof(double)};
+        const sn_input_binding input = {&bx, fill_block};
+        snug_view view = {.data = out, .bytes = sizeof out};
+        const sn_naive_options options = {.inputs = &input, .outputs = &view};
+        expect_ok(sn_naive_run(*state, g, none, &options, &err), &err);
+        if (fabs(out[1] - cases[i].at_07) > 1e-9 || fabs(out[2] - cases[i].at_m04) > 1e-9)
+            fail_msg("%s: %.12g and %.12g", cases[i].name, out[1], out[2]);
+        sn_state_destroy(none);
+        sn_graph_destroy(g);
+    }
+}
+
+/* --- optimizers and whole steps ------------------------------------------------------------------------------- */
+static void test_optimizer_texts_round_trip(void **state) {
+    (void)state;
+    snug_error err;
+    sn_optimizer o;
+    char text[200];
+    const char *const cases[][2] = {
+        {"adam", "adam:learning_rate=0.001"},
+        {"Adam:lr=1e-4,beta_1=0.8,epsilon=1e-5", "adam:learning_rate=0.0001,beta_1=0.8,epsilon=1e-05"},
+        {"SGD", "sgd:learning_rate=0.01"},
+        {"sgd:learning_rate=0.1,momentum=0.9,nesterov=true", "sgd:learning_rate=0.1,momentum=0.9,nesterov=1"},
+        {"adam:weight_decay=0,amsgrad=false,use_ema=False", "adam:learning_rate=0.001"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        expect_ok(sn_optimizer_parse(cases[i][0], &o, &err), &err);
+        assert_string_equal(sn_optimizer_print(&o, text, sizeof text), cases[i][1]);
+        expect_ok(sn_optimizer_parse(text, &o, &err), &err);
+    }
+    expect_status(sn_optimizer_parse("rmsprop", &o, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_status(sn_optimizer_parse("adam:momentum=0.9", &o, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_optimizer_parse("adam:weight_decay=0.1", &o, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_status(sn_optimizer_parse("sgd:lr=-1", &o, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_optimizer_parse("adam:beta_1=1", &o, &err), SNUG_E_INVALID, &err);
+}
+
+static void test_adam_rate_has_the_bias_correction(void **state) {
+    (void)state;
+    snug_error err;
+    sn_optimizer o;
+    sn_named_real p;
+    expect_ok(sn_optimizer_parse("adam:learning_rate=0.5", &o, &err), &err);
+    assert_int_equal(sn_optimizer_params(&o, 3, &p, 1), 1);
+    assert_string_equal(p.name, "optimizer/rate");
+    assert_near(p.value, 0.5 * sqrt(1 - pow(0.999, 3)) / (1 - pow(0.9, 3)), 1e-15);
+}
+
+static sn_graph *build_step(sn_network *n, const char *loss_text, const char *optimizer_text, sn_step_mode mode, int64_t batch) {
+    snug_error err;
+    sn_loss loss;
+    sn_optimizer optimizer;
+    sn_metric metric;
+    sn_graph *g;
+    expect_ok(sn_loss_parse(loss_text, &loss, &err), &err);
+    expect_ok(sn_optimizer_parse(optimizer_text, &optimizer, &err), &err);
+    expect_ok(sn_metric_parse("accuracy", &loss, &n->layers[n->n_layers - 1].output, &metric, &err), &err);
+    const sn_step_spec spec = {n, &loss, &optimizer, &metric, 1};
+    expect_ok(sn_step_build(&spec, mode, batch, &g, &err), &err);
+    return g;
+}
+
+static void test_training_step_writes_state_behind_every_check(void **state) {
+    sn_network *n = begin(state, 3, 8, 8, 3);
+    add(n, "Conv2D", "filters=4 kernel_size=3 activation=relu");
+    add(n, "BatchNormalization", "");
+    add(n, "Dropout", "rate=0.25");
+    add(n, "Flatten", "");
+    add(n, "Dense", "units=3 activation=softmax");
+    sn_graph *g = build_step(n, "sparse_categorical_crossentropy", "adam", SN_STEP_TRAIN, 5);
+    uint32_t last_check = 0, first_write = UINT32_MAX, n_averages = 0, n_adam = 0;
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++) {
+        const sn_node_info *node = sn_graph_node_at(g, (sn_node){i});
+        if (sn_ops[node->op].effect == SN_MAYFAIL)
+            last_check = i;
+        if (sn_ops[node->op].effect == SN_STATE && first_write == UINT32_MAX)
+            first_write = i;
+        n_averages += node->op == SN_OP_moving_average;
+        n_adam += node->op == SN_OP_adam;
+    }
+    assert_true(last_check < first_write && first_write != UINT32_MAX);
+    assert_int_equal(n_averages, 2);
+    assert_int_equal(n_adam, 6);
+    assert_int_equal(n->n_vars, 8 + 12); /* two slots for each of the six trained weights */
+    assert_int_equal(sn_network_n_weights(n), 8);
+    assert_string_equal(n->vars[8].name, "adam/conv2d/kernel/momentum");
+    assert_string_equal(n->vars[9].name, "adam/conv2d/kernel/velocity");
+    snug_error err;
+    sn_param key;
+    uint32_t output;
+    expect_ok(sn_graph_find_param(g, "dropout/dropout/key", &key, &err), &err);
+    expect_ok(sn_graph_find_output(g, "loss", &output, &err), &err);
+    expect_ok(sn_graph_find_output(g, "metric_0", &output, &err), &err);
+    sn_graph_destroy(g);
+    g = build_step(n, "sparse_categorical_crossentropy", "adam", SN_STEP_PREDICT, 5);
+    assert_int_equal(sn_graph_n_inputs(g), 1);
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++) {
+        assert_true(sn_graph_node_at(g, (sn_node){i})->op != SN_OP_dropout);
+        assert_true(sn_graph_node_at(g, (sn_node){i})->op != SN_OP_moments);
+    }
+    sn_graph_destroy(g);
+    sn_network_destroy(n);
+}
+
+static void test_frozen_layers_are_not_updated(void **state) {
+    sn_network *n = begin(state, 1, 6, 0, 0);
+    add(n, "Dense", "units=4");
+    add(n, "BatchNormalization", "");
+    add(n, "Dense", "units=2");
+    sn_network_set_trainable(n, 0, false);
+    sn_network_set_trainable(n, 1, false);
+    sn_graph *g = build_step(n, "mse", "sgd:momentum=0.9", SN_STEP_TRAIN, 3);
+    uint32_t n_writes = 0;
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++)
+        n_writes += sn_ops[sn_graph_node_at(g, (sn_node){i})->op].effect == SN_STATE;
+    assert_int_equal(n_writes, 2); /* kernel and bias of the last layer; no moving statistics */
+    sn_graph_destroy(g);
+    sn_network_destroy(n);
+}
+
+static snug_status build_and_destroy(snug_engine *e, void *ctx, snug_error *err) {
+    (void)ctx;
+    sn_network *n;
+    sn_graph *g = NULL;
+    sn_loss loss;
+    sn_optimizer optimizer;
+    SNUG_TRY(sn_loss_parse("mse", &loss, err));
+    SNUG_TRY(sn_optimizer_parse("sgd:momentum=0.5", &optimizer, err));
+    SNUG_TRY(sn_network_create(e, "n", &(snug_type){SNUG_F32, 2, {-1, 6}}, &n, err));
+    snug_status status = sn_network_add(n, "Dense", NULL, sn_conf_fill_text, (void *)(uintptr_t) "units=4", err);
+    if (status == SNUG_OK)
+        status = sn_network_add(n, "BatchNormalization", NULL, NULL, NULL, err);
+    const sn_step_spec spec = {n, &loss, &optimizer, NULL, 0};
+    if (status == SNUG_OK)
+        status = sn_step_build(&spec, SN_STEP_TRAIN, 3, &g, err);
+    sn_graph_destroy(g);
+    sn_network_destroy(n);
+    return status;
+}
+
+static void test_building_survives_any_failed_request(void **state) {
+    (void)state;
+    sn_fault_sweep(build_and_destroy, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        engine_test(test_layers_have_keras_shapes),
+        engine_test(test_layers_without_weights_keep_the_shape),
+        engine_test(test_weights_have_keras_names_and_order),
+        engine_test(test_embedding_first_reads_integers),
+        engine_test(test_bad_settings_are_refused_and_change_nothing),
+        engine_test(test_input_types_that_cannot_be_fed_are_refused),
+        engine_test(test_initialisers_follow_keras),
+        engine_test(test_bad_initialisers_are_refused),
+        engine_test(test_initial_values_depend_on_seed_and_name_only),
+        engine_test(test_regression_losses_follow_keras),
+        engine_test(test_cross_entropies_look_through_to_logits),
+        engine_test(test_cross_entropies_of_probabilities_clip_as_keras),
+        engine_test(test_bad_losses_are_refused),
+        engine_test(test_accuracy_means_what_the_shapes_say),
+        engine_test(test_metrics_sum_over_examples),
+        engine_test(test_activations_follow_keras),
+        engine_test(test_optimizer_texts_round_trip),
+        engine_test(test_adam_rate_has_the_bias_correction),
+        engine_test(test_training_step_writes_state_behind_every_check),
+        engine_test(test_frozen_layers_are_not_updated),
+        engine_test(test_building_survives_any_failed_request),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
