@@ -135,8 +135,8 @@ SNUG_API SNUG_CHECKED snug_status snug_predict(snug_model *model, const snug_run
                                                snug_status (*rows)(void *ctx, int64_t first_row, const snug_view *view,
                                                                    snug_error *err),
                                                void *ctx, snug_error *err);
-/* After SNUG_E_NUMERIC: runs the failed step's forward pass once more, checking each layer; names the layer, operator
- * and first bad value in text. */
+/* After SNUG_E_NUMERIC, while the feeds of that fit are still there: runs the failed step once more, checking the weights, the
+ * batch and what each layer makes; names the layer, operator and first bad value in text. */
 SNUG_API SNUG_CHECKED snug_status snug_model_find_nan(snug_model *model, char *text, size_t size, snug_error *err);
 
 #ifdef __cplusplus

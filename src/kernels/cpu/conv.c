@@ -2,8 +2,11 @@
  * add in double: the pair (y[n,i,j,o], w[p,q,c,o]) meets x[n, i*s+p*d-top, j*s+q*d-left, group(o)*C/groups + c]. */
 #include "kernels/cpu/conv.h"
 
+#include "kernels/cpu/conv_fast.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/real.h"
+
+#include <stdio.h>
 
 static sn_conv forward_of(const sn_call *c) {
     const snug_type *in[] = {&c->in[0].type, &c->in[1].type};
@@ -129,6 +132,84 @@ static snug_status reference_conv2d_dw(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(conv2d, .reference = reference_conv2d, .run = reference_conv2d)
-SN_CPU_FAMILY(conv2d_dx, .reference = reference_conv2d_dx, .run = reference_conv2d_dx)
-SN_CPU_FAMILY(conv2d_dw, .reference = reference_conv2d_dw, .run = reference_conv2d_dw)
+/* --- the fast kernels, f32 -------------------------------------------------------------------------------------- */
+static snug_status run_conv2d(const sn_call *c, snug_error *err) {
+    if (!sn_call_is_f32(c))
+        return reference_conv2d(c, err);
+    const sn_conv_operands o = {
+        .v = forward_of(c),
+        .x = c->in[SN_CONV_X].data,
+        .w = c->in[SN_CONV_W].data,
+        .bias = c->n_in > 2 ? c->in[SN_CONV_BIAS].data : NULL,
+        .y = c->out[0].data,
+    };
+    SN_CPU(conv_run)(&o, c->workspace, c->n_threads);
+    return SNUG_OK;
+}
+
+static snug_status run_conv2d_dx(const sn_call *c, snug_error *err) {
+    if (!sn_call_is_f32(c))
+        return reference_conv2d_dx(c, err);
+    const sn_conv_operands o = {
+        .v = dx_of(c),
+        .dy = c->in[SN_CONV_DX_DY].data,
+        .w = c->in[SN_CONV_DX_W].data,
+        .dx = c->out[0].data,
+    };
+    SN_CPU(conv_dx_run)(&o, c->workspace, c->n_threads);
+    return SNUG_OK;
+}
+
+static snug_status run_conv2d_dw(const sn_call *c, snug_error *err) {
+    if (!sn_call_is_f32(c))
+        return reference_conv2d_dw(c, err);
+    const sn_conv_operands o = {
+        .v = dw_of(c),
+        .x = c->in[SN_CONV_DW_X].data,
+        .dy = c->in[SN_CONV_DW_DY].data,
+        .dw = c->out[0].data,
+        .db = c->n_out > 1 ? c->out[1].data : NULL,
+        .accumulate = c->accumulate,
+    };
+    SN_CPU(conv_dw_run)(&o, c->workspace, c->n_threads);
+    return SNUG_OK;
+}
+
+/* f64 has the reference only. */
+static bool describe_reference(const sn_opdesc *d, sn_variant *out) {
+    if (d->in[0].dtype == SNUG_F32)
+        return false;
+    snprintf(out->impl, sizeof out->impl, "reference");
+    return true;
+}
+
+static snug_status describe_conv2d(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
+    (void)err;
+    const snug_type *in[] = {&d->in[0], &d->in[1]};
+    const sn_conv v = sn_conv_forward(&d->attrs.conv, in, &d->out[0], d->n_in > 2);
+    if (!describe_reference(d, out))
+        out->workspace_bytes = SN_CPU(conv_workspace)(&v, n_threads);
+    return SNUG_OK;
+}
+
+static snug_status describe_conv2d_dx(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
+    (void)err;
+    const snug_type *in[] = {&d->in[0], &d->in[1]};
+    const sn_conv v = sn_conv_dx(&d->attrs.conv_dx, in, &d->out[0]);
+    if (!describe_reference(d, out))
+        out->workspace_bytes = SN_CPU(conv_dx_workspace)(&v, n_threads);
+    return SNUG_OK;
+}
+
+static snug_status describe_conv2d_dw(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
+    (void)err;
+    const snug_type *in[] = {&d->in[0], &d->in[1]};
+    const sn_conv v = sn_conv_dw(&d->attrs.conv_dw, in, &d->out[0]);
+    if (!describe_reference(d, out))
+        out->workspace_bytes = SN_CPU(conv_dw_workspace)(&v, n_threads);
+    return SNUG_OK;
+}
+
+SN_CPU_FAMILY(conv2d, .reference = reference_conv2d, .run = run_conv2d, .describe = describe_conv2d)
+SN_CPU_FAMILY(conv2d_dx, .reference = reference_conv2d_dx, .run = run_conv2d_dx, .describe = describe_conv2d_dx)
+SN_CPU_FAMILY(conv2d_dw, .reference = reference_conv2d_dw, .run = run_conv2d_dw, .describe = describe_conv2d_dw)

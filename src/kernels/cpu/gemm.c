@@ -1,5 +1,5 @@
 /* gemm.c: tiles of a matrix product in registers. A tile reads one value of A per row and step, spread over a
- * vector, and SN_GEMM_NV vectors of packed B; its sums stay in registers for the whole piece of K. See gemm.h for the
+ * vector, and up to SN_GEMM_NV vectors of B; its sums stay in registers for the whole piece of K. See gemm.h for the
  * order of additions, which is the contract. */
 #include "kernels/cpu/gemm.h"
 
@@ -49,27 +49,29 @@ static inline void store_part(float *p, vec v, int64_t n, bool add) {
 
 /* One tile: n columns of C, which fill nv vectors but for the last one's tail. */
 typedef struct {
-    int64_t k, n;
-    const float *a;
-    int64_t a_row, a_col;
-    const float *b;
+    int64_t k, n, b_step;
+    const float *a, *b;
+    const int64_t *a_row, *a_col, *c_row;
     float *c;
-    int64_t ldc;
     bool add;
 } tile;
 
 /* rows and nv are constants wherever this is called: the loops over them unroll and the sums become registers. */
 static inline __attribute__((always_inline)) void run_tile(const tile *t, const int rows, const int nv) {
     vec sum[SN_GEMM_MR][SN_GEMM_NV] = {0};
-    const float *b = t->b, *a = t->a;
-    for (int64_t k = 0; k < t->k; k++, b += nv * SN_GEMM_VL, a += t->a_col) {
+    const float *row[SN_GEMM_MR], *b = t->b;
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+        row[i] = t->a + t->a_row[i];
+    for (int64_t k = 0; k < t->k; k++, b += t->b_step) {
+        const int64_t column = t->a_col[k];
         vec bv[SN_GEMM_NV];
 #pragma GCC unroll 4
         for (int j = 0; j < nv; j++)
             bv[j] = load(b + j * SN_GEMM_VL);
 #pragma GCC unroll 6
         for (int i = 0; i < rows; i++) {
-            const vec av = spread(a[i * t->a_row]);
+            const vec av = spread(row[i][column]);
 #pragma GCC unroll 4
             for (int j = 0; j < nv; j++)
                 sum[i][j] = multiply_add(av, bv[j], sum[i][j]);
@@ -78,7 +80,7 @@ static inline __attribute__((always_inline)) void run_tile(const tile *t, const 
     const int64_t tail = t->n - (nv - 1) * SN_GEMM_VL;
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++) {
-        float *c = t->c + i * t->ldc;
+        float *c = t->c + t->c_row[i];
 #pragma GCC unroll 4
         for (int j = 0; j < nv - 1; j++)
             store(c + j * SN_GEMM_VL, t->add ? load(c + j * SN_GEMM_VL) + sum[i][j] : sum[i][j]);
@@ -86,9 +88,9 @@ static inline __attribute__((always_inline)) void run_tile(const tile *t, const 
     }
 }
 
-#define TILE(rows, nv)                                     \
-    static void tile_##rows##x##nv(const tile *t) {        \
-        run_tile(t, rows, nv);                             \
+#define TILE(rows, nv)                              \
+    static void tile_##rows##x##nv(const tile *t) { \
+        run_tile(t, rows, nv);                      \
     }
 #define TILES(nv) TILE(1, nv) TILE(2, nv) TILE(4, nv) TILE(6, nv)
 #define TILE_ROW(nv) {tile_1x##nv, tile_2x##nv, tile_4x##nv, tile_6x##nv}
@@ -108,58 +110,56 @@ static void (*const tiles[SN_GEMM_NV][4])(const tile *t) = {
 #endif
 };
 
-/* All rows of one panel. */
-static void run_panel(const sn_gemm_block *g, const float *packed, float *c, int64_t n) {
-    static const int heights[4] = {1, 2, 4, 6};
-    const int64_t nv = (n + SN_GEMM_VL - 1) / SN_GEMM_VL;
+/* All rows of the panel of columns [n, n + width). */
+static void run_panel(const sn_gemm *g, int64_t n, int64_t width) {
+    static const int heights[4] = {1, 2, 4, SN_GEMM_MR};
+    const int64_t nv = (width + SN_GEMM_VL - 1) / SN_GEMM_VL;
     int size = 3;
     for (int64_t m = 0; m < g->m; m += heights[size]) {
         while (heights[size] > g->m - m)
             size--;
         const tile t = {
             .k = g->k,
-            .n = n,
-            .a = g->a.data + m * g->a.row,
-            .a_row = g->a.row,
-            .a_col = g->a.col,
-            .b = packed,
-            .c = c + m * g->ldc,
-            .ldc = g->ldc,
+            .n = width,
+            .b_step = g->b_step ? g->b_step : nv * SN_GEMM_VL,
+            .a = g->a,
+            .b = g->b_step ? g->b + n : g->b + n * g->k,
+            .a_row = g->a_row + m,
+            .a_col = g->a_col,
+            .c_row = g->c_row + m,
+            .c = g->c + n,
             .add = g->add,
         };
         tiles[nv - 1][size](&t);
     }
 }
 
-void SN_CPU(gemm_block)(const sn_gemm_block *g) {
-    for (int64_t n = 0; n < g->n; n += SN_GEMM_NR) {
-        const int64_t width = g->n - n < SN_GEMM_NR ? g->n - n : SN_GEMM_NR;
-        run_panel(g, g->packed + n * g->k, g->c + n, width);
-    }
+void SN_CPU(gemm)(const sn_gemm *g) {
+    for (int64_t n = 0; n < g->n; n += SN_GEMM_NR)
+        run_panel(g, n, g->n - n < SN_GEMM_NR ? g->n - n : SN_GEMM_NR);
 }
 
-/* One panel: n columns from b, rows of `stride` floats. Columns that lie contiguous in memory are copied; others are
- * walked along k in short pieces, so that neither side leaves the cache. */
-static void pack_panel(sn_matrix b, int64_t k, int64_t n, float *packed) {
+/* One panel of n columns from column `first`. Columns that lie contiguous in memory are copied; others are walked along
+ * k in short pieces, so that neither side leaves the cache. */
+static void pack_panel(const sn_gemm_source *s, int64_t first, int64_t n, float *packed) {
     const int64_t stride = (n + SN_GEMM_VL - 1) / SN_GEMM_VL * SN_GEMM_VL;
-    for (int64_t i = 0; i < k && n < stride; i++)
+    const float *b = s->b + first * s->col;
+    for (int64_t i = 0; i < s->k && n < stride; i++)
         memset(packed + i * stride + n, 0, (size_t)(stride - n) * sizeof(float));
-    if (b.col == 1) {
-        for (int64_t i = 0; i < k; i++)
-            memcpy(packed + i * stride, b.data + i * b.row, (size_t)n * sizeof(float));
+    if (s->col == 1) {
+        for (int64_t i = 0; i < s->k; i++)
+            memcpy(packed + i * stride, b + s->row[i], (size_t)n * sizeof(float));
         return;
     }
-    for (int64_t first = 0; first < k; first += 16) {
-        const int64_t last = first + 16 < k ? first + 16 : k;
+    for (int64_t k = 0; k < s->k; k += 16) {
+        const int64_t last = k + 16 < s->k ? k + 16 : s->k;
         for (int64_t j = 0; j < n; j++)
-            for (int64_t i = first; i < last; i++)
-                packed[i * stride + j] = b.data[i * b.row + j * b.col];
+            for (int64_t i = k; i < last; i++)
+                packed[i * stride + j] = b[s->row[i] + j * s->col];
     }
 }
 
-void SN_CPU(gemm_pack)(sn_matrix b, int64_t k, int64_t n, float *packed) {
-    for (int64_t j = 0; j < n; j += SN_GEMM_NR) {
-        const sn_matrix panel = {b.data + j * b.col, b.row, b.col};
-        pack_panel(panel, k, n - j < SN_GEMM_NR ? n - j : SN_GEMM_NR, packed + j * k);
-    }
+void SN_CPU(gemm_pack)(const sn_gemm_source *s, float *packed) {
+    for (int64_t j = 0; j < s->n; j += SN_GEMM_NR)
+        pack_panel(s, j, s->n - j < SN_GEMM_NR ? s->n - j : SN_GEMM_NR, packed + j * s->k);
 }

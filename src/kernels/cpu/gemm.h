@@ -1,7 +1,12 @@
-/* gemm.h: the f32 matrix product that matmul and the convolutions share, one block at a time.
+/* gemm.h: one block of an f32 matrix product, the inner loop of matmul and the convolutions.
  *
- * Invariant: an element of C is the sum over pieces of K of at most SN_GEMM_KC terms; inside a piece the terms are added
- * one by one in the order of k. Nothing else decides its bits: not M or N, not its place in a tile, not the threads. */
+ * C += A B over a piece of K. Rows of A and C and columns of A are found through tables of offsets, so that A may be a
+ * matrix, a transposed one, or the windows of an image that nobody ever lays out as a matrix:
+ *
+ *     A(i, k) = a[a_row[i] + a_col[k]]        C(i, j) = c[c_row[i] + j]
+ *
+ * Invariant: inside a block the terms of an element are added one by one in the order of k, starting from zero, and the
+ * sum is then stored or added. Nothing else decides its bits: not its place in a tile, not the size of the block. */
 #ifndef SN_KERNELS_CPU_GEMM_H
 #define SN_KERNELS_CPU_GEMM_H
 
@@ -18,31 +23,35 @@ enum { SN_GEMM_VL = 8, SN_GEMM_NV = 2 };
 #else
 enum { SN_GEMM_VL = 4, SN_GEMM_NV = 2 };
 #endif
-enum { SN_GEMM_MR = 6, SN_GEMM_NR = SN_GEMM_VL * SN_GEMM_NV, SN_GEMM_KC = 256 };
+enum { SN_GEMM_MR = 6, SN_GEMM_NR = SN_GEMM_VL * SN_GEMM_NV };
 
-/* A matrix in memory: element (i, j) at data[i * row + j * col]. */
 typedef struct {
-    const float *data;
-    int64_t row, col;
-} sn_matrix;
+    int64_t m, n, k;
+    const float *a;
+    const int64_t *a_row, *a_col; /* m and k offsets */
+    /* b_step 0: packed by gemm_pack. Otherwise plain rows, b_step floats apart, n a multiple of VL. */
+    const float *b;
+    int64_t b_step;
+    float *c;
+    const int64_t *c_row; /* m offsets */
+    bool add;             /* to what is in C; otherwise its bytes do not matter */
+} sn_gemm;
 
-/* Floats that a packed block of B takes: columns rounded up to whole vectors. */
+void SN_CPU(gemm)(const sn_gemm *g);
+
+/* Floats that k rows of n columns take when packed: columns rounded up to whole vectors. */
 static inline int64_t sn_gemm_packed(int64_t k, int64_t n) {
     return k * ((n + SN_GEMM_VL - 1) / SN_GEMM_VL * SN_GEMM_VL);
 }
 
-/* B (k by n) as panels of NR columns, each [k][its columns rounded up to vectors], zeros behind the last column. */
-void SN_CPU(gemm_pack)(sn_matrix b, int64_t k, int64_t n, float *packed);
-
-/* C (m by n, rows ldc apart) = or += A (m by k) times packed B; k <= SN_GEMM_KC for the invariant. */
+/* B(i, j) = b[row[i] + j * col] as panels of NR columns, each [k][its columns rounded up to vectors] with zeros behind
+ * the last column. Panel p begins at packed + p * NR * k. */
 typedef struct {
-    int64_t m, n, k;
-    sn_matrix a;
-    const float *packed;
-    float *c;
-    int64_t ldc;
-    bool add;
-} sn_gemm_block;
-void SN_CPU(gemm_block)(const sn_gemm_block *g);
+    int64_t k, n;
+    const float *b;
+    const int64_t *row;
+    int64_t col;
+} sn_gemm_source;
+void SN_CPU(gemm_pack)(const sn_gemm_source *s, float *packed);
 
 #endif

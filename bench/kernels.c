@@ -1,0 +1,108 @@
+/* kernels.c: times the hot kernels alone: milliseconds (least of several runs), GFLOP/s, workspace.
+ *
+ *     bench_kernels [threads] [part of an operator's name]
+ *
+ * With one thread the clock is the process' own, so that other work on the machine disturbs little. */
+#include "support/kernel_case.h"
+#include "support/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const sn_kernel_case cases[] = {
+    /* an MLP 100-64-10 at batch 20,000: forward, weight gradients, dx */
+    {"matmul", "act=relu", "f32[20000,100] f32[100,64] f32[64]", .batch = 0},
+    {"matmul", "", "f32[20000,64] f32[64,10] f32[10]", .batch = 0},
+    {"matmul", "trans_a=1", "f32[20000,64] f32[20000,10]", .batch = 0},
+    {"matmul", "trans_b=1", "f32[20000,10] f32[64,10]", .batch = 0},
+    {"matmul", "trans_a=1", "f32[20000,100] f32[20000,64]", .batch = 0},
+    /* a dense layer behind a flattened image */
+    {"matmul", "", "f32[32,127008] f32[127008,10] f32[10]", .batch = 0},
+    {"matmul", "trans_b=1", "f32[32,10] f32[127008,10]", .batch = 0},
+    {"matmul", "trans_a=1", "f32[32,127008] f32[32,10]", .batch = 0},
+    {"matmul", "", "f32[1024,1024] f32[1024,1024]", .batch = 0},
+    {"matmul", "trans_a=1", "f32[1024,1024] f32[1024,1024]", .batch = 0},
+    {"matmul", "trans_b=1", "f32[1024,1024] f32[1024,1024]", .batch = 0},
+    /* a first layer on images */
+    {"conv2d", "", "f32[32,128,128,3] f32[3,3,3,32] f32[32]", .batch = 0},
+    {"conv2d_dw", "kernel=3,3 bias=1", "f32[32,128,128,3] f32[32,126,126,32]", .batch = 0},
+    {"maxpool", "kernel=2,2 stride=2,2", "f32[32,126,126,32]", .batch = 0},
+    {"maxpool_grad", "kernel=2,2 stride=2,2 input=126,126", "f32[32,63,63,32] opaque[32,63,63,32]", .batch = 0},
+    /* layers further down */
+    {"conv2d", "pad=1,1,1,1", "f32[16,56,56,64] f32[3,3,64,64] f32[64]", .batch = 0},
+    {"conv2d_dx", "pad=1,1,1,1 input=56,56", "f32[16,56,56,64] f32[3,3,64,64]", .batch = 0},
+    {"conv2d_dw", "pad=1,1,1,1 kernel=3,3 bias=1", "f32[16,56,56,64] f32[16,56,56,64]", .batch = 0},
+    {"conv2d", "stride=2,2 pad=0,1,0,1", "f32[16,28,28,128] f32[3,3,128,256]", .batch = 0},
+    {"conv2d_dx", "stride=2,2 pad=0,1,0,1 input=28,28", "f32[16,14,14,256] f32[3,3,128,256]", .batch = 0},
+    {"conv2d_dw", "stride=2,2 pad=0,1,0,1 kernel=3,3", "f32[16,28,28,128] f32[16,14,14,256]", .batch = 0},
+    {"conv2d", "pad=1,1,1,1", "f32[16,7,7,512] f32[3,3,512,512]", .batch = 0},
+    {"conv2d_dx", "pad=1,1,1,1 input=7,7", "f32[16,7,7,512] f32[3,3,512,512]", .batch = 0},
+    {"conv2d_dw", "pad=1,1,1,1 kernel=3,3", "f32[16,7,7,512] f32[16,7,7,512]", .batch = 0},
+    {"conv2d", "", "f32[16,28,28,256] f32[1,1,256,128]", .batch = 0},
+    {"conv2d", "groups=256 pad=1,1,1,1", "f32[16,28,28,256] f32[3,3,1,256]", .batch = 0},
+    {"avgpool", "kernel=2,2 stride=2,2", "f32[32,56,56,64]", .batch = 0},
+    {"avgpool_grad", "kernel=2,2 stride=2,2 input=56,56", "f32[32,28,28,64]", .batch = 0},
+    {"moments", "", "f32[32,56,56,64]", .batch = 0},
+    {"normalise", "", "f32[32,56,56,64] f32[64] f32[64] f32[64] f32[64]", .param = {2}},
+    {"normalise_sums", "", "f32[32,56,56,64] f32[32,56,56,64] f32[64] f32[64]", .param = {2}},
+    {"channel_affine", "", "f32[32,56,56,64] f32[32,56,56,64] f32[64] f32[64] f32[64]", .batch = 0},
+    {"layernorm", "", "f32[4096,512] f32[512] f32[512]", .param = {1e-3}},
+    {"layernorm_dx", "", "f32[4096,512] f32[4096,512] f32[512] f32[4096] f32[4096]", .batch = 0},
+    {"layernorm_sums", "", "f32[4096,512] f32[4096,512] f32[4096] f32[4096]", .batch = 0},
+    {"softmax", "", "f32[4096,512]", .batch = 0},
+    {"softmax_grad", "", "f32[4096,512] f32[4096,512]", .batch = 0},
+    {"sparse_xent", "", "f32[20000,10] i32[20000]", .batch = 0},
+    {"sparse_xent_grad", "", "f32[20000,10] i32[20000] f32[20000]", .batch = 0},
+    {"softmax_xent", "", "f32[20000,10] f32[20000,10]", .batch = 0},
+    {"softmax_xent_grad", "", "f32[20000,10] f32[20000,10] f32[20000]", .batch = 0},
+};
+
+static double now_ms(int n_threads) {
+    struct timespec t;
+    clock_gettime(n_threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static double least_ms(const sn_kernel_run *r, const sn_call *call) {
+    double least = 1e30, total = 0;
+    for (int i = 0; i < 30 && total < 300; i++) {
+        const double start = now_ms(call->n_threads);
+        if (r->family->run(call, NULL) != SNUG_OK)
+            exit(1);
+        const double took = now_ms(call->n_threads) - start;
+        total += took;
+        least = took < least ? took : least;
+    }
+    return least;
+}
+
+static void bench(const sn_kernel_case *c, int n_threads) {
+    sn_kernel_run r;
+    sn_cpu_device cpu;
+    sn_variant v;
+    sn_kernel_open(&r, c, 1);
+    sn_cpu_device_init(&cpu, n_threads, false);
+    expect_ok(cpu.device.describe(&cpu.device, &r.d, &v, NULL), NULL);
+    void *workspace = aligned_alloc(64, (v.workspace_bytes + 127) / 64 * 64);
+    sn_call call = {.op = r.d.op, .attrs = &r.d.attrs, .param = r.param, .n_in = r.d.n_in, .n_out = r.d.n_out};
+    call.in = r.in;
+    call.out = r.out;
+    call.workspace = workspace;
+    call.workspace_bytes = v.workspace_bytes;
+    call.n_threads = n_threads;
+    const double ms = least_ms(&r, &call);
+    printf("%9.3f ms %7.1f GFLOP/s %7.1f GB/s %8zu KiB  %s %s %s\n", ms, v.flops / ms * 1e-6, v.bytes / ms * 1e-6,
+           v.workspace_bytes / 1024, c->op, c->attrs, c->types);
+    free(workspace);
+    sn_kernel_close(&r);
+}
+
+int main(int argc, char **argv) {
+    const int n_threads = argc > 1 ? atoi(argv[1]) : 2;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        if (argc < 3 || strstr(cases[i].op, argv[2]))
+            bench(&cases[i], n_threads);
+    return 0;
+}

@@ -1,0 +1,22 @@
+/* conv_fast.h: the own f32 convolutions. Each runs, or with pointers NULL only says its workspace. */
+#ifndef SN_KERNELS_CPU_CONV_FAST_H
+#define SN_KERNELS_CPU_CONV_FAST_H
+
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/isa.h"
+
+typedef struct {
+    sn_conv v;
+    const float *x, *w, *dy, *bias; /* those the operator reads */
+    float *y, *dx, *dw, *db;        /* those it writes; db may be NULL */
+    bool accumulate;                /* dw, db */
+} sn_conv_operands;
+
+size_t SN_CPU(conv_workspace)(const sn_conv *v, int n_threads);
+size_t SN_CPU(conv_dx_workspace)(const sn_conv *v, int n_threads);
+size_t SN_CPU(conv_dw_workspace)(const sn_conv *v, int n_threads);
+void SN_CPU(conv_run)(const sn_conv_operands *o, void *workspace, int n_threads);
+void SN_CPU(conv_dx_run)(const sn_conv_operands *o, void *workspace, int n_threads);
+void SN_CPU(conv_dw_run)(const sn_conv_operands *o, void *workspace, int n_threads);
+
+#endif

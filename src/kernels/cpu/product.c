@@ -1,0 +1,158 @@
+/* product.c: blocks, groups and threads of a product. The order of additions in product.h is the contract.
+ *
+ * Workspace: shared | own scratch and group sum of each thread | when split, the sum of each group of each block. */
+#include "kernels/cpu/product.h"
+
+#include "kernels/cpu/act.h"
+
+#include <omp.h>
+#include <string.h>
+
+/* Sums that wait for the second pass are memory, too: beyond this many floats blocks get fewer rows instead. */
+enum { MAX_GROUPS = 16, PIECES_PER_GROUP = 8, MAX_WAITING = 1 << 18 };
+
+/* --- cutting ------------------------------------------------------------------------------------------------ */
+static int64_t count_blocks(sn_product *p) {
+    p->n_row_blocks = p->count_row_blocks(p, p->limit, &p->rows);
+    p->n_column_blocks = p->columns > 0 ? sn_parts(p->N, p->columns) : 0;
+    return p->batch * p->n_row_blocks * p->n_column_blocks;
+}
+
+static int64_t group_sum_floats(const sn_product *p) {
+    return sn_lines(p->rows * p->columns);
+}
+
+static int64_t waiting_floats(sn_product *p) {
+    return count_blocks(p) * p->n_groups * group_sum_floats(p);
+}
+
+static int64_t thread_floats(const sn_product *p) {
+    return sn_lines(p->own_floats(p)) + (p->n_groups > 1 && !p->split ? group_sum_floats(p) : 0);
+}
+
+/* Blocks as large as the caches like, smaller ones when the threads would go short: first fewer columns, then groups
+ * as tasks, and fewer rows last, since every block of rows goes through B again. */
+void SN_CPU(product_cut)(sn_product *p, int n_threads) {
+    const int64_t wanted = n_threads > 1 ? 4 * (int64_t)n_threads : 1;
+    p->limit = SN_PRODUCT_ROWS;
+    p->columns = sn_least(SN_PRODUCT_COLUMNS, p->N);
+    p->n_groups = sn_least(sn_parts(p->n_pieces, PIECES_PER_GROUP), MAX_GROUPS);
+    while (count_blocks(p) < wanted && p->columns > SN_GEMM_NR)
+        p->columns = sn_parts(p->columns / 2, SN_GEMM_NR) * SN_GEMM_NR;
+    const bool few = count_blocks(p) < wanted && p->batch * p->N > 0;
+    p->split = few && p->n_groups > 1 && waiting_floats(p) <= MAX_WAITING;
+    while (few && !p->split && count_blocks(p) < wanted && p->limit > 4 * SN_GEMM_MR)
+        p->limit = sn_parts(p->limit / 2, SN_GEMM_MR) * SN_GEMM_MR;
+    const int64_t waiting = p->split ? waiting_floats(p) : 0;
+    p->workspace_bytes =
+        (size_t)(sn_lines(p->shared_floats) + thread_floats(p) * n_threads + waiting) * sizeof(float);
+}
+
+/* --- one block ---------------------------------------------------------------------------------------------- */
+/* C = or += the pieces of one group; to c and c_row, which are the block's or a group sum's. */
+static void run_group(const sn_product *p, sn_product_block *b, int64_t group, sn_gemm *g) {
+    g->m = b->rows;
+    g->n = b->columns;
+    for (int64_t i = sn_product_first(p, group); i < sn_product_first(p, group + 1); i++) {
+        p->piece(p, b, i, g);
+        SN_CPU(gemm)(g);
+        g->add = true;
+    }
+}
+
+/* The group's sum as a dense matrix of its own. */
+static void sum_group(const sn_product *p, sn_product_block *b, int64_t group, float *sum) {
+    int64_t row[SN_PRODUCT_ROWS];
+    for (int64_t i = 0; i < b->rows; i++)
+        row[i] = i * b->columns;
+    sn_gemm g = {.c = sum, .c_row = row, .add = false};
+    run_group(p, b, group, &g);
+}
+
+static void add_sum(const sn_product_block *b, const float *sum, bool add) {
+    for (int64_t i = 0; i < b->rows; i++) {
+        float *c = b->c + b->c_row[i] + b->n;
+        const float *s = sum + i * b->columns;
+        for (int64_t j = 0; j < b->columns; j++)
+            c[j] = add ? c[j] + s[j] : s[j];
+    }
+}
+
+/* Bias and activation, where the block is still in the cache. A product over nothing is zero. */
+static void finish(const sn_product *p, const sn_product_block *b) {
+    for (int64_t i = 0; i < b->rows; i++) {
+        float *c = b->c + b->c_row[i] + b->n;
+        if (p->n_pieces == 0 && !p->accumulate)
+            memset(c, 0, (size_t)b->columns * sizeof(float));
+        if (b->bias)
+            for (int64_t j = 0; j < b->columns; j++)
+                c[j] += b->bias[b->n + j];
+        sn_act_f32(p->act, c, b->columns);
+    }
+}
+
+static void run_block(const sn_product *p, sn_product_block *b) {
+    if (p->n_groups == 1) {
+        sn_gemm g = {.c = b->c + b->n, .c_row = b->c_row, .add = p->accumulate};
+        run_group(p, b, 0, &g);
+    }
+    float *sum = b->own + sn_lines(p->own_floats(p));
+    for (int64_t group = 0; group < p->n_groups && p->n_groups > 1; group++) {
+        sum_group(p, b, group, sum);
+        add_sum(b, sum, group > 0 || p->accumulate);
+    }
+    finish(p, b);
+}
+
+/* --- all blocks --------------------------------------------------------------------------------------------- */
+static void open_block(const sn_product *p, int64_t i, float *own, sn_product_block *b) {
+    b->n = i % p->n_column_blocks * p->columns;
+    b->columns = sn_least(p->columns, p->N - b->n);
+    b->row_block = i / p->n_column_blocks % p->n_row_blocks;
+    b->entry = i / p->n_column_blocks / p->n_row_blocks;
+    b->own = own;
+    b->bias = p->bias;
+    p->open(p, b);
+}
+
+static void run_task(const sn_product *p, int64_t task, float *own, float *waiting) {
+    sn_product_block b;
+    if (!p->split) {
+        open_block(p, task, own, &b);
+        run_block(p, &b);
+        return;
+    }
+    open_block(p, task / p->n_groups, own, &b);
+    sum_group(p, &b, task % p->n_groups, waiting + task * group_sum_floats(p));
+}
+
+static void add_groups(const sn_product *p, int64_t block, float *own, const float *waiting) {
+    sn_product_block b;
+    open_block(p, block, own, &b);
+    for (int64_t group = 0; group < p->n_groups; group++)
+        add_sum(&b, waiting + (block * p->n_groups + group) * group_sum_floats(p), group > 0 || p->accumulate);
+    finish(p, &b);
+}
+
+void SN_CPU(product_run)(sn_product *p, void *workspace, int n_threads) {
+    const int64_t n_blocks = p->batch * p->n_row_blocks * p->n_column_blocks;
+    const int64_t n_tasks = p->split ? n_blocks * p->n_groups : n_blocks;
+    float *const threads = (float *)workspace + sn_lines(p->shared_floats);
+    float *const waiting = threads + thread_floats(p) * n_threads;
+    if (n_tasks == 0)
+        return;
+    p->shared = workspace;
+#pragma omp parallel num_threads(n_threads)
+    {
+        float *own = threads + thread_floats(p) * omp_get_thread_num();
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < p->n_shares; i++)
+            p->fill_shared(p, i);
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < n_tasks; i++)
+            run_task(p, i, own, waiting);
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < (p->split ? n_blocks : 0); i++)
+            add_groups(p, i, own, waiting);
+    }
+}

@@ -1,0 +1,80 @@
+/* product.h: a large product cut into blocks for the threads. matmul and the convolutions say where their operands lie
+ * (open, piece); this file decides who computes what, and in which order sums are added.
+ *
+ *     element = ((group 0 + group 1) + ...), group = ((piece 0 + piece 1) + ...), piece: see gemm.h
+ *
+ * The pieces of K come from the operator's shape, the groups from the number of pieces alone: so bits depend neither on
+ * threads nor on how many rows there are. When blocks are too few for the threads and there are groups (a weight
+ * gradient, a dense layer over a flattened image), a task is one group of one block: its sum waits in the workspace
+ * and a second pass adds the groups, in order. Otherwise a thread makes all groups of its block. The bits are the same. */
+#ifndef SN_KERNELS_CPU_PRODUCT_H
+#define SN_KERNELS_CPU_PRODUCT_H
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/gemm.h"
+
+enum { SN_PRODUCT_ROWS = 120, SN_PRODUCT_COLUMNS = 256, SN_PRODUCT_DEPTH = 256 };
+
+typedef struct sn_product sn_product;
+
+/* One block of C; lives on its thread's stack. */
+typedef struct {
+    int64_t entry, row_block; /* which rows: the operator's business */
+    int64_t n, columns;       /* columns [n, n + columns); n is a multiple of SN_GEMM_NR */
+    float *own;               /* this thread's scratch, own_floats of it */
+    const float *bias;        /* of column 0, or NULL; open may move it */
+    /* filled by open: */
+    int64_t rows;
+    float *c; /* C(i, j) = c[c_row[i] + j], j counted from column 0 */
+    int64_t a_row[SN_PRODUCT_ROWS], c_row[SN_PRODUCT_ROWS];
+    int64_t a_col[SN_PRODUCT_DEPTH]; /* scratch of piece */
+} sn_product_block;
+
+struct sn_product {
+    const void *ctx;
+    int64_t batch, N, n_pieces;
+    /* Blocks of rows per batch entry when none may have more than `limit` of them (a multiple of SN_GEMM_MR); *rows is
+     * the largest's. */
+    int64_t (*count_row_blocks)(const sn_product *p, int64_t limit, int64_t *rows);
+    void (*open)(const sn_product *p, sn_product_block *b);
+    /* Fills k, a, a_row, a_col, b and b_step for piece i of K; b from column b->n on. At most SN_PRODUCT_DEPTH terms. */
+    void (*piece)(const sn_product *p, sn_product_block *b, int64_t i, sn_gemm *g);
+    /* Fills share i of `shared`, before any block; NULL: nothing is shared. */
+    void (*fill_shared)(const sn_product *p, int64_t i);
+    int64_t n_shares;
+    int64_t (*own_floats)(const sn_product *p); /* scratch per thread for open and piece; rows and columns are known */
+    int64_t shared_floats;
+    const float *bias; /* of all N columns, or NULL */
+    int64_t act;
+    bool accumulate;
+    /* set by sn_product_cut: */
+    int64_t limit, rows, columns, n_row_blocks, n_column_blocks, n_groups;
+    bool split;
+    size_t workspace_bytes;
+    float *shared; /* in the workspace */
+};
+
+/* Chooses blocks for the threads; fills the last part of p. */
+void SN_CPU(product_cut)(sn_product *p, int n_threads);
+/* p was cut for n_threads. */
+void SN_CPU(product_run)(sn_product *p, void *workspace, int n_threads);
+
+/* First piece of a group; the group behind the last begins at n_pieces. */
+static inline int64_t sn_product_first(const sn_product *p, int64_t group) {
+    return group * p->n_pieces / p->n_groups;
+}
+
+static inline int64_t sn_parts(int64_t n, int64_t size) {
+    return (n + size - 1) / size;
+}
+
+static inline int64_t sn_least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Floats rounded up to whole cache lines. */
+static inline int64_t sn_lines(int64_t floats) {
+    return sn_parts(floats, 16) * 16;
+}
+
+#endif

@@ -1,0 +1,70 @@
+/* evaluate.c: evaluation and prediction: one pass in inference mode. Outputs of predict are handed over batch by batch, so the
+ * whole result is never in memory. */
+#include "train/pass.h"
+
+#include <string.h>
+
+/* Also names the values for callbacks. */
+static snug_status begin(sn_pass *pass, snug_model *m, sn_step_mode mode, const snug_run_options *o, snug_progress *progress,
+                         snug_error *err) {
+    if (!m || !o || !o->x)
+        return sn_fail(err, SNUG_E_INVALID, "model, options and x must not be NULL");
+    const sn_part_of_data part = {o->x, mode == SN_STEP_PREDICT ? NULL : o->y, 0, snug_feed_type(o->x)->dims[0], o->batch};
+    sn_model_make_room(m, 2);
+    SNUG_TRY(sn_pass_init(pass, m, mode, &part, err));
+    pass->interrupt = (sn_interrupt){o->interrupted, o->interrupt_ctx};
+    SNUG_TRY(sn_model_prepare(m, err));
+    *progress = (snug_progress){.n_epochs = 1, .n_steps = pass->n_steps, .model = m};
+    progress->n_values = mode == SN_STEP_PREDICT ? 0 : sn_model_n_values(m);
+    progress->names[0] = "loss";
+    for (int i = 0; i < m->n_metrics; i++)
+        progress->names[1 + i] = m->metrics[i].name;
+    return SNUG_OK;
+}
+
+static snug_status end_step(const snug_run_options *o, const snug_progress *p, snug_error *err) {
+    for (size_t i = 0; i < o->n_callbacks; i++)
+        if (o->callbacks[i].on_step_end)
+            SNUG_TRY(o->callbacks[i].on_step_end(o->callbacks[i].ctx, p, err));
+    if (o->interrupted && o->interrupted(o->interrupt_ctx))
+        return sn_fail(err, SNUG_E_INTERRUPTED, "stopped by the caller after %lld of %lld steps", (long long)p->step,
+                       (long long)p->n_steps);
+    return SNUG_OK;
+}
+
+snug_status snug_evaluate(snug_model *model, const snug_run_options *options, double *values, int *n_values, snug_error *err) {
+    sn_pass pass;
+    snug_progress progress;
+    sn_sums sums = {.n_rows = 0};
+    SNUG_TRY(begin(&pass, model, SN_STEP_EVALUATE, options, &progress, err));
+    for (int64_t k = 0; k < pass.n_steps; k++) {
+        SNUG_TRY(sn_pass_step(&pass, k, 0, err));
+        sn_pass_add(&pass, &sums);
+        sn_sums_means(&sums, progress.n_values, progress.values);
+        progress.step = k + 1;
+        SNUG_TRY(end_step(options, &progress, err));
+    }
+    memcpy(values, progress.values, (size_t)progress.n_values * sizeof *values);
+    if (n_values)
+        *n_values = progress.n_values;
+    return SNUG_OK;
+}
+
+snug_status snug_predict(snug_model *model, const snug_run_options *options,
+                         snug_status (*rows)(void *ctx, int64_t first_row, const snug_view *view, snug_error *err), void *ctx,
+                         snug_error *err) {
+    sn_pass pass;
+    snug_progress progress;
+    if (!rows)
+        return sn_fail(err, SNUG_E_INVALID, "snug_predict: rows must not be NULL");
+    SNUG_TRY(begin(&pass, model, SN_STEP_PREDICT, options, &progress, err));
+    for (int64_t k = 0; k < pass.n_steps; k++) {
+        snug_view view;
+        SNUG_TRY(sn_pass_step(&pass, k, 0, err));
+        sn_session_output(pass.now->session, pass.now->outputs[0], &view);
+        SNUG_TRY(rows(ctx, pass.x.start, &view, err));
+        progress.step = k + 1;
+        SNUG_TRY(end_step(options, &progress, err));
+    }
+    return SNUG_OK;
+}

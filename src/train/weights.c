@@ -1,0 +1,87 @@
+/* weights.c: weights to and from safetensors. Every tensor of the file is found and compared with the model before the first one is
+ * read, so a file that does not fit changes nothing. */
+#include "train/model.h"
+
+#include "base/size.h"
+#include "model/safetensors.h"
+
+#include <string.h>
+
+static snug_status alloc_array(const snug_model *m, size_t n, size_t elem_bytes, size_t *bytes, void **out, snug_error *err) {
+    if (!sn_size_mul(n, elem_bytes, bytes))
+        return sn_fail(err, SNUG_E_OVERFLOW, "%zu weights exceed the address space", n);
+    return sn_alloc(m->engine, SN_MEM_MODEL, *bytes, out, err);
+}
+
+snug_status snug_model_save_weights(snug_model *m, const char *path, snug_error *err) {
+    if (!m || !path)
+        return sn_fail(err, SNUG_E_INVALID, "snug_model_save_weights: model and path must not be NULL");
+    const size_t n = snug_model_n_weights(m);
+    size_t bytes = 0;
+    void *block;
+    SNUG_TRY(alloc_array(m, n, sizeof(sn_st_tensor), &bytes, &block, err));
+    sn_st_tensor *const tensors = block;
+    snug_status status = SNUG_OK;
+    for (size_t i = 0; i < n && status == SNUG_OK; i++)
+        status = snug_model_weight(m, i, &tensors[i].name, &tensors[i].view, err);
+    if (status == SNUG_OK)
+        status = sn_safetensors_save(m->engine, path, tensors, n, err);
+    sn_free(m->engine, SN_MEM_MODEL, block, bytes);
+    return status;
+}
+
+static snug_status find_all(const snug_model *m, const sn_safetensors *file, const char *path, const sn_st_entry **entries,
+                            snug_error *err) {
+    for (size_t i = 0; i < snug_model_n_weights(m); i++) {
+        const sn_net_var *v = &m->network->vars[i];
+        SNUG_TRY(sn_safetensors_find(file, v->name, &entries[i], err));
+        char a[192], b[192];
+        if (!sn_dims_equal(&entries[i]->type, &v->type))
+            return sn_fail(err, SNUG_E_SHAPE, "%s is %s in %s and %s in the model; the file is of another model", v->name,
+                           snug_type_print(&entries[i]->type, a, sizeof a), path, snug_type_print(&v->type, b, sizeof b));
+    }
+    return SNUG_OK;
+}
+
+static snug_status read_all(snug_model *m, sn_safetensors *file, const sn_st_entry *const *entries, snug_error *err) {
+    for (size_t i = 0; i < snug_model_n_weights(m); i++) {
+        snug_view view;
+        SNUG_TRY(snug_model_weight(m, i, NULL, &view, err));
+        SNUG_TRY(sn_safetensors_read(file, entries[i], &view, err));
+    }
+    return SNUG_OK;
+}
+
+/* A torn model is whole again with all weights from one file and an optimizer that starts anew. */
+static snug_status mend(snug_model *m, snug_error *err) {
+    for (uint32_t i = (uint32_t)snug_model_n_weights(m); i < sn_state_count(m->state); i++) {
+        snug_view view;
+        SNUG_TRY(sn_state_view(m->state, i, &view, err));
+        memset(view.data, 0, view.bytes);
+    }
+    m->iterations = 0;
+    sn_state_mend(m->state);
+    return SNUG_OK;
+}
+
+snug_status snug_model_load_weights(snug_model *m, const char *path, snug_error *err) {
+    if (!m || !path)
+        return sn_fail(err, SNUG_E_INVALID, "snug_model_load_weights: model and path must not be NULL");
+    size_t bytes = 0;
+    void *block = NULL;
+    sn_safetensors *file;
+    SNUG_TRY(sn_safetensors_open(m->engine, path, &file, err));
+    snug_status status = alloc_array(m, snug_model_n_weights(m), sizeof(const sn_st_entry *), &bytes, &block, err);
+    if (status != SNUG_OK)
+        goto done;
+    const sn_st_entry **entries = block;
+    status = find_all(m, file, path, entries, err);
+    if (status == SNUG_OK)
+        status = read_all(m, file, entries, err);
+    if (status == SNUG_OK && sn_state_torn(m->state))
+        status = mend(m, err);
+    sn_free(m->engine, SN_MEM_MODEL, block, bytes);
+done:
+    sn_safetensors_close(file);
+    return status;
+}
