@@ -553,7 +553,9 @@ static void test_sum_bits_depend_on_the_extent_alone(void **state) {
         begin_reduce(&columns, SN_OP_sum, SHAPE(SNUG_F32, n, others), LIST(0));
         const int64_t half = n % 2 == 0 ? 2 : 1;
         begin_reduce(&apart, SN_OP_sum, SHAPE(SNUG_F32, half, others, n / half), LIST(0, 2));
-        const float *x = one.in[0].data;
+        float *x = one.in[0].data;
+        run(&one);
+        x[n / 2] -= ((float *)one.out[0].data)[0]; /* what is left of the sum is the rounding of its order */
         for (int64_t i = 0; i < n; i++)
             for (int64_t k = 0; k < others; k++) {
                 ((float *)rows.in[0].data)[k * n + i] = x[i];
