@@ -1,14 +1,16 @@
 /* binary.c: elementwise operators with broadcasting: arithmetic, comparison, logic, select.
  *
- * An operator is one expression of x and y. The fast path merges axes (loops.h) and has own loops for the three
- * forms an f32 row can take: both dense, or one of them constant along the row. The reference finds every element
- * by its index alone. Arithmetic in double, rounded once to f32, has the bits of f32 arithmetic, so both agree. */
+ * An operator is one expression of x and y. The fast path merges axes (loops.h) and has own loops
+ * for the three forms an f32 row can take: both dense, or one of them constant along the row. The
+ * reference finds every element by its index alone. Arithmetic in double, rounded once to f32, has
+ * the bits of f32 arithmetic, so both agree. */
 #include "kernels/cpu/loops.h"
 
 /* NaN in either operand gives NaN. */
-#define LARGER (x > y || x != x ? x : y)
+#define LARGER  (x > y || x != x ? x : y)
 #define SMALLER (x < y || x != x ? x : y)
 
+/* clang-format off */
 /*      name      f32 and f64   integers, in 64 bits, wrapping */
 #define NUMBER_MAP(X)                                           \
     X(add,        x + y,        (int64_t)((uint64_t)x + (uint64_t)y)) \
@@ -25,61 +27,62 @@
 #define BOOL_MAP(X)        \
     X(logical_and, x && y) \
     X(logical_or, x || y)
+/* clang-format on */
 
-/* --- rows -------------------------------------------------------------------------------------------------- */
+/* --- rows ---------------------------------------------------------------------------------- */
 /* Steps are 0 or 1. M: what memory holds, C: the type computed in, R: the result's. */
-#define ROW(name, M, C, R, expression)                                                          \
-    static void name(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) {        \
-        const M *a = (const M *)c->in[0].data + at[1], *b = (const M *)c->in[1].data + at[2];   \
-        const int64_t step_a = sn_walk_step(w, 1), step_b = sn_walk_step(w, 2);                 \
-        R *out = (R *)c->out[0].data + at[0];                                                   \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                  \
-            const C x = a[i * step_a], y = b[i * step_b];                                       \
-            out[i] = (R)(expression);                                                           \
-        }                                                                                       \
+#define ROW(name, M, C, R, expression)                                                             \
+    static void name(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) {           \
+        const M *a = (const M *)c->in[0].data + at[1], *b = (const M *)c->in[1].data + at[2];      \
+        const int64_t step_a = sn_walk_step(w, 1), step_b = sn_walk_step(w, 2);                    \
+        R *out = (R *)c->out[0].data + at[0];                                                      \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                     \
+            const C x = a[i * step_a], y = b[i * step_b];                                          \
+            out[i] = (R)(expression);                                                              \
+        }                                                                                          \
     }
 
-#define FAST_ROW(name, expression, unused)                                                      \
-    static void name##_fast(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) { \
-        const float *a = (const float *)c->in[0].data + at[1];                                  \
-        const float *b = (const float *)c->in[1].data + at[2];                                  \
-        float *out = (float *)c->out[0].data + at[0];                                           \
-        if (sn_walk_step(w, 1) == 0) {                                                          \
-            const float x = a[0];                                                               \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                              \
-                const float y = b[i];                                                           \
-                out[i] = expression;                                                            \
-            }                                                                                   \
-        } else if (sn_walk_step(w, 2) == 0) {                                                   \
-            const float y = b[0];                                                               \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                              \
-                const float x = a[i];                                                           \
-                out[i] = expression;                                                            \
-            }                                                                                   \
-        } else {                                                                                \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                              \
-                const float x = a[i], y = b[i];                                                 \
-                out[i] = expression;                                                            \
-            }                                                                                   \
-        }                                                                                       \
+#define FAST_ROW(name, expression, unused)                                                         \
+    static void name##_fast(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) {    \
+        const float *a = (const float *)c->in[0].data + at[1];                                     \
+        const float *b = (const float *)c->in[1].data + at[2];                                     \
+        float *out = (float *)c->out[0].data + at[0];                                              \
+        if (sn_walk_step(w, 1) == 0) {                                                             \
+            const float x = a[0];                                                                  \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                 \
+                const float y = b[i];                                                              \
+                out[i] = expression;                                                               \
+            }                                                                                      \
+        } else if (sn_walk_step(w, 2) == 0) {                                                      \
+            const float y = b[0];                                                                  \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                 \
+                const float x = a[i];                                                              \
+                out[i] = expression;                                                               \
+            }                                                                                      \
+        } else {                                                                                   \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                 \
+                const float x = a[i], y = b[i];                                                    \
+                out[i] = expression;                                                               \
+            }                                                                                      \
+        }                                                                                          \
     }
 
-#define FLOAT_ROWS(name, real, whole)      \
-    FAST_ROW(name, real, whole)            \
-    ROW(name##_f32, float, double, float, real) \
+#define FLOAT_ROWS(name, real, whole)                                                              \
+    FAST_ROW(name, real, whole)                                                                    \
+    ROW(name##_f32, float, double, float, real)                                                    \
     ROW(name##_f64, double, double, double, real)
-#define NUMBER_ROWS(name, real, whole)                \
-    FLOAT_ROWS(name, real, whole)                     \
-    ROW(name##_i8, int8_t, int64_t, int8_t, whole)    \
-    ROW(name##_u8, uint8_t, int64_t, uint8_t, whole)  \
-    ROW(name##_i32, int32_t, int64_t, int32_t, whole) \
+#define NUMBER_ROWS(name, real, whole)                                                             \
+    FLOAT_ROWS(name, real, whole)                                                                  \
+    ROW(name##_i8, int8_t, int64_t, int8_t, whole)                                                 \
+    ROW(name##_u8, uint8_t, int64_t, uint8_t, whole)                                               \
+    ROW(name##_i32, int32_t, int64_t, int32_t, whole)                                              \
     ROW(name##_i64, int64_t, int64_t, int64_t, whole)
-#define COMPARE_ROWS(name, test)                     \
-    ROW(name##_f32, float, float, uint8_t, test)     \
-    ROW(name##_f64, double, double, uint8_t, test)   \
-    ROW(name##_i8, int8_t, int8_t, uint8_t, test)    \
-    ROW(name##_u8, uint8_t, uint8_t, uint8_t, test)  \
-    ROW(name##_i32, int32_t, int32_t, uint8_t, test) \
+#define COMPARE_ROWS(name, test)                                                                   \
+    ROW(name##_f32, float, float, uint8_t, test)                                                   \
+    ROW(name##_f64, double, double, uint8_t, test)                                                 \
+    ROW(name##_i8, int8_t, int8_t, uint8_t, test)                                                  \
+    ROW(name##_u8, uint8_t, uint8_t, uint8_t, test)                                                \
+    ROW(name##_i32, int32_t, int32_t, uint8_t, test)                                               \
     ROW(name##_i64, int64_t, int64_t, uint8_t, test)
 #define BOOL_ROWS(name, test) ROW(name##_bool, uint8_t, uint8_t, uint8_t, test)
 
@@ -88,39 +91,42 @@ FLOAT_MAP(FLOAT_ROWS)
 COMPARE_MAP(COMPARE_ROWS)
 BOOL_MAP(BOOL_ROWS)
 
-/* Plain rows by the dtype of input 0, and the fast f32 row (NULL: the plain one is all there is). */
+/* Plain rows by the dtype of input 0, and the fast f32 row (NULL: the plain one is all there is).
+ */
 static const struct {
     sn_row fast_f32;
     sn_row plain[SNUG_N_DTYPES];
 } rows[SN_N_OPS] = {
-#define ALL_INTEGERS(name) \
+#define ALL_INTEGERS(name)                                                                         \
     [SNUG_I8] = name##_i8, [SNUG_U8] = name##_u8, [SNUG_I32] = name##_i32, [SNUG_I64] = name##_i64
 #define BOTH_FLOATS(name) [SNUG_F32] = name##_f32, [SNUG_F64] = name##_f64
-#define NUMBER_ENTRY(name, real, whole) \
+#define NUMBER_ENTRY(name, real, whole)                                                            \
     [SN_OP_##name] = {.fast_f32 = name##_fast, .plain = {BOTH_FLOATS(name), ALL_INTEGERS(name)}},
-#define FLOAT_ENTRY(name, real, whole) [SN_OP_##name] = {.fast_f32 = name##_fast, .plain = {BOTH_FLOATS(name)}},
-#define COMPARE_ENTRY(name, test) [SN_OP_##name] = {.plain = {BOTH_FLOATS(name), ALL_INTEGERS(name)}},
+#define FLOAT_ENTRY(name, real, whole)                                                             \
+    [SN_OP_##name] = {.fast_f32 = name##_fast, .plain = {BOTH_FLOATS(name)}},
+#define COMPARE_ENTRY(name, test)                                                                  \
+    [SN_OP_##name] = {.plain = {BOTH_FLOATS(name), ALL_INTEGERS(name)}},
 #define BOOL_ENTRY(name, test) [SN_OP_##name] = {.plain = {[SNUG_BOOL] = name##_bool}},
-    NUMBER_MAP(NUMBER_ENTRY) FLOAT_MAP(FLOAT_ENTRY) COMPARE_MAP(COMPARE_ENTRY) BOOL_MAP(BOOL_ENTRY)
-};
+    NUMBER_MAP(NUMBER_ENTRY) FLOAT_MAP(FLOAT_ENTRY) COMPARE_MAP(COMPARE_ENTRY)
+        BOOL_MAP(BOOL_ENTRY)};
 
-/* --- select: by the bytes of an element -------------------------------------------------------------------- */
-#define SELECT_ROW(name, M)                                                                     \
-    static void name(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) {        \
-        const uint8_t *test = (const uint8_t *)c->in[0].data + at[1];                           \
-        const M *yes = (const M *)c->in[1].data + at[2], *no = (const M *)c->in[2].data + at[3]; \
-        const int64_t step = sn_walk_step(w, 1);                                                \
-        const int64_t step_yes = sn_walk_step(w, 2), step_no = sn_walk_step(w, 3);              \
-        M *out = (M *)c->out[0].data + at[0];                                                   \
-        if (step == 1 && step_yes == 1 && step_no == 1) {                                       \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                              \
-                const M a = yes[i], b = no[i];                                                  \
-                out[i] = test[i] ? a : b;                                                       \
-            }                                                                                   \
-        } else {                                                                                \
-            for (int64_t i = 0; i < n; i++)                                                     \
-                out[i] = test[i * step] ? yes[i * step_yes] : no[i * step_no];                  \
-        }                                                                                       \
+/* --- select: by the bytes of an element ---------------------------------------------------- */
+#define SELECT_ROW(name, M)                                                                        \
+    static void name(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) {           \
+        const uint8_t *test = (const uint8_t *)c->in[0].data + at[1];                              \
+        const M *yes = (const M *)c->in[1].data + at[2], *no = (const M *)c->in[2].data + at[3];   \
+        const int64_t step = sn_walk_step(w, 1);                                                   \
+        const int64_t step_yes = sn_walk_step(w, 2), step_no = sn_walk_step(w, 3);                 \
+        M *out = (M *)c->out[0].data + at[0];                                                      \
+        if (step == 1 && step_yes == 1 && step_no == 1) {                                          \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                 \
+                const M a = yes[i], b = no[i];                                                     \
+                out[i] = test[i] ? a : b;                                                          \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                out[i] = test[i * step] ? yes[i * step_yes] : no[i * step_no];                     \
+        }                                                                                          \
     }
 SELECT_ROW(select_1, uint8_t)
 SELECT_ROW(select_2, uint16_t)
@@ -129,10 +135,14 @@ SELECT_ROW(select_8, uint64_t)
 
 static sn_row select_row(snug_dtype dtype) {
     const size_t bytes = snug_dtype_bytes(dtype);
-    return bytes == 1 ? select_1 : bytes == 2 ? select_2 : bytes == 4 ? select_4 : bytes == 8 ? select_8 : NULL;
+    return bytes == 1   ? select_1
+           : bytes == 2 ? select_2
+           : bytes == 4 ? select_4
+           : bytes == 8 ? select_8
+                        : NULL;
 }
 
-/* --- families ---------------------------------------------------------------------------------------------- */
+/* --- families ------------------------------------------------------------------------------ */
 static sn_walk walk_of(const sn_call *c) {
     sn_walk w = sn_walk_over(&c->out[0].type);
     for (int i = 0; i < c->n_in; i++)

@@ -1,5 +1,6 @@
-/* check.c: check_finite passes its input on and refuses NaN and infinities, naming the first by its position in the
- * full value. Blocks are searched in parallel for whether they have one; the first such block says where. */
+/* check.c: check_finite passes its input on and refuses NaN and infinities, naming the first by its
+ * position in the full value. Blocks are searched in parallel for whether they have one; the first
+ * such block says where. */
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/place.h"
 
@@ -7,26 +8,28 @@
 #include <string.h>
 
 /* x - x is 0 for finite x and NaN for all others. */
-#define ALL_FINITE(name, M)                         \
-    static bool name(const void *data, int64_t n) { \
-        const M *x = data;                          \
-        int others = 0;                             \
-        for (int64_t i = 0; i < n; i++)             \
-            others |= x[i] - x[i] == 0 ? 0 : 1;     \
-        return others == 0;                         \
+#define ALL_FINITE(name, M)                                                                        \
+    static bool name(const void *data, int64_t n) {                                                \
+        const M *x = data;                                                                         \
+        int others = 0;                                                                            \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            others |= x[i] - x[i] == 0 ? 0 : 1;                                                    \
+        return others == 0;                                                                        \
     }
 ALL_FINITE(finite_f32, float)
 ALL_FINITE(finite_f64, double)
 
 static double value_at(const snug_view *v, int64_t i) {
-    return v->type.dtype == SNUG_F64 ? ((const double *)v->data)[i] : (double)((const float *)v->data)[i];
+    return v->type.dtype == SNUG_F64 ? ((const double *)v->data)[i]
+                                     : (double)((const float *)v->data)[i];
 }
 
 static snug_status refuse(const sn_call *c, int64_t first, snug_error *err) {
     const sn_place_in_full place = sn_place_of(c);
     while (isfinite(value_at(&c->in[0], first)))
         first++;
-    return sn_fail(err, SNUG_E_NUMERIC, "check_finite: element %lld is %g; lower the learning rate or clip gradients",
+    return sn_fail(err, SNUG_E_NUMERIC,
+                   "check_finite: element %lld is %g; lower the learning rate or clip gradients",
                    (long long)sn_position(&place, first), value_at(&c->in[0], first));
 }
 
@@ -38,10 +41,13 @@ static snug_status run_check_finite(const sn_call *c, snug_error *err) {
     int64_t bad = n;
     if (dtype != SNUG_F32 && dtype != SNUG_F64)
         return sn_no_kernel(c, dtype, err);
-#pragma omp parallel for schedule(static) num_threads(sn_threads_for(c, n)) if (n >= SN_SMALL) reduction(min : bad)
+#pragma omp parallel for schedule(static) num_threads(sn_threads_for(c, n)) if (n >= SN_SMALL)     \
+    reduction(min                                                                                  \
+              : bad)
     for (int64_t first = 0; first < n; first += SN_SPAN) {
         const int64_t length = sn_min_i64(SN_SPAN, n - first);
-        const bool finite = (dtype == SNUG_F32 ? finite_f32 : finite_f64)(in + first * size, length);
+        const bool finite =
+            (dtype == SNUG_F32 ? finite_f32 : finite_f64)(in + first * size, length);
         if (!finite && first < bad)
             bad = first;
         if (in != out)

@@ -1,5 +1,6 @@
-/* device.c: which build of the own kernels this machine can run, and the description of the CPU the planner
- * reads. The choice depends on the processor alone: no environment variable, no clock, no state. */
+/* device.c: which build of the own kernels this machine can run, and the description of the CPU the
+ * planner reads. The choice depends on the processor alone: no environment variable, no clock, no
+ * state. */
 #include "kernels/cpu/cpu.h"
 
 #include <stdio.h>
@@ -51,9 +52,13 @@ static const sn_cpu_build *best_build(void) {
     return &builds[i];
 }
 
-const char *sn_cpu_isa(void) { return best_build()->isa; }
+const char *sn_cpu_isa(void) {
+    return best_build()->isa;
+}
 
-const sn_cpu_family *sn_cpu_family_of(sn_op op) { return best_build()->families[op]; }
+const sn_cpu_family *sn_cpu_family_of(sn_op op) {
+    return best_build()->families[op];
+}
 
 const sn_cpu_family *sn_cpu_family_for(const char *isa, sn_op op) {
     for (int i = 0; i < N_BUILDS; i++)
@@ -67,7 +72,8 @@ static snug_status check_dtypes(const sn_opdesc *d, snug_error *err) {
     for (int i = 0; i < d->n_in + d->n_out; i++) {
         const snug_dtype t = i < d->n_in ? d->in[i].dtype : d->out[i - d->n_in].dtype;
         if (t == SNUG_F16 || t == SNUG_BF16)
-            return sn_fail(err, SNUG_E_UNSUPPORTED, "no CPU kernel for %s with %s operands; cast to f32 before it",
+            return sn_fail(err, SNUG_E_UNSUPPORTED,
+                           "no CPU kernel for %s with %s operands; cast to f32 before it",
                            sn_ops[d->op].name, snug_dtype_name(t));
     }
     return SNUG_OK;
@@ -83,7 +89,8 @@ static double operand_bytes(const sn_opdesc *d) {
     return sum;
 }
 
-static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_variant *out, snug_error *err) {
+static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_variant *out,
+                            snug_error *err) {
     const sn_cpu_device *cpu = (const sn_cpu_device *)device;
     const sn_cpu_build *build = best_build();
     const sn_cpu_family *family = build->families[d->op];

@@ -1,9 +1,9 @@
 /* index.c: gather, scatter_add and one_hot: rows whose indices are data.
  *
- * A value indexed along an axis is [outer, extent, inner]; the indices, flat, number n. gather and scatter_add refuse
- * an index outside [0, extent) with SNUG_E_DATA before anything is written; one_hot gives zeros for it.
- * scatter_add adds in the order of the indices into each element, whoever does it: a thread owns rows of the
- * output and goes through all indices. */
+ * A value indexed along an axis is [outer, extent, inner]; the indices, flat, number n. gather and
+ * scatter_add refuse an index outside [0, extent) with SNUG_E_DATA before anything is written;
+ * one_hot gives zeros for it. scatter_add adds in the order of the indices into each element,
+ * whoever does it: a thread owns rows of the output and goes through all indices. */
 #include "kernels/cpu/loops.h"
 
 #include <string.h>
@@ -22,17 +22,19 @@ static inline int64_t index_at(const index_list *l, int64_t i) {
     return l->wide ? ((const int64_t *)l->data)[i] : (int64_t)((const int32_t *)l->data)[i];
 }
 
-static snug_status check_indices(const sn_call *c, const index_list *l, int64_t extent, snug_error *err) {
+static snug_status check_indices(const sn_call *c, const index_list *l, int64_t extent,
+                                 snug_error *err) {
     for (int64_t i = 0; i < l->n; i++) {
         const int64_t at = index_at(l, i);
         if (at < 0 || at >= extent)
-            return sn_fail(err, SNUG_E_DATA, "%s: index %lld at position %lld is outside [0, %lld); correct the data",
+            return sn_fail(err, SNUG_E_DATA,
+                           "%s: index %lld at position %lld is outside [0, %lld); correct the data",
                            sn_ops[c->op].name, (long long)at, (long long)i, (long long)extent);
     }
     return SNUG_OK;
 }
 
-/* --- gather -------------------------------------------------------------------------------------------------- */
+/* --- gather -------------------------------------------------------------------------------- */
 static snug_status run_gather(const sn_call *c, snug_error *err) {
     const snug_type *t = &c->in[0].type;
     const int axis = (int)c->attrs->axis.axis;
@@ -49,7 +51,7 @@ static snug_status run_gather(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- scatter_add ---------------------------------------------------------------------------------------------- */
+/* --- scatter_add --------------------------------------------------------------------------- */
 typedef struct {
     index_list indices;
     int64_t outer, extent, inner;
@@ -59,24 +61,24 @@ typedef struct {
 typedef void (*scatter_rows)(const sn_call *c, const scatter *s, int64_t first, int64_t last);
 
 /* S: the type sums are made in; wrapping for integers. */
-#define SCATTER_ROWS(name, M, S)                                                                       \
-    static void name(const sn_call *c, const scatter *s, int64_t first, int64_t last) {                \
-        M *out = c->out[0].data;                                                                       \
-        const M *in = c->in[1].data;                                                                   \
-        if (!c->accumulate)                                                                            \
-            memset(out + first * s->inner, 0, (size_t)((last - first) * s->inner) * sizeof(M));        \
-        for (int64_t u = first / s->extent * s->indices.n; u < s->outer * s->indices.n; u++) {         \
-            const int64_t o = u / s->indices.n;                                                        \
-            const int64_t row = o * s->extent + index_at(&s->indices, u - o * s->indices.n);           \
-            if (o * s->extent >= last)                                                                 \
-                break;                                                                                 \
-            if (row < first || row >= last)                                                            \
-                continue;                                                                              \
-            M *to = out + row * s->inner;                                                              \
-            const M *from = in + u * s->inner;                                                         \
-            for (int64_t k = 0; k < s->inner; k++)                                                     \
-                to[k] = (M)((S)to[k] + (S)from[k]);                                                    \
-        }                                                                                              \
+#define SCATTER_ROWS(name, M, S)                                                                   \
+    static void name(const sn_call *c, const scatter *s, int64_t first, int64_t last) {            \
+        M *out = c->out[0].data;                                                                   \
+        const M *in = c->in[1].data;                                                               \
+        if (!c->accumulate)                                                                        \
+            memset(out + first * s->inner, 0, (size_t)((last - first) * s->inner) * sizeof(M));    \
+        for (int64_t u = first / s->extent * s->indices.n; u < s->outer * s->indices.n; u++) {     \
+            const int64_t o = u / s->indices.n;                                                    \
+            const int64_t row = o * s->extent + index_at(&s->indices, u - o * s->indices.n);       \
+            if (o * s->extent >= last)                                                             \
+                break;                                                                             \
+            if (row < first || row >= last)                                                        \
+                continue;                                                                          \
+            M *to = out + row * s->inner;                                                          \
+            const M *from = in + u * s->inner;                                                     \
+            for (int64_t k = 0; k < s->inner; k++)                                                 \
+                to[k] = (M)((S)to[k] + (S)from[k]);                                                \
+        }                                                                                          \
     }
 SCATTER_ROWS(scatter_f32, float, float)
 SCATTER_ROWS(scatter_f64, double, double)
@@ -108,20 +110,22 @@ static snug_status scatter_by(const sn_call *c, int n_threads, snug_error *err) 
     return SNUG_OK;
 }
 
-static snug_status reference_scatter_add(const sn_call *c, snug_error *err) { return scatter_by(c, 1, err); }
+static snug_status reference_scatter_add(const sn_call *c, snug_error *err) {
+    return scatter_by(c, 1, err);
+}
 
 static snug_status run_scatter_add(const sn_call *c, snug_error *err) {
     return scatter_by(c, sn_threads_for(c, sn_type_count(&c->in[1].type)), err);
 }
 
-/* --- one_hot --------------------------------------------------------------------------------------------------- */
-#define ONE_HOT_SPAN(name, M)                                                     \
-    static void name(const sn_call *c, int64_t first, int64_t n) {                \
-        const index_list l = indices_of(&c->in[0]);                               \
-        const int64_t depth = c->attrs->one_hot.depth;                            \
-        M *out = (M *)c->out[0].data + first;                                     \
-        for (int64_t i = 0; i < n; i++)                                           \
-            out[i] = (M)((first + i) % depth == index_at(&l, (first + i) / depth)); \
+/* --- one_hot ------------------------------------------------------------------------------- */
+#define ONE_HOT_SPAN(name, M)                                                                      \
+    static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
+        const index_list l = indices_of(&c->in[0]);                                                \
+        const int64_t depth = c->attrs->one_hot.depth;                                             \
+        M *out = (M *)c->out[0].data + first;                                                      \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out[i] = (M)((first + i) % depth == index_at(&l, (first + i) / depth));                \
     }
 ONE_HOT_SPAN(one_hot_f32, float)
 ONE_HOT_SPAN(one_hot_f64, double)
@@ -130,12 +134,20 @@ ONE_HOT_SPAN(one_hot_i32, int32_t)
 ONE_HOT_SPAN(one_hot_i64, int64_t)
 
 static const sn_map one_hots = {.fast_f32 = one_hot_f32,
-                                .plain = {[SNUG_F32] = one_hot_f32, [SNUG_F64] = one_hot_f64, [SNUG_I8] = one_hot_u8,
-                                          [SNUG_U8] = one_hot_u8, [SNUG_I32] = one_hot_i32, [SNUG_I64] = one_hot_i64}};
+                                .plain = {[SNUG_F32] = one_hot_f32,
+                                          [SNUG_F64] = one_hot_f64,
+                                          [SNUG_I8] = one_hot_u8,
+                                          [SNUG_U8] = one_hot_u8,
+                                          [SNUG_I32] = one_hot_i32,
+                                          [SNUG_I64] = one_hot_i64}};
 
-static snug_status reference_one_hot(const sn_call *c, snug_error *err) { return sn_map_reference(c, &one_hots, err); }
+static snug_status reference_one_hot(const sn_call *c, snug_error *err) {
+    return sn_map_reference(c, &one_hots, err);
+}
 
-static snug_status run_one_hot(const sn_call *c, snug_error *err) { return sn_map_run(c, &one_hots, err); }
+static snug_status run_one_hot(const sn_call *c, snug_error *err) {
+    return sn_map_run(c, &one_hots, err);
+}
 
 SN_CPU_FAMILY(gather, .reference = run_gather, .run = run_gather)
 SN_CPU_FAMILY(scatter_add, .reference = reference_scatter_add, .run = run_scatter_add)

@@ -1,4 +1,5 @@
-/* loops.c: walks over strided index spaces (loops.h). The units of work depend on the dims alone. */
+/* loops.c: walks over strided index spaces (loops.h). The units of work depend on the dims alone.
+ */
 #include "kernels/cpu/loops.h"
 
 void sn_dense_strides(const snug_type *t, int64_t *stride) {

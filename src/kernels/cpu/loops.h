@@ -1,16 +1,17 @@
-/* loops.h: how own kernels go over elements, in blocks of a constant size: which thread takes a block never
- * changes what is computed. Few elements run on the calling thread alone.
+/* loops.h: how own kernels go over elements, in blocks of a constant size: which thread takes a
+ * block never changes what is computed. Few elements run on the calling thread alone.
  *
- *     static void exp_f32(const sn_call *c, int64_t first, int64_t n) { ... elements [first, first + n) ... }
- *     sn_spans(c, n_elements, exp_f32);
+ *     static void exp_f32(const sn_call *c, int64_t first, int64_t n) { ... elements [first, first
+ * + n) ... } sn_spans(c, n_elements, exp_f32);
  *
- * A walk goes over an index space where each operand has its own strides (0: broadcast), row by row along the
- * innermost axis after neighbouring axes have been merged:
+ * A walk goes over an index space where each operand has its own strides (0: broadcast), row by row
+ * along the innermost axis after neighbouring axes have been merged:
  *
- *     sn_walk w = sn_walk_over(&c->out[0].type);                 // operand 0: dense over these dims
- *     sn_walk_add_broadcast(&w, &c->in[0].type);                 // operand 1: numpy's rule
+ *     sn_walk w = sn_walk_over(&c->out[0].type);                 // operand 0: dense over these
+ * dims sn_walk_add_broadcast(&w, &c->in[0].type);                 // operand 1: numpy's rule
  *     sn_walk_merge(&w);
- *     sn_walk_run(&w, c, add_row);                               // add_row(c, &w, element offsets, n)
+ *     sn_walk_run(&w, c, add_row);                               // add_row(c, &w, element offsets,
+ * n)
  */
 #ifndef SN_KERNELS_CPU_LOOPS_H
 #define SN_KERNELS_CPU_LOOPS_H
@@ -18,12 +19,16 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/isa.h"
 
-#define SN_SPAN 8192   /* elements of a block */
-#define SN_SMALL 32768 /* below this many elements no thread is woken */
-#define SN_WALK_MAX 4  /* operands of a walk */
+#define SN_SPAN     8192  /* elements of a block */
+#define SN_SMALL    32768 /* below this many elements no thread is woken */
+#define SN_WALK_MAX 4     /* operands of a walk */
 
-static inline int64_t sn_min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t sn_ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+static inline int64_t sn_min_i64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+static inline int64_t sn_ceil_div(int64_t a, int64_t b) {
+    return a / b + (a % b != 0);
+}
 
 /* Threads for a loop over work of n elements. */
 static inline int sn_threads_for(const sn_call *c, int64_t n) {
@@ -45,7 +50,8 @@ static inline snug_status sn_no_kernel(const sn_call *c, snug_dtype dtype, snug_
                    sn_ops[c->op].name, snug_dtype_name(dtype));
 }
 
-/* Kernels of one elementwise operator: plain loops by dtype, and the fast one. NULL: there is none. */
+/* Kernels of one elementwise operator: plain loops by dtype, and the fast one. NULL: there is none.
+ */
 typedef struct {
     sn_span fast_f32;
     sn_span plain[SNUG_N_DTYPES];
@@ -83,12 +89,12 @@ typedef struct {
 /* at[k]: offset of the row in operand k; its elements are w->stride[k][w->rank - 1] apart. */
 typedef void (*sn_row)(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n);
 
-#define sn_walk_over SN_CPU(walk_over)
+#define sn_walk_over          SN_CPU(walk_over)
 #define sn_walk_add_broadcast SN_CPU(walk_add_broadcast)
-#define sn_walk_merge SN_CPU(walk_merge)
-#define sn_walk_run SN_CPU(walk_run)
-#define sn_walk_elements SN_CPU(walk_elements)
-#define sn_dense_strides SN_CPU(dense_strides)
+#define sn_walk_merge         SN_CPU(walk_merge)
+#define sn_walk_run           SN_CPU(walk_run)
+#define sn_walk_elements      SN_CPU(walk_elements)
+#define sn_dense_strides      SN_CPU(dense_strides)
 
 /* Strides of a dense row-major value. */
 void sn_dense_strides(const snug_type *t, int64_t *stride);
@@ -96,9 +102,12 @@ sn_walk sn_walk_over(const snug_type *t);
 void sn_walk_add_broadcast(sn_walk *w, const snug_type *t);
 void sn_walk_merge(sn_walk *w);
 void sn_walk_run(const sn_walk *w, const sn_call *c, sn_row row);
-/* For references: one element at a time, each found by its own index; w is not merged. Steps are 0. */
+/* For references: one element at a time, each found by its own index; w is not merged. Steps are 0.
+ */
 void sn_walk_elements(const sn_walk *w, const sn_call *c, sn_row row);
 
-static inline int64_t sn_walk_step(const sn_walk *w, int operand) { return w->stride[operand][w->rank - 1]; }
+static inline int64_t sn_walk_step(const sn_walk *w, int operand) {
+    return w->stride[operand][w->rank - 1];
+}
 
 #endif

@@ -1,9 +1,10 @@
-/* move.c: rows that move elements without looking at them: identity (and reshape), assign, fill, broadcast_to,
- * transpose, concat, slice, slice_grad, pad. Only the bytes of an element matter.
+/* move.c: rows that move elements without looking at them: identity (and reshape), assign, fill,
+ * broadcast_to, transpose, concat, slice, slice_grad, pad. Only the bytes of an element matter.
  *
- * All but the flat copies are one strided copy: a walk over an index space with strides for the destination
- * (operand 0) and the source (operand 1). Where the source's dense axis is not the destination's, the copy goes in
- * square tiles, so that both sides are read and written by whole cache lines. */
+ * All but the flat copies are one strided copy: a walk over an index space with strides for the
+ * destination (operand 0) and the source (operand 1). Where the source's dense axis is not the
+ * destination's, the copy goes in square tiles, so that both sides are read and written by whole
+ * cache lines. */
 #include "kernels/cpu/loops.h"
 
 #include <string.h>
@@ -13,34 +14,40 @@
 /* Calls do(1, uint8_t), do(2, uint16_t), ... */
 #define SIZE_MAP(X) X(1, uint8_t) X(2, uint16_t) X(4, uint32_t) X(8, uint64_t)
 
-/* --- strided copies ---------------------------------------------------------------------------------------- */
-#define COPY_ROW(size, M)                                                                            \
-    static void copy_##size(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) {      \
-        const int64_t to_step = sn_walk_step(w, 0), from_step = sn_walk_step(w, 1);                  \
-        const M *from = (const M *)c->in[0].data + at[1];                                            \
-        M *to = (M *)c->out[0].data + at[0];                                                         \
-        if (to_step == 1 && from_step == 1) {                                                        \
-            memcpy(to, from, (size_t)n * sizeof(M));                                                 \
-        } else if (to_step == 1 && from_step == 0) {                                                 \
-            const M v = from[0];                                                                     \
-            for (int64_t i = 0; i < n; i++)                                                          \
-                to[i] = v;                                                                           \
-        } else {                                                                                     \
-            for (int64_t i = 0; i < n; i++)                                                          \
-                to[i * to_step] = from[i * from_step];                                               \
-        }                                                                                            \
-    }                                                                                                \
-    /* One tile: `across` runs along the source's dense axis, `n` along the destination's. */        \
-    static void tile_##size(const void *src, void *dst, const int64_t *steps, int64_t across, int64_t n) { \
-        const M *from = src;                                                                         \
-        M *to = dst;                                                                                 \
-        for (int64_t j = 0; j < across; j++)                                                         \
-            for (int64_t i = 0; i < n; i++)                                                          \
-                to[j * steps[0] + i] = from[i * steps[1] + j];                                       \
+/* --- strided copies ------------------------------------------------------------------------ */
+#define COPY_ROW(size, M)                                                                          \
+    static void copy_##size(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) {    \
+        const int64_t to_step = sn_walk_step(w, 0), from_step = sn_walk_step(w, 1);                \
+        const M *from = (const M *)c->in[0].data + at[1];                                          \
+        M *to = (M *)c->out[0].data + at[0];                                                       \
+        if (to_step == 1 && from_step == 1) {                                                      \
+            memcpy(to, from, (size_t)n * sizeof(M));                                               \
+        } else if (to_step == 1 && from_step == 0) {                                               \
+            const M v = from[0];                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                to[i] = v;                                                                         \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                to[i * to_step] = from[i * from_step];                                             \
+        }                                                                                          \
+    }                                                                                              \
+    /* One tile: `across` runs along the source's dense axis, `n` along the destination's. It      \
+     * turns in a buffer, so that rows which are powers of two apart do not fight for the same                      \
+     * lines of the cache. */                                                                      \
+    static void tile_##size(const void *src, void *dst, const int64_t *steps, int64_t across,      \
+                            int64_t n) {                                                           \
+        const M *from = src;                                                                       \
+        M *to = dst, turned[TILE][TILE];                                                           \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            for (int64_t j = 0; j < across; j++)                                                   \
+                turned[j][i] = from[i * steps[1] + j];                                             \
+        for (int64_t j = 0; j < across; j++)                                                       \
+            memcpy(to + j * steps[0], turned[j], (size_t)n * sizeof(M));                           \
     }
 SIZE_MAP(COPY_ROW)
 
-typedef void (*tile_copy)(const void *src, void *dst, const int64_t *steps, int64_t across, int64_t n);
+typedef void (*tile_copy)(const void *src, void *dst, const int64_t *steps, int64_t across,
+                          int64_t n);
 
 static sn_row row_of(size_t size) {
     return size == 1 ? copy_1 : size == 2 ? copy_2 : size == 4 ? copy_4 : copy_8;
@@ -77,7 +84,8 @@ static void copy_strip(const sn_walk *w, const sn_call *c, int axis, int64_t out
     const int64_t across = sn_min_i64(TILE, w->dims[axis] - first);
     for (int64_t i = 0; i < w->dims[last]; i += TILE)
         tile((const char *)c->in[0].data + (size_t)(from + i * steps[1]) * size,
-             (char *)c->out[0].data + (size_t)(to + i) * size, steps, across, sn_min_i64(TILE, w->dims[last] - i));
+             (char *)c->out[0].data + (size_t)(to + i) * size, steps, across,
+             sn_min_i64(TILE, w->dims[last] - i));
 }
 
 static void copy_tiles(const sn_walk *w, const sn_call *c, int axis) {
@@ -88,7 +96,8 @@ static void copy_tiles(const sn_walk *w, const sn_call *c, int axis) {
         return;
     const int64_t strips = sn_ceil_div(w->dims[axis], TILE);
     const int64_t outer = count / w->dims[axis] / w->dims[w->rank - 1];
-#pragma omp parallel for schedule(static) num_threads(sn_threads_for(c, count)) if (count >= SN_SMALL)
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(sn_threads_for(c, count)) if (count >= SN_SMALL)
     for (int64_t u = 0; u < outer * strips; u++)
         copy_strip(w, c, axis, u / strips, u % strips * TILE);
 }
@@ -121,13 +130,14 @@ static snug_view shifted(const snug_view *v, int64_t elements) {
     return s;
 }
 
-/* --- flat: copies and constants ----------------------------------------------------------------------------- */
+/* --- flat: copies and constants ------------------------------------------------------------ */
 static void copy_flat(const sn_call *c, const snug_view *from) {
     const int64_t bytes = (int64_t)snug_dtype_bytes(from->type.dtype) * sn_type_count(&from->type);
     const int64_t block = SN_SPAN * 4;
     if (c->out[0].data == from->data)
         return;
-#pragma omp parallel for schedule(static) num_threads(sn_threads_for(c, bytes / 4)) if (bytes / 4 >= SN_SMALL)
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(sn_threads_for(c, bytes / 4)) if (bytes / 4 >= SN_SMALL)
     for (int64_t b = 0; b < sn_ceil_div(bytes, block); b++)
         memcpy((char *)c->out[0].data + b * block, (const char *)from->data + b * block,
                (size_t)sn_min_i64(block, bytes - b * block));
@@ -148,8 +158,10 @@ static snug_status run_assign(const sn_call *c, snug_error *err) {
 /* The element that holds `value`; integers saturate, NaN gives 0 there. */
 static snug_status element_of(const sn_call *c, double value, uint64_t *element, snug_error *err) {
     const snug_dtype dtype = c->out[0].type.dtype;
-    const double limit = dtype == SNUG_I64 ? 9223372036854774784.0 : dtype == SNUG_I32 ? INT32_MAX
-                         : dtype == SNUG_U8 ? UINT8_MAX : INT8_MAX;
+    const double limit = dtype == SNUG_I64   ? 9223372036854774784.0
+                         : dtype == SNUG_I32 ? INT32_MAX
+                         : dtype == SNUG_U8  ? UINT8_MAX
+                                             : INT8_MAX;
     const double low = dtype == SNUG_U8 ? 0 : -limit - 1;
     const double in_range = value > limit ? limit : value < low ? low : value == value ? value : 0;
     const float single = (float)value;
@@ -188,7 +200,7 @@ static snug_status run_fill(const sn_call *c, snug_error *err) {
     return fill_output(c, c->param[0].real, copy_fast, err);
 }
 
-/* --- broadcast_to, transpose, concat ------------------------------------------------------------------------ */
+/* --- broadcast_to, transpose, concat ------------------------------------------------------- */
 static void broadcast_by(const sn_call *c, copier copy) {
     sn_walk w = sn_walk_over(&c->out[0].type);
     sn_walk_add_broadcast(&w, &c->in[0].type);
@@ -225,19 +237,22 @@ static void concat_by(const sn_call *c, copier copy) {
     }
 }
 
-/* --- slice, slice_grad, pad ---------------------------------------------------------------------------------- */
+/* --- slice, slice_grad, pad ---------------------------------------------------------------- */
 /* A slice of `whole`: strides and first element of what it takes; `part` has its extents. */
-static snug_status locate_slice(const sn_call *c, const snug_type *whole, const snug_type *part, const sn_list *strides,
-                                int64_t *stride, int64_t *at, snug_error *err) {
+static snug_status locate_slice(const sn_call *c, const snug_type *whole, const snug_type *part,
+                                const sn_list *strides, int64_t *stride, int64_t *at,
+                                snug_error *err) {
     int64_t dense[SNUG_MAX_RANK] = {0};
     sn_dense_strides(whole, dense);
     *at = 0;
     for (int k = 0; k < whole->rank; k++) {
-        const int64_t by = strides->n > 0 ? strides->v[k] : 1, start = c->param[k].key, n = part->dims[k];
+        const int64_t by = strides->n > 0 ? strides->v[k] : 1, start = c->param[k].key,
+                      n = part->dims[k];
         const int64_t reach = n > 0 ? (n - 1) * by + 1 : 0;
         if (start < 0 || start > whole->dims[k] - reach)
             return sn_fail(err, SNUG_E_INVALID,
-                           "%s: %lld elements %lld apart from %lld on leave axis %d of extent %lld; start at 0 to %lld",
+                           "%s: %lld elements %lld apart from %lld on leave axis %d of extent "
+                           "%lld; start at 0 to %lld",
                            sn_ops[c->op].name, (long long)n, (long long)by, (long long)start, k,
                            (long long)whole->dims[k], (long long)(whole->dims[k] - reach));
         stride[k] = by * dense[k];
@@ -250,7 +265,8 @@ static snug_status slice_by(const sn_call *c, copier copy, snug_error *err) {
     sn_walk w = sn_walk_over(&c->out[0].type);
     int64_t at;
     w.n = 2;
-    SNUG_TRY(locate_slice(c, &c->in[0].type, &c->out[0].type, &c->attrs->slice.strides, w.stride[1], &at, err));
+    SNUG_TRY(locate_slice(c, &c->in[0].type, &c->out[0].type, &c->attrs->slice.strides, w.stride[1],
+                          &at, err));
     const snug_view from = shifted(&c->in[0], at);
     copy(c, &c->out[0], &from, w);
     return SNUG_OK;
@@ -258,7 +274,8 @@ static snug_status slice_by(const sn_call *c, copier copy, snug_error *err) {
 
 static snug_status slice_grad_by(const sn_call *c, copier copy, snug_error *err) {
     int64_t stride[SNUG_MAX_RANK] = {0}, at;
-    SNUG_TRY(locate_slice(c, &c->out[0].type, &c->in[0].type, &c->attrs->slice_grad.strides, stride, &at, err));
+    SNUG_TRY(locate_slice(c, &c->out[0].type, &c->in[0].type, &c->attrs->slice_grad.strides, stride,
+                          &at, err));
     SNUG_TRY(fill_output(c, 0, copy, err));
     copy_into(c, 0, stride, at, copy);
     return SNUG_OK;
@@ -275,21 +292,25 @@ static snug_status pad_by(const sn_call *c, copier copy, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- families ------------------------------------------------------------------------------------------------ */
-#define MOVES(name)                                                                  \
-    static snug_status reference_##name(const sn_call *c, snug_error *err) {         \
-        (void)err;                                                                   \
-        name##_by(c, copy_plain);                                                    \
-        return SNUG_OK;                                                              \
-    }                                                                                \
-    static snug_status run_##name(const sn_call *c, snug_error *err) {               \
-        (void)err;                                                                   \
-        name##_by(c, copy_fast);                                                     \
-        return SNUG_OK;                                                              \
+/* --- families ------------------------------------------------------------------------------ */
+#define MOVES(name)                                                                                \
+    static snug_status reference_##name(const sn_call *c, snug_error *err) {                       \
+        (void)err;                                                                                 \
+        name##_by(c, copy_plain);                                                                  \
+        return SNUG_OK;                                                                            \
+    }                                                                                              \
+    static snug_status run_##name(const sn_call *c, snug_error *err) {                             \
+        (void)err;                                                                                 \
+        name##_by(c, copy_fast);                                                                   \
+        return SNUG_OK;                                                                            \
     }
-#define MOVES_OR_FAILS(name)                                                                                         \
-    static snug_status reference_##name(const sn_call *c, snug_error *err) { return name##_by(c, copy_plain, err); } \
-    static snug_status run_##name(const sn_call *c, snug_error *err) { return name##_by(c, copy_fast, err); }
+#define MOVES_OR_FAILS(name)                                                                       \
+    static snug_status reference_##name(const sn_call *c, snug_error *err) {                       \
+        return name##_by(c, copy_plain, err);                                                      \
+    }                                                                                              \
+    static snug_status run_##name(const sn_call *c, snug_error *err) {                             \
+        return name##_by(c, copy_fast, err);                                                       \
+    }
 
 MOVES(broadcast)
 MOVES(transpose)

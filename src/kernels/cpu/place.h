@@ -1,5 +1,6 @@
-/* place.h: where the elements of a call's output lie in the full value (sn_call: axis, first, full). The output is
- * `n_runs` runs of `length` elements; run r starts at element `start + r * pitch` of the full value. */
+/* place.h: where the elements of a call's output lie in the full value (sn_call: axis, first,
+ * full). The output is `n_runs` runs of `length` elements; run r starts at element `start + r *
+ * pitch` of the full value. */
 #ifndef SN_KERNELS_CPU_PLACE_H
 #define SN_KERNELS_CPU_PLACE_H
 

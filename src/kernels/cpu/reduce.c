@@ -1,30 +1,32 @@
 /* reduce.c: sum, max and argmax over axes.
  *
- * The order of a sum is a function of the reduced extent alone, so that an output element has the same bits however
- * many outputs there are, wherever they lie and however many threads work. For f32, with the reduced elements
- * numbered row-major:
+ * The order of a sum is a function of the reduced extent alone, so that an output element has the
+ * same bits however many outputs there are, wherever they lie and however many threads work. For
+ * f32, with the reduced elements numbered row-major:
  *
  *     lane    elements i, i + 16, i + 32, ... of a unit, one after the other, in f32
  *     unit    256 elements: 16 lanes, added pairwise (0+8, 1+9, ...; then 4, 2, 1 apart)
- *     block   16384 elements: its units one after the other, in double
+ *     block   4096 elements: its units one after the other, in double
  *     total   the blocks one after the other, in double, rounded to f32 once
  *
- * A vector register holds the 16 lanes of a contiguous run, or the same lane of 16 neighbouring columns. Blocks are
- * what threads share; with more than one, their sums wait in the workspace. Other dtypes are summed in plain order,
- * in double or in 64 bits. The maximum has no order; NaN wins it. */
+ * A vector register holds the 16 lanes of a contiguous run, or the same lane of 16 neighbouring
+ * columns. Blocks are what threads share; with more than one, their sums wait in the workspace.
+ * Other dtypes are summed in plain order, in double or in 64 bits. The maximum has no order; NaN
+ * wins it. */
 #include "kernels/cpu/loops.h"
 
 #include <math.h>
 #include <string.h>
 
 #define LANES 16
-#define UNIT 256
-#define BLOCK 16384
+#define UNIT  256
+#define BLOCK 4096
 #define STRIP 64 /* columns one task sums: four cache lines of each row */
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 
-/*      dtype     holds     sums in   smallest */
+/* clang-format off */
+/*      dtype  name  holds  sums in  smallest */
 #define TYPE_MAP(X)                              \
     X(SNUG_F32, f32, float, double, -INFINITY)   \
     X(SNUG_F64, f64, double, double, -INFINITY)  \
@@ -32,8 +34,9 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
     X(SNUG_U8, u8, uint8_t, uint64_t, 0)         \
     X(SNUG_I32, i32, int32_t, uint64_t, INT32_MIN) \
     X(SNUG_I64, i64, int64_t, uint64_t, INT64_MIN)
+/* clang-format on */
 
-/* --- geometry ------------------------------------------------------------------------------------------------ */
+/* --- geometry ------------------------------------------------------------------------------ */
 /* Axes apart: those that stay and those that go, each with the input's strides. */
 typedef struct {
     int n;
@@ -98,33 +101,33 @@ static int64_t group_offset(const axis_group *g, int64_t i) {
     return offset;
 }
 
-/* --- plain loops: the reference, and the kernels of all but f32 ------------------------------------------------ */
-#define PLAIN_LOOPS(dtype, name, M, A, smallest)                                              \
-    static void sum_##name(const sn_call *c, const geometry *g, int64_t o) {                  \
-        const M *x = (const M *)c->in[0].data + group_offset(&g->kept, o);                    \
-        M *out = (M *)c->out[0].data + o;                                                     \
-        A sum = c->accumulate ? (A)*out : (A)0;                                               \
-        for (int64_t i = 0; i < g->reduced.count; i++)                                        \
-            sum += (A)x[group_offset(&g->reduced, i)];                                        \
-        *out = (M)sum;                                                                        \
-    }                                                                                         \
-    static void max_##name(const sn_call *c, const geometry *g, int64_t o) {                  \
-        const M *x = (const M *)c->in[0].data + group_offset(&g->kept, o);                    \
-        M best = (M)(smallest);                                                               \
-        for (int64_t i = 0; i < g->reduced.count; i++) {                                      \
-            const M v = x[group_offset(&g->reduced, i)];                                      \
-            best = v > best || v != v ? v : best;                                             \
-        }                                                                                     \
-        ((M *)c->out[0].data)[o] = best;                                                      \
-    }                                                                                         \
-    static int64_t argmax_##name(const void *data, int64_t n, int64_t step) {                 \
-        const M *x = data;                                                                    \
-        int64_t best = 0;                                                                     \
-        for (int64_t i = 1; i < n; i++)                                                       \
-            if (x[best * step] == x[best * step] &&                                           \
-                (x[i * step] > x[best * step] || x[i * step] != x[i * step]))                 \
-                best = i;                                                                     \
-        return best;                                                                          \
+/* --- plain loops: the reference, and the kernels of all but f32 ---------------------------- */
+#define PLAIN_LOOPS(dtype, name, M, A, smallest)                                                   \
+    static void sum_##name(const sn_call *c, const geometry *g, int64_t o) {                       \
+        const M *x = (const M *)c->in[0].data + group_offset(&g->kept, o);                         \
+        M *out = (M *)c->out[0].data + o;                                                          \
+        A sum = c->accumulate ? (A)*out : (A)0;                                                    \
+        for (int64_t i = 0; i < g->reduced.count; i++)                                             \
+            sum += (A)x[group_offset(&g->reduced, i)];                                             \
+        *out = (M)sum;                                                                             \
+    }                                                                                              \
+    static void max_##name(const sn_call *c, const geometry *g, int64_t o) {                       \
+        const M *x = (const M *)c->in[0].data + group_offset(&g->kept, o);                         \
+        M best = (M)(smallest);                                                                    \
+        for (int64_t i = 0; i < g->reduced.count; i++) {                                           \
+            const M v = x[group_offset(&g->reduced, i)];                                           \
+            best = v > best || v != v ? v : best;                                                  \
+        }                                                                                          \
+        ((M *)c->out[0].data)[o] = best;                                                           \
+    }                                                                                              \
+    static int64_t argmax_##name(const void *data, int64_t n, int64_t step) {                      \
+        const M *x = data;                                                                         \
+        int64_t best = 0;                                                                          \
+        for (int64_t i = 1; i < n; i++)                                                            \
+            if (x[best * step] == x[best * step] &&                                                \
+                (x[i * step] > x[best * step] || x[i * step] != x[i * step]))                      \
+                best = i;                                                                          \
+        return best;                                                                               \
     }
 TYPE_MAP(PLAIN_LOOPS)
 
@@ -136,8 +139,7 @@ static const struct {
     find_one argmax;
 } plain[SNUG_N_DTYPES] = {
 #define PLAIN_ROW(dtype, name, M, A, smallest) [dtype] = {sum_##name, max_##name, argmax_##name},
-    TYPE_MAP(PLAIN_ROW)
-};
+    TYPE_MAP(PLAIN_ROW)};
 
 static snug_status each_output(const sn_call *c, reduce_one reduce, snug_error *err) {
     const geometry g = geometry_of(&c->in[0].type, &c->attrs->axes.axes);
@@ -158,7 +160,7 @@ static snug_status reference_max(const sn_call *c, snug_error *err) {
     return each_output(c, plain[c->in[0].type.dtype].max, err);
 }
 
-/* --- the f32 sum: units and blocks ------------------------------------------------------------------------------ */
+/* --- the f32 sum: units and blocks --------------------------------------------------------- */
 static double fold(float *lane) {
     for (int width = LANES / 2; width > 0; width /= 2)
         for (int j = 0; j < width; j++)
@@ -195,8 +197,8 @@ static double sum_unit_strided(const float *x, int64_t n, int64_t step) {
     return fold(lane);
 }
 
-/* A unit of LANES neighbouring columns: register j has lane j of each. The loops over j are unrolled, so that the
- * sums stay in registers. */
+/* A unit of LANES neighbouring columns: register j has lane j of each. The loops over j are
+ * unrolled, so that the sums stay in registers. */
 static void sum_unit_columns(const float *x, int64_t n, int64_t step, double *sum) {
     lanes lane[LANES] = {{0}}, v;
     float column[LANES];
@@ -240,7 +242,7 @@ static void sum_block_columns(const float *x, int64_t n, int64_t step, int64_t w
     }
 }
 
-/* --- the f32 sum: tasks ------------------------------------------------------------------------------------------ */
+/* --- the f32 sum: tasks -------------------------------------------------------------------- */
 typedef struct {
     const float *x;
     float *out;
@@ -266,7 +268,8 @@ static void sum_task(const sum_plan *p, int64_t task) {
     else
         sum_block_columns(x, n, p->inner, width, sum);
     if (p->blocks > 1)
-        memcpy(p->partial + (outer * p->blocks + block) * p->inner + first, sum, (size_t)width * sizeof *sum);
+        memcpy(p->partial + (outer * p->blocks + block) * p->inner + first, sum,
+               (size_t)width * sizeof *sum);
     else
         for (int64_t k = 0; k < width; k++)
             put_sum(p, outer * p->inner + first + k, sum[k]);
@@ -331,17 +334,21 @@ static snug_status run_sum(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status describe_sum(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
+static snug_status describe_sum(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                snug_error *err) {
     const geometry g = geometry_of(&d->in[0], &d->attrs.axes.axes);
     (void)n_threads, (void)err;
-    /* At most input bytes / 4096: one double for more than 8192 floats. */
+    /* At most input bytes / 1024: one double for more than 2048 floats. */
     if (d->in[0].dtype == SNUG_F32 && g.simple && g.reduced.count > BLOCK)
-        out->workspace_bytes = (size_t)(g.kept.count * sn_ceil_div(g.reduced.count, BLOCK)) * sizeof(double);
+        out->workspace_bytes =
+            (size_t)(g.kept.count * sn_ceil_div(g.reduced.count, BLOCK)) * sizeof(double);
     return SNUG_OK;
 }
 
-/* --- max ---------------------------------------------------------------------------------------------------------- */
-static inline float larger(float best, float v) { return v > best || v != v ? v : best; }
+/* --- max ----------------------------------------------------------------------------------- */
+static inline float larger(float best, float v) {
+    return v > best || v != v ? v : best;
+}
 
 static float max_run(const float *x, int64_t n) {
     float lane[LANES];
@@ -380,13 +387,13 @@ static snug_status run_max(const sn_call *c, snug_error *err) {
         if (g.inner == 1)
             out[outer] = max_run(x + outer * extent, extent);
         else
-            max_columns(x + outer * extent * g.inner + first, extent, g.inner, sn_min_i64(UNIT, g.inner - first),
-                        out + outer * g.inner + first);
+            max_columns(x + outer * extent * g.inner + first, extent, g.inner,
+                        sn_min_i64(UNIT, g.inner - first), out + outer * g.inner + first);
     }
     return SNUG_OK;
 }
 
-/* --- argmax -------------------------------------------------------------------------------------------------------- */
+/* --- argmax -------------------------------------------------------------------------------- */
 /* The first of the largest; the first NaN where there is one. */
 static snug_status run_argmax(const sn_call *c, snug_error *err) {
     const snug_type *t = &c->in[0].type;

@@ -1,11 +1,13 @@
 /* unary.c: elementwise operators of one input, and the backward rows of activations (dy, y or x).
  *
- * Each operator is one line with two expressions: over f32 in vector maths, and over double with libm, which is
- * the reference of f32 and the kernel of f64. p and q are the operator's real parameters, rounded to the dtype.
- * All may run in place, so loops carry `ivdep`: element i of the output depends on element i of inputs alone. */
+ * Each operator is one line with two expressions: over f32 in vector maths, and over double with
+ * libm, which is the reference of f32 and the kernel of f64. p and q are the operator's real
+ * parameters, rounded to the dtype. All may run in place, so loops carry `ivdep`: element i of the
+ * output depends on element i of inputs alone. */
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/vmath.h"
 
+/* clang-format off */
 /*      name        f32                                       double */
 #define UNARY_MAP(X)                                                                               \
     X(neg,          -x,                                       -x)                                  \
@@ -27,7 +29,7 @@
     X(silu,         x * sn_sigmoid_f32(x),                    x * sigmoid(x))                      \
     X(gelu,         0.5f * x * (1.0f + sn_erf_f32(x * 0.707106781f)), 0.5 * x * (1 + erf(x * M_SQRT1_2))) \
     X(affine,       p * x + q,                                p * x + q)                           \
-    X(power,        raised(x, p),                          pow(x, p))                           \
+    X(power,        raised(x, p),                             pow(x, p))                           \
     X(clip,         x < p ? p : x > q ? q : x,                x < p ? p : x > q ? q : x)
 
 /* g is the gradient of the output, y input 1 (the output for relu, elu, tanh, sigmoid; else the input). */
@@ -48,8 +50,11 @@
     X(square, (int64_t)((uint64_t)x * (uint64_t)x))         \
     X(relu, x < 0 ? 0 : x)                                  \
     X(clip, (double)x < p ? (int64_t)p : (double)x > q ? (int64_t)q : x)
+/* clang-format on */
 
-static double sigmoid(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
+static double sigmoid(double x) {
+    return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
+}
 
 static double silu_slope(double x) {
     const double s = sigmoid(x);
@@ -67,75 +72,80 @@ static double gelu_slope(double x) {
 }
 
 static inline float gelu_slope_f32(float x) {
-    return 0.5f * (1.0f + sn_erf_f32(x * 0.707106781f)) + x * sn_exp_f32(-0.5f * x * x) * 0.398942280f;
+    return 0.5f * (1.0f + sn_erf_f32(x * 0.707106781f)) +
+           x * sn_exp_f32(-0.5f * x * x) * 0.398942280f;
 }
 
 /* The exponents models use need no logarithm; others take libm, element by element. */
 static inline float raised(float x, float p) {
-    return p == 2.0f ? x * x : p == 1.0f ? x : p == 3.0f ? x * x * x : p == -1.0f ? 1.0f / x : powf(x, p);
+    return p == 2.0f    ? x * x
+           : p == 1.0f  ? x
+           : p == 3.0f  ? x * x * x
+           : p == -1.0f ? 1.0f / x
+                        : powf(x, p);
 }
 
-/* --- spans ------------------------------------------------------------------------------------------------- */
+/* --- spans --------------------------------------------------------------------------------- */
 /* `T x` is computed from what memory holds, in type C; p and q were rounded to the dtype M. */
-#define UNARY_SPAN(name, M, C, expression)                                    \
-    static void name(const sn_call *c, int64_t first, int64_t n) {            \
-        const M *in = (const M *)c->in[0].data + first;                       \
-        M *out = (M *)c->out[0].data + first;                                 \
-        const C p = (C)(M)sn_real_param(c, 0), q = (C)(M)sn_real_param(c, 1); \
-        (void)p, (void)q;                                                     \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                \
-            const C x = in[i];                                                \
-            out[i] = (M)(expression);                                         \
-        }                                                                     \
+#define UNARY_SPAN(name, M, C, expression)                                                         \
+    static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
+        const M *in = (const M *)c->in[0].data + first;                                            \
+        M *out = (M *)c->out[0].data + first;                                                      \
+        const C p = (C)(M)sn_real_param(c, 0), q = (C)(M)sn_real_param(c, 1);                      \
+        (void)p, (void)q;                                                                          \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                     \
+            const C x = in[i];                                                                     \
+            out[i] = (M)(expression);                                                              \
+        }                                                                                          \
     }
 
-#define PAIR_SPAN(name, M, C, expression)                          \
-    static void name(const sn_call *c, int64_t first, int64_t n) { \
-        const M *in0 = (const M *)c->in[0].data + first;           \
-        const M *in1 = (const M *)c->in[1].data + first;           \
-        M *out = (M *)c->out[0].data + first;                      \
-        const C p = (C)(M)sn_real_param(c, 0);                     \
-        (void)p;                                                   \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {     \
-            const C g = in0[i], y = in1[i];                        \
-            out[i] = (M)(expression);                              \
-        }                                                          \
+#define PAIR_SPAN(name, M, C, expression)                                                          \
+    static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
+        const M *in0 = (const M *)c->in[0].data + first;                                           \
+        const M *in1 = (const M *)c->in[1].data + first;                                           \
+        M *out = (M *)c->out[0].data + first;                                                      \
+        const C p = (C)(M)sn_real_param(c, 0);                                                     \
+        (void)p;                                                                                   \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                     \
+            const C g = in0[i], y = in1[i];                                                        \
+            out[i] = (M)(expression);                                                              \
+        }                                                                                          \
     }
 
-/* Bounds of clip beyond the integers' range clip nothing. */
+/* Bounds of clip beyond the integers' range clip nothing: no integer lies outside +-2^63. */
 static double whole_bound(const sn_call *c, int i) {
-    const double limit = 9007199254740992.0, v = sn_real_param(c, i);
+    const double limit = 0x1p63, v = sn_real_param(c, i);
     return v < -limit ? -limit : v > limit ? limit : v;
 }
 
-#define INTEGER_SPAN(name, M, expression)                               \
-    static void name(const sn_call *c, int64_t first, int64_t n) {      \
-        const M *in = (const M *)c->in[0].data + first;                 \
-        M *out = (M *)c->out[0].data + first;                           \
-        const double p = whole_bound(c, 0), q = whole_bound(c, 1);      \
-        (void)p, (void)q;                                               \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {          \
-            const int64_t x = in[i];                                    \
-            out[i] = (M)(expression);                                   \
-        }                                                               \
+#define INTEGER_SPAN(name, M, expression)                                                          \
+    static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
+        const M *in = (const M *)c->in[0].data + first;                                            \
+        M *out = (M *)c->out[0].data + first;                                                      \
+        const double p = whole_bound(c, 0), q = whole_bound(c, 1);                                 \
+        (void)p, (void)q;                                                                          \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                     \
+            const int64_t x = in[i];                                                               \
+            out[i] = (M)(expression);                                                              \
+        }                                                                                          \
     }
 
-#define UNARY_SPANS(name, single, real)        \
-    UNARY_SPAN(name##_fast, float, float, single) \
-    UNARY_SPAN(name##_f32, float, double, real)   \
+#define UNARY_SPANS(name, single, real)                                                            \
+    UNARY_SPAN(name##_fast, float, float, single)                                                  \
+    UNARY_SPAN(name##_f32, float, double, real)                                                    \
     UNARY_SPAN(name##_f64, double, double, real)
 UNARY_MAP(UNARY_SPANS)
 
-#define PAIR_SPANS(name, single, real)           \
-    PAIR_SPAN(name##_fast, float, float, single) \
-    PAIR_SPAN(name##_f32, float, double, real)   \
+#define PAIR_SPANS(name, single, real)                                                             \
+    PAIR_SPAN(name##_fast, float, float, single)                                                   \
+    PAIR_SPAN(name##_f32, float, double, real)                                                     \
     PAIR_SPAN(name##_f64, double, double, real)
 PAIR_MAP(PAIR_SPANS)
 
-#define INTEGER_SPANS(name, whole)         \
-    INTEGER_SPAN(name##_i8, int8_t, whole)   \
-    INTEGER_SPAN(name##_u8, uint8_t, whole)  \
-    INTEGER_SPAN(name##_i32, int32_t, whole) \
+#define INTEGER_SPANS(name, whole)                                                                 \
+    INTEGER_SPAN(name##_i8, int8_t, whole)                                                         \
+    INTEGER_SPAN(name##_u8, uint8_t, whole)                                                        \
+    INTEGER_SPAN(name##_i32, int32_t, whole)                                                       \
     INTEGER_SPAN(name##_i64, int64_t, whole)
 INTEGER_MAP(INTEGER_SPANS)
 
@@ -147,29 +157,35 @@ static void logical_not_bool(const sn_call *c, int64_t first, int64_t n) {
         out[i] = in[i] == 0;
 }
 
-/* --- families ---------------------------------------------------------------------------------------------- */
+/* --- families ------------------------------------------------------------------------------ */
 /* By operator; the two halves of an operator on numbers are joined by dtype below. */
 static const sn_map maps[SN_N_OPS] = {
-#define FLOAT_ROW(name, single, real) \
-    [SN_OP_##name] = {.fast_f32 = name##_fast, .plain = {[SNUG_F32] = name##_f32, [SNUG_F64] = name##_f64}},
-    UNARY_MAP(FLOAT_ROW) PAIR_MAP(FLOAT_ROW)
-    [SN_OP_logical_not] = {.plain = {[SNUG_BOOL] = logical_not_bool}},
+#define FLOAT_ROW(name, single, real)                                                              \
+    [SN_OP_##name] = {.fast_f32 = name##_fast,                                                     \
+                      .plain = {[SNUG_F32] = name##_f32, [SNUG_F64] = name##_f64}},
+    UNARY_MAP(FLOAT_ROW)
+        PAIR_MAP(FLOAT_ROW)[SN_OP_logical_not] = {.plain = {[SNUG_BOOL] = logical_not_bool}},
 };
 
 static const sn_map integer_maps[SN_N_OPS] = {
-#define INTEGER_ROW(name, whole)                                                      \
-    [SN_OP_##name] = {.plain = {[SNUG_I8] = name##_i8, [SNUG_U8] = name##_u8,         \
-                                [SNUG_I32] = name##_i32, [SNUG_I64] = name##_i64}},
-    INTEGER_MAP(INTEGER_ROW)
-};
+#define INTEGER_ROW(name, whole)                                                                   \
+    [SN_OP_##name] = {.plain = {[SNUG_I8] = name##_i8,                                             \
+                                [SNUG_U8] = name##_u8,                                             \
+                                [SNUG_I32] = name##_i32,                                           \
+                                [SNUG_I64] = name##_i64}},
+    INTEGER_MAP(INTEGER_ROW)};
 
 static const sn_map *map_of(const sn_call *c) {
     return sn_dtype_is_int(c->out[0].type.dtype) ? &integer_maps[c->op] : &maps[c->op];
 }
 
-static snug_status reference(const sn_call *c, snug_error *err) { return sn_map_reference(c, map_of(c), err); }
+static snug_status reference(const sn_call *c, snug_error *err) {
+    return sn_map_reference(c, map_of(c), err);
+}
 
-static snug_status run(const sn_call *c, snug_error *err) { return sn_map_run(c, map_of(c), err); }
+static snug_status run(const sn_call *c, snug_error *err) {
+    return sn_map_run(c, map_of(c), err);
+}
 
 #define FAMILY(name, single, real) SN_CPU_FAMILY(name, .reference = reference, .run = run)
 UNARY_MAP(FAMILY)

@@ -1,15 +1,19 @@
-/* vmath.h: exp, log, tanh and friends for f32, as branch-free functions that the compiler vectorises. A loop's
- * vector body and its tail run the same operations in the same order, so an element's bits do not depend on its
- * position; no fused multiply-add is used, so they do not depend on the instruction set either.
+/* vmath.h: exp, log, tanh and friends for f32, as branch-free functions that the compiler
+ * vectorises. A loop's vector body and its tail run the same operations in the same order, so an
+ * element's bits do not depend on its position; no fused multiply-add is used, so they do not
+ * depend on the instruction set either.
  *
  *     for (int64_t i = 0; i < n; i++)
  *         y[i] = sn_exp_f32(x[i]);
  *
- * Largest error found against long double libm, in units in the last place (tests/test_kernels.c holds these):
+ * Largest error found against long double libm, in units in the last place (tests/test_kernels.c
+ * holds these):
  *
- *     exp 1.5   expm1 1.5   log 1   log1p 1.5 (argument in [0, 1])   tanh 1.5   sigmoid 3   softplus 2.5   erf 2
+ *     exp 1.5   expm1 1.5   log 1   log1p 1.5 (argument in [0, 1])   tanh 1.5   sigmoid 3
+ * softplus 2.5   erf 2
  *
- * NaN gives NaN; infinities give the limits. Polynomials are minimax fits made for these intervals. */
+ * NaN gives NaN; infinities give the limits. Polynomials are minimax fits made for these intervals.
+ */
 #ifndef SN_KERNELS_CPU_VMATH_H
 #define SN_KERNELS_CPU_VMATH_H
 
@@ -30,21 +34,26 @@ static inline float sn_float_of_bits(uint32_t u) {
 }
 
 /* 2^n for n in [-126, 127], by its bits. */
-static inline float sn_exp2_int(int32_t n) { return sn_float_of_bits(((uint32_t)n + 127u) << 23); }
+static inline float sn_exp2_int(int32_t n) {
+    return sn_float_of_bits(((uint32_t)n + 127u) << 23);
+}
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2: writes n, returns q = exp(r) - 1. Adding and subtracting 1.5 * 2^23 rounds
- * to the nearest integer; ln 2 is split so that n times its first part is exact. */
+/* x = n ln 2 + r with |r| <= ln 2 / 2: writes n, returns q = exp(r) - 1. Adding and subtracting 1.5
+ * * 2^23 rounds to the nearest integer; ln 2 is split so that n times its first part is exact. */
 static inline float sn_exp_reduced(float x, int32_t *n) {
     const float shift = 12582912.0f;
     const float shifted = x * 1.44269504f + shift;
     const float k = shifted - shift;
     const float r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
-    const float p = 0.5f + r * (1.666651219e-01f + r * (4.166618735e-02f + r * (8.369597606e-03f + r * 1.395170344e-03f)));
+    const float p =
+        0.5f + r * (1.666651219e-01f +
+                    r * (4.166618735e-02f + r * (8.369597606e-03f + r * 1.395170344e-03f)));
     *n = (int32_t)(sn_bits_f32(shifted) - sn_bits_f32(shift));
     return r + r * r * p;
 }
 
-/* 2^n is applied in two halves: n runs from -150 (results below the normal range) to 128 (infinity). */
+/* 2^n is applied in two halves: n runs from -150 (results below the normal range) to 128
+ * (infinity). */
 static inline float sn_exp_f32(float x) {
     int32_t n;
     const float low = x < -104.0f ? -104.0f : x;
@@ -62,7 +71,8 @@ static inline float sn_expm1_f32(float x) {
     return scale * q + (scale - 1.0f);
 }
 
-/* log(1 + f) for 1 + f in [sqrt(1/2), sqrt(2)]: with s = f / (2 + f) it is 2 atanh(s), arranged around f. */
+/* log(1 + f) for 1 + f in [sqrt(1/2), sqrt(2)]: with s = f / (2 + f) it is 2 atanh(s), arranged
+ * around f. */
 static inline float sn_log_near_one(float f) {
     const float s = f / (2.0f + f);
     const float z = s * s;
@@ -102,7 +112,8 @@ static inline float sn_tanh_f32(float x) {
     const float a = fabsf(x);
     const float z = x * x;
     const float p = -3.333325982e-01f +
-                    z * (1.333083063e-01f + z * (-5.368801951e-02f + z * (2.046941034e-02f + z * -5.515154917e-03f)));
+                    z * (1.333083063e-01f +
+                         z * (-5.368801951e-02f + z * (2.046941034e-02f + z * -5.515154917e-03f)));
     const float small = a + a * z * p;
     const float large = 1.0f - 2.0f / (sn_exp_f32(2.0f * a) + 1.0f);
     return copysignf(a < 0.625f ? small : large, x);
@@ -125,17 +136,19 @@ static inline float sn_softplus_f32(float x) {
 static inline float sn_erf_f32(float x) {
     const float a = fabsf(x);
     const float z = x * x;
-    const float q = 1.283791661e-01f +
-                    z * (-3.761262596e-01f +
-                         z * (1.128360033e-01f +
-                              z * (-2.685444430e-02f +
-                                   z * (5.189534742e-03f + z * (-8.020836976e-04f + z * 7.889106200e-05f)))));
+    const float q =
+        1.283791661e-01f +
+        z * (-3.761262596e-01f +
+             z * (1.128360033e-01f +
+                  z * (-2.685444430e-02f +
+                       z * (5.189534742e-03f + z * (-8.020836976e-04f + z * 7.889106200e-05f)))));
     const float b = a > 4.0f ? 4.0f : a;
-    const float g = 3.005194303e-04f +
-                    b * (1.127251029e+00f +
-                         b * (6.378837228e-01f +
-                              b * (1.033268049e-01f +
-                                   b * (-2.194016986e-02f + b * (2.972376533e-03f + b * -1.888169645e-04f)))));
+    const float g =
+        3.005194303e-04f +
+        b * (1.127251029e+00f +
+             b * (6.378837228e-01f +
+                  b * (1.033268049e-01f +
+                       b * (-2.194016986e-02f + b * (2.972376533e-03f + b * -1.888169645e-04f)))));
     const float small = a + a * q;
     const float large = 1.0f - sn_exp_f32(-g);
     return copysignf(a < 1.0f ? small : large, x);
