@@ -118,12 +118,15 @@ static snug_status fill_session(snug_session *s, const snug_graph *graph, snug_e
     return sn_executor_prepare(c->executor, err);
 }
 
-/* A failed session must not cost the others their arena. */
-static void undo_session(snug_session *s) {
+/* A failed session must not cost the others their arena, nor leave homes behind. */
+static void undo_session(snug_session *s, uint32_t n_homes) {
     sn_core *c = s->core;
     const bool others = c->n_sessions > 1;
     snug_session_destroy(s);
-    if (others && sn_executor_prepare(c->executor, NULL) != SNUG_OK)
+    if (!others)
+        return;
+    sn_state_truncate(c->state, n_homes);
+    if (sn_executor_prepare(c->executor, NULL) != SNUG_OK)
         return; /* their next run says so */
 }
 
@@ -142,11 +145,12 @@ snug_status snug_session_create(snug_engine *engine, const snug_graph *graph, sn
         return status;
     }
     s->core->n_sessions++;
+    const uint32_t n_homes = sn_state_count(s->core->state);
     status = fill_session(s, graph, err);
     if (status == SNUG_OK)
         *out = s;
     else
-        undo_session(s);
+        undo_session(s, n_homes);
     return status;
 }
 
