@@ -1,0 +1,177 @@
+/* test_random_graphs.c: graphs of 5 to 300 nodes with several outputs, in-place chances, shared
+ * weights, state writes and reductions; each is planned, checked, executed in a guarded and
+ * poisoned arena, and must be equal to the naive executor bit for bit: all outputs and all
+ * variables, two runs in a row. A failure prints the seed; SNUG_RANDOM_SEED and SNUG_RANDOM_GRAPHS
+ * choose others. Byte limit: 4 MiB of tensors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "exec/exec.h"
+#include "support/random_graph.h"
+#include "support/support.h"
+
+#define MAX_OUTPUTS 8
+#define MAX_INPUTS  16
+
+typedef struct {
+    snug_engine *engine;
+    sn_graph *graph;
+    sn_plan *plan;
+    sn_cpu_device device;
+    sn_state *planned, *naive;
+    sn_input_binding inputs[MAX_INPUTS];
+    uint64_t keys[MAX_INPUTS];
+    snug_error err;
+} random_case;
+
+/* Inputs depend on the seed and their position only: floats in [0.5, 1.5), integers 0 or 1. */
+static snug_status fill_input(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
+                              snug_error *err) {
+    const uint64_t *key = ctx;
+    (void)n_rows;
+    const size_t n = (size_t)sn_type_count(&dst->type);
+    const int64_t row = dst->type.rank > 0 ? sn_type_span(&dst->type, 1, dst->type.rank) : 1;
+    const bool whole = sn_dtype_is_int(dst->type.dtype) || dst->type.dtype == SNUG_BOOL;
+    const sn_recipe r = {.kind = whole ? SN_RECIPE_LABELS : SN_RECIPE_UNIFORM,
+                         .key = *key,
+                         .a = 0.5,
+                         .b = whole ? 2 : 1.5};
+    return sn_recipe_fill(&r, (uint64_t)(first_row * row), n, dst->type.dtype, dst->data, err);
+}
+
+static sn_state *make_state(random_case *c) {
+    sn_state *state;
+    expect_ok(sn_state_create(c->engine, &state, &c->err), &c->err);
+    for (uint32_t i = 0; i < sn_graph_n_vars(c->graph); i++) {
+        const sn_variable *v = sn_graph_var_at(c->graph, (sn_var){i});
+        const sn_home home = {.name = v->name, .type = v->type, .init = v->init};
+        uint32_t id;
+        expect_ok(sn_state_add(state, &home, &id, &c->err), &c->err);
+        assert_int_equal(id, v->home);
+    }
+    return state;
+}
+
+static void begin_case(random_case *c, uint64_t seed) {
+    memset(c, 0, sizeof *c);
+    c->engine = sn_test_engine(0);
+    const int n_nodes = 5 + (int)(sn_rng_key(seed, 1) % (seed % 10 == 0 ? 296 : 60));
+    expect_ok(sn_random_graph(c->engine, seed, n_nodes, &c->graph, &c->err), &c->err);
+    assert_true(sn_graph_n_inputs(c->graph) <= MAX_INPUTS);
+    assert_true(sn_graph_n_outputs(c->graph) <= MAX_OUTPUTS);
+    sn_cpu_device_init(&c->device, snug_engine_threads(c->engine), false);
+    const sn_device *devices[1] = {&c->device.device};
+    const sn_plan_options o = {.devices = devices, .n_devices = 1};
+    expect_ok(sn_plan_build(c->engine, c->graph, &o, &c->plan, &c->err), &c->err);
+    for (uint32_t i = 0; i < sn_graph_n_inputs(c->graph); i++) {
+        c->keys[i] = sn_rng_key(seed, 100 + i);
+        c->inputs[i] = (sn_input_binding){.ctx = &c->keys[i], .fill = fill_input};
+    }
+    c->planned = make_state(c);
+    c->naive = make_state(c);
+}
+
+static void end_case(random_case *c) {
+    sn_state_destroy(c->planned);
+    sn_state_destroy(c->naive);
+    sn_plan_destroy(c->plan);
+    sn_graph_destroy(c->graph);
+    sn_test_engine_end(c->engine);
+}
+
+static void run_naive(random_case *c, snug_view *outputs) {
+    for (uint32_t k = 0; k < sn_graph_n_outputs(c->graph); k++) {
+        const sn_value v = sn_graph_output_at(c->graph, k);
+        outputs[k].bytes = c->plan->value_bytes[v.i];
+        outputs[k].data = malloc(outputs[k].bytes + 1);
+        assert_non_null(outputs[k].data);
+    }
+    const sn_naive_options o = {.inputs = c->inputs, .outputs = outputs, .write_state = true};
+    expect_ok(sn_naive_run(c->engine, c->graph, c->naive, &o, &c->err), &c->err);
+}
+
+static void compare_outputs(random_case *c, sn_session *s, snug_view *wanted) {
+    for (uint32_t k = 0; k < sn_graph_n_outputs(c->graph); k++) {
+        snug_view got;
+        sn_session_output(s, k, &got);
+        assert_int_equal(got.bytes, wanted[k].bytes);
+        assert_memory_equal(got.data, wanted[k].data, got.bytes);
+        free(wanted[k].data);
+    }
+}
+
+static void compare_variables(random_case *c) {
+    for (uint32_t i = 0; i < sn_state_count(c->naive); i++) {
+        snug_view a, b;
+        expect_ok(sn_state_view(c->planned, i, &a, &c->err), &c->err);
+        expect_ok(sn_state_view(c->naive, i, &b, &c->err), &c->err);
+        assert_memory_equal(a.data, b.data, a.bytes);
+    }
+}
+
+static void run_case(uint64_t seed) {
+    random_case c;
+    begin_case(&c, seed);
+    const sn_device *devices[1] = {&c.device.device};
+    const sn_executor_options o = {.guard = true, .poison = (int)(seed % 256), .poison_set = true};
+    sn_executor *x;
+    sn_session *s;
+    expect_ok(sn_executor_create(c.engine, c.planned, devices, 1, &o, &x, &c.err), &c.err);
+    expect_ok(sn_executor_add(x, c.plan, &s, &c.err), &c.err);
+    expect_ok(sn_executor_prepare(x, &c.err), &c.err);
+    for (uint32_t i = 0; i < sn_graph_n_inputs(c.graph); i++)
+        sn_session_bind_input(s, i, c.inputs[i]);
+    for (int run = 0; run < 2; run++) {
+        snug_view wanted[MAX_OUTPUTS];
+        run_naive(&c, wanted);
+        expect_ok(sn_session_run(s, &c.err), &c.err);
+        compare_outputs(&c, s, wanted);
+        compare_variables(&c);
+    }
+    sn_executor_destroy(x);
+    end_case(&c);
+}
+
+/* The seed of the case that is running; printed when the test does not get to its end. */
+typedef struct {
+    uint64_t seed;
+    bool through;
+} progress;
+
+static uint64_t number_from(const char *variable, uint64_t otherwise) {
+    const char *text = getenv(variable);
+    return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void test_random_graphs_are_bit_equal_to_the_naive_executor(void **state) {
+    progress *p = *state;
+    const uint64_t first = number_from("SNUG_RANDOM_SEED", 1);
+    const uint64_t n = number_from("SNUG_RANDOM_GRAPHS", 1000);
+    for (p->seed = first; p->seed < first + n; p->seed++)
+        run_case(p->seed);
+    p->through = true;
+}
+
+static int say_seed(void **state) {
+    const progress *p = *state;
+    if (!p->through)
+        print_error("failing graph: SNUG_RANDOM_SEED=%llu SNUG_RANDOM_GRAPHS=1\n",
+                    (unsigned long long)p->seed);
+    return 0;
+}
+
+int main(void) {
+    progress p = {0};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate_setup_teardown(
+            test_random_graphs_are_bit_equal_to_the_naive_executor, NULL, say_seed, &p),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
