@@ -20,7 +20,7 @@ static sn_value act_gelu(sn_builder *b, sn_value x) { return sn_build_gelu(b, x)
 static sn_value act_silu(sn_builder *b, sn_value x) { return sn_build_silu(b, x); }
 static sn_value act_exponential(sn_builder *b, sn_value x) { return sn_build_exp(b, x); }
 static sn_value act_elu(sn_builder *b, sn_value x) { return sn_build_value_op(b, SN_OP_elu, &x, 1, 1); }
-static sn_value act_leaky_relu(sn_builder *b, sn_value x) { return sn_build_value_op(b, SN_OP_leaky_relu, &x, 1, 0.2); }
+static sn_value act_leaky_relu(sn_builder *b, sn_value x) { return sn_build_value_op(b, SN_OP_leaky_relu, &x, 1, sn_keras_number(0.2)); }
 static sn_value act_selu(sn_builder *b, sn_value x) {
     return sn_build_affine(b, sn_build_value_op(b, SN_OP_elu, &x, 1, SELU_ALPHA), SELU_SCALE, 0);
 }

@@ -100,7 +100,7 @@ void sn_layer_build_re_lu(sn_layer_call *c) {
     const sn_conf_re_lu *conf = c->conf;
     c->out = conf->negative_slope == 0
                  ? sn_build_relu(c->b, c->in[0])
-                 : sn_build_value_op(c->b, SN_OP_leaky_relu, c->in, 1, conf->negative_slope);
+                 : sn_build_value_op(c->b, SN_OP_leaky_relu, c->in, 1, sn_keras_number(conf->negative_slope));
 }
 
 void sn_layer_build_softmax(sn_layer_call *c) { c->out = sn_build_softmax(c->b, c->in[0]); }

@@ -115,7 +115,8 @@ int sn_optimizer_params(const sn_optimizer *o, int64_t step, sn_named_real *out,
         return 0;
     double rate = o->learning_rate;
     if (is_adam(o))
-        rate *= sqrt(1 - pow(o->beta_2, (double)step)) / (1 - pow(o->beta_1, (double)step));
+        rate *= sqrt(1 - pow(sn_keras_number(o->beta_2), (double)step)) /
+                (1 - pow(sn_keras_number(o->beta_1), (double)step));
     out[0] = (sn_named_real){"optimizer/rate", rate};
     return 1;
 }
@@ -147,7 +148,7 @@ static snug_status update_sgd(const sn_optimizer *o, sn_network *n, sn_graph *g,
     sn_attrs_default(op, &a);
     a.sgd.nesterov = !plain && o->nesterov;
     a.sgd.rate = slot_number(&b, "optimizer/rate", o->learning_rate);
-    a.sgd.momentum = slot_number(&b, "optimizer/momentum", o->momentum);
+    a.sgd.momentum = slot_number(&b, "optimizer/momentum", sn_keras_number(o->momentum));
     SNUG_TRY(sn_network_read(n, g, home, &in[0], err));
     if (!plain)
         SNUG_TRY(read_slot(o, n, g, home, "momentum", &in[1], err));
