@@ -1,24 +1,35 @@
-/* spans.c: consecutive spans of bytes in a sorted list of numbers of pool entries, so that inserting moves 4 bytes a
- * span. Entries of merged spans are not used again: the pool grows with the number of cuts. */
+/* spans.c: consecutive spans of bytes in a sorted list of numbers of pool entries, so that
+ * inserting moves 4 bytes a span. Entries of merged spans are not used again: the pool grows with
+ * the number of cuts. */
 #include "memory/spans.h"
 
 #include <string.h>
 
-static size_t entry_bytes(const sn_spans *s) { return sizeof(sn_span) + s->record_bytes; }
+static size_t entry_bytes(const sn_spans *s) {
+    return sizeof(sn_span) + s->record_bytes;
+}
 
-static sn_span *entry(const sn_spans *s, size_t i) { return (sn_span *)(s->pool + s->order[i] * entry_bytes(s)); }
+static sn_span *entry(const sn_spans *s, size_t i) {
+    return (sn_span *)(s->pool + s->order[i] * entry_bytes(s));
+}
 
-const sn_span *sn_spans_at(const sn_spans *s, size_t i) { return entry(s, i); }
+const sn_span *sn_spans_at(const sn_spans *s, size_t i) {
+    return entry(s, i);
+}
 
-void *sn_spans_record(const sn_spans *s, size_t i) { return entry(s, i) + 1; }
+void *sn_spans_record(const sn_spans *s, size_t i) {
+    return entry(s, i) + 1;
+}
 
 /* A new entry at position i of the list. The record may lie in the pool. */
-static snug_status insert(sn_spans *s, size_t i, sn_span where, size_t record_of, const void *record,
-                          snug_error *err) {
+static snug_status insert(sn_spans *s, size_t i, sn_span where, size_t record_of,
+                          const void *record, snug_error *err) {
     void *order = s->order, *pool = s->pool;
-    SNUG_TRY(sn_grow(s->engine, SN_MEM_PLAN, &order, sizeof *s->order, &s->cap_order, s->n + 1, err));
+    SNUG_TRY(
+        sn_grow(s->engine, SN_MEM_PLAN, &order, sizeof *s->order, &s->cap_order, s->n + 1, err));
     s->order = order;
-    SNUG_TRY(sn_grow(s->engine, SN_MEM_PLAN, &pool, entry_bytes(s), &s->cap_pool, s->n_pool + 1, err));
+    SNUG_TRY(
+        sn_grow(s->engine, SN_MEM_PLAN, &pool, entry_bytes(s), &s->cap_pool, s->n_pool + 1, err));
     s->pool = pool;
     sn_span *to = (sn_span *)(s->pool + s->n_pool * entry_bytes(s));
     *to = where;
@@ -55,7 +66,8 @@ static snug_status cut_at(sn_spans *s, size_t pos, size_t *out, snug_error *err)
     return SNUG_OK;
 }
 
-snug_status sn_spans_cut(sn_spans *s, size_t start, size_t end, size_t *first, size_t *stop, snug_error *err) {
+snug_status sn_spans_cut(sn_spans *s, size_t start, size_t end, size_t *first, size_t *stop,
+                         snug_error *err) {
     size_t from, to;
     SNUG_TRY(cut_at(s, start, &from, err));
     SNUG_TRY(cut_at(s, end, &to, err));

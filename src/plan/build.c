@@ -1,5 +1,5 @@
-/* build.c: the planner as a list of passes. Orders are tried from plain to clever; the one with the smallest live
- * peak is packed, written out and given to the checker, in every build. */
+/* build.c: the planner as a list of passes. Orders are tried from plain to clever; the one with the
+ * smallest live peak is packed, written out and given to the checker, in every build. */
 #include "base/size.h"
 #include "plan/passes.h"
 
@@ -8,8 +8,8 @@
 snug_status sn_plan_array(sn_zone *z, size_t n, size_t elem_bytes, void *out, snug_error *err) {
     size_t bytes;
     if (!sn_size_mul(n, elem_bytes, &bytes))
-        return sn_fail(err, SNUG_E_OVERFLOW, "plan: an array of %zu elements of %zu bytes is too large", n,
-                       elem_bytes);
+        return sn_fail(err, SNUG_E_OVERFLOW,
+                       "plan: an array of %zu elements of %zu bytes is too large", n, elem_bytes);
     void *block;
     SNUG_TRY(sn_zone_alloc(z, bytes, &block, err));
     *(void **)out = block;
@@ -18,16 +18,16 @@ snug_status sn_plan_array(sn_zone *z, size_t n, size_t elem_bytes, void *out, sn
 
 static snug_status check_options(const sn_graph *g, const sn_plan_options *o, snug_error *err) {
     if (o->n_devices < 1 || o->n_devices > SN_MAX_DEVICES)
-        return sn_fail(err, SNUG_E_INVALID, "plan: %d devices given, 1 to %d can be used", o->n_devices,
-                       SN_MAX_DEVICES);
+        return sn_fail(err, SNUG_E_INVALID, "plan: %d devices given, 1 to %d can be used",
+                       o->n_devices, SN_MAX_DEVICES);
     if (sn_graph_n_nodes(g) > UINT32_MAX / 64 || sn_graph_n_values(g) > UINT32_MAX / 64)
         return sn_fail(err, SNUG_E_OVERFLOW, "plan: a graph of %u nodes is too large",
                        sn_graph_n_nodes(g));
     return SNUG_OK;
 }
 
-static snug_status create_plan(snug_engine *e, const sn_graph *g, const sn_plan_options *o, sn_plan **out,
-                               snug_error *err) {
+static snug_status create_plan(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
+                               sn_plan **out, snug_error *err) {
     sn_zone *z = NULL;
     sn_plan *plan = NULL;
     SNUG_TRY(sn_zone_create(e, SN_MEM_PLAN, &z, err));
@@ -81,8 +81,8 @@ static snug_status run_passes(sn_planner *p, snug_error *err) {
     return sn_plan_summarise(p->plan, err);
 }
 
-snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_options *o, sn_plan **out,
-                          snug_error *err) {
+snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
+                          sn_plan **out, snug_error *err) {
     SNUG_TRY(check_options(g, o, err));
     sn_planner p = {.engine = e,
                     .graph = g,

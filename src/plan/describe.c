@@ -1,5 +1,6 @@
-/* describe.c: facts about nodes and values that no order changes: the device's variant of each node, the bytes of each
- * value (opaque ones by the variant), what shares bytes by an ALIAS row, who is needed, who reads what. */
+/* describe.c: facts about nodes and values that no order changes: the device's variant of each
+ * node, the bytes of each value (opaque ones by the variant), what shares bytes by an ALIAS row,
+ * who is needed, who reads what. */
 #include "base/size.h"
 #include "plan/passes.h"
 
@@ -32,7 +33,8 @@ static snug_status size_value(sn_planner *p, uint32_t v, snug_error *err) {
     return SNUG_OK;
 }
 
-/* An ALIAS row shares its input's bytes unless these are a variable's home, which an update may overwrite. */
+/* An ALIAS row shares its input's bytes unless these are a variable's home, which an update may
+ * overwrite. */
 static void find_roots(sn_planner *p) {
     for (uint32_t v = 0; v < p->n_values; v++) {
         const sn_value_info *info = sn_graph_value_at(p->graph, (sn_value){v});
@@ -98,7 +100,8 @@ static void note_updates(sn_planner *p, uint32_t i, const sn_node_info *n) {
         p->updater[n->in[k].i] = i;
 }
 
-/* Also: which node overwrites each version. An old version that is an output of the graph is kept by a copy. */
+/* Also: which node overwrites each version. An old version that is an output of the graph is kept
+ * by a copy. */
 snug_status sn_plan_readers(sn_planner *p, snug_error *err) {
     uint32_t *start, n_reads = 0;
     SNUG_TRY(sn_plan_array(p->work, (size_t)p->n_values + 2, sizeof *start, &start, err));

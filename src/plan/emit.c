@@ -1,4 +1,5 @@
-/* emit.c: writes the plan: a step per action, places from buffers and offsets, the two memories, the totals. */
+/* emit.c: writes the plan: a step per action, places from buffers and offsets, the two memories,
+ * the totals. */
 #include "base/size.h"
 #include "plan/passes.h"
 
@@ -42,7 +43,8 @@ static snug_status emit_transfer(sn_planner *p, const sn_layout *l, uint32_t now
     return SNUG_OK;
 }
 
-static snug_status emit_run(sn_planner *p, const sn_layout *l, uint32_t now, sn_step *step, snug_error *err) {
+static snug_status emit_run(sn_planner *p, const sn_layout *l, uint32_t now, sn_step *step,
+                            snug_error *err) {
     const uint32_t id = l->actions[now].id;
     const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){id});
     const sn_variant *variant = &p->variant[id];
@@ -100,8 +102,8 @@ static snug_status describe_memories(sn_planner *p, snug_error *err) {
     for (uint32_t i = 0; i < sn_graph_n_vars(p->graph); i++) {
         const sn_variable *var = sn_graph_var_at(p->graph, (sn_var){i});
         if (!sn_size_add(state->bytes, p->bytes[var->first.i], &state->bytes))
-            return sn_fail(err, SNUG_E_OVERFLOW, "plan: variables up to '%s' exceed the address space",
-                           var->name);
+            return sn_fail(err, SNUG_E_OVERFLOW,
+                           "plan: variables up to '%s' exceed the address space", var->name);
     }
     state->used_bytes = state->lower_bound_bytes = state->bytes;
     count_used(plan);

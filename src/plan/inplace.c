@@ -1,9 +1,10 @@
-/* inplace.c: which values lie in the same bytes. Values that share bytes by ALIAS rows are one buffer from the start;
- * an output moves into an input's buffer where the table allows it, the sizes are equal and nobody reads the input later.
- * STATE outputs lie in the homes of their variables and have no buffer.
+/* inplace.c: which values lie in the same bytes. Values that share bytes by ALIAS rows are one
+ * buffer from the start; an output moves into an input's buffer where the table allows it, the
+ * sizes are equal and nobody reads the input later. STATE outputs lie in the homes of their
+ * variables and have no buffer.
  *
- * Also makes the list of actions from the order: inputs are fed right before their first use, kept versions are
- * copied right before their update. */
+ * Also makes the list of actions from the order: inputs are fed right before their first use, kept
+ * versions are copied right before their update. */
 #include "plan/passes.h"
 
 typedef struct {
@@ -75,7 +76,9 @@ static void open_buffer(sharing *s, uint32_t value, uint32_t now) {
     l->buffer[value] = b;
 }
 
-static bool lies_in(const sharing *s, sn_value v, uint32_t buffer) { return s->l->buffer[v.i] == buffer; }
+static bool lies_in(const sharing *s, sn_value v, uint32_t buffer) {
+    return s->l->buffer[v.i] == buffer;
+}
 
 /* Whether output 0 of the node may take over the buffer of input k at action `now`. */
 static bool may_take(const sharing *s, const sn_node_info *n, int k, uint32_t now) {
@@ -151,6 +154,7 @@ snug_status sn_plan_inplace(sn_planner *p, sn_layout *l, snug_error *err) {
     for (uint32_t t = 0; t < l->n_actions; t++)
         place_action(&s, t);
     for (uint32_t b = 0; b < l->n_items; b++)
-        l->items[b].upper = s.last[b]; /* the last action that needs it; liveness.c makes it half open */
+        l->items[b].upper =
+            s.last[b]; /* the last action that needs it; liveness.c makes it half open */
     return SNUG_OK;
 }

@@ -1,14 +1,16 @@
-/* order.c: which node runs when. One scheduler; the kinds of order differ only in how they rank what is ready.
+/* order.c: which node runs when. One scheduler; the kinds of order differ only in how they rank
+ * what is ready.
  *
  * Edges (a node runs after those that have an edge to it):
  *   data       the maker of a value before its readers
- *   version    readers of a version of a variable before the STATE node that overwrites it; a reader written after the
- *              update in the program reads a copy instead when the version is kept
- *   may-fail   MAYFAIL nodes in program order, and all those written before a STATE node before it: so a step that
- *              refuses its values has changed no variable, and the same node refuses under every order
+ *   version    readers of a version of a variable before the STATE node that overwrites it; a
+ * reader written after the update in the program reads a copy instead when the version is kept
+ *   may-fail   MAYFAIL nodes in program order, and all those written before a STATE node before it:
+ * so a step that refuses its values has changed no variable, and the same node refuses under every
+ * order
  *
- * Ready nodes stand in a heap; a score only grows while a node waits, so a node is pushed again when it grows and its
- * old entries are skipped. */
+ * Ready nodes stand in a heap; a score only grows while a node waits, so a node is pushed again
+ * when it grows and its old entries are skipped. */
 #include "plan/passes.h"
 
 #include <string.h>
@@ -97,7 +99,8 @@ static bool before(const entry *a, const entry *b) {
 
 static snug_status push(scheduler *s, uint32_t node, snug_error *err) {
     void *heap = s->heap;
-    SNUG_TRY(sn_grow(s->p->engine, SN_MEM_PLAN, &heap, sizeof *s->heap, &s->cap_heap, s->n_heap + 1, err));
+    SNUG_TRY(sn_grow(s->p->engine, SN_MEM_PLAN, &heap, sizeof *s->heap, &s->cap_heap, s->n_heap + 1,
+                     err));
     s->heap = heap;
     const entry e = {s->score[node], node};
     size_t i = s->n_heap++;
@@ -222,7 +225,8 @@ static snug_status schedule(scheduler *s, sn_layout *l, snug_error *err) {
     return SNUG_OK;
 }
 
-/* The program reads old versions after their update in a way that no order allows: copy those versions away. */
+/* The program reads old versions after their update in a way that no order allows: copy those
+ * versions away. */
 static void keep_versions_read_late(sn_planner *p) {
     for (uint32_t v = 0; v < p->n_values; v++)
         for (uint32_t k = p->reader_start[v]; k < p->reader_start[v + 1]; k++)
@@ -242,8 +246,8 @@ snug_status sn_plan_order(sn_planner *p, sn_order_kind kind, sn_layout *l, snug_
         st = schedule(&s, l, err);
     }
     if (st == SNUG_OK && l->n_order < n_needed)
-        st = sn_fail(err, SNUG_E_INTERNAL, "plan: %u of %u nodes wait for each other", n_needed - l->n_order,
-                     n_needed);
+        st = sn_fail(err, SNUG_E_INTERNAL, "plan: %u of %u nodes wait for each other",
+                     n_needed - l->n_order, n_needed);
     sn_free(p->engine, SN_MEM_PLAN, s.heap, s.cap_heap * sizeof *s.heap);
     return st;
 }

@@ -1,10 +1,11 @@
-/* pack.c: lifetimes to offsets. The bound is the largest sum of live sizes; greedy placements (first fit and best fit
- * by size, lifetime, area and start) usually reach it on step graphs; where they do not, the complete search of search.c
- * goes on from there.
+/* pack.c: lifetimes to offsets. The bound is the largest sum of live sizes; greedy placements
+ * (first fit and best fit by size, lifetime, area and start) usually reach it on step graphs; where
+ * they do not, the complete search of search.c goes on from there.
  *
  * Invariants:
  * 1. Two boxes that share a section never share a byte.
- * 2. The answer depends on the items and their order alone: sorts have a full tie-break, limits count work, not time.
+ * 2. The answer depends on the items and their order alone: sorts have a full tie-break, limits
+ * count work, not time.
  * 3. The sum of all sizes was checked, so no offset or top can overflow. */
 #include "plan/pack.h"
 
@@ -13,9 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A greedy attempt that has looked at this many placed boxes per box gives up; so large instances stay cheap. */
+/* A greedy attempt that has looked at this many placed boxes per box gives up; so large instances
+ * stay cheap. */
 enum { SCANS_PER_BOX = 600 };
-/* Instances up to this size are searched for the bound itself; larger ones only when more than 1 % above it. */
+/* Instances up to this size are searched for the bound itself; larger ones only when more than 1 %
+ * above it. */
 enum { SEARCH_ALWAYS_MAX = 400, SEARCH_MAX = 6000 };
 #define SEARCH_WORK UINT64_C(30000000)
 
@@ -36,7 +39,7 @@ typedef struct {
 typedef struct {
     sn_packing *p;
     ranked *rank;
-    placed *placed;  /* by offset */
+    placed *placed; /* by offset */
     uint32_t n_placed;
     size_t *offset;
     uint64_t scans;
@@ -100,8 +103,9 @@ static snug_status check_items(const sn_pack_item *items, uint32_t n, snug_error
             return sn_fail(err, SNUG_E_INVALID, "pack: item %u lives in [%u,%u), which is empty", i,
                            items[i].lower, items[i].upper);
         if (!sn_size_add(sum, items[i].size, &sum))
-            return sn_fail(err, SNUG_E_OVERFLOW,
-                           "pack: the sizes of %u items exceed the address space; use a smaller batch", n);
+            return sn_fail(
+                err, SNUG_E_OVERFLOW,
+                "pack: the sizes of %u items exceed the address space; use a smaller batch", n);
     }
     if (n > UINT32_MAX / 4)
         return sn_fail(err, SNUG_E_OVERFLOW, "pack: %u items are too many", n);

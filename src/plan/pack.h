@@ -1,4 +1,5 @@
-/* pack.h: what the two halves of the packer share (pack.c: preparation and greedy; search.c: complete search). */
+/* pack.h: what the two halves of the packer share (pack.c: preparation and greedy; search.c:
+ * complete search). */
 #ifndef SN_PLAN_PACK_H
 #define SN_PLAN_PACK_H
 
@@ -13,14 +14,15 @@ typedef struct {
 
 typedef struct {
     uint32_t n, n_sections;
-    sn_box *boxes;       /* by lo, larger first, then by item */
-    size_t *load;        /* per section: sum of live sizes */
-    size_t bound;        /* largest load */
-    size_t *offset;      /* per box: the best packing so far */
-    size_t height;       /* its height */
+    sn_box *boxes;  /* by lo, larger first, then by item */
+    size_t *load;   /* per section: sum of live sizes */
+    size_t bound;   /* largest load */
+    size_t *offset; /* per box: the best packing so far */
+    size_t height;  /* its height */
 } sn_packing;
 
 /* Improves p->offset and p->height where it can, doing about `work` elementary operations. */
-SNUG_CHECKED snug_status sn_pack_search(snug_engine *e, sn_packing *p, uint64_t work, snug_error *err);
+SNUG_CHECKED snug_status sn_pack_search(snug_engine *e, sn_packing *p, uint64_t work,
+                                        snug_error *err);
 
 #endif

@@ -18,11 +18,11 @@
  * Text form (text.c has the grammar; a parsed plan is checked before it runs):
  *
  *     snug plan 1
- *     device 0 cpu:0
- *     memory 1 device 0 bytes 73728 name arena
- *     s0 feed x -> %0@1+0 on 0.0
+ *     device 0 align 64 name cpu:0
+ *     memory 1 device 0 bytes 73728 used 73700 bound 73728 name arena
+ *     s0 feed 0 -> %0@1+0 on 0.0 name x
  *     s1 run n0 matmul v0 (%0@1+0 %1@state) -> (%2@1+4096) ws 1+8192:512 on 0.0 impl onednn:brg
- *     s2 repeat 4 last 2
+ *     s2 repeat 4 rows 8 last 2
  *     s3 run n1 ... (%2@1+4096+1024 rows 0:0:8) ...     first row 0, along axis 0, 8 rows an iteration, moving 1024 bytes
  *     s9 end
  */

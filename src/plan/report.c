@@ -1,8 +1,10 @@
-/* report.c: where the bytes of a plan go, read from its steps alone, so that parsed plans have reports too.
+/* report.c: where the bytes of a plan go, read from its steps alone, so that parsed plans have
+ * reports too.
  *
- * A holding is a value's stay in the first arena: from the step that first writes it through the last that needs it. A
- * value that lies in another's bytes because nobody changes them (an alias) extends that holding; one that takes over dying
- * bytes (in place) ends it. So the holdings of a step never count a byte twice, and at the peak they add up to the bound. */
+ * A holding is a value's stay in the first arena: from the step that first writes it through the
+ * last that needs it. A value that lies in another's bytes because nobody changes them (an alias)
+ * extends that holding; one that takes over dying bytes (in place) ends it. So the holdings of a
+ * step never count a byte twice, and at the peak they add up to the bound. */
 #include "base/size.h"
 #include "plan/passes.h"
 
@@ -98,7 +100,8 @@ static void add_category(const sn_plan *p, const holding *h, sn_plan_categories 
         to->outputs += h->bytes;
     else if (v->kind == SN_VALUE_INPUT)
         to->inputs += h->bytes;
-    else if (v->kind == SN_VALUE_OUTPUT && sn_graph_node_at(p->graph, v->node)->part != SN_PART_FORWARD)
+    else if (v->kind == SN_VALUE_OUTPUT &&
+             sn_graph_node_at(p->graph, v->node)->part != SN_PART_FORWARD)
         to->gradients += h->bytes;
     else
         to->activations += h->bytes;
@@ -120,7 +123,9 @@ snug_status sn_plan_summarise(sn_plan *p, snug_error *err) {
     return st;
 }
 
-void sn_plan_peak_categories(const sn_plan *p, sn_plan_categories *out) { *out = p->at_peak; }
+void sn_plan_peak_categories(const sn_plan *p, sn_plan_categories *out) {
+    *out = p->at_peak;
+}
 
 static uint32_t owner_of(const sn_graph *g, uint32_t value) {
     const sn_value_info *v = sn_graph_value_at(g, (sn_value){value});
@@ -142,8 +147,10 @@ static uint32_t owner_of_variable(const sn_graph *g, const char *name) {
     return best;
 }
 
-/* Per owner: the most of its own bytes held at any step. `held` and `ends` have a place per owner and per step. */
-static void sweep_owners(const holdings *h, const uint32_t *by_last, size_t *held, sn_plan_owner_row *rows) {
+/* Per owner: the most of its own bytes held at any step. `held` and `ends` have a place per owner
+ * and per step. */
+static void sweep_owners(const holdings *h, const uint32_t *by_last, size_t *held,
+                         sn_plan_owner_row *rows) {
     const sn_graph *g = h->p->graph;
     uint32_t ended = 0;
     for (uint32_t i = 0; i < h->n; i++) { /* holdings stand in order of their first step */
@@ -190,7 +197,8 @@ static void add_static(const sn_plan *p, sn_plan_owner_row *rows) {
     }
 }
 
-static snug_status fill_rows(const sn_plan *p, sn_zone *z, sn_plan_owner_row *rows, snug_error *err) {
+static snug_status fill_rows(const sn_plan *p, sn_zone *z, sn_plan_owner_row *rows,
+                             snug_error *err) {
     holdings h;
     uint32_t *by_last;
     size_t *held;
@@ -206,7 +214,8 @@ static snug_status fill_rows(const sn_plan *p, sn_zone *z, sn_plan_owner_row *ro
     return SNUG_OK;
 }
 
-snug_status sn_plan_owner_rows(const sn_plan *p, snug_engine *e, sn_plan_owner_row *rows, snug_error *err) {
+snug_status sn_plan_owner_rows(const sn_plan *p, snug_engine *e, sn_plan_owner_row *rows,
+                               snug_error *err) {
     sn_zone *z = NULL;
     SNUG_TRY(sn_zone_create(e, SN_MEM_PLAN, &z, err));
     const snug_status st = fill_rows(p, z, rows, err);

@@ -1,19 +1,26 @@
-/* search.c: complete search for a packing below a capacity, after the ideas of minimalloc (Moffitt 2023), with work
- * limits. Boxes are placed in order of non-decreasing offset, each on top of what it rests on; every packing can be
- * pushed down into that form, so a search that ends without an answer proves there is none.
+/* search.c: complete search for a packing below a capacity, after the ideas of minimalloc (Moffitt
+ * 2023), with work limits. Boxes are placed in order of non-decreasing offset, each on top of what
+ * it rests on; every packing can be pushed down into that form, so a search that ends without an
+ * answer proves there is none.
  *
  *     floor[s]  highest placed top in section s         left[s]  bytes of section s not placed yet
  *
  * Invariants:
  * 1. low[b] = highest top of placed boxes that share a section with b: where b would come to lie.
  * 2. Every change of low, floor and left is in the log; undoing back to a mark restores them.
- * 3. A part is a span of sections that no unplaced box leaves; parts are solved one after the other. */
+ * 3. A part is a span of sections that no unplaced box leaves; parts are solved one after the
+ * other. */
 #include "plan/pack.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { RULE_TOTAL_AREA_WIDTH, RULE_WIDTH_AREA_TOTAL, RULE_TOTAL_WIDTH_AREA, N_RULES } search_rule;
+typedef enum {
+    RULE_TOTAL_AREA_WIDTH,
+    RULE_WIDTH_AREA_TOTAL,
+    RULE_TOTAL_WIDTH_AREA,
+    N_RULES
+} search_rule;
 typedef enum { FOUND, NOT_FOUND, GAVE_UP } outcome;
 
 typedef struct {
@@ -23,7 +30,7 @@ typedef struct {
 
 typedef struct {
     const sn_packing *p;
-    uint32_t *rank;   /* from 1; ties between equal lows */
+    uint32_t *rank; /* from 1; ties between equal lows */
     bool *is_placed;
     size_t *low, *offset;
     size_t *floor, *left;
@@ -54,7 +61,8 @@ static int compare_ruled(const void *a, const void *b) {
 
 static void rank_boxes(search *s, search_rule rule, ruled *scratch) {
     const sn_packing *p = s->p;
-    static const int position[N_RULES][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}}; /* of total, area, width */
+    static const int position[N_RULES][3] = {
+        {0, 1, 2}, {2, 1, 0}, {0, 2, 1}}; /* of total, area, width */
     for (uint32_t i = 0; i < p->n; i++) {
         const sn_box *b = &p->boxes[i];
         size_t total = 0;
@@ -74,7 +82,8 @@ static void rank_boxes(search *s, search_rule rule, ruled *scratch) {
 static void push_change(search *s, uint32_t box, size_t old) {
     void *log = s->log;
     if (s->status == SNUG_OK)
-        s->status = sn_grow(s->e, SN_MEM_PLAN, &log, sizeof *s->log, &s->cap_log, s->n_log + 1, s->err);
+        s->status =
+            sn_grow(s->e, SN_MEM_PLAN, &log, sizeof *s->log, &s->cap_log, s->n_log + 1, s->err);
     if (s->status != SNUG_OK)
         return;
     s->log = log;
@@ -84,7 +93,8 @@ static void push_change(search *s, uint32_t box, size_t old) {
 static void push_floor(search *s, size_t old) {
     void *stack = s->old_floor;
     if (s->status == SNUG_OK)
-        s->status = sn_grow(s->e, SN_MEM_PLAN, &stack, sizeof(size_t), &s->cap_old, s->n_old + 1, s->err);
+        s->status =
+            sn_grow(s->e, SN_MEM_PLAN, &stack, sizeof(size_t), &s->cap_old, s->n_old + 1, s->err);
     if (s->status != SNUG_OK)
         return;
     s->old_floor = stack;
@@ -129,7 +139,8 @@ static void undo_to(search *s, size_t mark) {
     }
 }
 
-/* Whether every section of the part can still hold what is left, given that nothing goes below `at` any more. */
+/* Whether every section of the part can still hold what is left, given that nothing goes below `at`
+ * any more. */
 static bool fits(search *s, uint32_t lo, uint32_t hi, size_t at) {
     s->work += (hi - lo) / 4;
     for (uint32_t t = lo; t < hi; t++) {
@@ -151,9 +162,12 @@ typedef struct {
     uint32_t rank;
 } position;
 
-static bool before(position a, position b) { return a.low != b.low ? a.low < b.low : a.rank < b.rank; }
+static bool before(position a, position b) {
+    return a.low != b.low ? a.low < b.low : a.rank < b.rank;
+}
 
-/* The next box to try after `last`, or n. `roof`: boxes that would start at or above it leave a needless gap. */
+/* The next box to try after `last`, or n. `roof`: boxes that would start at or above it leave a
+ * needless gap. */
 static uint32_t next_box(search *s, const part *w, position last, size_t roof) {
     uint32_t best = s->p->n;
     position best_at = {SIZE_MAX, UINT32_MAX};

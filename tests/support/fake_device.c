@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-static snug_status describe(const sn_device *dev, const sn_opdesc *d, sn_variant *out, snug_error *err) {
+static snug_status describe(const sn_device *dev, const sn_opdesc *d, sn_variant *out,
+                            snug_error *err) {
     const sn_fake_device *fake = (const sn_fake_device *)dev;
     (void)err;
     *out = (sn_variant){.workspace_bytes = fake->workspace_bytes[d->op], .flops = sn_op_flops(d)};

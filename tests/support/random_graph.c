@@ -1,5 +1,5 @@
-/* random_graph.c: a pool of values; each step picks a maker from a table and adds what it builds to the pool. Newer
- * values are picked more often, so that graphs are deep as well as wide. */
+/* random_graph.c: a pool of values; each step picks a maker from a table and adds what it builds to
+ * the pool. Newer values are picked more often, so that graphs are deep as well as wide. */
 #include "support/random_graph.h"
 
 #include <stdio.h>
@@ -25,9 +25,13 @@ static void keep(maker *m, sn_value v) {
         m->pool[m->n_pool++] = v;
 }
 
-static const snug_type *type_of(const maker *m, sn_value v) { return sn_graph_type(m->b.graph, v); }
+static const snug_type *type_of(const maker *m, sn_value v) {
+    return sn_graph_type(m->b.graph, v);
+}
 
-static bool alive(const maker *m) { return m->b.error.code == SNUG_OK; }
+static bool alive(const maker *m) {
+    return m->b.error.code == SNUG_OK;
+}
 
 /* Mostly one of the newest eight, sometimes any. */
 static sn_value pick(maker *m) {
@@ -52,11 +56,12 @@ static sn_value add_variable(maker *m, const snug_type *type) {
     sn_value v = SN_NO_VALUE;
     const uint32_t home = sn_graph_n_vars(m->b.graph);
     snprintf(name, sizeof name, "v%u", home);
-    const sn_variable var = {.name = name,
-                             .type = *type,
-                             .home = home,
-                             .trainable = true,
-                             .init = {.kind = SN_RECIPE_UNIFORM, .key = home + 1, .a = -0.5, .b = 0.5}};
+    const sn_variable var = {
+        .name = name,
+        .type = *type,
+        .home = home,
+        .trainable = true,
+        .init = {.kind = SN_RECIPE_UNIFORM, .key = home + 1, .a = -0.5, .b = 0.5}};
     if (alive(m) && m->n_vars < MAX_VARS &&
         sn_graph_variable(m->b.graph, &var, &v, &m->b.error) == SNUG_OK)
         m->vars[m->n_vars++] = (sn_var){home};
@@ -74,7 +79,9 @@ static sn_value variable_like(maker *m, const snug_type *type) {
     return add_variable(m, type);
 }
 
-static snug_type vector_type(int64_t n) { return (snug_type){.dtype = SNUG_F32, .rank = 1, .dims = {n}}; }
+static snug_type vector_type(int64_t n) {
+    return (snug_type){.dtype = SNUG_F32, .rank = 1, .dims = {n}};
+}
 
 static int64_t channels_of(const maker *m, sn_value x) {
     const snug_type *t = type_of(m, x);
@@ -82,7 +89,8 @@ static int64_t channels_of(const maker *m, sn_value x) {
 }
 
 static void make_unary(maker *m) {
-    static const sn_op ops[] = {SN_OP_relu, SN_OP_tanh, SN_OP_sigmoid, SN_OP_neg, SN_OP_abs, SN_OP_softmax};
+    static const sn_op ops[] = {SN_OP_relu, SN_OP_tanh, SN_OP_sigmoid,
+                                SN_OP_neg,  SN_OP_abs,  SN_OP_softmax};
     const sn_value x = pick(m);
     keep(m, sn_build(&m->b, ops[draw(m, 6)], NULL, &x, 1));
 }
@@ -95,7 +103,8 @@ static void make_binary(maker *m) {
 }
 
 static void make_gradient(maker *m) {
-    static const sn_op ops[] = {SN_OP_relu_grad, SN_OP_tanh_grad, SN_OP_sigmoid_grad, SN_OP_softmax_grad};
+    static const sn_op ops[] = {SN_OP_relu_grad, SN_OP_tanh_grad, SN_OP_sigmoid_grad,
+                                SN_OP_softmax_grad};
     const sn_value x = pick(m);
     const sn_value in[2] = {x, pick_like(m, x)};
     keep(m, sn_build(&m->b, ops[draw(m, 4)], NULL, in, 2));
@@ -167,7 +176,8 @@ static void make_layernorm(maker *m) {
     if (draw(m, 3) == 0) { /* otherwise outputs 1 and 2 have no reader */
         const snug_type *t = type_of(m, x);
         const int64_t column[2] = {t->dims[0], 1};
-        keep(m, sn_build_mul(&m->b, x, sn_build_tanh(&m->b, sn_build_reshape(&m->b, outs[1], column, 2))));
+        keep(m, sn_build_mul(&m->b, x,
+                             sn_build_tanh(&m->b, sn_build_reshape(&m->b, outs[1], column, 2))));
     }
 }
 
@@ -179,7 +189,8 @@ static void make_moments(maker *m) {
     if (rows == 0)
         return;
     sn_build_all(&m->b, SN_OP_moments, NULL, &x, 1, outs);
-    const sn_value mean = sn_build_cast(&m->b, sn_build_affine(&m->b, outs[0], 1.0 / (double)rows, 0.0), SNUG_F32);
+    const sn_value mean =
+        sn_build_cast(&m->b, sn_build_affine(&m->b, outs[0], 1.0 / (double)rows, 0.0), SNUG_F32);
     keep(m, sn_build_sub(&m->b, x, sn_build_reshape(&m->b, mean, shape, 2)));
 }
 
@@ -198,7 +209,9 @@ static void make_slice(maker *m) {
     const snug_type *t = type_of(m, x);
     sn_attrs a;
     sn_attrs_default(SN_OP_slice, &a);
-    a.slice.sizes = (sn_list){2, {1 + (int64_t)draw(m, (uint32_t)t->dims[0]), 1 + (int64_t)draw(m, (uint32_t)t->dims[1])}};
+    a.slice.sizes = (sn_list){
+        2,
+        {1 + (int64_t)draw(m, (uint32_t)t->dims[0]), 1 + (int64_t)draw(m, (uint32_t)t->dims[1])}};
     a.slice.strides = (sn_list){2, {1, 1}};
     for (int k = 0; k < 8; k++)
         a.slice.start[k] = sn_build_key(&m->b, "", 0).i;
@@ -206,7 +219,8 @@ static void make_slice(maker *m) {
 }
 
 static void make_fill(maker *m) {
-    const snug_type t = {.dtype = SNUG_F32, .rank = 2, .dims = {1 + (int64_t)draw(m, 8), 1 + (int64_t)draw(m, 16)}};
+    const snug_type t = {
+        .dtype = SNUG_F32, .rank = 2, .dims = {1 + (int64_t)draw(m, 8), 1 + (int64_t)draw(m, 16)}};
     sn_attrs a;
     if (draw(m, 2) == 0) {
         keep(m, sn_build_fill(&m->b, &t, 0.25));
@@ -246,7 +260,8 @@ static void make_update(maker *m) {
         const sn_variable *var = sn_graph_var_at(m->b.graph, m->vars[i]);
         const sn_op op = ops[draw(m, 3)];
         sn_attrs a;
-        if (!sn_type_equal(&var->type, &type) || sn_graph_value_at(m->b.graph, var->last)->version > 1)
+        if (!sn_type_equal(&var->type, &type) ||
+            sn_graph_value_at(m->b.graph, var->last)->version > 1)
             continue;
         sn_attrs_default(op, &a);
         if (op == SN_OP_sgd) {
@@ -270,7 +285,8 @@ static void make_vector_update(maker *m) {
         return;
     for (int i = 0; i < m->n_vars; i++) {
         const sn_variable *var = sn_graph_var_at(m->b.graph, m->vars[i]);
-        if (!sn_type_equal(&var->type, &row) || sn_graph_value_at(m->b.graph, var->last)->version > 1)
+        if (!sn_type_equal(&var->type, &row) ||
+            sn_graph_value_at(m->b.graph, var->last)->version > 1)
             continue;
         const sn_value in[2] = {var->last, sum};
         (void)sn_build(&m->b, ops[draw(m, 2)], NULL, in, 2);
@@ -283,10 +299,11 @@ static const struct {
     int weight;
     void (*make)(maker *m);
 } makers[] = {
-    {10, make_unary},   {10, make_binary},  {4, make_gradient}, {4, make_broadcast}, {5, make_reshape},
-    {2, make_transpose}, {5, make_reduction}, {6, make_matmul},  {2, make_matmul_t},  {3, make_layernorm},
-    {3, make_moments},  {2, make_concat},   {2, make_slice},    {2, make_fill},      {2, make_dropout},
-    {2, make_check},    {4, make_update},   {2, make_vector_update},
+    {10, make_unary},   {10, make_binary},       {4, make_gradient},  {4, make_broadcast},
+    {5, make_reshape},  {2, make_transpose},     {5, make_reduction}, {6, make_matmul},
+    {2, make_matmul_t}, {3, make_layernorm},     {3, make_moments},   {2, make_concat},
+    {2, make_slice},    {2, make_fill},          {2, make_dropout},   {2, make_check},
+    {4, make_update},   {2, make_vector_update},
 };
 
 static void make_one(maker *m) {
@@ -306,7 +323,8 @@ static void add_inputs(maker *m) {
     for (int i = 0; i < n && alive(m); i++) {
         char name[16];
         sn_value v;
-        const snug_type t = {.dtype = SNUG_F32, .rank = 2, .dims = {rows, 1 + (int64_t)draw(m, 16)}};
+        const snug_type t = {
+            .dtype = SNUG_F32, .rank = 2, .dims = {rows, 1 + (int64_t)draw(m, 16)}};
         snprintf(name, sizeof name, "x%d", i);
         if (sn_graph_input(m->b.graph, name, &t, &v, &m->b.error) == SNUG_OK)
             keep(m, v);
@@ -328,7 +346,8 @@ static void add_outputs(maker *m) {
     }
 }
 
-snug_status sn_random_graph(snug_engine *e, uint64_t seed, int n_nodes, sn_graph **out, snug_error *err) {
+snug_status sn_random_graph(snug_engine *e, uint64_t seed, int n_nodes, sn_graph **out,
+                            snug_error *err) {
     static maker shared; /* large; tests are single threaded */
     maker *m = &shared;
     sn_graph *g;

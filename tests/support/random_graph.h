@@ -3,10 +3,11 @@
  *     sn_graph *g;
  *     assert_int_equal(sn_random_graph(engine, seed, 40, &g, &err), SNUG_OK);
  *
- * All values are f32 (statistics f64) with at most 1,000 elements, finite for finite inputs. There are values with several readers,
- * operators that may work in place, aliases of values with later readers, reductions, rows with several outputs,
- * variables read by several nodes and updated up to twice, nodes that may fail but do not, random rows, unused nodes,
- * and one to four outputs, some of them read again. Variables have homes 0, 1, ... and recipes. */
+ * All values are f32 (statistics f64) with at most 1,000 elements, finite for finite inputs. There
+ * are values with several readers, operators that may work in place, aliases of values with later
+ * readers, reductions, rows with several outputs, variables read by several nodes and updated up to
+ * twice, nodes that may fail but do not, random rows, unused nodes, and one to four outputs, some
+ * of them read again. Variables have homes 0, 1, ... and recipes. */
 #ifndef SN_TESTS_RANDOM_GRAPH_H
 #define SN_TESTS_RANDOM_GRAPH_H
 
