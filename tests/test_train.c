@@ -1,0 +1,687 @@
+/* test_train.c: training as a user sees it: a model learns, the same call gives the same bits, remainders and validation count,
+ * interrupts and NaN leave whole steps, weights travel through files, nothing is requested inside the step loop. */
+#include "support/support.h"
+
+#include "train/model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N 70
+#define DIM 4
+#define CLASSES 3
+
+/* Points around three centres, by a fixed little generator. */
+typedef struct {
+    float x[N][DIM];
+    int32_t y[N];
+    snug_feed *fx, *fy;
+} blobs;
+
+static void blobs_begin(snug_engine *e, blobs *b) {
+    snug_error err;
+    uint32_t s = 12345;
+    for (int i = 0; i < N; i++) {
+        b->y[i] = i % CLASSES;
+        for (int k = 0; k < DIM; k++) {
+            s = s * 1664525u + 1013904223u;
+            b->x[i][k] = (float)((double)(s >> 8) / 16777216.0 - 0.5) + (b->y[i] == k ? 1.5f : 0);
+        }
+    }
+    expect_ok(snug_feed_from_memory(e, &(snug_type){SNUG_F32, 2, {N, DIM}}, b->x, NULL, NULL, &b->fx, &err), &err);
+    expect_ok(snug_feed_from_memory(e, &(snug_type){SNUG_I32, 1, {N}}, b->y, NULL, NULL, &b->fy, &err), &err);
+}
+
+static void blobs_end(blobs *b) {
+    snug_feed_destroy(b->fx);
+    snug_feed_destroy(b->fy);
+}
+
+static snug_status make_mlp(snug_engine *e, const char *optimizer, snug_model **out, snug_error *err) {
+    snug_model *m;
+    SNUG_TRY(snug_model_create(e, "mlp", &(snug_type){SNUG_F32, 1, {DIM}}, &m, err));
+    snug_status status = snug_model_add(m, "Dense", "units=8 activation=relu", err);
+    if (status == SNUG_OK)
+        status = snug_model_add(m, "Dense", "units=3 activation=softmax name=head", err);
+    if (status == SNUG_OK)
+        status = snug_model_compile(m, &(snug_compile){optimizer, "sparse_categorical_crossentropy", "accuracy"}, err);
+    if (status == SNUG_OK)
+        *out = m;
+    else
+        snug_model_destroy(m);
+    return status;
+}
+
+static snug_model *mlp(snug_engine *e) {
+    snug_error err;
+    snug_model *m;
+    expect_ok(make_mlp(e, "adam:lr=0.02", &m, &err), &err);
+    return m;
+}
+
+/* All weights, one behind the other. */
+static size_t copy_weights(snug_model *m, float *out) {
+    snug_error err;
+    size_t n = 0;
+    for (size_t i = 0; i < snug_model_n_weights(m); i++) {
+        snug_view v;
+        expect_ok(snug_model_weight(m, i, NULL, &v, &err), &err);
+        memcpy(out + n, v.data, v.bytes);
+        n += v.bytes / sizeof *out;
+    }
+    return n;
+}
+#define MAX_WEIGHTS 256
+
+static bool same_weights(snug_model *m, const float *before) {
+    float now[MAX_WEIGHTS];
+    const size_t n = copy_weights(m, now);
+    return memcmp(now, before, n * sizeof *now) == 0;
+}
+
+/* --- learning ------------------------------------------------------------------------------------------------ */
+static void test_mlp_learns_blobs(void **state) {
+    snug_error err;
+    blobs b;
+    snug_fit_result r;
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 30, .batch = 16, .shuffle = 1, .seed = 1};
+    expect_ok(snug_fit(m, &fit, &r, &err), &err);
+    assert_int_equal(r.epochs, 30);
+    assert_int_equal(r.steps, 30 * 5); /* 70 rows: four batches of 16 and one of 6 */
+    assert_int_equal(r.n_values, 2);
+    assert_true(r.values[0] < 0.2);
+    assert_true(r.values[1] > 0.95);
+    double values[2];
+    int n_values;
+    expect_ok(snug_evaluate(m, &(snug_run_options){.x = b.fx, .y = b.fy, .batch = 7}, values, &n_values, &err), &err);
+    assert_int_equal(n_values, 2);
+    assert_true(values[1] > 0.95);
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static void fit_once(snug_engine *e, uint64_t seed, float *weights, double *loss) {
+    snug_error err;
+    blobs b;
+    snug_fit_result r;
+    blobs_begin(e, &b);
+    snug_model *m = mlp(e);
+    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 3, .batch = 16, .shuffle = 1, .seed = seed};
+    expect_ok(snug_fit(m, &fit, &r, &err), &err);
+    copy_weights(m, weights);
+    *loss = r.values[0];
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static void test_same_seed_gives_same_bits(void **state) {
+    float a[MAX_WEIGHTS] = {0}, b[MAX_WEIGHTS] = {0}, c[MAX_WEIGHTS] = {0};
+    double loss_a, loss_b, loss_c;
+    fit_once(*state, 5, a, &loss_a);
+    fit_once(*state, 5, b, &loss_b);
+    fit_once(*state, 6, c, &loss_c);
+    assert_memory_equal(a, b, sizeof a);
+    assert_true(loss_a == loss_b);
+    assert_true(memcmp(a, c, sizeof a) != 0);
+}
+
+/* The loss of an epoch without learning is that of evaluation, whatever the batches are. */
+static void test_means_are_weighted_by_batch_size(void **state) {
+    snug_error err;
+    blobs b;
+    snug_fit_result r;
+    blobs_begin(*state, &b);
+    snug_model *m;
+    expect_ok(make_mlp(*state, "sgd:lr=0", &m, &err), &err);
+    expect_ok(snug_fit(m, &(snug_fit_options){.x = b.fx, .y = b.fy, .batch = 16}, &r, &err), &err);
+    double whole[2], parts[2];
+    expect_ok(snug_evaluate(m, &(snug_run_options){.x = b.fx, .y = b.fy, .batch = 1000}, whole, NULL, &err), &err);
+    expect_ok(snug_evaluate(m, &(snug_run_options){.x = b.fx, .y = b.fy, .batch = 3}, parts, NULL, &err), &err);
+    for (int i = 0; i < 2; i++) {
+        assert_true(fabs(r.values[i] - whole[i]) < 1e-6);
+        assert_true(fabs(parts[i] - whole[i]) < 1e-6);
+    }
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+/* --- progress, validation, callbacks ------------------------------------------------------------------------------ */
+typedef struct {
+    int begins, steps, ends, validations, stop_after;
+    double last_value;
+    int64_t first_requests, requests; /* of memory, after the first step and after the last */
+    snug_engine *engine;
+} counter;
+
+static snug_status count_begin(void *ctx, const snug_progress *p, snug_error *err) {
+    (void)err;
+    counter *c = ctx;
+    assert_int_equal(p->epoch, c->begins);
+    c->begins++;
+    return SNUG_OK;
+}
+
+static snug_status count_step(void *ctx, const snug_progress *p, snug_error *err) {
+    counter *c = ctx;
+    assert_true(p->step >= 1 && p->step <= p->n_steps);
+    c->requests = sn_fault_memory_requests(c->engine);
+    if (c->steps++ == 0)
+        c->first_requests = c->requests;
+    c->last_value = p->values[0];
+    return c->steps == c->stop_after ? sn_fail(err, SNUG_E_INTERRUPTED, "enough") : SNUG_OK;
+}
+
+static snug_status count_end(void *ctx, const snug_progress *p, snug_error *err) {
+    (void)err;
+    counter *c = ctx;
+    c->ends++;
+    c->validations += p->has_validation;
+    return SNUG_OK;
+}
+
+static snug_callback counting(counter *c) {
+    return (snug_callback){.ctx = c, .on_epoch_begin = count_begin, .on_step_end = count_step, .on_epoch_end = count_end};
+}
+
+static void test_validation_split_takes_the_last_part(void **state) {
+    snug_error err;
+    blobs b;
+    snug_fit_result split, given;
+    blobs_begin(*state, &b);
+    counter c = {.engine = *state};
+    const snug_callback cb = counting(&c);
+    snug_model *m = mlp(*state);
+    snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 2, .batch = 16, .validation_split = 0.3, .callbacks = &cb,
+                            .n_callbacks = 1};
+    expect_ok(snug_fit(m, &fit, &split, &err), &err);
+    assert_int_equal(split.steps, 2 * 4); /* floor(70 * 0.7) = 48 (0.7 is not exact) or 49 rows: 3 full and at most one more */
+    assert_int_equal(c.validations, 2);
+    snug_model_destroy(m);
+    /* the same by hand */
+    snug_feed *tx, *ty, *vx, *vy;
+    const int cut = (int)floor(70 * (1 - 0.3));
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_F32, 2, {cut, DIM}}, b.x, NULL, NULL, &tx, &err), &err);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_I32, 1, {cut}}, b.y, NULL, NULL, &ty, &err), &err);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_F32, 2, {N - cut, DIM}}, b.x[cut], NULL, NULL, &vx, &err), &err);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_I32, 1, {N - cut}}, b.y + cut, NULL, NULL, &vy, &err), &err);
+    m = mlp(*state);
+    fit = (snug_fit_options){.x = tx, .y = ty, .val_x = vx, .val_y = vy, .epochs = 2, .batch = 16};
+    expect_ok(snug_fit(m, &fit, &given, &err), &err);
+    assert_memory_equal(split.values, given.values, 2 * sizeof(double));
+    assert_memory_equal(split.val_values, given.val_values, 2 * sizeof(double));
+    fit.val_y = NULL;
+    expect_status(snug_fit(m, &fit, NULL, &err), SNUG_E_INVALID, &err);
+    snug_model_destroy(m);
+    snug_feed_destroy(tx);
+    snug_feed_destroy(ty);
+    snug_feed_destroy(vx);
+    snug_feed_destroy(vy);
+    blobs_end(&b);
+}
+
+static void test_step_loop_requests_no_memory(void **state) {
+    snug_error err;
+    blobs b;
+    blobs_begin(*state, &b);
+    counter c = {.engine = *state};
+    const snug_callback cb = counting(&c);
+    snug_model *m = mlp(*state);
+    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 3, .batch = 16, .validation_split = 0.3, .shuffle = 1,
+                                  .callbacks = &cb, .n_callbacks = 1};
+    sn_fault_memory(*state, 1000000000, false); /* counts from here */
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    assert_true(c.first_requests > 0);
+    assert_int_equal(c.requests, c.first_requests);
+    sn_fault_memory(*state, -1, false);
+    assert_int_equal(c.begins, 3);
+    assert_int_equal(c.ends, 3);
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static void test_callback_stops_after_its_step(void **state) {
+    snug_error err;
+    blobs b;
+    snug_fit_result r;
+    blobs_begin(*state, &b);
+    counter c = {.engine = *state, .stop_after = 7};
+    const snug_callback cb = counting(&c);
+    snug_model *m = mlp(*state);
+    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 9, .batch = 16, .callbacks = &cb, .n_callbacks = 1};
+    expect_ok(snug_fit(m, &fit, &r, &err), &err);
+    assert_int_equal(r.stopped, 1);
+    assert_int_equal(r.steps, 7);
+    assert_int_equal(r.epochs, 1);
+    assert_int_equal(c.ends, 1);
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static void test_early_stopping_waits_for_its_patience(void **state) {
+    snug_error err;
+    blobs b;
+    snug_fit_result r;
+    snug_callback cb;
+    blobs_begin(*state, &b);
+    snug_model *m;
+    expect_ok(make_mlp(*state, "sgd:lr=0", &m, &err), &err);
+    expect_ok(snug_callback_early_stopping(*state, "loss", 3, 0, &cb, &err), &err);
+    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 20, .batch = 16, .callbacks = &cb, .n_callbacks = 1};
+    expect_ok(snug_fit(m, &fit, &r, &err), &err);
+    assert_int_equal(r.epochs, 4); /* one to set the mark, three without improvement */
+    assert_int_equal(r.stopped, 1);
+    cb.destroy(cb.ctx);
+    expect_ok(snug_callback_early_stopping(*state, "val_loss", 3, 0, &cb, &err), &err);
+    expect_status(snug_fit(m, &fit, &r, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "no validation data");
+    cb.destroy(cb.ctx);
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static double halve(void *ctx, int epoch, double current) {
+    (void)ctx;
+    return epoch == 0 ? current : current / 2;
+}
+
+static void test_schedule_and_csv_follow_the_epochs(void **state) {
+    snug_error err;
+    blobs b;
+    snug_callback cbs[2];
+    sn_test_dir dir;
+    char path[256], text[512] = "";
+    blobs_begin(*state, &b);
+    sn_test_dir_begin(&dir);
+    snug_model *m = mlp(*state);
+    expect_ok(snug_callback_schedule(*state, halve, NULL, &cbs[0], &err), &err);
+    expect_ok(snug_callback_csv(*state, sn_test_path(&dir, "log.csv", path), &cbs[1], &err), &err);
+    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 3, .validation_split = 0.5, .callbacks = cbs, .n_callbacks = 2};
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    assert_true(snug_model_learning_rate(m) == 0.02 / 4);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    assert_memory_equal(text, "epoch,loss,accuracy,val_loss,val_accuracy\n0,", 44);
+    int n_lines = 0;
+    for (const char *p = text; *p; p++)
+        n_lines += *p == '\n';
+    assert_int_equal(n_lines, 4);
+    cbs[0].destroy(cbs[0].ctx);
+    cbs[1].destroy(cbs[1].ctx);
+    snug_model_destroy(m);
+    sn_test_dir_end(&dir);
+    blobs_end(&b);
+}
+
+static void test_best_weights_are_those_of_the_best_epoch(void **state) {
+    snug_error err;
+    blobs b;
+    snug_callback cb;
+    sn_test_dir dir;
+    char path[256];
+    blobs_begin(*state, &b);
+    sn_test_dir_begin(&dir);
+    snug_model *m = mlp(*state);
+    expect_ok(snug_callback_best_weights(*state, "loss", sn_test_path(&dir, "best.safetensors", path), &cb, &err), &err);
+    snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 2, .callbacks = &cb, .n_callbacks = 1};
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    float best[MAX_WEIGHTS], bad[MAX_WEIGHTS];
+    copy_weights(m, best);
+    /* a rate that makes everything worse must not overwrite the file */
+    expect_ok(snug_model_set_learning_rate(m, 10, &err), &err);
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    copy_weights(m, bad);
+    expect_ok(snug_model_load_weights(m, path, &err), &err);
+    assert_true(same_weights(m, best) && !same_weights(m, bad));
+    cb.destroy(cb.ctx);
+    snug_model_destroy(m);
+    sn_test_dir_end(&dir);
+    blobs_end(&b);
+}
+
+/* --- stopping in the middle ---------------------------------------------------------------------------------------- */
+static int count_down(void *ctx) { return --*(int *)ctx < 0; }
+
+static void test_interrupt_leaves_weights_of_a_whole_step(void **state) {
+    snug_error err;
+    blobs b;
+    snug_fit_result r;
+    float after[6][MAX_WEIGHTS];
+    blobs_begin(*state, &b);
+    for (int steps = 1; steps <= 5; steps++) { /* weights after 1..5 whole steps */
+        counter c = {.engine = *state, .stop_after = steps};
+        const snug_callback cb = counting(&c);
+        snug_model *m = mlp(*state);
+        const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 9, .batch = 16, .callbacks = &cb, .n_callbacks = 1};
+        expect_ok(snug_fit(m, &fit, &r, &err), &err);
+        copy_weights(m, after[steps]);
+        snug_model_destroy(m);
+    }
+    snug_model *fresh = mlp(*state);
+    copy_weights(fresh, after[0]);
+    snug_model_destroy(fresh);
+    for (int asks = 0; asks < 60; asks += 7) {
+        int left = asks;
+        snug_model *m = mlp(*state);
+        const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 1, .batch = 16, .interrupted = count_down,
+                                      .interrupt_ctx = &left};
+        expect_ok(snug_fit(m, &fit, &r, &err), &err);
+        assert_true(r.steps >= 0 && r.steps <= 5);
+        assert_true(same_weights(m, after[r.steps]));
+        assert_true(r.stopped || r.steps == 5);
+        snug_model_destroy(m);
+    }
+    blobs_end(&b);
+}
+
+static void test_nan_stops_before_the_first_write_and_is_found(void **state) {
+    snug_error err;
+    blobs b;
+    char text[300];
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    expect_status(snug_model_find_nan(m, text, sizeof text, &err), SNUG_E_INVALID, &err);
+    b.x[40][2] = NAN;
+    float before[MAX_WEIGHTS];
+    copy_weights(m, before);
+    snug_fit_options fit = {.x = b.fx, .y = b.fy, .batch = N};
+    expect_status(snug_fit(m, &fit, NULL, &err), SNUG_E_NUMERIC, &err);
+    expect_text(err.text, "epoch 1, step 1 of 1");
+    assert_true(same_weights(m, before));
+    expect_ok(snug_model_find_nan(m, text, sizeof text, &err), &err);
+    expect_text(text, "row 40 of x has nan");
+    /* good data, a weight that overflows in the second layer */
+    b.x[40][2] = 0;
+    snug_view kernel;
+    expect_ok(snug_model_weight(m, 2, NULL, &kernel, &err), &err);
+    for (size_t i = 0; i < kernel.bytes / sizeof(float); i++)
+        ((float *)kernel.data)[i] = 3e38f;
+    copy_weights(m, before);
+    expect_status(snug_fit(m, &fit, NULL, &err), SNUG_E_NUMERIC, &err);
+    assert_true(same_weights(m, before));
+    expect_ok(snug_model_find_nan(m, text, sizeof text, &err), &err);
+    expect_text(text, "layer head, operator matmul");
+    /* and a weight that is bad already */
+    ((float *)kernel.data)[4] = INFINITY;
+    expect_ok(snug_model_find_nan(m, text, sizeof text, &err), &err);
+    expect_text(text, "head/kernel has inf at [1,1]");
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+/* --- wrong data ------------------------------------------------------------------------------------------------------ */
+static void expect_refused(snug_model *m, snug_feed *x, snug_feed *y, snug_status status, const char *piece) {
+    snug_error err;
+    expect_status(snug_fit(m, &(snug_fit_options){.x = x, .y = y, .batch = 16, .shuffle = 1}, NULL, &err), status, &err);
+    expect_text(err.text, piece);
+}
+
+static void test_data_that_do_not_fit_are_refused_with_numbers(void **state) {
+    snug_error err;
+    blobs b;
+    snug_feed *wide, *few, *reals, *ones;
+    static float zeros[N * 5];
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_F32, 2, {N, 5}}, zeros, NULL, NULL, &wide, &err), &err);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_I32, 1, {N - 1}}, b.y, NULL, NULL, &few, &err), &err);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_F32, 1, {N}}, zeros, NULL, NULL, &reals, &err), &err);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_I32, 2, {N, 1}}, b.y, NULL, NULL, &ones, &err), &err);
+    expect_refused(m, wide, b.fy, SNUG_E_SHAPE, "x is f32[70,5], but the model wants f32[?,4]");
+    expect_refused(m, b.fx, few, SNUG_E_DATA, "x has 70 rows and y has 69");
+    expect_refused(m, b.fx, reals, SNUG_E_DATA, "y is f32[70], but the model wants whole numbers (i32[?])");
+    expect_refused(m, b.fx, wide, SNUG_E_SHAPE, "y is f32[70,5], but the model wants i32[?]");
+    expect_ok(snug_fit(m, &(snug_fit_options){.x = b.fx, .y = ones}, NULL, &err), &err); /* [n,1] labels are [n] */
+    float before[MAX_WEIGHTS];
+    copy_weights(m, before);
+    for (int i = 0; i < N; i++)
+        b.y[i] = i == 61 ? 3 : b.y[i];
+    const snug_fit_options whole = {.x = b.fx, .y = b.fy, .batch = N, .shuffle = 1};
+    expect_status(snug_fit(m, &whole, NULL, &err), SNUG_E_DATA, &err);
+    expect_text(err.text, "row 61 of y has the label 3; the model has 3 classes, 0 to 2");
+    assert_true(same_weights(m, before));
+    expect_status(snug_fit(m, &(snug_fit_options){.x = b.fx, .y = b.fy, .validation_split = 1.5}, NULL, &err),
+                  SNUG_E_INVALID, &err);
+    snug_model_destroy(m);
+    snug_feed_destroy(wide);
+    snug_feed_destroy(few);
+    snug_feed_destroy(reals);
+    snug_feed_destroy(ones);
+    blobs_end(&b);
+}
+
+static void test_model_without_layers_or_weights_is_refused(void **state) {
+    snug_error err;
+    blobs b;
+    blobs_begin(*state, &b);
+    snug_model *m;
+    expect_ok(snug_model_create(*state, NULL, &(snug_type){SNUG_F32, 1, {DIM}}, &m, &err), &err);
+    expect_refused(m, b.fx, b.fx, SNUG_E_INVALID, "has no layers");
+    expect_ok(snug_model_add(m, "ReLU", "", &err), &err);
+    expect_refused(m, b.fx, b.fx, SNUG_E_INVALID, "nothing to train");
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+/* --- predict, plan, files --------------------------------------------------------------------------------------------- */
+typedef struct {
+    float y[N][CLASSES];
+    int64_t next;
+} collected;
+
+static snug_status collect(void *ctx, int64_t first_row, const snug_view *view, snug_error *err) {
+    (void)err;
+    collected *c = ctx;
+    assert_int_equal(first_row, c->next);
+    memcpy(c->y[first_row], view->data, view->bytes);
+    c->next += view->type.dims[0];
+    return SNUG_OK;
+}
+
+static void test_predict_gives_all_rows_in_order(void **state) {
+    snug_error err;
+    blobs b;
+    collected whole = {.next = 0}, parts = {.next = 0};
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    expect_ok(snug_predict(m, &(snug_run_options){.x = b.fx, .batch = 500}, collect, &whole, &err), &err);
+    expect_ok(snug_predict(m, &(snug_run_options){.x = b.fx, .batch = 9}, collect, &parts, &err), &err);
+    assert_int_equal(whole.next, N);
+    assert_int_equal(parts.next, N);
+    for (int i = 0; i < N; i++) {
+        float sum = 0;
+        for (int k = 0; k < CLASSES; k++) {
+            assert_true(fabsf(whole.y[i][k] - parts.y[i][k]) < 1e-6f);
+            sum += whole.y[i][k];
+        }
+        assert_true(fabsf(sum - 1) < 1e-5f);
+    }
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static void test_weights_travel_through_files(void **state) {
+    snug_error err;
+    sn_test_dir dir;
+    char path[256];
+    float a[MAX_WEIGHTS];
+    sn_test_dir_begin(&dir);
+    sn_test_path(&dir, "w.safetensors", path);
+    snug_model *m = mlp(*state), *other = mlp(*state), *wrong;
+    expect_ok(snug_model_set_seed(m, 9, &err), &err);
+    copy_weights(m, a);
+    expect_status(snug_model_set_seed(m, 10, &err), SNUG_E_INVALID, &err);
+    expect_ok(snug_model_save_weights(m, path, &err), &err);
+    assert_false(same_weights(other, a));
+    expect_ok(snug_model_load_weights(other, path, &err), &err);
+    assert_true(same_weights(other, a));
+    expect_ok(snug_model_create(*state, NULL, &(snug_type){SNUG_F32, 1, {DIM}}, &wrong, &err), &err);
+    expect_ok(snug_model_add(wrong, "Dense", "units=9", &err), &err);
+    expect_status(snug_model_load_weights(wrong, path, &err), SNUG_E_SHAPE, &err);
+    expect_text(err.text, "dense/kernel is f32[4,8]");
+    snug_model_destroy(m);
+    snug_model_destroy(other);
+    snug_model_destroy(wrong);
+    sn_test_dir_end(&dir);
+}
+
+static void test_plan_says_what_fit_uses(void **state) {
+    snug_error err;
+    blobs b;
+    snug_fit_result r;
+    snug_model_plan_info info;
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    expect_ok(snug_model_plan(m, &(snug_plan_request){.batch = 16, .train = 1}, &info, &err), &err);
+    assert_int_equal(snug_engine_bytes(*state) > info.graph_bytes, 1);
+    assert_int_equal(info.weights_bytes, (4 * 8 + 8 + 8 * 3 + 3) * 4);
+    assert_int_equal(info.optimizer_bytes, 2 * info.weights_bytes);
+    assert_int_equal(info.process_bytes % (8 << 20), 0);
+    assert_true(info.arena_bytes >= info.lower_bound_bytes && info.lower_bound_bytes > 0);
+    assert_true(info.peak_bytes > info.process_bytes + info.arena_bytes);
+    assert_true(info.n_nodes > 5 && info.n_steps > 5 && info.flops > 0);
+    assert_true(info.peak_operator[0] != 0);
+    expect_ok(snug_fit(m, &(snug_fit_options){.x = b.fx, .y = b.fy, .batch = 16}, &r, &err), &err);
+    assert_int_equal(r.arena_bytes, info.arena_bytes);
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static void test_compile_starts_the_optimizer_anew(void **state) {
+    snug_error err;
+    blobs b;
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .batch = 35};
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    const size_t with_adam = sn_state_count(m->state);
+    assert_int_equal(with_adam, 3 * 4);
+    float before[MAX_WEIGHTS];
+    copy_weights(m, before);
+    expect_status(snug_model_compile(m, &(snug_compile){.optimizer = "sgd:speed=3"}, &err), SNUG_E_INVALID, &err);
+    assert_string_equal(snug_model_optimizer(m), "adam:learning_rate=0.02");
+    expect_ok(snug_model_compile(m, &(snug_compile){.optimizer = "sgd:lr=0.1,momentum=0.9"}, &err), &err);
+    assert_string_equal(snug_model_optimizer(m), "sgd:learning_rate=0.1,momentum=0.9");
+    assert_true(same_weights(m, before));
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    assert_int_equal(sn_state_count(m->state), 2 * 4);
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static void test_many_batch_sizes_keep_the_cache_small(void **state) {
+    snug_error err;
+    blobs b;
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    for (int batch = 1; batch <= 24; batch++) {
+        double values[2];
+        expect_ok(snug_evaluate(m, &(snug_run_options){.x = b.fx, .y = b.fy, .batch = batch}, values, NULL, &err), &err);
+        assert_true(m->n_steps <= SN_MODEL_MAX_STEPS);
+    }
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static void test_layers_describe_themselves(void **state) {
+    snug_error err;
+    snug_layer_info info;
+    snug_type target;
+    snug_model *m = mlp(*state);
+    assert_string_equal(snug_model_name(m), "mlp");
+    assert_int_equal(snug_model_n_layers(m), 2);
+    snug_model_layer(m, 1, &info);
+    assert_string_equal(info.name, "head");
+    assert_string_equal(info.type, "Dense");
+    assert_int_equal(info.n_params, 27);
+    assert_int_equal(info.n_trainable, 27);
+    snug_model_target(m, &target);
+    assert_int_equal(target.dtype, SNUG_I32);
+    assert_int_equal(target.rank, 1);
+    assert_int_equal(snug_model_n_metrics(m), 1);
+    assert_string_equal(snug_model_metric_name(m, 0), "accuracy");
+    assert_string_equal(snug_model_loss(m), "sparse_categorical_crossentropy");
+    expect_status(snug_model_add(m, "Dense", "units=3 name=head", &err), SNUG_E_INVALID, &err);
+    assert_int_equal(snug_model_n_layers(m), 2);
+    snug_model_destroy(m);
+}
+
+/* --- faults --------------------------------------------------------------------------------------------------------------- */
+static snug_status ignore_rows(void *ctx, int64_t first_row, const snug_view *view, snug_error *err) {
+    (void)ctx;
+    (void)first_row;
+    (void)view;
+    (void)err;
+    return SNUG_OK;
+}
+
+/* A whole life: make, fit, predict, save and load. ctx: the folder for files, or NULL. */
+static snug_status live(snug_engine *e, void *ctx, snug_error *err) {
+    static const float x[6][DIM] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {1, 1, 0, 0}, {0, 1, 1, 0}, {1, 0, 1, 0}};
+    static const int32_t y[6] = {0, 1, 2, 0, 1, 2};
+    snug_feed *fx = NULL, *fy = NULL;
+    snug_model *m = NULL;
+    char path[256];
+    snug_status status = snug_feed_from_memory(e, &(snug_type){SNUG_F32, 2, {6, DIM}}, x, NULL, NULL, &fx, err);
+    if (status == SNUG_OK)
+        status = snug_feed_from_memory(e, &(snug_type){SNUG_I32, 1, {6}}, y, NULL, NULL, &fy, err);
+    if (status == SNUG_OK)
+        status = make_mlp(e, "sgd:lr=0.1,momentum=0.9", &m, err);
+    if (status == SNUG_OK)
+        status = snug_fit(m, &(snug_fit_options){.x = fx, .y = fy, .batch = 4, .shuffle = 1}, NULL, err);
+    if (status == SNUG_OK)
+        status = snug_predict(m, &(snug_run_options){.x = fx, .batch = 4}, ignore_rows, NULL, err);
+    if (status == SNUG_OK && ctx)
+        status = snug_model_save_weights(m, sn_test_path(ctx, "w.safetensors", path), err);
+    if (status == SNUG_OK && ctx)
+        status = snug_model_load_weights(m, sn_test_path(ctx, "w.safetensors", path), err);
+    snug_model_destroy(m);
+    snug_feed_destroy(fx);
+    snug_feed_destroy(fy);
+    return status;
+}
+
+static void test_training_survives_any_failed_request(void **state) {
+    (void)state;
+    sn_fault_sweep(live, NULL);
+}
+
+static void test_files_survive_any_failed_call(void **state) {
+    (void)state;
+    sn_test_dir dir;
+    sn_test_dir_begin(&dir);
+    sn_fault_sweep_io(live, &dir);
+    sn_test_dir_end(&dir);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        engine_test(test_mlp_learns_blobs),
+        engine_test(test_same_seed_gives_same_bits),
+        engine_test(test_means_are_weighted_by_batch_size),
+        engine_test(test_validation_split_takes_the_last_part),
+        engine_test(test_step_loop_requests_no_memory),
+        engine_test(test_callback_stops_after_its_step),
+        engine_test(test_early_stopping_waits_for_its_patience),
+        engine_test(test_schedule_and_csv_follow_the_epochs),
+        engine_test(test_best_weights_are_those_of_the_best_epoch),
+        engine_test(test_interrupt_leaves_weights_of_a_whole_step),
+        engine_test(test_nan_stops_before_the_first_write_and_is_found),
+        engine_test(test_data_that_do_not_fit_are_refused_with_numbers),
+        engine_test(test_model_without_layers_or_weights_is_refused),
+        engine_test(test_predict_gives_all_rows_in_order),
+        engine_test(test_weights_travel_through_files),
+        engine_test(test_plan_says_what_fit_uses),
+        engine_test(test_compile_starts_the_optimizer_anew),
+        engine_test(test_many_batch_sizes_keep_the_cache_small),
+        engine_test(test_layers_describe_themselves),
+        engine_test(test_training_survives_any_failed_request),
+        engine_test(test_files_survive_any_failed_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
