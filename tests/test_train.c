@@ -198,7 +198,7 @@ static void test_validation_split_takes_the_last_part(void **state) {
     snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 2, .batch = 16, .validation_split = 0.3, .callbacks = &cb,
                             .n_callbacks = 1};
     expect_ok(snug_fit(m, &fit, &split, &err), &err);
-    assert_int_equal(split.steps, 2 * 4); /* floor(70 * 0.7) = 48 (0.7 is not exact) or 49 rows: 3 full and at most one more */
+    assert_int_equal(split.steps, 2 * 4); /* floor(70 * 0.7) = 49 rows at most: three full batches and a remainder */
     assert_int_equal(c.validations, 2);
     snug_model_destroy(m);
     /* the same by hand */
