@@ -279,6 +279,7 @@ static const struct {
     {{.rank = 4, .dims = {2, 3, 4, 5}}, {.rank = 3, .dims = {3, 1, 5}}},
     {{.rank = 4, .dims = {2, 1, 4, 1}}, {.rank = 4, .dims = {1, 3, 1, 5}}},
     {{.rank = 2, .dims = {0, 7}}, {.rank = 1, .dims = {7}}},
+    {{.rank = 2, .dims = {5, 0}}, {.rank = 1, .dims = {0}}},
     {{.rank = 2, .dims = {3, 20011}}, {.rank = 2, .dims = {3, 1}}},
     {{.rank = 2, .dims = {20011, 3}}, {.rank = 1, .dims = {3}}},
     {{.rank = 3, .dims = {300, 1, 70}}, {.rank = 3, .dims = {1, 2, 70}}},

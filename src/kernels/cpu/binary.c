@@ -6,6 +6,8 @@
  * the bits of f32 arithmetic, so both agree. */
 #include "kernels/cpu/loops.h"
 
+#define SHORT 64 /* longest row worth repeating */
+
 /* NaN in either operand gives NaN. */
 #define LARGER  (x > y || x != x ? x : y)
 #define SMALLER (x < y || x != x ? x : y)
@@ -155,10 +157,50 @@ static void each_element(const sn_call *c, sn_row row) {
     sn_walk_elements(&w, c, row);
 }
 
-static void merged_rows(const sn_call *c, sn_row row) {
+/* The operand (1 or 2) that is one short row, the same for all rows of the other; 0: there is none.
+ */
+static int short_row(const sn_walk *w) {
+    if (w->rank != 2 || w->n != 3 || w->dims[1] < 1 || w->dims[1] > SHORT)
+        return 0;
+    for (int i = 1; i <= 2; i++) {
+        const bool repeats = w->stride[i][0] == 0 && w->stride[i][1] == 1;
+        const bool other_dense = w->stride[3 - i][0] == w->dims[1] && w->stride[3 - i][1] == 1;
+        if (repeats && other_dense)
+            return i;
+    }
+    return 0;
+}
+
+/* f32: the short row is written out many times, then all is dense: no call and no tail per row. */
+static void repeat_short_row(const sn_call *c, const sn_walk *w, int operand, sn_row row) {
+    float repeated[SHORT * 16];
+    const int64_t inner = w->dims[1], count = w->dims[0] * inner;
+    const int64_t length = SHORT * 16 / inner * inner;
+    snug_view in[2] = {c->in[0], c->in[1]};
+    sn_call flat_call = *c;
+    const sn_walk flat = {
+        .rank = 1, .n = 3, .dims = {length}, .stride = {[0] = {1}, [1] = {1}, [2] = {1}}};
+    for (int64_t i = 0; i < length; i++)
+        repeated[i] = ((const float *)in[operand - 1].data)[i % inner];
+    in[operand - 1].data = repeated;
+    flat_call.in = in;
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(sn_threads_for(c, count)) if (count >= SN_SMALL)
+    for (int64_t u = 0; u < sn_ceil_div(count, length); u++) {
+        int64_t at[SN_WALK_MAX] = {u * length, u * length, u * length};
+        at[operand] = 0;
+        row(&flat_call, &flat, at, sn_min_i64(length, count - u * length));
+    }
+}
+
+static void merged_rows(const sn_call *c, sn_row row, bool fast_f32) {
     sn_walk w = walk_of(c);
     sn_walk_merge(&w);
-    sn_walk_run(&w, c, row);
+    const int operand = fast_f32 ? short_row(&w) : 0;
+    if (operand > 0)
+        repeat_short_row(c, &w, operand, row);
+    else
+        sn_walk_run(&w, c, row);
 }
 
 static snug_status reference(const sn_call *c, snug_error *err) {
@@ -174,7 +216,7 @@ static snug_status run(const sn_call *c, snug_error *err) {
     const sn_row fast = dtype == SNUG_F32 ? rows[c->op].fast_f32 : NULL;
     if (!rows[c->op].plain[dtype])
         return sn_no_kernel(c, dtype, err);
-    merged_rows(c, fast ? fast : rows[c->op].plain[dtype]);
+    merged_rows(c, fast ? fast : rows[c->op].plain[dtype], fast != NULL);
     return SNUG_OK;
 }
 
@@ -190,7 +232,7 @@ static snug_status run_select(const sn_call *c, snug_error *err) {
     const sn_row row = select_row(c->out[0].type.dtype);
     if (!row)
         return sn_no_kernel(c, c->out[0].type.dtype, err);
-    merged_rows(c, row);
+    merged_rows(c, row, false);
     return SNUG_OK;
 }
 

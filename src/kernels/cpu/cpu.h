@@ -11,8 +11,8 @@
  * 3. out may be in where the table allows it; otherwise they do not overlap. Outputs may hold any bytes before.
  * 4. Size-0 operands are legal.
  *
- * All files of this folder but onednn*.c and device.c are compiled once per instruction set (SN_ISA: base, avx2, avx512)
- * with SN_CPU(name) giving the symbol of that build; device.c picks a table when the engine is made. */
+ * All files of this folder but onednn*.c and device.c are compiled once per instruction set (SN_ISA: base, avx2,
+ * avx512) with SN_CPU(name) giving the symbol of that build; device.c picks a table by the processor. */
 #ifndef SN_KERNELS_CPU_CPU_H
 #define SN_KERNELS_CPU_CPU_H
 

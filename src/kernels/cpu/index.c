@@ -119,36 +119,30 @@ static snug_status run_scatter_add(const sn_call *c, snug_error *err) {
 }
 
 /* --- one_hot ------------------------------------------------------------------------------- */
-#define ONE_HOT_SPAN(name, M)                                                                      \
-    static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
-        const index_list l = indices_of(&c->in[0]);                                                \
-        const int64_t depth = c->attrs->one_hot.depth;                                             \
-        M *out = (M *)c->out[0].data + first;                                                      \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            out[i] = (M)((first + i) % depth == index_at(&l, (first + i) / depth));                \
-    }
-ONE_HOT_SPAN(one_hot_f32, float)
-ONE_HOT_SPAN(one_hot_f64, double)
-ONE_HOT_SPAN(one_hot_u8, uint8_t)
-ONE_HOT_SPAN(one_hot_i32, int32_t)
-ONE_HOT_SPAN(one_hot_i64, int64_t)
-
-static const sn_map one_hots = {.fast_f32 = one_hot_f32,
-                                .plain = {[SNUG_F32] = one_hot_f32,
-                                          [SNUG_F64] = one_hot_f64,
-                                          [SNUG_I8] = one_hot_u8,
-                                          [SNUG_U8] = one_hot_u8,
-                                          [SNUG_I32] = one_hot_i32,
-                                          [SNUG_I64] = one_hot_i64}};
-
-static snug_status reference_one_hot(const sn_call *c, snug_error *err) {
-    return sn_map_reference(c, &one_hots, err);
-}
-
 static snug_status run_one_hot(const sn_call *c, snug_error *err) {
-    return sn_map_run(c, &one_hots, err);
+    const index_list l = indices_of(&c->in[0]);
+    const snug_dtype dtype = c->out[0].type.dtype;
+    const int64_t depth = c->attrs->one_hot.depth, size = (int64_t)snug_dtype_bytes(dtype);
+    const float single = 1;
+    const double real = 1;
+    const int64_t whole = 1; /* little endian: its low bytes are 1 in any width */
+    const void *one = dtype == SNUG_F32   ? (const void *)&single
+                      : dtype == SNUG_F64 ? (const void *)&real
+                                          : (const void *)&whole;
+    if (dtype != SNUG_F32 && dtype != SNUG_F64 && !sn_dtype_is_int(dtype))
+        return sn_no_kernel(c, dtype, err);
+    const int n_threads = sn_threads_for(c, l.n * depth);
+#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
+    for (int64_t i = 0; i < l.n; i++) {
+        char *row = (char *)c->out[0].data + i * depth * size;
+        const int64_t at = index_at(&l, i);
+        memset(row, 0, (size_t)(depth * size));
+        if (at >= 0 && at < depth)
+            memcpy(row + at * size, one, (size_t)size);
+    }
+    return SNUG_OK;
 }
 
 SN_CPU_FAMILY(gather, .reference = run_gather, .run = run_gather)
 SN_CPU_FAMILY(scatter_add, .reference = reference_scatter_add, .run = run_scatter_add)
-SN_CPU_FAMILY(one_hot, .reference = reference_one_hot, .run = run_one_hot)
+SN_CPU_FAMILY(one_hot, .reference = run_one_hot, .run = run_one_hot)

@@ -91,6 +91,21 @@ static geometry geometry_of(const snug_type *t, const sn_list *axes) {
     return g;
 }
 
+/* Goes through a group row-major; `at` is the offset in the input. */
+typedef struct {
+    int64_t index[SNUG_MAX_RANK], at;
+} group_place;
+
+static inline void group_next(const axis_group *g, group_place *p) {
+    for (int k = g->n - 1; k >= 0; k--) {
+        p->at += g->stride[k];
+        if (++p->index[k] < g->dims[k])
+            return;
+        p->at -= g->stride[k] * g->dims[k];
+        p->index[k] = 0;
+    }
+}
+
 /* Offset in the input of element i of a group. */
 static int64_t group_offset(const axis_group *g, int64_t i) {
     int64_t offset = 0;
@@ -106,16 +121,18 @@ static int64_t group_offset(const axis_group *g, int64_t i) {
     static void sum_##name(const sn_call *c, const geometry *g, int64_t o) {                       \
         const M *x = (const M *)c->in[0].data + group_offset(&g->kept, o);                         \
         M *out = (M *)c->out[0].data + o;                                                          \
+        group_place p = {{0}, 0};                                                                  \
         A sum = c->accumulate ? (A)*out : (A)0;                                                    \
-        for (int64_t i = 0; i < g->reduced.count; i++)                                             \
-            sum += (A)x[group_offset(&g->reduced, i)];                                             \
+        for (int64_t i = 0; i < g->reduced.count; i++, group_next(&g->reduced, &p))                \
+            sum += (A)x[p.at];                                                                     \
         *out = (M)sum;                                                                             \
     }                                                                                              \
     static void max_##name(const sn_call *c, const geometry *g, int64_t o) {                       \
         const M *x = (const M *)c->in[0].data + group_offset(&g->kept, o);                         \
+        group_place p = {{0}, 0};                                                                  \
         M best = (M)(smallest);                                                                    \
-        for (int64_t i = 0; i < g->reduced.count; i++) {                                           \
-            const M v = x[group_offset(&g->reduced, i)];                                           \
+        for (int64_t i = 0; i < g->reduced.count; i++, group_next(&g->reduced, &p)) {              \
+            const M v = x[p.at];                                                                   \
             best = v > best || v != v ? v : best;                                                  \
         }                                                                                          \
         ((M *)c->out[0].data)[o] = best;                                                           \
@@ -309,12 +326,13 @@ static void sum_simple(const sn_call *c, const geometry *g) {
 static void sum_scattered(const sn_call *c, const geometry *g, int64_t o) {
     const float *x = (const float *)c->in[0].data + group_offset(&g->kept, o);
     float *out = (float *)c->out[0].data + o;
+    group_place p = {{0}, 0};
     double total = 0, block = 0;
     for (int64_t i = 0; i < g->reduced.count; i += UNIT) {
         const int64_t n = sn_min_i64(UNIT, g->reduced.count - i);
         float lane[LANES] = {0};
-        for (int64_t j = 0; j < n; j++)
-            lane[j % LANES] += x[group_offset(&g->reduced, i + j)];
+        for (int64_t j = 0; j < n; j++, group_next(&g->reduced, &p))
+            lane[j % LANES] += x[p.at];
         block += fold(lane);
         if ((i + UNIT) % BLOCK == 0 || i + UNIT >= g->reduced.count) {
             total += block;
