@@ -20,6 +20,9 @@ void world_open(world *w) {
     world_ok(w, snug_engine_create(&(snug_engine_options){.n_threads = 2}, &w->engine, &w->err));
     w->empty_bytes = snug_engine_bytes(w->engine);
     sn_cpu_device_init(&w->device, 2, false);
+    sn_cpu_device_init(&w->second, 1, true);
+    w->second.device.name = "host:1";
+    w->n_devices = 1;
     world_ok(w, sn_graph_create(w->engine, &w->graph, &w->err));
     for (int i = 0; i < WORLD_MAX_INPUTS; i++)
         w->arrays[i].fail_at = -1;
@@ -141,9 +144,18 @@ void world_state(world *w) {
 }
 
 void world_plan(world *w) {
-    const sn_device *devices[1] = {&w->device.device};
-    const sn_plan_options o = {.devices = devices, .n_devices = 1};
+    const sn_device *devices[2] = {&w->device.device, &w->second.device};
+    const sn_plan_options o = {.devices = devices, .n_devices = w->n_devices};
     world_ok(w, sn_plan_build(w->engine, w->graph, &o, &w->plan, &w->err));
+}
+
+snug_status world_try_parse(world *w, const char *text) {
+    const sn_device *devices[2] = {&w->device.device, &w->second.device};
+    return sn_plan_parse(w->engine, w->graph, text, devices, w->n_devices, &w->plan, &w->err);
+}
+
+void world_parse(world *w, const char *text) {
+    world_ok(w, world_try_parse(w, text));
 }
 
 sn_input_binding world_binding(world *w, uint32_t input) {
@@ -151,9 +163,10 @@ sn_input_binding world_binding(world *w, uint32_t input) {
 }
 
 snug_status world_try_prepare(world *w, const sn_executor_options *o) {
-    const sn_device *devices[1] = {&w->device.device};
+    const sn_device *devices[2] = {&w->device.device, &w->second.device};
     SNUG_TRY(try_state(w));
-    SNUG_TRY(sn_executor_create(w->engine, w->state, devices, 1, o, &w->executor, &w->err));
+    SNUG_TRY(
+        sn_executor_create(w->engine, w->state, devices, w->n_devices, o, &w->executor, &w->err));
     SNUG_TRY(sn_executor_add(w->executor, w->plan, &w->session, &w->err));
     for (uint32_t i = 0; i < sn_graph_n_inputs(w->graph); i++)
         sn_session_bind_input(w->session, i, world_binding(w, i));
@@ -172,7 +185,10 @@ void world_naive(world *w, sn_state *state, snug_view *outputs, bool write_state
     sn_input_binding inputs[WORLD_MAX_INPUTS];
     for (uint32_t i = 0; i < sn_graph_n_inputs(w->graph); i++)
         inputs[i] = world_binding(w, i);
-    const sn_naive_options o = {.inputs = inputs, .outputs = outputs, .write_state = write_state};
+    const sn_naive_options o = {.reference_only = w->device.reference_only,
+                                .inputs = inputs,
+                                .outputs = outputs,
+                                .write_state = write_state};
     world_ok(w, sn_naive_run(w->engine, w->graph, state, &o, &w->err));
 }
 

@@ -33,6 +33,8 @@ typedef struct {
     sn_executor *executor;
     sn_session *session;
     sn_cpu_device device;
+    sn_cpu_device second; /* the host again, posing as another device */
+    int n_devices;        /* 1 unless a test says 2 */
     world_array arrays[WORLD_MAX_INPUTS];
     snug_error err;
 } world;
@@ -51,6 +53,8 @@ void world_regression(world *w, int64_t rows);
 
 void world_state(world *w); /* homes from the graph's variables */
 void world_plan(world *w);
+snug_status world_try_parse(world *w, const char *text);
+void world_parse(world *w, const char *text);
 snug_status world_try_prepare(world *w, const sn_executor_options *o);
 void world_prepare(world *w,
                    const sn_executor_options *o); /* state, executor, session, inputs bound */
