@@ -332,8 +332,8 @@ static const char two_devices[] =
     "device 0 align 64 name cpu:0\n"
     "device 1 align 64 name host:1\n"
     "memory 0 device 0 bytes 24 used 24 bound 24 name state\n"
-    "memory 1 device 0 bytes 448 used 400 bound 400 name arena\n"
-    "memory 2 device 1 bytes 384 used 336 bound 336 name arena 1\n"
+    "memory 1 device 0 bytes 512 used 464 bound 464 name arena\n"
+    "memory 2 device 1 bytes 448 used 400 bound 400 name arena 1\n"
     "total flops 0 code 0 peak s3\n"
     "s0 feed 0 -> %0@1+0 on 0.1 name x\n"
     "s1 copy %0@1+0 -> %0@2+0 on 1.1 wait s0\n"
@@ -341,10 +341,10 @@ static const char two_devices[] =
     "s3 run n0 matmul v0 (%0@2+0 %1@2+128) -> (%2@2+192) on 1.0 wait s2 impl reference\n"
     "s4 copy %2@2+192 -> %2@1+128 on 1.2 wait s3\n"
     "s5 run n2 tanh v0 (%2@1+128) -> (%4@1+128) on 0.0 wait s4 impl reference\n"
-    "s6 run n1 square v0 (%2@2+192) -> (%3@2+256) on 1.0 impl reference\n"
-    "s7 copy %3@2+256 -> %3@1+256 on 1.2 wait s6\n"
-    "s8 run n3 add v0 (%3@1+256 %4@1+128) -> (%5@1+320) on 0.0 wait s7 impl reference\n"
-    "output 0 %5@1+320\n"
+    "s6 run n1 square v0 (%2@2+192) -> (%3@2+320) on 1.0 impl reference\n"
+    "s7 copy %3@2+320 -> %3@1+256 on 1.2 wait s6\n"
+    "s8 run n3 add v0 (%3@1+256 %4@1+128) -> (%5@1+384) on 0.0 wait s7 impl reference\n"
+    "output 0 %5@1+384\n"
     "end plan\n";
 
 static void build_two_devices(world *w) {
@@ -366,8 +366,8 @@ static void test_two_host_memories_pose_as_two_devices(void **unused) {
     build_two_devices(&w);
     world_parse(&w, two_devices);
     world_prepare(&w, &strict);
-    assert_int_equal(sn_executor_arena(w.executor, 1).bytes, 448);
-    assert_int_equal(sn_executor_arena(w.executor, 2).bytes, 384);
+    assert_int_equal(sn_executor_arena(w.executor, 1).bytes, 512);
+    assert_int_equal(sn_executor_arena(w.executor, 2).bytes, 448);
     assert_int_equal(w.executor->crew.n_live, 3);
     run_and_compare(&w, 100);
     world_close(&w);

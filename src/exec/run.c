@@ -57,7 +57,7 @@ static bool may_begin(const sn_walk *w) {
     return true;
 }
 
-/* Lock held. */
+/* Lock held. Wakes the lanes that wait for steps which will not come. */
 static void note_failure(const sn_walk *w, snug_status status, const snug_error *err) {
     sn_session *s = w->s;
     if (s->status != SNUG_OK && s->failed_step <= w->step)
@@ -65,6 +65,8 @@ static void note_failure(const sn_walk *w, snug_status status, const snug_error 
     s->status = status;
     s->failed_step = w->step;
     s->error = *err;
+    if (w->shared)
+        pthread_cond_broadcast(&s->executor->crew.changed);
 }
 
 /* Waits for the step's turn; false when the run has failed. Asks for an interrupt, claims the first
