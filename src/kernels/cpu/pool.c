@@ -1,90 +1,26 @@
-/* pool.c: pooling over windows of x [N, H, W, C]; y is [N, oh, ow, C].
+/* pool.c: the pooling families: references, descriptions, and which kernel runs.
  *
  * 1. The code of maxpool is one byte per output element: the place of the maximum inside its window, row by row.
  * 2. Padding never wins and is never counted; the first maximum wins; a NaN beats every number.
- * 3. Backward passes gather: each element of dx adds up the windows that hold it, in the order of window places, so
- *    no two threads write to the same element.
- * The fast kernels take blocks of channels through a window in small local arrays, which the compiler keeps in
- * vector registers or the first cache level. */
+ * 3. Each element of dx adds up the windows that hold it, in the order of window places. */
+#include "kernels/cpu/pool.h"
+
 #include "base/size.h"
-#include "kernels/cpu/cpu.h"
-#include "kernels/cpu/isa.h"
 #include "kernels/cpu/real.h"
 
-
-typedef struct {
-    int64_t N, H, W, C, oh, ow;
-    int64_t kernel[2], stride[2], pad[4];
-} pool;
-
-/* big is the type of x or dx, small that of y or dy. */
-static pool pool_of(const snug_type *big, const snug_type *small, const sn_attrs_pool *a) {
-    return (pool){
-        .N = big->dims[0],
-        .H = big->dims[1],
-        .W = big->dims[2],
-        .C = big->dims[3],
-        .oh = small->dims[1],
-        .ow = small->dims[2],
-        .kernel = {a->kernel[0], a->kernel[1]},
-        .stride = {a->stride[0], a->stride[1]},
-        .pad = {a->pad[0], a->pad[1], a->pad[2], a->pad[3]},
-    };
-}
-
-/* pool_grad begins like pool: kernel, stride, pad. */
-static pool backward_of(const snug_type *big, const snug_type *small, const sn_attrs_pool_grad *a) {
-    const sn_attrs_pool head = {
-        .kernel = {a->kernel[0], a->kernel[1]},
-        .stride = {a->stride[0], a->stride[1]},
-        .pad = {a->pad[0], a->pad[1], a->pad[2], a->pad[3]},
-    };
-    return pool_of(big, small, &head);
-}
-
-/* Places [from, to) of a window along one axis that lie inside x, and the first element they touch. */
-typedef struct {
-    int64_t from, to, start;
-} span;
-
-static span window_span(const pool *p, int axis, int64_t o) {
-    const int64_t extent = axis == 0 ? p->H : p->W;
-    const int64_t start = o * p->stride[axis] - p->pad[2 * axis];
-    const int64_t from = start < 0 ? -start : 0;
-    const int64_t room = extent - start;
-    const int64_t to = room < p->kernel[axis] ? room : p->kernel[axis];
-    return (span){from, to > from ? to : from, start};
-}
-
-/* The window along an axis whose place k is input position `at`, or -1. */
-static int64_t window_under(const pool *p, int axis, int64_t at, int64_t k) {
-    const int64_t extent = axis == 0 ? p->oh : p->ow;
-    const int64_t scaled = at + p->pad[2 * axis] - k;
-    if (scaled < 0 || scaled % p->stride[axis] != 0 || scaled / p->stride[axis] >= extent)
-        return -1;
-    return scaled / p->stride[axis];
-}
-
-static int64_t x_at(const pool *p, int64_t n, int64_t row, int64_t col) {
-    return ((n * p->H + row) * p->W + col) * p->C;
-}
-
-static int64_t y_at(const pool *p, int64_t n, int64_t i, int64_t j) {
-    return ((n * p->oh + i) * p->ow + j) * p->C;
-}
 
 static bool beats(double v, double best) {
     return v > best || (v != v && best == best);
 }
 
 /* --- references ------------------------------------------------------------------------------------------- */
-static void reference_max_at(const pool *p, sn_reals x, const int64_t at[4], double *value, uint8_t *code) {
-    const span r = window_span(p, 0, at[1]), s = window_span(p, 1, at[2]);
+static void reference_max_at(const sn_pool *p, sn_reals x, const int64_t at[4], double *value, uint8_t *code) {
+    const sn_pool_span r = sn_pool_window(p, 0, at[1]), s = sn_pool_window(p, 1, at[2]);
     double best = -INFINITY;
     int64_t place = -1;
     for (int64_t a = r.from; a < r.to; a++)
         for (int64_t b = s.from; b < s.to; b++) {
-            const double v = sn_real_at(x, x_at(p, at[0], r.start + a, s.start + b) + at[3]);
+            const double v = sn_real_at(x, sn_pool_x(p, at[0], r.start + a, s.start + b) + at[3]);
             if (place >= 0 && !beats(v, best))
                 continue;
             best = v;
@@ -96,7 +32,7 @@ static void reference_max_at(const pool *p, sn_reals x, const int64_t at[4], dou
 
 static snug_status reference_maxpool(const sn_call *c, snug_error *err) {
     (void)err;
-    const pool p = pool_of(&c->in[0].type, &c->out[0].type, &c->attrs->pool);
+    const sn_pool p = sn_pool_of(&c->in[0].type, &c->out[0].type, &c->attrs->pool);
     const sn_reals x = sn_reals_of(&c->in[0]), y = sn_reals_of(&c->out[0]);
     uint8_t *code = c->out[1].data;
     const int64_t count = p.N * p.oh * p.ow * p.C;
@@ -111,7 +47,7 @@ static snug_status reference_maxpool(const sn_call *c, snug_error *err) {
 
 static snug_status reference_maxpool_pick(const sn_call *c, snug_error *err) {
     (void)err;
-    const pool p = backward_of(&c->in[0].type, &c->out[0].type, &c->attrs->pool_grad);
+    const sn_pool p = sn_pool_backward_of(&c->in[0].type, &c->out[0].type, &c->attrs->pool_grad);
     const sn_reals x = sn_reals_of(&c->in[0]), y = sn_reals_of(&c->out[0]);
     const uint8_t *code = c->in[1].data;
     const int64_t count = p.N * p.oh * p.ow * p.C;
@@ -120,21 +56,21 @@ static snug_status reference_maxpool_pick(const sn_call *c, snug_error *err) {
         const int64_t col = i / p.C % p.ow * p.stride[1] - p.pad[2] + code[i] % p.kernel[1];
         const bool inside = row >= 0 && row < p.H && col >= 0 && col < p.W;
         const int64_t n = i / (p.oh * p.ow * p.C);
-        sn_real_put(y, i, inside ? sn_real_at(x, x_at(&p, n, row, col) + i % p.C) : 0);
+        sn_real_put(y, i, inside ? sn_real_at(x, sn_pool_x(&p, n, row, col) + i % p.C) : 0);
     }
     return SNUG_OK;
 }
 
 /* One element of dx: the sum over windows that hold it. code NULL: the mean's share, else where it was the maximum. */
-static double reference_dx_at(const pool *p, sn_reals dy, const uint8_t *code, const int64_t at[4]) {
+static double reference_dx_at(const sn_pool *p, sn_reals dy, const uint8_t *code, const int64_t at[4]) {
     double sum = 0;
     for (int64_t k = 0; k < p->kernel[0] * p->kernel[1]; k++) {
-        const int64_t i = window_under(p, 0, at[1], k / p->kernel[1]);
-        const int64_t j = window_under(p, 1, at[2], k % p->kernel[1]);
+        const int64_t i = sn_pool_under(p, 0, at[1], k / p->kernel[1]);
+        const int64_t j = sn_pool_under(p, 1, at[2], k % p->kernel[1]);
         if (i < 0 || j < 0)
             continue;
-        const int64_t y = y_at(p, at[0], i, j) + at[3];
-        const span r = window_span(p, 0, i), s = window_span(p, 1, j);
+        const int64_t y = sn_pool_y(p, at[0], i, j) + at[3];
+        const sn_pool_span r = sn_pool_window(p, 0, i), s = sn_pool_window(p, 1, j);
         if (!code)
             sum += sn_real_at(dy, y) / (double)((r.to - r.from) * (s.to - s.from));
         else if (code[y] == k)
@@ -144,7 +80,7 @@ static double reference_dx_at(const pool *p, sn_reals dy, const uint8_t *code, c
 }
 
 static void reference_backward(const sn_call *c, const uint8_t *code) {
-    const pool p = backward_of(&c->out[0].type, &c->in[0].type, &c->attrs->pool_grad);
+    const sn_pool p = sn_pool_backward_of(&c->out[0].type, &c->in[0].type, &c->attrs->pool_grad);
     const sn_reals dy = sn_reals_of(&c->in[0]), dx = sn_reals_of(&c->out[0]);
     const int64_t count = p.N * p.H * p.W * p.C;
     for (int64_t i = 0; i < count; i++) {
@@ -167,16 +103,16 @@ static snug_status reference_avgpool_grad(const sn_call *c, snug_error *err) {
 
 static snug_status reference_avgpool(const sn_call *c, snug_error *err) {
     (void)err;
-    const pool p = pool_of(&c->in[0].type, &c->out[0].type, &c->attrs->pool);
+    const sn_pool p = sn_pool_of(&c->in[0].type, &c->out[0].type, &c->attrs->pool);
     const sn_reals x = sn_reals_of(&c->in[0]), y = sn_reals_of(&c->out[0]);
     const int64_t count = p.N * p.oh * p.ow * p.C;
     for (int64_t i = 0; i < count; i++) {
-        const span r = window_span(&p, 0, i / (p.ow * p.C) % p.oh), s = window_span(&p, 1, i / p.C % p.ow);
+        const sn_pool_span r = sn_pool_window(&p, 0, i / (p.ow * p.C) % p.oh), s = sn_pool_window(&p, 1, i / p.C % p.ow);
         const int64_t n = i / (p.oh * p.ow * p.C), cells = (r.to - r.from) * (s.to - s.from);
         double sum = 0;
         for (int64_t a = r.from; a < r.to; a++)
             for (int64_t b = s.from; b < s.to; b++)
-                sum += sn_real_at(x, x_at(&p, n, r.start + a, s.start + b) + i % p.C);
+                sum += sn_real_at(x, sn_pool_x(&p, n, r.start + a, s.start + b) + i % p.C);
         sn_real_put(y, i, cells > 0 ? sum / (double)cells : 0);
     }
     return SNUG_OK;
@@ -206,10 +142,39 @@ static snug_status describe_maxpool_code(const sn_opdesc *d, int n_threads, sn_v
     return check_window(d->attrs.pool_grad.kernel, err);
 }
 
-SN_CPU_FAMILY(maxpool, .reference = reference_maxpool, .run = reference_maxpool, .describe = describe_maxpool)
-SN_CPU_FAMILY(maxpool_grad, .reference = reference_maxpool_grad, .run = reference_maxpool_grad,
+/* --- which kernel runs --------------------------------------------------------------------------------------- */
+static snug_status run_maxpool(const sn_call *c, snug_error *err) {
+    if (!sn_call_is_f32(c))
+        return reference_maxpool(c, err);
+    SN_CPU(maxpool_f32)(c);
+    return SNUG_OK;
+}
+
+static snug_status run_maxpool_grad(const sn_call *c, snug_error *err) {
+    if (!sn_call_is_f32(c))
+        return reference_maxpool_grad(c, err);
+    SN_CPU(pool_backward_f32)(c, c->in[1].data);
+    return SNUG_OK;
+}
+
+static snug_status run_avgpool(const sn_call *c, snug_error *err) {
+    if (!sn_call_is_f32(c))
+        return reference_avgpool(c, err);
+    SN_CPU(avgpool_f32)(c);
+    return SNUG_OK;
+}
+
+static snug_status run_avgpool_grad(const sn_call *c, snug_error *err) {
+    if (!sn_call_is_f32(c))
+        return reference_avgpool_grad(c, err);
+    SN_CPU(pool_backward_f32)(c, NULL);
+    return SNUG_OK;
+}
+
+SN_CPU_FAMILY(maxpool, .reference = reference_maxpool, .run = run_maxpool, .describe = describe_maxpool)
+SN_CPU_FAMILY(maxpool_grad, .reference = reference_maxpool_grad, .run = run_maxpool_grad,
               .describe = describe_maxpool_code)
 SN_CPU_FAMILY(maxpool_pick, .reference = reference_maxpool_pick, .run = reference_maxpool_pick,
               .describe = describe_maxpool_code)
-SN_CPU_FAMILY(avgpool, .reference = reference_avgpool, .run = reference_avgpool)
-SN_CPU_FAMILY(avgpool_grad, .reference = reference_avgpool_grad, .run = reference_avgpool_grad)
+SN_CPU_FAMILY(avgpool, .reference = reference_avgpool, .run = run_avgpool)
+SN_CPU_FAMILY(avgpool_grad, .reference = reference_avgpool_grad, .run = run_avgpool_grad)

@@ -1,0 +1,149 @@
+/* pool_fast.c: f32 pooling, vectorised over channels, parallel over rows of the output.
+ *
+ * Forward, LANES channels go through all places of a window in local arrays. Backward, a row of dx is cleared and the
+ * windows over it are added place by place: no two threads write to the same row, and each element adds its windows
+ * in the order of places, whatever the threads. */
+#include "kernels/cpu/loops.h"
+#include "kernels/cpu/pool.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LANES = 16 };
+
+/* --- forward ------------------------------------------------------------------------------------------------- */
+/* n is the constant LANES but for the last channels. */
+static inline __attribute__((always_inline)) void take_larger(const float *x, int32_t place, float *best, int32_t *code,
+                                                              const int64_t n) {
+    for (int64_t l = 0; l < n; l++) {
+        const int wins = (x[l] > best[l]) | ((x[l] != x[l]) & (best[l] == best[l])); /* no branch: vectorises */
+        best[l] = wins ? x[l] : best[l];
+        code[l] = wins ? place : code[l];
+    }
+}
+
+/* One window of n <= LANES channels; x is the window's place 0, which may lie in the padding. */
+static inline __attribute__((always_inline)) void max_window(const sn_pool *p, sn_pool_span r, sn_pool_span s,
+                                                             const float *x, float *y, uint8_t *code, const int64_t n) {
+    float best[LANES];
+    int32_t places[LANES];
+    const int32_t first = (int32_t)(r.from * p->kernel[1] + s.from);
+    for (int64_t l = 0; l < n; l++) {
+        best[l] = x[(r.from * p->W + s.from) * p->C + l];
+        places[l] = first;
+    }
+    for (int64_t a = r.from; a < r.to; a++)
+        for (int64_t b = s.from; b < s.to; b++)
+            take_larger(x + (a * p->W + b) * p->C, (int32_t)(a * p->kernel[1] + b), best, places, n);
+    for (int64_t l = 0; l < n; l++) {
+        y[l] = best[l];
+        code[l] = (uint8_t)places[l];
+    }
+}
+
+/* One row of windows. */
+static void max_row(const sn_call *c, const sn_pool *p, int64_t row) {
+    const int64_t n = row / p->oh, i = row % p->oh;
+    const sn_pool_span r = sn_pool_window(p, 0, i);
+    for (int64_t j = 0; j < p->ow; j++) {
+        const sn_pool_span s = sn_pool_window(p, 1, j);
+        const int64_t x0 = sn_pool_x(p, n, r.start, s.start), y0 = sn_pool_y(p, n, i, j);
+        const float *x = (const float *)c->in[0].data + x0;
+        float *y = (float *)c->out[0].data + y0;
+        uint8_t *code = (uint8_t *)c->out[1].data + y0;
+        int64_t k = 0;
+        for (; k + LANES <= p->C; k += LANES)
+            max_window(p, r, s, x + k, y + k, code + k, LANES);
+        if (k < p->C)
+            max_window(p, r, s, x + k, y + k, code + k, p->C - k);
+    }
+}
+
+void SN_CPU(maxpool_f32)(const sn_call *c) {
+    const sn_pool p = sn_pool_of(&c->in[0].type, &c->out[0].type, &c->attrs->pool);
+    const int threads = sn_threads_for(c, sn_type_count(&c->in[0].type));
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t row = 0; row < p.N * p.oh; row++)
+        max_row(c, &p, row);
+}
+
+static inline __attribute__((always_inline)) void mean_window(const sn_pool *p, sn_pool_span r, sn_pool_span s,
+                                                              const float *x, float *y, const int64_t n) {
+    float sum[LANES] = {0};
+    const float cells = (float)((r.to - r.from) * (s.to - s.from));
+    for (int64_t a = r.from; a < r.to; a++)
+        for (int64_t b = s.from; b < s.to; b++)
+            for (int64_t l = 0; l < n; l++)
+                sum[l] += x[(a * p->W + b) * p->C + l];
+    for (int64_t l = 0; l < n; l++)
+        y[l] = sum[l] / cells;
+}
+
+static void mean_row(const sn_call *c, const sn_pool *p, int64_t row) {
+    const int64_t n = row / p->oh, i = row % p->oh;
+    const sn_pool_span r = sn_pool_window(p, 0, i);
+    for (int64_t j = 0; j < p->ow; j++) {
+        const sn_pool_span s = sn_pool_window(p, 1, j);
+        const float *x = (const float *)c->in[0].data + sn_pool_x(p, n, r.start, s.start);
+        float *y = (float *)c->out[0].data + sn_pool_y(p, n, i, j);
+        int64_t k = 0;
+        for (; k + LANES <= p->C; k += LANES)
+            mean_window(p, r, s, x + k, y + k, LANES);
+        if (k < p->C)
+            mean_window(p, r, s, x + k, y + k, p->C - k);
+    }
+}
+
+void SN_CPU(avgpool_f32)(const sn_call *c) {
+    const sn_pool p = sn_pool_of(&c->in[0].type, &c->out[0].type, &c->attrs->pool);
+    const int threads = sn_threads_for(c, sn_type_count(&c->in[0].type));
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t row = 0; row < p.N * p.oh; row++)
+        mean_row(c, &p, row);
+}
+
+/* --- backward ------------------------------------------------------------------------------------------------ */
+static void add_where(float *dx, const float *dy, const uint8_t *code, int place, int64_t n) {
+    for (int64_t l = 0; l < n; l++)
+        dx[l] += code[l] == place ? dy[l] : 0.0f;
+}
+
+static void add_share(float *dx, const float *dy, float share, int64_t n) {
+    for (int64_t l = 0; l < n; l++)
+        dx[l] += dy[l] * share;
+}
+
+/* Adds row i of windows, whose row a of places lies over this row of dx. */
+static void add_windows(const sn_pool *p, float *dx, const float *dy, const uint8_t *code, const int64_t at[2]) {
+    const int64_t i = at[0], a = at[1];
+    const sn_pool_span r = sn_pool_window(p, 0, i);
+    for (int64_t b = 0; b < p->kernel[1]; b++)
+        for (int64_t j = 0; j < p->ow; j++) {
+            const sn_pool_span s = sn_pool_window(p, 1, j);
+            if (b < s.from || b >= s.to)
+                continue;
+            float *to = dx + (s.start + b) * p->C;
+            if (code)
+                add_where(to, dy + j * p->C, code + j * p->C, (int)(a * p->kernel[1] + b), p->C);
+            else
+                add_share(to, dy + j * p->C, 1.0f / (float)((r.to - r.from) * (s.to - s.from)), p->C);
+        }
+}
+
+void SN_CPU(pool_backward_f32)(const sn_call *c, const uint8_t *code) {
+    const sn_pool p = sn_pool_backward_of(&c->out[0].type, &c->in[0].type, &c->attrs->pool_grad);
+    const int threads = sn_threads_for(c, sn_type_count(&c->out[0].type));
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t row = 0; row < p.N * p.H; row++) {
+        const int64_t n = row / p.H;
+        float *dx = (float *)c->out[0].data + row * p.W * p.C;
+        memset(dx, 0, (size_t)(p.W * p.C) * sizeof(float));
+        for (int64_t a = 0; a < p.kernel[0]; a++) {
+            const int64_t i = sn_pool_under(&p, 0, row % p.H, a);
+            if (i < 0)
+                continue;
+            const int64_t y0 = sn_pool_y(&p, n, i, 0);
+            add_windows(&p, dx, (const float *)c->in[0].data + y0, code ? code + y0 : NULL, (const int64_t[2]){i, a});
+        }
+    }
+}
