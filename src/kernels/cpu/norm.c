@@ -9,8 +9,8 @@
  *   layernorm_sums(dy, x, mean, rstd) -> (sum dy, sum dy * xhat) per channel
  *
  * Per-channel operands may be f32 or f64, whatever the type of x. */
-#include "kernels/cpu/cpu.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/norm.h"
+
 #include "kernels/cpu/real.h"
 
 /* --- references ------------------------------------------------------------------------------------------- */
@@ -138,10 +138,44 @@ static snug_status reference_layernorm_sums(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(moments, .reference = reference_moments, .run = reference_moments)
-SN_CPU_FAMILY(normalise, .reference = reference_normalise, .run = reference_normalise)
-SN_CPU_FAMILY(normalise_sums, .reference = reference_normalise_sums, .run = reference_normalise_sums)
-SN_CPU_FAMILY(channel_affine, .reference = reference_channel_affine, .run = reference_channel_affine)
-SN_CPU_FAMILY(layernorm, .reference = reference_layernorm, .run = reference_layernorm)
-SN_CPU_FAMILY(layernorm_dx, .reference = reference_layernorm_dx, .run = reference_layernorm_dx)
-SN_CPU_FAMILY(layernorm_sums, .reference = reference_layernorm_sums, .run = reference_layernorm_sums)
+/* --- which kernel runs --------------------------------------------------------------------------------------- */
+#define RUN(name, fast)                                             \
+    static snug_status run_##name(const sn_call *c, snug_error *err) { \
+        if (!sn_call_is_f32(c))                                     \
+            return reference_##name(c, err);                        \
+        fast;                                                       \
+        return SNUG_OK;                                             \
+    }
+RUN(moments, SN_CPU(channel_sums_f32)(c, SN_SUMS_MOMENTS))
+RUN(normalise, SN_CPU(normalise_f32)(c))
+RUN(normalise_sums, SN_CPU(channel_sums_f32)(c, SN_SUMS_NORMALISE))
+RUN(channel_affine, SN_CPU(channel_affine_f32)(c))
+RUN(layernorm, SN_CPU(layernorm_f32)(c))
+RUN(layernorm_dx, SN_CPU(layernorm_dx_f32)(c))
+RUN(layernorm_sums, SN_CPU(channel_sums_f32)(c, SN_SUMS_LAYERNORM))
+
+static snug_status describe_sums(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
+    (void)n_threads;
+    (void)err;
+    if (d->in[0].dtype == SNUG_F32)
+        out->workspace_bytes = SN_CPU(channel_sums_workspace)(sn_rows_of(&d->in[0]), sn_width_of(&d->in[0]));
+    return SNUG_OK;
+}
+
+static snug_status describe_normalise(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
+    (void)n_threads;
+    (void)err;
+    if (d->in[0].dtype == SNUG_F32)
+        out->workspace_bytes = SN_CPU(normalise_workspace)(sn_width_of(&d->in[0]));
+    return SNUG_OK;
+}
+
+SN_CPU_FAMILY(moments, .reference = reference_moments, .run = run_moments, .describe = describe_sums)
+SN_CPU_FAMILY(normalise, .reference = reference_normalise, .run = run_normalise, .describe = describe_normalise)
+SN_CPU_FAMILY(normalise_sums, .reference = reference_normalise_sums, .run = run_normalise_sums,
+              .describe = describe_sums)
+SN_CPU_FAMILY(channel_affine, .reference = reference_channel_affine, .run = run_channel_affine)
+SN_CPU_FAMILY(layernorm, .reference = reference_layernorm, .run = run_layernorm)
+SN_CPU_FAMILY(layernorm_dx, .reference = reference_layernorm_dx, .run = run_layernorm_dx)
+SN_CPU_FAMILY(layernorm_sums, .reference = reference_layernorm_sums, .run = run_layernorm_sums,
+              .describe = describe_sums)
