@@ -8,8 +8,8 @@
  *   sigmoid_xent(x, z) -> max(x, 0) - x*z + log(1 + exp(-|x|)), element by element
  *
  * A class number outside the row is SNUG_E_DATA in sparse_xent, before anything is written. */
-#include "kernels/cpu/cpu.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/softmax.h"
+
 #include "kernels/cpu/real.h"
 
 /* --- references ------------------------------------------------------------------------------------------- */
@@ -103,15 +103,11 @@ static snug_status reference_softmax_xent_grad(const sn_call *c, snug_error *err
     return SNUG_OK;
 }
 
-static int64_t label_at(const snug_view *labels, int64_t row) {
-    return labels->type.dtype == SNUG_I64 ? ((const int64_t *)labels->data)[row] : ((const int32_t *)labels->data)[row];
-}
-
 /* The row a message names counts in the full value, not in this slice of it. */
 static snug_status check_labels(const sn_call *c, snug_error *err) {
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
     for (int64_t r = 0; r < rows; r++) {
-        const int64_t label = label_at(&c->in[1], r);
+        const int64_t label = sn_label_at(&c->in[1], r);
         if (label >= 0 && label < width)
             continue;
         const snug_type *t = &c->in[1].type;
@@ -129,7 +125,7 @@ static snug_status reference_sparse_xent(const sn_call *c, snug_error *err) {
     const sn_reals x = sn_reals_of(&c->in[0]), loss = sn_reals_of(&c->out[0]);
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
     for (int64_t r = 0; r < rows; r++)
-        sn_real_put(loss, r, row_lse(x, r * width, width) - sn_real_at(x, r * width + label_at(&c->in[1], r)));
+        sn_real_put(loss, r, row_lse(x, r * width, width) - sn_real_at(x, r * width + sn_label_at(&c->in[1], r)));
     return SNUG_OK;
 }
 
@@ -139,7 +135,7 @@ static snug_status reference_sparse_xent_grad(const sn_call *c, snug_error *err)
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
     for (int64_t r = 0; r < rows; r++) {
         const double lse = row_lse(x, r * width, width), scale = sn_real_at(dloss, r);
-        const int64_t label = label_at(&c->in[1], r);
+        const int64_t label = sn_label_at(&c->in[1], r);
         for (int64_t j = 0; j < width; j++)
             sn_real_put(dx, r * width + j, (exp(sn_real_at(x, r * width + j) - lse) - (j == label ? 1 : 0)) * scale);
     }
@@ -157,11 +153,29 @@ static snug_status reference_sigmoid_xent(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(softmax, .reference = reference_softmax, .run = reference_softmax)
-SN_CPU_FAMILY(softmax_grad, .reference = reference_softmax_grad, .run = reference_softmax_grad)
-SN_CPU_FAMILY(log_softmax, .reference = reference_log_softmax, .run = reference_log_softmax)
-SN_CPU_FAMILY(softmax_xent, .reference = reference_softmax_xent, .run = reference_softmax_xent)
-SN_CPU_FAMILY(softmax_xent_grad, .reference = reference_softmax_xent_grad, .run = reference_softmax_xent_grad)
-SN_CPU_FAMILY(sparse_xent, .reference = reference_sparse_xent, .run = reference_sparse_xent)
-SN_CPU_FAMILY(sparse_xent_grad, .reference = reference_sparse_xent_grad, .run = reference_sparse_xent_grad)
-SN_CPU_FAMILY(sigmoid_xent, .reference = reference_sigmoid_xent, .run = reference_sigmoid_xent)
+/* --- which kernel runs --------------------------------------------------------------------------------------- */
+#define RUN(name, fast)                                                \
+    static snug_status run_##name(const sn_call *c, snug_error *err) { \
+        if (!sn_call_is_f32(c))                                        \
+            return reference_##name(c, err);                           \
+        fast(c);                                                       \
+        return SNUG_OK;                                                \
+    }                                                                  \
+    SN_CPU_FAMILY(name, .reference = reference_##name, .run = run_##name)
+RUN(softmax, SN_CPU(softmax_f32))
+RUN(softmax_grad, SN_CPU(softmax_grad_f32))
+RUN(log_softmax, SN_CPU(log_softmax_f32))
+RUN(softmax_xent, SN_CPU(xent_f32))
+RUN(softmax_xent_grad, SN_CPU(xent_grad_f32))
+RUN(sparse_xent_grad, SN_CPU(xent_grad_f32))
+RUN(sigmoid_xent, SN_CPU(sigmoid_xent_f32))
+
+static snug_status run_sparse_xent(const sn_call *c, snug_error *err) {
+    if (!sn_call_is_f32(c))
+        return reference_sparse_xent(c, err);
+    SNUG_TRY(check_labels(c, err));
+    SN_CPU(xent_f32)(c);
+    return SNUG_OK;
+}
+
+SN_CPU_FAMILY(sparse_xent, .reference = reference_sparse_xent, .run = run_sparse_xent)

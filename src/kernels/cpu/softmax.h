@@ -1,0 +1,20 @@
+/* softmax.h: the fast f32 kernels over rows. */
+#ifndef SN_KERNELS_CPU_SOFTMAX_H
+#define SN_KERNELS_CPU_SOFTMAX_H
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/isa.h"
+
+void SN_CPU(softmax_f32)(const sn_call *c);
+void SN_CPU(log_softmax_f32)(const sn_call *c);
+void SN_CPU(softmax_grad_f32)(const sn_call *c);
+/* Labels are weights per class, or with class numbers one per row; both in range. */
+void SN_CPU(xent_f32)(const sn_call *c);
+void SN_CPU(xent_grad_f32)(const sn_call *c);
+void SN_CPU(sigmoid_xent_f32)(const sn_call *c);
+
+static inline int64_t sn_label_at(const snug_view *labels, int64_t row) {
+    return labels->type.dtype == SNUG_I64 ? ((const int64_t *)labels->data)[row] : ((const int32_t *)labels->data)[row];
+}
+
+#endif
