@@ -141,7 +141,7 @@ static void test_graph_params_must_exist_and_fit_the_field(void **state) {
     sn_attrs a;
     sn_attrs_default(SN_OP_dropout, &a);
     expect_refused(&f, sn_graph_node(f.g, SN_OP_dropout, &a, &f.x, 1, out, NULL, &err),
-                   SNUG_E_INVALID, "slot 0");
+                   SNUG_E_INVALID, "rate is not given");
     expect_ok(sn_graph_param(f.g,
                              &(sn_param_info){.name = "rate", .kind = SN_PARAM_REAL, .real = 0.5},
                              &real, &err),
@@ -220,7 +220,10 @@ static void test_graph_state_refuses_one_variable_twice(void **state) {
     sn_param p;
     expect_ok(sn_graph_param(f.g, &(sn_param_info){.kind = SN_PARAM_REAL}, &p, &err), &err);
     const sn_value in[3] = {f.w, f.w, f.w};
-    expect_refused(&f, sn_graph_node(f.g, SN_OP_sgd_momentum, NULL, in, 3, out, NULL, &err),
+    sn_attrs a;
+    sn_attrs_default(SN_OP_sgd_momentum, &a);
+    a.sgd.rate = a.sgd.momentum = p.i;
+    expect_refused(&f, sn_graph_node(f.g, SN_OP_sgd_momentum, &a, in, 3, out, NULL, &err),
                    SNUG_E_INVALID, "same variable");
     sn_graph_destroy(f.g);
 }

@@ -1,4 +1,5 @@
-/* test_graph_door.c: rules of the public builder: operators by name, attributes as text, named parameters, gradients. */
+/* test_graph_door.c: rules of the public builder: operators by name, attributes as text, named
+ * parameters, gradients. */
 #include "support/eval.h"
 #include "support/support.h"
 #include "support/text.h"
@@ -20,7 +21,8 @@ static snug_status build_regression(snug_graph *g, snug_error *err) {
     SNUG_TRY(snug_graph_op(g, "sum", "axes=0,1", &y, 1, &loss, 1, err));
     SNUG_TRY(snug_graph_gradients(g, loss, &w, 1, &dw, err));
     SNUG_TRY(snug_graph_param(g, "learning_rate", 0.25, err));
-    SNUG_TRY(snug_graph_op(g, "sgd", "rate=p:learning_rate momentum=0", (snug_value[]){w, dw}, 2, &next, 1, err));
+    SNUG_TRY(snug_graph_op(g, "sgd", "rate=p:learning_rate momentum=0", (snug_value[]){w, dw}, 2,
+                           &next, 1, err));
     SNUG_TRY(snug_graph_output(g, "loss", loss, err));
     return snug_graph_output(g, "next", next, err);
 }
@@ -90,7 +92,7 @@ static void test_door_errors_change_nothing(void **state) {
         snug_status status;
     } cases[] = {
         {"mat", "", "there is no operator 'mat'", 1, SNUG_E_INVALID},
-        {"affine", "scale=2", "slot", 1, SNUG_E_INVALID},
+        {"affine", "scale=2", "shift is not given", 1, SNUG_E_INVALID},
         {"affine", "scale=2 shift=p:rate", "no parameter is called 'rate'", 1, SNUG_E_INVALID},
         {"affine", "scale=2 shift=p:", "parameter name", 1, SNUG_E_INVALID},
         {"affine", "scale=2 shift=3 tilt=4", "tilt", 1, SNUG_E_FORMAT},
@@ -108,7 +110,9 @@ static void test_door_errors_change_nothing(void **state) {
     for (int i = 0; i < 17; i++)
         in[i] = x;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        expect_status(snug_graph_op(g, cases[i].op, cases[i].attrs, in, cases[i].n_in, &out, 1, &err), cases[i].status, &err);
+        expect_status(
+            snug_graph_op(g, cases[i].op, cases[i].attrs, in, cases[i].n_in, &out, 1, &err),
+            cases[i].status, &err);
         expect_text(err.text, cases[i].piece);
         assert_int_equal(out.id, 77);
         assert_int_equal(sn_graph_n_nodes(g) + sn_graph_n_params(g), 0);
@@ -118,7 +122,9 @@ static void test_door_errors_change_nothing(void **state) {
     attrs[sizeof attrs - 1] = '\0';
     expect_status(snug_graph_op(g, "add", attrs, in, 2, &out, 1, &err), SNUG_E_INVALID, &err);
     expect_status(snug_graph_param(g, "", 1, &err), SNUG_E_INVALID, &err);
-    expect_status(snug_graph_variable(g, "v", &x_type, &(snug_variable_options){.kind = 99}, &out, &err), SNUG_E_INVALID, &err);
+    expect_status(
+        snug_graph_variable(g, "v", &x_type, &(snug_variable_options){.kind = 99}, &out, &err),
+        SNUG_E_INVALID, &err);
     snug_type t;
     expect_status(snug_graph_type(g, (snug_value){9}, &t, &err), SNUG_E_INVALID, &err);
     snug_graph_destroy(g);

@@ -66,6 +66,8 @@ static snug_status check_params(const sn_graph *g, uint32_t n, snug_error *err) 
         const bool is_key = f->kind == SN_FIELD_KEY;
         for (int k = 0; k < f->n && (is_key || f->kind == SN_FIELD_REAL); k++) {
             const int64_t slot = node->attrs.word[f->word + k];
+            if (slot == -1 && f->n > 1 && k >= sn_graph_type(g, node->in[0])->rank)
+                continue;
             if (slot < 0 || slot >= (int64_t)sn_graph_n_params(g))
                 return fail_at(g, n, err, "names a parameter slot that is not there");
             if (is_key != (sn_graph_param_at(g, (sn_param){(uint32_t)slot})->kind == SN_PARAM_KEY))

@@ -3,8 +3,7 @@
  * it took from the zone stays there unused).
  *
  * Parameter slots: a REAL field takes a REAL or INVERSE_EXTENT slot, a KEY field a KEY slot. A
- * vector of keys (slice starts) has one word per axis of input 0; words past the rank repeat word
- * 0, so that every word can be looked up. */
+ * vector of keys (slice starts) has one word per axis of input 0; words past the rank are -1. */
 #include "graph/store.h"
 
 #include "base/size.h"
@@ -277,6 +276,9 @@ void sn_graph_set_owner_at(sn_graph *g, uint32_t owner) {
 static snug_status check_slot(const sn_graph *g, const sn_opdesc *d, const sn_field *f,
                               int64_t slot, snug_error *err) {
     const char *op = sn_ops[d->op].name;
+    if (slot == -1)
+        return sn_fail(err, SNUG_E_INVALID, "%s: %s is not given; it needs a number or a slot", op,
+                       f->name);
     if (slot < 0 || (uint64_t)slot >= g->n_params)
         return sn_fail(
             err, SNUG_E_INVALID,
@@ -298,9 +300,10 @@ static snug_status check_slots(const sn_graph *g, sn_opdesc *d, snug_error *err)
             continue;
         int64_t *word = &d->attrs.word[f->word];
         for (int k = 0; k < f->n; k++) {
-            if (k > 0 && k >= d->in[0].rank)
-                word[k] = word[0];
-            SNUG_TRY(check_slot(g, d, f, word[k], err));
+            if (f->n == 1 || k < d->in[0].rank)
+                SNUG_TRY(check_slot(g, d, f, word[k], err));
+            else
+                word[k] = -1;
         }
     }
     return SNUG_OK;

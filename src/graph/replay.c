@@ -89,6 +89,8 @@ static snug_status map_attrs(sn_replay *r, sn_op op, sn_attrs *a, snug_error *er
             continue;
         for (int k = 0; k < f->n; k++) {
             const uint32_t slot = (uint32_t)a->word[f->word + k];
+            if (a->word[f->word + k] < 0)
+                continue;
             SNUG_TRY(copy_param(r, slot, err));
             a->word[f->word + k] = r->param[slot];
         }

@@ -23,8 +23,8 @@
  *     comment  := "#" anything | nothing
  *
  * Words are separated by blanks. Ids and slots count up from 0; a line that skips one is refused.
- * Owners stand in order of index, without the empty owner 0. AXES is a hexadecimal bit set, 0x0 all.
- * TYPE and ATTRS are those of type.h and op.h; types of outputs are printed for the reader and
+ * Owners stand in order of index, without the empty owner 0. AXES is a hexadecimal bit set, 0x0
+ * all. TYPE and ATTRS are those of type.h and op.h; types of outputs are printed for the reader and
  * checked. Reals are %.17g, which is exact. Parameters stand as early as their order and the values
  * they speak of allow. parse(print(g)) prints the same text. */
 #include "graph/store.h"

@@ -81,7 +81,7 @@
 #undef KV
 
 /* Fields whose plain value is 1; all others start at 0, which is also f32, no activation, an empty
- * list. */
+ * list. Parameters have no plain value: slot -1, which no graph has. */
 static const char *const ones[] = {"stride", "dilation", "groups"};
 
 void sn_attrs_default(sn_op op, sn_attrs *a) {
@@ -89,6 +89,9 @@ void sn_attrs_default(sn_op op, sn_attrs *a) {
     memset(a, 0, sizeof *a);
     for (int i = 0; i < family->n_fields; i++) {
         const sn_field *f = &family->fields[i];
+        const bool is_param = f->kind == SN_FIELD_REAL || f->kind == SN_FIELD_KEY;
+        for (int w = 0; is_param && w < f->n; w++)
+            a->word[f->word + w] = -1;
         for (size_t k = 0; k < sizeof ones / sizeof ones[0]; k++) {
             for (int w = 0; w < f->n && strcmp(f->name, ones[k]) == 0; w++)
                 a->word[f->word + w] = 1;

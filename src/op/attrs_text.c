@@ -1,7 +1,7 @@
 /* attrs_text.c: attributes as text, "stride=2,2 act=relu rate=p3", and back, from the schema alone.
  *
- * 1. parse(print(a)) equals a: structure that differs from the default is printed, parameters
- * always are (a vector of parameters without its trailing slots 0, which parsing puts back).
+ * 1. parse(print(a)) equals a: structure that differs from the default is printed, and so
+ * are parameters that have a slot (a vector of them up to its last slot).
  * 2. Text may come from a file: every number is range checked, *out is written only on success. */
 #include "op/rules.h"
 
@@ -41,12 +41,11 @@ static void put(sink *s, const char *format, ...) {
 
 static bool is_default(const sn_field *f, const sn_attrs *a, const sn_attrs *plain) {
     const int n = f->kind == SN_FIELD_LIST ? 1 : f->n;
-    return !is_param(f) &&
-           memcmp(&a->word[f->word], &plain->word[f->word], (size_t)n * sizeof a->word[0]) == 0;
+    return memcmp(&a->word[f->word], &plain->word[f->word], (size_t)n * sizeof a->word[0]) == 0;
 }
 
 static void put_slots(sink *s, const int64_t *slots, int n) {
-    while (n > 1 && slots[n - 1] == 0)
+    while (n > 1 && slots[n - 1] < 0)
         n--;
     for (int i = 0; i < n; i++)
         put(s, "%sp%lld", i ? "," : "", (long long)slots[i]);

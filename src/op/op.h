@@ -165,7 +165,8 @@ SNUG_CHECKED snug_status sn_op_find(const char *name, sn_op *out, snug_error *er
 SNUG_CHECKED snug_status sn_op_infer(sn_opdesc *d, snug_error *err);
 void sn_op_ways(const sn_opdesc *d, sn_ways *ways);
 
-/* Zeroed, with the values that mean "plain": strides, dilations and groups 1, dtypes f32. */
+/* Zeroed, with the values that mean "plain": strides, dilations and groups 1, dtypes f32. Parameters
+ * have slot -1: none. */
 void sn_attrs_default(sn_op op, sn_attrs *a);
 /* "stride=2,2 pad=0,1,0,1 act=relu"; parameters print as p3 (slot 3). Structure fields equal to the default are
  * left out. Parsing starts from the default; "rate=p3" names a slot, "rate=0.5" asks slot() for one. */
