@@ -32,7 +32,7 @@
         }                                                                                          \
     }                                                                                              \
     /* One tile: `across` runs along the source's dense axis, `n` along the destination's. It      \
-     * turns in a buffer, so that rows which are powers of two apart do not fight for the same                      \
+     * turns in a buffer, so that rows which are powers of two apart do not fight for the same     \
      * lines of the cache. */                                                                      \
     static void tile_##size(const void *src, void *dst, const int64_t *steps, int64_t across,      \
                             int64_t n) {                                                           \
@@ -238,46 +238,56 @@ static void concat_by(const sn_call *c, copier copy) {
 }
 
 /* --- slice, slice_grad, pad ---------------------------------------------------------------- */
-/* A slice of `whole`: strides and first element of what it takes; `part` has its extents. */
-static snug_status locate_slice(const sn_call *c, const snug_type *whole, const snug_type *part,
-                                const sn_list *strides, int64_t *stride, int64_t *at,
-                                snug_error *err) {
+/* A slice: `part` has the extents of what is taken from `whole`, every strides-th element. */
+typedef struct {
+    const snug_type *whole, *part;
+    const sn_list *strides;
+} cut;
+
+/* Where that lies in the whole, in elements. */
+typedef struct {
+    int64_t stride[SNUG_MAX_RANK], at;
+} region;
+
+static snug_status locate(const sn_call *c, const cut *s, region *out, snug_error *err) {
+    region r = {{0}, 0};
     int64_t dense[SNUG_MAX_RANK] = {0};
-    sn_dense_strides(whole, dense);
-    *at = 0;
-    for (int k = 0; k < whole->rank; k++) {
-        const int64_t by = strides->n > 0 ? strides->v[k] : 1, start = c->param[k].key,
-                      n = part->dims[k];
+    sn_dense_strides(s->whole, dense);
+    for (int k = 0; k < s->whole->rank; k++) {
+        const int64_t by = s->strides->n > 0 ? s->strides->v[k] : 1;
+        const int64_t start = c->param[k].key, n = s->part->dims[k], extent = s->whole->dims[k];
         const int64_t reach = n > 0 ? (n - 1) * by + 1 : 0;
-        if (start < 0 || start > whole->dims[k] - reach)
+        if (start < 0 || start > extent - reach)
             return sn_fail(err, SNUG_E_INVALID,
                            "%s: %lld elements %lld apart from %lld on leave axis %d of extent "
                            "%lld; start at 0 to %lld",
                            sn_ops[c->op].name, (long long)n, (long long)by, (long long)start, k,
-                           (long long)whole->dims[k], (long long)(whole->dims[k] - reach));
-        stride[k] = by * dense[k];
-        *at += start * dense[k];
+                           (long long)extent, (long long)(extent - reach));
+        r.stride[k] = by * dense[k];
+        r.at += start * dense[k];
     }
+    *out = r;
     return SNUG_OK;
 }
 
 static snug_status slice_by(const sn_call *c, copier copy, snug_error *err) {
+    const cut s = {&c->in[0].type, &c->out[0].type, &c->attrs->slice.strides};
     sn_walk w = sn_walk_over(&c->out[0].type);
-    int64_t at;
+    region r;
+    SNUG_TRY(locate(c, &s, &r, err));
+    const snug_view from = shifted(&c->in[0], r.at);
+    memcpy(w.stride[1], r.stride, sizeof r.stride);
     w.n = 2;
-    SNUG_TRY(locate_slice(c, &c->in[0].type, &c->out[0].type, &c->attrs->slice.strides, w.stride[1],
-                          &at, err));
-    const snug_view from = shifted(&c->in[0], at);
     copy(c, &c->out[0], &from, w);
     return SNUG_OK;
 }
 
 static snug_status slice_grad_by(const sn_call *c, copier copy, snug_error *err) {
-    int64_t stride[SNUG_MAX_RANK] = {0}, at;
-    SNUG_TRY(locate_slice(c, &c->out[0].type, &c->in[0].type, &c->attrs->slice_grad.strides, stride,
-                          &at, err));
+    const cut s = {&c->out[0].type, &c->in[0].type, &c->attrs->slice_grad.strides};
+    region r;
+    SNUG_TRY(locate(c, &s, &r, err));
     SNUG_TRY(fill_output(c, 0, copy, err));
-    copy_into(c, 0, stride, at, copy);
+    copy_into(c, 0, r.stride, r.at, copy);
     return SNUG_OK;
 }
 

@@ -15,6 +15,7 @@
  * wins it. */
 #include "kernels/cpu/loops.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -312,6 +313,8 @@ static void sum_simple(const sn_call *c, const geometry *g) {
         .accumulate = c->accumulate,
     };
     const int n_threads = sn_threads_for(c, g->kept.count * g->reduced.count);
+    assert(p.blocks == 1 ||
+           c->workspace_bytes >= (size_t)(g->kept.count * p.blocks) * sizeof *p.partial);
 #pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
     for (int64_t task = 0; task < g->outer * p.blocks * p.strips; task++)
         sum_task(&p, task);
