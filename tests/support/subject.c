@@ -1,0 +1,450 @@
+/* subject.c: cases read from their text, values of every domain, guarded memory, and the loop of a
+ * sweep. Values follow from (row, case, input, position) alone.
+ *
+ * Invariants:
+ * 1. A case gives every parameter a literal, as a graph wants it; starts of a slice for each axis.
+ * 2. A guarded block is GUARD bytes, the data, and GUARD or more bytes up to a multiple of 64. */
+#include "support/subject.h"
+
+#include "base/rng.h"
+#include "support/call.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define CLOSE_GUARD(at, n) ASAN_POISON_MEMORY_REGION(at, n)
+#define OPEN_GUARD(at, n)  ASAN_UNPOISON_MEMORY_REGION(at, n)
+#else
+#define CLOSE_GUARD(at, n) ((void)(at), (void)(n))
+#define OPEN_GUARD(at, n)  ((void)(at), (void)(n))
+#endif
+
+enum { GUARD = 64, GUARD_BYTE = 0x5b, MAX_COMPLAINTS = 40, MAX_SLOTS = 32 };
+
+/* --- guarded memory ------------------------------------------------------------------------- */
+
+static size_t behind(size_t bytes) {
+    return (bytes + 63) / 64 * 64 - bytes + GUARD;
+}
+
+void *sn_guarded(size_t bytes, int fill) {
+    unsigned char *block = aligned_alloc(64, GUARD + bytes + behind(bytes));
+    assert_non_null(block);
+    memset(block, GUARD_BYTE, GUARD);
+    memset(block + GUARD, fill, bytes);
+    memset(block + GUARD + bytes, GUARD_BYTE, behind(bytes));
+    CLOSE_GUARD(block, GUARD);
+    CLOSE_GUARD(block + GUARD + bytes, behind(bytes));
+    return block + GUARD;
+}
+
+bool sn_guards_ok(const void *data, size_t bytes) {
+    const unsigned char *at = data;
+    bool ok = true;
+    OPEN_GUARD(at - GUARD, GUARD);
+    OPEN_GUARD(at + bytes, behind(bytes));
+    for (size_t i = 0; i < GUARD; i++)
+        ok = ok && at[-1 - (ptrdiff_t)i] == GUARD_BYTE;
+    for (size_t i = 0; i < behind(bytes); i++)
+        ok = ok && at[bytes + i] == GUARD_BYTE;
+    CLOSE_GUARD(at - GUARD, GUARD);
+    CLOSE_GUARD(at + bytes, behind(bytes));
+    return ok;
+}
+
+void sn_guarded_free(void *data, size_t bytes) {
+    if (!data)
+        return;
+    unsigned char *at = data;
+    OPEN_GUARD(at - GUARD, GUARD);
+    OPEN_GUARD(at + bytes, behind(bytes));
+    free(at - GUARD);
+}
+
+/* --- views ---------------------------------------------------------------------------------- */
+
+snug_view sn_view_make(const snug_type *t, size_t opaque_bytes, int fill) {
+    snug_view v = {.bytes = opaque_bytes, .type = *t};
+    if (t->dtype != SNUG_OPAQUE)
+        expect_ok(snug_type_bytes(t, &v.bytes, NULL), NULL);
+    v.data = sn_guarded(v.bytes, fill);
+    return v;
+}
+
+snug_view sn_view_copy(const snug_view *v) {
+    snug_view copy = sn_view_make(&v->type, v->bytes, 0);
+    memcpy(copy.data, v->data, v->bytes);
+    return copy;
+}
+
+void sn_view_free(snug_view *v) {
+    sn_guarded_free(v->data, v->bytes);
+    *v = (snug_view){0};
+}
+
+void sn_views_free(snug_view *v, int n) {
+    for (int i = 0; i < n; i++)
+        sn_view_free(&v[i]);
+}
+
+double sn_view_get(const snug_view *v, int64_t i) {
+    const void *at = v->data;
+    switch (v->type.dtype) {
+    case SNUG_F32:
+        return (double)((const float *)at)[i];
+    case SNUG_F64:
+        return ((const double *)at)[i];
+    case SNUG_I8:
+        return ((const int8_t *)at)[i];
+    case SNUG_I32:
+        return ((const int32_t *)at)[i];
+    case SNUG_I64:
+        return (double)((const int64_t *)at)[i];
+    default:
+        return ((const uint8_t *)at)[i];
+    }
+}
+
+void sn_view_put(const snug_view *v, int64_t i, double value) {
+    void *at = v->data;
+    switch (v->type.dtype) {
+    case SNUG_F32:
+        ((float *)at)[i] = (float)value;
+        break;
+    case SNUG_F64:
+        ((double *)at)[i] = value;
+        break;
+    case SNUG_I8:
+        ((int8_t *)at)[i] = (int8_t)value;
+        break;
+    case SNUG_I32:
+        ((int32_t *)at)[i] = (int32_t)value;
+        break;
+    case SNUG_I64:
+        ((int64_t *)at)[i] = (int64_t)value;
+        break;
+    default:
+        ((uint8_t *)at)[i] = (uint8_t)value;
+        break;
+    }
+}
+
+/* A stream read in order, a block at a time. */
+typedef struct {
+    uint64_t key, at;
+    double block[256];
+} stream;
+
+static double next_uniform(stream *r) {
+    if (r->at % 256 == 0)
+        sn_random_fill_f64(SN_RANDOM_UNIFORM, r->key, r->at, 256, r->block);
+    return r->block[r->at++ % 256];
+}
+
+void sn_view_random(const snug_view *v, uint64_t key, double low, double high) {
+    stream r = {.key = key};
+    const int64_t n = sn_view_count(v);
+    for (int64_t i = 0; i < n; i++)
+        sn_view_put(v, i, low + (high - low) * next_uniform(&r));
+}
+
+/* --- values by domain ----------------------------------------------------------------------- */
+
+/* One input to fill. */
+typedef struct {
+    const snug_view *view;
+    uint64_t key;
+    int input;
+    int64_t limit;
+} filling;
+
+static void fill_plain(const filling *f) {
+    const bool real = sn_dtype_is_float(f->view->type.dtype);
+    stream r = {.key = f->key};
+    for (int64_t i = 0; i < sn_view_count(f->view); i++) {
+        const double u = next_uniform(&r);
+        const double whole = f->view->type.dtype == SNUG_BOOL ? u >= 0.5
+                             : f->view->type.dtype == SNUG_U8 ? floor(19 * u)
+                                                              : floor(19 * u) - 9;
+        sn_view_put(f->view, i, real ? 3 * u - 1.5 : whole);
+    }
+}
+
+static void fill_pos(const filling *f) {
+    sn_view_random(f->view, f->key, 0.5, 2);
+}
+
+static void fill_away(const filling *f) {
+    stream r = {.key = f->key};
+    for (int64_t i = 0; i < sn_view_count(f->view); i++) {
+        const double u = 2 * next_uniform(&r);
+        sn_view_put(f->view, i, u < 1 ? -0.2 - u : u - 1 + 0.2);
+    }
+}
+
+/* Inputs of one case never meet: input k has the values that are k modulo 4. */
+static void fill_distinct(const filling *f) {
+    const int64_t n = sn_view_count(f->view);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t rank = (int64_t)sn_permute(f->key, (uint64_t)n, (uint64_t)i) - n / 2;
+        const double step = sn_dtype_is_float(f->view->type.dtype) ? 0.02 : 1;
+        sn_view_put(f->view, i, (double)(4 * rank + f->input % 4) * step);
+    }
+}
+
+static void fill_prob(const filling *f) {
+    const snug_type *t = &f->view->type;
+    const int64_t width = t->dims[t->rank - 1];
+    fill_pos(f);
+    for (int64_t first = 0; first < sn_view_count(f->view); first += width) {
+        double sum = 0;
+        for (int64_t i = 0; i < width; i++)
+            sum += sn_view_get(f->view, first + i);
+        for (int64_t i = 0; i < width; i++)
+            sn_view_put(f->view, first + i, sn_view_get(f->view, first + i) / sum);
+    }
+}
+
+static void fill_labels(const filling *f) {
+    stream r = {.key = f->key};
+    for (int64_t i = 0; i < sn_view_count(f->view); i++)
+        sn_view_put(f->view, i, floor(next_uniform(&r) * (double)f->limit));
+}
+
+static void fill_ties(const filling *f) {
+    stream r = {.key = f->key};
+    for (int64_t i = 0; i < sn_view_count(f->view); i++)
+        sn_view_put(f->view, i, floor(4 * next_uniform(&r)) - 2);
+}
+
+static void fill_wide(const filling *f) {
+    sn_view_random(f->view, f->key, -100, 100);
+}
+
+static void fill_special(const filling *f) {
+    static const double list[] = {0.0,   -0.0,   1,    -1,    INFINITY, -INFINITY, NAN, 1e-40,
+                                  1e-38, -1e-38, 1e30, -1e30, 88.5,     -88.5,     104, -104};
+    enum { N = sizeof list / sizeof list[0] };
+    stream r = {.key = f->key};
+    for (int64_t i = 0; i < sn_view_count(f->view); i++) {
+        const double u = next_uniform(&r);
+        sn_view_put(f->view, i, u < 0.5 ? list[(int)(2 * u * N)] : 8 * u - 6);
+    }
+}
+
+typedef struct {
+    const char *name;
+    void (*fill)(const filling *f);
+} domain;
+
+static const domain domains[] = {
+    {"", fill_plain},          {"pos", fill_pos},
+    {"away", fill_away},       {"distinct", fill_distinct},
+    {"prob", fill_prob},       {"labels", fill_labels},
+    {"ties", fill_ties},       {"wide", fill_wide},
+    {"special", fill_special},
+};
+enum { N_DOMAINS = sizeof domains / sizeof domains[0] };
+
+static const domain *find_domain(const char *name, size_t n) {
+    for (int i = 0; i < N_DOMAINS; i++)
+        if (strlen(domains[i].name) == n && strncmp(domains[i].name, name, n) == 0)
+            return &domains[i];
+    fail_msg("no domain of values is called '%.*s'", (int)n, name);
+    return NULL;
+}
+
+/* Codes as a plan has them: maxpool's own, of distinct values. */
+static void fill_codes(sn_subject *s, int i) {
+    const sn_attrs_pool_grad *a = &s->desc.attrs.pool_grad;
+    const int64_t *y = s->desc.in[i].dims;
+    sn_subject pool = {.sweep = s->sweep, .op = SN_OP_maxpool, .from = s->from, .real = SNUG_F64};
+    pool.desc.op = SN_OP_maxpool;
+    sn_attrs_default(SN_OP_maxpool, &pool.desc.attrs);
+    memcpy(pool.desc.attrs.pool.kernel, a->kernel, sizeof a->kernel);
+    memcpy(pool.desc.attrs.pool.stride, a->stride, sizeof a->stride);
+    memcpy(pool.desc.attrs.pool.pad, a->pad, sizeof a->pad);
+    pool.desc.n_in = 1;
+    pool.desc.in[0] = (snug_type){SNUG_F64, 4, {y[0], a->input[0], a->input[1], y[3]}};
+    snug_error err;
+    expect_ok(sn_op_infer(&pool.desc, &err), &err);
+    pool.in[0] = sn_view_make(&pool.desc.in[0], 0, 0);
+    fill_distinct(&(filling){.view = &pool.in[0], .key = 99});
+    snug_view out[SN_MAX_OUT];
+    sn_outputs_make(&pool, &(sn_how){0}, &pool.desc, out);
+    sn_call_ok(&pool, &(sn_how){.n_threads = 1}, out);
+    assert_int_equal(out[1].bytes, sn_type_count(&s->desc.in[i]));
+    s->in[i] = sn_view_copy(&out[1]);
+    sn_views_free(out, 2);
+    sn_view_free(&pool.in[0]);
+}
+
+/* --- cases from text ------------------------------------------------------------------------ */
+
+static bool names_real(const char *text) {
+    const char *at = strstr(text, "dtype=f");
+    return at && (at[7] == '\0' || at[7] == ' ');
+}
+
+static bool case_has_real(const sn_case *c) {
+    return names_real(c->attrs) || strncmp(c->in, "f[", 2) == 0 || strstr(c->in, " f[");
+}
+
+const char *sn_case_attrs(const sn_case *c, snug_dtype real, char *text) {
+    const char *at = names_real(c->attrs) ? strstr(c->attrs, "dtype=f") : NULL;
+    const int before = at ? (int)(at - c->attrs) : 0;
+    if (at)
+        snprintf(text, 256, "%.*sdtype=%s%s", before, c->attrs, snug_dtype_name(real), at + 7);
+    else
+        snprintf(text, 256, "%s", c->attrs);
+    return text;
+}
+
+typedef struct {
+    int n;
+    sn_scalar value[MAX_SLOTS];
+} slots;
+
+static snug_status add_slot(void *ctx, bool is_key, double real, int64_t key, int64_t *slot,
+                            snug_error *err) {
+    slots *all = ctx;
+    if (all->n == MAX_SLOTS)
+        return sn_fail(err, SNUG_E_INVALID, "a case has more than %d parameters", (int)MAX_SLOTS);
+    all->value[all->n] = is_key ? (sn_scalar){.key = key} : (sn_scalar){.real = real};
+    *slot = all->n++;
+    return SNUG_OK;
+}
+
+static void read_attrs(sn_subject *s) {
+    char text[256];
+    snug_error err;
+    slots all = {0};
+    const sn_param_maker maker = {&all, add_slot};
+    expect_ok(
+        sn_attrs_parse(s->op, sn_case_attrs(s->from, s->real, text), &maker, &s->desc.attrs, &err),
+        &err);
+    const sn_attr_family *family = sn_ops[s->op].attrs;
+    int n = 0;
+    for (int f = 0; f < family->n_fields; f++) {
+        const sn_field *field = &family->fields[f];
+        const bool param = field->kind == SN_FIELD_REAL || field->kind == SN_FIELD_KEY;
+        for (int k = 0; param && k < field->n; k++) {
+            const int64_t slot = s->desc.attrs.word[field->word + k];
+            if (slot < 0 && field->n == 1)
+                fail_msg("%s {%s | %s}: no %s", sn_ops[s->op].name, s->from->attrs, s->from->in,
+                         field->name);
+            s->param[n++] = slot < 0 ? (sn_scalar){.key = 0} : all.value[slot];
+        }
+    }
+}
+
+/* "f[2,3]@labels:10": the type, then the domain; gives what stands behind it. */
+static const char *read_input(sn_subject *s, const char *text, const domain **in) {
+    char head[64];
+    snug_error err;
+    const int i = s->desc.n_in++;
+    const size_t n = strcspn(text, " @");
+    const int letter = text[0] == 'f' && text[1] == '['; /* the type under test */
+    snprintf(head, sizeof head, "%s%.*s", letter ? snug_dtype_name(s->real) : "", (int)n - letter,
+             text + letter);
+    const char *end;
+    expect_ok(sn_type_parse(head, &end, &s->desc.in[i], &err), &err);
+    assert_int_equal(*end, '\0');
+    text += n;
+    *in = &domains[0];
+    if (*text == '@') {
+        const size_t length = strcspn(++text, ": ");
+        *in = find_domain(text, length);
+        text += length;
+        if (*text == ':')
+            s->limit[i] = strtoll(text + 1, NULL, 10);
+        text += strcspn(text, " ");
+    }
+    return text + strspn(text, " ");
+}
+
+static void subject_open(sn_subject *s) {
+    snug_error err;
+    const domain *in[SN_MAX_IN];
+    s->desc.op = s->op;
+    read_attrs(s);
+    for (const char *at = s->from->in; *at;) {
+        assert_true(s->desc.n_in < SN_MAX_IN);
+        at = read_input(s, at, &in[s->desc.n_in]);
+    }
+    const snug_status status = sn_op_infer(&s->desc, &err);
+    if (status != SNUG_OK)
+        fail_msg("%s {%s | %s}: %s", sn_ops[s->op].name, s->from->attrs, s->from->in, err.text);
+    for (int i = 0; i < s->desc.n_in; i++) {
+        if (s->desc.in[i].dtype == SNUG_OPAQUE) {
+            fill_codes(s, i);
+            continue;
+        }
+        s->in[i] = sn_view_make(&s->desc.in[i], 0, 0);
+        const uint64_t key = sn_rng_key((uint64_t)s->op * 1000 + (uint64_t)s->index, (uint64_t)i);
+        in[i]->fill(&(filling){&s->in[i], key, i, s->limit[i]});
+    }
+}
+
+int64_t sn_subject_elements(const sn_subject *s) {
+    int64_t n = 0;
+    for (int i = 0; i < s->desc.n_in; i++)
+        n += sn_type_count(&s->desc.in[i]);
+    for (int i = 0; i < s->desc.n_out; i++)
+        n += sn_type_count(&s->desc.out[i]);
+    return n;
+}
+
+/* --- sweeps --------------------------------------------------------------------------------- */
+
+void sn_complain(sn_subject *s, const char *format, ...) {
+    char what[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (++s->sweep->n_complaints <= MAX_COMPLAINTS)
+        print_error("%s: %s, case %d {%s | %s} as %s: %s\n", s->sweep->name, sn_ops[s->op].name,
+                    s->index, s->from->attrs, s->from->in, snug_dtype_name(s->real), what);
+}
+
+void sn_sweep_begin(sn_sweep *w, const char *name) {
+    *w = (sn_sweep){.name = name, .engine = sn_test_engine(0)};
+}
+
+static void run_case(sn_sweep *w, sn_op op, int index, snug_dtype real,
+                     void (*check)(sn_subject *)) {
+    sn_subject s = {.sweep = w, .op = op, .index = index, .real = real};
+    s.from = &sn_case_sets[op]->cases[index];
+    subject_open(&s);
+    check(&s);
+    sn_views_free(s.in, s.desc.n_in);
+}
+
+void sn_sweep_run(sn_sweep *w, void (*check)(sn_subject *s)) {
+    for (int op = 0; op < SN_N_OPS; op++) {
+        for (int i = 0; i < sn_case_sets[op]->n; i++) {
+            run_case(w, (sn_op)op, i, SNUG_F32, check);
+            if (case_has_real(&sn_case_sets[op]->cases[i]))
+                run_case(w, (sn_op)op, i, SNUG_F64, check);
+        }
+    }
+}
+
+void sn_sweep_end(sn_sweep *w) {
+    sn_test_engine_end(w->engine);
+    if (w->n_complaints > 0)
+        fail_msg("%s: %d complaints", w->name, w->n_complaints);
+}
+
+void sn_sweep_rows(const char *name, void (*check)(sn_subject *s)) {
+    sn_sweep w;
+    sn_sweep_begin(&w, name);
+    sn_sweep_run(&w, check);
+    sn_sweep_end(&w);
+}

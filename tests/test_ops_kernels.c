@@ -1,0 +1,256 @@
+/* test_ops_kernels.c: what the CPU kernels of every row of the table promise, from the cases column
+ * alone: fast = reference on every instruction set, in place = out of place, accumulate = add,
+ * bytes that lie in outputs and workspace do not matter, bits depend on nothing but the inputs. */
+#include "support/call.h"
+#include "support/support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- fast = reference ------------------------------------------------------------------------ */
+
+static void check_fast(sn_subject *s) {
+    char text[64];
+    snug_view wanted[SN_MAX_OUT], got[SN_MAX_OUT];
+    const sn_how reference = {.n_threads = 1, .poison = 0xa5};
+    sn_outputs_make(s, &reference, &s->desc, wanted);
+    bool ok = sn_call_ok(s, &reference, wanted);
+    for (int i = 0; ok && sn_isa_at(i); i++) {
+        const sn_how fast = {.isa = sn_isa_at(i), .n_threads = 2, .poison = 0xa5};
+        sn_outputs_make(s, &fast, &s->desc, got);
+        ok = sn_call_ok(s, &fast, got);
+        if (ok)
+            sn_expect_near(s, sn_how_text(&fast, text), got, wanted, sn_case_tolerances[s->op]);
+        sn_views_free(got, s->desc.n_out);
+    }
+    sn_views_free(wanted, s->desc.n_out);
+}
+
+static void test_fast_kernels_agree_with_references(void **state) {
+    (void)state;
+    sn_sweep_rows("fast = reference", check_fast);
+}
+
+/* --- in place -------------------------------------------------------------------------------- */
+
+/* Runs with each output k >= 0 of over[k] in the bytes of that input; -1: in its own. `twin`: input
+ * 1 is input 0, the same bytes. */
+typedef struct {
+    int over[SN_MAX_OUT];
+    bool twin;
+} placing;
+
+static void run_placed(sn_subject *s, const sn_how *how, const placing *p,
+                       const snug_view *wanted) {
+    char text[64];
+    snug_view in[SN_MAX_IN], own[SN_MAX_OUT], out[SN_MAX_OUT];
+    sn_outputs_make(s, how, &s->desc, own);
+    for (int i = 0; i < s->desc.n_in; i++)
+        in[i] = sn_view_copy(&s->in[i]);
+    snug_view spare = in[1];
+    if (p->twin)
+        in[1] = in[0];
+    for (int k = 0; k < s->desc.n_out; k++) {
+        out[k] = own[k];
+        if (p->over[k] >= 0)
+            out[k].data = in[p->over[k]].data;
+    }
+    if (sn_call_on(s, how, &s->desc, in, out))
+        sn_expect_bits(s, sn_how_text(how, text), out, wanted);
+    if (p->twin)
+        in[1] = spare;
+    sn_views_free(in, s->desc.n_in);
+    sn_views_free(own, s->desc.n_out);
+}
+
+static void compare_placed(sn_subject *s, const sn_how *how, const placing *p) {
+    snug_view wanted[SN_MAX_OUT];
+    const snug_view second = s->in[1];
+    sn_outputs_make(s, how, &s->desc, wanted);
+    if (p->twin)
+        s->in[1] = s->in[0];
+    if (sn_call_ok(s, how, wanted))
+        run_placed(s, how, p, wanted);
+    if (p->twin)
+        s->in[1] = second;
+    sn_views_free(wanted, s->desc.n_out);
+}
+
+/* Output 0 over input i, where the row allows it and the bytes are as many. */
+static void check_over(sn_subject *s, const sn_how *how, int i) {
+    const sn_inplace allowed = sn_ops[s->op].inplace;
+    const sn_opdesc *d = &s->desc;
+    const bool may = (allowed >> i & 1) || (allowed == SN_INPLACE_ALIAS && i == 0);
+    size_t bytes;
+    expect_ok(snug_type_bytes(&d->out[0], &bytes, NULL), NULL);
+    if (!may || i >= d->n_in || d->in[i].dtype != d->out[0].dtype || s->in[i].bytes != bytes)
+        return;
+    placing p = {.over = {i, -1, -1, -1}};
+    compare_placed(s, how, &p);
+    p.twin = true; /* both inputs may be overwritten, or neither where they are the same bytes */
+    if (allowed == SN_INPLACE_EITHER && sn_type_equal(&d->in[0], &d->in[1]))
+        compare_placed(s, how, &p);
+}
+
+static void check_in_place(sn_subject *s) {
+    const sn_how hows[2] = {{.n_threads = 1}, {.isa = sn_cpu_isa(), .n_threads = 2}};
+    for (int h = 0; h < 2; h++) {
+        check_over(s, &hows[h], 0);
+        check_over(s, &hows[h], 1);
+        if (sn_ops[s->op].inplace == SN_INPLACE_STATE) {
+            const placing versions = {.over = {0, 1, 2, 3}};
+            compare_placed(s, &hows[h], &versions);
+        }
+    }
+}
+
+static void test_in_place_gives_the_same_bits(void **state) {
+    (void)state;
+    sn_sweep w;
+    sn_sweep_begin(&w, "in place = out of place");
+    sn_sweep_run(&w, check_in_place);
+    for (int op = 0; op < SN_N_OPS; op++)
+        if (w.checked[op] == 0 && sn_ops[op].inplace != SN_INPLACE_NEVER)
+            fail_msg("no case of %s ran in place", sn_ops[op].name);
+    sn_sweep_end(&w);
+}
+
+/* --- accumulate ------------------------------------------------------------------------------ */
+
+/* A bias or an activation is applied once, to the whole sum: such a node never accumulates. */
+static bool may_accumulate(const sn_subject *s) {
+    const bool fused =
+        s->op == SN_OP_matmul && (s->desc.n_in == 3 || s->desc.attrs.matmul.act != SN_ACT_none);
+    return sn_ops[s->op].accumulates && !fused;
+}
+
+static void add_into(const snug_view *content, const snug_view *result) {
+    for (int64_t i = 0; i < sn_view_count(content); i++)
+        sn_view_put(content, i, sn_view_get(content, i) + sn_view_get(result, i));
+}
+
+/* The sum is rounded once more, or in another order. */
+static void check_adding(sn_subject *s, const sn_how *how) {
+    char text[64];
+    const sn_tolerance tolerance = {.largest = s->real == SNUG_F32 ? 32 : 512};
+    snug_view plain[SN_MAX_OUT], onto[SN_MAX_OUT], wanted[SN_MAX_OUT];
+    sn_outputs_make(s, how, &s->desc, plain);
+    for (int k = 0; k < s->desc.n_out; k++) {
+        onto[k] = sn_view_copy(&plain[k]);
+        sn_view_random(&onto[k], (uint64_t)k + 5, -9, 9);
+        wanted[k] = sn_view_copy(&onto[k]);
+    }
+    sn_how adding = *how;
+    adding.accumulate = true;
+    if (sn_call_ok(s, how, plain) && sn_call_ok(s, &adding, onto)) {
+        for (int k = 0; k < s->desc.n_out; k++)
+            add_into(&wanted[k], &plain[k]);
+        sn_expect_near(s, sn_how_text(how, text), onto, wanted, tolerance);
+    }
+    sn_views_free(plain, s->desc.n_out);
+    sn_views_free(onto, s->desc.n_out);
+    sn_views_free(wanted, s->desc.n_out);
+}
+
+static void check_accumulate(sn_subject *s) {
+    if (!may_accumulate(s))
+        return;
+    check_adding(s, &(sn_how){.n_threads = 1});
+    check_adding(s, &(sn_how){.isa = sn_cpu_isa(), .n_threads = 2});
+}
+
+static void test_accumulating_adds_to_what_is_there(void **state) {
+    (void)state;
+    sn_sweep w;
+    sn_sweep_begin(&w, "accumulate = add");
+    sn_sweep_run(&w, check_accumulate);
+    for (int op = 0; op < SN_N_OPS; op++)
+        if (w.checked[op] == 0 && sn_ops[op].accumulates)
+            fail_msg("no case of %s accumulated", sn_ops[op].name);
+    sn_sweep_end(&w);
+}
+
+/* --- poison ---------------------------------------------------------------------------------- */
+
+static void check_truth(sn_subject *s, const snug_view *v) {
+    const uint8_t *at = v->data;
+    for (size_t i = 0; v->type.dtype == SNUG_BOOL && i < v->bytes; i++) {
+        if (at[i] > 1) {
+            sn_complain(s, "truth value %zu is %d", i, at[i]);
+            return;
+        }
+    }
+}
+
+static void check_poison_of(sn_subject *s, const char *isa) {
+    static const int bytes[] = {0xa5, 0xff}; /* 0xff...: NaN */
+    snug_view clean[SN_MAX_OUT], got[SN_MAX_OUT];
+    sn_how how = {.isa = isa, .n_threads = 2, .poison = 0};
+    sn_outputs_make(s, &how, &s->desc, clean);
+    bool ok = sn_call_ok(s, &how, clean);
+    for (int i = 0; ok && i < 2; i++) {
+        char text[96];
+        how.poison = bytes[i];
+        snprintf(text, sizeof text, "%s, memory full of %#x before", isa ? isa : "reference",
+                 bytes[i]);
+        sn_outputs_make(s, &how, &s->desc, got);
+        ok = sn_call_ok(s, &how, got);
+        if (ok)
+            sn_expect_bits(s, text, got, clean);
+        for (int k = 0; k < s->desc.n_out; k++)
+            check_truth(s, &got[k]);
+        sn_views_free(got, s->desc.n_out);
+    }
+    sn_views_free(clean, s->desc.n_out);
+}
+
+static void check_poison(sn_subject *s) {
+    check_poison_of(s, NULL);
+    check_poison_of(s, sn_cpu_isa());
+}
+
+static void test_bytes_in_outputs_and_workspace_do_not_matter(void **state) {
+    (void)state;
+    sn_sweep_rows("poison", check_poison);
+}
+
+/* --- threads --------------------------------------------------------------------------------- */
+
+/* Own kernels: the bits of one thread. oneDNN: those of the call before with as many threads. */
+static void check_threads(sn_subject *s) {
+    static const int counts[] = {1, 1, 2, 2, 3};
+    snug_view first[SN_MAX_OUT], got[SN_MAX_OUT];
+    const sn_how one = {.isa = sn_cpu_isa(), .n_threads = 1};
+    const bool foreign = sn_is_foreign(s, &one);
+    sn_outputs_make(s, &one, &s->desc, first);
+    bool ok = sn_call_ok(s, &one, first);
+    for (int i = 1; ok && i < 5; i++) {
+        char text[64];
+        const sn_how how = {.isa = sn_cpu_isa(), .n_threads = counts[i], .poison = 0xa5};
+        sn_outputs_make(s, &how, &s->desc, got);
+        ok = sn_call_ok(s, &how, got);
+        if (ok && (!foreign || counts[i] == counts[i - 1]))
+            sn_expect_bits(s, sn_how_text(&how, text), got, first);
+        if (foreign) /* the next is compared with this one */
+            for (int k = 0; k < s->desc.n_out; k++)
+                memcpy(first[k].data, got[k].data, got[k].bytes);
+        sn_views_free(got, s->desc.n_out);
+    }
+    sn_views_free(first, s->desc.n_out);
+}
+
+static void test_bits_do_not_depend_on_threads(void **state) {
+    (void)state;
+    sn_sweep_rows("threads", check_threads);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fast_kernels_agree_with_references),
+        cmocka_unit_test(test_in_place_gives_the_same_bits),
+        cmocka_unit_test(test_accumulating_adds_to_what_is_there),
+        cmocka_unit_test(test_bytes_in_outputs_and_workspace_do_not_matter),
+        cmocka_unit_test(test_bits_do_not_depend_on_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
