@@ -2,7 +2,8 @@
  *
  *     bench_kernels [threads] [part of an operator's name]
  *
- * With one thread the clock is the process' own, so that other work on the machine disturbs little. */
+ * With one thread the clock is the process' own, so that other work on the machine disturbs little.
+ */
 #include "support/kernel_case.h"
 #include "support/support.h"
 
@@ -29,14 +30,17 @@ static const sn_kernel_case cases[] = {
     {"conv2d", "", "f32[32,128,128,3] f32[3,3,3,32] f32[32]", .batch = 0},
     {"conv2d_dw", "kernel=3,3 bias=1", "f32[32,128,128,3] f32[32,126,126,32]", .batch = 0},
     {"maxpool", "kernel=2,2 stride=2,2", "f32[32,126,126,32]", .batch = 0},
-    {"maxpool_grad", "kernel=2,2 stride=2,2 input=126,126", "f32[32,63,63,32] opaque[32,63,63,32]", .batch = 0},
+    {"maxpool_grad", "kernel=2,2 stride=2,2 input=126,126", "f32[32,63,63,32] opaque[32,63,63,32]",
+     .batch = 0},
     /* layers further down */
     {"conv2d", "pad=1,1,1,1", "f32[16,56,56,64] f32[3,3,64,64] f32[64]", .batch = 0},
     {"conv2d_dx", "pad=1,1,1,1 input=56,56", "f32[16,56,56,64] f32[3,3,64,64]", .batch = 0},
     {"conv2d_dw", "pad=1,1,1,1 kernel=3,3 bias=1", "f32[16,56,56,64] f32[16,56,56,64]", .batch = 0},
     {"conv2d", "stride=2,2 pad=0,1,0,1", "f32[16,28,28,128] f32[3,3,128,256]", .batch = 0},
-    {"conv2d_dx", "stride=2,2 pad=0,1,0,1 input=28,28", "f32[16,14,14,256] f32[3,3,128,256]", .batch = 0},
-    {"conv2d_dw", "stride=2,2 pad=0,1,0,1 kernel=3,3", "f32[16,28,28,128] f32[16,14,14,256]", .batch = 0},
+    {"conv2d_dx", "stride=2,2 pad=0,1,0,1 input=28,28", "f32[16,14,14,256] f32[3,3,128,256]",
+     .batch = 0},
+    {"conv2d_dw", "stride=2,2 pad=0,1,0,1 kernel=3,3", "f32[16,28,28,128] f32[16,14,14,256]",
+     .batch = 0},
     {"conv2d", "pad=1,1,1,1", "f32[16,7,7,512] f32[3,3,512,512]", .batch = 0},
     {"conv2d_dx", "pad=1,1,1,1 input=7,7", "f32[16,7,7,512] f32[3,3,512,512]", .batch = 0},
     {"conv2d_dw", "pad=1,1,1,1 kernel=3,3", "f32[16,7,7,512] f32[16,7,7,512]", .batch = 0},
@@ -86,15 +90,16 @@ static void bench(const sn_kernel_case *c, int n_threads) {
     sn_cpu_device_init(&cpu, n_threads, false);
     expect_ok(cpu.device.describe(&cpu.device, &r.d, &v, NULL), NULL);
     void *workspace = aligned_alloc(64, (v.workspace_bytes + 127) / 64 * 64);
-    sn_call call = {.op = r.d.op, .attrs = &r.d.attrs, .param = r.param, .n_in = r.d.n_in, .n_out = r.d.n_out};
+    sn_call call = {
+        .op = r.d.op, .attrs = &r.d.attrs, .param = r.param, .n_in = r.d.n_in, .n_out = r.d.n_out};
     call.in = r.in;
     call.out = r.out;
     call.workspace = workspace;
     call.workspace_bytes = v.workspace_bytes;
     call.n_threads = n_threads;
     const double ms = least_ms(&r, &call);
-    printf("%9.3f ms %7.1f GFLOP/s %7.1f GB/s %8zu KiB  %s %s %s\n", ms, v.flops / ms * 1e-6, v.bytes / ms * 1e-6,
-           v.workspace_bytes / 1024, c->op, c->attrs, c->types);
+    printf("%9.3f ms %7.1f GFLOP/s %7.1f GB/s %8zu KiB  %s %s %s\n", ms, v.flops / ms * 1e-6,
+           v.bytes / ms * 1e-6, v.workspace_bytes / 1024, c->op, c->attrs, c->types);
     free(workspace);
     sn_kernel_close(&r);
 }

@@ -1,5 +1,5 @@
-/* Rules of the layer kernels: the fast ones agree with the references, and an element's bits depend neither on the
- * threads nor on how many rows the call has. */
+/* Rules of the layer kernels: the fast ones agree with the references, and an element's bits depend
+ * neither on the threads nor on how many rows the call has. */
 #include "support/kernel_case.h"
 #include "support/support.h"
 
@@ -7,7 +7,8 @@
 #include <string.h>
 
 static const sn_kernel_case cases[] = {
-    /* matrices: tiles and tails in all three extents, long and empty sums, broadcast and transposed operands */
+    /* matrices: tiles and tails in all three extents, long and empty sums, broadcast and transposed
+       operands */
     {"matmul", "", "f32[7,5] f32[5,3]", .batch = 1},
     {"matmul", "act=relu", "f32[50,100] f32[100,64] f32[64]", .batch = 1},
     {"matmul", "act=tanh", "f32[13,300] f32[300,17] f32[17]", .batch = 1},
@@ -25,10 +26,12 @@ static const sn_kernel_case cases[] = {
     {"matmul", "act=sigmoid", "f32[4,0] f32[0,3] f32[3]", .batch = 0},
     {"matmul", "", "f32[4,5] f32[5,0]", .batch = 0},
     {"matmul", "", "f64[7,5] f64[5,3] f64[3]", .batch = 1},
-    /* convolutions: odd channels, groups, dilation, strides, uneven padding, 1 x 1, wide and tall, nothing */
+    /* convolutions: odd channels, groups, dilation, strides, uneven padding, 1 x 1, wide and tall,
+       nothing */
     {"conv2d", "act=relu", "f32[3,20,21,3] f32[3,3,3,32] f32[32]", .batch = 1},
     {"conv2d", "pad=1,1,1,1", "f32[2,9,11,5] f32[3,3,5,7]", .batch = 1},
-    {"conv2d", "stride=2,2 pad=0,1,0,1 act=tanh", "f32[2,12,10,6] f32[3,3,6,20] f32[20]", .batch = 1},
+    {"conv2d", "stride=2,2 pad=0,1,0,1 act=tanh", "f32[2,12,10,6] f32[3,3,6,20] f32[20]",
+     .batch = 1},
     {"conv2d", "dilation=2,3 pad=2,1,4,3", "f32[2,11,13,4] f32[3,3,4,18]", .batch = 1},
     {"conv2d", "groups=2 pad=1,1,0,0", "f32[2,7,7,6] f32[3,2,3,10] f32[10]", .batch = 1},
     {"conv2d", "groups=6 pad=1,1,1,1", "f32[2,7,7,6] f32[3,3,1,6]", .batch = 1},
@@ -43,26 +46,34 @@ static const sn_kernel_case cases[] = {
     {"conv2d_dx", "input=20,21", "f32[3,18,19,32] f32[3,3,3,32]", .batch = 1},
     {"conv2d_dx", "pad=1,1,1,1 input=9,11", "f32[2,9,11,7] f32[3,3,5,7]", .batch = 1},
     {"conv2d_dx", "stride=2,2 pad=0,1,0,1 input=12,10", "f32[2,6,5,20] f32[3,3,6,20]", .batch = 1},
-    {"conv2d_dx", "stride=3,2 dilation=2,3 pad=2,1,4,3 input=11,13", "f32[2,4,7,18] f32[3,3,4,18]", .batch = 1},
+    {"conv2d_dx", "stride=3,2 dilation=2,3 pad=2,1,4,3 input=11,13", "f32[2,4,7,18] f32[3,3,4,18]",
+     .batch = 1},
     {"conv2d_dx", "stride=2,2 dilation=2,2 input=11,13", "f32[2,4,5,18] f32[3,3,4,18]", .batch = 1},
     {"conv2d_dx", "groups=2 pad=1,1,0,0 input=7,7", "f32[2,7,6,10] f32[3,2,3,10]", .batch = 1},
     {"conv2d_dx", "groups=6 pad=1,1,1,1 input=7,7", "f32[2,7,7,6] f32[3,3,1,6]", .batch = 1},
     {"conv2d_dx", "input=7,7", "f32[4,7,7,70] f32[1,1,40,70]", .batch = 1},
     {"conv2d_dx", "stride=2,2 input=8,9", "f32[2,4,5,33] f32[1,1,16,33]", .batch = 1},
     {"conv2d_dx", "stride=3,3 input=8,9", "f32[2,3,3,5] f32[2,2,3,5]", .batch = 1},
-    {"conv2d_dx", "pad=1,1,1,1 input=14,14", "f32[2,14,14,70] f32[3,3,24,70]", .batch = 1, .tolerance = 1e-4},
+    {"conv2d_dx", "pad=1,1,1,1 input=14,14", "f32[2,14,14,70] f32[3,3,24,70]", .batch = 1,
+     .tolerance = 1e-4},
     {"conv2d_dx", "input=5,5", "f32[0,3,3,4] f32[3,3,2,4]", .batch = 0},
     {"conv2d_dx", "pad=1,1,1,1 input=5,6", "f64[2,5,6,4] f64[3,3,3,4]", .batch = 1},
     {"conv2d_dw", "kernel=3,3 bias=1", "f32[3,20,21,3] f32[3,18,19,32]", .tolerance = 1e-4},
     {"conv2d_dw", "pad=1,1,1,1 kernel=3,3", "f32[2,9,11,5] f32[2,9,11,7]", .batch = 0},
-    {"conv2d_dw", "stride=2,2 pad=0,1,0,1 kernel=3,3 bias=1", "f32[2,12,10,6] f32[2,6,5,20]", .batch = 0},
-    {"conv2d_dw", "dilation=2,3 pad=2,1,4,3 kernel=3,3 bias=1", "f32[2,11,13,4] f32[2,10,14,18]", .batch = 0},
-    {"conv2d_dw", "groups=2 pad=1,1,0,0 kernel=3,2 bias=1", "f32[2,7,7,6] f32[2,7,6,10]", .batch = 0},
-    {"conv2d_dw", "groups=6 pad=1,1,1,1 kernel=3,3 bias=1", "f32[2,7,7,6] f32[2,7,7,6]", .batch = 0},
+    {"conv2d_dw", "stride=2,2 pad=0,1,0,1 kernel=3,3 bias=1", "f32[2,12,10,6] f32[2,6,5,20]",
+     .batch = 0},
+    {"conv2d_dw", "dilation=2,3 pad=2,1,4,3 kernel=3,3 bias=1", "f32[2,11,13,4] f32[2,10,14,18]",
+     .batch = 0},
+    {"conv2d_dw", "groups=2 pad=1,1,0,0 kernel=3,2 bias=1", "f32[2,7,7,6] f32[2,7,6,10]",
+     .batch = 0},
+    {"conv2d_dw", "groups=6 pad=1,1,1,1 kernel=3,3 bias=1", "f32[2,7,7,6] f32[2,7,7,6]",
+     .batch = 0},
     {"conv2d_dw", "kernel=1,1", "f32[4,7,7,40] f32[4,7,7,160]", .tolerance = 1e-4},
-    {"conv2d_dw", "stride=2,2 kernel=1,1 bias=1", "f32[40,9,9,16] f32[40,5,5,33]", .tolerance = 1e-4},
+    {"conv2d_dw", "stride=2,2 kernel=1,1 bias=1", "f32[40,9,9,16] f32[40,5,5,33]",
+     .tolerance = 1e-4},
     {"conv2d_dw", "pad=1,1,1,1 kernel=3,3", "f32[2,14,14,70] f32[2,14,14,24]", .tolerance = 1e-4},
-    {"conv2d_dw", "pad=1,1,1,1 kernel=3,3 bias=1", "f32[2,3,600,2] f32[2,3,600,5]", .tolerance = 1e-4},
+    {"conv2d_dw", "pad=1,1,1,1 kernel=3,3 bias=1", "f32[2,3,600,2] f32[2,3,600,5]",
+     .tolerance = 1e-4},
     {"conv2d_dw", "kernel=3,3 bias=1", "f32[0,5,5,2] f32[0,3,3,4]", .batch = 0},
     {"conv2d_dw", "pad=1,1,1,1 kernel=3,3 bias=1", "f64[2,5,6,3] f64[2,5,6,4]", .batch = 0},
     /* pooling */
@@ -73,12 +84,15 @@ static const sn_kernel_case cases[] = {
     {"maxpool", "kernel=2,2 stride=2,2", "f32[0,8,8,3]", .batch = 0},
     {"maxpool", "kernel=2,3 stride=1,2", "f64[2,5,6,3]", .batch = 1},
     {"maxpool_grad", "kernel=2,2 stride=2,2 input=9,8", "f32[3,4,4,5] opaque[3,4,4,5]", .batch = 3},
-    {"maxpool_grad", "kernel=2,2 stride=2,2 input=8,8", "f32[2,4,4,96] opaque[2,4,4,96]", .batch = 3},
-    {"maxpool_grad", "kernel=3,3 stride=2,2 pad=1,1,0,1 input=9,8", "f32[2,5,4,70] opaque[2,5,4,70]", .batch = 3},
+    {"maxpool_grad", "kernel=2,2 stride=2,2 input=8,8", "f32[2,4,4,96] opaque[2,4,4,96]",
+     .batch = 3},
+    {"maxpool_grad", "kernel=3,3 stride=2,2 pad=1,1,0,1 input=9,8",
+     "f32[2,5,4,70] opaque[2,5,4,70]", .batch = 3},
     {"maxpool_grad", "kernel=2,2 stride=3,3 input=8,8", "f32[2,3,3,6] opaque[2,3,3,6]", .batch = 3},
     {"maxpool_grad", "kernel=2,2 stride=2,2 input=8,8", "f64[2,4,4,6] opaque[2,4,4,6]", .batch = 3},
     {"maxpool_pick", "kernel=2,2 stride=2,2 input=9,8", "f32[3,9,8,5] opaque[3,4,4,5]", .batch = 3},
-    {"maxpool_pick", "kernel=3,3 stride=2,2 pad=1,1,0,1 input=9,8", "f32[2,9,8,70] opaque[2,5,4,70]", .batch = 3},
+    {"maxpool_pick", "kernel=3,3 stride=2,2 pad=1,1,0,1 input=9,8",
+     "f32[2,9,8,70] opaque[2,5,4,70]", .batch = 3},
     {"avgpool", "kernel=2,2 stride=2,2", "f32[3,9,8,5]", .batch = 1},
     {"avgpool", "kernel=3,3 stride=2,2 pad=1,1,0,1", "f32[2,9,8,70]", .batch = 1},
     {"avgpool", "kernel=7,7 stride=1,1", "f32[2,7,7,130]", .batch = 1},
@@ -95,7 +109,8 @@ static const sn_kernel_case cases[] = {
     {"normalise", "", "f32[3,7,5,18] f32[18] f32[18] f32[18] f32[18]", .param = {2}, .batch = 1},
     {"normalise", "", "f64[30,7] f64[7] f64[7] f64[7] f64[7]", .param = {2}, .batch = 1},
     {"normalise_sums", "", "f32[3,7,5,18] f32[3,7,5,18] f32[18] f32[18]", .param = {2}},
-    {"normalise_sums", "", "f32[3000,70] f32[3000,70] f32[70] f32[70]", .param = {2}, .tolerance = 1e-4},
+    {"normalise_sums", "", "f32[3000,70] f32[3000,70] f32[70] f32[70]", .param = {2},
+     .tolerance = 1e-4},
     {"normalise_sums", "", "f64[30,7] f64[30,7] f64[7] f64[7]", .param = {2}},
     {"channel_affine", "", "f32[3,7,5,18] f32[3,7,5,18] f32[18] f32[18] f32[18]", .batch = 3},
     {"channel_affine", "", "f64[30,7] f64[30,7] f64[7] f64[7] f64[7]", .batch = 3},
@@ -132,7 +147,8 @@ static const sn_kernel_case cases[] = {
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
 static double real_at(const snug_view *v, int64_t i) {
-    return v->type.dtype == SNUG_F64 ? ((const double *)v->data)[i] : (double)((const float *)v->data)[i];
+    return v->type.dtype == SNUG_F64 ? ((const double *)v->data)[i]
+                                     : (double)((const float *)v->data)[i];
 }
 
 static bool is_real(const snug_view *v) {
@@ -140,25 +156,28 @@ static bool is_real(const snug_view *v) {
 }
 
 /* Variances and the like stand under a root: inputs that mean them are made positive by a shift. */
-static void expect_close(const sn_kernel_case *c, const sn_kernel_run *got, const sn_kernel_run *wanted) {
+static void expect_close(const sn_kernel_case *c, const sn_kernel_run *got,
+                         const sn_kernel_run *wanted) {
     for (int k = 0; k < got->d.n_out; k++) {
         const snug_view *a = &got->out[k], *b = &wanted->out[k];
         if (!is_real(a)) {
             assert_memory_equal(a->data, b->data, a->bytes);
             continue;
         }
-        const double usual = a->type.dtype == SNUG_F64 && got->d.in[0].dtype == SNUG_F64 ? 1e-13 : 2e-5;
+        const double usual =
+            a->type.dtype == SNUG_F64 && got->d.in[0].dtype == SNUG_F64 ? 1e-13 : 2e-5;
         const double tolerance = c->tolerance > 0 ? c->tolerance : usual;
         for (int64_t i = 0; i < sn_type_count(&a->type); i++) {
             const double x = real_at(a, i), y = real_at(b, i);
             if (!(fabs(x - y) <= tolerance * (1 + fabs(y))))
-                fail_msg("%s %s %s: output %d [%lld] is %.9g, the reference says %.9g", c->op, c->attrs, c->types, k,
-                         (long long)i, x, y);
+                fail_msg("%s %s %s: output %d [%lld] is %.9g, the reference says %.9g", c->op,
+                         c->attrs, c->types, k, (long long)i, x, y);
         }
     }
 }
 
-static void expect_same_bits(const sn_kernel_case *c, const sn_kernel_run *a, const sn_kernel_run *b) {
+static void expect_same_bits(const sn_kernel_case *c, const sn_kernel_run *a,
+                             const sn_kernel_run *b) {
     for (int k = 0; k < a->d.n_out; k++)
         if (memcmp(a->out[k].data, b->out[k].data, a->out[k].bytes) != 0)
             fail_msg("%s %s %s: output %d has other bits", c->op, c->attrs, c->types, k);
@@ -215,8 +234,10 @@ static void test_a_slice_of_a_batch_gives_the_bits_of_the_whole(void **state) {
         for (int k = 0; k < whole.d.n_out; k++) {
             const size_t row = whole.out[k].bytes / (size_t)rows;
             assert_int_equal(slice.out[k].bytes, row * (size_t)n);
-            if (memcmp(slice.out[k].data, (const char *)whole.out[k].data + row, slice.out[k].bytes) != 0)
-                fail_msg("%s %s %s: a slice has other bits", cases[i].op, cases[i].attrs, cases[i].types);
+            if (memcmp(slice.out[k].data, (const char *)whole.out[k].data + row,
+                       slice.out[k].bytes) != 0)
+                fail_msg("%s %s %s: a slice has other bits", cases[i].op, cases[i].attrs,
+                         cases[i].types);
         }
         sn_kernel_close(&whole);
         sn_kernel_close(&slice);
@@ -229,7 +250,8 @@ static void test_accumulating_adds_to_what_is_there(void **state) {
         sn_kernel_run fast, reference;
         sn_kernel_open(&fast, &cases[i], 10);
         sn_kernel_open(&reference, &cases[i], 10);
-        const bool plain = fast.d.op != SN_OP_matmul || (fast.d.n_in == 2 && !fast.d.attrs.matmul.act);
+        const bool plain =
+            fast.d.op != SN_OP_matmul || (fast.d.n_in == 2 && !fast.d.attrs.matmul.act);
         if (sn_ops[fast.d.op].accumulates && plain) {
             sn_kernel_call(&reference, reference.family->reference, 1, false);
             sn_kernel_call(&reference, reference.family->reference, 1, true);
@@ -249,7 +271,11 @@ static void run_in_place(sn_kernel_run *r, int at) {
     memcpy(copy, input, r->in[at].bytes);
     memset((char *)copy + r->in[at].bytes, 0xa5, 64);
     r->in[at].data = r->out[0].data = copy;
-    sn_call call = {.op = r->d.op, .attrs = &r->d.attrs, .param = r->param, .n_in = r->d.n_in, .n_out = r->d.n_out};
+    sn_call call = {.op = r->d.op,
+                    .attrs = &r->d.attrs,
+                    .param = r->param,
+                    .n_in = r->d.n_in,
+                    .n_out = r->d.n_out};
     call.in = r->in;
     call.out = r->out;
     call.n_threads = 2;

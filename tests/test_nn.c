@@ -1,5 +1,6 @@
-/* test_nn.c: layers, initialisers, losses, metrics and optimizers: names, defaults, shapes and values as in Keras, and
- * settings that are refused by name. Values are compared in f64 with formulas written out here. */
+/* test_nn.c: layers, initialisers, losses, metrics and optimizers: names, defaults, shapes and
+ * values as in Keras, and settings that are refused by name. Values are compared in f64 with
+ * formulas written out here. */
 #include "support/support.h"
 
 #include "exec/exec.h"
@@ -24,13 +25,16 @@ static sn_network *begin(void **state, int rank, int64_t a, int64_t b, int64_t c
 
 static void add(sn_network *n, const char *cls, const char *config) {
     snug_error err;
-    expect_ok(sn_network_add(n, cls, NULL, sn_conf_fill_text, (void *)(uintptr_t)config, &err), &err);
+    expect_ok(sn_network_add(n, cls, NULL, sn_conf_fill_text, (void *)(uintptr_t)config, &err),
+              &err);
 }
 
-static void refuse(sn_network *n, const char *cls, const char *config, snug_status wanted, const char *piece) {
+static void refuse(sn_network *n, const char *cls, const char *config, snug_status wanted,
+                   const char *piece) {
     snug_error err;
     const size_t n_layers = n->n_layers, n_vars = n->n_vars;
-    expect_status(sn_network_add(n, cls, NULL, sn_conf_fill_text, (void *)(uintptr_t)config, &err), wanted, &err);
+    expect_status(sn_network_add(n, cls, NULL, sn_conf_fill_text, (void *)(uintptr_t)config, &err),
+                  wanted, &err);
     expect_text(err.text, piece);
     assert_int_equal(n->n_layers, n_layers);
     assert_int_equal(n->n_vars, n_vars);
@@ -38,10 +42,12 @@ static void refuse(sn_network *n, const char *cls, const char *config, snug_stat
 
 static void expect_output(const sn_network *n, const char *wanted) {
     char text[192];
-    assert_string_equal(snug_type_print(&n->layers[n->n_layers - 1].output, text, sizeof text), wanted);
+    assert_string_equal(snug_type_print(&n->layers[n->n_layers - 1].output, text, sizeof text),
+                        wanted);
 }
 
-static void expect_var(const sn_network *n, size_t i, const char *name, const char *type, bool trainable) {
+static void expect_var(const sn_network *n, size_t i, const char *name, const char *type,
+                       bool trainable) {
     char text[192];
     assert_true(i < n->n_vars);
     assert_string_equal(n->vars[i].name, name);
@@ -49,7 +55,7 @@ static void expect_var(const sn_network *n, size_t i, const char *name, const ch
     assert_int_equal(n->vars[i].trainable, trainable);
 }
 
-/* --- layers ------------------------------------------------------------------------------------------- */
+/* --- layers ----------------------------------------------------------------------------------- */
 static void test_layers_have_keras_shapes(void **state) {
     sn_network *n = begin(state, 3, 28, 29, 3);
     add(n, "Conv2D", "filters=8 kernel_size=3 activation=relu");
@@ -74,8 +80,11 @@ static void test_layers_have_keras_shapes(void **state) {
 
 static void test_layers_without_weights_keep_the_shape(void **state) {
     sn_network *n = begin(state, 3, 6, 6, 2);
-    const char *const layers[][2] = {{"Dropout", "rate=0.3"}, {"Activation", "activation=gelu"}, {"ReLU", "negative_slope=0.1"},
-                                     {"Softmax", ""},        {"Rescaling", "scale=0.5 offset=-1"}};
+    const char *const layers[][2] = {{"Dropout", "rate=0.3"},
+                                     {"Activation", "activation=gelu"},
+                                     {"ReLU", "negative_slope=0.1"},
+                                     {"Softmax", ""},
+                                     {"Rescaling", "scale=0.5 offset=-1"}};
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
         add(n, layers[i][0], layers[i][1]);
         expect_output(n, "f32[?,6,6,2]");
@@ -103,7 +112,8 @@ static void test_weights_have_keras_names_and_order(void **state) {
     expect_var(n, 3, "batch_normalization/beta", "f32[4]", true);
     expect_var(n, 4, "batch_normalization/moving_mean", "f32[4]", false);
     expect_var(n, 5, "batch_normalization/moving_variance", "f32[4]", false);
-    /* a name in the text is the caller's business (snug_model_add); without one the automatic names count up */
+    /* a name in the text is the caller's business (snug_model_add); without one the automatic names
+     * count up */
     expect_var(n, 6, "dense/kernel", "f32[144,2]", true);
     expect_var(n, 8, "layer_normalization/beta", "f32[2]", true);
     expect_var(n, 9, "dense_1/kernel", "f32[2,2]", true);
@@ -130,7 +140,8 @@ static void test_bad_settings_are_refused_and_change_nothing(void **state) {
     refuse(n, "Dense", "units=abc", SNUG_E_INVALID, "'abc' is not a number");
     refuse(n, "Dense", "units=1.5", SNUG_E_INVALID, "not a whole number");
     refuse(n, "Dense", "units", SNUG_E_INVALID, "key=value");
-    refuse(n, "Dense", "units=3 activation=rilu", SNUG_E_UNSUPPORTED, "'rilu' is not known; there are linear, relu");
+    refuse(n, "Dense", "units=3 activation=rilu", SNUG_E_UNSUPPORTED,
+           "'rilu' is not known; there are linear, relu");
     refuse(n, "Dense", "units=3 kernel_initializer=orthogonal", SNUG_E_UNSUPPORTED, "orthogonal");
     refuse(n, "Dense", "units=3 use_bias=maybe", SNUG_E_INVALID, "use_bias");
     refuse(n, "Conv2D", "filters=4 kernel_size=3,3,3", SNUG_E_INVALID, "more than 2");
@@ -149,12 +160,15 @@ static void test_bad_settings_are_refused_and_change_nothing(void **state) {
 static void test_input_types_that_cannot_be_fed_are_refused(void **state) {
     snug_error err;
     sn_network *n;
-    expect_status(sn_network_create(*state, "n", &(snug_type){SNUG_U8, 2, {-1, 4}}, &n, &err), SNUG_E_UNSUPPORTED, &err);
-    expect_status(sn_network_create(*state, "n", &(snug_type){SNUG_F32, 2, {-1, -1}}, &n, &err), SNUG_E_SHAPE, &err);
-    expect_status(sn_network_create(*state, "n", &(snug_type){SNUG_F32, 2, {3, 4}}, &n, &err), SNUG_E_SHAPE, &err);
+    expect_status(sn_network_create(*state, "n", &(snug_type){SNUG_U8, 2, {-1, 4}}, &n, &err),
+                  SNUG_E_UNSUPPORTED, &err);
+    expect_status(sn_network_create(*state, "n", &(snug_type){SNUG_F32, 2, {-1, -1}}, &n, &err),
+                  SNUG_E_SHAPE, &err);
+    expect_status(sn_network_create(*state, "n", &(snug_type){SNUG_F32, 2, {3, 4}}, &n, &err),
+                  SNUG_E_SHAPE, &err);
 }
 
-/* --- initialisers ------------------------------------------------------------------------------------- */
+/* --- initialisers ----------------------------------------------------------------------------- */
 static sn_recipe recipe_of(const char *text, int rank, const int64_t *dims) {
     snug_error err;
     sn_init init;
@@ -181,13 +195,19 @@ static void test_initialisers_follow_keras(void **state) {
     expect_recipe(recipe_of("constant:value=2.5", 2, matrix), SN_RECIPE_CONSTANT, 2.5, 0);
     expect_recipe(recipe_of("uniform", 2, matrix), SN_RECIPE_UNIFORM, -0.05, 0.05);
     expect_recipe(recipe_of("RandomNormal", 2, matrix), SN_RECIPE_NORMAL, 0, 0.05);
-    expect_recipe(recipe_of("truncated_normal:mean=1,stddev=0.5", 2, matrix), SN_RECIPE_TRUNCATED, 1, 0.5);
-    expect_recipe(recipe_of("glorot_uniform", 2, matrix), SN_RECIPE_UNIFORM, -sqrt(3.0 / 40), sqrt(3.0 / 40));
-    expect_recipe(recipe_of("GlorotNormal", 2, matrix), SN_RECIPE_TRUNCATED, 0, sqrt(1.0 / 40) / cut);
-    expect_recipe(recipe_of("he_uniform", 4, kernel), SN_RECIPE_UNIFORM, -sqrt(6.0 / 60), sqrt(6.0 / 60));
+    expect_recipe(recipe_of("truncated_normal:mean=1,stddev=0.5", 2, matrix), SN_RECIPE_TRUNCATED,
+                  1, 0.5);
+    expect_recipe(recipe_of("glorot_uniform", 2, matrix), SN_RECIPE_UNIFORM, -sqrt(3.0 / 40),
+                  sqrt(3.0 / 40));
+    expect_recipe(recipe_of("GlorotNormal", 2, matrix), SN_RECIPE_TRUNCATED, 0,
+                  sqrt(1.0 / 40) / cut);
+    expect_recipe(recipe_of("he_uniform", 4, kernel), SN_RECIPE_UNIFORM, -sqrt(6.0 / 60),
+                  sqrt(6.0 / 60));
     expect_recipe(recipe_of("he_normal", 4, kernel), SN_RECIPE_TRUNCATED, 0, sqrt(2.0 / 60) / cut);
-    expect_recipe(recipe_of("lecun_normal", 2, matrix), SN_RECIPE_TRUNCATED, 0, sqrt(1.0 / 30) / cut);
-    expect_recipe(recipe_of("variance_scaling:scale=3,mode=fan_out,distribution=untruncated_normal", 4, kernel),
+    expect_recipe(recipe_of("lecun_normal", 2, matrix), SN_RECIPE_TRUNCATED, 0,
+                  sqrt(1.0 / 30) / cut);
+    expect_recipe(recipe_of("variance_scaling:scale=3,mode=fan_out,distribution=untruncated_normal",
+                            4, kernel),
                   SN_RECIPE_NORMAL, 0, sqrt(3.0 / 120));
     assert_int_equal(recipe_of("he_normal", 2, matrix).key, 77);
     assert_int_equal(recipe_of("he_normal:seed=5", 2, matrix).key, 5);
@@ -222,13 +242,14 @@ static void test_initial_values_depend_on_seed_and_name_only(void **state) {
     sn_network_destroy(b);
 }
 
-/* --- values, by the naive executor ---------------------------------------------------------------------- */
+/* --- values, by the naive executor ------------------------------------------------------------ */
 typedef struct {
     const double *data;
     size_t bytes;
 } block;
 
-static snug_status fill_block(void *ctx, int64_t first, int64_t n, const snug_view *dst, snug_error *err) {
+static snug_status fill_block(void *ctx, int64_t first, int64_t n, const snug_view *dst,
+                              snug_error *err) {
     const block *b = ctx;
     (void)first;
     (void)n;
@@ -238,18 +259,20 @@ static snug_status fill_block(void *ctx, int64_t first, int64_t n, const snug_vi
     return SNUG_OK;
 }
 
-#define ROWS 3
+#define ROWS    3
 #define CLASSES 4
-static const double scores[ROWS][CLASSES] = {{0.1, 0.7, -0.4, 1.9}, {2.0, -1.5, 0.3, 0.2}, {-0.6, 0.9, 0.8, -2.0}};
-static const double chances[ROWS][CLASSES] = {{0.1, 0.2, 0.3, 0.4}, {0.7, 0.1, 0.1, 0.3}, {0.25, 0.5, 0.0, 0.25}};
+static const double scores[ROWS][CLASSES] = {
+    {0.1, 0.7, -0.4, 1.9}, {2.0, -1.5, 0.3, 0.2}, {-0.6, 0.9, 0.8, -2.0}};
+static const double chances[ROWS][CLASSES] = {
+    {0.1, 0.2, 0.3, 0.4}, {0.7, 0.1, 0.1, 0.3}, {0.25, 0.5, 0.0, 0.25}};
 static const double onehot[ROWS][CLASSES] = {{0, 0, 0, 1}, {0, 1, 0, 0}, {0, 0, 1, 0}};
 static const int32_t labels[ROWS] = {3, 1, 2};
 
 typedef sn_value (*result_fn)(sn_builder *b, const void *what, sn_value y_true, sn_value y_pred);
 
 /* result(y_true, activation(x)) as one number. */
-static double evaluate(void **state, const char *activation, const double (*x)[CLASSES], bool sparse, result_fn result,
-                       const void *what) {
+static double evaluate(void **state, const char *activation, const double (*x)[CLASSES],
+                       bool sparse, result_fn result, const void *what) {
     snug_error err;
     sn_graph *g;
     sn_state *none;
@@ -264,8 +287,9 @@ static double evaluate(void **state, const char *activation, const double (*x)[C
     const sn_value value = result(&b, what, y, sn_activation(&b, activation, in));
     expect_ok(sn_builder_done(&b, &err), &err);
     expect_ok(sn_graph_output(g, "out", value, &err), &err);
-    block bx = {&x[0][0], sizeof scores}, by = {sparse ? (const double *)(const void *)labels : &onehot[0][0],
-                                                sparse ? sizeof labels : sizeof onehot};
+    block bx = {&x[0][0], sizeof scores},
+          by = {sparse ? (const double *)(const void *)labels : &onehot[0][0],
+                sparse ? sizeof labels : sizeof onehot};
     const sn_input_binding inputs[2] = {{&bx, fill_block}, {&by, fill_block}};
     snug_view view = {.data = &out, .bytes = sizeof out, .type = {.dtype = SNUG_F64}};
     const sn_naive_options options = {.inputs = inputs, .outputs = &view};
@@ -283,7 +307,8 @@ static sn_value build_metric(sn_builder *b, const void *what, sn_value y_true, s
     return sn_metric_build(b, what, y_true, y_pred);
 }
 
-static void expect_loss(void **state, const char *text, const char *activation, const double (*x)[CLASSES], double wanted) {
+static void expect_loss(void **state, const char *text, const char *activation,
+                        const double (*x)[CLASSES], double wanted) {
     snug_error err;
     sn_loss l;
     expect_ok(sn_loss_parse(text, &l, &err), &err);
@@ -300,16 +325,28 @@ static double mean_of(double (*term)(double y, double p), const double (*p)[CLAS
     return sum / (ROWS * CLASSES);
 }
 
-static double squared(double y, double p) { return (y - p) * (y - p); }
-static double absolute(double y, double p) { return fabs(y - p); }
-static double percentage(double y, double p) { return 100 * fabs((y - p) / fmax(fabs(y), 1e-7)); }
-static double logarithmic(double y, double p) { return squared(log(fmax(y, 1e-7) + 1), log(fmax(p, 1e-7) + 1)); }
+static double squared(double y, double p) {
+    return (y - p) * (y - p);
+}
+static double absolute(double y, double p) {
+    return fabs(y - p);
+}
+static double percentage(double y, double p) {
+    return 100 * fabs((y - p) / fmax(fabs(y), 1e-7));
+}
+static double logarithmic(double y, double p) {
+    return squared(log(fmax(y, 1e-7) + 1), log(fmax(p, 1e-7) + 1));
+}
 static double huber_half(double y, double p) {
     const double e = fabs(y - p);
     return e <= 0.5 ? 0.5 * e * e : 0.5 * e - 0.125;
 }
-static double log_cosh(double y, double p) { return log(cosh(p - y)); }
-static double binary_logits(double y, double x) { return -(y * log(1 / (1 + exp(-x))) + (1 - y) * log(1 - 1 / (1 + exp(-x)))); }
+static double log_cosh(double y, double p) {
+    return log(cosh(p - y));
+}
+static double binary_logits(double y, double x) {
+    return -(y * log(1 / (1 + exp(-x))) + (1 - y) * log(1 - 1 / (1 + exp(-x))));
+}
 static double binary_chance(double y, double p) {
     const double q = fmin(fmax(p, 1e-7), 1 - 1e-7);
     return -(y * log(q) + (1 - y) * log(1 - q));
@@ -319,7 +356,8 @@ static void test_regression_losses_follow_keras(void **state) {
     expect_loss(state, "mse", "linear", scores, mean_of(squared, scores));
     expect_loss(state, "MeanAbsoluteError", "linear", scores, mean_of(absolute, scores));
     expect_loss(state, "mape", "linear", scores, mean_of(percentage, scores));
-    expect_loss(state, "mean_squared_logarithmic_error", "linear", scores, mean_of(logarithmic, scores));
+    expect_loss(state, "mean_squared_logarithmic_error", "linear", scores,
+                mean_of(logarithmic, scores));
     expect_loss(state, "huber:delta=0.5", "linear", scores, mean_of(huber_half, scores));
     expect_loss(state, "logcosh", "linear", scores, mean_of(log_cosh, scores));
 }
@@ -339,7 +377,8 @@ static double row_entropy(void) {
 static void test_cross_entropies_look_through_to_logits(void **state) {
     const double wanted = row_entropy();
     expect_loss(state, "sparse_categorical_crossentropy", "softmax", scores, wanted);
-    expect_loss(state, "sparse_categorical_crossentropy:from_logits=true", "linear", scores, wanted);
+    expect_loss(state, "sparse_categorical_crossentropy:from_logits=true", "linear", scores,
+                wanted);
     expect_loss(state, "categorical_crossentropy", "softmax", scores, wanted);
     expect_loss(state, "CategoricalCrossentropy:from_logits=1", "linear", scores, wanted);
     expect_loss(state, "binary_crossentropy", "sigmoid", scores, mean_of(binary_logits, scores));
@@ -355,7 +394,8 @@ static void test_cross_entropies_of_probabilities_clip_as_keras(void **state) {
             z += fmax(chances[i][k], 1e-7);
         }
         categorical -= log(fmax(chances[i][labels[i]] / sum, 1e-7)) / ROWS;
-        sparse -= log(fmax(chances[i][labels[i]], 1e-7) / z) / ROWS; /* the logarithm goes through a softmax */
+        sparse -= log(fmax(chances[i][labels[i]], 1e-7) / z) /
+                  ROWS; /* the logarithm goes through a softmax */
     }
     expect_loss(state, "categorical_crossentropy", "linear", chances, categorical);
     expect_loss(state, "sparse_categorical_crossentropy", "linear", chances, sparse);
@@ -389,7 +429,8 @@ static void test_accuracy_means_what_the_shapes_say(void **state) {
     assert_string_equal(m.name, "acc");
     expect_ok(sn_metric_parse("accuracy", &mse, &one, &m, &err), &err);
     assert_string_equal(m.resolved, "binary_accuracy");
-    expect_status(sn_metric_parse("categorical_accuracy", &sparse, &ten, &m, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_metric_parse("categorical_accuracy", &sparse, &ten, &m, &err), SNUG_E_INVALID,
+                  &err);
     expect_status(sn_metric_parse("auc", &sparse, &ten, &m, &err), SNUG_E_UNSUPPORTED, &err);
     expect_text(err.text, "accuracy");
 }
@@ -402,14 +443,17 @@ static void test_metrics_sum_over_examples(void **state) {
     expect_ok(sn_loss_parse("mse", &dense, &err), &err);
     expect_ok(sn_loss_parse("sparse_categorical_crossentropy", &sparse, &err), &err);
     expect_ok(sn_metric_parse("accuracy", &sparse, &t, &m, &err), &err);
-    assert_true(evaluate(state, "softmax", scores, true, build_metric, &m) == 1); /* row 0 is right */
+    assert_true(evaluate(state, "softmax", scores, true, build_metric, &m) ==
+                1); /* row 0 is right */
     expect_ok(sn_metric_parse("accuracy", &dense, &t, &m, &err), &err);
     assert_true(evaluate(state, "linear", scores, false, build_metric, &m) == 1);
     expect_ok(sn_metric_parse("binary_accuracy", &dense, &t, &m, &err), &err);
     /* hits per row: {1,0,1,1}, {0,0,1,1}, {1,0,1,1} */
-    assert_near(evaluate(state, "linear", scores, false, build_metric, &m), 0.75 + 0.5 + 0.75, 1e-12);
+    assert_near(evaluate(state, "linear", scores, false, build_metric, &m), 0.75 + 0.5 + 0.75,
+                1e-12);
     expect_ok(sn_metric_parse("mae", &dense, &t, &m, &err), &err);
-    assert_near(evaluate(state, "linear", scores, false, build_metric, &m), ROWS * mean_of(absolute, scores), 1e-12);
+    assert_near(evaluate(state, "linear", scores, false, build_metric, &m),
+                ROWS * mean_of(absolute, scores), 1e-12);
 }
 
 static void test_activations_follow_keras(void **state) {
@@ -421,7 +465,8 @@ static void test_activations_follow_keras(void **state) {
         {"relu", 0.7, 0},
         {"leaky_relu", 0.7, -0.4 * 0.2f},
         {"elu", 0.7, -0.32967995396436073},
-        {"selu", 0.7 * 1.0507009873554805, -0.32967995396436073 * 1.0507009873554805 * 1.6732632423543772},
+        {"selu", 0.7 * 1.0507009873554805,
+         -0.32967995396436073 * 1.0507009873554805 * 1.6732632423543772},
         {"gelu", 0.5306254434438489, -0.13783130335587032},
         {"swish", 0.46773144051771626, -0.1605249359550192},
         {"softplus", 1.103186048885458, 0.5130152523999526},
@@ -452,7 +497,7 @@ static void test_activations_follow_keras(void **state) {
     }
 }
 
-/* --- optimizers and whole steps ------------------------------------------------------------------------------- */
+/* --- optimizers and whole steps --------------------------------------------------------------- */
 static void test_optimizer_texts_round_trip(void **state) {
     (void)state;
     snug_error err;
@@ -460,9 +505,11 @@ static void test_optimizer_texts_round_trip(void **state) {
     char text[200];
     const char *const cases[][2] = {
         {"adam", "adam:learning_rate=0.001"},
-        {"Adam:lr=1e-4,beta_1=0.8,epsilon=1e-5", "adam:learning_rate=0.0001,beta_1=0.8,epsilon=1e-05"},
+        {"Adam:lr=1e-4,beta_1=0.8,epsilon=1e-5",
+         "adam:learning_rate=0.0001,beta_1=0.8,epsilon=1e-05"},
         {"SGD", "sgd:learning_rate=0.01"},
-        {"sgd:learning_rate=0.1,momentum=0.9,nesterov=true", "sgd:learning_rate=0.1,momentum=0.9,nesterov=1"},
+        {"sgd:learning_rate=0.1,momentum=0.9,nesterov=true",
+         "sgd:learning_rate=0.1,momentum=0.9,nesterov=1"},
         {"adam:weight_decay=0,amsgrad=false,use_ema=False", "adam:learning_rate=0.001"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -488,7 +535,8 @@ static void test_adam_rate_has_the_bias_correction(void **state) {
     assert_near(p.value, 0.5 * sqrt(1 - pow(0.999f, 3)) / (1 - pow(0.9f, 3)), 1e-15);
 }
 
-static sn_graph *build_step(sn_network *n, const char *loss_text, const char *optimizer_text, sn_step_mode mode, int64_t batch) {
+static sn_graph *build_step(sn_network *n, const char *loss_text, const char *optimizer_text,
+                            sn_step_mode mode, int64_t batch) {
     snug_error err;
     sn_loss loss;
     sn_optimizer optimizer;
@@ -496,7 +544,8 @@ static sn_graph *build_step(sn_network *n, const char *loss_text, const char *op
     sn_graph *g;
     expect_ok(sn_loss_parse(loss_text, &loss, &err), &err);
     expect_ok(sn_optimizer_parse(optimizer_text, &optimizer, &err), &err);
-    expect_ok(sn_metric_parse("accuracy", &loss, &n->layers[n->n_layers - 1].output, &metric, &err), &err);
+    expect_ok(sn_metric_parse("accuracy", &loss, &n->layers[n->n_layers - 1].output, &metric, &err),
+              &err);
     const sn_step_spec spec = {n, &loss, &optimizer, &metric, 1};
     expect_ok(sn_step_build(&spec, mode, batch, &g, &err), &err);
     return g;
@@ -569,7 +618,8 @@ static snug_status build_and_destroy(snug_engine *e, void *ctx, snug_error *err)
     SNUG_TRY(sn_loss_parse("mse", &loss, err));
     SNUG_TRY(sn_optimizer_parse("sgd:momentum=0.5", &optimizer, err));
     SNUG_TRY(sn_network_create(e, "n", &(snug_type){SNUG_F32, 2, {-1, 6}}, &n, err));
-    snug_status status = sn_network_add(n, "Dense", NULL, sn_conf_fill_text, (void *)(uintptr_t) "units=4", err);
+    snug_status status =
+        sn_network_add(n, "Dense", NULL, sn_conf_fill_text, (void *)(uintptr_t) "units=4", err);
     if (status == SNUG_OK)
         status = sn_network_add(n, "BatchNormalization", NULL, NULL, NULL, err);
     const sn_step_spec spec = {n, &loss, &optimizer, NULL, 0};

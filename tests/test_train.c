@@ -1,5 +1,6 @@
-/* test_train.c: training as a user sees it: a model learns, the same call gives the same bits, remainders and validation count,
- * interrupts and NaN leave whole steps, weights travel through files, nothing is requested inside the step loop. */
+/* test_train.c: training as a user sees it: a model learns, the same call gives the same bits,
+ * remainders and validation count, interrupts and NaN leave whole steps, weights travel through
+ * files, nothing is requested inside the step loop. */
 #include "support/support.h"
 
 #include "train/model.h"
@@ -9,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N 70
-#define DIM 4
+#define N       70
+#define DIM     4
 #define CLASSES 3
 
 /* Points around three centres, by a fixed little generator. */
@@ -30,8 +31,12 @@ static void blobs_begin(snug_engine *e, blobs *b) {
             b->x[i][k] = (float)((double)(s >> 8) / 16777216.0 - 0.5) + (b->y[i] == k ? 1.5f : 0);
         }
     }
-    expect_ok(snug_feed_from_memory(e, &(snug_type){SNUG_F32, 2, {N, DIM}}, b->x, NULL, NULL, &b->fx, &err), &err);
-    expect_ok(snug_feed_from_memory(e, &(snug_type){SNUG_I32, 1, {N}}, b->y, NULL, NULL, &b->fy, &err), &err);
+    expect_ok(snug_feed_from_memory(e, &(snug_type){SNUG_F32, 2, {N, DIM}}, b->x, NULL, NULL,
+                                    &b->fx, &err),
+              &err);
+    expect_ok(
+        snug_feed_from_memory(e, &(snug_type){SNUG_I32, 1, {N}}, b->y, NULL, NULL, &b->fy, &err),
+        &err);
 }
 
 static void blobs_end(blobs *b) {
@@ -39,14 +44,16 @@ static void blobs_end(blobs *b) {
     snug_feed_destroy(b->fy);
 }
 
-static snug_status make_mlp(snug_engine *e, const char *optimizer, snug_model **out, snug_error *err) {
+static snug_status make_mlp(snug_engine *e, const char *optimizer, snug_model **out,
+                            snug_error *err) {
     snug_model *m;
     SNUG_TRY(snug_model_create(e, "mlp", &(snug_type){SNUG_F32, 1, {DIM}}, &m, err));
     snug_status status = snug_model_add(m, "Dense", "units=8 activation=relu", err);
     if (status == SNUG_OK)
         status = snug_model_add(m, "Dense", "units=3 activation=softmax name=head", err);
     if (status == SNUG_OK)
-        status = snug_model_compile(m, &(snug_compile){optimizer, "sparse_categorical_crossentropy", "accuracy"}, err);
+        status = snug_model_compile(
+            m, &(snug_compile){optimizer, "sparse_categorical_crossentropy", "accuracy"}, err);
     if (status == SNUG_OK)
         *out = m;
     else
@@ -81,14 +88,15 @@ static bool same_weights(snug_model *m, const float *before) {
     return memcmp(now, before, n * sizeof *now) == 0;
 }
 
-/* --- learning ------------------------------------------------------------------------------------------------ */
+/* --- learning --------------------------------------------------------------------------------- */
 static void test_mlp_learns_blobs(void **state) {
     snug_error err;
     blobs b;
     snug_fit_result r;
     blobs_begin(*state, &b);
     snug_model *m = mlp(*state);
-    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 30, .batch = 16, .shuffle = 1, .seed = 1};
+    const snug_fit_options fit = {
+        .x = b.fx, .y = b.fy, .epochs = 30, .batch = 16, .shuffle = 1, .seed = 1};
     expect_ok(snug_fit(m, &fit, &r, &err), &err);
     assert_int_equal(r.epochs, 30);
     assert_int_equal(r.steps, 30 * 5); /* 70 rows: four batches of 16 and one of 6 */
@@ -97,7 +105,9 @@ static void test_mlp_learns_blobs(void **state) {
     assert_true(r.values[1] > 0.95);
     double values[2];
     int n_values;
-    expect_ok(snug_evaluate(m, &(snug_run_options){.x = b.fx, .y = b.fy, .batch = 7}, values, &n_values, &err), &err);
+    expect_ok(snug_evaluate(m, &(snug_run_options){.x = b.fx, .y = b.fy, .batch = 7}, values,
+                            &n_values, &err),
+              &err);
     assert_int_equal(n_values, 2);
     assert_true(values[1] > 0.95);
     snug_model_destroy(m);
@@ -110,7 +120,8 @@ static void fit_once(snug_engine *e, uint64_t seed, float *weights, double *loss
     snug_fit_result r;
     blobs_begin(e, &b);
     snug_model *m = mlp(e);
-    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 3, .batch = 16, .shuffle = 1, .seed = seed};
+    const snug_fit_options fit = {
+        .x = b.fx, .y = b.fy, .epochs = 3, .batch = 16, .shuffle = 1, .seed = seed};
     expect_ok(snug_fit(m, &fit, &r, &err), &err);
     copy_weights(m, weights);
     *loss = r.values[0];
@@ -139,8 +150,12 @@ static void test_means_are_weighted_by_batch_size(void **state) {
     expect_ok(make_mlp(*state, "sgd:lr=0", &m, &err), &err);
     expect_ok(snug_fit(m, &(snug_fit_options){.x = b.fx, .y = b.fy, .batch = 16}, &r, &err), &err);
     double whole[2], parts[2];
-    expect_ok(snug_evaluate(m, &(snug_run_options){.x = b.fx, .y = b.fy, .batch = 1000}, whole, NULL, &err), &err);
-    expect_ok(snug_evaluate(m, &(snug_run_options){.x = b.fx, .y = b.fy, .batch = 3}, parts, NULL, &err), &err);
+    expect_ok(snug_evaluate(m, &(snug_run_options){.x = b.fx, .y = b.fy, .batch = 1000}, whole,
+                            NULL, &err),
+              &err);
+    expect_ok(
+        snug_evaluate(m, &(snug_run_options){.x = b.fx, .y = b.fy, .batch = 3}, parts, NULL, &err),
+        &err);
     for (int i = 0; i < 2; i++) {
         assert_true(fabs(r.values[i] - whole[i]) < 1e-6);
         assert_true(fabs(parts[i] - whole[i]) < 1e-6);
@@ -149,7 +164,7 @@ static void test_means_are_weighted_by_batch_size(void **state) {
     blobs_end(&b);
 }
 
-/* --- progress, validation, callbacks ------------------------------------------------------------------------------ */
+/* --- progress, validation, callbacks ---------------------------------------------------------- */
 typedef struct {
     int begins, steps, ends, validations, stop_after;
     double last_value;
@@ -184,7 +199,10 @@ static snug_status count_end(void *ctx, const snug_progress *p, snug_error *err)
 }
 
 static snug_callback counting(counter *c) {
-    return (snug_callback){.ctx = c, .on_epoch_begin = count_begin, .on_step_end = count_step, .on_epoch_end = count_end};
+    return (snug_callback){.ctx = c,
+                           .on_epoch_begin = count_begin,
+                           .on_step_end = count_step,
+                           .on_epoch_end = count_end};
 }
 
 static void test_validation_split_takes_the_last_part(void **state) {
@@ -195,19 +213,34 @@ static void test_validation_split_takes_the_last_part(void **state) {
     counter c = {.engine = *state};
     const snug_callback cb = counting(&c);
     snug_model *m = mlp(*state);
-    snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 2, .batch = 16, .validation_split = 0.3, .callbacks = &cb,
+    snug_fit_options fit = {.x = b.fx,
+                            .y = b.fy,
+                            .epochs = 2,
+                            .batch = 16,
+                            .validation_split = 0.3,
+                            .callbacks = &cb,
                             .n_callbacks = 1};
     expect_ok(snug_fit(m, &fit, &split, &err), &err);
-    assert_int_equal(split.steps, 2 * 4); /* floor(70 * 0.7) = 49 rows at most: three full batches and a remainder */
+    assert_int_equal(
+        split.steps,
+        2 * 4); /* floor(70 * 0.7) = 49 rows at most: three full batches and a remainder */
     assert_int_equal(c.validations, 2);
     snug_model_destroy(m);
     /* the same by hand */
     snug_feed *tx, *ty, *vx, *vy;
     const int cut = (int)floor(70 * (1 - 0.3));
-    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_F32, 2, {cut, DIM}}, b.x, NULL, NULL, &tx, &err), &err);
-    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_I32, 1, {cut}}, b.y, NULL, NULL, &ty, &err), &err);
-    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_F32, 2, {N - cut, DIM}}, b.x[cut], NULL, NULL, &vx, &err), &err);
-    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_I32, 1, {N - cut}}, b.y + cut, NULL, NULL, &vy, &err), &err);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_F32, 2, {cut, DIM}}, b.x, NULL, NULL,
+                                    &tx, &err),
+              &err);
+    expect_ok(
+        snug_feed_from_memory(*state, &(snug_type){SNUG_I32, 1, {cut}}, b.y, NULL, NULL, &ty, &err),
+        &err);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_F32, 2, {N - cut, DIM}}, b.x[cut],
+                                    NULL, NULL, &vx, &err),
+              &err);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_I32, 1, {N - cut}}, b.y + cut, NULL,
+                                    NULL, &vy, &err),
+              &err);
     m = mlp(*state);
     fit = (snug_fit_options){.x = tx, .y = ty, .val_x = vx, .val_y = vy, .epochs = 2, .batch = 16};
     expect_ok(snug_fit(m, &fit, &given, &err), &err);
@@ -230,8 +263,14 @@ static void test_step_loop_requests_no_memory(void **state) {
     counter c = {.engine = *state};
     const snug_callback cb = counting(&c);
     snug_model *m = mlp(*state);
-    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 3, .batch = 16, .validation_split = 0.3, .shuffle = 1,
-                                  .callbacks = &cb, .n_callbacks = 1};
+    const snug_fit_options fit = {.x = b.fx,
+                                  .y = b.fy,
+                                  .epochs = 3,
+                                  .batch = 16,
+                                  .validation_split = 0.3,
+                                  .shuffle = 1,
+                                  .callbacks = &cb,
+                                  .n_callbacks = 1};
     sn_fault_memory(*state, 1000000000, false); /* counts from here */
     expect_ok(snug_fit(m, &fit, NULL, &err), &err);
     assert_true(c.first_requests > 0);
@@ -251,7 +290,8 @@ static void test_callback_stops_after_its_step(void **state) {
     counter c = {.engine = *state, .stop_after = 7};
     const snug_callback cb = counting(&c);
     snug_model *m = mlp(*state);
-    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 9, .batch = 16, .callbacks = &cb, .n_callbacks = 1};
+    const snug_fit_options fit = {
+        .x = b.fx, .y = b.fy, .epochs = 9, .batch = 16, .callbacks = &cb, .n_callbacks = 1};
     expect_ok(snug_fit(m, &fit, &r, &err), &err);
     assert_int_equal(r.stopped, 1);
     assert_int_equal(r.steps, 7);
@@ -270,7 +310,8 @@ static void test_early_stopping_waits_for_its_patience(void **state) {
     snug_model *m;
     expect_ok(make_mlp(*state, "sgd:lr=0", &m, &err), &err);
     expect_ok(snug_callback_early_stopping(*state, "loss", 3, 0, &cb, &err), &err);
-    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 20, .batch = 16, .callbacks = &cb, .n_callbacks = 1};
+    const snug_fit_options fit = {
+        .x = b.fx, .y = b.fy, .epochs = 20, .batch = 16, .callbacks = &cb, .n_callbacks = 1};
     expect_ok(snug_fit(m, &fit, &r, &err), &err);
     assert_int_equal(r.epochs, 4); /* one to set the mark, three without improvement */
     assert_int_equal(r.stopped, 1);
@@ -299,7 +340,12 @@ static void test_schedule_and_csv_follow_the_epochs(void **state) {
     snug_model *m = mlp(*state);
     expect_ok(snug_callback_schedule(*state, halve, NULL, &cbs[0], &err), &err);
     expect_ok(snug_callback_csv(*state, sn_test_path(&dir, "log.csv", path), &cbs[1], &err), &err);
-    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 3, .validation_split = 0.5, .callbacks = cbs, .n_callbacks = 2};
+    const snug_fit_options fit = {.x = b.fx,
+                                  .y = b.fy,
+                                  .epochs = 3,
+                                  .validation_split = 0.5,
+                                  .callbacks = cbs,
+                                  .n_callbacks = 2};
     expect_ok(snug_fit(m, &fit, NULL, &err), &err);
     assert_true(snug_model_learning_rate(m) == 0.02 / 4);
     FILE *f = fopen(path, "r");
@@ -327,7 +373,9 @@ static void test_best_weights_are_those_of_the_best_epoch(void **state) {
     blobs_begin(*state, &b);
     sn_test_dir_begin(&dir);
     snug_model *m = mlp(*state);
-    expect_ok(snug_callback_best_weights(*state, "loss", sn_test_path(&dir, "best.safetensors", path), &cb, &err), &err);
+    expect_ok(snug_callback_best_weights(*state, "loss",
+                                         sn_test_path(&dir, "best.safetensors", path), &cb, &err),
+              &err);
     snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 2, .callbacks = &cb, .n_callbacks = 1};
     expect_ok(snug_fit(m, &fit, NULL, &err), &err);
     float best[MAX_WEIGHTS], bad[MAX_WEIGHTS];
@@ -344,8 +392,10 @@ static void test_best_weights_are_those_of_the_best_epoch(void **state) {
     blobs_end(&b);
 }
 
-/* --- stopping in the middle ---------------------------------------------------------------------------------------- */
-static int count_down(void *ctx) { return --*(int *)ctx < 0; }
+/* --- stopping in the middle ------------------------------------------------------------------- */
+static int count_down(void *ctx) {
+    return --*(int *)ctx < 0;
+}
 
 static void test_interrupt_leaves_weights_of_a_whole_step(void **state) {
     snug_error err;
@@ -357,7 +407,8 @@ static void test_interrupt_leaves_weights_of_a_whole_step(void **state) {
         counter c = {.engine = *state, .stop_after = steps};
         const snug_callback cb = counting(&c);
         snug_model *m = mlp(*state);
-        const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 9, .batch = 16, .callbacks = &cb, .n_callbacks = 1};
+        const snug_fit_options fit = {
+            .x = b.fx, .y = b.fy, .epochs = 9, .batch = 16, .callbacks = &cb, .n_callbacks = 1};
         expect_ok(snug_fit(m, &fit, &r, &err), &err);
         copy_weights(m, after[steps]);
         snug_model_destroy(m);
@@ -368,7 +419,11 @@ static void test_interrupt_leaves_weights_of_a_whole_step(void **state) {
     for (int asks = 0; asks < 60; asks += 7) {
         int left = asks;
         snug_model *m = mlp(*state);
-        const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 1, .batch = 16, .interrupted = count_down,
+        const snug_fit_options fit = {.x = b.fx,
+                                      .y = b.fy,
+                                      .epochs = 1,
+                                      .batch = 16,
+                                      .interrupted = count_down,
                                       .interrupt_ctx = &left};
         expect_ok(snug_fit(m, &fit, &r, &err), &err);
         assert_true(r.steps >= 0 && r.steps <= 5);
@@ -414,10 +469,13 @@ static void test_nan_stops_before_the_first_write_and_is_found(void **state) {
     blobs_end(&b);
 }
 
-/* --- wrong data ------------------------------------------------------------------------------------------------------ */
-static void expect_refused(snug_model *m, snug_feed *x, snug_feed *y, snug_status status, const char *piece) {
+/* --- wrong data ------------------------------------------------------------------------------- */
+static void expect_refused(snug_model *m, snug_feed *x, snug_feed *y, snug_status status,
+                           const char *piece) {
     snug_error err;
-    expect_status(snug_fit(m, &(snug_fit_options){.x = x, .y = y, .batch = 16, .shuffle = 1}, NULL, &err), status, &err);
+    expect_status(
+        snug_fit(m, &(snug_fit_options){.x = x, .y = y, .batch = 16, .shuffle = 1}, NULL, &err),
+        status, &err);
     expect_text(err.text, piece);
 }
 
@@ -428,15 +486,25 @@ static void test_data_that_do_not_fit_are_refused_with_numbers(void **state) {
     static float zeros[N * 5];
     blobs_begin(*state, &b);
     snug_model *m = mlp(*state);
-    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_F32, 2, {N, 5}}, zeros, NULL, NULL, &wide, &err), &err);
-    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_I32, 1, {N - 1}}, b.y, NULL, NULL, &few, &err), &err);
-    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_F32, 1, {N}}, zeros, NULL, NULL, &reals, &err), &err);
-    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_I32, 2, {N, 1}}, b.y, NULL, NULL, &ones, &err), &err);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_F32, 2, {N, 5}}, zeros, NULL, NULL,
+                                    &wide, &err),
+              &err);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_I32, 1, {N - 1}}, b.y, NULL, NULL,
+                                    &few, &err),
+              &err);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_F32, 1, {N}}, zeros, NULL, NULL,
+                                    &reals, &err),
+              &err);
+    expect_ok(snug_feed_from_memory(*state, &(snug_type){SNUG_I32, 2, {N, 1}}, b.y, NULL, NULL,
+                                    &ones, &err),
+              &err);
     expect_refused(m, wide, b.fy, SNUG_E_SHAPE, "x is f32[70,5], but the model wants f32[?,4]");
     expect_refused(m, b.fx, few, SNUG_E_DATA, "x has 70 rows and y has 69");
-    expect_refused(m, b.fx, reals, SNUG_E_DATA, "y is f32[70], but the model wants whole numbers (i32[?])");
+    expect_refused(m, b.fx, reals, SNUG_E_DATA,
+                   "y is f32[70], but the model wants whole numbers (i32[?])");
     expect_refused(m, b.fx, wide, SNUG_E_SHAPE, "y is f32[70,5], but the model wants i32[?]");
-    expect_ok(snug_fit(m, &(snug_fit_options){.x = b.fx, .y = ones}, NULL, &err), &err); /* [n,1] labels are [n] */
+    expect_ok(snug_fit(m, &(snug_fit_options){.x = b.fx, .y = ones}, NULL, &err),
+              &err); /* [n,1] labels are [n] */
     float before[MAX_WEIGHTS];
     copy_weights(m, before);
     for (int i = 0; i < N; i++)
@@ -445,8 +513,9 @@ static void test_data_that_do_not_fit_are_refused_with_numbers(void **state) {
     expect_status(snug_fit(m, &whole, NULL, &err), SNUG_E_DATA, &err);
     expect_text(err.text, "row 61 of y has the label 3; the model has 3 classes, 0 to 2");
     assert_true(same_weights(m, before));
-    expect_status(snug_fit(m, &(snug_fit_options){.x = b.fx, .y = b.fy, .validation_split = 1.5}, NULL, &err),
-                  SNUG_E_INVALID, &err);
+    expect_status(
+        snug_fit(m, &(snug_fit_options){.x = b.fx, .y = b.fy, .validation_split = 1.5}, NULL, &err),
+        SNUG_E_INVALID, &err);
     snug_model_destroy(m);
     snug_feed_destroy(wide);
     snug_feed_destroy(few);
@@ -468,7 +537,7 @@ static void test_model_without_layers_or_weights_is_refused(void **state) {
     blobs_end(&b);
 }
 
-/* --- predict, plan, files --------------------------------------------------------------------------------------------- */
+/* --- predict, plan, files --------------------------------------------------------------------- */
 typedef struct {
     float y[N][CLASSES];
     int64_t next;
@@ -489,8 +558,10 @@ static void test_predict_gives_all_rows_in_order(void **state) {
     collected whole = {.next = 0}, parts = {.next = 0};
     blobs_begin(*state, &b);
     snug_model *m = mlp(*state);
-    expect_ok(snug_predict(m, &(snug_run_options){.x = b.fx, .batch = 500}, collect, &whole, &err), &err);
-    expect_ok(snug_predict(m, &(snug_run_options){.x = b.fx, .batch = 9}, collect, &parts, &err), &err);
+    expect_ok(snug_predict(m, &(snug_run_options){.x = b.fx, .batch = 500}, collect, &whole, &err),
+              &err);
+    expect_ok(snug_predict(m, &(snug_run_options){.x = b.fx, .batch = 9}, collect, &parts, &err),
+              &err);
     assert_int_equal(whole.next, N);
     assert_int_equal(parts.next, N);
     for (int i = 0; i < N; i++) {
@@ -520,7 +591,8 @@ static void test_weights_travel_through_files(void **state) {
     assert_false(same_weights(other, a));
     expect_ok(snug_model_load_weights(other, path, &err), &err);
     assert_true(same_weights(other, a));
-    expect_ok(snug_model_create(*state, NULL, &(snug_type){SNUG_F32, 1, {DIM}}, &wrong, &err), &err);
+    expect_ok(snug_model_create(*state, NULL, &(snug_type){SNUG_F32, 1, {DIM}}, &wrong, &err),
+              &err);
     expect_ok(snug_model_add(wrong, "Dense", "units=9", &err), &err);
     expect_status(snug_model_load_weights(wrong, path, &err), SNUG_E_SHAPE, &err);
     expect_text(err.text, "dense/kernel is f32[4,8]");
@@ -563,9 +635,11 @@ static void test_compile_starts_the_optimizer_anew(void **state) {
     assert_int_equal(with_adam, 3 * 4);
     float before[MAX_WEIGHTS];
     copy_weights(m, before);
-    expect_status(snug_model_compile(m, &(snug_compile){.optimizer = "sgd:speed=3"}, &err), SNUG_E_INVALID, &err);
+    expect_status(snug_model_compile(m, &(snug_compile){.optimizer = "sgd:speed=3"}, &err),
+                  SNUG_E_INVALID, &err);
     assert_string_equal(snug_model_optimizer(m), "adam:learning_rate=0.02");
-    expect_ok(snug_model_compile(m, &(snug_compile){.optimizer = "sgd:lr=0.1,momentum=0.9"}, &err), &err);
+    expect_ok(snug_model_compile(m, &(snug_compile){.optimizer = "sgd:lr=0.1,momentum=0.9"}, &err),
+              &err);
     assert_string_equal(snug_model_optimizer(m), "sgd:learning_rate=0.1,momentum=0.9");
     assert_true(same_weights(m, before));
     expect_ok(snug_fit(m, &fit, NULL, &err), &err);
@@ -581,7 +655,9 @@ static void test_many_batch_sizes_keep_the_cache_small(void **state) {
     snug_model *m = mlp(*state);
     for (int batch = 1; batch <= 24; batch++) {
         double values[2];
-        expect_ok(snug_evaluate(m, &(snug_run_options){.x = b.fx, .y = b.fy, .batch = batch}, values, NULL, &err), &err);
+        expect_ok(snug_evaluate(m, &(snug_run_options){.x = b.fx, .y = b.fy, .batch = batch},
+                                values, NULL, &err),
+                  &err);
         assert_true(m->n_steps <= SN_MODEL_MAX_STEPS);
     }
     snug_model_destroy(m);
@@ -611,8 +687,9 @@ static void test_layers_describe_themselves(void **state) {
     snug_model_destroy(m);
 }
 
-/* --- faults --------------------------------------------------------------------------------------------------------------- */
-static snug_status ignore_rows(void *ctx, int64_t first_row, const snug_view *view, snug_error *err) {
+/* --- faults ----------------------------------------------------------------------------------- */
+static snug_status ignore_rows(void *ctx, int64_t first_row, const snug_view *view,
+                               snug_error *err) {
     (void)ctx;
     (void)first_row;
     (void)view;
@@ -622,18 +699,21 @@ static snug_status ignore_rows(void *ctx, int64_t first_row, const snug_view *vi
 
 /* A whole life: make, fit, predict, save and load. ctx: the folder for files, or NULL. */
 static snug_status live(snug_engine *e, void *ctx, snug_error *err) {
-    static const float x[6][DIM] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {1, 1, 0, 0}, {0, 1, 1, 0}, {1, 0, 1, 0}};
+    static const float x[6][DIM] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0},
+                                    {1, 1, 0, 0}, {0, 1, 1, 0}, {1, 0, 1, 0}};
     static const int32_t y[6] = {0, 1, 2, 0, 1, 2};
     snug_feed *fx = NULL, *fy = NULL;
     snug_model *m = NULL;
     char path[256];
-    snug_status status = snug_feed_from_memory(e, &(snug_type){SNUG_F32, 2, {6, DIM}}, x, NULL, NULL, &fx, err);
+    snug_status status =
+        snug_feed_from_memory(e, &(snug_type){SNUG_F32, 2, {6, DIM}}, x, NULL, NULL, &fx, err);
     if (status == SNUG_OK)
         status = snug_feed_from_memory(e, &(snug_type){SNUG_I32, 1, {6}}, y, NULL, NULL, &fy, err);
     if (status == SNUG_OK)
         status = make_mlp(e, "sgd:lr=0.1,momentum=0.9", &m, err);
     if (status == SNUG_OK)
-        status = snug_fit(m, &(snug_fit_options){.x = fx, .y = fy, .batch = 4, .shuffle = 1}, NULL, err);
+        status =
+            snug_fit(m, &(snug_fit_options){.x = fx, .y = fy, .batch = 4, .shuffle = 1}, NULL, err);
     if (status == SNUG_OK)
         status = snug_predict(m, &(snug_run_options){.x = fx, .batch = 4}, ignore_rows, NULL, err);
     if (status == SNUG_OK && ctx)
@@ -659,6 +739,78 @@ static void test_files_survive_any_failed_call(void **state) {
     sn_test_dir_end(&dir);
 }
 
+/* The unlimited run's weights, or SNUG_E_BUDGET before the first step; never more than the budget.
+ */
+static void test_any_budget_is_kept_or_refused_before_training(void **state) {
+    (void)state;
+    float wanted[MAX_WEIGHTS] = {0}, got[MAX_WEIGHTS] = {0};
+    snug_error err;
+    int n_ran = 0, n_refused = 0;
+    snug_engine *free_engine = sn_test_engine(0);
+    double loss;
+    fit_once(free_engine, 3, wanted, &loss);
+    const size_t peak = snug_engine_peak_bytes(free_engine);
+    sn_test_engine_end(free_engine);
+    for (size_t budget = peak / 8; budget <= peak + peak / 8; budget += peak / 8) {
+        snug_engine *e = sn_test_engine(budget);
+        blobs b;
+        counter c = {.engine = e};
+        const snug_callback cb = counting(&c);
+        snug_model *m = NULL;
+        blobs_begin(e, &b);
+        const snug_fit_options fit = {.x = b.fx,
+                                      .y = b.fy,
+                                      .epochs = 3,
+                                      .batch = 16,
+                                      .shuffle = 1,
+                                      .seed = 3,
+                                      .callbacks = &cb,
+                                      .n_callbacks = 1};
+        snug_status status = make_mlp(e, "adam:lr=0.02", &m, &err);
+        if (status == SNUG_OK)
+            status = snug_fit(m, &fit, NULL, &err);
+        if (status == SNUG_OK) {
+            copy_weights(m, got);
+            assert_memory_equal(got, wanted, sizeof got);
+            n_ran++;
+        } else {
+            expect_status(status, SNUG_E_BUDGET, &err);
+            assert_int_equal(c.steps, 0);
+            n_refused++;
+        }
+        assert_true(snug_engine_peak_bytes(e) <= budget);
+        snug_model_destroy(m);
+        blobs_end(&b);
+        sn_test_engine_end(e);
+    }
+    assert_true(n_ran > 0 && n_refused > 0);
+}
+
+/* Without learning the loss of the same rows changes only by what dropout removes. */
+static void test_dropout_draws_anew_in_each_step_and_repeats_by_seed(void **state) {
+    snug_error err;
+    blobs b;
+    snug_model *m;
+    double losses[3];
+    blobs_begin(*state, &b);
+    expect_ok(snug_model_create(*state, NULL, &(snug_type){SNUG_F32, 1, {DIM}}, &m, &err), &err);
+    expect_ok(snug_model_add(m, "Dropout", "rate=0.5", &err), &err);
+    expect_ok(snug_model_add(m, "Dense", "units=3 activation=softmax", &err), &err);
+    const snug_compile compile = {"sgd:lr=0", "sparse_categorical_crossentropy", NULL};
+    expect_ok(snug_model_compile(m, &compile, &err), &err);
+    for (int i = 0; i < 3; i++) {
+        snug_fit_result r;
+        const snug_fit_options fit = {
+            .x = b.fx, .y = b.fy, .batch = N, .epochs = i == 0 ? 2 : 1, .seed = 4};
+        expect_ok(snug_fit(m, &fit, &r, &err), &err);
+        losses[i] = r.values[0];
+    }
+    assert_true(losses[1] == losses[2]);
+    assert_true(losses[0] != losses[1]); /* its second step has other keys */
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_mlp_learns_blobs),
@@ -680,6 +832,8 @@ int main(void) {
         engine_test(test_compile_starts_the_optimizer_anew),
         engine_test(test_many_batch_sizes_keep_the_cache_small),
         engine_test(test_layers_describe_themselves),
+        engine_test(test_any_budget_is_kept_or_refused_before_training),
+        engine_test(test_dropout_draws_anew_in_each_step_and_repeats_by_seed),
         engine_test(test_training_survives_any_failed_request),
         engine_test(test_files_survive_any_failed_call),
     };

@@ -49,7 +49,8 @@ SN_BUILD_BINARY(softmax_xent) SN_BUILD_BINARY(sparse_xent) SN_BUILD_BINARY(sigmo
 sn_value sn_build_fill(sn_builder *b, const snug_type *type, double value);
 sn_value sn_build_scalar(sn_builder *b, snug_dtype dtype, double value);       /* fill of rank 0 */
 sn_value sn_build_affine(sn_builder *b, sn_value x, double scale, double shift); /* scale * x + shift */
-sn_value sn_build_value_op(sn_builder *b, sn_op op, const sn_value *in, int n_in, double value); /* leaky_relu, elu, power */
+/* leaky_relu, elu, power and the like: one parameter called value. */
+sn_value sn_build_value_op(sn_builder *b, sn_op op, const sn_value *in, int n_in, double value);
 sn_value sn_build_cast(sn_builder *b, sn_value x, snug_dtype to);                /* x itself when it has that dtype */
 sn_value sn_build_select(sn_builder *b, sn_value condition, sn_value yes, sn_value no);
 /* axes: a bit set of axes of x; 0 means all. */

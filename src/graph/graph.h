@@ -85,17 +85,23 @@ snug_engine *sn_graph_engine(const sn_graph *g);
 size_t sn_graph_bytes(const sn_graph *g);
 
 /* Building. Names are copied. */
-SNUG_CHECKED snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type, sn_value *out, snug_error *err);
-SNUG_CHECKED snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, sn_value *out, snug_error *err);
-/* A name that is there already with the same kind and default gives the slot there is; INVERSE_EXTENT computes `real` from
- * `of` and `axes` (0: all axes) where they are known. */
-SNUG_CHECKED snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out, snug_error *err);
-/* Checks and infers, then appends; `outs` has room for SN_MAX_OUT and gets *n_outs (may be NULL) values. For STATE rows
- * inputs 0..n_out-1 must be newest versions of variables. After any error the graph is what it was. */
-SNUG_CHECKED snug_status sn_graph_node(sn_graph *g, sn_op op, const sn_attrs *attrs, const sn_value *in, int n_in, sn_value *outs,
-                          int *n_outs, snug_error *err);
+SNUG_CHECKED snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type,
+                                        sn_value *out, snug_error *err);
+SNUG_CHECKED snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, sn_value *out,
+                                           snug_error *err);
+/* A name that is there already with the same kind and default gives the slot there is;
+ * INVERSE_EXTENT computes `real` from `of` and `axes` (0: all axes) where they are known. */
+SNUG_CHECKED snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out,
+                                        snug_error *err);
+/* Checks and infers, then appends; `outs` has room for SN_MAX_OUT and gets *n_outs (may be NULL)
+ * values. For STATE rows inputs 0..n_out-1 must be newest versions of variables. After any error
+ * the graph is what it was. */
+SNUG_CHECKED snug_status sn_graph_node(sn_graph *g, sn_op op, const sn_attrs *attrs,
+                                       const sn_value *in, int n_in, sn_value *outs, int *n_outs,
+                                       snug_error *err);
 /* Names a value as a result of the step; it lives to the end of the plan. */
-SNUG_CHECKED snug_status sn_graph_output(sn_graph *g, const char *name, sn_value v, snug_error *err);
+SNUG_CHECKED snug_status sn_graph_output(sn_graph *g, const char *name, sn_value v,
+                                         snug_error *err);
 /* Nodes appended from now on belong to this layer / part. */
 SNUG_CHECKED snug_status sn_graph_set_owner(sn_graph *g, const char *owner, snug_error *err);
 void sn_graph_set_part(sn_graph *g, sn_part part);
@@ -124,17 +130,25 @@ static inline const snug_type *sn_graph_type(const sn_graph *g, sn_value v) { re
 /* The node with the types of its operands. */
 void sn_graph_desc(const sn_graph *g, sn_node n, sn_opdesc *out);
 /* By name; SNUG_E_INVALID lists what there is. */
-SNUG_CHECKED snug_status sn_graph_find_input(const sn_graph *g, const char *name, uint32_t *out, snug_error *err);
-SNUG_CHECKED snug_status sn_graph_find_output(const sn_graph *g, const char *name, uint32_t *out, snug_error *err);
-SNUG_CHECKED snug_status sn_graph_find_param(const sn_graph *g, const char *name, sn_param *out, snug_error *err);
+SNUG_CHECKED snug_status sn_graph_find_input(const sn_graph *g, const char *name, uint32_t *out,
+                                             snug_error *err);
+SNUG_CHECKED snug_status sn_graph_find_output(const sn_graph *g, const char *name, uint32_t *out,
+                                              snug_error *err);
+SNUG_CHECKED snug_status sn_graph_find_param(const sn_graph *g, const char *name, sn_param *out,
+                                             snug_error *err);
 
-/* d(loss)/d(wrt[k]) for a scalar loss, appended as nodes of part BACKWARD. grads[k] is SN_NO_VALUE where loss does not
- * depend on wrt[k]. Rules may read only what their `reads` column says. */
-SNUG_CHECKED snug_status sn_graph_gradients(sn_graph *g, sn_value loss, const sn_value *wrt, int n, sn_value *grads, snug_error *err);
+/* d(loss)/d(wrt[k]) for a scalar loss, appended as nodes of part BACKWARD. grads[k] is SN_NO_VALUE
+ * where loss does not depend on wrt[k]. Rules may read only what their `reads` column says. The
+ * graph is concrete and not fused. SNUG_E_UNSUPPORTED names the operator and layer on the way that
+ * has no rule; after any error the graph is what it was. */
+SNUG_CHECKED snug_status sn_graph_gradients(sn_graph *g, sn_value loss, const sn_value *wrt, int n,
+                                            sn_value *grads, snug_error *err);
 
-/* Rewrites, each graph -> new graph: instantiate a template for these input types; drop what no output and no effect
- * needs and fuse pattern pairs (conv/matmul + bias + activation, bias gradient into conv2d_dw). Ids change; names stay. */
-SNUG_CHECKED snug_status sn_graph_instantiate(const sn_graph *g, const snug_type *inputs, int n, sn_graph **out, snug_error *err);
+/* Rewrites, each graph -> new graph: instantiate a template for these input types; drop what no
+ * output and no effect (STATE, MAYFAIL) needs and fuse pattern pairs (fuse_patterns.c lists them).
+ * Ids change; names, owners and the order of updates stay. */
+SNUG_CHECKED snug_status sn_graph_instantiate(const sn_graph *g, const snug_type *inputs, int n,
+                                              sn_graph **out, snug_error *err);
 SNUG_CHECKED snug_status sn_graph_fuse(const sn_graph *g, sn_graph **out, snug_error *err);
 
 /* Independent check of all invariants; names the node. */
@@ -143,6 +157,7 @@ SNUG_CHECKED snug_status sn_graph_check(const sn_graph *g, bool is_template, snu
 /* Text form; parse(print(g)) prints the same text. `write` gets the text piece by piece. */
 typedef snug_writer sn_writer;
 SNUG_CHECKED snug_status sn_graph_print(const sn_graph *g, const sn_writer *w, snug_error *err);
-SNUG_CHECKED snug_status sn_graph_parse(snug_engine *e, const char *text, sn_graph **out, snug_error *err);
+SNUG_CHECKED snug_status sn_graph_parse(snug_engine *e, const char *text, sn_graph **out,
+                                        snug_error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* config.c: the layer classes and the fields of their configurations, both made from layers.def, and how a field is set from a
- * number or a text. A field that was set is checked for its kind here; whether the value makes sense (units > 0) is the build
- * function's business. */
+/* config.c: the layer classes and the fields of their configurations, both made from layers.def,
+ * and how a field is set from a number or a text. A field that was set is checked for its kind
+ * here; whether the value makes sense (units > 0) is the build function's business. */
 #include "nn/nn.h"
 #include "nn/text.h"
 
@@ -11,22 +11,23 @@
 
 #define NO_ENTRY (-2) /* default of shapes: the list ends here */
 
-/* --- the tables ------------------------------------------------------------------------------------------------ */
-/* A function per class, because `conf` must name another struct in each of them. The last element is a sentinel: a class may
- * have no fields. */
+/* --- the tables ------------------------------------------------------------------------------- */
+/* A function per class, because `conf` must name another struct in each of them. The last element
+ * is a sentinel: a class may have no fields. */
 #define FIELD(key, kind, n, number, text) {#key, kind, offsetof(conf, key), n, number, text},
-#define INT(key, value) FIELD(key, SN_CONF_INT, 1, value, NULL)
-#define INTS(key, n, value) FIELD(key, SN_CONF_INTS, n, value, NULL)
-#define REAL(key, value) FIELD(key, SN_CONF_REAL, 1, value, NULL)
-#define FLAG(key, value) FIELD(key, SN_CONF_FLAG, 1, value, NULL)
-#define TEXT(key, value) FIELD(key, SN_CONF_TEXT, 1, 0, value)
-#define INIT(key, value) FIELD(key, SN_CONF_INIT, 1, 0, value)
-#define SNUG_LAYER(name, snake, list)                                                \
-    void sn_layer_build_##snake(sn_layer_call *c);                                   \
-    static const sn_conf_field *fields_##snake(void) {                               \
-        typedef sn_conf_##snake conf;                                                \
-        static const sn_conf_field fields[] = {list{NULL, SN_CONF_INT, 0 * sizeof(conf), 0, 0, NULL}}; \
-        return fields;                                                               \
+#define INT(key, value)                   FIELD(key, SN_CONF_INT, 1, value, NULL)
+#define INTS(key, n, value)               FIELD(key, SN_CONF_INTS, n, value, NULL)
+#define REAL(key, value)                  FIELD(key, SN_CONF_REAL, 1, value, NULL)
+#define FLAG(key, value)                  FIELD(key, SN_CONF_FLAG, 1, value, NULL)
+#define TEXT(key, value)                  FIELD(key, SN_CONF_TEXT, 1, 0, value)
+#define INIT(key, value)                  FIELD(key, SN_CONF_INIT, 1, 0, value)
+#define SNUG_LAYER(name, snake, list)                                                              \
+    void sn_layer_build_##snake(sn_layer_call *c);                                                 \
+    static const sn_conf_field *fields_##snake(void) {                                             \
+        typedef sn_conf_##snake conf;                                                              \
+        static const sn_conf_field fields[] = {                                                    \
+            list{NULL, SN_CONF_INT, 0 * sizeof(conf), 0, 0, NULL}};                                \
+        return fields;                                                                             \
     }
 #include "nn/layers.def"
 #undef SNUG_LAYER
@@ -37,13 +38,13 @@
 #undef TEXT
 #undef INIT
 
-#define INT(key, value) +1
+#define INT(key, value)     +1
 #define INTS(key, n, value) +1
-#define REAL(key, value) +1
-#define FLAG(key, value) +1
-#define TEXT(key, value) +1
-#define INIT(key, value) +1
-#define SNUG_LAYER(name, snake, list) \
+#define REAL(key, value)    +1
+#define FLAG(key, value)    +1
+#define TEXT(key, value)    +1
+#define INIT(key, value)    +1
+#define SNUG_LAYER(name, snake, list)                                                              \
     {#name, #snake, sizeof(sn_conf_##snake), 0 list, fields_##snake, sn_layer_build_##snake},
 const sn_layer_class sn_layer_classes[] = {
 #include "nn/layers.def"
@@ -76,10 +77,13 @@ const sn_conf_field *sn_conf_find(const sn_layer_class *cls, const char *key) {
     return NULL;
 }
 
-/* --- setting ----------------------------------------------------------------------------------------------------- */
-static int64_t *ints_of(const sn_conf_field *f, void *conf) { return (int64_t *)((char *)conf + f->offset); }
+/* --- setting ---------------------------------------------------------------------------------- */
+static int64_t *ints_of(const sn_conf_field *f, void *conf) {
+    return (int64_t *)((char *)conf + f->offset);
+}
 
-static snug_status set_ints(const sn_conf_field *f, void *conf, int index, double value, snug_error *err) {
+static snug_status set_ints(const sn_conf_field *f, void *conf, int index, double value,
+                            snug_error *err) {
     if (value != floor(value) || fabs(value) > 9007199254740992.0)
         return sn_fail(err, SNUG_E_INVALID, "%s: %g is not a whole number", f->key, value);
     if (index >= f->n)
@@ -93,7 +97,8 @@ static snug_status set_ints(const sn_conf_field *f, void *conf, int index, doubl
     return SNUG_OK;
 }
 
-snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, double value, snug_error *err) {
+snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, double value,
+                               snug_error *err) {
     if (!isfinite(value))
         return sn_fail(err, SNUG_E_INVALID, "%s must be a finite number", f->key);
     switch (f->kind) {
@@ -115,7 +120,8 @@ snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, do
 }
 
 /* "3", "3,3", "(3, 3)", "true" for the number kinds. */
-static snug_status set_numbers_text(const sn_conf_field *f, void *conf, const char *text, snug_error *err) {
+static snug_status set_numbers_text(const sn_conf_field *f, void *conf, const char *text,
+                                    snug_error *err) {
     bool flag;
     if (f->kind == SN_CONF_FLAG && sn_text_flag(text, &flag))
         return sn_conf_set_number(f, conf, 0, flag, err);
@@ -127,7 +133,8 @@ static snug_status set_numbers_text(const sn_conf_field *f, void *conf, const ch
         double value;
         snprintf(piece, sizeof piece, "%.*s", (int)(length < 39 ? length : 39), p);
         if (!sn_text_real(piece, &value))
-            return sn_fail(err, SNUG_E_INVALID, "%s=%.60s: '%s' is not a number", f->key, text, piece);
+            return sn_fail(err, SNUG_E_INVALID, "%s=%.60s: '%s' is not a number", f->key, text,
+                           piece);
         if (n > 0 && !list)
             return sn_fail(err, SNUG_E_INVALID, "%s=%.60s: one number is wanted", f->key, text);
         SNUG_TRY(sn_conf_set_number(f, conf, list ? n : -1, value, err));
@@ -137,7 +144,8 @@ static snug_status set_numbers_text(const sn_conf_field *f, void *conf, const ch
     return n > 0 ? SNUG_OK : sn_fail(err, SNUG_E_INVALID, "%s= has no value", f->key);
 }
 
-snug_status sn_conf_set_text(const sn_conf_field *f, void *conf, const char *value, snug_error *err) {
+snug_status sn_conf_set_text(const sn_conf_field *f, void *conf, const char *value,
+                             snug_error *err) {
     char *const at = (char *)conf + f->offset;
     if (f->kind == SN_CONF_INIT) {
         const snug_status status = sn_init_parse(value, (sn_init *)at, err);
@@ -147,7 +155,8 @@ snug_status sn_conf_set_text(const sn_conf_field *f, void *conf, const char *val
         return set_numbers_text(f, conf, value, err);
     sn_conf_text *const text = (sn_conf_text *)at;
     if (!sn_text_copy(text->text, sizeof text->text, value))
-        return sn_fail(err, SNUG_E_INVALID, "%s='%.60s' has more than %zu letters", f->key, value, sizeof text->text - 1);
+        return sn_fail(err, SNUG_E_INVALID, "%s='%.60s' has more than %zu letters", f->key, value,
+                       sizeof text->text - 1);
     return SNUG_OK;
 }
 
@@ -164,16 +173,18 @@ snug_status sn_conf_defaults(const sn_layer_class *cls, void *conf, snug_error *
     return SNUG_OK;
 }
 
-/* --- the text form --------------------------------------------------------------------------------------------- */
+/* --- the text form ---------------------------------------------------------------------------- */
 static snug_status refuse_key(const sn_layer_class *cls, const char *key, snug_error *err) {
     char list[300] = "";
     for (int i = 0; i < cls->n_fields; i++)
         sn_text_list(list, sizeof list, cls->fields()[i].key);
-    return sn_fail(err, SNUG_E_INVALID, "%s has no setting '%.40s'; it has %s", cls->class_name, key, list[0] ? list : "none");
+    return sn_fail(err, SNUG_E_INVALID, "%s has no setting '%.40s'; it has %s", cls->class_name,
+                   key, list[0] ? list : "none");
 }
 
 /* One "key=value" from *at; a value may not contain a space unless it stands in brackets. */
-static snug_status next_pair(const char **at, char *key, char *value, size_t size, snug_error *err) {
+static snug_status next_pair(const char **at, char *key, char *value, size_t size,
+                             snug_error *err) {
     const char *p = *at;
     const size_t n_key = strcspn(p, "= \t\n");
     if (p[n_key] != '=' || n_key == 0 || n_key >= size)
@@ -184,7 +195,8 @@ static snug_status next_pair(const char **at, char *key, char *value, size_t siz
     for (int depth = 0; *end && (depth > 0 || !isspace((unsigned char)*end)); end++)
         depth += (*end == '(' || *end == '[') - (*end == ')' || *end == ']');
     if ((size_t)(end - p) >= size)
-        return sn_fail(err, SNUG_E_INVALID, "%s: the value is longer than %zu letters", key, size - 1);
+        return sn_fail(err, SNUG_E_INVALID, "%s: the value is longer than %zu letters", key,
+                       size - 1);
     snprintf(value, size, "%.*s", (int)(end - p), p);
     *at = end + strspn(end, " \t\n");
     return SNUG_OK;
@@ -211,7 +223,8 @@ snug_status sn_conf_text_name(const char *text, char *name, size_t size, snug_er
     for (const char *at = text + strspn(text, " \t\n"); *at;) {
         SNUG_TRY(next_pair(&at, key, value, sizeof key, err));
         if (strcmp(key, "name") == 0 && !sn_text_copy(name, size, value))
-            return sn_fail(err, SNUG_E_INVALID, "name='%.60s' has more than %zu letters", value, size - 1);
+            return sn_fail(err, SNUG_E_INVALID, "name='%.60s' has more than %zu letters", value,
+                           size - 1);
     }
     return SNUG_OK;
 }

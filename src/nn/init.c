@@ -1,9 +1,10 @@
-/* init.c: Keras' initialisers, by its names and with its defaults, as recipes. A variable's initial values are a function of
- * (seed, name of the variable) alone, so no other variable and no order of creation changes them.
+/* init.c: Keras' initialisers, by its names and with its defaults, as recipes. A variable's initial
+ * values are a function of (seed, name of the variable) alone, so no other variable and no order of
+ * creation changes them.
  *
- * fan_in and fan_out are Keras' (compute_fans): of a matrix its two extents, of a kernel the last two times the window.
- * A truncated normal is widened by 1 / 0.87962566103423978 so that what is left after cutting at two deviations has the
- * deviation asked for. */
+ * fan_in and fan_out are Keras' (compute_fans): of a matrix its two extents, of a kernel the last
+ * two times the window. A truncated normal is widened by 1 / 0.87962566103423978 so that what is
+ * left after cutting at two deviations has the deviation asked for. */
 #include "nn/nn.h"
 #include "nn/text.h"
 
@@ -44,7 +45,8 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
 
 static const row *find_row(const char *name) {
     for (int i = 0; i < N_ROWS; i++)
-        if (sn_same_name(name, rows[i].name) || (rows[i].alias && sn_same_name(name, rows[i].alias)))
+        if (sn_same_name(name, rows[i].name) ||
+            (rows[i].alias && sn_same_name(name, rows[i].alias)))
             return &rows[i];
     return NULL;
 }
@@ -55,22 +57,27 @@ static snug_status refuse_name(const char *name, bool known, snug_error *err) {
         if (rows[i].kind != REFUSED)
             sn_text_list(list, sizeof list, rows[i].name);
     if (known)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "initialiser '%.40s' is not built yet; there are %s", name, list);
-    return sn_fail(err, SNUG_E_INVALID, "there is no initialiser '%.40s'; there are %s", name, list);
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "initialiser '%.40s' is not built yet; there are %s", name, list);
+    return sn_fail(err, SNUG_E_INVALID, "there is no initialiser '%.40s'; there are %s", name,
+                   list);
 }
 
-static snug_status set_choice(const sn_option *o, const char *const *choices, char *to, size_t size, snug_error *err) {
+static snug_status set_choice(const sn_option *o, const char *const *choices, char *to, size_t size,
+                              snug_error *err) {
     for (const char *const *c = choices; *c; c++)
         if (sn_same_name(o->value, *c)) {
             sn_text_copy(to, size, *c);
             return SNUG_OK;
         }
-    return sn_fail(err, SNUG_E_INVALID, "%s=%s is not known; one is %s", o->key, o->value, choices[0]);
+    return sn_fail(err, SNUG_E_INVALID, "%s=%s is not known; one is %s", o->key, o->value,
+                   choices[0]);
 }
 
 static snug_status set_option(const row *r, const sn_option *o, sn_init *init, snug_error *err) {
     static const char *const modes[] = {"fan_in", "fan_out", "fan_avg", NULL};
-    static const char *const distributions[] = {"truncated_normal", "untruncated_normal", "uniform", "normal", NULL};
+    static const char *const distributions[] = {"truncated_normal", "untruncated_normal", "uniform",
+                                                "normal", NULL};
     if (r->key_a && strcmp(o->key, r->key_a) == 0)
         return sn_option_real(o, &init->a, err);
     if (r->key_b && strcmp(o->key, r->key_b) == 0)
@@ -93,11 +100,14 @@ static snug_status set_option(const row *r, const sn_option *o, sn_init *init, s
 
 static snug_status check_values(const row *r, const sn_init *init, snug_error *err) {
     if ((r->kind == NORMAL || r->kind == TRUNCATED) && init->b < 0)
-        return sn_fail(err, SNUG_E_INVALID, "initialiser %s: stddev=%g is negative", r->name, init->b);
+        return sn_fail(err, SNUG_E_INVALID, "initialiser %s: stddev=%g is negative", r->name,
+                       init->b);
     if (r->kind == UNIFORM && init->a > init->b)
-        return sn_fail(err, SNUG_E_INVALID, "initialiser %s: minval=%g is above maxval=%g", r->name, init->a, init->b);
+        return sn_fail(err, SNUG_E_INVALID, "initialiser %s: minval=%g is above maxval=%g", r->name,
+                       init->a, init->b);
     if (r->kind == SCALED && init->a <= 0)
-        return sn_fail(err, SNUG_E_INVALID, "initialiser %s: scale=%g must be above 0", r->name, init->a);
+        return sn_fail(err, SNUG_E_INVALID, "initialiser %s: scale=%g must be above 0", r->name,
+                       init->a);
     return SNUG_OK;
 }
 
@@ -159,9 +169,11 @@ static void scaled_recipe(const sn_init *init, const snug_type *type, sn_recipe 
 }
 
 void sn_init_recipe(const sn_init *init, const snug_type *type, uint64_t key, sn_recipe *out) {
-    static const sn_recipe_kind kinds[] = {
-        [CONSTANT] = SN_RECIPE_CONSTANT, [UNIFORM] = SN_RECIPE_UNIFORM,     [NORMAL] = SN_RECIPE_NORMAL,
-        [TRUNCATED] = SN_RECIPE_TRUNCATED, [SCALED] = SN_RECIPE_TRUNCATED};
+    static const sn_recipe_kind kinds[] = {[CONSTANT] = SN_RECIPE_CONSTANT,
+                                           [UNIFORM] = SN_RECIPE_UNIFORM,
+                                           [NORMAL] = SN_RECIPE_NORMAL,
+                                           [TRUNCATED] = SN_RECIPE_TRUNCATED,
+                                           [SCALED] = SN_RECIPE_TRUNCATED};
     const row *r = find_row(init->kind);
     sn_recipe recipe = {.kind = kinds[r->kind], .key = init->seed < 0 ? key : (uint64_t)init->seed};
     if (r->kind == SCALED) {

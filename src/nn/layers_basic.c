@@ -1,5 +1,6 @@
-/* layers_basic.c: Dense, Embedding, Dropout, activations as layers, and layers that only change the shape. The batch is axis 0
- * and may be unknown (-1): the network is inferred before anyone knows it, so shapes are computed from the other axes. */
+/* layers_basic.c: Dense, Embedding, Dropout, activations as layers, and layers that only change the
+ * shape. The batch is axis 0 and may be unknown (-1): the network is inferred before anyone knows
+ * it, so shapes are computed from the other axes. */
 #include "nn/nn.h"
 
 #include "base/size.h"
@@ -9,7 +10,8 @@
 
 /* The type of input 0; rank 0 after an error, so that callers stop. */
 static snug_type input_type(sn_layer_call *c) {
-    return c->b->error.code == SNUG_OK ? *sn_graph_type(c->b->graph, c->in[0]) : (snug_type){.rank = 0};
+    return c->b->error.code == SNUG_OK ? *sn_graph_type(c->b->graph, c->in[0])
+                                       : (snug_type){.rank = 0};
 }
 
 void sn_layer_build_input_layer(sn_layer_call *c) {
@@ -17,12 +19,13 @@ void sn_layer_build_input_layer(sn_layer_call *c) {
     const snug_type t = input_type(c);
     for (int i = 1; i < t.rank && conf->batch_shape[0] != -2; i++)
         if (conf->batch_shape[i] != t.dims[i])
-            sn_layer_refuse(c, SNUG_E_SHAPE, "batch_shape has %lld at axis %d, the model's input %lld",
+            sn_layer_refuse(c, SNUG_E_SHAPE,
+                            "batch_shape has %lld at axis %d, the model's input %lld",
                             (long long)conf->batch_shape[i], i, (long long)t.dims[i]);
     c->out = c->in[0];
 }
 
-/* --- Dense ------------------------------------------------------------------------------------------------------- */
+/* --- Dense ------------------------------------------------------------------------------------ */
 void sn_layer_build_dense(sn_layer_call *c) {
     const sn_conf_dense *conf = c->conf;
     const snug_type t = input_type(c);
@@ -37,9 +40,11 @@ void sn_layer_build_dense(sn_layer_call *c) {
     const int64_t n_in = t.dims[t.rank - 1];
     const snug_type kernel_type = {.rank = 2, .dims = {n_in, conf->units}};
     const snug_type bias_type = {.rank = 1, .dims = {conf->units}};
-    const sn_value kernel = sn_layer_variable(c, "kernel", &kernel_type, &conf->kernel_initializer, true);
+    const sn_value kernel =
+        sn_layer_variable(c, "kernel", &kernel_type, &conf->kernel_initializer, true);
     const sn_value bias =
-        conf->use_bias ? sn_layer_variable(c, "bias", &bias_type, &conf->bias_initializer, true) : SN_NO_VALUE;
+        conf->use_bias ? sn_layer_variable(c, "bias", &bias_type, &conf->bias_initializer, true)
+                       : SN_NO_VALUE;
     /* More axes: rows of all of them are one batch of the product. */
     const int64_t flat[2] = {-1, n_in};
     const sn_value x = t.rank == 2 ? c->in[0] : sn_build_reshape(c->b, c->in[0], flat, 2);
@@ -53,7 +58,7 @@ void sn_layer_build_dense(sn_layer_call *c) {
     c->out = sn_activation(c->b, conf->activation.text, y);
 }
 
-/* --- Embedding --------------------------------------------------------------------------------------------------- */
+/* --- Embedding -------------------------------------------------------------------------------- */
 void sn_layer_build_embedding(sn_layer_call *c) {
     const sn_conf_embedding *conf = c->conf;
     const snug_type t = input_type(c);
@@ -63,15 +68,17 @@ void sn_layer_build_embedding(sn_layer_call *c) {
         return;
     }
     const snug_type table_type = {.rank = 2, .dims = {conf->input_dim, conf->output_dim}};
-    const sn_value table = sn_layer_variable(c, "embeddings", &table_type, &conf->embeddings_initializer, true);
-    const sn_value ids = sn_dtype_is_int(t.dtype) ? c->in[0] : sn_build_cast(c->b, c->in[0], SNUG_I32);
+    const sn_value table =
+        sn_layer_variable(c, "embeddings", &table_type, &conf->embeddings_initializer, true);
+    const sn_value ids =
+        sn_dtype_is_int(t.dtype) ? c->in[0] : sn_build_cast(c->b, c->in[0], SNUG_I32);
     sn_attrs a;
     sn_attrs_default(SN_OP_gather, &a);
     a.axis.axis = 0;
     c->out = sn_build(c->b, SN_OP_gather, &a, (const sn_value[]){table, ids}, 2);
 }
 
-/* --- Dropout ----------------------------------------------------------------------------------------------------- */
+/* --- Dropout ---------------------------------------------------------------------------------- */
 void sn_layer_build_dropout(sn_layer_call *c) {
     const sn_conf_dropout *conf = c->conf;
     if (!(conf->rate >= 0 && conf->rate <= 1)) {
@@ -90,7 +97,7 @@ void sn_layer_build_dropout(sn_layer_call *c) {
     c->out = sn_build(c->b, SN_OP_dropout, &a, c->in, 1);
 }
 
-/* --- activations ------------------------------------------------------------------------------------------------- */
+/* --- activations ------------------------------------------------------------------------------ */
 void sn_layer_build_activation(sn_layer_call *c) {
     const sn_conf_activation *conf = c->conf;
     c->out = sn_activation(c->b, conf->activation.text, c->in[0]);
@@ -98,12 +105,14 @@ void sn_layer_build_activation(sn_layer_call *c) {
 
 void sn_layer_build_re_lu(sn_layer_call *c) {
     const sn_conf_re_lu *conf = c->conf;
-    c->out = conf->negative_slope == 0
-                 ? sn_build_relu(c->b, c->in[0])
-                 : sn_build_value_op(c->b, SN_OP_leaky_relu, c->in, 1, sn_keras_number(conf->negative_slope));
+    c->out = conf->negative_slope == 0 ? sn_build_relu(c->b, c->in[0])
+                                       : sn_build_value_op(c->b, SN_OP_leaky_relu, c->in, 1,
+                                                           sn_keras_number(conf->negative_slope));
 }
 
-void sn_layer_build_softmax(sn_layer_call *c) { c->out = sn_build_softmax(c->b, c->in[0]); }
+void sn_layer_build_softmax(sn_layer_call *c) {
+    c->out = sn_build_softmax(c->b, c->in[0]);
+}
 
 void sn_layer_build_rescaling(sn_layer_call *c) {
     const sn_conf_rescaling *conf = c->conf;
@@ -111,8 +120,9 @@ void sn_layer_build_rescaling(sn_layer_call *c) {
     c->out = sn_build_affine(c->b, x, conf->scale, conf->offset);
 }
 
-/* --- shapes ------------------------------------------------------------------------------------------------------ */
-/* Elements of one example; extents beside the batch are known and were checked when the type was made. */
+/* --- shapes ----------------------------------------------------------------------------------- */
+/* Elements of one example; extents beside the batch are known and were checked when the type was
+ * made. */
 static int64_t example_size(const snug_type *t) {
     int64_t n = 1;
     for (int i = 1; i < t->rank; i++)
@@ -154,7 +164,8 @@ void sn_layer_build_reshape(sn_layer_call *c) {
     int64_t dims[SNUG_MAX_RANK] = {-1};
     int rank = 0;
     if (!resolve_target(conf, example_size(&t), dims, &rank)) {
-        sn_layer_refuse(c, SNUG_E_SHAPE, "target_shape does not have the %lld elements of an input example",
+        sn_layer_refuse(c, SNUG_E_SHAPE,
+                        "target_shape does not have the %lld elements of an input example",
                         (long long)example_size(&t));
         return;
     }

@@ -1,8 +1,9 @@
 /* layers_norm.c: batch and layer normalisation over the last axis (channels).
  *
- * Batch normalisation in training is two operators: `moments` (f64 sums over all other axes) and `normalise`; between them
- * mean = s1 / n and variance = s2 / n - mean^2 (biased, as Keras' moments) stand as ordinary f64 operators of [channels], so
- * the gradient flows through them by their own rules. The moving statistics follow the same mean and variance. */
+ * Batch normalisation in training is two operators: `moments` (f64 sums over all other axes) and
+ * `normalise`; between them mean = s1 / n and variance = s2 / n - mean^2 (biased, as Keras'
+ * moments) stand as ordinary f64 operators of [channels], so the gradient flows through them by
+ * their own rules. The moving statistics follow the same mean and variance. */
 #include "nn/nn.h"
 
 typedef struct {
@@ -10,12 +11,15 @@ typedef struct {
 } scale_and_shift;
 
 /* What is switched off is a constant 1 or 0. */
-static scale_and_shift parameters(sn_layer_call *c, const snug_type *vector, const sn_init *gamma, const sn_init *beta) {
+static scale_and_shift parameters(sn_layer_call *c, const snug_type *vector, const sn_init *gamma,
+                                  const sn_init *beta) {
     snug_type constant = *vector;
     constant.dtype = c->network->compute_dtype;
     scale_and_shift p;
-    p.gamma = gamma ? sn_layer_variable(c, "gamma", vector, gamma, true) : sn_build_fill(c->b, &constant, 1);
-    p.beta = beta ? sn_layer_variable(c, "beta", vector, beta, true) : sn_build_fill(c->b, &constant, 0);
+    p.gamma = gamma ? sn_layer_variable(c, "gamma", vector, gamma, true)
+                    : sn_build_fill(c->b, &constant, 1);
+    p.beta =
+        beta ? sn_layer_variable(c, "beta", vector, beta, true) : sn_build_fill(c->b, &constant, 0);
     return p;
 }
 
@@ -31,14 +35,17 @@ static snug_type channels(sn_layer_call *c) {
     return none;
 }
 
-static int64_t epsilon_slot(sn_layer_call *c, double epsilon) { return (int64_t)sn_build_param(c->b, "", epsilon).i; }
+static int64_t epsilon_slot(sn_layer_call *c, double epsilon) {
+    return (int64_t)sn_build_param(c->b, "", epsilon).i;
+}
 
 /* sum / number of elements of `of` along every axis but the last. */
 static sn_value divide_by_rows(sn_builder *b, sn_value sum, sn_value of) {
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     const int rank = sn_graph_type(b->graph, of)->rank;
-    const sn_param_info info = {.kind = SN_PARAM_INVERSE_EXTENT, .of = of, .axes = (1u << (rank - 1)) - 1};
+    const sn_param_info info = {
+        .kind = SN_PARAM_INVERSE_EXTENT, .of = of, .axes = (1u << (rank - 1)) - 1};
     sn_param p;
     if (sn_graph_param(b->graph, &info, &p, &b->error) != SNUG_OK)
         return SN_NO_VALUE;
@@ -67,8 +74,10 @@ void sn_layer_build_batch_normalization(sn_layer_call *c) {
     const scale_and_shift p = parameters(c, &vector, conf->scale ? &conf->gamma_initializer : NULL,
                                          conf->center ? &conf->beta_initializer : NULL);
     const int first_moving = c->next_var;
-    sn_value mean = sn_layer_variable(c, "moving_mean", &vector, &conf->moving_mean_initializer, false);
-    sn_value variance = sn_layer_variable(c, "moving_variance", &vector, &conf->moving_variance_initializer, false);
+    sn_value mean =
+        sn_layer_variable(c, "moving_mean", &vector, &conf->moving_mean_initializer, false);
+    sn_value variance =
+        sn_layer_variable(c, "moving_variance", &vector, &conf->moving_variance_initializer, false);
     if (c->training && c->layer->trainable) {
         batch_statistics(c, &mean, &variance);
         sn_layer_average(c, first_moving, mean, conf->momentum);
@@ -77,7 +86,8 @@ void sn_layer_build_batch_normalization(sn_layer_call *c) {
     sn_attrs a;
     sn_attrs_default(SN_OP_normalise, &a);
     a.epsilon.epsilon = epsilon_slot(c, conf->epsilon);
-    c->out = sn_build(c->b, SN_OP_normalise, &a, (const sn_value[]){c->in[0], mean, variance, p.gamma, p.beta}, 5);
+    c->out = sn_build(c->b, SN_OP_normalise, &a,
+                      (const sn_value[]){c->in[0], mean, variance, p.gamma, p.beta}, 5);
 }
 
 void sn_layer_build_layer_normalization(sn_layer_call *c) {

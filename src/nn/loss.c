@@ -1,9 +1,11 @@
-/* loss.c: Keras' losses. Each gives one term per element (or per row for the cross-entropies over classes); the loss is the
- * mean of all terms, which equals Keras' mean over the last axis and then over the batch.
+/* loss.c: Keras' losses. Each gives one term per element (or per row for the cross-entropies over
+ * classes); the loss is the mean of all terms, which equals Keras' mean over the last axis and then
+ * over the batch.
  *
- * Cross-entropies look through a softmax or sigmoid that made y_pred and start from its input, as Keras does in graph mode. From
- * probabilities made otherwise they clip to [1e-7, 1 - 1e-7]; the categorical one first divides by the sum over the classes, the
- * sparse one takes the logarithm as logits. */
+ * Cross-entropies look through a softmax or sigmoid that made y_pred and start from its input, as
+ * Keras does in graph mode. From probabilities made otherwise they clip to [1e-7, 1 - 1e-7]; the
+ * categorical one first divides by the sum over the classes, the sparse one takes the logarithm as
+ * logits. */
 #include "nn/nn.h"
 #include "nn/text.h"
 
@@ -14,7 +16,7 @@
 
 typedef sn_value (*terms_fn)(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
 
-/* --- small pieces -------------------------------------------------------------------------------------------------- */
+/* --- small pieces ----------------------------------------------------------------------------- */
 static sn_value clip(sn_builder *b, sn_value x, double low, double high) {
     sn_attrs a;
     sn_attrs_default(SN_OP_clip, &a);
@@ -43,7 +45,7 @@ static bool look_through(const sn_builder *b, sn_op op, sn_value y, sn_value *lo
     return true;
 }
 
-/* --- regressions --------------------------------------------------------------------------------------------------- */
+/* --- regressions ------------------------------------------------------------------------------ */
 static sn_value squared_error(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
     (void)l;
     return sn_build_square(b, sn_build_sub(b, y_pred, y_true));
@@ -54,19 +56,23 @@ static sn_value absolute_error(sn_builder *b, const sn_loss *l, sn_value y_true,
     return sn_build_abs(b, sn_build_sub(b, y_pred, y_true));
 }
 
-static sn_value percentage_error(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
+static sn_value percentage_error(sn_builder *b, const sn_loss *l, sn_value y_true,
+                                 sn_value y_pred) {
     (void)l;
     const sn_value size = at_least(b, sn_build_abs(b, y_true), EPSILON);
-    return sn_build_affine(b, sn_build_abs(b, sn_build_div(b, sn_build_sub(b, y_true, y_pred), size)), 100, 0);
+    return sn_build_affine(
+        b, sn_build_abs(b, sn_build_div(b, sn_build_sub(b, y_true, y_pred), size)), 100, 0);
 }
 
 static sn_value log_of_one_more(sn_builder *b, sn_value x) {
     return sn_build_log(b, sn_build_affine(b, at_least(b, x, EPSILON), 1, 1));
 }
 
-static sn_value squared_logarithmic_error(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
+static sn_value squared_logarithmic_error(sn_builder *b, const sn_loss *l, sn_value y_true,
+                                          sn_value y_pred) {
     (void)l;
-    return sn_build_square(b, sn_build_sub(b, log_of_one_more(b, y_pred), log_of_one_more(b, y_true)));
+    return sn_build_square(b,
+                           sn_build_sub(b, log_of_one_more(b, y_pred), log_of_one_more(b, y_true)));
 }
 
 static sn_value huber(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
@@ -87,12 +93,13 @@ static sn_value log_cosh(sn_builder *b, const sn_loss *l, sn_value y_true, sn_va
     return sn_build_affine(b, sn_build_add(b, x, tail), 1, -log(2));
 }
 
-/* --- cross-entropies ------------------------------------------------------------------------------------------------ */
+/* --- cross-entropies -------------------------------------------------------------------------- */
 /* n_classes 2 for the binary one: smoothing pulls towards 1 / n_classes. */
 static sn_value smooth(sn_builder *b, const sn_loss *l, sn_value y_true, int64_t n_classes) {
     if (l->label_smoothing == 0)
         return y_true;
-    return sn_build_affine(b, y_true, 1 - l->label_smoothing, l->label_smoothing / (double)n_classes);
+    return sn_build_affine(b, y_true, 1 - l->label_smoothing,
+                           l->label_smoothing / (double)n_classes);
 }
 
 static sn_value binary(sn_builder *b, const sn_loss *l, sn_value labels, sn_value y_pred) {
@@ -102,7 +109,8 @@ static sn_value binary(sn_builder *b, const sn_loss *l, sn_value labels, sn_valu
         return sn_build_sigmoid_xent(b, logits, y_true);
     const sn_value p = clip(b, y_pred, EPSILON, 1 - EPSILON);
     const sn_value yes = sn_build_mul(b, y_true, sn_build_log(b, p));
-    const sn_value no = sn_build_mul(b, sn_build_affine(b, y_true, -1, 1), sn_build_log(b, sn_build_affine(b, p, -1, 1)));
+    const sn_value no = sn_build_mul(b, sn_build_affine(b, y_true, -1, 1),
+                                     sn_build_log(b, sn_build_affine(b, p, -1, 1)));
     return sn_build_neg(b, sn_build_add(b, yes, no));
 }
 
@@ -115,8 +123,10 @@ static sn_value categorical(sn_builder *b, const sn_loss *l, sn_value labels, sn
     sn_value logits = y_pred;
     if (look_through(b, SN_OP_softmax, y_pred, &logits) || l->from_logits)
         return sn_build_softmax_xent(b, logits, y_true);
-    const sn_value p = clip(b, sn_build_div(b, y_pred, sn_build_sum(b, y_pred, classes, true)), EPSILON, 1 - EPSILON);
-    return sn_build_neg(b, sn_build_sum(b, sn_build_mul(b, y_true, sn_build_log(b, p)), classes, false));
+    const sn_value p = clip(b, sn_build_div(b, y_pred, sn_build_sum(b, y_pred, classes, true)),
+                            EPSILON, 1 - EPSILON);
+    return sn_build_neg(
+        b, sn_build_sum(b, sn_build_mul(b, y_true, sn_build_log(b, p)), classes, false));
 }
 
 static sn_value sparse(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
@@ -126,7 +136,7 @@ static sn_value sparse(sn_builder *b, const sn_loss *l, sn_value y_true, sn_valu
     return sn_build_sparse_xent(b, logits, y_true);
 }
 
-/* --- by name -------------------------------------------------------------------------------------------------------- */
+/* --- by name ---------------------------------------------------------------------------------- */
 static const struct {
     const char *name, *alias;
     terms_fn terms;
@@ -147,12 +157,15 @@ enum { N_LOSSES = sizeof losses / sizeof *losses };
 
 static int find_loss(const char *name) {
     for (int i = 0; i < N_LOSSES; i++)
-        if (sn_same_name(name, losses[i].name) || (losses[i].alias && sn_same_name(name, losses[i].alias)))
+        if (sn_same_name(name, losses[i].name) ||
+            (losses[i].alias && sn_same_name(name, losses[i].alias)))
             return i;
     return -1;
 }
 
-bool sn_loss_known(const char *name) { return find_loss(name) >= 0; }
+bool sn_loss_known(const char *name) {
+    return find_loss(name) >= 0;
+}
 
 /* Whether `word` is one of the words of `list`. */
 static bool has_word(const char *list, const char *word) {
@@ -168,8 +181,8 @@ static bool has_word(const char *list, const char *word) {
 
 static snug_status set_option(int row, const sn_option *o, sn_loss *l, snug_error *err) {
     if (!has_word(losses[row].options, o->key))
-        return sn_fail(err, SNUG_E_INVALID, "loss %s has no setting '%s'%s%s", losses[row].name, o->key,
-                       losses[row].options[0] ? "; it has " : "", losses[row].options);
+        return sn_fail(err, SNUG_E_INVALID, "loss %s has no setting '%s'%s%s", losses[row].name,
+                       o->key, losses[row].options[0] ? "; it has " : "", losses[row].options);
     if (strcmp(o->key, "from_logits") == 0)
         return sn_option_flag(o, &l->from_logits, err);
     const bool is_delta = strcmp(o->key, "delta") == 0;
@@ -189,7 +202,8 @@ snug_status sn_loss_parse(const char *text, sn_loss *out, snug_error *err) {
         char list[360] = "";
         for (int i = 0; i < N_LOSSES; i++)
             sn_text_list(list, sizeof list, losses[i].name);
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "loss '%.40s' is not known; there are %s", l.name, list);
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "loss '%.40s' is not known; there are %s", l.name,
+                       list);
     }
     sn_text_copy(l.name, sizeof l.name, losses[row].name);
     l.sparse = losses[row].sparse;

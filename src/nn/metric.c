@@ -1,5 +1,6 @@
-/* metric.c: metrics as sums over the examples of a batch. "accuracy" means what Keras makes of it from the shapes: binary when
- * the output has one unit, sparse when labels have no class axis, else categorical. A loss may be named as a metric, too. */
+/* metric.c: metrics as sums over the examples of a batch. "accuracy" means what Keras makes of it
+ * from the shapes: binary when the output has one unit, sparse when labels have no class axis, else
+ * categorical. A loss may be named as a metric, too. */
 #include "nn/nn.h"
 #include "nn/text.h"
 
@@ -7,7 +8,7 @@
 
 typedef sn_value (*hits_fn)(sn_builder *b, sn_value y_true, sn_value y_pred);
 
-/* --- which examples are right, as booleans ---------------------------------------------------------------------------- */
+/* --- which examples are right, as booleans ---------------------------------------------------- */
 static sn_value class_of(sn_builder *b, sn_value y) {
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
@@ -48,7 +49,7 @@ static int find_accuracy(const char *name) {
     return -1;
 }
 
-/* --- names ------------------------------------------------------------------------------------------------------------ */
+/* --- names ------------------------------------------------------------------------------------ */
 static const char *resolve(const char *name, const sn_loss *loss, const snug_type *output) {
     if (!sn_same_name(name, "accuracy") && !sn_same_name(name, "acc"))
         return name;
@@ -58,21 +59,26 @@ static const char *resolve(const char *name, const sn_loss *loss, const snug_typ
 }
 
 /* Labels come in the form the loss wants; a metric of the other form cannot read them. */
-static snug_status check_labels(const sn_metric *m, bool sparse, const sn_loss *loss, snug_error *err) {
+static snug_status check_labels(const sn_metric *m, bool sparse, const sn_loss *loss,
+                                snug_error *err) {
     if (sparse == loss->sparse)
         return SNUG_OK;
-    return sn_fail(err, SNUG_E_INVALID, "metric %s wants %s labels, but the loss %s has the other kind; use accuracy", m->resolved,
-                   sparse ? "integer" : "one-hot or real", loss->name);
+    return sn_fail(err, SNUG_E_INVALID,
+                   "metric %s wants %s labels, but the loss %s has the other kind; use accuracy",
+                   m->resolved, sparse ? "integer" : "one-hot or real", loss->name);
 }
 
 static snug_status refuse_metric(const char *name, snug_error *err) {
     char list[200] = "accuracy";
     for (int i = 0; i < N_ACCURACIES; i++)
         sn_text_list(list, sizeof list, accuracies[i].name);
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "metric '%.40s' is not known; there are %s, and every loss by its name", name, list);
+    return sn_fail(err, SNUG_E_UNSUPPORTED,
+                   "metric '%.40s' is not known; there are %s, and every loss by its name", name,
+                   list);
 }
 
-snug_status sn_metric_parse(const char *text, const sn_loss *loss, const snug_type *output, sn_metric *out, snug_error *err) {
+snug_status sn_metric_parse(const char *text, const sn_loss *loss, const snug_type *output,
+                            sn_metric *out, snug_error *err) {
     sn_metric m = {.name = ""};
     SNUG_TRY(sn_option_name(text, m.name, sizeof m.name, err));
     const char *resolved = resolve(m.name, loss, output);
@@ -93,13 +99,14 @@ snug_status sn_metric_parse(const char *text, const sn_loss *loss, const snug_ty
     return SNUG_OK;
 }
 
-/* --- graph ------------------------------------------------------------------------------------------------------------- */
+/* --- graph ------------------------------------------------------------------------------------ */
 sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred) {
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     const snug_dtype dtype = sn_graph_type(b->graph, y_pred)->dtype;
     const int row = find_accuracy(m->resolved);
-    sn_value terms = row < 0 ? sn_loss_terms(b, &m->loss, y_true, y_pred) : accuracies[row].hits(b, y_true, y_pred);
+    sn_value terms = row < 0 ? sn_loss_terms(b, &m->loss, y_true, y_pred)
+                             : accuracies[row].hits(b, y_true, y_pred);
     terms = sn_build_cast(b, terms, dtype);
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;

@@ -1,11 +1,12 @@
 /* network.c: the list of layers and what building it into a graph means.
  *
  * Invariants:
- * 1. vars[i] is the variable with home i. Weights stand in Keras' order (layer by layer, in creation order), slots of the
- *    optimizer behind all of them.
- * 2. layer.n_vars is 0 before a layer's first build, which happens when it is added (its output is inferred on a scratch
- *    graph); every later build asks for the same variables in the same order.
- * 3. A failed call leaves counts as they were; what it took from the zone stays until the network is destroyed. */
+ * 1. vars[i] is the variable with home i. Weights stand in Keras' order (layer by layer, in
+ * creation order), slots of the optimizer behind all of them.
+ * 2. layer.n_vars is 0 before a layer's first build, which happens when it is added (its output is
+ * inferred on a scratch graph); every later build asks for the same variables in the same order.
+ * 3. A failed call leaves counts as they were; what it took from the zone stays until the network
+ * is destroyed. */
 #include "nn/nn.h"
 
 #include "base/rng.h"
@@ -14,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- life ------------------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 static snug_status check_input(const snug_type *input, snug_error *err) {
     char text[192];
     if (input->rank < 1 || input->dims[0] != -1)
@@ -22,16 +23,21 @@ static snug_status check_input(const snug_type *input, snug_error *err) {
                        snug_type_print(input, text, sizeof text));
     for (int i = 1; i < input->rank; i++)
         if (input->dims[i] < 1)
-            return sn_fail(err, SNUG_E_SHAPE, "axis %d of the input %s must be known and at least 1", i,
+            return sn_fail(err, SNUG_E_SHAPE,
+                           "axis %d of the input %s must be known and at least 1", i,
                            snug_type_print(input, text, sizeof text));
     const snug_dtype d = input->dtype;
     if (d != SNUG_F32 && d != SNUG_F64 && d != SNUG_I32 && d != SNUG_I64)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "the input is %s; it may be f32, f64, i32 or i64 (feeds of u8 and others are "
-                       "converted to it)", snug_type_print(input, text, sizeof text));
+        return sn_fail(
+            err, SNUG_E_UNSUPPORTED,
+            "the input is %s; it may be f32, f64, i32 or i64 (feeds of u8 and others are "
+            "converted to it)",
+            snug_type_print(input, text, sizeof text));
     return sn_type_check(input, true, err);
 }
 
-snug_status sn_network_create(snug_engine *e, const char *name, const snug_type *input, sn_network **out, snug_error *err) {
+snug_status sn_network_create(snug_engine *e, const char *name, const snug_type *input,
+                              sn_network **out, snug_error *err) {
     void *block;
     SNUG_TRY(check_input(input, err));
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_MODEL, sizeof(sn_network), &block, err));
@@ -61,7 +67,7 @@ void sn_network_destroy(sn_network *n) {
     sn_free(e, SN_MEM_MODEL, n, sizeof *n);
 }
 
-/* --- variables --------------------------------------------------------------------------------------------------- */
+/* --- variables -------------------------------------------------------------------------------- */
 /* FNV-1a of the name: the stream of a variable's initial values. */
 static uint64_t name_stream(const char *name) {
     uint64_t h = 1469598103934665603u;
@@ -70,15 +76,20 @@ static uint64_t name_stream(const char *name) {
     return h;
 }
 
-static uint64_t initial_key(const sn_network *n, const char *name) { return sn_rng_key(n->seed, name_stream(name)); }
+static uint64_t initial_key(const sn_network *n, const char *name) {
+    return sn_rng_key(n->seed, name_stream(name));
+}
 
-snug_status sn_network_variable(sn_network *n, const sn_net_var *var, uint32_t *home, snug_error *err) {
+snug_status sn_network_variable(sn_network *n, const sn_net_var *var, uint32_t *home,
+                                snug_error *err) {
     for (size_t i = 0; i < n->n_vars; i++)
         if (strcmp(n->vars[i].name, var->name) == 0)
-            return sn_fail(err, SNUG_E_INVALID, "there is a variable '%.80s' already; rename the layer", var->name);
+            return sn_fail(err, SNUG_E_INVALID,
+                           "there is a variable '%.80s' already; rename the layer", var->name);
     size_t bytes;
     SNUG_TRY(snug_type_bytes(&var->type, &bytes, err));
-    SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->vars, sizeof *n->vars, &n->cap_vars, n->n_vars + 1, err));
+    SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->vars, sizeof *n->vars, &n->cap_vars,
+                     n->n_vars + 1, err));
     sn_net_var copy = *var;
     SNUG_TRY(sn_zone_text(n->zone, var->name, &copy.name, err));
     *home = (uint32_t)n->n_vars;
@@ -91,7 +102,8 @@ bool sn_network_trains(const sn_network *n, uint32_t home) {
     return !v->slot && v->trainable && n->layers[v->layer].trainable;
 }
 
-snug_status sn_network_read(const sn_network *n, sn_graph *g, uint32_t home, sn_value *out, snug_error *err) {
+snug_status sn_network_read(const sn_network *n, sn_graph *g, uint32_t home, sn_value *out,
+                            snug_error *err) {
     for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
         const sn_variable *there = sn_graph_var_at(g, (sn_var){i});
         if (there->home == home) {
@@ -100,7 +112,11 @@ snug_status sn_network_read(const sn_network *n, sn_graph *g, uint32_t home, sn_
         }
     }
     const sn_net_var *v = &n->vars[home];
-    const sn_variable var = {.name = v->name, .type = v->type, .home = home, .trainable = v->trainable, .slot = v->slot,
+    const sn_variable var = {.name = v->name,
+                             .type = v->type,
+                             .home = home,
+                             .trainable = v->trainable,
+                             .slot = v->slot,
                              .init = v->init};
     return sn_graph_variable(g, &var, out, err);
 }
@@ -112,9 +128,13 @@ size_t sn_network_n_weights(const sn_network *n) {
     return count;
 }
 
-void sn_network_drop_slots(sn_network *n) { n->n_vars = sn_network_n_weights(n); }
+void sn_network_drop_slots(sn_network *n) {
+    n->n_vars = sn_network_n_weights(n);
+}
 
-void sn_network_set_trainable(sn_network *n, size_t layer, bool trainable) { n->layers[layer].trainable = trainable; }
+void sn_network_set_trainable(sn_network *n, size_t layer, bool trainable) {
+    n->layers[layer].trainable = trainable;
+}
 
 void sn_network_set_seed(sn_network *n, uint64_t seed) {
     n->seed = seed;
@@ -134,7 +154,7 @@ void sn_network_set_dtype(sn_network *n, snug_dtype dtype) {
             n->layers[i].output.dtype = dtype;
 }
 
-/* --- what build functions call ----------------------------------------------------------------------------------- */
+/* --- what build functions call ---------------------------------------------------------------- */
 void sn_layer_refuse(sn_layer_call *c, snug_status code, const char *format, ...) {
     if (c->b->error.code != SNUG_OK)
         return;
@@ -146,21 +166,25 @@ void sn_layer_refuse(sn_layer_call *c, snug_status code, const char *format, ...
     sn_fail(&c->b->error, code, "%s (%s): %s", c->layer->name, c->layer->cls->class_name, text);
 }
 
-static snug_status make_variable(sn_layer_call *c, const char *var, const snug_type *type, const sn_init *init,
-                                 bool trainable, uint32_t *home) {
+static snug_status make_variable(sn_layer_call *c, const char *var, const snug_type *type,
+                                 const sn_init *init, bool trainable, uint32_t *home) {
     sn_network *const n = c->network;
     char name[160];
     snug_error *const err = &c->b->error;
     if (snprintf(name, sizeof name, "%s/%s", c->layer->name, var) >= (int)sizeof name)
         return sn_fail(err, SNUG_E_INVALID, "layer name '%.60s...' is too long", c->layer->name);
-    sn_net_var v = {.name = name, .type = *type, .trainable = trainable, .own_seed = init->seed >= 0,
+    sn_net_var v = {.name = name,
+                    .type = *type,
+                    .trainable = trainable,
+                    .own_seed = init->seed >= 0,
                     .layer = (uint32_t)(c->layer - n->layers)};
     v.type.dtype = n->variable_dtype;
     sn_init_recipe(init, &v.type, initial_key(n, name), &v.init);
     return sn_network_variable(n, &v, home, err);
 }
 
-sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *type, const sn_init *init, bool trainable) {
+sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *type,
+                           const sn_init *init, bool trainable) {
     if (c->b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     sn_layer *const l = c->layer;
@@ -177,8 +201,8 @@ sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *t
     const snug_type *there = &c->network->vars[l->homes[k]].type;
     if (!sn_dims_equal(there, type)) {
         char a[192], b[192];
-        sn_layer_refuse(c, SNUG_E_SHAPE, "%s is %s, this input wants %s", var, snug_type_print(there, a, sizeof a),
-                        snug_type_print(type, b, sizeof b));
+        sn_layer_refuse(c, SNUG_E_SHAPE, "%s is %s, this input wants %s", var,
+                        snug_type_print(there, a, sizeof a), snug_type_print(type, b, sizeof b));
         return SN_NO_VALUE;
     }
     sn_value value;
@@ -192,8 +216,8 @@ void sn_layer_average(sn_layer_call *c, int index, sn_value value, double moment
     const sn_value in_storage = sn_build_cast(c->b, value, n->variable_dtype);
     if (c->b->error.code != SNUG_OK)
         return;
-    if (sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->pending, sizeof *n->pending, &n->cap_pending, n->n_pending + 1,
-                &c->b->error) != SNUG_OK)
+    if (sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->pending, sizeof *n->pending, &n->cap_pending,
+                n->n_pending + 1, &c->b->error) != SNUG_OK)
         return;
     n->pending[n->n_pending++] = (sn_pending_average){c->layer->homes[index], in_storage, momentum};
 }
@@ -215,11 +239,16 @@ snug_status sn_network_updates(sn_network *n, sn_graph *g, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- building ----------------------------------------------------------------------------------------------------- */
-static snug_status build_layer(sn_network *n, sn_layer *l, sn_graph *g, const sn_value *in, int n_in, bool training,
-                               sn_value *out, snug_error *err) {
+/* --- building --------------------------------------------------------------------------------- */
+static snug_status build_layer(sn_network *n, sn_layer *l, sn_graph *g, const sn_value *in,
+                               int n_in, bool training, sn_value *out, snug_error *err) {
     sn_builder b = sn_builder_on(g);
-    sn_layer_call c = {.b = &b, .network = n, .layer = l, .conf = l->conf, .training = training, .n_in = n_in,
+    sn_layer_call c = {.b = &b,
+                       .network = n,
+                       .layer = l,
+                       .conf = l->conf,
+                       .training = training,
+                       .n_in = n_in,
                        .out = SN_NO_VALUE};
     memcpy(c.in, in, (size_t)n_in * sizeof *in);
     SNUG_TRY(sn_graph_set_owner(g, l->name, err));
@@ -229,9 +258,11 @@ static snug_status build_layer(sn_network *n, sn_layer *l, sn_graph *g, const sn
     return SNUG_OK;
 }
 
-snug_status sn_network_build(sn_network *n, sn_graph *g, sn_value x, bool training, sn_value *out, snug_error *err) {
+snug_status sn_network_build(sn_network *n, sn_graph *g, sn_value x, bool training, sn_value *out,
+                             snug_error *err) {
     void *block;
-    size_t bytes = (n->n_applications + 1) * sizeof(sn_value); /* both counts are small: one per layer */
+    size_t bytes =
+        (n->n_applications + 1) * sizeof(sn_value); /* both counts are small: one per layer */
     SNUG_TRY(sn_alloc(n->engine, SN_MEM_MODEL, bytes, &block, err));
     sn_value *const tensors = block;
     snug_status status = SNUG_OK;
@@ -242,7 +273,8 @@ snug_status sn_network_build(sn_network *n, sn_graph *g, sn_value x, bool traini
         sn_value in[SN_MAX_IN];
         for (int k = 0; k < a->n_in; k++)
             in[k] = tensors[a->in[k]];
-        status = build_layer(n, &n->layers[a->layer], g, in, a->n_in, training, &tensors[i + 1], err);
+        status =
+            build_layer(n, &n->layers[a->layer], g, in, a->n_in, training, &tensors[i + 1], err);
     }
     if (status == SNUG_OK)
         *out = tensors[n->n_applications];
@@ -250,7 +282,7 @@ snug_status sn_network_build(sn_network *n, sn_graph *g, sn_value x, bool traini
     return status;
 }
 
-/* --- adding -------------------------------------------------------------------------------------------------------- */
+/* --- adding ----------------------------------------------------------------------------------- */
 static bool name_taken(const sn_network *n, const char *name) {
     for (size_t i = 0; i < n->n_layers; i++)
         if (strcmp(n->layers[i].name, name) == 0)
@@ -258,14 +290,16 @@ static bool name_taken(const sn_network *n, const char *name) {
     return false;
 }
 
-static snug_status choose_name(sn_network *n, const sn_layer_class *cls, const char *wanted, const char **out,
-                               snug_error *err) {
+static snug_status choose_name(sn_network *n, const sn_layer_class *cls, const char *wanted,
+                               const char **out, snug_error *err) {
     char name[128];
     if (wanted && wanted[0]) {
         if (strlen(wanted) >= sizeof name)
-            return sn_fail(err, SNUG_E_INVALID, "layer name '%.60s...' is longer than %zu letters", wanted, sizeof name - 1);
+            return sn_fail(err, SNUG_E_INVALID, "layer name '%.60s...' is longer than %zu letters",
+                           wanted, sizeof name - 1);
         if (name_taken(n, wanted))
-            return sn_fail(err, SNUG_E_INVALID, "there is a layer '%.60s' already; names must be unique", wanted);
+            return sn_fail(err, SNUG_E_INVALID,
+                           "there is a layer '%.60s' already; names must be unique", wanted);
         return sn_zone_text(n->zone, wanted, out, err);
     }
     snprintf(name, sizeof name, "%s", cls->snake);
@@ -274,8 +308,10 @@ static snug_status choose_name(sn_network *n, const sn_layer_class *cls, const c
     return sn_zone_text(n->zone, name, out, err);
 }
 
-/* Builds the layer alone on a scratch graph: checks its configuration, registers its variables, gives its output's type. */
-static snug_status infer_layer(sn_network *n, sn_layer *l, const snug_type *input, snug_type *out, snug_error *err) {
+/* Builds the layer alone on a scratch graph: checks its configuration, registers its variables,
+ * gives its output's type. */
+static snug_status infer_layer(sn_network *n, sn_layer *l, const snug_type *input, snug_type *out,
+                               snug_error *err) {
     sn_graph *g;
     SNUG_TRY(sn_graph_create(n->engine, &g, err));
     sn_value x, y;
@@ -289,9 +325,10 @@ static snug_status infer_layer(sn_network *n, sn_layer *l, const snug_type *inpu
 }
 
 static snug_status reserve(sn_network *n, snug_error *err) {
-    SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->layers, sizeof *n->layers, &n->cap_layers, n->n_layers + 1, err));
-    return sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->applications, sizeof *n->applications, &n->cap_applications,
-                   n->n_applications + 1, err);
+    SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->layers, sizeof *n->layers,
+                     &n->cap_layers, n->n_layers + 1, err));
+    return sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->applications, sizeof *n->applications,
+                   &n->cap_applications, n->n_applications + 1, err);
 }
 
 /* An integer input stays what it is; a network that starts with an embedding is fed indices. */
@@ -305,12 +342,14 @@ static snug_type input_of_new_layer(const sn_network *n, const sn_layer_class *c
     return input;
 }
 
-snug_status sn_network_add(sn_network *n, const char *class_name, const char *name, sn_conf_fill fill, void *ctx,
-                           snug_error *err) {
+snug_status sn_network_add(sn_network *n, const char *class_name, const char *name,
+                           sn_conf_fill fill, void *ctx, snug_error *err) {
     const sn_layer_class *cls;
     SNUG_TRY(sn_layer_class_find(class_name, &cls, err));
     if (sn_network_n_weights(n) != n->n_vars)
-        return sn_fail(err, SNUG_E_INVALID, "layers cannot be added after the optimizer made its slots; compile again first");
+        return sn_fail(
+            err, SNUG_E_INVALID,
+            "layers cannot be added after the optimizer made its slots; compile again first");
     SNUG_TRY(reserve(n, err));
     sn_layer layer = {.cls = cls, .trainable = true};
     SNUG_TRY(choose_name(n, cls, name, &layer.name, err));
@@ -329,7 +368,8 @@ snug_status sn_network_add(sn_network *n, const char *class_name, const char *na
         return status;
     }
     const uint32_t index = (uint32_t)n->n_layers++;
-    n->applications[n->n_applications++] = (sn_application){.layer = index, .n_in = 1, .in = {index}};
+    n->applications[n->n_applications++] =
+        (sn_application){.layer = index, .n_in = 1, .in = {index}};
     if (sn_dtype_is_float(n->input.dtype) && !sn_dtype_is_float(input.dtype))
         n->input.dtype = input.dtype;
     return SNUG_OK;

@@ -1,44 +1,50 @@
-/* nn.h: layers, losses, metrics, optimizers and initialisers as thin graph builders, with Keras' names, defaults and
- * numerics. A layer class is one row of layers.def and the build function it names.
+/* nn.h: layers, losses, metrics, optimizers and initialisers as thin graph builders, with Keras'
+ * names, defaults and numerics. A layer class is one row of layers.def and the build function it
+ * names.
  *
- * sn_network is the list of layers and of their applications (Sequential is a chain; shared layers and several inputs are the
- * same structure with more edges). It owns no tensors and no graph. Building appends one application after the other to a graph:
- * for a batch size, in training or inference mode. Variables get their home ids once, in creation order, when the network is
- * first built; the caller (room train) gives each home bytes in the state.
+ * sn_network is the list of layers and of their applications (Sequential is a chain; shared layers
+ * and several inputs are the same structure with more edges). It owns no tensors and no graph.
+ * Building appends one application after the other to a graph: for a batch size, in training or
+ * inference mode. Variables get their home ids once, in creation order, when the network is first
+ * built; the caller (room train) gives each home bytes in the state.
  *
- * Compute dtype: sn_network.compute_dtype may differ from variable_dtype; variables are cast at reading. */
+ * Compute dtype: sn_network.compute_dtype may differ from variable_dtype; variables are cast at
+ * reading. */
 #ifndef SN_NN_NN_H
 #define SN_NN_NN_H
 
 #include "graph/build.h"
 #include "tensor/feed.h"
 
-/* Keras casts its Python numbers (SGD's momentum, slopes, powers of beta) to tensors through f32, also in f64 models; following it to
- * 1e-9 takes the same rounding. */
+/* Keras casts its Python numbers (SGD's momentum, slopes, powers of beta) to tensors through f32,
+ * also in f64 models; following it to 1e-9 takes the same rounding. */
 static inline double sn_keras_number(double v) {
     return (double)(float)v;
 }
 
-/* --- configurations -------------------------------------------------------------------------------------------------- */
-/* "glorot_uniform", "he_normal", "random_normal:stddev=0.02,seed=3", "zeros", ... parsed; see init.c for Keras' list. */
+/* --- configurations --------------------------------------------------------------------------- */
+/* "glorot_uniform", "he_normal", "random_normal:stddev=0.02,seed=3", "zeros", ... parsed; see
+ * init.c for Keras' list. */
 typedef struct {
     char kind[32];
-    double a, b;      /* value / minval,maxval / mean,stddev / scale */
+    double a, b;                     /* value / minval,maxval / mean,stddev / scale */
     char mode[16], distribution[24]; /* variance_scaling */
-    int64_t seed;     /* < 0: from the network's seed and the variable's name */
+    int64_t seed;                    /* < 0: from the network's seed and the variable's name */
 } sn_init;
 
-typedef struct { char text[40]; } sn_conf_text;
+typedef struct {
+    char text[40];
+} sn_conf_text;
 
-#define INT(key, value) int64_t key;
+#define INT(key, value)     int64_t key;
 #define INTS(key, n, value) int64_t key[n];
-#define REAL(key, value) double key;
-#define FLAG(key, value) int64_t key;
-#define TEXT(key, value) sn_conf_text key;
-#define INIT(key, value) sn_init key;
-#define SNUG_LAYER(name, snake, fields) \
-    typedef struct {                    \
-        fields                          \
+#define REAL(key, value)    double key;
+#define FLAG(key, value)    int64_t key;
+#define TEXT(key, value)    sn_conf_text key;
+#define INIT(key, value)    sn_init key;
+#define SNUG_LAYER(name, snake, fields)                                                            \
+    typedef struct {                                                                               \
+        fields                                                                                     \
     } sn_conf_##snake;
 #include "nn/layers.def"
 #undef SNUG_LAYER
@@ -49,17 +55,24 @@ typedef struct { char text[40]; } sn_conf_text;
 #undef TEXT
 #undef INIT
 
-typedef enum { SN_CONF_INT, SN_CONF_INTS, SN_CONF_REAL, SN_CONF_FLAG, SN_CONF_TEXT, SN_CONF_INIT } sn_conf_kind;
+typedef enum {
+    SN_CONF_INT,
+    SN_CONF_INTS,
+    SN_CONF_REAL,
+    SN_CONF_FLAG,
+    SN_CONF_TEXT,
+    SN_CONF_INIT
+} sn_conf_kind;
 typedef struct {
     const char *key;
     sn_conf_kind kind;
-    size_t offset;   /* in the sn_conf_ struct */
-    int n;           /* INTS: capacity. Unset tail entries hold the default; -2 marks "no entry" in shapes */
-    double number;   /* default of INT, INTS, REAL, FLAG */
+    size_t offset; /* in the sn_conf_ struct */
+    int n; /* INTS: capacity. Unset tail entries hold the default; -2 marks "no entry" in shapes */
+    double number;    /* default of INT, INTS, REAL, FLAG */
     const char *text; /* default of TEXT, INIT */
 } sn_conf_field;
 
-/* --- layers ------------------------------------------------------------------------------------------------------------ */
+/* --- layers ----------------------------------------------------------------------------------- */
 typedef struct sn_layer sn_layer;
 typedef struct sn_network sn_network;
 
@@ -68,12 +81,12 @@ typedef struct {
     sn_builder *b;
     sn_network *network;
     sn_layer *layer;
-    const void *conf;   /* sn_conf_<snake> */
+    const void *conf; /* sn_conf_<snake> */
     bool training;
     int n_in;
     sn_value in[SN_MAX_IN];
-    sn_value out;       /* the answer */
-    int next_var;       /* how many variables were asked for so far; for sn_layer_variable */
+    sn_value out; /* the answer */
+    int next_var; /* how many variables were asked for so far; for sn_layer_variable */
 } sn_layer_call;
 
 typedef struct {
@@ -87,7 +100,8 @@ typedef struct {
 extern const sn_layer_class sn_layer_classes[];
 extern const int sn_n_layer_classes;
 /* Unknown: SNUG_E_UNSUPPORTED, names it and the known ones. */
-SNUG_CHECKED snug_status sn_layer_class_find(const char *name, const sn_layer_class **out, snug_error *err);
+SNUG_CHECKED snug_status sn_layer_class_find(const char *name, const sn_layer_class **out,
+                                             snug_error *err);
 
 #define SN_LAYER_MAX_VARS 8
 struct sn_layer {
@@ -97,28 +111,31 @@ struct sn_layer {
     bool trainable;
     int n_vars;
     uint32_t homes[SN_LAYER_MAX_VARS]; /* in the network's variables; set at the first build */
-    snug_type output;                  /* dims[0] = -1, after sn_network_infer */
+    snug_type output;                  /* dims[0] = -1; inferred when the layer is added */
 };
 
 /* A variable of the network: home id = index. */
 typedef struct {
-    const char *name;  /* "conv2d/kernel" */
+    const char *name; /* "conv2d/kernel" */
     snug_type type;
     bool trainable;
-    bool slot;         /* made by the optimizer: "adam/conv2d/kernel/momentum"; slots stand behind all weights */
-    bool own_seed;     /* its initialiser names a seed: the network's seed does not change it */
+    bool slot;     /* made by the optimizer: "adam/conv2d/kernel/momentum"; slots stand behind all
+                      weights */
+    bool own_seed; /* its initialiser names a seed: the network's seed does not change it */
     sn_recipe init;
     uint32_t layer;
 } sn_net_var;
 
-/* A moving average asked for in the forward pass and written at the end of the step, behind the check of the loss. */
+/* A moving average asked for in the forward pass and written at the end of the step, behind the
+ * check of the loss. */
 typedef struct {
     uint32_t home;
-    sn_value value;    /* in the variable's dtype */
+    sn_value value; /* in the variable's dtype */
     double momentum;
 } sn_pending_average;
 
-/* One application of a layer. Tensors are numbered: 0 is the network's input (more later), application i makes tensor i + n_inputs. */
+/* One application of a layer. Tensors are numbered: 0 is the network's input (more later),
+ * application i makes tensor i + n_inputs. */
 typedef struct {
     uint32_t layer;
     int n_in;
@@ -127,114 +144,144 @@ typedef struct {
 
 struct sn_network {
     snug_engine *engine;
-    sn_zone *zone;        /* names, configurations: category MODEL */
+    sn_zone *zone; /* names, configurations: category MODEL */
     const char *name;
-    snug_type input;      /* dims[0] = -1 */
-    sn_layer *layers;     size_t n_layers, cap_layers;
-    sn_application *applications; size_t n_applications, cap_applications;
-    sn_net_var *vars;     size_t n_vars, cap_vars;
-    sn_pending_average *pending; size_t n_pending, cap_pending; /* of the newest sn_network_build */
+    snug_type input; /* dims[0] = -1 */
+    sn_layer *layers;
+    size_t n_layers, cap_layers;
+    sn_application *applications;
+    size_t n_applications, cap_applications;
+    sn_net_var *vars;
+    size_t n_vars, cap_vars;
+    sn_pending_average *pending;
+    size_t n_pending, cap_pending; /* of the newest sn_network_build */
     snug_dtype variable_dtype, compute_dtype;
     uint64_t seed;
 };
 
 /* `input` has dims[0] = -1, the batch; f32, f64, i32 or i64. */
-SNUG_CHECKED snug_status sn_network_create(snug_engine *e, const char *name, const snug_type *input, sn_network **out, snug_error *err);
+SNUG_CHECKED snug_status sn_network_create(snug_engine *e, const char *name, const snug_type *input,
+                                           sn_network **out, snug_error *err);
 void sn_network_destroy(sn_network *n);
-/* name NULL or "": Keras' automatic one (dense, dense_1, ...). `fill` sets fields of the defaulted configuration; the layer is
- * checked by inferring its output. After an error the network is what it was. */
-typedef snug_status (*sn_conf_fill)(void *ctx, const sn_layer_class *cls, void *conf, snug_error *err);
-SNUG_CHECKED snug_status sn_network_add(sn_network *n, const char *class_name, const char *name, sn_conf_fill fill, void *ctx,
-                           snug_error *err);
-/* "units=64 activation=relu kernel_size=3,3" as a sn_conf_fill; ctx is the text. Unknown keys are errors. */
+/* name NULL or "": Keras' automatic one (dense, dense_1, ...). `fill` sets fields of the defaulted
+ * configuration; the layer is checked by inferring its output. After an error the network is what
+ * it was. */
+typedef snug_status (*sn_conf_fill)(void *ctx, const sn_layer_class *cls, void *conf,
+                                    snug_error *err);
+SNUG_CHECKED snug_status sn_network_add(sn_network *n, const char *class_name, const char *name,
+                                        sn_conf_fill fill, void *ctx, snug_error *err);
+/* "units=64 activation=relu kernel_size=3,3" as a sn_conf_fill; ctx is the text. Unknown keys are
+ * errors. */
 snug_status sn_conf_fill_text(void *ctx, const sn_layer_class *cls, void *conf, snug_error *err);
 /* The value of "name=" in such a text, "" when there is none; sn_conf_fill_text skips it. */
-SNUG_CHECKED snug_status sn_conf_text_name(const char *text, char *name, size_t size, snug_error *err);
+SNUG_CHECKED snug_status sn_conf_text_name(const char *text, char *name, size_t size,
+                                           snug_error *err);
 SNUG_CHECKED snug_status sn_conf_defaults(const sn_layer_class *cls, void *conf, snug_error *err);
-/* Sets one field from its JSON-like parts; used by the JSON reader and the text form. index < 0: a plain number, which fills
- * all entries of an INTS that is not a shape (kernel_size = 3). An INTS list shorter than n leaves the tail as it is. */
-SNUG_CHECKED snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, double value, snug_error *err);
-SNUG_CHECKED snug_status sn_conf_set_text(const sn_conf_field *f, void *conf, const char *value, snug_error *err);
+/* Sets one field from its JSON-like parts; used by the JSON reader and the text form. index < 0: a
+ * plain number, which fills all entries of an INTS that is not a shape (kernel_size = 3). An INTS
+ * list shorter than n leaves the tail as it is. */
+SNUG_CHECKED snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index,
+                                            double value, snug_error *err);
+SNUG_CHECKED snug_status sn_conf_set_text(const sn_conf_field *f, void *conf, const char *value,
+                                          snug_error *err);
 SNUG_CHECKED snug_status sn_init_parse(const char *text, sn_init *out, snug_error *err);
-/* The recipe of a variable of this type; key is used unless the initialiser has a seed of its own. */
+/* The recipe of a variable of this type; key is used unless the initialiser has a seed of its own.
+ */
 void sn_init_recipe(const sn_init *init, const snug_type *type, uint64_t key, sn_recipe *out);
 /* The field of a class, or NULL. */
 const sn_conf_field *sn_conf_find(const sn_layer_class *cls, const char *key);
-/* Keras' layer.trainable: a frozen layer has no gradients, and batch normalisation uses its moving statistics. */
+/* Keras' layer.trainable: a frozen layer has no gradients, and batch normalisation uses its moving
+ * statistics. */
 void sn_network_set_trainable(sn_network *n, size_t layer, bool trainable);
-/* Of all initial values; of all variables and of computation (f32 or f64). Before anything reads the variables. */
+/* Of all initial values; of all variables and of computation (f32 or f64). Before anything reads
+ * the variables. */
 void sn_network_set_seed(sn_network *n, uint64_t seed);
 void sn_network_set_dtype(sn_network *n, snug_dtype dtype);
-bool sn_network_trains(const sn_network *n, uint32_t home); /* a weight that gets gradients: its layer is not frozen */
+bool sn_network_trains(const sn_network *n,
+                       uint32_t home); /* a weight that gets gradients: its layer is not frozen */
 size_t sn_network_n_weights(const sn_network *n); /* variables that are not slots: the first ones */
-/* A variable behind all others, in the network's own order: home id = index. Used by layers and optimizers. */
-SNUG_CHECKED snug_status sn_network_variable(sn_network *n, const sn_net_var *var, uint32_t *home, snug_error *err);
+/* A variable behind all others, in the network's own order: home id = index. Used by layers and
+ * optimizers. */
+SNUG_CHECKED snug_status sn_network_variable(sn_network *n, const sn_net_var *var, uint32_t *home,
+                                             snug_error *err);
 /* Variable `home` in this graph: its newest version, raw; declared there when it is new to it. */
-SNUG_CHECKED snug_status sn_network_read(const sn_network *n, sn_graph *g, uint32_t home, sn_value *out, snug_error *err);
+SNUG_CHECKED snug_status sn_network_read(const sn_network *n, sn_graph *g, uint32_t home,
+                                         sn_value *out, snug_error *err);
 /* Forgets slots (the optimizer changed); homes of weights stay. */
 void sn_network_drop_slots(sn_network *n);
 
 /* Appends the network to a graph. *out is its output. Registers variables on first use. */
-SNUG_CHECKED snug_status sn_network_build(sn_network *n, sn_graph *g, sn_value x, bool training, sn_value *out, snug_error *err);
-/* For build functions: the variable `var` of the layer ("kernel") as a value in the compute dtype; made when new. */
-sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *type, const sn_init *init, bool trainable);
-/* Variable number `index` of the layer becomes momentum * itself + (1 - momentum) * value, when sn_network_updates is called. */
+SNUG_CHECKED snug_status sn_network_build(sn_network *n, sn_graph *g, sn_value x, bool training,
+                                          sn_value *out, snug_error *err);
+/* For build functions: the variable `var` of the layer ("kernel") as a value in the compute dtype;
+ * made when new. */
+sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *type,
+                           const sn_init *init, bool trainable);
+/* Variable number `index` of the layer becomes momentum * itself + (1 - momentum) * value, when
+ * sn_network_updates is called. */
 void sn_layer_average(sn_layer_call *c, int index, sn_value value, double momentum);
 /* Appends the averages of the newest sn_network_build (part UPDATE). */
 SNUG_CHECKED snug_status sn_network_updates(sn_network *n, sn_graph *g, snug_error *err);
 /* Makes the builder fail with the layer's name in front; printf-style. */
-void sn_layer_refuse(sn_layer_call *c, snug_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void sn_layer_refuse(sn_layer_call *c, snug_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-/* activations by Keras' name: linear relu sigmoid tanh softmax softplus elu gelu silu leaky_relu exponential log_softmax */
+/* activations by Keras' name: linear relu sigmoid tanh softmax softplus elu gelu silu leaky_relu
+ * exponential log_softmax */
 sn_value sn_activation(sn_builder *b, const char *name, sn_value x);
 
-/* --- losses and metrics ------------------------------------------------------------------------------------------------ */
+/* --- losses and metrics ----------------------------------------------------------------------- */
 /* Keras' names and aliases (mse = mean_squared_error = MeanSquaredError). */
 typedef struct {
-    char name[48];       /* canonical snake case */
+    char name[48]; /* canonical snake case */
     bool from_logits;
-    bool sparse;         /* integer labels without the class axis */
+    bool sparse;                   /* integer labels without the class axis */
     double label_smoothing, delta; /* of the cross-entropies; of huber */
 } sn_loss;
 bool sn_loss_known(const char *name);
 SNUG_CHECKED snug_status sn_loss_parse(const char *text, sn_loss *out, snug_error *err);
 void sn_loss_target(const sn_loss *l, const snug_type *output, snug_type *target);
-/* Per-example losses averaged over the batch (sum_over_batch_size): a scalar. Softmax / sigmoid under a cross-entropy are
- * looked through to the logits, as Keras does in graph mode. */
+/* Per-example losses averaged over the batch (sum_over_batch_size): a scalar. Softmax / sigmoid
+ * under a cross-entropy are looked through to the logits, as Keras does in graph mode. */
 sn_value sn_loss_build(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
 /* The loss of each element or row, not averaged: [batch, ...]. */
 sn_value sn_loss_terms(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
-/* A metric as sum over the examples of this batch (scalar f32/f64) of its mean within each example; divide by the number of
- * examples. */
+/* A metric as sum over the examples of this batch (scalar f32/f64) of its mean within each example;
+ * divide by the number of examples. */
 typedef struct {
-    char name[48];        /* as Keras shows it: "accuracy" */
-    char resolved[48];    /* "sparse_categorical_accuracy", by loss and shapes */
-    sn_loss loss;         /* where `resolved` is the name of a loss */
+    char name[48];     /* as Keras shows it: "accuracy" */
+    char resolved[48]; /* "sparse_categorical_accuracy", by loss and shapes */
+    sn_loss loss;      /* where `resolved` is the name of a loss */
 } sn_metric;
-SNUG_CHECKED snug_status sn_metric_parse(const char *text, const sn_loss *loss, const snug_type *output, sn_metric *out, snug_error *err);
+SNUG_CHECKED snug_status sn_metric_parse(const char *text, const sn_loss *loss,
+                                         const snug_type *output, sn_metric *out, snug_error *err);
 sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred);
 
-/* --- optimizers --------------------------------------------------------------------------------------------------------- */
+/* --- optimizers ------------------------------------------------------------------------------- */
 typedef struct {
-    char name[16];       /* sgd, adam */
+    char name[16]; /* sgd, adam */
     double learning_rate, momentum, beta_1, beta_2, epsilon;
     bool nesterov;
     double weight_decay; /* < 0: none */
 } sn_optimizer;
 SNUG_CHECKED snug_status sn_optimizer_parse(const char *text, sn_optimizer *out, snug_error *err);
 const char *sn_optimizer_print(const sn_optimizer *o, char *text, size_t size);
-/* Appends updates of all trainable variables (part UPDATE), making slots as variables of the network. Graph parameters are
- * named "optimizer/<param>" and are set for each step by sn_optimizer_params. */
-SNUG_CHECKED snug_status sn_optimizer_build(const sn_optimizer *o, sn_network *n, sn_graph *g, const sn_value *grads, int n_grads,
-                               snug_error *err);
-typedef struct { const char *name; double value; } sn_named_real;
+/* Appends updates of all trainable variables (part UPDATE), making slots as variables of the
+ * network. Graph parameters are named "optimizer/<param>" and are set for each step by
+ * sn_optimizer_params. */
+SNUG_CHECKED snug_status sn_optimizer_build(const sn_optimizer *o, sn_network *n, sn_graph *g,
+                                            const sn_value *grads, int n_grads, snug_error *err);
+typedef struct {
+    const char *name;
+    double value;
+} sn_named_real;
 /* Values for step t (from 1), e.g. Adam's corrected rate; up to max of them; returns how many. */
 int sn_optimizer_params(const sn_optimizer *o, int64_t step, sn_named_real *out, int max);
 
-/* --- whole steps ------------------------------------------------------------------------------------------------------- */
+/* --- whole steps ------------------------------------------------------------------------------ */
 typedef enum { SN_STEP_PREDICT, SN_STEP_EVALUATE, SN_STEP_TRAIN } sn_step_mode;
-/* One step as a graph: inputs "x" ("y"), outputs "y_pred" (PREDICT) or "loss" and "metric_<i>"; check_finite on the loss before
- * any state write; fused (sn_graph_fuse) and checked. */
+/* One step as a graph: inputs "x" ("y"), outputs "y_pred" (PREDICT) or "loss" and "metric_<i>";
+ * check_finite on the loss before any state write; fused (sn_graph_fuse) and checked. */
 typedef struct {
     sn_network *network;
     const sn_loss *loss;
@@ -242,6 +289,7 @@ typedef struct {
     const sn_metric *metrics;
     int n_metrics;
 } sn_step_spec;
-SNUG_CHECKED snug_status sn_step_build(const sn_step_spec *s, sn_step_mode mode, int64_t batch, sn_graph **out, snug_error *err);
+SNUG_CHECKED snug_status sn_step_build(const sn_step_spec *s, sn_step_mode mode, int64_t batch,
+                                       sn_graph **out, snug_error *err);
 
 #endif

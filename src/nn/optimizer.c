@@ -1,8 +1,9 @@
 /* optimizer.c: Keras' SGD and Adam. Slots are variables of the network behind all weights, named
  * "adam/conv2d/kernel/momentum" and ".../velocity" ("sgd/.../momentum").
  *
- * What changes from step to step is the graph parameter "optimizer/rate": for SGD the learning rate, for Adam the rate with the
- * bias correction of step t in it, rate * sqrt(1 - beta_2^t) / (1 - beta_1^t). */
+ * What changes from step to step is the graph parameter "optimizer/rate": for SGD the learning
+ * rate, for Adam the rate with the bias correction of step t in it, rate * sqrt(1 - beta_2^t) / (1
+ * - beta_1^t). */
 #include "nn/nn.h"
 #include "nn/text.h"
 
@@ -12,13 +13,20 @@
 
 static const sn_optimizer defaults[] = {
     {.name = "sgd", .learning_rate = 0.01, .weight_decay = -1},
-    {.name = "adam", .learning_rate = 0.001, .beta_1 = 0.9, .beta_2 = 0.999, .epsilon = 1e-7, .weight_decay = -1},
+    {.name = "adam",
+     .learning_rate = 0.001,
+     .beta_1 = 0.9,
+     .beta_2 = 0.999,
+     .epsilon = 1e-7,
+     .weight_decay = -1},
 };
 enum { N_OPTIMIZERS = sizeof defaults / sizeof *defaults };
 
-static bool is_adam(const sn_optimizer *o) { return strcmp(o->name, "adam") == 0; }
+static bool is_adam(const sn_optimizer *o) {
+    return strcmp(o->name, "adam") == 0;
+}
 
-/* --- settings ----------------------------------------------------------------------------------------------------------- */
+/* --- settings --------------------------------------------------------------------------------- */
 /* Where a number is kept and what it may be: [low, high) or [low, high] when closed. */
 typedef struct {
     double *at;
@@ -40,22 +48,33 @@ static setting find_setting(sn_optimizer *o, const char *key) {
 }
 
 /* Settings of Keras that Snug does not have: fine as long as they are switched off. */
-static snug_status check_switched_off(const sn_optimizer *o, const sn_option *option, snug_error *err) {
-    static const char *const known[] = {"weight_decay", "amsgrad", "use_ema", "clipnorm", "clipvalue", "global_clipnorm",
-                                        "loss_scale_factor", "gradient_accumulation_steps", NULL};
+static snug_status check_switched_off(const sn_optimizer *o, const sn_option *option,
+                                      snug_error *err) {
+    static const char *const known[] = {"weight_decay",
+                                        "amsgrad",
+                                        "use_ema",
+                                        "clipnorm",
+                                        "clipvalue",
+                                        "global_clipnorm",
+                                        "loss_scale_factor",
+                                        "gradient_accumulation_steps",
+                                        NULL};
     bool on = true;
     double value = 1;
     for (const char *const *k = known; *k; k++) {
         if (strcmp(option->key, *k) != 0)
             continue;
         if (sn_same_name(option->value, "none") || sn_same_name(option->value, "null") ||
-            (sn_text_real(option->value, &value) && value == 0) || (sn_text_flag(option->value, &on) && !on))
+            (sn_text_real(option->value, &value) && value == 0) ||
+            (sn_text_flag(option->value, &on) && !on))
             return SNUG_OK;
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "optimizer %s: %s=%s is not built yet; leave it out", o->name, option->key,
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "optimizer %s: %s=%s is not built yet; leave it out", o->name, option->key,
                        option->value);
     }
-    return sn_fail(err, SNUG_E_INVALID, "optimizer %s has no setting '%s'; it has learning_rate, %s", o->name, option->key,
-                   is_adam(o) ? "beta_1, beta_2, epsilon" : "momentum, nesterov");
+    return sn_fail(err, SNUG_E_INVALID,
+                   "optimizer %s has no setting '%s'; it has learning_rate, %s", o->name,
+                   option->key, is_adam(o) ? "beta_1, beta_2, epsilon" : "momentum, nesterov");
 }
 
 static snug_status set_option(sn_optimizer *o, const sn_option *option, snug_error *err) {
@@ -67,7 +86,8 @@ static snug_status set_option(sn_optimizer *o, const sn_option *option, snug_err
     double value;
     SNUG_TRY(sn_option_real(option, &value, err));
     if (value < s.low || value > s.high || (s.high == 1 && is_adam(o) && value == 1))
-        return sn_fail(err, SNUG_E_INVALID, "optimizer %s: %s=%s is out of range", o->name, option->key, option->value);
+        return sn_fail(err, SNUG_E_INVALID, "optimizer %s: %s=%s is out of range", o->name,
+                       option->key, option->value);
     *s.at = value;
     return SNUG_OK;
 }
@@ -79,7 +99,8 @@ snug_status sn_optimizer_parse(const char *text, sn_optimizer *out, snug_error *
     while (row < N_OPTIMIZERS && !sn_same_name(name, defaults[row].name))
         row++;
     if (row == N_OPTIMIZERS)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "optimizer '%s' is not known; there are sgd and adam", name);
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "optimizer '%s' is not known; there are sgd and adam", name);
     sn_optimizer o = defaults[row];
     sn_option option;
     bool more;
@@ -121,25 +142,32 @@ int sn_optimizer_params(const sn_optimizer *o, int64_t step, sn_named_real *out,
     return 1;
 }
 
-/* --- the updates --------------------------------------------------------------------------------------------------------- */
+/* --- the updates ------------------------------------------------------------------------------ */
 /* The slot of a weight, made (as zeros) when it is new; its newest version in this graph. */
-static snug_status read_slot(const sn_optimizer *o, sn_network *n, sn_graph *g, uint32_t weight, const char *slot, sn_value *out,
-                             snug_error *err) {
+static snug_status read_slot(const sn_optimizer *o, sn_network *n, sn_graph *g, uint32_t weight,
+                             const char *slot, sn_value *out, snug_error *err) {
     char name[224];
     snprintf(name, sizeof name, "%s/%s/%s", o->name, n->vars[weight].name, slot);
     for (uint32_t i = (uint32_t)sn_network_n_weights(n); i < n->n_vars; i++)
         if (strcmp(n->vars[i].name, name) == 0)
             return sn_network_read(n, g, i, out, err);
-    const sn_net_var var = {.name = name, .type = n->vars[weight].type, .slot = true, .own_seed = true,
-                            .init = {.kind = SN_RECIPE_CONSTANT}, .layer = n->vars[weight].layer};
+    const sn_net_var var = {.name = name,
+                            .type = n->vars[weight].type,
+                            .slot = true,
+                            .own_seed = true,
+                            .init = {.kind = SN_RECIPE_CONSTANT},
+                            .layer = n->vars[weight].layer};
     uint32_t home;
     SNUG_TRY(sn_network_variable(n, &var, &home, err));
     return sn_network_read(n, g, home, out, err);
 }
 
-static int64_t slot_number(sn_builder *b, const char *name, double value) { return (int64_t)sn_build_param(b, name, value).i; }
+static int64_t slot_number(sn_builder *b, const char *name, double value) {
+    return (int64_t)sn_build_param(b, name, value).i;
+}
 
-static snug_status update_sgd(const sn_optimizer *o, sn_network *n, sn_graph *g, uint32_t home, sn_value gradient, snug_error *err) {
+static snug_status update_sgd(const sn_optimizer *o, sn_network *n, sn_graph *g, uint32_t home,
+                              sn_value gradient, snug_error *err) {
     sn_builder b = sn_builder_on(g);
     sn_value in[3];
     sn_attrs a;
@@ -157,7 +185,8 @@ static snug_status update_sgd(const sn_optimizer *o, sn_network *n, sn_graph *g,
     return sn_builder_done(&b, err);
 }
 
-static snug_status update_adam(const sn_optimizer *o, sn_network *n, sn_graph *g, uint32_t home, sn_value gradient, snug_error *err) {
+static snug_status update_adam(const sn_optimizer *o, sn_network *n, sn_graph *g, uint32_t home,
+                               sn_value gradient, snug_error *err) {
     sn_builder b = sn_builder_on(g);
     sn_value in[4];
     sn_attrs a;
@@ -174,8 +203,8 @@ static snug_status update_adam(const sn_optimizer *o, sn_network *n, sn_graph *g
     return sn_builder_done(&b, err);
 }
 
-snug_status sn_optimizer_build(const sn_optimizer *o, sn_network *n, sn_graph *g, const sn_value *grads, int n_grads,
-                               snug_error *err) {
+snug_status sn_optimizer_build(const sn_optimizer *o, sn_network *n, sn_graph *g,
+                               const sn_value *grads, int n_grads, snug_error *err) {
     sn_graph_set_part(g, SN_PART_UPDATE);
     int k = 0;
     const uint32_t n_weights = (uint32_t)sn_network_n_weights(n);

@@ -1,8 +1,11 @@
-/* step.c: a whole training, evaluation or prediction step as one graph. The order of a training step is
+/* step.c: a whole training, evaluation or prediction step as one graph. The order of a training
+ * step is
  *
- *     forward -> loss and metrics -> check_finite(loss) -> gradients -> moving averages and optimizer updates
+ *     forward -> loss and metrics -> check_finite(loss) -> gradients -> moving averages and
+ * optimizer updates
  *
- * so that every state write stands behind everything that may refuse the data: a step that fails changed nothing. */
+ * so that every state write stands behind everything that may refuse the data: a step that fails
+ * changed nothing. */
 #include "nn/nn.h"
 
 #include <stdio.h>
@@ -15,7 +18,8 @@ typedef struct {
     sn_value y_pred, loss;
 } step;
 
-static snug_status add_input(const step *s, const char *name, const snug_type *open, sn_value *out, snug_error *err) {
+static snug_status add_input(const step *s, const char *name, const snug_type *open, sn_value *out,
+                             snug_error *err) {
     snug_type t = *open;
     t.dims[0] = s->batch;
     return sn_graph_input(s->g, name, &t, out, err);
@@ -78,7 +82,9 @@ static snug_status build_backward(step *s, snug_error *err) {
     int n_wrt = 0;
     snug_status status = trained_values(s, wrt, &n_wrt, err);
     if (status == SNUG_OK && n_wrt == 0)
-        status = sn_fail(err, SNUG_E_INVALID, "model '%s' has nothing to train: no layer has trainable weights", n->name);
+        status =
+            sn_fail(err, SNUG_E_INVALID,
+                    "model '%s' has nothing to train: no layer has trainable weights", n->name);
     if (status == SNUG_OK)
         status = sn_graph_gradients(s->g, s->loss, wrt, n_wrt, grads, err);
     if (status == SNUG_OK)
@@ -97,9 +103,11 @@ static snug_status build_parts(step *s, snug_error *err) {
     return s->mode == SN_STEP_TRAIN ? build_backward(s, err) : SNUG_OK;
 }
 
-snug_status sn_step_build(const sn_step_spec *spec, sn_step_mode mode, int64_t batch, sn_graph **out, snug_error *err) {
+snug_status sn_step_build(const sn_step_spec *spec, sn_step_mode mode, int64_t batch,
+                          sn_graph **out, snug_error *err) {
     if (batch < 1)
-        return sn_fail(err, SNUG_E_INVALID, "a batch of %lld rows; it must be at least 1", (long long)batch);
+        return sn_fail(err, SNUG_E_INVALID, "a batch of %lld rows; it must be at least 1",
+                       (long long)batch);
     step s = {.spec = spec, .mode = mode, .batch = batch};
     sn_graph *fused = NULL;
     SNUG_TRY(sn_graph_create(spec->network->engine, &s.g, err));

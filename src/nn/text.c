@@ -1,4 +1,5 @@
-/* text.c: reading "NAME:key=value,..." without allocating; every failure shows the piece it did not understand. */
+/* text.c: reading "NAME:key=value,..." without allocating; every failure shows the piece it did not
+ * understand. */
 #include "nn/text.h"
 
 #include <ctype.h>
@@ -24,7 +25,8 @@ static bool copy_piece(const char *from, const char *to, char *out, size_t size)
 snug_status sn_option_name(const char *text, char *name, size_t size, snug_error *err) {
     const char *end = text + strcspn(text, ":");
     if (!copy_piece(text, end, name, size) || !name[0])
-        return sn_fail(err, SNUG_E_INVALID, "'%.60s' does not start with a name of 1 to %zu letters", text, size - 1);
+        return sn_fail(err, SNUG_E_INVALID,
+                       "'%.60s' does not start with a name of 1 to %zu letters", text, size - 1);
     return SNUG_OK;
 }
 
@@ -40,7 +42,8 @@ snug_status sn_option_next(const char **at, sn_option *out, bool *more, snug_err
     const char *end = p + strcspn(p, ",");
     const char *equals = memchr(p, '=', (size_t)(end - p));
     sn_option o;
-    if (!equals || !copy_piece(p, equals, o.key, sizeof o.key) || !copy_piece(equals + 1, end, o.value, sizeof o.value))
+    if (!equals || !copy_piece(p, equals, o.key, sizeof o.key) ||
+        !copy_piece(equals + 1, end, o.value, sizeof o.value))
         return sn_fail(err, SNUG_E_INVALID, "'%.60s' is not of the form key=value", p);
     *out = o;
     *at = end;

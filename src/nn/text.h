@@ -1,5 +1,6 @@
-/* text.h: the little language of settings: "NAME" or "NAME:key=value,key=value" (optimizers, losses, initialisers), and names
- * as Keras writes them in two ways (GlorotUniform and glorot_uniform are one name). For the files of this room. */
+/* text.h: the little language of settings: "NAME" or "NAME:key=value,key=value" (optimizers,
+ * losses, initialisers), and names as Keras writes them in two ways (GlorotUniform and
+ * glorot_uniform are one name). For the files of this room. */
 #ifndef SN_NN_TEXT_H
 #define SN_NN_TEXT_H
 
@@ -14,7 +15,8 @@ typedef struct {
 /* The part before ':'. */
 SNUG_CHECKED snug_status sn_option_name(const char *text, char *name, size_t size, snug_error *err);
 /* Steps through the options: *at starts as the whole text; *more is false behind the last one. */
-SNUG_CHECKED snug_status sn_option_next(const char **at, sn_option *out, bool *more, snug_error *err);
+SNUG_CHECKED snug_status sn_option_next(const char **at, sn_option *out, bool *more,
+                                        snug_error *err);
 /* The whole value as a number or a truth value. */
 SNUG_CHECKED snug_status sn_option_real(const sn_option *o, double *out, snug_error *err);
 SNUG_CHECKED snug_status sn_option_flag(const sn_option *o, bool *out, snug_error *err);

@@ -1,6 +1,7 @@
-/* callbacks.c: the ready-made callbacks: early stopping, best weights, learning-rate schedule, CSV log. Each owns one small block
- * that its destroy gives back. A quantity is "loss", a metric's name, or either with "val_" in front; accuracies are better
- * when higher, everything else when lower. */
+/* callbacks.c: the ready-made callbacks: early stopping, best weights, learning-rate schedule, CSV
+ * log. Each owns one small block that its destroy gives back. A quantity is "loss", a metric's
+ * name, or either with "val_" in front; accuracies are better when higher, everything else when
+ * lower. */
 #include "train/model.h"
 
 #include <fcntl.h>
@@ -10,11 +11,11 @@
 
 #define MAX_PATH 1024
 
-/* --- quantities ------------------------------------------------------------------------------------------------------------------- */
+/* --- quantities ------------------------------------------------------------------------------- */
 typedef struct {
     char name[64];
     bool higher_is_better;
-    bool any;    /* best holds a value */
+    bool any; /* best holds a value */
     double best;
 } watched;
 
@@ -26,24 +27,30 @@ static snug_status watch(watched *w, const char *quantity, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status read_quantity(const watched *w, const snug_progress *p, double *out, snug_error *err) {
+static snug_status read_quantity(const watched *w, const snug_progress *p, double *out,
+                                 snug_error *err) {
     const bool validation = strncmp(w->name, "val_", 4) == 0;
     const char *name = validation ? w->name + 4 : w->name;
     for (int i = 0; i < p->n_values; i++) {
         if (strcmp(name, p->names[i]) != 0)
             continue;
         if (validation && !p->has_validation)
-            return sn_fail(err, SNUG_E_INVALID, "'%s' is watched, but there is no validation data", w->name);
+            return sn_fail(err, SNUG_E_INVALID, "'%s' is watched, but there is no validation data",
+                           w->name);
         *out = validation ? p->val_values[i] : p->values[i];
         return SNUG_OK;
     }
-    return sn_fail(err, SNUG_E_INVALID, "'%s' is watched, but there are only loss and %d metrics%s%s", w->name, p->n_values - 1,
-                   p->n_values > 1 ? ", the first is " : "", p->n_values > 1 ? p->names[1] : "");
+    return sn_fail(err, SNUG_E_INVALID,
+                   "'%s' is watched, but there are only loss and %d metrics%s%s", w->name,
+                   p->n_values - 1, p->n_values > 1 ? ", the first is " : "",
+                   p->n_values > 1 ? p->names[1] : "");
 }
 
 /* Whether value is better than the best so far by more than delta; then it is the best. */
 static bool improve(watched *w, double value, double delta) {
-    const bool better = !w->any ? !isnan(value) : w->higher_is_better ? value - delta > w->best : value + delta < w->best;
+    const bool better = !w->any               ? !isnan(value)
+                        : w->higher_is_better ? value - delta > w->best
+                                              : value + delta < w->best;
     if (better) {
         w->any = true;
         w->best = value;
@@ -51,7 +58,7 @@ static bool improve(watched *w, double value, double delta) {
     return better;
 }
 
-/* --- early stopping ------------------------------------------------------------------------------------------------------------------ */
+/* --- early stopping --------------------------------------------------------------------------- */
 typedef struct {
     snug_engine *engine;
     watched what;
@@ -66,7 +73,8 @@ static snug_status stop_early(void *ctx, const snug_progress *p, snug_error *err
     s->wait = improve(&s->what, value, s->min_delta) ? 0 : s->wait + 1;
     if (s->wait < s->patience || s->wait == 0)
         return SNUG_OK;
-    return sn_fail(err, SNUG_E_INTERRUPTED, "%s has not improved for %d epochs", s->what.name, s->wait);
+    return sn_fail(err, SNUG_E_INTERRUPTED, "%s has not improved for %d epochs", s->what.name,
+                   s->wait);
 }
 
 static void destroy_early_stopping(void *ctx) {
@@ -74,18 +82,19 @@ static void destroy_early_stopping(void *ctx) {
     sn_free(s->engine, SN_MEM_OTHER, s, sizeof *s);
 }
 
-snug_status snug_callback_early_stopping(snug_engine *e, const char *quantity, int patience, double min_delta,
-                                         snug_callback *out, snug_error *err) {
+snug_status snug_callback_early_stopping(snug_engine *e, const char *quantity, int patience,
+                                         double min_delta, snug_callback *out, snug_error *err) {
     early_stopping made = {.engine = e, .patience = patience, .min_delta = fabs(min_delta)};
     void *block;
     SNUG_TRY(watch(&made.what, quantity, err));
     SNUG_TRY(sn_alloc(e, SN_MEM_OTHER, sizeof made, &block, err));
     *(early_stopping *)block = made;
-    *out = (snug_callback){.ctx = block, .on_epoch_end = stop_early, .destroy = destroy_early_stopping};
+    *out = (snug_callback){
+        .ctx = block, .on_epoch_end = stop_early, .destroy = destroy_early_stopping};
     return SNUG_OK;
 }
 
-/* --- best weights ---------------------------------------------------------------------------------------------------------------------- */
+/* --- best weights ----------------------------------------------------------------------------- */
 typedef struct {
     snug_engine *engine;
     watched what;
@@ -110,8 +119,8 @@ static void destroy_best_weights(void *ctx) {
     sn_free(b->engine, SN_MEM_OTHER, b, sizeof *b);
 }
 
-snug_status snug_callback_best_weights(snug_engine *e, const char *quantity, const char *path, snug_callback *out,
-                                       snug_error *err) {
+snug_status snug_callback_best_weights(snug_engine *e, const char *quantity, const char *path,
+                                       snug_callback *out, snug_error *err) {
     watched what;
     void *block;
     SNUG_TRY(check_path(path, err));
@@ -125,7 +134,7 @@ snug_status snug_callback_best_weights(snug_engine *e, const char *quantity, con
     return SNUG_OK;
 }
 
-/* --- schedule -------------------------------------------------------------------------------------------------------------------------- */
+/* --- schedule --------------------------------------------------------------------------------- */
 typedef struct {
     snug_engine *engine;
     double (*rate)(void *ctx, int epoch, double current);
@@ -134,7 +143,8 @@ typedef struct {
 
 static snug_status set_rate(void *ctx, const snug_progress *p, snug_error *err) {
     const schedule *s = ctx;
-    return snug_model_set_learning_rate(p->model, s->rate(s->ctx, p->epoch, snug_model_learning_rate(p->model)), err);
+    return snug_model_set_learning_rate(
+        p->model, s->rate(s->ctx, p->epoch, snug_model_learning_rate(p->model)), err);
 }
 
 static void destroy_schedule(void *ctx) {
@@ -142,7 +152,8 @@ static void destroy_schedule(void *ctx) {
     sn_free(s->engine, SN_MEM_OTHER, s, sizeof *s);
 }
 
-snug_status snug_callback_schedule(snug_engine *e, double (*rate)(void *ctx, int epoch, double current), void *ctx,
+snug_status snug_callback_schedule(snug_engine *e,
+                                   double (*rate)(void *ctx, int epoch, double current), void *ctx,
                                    snug_callback *out, snug_error *err) {
     void *block;
     if (!rate)
@@ -153,7 +164,7 @@ snug_status snug_callback_schedule(snug_engine *e, double (*rate)(void *ctx, int
     return SNUG_OK;
 }
 
-/* --- CSV ------------------------------------------------------------------------------------------------------------------------------- */
+/* --- CSV -------------------------------------------------------------------------------------- */
 /* Every line is on disk before the next epoch starts, so a killed run leaves whole lines. */
 typedef struct {
     snug_engine *engine;
@@ -168,15 +179,18 @@ static snug_status append(csv *c, const char *text, snug_error *err) {
     for (size_t done = 0; done < n;) {
         const int64_t wrote = c->io->pwrite(c->io->ctx, c->fd, text + done, n - done, c->end);
         if (wrote <= 0)
-            return sn_fail(err, SNUG_E_IO, "%s: cannot write: %s", c->path, wrote ? strerror((int)-wrote) : "nothing was taken");
+            return sn_fail(err, SNUG_E_IO, "%s: cannot write: %s", c->path,
+                           wrote ? strerror((int)-wrote) : "nothing was taken");
         done += (size_t)wrote;
         c->end += wrote;
     }
     const int status = c->io->sync(c->io->ctx, c->fd);
-    return status >= 0 ? SNUG_OK : sn_fail(err, SNUG_E_IO, "%s: cannot sync: %s", c->path, strerror(-status));
+    return status >= 0 ? SNUG_OK
+                       : sn_fail(err, SNUG_E_IO, "%s: cannot sync: %s", c->path, strerror(-status));
 }
 
-static void add_columns(char *line, size_t size, const char *prefix, const snug_progress *p, const double *values) {
+static void add_columns(char *line, size_t size, const char *prefix, const snug_progress *p,
+                        const double *values) {
     for (int i = 0; i < p->n_values; i++) {
         const size_t n = strlen(line);
         if (values)
@@ -210,7 +224,8 @@ static void destroy_csv(void *ctx) {
     sn_free(c->engine, SN_MEM_OTHER, c, sizeof *c);
 }
 
-snug_status snug_callback_csv(snug_engine *e, const char *path, snug_callback *out, snug_error *err) {
+snug_status snug_callback_csv(snug_engine *e, const char *path, snug_callback *out,
+                              snug_error *err) {
     void *block;
     SNUG_TRY(check_path(path, err));
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_OTHER, sizeof(csv), &block, err));

@@ -1,15 +1,16 @@
-/* evaluate.c: evaluation and prediction: one pass in inference mode. Outputs of predict are handed over batch by batch, so the
- * whole result is never in memory. */
+/* evaluate.c: evaluation and prediction: one pass in inference mode. Outputs of predict are handed
+ * over batch by batch, so the whole result is never in memory. */
 #include "train/pass.h"
 
 #include <string.h>
 
 /* Also names the values for callbacks. */
-static snug_status begin(sn_pass *pass, snug_model *m, sn_step_mode mode, const snug_run_options *o, snug_progress *progress,
-                         snug_error *err) {
+static snug_status begin(sn_pass *pass, snug_model *m, sn_step_mode mode, const snug_run_options *o,
+                         snug_progress *progress, snug_error *err) {
     if (!m || !o || !o->x)
         return sn_fail(err, SNUG_E_INVALID, "model, options and x must not be NULL");
-    const sn_part_of_data part = {o->x, mode == SN_STEP_PREDICT ? NULL : o->y, 0, snug_feed_type(o->x)->dims[0], o->batch};
+    const sn_part_of_data part = {o->x, mode == SN_STEP_PREDICT ? NULL : o->y, 0,
+                                  snug_feed_type(o->x)->dims[0], o->batch};
     sn_model_make_room(m, 2);
     SNUG_TRY(sn_pass_init(pass, m, mode, &part, err));
     pass->interrupt = (sn_interrupt){o->interrupted, o->interrupt_ctx};
@@ -27,12 +28,13 @@ static snug_status end_step(const snug_run_options *o, const snug_progress *p, s
         if (o->callbacks[i].on_step_end)
             SNUG_TRY(o->callbacks[i].on_step_end(o->callbacks[i].ctx, p, err));
     if (o->interrupted && o->interrupted(o->interrupt_ctx))
-        return sn_fail(err, SNUG_E_INTERRUPTED, "stopped by the caller after %lld of %lld steps", (long long)p->step,
-                       (long long)p->n_steps);
+        return sn_fail(err, SNUG_E_INTERRUPTED, "stopped by the caller after %lld of %lld steps",
+                       (long long)p->step, (long long)p->n_steps);
     return SNUG_OK;
 }
 
-snug_status snug_evaluate(snug_model *model, const snug_run_options *options, double *values, int *n_values, snug_error *err) {
+snug_status snug_evaluate(snug_model *model, const snug_run_options *options, double *values,
+                          int *n_values, snug_error *err) {
     sn_pass pass;
     snug_progress progress;
     sn_sums sums = {.n_rows = 0};
@@ -51,8 +53,9 @@ snug_status snug_evaluate(snug_model *model, const snug_run_options *options, do
 }
 
 snug_status snug_predict(snug_model *model, const snug_run_options *options,
-                         snug_status (*rows)(void *ctx, int64_t first_row, const snug_view *view, snug_error *err), void *ctx,
-                         snug_error *err) {
+                         snug_status (*rows)(void *ctx, int64_t first_row, const snug_view *view,
+                                             snug_error *err),
+                         void *ctx, snug_error *err) {
     sn_pass pass;
     snug_progress progress;
     if (!rows)

@@ -1,8 +1,8 @@
-/* fit.c: training. All plans (full batch, remainder, validation and its remainder), the arena and the weights are there before
- * the first step; the loop then requests nothing from the allocator.
+/* fit.c: training. All plans (full batch, remainder, validation and its remainder), the arena and
+ * the weights are there before the first step; the loop then requests nothing from the allocator.
  *
- * A step is atomic: an interrupt is honoured before its first state write, and a loss that is not finite stops it there. So
- * after fit the weights are always those of a whole number of steps. */
+ * A step is atomic: an interrupt is honoured before its first state write, and a loss that is not
+ * finite stops it there. So after fit the weights are always those of a whole number of steps. */
 #include "train/pass.h"
 
 #include "base/rng.h"
@@ -18,34 +18,37 @@ typedef struct {
     int n_epochs;
     snug_progress progress;
     sn_sums sums;
-    int64_t steps;     /* all, over the epochs */
-    int epochs;        /* finished */
+    int64_t steps; /* all, over the epochs */
+    int epochs;    /* finished */
     bool stopped;
 } fit_run;
 
 typedef snug_status (*callback_fn)(void *ctx, const snug_progress *p, snug_error *err);
 
-/* --- before step 1 ----------------------------------------------------------------------------------------------------------------- */
+/* --- before step 1 ---------------------------------------------------------------------------- */
 /* Keras' split: validation is the last part, from floor(n * (1 - split)) on. */
-static snug_status split_data(const snug_fit_options *o, sn_part_of_data *train, sn_part_of_data *validation, bool *validates,
-                              snug_error *err) {
+static snug_status split_data(const snug_fit_options *o, sn_part_of_data *train,
+                              sn_part_of_data *validation, bool *validates, snug_error *err) {
     const int64_t n = snug_feed_type(o->x)->dims[0];
     *train = (sn_part_of_data){o->x, o->y, 0, n, o->batch};
     *validates = o->val_x != NULL;
     if (!o->val_x != !o->val_y)
-        return sn_fail(err, SNUG_E_INVALID, "validation needs both x and y; %s is missing", o->val_x ? "y" : "x");
+        return sn_fail(err, SNUG_E_INVALID, "validation needs both x and y; %s is missing",
+                       o->val_x ? "y" : "x");
     if (o->val_x) {
-        *validation = (sn_part_of_data){o->val_x, o->val_y, 0, snug_feed_type(o->val_x)->dims[0], o->batch};
+        *validation =
+            (sn_part_of_data){o->val_x, o->val_y, 0, snug_feed_type(o->val_x)->dims[0], o->batch};
         return SNUG_OK;
     }
     if (o->validation_split == 0)
         return SNUG_OK;
     if (!(o->validation_split > 0 && o->validation_split < 1))
-        return sn_fail(err, SNUG_E_INVALID, "validation_split=%g must be between 0 and 1", o->validation_split);
+        return sn_fail(err, SNUG_E_INVALID, "validation_split=%g must be between 0 and 1",
+                       o->validation_split);
     const int64_t cut = (int64_t)floor((double)n * (1 - o->validation_split));
     if (cut < 1 || cut >= n)
-        return sn_fail(err, SNUG_E_DATA, "validation_split=%g of %lld rows leaves one part empty", o->validation_split,
-                       (long long)n);
+        return sn_fail(err, SNUG_E_DATA, "validation_split=%g of %lld rows leaves one part empty",
+                       o->validation_split, (long long)n);
     train->n = cut;
     *validation = (sn_part_of_data){o->x, o->y, cut, n - cut, o->batch};
     *validates = true;
@@ -59,7 +62,8 @@ static snug_status plan_all(fit_run *f, snug_error *err) {
     sn_model_make_room(f->model, SN_FIT_STEPS);
     SNUG_TRY(sn_pass_init(&f->train, f->model, SN_STEP_TRAIN, &train, err));
     if (f->validates) {
-        const snug_status status = sn_pass_init(&f->validation, f->model, SN_STEP_EVALUATE, &validation, err);
+        const snug_status status =
+            sn_pass_init(&f->validation, f->model, SN_STEP_EVALUATE, &validation, err);
         if (status != SNUG_OK)
             return sn_fail_in(err, status, "validation data");
     }
@@ -70,20 +74,29 @@ static snug_status plan_all(fit_run *f, snug_error *err) {
 
 static void init_progress(fit_run *f) {
     snug_progress *p = &f->progress;
-    *p = (snug_progress){.n_epochs = f->n_epochs, .n_steps = f->train.n_steps, .n_values = sn_model_n_values(f->model),
+    *p = (snug_progress){.n_epochs = f->n_epochs,
+                         .n_steps = f->train.n_steps,
+                         .n_values = sn_model_n_values(f->model),
                          .model = f->model};
     p->names[0] = "loss";
     for (int i = 0; i < f->model->n_metrics; i++)
         p->names[1 + i] = f->model->metrics[i].name;
 }
 
-/* --- the loop ------------------------------------------------------------------------------------------------------------------------ */
-static callback_fn on_epoch_begin(const snug_callback *c) { return c->on_epoch_begin; }
-static callback_fn on_step_end(const snug_callback *c) { return c->on_step_end; }
-static callback_fn on_epoch_end(const snug_callback *c) { return c->on_epoch_end; }
+/* --- the loop --------------------------------------------------------------------------------- */
+static callback_fn on_epoch_begin(const snug_callback *c) {
+    return c->on_epoch_begin;
+}
+static callback_fn on_step_end(const snug_callback *c) {
+    return c->on_step_end;
+}
+static callback_fn on_epoch_end(const snug_callback *c) {
+    return c->on_epoch_end;
+}
 
 /* A callback that wants to stop is not an error; the others still hear of this moment. */
-static snug_status call_back(fit_run *f, callback_fn (*which)(const snug_callback *c), snug_error *err) {
+static snug_status call_back(fit_run *f, callback_fn (*which)(const snug_callback *c),
+                             snug_error *err) {
     for (size_t i = 0; i < f->options->n_callbacks; i++) {
         const snug_callback *c = &f->options->callbacks[i];
         if (!which(c))
@@ -102,8 +115,8 @@ static bool asked_to_stop(const fit_run *f) {
 }
 
 static snug_status fail_in_step(const fit_run *f, int64_t k, snug_status status, snug_error *err) {
-    return sn_fail_in(err, status, "epoch %d, step %lld of %lld", f->progress.epoch + 1, (long long)k + 1,
-                      (long long)f->train.n_steps);
+    return sn_fail_in(err, status, "epoch %d, step %lld of %lld", f->progress.epoch + 1,
+                      (long long)k + 1, (long long)f->train.n_steps);
 }
 
 static snug_status train_step(fit_run *f, int64_t k, snug_error *err) {
@@ -159,19 +172,24 @@ static snug_status run_epoch(fit_run *f, int epoch, snug_error *err) {
 }
 
 static void fill_result(const fit_run *f, snug_fit_result *out) {
-    snug_fit_result r = {.epochs = f->epochs, .steps = f->steps, .stopped = f->stopped, .n_values = f->progress.n_values};
+    snug_fit_result r = {.epochs = f->epochs,
+                         .steps = f->steps,
+                         .stopped = f->stopped,
+                         .n_values = f->progress.n_values};
     memcpy(r.values, f->progress.values, sizeof r.values);
     memcpy(r.val_values, f->progress.val_values, sizeof r.val_values);
     r.arena_bytes = sn_executor_arena(f->model->executor, SN_MEM_FIRST_ARENA).bytes;
     *out = r;
 }
 
-snug_status snug_fit(snug_model *model, const snug_fit_options *options, snug_fit_result *out, snug_error *err) {
+snug_status snug_fit(snug_model *model, const snug_fit_options *options, snug_fit_result *out,
+                     snug_error *err) {
     if (!model || !options || !options->x || !options->y)
         return sn_fail(err, SNUG_E_INVALID, "snug_fit: model, options, x and y must not be NULL");
     if (options->epochs < 0)
         return sn_fail(err, SNUG_E_INVALID, "%d epochs; at least 1 is needed", options->epochs);
-    fit_run f = {.model = model, .options = options, .n_epochs = options->epochs ? options->epochs : 1};
+    fit_run f = {
+        .model = model, .options = options, .n_epochs = options->epochs ? options->epochs : 1};
     model->failed.there = false;
     SNUG_TRY(plan_all(&f, err));
     init_progress(&f);

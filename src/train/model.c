@@ -1,5 +1,5 @@
-/* model.c: the life of a model, its compile settings, and looking inside. Graphs and plans are made in steps.c, when something
- * needs them. */
+/* model.c: the life of a model, its compile settings, and looking inside. Graphs and plans are made
+ * in steps.c, when something needs them. */
 #include "train/model.h"
 
 #include "model/keras_json.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- life --------------------------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 static snug_status set_texts(snug_model *m, const snug_compile *c, snug_error *err);
 
 /* Takes the network, also when it fails. */
@@ -34,13 +34,15 @@ static snug_status create_from(sn_network *network, snug_model **out, snug_error
     return status;
 }
 
-snug_status snug_model_create(snug_engine *engine, const char *name, const snug_type *input, snug_model **out,
-                              snug_error *err) {
+snug_status snug_model_create(snug_engine *engine, const char *name, const snug_type *input,
+                              snug_model **out, snug_error *err) {
     if (!engine || !input || !out)
-        return sn_fail(err, SNUG_E_INVALID, "snug_model_create: engine, input and out must not be NULL");
+        return sn_fail(err, SNUG_E_INVALID,
+                       "snug_model_create: engine, input and out must not be NULL");
     if (input->rank < 0 || input->rank >= SNUG_MAX_RANK)
-        return sn_fail(err, SNUG_E_SHAPE, "an example has %d axes; at most %d are possible beside the batch", input->rank,
-                       SNUG_MAX_RANK - 1);
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "an example has %d axes; at most %d are possible beside the batch",
+                       input->rank, SNUG_MAX_RANK - 1);
     snug_type type = {.dtype = input->dtype, .rank = input->rank + 1, .dims = {-1}};
     for (int i = 0; i < input->rank; i++)
         type.dims[i + 1] = input->dims[i];
@@ -49,15 +51,18 @@ snug_status snug_model_create(snug_engine *engine, const char *name, const snug_
     return create_from(network, out, err);
 }
 
-snug_status snug_model_load(snug_engine *engine, const char *path, snug_model **out, snug_error *err) {
+snug_status snug_model_load(snug_engine *engine, const char *path, snug_model **out,
+                            snug_error *err) {
     if (!engine || !path || !out)
-        return sn_fail(err, SNUG_E_INVALID, "snug_model_load: engine, path and out must not be NULL");
+        return sn_fail(err, SNUG_E_INVALID,
+                       "snug_model_load: engine, path and out must not be NULL");
     sn_network *network;
     sn_keras_compile found;
     snug_model *m;
     SNUG_TRY(sn_keras_load(engine, path, &network, &found, err));
     SNUG_TRY(create_from(network, &m, err));
-    const snug_compile c = {found.optimizer[0] ? found.optimizer : NULL, found.loss[0] ? found.loss : NULL,
+    const snug_compile c = {found.optimizer[0] ? found.optimizer : NULL,
+                            found.loss[0] ? found.loss : NULL,
                             found.metrics[0] ? found.metrics : NULL};
     const snug_status status = snug_model_compile(m, &c, err);
     if (status != SNUG_OK) {
@@ -93,11 +98,13 @@ snug_status snug_model_add(snug_model *m, const char *layer, const char *config,
     char name[128];
     SNUG_TRY(sn_conf_text_name(config ? config : "", name, sizeof name, err));
     drop_slots(m);
-    return sn_network_add(m->network, layer, name, sn_conf_fill_text, (void *)(uintptr_t)config, err);
+    return sn_network_add(m->network, layer, name, sn_conf_fill_text, (void *)(uintptr_t)config,
+                          err);
 }
 
-/* --- compile --------------------------------------------------------------------------------------------------------------- */
-/* Splits at commas outside of "name:key=value": a comma starts a new metric, so options of metrics are not written here. */
+/* --- compile ---------------------------------------------------------------------------------- */
+/* Splits at commas outside of "name:key=value": a comma starts a new metric, so options of metrics
+ * are not written here. */
 static snug_status split_metrics(const char *text, sn_metric *out, int *n_out, snug_error *err) {
     int n = 0;
     for (const char *p = text + strspn(text, ", "); *p;) {
@@ -149,8 +156,11 @@ static snug_status set_texts(snug_model *m, const snug_compile *c, snug_error *e
         SNUG_TRY(sn_metric_parse(name, &loss, snug_model_output(m), &metrics[i], err));
     }
     char kept[sizeof m->metrics_text];
-    if (!keep_text(kept, sizeof kept, metrics_text) || (c->loss && strlen(c->loss) >= sizeof m->loss_text))
-        return sn_fail(err, SNUG_E_INVALID, "the text of metrics or loss is longer than %zu letters", sizeof m->loss_text - 1);
+    if (!keep_text(kept, sizeof kept, metrics_text) ||
+        (c->loss && strlen(c->loss) >= sizeof m->loss_text))
+        return sn_fail(err, SNUG_E_INVALID,
+                       "the text of metrics or loss is longer than %zu letters",
+                       sizeof m->loss_text - 1);
     memcpy(m->metrics_text, kept, sizeof kept);
     if (c->loss)
         keep_text(m->loss_text, sizeof m->loss_text, c->loss);
@@ -173,13 +183,16 @@ snug_status snug_model_compile(snug_model *m, const snug_compile *compile, snug_
 
 snug_status snug_model_set_learning_rate(snug_model *m, double rate, snug_error *err) {
     if (!(rate >= 0) || !isfinite(rate))
-        return sn_fail(err, SNUG_E_INVALID, "a learning rate of %g; it must be a number from 0", rate);
+        return sn_fail(err, SNUG_E_INVALID, "a learning rate of %g; it must be a number from 0",
+                       rate);
     m->optimizer.learning_rate = rate;
     sn_optimizer_print(&m->optimizer, m->optimizer_text, sizeof m->optimizer_text);
     return SNUG_OK;
 }
 
-double snug_model_learning_rate(const snug_model *m) { return m->optimizer.learning_rate; }
+double snug_model_learning_rate(const snug_model *m) {
+    return m->optimizer.learning_rate;
+}
 
 static snug_status check_unused(const snug_model *m, const char *what, snug_error *err) {
     if (sn_state_count(m->state) == 0)
@@ -196,30 +209,51 @@ snug_status snug_model_set_seed(snug_model *m, uint64_t seed, snug_error *err) {
 
 snug_status snug_model_set_dtype(snug_model *m, snug_dtype dtype, snug_error *err) {
     if (dtype != SNUG_F32 && dtype != SNUG_F64)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "a model computes in f32 or f64, not in %s", snug_dtype_name(dtype));
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "a model computes in f32 or f64, not in %s",
+                       snug_dtype_name(dtype));
     SNUG_TRY(check_unused(m, "the dtype", err));
     sn_model_drop_steps(m);
     sn_network_set_dtype(m->network, dtype);
     return SNUG_OK;
 }
 
-/* --- looking inside ---------------------------------------------------------------------------------------------------------- */
-snug_engine *snug_model_engine(const snug_model *m) { return m->engine; }
-const char *snug_model_name(const snug_model *m) { return m->network->name; }
-const char *snug_model_optimizer(const snug_model *m) { return m->optimizer_text; }
-const char *snug_model_loss(const snug_model *m) { return m->loss_text; }
-size_t snug_model_n_metrics(const snug_model *m) { return (size_t)m->n_metrics; }
-const char *snug_model_metric_name(const snug_model *m, size_t i) { return m->metrics[i].name; }
-size_t snug_model_n_layers(const snug_model *m) { return m->network->n_layers; }
-const snug_type *snug_model_input(const snug_model *m) { return &m->network->input; }
-size_t snug_model_n_weights(const snug_model *m) { return sn_network_n_weights(m->network); }
+/* --- looking inside --------------------------------------------------------------------------- */
+snug_engine *snug_model_engine(const snug_model *m) {
+    return m->engine;
+}
+const char *snug_model_name(const snug_model *m) {
+    return m->network->name;
+}
+const char *snug_model_optimizer(const snug_model *m) {
+    return m->optimizer_text;
+}
+const char *snug_model_loss(const snug_model *m) {
+    return m->loss_text;
+}
+size_t snug_model_n_metrics(const snug_model *m) {
+    return (size_t)m->n_metrics;
+}
+const char *snug_model_metric_name(const snug_model *m, size_t i) {
+    return m->metrics[i].name;
+}
+size_t snug_model_n_layers(const snug_model *m) {
+    return m->network->n_layers;
+}
+const snug_type *snug_model_input(const snug_model *m) {
+    return &m->network->input;
+}
+size_t snug_model_n_weights(const snug_model *m) {
+    return sn_network_n_weights(m->network);
+}
 
 const snug_type *snug_model_output(const snug_model *m) {
     const sn_network *n = m->network;
     return n->n_layers ? &n->layers[n->n_layers - 1].output : &n->input;
 }
 
-void snug_model_target(const snug_model *m, snug_type *out) { sn_loss_target(&m->loss, snug_model_output(m), out); }
+void snug_model_target(const snug_model *m, snug_type *out) {
+    sn_loss_target(&m->loss, snug_model_output(m), out);
+}
 
 void snug_model_layer(const snug_model *m, size_t i, snug_layer_info *out) {
     const sn_layer *l = &m->network->layers[i];
@@ -231,9 +265,11 @@ void snug_model_layer(const snug_model *m, size_t i, snug_layer_info *out) {
     }
 }
 
-snug_status snug_model_weight(snug_model *m, size_t i, const char **name, snug_view *view, snug_error *err) {
+snug_status snug_model_weight(snug_model *m, size_t i, const char **name, snug_view *view,
+                              snug_error *err) {
     if (i >= snug_model_n_weights(m))
-        return sn_fail(err, SNUG_E_INVALID, "there is no weight %zu; the model has %zu", i, snug_model_n_weights(m));
+        return sn_fail(err, SNUG_E_INVALID, "there is no weight %zu; the model has %zu", i,
+                       snug_model_n_weights(m));
     SNUG_TRY(sn_model_add_homes(m, err));
     SNUG_TRY(sn_state_view(m->state, (uint32_t)i, view, err));
     if (name)

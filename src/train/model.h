@@ -1,12 +1,15 @@
 /* model.h: what a snug_model is inside, for the files of this room and for reports.
  *
- * A model is a network, its state (homes of variables), its compile settings, and a small cache of steps: each the graph and
- * plan of one mode and batch size, with a session once it has run. All sessions share one executor, so one arena.
+ * A model is a network, its state (homes of variables), its compile settings, and a small cache of
+ * steps: each the graph and plan of one mode and batch size, with a session once it has run. All
+ * sessions share one executor, so one arena.
  *
  * Invariants:
- * 1. Home i of the state is variable i of the network; the state may lag behind (sn_model_prepare adds what is missing).
- * 2. A step's plan was made from its graph, and its session (if any) belongs to the executor. Steps are dropped together:
- *    sn_model_drop_steps gives back sessions, arena, plans and graphs, and keeps the state. */
+ * 1. Home i of the state is variable i of the network; the state may lag behind (sn_model_prepare
+ * adds what is missing).
+ * 2. A step's plan was made from its graph, and its session (if any) belongs to the executor. Steps
+ * are dropped together: sn_model_drop_steps gives back sessions, arena, plans and graphs, and keeps
+ * the state. */
 #ifndef SN_TRAIN_MODEL_H
 #define SN_TRAIN_MODEL_H
 
@@ -17,19 +20,20 @@
 #include <snug/train.h>
 
 #define SN_MODEL_MAX_STEPS 8
-#define SN_FIT_STEPS 4 /* full batch, remainder, validation, its remainder */
+#define SN_FIT_STEPS       4 /* full batch, remainder, validation, its remainder */
 
 typedef struct {
     sn_step_mode mode;
     int64_t batch;
     sn_graph *graph;
     sn_plan *plan;
-    sn_session *session; /* NULL until sn_model_prepare */
-    uint32_t x, y;       /* inputs of the graph */
+    sn_session *session;                    /* NULL until sn_model_prepare */
+    uint32_t x, y;                          /* inputs of the graph */
     uint32_t outputs[1 + SNUG_MAX_METRICS]; /* loss and metrics; y_pred alone in PREDICT */
 } sn_model_step;
 
-/* The batch whose loss was not finite, for snug_model_find_nan. The feeds in it are the caller's. */
+/* The batch whose loss was not finite, for snug_model_find_nan. The feeds in it are the caller's.
+ */
 typedef struct {
     bool there;
     int64_t batch;
@@ -54,9 +58,10 @@ struct snug_model {
     sn_failed_step failed;
 };
 
-/* The step for a mode and batch, planned; from the cache when it is there. Lent until steps are dropped. */
-SNUG_CHECKED snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch, sn_model_step **out,
-                                            snug_error *err);
+/* The step for a mode and batch, planned; from the cache when it is there. Lent until steps are
+ * dropped. */
+SNUG_CHECKED snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch,
+                                            sn_model_step **out, snug_error *err);
 /* Drops all steps when fewer than `n` more would fit the cache. */
 void sn_model_make_room(snug_model *m, int n);
 /* Homes, arena and kernels for every step there is; after an error no step is left. */
@@ -64,9 +69,10 @@ SNUG_CHECKED snug_status sn_model_prepare(snug_model *m, snug_error *err);
 /* Adds homes for variables the network has got since. */
 SNUG_CHECKED snug_status sn_model_add_homes(snug_model *m, snug_error *err);
 void sn_model_drop_steps(snug_model *m);
-/* Parameters of a training step: what the optimizer changes, and keys for dropout drawn from `dropout_key`. NULL session: into
- * `params`, one per slot of the graph. */
-void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t dropout_key, sn_scalar *params);
+/* Parameters of a training step: what the optimizer changes, and keys for dropout drawn from
+ * `dropout_key`. NULL session: into `params`, one per slot of the graph. */
+void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t dropout_key,
+                         sn_scalar *params);
 /* Metrics by the model's loss and output; names are there before it has layers. */
 SNUG_CHECKED snug_status sn_model_resolve_metrics(snug_model *m, snug_error *err);
 

@@ -1,6 +1,7 @@
-/* nan.c: where a NaN came from. The failed step is run once more by the naive executor, every value in a buffer of its own, and
- * looked at in this order: weights, the batch, then each node in program order; the first value that is not finite is named. The
- * step failed before its first state write, so weights are still those it had. */
+/* nan.c: where a NaN came from. The failed step is run once more by the naive executor, every value
+ * in a buffer of its own, and looked at in this order: weights, the batch, then each node in
+ * program order; the first value that is not finite is named. The step failed before its first
+ * state write, so weights are still those it had. */
 #include "train/model.h"
 
 #include <math.h>
@@ -24,7 +25,8 @@ static int64_t first_bad(const snug_view *v, double *value) {
     for (int64_t i = 0; i < n; i++) {
         if (v->type.dtype != SNUG_F32 && v->type.dtype != SNUG_F64)
             break;
-        *value = v->type.dtype == SNUG_F64 ? ((const double *)v->data)[i] : (double)((const float *)v->data)[i];
+        *value = v->type.dtype == SNUG_F64 ? ((const double *)v->data)[i]
+                                           : (double)((const float *)v->data)[i];
         if (!isfinite(*value))
             return i;
     }
@@ -60,14 +62,17 @@ static snug_status look_at_weights(search *s, snug_model *m, snug_error *err) {
         const int64_t bad = first_bad(&view, &value);
         if (bad < 0)
             continue;
-        snprintf(s->text, sizeof s->text, "the weights are bad already: %s has %g at %s; load weights or start anew",
-                 sn_state_home(m->state, i)->name, value, print_index(&view.type, bad, at, sizeof at));
+        snprintf(s->text, sizeof s->text,
+                 "the weights are bad already: %s has %g at %s; load weights or start anew",
+                 sn_state_home(m->state, i)->name, value,
+                 print_index(&view.type, bad, at, sizeof at));
         return stop(s, err);
     }
     return SNUG_OK;
 }
 
-static snug_status fill_and_look(void *ctx, int64_t first, int64_t n, const snug_view *dst, snug_error *err) {
+static snug_status fill_and_look(void *ctx, int64_t first, int64_t n, const snug_view *dst,
+                                 snug_error *err) {
     watched_input *w = ctx;
     double value;
     SNUG_TRY(sn_rows_fill(w->rows, first, n, dst, err));
@@ -80,7 +85,8 @@ static snug_status fill_and_look(void *ctx, int64_t first, int64_t n, const snug
     return stop(w->s, err);
 }
 
-static snug_status look_at_node(void *ctx, sn_node id, const snug_view *outs, int n_outs, snug_error *err) {
+static snug_status look_at_node(void *ctx, sn_node id, const snug_view *outs, int n_outs,
+                                snug_error *err) {
     search *s = ctx;
     const sn_node_info *node = sn_graph_node_at(s->graph, id);
     for (int k = 0; k < n_outs; k++) {
@@ -89,9 +95,11 @@ static snug_status look_at_node(void *ctx, sn_node id, const snug_view *outs, in
         const int64_t bad = first_bad(&outs[k], &value);
         if (bad < 0)
             continue;
-        snprintf(s->text, sizeof s->text, "layer %s, operator %s%s: the first bad value is %g at %s of %s",
+        snprintf(s->text, sizeof s->text,
+                 "layer %s, operator %s%s: the first bad value is %g at %s of %s",
                  sn_graph_owner_name(s->graph, node->owner), sn_ops[node->op].name,
-                 node->part == SN_PART_FORWARD ? "" : " (backward)", value, print_index(&outs[k].type, bad, at, sizeof at),
+                 node->part == SN_PART_FORWARD ? "" : " (backward)", value,
+                 print_index(&outs[k].type, bad, at, sizeof at),
                  snug_type_print(&outs[k].type, type, sizeof type));
         return stop(s, err);
     }
@@ -111,10 +119,12 @@ static snug_status run_again(search *s, snug_model *m, const sn_model_step *step
     for (uint32_t i = 0; i < n_params; i++) {
         const sn_param_info *info = sn_graph_param_at(step->graph, (sn_param){i});
         sn_scalar *const p = (sn_scalar *)params + i;
-        *p = info->kind == SN_PARAM_KEY ? (sn_scalar){.key = info->key} : (sn_scalar){.real = info->real};
+        *p = info->kind == SN_PARAM_KEY ? (sn_scalar){.key = info->key}
+                                        : (sn_scalar){.real = info->real};
     }
     sn_model_set_params(m, step, m->failed.dropout_key, params);
-    const sn_naive_options options = {.params = params, .inputs = inputs, .visit = look_at_node, .ctx = s};
+    const sn_naive_options options = {
+        .params = params, .inputs = inputs, .visit = look_at_node, .ctx = s};
     const snug_status status = sn_naive_run(e, step->graph, m->state, &options, err);
     sn_free(e, SN_MEM_OTHER, params, bytes);
     return status;
@@ -124,7 +134,8 @@ snug_status snug_model_find_nan(snug_model *m, char *text, size_t size, snug_err
     if (!m || !text || size == 0)
         return sn_fail(err, SNUG_E_INVALID, "snug_model_find_nan: model and text must not be NULL");
     if (!m->failed.there)
-        return sn_fail(err, SNUG_E_INVALID, "no training step of this model has failed with NaN or infinity");
+        return sn_fail(err, SNUG_E_INVALID,
+                       "no training step of this model has failed with NaN or infinity");
     sn_model_step *step;
     SNUG_TRY(sn_model_step_find(m, SN_STEP_TRAIN, m->failed.batch, &step, err));
     SNUG_TRY(sn_model_add_homes(m, err));

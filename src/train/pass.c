@@ -1,5 +1,5 @@
-/* pass.c: a pass over data (pass.h). The inputs of a session are bound to the pass's own row sources at each step, so that
- * several passes can share one session. */
+/* pass.c: a pass over data (pass.h). The inputs of a session are bound to the pass's own row
+ * sources at each step, so that several passes can share one session. */
 #include "train/pass.h"
 
 #include <math.h>
@@ -14,24 +14,31 @@ static snug_status check_data(const snug_model *m, const sn_part_of_data *part, 
         return SNUG_OK;
     const int64_t n_x = snug_feed_type(part->x)->dims[0], n_y = snug_feed_type(part->y)->dims[0];
     if (n_x != n_y)
-        return sn_fail(err, SNUG_E_DATA, "x has %lld rows and y has %lld; each example needs one target", (long long)n_x,
-                       (long long)n_y);
+        return sn_fail(err, SNUG_E_DATA,
+                       "x has %lld rows and y has %lld; each example needs one target",
+                       (long long)n_x, (long long)n_y);
     snug_type target;
     snug_model_target(m, &target);
     return sn_rows_check(part->y, &target, "y", err);
 }
 
-snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_part_of_data *part, snug_error *err) {
+snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_part_of_data *part,
+                         snug_error *err) {
     if (m->network->n_layers == 0)
-        return sn_fail(err, SNUG_E_INVALID, "model '%s' has no layers; add one first", m->network->name);
+        return sn_fail(err, SNUG_E_INVALID, "model '%s' has no layers; add one first",
+                       m->network->name);
     if (mode != SN_STEP_PREDICT && !part->y)
         return sn_fail(err, SNUG_E_INVALID, "there is no y; give the targets");
     if (part->batch < 0)
-        return sn_fail(err, SNUG_E_INVALID, "a batch of %lld rows; it must be at least 1", (long long)part->batch);
+        return sn_fail(err, SNUG_E_INVALID, "a batch of %lld rows; it must be at least 1",
+                       (long long)part->batch);
     SNUG_TRY(check_data(m, part, err));
     const int64_t wanted = part->batch ? part->batch : 32;
     const int64_t batch = wanted < part->n ? wanted : part->n;
-    *p = (sn_pass){.model = m, .mode = mode, .batch = batch, .n_steps = part->n / batch + (part->n % batch != 0)};
+    *p = (sn_pass){.model = m,
+                   .mode = mode,
+                   .batch = batch,
+                   .n_steps = part->n / batch + (part->n % batch != 0)};
     p->x = (sn_rows){.feed = part->x, .first = part->first, .n = part->n};
     p->y = (sn_rows){.feed = part->y, .first = part->first, .n = part->n};
     SNUG_TRY(sn_model_step_find(m, mode, batch, &p->full, err));
@@ -52,14 +59,16 @@ static snug_status explain(const sn_pass *p, snug_status status, snug_error *err
     const int64_t n_classes = output->dims[output->rank - 1];
     if (status == SNUG_E_DATA && p->mode != SN_STEP_PREDICT && p->model->loss.sparse &&
         sn_rows_bad_label(&p->y, p->now_rows, n_classes, &row, &label))
-        return sn_fail(err, status, "row %lld of y has the label %lld; the model has %lld classes, 0 to %lld", (long long)row,
-                       (long long)label, (long long)n_classes, (long long)n_classes - 1);
+        return sn_fail(
+            err, status, "row %lld of y has the label %lld; the model has %lld classes, 0 to %lld",
+            (long long)row, (long long)label, (long long)n_classes, (long long)n_classes - 1);
     return status;
 }
 
 /* What snug_model_find_nan needs to run the step again. */
 static void keep_failed(sn_pass *p, uint64_t dropout_key) {
-    p->model->failed = (sn_failed_step){.there = true, .batch = p->now_rows, .x = p->x, .y = p->y, .dropout_key = dropout_key};
+    p->model->failed = (sn_failed_step){
+        .there = true, .batch = p->now_rows, .x = p->x, .y = p->y, .dropout_key = dropout_key};
 }
 
 snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error *err) {
@@ -87,11 +96,13 @@ snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error
 static double read_scalar(const sn_model_step *s, uint32_t output) {
     snug_view view;
     sn_session_output(s->session, output, &view);
-    return view.type.dtype == SNUG_F64 ? *(const double *)view.data : (double)*(const float *)view.data;
+    return view.type.dtype == SNUG_F64 ? *(const double *)view.data
+                                       : (double)*(const float *)view.data;
 }
 
 void sn_pass_add(const sn_pass *p, sn_sums *sums) {
-    sums->total[0] += read_scalar(p->now, p->now->outputs[0]) * (double)p->now_rows; /* the loss is a mean */
+    sums->total[0] +=
+        read_scalar(p->now, p->now->outputs[0]) * (double)p->now_rows; /* the loss is a mean */
     for (int i = 0; i < p->model->n_metrics; i++)
         sums->total[1 + i] += read_scalar(p->now, p->now->outputs[1 + i]);
     sums->n_rows += p->now_rows;

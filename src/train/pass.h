@@ -1,10 +1,11 @@
-/* pass.h: one walk over a part of the data, batch by batch: what fit, evaluate and predict have in common.
+/* pass.h: one walk over a part of the data, batch by batch: what fit, evaluate and predict have in
+ * common.
  *
  *     sn_pass pass;
- *     SNUG_TRY(sn_pass_init(&pass, model, SN_STEP_EVALUATE, &part, err));  // plans full batch and remainder
- *     SNUG_TRY(sn_model_prepare(model, err));                              // all plans of all passes at once
- *     for (int64_t k = 0; k < pass.n_steps; k++)
- *         SNUG_TRY(sn_pass_step(&pass, k, err));                           // allocates nothing
+ *     SNUG_TRY(sn_pass_init(&pass, model, SN_STEP_EVALUATE, &part, err));  // plans full batch and
+ * remainder SNUG_TRY(sn_model_prepare(model, err));                              // all plans of
+ * all passes at once for (int64_t k = 0; k < pass.n_steps; k++) SNUG_TRY(sn_pass_step(&pass, k,
+ * err));                           // allocates nothing
  */
 #ifndef SN_TRAIN_PASS_H
 #define SN_TRAIN_PASS_H
@@ -29,7 +30,7 @@ typedef struct {
     sn_rows x, y;
     int64_t batch, n_steps;
     sn_interrupt interrupt;
-    sn_model_step *now;         /* of the newest step */
+    sn_model_step *now; /* of the newest step */
     int64_t now_rows;
 } sn_pass;
 
@@ -39,15 +40,18 @@ typedef struct {
     int64_t n_rows;
 } sn_sums;
 
-/* Checks the data against the model and plans the steps; the pass must not move afterwards. A batch above n is n. */
-SNUG_CHECKED snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_part_of_data *part,
-                                      snug_error *err);
+/* Checks the data against the model and plans the steps; the pass must not move afterwards. A batch
+ * above n is n. */
+SNUG_CHECKED snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode,
+                                      const sn_part_of_data *part, snug_error *err);
 /* Runs step k. TRAIN: with these keys for dropout. */
 SNUG_CHECKED snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error *err);
 /* Adds the loss and metrics of the newest step. */
 void sn_pass_add(const sn_pass *p, sn_sums *sums);
 /* Means of what was seen; NaN where nothing was. */
 void sn_sums_means(const sn_sums *s, int n_values, double *out);
-static inline int sn_model_n_values(const snug_model *m) { return 1 + m->n_metrics; }
+static inline int sn_model_n_values(const snug_model *m) {
+    return 1 + m->n_metrics;
+}
 
 #endif

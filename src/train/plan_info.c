@@ -1,5 +1,6 @@
-/* plan_info.c: what a step will use, before it is run. The process itself (code, libraries, stacks) is what the system counts for
- * it now, less what the ledger holds, rounded up to 8 MiB so that the same model gives the same numbers. */
+/* plan_info.c: what a step will use, before it is run. The process itself (code, libraries, stacks)
+ * is what the system counts for it now, less what the ledger holds, rounded up to 8 MiB so that the
+ * same model gives the same numbers. */
 #include "train/model.h"
 
 #include "base/size.h"
@@ -69,11 +70,14 @@ static void name_peak(const sn_model_step *s, snug_model_plan_info *out) {
     out->peak_operator = sn_ops[node->op].name;
 }
 
-snug_status snug_model_plan(snug_model *m, const snug_plan_request *request, snug_model_plan_info *out, snug_error *err) {
+snug_status snug_model_plan(snug_model *m, const snug_plan_request *request,
+                            snug_model_plan_info *out, snug_error *err) {
     if (!m || !request || !out)
-        return sn_fail(err, SNUG_E_INVALID, "snug_model_plan: model, request and out must not be NULL");
+        return sn_fail(err, SNUG_E_INVALID,
+                       "snug_model_plan: model, request and out must not be NULL");
     sn_model_step *s;
-    SNUG_TRY(sn_model_step_find(m, request->train ? SN_STEP_TRAIN : SN_STEP_PREDICT, request->batch, &s, err));
+    SNUG_TRY(sn_model_step_find(m, request->train ? SN_STEP_TRAIN : SN_STEP_PREDICT, request->batch,
+                                &s, err));
     const sn_plan_memory *arena = &s->plan->memories[SN_MEM_FIRST_ARENA];
     sn_plan_categories live;
     sn_plan_peak_categories(s->plan, &live);
@@ -93,8 +97,8 @@ snug_status snug_model_plan(snug_model *m, const snug_plan_request *request, snu
         .flops = s->plan->flops,
     };
     sum_state(m, request->train, &info);
-    info.peak_bytes = info.process_bytes + info.weights_bytes + info.optimizer_bytes + info.arena_bytes + rest_bytes(m) +
-                      s->plan->code_bytes;
+    info.peak_bytes = info.process_bytes + info.weights_bytes + info.optimizer_bytes +
+                      info.arena_bytes + rest_bytes(m) + s->plan->code_bytes;
     name_peak(s, &info);
     *out = info;
     return SNUG_OK;

@@ -1,4 +1,5 @@
-/* rows.c: rows of a feed as rows of a batch (rows.h). Nothing is allocated here: it runs inside the step loop. */
+/* rows.c: rows of a feed as rows of a batch (rows.h). Nothing is allocated here: it runs inside the
+ * step loop. */
 #include "train/rows.h"
 
 #include "base/rng.h"
@@ -9,10 +10,12 @@ int64_t sn_rows_at(const sn_rows *r, int64_t position) {
     return r->first + (int64_t)sn_permute(r->key, (uint64_t)r->n, (uint64_t)position);
 }
 
-snug_status sn_rows_fill(void *ctx, int64_t first, int64_t n, const snug_view *dst, snug_error *err) {
+snug_status sn_rows_fill(void *ctx, int64_t first, int64_t n, const snug_view *dst,
+                         snug_error *err) {
     const sn_rows *r = ctx;
     const snug_type *from = snug_feed_type(r->feed);
-    const size_t row_bytes = (size_t)sn_type_span(from, 1, from->rank) * snug_dtype_bytes(dst->type.dtype);
+    const size_t row_bytes =
+        (size_t)sn_type_span(from, 1, from->rank) * snug_dtype_bytes(dst->type.dtype);
     snug_view part = {.type = *from};
     part.type.dtype = dst->type.dtype;
     for (int64_t i = 0, run; i < n; i += run) {
@@ -29,24 +32,31 @@ snug_status sn_rows_fill(void *ctx, int64_t first, int64_t n, const snug_view *d
 }
 
 /* Axes without a trailing 1: [n,1] and [n] hold the same rows. */
-static int plain_rank(const snug_type *t) { return t->rank > 1 && t->dims[t->rank - 1] == 1 ? t->rank - 1 : t->rank; }
+static int plain_rank(const snug_type *t) {
+    return t->rank > 1 && t->dims[t->rank - 1] == 1 ? t->rank - 1 : t->rank;
+}
 
-snug_status sn_rows_check(const snug_feed *feed, const snug_type *wanted, const char *what, snug_error *err) {
+snug_status sn_rows_check(const snug_feed *feed, const snug_type *wanted, const char *what,
+                          snug_error *err) {
     const snug_type *have = snug_feed_type(feed);
     char a[192], b[192];
     bool same = plain_rank(have) == plain_rank(wanted);
     for (int i = 1; same && i < plain_rank(have); i++)
         same = have->dims[i] == wanted->dims[i];
     if (!same)
-        return sn_fail(err, SNUG_E_SHAPE, "%s is %s, but the model wants %s (? is the number of rows)", what,
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "%s is %s, but the model wants %s (? is the number of rows)", what,
                        snug_type_print(have, a, sizeof a), snug_type_print(wanted, b, sizeof b));
     if (sn_dtype_is_int(wanted->dtype) && !sn_dtype_is_int(have->dtype))
-        return sn_fail(err, SNUG_E_DATA, "%s is %s, but the model wants whole numbers (%s); convert %s to integers", what,
-                       snug_type_print(have, a, sizeof a), snug_type_print(wanted, b, sizeof b), what);
+        return sn_fail(err, SNUG_E_DATA,
+                       "%s is %s, but the model wants whole numbers (%s); convert %s to integers",
+                       what, snug_type_print(have, a, sizeof a),
+                       snug_type_print(wanted, b, sizeof b), what);
     return SNUG_OK;
 }
 
-bool sn_rows_bad_label(const sn_rows *r, int64_t n, int64_t n_classes, int64_t *row, int64_t *label) {
+bool sn_rows_bad_label(const sn_rows *r, int64_t n, int64_t n_classes, int64_t *row,
+                       int64_t *label) {
     enum { MAX_LABELS = 256 };
     int64_t labels[MAX_LABELS];
     snug_view view = {.data = labels, .bytes = sizeof labels, .type = *snug_feed_type(r->feed)};

@@ -1,4 +1,5 @@
-/* steps.c: the cache of planned steps, and what stands between a plan and its first run: homes, arena, kernels, parameters. */
+/* steps.c: the cache of planned steps, and what stands between a plan and its first run: homes,
+ * arena, kernels, parameters. */
 #include "train/model.h"
 
 #include "base/rng.h"
@@ -6,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- making a step ------------------------------------------------------------------------------------------------------------ */
+/* --- making a step ---------------------------------------------------------------------------- */
 static snug_status find_ends(const snug_model *m, sn_model_step *s, snug_error *err) {
     SNUG_TRY(sn_graph_find_input(s->graph, "x", &s->x, err));
     if (s->mode == SN_STEP_PREDICT)
@@ -31,14 +32,18 @@ static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
     const sn_device *const devices[1] = {&m->device.device};
     const sn_plan_options options = {.devices = devices, .n_devices = 1};
     SNUG_TRY(sn_model_resolve_metrics(m, err));
-    const sn_step_spec spec = {.network = m->network, .loss = &m->loss, .optimizer = &m->optimizer, .metrics = m->metrics,
+    const sn_step_spec spec = {.network = m->network,
+                               .loss = &m->loss,
+                               .optimizer = &m->optimizer,
+                               .metrics = m->metrics,
                                .n_metrics = m->n_metrics};
     SNUG_TRY(sn_step_build(&spec, s->mode, s->batch, &s->graph, err));
     SNUG_TRY(sn_plan_build(m->engine, s->graph, &options, &s->plan, err));
     return find_ends(m, s, err);
 }
 
-snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch, sn_model_step **out, snug_error *err) {
+snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch, sn_model_step **out,
+                               snug_error *err) {
     for (int i = 0; i < m->n_steps; i++)
         if (m->steps[i].mode == mode && m->steps[i].batch == batch) {
             *out = &m->steps[i];
@@ -69,11 +74,15 @@ void sn_model_drop_steps(snug_model *m) {
     m->n_steps = 0;
 }
 
-/* --- before the first run ------------------------------------------------------------------------------------------------------- */
+/* --- before the first run --------------------------------------------------------------------- */
 snug_status sn_model_add_homes(snug_model *m, snug_error *err) {
     for (uint32_t i = sn_state_count(m->state); i < m->network->n_vars; i++) {
         const sn_net_var *v = &m->network->vars[i];
-        const sn_home home = {.name = v->name, .type = v->type, .trainable = v->trainable, .slot = v->slot, .init = v->init};
+        const sn_home home = {.name = v->name,
+                              .type = v->type,
+                              .trainable = v->trainable,
+                              .slot = v->slot,
+                              .init = v->init};
         uint32_t id;
         SNUG_TRY(sn_state_add(m->state, &home, &id, err));
     }
@@ -97,15 +106,17 @@ static snug_status prepare(snug_model *m, snug_error *err) {
 
 snug_status sn_model_prepare(snug_model *m, snug_error *err) {
     if (sn_state_torn(m->state))
-        return sn_fail(err, SNUG_E_TORN, "a step stopped half-way through its updates; load weights to go on");
+        return sn_fail(err, SNUG_E_TORN,
+                       "a step stopped half-way through its updates; load weights to go on");
     const snug_status status = prepare(m, err);
     if (status != SNUG_OK)
         sn_model_drop_steps(m);
     return status;
 }
 
-/* --- parameters ----------------------------------------------------------------------------------------------------------------- */
-static void set_param(const sn_model_step *s, sn_param p, sn_scalar value, bool is_key, sn_scalar *params) {
+/* --- parameters ------------------------------------------------------------------------------- */
+static void set_param(const sn_model_step *s, sn_param p, sn_scalar value, bool is_key,
+                      sn_scalar *params) {
     if (params)
         params[p.i] = value;
     else if (is_key)
@@ -114,7 +125,8 @@ static void set_param(const sn_model_step *s, sn_param p, sn_scalar value, bool 
         sn_session_set_real(s->session, p, value.real);
 }
 
-void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t dropout_key, sn_scalar *params) {
+void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t dropout_key,
+                         sn_scalar *params) {
     sn_named_real reals[8];
     const int n = sn_optimizer_params(&m->optimizer, m->iterations + 1, reals, 8);
     for (uint32_t i = 0; i < sn_graph_n_params(s->graph); i++) {

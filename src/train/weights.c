@@ -1,5 +1,5 @@
-/* weights.c: weights to and from safetensors. Every tensor of the file is found and compared with the model before the first one is
- * read, so a file that does not fit changes nothing. */
+/* weights.c: weights to and from safetensors. Every tensor of the file is found and compared with
+ * the model before the first one is read, so a file that does not fit changes nothing. */
 #include "train/model.h"
 
 #include "base/size.h"
@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-static snug_status alloc_array(const snug_model *m, size_t n, size_t elem_bytes, size_t *bytes, void **out, snug_error *err) {
+static snug_status alloc_array(const snug_model *m, size_t n, size_t elem_bytes, size_t *bytes,
+                               void **out, snug_error *err) {
     if (!sn_size_mul(n, elem_bytes, bytes))
         return sn_fail(err, SNUG_E_OVERFLOW, "%zu weights exceed the address space", n);
     return sn_alloc(m->engine, SN_MEM_MODEL, *bytes, out, err);
@@ -15,7 +16,8 @@ static snug_status alloc_array(const snug_model *m, size_t n, size_t elem_bytes,
 
 snug_status snug_model_save_weights(snug_model *m, const char *path, snug_error *err) {
     if (!m || !path)
-        return sn_fail(err, SNUG_E_INVALID, "snug_model_save_weights: model and path must not be NULL");
+        return sn_fail(err, SNUG_E_INVALID,
+                       "snug_model_save_weights: model and path must not be NULL");
     const size_t n = snug_model_n_weights(m);
     size_t bytes = 0;
     void *block;
@@ -30,20 +32,23 @@ snug_status snug_model_save_weights(snug_model *m, const char *path, snug_error 
     return status;
 }
 
-static snug_status find_all(const snug_model *m, const sn_safetensors *file, const char *path, const sn_st_entry **entries,
-                            snug_error *err) {
+static snug_status find_all(const snug_model *m, const sn_safetensors *file, const char *path,
+                            const sn_st_entry **entries, snug_error *err) {
     for (size_t i = 0; i < snug_model_n_weights(m); i++) {
         const sn_net_var *v = &m->network->vars[i];
         SNUG_TRY(sn_safetensors_find(file, v->name, &entries[i], err));
         char a[192], b[192];
         if (!sn_dims_equal(&entries[i]->type, &v->type))
-            return sn_fail(err, SNUG_E_SHAPE, "%s is %s in %s and %s in the model; the file is of another model", v->name,
-                           snug_type_print(&entries[i]->type, a, sizeof a), path, snug_type_print(&v->type, b, sizeof b));
+            return sn_fail(err, SNUG_E_SHAPE,
+                           "%s is %s in %s and %s in the model; the file is of another model",
+                           v->name, snug_type_print(&entries[i]->type, a, sizeof a), path,
+                           snug_type_print(&v->type, b, sizeof b));
     }
     return SNUG_OK;
 }
 
-static snug_status read_all(snug_model *m, sn_safetensors *file, const sn_st_entry *const *entries, snug_error *err) {
+static snug_status read_all(snug_model *m, sn_safetensors *file, const sn_st_entry *const *entries,
+                            snug_error *err) {
     for (size_t i = 0; i < snug_model_n_weights(m); i++) {
         snug_view view;
         SNUG_TRY(snug_model_weight(m, i, NULL, &view, err));
@@ -66,12 +71,14 @@ static snug_status mend(snug_model *m, snug_error *err) {
 
 snug_status snug_model_load_weights(snug_model *m, const char *path, snug_error *err) {
     if (!m || !path)
-        return sn_fail(err, SNUG_E_INVALID, "snug_model_load_weights: model and path must not be NULL");
+        return sn_fail(err, SNUG_E_INVALID,
+                       "snug_model_load_weights: model and path must not be NULL");
     size_t bytes = 0;
     void *block = NULL;
     sn_safetensors *file;
     SNUG_TRY(sn_safetensors_open(m->engine, path, &file, err));
-    snug_status status = alloc_array(m, snug_model_n_weights(m), sizeof(const sn_st_entry *), &bytes, &block, err);
+    snug_status status =
+        alloc_array(m, snug_model_n_weights(m), sizeof(const sn_st_entry *), &bytes, &block, err);
     if (status != SNUG_OK)
         goto done;
     const sn_st_entry **entries = block;

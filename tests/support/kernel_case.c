@@ -91,7 +91,8 @@ void sn_kernel_open(sn_kernel_run *r, const sn_kernel_case *c, uint64_t seed) {
         fill_input(r, i, seed);
 }
 
-snug_status sn_kernel_try(sn_kernel_run *r, sn_kernel kernel, int n_threads, bool accumulate, snug_error *err) {
+snug_status sn_kernel_try(sn_kernel_run *r, sn_kernel kernel, int n_threads, bool accumulate,
+                          snug_error *err) {
     void *prepared = NULL;
     snug_engine *engine = sn_test_engine(0);
     memset(&r->variant, 0, sizeof r->variant);
@@ -135,7 +136,8 @@ void sn_kernel_call(sn_kernel_run *r, sn_kernel kernel, int n_threads, bool accu
     expect_ok(sn_kernel_try(r, kernel, n_threads, accumulate, &err), &err);
 }
 
-void sn_kernel_slice(sn_kernel_run *slice, const sn_kernel_run *whole, unsigned batch, int64_t first, int64_t n) {
+void sn_kernel_slice(sn_kernel_run *slice, const sn_kernel_run *whole, unsigned batch,
+                     int64_t first, int64_t n) {
     memset(slice, 0, sizeof *slice);
     slice->d = whole->d;
     memcpy(slice->param, whole->param, sizeof slice->param);
@@ -144,7 +146,8 @@ void sn_kernel_slice(sn_kernel_run *slice, const sn_kernel_run *whole, unsigned 
             slice->d.in[i].dims[0] = n;
     open_operands(slice);
     for (int i = 0; i < whole->d.n_in; i++) {
-        const size_t row = whole->d.in[i].rank ? whole->in[i].bytes / (size_t)whole->d.in[i].dims[0] : 0;
+        const size_t row =
+            whole->d.in[i].rank ? whole->in[i].bytes / (size_t)whole->d.in[i].dims[0] : 0;
         const size_t skip = batch >> i & 1 ? row * (size_t)first : 0;
         memcpy(slice->in[i].data, (const char *)whole->in[i].data + skip, slice->in[i].bytes);
     }

@@ -1,5 +1,6 @@
-/* conv.c: the families conv2d, conv2d_dx and conv2d_dw. The references walk every (output, weight) pair once and
- * add in double: the pair (y[n,i,j,o], w[p,q,c,o]) meets x[n, i*s+p*d-top, j*s+q*d-left, group(o)*C/groups + c]. */
+/* conv.c: the families conv2d, conv2d_dx and conv2d_dw. The references walk every (output, weight)
+ * pair once and add in double: the pair (y[n,i,j,o], w[p,q,c,o]) meets x[n, i*s+p*d-top,
+ * j*s+q*d-left, group(o)*C/groups + c]. */
 #include "kernels/cpu/conv.h"
 
 #include "kernels/cpu/conv_fast.h"
@@ -35,7 +36,8 @@ static double forward_at(const sn_conv *v, sn_reals x, sn_reals w, const int64_t
     const int64_t depth = v->C / v->groups, first = at[3] / (v->O / v->groups) * depth;
     double sum = 0;
     for (int64_t pq = 0; pq < v->kh * v->kw; pq++) {
-        const int64_t row = sn_conv_at(v, 0, at[1], pq / v->kw), col = sn_conv_at(v, 1, at[2], pq % v->kw);
+        const int64_t row = sn_conv_at(v, 0, at[1], pq / v->kw),
+                      col = sn_conv_at(v, 1, at[2], pq % v->kw);
         const int64_t from = x_index(v, at[0], row, col);
         if (from < 0)
             continue;
@@ -52,7 +54,8 @@ static snug_status reference_conv2d(const sn_call *c, snug_error *err) {
     const sn_reals y = sn_reals_of(&c->out[0]);
     const int64_t count = v.N * v.oh * v.ow * v.O;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t at[4] = {i / (v.oh * v.ow * v.O), i / (v.ow * v.O) % v.oh, i / v.O % v.ow, i % v.O};
+        const int64_t at[4] = {i / (v.oh * v.ow * v.O), i / (v.ow * v.O) % v.oh, i / v.O % v.ow,
+                               i % v.O};
         double sum = forward_at(&v, x, w, at);
         if (v.bias)
             sum += sn_real_at(sn_reals_of(&c->in[SN_CONV_BIAS]), at[3]);
@@ -93,7 +96,8 @@ static snug_status reference_conv2d_dx(const sn_call *c, snug_error *err) {
     const sn_reals dx = sn_reals_of(&c->out[0]);
     const int64_t count = v.N * v.H * v.W * v.C;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t at[4] = {i / (v.H * v.W * v.C), i / (v.W * v.C) % v.H, i / v.C % v.W, i % v.C};
+        const int64_t at[4] = {i / (v.H * v.W * v.C), i / (v.W * v.C) % v.H, i / v.C % v.W,
+                               i % v.C};
         sn_real_put(dx, i, dx_at(&v, dy, w, at));
     }
     return SNUG_OK;
@@ -105,10 +109,12 @@ static double dw_at(const sn_conv *v, sn_reals x, sn_reals dy, const int64_t at[
     double sum = 0;
     for (int64_t n = 0; n < v->N; n++)
         for (int64_t ij = 0; ij < v->oh * v->ow; ij++) {
-            const int64_t row = sn_conv_at(v, 0, ij / v->ow, at[0]), col = sn_conv_at(v, 1, ij % v->ow, at[1]);
+            const int64_t row = sn_conv_at(v, 0, ij / v->ow, at[0]),
+                          col = sn_conv_at(v, 1, ij % v->ow, at[1]);
             const int64_t from = x_index(v, n, row, col);
             if (from >= 0)
-                sum += sn_real_at(x, from + channel) * sn_real_at(dy, (n * v->oh * v->ow + ij) * v->O + at[3]);
+                sum += sn_real_at(x, from + channel) *
+                       sn_real_at(dy, (n * v->oh * v->ow + ij) * v->O + at[3]);
         }
     return sum;
 }
@@ -120,7 +126,8 @@ static snug_status reference_conv2d_dw(const sn_call *c, snug_error *err) {
     const sn_reals dw = sn_reals_of(&c->out[0]);
     const int64_t depth = v.C / v.groups, count = v.kh * v.kw * depth * v.O;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t at[4] = {i / (v.kw * depth * v.O), i / (depth * v.O) % v.kw, i / v.O % depth, i % v.O};
+        const int64_t at[4] = {i / (v.kw * depth * v.O), i / (depth * v.O) % v.kw, i / v.O % depth,
+                               i % v.O};
         sn_real_sum(dw, i, dw_at(&v, x, dy, at), c->accumulate);
     }
     for (int64_t o = 0; v.bias && o < v.O; o++) {
@@ -132,7 +139,8 @@ static snug_status reference_conv2d_dw(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- the fast kernels, f32 -------------------------------------------------------------------------------------- */
+/* --- the fast kernels, f32
+ * -------------------------------------------------------------------------------------- */
 static snug_status run_conv2d(const sn_call *c, snug_error *err) {
     if (!sn_call_is_f32(c))
         return reference_conv2d(c, err);
@@ -183,7 +191,8 @@ static bool describe_reference(const sn_opdesc *d, sn_variant *out) {
     return true;
 }
 
-static snug_status describe_conv2d(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
+static snug_status describe_conv2d(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                   snug_error *err) {
     (void)err;
     const snug_type *in[] = {&d->in[0], &d->in[1]};
     const sn_conv v = sn_conv_forward(&d->attrs.conv, in, &d->out[0], d->n_in > 2);
@@ -192,7 +201,8 @@ static snug_status describe_conv2d(const sn_opdesc *d, int n_threads, sn_variant
     return SNUG_OK;
 }
 
-static snug_status describe_conv2d_dx(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
+static snug_status describe_conv2d_dx(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                      snug_error *err) {
     (void)err;
     const snug_type *in[] = {&d->in[0], &d->in[1]};
     const sn_conv v = sn_conv_dx(&d->attrs.conv_dx, in, &d->out[0]);
@@ -201,7 +211,8 @@ static snug_status describe_conv2d_dx(const sn_opdesc *d, int n_threads, sn_vari
     return SNUG_OK;
 }
 
-static snug_status describe_conv2d_dw(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
+static snug_status describe_conv2d_dw(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                      snug_error *err) {
     (void)err;
     const snug_type *in[] = {&d->in[0], &d->in[1]};
     const sn_conv v = sn_conv_dw(&d->attrs.conv_dw, in, &d->out[0]);
@@ -211,5 +222,7 @@ static snug_status describe_conv2d_dw(const sn_opdesc *d, int n_threads, sn_vari
 }
 
 SN_CPU_FAMILY(conv2d, .reference = reference_conv2d, .run = run_conv2d, .describe = describe_conv2d)
-SN_CPU_FAMILY(conv2d_dx, .reference = reference_conv2d_dx, .run = run_conv2d_dx, .describe = describe_conv2d_dx)
-SN_CPU_FAMILY(conv2d_dw, .reference = reference_conv2d_dw, .run = run_conv2d_dw, .describe = describe_conv2d_dw)
+SN_CPU_FAMILY(conv2d_dx, .reference = reference_conv2d_dx, .run = run_conv2d_dx,
+              .describe = describe_conv2d_dx)
+SN_CPU_FAMILY(conv2d_dw, .reference = reference_conv2d_dw, .run = run_conv2d_dw,
+              .describe = describe_conv2d_dw)

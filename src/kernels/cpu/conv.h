@@ -1,5 +1,6 @@
-/* conv.h: the geometry of a convolution, read once from the types and attributes of conv2d, conv2d_dx or conv2d_dw.
- * x [N, H, W, C], w [kh, kw, C / groups, O], y [N, oh, ow, O]; pad is top, bottom, left, right. */
+/* conv.h: the geometry of a convolution, read once from the types and attributes of conv2d,
+ * conv2d_dx or conv2d_dw. x [N, H, W, C], w [kh, kw, C / groups, O], y [N, oh, ow, O]; pad is top,
+ * bottom, left, right. */
 #ifndef SN_KERNELS_CPU_CONV_H
 #define SN_KERNELS_CPU_CONV_H
 
@@ -17,7 +18,8 @@ enum { SN_CONV_X = 0, SN_CONV_W = 1, SN_CONV_BIAS = 2 };
 enum { SN_CONV_DX_DY = 0, SN_CONV_DX_W = 1 };
 enum { SN_CONV_DW_X = 0, SN_CONV_DW_DY = 1 };
 
-static inline sn_conv sn_conv_from(const snug_type *x, const snug_type *w, const snug_type *y, int64_t groups) {
+static inline sn_conv sn_conv_from(const snug_type *x, const snug_type *w, const snug_type *y,
+                                   int64_t groups) {
     return (sn_conv){
         .N = y->dims[0],
         .H = x->dims[1],
@@ -33,7 +35,8 @@ static inline sn_conv sn_conv_from(const snug_type *x, const snug_type *w, const
 }
 
 /* The three attribute families begin alike: stride, pad, dilation, groups. */
-static inline void sn_conv_set_window(sn_conv *v, const int64_t *stride, const int64_t *pad, const int64_t *dilation) {
+static inline void sn_conv_set_window(sn_conv *v, const int64_t *stride, const int64_t *pad,
+                                      const int64_t *dilation) {
     for (int i = 0; i < 2; i++) {
         v->stride[i] = stride[i];
         v->dilation[i] = dilation[i];
@@ -43,7 +46,8 @@ static inline void sn_conv_set_window(sn_conv *v, const int64_t *stride, const i
 }
 
 /* in and out are the types of the operator's operands. */
-static inline sn_conv sn_conv_forward(const sn_attrs_conv *a, const snug_type *const in[], const snug_type *y, bool bias) {
+static inline sn_conv sn_conv_forward(const sn_attrs_conv *a, const snug_type *const in[],
+                                      const snug_type *y, bool bias) {
     sn_conv v = sn_conv_from(in[SN_CONV_X], in[SN_CONV_W], y, a->groups);
     sn_conv_set_window(&v, a->stride, a->pad, a->dilation);
     v.bias = bias;
@@ -51,21 +55,23 @@ static inline sn_conv sn_conv_forward(const sn_attrs_conv *a, const snug_type *c
     return v;
 }
 
-static inline sn_conv sn_conv_dx(const sn_attrs_conv_dx *a, const snug_type *const in[], const snug_type *dx) {
+static inline sn_conv sn_conv_dx(const sn_attrs_conv_dx *a, const snug_type *const in[],
+                                 const snug_type *dx) {
     sn_conv v = sn_conv_from(dx, in[SN_CONV_DX_W], in[SN_CONV_DX_DY], a->groups);
     sn_conv_set_window(&v, a->stride, a->pad, a->dilation);
     return v;
 }
 
-static inline sn_conv sn_conv_dw(const sn_attrs_conv_dw *a, const snug_type *const in[], const snug_type *dw) {
+static inline sn_conv sn_conv_dw(const sn_attrs_conv_dw *a, const snug_type *const in[],
+                                 const snug_type *dw) {
     sn_conv v = sn_conv_from(in[SN_CONV_DW_X], dw, in[SN_CONV_DW_DY], a->groups);
     sn_conv_set_window(&v, a->stride, a->pad, a->dilation);
     v.bias = a->bias != 0;
     return v;
 }
 
-/* Row or column of x under output position o and kernel position k along axis 0 (rows) or 1 (columns); it may lie
- * outside, in the padding. */
+/* Row or column of x under output position o and kernel position k along axis 0 (rows) or 1
+ * (columns); it may lie outside, in the padding. */
 static inline int64_t sn_conv_at(const sn_conv *v, int axis, int64_t o, int64_t k) {
     return o * v->stride[axis] + k * v->dilation[axis] - v->pad[2 * axis];
 }

@@ -1,12 +1,15 @@
-/* conv_fast.c: f32 convolutions as products (product.h) whose A is the image itself: a window's element is found by
- * adding the offset of the pixel and the offset of the tap, so no matrix of windows is ever written.
+/* conv_fast.c: f32 convolutions as products (product.h) whose A is the image itself: a window's
+ * element is found by adding the offset of the pixel and the offset of the tap, so no matrix of
+ * windows is ever written.
  *
  *   forward   rows: pixels of y     k: (tap, channel of x)      columns: channels of y
- *   dx        rows: pixels of dx    k: (tap, channel of dy)     columns: channels of x; one run per stride remainder
- *   dw        rows: (tap, channel)  k: pixels of dy             columns: channels of y
+ *   dx        rows: pixels of dx    k: (tap, channel of dy)     columns: channels of x; one run per
+ * stride remainder dw        rows: (tap, channel)  k: pixels of dy             columns: channels of
+ * y
  *
- * Where windows reach into the padding, the part of the image that a block reads is first copied with its zeros
- * into the thread's scratch. Bits follow from the shape of one image: not from N (for y and dx) or the threads. */
+ * Where windows reach into the padding, the part of the image that a block reads is first copied
+ * with its zeros into the thread's scratch. Bits follow from the shape of one image: not from N
+ * (for y and dx) or the threads. */
 #include "kernels/cpu/conv_fast.h"
 
 #include "kernels/cpu/product.h"
@@ -14,7 +17,8 @@
 
 #include <string.h>
 
-/* A block of neighbouring targets: `high` rows of `wide` pixels; every pixel of an image is in one. */
+/* A block of neighbouring targets: `high` rows of `wide` pixels; every pixel of an image is in one.
+ */
 typedef struct {
     int64_t high, wide, n_down, n_across;
 } grid;
@@ -30,7 +34,8 @@ static grid grid_of(int64_t height, int64_t width, int64_t limit, int64_t multip
     return (grid){high, wide, sn_parts(height, high), sn_parts(width, wide)};
 }
 
-/* Source pixels around a block, and where they are read: in the image itself, or in a copy with the padding. */
+/* Source pixels around a block, and where they are read: in the image itself, or in a copy with the
+ * padding. */
 typedef struct {
     int64_t row, col, high, wide; /* in source positions; may reach outside */
 } region;
@@ -40,7 +45,7 @@ typedef struct {
     int64_t pitch, channels;
 } image;
 
-static region region_of(const sn_window w[2], const int64_t first[2], int64_t high, int64_t wide) {
+static region region_of(const sn_window *w, const int64_t first[2], int64_t high, int64_t wide) {
     return (region){
         .row = first[0] * w[0].step + sn_window_low(&w[0]),
         .col = first[1] * w[1].step + sn_window_low(&w[1]),
@@ -54,8 +59,10 @@ static int64_t clamp(int64_t v, int64_t low, int64_t high) {
 }
 
 /* dst[high][pitch][depth] = the region of the image, zeros outside. */
-static void copy_region(const sn_window w[2], const region *r, image from, int64_t depth, float *dst, int64_t pitch) {
-    const int64_t left = clamp(-r->col, 0, r->wide), right = clamp(w[1].size - r->col, left, r->wide);
+static void copy_region(const sn_window *w, const region *r, image from, int64_t depth, float *dst,
+                        int64_t pitch) {
+    const int64_t left = clamp(-r->col, 0, r->wide),
+                  right = clamp(w[1].size - r->col, left, r->wide);
     for (int64_t i = 0; i < r->high; i++) {
         float *row = dst + i * pitch * depth;
         const bool outside = r->row + i < 0 || r->row + i >= w[0].size;
@@ -70,7 +77,8 @@ static void copy_region(const sn_window w[2], const region *r, image from, int64
     }
 }
 
-/* --- forward and dx ------------------------------------------------------------------------------------------- */
+/* --- forward and dx
+ * ------------------------------------------------------------------------------------------- */
 typedef struct {
     sn_window w[2];
     int64_t groups, kw;
@@ -103,7 +111,9 @@ static int64_t count_pixels(const sn_product *p, int64_t limit, int64_t *rows) {
 static int64_t patch_floats(const sn_product *p) {
     const pass *s = p->ctx;
     const grid g = grid_of(s->w[0].count, s->w[1].count, p->limit, SN_GEMM_MR);
-    return s->direct ? 0 : sn_window_reach(&s->w[0], g.high) * sn_window_reach(&s->w[1], g.wide) * s->depth;
+    return s->direct
+               ? 0
+               : sn_window_reach(&s->w[0], g.high) * sn_window_reach(&s->w[1], g.wide) * s->depth;
 }
 
 /* Where a block reads: its image or its patch, with the source position of the first element. */
@@ -114,18 +124,22 @@ static image block_image(const sn_product *p, const sn_product_block *b) {
     if (!s->direct)
         return (image){b->own, sn_window_reach(&s->w[1], g.wide), s->depth};
     const int64_t pixels = s->w[0].size * s->w[1].size;
-    return (image){s->source + n * pixels * s->source_channels + group * s->depth, s->w[1].size, s->source_channels};
+    return (image){s->source + n * pixels * s->source_channels + group * s->depth, s->w[1].size,
+                   s->source_channels};
 }
 
 static void open_pixels(const sn_product *p, sn_product_block *b) {
     const pass *s = p->ctx;
     const grid g = grid_of(s->w[0].count, s->w[1].count, p->limit, SN_GEMM_MR);
     const int64_t n = b->entry / s->groups, group = b->entry % s->groups;
-    const int64_t first[2] = {b->row_block / g.n_across * g.high, b->row_block % g.n_across * g.wide};
-    const int64_t high = sn_least(g.high, s->w[0].count - first[0]), wide = sn_least(g.wide, s->w[1].count - first[1]);
+    const int64_t first[2] = {b->row_block / g.n_across * g.high,
+                              b->row_block % g.n_across * g.wide};
+    const int64_t high = sn_least(g.high, s->w[0].count - first[0]),
+                  wide = sn_least(g.wide, s->w[1].count - first[1]);
     const image from = block_image(p, b);
     b->rows = high * wide;
-    b->c = s->target + n * s->target_size[0] * s->target_size[1] * s->target_channels + group * s->columns;
+    b->c = s->target + n * s->target_size[0] * s->target_size[1] * s->target_channels +
+           group * s->columns;
     if (b->bias)
         b->bias += group * s->columns;
     for (int64_t i = 0; i < b->rows; i++) {
@@ -133,18 +147,21 @@ static void open_pixels(const sn_product *p, sn_product_block *b) {
         const int64_t row = (s->direct ? down : i / wide) * s->w[0].step;
         const int64_t col = (s->direct ? across : i % wide) * s->w[1].step;
         b->a_row[i] = (row * from.pitch + col) * from.channels;
-        b->c_row[i] = ((s->w[0].t0 + down * s->w[0].dt) * s->target_size[1] + s->w[1].t0 + across * s->w[1].dt) *
+        b->c_row[i] = ((s->w[0].t0 + down * s->w[0].dt) * s->target_size[1] + s->w[1].t0 +
+                       across * s->w[1].dt) *
                       s->target_channels;
     }
     if (s->direct)
         return;
     const region r = region_of(s->w, first, high, wide);
-    const image whole = {s->source + n * s->w[0].size * s->w[1].size * s->source_channels + group * s->depth,
+    const image whole = {s->source + n * s->w[0].size * s->w[1].size * s->source_channels +
+                             group * s->depth,
                          s->w[1].size, s->source_channels};
     copy_region(s->w, &r, whole, s->depth, b->own, from.pitch);
 }
 
-/* Calls of step(tap, channel) in the order of k: the place inside the kernel, and inside the source image. */
+/* Calls of step(tap, channel) in the order of k: the place inside the kernel, and inside the source
+ * image. */
 typedef struct {
     int64_t down, across, channel;
 } term;
@@ -168,7 +185,8 @@ static void pixel_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_
     const pass *s = p->ctx;
     const image from = block_image(p, b);
     const int64_t first = i * pass_piece(s);
-    const int64_t origin[2] = {s->direct ? 0 : sn_window_low(&s->w[0]), s->direct ? 0 : sn_window_low(&s->w[1])};
+    const int64_t origin[2] = {s->direct ? 0 : sn_window_low(&s->w[0]),
+                               s->direct ? 0 : sn_window_low(&s->w[1])};
     g->k = sn_least(pass_piece(s), pass_k(s) - first);
     term t = term_at(s, first);
     for (int64_t k = 0; k < g->k; k++, next_term(s, &t)) {
@@ -189,14 +207,17 @@ static void pack_weights(const sn_product *p, int64_t share) {
     const pass *s = p->ctx;
     const int64_t group = share / p->n_pieces, first = share % p->n_pieces * pass_piece(s);
     const int64_t channels = s->transposed ? s->source_channels : s->target_channels;
-    const int64_t inner = s->transposed ? s->columns : s->depth; /* extent of the weights' third axis */
+    const int64_t inner =
+        s->transposed ? s->columns : s->depth; /* extent of the weights' third axis */
     int64_t row[SN_PRODUCT_DEPTH];
-    sn_gemm_source source = {.k = sn_least(pass_piece(s), pass_k(s) - first), .n = s->columns, .row = row};
+    sn_gemm_source source = {
+        .k = sn_least(pass_piece(s), pass_k(s) - first), .n = s->columns, .row = row};
     source.b = s->weights + group * (s->transposed ? s->depth : s->columns);
     source.col = s->transposed ? channels : 1;
     term t = term_at(s, first);
     for (int64_t k = 0; k < source.k; k++, next_term(s, &t)) {
-        const int64_t down = s->w[0].k0 + t.down * s->w[0].dk, across = s->w[1].k0 + t.across * s->w[1].dk;
+        const int64_t down = s->w[0].k0 + t.down * s->w[0].dk,
+                      across = s->w[1].k0 + t.across * s->w[1].dk;
         const int64_t tap = (down * s->kw + across) * inner * channels;
         row[k] = tap + t.channel * (s->transposed ? 1 : channels);
     }
@@ -240,7 +261,8 @@ static pass forward_pass(const sn_conv *v) {
 
 static pass backward_pass(const sn_conv *v, int64_t remainder) {
     pass s = {
-        .w = {sn_window_backward(v, 0, remainder / v->stride[1]), sn_window_backward(v, 1, remainder % v->stride[1])},
+        .w = {sn_window_backward(v, 0, remainder / v->stride[1]),
+              sn_window_backward(v, 1, remainder % v->stride[1])},
         .groups = v->groups,
         .kw = v->kw,
         .source_channels = v->O,
@@ -291,7 +313,9 @@ void SN_CPU(conv_dx_run)(const sn_conv_operands *o, void *workspace, int n_threa
     }
 }
 
-/* --- dw ----------------------------------------------------------------------------------------------------- */
+/* --- dw
+/* --- dw ------------------------------------------------------------------------------------ */
+ */
 /* Rows of A are (tap, channel), its columns pixels. A piece is a block of pixels of one image. */
 typedef struct {
     const sn_conv_operands *o;
@@ -330,11 +354,14 @@ static int64_t count_taps(const sn_product *p, int64_t limit, int64_t *rows) {
 /* Pitch and channels of what A reads; the pitch of a patch is that of the widest. */
 static image dw_image(const weights_pass *s) {
     const sn_conv *v = &s->o->v;
-    return s->direct ? (image){NULL, v->W, v->C} : (image){NULL, sn_window_reach(&s->w[1], s->g.wide), s->depth};
+    return s->direct ? (image){NULL, v->W, v->C}
+                     : (image){NULL, sn_window_reach(&s->w[1], s->g.wide), s->depth};
 }
 
 static int64_t dw_patch_floats(const weights_pass *s) {
-    return s->direct ? 0 : sn_lines(sn_window_reach(&s->w[0], s->g.high) * dw_image(s).pitch * s->depth);
+    return s->direct
+               ? 0
+               : sn_lines(sn_window_reach(&s->w[0], s->g.high) * dw_image(s).pitch * s->depth);
 }
 
 static int64_t dw_own_floats(const sn_product *p) {
@@ -357,8 +384,10 @@ static void open_taps(const sn_product *p, sn_product_block *b) {
     }
 }
 
-/* The sum of dy over a piece, added to its group's: the blocks of row block 0 see every piece once, in order. */
-static void add_columns(const sn_product *p, const sn_product_block *b, int64_t piece, const float *dy, int64_t pixels) {
+/* The sum of dy over a piece, added to its group's: the blocks of row block 0 see every piece once,
+ * in order. */
+static void add_columns(const sn_product *p, const sn_product_block *b, int64_t piece,
+                        const float *dy, int64_t pixels) {
     const weights_pass *s = p->ctx;
     const int64_t O = s->o->v.O;
     int64_t group = piece * p->n_groups / p->n_pieces;
@@ -383,8 +412,10 @@ static void taps_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_g
     const sn_conv *v = &s->o->v;
     const int64_t per_image = s->g.n_down * s->g.n_across, n = i / per_image, at = i % per_image;
     const int64_t first[2] = {at / s->g.n_across * s->g.high, at % s->g.n_across * s->g.wide};
-    const int64_t high = sn_least(s->g.high, v->oh - first[0]), wide = sn_least(s->g.wide, v->ow - first[1]);
-    const float *dy = s->o->dy + ((n * v->oh + first[0]) * v->ow + first[1]) * v->O + b->entry * s->columns + b->n;
+    const int64_t high = sn_least(s->g.high, v->oh - first[0]),
+                  wide = sn_least(s->g.wide, v->ow - first[1]);
+    const float *dy = s->o->dy + ((n * v->oh + first[0]) * v->ow + first[1]) * v->O +
+                      b->entry * s->columns + b->n;
     const region r = region_of(s->w, first, high, wide);
     const image whole = {s->o->x + n * v->H * v->W * v->C + b->entry * s->depth, v->W, v->C};
     const image from = dw_image(s);
@@ -399,14 +430,16 @@ static void taps_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_g
     if (!s->plain) {
         for (int64_t k = 0; k < g->k; k++)
             b->a_col[k] = k * v->O;
-        const sn_gemm_source source = {.k = g->k, .n = b->columns, .b = dy, .row = b->a_col, .col = 1};
+        const sn_gemm_source source = {
+            .k = g->k, .n = b->columns, .b = dy, .row = b->a_col, .col = 1};
         float *packed = b->own + dw_patch_floats(s);
         SN_CPU(gemm_pack)(&source, packed);
         g->b = packed;
         g->b_step = 0;
     }
     for (int64_t k = 0; k < g->k; k++)
-        b->a_col[k] = (k / wide * s->w[0].step * from.pitch + k % wide * s->w[1].step) * from.channels;
+        b->a_col[k] =
+            (k / wide * s->w[0].step * from.pitch + k % wide * s->w[1].step) * from.channels;
     g->a_row = b->a_row;
     g->a_col = b->a_col;
 }

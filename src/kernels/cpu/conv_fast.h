@@ -1,4 +1,5 @@
-/* conv_fast.h: the own f32 convolutions. Each runs, or with pointers NULL only says its workspace. */
+/* conv_fast.h: the own f32 convolutions. Each runs, or with pointers NULL only says its workspace.
+ */
 #ifndef SN_KERNELS_CPU_CONV_FAST_H
 #define SN_KERNELS_CPU_CONV_FAST_H
 

@@ -1,6 +1,6 @@
-/* gemm.c: tiles of a matrix product in registers. A tile reads one value of A per row and step, spread over a
- * vector, and up to SN_GEMM_NV vectors of B; its sums stay in registers for the whole piece of K. See gemm.h for the
- * order of additions, which is the contract. */
+/* gemm.c: tiles of a matrix product in registers. A tile reads one value of A per row and step,
+ * spread over a vector, and up to SN_GEMM_NV vectors of B; its sums stay in registers for the whole
+ * piece of K. See gemm.h for the order of additions, which is the contract. */
 #include "kernels/cpu/gemm.h"
 
 #include <string.h>
@@ -11,7 +11,8 @@
 
 typedef float vec __attribute__((vector_size(SN_GEMM_VL * sizeof(float))));
 /* The same in memory, at any address of a float. */
-typedef float vec_in_memory __attribute__((vector_size(SN_GEMM_VL * sizeof(float)), aligned(4), may_alias));
+typedef float vec_in_memory
+    __attribute__((vector_size(SN_GEMM_VL * sizeof(float)), aligned(4), may_alias));
 
 static inline vec load(const float *p) {
     return *(const vec_in_memory *)p;
@@ -56,8 +57,10 @@ typedef struct {
     bool add;
 } tile;
 
-/* rows and nv are constants wherever this is called: the loops over them unroll and the sums become registers. */
-static inline __attribute__((always_inline)) void run_tile(const tile *t, const int rows, const int nv) {
+/* rows and nv are constants wherever this is called: the loops over them unroll and the sums become
+ * registers. */
+static inline __attribute__((always_inline)) void run_tile(const tile *t, const int rows,
+                                                           const int nv) {
     vec sum[SN_GEMM_MR][SN_GEMM_NV] = {0};
     const float *row[SN_GEMM_MR], *b = t->b;
 #pragma GCC unroll 6
@@ -88,12 +91,13 @@ static inline __attribute__((always_inline)) void run_tile(const tile *t, const 
     }
 }
 
-#define TILE(rows, nv)                              \
-    static void tile_##rows##x##nv(const tile *t) { \
-        run_tile(t, rows, nv);                      \
+#define TILE(rows, nv)                                                                             \
+    static void tile_##rows##x##nv(const tile *t) {                                                \
+        run_tile(t, rows, nv);                                                                     \
     }
 #define TILES(nv) TILE(1, nv) TILE(2, nv) TILE(4, nv) TILE(6, nv)
-#define TILE_ROW(nv) {tile_1x##nv, tile_2x##nv, tile_4x##nv, tile_6x##nv}
+#define TILE_ROW(nv)                                                                               \
+    { tile_1x##nv, tile_2x##nv, tile_4x##nv, tile_6x##nv }
 TILES(1)
 TILES(2)
 #if defined(__AVX512F__)
@@ -139,8 +143,8 @@ void SN_CPU(gemm)(const sn_gemm *g) {
         run_panel(g, n, g->n - n < SN_GEMM_NR ? g->n - n : SN_GEMM_NR);
 }
 
-/* One panel of n columns from column `first`. Columns that lie contiguous in memory are copied; others are walked along
- * k in short pieces, so that neither side leaves the cache. */
+/* One panel of n columns from column `first`. Columns that lie contiguous in memory are copied;
+ * others are walked along k in short pieces, so that neither side leaves the cache. */
 static void pack_panel(const sn_gemm_source *s, int64_t first, int64_t n, float *packed) {
     const int64_t stride = (n + SN_GEMM_VL - 1) / SN_GEMM_VL * SN_GEMM_VL;
     const float *b = s->b + first * s->col;

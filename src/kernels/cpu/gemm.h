@@ -1,12 +1,14 @@
 /* gemm.h: one block of an f32 matrix product, the inner loop of matmul and the convolutions.
  *
- * C += A B over a piece of K. Rows of A and C and columns of A are found through tables of offsets, so that A may be a
- * matrix, a transposed one, or the windows of an image that nobody ever lays out as a matrix:
+ * C += A B over a piece of K. Rows of A and C and columns of A are found through tables of offsets,
+ * so that A may be a matrix, a transposed one, or the windows of an image that nobody ever lays out
+ * as a matrix:
  *
  *     A(i, k) = a[a_row[i] + a_col[k]]        C(i, j) = c[c_row[i] + j]
  *
- * Invariant: inside a block the terms of an element are added one by one in the order of k, starting from zero, and the
- * sum is then stored or added. Nothing else decides its bits: not its place in a tile, not the size of the block. */
+ * Invariant: inside a block the terms of an element are added one by one in the order of k,
+ * starting from zero, and the sum is then stored or added. Nothing else decides its bits: not its
+ * place in a tile, not the size of the block. */
 #ifndef SN_KERNELS_CPU_GEMM_H
 #define SN_KERNELS_CPU_GEMM_H
 
@@ -29,7 +31,8 @@ typedef struct {
     int64_t m, n, k;
     const float *a;
     const int64_t *a_row, *a_col; /* m and k offsets */
-    /* b_step 0: packed by gemm_pack. Otherwise plain rows, b_step floats apart, n a multiple of VL. */
+    /* b_step 0: packed by gemm_pack. Otherwise plain rows, b_step floats apart, n a multiple of VL.
+     */
     const float *b;
     int64_t b_step;
     float *c;
@@ -44,8 +47,8 @@ static inline int64_t sn_gemm_packed(int64_t k, int64_t n) {
     return k * ((n + SN_GEMM_VL - 1) / SN_GEMM_VL * SN_GEMM_VL);
 }
 
-/* B(i, j) = b[row[i] + j * col] as panels of NR columns, each [k][its columns rounded up to vectors] with zeros behind
- * the last column. Panel p begins at packed + p * NR * k. */
+/* B(i, j) = b[row[i] + j * col] as panels of NR columns, each [k][its columns rounded up to
+ * vectors] with zeros behind the last column. Panel p begins at packed + p * NR * k. */
 typedef struct {
     int64_t k, n;
     const float *b;

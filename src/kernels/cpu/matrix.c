@@ -1,6 +1,7 @@
-/* matrix.c: the matmul family: [.., M, K] x [.., K, N] with broadcast leading axes, optional transposes, an
- * optional bias over N and a fused activation. The reference adds in double, in the order of k; the fast kernel (f32)
- * is a product of product.h whose pieces are at most SN_PRODUCT_DEPTH terms. */
+/* matrix.c: the matmul family: [.., M, K] x [.., K, N] with broadcast leading axes, optional
+ * transposes, an optional bias over N and a fused activation. The reference adds in double, in the
+ * order of k; the fast kernel (f32) is a product of product.h whose pieces are at most
+ * SN_PRODUCT_DEPTH terms. */
 #include "kernels/cpu/matrix.h"
 
 #include "kernels/cpu/isa.h"
@@ -10,18 +11,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- reference -------------------------------------------------------------------------------------------- */
+/* --- reference
+ * -------------------------------------------------------------------------------------------- */
 /* Pieces of a sum over k cannot each carry the bias or pass the activation. */
 static snug_status check_accumulate(const sn_call *c, snug_error *err) {
     if (c->accumulate && (c->n_in > 2 || c->attrs->matmul.act != SN_ACT_none))
-        return sn_fail(err, SNUG_E_INTERNAL, "matmul adds into its output only without bias and activation");
+        return sn_fail(err, SNUG_E_INTERNAL,
+                       "matmul adds into its output only without bias and activation");
     return SNUG_OK;
 }
 
 static void reference_entry(const sn_call *c, const sn_matmul_shape *s, int64_t entry) {
-    const sn_reals a = sn_reals_of(&c->in[0]), b = sn_reals_of(&c->in[1]), out = sn_reals_of(&c->out[0]);
+    const sn_reals a = sn_reals_of(&c->in[0]), b = sn_reals_of(&c->in[1]),
+                   out = sn_reals_of(&c->out[0]);
     const sn_reals bias = c->n_in > 2 ? sn_reals_of(&c->in[2]) : (sn_reals){NULL, false};
-    const int64_t a0 = sn_matmul_offset(s->out, s->a, entry), b0 = sn_matmul_offset(s->out, s->b, entry);
+    const int64_t a0 = sn_matmul_offset(s->out, s->a, entry),
+                  b0 = sn_matmul_offset(s->out, s->b, entry);
     for (int64_t m = 0; m < s->M; m++)
         for (int64_t n = 0; n < s->N; n++) {
             double sum = 0;
@@ -30,7 +35,8 @@ static void reference_entry(const sn_call *c, const sn_matmul_shape *s, int64_t 
                        sn_real_at(b, b0 + k * s->b_row + n * s->b_col);
             if (bias.data)
                 sum += sn_real_at(bias, n);
-            sn_real_sum(out, (entry * s->M + m) * s->N + n, sn_real_act(c->attrs->matmul.act, sum), c->accumulate);
+            sn_real_sum(out, (entry * s->M + m) * s->N + n, sn_real_act(c->attrs->matmul.act, sum),
+                        c->accumulate);
         }
 }
 
@@ -46,7 +52,8 @@ static snug_status reference_matmul(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- the fast kernel: operands of a product ------------------------------------------------------------------- */
+/* --- the fast kernel: operands of a product
+ * ------------------------------------------------------------------- */
 typedef struct {
     sn_matmul_shape s;
     const float *a, *b;
@@ -91,8 +98,10 @@ static void open_rows(const sn_product *p, sn_product_block *b) {
     }
 }
 
-/* The block's rows of A for this piece, as [k][rows]. Only a transposed A comes here: its rows lie side by side. */
-static const float *pack_a(const sn_product *p, const sn_product_block *b, const float *a, int64_t k) {
+/* The block's rows of A for this piece, as [k][rows]. Only a transposed A comes here: its rows lie
+ * side by side. */
+static const float *pack_a(const sn_product *p, const sn_product_block *b, const float *a,
+                           int64_t k) {
     const operands *o = p->ctx;
     float *packed = b->own + packed_b_floats(p);
     const float *from = a + b->row_block * p->rows;
@@ -155,13 +164,15 @@ static snug_status run_matmul(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status describe_matmul(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
+static snug_status describe_matmul(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                   snug_error *err) {
     (void)err;
     if (d->in[0].dtype != SNUG_F32) {
         snprintf(out->impl, sizeof out->impl, "reference");
         return SNUG_OK;
     }
-    const operands o = {.s = sn_matmul_shape_of(&d->attrs.matmul, &d->in[0], &d->in[1], &d->out[0])};
+    const operands o = {.s =
+                            sn_matmul_shape_of(&d->attrs.matmul, &d->in[0], &d->in[1], &d->out[0])};
     out->workspace_bytes = product_of(&o, n_threads).workspace_bytes;
     return SNUG_OK;
 }

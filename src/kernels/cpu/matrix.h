@@ -1,18 +1,20 @@
-/* matrix.h: a matmul call or description taken apart: extents, strides and the offsets of its batch entries. */
+/* matrix.h: a matmul call or description taken apart: extents, strides and the offsets of its batch
+ * entries. */
 #ifndef SN_KERNELS_CPU_MATRIX_H
 #define SN_KERNELS_CPU_MATRIX_H
 
 #include "kernels/cpu/cpu.h"
 
-/* C[b] = act(A[b] B[b] + bias): element (m, k) of A lies at a + m * a_row + k * a_col; likewise (k, n) of B. */
+/* C[b] = act(A[b] B[b] + bias): element (m, k) of A lies at a + m * a_row + k * a_col; likewise (k,
+ * n) of B. */
 typedef struct {
     int64_t batch, M, K, N;
     int64_t a_row, a_col, b_row, b_col;
     const snug_type *a, *b, *out; /* lent */
 } sn_matmul_shape;
 
-static inline sn_matmul_shape sn_matmul_shape_of(const sn_attrs_matmul *attrs, const snug_type *a, const snug_type *b,
-                                                 const snug_type *out) {
+static inline sn_matmul_shape sn_matmul_shape_of(const sn_attrs_matmul *attrs, const snug_type *a,
+                                                 const snug_type *b, const snug_type *out) {
     const int64_t *ad = a->dims + a->rank - 2, *bd = b->dims + b->rank - 2;
     const int64_t M = out->dims[out->rank - 2], N = out->dims[out->rank - 1];
     const int64_t K = attrs->trans_a ? ad[0] : ad[1];
@@ -31,7 +33,8 @@ static inline sn_matmul_shape sn_matmul_shape_of(const sn_attrs_matmul *attrs, c
     };
 }
 
-/* First element of operand t's matrix for batch entry b of the output; extents of 1 are repeated. */
+/* First element of operand t's matrix for batch entry b of the output; extents of 1 are repeated.
+ */
 static inline int64_t sn_matmul_offset(const snug_type *out, const snug_type *t, int64_t b) {
     int64_t offset = 0, stride = t->dims[t->rank - 1] * t->dims[t->rank - 2];
     for (int i = out->rank - 3, j = t->rank - 3; i >= 0 && j >= 0; i--, j--) {

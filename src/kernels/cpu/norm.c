@@ -1,8 +1,8 @@
 /* norm.c: normalisation; channels are the last axis.
  *
  *   moments(x) -> (sum x, sum x*x) per channel, in f64
- *   normalise(x, mean, variance, gamma, beta) -> gamma * (x - mean) / sqrt(variance + epsilon) + beta
- *   normalise_sums(dy, x, mean, variance) -> (sum dy, sum dy * xhat) per channel
+ *   normalise(x, mean, variance, gamma, beta) -> gamma * (x - mean) / sqrt(variance + epsilon) +
+ * beta normalise_sums(dy, x, mean, variance) -> (sum dy, sum dy * xhat) per channel
  *   channel_affine(p, q, a, b, c) -> a*p + b*q + c, with a, b, c per channel
  *   layernorm(x, gamma, beta) -> (y, mean, rstd), the last two per row
  *   layernorm_dx(dy, x, gamma, mean, rstd) -> dx
@@ -13,7 +13,8 @@
 
 #include "kernels/cpu/real.h"
 
-/* --- references ------------------------------------------------------------------------------------------- */
+/* --- references
+ * ------------------------------------------------------------------------------------------- */
 static snug_status reference_moments(const sn_call *c, snug_error *err) {
     (void)err;
     const sn_reals x = sn_reals_of(&c->in[0]);
@@ -65,7 +66,8 @@ static snug_status reference_normalise_sums(const sn_call *c, snug_error *err) {
 
 static snug_status reference_channel_affine(const sn_call *c, snug_error *err) {
     (void)err;
-    const sn_reals p = sn_reals_of(&c->in[0]), q = sn_reals_of(&c->in[1]), y = sn_reals_of(&c->out[0]);
+    const sn_reals p = sn_reals_of(&c->in[0]), q = sn_reals_of(&c->in[1]),
+                   y = sn_reals_of(&c->out[0]);
     const int64_t count = sn_type_count(&c->in[0].type), C = sn_width_of(&c->in[0].type);
     for (int64_t i = 0; i < count; i++)
         sn_real_put(y, i,
@@ -77,7 +79,8 @@ static snug_status reference_channel_affine(const sn_call *c, snug_error *err) {
 
 static snug_status reference_layernorm(const sn_call *c, snug_error *err) {
     (void)err;
-    const sn_reals x = sn_reals_of(&c->in[0]), gamma = sn_reals_of(&c->in[1]), beta = sn_reals_of(&c->in[2]);
+    const sn_reals x = sn_reals_of(&c->in[0]), gamma = sn_reals_of(&c->in[1]),
+                   beta = sn_reals_of(&c->in[2]);
     const sn_reals y = sn_reals_of(&c->out[0]);
     const int64_t rows = sn_rows_of(&c->in[0].type), C = sn_width_of(&c->in[0].type);
     for (int64_t r = 0; r < rows; r++) {
@@ -90,7 +93,8 @@ static snug_status reference_layernorm(const sn_call *c, snug_error *err) {
         const double rstd = 1 / sqrt(squares / (double)C + c->param[0].real);
         for (int64_t k = 0; k < C; k++)
             sn_real_put(y, r * C + k,
-                        sn_real_at(gamma, k) * ((sn_real_at(x, r * C + k) - mean) * rstd) + sn_real_at(beta, k));
+                        sn_real_at(gamma, k) * ((sn_real_at(x, r * C + k) - mean) * rstd) +
+                            sn_real_at(beta, k));
         sn_real_put(sn_reals_of(&c->out[1]), r, mean);
         sn_real_put(sn_reals_of(&c->out[2]), r, rstd);
     }
@@ -100,11 +104,13 @@ static snug_status reference_layernorm(const sn_call *c, snug_error *err) {
 /* dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), where g = gamma * dy */
 static snug_status reference_layernorm_dx(const sn_call *c, snug_error *err) {
     (void)err;
-    const sn_reals dy = sn_reals_of(&c->in[0]), x = sn_reals_of(&c->in[1]), gamma = sn_reals_of(&c->in[2]);
+    const sn_reals dy = sn_reals_of(&c->in[0]), x = sn_reals_of(&c->in[1]),
+                   gamma = sn_reals_of(&c->in[2]);
     const sn_reals dx = sn_reals_of(&c->out[0]);
     const int64_t rows = sn_rows_of(&c->in[0].type), C = sn_width_of(&c->in[0].type);
     for (int64_t r = 0; r < rows; r++) {
-        const double mean = sn_real_at(sn_reals_of(&c->in[3]), r), rstd = sn_real_at(sn_reals_of(&c->in[4]), r);
+        const double mean = sn_real_at(sn_reals_of(&c->in[3]), r),
+                     rstd = sn_real_at(sn_reals_of(&c->in[4]), r);
         double sum = 0, product = 0;
         for (int64_t k = 0; k < C; k++) {
             const double g = sn_real_at(gamma, k) * sn_real_at(dy, r * C + k);
@@ -138,13 +144,14 @@ static snug_status reference_layernorm_sums(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- which kernel runs --------------------------------------------------------------------------------------- */
-#define RUN(name, fast)                                             \
-    static snug_status run_##name(const sn_call *c, snug_error *err) { \
-        if (!sn_call_is_f32(c))                                     \
-            return reference_##name(c, err);                        \
-        fast;                                                       \
-        return SNUG_OK;                                             \
+/* --- which kernel runs
+ * --------------------------------------------------------------------------------------- */
+#define RUN(name, fast)                                                                            \
+    static snug_status run_##name(const sn_call *c, snug_error *err) {                             \
+        if (!sn_call_is_f32(c))                                                                    \
+            return reference_##name(c, err);                                                       \
+        fast;                                                                                      \
+        return SNUG_OK;                                                                            \
     }
 RUN(moments, SN_CPU(channel_sums_f32)(c, SN_SUMS_MOMENTS))
 RUN(normalise, SN_CPU(normalise_f32)(c))
@@ -154,15 +161,18 @@ RUN(layernorm, SN_CPU(layernorm_f32)(c))
 RUN(layernorm_dx, SN_CPU(layernorm_dx_f32)(c))
 RUN(layernorm_sums, SN_CPU(channel_sums_f32)(c, SN_SUMS_LAYERNORM))
 
-static snug_status describe_sums(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
+static snug_status describe_sums(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                 snug_error *err) {
     (void)n_threads;
     (void)err;
     if (d->in[0].dtype == SNUG_F32)
-        out->workspace_bytes = SN_CPU(channel_sums_workspace)(sn_rows_of(&d->in[0]), sn_width_of(&d->in[0]));
+        out->workspace_bytes =
+            SN_CPU(channel_sums_workspace)(sn_rows_of(&d->in[0]), sn_width_of(&d->in[0]));
     return SNUG_OK;
 }
 
-static snug_status describe_normalise(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err) {
+static snug_status describe_normalise(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                      snug_error *err) {
     (void)n_threads;
     (void)err;
     if (d->in[0].dtype == SNUG_F32)
@@ -170,8 +180,10 @@ static snug_status describe_normalise(const sn_opdesc *d, int n_threads, sn_vari
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(moments, .reference = reference_moments, .run = run_moments, .describe = describe_sums)
-SN_CPU_FAMILY(normalise, .reference = reference_normalise, .run = run_normalise, .describe = describe_normalise)
+SN_CPU_FAMILY(moments, .reference = reference_moments, .run = run_moments,
+              .describe = describe_sums)
+SN_CPU_FAMILY(normalise, .reference = reference_normalise, .run = run_normalise,
+              .describe = describe_normalise)
 SN_CPU_FAMILY(normalise_sums, .reference = reference_normalise_sums, .run = run_normalise_sums,
               .describe = describe_sums)
 SN_CPU_FAMILY(channel_affine, .reference = reference_channel_affine, .run = run_channel_affine)

@@ -1,8 +1,9 @@
 /* norm_fast.c: f32 normalisation, sums in double.
  *
- * Sums over rows: rows are cut into blocks by their number and the channels alone; each block adds its rows in order,
- * one double per channel, and the blocks' sums are added in order. Sums over a row: ROW_LANES running sums, element
- * i goes to sum i % ROW_LANES, and these are added in order. So bits depend neither on threads nor on a row's place. */
+ * Sums over rows: rows are cut into blocks by their number and the channels alone; each block adds
+ * its rows in order, one double per channel, and the blocks' sums are added in order. Sums over a
+ * row: ROW_LANES running sums, element i goes to sum i % ROW_LANES, and these are added in order.
+ * So bits depend neither on threads nor on a row's place. */
 #include "kernels/cpu/norm.h"
 
 #include "kernels/cpu/loops.h"
@@ -19,13 +20,15 @@ enum { WIDE = 4 * LANES, ROW_LANES = 8, MAX_BLOCKS = 32, BLOCK_ELEMENTS = 16384 
 
 typedef double vec __attribute__((vector_size(LANES * sizeof(double))));
 typedef float half_vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
-typedef double vec_in_memory __attribute__((vector_size(LANES * sizeof(double)), aligned(8), may_alias));
+typedef double vec_in_memory
+    __attribute__((vector_size(LANES * sizeof(double)), aligned(8), may_alias));
 
 static inline vec load(const float *p) {
     return __builtin_convertvector(*(const half_vec *)p, vec);
 }
 
-/* --- sums over rows ------------------------------------------------------------------------------------------- */
+/* --- sums over rows
+ * ------------------------------------------------------------------------------------------- */
 typedef struct {
     sn_sums_kind kind;
     const float *g, *x;           /* moments: x alone, as g */
@@ -44,9 +47,10 @@ size_t SN_CPU(channel_sums_workspace)(int64_t rows, int64_t channels) {
     return (size_t)(count_blocks(rows, channels) * 2 * channels) * sizeof(double);
 }
 
-/* WIDE channels from k on, in registers over all rows of a block. kind is a constant where this is called. */
-static inline __attribute__((always_inline)) void sum_wide(const sums *s, const sn_sums_kind kind, int64_t block,
-                                                           int64_t k) {
+/* WIDE channels from k on, in registers over all rows of a block. kind is a constant where this is
+ * called. */
+static inline __attribute__((always_inline)) void sum_wide(const sums *s, const sn_sums_kind kind,
+                                                           int64_t block, int64_t k) {
     vec first[4] = {0}, second[4] = {0}, mean[4] = {0}, rstd[4] = {0};
     double *out = s->partial + block * 2 * s->C + k;
 #pragma GCC unroll 4
@@ -66,7 +70,8 @@ static inline __attribute__((always_inline)) void sum_wide(const sums *s, const 
             else if (kind == SN_SUMS_NORMALISE)
                 second[v] += g * ((load(s->x + r * s->C + k + v * LANES) - mean[v]) * rstd[v]);
             else
-                second[v] += g * ((load(s->x + r * s->C + k + v * LANES) - s->mean[r]) * s->variance[r]);
+                second[v] +=
+                    g * ((load(s->x + r * s->C + k + v * LANES) - s->mean[r]) * s->variance[r]);
         }
     }
 #pragma GCC unroll 4
@@ -81,11 +86,13 @@ static void sum_narrow(const sums *s, int64_t block, int64_t k) {
     double first = 0, second = 0;
     const bool by_row = s->kind == SN_SUMS_LAYERNORM, moments = s->kind == SN_SUMS_MOMENTS;
     const double mean = s->kind == SN_SUMS_NORMALISE ? (double)s->mean[k] : 0;
-    const double rstd = s->kind == SN_SUMS_NORMALISE ? 1 / sqrt((double)s->variance[k] + s->epsilon) : 0;
+    const double rstd =
+        s->kind == SN_SUMS_NORMALISE ? 1 / sqrt((double)s->variance[k] + s->epsilon) : 0;
     const int64_t last = sn_min_i64(s->rows, (block + 1) * s->block_rows);
     for (int64_t r = block * s->block_rows; r < last; r++) {
         const double g = s->g[r * s->C + k];
-        const double m = by_row ? (double)s->mean[r] : mean, d = by_row ? (double)s->variance[r] : rstd;
+        const double m = by_row ? (double)s->mean[r] : mean,
+                     d = by_row ? (double)s->variance[r] : rstd;
         first += g;
         second += moments ? g * g : g * (((double)s->x[r * s->C + k] - m) * d);
     }
@@ -137,14 +144,17 @@ void SN_CPU(channel_sums_f32)(const sn_call *c, sn_sums_kind kind) {
     add_blocks(c, &s);
 }
 
-/* --- maps ----------------------------------------------------------------------------------------------------- */
+/* --- maps
+/* --- maps ---------------------------------------------------------------------------------- */
+ */
 size_t SN_CPU(normalise_workspace)(int64_t channels) {
     return (size_t)channels * sizeof(float);
 }
 
 void SN_CPU(normalise_f32)(const sn_call *c) {
     const int64_t rows = sn_rows_of(&c->in[0].type), C = sn_width_of(&c->in[0].type);
-    const float *mean = c->in[1].data, *variance = c->in[2].data, *gamma = c->in[3].data, *beta = c->in[4].data;
+    const float *mean = c->in[1].data, *variance = c->in[2].data, *gamma = c->in[3].data,
+                *beta = c->in[4].data;
     float *scale = c->workspace;
     for (int64_t k = 0; k < C; k++)
         scale[k] = (float)((double)gamma[k] / sqrt((double)variance[k] + c->param[0].real));
@@ -165,7 +175,8 @@ void SN_CPU(channel_affine_f32)(const sn_call *c) {
     const int threads = sn_threads_for(c, rows * C);
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t r = 0; r < rows; r++) {
-        const float *p = (const float *)c->in[0].data + r * C, *q = (const float *)c->in[1].data + r * C;
+        const float *p = (const float *)c->in[0].data + r * C,
+                    *q = (const float *)c->in[1].data + r * C;
         float *y = (float *)c->out[0].data + r * C;
 #pragma omp simd
         for (int64_t k = 0; k < C; k++)
@@ -173,28 +184,30 @@ void SN_CPU(channel_affine_f32)(const sn_call *c) {
     }
 }
 
-/* --- layer normalisation: sums over a row --------------------------------------------------------------------- */
+/* --- layer normalisation: sums over a row
+ * --------------------------------------------------------------------- */
 /* Adds f(i) over 0 <= i < n in ROW_LANES running sums. */
-#define ROW_SUM(total, n, term)                               \
-    do {                                                      \
-        double lane[ROW_LANES] = {0};                             \
-        int64_t i_ = 0;                                       \
-        for (; i_ + ROW_LANES <= (n); i_ += ROW_LANES)                \
-            for (int l_ = 0; l_ < ROW_LANES; l_++) {              \
-                const int64_t i = i_ + l_;                    \
-                lane[l_] += (term);                           \
-            }                                                 \
-        for (int l_ = 0; i_ + l_ < (n); l_++) {               \
-            const int64_t i = i_ + l_;                        \
-            lane[l_] += (term);                               \
-        }                                                     \
-        total = 0;                                            \
-        for (int l_ = 0; l_ < ROW_LANES; l_++)                    \
-            total += lane[l_];                                \
+#define ROW_SUM(total, n, term)                                                                    \
+    do {                                                                                           \
+        double lane[ROW_LANES] = {0};                                                              \
+        int64_t i_ = 0;                                                                            \
+        for (; i_ + ROW_LANES <= (n); i_ += ROW_LANES)                                             \
+            for (int l_ = 0; l_ < ROW_LANES; l_++) {                                               \
+                const int64_t i = i_ + l_;                                                         \
+                lane[l_] += (term);                                                                \
+            }                                                                                      \
+        for (int l_ = 0; i_ + l_ < (n); l_++) {                                                    \
+            const int64_t i = i_ + l_;                                                             \
+            lane[l_] += (term);                                                                    \
+        }                                                                                          \
+        total = 0;                                                                                 \
+        for (int l_ = 0; l_ < ROW_LANES; l_++)                                                     \
+            total += lane[l_];                                                                     \
     } while (0)
 
 static void layernorm_row(const sn_call *c, int64_t r, int64_t C) {
-    const float *x = (const float *)c->in[0].data + r * C, *gamma = c->in[1].data, *beta = c->in[2].data;
+    const float *x = (const float *)c->in[0].data + r * C, *gamma = c->in[1].data,
+                *beta = c->in[2].data;
     float *y = (float *)c->out[0].data + r * C;
     double sum, squares;
     ROW_SUM(sum, C, (double)x[i]);
@@ -218,7 +231,8 @@ void SN_CPU(layernorm_f32)(const sn_call *c) {
 }
 
 static void layernorm_dx_row(const sn_call *c, int64_t r, int64_t C) {
-    const float *dy = (const float *)c->in[0].data + r * C, *x = (const float *)c->in[1].data + r * C;
+    const float *dy = (const float *)c->in[0].data + r * C,
+                *x = (const float *)c->in[1].data + r * C;
     const float *gamma = c->in[2].data;
     const float mean = ((const float *)c->in[3].data)[r], rstd = ((const float *)c->in[4].data)[r];
     float *dx = (float *)c->out[0].data + r * C;

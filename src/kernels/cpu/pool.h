@@ -11,7 +11,8 @@ typedef struct {
 } sn_pool;
 
 /* big is the type of x or dx, small that of y or dy. */
-static inline sn_pool sn_pool_of(const snug_type *big, const snug_type *small, const sn_attrs_pool *a) {
+static inline sn_pool sn_pool_of(const snug_type *big, const snug_type *small,
+                                 const sn_attrs_pool *a) {
     return (sn_pool){
         .N = big->dims[0],
         .H = big->dims[1],
@@ -26,7 +27,8 @@ static inline sn_pool sn_pool_of(const snug_type *big, const snug_type *small, c
 }
 
 /* pool_grad begins like pool: kernel, stride, pad. */
-static inline sn_pool sn_pool_backward_of(const snug_type *big, const snug_type *small, const sn_attrs_pool_grad *a) {
+static inline sn_pool sn_pool_backward_of(const snug_type *big, const snug_type *small,
+                                          const sn_attrs_pool_grad *a) {
     const sn_attrs_pool head = {
         .kernel = {a->kernel[0], a->kernel[1]},
         .stride = {a->stride[0], a->stride[1]},
@@ -35,7 +37,8 @@ static inline sn_pool sn_pool_backward_of(const snug_type *big, const snug_type 
     return sn_pool_of(big, small, &head);
 }
 
-/* Places [from, to) of a window along one axis that lie inside x, and the first element they touch. */
+/* Places [from, to) of a window along one axis that lie inside x, and the first element they touch.
+ */
 typedef struct {
     int64_t from, to, start;
 } sn_pool_span;

@@ -1,8 +1,8 @@
 /* pool_fast.c: f32 pooling, vectorised over channels, parallel over rows of the output.
  *
- * Forward, LANES channels go through all places of a window in local arrays. Backward, a row of dx is cleared and the
- * windows over it are added place by place: no two threads write to the same row, and each element adds its windows
- * in the order of places, whatever the threads. */
+ * Forward, LANES channels go through all places of a window in local arrays. Backward, a row of dx
+ * is cleared and the windows over it are added place by place: no two threads write to the same
+ * row, and each element adds its windows in the order of places, whatever the threads. */
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/pool.h"
 
@@ -11,20 +11,25 @@
 
 enum { LANES = 16 };
 
-/* --- forward ------------------------------------------------------------------------------------------------- */
+/* --- forward
+ * -------------------------------------------------------------------------------------------------
+ */
 /* n is the constant LANES but for the last channels. */
-static inline __attribute__((always_inline)) void take_larger(const float *x, int32_t place, float *best, int32_t *code,
-                                                              const int64_t n) {
+static inline __attribute__((always_inline)) void
+take_larger(const float *x, int32_t place, float *best, int32_t *code, const int64_t n) {
     for (int64_t l = 0; l < n; l++) {
-        const int wins = (x[l] > best[l]) | ((x[l] != x[l]) & (best[l] == best[l])); /* no branch: vectorises */
+        const int wins =
+            (x[l] > best[l]) | ((x[l] != x[l]) & (best[l] == best[l])); /* no branch: vectorises */
         best[l] = wins ? x[l] : best[l];
         code[l] = wins ? place : code[l];
     }
 }
 
 /* One window of n <= LANES channels; x is the window's place 0, which may lie in the padding. */
-static inline __attribute__((always_inline)) void max_window(const sn_pool *p, sn_pool_span r, sn_pool_span s,
-                                                             const float *x, float *y, uint8_t *code, const int64_t n) {
+static inline __attribute__((always_inline)) void max_window(const sn_pool *p, sn_pool_span r,
+                                                             sn_pool_span s, const float *x,
+                                                             float *y, uint8_t *code,
+                                                             const int64_t n) {
     float best[LANES];
     int32_t places[LANES];
     const int32_t first = (int32_t)(r.from * p->kernel[1] + s.from);
@@ -34,7 +39,8 @@ static inline __attribute__((always_inline)) void max_window(const sn_pool *p, s
     }
     for (int64_t a = r.from; a < r.to; a++)
         for (int64_t b = s.from; b < s.to; b++)
-            take_larger(x + (a * p->W + b) * p->C, (int32_t)(a * p->kernel[1] + b), best, places, n);
+            take_larger(x + (a * p->W + b) * p->C, (int32_t)(a * p->kernel[1] + b), best, places,
+                        n);
     for (int64_t l = 0; l < n; l++) {
         y[l] = best[l];
         code[l] = (uint8_t)places[l];
@@ -67,8 +73,9 @@ void SN_CPU(maxpool_f32)(const sn_call *c) {
         max_row(c, &p, row);
 }
 
-static inline __attribute__((always_inline)) void mean_window(const sn_pool *p, sn_pool_span r, sn_pool_span s,
-                                                              const float *x, float *y, const int64_t n) {
+static inline __attribute__((always_inline)) void mean_window(const sn_pool *p, sn_pool_span r,
+                                                              sn_pool_span s, const float *x,
+                                                              float *y, const int64_t n) {
     float sum[LANES] = {0};
     const float cells = (float)((r.to - r.from) * (s.to - s.from));
     for (int64_t a = r.from; a < r.to; a++)
@@ -102,7 +109,9 @@ void SN_CPU(avgpool_f32)(const sn_call *c) {
         mean_row(c, &p, row);
 }
 
-/* --- backward ------------------------------------------------------------------------------------------------ */
+/* --- backward
+ * ------------------------------------------------------------------------------------------------
+ */
 static void add_where(float *dx, const float *dy, const uint8_t *code, int place, int64_t n) {
     for (int64_t l = 0; l < n; l++)
         dx[l] += code[l] == place ? dy[l] : 0.0f;
@@ -114,7 +123,8 @@ static void add_share(float *dx, const float *dy, float share, int64_t n) {
 }
 
 /* Adds row i of windows, whose row a of places lies over this row of dx. */
-static void add_windows(const sn_pool *p, float *dx, const float *dy, const uint8_t *code, const int64_t at[2]) {
+static void add_windows(const sn_pool *p, float *dx, const float *dy, const uint8_t *code,
+                        const int64_t at[2]) {
     const int64_t i = at[0], a = at[1];
     const sn_pool_span r = sn_pool_window(p, 0, i);
     for (int64_t b = 0; b < p->kernel[1]; b++)
@@ -126,7 +136,8 @@ static void add_windows(const sn_pool *p, float *dx, const float *dy, const uint
             if (code)
                 add_where(to, dy + j * p->C, code + j * p->C, (int)(a * p->kernel[1] + b), p->C);
             else
-                add_share(to, dy + j * p->C, 1.0f / (float)((r.to - r.from) * (s.to - s.from)), p->C);
+                add_share(to, dy + j * p->C, 1.0f / (float)((r.to - r.from) * (s.to - s.from)),
+                          p->C);
         }
 }
 
@@ -143,7 +154,8 @@ void SN_CPU(pool_backward_f32)(const sn_call *c, const uint8_t *code) {
             if (i < 0)
                 continue;
             const int64_t y0 = sn_pool_y(&p, n, i, 0);
-            add_windows(&p, dx, (const float *)c->in[0].data + y0, code ? code + y0 : NULL, (const int64_t[2]){i, a});
+            add_windows(&p, dx, (const float *)c->in[0].data + y0, code ? code + y0 : NULL,
+                        (const int64_t[2]){i, a});
         }
     }
 }

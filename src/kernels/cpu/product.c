@@ -1,6 +1,8 @@
-/* product.c: blocks, groups and threads of a product. The order of additions in product.h is the contract.
+/* product.c: blocks, groups and threads of a product. The order of additions in product.h is the
+ * contract.
  *
- * Workspace: shared | own scratch and group sum of each thread | when split, the sum of each group of each block. */
+ * Workspace: shared | own scratch and group sum of each thread | when split, the sum of each group
+ * of each block. */
 #include "kernels/cpu/product.h"
 
 #include "kernels/cpu/act.h"
@@ -8,10 +10,13 @@
 #include <omp.h>
 #include <string.h>
 
-/* Sums that wait for the second pass are memory, too: beyond this many floats blocks get fewer rows instead. */
+/* Sums that wait for the second pass are memory, too: beyond this many floats blocks get fewer rows
+ * instead. */
 enum { MAX_GROUPS = 16, PIECES_PER_GROUP = 8, MAX_WAITING = 1 << 18 };
 
-/* --- cutting ------------------------------------------------------------------------------------------------ */
+/* --- cutting
+ * ------------------------------------------------------------------------------------------------
+ */
 static int64_t count_blocks(sn_product *p) {
     p->n_row_blocks = p->count_row_blocks(p, p->limit, &p->rows);
     p->n_column_blocks = p->columns > 0 ? sn_parts(p->N, p->columns) : 0;
@@ -30,8 +35,9 @@ static int64_t thread_floats(const sn_product *p) {
     return sn_lines(p->own_floats(p)) + (p->n_groups > 1 && !p->split ? group_sum_floats(p) : 0);
 }
 
-/* Blocks as large as the caches like, smaller ones when the threads would go short: first fewer columns, then groups
- * as tasks, and fewer rows last, since every block of rows goes through B again. */
+/* Blocks as large as the caches like, smaller ones when the threads would go short: first fewer
+ * columns, then groups as tasks, and fewer rows last, since every block of rows goes through B
+ * again. */
 void SN_CPU(product_cut)(sn_product *p, int n_threads) {
     const int64_t wanted = n_threads > 1 ? 4 * (int64_t)n_threads : 1;
     p->limit = SN_PRODUCT_ROWS;
@@ -45,10 +51,12 @@ void SN_CPU(product_cut)(sn_product *p, int n_threads) {
         p->limit = sn_parts(p->limit / 2, SN_GEMM_MR) * SN_GEMM_MR;
     const int64_t waiting = p->split ? waiting_floats(p) : 0;
     p->workspace_bytes =
-        (size_t)(sn_lines(p->shared_floats) + thread_floats(p) * n_threads + waiting) * sizeof(float);
+        (size_t)(sn_lines(p->shared_floats) + thread_floats(p) * n_threads + waiting) *
+        sizeof(float);
 }
 
-/* --- one block ---------------------------------------------------------------------------------------------- */
+/* --- one block
+ * ---------------------------------------------------------------------------------------------- */
 /* C = or += the pieces of one group; to c and c_row, which are the block's or a group sum's. */
 static void run_group(const sn_product *p, sn_product_block *b, int64_t group, sn_gemm *g) {
     g->m = b->rows;
@@ -104,7 +112,8 @@ static void run_block(const sn_product *p, sn_product_block *b) {
     finish(p, b);
 }
 
-/* --- all blocks --------------------------------------------------------------------------------------------- */
+/* --- all blocks
+ * --------------------------------------------------------------------------------------------- */
 static void open_block(const sn_product *p, int64_t i, float *own, sn_product_block *b) {
     b->n = i % p->n_column_blocks * p->columns;
     b->columns = sn_least(p->columns, p->N - b->n);
@@ -130,7 +139,8 @@ static void add_groups(const sn_product *p, int64_t block, float *own, const flo
     sn_product_block b;
     open_block(p, block, own, &b);
     for (int64_t group = 0; group < p->n_groups; group++)
-        add_sum(&b, waiting + (block * p->n_groups + group) * group_sum_floats(p), group > 0 || p->accumulate);
+        add_sum(&b, waiting + (block * p->n_groups + group) * group_sum_floats(p),
+                group > 0 || p->accumulate);
     finish(p, &b);
 }
 

@@ -1,12 +1,14 @@
-/* product.h: a large product cut into blocks for the threads. matmul and the convolutions say where their operands lie
- * (open, piece); this file decides who computes what, and in which order sums are added.
+/* product.h: a large product cut into blocks for the threads. matmul and the convolutions say where
+ * their operands lie (open, piece); this file decides who computes what, and in which order sums
+ * are added.
  *
  *     element = ((group 0 + group 1) + ...), group = ((piece 0 + piece 1) + ...), piece: see gemm.h
  *
- * The pieces of K come from the operator's shape, the groups from the number of pieces alone: so bits depend neither on
- * threads nor on how many rows there are. When blocks are too few for the threads and there are groups (a weight
- * gradient, a dense layer over a flattened image), a task is one group of one block: its sum waits in the workspace
- * and a second pass adds the groups, in order. Otherwise a thread makes all groups of its block. The bits are the same. */
+ * The pieces of K come from the operator's shape, the groups from the number of pieces alone: so
+ * bits depend neither on threads nor on how many rows there are. When blocks are too few for the
+ * threads and there are groups (a weight gradient, a dense layer over a flattened image), a task is
+ * one group of one block: its sum waits in the workspace and a second pass adds the groups, in
+ * order. Otherwise a thread makes all groups of its block. The bits are the same. */
 #ifndef SN_KERNELS_CPU_PRODUCT_H
 #define SN_KERNELS_CPU_PRODUCT_H
 
@@ -33,16 +35,18 @@ typedef struct {
 struct sn_product {
     const void *ctx;
     int64_t batch, N, n_pieces;
-    /* Blocks of rows per batch entry when none may have more than `limit` of them (a multiple of SN_GEMM_MR); *rows is
-     * the largest's. */
+    /* Blocks of rows per batch entry when none may have more than `limit` of them (a multiple of
+     * SN_GEMM_MR); *rows is the largest's. */
     int64_t (*count_row_blocks)(const sn_product *p, int64_t limit, int64_t *rows);
     void (*open)(const sn_product *p, sn_product_block *b);
-    /* Fills k, a, a_row, a_col, b and b_step for piece i of K; b from column b->n on. At most SN_PRODUCT_DEPTH terms. */
+    /* Fills k, a, a_row, a_col, b and b_step for piece i of K; b from column b->n on. At most
+     * SN_PRODUCT_DEPTH terms. */
     void (*piece)(const sn_product *p, sn_product_block *b, int64_t i, sn_gemm *g);
     /* Fills share i of `shared`, before any block; NULL: nothing is shared. */
     void (*fill_shared)(const sn_product *p, int64_t i);
     int64_t n_shares;
-    int64_t (*own_floats)(const sn_product *p); /* scratch per thread for open and piece; rows and columns are known */
+    int64_t (*own_floats)(const sn_product *p); /* scratch per thread for open and piece; rows and
+                                                   columns are known */
     int64_t shared_floats;
     const float *bias; /* of all N columns, or NULL */
     int64_t act;

@@ -1,5 +1,5 @@
-/* real.h: reading and writing f32 or f64 elements as double, for the reference kernels. `wide` is the same for a
- * whole loop, so the compiler takes the branch out of it. */
+/* real.h: reading and writing f32 or f64 elements as double, for the reference kernels. `wide` is
+ * the same for a whole loop, so the compiler takes the branch out of it. */
 #ifndef SN_KERNELS_CPU_REAL_H
 #define SN_KERNELS_CPU_REAL_H
 

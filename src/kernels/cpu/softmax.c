@@ -1,18 +1,19 @@
-/* softmax.c: softmax and the cross-entropies, row by row over the last axis, in the log-sum-exp form that does not
- * overflow.
+/* softmax.c: softmax and the cross-entropies, row by row over the last axis, in the log-sum-exp
+ * form that does not overflow.
  *
  *   softmax(x), log_softmax(x), softmax_grad(dy, y) -> y * (dy - sum(dy * y))
  *   softmax_xent(x, labels) -> loss per row = sum(labels * (lse(x) - x))
  *   softmax_xent_grad(x, labels, dloss) -> (softmax(x) * sum(labels) - labels) * dloss
- *   sparse_xent(x, label) and sparse_xent_grad(x, label, dloss): the same with one class number per row
- *   sigmoid_xent(x, z) -> max(x, 0) - x*z + log(1 + exp(-|x|)), element by element
+ *   sparse_xent(x, label) and sparse_xent_grad(x, label, dloss): the same with one class number per
+ * row sigmoid_xent(x, z) -> max(x, 0) - x*z + log(1 + exp(-|x|)), element by element
  *
  * A class number outside the row is SNUG_E_DATA in sparse_xent, before anything is written. */
 #include "kernels/cpu/softmax.h"
 
 #include "kernels/cpu/real.h"
 
-/* --- references ------------------------------------------------------------------------------------------- */
+/* --- references
+ * ------------------------------------------------------------------------------------------- */
 static double row_max(sn_reals x, int64_t first, int64_t width) {
     double max = -INFINITY;
     for (int64_t j = 0; j < width; j++) {
@@ -59,7 +60,8 @@ static snug_status reference_log_softmax(const sn_call *c, snug_error *err) {
 
 static snug_status reference_softmax_grad(const sn_call *c, snug_error *err) {
     (void)err;
-    const sn_reals dy = sn_reals_of(&c->in[0]), y = sn_reals_of(&c->in[1]), dx = sn_reals_of(&c->out[0]);
+    const sn_reals dy = sn_reals_of(&c->in[0]), y = sn_reals_of(&c->in[1]),
+                   dx = sn_reals_of(&c->out[0]);
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
     for (int64_t first = 0; first < rows * width; first += width) {
         double dot = 0;
@@ -73,7 +75,8 @@ static snug_status reference_softmax_grad(const sn_call *c, snug_error *err) {
 
 static snug_status reference_softmax_xent(const sn_call *c, snug_error *err) {
     (void)err;
-    const sn_reals x = sn_reals_of(&c->in[0]), labels = sn_reals_of(&c->in[1]), loss = sn_reals_of(&c->out[0]);
+    const sn_reals x = sn_reals_of(&c->in[0]), labels = sn_reals_of(&c->in[1]),
+                   loss = sn_reals_of(&c->out[0]);
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
     for (int64_t r = 0; r < rows; r++) {
         const double lse = row_lse(x, r * width, width);
@@ -88,7 +91,8 @@ static snug_status reference_softmax_xent(const sn_call *c, snug_error *err) {
 
 static snug_status reference_softmax_xent_grad(const sn_call *c, snug_error *err) {
     (void)err;
-    const sn_reals x = sn_reals_of(&c->in[0]), labels = sn_reals_of(&c->in[1]), dloss = sn_reals_of(&c->in[2]);
+    const sn_reals x = sn_reals_of(&c->in[0]), labels = sn_reals_of(&c->in[1]),
+                   dloss = sn_reals_of(&c->in[2]);
     const sn_reals dx = sn_reals_of(&c->out[0]);
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
     for (int64_t r = 0; r < rows; r++) {
@@ -98,7 +102,8 @@ static snug_status reference_softmax_xent_grad(const sn_call *c, snug_error *err
             weight += sn_real_at(labels, j);
         for (int64_t j = r * width; j < (r + 1) * width; j++)
             sn_real_put(dx, j,
-                        (exp(sn_real_at(x, j) - lse) * weight - sn_real_at(labels, j)) * sn_real_at(dloss, r));
+                        (exp(sn_real_at(x, j) - lse) * weight - sn_real_at(labels, j)) *
+                            sn_real_at(dloss, r));
     }
     return SNUG_OK;
 }
@@ -111,9 +116,11 @@ static snug_status check_labels(const sn_call *c, snug_error *err) {
         if (label >= 0 && label < width)
             continue;
         const snug_type *t = &c->in[1].type;
-        const int64_t before = c->axis == 0 && t->rank > 0 ? c->first * sn_type_span(t, 1, t->rank) : 0;
+        const int64_t before =
+            c->axis == 0 && t->rank > 0 ? c->first * sn_type_span(t, 1, t->rank) : 0;
         return sn_fail(err, SNUG_E_DATA,
-                       "label %lld at row %lld is outside 0..%lld; labels are class numbers from 0, or the last "
+                       "label %lld at row %lld is outside 0..%lld; labels are class numbers from "
+                       "0, or the last "
                        "layer needs more units",
                        (long long)label, (long long)(before + r), (long long)(width - 1));
     }
@@ -125,26 +132,31 @@ static snug_status reference_sparse_xent(const sn_call *c, snug_error *err) {
     const sn_reals x = sn_reals_of(&c->in[0]), loss = sn_reals_of(&c->out[0]);
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
     for (int64_t r = 0; r < rows; r++)
-        sn_real_put(loss, r, row_lse(x, r * width, width) - sn_real_at(x, r * width + sn_label_at(&c->in[1], r)));
+        sn_real_put(loss, r,
+                    row_lse(x, r * width, width) -
+                        sn_real_at(x, r * width + sn_label_at(&c->in[1], r)));
     return SNUG_OK;
 }
 
 static snug_status reference_sparse_xent_grad(const sn_call *c, snug_error *err) {
     (void)err;
-    const sn_reals x = sn_reals_of(&c->in[0]), dloss = sn_reals_of(&c->in[2]), dx = sn_reals_of(&c->out[0]);
+    const sn_reals x = sn_reals_of(&c->in[0]), dloss = sn_reals_of(&c->in[2]),
+                   dx = sn_reals_of(&c->out[0]);
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
     for (int64_t r = 0; r < rows; r++) {
         const double lse = row_lse(x, r * width, width), scale = sn_real_at(dloss, r);
         const int64_t label = sn_label_at(&c->in[1], r);
         for (int64_t j = 0; j < width; j++)
-            sn_real_put(dx, r * width + j, (exp(sn_real_at(x, r * width + j) - lse) - (j == label ? 1 : 0)) * scale);
+            sn_real_put(dx, r * width + j,
+                        (exp(sn_real_at(x, r * width + j) - lse) - (j == label ? 1 : 0)) * scale);
     }
     return SNUG_OK;
 }
 
 static snug_status reference_sigmoid_xent(const sn_call *c, snug_error *err) {
     (void)err;
-    const sn_reals x = sn_reals_of(&c->in[0]), z = sn_reals_of(&c->in[1]), loss = sn_reals_of(&c->out[0]);
+    const sn_reals x = sn_reals_of(&c->in[0]), z = sn_reals_of(&c->in[1]),
+                   loss = sn_reals_of(&c->out[0]);
     const int64_t count = sn_type_count(&c->in[0].type);
     for (int64_t i = 0; i < count; i++) {
         const double v = sn_real_at(x, i);
@@ -153,14 +165,15 @@ static snug_status reference_sigmoid_xent(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- which kernel runs --------------------------------------------------------------------------------------- */
-#define RUN(name, fast)                                                \
-    static snug_status run_##name(const sn_call *c, snug_error *err) { \
-        if (!sn_call_is_f32(c))                                        \
-            return reference_##name(c, err);                           \
-        fast(c);                                                       \
-        return SNUG_OK;                                                \
-    }                                                                  \
+/* --- which kernel runs
+ * --------------------------------------------------------------------------------------- */
+#define RUN(name, fast)                                                                            \
+    static snug_status run_##name(const sn_call *c, snug_error *err) {                             \
+        if (!sn_call_is_f32(c))                                                                    \
+            return reference_##name(c, err);                                                       \
+        fast(c);                                                                                   \
+        return SNUG_OK;                                                                            \
+    }                                                                                              \
     SN_CPU_FAMILY(name, .reference = reference_##name, .run = run_##name)
 RUN(softmax, SN_CPU(softmax_f32))
 RUN(softmax_grad, SN_CPU(softmax_grad_f32))

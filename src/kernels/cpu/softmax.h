@@ -14,7 +14,8 @@ void SN_CPU(xent_grad_f32)(const sn_call *c);
 void SN_CPU(sigmoid_xent_f32)(const sn_call *c);
 
 static inline int64_t sn_label_at(const snug_view *labels, int64_t row) {
-    return labels->type.dtype == SNUG_I64 ? ((const int64_t *)labels->data)[row] : ((const int32_t *)labels->data)[row];
+    return labels->type.dtype == SNUG_I64 ? ((const int64_t *)labels->data)[row]
+                                          : ((const int32_t *)labels->data)[row];
 }
 
 #endif

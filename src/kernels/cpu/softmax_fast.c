@@ -1,9 +1,10 @@
 /* softmax_fast.c: f32 softmax and cross-entropies.
  *
- * Narrow rows (up to NARROW classes) are taken ROWS at a time and turned, so that a vector holds the same class of
- * ROWS rows: ten classes fill vectors, too. A last group of fewer rows computes lanes that nobody reads. Wide rows are
- * taken one by one, their sums in LANES running sums. Which way depends on the width alone, and in both a row goes
- * through the same operations in the same order wherever it stands. */
+ * Narrow rows (up to NARROW classes) are taken ROWS at a time and turned, so that a vector holds
+ * the same class of ROWS rows: ten classes fill vectors, too. A last group of fewer rows computes
+ * lanes that nobody reads. Wide rows are taken one by one, their sums in LANES running sums. Which
+ * way depends on the width alone, and in both a row goes through the same operations in the same
+ * order wherever it stands. */
 #include "kernels/cpu/softmax.h"
 
 #include "kernels/cpu/loops.h"
@@ -26,7 +27,8 @@ static inline float usable(float max) {
     return max == -INFINITY ? 0.0f : max;
 }
 
-/* --- narrow rows, turned ---------------------------------------------------------------------------------------- */
+/* --- narrow rows, turned
+ * ---------------------------------------------------------------------------------------- */
 typedef struct {
     float v[NARROW][ROWS];
 } strip;
@@ -131,7 +133,8 @@ static void xent_group(const sn_call *c, const group *g) {
     for (int r = 0; r < ROWS; r++)
         sum[r] = sn_log_f32(sum[r]);
     for (int64_t r = 0; has_class_numbers(c) && r < g->n; r++)
-        loss[r] = sum[r] + (max[r] - x[(g->first + r) * g->width + sn_label_at(&c->in[1], g->first + r)]);
+        loss[r] =
+            sum[r] + (max[r] - x[(g->first + r) * g->width + sn_label_at(&c->in[1], g->first + r)]);
     if (!has_class_numbers(c)) {
         read_strip(g, x, &e);
         read_strip(g, c->in[1].data, &labels);
@@ -188,7 +191,8 @@ static void xent_grad_group(const sn_call *c, const group *g) {
     write_strip(g, &x, c->out[0].data);
 }
 
-/* --- wide rows, one by one -------------------------------------------------------------------------------------- */
+/* --- wide rows, one by one
+ * -------------------------------------------------------------------------------------- */
 /* Element i goes to running sum i % LANES; these are added in order. */
 static double add_lanes(const float lane[LANES]) {
     double sum = 0;
@@ -197,25 +201,24 @@ static double add_lanes(const float lane[LANES]) {
     return sum;
 }
 
-/* Calls body(first, n) for runs of LANES elements and one shorter last run; n is a constant in the first case, so that
- * loops over it become one vector operation. */
-#define EACH_RUN(count, body)                                  \
-    do {                                                       \
-        int64_t first_ = 0;                                    \
-        for (; first_ + LANES <= (count); first_ += LANES)     \
-            body(first_, LANES);                               \
-        if (first_ < (count))                                  \
-            body(first_, (count) - first_);                    \
+/* Calls body(first, n) for runs of LANES elements and one shorter last run; n is a constant in the
+ * first case, so that loops over it become one vector operation. */
+#define EACH_RUN(count, body)                                                                      \
+    do {                                                                                           \
+        int64_t first_ = 0;                                                                        \
+        for (; first_ + LANES <= (count); first_ += LANES)                                         \
+            body(first_, LANES);                                                                   \
+        if (first_ < (count))                                                                      \
+            body(first_, (count)-first_);                                                          \
     } while (0)
 
 static float row_max(const float *x, int64_t n) {
     float lane[LANES], most = -INFINITY;
     for (int l = 0; l < LANES; l++)
         lane[l] = -INFINITY;
-#define BODY(first, count)                  \
-    _Pragma("omp simd")                     \
-    for (int64_t l = 0; l < (count); l++)   \
-        lane[l] = larger(x[(first) + l], lane[l])
+#define BODY(first, count)                                                                         \
+    _Pragma("omp simd") for (int64_t l = 0; l < (count); l++) lane[l] =                            \
+        larger(x[(first) + l], lane[l])
     EACH_RUN(n, BODY);
 #undef BODY
     for (int l = 0; l < LANES; l++)
@@ -227,12 +230,11 @@ static float row_max(const float *x, int64_t n) {
 static stats exp_row(const float *x, float *e, int64_t n) {
     float lane[LANES] = {0};
     const float max = row_max(x, n);
-#define BODY(first, count)                            \
-    _Pragma("omp simd")                               \
-    for (int64_t l = 0; l < (count); l++) {           \
-        const float v = sn_exp_f32(x[(first) + l] - max); \
-        lane[l] += v;                                 \
-        e[(first) + l] = v;                           \
+#define BODY(first, count)                                                                         \
+    _Pragma("omp simd") for (int64_t l = 0; l < (count); l++) {                                    \
+        const float v = sn_exp_f32(x[(first) + l] - max);                                          \
+        lane[l] += v;                                                                              \
+        e[(first) + l] = v;                                                                        \
     }
     EACH_RUN(n, BODY);
 #undef BODY
@@ -243,10 +245,9 @@ static stats exp_row(const float *x, float *e, int64_t n) {
 static stats row_stats(const float *x, int64_t n) {
     float lane[LANES] = {0};
     const float max = row_max(x, n);
-#define BODY(first, count)                \
-    _Pragma("omp simd")                   \
-    for (int64_t l = 0; l < (count); l++) \
-        lane[l] += sn_exp_f32(x[(first) + l] - max)
+#define BODY(first, count)                                                                         \
+    _Pragma("omp simd") for (int64_t l = 0; l < (count); l++) lane[l] +=                           \
+        sn_exp_f32(x[(first) + l] - max)
     EACH_RUN(n, BODY);
 #undef BODY
     return (stats){max, (float)add_lanes(lane)};
@@ -254,10 +255,9 @@ static stats row_stats(const float *x, int64_t n) {
 
 static float dot(const float *a, const float *b, int64_t n) {
     float lane[LANES] = {0};
-#define BODY(first, count)                \
-    _Pragma("omp simd")                   \
-    for (int64_t l = 0; l < (count); l++) \
-        lane[l] += a[(first) + l] * b[(first) + l]
+#define BODY(first, count)                                                                         \
+    _Pragma("omp simd") for (int64_t l = 0; l < (count); l++) lane[l] +=                           \
+        a[(first) + l] * b[(first) + l]
     EACH_RUN(n, BODY);
 #undef BODY
     return (float)add_lanes(lane);
@@ -265,10 +265,8 @@ static float dot(const float *a, const float *b, int64_t n) {
 
 static float total(const float *a, int64_t n) {
     float lane[LANES] = {0};
-#define BODY(first, count)                \
-    _Pragma("omp simd")                   \
-    for (int64_t l = 0; l < (count); l++) \
-        lane[l] += a[(first) + l]
+#define BODY(first, count)                                                                         \
+    _Pragma("omp simd") for (int64_t l = 0; l < (count); l++) lane[l] += a[(first) + l]
     EACH_RUN(n, BODY);
 #undef BODY
     return (float)add_lanes(lane);
@@ -318,11 +316,10 @@ static void xent_row(const sn_call *c, int64_t r, int64_t width) {
     }
     const float *labels = row_in(c, 1, r, width);
     float lane[LANES] = {0};
-#define BODY(first, count)                                                              \
-    _Pragma("omp simd")                                                                 \
-    for (int64_t l = 0; l < (count); l++) {                                             \
-        const float term = labels[(first) + l] * (log_sum + (t.max - x[(first) + l]));  \
-        lane[l] += labels[(first) + l] == 0.0f ? 0.0f : term;                           \
+#define BODY(first, count)                                                                         \
+    _Pragma("omp simd") for (int64_t l = 0; l < (count); l++) {                                    \
+        const float term = labels[(first) + l] * (log_sum + (t.max - x[(first) + l]));             \
+        lane[l] += labels[(first) + l] == 0.0f ? 0.0f : term;                                      \
     }
     EACH_RUN(width, BODY);
 #undef BODY
@@ -345,7 +342,9 @@ static void xent_grad_row(const sn_call *c, int64_t r, int64_t width) {
         dx[i] = (dx[i] * weight - labels[i]) * dloss;
 }
 
-/* --- all rows ------------------------------------------------------------------------------------------------ */
+/* --- all rows
+ * ------------------------------------------------------------------------------------------------
+ */
 typedef void (*group_body)(const sn_call *c, const group *g);
 typedef void (*row_body)(const sn_call *c, int64_t row, int64_t width);
 
@@ -383,7 +382,8 @@ void SN_CPU(xent_grad_f32)(const sn_call *c) {
 }
 
 static void sigmoid_xent_span(const sn_call *c, int64_t first, int64_t n) {
-    const float *x = (const float *)c->in[0].data + first, *z = (const float *)c->in[1].data + first;
+    const float *x = (const float *)c->in[0].data + first,
+                *z = (const float *)c->in[1].data + first;
     float *loss = (float *)c->out[0].data + first;
     for (int64_t i = 0; i < n; i++)
         loss[i] = sn_softplus_f32(x[i]) - x[i] * z[i];

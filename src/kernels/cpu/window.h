@@ -1,9 +1,10 @@
 /* window.h: windows over an image, as both directions of a convolution see them along one axis.
  *
- * Target position i (0 <= i < count) lies at t0 + i * dt and reads source positions i * step + e0 + j * de for
- * taps j (0 <= j < taps), which use places k0 + j * dk of the kernel. Forward, the target is y and the source x.
- * Backward, the target is dx and the source dy: positions of dx that leave the same remainder by the stride use the
- * same taps, so each remainder is a run of its own, without a step that multiplies by zero. */
+ * Target position i (0 <= i < count) lies at t0 + i * dt and reads source positions i * step + e0 +
+ * j * de for taps j (0 <= j < taps), which use places k0 + j * dk of the kernel. Forward, the
+ * target is y and the source x. Backward, the target is dx and the source dy: positions of dx that
+ * leave the same remainder by the stride use the same taps, so each remainder is a run of its own,
+ * without a step that multiplies by zero. */
 #ifndef SN_KERNELS_CPU_WINDOW_H
 #define SN_KERNELS_CPU_WINDOW_H
 
@@ -29,7 +30,8 @@ static inline sn_window sn_window_forward(const sn_conv *v, int axis) {
     };
 }
 
-/* Positions of dx with this remainder: place k meets position i of dy when r + i*s + pad - k*d = s * (its position). */
+/* Positions of dx with this remainder: place k meets position i of dy when r + i*s + pad - k*d = s
+ * * (its position). */
 static inline sn_window sn_window_backward(const sn_conv *v, int axis, int64_t remainder) {
     const int64_t s = v->stride[axis], d = v->dilation[axis], pad = v->pad[2 * axis];
     const int64_t extent = axis == 0 ? v->H : v->W, places = axis == 0 ? v->kh : v->kw;
@@ -68,7 +70,8 @@ static inline int64_t sn_window_reach(const sn_window *w, int64_t n) {
 
 /* All targets read inside the source. */
 static inline bool sn_window_inside(const sn_window *w) {
-    return w->count > 0 && sn_window_low(w) >= 0 && (w->count - 1) * w->step + sn_window_high(w) < w->size;
+    return w->count > 0 && sn_window_low(w) >= 0 &&
+           (w->count - 1) * w->step + sn_window_high(w) < w->size;
 }
 
 #endif
