@@ -18,13 +18,12 @@
 #ifndef SNUG_RUN_H
 #define SNUG_RUN_H
 
-#include <snug/tensor.h>
+#include <snug/graph.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef struct snug_graph snug_graph; /* graph.h */
 typedef struct snug_session snug_session;
 
 /* The graph is copied (and fused), must be concrete, and may be destroyed afterwards. `share` may

@@ -12,7 +12,7 @@
 
 /* Copies, feeds and the kernels a plan may put on a copy queue; kernels keep their scratch in the
  * arena. */
-#define STACK_BYTES ((size_t)512 << 10)
+#define STACK_BYTES ((size_t)1 << 20)
 
 static void *work(void *arg) {
     sn_lane *lane = arg;
