@@ -1,5 +1,5 @@
-/* step.c: milliseconds of one training step, for bench/run.py. Data are one batch in memory; the step includes
- * bringing it into the arena.
+/* step.c: milliseconds of one training step, for bench/run.py. Data are one batch in memory; the
+ * step includes bringing it into the arena.
  *
  *     bench_step mlp|conv STEPS     ->  {"ms": median, "peak_kib": VmHWM}
  */
@@ -21,7 +21,11 @@ typedef struct {
 } bench_case;
 
 static const bench_case cases[] = {
-    {"mlp", 20000, {SNUG_F32, 1, {100}}, 10, {{"Dense", "units=64 activation=relu"}, {"Dense", "units=10"}}},
+    {"mlp",
+     20000,
+     {SNUG_F32, 1, {100}},
+     10,
+     {{"Dense", "units=64 activation=relu"}, {"Dense", "units=10"}}},
     {"conv",
      32,
      {SNUG_F32, 3, {128, 128, 3}},
@@ -63,7 +67,8 @@ static double median_step(const clock_marks *m) {
 }
 
 /* A batch of normal numbers in memory. */
-static snug_status batch_in_memory(snug_engine *e, const char *recipe, snug_feed **out, snug_error *err) {
+static snug_status batch_in_memory(snug_engine *e, const char *recipe, snug_feed **out,
+                                   snug_error *err) {
     snug_feed *source;
     snug_view v;
     snug_status status = snug_feed_open(e, recipe, &source, err);
@@ -102,7 +107,8 @@ static snug_status run(const bench_case *c, int steps, double *ms, snug_error *e
     if (status != SNUG_OK)
         return status;
     const snug_callback callback = {.ctx = &marks, .on_step_end = mark};
-    snug_fit_options o = {.epochs = steps + WARM_UP, .batch = c->batch, .callbacks = &callback, .n_callbacks = 1};
+    snug_fit_options o = {
+        .epochs = steps + WARM_UP, .batch = c->batch, .callbacks = &callback, .n_callbacks = 1};
     snug_fit_result result;
     status = batch_in_memory(e, x, &o.x, err);
     if (status == SNUG_OK)
