@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/say.h"
 #include "model/array_file.h"
+#include "model/json.h"
 #include "model/keras_json.h"
 #include "model/safetensors.h"
 
@@ -40,8 +41,23 @@ static snug_status inspect_array(snug_engine *e, const char *path, bool json, co
                snug_bytes_print(bytes, bytes_text, sizeof bytes_text));
 }
 
+static snug_status tensor_json(const sn_st_entry *t, const snug_writer *w, snug_error *err) {
+    char dims[192];
+    SNUG_TRY(sn_say(w, err, "{\"name\":"));
+    SNUG_TRY(sn_json_string(w, t->name, err));
+    return sn_say(w, err, ",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%zu}", snug_dtype_name(t->type.dtype),
+                  dims_json(&t->type, dims, sizeof dims), t->bytes);
+}
+
+static snug_status tensor_line(const sn_st_entry *t, const snug_writer *w, snug_error *err) {
+    char name[512], type[192], bytes_text[32];
+    return sn_say(w, err, "%-40s %-24s %12s\n", sn_plain_text(t->name, name, sizeof name),
+                  snug_type_print(&t->type, type, sizeof type),
+                  snug_bytes_print(t->bytes, bytes_text, sizeof bytes_text));
+}
+
 static snug_status list_tensors(const sn_safetensors *s, bool json, const snug_writer *w, snug_error *err) {
-    char type[192], bytes_text[32];
+    char bytes_text[32];
     size_t total = 0;
     const size_t n = sn_safetensors_count(s);
     if (json)
@@ -49,16 +65,14 @@ static snug_status list_tensors(const sn_safetensors *s, bool json, const snug_w
     for (size_t i = 0; i < n; i++) {
         const sn_st_entry *t = sn_safetensors_at(s, i);
         total += t->bytes;
-        if (json)
-            SNUG_TRY(sn_say(w, err, "%s{\"name\":\"%s\",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%zu}", i ? "," : "", t->name,
-                         snug_dtype_name(t->type.dtype), dims_json(&t->type, type, sizeof type), t->bytes));
-        else
-            SNUG_TRY(sn_say(w, err, "%-40s %-24s %12s\n", t->name, snug_type_print(&t->type, type, sizeof type),
-                         snug_bytes_print(t->bytes, bytes_text, sizeof bytes_text)));
+        if (json && i)
+            SNUG_TRY(sn_say(w, err, ","));
+        SNUG_TRY(json ? tensor_json(t, w, err) : tensor_line(t, w, err));
     }
     if (json)
         return sn_say(w, err, "],\"bytes\":%zu}\n", total);
-    return sn_say(w, err, "safetensors, %zu tensors, %s\n", n, snug_bytes_print(total, bytes_text, sizeof bytes_text));
+    return sn_say(w, err, "safetensors, %zu tensor%s, %s\n", n, n == 1 ? "" : "s",
+                  snug_bytes_print(total, bytes_text, sizeof bytes_text));
 }
 
 static snug_status inspect_safetensors(snug_engine *e, const char *path, bool json, const snug_writer *w,
@@ -70,56 +84,82 @@ static snug_status inspect_safetensors(snug_engine *e, const char *path, bool js
     return status;
 }
 
-static snug_status list_layers(const sn_network *n, const sn_keras_compile *c, bool json, const snug_writer *w,
-                               snug_error *err) {
-    char type[192];
-    if (json)
-        SNUG_TRY(sn_say(w, err, "{\"kind\":\"model\",\"name\":\"%s\",\"input\":%s,\"layers\":[", n->name,
-                     dims_json(&n->input, type, sizeof type)));
-    else
-        SNUG_TRY(sn_say(w, err, "Keras Sequential model \"%s\", input %s\n", n->name,
-                     snug_type_print(&n->input, type, sizeof type)));
+static snug_status model_json(const sn_network *n, const sn_keras_compile *c, const snug_writer *w, snug_error *err) {
+    char dims[192];
+    SNUG_TRY(sn_say(w, err, "{\"kind\":\"model\",\"name\":"));
+    SNUG_TRY(sn_json_string(w, n->name, err));
+    SNUG_TRY(sn_say(w, err, ",\"input\":%s,\"layers\":[", dims_json(&n->input, dims, sizeof dims)));
     for (size_t i = 0; i < n->n_layers; i++) {
         const sn_layer *l = &n->layers[i];
-        if (json)
-            SNUG_TRY(sn_say(w, err, "%s{\"name\":\"%s\",\"type\":\"%s\",\"output\":%s}", i ? "," : "", l->name,
-                         l->cls->class_name, dims_json(&l->output, type, sizeof type)));
-        else
-            SNUG_TRY(sn_say(w, err, "  %-28s %-24s %s\n", l->name, l->cls->class_name,
-                         snug_type_print(&l->output, type, sizeof type)));
+        SNUG_TRY(sn_say(w, err, "%s{\"name\":", i ? "," : ""));
+        SNUG_TRY(sn_json_string(w, l->name, err));
+        SNUG_TRY(sn_say(w, err, ",\"type\":\"%s\",\"output\":%s}", l->cls->class_name,
+                        dims_json(&l->output, dims, sizeof dims)));
     }
-    if (json)
-        return sn_say(w, err, "],\"optimizer\":\"%s\",\"loss\":\"%s\",\"metrics\":\"%s\"}\n", c->optimizer, c->loss,
-                   c->metrics);
-    if (c->optimizer[0] || c->loss[0])
-        return sn_say(w, err, "compiled with optimizer %s, loss %s, metrics %s\n", c->optimizer, c->loss,
-                   c->metrics[0] ? c->metrics : "none");
-    return sn_say(w, err, "no compile settings in the file\n");
+    SNUG_TRY(sn_say(w, err, "],\"optimizer\":"));
+    SNUG_TRY(sn_json_string(w, c->optimizer, err));
+    SNUG_TRY(sn_say(w, err, ",\"loss\":"));
+    SNUG_TRY(sn_json_string(w, c->loss, err));
+    SNUG_TRY(sn_say(w, err, ",\"metrics\":"));
+    SNUG_TRY(sn_json_string(w, c->metrics, err));
+    return sn_say(w, err, "}\n");
+}
+
+static snug_status model_text(const sn_network *n, const sn_keras_compile *c, const snug_writer *w, snug_error *err) {
+    char name[256], type[192], optimizer[160], loss[96], metrics[256];
+    SNUG_TRY(sn_say(w, err, "Keras Sequential model \"%s\", input %s\n", sn_plain_text(n->name, name, sizeof name),
+                    snug_type_print(&n->input, type, sizeof type)));
+    for (size_t i = 0; i < n->n_layers; i++) {
+        const sn_layer *l = &n->layers[i];
+        SNUG_TRY(sn_say(w, err, "  %-28s %-24s %s\n", sn_plain_text(l->name, name, sizeof name), l->cls->class_name,
+                        snug_type_print(&l->output, type, sizeof type)));
+    }
+    if (!c->optimizer[0] && !c->loss[0] && !c->metrics[0])
+        return sn_say(w, err, "no compile settings in the file\n");
+    return sn_say(w, err, "compiled with optimizer %s, loss %s, metrics %s\n",
+                  c->optimizer[0] ? sn_plain_text(c->optimizer, optimizer, sizeof optimizer) : "none",
+                  c->loss[0] ? sn_plain_text(c->loss, loss, sizeof loss) : "none",
+                  c->metrics[0] ? sn_plain_text(c->metrics, metrics, sizeof metrics) : "none");
 }
 
 static snug_status inspect_model(snug_engine *e, const char *path, bool json, const snug_writer *w, snug_error *err) {
     sn_network *n;
     sn_keras_compile compile;
     SNUG_TRY(sn_keras_load(e, path, &n, &compile, err));
-    const snug_status status = list_layers(n, &compile, json, w, err);
+    const snug_status status = json ? model_json(n, &compile, w, err) : model_text(n, &compile, w, err);
     sn_network_destroy(n);
     return status;
 }
 
+typedef enum { KIND_ARRAY, KIND_MODEL, KIND_SAFETENSORS } file_kind;
+
+/* The length of a safetensors header fits the file; the first 8 letters of a text, read as a number, never do. */
+static file_kind tell_kind(const unsigned char *head, size_t n, int64_t size) {
+    uint64_t length = 0;
+    size_t space = 0;
+    for (int i = 7; i >= 0 && n > 8; i--)
+        length = length << 8 | head[i];
+    if (n > 8 && head[8] == '{' && length <= (uint64_t)size - 8)
+        return KIND_SAFETENSORS;
+    while (space < n && (head[space] == ' ' || head[space] == '\t' || head[space] == '\r' || head[space] == '\n'))
+        space++;
+    const bool json = space < n && (head[space] == '{' || head[space] == '[');
+    const bool archive = n >= 4 && (memcmp(head, "PK\x03\x04", 4) == 0 || memcmp(head, "\x89HDF", 4) == 0);
+    return json || archive ? KIND_MODEL : KIND_ARRAY; /* the model's reader says what to do with archives */
+}
+
 snug_status snug_inspect(snug_engine *engine, const char *path, int as_json, const snug_writer *out, snug_error *err) {
-    unsigned char head[16] = {0};
+    unsigned char head[64] = {0};
     sn_file f = {.fd = -1};
     SNUG_TRY(sn_file_open(&f, sn_engine_io(engine), path, err));
     const size_t n = f.size < (int64_t)sizeof head ? (size_t)f.size : sizeof head;
     const snug_status status = sn_file_read(&f, head, n, 0, err);
+    const file_kind kind = status == SNUG_OK ? tell_kind(head, n, f.size) : KIND_ARRAY;
     sn_file_close(&f);
     SNUG_TRY(status);
-    size_t space = 0;
-    while (space < n && strchr(" \t\r\n", head[space]) && head[space])
-        space++;
-    if (space < n && (head[space] == '{' || head[space] == '['))
+    if (kind == KIND_MODEL)
         return inspect_model(engine, path, as_json, out, err);
-    if (n > 8 && head[8] == '{')
+    if (kind == KIND_SAFETENSORS)
         return inspect_safetensors(engine, path, as_json, out, err);
     return inspect_array(engine, path, as_json, out, err);
 }

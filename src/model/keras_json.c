@@ -1,151 +1,102 @@
 /* keras_json.c: reads what model.to_json() writes, in the dialects of Keras 3 and of tf.keras 2.
  *
- * 1. The file is read whole (at most 64 MiB) and parsed by jansson, which stops at a depth of 2,048.
+ * 1. The file is read whole (at most 64 MiB) and parsed within the limits of json.h.
  * 2. Class names are looked up in layers.def, keys in the row's fields. A key that is in neither the row nor the list of
  *    settings without effect here is refused unless null, so that no setting is silently ignored.
  * 3. `module` is never looked at; nothing in a file can name code. */
 #include "model/keras_json.h"
 
 #include "base/file.h"
+#include "model/json.h"
+#include "model/keras_value.h"
 
-#include <ctype.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #define MAX_FILE_BYTES (64 << 20)
 
-/* Settings that change nothing as long as they have this value; "*" is any value. */
-static const struct {
-    const char *key, *value;
-} inert_settings[] = {
-    {"name", "*"},       {"trainable", "*"},   {"dtype", "*"},          {"seed", "*"},
-    {"optional", "*"},   {"batch_size", "*"},  {"input_length", "*"},   {"renorm_momentum", "*"},
-    {"batch_shape", "*"}, {"batch_input_shape", "*"}, {"data_format", "channels_last"},
-    {"axis", "-1"},      {"sparse", "false"},     {"ragged", "false"},
-    {"mask_zero", "false"}, {"synchronized", "false"}, {"renorm", "false"}, {"rms_scaling", "false"},
-    {"threshold", "0"},  {"build_input_shape", "*"},
+/* Settings of layers that change nothing as long as they have this value. */
+static const sn_keras_inert layer_inert[] = {
+    {"name", "*"},
+    {"trainable", "*"}, /* read by add_layer */
+    {"seed", "*"},
+    {"optional", "*"},
+    {"batch_size", "*"},
+    {"input_length", "*"},
+    {"renorm_momentum", "*"},
+    {"batch_shape", "*"},
+    {"batch_input_shape", "*"},
+    {"build_input_shape", "*"},
+    {"data_format", "channels_last"},
+    {"axis", "-1"},
+    {"sparse", "false"},
+    {"ragged", "false"},
+    {"mask_zero", "false"},
+    {"synchronized", "false"},
+    {"renorm", "false"},
+    {"rms_scaling", "false"},
+    {"threshold", "0"},
+    {NULL, NULL},
 };
-
-typedef struct {
-    const char *layer; /* its name, for messages */
-    json_t *config;
-} fill_context;
-
-/* --- small readers ---------------------------------------------------------------------------------------------- */
-
-static const char *text_at(const json_t *object, const char *key) {
-    return json_string_value(json_object_get(object, key));
-}
-
-/* GlorotUniform -> glorot_uniform; text that is snake case already stays. */
-static void to_snake(const char *name, char *out, size_t size) {
-    size_t n = 0;
-    for (const char *c = name; *c && n + 2 < size; c++) {
-        const bool upper = isupper((unsigned char)*c) != 0;
-        const bool starts_word = upper && c != name && (!isupper((unsigned char)c[-1]) || islower((unsigned char)c[1]));
-        if (starts_word && c[-1] != '_')
-            out[n++] = '_';
-        out[n++] = (char)tolower((unsigned char)*c);
-    }
-    out[n] = 0;
-}
-
-/* A JSON scalar as text: true, 0.5, same. False when it is none or does not fit. */
-static bool scalar_text(const json_t *value, char *out, size_t size) {
-    int n = -1;
-    if (json_is_string(value))
-        n = snprintf(out, size, "%s", json_string_value(value));
-    else if (json_is_boolean(value))
-        n = snprintf(out, size, "%s", json_is_true(value) ? "true" : "false");
-    else if (json_is_integer(value))
-        n = snprintf(out, size, "%lld", (long long)json_integer_value(value));
-    else if (json_is_real(value))
-        n = snprintf(out, size, "%.17g", json_real_value(value));
-    return n >= 0 && (size_t)n < size;
-}
-
-/* {"class_name":"Adam","config":{"learning_rate":0.1,"clipnorm":null}} or "adam" -> "adam:learning_rate=0.1". Keys in
- * `skip` (NULL ended) and nulls are left out. */
-static bool object_text(const json_t *value, const char *const *skip, char *out, size_t size) {
-    char name[64], entry[64];
-    if (json_is_string(value))
-        return (size_t)snprintf(out, size, "%s", json_string_value(value)) < size;
-    const char *class_name = text_at(value, "class_name");
-    json_t *config = json_object_get(value, "config");
-    if (!class_name)
-        return false;
-    to_snake(class_name, name, sizeof name);
-    size_t n = (size_t)snprintf(out, size, "%s", name);
-    char mark = ':';
-    for (void *it = json_object_iter(config); it; it = json_object_iter_next(config, it)) {
-        const json_t *v = json_object_iter_value(it);
-        bool skipped = json_is_null(v) || json_is_false(v);
-        for (const char *const *s = skip; *s; s++)
-            skipped = skipped || strcmp(*s, json_object_iter_key(it)) == 0;
-        if (skipped)
-            continue;
-        if (!scalar_text(v, entry, sizeof entry) || n >= size)
-            return false;
-        n += (size_t)snprintf(out + n, size - n, "%c%s=%s", mark, json_object_iter_key(it), entry);
-        mark = ',';
-    }
-    return n < size;
-}
+static const sn_keras_inert init_inert[] = {{"name", "*"}, {"dtype", "*"}, {NULL, NULL}};
+static const sn_keras_inert optimizer_inert[] = {
+    {"name", "*"}, {"ema_momentum", "*"}, {"jit_compile", "*"}, {"is_legacy_optimizer", "*"}, {"decay", "0"}, {NULL, NULL},
+};
+static const sn_keras_inert loss_inert[] = {
+    {"name", "*"}, {"dtype", "*"}, {"fn", "*"}, {"axis", "-1"}, {"reduction", "sum_over_batch_size"}, {"reduction", "auto"},
+    {NULL, NULL},
+};
 
 /* --- one layer's configuration ------------------------------------------------------------------------------------ */
 
-static snug_status wrong_value(const fill_context *c, const char *key, const json_t *value, snug_error *err) {
-    char text[80];
-    if (!scalar_text(value, text, sizeof text))
-        snprintf(text, sizeof text, "this");
-    return sn_fail(err, SNUG_E_UNSUPPORTED,
-                   "layer %s: %s = %s is not supported yet; leave it at its default", c->layer, key, text);
+typedef struct {
+    json_t *config;
+    const char *dtype; /* the network's: "float32" */
+    int last_axis;     /* of the layer's input */
+} fill_context;
+
+static snug_status wrong_value(const char *key, const json_t *value, snug_error *err) {
+    char text[100];
+    return sn_fail(err, SNUG_E_UNSUPPORTED, "%.60s = %s is not supported yet; leave it at its default", key,
+                   sn_keras_show(value, text, sizeof text));
 }
 
-static bool is_inert(const char *key, const json_t *value) {
-    char text[40] = "";
-    if (json_is_null(value))
+/* tf.keras 2 writes the last axis as a count from the front, alone or in a list. */
+static bool is_last_axis(const fill_context *c, const json_t *value) {
+    const json_t *axis = json_array_size(value) == 1 ? json_array_get(value, 0) : value;
+    return json_is_integer(axis) && json_integer_value(axis) == c->last_axis;
+}
+
+/* Whether a key that the layer's row does not list may be passed over. */
+static bool is_without_effect(const fill_context *c, const char *key, const json_t *value) {
+    if (strcmp(key, "dtype") == 0)
+        return !sn_keras_policy(value) || strcmp(sn_keras_policy(value), c->dtype) == 0;
+    if (strcmp(key, "axis") == 0 && is_last_axis(c, value))
         return true;
-    /* axis: [-1] means -1 */
-    const bool alone = json_is_array(value) && json_array_size(value) == 1;
-    (void)scalar_text(alone ? json_array_get(value, 0) : value, text, sizeof text);
-    for (size_t i = 0; i < sizeof inert_settings / sizeof *inert_settings; i++)
-        if (strcmp(inert_settings[i].key, key) == 0 &&
-            (inert_settings[i].value[0] == '*' || strcmp(inert_settings[i].value, text) == 0))
-            return true;
-    return false;
+    return sn_keras_is_inert(layer_inert, key, value);
 }
 
-static snug_status set_list(const fill_context *c, const sn_conf_field *f, void *conf, const json_t *list,
-                            snug_error *err) {
+static snug_status set_list(const sn_conf_field *f, void *conf, const json_t *list, snug_error *err) {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *v = json_array_get(list, i);
         if ((int)i >= f->n || (!json_is_number(v) && !json_is_null(v)))
-            return wrong_value(c, f->key, list, err);
+            return wrong_value(f->key, list, err);
         SNUG_TRY(sn_conf_set_number(f, conf, (int)i, json_is_null(v) ? -1 : json_number_value(v), err));
     }
     return SNUG_OK;
 }
 
-static snug_status set_field(const fill_context *c, const sn_conf_field *f, void *conf, const json_t *value,
-                             snug_error *err) {
-    static const char *const skip[] = {"name", NULL};
+static snug_status set_field(const sn_conf_field *f, void *conf, const json_t *value, snug_error *err) {
     char text[200];
     if (json_is_array(value) && f->kind == SN_CONF_INTS)
-        return set_list(c, f, conf, value, err);
-    if (json_is_number(value) && f->kind == SN_CONF_INTS) {
-        for (int i = 0; i < f->n; i++)
-            SNUG_TRY(sn_conf_set_number(f, conf, i, json_number_value(value), err));
-        return SNUG_OK;
-    }
+        return set_list(f, conf, value, err);
     if (json_is_number(value))
-        return sn_conf_set_number(f, conf, 0, json_number_value(value), err);
-    if (json_is_boolean(value))
+        return sn_conf_set_number(f, conf, -1, json_number_value(value), err);
+    if (json_is_boolean(value) && f->kind == SN_CONF_FLAG)
         return sn_conf_set_number(f, conf, 0, json_is_true(value) ? 1 : 0, err);
-    if ((f->kind == SN_CONF_TEXT || f->kind == SN_CONF_INIT) && object_text(value, skip, text, sizeof text))
+    if ((f->kind == SN_CONF_TEXT || f->kind == SN_CONF_INIT) && sn_keras_object(value, init_inert, text, sizeof text))
         return sn_conf_set_text(f, conf, text, err);
-    return wrong_value(c, f->key, value, err);
+    return wrong_value(f->key, value, err);
 }
 
 static snug_status fill_from_json(void *ctx, const sn_layer_class *cls, void *conf, snug_error *err) {
@@ -153,30 +104,32 @@ static snug_status fill_from_json(void *ctx, const sn_layer_class *cls, void *co
     for (void *it = json_object_iter(c->config); it; it = json_object_iter_next(c->config, it)) {
         const char *key = json_object_iter_key(it);
         const json_t *value = json_object_iter_value(it);
-        const sn_conf_field *field = NULL;
-        for (int i = 0; i < cls->n_fields; i++)
-            if (strcmp(cls->fields()[i].key, key) == 0)
-                field = &cls->fields()[i];
+        const sn_conf_field *field = sn_conf_find(cls, key);
         if (field && !json_is_null(value))
-            SNUG_TRY(set_field(c, field, conf, value, err));
-        else if (!field && !is_inert(key, value))
-            return wrong_value(c, key, value, err);
+            SNUG_TRY(set_field(field, conf, value, err));
+        else if (!field && !is_without_effect(c, key, value))
+            return wrong_value(key, value, err);
     }
     return SNUG_OK;
 }
 
 /* --- the model ------------------------------------------------------------------------------------------------------- */
 
-static json_t *layer_list(json_t *root) {
+/* The oldest files have a bare list as config. */
+static json_t *layer_list(const json_t *root) {
     json_t *config = json_object_get(root, "config");
-    return json_is_array(config) ? config : json_object_get(config, "layers"); /* the oldest files: a bare list */
+    return json_is_array(config) ? config : json_object_get(config, "layers");
+}
+
+static bool is_input(const json_t *layer) {
+    const char *class_name = sn_keras_text(layer, "class_name");
+    return class_name && strcmp(class_name, "InputLayer") == 0;
 }
 
 /* The shape of an example: InputLayer's, the first layer's batch_input_shape, or the build shape; NULL if none. */
-static const json_t *input_shape(json_t *root, const json_t **input_config) {
+static const json_t *input_shape(const json_t *root) {
     static const char *const keys[] = {"batch_shape", "batch_input_shape"};
-    json_t *first = json_object_get(json_array_get(layer_list(root), 0), "config");
-    *input_config = first;
+    const json_t *first = json_object_get(json_array_get(layer_list(root), 0), "config");
     for (size_t i = 0; i < 2; i++)
         if (json_is_array(json_object_get(first, keys[i])))
             return json_object_get(first, keys[i]);
@@ -184,92 +137,127 @@ static const json_t *input_shape(json_t *root, const json_t **input_config) {
     return build ? build : json_object_get(json_object_get(root, "config"), "build_input_shape");
 }
 
-static snug_status read_input(const char *path, json_t *root, snug_type *out, snug_error *err) {
-    const json_t *config = NULL;
-    const json_t *shape = input_shape(root, &config);
-    const char *class_name = text_at(json_array_get(layer_list(root), 0), "class_name");
-    const char *dtype = text_at(config, "dtype");
-    if (!json_is_array(shape) || json_array_size(shape) < 1 || json_array_size(shape) > SNUG_MAX_RANK)
-        return sn_fail(err, SNUG_E_FORMAT, "%s does not say the shape of its input; add an Input layer in Keras", path);
+static snug_status read_input(const json_t *root, snug_type *out, snug_error *err) {
+    const json_t *shape = input_shape(root), *first = json_array_get(layer_list(root), 0);
+    const char *dtype = sn_keras_text(json_object_get(first, "config"), "dtype");
+    if (!json_is_array(shape) || json_array_size(shape) < 1)
+        return sn_fail(err, SNUG_E_FORMAT, "it does not say the shape of its input; add an Input layer in Keras");
+    if (json_array_size(shape) > SNUG_MAX_RANK)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "its input has %zu axes; at most %d are supported", json_array_size(shape),
+                       SNUG_MAX_RANK);
     *out = (snug_type){.dtype = SNUG_F32, .rank = (int)json_array_size(shape)};
-    if (class_name && strcmp(class_name, "InputLayer") == 0 && dtype && strncmp(dtype, "int", 3) == 0)
-        out->dtype = SNUG_I32;
-    if (class_name && strcmp(class_name, "Embedding") == 0)
+    if (is_input(first) && dtype && strncmp(dtype, "int", 3) == 0)
         out->dtype = SNUG_I32;
     out->dims[0] = -1;
     for (int i = 1; i < out->rank; i++) {
         const json_t *dim = json_array_get(shape, (size_t)i);
         if (!json_is_integer(dim) || json_integer_value(dim) < 1)
-            return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: axis %d of the input is open; give it a size in Keras", path, i);
+            return sn_fail(err, SNUG_E_UNSUPPORTED, "axis %d of its input is open or not positive; give it a size in Keras",
+                           i);
         out->dims[i] = (int64_t)json_integer_value(dim);
     }
     return SNUG_OK;
 }
 
-static snug_status add_layers(sn_network *n, const json_t *layers, snug_error *err) {
-    for (size_t i = 0; i < json_array_size(layers); i++) {
-        const json_t *layer = json_array_get(layers, i);
-        const char *class_name = text_at(layer, "class_name");
-        json_t *config = json_object_get(layer, "config");
-        const char *name = text_at(config, "name");
-        if (!class_name || !json_is_object(config))
-            return sn_fail(err, SNUG_E_FORMAT, "layer %zu has no class_name or no config", i);
-        if (strcmp(class_name, "InputLayer") == 0)
-            continue; /* the network's input has its type */
-        fill_context c = {.layer = name ? name : class_name, .config = config};
-        SNUG_TRY(sn_network_add(n, class_name, name, fill_from_json, &c, err));
-        n->layers[n->n_layers - 1].trainable = !json_is_false(json_object_get(config, "trainable"));
-    }
+static snug_status add_layer(sn_network *n, const json_t *layer, size_t i, snug_error *err) {
+    const char *class_name = sn_keras_text(layer, "class_name");
+    json_t *config = json_object_get(layer, "config");
+    const snug_type *input = n->n_layers ? &n->layers[n->n_layers - 1].output : &n->input;
+    if (!class_name || !json_is_object(config))
+        return sn_fail(err, SNUG_E_FORMAT, "layer %zu has no class_name or no config", i);
+    fill_context c = {.config = config,
+                      .dtype = n->variable_dtype == SNUG_F64 ? "float64" : "float32",
+                      .last_axis = input->rank - 1};
+    SNUG_TRY(sn_network_add(n, class_name, sn_keras_text(config, "name"), fill_from_json, &c, err));
+    if (json_is_false(json_object_get(config, "trainable")))
+        sn_network_set_trainable(n, n->n_layers - 1, false);
     return SNUG_OK;
 }
 
-/* Policy names other than float32 and float64 are refused: mixed precision must not be dropped silently. */
+/* The network's input has InputLayer's type already. */
+static snug_status add_layers(sn_network *n, const json_t *layers, snug_error *err) {
+    for (size_t i = 0; i < json_array_size(layers); i++)
+        if (!is_input(json_array_get(layers, i)))
+            SNUG_TRY(add_layer(n, json_array_get(layers, i), i, err));
+    return n->n_layers ? SNUG_OK : sn_fail(err, SNUG_E_FORMAT, "the model has no layers");
+}
+
+/* The model's policy, or that of its first layer (older files have it there only). Names other than float32 and float64 are
+ * refused: mixed precision must not be dropped silently. */
 static snug_status read_dtype(sn_network *n, const json_t *root, snug_error *err) {
-    const json_t *dtype = json_object_get(json_object_get(root, "config"), "dtype");
-    const char *name = json_is_string(dtype) ? json_string_value(dtype) : text_at(json_object_get(dtype, "config"), "name");
+    const char *name = sn_keras_policy(json_object_get(json_object_get(root, "config"), "dtype"));
+    const json_t *layers = layer_list(root);
+    for (size_t i = 0; i < json_array_size(layers) && !name; i++)
+        if (!is_input(json_array_get(layers, i)))
+            name = sn_keras_policy(json_object_get(json_object_get(json_array_get(layers, i), "config"), "dtype"));
     if (!name || strcmp(name, "float32") == 0)
         return SNUG_OK;
     if (strcmp(name, "float64") != 0)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "dtype policy %s is not supported yet; use float32 or float64", name);
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "dtype policy %.40s is not supported yet; use float32 or float64", name);
     sn_network_set_dtype(n, SNUG_F64);
     return SNUG_OK;
 }
 
-static snug_status read_compile(const json_t *root, sn_keras_compile *out, snug_error *err) {
-    static const char *const optimizer_skip[] = {"name", "ema_momentum", "is_legacy_optimizer", "jit_compile", NULL};
-    static const char *const loss_skip[] = {"name", "reduction", "fn", "axis", "dtype", NULL};
-    const json_t *c = json_object_get(root, "compile_config");
-    const json_t *optimizer = json_object_get(c, "optimizer"), *loss = json_object_get(c, "loss");
-    const json_t *metrics = json_object_get(c, "metrics");
+/* --- compile settings -------------------------------------------------------------------------------------------------- */
+
+static snug_status refuse_compile(const char *key, const json_t *value, snug_error *err) {
+    char text[160];
+    return sn_fail(err, SNUG_E_UNSUPPORTED,
+                   "its compile settings have %s = %s, which Snug does not read yet; save the model before model.compile, and "
+                   "give --optimizer, --loss and --metrics",
+                   key, sn_keras_show(value, text, sizeof text));
+}
+
+static snug_status read_metrics(const json_t *metrics, char *out, size_t size, snug_error *err) {
     size_t n = 0;
-    *out = (sn_keras_compile){{0}, {0}, {0}};
-    bool ok = !optimizer || json_is_null(optimizer) ||
-              object_text(optimizer, optimizer_skip, out->optimizer, sizeof out->optimizer);
-    ok = ok && (!loss || json_is_null(loss) || object_text(loss, loss_skip, out->loss, sizeof out->loss));
-    for (size_t i = 0; i < json_array_size(metrics) && ok; i++) {
+    if (metrics && !json_is_null(metrics) && !json_is_array(metrics))
+        return refuse_compile("metrics", metrics, err);
+    for (size_t i = 0; i < json_array_size(metrics); i++) {
         char name[64];
-        ok = object_text(json_array_get(metrics, i), loss_skip, name, sizeof name) && n < sizeof out->metrics;
-        if (ok)
-            n += (size_t)snprintf(out->metrics + n, sizeof out->metrics - n, "%s%s", i ? "," : "", name);
+        if (!sn_keras_object(json_array_get(metrics, i), loss_inert, name, sizeof name))
+            return refuse_compile("metrics", metrics, err);
+        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? "," : "", name);
+        if (n >= size)
+            return refuse_compile("metrics", metrics, err);
     }
-    if (!ok)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "the compile settings in the file are of a kind Snug does not read yet; "
-                                                "save the model without compile, and give --optimizer, --loss, --metrics");
     return SNUG_OK;
 }
 
-static snug_status read_model(snug_engine *e, const char *path, json_t *root, sn_network **out,
-                              sn_keras_compile *compile, snug_error *err) {
-    const char *class_name = text_at(root, "class_name");
-    const char *name = text_at(json_object_get(root, "config"), "name");
+static snug_status read_compile(const json_t *root, sn_keras_compile *out, snug_error *err) {
+    static const char *const unread[] = {"loss_weights", "weighted_metrics"};
+    const json_t *c = json_object_get(root, "compile_config");
+    const json_t *optimizer = json_object_get(c, "optimizer"), *loss = json_object_get(c, "loss");
+    sn_keras_compile found = {{0}, {0}, {0}};
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *value = json_object_get(c, unread[i]);
+        if (value && !json_is_null(value) && !(json_is_array(value) && json_array_size(value) == 0))
+            return refuse_compile(unread[i], value, err);
+    }
+    if (optimizer && !json_is_null(optimizer) &&
+        !sn_keras_object(optimizer, optimizer_inert, found.optimizer, sizeof found.optimizer))
+        return refuse_compile("optimizer", optimizer, err);
+    if (loss && !json_is_null(loss) && !sn_keras_object(loss, loss_inert, found.loss, sizeof found.loss))
+        return refuse_compile("loss", loss, err);
+    SNUG_TRY(read_metrics(json_object_get(c, "metrics"), found.metrics, sizeof found.metrics, err));
+    *out = found;
+    return SNUG_OK;
+}
+
+/* --- the file -------------------------------------------------------------------------------------------------------------- */
+
+static snug_status read_model(snug_engine *e, const json_t *root, sn_network **out, sn_keras_compile *compile,
+                              snug_error *err) {
+    const char *class_name = sn_keras_text(root, "class_name");
+    const char *name = sn_keras_text(json_object_get(root, "config"), "name");
     sn_network *n = NULL;
+    sn_keras_compile found;
     snug_type input;
     if (!class_name)
-        return sn_fail(err, SNUG_E_FORMAT, "%s is JSON, but not a Keras model: it has no class_name", path);
+        return sn_fail(err, SNUG_E_FORMAT, "it is JSON, but not a Keras model: it has no class_name");
     if (strcmp(class_name, "Sequential") != 0)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "%s is a %s model; only Sequential is built yet", path, class_name);
-    SNUG_TRY(read_input(path, root, &input, err));
-    SNUG_TRY(read_compile(root, compile, err));
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "it is a %.40s model; only Sequential is built yet", class_name);
+    SNUG_TRY(read_input(root, &input, err));
+    SNUG_TRY(read_compile(root, &found, err));
     SNUG_TRY(sn_network_create(e, name ? name : "sequential", &input, &n, err));
     snug_status status = read_dtype(n, root, err);
     if (status == SNUG_OK)
@@ -279,23 +267,34 @@ static snug_status read_model(snug_engine *e, const char *path, json_t *root, sn
         return status;
     }
     *out = n;
+    *compile = found;
     return SNUG_OK;
 }
 
-static snug_status parse_json(const char *path, const char *text, size_t n, json_t **out, snug_error *err) {
-    json_error_t where;
-    *out = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);
-    if (!*out)
-        return sn_fail(err, SNUG_E_FORMAT, "%s is not valid JSON: line %d, column %d: %s", path, where.line,
-                       where.column, where.text);
-    return SNUG_OK;
+/* Files people take for model JSON. */
+static snug_status check_kind(const char *path, const char *text, size_t n, snug_error *err) {
+    const bool zip = n >= 4 && memcmp(text, "PK\x03\x04", 4) == 0, hdf5 = n >= 4 && memcmp(text, "\x89HDF", 4) == 0;
+    if (!zip && !hdf5)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_UNSUPPORTED,
+                   "%s is %s; Snug reads the JSON of the model: open(\"model.json\", \"w\").write(model.to_json())", path,
+                   zip ? "a .keras archive" : "an HDF5 file");
+}
+
+static snug_status read_text(snug_engine *e, const char *path, const char *text, size_t n, sn_network **out,
+                             sn_keras_compile *compile, snug_error *err) {
+    json_t *root;
+    SNUG_TRY(check_kind(path, text, n, err));
+    SNUG_TRY(sn_json_parse(path, text, n, &root, err));
+    const snug_status status = read_model(e, root, out, compile, err);
+    json_decref(root);
+    return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "%s", path);
 }
 
 snug_status sn_keras_load(snug_engine *e, const char *path, sn_network **out, sn_keras_compile *compile,
                           snug_error *err) {
     sn_file f = {.fd = -1};
     void *text = NULL;
-    json_t *root = NULL;
     SNUG_TRY(sn_file_open(&f, sn_engine_io(e), path, err));
     const size_t n = (size_t)f.size;
     snug_status status = f.size > MAX_FILE_BYTES
@@ -305,10 +304,7 @@ snug_status sn_keras_load(snug_engine *e, const char *path, sn_network **out, sn
         status = sn_file_read(&f, text, n, 0, err);
     sn_file_close(&f);
     if (status == SNUG_OK)
-        status = parse_json(path, text, n, &root, err);
-    sn_free(e, SN_MEM_MODEL, text, text ? n : 0);
-    if (status == SNUG_OK)
-        status = read_model(e, path, root, out, compile, err);
-    json_decref(root);
+        status = read_text(e, path, text, n, out, compile, err);
+    sn_free(e, SN_MEM_MODEL, text, n);
     return status;
 }

@@ -20,16 +20,18 @@ static const char *const descrs[SNUG_N_DTYPES] = {
 #undef DESCR
 };
 
-/* Version 1.0, padded so that the data begin at a multiple of 64. Returns its length. */
+/* Version 1.0, to the byte as numpy writes it: room for the first extent to grow to 21 digits, then 1 to 64 bytes up to
+ * a multiple of 64, the last a newline. Returns its length, at most 384. */
 static size_t build_header(const snug_type *type, char *out, size_t size) {
-    char shape[224] = "";
+    char shape[224] = "", first[24] = "";
     int n = 0;
     for (int i = 0; i < type->rank; i++)
         n += snprintf(shape + n, sizeof shape - (size_t)n, "%lld%s", (long long)type->dims[i],
                       i + 1 < type->rank ? ", " : type->rank == 1 ? "," : "");
-    n = snprintf(out + 10, size - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descrs[type->dtype],
-                 shape);
-    const size_t total = (10 + (size_t)n + 1 + 63) / 64 * 64;
+    const int spare = type->rank > 0 ? 21 - snprintf(first, sizeof first, "%lld", (long long)type->dims[0]) : 0;
+    n = snprintf(out + 10, size - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }%*s", descrs[type->dtype],
+                 shape, spare, "");
+    const size_t total = ((10 + (size_t)n + 1) / 64 + 1) * 64;
     memset(out + 10 + n, ' ', total - 10 - (size_t)n);
     out[total - 1] = '\n';
     memcpy(out, "\x93NUMPY\x01\x00", 8);
@@ -69,6 +71,8 @@ snug_status snug_npy_create(snug_engine *engine, const char *path, const snug_ty
 snug_status snug_npy_append(snug_npy_writer *w, const void *rows, size_t bytes, snug_error *err) {
     if (bytes > w->left)
         return sn_fail(err, SNUG_E_INVALID, "%s: %zu bytes more than its shape holds", w->file.path, bytes - w->left);
+    if (w->file.fd < 0)
+        return sn_fail(err, SNUG_E_INVALID, "an .npy file that was committed takes no more rows");
     SNUG_TRY(sn_file_write(&w->file, rows, bytes, w->at, err));
     w->at += (int64_t)bytes;
     w->left -= bytes;
@@ -76,6 +80,8 @@ snug_status snug_npy_append(snug_npy_writer *w, const void *rows, size_t bytes, 
 }
 
 snug_status snug_npy_commit(snug_npy_writer *w, snug_error *err) {
+    if (w->file.fd < 0)
+        return sn_fail(err, SNUG_E_INVALID, "an .npy file can be committed once");
     if (w->left)
         return sn_fail(err, SNUG_E_INVALID, "%s: %zu bytes of its shape were not written", w->file.path, w->left);
     return sn_file_commit(&w->file, err);

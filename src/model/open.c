@@ -37,57 +37,63 @@ static const recipe_row *find_recipe(const char *source) {
 }
 
 static snug_status wrong(const recipe_row *row, const char *source, snug_error *err) {
-    return sn_fail(err, SNUG_E_INVALID, "'%s' is not of the form %s, e.g. %s:256x32x32x3%s", source, row->form, row->name,
+    return sn_fail(err, SNUG_E_INVALID, "'%.200s' is not of the form %s, e.g. %s:256x32x32x3%s", source, row->form, row->name,
                    row->n_numbers == 0 ? "" : row->n_numbers == 1 ? "@7" : "@7@10");
+}
+
+/* Decimal digits below 2^63; *at is moved behind them. */
+static bool take_count(const char **at, int64_t *out) {
+    const char *begin = *at;
+    int64_t n = 0;
+    for (; **at >= '0' && **at <= '9'; (*at)++)
+        if (!sn_i64_mul(n, 10, &n) || !sn_i64_add(n, **at - '0', &n))
+            return false;
+    *out = n;
+    return *at > begin;
 }
 
 static snug_status parse_dims(const recipe_row *row, const char *source, const char **at, snug_type *type,
                               snug_error *err) {
     size_t bytes;
-    do {
-        char *end;
-        const long long dim = strtoll(*at, &end, 10);
-        if (end == *at || dim < 0 || dim == 0x7fffffffffffffffLL || type->rank == SNUG_MAX_RANK)
+    for (bool more = true; more; *at += more) {
+        if (type->rank == SNUG_MAX_RANK || !take_count(at, &type->dims[type->rank]))
             return wrong(row, source, err);
-        type->dims[type->rank++] = dim;
-        *at = end;
-    } while (*(*at) == 'x' && (*at)++);
-    return snug_type_bytes(type, &bytes, err);
+        type->rank++;
+        more = **at == 'x';
+    }
+    const snug_status status = snug_type_bytes(type, &bytes, err);
+    return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "'%.200s'", source);
 }
 
-static snug_status parse_numbers(const recipe_row *row, const char *source, const char *at, double *numbers,
+/* What stands behind the shape: a value, or a seed and a number of classes. */
+static snug_status parse_numbers(const recipe_row *row, const char *source, const char *at, sn_recipe *out,
                                  snug_error *err) {
-    for (int i = 0; i < row->n_numbers; i++) {
+    int64_t seed = 0, classes = 1;
+    bool ok = row->n_numbers == 0 || *at++ == '@';
+    if (ok && row->n_numbers > 0 && row->kind == SN_RECIPE_CONSTANT) {
         char *end;
-        if (*at != '@')
-            return wrong(row, source, err);
-        numbers[i] = strtod(at + 1, &end);
-        if (end == at + 1)
-            return wrong(row, source, err);
+        out->a = strtod(at, &end);
+        ok = end > at && *at != ' ';
         at = end;
+    } else if (ok && row->n_numbers > 0) {
+        ok = take_count(&at, &seed);
     }
-    return *at ? wrong(row, source, err) : SNUG_OK;
+    if (ok && row->n_numbers > 1)
+        ok = *at++ == '@' && take_count(&at, &classes) && classes >= 1 && classes <= INT32_MAX;
+    if (!ok || *at)
+        return wrong(row, source, err);
+    out->key = sn_rng_key((uint64_t)seed, 0);
+    out->b = (double)classes;
+    return SNUG_OK;
 }
 
 static snug_status open_recipe(snug_engine *e, const recipe_row *row, const char *source, snug_feed **out,
                                snug_error *err) {
     snug_type type = {.dtype = row->kind == SN_RECIPE_LABELS ? SNUG_I32 : SNUG_F32};
     const char *at = source + strlen(row->name) + 1;
-    double numbers[2] = {0, 0};
-    SNUG_TRY(parse_dims(row, source, &at, &type, err));
-    SNUG_TRY(parse_numbers(row, source, at, numbers, err));
     sn_recipe r = {.kind = row->kind, .a = 0, .b = 1};
-    if (row->kind == SN_RECIPE_CONSTANT)
-        r.a = numbers[0];
-    else if (numbers[0] < 0 || numbers[0] > 9e15)
-        return wrong(row, source, err);
-    else
-        r.key = sn_rng_key((uint64_t)numbers[0], 0);
-    if (row->kind == SN_RECIPE_LABELS) {
-        if (numbers[1] < 1 || numbers[1] > 2147483647.0)
-            return wrong(row, source, err);
-        r.b = numbers[1];
-    }
+    SNUG_TRY(parse_dims(row, source, &at, &type, err));
+    SNUG_TRY(parse_numbers(row, source, at, &r, err));
     return sn_feed_from_recipe(e, &type, &r, out, err);
 }
 

@@ -5,14 +5,14 @@
  *    end of the file: no gap, no overlap, no trailing byte;
  * 2. bytes of an entry = product of its dims times the dtype's size, computed without overflow;
  * 3. names are unique (the JSON parser refuses duplicates).
- * Nothing is allocated for the header before its length was compared with the file's size. */
+ * Nothing is allocated for the header before its length was compared with the file's size. Names are data, never paths. */
 #include "model/safetensors.h"
 
 #include "base/file.h"
 #include "base/size.h"
+#include "model/json.h"
 #include "tensor/feed.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,30 +52,45 @@ static bool read_count(const json_t *value, int64_t *out) {
 }
 
 static snug_status parse_shape(const sn_safetensors *s, const json_t *shape, sn_st_entry *t, snug_error *err) {
-    if (!json_is_array(shape) || json_array_size(shape) > SNUG_MAX_RANK)
-        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' has no shape, or more than %d axes", s->file.path,
-                       t->name, SNUG_MAX_RANK);
+    if (!json_is_array(shape))
+        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' has no shape", s->file.path, t->name);
+    if (json_array_size(shape) > SNUG_MAX_RANK)
+        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' has %zu axes; Snug reads at most %d", s->file.path, t->name,
+                       json_array_size(shape), SNUG_MAX_RANK);
     t->type.rank = (int)json_array_size(shape);
     for (int i = 0; i < t->type.rank; i++)
         if (!read_count(json_array_get(shape, (size_t)i), &t->type.dims[i]))
             return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s': axis %d is not a count", s->file.path, t->name, i);
-    return snug_type_bytes(&t->type, &t->bytes, err);
+    const snug_status status = snug_type_bytes(&t->type, &t->bytes, err);
+    return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "%s: tensor '%s'", s->file.path, t->name);
 }
 
 static snug_status parse_entry(const sn_safetensors *s, const json_t *value, sn_st_entry *t, snug_error *err) {
     const char *dtype = json_string_value(json_object_get(value, "dtype"));
     const json_t *offsets = json_object_get(value, "data_offsets");
     int64_t begin, end;
-    if (!dtype || !dtype_from_name(dtype, &t->type.dtype))
-        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' has dtype %s, which Snug does not read; convert it to F32",
-                       s->file.path, t->name, dtype ? dtype : "missing");
+    if (!dtype)
+        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' has no dtype", s->file.path, t->name);
+    if (!dtype_from_name(dtype, &t->type.dtype))
+        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' has dtype %.16s, which Snug does not read; convert it to F32",
+                       s->file.path, t->name, dtype);
     SNUG_TRY(parse_shape(s, json_object_get(value, "shape"), t, err));
     if (json_array_size(offsets) != 2 || !read_count(json_array_get(offsets, 0), &begin) ||
-        !read_count(json_array_get(offsets, 1), &end) || end < begin || (uint64_t)(end - begin) != t->bytes)
-        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s': data_offsets do not span the %zu bytes of its shape",
-                       s->file.path, t->name, t->bytes);
+        !read_count(json_array_get(offsets, 1), &end) || end < begin)
+        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s': data_offsets are not two counts, begin and end", s->file.path,
+                       t->name);
+    if ((uint64_t)(end - begin) != t->bytes)
+        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' has %lld bytes by its data_offsets, %zu by its shape",
+                       s->file.path, t->name, (long long)(end - begin), t->bytes);
     t->begin = (uint64_t)begin;
     return SNUG_OK;
+}
+
+static snug_status check_metadata(const sn_safetensors *s, json_t *value, snug_error *err) {
+    bool texts = json_is_object(value);
+    for (void *it = json_object_iter(value); it; it = json_object_iter_next(value, it))
+        texts = texts && json_is_string(json_object_iter_value(it));
+    return texts ? SNUG_OK : bad(s, err, "its __metadata__ is not an object of texts");
 }
 
 static int by_position(const void *a, const void *b) {
@@ -114,8 +129,10 @@ static snug_status parse_header(sn_safetensors *s, json_t *root, snug_error *err
     s->entries = entries;
     for (void *it = json_object_iter(root); it; it = json_object_iter_next(root, it)) {
         const char *name = json_object_iter_key(it);
-        if (strcmp(name, "__metadata__") == 0)
+        if (strcmp(name, "__metadata__") == 0) {
+            SNUG_TRY(check_metadata(s, json_object_iter_value(it), err));
             continue;
+        }
         sn_st_entry *t = &s->entries[s->n];
         SNUG_TRY(sn_zone_text(s->zone, name, &t->name, err));
         SNUG_TRY(parse_entry(s, json_object_iter_value(it), t, err));
@@ -126,34 +143,43 @@ static snug_status parse_header(sn_safetensors *s, json_t *root, snug_error *err
 }
 
 static snug_status parse_text(sn_safetensors *s, const char *text, size_t n, snug_error *err) {
-    json_error_t where;
+    json_t *root;
     if (text[0] != '{')
         return bad(s, err, "its header does not begin with {");
-    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);
-    if (!root)
-        return bad(s, err, where.text);
+    SNUG_TRY(sn_json_parse(s->file.path, text, n, &root, err));
     const snug_status status = parse_header(s, root, err);
     json_decref(root);
     return status;
 }
 
-static snug_status read_header(sn_safetensors *s, snug_error *err) {
+static snug_status read_length(sn_safetensors *s, size_t *out, snug_error *err) {
     unsigned char length[8];
     uint64_t n = 0;
-    void *text = NULL;
     if (s->file.size < 8)
         return bad(s, err, "it is shorter than 8 bytes");
     SNUG_TRY(sn_file_read(&s->file, length, 8, 0, err));
     for (int i = 7; i >= 0; i--)
         n = n << 8 | length[i];
-    if (n < 2 || n > MAX_HEADER_BYTES || n > (uint64_t)s->file.size - 8)
-        return bad(s, err, "its header length exceeds the file");
+    if (n > (uint64_t)s->file.size - 8)
+        return sn_fail(err, SNUG_E_FORMAT, "%s is truncated, or no safetensors file: its header claims %llu bytes, %lld follow",
+                       s->file.path, (unsigned long long)n, (long long)(s->file.size - 8));
+    if (n < 2 || n > MAX_HEADER_BYTES)
+        return sn_fail(err, SNUG_E_FORMAT, "%s is not a sound safetensors file: a header of %llu bytes (2 to %u are legal)",
+                       s->file.path, (unsigned long long)n, MAX_HEADER_BYTES);
     s->data_begin = 8 + n;
-    SNUG_TRY(sn_alloc(s->engine, SN_MEM_INPUT, (size_t)n, &text, err));
-    snug_status status = sn_file_read(&s->file, text, (size_t)n, 8, err);
+    *out = (size_t)n;
+    return SNUG_OK;
+}
+
+static snug_status read_header(sn_safetensors *s, snug_error *err) {
+    size_t n = 0;
+    void *text;
+    SNUG_TRY(read_length(s, &n, err));
+    SNUG_TRY(sn_alloc(s->engine, SN_MEM_INPUT, n, &text, err));
+    snug_status status = sn_file_read(&s->file, text, n, 8, err);
     if (status == SNUG_OK)
-        status = parse_text(s, text, (size_t)n, err);
-    sn_free(s->engine, SN_MEM_INPUT, text, (size_t)n);
+        status = parse_text(s, text, n, err);
+    sn_free(s->engine, SN_MEM_INPUT, text, n);
     return status;
 }
 
@@ -245,7 +271,10 @@ snug_status sn_safetensors_read(sn_safetensors *s, const sn_st_entry *t, const s
         const size_t n = count - done < chunk ? count - done : chunk;
         const int64_t at = (int64_t)(s->data_begin + t->begin + done * from);
         SNUG_TRY(sn_file_read(&s->file, s->window, n * from, at, err));
-        SNUG_TRY(sn_convert(t->type.dtype, s->window, dst->type.dtype, (char *)dst->data + done * to, n, err));
+        const snug_status status =
+            sn_convert(t->type.dtype, s->window, dst->type.dtype, (char *)dst->data + done * to, n, err);
+        if (status != SNUG_OK)
+            return sn_fail_in(err, status, "%s: tensor '%s'", s->file.path, t->name);
     }
     return SNUG_OK;
 }

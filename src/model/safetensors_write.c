@@ -1,5 +1,6 @@
-/* safetensors_write.c: the writer: header first, then the data in the header's order. Order is by dtype size, largest
- * first, then by name, so that every tensor is aligned to its elements; the header is padded with spaces to 8. */
+/* safetensors_write.c: the writer: header first, then the data in the header's order. The order is that of the format's
+ * own library, so that equal weights are equal bytes: by dtype as ranked below, highest first, then by name. Larger elements
+ * come first, so every tensor is aligned to its elements; the header is padded with spaces to 8. */
 #include "model/safetensors.h"
 
 #include "base/file.h"
@@ -22,11 +23,17 @@ static const char *const dtype_names[SNUG_N_DTYPES] = {
 #undef NAME
 };
 
+/* The order of the library's dtypes: BOOL U8 I8 ... F16 BF16 I32 ... F32 F64 I64. */
+static const int dtype_ranks[SNUG_N_DTYPES] = {
+    [SNUG_BOOL] = 0, [SNUG_U8] = 1,  [SNUG_I8] = 2,  [SNUG_F16] = 3, [SNUG_BF16] = 4,
+    [SNUG_I32] = 5,  [SNUG_F32] = 6, [SNUG_F64] = 7, [SNUG_I64] = 8, [SNUG_OPAQUE] = -1,
+};
+
 static int by_dtype_then_name(const void *a, const void *b) {
     const sn_st_tensor *x = *(const sn_st_tensor *const *)a, *y = *(const sn_st_tensor *const *)b;
-    const size_t nx = snug_dtype_bytes(x->view.type.dtype), ny = snug_dtype_bytes(y->view.type.dtype);
-    if (nx != ny)
-        return nx > ny ? -1 : 1;
+    const int rx = dtype_ranks[x->view.type.dtype], ry = dtype_ranks[y->view.type.dtype];
+    if (rx != ry)
+        return rx > ry ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 
@@ -62,17 +69,34 @@ static void put_entry(header_text *h, const sn_st_tensor *t, uint64_t begin) {
     put(h, text, (size_t)n);
 }
 
-/* At most six bytes for each of a name's. */
-static bool header_bytes(const sn_st_tensor *tensors, size_t n, size_t *out) {
+/* An upper bound: at most six bytes for each of a name's. */
+static snug_status header_bytes(const char *path, const sn_st_tensor *tensors, size_t n, size_t *out, snug_error *err) {
     size_t total = 32;
     for (size_t i = 0; i < n; i++) {
         size_t name;
+        if (!dtype_names[tensors[i].view.type.dtype][0])
+            return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: tensor '%s' is %s, which safetensors cannot hold", path,
+                           tensors[i].name, snug_dtype_name(tensors[i].view.type.dtype));
         if (!sn_size_mul(strlen(tensors[i].name), 6, &name) || !sn_size_add(total, name, &total) ||
             !sn_size_add(total, ENTRY_BYTES + 4, &total))
-            return false;
+            return sn_fail(err, SNUG_E_OVERFLOW, "%s: the header of %zu tensors is too large", path, n);
     }
     *out = total;
-    return true;
+    return SNUG_OK;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp((*(const sn_st_tensor *const *)a)->name, (*(const sn_st_tensor *const *)b)->name);
+}
+
+/* Equal names would make a file no reader takes. */
+static snug_status put_in_order(const char *path, const sn_st_tensor **order, size_t n, snug_error *err) {
+    qsort(order, n, sizeof *order, by_name);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(order[i - 1]->name, order[i]->name) == 0)
+            return sn_fail(err, SNUG_E_INVALID, "%s: two tensors are named '%s'; rename a layer", path, order[i]->name);
+    qsort(order, n, sizeof *order, by_dtype_then_name);
+    return SNUG_OK;
 }
 
 static void build_header(header_text *h, const sn_st_tensor *const *order, size_t n) {
@@ -105,9 +129,10 @@ static snug_status write_all(sn_file *f, const header_text *h, const sn_st_tenso
 snug_status sn_safetensors_save(snug_engine *e, const char *path, const sn_st_tensor *tensors, size_t n,
                                 snug_error *err) {
     void *order_memory = NULL, *text = NULL;
-    size_t order_bytes, size;
+    size_t order_bytes, size = 0;
     sn_file file = {.fd = -1};
-    if (!sn_size_mul(n + 1, sizeof(void *), &order_bytes) || !header_bytes(tensors, n, &size))
+    SNUG_TRY(header_bytes(path, tensors, n, &size, err));
+    if (!sn_size_mul(n + 1, sizeof(void *), &order_bytes))
         return sn_fail(err, SNUG_E_OVERFLOW, "%s: the header of %zu tensors is too large", path, n);
     SNUG_TRY(sn_alloc(e, SN_MEM_OTHER, order_bytes, &order_memory, err));
     const sn_st_tensor **order = order_memory;
@@ -116,7 +141,9 @@ snug_status sn_safetensors_save(snug_engine *e, const char *path, const sn_st_te
         goto done;
     for (size_t i = 0; i < n; i++)
         order[i] = &tensors[i];
-    qsort(order, n, sizeof *order, by_dtype_then_name);
+    status = put_in_order(path, order, n, err);
+    if (status != SNUG_OK)
+        goto done;
     header_text h = {.text = text};
     build_header(&h, order, n);
     status = sn_file_create(&file, sn_engine_io(e), path, err);
