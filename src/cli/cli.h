@@ -1,6 +1,7 @@
 /* cli.h: the command `snug`, on public headers only. Data go to stdout, messages to stderr.
  *
- * options.def lists the options, commands.c the commands with the options each takes; help texts come from both. */
+ * options.def lists the options, commands.c the commands with the options each takes; help texts
+ * come from both. */
 #ifndef CLI_H
 #define CLI_H
 
@@ -34,7 +35,7 @@ typedef struct {
     const char *operands; /* "MODEL" */
     int min_operands, max_operands;
     const char *help;
-    uint64_t options;     /* bit set of option ids, besides the common ones */
+    uint64_t options; /* bit set of option ids, besides the common ones */
     snug_status (*run)(cli *c, snug_error *err);
 } cli_command;
 
@@ -42,12 +43,15 @@ extern const cli_command cli_commands[];
 extern const int cli_n_commands;
 
 /* options.c */
-snug_status cli_parse(const cli_command *command, int argc, char **argv, cli_args *out, snug_error *err);
+snug_status cli_parse(const cli_command *command, int argc, char **argv, cli_args *out,
+                      snug_error *err);
 void cli_print_help(const cli_command *command, FILE *out); /* NULL: the overview */
 bool cli_given(const cli *c, option_id id);
 /* The option's value as a number in [low, high], or `otherwise` when not given. */
-snug_status cli_integer(const cli *c, option_id id, int64_t low, int64_t high, int64_t *inout, snug_error *err);
-snug_status cli_real(const cli *c, option_id id, double low, double high, double *inout, snug_error *err);
+snug_status cli_integer(const cli *c, option_id id, int64_t low, int64_t high, int64_t *inout,
+                        snug_error *err);
+snug_status cli_real(const cli *c, option_id id, double low, double high, double *inout,
+                     snug_error *err);
 
 /* The interrupt flag: set by the first Ctrl-C; the second one ends the process as usual. */
 void cli_catch_interrupt(void);
@@ -61,9 +65,9 @@ typedef struct progress progress;
 struct progress {
     FILE *out;
     bool terminal, color, quiet;
-    const char *title;      /* "Epoch" or NULL for evaluate and predict */
+    const char *title; /* "Epoch" or NULL for evaluate and predict */
     double started, first_step, last_drawn;
-    int width;              /* columns drawn last */
+    int width; /* columns drawn last */
 };
 void progress_init(progress *p, const cli *c, const char *title);
 snug_callback progress_callback(progress *p);

@@ -1,5 +1,5 @@
-/* cmd_fit.c: train. Ctrl-C stops after the step under way, saves and exits with 130; a NaN loss stops before the first
- * state write and the layer that made it is looked for. */
+/* cmd_fit.c: train. Ctrl-C stops after the step under way, saves and exits with 130; a NaN loss
+ * stops before the first state write and the layer that made it is looked for. */
 #include "cli.h"
 
 #include <math.h>
@@ -33,8 +33,10 @@ static snug_status read_numbers(cli *c, fit_job *j, snug_error *err) {
 static snug_status open_feeds(cli *c, fit_job *j, snug_error *err) {
     static const option_id ids[4] = {OPT_x, OPT_y, OPT_val_x, OPT_val_y};
     snug_feed **feeds[4] = {&j->options.x, &j->options.y, &j->options.val_x, &j->options.val_y};
-    if (!cli_given(c, OPT_x) || !cli_given(c, OPT_y) || cli_given(c, OPT_val_x) != cli_given(c, OPT_val_y)) {
-        snprintf(err->text, sizeof err->text, "fit needs --x and --y (and --val-x with --val-y), e.g. --x x_train.npy");
+    if (!cli_given(c, OPT_x) || !cli_given(c, OPT_y) ||
+        cli_given(c, OPT_val_x) != cli_given(c, OPT_val_y)) {
+        snprintf(err->text, sizeof err->text,
+                 "fit needs --x and --y (and --val-x with --val-y), e.g. --x x_train.npy");
         return err->code = SNUG_E_INVALID;
     }
     for (int i = 0; i < 4; i++)
@@ -51,11 +53,13 @@ static snug_status add_callbacks(cli *c, fit_job *j, snug_error *err) {
     progress_init(&j->bar, c, "Epoch");
     j->callbacks[(*n)++] = progress_callback(&j->bar);
     if (cli_given(c, OPT_best)) {
-        status = snug_callback_best_weights(c->engine, quantity, c->args.text[OPT_best], &j->callbacks[*n], err);
+        status = snug_callback_best_weights(c->engine, quantity, c->args.text[OPT_best],
+                                            &j->callbacks[*n], err);
         *n += status == SNUG_OK;
     }
     if (status == SNUG_OK && j->patience) {
-        status = snug_callback_early_stopping(c->engine, quantity, (int)j->patience, 0, &j->callbacks[*n], err);
+        status = snug_callback_early_stopping(c->engine, quantity, (int)j->patience, 0,
+                                              &j->callbacks[*n], err);
         *n += status == SNUG_OK;
     }
     if (status == SNUG_OK && cli_given(c, OPT_csv)) {
@@ -74,12 +78,13 @@ static void print_json_number(double v) {
         printf("null");
 }
 
-static void print_result(const cli *c, const snug_model *m, const fit_job *j, const snug_fit_result *r) {
+static void print_result(const cli *c, const snug_model *m, const fit_job *j,
+                         const snug_fit_result *r) {
     const bool validates = j->options.val_x || j->options.validation_split > 0;
     if (!cli_given(c, OPT_json))
         return;
-    printf("{\"epochs\":%d,\"steps\":%lld,\"stopped\":%s,\"arena_bytes\":%zu", r->epochs, (long long)r->steps,
-           r->stopped ? "true" : "false", r->arena_bytes);
+    printf("{\"epochs\":%d,\"steps\":%lld,\"stopped\":%s,\"arena_bytes\":%zu", r->epochs,
+           (long long)r->steps, r->stopped ? "true" : "false", r->arena_bytes);
     for (int i = 0; i < r->n_values; i++) {
         const char *name = i ? snug_model_metric_name(m, (size_t)i - 1) : "loss";
         printf(",\"%s\":", name);
@@ -114,8 +119,10 @@ static snug_status train(cli *c, snug_model *m, fit_job *j, snug_error *err) {
     if (status == SNUG_OK && cli_given(c, OPT_memory))
         status = snug_report_memory(c->engine, c->style, &cli_stdout, err);
     if (status == SNUG_OK && cli_interrupted(NULL)) {
-        snprintf(err->text, sizeof err->text, "stopped by the user after %lld steps%s", (long long)result.steps,
-                 cli_given(c, OPT_save) ? "; the weights are saved" : "; --save would keep the weights");
+        snprintf(err->text, sizeof err->text, "stopped by the user after %lld steps%s",
+                 (long long)result.steps,
+                 cli_given(c, OPT_save) ? "; the weights are saved"
+                                        : "; --save would keep the weights");
         status = SNUG_E_INTERRUPTED;
     }
     return status;

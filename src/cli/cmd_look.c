@@ -47,6 +47,7 @@ snug_status cmd_make_data(cli *c, snug_error *err) {
     if (status == SNUG_OK)
         status = snug_make_data(c->engine, c->args.operand[0], c->args.operand[1], &o, err);
     if (status == SNUG_OK)
-        fprintf(stderr, "wrote x_train.npy, y_train.npy, x_test.npy and y_test.npy to %s\n", c->args.operand[1]);
+        fprintf(stderr, "wrote x_train.npy, y_train.npy, x_test.npy and y_test.npy to %s\n",
+                c->args.operand[1]);
     return status;
 }

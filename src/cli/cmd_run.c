@@ -73,7 +73,8 @@ snug_status cmd_evaluate(cli *c, snug_error *err) {
     return status;
 }
 
-static snug_status append_rows(void *ctx, int64_t first_row, const snug_view *view, snug_error *err) {
+static snug_status append_rows(void *ctx, int64_t first_row, const snug_view *view,
+                               snug_error *err) {
     (void)first_row;
     return snug_npy_append(ctx, view->data, view->bytes, err);
 }

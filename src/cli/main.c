@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t interrupts; /* the one global: a signal handler has no other way to speak */
+static volatile sig_atomic_t
+    interrupts; /* the one global: a signal handler has no other way to speak */
 
 static void on_interrupt(int signal_number) {
     (void)signal_number;
@@ -38,10 +39,12 @@ static snug_status write_stdout(void *ctx, const char *text, size_t n, snug_erro
 const snug_writer cli_stdout = {NULL, write_stdout};
 
 static bool wants_color(const cli *c, int fd) {
-    const char *when = c->args.text[OPT_color], *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    const char *when = c->args.text[OPT_color], *no_color = getenv("NO_COLOR"),
+               *term = getenv("TERM");
     if (when && strcmp(when, "always") == 0)
         return true;
-    if ((when && strcmp(when, "never") == 0) || (no_color && *no_color) || (term && strcmp(term, "dumb") == 0))
+    if ((when && strcmp(when, "never") == 0) || (no_color && *no_color) ||
+        (term && strcmp(term, "dumb") == 0))
         return false;
     return isatty(fd) != 0;
 }
@@ -62,7 +65,8 @@ static snug_status start_and_run(const cli_command *command, cli *c, snug_error 
         return status;
     c->color_out = wants_color(c, STDOUT_FILENO);
     c->color_err = wants_color(c, STDERR_FILENO);
-    c->style = (cli_given(c, OPT_json) ? SNUG_REPORT_JSON : 0) | (c->color_out ? SNUG_REPORT_COLOR : 0);
+    c->style =
+        (cli_given(c, OPT_json) ? SNUG_REPORT_JSON : 0) | (c->color_out ? SNUG_REPORT_COLOR : 0);
     status = command->run(c, err);
     snug_engine_destroy(c->engine);
     if (fflush(stdout) != 0 && status == SNUG_OK) {
@@ -104,6 +108,7 @@ int main(int argc, char **argv) {
     if (status == SNUG_OK)
         status = start_and_run(command, &c, &err);
     if (status != SNUG_OK && err.text[0])
-        fprintf(stderr, "%ssnug:%s %s\n", c.color_err ? "\x1b[31m" : "", c.color_err ? "\x1b[0m" : "", err.text);
+        fprintf(stderr, "%ssnug:%s %s\n", c.color_err ? "\x1b[31m" : "",
+                c.color_err ? "\x1b[0m" : "", err.text);
     return snug_status_exit_code(status);
 }

@@ -4,7 +4,8 @@
 #include <string.h>
 
 static snug_status apply_options(cli *c, snug_model *m, snug_error *err) {
-    const snug_compile compile = {c->args.text[OPT_optimizer], c->args.text[OPT_loss], c->args.text[OPT_metrics]};
+    const snug_compile compile = {c->args.text[OPT_optimizer], c->args.text[OPT_loss],
+                                  c->args.text[OPT_metrics]};
     const char *dtype = c->args.text[OPT_dtype];
     int64_t seed = 0;
     snug_status status = cli_integer(c, OPT_seed, 0, INT64_MAX, &seed, err);

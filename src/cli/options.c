@@ -32,9 +32,11 @@ static int find_option(const char *name, size_t n) {
 }
 
 /* One "--..." word; *used is set when the next word was its value. */
-static snug_status parse_option(const cli_command *command, const char *word, const char *next, cli_args *out,
-                                bool *used, snug_error *err) {
-    const char *name = strcmp(word, "-v") == 0 ? "verbose" : strcmp(word, "-h") == 0 ? "help" : word + 2;
+static snug_status parse_option(const cli_command *command, const char *word, const char *next,
+                                cli_args *out, bool *used, snug_error *err) {
+    const char *name = strcmp(word, "-v") == 0   ? "verbose"
+                       : strcmp(word, "-h") == 0 ? "help"
+                                                 : word + 2;
     const size_t n = strcspn(name, "=");
     const int id = find_option(name, n);
     if (id < 0 || !((command->options | COMMON) >> id & 1))
@@ -48,7 +50,8 @@ static snug_status parse_option(const cli_command *command, const char *word, co
     return SNUG_OK;
 }
 
-snug_status cli_parse(const cli_command *command, int argc, char **argv, cli_args *out, snug_error *err) {
+snug_status cli_parse(const cli_command *command, int argc, char **argv, cli_args *out,
+                      snug_error *err) {
     for (int i = 0; i < argc; i++) {
         bool used = false;
         if (argv[i][0] == '-' && argv[i][1]) {
@@ -71,7 +74,8 @@ bool cli_given(const cli *c, option_id id) {
     return c->args.text[id] != NULL;
 }
 
-snug_status cli_integer(const cli *c, option_id id, int64_t low, int64_t high, int64_t *inout, snug_error *err) {
+snug_status cli_integer(const cli *c, option_id id, int64_t low, int64_t high, int64_t *inout,
+                        snug_error *err) {
     char *end;
     if (!cli_given(c, id))
         return SNUG_OK;
@@ -79,23 +83,24 @@ snug_status cli_integer(const cli *c, option_id id, int64_t low, int64_t high, i
     const long long v = strtoll(c->args.text[id], &end, 10);
     if (errno || *end || end == c->args.text[id] || v < low || v > high) {
         err->code = SNUG_E_INVALID;
-        snprintf(err->text, sizeof err->text, "--%s %s: a whole number from %lld to %lld is needed", rows[id].name,
-                 c->args.text[id], (long long)low, (long long)high);
+        snprintf(err->text, sizeof err->text, "--%s %s: a whole number from %lld to %lld is needed",
+                 rows[id].name, c->args.text[id], (long long)low, (long long)high);
         return SNUG_E_INVALID;
     }
     *inout = v;
     return SNUG_OK;
 }
 
-snug_status cli_real(const cli *c, option_id id, double low, double high, double *inout, snug_error *err) {
+snug_status cli_real(const cli *c, option_id id, double low, double high, double *inout,
+                     snug_error *err) {
     char *end;
     if (!cli_given(c, id))
         return SNUG_OK;
     const double v = strtod(c->args.text[id], &end);
     if (*end || end == c->args.text[id] || !(v >= low && v <= high)) {
         err->code = SNUG_E_INVALID;
-        snprintf(err->text, sizeof err->text, "--%s %s: a number from %g to %g is needed", rows[id].name,
-                 c->args.text[id], low, high);
+        snprintf(err->text, sizeof err->text, "--%s %s: a number from %g to %g is needed",
+                 rows[id].name, c->args.text[id], low, high);
         return SNUG_E_INVALID;
     }
     *inout = v;
@@ -103,12 +108,16 @@ snug_status cli_real(const cli *c, option_id id, double low, double high, double
 }
 
 static void print_overview(FILE *out) {
-    fprintf(out, "snug %s: train and run neural networks inside a number of bytes\n\nusage: snug COMMAND ...\n\n",
+    fprintf(out,
+            "snug %s: train and run neural networks inside a number of bytes\n\nusage: snug "
+            "COMMAND ...\n\n",
             SNUG_VERSION_TEXT);
     for (int i = 0; i < cli_n_commands; i++)
-        fprintf(out, "  %-10s %-14s %s\n", cli_commands[i].name, cli_commands[i].operands, cli_commands[i].help);
+        fprintf(out, "  %-10s %-14s %s\n", cli_commands[i].name, cli_commands[i].operands,
+                cli_commands[i].help);
     fprintf(out, "\n`snug COMMAND --help` tells the options. `snug --version` the version.\n"
-                 "Exit codes: 0 ok, 1 failed, 2 usage, 3 does not fit, 4 bad input file, 5 NaN or infinity,\n"
+                 "Exit codes: 0 ok, 1 failed, 2 usage, 3 does not fit, 4 bad input file, 5 NaN or "
+                 "infinity,\n"
                  "6 file or disk, 70 a bug in Snug, 130 stopped by Ctrl-C (weights saved).\n");
 }
 
@@ -117,12 +126,14 @@ void cli_print_help(const cli_command *command, FILE *out) {
         print_overview(out);
         return;
     }
-    fprintf(out, "usage: snug %s %s [options]\n\n%s\n\n", command->name, command->operands, command->help);
+    fprintf(out, "usage: snug %s %s [options]\n\n%s\n\n", command->name, command->operands,
+            command->help);
     for (int i = 0; i < N_OPTIONS; i++) {
         char left[64];
         if (!((command->options | COMMON) >> i & 1))
             continue;
-        snprintf(left, sizeof left, "--%s %s", rows[i].name, rows[i].argument ? rows[i].argument : "");
+        snprintf(left, sizeof left, "--%s %s", rows[i].name,
+                 rows[i].argument ? rows[i].argument : "");
         fprintf(out, "  %-30s %s\n", left, rows[i].help);
     }
 }

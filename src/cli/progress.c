@@ -1,5 +1,5 @@
-/* progress.c: the progress bar Keras' users know, with memory behind it; one plain line per epoch where stderr is no
- * terminal. */
+/* progress.c: the progress bar Keras' users know, with memory behind it; one plain line per epoch
+ * where stderr is no terminal. */
 #include "cli.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CELLS 20
+#define CELLS          20
 #define REDRAW_SECONDS 0.05
 
 static double now(void) {
@@ -35,7 +35,8 @@ static int print_step_time(char *text, size_t size, double seconds) {
 }
 
 static int print_value(char *text, size_t size, const char *prefix, const char *name, double v) {
-    return snprintf(text, size, fabs(v) > 1e-3 || v == 0 ? " - %s%s: %.4f" : " - %s%s: %.4e", prefix, name, v);
+    return snprintf(text, size, fabs(v) > 1e-3 || v == 0 ? " - %s%s: %.4f" : " - %s%s: %.4e",
+                    prefix, name, v);
 }
 
 /* loss and metrics, then the process's peak as the system counts it. */
@@ -71,15 +72,18 @@ static void draw_bar(progress *p, const snug_progress *s, bool last) {
     const char *green = p->color ? "\x1b[32m" : "", *grey = p->color ? "\x1b[37m" : "";
     const int done = s->n_steps ? (int)(CELLS * s->step / s->n_steps) : CELLS;
     const double rate_seconds = step_seconds(p, s);
-    const double seconds = last ? now() - p->started : rate_seconds * (double)(s->n_steps - s->step);
+    const double seconds =
+        last ? now() - p->started : rate_seconds * (double)(s->n_steps - s->step);
     const int width = digits(s->n_steps);
     print_values(values, sizeof values, s);
     print_seconds(time_text, sizeof time_text, seconds);
     print_step_time(rate, sizeof rate, rate_seconds);
-    fprintf(p->out, "\r%s%*lld/%lld%s %s", bold, width, (long long)s->step, (long long)s->n_steps, off, green);
+    fprintf(p->out, "\r%s%*lld/%lld%s %s", bold, width, (long long)s->step, (long long)s->n_steps,
+            off, green);
     for (int i = 0; i < CELLS; i++)
         fprintf(p->out, "%s━", i == done ? grey : "");
-    fprintf(p->out, "%s %s%s%s %s%s\x1b[K%s", off, bold, time_text, off, rate, values, last ? "\n" : "");
+    fprintf(p->out, "%s %s%s%s %s%s\x1b[K%s", off, bold, time_text, off, rate, values,
+            last ? "\n" : "");
     fflush(p->out);
 }
 
@@ -88,7 +92,8 @@ static void print_line(const progress *p, const snug_progress *s) {
     print_values(values, sizeof values, s);
     print_seconds(time_text, sizeof time_text, now() - p->started);
     print_step_time(rate, sizeof rate, step_seconds(p, s));
-    fprintf(p->out, "%lld/%lld - %s - %s%s\n", (long long)s->step, (long long)s->n_steps, time_text, rate, values);
+    fprintf(p->out, "%lld/%lld - %s - %s%s\n", (long long)s->step, (long long)s->n_steps, time_text,
+            rate, values);
 }
 
 static snug_status begin_epoch(void *ctx, const snug_progress *s, snug_error *err) {
@@ -129,10 +134,16 @@ static snug_status end_epoch(void *ctx, const snug_progress *s, snug_error *err)
 }
 
 void progress_init(progress *p, const cli *c, const char *title) {
-    *p = (progress){.out = stderr, .terminal = isatty(STDERR_FILENO) != 0, .color = c->color_err, .title = title};
+    *p = (progress){.out = stderr,
+                    .terminal = isatty(STDERR_FILENO) != 0,
+                    .color = c->color_err,
+                    .title = title};
     p->started = now();
 }
 
 snug_callback progress_callback(progress *p) {
-    return (snug_callback){.ctx = p, .on_epoch_begin = begin_epoch, .on_step_end = end_step, .on_epoch_end = end_epoch};
+    return (snug_callback){.ctx = p,
+                           .on_epoch_begin = begin_epoch,
+                           .on_step_end = end_step,
+                           .on_epoch_end = end_epoch};
 }

@@ -1,15 +1,17 @@
-/* array_file.c: rows of an array file through one window of 256 KiB; elements that need no change go straight to the
- * caller.
+/* array_file.c: rows of an array file through one window of 256 KiB; elements that need no change
+ * go straight to the caller.
  *
  *     file --pread--> [packed window --inflate-->] window --swap, convert--> the caller's view
  *
- * A plain file can be read anywhere. A .gz file is a stream: reading goes forward from where the last read ended and
- * starts over when rows before that are asked for, so shuffling a packed file is slow.
+ * A plain file can be read anywhere. A .gz file is a stream: reading goes forward from where the
+ * last read ended and starts over when rows before that are asked for, so shuffling a packed file
+ * is slow.
  *
  * Invariants:
- * 1. A plain file is exactly as long as its header says, from opening on. A packed one was found to be when its last
- *    row was read, and its checksum was right.
- * 2. After an error in the stream the next read starts it anew, so a fault that passes leaves no wrong rows.
+ * 1. A plain file is exactly as long as its header says, from opening on. A packed one was found to
+ * be when its last row was read, and its checksum was right.
+ * 2. After an error in the stream the next read starts it anew, so a fault that passes leaves no
+ * wrong rows.
  * 3. zlib's own memory (about 40 KiB) comes from the engine: it is on the ledger. */
 #include "model/array_file.h"
 
@@ -25,17 +27,17 @@ struct sn_array_file {
     snug_engine *engine;
     sn_file file;
     sn_array_header header;
-    int64_t data_end;    /* behind the last element, in the unpacked stream */
+    int64_t data_end; /* behind the last element, in the unpacked stream */
     bool packed;
     z_stream stream;
-    bool inflating;      /* the stream is open and stands at stream_at; an error closes it */
-    bool ended;          /* the unpacked stream has no byte at stream_at */
-    int64_t packed_at;   /* next byte of the file to unpack */
-    int64_t stream_at;   /* next byte of the unpacked stream */
+    bool inflating;    /* the stream is open and stands at stream_at; an error closes it */
+    bool ended;        /* the unpacked stream has no byte at stream_at */
+    int64_t packed_at; /* next byte of the file to unpack */
+    int64_t stream_at; /* next byte of the unpacked stream */
     unsigned char *window, *packed_window; /* packed_window: NULL for a plain file */
 };
 
-/* --- unpacking ------------------------------------------------------------------------------------------------------ */
+/* --- unpacking ------------------------------------------------------------------------------ */
 
 /* zlib asks for blocks and gives them back without a size: keep it in front. */
 static void *zlib_alloc(void *ctx, unsigned items, unsigned size) {
@@ -66,7 +68,8 @@ static snug_status start_inflating(sn_array_file *a, snug_error *err) {
     a->packed_at = a->stream_at = 0;
     a->ended = false;
     if (inflateInit2(&a->stream, 16 + MAX_WBITS) != Z_OK)
-        return sn_fail(err, SNUG_E_MEMORY, "%s: no memory to unpack it (about 40 KiB are needed)", a->file.path);
+        return sn_fail(err, SNUG_E_MEMORY, "%s: no memory to unpack it (about 40 KiB are needed)",
+                       a->file.path);
     a->inflating = true;
     return SNUG_OK;
 }
@@ -75,8 +78,9 @@ static snug_status refill(sn_array_file *a, snug_error *err) {
     const int64_t left = a->file.size - a->packed_at;
     const size_t n = left < (int64_t)PACKED_BYTES ? (size_t)left : PACKED_BYTES;
     if (n == 0)
-        return sn_fail(err, SNUG_E_FORMAT, "%s is truncated: its gzip data stop in the middle, at byte %lld", a->file.path,
-                       (long long)a->file.size);
+        return sn_fail(err, SNUG_E_FORMAT,
+                       "%s is truncated: its gzip data stop in the middle, at byte %lld",
+                       a->file.path, (long long)a->file.size);
     SNUG_TRY(sn_file_read(&a->file, a->packed_window, n, a->packed_at, err));
     a->packed_at += (int64_t)n;
     a->stream.next_in = a->packed_window;
@@ -84,7 +88,8 @@ static snug_status refill(sn_array_file *a, snug_error *err) {
     return SNUG_OK;
 }
 
-/* Behind a member of the file (its checksum was right): the end of the file, or another member, as `cat a.gz b.gz` makes. */
+/* Behind a member of the file (its checksum was right): the end of the file, or another member, as
+ * `cat a.gz b.gz` makes. */
 static snug_status next_member(sn_array_file *a, snug_error *err) {
     if (a->stream.avail_in == 0 && a->packed_at == a->file.size) {
         a->ended = true;
@@ -93,8 +98,8 @@ static snug_status next_member(sn_array_file *a, snug_error *err) {
     if (a->stream.avail_in == 0)
         SNUG_TRY(refill(a, err));
     if (*a->stream.next_in != 0x1f)
-        return sn_fail(err, SNUG_E_FORMAT, "%s has bytes behind its gzip data, from byte %lld on", a->file.path,
-                       (long long)(a->packed_at - (int64_t)a->stream.avail_in));
+        return sn_fail(err, SNUG_E_FORMAT, "%s has bytes behind its gzip data, from byte %lld on",
+                       a->file.path, (long long)(a->packed_at - (int64_t)a->stream.avail_in));
     (void)inflateReset(&a->stream); /* fails on a broken stream object only */
     return SNUG_OK;
 }
@@ -107,16 +112,19 @@ static snug_status inflate_loop(sn_array_file *a, snug_error *err) {
         if (code == Z_STREAM_END)
             SNUG_TRY(next_member(a, err));
         else if (code == Z_MEM_ERROR)
-            return sn_fail(err, SNUG_E_MEMORY, "%s: no memory to unpack it (about 40 KiB are needed)", a->file.path);
+            return sn_fail(err, SNUG_E_MEMORY,
+                           "%s: no memory to unpack it (about 40 KiB are needed)", a->file.path);
         else if (code != Z_OK)
-            return sn_fail(err, SNUG_E_FORMAT, "%s: damaged gzip data before byte %lld; get a whole copy", a->file.path,
+            return sn_fail(err, SNUG_E_FORMAT,
+                           "%s: damaged gzip data before byte %lld; get a whole copy", a->file.path,
                            (long long)(a->packed_at - (int64_t)a->stream.avail_in));
     }
     return SNUG_OK;
 }
 
 /* Up to n bytes from the stream; *got < n only at its end. */
-static snug_status inflate_some(sn_array_file *a, unsigned char *out, size_t n, size_t *got, snug_error *err) {
+static snug_status inflate_some(sn_array_file *a, unsigned char *out, size_t n, size_t *got,
+                                snug_error *err) {
     a->stream.next_out = out;
     a->stream.avail_out = (unsigned)n;
     const snug_status status = inflate_loop(a, err);
@@ -131,8 +139,10 @@ static snug_status inflate_some(sn_array_file *a, unsigned char *out, size_t n, 
 
 static snug_status wrong_length(const sn_array_file *a, int64_t have, snug_error *err) {
     const int64_t want = a->data_end - a->header.data_offset;
-    return sn_fail(err, SNUG_E_FORMAT, "%s is %s: its header describes %lld bytes of data, %s%lld are there", a->file.path,
-                   have < want ? "truncated" : "too long", (long long)want, have > want && a->packed ? "more than " : "",
+    return sn_fail(err, SNUG_E_FORMAT,
+                   "%s is %s: its header describes %lld bytes of data, %s%lld are there",
+                   a->file.path, have < want ? "truncated" : "too long", (long long)want,
+                   have > want && a->packed ? "more than " : "",
                    (long long)(have > want && a->packed ? want : have));
 }
 
@@ -150,7 +160,8 @@ static snug_status read_packed(sn_array_file *a, size_t n, int64_t offset, snug_
         SNUG_TRY(start_inflating(a, err));
     while (a->stream_at < offset && got > 0) {
         const int64_t skip = offset - a->stream_at;
-        SNUG_TRY(inflate_some(a, a->window, skip < (int64_t)WINDOW_BYTES ? (size_t)skip : WINDOW_BYTES, &got, err));
+        SNUG_TRY(inflate_some(
+            a, a->window, skip < (int64_t)WINDOW_BYTES ? (size_t)skip : WINDOW_BYTES, &got, err));
     }
     SNUG_TRY(inflate_some(a, a->window, n, &got, err));
     if (got < n)
@@ -158,11 +169,12 @@ static snug_status read_packed(sn_array_file *a, size_t n, int64_t offset, snug_
     return a->stream_at == a->data_end ? expect_end(a, err) : SNUG_OK;
 }
 
-/* --- opening ---------------------------------------------------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------------------------- */
 
 /* The first bytes of the unpacked file into the window. */
 static snug_status read_start(sn_array_file *a, size_t *n, snug_error *err) {
-    const size_t most = a->file.size < SN_ARRAY_HEADER_BYTES ? (size_t)a->file.size : SN_ARRAY_HEADER_BYTES;
+    const size_t most =
+        a->file.size < SN_ARRAY_HEADER_BYTES ? (size_t)a->file.size : SN_ARRAY_HEADER_BYTES;
     void *memory;
     SNUG_TRY(sn_file_read(&a->file, a->window, most, 0, err));
     *n = most;
@@ -175,7 +187,8 @@ static snug_status read_start(sn_array_file *a, size_t *n, snug_error *err) {
     return inflate_some(a, a->window, SN_ARRAY_HEADER_BYTES, n, err);
 }
 
-/* Of a packed file the whole length is known only when it is short; else reading the last row tells. */
+/* Of a packed file the whole length is known only when it is short; else reading the last row
+ * tells. */
 static snug_status check_length(const sn_array_file *a, snug_error *err) {
     const int64_t end = a->packed ? a->stream_at : a->file.size;
     const bool whole = !a->packed || a->ended;
@@ -197,7 +210,8 @@ static snug_status open_array(sn_array_file *a, const char *path, snug_error *er
     return check_length(a, err);
 }
 
-snug_status sn_array_file_open(snug_engine *e, const char *path, sn_array_file **out, snug_error *err) {
+snug_status sn_array_file_open(snug_engine *e, const char *path, sn_array_file **out,
+                               snug_error *err) {
     void *memory;
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_INPUT, sizeof(sn_array_file), &memory, err));
     sn_array_file *a = memory;
@@ -230,7 +244,7 @@ bool sn_array_file_packed(const sn_array_file *a) {
     return a->packed;
 }
 
-/* --- rows --------------------------------------------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------------------------- */
 
 static void swap_elements(unsigned char *bytes, size_t n, size_t elem) {
     for (size_t i = 0; i < n; i++, bytes += elem)
@@ -241,8 +255,8 @@ static void swap_elements(unsigned char *bytes, size_t n, size_t elem) {
         }
 }
 
-snug_status sn_array_file_read(sn_array_file *a, int64_t first_row, int64_t n_rows, const snug_view *dst,
-                               snug_error *err) {
+snug_status sn_array_file_read(sn_array_file *a, int64_t first_row, int64_t n_rows,
+                               const snug_view *dst, snug_error *err) {
     const snug_type *type = &a->header.type;
     const size_t elem = snug_dtype_bytes(type->dtype), to = snug_dtype_bytes(dst->type.dtype);
     const int64_t row = sn_type_span(type, 1, type->rank);
@@ -258,8 +272,8 @@ snug_status sn_array_file_read(sn_array_file *a, int64_t first_row, int64_t n_ro
             SNUG_TRY(sn_file_read(&a->file, a->window, n * elem, at, err));
         if (a->header.big_endian)
             swap_elements(a->window, n, elem);
-        const snug_status status =
-            sn_convert(type->dtype, a->window, dst->type.dtype, (char *)dst->data + done * to, n, err);
+        const snug_status status = sn_convert(type->dtype, a->window, dst->type.dtype,
+                                              (char *)dst->data + done * to, n, err);
         if (status != SNUG_OK)
             return sn_fail_in(err, status, "%s", a->file.path);
         at += (int64_t)(n * elem);
@@ -267,7 +281,8 @@ snug_status sn_array_file_read(sn_array_file *a, int64_t first_row, int64_t n_ro
     return SNUG_OK;
 }
 
-static snug_status fill_rows(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst, snug_error *err) {
+static snug_status fill_rows(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
+                             snug_error *err) {
     return sn_array_file_read(ctx, first_row, n_rows, dst, err);
 }
 
@@ -275,10 +290,12 @@ static void release_file(void *ctx) {
     sn_array_file_close(ctx);
 }
 
-snug_status sn_feed_from_array_file(snug_engine *e, const char *path, snug_feed **out, snug_error *err) {
+snug_status sn_feed_from_array_file(snug_engine *e, const char *path, snug_feed **out,
+                                    snug_error *err) {
     sn_array_file *a;
     SNUG_TRY(sn_array_file_open(e, path, &a, err));
-    const snug_status status = sn_feed_create(e, &a->header.type, a, fill_rows, release_file, out, err);
+    const snug_status status =
+        sn_feed_create(e, &a->header.type, a, fill_rows, release_file, out, err);
     if (status != SNUG_OK)
         sn_array_file_close(a);
     return status;

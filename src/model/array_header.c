@@ -1,7 +1,8 @@
 /* array_header.c: what stands at the start of an .npy or idx file.
  *
- * Everything is checked before it is used: the declared header length against a cap and the file, the dictionary against
- * numpy's grammar (three keys, each once), each dim, the product of dims and the position of the last byte. */
+ * Everything is checked before it is used: the declared header length against a cap and the file,
+ * the dictionary against numpy's grammar (three keys, each once), each dim, the product of dims and
+ * the position of the last byte. */
 #include "model/array_header.h"
 
 #include "base/size.h"
@@ -13,9 +14,10 @@ static snug_status bad(const char *path, snug_error *err, const char *what) {
     return sn_fail(err, SNUG_E_FORMAT, "%s is not a sound array file: %s", path, what);
 }
 
-/* --- npy -------------------------------------------------------------------------------------------------------- */
+/* --- npy ------------------------------------------------------------------------------------ */
 
-/* The dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } and spaces up to a newline. */
+/* The dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } and spaces up to a
+ * newline. */
 typedef struct {
     const char *path;
     const char *at; /* text, ends with 0 */
@@ -61,11 +63,12 @@ static bool take_count(npy_scan *s, int64_t *out) {
 
 /* '<' little and '>' big endian; '|' where there is but one byte. */
 static bool npy_dtype(const char *descr, sn_array_header *out) {
-#define MATCH(upper, lower, bytes, npy, st)                                                               \
-    if (npy[0] && strcmp(descr + 1, npy + 1) == 0 && strchr(bytes == 1 ? "|<>" : "<>", descr[0])) {       \
-        out->type.dtype = SNUG_##upper;                                                                   \
-        out->big_endian = bytes > 1 && descr[0] == '>';                                                   \
-        return true;                                                                                      \
+#define MATCH(upper, lower, bytes, npy, st)                                                        \
+    if (npy[0] && strcmp(descr + 1, npy + 1) == 0 &&                                               \
+        strchr(bytes == 1 ? "|<>" : "<>", descr[0])) {                                             \
+        out->type.dtype = SNUG_##upper;                                                            \
+        out->big_endian = bytes > 1 && descr[0] == '>';                                            \
+        return true;                                                                               \
     }
     if (!descr[0])
         return false;
@@ -76,10 +79,13 @@ static bool npy_dtype(const char *descr, sn_array_header *out) {
 
 static snug_status npy_descr(npy_scan *s, sn_array_header *out) {
     if (!take_word(s, out->descr, sizeof out->descr))
-        return bad(s->path, s->err, "its 'descr' is not the name of one element type (records are not supported)");
+        return bad(s->path, s->err,
+                   "its 'descr' is not the name of one element type (records are not supported)");
     if (!npy_dtype(out->descr, out))
-        return sn_fail(s->err, SNUG_E_FORMAT, "%s holds elements '%s'; Snug reads f4 f8 f2 i1 u1 i4 i8 b1: convert with "
-                       "numpy's astype", s->path, out->descr);
+        return sn_fail(s->err, SNUG_E_FORMAT,
+                       "%s holds elements '%s'; Snug reads f4 f8 f2 i1 u1 i4 i8 b1: convert with "
+                       "numpy's astype",
+                       s->path, out->descr);
     return SNUG_OK;
 }
 
@@ -117,41 +123,48 @@ static snug_status npy_pairs(npy_scan *s, sn_array_header *out, bool *fortran) {
         char key[16];
         int k = 0;
         if (!take_word(s, key, sizeof key) || !take(s, ':'))
-            return bad(s->path, s->err, "its header is no dictionary with 'descr', 'fortran_order' and 'shape'");
+            return bad(s->path, s->err,
+                       "its header is no dictionary with 'descr', 'fortran_order' and 'shape'");
         while (k < 3 && strcmp(keys[k], key) != 0)
             k++;
         if (k == 3 || seen[k])
             return bad(s->path, s->err, "its header has a key that is unknown or comes twice");
         seen[k] = true;
-        SNUG_TRY(k == 0 ? npy_descr(s, out) : k == 1 ? npy_order(s, fortran) : npy_shape(s, &out->type));
+        SNUG_TRY(k == 0   ? npy_descr(s, out)
+                 : k == 1 ? npy_order(s, fortran)
+                          : npy_shape(s, &out->type));
         if (!take(s, ',') && n < 2)
             return bad(s->path, s->err, "its header lacks a comma");
     }
     return SNUG_OK;
 }
 
-static snug_status npy_dict(const char *path, const char *dict, sn_array_header *out, snug_error *err) {
+static snug_status npy_dict(const char *path, const char *dict, sn_array_header *out,
+                            snug_error *err) {
     npy_scan s = {.path = path, .at = dict, .err = err};
     bool fortran = false;
     if (!take(&s, '{'))
         return bad(path, err, "its header is no dictionary");
     SNUG_TRY(npy_pairs(&s, out, &fortran));
     if (!take(&s, '}'))
-        return bad(path, err, "its header has more in it than 'descr', 'fortran_order' and 'shape'");
+        return bad(path, err,
+                   "its header has more in it than 'descr', 'fortran_order' and 'shape'");
     skip_spaces(&s);
     if (*s.at)
         return bad(path, err, "there is text behind the dictionary of its header");
     if (fortran && out->type.rank > 1)
-        return sn_fail(err, SNUG_E_FORMAT, "%s is in Fortran order; save it with numpy.ascontiguousarray", path);
+        return sn_fail(err, SNUG_E_FORMAT,
+                       "%s is in Fortran order; save it with numpy.ascontiguousarray", path);
     return SNUG_OK;
 }
 
-static snug_status npy_header(const char *path, const unsigned char *bytes, size_t n, sn_array_header *out,
-                              snug_error *err) {
+static snug_status npy_header(const char *path, const unsigned char *bytes, size_t n,
+                              sn_array_header *out, snug_error *err) {
     char dict[SN_ARRAY_HEADER_BYTES];
     const size_t prefix = bytes[6] == 1 ? 10 : 12;
     if (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0)
-        return sn_fail(err, SNUG_E_FORMAT, "%s is .npy version %d.%d; Snug reads 1.0, 2.0 and 3.0", path, bytes[6], bytes[7]);
+        return sn_fail(err, SNUG_E_FORMAT, "%s is .npy version %d.%d; Snug reads 1.0, 2.0 and 3.0",
+                       path, bytes[6], bytes[7]);
     if (n < prefix)
         return bad(path, err, "its header is truncated");
     size_t length = (size_t)bytes[8] | (size_t)bytes[9] << 8;
@@ -168,13 +181,14 @@ static snug_status npy_header(const char *path, const unsigned char *bytes, size
     return npy_dict(path, dict, out, err);
 }
 
-/* --- idx -------------------------------------------------------------------------------------------------------- */
+/* --- idx ------------------------------------------------------------------------------------ */
 
 static bool idx_dtype(unsigned char code, snug_dtype *out) {
     static const struct {
         unsigned char code;
         snug_dtype dtype;
-    } codes[] = {{0x08, SNUG_U8}, {0x09, SNUG_I8}, {0x0c, SNUG_I32}, {0x0d, SNUG_F32}, {0x0e, SNUG_F64}};
+    } codes[] = {
+        {0x08, SNUG_U8}, {0x09, SNUG_I8}, {0x0c, SNUG_I32}, {0x0d, SNUG_F32}, {0x0e, SNUG_F64}};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].code == code) {
             *out = codes[i].dtype;
@@ -183,21 +197,25 @@ static bool idx_dtype(unsigned char code, snug_dtype *out) {
     return false;
 }
 
-static snug_status idx_header(const char *path, const unsigned char *bytes, size_t n, sn_array_header *out,
-                              snug_error *err) {
+static snug_status idx_header(const char *path, const unsigned char *bytes, size_t n,
+                              sn_array_header *out, snug_error *err) {
     const int rank = bytes[3];
     if (!idx_dtype(bytes[2], &out->type.dtype))
-        return sn_fail(err, SNUG_E_FORMAT,
-                       "%s begins like idx, but its element code 0x%02x is none Snug reads (08 09 0c 0d 0e)", path, bytes[2]);
+        return sn_fail(
+            err, SNUG_E_FORMAT,
+            "%s begins like idx, but its element code 0x%02x is none Snug reads (08 09 0c 0d 0e)",
+            path, bytes[2]);
     if (rank < 1 || rank > SNUG_MAX_RANK)
-        return sn_fail(err, SNUG_E_FORMAT, "%s has %d axes; an idx file for Snug has 1 to %d", path, rank, SNUG_MAX_RANK);
+        return sn_fail(err, SNUG_E_FORMAT, "%s has %d axes; an idx file for Snug has 1 to %d", path,
+                       rank, SNUG_MAX_RANK);
     if (n < 4 + 4 * (size_t)rank)
         return bad(path, err, "its idx header is truncated");
     out->format = SN_ARRAY_IDX;
     out->type.rank = rank;
     for (int i = 0; i < rank; i++) {
         const unsigned char *d = bytes + 4 + 4 * i;
-        out->type.dims[i] = (int64_t)d[0] << 24 | (int64_t)d[1] << 16 | (int64_t)d[2] << 8 | (int64_t)d[3];
+        out->type.dims[i] =
+            (int64_t)d[0] << 24 | (int64_t)d[1] << 16 | (int64_t)d[2] << 8 | (int64_t)d[3];
     }
     out->data_offset = 4 + 4 * (int64_t)rank;
     out->big_endian = snug_dtype_bytes(out->type.dtype) > 1;
@@ -205,8 +223,8 @@ static snug_status idx_header(const char *path, const unsigned char *bytes, size
     return SNUG_OK;
 }
 
-snug_status sn_array_header_parse(const char *path, const unsigned char *bytes, size_t n, sn_array_header *out,
-                                  snug_error *err) {
+snug_status sn_array_header_parse(const char *path, const unsigned char *bytes, size_t n,
+                                  sn_array_header *out, snug_error *err) {
     sn_array_header h = {.format = SN_ARRAY_NPY};
     size_t data_bytes;
     int64_t end;
@@ -224,7 +242,8 @@ snug_status sn_array_header_parse(const char *path, const unsigned char *bytes, 
     if (status != SNUG_OK)
         return sn_fail_in(err, status, "%s", path);
     if (!sn_i64_add((int64_t)data_bytes, h.data_offset, &end))
-        return sn_fail(err, SNUG_E_OVERFLOW, "%s: its %zu bytes of data end beyond 2^63", path, data_bytes);
+        return sn_fail(err, SNUG_E_OVERFLOW, "%s: its %zu bytes of data end beyond 2^63", path,
+                       data_bytes);
     *out = h;
     return SNUG_OK;
 }

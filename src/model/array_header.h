@@ -16,8 +16,9 @@ typedef struct {
     char descr[16];      /* npy: "<f4"; idx: "0x08" */
 } sn_array_header;
 
-/* From the first n bytes of the unpacked file. Afterwards neither the data's bytes nor the position of the last overflow. */
-SNUG_CHECKED snug_status sn_array_header_parse(const char *path, const unsigned char *bytes, size_t n,
-                                               sn_array_header *out, snug_error *err);
+/* From the first n bytes of the unpacked file. Afterwards neither the data's bytes nor the position
+ * of the last overflow. */
+SNUG_CHECKED snug_status sn_array_header_parse(const char *path, const unsigned char *bytes,
+                                               size_t n, sn_array_header *out, snug_error *err);
 
 #endif

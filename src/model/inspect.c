@@ -1,4 +1,5 @@
-/* inspect.c: what is in a file, for people and for scripts. The kind is told by the first bytes, not by the name. */
+/* inspect.c: what is in a file, for people and for scripts. The kind is told by the first bytes,
+ * not by the name. */
 #include "base/file.h"
 #include "base/say.h"
 #include "model/array_file.h"
@@ -15,14 +16,16 @@ static const char *dims_json(const snug_type *t, char *text, size_t size) {
     size_t n = (size_t)snprintf(text, size, "[");
     for (int i = 0; i < t->rank; i++) {
         const char *comma = i ? "," : "";
-        n += t->dims[i] < 0 ? (size_t)snprintf(text + n, size - n, "%snull", comma)
-                            : (size_t)snprintf(text + n, size - n, "%s%lld", comma, (long long)t->dims[i]);
+        n += t->dims[i] < 0
+                 ? (size_t)snprintf(text + n, size - n, "%snull", comma)
+                 : (size_t)snprintf(text + n, size - n, "%s%lld", comma, (long long)t->dims[i]);
     }
     snprintf(text + n, size - n, "]");
     return text;
 }
 
-static snug_status inspect_array(snug_engine *e, const char *path, bool json, const snug_writer *w, snug_error *err) {
+static snug_status inspect_array(snug_engine *e, const char *path, bool json, const snug_writer *w,
+                                 snug_error *err) {
     sn_array_file *a;
     char type[192], dims[192], bytes_text[32];
     size_t bytes = 0;
@@ -33,20 +36,22 @@ static snug_status inspect_array(snug_engine *e, const char *path, bool json, co
     SNUG_TRY(snug_type_bytes(&h.type, &bytes, err));
     const char *format = h.format == SN_ARRAY_NPY ? "npy" : "idx";
     if (json)
-        return sn_say(w, err, "{\"kind\":\"array\",\"format\":\"%s\",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%zu,\"packed\":%s}\n",
-                   format, snug_dtype_name(h.type.dtype), dims_json(&h.type, dims, sizeof dims), bytes,
-                   packed ? "true" : "false");
+        return sn_say(w, err,
+                      "{\"kind\":\"array\",\"format\":\"%s\",\"dtype\":\"%s\",\"shape\":%s,"
+                      "\"bytes\":%zu,\"packed\":%s}\n",
+                      format, snug_dtype_name(h.type.dtype), dims_json(&h.type, dims, sizeof dims),
+                      bytes, packed ? "true" : "false");
     return sn_say(w, err, "%s array%s, %s, %lld rows, %s\n", format, packed ? " (gzip)" : "",
-               snug_type_print(&h.type, type, sizeof type), (long long)h.type.dims[0],
-               snug_bytes_print(bytes, bytes_text, sizeof bytes_text));
+                  snug_type_print(&h.type, type, sizeof type), (long long)h.type.dims[0],
+                  snug_bytes_print(bytes, bytes_text, sizeof bytes_text));
 }
 
 static snug_status tensor_json(const sn_st_entry *t, const snug_writer *w, snug_error *err) {
     char dims[192];
     SNUG_TRY(sn_say(w, err, "{\"name\":"));
     SNUG_TRY(sn_json_string(w, t->name, err));
-    return sn_say(w, err, ",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%zu}", snug_dtype_name(t->type.dtype),
-                  dims_json(&t->type, dims, sizeof dims), t->bytes);
+    return sn_say(w, err, ",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%zu}",
+                  snug_dtype_name(t->type.dtype), dims_json(&t->type, dims, sizeof dims), t->bytes);
 }
 
 static snug_status tensor_line(const sn_st_entry *t, const snug_writer *w, snug_error *err) {
@@ -56,7 +61,8 @@ static snug_status tensor_line(const sn_st_entry *t, const snug_writer *w, snug_
                   snug_bytes_print(t->bytes, bytes_text, sizeof bytes_text));
 }
 
-static snug_status list_tensors(const sn_safetensors *s, bool json, const snug_writer *w, snug_error *err) {
+static snug_status list_tensors(const sn_safetensors *s, bool json, const snug_writer *w,
+                                snug_error *err) {
     char bytes_text[32];
     size_t total = 0;
     const size_t n = sn_safetensors_count(s);
@@ -75,8 +81,8 @@ static snug_status list_tensors(const sn_safetensors *s, bool json, const snug_w
                   snug_bytes_print(total, bytes_text, sizeof bytes_text));
 }
 
-static snug_status inspect_safetensors(snug_engine *e, const char *path, bool json, const snug_writer *w,
-                                       snug_error *err) {
+static snug_status inspect_safetensors(snug_engine *e, const char *path, bool json,
+                                       const snug_writer *w, snug_error *err) {
     sn_safetensors *s;
     SNUG_TRY(sn_safetensors_open(e, path, &s, err));
     const snug_status status = list_tensors(s, json, w, err);
@@ -84,7 +90,8 @@ static snug_status inspect_safetensors(snug_engine *e, const char *path, bool js
     return status;
 }
 
-static snug_status model_json(const sn_network *n, const sn_keras_compile *c, const snug_writer *w, snug_error *err) {
+static snug_status model_json(const sn_network *n, const sn_keras_compile *c, const snug_writer *w,
+                              snug_error *err) {
     char dims[192];
     SNUG_TRY(sn_say(w, err, "{\"kind\":\"model\",\"name\":"));
     SNUG_TRY(sn_json_string(w, n->name, err));
@@ -105,35 +112,41 @@ static snug_status model_json(const sn_network *n, const sn_keras_compile *c, co
     return sn_say(w, err, "}\n");
 }
 
-static snug_status model_text(const sn_network *n, const sn_keras_compile *c, const snug_writer *w, snug_error *err) {
+static snug_status model_text(const sn_network *n, const sn_keras_compile *c, const snug_writer *w,
+                              snug_error *err) {
     char name[256], type[192], optimizer[160], loss[96], metrics[256];
-    SNUG_TRY(sn_say(w, err, "Keras Sequential model \"%s\", input %s\n", sn_plain_text(n->name, name, sizeof name),
+    SNUG_TRY(sn_say(w, err, "Keras Sequential model \"%s\", input %s\n",
+                    sn_plain_text(n->name, name, sizeof name),
                     snug_type_print(&n->input, type, sizeof type)));
     for (size_t i = 0; i < n->n_layers; i++) {
         const sn_layer *l = &n->layers[i];
-        SNUG_TRY(sn_say(w, err, "  %-28s %-24s %s\n", sn_plain_text(l->name, name, sizeof name), l->cls->class_name,
-                        snug_type_print(&l->output, type, sizeof type)));
+        SNUG_TRY(sn_say(w, err, "  %-28s %-24s %s\n", sn_plain_text(l->name, name, sizeof name),
+                        l->cls->class_name, snug_type_print(&l->output, type, sizeof type)));
     }
     if (!c->optimizer[0] && !c->loss[0] && !c->metrics[0])
         return sn_say(w, err, "no compile settings in the file\n");
     return sn_say(w, err, "compiled with optimizer %s, loss %s, metrics %s\n",
-                  c->optimizer[0] ? sn_plain_text(c->optimizer, optimizer, sizeof optimizer) : "none",
+                  c->optimizer[0] ? sn_plain_text(c->optimizer, optimizer, sizeof optimizer)
+                                  : "none",
                   c->loss[0] ? sn_plain_text(c->loss, loss, sizeof loss) : "none",
                   c->metrics[0] ? sn_plain_text(c->metrics, metrics, sizeof metrics) : "none");
 }
 
-static snug_status inspect_model(snug_engine *e, const char *path, bool json, const snug_writer *w, snug_error *err) {
+static snug_status inspect_model(snug_engine *e, const char *path, bool json, const snug_writer *w,
+                                 snug_error *err) {
     sn_network *n;
     sn_keras_compile compile;
     SNUG_TRY(sn_keras_load(e, path, &n, &compile, err));
-    const snug_status status = json ? model_json(n, &compile, w, err) : model_text(n, &compile, w, err);
+    const snug_status status =
+        json ? model_json(n, &compile, w, err) : model_text(n, &compile, w, err);
     sn_network_destroy(n);
     return status;
 }
 
 typedef enum { KIND_ARRAY, KIND_MODEL, KIND_SAFETENSORS } file_kind;
 
-/* The length of a safetensors header fits the file; the first 8 letters of a text, read as a number, never do. */
+/* The length of a safetensors header fits the file; the first 8 letters of a text, read as a
+ * number, never do. */
 static file_kind tell_kind(const unsigned char *head, size_t n, int64_t size) {
     uint64_t length = 0;
     size_t space = 0;
@@ -141,14 +154,18 @@ static file_kind tell_kind(const unsigned char *head, size_t n, int64_t size) {
         length = length << 8 | head[i];
     if (n > 8 && head[8] == '{' && length <= (uint64_t)size - 8)
         return KIND_SAFETENSORS;
-    while (space < n && (head[space] == ' ' || head[space] == '\t' || head[space] == '\r' || head[space] == '\n'))
+    while (space < n && (head[space] == ' ' || head[space] == '\t' || head[space] == '\r' ||
+                         head[space] == '\n'))
         space++;
     const bool json = space < n && (head[space] == '{' || head[space] == '[');
-    const bool archive = n >= 4 && (memcmp(head, "PK\x03\x04", 4) == 0 || memcmp(head, "\x89HDF", 4) == 0);
-    return json || archive ? KIND_MODEL : KIND_ARRAY; /* the model's reader says what to do with archives */
+    const bool archive =
+        n >= 4 && (memcmp(head, "PK\x03\x04", 4) == 0 || memcmp(head, "\x89HDF", 4) == 0);
+    return json || archive ? KIND_MODEL
+                           : KIND_ARRAY; /* the model's reader says what to do with archives */
 }
 
-snug_status snug_inspect(snug_engine *engine, const char *path, int as_json, const snug_writer *out, snug_error *err) {
+snug_status snug_inspect(snug_engine *engine, const char *path, int as_json, const snug_writer *out,
+                         snug_error *err) {
     unsigned char head[64] = {0};
     sn_file f = {.fd = -1};
     SNUG_TRY(sn_file_open(&f, sn_engine_io(engine), path, err));

@@ -1,5 +1,6 @@
-/* json.c: limits in front of jansson, which builds the whole tree on the C heap and recurses: a look over the brackets
- * tells depth and number of values beforehand, so that a small file cannot ask for much memory or stack. */
+/* json.c: limits in front of jansson, which builds the whole tree on the C heap and recurses: a
+ * look over the brackets tells depth and number of values beforehand, so that a small file cannot
+ * ask for much memory or stack. */
 #include "model/json.h"
 
 #include "base/say.h"
@@ -8,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Brackets and commas outside strings. The text need not be valid: the parser says what is wrong with it. */
+/* Brackets and commas outside strings. The text need not be valid: the parser says what is wrong
+ * with it. */
 static snug_status check_limits(const char *path, const char *text, size_t n, snug_error *err) {
     size_t depth = 0, values = 1;
     bool quoted = false;
@@ -24,25 +26,31 @@ static snug_status check_limits(const char *path, const char *text, size_t n, sn
         } else if (!quoted && (c == '}' || c == ']') && depth > 0)
             depth--;
         if (depth > SN_JSON_MAX_DEPTH)
-            return sn_fail(err, SNUG_E_FORMAT, "%s is nested deeper than %d levels at byte %zu; no model or weight file is",
-                           path, SN_JSON_MAX_DEPTH, i);
+            return sn_fail(
+                err, SNUG_E_FORMAT,
+                "%s is nested deeper than %d levels at byte %zu; no model or weight file is", path,
+                SN_JSON_MAX_DEPTH, i);
         if (values > SN_JSON_MAX_VALUES)
-            return sn_fail(err, SNUG_E_FORMAT, "%s holds more than %d values up to byte %zu; no model or weight file does",
-                           path, SN_JSON_MAX_VALUES, i);
+            return sn_fail(
+                err, SNUG_E_FORMAT,
+                "%s holds more than %d values up to byte %zu; no model or weight file does", path,
+                SN_JSON_MAX_VALUES, i);
     }
     return SNUG_OK;
 }
 
-snug_status sn_json_parse(const char *path, const char *text, size_t n, json_t **out, snug_error *err) {
+snug_status sn_json_parse(const char *path, const char *text, size_t n, json_t **out,
+                          snug_error *err) {
     json_error_t where;
     char what[JSON_ERROR_TEXT_LENGTH];
     SNUG_TRY(check_limits(path, text, n, err));
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);
     if (!root && json_error_code(&where) == json_error_out_of_memory)
-        return sn_fail(err, SNUG_E_MEMORY, "%s: no memory for the tree of its %zu bytes of JSON", path, n);
+        return sn_fail(err, SNUG_E_MEMORY, "%s: no memory for the tree of its %zu bytes of JSON",
+                       path, n);
     if (!root)
-        return sn_fail(err, SNUG_E_FORMAT, "%s is not valid JSON: line %d, column %d: %s", path, where.line, where.column,
-                       sn_plain_text(where.text, what, sizeof what));
+        return sn_fail(err, SNUG_E_FORMAT, "%s is not valid JSON: line %d, column %d: %s", path,
+                       where.line, where.column, sn_plain_text(where.text, what, sizeof what));
     *out = root;
     return SNUG_OK;
 }

@@ -1,4 +1,5 @@
-/* keras_value.c: see keras_value.h. Nothing here looks at `module`: a class is a name and nothing more. */
+/* keras_value.c: see keras_value.h. Nothing here looks at `module`: a class is a name and nothing
+ * more. */
 #include "model/keras_value.h"
 
 #include <ctype.h>
@@ -15,7 +16,8 @@ static void to_snake(const char *name, char *out, size_t size) {
     size_t n = 0;
     for (const char *c = name; *c && n + 2 < size; c++) {
         const bool upper = isupper((unsigned char)*c) != 0;
-        const bool starts_word = upper && c != name && (!isupper((unsigned char)c[-1]) || islower((unsigned char)c[1]));
+        const bool starts_word =
+            upper && c != name && (!isupper((unsigned char)c[-1]) || islower((unsigned char)c[1]));
         if (starts_word && c[-1] != '_')
             out[n++] = '_';
         out[n++] = (char)tolower((unsigned char)*c);
@@ -54,18 +56,21 @@ bool sn_keras_is_inert(const sn_keras_inert *list, const char *key, const json_t
     if (!sn_keras_scalar(alone ? json_array_get(value, 0) : value, text, sizeof text))
         text[0] = 0;
     for (; list->key; list++)
-        if (strcmp(list->key, key) == 0 && (list->value[0] == '*' || strcmp(list->value, text) == 0))
+        if (strcmp(list->key, key) == 0 &&
+            (list->value[0] == '*' || strcmp(list->value, text) == 0))
             return true;
     return false;
 }
 
 /* "NAME:key=value,..." from an object's class and configuration. */
-static bool print_object(const char *class_name, json_t *config, const sn_keras_inert *inert, char *out, size_t size) {
+static bool print_object(const char *class_name, json_t *config, const sn_keras_inert *inert,
+                         char *out, size_t size) {
     char name[64], entry[64];
     char mark = ':';
     to_snake(class_name, name, sizeof name);
     size_t n = (size_t)snprintf(out, size, "%s", name);
-    for (void *it = json_object_iter(config); it && n < size; it = json_object_iter_next(config, it)) {
+    for (void *it = json_object_iter(config); it && n < size;
+         it = json_object_iter_next(config, it)) {
         const char *key = json_object_iter_key(it);
         const json_t *value = json_object_iter_value(it);
         if (json_is_false(value) || sn_keras_is_inert(inert, key, value))
@@ -83,7 +88,8 @@ bool sn_keras_object(const json_t *value, const sn_keras_inert *inert, char *out
     json_t *config = json_object_get(value, "config");
     if (json_is_string(value))
         return (size_t)snprintf(out, size, "%s", json_string_value(value)) < size;
-    if (class_name && strcmp(class_name, "function") == 0 && json_is_string(config)) /* keras.losses.mse and the like */
+    if (class_name && strcmp(class_name, "function") == 0 &&
+        json_is_string(config)) /* keras.losses.mse and the like */
         return (size_t)snprintf(out, size, "%s", json_string_value(config)) < size;
     return class_name && print_object(class_name, config, inert, out, size);
 }
@@ -97,5 +103,6 @@ const char *sn_keras_show(const json_t *value, char *out, size_t size) {
 }
 
 const char *sn_keras_policy(const json_t *dtype) {
-    return json_is_string(dtype) ? json_string_value(dtype) : sn_keras_text(json_object_get(dtype, "config"), "name");
+    return json_is_string(dtype) ? json_string_value(dtype)
+                                 : sn_keras_text(json_object_get(dtype, "config"), "name");
 }

@@ -1,12 +1,12 @@
 /* make_data.c: data sets made on the spot, the same bytes for the same seed.
  *
- * shapes: 32x32 RGB pictures of 8 classes. A shape with random place, size, rotation and colour is drawn over a noisy
- * background of another colour with clutter (short strokes and dots); brightness is jittered, so that no pixel alone says
- * anything: a linear model stays below 70 %.
- * blobs: points of 16 numbers around 6 random centres, with overlap.
+ * shapes: 32x32 RGB pictures of 8 classes. A shape with random place, size, rotation and colour is
+ * drawn over a noisy background of another colour with clutter (short strokes and dots); brightness
+ * is jittered, so that no pixel alone says anything: a linear model stays below 70 %. blobs: points
+ * of 16 numbers around 6 random centres, with overlap.
  *
- * Each picture draws from its own random stream, (seed, split, index), so any part of a set can be made alone. Only + - * /
- * and sqrt are used on the way: the same bytes on every machine. */
+ * Each picture draws from its own random stream, (seed, split, index), so any part of a set can be
+ * made alone. Only + - * / and sqrt are used on the way: the same bytes on every machine. */
 #include "base/file.h"
 #include "base/rng.h"
 #include "base/size.h"
@@ -18,13 +18,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SIDE 32
-#define N_SHAPES 8
+#define SIDE          32
+#define N_SHAPES      8
 #define PICTURE_BYTES (SIDE * SIDE * 3)
-#define BLOB_DIMS 16
-#define N_BLOBS 6
+#define BLOB_DIMS     16
+#define N_BLOBS       6
 
-/* --- random numbers of one example --------------------------------------------------------------------------------- */
+/* --- random numbers of one example ---------------------------------------------------------- */
 
 typedef struct {
     uint64_t key, next;
@@ -48,8 +48,8 @@ static void normals(dice *d, size_t n, float *out) {
     d->next += n;
 }
 
-/* A direction, every angle as likely: a point of the disc, moved to its rim. No sine: the C library's may differ in the last
- * bit from machine to machine. */
+/* A direction, every angle as likely: a point of the disc, moved to its rim. No sine: the C
+ * library's may differ in the last bit from machine to machine. */
 static void direction(dice *d, float *x, float *y) {
     float r;
     do {
@@ -61,7 +61,7 @@ static void direction(dice *d, float *x, float *y) {
     *y /= sqrtf(r);
 }
 
-/* --- shapes: whether a point in the shape's own frame, unit size, is inside ------------------------------------------- */
+/* --- shapes: whether a point in the shape's own frame, unit size, is inside ----------------- */
 
 static bool in_disc(float x, float y) {
     return x * x + y * y < 0.8f;
@@ -96,10 +96,10 @@ static bool in_corner(float x, float y) {
     return fabsf(x) < 0.85f && fabsf(y) < 0.85f && (x < -0.3f || y < -0.3f);
 }
 
-static bool (*const inside[N_SHAPES])(float x, float y) = {in_disc, in_square, in_triangle, in_cross,
-                                                           in_ring, in_bar,    in_moon,     in_corner};
+static bool (*const inside[N_SHAPES])(float x, float y) = {
+    in_disc, in_square, in_triangle, in_cross, in_ring, in_bar, in_moon, in_corner};
 
-/* --- drawing ---------------------------------------------------------------------------------------------------------- */
+/* --- drawing -------------------------------------------------------------------------------- */
 
 typedef struct {
     float pixel[SIDE * SIDE][3];
@@ -126,7 +126,8 @@ static void draw_stroke(canvas *c, dice *d) {
 
 /* Four samples a pixel soften the edge. */
 static void draw_shape(canvas *c, dice *d, int shape, const float *color) {
-    const float size = uniform(d, 7, 12), cx = uniform(d, 11, SIDE - 11), cy = uniform(d, 11, SIDE - 11);
+    const float size = uniform(d, 7, 12), cx = uniform(d, 11, SIDE - 11),
+                cy = uniform(d, 11, SIDE - 11);
     float co, si;
     direction(d, &co, &si);
     co /= size;
@@ -193,11 +194,11 @@ static int make_blob(uint64_t key, void *out) {
     return blob;
 }
 
-/* --- sets ----------------------------------------------------------------------------------------------------------------- */
+/* --- sets ----------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *name;
-    snug_type row; /* of one example */
+    snug_type row;                        /* of one example */
     int (*make)(uint64_t key, void *out); /* writes the example, returns its label */
 } data_kind;
 
@@ -213,16 +214,16 @@ typedef struct {
     uint64_t seed;
 } data_job;
 
-static snug_status open_array(const data_job *j, const char *name, const snug_type *type, snug_npy_writer **out,
-                              snug_error *err) {
+static snug_status open_array(const data_job *j, const char *name, const snug_type *type,
+                              snug_npy_writer **out, snug_error *err) {
     char path[512];
     if ((size_t)snprintf(path, sizeof path, "%s/%s.npy", j->folder, name) >= sizeof path)
         return sn_fail(err, SNUG_E_INVALID, "the folder's name is longer than 490 bytes");
     return snug_npy_create(j->engine, path, type, out, err);
 }
 
-static snug_status write_rows(const data_job *j, int split, int64_t n, snug_npy_writer *x, snug_npy_writer *y,
-                              snug_error *err) {
+static snug_status write_rows(const data_job *j, int split, int64_t n, snug_npy_writer *x,
+                              snug_npy_writer *y, snug_error *err) {
     union {
         unsigned char picture[PICTURE_BYTES];
         float point[BLOB_DIMS];
@@ -263,15 +264,18 @@ snug_status snug_make_data(snug_engine *engine, const char *kind, const char *fo
         if (strcmp(kinds[i].name, kind) == 0)
             job.kind = &kinds[i];
     if (!job.kind)
-        return sn_fail(err, SNUG_E_INVALID, "there is no data set '%s'; there are: shapes, blobs", kind);
+        return sn_fail(err, SNUG_E_INVALID, "there is no data set '%s'; there are: shapes, blobs",
+                       kind);
     if (o.n_train < 0 || o.n_test < 0)
         return sn_fail(err, SNUG_E_INVALID, "a data set cannot have %lld examples",
                        (long long)(o.n_train < 0 ? o.n_train : o.n_test));
     const int made = io->mkdir(io->ctx, folder, 0777);
-    if (made < 0 && made != -EEXIST) { /* what exists and is no folder, the files' own errors tell */
+    if (made < 0 &&
+        made != -EEXIST) { /* what exists and is no folder, the files' own errors tell */
         char reason[128];
-        return sn_fail(err, SNUG_E_IO, "cannot make the folder %s: %s; make the folder above it, or name another", folder,
-                       strerror_r(-made, reason, sizeof reason));
+        return sn_fail(err, SNUG_E_IO,
+                       "cannot make the folder %s: %s; make the folder above it, or name another",
+                       folder, strerror_r(-made, reason, sizeof reason));
     }
     SNUG_TRY(write_split(&job, 0, o.n_train ? o.n_train : 8000, err));
     return write_split(&job, 1, o.n_test ? o.n_test : 2000, err);

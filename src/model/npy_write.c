@@ -1,4 +1,5 @@
-/* npy_write.c: an .npy file written row by row. The shape is known at the start; commit checks that all rows came. */
+/* npy_write.c: an .npy file written row by row. The shape is known at the start; commit checks that
+ * all rows came. */
 #include "base/file.h"
 #include "memory/engine.h"
 #include "tensor/type.h"
@@ -20,17 +21,20 @@ static const char *const descrs[SNUG_N_DTYPES] = {
 #undef DESCR
 };
 
-/* Version 1.0, to the byte as numpy writes it: room for the first extent to grow to 21 digits, then 1 to 64 bytes up to
- * a multiple of 64, the last a newline. Returns its length, at most 384. */
+/* Version 1.0, to the byte as numpy writes it: room for the first extent to grow to 21 digits, then
+ * 1 to 64 bytes up to a multiple of 64, the last a newline. Returns its length, at most 384. */
 static size_t build_header(const snug_type *type, char *out, size_t size) {
     char shape[224] = "", first[24] = "";
     int n = 0;
     for (int i = 0; i < type->rank; i++)
         n += snprintf(shape + n, sizeof shape - (size_t)n, "%lld%s", (long long)type->dims[i],
-                      i + 1 < type->rank ? ", " : type->rank == 1 ? "," : "");
-    const int spare = type->rank > 0 ? 21 - snprintf(first, sizeof first, "%lld", (long long)type->dims[0]) : 0;
-    n = snprintf(out + 10, size - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }%*s", descrs[type->dtype],
-                 shape, spare, "");
+                      i + 1 < type->rank ? ", "
+                      : type->rank == 1  ? ","
+                                         : "");
+    const int spare =
+        type->rank > 0 ? 21 - snprintf(first, sizeof first, "%lld", (long long)type->dims[0]) : 0;
+    n = snprintf(out + 10, size - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }%*s",
+                 descrs[type->dtype], shape, spare, "");
     const size_t total = ((10 + (size_t)n + 1) / 64 + 1) * 64;
     memset(out + 10 + n, ' ', total - 10 - (size_t)n);
     out[total - 1] = '\n';
@@ -40,15 +44,15 @@ static size_t build_header(const snug_type *type, char *out, size_t size) {
     return total;
 }
 
-snug_status snug_npy_create(snug_engine *engine, const char *path, const snug_type *type, snug_npy_writer **out,
-                            snug_error *err) {
+snug_status snug_npy_create(snug_engine *engine, const char *path, const snug_type *type,
+                            snug_npy_writer **out, snug_error *err) {
     char header[512];
     void *memory;
     size_t bytes;
     SNUG_TRY(sn_type_check(type, false, err));
     if (!descrs[type->dtype][0])
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: .npy has no element type for %s; cast to f32", path,
-                       snug_dtype_name(type->dtype));
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: .npy has no element type for %s; cast to f32",
+                       path, snug_dtype_name(type->dtype));
     SNUG_TRY(snug_type_bytes(type, &bytes, err));
     SNUG_TRY(sn_alloc_zero(engine, SN_MEM_OTHER, sizeof(snug_npy_writer), &memory, err));
     snug_npy_writer *w = memory;
@@ -70,7 +74,8 @@ snug_status snug_npy_create(snug_engine *engine, const char *path, const snug_ty
 
 snug_status snug_npy_append(snug_npy_writer *w, const void *rows, size_t bytes, snug_error *err) {
     if (bytes > w->left)
-        return sn_fail(err, SNUG_E_INVALID, "%s: %zu bytes more than its shape holds", w->file.path, bytes - w->left);
+        return sn_fail(err, SNUG_E_INVALID, "%s: %zu bytes more than its shape holds", w->file.path,
+                       bytes - w->left);
     if (w->file.fd < 0)
         return sn_fail(err, SNUG_E_INVALID, "an .npy file that was committed takes no more rows");
     SNUG_TRY(sn_file_write(&w->file, rows, bytes, w->at, err));
@@ -83,7 +88,8 @@ snug_status snug_npy_commit(snug_npy_writer *w, snug_error *err) {
     if (w->file.fd < 0)
         return sn_fail(err, SNUG_E_INVALID, "an .npy file can be committed once");
     if (w->left)
-        return sn_fail(err, SNUG_E_INVALID, "%s: %zu bytes of its shape were not written", w->file.path, w->left);
+        return sn_fail(err, SNUG_E_INVALID, "%s: %zu bytes of its shape were not written",
+                       w->file.path, w->left);
     return sn_file_commit(&w->file, err);
 }
 

@@ -1,8 +1,8 @@
 /* open.c: a feed from what a user types: a file name, or a recipe "KIND:SHAPE@NUMBER...".
  *
  *     images.npy  train-images-idx3-ubyte.gz
- *     zeros:100x10   constant:100x10@0.5   normal:256x1024x1024x3@7   uniform:..@SEED   truncated:..@SEED
- *     labels:256@7@10          i32 in [0, 10)
+ *     zeros:100x10   constant:100x10@0.5   normal:256x1024x1024x3@7   uniform:..@SEED
+ * truncated:..@SEED labels:256@7@10          i32 in [0, 10)
  */
 #include "base/rng.h"
 #include "base/size.h"
@@ -37,8 +37,11 @@ static const recipe_row *find_recipe(const char *source) {
 }
 
 static snug_status wrong(const recipe_row *row, const char *source, snug_error *err) {
-    return sn_fail(err, SNUG_E_INVALID, "'%.200s' is not of the form %s, e.g. %s:256x32x32x3%s", source, row->form, row->name,
-                   row->n_numbers == 0 ? "" : row->n_numbers == 1 ? "@7" : "@7@10");
+    return sn_fail(err, SNUG_E_INVALID, "'%.200s' is not of the form %s, e.g. %s:256x32x32x3%s",
+                   source, row->form, row->name,
+                   row->n_numbers == 0   ? ""
+                   : row->n_numbers == 1 ? "@7"
+                                         : "@7@10");
 }
 
 /* Decimal digits below 2^63; *at is moved behind them. */
@@ -52,8 +55,8 @@ static bool take_count(const char **at, int64_t *out) {
     return *at > begin;
 }
 
-static snug_status parse_dims(const recipe_row *row, const char *source, const char **at, snug_type *type,
-                              snug_error *err) {
+static snug_status parse_dims(const recipe_row *row, const char *source, const char **at,
+                              snug_type *type, snug_error *err) {
     size_t bytes;
     for (bool more = true; more; *at += more) {
         if (type->rank == SNUG_MAX_RANK || !take_count(at, &type->dims[type->rank]))
@@ -66,8 +69,8 @@ static snug_status parse_dims(const recipe_row *row, const char *source, const c
 }
 
 /* What stands behind the shape: a value, or a seed and a number of classes. */
-static snug_status parse_numbers(const recipe_row *row, const char *source, const char *at, sn_recipe *out,
-                                 snug_error *err) {
+static snug_status parse_numbers(const recipe_row *row, const char *source, const char *at,
+                                 sn_recipe *out, snug_error *err) {
     int64_t seed = 0, classes = 1;
     bool ok = row->n_numbers == 0 || *at++ == '@';
     if (ok && row->n_numbers > 0 && row->kind == SN_RECIPE_CONSTANT) {
@@ -87,8 +90,8 @@ static snug_status parse_numbers(const recipe_row *row, const char *source, cons
     return SNUG_OK;
 }
 
-static snug_status open_recipe(snug_engine *e, const recipe_row *row, const char *source, snug_feed **out,
-                               snug_error *err) {
+static snug_status open_recipe(snug_engine *e, const recipe_row *row, const char *source,
+                               snug_feed **out, snug_error *err) {
     snug_type type = {.dtype = row->kind == SN_RECIPE_LABELS ? SNUG_I32 : SNUG_F32};
     const char *at = source + strlen(row->name) + 1;
     sn_recipe r = {.kind = row->kind, .a = 0, .b = 1};
@@ -97,7 +100,9 @@ static snug_status open_recipe(snug_engine *e, const recipe_row *row, const char
     return sn_feed_from_recipe(e, &type, &r, out, err);
 }
 
-snug_status snug_feed_open(snug_engine *engine, const char *source, snug_feed **out, snug_error *err) {
+snug_status snug_feed_open(snug_engine *engine, const char *source, snug_feed **out,
+                           snug_error *err) {
     const recipe_row *row = find_recipe(source);
-    return row ? open_recipe(engine, row, source, out, err) : sn_feed_from_array_file(engine, source, out, err);
+    return row ? open_recipe(engine, row, source, out, err)
+               : sn_feed_from_array_file(engine, source, out, err);
 }

@@ -1,11 +1,12 @@
 /* safetensors_read.c: the reader. Layout: u64 length N, N bytes of JSON, data.
  *
  * Invariants after sn_safetensors_open:
- * 1. entries are sorted by begin; the first begins at 0, each begins where the one before ends, the last ends at the
- *    end of the file: no gap, no overlap, no trailing byte;
+ * 1. entries are sorted by begin; the first begins at 0, each begins where the one before ends, the
+ * last ends at the end of the file: no gap, no overlap, no trailing byte;
  * 2. bytes of an entry = product of its dims times the dtype's size, computed without overflow;
  * 3. names are unique (the JSON parser refuses duplicates).
- * Nothing is allocated for the header before its length was compared with the file's size. Names are data, never paths. */
+ * Nothing is allocated for the header before its length was compared with the file's size. Names
+ * are data, never paths. */
 #include "model/safetensors.h"
 
 #include "base/file.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 
 #define MAX_HEADER_BYTES 100000000u
-#define WINDOW_BYTES (256u << 10)
+#define WINDOW_BYTES     (256u << 10)
 
 struct sn_safetensors {
     snug_engine *engine;
@@ -30,14 +31,15 @@ struct sn_safetensors {
 };
 
 static snug_status bad(const sn_safetensors *s, snug_error *err, const char *what) {
-    return sn_fail(err, SNUG_E_FORMAT, "%s is not a sound safetensors file: %s", s->file.path, what);
+    return sn_fail(err, SNUG_E_FORMAT, "%s is not a sound safetensors file: %s", s->file.path,
+                   what);
 }
 
 static bool dtype_from_name(const char *name, snug_dtype *out) {
-#define MATCH(upper, lower, bytes, npy, st) \
-    if (st[0] && strcmp(name, st) == 0) {   \
-        *out = SNUG_##upper;                \
-        return true;                        \
+#define MATCH(upper, lower, bytes, npy, st)                                                        \
+    if (st[0] && strcmp(name, st) == 0) {                                                          \
+        *out = SNUG_##upper;                                                                       \
+        return true;                                                                               \
     }
     SNUG_DTYPE_MAP(MATCH)
 #undef MATCH
@@ -51,36 +53,44 @@ static bool read_count(const json_t *value, int64_t *out) {
     return true;
 }
 
-static snug_status parse_shape(const sn_safetensors *s, const json_t *shape, sn_st_entry *t, snug_error *err) {
+static snug_status parse_shape(const sn_safetensors *s, const json_t *shape, sn_st_entry *t,
+                               snug_error *err) {
     if (!json_is_array(shape))
         return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' has no shape", s->file.path, t->name);
     if (json_array_size(shape) > SNUG_MAX_RANK)
-        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' has %zu axes; Snug reads at most %d", s->file.path, t->name,
-                       json_array_size(shape), SNUG_MAX_RANK);
+        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' has %zu axes; Snug reads at most %d",
+                       s->file.path, t->name, json_array_size(shape), SNUG_MAX_RANK);
     t->type.rank = (int)json_array_size(shape);
     for (int i = 0; i < t->type.rank; i++)
         if (!read_count(json_array_get(shape, (size_t)i), &t->type.dims[i]))
-            return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s': axis %d is not a count", s->file.path, t->name, i);
+            return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s': axis %d is not a count",
+                           s->file.path, t->name, i);
     const snug_status status = snug_type_bytes(&t->type, &t->bytes, err);
-    return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "%s: tensor '%s'", s->file.path, t->name);
+    return status == SNUG_OK ? SNUG_OK
+                             : sn_fail_in(err, status, "%s: tensor '%s'", s->file.path, t->name);
 }
 
-static snug_status parse_entry(const sn_safetensors *s, const json_t *value, sn_st_entry *t, snug_error *err) {
+static snug_status parse_entry(const sn_safetensors *s, const json_t *value, sn_st_entry *t,
+                               snug_error *err) {
     const char *dtype = json_string_value(json_object_get(value, "dtype"));
     const json_t *offsets = json_object_get(value, "data_offsets");
     int64_t begin, end;
     if (!dtype)
         return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' has no dtype", s->file.path, t->name);
     if (!dtype_from_name(dtype, &t->type.dtype))
-        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' has dtype %.16s, which Snug does not read; convert it to F32",
-                       s->file.path, t->name, dtype);
+        return sn_fail(
+            err, SNUG_E_FORMAT,
+            "%s: tensor '%s' has dtype %.16s, which Snug does not read; convert it to F32",
+            s->file.path, t->name, dtype);
     SNUG_TRY(parse_shape(s, json_object_get(value, "shape"), t, err));
     if (json_array_size(offsets) != 2 || !read_count(json_array_get(offsets, 0), &begin) ||
         !read_count(json_array_get(offsets, 1), &end) || end < begin)
-        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s': data_offsets are not two counts, begin and end", s->file.path,
-                       t->name);
+        return sn_fail(err, SNUG_E_FORMAT,
+                       "%s: tensor '%s': data_offsets are not two counts, begin and end",
+                       s->file.path, t->name);
     if ((uint64_t)(end - begin) != t->bytes)
-        return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' has %lld bytes by its data_offsets, %zu by its shape",
+        return sn_fail(err, SNUG_E_FORMAT,
+                       "%s: tensor '%s' has %lld bytes by its data_offsets, %zu by its shape",
                        s->file.path, t->name, (long long)(end - begin), t->bytes);
     t->begin = (uint64_t)begin;
     return SNUG_OK;
@@ -107,14 +117,17 @@ static snug_status check_positions(const sn_safetensors *s, snug_error *err) {
     for (size_t i = 0; i < s->n; i++) {
         const sn_st_entry *t = &s->entries[i];
         if (t->begin != at)
-            return sn_fail(err, SNUG_E_FORMAT, "%s: tensor '%s' begins at %llu where %llu was expected: gap or overlap",
-                           s->file.path, t->name, (unsigned long long)t->begin, (unsigned long long)at);
+            return sn_fail(err, SNUG_E_FORMAT,
+                           "%s: tensor '%s' begins at %llu where %llu was expected: gap or overlap",
+                           s->file.path, t->name, (unsigned long long)t->begin,
+                           (unsigned long long)at);
         at += t->bytes; /* cannot wrap: each end was read as a non-negative int64 */
     }
     if (s->data_begin + at != (uint64_t)s->file.size)
-        return sn_fail(err, SNUG_E_FORMAT,
-                       "%s is %lld bytes long, its header describes %llu: truncated or trailing data", s->file.path,
-                       (long long)s->file.size, (unsigned long long)(s->data_begin + at));
+        return sn_fail(
+            err, SNUG_E_FORMAT,
+            "%s is %lld bytes long, its header describes %llu: truncated or trailing data",
+            s->file.path, (long long)s->file.size, (unsigned long long)(s->data_begin + at));
     return SNUG_OK;
 }
 
@@ -161,11 +174,15 @@ static snug_status read_length(sn_safetensors *s, size_t *out, snug_error *err) 
     for (int i = 7; i >= 0; i--)
         n = n << 8 | length[i];
     if (n > (uint64_t)s->file.size - 8)
-        return sn_fail(err, SNUG_E_FORMAT, "%s is truncated, or no safetensors file: its header claims %llu bytes, %lld follow",
-                       s->file.path, (unsigned long long)n, (long long)(s->file.size - 8));
+        return sn_fail(
+            err, SNUG_E_FORMAT,
+            "%s is truncated, or no safetensors file: its header claims %llu bytes, %lld follow",
+            s->file.path, (unsigned long long)n, (long long)(s->file.size - 8));
     if (n < 2 || n > MAX_HEADER_BYTES)
-        return sn_fail(err, SNUG_E_FORMAT, "%s is not a sound safetensors file: a header of %llu bytes (2 to %u are legal)",
-                       s->file.path, (unsigned long long)n, MAX_HEADER_BYTES);
+        return sn_fail(
+            err, SNUG_E_FORMAT,
+            "%s is not a sound safetensors file: a header of %llu bytes (2 to %u are legal)",
+            s->file.path, (unsigned long long)n, MAX_HEADER_BYTES);
     s->data_begin = 8 + n;
     *out = (size_t)n;
     return SNUG_OK;
@@ -183,7 +200,8 @@ static snug_status read_header(sn_safetensors *s, snug_error *err) {
     return status;
 }
 
-snug_status sn_safetensors_open(snug_engine *e, const char *path, sn_safetensors **out, snug_error *err) {
+snug_status sn_safetensors_open(snug_engine *e, const char *path, sn_safetensors **out,
+                                snug_error *err) {
     void *memory;
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_INPUT, sizeof(sn_safetensors), &memory, err));
     sn_safetensors *s = memory;
@@ -236,7 +254,8 @@ static bool is_short_form(const char *full, const char *shorter) {
     }
 }
 
-snug_status sn_safetensors_find(const sn_safetensors *s, const char *name, const sn_st_entry **out, snug_error *err) {
+snug_status sn_safetensors_find(const sn_safetensors *s, const char *name, const sn_st_entry **out,
+                                snug_error *err) {
     const sn_st_entry *found = NULL;
     for (size_t i = 0; i < s->n; i++)
         if (strcmp(s->entries[i].name, name) == 0) {
@@ -248,31 +267,35 @@ snug_status sn_safetensors_find(const sn_safetensors *s, const char *name, const
         if (!is_short_form(name, t->name) && !is_short_form(t->name, name))
             continue;
         if (found)
-            return sn_fail(err, SNUG_E_FORMAT, "%s: both '%s' and '%s' could be '%s'; use the full name",
-                           s->file.path, found->name, t->name, name);
+            return sn_fail(err, SNUG_E_FORMAT,
+                           "%s: both '%s' and '%s' could be '%s'; use the full name", s->file.path,
+                           found->name, t->name, name);
         found = t;
     }
     if (!found)
-        return sn_fail(err, SNUG_E_FORMAT,
-                       "%s has no tensor '%s' (it holds %zu, first '%s'); `snug inspect` lists them", s->file.path,
-                       name, s->n, s->n ? s->entries[0].name : "");
+        return sn_fail(
+            err, SNUG_E_FORMAT,
+            "%s has no tensor '%s' (it holds %zu, first '%s'); `snug inspect` lists them",
+            s->file.path, name, s->n, s->n ? s->entries[0].name : "");
     *out = found;
     return SNUG_OK;
 }
 
-snug_status sn_safetensors_read(sn_safetensors *s, const sn_st_entry *t, const snug_view *dst, snug_error *err) {
+snug_status sn_safetensors_read(sn_safetensors *s, const sn_st_entry *t, const snug_view *dst,
+                                snug_error *err) {
     char have[192], want[192];
     if (!sn_dims_equal(&t->type, &dst->type))
-        return sn_fail(err, SNUG_E_SHAPE, "%s: tensor '%s' is %s, the model needs %s", s->file.path, t->name,
-                       snug_type_print(&t->type, have, sizeof have), snug_type_print(&dst->type, want, sizeof want));
+        return sn_fail(err, SNUG_E_SHAPE, "%s: tensor '%s' is %s, the model needs %s", s->file.path,
+                       t->name, snug_type_print(&t->type, have, sizeof have),
+                       snug_type_print(&dst->type, want, sizeof want));
     const size_t from = snug_dtype_bytes(t->type.dtype), to = snug_dtype_bytes(dst->type.dtype);
     const size_t count = t->bytes / from, chunk = WINDOW_BYTES / from;
     for (size_t done = 0; done < count; done += chunk) {
         const size_t n = count - done < chunk ? count - done : chunk;
         const int64_t at = (int64_t)(s->data_begin + t->begin + done * from);
         SNUG_TRY(sn_file_read(&s->file, s->window, n * from, at, err));
-        const snug_status status =
-            sn_convert(t->type.dtype, s->window, dst->type.dtype, (char *)dst->data + done * to, n, err);
+        const snug_status status = sn_convert(t->type.dtype, s->window, dst->type.dtype,
+                                              (char *)dst->data + done * to, n, err);
         if (status != SNUG_OK)
             return sn_fail_in(err, status, "%s: tensor '%s'", s->file.path, t->name);
     }

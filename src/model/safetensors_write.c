@@ -1,6 +1,7 @@
-/* safetensors_write.c: the writer: header first, then the data in the header's order. The order is that of the format's
- * own library, so that equal weights are equal bytes: by dtype as ranked below, highest first, then by name. Larger elements
- * come first, so every tensor is aligned to its elements; the header is padded with spaces to 8. */
+/* safetensors_write.c: the writer: header first, then the data in the header's order. The order is
+ * that of the format's own library, so that equal weights are equal bytes: by dtype as ranked
+ * below, highest first, then by name. Larger elements come first, so every tensor is aligned to its
+ * elements; the header is padded with spaces to 8. */
 #include "model/safetensors.h"
 
 #include "base/file.h"
@@ -62,24 +63,28 @@ static void put_entry(header_text *h, const sn_st_tensor *t, uint64_t begin) {
     const snug_type *type = &t->view.type;
     int n = snprintf(text, sizeof text, ":{\"dtype\":\"%s\",\"shape\":[", dtype_names[type->dtype]);
     for (int i = 0; i < type->rank; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld", i ? "," : "", (long long)type->dims[i]);
-    n += snprintf(text + n, sizeof text - (size_t)n, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin,
-                  (unsigned long long)(begin + t->view.bytes));
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld", i ? "," : "",
+                      (long long)type->dims[i]);
+    n += snprintf(text + n, sizeof text - (size_t)n, "],\"data_offsets\":[%llu,%llu]}",
+                  (unsigned long long)begin, (unsigned long long)(begin + t->view.bytes));
     put_name(h, t->name);
     put(h, text, (size_t)n);
 }
 
 /* An upper bound: at most six bytes for each of a name's. */
-static snug_status header_bytes(const char *path, const sn_st_tensor *tensors, size_t n, size_t *out, snug_error *err) {
+static snug_status header_bytes(const char *path, const sn_st_tensor *tensors, size_t n,
+                                size_t *out, snug_error *err) {
     size_t total = 32;
     for (size_t i = 0; i < n; i++) {
         size_t name;
         if (!dtype_names[tensors[i].view.type.dtype][0])
-            return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: tensor '%s' is %s, which safetensors cannot hold", path,
+            return sn_fail(err, SNUG_E_UNSUPPORTED,
+                           "%s: tensor '%s' is %s, which safetensors cannot hold", path,
                            tensors[i].name, snug_dtype_name(tensors[i].view.type.dtype));
         if (!sn_size_mul(strlen(tensors[i].name), 6, &name) || !sn_size_add(total, name, &total) ||
             !sn_size_add(total, ENTRY_BYTES + 4, &total))
-            return sn_fail(err, SNUG_E_OVERFLOW, "%s: the header of %zu tensors is too large", path, n);
+            return sn_fail(err, SNUG_E_OVERFLOW, "%s: the header of %zu tensors is too large", path,
+                           n);
     }
     *out = total;
     return SNUG_OK;
@@ -90,11 +95,13 @@ static int by_name(const void *a, const void *b) {
 }
 
 /* Equal names would make a file no reader takes. */
-static snug_status put_in_order(const char *path, const sn_st_tensor **order, size_t n, snug_error *err) {
+static snug_status put_in_order(const char *path, const sn_st_tensor **order, size_t n,
+                                snug_error *err) {
     qsort(order, n, sizeof *order, by_name);
     for (size_t i = 1; i < n; i++)
         if (strcmp(order[i - 1]->name, order[i]->name) == 0)
-            return sn_fail(err, SNUG_E_INVALID, "%s: two tensors are named '%s'; rename a layer", path, order[i]->name);
+            return sn_fail(err, SNUG_E_INVALID, "%s: two tensors are named '%s'; rename a layer",
+                           path, order[i]->name);
     qsort(order, n, sizeof *order, by_dtype_then_name);
     return SNUG_OK;
 }
@@ -115,8 +122,8 @@ static void build_header(header_text *h, const sn_st_tensor *const *order, size_
         h->text[i] = (char)((uint64_t)(h->n - 8) >> (8 * i) & 0xff);
 }
 
-static snug_status write_all(sn_file *f, const header_text *h, const sn_st_tensor *const *order, size_t n,
-                             snug_error *err) {
+static snug_status write_all(sn_file *f, const header_text *h, const sn_st_tensor *const *order,
+                             size_t n, snug_error *err) {
     int64_t at = (int64_t)h->n;
     SNUG_TRY(sn_file_write(f, h->text, h->n, 0, err));
     for (size_t i = 0; i < n; i++) {
@@ -126,8 +133,8 @@ static snug_status write_all(sn_file *f, const header_text *h, const sn_st_tenso
     return sn_file_commit(f, err);
 }
 
-snug_status sn_safetensors_save(snug_engine *e, const char *path, const sn_st_tensor *tensors, size_t n,
-                                snug_error *err) {
+snug_status sn_safetensors_save(snug_engine *e, const char *path, const sn_st_tensor *tensors,
+                                size_t n, snug_error *err) {
     void *order_memory = NULL, *text = NULL;
     size_t order_bytes, size = 0;
     sn_file file = {.fd = -1};

@@ -1,5 +1,5 @@
-/* doctor.c: what about this machine matters for memory and speed. Facts as (key, value, remark) rows, printed as text or
- * JSON; a remark says what to do where the value costs something. */
+/* doctor.c: what about this machine matters for memory and speed. Facts as (key, value, remark)
+ * rows, printed as text or JSON; a remark says what to do where the value costs something. */
 #include "base/say.h"
 #include "kernels/cpu/cpu.h"
 #include "report/process.h"
@@ -37,7 +37,8 @@ static void fact(facts *f, const char *key, const char *remark, const char *form
     if (f->json)
         f->status = sn_say(f->w, f->err, "%s\"%s\":\"%s\"", f->n++ ? "," : "{", key, value);
     else
-        f->status = sn_say(f->w, f->err, "%-18s %s%s%s\n", key, value, remark[0] ? "  -- " : "", remark);
+        f->status =
+            sn_say(f->w, f->err, "%-18s %s%s%s\n", key, value, remark[0] ? "  -- " : "", remark);
 }
 
 static const char *bytes_or_none(const char *digits, char *text, size_t size) {
@@ -49,18 +50,25 @@ static const char *bytes_or_none(const char *digits, char *text, size_t size) {
 
 static void memory_facts(facts *f) {
     char text[4096], limit[64], printed[32];
-    const char *total = strstr(sn_system_text(f->io, "/proc/meminfo", text, sizeof text), "MemTotal:");
+    const char *total =
+        strstr(sn_system_text(f->io, "/proc/meminfo", text, sizeof text), "MemTotal:");
     const char *available = strstr(text, "MemAvailable:");
-    fact(f, "memory", "", "%s", total ? snug_bytes_print(strtoull(total + 9, NULL, 10) * 1024, printed, sizeof printed) : "?");
+    fact(f, "memory", "", "%s",
+         total ? snug_bytes_print(strtoull(total + 9, NULL, 10) * 1024, printed, sizeof printed)
+               : "?");
     fact(f, "available", "", "%s",
-         available ? snug_bytes_print(strtoull(available + 13, NULL, 10) * 1024, printed, sizeof printed) : "?");
+         available
+             ? snug_bytes_print(strtoull(available + 13, NULL, 10) * 1024, printed, sizeof printed)
+             : "?");
     if (!*sn_system_text(f->io, "/sys/fs/cgroup/memory.max", limit, sizeof limit))
         sn_system_text(f->io, "/sys/fs/cgroup/memory/memory.limit_in_bytes", limit, sizeof limit);
     fact(f, "cgroup limit", "", "%s", bytes_or_none(limit, printed, sizeof printed));
     sn_system_text(f->io, "/proc/sys/vm/overcommit_memory", limit, sizeof limit);
-    fact(f, "overcommit", limit[0] == '2' ? "strict: large mappings may be refused" : "", "%s", limit);
+    fact(f, "overcommit", limit[0] == '2' ? "strict: large mappings may be refused" : "", "%s",
+         limit);
     sn_system_text(f->io, "/sys/kernel/mm/transparent_hugepage/enabled", limit, sizeof limit);
-    fact(f, "huge pages", strstr(limit, "[never]") ? "`madvise` would make large arenas faster" : "", "%s", limit);
+    fact(f, "huge pages",
+         strstr(limit, "[never]") ? "`madvise` would make large arenas faster" : "", "%s", limit);
     struct rlimit r;
     if (getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
         fact(f, "address space", "a limit on address space is not one on memory", "%s",
@@ -69,11 +77,14 @@ static void memory_facts(facts *f) {
 
 static void cpu_facts(facts *f, const snug_engine *e) {
     char text[4096];
-    const char *model = strstr(sn_system_text(f->io, "/proc/cpuinfo", text, sizeof text), "model name");
+    const char *model =
+        strstr(sn_system_text(f->io, "/proc/cpuinfo", text, sizeof text), "model name");
     const char *colon = model ? strchr(model, ':') : NULL;
     fact(f, "cpu", "", "%s", colon ? colon + 2 : "?");
     fact(f, "threads", "", "%d", snug_engine_threads(e));
-    fact(f, "instruction set", strcmp(sn_cpu_isa(), "base") == 0 ? "no AVX2: kernels run slower" : "", "%s", sn_cpu_isa());
+    fact(f, "instruction set",
+         strcmp(sn_cpu_isa(), "base") == 0 ? "no AVX2: kernels run slower" : "", "%s",
+         sn_cpu_isa());
 }
 
 static void library_facts(facts *f) {
@@ -84,7 +95,8 @@ static void library_facts(facts *f) {
     fact(f, "zlib", "", "%s", zlibVersion());
 }
 
-snug_status snug_report_doctor(snug_engine *engine, int style, const snug_writer *out, snug_error *err) {
+snug_status snug_report_doctor(snug_engine *engine, int style, const snug_writer *out,
+                               snug_error *err) {
     facts f = {.io = sn_engine_io(engine), .w = out, .json = style & SNUG_REPORT_JSON, .err = err};
     sn_process p;
     char printed[32];

@@ -28,10 +28,12 @@ static snug_status print_json(const snug_writer *w, snug_error *err) {
     for (int i = 0; i < SN_N_OPS; i++) {
         const sn_op_row *r = &sn_ops[i];
         SNUG_TRY(sn_say(w, err,
-                        "%s{\"name\":\"%s\",\"min_inputs\":%d,\"max_inputs\":%d,\"attributes\":\"%s\",\"in_place\":\"%s\","
+                        "%s{\"name\":\"%s\",\"min_inputs\":%d,\"max_inputs\":%d,\"attributes\":\"%"
+                        "s\",\"in_place\":\"%s\","
                         "\"effect\":\"%s\",\"accumulates\":%s}",
-                        i ? "," : "[", r->name, r->min_in, r->max_in, r->attrs->name, inplace_name(r->inplace),
-                        effects[r->effect], r->accumulates ? "true" : "false"));
+                        i ? "," : "[", r->name, r->min_in, r->max_in, r->attrs->name,
+                        inplace_name(r->inplace), effects[r->effect],
+                        r->accumulates ? "true" : "false"));
     }
     return sn_say(w, err, "]\n");
 }
@@ -39,14 +41,16 @@ static snug_status print_json(const snug_writer *w, snug_error *err) {
 snug_status snug_report_ops(int style, const snug_writer *out, snug_error *err) {
     if (style & SNUG_REPORT_JSON)
         return print_json(out, err);
-    SNUG_TRY(sn_say(out, err, "%-18s %-7s %-12s %-8s %-9s %s\n", "operator", "inputs", "attributes", "in-place", "effect",
-                    "accumulates"));
+    SNUG_TRY(sn_say(out, err, "%-18s %-7s %-12s %-8s %-9s %s\n", "operator", "inputs", "attributes",
+                    "in-place", "effect", "accumulates"));
     for (int i = 0; i < SN_N_OPS; i++) {
         const sn_op_row *r = &sn_ops[i];
         char inputs[16];
-        snprintf(inputs, sizeof inputs, r->min_in == r->max_in ? "%d" : "%d-%d", r->min_in, r->max_in);
-        SNUG_TRY(sn_say(out, err, "%-18s %-7s %-12s %-8s %-9s %s\n", r->name, inputs, r->attrs->name,
-                        inplace_name(r->inplace), effects[r->effect], r->accumulates ? "yes" : "no"));
+        snprintf(inputs, sizeof inputs, r->min_in == r->max_in ? "%d" : "%d-%d", r->min_in,
+                 r->max_in);
+        SNUG_TRY(sn_say(out, err, "%-18s %-7s %-12s %-8s %-9s %s\n", r->name, inputs,
+                        r->attrs->name, inplace_name(r->inplace), effects[r->effect],
+                        r->accumulates ? "yes" : "no"));
     }
     return SNUG_OK;
 }

@@ -59,13 +59,15 @@ static snug_status row(const snug_writer *w, const snug_layer_info *l, snug_erro
     keras_shape(&l->output, shape, sizeof shape);
     with_commas(l->n_params, count, sizeof count);
     if (n <= NAME_WIDTH)
-        return sn_say(w, err, "│ %-*s │ %-*s │ %*s │\n", NAME_WIDTH, name, SHAPE_WIDTH, shape, COUNT_WIDTH, count);
+        return sn_say(w, err, "│ %-*s │ %-*s │ %*s │\n", NAME_WIDTH, name, SHAPE_WIDTH, shape,
+                      COUNT_WIDTH, count);
     const bool cut = strlen(l->name) > NAME_WIDTH;
     SNUG_TRY(sn_say(w, err, "│ %-*.*s%s │ %-*s │ %*s │\n", cut ? NAME_WIDTH - 1 : NAME_WIDTH,
-                    cut ? NAME_WIDTH - 1 : NAME_WIDTH, l->name, cut ? "…" : "", SHAPE_WIDTH, shape, COUNT_WIDTH,
-                    count));
+                    cut ? NAME_WIDTH - 1 : NAME_WIDTH, l->name, cut ? "…" : "", SHAPE_WIDTH, shape,
+                    COUNT_WIDTH, count));
     snprintf(name, sizeof name, "(%s)", l->type);
-    return sn_say(w, err, "│ %-*s │ %-*s │ %*s │\n", NAME_WIDTH, name, SHAPE_WIDTH, "", COUNT_WIDTH, "");
+    return sn_say(w, err, "│ %-*s │ %-*s │ %*s │\n", NAME_WIDTH, name, SHAPE_WIDTH, "", COUNT_WIDTH,
+                  "");
 }
 
 static snug_status total(const snug_writer *w, const char *what, int64_t n, snug_error *err) {
@@ -80,8 +82,8 @@ static snug_status print_table(snug_model *m, const snug_writer *w, snug_error *
     const size_t n = snug_model_n_layers(m);
     SNUG_TRY(sn_say(w, err, "Model: \"%s\"\n", snug_model_name(m)));
     SNUG_TRY(rule(w, top, err));
-    SNUG_TRY(sn_say(w, err, "┃ %-*s ┃ %-*s ┃ %*s ┃\n", NAME_WIDTH, "Layer (type)", SHAPE_WIDTH, "Output Shape",
-                    COUNT_WIDTH, "Param #"));
+    SNUG_TRY(sn_say(w, err, "┃ %-*s ┃ %-*s ┃ %*s ┃\n", NAME_WIDTH, "Layer (type)", SHAPE_WIDTH,
+                    "Output Shape", COUNT_WIDTH, "Param #"));
     SNUG_TRY(rule(w, head, err));
     for (size_t i = 0; i < n; i++) {
         snug_layer_info l;
@@ -101,15 +103,20 @@ static snug_status print_json(snug_model *m, const snug_writer *w, snug_error *e
         size_t k = 0;
         snug_model_layer(m, i, &l);
         for (int d = 1; d < l.output.rank; d++)
-            k += (size_t)snprintf(shape + k, sizeof shape - k, ",%lld", (long long)l.output.dims[d]);
+            k +=
+                (size_t)snprintf(shape + k, sizeof shape - k, ",%lld", (long long)l.output.dims[d]);
         shape[k] = 0;
-        SNUG_TRY(sn_say(w, err, "%s{\"name\":\"%s\",\"type\":\"%s\",\"output\":[null%s],\"params\":%lld,\"trainable\":%lld}",
-                        i ? "," : "", l.name, l.type, shape, (long long)l.n_params, (long long)l.n_trainable));
+        SNUG_TRY(sn_say(w, err,
+                        "%s{\"name\":\"%s\",\"type\":\"%s\",\"output\":[null%s],\"params\":%lld,"
+                        "\"trainable\":%lld}",
+                        i ? "," : "", l.name, l.type, shape, (long long)l.n_params,
+                        (long long)l.n_trainable));
     }
     return sn_say(w, err, "]}\n");
 }
 
-snug_status snug_report_summary(snug_model *model, int style, const snug_writer *out, snug_error *err) {
+snug_status snug_report_summary(snug_model *model, int style, const snug_writer *out,
+                                snug_error *err) {
     int64_t all = 0, trainable = 0;
     if (style & SNUG_REPORT_JSON)
         return print_json(model, out, err);

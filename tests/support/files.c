@@ -43,12 +43,14 @@ unsigned char *sn_test_gzip(const void *bytes, size_t n, size_t *packed) {
 }
 
 /* One damaged file: a fresh engine, so that a leak is told where it happens. */
-static snug_status read_one(sn_test_reader read, const char *path, const char *what, uint64_t number) {
+static snug_status read_one(sn_test_reader read, const char *path, const char *what,
+                            uint64_t number) {
     snug_engine *e = sn_test_engine(0);
     snug_error err = {0};
     const snug_status status = read(e, path, &err);
     if (status != SNUG_OK && (err.code != status || !err.text[0]))
-        fail_msg("%s %llu: %s without a text", what, (unsigned long long)number, snug_status_name(status));
+        fail_msg("%s %llu: %s without a text", what, (unsigned long long)number,
+                 snug_status_name(status));
     if (snug_engine_bytes(e) != 0)
         print_error("%s %llu:\n", what, (unsigned long long)number);
     sn_test_engine_end(e);
@@ -71,7 +73,7 @@ void sn_test_truncations(sn_test_reader read, const unsigned char *bytes, size_t
     sn_test_dir_end(&d);
 }
 
-/* --- mutations ------------------------------------------------------------------------------------------------------- */
+/* --- mutations ------------------------------------------------------------------------------ */
 
 typedef struct {
     uint64_t key, next;
@@ -85,8 +87,21 @@ static size_t roll(dice *d, size_t n) {
 enum { ROOM = 1 << 16 };
 
 /* Values that break careless arithmetic. */
-static const char *const numbers[] = {"-1", "0", "1e400", "9223372036854775807", "18446744073709551616", "4294967296", "1e9",
-                                      "2147483648", "65536", "null", "[]", "{}", "\"\"", "NaN", "true"};
+static const char *const numbers[] = {"-1",
+                                      "0",
+                                      "1e400",
+                                      "9223372036854775807",
+                                      "18446744073709551616",
+                                      "4294967296",
+                                      "1e9",
+                                      "2147483648",
+                                      "65536",
+                                      "null",
+                                      "[]",
+                                      "{}",
+                                      "\"\"",
+                                      "NaN",
+                                      "true"};
 
 static size_t put_number(unsigned char *b, size_t n, dice *d) {
     const char *text = numbers[roll(d, sizeof numbers / sizeof *numbers)];
@@ -136,7 +151,8 @@ static size_t mutate(unsigned char *b, size_t n, dice *d) {
     }
 }
 
-void sn_test_mutations(sn_test_reader read, const sn_test_seed *seeds, size_t n_seeds, int n_tries) {
+void sn_test_mutations(sn_test_reader read, const sn_test_seed *seeds, size_t n_seeds,
+                       int n_tries) {
     sn_test_dir d;
     char path[256];
     unsigned char *bytes = malloc(ROOM);
