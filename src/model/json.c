@@ -55,21 +55,31 @@ snug_status sn_json_parse(const char *path, const char *text, size_t n, json_t *
     return SNUG_OK;
 }
 
-snug_status sn_json_string(const snug_writer *w, const char *text, snug_error *err) {
-    SNUG_TRY(sn_say(w, err, "\""));
-    for (const char *at = text; *at;) {
-        const unsigned char c = (unsigned char)*at;
+static bool is_plain(char c) {
+    return (unsigned char)c >= 0x20 && c != '"' && c != '\\';
+}
+
+snug_status sn_json_escape(const snug_writer *w, const char *text, size_t n, snug_error *err) {
+    for (size_t i = 0; i < n;) {
         size_t plain = 0;
-        while ((unsigned char)at[plain] >= 0x20 && at[plain] != '"' && at[plain] != '\\')
+        while (i + plain < n && is_plain(text[i + plain]))
             plain++;
         if (plain > 0)
-            SNUG_TRY(w->write(w->ctx, at, plain, err));
-        else if (c == '"' || c == '\\')
-            SNUG_TRY(sn_say(w, err, "\\%c", c));
+            SNUG_TRY(w->write(w->ctx, text + i, plain, err));
+        else if (text[i] == '\n')
+            SNUG_TRY(sn_say(w, err, "\\n"));
+        else if (text[i] == '"' || text[i] == '\\')
+            SNUG_TRY(sn_say(w, err, "\\%c", text[i]));
         else
-            SNUG_TRY(sn_say(w, err, "\\u%04x", c));
-        at += plain > 0 ? plain : 1;
+            SNUG_TRY(sn_say(w, err, "\\u%04x", (unsigned char)text[i]));
+        i += plain > 0 ? plain : 1;
     }
+    return SNUG_OK;
+}
+
+snug_status sn_json_string(const snug_writer *w, const char *text, snug_error *err) {
+    SNUG_TRY(sn_say(w, err, "\""));
+    SNUG_TRY(sn_json_escape(w, text, strlen(text), err));
     return sn_say(w, err, "\"");
 }
 

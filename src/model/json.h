@@ -21,6 +21,9 @@ SNUG_CHECKED snug_status sn_json_parse(const char *path, const char *text, size_
 
 /* Writes "text" with quotes and escapes; bytes that are not UTF-8 go through as they are. */
 SNUG_CHECKED snug_status sn_json_string(const snug_writer *w, const char *text, snug_error *err);
+/* n bytes of text, escaped, without the quotes around. */
+SNUG_CHECKED snug_status sn_json_escape(const snug_writer *w, const char *text, size_t n,
+                                        snug_error *err);
 
 /* The text with control characters as '?', cut to size - 1 bytes. Returns out. */
 const char *sn_plain_text(const char *text, char *out, size_t size);

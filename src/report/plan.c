@@ -1,0 +1,291 @@
+/* plan.c: `snug plan`: what a step will use, before it runs: by category, by layer, and how near
+ * the packing is to the lower bound; as text or JSON.
+ *
+ * Invariants:
+ * 1. The rows that are not indented add up to the peak; the indented ones to the row above them.
+ * 2. "at the peak" of all layers, inputs and loss adds up to the arena's lower bound: the step's
+ *    workspace counts for its layer. */
+#include "base/say.h"
+#include "model/json.h"
+#include "train/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What both forms are made from. */
+typedef struct {
+    const snug_model *model;
+    const snug_plan_request *request;
+    const sn_model_step *step;
+    snug_model_plan_info info;
+    const sn_plan_owner_row *owners; /* one per owner of the graph */
+    const snug_writer *w;
+    int style;
+} plan_report;
+
+/* --- by category ---------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *name;
+    size_t bytes;
+    bool inside; /* a part of the row above */
+} category_row;
+
+enum { N_ROWS = 12 };
+
+/* Every byte of the peak, once. */
+static void make_rows(const snug_model_plan_info *p, category_row rows[N_ROWS]) {
+    const size_t live = p->input_bytes + p->activation_bytes + p->gradient_bytes +
+                        p->workspace_bytes + p->output_bytes;
+    const size_t known = p->process_bytes + p->weights_bytes + p->optimizer_bytes + p->arena_bytes +
+                         p->graph_bytes + p->plan_bytes;
+    const category_row made[N_ROWS] = {
+        {"weights", p->weights_bytes, false},
+        {"optimizer", p->optimizer_bytes, false},
+        {"arena", p->arena_bytes, false},
+        {"inputs", p->input_bytes, true},
+        {"activations", p->activation_bytes, true},
+        {"gradients", p->gradient_bytes, true},
+        {"workspace", p->workspace_bytes, true},
+        {"outputs", p->output_bytes, true},
+        {"packing gap", p->arena_bytes > live ? p->arena_bytes - live : 0, true},
+        {"graph and plan", p->graph_bytes + p->plan_bytes, false},
+        {"kernels, windows, names", p->peak_bytes > known ? p->peak_bytes - known : 0, false},
+        {"process", p->process_bytes, false},
+    };
+    memcpy(rows, made, sizeof made);
+}
+
+/* 20 cells of eighths: the row's part of the peak. */
+static const char *bar(size_t bytes, size_t of, char text[64]) {
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    size_t n = of ? (size_t)(160.0 * (double)bytes / (double)of + 0.5) : 0;
+    text[0] = 0;
+    if (n == 0 && bytes > 0)
+        n = 1;
+    for (size_t i = 0; i < n / 8 && i < 20; i++)
+        strcat(text, "█");
+    return strcat(text, n < 160 ? eighths[n % 8] : "");
+}
+
+static snug_status say_category(const plan_report *r, const category_row *c, snug_error *err) {
+    char bytes[32], cells[64];
+    const bool color = r->style & SNUG_REPORT_COLOR;
+    const double percent = 100.0 * (double)c->bytes / (double)r->info.peak_bytes;
+    return sn_say(r->w, err, "  %s%-26s %12s %6.1f %%  %s%s%s\n", c->inside ? "  " : "", c->name,
+                  snug_bytes_print(c->bytes, bytes, sizeof bytes), percent,
+                  color ? (c->inside ? "\x1b[36m" : "\x1b[32m") : "",
+                  bar(c->bytes, r->info.peak_bytes, cells), color ? "\x1b[0m" : "");
+}
+
+/* --- by layer ------------------------------------------------------------------------------- */
+
+/* 1234567 -> "1.23 M" */
+static const char *print_flops(double flops, char *text, size_t size) {
+    static const char *const units[] = {"", " K", " M", " G", " T", " P"};
+    size_t u = 0;
+    for (; flops >= 1000 && u < 5; u++)
+        flops /= 1000;
+    snprintf(text, size,
+             flops < 10 && u    ? "%.2f%s"
+             : flops < 100 && u ? "%.1f%s"
+                                : "%.0f%s",
+             flops, units[u]);
+    return text;
+}
+
+static const char *print_shape(const snug_type *t, int64_t batch, char *text, size_t size) {
+    size_t n = (size_t)snprintf(text, size, "(%lld", (long long)batch);
+    for (int i = 1; i < t->rank && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, ", %lld", (long long)t->dims[i]);
+    if (n < size)
+        snprintf(text + n, size - n, "%s)", t->rank == 1 ? "," : "");
+    return text;
+}
+
+/* The row of the layer of that name; zeros for a layer without nodes of its own. */
+static sn_plan_owner_row row_of(const plan_report *r, const char *layer) {
+    for (uint32_t i = 0; i < sn_graph_n_owners(r->step->graph); i++)
+        if (strcmp(sn_graph_owner_name(r->step->graph, i), layer) == 0)
+            return r->owners[i];
+    return (sn_plan_owner_row){0, 0, 0, 0};
+}
+
+static snug_status say_layer(const plan_report *r, const char *name, const char *shape,
+                             const sn_plan_owner_row *o, snug_error *err) {
+    char cut[25], weights[32], peak[32], own[32], flops[32];
+    return sn_say(
+        r->w, err, "  %-24s %-20s %11s %11s %11s %8s\n", sn_plain_text(name, cut, sizeof cut),
+        shape, o->weight_bytes ? snug_bytes_print(o->weight_bytes, weights, sizeof weights) : "-",
+        o->at_peak_bytes ? snug_bytes_print(o->at_peak_bytes, peak, sizeof peak) : "-",
+        o->own_peak_bytes ? snug_bytes_print(o->own_peak_bytes, own, sizeof own) : "-",
+        o->flops > 0 ? print_flops(o->flops, flops, sizeof flops) : "-");
+}
+
+static snug_status say_layers(const plan_report *r, snug_error *err) {
+    const char *bold = r->style & SNUG_REPORT_COLOR ? "\x1b[1m" : "";
+    const char *off = r->style & SNUG_REPORT_COLOR ? "\x1b[0m" : "";
+    const sn_plan_owner_row inputs = row_of(r, ""), loss = row_of(r, "loss");
+    SNUG_TRY(sn_say(r->w, err, "  %s%-24s %-20s %11s %11s %11s %8s%s\n", bold, "layer",
+                    "output shape", "weights", "at the peak", "own peak", "FLOPs", off));
+    SNUG_TRY(say_layer(r, "(inputs)", "", &inputs, err));
+    for (size_t i = 0; i < snug_model_n_layers(r->model); i++) {
+        snug_layer_info l;
+        char shape[192];
+        snug_model_layer(r->model, i, &l);
+        const sn_plan_owner_row row = row_of(r, l.name);
+        print_shape(&l.output, r->request->batch, shape, sizeof shape);
+        SNUG_TRY(say_layer(r, l.name, shape, &row, err));
+    }
+    return r->request->train ? say_layer(r, "(loss)", "", &loss, err) : SNUG_OK;
+}
+
+/* --- text ----------------------------------------------------------------------------------- */
+
+static double gap_of(const snug_model_plan_info *p) {
+    if (p->lower_bound_bytes == 0)
+        return 0;
+    return (double)p->arena_bytes / (double)p->lower_bound_bytes - 1;
+}
+
+static snug_status say_head(const plan_report *r, snug_error *err) {
+    const bool color = r->style & SNUG_REPORT_COLOR;
+    const char *bold = color ? "\x1b[1m" : "", *off = color ? "\x1b[0m" : "";
+    char name[96], type[192], peak[32];
+    SNUG_TRY(sn_say(r->w, err, "Plan of \"%s\", input %s, batch %lld: ",
+                    sn_plain_text(snug_model_name(r->model), name, sizeof name),
+                    snug_type_print(snug_model_input(r->model), type, sizeof type),
+                    (long long)r->request->batch));
+    if (r->request->train)
+        SNUG_TRY(sn_say(r->w, err, "a training step with %s, %s\n", snug_model_optimizer(r->model),
+                        snug_model_loss(r->model)));
+    else
+        SNUG_TRY(sn_say(r->w, err, "prediction (--train plans a training step)\n"));
+    return sn_say(r->w, err, "%speak %s%s\n\n", bold,
+                  snug_bytes_print(r->info.peak_bytes, peak, sizeof peak), off);
+}
+
+static snug_status say_facts(const plan_report *r, snug_error *err) {
+    const snug_model_plan_info *p = &r->info;
+    char arena[32], bound[32], flops[32], layer[96];
+    SNUG_TRY(sn_say(r->w, err, "\n  arena %s, lower bound %s: packing gap %.2f %%\n",
+                    snug_bytes_print(p->arena_bytes, arena, sizeof arena),
+                    snug_bytes_print(p->lower_bound_bytes, bound, sizeof bound), 100 * gap_of(p)));
+    if (p->peak_operator[0])
+        SNUG_TRY(sn_say(r->w, err, "  the arena is fullest in %s%s, operator %s\n",
+                        p->peak_layer[0] ? "layer " : "the model",
+                        sn_plain_text(p->peak_layer, layer, sizeof layer), p->peak_operator));
+    return sn_say(r->w, err, "  %sFLOP a step, %zu nodes, %zu steps\n\n",
+                  print_flops(p->flops, flops, sizeof flops), p->n_nodes, p->n_steps);
+}
+
+static snug_status say_text(const plan_report *r, snug_error *err) {
+    category_row rows[N_ROWS];
+    make_rows(&r->info, rows);
+    SNUG_TRY(say_head(r, err));
+    for (int i = 0; i < N_ROWS; i++)
+        SNUG_TRY(say_category(r, &rows[i], err));
+    SNUG_TRY(say_facts(r, err));
+    SNUG_TRY(say_layers(r, err));
+    if (!(r->style & SNUG_REPORT_STEPS))
+        return SNUG_OK;
+    SNUG_TRY(sn_say(r->w, err, "\n"));
+    return sn_plan_print(r->step->plan, r->w, err);
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+static snug_status json_rows(const plan_report *r, snug_error *err) {
+    category_row rows[N_ROWS];
+    make_rows(&r->info, rows);
+    SNUG_TRY(sn_say(r->w, err, ",\"rows\":["));
+    for (int i = 0; i < N_ROWS; i++)
+        SNUG_TRY(sn_say(r->w, err, "%s{\"name\":\"%s\",\"bytes\":%zu,\"in_arena\":%s}",
+                        i ? "," : "", rows[i].name, rows[i].bytes,
+                        rows[i].inside ? "true" : "false"));
+    return sn_say(r->w, err, "]");
+}
+
+static snug_status json_layers(const plan_report *r, snug_error *err) {
+    SNUG_TRY(sn_say(r->w, err, ",\"layers\":["));
+    for (size_t i = 0; i < snug_model_n_layers(r->model); i++) {
+        snug_layer_info l;
+        snug_model_layer(r->model, i, &l);
+        const sn_plan_owner_row o = row_of(r, l.name);
+        SNUG_TRY(sn_say(r->w, err, "%s{\"name\":", i ? "," : ""));
+        SNUG_TRY(sn_json_string(r->w, l.name, err));
+        SNUG_TRY(sn_say(r->w, err, ",\"type\":\"%s\",\"output\":[%lld", l.type,
+                        (long long)r->request->batch));
+        for (int d = 1; d < l.output.rank; d++)
+            SNUG_TRY(sn_say(r->w, err, ",%lld", (long long)l.output.dims[d]));
+        SNUG_TRY(sn_say(r->w, err,
+                        "],\"weight_bytes\":%zu,\"at_peak_bytes\":%zu,\"own_peak_bytes\":%zu,"
+                        "\"flops\":%.0f}",
+                        o.weight_bytes, o.at_peak_bytes, o.own_peak_bytes, o.flops));
+    }
+    return sn_say(r->w, err, "]");
+}
+
+static snug_status escape_piece(void *ctx, const char *text, size_t n, snug_error *err) {
+    return sn_json_escape(ctx, text, n, err);
+}
+
+static snug_status json_steps(const plan_report *r, snug_error *err) {
+    const snug_writer escaped = {(void *)r->w, escape_piece};
+    SNUG_TRY(sn_say(r->w, err, ",\"plan\":\""));
+    SNUG_TRY(sn_plan_print(r->step->plan, &escaped, err));
+    return sn_say(r->w, err, "\"");
+}
+
+static snug_status say_json(const plan_report *r, snug_error *err) {
+    const snug_model_plan_info *p = &r->info;
+    SNUG_TRY(sn_say(r->w, err, "{\"model\":"));
+    SNUG_TRY(sn_json_string(r->w, snug_model_name(r->model), err));
+    SNUG_TRY(sn_say(r->w, err, ",\"batch\":%lld,\"train\":%s,\"peak_bytes\":%zu",
+                    (long long)r->request->batch, r->request->train ? "true" : "false",
+                    p->peak_bytes));
+    SNUG_TRY(sn_say(r->w, err,
+                    ",\"state_bytes\":%zu,\"arena_bytes\":%zu,\"lower_bound_bytes\":%zu,"
+                    "\"gap\":%.6f,\"flops\":%.0f,\"nodes\":%zu,\"steps\":%zu",
+                    p->weights_bytes + p->optimizer_bytes, p->arena_bytes, p->lower_bound_bytes,
+                    gap_of(p), p->flops, p->n_nodes, p->n_steps));
+    SNUG_TRY(sn_say(r->w, err, ",\"peak_layer\":"));
+    SNUG_TRY(sn_json_string(r->w, p->peak_layer, err));
+    SNUG_TRY(sn_say(r->w, err, ",\"peak_operator\":\"%s\"", p->peak_operator));
+    SNUG_TRY(json_rows(r, err));
+    SNUG_TRY(json_layers(r, err));
+    if (r->style & SNUG_REPORT_STEPS)
+        SNUG_TRY(json_steps(r, err));
+    return sn_say(r->w, err, "}\n");
+}
+
+/* --- the report ----------------------------------------------------------------------------- */
+
+/* The workspace of the fullest step belongs to the step's layer. */
+static void add_workspace(const plan_report *r, sn_plan_owner_row *rows) {
+    const sn_plan *p = r->step->plan;
+    if (p->peak_step >= p->n_steps || p->steps[p->peak_step].kind != SN_STEP_RUN)
+        return;
+    const sn_node_info *node = sn_graph_node_at(r->step->graph, p->steps[p->peak_step].node);
+    rows[node->owner].at_peak_bytes += r->info.workspace_bytes;
+}
+
+snug_status snug_report_plan(snug_model *model, const snug_plan_request *request, int style,
+                             const snug_writer *out, snug_error *err) {
+    plan_report r = {.model = model, .request = request, .w = out, .style = style};
+    const sn_step_mode mode = request->train ? SN_STEP_TRAIN : SN_STEP_PREDICT;
+    sn_model_step *step;
+    void *rows;
+    SNUG_TRY(snug_model_plan(model, request, &r.info, err));
+    SNUG_TRY(sn_model_step_find(model, mode, request->batch, &step, err)); /* planned just now */
+    r.step = step;
+    const size_t bytes = sn_graph_n_owners(step->graph) * sizeof(sn_plan_owner_row);
+    SNUG_TRY(sn_alloc(model->engine, SN_MEM_OTHER, bytes, &rows, err));
+    snug_status status = sn_plan_owner_rows(step->plan, model->engine, rows, err);
+    add_workspace(&r, rows);
+    r.owners = rows;
+    if (status == SNUG_OK)
+        status = style & SNUG_REPORT_JSON ? say_json(&r, err) : say_text(&r, err);
+    sn_free(model->engine, SN_MEM_OTHER, rows, bytes);
+    return status;
+}
