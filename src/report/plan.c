@@ -72,9 +72,9 @@ static snug_status say_category(const plan_report *r, const category_row *c, snu
     char bytes[32], cells[64];
     const bool color = r->style & SNUG_REPORT_COLOR;
     const double percent = 100.0 * (double)c->bytes / (double)r->info.peak_bytes;
-    return sn_say(r->w, err, "  %s%-26s %12s %6.1f %%  %s%s%s\n", c->inside ? "  " : "", c->name,
-                  snug_bytes_print(c->bytes, bytes, sizeof bytes), percent,
-                  color ? (c->inside ? "\x1b[36m" : "\x1b[32m") : "",
+    return sn_say(r->w, err, "  %s%-*s %12s %6.1f %%  %s%s%s\n", c->inside ? "  " : "",
+                  c->inside ? 26 : 28, c->name, snug_bytes_print(c->bytes, bytes, sizeof bytes),
+                  percent, color ? (c->inside ? "\x1b[36m" : "\x1b[32m") : "",
                   bar(c->bytes, r->info.peak_bytes, cells), color ? "\x1b[0m" : "");
 }
 
@@ -157,8 +157,8 @@ static snug_status say_head(const plan_report *r, snug_error *err) {
                     snug_type_print(snug_model_input(r->model), type, sizeof type),
                     (long long)r->request->batch));
     if (r->request->train)
-        SNUG_TRY(sn_say(r->w, err, "a training step with %s, %s\n", snug_model_optimizer(r->model),
-                        snug_model_loss(r->model)));
+        SNUG_TRY(sn_say(r->w, err, "a training step with %s and %s\n", r->model->optimizer.name,
+                        r->model->loss.name));
     else
         SNUG_TRY(sn_say(r->w, err, "prediction (--train plans a training step)\n"));
     return sn_say(r->w, err, "%speak %s%s\n\n", bold,
@@ -206,7 +206,19 @@ static snug_status json_rows(const plan_report *r, snug_error *err) {
     return sn_say(r->w, err, "]");
 }
 
+static snug_status json_owner(const plan_report *r, const sn_plan_owner_row *o, snug_error *err) {
+    return sn_say(r->w, err,
+                  "\"weight_bytes\":%zu,\"at_peak_bytes\":%zu,\"own_peak_bytes\":%zu,"
+                  "\"flops\":%.0f}",
+                  o->weight_bytes, o->at_peak_bytes, o->own_peak_bytes, o->flops);
+}
+
 static snug_status json_layers(const plan_report *r, snug_error *err) {
+    const sn_plan_owner_row inputs = row_of(r, ""), loss = row_of(r, "loss");
+    SNUG_TRY(sn_say(r->w, err, ",\"inputs\":{"));
+    SNUG_TRY(json_owner(r, &inputs, err));
+    SNUG_TRY(sn_say(r->w, err, ",\"loss\":{"));
+    SNUG_TRY(json_owner(r, &loss, err));
     SNUG_TRY(sn_say(r->w, err, ",\"layers\":["));
     for (size_t i = 0; i < snug_model_n_layers(r->model); i++) {
         snug_layer_info l;
@@ -218,10 +230,8 @@ static snug_status json_layers(const plan_report *r, snug_error *err) {
                         (long long)r->request->batch));
         for (int d = 1; d < l.output.rank; d++)
             SNUG_TRY(sn_say(r->w, err, ",%lld", (long long)l.output.dims[d]));
-        SNUG_TRY(sn_say(r->w, err,
-                        "],\"weight_bytes\":%zu,\"at_peak_bytes\":%zu,\"own_peak_bytes\":%zu,"
-                        "\"flops\":%.0f}",
-                        o.weight_bytes, o.at_peak_bytes, o.own_peak_bytes, o.flops));
+        SNUG_TRY(sn_say(r->w, err, "],"));
+        SNUG_TRY(json_owner(r, &o, err));
     }
     return sn_say(r->w, err, "]");
 }
@@ -282,8 +292,9 @@ snug_status snug_report_plan(snug_model *model, const snug_plan_request *request
     const size_t bytes = sn_graph_n_owners(step->graph) * sizeof(sn_plan_owner_row);
     SNUG_TRY(sn_alloc(model->engine, SN_MEM_OTHER, bytes, &rows, err));
     snug_status status = sn_plan_owner_rows(step->plan, model->engine, rows, err);
-    add_workspace(&r, rows);
     r.owners = rows;
+    if (status == SNUG_OK)
+        add_workspace(&r, rows);
     if (status == SNUG_OK)
         status = style & SNUG_REPORT_JSON ? say_json(&r, err) : say_text(&r, err);
     sn_free(model->engine, SN_MEM_OTHER, rows, bytes);
