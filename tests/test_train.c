@@ -3,6 +3,7 @@
  * files, nothing is requested inside the step loop. */
 #include "support/support.h"
 
+#include "exec/inside.h"
 #include "train/model.h"
 
 #include <math.h>
@@ -648,6 +649,65 @@ static void test_compile_starts_the_optimizer_anew(void **state) {
     blobs_end(&b);
 }
 
+static void test_layer_added_after_training_keeps_the_weights(void **state) {
+    snug_error err;
+    blobs b;
+    const char *name;
+    snug_view view;
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .batch = 35};
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    float before[MAX_WEIGHTS];
+    const size_t n = copy_weights(m, before);
+    expect_status(snug_model_add(m, "Dense", "units=0", &err), SNUG_E_INVALID, &err);
+    assert_int_equal(m->iterations, 2);
+    assert_int_equal(sn_state_count(m->state), 12);
+    expect_ok(snug_model_add(m, "Dense", "units=3 activation=softmax trainable=false", &err), &err);
+    assert_int_equal(m->iterations, 0);
+    assert_int_equal(snug_model_n_weights(m), 6);
+    float now[MAX_WEIGHTS];
+    copy_weights(m, now);
+    assert_memory_equal(now, before, n * sizeof *now);
+    expect_ok(snug_model_weight(m, 4, &name, &view, &err), &err);
+    assert_string_equal(name, "dense_1/kernel");
+    float frozen[9];
+    memcpy(frozen, view.data, sizeof frozen);
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    assert_memory_equal(frozen, view.data, sizeof frozen);
+    assert_false(same_weights(m, now));
+    snug_layer_info info;
+    snug_model_layer(m, 2, &info);
+    assert_int_equal(info.n_params, 12);
+    assert_int_equal(info.n_trainable, 0);
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static void test_torn_model_goes_on_only_after_loading(void **state) {
+    snug_error err;
+    blobs b;
+    sn_test_dir dir;
+    char path[256];
+    blobs_begin(*state, &b);
+    sn_test_dir_begin(&dir);
+    snug_model *m = mlp(*state);
+    const snug_fit_options fit = {.x = b.fx, .y = b.fy};
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    const char *file = sn_test_path(&dir, "w.safetensors", path);
+    expect_ok(snug_model_save_weights(m, file, &err), &err);
+    sn_state_tear(m->state);
+    expect_status(snug_fit(m, &fit, NULL, &err), SNUG_E_TORN, &err);
+    expect_text(err.text, "load weights");
+    expect_status(snug_model_save_weights(m, file, &err), SNUG_E_TORN, &err);
+    expect_ok(snug_model_load_weights(m, file, &err), &err);
+    assert_int_equal(m->iterations, 0);
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    snug_model_destroy(m);
+    sn_test_dir_end(&dir);
+    blobs_end(&b);
+}
+
 static void test_many_batch_sizes_keep_the_cache_small(void **state) {
     snug_error err;
     blobs b;
@@ -830,6 +890,8 @@ int main(void) {
         engine_test(test_weights_travel_through_files),
         engine_test(test_plan_says_what_fit_uses),
         engine_test(test_compile_starts_the_optimizer_anew),
+        engine_test(test_layer_added_after_training_keeps_the_weights),
+        engine_test(test_torn_model_goes_on_only_after_loading),
         engine_test(test_many_batch_sizes_keep_the_cache_small),
         engine_test(test_layers_describe_themselves),
         engine_test(test_any_budget_is_kept_or_refused_before_training),

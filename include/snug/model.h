@@ -28,8 +28,8 @@ SNUG_API SNUG_CHECKED snug_status snug_model_load(snug_engine *engine, const cha
 /* An empty Sequential model; `input` is one example's type, without the batch axis. */
 SNUG_API SNUG_CHECKED snug_status snug_model_create(snug_engine *engine, const char *name, const snug_type *input,
                                                     snug_model **out, snug_error *err);
-/* Appends a layer: Keras' class name and "key=value ..." of its configuration ("filters=32 kernel_size=3,3"). After an error
- * the model is what it was. */
+/* Appends a layer: Keras' class name and "key=value ..." of its configuration ("filters=32 kernel_size=3,3"), also
+ * name= and trainable=. After an error the model is what it was; after success the optimizer starts anew. */
 SNUG_API SNUG_CHECKED snug_status snug_model_add(snug_model *model, const char *layer, const char *config, snug_error *err);
 SNUG_API void snug_model_destroy(snug_model *model);
 

@@ -207,7 +207,7 @@ snug_status sn_conf_fill_text(void *ctx, const sn_layer_class *cls, void *conf, 
     char key[128], value[128];
     for (at += strspn(at, " \t\n"); *at;) {
         SNUG_TRY(next_pair(&at, key, value, sizeof key, err));
-        if (strcmp(key, "name") == 0)
+        if (strcmp(key, "name") == 0 || strcmp(key, "trainable") == 0)
             continue;
         const sn_conf_field *f = sn_conf_find(cls, key);
         if (!f)
@@ -217,13 +217,14 @@ snug_status sn_conf_fill_text(void *ctx, const sn_layer_class *cls, void *conf, 
     return SNUG_OK;
 }
 
-snug_status sn_conf_text_name(const char *text, char *name, size_t size, snug_error *err) {
-    char key[128], value[128];
-    name[0] = 0;
+snug_status sn_conf_text_get(const char *text, const char *key, char *value, size_t size,
+                             snug_error *err) {
+    char k[128], v[128];
+    value[0] = 0;
     for (const char *at = text + strspn(text, " \t\n"); *at;) {
-        SNUG_TRY(next_pair(&at, key, value, sizeof key, err));
-        if (strcmp(key, "name") == 0 && !sn_text_copy(name, size, value))
-            return sn_fail(err, SNUG_E_INVALID, "name='%.60s' has more than %zu letters", value,
+        SNUG_TRY(next_pair(&at, k, v, sizeof k, err));
+        if (strcmp(k, key) == 0 && !sn_text_copy(value, size, v))
+            return sn_fail(err, SNUG_E_INVALID, "%s='%.60s' has more than %zu letters", key, v,
                            size - 1);
     }
     return SNUG_OK;

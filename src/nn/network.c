@@ -129,7 +129,16 @@ size_t sn_network_n_weights(const sn_network *n) {
 }
 
 void sn_network_drop_slots(sn_network *n) {
-    n->n_vars = sn_network_n_weights(n);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n->n_vars; i++) {
+        if (n->vars[i].slot)
+            continue;
+        sn_layer *const l = &n->layers[n->vars[i].layer];
+        for (int k = 0; k < l->n_vars; k++)
+            l->homes[k] = l->homes[k] == i ? kept : l->homes[k];
+        n->vars[kept++] = n->vars[i];
+    }
+    n->n_vars = kept;
 }
 
 void sn_network_set_trainable(sn_network *n, size_t layer, bool trainable) {
@@ -346,10 +355,6 @@ snug_status sn_network_add(sn_network *n, const char *class_name, const char *na
                            sn_conf_fill fill, void *ctx, snug_error *err) {
     const sn_layer_class *cls;
     SNUG_TRY(sn_layer_class_find(class_name, &cls, err));
-    if (sn_network_n_weights(n) != n->n_vars)
-        return sn_fail(
-            err, SNUG_E_INVALID,
-            "layers cannot be added after the optimizer made its slots; compile again first");
     SNUG_TRY(reserve(n, err));
     sn_layer layer = {.cls = cls, .trainable = true};
     SNUG_TRY(choose_name(n, cls, name, &layer.name, err));

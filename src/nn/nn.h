@@ -173,9 +173,10 @@ SNUG_CHECKED snug_status sn_network_add(sn_network *n, const char *class_name, c
 /* "units=64 activation=relu kernel_size=3,3" as a sn_conf_fill; ctx is the text. Unknown keys are
  * errors. */
 snug_status sn_conf_fill_text(void *ctx, const sn_layer_class *cls, void *conf, snug_error *err);
-/* The value of "name=" in such a text, "" when there is none; sn_conf_fill_text skips it. */
-SNUG_CHECKED snug_status sn_conf_text_name(const char *text, char *name, size_t size,
-                                           snug_error *err);
+/* The value of a key of such a text, "" when it is not there. sn_conf_fill_text skips "name" and
+ * "trainable", which every layer has: who adds the layer reads them with this. */
+SNUG_CHECKED snug_status sn_conf_text_get(const char *text, const char *key, char *value,
+                                          size_t size, snug_error *err);
 SNUG_CHECKED snug_status sn_conf_defaults(const sn_layer_class *cls, void *conf, snug_error *err);
 /* Sets one field from its JSON-like parts; used by the JSON reader and the text form. index < 0: a
  * plain number, which fills all entries of an INTS that is not a shape (kernel_size = 3). An INTS
@@ -207,7 +208,8 @@ SNUG_CHECKED snug_status sn_network_variable(sn_network *n, const sn_net_var *va
 /* Variable `home` in this graph: its newest version, raw; declared there when it is new to it. */
 SNUG_CHECKED snug_status sn_network_read(const sn_network *n, sn_graph *g, uint32_t home,
                                          sn_value *out, snug_error *err);
-/* Forgets slots (the optimizer changed); homes of weights stay. */
+/* Forgets slots (the optimizer changed). Homes of weights before the first slot stay; those of a
+ * layer that was added behind slots move down. */
 void sn_network_drop_slots(sn_network *n);
 
 /* Appends the network to a graph. *out is its output. Registers variables on first use. */

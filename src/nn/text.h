@@ -1,6 +1,6 @@
 /* text.h: the little language of settings: "NAME" or "NAME:key=value,key=value" (optimizers,
  * losses, initialisers), and names as Keras writes them in two ways (GlorotUniform and
- * glorot_uniform are one name). For the files of this room. */
+ * glorot_uniform are one name). For the rooms nn and train. */
 #ifndef SN_NN_TEXT_H
 #define SN_NN_TEXT_H
 

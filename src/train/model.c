@@ -3,6 +3,7 @@
 #include "train/model.h"
 
 #include "model/keras_json.h"
+#include "nn/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -85,21 +86,28 @@ void snug_model_destroy(snug_model *m) {
 /* The optimizer starts anew: its slots go, in the network and in the state. */
 static void drop_slots(snug_model *m) {
     sn_model_drop_steps(m);
-    sn_network_drop_slots(m->network);
     const uint32_t n_weights = (uint32_t)sn_network_n_weights(m->network);
     if (sn_state_count(m->state) > n_weights)
         sn_state_truncate(m->state, n_weights);
+    sn_network_drop_slots(m->network);
     m->iterations = 0;
 }
 
 snug_status snug_model_add(snug_model *m, const char *layer, const char *config, snug_error *err) {
     if (!m || !layer)
         return sn_fail(err, SNUG_E_INVALID, "snug_model_add: model and layer must not be NULL");
-    char name[128];
-    SNUG_TRY(sn_conf_text_name(config ? config : "", name, sizeof name, err));
+    char name[128], text[16];
+    bool trainable = true;
+    const char *const settings = config ? config : "";
+    SNUG_TRY(sn_conf_text_get(settings, "name", name, sizeof name, err));
+    SNUG_TRY(sn_conf_text_get(settings, "trainable", text, sizeof text, err));
+    if (text[0] && !sn_text_flag(text, &trainable))
+        return sn_fail(err, SNUG_E_INVALID, "trainable=%s is neither true nor false", text);
+    SNUG_TRY(sn_network_add(m->network, layer, name, sn_conf_fill_text, (void *)(uintptr_t)settings,
+                            err));
+    sn_network_set_trainable(m->network, m->network->n_layers - 1, trainable);
     drop_slots(m);
-    return sn_network_add(m->network, layer, name, sn_conf_fill_text, (void *)(uintptr_t)config,
-                          err);
+    return SNUG_OK;
 }
 
 /* --- compile ---------------------------------------------------------------------------------- */

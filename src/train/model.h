@@ -70,7 +70,8 @@ SNUG_CHECKED snug_status sn_model_prepare(snug_model *m, snug_error *err);
 SNUG_CHECKED snug_status sn_model_add_homes(snug_model *m, snug_error *err);
 void sn_model_drop_steps(snug_model *m);
 /* Parameters of a training step: what the optimizer changes, and keys for dropout drawn from
- * `dropout_key`. NULL session: into `params`, one per slot of the graph. */
+ * `dropout_key`. Into the step's session, or into params (one per slot of the graph) if not NULL.
+ */
 void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t dropout_key,
                          sn_scalar *params);
 /* Metrics by the model's loss and output; names are there before it has layers. */

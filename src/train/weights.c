@@ -18,6 +18,9 @@ snug_status snug_model_save_weights(snug_model *m, const char *path, snug_error 
     if (!m || !path)
         return sn_fail(err, SNUG_E_INVALID,
                        "snug_model_save_weights: model and path must not be NULL");
+    if (sn_state_torn(m->state))
+        return sn_fail(err, SNUG_E_TORN,
+                       "a step stopped half-way through its updates; its weights are not saved");
     const size_t n = snug_model_n_weights(m);
     size_t bytes = 0;
     void *block;
