@@ -1,7 +1,6 @@
-/* custom_loop.c: a training loop of your own on the graph builder. A network of two layers learns
- * which points of the plane lie inside a ring; the steps are plain gradient descent with a rate
- * that falls from epoch to epoch; a second graph evaluates the same variables on points never seen.
- */
+/* two_graphs.c: one graph trains, another evaluates the same variables, both in one arena. A
+ * network of two layers learns by plain gradient descent which points of the plane lie inside a
+ * ring, and is then tried on points it has never seen. */
 #include <snug/graph.h>
 #include <snug/run.h>
 
