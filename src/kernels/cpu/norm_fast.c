@@ -1,9 +1,8 @@
 /* norm_fast.c: f32 normalisation, sums in double.
  *
- * Sums over rows: rows are cut into blocks by their number and the channels alone; each block adds
- * its rows in order, one double per channel, and the blocks' sums are added in order. Sums over a
- * row: ROW_LANES running sums, element i goes to sum i % ROW_LANES, and these are added in order.
- * So bits depend neither on threads nor on a row's place. */
+ * Sums over rows: rows are cut into blocks by their number alone; each block adds its rows in order,
+ * one double per channel, and the blocks' sums are added in order. Sums over a row: ROW_LANES running sums, element i goes to sum i % ROW_LANES, and these are added in order.
+ * So bits depend neither on threads nor on a row's or channel's place. */
 #include "kernels/cpu/norm.h"
 
 #include "kernels/cpu/loops.h"
@@ -16,7 +15,7 @@ enum { LANES = 4 };
 #else
 enum { LANES = 2 };
 #endif
-enum { WIDE = 4 * LANES, ROW_LANES = 8, MAX_BLOCKS = 32, BLOCK_ELEMENTS = 16384 };
+enum { WIDE = 4 * LANES, ROW_LANES = 8, MAX_BLOCKS = 32, BLOCK_ROWS = 512, STRIP = 512 };
 
 typedef double vec __attribute__((vector_size(LANES * sizeof(double))));
 typedef float half_vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
@@ -38,12 +37,13 @@ typedef struct {
     double *partial; /* [block][2][C] */
 } sums;
 
-static int64_t count_blocks(int64_t rows, int64_t C) {
-    return sn_min_i64(MAX_BLOCKS, sn_ceil_div(rows * C, BLOCK_ELEMENTS));
+/* Not by the channels: a part of them would else be summed in another order than the whole. */
+static int64_t count_blocks(int64_t rows) {
+    return sn_min_i64(MAX_BLOCKS, sn_ceil_div(rows, BLOCK_ROWS));
 }
 
 size_t SN_CPU(channel_sums_workspace)(int64_t rows, int64_t channels) {
-    return (size_t)(count_blocks(rows, channels) * 2 * channels) * sizeof(double);
+    return (size_t)(count_blocks(rows) * 2 * channels) * sizeof(double);
 }
 
 /* WIDE channels from k on, in registers over all rows of a block. kind is a constant where this is
@@ -99,16 +99,16 @@ static void sum_narrow(const sums *s, int64_t block, int64_t k) {
     s->partial[(block * 2 + 1) * s->C + k] = second;
 }
 
-static void sum_block(const sums *s, int64_t block) {
-    int64_t k = 0;
-    for (; k + WIDE <= s->C; k += WIDE)
+/* Channels [k, last) of one block. */
+static void sum_strip(const sums *s, int64_t block, int64_t k, int64_t last) {
+    for (; k + WIDE <= last; k += WIDE)
         if (s->kind == SN_SUMS_MOMENTS)
             sum_wide(s, SN_SUMS_MOMENTS, block, k);
         else if (s->kind == SN_SUMS_NORMALISE)
             sum_wide(s, SN_SUMS_NORMALISE, block, k);
         else
             sum_wide(s, SN_SUMS_LAYERNORM, block, k);
-    for (; k < s->C; k++)
+    for (; k < last; k++)
         sum_narrow(s, block, k);
 }
 
@@ -134,12 +134,15 @@ void SN_CPU(channel_sums_f32)(const sn_call *c, sn_sums_kind kind) {
         .C = sn_width_of(&c->in[0].type),
         .partial = c->workspace,
     };
-    s.n_blocks = count_blocks(s.rows, s.C);
+    s.n_blocks = count_blocks(s.rows);
     s.block_rows = s.n_blocks > 0 ? sn_ceil_div(s.rows, s.n_blocks) : 0;
+    const int64_t n_strips = sn_ceil_div(s.C, STRIP);
     const int threads = sn_threads_for(c, s.rows * s.C);
 #pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t block = 0; block < s.n_blocks; block++)
-        sum_block(&s, block);
+    for (int64_t task = 0; task < s.n_blocks * n_strips; task++) {
+        const int64_t first = task % n_strips * STRIP;
+        sum_strip(&s, task / n_strips, first, sn_min_i64(s.C, first + STRIP));
+    }
     add_blocks(c, &s);
 }
 
