@@ -259,18 +259,22 @@ static const domain *find_domain(const char *name, size_t n) {
     return NULL;
 }
 
+snug_type sn_pool_forward(const sn_opdesc *d, int code, sn_attrs *attrs) {
+    const sn_attrs_pool_grad *a = &d->attrs.pool_grad;
+    const int64_t *y = d->in[code].dims;
+    sn_attrs_default(SN_OP_maxpool, attrs);
+    memcpy(attrs->pool.kernel, a->kernel, sizeof a->kernel);
+    memcpy(attrs->pool.stride, a->stride, sizeof a->stride);
+    memcpy(attrs->pool.pad, a->pad, sizeof a->pad);
+    return (snug_type){SNUG_F64, 4, {y[0], a->input[0], a->input[1], y[3]}};
+}
+
 /* Codes as a plan has them: maxpool's own, of distinct values. */
 static void fill_codes(sn_subject *s, int i) {
-    const sn_attrs_pool_grad *a = &s->desc.attrs.pool_grad;
-    const int64_t *y = s->desc.in[i].dims;
     sn_subject pool = {.sweep = s->sweep, .op = SN_OP_maxpool, .from = s->from, .real = SNUG_F64};
     pool.desc.op = SN_OP_maxpool;
-    sn_attrs_default(SN_OP_maxpool, &pool.desc.attrs);
-    memcpy(pool.desc.attrs.pool.kernel, a->kernel, sizeof a->kernel);
-    memcpy(pool.desc.attrs.pool.stride, a->stride, sizeof a->stride);
-    memcpy(pool.desc.attrs.pool.pad, a->pad, sizeof a->pad);
     pool.desc.n_in = 1;
-    pool.desc.in[0] = (snug_type){SNUG_F64, 4, {y[0], a->input[0], a->input[1], y[3]}};
+    pool.desc.in[0] = sn_pool_forward(&s->desc, i, &pool.desc.attrs);
     snug_error err;
     expect_ok(sn_op_infer(&pool.desc, &err), &err);
     pool.in[0] = sn_view_make(&pool.desc.in[0], 0, 0);

@@ -46,6 +46,8 @@ static inline void sn_checked(sn_subject *s) {
 
 /* The attributes of a case as text: `dtype=f` made the type under test. text holds >= 256. */
 const char *sn_case_attrs(const sn_case *c, snug_dtype real, char *text);
+/* The maxpool whose code input `code` of d is: its attributes, and the type of what it pools. */
+snug_type sn_pool_forward(const sn_opdesc *d, int code, sn_attrs *attrs);
 int64_t sn_subject_elements(const sn_subject *s); /* of all inputs and outputs */
 
 /* --- guarded memory: 64 bytes before and behind that nobody may write (nor, with AddressSanitizer,
