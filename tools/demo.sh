@@ -9,10 +9,10 @@ mkdir -p "$work"
 show() { printf '\n\033[1m$ snug %s\033[0m\n' "$*"; "$snug" "$@"; }
 [ -t 1 ] || show() { printf '\n$ snug %s\n' "$*"; "$snug" "$@"; }
 
-show make-data shapes "$work" --seed 1
+show make-data shapes "$work" --train-rows 10000 --seed 1
 show plan "$model" --batch 64 --train
-show fit "$model" --x "$work/x_train.npy" --y "$work/y_train.npy" --epochs 12 --batch 64 --shuffle --seed 1 \
-    --save "$work/shapes.safetensors" --memory
+show fit "$model" --x "$work/x_train.npy" --y "$work/y_train.npy" --validation-split 0.1 --epochs 12 --batch 64 \
+    --shuffle --seed 1 --best "$work/shapes.safetensors" --memory
 show evaluate "$model" --weights "$work/shapes.safetensors" --x "$work/x_test.npy" --y "$work/y_test.npy"
 
 cat <<NEXT

@@ -126,7 +126,7 @@ static void draw_stroke(canvas *c, dice *d) {
 
 /* Four samples a pixel soften the edge. */
 static void draw_shape(canvas *c, dice *d, int shape, const float *color) {
-    const float size = uniform(d, 7, 12), cx = uniform(d, 11, SIDE - 11),
+    const float size = uniform(d, 9, 13), cx = uniform(d, 11, SIDE - 11),
                 cy = uniform(d, 11, SIDE - 11);
     float co, si;
     direction(d, &co, &si);
@@ -154,7 +154,7 @@ static void finish_picture(const canvas *c, dice *d, unsigned char *out) {
     }
 }
 
-/* A colour at least 0.45 away from `other` in some channel, so that the shape can be seen. */
+/* A colour at least 0.6 away from `other` in some channel, so that the shape can be seen. */
 static void pick_color(dice *d, const float *other, float *color) {
     for (int tries = 0; tries < 100; tries++) {
         float apart = 0;
@@ -162,7 +162,7 @@ static void pick_color(dice *d, const float *other, float *color) {
             color[k] = uniform(d, 0, 1);
             apart = fmaxf(apart, fabsf(color[k] - other[k]));
         }
-        if (apart > 0.45f)
+        if (apart > 0.6f)
             return;
     }
 }
@@ -175,10 +175,10 @@ static int make_picture(uint64_t key, void *out) {
     float color[3] = {0, 0, 0};
     pick_color(&d, ground, color);
     draw_background(&c, &d, ground);
-    for (int n = (int)uniform(&d, 2, 6); n > 0; n--)
+    for (int n = (int)uniform(&d, 2, 5); n > 0; n--)
         draw_stroke(&c, &d);
     draw_shape(&c, &d, shape, color);
-    for (int n = (int)uniform(&d, 0, 3); n > 0; n--)
+    for (int n = (int)uniform(&d, 0, 2); n > 0; n--)
         draw_stroke(&c, &d);
     finish_picture(&c, &d, out);
     return shape;
