@@ -45,7 +45,7 @@ typedef struct {
     int64_t pitch, channels;
 } image;
 
-static region region_of(const sn_window w[2], const int64_t first[2], int64_t high, int64_t wide) {
+static region region_of(const sn_window *w, const int64_t first[2], int64_t high, int64_t wide) {
     return (region){
         .row = first[0] * w[0].step + sn_window_low(&w[0]),
         .col = first[1] * w[1].step + sn_window_low(&w[1]),
@@ -59,8 +59,8 @@ static int64_t clamp(int64_t v, int64_t low, int64_t high) {
 }
 
 /* dst[high][pitch][depth] = the region of the image, zeros outside. */
-static void copy_region(const sn_window w[2], const region *r, image from, int64_t depth,
-                        float *dst, int64_t pitch) {
+static void copy_region(const sn_window *w, const region *r, image from, int64_t depth, float *dst,
+                        int64_t pitch) {
     const int64_t left = clamp(-r->col, 0, r->wide),
                   right = clamp(w[1].size - r->col, left, r->wide);
     for (int64_t i = 0; i < r->high; i++) {
