@@ -46,6 +46,10 @@ static const sn_kernel_case cases[] = {
     {"conv2d_dw", "pad=1,1,1,1 kernel=3,3", "f32[16,7,7,512] f32[16,7,7,512]", .batch = 0},
     {"conv2d", "", "f32[16,28,28,256] f32[1,1,256,128]", .batch = 0},
     {"conv2d", "groups=256 pad=1,1,1,1", "f32[16,28,28,256] f32[3,3,1,256]", .batch = 0},
+    {"conv2d_dx", "groups=256 pad=1,1,1,1 input=28,28", "f32[16,28,28,256] f32[3,3,1,256]",
+     .batch = 0},
+    {"conv2d_dw", "groups=256 pad=1,1,1,1 kernel=3,3", "f32[16,28,28,256] f32[16,28,28,256]",
+     .batch = 0},
     {"avgpool", "kernel=2,2 stride=2,2", "f32[32,56,56,64]", .batch = 0},
     {"avgpool_grad", "kernel=2,2 stride=2,2 input=56,56", "f32[32,28,28,64]", .batch = 0},
     {"moments", "", "f32[32,56,56,64]", .batch = 0},
@@ -97,7 +101,13 @@ static void bench(const sn_kernel_case *c, int n_threads) {
     call.workspace = workspace;
     call.workspace_bytes = v.workspace_bytes;
     call.n_threads = n_threads;
+    snug_engine *engine = sn_test_engine(0);
+    if (r.family->prepare)
+        expect_ok(r.family->prepare(engine, &r.d, n_threads, &call.prepared, NULL), NULL);
     const double ms = least_ms(&r, &call);
+    if (r.family->release)
+        r.family->release(engine, call.prepared);
+    sn_test_engine_end(engine);
     printf("%9.3f ms %7.1f GFLOP/s %7.1f GB/s %8zu KiB  %s %s %s\n", ms, v.flops / ms * 1e-6,
            v.bytes / ms * 1e-6, v.workspace_bytes / 1024, c->op, c->attrs, c->types);
     free(workspace);

@@ -121,7 +121,7 @@ snug_status sn_kernel_try(sn_kernel_run *r, sn_kernel kernel, int n_threads, boo
         .full = r->d.out[0].rank > 0 ? r->d.out[0].dims[0] : 1,
     };
     const snug_status status = kernel(&call, err);
-    if (prepared)
+    if (r->family->release)
         r->family->release(engine, prepared);
     sn_test_engine_end(engine);
     check_guard(workspace, r->variant.workspace_bytes, "the workspace");

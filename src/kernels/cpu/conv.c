@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/conv_fast.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/onednn.h"
 #include "kernels/cpu/real.h"
 
 #include <stdio.h>
@@ -150,6 +151,8 @@ static snug_status run_conv2d(const sn_call *c, snug_error *err) {
         .bias = c->n_in > 2 ? c->in[SN_CONV_BIAS].data : NULL,
         .y = c->out[0].data,
     };
+    if (c->prepared)
+        return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
     SN_CPU(conv_run)(&o, c->workspace, c->n_threads);
     return SNUG_OK;
 }
@@ -163,6 +166,8 @@ static snug_status run_conv2d_dx(const sn_call *c, snug_error *err) {
         .w = c->in[SN_CONV_DX_W].data,
         .dx = c->out[0].data,
     };
+    if (c->prepared)
+        return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
     SN_CPU(conv_dx_run)(&o, c->workspace, c->n_threads);
     return SNUG_OK;
 }
@@ -178,50 +183,58 @@ static snug_status run_conv2d_dw(const sn_call *c, snug_error *err) {
         .db = c->n_out > 1 ? c->out[1].data : NULL,
         .accumulate = c->accumulate,
     };
+    if (c->prepared)
+        return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
     SN_CPU(conv_dw_run)(&o, c->workspace, c->n_threads);
     return SNUG_OK;
 }
 
-/* f64 has the reference only. */
-static bool describe_reference(const sn_opdesc *d, sn_variant *out) {
-    if (d->in[0].dtype == SNUG_F32)
-        return false;
-    snprintf(out->impl, sizeof out->impl, "reference");
-    return true;
+/* --- descriptions and prepared objects ------------------------------------------------------- */
+static sn_conv conv_of(const sn_opdesc *d, sn_onednn_kind kind) {
+    const snug_type *in[] = {&d->in[0], &d->in[1]};
+    if (kind == SN_ONEDNN_DX)
+        return sn_conv_dx(&d->attrs.conv_dx, in, &d->out[0]);
+    if (kind == SN_ONEDNN_DW)
+        return sn_conv_dw(&d->attrs.conv_dw, in, &d->out[0]);
+    return sn_conv_forward(&d->attrs.conv, in, &d->out[0], d->n_in > 2);
 }
 
-static snug_status describe_conv2d(const sn_opdesc *d, int n_threads, sn_variant *out,
-                                   snug_error *err) {
-    (void)err;
-    const snug_type *in[] = {&d->in[0], &d->in[1]};
-    const sn_conv v = sn_conv_forward(&d->attrs.conv, in, &d->out[0], d->n_in > 2);
-    if (!describe_reference(d, out))
-        out->workspace_bytes = SN_CPU(conv_workspace)(&v, n_threads);
+/* f64 has the reference only. Groups are oneDNN's where it has a kernel for them; the workspace is
+ * enough for either. */
+static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threads, sn_variant *out,
+                            snug_error *err) {
+    size_t (*const own[])(const sn_conv *v, int n_threads) = {
+        SN_CPU(conv_workspace), SN_CPU(conv_dx_workspace), SN_CPU(conv_dw_workspace)};
+    const sn_conv v = conv_of(d, kind);
+    if (d->in[0].dtype != SNUG_F32) {
+        snprintf(out->impl, sizeof out->impl, "reference");
+        return SNUG_OK;
+    }
+    out->workspace_bytes = own[kind](&v, n_threads);
+    return sn_onednn_wanted(&v) ? sn_onednn_describe(kind, &v, n_threads, out, err) : SNUG_OK;
+}
+
+static snug_status prepare(snug_engine *e, const sn_opdesc *d, sn_onednn_kind kind, int n_threads,
+                           void **prepared, snug_error *err) {
+    const sn_conv v = conv_of(d, kind);
+    if (d->in[0].dtype == SNUG_F32 && sn_onednn_wanted(&v))
+        return sn_onednn_prepare(e, kind, &v, n_threads, prepared, err);
+    *prepared = NULL;
     return SNUG_OK;
 }
 
-static snug_status describe_conv2d_dx(const sn_opdesc *d, int n_threads, sn_variant *out,
-                                      snug_error *err) {
-    (void)err;
-    const snug_type *in[] = {&d->in[0], &d->in[1]};
-    const sn_conv v = sn_conv_dx(&d->attrs.conv_dx, in, &d->out[0]);
-    if (!describe_reference(d, out))
-        out->workspace_bytes = SN_CPU(conv_dx_workspace)(&v, n_threads);
-    return SNUG_OK;
-}
-
-static snug_status describe_conv2d_dw(const sn_opdesc *d, int n_threads, sn_variant *out,
-                                      snug_error *err) {
-    (void)err;
-    const snug_type *in[] = {&d->in[0], &d->in[1]};
-    const sn_conv v = sn_conv_dw(&d->attrs.conv_dw, in, &d->out[0]);
-    if (!describe_reference(d, out))
-        out->workspace_bytes = SN_CPU(conv_dw_workspace)(&v, n_threads);
-    return SNUG_OK;
-}
-
-SN_CPU_FAMILY(conv2d, .reference = reference_conv2d, .run = run_conv2d, .describe = describe_conv2d)
-SN_CPU_FAMILY(conv2d_dx, .reference = reference_conv2d_dx, .run = run_conv2d_dx,
-              .describe = describe_conv2d_dx)
-SN_CPU_FAMILY(conv2d_dw, .reference = reference_conv2d_dw, .run = run_conv2d_dw,
-              .describe = describe_conv2d_dw)
+#define FAMILY(name, kind)                                                                         \
+    static snug_status describe_##name(const sn_opdesc *d, int n_threads, sn_variant *out,         \
+                                       snug_error *err) {                                          \
+        return describe(d, kind, n_threads, out, err);                                             \
+    }                                                                                              \
+    static snug_status prepare_##name(snug_engine *e, const sn_opdesc *d, int n_threads,           \
+                                      void **prepared, snug_error *err) {                          \
+        return prepare(e, d, kind, n_threads, prepared, err);                                      \
+    }                                                                                              \
+    SN_CPU_FAMILY(name, .reference = reference_##name, .run = run_##name,                          \
+                  .describe = describe_##name, .prepare = prepare_##name,                          \
+                  .release = sn_onednn_release)
+FAMILY(conv2d, SN_ONEDNN_FORWARD)
+FAMILY(conv2d_dx, SN_ONEDNN_DX)
+FAMILY(conv2d_dw, SN_ONEDNN_DW)

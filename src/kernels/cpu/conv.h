@@ -13,6 +13,14 @@ typedef struct {
     int64_t act; /* conv2d only */
 } sn_conv;
 
+/* A call's memory. */
+typedef struct {
+    sn_conv v;
+    const float *x, *w, *dy, *bias; /* those the operator reads */
+    float *y, *dx, *dw, *db;        /* those it writes; db may be NULL */
+    bool accumulate;                /* dw, db */
+} sn_conv_operands;
+
 /* Operand positions. */
 enum { SN_CONV_X = 0, SN_CONV_W = 1, SN_CONV_BIAS = 2 };
 enum { SN_CONV_DX_DY = 0, SN_CONV_DX_W = 1 };

@@ -6,13 +6,6 @@
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/isa.h"
 
-typedef struct {
-    sn_conv v;
-    const float *x, *w, *dy, *bias; /* those the operator reads */
-    float *y, *dx, *dw, *db;        /* those it writes; db may be NULL */
-    bool accumulate;                /* dw, db */
-} sn_conv_operands;
-
 size_t SN_CPU(conv_workspace)(const sn_conv *v, int n_threads);
 size_t SN_CPU(conv_dx_workspace)(const sn_conv *v, int n_threads);
 size_t SN_CPU(conv_dw_workspace)(const sn_conv *v, int n_threads);

@@ -1,8 +1,9 @@
 /* norm_fast.c: f32 normalisation, sums in double.
  *
- * Sums over rows: rows are cut into blocks by their number alone; each block adds its rows in order,
- * one double per channel, and the blocks' sums are added in order. Sums over a row: ROW_LANES running sums, element i goes to sum i % ROW_LANES, and these are added in order.
- * So bits depend neither on threads nor on a row's or channel's place. */
+ * Sums over rows: rows are cut into blocks by their number alone; each block adds its rows in
+ * order, one double per channel, and the blocks' sums are added in order. Sums over a row:
+ * ROW_LANES running sums, element i goes to sum i % ROW_LANES, and these are added in order. So
+ * bits depend neither on threads nor on a row's or channel's place. */
 #include "kernels/cpu/norm.h"
 
 #include "kernels/cpu/loops.h"
