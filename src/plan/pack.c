@@ -1,11 +1,15 @@
-/* pack.c: lifetimes to offsets. The bound is the largest sum of live sizes; greedy placements
- * (first fit and best fit by size, lifetime, area and start) usually reach it on step graphs; where
- * they do not, the complete search of search.c goes on from there.
+/* pack.c: lifetimes to offsets. The bound is the largest sum of live sizes. Four means, cheapest
+ * first, until the bound is reached or the work is used up:
+ *
+ *   greedy    first fit and best fit by size, lifetime, area, start and load
+ *   repair    first fit again, with the boxes that came to lie above the bound placed earlier
+ *   search    complete search (search.c) over all boxes, where they are not too many
+ *   critical  complete search over the boxes of the fullest sections, the rest by first fit around
  *
  * Invariants:
  * 1. Two boxes that share a section never share a byte.
  * 2. The answer depends on the items and their order alone: sorts have a full tie-break, limits
- * count work, not time.
+ *    count work, not time.
  * 3. The sum of all sizes was checked, so no offset or top can overflow. */
 #include "plan/pack.h"
 
@@ -14,19 +18,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A greedy attempt that has looked at this many placed boxes per box gives up; so large instances
- * stay cheap. */
-enum { SCANS_PER_BOX = 600 };
-/* Instances up to this size are searched for the bound itself; larger ones only when more than 1 %
- * above it. */
-enum { SEARCH_ALWAYS_MAX = 400, SEARCH_MAX = 6000 };
-#define SEARCH_WORK UINT64_C(30000000)
+/* Above this many boxes only the fullest sections are searched. */
+enum { SEARCH_MAX = 400 };
+enum { REPAIR_ROUNDS = 12, REPAIR_ROUNDS_LARGE = 4 };
+/* Looking at a placed box is that much cheaper than a step of the search. */
+enum { SCANS_PER_WORK = 4 };
+/* Elementary operations of all attempts together; a million take about 3 ms. */
+#define WORK_SMALL   UINT64_C(2000000)
+#define WORK_PER_BOX UINT64_C(1200) /* of large instances */
 
-typedef enum { KEY_SIZE, KEY_LIFETIME, KEY_AREA, KEY_START, N_KEYS } greedy_key;
+typedef enum { KEY_SIZE, KEY_LIFETIME, KEY_AREA, KEY_START, KEY_LOAD, N_KEYS } greedy_key;
 typedef enum { FIRST_FIT, BEST_FIT, N_FITS } greedy_fit;
 
+/* How early a box is placed: those that failed more often, then those with the larger key. */
 typedef struct {
-    double key; /* larger first */
+    uint32_t failed;
+    double key;
     size_t size;
     uint32_t lo, box;
 } ranked;
@@ -38,11 +45,13 @@ typedef struct {
 
 typedef struct {
     sn_packing *p;
-    ranked *rank;
-    placed *placed; /* by offset */
-    uint32_t n_placed;
-    size_t *offset;
-    uint64_t scans;
+    ranked *rank; /* those to place */
+    uint32_t n_rank;
+    placed *placed; /* by offset; the first n_fixed are given */
+    placed *fixed;
+    uint32_t n_placed, n_fixed;
+    size_t *offset; /* per box */
+    uint64_t *work; /* left */
 } greedy;
 
 static int compare_times(const void *a, const void *b) {
@@ -61,6 +70,8 @@ static int compare_boxes(const void *a, const void *b) {
 
 static int compare_ranked(const void *a, const void *b) {
     const ranked *x = a, *y = b;
+    if (x->failed != y->failed)
+        return x->failed > y->failed ? -1 : 1;
     if (x->key != y->key)
         return x->key > y->key ? -1 : 1;
     if (x->size != y->size)
@@ -70,6 +81,7 @@ static int compare_ranked(const void *a, const void *b) {
     return (x->box > y->box) - (x->box < y->box);
 }
 
+/* --- items to boxes --------------------------------------------------------------------------- */
 /* Distinct times, sorted; returns how many. */
 static uint32_t collect_times(const sn_pack_item *items, uint32_t n, uint32_t *times) {
     for (uint32_t i = 0; i < n; i++) {
@@ -98,6 +110,8 @@ static uint32_t section_of(const uint32_t *times, uint32_t n_times, uint32_t t) 
 
 static snug_status check_items(const sn_pack_item *items, uint32_t n, snug_error *err) {
     size_t sum = 0;
+    if (n > UINT32_MAX / 4)
+        return sn_fail(err, SNUG_E_OVERFLOW, "pack: %u items are too many", n);
     for (uint32_t i = 0; i < n; i++) {
         if (items[i].lower >= items[i].upper)
             return sn_fail(err, SNUG_E_INVALID, "pack: item %u lives in [%u,%u), which is empty", i,
@@ -107,39 +121,62 @@ static snug_status check_items(const sn_pack_item *items, uint32_t n, snug_error
                 err, SNUG_E_OVERFLOW,
                 "pack: the sizes of %u items exceed the address space; use a smaller batch", n);
     }
-    if (n > UINT32_MAX / 4)
-        return sn_fail(err, SNUG_E_OVERFLOW, "pack: %u items are too many", n);
+    return SNUG_OK;
+}
+
+/* Sorts the boxes; finds loads and bound. */
+static void measure(sn_packing *p) {
+    qsort(p->boxes, p->n, sizeof *p->boxes, compare_boxes);
+    memset(p->load, 0, p->n_sections * sizeof *p->load);
+    p->bound = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        for (uint32_t s = p->boxes[i].lo; s < p->boxes[i].hi; s++) {
+            p->load[s] += p->boxes[i].size;
+            p->bound = p->load[s] > p->bound ? p->load[s] : p->bound;
+        }
+    p->height = SIZE_MAX;
+}
+
+static snug_status alloc_packing(sn_zone *z, uint32_t n, uint32_t n_sections, sn_packing *p,
+                                 snug_error *err) {
+    void *boxes, *load, *offset;
+    SNUG_TRY(sn_zone_alloc(z, n * sizeof(sn_box), &boxes, err));
+    SNUG_TRY(sn_zone_alloc(z, n_sections * sizeof(size_t), &load, err));
+    SNUG_TRY(sn_zone_alloc(z, n * sizeof(size_t), &offset, err));
+    *p = (sn_packing){.boxes = boxes, .load = load, .offset = offset, .n_sections = n_sections};
     return SNUG_OK;
 }
 
 static snug_status make_boxes(sn_zone *z, const sn_pack_item *items, uint32_t n, sn_packing *p,
                               snug_error *err) {
-    void *times, *boxes, *load, *offset;
+    void *times;
     SNUG_TRY(sn_zone_alloc(z, 2 * (size_t)n * sizeof(uint32_t), &times, err));
-    SNUG_TRY(sn_zone_alloc(z, n * sizeof(sn_box), &boxes, err));
-    SNUG_TRY(sn_zone_alloc(z, 2 * (size_t)n * sizeof(size_t), &load, err));
-    SNUG_TRY(sn_zone_alloc(z, n * sizeof(size_t), &offset, err));
     const uint32_t n_times = collect_times(items, n, times);
-    *p = (sn_packing){.boxes = boxes, .load = load, .offset = offset};
-    p->n_sections = n_times > 0 ? n_times - 1 : 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (items[i].size == 0)
-            continue;
-        const uint32_t lo = section_of(times, n_times, items[i].lower);
-        const uint32_t hi = section_of(times, n_times, items[i].upper);
-        p->boxes[p->n++] = (sn_box){lo, hi, i, items[i].size};
-        for (uint32_t s = lo; s < hi; s++)
-            p->load[s] += items[i].size;
-    }
-    qsort(p->boxes, p->n, sizeof *p->boxes, compare_boxes);
-    for (uint32_t s = 0; s < p->n_sections; s++)
-        p->bound = p->load[s] > p->bound ? p->load[s] : p->bound;
+    SNUG_TRY(alloc_packing(z, n, n_times > 0 ? n_times - 1 : 0, p, err));
+    for (uint32_t i = 0; i < n; i++)
+        if (items[i].size > 0)
+            p->boxes[p->n++] =
+                (sn_box){section_of(times, n_times, items[i].lower),
+                         section_of(times, n_times, items[i].upper), i, items[i].size};
+    measure(p);
     return SNUG_OK;
 }
 
-static double key_of(const sn_box *b, greedy_key key) {
+/* --- greedy -------------------------------------------------------------------------------------
+ */
+/* The load of a box is that of the fullest section it lives in. */
+static size_t load_of(const sn_packing *p, const sn_box *b) {
+    size_t load = 0;
+    for (uint32_t t = b->lo; t < b->hi; t++)
+        load = p->load[t] > load ? p->load[t] : load;
+    return load;
+}
+
+static double key_of(const sn_packing *p, const sn_box *b, greedy_key key) {
     const double width = (double)(b->hi - b->lo), size = (double)b->size;
-    const double keys[N_KEYS] = {size, width, width * size, -(double)b->lo};
+    if (key == KEY_LOAD)
+        return (double)load_of(p, b);
+    const double keys[KEY_LOAD] = {size, width, width * size, -(double)b->lo};
     return keys[key];
 }
 
@@ -173,63 +210,133 @@ static size_t find_gap(greedy *g, const sn_box *b, greedy_fit fit) {
         }
         at = q->top > at ? q->top : at;
     }
-    g->scans += i;
+    const uint64_t scans = 1 + i / SCANS_PER_WORK;
+    *g->work -= scans < *g->work ? scans : *g->work;
     return best_gap == SIZE_MAX ? at : best;
 }
 
-/* One greedy placement; kept when it is lower than the best so far. */
-static void try_greedy(greedy *g, greedy_key key, greedy_fit fit) {
+static void rank_boxes(greedy *g, greedy_key key) {
+    for (uint32_t i = 0; i < g->n_rank; i++) {
+        const sn_box *b = &g->p->boxes[g->rank[i].box];
+        g->rank[i] = (ranked){0, key_of(g->p, b, key), b->size, b->lo, g->rank[i].box};
+    }
+}
+
+/* Places the ranked boxes in order beside the fixed ones; the result is kept when it is the lowest
+ * so far. With `whole` every box gets an offset even when it will not be. */
+static void place_all(greedy *g, greedy_fit fit, bool whole) {
     sn_packing *p = g->p;
-    for (uint32_t i = 0; i < p->n; i++)
-        g->rank[i] = (ranked){key_of(&p->boxes[i], key), p->boxes[i].size, p->boxes[i].lo, i};
-    qsort(g->rank, p->n, sizeof *g->rank, compare_ranked);
-    g->n_placed = 0;
-    g->scans = 0;
     size_t height = 0;
-    for (uint32_t i = 0; i < p->n; i++) {
+    qsort(g->rank, g->n_rank, sizeof *g->rank, compare_ranked);
+    memcpy(g->placed, g->fixed, g->n_fixed * sizeof *g->placed);
+    g->n_placed = g->n_fixed;
+    for (uint32_t i = 0; i < g->n_fixed; i++)
+        height = g->fixed[i].top > height ? g->fixed[i].top : height;
+    for (uint32_t i = 0; i < g->n_rank; i++) {
         const sn_box *b = &p->boxes[g->rank[i].box];
-        const size_t at = find_gap(g, b, fit);
-        const size_t top = at + b->size;
+        const size_t at = find_gap(g, b, fit), top = at + b->size;
         height = top > height ? top : height;
-        const bool hopeless = height >= p->height;
-        const bool too_long = p->height != SIZE_MAX && g->scans > (uint64_t)p->n * SCANS_PER_BOX;
-        if (hopeless || too_long)
+        if (height >= p->height && !whole)
             return;
         g->offset[g->rank[i].box] = at;
         insert_placed(g, (placed){at, top, b->lo, b->hi});
     }
+    if (height >= p->height)
+        return;
     p->height = height;
     memcpy(p->offset, g->offset, p->n * sizeof *g->offset);
 }
 
-static snug_status pack_greedy(sn_zone *z, sn_packing *p, snug_error *err) {
-    greedy g = {.p = p};
-    void *rank, *list, *offset;
+static void repair(greedy *g, greedy_key key) {
+    const sn_packing *p = g->p;
+    const int rounds = g->n_rank > SEARCH_MAX ? REPAIR_ROUNDS_LARGE : REPAIR_ROUNDS;
+    rank_boxes(g, key);
+    for (int round = 0; round < rounds && p->height > p->bound && *g->work > 0; round++) {
+        place_all(g, FIRST_FIT, true);
+        for (uint32_t i = 0; i < g->n_rank; i++) {
+            const uint32_t b = g->rank[i].box;
+            g->rank[i].failed += g->offset[b] + p->boxes[b].size > p->bound;
+        }
+    }
+}
+
+static snug_status init_greedy(sn_zone *z, sn_packing *p, uint64_t *work, greedy *g,
+                               snug_error *err) {
+    void *rank, *list, *fixed, *offset;
     SNUG_TRY(sn_zone_alloc(z, p->n * sizeof(ranked), &rank, err));
     SNUG_TRY(sn_zone_alloc(z, ((size_t)p->n + 1) * sizeof(placed), &list, err));
+    SNUG_TRY(sn_zone_alloc(z, p->n * sizeof(placed), &fixed, err));
     SNUG_TRY(sn_zone_alloc(z, p->n * sizeof(size_t), &offset, err));
-    g.rank = rank;
-    g.placed = list;
-    g.offset = offset;
-    p->height = SIZE_MAX;
-    for (int fit = 0; fit < N_FITS; fit++)
-        for (int key = 0; key < N_KEYS && p->height > p->bound; key++)
-            try_greedy(&g, (greedy_key)key, (greedy_fit)fit);
+    *g = (greedy){
+        .p = p, .rank = rank, .placed = list, .fixed = fixed, .offset = offset, .work = work};
     return SNUG_OK;
 }
 
-static bool worth_searching(const sn_packing *p) {
-    if (p->height == p->bound || p->n > SEARCH_MAX)
-        return false;
-    return p->n <= SEARCH_ALWAYS_MAX || p->height - p->bound > p->bound / 100;
+static snug_status pack_greedy(sn_zone *z, sn_packing *p, uint64_t *work, snug_error *err) {
+    greedy g;
+    SNUG_TRY(init_greedy(z, p, work, &g, err));
+    for (; g.n_rank < p->n; g.n_rank++)
+        g.rank[g.n_rank].box = g.n_rank;
+    const bool large = p->n > SEARCH_MAX;
+    for (int fit = 0; fit < (large ? BEST_FIT : N_FITS); fit++)
+        for (int key = 0; key < N_KEYS && p->height > p->bound; key++) {
+            rank_boxes(&g, (greedy_key)key);
+            place_all(&g, (greedy_fit)fit, false);
+        }
+    static const greedy_key repaired[] = {KEY_LOAD, KEY_SIZE, KEY_AREA};
+    for (size_t i = 0; i < (large ? 1 : sizeof repaired / sizeof repaired[0]); i++)
+        repair(&g, repaired[i]);
+    return SNUG_OK;
+}
+
+/* --- the fullest sections first ------------------------------------------------------------------
+ */
+/* Packs the boxes that see at least `threshold` bytes live by themselves, then the rest around. */
+static snug_status pack_critical(snug_engine *e, sn_zone *z, sn_packing *p, size_t threshold,
+                                 uint64_t *work, snug_error *err) {
+    sn_packing core;
+    greedy g;
+    SNUG_TRY(alloc_packing(z, p->n, p->n_sections, &core, err));
+    SNUG_TRY(init_greedy(z, p, work, &g, err));
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (load_of(p, &p->boxes[i]) < threshold) {
+            g.rank[g.n_rank++].box = i;
+            continue;
+        }
+        core.boxes[core.n] = p->boxes[i];
+        core.boxes[core.n++].item = i;
+    }
+    measure(&core);
+    if (core.n == p->n || core.n > SEARCH_MAX)
+        return SNUG_OK;
+    SNUG_TRY(pack_greedy(z, &core, work, err));
+    if (core.height > core.bound)
+        SNUG_TRY(sn_pack_search(e, &core, work, err));
+    for (uint32_t i = 0; i < core.n; i++) {
+        const sn_box *b = &core.boxes[i];
+        g.offset[b->item] = core.offset[i];
+        insert_placed(&g, (placed){core.offset[i], core.offset[i] + b->size, b->lo, b->hi});
+    }
+    memcpy(g.fixed, g.placed, g.n_placed * sizeof *g.placed);
+    g.n_fixed = g.n_placed;
+    repair(&g, KEY_LOAD);
+    repair(&g, KEY_SIZE);
+    return SNUG_OK;
 }
 
 static snug_status pack_boxes(snug_engine *e, sn_zone *z, sn_packing *p, snug_error *err) {
-    if (p->n == 0)
+    uint64_t work = p->n <= SEARCH_MAX ? WORK_SMALL : p->n * WORK_PER_BOX;
+    if (p->n == 0) {
+        p->height = 0;
         return SNUG_OK;
-    SNUG_TRY(pack_greedy(z, p, err));
-    if (worth_searching(p))
-        SNUG_TRY(sn_pack_search(e, p, SEARCH_WORK, err));
+    }
+    SNUG_TRY(pack_greedy(z, p, &work, err));
+    if (p->height > p->bound && p->n <= SEARCH_MAX)
+        return sn_pack_search(e, p, &work, err);
+    /* from the few fullest sections to more and more of them, until within 1 % */
+    const size_t enough = p->bound + p->bound / 100;
+    for (size_t tenths = 9; tenths > 2 && p->height > enough && work > 0; tenths -= 2)
+        SNUG_TRY(pack_critical(e, z, p, p->bound / 10 * tenths, &work, err));
     return SNUG_OK;
 }
 

@@ -21,8 +21,9 @@ typedef struct {
     size_t height;  /* its height */
 } sn_packing;
 
-/* Improves p->offset and p->height where it can, doing about `work` elementary operations. */
-SNUG_CHECKED snug_status sn_pack_search(snug_engine *e, sn_packing *p, uint64_t work,
+/* Improves p->offset and p->height where it can. Takes what it does from *work, which counts
+ * elementary operations, and stops when that is used up. */
+SNUG_CHECKED snug_status sn_pack_search(snug_engine *e, sn_packing *p, uint64_t *work,
                                         snug_error *err);
 
 #endif

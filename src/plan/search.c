@@ -34,12 +34,14 @@ typedef struct {
     bool *is_placed;
     size_t *low, *offset;
     size_t *floor, *left;
+    uint32_t *by_low, *next;
     size_t *old_floor; /* stack of saved floors */
     size_t n_old, cap_old;
     change *log;
     size_t n_log, cap_log;
     size_t capacity;
-    uint64_t work, limit;
+    uint64_t work, limit; /* of this attempt */
+    uint64_t budget;      /* of all attempts */
     snug_engine *e;
     snug_error *err;
     snug_status status;
@@ -139,14 +141,54 @@ static void undo_to(search *s, size_t mark) {
     }
 }
 
-/* Whether every section of the part can still hold what is left, given that nothing goes below `at`
- * any more. */
+/* Keeps by_low sorted; between two calls few lows change. */
+static void sort_by_low(search *s) {
+    for (uint32_t i = 1; i < s->p->n; i++) {
+        const uint32_t b = s->by_low[i];
+        const size_t low = s->low[b];
+        uint32_t k = i;
+        for (; k > 0 && s->low[s->by_low[k - 1]] > low; k--)
+            s->by_low[k] = s->by_low[k - 1];
+        s->by_low[k] = b;
+        s->work += i - k;
+    }
+    s->work += s->p->n;
+}
+
+/* Whether every section of the part can still hold what is left, given that nothing goes below
+ * `at` any more. A section's next box goes at least as high as the lowest of those left there. */
 static bool fits(search *s, uint32_t lo, uint32_t hi, size_t at) {
-    s->work += (hi - lo) / 4;
-    for (uint32_t t = lo; t < hi; t++) {
-        const size_t base = s->floor[t] > at ? s->floor[t] : at;
-        if (s->left[t] > 0 && base + s->left[t] > s->capacity)
-            return false;
+    const sn_box *boxes = s->p->boxes;
+    uint32_t *next = s->next; /* the first section from here on that has no box yet */
+    bool ok = true;
+    for (uint32_t t = lo; t < hi; t++) { /* the cheap half of the test, which often decides */
+        const size_t from = s->floor[t] > at ? s->floor[t] : at;
+        ok = ok && (s->left[t] == 0 || from + s->left[t] <= s->capacity);
+        next[t] = t;
+    }
+    next[hi] = hi;
+    s->work += (hi - lo) / 2;
+    if (!ok)
+        return false;
+    sort_by_low(s);
+    for (uint32_t i = 0; i < s->p->n; i++) {
+        const uint32_t b = s->by_low[i];
+        if (s->is_placed[b] || boxes[b].lo < lo || boxes[b].hi > hi)
+            continue;
+        const size_t base = s->low[b] > at ? s->low[b] : at;
+        uint32_t t = boxes[b].lo;
+        for (;;) {
+            while (next[t] != t) {
+                next[t] = next[next[t]];
+                t = next[t];
+            }
+            if (t >= boxes[b].hi)
+                break;
+            const size_t from = s->floor[t] > base ? s->floor[t] : base;
+            if (from + s->left[t] > s->capacity)
+                return false;
+            next[t] = t + 1;
+        }
     }
     return true;
 }
@@ -260,25 +302,28 @@ static void restart(search *s) {
     memset(s->floor, 0, p->n_sections * sizeof *s->floor);
     memcpy(s->left, p->load, p->n_sections * sizeof *s->left);
     s->n_log = s->n_old = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        s->by_low[i] = i;
 }
 
-/* Looks for a packing of at most `capacity`, the rules in turn with doubling shares of `work`. */
+/* Looks for a packing of at most `capacity`, the rules in turn with doubling shares of `work`;
+ * what it did is taken from s->budget. */
 static outcome solve(search *s, size_t capacity, uint64_t work, ruled *scratch) {
     const part all = {0, s->p->n, 0, s->p->n_sections};
-    s->capacity = capacity;
     uint64_t spent = 0;
-    for (uint64_t share = work / 24 + 1; spent < work; share *= 2)
-        for (int rule = 0; rule < N_RULES; rule++) {
+    outcome got = GAVE_UP;
+    s->capacity = capacity;
+    for (uint64_t share = work / 24 + 1; spent < work && got == GAVE_UP; share *= 2)
+        for (int rule = 0; rule < N_RULES && got == GAVE_UP && s->status == SNUG_OK; rule++) {
             rank_boxes(s, (search_rule)rule, scratch);
             restart(s);
             s->work = 0;
             s->limit = share;
-            const outcome got = solve_parts(s, &all, (position){0, 0});
+            got = solve_parts(s, &all, (position){0, 0});
             spent += s->work;
-            if (got != GAVE_UP || s->status != SNUG_OK)
-                return got;
         }
-    return GAVE_UP;
+    s->budget = spent < s->budget ? s->budget - spent : 0;
+    return got;
 }
 
 static size_t height_of(const search *s) {
@@ -291,11 +336,11 @@ static size_t height_of(const search *s) {
 }
 
 /* From the bound upwards: the bound itself with half of the work, then halving the interval. */
-static void search_capacities(search *s, sn_packing *p, uint64_t work, ruled *scratch) {
+static void search_capacities(search *s, sn_packing *p, ruled *scratch) {
     size_t below = p->bound, capacity = p->bound;
-    for (int round = 0; round < 8 && p->height > below; round++) {
-        const uint64_t share = round == 0 ? work / 2 : work / 14;
-        const outcome got = solve(s, capacity, share, scratch);
+    const uint64_t work = s->budget;
+    for (int round = 0; round < 8 && p->height > below && s->budget > 0; round++) {
+        const outcome got = solve(s, capacity, round == 0 ? work / 2 : work / 14, scratch);
         if (s->status != SNUG_OK)
             return;
         if (got == FOUND) {
@@ -322,6 +367,8 @@ static snug_status init_search(search *s, sn_zone *z, ruled **scratch, snug_erro
         {(void **)&s->offset, p->n * sizeof *s->offset},
         {(void **)&s->floor, p->n_sections * sizeof *s->floor},
         {(void **)&s->left, p->n_sections * sizeof *s->left},
+        {(void **)&s->by_low, p->n * sizeof *s->by_low},
+        {(void **)&s->next, (p->n_sections + (size_t)1) * sizeof *s->next},
         {(void **)scratch, p->n * sizeof **scratch},
     };
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
@@ -329,14 +376,15 @@ static snug_status init_search(search *s, sn_zone *z, ruled **scratch, snug_erro
     return SNUG_OK;
 }
 
-snug_status sn_pack_search(snug_engine *e, sn_packing *p, uint64_t work, snug_error *err) {
-    search s = {.p = p, .e = e, .err = err};
+snug_status sn_pack_search(snug_engine *e, sn_packing *p, uint64_t *work, snug_error *err) {
+    search s = {.p = p, .e = e, .err = err, .budget = *work};
     sn_zone *z = NULL;
     ruled *scratch = NULL;
     SNUG_TRY(sn_zone_create(e, SN_MEM_PLAN, &z, err));
     s.status = init_search(&s, z, &scratch, err);
     if (s.status == SNUG_OK)
-        search_capacities(&s, p, work, scratch);
+        search_capacities(&s, p, scratch);
+    *work = s.budget;
     sn_free(e, SN_MEM_PLAN, s.log, s.cap_log * sizeof *s.log);
     sn_free(e, SN_MEM_PLAN, s.old_floor, s.cap_old * sizeof *s.old_floor);
     sn_zone_destroy(z);

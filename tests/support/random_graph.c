@@ -13,6 +13,7 @@ typedef struct {
     int n_pool;
     sn_var vars[MAX_VARS];
     int n_vars;
+    sn_value total; /* a sum of means of values on the way: keeps most nodes needed */
 } maker;
 
 static uint32_t draw(maker *m, uint32_t below) {
@@ -306,6 +307,11 @@ static const struct {
     {4, make_update},   {2, make_vector_update},
 };
 
+static void count_in(maker *m, sn_value v) {
+    const sn_value mean = sn_build_mean(&m->b, v, 0, false);
+    m->total = sn_value_ok(m->total) ? sn_build_add(&m->b, m->total, mean) : mean;
+}
+
 static void make_one(maker *m) {
     int total = 0;
     for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++)
@@ -315,6 +321,8 @@ static void make_one(maker *m) {
     while (at >= makers[i].weight)
         at -= makers[i++].weight;
     makers[i].make(m);
+    if (alive(m) && draw(m, 5) == 0)
+        count_in(m, m->pool[m->n_pool - 1]);
 }
 
 static void add_inputs(maker *m) {
@@ -332,6 +340,8 @@ static void add_inputs(maker *m) {
 }
 
 static void add_outputs(maker *m) {
+    if (sn_value_ok(m->total))
+        (void)!sn_graph_output(m->b.graph, "total", m->total, &m->b.error);
     const int n = 1 + (int)draw(m, 4);
     for (int i = 0; i < n && alive(m); i++) {
         char name[16];
@@ -352,7 +362,9 @@ snug_status sn_random_graph(snug_engine *e, uint64_t seed, int n_nodes, sn_graph
     maker *m = &shared;
     sn_graph *g;
     SNUG_TRY(sn_graph_create(e, &g, err));
-    *m = (maker){.b = sn_builder_on(g), .state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1};
+    *m = (maker){.b = sn_builder_on(g),
+                 .total = SN_NO_VALUE,
+                 .state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1};
     (void)draw(m, 2);
     add_inputs(m);
     while (alive(m) && sn_graph_n_nodes(g) < (uint32_t)n_nodes && m->n_pool < MAX_POOL)
