@@ -1,19 +1,22 @@
-/* plan.h: a plan says, before the first step, which kernel runs when and at which bytes. PURE: graph and device
- * descriptions in, plan out; nothing here allocates tensor memory, runs a kernel, reads a clock or a file.
+/* plan.h: a plan says, before the first step, which kernel runs when and at which bytes. PURE:
+ * graph and device descriptions in, plan out; nothing here allocates tensor memory, runs a kernel,
+ * reads a clock or a file.
  *
  *     sn_plan_options o = {.devices = &cpu, .n_devices = 1};
- *     SNUG_TRY(sn_plan_build(engine, graph, &o, &plan, err));     // passes, then the checker, in every build
- *     plan->memories[SN_MEM_FIRST_ARENA].bytes                     // what the arena will be, to the byte
+ *     SNUG_TRY(sn_plan_build(engine, graph, &o, &plan, err));     // passes, then the checker, in
+ * every build plan->memories[SN_MEM_FIRST_ARENA].bytes                     // what the arena will
+ * be, to the byte
  *
- * A plan is a list of steps; REPEAT ... END blocks (flat, never nested) run their steps k times on slices.
+ * A plan is a list of steps; REPEAT ... END blocks (flat, never nested) run their steps k times on
+ * slices.
  *
  *     RUN   a node: inputs, outputs, workspace at locations
  *     FEED  bring rows of an input into its location
  *     COPY  bytes of a value from one location to another (other memory, other device, spill)
  *
- * Steps on one queue of one device run in the order of the list; a step on another queue runs when the steps it
- * waits for are done. Bytes used by a step stay live until a step that waits for it (or follows on its queue).
- * REPEAT and END wait for every queue, at each iteration.
+ * Steps on one queue of one device run in the order of the list; a step on another queue runs when
+ * the steps it waits for are done. Bytes used by a step stay live until a step that waits for it
+ * (or follows on its queue). REPEAT and END wait for every queue, at each iteration.
  *
  * Text form (text.c has the grammar; a parsed plan is checked before it runs):
  *
@@ -23,23 +26,24 @@
  *     s0 feed 0 -> %0@1+0 on 0.0 name x
  *     s1 run n0 matmul v0 (%0@1+0 %1@state) -> (%2@1+4096) ws 1+8192:512 on 0.0 impl onednn:brg
  *     s2 repeat 4 rows 8 last 2
- *     s3 run n1 ... (%2@1+4096+1024 rows 0:0:8) ...     first row 0, along axis 0, 8 rows an iteration, moving 1024 bytes
- *     s9 end
+ *     s3 run n1 ... (%2@1+4096+1024 rows 0:0:8) ...     first row 0, along axis 0, 8 rows an
+ * iteration, moving 1024 bytes s9 end
  */
 #ifndef SN_PLAN_PLAN_H
 #define SN_PLAN_PLAN_H
 
 #include "graph/graph.h"
 
-#define SN_MEM_STATE 0       /* memory 0: homes of variables; a location there has no offset */
+#define SN_MEM_STATE       0 /* memory 0: homes of variables; a location there has no offset */
 #define SN_MEM_FIRST_ARENA 1 /* memories 1.. are arenas */
-#define SN_MAX_DEVICES 4
-#define SN_MAX_MEMORIES 8
+#define SN_MAX_DEVICES     4
+#define SN_MAX_MEMORIES    8
 
 /* Where (a part of) a value lies while a step runs. Inside a repeat block iteration i works on rows
- * [first + i * rows, ...) of axis `axis` of the value, at offset + i * stride. `rows` is a multiple of the block's
- * slice height; the last iteration has rows * last / (slice height) rows. The rows of a slice lie densely, so only
- * slices along the first axis (of extent > 1) are pieces of a whole value. rows < 0: the whole value. */
+ * [first + i * rows, ...) of axis `axis` of the value, at offset + i * stride. `rows` is a multiple
+ * of the block's slice height; the last iteration has rows * last / (slice height) rows. The rows
+ * of a slice lie densely, so only slices along the first axis (of extent > 1) are pieces of a whole
+ * value. rows < 0: the whole value. */
 typedef struct {
     sn_value value;
     uint32_t memory;
@@ -51,32 +55,34 @@ typedef struct {
 
 typedef enum { SN_STEP_RUN, SN_STEP_FEED, SN_STEP_COPY, SN_STEP_REPEAT, SN_STEP_END } sn_step_kind;
 typedef enum { SN_QUEUE_COMPUTE, SN_QUEUE_IN, SN_QUEUE_OUT, SN_N_QUEUES } sn_queue;
-/* STORE overwrites outputs; ADD adds; ADD_LATER stores in iteration 0 of the block and adds in the others. */
+/* STORE overwrites outputs; ADD adds; ADD_LATER stores in iteration 0 of the block and adds in the
+ * others. */
 typedef enum { SN_ACC_STORE, SN_ACC_ADD, SN_ACC_ADD_LATER } sn_accumulate;
 
 typedef struct {
     sn_step_kind kind;
-    sn_node node;           /* RUN */
-    uint32_t input;         /* FEED: which input of the graph */
+    sn_node node;   /* RUN */
+    uint32_t input; /* FEED: which input of the graph */
     uint16_t device;
     sn_queue queue;
     sn_accumulate accumulate;
-    uint16_t n_in, n_out;   /* COPY: 1 and 1; FEED: 0 and 1 */
+    uint16_t n_in, n_out; /* COPY: 1 and 1; FEED: 0 and 1 */
     const sn_place *in, *out;
-    uint32_t ws_memory;     /* workspace, lives for this step */
+    uint32_t ws_memory; /* workspace, lives for this step */
     size_t ws_offset, ws_bytes;
-    int variant;            /* RUN: the device's variant id */
+    int variant; /* RUN: the device's variant id */
     char impl[40];
     uint32_t n_waits;
-    const uint32_t *waits;  /* indices of earlier steps on other queues or devices */
+    const uint32_t *waits;      /* indices of earlier steps on other queues or devices */
     int64_t repeat, rows, last; /* REPEAT: iterations, rows of a slice, rows of the last one */
 } sn_step;
 
 typedef struct {
     char name[24];
     uint16_t device;
-    size_t bytes;     /* promised size; SN_MEM_STATE: sum of the variables' bytes */
-    size_t used_bytes; /* max of offset + unpadded bytes over all places: the highest byte ever written + 1 */
+    size_t bytes;      /* promised size; SN_MEM_STATE: sum of the variables' bytes */
+    size_t used_bytes; /* max of offset + unpadded bytes over all places: the highest byte ever
+                          written + 1 */
     size_t lower_bound_bytes; /* largest sum of live bytes at any step, aligned */
 } sn_plan_memory;
 
@@ -86,8 +92,8 @@ typedef struct {
 } sn_plan_categories;
 
 typedef struct {
-    sn_zone *zone;             /* everything of the plan, category PLAN */
-    const sn_graph *graph;     /* lent; must outlive the plan */
+    sn_zone *zone;         /* everything of the plan, category PLAN */
+    const sn_graph *graph; /* lent; must outlive the plan */
     uint32_t n_steps;
     sn_step *steps;
     uint32_t n_memories;
@@ -96,10 +102,10 @@ typedef struct {
     char device_names[SN_MAX_DEVICES][24];
     size_t device_align[SN_MAX_DEVICES];
     const size_t *value_bytes; /* of each whole value of the graph, unpadded, opaque ones too */
-    const sn_place *outputs;   /* where each graph output lies at the end (n_outputs of the graph) */
-    size_t code_bytes;         /* sum of the variants' code */
-    double flops;              /* per run */
-    uint32_t peak_step;        /* where the arena's lower bound binds */
+    const sn_place *outputs; /* where each graph output lies at the end (n_outputs of the graph) */
+    size_t code_bytes;       /* sum of the variants' code */
+    double flops;            /* per run */
+    uint32_t peak_step;      /* where the arena's lower bound binds */
     sn_plan_categories at_peak;
 } sn_plan;
 
@@ -108,35 +114,45 @@ typedef struct {
     int n_devices;
 } sn_plan_options;
 
-SNUG_CHECKED snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_options *o, sn_plan **out, snug_error *err);
+SNUG_CHECKED snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
+                                       sn_plan **out, snug_error *err);
 void sn_plan_destroy(sn_plan *p);
 
-/* The independent checker (check.c, shares no code with the planner): replays bytes, dependencies, waits and
- * versions; recomputes used bytes and compares them with what the plan promises. */
-SNUG_CHECKED snug_status sn_plan_check(const sn_plan *p, const sn_device *const *devices, int n_devices, snug_error *err);
+/* The independent checker (check.c, shares no code with the planner): replays bytes, dependencies,
+ * waits and versions; recomputes used bytes and compares them with what the plan promises. */
+SNUG_CHECKED snug_status sn_plan_check(const sn_plan *p, const sn_device *const *devices,
+                                       int n_devices, snug_error *err);
 
 SNUG_CHECKED snug_status sn_plan_print(const sn_plan *p, const sn_writer *w, snug_error *err);
 /* Parses and checks. */
-SNUG_CHECKED snug_status sn_plan_parse(snug_engine *e, const sn_graph *g, const char *text, const sn_device *const *devices,
-                          int n_devices, sn_plan **out, snug_error *err);
+SNUG_CHECKED snug_status sn_plan_parse(snug_engine *e, const sn_graph *g, const char *text,
+                                       const sn_device *const *devices, int n_devices,
+                                       sn_plan **out, snug_error *err);
 
-/* Bytes live per category and per owner at the peak step, for reports. Sizes are those of the packing (aligned). */
+/* Bytes live per category and per owner at the peak step, for reports. Sizes are those of the
+ * packing (aligned). */
 void sn_plan_peak_categories(const sn_plan *p, sn_plan_categories *out);
-/* For each owner (layer) of the graph: bytes live at the peak, and the most of its own at any step. */
+/* For each owner (layer) of the graph: bytes live at the peak, and the most of its own at any step.
+ */
 typedef struct {
     size_t at_peak_bytes, own_peak_bytes, weight_bytes;
     double flops;
 } sn_plan_owner_row;
-SNUG_CHECKED snug_status sn_plan_owner_rows(const sn_plan *p, snug_engine *e, sn_plan_owner_row *rows, snug_error *err); /* n_owners rows */
+SNUG_CHECKED snug_status sn_plan_owner_rows(const sn_plan *p, snug_engine *e,
+                                            sn_plan_owner_row *rows,
+                                            snug_error *err); /* n_owners rows */
 
-/* --- packing, on its own ------------------------------------------------------------------------------------ */
+/* --- packing, on its own
+ * ------------------------------------------------------------------------------------ */
 /* Half-open lifetimes [lower, upper) in steps. */
 typedef struct {
     uint32_t lower, upper;
     size_t size;   /* aligned */
     size_t offset; /* out */
 } sn_pack_item;
-/* Writes offsets; *height is what it reached, *bound the largest sum of live sizes. Deterministic. */
-SNUG_CHECKED snug_status sn_pack(snug_engine *e, sn_pack_item *items, uint32_t n, size_t *height, size_t *bound, snug_error *err);
+/* Writes offsets; *height is what it reached, *bound the largest sum of live sizes. Deterministic.
+ */
+SNUG_CHECKED snug_status sn_pack(snug_engine *e, sn_pack_item *items, uint32_t n, size_t *height,
+                                 size_t *bound, snug_error *err);
 
 #endif
