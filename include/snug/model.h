@@ -1,12 +1,12 @@
 /* model.h: networks by layer, with Keras' names, defaults and numerics.
  *
  *     snug_model *model;
- *     snug_model_create(engine, "mlp", &(snug_type){SNUG_F32, 1, {784}}, &model, &err);   // or snug_model_load
- *     snug_model_add(model, "Dense", "units=64 activation=relu", &err);
+ *     snug_model_create(engine, "mlp", &(snug_type){SNUG_F32, 1, {784}}, &model, &err);  // or
+ * snug_model_load snug_model_add(model, "Dense", "units=64 activation=relu", &err);
  *     snug_model_add(model, "Dense", "units=10 activation=softmax", &err);
- *     snug_model_compile(model, &(snug_compile){"adam:learning_rate=1e-3", "sparse_categorical_crossentropy",
+ *     snug_model_compile(model, &(snug_compile){"adam:lr=1e-3", "sparse_categorical_crossentropy",
  *                                               "accuracy"}, &err);
- *     snug_fit(model, &options, &history, &err);                                          // train.h
+ *     snug_fit(model, &options, &history, &err);  // train.h
  *     snug_model_save_weights(model, "mlp.safetensors", &err);
  *     snug_model_destroy(model);
  */
@@ -21,85 +21,106 @@ extern "C" {
 
 typedef struct snug_model snug_model;
 
-/* The JSON that Keras' model.to_json() writes (Keras 3 and tf.keras 2; Sequential). An unknown layer is refused
- * by name with the list of known ones. compile settings in the file are taken over. */
-SNUG_API SNUG_CHECKED snug_status snug_model_load(snug_engine *engine, const char *path, snug_model **out, snug_error *err);
+/* The JSON that Keras' model.to_json() writes (Keras 3 and tf.keras 2; Sequential). An unknown
+ * layer is refused by name with the list of known ones. compile settings in the file are taken
+ * over. */
+SNUG_API SNUG_CHECKED snug_status snug_model_load(snug_engine *engine, const char *path,
+                                                  snug_model **out, snug_error *err);
 
 /* An empty Sequential model; `input` is one example's type, without the batch axis. */
-SNUG_API SNUG_CHECKED snug_status snug_model_create(snug_engine *engine, const char *name, const snug_type *input,
-                                                    snug_model **out, snug_error *err);
-/* Appends a layer: Keras' class name and "key=value ..." of its configuration ("filters=32 kernel_size=3,3"), also
- * name= and trainable=. After an error the model is what it was; after success the optimizer starts anew. */
-SNUG_API SNUG_CHECKED snug_status snug_model_add(snug_model *model, const char *layer, const char *config, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_model_create(snug_engine *engine, const char *name,
+                                                    const snug_type *input, snug_model **out,
+                                                    snug_error *err);
+/* Appends a layer: Keras' class name and "key=value ..." of its configuration ("filters=32
+ * kernel_size=3,3"), also name= and trainable=. After an error the model is what it was; after
+ * success the optimizer starts anew. */
+SNUG_API SNUG_CHECKED snug_status snug_model_add(snug_model *model, const char *layer,
+                                                 const char *config, snug_error *err);
 SNUG_API void snug_model_destroy(snug_model *model);
 
-/* Texts; NULL keeps what is set (at first: what the file says, else adam, mse, no metrics). Optimizer: NAME or
- * NAME:key=value,... ("sgd:learning_rate=0.1,momentum=0.9"; lr is short for learning_rate). metrics: comma separated. */
+/* Texts; NULL keeps what is set (at first: what the file says, else adam, mse, no metrics).
+ * Optimizer: NAME or NAME:key=value,... ("sgd:learning_rate=0.1,momentum=0.9"; lr is short for
+ * learning_rate). metrics: comma separated. */
 typedef struct {
     const char *optimizer;
     const char *loss;
     const char *metrics;
 } snug_compile;
-SNUG_API SNUG_CHECKED snug_status snug_model_compile(snug_model *model, const snug_compile *compile, snug_error *err);
-SNUG_API SNUG_CHECKED snug_status snug_model_set_learning_rate(snug_model *model, double rate, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_model_compile(snug_model *model, const snug_compile *compile,
+                                                     snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_model_set_learning_rate(snug_model *model, double rate,
+                                                               snug_error *err);
 SNUG_API double snug_model_learning_rate(const snug_model *model);
 
-/* Initial weights are a function of this seed (default 0) and the variable's name; call before anything uses weights. */
-SNUG_API SNUG_CHECKED snug_status snug_model_set_seed(snug_model *model, uint64_t seed, snug_error *err);
+/* Initial weights are a function of this seed (default 0) and the variable's name; call before
+ * anything uses weights. */
+SNUG_API SNUG_CHECKED snug_status snug_model_set_seed(snug_model *model, uint64_t seed,
+                                                      snug_error *err);
 /* "f32" (default) or "f64" for all variables and computation; before anything uses weights. */
-SNUG_API SNUG_CHECKED snug_status snug_model_set_dtype(snug_model *model, snug_dtype dtype, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_model_set_dtype(snug_model *model, snug_dtype dtype,
+                                                       snug_error *err);
 
-/* --- looking inside; strings are lent --------------------------------------------------------------------------- */
+/* --- looking inside; strings are lent --------------------------------------------------------- */
 SNUG_API snug_engine *snug_model_engine(const snug_model *model);
 SNUG_API const char *snug_model_name(const snug_model *model);
-SNUG_API const char *snug_model_optimizer(const snug_model *model); /* as text, e.g. "adam:learning_rate=0.001" */
+SNUG_API const char *
+snug_model_optimizer(const snug_model *model); /* as text, e.g. "adam:learning_rate=0.001" */
 SNUG_API const char *snug_model_loss(const snug_model *model);
 SNUG_API size_t snug_model_n_metrics(const snug_model *model);
 SNUG_API const char *snug_model_metric_name(const snug_model *model, size_t i); /* "accuracy" */
 
 typedef struct {
-    const char *name;  /* "conv2d" */
-    const char *type;  /* "Conv2D" */
-    snug_type output;  /* dims[0] = -1: the batch */
+    const char *name; /* "conv2d" */
+    const char *type; /* "Conv2D" */
+    snug_type output; /* dims[0] = -1: the batch */
     int64_t n_params, n_trainable;
 } snug_layer_info;
 SNUG_API size_t snug_model_n_layers(const snug_model *model);
 SNUG_API void snug_model_layer(const snug_model *model, size_t i, snug_layer_info *out);
-SNUG_API const snug_type *snug_model_input(const snug_model *model);  /* with dims[0] = -1 */
+SNUG_API const snug_type *snug_model_input(const snug_model *model); /* with dims[0] = -1 */
 SNUG_API const snug_type *snug_model_output(const snug_model *model);
 /* The type of y the loss wants for this model (dims[0] = -1); integers for sparse losses. */
 SNUG_API void snug_model_target(const snug_model *model, snug_type *out);
 
-/* Weights in Keras' order (not the optimizer's slots): name "conv2d/kernel", view to read or write. */
+/* Weights in Keras' order (not the optimizer's slots): name "conv2d/kernel", view to read or write.
+ */
 SNUG_API size_t snug_model_n_weights(const snug_model *model);
-SNUG_API SNUG_CHECKED snug_status snug_model_weight(snug_model *model, size_t i, const char **name, snug_view *view,
-                                                    snug_error *err);
-/* safetensors; a tensor's name is layer / sub-layers / variable; on loading a short form is accepted when unique. Saving
- * writes a temporary file and renames it: the old file stays whole until the new one is. */
-SNUG_API SNUG_CHECKED snug_status snug_model_save_weights(snug_model *model, const char *path, snug_error *err);
-SNUG_API SNUG_CHECKED snug_status snug_model_load_weights(snug_model *model, const char *path, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_model_weight(snug_model *model, size_t i, const char **name,
+                                                    snug_view *view, snug_error *err);
+/* safetensors; a tensor's name is layer / sub-layers / variable; on loading a short form is
+ * accepted when unique. Saving writes a temporary file and renames it: the old file stays whole
+ * until the new one is. */
+SNUG_API SNUG_CHECKED snug_status snug_model_save_weights(snug_model *model, const char *path,
+                                                          snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_model_load_weights(snug_model *model, const char *path,
+                                                          snug_error *err);
 
-/* --- files for people: what is in it, and arrays out ---------------------------------------------------------------- */
+/* --- files for people: what is in it, and arrays out ------------------------------------------ */
 /* One line per thing in a model JSON, .safetensors, .npy or idx file (also .gz). */
-SNUG_API SNUG_CHECKED snug_status snug_inspect(snug_engine *engine, const char *path, int as_json, const snug_writer *out,
-                                               snug_error *err);
-/* An .npy file written row by row: never whole in memory. commit makes it appear under its name; destroy without
- * commit leaves nothing behind. */
+SNUG_API SNUG_CHECKED snug_status snug_inspect(snug_engine *engine, const char *path, int as_json,
+                                               const snug_writer *out, snug_error *err);
+/* An .npy file written row by row: never whole in memory. commit makes it appear under its name;
+ * destroy without commit leaves nothing behind. */
 typedef struct snug_npy_writer snug_npy_writer;
-SNUG_API SNUG_CHECKED snug_status snug_npy_create(snug_engine *engine, const char *path, const snug_type *type,
-                                                  snug_npy_writer **out, snug_error *err);
-SNUG_API SNUG_CHECKED snug_status snug_npy_append(snug_npy_writer *w, const void *rows, size_t bytes, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_npy_create(snug_engine *engine, const char *path,
+                                                  const snug_type *type, snug_npy_writer **out,
+                                                  snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_npy_append(snug_npy_writer *w, const void *rows,
+                                                  size_t bytes, snug_error *err);
 SNUG_API SNUG_CHECKED snug_status snug_npy_commit(snug_npy_writer *w, snug_error *err);
 SNUG_API void snug_npy_destroy(snug_npy_writer *w);
 
-/* Generated data sets: "shapes" (32x32x3 u8 pictures, 8 classes: x_train.npy, y_train.npy, x_test.npy, y_test.npy) and "blobs"
- * (points around centres). Writes into an existing or new folder. */
+/* Generated data sets: "shapes" (32x32x3 u8 pictures, 8 classes: x_train.npy, y_train.npy,
+ * x_test.npy, y_test.npy) and "blobs" (points around centres). Writes into an existing or new
+ * folder. */
 typedef struct {
     int64_t n_train, n_test; /* 0: 8000 and 2000 */
     uint64_t seed;
 } snug_make_data_options;
-SNUG_API SNUG_CHECKED snug_status snug_make_data(snug_engine *engine, const char *kind, const char *folder,
-                                                 const snug_make_data_options *options, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_make_data(snug_engine *engine, const char *kind,
+                                                 const char *folder,
+                                                 const snug_make_data_options *options,
+                                                 snug_error *err);
 
 #ifdef __cplusplus
 }

@@ -36,7 +36,7 @@ SNUG_API SNUG_CHECKED snug_status snug_session_create(snug_engine *engine, const
 /* NULL is legal. Shared variables live until the last session that has them is destroyed. */
 SNUG_API void snug_session_destroy(snug_session *session);
 
-/* --- before a run: inputs, parameters ------------------------------------------------------- */
+/* --- before a run: inputs, parameters --------------------------------------------------------- */
 /* Rows of the input come from the feed (lent), starting at first_row. Stays bound until changed. */
 SNUG_API SNUG_CHECKED snug_status snug_session_feed(snug_session *session, const char *input,
                                                     snug_feed *feed, int64_t first_row,
@@ -48,7 +48,7 @@ SNUG_API SNUG_CHECKED snug_status snug_session_set(snug_session *session, const 
  * NULL: never. */
 SNUG_API void snug_session_interrupt(snug_session *session, int (*asked)(void *ctx), void *ctx);
 
-/* --- the run, and after it ------------------------------------------------------------------ */
+/* --- the run, and after it -------------------------------------------------------------------- */
 SNUG_API SNUG_CHECKED snug_status snug_session_run(snug_session *session, snug_error *err);
 /* Lent until the next run. */
 SNUG_API SNUG_CHECKED snug_status snug_session_output(const snug_session *session,
@@ -60,7 +60,7 @@ SNUG_API SNUG_CHECKED snug_status snug_session_variable(snug_session *session, c
 /* After SNUG_E_TORN, when the caller has put the variables right. */
 SNUG_API void snug_session_mend(snug_session *session);
 
-/* --- what was planned ----------------------------------------------------------------------- */
+/* --- what was planned ------------------------------------------------------------------------- */
 /* Bytes of transient memory this graph needs, to the byte. */
 SNUG_API size_t snug_session_arena_bytes(const snug_session *session);
 /* The plan as text, one line per step. */

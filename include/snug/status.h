@@ -4,8 +4,8 @@
  *     if (snug_model_load(engine, "model.json", &model, &err) != SNUG_OK)
  *         fprintf(stderr, "%s\n", err.text);      // has the numbers and one remedy in it
  *
- * A call that can fail returns snug_status and takes `snug_error *err` last; err may be NULL. Outputs
- * are written only on success. The library never prints, exits or aborts on input. */
+ * A call that can fail returns snug_status and takes `snug_error *err` last; err may be NULL.
+ * Outputs are written only on success. The library never prints, exits or aborts on input. */
 #ifndef SNUG_STATUS_H
 #define SNUG_STATUS_H
 
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
-#define SNUG_API __attribute__((visibility("default")))
+#define SNUG_API     __attribute__((visibility("default")))
 #define SNUG_CHECKED __attribute__((warn_unused_result))
 #else
 #define SNUG_API
@@ -25,21 +25,21 @@ extern "C" {
 #endif
 
 /*        name         exit  meaning                                                        */
-#define SNUG_STATUS_MAP(X)                                                                   \
-    X(OK,            0, "ok")                                                                 \
-    X(E_INVALID,     2, "a wrong argument or a call out of order")                            \
-    X(E_SHAPE,       2, "shapes or dtypes do not fit together")                               \
-    X(E_UNSUPPORTED, 1, "known, but not built yet")                                           \
-    X(E_MEMORY,      1, "the allocator had no memory")                                        \
-    X(E_BUDGET,      3, "does not fit the budget")                                            \
-    X(E_OVERFLOW,    4, "a size exceeds the address space")                                   \
-    X(E_FORMAT,      4, "malformed or unsafe input file")                                     \
-    X(E_DATA,        4, "the data contradict the model (labels out of range, ...)")           \
-    X(E_NUMERIC,     5, "NaN or infinity")                                                    \
-    X(E_IO,          6, "a file could not be read or written, or the disk is full")           \
-    X(E_INTERRUPTED, 130, "stopped by the caller")                                            \
-    X(E_TORN,        1, "a step stopped half-way; load weights to go on")                     \
-    X(E_INTERNAL,    70, "a bug in Snug")
+#define SNUG_STATUS_MAP(X)                                                                         \
+    X(OK, 0, "ok")                                                                                 \
+    X(E_INVALID, 2, "a wrong argument or a call out of order")                                     \
+    X(E_SHAPE, 2, "shapes or dtypes do not fit together")                                          \
+    X(E_UNSUPPORTED, 1, "known, but not built yet")                                                \
+    X(E_MEMORY, 1, "the allocator had no memory")                                                  \
+    X(E_BUDGET, 3, "does not fit the budget")                                                      \
+    X(E_OVERFLOW, 4, "a size exceeds the address space")                                           \
+    X(E_FORMAT, 4, "malformed or unsafe input file")                                               \
+    X(E_DATA, 4, "the data contradict the model (labels out of range, ...)")                       \
+    X(E_NUMERIC, 5, "NaN or infinity")                                                             \
+    X(E_IO, 6, "a file could not be read or written, or the disk is full")                         \
+    X(E_INTERRUPTED, 130, "stopped by the caller")                                                 \
+    X(E_TORN, 1, "a step stopped half-way; load weights to go on")                                 \
+    X(E_INTERNAL, 70, "a bug in Snug")
 
 typedef enum {
 #define SNUG_STATUS_ENUM(name, exit_code, meaning) SNUG_##name,
@@ -61,7 +61,7 @@ SNUG_API int snug_status_exit_code(snug_status status);
 #define SNUG_VERSION_MAJOR 0
 #define SNUG_VERSION_MINOR 1
 #define SNUG_VERSION_PATCH 0
-#define SNUG_VERSION_TEXT "0.1.0"
+#define SNUG_VERSION_TEXT  "0.1.0"
 SNUG_API const char *snug_version(void);
 
 #ifdef __cplusplus

@@ -4,8 +4,8 @@
  *     snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {4, 2}};
  *     snug_feed *feed;
  *     snug_feed_from_memory(engine, &type, x, NULL, NULL, &feed, &err);   // borrowed: x must stay
- *     snug_feed_open(engine, "images.npy", &feed, &err);                  // read in windows, never whole
- *     snug_feed_open(engine, "normal:256x1024x1024x3@7", &feed, &err);    // a recipe: costs 32 bytes
+ *     snug_feed_open(engine, "images.npy", &feed, &err);  // read in windows, never whole
+ *     snug_feed_open(engine, "normal:256x1024x1024x3@7", &feed, &err);  // a recipe: costs 32 bytes
  */
 #ifndef SNUG_TENSOR_H
 #define SNUG_TENSOR_H
@@ -19,26 +19,27 @@ extern "C" {
 #define SNUG_MAX_RANK 8
 
 /*       name    bytes  npy   safetensors   the order is part of the text formats */
-#define SNUG_DTYPE_MAP(X)          \
-    X(F32, f32, 4, "<f4", "F32")   \
-    X(F64, f64, 8, "<f8", "F64")   \
-    X(F16, f16, 2, "<f2", "F16")   \
-    X(BF16, bf16, 2, "", "BF16")   \
-    X(I8, i8, 1, "|i1", "I8")      \
-    X(U8, u8, 1, "|u1", "U8")      \
-    X(I32, i32, 4, "<i4", "I32")   \
-    X(I64, i64, 8, "<i8", "I64")   \
-    X(BOOL, bool, 1, "|b1", "BOOL") \
-    X(OPAQUE, opaque, 0, "", "")   /* bytes are the device's business, e.g. argmax codes */
+#define SNUG_DTYPE_MAP(X)                                                                          \
+    X(F32, f32, 4, "<f4", "F32")                                                                   \
+    X(F64, f64, 8, "<f8", "F64")                                                                   \
+    X(F16, f16, 2, "<f2", "F16")                                                                   \
+    X(BF16, bf16, 2, "", "BF16")                                                                   \
+    X(I8, i8, 1, "|i1", "I8")                                                                      \
+    X(U8, u8, 1, "|u1", "U8")                                                                      \
+    X(I32, i32, 4, "<i4", "I32")                                                                   \
+    X(I64, i64, 8, "<i8", "I64")                                                                   \
+    X(BOOL, bool, 1, "|b1", "BOOL")                                                                \
+    X(OPAQUE, opaque, 0, "", "") /* bytes are the device's business, e.g. argmax codes */
 
 typedef enum {
 #define SNUG_DTYPE_ENUM(name, lower, bytes, npy, st) SNUG_##name,
     SNUG_DTYPE_MAP(SNUG_DTYPE_ENUM)
 #undef SNUG_DTYPE_ENUM
-    SNUG_N_DTYPES
+        SNUG_N_DTYPES
 } snug_dtype;
 
-/* Element type and extents. In a template a dim may be -1: unknown until instantiation. Dense, row major. */
+/* Element type and extents. In a template a dim may be -1: unknown until instantiation. Dense, row
+ * major. */
 typedef struct {
     snug_dtype dtype;
     int rank;
@@ -55,7 +56,8 @@ typedef struct {
 SNUG_API const char *snug_dtype_name(snug_dtype dtype); /* "f32" */
 SNUG_API size_t snug_dtype_bytes(snug_dtype dtype);     /* 0 for opaque */
 /* Bytes of a fully known type; SNUG_E_OVERFLOW beyond the address space. */
-SNUG_API SNUG_CHECKED snug_status snug_type_bytes(const snug_type *type, size_t *bytes, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_type_bytes(const snug_type *type, size_t *bytes,
+                                                  snug_error *err);
 /* "f32[32,10]"; text holds >= 192 bytes. */
 SNUG_API const char *snug_type_print(const snug_type *type, char *text, size_t size);
 
@@ -64,26 +66,30 @@ typedef struct snug_feed snug_feed;
 
 /* type->dims[0] is the number of rows there are. */
 SNUG_API const snug_type *snug_feed_type(const snug_feed *feed);
-/* Writes rows [first, first + n) into dst, converting to dst's dtype where that loses nothing unexpected
- * (u8 -> f32, f64 -> f32, i64 -> i32; never float -> integer). dst->type.dims[0] == n. */
+/* Writes rows [first, first + n) into dst, converting to dst's dtype where that loses nothing
+ * unexpected (u8 -> f32, f64 -> f32, i64 -> i32; never float -> integer). dst->type.dims[0] == n.
+ */
 SNUG_API SNUG_CHECKED snug_status snug_feed_fill(snug_feed *feed, int64_t first_row, int64_t n_rows,
                                                  const snug_view *dst, snug_error *err);
 SNUG_API void snug_feed_destroy(snug_feed *feed);
 
 /* Borrow or adopt memory: release(ctx) is called on destroy when not NULL. */
-SNUG_API SNUG_CHECKED snug_status snug_feed_from_memory(snug_engine *engine, const snug_type *type, const void *data,
-                                                        void (*release)(void *ctx), void *ctx, snug_feed **out,
-                                                        snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_feed_from_memory(snug_engine *engine, const snug_type *type,
+                                                        const void *data,
+                                                        void (*release)(void *ctx), void *ctx,
+                                                        snug_feed **out, snug_error *err);
 /* The caller's own source; fill may be asked for any rows, any number of times. */
-typedef snug_status (*snug_feed_fill_fn)(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
-                                         snug_error *err);
-SNUG_API SNUG_CHECKED snug_status snug_feed_from_callback(snug_engine *engine, const snug_type *type,
-                                                          snug_feed_fill_fn fill, void (*release)(void *ctx),
-                                                          void *ctx, snug_feed **out, snug_error *err);
+typedef snug_status (*snug_feed_fill_fn)(void *ctx, int64_t first_row, int64_t n_rows,
+                                         const snug_view *dst, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_feed_from_callback(snug_engine *engine,
+                                                          const snug_type *type,
+                                                          snug_feed_fill_fn fill,
+                                                          void (*release)(void *ctx), void *ctx,
+                                                          snug_feed **out, snug_error *err);
 /* An .npy or idx file (also .gz), or a recipe: zeros:SHAPE, constant:SHAPE@V, normal:SHAPE@SEED,
  * uniform:SHAPE@SEED, truncated:SHAPE@SEED, labels:SHAPE@SEED@CLASSES (i32). */
-SNUG_API SNUG_CHECKED snug_status snug_feed_open(snug_engine *engine, const char *source, snug_feed **out,
-                                                 snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_feed_open(snug_engine *engine, const char *source,
+                                                 snug_feed **out, snug_error *err);
 
 #ifdef __cplusplus
 }

@@ -7,8 +7,9 @@
  *     snug_fit_options fit = {.x = x, .y = y, .epochs = 5, .batch = 64, .shuffle = 1};
  *     snug_fit(model, &fit, &result, &err);
  *
- * fit makes all its plans (full batch, remainder, validation and its remainder) before step 1 and requests nothing more
- * from the allocator while it trains. A step is atomic: an interrupt or a NaN loss is honoured before its first state write. */
+ * fit makes all its plans (full batch, remainder, validation and its remainder) before step 1 and
+ * requests nothing more from the allocator while it trains. A step is atomic: an interrupt or a NaN
+ * loss is honoured before its first state write. */
 #ifndef SNUG_TRAIN_H
 #define SNUG_TRAIN_H
 
@@ -20,7 +21,7 @@ extern "C" {
 
 #define SNUG_MAX_METRICS 16
 
-/* --- the plan ------------------------------------------------------------------------------------------------------ */
+/* --- the plan --------------------------------------------------------------------------------- */
 typedef struct {
     int64_t batch;
     int train; /* 0: predict */
@@ -29,50 +30,57 @@ typedef struct {
 /* All sizes in bytes. peak = process + state + arena + rest on the ledger. */
 typedef struct {
     size_t peak_bytes;
-    size_t process_bytes;   /* code, libraries, stacks: measured now, rounded up to 8 MiB */
+    size_t process_bytes; /* code, libraries, stacks: measured now, rounded up to 8 MiB */
     size_t weights_bytes, optimizer_bytes;
     size_t arena_bytes, lower_bound_bytes; /* packing gap = arena / lower bound - 1 */
-    size_t input_bytes, activation_bytes, gradient_bytes, workspace_bytes, output_bytes; /* in the arena at its peak */
+    size_t input_bytes, activation_bytes, gradient_bytes, workspace_bytes,
+        output_bytes; /* in the arena at its peak */
     size_t graph_bytes, plan_bytes;
     size_t n_nodes, n_steps;
-    double flops; /* per step */
+    double flops;           /* per step */
     const char *peak_layer; /* layer and operator where the arena binds; lent by the model */
     const char *peak_operator;
 } snug_model_plan_info;
 
-SNUG_API SNUG_CHECKED snug_status snug_model_plan(snug_model *model, const snug_plan_request *request,
+SNUG_API SNUG_CHECKED snug_status snug_model_plan(snug_model *model,
+                                                  const snug_plan_request *request,
                                                   snug_model_plan_info *out, snug_error *err);
 
-/* --- reports, as text or JSON (report room) ---------------------------------------------------------------------- */
+/* --- reports, as text or JSON (report room) --------------------------------------------------- */
 /* style bits */
-#define SNUG_REPORT_JSON 1
+#define SNUG_REPORT_JSON  1
 #define SNUG_REPORT_COLOR 2
 #define SNUG_REPORT_STEPS 4 /* plan: the plan as text, one line per step, after the tables */
-SNUG_API SNUG_CHECKED snug_status snug_report_plan(snug_model *model, const snug_plan_request *request, int style,
+SNUG_API SNUG_CHECKED snug_status snug_report_plan(snug_model *model,
+                                                   const snug_plan_request *request, int style,
                                                    const snug_writer *out, snug_error *err);
 /* Keras' model.summary() */
-SNUG_API SNUG_CHECKED snug_status snug_report_summary(snug_model *model, int style, const snug_writer *out, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_report_summary(snug_model *model, int style,
+                                                      const snug_writer *out, snug_error *err);
 /* Where the memory went: the ledger's rows, the process as the system counts it. */
-SNUG_API SNUG_CHECKED snug_status snug_report_memory(snug_engine *engine, int style, const snug_writer *out, snug_error *err);
-SNUG_API SNUG_CHECKED snug_status snug_report_ops(int style, const snug_writer *out, snug_error *err);
-SNUG_API SNUG_CHECKED snug_status snug_report_doctor(snug_engine *engine, int style, const snug_writer *out, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_report_memory(snug_engine *engine, int style,
+                                                     const snug_writer *out, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_report_ops(int style, const snug_writer *out,
+                                                  snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_report_doctor(snug_engine *engine, int style,
+                                                     const snug_writer *out, snug_error *err);
 
-/* --- training ------------------------------------------------------------------------------------------------------ */
-/* State of the run, lent to callbacks. Values are means over the epoch so far; index 0 is the loss, then the model's
- * metrics. */
+/* --- training --------------------------------------------------------------------------------- */
+/* State of the run, lent to callbacks. Values are means over the epoch so far; index 0 is the loss,
+ * then the model's metrics. */
 typedef struct {
-    int epoch, n_epochs;    /* from 0 */
-    int64_t step, n_steps;  /* done in this epoch; of how many */
+    int epoch, n_epochs;   /* from 0 */
+    int64_t step, n_steps; /* done in this epoch; of how many */
     int n_values;
     const char *names[1 + SNUG_MAX_METRICS];
     double values[1 + SNUG_MAX_METRICS];
-    int has_validation;     /* in on_epoch_end: val_values are there */
+    int has_validation; /* in on_epoch_end: val_values are there */
     double val_values[1 + SNUG_MAX_METRICS];
     snug_model *model;
 } snug_progress;
 
-/* Any may be NULL. Returning SNUG_E_INTERRUPTED stops training cleanly after this step (fit returns SNUG_OK and
- * result.stopped is set); any other error stops and is passed on. */
+/* Any may be NULL. Returning SNUG_E_INTERRUPTED stops training cleanly after this step (fit returns
+ * SNUG_OK and result.stopped is set); any other error stops and is passed on. */
 typedef struct {
     void *ctx;
     snug_status (*on_epoch_begin)(void *ctx, const snug_progress *p, snug_error *err);
@@ -82,45 +90,50 @@ typedef struct {
 } snug_callback;
 
 /* Ready-made ones; destroy frees. Quantities are names such as "val_loss", "accuracy". */
-SNUG_API SNUG_CHECKED snug_status snug_callback_early_stopping(snug_engine *e, const char *quantity, int patience,
-                                                               double min_delta, snug_callback *out, snug_error *err);
-SNUG_API SNUG_CHECKED snug_status snug_callback_best_weights(snug_engine *e, const char *quantity, const char *path,
-                                                             snug_callback *out, snug_error *err);
-SNUG_API SNUG_CHECKED snug_status snug_callback_csv(snug_engine *e, const char *path, snug_callback *out, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_callback_early_stopping(snug_engine *e, const char *quantity,
+                                                               int patience, double min_delta,
+                                                               snug_callback *out, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_callback_best_weights(snug_engine *e, const char *quantity,
+                                                             const char *path, snug_callback *out,
+                                                             snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_callback_csv(snug_engine *e, const char *path,
+                                                    snug_callback *out, snug_error *err);
 /* rate(ctx, epoch, current) at the start of each epoch */
-SNUG_API SNUG_CHECKED snug_status snug_callback_schedule(snug_engine *e, double (*rate)(void *ctx, int epoch, double current),
-                                                         void *ctx, snug_callback *out, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status
+snug_callback_schedule(snug_engine *e, double (*rate)(void *ctx, int epoch, double current),
+                       void *ctx, snug_callback *out, snug_error *err);
 
 typedef struct {
-    snug_feed *x, *y;             /* lent */
-    snug_feed *val_x, *val_y;     /* lent, or NULL */
-    double validation_split;      /* last part of x and y, as Keras does; 0: none */
-    int epochs;                   /* 0: 1 */
-    int64_t batch;                /* 0: 32 */
-    int shuffle;                  /* deterministic by seed and epoch */
-    uint64_t seed;                /* shuffling and dropout */
+    snug_feed *x, *y;         /* lent */
+    snug_feed *val_x, *val_y; /* lent, or NULL */
+    double validation_split;  /* last part of x and y, as Keras does; 0: none */
+    int epochs;               /* 0: 1 */
+    int64_t batch;            /* 0: 32 */
+    int shuffle;              /* deterministic by seed and epoch */
+    uint64_t seed;            /* shuffling and dropout */
     const snug_callback *callbacks;
     size_t n_callbacks;
-    int (*interrupted)(void *ctx); /* asked between operators up to the first state write, and between steps */
+    int (*interrupted)(
+        void *ctx); /* asked between operators up to the first state write, and between steps */
     void *interrupt_ctx;
 } snug_fit_options;
 
 typedef struct {
-    int epochs;      /* finished */
-    int64_t steps;   /* all steps run */
-    int stopped;     /* by an interrupt or a callback */
+    int epochs;    /* finished */
+    int64_t steps; /* all steps run */
+    int stopped;   /* by an interrupt or a callback */
     int n_values;
-    double values[1 + SNUG_MAX_METRICS];     /* of the last epoch */
+    double values[1 + SNUG_MAX_METRICS]; /* of the last epoch */
     double val_values[1 + SNUG_MAX_METRICS];
     size_t arena_bytes;
 } snug_fit_result;
 
-SNUG_API SNUG_CHECKED snug_status snug_fit(snug_model *model, const snug_fit_options *options, snug_fit_result *out,
-                                           snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_fit(snug_model *model, const snug_fit_options *options,
+                                           snug_fit_result *out, snug_error *err);
 
 typedef struct {
-    snug_feed *x, *y; /* y NULL for predict */
-    int64_t batch;    /* 0: 32 */
+    snug_feed *x, *y;               /* y NULL for predict */
+    int64_t batch;                  /* 0: 32 */
     const snug_callback *callbacks; /* on_step_end only */
     size_t n_callbacks;
     int (*interrupted)(void *ctx);
@@ -128,16 +141,19 @@ typedef struct {
 } snug_run_options;
 
 /* values[0] = loss, then metrics; n_values of them. */
-SNUG_API SNUG_CHECKED snug_status snug_evaluate(snug_model *model, const snug_run_options *options, double *values,
-                                                int *n_values, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_evaluate(snug_model *model, const snug_run_options *options,
+                                                double *values, int *n_values, snug_error *err);
 /* rows(ctx, first_row, view) gets the outputs batch by batch; nothing is collected. */
 SNUG_API SNUG_CHECKED snug_status snug_predict(snug_model *model, const snug_run_options *options,
-                                               snug_status (*rows)(void *ctx, int64_t first_row, const snug_view *view,
+                                               snug_status (*rows)(void *ctx, int64_t first_row,
+                                                                   const snug_view *view,
                                                                    snug_error *err),
                                                void *ctx, snug_error *err);
-/* After SNUG_E_NUMERIC, while the feeds of that fit are still there: runs the failed step once more, checking the weights, the
- * batch and what each layer makes; names the layer, operator and first bad value in text. */
-SNUG_API SNUG_CHECKED snug_status snug_model_find_nan(snug_model *model, char *text, size_t size, snug_error *err);
+/* After SNUG_E_NUMERIC, while the feeds of that fit are still there: runs the failed step once
+ * more, checking the weights, the batch and what each layer makes; names the layer, operator and
+ * first bad value in text. */
+SNUG_API SNUG_CHECKED snug_status snug_model_find_nan(snug_model *model, char *text, size_t size,
+                                                      snug_error *err);
 
 #ifdef __cplusplus
 }

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- the operating system's table ----------------------------------------------------------- */
+/* --- the operating system's table ------------------------------------------------------------- */
 
 static int system_open(void *ctx, const char *path, int flags, int mode) {
     (void)ctx;
@@ -78,7 +78,7 @@ const snug_io sn_io_system = {NULL,          system_open, system_pread, system_p
                               system_size,   system_sync, system_close, system_rename,
                               system_unlink, system_mkdir};
 
-/* --- messages ------------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 typedef struct {
     int code;
@@ -120,7 +120,7 @@ static snug_status fail_io(const char *path, const char *verb, int64_t offset, i
                    strerror_r(code, reason, sizeof reason), find_remedy(code));
 }
 
-/* --- files ---------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 enum { TMP_PATH_BYTES = sizeof((sn_file *)0)->path + 4 };
 

@@ -1,4 +1,5 @@
-/* file.h: whole reads and writes over the I/O table, with errors that name the path and the offset. */
+/* file.h: whole reads and writes over the I/O table, with errors that name the path and the offset.
+ */
 #ifndef SN_BASE_FILE_H
 #define SN_BASE_FILE_H
 
@@ -18,14 +19,19 @@ typedef struct {
 } sn_file;
 
 /* A missing or unreadable file is SNUG_E_IO and names the path. Directories are refused. */
-SNUG_CHECKED snug_status sn_file_open(sn_file *f, const snug_io *io, const char *path, snug_error *err);
-/* Creates "PATH.tmp"; sn_file_commit syncs, closes and renames it to PATH; sn_file_close, and a commit
- * that fails, remove it. */
-SNUG_CHECKED snug_status sn_file_create(sn_file *f, const snug_io *io, const char *path, snug_error *err);
+SNUG_CHECKED snug_status sn_file_open(sn_file *f, const snug_io *io, const char *path,
+                                      snug_error *err);
+/* Creates "PATH.tmp"; sn_file_commit syncs, closes and renames it to PATH; sn_file_close, and a
+ * commit that fails, remove it. */
+SNUG_CHECKED snug_status sn_file_create(sn_file *f, const snug_io *io, const char *path,
+                                        snug_error *err);
 SNUG_CHECKED snug_status sn_file_commit(sn_file *f, snug_error *err);
-/* Exactly n bytes: retries EINTR and short counts; end of file inside is SNUG_E_FORMAT ("truncated"). */
-SNUG_CHECKED snug_status sn_file_read(sn_file *f, void *buffer, size_t n, int64_t offset, snug_error *err);
-SNUG_CHECKED snug_status sn_file_write(sn_file *f, const void *buffer, size_t n, int64_t offset, snug_error *err);
+/* Exactly n bytes: retries EINTR and short counts; end of file inside is SNUG_E_FORMAT
+ * ("truncated"). */
+SNUG_CHECKED snug_status sn_file_read(sn_file *f, void *buffer, size_t n, int64_t offset,
+                                      snug_error *err);
+SNUG_CHECKED snug_status sn_file_write(sn_file *f, const void *buffer, size_t n, int64_t offset,
+                                       snug_error *err);
 /* Legal on a zeroed or closed file. */
 void sn_file_close(sn_file *f);
 

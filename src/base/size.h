@@ -1,5 +1,5 @@
-/* size.h: arithmetic on sizes that come from shapes or files. Each answers false on overflow and then
- * leaves *out alone. */
+/* size.h: arithmetic on sizes that come from shapes or files. Each answers false on overflow and
+ * then leaves *out alone. */
 #ifndef SN_BASE_SIZE_H
 #define SN_BASE_SIZE_H
 

@@ -8,15 +8,16 @@
 snug_status sn_fail(snug_error *err, snug_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Puts "prefix: " before the text already in err (cut at the end when full); returns err's code or `code`. */
+/* Puts "prefix: " before the text already in err (cut at the end when full); returns err's code or
+ * `code`. */
 snug_status sn_fail_in(snug_error *err, snug_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-#define SNUG_TRY(call)                          \
-    do {                                        \
-        const snug_status try_status = (call);  \
-        if (try_status != SNUG_OK)              \
-            return try_status;                  \
+#define SNUG_TRY(call)                                                                             \
+    do {                                                                                           \
+        const snug_status try_status = (call);                                                     \
+        if (try_status != SNUG_OK)                                                                 \
+            return try_status;                                                                     \
     } while (0)
 
 #endif

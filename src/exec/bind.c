@@ -41,7 +41,7 @@ static snug_status take(sn_session *s, size_t n, size_t elem_bytes, void **out, 
     return sn_zone_alloc(s->zone, bytes, out, err);
 }
 
-/* --- views ---------------------------------------------------------------------------------- */
+/* --- views ------------------------------------------------------------------------------------ */
 
 /* Rows of a place in the last iteration. A place may carry the batch with a factor (time steps
  * inside it). */
@@ -77,7 +77,7 @@ static snug_status make_views(const sn_binder *b, const sn_step *step, bool last
     return SNUG_OK;
 }
 
-/* --- steps ---------------------------------------------------------------------------------- */
+/* --- steps ------------------------------------------------------------------------------------ */
 
 /* Copy queues are lanes of their own; all compute queues are lane 0. */
 static uint32_t lane_of(const sn_session *s, const sn_step *step) {
@@ -160,7 +160,7 @@ snug_status sn_bind_steps(sn_session *s, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- kernels -------------------------------------------------------------------------------- */
+/* --- kernels ---------------------------------------------------------------------------------- */
 
 static snug_status prepare_shape(sn_session *s, const sn_step *step, sn_bound_shape *shape,
                                  snug_error *err) {
@@ -197,7 +197,7 @@ void sn_bind_release(sn_session *s) {
     }
 }
 
-/* --- pointers ------------------------------------------------------------------------------- */
+/* --- pointers --------------------------------------------------------------------------------- */
 
 static snug_status locate(sn_session *s, const sn_place *place, unsigned char **out,
                           snug_error *err) {

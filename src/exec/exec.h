@@ -19,7 +19,7 @@
 #include "kernels/cpu/cpu.h"
 #include "plan/plan.h"
 
-/* --- state ---------------------------------------------------------------------------------- */
+/* --- state ------------------------------------------------------------------------------------ */
 typedef struct sn_state sn_state;
 
 SNUG_CHECKED snug_status sn_state_create(snug_engine *e, sn_state **out, snug_error *err);
@@ -45,7 +45,7 @@ void sn_state_truncate(sn_state *s, uint32_t n);
 bool sn_state_torn(const sn_state *s);
 void sn_state_mend(sn_state *s);
 
-/* --- executor ------------------------------------------------------------------------------- */
+/* --- executor --------------------------------------------------------------------------------- */
 typedef struct sn_executor sn_executor;
 typedef struct sn_session sn_session;
 

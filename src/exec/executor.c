@@ -59,7 +59,7 @@ void sn_executor_destroy(sn_executor *x) {
     sn_free(x->engine, SN_MEM_PLAN, x, sizeof *x);
 }
 
-/* --- adding a plan -------------------------------------------------------------------------- */
+/* --- adding a plan ---------------------------------------------------------------------------- */
 
 static snug_status map_devices(sn_session *s, snug_error *err) {
     const sn_executor *x = s->executor;
@@ -160,7 +160,7 @@ snug_status sn_executor_add(sn_executor *x, const sn_plan *plan, sn_session **ou
     return SNUG_OK;
 }
 
-/* --- preparing ------------------------------------------------------------------------------ */
+/* --- preparing -------------------------------------------------------------------------------- */
 
 static snug_status make_arena(sn_executor *x, uint32_t m, snug_error *err) {
     size_t bytes = 0;

@@ -104,10 +104,10 @@ struct sn_executor {
     sn_session *first; /* in the order they were added */
 };
 
-/* --- state.c -------------------------------------------------------------------------------- */
+/* --- state.c ---------------------------------------------------------------------------------- */
 void sn_state_tear(sn_state *s);
 
-/* --- kernel.c: calling one kernel ----------------------------------------------------------- */
+/* --- kernel.c: calling one kernel ------------------------------------------------------------- */
 /* Slots of an application's parameters in the order of call->param; returns how many (<=
  * SN_MAX_PARAMS). Slots past the graph's are unused words (starts of axes beyond the rank) and read
  * as 0. */
@@ -130,7 +130,7 @@ SNUG_CHECKED snug_status sn_value_bytes(const sn_graph *g, sn_value v, const sn_
 /* Puts layer and operator in front of the error. */
 snug_status sn_fail_at(const sn_graph *g, sn_node n, snug_status status, snug_error *err);
 
-/* --- bind.c: a plan's steps to bound steps -------------------------------------------------- */
+/* --- bind.c: a plan's steps to bound steps ---------------------------------------------------- */
 SNUG_CHECKED snug_status sn_bind_steps(sn_session *s, snug_error *err);
 /* Prepares the kernels that are not prepared yet. */
 SNUG_CHECKED snug_status sn_bind_kernels(sn_session *s, snug_error *err);
@@ -138,7 +138,7 @@ void sn_bind_release(sn_session *s);
 /* Final pointers, once arenas and state are there. */
 SNUG_CHECKED snug_status sn_bind_pointers(sn_session *s, snug_error *err);
 
-/* --- crew.c: worker threads ----------------------------------------------------------------- */
+/* --- crew.c: worker threads ------------------------------------------------------------------- */
 /* Starts the lanes of the bit set that are not live yet; bit 0 is ignored. */
 SNUG_CHECKED snug_status sn_crew_start(sn_crew *c, snug_engine *e, uint32_t lanes, snug_error *err);
 void sn_crew_stop(sn_crew *c);
@@ -146,7 +146,7 @@ void sn_crew_stop(sn_crew *c);
 void sn_crew_begin(sn_crew *c, sn_session *s);
 void sn_crew_finish(sn_crew *c);
 
-/* --- run.c ---------------------------------------------------------------------------------- */
+/* --- run.c ------------------------------------------------------------------------------------ */
 /* Runs the steps of one lane; results and errors are in the session. */
 void sn_run_lane(sn_session *s, uint32_t lane);
 

@@ -32,7 +32,7 @@ static void unlock(const sn_walk *w) {
         pthread_mutex_unlock(&w->s->executor->crew.mutex);
 }
 
-/* --- the order of lanes --------------------------------------------------------------------- */
+/* --- the order of lanes ----------------------------------------------------------------------- */
 
 /* Executions of step `of` that must be over before the walk's step may begin. */
 static uint64_t executions_needed(const sn_walk *w, uint32_t of) {
@@ -107,7 +107,7 @@ static void end_step(const sn_walk *w, snug_status status, const snug_error *err
     unlock(w);
 }
 
-/* --- one step ------------------------------------------------------------------------------- */
+/* --- one step --------------------------------------------------------------------------------- */
 
 static bool is_last_iteration(const sn_walk *w) {
     return w->block != SN_NO_BLOCK && w->iteration == w->s->plan->steps[w->block].repeat - 1;
@@ -183,7 +183,7 @@ static snug_status run_step(const sn_walk *w, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- the walk ------------------------------------------------------------------------------- */
+/* --- the walk --------------------------------------------------------------------------------- */
 
 static void enter_or_leave(sn_walk *w, const sn_step *step) {
     if (step->kind == SN_STEP_REPEAT) {

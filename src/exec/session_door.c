@@ -36,7 +36,7 @@ struct snug_session {
     void *interrupt_ctx;
 };
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static void destroy_core(sn_core *c) {
     sn_executor_destroy(c->executor);
@@ -154,7 +154,7 @@ snug_status snug_session_create(snug_engine *engine, const snug_graph *graph, sn
     return status;
 }
 
-/* --- before a run --------------------------------------------------------------------------- */
+/* --- before a run ----------------------------------------------------------------------------- */
 
 static snug_status fill_from_feed(void *ctx, int64_t first_row, int64_t n_rows,
                                   const snug_view *dst, snug_error *err) {
@@ -212,7 +212,7 @@ void snug_session_interrupt(snug_session *s, int (*asked)(void *ctx), void *ctx)
     sn_session_set_interrupt(s->run, asked ? ask_caller : NULL, s);
 }
 
-/* --- a run, and after it -------------------------------------------------------------------- */
+/* --- a run, and after it ---------------------------------------------------------------------- */
 
 snug_status snug_session_run(snug_session *s, snug_error *err) {
     return sn_session_run(s->run, err);

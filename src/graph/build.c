@@ -87,8 +87,7 @@ static int64_t slot_of(sn_param p) {
     return (int64_t)p.i;
 }
 
-/* --- values from nothing
- * ------------------------------------------------------------------------------------ */
+/* --- values from nothing ---------------------------------------------------------------------- */
 
 sn_value sn_build_fill(sn_builder *b, const snug_type *type, double value) {
     sn_attrs a;
@@ -103,8 +102,7 @@ sn_value sn_build_scalar(sn_builder *b, snug_dtype dtype, double value) {
     return sn_build_fill(b, &(snug_type){.dtype = dtype}, value);
 }
 
-/* --- elementwise
- * -------------------------------------------------------------------------------------------- */
+/* --- elementwise ------------------------------------------------------------------------------ */
 
 sn_value sn_build_affine(sn_builder *b, sn_value x, double scale, double shift) {
     sn_attrs a;
@@ -137,8 +135,7 @@ sn_value sn_build_select(sn_builder *b, sn_value condition, sn_value yes, sn_val
     return sn_build(b, SN_OP_select, NULL, in, 3);
 }
 
-/* --- reductions and shapes
- * ---------------------------------------------------------------------------------- */
+/* --- reductions and shapes -------------------------------------------------------------------- */
 
 /* The attribute lists every axis, ascending, also where the caller said 0 for all. */
 static sn_value reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, bool keepdims) {
@@ -235,7 +232,7 @@ sn_value sn_build_transpose(sn_builder *b, sn_value x, const int *perm) {
     return sn_build(b, SN_OP_transpose, &a, &x, 1);
 }
 
-/* --- matrices -------------------------------------------------------------------------------- */
+/* --- matrices --------------------------------------------------------------------------------- */
 
 sn_value sn_build_matmul(sn_builder *b, sn_value x, sn_value w, sn_value bias) {
     const sn_value in[3] = {x, w, bias};

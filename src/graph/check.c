@@ -12,7 +12,7 @@ static snug_status fail_at(const sn_graph *g, uint32_t n, snug_error *err, const
                    (unsigned)node->op < SN_N_OPS ? sn_ops[node->op].name : "?", what);
 }
 
-/* --- nodes ----------------------------------------------------------------------------------- */
+/* --- nodes ------------------------------------------------------------------------------------ */
 
 /* Invariant 1, and that nodes and values name each other. */
 static snug_status check_links(const sn_graph *g, uint32_t n, snug_error *err) {
@@ -94,8 +94,7 @@ static snug_status check_state(const sn_graph *g, uint32_t n, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- values, variables, names
- * ------------------------------------------------------------------------------------- */
+/* --- values, variables, names ----------------------------------------------------------------- */
 
 static snug_status check_values(const sn_graph *g, bool is_template, snug_error *err) {
     for (uint32_t i = 0; i < sn_graph_n_values(g); i++) {

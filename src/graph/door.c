@@ -78,7 +78,7 @@ snug_status snug_graph_key(snug_graph *graph, const char *name, int64_t value, s
     return sn_graph_param(graph, &info, &p, err);
 }
 
-/* --- operators ------------------------------------------------------------------------------- */
+/* --- operators -------------------------------------------------------------------------------- */
 
 /* Writes the slot "p3" of the name behind "p:"; *text moves behind the name. */
 static snug_status name_to_slot(const snug_graph *g, const char **text, char *to, size_t room,
@@ -180,7 +180,7 @@ snug_status snug_graph_gradients(snug_graph *graph, snug_value loss, const snug_
     return status;
 }
 
-/* --- results --------------------------------------------------------------------------------- */
+/* --- results ---------------------------------------------------------------------------------- */
 
 snug_status snug_graph_set_owner(snug_graph *graph, const char *layer, snug_error *err) {
     return sn_graph_set_owner(graph, layer, err);

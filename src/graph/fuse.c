@@ -13,7 +13,7 @@
 #include "graph/fuse.h"
 #include "graph/replay.h"
 
-/* --- dead code ------------------------------------------------------------------------------- */
+/* --- dead code -------------------------------------------------------------------------------- */
 
 static void need_value(const sn_fuser *f, bool *needed, sn_value v) {
     const sn_node maker = sn_graph_value_at(f->g, v)->node;
@@ -54,7 +54,7 @@ static snug_status drop_dead(sn_fuser *f, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- readers --------------------------------------------------------------------------------- */
+/* --- readers ---------------------------------------------------------------------------------- */
 
 /* Lists, per value, the places that read it, ascending; an operand used twice counts twice. */
 static snug_status list_readers(sn_fuser *f, snug_error *err) {
@@ -87,7 +87,7 @@ static snug_status list_readers(sn_fuser *f, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- the rewrite ----------------------------------------------------------------------------- */
+/* --- the rewrite ------------------------------------------------------------------------------ */
 
 static snug_status make_records(sn_fuser *f, snug_error *err) {
     void *block;

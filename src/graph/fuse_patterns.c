@@ -10,7 +10,7 @@
  */
 #include "graph/fuse.h"
 
-/* --- questions ------------------------------------------------------------------------------- */
+/* --- questions -------------------------------------------------------------------------------- */
 
 /* The record that makes v, or NULL. */
 static sn_record *maker_of(const sn_fuser *f, sn_value v) {
@@ -38,8 +38,7 @@ static bool is_channels(const sn_fuser *f, sn_value v, const snug_type *like) {
            t->dims[0] == like->dims[like->rank - 1];
 }
 
-/* --- bias and activation
- * ---------------------------------------------------------------------------------------------- */
+/* --- bias and activation ---------------------------------------------------------------------- */
 
 /* Where matmul and conv2d keep their activation; NULL for other operators. */
 static int64_t *act_of(sn_node_info *node) {
@@ -100,7 +99,7 @@ static bool fuse_activation(sn_fuser *f, uint32_t n) {
     return false;
 }
 
-/* --- bias gradient --------------------------------------------------------------------------- */
+/* --- bias gradient ---------------------------------------------------------------------------- */
 
 /* Whether the record sums d over all axes but the last. */
 static bool is_channel_sum(const sn_fuser *f, const sn_record *r, sn_value d) {
@@ -140,7 +139,7 @@ static bool fuse_bias_gradient(sn_fuser *f, uint32_t n) {
     return false;
 }
 
-/* --- pooling after relu ---------------------------------------------------------------------- */
+/* --- pooling after relu ----------------------------------------------------------------------- */
 
 /* The nodes around one pool; the backward ones are NULL where there is no backward half. */
 typedef struct {
@@ -210,7 +209,7 @@ static bool fuse_pool_relu(sn_fuser *f, uint32_t n) {
     return true;
 }
 
-/* --- channel affine -------------------------------------------------------------------------- */
+/* --- channel affine --------------------------------------------------------------------------- */
 
 /* v = full * channels, with no other reader. */
 typedef struct {

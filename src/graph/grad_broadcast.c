@@ -61,7 +61,7 @@ SN_GRAD_RULE(select) {
         c->din[2] = back_to(c, 2, sn_build_select(c->b, c->in[0], zero, c->dout[0]));
 }
 
-/* --- reductions ------------------------------------------------------------------------------ */
+/* --- reductions ------------------------------------------------------------------------------- */
 
 static uint32_t axes_of(const sn_grad_call *c, int rank) {
     const sn_list *axes = &c->node->attrs.axes.axes;

@@ -140,8 +140,7 @@ SN_GRAD_RULE(dropout) {
     c->din[0] = sn_rule_same_attrs(c, SN_OP_dropout, c->dout[0], SN_NO_VALUE);
 }
 
-/* --- second order: the rows (dy, y) -> dx and (dy, x) -> dx, linear in dy
- * -------------------------------------------- */
+/* --- second order: the rows (dy, y) -> dx and (dy, x) -> dx, linear in dy --------------------- */
 
 SN_GRAD_RULE(relu_grad) {
     if (c->wants[0])

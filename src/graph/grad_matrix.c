@@ -18,8 +18,7 @@ static sn_value bias_gradient(const sn_grad_call *c) {
     return sn_build_sum_to(c->b, c->dout[0], &like);
 }
 
-/* --- matmul: y = op(a) op(w), op = transpose of the last two axes where asked
- * ------------------------------------------- */
+/* --- matmul: y = op(a) op(w), op = transpose of the last two axes where asked ----------------- */
 
 static sn_value matmul_da(const sn_grad_call *c) {
     const sn_attrs_matmul *m = &c->node->attrs.matmul;
@@ -65,7 +64,7 @@ SN_GRAD_RULE(matmul) {
         c->din[2] = bias_gradient(c);
 }
 
-/* --- convolution ----------------------------------------------------------------------------- */
+/* --- convolution ------------------------------------------------------------------------------ */
 
 /* What the three attribute families share. */
 typedef struct {
@@ -154,8 +153,7 @@ SN_GRAD_RULE(conv2d_dw) {
         c->din[1] = conv(c, &w, c->in[0], c->dout[0]);
 }
 
-/* --- pooling: pool_grad is pool with the extents of the input behind it
- * ---------------------------------------------- */
+/* --- pooling: pool_grad is pool with the extents of the input behind it ----------------------- */
 
 static sn_attrs pool_grad_attrs(const sn_grad_call *c, sn_op op) {
     const sn_attrs_pool *from = &c->node->attrs.pool;

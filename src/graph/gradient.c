@@ -41,8 +41,7 @@ static bool is_float(const sn_graph *g, sn_value v) {
     return sn_dtype_is_float(sn_graph_type(g, v)->dtype);
 }
 
-/* --- what depends on wrt
- * ------------------------------------------------------------------------------------ */
+/* --- what depends on wrt ---------------------------------------------------------------------- */
 
 /* Rows with rule `zero` and values that are not floats end the dependence: no gradient comes back
  * through them. */
@@ -59,7 +58,7 @@ static void mark_dependent(reverse_pass *p, const sn_value *wrt, int n) {
     }
 }
 
-/* --- one node -------------------------------------------------------------------------------- */
+/* --- one node --------------------------------------------------------------------------------- */
 
 /* Whether a gradient arrived and an input wants one; fills the call. */
 static bool prepare_call(reverse_pass *p, const sn_node_info *node, sn_grad_call *c) {
@@ -158,7 +157,7 @@ static snug_status visit(reverse_pass *p, sn_node n, snug_error *err) {
     return collect(p, &c, err);
 }
 
-/* --- the pass -------------------------------------------------------------------------------- */
+/* --- the pass --------------------------------------------------------------------------------- */
 
 static snug_status check_arguments(const sn_graph *g, sn_value loss, const sn_value *wrt, int n,
                                    snug_error *err) {

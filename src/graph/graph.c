@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- life ------------------------------------------------------------------------------------- */
 
 snug_status sn_graph_create(snug_engine *e, sn_graph **out, snug_error *err) {
     void *block;
@@ -57,8 +57,7 @@ size_t sn_graph_bytes(const sn_graph *g) {
            g->cap_outputs * sizeof *g->outputs + g->cap_owners * sizeof *g->owners;
 }
 
-/* --- growing
- * ---------------------------------------------------------------------------------------------- */
+/* --- growing ---------------------------------------------------------------------------------- */
 
 /* Room for `more` elements behind the n there are. Ids are 32 bits and UINT32_MAX means none. */
 static snug_status reserve(sn_graph *g, void **array, size_t elem_bytes, size_t *cap, size_t need,
@@ -82,7 +81,7 @@ static sn_value append_value(sn_graph *g, const sn_value_info *info) {
     return (sn_value){(uint32_t)g->n_values++};
 }
 
-/* --- names ----------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static const sn_named *find_named(const sn_named *list, size_t n, const char *name) {
     for (size_t i = 0; i < n; i++)
@@ -109,8 +108,7 @@ static snug_status check_name(const char *kind, const char *name, snug_error *er
     return SNUG_OK;
 }
 
-/* --- inputs, variables, parameters, outputs
- * ----------------------------------------------------------------- */
+/* --- inputs, variables, parameters, outputs --------------------------------------------------- */
 
 snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type, sn_value *out,
                            snug_error *err) {
@@ -271,7 +269,7 @@ void sn_graph_set_owner_at(sn_graph *g, uint32_t owner) {
     g->owner = owner;
 }
 
-/* --- nodes ----------------------------------------------------------------------------------- */
+/* --- nodes ------------------------------------------------------------------------------------ */
 
 static snug_status check_slot(const sn_graph *g, const sn_opdesc *d, const sn_field *f,
                               int64_t slot, snug_error *err) {
@@ -420,8 +418,7 @@ void sn_graph_go_back(sn_graph *g, const sn_graph_mark *m) {
     g->part = m->part;
 }
 
-/* --- reading
- * ---------------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 #define COUNT(what)                                                                                \
     uint32_t sn_graph_n_##what(const sn_graph *g) {                                                \

@@ -3,15 +3,16 @@
  *     sn_graph *g;  sn_graph_create(engine, &g, err);
  *     sn_value x = ..., w = ...;
  *     sn_graph_input(g, "x", &type, &x, err);
- *     sn_graph_variable(g, &(sn_variable){.name = "dense/kernel", .type = ..., .home = 0}, &w, err);
- *     sn_builder b = sn_builder_on(g);                 // build.h: sticky errors, one line per operator
+ *     sn_graph_variable(g, &(sn_variable){.name = "w", .type = ..., .home = 0}, &w, err);
+ *     sn_builder b = sn_builder_on(g);  // build.h: sticky errors, one line per operator
  *     sn_value y = sn_build_matmul(&b, x, w, SN_NO_VALUE);
  *
  * Invariants (sn_graph_check restates them):
  * 1. A node's inputs have smaller value ids than its outputs; nodes stand in program order.
- * 2. Types of outputs are what the shape rule says; in a graph that is not a template they are known.
- * 3. A version of a variable is a value; version 0 is the read at the start; each later one is output k of a STATE
- *    node whose input k is the version before it; there is one chain per variable.
+ * 2. Types of outputs are what the shape rule says; in a graph that is not a template they are
+ * known.
+ * 3. A version of a variable is a value; version 0 is the read at the start; each later one is
+ * output k of a STATE node whose input k is the version before it; there is one chain per variable.
  * 4. Names of inputs, outputs and variables are unique among their kind.
  * 5. Memory of the graph is in one zone of category GRAPH; nodes are never freed alone. */
 #ifndef SN_GRAPH_GRAPH_H
@@ -21,22 +22,32 @@
 #include "op/op.h"
 #include "tensor/feed.h"
 
-typedef struct { uint32_t i; } sn_value;
-typedef struct { uint32_t i; } sn_node;
-typedef struct { uint32_t i; } sn_var;
-typedef struct { uint32_t i; } sn_param;
+typedef struct {
+    uint32_t i;
+} sn_value;
+typedef struct {
+    uint32_t i;
+} sn_node;
+typedef struct {
+    uint32_t i;
+} sn_var;
+typedef struct {
+    uint32_t i;
+} sn_param;
 #define SN_NO_VALUE ((sn_value){UINT32_MAX})
-#define SN_NO_NODE ((sn_node){UINT32_MAX})
-static inline bool sn_value_ok(sn_value v) { return v.i != UINT32_MAX; }
+#define SN_NO_NODE  ((sn_node){UINT32_MAX})
+static inline bool sn_value_ok(sn_value v) {
+    return v.i != UINT32_MAX;
+}
 
 typedef enum { SN_VALUE_INPUT, SN_VALUE_VARIABLE, SN_VALUE_OUTPUT } sn_value_kind;
 
 typedef struct {
     sn_value_kind kind;
     snug_type type;
-    sn_node node;       /* the maker, or SN_NO_NODE for inputs and version 0 of variables */
-    uint32_t index;     /* which output of the maker; which input; which variable */
-    int32_t var;        /* the variable this value is a version of, or -1 */
+    sn_node node;   /* the maker, or SN_NO_NODE for inputs and version 0 of variables */
+    uint32_t index; /* which output of the maker; which input; which variable */
+    int32_t var;    /* the variable this value is a version of, or -1 */
     uint32_t version;
 } sn_value_info;
 
@@ -47,9 +58,9 @@ typedef struct {
     sn_op op;
     sn_attrs attrs;
     uint16_t n_in, n_out;
-    const sn_value *in;  /* lent, in the zone */
+    const sn_value *in; /* lent, in the zone */
     const sn_value *out;
-    uint32_t owner;      /* index into the owners (layer names); 0 = "" */
+    uint32_t owner; /* index into the owners (layer names); 0 = "" */
     sn_part part;
 } sn_node_info;
 
@@ -60,21 +71,22 @@ typedef struct {
     sn_param_kind kind;
     double real;
     int64_t key;
-    sn_value of;      /* INVERSE_EXTENT: real = 1 / product of extents of `of` along `axes`, at instantiation */
-    uint32_t axes;    /* bit set; */
+    sn_value of;   /* INVERSE_EXTENT: real = 1 / product of extents of `of` along `axes`, at
+                      instantiation */
+    uint32_t axes; /* bit set; */
 } sn_param_info;
 
-/* A variable of the graph. Its home (storage) is in a state store; graphs that share variables use the same
- * home ids. compute dtype may differ from the variable's later: readers cast. */
+/* A variable of the graph. Its home (storage) is in a state store; graphs that share variables use
+ * the same home ids. compute dtype may differ from the variable's later: readers cast. */
 typedef struct {
-    const char *name;   /* "conv2d/kernel" */
-    snug_type type;     /* logical shape; storage is the store's business */
+    const char *name; /* "conv2d/kernel" */
+    snug_type type;   /* logical shape; storage is the store's business */
     uint32_t home;
     bool trainable;
-    bool slot;          /* optimizer slot: ledger category SLOTS */
-    sn_recipe init;     /* what its home holds before the first run */
-    sn_value first;     /* version 0 */
-    sn_value last;      /* newest version so far */
+    bool slot;      /* optimizer slot: ledger category SLOTS */
+    sn_recipe init; /* what its home holds before the first run */
+    sn_value first; /* version 0 */
+    sn_value last;  /* newest version so far */
 } sn_variable;
 
 typedef struct snug_graph sn_graph; /* the public snug_graph (include/snug/graph.h) */
@@ -126,7 +138,9 @@ sn_value sn_graph_input_at(const sn_graph *g, uint32_t i);
 const char *sn_graph_input_name(const sn_graph *g, uint32_t i);
 sn_value sn_graph_output_at(const sn_graph *g, uint32_t i);
 const char *sn_graph_output_name(const sn_graph *g, uint32_t i);
-static inline const snug_type *sn_graph_type(const sn_graph *g, sn_value v) { return &sn_graph_value_at(g, v)->type; }
+static inline const snug_type *sn_graph_type(const sn_graph *g, sn_value v) {
+    return &sn_graph_value_at(g, v)->type;
+}
 /* The node with the types of its operands. */
 void sn_graph_desc(const sn_graph *g, sn_node n, sn_opdesc *out);
 /* By name; SNUG_E_INVALID lists what there is. */

@@ -48,7 +48,7 @@ static const char *const recipe_names[] = {[SN_RECIPE_CONSTANT] = "constant",
                                            [SN_RECIPE_LABELS] = "labels"};
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-/* --- printing -------------------------------------------------------------------------------- */
+/* --- printing --------------------------------------------------------------------------------- */
 
 typedef struct {
     const sn_graph *g;
@@ -169,7 +169,7 @@ snug_status sn_graph_print(const sn_graph *g, const sn_writer *w, snug_error *er
     return SNUG_OK;
 }
 
-/* --- reading words --------------------------------------------------------------------------- */
+/* --- reading words ---------------------------------------------------------------------------- */
 
 typedef struct {
     sn_graph *g;
@@ -287,7 +287,7 @@ static snug_status in_line(parser *p, snug_status status) {
     return status == SNUG_OK ? SNUG_OK : sn_fail_in(p->err, status, "graph text, line %d", p->line);
 }
 
-/* --- lines ----------------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 static snug_status parse_owner(parser *p) {
     char name[MAX_NAME + 1];
@@ -374,7 +374,7 @@ static snug_status parse_output(parser *p) {
     return in_line(p, sn_graph_output(p->g, name, v, p->err));
 }
 
-/* --- nodes ----------------------------------------------------------------------------------- */
+/* --- nodes ------------------------------------------------------------------------------------ */
 
 /* A node line taken apart; the ids of its outputs were checked to be the next ones. */
 typedef struct {

@@ -75,7 +75,8 @@ static snug_status map_pages(const sn_block *b, const sn_block_options *o, const
     if (p == MAP_FAILED)
         return sn_ledger_fail(b->engine, r, err);
     const bool guarded = !o->guard || mprotect(p + b->mapped_bytes, page, PROT_NONE) == 0;
-    /* Advice only. A huge page lies wholly inside the mapping: never more than the ledger counts. */
+    /* Advice only. A huge page lies wholly inside the mapping: never more than the ledger counts.
+     */
     if (guarded && b->mapped_bytes >= huge_from_bytes)
         (void)madvise(p, b->mapped_bytes, MADV_HUGEPAGE);
     if (!guarded || (o->populate && !populate(p, b->mapped_bytes, page))) {

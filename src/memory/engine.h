@@ -1,5 +1,5 @@
-/* engine.h: what the rooms below see of the engine: requests for memory that name a category, and the
- * table of files. This room is the only one that calls malloc or mmap.
+/* engine.h: what the rooms below see of the engine: requests for memory that name a category, and
+ * the table of files. This room is the only one that calls malloc or mmap.
  *
  * Invariants:
  * 1. Each request names a category, each release states its size; counters change after success.
@@ -14,73 +14,83 @@
 #include <stdbool.h>
 
 /*      id        name in reports     what it holds */
-#define SN_CATEGORY_MAP(X)                                            \
-    X(WEIGHTS, "weights")       /* trainable and not, the model's own */ \
-    X(SLOTS, "optimizer")       /* optimizer slots */                    \
-    X(ARENA, "arena")           /* the transient block of a device */    \
-    X(INPUT, "input")           /* windows and buffers of feeds */       \
-    X(KERNELS, "kernels")       /* prepared primitives */                \
-    X(GRAPH, "graph")           /* nodes and values themselves */        \
-    X(PLAN, "plan")             /* plans and planner work space */       \
-    X(MODEL, "model")           /* layers, configurations, names */      \
+#define SN_CATEGORY_MAP(X)                                                                         \
+    X(WEIGHTS, "weights") /* trainable and not, the model's own */                                 \
+    X(SLOTS, "optimizer") /* optimizer slots */                                                    \
+    X(ARENA, "arena")     /* the transient block of a device */                                    \
+    X(INPUT, "input")     /* windows and buffers of feeds */                                       \
+    X(KERNELS, "kernels") /* prepared primitives */                                                \
+    X(GRAPH, "graph")     /* nodes and values themselves */                                        \
+    X(PLAN, "plan")       /* plans and planner work space */                                       \
+    X(MODEL, "model")     /* layers, configurations, names */                                      \
     X(OTHER, "other")
 
 typedef enum {
 #define SN_CATEGORY_ENUM(id, name) SN_MEM_##id,
     SN_CATEGORY_MAP(SN_CATEGORY_ENUM)
 #undef SN_CATEGORY_ENUM
-    SN_N_CATEGORIES
+        SN_N_CATEGORIES
 } sn_category;
 
-/* Aligned to 64. bytes 0 gives a valid, unique pointer. NULL only with err filled (SNUG_E_MEMORY, SNUG_E_BUDGET). */
-SNUG_CHECKED snug_status sn_alloc(snug_engine *e, sn_category cat, size_t bytes, void **out, snug_error *err);
-SNUG_CHECKED snug_status sn_alloc_zero(snug_engine *e, sn_category cat, size_t bytes, void **out, snug_error *err);
+/* Aligned to 64. bytes 0 gives a valid, unique pointer. NULL only with err filled (SNUG_E_MEMORY,
+ * SNUG_E_BUDGET). */
+SNUG_CHECKED snug_status sn_alloc(snug_engine *e, sn_category cat, size_t bytes, void **out,
+                                  snug_error *err);
+SNUG_CHECKED snug_status sn_alloc_zero(snug_engine *e, sn_category cat, size_t bytes, void **out,
+                                       snug_error *err);
 /* block NULL is legal. bytes is what was asked for. */
 void sn_free(snug_engine *e, sn_category cat, void *block, size_t bytes);
 
-/* Grows *array (cap elements of elem_bytes) so that it holds `need`, doubling; old contents kept. */
-SNUG_CHECKED snug_status sn_grow(snug_engine *e, sn_category cat, void **array, size_t elem_bytes, size_t *cap,
-                                 size_t need, snug_error *err);
+/* Grows *array (cap elements of elem_bytes) so that it holds `need`, doubling; old contents kept.
+ */
+SNUG_CHECKED snug_status sn_grow(snug_engine *e, sn_category cat, void **array, size_t elem_bytes,
+                                 size_t *cap, size_t need, snug_error *err);
 
 /* The engine's I/O table with the fault hook in front. Lent. */
 const snug_io *sn_engine_io(const snug_engine *e);
 /* Budget and what is held; 0 = no limit. */
 size_t sn_engine_budget(const snug_engine *e);
 
-/* --- blocks: large memory with an owner's name on the ledger ------------------------------------- */
+/* --- blocks: large memory with an owner's name on the ledger ---------------------------------- */
 typedef struct sn_block {
     snug_engine *engine;
     sn_category category;
     char owner[96];
-    void *data;       /* page aligned; never NULL in a live block */
-    size_t bytes;     /* as asked; the ledger counts whole pages */
+    void *data;   /* page aligned; never NULL in a live block */
+    size_t bytes; /* as asked; the ledger counts whole pages */
     size_t mapped_bytes;
-    bool guarded;     /* an inaccessible page stands behind data + bytes rounded to pages */
+    bool guarded; /* an inaccessible page stands behind data + bytes rounded to pages */
     struct sn_block *next, *prev; /* the ledger's list */
 } sn_block;
 
 typedef struct {
-    bool guard;     /* right-align the block to an inaccessible page: data + bytes (rounded up to 64) ends there */
-    bool populate;  /* touch all pages now, after checking cgroup and rlimit: no fault and no kill later */
+    bool guard;    /* right-align the block to an inaccessible page: data + bytes (rounded up to 64)
+                      ends there */
+    bool populate; /* touch all pages now, after checking cgroup and rlimit: no fault and no kill
+                      later */
 } sn_block_options;
 
-SNUG_CHECKED snug_status sn_block_init(snug_engine *e, sn_category cat, const char *owner, size_t bytes,
-                          const sn_block_options *o, sn_block *out, snug_error *err);
+SNUG_CHECKED snug_status sn_block_init(snug_engine *e, sn_category cat, const char *owner,
+                                       size_t bytes, const sn_block_options *o, sn_block *out,
+                                       snug_error *err);
 void sn_block_clear(sn_block *b); /* legal on zeroed */
 
-/* --- zones: many small objects with one lifetime ---------------------------------------------------- */
+/* --- zones: many small objects with one lifetime ---------------------------------------------- */
 typedef struct sn_zone sn_zone;
-SNUG_CHECKED snug_status sn_zone_create(snug_engine *e, sn_category cat, sn_zone **out, snug_error *err);
+SNUG_CHECKED snug_status sn_zone_create(snug_engine *e, sn_category cat, sn_zone **out,
+                                        snug_error *err);
 /* Aligned to 16, zeroed. */
 SNUG_CHECKED snug_status sn_zone_alloc(sn_zone *z, size_t bytes, void **out, snug_error *err);
-SNUG_CHECKED snug_status sn_zone_text(sn_zone *z, const char *text, const char **out, snug_error *err); /* copy */
+SNUG_CHECKED snug_status sn_zone_text(sn_zone *z, const char *text, const char **out,
+                                      snug_error *err); /* copy */
 snug_engine *sn_zone_engine(const sn_zone *z);
 size_t sn_zone_bytes(const sn_zone *z);
 void sn_zone_destroy(sn_zone *z); /* NULL is legal */
 
-/* --- faults, for tests ------------------------------------------------------------------------------- */
+/* --- faults, for tests ------------------------------------------------------------------------ */
 typedef enum { SN_FAULT_EIO, SN_FAULT_ENOSPC, SN_FAULT_EROFS, SN_FAULT_SHORT } sn_fault_kind;
-/* Fail request number n (0 = the next one) of memory; with for_good all after it too. n < 0 disarms. */
+/* Fail request number n (0 = the next one) of memory; with for_good all after it too. n < 0
+ * disarms. */
 void sn_fault_memory(snug_engine *e, int64_t n, bool for_good);
 void sn_fault_io(snug_engine *e, int64_t n, sn_fault_kind kind, bool for_good);
 /* Whether the armed fault has struck, and how many requests of each kind were made since arming. */

@@ -14,10 +14,10 @@
 /* Bytes that nobody may touch, for AddressSanitizer to watch. */
 #ifdef SN_REDZONES
 #include <sanitizer/asan_interface.h>
-#define SN_POISON(p, n) ASAN_POISON_MEMORY_REGION(p, n)
+#define SN_POISON(p, n)   ASAN_POISON_MEMORY_REGION(p, n)
 #define SN_UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
 #else
-#define SN_POISON(p, n) ((void)(p), (void)(n))
+#define SN_POISON(p, n)   ((void)(p), (void)(n))
 #define SN_UNPOISON(p, n) ((void)(p), (void)(n))
 #endif
 

@@ -37,7 +37,7 @@ struct sn_array_file {
     unsigned char *window, *packed_window; /* packed_window: NULL for a plain file */
 };
 
-/* --- unpacking ------------------------------------------------------------------------------ */
+/* --- unpacking -------------------------------------------------------------------------------- */
 
 /* zlib asks for blocks and gives them back without a size: keep it in front. */
 static void *zlib_alloc(void *ctx, unsigned items, unsigned size) {
@@ -169,7 +169,7 @@ static snug_status read_packed(sn_array_file *a, size_t n, int64_t offset, snug_
     return a->stream_at == a->data_end ? expect_end(a, err) : SNUG_OK;
 }
 
-/* --- opening -------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 /* The first bytes of the unpacked file into the window. */
 static snug_status read_start(sn_array_file *a, size_t *n, snug_error *err) {
@@ -244,7 +244,7 @@ bool sn_array_file_packed(const sn_array_file *a) {
     return a->packed;
 }
 
-/* --- rows ----------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 static void swap_elements(unsigned char *bytes, size_t n, size_t elem) {
     for (size_t i = 0; i < n; i++, bytes += elem)

@@ -14,7 +14,7 @@ static snug_status bad(const char *path, snug_error *err, const char *what) {
     return sn_fail(err, SNUG_E_FORMAT, "%s is not a sound array file: %s", path, what);
 }
 
-/* --- npy ------------------------------------------------------------------------------------ */
+/* --- npy -------------------------------------------------------------------------------------- */
 
 /* The dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } and spaces up to a
  * newline. */
@@ -181,7 +181,7 @@ static snug_status npy_header(const char *path, const unsigned char *bytes, size
     return npy_dict(path, dict, out, err);
 }
 
-/* --- idx ------------------------------------------------------------------------------------ */
+/* --- idx -------------------------------------------------------------------------------------- */
 
 static bool idx_dtype(unsigned char code, snug_dtype *out) {
     static const struct {

@@ -54,7 +54,7 @@ static const sn_keras_inert loss_inert[] = {
     {NULL, NULL},
 };
 
-/* --- one layer's configuration -------------------------------------------------------------- */
+/* --- one layer's configuration ---------------------------------------------------------------- */
 
 typedef struct {
     json_t *config;
@@ -126,7 +126,7 @@ static snug_status fill_from_json(void *ctx, const sn_layer_class *cls, void *co
     return SNUG_OK;
 }
 
-/* --- the model ------------------------------------------------------------------------------ */
+/* --- the model -------------------------------------------------------------------------------- */
 
 /* The oldest files have a bare list as config. */
 static json_t *layer_list(const json_t *root) {
@@ -216,7 +216,7 @@ static snug_status read_dtype(sn_network *n, const json_t *root, snug_error *err
     return SNUG_OK;
 }
 
-/* --- compile settings ----------------------------------------------------------------------- */
+/* --- compile settings ------------------------------------------------------------------------- */
 
 static snug_status refuse_compile(const char *key, const json_t *value, snug_error *err) {
     char text[160];
@@ -263,7 +263,7 @@ static snug_status read_compile(const json_t *root, sn_keras_compile *out, snug_
     return SNUG_OK;
 }
 
-/* --- the file ------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------- */
 
 static snug_status read_model(snug_engine *e, const json_t *root, sn_network **out,
                               sn_keras_compile *compile, snug_error *err) {

@@ -24,7 +24,7 @@
 #define BLOB_DIMS     16
 #define N_BLOBS       6
 
-/* --- random numbers of one example ---------------------------------------------------------- */
+/* --- random numbers of one example ------------------------------------------------------------ */
 
 typedef struct {
     uint64_t key, next;
@@ -61,7 +61,7 @@ static void direction(dice *d, float *x, float *y) {
     *y /= sqrtf(r);
 }
 
-/* --- shapes: whether a point in the shape's own frame, unit size, is inside ----------------- */
+/* --- shapes: whether a point in the shape's own frame, unit size, is inside ------------------- */
 
 static bool in_disc(float x, float y) {
     return x * x + y * y < 0.8f;
@@ -99,7 +99,7 @@ static bool in_corner(float x, float y) {
 static bool (*const inside[N_SHAPES])(float x, float y) = {
     in_disc, in_square, in_triangle, in_cross, in_ring, in_bar, in_moon, in_corner};
 
-/* --- drawing -------------------------------------------------------------------------------- */
+/* --- drawing ---------------------------------------------------------------------------------- */
 
 typedef struct {
     float pixel[SIDE * SIDE][3];
@@ -194,7 +194,7 @@ static int make_blob(uint64_t key, void *out) {
     return blob;
 }
 
-/* --- sets ----------------------------------------------------------------------------------- */
+/* --- sets ------------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *name;

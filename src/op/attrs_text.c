@@ -21,7 +21,7 @@ static bool is_param(const sn_field *f) {
     return f->kind == SN_FIELD_REAL || f->kind == SN_FIELD_KEY;
 }
 
-/* --- printing -------------------------------------------------------------------------------- */
+/* --- printing --------------------------------------------------------------------------------- */
 typedef struct {
     char *text;
     size_t size, used;
@@ -84,7 +84,7 @@ const char *sn_attrs_print(sn_op op, const sn_attrs *a, char *text, size_t size)
     return text;
 }
 
-/* --- parsing --------------------------------------------------------------------------------- */
+/* --- parsing ---------------------------------------------------------------------------------- */
 #define MAX_ITEM 63
 
 typedef struct {

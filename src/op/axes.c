@@ -26,7 +26,7 @@ static int aligned_axis(const snug_type *t, const snug_type *out, int k) {
     return axis >= 0 && t->dims[axis] == out->dims[k] ? axis : -1;
 }
 
-/* --- element by element ---------------------------------------------------------------------- */
+/* --- element by element ----------------------------------------------------------------------- */
 void sn_axes_free(const sn_opdesc *d, sn_ways *ways) {
     for (int k = 0; k < d->out[0].rank; k++)
         sn_carry(&sn_way_add(ways, d->out[0].dims[k])->out[0], k);
@@ -75,7 +75,7 @@ void sn_axes_leading_map(const sn_opdesc *d, sn_ways *ways) {
     }
 }
 
-/* --- reductions ------------------------------------------------------------------------------ */
+/* --- reductions ------------------------------------------------------------------------------- */
 /* Kept axes map; reduced ones are sums, or with sums = false need their whole extent. */
 static void reduce_ways(const sn_opdesc *d, sn_ways *ways, uint32_t reduced, bool keepdims,
                         bool sums) {
@@ -113,7 +113,7 @@ void sn_axes_argmax(const sn_opdesc *d, sn_ways *ways) {
     reduce_ways(d, ways, 1u << d->attrs.argmax.axis, false, false);
 }
 
-/* --- channels and rows ----------------------------------------------------------------------- */
+/* --- channels and rows ------------------------------------------------------------------------ */
 #define IS(i) (1u << (i))
 
 /* One way per row axis of input 0 (all but the last): inputs and outputs in the masks do not carry
@@ -178,7 +178,7 @@ void sn_axes_layernorm_sums(const sn_opdesc *d, sn_ways *ways) {
     channel_way(d, ways, IS(2) | IS(3));
 }
 
-/* --- matrices and convolution ---------------------------------------------------------------- */
+/* --- matrices and convolution ----------------------------------------------------------------- */
 /* A way of a product: the axis of each operand, -1 where it does not carry the label. */
 static sn_way *product_way(sn_ways *ways, int64_t extent, int in0, int in1, int out0) {
     sn_way *way = sn_way_add(ways, extent);

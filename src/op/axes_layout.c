@@ -10,7 +10,7 @@ static void map_axis(const sn_opdesc *d, sn_ways *ways, int in_axis, int out_axi
     sn_carry(&way->out[0], out_axis);
 }
 
-/* --- reshape --------------------------------------------------------------------------------- */
+/* --- reshape ---------------------------------------------------------------------------------- */
 /* A walk over one shape: `left` is what is still to be matched of axis `axis`; `outer` of it is
  * matched. */
 typedef struct {
@@ -64,7 +64,7 @@ void sn_axes_reshape(const sn_opdesc *d, sn_ways *ways) {
         match_axes(ways, walk_from(in, same), walk_from(out, same));
 }
 
-/* --- moving elements ------------------------------------------------------------------------- */
+/* --- moving elements -------------------------------------------------------------------------- */
 void sn_axes_transpose(const sn_opdesc *d, sn_ways *ways) {
     for (int k = 0; k < d->out[0].rank; k++)
         map_axis(d, ways, (int)d->attrs.perm.perm.v[k], k);
@@ -92,7 +92,7 @@ void sn_axes_pad(const sn_opdesc *d, sn_ways *ways) {
     }
 }
 
-/* --- indexing -------------------------------------------------------------------------------- */
+/* --- indexing --------------------------------------------------------------------------------- */
 /* The axis of the gathered tensor at which axis k of the indexed one is; k is not the indexed axis.
  */
 static int moved_axis(int k, int axis, int n_index) {

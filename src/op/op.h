@@ -1,12 +1,13 @@
-/* op.h: what the table says about an operator, for every room below. ops.def is the table; this header
- * makes the ids and attribute structs from it and declares the columns the room `op` owns: arity, shape
- * rule, reads, in-place, axis rule, effect, accumulate. The gradient column belongs to graph, the cpu column
- * to kernels/cpu, the cases column to the tests.
+/* op.h: what the table says about an operator, for every room below. ops.def is the table; this
+ * header makes the ids and attribute structs from it and declares the columns the room `op` owns:
+ * arity, shape rule, reads, in-place, axis rule, effect, accumulate. The gradient column belongs to
+ * graph, the cpu column to kernels/cpu, the cases column to the tests.
  *
  *     sn_opdesc d = {.op = SN_OP_matmul, .n_in = 2, .in = types};
  *     sn_attrs_default(SN_OP_matmul, &d.attrs);
  *     d.attrs.matmul.trans_b = 1;
- *     SNUG_TRY(sn_op_infer(&d, err));        // checks arity, attributes and shapes; fills n_out and out[]
+ *     SNUG_TRY(sn_op_infer(&d, err));  // checks arity, attributes and shapes; fills n_out and
+ * out[]
  */
 #ifndef SN_OP_OP_H
 #define SN_OP_OP_H
@@ -16,12 +17,12 @@
 
 #include <stdbool.h>
 
-#define SN_MAX_IN 16
-#define SN_MAX_OUT 4
+#define SN_MAX_IN     16
+#define SN_MAX_OUT    4
 #define SN_MAX_PARAMS 12
 #define SN_ATTR_WORDS 32
 
-/* --- ids --------------------------------------------------------------------------------------------- */
+/* --- ids -------------------------------------------------------------------------------------- */
 typedef enum {
 #define SNUG_OP(name, ...) SN_OP_##name,
 #include "op/ops.def"
@@ -29,7 +30,7 @@ typedef enum {
     SN_N_OPS
 } sn_op;
 
-/* --- attributes -------------------------------------------------------------------------------------- */
+/* --- attributes ------------------------------------------------------------------------------- */
 /* A list of up to 8 integers: dims, axes, a permutation. */
 typedef struct {
     int64_t n;
@@ -42,22 +43,22 @@ typedef enum {
 #define SN_ACT_ENUM(name) SN_ACT_##name,
     SN_ACT_MAP(SN_ACT_ENUM)
 #undef SN_ACT_ENUM
-    SN_N_ACTS
+        SN_N_ACTS
 } sn_act;
 
-/* All members are 64-bit, so that one schema can print, parse and hash any of them. Parameters hold slot
- * numbers of the graph, not values. */
-#define I(name) int64_t name;
-#define V(name, n) int64_t name[n];
-#define S(name) sn_list name;
-#define D(name) int64_t name;
-#define A(name) int64_t name;
-#define P(name) int64_t name;
-#define K(name) int64_t name;
+/* All members are 64-bit, so that one schema can print, parse and hash any of them. Parameters hold
+ * slot numbers of the graph, not values. */
+#define I(name)     int64_t name;
+#define V(name, n)  int64_t name[n];
+#define S(name)     sn_list name;
+#define D(name)     int64_t name;
+#define A(name)     int64_t name;
+#define P(name)     int64_t name;
+#define K(name)     int64_t name;
 #define KV(name, n) int64_t name[n];
-#define SNUG_ATTRS(name, fields) \
-    typedef struct {             \
-        fields                   \
+#define SNUG_ATTRS(name, fields)                                                                   \
+    typedef struct {                                                                               \
+        fields                                                                                     \
     } sn_attrs_##name;
 #include "op/attrs.def"
 #undef SNUG_ATTRS
@@ -91,8 +92,8 @@ typedef enum {
 typedef struct {
     const char *name;
     sn_field_kind kind;
-    int word;  /* first word in sn_attrs */
-    int n;     /* words (a list: its capacity) */
+    int word; /* first word in sn_attrs */
+    int n;    /* words (a list: its capacity) */
 } sn_field;
 
 typedef struct {
@@ -102,7 +103,7 @@ typedef struct {
     int n_params; /* words that are parameters, in field order: call->param[] has this order */
 } sn_attr_family;
 
-/* --- one application of an operator, by types alone --------------------------------------------------- */
+/* --- one application of an operator, by types alone ------------------------------------------- */
 typedef struct {
     sn_op op;
     sn_attrs attrs;
@@ -112,9 +113,9 @@ typedef struct {
     snug_type out[SN_MAX_OUT];
 } sn_opdesc;
 
-/* --- axis rules: the ways an operator can be split ---------------------------------------------------- */
-/* A label inside one axis of an operand: dims[axis] = outer * extent * inner. axis -1: the operand does not
- * carry the label (it is used whole; as an output under `sum` it is a partial sum). */
+/* --- axis rules: the ways an operator can be split -------------------------------------------- */
+/* A label inside one axis of an operand: dims[axis] = outer * extent * inner. axis -1: the operand
+ * does not carry the label (it is used whole; as an output under `sum` it is a partial sum). */
 typedef struct {
     int axis;
     int64_t outer, inner;
@@ -133,18 +134,18 @@ typedef struct {
     sn_way way[SN_MAX_WAYS];
 } sn_ways;
 
-/* --- the row ------------------------------------------------------------------------------------------- */
+/* --- the row ---------------------------------------------------------------------------------- */
 typedef enum { SN_PURE, SN_RANDOM, SN_STATE, SN_MAYFAIL } sn_effect;
 typedef enum {
     SN_INPLACE_NEVER = 0,
-    SN_INPLACE_FIRST = 1,  /* bit i: output 0 may overwrite input i */
+    SN_INPLACE_FIRST = 1, /* bit i: output 0 may overwrite input i */
     SN_INPLACE_SECOND = 2,
     SN_INPLACE_EITHER = 3,
     SN_INPLACE_ALIAS = 16, /* output 0 may be input 0, also while input 0 has later readers */
     SN_INPLACE_STATE = 32
 } sn_inplace;
 
-#define SN_READS_IN(i) (1u << (i))
+#define SN_READS_IN(i)  (1u << (i))
 #define SN_READS_OUT(i) (1u << (16 + (i)))
 
 typedef struct {
@@ -154,51 +155,59 @@ typedef struct {
     snug_status (*shape)(sn_opdesc *d, snug_error *err); /* fills n_out, out[] */
     uint32_t reads;                                      /* SN_READS_IN(i) | SN_READS_OUT(i) */
     sn_inplace inplace;
-    void (*axes)(const sn_opdesc *d, sn_ways *ways);     /* types known; NULL: needs everything whole */
+    void (*axes)(const sn_opdesc *d, sn_ways *ways); /* types known; NULL: needs everything whole */
     sn_effect effect;
     bool accumulates;
 } sn_op_row;
 
 extern const sn_op_row sn_ops[SN_N_OPS];
 
-SNUG_CHECKED snug_status sn_op_find(const char *name, sn_op *out, snug_error *err); /* unknown: names near ones */
+SNUG_CHECKED snug_status sn_op_find(const char *name, sn_op *out,
+                                    snug_error *err); /* unknown: names near ones */
 SNUG_CHECKED snug_status sn_op_infer(sn_opdesc *d, snug_error *err);
 void sn_op_ways(const sn_opdesc *d, sn_ways *ways);
 
-/* Zeroed, with the values that mean "plain": strides, dilations and groups 1, dtypes f32. Parameters
- * have slot -1: none. */
+/* Zeroed, with the values that mean "plain": strides, dilations and groups 1, dtypes f32.
+ * Parameters have slot -1: none. */
 void sn_attrs_default(sn_op op, sn_attrs *a);
-/* "stride=2,2 pad=0,1,0,1 act=relu"; parameters print as p3 (slot 3). Structure fields equal to the default are
- * left out. Parsing starts from the default; "rate=p3" names a slot, "rate=0.5" asks slot() for one. */
+/* "stride=2,2 pad=0,1,0,1 act=relu"; parameters print as p3 (slot 3). Structure fields equal to the
+ * default are left out. Parsing starts from the default; "rate=p3" names a slot, "rate=0.5" asks
+ * slot() for one. */
 const char *sn_attrs_print(sn_op op, const sn_attrs *a, char *text, size_t size);
 typedef struct {
     void *ctx;
-    /* A new parameter slot with this value (real or integer by `is_key`); NULL table: literals are refused. */
-    snug_status (*add)(void *ctx, bool is_key, double real, int64_t key, int64_t *slot, snug_error *err);
+    /* A new parameter slot with this value (real or integer by `is_key`); NULL table: literals are
+     * refused. */
+    snug_status (*add)(void *ctx, bool is_key, double real, int64_t key, int64_t *slot,
+                       snug_error *err);
 } sn_param_maker;
-SNUG_CHECKED snug_status sn_attrs_parse(sn_op op, const char *text, const sn_param_maker *maker, sn_attrs *out,
-                                        snug_error *err);
+SNUG_CHECKED snug_status sn_attrs_parse(sn_op op, const char *text, const sn_param_maker *maker,
+                                        sn_attrs *out, snug_error *err);
 bool sn_attrs_equal(sn_op op, const sn_attrs *a, const sn_attrs *b); /* structure only */
 uint64_t sn_attrs_hash(sn_op op, const sn_attrs *a);                 /* structure only */
 
-/* --- device description: what the planner must know of kernels ------------------------------------------ */
+/* --- device description: what the planner must know of kernels -------------------------------- */
 /* Describes one way a device can run an operator. Numbers are upper bounds. */
 typedef struct {
-    int id;                 /* given back to the device in the plan */
-    char impl[40];          /* library implementation, e.g. "onednn:brgconv:avx512_core", "own:simd" */
-    size_t workspace_bytes; /* scratch that lives for this node only: packed weights, oneDNN scratchpad */
+    int id;        /* given back to the device in the plan */
+    char impl[40]; /* library implementation, e.g. "onednn:brgconv:avx512_core", "own:simd" */
+    size_t workspace_bytes; /* scratch that lives for this node only: packed weights, oneDNN
+                               scratchpad */
     size_t code_bytes;      /* code made for it (JIT), booked once */
     double flops, bytes;    /* work and traffic, for the cost model */
-    size_t opaque_bytes[SN_MAX_OUT]; /* bytes of opaque outputs (per whole value; linear in axis 0) */
+    size_t
+        opaque_bytes[SN_MAX_OUT]; /* bytes of opaque outputs (per whole value; linear in axis 0) */
 } sn_variant;
 
 typedef struct sn_device {
     const char *name; /* "cpu:0" */
     size_t align;     /* of every location: 64 */
     void *ctx;
-    /* Variant `id` 0 is the one to use; the choice depends on the desc without its batch extent, machine and
-     * threads, never on a budget or a clock. SNUG_E_UNSUPPORTED when there is no kernel (names op and dtype). */
-    snug_status (*describe)(const struct sn_device *dev, const sn_opdesc *d, sn_variant *out, snug_error *err);
+    /* Variant `id` 0 is the one to use; the choice depends on the desc without its batch extent,
+     * machine and threads, never on a budget or a clock. SNUG_E_UNSUPPORTED when there is no kernel
+     * (names op and dtype). */
+    snug_status (*describe)(const struct sn_device *dev, const sn_opdesc *d, sn_variant *out,
+                            snug_error *err);
 } sn_device;
 
 /* Operations (multiply and add counted as two) and bytes touched, from types alone. */

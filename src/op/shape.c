@@ -10,7 +10,7 @@ sn_text sn_type_text(const snug_type *t) {
     return text;
 }
 
-/* --- dtypes ---------------------------------------------------------------------------------- */
+/* --- dtypes ----------------------------------------------------------------------------------- */
 static snug_status want(const sn_opdesc *d, int i, bool ok, const char *what, snug_error *err) {
     if (ok)
         return SNUG_OK;
@@ -50,7 +50,7 @@ snug_status sn_want_dtype_of(const sn_opdesc *d, int i, int like, snug_error *er
                    sn_op_name(d), like, sn_type_text(&d->in[like]).s, i, sn_type_text(&d->in[i]).s);
 }
 
-/* --- extents --------------------------------------------------------------------------------- */
+/* --- extents ---------------------------------------------------------------------------------- */
 snug_status sn_want_rank(const sn_opdesc *d, int i, int min, int max, snug_error *err) {
     const int rank = d->in[i].rank;
     if (rank >= min && rank <= max)
@@ -101,7 +101,7 @@ snug_status sn_want_axis(const sn_opdesc *d, int64_t axis, int rank, snug_error 
                    rank - 1);
 }
 
-/* --- attributes ------------------------------------------------------------------------------ */
+/* --- attributes ------------------------------------------------------------------------------- */
 snug_status sn_want_flag(const sn_opdesc *d, const char *name, int64_t value, snug_error *err) {
     if (value == 0 || value == 1)
         return SNUG_OK;
@@ -119,7 +119,7 @@ snug_status sn_want_range(const sn_opdesc *d, const char *name, const int64_t *v
     return SNUG_OK;
 }
 
-/* --- types from types ------------------------------------------------------------------------ */
+/* --- types from types ------------------------------------------------------------------------- */
 snug_type sn_type_rows(const snug_type *t) {
     snug_type rows = *t;
     rows.rank--;

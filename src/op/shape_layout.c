@@ -85,7 +85,7 @@ snug_status sn_shape_argmax(sn_opdesc *d, snug_error *err) {
     return one_output(d, &t);
 }
 
-/* --- reshape --------------------------------------------------------------------------------- */
+/* --- reshape ---------------------------------------------------------------------------------- */
 /* Product of the known extents, and how many are unknown. */
 typedef struct {
     int64_t known;
@@ -144,7 +144,7 @@ snug_status sn_shape_reshape(sn_opdesc *d, snug_error *err) {
     return one_output(d, &t);
 }
 
-/* --- moving elements ------------------------------------------------------------------------- */
+/* --- moving elements -------------------------------------------------------------------------- */
 snug_status sn_shape_transpose(sn_opdesc *d, snug_error *err) {
     const sn_list *perm = &d->attrs.perm.perm;
     const snug_type *x = &d->in[0];
@@ -256,7 +256,7 @@ snug_status sn_shape_pad(sn_opdesc *d, snug_error *err) {
     return one_output(d, &t);
 }
 
-/* --- indexing -------------------------------------------------------------------------------- */
+/* --- indexing --------------------------------------------------------------------------------- */
 /* x with `axis` replaced by the dims of the indices. */
 static snug_status replace_axis(const sn_opdesc *d, const snug_type *x, int64_t axis,
                                 const snug_type *indices, snug_type *out, snug_error *err) {

@@ -11,7 +11,7 @@ static snug_status one_output(sn_opdesc *d, const snug_type *t) {
     return SNUG_OK;
 }
 
-/* --- sources --------------------------------------------------------------------------------- */
+/* --- sources ---------------------------------------------------------------------------------- */
 static snug_status type_of_dims(const sn_opdesc *d, const sn_list *dims, snug_dtype dtype,
                                 snug_type *out, snug_error *err) {
     snug_type t = {.dtype = dtype, .rank = (int)dims->n};
@@ -47,7 +47,7 @@ snug_status sn_shape_random(sn_opdesc *d, snug_error *err) {
     return one_output(d, &t);
 }
 
-/* --- one input ------------------------------------------------------------------------------- */
+/* --- one input -------------------------------------------------------------------------------- */
 snug_status sn_shape_same(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_plain(d, 0, err));
     return one_output(d, &d->in[0]);
@@ -81,7 +81,7 @@ snug_status sn_shape_cast(sn_opdesc *d, snug_error *err) {
     return one_output(d, &t);
 }
 
-/* --- inputs of one type ---------------------------------------------------------------------- */
+/* --- inputs of one type ----------------------------------------------------------------------- */
 /* All inputs have the type of input 0; *out is that, as far as any of them knows it. */
 static snug_status all_alike(const sn_opdesc *d, snug_type *out, snug_error *err) {
     snug_type t = d->in[0];
@@ -105,7 +105,7 @@ snug_status sn_shape_rows_pair(sn_opdesc *d, snug_error *err) {
     return sn_shape_same_pair(d, err);
 }
 
-/* --- broadcasting ---------------------------------------------------------------------------- */
+/* --- broadcasting ----------------------------------------------------------------------------- */
 static snug_status broadcast_pair(sn_opdesc *d, snug_error *err) {
     snug_type t;
     SNUG_TRY(sn_want_dtype_of(d, 1, 0, err));
@@ -160,7 +160,7 @@ snug_status sn_shape_broadcast_to(sn_opdesc *d, snug_error *err) {
     return one_output(d, &t);
 }
 
-/* --- state: variables first, outputs are their next versions --------------------------------- */
+/* --- state: variables first, outputs are their next versions ---------------------------------- */
 static snug_status next_versions(sn_opdesc *d, int n_vars, snug_error *err) {
     snug_type t;
     SNUG_TRY(all_alike(d, &t, err));

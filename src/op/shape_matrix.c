@@ -7,7 +7,7 @@
 
 #include "base/size.h"
 
-/* --- matmul ---------------------------------------------------------------------------------- */
+/* --- matmul ----------------------------------------------------------------------------------- */
 /* Extents of the last two axes as the product sees them. */
 typedef struct {
     int64_t rows, cols;
@@ -61,7 +61,7 @@ snug_status sn_shape_matmul(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- windows --------------------------------------------------------------------------------- */
+/* --- windows ---------------------------------------------------------------------------------- */
 /* One spatial axis of a window operator. */
 typedef struct {
     int64_t extent, kernel, stride, dilation, before, after;
@@ -118,7 +118,7 @@ static snug_status count_both(const sn_opdesc *d, geometry g, const int64_t *siz
     return SNUG_OK;
 }
 
-/* --- convolution ----------------------------------------------------------------------------- */
+/* --- convolution ------------------------------------------------------------------------------ */
 static snug_status check_conv(const sn_opdesc *d, geometry g, int64_t groups, snug_error *err) {
     SNUG_TRY(check_geometry(d, g, err));
     SNUG_TRY(sn_want_range(d, "groups", &groups, 1, 1, err));
@@ -220,7 +220,7 @@ snug_status sn_shape_conv2d_dw(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- pooling --------------------------------------------------------------------------------- */
+/* --- pooling ---------------------------------------------------------------------------------- */
 /* Padding below the kernel and an image with elements: then no window lies wholly in the padding.
  */
 static snug_status check_pool(const sn_opdesc *d, geometry g, const int64_t *kernel,

@@ -33,7 +33,7 @@ static void one_output(sn_opdesc *d, snug_type t) {
     d->out[0] = t;
 }
 
-/* --- batch normalisation --------------------------------------------------------------------- */
+/* --- batch normalisation ---------------------------------------------------------------------- */
 /* Sums are f64 whatever x is: a batch in pieces then gives the same mean to the last bit of f32. */
 snug_status sn_shape_moments(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(want_channels(d, err));
@@ -67,7 +67,7 @@ snug_status sn_shape_channel_affine(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- layer normalisation --------------------------------------------------------------------- */
+/* --- layer normalisation ---------------------------------------------------------------------- */
 snug_status sn_shape_layernorm(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
     SNUG_TRY(want_channels(d, err));
@@ -104,7 +104,7 @@ snug_status sn_shape_layernorm_sums(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- cross-entropies ------------------------------------------------------------------------- */
+/* --- cross-entropies -------------------------------------------------------------------------- */
 snug_status sn_shape_softmax_xent(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
     SNUG_TRY(want_channels(d, err));

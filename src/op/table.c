@@ -39,7 +39,7 @@ const sn_op_row sn_ops[SN_N_OPS] = {
 #undef SNUG_OP
 };
 
-/* --- names ----------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 #define MAX_NAME 31
 
 /* Edits (insert, delete, replace) between two names of at most MAX_NAME characters. */
@@ -96,7 +96,7 @@ snug_status sn_op_find(const char *name, sn_op *out, snug_error *err) {
     return sn_fail(err, SNUG_E_INVALID, "there is no operator '%.64s'%s", name, near);
 }
 
-/* --- applying a row -------------------------------------------------------------------------- */
+/* --- applying a row --------------------------------------------------------------------------- */
 static snug_status check_arity(const sn_opdesc *d, snug_error *err) {
     const sn_op_row *row = &sn_ops[d->op];
     if (d->n_in >= row->min_in && d->n_in <= row->max_in)

@@ -22,8 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- printing
- * ---------------------------------------------------------------------------------------------- */
+/* --- printing --------------------------------------------------------------------------------- */
 typedef struct {
     const sn_plan *p;
     const sn_writer *w;
@@ -138,8 +137,7 @@ snug_status sn_plan_print(const sn_plan *p, const sn_writer *w, snug_error *err)
     return o.status;
 }
 
-/* --- parsing; every reader does nothing once an error has been seen
- * ------------------------------------------- */
+/* --- parsing; every reader does nothing once an error has been seen --------------------------- */
 typedef struct {
     sn_plan *p;
     const char *at;

@@ -23,7 +23,7 @@ typedef struct {
     int style;
 } plan_report;
 
-/* --- by category ---------------------------------------------------------------------------- */
+/* --- by category ------------------------------------------------------------------------------ */
 
 typedef struct {
     const char *name;
@@ -78,7 +78,7 @@ static snug_status say_category(const plan_report *r, const category_row *c, snu
                   bar(c->bytes, r->info.peak_bytes, cells), color ? "\x1b[0m" : "");
 }
 
-/* --- by layer ------------------------------------------------------------------------------- */
+/* --- by layer --------------------------------------------------------------------------------- */
 
 /* 1234567 -> "1.23 M" */
 static const char *print_flops(double flops, char *text, size_t size) {
@@ -140,7 +140,7 @@ static snug_status say_layers(const plan_report *r, snug_error *err) {
     return r->request->train ? say_layer(r, "(loss)", "", &loss, err) : SNUG_OK;
 }
 
-/* --- text ----------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 static double gap_of(const snug_model_plan_info *p) {
     if (p->lower_bound_bytes == 0)
@@ -193,7 +193,7 @@ static snug_status say_text(const plan_report *r, snug_error *err) {
     return sn_plan_print(r->step->plan, r->w, err);
 }
 
-/* --- JSON ----------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static snug_status json_rows(const plan_report *r, snug_error *err) {
     category_row rows[N_ROWS];
@@ -269,7 +269,7 @@ static snug_status say_json(const plan_report *r, snug_error *err) {
     return sn_say(r->w, err, "}\n");
 }
 
-/* --- the report ----------------------------------------------------------------------------- */
+/* --- the report ------------------------------------------------------------------------------- */
 
 /* The workspace of the fullest step belongs to the step's layer. */
 static void add_workspace(const plan_report *r, sn_plan_owner_row *rows) {

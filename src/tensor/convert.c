@@ -15,7 +15,7 @@
 
 enum { CHUNK = 256 };
 
-/* --- 16-bit floats -------------------------------------------------------------------------- */
+/* --- 16-bit floats ---------------------------------------------------------------------------- */
 
 static float float_of(uint32_t bits) {
     float f;
@@ -75,7 +75,7 @@ static float to_odd(double d) {
     return float_of(bits | 1u);
 }
 
-/* --- loads and stores of one chunk ---------------------------------------------------------- */
+/* --- loads and stores of one chunk ------------------------------------------------------------ */
 
 typedef void (*load_float_fn)(const void *src, size_t n, double *out);
 typedef void (*load_int_fn)(const void *src, size_t n, int64_t *out);

@@ -74,7 +74,7 @@ snug_status snug_feed_fill(snug_feed *feed, int64_t first_row, int64_t n_rows, c
     return feed->fill(feed->ctx, first_row, n_rows, dst, err);
 }
 
-/* --- the caller's memory -------------------------------------------------------------------- */
+/* --- the caller's memory ---------------------------------------------------------------------- */
 
 typedef struct {
     snug_engine *engine;
@@ -129,7 +129,7 @@ snug_status snug_feed_from_memory(snug_engine *engine, const snug_type *type, co
     return status;
 }
 
-/* --- the caller's function ------------------------------------------------------------------ */
+/* --- the caller's function -------------------------------------------------------------------- */
 
 /* Enough for the call to be cheap beside the conversion, little beside any budget. */
 enum { BUFFER_BYTES = 64 * 1024 };

@@ -1,4 +1,5 @@
-/* feed.h: the inside of a feed, and recipes: values without storage until someone needs their bytes. */
+/* feed.h: the inside of a feed, and recipes: values without storage until someone needs their
+ * bytes. */
 #ifndef SN_TENSOR_FEED_H
 #define SN_TENSOR_FEED_H
 
@@ -9,18 +10,21 @@ struct snug_feed {
     snug_engine *engine;
     snug_type type;
     void *ctx;
-    snug_feed_fill_fn fill;   /* may be asked for rows inside [0, dims[0]) only: snug_feed_fill checked it */
+    snug_feed_fill_fn
+        fill; /* may be asked for rows inside [0, dims[0]) only: snug_feed_fill checked it */
     void (*release)(void *ctx); /* may be NULL */
 };
 
 /* A feed of any kind; on failure release is not called. */
-SNUG_CHECKED snug_status sn_feed_create(snug_engine *e, const snug_type *type, void *ctx, snug_feed_fill_fn fill,
-                           void (*release)(void *ctx), snug_feed **out, snug_error *err);
+SNUG_CHECKED snug_status sn_feed_create(snug_engine *e, const snug_type *type, void *ctx,
+                                        snug_feed_fill_fn fill, void (*release)(void *ctx),
+                                        snug_feed **out, snug_error *err);
 
-/* Copies n elements, converting; SNUG_E_DATA when src -> dst is not allowed (float to integer) or an integer
- * does not fit. Any addresses; dst may lie below src in one buffer. After a failure dst holds anything. */
-SNUG_CHECKED snug_status sn_convert(snug_dtype from, const void *src, snug_dtype to, void *dst, size_t n,
-                                    snug_error *err);
+/* Copies n elements, converting; SNUG_E_DATA when src -> dst is not allowed (float to integer) or
+ * an integer does not fit. Any addresses; dst may lie below src in one buffer. After a failure dst
+ * holds anything. */
+SNUG_CHECKED snug_status sn_convert(snug_dtype from, const void *src, snug_dtype to, void *dst,
+                                    size_t n, snug_error *err);
 
 /*      kind        meaning */
 typedef enum {
@@ -39,9 +43,9 @@ typedef struct {
 } sn_recipe;
 
 /* Elements [first, first + n) of the recipe into dst of a float or integer dtype. */
-SNUG_CHECKED snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size_t n, snug_dtype dtype, void *dst,
-                           snug_error *err);
-SNUG_CHECKED snug_status sn_feed_from_recipe(snug_engine *e, const snug_type *type, const sn_recipe *r, snug_feed **out,
-                                snug_error *err);
+SNUG_CHECKED snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size_t n,
+                                        snug_dtype dtype, void *dst, snug_error *err);
+SNUG_CHECKED snug_status sn_feed_from_recipe(snug_engine *e, const snug_type *type,
+                                             const sn_recipe *r, snug_feed **out, snug_error *err);
 
 #endif

@@ -17,7 +17,8 @@ int64_t sn_type_span(const snug_type *t, int from, int to);
 bool sn_dtype_is_float(snug_dtype d);
 bool sn_dtype_is_int(snug_dtype d); /* bool not among them */
 /* "f32[32,10]" and "f32[]" back; '?' prints and parses -1. *end is set behind it. */
-SNUG_CHECKED snug_status sn_type_parse(const char *text, const char **end, snug_type *out, snug_error *err);
+SNUG_CHECKED snug_status sn_type_parse(const char *text, const char **end, snug_type *out,
+                                       snug_error *err);
 SNUG_CHECKED snug_status sn_dtype_parse(const char *name, snug_dtype *out, snug_error *err);
 /* Ranks <= 8, dims >= 0 (>= -1 in templates), bytes within the address space. */
 SNUG_CHECKED snug_status sn_type_check(const snug_type *t, bool is_template, snug_error *err);

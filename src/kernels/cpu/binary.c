@@ -31,7 +31,7 @@
     X(logical_or, x || y)
 /* clang-format on */
 
-/* --- rows ---------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 /* Steps are 0 or 1. M: what memory holds, C: the type computed in, R: the result's. */
 #define ROW(name, M, C, R, expression)                                                             \
     static void name(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) {           \
@@ -112,7 +112,7 @@ static const struct {
     NUMBER_MAP(NUMBER_ENTRY) FLOAT_MAP(FLOAT_ENTRY) COMPARE_MAP(COMPARE_ENTRY)
         BOOL_MAP(BOOL_ENTRY)};
 
-/* --- select: by the bytes of an element ---------------------------------------------------- */
+/* --- select: by the bytes of an element ------------------------------------------------------- */
 #define SELECT_ROW(name, M)                                                                        \
     static void name(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) {           \
         const uint8_t *test = (const uint8_t *)c->in[0].data + at[1];                              \
@@ -144,7 +144,7 @@ static sn_row select_row(snug_dtype dtype) {
                         : NULL;
 }
 
-/* --- families ------------------------------------------------------------------------------ */
+/* --- families --------------------------------------------------------------------------------- */
 static sn_walk walk_of(const sn_call *c) {
     sn_walk w = sn_walk_over(&c->out[0].type);
     for (int i = 0; i < c->n_in; i++)

@@ -77,7 +77,7 @@ static void copy_region(const sn_window *w, const region *r, image from, int64_t
     }
 }
 
-/* --- forward and dx -------------------------------------------------------------------------- */
+/* --- forward and dx --------------------------------------------------------------------------- */
 typedef struct {
     sn_window w[2];
     int64_t groups, kw;
@@ -312,7 +312,7 @@ void SN_CPU(conv_dx_run)(const sn_conv_operands *o, void *workspace, int n_threa
     }
 }
 
-/* --- dw -------------------------------------------------------------------------------------- */
+/* --- dw --------------------------------------------------------------------------------------- */
 /* Rows of A are (tap, channel), its columns pixels. A piece is a block of pixels of one image. */
 typedef struct {
     const sn_conv_operands *o;

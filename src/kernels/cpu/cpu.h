@@ -1,18 +1,22 @@
-/* cpu.h: the CPU as a device. A kernel sees views and scratch, never a graph or a plan, and allocates nothing.
+/* cpu.h: the CPU as a device. A kernel sees views and scratch, never a graph or a plan, and
+ * allocates nothing.
  *
- * Each operator names a family. A family describes what a call will need (upper bounds), may prepare an object per
- * planned step (a oneDNN primitive), and runs. `reference` is the plain loop kept as the oracle, for f32 and f64
- * (and the integer and bool types that make sense); `run` is the fast one, or the same.
+ * Each operator names a family. A family describes what a call will need (upper bounds), may
+ * prepare an object per planned step (a oneDNN primitive), and runs. `reference` is the plain loop
+ * kept as the oracle, for f32 and f64 (and the integer and bool types that make sense); `run` is
+ * the fast one, or the same.
  *
  * Rules (each is a test):
  * 1. Same inputs, same thread count, same bits. Partial sums are added in a fixed order.
- * 2. An element's bits do not depend on its position or on how many rows the call has: a slice of a batch gives
- *    the whole's bits (own kernels; oneDNN's choice is named in the plan).
- * 3. out may be in where the table allows it; otherwise they do not overlap. Outputs may hold any bytes before.
+ * 2. An element's bits do not depend on its position or on how many rows the call has: a slice of a
+ * batch gives the whole's bits (own kernels; oneDNN's choice is named in the plan).
+ * 3. out may be in where the table allows it; otherwise they do not overlap. Outputs may hold any
+ * bytes before.
  * 4. Size-0 operands are legal.
  *
- * All files of this folder but onednn*.c and device.c are compiled once per instruction set (SN_ISA: base, avx2,
- * avx512) with SN_CPU(name) giving the symbol of that build; device.c picks a table by the processor. */
+ * All files of this folder but onednn*.c and device.c are compiled once per instruction set
+ * (SN_ISA: base, avx2, avx512) with SN_CPU(name) giving the symbol of that build; device.c picks a
+ * table by the processor. */
 #ifndef SN_KERNELS_CPU_CPU_H
 #define SN_KERNELS_CPU_CPU_H
 
@@ -34,11 +38,12 @@ typedef struct {
     const snug_view *out;
     void *workspace;
     size_t workspace_bytes;
-    void *prepared;         /* from the family's prepare, or NULL */
-    bool accumulate;        /* add into outputs (only rows with acc YES) */
+    void *prepared;  /* from the family's prepare, or NULL */
+    bool accumulate; /* add into outputs (only rows with acc YES) */
     int n_threads;
-    /* Where this call's output 0 lies in the full value: rows [first, ...) of axis `axis`, whose full extent is
-     * `full`. Whole values: axis 0, first 0, full = dims[0]. Counter-based randomness uses it. */
+    /* Where this call's output 0 lies in the full value: rows [first, ...) of axis `axis`, whose
+     * full extent is `full`. Whole values: axis 0, first 0, full = dims[0]. Counter-based
+     * randomness uses it. */
     int axis;
     int64_t first, full;
 } sn_call;
@@ -48,21 +53,25 @@ typedef snug_status (*sn_kernel)(const sn_call *c, snug_error *err);
 typedef struct {
     sn_kernel reference;
     sn_kernel run;
-    /* NULL: no workspace, no code, flops and bytes from types. Fills what differs from the default. The workspace
-     * is run's: reference kernels need none. */
+    /* NULL: no workspace, no code, flops and bytes from types. Fills what differs from the default.
+     * The workspace is run's: reference kernels need none. */
     snug_status (*describe)(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err);
-    /* NULL: nothing to prepare. The object's memory is the library's or the engine's (category KERNELS). */
-    snug_status (*prepare)(snug_engine *e, const sn_opdesc *d, int n_threads, void **prepared, snug_error *err);
+    /* NULL: nothing to prepare. The object's memory is the library's or the engine's (category
+     * KERNELS). */
+    snug_status (*prepare)(snug_engine *e, const sn_opdesc *d, int n_threads, void **prepared,
+                           snug_error *err);
     void (*release)(snug_engine *e, void *prepared);
 } sn_cpu_family;
 
 /* The family of each operator for the running machine. */
 const sn_cpu_family *sn_cpu_family_of(sn_op op);
 const char *sn_cpu_isa(void); /* "avx512", "avx2" or "base" */
-/* The same for a named instruction set; NULL when it is not built or this machine lacks it (tests). */
+/* The same for a named instruction set; NULL when it is not built or this machine lacks it (tests).
+ */
 const sn_cpu_family *sn_cpu_family_for(const char *isa, sn_op op);
 
-/* The description the planner reads. `reference_only`: every variant is the reference kernel (impl "reference"). */
+/* The description the planner reads. `reference_only`: every variant is the reference kernel (impl
+ * "reference"). */
 typedef struct {
     sn_device device; /* first member: a sn_cpu_device is a sn_device */
     int n_threads;

@@ -34,7 +34,7 @@ static snug_status check_indices(const sn_call *c, const index_list *l, int64_t 
     return SNUG_OK;
 }
 
-/* --- gather -------------------------------------------------------------------------------- */
+/* --- gather ----------------------------------------------------------------------------------- */
 static snug_status run_gather(const sn_call *c, snug_error *err) {
     const snug_type *t = &c->in[0].type;
     const int axis = (int)c->attrs->axis.axis;
@@ -51,7 +51,7 @@ static snug_status run_gather(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- scatter_add --------------------------------------------------------------------------- */
+/* --- scatter_add ------------------------------------------------------------------------------ */
 typedef struct {
     index_list indices;
     int64_t outer, extent, inner;
@@ -118,7 +118,7 @@ static snug_status run_scatter_add(const sn_call *c, snug_error *err) {
     return scatter_by(c, sn_threads_for(c, sn_type_count(&c->in[1].type)), err);
 }
 
-/* --- one_hot ------------------------------------------------------------------------------- */
+/* --- one_hot ---------------------------------------------------------------------------------- */
 static snug_status run_one_hot(const sn_call *c, snug_error *err) {
     const index_list l = indices_of(&c->in[0]);
     const snug_dtype dtype = c->out[0].type.dtype;

@@ -14,7 +14,7 @@
 /* Calls do(1, uint8_t), do(2, uint16_t), ... */
 #define SIZE_MAP(X) X(1, uint8_t) X(2, uint16_t) X(4, uint32_t) X(8, uint64_t)
 
-/* --- strided copies ------------------------------------------------------------------------ */
+/* --- strided copies --------------------------------------------------------------------------- */
 #define COPY_ROW(size, M)                                                                          \
     static void copy_##size(const sn_call *c, const sn_walk *w, const int64_t *at, int64_t n) {    \
         const int64_t to_step = sn_walk_step(w, 0), from_step = sn_walk_step(w, 1);                \
@@ -130,7 +130,7 @@ static snug_view shifted(const snug_view *v, int64_t elements) {
     return s;
 }
 
-/* --- flat: copies and constants ------------------------------------------------------------ */
+/* --- flat: copies and constants --------------------------------------------------------------- */
 static void copy_flat(const sn_call *c, const snug_view *from) {
     const int64_t bytes = (int64_t)snug_dtype_bytes(from->type.dtype) * sn_type_count(&from->type);
     const int64_t block = SN_SPAN * 4;
@@ -200,7 +200,7 @@ static snug_status run_fill(const sn_call *c, snug_error *err) {
     return fill_output(c, c->param[0].real, copy_fast, err);
 }
 
-/* --- broadcast_to, transpose, concat ------------------------------------------------------- */
+/* --- broadcast_to, transpose, concat ---------------------------------------------------------- */
 static void broadcast_by(const sn_call *c, copier copy) {
     sn_walk w = sn_walk_over(&c->out[0].type);
     sn_walk_add_broadcast(&w, &c->in[0].type);
@@ -237,7 +237,7 @@ static void concat_by(const sn_call *c, copier copy) {
     }
 }
 
-/* --- slice, slice_grad, pad ---------------------------------------------------------------- */
+/* --- slice, slice_grad, pad ------------------------------------------------------------------- */
 /* A slice: `part` has the extents of what is taken from `whole`, every strides-th element. */
 typedef struct {
     const snug_type *whole, *part;
@@ -302,7 +302,7 @@ static snug_status pad_by(const sn_call *c, copier copy, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- families ------------------------------------------------------------------------------ */
+/* --- families --------------------------------------------------------------------------------- */
 #define MOVES(name)                                                                                \
     static snug_status reference_##name(const sn_call *c, snug_error *err) {                       \
         (void)err;                                                                                 \

@@ -14,7 +14,7 @@
  * instead. */
 enum { MAX_GROUPS = 16, PIECES_PER_GROUP = 8, MAX_WAITING = 1 << 18 };
 
-/* --- cutting --------------------------------------------------------------------------------- */
+/* --- cutting ---------------------------------------------------------------------------------- */
 static int64_t count_blocks(sn_product *p) {
     p->n_row_blocks = p->count_row_blocks(p, p->limit, &p->rows);
     p->n_column_blocks = p->columns > 0 ? sn_parts(p->N, p->columns) : 0;
@@ -53,7 +53,7 @@ void SN_CPU(product_cut)(sn_product *p, int n_threads) {
         sizeof(float);
 }
 
-/* --- one block ------------------------------------------------------------------------------- */
+/* --- one block -------------------------------------------------------------------------------- */
 /* C = or += the pieces of one group; to c and c_row, which are the block's or a group sum's. */
 static void run_group(const sn_product *p, sn_product_block *b, int64_t group, sn_gemm *g) {
     g->m = b->rows;
@@ -109,7 +109,7 @@ static void run_block(const sn_product *p, sn_product_block *b) {
     finish(p, b);
 }
 
-/* --- all blocks ------------------------------------------------------------------------------ */
+/* --- all blocks ------------------------------------------------------------------------------- */
 static void open_block(const sn_product *p, int64_t i, float *own, sn_product_block *b) {
     b->n = i % p->n_column_blocks * p->columns;
     b->columns = sn_least(p->columns, p->N - b->n);

@@ -26,7 +26,7 @@ static void by_position(const sn_call *c, int64_t first, int64_t n, contiguous p
     }
 }
 
-/* --- random -------------------------------------------------------------------------------- */
+/* --- random ----------------------------------------------------------------------------------- */
 static sn_recipe recipe_of(const sn_call *c) {
     static const sn_recipe_kind kinds[] = {[SN_RANDOM_UNIFORM] = SN_RECIPE_UNIFORM,
                                            [SN_RANDOM_NORMAL] = SN_RECIPE_NORMAL,
@@ -55,7 +55,7 @@ static snug_status run_random(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- dropout ------------------------------------------------------------------------------- */
+/* --- dropout ---------------------------------------------------------------------------------- */
 /* sn_philox for WIDTH counters (0, lo), (0, lo + 1), ... side by side, so that the compiler makes
  * vectors of them; bits[lane][j] is lane `lane` of counter lo + j. base/rng.c explains the rounds.
  * WIDTH is above 16, because GCC unrolls loops up to that long instead. */

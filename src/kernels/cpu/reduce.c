@@ -37,7 +37,7 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
     X(SNUG_I64, i64, int64_t, uint64_t, INT64_MIN)
 /* clang-format on */
 
-/* --- geometry ------------------------------------------------------------------------------ */
+/* --- geometry --------------------------------------------------------------------------------- */
 /* Axes apart: those that stay and those that go, each with the input's strides. */
 typedef struct {
     int n;
@@ -117,7 +117,7 @@ static int64_t group_offset(const axis_group *g, int64_t i) {
     return offset;
 }
 
-/* --- plain loops: the reference, and the kernels of all but f32 ---------------------------- */
+/* --- plain loops: the reference, and the kernels of all but f32 ------------------------------- */
 #define PLAIN_LOOPS(dtype, name, M, A, smallest)                                                   \
     static void sum_##name(const sn_call *c, const geometry *g, int64_t o) {                       \
         const M *x = (const M *)c->in[0].data + group_offset(&g->kept, o);                         \
@@ -178,7 +178,7 @@ static snug_status reference_max(const sn_call *c, snug_error *err) {
     return each_output(c, plain[c->in[0].type.dtype].max, err);
 }
 
-/* --- the f32 sum: units and blocks --------------------------------------------------------- */
+/* --- the f32 sum: units and blocks ------------------------------------------------------------ */
 static double fold(float *lane) {
     for (int width = LANES / 2; width > 0; width /= 2)
         for (int j = 0; j < width; j++)
@@ -260,7 +260,7 @@ static void sum_block_columns(const float *x, int64_t n, int64_t step, int64_t w
     }
 }
 
-/* --- the f32 sum: tasks -------------------------------------------------------------------- */
+/* --- the f32 sum: tasks ----------------------------------------------------------------------- */
 typedef struct {
     const float *x;
     float *out;
@@ -366,7 +366,7 @@ static snug_status describe_sum(const sn_opdesc *d, int n_threads, sn_variant *o
     return SNUG_OK;
 }
 
-/* --- max ----------------------------------------------------------------------------------- */
+/* --- max -------------------------------------------------------------------------------------- */
 static inline float larger(float best, float v) {
     return v > best || v != v ? v : best;
 }
@@ -414,7 +414,7 @@ static snug_status run_max(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- argmax -------------------------------------------------------------------------------- */
+/* --- argmax ----------------------------------------------------------------------------------- */
 /* The first of the largest; the first NaN where there is one. */
 static snug_status run_argmax(const sn_call *c, snug_error *err) {
     const snug_type *t = &c->in[0].type;

@@ -32,7 +32,8 @@
     X(power,        raised(x, p),                             pow(x, p))                           \
     X(clip,         x < p ? p : x > q ? q : x,                x < p ? p : x > q ? q : x)
 
-/* g is the gradient of the output, y input 1 (the output for relu, elu, tanh, sigmoid; else the input). */
+/* g is the gradient of the output, y input 1: the output for relu, elu, tanh, sigmoid, else the
+ * input. */
 #define PAIR_MAP(X)                                                                                \
     X(relu_grad,       y > 0 ? g : 0,                         y > 0 ? g : 0)                       \
     X(leaky_relu_grad, y > 0 ? g : p * g,                     y > 0 ? g : p * g)                   \
@@ -85,7 +86,7 @@ static inline float raised(float x, float p) {
                         : powf(x, p);
 }
 
-/* --- spans --------------------------------------------------------------------------------- */
+/* --- spans ------------------------------------------------------------------------------------ */
 /* `T x` is computed from what memory holds, in type C; p and q were rounded to the dtype M. */
 #define UNARY_SPAN(name, M, C, expression)                                                         \
     static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
@@ -157,7 +158,7 @@ static void logical_not_bool(const sn_call *c, int64_t first, int64_t n) {
         out[i] = in[i] == 0;
 }
 
-/* --- families ------------------------------------------------------------------------------ */
+/* --- families --------------------------------------------------------------------------------- */
 /* By operator; the two halves of an operator on numbers are joined by dtype below. */
 static const sn_map maps[SN_N_OPS] = {
 #define FLOAT_ROW(name, single, real)                                                              \
