@@ -183,7 +183,7 @@ static void test_same_seed_same_bytes(void **state) {
     expect_ok(snug_make_data(*state, "shapes", d.path, &(snug_make_data_options){200, 50, 1}, &err),
               &err);
     assert_int_equal(sn_test_dir_count(&d), 4);
-    assert_int_equal(hash_of(&d, "x_train.npy"), 0xeb21c069e1747b9fu);
+    assert_int_equal(hash_of(&d, "x_train.npy"), 0x9fe964d24b589f96u);
     assert_int_equal(hash_of(&d, "y_train.npy"), 0xd37ea65b398ebfeeu);
     const uint64_t test = hash_of(&d, "x_test.npy");
     expect_ok(snug_make_data(*state, "shapes", d.path, &(snug_make_data_options){50, 50, 2}, &err),
