@@ -78,8 +78,7 @@ static void end(bench *t) {
     sn_graph_destroy(t->g);
 }
 
-/* --- looking at plans
- * ------------------------------------------------------------------------------ */
+/* --- looking at plans ----------------------------------------------------------------------- */
 /* The step that runs the maker of v, or feeds it; n_steps when there is none. */
 static uint32_t step_of(const bench *t, sn_value v) {
     uint32_t i = 0;
@@ -108,8 +107,7 @@ static const sn_plan_memory *arena(const bench *t) {
     return &t->p->memories[SN_MEM_FIRST_ARENA];
 }
 
-/* --- order
- * --------------------------------------------------------------------------------------------- */
+/* --- order ---------------------------------------------------------------------------------- */
 /* Three layers; all updates stand at the end of the program, as autodiff and optimizers write them.
  */
 static void test_a_gradient_dies_into_its_update_at_once(void **state) {
@@ -221,8 +219,7 @@ static void test_an_input_is_fed_right_before_its_first_use(void **state) {
     end(&t);
 }
 
-/* --- sharing bytes
- * --------------------------------------------------------------------------------------- */
+/* --- sharing bytes -------------------------------------------------------------------------- */
 static void test_a_row_works_in_place_when_nobody_reads_its_input_later(void **state) {
     bench t = begin(state);
     const sn_value x = input(&t, "x", 4, 16);
@@ -333,8 +330,7 @@ static void test_an_update_lies_in_the_home_of_its_variable(void **state) {
     end(&t);
 }
 
-/* --- sizes and totals
- * ---------------------------------------------------------------------------------------- */
+/* --- sizes and totals ----------------------------------------------------------------------- */
 static void test_a_workspace_lives_for_its_step_only(void **state) {
     bench t = begin(state);
     const sn_value x = input(&t, "x", 16, 16), w = variable(&t, "w", 16, 16);
@@ -421,8 +417,7 @@ static void test_categories_and_owners_add_up_to_the_peak(void **state) {
     end(&t);
 }
 
-/* --- all together
- * -------------------------------------------------------------------------------------------- */
+/* --- all together --------------------------------------------------------------------------- */
 static void test_random_graphs_are_planned_and_pass_the_checker(void **state) {
     const sn_plan_options options = {devices, 1};
     int above = 0;

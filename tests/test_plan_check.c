@@ -204,7 +204,7 @@ static void test_two_devices_and_a_second_run_are_accepted(void **state) {
     expect_accepted(*state, devices2);
 }
 
-/* --- corruptions by name ---------------------------------------------------------------------- */
+/* --- corruptions by name -------------------------------------------------------------------- */
 typedef struct {
     const char *rule;
     const char *plan;
@@ -453,8 +453,7 @@ static void test_every_named_corruption_is_caught(void **state) {
         expect_caught(*state, &corruptions[i]);
 }
 
-/* --- random corruptions against a symbolic run
- * ---------------------------------------------------- */
+/* --- random corruptions against a symbolic run ---------------------------------------------- */
 /* Every byte of memory holds a number that says how it was computed. */
 typedef struct {
     const sn_plan *p;

@@ -2,10 +2,9 @@
  * the caller's.
  *
  *     sn_spans s = {.engine = e, .record_bytes = sizeof(record)};
- *     sn_spans_append(&s, 4096, &nothing, err);                  // [0, 4096)
- *     sn_spans_cut(&s, 64, 128, &first, &end, err);              // spans first .. end-1 are
- * exactly [64, 128) sn_spans_merge(&s, first, end);                            // now one span with
- * the record of the first
+ *     sn_spans_append(&s, 4096, &nothing, err);         // [0, 4096)
+ *     sn_spans_cut(&s, 64, 128, &first, &stop, err);    // first .. stop-1 are exactly [64, 128)
+ *     sn_spans_merge(&s, first, stop);                  // now one, with the record of the first
  *
  * Cutting copies the record to both halves. O(log n) to find; the list of n spans moves 4 bytes a
  * span. */

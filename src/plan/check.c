@@ -167,7 +167,7 @@ static bool overlap(const area *a, const area *b) {
            a->start < b->start + b->bytes && b->start < a->start + a->bytes;
 }
 
-/* --- a run; operands are numbered through, inputs first --------------------------------------- */
+/* --- a run; operands are numbered through, inputs first ------------------------------------- */
 static const sn_place *operand(const sn_step *s, int k) {
     return k < s->n_in ? &s->in[k] : &s->out[k - s->n_in];
 }
@@ -285,7 +285,7 @@ static snug_status check_run(checker *c, const sn_step *s, snug_error *err) {
     return check_effect(c, s, &by, err);
 }
 
-/* --- steps in time ---------------------------------------------------------------------------- */
+/* --- steps in time -------------------------------------------------------------------------- */
 static snug_status check_transfer(checker *c, const sn_step *s, snug_error *err) {
     area from, to;
     SNUG_TRY(resolve(c, &s->out[0], &to, err));

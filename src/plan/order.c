@@ -3,11 +3,10 @@
  *
  * Edges (a node runs after those that have an edge to it):
  *   data       the maker of a value before its readers
- *   version    readers of a version of a variable before the STATE node that overwrites it; a
- * reader written after the update in the program reads a copy instead when the version is kept
- *   may-fail   MAYFAIL nodes in program order, and all those written before a STATE node before it:
- * so a step that refuses its values has changed no variable, and the same node refuses under every
- * order
+ *   version    readers of a version of a variable before the STATE node that overwrites it; where
+ *              the version is kept, a reader written after the update reads the copy instead
+ *   may-fail   MAYFAIL nodes in program order, and before the STATE nodes written after them: a
+ *              step that refuses its values has changed nothing, and every order refuses alike
  *
  * Ready nodes stand in a heap; a score only grows while a node waits, so a node is pushed again
  * when it grows and its old entries are skipped. */

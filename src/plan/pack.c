@@ -81,7 +81,7 @@ static int compare_ranked(const void *a, const void *b) {
     return (x->box > y->box) - (x->box < y->box);
 }
 
-/* --- items to boxes --------------------------------------------------------------------------- */
+/* --- items to boxes ------------------------------------------------------------------------- */
 /* Distinct times, sorted; returns how many. */
 static uint32_t collect_times(const sn_pack_item *items, uint32_t n, uint32_t *times) {
     for (uint32_t i = 0; i < n; i++) {

@@ -1,9 +1,8 @@
 /* passes.h: what the passes of the planner hand to each other. build.c calls them in order; each
  * file is one pass.
  *
- *     sn_planner   facts that do not depend on the order: sizes, variants, readers, what shares
- * bytes sn_layout    one order with what follows from it: steps to be, buffers, lifetimes, the
- * bound */
+ *     sn_planner   facts that no order changes: sizes, variants, readers, what shares bytes
+ *     sn_layout    one order and what follows: steps to be, buffers, lifetimes, the bound */
 #ifndef SN_PLAN_PASSES_H
 #define SN_PLAN_PASSES_H
 

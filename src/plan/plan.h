@@ -3,9 +3,8 @@
  * reads a clock or a file.
  *
  *     sn_plan_options o = {.devices = &cpu, .n_devices = 1};
- *     SNUG_TRY(sn_plan_build(engine, graph, &o, &plan, err));     // passes, then the checker, in
- * every build plan->memories[SN_MEM_FIRST_ARENA].bytes                     // what the arena will
- * be, to the byte
+ *     SNUG_TRY(sn_plan_build(engine, graph, &o, &plan, err));   // passes, then the checker
+ *     plan->memories[SN_MEM_FIRST_ARENA].bytes                   // of the arena, to the byte
  *
  * A plan is a list of steps; REPEAT ... END blocks (flat, never nested) run their steps k times on
  * slices.
@@ -26,9 +25,10 @@
  *     s0 feed 0 -> %0@1+0 on 0.0 name x
  *     s1 run n0 matmul v0 (%0@1+0 %1@state) -> (%2@1+4096) ws 1+8192:512 on 0.0 impl onednn:brg
  *     s2 repeat 4 rows 8 last 2
- *     s3 run n1 ... (%2@1+4096+1024 rows 0:0:8) ...     first row 0, along axis 0, 8 rows an
- * iteration, moving 1024 bytes s9 end
- */
+ *     s3 run n1 ... (%2@1+4096+1024 rows 0:0:8) ...
+ *     s9 end
+ *
+ * In s3: from row 0 along axis 0, 8 rows an iteration, each time 1024 bytes further on. */
 #ifndef SN_PLAN_PLAN_H
 #define SN_PLAN_PLAN_H
 
@@ -142,8 +142,7 @@ SNUG_CHECKED snug_status sn_plan_owner_rows(const sn_plan *p, snug_engine *e,
                                             sn_plan_owner_row *rows,
                                             snug_error *err); /* n_owners rows */
 
-/* --- packing, on its own
- * ------------------------------------------------------------------------------------ */
+/* --- packing, on its own -------------------------------------------------------------------- */
 /* Half-open lifetimes [lower, upper) in steps. */
 typedef struct {
     uint32_t lower, upper;

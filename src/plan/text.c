@@ -1,20 +1,30 @@
-/* text.c: the text form of a plan, printed and parsed. One line per thing; parse(print(p)) prints
- * the same text.
+/* text.c: the text form of a plan, printed and parsed. One line per thing, each ended by \n;
+ * parse(print(p)) prints the same text.
  *
- *     plan    := "snug plan 1" device+ memory+ opaque* total step* output* "end plan"      each
- * line ends with \n device  := "device" N "align" BYTES "name" REST memory  := "memory" N "device"
- * N "bytes" BYTES "used" BYTES "bound" BYTES "name" REST opaque  := "opaque" VALUE "bytes" BYTES a
- * value whose bytes its device says total   := "total flops" N "code" BYTES "peak" STEP step    :=
- * STEP what what    := "run" NODE OP "v"N places "->" places [ws] on [acc] [wait] "impl" REST |
- * "feed" N "->" place on [wait] "name" REST      the input's name, for the reader; checked | "copy"
- * place "->" place on [wait] | "repeat" N "rows" N "last" N | "end" places  := "(" [place {" "
- * place}] ")" place   := VALUE "@state" | VALUE "@" N "+" OFFSET ["+" STRIDE] [" rows " FIRST ":"
- * AXIS ":" ROWS] ws      := "ws" N "+" OFFSET ":" BYTES on      := "on" DEVICE "." QUEUE acc     :=
- * "acc" ("add" | "add_later") wait    := "wait" {STEP} output  := "output" N place VALUE := "%"N,
- * NODE := "n"N, STEP := "s"N; REST is the rest of the line; words are one blank apart
+ *     plan    := "snug plan 1" device+ memory+ opaque* total step* output* "end plan"
+ *     device  := "device" N "align" BYTES "name" REST
+ *     memory  := "memory" N "device" N "bytes" BYTES "used" BYTES "bound" BYTES "name" REST
+ *     opaque  := "opaque" VALUE "bytes" BYTES
+ *     total   := "total flops" N "code" BYTES "peak" STEP
+ *     step    := STEP what
+ *     what    := "run" NODE OP "v"N places "->" places [ws] on [acc] [wait] "impl" REST
+ *              | "feed" N "->" place on [wait] "name" REST
+ *              | "copy" place "->" place on [wait]
+ *              | "repeat" N "rows" N "last" N
+ *              | "end"
+ *     places  := "(" [place {" " place}] ")"
+ *     place   := VALUE "@state" | VALUE "@" N "+" OFFSET ["+" STRIDE] ["rows" slice]
+ *     slice   := FIRST ":" AXIS ":" ROWS
+ *     ws      := "ws" N "+" OFFSET ":" BYTES
+ *     on      := "on" DEVICE "." QUEUE
+ *     acc     := "acc" ("add" | "add_later")
+ *     wait    := "wait" STEP {STEP}
+ *     output  := "output" N place
  *
- * Devices, memories, steps and outputs count up from 0. The last line tells a whole text from a cut
- * one. */
+ * VALUE is %N, NODE nN, STEP sN; REST is the rest of the line; words are one blank apart. Devices,
+ * memories, steps and outputs count up from 0. An opaque line gives the bytes of a value whose
+ * device says them. The name behind a feed is the input's and is checked. The last line tells a
+ * whole text from a cut one. */
 #include "plan/passes.h"
 
 #include <inttypes.h>
@@ -22,7 +32,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- printing --------------------------------------------------------------------------------- */
+/* --- printing ------------------------------------------------------------------------------- */
 typedef struct {
     const sn_plan *p;
     const sn_writer *w;
@@ -137,7 +147,7 @@ snug_status sn_plan_print(const sn_plan *p, const sn_writer *w, snug_error *err)
     return o.status;
 }
 
-/* --- parsing; every reader does nothing once an error has been seen --------------------------- */
+/* --- parsing; every reader does nothing once an error has been seen ------------------------- */
 typedef struct {
     sn_plan *p;
     const char *at;
