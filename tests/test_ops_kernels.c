@@ -170,6 +170,31 @@ static void test_accumulating_adds_to_what_is_there(void **state) {
     sn_sweep_end(&w);
 }
 
+/* --- inputs ---------------------------------------------------------------------------------- */
+
+static void check_inputs_stay(sn_subject *s) {
+    const sn_how hows[2] = {{.n_threads = 1}, {.isa = sn_cpu_isa(), .n_threads = 2}};
+    for (int h = 0; h < 2; h++) {
+        char text[64];
+        snug_view before[SN_MAX_IN], out[SN_MAX_OUT];
+        for (int i = 0; i < s->desc.n_in; i++)
+            before[i] = sn_view_copy(&s->in[i]);
+        sn_outputs_make(s, &hows[h], &s->desc, out);
+        const bool ok = sn_call_ok(s, &hows[h], out);
+        sn_checked(s);
+        for (int i = 0; ok && i < s->desc.n_in; i++)
+            if (memcmp(before[i].data, s->in[i].data, before[i].bytes) != 0)
+                sn_complain(s, "%s wrote to input %d", sn_how_text(&hows[h], text), i);
+        sn_views_free(before, s->desc.n_in);
+        sn_views_free(out, s->desc.n_out);
+    }
+}
+
+static void test_inputs_are_not_written(void **state) {
+    (void)state;
+    sn_sweep_rows("inputs stay", check_inputs_stay);
+}
+
 /* --- poison ---------------------------------------------------------------------------------- */
 
 static void check_truth(sn_subject *s, const snug_view *v) {
@@ -249,6 +274,7 @@ int main(void) {
         cmocka_unit_test(test_fast_kernels_agree_with_references),
         cmocka_unit_test(test_in_place_gives_the_same_bits),
         cmocka_unit_test(test_accumulating_adds_to_what_is_there),
+        cmocka_unit_test(test_inputs_are_not_written),
         cmocka_unit_test(test_bytes_in_outputs_and_workspace_do_not_matter),
         cmocka_unit_test(test_bits_do_not_depend_on_threads),
     };

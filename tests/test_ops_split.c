@@ -68,6 +68,19 @@ static sn_how placed(const sn_how *how, const part *p) {
     return placed;
 }
 
+/* A plan cuts batches by what fits: the kernel must not change with their extent. */
+static void check_choice(sn_subject *s, const sn_how *how, const part *p, const sn_opdesc *piece) {
+    const sn_variant whole = sn_how_describe(s, how, &s->desc);
+    const sn_variant part_of = sn_how_describe(s, how, piece);
+    const bool batch = p->way->in[0].axis == 0 && p->way->out[0].axis == 0;
+    if (batch && strcmp(whole.impl, part_of.impl) != 0)
+        sn_complain(s, "%s runs the whole, %s a part of the batch", whole.impl, part_of.impl);
+    for (int k = 0; batch && k < s->desc.n_out; k++)
+        if (whole.opaque_bytes[k] * (size_t)p->n !=
+            part_of.opaque_bytes[k] * (size_t)p->way->extent)
+            sn_complain(s, "bytes of output %d are not linear in the batch", k);
+}
+
 /* Runs one part; `out` holds guarded pieces, made here unless it accumulates onto those it is
  * given. */
 static bool run_part(sn_subject *s, const sn_how *how, const part *p, snug_view *out) {
@@ -80,6 +93,7 @@ static bool run_part(sn_subject *s, const sn_how *how, const part *p, snug_view 
     }
     for (int k = 0; k < d.n_out; k++)
         d.out[k] = piece_type(&d.out[k], &p->way->out[k], p);
+    check_choice(s, &at, p, &d);
     if (!how->accumulate)
         sn_outputs_make(s, &at, &d, out);
     const bool ok = sn_call_on(s, &at, &d, in, out);

@@ -25,7 +25,7 @@ const sn_cpu_family *sn_how_family(const sn_how *how, sn_op op) {
     return how->isa ? sn_cpu_family_for(how->isa, op) : sn_cpu_family_of(op);
 }
 
-static sn_variant describe(sn_subject *s, const sn_how *how, const sn_opdesc *d) {
+sn_variant sn_how_describe(sn_subject *s, const sn_how *how, const sn_opdesc *d) {
     const sn_cpu_family *family = sn_how_family(how, d->op);
     sn_variant v = {0};
     snug_error err;
@@ -37,11 +37,11 @@ static sn_variant describe(sn_subject *s, const sn_how *how, const sn_opdesc *d)
 }
 
 bool sn_is_foreign(sn_subject *s, const sn_how *how) {
-    return how->isa && strncmp(describe(s, how, &s->desc).impl, "onednn", 6) == 0;
+    return how->isa && strncmp(sn_how_describe(s, how, &s->desc).impl, "onednn", 6) == 0;
 }
 
 void sn_outputs_make(sn_subject *s, const sn_how *how, const sn_opdesc *d, snug_view *out) {
-    const sn_variant v = describe(s, how, d);
+    const sn_variant v = sn_how_describe(s, how, d);
     for (int k = 0; k < d->n_out; k++)
         out[k] = sn_view_make(&d->out[k], v.opaque_bytes[k], how->poison);
 }
@@ -57,7 +57,7 @@ static void check_guards(sn_subject *s, const sn_how *how, const snug_view *v, i
 snug_status sn_call_try(sn_subject *s, const sn_how *how, const sn_opdesc *d, const snug_view *in,
                         const snug_view *out, snug_error *err) {
     const sn_cpu_family *family = sn_how_family(how, d->op);
-    const sn_variant v = describe(s, how, d);
+    const sn_variant v = sn_how_describe(s, how, d);
     const snug_view scratch = {sn_guarded(v.workspace_bytes, how->poison), v.workspace_bytes, {0}};
     sn_call call = {.op = d->op,
                     .attrs = &d->attrs,

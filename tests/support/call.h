@@ -26,6 +26,8 @@ typedef struct {
 const char *sn_isa_at(int i);
 const char *sn_how_text(const sn_how *how, char text[64]);
 const sn_cpu_family *sn_how_family(const sn_how *how, sn_op op);
+/* What the family says of d (the subject's or a piece of it). */
+sn_variant sn_how_describe(sn_subject *s, const sn_how *how, const sn_opdesc *d);
 /* Whether oneDNN does it: then bits are promised per call only. */
 bool sn_is_foreign(sn_subject *s, const sn_how *how);
 

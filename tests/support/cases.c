@@ -14,6 +14,8 @@
                                         list_##set, mask};
 #define SET(set, ...) SET_BUT(set, 0, __VA_ARGS__)
 
+#define CASE(attrs, in)                                                                            \
+    { attrs, in }
 #define VALUES SN_CASE_VALUES
 #define FUSED  SN_CASE_FUSED
 
@@ -33,11 +35,10 @@ SET(random, {"dims=5,7 kind=0 dtype=f key=11 low=-1 high=2", ""},
 
 /* --- one input ------------------------------------------------------------------------------ */
 #define SHAPES_OF_ONE(attrs, domain)                                                               \
-    {attrs, "f[]" domain}, {attrs, "f[7]" domain}, {attrs, "f[1,5,1]" domain},                     \
-        {attrs, "f[3,67]" domain}, {attrs, "f[2,3,133]" domain}, {attrs, "f[0,4]" domain},         \
-        {attrs, "f[4,0,3]" domain}, {                                                              \
-        attrs, "f[3,133,89]" domain                                                                \
-    }
+    CASE(attrs, "f[]" domain), CASE(attrs, "f[7]" domain), CASE(attrs, "f[1,5,1]" domain),         \
+        CASE(attrs, "f[3,67]" domain), CASE(attrs, "f[2,3,133]" domain),                           \
+        CASE(attrs, "f[0,4]" domain), CASE(attrs, "f[4,0,3]" domain),                              \
+        CASE(attrs, "f[3,133,89]" domain)
 SET(unary, SHAPES_OF_ONE("", ""), {"", "f[5,133]@wide", VALUES}, {"", "f[7,67]@special", VALUES})
 SET(unary_number, SHAPES_OF_ONE("", ""), {"", "f[7,67]@special", VALUES}, {"", "i32[3,67]"},
     {"", "i64[5]"}, {"", "i8[133]"}, {"", "u8[2,1,9]"})
@@ -70,11 +71,10 @@ SET(cast, {"dtype=f64", "f[5,3]"}, {"dtype=f64", "f[]"}, {"dtype=f64", "f[3,133,
 
 /* --- pairs: a gradient and what it is taken at ----------------------------------------------- */
 #define SHAPES_OF_PAIR(attrs, domain)                                                              \
-    {attrs, "f[] f[]" domain}, {attrs, "f[7] f[7]" domain}, {attrs, "f[1,5,1] f[1,5,1]" domain},   \
-        {attrs, "f[3,67] f[3,67]" domain}, {attrs, "f[2,3,133] f[2,3,133]" domain},                \
-        {attrs, "f[0,4] f[0,4]" domain}, {                                                         \
-        attrs, "f[3,133,89] f[3,133,89]" domain                                                    \
-    }
+    CASE(attrs, "f[] f[]" domain), CASE(attrs, "f[7] f[7]" domain),                                \
+        CASE(attrs, "f[1,5,1] f[1,5,1]" domain), CASE(attrs, "f[3,67] f[3,67]" domain),            \
+        CASE(attrs, "f[2,3,133] f[2,3,133]" domain), CASE(attrs, "f[0,4] f[0,4]" domain),          \
+        CASE(attrs, "f[3,133,89] f[3,133,89]" domain)
 SET(pair, SHAPES_OF_PAIR("", ""), {"", "f[5,133] f[5,133]@wide", VALUES},
     {"", "f[7,67] f[7,67]@special", VALUES})
 SET(pair_nonzero, SHAPES_OF_PAIR("", "@away"), {"", "f[5,133] f[5,133]@ties", VALUES},
@@ -87,18 +87,17 @@ SET(sigmoid_xent, SHAPES_OF_PAIR("", ""), {"", "f[5,133]@wide f[5,133]@prob"},
 
 /* --- two inputs with broadcasting ------------------------------------------------------------ */
 #define SHAPES_OF_BINARY(a, b)                                                                     \
-    {"", "f[3,5]" a " f[3,5]" b}, {"", "f[]" a " f[]" b}, {"", "f[4,1,67]" a " f[5,1]" b},         \
-        {"", "f[133]" a " f[]" b}, {"", "f[]" a " f[9]" b}, {"", "f[2,3,1]" a " f[67]" b},         \
-        {"", "f[1,7]" a " f[5,1]" b}, {"", "f[2,1,3,1,5]" a " f[4,1,2,1]" b},                      \
-        {"", "f[0,3]" a " f[3]" b}, {"", "f[3,0]" a " f[1]" b}, {"", "f[1]" a " f[0,1]" b},        \
-        {"", "f[3,133,89]" a " f[89]" b}, {"", "f[3,133,89]" a " f[3,133,89]" b},                  \
-        {"", "f[3,1,1]" a " f[3,133,89]" b}, {                                                     \
-        "", "f[3,133,1]" a " f[3,1,89]" b                                                          \
-    }
+    CASE("", "f[3,5]" a " f[3,5]" b), CASE("", "f[]" a " f[]" b),                                  \
+        CASE("", "f[4,1,67]" a " f[5,1]" b), CASE("", "f[133]" a " f[]" b),                        \
+        CASE("", "f[]" a " f[9]" b), CASE("", "f[2,3,1]" a " f[67]" b),                            \
+        CASE("", "f[1,7]" a " f[5,1]" b), CASE("", "f[2,1,3,1,5]" a " f[4,1,2,1]" b),              \
+        CASE("", "f[0,3]" a " f[3]" b), CASE("", "f[3,0]" a " f[1]" b),                            \
+        CASE("", "f[1]" a " f[0,1]" b), CASE("", "f[3,133,89]" a " f[89]" b),                      \
+        CASE("", "f[3,133,89]" a " f[3,133,89]" b), CASE("", "f[3,1,1]" a " f[3,133,89]" b),       \
+        CASE("", "f[3,133,1]" a " f[3,1,89]" b)
 #define INTEGERS_OF_BINARY                                                                         \
-    {"", "i32[7,9] i32[9]"}, {"", "i64[3,67] i64[3,67]"}, {"", "i8[133] i8[]"}, {                  \
-        "", "u8[5,1] u8[9]"                                                                        \
-    }
+    CASE("", "i32[7,9] i32[9]"), CASE("", "i64[3,67] i64[3,67]"), CASE("", "i8[133] i8[]"),        \
+        CASE("", "u8[5,1] u8[9]")
 SET(binary, SHAPES_OF_BINARY("", ""), {"", "f[7,67]@special f[7,67]@special", VALUES},
     INTEGERS_OF_BINARY)
 SET(binary_positive, SHAPES_OF_BINARY("", "@pos"), {"", "f[7,67]@special f[7,67]@special", VALUES})
@@ -118,16 +117,15 @@ SET(select, {"", "bool[3,5] f[3,5] f[3,5]"}, {"", "bool[] f[7] f[7]"}, {"", "boo
 
 /* --- reductions and their opposite ----------------------------------------------------------- */
 #define SHAPES_OF_REDUCE(domain)                                                                   \
-    {"axes=0", "f[7]" domain}, {"", "f[3,5]" domain}, {"", "f[]" domain},                          \
-        {"axes=1", "f[3,67]" domain}, {"axes=0 keepdims=1", "f[133,3]" domain},                    \
-        {"axes=0,2", "f[5,3,7]" domain}, {"axes=1,2 keepdims=1", "f[2,9,8,5]" domain},             \
-        {"axes=0,1", "f[3,4,67]" domain}, {"axes=1", "f[3,1,5]" domain},                           \
-        {"axes=0", "f[1,67]" domain}, {"axes=1", "f[0,3]" domain}, {"axes=1", "f[5,0,2]" domain},  \
-        {"axes=1,3", "f[3,4,2,5]" domain}, {"axes=2", "f[3,133,89]" domain},                       \
-        {"axes=0,1", "f[3,133,89]" domain}, {"axes=0", "f[3,133,89]" domain},                      \
-        {"axes=1", "f[2,20000]" domain}, {                                                         \
-        "axes=0", "f[17000,3]" domain                                                              \
-    }
+    CASE("axes=0", "f[7]" domain), CASE("", "f[3,5]" domain), CASE("", "f[]" domain),              \
+        CASE("axes=1", "f[3,67]" domain), CASE("axes=0 keepdims=1", "f[133,3]" domain),            \
+        CASE("axes=0,2", "f[5,3,7]" domain), CASE("axes=1,2 keepdims=1", "f[2,9,8,5]" domain),     \
+        CASE("axes=0,1", "f[3,4,67]" domain), CASE("axes=1", "f[3,1,5]" domain),                   \
+        CASE("axes=0", "f[1,67]" domain), CASE("axes=1", "f[0,3]" domain),                         \
+        CASE("axes=1", "f[5,0,2]" domain), CASE("axes=1,3", "f[3,4,2,5]" domain),                  \
+        CASE("axes=2", "f[3,133,89]" domain), CASE("axes=0,1", "f[3,133,89]" domain),              \
+        CASE("axes=0", "f[3,133,89]" domain), CASE("axes=1", "f[2,20000]" domain),                 \
+        CASE("axes=0", "f[17000,3]" domain)
 SET(reduce, SHAPES_OF_REDUCE(""), {"axes=1", "i32[3,67]"}, {"axes=0", "i64[5,9]"},
     {"", "u8[2,1,9]"}, {"axes=1", "i8[3,9]"}, {"axes=1", "f[7,67]@special", VALUES})
 SET(reduce_distinct, SHAPES_OF_REDUCE("@distinct"), {"axes=1", "i32[3,67]"}, {"axes=0", "i64[5,9]"},
@@ -188,29 +186,28 @@ SET(conv2d_dw, {"stride=2,2 pad=0,1,1,0 kernel=3,2", "f[2,7,6,3] f[2,3,3,4]"},
     {"kernel=3,3 bias=1", "f[0,5,5,2] f[0,3,3,4]", FUSED},
     {"groups=2 pad=1,1,0,0 kernel=3,2 bias=1", "f[2,4,5,6] f[2,4,4,4]", FUSED})
 #define SHAPES_OF_POOL(domain)                                                                     \
-    {"kernel=2,2 stride=2,2", "f[2,7,6,3]" domain},                                                \
-        {"kernel=3,2 stride=1,2", "f[2,5,6,5]" domain},                                            \
-        {"kernel=3,3 stride=2,2 pad=1,1,0,1", "f[2,7,6,4]" domain},                                \
-        {"kernel=2,2 stride=3,3 pad=0,1,1,0", "f[1,7,8,2]" domain},                                \
-        {"kernel=1,1", "f[1,1,1,1]" domain}, {"kernel=5,4", "f[2,5,4,3]" domain},                  \
-        {"kernel=2,2 stride=2,2", "f[0,6,6,3]" domain}, {"kernel=2,2", "f[2,3,3,0]" domain},       \
-        {"kernel=3,3 stride=2,2 pad=1,1,1,1", "f[2,9,8,67]" domain}, {                             \
-        "kernel=2,2 stride=2,2", "f[3,18,10,133]" domain                                           \
-    }
+    CASE("kernel=2,2 stride=2,2", "f[2,7,6,3]" domain),                                            \
+        CASE("kernel=3,2 stride=1,2", "f[2,5,6,5]" domain),                                        \
+        CASE("kernel=3,3 stride=2,2 pad=1,1,0,1", "f[2,7,6,4]" domain),                            \
+        CASE("kernel=2,2 stride=3,3 pad=0,1,1,0", "f[1,7,8,2]" domain),                            \
+        CASE("kernel=1,1", "f[1,1,1,1]" domain), CASE("kernel=5,4", "f[2,5,4,3]" domain),          \
+        CASE("kernel=2,2 stride=2,2", "f[0,6,6,3]" domain),                                        \
+        CASE("kernel=2,2", "f[2,3,3,0]" domain),                                                   \
+        CASE("kernel=3,3 stride=2,2 pad=1,1,1,1", "f[2,9,8,67]" domain),                           \
+        CASE("kernel=2,2 stride=2,2", "f[3,18,10,133]" domain)
 SET(pool, SHAPES_OF_POOL(""), {"kernel=2,2 stride=2,2", "f[2,7,6,3]@special", VALUES})
 SET(pool_distinct, SHAPES_OF_POOL("@distinct"),
     {"kernel=2,2 stride=2,2", "f[2,7,6,3]@special", VALUES},
     {"kernel=3,3 pad=1,1,1,1", "f[2,7,6,9]@ties", VALUES})
 #define SHAPES_OF_POOL_GRAD(code)                                                                  \
-    {"kernel=2,2 stride=2,2 input=7,6", "f[2,3,3,3]" code("[2,3,3,3]")},                           \
-        {"kernel=3,2 stride=1,2 input=5,6", "f[2,3,3,5]" code("[2,3,3,5]")},                       \
-        {"kernel=3,3 stride=2,2 pad=1,1,0,1 input=7,6", "f[2,4,3,4]" code("[2,4,3,4]")},           \
-        {"kernel=2,2 stride=3,3 pad=0,1,1,0 input=7,8", "f[1,3,3,2]" code("[1,3,3,2]")},           \
-        {"kernel=1,1 input=1,1", "f[1,1,1,1]" code("[1,1,1,1]")},                                  \
-        {"kernel=2,2 stride=2,2 input=6,6", "f[0,3,3,3]" code("[0,3,3,3]")},                       \
-        {"kernel=3,3 stride=2,2 pad=1,1,1,1 input=9,8", "f[2,5,4,67]" code("[2,5,4,67]")}, {       \
-        "kernel=2,2 stride=2,2 input=18,10", "f[3,9,5,133]" code("[3,9,5,133]")                    \
-    }
+    CASE("kernel=2,2 stride=2,2 input=7,6", "f[2,3,3,3]" code("[2,3,3,3]")),                       \
+        CASE("kernel=3,2 stride=1,2 input=5,6", "f[2,3,3,5]" code("[2,3,3,5]")),                   \
+        CASE("kernel=3,3 stride=2,2 pad=1,1,0,1 input=7,6", "f[2,4,3,4]" code("[2,4,3,4]")),       \
+        CASE("kernel=2,2 stride=3,3 pad=0,1,1,0 input=7,8", "f[1,3,3,2]" code("[1,3,3,2]")),       \
+        CASE("kernel=1,1 input=1,1", "f[1,1,1,1]" code("[1,1,1,1]")),                              \
+        CASE("kernel=2,2 stride=2,2 input=6,6", "f[0,3,3,3]" code("[0,3,3,3]")),                   \
+        CASE("kernel=3,3 stride=2,2 pad=1,1,1,1 input=9,8", "f[2,5,4,67]" code("[2,5,4,67]")),     \
+        CASE("kernel=2,2 stride=2,2 input=18,10", "f[3,9,5,133]" code("[3,9,5,133]"))
 #define NO_CODE(dims)
 #define CODE(dims) " opaque" dims
 SET(avgpool_grad, SHAPES_OF_POOL_GRAD(NO_CODE))
