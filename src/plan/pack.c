@@ -24,7 +24,7 @@ enum { REPAIR_ROUNDS = 12, REPAIR_ROUNDS_LARGE = 4 };
 /* Looking at a placed box is that much cheaper than a step of the search. */
 enum { SCANS_PER_WORK = 4 };
 /* Elementary operations of all attempts together; a million take about 3 ms. */
-#define WORK_SMALL   UINT64_C(2000000)
+#define WORK_SMALL   UINT64_C(2500000)
 #define WORK_PER_BOX UINT64_C(1200) /* of large instances */
 
 typedef enum { KEY_SIZE, KEY_LIFETIME, KEY_AREA, KEY_START, KEY_LOAD, N_KEYS } greedy_key;

@@ -42,6 +42,7 @@ typedef struct {
     size_t capacity;
     uint64_t work, limit; /* of this attempt */
     uint64_t budget;      /* of all attempts */
+    size_t possible;      /* no packing below this one exists */
     snug_engine *e;
     snug_error *err;
     snug_status status;
@@ -306,23 +307,20 @@ static void restart(search *s) {
         s->by_low[i] = i;
 }
 
-/* Looks for a packing of at most `capacity`, the rules in turn with doubling shares of `work`;
- * what it did is taken from s->budget. */
-static outcome solve(search *s, size_t capacity, uint64_t work, ruled *scratch) {
+/* Looks for a packing of at most `capacity` with each rule in turn, each with `limit` operations.
+ */
+static outcome solve(search *s, size_t capacity, uint64_t limit, ruled *scratch) {
     const part all = {0, s->p->n, 0, s->p->n_sections};
-    uint64_t spent = 0;
     outcome got = GAVE_UP;
     s->capacity = capacity;
-    for (uint64_t share = work / 24 + 1; spent < work && got == GAVE_UP; share *= 2)
-        for (int rule = 0; rule < N_RULES && got == GAVE_UP && s->status == SNUG_OK; rule++) {
-            rank_boxes(s, (search_rule)rule, scratch);
-            restart(s);
-            s->work = 0;
-            s->limit = share;
-            got = solve_parts(s, &all, (position){0, 0});
-            spent += s->work;
-        }
-    s->budget = spent < s->budget ? s->budget - spent : 0;
+    for (int rule = 0; rule < N_RULES && got == GAVE_UP && s->status == SNUG_OK; rule++) {
+        rank_boxes(s, (search_rule)rule, scratch);
+        restart(s);
+        s->work = 0;
+        s->limit = limit < s->budget ? limit : s->budget;
+        got = solve_parts(s, &all, (position){0, 0});
+        s->budget -= s->work < s->budget ? s->work : s->budget;
+    }
     return got;
 }
 
@@ -335,24 +333,31 @@ static size_t height_of(const search *s) {
     return height;
 }
 
-/* From the bound upwards: the bound itself with half of the work, then halving the interval. */
-static void search_capacities(search *s, sn_packing *p, ruled *scratch) {
-    size_t below = p->bound, capacity = p->bound;
-    const uint64_t work = s->budget;
-    for (int round = 0; round < 8 && p->height > below && s->budget > 0; round++) {
-        const outcome got = solve(s, capacity, round == 0 ? work / 2 : work / 14, scratch);
+/* The lowest of a ladder of capacities, from the bound upwards in growing steps, that a search of
+ * this size manages: a little room often turns a hard search into an easy one. */
+static void climb(search *s, sn_packing *p, uint64_t limit, ruled *scratch) {
+    size_t step = p->bound / 4096 + 1;
+    for (size_t capacity = s->possible; capacity < p->height && s->budget > 0; step *= 4) {
+        const outcome got = solve(s, capacity, limit, scratch);
         if (s->status != SNUG_OK)
             return;
         if (got == FOUND) {
             p->height = height_of(s);
             memcpy(p->offset, s->offset, p->n * sizeof *p->offset);
-        } else {
-            below = capacity + 1;
-        }
-        if (p->height <= below)
             return;
-        capacity = below + (p->height - below) / 2;
+        }
+        if (got == NOT_FOUND) /* a proof */
+            s->possible = capacity + 1;
+        capacity += step;
     }
+}
+
+/* Short searches first: some twice as long as placing every box once. Then longer ones. */
+static void search_capacities(search *s, sn_packing *p, ruled *scratch) {
+    uint64_t limit = 12 * (uint64_t)p->n * p->n + 1000;
+    s->possible = p->bound;
+    for (; p->height > s->possible && s->budget > 0 && s->status == SNUG_OK; limit *= 4)
+        climb(s, p, limit, scratch);
 }
 
 static snug_status init_search(search *s, sn_zone *z, ruled **scratch, snug_error *err) {
