@@ -1,0 +1,82 @@
+/* test_plan_models.c: plans of whole models, with the real device: packed at the bound or within
+ * 1 %, whatever the batch. */
+#include "support/support.h"
+
+#include <snug/train.h>
+
+#include <stdio.h>
+
+static const int64_t batches[] = {1, 7, 32, 100};
+
+static void expect_tight(snug_model *m, const char *name) {
+    for (size_t b = 0; b < sizeof batches / sizeof batches[0]; b++)
+        for (int train = 0; train < 2; train++) {
+            snug_model_plan_info info;
+            snug_error err;
+            expect_ok(snug_model_plan(m, &(snug_plan_request){batches[b], train}, &info, &err),
+                      &err);
+            if (info.arena_bytes > info.lower_bound_bytes + info.lower_bound_bytes / 100)
+                fail_msg("%s, batch %d, train %d: arena %zu, bound %zu", name, (int)batches[b],
+                         train, info.arena_bytes, info.lower_bound_bytes);
+            const size_t sum = info.input_bytes + info.activation_bytes + info.gradient_bytes +
+                               info.workspace_bytes + info.output_bytes;
+            assert_int_equal(sum, info.lower_bound_bytes);
+        }
+}
+
+static void test_models_from_files_are_packed_within_1_percent(void **state) {
+    static const char *const paths[] = {
+        "../examples/models/mnist_mlp.json",     "../examples/models/shapes_cnn.json",
+        "../examples/models/blobs_mlp.json",     "golden/cnn_f64/model.json",
+        "golden/batchnorm_dense_f32/model.json", "golden/embedding_f32/model.json",
+        "golden/layernorm_f32/model.json",
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        char path[512];
+        snug_model *m;
+        snug_error err;
+        snprintf(path, sizeof path, "%s/%s", SNUG_TEST_DATA, paths[i]);
+        expect_ok(snug_model_load(*state, path, &m, &err), &err);
+        expect_tight(m, paths[i]);
+        snug_model_destroy(m);
+    }
+}
+
+static void add(snug_model *m, const char *layer, const char *config) {
+    snug_error err;
+    expect_ok(snug_model_add(m, layer, config, &err), &err);
+}
+
+/* Six blocks of convolution, normalisation and activation with pooling between: many sizes live at
+ * once, from the first activation to the last gradient. */
+static void test_a_deep_network_is_packed_within_1_percent(void **state) {
+    const snug_type image = {.dtype = SNUG_F32, .rank = 3, .dims = {64, 64, 3}};
+    snug_model *m;
+    snug_error err;
+    expect_ok(snug_model_create(*state, "deep", &image, &m, &err), &err);
+    for (int block = 0; block < 6; block++) {
+        char conv[96];
+        snprintf(conv, sizeof conv, "filters=%d kernel_size=3 padding=same", 8 << block / 2);
+        add(m, "Conv2D", conv);
+        add(m, "BatchNormalization", "");
+        add(m, "Activation", "activation=relu");
+        if (block % 2 == 1)
+            add(m, "MaxPooling2D", "pool_size=2");
+    }
+    add(m, "Flatten", "");
+    add(m, "Dropout", "rate=0.5");
+    add(m, "Dense", "units=10 activation=softmax");
+    expect_ok(snug_model_compile(
+                  m, &(snug_compile){"adam", "sparse_categorical_crossentropy", "accuracy"}, &err),
+              &err);
+    expect_tight(m, "deep");
+    snug_model_destroy(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        engine_test(test_models_from_files_are_packed_within_1_percent),
+        engine_test(test_a_deep_network_is_packed_within_1_percent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
