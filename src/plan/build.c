@@ -81,6 +81,17 @@ static snug_status run_passes(sn_planner *p, snug_error *err) {
     return sn_plan_summarise(p->plan, err);
 }
 
+/* A plan of our own that the checker refuses is a bug of the planner, not of the caller. */
+static snug_status check_own(const sn_plan *p, const sn_plan_options *o, snug_error *err) {
+    const snug_status st = sn_plan_check(p, o->devices, o->n_devices, err);
+    if (st != SNUG_E_INVALID)
+        return st;
+    (void)sn_fail_in(err, st, "the planner made a plan that is wrong; please report it");
+    if (err)
+        err->code = SNUG_E_INTERNAL;
+    return SNUG_E_INTERNAL;
+}
+
 snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
                           sn_plan **out, snug_error *err) {
     SNUG_TRY(check_options(g, o, err));
@@ -95,7 +106,7 @@ snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_optio
         st = run_passes(&p, err);
     sn_zone_destroy(p.work);
     if (st == SNUG_OK)
-        st = sn_plan_check(p.plan, o->devices, o->n_devices, err);
+        st = check_own(p.plan, o, err);
     if (st != SNUG_OK) {
         sn_plan_destroy(p.plan);
         return st;
