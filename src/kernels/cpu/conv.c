@@ -140,7 +140,7 @@ static snug_status reference_conv2d_dw(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- the fast kernels, f32 -------------------------------------------------------------------- */
+/* --- the fast kernels, f32 ------------------------------------------------------------------- */
 static snug_status run_conv2d(const sn_call *c, snug_error *err) {
     if (!sn_call_is_f32(c))
         return reference_conv2d(c, err);

@@ -77,7 +77,7 @@ static void copy_region(const sn_window *w, const region *r, image from, int64_t
     }
 }
 
-/* --- forward and dx --------------------------------------------------------------------------- */
+/* --- forward and dx -------------------------------------------------------------------------- */
 typedef struct {
     sn_window w[2];
     int64_t groups, kw;
@@ -88,6 +88,7 @@ typedef struct {
     float *target;
     bool transposed; /* dx: k runs over the last axis of the weights */
     bool direct;     /* no window reaches into the padding */
+    grid g;          /* blocks of pixels, once the product is cut */
 } pass;
 
 static int64_t pass_k(const pass *s) {
@@ -115,52 +116,58 @@ static int64_t patch_floats(const sn_product *p) {
                : sn_window_reach(&s->w[0], g.high) * sn_window_reach(&s->w[1], g.wide) * s->depth;
 }
 
-/* Where a block reads: its image or its patch, with the source position of the first element. */
-static image block_image(const sn_product *p, const sn_product_block *b) {
-    const pass *s = p->ctx;
-    const grid g = grid_of(s->w[0].count, s->w[1].count, p->limit, SN_GEMM_MR);
-    const int64_t n = b->entry / s->groups, group = b->entry % s->groups;
-    if (!s->direct)
-        return (image){b->own, sn_window_reach(&s->w[1], g.wide), s->depth};
+/* The source image of an entry, first channel of its group. */
+static image source_image(const pass *s, int64_t entry) {
     const int64_t pixels = s->w[0].size * s->w[1].size;
-    return (image){s->source + n * pixels * s->source_channels + group * s->depth, s->w[1].size,
-                   s->source_channels};
+    return (image){s->source + entry / s->groups * pixels * s->source_channels +
+                       entry % s->groups * s->depth,
+                   s->w[1].size, s->source_channels};
+}
+
+/* Where a block reads: the image itself, or its patch. */
+static image block_image(const pass *s, const sn_product_block *b) {
+    if (s->direct)
+        return source_image(s, b->entry);
+    return (image){b->own, sn_window_reach(&s->w[1], s->g.wide), s->depth};
+}
+
+/* Offsets of one row of a block's pixels, from pixel i of the block on. */
+static void open_row(const pass *s, sn_product_block *b, int64_t i, int64_t n, int64_t from,
+                     int64_t to) {
+    const int64_t a_step = s->w[1].step * block_image(s, b).channels;
+    const int64_t c_step = s->w[1].dt * s->target_channels;
+    for (int64_t j = 0; j < n; j++) {
+        b->a_row[i + j] = from + j * a_step;
+        b->c_row[i + j] = to + j * c_step;
+    }
 }
 
 static void open_pixels(const sn_product *p, sn_product_block *b) {
     const pass *s = p->ctx;
-    const grid g = grid_of(s->w[0].count, s->w[1].count, p->limit, SN_GEMM_MR);
-    const int64_t n = b->entry / s->groups, group = b->entry % s->groups;
-    const int64_t first[2] = {b->row_block / g.n_across * g.high,
-                              b->row_block % g.n_across * g.wide};
-    const int64_t high = sn_least(g.high, s->w[0].count - first[0]),
-                  wide = sn_least(g.wide, s->w[1].count - first[1]);
-    const image from = block_image(p, b);
+    const int64_t first[2] = {b->row_block / s->g.n_across * s->g.high,
+                              b->row_block % s->g.n_across * s->g.wide};
+    const int64_t high = sn_least(s->g.high, s->w[0].count - first[0]);
+    const int64_t wide = sn_least(s->g.wide, s->w[1].count - first[1]);
+    const image from = block_image(s, b);
     b->rows = high * wide;
-    b->c = s->target + n * s->target_size[0] * s->target_size[1] * s->target_channels +
-           group * s->columns;
+    b->c = s->target + b->entry % s->groups * s->columns +
+           b->entry / s->groups * s->target_size[0] * s->target_size[1] * s->target_channels;
     if (b->bias)
-        b->bias += group * s->columns;
-    for (int64_t i = 0; i < b->rows; i++) {
-        const int64_t down = first[0] + i / wide, across = first[1] + i % wide;
-        const int64_t row = (s->direct ? down : i / wide) * s->w[0].step;
-        const int64_t col = (s->direct ? across : i % wide) * s->w[1].step;
-        b->a_row[i] = (row * from.pitch + col) * from.channels;
-        b->c_row[i] = ((s->w[0].t0 + down * s->w[0].dt) * s->target_size[1] + s->w[1].t0 +
-                       across * s->w[1].dt) *
-                      s->target_channels;
+        b->bias += b->entry % s->groups * s->columns;
+    for (int64_t i = 0; i < high; i++) {
+        const int64_t row = (s->direct ? first[0] + i : i) * s->w[0].step;
+        const int64_t col = (s->direct ? first[1] : 0) * s->w[1].step;
+        const int64_t down = s->w[0].t0 + (first[0] + i) * s->w[0].dt;
+        const int64_t across = s->w[1].t0 + first[1] * s->w[1].dt;
+        open_row(s, b, i * wide, wide, (row * from.pitch + col) * from.channels,
+                 (down * s->target_size[1] + across) * s->target_channels);
     }
-    if (s->direct)
-        return;
     const region r = region_of(s->w, first, high, wide);
-    const image whole = {s->source + n * s->w[0].size * s->w[1].size * s->source_channels +
-                             group * s->depth,
-                         s->w[1].size, s->source_channels};
-    copy_region(s->w, &r, whole, s->depth, b->own, from.pitch);
+    if (!s->direct)
+        copy_region(s->w, &r, source_image(s, b->entry), s->depth, b->own, from.pitch);
 }
 
-/* Calls of step(tap, channel) in the order of k: the place inside the kernel, and inside the source
- * image. */
+/* Term k of the sum: a tap of the window and a channel. */
 typedef struct {
     int64_t down, across, channel;
 } term;
@@ -182,7 +189,7 @@ static void next_term(const pass *s, term *t) {
 
 static void pixel_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_gemm *g) {
     const pass *s = p->ctx;
-    const image from = block_image(p, b);
+    const image from = block_image(s, b);
     const int64_t first = i * pass_piece(s);
     const int64_t origin[2] = {s->direct ? 0 : sn_window_low(&s->w[0]),
                                s->direct ? 0 : sn_window_low(&s->w[1])};
@@ -224,7 +231,7 @@ static void pack_weights(const sn_product *p, int64_t share) {
     SN_CPU(gemm_pack)(&source, packed + sn_gemm_packed(first, s->columns));
 }
 
-static sn_product product_of(const pass *s, int64_t N, int n_threads) {
+static sn_product product_of(pass *s, int64_t N, int n_threads) {
     sn_product p = {
         .ctx = s,
         .batch = N * s->groups,
@@ -240,6 +247,7 @@ static sn_product product_of(const pass *s, int64_t N, int n_threads) {
     };
     p.n_shares = s->groups * p.n_pieces;
     SN_CPU(product_cut)(&p, n_threads);
+    s->g = grid_of(s->w[0].count, s->w[1].count, p.limit, SN_GEMM_MR);
     return p;
 }
 
@@ -258,10 +266,9 @@ static pass forward_pass(const sn_conv *v) {
     return s;
 }
 
-static pass backward_pass(const sn_conv *v, int64_t remainder) {
+static pass backward_pass(const sn_conv *v, int64_t down, int64_t across) {
     pass s = {
-        .w = {sn_window_backward(v, 0, remainder / v->stride[1]),
-              sn_window_backward(v, 1, remainder % v->stride[1])},
+        .w = {sn_window_backward(v, 0, down), sn_window_backward(v, 1, across)},
         .groups = v->groups,
         .kw = v->kw,
         .source_channels = v->O,
@@ -276,7 +283,7 @@ static pass backward_pass(const sn_conv *v, int64_t remainder) {
 }
 
 size_t SN_CPU(conv_workspace)(const sn_conv *v, int n_threads) {
-    const pass s = forward_pass(v);
+    pass s = forward_pass(v);
     return product_of(&s, v->N, n_threads).workspace_bytes;
 }
 
@@ -293,26 +300,28 @@ void SN_CPU(conv_run)(const sn_conv_operands *o, void *workspace, int n_threads)
 
 size_t SN_CPU(conv_dx_workspace)(const sn_conv *v, int n_threads) {
     size_t most = 0;
-    for (int64_t r = 0; r < v->stride[0] * v->stride[1]; r++) {
-        const pass s = backward_pass(v, r);
-        const size_t bytes = product_of(&s, v->N, n_threads).workspace_bytes;
-        most = bytes > most ? bytes : most;
-    }
+    for (int64_t i = 0; i < sn_least(v->stride[0], v->H); i++)
+        for (int64_t j = 0; j < sn_least(v->stride[1], v->W); j++) {
+            pass s = backward_pass(v, i, j);
+            const size_t bytes = product_of(&s, v->N, n_threads).workspace_bytes;
+            most = bytes > most ? bytes : most;
+        }
     return most;
 }
 
 void SN_CPU(conv_dx_run)(const sn_conv_operands *o, void *workspace, int n_threads) {
-    for (int64_t r = 0; r < o->v.stride[0] * o->v.stride[1]; r++) {
-        pass s = backward_pass(&o->v, r);
-        s.source = o->dy;
-        s.weights = o->w;
-        s.target = o->dx;
-        sn_product p = product_of(&s, o->v.N, n_threads);
-        SN_CPU(product_run)(&p, workspace, n_threads);
-    }
+    for (int64_t i = 0; i < sn_least(o->v.stride[0], o->v.H); i++)
+        for (int64_t j = 0; j < sn_least(o->v.stride[1], o->v.W); j++) {
+            pass s = backward_pass(&o->v, i, j);
+            s.source = o->dy;
+            s.weights = o->w;
+            s.target = o->dx;
+            sn_product p = product_of(&s, o->v.N, n_threads);
+            SN_CPU(product_run)(&p, workspace, n_threads);
+        }
 }
 
-/* --- dw --------------------------------------------------------------------------------------- */
+/* --- dw -------------------------------------------------------------------------------------- */
 /* Rows of A are (tap, channel), its columns pixels. A piece is a block of pixels of one image. */
 typedef struct {
     const sn_conv_operands *o;
@@ -381,6 +390,29 @@ static void open_taps(const sn_product *p, sn_product_block *b) {
     }
 }
 
+/* n is a constant but for the last columns, so that the sums stay in registers. Four
+ * sums, pixel by pixel in turn: one alone would wait for each addition. */
+static inline __attribute__((always_inline)) void
+add_lanes(const float *dy, int64_t step, int64_t pixels, float *sums, const int64_t n) {
+    float a[SN_GEMM_VL] = {0}, b[SN_GEMM_VL] = {0}, c[SN_GEMM_VL] = {0}, d[SN_GEMM_VL] = {0};
+    int64_t i = 0;
+    for (; i + 4 <= pixels; i += 4) {
+        const float *row = dy + i * step;
+#pragma omp simd
+        for (int64_t l = 0; l < n; l++) {
+            a[l] += row[l];
+            b[l] += row[step + l];
+            c[l] += row[2 * step + l];
+            d[l] += row[3 * step + l];
+        }
+    }
+    for (; i < pixels; i++)
+        for (int64_t l = 0; l < n; l++)
+            a[l] += dy[i * step + l];
+    for (int64_t l = 0; l < n; l++)
+        sums[l] += (a[l] + b[l]) + (c[l] + d[l]);
+}
+
 /* The sum of dy over a piece, added to its group's: the blocks of row block 0 see every piece once,
  * in order. */
 static void add_columns(const sn_product *p, const sn_product_block *b, int64_t piece,
@@ -393,15 +425,11 @@ static void add_columns(const sn_product *p, const sn_product_block *b, int64_t 
     float *sums = s->db_sums + group * O + b->entry * s->columns + b->n;
     if (piece == sn_product_first(p, group))
         memset(sums, 0, (size_t)b->columns * sizeof(float));
-    for (int64_t j = 0; j < b->columns; j += SN_GEMM_VL) {
-        const int64_t lanes = sn_least(SN_GEMM_VL, b->columns - j);
-        float sum[SN_GEMM_VL] = {0};
-        for (int64_t i = 0; i < pixels; i++)
-            for (int64_t l = 0; l < lanes; l++)
-                sum[l] += dy[i * O + j + l];
-        for (int64_t l = 0; l < lanes; l++)
-            sums[j + l] += sum[l];
-    }
+    int64_t j = 0;
+    for (; j + SN_GEMM_VL <= b->columns; j += SN_GEMM_VL)
+        add_lanes(dy + j, O, pixels, sums + j, SN_GEMM_VL);
+    if (j < b->columns)
+        add_lanes(dy + j, O, pixels, sums + j, b->columns - j);
 }
 
 static void taps_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_gemm *g) {

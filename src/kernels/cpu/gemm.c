@@ -3,7 +3,7 @@
  * piece of K. See gemm.h for the order of additions, which is the contract. */
 #include "kernels/cpu/gemm.h"
 
-#include <string.h>
+#include <stddef.h>
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -13,6 +13,8 @@ typedef float vec __attribute__((vector_size(SN_GEMM_VL * sizeof(float))));
 /* The same in memory, at any address of a float. */
 typedef float vec_in_memory
     __attribute__((vector_size(SN_GEMM_VL * sizeof(float)), aligned(4), may_alias));
+
+typedef int lanes __attribute__((vector_size(SN_GEMM_VL * sizeof(int))));
 
 static inline vec load(const float *p) {
     return *(const vec_in_memory *)p;
@@ -36,16 +38,35 @@ static inline vec multiply_add(vec a, vec b, vec c) {
 #endif
 }
 
-/* The first n lanes at p = or += v. */
-static inline void store_part(float *p, vec v, int64_t n, bool add) {
+/* The first n lanes; the others are zero. */
+static inline vec load_part(const float *p, int64_t n) {
 #if defined(__AVX512F__)
-    const __mmask16 mask = (__mmask16)((1u << n) - 1u);
-    const __m512 old = add ? _mm512_maskz_loadu_ps(mask, p) : _mm512_setzero_ps();
-    _mm512_mask_storeu_ps(p, mask, add ? _mm512_add_ps(old, (__m512)v) : (__m512)v);
+    return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
+#else
+    vec v = {0};
+    for (int64_t i = 0; i < n; i++)
+        v[i] = p[i];
+    return v;
+#endif
+}
+
+/* Vector j of nv, the last of which has `tail` lanes. */
+static inline __attribute__((always_inline)) vec get(const float *p, int j, int nv, int64_t tail) {
+    return j < nv - 1 ? load(p + j * SN_GEMM_VL) : load_part(p + j * SN_GEMM_VL, tail);
+}
+
+static inline void store_part(float *p, vec v, int64_t n) {
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)v);
 #else
     for (int64_t i = 0; i < n; i++)
-        p[i] = add ? p[i] + v[i] : v[i];
+        p[i] = v[i];
 #endif
+}
+
+/* Lanes below zero become zero; NaN stays. */
+static inline vec cut_below_zero(vec v) {
+    return (vec)((lanes)v & ~(lanes)(v < 0));
 }
 
 /* One tile: n columns of C, which fill nv vectors but for the last one's tail. */
@@ -54,7 +75,8 @@ typedef struct {
     const float *a, *b;
     const int64_t *a_row, *a_col, *c_row;
     float *c;
-    bool add;
+    const float *bias;
+    bool add, relu;
 } tile;
 
 /* rows and nv are constants wherever this is called: the loops over them unroll and the sums become
@@ -81,13 +103,27 @@ static inline __attribute__((always_inline)) void run_tile(const tile *t, const 
         }
     }
     const int64_t tail = t->n - (nv - 1) * SN_GEMM_VL;
+    vec bias[SN_GEMM_NV];
+#pragma GCC unroll 4
+    for (int j = 0; j < nv; j++)
+        bias[j] = t->bias ? get(t->bias, j, nv, tail) : (vec){0};
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++) {
         float *c = t->c + t->c_row[i];
 #pragma GCC unroll 4
-        for (int j = 0; j < nv - 1; j++)
-            store(c + j * SN_GEMM_VL, t->add ? load(c + j * SN_GEMM_VL) + sum[i][j] : sum[i][j]);
-        store_part(c + (nv - 1) * SN_GEMM_VL, sum[i][nv - 1], tail, t->add);
+        for (int j = 0; j < nv; j++) {
+            vec v = sum[i][j];
+            if (t->add)
+                v = get(c, j, nv, tail) + v;
+            if (t->bias)
+                v += bias[j];
+            if (t->relu)
+                v = cut_below_zero(v);
+            if (j < nv - 1)
+                store(c + j * SN_GEMM_VL, v);
+            else
+                store_part(c + j * SN_GEMM_VL, v, tail);
+        }
     }
 }
 
@@ -119,21 +155,25 @@ static void run_panel(const sn_gemm *g, int64_t n, int64_t width) {
     static const int heights[4] = {1, 2, 4, SN_GEMM_MR};
     const int64_t nv = (width + SN_GEMM_VL - 1) / SN_GEMM_VL;
     int size = 3;
+    tile t = {
+        .k = g->k,
+        .n = width,
+        .b_step = g->b_step ? g->b_step : nv * SN_GEMM_VL,
+        .a = g->a,
+        .b = g->b_step ? g->b + n : g->b + n * g->k,
+        .a_row = g->a_row,
+        .a_col = g->a_col,
+        .c_row = g->c_row,
+        .c = g->c + n,
+        .bias = g->bias ? g->bias + n : NULL,
+        .add = g->add,
+        .relu = g->relu,
+    };
     for (int64_t m = 0; m < g->m; m += heights[size]) {
         while (heights[size] > g->m - m)
             size--;
-        const tile t = {
-            .k = g->k,
-            .n = width,
-            .b_step = g->b_step ? g->b_step : nv * SN_GEMM_VL,
-            .a = g->a,
-            .b = g->b_step ? g->b + n : g->b + n * g->k,
-            .a_row = g->a_row + m,
-            .a_col = g->a_col,
-            .c_row = g->c_row + m,
-            .c = g->c + n,
-            .add = g->add,
-        };
+        t.a_row = g->a_row + m;
+        t.c_row = g->c_row + m;
         tiles[nv - 1][size](&t);
     }
 }
@@ -143,23 +183,86 @@ void SN_CPU(gemm)(const sn_gemm *g) {
         run_panel(g, n, g->n - n < SN_GEMM_NR ? g->n - n : SN_GEMM_NR);
 }
 
-/* One panel of n columns from column `first`. Columns that lie contiguous in memory are copied;
- * others are walked along k in short pieces, so that neither side leaves the cache. */
+/* Rows of a panel lie contiguous in memory: nv vectors, of which the last has `tail` lanes. */
+static void copy_rows(const sn_gemm_source *s, const float *b, int64_t nv, int64_t tail,
+                      float *packed) {
+    for (int64_t i = 0; i < s->k; i++, packed += nv * SN_GEMM_VL) {
+        const float *row = b + s->row[i];
+        for (int64_t j = 0; j < nv - 1; j++)
+            store(packed + j * SN_GEMM_VL, load(row + j * SN_GEMM_VL));
+        store(packed + (nv - 1) * SN_GEMM_VL, load_part(row + (nv - 1) * SN_GEMM_VL, tail));
+    }
+}
+
+/* A square of VL x VL turned over its diagonal: each round interleaves the first half of the rows
+ * with the second, and log2(VL) rounds bring every element to its place. */
+static inline __attribute__((always_inline)) void turn(vec square[SN_GEMM_VL]) {
+    enum { HALF = SN_GEMM_VL / 2 };
+    lanes low, high;
+    for (int i = 0; i < SN_GEMM_VL; i++) {
+        low[i] = i / 2 + i % 2 * SN_GEMM_VL;
+        high[i] = low[i] + HALF;
+    }
+    for (int round = 1; round < SN_GEMM_VL; round *= 2) {
+        vec next[SN_GEMM_VL];
+#pragma GCC unroll 8
+        for (int i = 0; i < HALF; i++) {
+            next[2 * i] = __builtin_shuffle(square[i], square[i + HALF], low);
+            next[2 * i + 1] = __builtin_shuffle(square[i], square[i + HALF], high);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < SN_GEMM_VL; i++)
+            square[i] = next[i];
+    }
+}
+
+static bool is_run(const int64_t *row, int64_t n) {
+    for (int64_t i = 1; i < n; i++)
+        if (row[i] != row[0] + i)
+            return false;
+    return true;
+}
+
+/* Columns of B are contiguous along these k <= VL rows: n <= VL columns are read as rows and
+ * turned.
+ */
+static void turn_square(const float *b, int64_t col, int64_t k, int64_t n, float *packed,
+                        int64_t stride) {
+    vec square[SN_GEMM_VL] = {0};
+    for (int64_t j = 0; j < n; j++)
+        square[j] = k == SN_GEMM_VL ? load(b + j * col) : load_part(b + j * col, k);
+    turn(square);
+    for (int64_t i = 0; i < k; i++)
+        store(packed + i * stride, square[i]);
+}
+
+/* Rows [first, first + k) of vector j of a panel, element by element. */
+static void gather(const sn_gemm_source *s, const float *b, int64_t k, int64_t n, float *packed,
+                   int64_t stride, const int64_t *row) {
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t j = 0; j < SN_GEMM_VL; j++)
+            packed[i * stride + j] = j < n ? b[row[i] + j * s->col] : 0.0f;
+}
+
+/* One panel of n columns from column `first`. */
 static void pack_panel(const sn_gemm_source *s, int64_t first, int64_t n, float *packed) {
-    const int64_t stride = (n + SN_GEMM_VL - 1) / SN_GEMM_VL * SN_GEMM_VL;
+    const int64_t nv = (n + SN_GEMM_VL - 1) / SN_GEMM_VL, stride = nv * SN_GEMM_VL;
     const float *b = s->b + first * s->col;
-    for (int64_t i = 0; i < s->k && n < stride; i++)
-        memset(packed + i * stride + n, 0, (size_t)(stride - n) * sizeof(float));
     if (s->col == 1) {
-        for (int64_t i = 0; i < s->k; i++)
-            memcpy(packed + i * stride, b + s->row[i], (size_t)n * sizeof(float));
+        copy_rows(s, b, nv, n - (nv - 1) * SN_GEMM_VL, packed);
         return;
     }
-    for (int64_t k = 0; k < s->k; k += 16) {
-        const int64_t last = k + 16 < s->k ? k + 16 : s->k;
-        for (int64_t j = 0; j < n; j++)
-            for (int64_t i = k; i < last; i++)
-                packed[i * stride + j] = b[s->row[i] + j * s->col];
+    for (int64_t k = 0; k < s->k; k += SN_GEMM_VL) {
+        const int64_t high = s->k - k < SN_GEMM_VL ? s->k - k : SN_GEMM_VL;
+        const bool run = is_run(s->row + k, high);
+        for (int64_t j = 0; j < n; j += SN_GEMM_VL) {
+            const int64_t wide = n - j < SN_GEMM_VL ? n - j : SN_GEMM_VL;
+            float *to = packed + k * stride + j;
+            if (run)
+                turn_square(b + s->row[k] + j * s->col, s->col, high, wide, to, stride);
+            else
+                gather(s, b + j * s->col, high, wide, to, stride, s->row + k);
+        }
     }
 }
 

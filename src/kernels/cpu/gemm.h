@@ -38,6 +38,8 @@ typedef struct {
     float *c;
     const int64_t *c_row; /* m offsets */
     bool add;             /* to what is in C; otherwise its bytes do not matter */
+    const float *bias;    /* of the n columns, added last; NULL: none */
+    bool relu;            /* after the bias */
 } sn_gemm;
 
 void SN_CPU(gemm)(const sn_gemm *g);

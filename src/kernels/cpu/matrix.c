@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- reference -------------------------------------------------------------------------------- */
+/* --- reference ------------------------------------------------------------------------------- */
 /* Pieces of a sum over k cannot each carry the bias or pass the activation. */
 static snug_status check_accumulate(const sn_call *c, snug_error *err) {
     if (c->accumulate && (c->n_in > 2 || c->attrs->matmul.act != SN_ACT_none))
@@ -51,7 +51,7 @@ static snug_status reference_matmul(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- the fast kernel: operands of a product --------------------------------------------------- */
+/* --- the fast kernel: operands of a product -------------------------------------------------- */
 typedef struct {
     sn_matmul_shape s;
     const float *a, *b;

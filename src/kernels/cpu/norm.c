@@ -13,7 +13,7 @@
 
 #include "kernels/cpu/real.h"
 
-/* --- references ------------------------------------------------------------------------------- */
+/* --- references ------------------------------------------------------------------------------ */
 static snug_status reference_moments(const sn_call *c, snug_error *err) {
     (void)err;
     const sn_reals x = sn_reals_of(&c->in[0]);
@@ -143,7 +143,7 @@ static snug_status reference_layernorm_sums(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- which kernel runs ------------------------------------------------------------------------ */
+/* --- which kernel runs ----------------------------------------------------------------------- */
 #define RUN(name, fast)                                                                            \
     static snug_status run_##name(const sn_call *c, snug_error *err) {                             \
         if (!sn_call_is_f32(c))                                                                    \

@@ -27,7 +27,7 @@ static inline vec load(const float *p) {
     return __builtin_convertvector(*(const half_vec *)p, vec);
 }
 
-/* --- sums over rows --------------------------------------------------------------------------- */
+/* --- sums over rows -------------------------------------------------------------------------- */
 typedef struct {
     sn_sums_kind kind;
     const float *g, *x;           /* moments: x alone, as g */
@@ -147,7 +147,7 @@ void SN_CPU(channel_sums_f32)(const sn_call *c, sn_sums_kind kind) {
     add_blocks(c, &s);
 }
 
-/* --- maps ------------------------------------------------------------------------------------- */
+/* --- maps ------------------------------------------------------------------------------------ */
 size_t SN_CPU(normalise_workspace)(int64_t channels) {
     return (size_t)channels * sizeof(float);
 }
@@ -185,7 +185,7 @@ void SN_CPU(channel_affine_f32)(const sn_call *c) {
     }
 }
 
-/* --- layer normalisation: sums over a row ----------------------------------------------------- */
+/* --- layer normalisation: sums over a row ---------------------------------------------------- */
 /* Adds f(i) over 0 <= i < n in ROW_LANES running sums. */
 #define ROW_SUM(total, n, term)                                                                    \
     do {                                                                                           \

@@ -13,7 +13,7 @@ static bool beats(double v, double best) {
     return v > best || (v != v && best == best);
 }
 
-/* --- references ------------------------------------------------------------------------------- */
+/* --- references ------------------------------------------------------------------------------ */
 static void reference_max_at(const sn_pool *p, sn_reals x, const int64_t at[4], double *value,
                              uint8_t *code) {
     const sn_pool_span r = sn_pool_window(p, 0, at[1]), s = sn_pool_window(p, 1, at[2]);
@@ -125,7 +125,7 @@ static snug_status reference_avgpool(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- description ------------------------------------------------------------------------------ */
+/* --- description ----------------------------------------------------------------------------- */
 static snug_status check_window(const int64_t kernel[2], snug_error *err) {
     int64_t area;
     if (!sn_i64_mul(kernel[0], kernel[1], &area) || area > 256)
@@ -152,7 +152,7 @@ static snug_status describe_maxpool_code(const sn_opdesc *d, int n_threads, sn_v
     return check_window(d->attrs.pool_grad.kernel, err);
 }
 
-/* --- which kernel runs ------------------------------------------------------------------------ */
+/* --- which kernel runs ----------------------------------------------------------------------- */
 static snug_status run_maxpool(const sn_call *c, snug_error *err) {
     if (!sn_call_is_f32(c))
         return reference_maxpool(c, err);

@@ -11,7 +11,7 @@
 
 enum { LANES = 16 };
 
-/* --- forward ---------------------------------------------------------------------------------- */
+/* --- forward --------------------------------------------------------------------------------- */
 /* n is the constant LANES but for the last channels. */
 static inline __attribute__((always_inline)) void
 take_larger(const float *x, int32_t place, float *best, int32_t *code, const int64_t n) {
@@ -107,7 +107,7 @@ void SN_CPU(avgpool_f32)(const sn_call *c) {
         mean_row(c, &p, row);
 }
 
-/* --- backward --------------------------------------------------------------------------------- */
+/* --- backward -------------------------------------------------------------------------------- */
 static void add_where(float *dx, const float *dy, const uint8_t *code, int place, int64_t n) {
     for (int64_t l = 0; l < n; l++)
         dx[l] += code[l] == place ? dy[l] : 0.0f;

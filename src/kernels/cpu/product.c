@@ -14,7 +14,7 @@
  * instead. */
 enum { MAX_GROUPS = 16, PIECES_PER_GROUP = 8, MAX_WAITING = 1 << 18 };
 
-/* --- cutting ---------------------------------------------------------------------------------- */
+/* --- cutting --------------------------------------------------------------------------------- */
 static int64_t count_blocks(sn_product *p) {
     p->n_row_blocks = p->count_row_blocks(p, p->limit, &p->rows);
     p->n_column_blocks = p->columns > 0 ? sn_parts(p->N, p->columns) : 0;
@@ -53,25 +53,18 @@ void SN_CPU(product_cut)(sn_product *p, int n_threads) {
         sizeof(float);
 }
 
-/* --- one block -------------------------------------------------------------------------------- */
-/* C = or += the pieces of one group; to c and c_row, which are the block's or a group sum's. */
-static void run_group(const sn_product *p, sn_product_block *b, int64_t group, sn_gemm *g) {
-    g->m = b->rows;
-    g->n = b->columns;
-    for (int64_t i = sn_product_first(p, group); i < sn_product_first(p, group + 1); i++) {
-        p->piece(p, b, i, g);
-        SN_CPU(gemm)(g);
-        g->add = true;
-    }
-}
-
-/* The group's sum as a dense matrix of its own. */
+/* --- one block ------------------------------------------------------------------------------- */
+/* The sum of one group's pieces, as a dense matrix of its own. */
 static void sum_group(const sn_product *p, sn_product_block *b, int64_t group, float *sum) {
     int64_t row[SN_PRODUCT_ROWS];
     for (int64_t i = 0; i < b->rows; i++)
         row[i] = i * b->columns;
-    sn_gemm g = {.c = sum, .c_row = row, .add = false};
-    run_group(p, b, group, &g);
+    sn_gemm g = {.m = b->rows, .n = b->columns, .c = sum, .c_row = row};
+    for (int64_t i = sn_product_first(p, group); i < sn_product_first(p, group + 1); i++) {
+        p->piece(p, b, i, &g);
+        SN_CPU(gemm)(&g);
+        g.add = true;
+    }
 }
 
 static void add_sum(const sn_product_block *b, const float *sum, bool add) {
@@ -96,20 +89,39 @@ static void finish(const sn_product *p, const sn_product_block *b) {
     }
 }
 
+/* One group: its last piece brings the bias and the simple activations along. */
+static void run_single(const sn_product *p, sn_product_block *b) {
+    const bool curved = p->act == SN_ACT_tanh || p->act == SN_ACT_sigmoid;
+    sn_gemm g = {.c = b->c + b->n, .c_row = b->c_row, .add = p->accumulate};
+    g.m = b->rows;
+    g.n = b->columns;
+    for (int64_t i = 0; i < p->n_pieces; i++) {
+        const bool last = i == p->n_pieces - 1;
+        p->piece(p, b, i, &g);
+        g.bias = last && b->bias ? b->bias + b->n : NULL;
+        g.relu = last && p->act == SN_ACT_relu;
+        SN_CPU(gemm)(&g);
+        g.add = true;
+    }
+    b->bias = NULL;
+    if (curved)
+        finish(p, b);
+}
+
 static void run_block(const sn_product *p, sn_product_block *b) {
     if (p->n_groups == 1) {
-        sn_gemm g = {.c = b->c + b->n, .c_row = b->c_row, .add = p->accumulate};
-        run_group(p, b, 0, &g);
+        run_single(p, b);
+        return;
     }
     float *sum = b->own + sn_lines(p->own_floats(p));
-    for (int64_t group = 0; group < p->n_groups && p->n_groups > 1; group++) {
+    for (int64_t group = 0; group < p->n_groups; group++) {
         sum_group(p, b, group, sum);
         add_sum(b, sum, group > 0 || p->accumulate);
     }
     finish(p, b);
 }
 
-/* --- all blocks ------------------------------------------------------------------------------- */
+/* --- all blocks ------------------------------------------------------------------------------ */
 static void open_block(const sn_product *p, int64_t i, float *own, sn_product_block *b) {
     b->n = i % p->n_column_blocks * p->columns;
     b->columns = sn_least(p->columns, p->N - b->n);

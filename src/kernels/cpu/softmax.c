@@ -12,7 +12,7 @@
 
 #include "kernels/cpu/real.h"
 
-/* --- references ------------------------------------------------------------------------------- */
+/* --- references ------------------------------------------------------------------------------ */
 static double row_max(sn_reals x, int64_t first, int64_t width) {
     double max = -INFINITY;
     for (int64_t j = 0; j < width; j++) {
@@ -164,7 +164,7 @@ static snug_status reference_sigmoid_xent(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- which kernel runs ------------------------------------------------------------------------ */
+/* --- which kernel runs ----------------------------------------------------------------------- */
 #define RUN(name, fast)                                                                            \
     static snug_status run_##name(const sn_call *c, snug_error *err) {                             \
         if (!sn_call_is_f32(c))                                                                    \

@@ -27,7 +27,7 @@ static inline float usable(float max) {
     return max == -INFINITY ? 0.0f : max;
 }
 
-/* --- narrow rows, turned ---------------------------------------------------------------------- */
+/* --- narrow rows, turned --------------------------------------------------------------------- */
 typedef struct {
     float v[NARROW][ROWS];
 } strip;
@@ -190,7 +190,7 @@ static void xent_grad_group(const sn_call *c, const group *g) {
     write_strip(g, &x, c->out[0].data);
 }
 
-/* --- wide rows, one by one -------------------------------------------------------------------- */
+/* --- wide rows, one by one ------------------------------------------------------------------- */
 /* Element i goes to running sum i % LANES; these are added in order. */
 static double add_lanes(const float lane[LANES]) {
     double sum = 0;
@@ -340,7 +340,7 @@ static void xent_grad_row(const sn_call *c, int64_t r, int64_t width) {
         dx[i] = (dx[i] * weight - labels[i]) * dloss;
 }
 
-/* --- all rows --------------------------------------------------------------------------------- */
+/* --- all rows -------------------------------------------------------------------------------- */
 typedef void (*group_body)(const sn_call *c, const group *g);
 typedef void (*row_body)(const sn_call *c, int64_t row, int64_t width);
 

@@ -35,11 +35,15 @@ static inline sn_window sn_window_forward(const sn_conv *v, int axis) {
 static inline sn_window sn_window_backward(const sn_conv *v, int axis, int64_t remainder) {
     const int64_t s = v->stride[axis], d = v->dilation[axis], pad = v->pad[2 * axis];
     const int64_t extent = axis == 0 ? v->H : v->W, places = axis == 0 ? v->kh : v->kw;
-    int64_t k0 = 0, dk = 1;
+    int64_t k0 = 0, dk = s, divisor = d; /* dk = s / gcd(s, d) */
     while (k0 < places && (remainder + pad - k0 * d) % s != 0)
         k0++;
-    while (dk * d % s != 0)
-        dk++;
+    while (dk % divisor != 0) {
+        const int64_t rest = dk % divisor;
+        dk = divisor;
+        divisor = rest;
+    }
+    dk = s / divisor;
     return (sn_window){
         .count = extent > remainder ? (extent - remainder + s - 1) / s : 0,
         .t0 = remainder,
