@@ -22,7 +22,7 @@ typedef struct {
 } edge;
 
 typedef struct {
-    int64_t score; /* larger first, then the smaller node */
+    int64_t score; /* larger first, then as the program goes */
     uint32_t node;
 } entry;
 
@@ -35,6 +35,8 @@ typedef struct {
     uint32_t *blockers;     /* per node: edges to it from nodes that have not run */
     uint32_t *uses;         /* per root: nodes yet to run that read its bytes */
     uint32_t *users;        /* per root: those nodes' numbers, xored; with one left, that one */
+    uint32_t *alias;        /* per value: the next one with the same root, or UINT32_MAX */
+    bool *live;             /* per root, going backwards: a node already placed reads it */
     int64_t *score;         /* per node */
     bool *done;
     entry *heap;
@@ -42,7 +44,7 @@ typedef struct {
 } scheduler;
 
 static void add_edge(scheduler *s, uint32_t from, uint32_t to) {
-    s->edges[s->n_edges++] = (edge){from, to};
+    s->edges[s->n_edges++] = s->kind == SN_ORDER_BACKWARD ? (edge){to, from} : (edge){from, to};
 }
 
 static void add_value_edges(scheduler *s, uint32_t v) {
@@ -92,8 +94,10 @@ static snug_status build_edges(scheduler *s, snug_error *err) {
     return SNUG_OK;
 }
 
-static bool before(const entry *a, const entry *b) {
-    return a->score != b->score ? a->score > b->score : a->node < b->node;
+static bool before(const scheduler *s, const entry *a, const entry *b) {
+    if (a->score != b->score)
+        return a->score > b->score;
+    return s->kind == SN_ORDER_BACKWARD ? a->node > b->node : a->node < b->node;
 }
 
 static snug_status push(scheduler *s, uint32_t node, snug_error *err) {
@@ -103,7 +107,7 @@ static snug_status push(scheduler *s, uint32_t node, snug_error *err) {
     s->heap = heap;
     const entry e = {s->score[node], node};
     size_t i = s->n_heap++;
-    for (; i > 0 && before(&e, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i > 0 && before(s, &e, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
         s->heap[i] = s->heap[(i - 1) / 2];
     s->heap[i] = e;
     return SNUG_OK;
@@ -117,9 +121,9 @@ static uint32_t pop(scheduler *s) {
         size_t child = 2 * i + 1;
         if (child >= s->n_heap)
             break;
-        if (child + 1 < s->n_heap && before(&s->heap[child + 1], &s->heap[child]))
+        if (child + 1 < s->n_heap && before(s, &s->heap[child + 1], &s->heap[child]))
             child++;
-        if (!before(&s->heap[child], &e))
+        if (!before(s, &s->heap[child], &e))
             break;
         s->heap[i] = s->heap[child];
         i = child;
@@ -157,33 +161,66 @@ static snug_status count_use(scheduler *s, uint32_t node, uint32_t root, snug_er
     (void)err;
     s->uses[root]++;
     s->users[root] ^= node;
+    if (s->kind == SN_ORDER_BACKWARD)
+        s->score[node] -= (int64_t)dying_bytes(s->p, root);
     return SNUG_OK;
 }
 
-static void reward_last_user(scheduler *s, uint32_t root) {
-    if (s->kind == SN_ORDER_GREEDY && s->uses[root] == 1)
-        s->score[s->users[root]] += (int64_t)dying_bytes(s->p, root);
+static snug_status raise_score(scheduler *s, uint32_t node, size_t bytes, snug_error *err) {
+    s->score[node] += (int64_t)bytes;
+    return s->blockers[node] == 0 && !s->done[node] ? push(s, node, err) : SNUG_OK;
 }
 
+/* Forwards: the last reader of a root frees its bytes. */
 static snug_status end_use(scheduler *s, uint32_t node, uint32_t root, snug_error *err) {
     s->uses[root]--;
     s->users[root] ^= node;
     if (s->uses[root] != 1 || s->kind != SN_ORDER_GREEDY)
         return SNUG_OK;
-    const uint32_t last = s->users[root];
-    reward_last_user(s, root);
-    return s->blockers[last] == 0 ? push(s, last, err) : SNUG_OK;
+    return raise_score(s, s->users[root], dying_bytes(s->p, root), err);
+}
+
+/* Backwards: once one reader of a root is placed, the others need no more bytes. */
+static snug_status begin_use(scheduler *s, uint32_t node, uint32_t root, snug_error *err) {
+    const sn_planner *p = s->p;
+    (void)node;
+    if (s->live[root])
+        return SNUG_OK;
+    s->live[root] = true;
+    for (uint32_t v = root; v != UINT32_MAX; v = s->alias[v])
+        for (uint32_t k = p->reader_start[v]; k < p->reader_start[v + 1]; k++)
+            SNUG_TRY(raise_score(s, p->readers[k], dying_bytes(p, root), err));
+    return SNUG_OK;
 }
 
 static void score_node(scheduler *s, uint32_t i) {
     const sn_planner *p = s->p;
     const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){i});
+    const bool by_bytes = s->kind == SN_ORDER_GREEDY || s->kind == SN_ORDER_BACKWARD;
     s->score[i] = 0;
-    if (s->kind != SN_ORDER_PROGRAM && is_state(p, i))
+    if ((s->kind == SN_ORDER_EAGER || s->kind == SN_ORDER_GREEDY) && is_state(p, i))
         s->score[i] = SCORE_FIRST;
-    for (int k = 0; s->kind == SN_ORDER_GREEDY && k < n->n_out; k++)
+    for (int k = 0; by_bytes && k < n->n_out; k++) {
+        const int64_t bytes = (int64_t)p->padded[n->out[k].i];
         if (p->root[n->out[k].i] == n->out[k].i && !sn_plan_in_state(p, n->out[k].i))
-            s->score[i] -= (int64_t)p->padded[n->out[k].i];
+            s->score[i] += s->kind == SN_ORDER_GREEDY ? -bytes : bytes;
+    }
+}
+
+static snug_status chain_aliases(scheduler *s, snug_error *err) {
+    const sn_planner *p = s->p;
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *s->alias, &s->alias, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *s->live, &s->live, err));
+    memset(s->alias, 0xff, p->n_values * sizeof *s->alias);
+    for (uint32_t v = 0; v < p->n_values; v++) {
+        const uint32_t root = p->root[v];
+        s->live[v] = p->is_output[v];
+        if (root == v)
+            continue;
+        s->alias[v] = s->alias[root];
+        s->alias[root] = v;
+    }
+    return SNUG_OK;
 }
 
 static snug_status prepare(scheduler *s, snug_error *err) {
@@ -193,13 +230,15 @@ static snug_status prepare(scheduler *s, snug_error *err) {
     SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *s->users, &s->users, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *s->score, &s->score, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *s->done, &s->done, err));
+    SNUG_TRY(chain_aliases(s, err));
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         score_node(s, i);
         if (p->needed[i])
             SNUG_TRY(each_root(s, i, count_use, err));
     }
-    for (uint32_t v = 0; v < p->n_values; v++)
-        reward_last_user(s, v);
+    for (uint32_t v = 0; s->kind == SN_ORDER_GREEDY && v < p->n_values; v++)
+        if (s->uses[v] == 1)
+            s->score[s->users[v]] += (int64_t)dying_bytes(p, v);
     s->n_heap = 0;
     for (uint32_t i = 0; i < p->n_nodes; i++)
         if (p->needed[i] && s->blockers[i] == 0)
@@ -216,10 +255,15 @@ static snug_status schedule(scheduler *s, sn_layout *l, snug_error *err) {
             continue;
         s->done[i] = true;
         l->order[l->n_order++] = i;
-        SNUG_TRY(each_root(s, i, end_use, err));
+        SNUG_TRY(each_root(s, i, s->kind == SN_ORDER_BACKWARD ? begin_use : end_use, err));
         for (uint32_t k = s->start[i]; k < s->start[i + 1]; k++)
             if (--s->blockers[s->next[k]] == 0)
                 SNUG_TRY(push(s, s->next[k], err));
+    }
+    for (uint32_t i = 0; s->kind == SN_ORDER_BACKWARD && i < l->n_order / 2; i++) {
+        const uint32_t node = l->order[i];
+        l->order[i] = l->order[l->n_order - 1 - i];
+        l->order[l->n_order - 1 - i] = node;
     }
     return SNUG_OK;
 }

@@ -53,9 +53,10 @@ typedef struct {
 
 /* How the next node is chosen among those that could run. */
 typedef enum {
-    SN_ORDER_PROGRAM, /* as written */
-    SN_ORDER_EAGER,   /* as written, but updates as soon as they can run */
-    SN_ORDER_GREEDY,  /* updates first, then what frees most and takes least */
+    SN_ORDER_PROGRAM,  /* as written */
+    SN_ORDER_EAGER,    /* as written, but updates as soon as they can run */
+    SN_ORDER_GREEDY,   /* updates first, then what frees most and takes least */
+    SN_ORDER_BACKWARD, /* from the end: what makes most and reads least first */
     SN_N_ORDERS
 } sn_order_kind;
 
