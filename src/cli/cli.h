@@ -35,25 +35,37 @@ typedef struct {
     const char *operands; /* "MODEL" */
     int min_operands, max_operands;
     const char *help;
+    const char *more; /* further lines of its help: an example, what it writes */
     uint64_t options; /* bit set of option ids, besides the common ones */
     snug_status (*run)(cli *c, snug_error *err);
 } cli_command;
 
 extern const cli_command cli_commands[];
 extern const int cli_n_commands;
+/* NULL when there is none of that name; *near is then the name most like it, or NULL. */
+const cli_command *cli_find_command(const char *name, const char **near);
 
 /* options.c */
 snug_status cli_parse(const cli_command *command, int argc, char **argv, cli_args *out,
                       snug_error *err);
 void cli_print_help(const cli_command *command, FILE *out); /* NULL: the overview */
 bool cli_given(const cli *c, option_id id);
-/* The option's value as a number in [low, high], or `otherwise` when not given. */
+/* The option's value as a number in [low, high]; left alone when not given. */
 snug_status cli_integer(const cli *c, option_id id, int64_t low, int64_t high, int64_t *inout,
                         snug_error *err);
 snug_status cli_real(const cli *c, option_id id, double low, double high, double *inout,
                      snug_error *err);
 
-/* The interrupt flag: set by the first Ctrl-C; the second one ends the process as usual. */
+/* text.c: errors, and text for terminals and JSON. */
+snug_status cli_fail(snug_error *err, snug_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void cli_print_plain(FILE *out, const char *text); /* control characters but newlines as '?' */
+void cli_print_json_string(FILE *out, const char *text);
+void cli_print_json_number(FILE *out, double v); /* what JSON has no number for, as null */
+/* How many letters must change to make one from the other: for "did you mean". */
+int cli_distance(const char *a, const char *b);
+
+/* main.c: set by the first Ctrl-C (or SIGTERM); the second one ends the process as usual. */
 void cli_catch_interrupt(void);
 int cli_interrupted(void *ctx);
 
@@ -64,14 +76,16 @@ extern const snug_writer cli_stdout;
 typedef struct progress progress;
 struct progress {
     FILE *out;
-    bool terminal, color, quiet;
-    const char *title; /* "Epoch" or NULL for evaluate and predict */
+    bool terminal, color;
+    bool open;         /* a bar was drawn and its line has not ended */
+    const char *title; /* "Epoch", or NULL for evaluate and predict */
     double started, first_step, last_drawn;
     int width; /* columns drawn last */
 };
 void progress_init(progress *p, const cli *c, const char *title);
 snug_callback progress_callback(progress *p);
-void progress_finish(progress *p, const snug_progress *state);
+/* Ends the line of a bar that was left in the middle. */
+void progress_end(progress *p);
 
 /* commands */
 snug_status cmd_plan(cli *c, snug_error *err);
@@ -87,5 +101,9 @@ snug_status cmd_make_data(cli *c, snug_error *err);
 /* model_args.c: a model with its compile flags, seed, dtype and weights, as the options say. */
 snug_status cli_load_model(cli *c, snug_model **out, snug_error *err);
 snug_status cli_open_feed(cli *c, option_id id, snug_feed **out, snug_error *err);
+/* Whether a file can be made at the option's path: better told before training than after. */
+snug_status cli_check_output(const cli *c, option_id id, snug_error *err);
+/* After a command's results: the memory report where --memory was given; in JSON as a member. */
+snug_status cli_print_memory(const cli *c, snug_error *err);
 
 #endif

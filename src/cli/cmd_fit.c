@@ -2,7 +2,6 @@
  * stops before the first state write and the layer that made it is looked for. */
 #include "cli.h"
 
-#include <math.h>
 #include <string.h>
 
 #define MAX_CALLBACKS 4
@@ -33,14 +32,23 @@ static snug_status read_numbers(cli *c, fit_job *j, snug_error *err) {
 static snug_status open_feeds(cli *c, fit_job *j, snug_error *err) {
     static const option_id ids[4] = {OPT_x, OPT_y, OPT_val_x, OPT_val_y};
     snug_feed **feeds[4] = {&j->options.x, &j->options.y, &j->options.val_x, &j->options.val_y};
-    if (!cli_given(c, OPT_x) || !cli_given(c, OPT_y) ||
-        cli_given(c, OPT_val_x) != cli_given(c, OPT_val_y)) {
-        snprintf(err->text, sizeof err->text,
-                 "fit needs --x and --y (and --val-x with --val-y), e.g. --x x_train.npy");
-        return err->code = SNUG_E_INVALID;
-    }
+    if (!cli_given(c, OPT_x) || !cli_given(c, OPT_y))
+        return cli_fail(err, SNUG_E_INVALID,
+                        "fit needs --x and --y, e.g. --x x_train.npy --y y_train.npy");
+    if (cli_given(c, OPT_val_x) != cli_given(c, OPT_val_y))
+        return cli_fail(err, SNUG_E_INVALID, "--val-x and --val-y go together; --val-%c is missing",
+                        cli_given(c, OPT_val_x) ? 'y' : 'x');
     for (int i = 0; i < 4; i++)
         if (cli_open_feed(c, ids[i], feeds[i], err) != SNUG_OK)
+            return err->code;
+    return SNUG_OK;
+}
+
+/* Before anything is trained. */
+static snug_status check_outputs(const cli *c, snug_error *err) {
+    static const option_id ids[] = {OPT_save, OPT_best, OPT_csv};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if (cli_check_output(c, ids[i], err) != SNUG_OK)
             return err->code;
     return SNUG_OK;
 }
@@ -70,61 +78,62 @@ static snug_status add_callbacks(cli *c, fit_job *j, snug_error *err) {
     return status;
 }
 
-/* NaN is no JSON number. */
-static void print_json_number(double v) {
-    if (isfinite(v))
-        printf("%.9g", v);
-    else
-        printf("null");
-}
-
-static void print_result(const cli *c, const snug_model *m, const fit_job *j,
-                         const snug_fit_result *r) {
-    const bool validates = j->options.val_x || j->options.validation_split > 0;
+/* An epoch that was stopped in its middle has values, but no validation. */
+static snug_status print_result(const cli *c, const snug_model *m, const fit_job *j,
+                                const snug_fit_result *r, snug_error *err) {
+    const bool validated = (j->options.val_x || j->options.validation_split > 0) && r->epochs > 0;
     if (!cli_given(c, OPT_json))
-        return;
+        return cli_print_memory(c, err);
     printf("{\"epochs\":%d,\"steps\":%lld,\"stopped\":%s,\"arena_bytes\":%zu", r->epochs,
            (long long)r->steps, r->stopped ? "true" : "false", r->arena_bytes);
     for (int i = 0; i < r->n_values; i++) {
         const char *name = i ? snug_model_metric_name(m, (size_t)i - 1) : "loss";
         printf(",\"%s\":", name);
-        print_json_number(r->values[i]);
-        if (validates) {
+        cli_print_json_number(stdout, r->values[i]);
+        if (validated) {
             printf(",\"val_%s\":", name);
-            print_json_number(r->val_values[i]);
+            cli_print_json_number(stdout, r->val_values[i]);
         }
     }
+    const snug_status status = cli_print_memory(c, err);
     printf("}\n");
+    return status;
+}
+
+/* The layer is looked for by a checked second forward pass. */
+static void add_place_of_nan(snug_model *m, snug_error *err) {
+    char where[384];
+    const size_t n = strlen(err->text);
+    if (snug_model_find_nan(m, where, sizeof where, NULL) == SNUG_OK)
+        snprintf(err->text + n, sizeof err->text - n, "\n      %s", where);
+}
+
+static snug_status save(const cli *c, snug_model *m, snug_error *err) {
+    if (!cli_given(c, OPT_save))
+        return SNUG_OK;
+    const snug_status status = snug_model_save_weights(m, c->args.text[OPT_save], err);
+    if (status == SNUG_OK)
+        fprintf(stderr, "saved %s\n", c->args.text[OPT_save]);
+    return status;
 }
 
 static snug_status train(cli *c, snug_model *m, fit_job *j, snug_error *err) {
     snug_fit_result result = {.epochs = 0};
-    char where[384];
     cli_catch_interrupt();
     j->options.interrupted = cli_interrupted;
     snug_status status = snug_fit(m, &j->options, &result, err);
-    if (status == SNUG_E_NUMERIC && snug_model_find_nan(m, where, sizeof where, NULL) == SNUG_OK) {
-        const size_t n = strlen(err->text);
-        snprintf(err->text + n, sizeof err->text - n, "\n      %s", where);
-    }
-    if (status != SNUG_OK)
-        return status;
-    if (cli_given(c, OPT_save)) {
-        status = snug_model_save_weights(m, c->args.text[OPT_save], err);
-        if (status == SNUG_OK)
-            fprintf(stderr, "saved %s\n", c->args.text[OPT_save]);
-    }
+    progress_end(&j->bar);
+    if (status == SNUG_E_NUMERIC)
+        add_place_of_nan(m, err);
     if (status == SNUG_OK)
-        print_result(c, m, j, &result);
-    if (status == SNUG_OK && cli_given(c, OPT_memory))
-        status = snug_report_memory(c->engine, c->style, &cli_stdout, err);
-    if (status == SNUG_OK && cli_interrupted(NULL)) {
-        snprintf(err->text, sizeof err->text, "stopped by the user after %lld steps%s",
-                 (long long)result.steps,
-                 cli_given(c, OPT_save) ? "; the weights are saved"
-                                        : "; --save would keep the weights");
-        status = SNUG_E_INTERRUPTED;
-    }
+        status = save(c, m, err);
+    if (status == SNUG_OK)
+        status = print_result(c, m, j, &result, err);
+    if (status == SNUG_OK && cli_interrupted(NULL))
+        status = cli_fail(err, SNUG_E_INTERRUPTED, "stopped by the user after %lld steps; %s",
+                          (long long)result.steps,
+                          cli_given(c, OPT_save) ? "the weights are saved"
+                                                 : "--save would have kept the weights");
     return status;
 }
 
@@ -134,6 +143,8 @@ snug_status cmd_fit(cli *c, snug_error *err) {
     snug_status status = read_numbers(c, &j, err);
     if (status == SNUG_OK)
         status = open_feeds(c, &j, err);
+    if (status == SNUG_OK)
+        status = check_outputs(c, err);
     if (status == SNUG_OK)
         status = cli_load_model(c, &m, err);
     if (status == SNUG_OK)

@@ -46,8 +46,15 @@ snug_status cmd_make_data(cli *c, snug_error *err) {
     o.seed = (uint64_t)seed;
     if (status == SNUG_OK)
         status = snug_make_data(c->engine, c->args.operand[0], c->args.operand[1], &o, err);
-    if (status == SNUG_OK)
+    if (status != SNUG_OK)
+        return status;
+    if (!cli_given(c, OPT_json)) {
         fprintf(stderr, "wrote x_train.npy, y_train.npy, x_test.npy and y_test.npy to %s\n",
                 c->args.operand[1]);
-    return status;
+        return SNUG_OK;
+    }
+    printf("{\"kind\":\"%s\",\"folder\":", c->args.operand[0]);
+    cli_print_json_string(stdout, c->args.operand[1]);
+    printf(",\"files\":[\"x_train.npy\",\"y_train.npy\",\"x_test.npy\",\"y_test.npy\"]}\n");
+    return SNUG_OK;
 }

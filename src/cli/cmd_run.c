@@ -1,19 +1,12 @@
 /* cmd_run.c: evaluate and predict. */
 #include "cli.h"
 
-#include <math.h>
-
 typedef struct {
     snug_run_options options;
     snug_callback callback;
     progress bar;
     snug_npy_writer *out;
 } run_job;
-
-static snug_status need(snug_error *err, const char *what) {
-    snprintf(err->text, sizeof err->text, "%s", what);
-    return err->code = SNUG_E_INVALID;
-}
 
 static snug_status open_job(cli *c, run_job *j, snug_model **m, snug_error *err) {
     snug_status status = cli_integer(c, OPT_batch, 1, INT64_MAX, &j->options.batch, err);
@@ -24,6 +17,10 @@ static snug_status open_job(cli *c, run_job *j, snug_model **m, snug_error *err)
     if (status == SNUG_OK)
         status = cli_load_model(c, m, err);
     cli_catch_interrupt();
+    progress_init(&j->bar, c, NULL);
+    j->callback = progress_callback(&j->bar);
+    j->options.callbacks = &j->callback;
+    j->options.n_callbacks = j->bar.terminal;
     j->options.interrupted = cli_interrupted;
     return status;
 }
@@ -39,14 +36,17 @@ static void print_values(const cli *c, const snug_model *m, const double *values
     const bool json = cli_given(c, OPT_json);
     for (int i = 0; i < n; i++) {
         const char *name = i ? snug_model_metric_name(m, (size_t)i - 1) : "loss";
-        if (!json)
+        if (json) {
+            putchar(i ? ',' : '{');
+            cli_print_json_string(stdout, name);
+            putchar(':');
+            cli_print_json_number(stdout, values[i]);
+        } else {
             printf("%s%s: %.6g", i ? " - " : "", name, values[i]);
-        else if (isfinite(values[i]))
-            printf("%c\"%s\":%.9g", i ? ',' : '{', name, values[i]);
-        else
-            printf("%c\"%s\":null", i ? ',' : '{', name);
+        }
     }
-    printf(json ? "}\n" : "\n");
+    if (!json)
+        putchar('\n');
 }
 
 snug_status cmd_evaluate(cli *c, snug_error *err) {
@@ -55,20 +55,18 @@ snug_status cmd_evaluate(cli *c, snug_error *err) {
     double values[1 + SNUG_MAX_METRICS];
     int n = 0;
     if (!cli_given(c, OPT_x) || !cli_given(c, OPT_y))
-        return need(err, "evaluate needs --x and --y, e.g. --x x_test.npy --y y_test.npy");
+        return cli_fail(err, SNUG_E_INVALID,
+                        "evaluate needs --x and --y, e.g. --x x_test.npy --y y_test.npy");
     snug_status status = open_job(c, &j, &m, err);
-    progress_init(&j.bar, c, NULL);
-    j.callback = progress_callback(&j.bar);
-    j.options.callbacks = &j.callback;
-    j.options.n_callbacks = j.bar.terminal;
     if (status == SNUG_OK)
         status = snug_evaluate(m, &j.options, values, &n, err);
-    if (j.bar.terminal && status == SNUG_OK)
-        fprintf(stderr, "\n");
-    if (status == SNUG_OK)
+    progress_end(&j.bar);
+    if (status == SNUG_OK) {
         print_values(c, m, values, n);
-    if (status == SNUG_OK && cli_given(c, OPT_memory))
-        status = snug_report_memory(c->engine, c->style, &cli_stdout, err);
+        status = cli_print_memory(c, err);
+        if (cli_given(c, OPT_json))
+            printf("}\n");
+    }
     close_job(&j, m);
     return status;
 }
@@ -79,26 +77,48 @@ static snug_status append_rows(void *ctx, int64_t first_row, const snug_view *vi
     return snug_npy_append(ctx, view->data, view->bytes, err);
 }
 
+static snug_status predict_all(cli *c, run_job *j, snug_model *m, snug_type *type,
+                               snug_error *err) {
+    *type = *snug_model_output(m);
+    type->dims[0] = snug_feed_type(j->options.x)->dims[0];
+    snug_status status = snug_npy_create(c->engine, c->args.text[OPT_out], type, &j->out, err);
+    if (status == SNUG_OK)
+        status = snug_predict(m, &j->options, append_rows, j->out, err);
+    progress_end(&j->bar);
+    return status == SNUG_OK ? snug_npy_commit(j->out, err) : status;
+}
+
+static void print_written(const cli *c, const snug_type *type) {
+    char text[192];
+    if (!cli_given(c, OPT_json)) {
+        fprintf(stderr, "wrote %s to %s\n", snug_type_print(type, text, sizeof text),
+                c->args.text[OPT_out]);
+        return;
+    }
+    printf("{\"rows\":%lld,\"dtype\":\"%s\",\"shape\":[", (long long)type->dims[0],
+           snug_dtype_name(type->dtype));
+    for (int i = 0; i < type->rank; i++)
+        printf("%s%lld", i ? "," : "", (long long)type->dims[i]);
+    printf("],\"out\":");
+    cli_print_json_string(stdout, c->args.text[OPT_out]);
+}
+
 snug_status cmd_predict(cli *c, snug_error *err) {
     run_job j = {.options = {.batch = 32}};
     snug_model *m = NULL;
+    snug_type type;
     if (!cli_given(c, OPT_x) || !cli_given(c, OPT_out))
-        return need(err, "predict needs --x and --out, e.g. --x x_test.npy --out y.npy");
+        return cli_fail(err, SNUG_E_INVALID,
+                        "predict needs --x and --out, e.g. --x x_test.npy --out y.npy");
     snug_status status = open_job(c, &j, &m, err);
+    if (status == SNUG_OK)
+        status = predict_all(c, &j, m, &type, err);
     if (status == SNUG_OK) {
-        snug_type type = *snug_model_output(m);
-        type.dims[0] = snug_feed_type(j.options.x)->dims[0];
-        status = snug_npy_create(c->engine, c->args.text[OPT_out], &type, &j.out, err);
+        print_written(c, &type);
+        status = cli_print_memory(c, err);
+        if (cli_given(c, OPT_json))
+            printf("}\n");
     }
-    if (status == SNUG_OK)
-        status = snug_predict(m, &j.options, append_rows, j.out, err);
-    if (status == SNUG_OK)
-        status = snug_npy_commit(j.out, err);
-    if (status == SNUG_OK && cli_given(c, OPT_json))
-        printf("{\"rows\":%lld,\"out\":\"%s\"}\n", (long long)snug_feed_type(j.options.x)->dims[0],
-               c->args.text[OPT_out]);
-    if (status == SNUG_OK && cli_given(c, OPT_memory))
-        status = snug_report_memory(c->engine, c->style, &cli_stdout, err);
     close_job(&j, m);
     return status;
 }

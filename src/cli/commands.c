@@ -1,25 +1,59 @@
 /* commands.c: the table of commands. */
 #include "cli.h"
 
+#include <string.h>
+
 #define O(id)         (1ull << OPT_##id)
 #define MODEL_OPTIONS (O(optimizer) | O(loss) | O(metrics) | O(seed) | O(dtype) | O(weights))
 
+#define RECIPES                                                                                    \
+    "Recipes are data that cost no file: zeros:SHAPE, constant:SHAPE@VALUE, normal:SHAPE@SEED,\n"  \
+    "uniform:SHAPE@SEED, truncated:SHAPE@SEED, labels:SHAPE@SEED@CLASSES; SHAPE is 256x32x32x3.\n"
+#define MODELS "MODEL is the JSON that Keras' model.to_json() writes (Sequential).\n"
+
 const cli_command cli_commands[] = {
     {"plan", "MODEL", 1, 1, "what a step will use, before it runs: peak, by category, by layer",
+     MODELS "Example: snug plan model.json --batch 64 --train\n",
      O(batch) | O(train) | O(verbose) | MODEL_OPTIONS, cmd_plan},
-    {"fit", "MODEL", 1, 1, "train",
+    {"fit", "MODEL", 1, 1, "train a model on data",
+     MODELS RECIPES "Example: snug fit model.json --x x_train.npy --y y_train.npy --epochs 5 "
+                    "--save w.safetensors\n",
      O(x) | O(y) | O(val_x) | O(val_y) | O(epochs) | O(batch) | O(validation_split) | O(shuffle) |
          O(save) | O(best) | O(patience) | O(csv) | O(memory) | MODEL_OPTIONS,
      cmd_fit},
     {"evaluate", "MODEL", 1, 1, "loss and metrics on data",
+     MODELS RECIPES
+     "Example: snug evaluate model.json --weights w.safetensors --x x_test.npy --y y_test.npy\n",
      O(x) | O(y) | O(batch) | O(memory) | MODEL_OPTIONS, cmd_evaluate},
     {"predict", "MODEL", 1, 1, "outputs for inputs",
+     MODELS RECIPES
+     "Example: snug predict model.json --weights w.safetensors --x x_test.npy --out y.npy\n",
      O(x) | O(out) | O(batch) | O(memory) | MODEL_OPTIONS, cmd_predict},
-    {"summary", "MODEL", 1, 1, "the layers, as Keras prints them", MODEL_OPTIONS, cmd_summary},
-    {"inspect", "FILE", 1, 1, "what is in a model, weights or array file", 0, cmd_inspect},
-    {"ops", "", 0, 0, "the operator table", 0, cmd_ops},
-    {"doctor", "", 0, 0, "limits, memory, CPU features, library versions", 0, cmd_doctor},
+    {"summary", "MODEL", 1, 1, "the layers, as Keras prints them", MODELS, MODEL_OPTIONS,
+     cmd_summary},
+    {"inspect", "FILE", 1, 1, "what is in a model, weights or array file",
+     "FILE is a model JSON, .safetensors, .npy or idx, the latter two also packed with gzip.\n", 0,
+     cmd_inspect},
+    {"ops", "", 0, 0, "the operator table", "", 0, cmd_ops},
+    {"doctor", "", 0, 0, "limits, memory, CPU features, library versions", "", 0, cmd_doctor},
     {"make-data", "shapes|blobs DIR", 2, 2, "generate a data set for trying things",
+     "Writes x_train.npy, y_train.npy, x_test.npy and y_test.npy; the same seed, the same bytes.\n"
+     "shapes: 32x32 RGB pictures of 8 classes. blobs: points of 16 numbers around 6 centres.\n",
      O(train_rows) | O(test_rows) | O(seed), cmd_make_data},
 };
 const int cli_n_commands = sizeof cli_commands / sizeof *cli_commands;
+
+const cli_command *cli_find_command(const char *name, const char **near) {
+    int best = 3;
+    *near = NULL;
+    for (int i = 0; i < cli_n_commands; i++) {
+        const int d = cli_distance(name, cli_commands[i].name);
+        if (d == 0)
+            return &cli_commands[i];
+        if (d < best) {
+            best = d;
+            *near = cli_commands[i].name;
+        }
+    }
+    return NULL;
+}

@@ -6,12 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t
-    interrupts; /* the one global: a signal handler has no other way to speak */
+/* The one global: a signal handler has no other way to speak. */
+static volatile sig_atomic_t interrupted_by; /* the signal's number; 0: none */
 
 static void on_interrupt(int signal_number) {
-    (void)signal_number;
-    interrupts = 1;
+    interrupted_by = signal_number;
 }
 
 void cli_catch_interrupt(void) {
@@ -22,25 +21,22 @@ void cli_catch_interrupt(void) {
 
 int cli_interrupted(void *ctx) {
     (void)ctx;
-    return interrupts;
+    return interrupted_by != 0;
 }
 
 static snug_status write_stdout(void *ctx, const char *text, size_t n, snug_error *err) {
+    snug_error unheard;
     (void)ctx;
     if (fwrite(text, 1, n, stdout) == n)
         return SNUG_OK;
-    if (err) {
-        err->code = SNUG_E_IO;
-        snprintf(err->text, sizeof err->text, "standard output cannot be written");
-    }
-    return SNUG_E_IO;
+    return cli_fail(err ? err : &unheard, SNUG_E_IO, "standard output cannot be written");
 }
 
 const snug_writer cli_stdout = {NULL, write_stdout};
 
 static bool wants_color(const cli *c, int fd) {
-    const char *when = c->args.text[OPT_color], *no_color = getenv("NO_COLOR"),
-               *term = getenv("TERM");
+    const char *when = c->args.text[OPT_color], *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
     if (when && strcmp(when, "always") == 0)
         return true;
     if ((when && strcmp(when, "never") == 0) || (no_color && *no_color) ||
@@ -52,11 +48,8 @@ static bool wants_color(const cli *c, int fd) {
 static snug_status start_and_run(const cli_command *command, cli *c, snug_error *err) {
     int64_t threads = 0;
     const char *when = c->args.text[OPT_color];
-    if (when && strcmp(when, "auto") && strcmp(when, "always") && strcmp(when, "never")) {
-        err->code = SNUG_E_INVALID;
-        snprintf(err->text, sizeof err->text, "--color is auto, always or never, not '%s'", when);
-        return SNUG_E_INVALID;
-    }
+    if (when && strcmp(when, "auto") && strcmp(when, "always") && strcmp(when, "never"))
+        return cli_fail(err, SNUG_E_INVALID, "--color is auto, always or never, not '%s'", when);
     snug_status status = cli_integer(c, OPT_threads, 1, 1024, &threads, err);
     const snug_engine_options options = {.n_threads = (int)threads};
     if (status == SNUG_OK)
@@ -69,46 +62,62 @@ static snug_status start_and_run(const cli_command *command, cli *c, snug_error 
         (cli_given(c, OPT_json) ? SNUG_REPORT_JSON : 0) | (c->color_out ? SNUG_REPORT_COLOR : 0);
     status = command->run(c, err);
     snug_engine_destroy(c->engine);
-    if (fflush(stdout) != 0 && status == SNUG_OK) {
-        snprintf(err->text, sizeof err->text, "standard output cannot be written");
-        status = SNUG_E_IO;
-    }
     return status;
 }
 
-static const cli_command *find_command(const char *name) {
-    for (int i = 0; i < cli_n_commands; i++)
-        if (strcmp(cli_commands[i].name, name) == 0)
-            return &cli_commands[i];
-    return NULL;
+/* The words before any command: --help, --version, help COMMAND. False: word is none of them. */
+static bool run_word(const char *word, const char *next, snug_status *status, snug_error *err) {
+    const char *near;
+    if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0) {
+        printf("snug %s\n", snug_version());
+        return true;
+    }
+    if (strcmp(word, "--help") != 0 && strcmp(word, "-h") != 0 && strcmp(word, "help") != 0)
+        return false;
+    const cli_command *command = next ? cli_find_command(next, &near) : NULL;
+    if (next && !command)
+        *status = cli_fail(err, SNUG_E_INVALID,
+                           "there is no command '%s'; `snug --help` lists them", next);
+    else
+        cli_print_help(command, stdout);
+    return true;
+}
+
+static snug_status run_command(int argc, char **argv, cli *c, snug_error *err) {
+    const char *near;
+    const cli_command *command = cli_find_command(argv[1], &near);
+    if (!command)
+        return cli_fail(err, SNUG_E_INVALID, "there is no command '%s'; %s%s%s", argv[1],
+                        near ? "did you mean `snug " : "`snug --help", near ? near : "",
+                        near ? "`?" : "` lists them");
+    const snug_status status = cli_parse(command, argc - 2, argv + 2, &c->args, err);
+    if (status != SNUG_OK || !c->args.text[OPT_help])
+        return status != SNUG_OK ? status : start_and_run(command, c, err);
+    cli_print_help(command, stdout);
+    return SNUG_OK;
+}
+
+static int exit_code(snug_status status) {
+    return status == SNUG_E_INTERRUPTED && interrupted_by ? 128 + interrupted_by
+                                                          : snug_status_exit_code(status);
 }
 
 int main(int argc, char **argv) {
     cli c = {.engine = NULL};
     snug_error err = {SNUG_OK, ""};
-    const char *word = argc > 1 ? argv[1] : "--help";
-    if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0) {
-        printf("snug %s\n", snug_version());
-        return 0;
+    snug_status status = SNUG_OK;
+    if (argc < 2) {
+        cli_print_help(NULL, stderr);
+        return snug_status_exit_code(SNUG_E_INVALID);
     }
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
-        cli_print_help(argc > 2 ? find_command(argv[2]) : NULL, stdout);
-        return argc > 1 ? 0 : 2;
+    if (!run_word(argv[1], argc > 2 ? argv[2] : NULL, &status, &err))
+        status = run_command(argc, argv, &c, &err);
+    if (fflush(stdout) != 0 && status == SNUG_OK)
+        status = cli_fail(&err, SNUG_E_IO, "standard output cannot be written");
+    if (status != SNUG_OK) {
+        fprintf(stderr, "%ssnug:%s ", c.color_err ? "\x1b[31m" : "", c.color_err ? "\x1b[0m" : "");
+        cli_print_plain(stderr, err.text[0] ? err.text : snug_status_meaning(status));
+        fputc('\n', stderr);
     }
-    const cli_command *command = find_command(word);
-    if (!command) {
-        fprintf(stderr, "snug: there is no command '%s'; `snug --help` lists them\n", word);
-        return 2;
-    }
-    snug_status status = cli_parse(command, argc - 2, argv + 2, &c.args, &err);
-    if (status == SNUG_OK && c.args.text[OPT_help]) {
-        cli_print_help(command, stdout);
-        return 0;
-    }
-    if (status == SNUG_OK)
-        status = start_and_run(command, &c, &err);
-    if (status != SNUG_OK && err.text[0])
-        fprintf(stderr, "%ssnug:%s %s\n", c.color_err ? "\x1b[31m" : "",
-                c.color_err ? "\x1b[0m" : "", err.text);
-    return snug_status_exit_code(status);
+    return exit_code(status);
 }

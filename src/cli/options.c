@@ -18,10 +18,8 @@ static const option_row rows[N_OPTIONS] = {
 
 #define COMMON (1ull << OPT_help | 1ull << OPT_json | 1ull << OPT_color | 1ull << OPT_threads)
 
-static snug_status fail(snug_error *err, const char *format, const char *a, const char *b) {
-    err->code = SNUG_E_INVALID;
-    snprintf(err->text, sizeof err->text, format, a, b);
-    return SNUG_E_INVALID;
+static bool takes(const cli_command *command, int option) {
+    return ((command->options | COMMON) >> option & 1) != 0;
 }
 
 static int find_option(const char *name, size_t n) {
@@ -31,22 +29,43 @@ static int find_option(const char *name, size_t n) {
     return -1;
 }
 
+static snug_status unknown_option(const cli_command *command, const char *word, const char *name,
+                                  snug_error *err) {
+    const char *near = NULL;
+    int best = 3;
+    for (int i = 0; i < N_OPTIONS; i++) {
+        const int d = takes(command, i) ? cli_distance(name, rows[i].name) : best;
+        if (d < best) {
+            best = d;
+            near = rows[i].name;
+        }
+    }
+    return cli_fail(err, SNUG_E_INVALID, "snug %s has no option %s; %s%s%s", command->name, word,
+                    near ? "did you mean --" : "`snug ", near ? near : command->name,
+                    near ? "?" : " --help` lists them");
+}
+
 /* One "--..." word; *used is set when the next word was its value. */
 static snug_status parse_option(const cli_command *command, const char *word, const char *next,
                                 cli_args *out, bool *used, snug_error *err) {
-    const char *name = strcmp(word, "-v") == 0   ? "verbose"
-                       : strcmp(word, "-h") == 0 ? "help"
-                                                 : word + 2;
+    const char *name = strcmp(word, "-v") == 0       ? "verbose"
+                       : strcmp(word, "-h") == 0     ? "help"
+                       : strncmp(word, "--", 2) == 0 ? word + 2
+                                                     : "";
     const size_t n = strcspn(name, "=");
     const int id = find_option(name, n);
-    if (id < 0 || !((command->options | COMMON) >> id & 1))
-        return fail(err, "snug %s has no option %s; see --help", command->name, word);
+    if (id < 0 || !takes(command, id))
+        return unknown_option(command, word, name, err);
     if (!rows[id].argument && name[n])
-        return fail(err, "--%s takes no value%s", rows[id].name, "");
+        return cli_fail(err, SNUG_E_INVALID, "--%s takes no value", rows[id].name);
     *used = rows[id].argument && !name[n];
     if (*used && !next)
-        return fail(err, "--%s needs a value: %s", rows[id].name, rows[id].argument);
+        return cli_fail(err, SNUG_E_INVALID, "--%s needs a value: %s", rows[id].name,
+                        rows[id].argument);
     out->text[id] = !rows[id].argument ? "" : name[n] ? name + n + 1 : next;
+    if (rows[id].argument && !out->text[id][0])
+        return cli_fail(err, SNUG_E_INVALID, "--%s has an empty value; it needs %s", rows[id].name,
+                        rows[id].argument);
     return SNUG_OK;
 }
 
@@ -60,13 +79,16 @@ snug_status cli_parse(const cli_command *command, int argc, char **argv, cli_arg
                 return err->code;
             i += used;
         } else if (out->n_operands == command->max_operands) {
-            return fail(err, "snug %s: what is '%s'? see --help", command->name, argv[i]);
+            return cli_fail(err, SNUG_E_INVALID, "snug %s: '%s' is one too many; it takes %s",
+                            command->name, argv[i],
+                            command->operands[0] ? command->operands : "options only");
         } else {
             out->operand[out->n_operands++] = argv[i];
         }
     }
     if (out->n_operands < command->min_operands && !out->text[OPT_help])
-        return fail(err, "snug %s needs %s; see --help", command->name, command->operands);
+        return cli_fail(err, SNUG_E_INVALID, "snug %s needs %s; see `snug %s --help`",
+                        command->name, command->operands, command->name);
     return SNUG_OK;
 }
 
@@ -76,49 +98,54 @@ bool cli_given(const cli *c, option_id id) {
 
 snug_status cli_integer(const cli *c, option_id id, int64_t low, int64_t high, int64_t *inout,
                         snug_error *err) {
+    const char *text = c->args.text[id];
     char *end;
-    if (!cli_given(c, id))
+    if (!text)
         return SNUG_OK;
     errno = 0;
-    const long long v = strtoll(c->args.text[id], &end, 10);
-    if (errno || *end || end == c->args.text[id] || v < low || v > high) {
-        err->code = SNUG_E_INVALID;
-        snprintf(err->text, sizeof err->text, "--%s %s: a whole number from %lld to %lld is needed",
-                 rows[id].name, c->args.text[id], (long long)low, (long long)high);
-        return SNUG_E_INVALID;
+    const long long v = strtoll(text, &end, 10);
+    if (errno == 0 && !*end && end != text && v >= low && v <= high) {
+        *inout = v;
+        return SNUG_OK;
     }
-    *inout = v;
-    return SNUG_OK;
+    if (high >= INT32_MAX && v >= low)
+        return cli_fail(err, SNUG_E_INVALID, "--%s %s: a whole number of at most %lld is needed",
+                        rows[id].name, text, (long long)high);
+    if (high >= INT32_MAX)
+        return cli_fail(err, SNUG_E_INVALID, "--%s %s: a whole number of at least %lld is needed",
+                        rows[id].name, text, (long long)low);
+    return cli_fail(err, SNUG_E_INVALID, "--%s %s: a whole number from %lld to %lld is needed",
+                    rows[id].name, text, (long long)low, (long long)high);
 }
 
 snug_status cli_real(const cli *c, option_id id, double low, double high, double *inout,
                      snug_error *err) {
+    const char *text = c->args.text[id];
     char *end;
-    if (!cli_given(c, id))
+    if (!text)
         return SNUG_OK;
-    const double v = strtod(c->args.text[id], &end);
-    if (*end || end == c->args.text[id] || !(v >= low && v <= high)) {
-        err->code = SNUG_E_INVALID;
-        snprintf(err->text, sizeof err->text, "--%s %s: a number from %g to %g is needed",
-                 rows[id].name, c->args.text[id], low, high);
-        return SNUG_E_INVALID;
-    }
+    const double v = strtod(text, &end);
+    if (*end || end == text || !(v >= low && v <= high))
+        return cli_fail(err, SNUG_E_INVALID, "--%s %s: a number from %g to %g is needed",
+                        rows[id].name, text, low, high);
     *inout = v;
     return SNUG_OK;
 }
 
 static void print_overview(FILE *out) {
     fprintf(out,
-            "snug %s: train and run neural networks inside a number of bytes\n\nusage: snug "
-            "COMMAND ...\n\n",
-            SNUG_VERSION_TEXT);
+            "snug %s: train and run neural networks inside a number of bytes\n\n"
+            "usage: snug COMMAND ...\n\n",
+            snug_version());
     for (int i = 0; i < cli_n_commands; i++)
-        fprintf(out, "  %-10s %-14s %s\n", cli_commands[i].name, cli_commands[i].operands,
+        fprintf(out, "  %-10s %-17s %s\n", cli_commands[i].name, cli_commands[i].operands,
                 cli_commands[i].help);
-    fprintf(out, "\n`snug COMMAND --help` tells the options. `snug --version` the version.\n"
-                 "Exit codes: 0 ok, 1 failed, 2 usage, 3 does not fit, 4 bad input file, 5 NaN or "
-                 "infinity,\n"
-                 "6 file or disk, 70 a bug in Snug, 130 stopped by Ctrl-C (weights saved).\n");
+    fprintf(
+        out,
+        "\n`snug COMMAND --help` tells the options, `snug --version` the version.\n"
+        "Data go to stdout, messages to stderr; --json makes the data JSON.\n"
+        "Exit codes: 0 ok, 1 failed, 2 usage, 3 does not fit, 4 bad input file or data, 5 NaN or\n"
+        "infinity, 6 file or disk, 70 a bug in Snug, 130 stopped by Ctrl-C (weights saved).\n");
 }
 
 void cli_print_help(const cli_command *command, FILE *out) {
@@ -126,11 +153,12 @@ void cli_print_help(const cli_command *command, FILE *out) {
         print_overview(out);
         return;
     }
-    fprintf(out, "usage: snug %s %s [options]\n\n%s\n\n", command->name, command->operands,
-            command->help);
+    fprintf(out, "usage: snug %s %s%s[options]\n\n%s\n", command->name, command->operands,
+            command->operands[0] ? " " : "", command->help);
+    fprintf(out, "%s\n", command->more);
     for (int i = 0; i < N_OPTIONS; i++) {
         char left[64];
-        if (!((command->options | COMMON) >> i & 1))
+        if (!takes(command, i))
             continue;
         snprintf(left, sizeof left, "--%s %s", rows[i].name,
                  rows[i].argument ? rows[i].argument : "");

@@ -3,7 +3,9 @@
 #include "cli.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,22 +36,25 @@ static int print_step_time(char *text, size_t size, double seconds) {
     return snprintf(text, size, "%.0fus/step", seconds * 1e6);
 }
 
-static int print_value(char *text, size_t size, const char *prefix, const char *name, double v) {
-    return snprintf(text, size, fabs(v) > 1e-3 || v == 0 ? " - %s%s: %.4f" : " - %s%s: %.4e",
-                    prefix, name, v);
+/* Appends to text what fits. */
+static void add_value(char *text, size_t size, const char *prefix, const char *name, double v) {
+    const size_t n = strlen(text);
+    snprintf(text + n, size - n, fabs(v) > 1e-3 || v == 0 ? " - %s%s: %.4f" : " - %s%s: %.4e",
+             prefix, name, v);
 }
 
-/* loss and metrics, then the process's peak as the system counts it. */
+/* loss and metrics, then the process's peak as the system counts it. Returns their length. */
 static int print_values(char *text, size_t size, const snug_progress *s) {
     struct rusage usage;
-    int n = 0;
+    text[0] = 0;
     for (int i = 0; i < s->n_values; i++)
-        n += print_value(text + n, size - (size_t)n, "", s->names[i], s->values[i]);
+        add_value(text, size, "", s->names[i], s->values[i]);
     for (int i = 0; i < s->n_values && s->has_validation; i++)
-        n += print_value(text + n, size - (size_t)n, "val_", s->names[i], s->val_values[i]);
+        add_value(text, size, "val_", s->names[i], s->val_values[i]);
     getrusage(RUSAGE_SELF, &usage);
-    n += snprintf(text + n, size - (size_t)n, " - mem: %ld MB", usage.ru_maxrss / 1000);
-    return n;
+    const size_t n = strlen(text);
+    snprintf(text + n, size - n, " - mem: %ld MB", usage.ru_maxrss / 1000);
+    return (int)strlen(text);
 }
 
 /* Without the first step, which warms caches. */
@@ -66,29 +71,42 @@ static int digits(int64_t n) {
     return d;
 }
 
+static int columns(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 1000;
+}
+
+/* A line longer than the terminal would wrap and could not be drawn over: values are cut. Spaces
+ * cover what was drawn before and is longer. */
 static void draw_bar(progress *p, const snug_progress *s, bool last) {
-    char values[1536], time_text[32], rate[32];
+    char values[2048], count[48], time_text[32], rate[32];
     const char *bold = p->color ? "\x1b[1m" : "", *off = p->color ? "\x1b[0m" : "";
     const char *green = p->color ? "\x1b[32m" : "", *grey = p->color ? "\x1b[37m" : "";
     const int done = s->n_steps ? (int)(CELLS * s->step / s->n_steps) : CELLS;
     const double rate_seconds = step_seconds(p, s);
     const double seconds =
         last ? now() - p->started : rate_seconds * (double)(s->n_steps - s->step);
-    const int width = digits(s->n_steps);
-    print_values(values, sizeof values, s);
-    print_seconds(time_text, sizeof time_text, seconds);
-    print_step_time(rate, sizeof rate, rate_seconds);
-    fprintf(p->out, "\r%s%*lld/%lld%s %s", bold, width, (long long)s->step, (long long)s->n_steps,
-            off, green);
+    int width = snprintf(count, sizeof count, "%*lld/%lld", digits(s->n_steps), (long long)s->step,
+                         (long long)s->n_steps);
+    width += 1 + CELLS + 1 + print_seconds(time_text, sizeof time_text, seconds);
+    width += 1 + print_step_time(rate, sizeof rate, rate_seconds);
+    int n_values = print_values(values, sizeof values, s);
+    const int room = columns() - 1 - width;
+    if (!last && n_values > room)
+        n_values = room > 0 ? room : 0;
+    width += n_values;
+    fprintf(p->out, "\r%s%s%s %s", bold, count, off, green);
     for (int i = 0; i < CELLS; i++)
-        fprintf(p->out, "%s━", i == done ? grey : "");
-    fprintf(p->out, "%s %s%s%s %s%s\x1b[K%s", off, bold, time_text, off, rate, values,
-            last ? "\n" : "");
+        fprintf(p->out, "%s%s", i == done ? grey : "", p->color || i < done ? "━" : " ");
+    fprintf(p->out, "%s %s%s%s %s%.*s%*s%s", off, bold, time_text, off, rate, n_values, values,
+            p->width > width ? p->width - width : 0, "", last ? "\n" : "");
+    p->width = last ? 0 : width;
+    p->open = !last;
     fflush(p->out);
 }
 
 static void print_line(const progress *p, const snug_progress *s) {
-    char values[1536], time_text[32], rate[32];
+    char values[2048], time_text[32], rate[32];
     print_values(values, sizeof values, s);
     print_seconds(time_text, sizeof time_text, now() - p->started);
     print_step_time(rate, sizeof rate, step_seconds(p, s));
@@ -111,31 +129,38 @@ static snug_status end_step(void *ctx, const snug_progress *s, snug_error *err) 
     progress *p = ctx;
     (void)err;
     const double t = now();
+    const bool last = !p->title && s->step == s->n_steps; /* no end of an epoch will follow */
     if (p->first_step == 0)
         p->first_step = t;
-    if (p->terminal && t - p->last_drawn >= REDRAW_SECONDS) {
-        draw_bar(p, s, false);
+    if (p->terminal && (last || t - p->last_drawn >= REDRAW_SECONDS)) {
+        draw_bar(p, s, last);
         p->last_drawn = t;
     }
     return SNUG_OK;
 }
 
-void progress_finish(progress *p, const snug_progress *s) {
+static snug_status end_epoch(void *ctx, const snug_progress *s, snug_error *err) {
+    progress *p = ctx;
+    (void)err;
     if (p->terminal)
         draw_bar(p, s, true);
     else
         print_line(p, s);
-}
-
-static snug_status end_epoch(void *ctx, const snug_progress *s, snug_error *err) {
-    (void)err;
-    progress_finish(ctx, s);
     return SNUG_OK;
 }
 
+void progress_end(progress *p) {
+    if (p->open)
+        fputc('\n', p->out);
+    p->open = false;
+}
+
+/* A terminal that cannot go back to the start of a line gets plain lines. */
 void progress_init(progress *p, const cli *c, const char *title) {
+    const char *term = getenv("TERM");
+    const bool dumb = term && strcmp(term, "dumb") == 0;
     *p = (progress){.out = stderr,
-                    .terminal = isatty(STDERR_FILENO) != 0,
+                    .terminal = isatty(STDERR_FILENO) && !dumb,
                     .color = c->color_err,
                     .title = title};
     p->started = now();

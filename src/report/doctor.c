@@ -2,9 +2,10 @@
  * rows, printed as text or JSON; a remark says what to do where the value costs something. */
 #include "base/say.h"
 #include "kernels/cpu/cpu.h"
+#include "memory/private.h"
+#include "model/json.h"
 #include "report/process.h"
 
-#include <jansson.h>
 #include <snug/train.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,6 +23,20 @@ typedef struct {
     snug_error *err;
 } facts;
 
+static snug_status fact_json(facts *f, const char *key, const char *value) {
+    SNUG_TRY(sn_say(f->w, f->err, "%s\"%s\":", f->n++ ? "," : "{", key));
+    return sn_json_string(f->w, value, f->err);
+}
+
+/* Keys are those of the JSON, with spaces for people. */
+static snug_status fact_text(facts *f, const char *key, const char *value, const char *remark) {
+    char name[32];
+    snprintf(name, sizeof name, "%s", key);
+    for (char *c = name; *c; c++)
+        *c = *c == '_' ? ' ' : *c;
+    return sn_say(f->w, f->err, "%-18s %s%s%s\n", name, value, remark[0] ? "  -- " : "", remark);
+}
+
 static void fact(facts *f, const char *key, const char *remark, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -32,20 +47,8 @@ static void fact(facts *f, const char *key, const char *remark, const char *form
     vsnprintf(value, sizeof value, format, args);
     va_end(args);
     value[strcspn(value, "\n")] = 0;
-    if (f->status != SNUG_OK)
-        return;
-    if (f->json)
-        f->status = sn_say(f->w, f->err, "%s\"%s\":\"%s\"", f->n++ ? "," : "{", key, value);
-    else
-        f->status =
-            sn_say(f->w, f->err, "%-18s %s%s%s\n", key, value, remark[0] ? "  -- " : "", remark);
-}
-
-static const char *bytes_or_none(const char *digits, char *text, size_t size) {
-    const unsigned long long n = strtoull(digits, NULL, 10);
-    if (n == 0 || n > 1ull << 60)
-        return "none";
-    return snug_bytes_print((size_t)n, text, size);
+    if (f->status == SNUG_OK)
+        f->status = f->json ? fact_json(f, key, value) : fact_text(f, key, value, remark);
 }
 
 static void memory_facts(facts *f) {
@@ -60,18 +63,21 @@ static void memory_facts(facts *f) {
          available
              ? snug_bytes_print(strtoull(available + 13, NULL, 10) * 1024, printed, sizeof printed)
              : "?");
-    if (!*sn_system_text(f->io, "/sys/fs/cgroup/memory.max", limit, sizeof limit))
-        sn_system_text(f->io, "/sys/fs/cgroup/memory/memory.limit_in_bytes", limit, sizeof limit);
-    fact(f, "cgroup limit", "", "%s", bytes_or_none(limit, printed, sizeof printed));
+    const sn_limits l = sn_limits_read(f->io);
+    const bool grouped = strcmp(l.name, "cgroup") == 0;
+    snug_bytes_print(l.room_bytes, printed, sizeof printed);
+    fact(f, "cgroup_limit", grouped ? "tighter than the machine's memory" : "", "%s%s",
+         grouped ? printed : "none that binds", grouped ? " left" : "");
+    fact(f, "may_still_take", "", "%s", l.room_bytes == SIZE_MAX ? "unknown" : printed);
     sn_system_text(f->io, "/proc/sys/vm/overcommit_memory", limit, sizeof limit);
     fact(f, "overcommit", limit[0] == '2' ? "strict: large mappings may be refused" : "", "%s",
          limit);
     sn_system_text(f->io, "/sys/kernel/mm/transparent_hugepage/enabled", limit, sizeof limit);
-    fact(f, "huge pages",
+    fact(f, "huge_pages",
          strstr(limit, "[never]") ? "`madvise` would make large arenas faster" : "", "%s", limit);
     struct rlimit r;
     if (getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
-        fact(f, "address space", "a limit on address space is not one on memory", "%s",
+        fact(f, "address_space", "a limit on address space is not one on memory", "%s",
              snug_bytes_print((size_t)r.rlim_cur, printed, sizeof printed));
 }
 
@@ -82,7 +88,7 @@ static void cpu_facts(facts *f, const snug_engine *e) {
     const char *colon = model ? strchr(model, ':') : NULL;
     fact(f, "cpu", "", "%s", colon ? colon + 2 : "?");
     fact(f, "threads", "", "%d", snug_engine_threads(e));
-    fact(f, "instruction set",
+    fact(f, "instruction_set",
          strcmp(sn_cpu_isa(), "base") == 0 ? "no AVX2: kernels run slower" : "", "%s",
          sn_cpu_isa());
 }
@@ -104,7 +110,7 @@ snug_status snug_report_doctor(snug_engine *engine, int style, const snug_writer
     cpu_facts(&f, engine);
     memory_facts(&f);
     sn_process_read(f.io, &p);
-    fact(&f, "this process", "", "%s", snug_bytes_print(p.resident_bytes, printed, sizeof printed));
+    fact(&f, "this_process", "", "%s", snug_bytes_print(p.resident_bytes, printed, sizeof printed));
     if (f.status == SNUG_OK && f.json)
         f.status = sn_say(out, err, "}\n");
     return f.status;

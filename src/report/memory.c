@@ -3,6 +3,7 @@
  * What the system counts and the ledger does not hold is code, libraries, stacks and the C heap of
  * the libraries; it is shown as one row, so that the column adds up to the measured total. */
 #include "base/say.h"
+#include "model/json.h"
 #include "report/process.h"
 
 #include <snug/train.h>
@@ -47,10 +48,13 @@ static snug_status print_json(const snug_memory_row *rows, size_t n, const sn_pr
                               const snug_writer *w, snug_error *err) {
     SNUG_TRY(sn_say(w, err, "{\"process_bytes\":%zu,\"process_peak_bytes\":%zu,\"rows\":[",
                     p->resident_bytes, p->peak_bytes));
-    for (size_t i = 0; i < n; i++)
-        SNUG_TRY(sn_say(
-            w, err, "%s{\"category\":\"%s\",\"owner\":\"%s\",\"bytes\":%zu,\"peak_bytes\":%zu}",
-            i ? "," : "", rows[i].category, rows[i].owner, rows[i].bytes, rows[i].peak_bytes));
+    for (size_t i = 0; i < n; i++) {
+        SNUG_TRY(
+            sn_say(w, err, "%s{\"category\":\"%s\",\"owner\":", i ? "," : "", rows[i].category));
+        SNUG_TRY(sn_json_string(w, rows[i].owner, err));
+        SNUG_TRY(sn_say(w, err, ",\"bytes\":%zu,\"peak_bytes\":%zu}", rows[i].bytes,
+                        rows[i].peak_bytes));
+    }
     return sn_say(w, err, "]}\n");
 }
 

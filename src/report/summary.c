@@ -1,5 +1,6 @@
 /* summary.c: model.summary() as Keras prints it, to the character; as JSON on request. */
 #include "base/say.h"
+#include "model/json.h"
 
 #include <snug/train.h>
 #include <stdbool.h>
@@ -54,14 +55,15 @@ static snug_status rule(const snug_writer *w, const char *const *marks, snug_err
 }
 
 static snug_status row(const snug_writer *w, const snug_layer_info *l, snug_error *err) {
-    char name[256], shape[224], count[32];
-    const int n = snprintf(name, sizeof name, "%s (%s)", l->name, l->type);
+    char plain[192], name[256], shape[224], count[32];
+    sn_plain_text(l->name, plain, sizeof plain);
+    const int n = snprintf(name, sizeof name, "%s (%s)", plain, l->type);
     keras_shape(&l->output, shape, sizeof shape);
     with_commas(l->n_params, count, sizeof count);
     if (n <= NAME_WIDTH)
         return sn_say(w, err, "│ %-*s │ %-*s │ %*s │\n", NAME_WIDTH, name, SHAPE_WIDTH, shape,
                       COUNT_WIDTH, count);
-    const bool cut = strlen(l->name) > NAME_WIDTH;
+    const bool cut = strlen(plain) > NAME_WIDTH;
     SNUG_TRY(sn_say(w, err, "│ %-*.*s%s │ %-*s │ %*s │\n", cut ? NAME_WIDTH - 1 : NAME_WIDTH,
                     cut ? NAME_WIDTH - 1 : NAME_WIDTH, l->name, cut ? "…" : "", SHAPE_WIDTH, shape,
                     COUNT_WIDTH, count));
@@ -94,39 +96,44 @@ static snug_status print_table(snug_model *m, const snug_writer *w, snug_error *
     return SNUG_OK;
 }
 
-static snug_status print_json(snug_model *m, const snug_writer *w, snug_error *err) {
-    const size_t n = snug_model_n_layers(m);
-    SNUG_TRY(sn_say(w, err, "{\"name\":\"%s\",\"layers\":[", snug_model_name(m)));
-    for (size_t i = 0; i < n; i++) {
+static snug_status layer_json(const snug_layer_info *l, const snug_writer *w, snug_error *err) {
+    SNUG_TRY(sn_say(w, err, "{\"name\":"));
+    SNUG_TRY(sn_json_string(w, l->name, err));
+    SNUG_TRY(sn_say(w, err, ",\"type\":\"%s\",\"output\":[null", l->type));
+    for (int d = 1; d < l->output.rank; d++)
+        SNUG_TRY(sn_say(w, err, ",%lld", (long long)l->output.dims[d]));
+    return sn_say(w, err, "],\"params\":%lld,\"trainable_params\":%lld}", (long long)l->n_params,
+                  (long long)l->n_trainable);
+}
+
+static snug_status print_json(snug_model *m, int64_t all, int64_t trainable, const snug_writer *w,
+                              snug_error *err) {
+    SNUG_TRY(sn_say(w, err, "{\"name\":"));
+    SNUG_TRY(sn_json_string(w, snug_model_name(m), err));
+    SNUG_TRY(sn_say(w, err, ",\"layers\":["));
+    for (size_t i = 0; i < snug_model_n_layers(m); i++) {
         snug_layer_info l;
-        char shape[224];
-        size_t k = 0;
         snug_model_layer(m, i, &l);
-        for (int d = 1; d < l.output.rank; d++)
-            k +=
-                (size_t)snprintf(shape + k, sizeof shape - k, ",%lld", (long long)l.output.dims[d]);
-        shape[k] = 0;
-        SNUG_TRY(sn_say(w, err,
-                        "%s{\"name\":\"%s\",\"type\":\"%s\",\"output\":[null%s],\"params\":%lld,"
-                        "\"trainable\":%lld}",
-                        i ? "," : "", l.name, l.type, shape, (long long)l.n_params,
-                        (long long)l.n_trainable));
+        if (i)
+            SNUG_TRY(sn_say(w, err, ","));
+        SNUG_TRY(layer_json(&l, w, err));
     }
-    return sn_say(w, err, "]}\n");
+    return sn_say(w, err, "],\"params\":%lld,\"trainable_params\":%lld}\n", (long long)all,
+                  (long long)trainable);
 }
 
 snug_status snug_report_summary(snug_model *model, int style, const snug_writer *out,
                                 snug_error *err) {
     int64_t all = 0, trainable = 0;
-    if (style & SNUG_REPORT_JSON)
-        return print_json(model, out, err);
-    SNUG_TRY(print_table(model, out, err));
     for (size_t i = 0; i < snug_model_n_layers(model); i++) {
         snug_layer_info l;
         snug_model_layer(model, i, &l);
         all += l.n_params;
         trainable += l.n_trainable;
     }
+    if (style & SNUG_REPORT_JSON)
+        return print_json(model, all, trainable, out, err);
+    SNUG_TRY(print_table(model, out, err));
     SNUG_TRY(total(out, "Total", all, err));
     SNUG_TRY(total(out, "Trainable", trainable, err));
     return total(out, "Non-trainable", all - trainable, err);
