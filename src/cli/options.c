@@ -108,7 +108,7 @@ snug_status cli_integer(const cli *c, option_id id, int64_t low, int64_t high, i
         *inout = v;
         return SNUG_OK;
     }
-    if (high >= INT32_MAX && v >= low)
+    if (high >= INT32_MAX && (errno || v > high))
         return cli_fail(err, SNUG_E_INVALID, "--%s %s: a whole number of at most %lld is needed",
                         rows[id].name, text, (long long)high);
     if (high >= INT32_MAX)

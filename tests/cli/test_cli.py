@@ -1,0 +1,600 @@
+#!/usr/bin/env python3
+"""The command as people and scripts meet it: exit codes, messages, streams, JSON, the bar, Ctrl-C.
+usage: test_cli.py PATH_OF_SNUG [unittest options]"""
+import fcntl
+import json
+import math
+import os
+import pty
+import re
+import resource
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import files  # noqa: E402
+
+SNUG = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "build/snug"
+COMMANDS = ["plan", "fit", "evaluate", "predict", "summary", "inspect", "ops", "doctor", "make-data"]
+DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
+
+
+def environment(**more):
+    env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")}
+    # A sanitizer build must answer requests that are too large, not stop.
+    env.update({"TERM": "xterm", "ASAN_OPTIONS": "allocator_may_return_null=1", **more})
+    return env
+
+
+class Case(unittest.TestCase):
+    """A folder with a model of 4 numbers and 3 classes, and data for it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.mkdtemp(prefix="snug-cli-")
+        cls.model = files.model(
+            cls.at("m.json"), 4, [files.dense("hidden", 8, "relu"), files.dense("out", 3, "softmax")],
+            optimizer="adam", loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+        rows = 40
+        cls.x = files.npy(cls.at("x.npy"), "<f4", (rows, 4), [math.sin(i * 0.7) for i in range(rows * 4)])
+        cls.y = files.npy(cls.at("y.npy"), "<i4", (rows,), [i * 7 % 3 for i in range(rows)])
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.dir)
+
+    @classmethod
+    def at(cls, name):
+        return os.path.join(cls.dir, name)
+
+    def run_snug(self, *args, env=None, **more):
+        return subprocess.run([SNUG, *map(str, args)], capture_output=True, timeout=60, env=env or environment(), **more)
+
+    def ok(self, *args, **more):
+        r = self.run_snug(*args, **more)
+        self.assertEqual(r.returncode, 0, r.stderr.decode())
+        return r
+
+    def fails(self, code, *pieces, args, **more):
+        """Exits with the code; the pieces are in the message; nothing on stdout; no escapes in the message."""
+        r = self.run_snug(*args, **more)
+        text = r.stderr.decode()
+        self.assertEqual(r.returncode, code, text)
+        for piece in pieces:
+            self.assertIn(piece, text)
+        self.assertEqual(r.stdout, b"")
+        self.assertIn("snug: ", text)
+        self.assertNotIn("\x1b", text)
+        return text
+
+    def json_of(self, *args):
+        r = self.ok(*args, "--json")
+        return json.loads(r.stdout)
+
+    def fit_args(self, *more, x=None, y=None, model=None):
+        return ["fit", model or self.model, "--x", x or self.x, "--y", y or self.y, *more]
+
+
+class Usage(Case):
+    def test_without_arguments_the_overview_goes_to_stderr(self):
+        r = self.run_snug()
+        self.assertEqual((r.returncode, r.stdout), (2, b""))
+        self.assertIn(b"usage: snug COMMAND", r.stderr)
+
+    def test_help_goes_to_stdout(self):
+        for args in (["--help"], ["-h"], ["help"]):
+            r = self.ok(*args)
+            self.assertEqual(r.stderr, b"")
+            for command in COMMANDS:
+                self.assertIn(f"  {command} ".encode(), r.stdout)
+            for code in ("0 ok", "2 usage", "3 does not fit", "4 bad input", "5 NaN", "6 file", "70", "130"):
+                self.assertIn(code.encode(), r.stdout)
+
+    def test_help_of_every_command_tells_defaults(self):
+        for command in COMMANDS:
+            for args in ([command, "--help"], [command, "-h"], ["help", command]):
+                r = self.ok(*args)
+                self.assertTrue(r.stdout.startswith(f"usage: snug {command} ".encode()))
+            options = re.findall(r"^  (--[a-z-]+) (\S*)\s+(.*)$", r.stdout.decode(), re.M)
+            self.assertIn("--json", [o[0] for o in options])
+            for name, _, text in options:
+                if name != "--help":
+                    self.assertRegex(text, r"default|required", f"{command} {name}")
+            self.assertTrue(all(len(line) <= 110 for line in r.stdout.decode().splitlines()), command)
+
+    def test_version(self):
+        for word in ("--version", "version"):
+            self.assertRegex(self.ok(word).stdout, rb"^snug \d+\.\d+\.\d+\n$")
+
+    def test_unknown_command(self):
+        self.fails(2, "there is no command 'frobnicate'", "snug --help", args=["frobnicate"])
+        self.fails(2, "there is no command 'fti'", "did you mean `snug fit`?", args=["fti"])
+        self.fails(2, "there is no command 'frobnicate'", args=["help", "frobnicate"])
+
+    def test_unknown_option(self):
+        self.fails(2, "snug ops has no option --sparkle", "snug ops --help", args=["ops", "--sparkle"])
+        self.fails(2, "snug fit has no option --epoch", "did you mean --epochs?", args=["fit", "m", "--epoch", 3])
+        self.fails(2, "snug ops has no option --epochs", args=["ops", "--epochs", 3])
+        self.fails(2, "snug ops has no option -q", args=["ops", "-q"])
+
+    def test_missing_and_wrong_values(self):
+        for args, piece in (
+                (["fit", "m", "--epochs"], "--epochs needs a value: N"),
+                (["fit", "m", "--epochs="], "--epochs has an empty value"),
+                (["ops", "--json=yes"], "--json takes no value"),
+                (["fit"], "snug fit needs MODEL"),
+                (["make-data", "blobs"], "snug make-data needs shapes|blobs DIR"),
+                (["ops", "extra"], "'extra' is one too many; it takes options only"),
+                (["plan", "a", "b"], "'b' is one too many; it takes MODEL"),
+                (["ops", "--color", "pink"], "--color is auto, always or never, not 'pink'"),
+                (["ops", "--threads", "0"], "--threads 0: a whole number from 1 to 1024 is needed"),
+                (["ops", "--threads", "two"], "--threads two: a whole number"),
+                (["fit", self.model], "fit needs --x and --y"),
+                (["evaluate", self.model, "--x", self.x], "evaluate needs --x and --y"),
+                (["predict", self.model, "--x", self.x], "predict needs --x and --out"),
+                (self.fit_args("--val-x", self.x), "--val-y is missing"),
+                (self.fit_args("--epochs", "0"), "--epochs 0: a whole number of at least 1"),
+                (self.fit_args("--epochs", "99999999999"), "--epochs 99999999999: a whole number of at most"),
+                (self.fit_args("--batch", "1.5"), "--batch 1.5: a whole number of at least 1"),
+                (self.fit_args("--batch", "-1"), "--batch -1: a whole number of at least 1"),
+                (self.fit_args("--seed", "-1"), "--seed -1: a whole number of at least 0"),
+                (self.fit_args("--validation-split", "1"), "--validation-split 1: a number from 0 to 0.999"),
+                (self.fit_args("--validation-split", "nan"), "--validation-split nan: a number"),
+                (self.fit_args("--dtype", "f16"), "--dtype is f32 or f64, not 'f16'"),
+                (["make-data", "spirals", self.at("d")], "there is no data set 'spirals'; there are: shapes, blobs"),
+                (["make-data", "blobs", self.at("d"), "--train-rows", "0"], "--train-rows 0")):
+            with self.subTest(args):
+                self.fails(2, piece, args=args)
+
+    def test_equals_sign_and_space_are_the_same(self):
+        a = self.ok("plan", self.model, "--batch", "8", "--json").stdout
+        b = self.ok("plan", "--batch=8", self.model, "--json").stdout
+        self.assertEqual(json.loads(a)["arena_bytes"], json.loads(b)["arena_bytes"])
+        self.assertEqual(json.loads(b)["batch"], 8)
+
+
+class BadInput(Case):
+    def test_missing_files(self):
+        for args in (["plan", "no/model.json"], self.fit_args(model="no/model.json"), self.fit_args(x="no/model.json"),
+                     self.fit_args("--weights", "no/model.json"), ["inspect", "no/model.json"]):
+            with self.subTest(args):
+                self.fails(6, "no/model.json", "No such file", args=args)
+        self.fails(6, "directory", args=["inspect", self.dir])
+
+    def test_truncated_npy(self):
+        data = files.read(self.x)
+        for n in (0, 5, 20, 100, len(data) - 1):
+            path = self.at("cut.npy")
+            files.write(path, data[:n])
+            self.fails(4, path, args=self.fit_args(x=path))
+        self.fails(4, "truncated: its header describes 640 bytes of data, 639 are there", args=self.fit_args(x=path))
+
+    def test_wrong_shape(self):
+        wide = files.npy(self.at("wide.npy"), "<f4", (40, 5), [0] * 200)
+        self.fails(2, "5", "4", args=self.fit_args(x=wide))
+        few = files.npy(self.at("few.npy"), "<i4", (39,), [0] * 39)
+        self.fails(4, "40", "39", args=self.fit_args(y=few))
+        deep = files.npy(self.at("deep.npy"), "<f4", (40, 2, 2), [0] * 160)
+        self.fails(2, "[40,2,2]", args=self.fit_args(x=deep))
+
+    def test_wrong_dtype(self):
+        labels = files.npy(self.at("labels.npy"), "<f4", (40,), [0] * 40)
+        self.fails(4, "y is f32[40]", "whole numbers", args=self.fit_args(y=labels))
+
+    def test_unknown_layer_is_named_with_the_known_ones(self):
+        path = files.model(self.at("unknown.json"), 4, [{"class_name": "Conv7D", "config": {"name": "c"}}])
+        for command in ("plan", "summary", "inspect"):
+            text = self.fails(1, "Conv7D", "Dense", "Conv2D", "BatchNormalization", args=[command, path])
+            self.assertIn(path, text)
+
+    def test_labels_out_of_range(self):
+        for bad in (3, -1):
+            y = files.npy(self.at("bad.npy"), "<i4", (40,), [0] * 33 + [bad] + [0] * 6)
+            self.fails(4, "row 33 of y", f"label {bad}", "3 classes", args=self.fit_args(y=y))
+
+    def test_nan_in_the_data_stops_before_the_first_state_write(self):
+        w = self.at("start.safetensors")
+        self.ok(*self.fit_args("--save", w))
+        x = files.npy(self.at("nan.npy"), "<f4", (40, 4), [0.5] * 100 + [math.nan] + [0.5] * 59)
+        saved = self.at("after.safetensors")
+        text = self.fails(5, "nan", args=self.fit_args("--weights", w, "--save", saved, x=x))
+        self.assertIn("row 25 of x", text)
+        self.assertFalse(os.path.exists(saved))
+
+    def test_nan_made_by_a_layer_is_found(self):
+        model = files.model(self.at("exp.json"), 4, [files.dense("fine", 4), files.dense("boom", 4, "exponential"),
+                                                      files.dense("out", 1)])
+        x = files.npy(self.at("big.npy"), "<f4", (40, 4), [3e38] * 160)
+        y = files.npy(self.at("y1.npy"), "<f4", (40, 1), [0.0] * 40)
+        text = self.fails(5, "epoch 1, step 1 of 2", args=self.fit_args(model=model, x=x, y=y))
+        self.assertRegex(text, r"layer (fine|boom)")
+
+    def test_nothing_but_whole_steps_is_kept_when_the_loss_explodes(self):
+        model = files.model(self.at("line.json"), 4, [files.dense("out", 1)])
+        y = files.npy(self.at("y1.npy"), "<f4", (40, 1), [1e3] * 40)
+        text = self.fails(5, "epoch", args=self.fit_args("--optimizer", "sgd:lr=1e30", "--epochs", 50, model=model, y=y))
+        self.assertIn("learning rate", text)
+
+    def test_batch_larger_than_the_data_is_all_of_it(self):
+        r = self.json_of(*self.fit_args("--batch", 1000))
+        self.assertEqual(r["steps"], 1)
+
+    def test_json_nested_10000_deep(self):
+        path = self.at("deep.json")
+        files.write(path, ("[" * 10000 + "]" * 10000).encode())
+        self.fails(4, path, "nested deeper than 64 levels", args=["plan", path])
+        self.fails(4, path, "nested deeper than 64 levels", args=["inspect", path])
+
+    def test_tensor_of_2_to_the_62_bytes(self):
+        header = json.dumps({"a": {"dtype": "F32", "shape": [1 << 60], "data_offsets": [0, 1 << 62]}}).encode()
+        path = self.at("huge.safetensors")
+        files.write(path, struct.pack("<Q", len(header)) + header)
+        self.fails(4, path, args=["inspect", path])
+        self.fails(4, path, args=["fit", self.model, "--x", self.x, "--y", self.y, "--weights", path])
+        path = files.npy(self.at("huge.npy"), "<f4", (1 << 60,), raw=b"")
+        self.fails(4, path, "4611686018427387904 bytes", args=self.fit_args(x=path))
+        path = files.model(self.at("huge.json"), 1 << 20, [files.dense("d", 1 << 40)])
+        r = self.run_snug("fit", path, "--x", f"zeros:8x{1 << 20}", "--y", f"zeros:8x{1 << 40}")
+        self.assertIn(r.returncode, (1, 3), r.stderr)
+        path = files.model(self.at("huger.json"), 1 << 30, [files.dense("d", 1 << 40)])
+        self.fails(4, "address space", args=["plan", path])
+
+    def test_output_that_cannot_be_written(self):
+        below = os.path.join(self.x, "out")  # a file where a folder should be
+        for option in ("--save", "--best", "--csv"):
+            text = self.fails(6, below, args=self.fit_args(option, below))
+            self.assertNotIn("Epoch", text)  # told before training
+        self.fails(6, below, args=["predict", self.model, "--x", self.x, "--out", below])
+        self.fails(6, below, args=["make-data", "blobs", below])
+        self.fails(6, "/proc/none/w", args=self.fit_args("--save", "/proc/none/w"))
+
+    def test_full_disk(self):
+        """A limit on the size of files stands for the disk: writing more is refused."""
+        limit = lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (256, 256)))
+        out = self.at("full.npy")
+        self.fails(6, out, "cannot write", args=["predict", self.model, "--x", self.x, "--out", out], preexec_fn=limit)
+        save = self.at("full.safetensors")
+        self.fails(6, save, "cannot write", args=self.fit_args("--save", save), preexec_fn=limit)
+        self.fails(6, "x_train.npy", args=["make-data", "blobs", self.at("full")], preexec_fn=limit)
+        self.assertEqual([n for n in os.listdir(self.dir) if n.startswith("full.")], [])
+        self.assertEqual(os.listdir(self.at("full")), [])
+
+    def test_full_stdout(self):
+        for args in (["ops"], ["--help"], ["--version"], ["plan", self.model], ["plan", self.model, "--json", "-v"],
+                     ["summary", self.model], ["inspect", self.x], ["evaluate", self.model, "--x", self.x, "--y", self.y]):
+            with open("/dev/full", "w") as full, self.subTest(args):
+                r = subprocess.run([SNUG, *args], stdout=full, stderr=subprocess.PIPE, timeout=60)
+                self.assertEqual(r.returncode, 6, r.stderr)
+                self.assertIn(b"standard output", r.stderr)
+
+    def test_weights_of_another_model(self):
+        w, other = self.at("w.safetensors"), files.model(self.at("o.json"), 4, [files.dense("hidden", 9), files.dense("out", 3)])
+        self.ok(*self.fit_args("--save", w))
+        self.fails(2, "hidden/kernel", "[4,8]", "[4,9]", args=["plan", other, "--weights", w])
+        third = files.model(self.at("t.json"), 4, [files.dense("third", 3)])
+        self.fails(4, "third/kernel", w, args=["plan", third, "--weights", w])
+        os.truncate(w, 50)
+        self.fails(4, w, args=["plan", self.model, "--weights", w])
+
+    def test_text_from_files_cannot_speak_to_the_terminal(self):
+        path = files.model(self.at("esc.json"), 4, [{"class_name": "Evil\x1b[2J\x07", "config": {}}])
+        text = self.fails(1, "Evil?[2J?", args=["plan", path])
+        self.assertNotIn("\x07", text)
+
+    def test_archives_say_what_to_do(self):
+        path = self.at("m.keras")
+        files.write(path, b"PK\x03\x04rest")
+        self.fails(1, ".keras archive", "to_json()", args=["plan", path])
+
+
+class Json(Case):
+    def keys(self, value, *keys):
+        self.assertEqual(sorted(value), sorted(keys))
+
+    def test_plan(self):
+        for train in ([], ["--train"]):
+            p = self.json_of("plan", self.model, "--batch", 8, *train)
+            self.keys(p, "model", "batch", "train", "peak_bytes", "state_bytes", "arena_bytes", "lower_bound_bytes", "gap",
+                      "flops", "nodes", "steps", "peak_layer", "peak_operator", "rows", "inputs", "loss", "layers")
+            self.assertEqual(p["train"], bool(train))
+            self.assertEqual([r["name"] for r in p["layers"]], ["hidden", "out"])
+            self.keys(p["layers"][0], "name", "type", "output", "weight_bytes", "at_peak_bytes", "own_peak_bytes", "flops")
+            self.assertEqual(p["layers"][0]["output"], [8, 8])
+            self.assertEqual(p["layers"][0]["weight_bytes"], (4 * 8 + 8) * 4)
+            outside = sum(r["bytes"] for r in p["rows"] if not r["in_arena"])
+            inside = sum(r["bytes"] for r in p["rows"] if r["in_arena"])
+            self.assertEqual(outside, p["peak_bytes"])
+            self.assertEqual(inside, p["arena_bytes"])
+            peak = sum(r["at_peak_bytes"] for r in p["layers"] + [p["inputs"], p["loss"]])
+            self.assertEqual(peak, p["lower_bound_bytes"])
+            self.assertAlmostEqual(p["gap"], p["arena_bytes"] / p["lower_bound_bytes"] - 1, places=5)
+
+    def test_plan_with_steps(self):
+        p = self.json_of("plan", self.model, "--train", "-v")
+        self.assertTrue(p["plan"].startswith("snug plan 1\n"))
+        self.assertEqual(len(re.findall(r"^s\d+ ", p["plan"], re.M)), p["steps"])
+
+    def test_fit_evaluate_predict(self):
+        w, out = self.at("w.safetensors"), self.at('p"\n.npy')
+        r = self.json_of(*self.fit_args("--epochs", 2, "--validation-split", 0.25, "--save", w))
+        self.keys(r, "epochs", "steps", "stopped", "arena_bytes", "loss", "accuracy", "val_loss", "val_accuracy")
+        self.assertEqual((r["epochs"], r["steps"], r["stopped"]), (2, 2, False))
+        self.keys(self.json_of(*self.fit_args()), "epochs", "steps", "stopped", "arena_bytes", "loss", "accuracy")
+        e = self.json_of("evaluate", self.model, "--weights", w, "--x", self.x, "--y", self.y)
+        self.keys(e, "loss", "accuracy")
+        p = self.json_of("predict", self.model, "--weights", w, "--x", self.x, "--out", out)
+        self.assertEqual(p, {"rows": 40, "dtype": "f32", "shape": [40, 3], "out": out})
+
+    def test_memory_is_a_member(self):
+        out = self.at("p.npy")
+        for args in (self.fit_args("--memory"), ["evaluate", self.model, "--x", self.x, "--y", self.y, "--memory"],
+                     ["predict", self.model, "--x", self.x, "--out", out, "--memory"]):
+            m = self.json_of(*args)["memory"]
+            self.keys(m, "process_bytes", "process_peak_bytes", "rows")
+            self.keys(m["rows"][0], "category", "owner", "bytes", "peak_bytes")
+            sums = {r["category"] for r in m["rows"] if not r["owner"]}
+            self.assertTrue({"weights", "arena", "input"} <= sums, sums)
+
+    def test_summary_and_inspect(self):
+        s = self.json_of("summary", self.model)
+        self.keys(s, "name", "layers", "params", "trainable_params")
+        self.assertEqual(s["params"], 4 * 8 + 8 + 8 * 3 + 3)
+        self.keys(s["layers"][0], "name", "type", "output", "params", "trainable_params")
+        self.keys(self.json_of("inspect", self.model), "kind", "name", "input", "layers", "optimizer", "loss", "metrics")
+        self.keys(self.json_of("inspect", self.x), "kind", "format", "dtype", "shape", "bytes", "packed")
+
+    def test_ops_doctor_make_data(self):
+        ops = self.json_of("ops")
+        self.assertIn("matmul", [o["name"] for o in ops])
+        self.keys(ops[0], "name", "min_inputs", "max_inputs", "attributes", "in_place", "effect", "accumulates")
+        d = self.json_of("doctor")
+        for key in ("snug", "oneDNN", "cpu", "threads", "instruction_set", "memory", "available", "cgroup_limit",
+                    "may_still_take", "overcommit", "huge_pages", "this_process"):
+            self.assertIn(key, d)
+        m = self.json_of("make-data", "blobs", self.at("blobs"), "--train-rows", 10, "--test-rows", 5)
+        self.keys(m, "kind", "folder", "files")
+        self.assertEqual(sorted(m["files"]), sorted(os.listdir(self.at("blobs"))))
+
+    def test_infinite_values_are_null(self):
+        """What JSON has no number for."""
+        model = files.model(self.at("mape.json"), 4, [files.dense("o", 1)], optimizer="sgd", loss="mse", metrics=["mape"])
+        x = files.npy(self.at("far.npy"), "<f4", (4, 4), [1e30] * 16)
+        y = files.npy(self.at("fary.npy"), "<f4", (4, 1), [0.0] * 4)
+        r = self.run_snug("evaluate", model, "--x", x, "--y", y, "--json")
+        if r.returncode == 0:
+            self.assertIsNone(json.loads(r.stdout)["loss"])
+        else:
+            self.assertEqual(r.returncode, 5)
+
+
+class Streams(Case):
+    def test_data_on_stdout_messages_on_stderr(self):
+        r = self.ok(*self.fit_args("--epochs", 2))
+        self.assertEqual(r.stdout, b"")
+        text = r.stderr.decode()
+        self.assertRegex(text, r"^Epoch 1/2\n2/2 - \d+s - \d+\w?s/step - loss: \d\.\d{4} - accuracy: \d\.\d{4} - mem: \d+ MB\n"
+                               r"Epoch 2/2\n2/2 - ")
+        r = self.ok("evaluate", self.model, "--x", self.x, "--y", self.y)
+        self.assertRegex(r.stdout, rb"^loss: \S+ - accuracy: \S+\n$")
+        self.assertEqual(r.stderr, b"")
+        for args in (["plan", self.model], ["summary", self.model], ["inspect", self.x], ["ops"], ["doctor"]):
+            self.assertEqual(self.ok(*args).stderr, b"")
+
+    def test_no_escapes_where_there_is_no_terminal(self):
+        for args in (self.fit_args(), ["plan", self.model, "--train"], ["evaluate", self.model, "--x", self.x, "--y", self.y]):
+            r = self.ok(*args)
+            self.assertNotIn(b"\x1b", r.stdout + r.stderr)
+            self.assertNotIn(b"\r", r.stdout + r.stderr)
+
+    def test_color(self):
+        self.assertIn(b"\x1b[1m", self.ok("plan", self.model, "--color", "always").stdout)
+        self.assertIn(b"\x1b[1m", self.ok("plan", self.model, "--color=always", env=environment(NO_COLOR="1")).stdout)
+        self.assertNotIn(b"\x1b", self.ok("plan", self.model, "--color", "always", "--json").stdout)
+        r = self.run_snug("plan", "none.json", "--color", "always")
+        self.assertTrue(r.stderr.startswith(b"\x1b[31msnug:\x1b[0m "))
+
+    def on_a_terminal(self, args, **env):
+        """What a terminal of 100 columns gets on stdout and stderr, and the exit code."""
+        command, variables = [SNUG, *map(str, args)], environment(**env)
+        pid, fd = pty.fork()
+        if pid == 0:
+            try:
+                os.execve(SNUG, command, variables)
+            finally:
+                os._exit(127)
+        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+        out = b""
+        while True:
+            try:
+                piece = os.read(fd, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            out += piece
+        os.close(fd)
+        return out.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    def test_keras_bar_on_a_terminal(self):
+        text, code = self.on_a_terminal(self.fit_args("--epochs", 1))
+        self.assertEqual(code, 0)
+        self.assertIn("Epoch 1/1\r\n", text)
+        last = text.rstrip("\r\n").split("\r")[-1]
+        self.assertRegex(last, "^\x1b\\[1m2/2\x1b\\[0m \x1b\\[32m━{20}\x1b\\[0m \x1b\\[1m\\d+s\x1b\\[0m \\d+\\w?s/step"
+                               " - loss: \\d\\.\\d{4} - accuracy: \\d\\.\\d{4} - mem: \\d+ MB *$")
+        text, code = self.on_a_terminal(["evaluate", self.model, "--x", self.x, "--y", self.y])
+        self.assertEqual(code, 0)
+        self.assertIn("\x1b[1m2/2\x1b[0m", text)
+        self.assertRegex(text, r"\nloss: \S+ - accuracy: \S+\r\n$")
+
+    def test_terminal_without_colours(self):
+        for env in ({"NO_COLOR": "1"}, {}):
+            args = self.fit_args("--epochs", 1) + ([] if env else ["--color", "never"])
+            text, code = self.on_a_terminal(args, **env)
+            self.assertEqual(code, 0)
+            self.assertNotIn("\x1b", text)
+            self.assertIn("2/2 " + "━" * 20, text)
+        text, _ = self.on_a_terminal(self.fit_args("--epochs", 1), TERM="dumb")
+        self.assertNotIn("\x1b", text)
+        self.assertNotIn("━", text)
+        text, _ = self.on_a_terminal(["plan", self.model], NO_COLOR="1")
+        self.assertNotIn("\x1b", text)
+        text, _ = self.on_a_terminal(["plan", self.model])
+        self.assertIn("\x1b[1mpeak", text)
+
+
+class Training(Case):
+    def same(self, a, b):
+        self.assertEqual(files.read(a), files.read(b))
+
+    def test_same_seed_same_bytes(self):
+        a, b, c = self.at("a.safetensors"), self.at("b.safetensors"), self.at("c.safetensors")
+        args = self.fit_args("--epochs", 3, "--shuffle", "--batch", 16)
+        self.ok(*args, "--seed", 5, "--save", a)
+        self.ok(*args, "--seed", 5, "--save", b)
+        self.ok(*args, "--seed", 6, "--save", c)
+        self.same(a, b)
+        self.assertNotEqual(files.read(a), files.read(c))
+
+    def test_evaluate_after_save_and_load_is_the_same(self):
+        w = self.at("e.safetensors")
+        fit = self.json_of(*self.fit_args("--epochs", 2, "--val-x", self.x, "--val-y", self.y, "--save", w))
+        e = self.json_of("evaluate", self.model, "--weights", w, "--x", self.x, "--y", self.y)
+        self.assertEqual((e["loss"], e["accuracy"]), (fit["val_loss"], fit["val_accuracy"]))
+
+    def test_predictions_do_not_depend_on_the_batch(self):
+        first = None
+        for batch in (1, 3, 7, 32, 40, 1000):
+            out = self.at(f"p{batch}.npy")
+            self.ok("predict", self.model, "--seed", 3, "--x", self.x, "--out", out, "--batch", batch)
+            shape, values = files.read_npy(out)
+            self.assertEqual(shape, (40, 3))
+            for i in range(0, 120, 3):
+                self.assertAlmostEqual(sum(values[i:i + 3]), 1, places=5)
+            first = first or out
+            self.same(first, out)
+
+    def test_packed_idx_and_recipes_are_data(self):
+        x = files.idx_gz(self.at("x-idx.gz"), (12, 4), [i * 5 % 256 for i in range(48)])
+        y = files.idx_gz(self.at("y-idx.gz"), (12,), [i % 3 for i in range(12)])
+        self.assertEqual(self.json_of(*self.fit_args("--batch", 5, "--shuffle", "--epochs", 2, x=x, y=y))["steps"], 6)
+        r = self.json_of(*self.fit_args("--batch", 64, x="normal:256x4@7", y="labels:256@7@3"))
+        self.assertEqual(r["steps"], 4)
+        self.assertLess(r["loss"], 3)
+
+    def test_flags_override_the_compile_settings_of_the_file(self):
+        y = files.npy(self.at("hot.npy"), "<f4", (40, 3), [1, 0, 0] * 40)
+        r = self.json_of(*self.fit_args("--loss", "categorical_crossentropy", "--metrics", "mae,mse", "--optimizer",
+                                        "sgd:lr=0.5,momentum=0.9", y=y))
+        self.assertEqual([k for k in r if k in ("mae", "mse", "accuracy")], ["mae", "mse"])
+        self.fails(1, "sparkle", "sgd and adam", args=self.fit_args("--optimizer", "sparkle"))
+        self.fails(1, "sparkle", "mean_squared_error", args=self.fit_args("--loss", "sparkle"))
+
+    def test_best_patience_and_csv(self):
+        best, csv = self.at("best.safetensors"), self.at("log.csv")
+        r = self.json_of(*self.fit_args("--epochs", 30, "--optimizer", "sgd:lr=0", "--patience", 2, "--best", best, "--csv", csv))
+        self.assertTrue(r["stopped"])
+        self.assertEqual(r["epochs"], 3)
+        lines = files.read(csv).decode().splitlines()
+        self.assertEqual(lines[0], "epoch,loss,accuracy")
+        self.assertEqual(len(lines), 4)
+        self.assertEqual(self.json_of("inspect", best)["kind"], "safetensors")
+
+    def test_f64(self):
+        w, out = self.at("d.safetensors"), self.at("d.npy")
+        self.ok(*self.fit_args("--dtype", "f64", "--save", w))
+        self.assertEqual({t["dtype"] for t in self.json_of("inspect", w)["tensors"]}, {"f64"})
+        self.ok("predict", self.model, "--dtype", "f64", "--weights", w, "--x", self.x, "--out", out)
+        self.assertEqual(len(files.read_npy(out)[1]), 120)
+
+    def interrupted_fit(self, number, *more):
+        process = subprocess.Popen([SNUG, *self.fit_args("--epochs", "2000000", *more)], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=environment())
+        text, deadline = b"", time.time() + 30
+        while b"Epoch 3/" not in text and time.time() < deadline:
+            if select.select([process.stderr], [], [], 1)[0]:
+                text += os.read(process.stderr.fileno(), 4096)
+        process.send_signal(number)
+        while True:  # drain until it ends
+            piece = os.read(process.stderr.fileno(), 65536)
+            if not piece:
+                break
+            text = (text + piece)[-65536:]
+        out = process.stdout.read()
+        code = process.wait(timeout=30)
+        process.stdout.close()
+        process.stderr.close()
+        return code, out, text.decode()
+
+    def test_ctrl_c_saves_and_exits_with_130(self):
+        w = self.at("ctrl.safetensors")
+        code, out, text = self.interrupted_fit(signal.SIGINT, "--save", w, "--json")
+        self.assertEqual(code, 130, text)
+        self.assertIn("stopped by the user after", text)
+        self.assertIn("the weights are saved", text)
+        self.assertTrue(json.loads(out)["stopped"])
+        self.ok("evaluate", self.model, "--weights", w, "--x", self.x, "--y", self.y)
+        self.assertGreater(json.loads(out)["steps"], 3)
+
+    def test_sigterm_saves_too_and_exits_with_143(self):
+        code, _, text = self.interrupted_fit(signal.SIGTERM)
+        self.assertEqual(code, 143, text)
+        self.assertIn("--save would have kept the weights", text)
+
+    def test_models_of_three_generations_of_keras_run(self):
+        for name, shape in (("keras3_cnn", "28x28x1"), ("tfkeras2_cnn", "8x8x3"), ("keras2_list", "20")):
+            model = os.path.join(DATA, name + ".json")
+            out = self.at("k.npy")
+            self.ok("plan", model, "--batch", 2)
+            self.ok("predict", model, "--x", f"uniform:3x{shape}@1", "--out", out)
+            self.assertEqual(files.read_npy(out)[0][0], 3)
+
+
+class Reports(Case):
+    def test_summary_is_keras_to_the_character(self):
+        """golden/*.txt: model.summary() of Keras 3.15 on a terminal of 120 columns."""
+        golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
+        for name in ("keras3_cnn", "long_names"):
+            model = os.path.join(DATA, name + ".json")
+            with open(os.path.join(golden, name + ".summary.txt")) as f:
+                self.assertEqual(self.ok("summary", model).stdout.decode(), f.read())
+
+    def test_plan_text(self):
+        text = self.ok("plan", self.model, "--batch", 8, "--train").stdout.decode()
+        p = self.json_of("plan", self.model, "--batch", 8, "--train")
+        self.assertIn('Plan of "m", input f32[?,4], batch 8: a training step with adam and '
+                      "sparse_categorical_crossentropy\npeak ", text)
+        for row in p["rows"]:
+            self.assertRegex(text, rf"\n {{2,4}}{re.escape(row['name'])} ")
+        for layer in p["layers"]:
+            self.assertRegex(text, rf"\n  {layer['name']} +\(8, \d\) ")
+        self.assertRegex(text, r"packing gap \d+\.\d\d %")
+        self.assertIn(f"the arena is fullest in layer {p['peak_layer']}, operator {p['peak_operator']}", text)
+        self.assertIn(f"{p['nodes']} nodes, {p['steps']} steps", text)
+        self.assertNotIn("snug plan 1", text)
+        verbose = self.ok("plan", self.model, "--batch", 8, "--train", "-v").stdout.decode()
+        self.assertIn("\nsnug plan 1\n", verbose)
+        self.assertIn("prediction (--train plans a training step)", self.ok("plan", self.model).stdout.decode())
+
+    def test_memory_text(self):
+        text = self.ok(*self.fit_args("--memory")).stdout.decode()
+        self.assertTrue(text.startswith("Where the memory went\n"))
+        for row in ("weights", "optimizer", "arena", "input", "process, as the system counts it", "Largest owners"):
+            self.assertIn(row, text)
+
+    def test_ops_table(self):
+        text = self.ok("ops").stdout.decode()
+        self.assertTrue(text.startswith("operator "))
+        self.assertRegex(text, r"\nmatmul ")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
