@@ -37,8 +37,9 @@ typedef struct {
     uint32_t no_gradient; /* bit k: output k has none, by the rule of the row */
 } sn_case_set;
 
-/* How far a fast kernel may be from its reference: |fast - reference| <= eps * (ulps * |reference|
- * + inputs + largest * (the largest |reference| of the output)). Zeros: the same bits. */
+/* How far a fast kernel may be from its reference, in units of the output's dtype (eps):
+ * |fast - reference| <= eps * (ulps * |reference| + inputs + largest * (the largest |reference| of
+ * the output)). Zeros: the same number. */
 typedef struct {
     double ulps;    /* functions that are not exact */
     double inputs;  /* cancellation among inputs, which are of the order of 1 */

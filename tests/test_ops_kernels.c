@@ -132,7 +132,7 @@ static void add_into(const snug_view *content, const snug_view *result) {
 /* The sum is rounded once more, or in another order. */
 static void check_adding(sn_subject *s, const sn_how *how) {
     char text[64];
-    const sn_tolerance tolerance = {.largest = s->real == SNUG_F32 ? 32 : 512};
+    const sn_tolerance tolerance = {.inputs = 32, .largest = 32}; /* the content is up to 9 */
     snug_view plain[SN_MAX_OUT], onto[SN_MAX_OUT], wanted[SN_MAX_OUT];
     sn_outputs_make(s, how, &s->desc, plain);
     for (int k = 0; k < s->desc.n_out; k++) {

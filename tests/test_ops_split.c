@@ -116,16 +116,17 @@ static void join(sn_subject *s, const part *p, snug_view *piece, snug_view *join
 
 static void expect_whole(sn_subject *s, const sn_how *how, const sn_way *way, const snug_view *got,
                          const snug_view *whole) {
-    static const sn_tolerance foreign = {.ulps = 8, .largest = 64};
-    const sn_tolerance added = {.largest = s->real == SNUG_F32 ? 64 : 4096}; /* f64: 1e-12 */
+    static const sn_tolerance foreign = {.ulps = 8, .largest = 64}, added = {.largest = 64};
     char text[64], what[128];
     snprintf(what, sizeof what, "%s, way of extent %lld with output 0 at axis %d",
              sn_how_text(how, text), (long long)way->extent, way->out[0].axis);
     for (int k = 0; k < s->desc.n_out; k++) {
-        const sn_tolerance t = way->out[k].axis < 0    ? added
-                               : sn_is_foreign(s, how) ? foreign
-                                                       : (sn_tolerance){0};
-        sn_expect_view_near(s, what, k, &got[k], &whole[k], t);
+        if (way->out[k].axis < 0)
+            sn_expect_view_near(s, what, k, &got[k], &whole[k], added);
+        else if (sn_is_foreign(s, how))
+            sn_expect_view_near(s, what, k, &got[k], &whole[k], foreign);
+        else
+            sn_expect_view_bits(s, what, k, &got[k], &whole[k]);
     }
 }
 

@@ -127,20 +127,23 @@ static void complain_at(sn_subject *s, const char *what, int k, int64_t i, const
                 sn_view_get(got, i), sn_view_get(wanted, i));
 }
 
+void sn_expect_view_bits(sn_subject *s, const char *what, int k, const snug_view *got,
+                         const snug_view *wanted) {
+    const int64_t count = sn_view_count(got);
+    const size_t size = count > 0 ? got->bytes / (size_t)count : 0;
+    int64_t i = 0;
+    sn_checked(s);
+    while (i < count && memcmp((const char *)got->data + (size_t)i * size,
+                               (const char *)wanted->data + (size_t)i * size, size) == 0)
+        i++;
+    if (i < count)
+        complain_at(s, what, k, i, got, wanted);
+}
+
 void sn_expect_bits(sn_subject *s, const char *what, const snug_view *got,
                     const snug_view *wanted) {
-    sn_checked(s);
-    for (int k = 0; k < s->desc.n_out; k++) {
-        if (memcmp(got[k].data, wanted[k].data, got[k].bytes) == 0)
-            continue;
-        const int64_t count = sn_view_count(&got[k]);
-        const size_t size = got[k].bytes / (size_t)count;
-        int64_t i = 0;
-        while (i < count && memcmp((const char *)got[k].data + (size_t)i * size,
-                                   (const char *)wanted[k].data + (size_t)i * size, size) == 0)
-            i++;
-        complain_at(s, what, k, i, &got[k], &wanted[k]);
-    }
+    for (int k = 0; k < s->desc.n_out; k++)
+        sn_expect_view_bits(s, what, k, &got[k], &wanted[k]);
 }
 
 static double largest(const snug_view *v) {
@@ -156,8 +159,8 @@ static double largest(const snug_view *v) {
 void sn_expect_view_near(sn_subject *s, const char *what, int k, const snug_view *got,
                          const snug_view *wanted, sn_tolerance t) {
     const bool real = sn_dtype_is_float(got->type.dtype);
-    const double eps = s->real == SNUG_F32 ? FLT_EPSILON : DBL_EPSILON;
-    const double tiny = s->real == SNUG_F32 ? FLT_MIN : DBL_MIN;
+    const double eps = got->type.dtype == SNUG_F32 ? FLT_EPSILON : DBL_EPSILON;
+    const double tiny = got->type.dtype == SNUG_F32 ? FLT_MIN : DBL_MIN;
     const bool exact = t.ulps == 0 && t.inputs == 0 && t.largest == 0;
     const double floor_of = exact ? 0 : eps * (t.inputs + t.largest * largest(wanted)) + tiny;
     sn_checked(s);

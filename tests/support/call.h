@@ -43,6 +43,8 @@ bool sn_call_on(sn_subject *s, const sn_how *how, const sn_opdesc *d, const snug
 
 /* Each output of got against wanted; `what` says what got is. */
 void sn_expect_bits(sn_subject *s, const char *what, const snug_view *got, const snug_view *wanted);
+void sn_expect_view_bits(sn_subject *s, const char *what, int k, const snug_view *got,
+                         const snug_view *wanted);
 void sn_expect_near(sn_subject *s, const char *what, const snug_view *got, const snug_view *wanted,
                     sn_tolerance t);
 void sn_expect_view_near(sn_subject *s, const char *what, int k, const snug_view *got,
