@@ -361,6 +361,55 @@ static void test_a_window_of_more_than_256_places_is_refused(void **state) {
     expect_text(err.text, "256");
 }
 
+static void test_thin_groups_are_the_library_s_and_dense_layers_ours(void **state) {
+    (void)state;
+    const sn_kernel_case thin = {"conv2d", "groups=32", "f32[2,9,9,32] f32[3,3,1,32]", .batch = 0};
+    const sn_kernel_case dense = {"conv2d", "", "f32[2,9,9,32] f32[3,3,32,32]", .batch = 0};
+    sn_kernel_run r;
+    sn_kernel_open(&r, &thin, 1);
+    expect_text(r.variant.impl, "onednn:");
+    assert_true(r.variant.code_bytes > 0);
+    sn_kernel_close(&r);
+    sn_kernel_open(&r, &dense, 1);
+    expect_text(r.variant.impl, "own:");
+    assert_int_equal(r.variant.code_bytes, 0);
+    sn_kernel_close(&r);
+}
+
+static snug_status prepare_and_release(snug_engine *e, void *ctx, snug_error *err) {
+    sn_kernel_run *r = ctx;
+    void *prepared = NULL;
+    SNUG_TRY(r->family->prepare(e, &r->d, 2, &prepared, err));
+    r->family->release(e, prepared);
+    return SNUG_OK;
+}
+
+static void test_preparing_survives_a_failed_request(void **state) {
+    (void)state;
+    const sn_kernel_case c = {"conv2d_dw", "groups=32 kernel=3,3 bias=1",
+                              "f32[2,9,9,32] f32[2,7,7,32]", .batch = 0};
+    sn_kernel_run r;
+    sn_kernel_open(&r, &c, 1);
+    sn_fault_sweep(prepare_and_release, &r);
+    sn_kernel_close(&r);
+}
+
+static void test_a_convolution_with_a_huge_stride_is_refused(void **state) {
+    (void)state;
+    sn_opdesc d = {.op = SN_OP_conv2d,
+                   .n_in = 2,
+                   .in = {{SNUG_F32, 4, {1, 9, 9, 1}}, {SNUG_F32, 4, {3, 3, 1, 1}}}};
+    sn_cpu_device cpu;
+    sn_variant v;
+    snug_error err;
+    sn_attrs_default(d.op, &d.attrs);
+    d.attrs.conv.stride[1] = 1 << 20;
+    expect_ok(sn_op_infer(&d, &err), &err);
+    sn_cpu_device_init(&cpu, 1, false);
+    expect_status(cpu.device.describe(&cpu.device, &d, &v, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_text(err.text, "1048576");
+}
+
 static void test_large_logits_do_not_overflow(void **state) {
     (void)state;
     static const char *const ops[] = {"softmax", "log_softmax"};
@@ -390,6 +439,9 @@ int main(void) {
         cmocka_unit_test(test_a_nan_wins_a_max_pool_and_the_first_maximum_wins),
         cmocka_unit_test(test_a_window_of_more_than_256_places_is_refused),
         cmocka_unit_test(test_large_logits_do_not_overflow),
+        cmocka_unit_test(test_thin_groups_are_the_library_s_and_dense_layers_ours),
+        cmocka_unit_test(test_preparing_survives_a_failed_request),
+        cmocka_unit_test(test_a_convolution_with_a_huge_stride_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,6 +199,24 @@ static sn_conv conv_of(const sn_opdesc *d, sn_onednn_kind kind) {
     return sn_conv_forward(&d->attrs.conv, in, &d->out[0], d->n_in > 2);
 }
 
+/* Beyond this a padded patch of an image could exceed the address space. */
+static snug_status check_window(const sn_conv *v, snug_error *err) {
+    enum { MOST = 1 << 16 };
+    int64_t most = v->kh > v->kw ? v->kh : v->kw;
+    for (int i = 0; i < 4; i++)
+        most = v->pad[i] > most ? v->pad[i] : most;
+    for (int i = 0; i < 2; i++) {
+        most = v->stride[i] > most ? v->stride[i] : most;
+        most = v->dilation[i] > most ? v->dilation[i] : most;
+    }
+    if (most > MOST)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "no CPU kernel for a convolution with a kernel, stride, dilation or padding "
+                       "of %lld; the largest is %d",
+                       (long long)most, MOST);
+    return SNUG_OK;
+}
+
 /* f64 has the reference only. Groups are oneDNN's where it has a kernel for them; the workspace is
  * enough for either. */
 static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threads, sn_variant *out,
@@ -210,6 +228,7 @@ static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threa
         snprintf(out->impl, sizeof out->impl, "reference");
         return SNUG_OK;
     }
+    SNUG_TRY(check_window(&v, err));
     out->workspace_bytes = own[kind](&v, n_threads);
     return sn_onednn_wanted(&v) ? sn_onednn_describe(kind, &v, n_threads, out, err) : SNUG_OK;
 }
