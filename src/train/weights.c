@@ -40,6 +40,11 @@ static snug_status find_all(const snug_model *m, const sn_safetensors *file, con
     for (size_t i = 0; i < snug_model_n_weights(m); i++) {
         const sn_net_var *v = &m->network->vars[i];
         SNUG_TRY(sn_safetensors_find(file, v->name, &entries[i], err));
+        for (size_t k = 0; k < i; k++)
+            if (entries[k] == entries[i])
+                return sn_fail(err, SNUG_E_FORMAT,
+                               "%s: '%s' could be %s and %s; give its tensors their full names",
+                               path, entries[i]->name, m->network->vars[k].name, v->name);
         char a[192], b[192];
         if (!sn_dims_equal(&entries[i]->type, &v->type))
             return sn_fail(err, SNUG_E_SHAPE,

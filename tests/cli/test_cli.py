@@ -284,6 +284,20 @@ class BadInput(Case):
         os.truncate(w, 50)
         self.fails(4, w, args=["plan", self.model, "--weights", w])
 
+    def test_one_tensor_is_not_two_weights(self):
+        """A short name is accepted only where it means one weight."""
+        entries, at = {}, 0
+        for name, shape in (("kernel", [4, 4]), ("bias", [4])):
+            n = 4 * math.prod(shape)
+            entries[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + n]}
+            at += n
+        header = json.dumps(entries).encode()
+        w = files.write(self.at("short.safetensors"), struct.pack("<Q", len(header)) + header + bytes(at))
+        one = files.model(self.at("one.json"), 4, [files.dense("a", 4)])
+        two = files.model(self.at("two.json"), 4, [files.dense("a", 4), files.dense("b", 4)])
+        self.ok("plan", one, "--weights", w)
+        self.fails(4, "'kernel' could be a/kernel and b/kernel", args=["plan", two, "--weights", w])
+
     def test_text_from_files_cannot_speak_to_the_terminal(self):
         path = files.model(self.at("esc.json"), 4, [{"class_name": "Evil\x1b[2J\x07", "config": {}}])
         text = self.fails(1, "Evil?[2J?", args=["plan", path])
