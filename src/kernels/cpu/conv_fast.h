@@ -1,5 +1,4 @@
-/* conv_fast.h: the own f32 convolutions. Each runs, or with pointers NULL only says its workspace.
- */
+/* conv_fast.h: the own f32 convolutions: what workspace each needs, and its run. */
 #ifndef SN_KERNELS_CPU_CONV_FAST_H
 #define SN_KERNELS_CPU_CONV_FAST_H
 

@@ -1,14 +1,15 @@
 /* norm.c: normalisation; channels are the last axis.
  *
  *   moments(x) -> (sum x, sum x*x) per channel, in f64
- *   normalise(x, mean, variance, gamma, beta) -> gamma * (x - mean) / sqrt(variance + epsilon) +
- * beta normalise_sums(dy, x, mean, variance) -> (sum dy, sum dy * xhat) per channel
+ *   normalise(x, mean, variance, gamma, beta) -> gamma * xhat + beta, with
+ *       xhat = (x - mean) / sqrt(variance + epsilon)
+ *   normalise_sums(dy, x, mean, variance) -> (sum dy, sum dy * xhat) per channel
  *   channel_affine(p, q, a, b, c) -> a*p + b*q + c, with a, b, c per channel
  *   layernorm(x, gamma, beta) -> (y, mean, rstd), the last two per row
  *   layernorm_dx(dy, x, gamma, mean, rstd) -> dx
  *   layernorm_sums(dy, x, mean, rstd) -> (sum dy, sum dy * xhat) per channel
  *
- * Per-channel operands may be f32 or f64, whatever the type of x. */
+ * All operands have the type of x, but for the sums of moments. */
 #include "kernels/cpu/norm.h"
 
 #include "kernels/cpu/real.h"

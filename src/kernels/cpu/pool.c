@@ -1,7 +1,7 @@
 /* pool.c: the pooling families: references, descriptions, and which kernel runs.
  *
- * 1. The code of maxpool is one byte per output element: the place of the maximum inside its
- * window, row by row.
+ * 1. The code of maxpool is one byte per output: the place of the maximum in its window, row by
+ * row.
  * 2. Padding never wins and is never counted; the first maximum wins; a NaN beats every number.
  * 3. Each element of dx adds up the windows that hold it, in the order of window places. */
 #include "kernels/cpu/pool.h"

@@ -4,8 +4,8 @@
  *   softmax(x), log_softmax(x), softmax_grad(dy, y) -> y * (dy - sum(dy * y))
  *   softmax_xent(x, labels) -> loss per row = sum(labels * (lse(x) - x))
  *   softmax_xent_grad(x, labels, dloss) -> (softmax(x) * sum(labels) - labels) * dloss
- *   sparse_xent(x, label) and sparse_xent_grad(x, label, dloss): the same with one class number per
- * row sigmoid_xent(x, z) -> max(x, 0) - x*z + log(1 + exp(-|x|)), element by element
+ *   sparse_xent(x, label), sparse_xent_grad(x, label, dloss): the same, one class number per row
+ *   sigmoid_xent(x, z) -> max(x, 0) - x*z + log(1 + exp(-|x|)), element by element
  *
  * A class number outside the row is SNUG_E_DATA in sparse_xent, before anything is written. */
 #include "kernels/cpu/softmax.h"

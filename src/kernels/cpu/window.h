@@ -4,11 +4,17 @@
  * j * de for taps j (0 <= j < taps), which use places k0 + j * dk of the kernel. Forward, the
  * target is y and the source x. Backward, the target is dx and the source dy: positions of dx that
  * leave the same remainder by the stride use the same taps, so each remainder is a run of its own,
- * without a step that multiplies by zero. */
+ * without a step that multiplies by zero.
+ *
+ * Pixels are taken in blocks (sn_grid); the source pixels around a block (sn_region) are read in
+ * the image itself or copied with the padding's zeros. */
 #ifndef SN_KERNELS_CPU_WINDOW_H
 #define SN_KERNELS_CPU_WINDOW_H
 
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/product.h"
+
+#include <string.h>
 
 typedef struct {
     int64_t count, t0, dt;
@@ -76,6 +82,67 @@ static inline int64_t sn_window_reach(const sn_window *w, int64_t n) {
 static inline bool sn_window_inside(const sn_window *w) {
     return w->count > 0 && sn_window_low(w) >= 0 &&
            (w->count - 1) * w->step + sn_window_high(w) < w->size;
+}
+
+/* A block of neighbouring targets: `high` rows of `wide` pixels; every pixel of an image is in one.
+ */
+typedef struct {
+    int64_t high, wide, n_down, n_across;
+} sn_grid;
+
+/* At most `limit` pixels: whole rows, or even parts of one in multiples of `multiple`. */
+static inline sn_grid sn_grid_of(int64_t height, int64_t width, int64_t limit, int64_t multiple) {
+    if (height == 0 || width == 0)
+        return (sn_grid){0, 0, 0, 0};
+    const int64_t across = sn_parts(width, limit);
+    const int64_t wide = sn_least(sn_parts(sn_parts(width, across), multiple) * multiple, width);
+    const int64_t most = wide < width || width > limit ? 1 : limit / width;
+    const int64_t high = sn_parts(height, sn_parts(height, most));
+    return (sn_grid){high, wide, sn_parts(height, high), sn_parts(width, wide)};
+}
+
+/* Source pixels around a block, and where they are read: in the image itself, or in a copy with the
+ * padding. */
+typedef struct {
+    int64_t row, col, high, wide; /* in source positions; may reach outside */
+} sn_region;
+
+typedef struct {
+    const float *data; /* one image, first channel of the group */
+    int64_t pitch, channels;
+} sn_image;
+
+static inline sn_region sn_region_of(const sn_window *w, const int64_t first[2], int64_t high,
+                                     int64_t wide) {
+    return (sn_region){
+        .row = first[0] * w[0].step + sn_window_low(&w[0]),
+        .col = first[1] * w[1].step + sn_window_low(&w[1]),
+        .high = sn_window_reach(&w[0], high),
+        .wide = sn_window_reach(&w[1], wide),
+    };
+}
+
+static inline int64_t sn_clamp(int64_t v, int64_t low, int64_t high) {
+    return v < low ? low : v > high ? high : v;
+}
+
+/* dst[high][pitch][depth] = the region of the image, zeros outside. */
+static inline void sn_copy_region(const sn_window *w, const sn_region *r, sn_image from,
+                                  int64_t depth, float *dst, int64_t pitch) {
+    const int64_t left = sn_clamp(-r->col, 0, r->wide),
+                  right = sn_clamp(w[1].size - r->col, left, r->wide);
+    for (int64_t i = 0; i < r->high; i++) {
+        float *row = dst + i * pitch * depth;
+        const bool outside = r->row + i < 0 || r->row + i >= w[0].size;
+        const int64_t a = outside ? r->wide : left, b = outside ? r->wide : right;
+        memset(row, 0, (size_t)(a * depth) * sizeof(float));
+        memset(row + b * depth, 0, (size_t)((r->wide - b) * depth) * sizeof(float));
+        const float *src = from.data + ((r->row + i) * from.pitch + r->col) * from.channels;
+        if (depth == from.channels && b > a)
+            memcpy(row + a * depth, src + a * depth, (size_t)((b - a) * depth) * sizeof(float));
+        for (int64_t j = a; j < b && depth != from.channels; j++)
+            memcpy(row + j * depth, src + j * from.channels, (size_t)depth * sizeof(float));
+    }
 }
 
 #endif

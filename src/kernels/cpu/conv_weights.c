@@ -1,0 +1,231 @@
+/* conv_weights.c: the f32 gradient of a convolution's weights (and bias), as a product (product.h):
+ *
+ *   rows: (tap, channel of x)    k: pixels of dy    columns: channels of y
+ *
+ * A piece is a block of pixels of one image, or several whole images where they are small. Its part
+ * of x is read in place, or, where windows reach into the padding, copied with its zeros into the
+ * thread's scratch. The bias gradient adds up the pieces of dy while they are in the cache. */
+#include "kernels/cpu/conv_fast.h"
+#include "kernels/cpu/product.h"
+#include "kernels/cpu/window.h"
+
+#include <string.h>
+
+typedef struct {
+    const sn_conv_operands *o;
+    sn_window w[2];
+    sn_grid g;
+    int64_t images;         /* per piece */
+    int64_t depth, columns; /* per group */
+    bool direct;            /* no window reaches into the padding */
+    bool plain;             /* dy can be B as it is */
+    float *db_sums;         /* per group of pieces: the sum of dy, in the workspace */
+} weights_pass;
+
+static weights_pass weights_pass_of(const sn_conv_operands *o) {
+    const sn_conv *v = &o->v;
+    weights_pass s = {
+        .o = o,
+        .w = {sn_window_forward(v, 0), sn_window_forward(v, 1)},
+        .g = sn_grid_of(v->oh, v->ow, SN_PRODUCT_DEPTH, 1),
+        .depth = v->C / v->groups,
+        .columns = v->O / v->groups,
+    };
+    s.direct = sn_window_inside(&s.w[0]) && sn_window_inside(&s.w[1]);
+    s.plain = s.columns % SN_GEMM_VL == 0 && v->O <= 2 * SN_GEMM_NR;
+    const bool whole = s.g.n_down * s.g.n_across == 1;
+    s.images = whole ? SN_PRODUCT_DEPTH / (s.g.high * s.g.wide) : 1;
+    return s;
+}
+
+static int64_t dw_rows(const weights_pass *s) {
+    return s->w[0].taps * s->w[1].taps * s->depth;
+}
+
+static int64_t count_taps(const sn_product *p, int64_t limit, int64_t *rows) {
+    const int64_t M = dw_rows(p->ctx);
+    *rows = M > 0 ? sn_parts(sn_parts(M, sn_parts(M, limit)), SN_GEMM_MR) * SN_GEMM_MR : 0;
+    return M > 0 ? sn_parts(M, *rows) : 0;
+}
+
+/* Pitch and channels of what A reads; the pitch of a patch is that of the widest. */
+static sn_image dw_image(const weights_pass *s) {
+    const sn_conv *v = &s->o->v;
+    return s->direct ? (sn_image){NULL, v->W, v->C}
+                     : (sn_image){NULL, sn_window_reach(&s->w[1], s->g.wide), s->depth};
+}
+
+/* Floats of one image's patch. */
+static int64_t dw_patch_floats(const weights_pass *s) {
+    const int64_t high = sn_window_reach(&s->w[0], s->g.high);
+    return s->direct ? 0 : sn_lines(high * dw_image(s).pitch * s->depth);
+}
+
+static int64_t dw_own_floats(const sn_product *p) {
+    const weights_pass *s = p->ctx;
+    const int64_t pixels = s->images * s->g.high * s->g.wide;
+    return s->images * dw_patch_floats(s) + (s->plain ? 0 : sn_gemm_packed(pixels, p->columns));
+}
+
+static void open_taps(const sn_product *p, sn_product_block *b) {
+    const weights_pass *s = p->ctx;
+    const sn_conv *v = &s->o->v;
+    const sn_image from = dw_image(s);
+    const int64_t first = b->row_block * p->rows;
+    b->rows = sn_least(p->rows, dw_rows(s) - first);
+    b->c = s->o->dw + b->entry * s->columns;
+    for (int64_t i = 0; i < b->rows; i++) {
+        const int64_t tap = (first + i) / s->depth, channel = (first + i) % s->depth;
+        const int64_t row = tap / v->kw * v->dilation[0], col = tap % v->kw * v->dilation[1];
+        b->a_row[i] = (row * from.pitch + col) * from.channels + channel;
+        b->c_row[i] = (first + i) * v->O;
+    }
+}
+
+/* n is a constant but for the last columns, so that the sums stay in registers. Four
+ * sums, pixel by pixel in turn: one alone would wait for each addition. */
+static inline __attribute__((always_inline)) void
+add_lanes(const float *dy, int64_t step, int64_t count, float *sums, const int64_t n) {
+    float a[SN_GEMM_VL] = {0}, b[SN_GEMM_VL] = {0}, c[SN_GEMM_VL] = {0}, d[SN_GEMM_VL] = {0};
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        const float *row = dy + i * step;
+#pragma omp simd
+        for (int64_t l = 0; l < n; l++) {
+            a[l] += row[l];
+            b[l] += row[step + l];
+            c[l] += row[2 * step + l];
+            d[l] += row[3 * step + l];
+        }
+    }
+    for (; i < count; i++)
+        for (int64_t l = 0; l < n; l++)
+            a[l] += dy[i * step + l];
+    for (int64_t l = 0; l < n; l++)
+        sums[l] += (a[l] + b[l]) + (c[l] + d[l]);
+}
+
+/* The sum of dy over a piece, added to its group's: the blocks of row block 0 see every piece once,
+ * in order. */
+static void add_columns(const sn_product *p, const sn_product_block *b, int64_t piece,
+                        const float *dy, int64_t count) {
+    const weights_pass *s = p->ctx;
+    const int64_t O = s->o->v.O;
+    int64_t group = piece * p->n_groups / p->n_pieces;
+    while (sn_product_first(p, group + 1) <= piece)
+        group++;
+    float *sums = s->db_sums + group * O + b->entry * s->columns + b->n;
+    if (piece == sn_product_first(p, group))
+        memset(sums, 0, (size_t)b->columns * sizeof(float));
+    int64_t j = 0;
+    for (; j + SN_GEMM_VL <= b->columns; j += SN_GEMM_VL)
+        add_lanes(dy + j, O, count, sums + j, SN_GEMM_VL);
+    if (j < b->columns)
+        add_lanes(dy + j, O, count, sums + j, b->columns - j);
+}
+
+/* The pixels of a piece: images [n, n + images), and in each the same block. */
+typedef struct {
+    int64_t n, images, first[2], high, wide;
+} pixels;
+
+static pixels pixels_of(const weights_pass *s, int64_t piece) {
+    const sn_conv *v = &s->o->v;
+    const int64_t per_image = s->g.n_down * s->g.n_across, at = piece % per_image;
+    const int64_t n = piece / per_image * s->images;
+    const int64_t down = at / s->g.n_across * s->g.high, across = at % s->g.n_across * s->g.wide;
+    return (pixels){
+        .n = n,
+        .images = sn_least(s->images, v->N - n),
+        .first = {down, across},
+        .high = sn_least(s->g.high, v->oh - down),
+        .wide = sn_least(s->g.wide, v->ow - across),
+    };
+}
+
+/* A: where it begins, and the offsets of its columns. */
+static void open_columns(const weights_pass *s, sn_product_block *b, const pixels *at, sn_gemm *g) {
+    const sn_conv *v = &s->o->v;
+    const sn_image from = dw_image(s);
+    const sn_region r = sn_region_of(s->w, at->first, at->high, at->wide);
+    const float *x = s->o->x + at->n * v->H * v->W * v->C + b->entry * s->depth;
+    const int64_t per_image = s->direct ? v->H * v->W * v->C : dw_patch_floats(s);
+    int64_t k = 0;
+    for (int64_t n = 0; n < at->images; n++) {
+        const sn_image whole = {x + n * v->H * v->W * v->C, v->W, v->C};
+        if (!s->direct)
+            sn_copy_region(s->w, &r, whole, s->depth, b->own + n * per_image, from.pitch);
+        for (int64_t i = 0; i < at->high; i++)
+            for (int64_t j = 0; j < at->wide; j++)
+                b->a_col[k++] = n * per_image +
+                                (i * s->w[0].step * from.pitch + j * s->w[1].step) * from.channels;
+    }
+    g->k = k;
+    g->a = s->direct ? x + (r.row * v->W + r.col) * v->C : b->own;
+    g->a_row = b->a_row;
+    g->a_col = b->a_col;
+}
+
+static void taps_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_gemm *g) {
+    const weights_pass *s = p->ctx;
+    const sn_conv *v = &s->o->v;
+    const pixels at = pixels_of(s, i);
+    const int64_t pixel = (at.n * v->oh + at.first[0]) * v->ow + at.first[1];
+    const int64_t count = at.images * at.high * at.wide;
+    const float *dy = s->o->dy + pixel * v->O + b->entry * s->columns + b->n;
+    if (s->o->db && b->row_block == 0)
+        add_columns(p, b, i, dy, count);
+    g->b = dy;
+    g->b_step = v->O;
+    if (!s->plain) {
+        for (int64_t k = 0; k < count; k++)
+            b->a_col[k] = k * v->O;
+        const sn_gemm_source source = {
+            .k = count, .n = b->columns, .b = dy, .row = b->a_col, .col = 1};
+        float *packed = b->own + s->images * dw_patch_floats(s);
+        SN_CPU(gemm_pack)(&source, packed);
+        g->b = packed;
+        g->b_step = 0;
+    }
+    open_columns(s, b, &at, g);
+}
+
+static sn_product weights_product_of(const weights_pass *s, int n_threads) {
+    sn_product p = {
+        .ctx = s,
+        .batch = s->o->v.groups,
+        .N = s->columns,
+        .n_pieces = sn_parts(s->o->v.N, s->images) * s->g.n_down * s->g.n_across,
+        .count_row_blocks = count_taps,
+        .open = open_taps,
+        .piece = taps_piece,
+        .own_floats = dw_own_floats,
+        .accumulate = s->o->accumulate,
+    };
+    SN_CPU(product_cut)(&p, n_threads);
+    return p;
+}
+
+static size_t db_bytes(const sn_product *p, const sn_conv *v) {
+    return v->bias ? (size_t)sn_lines(p->n_groups * v->O) * sizeof(float) : 0;
+}
+
+size_t SN_CPU(conv_dw_workspace)(const sn_conv *v, int n_threads) {
+    const sn_conv_operands o = {.v = *v};
+    const weights_pass s = weights_pass_of(&o);
+    const sn_product p = weights_product_of(&s, n_threads);
+    return p.workspace_bytes + db_bytes(&p, v);
+}
+
+void SN_CPU(conv_dw_run)(const sn_conv_operands *o, void *workspace, int n_threads) {
+    weights_pass s = weights_pass_of(o);
+    sn_product p = weights_product_of(&s, n_threads);
+    s.db_sums = workspace;
+    SN_CPU(product_run)(&p, (char *)workspace + db_bytes(&p, &o->v), n_threads);
+    for (int64_t i = 0; o->db && i < o->v.O; i++) {
+        float sum = o->accumulate ? o->db[i] : 0.0f;
+        for (int64_t group = 0; group < p.n_groups; group++)
+            sum += s.db_sums[group * o->v.O + i];
+        o->db[i] = sum;
+    }
+}
