@@ -410,6 +410,52 @@ static const corruption corruptions[] = {
      {"device 1 align 64 name fake:1\nmemory 0"}},
 };
 
+/* Rules that other rules would often catch later: with the message. */
+static const struct {
+    corruption what;
+    const char *says;
+} named[] = {
+    {{"a whole value that moves", plain, {"%1@1+256"}, {"%1@1+256+64"}}, "moves a whole value"},
+    {{"a slice of other rows than the block's",
+      sliced,
+      {"%1@1+256 rows 0:0:3 on"},
+      {"%1@1+256 rows 0:0:2 on"}},
+     "slices by other rows"},
+    {{"an update that reads a copy", plain, {"(%2@state %8"}, {"(%2@1+448 %8"}}, "updates a copy"},
+    {{"a copy into the state",
+      plain,
+      {"output 0"},
+      {"s9 copy %2@state -> %2@state on 0.0\noutput 0"}},
+     "writes a variable"},
+    {{"a copy by a device that has neither end",
+      devices2,
+      {"-> %3@2+0 on 0.2"},
+      {"-> %3@1+448 on 1.2"}},
+     "another device"},
+    {{"a feed of another input",
+      plain,
+      {"s3 feed 1 -> %1@1+256 on 0.0 name t"},
+      {"s3 feed 0 -> %1@1+256 on 0.0 name x"}},
+     "feeds something else"},
+    {{"a copy of other rows",
+      queues,
+      {"s3 copy %0@1+0 -> %0@2+0"},
+      {"s3 copy %0@1+0 -> %0@2+0 rows 0:0:8"}},
+     "copies into something else"},
+    {{"a copy partly onto itself",
+      queues,
+      {"s3 copy %0@1+0 -> %0@2+0"},
+      {"s3 copy %0@1+0 -> %0@1+64"}},
+     "copies onto itself"},
+    {{"a wait for itself", queues, {"on 0.0 wait s7 impl"}, {"on 0.0 wait s8 impl"}},
+     "waits for a later step"},
+    {{"a device that is not there", queues, {"%0@2+0 on 0.2 wait s0"}, {"%0@2+0 on 3.2 wait s0"}},
+     "is on no queue"},
+    {{"an end inside a block", sliced, {"s8 end\ns9", "s10 run"}, {"s8", "s9 run"}},
+     "inside a block"},
+    {{"a peak behind the end", plain, {"peak s0"}, {"peak s9"}}, "before the peak"},
+};
+
 /* The caller frees it. */
 static char *replace_all(const char *text, const char *from, const char *to) {
     const size_t n = strlen(text), n_from = strlen(from), n_to = strlen(to);
@@ -427,7 +473,7 @@ static char *replace_all(const char *text, const char *from, const char *to) {
     return out;
 }
 
-static void expect_caught(const world *w, const corruption *c) {
+static void expect_caught(const world *w, const corruption *c, const char *says) {
     snug_error err = {0};
     sn_plan *p = NULL;
     char *text = strdup(c->plan);
@@ -445,12 +491,59 @@ static void expect_caught(const world *w, const corruption *c) {
         fail_msg("not caught: %s", c->rule);
     if (st != SNUG_E_INVALID)
         fail_msg("%s: refused by the reader, not by the checker: %s", c->rule, err.text);
+    if (!strstr(err.text, says))
+        fail_msg("%s: refused with '%s'", c->rule, err.text);
     free(text);
 }
 
 static void test_every_named_corruption_is_caught(void **state) {
     for (size_t i = 0; i < sizeof corruptions / sizeof corruptions[0]; i++)
-        expect_caught(*state, &corruptions[i]);
+        expect_caught(*state, &corruptions[i], "");
+    for (size_t i = 0; i < sizeof named / sizeof named[0]; i++)
+        expect_caught(*state, &named[i].what, named[i].says);
+}
+
+/* What no text can say, but a plan in memory can. */
+static void test_steps_with_fields_out_of_range_are_refused(void **state) {
+    const world *w = *state;
+    snug_error err;
+    sn_plan *p;
+    expect_ok(parse(w, queues, &p, &err), &err);
+    for (int field = 0; field < 8; field++) {
+        sn_step *run = &p->steps[4], *copy = &p->steps[3];
+        const sn_step saved[2] = {*run, *copy};
+        switch (field) {
+        case 0:
+            run->node.i = 7;
+            break;
+        case 1:
+            run->n_in = 2;
+            break;
+        case 2:
+            run->kind = (sn_step_kind)9;
+            break;
+        case 3:
+            run->queue = (sn_queue)3;
+            break;
+        case 4:
+            run->device = 9;
+            break;
+        case 5:
+            copy->n_in = 0;
+            break;
+        case 6:
+            copy->n_out = 2;
+            break;
+        default:
+            run->accumulate = (sn_accumulate)9;
+            break;
+        }
+        expect_status(sn_plan_check(p, w->devices, 1, &err), SNUG_E_INVALID, &err);
+        *run = saved[0];
+        *copy = saved[1];
+    }
+    expect_ok(sn_plan_check(p, w->devices, 1, &err), &err);
+    sn_plan_destroy(p);
 }
 
 /* --- random corruptions against a symbolic run ---------------------------------------------- */
@@ -786,6 +879,7 @@ int main(void) {
         cmocka_unit_test(test_a_plan_with_queues_and_a_spill_is_accepted),
         cmocka_unit_test(test_two_devices_and_a_second_run_are_accepted),
         cmocka_unit_test(test_every_named_corruption_is_caught),
+        cmocka_unit_test(test_steps_with_fields_out_of_range_are_refused),
         cmocka_unit_test(test_plans_accepted_after_random_corruption_compute_the_same),
         cmocka_unit_test(test_plans_accepted_with_any_number_changed_compute_the_same),
     };

@@ -159,6 +159,18 @@ static void test_every_form_of_the_grammar_comes_back_the_same(void **state) {
     sn_graph_destroy(g);
 }
 
+static void test_an_opaque_value_is_sliced_along_its_first_axis_only(void **state) {
+    char text[sizeof every_form];
+    snug_error err;
+    sn_plan *p = NULL;
+    sn_graph *g = pool_graph(*state);
+    memcpy(text, every_form, sizeof text);
+    strstr(text, "%2@1+384 rows 0:0:2")[16] = '1';
+    expect_status(sn_plan_parse(*state, g, text, devices, 1, &p, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "opaque");
+    sn_graph_destroy(g);
+}
+
 static void test_adding_sums_come_back_the_same(void **state) {
     static const char text[] =
         "snug plan 1\n"
@@ -291,6 +303,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_random_plans_come_back_the_same),
         engine_test(test_every_form_of_the_grammar_comes_back_the_same),
+        engine_test(test_an_opaque_value_is_sliced_along_its_first_axis_only),
         engine_test(test_adding_sums_come_back_the_same),
         engine_test(test_a_text_cut_anywhere_is_refused),
         engine_test(test_a_text_with_any_byte_changed_never_crashes),
