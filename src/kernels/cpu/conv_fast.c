@@ -182,6 +182,7 @@ static sn_product product_of(pass *s, int64_t N, int n_threads) {
         .shared_floats = s->groups * sn_gemm_packed(pass_k(s), s->columns),
         .bias = s->bias,
     };
+    p.work = (double)(p.batch * s->w[0].count * s->w[1].count) * (double)(pass_k(s) * p.N);
     p.n_shares = s->groups * p.n_pieces;
     SN_CPU(product_cut)(&p, n_threads);
     s->g = sn_grid_of(s->w[0].count, s->w[1].count, p.limit, SN_GEMM_MR);

@@ -202,6 +202,8 @@ static sn_product weights_product_of(const weights_pass *s, int n_threads) {
         .own_floats = dw_own_floats,
         .accumulate = s->o->accumulate,
     };
+    const sn_conv *v = &s->o->v;
+    p.work = (double)(v->N * v->oh * v->ow) * (double)(dw_rows(s) * v->O);
     SN_CPU(product_cut)(&p, n_threads);
     return p;
 }

@@ -140,6 +140,7 @@ static sn_product product_of(const operands *o, int n_threads) {
         .batch = o->s.batch,
         .N = o->s.N,
         .n_pieces = sn_parts(o->s.K, SN_PRODUCT_DEPTH),
+        .work = (double)o->s.batch * (double)o->s.M * (double)o->s.K * (double)o->s.N,
         .count_row_blocks = count_row_blocks,
         .open = open_rows,
         .piece = open_piece,

@@ -13,6 +13,12 @@
 /* Sums that wait for the second pass are memory, too: beyond this many floats blocks get fewer rows
  * instead. */
 enum { MAX_GROUPS = 16, PIECES_PER_GROUP = 8, MAX_WAITING = 1 << 18 };
+/* Fewer multiplications than this are done before another thread would be awake. */
+enum { SMALL = 1 << 18 };
+
+static int used_threads(const sn_product *p, int n_threads) {
+    return p->work < SMALL ? 1 : n_threads;
+}
 
 /* --- cutting --------------------------------------------------------------------------------- */
 static int64_t count_blocks(sn_product *p) {
@@ -37,7 +43,8 @@ static int64_t thread_floats(const sn_product *p) {
  * columns, then groups as tasks, and fewer rows last, since every block of rows goes through B
  * again. */
 void SN_CPU(product_cut)(sn_product *p, int n_threads) {
-    const int64_t wanted = n_threads > 1 ? 4 * (int64_t)n_threads : 1;
+    const int threads = used_threads(p, n_threads);
+    const int64_t wanted = threads > 1 ? 4 * (int64_t)threads : 1;
     p->limit = SN_PRODUCT_ROWS;
     p->columns = sn_least(SN_PRODUCT_COLUMNS, p->N);
     p->n_groups = sn_least(sn_parts(p->n_pieces, PIECES_PER_GROUP), MAX_GROUPS);
@@ -49,8 +56,7 @@ void SN_CPU(product_cut)(sn_product *p, int n_threads) {
         p->limit = sn_parts(p->limit / 2, SN_GEMM_MR) * SN_GEMM_MR;
     const int64_t waiting = p->split ? waiting_floats(p) : 0;
     p->workspace_bytes =
-        (size_t)(sn_lines(p->shared_floats) + thread_floats(p) * n_threads + waiting) *
-        sizeof(float);
+        (size_t)(sn_lines(p->shared_floats) + thread_floats(p) * threads + waiting) * sizeof(float);
 }
 
 /* --- one block ------------------------------------------------------------------------------- */
@@ -155,14 +161,15 @@ static void add_groups(const sn_product *p, int64_t block, float *own, const flo
 void SN_CPU(product_run)(sn_product *p, void *workspace, int n_threads) {
     const int64_t n_blocks = p->batch * p->n_row_blocks * p->n_column_blocks;
     const int64_t n_tasks = p->split ? n_blocks * p->n_groups : n_blocks;
-    float *const threads = (float *)workspace + sn_lines(p->shared_floats);
-    float *const waiting = threads + thread_floats(p) * n_threads;
+    const int threads = used_threads(p, n_threads);
+    float *const scratch = (float *)workspace + sn_lines(p->shared_floats);
+    float *const waiting = scratch + thread_floats(p) * threads;
     if (n_tasks == 0)
         return;
     p->shared = workspace;
-#pragma omp parallel num_threads(n_threads)
+#pragma omp parallel num_threads(threads)
     {
-        float *own = threads + thread_floats(p) * omp_get_thread_num();
+        float *own = scratch + thread_floats(p) * omp_get_thread_num();
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < p->n_shares; i++)
             p->fill_shared(p, i);

@@ -48,6 +48,7 @@ struct sn_product {
     int64_t (*own_floats)(const sn_product *p); /* scratch per thread for open and piece; rows and
                                                    columns are known */
     int64_t shared_floats;
+    double work;       /* multiplications in all */
     const float *bias; /* of all N columns, or NULL */
     int64_t act;
     bool accumulate;
