@@ -435,6 +435,42 @@ static void test_interrupt_leaves_weights_of_a_whole_step(void **state) {
     blobs_end(&b);
 }
 
+/* Wherever Ctrl-C comes, also inside validation: fit stops cleanly, and what watches the validation
+ * is asked after whole epochs only. */
+static void test_interrupt_inside_validation_ends_no_epoch(void **state) {
+    snug_error err;
+    blobs b;
+    blobs_begin(*state, &b);
+    int n_cut = 0;
+    for (int asks = 0; asks < 200; asks++) {
+        int left = asks;
+        snug_fit_result r;
+        counter c = {.engine = *state};
+        snug_callback cbs[2] = {counting(&c)};
+        expect_ok(snug_callback_early_stopping(*state, "val_loss", 9, 0, &cbs[1], &err), &err);
+        snug_model *m = mlp(*state);
+        const snug_fit_options fit = {.x = b.fx,
+                                      .y = b.fy,
+                                      .batch = 16,
+                                      .validation_split = 0.3,
+                                      .interrupted = count_down,
+                                      .interrupt_ctx = &left,
+                                      .callbacks = cbs,
+                                      .n_callbacks = 2};
+        expect_ok(snug_fit(m, &fit, &r, &err), &err);
+        assert_int_equal(r.epochs, c.ends);
+        assert_int_equal(c.ends, c.validations);
+        n_cut += r.steps == 4 && r.epochs == 0;
+        cbs[1].destroy(cbs[1].ctx);
+        snug_model_destroy(m);
+        if (!r.stopped)
+            break;
+        assert_true(asks < 199); /* some number of questions is enough for the whole epoch */
+    }
+    assert_true(n_cut > 2);
+    blobs_end(&b);
+}
+
 static void test_nan_stops_before_the_first_write_and_is_found(void **state) {
     snug_error err;
     blobs b;
@@ -883,6 +919,7 @@ int main(void) {
         engine_test(test_schedule_and_csv_follow_the_epochs),
         engine_test(test_best_weights_are_those_of_the_best_epoch),
         engine_test(test_interrupt_leaves_weights_of_a_whole_step),
+        engine_test(test_interrupt_inside_validation_ends_no_epoch),
         engine_test(test_nan_stops_before_the_first_write_and_is_found),
         engine_test(test_data_that_do_not_fit_are_refused_with_numbers),
         engine_test(test_model_without_layers_or_weights_is_refused),

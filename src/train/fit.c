@@ -137,6 +137,7 @@ static snug_status train_step(fit_run *f, int64_t k, snug_error *err) {
     return SNUG_OK;
 }
 
+/* Leaves has_validation unset when it is interrupted. */
 static snug_status validate(fit_run *f, snug_error *err) {
     sn_sums sums = {.n_rows = 0};
     for (int64_t k = 0; k < f->validation.n_steps; k++) {
@@ -165,8 +166,11 @@ static snug_status run_epoch(fit_run *f, int epoch, snug_error *err) {
         SNUG_TRY(train_step(f, k, err));
     if (f->progress.step < f->train.n_steps)
         return SNUG_OK;
-    if (f->validates && !asked_to_stop(f))
+    if (f->validates) {
         SNUG_TRY(validate(f, err));
+        if (!f->progress.has_validation)
+            return SNUG_OK; /* the epoch did not end: who watches val_loss is not asked */
+    }
     f->epochs++;
     return call_back(f, on_epoch_end, err);
 }
