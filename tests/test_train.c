@@ -760,6 +760,98 @@ static void test_many_batch_sizes_keep_the_cache_small(void **state) {
     blobs_end(&b);
 }
 
+/* Runs the model, tries to change it and is refused, all in the middle of a fit. */
+typedef struct {
+    blobs *data;
+    int64_t batch; /* another one each time, so that the cache of plans overflows */
+    double last[2];
+} meddler;
+
+static snug_status meddle(void *ctx, const snug_progress *p, snug_error *err) {
+    meddler *k = ctx;
+    snug_error own;
+    k->batch++;
+    expect_status(snug_model_compile(p->model, NULL, &own), SNUG_E_INVALID, &own);
+    expect_status(snug_model_add(p->model, "ReLU", "", &own), SNUG_E_INVALID, &own);
+    expect_status(snug_model_set_dtype(p->model, SNUG_F64, &own), SNUG_E_INVALID, &own);
+    expect_text(own.text, "while the model runs");
+    snug_model_plan_info info;
+    SNUG_TRY(snug_model_plan(p->model, &(snug_plan_request){.batch = k->batch}, &info, err));
+    return snug_evaluate(
+        p->model, &(snug_run_options){.x = k->data->fx, .y = k->data->fy, .batch = k->batch},
+        k->last, NULL, err);
+}
+
+static void test_callbacks_may_run_the_model_but_not_change_it(void **state) {
+    snug_error err;
+    blobs b;
+    float alone[MAX_WEIGHTS] = {0}, watched[MAX_WEIGHTS] = {0};
+    blobs_begin(*state, &b);
+    meddler k = {.data = &b};
+    const snug_callback cb = {.ctx = &k, .on_step_end = meddle};
+    for (int with = 0; with < 2; with++) {
+        snug_model *m = mlp(*state);
+        const snug_fit_options fit = {.x = b.fx,
+                                      .y = b.fy,
+                                      .epochs = 4,
+                                      .batch = 16,
+                                      .validation_split = 0.3,
+                                      .callbacks = &cb,
+                                      .n_callbacks = (size_t)with};
+        expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+        copy_weights(m, with ? watched : alone);
+        expect_ok(snug_model_add(m, "ReLU", "", &err), &err); /* now it may change */
+        snug_model_destroy(m);
+    }
+    assert_memory_equal(alone, watched, sizeof alone);
+    assert_int_equal(k.batch, 16);
+    blobs_end(&b);
+}
+
+/* A run inside a callback that does not fit the budget costs the fit around it nothing. */
+static snug_status too_large(void *ctx, const snug_progress *p, snug_error *err) {
+    (void)err;
+    snug_error own;
+    double values[2];
+    blobs *b = ctx;
+    expect_status(snug_evaluate(p->model, &(snug_run_options){.x = b->fx, .y = b->fy, .batch = 70},
+                                values, NULL, &own),
+                  SNUG_E_BUDGET, &own);
+    return SNUG_OK;
+}
+
+static void test_failed_run_inside_a_callback_leaves_the_fit_running(void **state) {
+    (void)state;
+    snug_error err;
+    snug_fit_result r = {.steps = 0};
+    blobs b;
+    const snug_callback cb = {.ctx = &b, .on_step_end = too_large};
+    snug_fit_options fit = {.x = NULL, .epochs = 2, .batch = 2};
+    snug_engine *roomy = sn_test_engine(0);
+    blobs_begin(roomy, &b);
+    snug_model *m = mlp(roomy);
+    fit.x = b.fx;
+    fit.y = b.fy;
+    expect_ok(snug_fit(m, &fit, &r, &err), &err);
+    const size_t enough = snug_engine_peak_bytes(roomy);
+    snug_model_destroy(m);
+    blobs_end(&b);
+    sn_test_engine_end(roomy);
+
+    snug_engine *tight = sn_test_engine(enough);
+    blobs_begin(tight, &b);
+    m = mlp(tight);
+    fit.x = b.fx;
+    fit.y = b.fy;
+    fit.callbacks = &cb;
+    fit.n_callbacks = 1;
+    expect_ok(snug_fit(m, &fit, &r, &err), &err);
+    assert_int_equal(r.steps, 70);
+    snug_model_destroy(m);
+    blobs_end(&b);
+    sn_test_engine_end(tight);
+}
+
 static void test_layers_describe_themselves(void **state) {
     snug_error err;
     snug_layer_info info;
@@ -930,6 +1022,8 @@ int main(void) {
         engine_test(test_layer_added_after_training_keeps_the_weights),
         engine_test(test_torn_model_goes_on_only_after_loading),
         engine_test(test_many_batch_sizes_keep_the_cache_small),
+        engine_test(test_callbacks_may_run_the_model_but_not_change_it),
+        engine_test(test_failed_run_inside_a_callback_leaves_the_fit_running),
         engine_test(test_layers_describe_themselves),
         engine_test(test_any_budget_is_kept_or_refused_before_training),
         engine_test(test_dropout_draws_anew_in_each_step_and_repeats_by_seed),

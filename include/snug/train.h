@@ -80,7 +80,9 @@ typedef struct {
 } snug_progress;
 
 /* Any may be NULL. Returning SNUG_E_INTERRUPTED stops training cleanly after this step (fit returns
- * SNUG_OK and result.stopped is set); any other error stops and is passed on. */
+ * SNUG_OK and result.stopped is set); any other error stops and is passed on. A callback may
+ * evaluate or predict with the model, save and load weights and set the learning rate; adding
+ * layers and compiling are refused until the run is over. */
 typedef struct {
     void *ctx;
     snug_status (*on_epoch_begin)(void *ctx, const snug_progress *p, snug_error *err);
@@ -143,7 +145,8 @@ typedef struct {
 /* values[0] = loss, then metrics; n_values of them. */
 SNUG_API SNUG_CHECKED snug_status snug_evaluate(snug_model *model, const snug_run_options *options,
                                                 double *values, int *n_values, snug_error *err);
-/* rows(ctx, first_row, view) gets the outputs batch by batch; nothing is collected. */
+/* rows(ctx, first_row, view) gets the outputs batch by batch; nothing is collected. The view is
+ * lent until rows returns or runs the model itself. */
 SNUG_API SNUG_CHECKED snug_status snug_predict(snug_model *model, const snug_run_options *options,
                                                snug_status (*rows)(void *ctx, int64_t first_row,
                                                                    const snug_view *view,

@@ -33,22 +33,53 @@ static snug_status end_step(const snug_run_options *o, const snug_progress *p, s
     return SNUG_OK;
 }
 
+static snug_status evaluate_all(sn_pass *pass, const snug_run_options *o, snug_progress *progress,
+                                snug_error *err) {
+    sn_sums sums = {.n_rows = 0};
+    for (int64_t k = 0; k < pass->n_steps; k++) {
+        SNUG_TRY(sn_pass_step(pass, k, 0, err));
+        sn_pass_add(pass, &sums);
+        sn_sums_means(&sums, progress->n_values, progress->values);
+        progress->step = k + 1;
+        SNUG_TRY(end_step(o, progress, err));
+    }
+    return SNUG_OK;
+}
+
 snug_status snug_evaluate(snug_model *model, const snug_run_options *options, double *values,
                           int *n_values, snug_error *err) {
     sn_pass pass;
     snug_progress progress;
-    sn_sums sums = {.n_rows = 0};
+    if (!values)
+        return sn_fail(err, SNUG_E_INVALID, "snug_evaluate: values must not be NULL");
     SNUG_TRY(begin(&pass, model, SN_STEP_EVALUATE, options, &progress, err));
-    for (int64_t k = 0; k < pass.n_steps; k++) {
-        SNUG_TRY(sn_pass_step(&pass, k, 0, err));
-        sn_pass_add(&pass, &sums);
-        sn_sums_means(&sums, progress.n_values, progress.values);
-        progress.step = k + 1;
-        SNUG_TRY(end_step(options, &progress, err));
-    }
+    const int pinned = sn_model_pin(model);
+    const snug_status status = evaluate_all(&pass, options, &progress, err);
+    sn_model_unpin(model, pinned);
+    if (status != SNUG_OK)
+        return status;
     memcpy(values, progress.values, (size_t)progress.n_values * sizeof *values);
     if (n_values)
         *n_values = progress.n_values;
+    return SNUG_OK;
+}
+
+/* The caller's function for rows, with its ctx. */
+typedef struct {
+    snug_status (*rows)(void *ctx, int64_t first_row, const snug_view *view, snug_error *err);
+    void *ctx;
+} taker;
+
+static snug_status predict_all(sn_pass *pass, const snug_run_options *o, snug_progress *progress,
+                               const taker *to, snug_error *err) {
+    for (int64_t k = 0; k < pass->n_steps; k++) {
+        snug_view view;
+        SNUG_TRY(sn_pass_step(pass, k, 0, err));
+        sn_session_output(pass->now->session, pass->now->outputs[0], &view);
+        SNUG_TRY(to->rows(to->ctx, pass->x.start, &view, err));
+        progress->step = k + 1;
+        SNUG_TRY(end_step(o, progress, err));
+    }
     return SNUG_OK;
 }
 
@@ -61,13 +92,8 @@ snug_status snug_predict(snug_model *model, const snug_run_options *options,
     if (!rows)
         return sn_fail(err, SNUG_E_INVALID, "snug_predict: rows must not be NULL");
     SNUG_TRY(begin(&pass, model, SN_STEP_PREDICT, options, &progress, err));
-    for (int64_t k = 0; k < pass.n_steps; k++) {
-        snug_view view;
-        SNUG_TRY(sn_pass_step(&pass, k, 0, err));
-        sn_session_output(pass.now->session, pass.now->outputs[0], &view);
-        SNUG_TRY(rows(ctx, pass.x.start, &view, err));
-        progress.step = k + 1;
-        SNUG_TRY(end_step(options, &progress, err));
-    }
-    return SNUG_OK;
+    const int pinned = sn_model_pin(model);
+    const snug_status status = predict_all(&pass, options, &progress, &(taker){rows, ctx}, err);
+    sn_model_unpin(model, pinned);
+    return status;
 }

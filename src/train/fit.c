@@ -175,6 +175,12 @@ static snug_status run_epoch(fit_run *f, int epoch, snug_error *err) {
     return call_back(f, on_epoch_end, err);
 }
 
+static snug_status run_epochs(fit_run *f, snug_error *err) {
+    for (int epoch = 0; epoch < f->n_epochs && !f->stopped; epoch++)
+        SNUG_TRY(run_epoch(f, epoch, err));
+    return SNUG_OK;
+}
+
 static void fill_result(const fit_run *f, snug_fit_result *out) {
     snug_fit_result r = {.epochs = f->epochs,
                          .steps = f->steps,
@@ -197,9 +203,10 @@ snug_status snug_fit(snug_model *model, const snug_fit_options *options, snug_fi
     model->failed.there = false;
     SNUG_TRY(plan_all(&f, err));
     init_progress(&f);
-    for (int epoch = 0; epoch < f.n_epochs && !f.stopped; epoch++)
-        SNUG_TRY(run_epoch(&f, epoch, err));
-    if (out)
+    const int pinned = sn_model_pin(model);
+    const snug_status status = run_epochs(&f, err);
+    sn_model_unpin(model, pinned);
+    if (status == SNUG_OK && out)
         fill_result(&f, out);
-    return SNUG_OK;
+    return status;
 }

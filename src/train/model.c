@@ -96,6 +96,7 @@ static void drop_slots(snug_model *m) {
 snug_status snug_model_add(snug_model *m, const char *layer, const char *config, snug_error *err) {
     if (!m || !layer)
         return sn_fail(err, SNUG_E_INVALID, "snug_model_add: model and layer must not be NULL");
+    SNUG_TRY(sn_model_check_idle(m, "layers", err));
     char name[128], text[16];
     bool trainable = true;
     const char *const settings = config ? config : "";
@@ -184,6 +185,7 @@ snug_status snug_model_compile(snug_model *m, const snug_compile *compile, snug_
     if (!m)
         return sn_fail(err, SNUG_E_INVALID, "snug_model_compile: model must not be NULL");
     const snug_compile nothing = {NULL, NULL, NULL};
+    SNUG_TRY(sn_model_check_idle(m, "compile settings", err));
     SNUG_TRY(set_texts(m, compile ? compile : &nothing, err));
     drop_slots(m);
     return SNUG_OK;
@@ -203,6 +205,7 @@ double snug_model_learning_rate(const snug_model *m) {
 }
 
 static snug_status check_unused(const snug_model *m, const char *what, snug_error *err) {
+    SNUG_TRY(sn_model_check_idle(m, what, err));
     if (sn_state_count(m->state) == 0)
         return SNUG_OK;
     return sn_fail(err, SNUG_E_INVALID, "%s must be set before anything uses the weights", what);

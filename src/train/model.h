@@ -8,8 +8,10 @@
  * 1. Home i of the state is variable i of the network; the state may lag behind (sn_model_prepare
  * adds what is missing).
  * 2. A step's plan was made from its graph, and its session (if any) belongs to the executor. Steps
- * are dropped together: sn_model_drop_steps gives back sessions, arena, plans and graphs, and keeps
- * the state. */
+ * are dropped from the end of the cache; dropping gives back sessions, plans and graphs (the last
+ * one also the arena), and keeps the state.
+ * 3. While fit, evaluate or predict runs, the first n_pinned steps are its own and stay: its
+ * callbacks may run the model too, but not change it. */
 #ifndef SN_TRAIN_MODEL_H
 #define SN_TRAIN_MODEL_H
 
@@ -48,7 +50,7 @@ struct snug_model {
     sn_cpu_device device;
     sn_executor *executor; /* NULL while no step has a session */
     sn_model_step steps[SN_MODEL_MAX_STEPS];
-    int n_steps;
+    int n_steps, n_pinned;
     sn_optimizer optimizer;
     sn_loss loss;
     sn_metric metrics[SNUG_MAX_METRICS];
@@ -62,12 +64,19 @@ struct snug_model {
  * dropped. */
 SNUG_CHECKED snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch,
                                             sn_model_step **out, snug_error *err);
-/* Drops all steps when fewer than `n` more would fit the cache. */
+/* Drops all steps that are not pinned when fewer than `n` more would fit the cache. */
 void sn_model_make_room(snug_model *m, int n);
-/* Homes, arena and kernels for every step there is; after an error no step is left. */
+/* Homes, arena and kernels for every step there is; after an error only pinned steps are left. */
 SNUG_CHECKED snug_status sn_model_prepare(snug_model *m, snug_error *err);
+/* Pins every step there is; returns what sn_model_unpin is given when the run is over. */
+int sn_model_pin(snug_model *m);
+void sn_model_unpin(snug_model *m, int before);
+/* SNUG_E_INVALID while a run has pinned steps: `what` may not change now. */
+SNUG_CHECKED snug_status sn_model_check_idle(const snug_model *m, const char *what,
+                                             snug_error *err);
 /* Adds homes for variables the network has got since. */
 SNUG_CHECKED snug_status sn_model_add_homes(snug_model *m, snug_error *err);
+/* All steps; none may be pinned. */
 void sn_model_drop_steps(snug_model *m);
 /* Parameters of a training step: what the optimizer changes, and keys for dropout drawn from
  * `dropout_key`. Into the step's session, or into params (one per slot of the graph) if not NULL.

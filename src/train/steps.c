@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +51,11 @@ snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch, 
             return SNUG_OK;
         }
     sn_model_make_room(m, 1);
+    if (m->n_steps == SN_MODEL_MAX_STEPS)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "the model is running already with all of its %d plans; run it again when "
+                       "the call under way has returned",
+                       SN_MODEL_MAX_STEPS);
     sn_model_step s = {.mode = mode, .batch = batch};
     const snug_status status = make_step(m, &s, err);
     if (status != SNUG_OK) {
@@ -61,17 +67,47 @@ snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch, 
     return SNUG_OK;
 }
 
+/* Steps first, first + 1, ... */
+static void drop_from(snug_model *m, int first) {
+    while (m->n_steps > first) {
+        sn_model_step *const s = &m->steps[--m->n_steps];
+        if (s->session)
+            sn_executor_remove(m->executor, s->session);
+        clear_step(s);
+    }
+    if (first == 0) {
+        sn_executor_destroy(m->executor);
+        m->executor = NULL;
+    }
+}
+
 void sn_model_make_room(snug_model *m, int n) {
     if (m->n_steps + n > SN_MODEL_MAX_STEPS)
-        sn_model_drop_steps(m);
+        drop_from(m, m->n_pinned);
 }
 
 void sn_model_drop_steps(snug_model *m) {
-    sn_executor_destroy(m->executor);
-    m->executor = NULL;
-    for (int i = 0; i < m->n_steps; i++)
-        clear_step(&m->steps[i]);
-    m->n_steps = 0;
+    assert(m->n_pinned == 0);
+    drop_from(m, 0);
+}
+
+int sn_model_pin(snug_model *m) {
+    const int before = m->n_pinned;
+    m->n_pinned = m->n_steps;
+    return before;
+}
+
+void sn_model_unpin(snug_model *m, int before) {
+    m->n_pinned = before;
+}
+
+snug_status sn_model_check_idle(const snug_model *m, const char *what, snug_error *err) {
+    if (m->n_pinned == 0)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID,
+                   "%s cannot change while the model runs; do it when fit, evaluate or predict has "
+                   "returned",
+                   what);
 }
 
 /* --- before the first run --------------------------------------------------------------------- */
@@ -109,8 +145,12 @@ snug_status sn_model_prepare(snug_model *m, snug_error *err) {
         return sn_fail(err, SNUG_E_TORN,
                        "a step stopped half-way through its updates; load weights to go on");
     const snug_status status = prepare(m, err);
-    if (status != SNUG_OK)
-        sn_model_drop_steps(m);
+    if (status == SNUG_OK)
+        return SNUG_OK;
+    drop_from(m, m->n_pinned);
+    /* The run under way gets its arena back, or its next step says that there is none. */
+    const snug_status again = m->n_pinned > 0 ? sn_executor_prepare(m->executor, NULL) : SNUG_OK;
+    (void)again;
     return status;
 }
 
