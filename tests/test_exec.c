@@ -52,13 +52,16 @@ static void test_state_books_each_variable_under_its_name(void **unused) {
              sn_state_add(w.state, &(sn_home){.name = "dense/kernel/m", .type = type, .slot = true},
                           &id, &w.err));
     assert_int_equal(category_bytes(w.engine, "weights", "dense/kernel"), 0);
-    world_ok(&w, sn_state_allocate(w.state, &w.err));
+    snug_view view;
+    world_ok(&w, sn_state_view(w.state, 0, &view, &w.err));
     assert_true(category_bytes(w.engine, "weights", "dense/kernel") >= 12000);
+    assert_int_equal(category_bytes(w.engine, "optimizer", "dense/kernel/m"), 0);
+    world_ok(&w, sn_state_view(w.state, 1, &view, &w.err));
     assert_true(category_bytes(w.engine, "optimizer", "dense/kernel/m") >= 12000);
     world_close(&w);
 }
 
-static void test_state_allocate_keeps_what_is_there(void **unused) {
+static void test_state_view_keeps_what_is_there(void **unused) {
     (void)unused;
     world w;
     world_open(&w);
@@ -68,7 +71,6 @@ static void test_state_allocate_keeps_what_is_there(void **unused) {
     snug_view first, again;
     world_ok(&w, sn_state_view(w.state, 0, &first, &w.err));
     ((float *)first.data)[0] = 7;
-    world_ok(&w, sn_state_allocate(w.state, &w.err));
     world_ok(&w, sn_state_view(w.state, 0, &again, &w.err));
     assert_ptr_equal(first.data, again.data);
     assert_true(((float *)again.data)[0] == 7.0f);
@@ -492,7 +494,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_state_homes_are_filled_from_recipes),
         cmocka_unit_test(test_state_books_each_variable_under_its_name),
-        cmocka_unit_test(test_state_allocate_keeps_what_is_there),
+        cmocka_unit_test(test_state_view_keeps_what_is_there),
         cmocka_unit_test(test_state_refuses_a_name_twice),
         cmocka_unit_test(test_run_equals_naive_over_steps),
         cmocka_unit_test(test_naive_leaves_variables_unless_told),

@@ -9,8 +9,6 @@
  * arena or a home. */
 #include "exec/inside.h"
 
-#include "base/size.h"
-
 #include <string.h>
 
 /* Where the binder stands in the list of steps. */
@@ -32,13 +30,6 @@ static uint32_t n_places(const sn_step *step) {
 
 static const sn_cpu_device *device_of(const sn_session *s, const sn_step *step) {
     return &s->executor->devices[s->device_of[step->device]];
-}
-
-static snug_status take(sn_session *s, size_t n, size_t elem_bytes, void **out, snug_error *err) {
-    size_t bytes;
-    if (!sn_size_mul(n, elem_bytes, &bytes))
-        return sn_fail(err, SNUG_E_OVERFLOW, "a plan of %zu items exceeds the address space", n);
-    return sn_zone_alloc(s->zone, bytes, out, err);
 }
 
 /* --- views ------------------------------------------------------------------------------------ */
@@ -67,10 +58,9 @@ static snug_status make_view(const sn_binder *b, const sn_place *place, bool las
 
 static snug_status make_views(const sn_binder *b, const sn_step *step, bool last, snug_view **out,
                               snug_error *err) {
-    void *block;
+    snug_view *views;
     const uint32_t n = n_places(step);
-    SNUG_TRY(take(b->s, n, sizeof(snug_view), &block, err));
-    snug_view *views = block;
+    SNUG_TRY(sn_session_take(b->s, n, sizeof *views, &views, err));
     for (uint32_t j = 0; j < n; j++)
         SNUG_TRY(make_view(b, place_at(step, j), last, &views[j], err));
     *out = views;
@@ -98,12 +88,9 @@ static snug_status bind_call(sn_session *s, sn_bound *bound, snug_error *err) {
     const sn_cpu_device *device = device_of(s, step);
     uint32_t slots[SN_MAX_PARAMS];
     bound->n_params = sn_param_slots(node->op, &node->attrs, slots);
-    void *copy, *params;
-    SNUG_TRY(take(s, bound->n_params, sizeof *slots, &copy, err));
-    SNUG_TRY(take(s, bound->n_params, sizeof(sn_scalar), &params, err));
-    memcpy(copy, slots, bound->n_params * sizeof *slots);
-    bound->slots = copy;
-    bound->params = params;
+    SNUG_TRY(sn_session_take(s, bound->n_params, sizeof *slots, &bound->slots, err));
+    SNUG_TRY(sn_session_take(s, bound->n_params, sizeof *bound->params, &bound->params, err));
+    memcpy(bound->slots, slots, bound->n_params * sizeof *slots);
     bound->kernel = sn_kernel_of(device, node->op);
     bound->call = (sn_call){.op = node->op,
                             .attrs = &node->attrs,
@@ -117,14 +104,12 @@ static snug_status bind_call(sn_session *s, sn_bound *bound, snug_error *err) {
 
 static snug_status bind_step(sn_binder *b, const sn_step *step, sn_bound *bound, snug_error *err) {
     sn_session *s = b->s;
-    void *base;
     bound->lane = lane_of(s, step);
     bound->block = b->block ? b->block_index : SN_NO_BLOCK;
     bound->barrier = b->barrier;
     bound->writes_state = writes_state(s->plan->graph, step);
     s->lanes |= 1u << bound->lane;
-    SNUG_TRY(take(s, n_places(step), sizeof(unsigned char *), &base, err));
-    bound->base = base;
+    SNUG_TRY(sn_session_take(s, n_places(step), sizeof *bound->base, &bound->base, err));
     SNUG_TRY(make_views(b, step, false, &bound->whole.views, err));
     if (b->block && b->block->last != b->block->rows)
         SNUG_TRY(make_views(b, step, true, &bound->last.views, err));

@@ -24,7 +24,8 @@ typedef struct sn_state sn_state;
 
 SNUG_CHECKED snug_status sn_state_create(snug_engine *e, sn_state **out, snug_error *err);
 void sn_state_destroy(sn_state *s);
-/* A new home. Its bytes are made on sn_state_allocate, filled from the recipe. Names are unique. */
+/* A new home. Its bytes are made, and filled from the recipe, when a plan or a view wants them
+ * first. Names are unique. */
 typedef struct {
     const char *name;
     snug_type type;
@@ -36,13 +37,14 @@ SNUG_CHECKED snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t
 uint32_t sn_state_count(const sn_state *s);
 const sn_home *sn_state_home(const sn_state *s, uint32_t id);
 size_t sn_state_bytes(const sn_state *s); /* of all homes, allocated or not */
-/* Those not yet there; idempotent. */
-SNUG_CHECKED snug_status sn_state_allocate(sn_state *s, snug_error *err);
-/* Allocates when needed. */
+/* Makes the bytes when they are not there yet. */
 SNUG_CHECKED snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *err);
 /* Gives homes n, n + 1, ... back; no session may use them any more. */
 void sn_state_truncate(sn_state *s, uint32_t n);
+/* Torn: some variables belong to one moment and some to another; plans refuse to run until mended.
+ */
 bool sn_state_torn(const sn_state *s);
+void sn_state_tear(sn_state *s);
 void sn_state_mend(sn_state *s);
 
 /* --- executor --------------------------------------------------------------------------------- */

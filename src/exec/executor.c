@@ -93,8 +93,8 @@ static snug_status check_homes(const sn_session *s, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status take_array(sn_session *s, size_t n, size_t elem_bytes, void *array,
-                              snug_error *err) {
+snug_status sn_session_take(sn_session *s, size_t n, size_t elem_bytes, void *array,
+                            snug_error *err) {
     size_t bytes;
     void *block;
     if (!sn_size_mul(n, elem_bytes, &bytes))
@@ -109,11 +109,11 @@ static snug_status fill_session(sn_session *s, snug_error *err) {
     SNUG_TRY(map_devices(s, err));
     SNUG_TRY(check_homes(s, err));
     SNUG_TRY(sn_zone_create(s->executor->engine, SN_MEM_PLAN, &s->zone, err));
-    SNUG_TRY(take_array(s, s->plan->n_steps, sizeof *s->bound, &s->bound, err));
-    SNUG_TRY(take_array(s, s->plan->n_steps, sizeof *s->done, &s->done, err));
-    SNUG_TRY(take_array(s, sn_graph_n_outputs(g), sizeof *s->outputs, &s->outputs, err));
-    SNUG_TRY(take_array(s, sn_graph_n_params(g), sizeof *s->params, &s->params, err));
-    SNUG_TRY(take_array(s, sn_graph_n_inputs(g), sizeof *s->inputs, &s->inputs, err));
+    SNUG_TRY(sn_session_take(s, s->plan->n_steps, sizeof *s->bound, &s->bound, err));
+    SNUG_TRY(sn_session_take(s, s->plan->n_steps, sizeof *s->done, &s->done, err));
+    SNUG_TRY(sn_session_take(s, sn_graph_n_outputs(g), sizeof *s->outputs, &s->outputs, err));
+    SNUG_TRY(sn_session_take(s, sn_graph_n_params(g), sizeof *s->params, &s->params, err));
+    SNUG_TRY(sn_session_take(s, sn_graph_n_inputs(g), sizeof *s->inputs, &s->inputs, err));
     for (uint32_t i = 0; i < sn_graph_n_params(g); i++)
         s->params[i] = sn_param_default(sn_graph_param_at(g, (sn_param){i}));
     return sn_bind_steps(s, err);
@@ -183,6 +183,17 @@ static snug_status make_arena(sn_executor *x, uint32_t m, snug_error *err) {
     return sn_block_init(x->engine, SN_MEM_ARENA, name, bytes, &options, arena, err);
 }
 
+/* Of the plan's own variables: a model that only predicts does not pay for an optimizer's slots. */
+static snug_status make_homes(const sn_session *s, snug_error *err) {
+    const sn_graph *g = s->plan->graph;
+    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
+        snug_view home;
+        SNUG_TRY(
+            sn_state_view(s->executor->state, sn_graph_var_at(g, (sn_var){i})->home, &home, err));
+    }
+    return SNUG_OK;
+}
+
 snug_status sn_executor_prepare(sn_executor *x, snug_error *err) {
     uint32_t lanes = 0;
     x->prepared = false;
@@ -190,7 +201,8 @@ snug_status sn_executor_prepare(sn_executor *x, snug_error *err) {
         SNUG_TRY(sn_bind_kernels(s, err));
         lanes |= s->lanes;
     }
-    SNUG_TRY(sn_state_allocate(x->state, err));
+    for (const sn_session *s = x->first; s; s = s->next)
+        SNUG_TRY(make_homes(s, err));
     for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
         SNUG_TRY(make_arena(x, m, err));
     SNUG_TRY(sn_crew_start(&x->crew, x->engine, lanes, err));

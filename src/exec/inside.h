@@ -36,7 +36,7 @@ typedef struct {
     sn_kernel kernel;     /* RUN */
     sn_call call;         /* all but views, prepared, accumulate and position is final */
     uint32_t n_params;
-    const uint32_t *slots;      /* parameter slots of the graph, in call order */
+    uint32_t *slots;            /* parameter slots of the graph, in call order */
     sn_scalar *params;          /* gathered before each call */
     sn_bound_shape whole, last; /* last: only in a block whose last slice is shorter, else zeroed */
     bool writes_state;
@@ -104,9 +104,6 @@ struct sn_executor {
     sn_session *first; /* in the order they were added */
 };
 
-/* --- state.c ---------------------------------------------------------------------------------- */
-void sn_state_tear(sn_state *s);
-
 /* --- kernel.c: calling one kernel ------------------------------------------------------------- */
 /* Slots of an application's parameters in the order of call->param; returns how many (<=
  * SN_MAX_PARAMS). Slots past the graph's are unused words (starts of axes beyond the rank) and read
@@ -129,6 +126,11 @@ SNUG_CHECKED snug_status sn_value_bytes(const sn_graph *g, sn_value v, const sn_
                                         size_t *bytes, snug_error *err);
 /* Puts layer and operator in front of the error. */
 snug_status sn_fail_at(const sn_graph *g, sn_node n, snug_status status, snug_error *err);
+
+/* --- executor.c ------------------------------------------------------------------------------- */
+/* An array of n elements in the session's zone, zeroed; *array is the pointer to it. */
+SNUG_CHECKED snug_status sn_session_take(sn_session *s, size_t n, size_t elem_bytes, void *array,
+                                         snug_error *err);
 
 /* --- bind.c: a plan's steps to bound steps ---------------------------------------------------- */
 SNUG_CHECKED snug_status sn_bind_steps(sn_session *s, snug_error *err);

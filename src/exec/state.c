@@ -4,9 +4,9 @@
  * Invariants:
  * 1. Names are unique; ids count from 0 in the order of adding.
  * 2. A home without a live block has no bytes; one with a block was filled from its recipe first.
- * 3. torn is set by a run that stopped between two state writes, and cleared by sn_state_mend
- * alone. */
-#include "exec/inside.h"
+ * 3. torn is set by what stopped between two writes (a run, loading weights), and cleared by
+ * sn_state_mend alone. */
+#include "exec/exec.h"
 
 #include "base/size.h"
 
@@ -113,12 +113,6 @@ static snug_status allocate_home(sn_state *s, sn_home_entry *entry, snug_error *
         sn_block_clear(&entry->block);
         return sn_fail_in(err, status, "variable '%s'", home->name);
     }
-    return SNUG_OK;
-}
-
-snug_status sn_state_allocate(sn_state *s, snug_error *err) {
-    for (uint32_t i = 0; i < s->n; i++)
-        SNUG_TRY(allocate_home(s, s->entries[i], err));
     return SNUG_OK;
 }
 

@@ -29,6 +29,7 @@ typedef struct {
     int64_t batch;
     sn_graph *graph;
     sn_plan *plan;
+    bool wanted;                            /* to run; others are planned only to be looked at */
     sn_session *session;                    /* NULL until sn_model_prepare */
     uint32_t x, y;                          /* inputs of the graph */
     uint32_t outputs[1 + SNUG_MAX_METRICS]; /* loss and metrics; y_pred alone in PREDICT */
@@ -66,7 +67,7 @@ SNUG_CHECKED snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, in
                                             sn_model_step **out, snug_error *err);
 /* Drops all steps that are not pinned when fewer than `n` more would fit the cache. */
 void sn_model_make_room(snug_model *m, int n);
-/* Homes, arena and kernels for every step there is; after an error only pinned steps are left. */
+/* Homes, arena and kernels for every wanted step; after an error only pinned steps are left. */
 SNUG_CHECKED snug_status sn_model_prepare(snug_model *m, snug_error *err);
 /* Pins every step there is; returns what sn_model_unpin is given when the run is over. */
 int sn_model_pin(snug_model *m);

@@ -22,6 +22,13 @@ static snug_status check_data(const snug_model *m, const sn_part_of_data *part, 
     return sn_rows_check(part->y, &target, "y", err);
 }
 
+static snug_status want_step(snug_model *m, sn_step_mode mode, int64_t batch, sn_model_step **out,
+                             snug_error *err) {
+    SNUG_TRY(sn_model_step_find(m, mode, batch, out, err));
+    (*out)->wanted = true;
+    return SNUG_OK;
+}
+
 snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_part_of_data *part,
                          snug_error *err) {
     if (m->network->n_layers == 0)
@@ -41,9 +48,9 @@ snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_
                    .n_steps = part->n / batch + (part->n % batch != 0)};
     p->x = (sn_rows){.feed = part->x, .first = part->first, .n = part->n};
     p->y = (sn_rows){.feed = part->y, .first = part->first, .n = part->n};
-    SNUG_TRY(sn_model_step_find(m, mode, batch, &p->full, err));
+    SNUG_TRY(want_step(m, mode, batch, &p->full, err));
     if (part->n % batch)
-        SNUG_TRY(sn_model_step_find(m, mode, part->n % batch, &p->rest, err));
+        SNUG_TRY(want_step(m, mode, part->n % batch, &p->rest, err));
     return SNUG_OK;
 }
 

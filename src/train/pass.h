@@ -2,10 +2,10 @@
  * common.
  *
  *     sn_pass pass;
- *     SNUG_TRY(sn_pass_init(&pass, model, SN_STEP_EVALUATE, &part, err));  // plans full batch and
- * remainder SNUG_TRY(sn_model_prepare(model, err));                              // all plans of
- * all passes at once for (int64_t k = 0; k < pass.n_steps; k++) SNUG_TRY(sn_pass_step(&pass, k,
- * err));                           // allocates nothing
+ *     sn_pass_init(&pass, model, SN_STEP_EVALUATE, &part, err);  // plans full batch and remainder
+ *     sn_model_prepare(model, err);                              // for all passes at once
+ *     for (int64_t k = 0; k < pass.n_steps; k++)
+ *         sn_pass_step(&pass, k, 0, err);                        // allocates nothing
  */
 #ifndef SN_TRAIN_PASS_H
 #define SN_TRAIN_PASS_H

@@ -132,7 +132,7 @@ static snug_status prepare(snug_model *m, snug_error *err) {
     if (fresh)
         SNUG_TRY(sn_executor_create(m->engine, m->state, devices, 1, NULL, &m->executor, err));
     for (int i = 0; i < m->n_steps; i++) {
-        if (m->steps[i].session)
+        if (m->steps[i].session || !m->steps[i].wanted)
             continue;
         SNUG_TRY(sn_executor_add(m->executor, m->steps[i].plan, &m->steps[i].session, err));
         fresh = true;
