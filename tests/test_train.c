@@ -3,7 +3,7 @@
  * files, nothing is requested inside the step loop. */
 #include "support/support.h"
 
-#include "exec/inside.h"
+#include "model/safetensors.h"
 #include "train/model.h"
 
 #include <math.h>
@@ -744,6 +744,97 @@ static void test_torn_model_goes_on_only_after_loading(void **state) {
     blobs_end(&b);
 }
 
+/* Each call of the I/O table fails in turn: the weights are those from before, those of the file,
+ * or the model says that it is torn, and a load that works makes it whole. */
+static void test_load_that_fails_half_way_tears_the_model(void **state) {
+    snug_error err;
+    blobs b;
+    sn_test_dir dir;
+    char path[256];
+    float filed[MAX_WEIGHTS], before[MAX_WEIGHTS];
+    int n_torn = 0, n_kept = 0;
+    blobs_begin(*state, &b);
+    sn_test_dir_begin(&dir);
+    sn_test_path(&dir, "w.safetensors", path);
+    snug_model *m = mlp(*state);
+    copy_weights(m, filed);
+    expect_ok(snug_model_save_weights(m, path, &err), &err);
+    const snug_fit_options fit = {.x = b.fx, .y = b.fy};
+    for (int64_t n = 0;; n++) {
+        expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+        copy_weights(m, before);
+        sn_fault_io(*state, n, SN_FAULT_EIO, false);
+        const snug_status status = snug_model_load_weights(m, path, &err);
+        const bool fired = sn_fault_fired(*state), torn = sn_state_torn(m->state);
+        sn_fault_io(*state, -1, SN_FAULT_EIO, false);
+        if (status == SNUG_OK)
+            assert_true(same_weights(m, filed));
+        else if (!torn)
+            assert_true(same_weights(m, before));
+        if (status == SNUG_OK && !fired)
+            break;
+        n_torn += torn;
+        n_kept += status != SNUG_OK && !torn;
+        if (torn) {
+            expect_status(snug_fit(m, &fit, NULL, &err), SNUG_E_TORN, &err);
+            expect_status(snug_model_save_weights(m, path, &err), SNUG_E_TORN, &err);
+            expect_ok(snug_model_load_weights(m, path, &err), &err);
+        }
+    }
+    assert_true(n_torn >= 4 && n_kept >= 2); /* one read for each of the four weights */
+    snug_model_destroy(m);
+    sn_test_dir_end(&dir);
+    blobs_end(&b);
+}
+
+static void test_short_name_for_two_weights_is_refused(void **state) {
+    snug_error err;
+    sn_test_dir dir;
+    char path[256];
+    float w[4] = {1, 2, 3, 4};
+    const sn_st_tensor tensor = {"kernel", {w, sizeof w, {SNUG_F32, 2, {2, 2}}}};
+    snug_model *m;
+    sn_test_dir_begin(&dir);
+    sn_test_path(&dir, "w.safetensors", path);
+    expect_ok(sn_safetensors_save(*state, path, &tensor, 1, &err), &err);
+    expect_ok(snug_model_create(*state, NULL, &(snug_type){SNUG_F32, 1, {2}}, &m, &err), &err);
+    expect_ok(snug_model_add(m, "Dense", "units=2 use_bias=false", &err), &err);
+    expect_ok(snug_model_load_weights(m, path, &err), &err);
+    assert_true(same_weights(m, w));
+    expect_ok(snug_model_add(m, "Dense", "units=2 use_bias=false", &err), &err);
+    expect_status(snug_model_load_weights(m, path, &err), SNUG_E_FORMAT, &err);
+    expect_text(err.text, "could be both dense/kernel and dense_1/kernel");
+    snug_model_destroy(m);
+    sn_test_dir_end(&dir);
+}
+
+static size_t held_by(const snug_engine *e, const char *category) {
+    snug_memory_row rows[64];
+    const size_t n = snug_engine_memory(e, rows, 64);
+    for (size_t i = 0; i < n && i < 64; i++)
+        if (!rows[i].owner[0] && strcmp(rows[i].category, category) == 0)
+            return rows[i].bytes;
+    return 0;
+}
+
+static void test_prediction_pays_for_no_optimizer(void **state) {
+    snug_error err;
+    blobs b;
+    snug_model_plan_info info;
+    collected rows = {.next = 0};
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    expect_ok(snug_model_plan(m, &(snug_plan_request){.batch = 16, .train = 1}, &info, &err), &err);
+    assert_true(info.optimizer_bytes > 0); /* Adam's slots are known, */
+    expect_ok(snug_predict(m, &(snug_run_options){.x = b.fx}, collect, &rows, &err), &err);
+    assert_int_equal(held_by(*state, "optimizer"), 0); /* but nobody has needed them */
+    assert_true(held_by(*state, "weights") > 0);
+    expect_ok(snug_fit(m, &(snug_fit_options){.x = b.fx, .y = b.fy}, NULL, &err), &err);
+    assert_true(held_by(*state, "optimizer") >= info.optimizer_bytes);
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
 static void test_many_batch_sizes_keep_the_cache_small(void **state) {
     snug_error err;
     blobs b;
@@ -777,9 +868,9 @@ static snug_status meddle(void *ctx, const snug_progress *p, snug_error *err) {
     expect_text(own.text, "while the model runs");
     snug_model_plan_info info;
     SNUG_TRY(snug_model_plan(p->model, &(snug_plan_request){.batch = k->batch}, &info, err));
-    return snug_evaluate(
-        p->model, &(snug_run_options){.x = k->data->fx, .y = k->data->fy, .batch = k->batch},
-        k->last, NULL, err);
+    return snug_evaluate(p->model,
+                         &(snug_run_options){.x = k->data->fx, .y = k->data->fy, .batch = k->batch},
+                         k->last, NULL, err);
 }
 
 static void test_callbacks_may_run_the_model_but_not_change_it(void **state) {
@@ -1021,6 +1112,9 @@ int main(void) {
         engine_test(test_compile_starts_the_optimizer_anew),
         engine_test(test_layer_added_after_training_keeps_the_weights),
         engine_test(test_torn_model_goes_on_only_after_loading),
+        engine_test(test_load_that_fails_half_way_tears_the_model),
+        engine_test(test_short_name_for_two_weights_is_refused),
+        engine_test(test_prediction_pays_for_no_optimizer),
         engine_test(test_many_batch_sizes_keep_the_cache_small),
         engine_test(test_callbacks_may_run_the_model_but_not_change_it),
         engine_test(test_failed_run_inside_a_callback_leaves_the_fit_running),

@@ -1,15 +1,16 @@
 /* model.h: networks by layer, with Keras' names, defaults and numerics.
  *
  *     snug_model *model;
- *     snug_model_create(engine, "mlp", &(snug_type){SNUG_F32, 1, {784}}, &model, &err);  // or
- * snug_model_load snug_model_add(model, "Dense", "units=64 activation=relu", &err);
+ *     snug_model_create(engine, "mlp", &(snug_type){SNUG_F32, 1, {784}}, &model, &err);
+ *     snug_model_add(model, "Dense", "units=64 activation=relu", &err);
  *     snug_model_add(model, "Dense", "units=10 activation=softmax", &err);
  *     snug_model_compile(model, &(snug_compile){"adam:lr=1e-3", "sparse_categorical_crossentropy",
  *                                               "accuracy"}, &err);
- *     snug_fit(model, &options, &history, &err);  // train.h
+ *     snug_fit(model, &options, &result, &err);  // train.h
  *     snug_model_save_weights(model, "mlp.safetensors", &err);
  *     snug_model_destroy(model);
- */
+ *
+ * snug_model_load makes the model from a file of Keras instead. */
 #ifndef SNUG_MODEL_H
 #define SNUG_MODEL_H
 
@@ -89,7 +90,8 @@ SNUG_API SNUG_CHECKED snug_status snug_model_weight(snug_model *model, size_t i,
                                                     snug_view *view, snug_error *err);
 /* safetensors; a tensor's name is layer / sub-layers / variable; on loading a short form is
  * accepted when unique. Saving writes a temporary file and renames it: the old file stays whole
- * until the new one is. */
+ * until the new one is. A file of another model changes nothing; one that cannot be read to its end
+ * leaves the model torn (SNUG_E_TORN) until a file is loaded. */
 SNUG_API SNUG_CHECKED snug_status snug_model_save_weights(snug_model *model, const char *path,
                                                           snug_error *err);
 SNUG_API SNUG_CHECKED snug_status snug_model_load_weights(snug_model *model, const char *path,

@@ -1,5 +1,6 @@
 /* weights.c: weights to and from safetensors. Every tensor of the file is found and compared with
- * the model before the first one is read, so a file that does not fit changes nothing. */
+ * the model before the first one is read, so a file that does not fit changes nothing. A file that
+ * cannot be read to its end leaves the model torn: it has weights of two origins. */
 #include "train/model.h"
 
 #include "base/size.h"
@@ -51,18 +52,29 @@ static snug_status find_all(const snug_model *m, const sn_safetensors *file, con
                            "%s is %s in %s and %s in the model; the file is of another model",
                            v->name, snug_type_print(&entries[i]->type, a, sizeof a), path,
                            snug_type_print(&v->type, b, sizeof b));
+        for (size_t k = 0; k < i; k++)
+            if (entries[k] == entries[i])
+                return sn_fail(err, SNUG_E_FORMAT,
+                               "%s: '%s' could be both %s and %s; use full names in the file", path,
+                               entries[i]->name, m->network->vars[k].name, v->name);
     }
     return SNUG_OK;
 }
 
 static snug_status read_all(snug_model *m, sn_safetensors *file, const sn_st_entry *const *entries,
                             snug_error *err) {
-    for (size_t i = 0; i < snug_model_n_weights(m); i++) {
-        snug_view view;
-        SNUG_TRY(snug_model_weight(m, i, NULL, &view, err));
-        SNUG_TRY(sn_safetensors_read(file, entries[i], &view, err));
+    snug_view view;
+    for (size_t i = 0; i < snug_model_n_weights(m); i++)
+        SNUG_TRY(snug_model_weight(m, i, NULL, &view, err)); /* room for all before the first */
+    snug_status status = SNUG_OK;
+    for (size_t i = 0; i < snug_model_n_weights(m) && status == SNUG_OK; i++) {
+        status = snug_model_weight(m, i, NULL, &view, err);
+        if (status == SNUG_OK)
+            status = sn_safetensors_read(file, entries[i], &view, err);
     }
-    return SNUG_OK;
+    if (status != SNUG_OK)
+        sn_state_tear(m->state);
+    return status;
 }
 
 /* A torn model is whole again with all weights from one file and an optimizer that starts anew. */
