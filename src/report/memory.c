@@ -14,7 +14,7 @@ enum { MAX_ROWS = 256, SHOWN_OWNERS = 8 };
 static snug_status print_row(const snug_writer *w, const char *name, size_t bytes, size_t peak,
                              snug_error *err) {
     char now_text[32], peak_text[32];
-    return sn_say(w, err, "  %-38s %12s %12s\n", name,
+    return sn_say(w, err, "  %-44.44s %12s %12s\n", name,
                   snug_bytes_print(bytes, now_text, sizeof now_text),
                   snug_bytes_print(peak, peak_text, sizeof peak_text));
 }
@@ -23,7 +23,7 @@ static snug_status print_text(snug_engine *e, const snug_memory_row *rows, size_
                               const sn_process *p, const snug_writer *w, snug_error *err) {
     int owners = 0;
     const size_t held = snug_engine_bytes(e), peak = snug_engine_peak_bytes(e);
-    SNUG_TRY(sn_say(w, err, "Where the memory went\n  %-38s %12s %12s\n", "", "now", "peak"));
+    SNUG_TRY(sn_say(w, err, "Where the memory went\n  %-44.44s %12s %12s\n", "", "now", "peak"));
     for (size_t i = 0; i < n; i++)
         if (!rows[i].owner[0] && rows[i].peak_bytes)
             SNUG_TRY(print_row(w, rows[i].category, rows[i].bytes, rows[i].peak_bytes, err));
