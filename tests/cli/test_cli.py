@@ -161,6 +161,31 @@ class Usage(Case):
         self.assertEqual(json.loads(b)["batch"], 8)
 
 
+class Page(Case):
+    """docs/command.md says what the command does."""
+
+    def setUp(self):
+        self.page = files.read(os.path.join(os.path.dirname(DATA), "..", "docs", "command.md")).decode()
+
+    def test_every_command_and_exit_code_is_on_the_page(self):
+        for command in COMMANDS:
+            self.assertIn(f"| `snug {command}", self.page)
+        for code in ("0", "1", "2", "3", "4", "5", "6", "70", "128 + n"):
+            self.assertIn(f"\n| {code} | ", self.page)
+
+    def test_every_json_key_is_on_the_page(self):
+        w = self.at("page.safetensors")
+        for args in (["plan", self.model, "--train", "-v"], self.fit_args("--memory", "--save", w), ["summary", self.model],
+                     ["inspect", self.model], ["inspect", self.x], ["inspect", w], ["ops"], ["doctor"],
+                     ["predict", self.model, "--x", self.x, "--out", self.at("page.npy")],
+                     ["make-data", "blobs", self.at("page"), "--train-rows", 2, "--test-rows", 2]):
+            value = self.json_of(*args)
+            row = next(r for r in self.page.splitlines() if r.startswith(f"| {args[0]} |"))
+            for key in value[0] if isinstance(value, list) else value:
+                if key not in ("accuracy", "kind"):
+                    self.assertRegex(row if key != "memory" or args[0] != "fit" else self.page, rf"\b{key}\b", args[0])
+
+
 class BadInput(Case):
     def test_missing_files(self):
         for args in (["plan", "no/model.json"], self.fit_args(model="no/model.json"), self.fit_args(x="no/model.json"),
