@@ -39,6 +39,8 @@ const sn_home *sn_state_home(const sn_state *s, uint32_t id);
 size_t sn_state_bytes(const sn_state *s); /* of all homes, allocated or not */
 /* Makes the bytes when they are not there yet. */
 SNUG_CHECKED snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *err);
+/* Bytes that are there become those of the recipe again. */
+SNUG_CHECKED snug_status sn_state_restart(sn_state *s, uint32_t id, snug_error *err);
 /* Gives homes n, n + 1, ... back; no session may use them any more. */
 void sn_state_truncate(sn_state *s, uint32_t n);
 /* Torn: some variables belong to one moment and some to another; plans refuse to run until mended.

@@ -100,6 +100,13 @@ size_t sn_state_bytes(const sn_state *s) {
     return s->bytes;
 }
 
+static snug_status fill_home(const sn_home_entry *entry, snug_error *err) {
+    const sn_home *home = &entry->home;
+    const snug_status status = sn_recipe_fill(&home->init, 0, (size_t)sn_type_count(&home->type),
+                                              home->type.dtype, entry->block.data, err);
+    return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "variable '%s'", home->name);
+}
+
 static snug_status allocate_home(sn_state *s, sn_home_entry *entry, snug_error *err) {
     if (entry->block.data)
         return SNUG_OK;
@@ -107,13 +114,10 @@ static snug_status allocate_home(sn_state *s, sn_home_entry *entry, snug_error *
     const sn_block_options options = {.populate = entry->bytes >= POPULATE_FROM_BYTES};
     SNUG_TRY(sn_block_init(s->engine, home->slot ? SN_MEM_SLOTS : SN_MEM_WEIGHTS, home->name,
                            entry->bytes, &options, &entry->block, err));
-    const snug_status status = sn_recipe_fill(&home->init, 0, (size_t)sn_type_count(&home->type),
-                                              home->type.dtype, entry->block.data, err);
-    if (status != SNUG_OK) {
+    const snug_status status = fill_home(entry, err);
+    if (status != SNUG_OK)
         sn_block_clear(&entry->block);
-        return sn_fail_in(err, status, "variable '%s'", home->name);
-    }
-    return SNUG_OK;
+    return status;
 }
 
 snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *err) {
@@ -124,6 +128,11 @@ snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *
     SNUG_TRY(allocate_home(s, entry, err));
     *out = (snug_view){.data = entry->block.data, .bytes = entry->bytes, .type = entry->home.type};
     return SNUG_OK;
+}
+
+snug_status sn_state_restart(sn_state *s, uint32_t id, snug_error *err) {
+    const sn_home_entry *entry = s->entries[id];
+    return entry->block.data ? fill_home(entry, err) : SNUG_OK;
 }
 
 void sn_state_truncate(sn_state *s, uint32_t n) {

@@ -6,8 +6,6 @@
 #include "base/size.h"
 #include "model/safetensors.h"
 
-#include <string.h>
-
 static snug_status alloc_array(const snug_model *m, size_t n, size_t elem_bytes, size_t *bytes,
                                void **out, snug_error *err) {
     if (!sn_size_mul(n, elem_bytes, bytes))
@@ -52,11 +50,6 @@ static snug_status find_all(const snug_model *m, const sn_safetensors *file, con
                            "%s is %s in %s and %s in the model; the file is of another model",
                            v->name, snug_type_print(&entries[i]->type, a, sizeof a), path,
                            snug_type_print(&v->type, b, sizeof b));
-        for (size_t k = 0; k < i; k++)
-            if (entries[k] == entries[i])
-                return sn_fail(err, SNUG_E_FORMAT,
-                               "%s: '%s' could be both %s and %s; use full names in the file", path,
-                               entries[i]->name, m->network->vars[k].name, v->name);
     }
     return SNUG_OK;
 }
@@ -79,11 +72,8 @@ static snug_status read_all(snug_model *m, sn_safetensors *file, const sn_st_ent
 
 /* A torn model is whole again with all weights from one file and an optimizer that starts anew. */
 static snug_status mend(snug_model *m, snug_error *err) {
-    for (uint32_t i = (uint32_t)snug_model_n_weights(m); i < sn_state_count(m->state); i++) {
-        snug_view view;
-        SNUG_TRY(sn_state_view(m->state, i, &view, err));
-        memset(view.data, 0, view.bytes);
-    }
+    for (uint32_t i = (uint32_t)snug_model_n_weights(m); i < sn_state_count(m->state); i++)
+        SNUG_TRY(sn_state_restart(m->state, i, err));
     m->iterations = 0;
     sn_state_mend(m->state);
     return SNUG_OK;
