@@ -3,7 +3,6 @@
  * files, nothing is requested inside the step loop. */
 #include "support/support.h"
 
-#include "model/safetensors.h"
 #include "train/model.h"
 
 #include <math.h>
@@ -316,11 +315,54 @@ static void test_early_stopping_waits_for_its_patience(void **state) {
     expect_ok(snug_fit(m, &fit, &r, &err), &err);
     assert_int_equal(r.epochs, 4); /* one to set the mark, three without improvement */
     assert_int_equal(r.stopped, 1);
+    expect_ok(snug_fit(m, &fit, &r, &err), &err); /* counts anew */
+    assert_int_equal(r.epochs, 4);
     cb.destroy(cb.ctx);
     expect_ok(snug_callback_early_stopping(*state, "val_loss", 3, 0, &cb, &err), &err);
     expect_status(snug_fit(m, &fit, &r, &err), SNUG_E_INVALID, &err);
     expect_text(err.text, "no validation data");
     cb.destroy(cb.ctx);
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static void test_history_keeps_every_epoch_of_the_newest_fit(void **state) {
+    snug_error err;
+    blobs b;
+    snug_callback cbs[2];
+    snug_history *h;
+    counter c = {.engine = *state};
+    double loss, accuracy, value = -1;
+    snug_fit_result r;
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    expect_ok(snug_callback_history(*state, &h, &cbs[0], &err), &err);
+    cbs[1] = counting(&c);
+    snug_fit_options fit = {
+        .x = b.fx, .y = b.fy, .epochs = 5, .batch = 16, .callbacks = cbs, .n_callbacks = 1};
+    assert_int_equal(snug_history_epochs(h), 0);
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    assert_int_equal(snug_history_epochs(h), 5);
+    expect_ok(snug_history_value(h, "loss", 0, &loss, &err), &err);
+    expect_ok(snug_history_value(h, "loss", 4, &value, &err), &err);
+    assert_true(value < loss); /* it learns */
+    expect_ok(snug_history_value(h, "val_loss", 2, &value, &err), &err);
+    assert_true(isnan(value));
+    fit.validation_split = 0.3;
+    fit.epochs = 2;
+    fit.n_callbacks = 2;
+    sn_fault_memory(*state, 1000000000, false); /* counts requests */
+    expect_ok(snug_fit(m, &fit, &r, &err), &err);
+    sn_fault_memory(*state, -1, false);
+    assert_int_equal(c.requests, c.first_requests); /* none between the first step and the last */
+    assert_int_equal(snug_history_epochs(h), 2);
+    expect_ok(snug_history_value(h, "val_loss", 1, &loss, &err), &err);
+    expect_ok(snug_history_value(h, "accuracy", 1, &accuracy, &err), &err);
+    assert_true(loss == r.val_values[0] && accuracy == r.values[1]);
+    expect_status(snug_history_value(h, "val_loss", 2, &value, &err), SNUG_E_INVALID, &err);
+    expect_status(snug_history_value(h, "speed", 0, &value, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "'speed' was not measured");
+    cbs[0].destroy(cbs[0].ctx);
     snug_model_destroy(m);
     blobs_end(&b);
 }
@@ -787,27 +829,6 @@ static void test_load_that_fails_half_way_tears_the_model(void **state) {
     blobs_end(&b);
 }
 
-static void test_short_name_for_two_weights_is_refused(void **state) {
-    snug_error err;
-    sn_test_dir dir;
-    char path[256];
-    float w[4] = {1, 2, 3, 4};
-    const sn_st_tensor tensor = {"kernel", {w, sizeof w, {SNUG_F32, 2, {2, 2}}}};
-    snug_model *m;
-    sn_test_dir_begin(&dir);
-    sn_test_path(&dir, "w.safetensors", path);
-    expect_ok(sn_safetensors_save(*state, path, &tensor, 1, &err), &err);
-    expect_ok(snug_model_create(*state, NULL, &(snug_type){SNUG_F32, 1, {2}}, &m, &err), &err);
-    expect_ok(snug_model_add(m, "Dense", "units=2 use_bias=false", &err), &err);
-    expect_ok(snug_model_load_weights(m, path, &err), &err);
-    assert_true(same_weights(m, w));
-    expect_ok(snug_model_add(m, "Dense", "units=2 use_bias=false", &err), &err);
-    expect_status(snug_model_load_weights(m, path, &err), SNUG_E_FORMAT, &err);
-    expect_text(err.text, "could be both dense/kernel and dense_1/kernel");
-    snug_model_destroy(m);
-    sn_test_dir_end(&dir);
-}
-
 static size_t held_by(const snug_engine *e, const char *category) {
     snug_memory_row rows[64];
     const size_t n = snug_engine_memory(e, rows, 64);
@@ -1099,6 +1120,7 @@ int main(void) {
         engine_test(test_step_loop_requests_no_memory),
         engine_test(test_callback_stops_after_its_step),
         engine_test(test_early_stopping_waits_for_its_patience),
+        engine_test(test_history_keeps_every_epoch_of_the_newest_fit),
         engine_test(test_schedule_and_csv_follow_the_epochs),
         engine_test(test_best_weights_are_those_of_the_best_epoch),
         engine_test(test_interrupt_leaves_weights_of_a_whole_step),
@@ -1113,7 +1135,6 @@ int main(void) {
         engine_test(test_layer_added_after_training_keeps_the_weights),
         engine_test(test_torn_model_goes_on_only_after_loading),
         engine_test(test_load_that_fails_half_way_tears_the_model),
-        engine_test(test_short_name_for_two_weights_is_refused),
         engine_test(test_prediction_pays_for_no_optimizer),
         engine_test(test_many_batch_sizes_keep_the_cache_small),
         engine_test(test_callbacks_may_run_the_model_but_not_change_it),

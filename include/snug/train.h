@@ -91,13 +91,28 @@ typedef struct {
     void (*destroy)(void *ctx);
 } snug_callback;
 
-/* Ready-made ones; destroy frees. Quantities are names such as "val_loss", "accuracy". */
+/* Ready-made ones; destroy frees. Quantities are names such as "val_loss", "accuracy".
+ *
+ * History keeps what each epoch of the newest fit gave; *history is lent until destroy. */
+typedef struct snug_history snug_history;
+SNUG_API SNUG_CHECKED snug_status snug_callback_history(snug_engine *e, snug_history **history,
+                                                        snug_callback *out, snug_error *err);
+SNUG_API size_t snug_history_epochs(const snug_history *history); /* finished */
+/* Epochs count from 0. NaN where that epoch had no validation. */
+SNUG_API SNUG_CHECKED snug_status snug_history_value(const snug_history *history,
+                                                     const char *quantity, size_t epoch,
+                                                     double *out, snug_error *err);
+/* Stops after `patience` epochs without an improvement by more than min_delta; counts anew in each
+ * fit. */
 SNUG_API SNUG_CHECKED snug_status snug_callback_early_stopping(snug_engine *e, const char *quantity,
                                                                int patience, double min_delta,
                                                                snug_callback *out, snug_error *err);
+/* Saves the weights after each epoch that is better than all before it, in this fit and earlier
+ * ones. */
 SNUG_API SNUG_CHECKED snug_status snug_callback_best_weights(snug_engine *e, const char *quantity,
                                                              const char *path, snug_callback *out,
                                                              snug_error *err);
+/* One line per epoch behind a line of names; written to disk before the next epoch starts. */
 SNUG_API SNUG_CHECKED snug_status snug_callback_csv(snug_engine *e, const char *path,
                                                     snug_callback *out, snug_error *err);
 /* rate(ctx, epoch, current) at the start of each epoch */

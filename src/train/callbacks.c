@@ -66,6 +66,17 @@ typedef struct {
     double min_delta;
 } early_stopping;
 
+/* One callback may serve several fits. */
+static snug_status begin_watching(void *ctx, const snug_progress *p, snug_error *err) {
+    (void)err;
+    early_stopping *s = ctx;
+    if (p->epoch == 0) {
+        s->wait = 0;
+        s->what.any = false;
+    }
+    return SNUG_OK;
+}
+
 static snug_status stop_early(void *ctx, const snug_progress *p, snug_error *err) {
     early_stopping *s = ctx;
     double value;
@@ -89,8 +100,10 @@ snug_status snug_callback_early_stopping(snug_engine *e, const char *quantity, i
     SNUG_TRY(watch(&made.what, quantity, err));
     SNUG_TRY(sn_alloc(e, SN_MEM_OTHER, sizeof made, &block, err));
     *(early_stopping *)block = made;
-    *out = (snug_callback){
-        .ctx = block, .on_epoch_end = stop_early, .destroy = destroy_early_stopping};
+    *out = (snug_callback){.ctx = block,
+                           .on_epoch_begin = begin_watching,
+                           .on_epoch_end = stop_early,
+                           .destroy = destroy_early_stopping};
     return SNUG_OK;
 }
 
