@@ -415,6 +415,59 @@ static void test_damaged_gzip_never_reads_as_other_numbers(void **state) {
     free(f.bytes);
 }
 
+static void test_packed_file_in_random_order_is_unpacked_once(void **state) {
+    snug_feed *feed;
+    sn_test_dir d, tmp;
+    char path[256];
+    snug_error err = {0};
+    sn_test_dir_begin(&d);
+    sn_test_dir_begin(&tmp);
+    const char *before = getenv("TMPDIR");
+    char *kept = before ? strdup(before) : NULL;
+    setenv("TMPDIR", tmp.path, 1);
+    write_image(sn_test_path(&d, "a.gz", path), packed(big_file("npy")));
+    expect_ok(snug_feed_open(*state, path, &feed, &err), &err);
+    expect_range(feed, 0, ROWS, SNUG_F32);
+    expect_range(feed, 0, ROWS, SNUG_F32); /* from the start again: the next epoch */
+    expect_range(feed, 300, 1, SNUG_F32);
+    sn_fault_io(*state, INT64_MAX, SN_FAULT_EIO, false); /* counts from here */
+    for (int64_t i = 0; i < 200; i++)
+        expect_range(feed, i * 37 % ROWS, 1, SNUG_F32);
+    assert_int_equal(sn_fault_io_requests(*state), 200);
+    sn_fault_io(*state, -1, SN_FAULT_EIO, false);
+    assert_int_equal(sn_test_dir_count(&tmp), 0); /* the temporary file has no name */
+    snug_feed_destroy(feed);
+    if (kept)
+        setenv("TMPDIR", kept, 1);
+    else
+        unsetenv("TMPDIR");
+    free(kept);
+    sn_test_dir_end(&tmp);
+    sn_test_dir_end(&d);
+}
+
+static void test_packed_file_without_room_to_unpack_says_so(void **state) {
+    snug_feed *feed;
+    sn_test_dir d;
+    char path[256];
+    snug_error err = {0};
+    static float room[ROWS * ROW];
+    sn_test_dir_begin(&d);
+    write_image(sn_test_path(&d, "a.gz", path), packed(big_file("npy")));
+    expect_ok(snug_feed_open(*state, path, &feed, &err), &err);
+    expect_range(feed, 0, ROWS, SNUG_F32);
+    snug_view v = {.data = room, .bytes = sizeof room, .type = *snug_feed_type(feed)};
+    v.type.dims[0] = 1;
+    sn_fault_io(*state, 0, SN_FAULT_ENOSPC, true);
+    expect_status(snug_feed_fill(feed, 5, 1, &v, &err), SNUG_E_IO, &err);
+    sn_fault_io(*state, -1, SN_FAULT_EIO, false);
+    expect_text(err.text, path);
+    expect_text(err.text, "set TMPDIR, or unpack it with gunzip");
+    expect_range(feed, 5, 1, SNUG_F32); /* when there is room again */
+    snug_feed_destroy(feed);
+    sn_test_dir_end(&d);
+}
+
 /* A read that fails leaves the stream where it was: the next one gives the right rows. */
 static void test_rows_are_right_after_a_fault_that_passed(void **state) {
     snug_feed *feed;
@@ -703,6 +756,21 @@ static snug_status read_scenario(snug_engine *e, void *ctx, snug_error *err) {
     return read_all(e, ctx, err);
 }
 
+/* The last row, then the second: a packed file is unpacked on the way. */
+static snug_status read_backward(snug_engine *e, void *ctx, snug_error *err) {
+    snug_feed *feed;
+    float room[2];
+    snug_view v = {.data = room, .bytes = sizeof room, .type = {SNUG_F32, 2, {1, 2}}};
+    SNUG_TRY(snug_feed_open(e, ctx, &feed, err));
+    snug_status status = snug_feed_fill(feed, 2, 1, &v, err);
+    if (status == SNUG_OK)
+        status = snug_feed_fill(feed, 1, 1, &v, err);
+    if (status == SNUG_OK && (room[0] != 3 || room[1] != 4))
+        status = sn_fail(err, SNUG_E_INTERNAL, "row 1 is %g, %g", (double)room[0], (double)room[1]);
+    snug_feed_destroy(feed);
+    return status;
+}
+
 static snug_status write_scenario(snug_engine *e, void *ctx, snug_error *err) {
     const float data[4] = {1, 2, 3, 4};
     snug_npy_writer *w;
@@ -726,6 +794,8 @@ static void test_reading_and_writing_survive_any_fault(void **state) {
     sn_fault_sweep_io(read_scenario, plain);
     sn_fault_sweep(read_scenario, gz);
     sn_fault_sweep_io(read_scenario, gz);
+    sn_fault_sweep(read_backward, gz);
+    sn_fault_sweep_io(read_backward, gz);
     sn_fault_sweep(write_scenario, out);
     sn_fault_sweep_io(write_scenario, out);
     sn_fault_sweep(read_scenario, "normal:5x3@1");
@@ -751,6 +821,8 @@ int main(void) {
         engine_test(test_refuses_long_unpacked_data_of_another_length),
         engine_test(test_wrong_gzip_checksum_is_found),
         engine_test(test_damaged_gzip_never_reads_as_other_numbers),
+        engine_test(test_packed_file_in_random_order_is_unpacked_once),
+        engine_test(test_packed_file_without_room_to_unpack_says_so),
         engine_test(test_rows_are_right_after_a_fault_that_passed),
         engine_test(test_missing_file_is_named),
         engine_test(test_float_file_is_no_integer_feed),

@@ -18,7 +18,8 @@ SNUG_CHECKED snug_status sn_array_file_open(snug_engine *e, const char *path, sn
 void sn_array_file_close(sn_array_file *a); /* NULL is legal */
 const sn_array_header *sn_array_file_header(const sn_array_file *a);
 bool sn_array_file_packed(const sn_array_file *a);
-/* Packed files are read from the start again when asked for rows before the last ones read. */
+/* A packed file is unpacked into a temporary file when rows are wanted in another order than
+ * theirs. */
 SNUG_CHECKED snug_status sn_array_file_read(sn_array_file *a, int64_t first_row, int64_t n_rows,
                                             const snug_view *dst, snug_error *err);
 

@@ -29,8 +29,9 @@ DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 
 def environment(**more):
     env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")}
+    # Waiting threads sleep: the machine may be busy with other tests.
     # A sanitizer build must answer requests that are too large, not stop.
-    env.update({"TERM": "xterm", "ASAN_OPTIONS": "allocator_may_return_null=1", **more})
+    env.update({"TERM": "xterm", "OMP_WAIT_POLICY": "passive", "ASAN_OPTIONS": "allocator_may_return_null=1", **more})
     return env
 
 
