@@ -727,6 +727,23 @@ static void test_compile_starts_the_optimizer_anew(void **state) {
     blobs_end(&b);
 }
 
+static void test_recompiling_does_not_grow_the_model(void **state) {
+    snug_error err;
+    blobs b;
+    size_t held = 0;
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    for (int i = 0; i < 40; i++) {
+        expect_ok(snug_fit(m, &(snug_fit_options){.x = b.fx, .y = b.fy, .batch = 35}, NULL, &err),
+                  &err);
+        expect_ok(snug_model_compile(m, NULL, &err), &err);
+        held = i == 0 ? snug_engine_bytes(*state) : held;
+        assert_int_equal(snug_engine_bytes(*state), held);
+    }
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
 static void test_layer_added_after_training_keeps_the_weights(void **state) {
     snug_error err;
     blobs b;
@@ -1132,6 +1149,7 @@ int main(void) {
         engine_test(test_weights_travel_through_files),
         engine_test(test_plan_says_what_fit_uses),
         engine_test(test_compile_starts_the_optimizer_anew),
+        engine_test(test_recompiling_does_not_grow_the_model),
         engine_test(test_layer_added_after_training_keeps_the_weights),
         engine_test(test_torn_model_goes_on_only_after_loading),
         engine_test(test_load_that_fails_half_way_tears_the_model),

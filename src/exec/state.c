@@ -16,16 +16,18 @@
  * every page of a small home just as well. */
 #define POPULATE_FROM_BYTES ((size_t)64 << 10)
 
-/* Allocated one by one: the ledger links the blocks, so they must not move. */
+/* Allocated one by one: the ledger links the blocks, so they must not move; and a store whose homes
+ * come and go (each new optimizer has its slots) must not grow. */
 typedef struct {
     sn_home home;
-    size_t bytes;
-    sn_block block; /* zeroed until allocated */
+    size_t bytes;       /* of the variable */
+    size_t entry_bytes; /* of this object */
+    sn_block block;     /* zeroed until allocated */
+    char name[];
 } sn_home_entry;
 
 struct sn_state {
     snug_engine *engine;
-    sn_zone *zone;
     sn_home_entry **entries; /* cap elements by sn_grow */
     size_t cap;
     uint32_t n;
@@ -38,21 +40,15 @@ snug_status sn_state_create(snug_engine *e, sn_state **out, snug_error *err) {
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_MODEL, sizeof(sn_state), &block, err));
     sn_state *s = block;
     s->engine = e;
-    const snug_status status = sn_zone_create(e, SN_MEM_MODEL, &s->zone, err);
-    if (status == SNUG_OK)
-        *out = s;
-    else
-        sn_state_destroy(s);
-    return status;
+    *out = s;
+    return SNUG_OK;
 }
 
 void sn_state_destroy(sn_state *s) {
     if (!s)
         return;
-    for (uint32_t i = 0; i < s->n; i++)
-        sn_block_clear(&s->entries[i]->block);
+    sn_state_truncate(s, 0);
     sn_free(s->engine, SN_MEM_MODEL, s->entries, s->cap * sizeof *s->entries);
-    sn_zone_destroy(s->zone);
     sn_free(s->engine, SN_MEM_MODEL, s, sizeof *s);
 }
 
@@ -77,11 +73,13 @@ snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t *id, snug_er
     SNUG_TRY(sn_grow(s->engine, SN_MEM_MODEL, (void **)&s->entries, sizeof *s->entries, &s->cap,
                      (size_t)s->n + 1, err));
     void *block;
-    SNUG_TRY(sn_zone_alloc(s->zone, sizeof(sn_home_entry), &block, err));
+    const size_t name_bytes = strlen(home->name) + 1;
+    const size_t entry_bytes = sizeof(sn_home_entry) + name_bytes;
+    SNUG_TRY(sn_alloc_zero(s->engine, SN_MEM_MODEL, entry_bytes, &block, err));
     sn_home_entry *entry = block;
-    entry->home = *home;
-    entry->bytes = bytes;
-    SNUG_TRY(sn_zone_text(s->zone, home->name, &entry->home.name, err));
+    *entry = (sn_home_entry){.home = *home, .bytes = bytes, .entry_bytes = entry_bytes};
+    memcpy(entry->name, home->name, name_bytes);
+    entry->home.name = entry->name;
     *id = s->n;
     s->entries[s->n++] = entry;
     s->bytes = sum;
@@ -140,6 +138,7 @@ void sn_state_truncate(sn_state *s, uint32_t n) {
         sn_home_entry *entry = s->entries[--s->n];
         sn_block_clear(&entry->block);
         s->bytes -= entry->bytes;
+        sn_free(s->engine, SN_MEM_MODEL, entry, entry->entry_bytes);
     }
 }
 

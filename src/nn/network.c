@@ -63,6 +63,7 @@ void sn_network_destroy(sn_network *n) {
     sn_free(e, SN_MEM_MODEL, n->applications, n->cap_applications * sizeof *n->applications);
     sn_free(e, SN_MEM_MODEL, n->vars, n->cap_vars * sizeof *n->vars);
     sn_free(e, SN_MEM_MODEL, n->pending, n->cap_pending * sizeof *n->pending);
+    sn_zone_destroy(n->slot_zone);
     sn_zone_destroy(n->zone);
     sn_free(e, SN_MEM_MODEL, n, sizeof *n);
 }
@@ -91,7 +92,9 @@ snug_status sn_network_variable(sn_network *n, const sn_net_var *var, uint32_t *
     SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->vars, sizeof *n->vars, &n->cap_vars,
                      n->n_vars + 1, err));
     sn_net_var copy = *var;
-    SNUG_TRY(sn_zone_text(n->zone, var->name, &copy.name, err));
+    if (var->slot && !n->slot_zone)
+        SNUG_TRY(sn_zone_create(n->engine, SN_MEM_MODEL, &n->slot_zone, err));
+    SNUG_TRY(sn_zone_text(var->slot ? n->slot_zone : n->zone, var->name, &copy.name, err));
     *home = (uint32_t)n->n_vars;
     n->vars[n->n_vars++] = copy;
     return SNUG_OK;
@@ -139,6 +142,8 @@ void sn_network_drop_slots(sn_network *n) {
         n->vars[kept++] = n->vars[i];
     }
     n->n_vars = kept;
+    sn_zone_destroy(n->slot_zone);
+    n->slot_zone = NULL;
 }
 
 void sn_network_set_trainable(sn_network *n, size_t layer, bool trainable) {

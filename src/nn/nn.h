@@ -144,7 +144,8 @@ typedef struct {
 
 struct sn_network {
     snug_engine *engine;
-    sn_zone *zone; /* names, configurations: category MODEL */
+    sn_zone *zone;      /* names, configurations: category MODEL */
+    sn_zone *slot_zone; /* names of slots; NULL while there are none */
     const char *name;
     snug_type input; /* dims[0] = -1 */
     sn_layer *layers;
@@ -264,7 +265,6 @@ typedef struct {
     char name[16]; /* sgd, adam */
     double learning_rate, momentum, beta_1, beta_2, epsilon;
     bool nesterov;
-    double weight_decay; /* < 0: none */
 } sn_optimizer;
 SNUG_CHECKED snug_status sn_optimizer_parse(const char *text, sn_optimizer *out, snug_error *err);
 const char *sn_optimizer_print(const sn_optimizer *o, char *text, size_t size);

@@ -12,13 +12,8 @@
 #include <string.h>
 
 static const sn_optimizer defaults[] = {
-    {.name = "sgd", .learning_rate = 0.01, .weight_decay = -1},
-    {.name = "adam",
-     .learning_rate = 0.001,
-     .beta_1 = 0.9,
-     .beta_2 = 0.999,
-     .epsilon = 1e-7,
-     .weight_decay = -1},
+    {.name = "sgd", .learning_rate = 0.01},
+    {.name = "adam", .learning_rate = 0.001, .beta_1 = 0.9, .beta_2 = 0.999, .epsilon = 1e-7},
 };
 enum { N_OPTIMIZERS = sizeof defaults / sizeof *defaults };
 
@@ -27,24 +22,25 @@ static bool is_adam(const sn_optimizer *o) {
 }
 
 /* --- settings --------------------------------------------------------------------------------- */
-/* Where a number is kept and what it may be: [low, high) or [low, high] when closed. */
+/* Where a number is kept and what it may be: [0, high], or [0, high) when open. */
 typedef struct {
     double *at;
-    double low, high;
+    double high;
+    bool open;
 } setting;
 
 static setting find_setting(sn_optimizer *o, const char *key) {
     if (strcmp(key, "learning_rate") == 0 || strcmp(key, "lr") == 0)
-        return (setting){&o->learning_rate, 0, HUGE_VAL};
+        return (setting){&o->learning_rate, HUGE_VAL, true};
     if (!is_adam(o) && strcmp(key, "momentum") == 0)
-        return (setting){&o->momentum, 0, 1};
+        return (setting){&o->momentum, 1, false};
     if (is_adam(o) && strcmp(key, "beta_1") == 0)
-        return (setting){&o->beta_1, 0, 1};
+        return (setting){&o->beta_1, 1, true};
     if (is_adam(o) && strcmp(key, "beta_2") == 0)
-        return (setting){&o->beta_2, 0, 1};
+        return (setting){&o->beta_2, 1, true};
     if (is_adam(o) && strcmp(key, "epsilon") == 0)
-        return (setting){&o->epsilon, 0, HUGE_VAL};
-    return (setting){NULL, 0, 0};
+        return (setting){&o->epsilon, HUGE_VAL, true};
+    return (setting){NULL, 0, false};
 }
 
 /* Settings of Keras that Snug does not have: fine as long as they are switched off. */
@@ -85,7 +81,7 @@ static snug_status set_option(sn_optimizer *o, const sn_option *option, snug_err
         return check_switched_off(o, option, err);
     double value;
     SNUG_TRY(sn_option_real(option, &value, err));
-    if (value < s.low || value > s.high || (s.high == 1 && is_adam(o) && value == 1))
+    if (value < 0 || value > s.high || (s.open && value == s.high))
         return sn_fail(err, SNUG_E_INVALID, "optimizer %s: %s=%s is out of range", o->name,
                        option->key, option->value);
     *s.at = value;
