@@ -6,7 +6,9 @@
 #include <snug/graph.h>
 #include <snug/run.h>
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const float xs[8][2] = {{1, 0}, {0, 1}, {1, 1}, {2, 1}, {0, 2}, {3, 1}, {1, 3}, {2, 2}};
 
@@ -249,6 +251,54 @@ static void test_unknown_names_are_refused_with_the_known_ones(void **state) {
     snug_feed_destroy(x);
 }
 
+static void test_wrong_arguments_are_refused(void **state) {
+    snug_engine *e = *state;
+    snug_error err;
+    snug_session *s = open_session(e, prediction_graph(e, 4, 1), NULL), *other = NULL;
+    snug_engine *stranger = sn_test_engine(0);
+    snug_graph *g = prediction_graph(stranger, 4, 1);
+    expect_status(snug_session_create(stranger, g, s, &other, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "another engine");
+    expect_status(snug_session_create(stranger, NULL, NULL, &other, &err), SNUG_E_INVALID, &err);
+    assert_null(other);
+    snug_graph_destroy(g);
+    sn_test_engine_end(stranger);
+    snug_session_destroy(s);
+}
+
+static void test_keys_are_whole_numbers(void **state) {
+    snug_engine *e = *state;
+    snug_error err;
+    snug_graph *g;
+    snug_value x, y;
+    snug_view view;
+    snug_feed *feed = open_feed(e);
+    float first[16], second[16];
+    expect_ok(snug_graph_create(e, &g, &err), &err);
+    x = add_input(g, 8);
+    expect_ok(snug_graph_key(g, "seed", 1, &err), &err);
+    y = op(g, "dropout", "rate=0.5 key=p:seed", &x, 1);
+    expect_ok(snug_graph_output(g, "y", y, &err), &err);
+    snug_session *s = open_session(e, g, NULL);
+    expect_ok(snug_session_feed(s, "x", feed, 0, &err), &err);
+    expect_ok(snug_session_set(s, "seed", -2.9, &err), &err); /* -2 */
+    expect_ok(snug_session_run(s, &err), &err);
+    expect_ok(snug_session_output(s, "y", &view, &err), &err);
+    memcpy(first, view.data, sizeof first);
+    const double bad[] = {NAN, INFINITY, -INFINITY, 0x1p63, -0x1p63};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        expect_status(snug_session_set(s, "seed", bad[i], &err), SNUG_E_INVALID, &err);
+    expect_ok(snug_session_set(s, "seed", -2, &err), &err);
+    expect_ok(snug_session_run(s, &err), &err);
+    memcpy(second, view.data, sizeof second);
+    assert_memory_equal(first, second, sizeof first);
+    expect_ok(snug_session_set(s, "seed", 7, &err), &err);
+    expect_ok(snug_session_run(s, &err), &err);
+    assert_true(memcmp(first, view.data, sizeof first) != 0);
+    snug_session_destroy(s);
+    snug_feed_destroy(feed);
+}
+
 static void test_feeds_that_do_not_fit_are_refused(void **state) {
     snug_engine *e = *state;
     snug_error err;
@@ -330,6 +380,8 @@ int main(void) {
         engine_test(test_failed_sharing_leaves_the_other_session_running),
         cmocka_unit_test(test_sharing_beyond_the_budget_leaves_the_other_session_running),
         engine_test(test_unknown_names_are_refused_with_the_known_ones),
+        engine_test(test_wrong_arguments_are_refused),
+        engine_test(test_keys_are_whole_numbers),
         engine_test(test_feeds_that_do_not_fit_are_refused),
         engine_test(test_session_prints_its_plan),
         cmocka_unit_test(test_session_survives_any_failed_request),

@@ -29,7 +29,8 @@ typedef struct snug_session snug_session;
 /* The graph is copied (and fused), must be concrete, and may be destroyed afterwards. `share` may
  * be NULL; otherwise variables of the same name are that session's own (train with one graph,
  * evaluate with another) and both run in one arena, the larger one's: outputs are then valid until
- * the next run of either. SNUG_E_BUDGET when it does not fit. */
+ * the next run of either, or until one more session shares the arena. SNUG_E_BUDGET when it does
+ * not fit. */
 SNUG_API SNUG_CHECKED snug_status snug_session_create(snug_engine *engine, const snug_graph *graph,
                                                       snug_session *share, snug_session **out,
                                                       snug_error *err);

@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#define KEY_LIMIT 0x1p63 /* keys lie strictly between -KEY_LIMIT and KEY_LIMIT */
+
 typedef struct {
     snug_engine *engine;
     sn_state *state;
@@ -133,6 +135,12 @@ static void undo_session(snug_session *s, uint32_t n_homes) {
 snug_status snug_session_create(snug_engine *engine, const snug_graph *graph, snug_session *share,
                                 snug_session **out, snug_error *err) {
     void *block;
+    if (!engine || !graph || !out)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "snug_session_create: engine, graph and out must not be NULL");
+    if (share && share->core->engine != engine)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "the session to share with belongs to another engine; use that one");
     SNUG_TRY(sn_alloc_zero(engine, SN_MEM_PLAN, sizeof(snug_session), &block, err));
     snug_session *s = block;
     snug_status status = SNUG_OK;
@@ -194,10 +202,14 @@ snug_status snug_session_feed(snug_session *s, const char *input, snug_feed *fee
 snug_status snug_session_set(snug_session *s, const char *param, double value, snug_error *err) {
     sn_param p;
     SNUG_TRY(sn_graph_find_param(s->graph, param, &p, err));
-    if (sn_graph_param_at(s->graph, p)->kind == SN_PARAM_KEY)
-        sn_session_set_key(s->run, p, (int64_t)value);
-    else
+    if (sn_graph_param_at(s->graph, p)->kind != SN_PARAM_KEY) {
         sn_session_set_real(s->run, p, value);
+        return SNUG_OK;
+    }
+    if (!(value > -KEY_LIMIT && value < KEY_LIMIT))
+        return sn_fail(err, SNUG_E_INVALID, "%s is a whole number; %g is none of 63 bits", param,
+                       value);
+    sn_session_set_key(s->run, p, (int64_t)value);
     return SNUG_OK;
 }
 
