@@ -1103,6 +1103,60 @@ static void test_any_budget_is_kept_or_refused_before_training(void **state) {
     assert_true(n_ran > 0 && n_refused > 0);
 }
 
+/* Every kind of layer that has variables, trained; the losses of its steps' epochs. */
+static void fit_with_policy(snug_engine *e, snug_dtype variable, snug_dtype compute,
+                            double *losses) {
+    static const char *const layers[][2] = {
+        {"Reshape", "target_shape=2,2,1"},
+        {"Conv2D", "filters=4 kernel_size=2 padding=same activation=relu"},
+        {"BatchNormalization", ""},
+        {"MaxPooling2D", ""},
+        {"Flatten", ""},
+        {"LayerNormalization", ""},
+        {"Dense", "units=3 activation=softmax"},
+    };
+    snug_error err;
+    blobs b;
+    snug_model *m;
+    snug_view view;
+    blobs_begin(e, &b);
+    expect_ok(snug_model_create(e, NULL, &(snug_type){SNUG_F32, 1, {DIM}}, &m, &err), &err);
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        expect_ok(snug_model_add(m, layers[i][0], layers[i][1], &err), &err);
+    const snug_compile compile = {"adam:lr=0.02", "sparse_categorical_crossentropy", "accuracy"};
+    expect_ok(snug_model_compile(m, &compile, &err), &err);
+    sn_network_set_policy(m->network, variable, compute);
+    for (int i = 0; i < 4; i++) {
+        snug_fit_result r;
+        const snug_fit_options fit = {.x = b.fx, .y = b.fy, .batch = 16, .validation_split = 0.2};
+        expect_ok(snug_fit(m, &fit, &r, &err), &err);
+        losses[i] = r.values[0];
+    }
+    for (uint32_t i = 0; i < sn_state_count(m->state); i++) {
+        expect_ok(sn_state_view(m->state, i, &view, &err), &err);
+        assert_int_equal(view.type.dtype, variable);
+    }
+    assert_int_equal(snug_model_output(m)->dtype, compute);
+    collected rows = {.next = 0};
+    if (compute == SNUG_F32)
+        expect_ok(snug_predict(m, &(snug_run_options){.x = b.fx}, collect, &rows, &err), &err);
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static void test_variables_may_have_another_dtype_than_computation(void **state) {
+    double plain[4], wide[4], mixed[4];
+    fit_with_policy(*state, SNUG_F32, SNUG_F32, plain);
+    fit_with_policy(*state, SNUG_F64, SNUG_F64, wide);
+    for (int i = 0; i < 2; i++) {
+        fit_with_policy(*state, i ? SNUG_F64 : SNUG_F32, i ? SNUG_F32 : SNUG_F64, mixed);
+        assert_true(mixed[3] < mixed[0]);
+        for (int k = 0; k < 4; k++)
+            assert_true(fabs(mixed[k] - wide[k]) < 1e-4);         /* it is the same training, */
+        assert_true(mixed[3] != wide[3] && mixed[3] != plain[3]); /* rounded elsewhere */
+    }
+}
+
 /* Without learning the loss of the same rows changes only by what dropout removes. */
 static void test_dropout_draws_anew_in_each_step_and_repeats_by_seed(void **state) {
     snug_error err;
@@ -1159,6 +1213,7 @@ int main(void) {
         engine_test(test_failed_run_inside_a_callback_leaves_the_fit_running),
         engine_test(test_layers_describe_themselves),
         engine_test(test_any_budget_is_kept_or_refused_before_training),
+        engine_test(test_variables_may_have_another_dtype_than_computation),
         engine_test(test_dropout_draws_anew_in_each_step_and_repeats_by_seed),
         engine_test(test_training_survives_any_failed_request),
         engine_test(test_files_survive_any_failed_call),

@@ -157,15 +157,20 @@ void sn_network_set_seed(sn_network *n, uint64_t seed) {
             n->vars[i].init.key = initial_key(n, n->vars[i].name);
 }
 
-void sn_network_set_dtype(sn_network *n, snug_dtype dtype) {
-    n->variable_dtype = n->compute_dtype = dtype;
+void sn_network_set_policy(sn_network *n, snug_dtype variable, snug_dtype compute) {
+    n->variable_dtype = variable;
+    n->compute_dtype = compute;
     if (sn_dtype_is_float(n->input.dtype))
-        n->input.dtype = dtype;
+        n->input.dtype = compute;
     for (size_t i = 0; i < n->n_vars; i++)
-        n->vars[i].type.dtype = dtype;
+        n->vars[i].type.dtype = variable;
     for (size_t i = 0; i < n->n_layers; i++)
         if (sn_dtype_is_float(n->layers[i].output.dtype))
-            n->layers[i].output.dtype = dtype;
+            n->layers[i].output.dtype = compute;
+}
+
+void sn_network_set_dtype(sn_network *n, snug_dtype dtype) {
+    sn_network_set_policy(n, dtype, dtype);
 }
 
 /* --- what build functions call ---------------------------------------------------------------- */

@@ -199,6 +199,9 @@ void sn_network_set_trainable(sn_network *n, size_t layer, bool trainable);
  * the variables. */
 void sn_network_set_seed(sn_network *n, uint64_t seed);
 void sn_network_set_dtype(sn_network *n, snug_dtype dtype);
+/* Keras' dtype policy: variables are kept in one type and cast to the other where they are read;
+ * input and output have the compute dtype. */
+void sn_network_set_policy(sn_network *n, snug_dtype variable, snug_dtype compute);
 bool sn_network_trains(const sn_network *n,
                        uint32_t home); /* a weight that gets gradients: its layer is not frozen */
 size_t sn_network_n_weights(const sn_network *n); /* variables that are not slots: the first ones */
