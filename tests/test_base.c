@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* --- statuses ------------------------------------------------------------------------------- */
 
@@ -429,6 +430,15 @@ static void test_missing_file_and_directory_are_refused_by_name(void **state) {
     expect_text(err.text, "regular file");
 }
 
+static void test_pipe_is_refused_and_not_waited_for(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    sn_file f;
+    assert_int_equal(mkfifo(x->path, 0600), 0);
+    expect_status(sn_file_open(&f, &sn_io_system, x->path, &err), SNUG_E_IO, &err);
+    expect_text(err.text, "regular file");
+}
+
 static void test_read_past_the_end_is_truncation(void **state) {
     const file_fixture *x = *state;
     snug_error err = {0};
@@ -498,6 +508,82 @@ static void test_interrupted_and_short_calls_are_repeated(void **state) {
     sn_file_close(&f);
     assert_string_equal(text, "abcdef");
     assert_int_equal(n.calls, 24);
+}
+
+/* A table that writes down the calls of a commit and answers a folder with `folder_code`. */
+typedef struct {
+    char calls[64];
+    char folder[1100];
+    int folder_code, folder_fd;
+} diary;
+
+static int diary_open(void *ctx, const char *path, int flags, int mode) {
+    diary *d = ctx;
+    if (!(flags & O_DIRECTORY))
+        return sn_io_system.open(NULL, path, flags, mode);
+    strcat(d->calls, "open ");
+    snprintf(d->folder, sizeof d->folder, "%s", path);
+    if (d->folder_code != 0)
+        return d->folder_code;
+    return d->folder_fd = sn_io_system.open(NULL, path, flags, mode);
+}
+
+static int diary_sync(void *ctx, int fd) {
+    diary *d = ctx;
+    strcat(d->calls, fd == d->folder_fd ? "sync-folder " : "sync ");
+    return sn_io_system.sync(NULL, fd);
+}
+
+static int diary_rename(void *ctx, const char *from, const char *to) {
+    diary *d = ctx;
+    strcat(d->calls, "rename ");
+    return sn_io_system.rename(NULL, from, to);
+}
+
+static snug_io diary_table(diary *d) {
+    snug_io io = sn_io_system;
+    io.ctx = d;
+    io.open = diary_open;
+    io.sync = diary_sync;
+    io.rename = diary_rename;
+    return io;
+}
+
+static void test_commit_syncs_the_folder_behind_the_rename(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    diary d = {.folder_fd = -1};
+    const snug_io io = diary_table(&d);
+    sn_file f;
+    expect_ok(sn_file_create(&f, &io, x->path, &err), &err);
+    expect_ok(sn_file_commit(&f, &err), &err);
+    assert_string_equal(d.calls, "sync rename open sync-folder ");
+    assert_string_equal(d.folder, x->dir.path);
+    assert_int_equal(fcntl(d.folder_fd, F_GETFD), -1); /* closed */
+}
+
+static void test_folder_that_cannot_be_opened_is_not_synced(void **state) {
+    const file_fixture *x = *state;
+    snug_error err = {0};
+    diary d = {.folder_fd = -1, .folder_code = -EACCES};
+    const snug_io io = diary_table(&d);
+    sn_file f;
+    expect_ok(sn_file_create(&f, &io, x->path, &err), &err);
+    expect_ok(sn_file_commit(&f, &err), &err);
+    assert_string_equal(d.calls, "sync rename open ");
+    assert_int_equal(sn_test_dir_count(&x->dir), 1);
+}
+
+static void test_folder_of_a_bare_name_is_here(void **state) {
+    (void)state;
+    diary d = {.folder_fd = -1};
+    const snug_io io = diary_table(&d);
+    snug_error err = {0};
+    sn_file f;
+    expect_ok(sn_file_create(&f, &io, "snug-test-bare-name", &err), &err);
+    expect_ok(sn_file_commit(&f, &err), &err);
+    assert_int_equal(unlink("snug-test-bare-name"), 0);
+    assert_string_equal(d.folder, ".");
 }
 
 /* Writes, commits, reads back; used by the sweep. */
@@ -572,6 +658,10 @@ int main(void) {
         file_test(test_file_comes_back_as_written),
         file_test(test_file_that_is_not_committed_leaves_nothing),
         file_test(test_missing_file_and_directory_are_refused_by_name),
+        file_test(test_pipe_is_refused_and_not_waited_for),
+        file_test(test_commit_syncs_the_folder_behind_the_rename),
+        file_test(test_folder_that_cannot_be_opened_is_not_synced),
+        cmocka_unit_test(test_folder_of_a_bare_name_is_here),
         file_test(test_read_past_the_end_is_truncation),
         cmocka_unit_test(test_path_too_long_to_rename_is_refused),
         cmocka_unit_test(test_close_is_legal_on_a_zeroed_file),

@@ -30,7 +30,8 @@ typedef struct {
 } snug_allocator;
 
 /* All file access goes through this table. Results: >= 0 on success, -errno on failure. pread and
- * pwrite may be short. flags and mode are those of open(2). */
+ * pwrite may be short. flags and mode are those of open(2). After a rename the folder is
+ * opened (O_DIRECTORY) and synced; a table that cannot do that may refuse. */
 typedef struct {
     void *ctx;
     int (*open)(void *ctx, const char *path, int flags, int mode);

@@ -3,8 +3,8 @@
  * Invariants:
  * 1. A message names the path, the offset where there is one, the system's reason and one remedy.
  * 2. A file appears under its name only when complete: it is written as "PATH.tmp", synced, then
- *    renamed.
- * 3. A failed create or commit leaves no file behind and *f closed. */
+ *    renamed; then its folder is synced, so that the new name lasts.
+ * 3. A failed create or commit leaves no file behind, what was at PATH untouched, and *f closed. */
 #include "base/file.h"
 
 #include <assert.h>
@@ -137,7 +137,8 @@ static int open_retrying(const snug_io *io, const char *path, int flags) {
 }
 
 snug_status sn_file_open(sn_file *f, const snug_io *io, const char *path, snug_error *err) {
-    const int fd = open_retrying(io, path, O_RDONLY);
+    /* O_NONBLOCK: to open a pipe that nobody writes to would wait for ever, not be refused. */
+    const int fd = open_retrying(io, path, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
         return fail_io(path, "open", -1, -fd, err);
     const int64_t size = io->size(io->ctx, fd);
@@ -165,14 +166,35 @@ snug_status sn_file_create(sn_file *f, const snug_io *io, const char *path, snug
     return SNUG_OK;
 }
 
+static int sync_retrying(const snug_io *io, int fd) {
+    int rc;
+    do {
+        rc = io->sync(io->ctx, fd);
+    } while (rc == -EINTR);
+    return rc;
+}
+
+/* Makes the new name last through a power cut. Nothing is said where that fails: the file is whole
+ * and under its name, what it replaced is gone, and some folders (no right to read, a table without
+ * folders) cannot be opened at all. */
+static void sync_folder(const sn_file *f) {
+    char folder[sizeof f->path];
+    memcpy(folder, f->path, sizeof folder);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = '\0'; /* "/file" lies in "/" */
+    const int fd = open_retrying(f->io, slash ? folder : ".", O_RDONLY | O_DIRECTORY);
+    if (fd < 0)
+        return;
+    (void)sync_retrying(f->io, fd);
+    (void)f->io->close(f->io->ctx, fd);
+}
+
 /* The steps of a commit, up to the first that fails; returns -errno and which step. */
 static int finish(sn_file *f, const char **verb) {
     const snug_io *io = f->io;
-    int rc;
     *verb = "sync";
-    do {
-        rc = io->sync(io->ctx, f->fd);
-    } while (rc == -EINTR);
+    int rc = sync_retrying(io, f->fd);
     if (rc < 0)
         return rc;
     *verb = "close";
@@ -191,10 +213,12 @@ snug_status sn_file_commit(sn_file *f, snug_error *err) {
     const char *verb;
     const int rc = finish(f, &verb);
     snug_status status = SNUG_OK;
-    if (rc < 0)
+    if (rc < 0) {
         status = fail_io(f->path, verb, -1, -rc, err);
-    else
+    } else {
         f->temporary = false;
+        sync_folder(f);
+    }
     sn_file_close(f);
     return status;
 }

@@ -21,8 +21,8 @@ typedef struct {
 /* A missing or unreadable file is SNUG_E_IO and names the path. Directories are refused. */
 SNUG_CHECKED snug_status sn_file_open(sn_file *f, const snug_io *io, const char *path,
                                       snug_error *err);
-/* Creates "PATH.tmp"; sn_file_commit syncs, closes and renames it to PATH; sn_file_close, and a
- * commit that fails, remove it. */
+/* Creates "PATH.tmp"; sn_file_commit syncs, closes and renames it to PATH and syncs the folder;
+ * sn_file_close, and a commit that fails, remove it. */
 SNUG_CHECKED snug_status sn_file_create(sn_file *f, const snug_io *io, const char *path,
                                         snug_error *err);
 SNUG_CHECKED snug_status sn_file_commit(sn_file *f, snug_error *err);
