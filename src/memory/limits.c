@@ -10,42 +10,16 @@
  *    there.
  * 2. File pages that the kernel can drop (inactive_file, active_file) count as room: usage contains
  *    them. */
-#include "memory/private.h"
+#include "memory/limits.h"
 
-#include <fcntl.h>
+#include "base/system.h"
+
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { TEXT_BYTES = 8192, PATH_BYTES = 1024 };
-
-/* The first bytes of a small system file as text; false when there is none. */
-static bool read_text(const snug_io *io, const char *path, char *text) {
-    const int fd = io->open(io->ctx, path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    size_t n = 0;
-    while (n < TEXT_BYTES - 1) {
-        const int64_t got = io->pread(io->ctx, fd, text + n, TEXT_BYTES - 1 - n, (int64_t)n);
-        if (got <= 0)
-            break;
-        n += (size_t)got;
-    }
-    (void)io->close(io->ctx, fd);
-    text[n] = '\0';
-    return n > 0;
-}
-
-/* The number behind `key` at the start of a line; 0 when not there. */
-static size_t find_number(const char *text, const char *key) {
-    const size_t n = strlen(key);
-    for (const char *line = text; line && *line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, key, n) == 0)
-            return (size_t)strtoull(line + n, NULL, 10);
-    }
-    return 0;
-}
 
 static void tighten(sn_limits *l, size_t room, const char *name) {
     if (room < l->room_bytes)
@@ -54,9 +28,11 @@ static void tighten(sn_limits *l, size_t room, const char *name) {
 
 static void read_machine(const snug_io *io, sn_limits *l) {
     char text[TEXT_BYTES];
-    if (!read_text(io, "/proc/meminfo", text) || !strstr(text, "MemAvailable:"))
+    sn_system_text(io, "/proc/meminfo", text, sizeof text);
+    if (!strstr(text, "MemAvailable:"))
         return;
-    const size_t kib = find_number(text, "MemAvailable:") + find_number(text, "SwapFree:");
+    const size_t kib =
+        sn_system_number(text, "MemAvailable:") + sn_system_number(text, "SwapFree:");
     tighten(l, kib * 1024, "machine");
 }
 
@@ -71,23 +47,25 @@ static const version versions[] = {
      "total_inactive_file ", "total_active_file "},
 };
 
-static bool read_file_of(const snug_io *io, const char *dir, const char *name, char *text) {
+/* A file of the group in `dir`; "" when it cannot be read. */
+static const char *read_file_of(const snug_io *io, const char *dir, const char *name, char *text) {
     char path[PATH_BYTES];
     const int n = snprintf(path, sizeof path, "%s/%s", dir, name);
-    return n > 0 && n < PATH_BYTES && read_text(io, path, text);
+    text[0] = '\0';
+    return n > 0 && n < PATH_BYTES ? sn_system_text(io, path, text, TEXT_BYTES) : text;
 }
 
 static void read_group(const snug_io *io, const version *v, const char *dir, sn_limits *l) {
     char text[TEXT_BYTES];
-    if (!read_file_of(io, dir, v->limit, text) || text[0] < '0' ||
-        text[0] > '9') /* "max" is no limit */
+    read_file_of(io, dir, v->limit, text);
+    if (text[0] < '0' || text[0] > '9') /* "max" is no limit */
         return;
     const size_t limit = (size_t)strtoull(text, NULL, 10);
-    size_t usage = read_file_of(io, dir, v->usage, text) ? (size_t)strtoull(text, NULL, 10) : 0;
-    if (read_file_of(io, dir, "memory.stat", text)) {
-        const size_t droppable = find_number(text, v->inactive) + find_number(text, v->active);
-        usage = droppable < usage ? usage - droppable : 0;
-    }
+    size_t usage = (size_t)strtoull(read_file_of(io, dir, v->usage, text), NULL, 10);
+    read_file_of(io, dir, "memory.stat", text);
+    const size_t droppable =
+        sn_system_number(text, v->inactive) + sn_system_number(text, v->active);
+    usage = droppable < usage ? usage - droppable : 0;
     tighten(l, limit > usage ? limit - usage : 0, "cgroup");
 }
 
@@ -122,8 +100,7 @@ static bool has_memory(const char *controllers, const char *end) {
 
 static void read_cgroups(const snug_io *io, sn_limits *l) {
     char text[TEXT_BYTES];
-    if (!read_text(io, "/proc/self/cgroup", text))
-        return;
+    sn_system_text(io, "/proc/self/cgroup", text, sizeof text);
     char *save = NULL;
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
         char *controllers = strchr(line, ':');

@@ -69,13 +69,4 @@ snug_status sn_ledger_fail(const snug_engine *e, const sn_request *r, snug_error
 bool sn_fault_strikes(snug_engine *e, sn_fault_counter *c);
 void sn_fault_wrap_io(snug_engine *e);
 
-/* What the system lets this process still take, before it refuses or kills: the smallest room over
- * the cgroups (v1 and v2, all ancestors) and the machine's available memory. SIZE_MAX when nothing
- * is known. */
-typedef struct {
-    size_t room_bytes;
-    const char *name; /* whose limit it is: "cgroup", "machine", "" */
-} sn_limits;
-sn_limits sn_limits_read(const snug_io *io);
-
 #endif

@@ -1,8 +1,9 @@
 /* doctor.c: what about this machine matters for memory and speed. Facts as (key, value, remark)
  * rows, printed as text or JSON; a remark says what to do where the value costs something. */
 #include "base/say.h"
+#include "base/system.h"
 #include "kernels/cpu/cpu.h"
-#include "memory/private.h"
+#include "memory/limits.h"
 #include "model/json.h"
 #include "report/process.h"
 

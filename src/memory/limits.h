@@ -1,0 +1,16 @@
+/* limits.h: what the system lets this process still take. */
+#ifndef SN_MEMORY_LIMITS_H
+#define SN_MEMORY_LIMITS_H
+
+#include <snug/engine.h>
+
+/* The smallest room over the cgroups (v1 and v2, all ancestors) and the machine's available memory;
+ * SIZE_MAX when nothing is known. */
+typedef struct {
+    size_t room_bytes; /* before the system refuses, or kills */
+    const char *name;  /* whose limit it is: "cgroup", "machine", "" */
+} sn_limits;
+
+sn_limits sn_limits_read(const snug_io *io);
+
+#endif
