@@ -59,8 +59,8 @@ size_t sn_graph_bytes(const sn_graph *g) {
 
 /* --- growing ---------------------------------------------------------------------------------- */
 
-/* Room for `more` elements behind the n there are. Ids are 32 bits and UINT32_MAX means none. */
-static snug_status reserve(sn_graph *g, void **array, size_t elem_bytes, size_t *cap, size_t need,
+/* Room for `need` elements in all. Ids are 32 bits and UINT32_MAX means none. */
+static snug_status reserve(sn_graph *g, void *array, size_t elem_bytes, size_t *cap, size_t need,
                            snug_error *err) {
     if (need >= UINT32_MAX)
         return sn_fail(err, SNUG_E_OVERFLOW, "a graph holds at most %u items of a kind",
@@ -69,8 +69,8 @@ static snug_status reserve(sn_graph *g, void **array, size_t elem_bytes, size_t 
 }
 
 #define RESERVE(g, what, more, err)                                                                \
-    reserve((g), (void **)&(g)->what, sizeof *(g)->what, &(g)->cap_##what,                         \
-            (g)->n_##what + (size_t)(more), (err))
+    reserve((g), &(g)->what, sizeof *(g)->what, &(g)->cap_##what, (g)->n_##what + (size_t)(more),  \
+            (err))
 
 static bool value_exists(const sn_graph *g, sn_value v) {
     return v.i < g->n_values;

@@ -103,27 +103,33 @@ void sn_free(snug_engine *e, sn_category cat, void *block, size_t bytes) {
     sn_ledger_release(e, cat, bytes);
 }
 
-snug_status sn_grow(snug_engine *e, sn_category cat, void **array, size_t elem_bytes, size_t *cap,
+/* Twice the capacity there is, or `need` where that is more, or where twice passes the address
+ * space. */
+static size_t next_cap(size_t cap, size_t elem_bytes, size_t need) {
+    size_t twice = 8, bytes;
+    if (cap > 0 && !sn_size_mul(cap, 2, &twice))
+        return need;
+    return twice > need && sn_size_mul(twice, elem_bytes, &bytes) ? twice : need;
+}
+
+snug_status sn_grow(snug_engine *e, sn_category cat, void *array, size_t elem_bytes, size_t *cap,
                     size_t need, snug_error *err) {
     if (need <= *cap)
         return SNUG_OK;
-    size_t new_cap = 8;
-    if (*cap > 0 && !sn_size_mul(*cap, 2, &new_cap))
-        new_cap = need;
-    if (new_cap < need)
-        new_cap = need;
-    size_t new_bytes;
-    if (!sn_size_mul(new_cap, elem_bytes, &new_bytes) &&
-        !sn_size_mul(new_cap = need, elem_bytes, &new_bytes))
+    const size_t new_cap = next_cap(*cap, elem_bytes, need);
+    size_t bytes;
+    if (!sn_size_mul(new_cap, elem_bytes, &bytes))
         return sn_fail(err, SNUG_E_OVERFLOW,
                        "an array of %zu elements of %zu bytes exceeds the address space", need,
                        elem_bytes);
-    void *grown;
-    SNUG_TRY(sn_alloc(e, cat, new_bytes, &grown, err));
-    if (*array)
-        memcpy(grown, *array, *cap * elem_bytes);
-    sn_free(e, cat, *array, *cap * elem_bytes);
-    *array = grown;
+    void *grown, *old;
+    SNUG_TRY(sn_alloc(e, cat, bytes, &grown, err));
+    /* Copied, not read as a void *: the pointer there has the caller's type. */
+    memcpy(&old, array, sizeof old);
+    if (old)
+        memcpy(grown, old, *cap * elem_bytes);
+    sn_free(e, cat, old, *cap * elem_bytes);
+    memcpy(array, &grown, sizeof grown);
     *cap = new_cap;
     return SNUG_OK;
 }

@@ -10,8 +10,9 @@
  *    cgroup answers with a kill.
  * 3. With a caller's allocator the block comes from it, page aligned and in whole pages, and has no
  *    guard. */
-#include "base/size.h"
 #include "base/file.h"
+#include "base/size.h"
+#include "memory/limits.h"
 #include "memory/private.h"
 
 #include <errno.h>
@@ -29,6 +30,13 @@ static const size_t huge_from_bytes = (size_t)4 << 20;
 static size_t page_size(void) {
     const long n = sysconf(_SC_PAGESIZE);
     return n > 0 ? (size_t)n : 4096;
+}
+
+/* Where data starts in the mapping: in a guarded block so that its last line of SN_ALLOC_ALIGN bytes
+ * ends at the guard page. */
+static size_t front_bytes(const sn_block *b) {
+    const size_t lines = b->bytes > 0 ? (b->bytes - 1) / SN_ALLOC_ALIGN + 1 : 1;
+    return b->guarded ? b->mapped_bytes - lines * SN_ALLOC_ALIGN : 0;
 }
 
 /* Makes [base, base + bytes) resident. MADV_POPULATE_WRITE reports want of memory as an error;
@@ -75,8 +83,7 @@ static snug_status map_pages(const sn_block *b, const sn_block_options *o, const
     if (p == MAP_FAILED)
         return sn_ledger_fail(b->engine, r, err);
     const bool guarded = !o->guard || mprotect(p + b->mapped_bytes, page, PROT_NONE) == 0;
-    /* Advice only. A huge page lies wholly inside the mapping: never more than the ledger counts.
-     */
+    /* Only advice; a huge page lies wholly inside the mapping, within what the ledger counts. */
     if (guarded && b->mapped_bytes >= huge_from_bytes)
         (void)madvise(p, b->mapped_bytes, MADV_HUGEPAGE);
     if (!guarded || (o->populate && !populate(p, b->mapped_bytes, page))) {
@@ -112,9 +119,7 @@ snug_status sn_block_init(snug_engine *e, sn_category cat, const char *owner, si
         o = &defaults;
     sn_block b = {.engine = e, .category = cat, .bytes = bytes, .guarded = o->guard && !e->foreign};
     snprintf(b.owner, sizeof b.owner, "%s", owner);
-    size_t in_lines;
-    if (!sn_size_align(bytes > 0 ? bytes : 1, SN_ALLOC_ALIGN, &in_lines) ||
-        !sn_size_align(in_lines, page_size(), &b.mapped_bytes))
+    if (!sn_size_align(bytes > 0 ? bytes : 1, page_size(), &b.mapped_bytes))
         return sn_fail(err, SNUG_E_OVERFLOW, "%zu bytes for %s %s exceed the address space", bytes,
                        sn_category_name(cat), b.owner);
     const sn_request r = {.category = cat, .owner = b.owner, .bytes = b.mapped_bytes};
@@ -122,10 +127,9 @@ snug_status sn_block_init(snug_engine *e, sn_category cat, const char *owner, si
     char *base;
     SNUG_TRY(take_pages(&b, o, &r, &base, err));
     sn_ledger_book(e, &r);
-    const size_t front = b.guarded ? b.mapped_bytes - in_lines : 0;
+    b.data = base + front_bytes(&b);
     SN_POISON(base, b.mapped_bytes);
-    SN_UNPOISON(base + front, bytes);
-    b.data = base + front;
+    SN_UNPOISON(b.data, bytes);
     *out = b;
     link_block(out);
     return SNUG_OK;
@@ -141,17 +145,12 @@ void sn_block_clear(sn_block *b) {
         e->blocks = b->next;
     if (b->next)
         b->next->prev = b->prev;
-    const size_t page = page_size();
-    char *base = b->data;
-    if (b->guarded) {
-        const size_t in_lines = (b->bytes > 0 ? b->bytes : 1) + SN_ALLOC_ALIGN - 1;
-        base = (char *)b->data + in_lines / SN_ALLOC_ALIGN * SN_ALLOC_ALIGN - b->mapped_bytes;
-    }
+    char *base = (char *)b->data - front_bytes(b);
     SN_UNPOISON(base, b->mapped_bytes);
     if (e->foreign)
         e->allocator.free(e->allocator.ctx, base, b->mapped_bytes);
     else
-        munmap(base, b->mapped_bytes + (b->guarded ? page : 0));
+        munmap(base, b->mapped_bytes + (b->guarded ? page_size() : 0));
     sn_ledger_release(e, b->category, b->mapped_bytes);
     *b = (sn_block){0};
 }

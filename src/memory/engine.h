@@ -41,9 +41,9 @@ SNUG_CHECKED snug_status sn_alloc_zero(snug_engine *e, sn_category cat, size_t b
 /* block NULL is legal. bytes is what was asked for. */
 void sn_free(snug_engine *e, sn_category cat, void *block, size_t bytes);
 
-/* Grows *array (cap elements of elem_bytes) so that it holds `need`, doubling; old contents kept.
- */
-SNUG_CHECKED snug_status sn_grow(snug_engine *e, sn_category cat, void **array, size_t elem_bytes,
+/* `array` is the address of a pointer to *cap elements of elem_bytes, or to NULL. Makes it point to
+ * room for `need`, doubling; old contents are kept. */
+SNUG_CHECKED snug_status sn_grow(snug_engine *e, sn_category cat, void *array, size_t elem_bytes,
                                  size_t *cap, size_t need, snug_error *err);
 
 /* The engine's I/O table with the fault hook in front. Lent. */
@@ -56,18 +56,16 @@ typedef struct sn_block {
     snug_engine *engine;
     sn_category category;
     char owner[96];
-    void *data;   /* page aligned; never NULL in a live block */
-    size_t bytes; /* as asked; the ledger counts whole pages */
-    size_t mapped_bytes;
-    bool guarded; /* an inaccessible page stands behind data + bytes rounded to pages */
-    struct sn_block *next, *prev; /* the ledger's list */
+    void *data;          /* page aligned, or to 64 where guarded; never NULL in a live block */
+    size_t bytes;        /* as asked */
+    size_t mapped_bytes; /* in whole pages, without the guard page: what the ledger counts */
+    bool guarded;
+    struct sn_block *next, *prev; /* the ledger's list: a live block must not be moved */
 } sn_block;
 
 typedef struct {
-    bool guard;    /* right-align the block to an inaccessible page: data + bytes (rounded up to 64)
-                      ends there */
-    bool populate; /* touch all pages now, after checking cgroup and rlimit: no fault and no kill
-                      later */
+    bool guard;    /* an inaccessible page stands right behind data + bytes rounded up to 64 */
+    bool populate; /* all pages now, after a look at the cgroup: no fault and no kill later */
 } sn_block_options;
 
 SNUG_CHECKED snug_status sn_block_init(snug_engine *e, sn_category cat, const char *owner,

@@ -21,16 +21,14 @@ void *sn_spans_record(const sn_spans *s, size_t i) {
     return entry(s, i) + 1;
 }
 
-/* A new entry at position i of the list. The record may lie in the pool. */
+/* A new entry at position i of the list, with `record`, or with that of span record_of for NULL (a
+ * pointer into the pool would not outlive its growing). */
 static snug_status insert(sn_spans *s, size_t i, sn_span where, size_t record_of,
                           const void *record, snug_error *err) {
-    void *order = s->order, *pool = s->pool;
     SNUG_TRY(
-        sn_grow(s->engine, SN_MEM_PLAN, &order, sizeof *s->order, &s->cap_order, s->n + 1, err));
-    s->order = order;
-    SNUG_TRY(
-        sn_grow(s->engine, SN_MEM_PLAN, &pool, entry_bytes(s), &s->cap_pool, s->n_pool + 1, err));
-    s->pool = pool;
+        sn_grow(s->engine, SN_MEM_PLAN, &s->order, sizeof *s->order, &s->cap_order, s->n + 1, err));
+    SNUG_TRY(sn_grow(s->engine, SN_MEM_PLAN, &s->pool, entry_bytes(s), &s->cap_pool, s->n_pool + 1,
+                     err));
     sn_span *to = (sn_span *)(s->pool + s->n_pool * entry_bytes(s));
     *to = where;
     memcpy(to + 1, record ? record : sn_spans_record(s, record_of), s->record_bytes);
