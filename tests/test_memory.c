@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "memory/engine.h"
+#include "memory/limits.h"
 #include "memory/private.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -502,6 +504,87 @@ static void test_limits_of_a_container_are_at_its_root(void **state) {
     assert_int_equal(l.room_bytes, 0);
 }
 
+/* --- a real group --------------------------------------------------------------------------- */
+
+enum { GROUP_BYTES = 64 << 20, CANNOT_ENTER = 77 };
+
+static bool write_text(const char *dir, const char *name, const char *text) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "w");
+    if (!f)
+        return false;
+    const bool put = fputs(text, f) >= 0;
+    return fclose(f) == 0 && put;
+}
+
+/* Makes a group of GROUP_BYTES below this process's own; false where that is not allowed. */
+static bool make_group(char dir[512]) {
+    char line[400], limit[32];
+    FILE *f = fopen("/proc/self/cgroup", "r");
+    bool made = false;
+    snprintf(limit, sizeof limit, "%d\n", GROUP_BYTES);
+    while (f && !made && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        const char *v1 = strstr(line, ":memory:"), *v2 = strncmp(line, "0::", 3) == 0 ? line : NULL;
+        if (!v1 && !v2)
+            continue;
+        snprintf(dir, 512, "/sys/fs/cgroup%s%s/snug-test-%d", v1 ? "/memory" : "",
+                 v1 ? v1 + strlen(":memory:") : v2 + 3, (int)getpid());
+        if (mkdir(dir, 0755) != 0)
+            continue;
+        made = write_text(dir, v1 ? "memory.limit_in_bytes" : "memory.max", limit);
+        if (!made)
+            rmdir(dir);
+    }
+    if (f)
+        fclose(f);
+    return made;
+}
+
+/* In a process of its own, which a missing check would cost its life. Exit code 0: as it should be. */
+static int ask_inside(const char *dir) {
+    snug_engine *e;
+    snug_error err = {0};
+    sn_block b = {0};
+    const sn_block_options now = {.populate = true};
+    if (!write_text(dir, "cgroup.procs", "0\n"))
+        return CANNOT_ENTER;
+    if (snug_engine_create(NULL, &e, &err) != SNUG_OK)
+        return 1;
+    const size_t limit = GROUP_BYTES;
+    if (sn_block_init(e, SN_MEM_ARENA, "plan 1", 2 * limit, &now, &b, &err) != SNUG_E_MEMORY)
+        return 2;
+    if (!strstr(err.text, "cgroup") || snug_engine_bytes(e) != 0)
+        return 3;
+    if (sn_block_init(e, SN_MEM_ARENA, "plan 1", limit / 4, &now, &b, &err) != SNUG_OK)
+        return 4;
+    sn_block_clear(&b);
+    snug_engine_destroy(e);
+    return 0;
+}
+
+static void test_block_beyond_a_real_cgroup_is_refused_not_killed(void **state) {
+    (void)state;
+    char dir[512];
+    if (!make_group(dir)) {
+        print_message("skipped: no cgroup with a memory limit can be made here\n");
+        skip();
+    }
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(ask_inside(dir));
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(rmdir(dir), 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_ENTER) {
+        print_message("skipped: no process can be moved to a cgroup here\n");
+        skip();
+    }
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* --- the caller's allocator ----------------------------------------------------------------- */
 
 enum { MOST_LIVE = 64 };
@@ -732,6 +815,7 @@ int main(void) {
         cmocka_unit_test(test_limits_of_cgroup_2_take_the_tightest_ancestor),
         cmocka_unit_test(test_limits_of_cgroup_1_find_the_memory_controller),
         cmocka_unit_test(test_limits_of_a_container_are_at_its_root),
+        cmocka_unit_test(test_block_beyond_a_real_cgroup_is_refused_not_killed),
         cmocka_unit_test(test_allocator_hook_sees_exact_sizes),
         cmocka_unit_test(test_allocator_that_refuses_is_an_ordinary_error),
         cmocka_unit_test(test_threads_default_to_the_cores_this_process_may_use),
