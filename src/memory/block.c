@@ -32,8 +32,8 @@ static size_t page_size(void) {
     return n > 0 ? (size_t)n : 4096;
 }
 
-/* Where data starts in the mapping: in a guarded block so that its last line of SN_ALLOC_ALIGN bytes
- * ends at the guard page. */
+/* Where data starts in the mapping: in a guarded block so that its last line of SN_ALLOC_ALIGN
+ * bytes ends at the guard page. */
 static size_t front_bytes(const sn_block *b) {
     const size_t lines = b->bytes > 0 ? (b->bytes - 1) / SN_ALLOC_ALIGN + 1 : 1;
     return b->guarded ? b->mapped_bytes - lines * SN_ALLOC_ALIGN : 0;
