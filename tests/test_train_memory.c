@@ -1,0 +1,365 @@
+/* test_train_memory.c: what training real models does to memory: the arena is used to the byte and
+ * nothing in it matters before it is written; a thousand steps request nothing; every failed
+ * request and call is survived, with validation, callbacks and the search for NaN on the way. */
+#include "support/support.h"
+
+#include "train/model.h"
+
+#include <malloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static snug_model *load(snug_engine *e, const char *name) {
+    snug_error err;
+    snug_model *m;
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", SNUG_TEST_DATA, name);
+    expect_ok(snug_model_load(e, path, &m, &err), &err);
+    return m;
+}
+
+static snug_feed *open_feed(snug_engine *e, const char *source) {
+    snug_error err;
+    snug_feed *feed;
+    expect_ok(snug_feed_open(e, source, &feed, &err), &err);
+    return feed;
+}
+
+/* A recipe of n rows of the type: labels for integers, else numbers. */
+static snug_feed *feed_for(snug_engine *e, const snug_type *t, int64_t n, int64_t n_classes) {
+    char text[256];
+    int at = snprintf(text, sizeof text, "%s:%lld", sn_dtype_is_int(t->dtype) ? "labels" : "normal",
+                      (long long)n);
+    for (int i = 1; i < t->rank; i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "x%lld", (long long)t->dims[i]);
+    at += snprintf(text + at, sizeof text - (size_t)at, "@3");
+    if (sn_dtype_is_int(t->dtype))
+        snprintf(text + at, sizeof text - (size_t)at, "@%lld", (long long)n_classes);
+    return open_feed(e, text);
+}
+
+/* --- the arena -------------------------------------------------------------------------------- */
+/* One training step of a model in an arena of the test's own, poisoned before. */
+typedef struct {
+    snug_model *model;
+    sn_model_step *step;
+    sn_rows x, y;
+    sn_executor *executor;
+} rig;
+
+static void rig_begin(rig *r, snug_model *m, int64_t batch) {
+    snug_error err;
+    snug_type target;
+    *r = (rig){.model = m};
+    expect_ok(sn_model_step_find(m, SN_STEP_TRAIN, batch, &r->step, &err), &err);
+    expect_ok(sn_model_add_homes(m, &err), &err);
+    snug_model_target(m, &target);
+    const snug_type *output = snug_model_output(m);
+    /* Indices into an embedding are below 2 in every model here. */
+    r->x = (sn_rows){.feed = feed_for(m->engine, snug_model_input(m), batch, 2), .n = batch};
+    r->y = (sn_rows){.feed = feed_for(m->engine, &target, batch, output->dims[output->rank - 1]),
+                     .n = batch};
+}
+
+static void rig_end(rig *r) {
+    snug_feed_destroy(r->x.feed);
+    snug_feed_destroy(r->y.feed);
+}
+
+static snug_view rig_run(rig *r, int poison) {
+    snug_error err;
+    const sn_device *const devices[1] = {&r->model->device.device};
+    const sn_executor_options options = {.guard = true, .poison = poison, .poison_set = true};
+    expect_ok(sn_executor_create(r->model->engine, r->model->state, devices, 1, &options,
+                                 &r->executor, &err),
+              &err);
+    sn_session *s;
+    expect_ok(sn_executor_add(r->executor, r->step->plan, &s, &err), &err);
+    expect_ok(sn_executor_prepare(r->executor, &err), &err);
+    sn_session_bind_input(s, r->step->x, (sn_input_binding){&r->x, sn_rows_fill});
+    sn_session_bind_input(s, r->step->y, (sn_input_binding){&r->y, sn_rows_fill});
+    r->step->session = s;
+    sn_model_set_params(r->model, r->step, 9, NULL);
+    r->step->session = NULL;
+    expect_ok(sn_session_run(s, &err), &err);
+    return sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA);
+}
+
+/* Weights and slots as they start. */
+static void start_anew(snug_model *m) {
+    snug_error err;
+    for (uint32_t i = 0; i < sn_state_count(m->state); i++)
+        expect_ok(sn_state_restart(m->state, i, &err), &err);
+}
+
+/* All bytes of weights and slots in one number (FNV-1a). */
+static uint64_t state_hash(snug_model *m) {
+    snug_error err;
+    uint64_t h = 1469598103934665603u;
+    for (uint32_t i = 0; i < sn_state_count(m->state); i++) {
+        snug_view v;
+        expect_ok(sn_state_view(m->state, i, &v, &err), &err);
+        for (size_t k = 0; k < v.bytes; k++)
+            h = (h ^ ((const unsigned char *)v.data)[k]) * 1099511628211u;
+    }
+    return h;
+}
+
+/* Two steps from the same state, with another poison each. */
+static void expect_exact(snug_model *m, const char *name, int64_t batch) {
+    rig r;
+    rig_begin(&r, m, batch);
+    const sn_plan_memory *memory = &r.step->plan->memories[SN_MEM_FIRST_ARENA];
+    unsigned char *written = calloc(memory->bytes, 1);
+    assert_non_null(written);
+    uint64_t states[2];
+    for (int k = 0; k < 2; k++) {
+        const int poison = k ? 0xA5 : 0x5A;
+        start_anew(m);
+        const uint64_t before = state_hash(m);
+        const snug_view arena = rig_run(&r, poison);
+        states[k] = state_hash(m);
+        assert_true(states[k] != before);
+        assert_int_equal(arena.bytes, memory->bytes);
+        for (size_t i = 0; i < arena.bytes; i++)
+            written[i] |= ((unsigned char *)arena.data)[i] != poison;
+        sn_executor_destroy(r.executor);
+    }
+    size_t highest = memory->bytes;
+    while (highest > 0 && !written[highest - 1])
+        highest--;
+    free(written);
+    if (highest != memory->used_bytes || memory->used_bytes > memory->bytes)
+        fail_msg("%s, batch %d: written up to %zu, planned %zu of %zu", name, (int)batch, highest,
+                 memory->used_bytes, memory->bytes);
+    assert_true(states[0] == states[1]); /* what the arena held before is never read */
+    rig_end(&r);
+}
+
+static void test_arena_of_real_models_is_used_to_the_byte(void **state) {
+    static const char *const names[] = {
+        "../examples/models/mnist_mlp.json",     "../examples/models/blobs_mlp.json",
+        "../examples/models/shapes_cnn.json",    "golden/cnn_f32/model.json",
+        "golden/batchnorm_dense_f32/model.json", "golden/embedding_f32/model.json",
+        "golden/layernorm_f32/model.json",       "golden/conv_groups_f32/model.json",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snug_model *m = load(*state, names[i]);
+        for (int64_t batch = 1; batch <= 9; batch += 4)
+            expect_exact(m, names[i], batch);
+        snug_model_destroy(m);
+    }
+}
+
+/* --- a thousand steps ---------------------------------------------------------------------------
+ */
+typedef struct {
+    snug_engine *engine;
+    int64_t n;
+    int64_t requests[2]; /* through src/memory, after steps 2 and 1,000 */
+    size_t heap[2];      /* of the C library in use, the same */
+} watch;
+
+static snug_status watch_step(void *ctx, const snug_progress *p, snug_error *err) {
+    (void)p;
+    (void)err;
+    watch *w = ctx;
+    w->n++;
+    if (w->n != 2 && w->n != 1000)
+        return SNUG_OK;
+    w->requests[w->n == 1000] = sn_fault_memory_requests(w->engine);
+    w->heap[w->n == 1000] = mallinfo2().uordblks;
+    return SNUG_OK;
+}
+
+/* Convolution, normalisation, pooling, dropout, dense: every family of kernels that has prepared
+ * objects. Two threads, files of weights, shuffled rows, a remainder and validation. */
+static void test_a_thousand_steps_request_nothing(void **unused) {
+    (void)unused;
+    static const char *const layers[][2] = {
+        {"Conv2D", "filters=4 kernel_size=3 padding=same activation=relu"},
+        {"BatchNormalization", ""},
+        {"MaxPooling2D", ""},
+        {"Conv2D", "filters=4 kernel_size=3 groups=2 use_bias=false"},
+        {"AveragePooling2D", "padding=same"},
+        {"Flatten", ""},
+        {"LayerNormalization", ""},
+        {"Dropout", "rate=0.25"},
+        {"Dense", "units=8 activation=gelu"},
+        {"Dense", "units=4 activation=softmax"},
+    };
+    snug_error err;
+    snug_engine *e;
+    snug_model *m;
+    snug_fit_result r;
+    expect_ok(snug_engine_create(&(snug_engine_options){.n_threads = 2}, &e, &err), &err);
+    const snug_type image = {SNUG_F32, 3, {8, 8, 3}};
+    expect_ok(snug_model_create(e, NULL, &image, &m, &err), &err);
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        expect_ok(snug_model_add(m, layers[i][0], layers[i][1], &err), &err);
+    const snug_compile compile = {"adam", "sparse_categorical_crossentropy", "accuracy"};
+    expect_ok(snug_model_compile(m, &compile, &err), &err);
+    snug_feed *x = open_feed(e, "normal:50x8x8x3@1"), *y = open_feed(e, "labels:50@2@4");
+    watch w = {.engine = e};
+    const snug_callback cb = {.ctx = &w, .on_step_end = watch_step};
+    const snug_fit_options fit = {.x = x,
+                                  .y = y,
+                                  .epochs = 100,
+                                  .batch = 4, /* 40 rows to train on, 10 to validate: 4, 4, 2 */
+                                  .shuffle = 1,
+                                  .validation_split = 0.2,
+                                  .callbacks = &cb,
+                                  .n_callbacks = 1};
+    sn_fault_memory(e, INT64_MAX, false); /* counts */
+    expect_ok(snug_fit(m, &fit, &r, &err), &err);
+    sn_fault_memory(e, -1, false);
+    assert_int_equal(w.n, 1000);
+    assert_true(w.requests[0] > 0);
+    assert_int_equal(w.requests[1], w.requests[0]);
+    assert_int_equal(w.heap[1], w.heap[0]); /* both 0 under AddressSanitizer */
+    snug_model_destroy(m);
+    snug_feed_destroy(x);
+    snug_feed_destroy(y);
+    sn_test_engine_end(e);
+}
+
+/* --- faults ----------------------------------------------------------------------------------- */
+/* Six callbacks at once. */
+typedef struct {
+    snug_callback made[6];
+    size_t n;
+    snug_feed *x, *y;
+} crowd;
+
+static double same_rate(void *ctx, int epoch, double current) {
+    (void)ctx;
+    (void)epoch;
+    return current;
+}
+
+static snug_status evaluate_inside(void *ctx, const snug_progress *p, snug_error *err) {
+    const crowd *c = ctx;
+    double values[2];
+    return snug_evaluate(p->model, &(snug_run_options){.x = c->x, .y = c->y, .batch = 5}, values,
+                         NULL, err);
+}
+
+static snug_status gather_crowd(snug_engine *e, const sn_test_dir *dir, crowd *c, snug_error *err) {
+    char path[256];
+    snug_history *history;
+    c->made[c->n++] = (snug_callback){.ctx = c, .on_epoch_end = evaluate_inside};
+    SNUG_TRY(snug_callback_history(e, &history, &c->made[c->n], err));
+    c->n++;
+    SNUG_TRY(snug_callback_early_stopping(e, "val_loss", 3, 0, &c->made[c->n], err));
+    c->n++;
+    SNUG_TRY(snug_callback_schedule(e, same_rate, NULL, &c->made[c->n], err));
+    c->n++;
+    sn_test_path(dir, "best.safetensors", path);
+    SNUG_TRY(snug_callback_best_weights(e, "val_loss", path, &c->made[c->n], err));
+    c->n++;
+    sn_test_path(dir, "log.csv", path);
+    SNUG_TRY(snug_callback_csv(e, path, &c->made[c->n], err));
+    c->n++;
+    return SNUG_OK;
+}
+
+static snug_status make_net(snug_engine *e, snug_model **out, snug_error *err) {
+    static const char *const layers[][2] = {
+        {"Conv2D", "filters=2 kernel_size=2"},
+        {"BatchNormalization", ""},
+        {"MaxPooling2D", ""},
+        {"Flatten", ""},
+        {"Dropout", "rate=0.5"},
+        {"Dense", "units=1"},
+    };
+    snug_model *m;
+    SNUG_TRY(snug_model_create(e, NULL, &(snug_type){SNUG_F32, 3, {3, 3, 1}}, &m, err));
+    snug_status status = SNUG_OK;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers && status == SNUG_OK; i++)
+        status = snug_model_add(m, layers[i][0], layers[i][1], err);
+    if (status == SNUG_OK)
+        *out = m;
+    else
+        snug_model_destroy(m);
+    return status;
+}
+
+static snug_status train(snug_engine *e, const sn_test_dir *dir, snug_model *m, crowd *c,
+                         snug_error *err) {
+    snug_model_plan_info info;
+    SNUG_TRY(snug_model_plan(m, &(snug_plan_request){.batch = 3, .train = 1}, &info, err));
+    SNUG_TRY(gather_crowd(e, dir, c, err));
+    const snug_fit_options fit = {.x = c->x,
+                                  .y = c->y,
+                                  .epochs = 2,
+                                  .batch = 3,
+                                  .shuffle = 1,
+                                  .validation_split = 0.4,
+                                  .callbacks = c->made,
+                                  .n_callbacks = c->n};
+    return snug_fit(m, &fit, NULL, err);
+}
+
+/* Plan, fit with validation and all callbacks; then data that are bad, and the search for them. */
+static snug_status train_in_company(snug_engine *e, void *ctx, snug_error *err) {
+    crowd c = {.n = 0};
+    snug_model *m = NULL;
+    snug_feed *bad = NULL;
+    static const float nan[1] = {NAN};
+    char text[256];
+    snug_status status = snug_feed_open(e, "normal:9x3x3x1@1", &c.x, err);
+    if (status == SNUG_OK)
+        status = snug_feed_open(e, "normal:9x1@2", &c.y, err);
+    if (status == SNUG_OK)
+        status = make_net(e, &m, err);
+    if (status == SNUG_OK)
+        status = train(e, ctx, m, &c, err);
+    if (status == SNUG_OK)
+        status =
+            snug_feed_from_memory(e, &(snug_type){SNUG_F32, 2, {1, 1}}, nan, NULL, NULL, &bad, err);
+    if (status == SNUG_OK) {
+        snug_feed *one = NULL;
+        status = snug_feed_open(e, "normal:1x3x3x1@1", &one, err);
+        if (status == SNUG_OK)
+            status = snug_fit(m, &(snug_fit_options){.x = one, .y = bad}, NULL, err);
+        if (status == SNUG_E_NUMERIC)
+            status = snug_model_find_nan(m, text, sizeof text, err);
+        snug_feed_destroy(one);
+    }
+    for (size_t i = 0; i < c.n; i++)
+        if (c.made[i].destroy)
+            c.made[i].destroy(c.made[i].ctx);
+    snug_model_destroy(m);
+    snug_feed_destroy(bad);
+    snug_feed_destroy(c.x);
+    snug_feed_destroy(c.y);
+    return status;
+}
+
+static void test_training_in_company_survives_any_failed_request(void **state) {
+    (void)state;
+    sn_test_dir dir;
+    sn_test_dir_begin(&dir);
+    sn_fault_sweep(train_in_company, &dir);
+    sn_test_dir_end(&dir);
+}
+
+static void test_training_in_company_survives_any_failed_call(void **state) {
+    (void)state;
+    sn_test_dir dir;
+    sn_test_dir_begin(&dir);
+    sn_fault_sweep_io(train_in_company, &dir);
+    sn_test_dir_end(&dir);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        engine_test(test_arena_of_real_models_is_used_to_the_byte),
+        cmocka_unit_test(test_a_thousand_steps_request_nothing),
+        cmocka_unit_test(test_training_in_company_survives_any_failed_request),
+        cmocka_unit_test(test_training_in_company_survives_any_failed_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
