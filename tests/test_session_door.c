@@ -106,6 +106,33 @@ static void test_session_feeds_from_the_row_asked_for(void **state) {
     snug_feed_destroy(x);
 }
 
+static snug_status fill_f64(void *ctx, int64_t first, int64_t n, const snug_view *dst,
+                            snug_error *err) {
+    (void)ctx, (void)err;
+    for (int64_t i = 0; i < 2 * n; i++)
+        ((double *)dst->data)[i] = (double)xs[first + i / 2][i % 2];
+    return SNUG_OK;
+}
+
+static void test_feed_of_another_dtype_allocates_when_bound(void **state) {
+    snug_engine *e = *state;
+    snug_error err;
+    snug_session *s = open_session(e, prediction_graph(e, 2, 1), NULL);
+    snug_feed *x;
+    snug_view y;
+    expect_ok(snug_feed_from_callback(e, &(snug_type){SNUG_F64, 2, {8, 2}}, fill_f64, NULL, NULL,
+                                      &x, &err),
+              &err);
+    expect_ok(snug_session_feed(s, "x", x, 3, &err), &err);
+    sn_fault_memory(e, 0, true);
+    expect_ok(snug_session_run(s, &err), &err);
+    sn_fault_memory(e, -1, false);
+    expect_ok(snug_session_output(s, "y", &y, &err), &err);
+    assert_true(((const float *)y.data)[0] == xs[3][0] + xs[3][1]);
+    snug_session_destroy(s);
+    snug_feed_destroy(x);
+}
+
 static void test_session_set_changes_the_next_run(void **state) {
     snug_engine *e = *state;
     snug_error err;
@@ -373,6 +400,7 @@ static void test_session_survives_any_failed_request(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_session_feeds_from_the_row_asked_for),
+        engine_test(test_feed_of_another_dtype_allocates_when_bound),
         engine_test(test_session_set_changes_the_next_run),
         engine_test(test_session_variable_can_be_written),
         engine_test(test_session_interrupt_leaves_variables),

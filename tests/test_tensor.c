@@ -208,6 +208,22 @@ static void test_rounding_to_16_bits_is_to_nearest_even_once(void **state) {
     }
 }
 
+/* The middle between two neighbours of bf16 and one more or less: 1 part in 2^60, which f64 cannot
+ * hold. */
+static void test_large_integers_round_once_too(void **state) {
+    (void)state;
+    snug_error err = {0};
+    const int64_t low = (int64_t)1 << 60, step = (int64_t)1 << 53, middle = low + step / 2;
+    const int64_t in[6] = {middle - 1, middle, middle + 1, -middle + 1, -middle, -middle - 1};
+    const int64_t want[6] = {low, low, low + step, -low, -low, -low - step};
+    uint16_t out[6];
+    float back[6];
+    expect_ok(sn_convert(SNUG_I64, in, SNUG_BF16, out, 6, &err), &err);
+    expect_ok(sn_convert(SNUG_BF16, out, SNUG_F32, back, 6, &err), &err);
+    for (int i = 0; i < 6; i++)
+        assert_true(back[i] == (float)want[i]);
+}
+
 static void test_overflow_of_16_bit_floats_is_infinity(void **state) {
     (void)state;
     snug_error err = {0};
@@ -286,6 +302,32 @@ static void test_conversion_takes_any_address(void **state) {
     memcpy(out, dst + 3, sizeof out);
     for (int i = 0; i < 3; i++)
         assert_true((double)out[i] == in[i]);
+}
+
+/* Wider from the end of the buffer down, narrower and equal from its start; more than two chunks. */
+static void test_conversion_may_share_the_buffer(void **state) {
+    (void)state;
+    enum { N = 700 };
+    snug_error err = {0};
+    double wide[N];
+    int32_t equal[N];
+    float out[N];
+    uint8_t *small = (uint8_t *)wide + sizeof wide - N;
+    for (int i = 0; i < N; i++)
+        small[i] = (uint8_t)(i % 251);
+    expect_ok(sn_convert(SNUG_U8, small, SNUG_F64, wide, N, &err), &err);
+    for (int i = 0; i < N; i++)
+        assert_true(wide[i] == i % 251);
+    expect_ok(sn_convert(SNUG_F64, wide, SNUG_F32, wide, N, &err), &err);
+    memcpy(out, wide, sizeof out);
+    for (int i = 0; i < N; i++)
+        assert_true(out[i] == (float)(i % 251));
+    for (int i = 0; i < N; i++)
+        equal[i] = i - 5;
+    expect_ok(sn_convert(SNUG_I32, equal, SNUG_F32, equal, N, &err), &err);
+    memcpy(out, equal, sizeof out);
+    for (int i = 0; i < N; i++)
+        assert_true(out[i] == (float)(i - 5));
 }
 
 /* --- feeds ---------------------------------------------------------------------------------- */
@@ -444,6 +486,66 @@ static void test_callback_sees_its_own_dtype_whatever_is_read(void **state) {
     snug_feed_destroy(feed);
 }
 
+/* Labels as bytes, read as larger numbers. */
+static snug_status bytes_fill(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
+                              snug_error *err) {
+    (void)ctx, (void)err;
+    assert_int_equal(dst->type.dtype, SNUG_U8);
+    assert_int_equal(dst->bytes, n_rows * 3);
+    for (int64_t i = 0; i < n_rows * 3; i++)
+        ((uint8_t *)dst->data)[i] = (uint8_t)(first_row * 3 + i);
+    return SNUG_OK;
+}
+
+static void test_callback_read_as_larger_numbers_needs_no_buffer(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    const snug_type type = {SNUG_U8, 2, {80, 3}};
+    snug_feed *feed;
+    expect_ok(snug_feed_from_callback(e, &type, bytes_fill, NULL, NULL, &feed, &err), &err);
+    const size_t held = snug_engine_bytes(e);
+    float out[70 * 3 + 5];
+    snug_view view = view_of(out, SNUG_F32, 70, 3);
+    view.bytes = sizeof out; /* more than the rows need: what is behind them is not touched */
+    out[70 * 3] = -1;
+    expect_ok(sn_feed_prepare(feed, SNUG_F32, &err), &err);
+    expect_ok(snug_feed_fill(feed, 9, 70, &view, &err), &err);
+    for (int i = 0; i < 70 * 3; i++)
+        assert_true(out[i] == (float)(27 + i));
+    assert_true(out[70 * 3] == -1);
+    assert_int_equal(snug_engine_bytes(e), held);
+    snug_feed_destroy(feed);
+}
+
+static void test_prepared_feed_allocates_nothing_when_filled(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    source s = {.bad = -1};
+    const snug_type type = {SNUG_F64, 2, {100, 30}};
+    snug_feed *feed;
+    float out[50 * 30];
+    const snug_view view = view_of(out, SNUG_F32, 50, 30);
+    expect_ok(snug_feed_from_callback(e, &type, source_fill, NULL, &s, &feed, &err), &err);
+    expect_ok(sn_feed_prepare(feed, SNUG_F32, &err), &err);
+    sn_fault_memory(e, 0, true);
+    expect_ok(snug_feed_fill(feed, 0, 50, &view, &err), &err);
+    sn_fault_memory(e, -1, false);
+    snug_feed_destroy(feed);
+}
+
+/* Rows without elements, from no memory at all. */
+static void test_rows_of_nothing_can_be_read(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    const snug_type type = {SNUG_F32, 2, {4, 0}};
+    snug_feed *feed;
+    double out[1];
+    const snug_view view = view_of(out, SNUG_F64, 2, 0);
+    expect_ok(snug_feed_from_memory(e, &type, NULL, NULL, NULL, &feed, &err), &err);
+    expect_ok(snug_feed_fill(feed, 1, 2, &view, &err), &err);
+    snug_feed_destroy(feed);
+}
+
 /* --- recipes -------------------------------------------------------------------------------- */
 
 static void test_slice_of_a_recipe_has_the_bits_of_the_whole(void **state) {
@@ -587,14 +689,19 @@ int main(void) {
         cmocka_unit_test(test_type_equality_ignores_extents_beyond_the_rank),
         cmocka_unit_test(test_every_16_bit_float_has_its_value_and_comes_back),
         cmocka_unit_test(test_rounding_to_16_bits_is_to_nearest_even_once),
+        cmocka_unit_test(test_large_integers_round_once_too),
         cmocka_unit_test(test_overflow_of_16_bit_floats_is_infinity),
         cmocka_unit_test(test_all_pairs_convert_or_are_refused),
         cmocka_unit_test(test_integers_that_do_not_fit_are_refused_with_their_value),
         cmocka_unit_test(test_conversion_takes_any_address),
+        cmocka_unit_test(test_conversion_may_share_the_buffer),
         engine_test(test_memory_feed_lends_rows_and_releases_once),
         engine_test(test_fill_checks_rows_and_view),
         engine_test(test_feed_without_rows_of_numbers_is_refused),
         engine_test(test_callback_sees_its_own_dtype_whatever_is_read),
+        engine_test(test_callback_read_as_larger_numbers_needs_no_buffer),
+        engine_test(test_prepared_feed_allocates_nothing_when_filled),
+        engine_test(test_rows_of_nothing_can_be_read),
         cmocka_unit_test(test_slice_of_a_recipe_has_the_bits_of_the_whole),
         cmocka_unit_test(test_recipes_stay_in_their_range),
         cmocka_unit_test(test_recipes_that_make_no_sense_are_refused),

@@ -168,7 +168,8 @@ static void test_means_are_weighted_by_batch_size(void **state) {
 typedef struct {
     int begins, steps, ends, validations, stop_after;
     double last_value;
-    int64_t first_requests, requests; /* of memory, after the first step and after the last */
+    int64_t begin_requests; /* of memory, before the first step, */
+    int64_t first_requests, requests; /* after it and after the last */
     snug_engine *engine;
 } counter;
 
@@ -176,7 +177,8 @@ static snug_status count_begin(void *ctx, const snug_progress *p, snug_error *er
     (void)err;
     counter *c = ctx;
     assert_int_equal(p->epoch, c->begins);
-    c->begins++;
+    if (c->begins++ == 0)
+        c->begin_requests = sn_fault_memory_requests(c->engine);
     return SNUG_OK;
 }
 
@@ -279,6 +281,39 @@ static void test_step_loop_requests_no_memory(void **state) {
     assert_int_equal(c.begins, 3);
     assert_int_equal(c.ends, 3);
     snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static snug_status fill_f64(void *ctx, int64_t first, int64_t n, const snug_view *dst,
+                            snug_error *err) {
+    (void)err;
+    const blobs *b = ctx;
+    for (int64_t i = 0; i < n * DIM; i++)
+        ((double *)dst->data)[i] = (double)b->x[first + i / DIM][i % DIM];
+    return SNUG_OK;
+}
+
+/* The buffer in which f64 becomes f32 is there before the first step, too. */
+static void test_converting_feed_requests_no_memory_in_the_loop(void **state) {
+    snug_error err;
+    blobs b;
+    blobs_begin(*state, &b);
+    snug_feed *wide;
+    expect_ok(snug_feed_from_callback(*state, &(snug_type){SNUG_F64, 2, {N, DIM}}, fill_f64, NULL,
+                                      &b, &wide, &err),
+              &err);
+    counter c = {.engine = *state};
+    const snug_callback cb = counting(&c);
+    snug_model *m = mlp(*state);
+    const snug_fit_options fit = {
+        .x = wide, .y = b.fy, .epochs = 2, .batch = 16, .callbacks = &cb, .n_callbacks = 1};
+    sn_fault_memory(*state, 1000000000, false); /* counts from here */
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    assert_true(c.begin_requests > 0);
+    assert_int_equal(c.requests, c.begin_requests);
+    sn_fault_memory(*state, -1, false);
+    snug_model_destroy(m);
+    snug_feed_destroy(wide);
     blobs_end(&b);
 }
 
@@ -1189,6 +1224,7 @@ int main(void) {
         engine_test(test_means_are_weighted_by_batch_size),
         engine_test(test_validation_split_takes_the_last_part),
         engine_test(test_step_loop_requests_no_memory),
+        engine_test(test_converting_feed_requests_no_memory_in_the_loop),
         engine_test(test_callback_stops_after_its_step),
         engine_test(test_early_stopping_waits_for_its_patience),
         engine_test(test_history_keeps_every_epoch_of_the_newest_fit),

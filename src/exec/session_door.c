@@ -191,8 +191,9 @@ snug_status snug_session_feed(snug_session *s, const char *input, snug_feed *fee
                               int64_t first_row, snug_error *err) {
     uint32_t i;
     SNUG_TRY(sn_graph_find_input(s->graph, input, &i, err));
-    SNUG_TRY(check_feed(input, sn_graph_type(s->graph, sn_graph_input_at(s->graph, i)),
-                        snug_feed_type(feed), first_row, err));
+    const snug_type *type = sn_graph_type(s->graph, sn_graph_input_at(s->graph, i));
+    SNUG_TRY(check_feed(input, type, snug_feed_type(feed), first_row, err));
+    SNUG_TRY(sn_feed_prepare(feed, type->dtype, err));
     s->sources[i] = (sn_row_source){.feed = feed, .first_row = first_row};
     sn_session_bind_input(s->run, i,
                           (sn_input_binding){.ctx = &s->sources[i], .fill = fill_from_feed});

@@ -3,11 +3,12 @@
  * not n * n loops.
  *
  * Invariants:
- * 1. Rounding is to nearest, ties to even, once: the way over double loses nothing on the way in,
- *    and to_odd() keeps what the second rounding must know.
+ * 1. Rounding is to nearest, ties to even, once: the way over wider types loses nothing on the way
+ *    in, and the functions *_to_odd keep what the second rounding must know.
  * 2. Integers (and bool) that the destination cannot hold are refused, never wrapped. Float to
  *    integer is not allowed: whether to round or to cut is the caller's to say.
- * 3. A chunk is read whole before it is written, so dst may lie below src in the same buffer. */
+ * 3. A chunk is read whole before it is written, and chunks go upwards: a dst that neither starts
+ *    nor ends behind src overwrites only what was read. */
 #include "tensor/feed.h"
 
 #include <inttypes.h>
@@ -64,7 +65,7 @@ static uint16_t to_f16(float f) {
 
 /* f64 to f32 rounded to odd: an inexact result gets its last bit set, so that rounding it once more
  * to fewer bits equals rounding d directly. */
-static float to_odd(double d) {
+static float f64_to_odd(double d) {
     const float f = (float)d;
     const double back = (double)f;
     if (back == d || d != d)
@@ -73,6 +74,14 @@ static float to_odd(double d) {
     if ((back > d) == (d > 0)) /* rounded away from zero */
         bits--;
     return float_of(bits | 1u);
+}
+
+/* The same from integers to f64, which holds 53 bits of them: cut ones set the last bit kept. */
+static double i64_to_odd(int64_t v) {
+    const int64_t limit = (int64_t)1 << 53, cut = 0x3ff;
+    if (v >= -limit && v <= limit)
+        return (double)v;
+    return (double)((v & ~cut) | ((v & cut) != 0 ? cut + 1 : 0));
 }
 
 /* --- loads and stores of one chunk ------------------------------------------------------------ */
@@ -112,12 +121,12 @@ LOAD(load_bool, uint8_t, int64_t, in != 0)
 
 STORE(store_f32, float, double, in)
 STORE(store_f64, double, double, in)
-STORE(store_f16, uint16_t, double, to_f16(to_odd(in)))
-STORE(store_bf16, uint16_t, double, to_bf16(to_odd(in)))
+STORE(store_f16, uint16_t, double, to_f16(f64_to_odd(in)))
+STORE(store_bf16, uint16_t, double, to_bf16(f64_to_odd(in)))
 STORE(int_to_f32, float, int64_t, in)
 STORE(int_to_f64, double, int64_t, in)
-STORE(int_to_f16, uint16_t, int64_t, to_f16(to_odd((double)in)))
-STORE(int_to_bf16, uint16_t, int64_t, to_bf16(to_odd((double)in)))
+STORE(int_to_f16, uint16_t, int64_t, to_f16(f64_to_odd(i64_to_odd(in))))
+STORE(int_to_bf16, uint16_t, int64_t, to_bf16(f64_to_odd(i64_to_odd(in))))
 STORE(store_i8, int8_t, int64_t, in)
 STORE(store_u8, uint8_t, int64_t, in)
 STORE(store_i32, int32_t, int64_t, in)

@@ -4,8 +4,10 @@
  * Invariants:
  * 1. A feed's fill function is asked only for rows that exist, with a view of exactly those rows'
  *    shape.
- * 2. The caller's function always sees a view of the feed's own dtype: if the reader wants another
- *    one, rows go through a buffer on the ledger, made at the first such fill and kept. */
+ * 2. The caller's function always sees a view of the feed's own dtype. Where the reader's elements
+ *    are as large or larger, its rows are made at the end of the reader's view and converted from
+ *    there; where they are smaller, in a buffer on the ledger, made by sn_feed_prepare (at the
+ *    latest by the first such fill) and kept. */
 #include "tensor/feed.h"
 
 #include <inttypes.h>
@@ -37,6 +39,10 @@ void snug_feed_destroy(snug_feed *feed) {
     if (feed->release)
         feed->release(feed->ctx);
     sn_free(feed->engine, SN_MEM_INPUT, feed, sizeof *feed);
+}
+
+snug_status sn_feed_prepare(snug_feed *feed, snug_dtype to, snug_error *err) {
+    return feed->prepare ? feed->prepare(feed->ctx, to, err) : SNUG_OK;
 }
 
 static snug_status check_view(const snug_feed *feed, int64_t n_rows, const snug_view *dst,
@@ -71,6 +77,7 @@ snug_status snug_feed_fill(snug_feed *feed, int64_t first_row, int64_t n_rows, c
     SNUG_TRY(check_view(feed, n_rows, dst, err));
     if (n_rows == 0)
         return SNUG_OK;
+    SNUG_TRY(sn_feed_prepare(feed, dst->type.dtype, err));
     return feed->fill(feed->ctx, first_row, n_rows, dst, err);
 }
 
@@ -116,7 +123,7 @@ snug_status snug_feed_from_memory(snug_engine *engine, const snug_type *type, co
     memory_feed *m = p;
     *m = (memory_feed){
         .engine = engine,
-        .data = data,
+        .data = data ? data : "", /* copying no bytes from NULL is undefined, too */
         .dtype = type->dtype,
         .row_count = type->rank > 0 ? sn_type_span(type, 1, type->rank) : 0,
         .release = release,
@@ -141,12 +148,17 @@ typedef struct {
     void (*release)(void *ctx);
     void *ctx;
     size_t row_bytes;
-    void *buffer; /* NULL until needed */
+    void *buffer; /* whole rows; NULL until a reader wants smaller elements */
     size_t buffer_bytes;
 } callback_feed;
 
-static snug_status make_buffer(callback_feed *c, snug_error *err) {
-    if (c->buffer)
+static bool needs_buffer(const callback_feed *c, snug_dtype to) {
+    return snug_dtype_bytes(to) < snug_dtype_bytes(c->type.dtype);
+}
+
+static snug_status callback_prepare(void *ctx, snug_dtype to, snug_error *err) {
+    callback_feed *c = ctx;
+    if (c->buffer || !needs_buffer(c, to))
         return SNUG_OK;
     const size_t rows =
         c->row_bytes > 0 && c->row_bytes < BUFFER_BYTES ? BUFFER_BYTES / c->row_bytes : 1;
@@ -156,32 +168,41 @@ static snug_status make_buffer(callback_feed *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* dst has another dtype than the feed. */
-static snug_status fill_converting(callback_feed *c, int64_t first_row, int64_t n_rows,
-                                   const snug_view *dst, snug_error *err) {
-    SNUG_TRY(make_buffer(c, err));
+/* Rows [first, first + n) in the feed's dtype at `raw`, then converted to dst. */
+static snug_status fill_through(const callback_feed *c, int64_t first, int64_t n, void *raw,
+                                const snug_view *dst, snug_error *err) {
+    snug_view view = {.data = raw, .bytes = (size_t)n * c->row_bytes, .type = c->type};
+    view.type.dims[0] = n;
+    SNUG_TRY(c->fill(c->ctx, first, n, &view, err));
+    return sn_convert(c->type.dtype, raw, dst->type.dtype, dst->data,
+                      (size_t)sn_type_count(&view.type), err);
+}
+
+/* In pieces as large as the buffer. */
+static snug_status fill_narrower(const callback_feed *c, int64_t first_row, int64_t n_rows,
+                                 const snug_view *dst, snug_error *err) {
     const int64_t most = c->row_bytes > 0 ? (int64_t)(c->buffer_bytes / c->row_bytes) : n_rows;
-    const int64_t row_count = sn_type_span(&c->type, 1, c->type.rank);
-    char *out = dst->data;
-    for (int64_t done = 0; done < n_rows;) {
-        const int64_t k = n_rows - done < most ? n_rows - done : most;
-        const size_t n = (size_t)(k * row_count);
-        snug_view piece = {.data = c->buffer, .bytes = (size_t)k * c->row_bytes, .type = c->type};
-        piece.type.dims[0] = k;
-        SNUG_TRY(c->fill(c->ctx, first_row + done, k, &piece, err));
-        SNUG_TRY(sn_convert(c->type.dtype, c->buffer, dst->type.dtype, out, n, err));
-        out += n * snug_dtype_bytes(dst->type.dtype);
-        done += k;
+    const size_t dst_row_bytes = dst->bytes / (size_t)n_rows;
+    snug_view piece = *dst;
+    for (int64_t done = 0; done < n_rows; done += most) {
+        const int64_t n = n_rows - done < most ? n_rows - done : most;
+        piece.data = (char *)dst->data + (size_t)done * dst_row_bytes;
+        SNUG_TRY(fill_through(c, first_row + done, n, c->buffer, &piece, err));
     }
     return SNUG_OK;
 }
 
 static snug_status callback_fill(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
                                  snug_error *err) {
-    callback_feed *c = ctx;
+    const callback_feed *c = ctx;
     if (dst->type.dtype == c->type.dtype)
         return c->fill(c->ctx, first_row, n_rows, dst, err);
-    return fill_converting(c, first_row, n_rows, dst, err);
+    snug_view exact = *dst;
+    SNUG_TRY(snug_type_bytes(&dst->type, &exact.bytes, err));
+    if (needs_buffer(c, dst->type.dtype))
+        return fill_narrower(c, first_row, n_rows, &exact, err);
+    char *end = (char *)dst->data + exact.bytes;
+    return fill_through(c, first_row, n_rows, end - (size_t)n_rows * c->row_bytes, &exact, err);
 }
 
 static void callback_release(void *ctx) {
@@ -214,7 +235,9 @@ snug_status snug_feed_from_callback(snug_engine *engine, const snug_type *type,
     };
     const snug_status status =
         sn_feed_create(engine, type, c, callback_fill, callback_release, out, err);
-    if (status != SNUG_OK)
+    if (status == SNUG_OK)
+        (*out)->prepare = callback_prepare;
+    else
         sn_free(engine, SN_MEM_INPUT, c, sizeof *c);
     return status;
 }

@@ -10,9 +10,10 @@ struct snug_feed {
     snug_engine *engine;
     snug_type type;
     void *ctx;
-    snug_feed_fill_fn
-        fill; /* may be asked for rows inside [0, dims[0]) only: snug_feed_fill checked it */
+    snug_feed_fill_fn fill;     /* is asked for rows inside [0, dims[0]) only */
     void (*release)(void *ctx); /* may be NULL */
+    /* Makes what a fill in this dtype needs, once; NULL: nothing ever does. */
+    snug_status (*prepare)(void *ctx, snug_dtype to, snug_error *err);
 };
 
 /* A feed of any kind; on failure release is not called. */
@@ -20,9 +21,13 @@ SNUG_CHECKED snug_status sn_feed_create(snug_engine *e, const snug_type *type, v
                                         snug_feed_fill_fn fill, void (*release)(void *ctx),
                                         snug_feed **out, snug_error *err);
 
+/* Makes now what snug_feed_fill would make at the first fill in this dtype: for who binds a feed to
+ * an input, so that the run loop allocates nothing. */
+SNUG_CHECKED snug_status sn_feed_prepare(snug_feed *feed, snug_dtype to, snug_error *err);
+
 /* Copies n elements, converting; SNUG_E_DATA when src -> dst is not allowed (float to integer) or
- * an integer does not fit. Any addresses; dst may lie below src in one buffer. After a failure dst
- * holds anything. */
+ * an integer does not fit. Any addresses; the two may overlap where dst neither starts nor ends
+ * behind src. After a failure dst holds anything. */
 SNUG_CHECKED snug_status sn_convert(snug_dtype from, const void *src, snug_dtype to, void *dst,
                                     size_t n, snug_error *err);
 

@@ -29,6 +29,13 @@ static snug_status want_step(snug_model *m, sn_step_mode mode, int64_t batch, sn
     return SNUG_OK;
 }
 
+/* What reading the feed in the input's dtype needs is made here: the step loop allocates nothing. */
+static snug_status prepare_feed(const sn_model_step *s, uint32_t input, snug_feed *feed,
+                                snug_error *err) {
+    const sn_value v = sn_graph_input_at(s->graph, input);
+    return sn_feed_prepare(feed, sn_graph_type(s->graph, v)->dtype, err);
+}
+
 snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_part_of_data *part,
                          snug_error *err) {
     if (m->network->n_layers == 0)
@@ -51,6 +58,9 @@ snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_
     SNUG_TRY(want_step(m, mode, batch, &p->full, err));
     if (part->n % batch)
         SNUG_TRY(want_step(m, mode, part->n % batch, &p->rest, err));
+    SNUG_TRY(prepare_feed(p->full, p->full->x, part->x, err));
+    if (mode != SN_STEP_PREDICT)
+        SNUG_TRY(prepare_feed(p->full, p->full->y, part->y, err));
     return SNUG_OK;
 }
 
