@@ -29,7 +29,7 @@ static snug_status want_step(snug_model *m, sn_step_mode mode, int64_t batch, sn
     return SNUG_OK;
 }
 
-/* What reading the feed in the input's dtype needs is made here: the step loop allocates nothing. */
+/* Makes what reading the feed in the input's dtype needs: the step loop allocates nothing. */
 static snug_status prepare_feed(const sn_model_step *s, uint32_t input, snug_feed *feed,
                                 snug_error *err) {
     const sn_value v = sn_graph_input_at(s->graph, input);
