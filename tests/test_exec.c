@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "exec/inside.h"
+#include "support/arena.h"
 #include "support/world.h"
 
 /* --- state ---------------------------------------------------------------------------------- */
@@ -333,15 +334,13 @@ static void test_interrupt_stops_before_the_first_state_write_or_not_at_all(void
 
 /* --- arenas --------------------------------------------------------------------------------- */
 
-/* Marks the bytes of the arena that differ from the poison after a run. */
-static void mark_written(world *w, int poison, unsigned char *written) {
+static void run_poisoned(world *w, int poison, unsigned char *written) {
     const sn_executor_options o = {.guard = true, .poison = poison, .poison_set = true};
     world_prepare(w, &o);
     world_run(w);
-    const snug_view arena = sn_executor_arena(w->executor, SN_MEM_FIRST_ARENA);
-    assert_int_equal(arena.bytes, w->plan->memories[SN_MEM_FIRST_ARENA].bytes);
-    for (size_t i = 0; i < arena.bytes; i++)
-        written[i] |= ((unsigned char *)arena.data)[i] != poison;
+    assert_int_equal(sn_executor_arena(w->executor, SN_MEM_FIRST_ARENA).bytes,
+                     w->plan->memories[SN_MEM_FIRST_ARENA].bytes);
+    sn_arena_mark(w->executor, poison, written);
     world_unprepare(w);
 }
 
@@ -352,15 +351,11 @@ static void test_arena_is_used_to_the_byte(void **unused) {
         world_open(&w);
         world_regression(&w, rows);
         world_plan(&w);
-        const sn_plan_memory *memory = &w.plan->memories[SN_MEM_FIRST_ARENA];
-        unsigned char *written = calloc(memory->bytes, 1);
+        unsigned char *written = calloc(w.plan->memories[SN_MEM_FIRST_ARENA].bytes, 1);
         assert_non_null(written);
-        mark_written(&w, 0x5A, written);
-        mark_written(&w, 0xA5, written);
-        size_t highest = memory->bytes;
-        while (highest > 0 && !written[highest - 1])
-            highest--;
-        assert_int_equal(highest, memory->used_bytes);
+        run_poisoned(&w, 0x5A, written);
+        run_poisoned(&w, 0xA5, written);
+        sn_arena_expect_exact(w.plan, written, "regression");
         free(written);
         world_close(&w);
     }

@@ -1,0 +1,37 @@
+/* arena.c: the highest byte a plan promises, counted from its steps and from a run. */
+#include "support/arena.h"
+#include "support/support.h"
+
+/* The end of all values in the first arena, and of all scratch. */
+static void find_ends(const sn_plan *p, size_t *values, size_t *scratch) {
+    *values = *scratch = 0;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const sn_step *s = &p->steps[i];
+        for (int k = 0; k < s->n_out; k++) {
+            const size_t end = s->out[k].offset + p->value_bytes[s->out[k].value.i];
+            if (s->out[k].memory == SN_MEM_FIRST_ARENA && end > *values)
+                *values = end;
+        }
+        if (s->ws_bytes > 0 && s->ws_offset + s->ws_bytes > *scratch)
+            *scratch = s->ws_offset + s->ws_bytes;
+    }
+}
+
+void sn_arena_mark(const sn_executor *x, int poison, unsigned char *written) {
+    const snug_view arena = sn_executor_arena(x, SN_MEM_FIRST_ARENA);
+    for (size_t i = 0; i < arena.bytes; i++)
+        written[i] |= ((const unsigned char *)arena.data)[i] != poison;
+}
+
+void sn_arena_expect_exact(const sn_plan *p, const unsigned char *written, const char *what) {
+    const sn_plan_memory *memory = &p->memories[SN_MEM_FIRST_ARENA];
+    size_t values, scratch, highest = memory->bytes;
+    find_ends(p, &values, &scratch);
+    while (highest > 0 && !written[highest - 1])
+        highest--;
+    const size_t used = values > scratch ? values : scratch;
+    if (memory->used_bytes != used || used > memory->bytes || highest < values || highest > used)
+        fail_msg("%s: written up to %zu; values end at %zu, scratch at %zu, the plan says %zu of "
+                 "%zu",
+                 what, highest, values, scratch, memory->used_bytes, memory->bytes);
+}
