@@ -342,7 +342,7 @@ static double huber_half(double y, double p) {
     return e <= 0.5 ? 0.5 * e * e : 0.5 * e - 0.125;
 }
 static double log_cosh(double y, double p) {
-    return log(cosh(p - y));
+    return log(cosh(p - y)) + log(2) - (double)logf(2); /* Keras' logarithm of 2 is an f32 */
 }
 static double binary_logits(double y, double x) {
     return -(y * log(1 / (1 + exp(-x))) + (1 - y) * log(1 - 1 / (1 + exp(-x))));

@@ -117,7 +117,7 @@ void sn_layer_build_softmax(sn_layer_call *c) {
 void sn_layer_build_rescaling(sn_layer_call *c) {
     const sn_conf_rescaling *conf = c->conf;
     const sn_value x = sn_build_cast(c->b, c->in[0], c->network->compute_dtype);
-    c->out = sn_build_affine(c->b, x, conf->scale, conf->offset);
+    c->out = sn_build_affine(c->b, x, sn_keras_number(conf->scale), sn_keras_number(conf->offset));
 }
 
 /* --- shapes ----------------------------------------------------------------------------------- */

@@ -90,7 +90,7 @@ static sn_value log_cosh(sn_builder *b, const sn_loss *l, sn_value y_true, sn_va
     (void)l;
     const sn_value x = sn_build_sub(b, y_pred, y_true);
     const sn_value tail = sn_build_softplus(b, sn_build_affine(b, x, -2, 0));
-    return sn_build_affine(b, sn_build_add(b, x, tail), 1, -log(2));
+    return sn_build_affine(b, sn_build_add(b, x, tail), 1, -sn_keras_number(log(2)));
 }
 
 /* --- cross-entropies -------------------------------------------------------------------------- */

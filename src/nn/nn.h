@@ -16,8 +16,8 @@
 #include "graph/build.h"
 #include "tensor/feed.h"
 
-/* Keras casts its Python numbers (SGD's momentum, slopes, powers of beta) to tensors through f32,
- * also in f64 models; following it to 1e-9 takes the same rounding. */
+/* Keras casts its Python numbers (SGD's momentum, slopes, scales, powers of beta) to tensors
+ * through f32, also in f64 models; following it to 1e-9 takes the same rounding. */
 static inline double sn_keras_number(double v) {
     return (double)(float)v;
 }
