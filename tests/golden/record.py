@@ -124,8 +124,20 @@ CASES = [
     ("nesterov", lambda: [L.Input((12,))] + head(), X, Y3, lambda: keras.optimizers.SGD(0.02, momentum=0.9, nesterov=True), "mse", [], 5),
     ("relu_layer", lambda: [L.Input((12,)), L.Dense(6), L.ReLU(negative_slope=0.1)] + head(), X, Y3, sgd, "mse", [], 3),
     ("softmax_inside", lambda: [L.Input((12,)), L.Dense(6), L.Softmax()] + head(), X, Y3, sgd, "mse", [], 3),
+    ("huber", lambda: [L.Input((12,))] + head(), X, Y3, sgd, "huber", ["mae"], 3),  # Keras loses another delta in to_json
+    ("log_cosh", lambda: [L.Input((12,))] + head(), X, Y3, sgd, "log_cosh", [], 3),
+    ("msle", lambda: [L.Input((12,))] + head(3, "softplus"), X, np.abs(Y3), sgd, "mean_squared_logarithmic_error", [], 3),
+    ("mape", lambda: [L.Input((12,))] + head(), X, Y3, slow, "mean_absolute_percentage_error", [], 3),
+    # Probabilities that no softmax or sigmoid made last: clipped, and divided by their sum where Keras does so.
+    ("probs_sparse", lambda: [L.Input((12,)), L.Dense(4, activation="softmax"), L.Rescaling(0.8, offset=0.1)], X, LABELS, sgd, SPARSE, ["accuracy"], 3),
+    ("probs_categorical", lambda: [L.Input((12,)), L.Dense(4, activation="softmax"), L.Rescaling(0.8, offset=0.1)], X, ONEHOT, sgd, "categorical_crossentropy", ["accuracy"], 3),
+    ("probs_binary", lambda: [L.Input((12,)), L.Dense(1, activation="sigmoid"), L.Rescaling(0.9, offset=0.04)], X, BINARY, sgd, "binary_crossentropy", ["accuracy"], 3),
+    ("smoothing", lambda: [L.Input((12,)), L.Dense(4, activation="softmax")], X, ONEHOT, sgd, lambda: keras.losses.CategoricalCrossentropy(label_smoothing=0.1), ["accuracy"], 3),
+    ("binary_smoothing", lambda: [L.Input((12,)), L.Dense(1, activation="sigmoid")], X, BINARY, sgd, lambda: keras.losses.BinaryCrossentropy(label_smoothing=0.2), [], 3),
+    ("adam_betas", lambda: [L.Input((12,))] + head(), X, Y3, lambda: keras.optimizers.Adam(0.02, beta_1=0.8, beta_2=0.95, epsilon=1e-4), "mse", [], 5),
+    ("frozen_batchnorm", lambda: [L.Input((12,)), L.Dense(6), L.BatchNormalization(trainable=False)] + head(), X, Y3, sgd, "mse", [], 3),
 ] + [(f"act_{a}", activation_case(a), X, Y3, slow, "mse", [], 3) for a in
-     ("elu", "gelu", "silu", "softplus", "leaky_relu", "exponential", "log_softmax")]
+     ("elu", "gelu", "silu", "softplus", "leaky_relu", "exponential", "log_softmax", "selu", "mish", "softsign")]
 
 if __name__ == "__main__":
     wanted = sys.argv[1:]
