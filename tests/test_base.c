@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "base/file.h"
+#include "base/real.h"
 #include "base/rng.h"
 #include "base/say.h"
 #include "base/size.h"
@@ -10,12 +11,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* --- statuses ------------------------------------------------------------------------------- */
@@ -360,6 +363,87 @@ static void test_permute_favours_no_order(void **state) {
         assert_in_range(places[i / 10][i % 10], KEYS / 10 - 150, KEYS / 10 + 150);
 }
 
+/* --- reals ---------------------------------------------------------------------------------- */
+
+/* True or false, not assertions: also asked in a process of its own. */
+static bool comes_back(double v) {
+    char text[SN_REAL_TEXT];
+    const char *end;
+    double back;
+    sn_real_print(v, 17, text);
+    return !strchr(text, ',') && sn_real_parse(text, &end, &back) && *end == '\0' &&
+           memcmp(&back, &v, sizeof v) == 0;
+}
+
+static bool reads(const char *text, double want, const char *rest) {
+    const char *end;
+    double v;
+    return sn_real_parse(text, &end, &v) && v == want && strcmp(end, rest) == 0;
+}
+
+static bool reads_nothing(const char *text) {
+    const char *end;
+    double v;
+    return !sn_real_parse(text, &end, &v);
+}
+
+static bool reals_are_right(void) {
+    char text[SN_REAL_TEXT];
+    return comes_back(0) && comes_back(-0.0) && comes_back(0.1) && comes_back(-2.5e-300) &&
+           comes_back(1.7976931348623157e308) && comes_back(5e-324) && comes_back(12345.678) &&
+           reads("1.5,2", 1.5, ",2") && reads("1,5", 1, ",5") && reads("-.25 x", -0.25, " x") &&
+           reads("2.5.5", 2.5, ".5") && reads("7x.5", 7, "x.5") && reads("1e3@4", 1000, "@4") &&
+           reads("inf", (double)INFINITY, "") && reads_nothing("") && reads_nothing(" 1") &&
+           reads_nothing("\n1") && reads_nothing("x1") && reads_nothing(".") &&
+           strcmp(sn_real_print(0.001, 9, text), "0.001") == 0;
+}
+
+static void test_reals_come_back_and_end_where_they_end(void **state) {
+    (void)state;
+    assert_true(reals_are_right());
+}
+
+enum { NO_LOCALE = 77 };
+
+/* Exit code 0: as it should be. The C library reads the place of locales once, so not in this
+ * process. */
+static int speak_with_commas(const char *dir) {
+    char text[8];
+    if (setenv("LOCPATH", dir, 1) != 0 || !setlocale(LC_NUMERIC, "xx_XX.UTF-8"))
+        return NO_LOCALE;
+    snprintf(text, sizeof text, "%.1f", 0.5);
+    if (strcmp(text, "0,5") != 0)
+        return 1;
+    return reals_are_right() ? 0 : 2;
+}
+
+static void test_reals_have_a_point_under_every_locale(void **state) {
+    (void)state;
+    sn_test_dir dir;
+    char source[256], command[800];
+    sn_test_dir_begin(&dir);
+    static const char comma[] = "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \"\"\n"
+                                "grouping -1\nEND LC_NUMERIC\n";
+    sn_test_write_file(sn_test_path(&dir, "comma", source), comma, sizeof comma - 1);
+    snprintf(command, sizeof command, "localedef -c -i %s -f UTF-8 %s/xx_XX.UTF-8 >%s/log 2>&1",
+             source, dir.path, dir.path);
+    const int made = system(command); /* says 1, a warning: most categories are not there */
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(made == -1 ? NO_LOCALE : speak_with_commas(dir.path));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    snprintf(command, sizeof command, "rm -rf %s/xx_XX.UTF-8", dir.path);
+    assert_int_equal(system(command), 0);
+    sn_test_dir_end(&dir);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NO_LOCALE) {
+        print_message("skipped: localedef cannot make a locale here\n");
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* --- files ---------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -655,6 +739,8 @@ int main(void) {
         cmocka_unit_test(test_permute_is_a_bijection_for_any_n),
         cmocka_unit_test(test_permute_handles_the_largest_n),
         cmocka_unit_test(test_permute_favours_no_order),
+        cmocka_unit_test(test_reals_come_back_and_end_where_they_end),
+        cmocka_unit_test(test_reals_have_a_point_under_every_locale),
         file_test(test_file_comes_back_as_written),
         file_test(test_file_that_is_not_committed_leaves_nothing),
         file_test(test_missing_file_and_directory_are_refused_by_name),

@@ -25,9 +25,11 @@
  * Words are separated by blanks. Ids and slots count up from 0; a line that skips one is refused.
  * Owners stand in order of index, without the empty owner 0. AXES is a hexadecimal bit set, 0x0
  * all. TYPE and ATTRS are those of type.h and op.h; types of outputs are printed for the reader and
- * checked. Reals are %.17g, which is exact. Parameters stand as early as their order and the values
- * they speak of allow. parse(print(g)) prints the same text. */
+ * checked. Reals have 17 digits, which is exact. Parameters stand as early as their order and the
+ * values they speak of allow. parse(print(g)) prints the same text. */
 #include "graph/store.h"
+
+#include "base/real.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -76,6 +78,12 @@ static snug_status put_name(printer *p, const char *before, const char *name) {
     return p->w->write(p->w->ctx, name, strlen(name), p->err);
 }
 
+/* 17 digits are exact. */
+static snug_status put_real(printer *p, const char *before, double v) {
+    char text[SN_REAL_TEXT];
+    return put(p, "%s%s", before, sn_real_print(v, 17, text));
+}
+
 static snug_status put_type(printer *p, const snug_type *t) {
     char text[192];
     return put(p, " %s", snug_type_print(t, text, sizeof text));
@@ -85,7 +93,7 @@ static snug_status put_param(printer *p, uint32_t slot) {
     const sn_param_info *info = sn_graph_param_at(p->g, (sn_param){slot});
     SNUG_TRY(put(p, "p%u ", slot));
     if (info->kind == SN_PARAM_REAL)
-        SNUG_TRY(put(p, "real %.17g", info->real));
+        SNUG_TRY(put_real(p, "real ", info->real));
     else if (info->kind == SN_PARAM_KEY)
         SNUG_TRY(put(p, "key %" PRId64, info->key));
     else
@@ -118,9 +126,11 @@ static snug_status put_variable(printer *p, const sn_value_info *v) {
     SNUG_TRY(put(p, "%%%u", p->n_values++));
     SNUG_TRY(put_name(p, " variable ", var->name));
     SNUG_TRY(put_type(p, &var->type));
-    return put(p, " home %u%s%s init %s %" PRIu64 " %.17g %.17g\n", var->home,
-               var->trainable ? " trainable" : "", var->slot ? " slot" : "",
-               recipe_names[var->init.kind], var->init.key, var->init.a, var->init.b);
+    SNUG_TRY(put(p, " home %u%s%s init %s %" PRIu64, var->home, var->trainable ? " trainable" : "",
+                 var->slot ? " slot" : "", recipe_names[var->init.kind], var->init.key));
+    SNUG_TRY(put_real(p, " ", var->init.a));
+    SNUG_TRY(put_real(p, " ", var->init.b));
+    return put(p, "\n");
 }
 
 static snug_status put_node(printer *p, const sn_node_info *node) {
@@ -236,10 +246,10 @@ static snug_status take_unsigned(parser *p, int base, uint64_t max, uint64_t *ou
 }
 
 static snug_status take_real(parser *p, double *out) {
-    char *end;
+    const char *end;
+    double v;
     skip_blanks(p);
-    const double v = strtod(p->at, &end);
-    if (end == p->at || (*end != ' ' && *end != '\n' && *end != '\0'))
+    if (!sn_real_parse(p->at, &end, &v) || (*end != ' ' && *end != '\n' && *end != '\0'))
         return fail_line(p, "a real number");
     p->at = end;
     *out = v;

@@ -2,9 +2,10 @@
  * more. */
 #include "model/keras_value.h"
 
+#include "base/real.h"
+
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *sn_keras_text(const json_t *object, const char *key) {
@@ -25,14 +26,15 @@ static void to_snake(const char *name, char *out, size_t size) {
     out[n] = 0;
 }
 
+/* With the fewest digits that give the same number back. */
 static int print_real(double v, char *out, size_t size) {
-    int n = 0;
-    for (int digits = 6; digits <= 17; digits++) {
-        n = snprintf(out, size, "%.*g", digits, v);
-        if (strtod(out, NULL) == v)
-            break;
-    }
-    return n;
+    char text[SN_REAL_TEXT];
+    const char *end;
+    double back;
+    int digits = 6;
+    while (sn_real_parse(sn_real_print(v, digits, text), &end, &back) && back != v && digits < 17)
+        digits++;
+    return snprintf(out, size, "%s", text);
 }
 
 bool sn_keras_scalar(const json_t *value, char *out, size_t size) {

@@ -4,11 +4,11 @@
  *     zeros:100x10   constant:100x10@0.5   normal:256x1024x1024x3@7   uniform:..@SEED
  * truncated:..@SEED labels:256@7@10          i32 in [0, 10)
  */
+#include "base/real.h"
 #include "base/rng.h"
 #include "base/size.h"
 #include "model/array_file.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -74,10 +74,7 @@ static snug_status parse_numbers(const recipe_row *row, const char *source, cons
     int64_t seed = 0, classes = 1;
     bool ok = row->n_numbers == 0 || *at++ == '@';
     if (ok && row->n_numbers > 0 && row->kind == SN_RECIPE_CONSTANT) {
-        char *end;
-        out->a = strtod(at, &end);
-        ok = end > at && *at != ' ';
-        at = end;
+        ok = sn_real_parse(at, &at, &out->a);
     } else if (ok && row->n_numbers > 0) {
         ok = take_count(&at, &seed);
     }

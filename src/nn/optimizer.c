@@ -4,6 +4,7 @@
  * What changes from step to step is the graph parameter "optimizer/rate": for SGD the learning
  * rate, for Adam the rate with the bias correction of step t in it, rate * sqrt(1 - beta_2^t) / (1
  * - beta_1^t). */
+#include "base/real.h"
 #include "nn/nn.h"
 #include "nn/text.h"
 
@@ -112,13 +113,16 @@ snug_status sn_optimizer_parse(const char *text, sn_optimizer *out, snug_error *
 
 static void print_changed(char *text, size_t size, const char *key, double value, double usual) {
     const size_t n = strlen(text);
+    char number[SN_REAL_TEXT];
     if (value != usual)
-        snprintf(text + n, size - n, ",%s=%.9g", key, value);
+        snprintf(text + n, size - n, ",%s=%s", key, sn_real_print(value, 9, number));
 }
 
 const char *sn_optimizer_print(const sn_optimizer *o, char *text, size_t size) {
     const sn_optimizer *usual = &defaults[is_adam(o)];
-    snprintf(text, size, "%s:learning_rate=%.9g", o->name, o->learning_rate);
+    char number[SN_REAL_TEXT];
+    snprintf(text, size, "%s:learning_rate=%s", o->name,
+             sn_real_print(o->learning_rate, 9, number));
     print_changed(text, size, "momentum", o->momentum, usual->momentum);
     print_changed(text, size, "nesterov", o->nesterov, usual->nesterov);
     print_changed(text, size, "beta_1", o->beta_1, usual->beta_1);

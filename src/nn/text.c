@@ -2,10 +2,11 @@
  * understand. */
 #include "nn/text.h"
 
+#include "base/real.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Copies [from, to) without spaces around it; false when it does not fit. */
@@ -52,9 +53,9 @@ snug_status sn_option_next(const char **at, sn_option *out, bool *more, snug_err
 }
 
 bool sn_text_real(const char *text, double *out) {
-    char *end;
-    const double v = strtod(text, &end);
-    if (end == text || *end || !isfinite(v))
+    const char *end;
+    double v;
+    if (!sn_real_parse(text, &end, &v) || *end || !isfinite(v))
         return false;
     *out = v;
     return true;

@@ -5,6 +5,8 @@
  * 2. Text may come from a file: every number is range checked, *out is written only on success. */
 #include "op/rules.h"
 
+#include "base/real.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -122,6 +124,11 @@ static bool parse_int(const char *item, int64_t *out) {
     return true;
 }
 
+static bool parse_real(const char *item, double *out) {
+    const char *end;
+    return sn_real_parse(item, &end, out) && *end == '\0';
+}
+
 /* "p3" is slot 3; a literal gets a slot from the maker. */
 static snug_status parse_slot(const reader *r, const sn_field *f, const char *item, int64_t *out,
                               snug_error *err) {
@@ -130,17 +137,16 @@ static snug_status parse_slot(const reader *r, const sn_field *f, const char *it
             return bad_value(r, f, item, "a parameter slot such as p3", err);
         return SNUG_OK;
     }
-    char *end;
     int64_t key = 0;
-    const double real = strtod(item, &end);
+    double real = 0;
     const bool is_key = f->kind == SN_FIELD_KEY;
-    if (is_key ? !parse_int(item, &key) : (end == item || *end != '\0'))
+    if (is_key ? !parse_int(item, &key) : !parse_real(item, &real))
         return bad_value(
             r, f, item,
             is_key ? "a slot such as p3 or an integer" : "a slot such as p3 or a number", err);
     if (r->maker == NULL)
         return bad_value(r, f, item, "a parameter slot such as p3: no literals here", err);
-    return r->maker->add(r->maker->ctx, is_key, is_key ? 0.0 : real, key, out, err);
+    return r->maker->add(r->maker->ctx, is_key, real, key, out, err);
 }
 
 static snug_status parse_act(const reader *r, const sn_field *f, const char *item, int64_t *out,

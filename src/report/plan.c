@@ -5,6 +5,7 @@
  * 1. The rows that are not indented add up to the peak; the indented ones to the row above them.
  * 2. "at the peak" of all layers, inputs and loss adds up to the arena's lower bound: the step's
  *    workspace counts for its layer. */
+#include "base/real.h"
 #include "base/say.h"
 #include "model/json.h"
 #include "train/model.h"
@@ -249,6 +250,7 @@ static snug_status json_steps(const plan_report *r, snug_error *err) {
 
 static snug_status say_json(const plan_report *r, snug_error *err) {
     const snug_model_plan_info *p = &r->info;
+    char gap[SN_REAL_TEXT];
     SNUG_TRY(sn_say(r->w, err, "{\"model\":"));
     SNUG_TRY(sn_json_string(r->w, snug_model_name(r->model), err));
     SNUG_TRY(sn_say(r->w, err, ",\"batch\":%lld,\"train\":%s,\"peak_bytes\":%zu",
@@ -256,9 +258,9 @@ static snug_status say_json(const plan_report *r, snug_error *err) {
                     p->peak_bytes));
     SNUG_TRY(sn_say(r->w, err,
                     ",\"state_bytes\":%zu,\"arena_bytes\":%zu,\"lower_bound_bytes\":%zu,"
-                    "\"gap\":%.6f,\"flops\":%.0f,\"nodes\":%zu,\"steps\":%zu",
+                    "\"gap\":%s,\"flops\":%.0f,\"nodes\":%zu,\"steps\":%zu",
                     p->weights_bytes + p->optimizer_bytes, p->arena_bytes, p->lower_bound_bytes,
-                    gap_of(p), p->flops, p->n_nodes, p->n_steps));
+                    sn_real_print(gap_of(p), 6, gap), p->flops, p->n_nodes, p->n_steps));
     SNUG_TRY(sn_say(r->w, err, ",\"peak_layer\":"));
     SNUG_TRY(sn_json_string(r->w, p->peak_layer, err));
     SNUG_TRY(sn_say(r->w, err, ",\"peak_operator\":\"%s\"", p->peak_operator));

@@ -4,6 +4,8 @@
  * lower. */
 #include "train/model.h"
 
+#include "base/real.h"
+
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -204,10 +206,11 @@ static snug_status append(csv *c, const char *text, snug_error *err) {
 
 static void add_columns(char *line, size_t size, const char *prefix, const snug_progress *p,
                         const double *values) {
+    char number[SN_REAL_TEXT];
     for (int i = 0; i < p->n_values; i++) {
         const size_t n = strlen(line);
         if (values)
-            snprintf(line + n, size - n, ",%.9g", values[i]);
+            snprintf(line + n, size - n, ",%s", sn_real_print(values[i], 9, number));
         else
             snprintf(line + n, size - n, ",%s%s", prefix, p->names[i]);
     }
