@@ -1,6 +1,7 @@
-/* custom_loop.c: a training loop of your own on the graph builder: a network with one hidden layer learns
- * sin(3 x) with Adam, and the loop, not the library, decides the learning rate of each step. Shows inputs,
- * variables, operators by name, gradients, an optimizer row, and a session that runs the whole step.
+/* custom_loop.c: a training loop of your own on the graph builder: a network with one hidden layer
+ * learns sin(3 x) with Adam, and the loop, not the library, decides the learning rate of each step.
+ * Shows inputs, variables, operators by name, gradients, an optimizer row, and a session that runs
+ * the whole step.
  *
  *     cc custom_loop.c $(pkg-config --cflags --libs snug) -lm -o custom_loop && ./custom_loop */
 #include <snug/graph.h>
@@ -21,19 +22,23 @@ static void check(snug_status status, const snug_error *err) {
 }
 
 /* The one output of an operator. */
-static snug_value op(snug_graph *g, const char *name, const char *attrs, int n, const snug_value *in) {
+static snug_value op(snug_graph *g, const char *name, const char *attrs, int n,
+                     const snug_value *in) {
     snug_error err;
     snug_value out;
     check(snug_graph_op(g, name, attrs, in, n, &out, 1, &err), &err);
     return out;
 }
-#define OP(g, name, attrs, ...) \
-    op(g, name, attrs, (int)(sizeof((snug_value[]){__VA_ARGS__}) / sizeof(snug_value)), (snug_value[]){__VA_ARGS__})
+#define OP(g, name, attrs, ...)                                                                    \
+    op(g, name, attrs, (int)(sizeof((snug_value[]){__VA_ARGS__}) / sizeof(snug_value)),            \
+       (snug_value[]){__VA_ARGS__})
 
-static snug_value variable(snug_graph *g, const char *name, int64_t rows, int64_t cols, snug_variable_options o) {
+static snug_value variable(snug_graph *g, const char *name, int64_t rows, int64_t cols,
+                           snug_variable_options o) {
     snug_error err;
     snug_value v;
-    check(snug_graph_variable(g, name, &(snug_type){SNUG_F32, 2, {rows, cols}}, &o, &v, &err), &err);
+    check(snug_graph_variable(g, name, &(snug_type){SNUG_F32, 2, {rows, cols}}, &o, &v, &err),
+          &err);
     return v;
 }
 
@@ -44,10 +49,13 @@ static void update(snug_graph *g, int i, snug_value w, snug_value dw) {
     char name[16];
     check(snug_graph_type(g, w, &t, &err), &err);
     snprintf(name, sizeof name, "m%d", i);
-    const snug_value m = variable(g, name, t.dims[0], t.dims[1], (snug_variable_options){.is_slot = 1});
+    const snug_value m =
+        variable(g, name, t.dims[0], t.dims[1], (snug_variable_options){.is_slot = 1});
     snprintf(name, sizeof name, "v%d", i);
-    const snug_value v = variable(g, name, t.dims[0], t.dims[1], (snug_variable_options){.is_slot = 1});
-    OP(g, "adam", "rate=p:rate one_minus_beta1=0.1 one_minus_beta2=0.001 epsilon=1e-7", w, m, v, dw);
+    const snug_value v =
+        variable(g, name, t.dims[0], t.dims[1], (snug_variable_options){.is_slot = 1});
+    OP(g, "adam", "rate=p:rate one_minus_beta1=0.1 one_minus_beta2=0.001 epsilon=1e-7", w, m, v,
+       dw);
 }
 
 static void build(snug_graph *g) {
@@ -62,10 +70,12 @@ static void build(snug_graph *g) {
         variable(g, "w2", HIDDEN, 1, (snug_variable_options){SNUG_INIT_NORMAL, 0, 0.2, 3, 0}),
         variable(g, "b2", 1, 1, (snug_variable_options){.kind = SNUG_INIT_CONSTANT}),
     };
-    const snug_value hidden = OP(g, "tanh", "", OP(g, "add", "", OP(g, "matmul", "", x, w[0]), w[1]));
+    const snug_value hidden =
+        OP(g, "tanh", "", OP(g, "add", "", OP(g, "matmul", "", x, w[0]), w[1]));
     const snug_value y = OP(g, "add", "", OP(g, "matmul", "", hidden, w[2]), w[3]);
     const snug_value errors = OP(g, "square", "", OP(g, "sub", "", y, t));
-    const snug_value loss = OP(g, "affine", "scale=0.015625 shift=0", OP(g, "sum", "", errors)); /* 1 / BATCH */
+    const snug_value loss =
+        OP(g, "affine", "scale=0.015625 shift=0", OP(g, "sum", "", errors)); /* 1 / BATCH */
     check(snug_graph_gradients(g, loss, w, WEIGHTS, dw, &err), &err);
     check(snug_graph_param(g, "rate", 0, &err), &err);
     for (int i = 0; i < WEIGHTS; i++)
@@ -92,7 +102,8 @@ int main(void) {
         xs[i][0] = (float)(i * 37 % ROWS) / (ROWS / 2) - 1;
         ts[i][0] = sinf(3 * xs[i][0]);
     }
-    check(snug_engine_create(&(snug_engine_options){.budget_bytes = 8u << 20}, &engine, &err), &err);
+    check(snug_engine_create(&(snug_engine_options){.budget_bytes = 8u << 20}, &engine, &err),
+          &err);
     check(snug_feed_from_memory(engine, &all, xs, NULL, NULL, &x, &err), &err);
     check(snug_feed_from_memory(engine, &all, ts, NULL, NULL, &t, &err), &err);
     check(snug_graph_create(engine, &g, &err), &err);
