@@ -219,6 +219,49 @@ static void test_a_thousand_steps_request_nothing(void **unused) {
     sn_test_engine_end(e);
 }
 
+/* --- the search for a NaN -----------------------------------------------------------------------
+ */
+/* Gives the most memory ever held up to the step that failed. */
+static size_t expect_nan_found(snug_engine *e) {
+    static float rows[64][32], targets[64];
+    snug_error err;
+    char text[300];
+    snug_model *m;
+    snug_feed *x, *y;
+    const snug_type x_type = {SNUG_F32, 2, {64, 32}}, y_type = {SNUG_F32, 2, {64, 1}};
+    for (int i = 0; i < 64; i++)
+        rows[i][0] = 100;
+    expect_ok(snug_feed_from_memory(e, &x_type, rows, NULL, NULL, &x, &err), &err);
+    expect_ok(snug_feed_from_memory(e, &y_type, targets, NULL, NULL, &y, &err), &err);
+    expect_ok(snug_model_create(e, NULL, &(snug_type){SNUG_F32, 1, {32}}, &m, &err), &err);
+    for (int i = 0; i < 6; i++)
+        expect_ok(
+            snug_model_add(m, "Dense", "units=256 activation=exponential use_bias=false", &err),
+            &err);
+    expect_ok(snug_model_add(m, "Dense", "units=1", &err), &err);
+    expect_ok(snug_model_compile(m, &(snug_compile){.optimizer = "sgd"}, &err), &err);
+    const snug_fit_options fit = {.x = x, .y = y, .batch = 64};
+    expect_status(snug_fit(m, &fit, NULL, &err), SNUG_E_NUMERIC, &err);
+    const size_t peak = snug_engine_peak_bytes(e);
+    expect_ok(snug_model_find_nan(m, text, sizeof text, &err), &err);
+    expect_text(text, "operator exp");
+    snug_model_destroy(m);
+    snug_feed_destroy(x);
+    snug_feed_destroy(y);
+    return peak;
+}
+
+/* A budget that is enough for the step is enough to find what went wrong in it. */
+static void test_nan_is_found_within_the_budget_of_the_step(void **unused) {
+    (void)unused;
+    snug_engine *roomy = sn_test_engine(0);
+    const size_t peak = expect_nan_found(roomy);
+    sn_test_engine_end(roomy);
+    snug_engine *tight = sn_test_engine(peak);
+    assert_int_equal(expect_nan_found(tight), peak);
+    sn_test_engine_end(tight);
+}
+
 /* --- faults ----------------------------------------------------------------------------------- */
 /* Six callbacks at once. */
 typedef struct {
@@ -352,6 +395,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_arena_of_real_models_is_used_to_the_byte),
         cmocka_unit_test(test_a_thousand_steps_request_nothing),
+        cmocka_unit_test(test_nan_is_found_within_the_budget_of_the_step),
         cmocka_unit_test(test_training_in_company_survives_any_failed_request),
         cmocka_unit_test(test_training_in_company_survives_any_failed_call),
     };

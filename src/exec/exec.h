@@ -91,9 +91,9 @@ SNUG_CHECKED snug_status sn_session_run(sn_session *s, snug_error *err);
 /* Lent until the next run on the arena. */
 void sn_session_output(const sn_session *s, uint32_t output, snug_view *out);
 
-/* The naive executor: an own buffer per value, reference or fast kernels, no plan. The oracle of
- * the tests, and the second pass that finds the node that made a NaN (visit is called after each
- * node; non-OK stops). Variables are not written unless write_state. */
+/* The naive executor: an own buffer per value until its last reader, reference or fast kernels, no
+ * plan. The oracle of the tests, and the second pass that finds the node that made a NaN (visit is
+ * called after each node; non-OK stops). Variables are not written unless write_state. */
 typedef struct {
     bool reference_only;
     bool write_state;

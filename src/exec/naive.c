@@ -2,7 +2,8 @@
  * The oracle of the tests, and the checked second pass that finds the node that made a NaN.
  *
  * Invariants:
- * 1. A buffer is written by one node only, so `visit` sees every value as its node made it.
+ * 1. A buffer is written by one node only, so `visit` sees every value as its node made it. It is
+ * given back behind its last reader: where a step has just run, its search for a NaN fits, too.
  * 2. Variables are written at the very end, after everything else has gone well, and only with
  * write_state. */
 #include "exec/inside.h"
@@ -17,6 +18,7 @@ typedef struct {
     sn_cpu_device device;
     snug_view *views;  /* one per value */
     bool *owned;       /* whether the view's bytes are ours */
+    uint32_t *last;    /* the last node that needs the value; n_nodes: it stays to the end */
     sn_scalar *params; /* one per slot */
 } sn_naive;
 
@@ -108,6 +110,39 @@ static snug_status run_one(sn_naive *n, sn_node id, snug_error *err) {
     return n->options->visit(n->options->ctx, id, operands + node->n_in, node->n_out, err);
 }
 
+static void free_buffer(sn_naive *n, uint32_t v) {
+    if (n->owned[v])
+        sn_free(n->engine, SN_MEM_OTHER, n->views[v].data, n->views[v].bytes);
+    n->owned[v] = false;
+}
+
+/* Outputs and newest versions of variables are handed out at the end; what nobody reads goes with
+ * its maker. */
+static void find_last_readers(const sn_naive *n) {
+    const sn_graph *g = n->graph;
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++) {
+        const sn_node_info *node = sn_graph_node_at(g, (sn_node){i});
+        for (int k = 0; k < node->n_in; k++)
+            n->last[node->in[k].i] = i;
+        for (int k = 0; k < node->n_out; k++)
+            n->last[node->out[k].i] = i;
+    }
+    for (uint32_t k = 0; k < sn_graph_n_outputs(g); k++)
+        n->last[sn_graph_output_at(g, k).i] = sn_graph_n_nodes(g);
+    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++)
+        n->last[sn_graph_var_at(g, (sn_var){i})->last.i] = sn_graph_n_nodes(g);
+}
+
+static void free_read_last_by(sn_naive *n, sn_node id) {
+    const sn_node_info *node = sn_graph_node_at(n->graph, id);
+    for (int k = 0; k < node->n_in; k++)
+        if (n->last[node->in[k].i] == id.i)
+            free_buffer(n, node->in[k].i);
+    for (int k = 0; k < node->n_out; k++)
+        if (n->last[node->out[k].i] == id.i)
+            free_buffer(n, node->out[k].i);
+}
+
 static void hand_out(sn_naive *n) {
     for (uint32_t k = 0; n->options->outputs && k < sn_graph_n_outputs(n->graph); k++) {
         const snug_view *from = &n->views[sn_graph_output_at(n->graph, k).i];
@@ -126,38 +161,43 @@ static snug_status run_all(sn_naive *n, snug_error *err) {
         n->params[i] = n->options->params
                            ? n->options->params[i]
                            : sn_param_default(sn_graph_param_at(n->graph, (sn_param){i}));
+    find_last_readers(n);
     SNUG_TRY(read_inputs(n, err));
     SNUG_TRY(read_variables(n, err));
-    for (uint32_t i = 0; i < sn_graph_n_nodes(n->graph); i++)
+    for (uint32_t i = 0; i < sn_graph_n_nodes(n->graph); i++) {
         SNUG_TRY(run_one(n, (sn_node){i}, err));
+        free_read_last_by(n, (sn_node){i});
+    }
     hand_out(n);
+    return SNUG_OK;
+}
+
+static snug_status take_arrays(sn_naive *n, sn_zone *zone, snug_error *err) {
+    const size_t n_values = sn_graph_n_values(n->graph), n_params = sn_graph_n_params(n->graph);
+    void *views, *owned, *last, *params;
+    SNUG_TRY(sn_zone_alloc(zone, n_values * sizeof *n->views, &views, err));
+    SNUG_TRY(sn_zone_alloc(zone, n_values * sizeof *n->owned, &owned, err));
+    SNUG_TRY(sn_zone_alloc(zone, n_values * sizeof *n->last, &last, err));
+    SNUG_TRY(sn_zone_alloc(zone, n_params * sizeof *n->params, &params, err));
+    n->views = views;
+    n->owned = owned;
+    n->last = last;
+    n->params = params;
     return SNUG_OK;
 }
 
 snug_status sn_naive_run(snug_engine *e, const sn_graph *g, sn_state *state,
                          const sn_naive_options *o, snug_error *err) {
     sn_naive n = {.engine = e, .graph = g, .state = state, .options = o};
-    sn_zone *zone = NULL;
-    const uint32_t n_values = sn_graph_n_values(g);
-    void *views, *owned, *params;
+    sn_zone *zone;
     sn_cpu_device_init(&n.device, snug_engine_threads(e), o->reference_only);
-    snug_status status = sn_zone_create(e, SN_MEM_OTHER, &zone, err);
-    if (status != SNUG_OK ||
-        (status = sn_zone_alloc(zone, (size_t)n_values * sizeof *n.views, &views, err)) !=
-            SNUG_OK ||
-        (status = sn_zone_alloc(zone, (size_t)n_values * sizeof *n.owned, &owned, err)) !=
-            SNUG_OK ||
-        (status = sn_zone_alloc(zone, (size_t)sn_graph_n_params(g) * sizeof *n.params, &params,
-                                err)) != SNUG_OK)
-        goto done;
-    n.views = views;
-    n.owned = owned;
-    n.params = params;
-    status = run_all(&n, err);
-    for (uint32_t i = 0; i < n_values; i++)
-        if (n.owned[i])
-            sn_free(e, SN_MEM_OTHER, n.views[i].data, n.views[i].bytes);
-done:
+    SNUG_TRY(sn_zone_create(e, SN_MEM_OTHER, &zone, err));
+    snug_status status = take_arrays(&n, zone, err);
+    if (status == SNUG_OK) {
+        status = run_all(&n, err);
+        for (uint32_t i = 0; i < sn_graph_n_values(g); i++)
+            free_buffer(&n, i);
+    }
     sn_zone_destroy(zone);
     return status;
 }

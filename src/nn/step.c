@@ -1,8 +1,7 @@
-/* step.c: a whole training, evaluation or prediction step as one graph. The order of a training
- * step is
+/* step.c: a whole training, evaluation or prediction step as one graph. A training step is, in
+ * order,
  *
- *     forward -> loss and metrics -> check_finite(loss) -> gradients -> moving averages and
- * optimizer updates
+ *     forward, loss and metrics, check_finite(loss), gradients, moving averages, optimizer updates
  *
  * so that every state write stands behind everything that may refuse the data: a step that fails
  * changed nothing. */

@@ -137,6 +137,8 @@ snug_status snug_model_find_nan(snug_model *m, char *text, size_t size, snug_err
         return sn_fail(err, SNUG_E_INVALID,
                        "no training step of this model has failed with NaN or infinity");
     sn_model_step *step;
+    if (m->n_pinned == 0)
+        sn_model_drop_steps(m); /* with the arena: the search needs that memory */
     SNUG_TRY(sn_model_step_find(m, SN_STEP_TRAIN, m->failed.batch, &step, err));
     SNUG_TRY(sn_model_add_homes(m, err));
     search s = {.graph = step->graph};
