@@ -4,7 +4,9 @@
 
 #include <snug/train.h>
 
+#include <dirent.h>
 #include <stdio.h>
+#include <string.h>
 
 static const int64_t batches[] = {1, 7, 32, 100};
 
@@ -24,22 +26,33 @@ static void expect_tight(snug_model *m, const char *name) {
         }
 }
 
-static void test_models_from_files_are_packed_within_1_percent(void **state) {
-    static const char *const paths[] = {
-        "../examples/models/mnist_mlp.json",     "../examples/models/shapes_cnn.json",
-        "../examples/models/blobs_mlp.json",     "golden/cnn_f64/model.json",
-        "golden/batchnorm_dense_f32/model.json", "golden/embedding_f32/model.json",
-        "golden/layernorm_f32/model.json",
-    };
-    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        char path[512];
+/* Loads FOLDER/ENTRY (or FOLDER/ENTRY/model.json) for every entry of that kind and checks it. */
+static int expect_folder_tight(snug_engine *e, const char *folder, bool of_folders) {
+    char path[1024];
+    int n = 0;
+    snprintf(path, sizeof path, "%s/%s", SNUG_TEST_DATA, folder);
+    DIR *dir = opendir(path);
+    assert_non_null(dir);
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        const char *dot = strrchr(entry->d_name, '.');
+        if (of_folders ? dot != NULL : !dot || strcmp(dot, ".json") != 0)
+            continue;
         snug_model *m;
         snug_error err;
-        snprintf(path, sizeof path, "%s/%s", SNUG_TEST_DATA, paths[i]);
-        expect_ok(snug_model_load(*state, path, &m, &err), &err);
-        expect_tight(m, paths[i]);
+        snprintf(path, sizeof path, "%s/%s/%s%s", SNUG_TEST_DATA, folder, entry->d_name,
+                 of_folders ? "/model.json" : "");
+        expect_ok(snug_model_load(e, path, &m, &err), &err);
+        expect_tight(m, entry->d_name);
         snug_model_destroy(m);
+        n++;
     }
+    closedir(dir);
+    return n;
+}
+
+static void test_all_models_from_files_are_packed_within_1_percent(void **state) {
+    assert_true(expect_folder_tight(*state, "../examples/models", false) >= 4);
+    assert_true(expect_folder_tight(*state, "golden", true) >= 50);
 }
 
 static void add(snug_model *m, const char *layer, const char *config) {
@@ -75,7 +88,7 @@ static void test_a_deep_network_is_packed_within_1_percent(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        engine_test(test_models_from_files_are_packed_within_1_percent),
+        engine_test(test_all_models_from_files_are_packed_within_1_percent),
         engine_test(test_a_deep_network_is_packed_within_1_percent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
