@@ -206,7 +206,7 @@ static uint64_t number_from(const char *variable, uint64_t otherwise) {
 static void test_random_graphs_are_bit_equal_to_the_naive_executor(void **state) {
     progress *p = *state;
     const uint64_t first = number_from("SNUG_RANDOM_SEED", 1);
-    const uint64_t n = number_from("SNUG_RANDOM_GRAPHS", 1000);
+    const uint64_t n = number_from("SNUG_RANDOM_GRAPHS", getenv("SNUG_TEST_FULL") ? 10000 : 1000);
     for (p->seed = first; p->seed < first + n; p->seed++)
         run_case(p->seed);
     p->through = true;

@@ -4,7 +4,7 @@
 set -u
 build=$1
 mode=${2:-}
-export SNUG_TEST_FULL=$([ "$mode" = full ] && echo 1 || echo "")
+[ "$mode" != full ] || export SNUG_TEST_FULL=1
 passed=0 failed=0
 
 # ctest in one build folder; adds its counts and shows the output of what failed.
