@@ -124,7 +124,7 @@ snug_status sn_block_init(snug_engine *e, sn_category cat, const char *owner, si
                        sn_category_name(cat), b.owner);
     const sn_request r = {.category = cat, .owner = b.owner, .bytes = b.mapped_bytes};
     SNUG_TRY(sn_ledger_ask(e, &r, err));
-    char *base;
+    char *base = NULL;
     SNUG_TRY(take_pages(&b, o, &r, &base, err));
     sn_ledger_book(e, &r);
     b.data = base + front_bytes(&b);
