@@ -3,6 +3,7 @@
 #ifndef SN_BASE_REAL_H
 #define SN_BASE_REAL_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,5 +15,10 @@ const char *sn_real_print(double v, int digits, char text[SN_REAL_TEXT]);
 /* A number ("1.5", "-2e-3", "inf", "nan") at the very start of text; *end is set behind it. False
  * when there is none, or one of more than 100 characters. */
 bool sn_real_parse(const char *text, const char **end, double *out);
+
+/* v as texts show it: a NaN's sign depends on the processor and says nothing, so it goes. */
+static inline double sn_shown(double v) {
+    return isnan(v) ? fabs(v) : v;
+}
 
 #endif

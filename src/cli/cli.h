@@ -62,6 +62,7 @@ snug_status cli_fail(snug_error *err, snug_status code, const char *format, ...)
 void cli_print_plain(FILE *out, const char *text); /* control characters but newlines as '?' */
 void cli_print_json_string(FILE *out, const char *text);
 void cli_print_json_number(FILE *out, double v); /* what JSON has no number for, as null */
+double cli_shown(double v);                      /* v; a NaN without its sign, which says nothing */
 /* How many letters must change to make one from the other: for "did you mean". */
 int cli_distance(const char *a, const char *b);
 

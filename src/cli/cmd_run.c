@@ -42,7 +42,7 @@ static void print_values(const cli *c, const snug_model *m, const double *values
             putchar(':');
             cli_print_json_number(stdout, values[i]);
         } else {
-            printf("%s%s: %.6g", i ? " - " : "", name, values[i]);
+            printf("%s%s: %.6g", i ? " - " : "", name, cli_shown(values[i]));
         }
     }
     if (!json)

@@ -40,7 +40,7 @@ static int print_step_time(char *text, size_t size, double seconds) {
 static void add_value(char *text, size_t size, const char *prefix, const char *name, double v) {
     const size_t n = strlen(text);
     snprintf(text + n, size - n, fabs(v) > 1e-3 || v == 0 ? " - %s%s: %.4f" : " - %s%s: %.4e",
-             prefix, name, v);
+             prefix, name, cli_shown(v));
 }
 
 /* loss and metrics, then the process's peak as the system counts it. Returns their length. */

@@ -43,6 +43,10 @@ void cli_print_json_number(FILE *out, double v) {
         fprintf(out, "null");
 }
 
+double cli_shown(double v) {
+    return isnan(v) ? fabs(v) : v;
+}
+
 int cli_distance(const char *a, const char *b) {
     int row[32];
     const size_t n = strlen(b);

@@ -210,7 +210,7 @@ static void add_columns(char *line, size_t size, const char *prefix, const snug_
     for (int i = 0; i < p->n_values; i++) {
         const size_t n = strlen(line);
         if (values)
-            snprintf(line + n, size - n, ",%s", sn_real_print(values[i], 9, number));
+            snprintf(line + n, size - n, ",%s", sn_real_print(sn_shown(values[i]), 9, number));
         else
             snprintf(line + n, size - n, ",%s%s", prefix, p->names[i]);
     }

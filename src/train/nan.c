@@ -2,6 +2,7 @@
  * in a buffer of its own, and looked at in this order: weights, the batch, then each node in
  * program order; the first value that is not finite is named. The step failed before its first
  * state write, so weights are still those it had. */
+#include "base/real.h"
 #include "train/model.h"
 
 #include <math.h>
@@ -27,8 +28,10 @@ static int64_t first_bad(const snug_view *v, double *value) {
             break;
         *value = v->type.dtype == SNUG_F64 ? ((const double *)v->data)[i]
                                            : (double)((const float *)v->data)[i];
-        if (!isfinite(*value))
+        if (!isfinite(*value)) {
+            *value = sn_shown(*value);
             return i;
+        }
     }
     return -1;
 }

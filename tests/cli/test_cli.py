@@ -228,11 +228,16 @@ class BadInput(Case):
     def test_nan_in_the_data_stops_before_the_first_state_write(self):
         w = self.at("start.safetensors")
         self.ok(*self.fit_args("--save", w))
-        x = files.npy(self.at("nan.npy"), "<f4", (40, 4), [0.5] * 100 + [math.nan] + [0.5] * 59)
+        x = files.npy(self.at("nan.npy"), "<f4", (40, 4), [0.5] * 100 + [-math.nan] + [0.5] * 59)
         saved = self.at("after.safetensors")
         text = self.fails(5, "nan", args=self.fit_args("--weights", w, "--save", saved, x=x))
-        self.assertIn("row 25 of x", text)
+        self.assertIn("row 25 of x has nan", text)
         self.assertFalse(os.path.exists(saved))
+
+    def test_a_nan_is_shown_without_its_sign(self):
+        x = files.npy(self.at("nan.npy"), "<f4", (40, 4), [-math.nan] * 160)
+        r = self.ok("evaluate", self.model, "--x", x, "--y", self.y)
+        self.assertRegex(r.stdout.decode(), r"^loss: nan\b")
 
     def test_nan_made_by_a_layer_is_found(self):
         model = files.model(self.at("exp.json"), 4, [files.dense("fine", 4), files.dense("boom", 4, "exponential"),
@@ -247,6 +252,8 @@ class BadInput(Case):
         y = files.npy(self.at("y1.npy"), "<f4", (40, 1), [1e3] * 40)
         text = self.fails(5, "epoch", args=self.fit_args("--optimizer", "sgd:lr=1e30", "--epochs", 50, model=model, y=y))
         self.assertIn("learning rate", text)
+        self.assertEqual(text.count("check_finite"), 1, text)
+        self.assertNotIn("-nan", text)
 
     def test_batch_larger_than_the_data_is_all_of_it(self):
         r = self.json_of(*self.fit_args("--batch", 1000))

@@ -206,7 +206,7 @@ static void merged_rows(const sn_call *c, sn_row row, bool fast_f32) {
 static snug_status reference(const sn_call *c, snug_error *err) {
     const snug_dtype dtype = c->in[0].type.dtype;
     if (!rows[c->op].plain[dtype])
-        return sn_no_kernel(c, dtype, err);
+        return sn_no_kernel(dtype, err);
     each_element(c, rows[c->op].plain[dtype]);
     return SNUG_OK;
 }
@@ -215,7 +215,7 @@ static snug_status run(const sn_call *c, snug_error *err) {
     const snug_dtype dtype = c->in[0].type.dtype;
     const sn_row fast = dtype == SNUG_F32 ? rows[c->op].fast_f32 : NULL;
     if (!rows[c->op].plain[dtype])
-        return sn_no_kernel(c, dtype, err);
+        return sn_no_kernel(dtype, err);
     merged_rows(c, fast ? fast : rows[c->op].plain[dtype], fast != NULL);
     return SNUG_OK;
 }
@@ -223,7 +223,7 @@ static snug_status run(const sn_call *c, snug_error *err) {
 static snug_status reference_select(const sn_call *c, snug_error *err) {
     const sn_row row = select_row(c->out[0].type.dtype);
     if (!row)
-        return sn_no_kernel(c, c->out[0].type.dtype, err);
+        return sn_no_kernel(c->out[0].type.dtype, err);
     each_element(c, row);
     return SNUG_OK;
 }
@@ -231,7 +231,7 @@ static snug_status reference_select(const sn_call *c, snug_error *err) {
 static snug_status run_select(const sn_call *c, snug_error *err) {
     const sn_row row = select_row(c->out[0].type.dtype);
     if (!row)
-        return sn_no_kernel(c, c->out[0].type.dtype, err);
+        return sn_no_kernel(c->out[0].type.dtype, err);
     merged_rows(c, row, false);
     return SNUG_OK;
 }

@@ -74,7 +74,7 @@ static const sn_span spans[SNUG_N_DTYPES][SNUG_N_DTYPES] = {
 static snug_status run_cast(const sn_call *c, snug_error *err) {
     const snug_dtype from = c->in[0].type.dtype, to = c->out[0].type.dtype;
     if (!spans[from][to])
-        return sn_no_kernel(c, spans[from][SNUG_F32] ? to : from, err);
+        return sn_no_kernel(spans[from][SNUG_F32] ? to : from, err);
     sn_spans(c, sn_type_count(&c->out[0].type), spans[from][to]);
     return SNUG_OK;
 }

@@ -1,6 +1,7 @@
 /* check.c: check_finite passes its input on and refuses NaN and infinities, naming the first by its
  * position in the full value. Blocks are searched in parallel for whether they have one; the first
  * such block says where. */
+#include "base/real.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/place.h"
 
@@ -29,8 +30,8 @@ static snug_status refuse(const sn_call *c, int64_t first, snug_error *err) {
     while (isfinite(value_at(&c->in[0], first)))
         first++;
     return sn_fail(err, SNUG_E_NUMERIC,
-                   "check_finite: element %lld is %g; lower the learning rate or clip gradients",
-                   (long long)sn_position(&place, first), value_at(&c->in[0], first));
+                   "element %lld is %g; lower the learning rate or clip gradients",
+                   (long long)sn_position(&place, first), sn_shown(value_at(&c->in[0], first)));
 }
 
 static snug_status run_check_finite(const sn_call *c, snug_error *err) {
@@ -40,7 +41,7 @@ static snug_status run_check_finite(const sn_call *c, snug_error *err) {
     char *out = c->out[0].data;
     int64_t bad = n;
     if (dtype != SNUG_F32 && dtype != SNUG_F64)
-        return sn_no_kernel(c, dtype, err);
+        return sn_no_kernel(dtype, err);
 #pragma omp parallel for schedule(static) num_threads(sn_threads_for(c, n)) if (n >= SN_SMALL)     \
     reduction(min                                                                                  \
               : bad)

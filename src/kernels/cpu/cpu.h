@@ -13,6 +13,7 @@
  * 3. out may be in where the table allows it; otherwise they do not overlap. Outputs may hold any
  * bytes before.
  * 4. Size-0 operands are legal.
+ * 5. A message says what is wrong, not where: the caller puts layer and operator before it.
  *
  * All files of this folder but onednn*.c and device.c are compiled once per instruction set
  * (SN_ISA: base, avx2, avx512) with SN_CPU(name) giving the symbol of that build; device.c picks a

@@ -73,8 +73,8 @@ static snug_status check_dtypes(const sn_opdesc *d, snug_error *err) {
         const snug_dtype t = i < d->n_in ? d->in[i].dtype : d->out[i - d->n_in].dtype;
         if (t == SNUG_F16 || t == SNUG_BF16)
             return sn_fail(err, SNUG_E_UNSUPPORTED,
-                           "no CPU kernel for %s with %s operands; cast to f32 before it",
-                           sn_ops[d->op].name, snug_dtype_name(t));
+                           "no CPU kernel for %s operands; cast to f32 before it",
+                           snug_dtype_name(t));
     }
     return SNUG_OK;
 }

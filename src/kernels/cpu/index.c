@@ -22,14 +22,13 @@ static inline int64_t index_at(const index_list *l, int64_t i) {
     return l->wide ? ((const int64_t *)l->data)[i] : (int64_t)((const int32_t *)l->data)[i];
 }
 
-static snug_status check_indices(const sn_call *c, const index_list *l, int64_t extent,
-                                 snug_error *err) {
+static snug_status check_indices(const index_list *l, int64_t extent, snug_error *err) {
     for (int64_t i = 0; i < l->n; i++) {
         const int64_t at = index_at(l, i);
         if (at < 0 || at >= extent)
             return sn_fail(err, SNUG_E_DATA,
-                           "%s: index %lld at position %lld is outside [0, %lld); correct the data",
-                           sn_ops[c->op].name, (long long)at, (long long)i, (long long)extent);
+                           "index %lld at position %lld is outside [0, %lld); correct the data",
+                           (long long)at, (long long)i, (long long)extent);
     }
     return SNUG_OK;
 }
@@ -43,7 +42,7 @@ static snug_status run_gather(const sn_call *c, snug_error *err) {
     const int64_t row = sn_type_span(t, axis + 1, t->rank) * (int64_t)snug_dtype_bytes(t->dtype);
     const char *from = c->in[0].data;
     char *to = c->out[0].data;
-    SNUG_TRY(check_indices(c, &l, extent, err));
+    SNUG_TRY(check_indices(&l, extent, err));
     const int n_threads = sn_threads_for(c, sn_type_count(&c->out[0].type));
 #pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
     for (int64_t u = 0; u < outer * l.n; u++)
@@ -100,8 +99,8 @@ static snug_status scatter_by(const sn_call *c, int n_threads, snug_error *err) 
     const scatter_rows rows = scatters[t->dtype];
     const int64_t n_rows = s.outer * s.extent;
     if (!rows)
-        return sn_no_kernel(c, t->dtype, err);
-    SNUG_TRY(check_indices(c, &s.indices, s.extent, err));
+        return sn_no_kernel(t->dtype, err);
+    SNUG_TRY(check_indices(&s.indices, s.extent, err));
     if (n_rows == 0)
         return SNUG_OK;
 #pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
@@ -130,7 +129,7 @@ static snug_status run_one_hot(const sn_call *c, snug_error *err) {
                       : dtype == SNUG_F64 ? (const void *)&real
                                           : (const void *)&whole;
     if (dtype != SNUG_F32 && dtype != SNUG_F64 && !sn_dtype_is_int(dtype))
-        return sn_no_kernel(c, dtype, err);
+        return sn_no_kernel(dtype, err);
     const int n_threads = sn_threads_for(c, l.n * depth);
 #pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
     for (int64_t i = 0; i < l.n; i++) {

@@ -44,10 +44,9 @@ static inline void sn_spans(const sn_call *c, int64_t n, sn_span span) {
         span(c, b * SN_SPAN, sn_min_i64(SN_SPAN, n - b * SN_SPAN));
 }
 
-/* No kernel for this dtype; names both. */
-static inline snug_status sn_no_kernel(const sn_call *c, snug_dtype dtype, snug_error *err) {
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: no CPU kernel for %s; cast to f32 before it",
-                   sn_ops[c->op].name, snug_dtype_name(dtype));
+static inline snug_status sn_no_kernel(snug_dtype dtype, snug_error *err) {
+    return sn_fail(err, SNUG_E_UNSUPPORTED, "no CPU kernel for %s; cast to f32 before it",
+                   snug_dtype_name(dtype));
 }
 
 /* Kernels of one elementwise operator: plain loops by dtype, and the fast one. NULL: there is none.
@@ -60,7 +59,7 @@ typedef struct {
 static inline snug_status sn_map_reference(const sn_call *c, const sn_map *map, snug_error *err) {
     const snug_dtype dtype = c->out[0].type.dtype;
     if (!map->plain[dtype])
-        return sn_no_kernel(c, dtype, err);
+        return sn_no_kernel(dtype, err);
     map->plain[dtype](c, 0, sn_type_count(&c->out[0].type));
     return SNUG_OK;
 }
@@ -69,7 +68,7 @@ static inline snug_status sn_map_run(const sn_call *c, const sn_map *map, snug_e
     const snug_dtype dtype = c->out[0].type.dtype;
     const sn_span span = dtype == SNUG_F32 ? map->fast_f32 : map->plain[dtype];
     if (!span)
-        return sn_no_kernel(c, dtype, err);
+        return sn_no_kernel(dtype, err);
     sn_spans(c, sn_type_count(&c->out[0].type), span);
     return SNUG_OK;
 }

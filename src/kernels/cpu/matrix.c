@@ -16,7 +16,7 @@
 static snug_status check_accumulate(const sn_call *c, snug_error *err) {
     if (c->accumulate && (c->n_in > 2 || c->attrs->matmul.act != SN_ACT_none))
         return sn_fail(err, SNUG_E_INTERNAL,
-                       "matmul adds into its output only without bias and activation");
+                       "adds into its output only without bias and activation");
     return SNUG_OK;
 }
 

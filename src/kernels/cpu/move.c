@@ -177,7 +177,7 @@ static snug_status element_of(const sn_call *c, double value, uint64_t *element,
     else if (sn_dtype_is_int(dtype))
         memcpy(element, &whole, snug_dtype_bytes(dtype)); /* little endian: the low bytes */
     else
-        return sn_no_kernel(c, dtype, err);
+        return sn_no_kernel(dtype, err);
     return SNUG_OK;
 }
 
@@ -259,10 +259,10 @@ static snug_status locate(const sn_call *c, const cut *s, region *out, snug_erro
         const int64_t reach = n > 0 ? (n - 1) * by + 1 : 0;
         if (start < 0 || start > extent - reach)
             return sn_fail(err, SNUG_E_INVALID,
-                           "%s: %lld elements %lld apart from %lld on leave axis %d of extent "
+                           "%lld elements %lld apart from %lld on leave axis %d of extent "
                            "%lld; start at 0 to %lld",
-                           sn_ops[c->op].name, (long long)n, (long long)by, (long long)start, k,
-                           (long long)extent, (long long)(extent - reach));
+                           (long long)n, (long long)by, (long long)start, k, (long long)extent,
+                           (long long)(extent - reach));
         r.stride[k] = by * dense[k];
         r.at += start * dense[k];
     }

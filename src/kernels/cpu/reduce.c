@@ -162,7 +162,7 @@ static const struct {
 static snug_status each_output(const sn_call *c, reduce_one reduce, snug_error *err) {
     const geometry g = geometry_of(&c->in[0].type, &c->attrs->axes.axes);
     if (!reduce)
-        return sn_no_kernel(c, c->in[0].type.dtype, err);
+        return sn_no_kernel(c->in[0].type.dtype, err);
     const int n_threads = sn_threads_for(c, g.kept.count * g.reduced.count);
 #pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
     for (int64_t o = 0; o < g.kept.count; o++)
@@ -424,7 +424,7 @@ static snug_status run_argmax(const sn_call *c, snug_error *err) {
     const int64_t element = (int64_t)snug_dtype_bytes(t->dtype);
     const find_one find = plain[t->dtype].argmax;
     if (!find)
-        return sn_no_kernel(c, t->dtype, err);
+        return sn_no_kernel(t->dtype, err);
     const int n_threads = sn_threads_for(c, count * n);
 #pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
     for (int64_t o = 0; o < count; o++) {
