@@ -11,11 +11,15 @@ show() { printf '\n\033[1m$ snug %s\033[0m\n' "$*"; "$snug" "$@"; }
 
 show make-data shapes "$work" --train-rows 10000 --seed 1
 show plan "$model" --batch 64 --train
-show fit "$model" --x "$work/x_train.npy" --y "$work/y_train.npy" --validation-split 0.1 --epochs 12 --batch 64 \
+SECONDS=0
+show fit "$model" --x "$work/x_train.npy" --y "$work/y_train.npy" --validation-split 0.1 --epochs 15 --batch 64 \
     --shuffle --seed 1 --best "$work/shapes.safetensors" --memory
+took=$SECONDS
 show evaluate "$model" --weights "$work/shapes.safetensors" --x "$work/x_test.npy" --y "$work/y_test.npy"
 
 cat <<NEXT
+
+Training took $took s.
 
 Three commands to try next:
   $snug plan $model --batch 512 --train -v          every step and every byte of the plan
