@@ -6,8 +6,7 @@
  */
 #include "support/support.h"
 
-#include "graph/graph.h"
-
+#include <snug/graph.h>
 #include <snug/run.h>
 
 #include <math.h>
@@ -243,11 +242,11 @@ static void test_attention_learns_to_find_the_marked_token(void **state) {
 static void predict(snug_engine *e, const snug_graph *template, int64_t batch, snug_session *share,
                     snug_session **out) {
     snug_error err;
-    sn_graph *g;
+    snug_graph *g;
     const snug_type type = {SNUG_F32, 3, {batch, T, D}};
-    expect_ok(sn_graph_instantiate(template, &type, 1, &g, &err), &err);
+    expect_ok(snug_graph_instantiate(template, &type, 1, &g, &err), &err);
     expect_ok(snug_session_create(e, g, share, out, &err), &err);
-    sn_graph_destroy(g);
+    snug_graph_destroy(g);
     snug_feed *x = open_feed(e, "normal:6x5x8@1");
     expect_ok(snug_session_feed(*out, "x", x, 0, &err), &err);
     expect_ok(snug_session_run(*out, &err), &err);

@@ -98,6 +98,12 @@ SNUG_API SNUG_CHECKED snug_status snug_graph_output(snug_graph *graph, const cha
                                                     snug_value value, snug_error *err);
 SNUG_API SNUG_CHECKED snug_status snug_graph_type(const snug_graph *graph, snug_value value,
                                                   snug_type *out, snug_error *err);
+/* A graph whose inputs have unknown extents (-1) is a template: it can be printed and parsed, and
+ * made concrete for inputs of these types (in their order), as often as wanted. The new graph has
+ * the template's names, and value ids of its own. */
+SNUG_API SNUG_CHECKED snug_status snug_graph_instantiate(const snug_graph *open,
+                                                         const snug_type *inputs, int n_inputs,
+                                                         snug_graph **out, snug_error *err);
 /* One line per input, variable, parameter, node and output; parses back to an equal graph. */
 SNUG_API SNUG_CHECKED snug_status snug_graph_print(const snug_graph *graph, const snug_writer *out,
                                                    snug_error *err);

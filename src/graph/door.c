@@ -200,6 +200,11 @@ snug_status snug_graph_type(const snug_graph *graph, snug_value value, snug_type
     return SNUG_OK;
 }
 
+snug_status snug_graph_instantiate(const snug_graph *open, const snug_type *inputs, int n_inputs,
+                                   snug_graph **out, snug_error *err) {
+    return sn_graph_instantiate(open, inputs, n_inputs, out, err);
+}
+
 snug_status snug_graph_print(const snug_graph *graph, const snug_writer *out, snug_error *err) {
     return sn_graph_print(graph, out, err);
 }
