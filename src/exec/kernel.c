@@ -7,7 +7,7 @@ uint32_t sn_param_slots(sn_op op, const sn_attrs *attrs, uint32_t *slots) {
     uint32_t n = 0;
     for (int f = 0; f < family->n_fields; f++) {
         const sn_field *field = &family->fields[f];
-        if (field->kind != SN_FIELD_REAL && field->kind != SN_FIELD_KEY)
+        if (!sn_field_is_param(field))
             continue;
         for (int k = 0; k < field->n; k++)
             slots[n++] = (uint32_t)attrs->word[field->word + k];

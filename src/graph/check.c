@@ -64,7 +64,7 @@ static snug_status check_params(const sn_graph *g, uint32_t n, snug_error *err) 
     for (int i = 0; i < family->n_fields; i++) {
         const sn_field *f = &family->fields[i];
         const bool is_key = f->kind == SN_FIELD_KEY;
-        for (int k = 0; k < f->n && (is_key || f->kind == SN_FIELD_REAL); k++) {
+        for (int k = 0; k < f->n && sn_field_is_param(f); k++) {
             const int64_t slot = node->attrs.word[f->word + k];
             if (slot == -1 && f->n > 1 && k >= sn_graph_type(g, node->in[0])->rank)
                 continue;

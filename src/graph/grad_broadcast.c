@@ -63,18 +63,10 @@ SN_GRAD_RULE(select) {
 
 /* --- reductions ------------------------------------------------------------------------------- */
 
-static uint32_t axes_of(const sn_grad_call *c, int rank) {
-    const sn_list *axes = &c->node->attrs.axes.axes;
-    uint32_t bits = axes->n == 0 ? (1u << rank) - 1 : 0;
-    for (int i = 0; i < axes->n; i++)
-        bits |= 1u << axes->v[i];
-    return bits;
-}
-
 /* v has the shape of the output; gives it the reduced axes back, with extent 1. */
 static sn_value with_axes(sn_grad_call *c, sn_value v) {
     snug_type t = sn_rule_type(c, c->in[0]);
-    const uint32_t axes = axes_of(c, t.rank);
+    const uint32_t axes = sn_axes_set(&c->node->attrs.axes.axes, t.rank);
     if (c->node->attrs.axes.keepdims || axes == 0)
         return v;
     for (int i = 0; i < t.rank; i++)
@@ -91,7 +83,7 @@ SN_GRAD_RULE(sum) {
 /* Elements that are equal to the maximum share the gradient in equal parts. */
 SN_GRAD_RULE(max) {
     const snug_type t = sn_rule_type(c, c->in[0]);
-    const uint32_t axes = axes_of(c, t.rank);
+    const uint32_t axes = sn_axes_set(&c->node->attrs.axes.axes, t.rank);
     if (axes == 0) {
         c->din[0] = c->dout[0];
         return;

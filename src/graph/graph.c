@@ -294,7 +294,7 @@ static snug_status check_slots(const sn_graph *g, sn_opdesc *d, snug_error *err)
     const sn_attr_family *family = sn_ops[d->op].attrs;
     for (int i = 0; i < family->n_fields; i++) {
         const sn_field *f = &family->fields[i];
-        if (f->kind != SN_FIELD_REAL && f->kind != SN_FIELD_KEY)
+        if (!sn_field_is_param(f))
             continue;
         int64_t *word = &d->attrs.word[f->word];
         for (int k = 0; k < f->n; k++) {
@@ -335,12 +335,8 @@ static snug_status check_versions(const sn_graph *g, const sn_opdesc *d, const s
 
 static snug_status describe_node(const sn_graph *g, sn_opdesc *d, const sn_value *in,
                                  snug_error *err) {
-    if ((unsigned)d->op >= SN_N_OPS)
-        return sn_fail(err, SNUG_E_INVALID, "operator number %d is not in the table", (int)d->op);
+    SNUG_TRY(sn_op_check_arity(d->op, d->n_in, err));
     const sn_op_row *row = &sn_ops[d->op];
-    if (d->n_in < row->min_in || d->n_in > row->max_in)
-        return sn_fail(err, SNUG_E_INVALID, "%s takes %d to %d inputs, got %d", row->name,
-                       row->min_in, row->max_in, d->n_in);
     for (int i = 0; i < d->n_in; i++) {
         if (!value_exists(g, in[i]))
             return sn_fail(err, SNUG_E_INVALID,

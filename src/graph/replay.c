@@ -85,7 +85,7 @@ static snug_status map_attrs(sn_replay *r, sn_op op, sn_attrs *a, snug_error *er
     const sn_attr_family *family = sn_ops[op].attrs;
     for (int i = 0; i < family->n_fields; i++) {
         const sn_field *f = &family->fields[i];
-        if (f->kind != SN_FIELD_REAL && f->kind != SN_FIELD_KEY)
+        if (!sn_field_is_param(f))
             continue;
         for (int k = 0; k < f->n; k++) {
             const uint32_t slot = (uint32_t)a->word[f->word + k];

@@ -3,7 +3,7 @@
  *
  * 1. A field's words are where the C struct of its family has the member (offsetof).
  * 2. Equality and hash look at structure fields only: two nodes that differ in parameters are the
- * same plan. */
+ *    same plan. */
 #include "op/rules.h"
 
 #include <stddef.h>
@@ -89,8 +89,7 @@ void sn_attrs_default(sn_op op, sn_attrs *a) {
     memset(a, 0, sizeof *a);
     for (int i = 0; i < family->n_fields; i++) {
         const sn_field *f = &family->fields[i];
-        const bool is_param = f->kind == SN_FIELD_REAL || f->kind == SN_FIELD_KEY;
-        for (int w = 0; is_param && w < f->n; w++)
+        for (int w = 0; sn_field_is_param(f) && w < f->n; w++)
             a->word[f->word + w] = -1;
         for (size_t k = 0; k < sizeof ones / sizeof ones[0]; k++) {
             for (int w = 0; w < f->n && strcmp(f->name, ones[k]) == 0; w++)
@@ -101,7 +100,7 @@ void sn_attrs_default(sn_op op, sn_attrs *a) {
 
 /* How many words of a structure field count: a list's number and entries; none of a parameter. */
 static int structure_words(const sn_field *f, const sn_attrs *a) {
-    if (f->kind == SN_FIELD_REAL || f->kind == SN_FIELD_KEY)
+    if (sn_field_is_param(f))
         return 0;
     return f->kind == SN_FIELD_LIST ? 1 + (int)a->word[f->word] : f->n;
 }

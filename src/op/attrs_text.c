@@ -1,7 +1,7 @@
 /* attrs_text.c: attributes as text, "stride=2,2 act=relu rate=p3", and back, from the schema alone.
  *
- * 1. parse(print(a)) equals a: structure that differs from the default is printed, and so
- * are parameters that have a slot (a vector of them up to its last slot).
+ * 1. parse(print(a)) equals a: structure that differs from the default is printed, and so are
+ *    parameters that have a slot (a vector of them up to its last slot).
  * 2. Text may come from a file: every number is range checked, *out is written only on success. */
 #include "op/rules.h"
 
@@ -18,10 +18,6 @@ static const char *const act_names[SN_N_ACTS] = {
     SN_ACT_MAP(ACT_NAME)
 #undef ACT_NAME
 };
-
-static bool is_param(const sn_field *f) {
-    return f->kind == SN_FIELD_REAL || f->kind == SN_FIELD_KEY;
-}
 
 /* --- printing --------------------------------------------------------------------------------- */
 typedef struct {
@@ -60,7 +56,7 @@ static void put_numbers(sink *s, const int64_t *v, int64_t n) {
 
 static void put_field(sink *s, const sn_field *f, const int64_t *words) {
     put(s, "%s%s=", s->used > 0 ? " " : "", f->name);
-    if (is_param(f))
+    if (sn_field_is_param(f))
         put_slots(s, words, f->n);
     else if (f->kind == SN_FIELD_DTYPE)
         put(s, "%s", snug_dtype_name((snug_dtype)words[0]));
@@ -157,13 +153,17 @@ static snug_status parse_act(const reader *r, const sn_field *f, const char *ite
             return SNUG_OK;
         }
     }
-    return bad_value(r, f, item, "none, relu, tanh or sigmoid", err);
+    char names[80];
+    sink s = {names, sizeof names, 0};
+    for (int i = 0; i < SN_N_ACTS; i++)
+        put(&s, "%s%s", i == 0 ? "" : i < SN_N_ACTS - 1 ? ", " : " or ", act_names[i]);
+    return bad_value(r, f, item, names, err);
 }
 
 static snug_status parse_item(const reader *r, const sn_field *f, const char *item, int64_t *out,
                               snug_error *err) {
     snug_dtype dtype;
-    if (is_param(f))
+    if (sn_field_is_param(f))
         return parse_slot(r, f, item, out, err);
     if (f->kind == SN_FIELD_ACT)
         return parse_act(r, f, item, out, err);
@@ -192,7 +192,7 @@ static snug_status parse_values(reader *r, const sn_field *f, sn_attrs *a, snug_
     }
     if (is_list)
         a->word[f->word] = n;
-    else if (n < f->n && !is_param(f))
+    else if (n < f->n && !sn_field_is_param(f))
         return sn_fail(err, SNUG_E_FORMAT, "attributes of %s: %s has %d values; it must have %d",
                        sn_ops[r->op].name, f->name, n, f->n);
     return SNUG_OK;

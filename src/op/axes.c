@@ -93,12 +93,15 @@ static void reduce_ways(const sn_opdesc *d, sn_ways *ways, uint32_t reduced, boo
     }
 }
 
-static uint32_t reduced_axes(const sn_opdesc *d) {
-    const sn_list *axes = &d->attrs.axes.axes;
-    uint32_t set = axes->n == 0 ? (1u << d->in[0].rank) - 1 : 0;
+uint32_t sn_axes_set(const sn_list *axes, int rank) {
+    uint32_t set = axes->n == 0 ? (1u << rank) - 1 : 0;
     for (int k = 0; k < axes->n; k++)
         set |= 1u << axes->v[k];
     return set;
+}
+
+static uint32_t reduced_axes(const sn_opdesc *d) {
+    return sn_axes_set(&d->attrs.axes.axes, d->in[0].rank);
 }
 
 void sn_axes_sum(const sn_opdesc *d, sn_ways *ways) {
@@ -116,8 +119,8 @@ void sn_axes_argmax(const sn_opdesc *d, sn_ways *ways) {
 /* --- channels and rows ------------------------------------------------------------------------ */
 #define IS(i) (1u << (i))
 
-/* One way per row axis of input 0 (all but the last): inputs and outputs in the masks do not carry
- * it. */
+/* One way per row axis of input 0 (all but the last). Inputs in the mask do not carry it, nor do
+ * outputs that are sums over it. */
 static void row_ways(const sn_opdesc *d, sn_ways *ways, uint32_t whole_in, bool sum) {
     for (int k = 0; k + 1 < d->in[0].rank; k++) {
         sn_way *way = sn_way_add(ways, d->in[0].dims[k]);

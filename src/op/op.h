@@ -6,8 +6,7 @@
  *     sn_opdesc d = {.op = SN_OP_matmul, .n_in = 2, .in = types};
  *     sn_attrs_default(SN_OP_matmul, &d.attrs);
  *     d.attrs.matmul.trans_b = 1;
- *     SNUG_TRY(sn_op_infer(&d, err));  // checks arity, attributes and shapes; fills n_out and
- * out[]
+ *     SNUG_TRY(sn_op_infer(&d, err));  // checks arity, attributes, shapes; fills n_out, out[]
  */
 #ifndef SN_OP_OP_H
 #define SN_OP_OP_H
@@ -96,6 +95,10 @@ typedef struct {
     int n;    /* words (a list: its capacity) */
 } sn_field;
 
+static inline bool sn_field_is_param(const sn_field *f) {
+    return f->kind == SN_FIELD_REAL || f->kind == SN_FIELD_KEY;
+}
+
 typedef struct {
     const char *name;
     int n_fields;
@@ -155,17 +158,21 @@ typedef struct {
     snug_status (*shape)(sn_opdesc *d, snug_error *err); /* fills n_out, out[] */
     uint32_t reads;                                      /* SN_READS_IN(i) | SN_READS_OUT(i) */
     sn_inplace inplace;
-    void (*axes)(const sn_opdesc *d, sn_ways *ways); /* types known; NULL: needs everything whole */
+    void (*axes)(const sn_opdesc *d, sn_ways *ways); /* types known */
     sn_effect effect;
     bool accumulates;
 } sn_op_row;
 
 extern const sn_op_row sn_ops[SN_N_OPS];
 
-SNUG_CHECKED snug_status sn_op_find(const char *name, sn_op *out,
-                                    snug_error *err); /* unknown: names near ones */
+/* The error for an unknown name says which are near. */
+SNUG_CHECKED snug_status sn_op_find(const char *name, sn_op *out, snug_error *err);
+/* That the row exists and takes so many inputs. */
+SNUG_CHECKED snug_status sn_op_check_arity(sn_op op, int n_in, snug_error *err);
 SNUG_CHECKED snug_status sn_op_infer(sn_opdesc *d, snug_error *err);
 void sn_op_ways(const sn_opdesc *d, sn_ways *ways);
+/* The axes of a reduction of a value of this rank, as bits; an empty list means all. */
+uint32_t sn_axes_set(const sn_list *axes, int rank);
 
 /* Zeroed, with the values that mean "plain": strides, dilations and groups 1, dtypes f32.
  * Parameters have slot -1: none. */
@@ -195,8 +202,8 @@ typedef struct {
                                scratchpad */
     size_t code_bytes;      /* code made for it (JIT), booked once */
     double flops, bytes;    /* work and traffic, for the cost model */
-    size_t
-        opaque_bytes[SN_MAX_OUT]; /* bytes of opaque outputs (per whole value; linear in axis 0) */
+    /* Of opaque outputs, per whole value; linear in axis 0. */
+    size_t opaque_bytes[SN_MAX_OUT];
 } sn_variant;
 
 typedef struct sn_device {

@@ -52,8 +52,8 @@ SNUG_CHECKED snug_status sn_want_dtype_of(const sn_opdesc *d, int i, int like, s
 SNUG_CHECKED snug_status sn_want_rank(const sn_opdesc *d, int i, int min, int max, snug_error *err);
 /* Input i has the dims of `want`; merges what is known of input i into want. */
 SNUG_CHECKED snug_status sn_want_dims(const sn_opdesc *d, int i, snug_type *want, snug_error *err);
-/* Inputs [first, n_in) are vectors [C] of the dtype of input 0, C the last extent of `like`, which
- * learns C. */
+/* Inputs [first, first + n) are vectors [C] of the dtype of input 0, C the last extent of `like`,
+ * which learns C. */
 SNUG_CHECKED snug_status sn_want_vectors(const sn_opdesc *d, int first, int n, snug_type *like,
                                          snug_error *err);
 SNUG_CHECKED snug_status sn_want_axis(const sn_opdesc *d, int64_t axis, int rank, snug_error *err);
@@ -62,7 +62,18 @@ SNUG_CHECKED snug_status sn_want_flag(const sn_opdesc *d, const char *name, int6
 /* Every one of v[0, n) lies in [min, 2^31). */
 SNUG_CHECKED snug_status sn_want_range(const sn_opdesc *d, const char *name, const int64_t *v,
                                        int n, int64_t min, snug_error *err);
+/* Every entry of the list is an extent, or -1. */
+SNUG_CHECKED snug_status sn_want_extents(const sn_opdesc *d, const char *name, const sn_list *list,
+                                         snug_error *err);
 
+/* The answer of most rules. */
+static inline snug_status sn_one_output(sn_opdesc *d, snug_type t) {
+    d->n_out = 1;
+    d->out[0] = t;
+    return SNUG_OK;
+}
+
+snug_type sn_type_of(snug_dtype dtype, const sn_list *dims);
 /* t without its last axis. */
 snug_type sn_type_rows(const snug_type *t);
 /* [last extent of t], of this dtype. */

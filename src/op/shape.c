@@ -119,7 +119,25 @@ snug_status sn_want_range(const sn_opdesc *d, const char *name, const int64_t *v
     return SNUG_OK;
 }
 
+snug_status sn_want_extents(const sn_opdesc *d, const char *name, const sn_list *list,
+                            snug_error *err) {
+    for (int k = 0; k < list->n; k++) {
+        if (list->v[k] < -1)
+            return sn_fail(err, SNUG_E_INVALID,
+                           "%s: %s has the extent %lld; extents are >= 0, or -1 for unknown",
+                           sn_op_name(d), name, (long long)list->v[k]);
+    }
+    return SNUG_OK;
+}
+
 /* --- types from types ------------------------------------------------------------------------- */
+snug_type sn_type_of(snug_dtype dtype, const sn_list *dims) {
+    snug_type t = {.dtype = dtype, .rank = (int)dims->n};
+    for (int k = 0; k < t.rank; k++)
+        t.dims[k] = dims->v[k];
+    return t;
+}
+
 snug_type sn_type_rows(const snug_type *t) {
     snug_type rows = *t;
     rows.rank--;

@@ -6,12 +6,6 @@
 
 #include "base/size.h"
 
-static snug_status one_output(sn_opdesc *d, const snug_type *t) {
-    d->n_out = 1;
-    d->out[0] = *t;
-    return SNUG_OK;
-}
-
 /* The list has one entry per axis of input i. */
 static snug_status want_per_axis(const sn_opdesc *d, const char *name, const sn_list *list, int i,
                                  snug_error *err) {
@@ -22,30 +16,15 @@ static snug_status want_per_axis(const sn_opdesc *d, const char *name, const sn_
                    name, (long long)list->n, i, sn_type_text(&d->in[i]).s, d->in[i].rank);
 }
 
-static snug_status want_extents(const sn_opdesc *d, const char *name, const sn_list *list,
-                                snug_error *err) {
-    for (int k = 0; k < list->n; k++) {
-        if (list->v[k] < -1)
-            return sn_fail(err, SNUG_E_INVALID,
-                           "%s: %s has the extent %lld; extents are >= 0, or -1 for unknown",
-                           sn_op_name(d), name, (long long)list->v[k]);
-    }
-    return SNUG_OK;
-}
-
-/* The axes a reduction removes, as bits. An empty list means all. */
-static snug_status axis_set(const sn_opdesc *d, const sn_list *axes, uint32_t *out,
-                            snug_error *err) {
-    const int rank = d->in[0].rank;
-    uint32_t set = axes->n == 0 ? (1u << rank) - 1 : 0;
+static snug_status want_reduced_axes(const sn_opdesc *d, const sn_list *axes, snug_error *err) {
+    uint32_t seen = 0;
     for (int k = 0; k < axes->n; k++) {
-        SNUG_TRY(sn_want_axis(d, axes->v[k], rank, err));
-        if (set >> axes->v[k] & 1)
+        SNUG_TRY(sn_want_axis(d, axes->v[k], d->in[0].rank, err));
+        if (seen >> axes->v[k] & 1)
             return sn_fail(err, SNUG_E_INVALID, "%s: axis %lld is there twice", sn_op_name(d),
                            (long long)axes->v[k]);
-        set |= 1u << axes->v[k];
+        seen |= 1u << axes->v[k];
     }
-    *out = set;
     return SNUG_OK;
 }
 
@@ -60,13 +39,13 @@ static void drop_axes(snug_type *t, uint32_t set, bool keepdims) {
 }
 
 snug_status sn_shape_reduce(sn_opdesc *d, snug_error *err) {
-    uint32_t set = 0;
+    const sn_attrs_axes *a = &d->attrs.axes;
     snug_type t = d->in[0];
     SNUG_TRY(sn_want_number(d, 0, err));
-    SNUG_TRY(sn_want_flag(d, "keepdims", d->attrs.axes.keepdims, err));
-    SNUG_TRY(axis_set(d, &d->attrs.axes.axes, &set, err));
-    drop_axes(&t, set, d->attrs.axes.keepdims != 0);
-    return one_output(d, &t);
+    SNUG_TRY(sn_want_flag(d, "keepdims", a->keepdims, err));
+    SNUG_TRY(want_reduced_axes(d, &a->axes, err));
+    drop_axes(&t, sn_axes_set(&a->axes, t.rank), a->keepdims != 0);
+    return sn_one_output(d, t);
 }
 
 snug_status sn_shape_argmax(sn_opdesc *d, snug_error *err) {
@@ -82,7 +61,7 @@ snug_status sn_shape_argmax(sn_opdesc *d, snug_error *err) {
                        (long long)a->axis, sn_type_text(&t).s);
     t.dtype = (snug_dtype)a->dtype;
     drop_axes(&t, 1u << a->axis, false);
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 /* --- reshape ---------------------------------------------------------------------------------- */
@@ -136,12 +115,10 @@ static snug_status fit_reshape(const sn_opdesc *d, snug_type *t, snug_error *err
 snug_status sn_shape_reshape(sn_opdesc *d, snug_error *err) {
     const sn_list *dims = &d->attrs.shape.dims;
     SNUG_TRY(sn_want_plain(d, 0, err));
-    SNUG_TRY(want_extents(d, "dims", dims, err));
-    snug_type t = {.dtype = d->in[0].dtype, .rank = (int)dims->n};
-    for (int k = 0; k < t.rank; k++)
-        t.dims[k] = dims->v[k];
+    SNUG_TRY(sn_want_extents(d, "dims", dims, err));
+    snug_type t = sn_type_of(d->in[0].dtype, dims);
     SNUG_TRY(fit_reshape(d, &t, err));
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 /* --- moving elements -------------------------------------------------------------------------- */
@@ -161,7 +138,7 @@ snug_status sn_shape_transpose(sn_opdesc *d, snug_error *err) {
         seen |= 1u << perm->v[k];
         t.dims[k] = x->dims[perm->v[k]];
     }
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 snug_status sn_shape_concat(sn_opdesc *d, snug_error *err) {
@@ -182,7 +159,7 @@ snug_status sn_shape_concat(sn_opdesc *d, snug_error *err) {
                            (long long)axis);
     }
     t.dims[axis] = total;
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 /* The strides are there for each axis and positive, or not there at all: ones. */
@@ -203,7 +180,7 @@ snug_status sn_shape_slice(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
     SNUG_TRY(sn_want_plain(d, 0, err));
     SNUG_TRY(want_per_axis(d, "sizes", &a->sizes, 0, err));
-    SNUG_TRY(want_extents(d, "sizes", &a->sizes, err));
+    SNUG_TRY(sn_want_extents(d, "sizes", &a->sizes, err));
     SNUG_TRY(want_strides(d, &a->strides, err));
     for (int k = 0; k < t.rank; k++) {
         const int64_t extent = t.dims[k], size = a->sizes.v[k],
@@ -216,7 +193,7 @@ snug_status sn_shape_slice(sn_opdesc *d, snug_error *err) {
         const int64_t whole = extent > 0 ? (extent - 1) / stride + 1 : extent;
         t.dims[k] = size < 0 ? whole : size;
     }
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 snug_status sn_shape_slice_grad(sn_opdesc *d, snug_error *err) {
@@ -225,7 +202,7 @@ snug_status sn_shape_slice_grad(sn_opdesc *d, snug_error *err) {
     snug_type t = *dy;
     SNUG_TRY(sn_want_number(d, 0, err));
     SNUG_TRY(want_per_axis(d, "dims", &a->dims, 0, err));
-    SNUG_TRY(want_extents(d, "dims", &a->dims, err));
+    SNUG_TRY(sn_want_extents(d, "dims", &a->dims, err));
     SNUG_TRY(want_strides(d, &a->strides, err));
     for (int k = 0; k < t.rank; k++) {
         const int64_t stride = a->strides.n > 0 ? a->strides.v[k] : 1, extent = a->dims.v[k];
@@ -236,7 +213,7 @@ snug_status sn_shape_slice_grad(sn_opdesc *d, snug_error *err) {
                 sn_type_text(dy).s, (long long)stride, (long long)extent, k);
         t.dims[k] = extent < 0 && stride == 1 ? dy->dims[k] : extent;
     }
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 snug_status sn_shape_pad(sn_opdesc *d, snug_error *err) {
@@ -253,7 +230,7 @@ snug_status sn_shape_pad(sn_opdesc *d, snug_error *err) {
                            "pad: axis %d of %s grows beyond the address space", k,
                            sn_type_text(&d->in[0]).s);
     }
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 /* --- indexing --------------------------------------------------------------------------------- */
@@ -281,7 +258,7 @@ snug_status sn_shape_gather(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_index(d, 1, err));
     SNUG_TRY(sn_want_axis(d, d->attrs.axis.axis, d->in[0].rank, err));
     SNUG_TRY(replace_axis(d, &d->in[0], d->attrs.axis.axis, &d->in[1], &t, err));
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 snug_status sn_shape_scatter_add(sn_opdesc *d, snug_error *err) {
@@ -289,10 +266,8 @@ snug_status sn_shape_scatter_add(sn_opdesc *d, snug_error *err) {
     const int n_index = d->in[0].rank;
     SNUG_TRY(sn_want_index(d, 0, err));
     SNUG_TRY(sn_want_number(d, 1, err));
-    SNUG_TRY(want_extents(d, "dims", &a->dims, err));
-    snug_type t = {.dtype = d->in[1].dtype, .rank = (int)a->dims.n}, updates;
-    for (int k = 0; k < t.rank; k++)
-        t.dims[k] = a->dims.v[k];
+    SNUG_TRY(sn_want_extents(d, "dims", &a->dims, err));
+    snug_type t = sn_type_of(d->in[1].dtype, &a->dims), updates;
     if (a->axis < 0 || a->axis >= t.rank)
         return sn_fail(err, SNUG_E_SHAPE, "scatter_add: axis %lld of %s; axes count from 0 to %d",
                        (long long)a->axis, sn_type_text(&t).s, t.rank - 1);
@@ -302,7 +277,7 @@ snug_status sn_shape_scatter_add(sn_opdesc *d, snug_error *err) {
         if (k != a->axis)
             t.dims[k] = updates.dims[k < a->axis ? k : k + n_index - 1];
     }
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 snug_status sn_shape_one_hot(sn_opdesc *d, snug_error *err) {
@@ -316,5 +291,5 @@ snug_status sn_shape_one_hot(sn_opdesc *d, snug_error *err) {
                        snug_dtype_name((snug_dtype)a->dtype));
     t.dtype = (snug_dtype)a->dtype;
     t.dims[t.rank++] = a->depth;
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }

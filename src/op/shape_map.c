@@ -5,37 +5,17 @@
 
 #include "base/rng.h"
 
-static snug_status one_output(sn_opdesc *d, const snug_type *t) {
-    d->n_out = 1;
-    d->out[0] = *t;
-    return SNUG_OK;
-}
-
 /* --- sources ---------------------------------------------------------------------------------- */
-static snug_status type_of_dims(const sn_opdesc *d, const sn_list *dims, snug_dtype dtype,
-                                snug_type *out, snug_error *err) {
-    snug_type t = {.dtype = dtype, .rank = (int)dims->n};
-    for (int k = 0; k < t.rank; k++) {
-        t.dims[k] = dims->v[k];
-        if (t.dims[k] < -1)
-            return sn_fail(err, SNUG_E_INVALID,
-                           "%s: extent %lld in dims; extents are >= 0, or -1 for unknown",
-                           sn_op_name(d), (long long)t.dims[k]);
-    }
-    *out = t;
-    return SNUG_OK;
-}
-
 snug_status sn_shape_fill(sn_opdesc *d, snug_error *err) {
-    snug_type t;
-    SNUG_TRY(type_of_dims(d, &d->attrs.fill.dims, (snug_dtype)d->attrs.fill.dtype, &t, err));
-    return one_output(d, &t);
+    const sn_attrs_fill *a = &d->attrs.fill;
+    SNUG_TRY(sn_want_extents(d, "dims", &a->dims, err));
+    return sn_one_output(d, sn_type_of((snug_dtype)a->dtype, &a->dims));
 }
 
 snug_status sn_shape_random(sn_opdesc *d, snug_error *err) {
     const sn_attrs_random *a = &d->attrs.random;
-    snug_type t;
-    SNUG_TRY(type_of_dims(d, &a->dims, (snug_dtype)a->dtype, &t, err));
+    SNUG_TRY(sn_want_extents(d, "dims", &a->dims, err));
+    const snug_type t = sn_type_of((snug_dtype)a->dtype, &a->dims);
     if (a->kind < SN_RANDOM_UNIFORM || a->kind > SN_RANDOM_TRUNCATED)
         return sn_fail(err, SNUG_E_INVALID,
                        "random: kind=%lld; 0 is uniform, 1 normal, 2 truncated normal",
@@ -44,41 +24,41 @@ snug_status sn_shape_random(sn_opdesc *d, snug_error *err) {
         return sn_fail(err, SNUG_E_SHAPE,
                        "random: dtype=%s; random numbers are of a float type; cast them after",
                        snug_dtype_name(t.dtype));
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 /* --- one input -------------------------------------------------------------------------------- */
 snug_status sn_shape_same(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_plain(d, 0, err));
-    return one_output(d, &d->in[0]);
+    return sn_one_output(d, d->in[0]);
 }
 
 snug_status sn_shape_same_number(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_number(d, 0, err));
-    return one_output(d, &d->in[0]);
+    return sn_one_output(d, d->in[0]);
 }
 
 snug_status sn_shape_same_float(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_float(d, 0, err));
-    return one_output(d, &d->in[0]);
+    return sn_one_output(d, d->in[0]);
 }
 
 snug_status sn_shape_same_bool(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_bool(d, 0, err));
-    return one_output(d, &d->in[0]);
+    return sn_one_output(d, d->in[0]);
 }
 
 snug_status sn_shape_same_rows(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_float(d, 0, err));
     SNUG_TRY(sn_want_rank(d, 0, 1, SNUG_MAX_RANK, err));
-    return one_output(d, &d->in[0]);
+    return sn_one_output(d, d->in[0]);
 }
 
 snug_status sn_shape_cast(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_plain(d, 0, err));
     snug_type t = d->in[0];
     t.dtype = (snug_dtype)d->attrs.dtype.dtype;
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 /* --- inputs of one type ----------------------------------------------------------------------- */
@@ -97,7 +77,7 @@ snug_status sn_shape_same_pair(sn_opdesc *d, snug_error *err) {
     snug_type t;
     SNUG_TRY(sn_want_float(d, 0, err));
     SNUG_TRY(all_alike(d, &t, err));
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 snug_status sn_shape_rows_pair(sn_opdesc *d, snug_error *err) {
@@ -110,7 +90,7 @@ static snug_status broadcast_pair(sn_opdesc *d, snug_error *err) {
     snug_type t;
     SNUG_TRY(sn_want_dtype_of(d, 1, 0, err));
     SNUG_TRY(sn_type_broadcast(d, &d->in[0], &d->in[1], &t, err));
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 snug_status sn_shape_broadcast(sn_opdesc *d, snug_error *err) {
@@ -142,13 +122,15 @@ snug_status sn_shape_select(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_dtype_of(d, 2, 1, err));
     SNUG_TRY(sn_type_broadcast(d, &d->in[1], &d->in[2], &t, err));
     SNUG_TRY(sn_type_broadcast(d, &t, &d->in[0], &t, err));
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 snug_status sn_shape_broadcast_to(sn_opdesc *d, snug_error *err) {
-    snug_type wanted, t;
+    const sn_list *dims = &d->attrs.shape.dims;
+    snug_type t;
     SNUG_TRY(sn_want_plain(d, 0, err));
-    SNUG_TRY(type_of_dims(d, &d->attrs.shape.dims, d->in[0].dtype, &wanted, err));
+    SNUG_TRY(sn_want_extents(d, "dims", dims, err));
+    const snug_type wanted = sn_type_of(d->in[0].dtype, dims);
     SNUG_TRY(sn_type_broadcast(d, &wanted, &d->in[0], &t, err));
     bool grew = t.rank != wanted.rank;
     for (int k = 0; k < wanted.rank && !grew; k++)
@@ -157,7 +139,7 @@ snug_status sn_shape_broadcast_to(sn_opdesc *d, snug_error *err) {
         return sn_fail(err, SNUG_E_SHAPE,
                        "broadcast_to: %s does not broadcast to %s; its extents must be 1 or equal",
                        sn_type_text(&d->in[0]).s, sn_type_text(&wanted).s);
-    return one_output(d, &t);
+    return sn_one_output(d, t);
 }
 
 /* --- state: variables first, outputs are their next versions ---------------------------------- */

@@ -56,9 +56,7 @@ snug_status sn_shape_matmul(sn_opdesc *d, snug_error *err) {
     out.rank += 2;
     if (d->n_in == 3)
         SNUG_TRY(sn_want_vectors(d, 2, 1, &out, err));
-    d->n_out = 1;
-    d->out[0] = out;
-    return SNUG_OK;
+    return sn_one_output(d, out);
 }
 
 /* --- windows ---------------------------------------------------------------------------------- */
@@ -154,9 +152,7 @@ snug_status sn_shape_conv2d(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(count_both(d, g, &x->dims[1], w->dims, &out.dims[1], err));
     if (d->n_in == 3)
         SNUG_TRY(sn_want_vectors(d, 2, 1, &out, err));
-    d->n_out = 1;
-    d->out[0] = out;
-    return SNUG_OK;
+    return sn_one_output(d, out);
 }
 
 /* dy must be what a convolution of an image of this size gives. */
@@ -189,10 +185,9 @@ snug_status sn_shape_conv2d_dx(sn_opdesc *d, snug_error *err) {
         return sn_fail(err, SNUG_E_OVERFLOW,
                        "conv2d_dx: %lld groups of %lld channels exceed the address space",
                        (long long)a->groups, (long long)w->dims[2]);
-    d->n_out = 1;
-    d->out[0] = (snug_type){
+    const snug_type dx = {
         .dtype = dy->dtype, .rank = 4, .dims = {dy->dims[0], a->input[0], a->input[1], channels}};
-    return SNUG_OK;
+    return sn_one_output(d, dx);
 }
 
 snug_status sn_shape_conv2d_dw(sn_opdesc *d, snug_error *err) {
@@ -248,9 +243,7 @@ snug_status sn_shape_avgpool(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(check_pool(d, g, a->kernel, size, err));
     snug_type out = d->in[0];
     SNUG_TRY(count_both(d, g, size, a->kernel, &out.dims[1], err));
-    d->n_out = 1;
-    d->out[0] = out;
-    return SNUG_OK;
+    return sn_one_output(d, out);
 }
 
 snug_status sn_shape_maxpool(sn_opdesc *d, snug_error *err) {
@@ -279,11 +272,10 @@ snug_status sn_shape_avgpool_grad(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(check_pool(d, g, a->kernel, a->input, err));
     SNUG_TRY(count_both(d, g, a->input, a->kernel, windows, err));
     SNUG_TRY(check_dy(d, 0, windows, a->input, err));
-    d->n_out = 1;
-    d->out[0] = d->in[0];
-    d->out[0].dims[1] = a->input[0];
-    d->out[0].dims[2] = a->input[1];
-    return SNUG_OK;
+    snug_type dx = d->in[0];
+    dx.dims[1] = a->input[0];
+    dx.dims[2] = a->input[1];
+    return sn_one_output(d, dx);
 }
 
 snug_status sn_shape_pool_grad(sn_opdesc *d, snug_error *err) {
@@ -307,7 +299,5 @@ snug_status sn_shape_maxpool_pick(sn_opdesc *d, snug_error *err) {
                        sn_type_text(&d->in[0]).s, (long long)a->input[0], (long long)a->input[1]);
     SNUG_TRY(count_both(d, g, &d->in[0].dims[1], a->kernel, &y.dims[1], err));
     SNUG_TRY(check_code(d, &y, err));
-    d->n_out = 1;
-    d->out[0] = y;
-    return SNUG_OK;
+    return sn_one_output(d, y);
 }

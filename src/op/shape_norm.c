@@ -22,31 +22,25 @@ static snug_status want_rows(const sn_opdesc *d, int i, snug_type *t, snug_error
     return SNUG_OK;
 }
 
-static void two_outputs(sn_opdesc *d, snug_type t) {
+static snug_status two_outputs(sn_opdesc *d, snug_type t) {
     d->n_out = 2;
     d->out[0] = t;
     d->out[1] = t;
-}
-
-static void one_output(sn_opdesc *d, snug_type t) {
-    d->n_out = 1;
-    d->out[0] = t;
+    return SNUG_OK;
 }
 
 /* --- batch normalisation ---------------------------------------------------------------------- */
 /* Sums are f64 whatever x is: a batch in pieces then gives the same mean to the last bit of f32. */
 snug_status sn_shape_moments(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(want_channels(d, err));
-    two_outputs(d, sn_type_channels(&d->in[0], SNUG_F64));
-    return SNUG_OK;
+    return two_outputs(d, sn_type_channels(&d->in[0], SNUG_F64));
 }
 
 snug_status sn_shape_normalise(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
     SNUG_TRY(want_channels(d, err));
     SNUG_TRY(sn_want_vectors(d, 1, 4, &t, err));
-    one_output(d, t);
-    return SNUG_OK;
+    return sn_one_output(d, t);
 }
 
 snug_status sn_shape_normalise_sums(sn_opdesc *d, snug_error *err) {
@@ -54,8 +48,7 @@ snug_status sn_shape_normalise_sums(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(want_channels(d, err));
     SNUG_TRY(want_alike(d, 1, &t, err));
     SNUG_TRY(sn_want_vectors(d, 2, 2, &t, err));
-    two_outputs(d, sn_type_channels(&t, t.dtype));
-    return SNUG_OK;
+    return two_outputs(d, sn_type_channels(&t, t.dtype));
 }
 
 snug_status sn_shape_channel_affine(sn_opdesc *d, snug_error *err) {
@@ -63,8 +56,7 @@ snug_status sn_shape_channel_affine(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(want_channels(d, err));
     SNUG_TRY(want_alike(d, 1, &t, err));
     SNUG_TRY(sn_want_vectors(d, 2, 3, &t, err));
-    one_output(d, t);
-    return SNUG_OK;
+    return sn_one_output(d, t);
 }
 
 /* --- layer normalisation ---------------------------------------------------------------------- */
@@ -93,15 +85,13 @@ snug_status sn_shape_layernorm_dx(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
     SNUG_TRY(want_layernorm_parts(d, 3, &t, err));
     SNUG_TRY(sn_want_vectors(d, 2, 1, &t, err));
-    one_output(d, t);
-    return SNUG_OK;
+    return sn_one_output(d, t);
 }
 
 snug_status sn_shape_layernorm_sums(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
     SNUG_TRY(want_layernorm_parts(d, 2, &t, err));
-    two_outputs(d, sn_type_channels(&t, t.dtype));
-    return SNUG_OK;
+    return two_outputs(d, sn_type_channels(&t, t.dtype));
 }
 
 /* --- cross-entropies -------------------------------------------------------------------------- */
@@ -109,8 +99,7 @@ snug_status sn_shape_softmax_xent(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
     SNUG_TRY(want_channels(d, err));
     SNUG_TRY(want_alike(d, 1, &t, err));
-    one_output(d, sn_type_rows(&t));
-    return SNUG_OK;
+    return sn_one_output(d, sn_type_rows(&t));
 }
 
 snug_status sn_shape_softmax_xent_grad(sn_opdesc *d, snug_error *err) {
@@ -118,8 +107,7 @@ snug_status sn_shape_softmax_xent_grad(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(want_channels(d, err));
     SNUG_TRY(want_alike(d, 1, &t, err));
     SNUG_TRY(want_rows(d, 2, &t, err));
-    one_output(d, t);
-    return SNUG_OK;
+    return sn_one_output(d, t);
 }
 
 /* Input 1 are class numbers, one per row of the logits. */
@@ -133,8 +121,7 @@ static snug_status want_labels(const sn_opdesc *d, snug_type *rows, snug_error *
 snug_status sn_shape_sparse_xent(sn_opdesc *d, snug_error *err) {
     snug_type rows;
     SNUG_TRY(want_labels(d, &rows, err));
-    one_output(d, rows);
-    return SNUG_OK;
+    return sn_one_output(d, rows);
 }
 
 snug_status sn_shape_sparse_xent_grad(sn_opdesc *d, snug_error *err) {
@@ -143,6 +130,5 @@ snug_status sn_shape_sparse_xent_grad(sn_opdesc *d, snug_error *err) {
     for (int k = 0; k < rows.rank; k++)
         t.dims[k] = rows.dims[k];
     SNUG_TRY(want_rows(d, 2, &t, err));
-    one_output(d, t);
-    return SNUG_OK;
+    return sn_one_output(d, t);
 }

@@ -2,8 +2,8 @@
  * the one way to apply a row to types.
  *
  * 1. sn_ops[op] is the row of `op`; ids and rows come from the same file in the same order.
- * 2. A rule that the table names and nobody wrote does not link (rules.h declares them from the
- * table).
+ * 2. A rule that the table names and nobody wrote does not link: rules.h declares them from the
+ *    table.
  * 3. sn_op_infer writes n_out and out[] only on success. */
 #include "op/rules.h"
 
@@ -97,15 +97,17 @@ snug_status sn_op_find(const char *name, sn_op *out, snug_error *err) {
 }
 
 /* --- applying a row --------------------------------------------------------------------------- */
-static snug_status check_arity(const sn_opdesc *d, snug_error *err) {
-    const sn_op_row *row = &sn_ops[d->op];
-    if (d->n_in >= row->min_in && d->n_in <= row->max_in)
+snug_status sn_op_check_arity(sn_op op, int n_in, snug_error *err) {
+    if ((int)op < 0 || op >= SN_N_OPS)
+        return sn_fail(err, SNUG_E_INVALID, "there is no operator number %d in the table", (int)op);
+    const sn_op_row *row = &sn_ops[op];
+    if (n_in >= row->min_in && n_in <= row->max_in)
         return SNUG_OK;
     if (row->min_in == row->max_in)
         return sn_fail(err, SNUG_E_INVALID, "%s takes %d inputs, got %d", row->name, row->min_in,
-                       d->n_in);
+                       n_in);
     return sn_fail(err, SNUG_E_INVALID, "%s takes %d to %d inputs, got %d", row->name, row->min_in,
-                   row->max_in, d->n_in);
+                   row->max_in, n_in);
 }
 
 /* What the kind of a field alone says about its words; the rest is the shape rule's. */
@@ -146,9 +148,7 @@ static snug_status check_outputs(const sn_opdesc *d, snug_error *err) {
 }
 
 snug_status sn_op_infer(sn_opdesc *d, snug_error *err) {
-    if ((int)d->op < 0 || d->op >= SN_N_OPS)
-        return sn_fail(err, SNUG_E_INVALID, "there is no operator number %d", (int)d->op);
-    SNUG_TRY(check_arity(d, err));
+    SNUG_TRY(sn_op_check_arity(d->op, d->n_in, err));
     const sn_attr_family *family = sn_ops[d->op].attrs;
     for (int i = 0; i < family->n_fields; i++)
         SNUG_TRY(check_field(d, &family->fields[i], err));
@@ -162,6 +162,5 @@ snug_status sn_op_infer(sn_opdesc *d, snug_error *err) {
 
 void sn_op_ways(const sn_opdesc *d, sn_ways *ways) {
     ways->n = 0;
-    if (sn_ops[d->op].axes != NULL)
-        sn_ops[d->op].axes(d, ways);
+    sn_ops[d->op].axes(d, ways);
 }
