@@ -309,6 +309,23 @@ static void test_fuse_pool_keeps_a_relu_with_other_readers(void **state) {
     sn_graph_destroy(read);
 }
 
+/* Who else reads the winners sees another one where a whole window is <= 0, so nothing moves: here
+ * the gradient by the relu's output is asked for, and none by its input. */
+static void test_fuse_pool_keeps_a_code_that_others_read(void **state) {
+#define COARSE "kernel=2,2 stride=2,2"
+    sn_graph *g = parse(
+        state, "snug graph 1\n%0 input x f64[1,16,16,1]\n%1 input d f64[1,8,8,1]\n"
+               "%2 = relu(%0) | forward -> f64[1,16,16,1]\n"
+               "%3 %4 = maxpool(%2) " COARSE " | forward -> f64[1,8,8,1] opaque[1,8,8,1]\n"
+               "%5 = maxpool_grad(%1 %4) " COARSE " input=16,16 | backward -> f64[1,16,16,1]\n"
+               "output y %3\noutput g %5\n");
+    sn_graph *fused = fuse(g);
+    assert_int_equal(sn_graph_node_at(fused, (sn_node){0})->op, SN_OP_relu);
+    expect_same_numbers(*state, g, fused, 0);
+    sn_graph_destroy(fused);
+    sn_graph_destroy(g);
+}
+
 /* Two pools in a row: the second must not move the relu the first one's backward half reads. */
 static void test_fuse_pool_after_pool_stays_right(void **state) {
     net n = net_begin(state);
@@ -423,6 +440,25 @@ static void test_fuse_keeps_templates_open(void **state) {
     sn_graph_destroy(t);
 }
 
+/* A product whose rows a parameter waits to count is not absorbed by its activation. */
+static void test_fuse_keeps_a_value_whose_extent_is_open(void **state) {
+    snug_error err;
+    sn_graph *t = parse(
+        state, "snug graph 1\n%0 input x f32[?,3]\n%1 input w f32[3,2]\n"
+               "%2 = matmul(%0 %1) | forward -> f32[?,2]\np0 inverse %2 0x1\np1 real 0\n"
+               "%3 = relu(%2) | forward -> f32[?,2]\n"
+               "%4 = affine(%3) scale=p0 shift=p1 | forward -> f32[?,2]\noutput y %4\n");
+    sn_graph *fused, *g;
+    expect_ok(sn_graph_fuse(t, &fused, &err), &err);
+    const snug_type types[2] = {{SNUG_F32, 2, {8, 3}}, {SNUG_F32, 2, {3, 2}}};
+    expect_ok(sn_graph_instantiate(fused, types, 2, &g, &err), &err);
+    const sn_param scale = {(uint32_t)find_op(g, SN_OP_affine)->attrs.affine.scale};
+    assert_true(sn_graph_param_at(g, scale)->real == 0.125);
+    sn_graph_destroy(g);
+    sn_graph_destroy(fused);
+    sn_graph_destroy(t);
+}
+
 static snug_status fuse_scenario(snug_engine *e, void *ctx, snug_error *err) {
     sn_graph *g, *fused = NULL;
     SNUG_TRY(sn_graph_parse(e, ctx, &g, err));
@@ -447,6 +483,8 @@ int main(void) {
         engine_test(test_fuse_conv_network_in_pairs),
         engine_test(test_fuse_pools_before_relu),
         engine_test(test_fuse_pool_keeps_a_relu_with_other_readers),
+        engine_test(test_fuse_pool_keeps_a_code_that_others_read),
+        engine_test(test_fuse_keeps_a_value_whose_extent_is_open),
         engine_test(test_fuse_pool_after_pool_stays_right),
         engine_test(test_fuse_batch_norm_backward_is_one_channel_affine),
         engine_test(test_fuse_batch_norm_with_a_shortcut),

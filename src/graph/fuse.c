@@ -21,7 +21,8 @@ static void need_value(const sn_fuser *f, bool *needed, sn_value v) {
         needed[maker.i] = true;
 }
 
-/* An inverse extent that is still unknown needs its value to be there when it becomes known. */
+/* An inverse extent that is still unknown needs its value to be there, by itself, when it becomes
+ * known. */
 static void need_params(const sn_fuser *f, bool *needed, const sn_node_info *node) {
     const sn_attr_family *family = sn_ops[node->op].attrs;
     for (int i = 0; i < family->n_fields; i++) {
@@ -30,8 +31,10 @@ static void need_params(const sn_fuser *f, bool *needed, const sn_node_info *nod
             continue;
         const sn_param_info *p =
             sn_graph_param_at(f->g, (sn_param){(uint32_t)node->attrs.word[field->word]});
-        if (p->kind == SN_PARAM_INVERSE_EXTENT && !sn_type_known(sn_graph_type(f->g, p->of)))
-            need_value(f, needed, p->of);
+        if (p->kind != SN_PARAM_INVERSE_EXTENT || sn_type_known(sn_graph_type(f->g, p->of)))
+            continue;
+        need_value(f, needed, p->of);
+        f->readers[p->of.i].is_kept = true;
     }
 }
 
@@ -62,11 +65,9 @@ static snug_status list_readers(sn_fuser *f, snug_error *err) {
     size_t total = 0;
     for (uint32_t n = 0; n < f->n_nodes; n++)
         total += f->records[n].gone ? 0 : f->records[n].node.n_in;
-    void *readers, *places, *fill;
-    SNUG_TRY(sn_zone_alloc(f->zone, n_values * sizeof *f->readers, &readers, err));
+    void *places, *fill;
     SNUG_TRY(sn_zone_alloc(f->zone, total * sizeof *f->places, &places, err));
     SNUG_TRY(sn_zone_alloc(f->zone, n_values * sizeof(uint32_t), &fill, err));
-    f->readers = readers;
     f->places = places;
     uint32_t *filled = fill;
     for (uint32_t n = 0; n < f->n_nodes; n++)
@@ -93,9 +94,12 @@ static snug_status make_records(sn_fuser *f, snug_error *err) {
     void *block;
     SNUG_TRY(sn_zone_alloc(f->zone, f->n_nodes * sizeof *f->records, &block, err));
     f->records = block;
-    SNUG_TRY(sn_zone_alloc(f->zone, sn_graph_n_values(f->g) * sizeof *f->maker, &block, err));
+    const uint32_t n_values = sn_graph_n_values(f->g);
+    SNUG_TRY(sn_zone_alloc(f->zone, n_values * sizeof *f->readers, &block, err));
+    f->readers = block;
+    SNUG_TRY(sn_zone_alloc(f->zone, n_values * sizeof *f->maker, &block, err));
     f->maker = block;
-    for (uint32_t v = 0; v < sn_graph_n_values(f->g); v++)
+    for (uint32_t v = 0; v < n_values; v++)
         f->maker[v] = sn_graph_value_at(f->g, (sn_value){v})->node.i;
     for (uint32_t n = 0; n < f->n_nodes; n++) {
         sn_record *r = &f->records[n];

@@ -14,9 +14,9 @@ typedef struct {
 } sn_record;
 
 typedef struct {
-    uint32_t first, n; /* its readers are places[first, first + n), ascending, as they were before
-                          any pattern */
-    bool is_kept;      /* an output, or read in a way the list does not know: may not be absorbed */
+    /* Its readers are places[first, first + n), ascending, as they were before any pattern. */
+    uint32_t first, n;
+    bool is_kept; /* an output, or read in a way the list does not know: may not be absorbed */
 } sn_readers;
 
 typedef struct {
@@ -24,8 +24,8 @@ typedef struct {
     sn_zone *zone; /* everything below; gone after the rewrite */
     uint32_t n_nodes;
     sn_record *records;
-    uint32_t *maker; /* by value: the place of the record that makes it, UINT32_MAX for inputs and
-                        variables */
+    /* By value: the place of the record that makes it, UINT32_MAX for inputs and variables. */
+    uint32_t *maker;
     sn_readers *readers; /* by value */
     uint32_t *places;
 } sn_fuser;

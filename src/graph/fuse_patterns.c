@@ -153,6 +153,13 @@ static bool match_pool_backward(const sn_fuser *f, pool_match *m) {
            m->pool_grad->in[1].i == m->pool->out[1].i;
 }
 
+/* Whether nobody but the backward half of the match reads which elements won. Where a whole window
+ * is <= 0 that changes with the swap; relu_grad makes it not matter. */
+static bool has_own_code(const sn_fuser *f, const pool_match *m) {
+    const sn_readers *code = &f->readers[m->pool->out[1].i];
+    return !code->is_kept && code->n == (m->pool_grad ? 1 : 0);
+}
+
 static bool match_pool(const sn_fuser *f, uint32_t n, pool_match *m) {
     *m = (pool_match){.relu = &f->records[n]};
     if (m->relu->node.op != SN_OP_relu)
@@ -171,7 +178,7 @@ static bool match_pool(const sn_fuser *f, uint32_t n, pool_match *m) {
     }
     if (!m->pool || (readers->n == 2 && !m->relu_grad))
         return false;
-    return !m->relu_grad || match_pool_backward(f, m);
+    return (!m->relu_grad || match_pool_backward(f, m)) && has_own_code(f, m);
 }
 
 /* The operators of two nodes in a row change places; the value between them keeps its id. */
@@ -199,8 +206,8 @@ static bool fuse_pool_relu(sn_fuser *f, uint32_t n) {
     pool_match m;
     if (!match_pool(f, n, &m))
         return false;
-    swap_pair(f, m.relu, m.pool); /* the pointers now hold: relu = the pool on x, pool = the relu on
-                                     the pooled value */
+    /* Afterwards m.relu points to the pool on x and m.pool to the relu on the pooled value. */
+    swap_pair(f, m.relu, m.pool);
     if (m.relu_grad) {
         swap_pair(f, m.pool_grad, m.relu_grad);
         m.pool_grad->in[1] = m.pool->out[0];
