@@ -130,6 +130,58 @@ static void test_door_errors_change_nothing(void **state) {
     snug_graph_destroy(g);
 }
 
+static void test_door_refuses_null_by_name(void **state) {
+    snug_error err;
+    snug_graph *g, *made = NULL;
+    snug_value x, v;
+    snug_type t;
+    const snug_writer none = {NULL, NULL};
+    expect_ok(snug_graph_create(*state, &g, &err), &err);
+    expect_ok(snug_graph_input(g, "x", &x_type, &x, &err), &err);
+#define REFUSED(call)                                                                              \
+    do {                                                                                           \
+        expect_status(call, SNUG_E_INVALID, &err);                                                 \
+        expect_text(err.text, "must not be NULL");                                                 \
+    } while (0)
+    REFUSED(snug_graph_create(NULL, &made, &err));
+    REFUSED(snug_graph_create(*state, NULL, &err));
+    REFUSED(snug_graph_input(NULL, "a", &x_type, &v, &err));
+    REFUSED(snug_graph_input(g, "a", NULL, &v, &err));
+    REFUSED(snug_graph_input(g, "a", &x_type, NULL, &err));
+    REFUSED(snug_graph_variable(g, NULL, &x_type, NULL, &v, &err));
+    REFUSED(snug_graph_variable(g, "a", NULL, NULL, &v, &err));
+    REFUSED(snug_graph_param(NULL, "a", 1, &err));
+    REFUSED(snug_graph_key(NULL, "a", 1, &err));
+    REFUSED(snug_graph_op(g, NULL, "", &x, 1, &v, 1, &err));
+    REFUSED(snug_graph_op(g, "exp", "", NULL, 1, &v, 1, &err));
+    REFUSED(snug_graph_op(g, "exp", "", &x, 1, NULL, 1, &err));
+    REFUSED(snug_graph_gradients(g, x, NULL, 1, &v, &err));
+    REFUSED(snug_graph_set_owner(g, NULL, &err));
+    REFUSED(snug_graph_output(NULL, "y", x, &err));
+    REFUSED(snug_graph_type(g, x, NULL, &err));
+    REFUSED(snug_graph_type(NULL, x, &t, &err));
+    REFUSED(snug_graph_print(g, &none, &err));
+    REFUSED(snug_graph_parse(*state, NULL, &made, &err));
+    assert_null(made);
+    assert_int_equal(sn_graph_n_values(g), 1);
+    snug_graph_destroy(g);
+    snug_graph_destroy(NULL);
+}
+
+/* A graph that was read back can be built on, whatever homes it names. */
+static void test_door_gives_new_variables_new_homes(void **state) {
+    snug_error err;
+    snug_graph *g;
+    snug_value v;
+    expect_ok(snug_graph_parse(*state,
+                               "snug graph 1\n%0 variable a f32[2] home 1 init constant 0 0 0\n",
+                               &g, &err),
+              &err);
+    expect_ok(snug_graph_variable(g, "b", &x_type, NULL, &v, &err), &err);
+    assert_int_equal(sn_graph_var_at(g, (sn_var){1})->home, 2);
+    snug_graph_destroy(g);
+}
+
 static snug_status door_scenario(snug_engine *e, void *ctx, snug_error *err) {
     snug_graph *g;
     (void)ctx;
@@ -150,6 +202,8 @@ int main(void) {
         engine_test(test_door_marks_parts_owners_and_homes),
         engine_test(test_door_literals_and_names_become_slots),
         engine_test(test_door_errors_change_nothing),
+        engine_test(test_door_refuses_null_by_name),
+        engine_test(test_door_gives_new_variables_new_homes),
         cmocka_unit_test(test_door_survives_any_failed_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,8 @@
 /* door.c: the public builder (include/snug/graph.h) over this room: operators by name, attributes
- * as text, homes numbered in the order variables are made. A snug_graph is a sn_graph. */
+ * as text, homes numbered in the order variables are made. A snug_graph is a sn_graph.
+ *
+ * Invariants:
+ * 1. A pointer that may not be NULL is refused by name; everything else is the room's to check. */
 #include "graph/store.h"
 
 #include "base/rng.h"
@@ -19,7 +22,14 @@ static snug_value outside(sn_value v) {
     return (snug_value){v.i};
 }
 
+/* `what` lists the pointers that `call` needs. */
+static snug_status refuse_null(const char *call, const char *what, snug_error *err) {
+    return sn_fail(err, SNUG_E_INVALID, "%s: %s must not be NULL", call, what);
+}
+
 snug_status snug_graph_create(snug_engine *engine, snug_graph **out, snug_error *err) {
+    if (!engine || !out)
+        return refuse_null("snug_graph_create", "engine and out", err);
     return sn_graph_create(engine, out, err);
 }
 
@@ -30,6 +40,8 @@ void snug_graph_destroy(snug_graph *graph) {
 snug_status snug_graph_input(snug_graph *graph, const char *name, const snug_type *type,
                              snug_value *out, snug_error *err) {
     sn_value v;
+    if (!graph || !type || !out)
+        return refuse_null("snug_graph_input", "graph, type and out", err);
     SNUG_TRY(sn_graph_input(graph, name, type, &v, err));
     *out = outside(v);
     return SNUG_OK;
@@ -40,42 +52,56 @@ static const sn_recipe_kind recipe_kinds[] = {[SNUG_INIT_CONSTANT] = SN_RECIPE_C
                                               [SNUG_INIT_NORMAL] = SN_RECIPE_NORMAL,
                                               [SNUG_INIT_TRUNCATED] = SN_RECIPE_TRUNCATED};
 
+/* Behind all there are: those of a parsed graph may have gaps. */
+static uint32_t next_home(const sn_graph *g) {
+    uint32_t home = 0;
+    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
+        const uint32_t taken = sn_graph_var_at(g, (sn_var){i})->home;
+        home = taken >= home ? taken + 1 : home;
+    }
+    return home;
+}
+
 snug_status snug_graph_variable(snug_graph *graph, const char *name, const snug_type *type,
                                 const snug_variable_options *options, snug_value *out,
                                 snug_error *err) {
     static const snug_variable_options zeros = {.kind = SNUG_INIT_CONSTANT};
     const snug_variable_options *o = options ? options : &zeros;
+    if (!graph || !name || !type || !out)
+        return refuse_null("snug_graph_variable", "graph, name, type and out", err);
     if ((unsigned)o->kind >= sizeof recipe_kinds / sizeof recipe_kinds[0])
         return sn_fail(err, SNUG_E_INVALID, "variable '%.80s' has no such initialiser: %d", name,
                        (int)o->kind);
-    const uint32_t home = sn_graph_n_vars(graph);
-    const sn_variable var = {
-        .name = name,
-        .type = *type,
-        .home = home,
-        .trainable = !o->is_slot,
-        .slot = o->is_slot != 0,
-        .init = {recipe_kinds[o->kind], sn_rng_key(o->seed, home), o->a, o->b}};
+    const uint64_t key = sn_rng_key(o->seed, sn_graph_n_vars(graph));
+    const sn_variable var = {.name = name,
+                             .type = *type,
+                             .home = next_home(graph),
+                             .trainable = !o->is_slot,
+                             .slot = o->is_slot != 0,
+                             .init = {recipe_kinds[o->kind], key, o->a, o->b}};
     sn_value v;
     SNUG_TRY(sn_graph_variable(graph, &var, &v, err));
     *out = outside(v);
     return SNUG_OK;
 }
 
-snug_status snug_graph_param(snug_graph *graph, const char *name, double value, snug_error *err) {
+static snug_status add_named_param(snug_graph *g, const sn_param_info *info, snug_error *err) {
     sn_param p;
-    if (!name || !*name)
+    if (!g)
+        return refuse_null("snug_graph_param and snug_graph_key", "graph", err);
+    if (!info->name || !*info->name)
         return sn_fail(err, SNUG_E_INVALID, "a parameter needs a name");
+    return sn_graph_param(g, info, &p, err);
+}
+
+snug_status snug_graph_param(snug_graph *graph, const char *name, double value, snug_error *err) {
     const sn_param_info info = {.name = name, .kind = SN_PARAM_REAL, .real = value};
-    return sn_graph_param(graph, &info, &p, err);
+    return add_named_param(graph, &info, err);
 }
 
 snug_status snug_graph_key(snug_graph *graph, const char *name, int64_t value, snug_error *err) {
-    sn_param p;
-    if (!name || !*name)
-        return sn_fail(err, SNUG_E_INVALID, "a parameter needs a name");
     const sn_param_info info = {.name = name, .kind = SN_PARAM_KEY, .key = value};
-    return sn_graph_param(graph, &info, &p, err);
+    return add_named_param(graph, &info, err);
 }
 
 /* --- operators -------------------------------------------------------------------------------- */
@@ -83,7 +109,7 @@ snug_status snug_graph_key(snug_graph *graph, const char *name, int64_t value, s
 /* Writes the slot "p3" of the name behind "p:"; *text moves behind the name. */
 static snug_status name_to_slot(const snug_graph *g, const char **text, char *to, size_t room,
                                 snug_error *err) {
-    char name[256];
+    char name[SN_MAX_NAME + 1];
     const size_t n = strcspn(*text + 2, " ,");
     sn_param p;
     if (n == 0 || n >= sizeof name)
@@ -145,6 +171,8 @@ snug_status snug_graph_op(snug_graph *graph, const char *op, const char *attribu
                           snug_error *err) {
     sn_op row;
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT] = {SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE};
+    if (!graph || !op || (!inputs && n_in > 0) || (!outputs && n_out > 0))
+        return refuse_null("snug_graph_op", "graph, op, inputs and outputs", err);
     SNUG_TRY(sn_op_find(op, &row, err));
     if (n_in < 0 || n_in > SN_MAX_IN)
         return sn_fail(err, SNUG_E_INVALID, "%s with %d inputs; no row takes more than %d", op,
@@ -166,6 +194,8 @@ snug_status snug_graph_op(snug_graph *graph, const char *op, const char *attribu
 snug_status snug_graph_gradients(snug_graph *graph, snug_value loss, const snug_value *wrt, int n,
                                  snug_value *grads, snug_error *err) {
     void *block;
+    if (!graph || ((!wrt || !grads) && n > 0))
+        return refuse_null("snug_graph_gradients", "graph, wrt and grads", err);
     if (n < 0)
         return sn_fail(err, SNUG_E_INVALID, "%d gradients asked for", n);
     const size_t bytes = 2 * (size_t)n * sizeof(sn_value);
@@ -183,16 +213,22 @@ snug_status snug_graph_gradients(snug_graph *graph, snug_value loss, const snug_
 /* --- results ---------------------------------------------------------------------------------- */
 
 snug_status snug_graph_set_owner(snug_graph *graph, const char *layer, snug_error *err) {
+    if (!graph || !layer)
+        return refuse_null("snug_graph_set_owner", "graph and layer", err);
     return sn_graph_set_owner(graph, layer, err);
 }
 
 snug_status snug_graph_output(snug_graph *graph, const char *name, snug_value value,
                               snug_error *err) {
+    if (!graph)
+        return refuse_null("snug_graph_output", "graph", err);
     return sn_graph_output(graph, name, inside(value), err);
 }
 
 snug_status snug_graph_type(const snug_graph *graph, snug_value value, snug_type *out,
                             snug_error *err) {
+    if (!graph || !out)
+        return refuse_null("snug_graph_type", "graph and out", err);
     if (value.id >= sn_graph_n_values(graph))
         return sn_fail(err, SNUG_E_INVALID, "value %u is not in the graph, which has %u values",
                        value.id, sn_graph_n_values(graph));
@@ -206,10 +242,14 @@ snug_status snug_graph_instantiate(const snug_graph *open, const snug_type *inpu
 }
 
 snug_status snug_graph_print(const snug_graph *graph, const snug_writer *out, snug_error *err) {
+    if (!graph || !out || !out->write)
+        return refuse_null("snug_graph_print", "graph, out and its write", err);
     return sn_graph_print(graph, out, err);
 }
 
 snug_status snug_graph_parse(snug_engine *engine, const char *text, snug_graph **out,
                              snug_error *err) {
+    if (!engine || !text || !out)
+        return refuse_null("snug_graph_parse", "engine, text and out", err);
     return sn_graph_parse(engine, text, out, err);
 }

@@ -90,16 +90,14 @@ static const sn_named *find_named(const sn_named *list, size_t n, const char *na
     return NULL;
 }
 
-#define MAX_NAME 255 /* as in the text form */
-
 /* Names end up in the text form between blanks: printable, no blanks, not empty. */
 static snug_status check_name(const char *kind, const char *name, snug_error *err) {
     if (!name || !*name)
         return sn_fail(err, SNUG_E_INVALID, "%s needs a name", kind);
-    if (strlen(name) > MAX_NAME)
+    if (strlen(name) > SN_MAX_NAME)
         return sn_fail(err, SNUG_E_INVALID,
                        "%s name '%.80s...' has %zu characters, at most %d are allowed", kind, name,
-                       strlen(name), MAX_NAME);
+                       strlen(name), SN_MAX_NAME);
     for (const char *c = name; *c; c++)
         if ((unsigned char)*c <= ' ' || *c == 127)
             return sn_fail(err, SNUG_E_INVALID,
@@ -110,13 +108,24 @@ static snug_status check_name(const char *kind, const char *name, snug_error *er
 
 /* --- inputs, variables, parameters, outputs --------------------------------------------------- */
 
+/* What comes from outside: kernels trust opaque bytes to be a kernel's own. */
+static snug_status check_outside_type(const char *name, const snug_type *t, bool is_template,
+                                      snug_error *err) {
+    SNUG_TRY(sn_type_check(t, is_template, err));
+    if (t->dtype == SNUG_OPAQUE)
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "'%.80s' is opaque; only operators make such values; use a numeric dtype",
+                       name);
+    return SNUG_OK;
+}
+
 snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type, sn_value *out,
                            snug_error *err) {
     SNUG_TRY(check_name("an input", name, err));
     if (find_named(g->inputs, g->n_inputs, name))
         return sn_fail(err, SNUG_E_INVALID,
                        "there is an input '%.80s' already; choose another name", name);
-    SNUG_TRY(sn_type_check(type, true, err));
+    SNUG_TRY(check_outside_type(name, type, true, err));
     SNUG_TRY(RESERVE(g, values, 1, err));
     SNUG_TRY(RESERVE(g, inputs, 1, err));
     const char *copy;
@@ -140,7 +149,7 @@ static snug_status check_variable(const sn_graph *g, const sn_variable *var, snu
             return sn_fail(err, SNUG_E_INVALID, "variables '%.80s' and '%.80s' both claim home %u",
                            g->vars[i].name, var->name, var->home);
     }
-    return sn_type_check(&var->type, false, err);
+    return check_outside_type(var->name, &var->type, false, err);
 }
 
 snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, sn_value *out, snug_error *err) {
@@ -476,26 +485,36 @@ void sn_graph_desc(const sn_graph *g, sn_node n, sn_opdesc *out) {
 }
 
 /* "a, b, c" of the names there are, cut when full. */
-static void list_names(const sn_named *list, size_t n, char *text, size_t size) {
-    size_t used = 0;
-    snprintf(text, size, "none");
-    for (size_t i = 0; i < n && used + 1 < size; i++) {
-        const int more = snprintf(text + used, size - used, "%s%s", i ? ", " : "", list[i].name);
-        used += more > 0 ? (size_t)more : 0;
-    }
+typedef struct {
+    char text[300];
+    size_t used;
+} name_list;
+
+static void add_name(name_list *l, const char *name) {
+    if (l->used + 1 >= sizeof l->text)
+        return;
+    const int n = snprintf(l->text + l->used, sizeof l->text - l->used, "%s%s",
+                           l->used > 0 ? ", " : "", name);
+    l->used += n > 0 ? (size_t)n : 0;
+}
+
+static snug_status not_found(const char *kind, const char *name, const name_list *l,
+                             snug_error *err) {
+    return sn_fail(err, SNUG_E_INVALID, "no %s is called '%.80s'; there are: %s", kind, name,
+                   l->used > 0 ? l->text : "none");
 }
 
 static snug_status find_by_name(const sn_named *list, size_t n, const char *kind, const char *name,
                                 uint32_t *out, snug_error *err) {
     const sn_named *found = find_named(list, n, name);
-    if (!found) {
-        char names[300];
-        list_names(list, n, names, sizeof names);
-        return sn_fail(err, SNUG_E_INVALID, "no %s is called '%.80s'; there are: %s", kind, name,
-                       names);
+    if (found) {
+        *out = (uint32_t)(found - list);
+        return SNUG_OK;
     }
-    *out = (uint32_t)(found - list);
-    return SNUG_OK;
+    name_list l = {.used = 0};
+    for (size_t i = 0; i < n; i++)
+        add_name(&l, list[i].name);
+    return not_found(kind, name, &l, err);
 }
 
 snug_status sn_graph_find_input(const sn_graph *g, const char *name, uint32_t *out,
@@ -510,20 +529,15 @@ snug_status sn_graph_find_output(const sn_graph *g, const char *name, uint32_t *
 
 snug_status sn_graph_find_param(const sn_graph *g, const char *name, sn_param *out,
                                 snug_error *err) {
-    char names[300] = "none";
-    size_t used = 0;
+    name_list l = {.used = 0};
     for (size_t i = 0; i < g->n_params; i++) {
         const char *have = g->params[i].name;
         if (*have && strcmp(have, name) == 0) {
             *out = (sn_param){(uint32_t)i};
             return SNUG_OK;
         }
-        if (*have && used + 1 < sizeof names) {
-            const int more =
-                snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", have);
-            used += more > 0 ? (size_t)more : 0;
-        }
+        if (*have)
+            add_name(&l, have);
     }
-    return sn_fail(err, SNUG_E_INVALID, "no parameter is called '%.80s'; there are: %s", name,
-                   names);
+    return not_found("parameter", name, &l, err);
 }

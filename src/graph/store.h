@@ -5,6 +5,8 @@
 
 #include "graph/graph.h"
 
+#define SN_MAX_NAME 255 /* characters; the text form and the builder agree on it */
+
 typedef struct {
     const char *name; /* in the zone */
     sn_value value;

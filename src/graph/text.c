@@ -38,7 +38,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_NAME  255
 #define MAX_ATTRS 1024
 
 static const char *const part_names[] = {
@@ -222,10 +221,10 @@ static snug_status need(parser *p, const char *word) {
 }
 
 /* A run of characters without blanks. */
-static snug_status take_name(parser *p, char name[MAX_NAME + 1]) {
+static snug_status take_name(parser *p, char name[SN_MAX_NAME + 1]) {
     skip_blanks(p);
     const size_t n = strcspn(p->at, " \n");
-    if (n == 0 || n > MAX_NAME)
+    if (n == 0 || n > SN_MAX_NAME)
         return fail_line(p, "a name of 1 to 255 characters");
     memcpy(name, p->at, n);
     name[n] = '\0';
@@ -300,13 +299,13 @@ static snug_status in_line(parser *p, snug_status status) {
 /* --- lines ------------------------------------------------------------------------------------ */
 
 static snug_status parse_owner(parser *p) {
-    char name[MAX_NAME + 1];
+    char name[SN_MAX_NAME + 1];
     SNUG_TRY(take_name(p, name));
     return in_line(p, sn_graph_set_owner(p->g, name, p->err));
 }
 
 static snug_status parse_input(parser *p) {
-    char name[MAX_NAME + 1];
+    char name[SN_MAX_NAME + 1];
     snug_type type;
     sn_value v;
     SNUG_TRY(take_name(p, name));
@@ -315,7 +314,7 @@ static snug_status parse_input(parser *p) {
 }
 
 static snug_status parse_variable(parser *p) {
-    char name[MAX_NAME + 1];
+    char name[SN_MAX_NAME + 1];
     sn_variable var = {.name = name};
     sn_value v;
     uint64_t home;
@@ -346,7 +345,7 @@ static snug_status take_key(parser *p, int64_t *out) {
 }
 
 static snug_status parse_param(parser *p) {
-    char name[MAX_NAME + 1] = "";
+    char name[SN_MAX_NAME + 1] = "";
     sn_param_info info = {.name = name, .of = SN_NO_VALUE};
     uint64_t slot, axes;
     SNUG_TRY(take_unsigned(p, 10, UINT32_MAX, &slot));
@@ -377,7 +376,7 @@ static snug_status parse_param(parser *p) {
 }
 
 static snug_status parse_output(parser *p) {
-    char name[MAX_NAME + 1];
+    char name[SN_MAX_NAME + 1];
     sn_value v;
     SNUG_TRY(take_name(p, name));
     SNUG_TRY(take_value(p, &v));
@@ -395,10 +394,10 @@ typedef struct {
 } node_line;
 
 static snug_status take_op(parser *p, sn_op *out) {
-    char name[MAX_NAME + 1];
+    char name[SN_MAX_NAME + 1];
     skip_blanks(p);
     const size_t n = strcspn(p->at, "( \n");
-    if (n == 0 || n > MAX_NAME || p->at[n] != '(')
+    if (n == 0 || n > SN_MAX_NAME || p->at[n] != '(')
         return fail_line(p, "an operator and '('");
     memcpy(name, p->at, n);
     name[n] = '\0';
@@ -430,7 +429,7 @@ static snug_status take_attrs(parser *p, node_line *l) {
 }
 
 static snug_status take_part_and_owner(parser *p) {
-    char name[MAX_NAME + 1] = "";
+    char name[SN_MAX_NAME + 1] = "";
     int part = 0;
     SNUG_TRY(
         take_choice(p, part_names, COUNT_OF(part_names), "forward, backward or update", &part));
