@@ -433,6 +433,19 @@ static void test_gradient_is_absent_where_nothing_depends(void **state) {
     sn_graph_destroy(g);
 }
 
+/* x^0 is 1 everywhere; 0 x^(-1) would be NaN at 0. */
+static void test_gradient_of_a_power_of_zero_is_absent(void **state) {
+    snug_error err;
+    sn_graph *g = parse(state, "snug graph 1\n%0 input x f32[3]\np0 real 0\n"
+                               "%1 = power(%0) value=p0 | forward -> f32[3]\n"
+                               "%2 = sum(%1) | forward -> f32[]\n");
+    const sn_value x = {0};
+    sn_value dx;
+    expect_ok(sn_graph_gradients(g, (sn_value){2}, &x, 1, &dx, &err), &err);
+    assert_false(sn_value_ok(dx));
+    sn_graph_destroy(g);
+}
+
 /* Contributions of several readers meet in one fixed order: the later reader's comes first. */
 static void test_gradients_are_summed_in_reverse_program_order(void **state) {
     snug_error err;
@@ -567,6 +580,7 @@ int main(void) {
         engine_test(test_gradient_of_a_shared_weight_is_one_product),
         engine_test(test_gradient_of_relu_reads_the_output),
         engine_test(test_gradient_is_absent_where_nothing_depends),
+        engine_test(test_gradient_of_a_power_of_zero_is_absent),
         engine_test(test_gradients_are_summed_in_reverse_program_order),
         engine_test(test_gradient_splits_ties_as_tensorflow_does),
         engine_test(test_gradient_through_a_row_without_rule_names_it),

@@ -4,12 +4,12 @@
  *
  * Invariants:
  * 1. A value's gradient is complete before its maker is visited, because readers stand behind the
- * maker.
+ *    maker.
  * 2. Gradients that meet in a value are added in reverse program order of the readers: the sum has
- * one order.
+ *    one order.
  * 3. What a rule appends is part BACKWARD and belongs to the layer of the node it differentiates;
- * of that node's inputs and outputs it reads only what the `reads` column declares (checked here,
- * always: the planner frees the others).
+ *    of that node's inputs and outputs it reads only what the `reads` column declares (checked
+ *    here, always: the planner frees the others).
  * 4. On any error the graph is what it was. */
 #include "graph/store.h"
 
@@ -139,8 +139,8 @@ static snug_status no_rule(const sn_graph *g, const sn_node_info *node, snug_err
 }
 
 static snug_status visit(reverse_pass *p, sn_node n, snug_error *err) {
-    const sn_node_info node =
-        *sn_graph_node_at(p->g, n); /* a copy: the array moves when rules append */
+    /* A copy: the array moves when rules append. */
+    const sn_node_info node = *sn_graph_node_at(p->g, n);
     sn_grad_call c;
     if (!prepare_call(p, &node, &c))
         return SNUG_OK;

@@ -10,9 +10,10 @@
  * Invariants (sn_graph_check restates them):
  * 1. A node's inputs have smaller value ids than its outputs; nodes stand in program order.
  * 2. Types of outputs are what the shape rule says; in a graph that is not a template they are
- * known.
+ *    known.
  * 3. A version of a variable is a value; version 0 is the read at the start; each later one is
- * output k of a STATE node whose input k is the version before it; there is one chain per variable.
+ *    output k of a STATE node whose input k is the version before it; there is one chain per
+ *    variable.
  * 4. Names of inputs, outputs and variables are unique among their kind.
  * 5. Memory of the graph is in one zone of category GRAPH; nodes are never freed alone. */
 #ifndef SN_GRAPH_GRAPH_H
@@ -71,9 +72,8 @@ typedef struct {
     sn_param_kind kind;
     double real;
     int64_t key;
-    sn_value of;   /* INVERSE_EXTENT: real = 1 / product of extents of `of` along `axes`, at
-                      instantiation */
-    uint32_t axes; /* bit set; */
+    sn_value of;   /* INVERSE_EXTENT: real = 1 / product of the extents of `of` along `axes` */
+    uint32_t axes; /* a bit set; 0: all */
 } sn_param_info;
 
 /* A variable of the graph. Its home (storage) is in a state store; graphs that share variables use
@@ -102,7 +102,7 @@ SNUG_CHECKED snug_status sn_graph_input(sn_graph *g, const char *name, const snu
 SNUG_CHECKED snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, sn_value *out,
                                            snug_error *err);
 /* A name that is there already with the same kind and default gives the slot there is;
- * INVERSE_EXTENT computes `real` from `of` and `axes` (0: all axes) where they are known. */
+ * INVERSE_EXTENT computes `real`, or leaves it 0 while extents are unknown. */
 SNUG_CHECKED snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out,
                                         snug_error *err);
 /* Checks and infers, then appends; `outs` has room for SN_MAX_OUT and gets *n_outs (may be NULL)
