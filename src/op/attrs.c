@@ -43,14 +43,6 @@
     static const sn_field fields_of_##family[] = {EACH(family, members){.name = NULL}};
 #include "op/attrs.def"
 #undef SNUG_ATTRS
-#undef I
-#undef V
-#undef S
-#undef D
-#undef A
-#undef P
-#undef K
-#undef KV
 
 #define I(name)
 #define V(name, n)
@@ -71,14 +63,6 @@
         .n_params = 0 members};
 #include "op/attrs.def"
 #undef SNUG_ATTRS
-#undef I
-#undef V
-#undef S
-#undef D
-#undef A
-#undef P
-#undef K
-#undef KV
 
 /* Fields whose plain value is 1; all others start at 0, which is also f32, no activation, an empty
  * list. Parameters have no plain value: slot -1, which no graph has. */

@@ -61,14 +61,6 @@ typedef enum {
     } sn_attrs_##name;
 #include "op/attrs.def"
 #undef SNUG_ATTRS
-#undef I
-#undef V
-#undef S
-#undef D
-#undef A
-#undef P
-#undef K
-#undef KV
 
 typedef union {
     int64_t word[SN_ATTR_WORDS];
