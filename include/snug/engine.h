@@ -64,25 +64,24 @@ SNUG_API void snug_engine_destroy(snug_engine *engine);
 
 SNUG_API int snug_engine_threads(const snug_engine *engine);
 
-/* One row of the account book. Category and owner are lent until the next call that changes memory.
- */
+/* One row of the account book. The names are lent until the next call that changes memory. */
 typedef struct {
     const char *category; /* "weights", "arena", "graph", ... */
     const char *owner;    /* "conv2d/kernel", "plan 2", ..., "" for the category's sum */
     size_t bytes;         /* held now */
-    size_t peak_bytes; /* most ever held; only in rows that sum a category, else equal to bytes */
+    size_t peak_bytes;    /* most ever held; equal to bytes in rows of owners */
 } snug_memory_row;
 
-/* Writes up to `max` rows (category sums first, then owners, largest first); returns how many there
- * are. */
+/* Writes up to `max` rows, sums of categories first, then owners, largest first; returns how many
+ * there are. */
 SNUG_API size_t snug_engine_memory(const snug_engine *engine, snug_memory_row *rows, size_t max);
 
 /* Bytes held now, and the most ever held, over all categories. */
 SNUG_API size_t snug_engine_bytes(const snug_engine *engine);
 SNUG_API size_t snug_engine_peak_bytes(const snug_engine *engine);
 
-/* "512MiB", "2GB", "1.5 KiB", "4096" -> bytes; and back: 536870912 -> "512.0 MiB" (text holds >=
- * 24). */
+/* "512MiB", "2GB", "1.5 KiB", "4096" -> bytes; and back: 536870912 -> "512.0 MiB". text holds at
+ * least 24 bytes. */
 SNUG_API SNUG_CHECKED snug_status snug_bytes_parse(const char *text, size_t *bytes,
                                                    snug_error *err);
 SNUG_API const char *snug_bytes_print(size_t bytes, char *text, size_t size);

@@ -17,8 +17,7 @@
  *     snug_graph_op(g, "sgd", "rate=p:learning_rate momentum=0", in, 2, &next, 1, &err);
  *     snug_graph_output(g, "loss", loss, &err);
  *
- * After an error a graph is what it was before the call. examples/custom_loop.c is a whole program.
- */
+ * After an error a graph is what it was before. examples/custom_loop.c is a whole program. */
 #ifndef SNUG_GRAPH_H
 #define SNUG_GRAPH_H
 

@@ -38,8 +38,8 @@ typedef enum {
         SNUG_N_DTYPES
 } snug_dtype;
 
-/* Element type and extents. In a template a dim may be -1: unknown until instantiation. Dense, row
- * major. */
+/* Element type and extents; dense, row major. In a template a dim may be -1: unknown until
+ * instantiation. */
 typedef struct {
     snug_dtype dtype;
     int rank;
@@ -66,9 +66,8 @@ typedef struct snug_feed snug_feed;
 
 /* type->dims[0] is the number of rows there are. */
 SNUG_API const snug_type *snug_feed_type(const snug_feed *feed);
-/* Writes rows [first, first + n) into dst, converting to dst's dtype where that loses nothing
- * unexpected (u8 -> f32, f64 -> f32, i64 -> i32; never float -> integer). dst->type.dims[0] == n.
- */
+/* Writes rows [first, first + n) into dst (dst->type.dims[0] == n), converting to its dtype where
+ * that loses nothing unexpected: u8 -> f32, f64 -> f32, i64 -> i32; never float -> integer. */
 SNUG_API SNUG_CHECKED snug_status snug_feed_fill(snug_feed *feed, int64_t first_row, int64_t n_rows,
                                                  const snug_view *dst, snug_error *err);
 SNUG_API void snug_feed_destroy(snug_feed *feed);

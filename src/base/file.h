@@ -1,5 +1,4 @@
-/* file.h: whole reads and writes over the I/O table, with errors that name the path and the offset.
- */
+/* file.h: whole reads and writes over the I/O table; errors name the path and the offset. */
 #ifndef SN_BASE_FILE_H
 #define SN_BASE_FILE_H
 

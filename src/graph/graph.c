@@ -172,8 +172,7 @@ void sn_graph_set_home(sn_graph *g, sn_var var, uint32_t home) {
     g->vars[var.i].home = home;
 }
 
-/* 1 / product of the extents; infinite for an empty one, as a mean over nothing is 0 * inf = NaN.
- */
+/* 1 / product of the extents; infinite for none: a mean over nothing is 0 * inf = NaN. */
 static double inverse_extent(const snug_type *t, uint32_t axes) {
     double product = 1;
     for (int a = 0; a < t->rank; a++)

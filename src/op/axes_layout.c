@@ -93,8 +93,7 @@ void sn_axes_pad(const sn_opdesc *d, sn_ways *ways) {
 }
 
 /* --- indexing --------------------------------------------------------------------------------- */
-/* The axis of the gathered tensor at which axis k of the indexed one is; k is not the indexed axis.
- */
+/* Where axis k of the indexed tensor is in the gathered one; k is not the indexed axis. */
 static int moved_axis(int k, int axis, int n_index) {
     return k < axis ? k : k + n_index - 1;
 }

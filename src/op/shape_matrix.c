@@ -216,8 +216,7 @@ snug_status sn_shape_conv2d_dw(sn_opdesc *d, snug_error *err) {
 }
 
 /* --- pooling ---------------------------------------------------------------------------------- */
-/* Padding below the kernel and an image with elements: then no window lies wholly in the padding.
- */
+/* Padding below the kernel and an image with elements: no window lies wholly in the padding. */
 static snug_status check_pool(const sn_opdesc *d, geometry g, const int64_t *kernel,
                               const int64_t *size, snug_error *err) {
     SNUG_TRY(check_geometry(d, g, err));

@@ -62,8 +62,7 @@ static int edit_distance(const char *a, const char *b) {
     return row[n_b];
 }
 
-/* Up to three nearest names, in table order among equals, no further than a third of the letters.
- */
+/* Up to three nearest names, equals in table order, no further than a third of the letters. */
 static void print_near(const char *name, char *text, size_t size) {
     const int limit = 1 + (int)strlen(name) / 3;
     int n_found = 0;
