@@ -56,7 +56,8 @@ static bool populate(void *base, size_t bytes, size_t page) {
     return true;
 }
 
-/* Page tables count, too: 8 bytes a page, and the tables above them. */
+/* Page tables count, too: 8 bytes a page, and the tables above them. Asked of the system itself: a
+ * caller's I/O table need not know /proc, and not to know a limit is to be killed by it. */
 static snug_status check_limits(const sn_request *r, snug_error *err) {
     const sn_limits limits = sn_limits_read(&sn_io_system);
     const size_t tables = r->bytes / 256;

@@ -23,7 +23,8 @@ static void system_free(void *ctx, void *block, size_t bytes) {
     free(block);
 }
 
-/* Cores this process may use: a container or taskset often allows fewer than the machine has. */
+/* Cores this process may run on: taskset or a cpuset often allows fewer than the machine has. (A
+ * quota of time, as of docker --cpus, is not seen here.) */
 static int count_cores(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)

@@ -22,6 +22,8 @@ static const dtype_row dtypes[SNUG_N_DTYPES] = {
 #undef DTYPE_ROW
 };
 
+_Static_assert(SNUG_OPAQUE == SNUG_N_DTYPES - 1, "dtypes of numbers stand before opaque");
+
 static bool is_dtype(snug_dtype d) {
     return (size_t)d < SNUG_N_DTYPES;
 }
@@ -136,9 +138,16 @@ static snug_dtype find_dtype(const char *name, size_t n) {
 }
 
 static snug_status fail_dtype(const char *name, size_t n, snug_error *err) {
-    return sn_fail(err, SNUG_E_FORMAT,
-                   "'%.*s' is not a dtype; use f32, f64, f16, bf16, i8, u8, i32, i64 or bool",
-                   n < 32 ? (int)n : 32, name);
+    char known[128];
+    size_t used = 0;
+    for (int d = 0; d < SNUG_OPAQUE && used < sizeof known; d++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s",
+                                 d == 0                 ? ""
+                                 : d + 1 == SNUG_OPAQUE ? " or "
+                                                        : ", ",
+                                 dtypes[d].name);
+    return sn_fail(err, SNUG_E_FORMAT, "'%.*s' is not a dtype; use %s", n < 32 ? (int)n : 32, name,
+                   known);
 }
 
 snug_status sn_dtype_parse(const char *name, snug_dtype *out, snug_error *err) {
