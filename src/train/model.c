@@ -6,7 +6,6 @@
 #include "nn/text.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -131,27 +130,37 @@ static snug_status split_metrics(const char *text, sn_metric *out, int *n_out, s
     return SNUG_OK;
 }
 
-snug_status sn_model_resolve_metrics(snug_model *m, snug_error *err) {
-    if (m->network->n_layers == 0)
-        return SNUG_OK;
-    for (int i = 0; i < m->n_metrics; i++) {
-        char name[sizeof m->metrics[i].name];
-        memcpy(name, m->metrics[i].name, sizeof name);
-        SNUG_TRY(sn_metric_parse(name, &m->loss, snug_model_output(m), &m->metrics[i], err));
+/* What the names mean with this loss and output. */
+static snug_status resolve(sn_metric *metrics, int n, const sn_loss *loss, const snug_type *output,
+                           snug_error *err) {
+    for (int i = 0; i < n; i++) {
+        char name[sizeof metrics->name];
+        memcpy(name, metrics[i].name, sizeof name);
+        SNUG_TRY(sn_metric_parse(name, loss, output, &metrics[i], err));
     }
     return SNUG_OK;
 }
 
-static bool keep_text(char *to, size_t size, const char *from) {
-    const int n = snprintf(to, size, "%s", from);
-    return n >= 0 && (size_t)n < size;
+snug_status sn_model_resolve_metrics(snug_model *m, snug_error *err) {
+    if (m->network->n_layers == 0)
+        return SNUG_OK;
+    return resolve(m->metrics, m->n_metrics, &m->loss, snug_model_output(m), err);
+}
+
+/* Copies a setting's text; `what` is its name. */
+static snug_status keep_text(char *to, size_t size, const char *from, const char *what,
+                             snug_error *err) {
+    if (sn_text_copy(to, size, from))
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID, "the text of the %s has more than %zu letters", what,
+                   size - 1);
 }
 
 /* Parses everything before it changes anything. */
 static snug_status set_texts(snug_model *m, const snug_compile *c, snug_error *err) {
     sn_optimizer optimizer = m->optimizer;
     sn_loss loss = m->loss;
-    sn_metric metrics[SNUG_MAX_METRICS];
+    sn_metric metrics[SNUG_MAX_METRICS] = {{.name = ""}};
     int n_metrics = 0;
     if (c->optimizer)
         SNUG_TRY(sn_optimizer_parse(c->optimizer, &optimizer, err));
@@ -159,20 +168,14 @@ static snug_status set_texts(snug_model *m, const snug_compile *c, snug_error *e
         SNUG_TRY(sn_loss_parse(c->loss, &loss, err));
     const char *metrics_text = c->metrics ? c->metrics : m->metrics_text;
     SNUG_TRY(split_metrics(metrics_text, metrics, &n_metrics, err));
-    for (int i = 0; i < n_metrics && m->network->n_layers; i++) {
-        char name[sizeof metrics[i].name];
-        memcpy(name, metrics[i].name, sizeof name);
-        SNUG_TRY(sn_metric_parse(name, &loss, snug_model_output(m), &metrics[i], err));
-    }
-    char kept[sizeof m->metrics_text];
-    if (!keep_text(kept, sizeof kept, metrics_text) ||
-        (c->loss && strlen(c->loss) >= sizeof m->loss_text))
-        return sn_fail(err, SNUG_E_INVALID,
-                       "the text of metrics or loss is longer than %zu letters",
-                       sizeof m->loss_text - 1);
-    memcpy(m->metrics_text, kept, sizeof kept);
-    if (c->loss)
-        keep_text(m->loss_text, sizeof m->loss_text, c->loss);
+    if (m->network->n_layers > 0)
+        SNUG_TRY(resolve(metrics, n_metrics, &loss, snug_model_output(m), err));
+    char kept_metrics[sizeof m->metrics_text] = "", kept_loss[sizeof m->loss_text] = "";
+    const char *loss_text = c->loss ? c->loss : m->loss_text;
+    SNUG_TRY(keep_text(kept_metrics, sizeof kept_metrics, metrics_text, "metrics", err));
+    SNUG_TRY(keep_text(kept_loss, sizeof kept_loss, loss_text, "loss", err));
+    memcpy(m->metrics_text, kept_metrics, sizeof kept_metrics);
+    memcpy(m->loss_text, kept_loss, sizeof kept_loss);
     m->optimizer = optimizer;
     m->loss = loss;
     memcpy(m->metrics, metrics, sizeof metrics);
