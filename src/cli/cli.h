@@ -1,7 +1,7 @@
 /* cli.h: the command `snug`, on public headers only. Data go to stdout, messages to stderr.
  *
- * options.def lists the options, commands.c the commands with the options each takes; help texts
- * come from both. */
+ * options.def lists the options, commands.c the commands with the options each takes; help texts,
+ * completions and man pages (tools/cli_words) come from both. */
 #ifndef CLI_H
 #define CLI_H
 
@@ -15,6 +15,12 @@ typedef enum {
 #undef OPTION
     N_OPTIONS
 } option_id;
+
+typedef struct {
+    const char *name, *argument, *help;
+} cli_option;
+
+extern const cli_option cli_options[N_OPTIONS];
 
 /* What was typed. text[id] is the argument, or "" for a flag that was given; NULL: not given. */
 typedef struct {
@@ -35,8 +41,9 @@ typedef struct {
     const char *operands; /* "MODEL" */
     int min_operands, max_operands;
     const char *help;
-    const char *more; /* further lines of its help: an example, what it writes */
-    uint64_t options; /* bit set of option ids, besides the common ones */
+    const char *more;    /* further lines of its help: what it reads and writes */
+    const char *example; /* a line to type, less the "snug " */
+    uint64_t options;    /* bit set of option ids, besides the common ones */
     snug_status (*run)(cli *c, snug_error *err);
 } cli_command;
 
@@ -46,6 +53,7 @@ extern const int cli_n_commands;
 const cli_command *cli_find_command(const char *name, const char **near);
 
 /* options.c */
+bool cli_takes(const cli_command *command, int option); /* NULL: whether all commands do */
 snug_status cli_parse(const cli_command *command, int argc, char **argv, cli_args *out,
                       snug_error *err);
 void cli_print_help(const cli_command *command, FILE *out); /* NULL: the overview */
@@ -66,9 +74,9 @@ double cli_shown(double v);                      /* v; a NaN without its sign, w
 /* How many letters must change to make one from the other: for "did you mean". */
 int cli_distance(const char *a, const char *b);
 
-/* main.c: set by the first Ctrl-C (or SIGTERM); the second one ends the process as usual. */
+/* process.c: set by the first Ctrl-C (or SIGTERM); the second one ends the process as usual. */
 void cli_catch_interrupt(void);
-int cli_interrupted(void *ctx);
+int cli_interrupted(void *ctx); /* the signal's number; 0: none */
 
 /* A writer to stdout. */
 extern const snug_writer cli_stdout;

@@ -13,33 +13,32 @@
 
 const cli_command cli_commands[] = {
     {"plan", "MODEL", 1, 1, "what a step will use, before it runs: peak, by category, by layer",
-     MODELS "Example: snug plan model.json --batch 64 --train\n",
-     O(batch) | O(train) | O(verbose) | MODEL_OPTIONS, cmd_plan},
-    {"fit", "MODEL", 1, 1, "train a model on data",
-     MODELS RECIPES "Example: snug fit model.json --x x_train.npy --y y_train.npy --epochs 5 "
-                    "--save w.safetensors\n",
+     MODELS, "plan model.json --batch 64 --train", O(batch) | O(train) | O(verbose) | MODEL_OPTIONS,
+     cmd_plan},
+    {"fit", "MODEL", 1, 1, "train a model on data", MODELS RECIPES,
+     "fit model.json --x x_train.npy --y y_train.npy --epochs 5 --save w.safetensors",
      O(x) | O(y) | O(val_x) | O(val_y) | O(epochs) | O(batch) | O(validation_split) | O(shuffle) |
          O(save) | O(best) | O(patience) | O(csv) | O(memory) | MODEL_OPTIONS,
      cmd_fit},
-    {"evaluate", "MODEL", 1, 1, "loss and metrics on data",
-     MODELS RECIPES
-     "Example: snug evaluate model.json --weights w.safetensors --x x_test.npy --y y_test.npy\n",
+    {"evaluate", "MODEL", 1, 1, "loss and metrics on data", MODELS RECIPES,
+     "evaluate model.json --weights w.safetensors --x x_test.npy --y y_test.npy",
      O(x) | O(y) | O(batch) | O(memory) | MODEL_OPTIONS, cmd_evaluate},
-    {"predict", "MODEL", 1, 1, "outputs for inputs",
-     MODELS RECIPES
-     "Example: snug predict model.json --weights w.safetensors --x x_test.npy --out y.npy\n",
+    {"predict", "MODEL", 1, 1, "outputs for inputs", MODELS RECIPES,
+     "predict model.json --weights w.safetensors --x x_test.npy --out y.npy",
      O(x) | O(out) | O(batch) | O(memory) | MODEL_OPTIONS, cmd_predict},
-    {"summary", "MODEL", 1, 1, "the layers, as Keras prints them", MODELS, MODEL_OPTIONS,
-     cmd_summary},
+    {"summary", "MODEL", 1, 1, "the layers, as Keras prints them", MODELS, "summary model.json",
+     MODEL_OPTIONS, cmd_summary},
     {"inspect", "FILE", 1, 1, "what is in a model, weights or array file",
-     "FILE is a model JSON, .safetensors, .npy or idx, the latter two also packed with gzip.\n", 0,
-     cmd_inspect},
-    {"ops", "", 0, 0, "the operator table", "", 0, cmd_ops},
-    {"doctor", "", 0, 0, "limits, memory, CPU features, library versions", "", 0, cmd_doctor},
+     "FILE is a model JSON, .safetensors, .npy or idx, the latter two also packed with gzip.\n",
+     "inspect w.safetensors", 0, cmd_inspect},
+    {"ops", "", 0, 0, "the operator table", "", "ops --json", 0, cmd_ops},
+    {"doctor", "", 0, 0, "limits, memory, CPU features, library versions", "", "doctor", 0,
+     cmd_doctor},
     {"make-data", "shapes|blobs DIR", 2, 2, "generate a data set for trying things",
      "Writes x_train.npy, y_train.npy, x_test.npy and y_test.npy; the same seed, the same bytes.\n"
      "shapes: 32x32 RGB pictures of 8 classes. blobs: points of 16 numbers around 6 centres.\n",
-     O(train_rows) | O(test_rows) | O(seed), cmd_make_data},
+     "make-data shapes data --train-rows 10000", O(train_rows) | O(test_rows) | O(seed),
+     cmd_make_data},
 };
 const int cli_n_commands = sizeof cli_commands / sizeof *cli_commands;
 

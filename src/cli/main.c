@@ -1,38 +1,9 @@
 /* main.c: find the command, make the engine, run, translate the status into an exit code. */
 #include "cli.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* The one global: a signal handler has no other way to speak. */
-static volatile sig_atomic_t interrupted_by; /* the signal's number; 0: none */
-
-static void on_interrupt(int signal_number) {
-    interrupted_by = signal_number;
-}
-
-void cli_catch_interrupt(void) {
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-int cli_interrupted(void *ctx) {
-    (void)ctx;
-    return interrupted_by != 0;
-}
-
-static snug_status write_stdout(void *ctx, const char *text, size_t n, snug_error *err) {
-    snug_error unheard;
-    (void)ctx;
-    if (fwrite(text, 1, n, stdout) == n)
-        return SNUG_OK;
-    return cli_fail(err ? err : &unheard, SNUG_E_IO, "standard output cannot be written");
-}
-
-const snug_writer cli_stdout = {NULL, write_stdout};
 
 static bool wants_color(const cli *c, int fd) {
     const char *when = c->args.text[OPT_color], *no_color = getenv("NO_COLOR");
@@ -115,8 +86,8 @@ static snug_status run_command(int argc, char **argv, cli *c, snug_error *err) {
 }
 
 static int exit_code(snug_status status) {
-    return status == SNUG_E_INTERRUPTED && interrupted_by ? 128 + interrupted_by
-                                                          : snug_status_exit_code(status);
+    const int by = cli_interrupted(NULL);
+    return status == SNUG_E_INTERRUPTED && by ? 128 + by : snug_status_exit_code(status);
 }
 
 int main(int argc, char **argv) {

@@ -6,11 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    const char *name, *argument, *help;
-} option_row;
-
-static const option_row rows[N_OPTIONS] = {
+const cli_option cli_options[N_OPTIONS] = {
 #define OPTION(id, name, argument, help) [OPT_##id] = {name, argument, help},
 #include "options.def"
 #undef OPTION
@@ -18,13 +14,14 @@ static const option_row rows[N_OPTIONS] = {
 
 #define COMMON (1ull << OPT_help | 1ull << OPT_json | 1ull << OPT_color | 1ull << OPT_threads)
 
-static bool takes(const cli_command *command, int option) {
-    return ((command->options | COMMON) >> option & 1) != 0;
+bool cli_takes(const cli_command *command, int option) {
+    const uint64_t options = command ? command->options | COMMON : COMMON;
+    return (options >> option & 1) != 0;
 }
 
 static int find_option(const char *name, size_t n) {
     for (int i = 0; i < N_OPTIONS; i++)
-        if (strlen(rows[i].name) == n && strncmp(rows[i].name, name, n) == 0)
+        if (strlen(cli_options[i].name) == n && strncmp(cli_options[i].name, name, n) == 0)
             return i;
     return -1;
 }
@@ -34,10 +31,10 @@ static snug_status unknown_option(const cli_command *command, const char *word, 
     const char *near = NULL;
     int best = 3;
     for (int i = 0; i < N_OPTIONS; i++) {
-        const int d = takes(command, i) ? cli_distance(name, rows[i].name) : best;
+        const int d = cli_takes(command, i) ? cli_distance(name, cli_options[i].name) : best;
         if (d < best) {
             best = d;
-            near = rows[i].name;
+            near = cli_options[i].name;
         }
     }
     return cli_fail(err, SNUG_E_INVALID, "snug %s has no option %s; %s%s%s", command->name, word,
@@ -54,18 +51,18 @@ static snug_status parse_option(const cli_command *command, const char *word, co
                                                      : "";
     const size_t n = strcspn(name, "=");
     const int id = find_option(name, n);
-    if (id < 0 || !takes(command, id))
+    if (id < 0 || !cli_takes(command, id))
         return unknown_option(command, word, name, err);
-    if (!rows[id].argument && name[n])
-        return cli_fail(err, SNUG_E_INVALID, "--%s takes no value", rows[id].name);
-    *used = rows[id].argument && !name[n];
+    if (!cli_options[id].argument && name[n])
+        return cli_fail(err, SNUG_E_INVALID, "--%s takes no value", cli_options[id].name);
+    *used = cli_options[id].argument && !name[n];
     if (*used && !next)
-        return cli_fail(err, SNUG_E_INVALID, "--%s needs a value: %s", rows[id].name,
-                        rows[id].argument);
-    out->text[id] = !rows[id].argument ? "" : name[n] ? name + n + 1 : next;
-    if (rows[id].argument && !out->text[id][0])
-        return cli_fail(err, SNUG_E_INVALID, "--%s has an empty value; it needs %s", rows[id].name,
-                        rows[id].argument);
+        return cli_fail(err, SNUG_E_INVALID, "--%s needs a value: %s", cli_options[id].name,
+                        cli_options[id].argument);
+    out->text[id] = !cli_options[id].argument ? "" : name[n] ? name + n + 1 : next;
+    if (cli_options[id].argument && !out->text[id][0])
+        return cli_fail(err, SNUG_E_INVALID, "--%s has an empty value; it needs %s",
+                        cli_options[id].name, cli_options[id].argument);
     return SNUG_OK;
 }
 
@@ -110,12 +107,12 @@ snug_status cli_integer(const cli *c, option_id id, int64_t low, int64_t high, i
     }
     if (high >= INT32_MAX && (errno || v > high))
         return cli_fail(err, SNUG_E_INVALID, "--%s %s: a whole number of at most %lld is needed",
-                        rows[id].name, text, (long long)high);
+                        cli_options[id].name, text, (long long)high);
     if (high >= INT32_MAX)
         return cli_fail(err, SNUG_E_INVALID, "--%s %s: a whole number of at least %lld is needed",
-                        rows[id].name, text, (long long)low);
+                        cli_options[id].name, text, (long long)low);
     return cli_fail(err, SNUG_E_INVALID, "--%s %s: a whole number from %lld to %lld is needed",
-                    rows[id].name, text, (long long)low, (long long)high);
+                    cli_options[id].name, text, (long long)low, (long long)high);
 }
 
 snug_status cli_real(const cli *c, option_id id, double low, double high, double *inout,
@@ -127,7 +124,7 @@ snug_status cli_real(const cli *c, option_id id, double low, double high, double
     const double v = strtod(text, &end);
     if (*end || end == text || !(v >= low && v <= high))
         return cli_fail(err, SNUG_E_INVALID, "--%s %s: a number from %g to %g is needed",
-                        rows[id].name, text, low, high);
+                        cli_options[id].name, text, low, high);
     *inout = v;
     return SNUG_OK;
 }
@@ -155,13 +152,13 @@ void cli_print_help(const cli_command *command, FILE *out) {
     }
     fprintf(out, "usage: snug %s %s%s[options]\n\n%s\n", command->name, command->operands,
             command->operands[0] ? " " : "", command->help);
-    fprintf(out, "%s\n", command->more);
+    fprintf(out, "%sExample: snug %s\n\n", command->more, command->example);
     for (int i = 0; i < N_OPTIONS; i++) {
         char left[64];
-        if (!takes(command, i))
+        if (!cli_takes(command, i))
             continue;
-        snprintf(left, sizeof left, "--%s %s", rows[i].name,
-                 rows[i].argument ? rows[i].argument : "");
-        fprintf(out, "  %-30s %s\n", left, rows[i].help);
+        snprintf(left, sizeof left, "--%s %s", cli_options[i].name,
+                 cli_options[i].argument ? cli_options[i].argument : "");
+        fprintf(out, "  %-30s %s\n", left, cli_options[i].help);
     }
 }

@@ -1,0 +1,32 @@
+/* process.c: what belongs to the process: its signals and its standard output. */
+#include "cli.h"
+
+#include <signal.h>
+
+/* The one global: a signal handler has no other way to speak. */
+static volatile sig_atomic_t interrupted_by; /* the signal's number; 0: none */
+
+static void on_interrupt(int signal_number) {
+    interrupted_by = signal_number;
+}
+
+void cli_catch_interrupt(void) {
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+int cli_interrupted(void *ctx) {
+    (void)ctx;
+    return interrupted_by;
+}
+
+static snug_status write_stdout(void *ctx, const char *text, size_t n, snug_error *err) {
+    snug_error unheard;
+    (void)ctx;
+    if (fwrite(text, 1, n, stdout) == n)
+        return SNUG_OK;
+    return cli_fail(err ? err : &unheard, SNUG_E_IO, "standard output cannot be written");
+}
+
+const snug_writer cli_stdout = {NULL, write_stdout};
