@@ -1,11 +1,10 @@
-# Headers, libraries, pkg-config file and CMake package.
+# Headers, libraries, pkg-config file and CMake package; the command with its completions and man pages.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 install(TARGETS snug EXPORT SnugTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS snug_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(TARGET snug_command)
-  install(TARGETS snug_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+install(TARGETS snug_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY ${CMAKE_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR})
 install(DIRECTORY include/snug DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT SnugTargets NAMESPACE Snug:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Snug)
 configure_package_config_file(cmake/SnugConfig.cmake.in ${CMAKE_BINARY_DIR}/SnugConfig.cmake

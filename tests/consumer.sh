@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs Snug into a scratch folder and builds a consumer three ways: pkg-config shared, pkg-config static, CMake
-# package. Also: the library exports snug_ symbols only. usage: consumer.sh BUILD SOURCE
+# package. Also: the library exports snug_ symbols only; completions and man pages are in place. usage: consumer.sh BUILD SOURCE
 set -eu
 build=$1 source=$2
 work=$(mktemp -d)
@@ -20,4 +20,8 @@ cmake --build "$work/cm" > /dev/null
 "$work/cm/consumer"
 others=$(nm -D --defined-only "$libdir/libsnug.so" | awk '$2 ~ /[TDBR]/ {print $3}' | grep -v '^snug_' || true)
 [ -z "$others" ] || { echo "exported besides snug_*: $others"; exit 1; }
+for file in bash-completion/completions/snug zsh/site-functions/_snug fish/vendor_completions.d/snug.fish \
+    man/man1/snug.1 $("$work/usr/bin/snug" --help | sed -nE 's|^  ([a-z-]+) .*|man/man1/snug-\1.1|p'); do
+    [ -s "$work/usr/share/$file" ] || { echo "not installed: share/$file"; exit 1; }
+done
 echo "consumer: shared, static and CMake package work; only snug_ symbols are exported"
