@@ -129,6 +129,19 @@ typedef struct {
     sn_way way[SN_MAX_WAYS];
 } sn_ways;
 
+/* Rows [first, first + rows) of an axis of an operand; rows < 0: the whole operand. */
+typedef struct {
+    int axis;
+    int64_t first, rows;
+} sn_slice;
+
+/* What a run on slices does: n of `extent` rows, from `first` on (whole operands: 1 of 1). Bit k of
+ * sums: output k is a sum over them. */
+typedef struct {
+    int64_t first, n, extent;
+    uint32_t sums;
+} sn_cut;
+
 /* --- the row ---------------------------------------------------------------------------------- */
 typedef enum { SN_PURE, SN_RANDOM, SN_STATE, SN_MAYFAIL } sn_effect;
 typedef enum {
@@ -165,6 +178,9 @@ SNUG_CHECKED snug_status sn_op_infer(sn_opdesc *d, snug_error *err);
 void sn_op_ways(const sn_opdesc *d, sn_ways *ways);
 /* The axes of a reduction of a value of this rank, as bits; an empty list means all. */
 uint32_t sn_axes_set(const sn_list *axes, int rank);
+/* Slices of the inputs, then of the outputs, each inside its operand. False: no way of the operator
+ * cuts its operands so. Else *d becomes the slice: its types are those of the run. */
+bool sn_op_slice(sn_opdesc *d, const sn_slice *slices, sn_cut *out);
 
 /* Zeroed, with the values that mean "plain": strides, dilations and groups 1, dtypes f32.
  * Parameters have slot -1: none. */
