@@ -1,398 +1,398 @@
 /* check.c: THE independent checker. It shares no code with the planner and believes nothing: it
- * replays the plan, every iteration, over a map of each memory that says which bytes of which value
- * lie where, who wrote them and who has read them since, and refuses the first step that would read
- * anything else than what its node must see. What needs no replay is in check_static.c.
- * 1. Homes of variables lie one behind the other in memory 0, each holding version 0 at the start.
- * 2. A lane is a queue of a device; its steps are numbered 1, 2, ...; know[lane][other] is the last
- *    step of `other` that is done when the step of `lane` starts. A step touches only bytes whose
- *    users it knows to be done.
- * 3. Outputs of ALIAS rows hold the bytes of their inputs; all that share bytes so have one root.
- */
+ * replays the plan, step by step and iteration by iteration, and refuses the first step that would
+ * not see what its node must see. Devices are asked again for variants and sizes.
+ *   bytes         a map of each memory says which bytes of which value lie where
+ *   dependencies  a step reads only bytes that hold the values its node names, complete
+ *   versions      homes (one behind the other in memory 0) hold version 0 at the start and the last
+ *                 one at the end; a STATE row updates in place, after the MAYFAIL nodes before it
+ *   waits         bytes remember their writer and readers, whom a step must know to be done. A lane
+ *                 is a queue of a device, its steps are numbered 1, 2, ...; know[lane][other] is
+ *                 the last step of `other` that is done when the step of `lane` starts */
 #include "base/size.h"
 #include "memory/spans.h"
-#include "plan/check.h"
+#include "plan/plan.h"
 
 #include <string.h>
 
-enum { N_LANES = SN_MAX_DEVICES * SN_N_QUEUES };
-#define ALL_ROWS INT64_MAX
+enum { N_LANES = SN_MAX_DEVICES * SN_N_QUEUES, N_OPERANDS = SN_MAX_IN + SN_MAX_OUT + 1 };
+enum { TOKENS = SN_MAX_MEMORIES }; /* a memory of ours: a byte per MAYFAIL node, written by it */
+#define ALL_ROWS   INT64_MAX
+#define MAX_REPEAT (INT64_C(1) << 20) /* no plan needs more, and no text may keep us busy */
 
-/* What bytes are: part of a root (axis -1), a dense slice of a value along an inner axis (axis >
- * 0), or a sum with `done` of its rows added (ALL_ROWS: complete). Zeroed: nothing. No padding. */
+/* What a span of bytes holds: bytes of a root, of whose sum `done` rows are added (0: nothing). */
 typedef struct {
-    uint32_t value;
-    int32_t axis;
-    int64_t first, rows, done;
-} content;
-
-typedef struct {
-    content what;
-    size_t shift; /* position in the content = position in memory + shift, modulo 2^64 */
-    uint32_t lane, time, read[N_LANES]; /* its writer; the last reader in each lane */
+    uint32_t root, lane, time, read[N_LANES]; /* writer's lane and time; last reader per lane */
+    int64_t done;
+    size_t shift; /* position in the root = position in memory + shift, modulo 2^64 */
 } record;
 
-/* One place in one iteration; first and rows are those of its axis. */
+/* Where an operand lies in one iteration; origin: where in its root it starts. */
 typedef struct {
-    uint32_t memory;
-    size_t start, bytes, origin;
-    content what;
-    int64_t first, rows;
+    uint32_t memory, root;
+    size_t start, bytes, origin, align;
 } area;
-
-/* How a run is cut: n rows of extent (n < 0: not cut); sums: bit k: output k is a sum over them. */
-typedef struct {
-    int64_t first, n, extent;
-    uint32_t sums;
-} cut;
-
-typedef struct {
-    int64_t covered; /* rows done so far; ALL_ROWS: all */
-    uint32_t lane, time;
-} history;
 
 typedef struct {
     const sn_plan *p;
     const sn_graph *g;
     const sn_device *const *devices;
-    sn_spans map[SN_MAX_MEMORIES];
-    size_t used[SN_MAX_MEMORIES];
+    snug_error *err;
+    sn_spans map[SN_MAX_MEMORIES + 1]; /* the last one: tokens */
+    size_t size[SN_MAX_MEMORIES + 1], used[SN_MAX_MEMORIES + 1];
     size_t *home;               /* per variable: where it starts in memory 0 */
-    uint32_t *root;             /* per value */
-    history *ran;               /* per node */
+    uint32_t *root;             /* per value: whose bytes it is, through ALIAS rows */
+    uint32_t *token;            /* per node: how many MAYFAIL nodes stand before it */
     uint32_t (*known)[N_LANES]; /* per step: what is done when it is */
     uint32_t know[N_LANES][N_LANES], now[N_LANES];
-    uint32_t step, lane;
     const sn_step *block; /* the REPEAT we are in, or NULL */
     int64_t iteration;
+    uint32_t step, lane, value; /* under check; the value is for messages */
+    area at[N_OPERANDS];        /* the step's operands: inputs, outputs, then the workspace */
+    sn_slice slice[N_OPERANDS];
+    sn_cut cut;
 } checker;
 
-static snug_status bad(const checker *c, snug_error *err, const char *what, uint32_t id) {
-    return sn_fail(err, SNUG_E_INVALID, "plan step s%u, iteration %lld: %s (%u)", c->step,
-                   (long long)c->iteration, what, id);
+static snug_status bad(const checker *c, const char *what) {
+    return sn_fail(c->err, SNUG_E_INVALID, "plan step s%u, iteration %lld, value %%%u: %s", c->step,
+                   (long long)c->iteration, c->value, what);
 }
-#define REQUIRE(ok, what, id)                                                                      \
-    do {                                                                                           \
-        if (!(ok))                                                                                 \
-            return bad(c, err, (what), (id));                                                      \
-    } while (0)
+#define REQUIRE(ok, what) SNUG_TRY((ok) ? SNUG_OK : bad(c, (what)))
 
 static const sn_op_row *row_of(const checker *c, uint32_t node) {
     return &sn_ops[sn_graph_node_at(c->g, (sn_node){node})->op];
 }
 
-static bool is_known(const checker *c, uint32_t lane, uint32_t time) {
-    return c->know[c->lane][lane] >= time;
+static bool is_on(const checker *c, uint32_t memory, uint16_t device) {
+    return memory < c->p->n_memories && c->p->memories[memory].device == device;
 }
 
-/* Reading: the bytes must hold what the area says. Writing: what lay there is gone. Either way
- * whoever wrote them, and for writing whoever read them, must be known to be done. */
-static snug_status touch(checker *c, const area *a, bool writes, snug_error *err) {
+/* The bytes lie in their memory and are free: who wrote them, and for writing who read them, is
+ * done. A reader must find `done` rows of its root; a writer leaves that many. */
+static snug_status touch(checker *c, const area *a, bool writes, int64_t done) {
     sn_spans *map = &c->map[a->memory];
-    size_t first = 0, stop = 0;
+    const uint32_t *know = c->know[c->lane];
+    const size_t shift = a->origin - a->start;
+    size_t end = 0, first = 0, stop = 0;
+    c->value = a->root;
+    REQUIRE(sn_size_add(a->start, a->bytes, &end) && end <= c->size[a->memory],
+            "lies outside its memory");
+    REQUIRE(a->start % a->align == 0, "is not aligned");
+    c->used[a->memory] = end > c->used[a->memory] ? end : c->used[a->memory];
     if (a->bytes > 0)
-        SNUG_TRY(sn_spans_cut(map, a->start, a->start + a->bytes, &first, &stop, err));
+        SNUG_TRY(sn_spans_cut(map, a->start, end, &first, &stop, c->err));
     for (size_t i = first; i < stop; i++) {
         record *r = sn_spans_record(map, i);
-        bool done = is_known(c, r->lane, r->time);
+        bool free = know[r->lane] >= r->time;
         for (uint32_t lane = 0; writes && lane < N_LANES; lane++)
-            done = done && is_known(c, lane, r->read[lane]);
-        REQUIRE(done, "does not wait for the writer or a reader of its bytes", a->what.value);
-        const bool holds =
-            memcmp(&r->what, &a->what, sizeof r->what) == 0 && r->shift == a->origin - a->start;
-        REQUIRE(writes || holds, "reads bytes that hold something else", a->what.value);
+            free = free && know[lane] >= r->read[lane];
+        REQUIRE(free, "does not wait for the writer or a reader of its bytes");
+        REQUIRE(writes || (r->root == a->root && r->done == done && r->shift == shift),
+                "reads bytes that hold something else");
         r->read[c->lane] = c->now[c->lane];
     }
-    if (!writes || a->bytes == 0)
-        return SNUG_OK;
-    sn_spans_merge(map, first, stop);
-    *(record *)sn_spans_record(map, first) =
-        (record){a->what, a->origin - a->start, c->lane, c->now[c->lane], {0}};
-    return SNUG_OK;
-}
-
-/* Bytes of an arena must lie inside it, aligned. They count as used. */
-static snug_status locate(checker *c, area *a, size_t align, snug_error *err) {
-    size_t end = 0;
-    if (a->memory == SN_MEM_STATE)
-        return SNUG_OK;
-    REQUIRE(sn_size_add(a->start, a->bytes, &end) && end <= c->p->memories[a->memory].bytes,
-            "lies outside its memory", a->what.value);
-    REQUIRE(a->start % align == 0, "is not aligned", a->what.value);
-    c->used[a->memory] = end > c->used[a->memory] ? end : c->used[a->memory];
-    return SNUG_OK;
-}
-
-/* The rows of a slice in this iteration and what their bytes are. */
-static snug_status cut_rows(const checker *c, const sn_place *p, area *a, snug_error *err) {
-    const snug_type *type = sn_graph_type(c->g, p->value);
-    const int64_t extent = type->dims[p->axis];
-    const bool is_last = c->block && c->iteration == c->block->repeat - 1;
-    const size_t row_bytes = a->bytes / (size_t)extent;
-    int64_t outer = 1, moved = 0;
-    a->rows = is_last ? p->rows / c->block->rows * c->block->last : p->rows;
-    REQUIRE(sn_i64_mul(c->iteration, p->rows, &moved) && sn_i64_add(moved, p->first, &a->first) &&
-                a->first <= extent && a->rows <= extent - a->first,
-            "slices behind the end", p->value.i);
-    for (int k = 0; k < p->axis; k++)
-        outer *= type->dims[k];
-    if (outer == 1)
-        a->origin = row_bytes * (size_t)a->first;
-    else if (a->rows != extent)
-        a->what = (content){p->value.i, p->axis, a->first, a->rows, ALL_ROWS};
-    a->bytes = row_bytes * (size_t)a->rows;
-    return SNUG_OK;
-}
-
-/* Where the place lies in this iteration and what must be there. */
-static snug_status resolve(checker *c, const sn_place *p, area *a, snug_error *err) {
-    const sn_value_info *info = sn_graph_value_at(c->g, p->value);
-    size_t align = c->devices[c->p->memories[p->memory].device]->align, moved = 0;
-    *a = (area){.memory = p->memory,
-                .bytes = c->p->value_bytes[p->value.i],
-                .what = {c->root[p->value.i], -1, 0, 0, ALL_ROWS}};
-    if (p->memory == SN_MEM_STATE)
-        a->start = c->home[info->var];
-    if (p->rows >= 0) {
-        SNUG_TRY(cut_rows(c, p, a, err));
-        align = info->type.dtype == SNUG_OPAQUE ? 1 : snug_dtype_bytes(info->type.dtype);
+    if (writes && a->bytes > 0) {
+        sn_spans_merge(map, first, stop);
+        *(record *)sn_spans_record(map, first) =
+            (record){a->root, c->lane, c->now[c->lane], {0}, done, shift};
     }
+    return SNUG_OK;
+}
+
+/* The rows of a slice in this iteration. Slices are pieces of a value: no axis before theirs. */
+static snug_status cut_rows(const checker *c, const sn_place *p, area *a, sn_slice *s) {
+    const snug_type *type = sn_graph_type(c->g, p->value);
+    const int64_t height = c->block ? c->block->rows : 1;
+    const bool is_last = c->block && c->iteration == c->block->repeat - 1;
+    REQUIRE(p->axis >= 0 && p->axis < type->rank && p->first >= 0, "has a bad slice");
+    REQUIRE(p->rows > 0 && p->rows % height == 0, "slices by other rows than its block");
+    for (int k = 0; k < p->axis; k++)
+        REQUIRE(type->dims[k] == 1, "slices along an inner axis, opaque or not");
+    const int64_t extent = type->dims[p->axis];
+    *s = (sn_slice){p->axis, 0, is_last ? p->rows / height * c->block->last : p->rows};
+    const bool ok = sn_i64_mul(c->iteration, p->rows, &s->first);
+    REQUIRE(ok && sn_i64_add(s->first, p->first, &s->first) && s->first < extent &&
+                s->rows <= extent - s->first && a->bytes % (size_t)extent == 0,
+            "slices behind the end");
+    a->origin = a->bytes / (size_t)extent * (size_t)s->first;
+    a->bytes = a->bytes / (size_t)extent * (size_t)s->rows;
+    a->align = type->dtype == SNUG_OPAQUE ? 1 : snug_dtype_bytes(type->dtype);
+    return SNUG_OK;
+}
+
+/* Where operand k lies in this iteration and what must be there. */
+static snug_status resolve(checker *c, const sn_place *p, int k) {
+    const uint32_t v = c->value = p->value.i;
+    REQUIRE(v < sn_graph_n_values(c->g) && p->memory < c->p->n_memories, "is unknown");
+    const bool state = p->memory == SN_MEM_STATE;
+    const int32_t var = sn_graph_value_at(c->g, p->value)->var;
+    REQUIRE(!state || (var >= 0 && p->rows < 0 && p->offset == 0), "is no version of a variable");
+    const size_t align = state ? 1 : c->devices[c->p->memories[p->memory].device]->align;
+    area *a = &c->at[k];
+    size_t moved = 0;
+    *a = (area){p->memory, c->root[v], state ? c->home[var] : 0, c->p->value_bytes[v], 0, align};
+    c->slice[k].rows = -1;
+    REQUIRE(p->rows >= 0 || p->stride == 0, "moves a whole value");
+    if (p->rows >= 0)
+        SNUG_TRY(cut_rows(c, p, a, &c->slice[k]));
     REQUIRE(sn_size_mul((size_t)c->iteration, p->stride, &moved) &&
                 sn_size_add(moved, p->offset, &moved) && sn_size_add(moved, a->start, &a->start),
-            "lies outside its memory", p->value.i);
-    return locate(c, a, align, err);
+            "lies outside its memory");
+    return SNUG_OK;
 }
 
-static bool overlap(const area *a, const area *b) {
-    return a->memory == b->memory && a->bytes > 0 && b->bytes > 0 &&
-           a->start < b->start + b->bytes && b->start < a->start + a->bytes;
-}
-
-/* --- a run; operands are numbered through, inputs first ------------------------------------- */
-static const sn_place *operand(const sn_step *s, int k) {
-    return k < s->n_in ? &s->in[k] : &s->out[k - s->n_in];
-}
-
-static bool fits_operand(const sn_axis_ref *ref, const sn_place *p, const area *a, cut *by) {
-    if (p->rows < 0)
-        return ref->axis < 0;
-    if (ref->axis != p->axis || ref->outer != 1 || ref->inner < 1 || a->first % ref->inner != 0 ||
-        a->rows % ref->inner != 0)
-        return false;
-    if (by->n < 0)
-        *by = (cut){a->first / ref->inner, a->rows / ref->inner, by->extent, by->sums};
-    return by->first == a->first / ref->inner && by->n == a->rows / ref->inner;
-}
-
-/* The way of the operator along which all operands of a sliced run are cut alike. */
-static snug_status find_cut(const checker *c, const sn_step *s, const area *at, cut *by,
-                            snug_error *err) {
-    sn_opdesc d;
-    sn_ways ways = {0};
-    sn_graph_desc(c->g, s->node, &d);
-    sn_op_ways(&d, &ways);
-    for (const sn_way *way = ways.way; way < ways.way + ways.n; way++) {
-        bool ok = true;
-        *by = (cut){0, -1, way->extent, 0};
-        for (int k = 0; k < s->n_in + s->n_out; k++) {
-            const sn_axis_ref *ref = k < s->n_in ? &way->in[k] : &way->out[k - s->n_in];
-            ok = ok && fits_operand(ref, operand(s, k), &at[k], by);
-            by->sums |= k >= s->n_in && operand(s, k)->rows < 0 ? 1u << (k - s->n_in) : 0;
-        }
-        if (ok && (by->sums == 0 || way->sum))
-            return SNUG_OK;
+/* A run has the operands of its node, on its device. */
+static snug_status check_node(checker *c, const sn_step *s) {
+    REQUIRE(s->node.i < sn_graph_n_nodes(c->g), "runs an unknown node");
+    const sn_node_info *n = sn_graph_node_at(c->g, s->node);
+    REQUIRE(s->n_in == n->n_in && s->n_out == n->n_out, "has a wrong number of operands");
+    const bool in_block = s->accumulate == SN_ACC_ADD_LATER && c->block;
+    const bool adds = sn_ops[n->op].accumulates && (s->accumulate == SN_ACC_ADD || in_block);
+    REQUIRE(adds || s->accumulate == SN_ACC_STORE, "adds where it cannot");
+    for (int k = 0; k < s->n_in + s->n_out; k++) {
+        const sn_place *p = k < s->n_in ? &s->in[k] : &s->out[k - s->n_in];
+        c->value = (k < s->n_in ? n->in[k] : n->out[k - s->n_in]).i;
+        REQUIRE(p->value.i == c->value, "is not the operand of the step");
+        REQUIRE(is_on(c, p->memory, s->device), "reaches into another device");
     }
-    return bad(c, err, "is not sliced in a way its operator can be", s->node.i);
+    return SNUG_OK;
 }
 
-/* Outputs overwrite inputs only as the table allows; nothing else overlaps. Last: the workspace. */
-static snug_status check_overlaps(const checker *c, const sn_step *s, const area *at,
-                                  snug_error *err) {
-    const uint32_t rule = (uint32_t)row_of(c, s->node.i)->inplace;
+/* A feed or copy has one value, at one end at least on its device. */
+static snug_status check_transfer(const checker *c, const sn_step *s) {
+    const bool feeds = s->kind == SN_STEP_FEED;
+    REQUIRE(feeds || s->kind == SN_STEP_COPY, "is of no known kind");
+    REQUIRE(s->n_in == (feeds ? 0 : 1) && s->n_out == 1, "has a wrong number of operands");
+    const sn_place *out = &s->out[0], *in = feeds ? out : &s->in[0];
+    REQUIRE(is_on(c, in->memory, s->device) || is_on(c, out->memory, s->device),
+            "reaches into another device");
+    REQUIRE(out->memory != SN_MEM_STATE, "writes a variable");
+    REQUIRE(!feeds || (s->input < sn_graph_n_inputs(c->g) && (out->rows < 0 || out->axis == 0) &&
+                       sn_graph_input_at(c->g, s->input).i == out->value.i),
+            "feeds something else than rows of its input");
+    REQUIRE(in->value.i == out->value.i && in->rows == out->rows && in->axis == out->axis &&
+                in->first == out->first,
+            "copies into something else");
+    return SNUG_OK;
+}
+
+/* The operator can be cut so, and the device runs the slice as the plan says. */
+static snug_status check_kernel(checker *c, const sn_step *s) {
+    const sn_device *device = c->devices[s->device];
+    sn_opdesc d;
+    sn_variant v = {0};
+    sn_graph_desc(c->g, s->node, &d);
+    REQUIRE(sn_op_slice(&d, c->slice, &c->cut), "is not sliced in a way its operator can be");
+    if (c->iteration > 0 && c->iteration + 1 < c->block->repeat)
+        return SNUG_OK; /* as in the first */
+    SNUG_TRY(device->describe(device, &d, &v, c->err));
+    REQUIRE(v.id == s->variant && strncmp(v.impl, s->impl, sizeof s->impl) == 0,
+            "is made by a variant the device does not have");
+    REQUIRE(s->ws_bytes >= v.workspace_bytes, "is made in too small a workspace");
+    for (int k = 0; k < d.n_out; k++)
+        REQUIRE(d.out[k].dtype != SNUG_OPAQUE || v.opaque_bytes[k] == c->at[d.n_in + k].bytes,
+                "has an opaque output of another size");
+    return SNUG_OK;
+}
+
+/* Outputs overwrite inputs as the table allows; those that update, always; nothing else overlaps.
+ */
+static snug_status check_overlaps(checker *c, const sn_step *s, uint32_t rule) {
     for (int k = s->n_in; k <= s->n_in + s->n_out; k++)
         for (int j = 0; j < k; j++) {
-            const int o = k - s->n_in;
-            bool allowed = o == 0 && j < 2 && (rule & (1u << j)) != 0;
-            if (rule == SN_INPLACE_STATE || rule == SN_INPLACE_ALIAS)
-                allowed = o == j && (o == 0 || rule == SN_INPLACE_STATE);
-            allowed = allowed && j < s->n_in && o < s->n_out && at[k].start == at[j].start &&
-                      at[k].bytes == at[j].bytes;
-            REQUIRE(allowed || !overlap(&at[k], &at[j]), "overwrites its operand",
-                    operand(s, j)->value.i);
+            const area *a = &c->at[k], *b = &c->at[j];
+            const int out = j < s->n_in && k < s->n_in + s->n_out ? k - s->n_in : -1;
+            const bool same =
+                a->memory == b->memory && a->start == b->start && a->bytes == b->bytes;
+            const bool apart = a->memory != b->memory || a->bytes == 0 || b->bytes == 0 ||
+                               a->start >= b->start + b->bytes || b->start >= a->start + a->bytes;
+            const bool updates = rule == SN_INPLACE_STATE && out == j;
+            const bool alias = rule == SN_INPLACE_ALIAS && j == 0;
+            const bool allowed = updates || (out == 0 && (alias || (j < 2 && (rule >> j & 1))));
+            c->value = a->root;
+            REQUIRE(!updates || same, "updates a copy");
+            REQUIRE(apart || (allowed && same), "overwrites an operand or copies onto itself");
         }
     return SNUG_OK;
 }
 
-/* Sums: the first slice stores, the others add in order. Says what the bytes are then. */
-static snug_status check_sum(checker *c, const sn_step *s, int k, const cut *by, area *out,
-                             snug_error *err) {
-    const bool partial = by->n >= 0 && (by->sums & (1u << k)) && by->n != by->extent;
-    const bool adds =
-        s->accumulate == SN_ACC_ADD || (s->accumulate == SN_ACC_ADD_LATER && c->iteration > 0);
-    REQUIRE(adds == (partial && by->first > 0), "stores or adds at the wrong slice",
-            s->out[k].value.i);
-    if (adds) {
-        out->what.done = by->first;
-        SNUG_TRY(touch(c, out, false, err));
-    }
-    if (partial)
-        out->what.done = by->first + by->n == by->extent ? ALL_ROWS : by->first + by->n;
-    return SNUG_OK;
+/* A sum, or the token of a MAYFAIL node: the first slice stores, the others add in order. */
+static snug_status write_part(checker *c, const area *a) {
+    const int64_t stop = c->cut.first + c->cut.n;
+    if (c->cut.first > 0)
+        SNUG_TRY(touch(c, a, false, c->cut.first));
+    return touch(c, a, true, stop < c->cut.extent ? stop : ALL_ROWS);
 }
 
-static snug_status check_effect(checker *c, const sn_step *s, const cut *by, snug_error *err) {
-    history *h = &c->ran[s->node.i];
-    const bool whole = by->n < 0 || by->n == by->extent, again = h->covered > 0;
-    if (whole || (h->covered == by->first && by->first + by->n == by->extent))
-        h->covered = ALL_ROWS;
-    else if (h->covered == by->first)
-        h->covered = by->first + by->n;
-    *h = (history){h->covered, c->lane, c->now[c->lane]};
-    if (row_of(c, s->node.i)->effect != SN_STATE)
-        return SNUG_OK;
-    REQUIRE(whole && !again, "updates a variable in parts or twice", s->node.i);
-    for (uint32_t i = 0; i < s->node.i; i++)
-        REQUIRE(row_of(c, i)->effect != SN_MAYFAIL ||
-                    (c->ran[i].covered == ALL_ROWS && is_known(c, c->ran[i].lane, c->ran[i].time)),
-                "writes a variable before a node that may fail", i);
-    return SNUG_OK;
-}
-
-static snug_status check_run(checker *c, const sn_step *s, snug_error *err) {
-    area at[SN_MAX_IN + SN_MAX_OUT + 1];
-    int64_t rows[SN_MAX_IN + SN_MAX_OUT];
-    cut by = {.n = -1};
-    bool sliced = false;
-    const int n = s->n_in + s->n_out;
-    for (int k = 0; k < n; k++) {
-        SNUG_TRY(resolve(c, operand(s, k), &at[k], err));
-        rows[k] = operand(s, k)->rows < 0 ? -1 : at[k].rows;
-        sliced = sliced || rows[k] >= 0;
-    }
-    if (sliced)
-        SNUG_TRY(find_cut(c, s, at, &by, err));
-    if (c->iteration == 0 || c->iteration + 1 == c->block->repeat) /* between: as the first */
-        SNUG_TRY(sn_check_variant(c->p, s, c->devices[s->device], rows, err));
-    at[n] = (area){.memory = s->ws_memory, .start = s->ws_offset, .bytes = s->ws_bytes};
-    SNUG_TRY(locate(c, &at[n], c->devices[s->device]->align, err));
-    SNUG_TRY(check_overlaps(c, s, at, err));
-    for (int k = 0; k < s->n_in; k++)
-        SNUG_TRY(touch(c, &at[k], false, err));
-    for (int k = s->n_in; k < n; k++) {
-        SNUG_TRY(check_sum(c, s, k - s->n_in, &by, &at[k], err));
-        SNUG_TRY(touch(c, &at[k], true, err));
-    }
-    SNUG_TRY(touch(c, &at[n], true, err));
-    return check_effect(c, s, &by, err);
-}
-
-/* --- steps in time -------------------------------------------------------------------------- */
-static snug_status check_transfer(checker *c, const sn_step *s, snug_error *err) {
-    area from, to;
-    SNUG_TRY(resolve(c, &s->out[0], &to, err));
-    if (s->kind == SN_STEP_COPY) {
-        SNUG_TRY(resolve(c, &s->in[0], &from, err));
-        REQUIRE(!overlap(&from, &to), "copies onto itself", s->in[0].value.i);
-        SNUG_TRY(touch(c, &from, false, err));
-    }
-    return touch(c, &to, true, err);
+/* MAYFAIL nodes write tokens; a STATE node reads those of the nodes written before it. */
+static snug_status check_effect(checker *c, uint32_t node) {
+    const sn_effect effect = row_of(c, node)->effect;
+    const uint32_t t = c->token[node];
+    if (effect == SN_STATE)
+        return touch(c, &(area){TOKENS, 0, 0, t, 0, 1}, false, ALL_ROWS);
+    return effect == SN_MAYFAIL ? write_part(c, &(area){TOKENS, 0, t, 1, t, 1}) : SNUG_OK;
 }
 
 /* A step knows what its lane knew and what the steps it waits for knew. */
-static snug_status check_step(checker *c, const sn_step *s, snug_error *err) {
+static snug_status start_step(checker *c, const sn_step *s) {
+    REQUIRE(s->device < c->p->n_devices && (unsigned)s->queue < SN_N_QUEUES, "is on no queue");
     c->lane = (uint32_t)s->device * SN_N_QUEUES + (uint32_t)s->queue;
     uint32_t *know = c->know[c->lane];
-    for (uint32_t w = 0; w < s->n_waits; w++)
+    for (uint32_t w = 0; w < s->n_waits; w++) {
+        REQUIRE(s->waits[w] < c->step, "waits for a later step");
+        const uint32_t *more = c->known[s->waits[w]];
         for (int lane = 0; lane < N_LANES; lane++)
-            if (know[lane] < c->known[s->waits[w]][lane])
-                know[lane] = c->known[s->waits[w]][lane];
+            know[lane] = know[lane] < more[lane] ? more[lane] : know[lane];
+    }
     know[c->lane] = ++c->now[c->lane];
     memcpy(c->known[c->step], know, sizeof c->known[0]);
-    return s->kind == SN_STEP_RUN ? check_run(c, s, err) : check_transfer(c, s, err);
-}
-
-static void join_lanes(checker *c) {
-    for (int lane = 0; lane < N_LANES; lane++)
-        memcpy(c->know[lane], c->now, sizeof c->now);
-}
-
-/* After the last step: effects have happened, outputs are there, used bytes are as promised. */
-static snug_status check_end(checker *c, snug_error *err) {
-    join_lanes(c);
-    for (uint32_t i = 0; i < sn_graph_n_nodes(c->g); i++)
-        REQUIRE(c->ran[i].covered == ALL_ROWS ||
-                    (row_of(c, i)->effect != SN_STATE && row_of(c, i)->effect != SN_MAYFAIL),
-                "is the end, but a node with an effect has not run", i);
-    for (uint32_t i = 0; i < sn_graph_n_outputs(c->g); i++) {
-        area a;
-        SNUG_TRY(resolve(c, &c->p->outputs[i], &a, err));
-        SNUG_TRY(touch(c, &a, false, err));
-    }
-    for (uint32_t m = 0; m < c->p->n_memories; m++)
-        REQUIRE(c->used[m] == c->p->memories[m].used_bytes, "is the end: used bytes differ", m);
     return SNUG_OK;
 }
 
-/* REPEAT and END wait for every lane; END goes back to `first` while iterations are left. */
-static snug_status replay(checker *c, snug_error *err) {
-    uint32_t first = 0;
-    for (c->step = 0; c->step < c->p->n_steps; c->step++) {
+static snug_status check_step(checker *c, const sn_step *s) {
+    const bool runs = s->kind == SN_STEP_RUN, ws = s->ws_bytes > 0;
+    const bool later = s->accumulate == SN_ACC_ADD_LATER && c->iteration > 0;
+    const bool adds = s->accumulate == SN_ACC_ADD || later;
+    SNUG_TRY(start_step(c, s));
+    SNUG_TRY(runs ? check_node(c, s) : check_transfer(c, s));
+    const int n = s->n_in + s->n_out;
+    for (int k = 0; k < n; k++)
+        SNUG_TRY(resolve(c, k < s->n_in ? &s->in[k] : &s->out[k - s->n_in], k));
+    REQUIRE(!ws || (runs && s->ws_memory != SN_MEM_STATE && is_on(c, s->ws_memory, s->device)),
+            "has its workspace in a wrong memory");
+    c->at[n] = (area){ws ? s->ws_memory : SN_MEM_STATE, 0, ws ? s->ws_offset : 0, s->ws_bytes, 0,
+                      c->devices[s->device]->align};
+    c->cut = (sn_cut){0, 1, 1, 0};
+    SNUG_TRY(runs ? check_kernel(c, s) : SNUG_OK);
+    SNUG_TRY(check_overlaps(c, s, runs ? row_of(c, s->node.i)->inplace : SN_INPLACE_NEVER));
+    for (int k = 0; k < s->n_in; k++)
+        SNUG_TRY(touch(c, &c->at[k], false, ALL_ROWS));
+    for (int k = s->n_in; k < n; k++) {
+        const bool sum = (c->cut.sums >> (k - s->n_in) & 1) != 0;
+        REQUIRE(adds == (sum && c->cut.first > 0), "stores or adds at the wrong slice");
+        SNUG_TRY(sum ? write_part(c, &c->at[k]) : touch(c, &c->at[k], true, ALL_ROWS));
+    }
+    SNUG_TRY(touch(c, &c->at[n], true, 0));
+    return runs ? check_effect(c, s->node.i) : SNUG_OK;
+}
+
+/* After the last step: effects have happened, outputs are there, used bytes are as promised. */
+static snug_status check_end(checker *c) {
+    REQUIRE(c->p->peak_step < c->step || c->p->peak_step == 0, "is the end, before the peak");
+    memcpy(c->know[c->lane], c->now, sizeof c->now);
+    SNUG_TRY(touch(c, &(area){TOKENS, 0, 0, c->size[TOKENS], 0, 1}, false, ALL_ROWS));
+    for (uint32_t i = 0; i < sn_graph_n_outputs(c->g); i++) {
+        const sn_place *p = &c->p->outputs[i];
+        SNUG_TRY(resolve(c, p, 0));
+        REQUIRE(p->value.i == sn_graph_output_at(c->g, i).i && p->rows < 0, "is not this output");
+        SNUG_TRY(touch(c, &c->at[0], false, ALL_ROWS));
+    }
+    for (uint32_t i = 0; i < sn_graph_n_vars(c->g); i++) {
+        const uint32_t v = sn_graph_var_at(c->g, (sn_var){i})->last.i;
+        const area home = {SN_MEM_STATE, v, c->home[i], c->p->value_bytes[v], 0, 1};
+        SNUG_TRY(touch(c, &home, false, ALL_ROWS));
+    }
+    for (uint32_t m = 0; m < c->p->n_memories; m++)
+        REQUIRE(c->used[m] == c->p->memories[m].used_bytes, "is the end: used bytes differ");
+    return SNUG_OK;
+}
+
+/* REPEAT and END wait for every lane; END goes back to behind REPEAT while iterations are left. */
+static snug_status replay(checker *c) {
+    for (; c->step < c->p->n_steps; c->step++) {
         const sn_step *s = &c->p->steps[c->step];
         if (s->kind != SN_STEP_REPEAT && s->kind != SN_STEP_END) {
-            SNUG_TRY(check_step(c, s, err));
+            SNUG_TRY(check_step(c, s));
             continue;
         }
-        join_lanes(c);
+        for (int lane = 0; lane < N_LANES; lane++)
+            memcpy(c->know[lane], c->now, sizeof c->now);
         if (s->kind == SN_STEP_REPEAT) {
-            first = c->step;
+            REQUIRE(s->repeat > 0 && s->repeat <= MAX_REPEAT && s->last > 0 && s->last <= s->rows,
+                    "is a bad block");
             c->block = s;
         } else if (++c->iteration < c->block->repeat) {
-            c->step = first;
+            c->step = (uint32_t)(c->block - c->p->steps);
         } else {
             c->block = NULL;
             c->iteration = 0;
         }
     }
-    return check_end(c, err);
+    return check_end(c);
 }
 
-/* Homes with their first versions, empty arenas, roots of aliases. */
-static snug_status set_up(checker *c, sn_zone *z, snug_error *err) {
+/* Before the first step: devices and the nesting of blocks. */
+static snug_status check_head(checker *c, uint32_t n_devices) {
+    const sn_plan *p = c->p;
+    int open = 0;
+    REQUIRE(p->n_devices == n_devices && n_devices > 0 && n_devices <= SN_MAX_DEVICES,
+            "the plan is for another number of devices");
+    for (uint32_t d = 0; d < n_devices; d++)
+        REQUIRE(
+            p->device_align[d] == c->devices[d]->align &&
+                !strncmp(p->device_names[d], c->devices[d]->name, sizeof p->device_names[d] - 1),
+            "the plan is for another device or alignment");
+    REQUIRE(p->n_memories >= 2 && p->n_memories <= SN_MAX_MEMORIES, "the plan's memories are bad");
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        open += (p->steps[i].kind == SN_STEP_REPEAT) - (p->steps[i].kind == SN_STEP_END);
+        REQUIRE(open == 0 || open == 1, "a block inside a block, or an end of none");
+    }
+    REQUIRE(open == 0, "the end is inside a block");
+    return SNUG_OK;
+}
+
+/* Sizes, roots of aliases, homes with their first versions, empty arenas and tokens. */
+static snug_status set_up(checker *c, sn_zone *z) {
     const uint32_t n_values = sn_graph_n_values(c->g), n_nodes = sn_graph_n_nodes(c->g);
+    const uint32_t n_vars = sn_graph_n_vars(c->g), n_steps = c->p->n_steps;
     size_t *state = &c->used[SN_MEM_STATE];
-    SNUG_TRY(sn_zone_alloc(z, sn_graph_n_vars(c->g) * sizeof *c->home, (void **)&c->home, err));
-    SNUG_TRY(sn_zone_alloc(z, n_values * sizeof *c->root, (void **)&c->root, err));
-    SNUG_TRY(sn_zone_alloc(z, n_nodes * sizeof *c->ran, (void **)&c->ran, err));
-    SNUG_TRY(sn_zone_alloc(z, c->p->n_steps * sizeof *c->known, (void **)&c->known, err));
+    SNUG_TRY(sn_zone_alloc(z, n_vars * sizeof *c->home, (void **)&c->home, c->err));
+    SNUG_TRY(sn_zone_alloc(z, n_values * sizeof *c->root, (void **)&c->root, c->err));
+    SNUG_TRY(sn_zone_alloc(z, n_nodes * sizeof *c->token, (void **)&c->token, c->err));
+    SNUG_TRY(sn_zone_alloc(z, n_steps * sizeof *c->known, (void **)&c->known, c->err));
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        c->token[i] = (uint32_t)c->size[TOKENS];
+        c->size[TOKENS] += row_of(c, i)->effect == SN_MAYFAIL;
+    }
     for (uint32_t v = 0; v < n_values; v++) {
-        const sn_node maker = sn_graph_value_at(c->g, (sn_value){v})->node;
-        const bool alias = maker.i < n_nodes && row_of(c, maker.i)->inplace == SN_INPLACE_ALIAS;
-        c->root[v] = alias ? c->root[sn_graph_node_at(c->g, maker)->in[0].i] : v;
+        const sn_value_info *vi = sn_graph_value_at(c->g, (sn_value){v});
+        const bool alias =
+            vi->node.i < n_nodes && row_of(c, vi->node.i)->inplace == SN_INPLACE_ALIAS;
+        size_t bytes = c->p->value_bytes[v]; /* opaque ones: check_kernel */
+        c->value = v;
+        if (vi->type.dtype != SNUG_OPAQUE)
+            SNUG_TRY(snug_type_bytes(&vi->type, &bytes, c->err));
+        REQUIRE(bytes == c->p->value_bytes[v], "has another size");
+        c->root[v] = alias ? c->root[sn_graph_node_at(c->g, vi->node)->in[0].i] : v;
     }
-    for (uint32_t m = 0; m < c->p->n_memories; m++)
+    for (uint32_t m = 0; m <= TOKENS; m++)
         c->map[m] = (sn_spans){.engine = sn_zone_engine(z), .record_bytes = sizeof(record)};
-    for (uint32_t i = 0; i < sn_graph_n_vars(c->g); i++) {
-        const uint32_t v = sn_graph_var_at(c->g, (sn_var){i})->first.i;
-        const record r = {.what = {v, -1, 0, 0, ALL_ROWS}, .shift = (size_t)0 - *state};
-        c->home[i] = *state;
-        REQUIRE(sn_size_add(*state, c->p->value_bytes[v], state), "has too large variables", i);
-        SNUG_TRY(sn_spans_append(&c->map[SN_MEM_STATE], *state, &r, err));
+    for (uint32_t m = 0; m < c->p->n_memories; m++) {
+        REQUIRE(c->p->memories[m].device < c->p->n_devices, "a memory is on no device");
+        c->size[m] = c->p->memories[m].bytes;
     }
-    REQUIRE(*state == c->p->memories[SN_MEM_STATE].bytes, "has a wrong size of the state", 0);
-    for (uint32_t m = SN_MEM_FIRST_ARENA; m < c->p->n_memories; m++)
-        SNUG_TRY(sn_spans_append(&c->map[m], c->p->memories[m].bytes, &(record){0}, err));
+    for (uint32_t i = 0; i < n_vars; i++) {
+        c->value = sn_graph_var_at(c->g, (sn_var){i})->first.i;
+        c->home[i] = *state;
+        const record r = {.root = c->value, .done = ALL_ROWS, .shift = (size_t)0 - *state};
+        REQUIRE(sn_size_add(*state, c->p->value_bytes[c->value], state), "is too large");
+        SNUG_TRY(sn_spans_append(&c->map[SN_MEM_STATE], *state, &r, c->err));
+    }
+    REQUIRE(*state == c->size[SN_MEM_STATE], "the state has another size");
+    for (uint32_t m = SN_MEM_FIRST_ARENA; m <= TOKENS; m++)
+        SNUG_TRY(sn_spans_append(&c->map[m], c->size[m], &(record){0}, c->err));
     return SNUG_OK;
 }
 
 snug_status sn_plan_check(const sn_plan *p, const sn_device *const *devices, int n_devices,
                           snug_error *err) {
-    checker c = {.p = p, .g = p->graph, .devices = devices};
+    checker c = {.p = p, .g = p->graph, .devices = devices, .err = err};
     sn_zone *z = NULL;
-    SNUG_TRY(sn_check_static(p, devices, n_devices, err));
+    SNUG_TRY(check_head(&c, (uint32_t)n_devices));
     SNUG_TRY(sn_zone_create(sn_zone_engine(p->zone), SN_MEM_PLAN, &z, err));
-    snug_status st = set_up(&c, z, err);
+    snug_status st = set_up(&c, z);
     if (st == SNUG_OK)
-        st = replay(&c, err);
-    for (uint32_t m = 0; m < p->n_memories; m++)
+        st = replay(&c);
+    for (uint32_t m = 0; m <= TOKENS; m++)
         sn_spans_clear(&c.map[m]);
     sn_zone_destroy(z);
     return st;

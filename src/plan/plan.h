@@ -41,9 +41,8 @@
 
 /* Where (a part of) a value lies while a step runs. Inside a repeat block iteration i works on rows
  * [first + i * rows, ...) of axis `axis` of the value, at offset + i * stride. `rows` is a multiple
- * of the block's slice height; the last iteration has rows * last / (slice height) rows. The rows
- * of a slice lie densely, so only slices along the first axis (of extent > 1) are pieces of a whole
- * value. rows < 0: the whole value. */
+ * of the block's slice height; the last iteration has rows * last / (slice height) rows. A slice is
+ * a piece of the value: the axes before its axis have extent 1. rows < 0: the whole value. */
 typedef struct {
     sn_value value;
     uint32_t memory;
