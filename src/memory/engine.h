@@ -48,8 +48,6 @@ SNUG_CHECKED snug_status sn_grow(snug_engine *e, sn_category cat, void *array, s
 
 /* The engine's I/O table with the fault hook in front. Lent. */
 const snug_io *sn_engine_io(const snug_engine *e);
-/* Budget and what is held; 0 = no limit. */
-size_t sn_engine_budget(const snug_engine *e);
 
 /* --- blocks: large memory with an owner's name on the ledger ---------------------------------- */
 typedef struct sn_block {

@@ -103,10 +103,6 @@ size_t snug_engine_peak_bytes(const snug_engine *engine) {
     return engine->peak_bytes;
 }
 
-size_t sn_engine_budget(const snug_engine *e) {
-    return e->budget_bytes;
-}
-
 static bool row_before(const snug_memory_row *a, const snug_memory_row *b) {
     if (a->bytes != b->bytes)
         return a->bytes > b->bytes;

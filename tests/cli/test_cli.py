@@ -554,6 +554,14 @@ class Training(Case):
         self.assertEqual(len(lines), 4)
         self.assertEqual(self.json_of("inspect", best)["kind"], "safetensors")
 
+    def test_shapes_are_too_hard_for_a_linear_model(self):
+        self.ok("make-data", "shapes", self.at("shapes"), "--train-rows", 3000, "--test-rows", 500)
+        model = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "models", "shapes_linear.json")
+        r = self.json_of("fit", model, "--x", self.at("shapes/x_train.npy"), "--y", self.at("shapes/y_train.npy"), "--val-x",
+                         self.at("shapes/x_test.npy"), "--val-y", self.at("shapes/y_test.npy"), "--epochs", 10, "--shuffle")
+        self.assertLess(r["val_accuracy"], 0.7)
+        self.assertLess(r["accuracy"], 0.7)
+
     def test_f64(self):
         w, out = self.at("d.safetensors"), self.at("d.npy")
         self.ok(*self.fit_args("--dtype", "f64", "--save", w))
