@@ -3,6 +3,7 @@
  * failure is SNUG_E_INTERNAL, but for a template where a concrete graph is needed (SNUG_E_SHAPE),
  * and names the node. */
 #include "graph/graph.h"
+#include "memory/names.h"
 
 #include <string.h>
 
@@ -152,12 +153,19 @@ static const char *var_name(const sn_graph *g, uint32_t i) {
 
 static snug_status check_names(const sn_graph *g, const char *kind, uint32_t n,
                                const char *(*name)(const sn_graph *, uint32_t), snug_error *err) {
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = 0; j < i; j++)
-            if (strcmp(name(g, i), name(g, j)) == 0)
-                return sn_fail(err, SNUG_E_INTERNAL, "graph: two %ss are called '%.80s'", kind,
-                               name(g, i));
-    return SNUG_OK;
+    sn_names seen = {.engine = sn_graph_engine(g), .category = SN_MEM_GRAPH};
+    snug_status st = SNUG_OK;
+    for (uint32_t i = 0, there; st == SNUG_OK && i < n; i++) {
+        if (sn_names_find(&seen, name(g, i), &there))
+            st = sn_fail(err, SNUG_E_INTERNAL, "graph: two %ss are called '%.80s'", kind,
+                         name(g, i));
+        else
+            st = sn_names_reserve(&seen, err);
+        if (st == SNUG_OK)
+            sn_names_put(&seen, name(g, i), i);
+    }
+    sn_names_clear(&seen);
+    return st;
 }
 
 snug_status sn_graph_check(const sn_graph *g, bool is_template, snug_error *err) {

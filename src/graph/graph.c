@@ -18,6 +18,7 @@ snug_status sn_graph_create(snug_engine *e, sn_graph **out, snug_error *err) {
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_GRAPH, sizeof(sn_graph), &block, err));
     sn_graph *g = block;
     g->engine = e;
+    g->var_names = g->param_names = (sn_names){.engine = e, .category = SN_MEM_GRAPH};
     snug_status status = sn_zone_create(e, SN_MEM_GRAPH, &g->zone, err);
     if (status == SNUG_OK)
         status = sn_graph_set_owner(g, "", err);
@@ -39,6 +40,8 @@ void sn_graph_destroy(sn_graph *g) {
     free_array(g, g->values, g->cap_values, sizeof *g->values);
     free_array(g, g->vars, g->cap_vars, sizeof *g->vars);
     free_array(g, g->params, g->cap_params, sizeof *g->params);
+    sn_names_clear(&g->var_names);
+    sn_names_clear(&g->param_names);
     free_array(g, g->inputs, g->cap_inputs, sizeof *g->inputs);
     free_array(g, g->outputs, g->cap_outputs, sizeof *g->outputs);
     free_array(g, (void *)g->owners, g->cap_owners, sizeof *g->owners);
@@ -50,7 +53,8 @@ size_t sn_graph_bytes(const sn_graph *g) {
     return sizeof *g + sn_zone_bytes(g->zone) + g->cap_nodes * sizeof *g->nodes +
            g->cap_values * sizeof *g->values + g->cap_vars * sizeof *g->vars +
            g->cap_params * sizeof *g->params + g->cap_inputs * sizeof *g->inputs +
-           g->cap_outputs * sizeof *g->outputs + g->cap_owners * sizeof *g->owners;
+           g->cap_outputs * sizeof *g->outputs + g->cap_owners * sizeof *g->owners +
+           (g->var_names.cap + g->param_names.cap) * sizeof(sn_name_entry);
 }
 
 /* --- growing ---------------------------------------------------------------------------------- */
@@ -137,10 +141,11 @@ snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type,
 
 static snug_status check_variable(const sn_graph *g, const sn_variable *var, snug_error *err) {
     SNUG_TRY(check_name("a variable", var->name, err));
+    uint32_t there;
+    if (sn_names_find(&g->var_names, var->name, &there))
+        return sn_fail(err, SNUG_E_INVALID,
+                       "there is a variable '%.80s' already; choose another name", var->name);
     for (size_t i = 0; i < g->n_vars; i++) {
-        if (strcmp(g->vars[i].name, var->name) == 0)
-            return sn_fail(err, SNUG_E_INVALID,
-                           "there is a variable '%.80s' already; choose another name", var->name);
         if (g->vars[i].home == var->home)
             return sn_fail(err, SNUG_E_INVALID, "variables '%.80s' and '%.80s' both claim home %u",
                            g->vars[i].name, var->name, var->home);
@@ -152,6 +157,7 @@ snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, sn_value *out
     SNUG_TRY(check_variable(g, var, err));
     SNUG_TRY(RESERVE(g, values, 1, err));
     SNUG_TRY(RESERVE(g, vars, 1, err));
+    SNUG_TRY(sn_names_reserve(&g->var_names, err));
     sn_variable v = *var;
     SNUG_TRY(sn_zone_text(g->zone, var->name, &v.name, err));
     v.first = v.last = append_value(g, &(sn_value_info){.kind = SN_VALUE_VARIABLE,
@@ -159,6 +165,7 @@ snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, sn_value *out
                                                         .node = SN_NO_NODE,
                                                         .index = (uint32_t)g->n_vars,
                                                         .var = (int32_t)g->n_vars});
+    sn_names_put(&g->var_names, v.name, (uint32_t)g->n_vars);
     g->vars[g->n_vars++] = v;
     *out = v.first;
     return SNUG_OK;
@@ -202,6 +209,16 @@ static bool same_default(const sn_param_info *a, const sn_param_info *b) {
            a->key == b->key && a->of.i == b->of.i && a->axes == b->axes;
 }
 
+/* Going back leaves names behind: a number counts only while its slot has this very name. */
+static bool find_param(const sn_graph *g, const char *name, sn_param *out) {
+    uint32_t i;
+    if (!sn_names_find(&g->param_names, name, &i) || i >= g->n_params ||
+        strcmp(g->params[i].name, name) != 0)
+        return false;
+    *out = (sn_param){i};
+    return true;
+}
+
 snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out, snug_error *err) {
     sn_param_info info = {.name = p->name ? p->name : "", .kind = p->kind, .of = SN_NO_VALUE};
     if (p->kind == SN_PARAM_REAL)
@@ -215,19 +232,19 @@ snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out, s
     }
     if (*info.name)
         SNUG_TRY(check_name("a parameter", info.name, err));
-    for (size_t i = 0; *info.name && i < g->n_params; i++) {
-        if (strcmp(g->params[i].name, info.name) != 0)
-            continue;
-        if (!same_default(&g->params[i], &info))
-            return sn_fail(err, SNUG_E_INVALID,
-                           "parameter '%.80s' is there already with another kind or default",
-                           info.name);
-        *out = (sn_param){(uint32_t)i};
-        return SNUG_OK;
+    if (*info.name && find_param(g, info.name, out)) {
+        if (same_default(&g->params[out->i], &info))
+            return SNUG_OK;
+        return sn_fail(err, SNUG_E_INVALID,
+                       "parameter '%.80s' is there already with another kind or default",
+                       info.name);
     }
     SNUG_TRY(RESERVE(g, params, 1, err));
+    SNUG_TRY(sn_names_reserve(&g->param_names, err));
     SNUG_TRY(sn_zone_text(g->zone, info.name, &info.name, err));
     *out = (sn_param){(uint32_t)g->n_params};
+    if (*info.name)
+        sn_names_put(&g->param_names, info.name, out->i);
     g->params[g->n_params++] = info;
     return SNUG_OK;
 }

@@ -4,6 +4,7 @@
 #define SN_GRAPH_STORE_H
 
 #include "graph/graph.h"
+#include "memory/names.h"
 
 #define SN_MAX_NAME 255 /* characters; the text form and the builder agree on it */
 
@@ -23,6 +24,7 @@ struct snug_graph {
     sn_param_info *params;
     sn_named *inputs, *outputs;
     const char **owners;
+    sn_names var_names, param_names;
     size_t n_nodes, n_values, n_vars, n_params, n_inputs, n_outputs, n_owners;
     size_t cap_nodes, cap_values, cap_vars, cap_params, cap_inputs, cap_outputs, cap_owners;
     uint32_t owner; /* of nodes appended from now on */
