@@ -55,6 +55,12 @@ bool sn_names_find(const sn_names *t, const char *name, uint32_t *id) {
     return true;
 }
 
+void sn_names_forget(sn_names *t) {
+    if (t->cap > 0)
+        memset(t->entries, 0, t->cap * sizeof *t->entries);
+    t->n = 0;
+}
+
 void sn_names_clear(sn_names *t) {
     if (t->cap > 0)
         sn_free(t->engine, t->category, t->entries, t->cap * sizeof *t->entries);

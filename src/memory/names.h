@@ -27,6 +27,7 @@ typedef struct {
 SNUG_CHECKED snug_status sn_names_reserve(sn_names *t, snug_error *err);
 void sn_names_put(sn_names *t, const char *name, uint32_t id);
 bool sn_names_find(const sn_names *t, const char *name, uint32_t *id);
+void sn_names_forget(sn_names *t); /* all of them; the room stays */
 void sn_names_clear(sn_names *t); /* legal on zeroed */
 
 #endif

@@ -43,6 +43,7 @@ snug_status sn_network_create(snug_engine *e, const char *name, const snug_type 
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_MODEL, sizeof(sn_network), &block, err));
     sn_network *n = block;
     n->engine = e;
+    n->var_names = (sn_names){.engine = e, .category = SN_MEM_MODEL};
     n->input = *input;
     n->variable_dtype = n->compute_dtype = input->dtype == SNUG_F64 ? SNUG_F64 : SNUG_F32;
     snug_status status = sn_zone_create(e, SN_MEM_MODEL, &n->zone, err);
@@ -62,6 +63,7 @@ void sn_network_destroy(sn_network *n) {
     sn_free(e, SN_MEM_MODEL, n->layers, n->cap_layers * sizeof *n->layers);
     sn_free(e, SN_MEM_MODEL, n->applications, n->cap_applications * sizeof *n->applications);
     sn_free(e, SN_MEM_MODEL, n->vars, n->cap_vars * sizeof *n->vars);
+    sn_names_clear(&n->var_names);
     sn_free(e, SN_MEM_MODEL, n->pending, n->cap_pending * sizeof *n->pending);
     sn_zone_destroy(n->slot_zone);
     sn_zone_destroy(n->zone);
@@ -81,21 +83,33 @@ static uint64_t initial_key(const sn_network *n, const char *name) {
     return sn_rng_key(n->seed, name_stream(name));
 }
 
+/* A layer that failed leaves names behind: a number counts only while it has this name. */
+bool sn_network_find_variable(const sn_network *n, const char *name, uint32_t *home) {
+    uint32_t i;
+    if (!sn_names_find(&n->var_names, name, &i) || i >= n->n_vars ||
+        strcmp(n->vars[i].name, name) != 0)
+        return false;
+    *home = i;
+    return true;
+}
+
 snug_status sn_network_variable(sn_network *n, const sn_net_var *var, uint32_t *home,
                                 snug_error *err) {
-    for (size_t i = 0; i < n->n_vars; i++)
-        if (strcmp(n->vars[i].name, var->name) == 0)
-            return sn_fail(err, SNUG_E_INVALID,
-                           "there is a variable '%.80s' already; rename the layer", var->name);
+    uint32_t there;
+    if (sn_network_find_variable(n, var->name, &there))
+        return sn_fail(err, SNUG_E_INVALID, "there is a variable '%.80s' already; rename the layer",
+                       var->name);
     size_t bytes;
     SNUG_TRY(snug_type_bytes(&var->type, &bytes, err));
     SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->vars, sizeof *n->vars, &n->cap_vars,
                      n->n_vars + 1, err));
+    SNUG_TRY(sn_names_reserve(&n->var_names, err));
     sn_net_var copy = *var;
     if (var->slot && !n->slot_zone)
         SNUG_TRY(sn_zone_create(n->engine, SN_MEM_MODEL, &n->slot_zone, err));
     SNUG_TRY(sn_zone_text(var->slot ? n->slot_zone : n->zone, var->name, &copy.name, err));
     *home = (uint32_t)n->n_vars;
+    sn_names_put(&n->var_names, copy.name, *home);
     n->vars[n->n_vars++] = copy;
     return SNUG_OK;
 }
@@ -133,12 +147,14 @@ size_t sn_network_n_weights(const sn_network *n) {
 
 void sn_network_drop_slots(sn_network *n) {
     uint32_t kept = 0;
+    sn_names_forget(&n->var_names);
     for (uint32_t i = 0; i < n->n_vars; i++) {
         if (n->vars[i].slot)
             continue;
         sn_layer *const l = &n->layers[n->vars[i].layer];
         for (int k = 0; k < l->n_vars; k++)
             l->homes[k] = l->homes[k] == i ? kept : l->homes[k];
+        sn_names_put(&n->var_names, n->vars[i].name, kept);
         n->vars[kept++] = n->vars[i];
     }
     n->n_vars = kept;

@@ -14,6 +14,7 @@
 #define SN_NN_NN_H
 
 #include "graph/build.h"
+#include "memory/names.h"
 #include "tensor/feed.h"
 
 /* Keras casts its Python numbers (SGD's momentum, slopes, scales, powers of beta) to tensors
@@ -154,6 +155,7 @@ struct sn_network {
     size_t n_applications, cap_applications;
     sn_net_var *vars;
     size_t n_vars, cap_vars;
+    sn_names var_names; /* to indices of vars */
     sn_pending_average *pending;
     size_t n_pending, cap_pending; /* of the newest sn_network_build */
     snug_dtype variable_dtype, compute_dtype;
@@ -205,6 +207,7 @@ void sn_network_set_policy(sn_network *n, snug_dtype variable, snug_dtype comput
 bool sn_network_trains(const sn_network *n,
                        uint32_t home); /* a weight that gets gradients: its layer is not frozen */
 size_t sn_network_n_weights(const sn_network *n); /* variables that are not slots: the first ones */
+bool sn_network_find_variable(const sn_network *n, const char *name, uint32_t *home);
 /* A variable behind all others, in the network's own order: home id = index. Used by layers and
  * optimizers. */
 SNUG_CHECKED snug_status sn_network_variable(sn_network *n, const sn_net_var *var, uint32_t *home,

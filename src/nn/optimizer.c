@@ -148,16 +148,15 @@ static snug_status read_slot(const sn_optimizer *o, sn_network *n, sn_graph *g, 
                              const char *slot, sn_value *out, snug_error *err) {
     char name[224];
     snprintf(name, sizeof name, "%s/%s/%s", o->name, n->vars[weight].name, slot);
-    for (uint32_t i = (uint32_t)sn_network_n_weights(n); i < n->n_vars; i++)
-        if (strcmp(n->vars[i].name, name) == 0)
-            return sn_network_read(n, g, i, out, err);
+    uint32_t home;
+    if (sn_network_find_variable(n, name, &home) && n->vars[home].slot)
+        return sn_network_read(n, g, home, out, err);
     const sn_net_var var = {.name = name,
                             .type = n->vars[weight].type,
                             .slot = true,
                             .own_seed = true,
                             .init = {.kind = SN_RECIPE_CONSTANT},
                             .layer = n->vars[weight].layer};
-    uint32_t home;
     SNUG_TRY(sn_network_variable(n, &var, &home, err));
     return sn_network_read(n, g, home, out, err);
 }

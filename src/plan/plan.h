@@ -102,7 +102,7 @@ typedef struct {
     size_t device_align[SN_MAX_DEVICES];
     const size_t *value_bytes; /* of each whole value of the graph, unpadded, opaque ones too */
     const sn_place *outputs; /* where each graph output lies at the end (n_outputs of the graph) */
-    size_t code_bytes;       /* sum of the variants' code */
+    size_t code_bytes;       /* of all runs; a bound: equal kernels share code */
     double flops;            /* per run */
     uint32_t peak_step;      /* where the arena's lower bound binds */
     sn_plan_categories at_peak;
