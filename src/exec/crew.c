@@ -6,9 +6,7 @@
  * at the session after the run. */
 #include "exec/inside.h"
 
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Copies, feeds and the kernels a plan may put on a copy queue; kernels keep their scratch in the
  * arena. */
@@ -48,46 +46,22 @@ static snug_status make_locks(sn_crew *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* Signals stay with the caller's threads: a Ctrl-C handler must not run on a copy thread. */
-static int create_thread(sn_lane *lane) {
-    pthread_attr_t attr;
-    sigset_t all, old;
-    int failed = pthread_attr_init(&attr);
-    if (failed)
-        return failed;
-    failed = pthread_attr_setstack(&attr, lane->stack.data, lane->stack.bytes);
-    if (!failed) {
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &old);
-        failed = pthread_create(&lane->thread, &attr, work, lane);
-        pthread_sigmask(SIG_SETMASK, &old, NULL);
-    }
-    pthread_attr_destroy(&attr);
-    return failed;
-}
-
 static snug_status start_lane(sn_crew *c, snug_engine *e, uint32_t index, snug_error *err) {
     sn_lane *lane = &c->lanes[index];
     char owner[32];
     snprintf(owner, sizeof owner, "copy thread %u", index);
-    SNUG_TRY(sn_block_init(e, SN_MEM_OTHER, owner, STACK_BYTES, NULL, &lane->stack, err));
     lane->crew = c;
     lane->index = index;
     lane->seen = c->generation;
-    const int failed = create_thread(lane);
-    if (failed) {
-        sn_block_clear(&lane->stack);
-        return sn_fail(err, SNUG_E_MEMORY, "no thread for copy queue %u: %s", index,
-                       strerror(failed));
-    }
-    lane->live = true;
+    SNUG_TRY(
+        sn_thread_start(e, &(sn_thread_plan){owner, STACK_BYTES, work, lane}, &lane->thread, err));
     c->n_live++;
     return SNUG_OK;
 }
 
 snug_status sn_crew_start(sn_crew *c, snug_engine *e, uint32_t lanes, snug_error *err) {
     for (uint32_t k = 1; k < SN_MAX_LANES; k++) {
-        if (!(lanes >> k & 1u) || c->lanes[k].live)
+        if (!(lanes >> k & 1u) || c->lanes[k].thread.live)
             continue;
         SNUG_TRY(make_locks(c, err));
         SNUG_TRY(start_lane(c, e, k, err));
@@ -102,13 +76,8 @@ void sn_crew_stop(sn_crew *c) {
     c->quit = true;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mutex);
-    for (uint32_t k = 1; k < SN_MAX_LANES; k++) {
-        if (!c->lanes[k].live)
-            continue;
-        pthread_join(c->lanes[k].thread, NULL);
-        sn_block_clear(&c->lanes[k].stack);
-        c->lanes[k].live = false;
-    }
+    for (uint32_t k = 1; k < SN_MAX_LANES; k++)
+        sn_thread_join(&c->lanes[k].thread);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->mutex);
     c->made = false;

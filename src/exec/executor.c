@@ -126,7 +126,7 @@ static bool fits(const sn_session *s) {
         if (!x->arenas[m].data || x->arenas[m].bytes < s->plan->memories[m].bytes)
             return false;
     for (uint32_t k = 1; k < SN_MAX_LANES; k++)
-        if ((s->lanes >> k & 1u) && !x->crew.lanes[k].live)
+        if ((s->lanes >> k & 1u) && !x->crew.lanes[k].thread.live)
             return false;
     return true;
 }

@@ -18,8 +18,7 @@
 #define SN_EXEC_INSIDE_H
 
 #include "exec/exec.h"
-
-#include <pthread.h>
+#include "memory/thread.h"
 
 #define SN_NO_BLOCK  UINT32_MAX
 #define SN_MAX_LANES (1 + 2 * SN_MAX_DEVICES)
@@ -50,10 +49,8 @@ typedef struct {
 typedef struct sn_lane {
     struct sn_crew *crew;
     uint32_t index;
-    bool live;
     uint64_t seen; /* the newest generation it has worked on */
-    pthread_t thread;
-    sn_block stack;
+    sn_thread thread;
 } sn_lane;
 
 /* The worker threads of an executor and the run they are on. */

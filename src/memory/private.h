@@ -8,6 +8,7 @@
 #define SN_MEMORY_PRIVATE_H
 
 #include "memory/engine.h"
+#include "memory/team.h"
 
 #define SN_ALLOC_ALIGN 64u
 
@@ -47,6 +48,8 @@ struct snug_engine {
     sn_account accounts[SN_N_CATEGORIES];
     sn_block *blocks; /* newest first */
     sn_faults faults;
+    sn_team *team; /* while there are holders, and more than one thread */
+    size_t n_team_holders;
 };
 
 /* A request on its way to the ledger; owner "" when no block. */
