@@ -102,11 +102,13 @@ static void bench(const sn_kernel_case *c, int n_threads) {
     call.workspace_bytes = v.workspace_bytes;
     call.n_threads = n_threads;
     snug_engine *engine = sn_test_engine(0);
+    expect_ok(sn_team_create(engine, n_threads, &call.team, NULL), NULL);
     if (r.family->prepare)
         expect_ok(r.family->prepare(engine, &r.d, n_threads, &call.prepared, NULL), NULL);
     const double ms = least_ms(&r, &call);
     if (r.family->release)
         r.family->release(engine, call.prepared);
+    sn_team_destroy(call.team);
     sn_test_engine_end(engine);
     printf("%9.3f ms %7.1f GFLOP/s %7.1f GB/s %8zu KiB  %s %s %s\n", ms, v.flops / ms * 1e-6,
            v.bytes / ms * 1e-6, v.workspace_bytes / 1024, c->op, c->attrs, c->types);

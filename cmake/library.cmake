@@ -5,7 +5,8 @@ foreach(room ${SNUG_ROOMS})
 endforeach()
 
 # Own kernels are compiled once per instruction set; device.c and the oneDNN files once.
-# -fno-trapping-math changes no result: it lets comparisons on floats become vector selects.
+# -fno-trapping-math changes no result: it lets comparisons on floats become vector selects. Of OpenMP they use `simd`
+# alone: threads are the engine's own (memory/team.h).
 set(SNUG_KERNELS ${SNUG_SOURCES})
 list(FILTER SNUG_KERNELS INCLUDE REGEX "/kernels/cpu/")
 list(FILTER SNUG_KERNELS EXCLUDE REGEX "/kernels/cpu/(device|onednn[a-z_]*)\\.c$")
@@ -21,7 +22,7 @@ endif()
 foreach(isa ${SNUG_ISAS})
   if(SNUG_KERNELS)
     add_library(snug_kernels_${isa} OBJECT ${SNUG_KERNELS})
-    target_compile_options(snug_kernels_${isa} PRIVATE -O3 -ffp-contract=off -fno-trapping-math -fopenmp ${isa_flags_${isa}})
+    target_compile_options(snug_kernels_${isa} PRIVATE -O3 -ffp-contract=off -fno-trapping-math -fopenmp-simd ${isa_flags_${isa}})
     target_compile_definitions(snug_kernels_${isa} PRIVATE SN_ISA=${isa})
     target_include_directories(snug_kernels_${isa} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
     list(APPEND SNUG_KERNEL_OBJECTS $<TARGET_OBJECTS:snug_kernels_${isa}>)

@@ -3,7 +3,8 @@
  *
  *     sn_bind_steps     the plan alone: views with their types, parameter slots, lanes, barriers
  *     sn_bind_kernels   the device: prepared objects for the slice height and for the last slice's
- *     sn_bind_pointers  arenas and state: final addresses; done again when an arena has moved
+ *     sn_bind_pointers  arenas, state and threads: final addresses; done again when an arena has
+ *                       moved
  *
  * Invariant: everything a bound step points to is in the session's zone, the plan, the graph, an
  * arena or a home. */
@@ -204,6 +205,7 @@ static snug_status locate_step(sn_session *s, sn_bound *bound, snug_error *err) 
     const sn_step *step = bound->step;
     for (uint32_t j = 0; j < n_places(step); j++)
         SNUG_TRY(locate(s, place_at(step, j), &bound->base[j], err));
+    bound->call.team = s->executor->team;
     if (step->ws_bytes > 0)
         bound->call.workspace =
             (unsigned char *)s->executor->arenas[step->ws_memory].data + step->ws_offset;

@@ -52,6 +52,8 @@ void sn_executor_destroy(sn_executor *x) {
     if (!x)
         return;
     sn_crew_stop(&x->crew);
+    if (x->holds_team)
+        sn_team_drop(x->engine);
     while (x->first)
         sn_executor_remove(x, x->first);
     for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++)
@@ -194,6 +196,13 @@ static snug_status make_homes(const sn_session *s, snug_error *err) {
     return SNUG_OK;
 }
 
+static snug_status hold_team(sn_executor *x, snug_error *err) {
+    if (!x->holds_team)
+        SNUG_TRY(sn_team_hold(x->engine, &x->team, err));
+    x->holds_team = true;
+    return SNUG_OK;
+}
+
 snug_status sn_executor_prepare(sn_executor *x, snug_error *err) {
     uint32_t lanes = 0;
     x->prepared = false;
@@ -205,6 +214,7 @@ snug_status sn_executor_prepare(sn_executor *x, snug_error *err) {
         SNUG_TRY(make_homes(s, err));
     for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
         SNUG_TRY(make_arena(x, m, err));
+    SNUG_TRY(hold_team(x, err));
     SNUG_TRY(sn_crew_start(&x->crew, x->engine, lanes, err));
     for (sn_session *s = x->first; s; s = s->next)
         SNUG_TRY(make_ready(s, err));

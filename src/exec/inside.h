@@ -98,6 +98,8 @@ struct sn_executor {
     sn_block arenas[SN_MAX_MEMORIES]; /* by the plans' memory numbers; 0 is unused */
     bool prepared;
     sn_crew crew;
+    bool holds_team;   /* from the first prepare on */
+    sn_team *team;     /* the engine's: kernels of all devices run on it */
     sn_session *first; /* in the order they were added */
 };
 

@@ -16,6 +16,7 @@ typedef struct {
     sn_state *state;
     const sn_naive_options *options;
     sn_cpu_device device;
+    sn_team *team;
     snug_view *views;  /* one per value */
     bool *owned;       /* whether the view's bytes are ours */
     uint32_t *last;    /* the last node that needs the value; n_nodes: it stays to the end */
@@ -76,7 +77,8 @@ static snug_status call_kernel(sn_naive *n, const sn_node_info *node, const sn_o
                     .in = operands,
                     .out = operands + node->n_in,
                     .workspace_bytes = variant.workspace_bytes,
-                    .n_threads = n->device.n_threads};
+                    .n_threads = n->device.n_threads,
+                    .team = n->team};
     call.full = node->n_out > 0 && call.out[0].type.rank > 0 ? call.out[0].type.dims[0] : 1;
     snug_status status = sn_alloc(n->engine, SN_MEM_OTHER, variant.workspace_bytes, &scratch, err);
     if (status == SNUG_OK)
@@ -193,8 +195,11 @@ snug_status sn_naive_run(snug_engine *e, const sn_graph *g, sn_state *state,
     sn_cpu_device_init(&n.device, snug_engine_threads(e), o->reference_only);
     SNUG_TRY(sn_zone_create(e, SN_MEM_OTHER, &zone, err));
     snug_status status = take_arrays(&n, zone, err);
+    if (status == SNUG_OK)
+        status = sn_team_hold(e, &n.team, err);
     if (status == SNUG_OK) {
         status = run_all(&n, err);
+        sn_team_drop(e);
         for (uint32_t i = 0; i < sn_graph_n_values(g); i++)
             free_buffer(&n, i);
     }

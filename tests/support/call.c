@@ -70,6 +70,7 @@ snug_status sn_call_try(sn_subject *s, const sn_how *how, const sn_opdesc *d, co
                     .workspace_bytes = scratch.bytes,
                     .accumulate = how->accumulate,
                     .n_threads = how->n_threads,
+                    .team = s->sweep->team,
                     .axis = how->axis,
                     .first = how->first,
                     .full = how->full};

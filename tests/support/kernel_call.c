@@ -74,6 +74,9 @@ snug_status sn_run_with(const sn_test_call *k, const sn_cpu_family *family, bool
         expect_ok(family->describe(&k->d, k->threads, &variant, NULL), NULL);
     void *workspace = malloc(variant.workspace_bytes + 1);
     memset(workspace, 0xCD, variant.workspace_bytes);
+    snug_engine *engine = sn_test_engine(0);
+    sn_team *team;
+    expect_ok(sn_team_create(engine, k->threads, &team, NULL), NULL);
     const sn_call c = {.op = k->d.op,
                        .attrs = &k->d.attrs,
                        .param = k->param,
@@ -85,10 +88,13 @@ snug_status sn_run_with(const sn_test_call *k, const sn_cpu_family *family, bool
                        .workspace_bytes = variant.workspace_bytes,
                        .accumulate = k->accumulate,
                        .n_threads = k->threads,
+                       .team = team,
                        .axis = k->axis,
                        .first = k->first,
                        .full = k->full};
     const snug_status status = (reference ? family->reference : family->run)(&c, err);
+    sn_team_destroy(team);
+    sn_test_engine_end(engine);
     free(workspace);
     return status;
 }

@@ -94,7 +94,9 @@ void sn_kernel_open(sn_kernel_run *r, const sn_kernel_case *c, uint64_t seed) {
 snug_status sn_kernel_try(sn_kernel_run *r, sn_kernel kernel, int n_threads, bool accumulate,
                           snug_error *err) {
     void *prepared = NULL;
+    sn_team *team;
     snug_engine *engine = sn_test_engine(0);
+    expect_ok(sn_team_create(engine, n_threads, &team, err), err);
     memset(&r->variant, 0, sizeof r->variant);
     if (r->family->describe)
         expect_ok(r->family->describe(&r->d, n_threads, &r->variant, err), err);
@@ -118,11 +120,13 @@ snug_status sn_kernel_try(sn_kernel_run *r, sn_kernel kernel, int n_threads, boo
         .prepared = prepared,
         .accumulate = accumulate,
         .n_threads = n_threads,
+        .team = team,
         .full = r->d.out[0].rank > 0 ? r->d.out[0].dims[0] : 1,
     };
     const snug_status status = kernel(&call, err);
     if (r->family->release)
         r->family->release(engine, prepared);
+    sn_team_destroy(team);
     sn_test_engine_end(engine);
     check_guard(workspace, r->variant.workspace_bytes, "the workspace");
     for (int i = 0; i < r->d.n_out; i++)

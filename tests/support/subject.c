@@ -419,6 +419,7 @@ void sn_complain(sn_subject *s, const char *format, ...) {
 
 void sn_sweep_begin(sn_sweep *w, const char *name) {
     *w = (sn_sweep){.name = name, .engine = sn_test_engine(0)};
+    expect_ok(sn_team_create(w->engine, 3, &w->team, NULL), NULL);
 }
 
 static void run_case(sn_sweep *w, sn_op op, int index, snug_dtype real,
@@ -441,6 +442,7 @@ void sn_sweep_run(sn_sweep *w, void (*check)(sn_subject *s)) {
 }
 
 void sn_sweep_end(sn_sweep *w) {
+    sn_team_destroy(w->team);
     sn_test_engine_end(w->engine);
     if (w->n_complaints > 0)
         fail_msg("%s: %d complaints", w->name, w->n_complaints);

@@ -14,6 +14,7 @@
 typedef struct {
     const char *name;
     snug_engine *engine;
+    sn_team *team; /* of three */
     int n_complaints;
     int64_t checked[SN_N_OPS]; /* comparisons made, by row: a row without any was not tested */
 } sn_sweep;

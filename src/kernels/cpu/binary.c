@@ -171,6 +171,24 @@ static int short_row(const sn_walk *w) {
     return 0;
 }
 
+typedef struct {
+    const sn_call *c;
+    const sn_walk *w;
+    sn_row row;
+    int64_t count, length;
+    int operand; /* the repeated one */
+} repeat_loop;
+
+static void run_repeats(const void *ctx, int64_t first, int64_t end) {
+    const repeat_loop *l = ctx;
+    for (int64_t u = first; u < end; u++) {
+        const int64_t from = u * l->length;
+        int64_t at[SN_WALK_MAX] = {from, from, from};
+        at[l->operand] = 0;
+        l->row(l->c, l->w, at, sn_min_i64(l->length, l->count - from));
+    }
+}
+
 /* f32: the short row is written out many times, then all is dense: no call and no tail per row. */
 static void repeat_short_row(const sn_call *c, const sn_walk *w, int operand, sn_row row) {
     float repeated[SHORT * 16];
@@ -184,13 +202,8 @@ static void repeat_short_row(const sn_call *c, const sn_walk *w, int operand, sn
         repeated[i] = ((const float *)in[operand - 1].data)[i % inner];
     in[operand - 1].data = repeated;
     flat_call.in = in;
-#pragma omp parallel for schedule(static)                                                          \
-    num_threads(sn_threads_for(c, count)) if (count >= SN_SMALL)
-    for (int64_t u = 0; u < sn_ceil_div(count, length); u++) {
-        int64_t at[SN_WALK_MAX] = {u * length, u * length, u * length};
-        at[operand] = 0;
-        row(&flat_call, &flat, at, sn_min_i64(length, count - u * length));
-    }
+    const repeat_loop loop = {&flat_call, &flat, row, count, length, operand};
+    sn_parallel(c, count, sn_ceil_div(count, length), run_repeats, &loop);
 }
 
 static void merged_rows(const sn_call *c, sn_row row, bool fast_f32) {

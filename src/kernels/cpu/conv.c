@@ -153,7 +153,7 @@ static snug_status run_conv2d(const sn_call *c, snug_error *err) {
     };
     if (c->prepared)
         return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
-    SN_CPU(conv_run)(&o, c->workspace, c->n_threads);
+    SN_CPU(conv_run)(&o, c);
     return SNUG_OK;
 }
 
@@ -168,7 +168,7 @@ static snug_status run_conv2d_dx(const sn_call *c, snug_error *err) {
     };
     if (c->prepared)
         return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
-    SN_CPU(conv_dx_run)(&o, c->workspace, c->n_threads);
+    SN_CPU(conv_dx_run)(&o, c);
     return SNUG_OK;
 }
 
@@ -185,7 +185,7 @@ static snug_status run_conv2d_dw(const sn_call *c, snug_error *err) {
     };
     if (c->prepared)
         return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
-    SN_CPU(conv_dw_run)(&o, c->workspace, c->n_threads);
+    SN_CPU(conv_dw_run)(&o, c);
     return SNUG_OK;
 }
 

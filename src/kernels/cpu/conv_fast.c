@@ -225,15 +225,15 @@ size_t SN_CPU(conv_workspace)(const sn_conv *v, int n_threads) {
     return product_of(&s, v->N, n_threads).workspace_bytes;
 }
 
-void SN_CPU(conv_run)(const sn_conv_operands *o, void *workspace, int n_threads) {
+void SN_CPU(conv_run)(const sn_conv_operands *o, const sn_call *c) {
     pass s = forward_pass(&o->v);
     s.source = o->x;
     s.weights = o->w;
     s.bias = o->bias;
     s.target = o->y;
-    sn_product p = product_of(&s, o->v.N, n_threads);
+    sn_product p = product_of(&s, o->v.N, c->n_threads);
     p.act = o->v.act;
-    SN_CPU(product_run)(&p, workspace, n_threads);
+    SN_CPU(product_run)(&p, c, c->workspace);
 }
 
 size_t SN_CPU(conv_dx_workspace)(const sn_conv *v, int n_threads) {
@@ -247,14 +247,14 @@ size_t SN_CPU(conv_dx_workspace)(const sn_conv *v, int n_threads) {
     return most;
 }
 
-void SN_CPU(conv_dx_run)(const sn_conv_operands *o, void *workspace, int n_threads) {
+void SN_CPU(conv_dx_run)(const sn_conv_operands *o, const sn_call *c) {
     for (int64_t i = 0; i < sn_least(o->v.stride[0], o->v.H); i++)
         for (int64_t j = 0; j < sn_least(o->v.stride[1], o->v.W); j++) {
             pass s = backward_pass(&o->v, i, j);
             s.source = o->dy;
             s.weights = o->w;
             s.target = o->dx;
-            sn_product p = product_of(&s, o->v.N, n_threads);
-            SN_CPU(product_run)(&p, workspace, n_threads);
+            sn_product p = product_of(&s, o->v.N, c->n_threads);
+            SN_CPU(product_run)(&p, c, c->workspace);
         }
 }

@@ -219,11 +219,11 @@ size_t SN_CPU(conv_dw_workspace)(const sn_conv *v, int n_threads) {
     return p.workspace_bytes + db_bytes(&p, v);
 }
 
-void SN_CPU(conv_dw_run)(const sn_conv_operands *o, void *workspace, int n_threads) {
+void SN_CPU(conv_dw_run)(const sn_conv_operands *o, const sn_call *c) {
     weights_pass s = weights_pass_of(o);
-    sn_product p = weights_product_of(&s, n_threads);
-    s.db_sums = workspace;
-    SN_CPU(product_run)(&p, (char *)workspace + db_bytes(&p, &o->v), n_threads);
+    sn_product p = weights_product_of(&s, c->n_threads);
+    s.db_sums = c->workspace;
+    SN_CPU(product_run)(&p, c, (char *)c->workspace + db_bytes(&p, &o->v));
     for (int64_t i = 0; o->db && i < o->v.O; i++) {
         float sum = o->accumulate ? o->db[i] : 0.0f;
         for (int64_t group = 0; group < p.n_groups; group++)

@@ -21,7 +21,7 @@
 #ifndef SN_KERNELS_CPU_CPU_H
 #define SN_KERNELS_CPU_CPU_H
 
-#include "memory/engine.h"
+#include "memory/team.h"
 #include "op/op.h"
 
 typedef union {
@@ -41,7 +41,8 @@ typedef struct {
     size_t workspace_bytes;
     void *prepared;  /* from the family's prepare, or NULL */
     bool accumulate; /* add into outputs (only rows with acc YES) */
-    int n_threads;
+    int n_threads;   /* what the workspace was described for */
+    sn_team *team;   /* who does the work; NULL: the calling thread alone */
     /* Where this call's output 0 lies in the full value: rows [first, ...) of axis `axis`, whose
      * full extent is `full`. Whole values: axis 0, first 0, full = dims[0]. Counter-based
      * randomness uses it. */

@@ -34,19 +34,35 @@ static snug_status check_indices(const index_list *l, int64_t extent, snug_error
 }
 
 /* --- gather ----------------------------------------------------------------------------------- */
+typedef struct {
+    index_list indices;
+    int64_t extent, row; /* row: bytes */
+    const char *from;
+    char *to;
+} gather;
+
+static void gather_rows(const void *ctx, int64_t first, int64_t end) {
+    const gather *g = ctx;
+    const int64_t n = g->indices.n;
+    for (int64_t u = first; u < end; u++)
+        memcpy(g->to + u * g->row,
+               g->from + (u / n * g->extent + index_at(&g->indices, u % n)) * g->row,
+               (size_t)g->row);
+}
+
 static snug_status run_gather(const sn_call *c, snug_error *err) {
     const snug_type *t = &c->in[0].type;
     const int axis = (int)c->attrs->axis.axis;
-    const index_list l = indices_of(&c->in[1]);
-    const int64_t extent = t->dims[axis], outer = sn_type_span(t, 0, axis);
-    const int64_t row = sn_type_span(t, axis + 1, t->rank) * (int64_t)snug_dtype_bytes(t->dtype);
-    const char *from = c->in[0].data;
-    char *to = c->out[0].data;
-    SNUG_TRY(check_indices(&l, extent, err));
-    const int n_threads = sn_threads_for(c, sn_type_count(&c->out[0].type));
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
-    for (int64_t u = 0; u < outer * l.n; u++)
-        memcpy(to + u * row, from + (u / l.n * extent + index_at(&l, u % l.n)) * row, (size_t)row);
+    const int64_t outer = sn_type_span(t, 0, axis);
+    const gather g = {
+        .indices = indices_of(&c->in[1]),
+        .extent = t->dims[axis],
+        .row = sn_type_span(t, axis + 1, t->rank) * (int64_t)snug_dtype_bytes(t->dtype),
+        .from = c->in[0].data,
+        .to = c->out[0].data,
+    };
+    SNUG_TRY(check_indices(&g.indices, g.extent, err));
+    sn_parallel(c, sn_type_count(&c->out[0].type), outer * g.indices.n, gather_rows, &g);
     return SNUG_OK;
 }
 
@@ -91,7 +107,20 @@ static const scatter_rows scatters[SNUG_N_DTYPES] = {
     [SNUG_U8] = scatter_u8,   [SNUG_I32] = scatter_i32, [SNUG_I64] = scatter_i64,
 };
 
-static snug_status scatter_by(const sn_call *c, int n_threads, snug_error *err) {
+typedef struct {
+    const sn_call *c;
+    scatter s;
+    scatter_rows rows;
+    int64_t n_rows, n_parts;
+} scatter_loop;
+
+/* Every part goes through all indices, so neighbouring parts are done in one go. */
+static void scatter_parts(const void *ctx, int64_t first, int64_t end) {
+    const scatter_loop *l = ctx;
+    l->rows(l->c, &l->s, l->n_rows * first / l->n_parts, l->n_rows * end / l->n_parts);
+}
+
+static snug_status scatter_by(const sn_call *c, int64_t n_parts, snug_error *err) {
     const snug_type *t = &c->out[0].type;
     const int axis = (int)c->attrs->scatter.axis;
     const scatter s = {indices_of(&c->in[0]), sn_type_span(t, 0, axis), t->dims[axis],
@@ -103,9 +132,8 @@ static snug_status scatter_by(const sn_call *c, int n_threads, snug_error *err) 
     SNUG_TRY(check_indices(&s.indices, s.extent, err));
     if (n_rows == 0)
         return SNUG_OK;
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
-    for (int part = 0; part < n_threads; part++)
-        rows(c, &s, n_rows * part / n_threads, n_rows * (part + 1) / n_threads);
+    const scatter_loop loop = {c, s, rows, n_rows, n_parts};
+    sn_parallel(c, sn_type_count(&c->in[1].type), n_parts, scatter_parts, &loop);
     return SNUG_OK;
 }
 
@@ -114,31 +142,48 @@ static snug_status reference_scatter_add(const sn_call *c, snug_error *err) {
 }
 
 static snug_status run_scatter_add(const sn_call *c, snug_error *err) {
-    return scatter_by(c, sn_threads_for(c, sn_type_count(&c->in[1].type)), err);
+    return scatter_by(c, c->n_threads < 1 ? 1 : c->n_threads, err);
 }
 
 /* --- one_hot ---------------------------------------------------------------------------------- */
+typedef struct {
+    index_list indices;
+    char *out;
+    int64_t depth;
+    size_t size;
+    char one[8];
+} one_hot;
+
+static void one_hot_rows(const void *ctx, int64_t first, int64_t end) {
+    const one_hot *h = ctx;
+    const size_t row_bytes = (size_t)h->depth * h->size;
+    for (int64_t i = first; i < end; i++) {
+        char *row = h->out + (size_t)i * row_bytes;
+        const int64_t at = index_at(&h->indices, i);
+        memset(row, 0, row_bytes);
+        if (at >= 0 && at < h->depth)
+            memcpy(row + (size_t)at * h->size, h->one, h->size);
+    }
+}
+
 static snug_status run_one_hot(const sn_call *c, snug_error *err) {
-    const index_list l = indices_of(&c->in[0]);
     const snug_dtype dtype = c->out[0].type.dtype;
-    const int64_t depth = c->attrs->one_hot.depth, size = (int64_t)snug_dtype_bytes(dtype);
     const float single = 1;
     const double real = 1;
-    const int64_t whole = 1; /* little endian: its low bytes are 1 in any width */
-    const void *one = dtype == SNUG_F32   ? (const void *)&single
-                      : dtype == SNUG_F64 ? (const void *)&real
-                                          : (const void *)&whole;
-    if (dtype != SNUG_F32 && dtype != SNUG_F64 && !sn_dtype_is_int(dtype))
+    one_hot h = {
+        .indices = indices_of(&c->in[0]),
+        .out = c->out[0].data,
+        .depth = c->attrs->one_hot.depth,
+        .size = snug_dtype_bytes(dtype),
+        .one = {1}, /* little endian: a 1 of any width */
+    };
+    if (dtype == SNUG_F32)
+        memcpy(h.one, &single, sizeof single);
+    else if (dtype == SNUG_F64)
+        memcpy(h.one, &real, sizeof real);
+    else if (!sn_dtype_is_int(dtype))
         return sn_no_kernel(dtype, err);
-    const int n_threads = sn_threads_for(c, l.n * depth);
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
-    for (int64_t i = 0; i < l.n; i++) {
-        char *row = (char *)c->out[0].data + i * depth * size;
-        const int64_t at = index_at(&l, i);
-        memset(row, 0, (size_t)(depth * size));
-        if (at >= 0 && at < depth)
-            memcpy(row + at * size, one, (size_t)size);
-    }
+    sn_parallel(c, h.indices.n * h.depth, h.indices.n, one_hot_rows, &h);
     return SNUG_OK;
 }
 

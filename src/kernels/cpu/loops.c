@@ -1,4 +1,4 @@
-/* loops.c: walks over strided index spaces (loops.h). The units of work depend on the dims alone.
+/* loops.c: walks over strided index spaces (loops.h). Where a row is cut depends on the dims alone.
  */
 #include "kernels/cpu/loops.h"
 
@@ -86,21 +86,36 @@ static void advance(const sn_walk *w, int64_t *index, int64_t *at) {
     }
 }
 
-static void run_rows(const sn_walk *w, const sn_call *c, sn_row row, int64_t first, int64_t n) {
+typedef struct {
+    const sn_walk *w;
+    const sn_call *c;
+    sn_row row;
+} walk_loop;
+
+static void run_rows(const void *ctx, int64_t first, int64_t end) {
+    const walk_loop *l = ctx;
+    const sn_walk *w = l->w;
     int64_t index[SNUG_MAX_RANK] = {0}, at[SN_WALK_MAX];
     locate(w, first, index, at);
-    for (int64_t r = 0; r < n; r++) {
-        row(c, w, at, w->dims[w->rank - 1]);
+    for (int64_t r = first; r < end; r++) {
+        l->row(l->c, w, at, w->dims[w->rank - 1]);
         advance(w, index, at);
     }
 }
 
-static void run_piece(const sn_walk *w, const sn_call *c, sn_row row, int64_t r, int64_t first) {
-    int64_t index[SNUG_MAX_RANK] = {0}, at[SN_WALK_MAX];
-    locate(w, r, index, at);
-    for (int i = 0; i < w->n; i++)
-        at[i] += first * sn_walk_step(w, i);
-    row(c, w, at, sn_min_i64(SN_SPAN, w->dims[w->rank - 1] - first));
+/* Pieces of SN_SPAN elements of long rows. */
+static void run_pieces(const void *ctx, int64_t first, int64_t end) {
+    const walk_loop *l = ctx;
+    const sn_walk *w = l->w;
+    const int64_t inner = w->dims[w->rank - 1], pieces = sn_ceil_div(inner, SN_SPAN);
+    for (int64_t u = first; u < end; u++) {
+        const int64_t from = u % pieces * SN_SPAN;
+        int64_t index[SNUG_MAX_RANK] = {0}, at[SN_WALK_MAX];
+        locate(w, u / pieces, index, at);
+        for (int i = 0; i < w->n; i++)
+            at[i] += from * sn_walk_step(w, i);
+        l->row(l->c, w, at, sn_min_i64(SN_SPAN, inner - from));
+    }
 }
 
 void sn_walk_run(const sn_walk *w, const sn_call *c, sn_row row) {
@@ -110,18 +125,11 @@ void sn_walk_run(const sn_walk *w, const sn_call *c, sn_row row) {
         outer *= w->dims[k];
     if (outer == 0 || inner == 0)
         return;
-    const int n_threads = sn_threads_for(c, outer * inner);
-    if (inner > SN_SPAN) {
-        const int64_t pieces = sn_ceil_div(inner, SN_SPAN);
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
-        for (int64_t u = 0; u < outer * pieces; u++)
-            run_piece(w, c, row, u / pieces, u % pieces * SN_SPAN);
-    } else {
-        const int64_t rows = SN_SPAN / inner;
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
-        for (int64_t u = 0; u < sn_ceil_div(outer, rows); u++)
-            run_rows(w, c, row, u * rows, sn_min_i64(rows, outer - u * rows));
-    }
+    const walk_loop loop = {w, c, row};
+    if (inner > SN_SPAN)
+        sn_parallel(c, outer * inner, outer * sn_ceil_div(inner, SN_SPAN), run_pieces, &loop);
+    else
+        sn_parallel(c, outer * inner, outer, run_rows, &loop);
 }
 
 void sn_walk_elements(const sn_walk *w, const sn_call *c, sn_row row) {

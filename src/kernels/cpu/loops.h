@@ -30,18 +30,30 @@ static inline int64_t sn_ceil_div(int64_t a, int64_t b) {
     return a / b + (a % b != 0);
 }
 
-/* Threads for a loop over work of n elements. */
-static inline int sn_threads_for(const sn_call *c, int64_t n) {
-    return n < SN_SMALL || c->n_threads < 1 ? 1 : c->n_threads;
+/* Items [0, n) of a loop over `work` elements in all, on the threads of the call. Which thread
+ * takes an item, and together with which others, must not change what is computed. */
+static inline void sn_parallel(const sn_call *c, int64_t work, int64_t n, sn_items part,
+                               const void *ctx) {
+    sn_team_run(work < SN_SMALL || c->n_threads < 2 ? NULL : c->team, n, part, ctx);
 }
 
 typedef void (*sn_span)(const sn_call *c, int64_t first, int64_t n);
 
+typedef struct {
+    const sn_call *c;
+    int64_t n;
+    sn_span span;
+} sn_span_loop;
+
+static inline void sn_span_part(const void *ctx, int64_t first, int64_t end) {
+    const sn_span_loop *l = ctx;
+    for (int64_t b = first; b < end; b++)
+        l->span(l->c, b * SN_SPAN, sn_min_i64(SN_SPAN, l->n - b * SN_SPAN));
+}
+
 static inline void sn_spans(const sn_call *c, int64_t n, sn_span span) {
-    const int64_t n_blocks = sn_ceil_div(n, SN_SPAN);
-#pragma omp parallel for schedule(static) num_threads(sn_threads_for(c, n)) if (n >= SN_SMALL)
-    for (int64_t b = 0; b < n_blocks; b++)
-        span(c, b * SN_SPAN, sn_min_i64(SN_SPAN, n - b * SN_SPAN));
+    const sn_span_loop loop = {c, n, span};
+    sn_parallel(c, n, sn_ceil_div(n, SN_SPAN), sn_span_part, &loop);
 }
 
 static inline snug_status sn_no_kernel(snug_dtype dtype, snug_error *err) {

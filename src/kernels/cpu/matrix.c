@@ -159,7 +159,7 @@ static snug_status run_matmul(const sn_call *c, snug_error *err) {
     p.bias = c->n_in > 2 ? c->in[2].data : NULL;
     p.act = c->attrs->matmul.act;
     p.accumulate = c->accumulate;
-    SN_CPU(product_run)(&p, c->workspace, c->n_threads);
+    SN_CPU(product_run)(&p, c, c->workspace);
     return SNUG_OK;
 }
 

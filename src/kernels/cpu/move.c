@@ -88,6 +88,19 @@ static void copy_strip(const sn_walk *w, const sn_call *c, int axis, int64_t out
              sn_min_i64(TILE, w->dims[last] - i));
 }
 
+typedef struct {
+    const sn_walk *w;
+    const sn_call *c;
+    int axis;
+    int64_t strips;
+} tile_loop;
+
+static void copy_strips(const void *ctx, int64_t first, int64_t end) {
+    const tile_loop *l = ctx;
+    for (int64_t u = first; u < end; u++)
+        copy_strip(l->w, l->c, l->axis, u / l->strips, u % l->strips * TILE);
+}
+
 static void copy_tiles(const sn_walk *w, const sn_call *c, int axis) {
     int64_t count = 1;
     for (int k = 0; k < w->rank; k++)
@@ -96,10 +109,8 @@ static void copy_tiles(const sn_walk *w, const sn_call *c, int axis) {
         return;
     const int64_t strips = sn_ceil_div(w->dims[axis], TILE);
     const int64_t outer = count / w->dims[axis] / w->dims[w->rank - 1];
-#pragma omp parallel for schedule(static)                                                          \
-    num_threads(sn_threads_for(c, count)) if (count >= SN_SMALL)
-    for (int64_t u = 0; u < outer * strips; u++)
-        copy_strip(w, c, axis, u / strips, u % strips * TILE);
+    const tile_loop loop = {w, c, axis, strips};
+    sn_parallel(c, count, outer * strips, copy_strips, &loop);
 }
 
 /* A copy from `from` to `to` over w; views start at the walk's first element. */
@@ -131,16 +142,25 @@ static snug_view shifted(const snug_view *v, int64_t elements) {
 }
 
 /* --- flat: copies and constants --------------------------------------------------------------- */
+typedef struct {
+    char *to;
+    const char *from;
+    int64_t bytes;
+} flat_loop;
+
+enum { LINE = 64 };
+
+static void copy_lines(const void *ctx, int64_t first, int64_t end) {
+    const flat_loop *l = ctx;
+    memcpy(l->to + first * LINE, l->from + first * LINE,
+           (size_t)(sn_min_i64(end * LINE, l->bytes) - first * LINE));
+}
+
 static void copy_flat(const sn_call *c, const snug_view *from) {
     const int64_t bytes = (int64_t)snug_dtype_bytes(from->type.dtype) * sn_type_count(&from->type);
-    const int64_t block = SN_SPAN * 4;
-    if (c->out[0].data == from->data)
-        return;
-#pragma omp parallel for schedule(static)                                                          \
-    num_threads(sn_threads_for(c, bytes / 4)) if (bytes / 4 >= SN_SMALL)
-    for (int64_t b = 0; b < sn_ceil_div(bytes, block); b++)
-        memcpy((char *)c->out[0].data + b * block, (const char *)from->data + b * block,
-               (size_t)sn_min_i64(block, bytes - b * block));
+    const flat_loop loop = {c->out[0].data, from->data, bytes};
+    if (c->out[0].data != from->data)
+        sn_parallel(c, bytes / 4, sn_ceil_div(bytes, LINE), copy_lines, &loop);
 }
 
 static snug_status run_identity(const sn_call *c, snug_error *err) {

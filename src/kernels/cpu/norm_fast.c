@@ -113,6 +113,16 @@ static void sum_strip(const sums *s, int64_t block, int64_t k, int64_t last) {
         sum_narrow(s, block, k);
 }
 
+/* Tasks: a block of rows and a strip of channels each. */
+static void sum_tasks(const void *ctx, int64_t first, int64_t end) {
+    const sums *s = ctx;
+    const int64_t n_strips = sn_ceil_div(s->C, STRIP);
+    for (int64_t task = first; task < end; task++) {
+        const int64_t k = task % n_strips * STRIP;
+        sum_strip(s, task / n_strips, k, sn_min_i64(s->C, k + STRIP));
+    }
+}
+
 static void add_blocks(const sn_call *c, const sums *s) {
     for (int64_t k = 0; k < 2 * s->C; k++) {
         double sum = 0;
@@ -137,31 +147,25 @@ void SN_CPU(channel_sums_f32)(const sn_call *c, sn_sums_kind kind) {
     };
     s.n_blocks = count_blocks(s.rows);
     s.block_rows = s.n_blocks > 0 ? sn_ceil_div(s.rows, s.n_blocks) : 0;
-    const int64_t n_strips = sn_ceil_div(s.C, STRIP);
-    const int threads = sn_threads_for(c, s.rows * s.C);
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t task = 0; task < s.n_blocks * n_strips; task++) {
-        const int64_t first = task % n_strips * STRIP;
-        sum_strip(&s, task / n_strips, first, sn_min_i64(s.C, first + STRIP));
-    }
+    sn_parallel(c, s.rows * s.C, s.n_blocks * sn_ceil_div(s.C, STRIP), sum_tasks, &s);
     add_blocks(c, &s);
 }
 
 /* --- maps ------------------------------------------------------------------------------------ */
+/* Loops over the rows of input 0 take the call as it is. */
+static void each_row(const sn_call *c, sn_items rows) {
+    sn_parallel(c, sn_type_count(&c->in[0].type), sn_rows_of(&c->in[0].type), rows, c);
+}
+
 size_t SN_CPU(normalise_workspace)(int64_t channels) {
     return (size_t)channels * sizeof(float);
 }
 
-void SN_CPU(normalise_f32)(const sn_call *c) {
-    const int64_t rows = sn_rows_of(&c->in[0].type), C = sn_width_of(&c->in[0].type);
-    const float *mean = c->in[1].data, *variance = c->in[2].data, *gamma = c->in[3].data,
-                *beta = c->in[4].data;
-    float *scale = c->workspace;
-    for (int64_t k = 0; k < C; k++)
-        scale[k] = (float)((double)gamma[k] / sqrt((double)variance[k] + c->param[0].real));
-    const int threads = sn_threads_for(c, rows * C);
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t r = 0; r < rows; r++) {
+static void normalise_rows(const void *ctx, int64_t first, int64_t end) {
+    const sn_call *c = ctx;
+    const int64_t C = sn_width_of(&c->in[0].type);
+    const float *mean = c->in[1].data, *beta = c->in[4].data, *scale = c->workspace;
+    for (int64_t r = first; r < end; r++) {
         const float *x = (const float *)c->in[0].data + r * C;
         float *y = (float *)c->out[0].data + r * C;
 #pragma omp simd
@@ -170,12 +174,19 @@ void SN_CPU(normalise_f32)(const sn_call *c) {
     }
 }
 
-void SN_CPU(channel_affine_f32)(const sn_call *c) {
-    const int64_t rows = sn_rows_of(&c->in[0].type), C = sn_width_of(&c->in[0].type);
+void SN_CPU(normalise_f32)(const sn_call *c) {
+    const float *variance = c->in[2].data, *gamma = c->in[3].data;
+    float *scale = c->workspace;
+    for (int64_t k = 0; k < sn_width_of(&c->in[0].type); k++)
+        scale[k] = (float)((double)gamma[k] / sqrt((double)variance[k] + c->param[0].real));
+    each_row(c, normalise_rows);
+}
+
+static void affine_rows(const void *ctx, int64_t first, int64_t end) {
+    const sn_call *c = ctx;
+    const int64_t C = sn_width_of(&c->in[0].type);
     const float *a = c->in[2].data, *b = c->in[3].data, *shift = c->in[4].data;
-    const int threads = sn_threads_for(c, rows * C);
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = first; r < end; r++) {
         const float *p = (const float *)c->in[0].data + r * C,
                     *q = (const float *)c->in[1].data + r * C;
         float *y = (float *)c->out[0].data + r * C;
@@ -183,6 +194,10 @@ void SN_CPU(channel_affine_f32)(const sn_call *c) {
         for (int64_t k = 0; k < C; k++)
             y[k] = a[k] * p[k] + b[k] * q[k] + shift[k];
     }
+}
+
+void SN_CPU(channel_affine_f32)(const sn_call *c) {
+    each_row(c, affine_rows);
 }
 
 /* --- layer normalisation: sums over a row ---------------------------------------------------- */
@@ -222,12 +237,14 @@ static void layernorm_row(const sn_call *c, int64_t r, int64_t C) {
     ((float *)c->out[2].data)[r] = s;
 }
 
+static void layernorm_rows(const void *ctx, int64_t first, int64_t end) {
+    const sn_call *c = ctx;
+    for (int64_t r = first; r < end; r++)
+        layernorm_row(c, r, sn_width_of(&c->in[0].type));
+}
+
 void SN_CPU(layernorm_f32)(const sn_call *c) {
-    const int64_t rows = sn_rows_of(&c->in[0].type), C = sn_width_of(&c->in[0].type);
-    const int threads = sn_threads_for(c, rows * C);
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t r = 0; r < rows; r++)
-        layernorm_row(c, r, C);
+    each_row(c, layernorm_rows);
 }
 
 static void layernorm_dx_row(const sn_call *c, int64_t r, int64_t C) {
@@ -245,10 +262,12 @@ static void layernorm_dx_row(const sn_call *c, int64_t r, int64_t C) {
         dx[k] = rstd * (gamma[k] * dy[k] - a - (x[k] - mean) * rstd * b);
 }
 
+static void layernorm_dx_rows(const void *ctx, int64_t first, int64_t end) {
+    const sn_call *c = ctx;
+    for (int64_t r = first; r < end; r++)
+        layernorm_dx_row(c, r, sn_width_of(&c->in[0].type));
+}
+
 void SN_CPU(layernorm_dx_f32)(const sn_call *c) {
-    const int64_t rows = sn_rows_of(&c->in[0].type), C = sn_width_of(&c->in[0].type);
-    const int threads = sn_threads_for(c, rows * C);
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t r = 0; r < rows; r++)
-        layernorm_dx_row(c, r, C);
+    each_row(c, layernorm_dx_rows);
 }

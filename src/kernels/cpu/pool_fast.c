@@ -45,6 +45,12 @@ static inline __attribute__((always_inline)) void max_window(const sn_pool *p, s
     }
 }
 
+typedef struct {
+    const sn_call *c;
+    sn_pool p;
+    const uint8_t *code; /* backward of a maximum, else NULL */
+} pool_loop;
+
 /* One row of windows. */
 static void max_row(const sn_call *c, const sn_pool *p, int64_t row) {
     const int64_t n = row / p->oh, i = row % p->oh;
@@ -63,12 +69,19 @@ static void max_row(const sn_call *c, const sn_pool *p, int64_t row) {
     }
 }
 
+static void max_rows(const void *ctx, int64_t first, int64_t end) {
+    const pool_loop *l = ctx;
+    for (int64_t row = first; row < end; row++)
+        max_row(l->c, &l->p, row);
+}
+
+static void run_forward(const sn_call *c, sn_items rows) {
+    const pool_loop l = {c, sn_pool_of(&c->in[0].type, &c->out[0].type, &c->attrs->pool), NULL};
+    sn_parallel(c, sn_type_count(&c->in[0].type), l.p.N * l.p.oh, rows, &l);
+}
+
 void SN_CPU(maxpool_f32)(const sn_call *c) {
-    const sn_pool p = sn_pool_of(&c->in[0].type, &c->out[0].type, &c->attrs->pool);
-    const int threads = sn_threads_for(c, sn_type_count(&c->in[0].type));
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t row = 0; row < p.N * p.oh; row++)
-        max_row(c, &p, row);
+    run_forward(c, max_rows);
 }
 
 static inline __attribute__((always_inline)) void mean_window(const sn_pool *p, sn_pool_span r,
@@ -99,12 +112,14 @@ static void mean_row(const sn_call *c, const sn_pool *p, int64_t row) {
     }
 }
 
+static void mean_rows(const void *ctx, int64_t first, int64_t end) {
+    const pool_loop *l = ctx;
+    for (int64_t row = first; row < end; row++)
+        mean_row(l->c, &l->p, row);
+}
+
 void SN_CPU(avgpool_f32)(const sn_call *c) {
-    const sn_pool p = sn_pool_of(&c->in[0].type, &c->out[0].type, &c->attrs->pool);
-    const int threads = sn_threads_for(c, sn_type_count(&c->in[0].type));
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t row = 0; row < p.N * p.oh; row++)
-        mean_row(c, &p, row);
+    run_forward(c, mean_rows);
 }
 
 /* --- backward -------------------------------------------------------------------------------- */
@@ -137,21 +152,25 @@ static void add_windows(const sn_pool *p, float *dx, const float *dy, const uint
         }
 }
 
-void SN_CPU(pool_backward_f32)(const sn_call *c, const uint8_t *code) {
-    const sn_pool p = sn_pool_backward_of(&c->out[0].type, &c->in[0].type, &c->attrs->pool_grad);
-    const int threads = sn_threads_for(c, sn_type_count(&c->out[0].type));
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t row = 0; row < p.N * p.H; row++) {
-        const int64_t n = row / p.H;
-        float *dx = (float *)c->out[0].data + row * p.W * p.C;
-        memset(dx, 0, (size_t)(p.W * p.C) * sizeof(float));
-        for (int64_t a = 0; a < p.kernel[0]; a++) {
-            const int64_t i = sn_pool_under(&p, 0, row % p.H, a);
+static void backward_rows(const void *ctx, int64_t first, int64_t end) {
+    const pool_loop *l = ctx;
+    const sn_pool *p = &l->p;
+    for (int64_t row = first; row < end; row++) {
+        float *dx = (float *)l->c->out[0].data + row * p->W * p->C;
+        memset(dx, 0, (size_t)(p->W * p->C) * sizeof(float));
+        for (int64_t a = 0; a < p->kernel[0]; a++) {
+            const int64_t i = sn_pool_under(p, 0, row % p->H, a);
             if (i < 0)
                 continue;
-            const int64_t y0 = sn_pool_y(&p, n, i, 0);
-            add_windows(&p, dx, (const float *)c->in[0].data + y0, code ? code + y0 : NULL,
+            const int64_t y0 = sn_pool_y(p, row / p->H, i, 0);
+            add_windows(p, dx, (const float *)l->c->in[0].data + y0, l->code ? l->code + y0 : NULL,
                         (const int64_t[2]){i, a});
         }
     }
+}
+
+void SN_CPU(pool_backward_f32)(const sn_call *c, const uint8_t *code) {
+    const pool_loop l = {
+        c, sn_pool_backward_of(&c->out[0].type, &c->in[0].type, &c->attrs->pool_grad), code};
+    sn_parallel(c, sn_type_count(&c->out[0].type), l.p.N * l.p.H, backward_rows, &l);
 }

@@ -6,8 +6,9 @@
 #include "kernels/cpu/product.h"
 
 #include "kernels/cpu/act.h"
+#include "kernels/cpu/loops.h"
 
-#include <omp.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* Sums that wait for the second pass are memory, too: beyond this many floats blocks get fewer rows
@@ -15,10 +16,6 @@
 enum { MAX_GROUPS = 16, PIECES_PER_GROUP = 8, MAX_WAITING = 1 << 18 };
 /* Fewer multiplications than this are done before another thread would be awake. */
 enum { SMALL = 1 << 18 };
-
-static int used_threads(const sn_product *p, int n_threads) {
-    return p->work < SMALL ? 1 : n_threads;
-}
 
 /* --- cutting --------------------------------------------------------------------------------- */
 static int64_t count_blocks(sn_product *p) {
@@ -43,8 +40,8 @@ static int64_t thread_floats(const sn_product *p) {
  * columns, then groups as tasks, and fewer rows last, since every block of rows goes through B
  * again. */
 void SN_CPU(product_cut)(sn_product *p, int n_threads) {
-    const int threads = used_threads(p, n_threads);
-    const int64_t wanted = threads > 1 ? 4 * (int64_t)threads : 1;
+    p->threads = p->work < SMALL || n_threads < 1 ? 1 : n_threads;
+    const int64_t wanted = p->threads > 1 ? 4 * (int64_t)p->threads : 1;
     p->limit = SN_PRODUCT_ROWS;
     p->columns = sn_least(SN_PRODUCT_COLUMNS, p->N);
     p->n_groups = sn_least(sn_parts(p->n_pieces, PIECES_PER_GROUP), MAX_GROUPS);
@@ -56,7 +53,8 @@ void SN_CPU(product_cut)(sn_product *p, int n_threads) {
         p->limit = sn_parts(p->limit / 2, SN_GEMM_MR) * SN_GEMM_MR;
     const int64_t waiting = p->split ? waiting_floats(p) : 0;
     p->workspace_bytes =
-        (size_t)(sn_lines(p->shared_floats) + thread_floats(p) * threads + waiting) * sizeof(float);
+        (size_t)(sn_lines(p->shared_floats) + thread_floats(p) * p->threads + waiting) *
+        sizeof(float);
 }
 
 /* --- one block ------------------------------------------------------------------------------- */
@@ -138,46 +136,70 @@ static void open_block(const sn_product *p, int64_t i, float *own, sn_product_bl
     p->open(p, b);
 }
 
-static void run_task(const sn_product *p, int64_t task, float *own, float *waiting) {
-    sn_product_block b;
-    if (!p->split) {
-        open_block(p, task, own, &b);
-        run_block(p, &b);
-        return;
+/* One pass over all blocks, groups or shares. As many takers as there are scratches go through it,
+ * each taking the next one that is free: blocks differ in what they cost. */
+typedef struct {
+    const sn_product *p;
+    void (*step)(const sn_product *p, int64_t i, float *own, float *waiting);
+    int64_t n;
+    float *scratch, *waiting;
+    _Atomic int64_t *next;
+} product_pass;
+
+static void take_steps(const void *ctx, int64_t first, int64_t end) {
+    const product_pass *l = ctx;
+    for (int64_t taker = first; taker < end; taker++) {
+        float *own = l->scratch + thread_floats(l->p) * taker;
+        for (int64_t i; (i = atomic_fetch_add(l->next, 1)) < l->n;)
+            l->step(l->p, i, own, l->waiting);
     }
-    open_block(p, task / p->n_groups, own, &b);
-    sum_group(p, &b, task % p->n_groups, waiting + task * group_sum_floats(p));
 }
 
-static void add_groups(const sn_product *p, int64_t block, float *own, const float *waiting) {
+static void run_pass(product_pass *l, const sn_call *c, int64_t n) {
+    _Atomic int64_t next = 0;
+    l->n = n;
+    l->next = &next;
+    sn_team_run(c->team, sn_least(l->p->threads, n), take_steps, l);
+}
+
+static void fill_share(const sn_product *p, int64_t i, float *own, float *waiting) {
+    (void)own, (void)waiting;
+    p->fill_shared(p, i);
+}
+
+static void run_whole(const sn_product *p, int64_t i, float *own, float *waiting) {
     sn_product_block b;
-    open_block(p, block, own, &b);
+    (void)waiting;
+    open_block(p, i, own, &b);
+    run_block(p, &b);
+}
+
+static void run_group(const sn_product *p, int64_t i, float *own, float *waiting) {
+    sn_product_block b;
+    open_block(p, i / p->n_groups, own, &b);
+    sum_group(p, &b, i % p->n_groups, waiting + i * group_sum_floats(p));
+}
+
+static void add_groups(const sn_product *p, int64_t i, float *own, float *waiting) {
+    sn_product_block b;
+    open_block(p, i, own, &b);
     for (int64_t group = 0; group < p->n_groups; group++)
-        add_sum(&b, waiting + (block * p->n_groups + group) * group_sum_floats(p),
+        add_sum(&b, waiting + (i * p->n_groups + group) * group_sum_floats(p),
                 group > 0 || p->accumulate);
     finish(p, &b);
 }
 
-void SN_CPU(product_run)(sn_product *p, void *workspace, int n_threads) {
+void SN_CPU(product_run)(sn_product *p, const sn_call *c, void *workspace) {
     const int64_t n_blocks = p->batch * p->n_row_blocks * p->n_column_blocks;
-    const int64_t n_tasks = p->split ? n_blocks * p->n_groups : n_blocks;
-    const int threads = used_threads(p, n_threads);
-    float *const scratch = (float *)workspace + sn_lines(p->shared_floats);
-    float *const waiting = scratch + thread_floats(p) * threads;
-    if (n_tasks == 0)
+    product_pass pass = {.p = p, .scratch = (float *)workspace + sn_lines(p->shared_floats)};
+    pass.waiting = pass.scratch + thread_floats(p) * p->threads;
+    if (n_blocks == 0)
         return;
     p->shared = workspace;
-#pragma omp parallel num_threads(threads)
-    {
-        float *own = scratch + thread_floats(p) * omp_get_thread_num();
-#pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < p->n_shares; i++)
-            p->fill_shared(p, i);
-#pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < n_tasks; i++)
-            run_task(p, i, own, waiting);
-#pragma omp for schedule(static)
-        for (int64_t i = 0; i < (p->split ? n_blocks : 0); i++)
-            add_groups(p, i, own, waiting);
-    }
+    pass.step = fill_share;
+    run_pass(&pass, c, p->n_shares);
+    pass.step = p->split ? run_group : run_whole;
+    run_pass(&pass, c, p->split ? n_blocks * p->n_groups : n_blocks);
+    pass.step = add_groups;
+    run_pass(&pass, c, p->split ? n_blocks : 0);
 }

@@ -54,6 +54,7 @@ struct sn_product {
     bool accumulate;
     /* set by sn_product_cut: */
     int64_t limit, rows, columns, n_row_blocks, n_column_blocks, n_groups;
+    int threads; /* with scratch of their own */
     bool split;
     size_t workspace_bytes;
     float *shared; /* in the workspace */
@@ -61,8 +62,8 @@ struct sn_product {
 
 /* Chooses blocks for the threads; fills the last part of p. */
 void SN_CPU(product_cut)(sn_product *p, int n_threads);
-/* p was cut for n_threads. */
-void SN_CPU(product_run)(sn_product *p, void *workspace, int n_threads);
+/* p was cut for c's threads; of c only these and the team count. */
+void SN_CPU(product_run)(sn_product *p, const sn_call *c, void *workspace);
 
 /* First piece of a group; the group behind the last begins at n_pieces. */
 static inline int64_t sn_product_first(const sn_product *p, int64_t group) {

@@ -159,14 +159,23 @@ static const struct {
 #define PLAIN_ROW(dtype, name, M, A, smallest) [dtype] = {sum_##name, max_##name, argmax_##name},
     TYPE_MAP(PLAIN_ROW)};
 
+typedef struct {
+    const sn_call *c;
+    geometry g;
+    reduce_one reduce;
+} output_loop;
+
+static void reduce_outputs(const void *ctx, int64_t first, int64_t end) {
+    const output_loop *l = ctx;
+    for (int64_t o = first; o < end; o++)
+        l->reduce(l->c, &l->g, o);
+}
+
 static snug_status each_output(const sn_call *c, reduce_one reduce, snug_error *err) {
-    const geometry g = geometry_of(&c->in[0].type, &c->attrs->axes.axes);
+    const output_loop l = {c, geometry_of(&c->in[0].type, &c->attrs->axes.axes), reduce};
     if (!reduce)
         return sn_no_kernel(c->in[0].type.dtype, err);
-    const int n_threads = sn_threads_for(c, g.kept.count * g.reduced.count);
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
-    for (int64_t o = 0; o < g.kept.count; o++)
-        reduce(c, &g, o);
+    sn_parallel(c, l.g.kept.count * l.g.reduced.count, l.g.kept.count, reduce_outputs, &l);
     return SNUG_OK;
 }
 
@@ -274,7 +283,7 @@ static void put_sum(const sum_plan *p, int64_t o, double sum) {
 }
 
 /* One block of one strip of columns (of one row when inner is 1). */
-static void sum_task(const sum_plan *p, int64_t task) {
+static void sum_strip(const sum_plan *p, int64_t task) {
     const int64_t strip = task % p->strips, block = task / p->strips % p->blocks;
     const int64_t outer = task / p->strips / p->blocks;
     const int64_t first = strip * STRIP, width = sn_min_i64(STRIP, p->inner - first);
@@ -293,12 +302,21 @@ static void sum_task(const sum_plan *p, int64_t task) {
             put_sum(p, outer * p->inner + first + k, sum[k]);
 }
 
-static void add_blocks(const sum_plan *p, int64_t o) {
-    const double *partial = p->partial + o / p->inner * p->blocks * p->inner + o % p->inner;
-    double sum = 0;
-    for (int64_t b = 0; b < p->blocks; b++)
-        sum += partial[b * p->inner];
-    put_sum(p, o, sum);
+static void sum_strips(const void *ctx, int64_t first, int64_t end) {
+    for (int64_t task = first; task < end; task++)
+        sum_strip(ctx, task);
+}
+
+/* Of outputs [first, end). */
+static void add_blocks(const void *ctx, int64_t first, int64_t end) {
+    const sum_plan *p = ctx;
+    for (int64_t o = first; o < end; o++) {
+        const double *partial = p->partial + o / p->inner * p->blocks * p->inner + o % p->inner;
+        double sum = 0;
+        for (int64_t b = 0; b < p->blocks; b++)
+            sum += partial[b * p->inner];
+        put_sum(p, o, sum);
+    }
 }
 
 static void sum_simple(const sn_call *c, const geometry *g) {
@@ -312,17 +330,12 @@ static void sum_simple(const sn_call *c, const geometry *g) {
         .strips = sn_ceil_div(g->inner, STRIP),
         .accumulate = c->accumulate,
     };
-    const int n_threads = sn_threads_for(c, g->kept.count * g->reduced.count);
     assert(p.blocks == 1 ||
            c->workspace_bytes >= (size_t)(g->kept.count * p.blocks) * sizeof *p.partial);
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
-    for (int64_t task = 0; task < g->outer * p.blocks * p.strips; task++)
-        sum_task(&p, task);
-    if (p.blocks == 1)
-        return;
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (g->kept.count >= UNIT)
-    for (int64_t o = 0; o < g->kept.count; o++)
-        add_blocks(&p, o);
+    sn_parallel(c, g->kept.count * g->reduced.count, g->outer * p.blocks * p.strips, sum_strips,
+                &p);
+    if (p.blocks > 1)
+        sn_parallel(c, g->kept.count * p.blocks, g->kept.count, add_blocks, &p);
 }
 
 /* The same order for axes that do not lie together, one element at a time. */
@@ -394,47 +407,67 @@ static void max_columns(const float *x, int64_t n, int64_t step, int64_t width, 
             out[k] = larger(out[k], x[i * step + k]);
 }
 
+typedef struct {
+    const float *x;
+    float *out;
+    int64_t extent, inner, strips;
+} max_plan;
+
+/* Strips of UNIT columns (rows when inner is 1). */
+static void max_strips(const void *ctx, int64_t begin, int64_t end) {
+    const max_plan *p = ctx;
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t outer = task / p->strips, first = task % p->strips * UNIT;
+        const float *x = p->x + outer * p->extent * p->inner + first;
+        if (p->inner == 1)
+            p->out[outer] = max_run(x, p->extent);
+        else
+            max_columns(x, p->extent, p->inner, sn_min_i64(UNIT, p->inner - first),
+                        p->out + outer * p->inner + first);
+    }
+}
+
 static snug_status run_max(const sn_call *c, snug_error *err) {
     const geometry g = geometry_of(&c->in[0].type, &c->attrs->axes.axes);
     if (c->in[0].type.dtype != SNUG_F32 || !g.simple)
         return reference_max(c, err);
-    const int64_t extent = g.reduced.count, strips = sn_ceil_div(g.inner, UNIT);
-    const float *x = c->in[0].data;
-    float *out = c->out[0].data;
-    const int n_threads = sn_threads_for(c, g.kept.count * extent);
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
-    for (int64_t task = 0; task < g.outer * strips; task++) {
-        const int64_t outer = task / strips, first = task % strips * UNIT;
-        if (g.inner == 1)
-            out[outer] = max_run(x + outer * extent, extent);
-        else
-            max_columns(x + outer * extent * g.inner + first, extent, g.inner,
-                        sn_min_i64(UNIT, g.inner - first), out + outer * g.inner + first);
-    }
+    const max_plan p = {c->in[0].data, c->out[0].data, g.reduced.count, g.inner,
+                        sn_ceil_div(g.inner, UNIT)};
+    sn_parallel(c, g.kept.count * g.reduced.count, g.outer * p.strips, max_strips, &p);
     return SNUG_OK;
 }
 
 /* --- argmax ----------------------------------------------------------------------------------- */
+typedef struct {
+    const sn_call *c;
+    find_one find;
+    int64_t n, inner;
+} argmax_loop;
+
+static void find_outputs(const void *ctx, int64_t first, int64_t end) {
+    const argmax_loop *l = ctx;
+    const snug_view *in = &l->c->in[0], *out = &l->c->out[0];
+    const int64_t element = (int64_t)snug_dtype_bytes(in->type.dtype);
+    for (int64_t o = first; o < end; o++) {
+        const int64_t at = o / l->inner * l->n * l->inner + o % l->inner;
+        const int64_t best = l->find((const char *)in->data + at * element, l->n, l->inner);
+        if (out->type.dtype == SNUG_I64)
+            ((int64_t *)out->data)[o] = best;
+        else
+            ((int32_t *)out->data)[o] = (int32_t)best;
+    }
+}
+
 /* The first of the largest; the first NaN where there is one. */
 static snug_status run_argmax(const sn_call *c, snug_error *err) {
     const snug_type *t = &c->in[0].type;
     const int axis = (int)c->attrs->argmax.axis;
     const int64_t n = t->dims[axis], inner = sn_type_span(t, axis + 1, t->rank);
     const int64_t count = sn_type_span(t, 0, axis) * inner;
-    const int64_t element = (int64_t)snug_dtype_bytes(t->dtype);
-    const find_one find = plain[t->dtype].argmax;
-    if (!find)
+    const argmax_loop loop = {c, plain[t->dtype].argmax, n, inner};
+    if (!loop.find)
         return sn_no_kernel(t->dtype, err);
-    const int n_threads = sn_threads_for(c, count * n);
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1)
-    for (int64_t o = 0; o < count; o++) {
-        const int64_t at = o / inner * n * inner + o % inner;
-        const int64_t best = find((const char *)c->in[0].data + at * element, n, inner);
-        if (c->out[0].type.dtype == SNUG_I64)
-            ((int64_t *)c->out[0].data)[o] = best;
-        else
-            ((int32_t *)c->out[0].data)[o] = (int32_t)best;
-    }
+    sn_parallel(c, count * n, count, find_outputs, &loop);
     return SNUG_OK;
 }
 

@@ -344,17 +344,28 @@ static void xent_grad_row(const sn_call *c, int64_t r, int64_t width) {
 typedef void (*group_body)(const sn_call *c, const group *g);
 typedef void (*row_body)(const sn_call *c, int64_t row, int64_t width);
 
-static void run_rows(const sn_call *c, group_body narrow, row_body wide) {
-    const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
-    const int threads = sn_threads_for(c, 4 * rows * width); /* an exp costs more than a move */
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t first = 0; first < rows; first += ROWS) {
-        const group g = {first, sn_min_i64(ROWS, rows - first), width};
-        if (width <= NARROW)
-            narrow(c, &g);
-        for (int64_t r = first; width > NARROW && r < first + g.n; r++)
-            wide(c, r, width);
+typedef struct {
+    const sn_call *c;
+    group_body narrow;
+    row_body wide;
+    int64_t rows, width;
+} row_loop;
+
+static void run_groups(const void *ctx, int64_t begin, int64_t end) {
+    const row_loop *l = ctx;
+    for (int64_t first = begin * ROWS; first < sn_min_i64(end * ROWS, l->rows); first += ROWS) {
+        const group g = {first, sn_min_i64(ROWS, l->rows - first), l->width};
+        if (l->width <= NARROW)
+            l->narrow(l->c, &g);
+        for (int64_t r = first; l->width > NARROW && r < first + g.n; r++)
+            l->wide(l->c, r, l->width);
     }
+}
+
+static void run_rows(const sn_call *c, group_body narrow, row_body wide) {
+    const row_loop l = {c, narrow, wide, sn_rows_of(&c->in[0].type), sn_width_of(&c->in[0].type)};
+    /* an exp costs more than a move */
+    sn_parallel(c, 4 * l.rows * l.width, sn_ceil_div(l.rows, ROWS), run_groups, &l);
 }
 
 void SN_CPU(softmax_f32)(const sn_call *c) {
