@@ -2,6 +2,7 @@
 #include "support/support.h"
 
 #include "base/rng.h"
+#include "memory/team.h"
 #include "tensor/feed.h"
 #include "tensor/type.h"
 
@@ -304,7 +305,8 @@ static void test_conversion_takes_any_address(void **state) {
         assert_true((double)out[i] == in[i]);
 }
 
-/* Wider from the end of the buffer down, narrower and equal from its start; more than two chunks. */
+/* Wider from the end of the buffer down, narrower and equal from its start; more than two chunks.
+ */
 static void test_conversion_may_share_the_buffer(void **state) {
     (void)state;
     enum { N = 700 };
@@ -360,6 +362,33 @@ static void test_memory_feed_lends_rows_and_releases_once(void **state) {
     snug_feed_destroy(feed);
     assert_int_equal(released, 1);
     snug_feed_destroy(NULL);
+}
+
+/* Rows that do not end at pages, from a row that does not begin at one. */
+static void test_threads_copy_large_rows_of_memory(void **state) {
+    (void)state;
+    enum { ROWS = 700, WIDTH = 131, SKIP = 3 };
+    snug_engine *e;
+    snug_feed *feed;
+    snug_error err = {0};
+    sn_team *team;
+    expect_ok(snug_engine_create(&(snug_engine_options){.n_threads = 3}, &e, &err), &err);
+    expect_ok(sn_team_hold(e, &team, &err), &err);
+    float *data = malloc(ROWS * WIDTH * sizeof *data), *out = malloc(ROWS * WIDTH * sizeof *out);
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        data[i] = (float)i;
+    const snug_type type = {SNUG_F32, 2, {ROWS, WIDTH}};
+    expect_ok(snug_feed_from_memory(e, &type, data, NULL, NULL, &feed, &err), &err);
+    out[(ROWS - SKIP - 1) * WIDTH] = -1; /* behind the last row asked for */
+    const snug_view view = view_of(out, SNUG_F32, ROWS - SKIP - 1, WIDTH);
+    expect_ok(snug_feed_fill(feed, SKIP, ROWS - SKIP - 1, &view, &err), &err);
+    assert_memory_equal(out, data + SKIP * WIDTH, (ROWS - SKIP - 1) * WIDTH * sizeof *out);
+    assert_true(out[(ROWS - SKIP - 1) * WIDTH] == -1);
+    free(data);
+    free(out);
+    snug_feed_destroy(feed);
+    sn_team_drop(e);
+    sn_test_engine_end(e);
 }
 
 static void test_fill_checks_rows_and_view(void **state) {
@@ -706,6 +735,7 @@ int main(void) {
         cmocka_unit_test(test_recipes_stay_in_their_range),
         cmocka_unit_test(test_recipes_that_make_no_sense_are_refused),
         engine_test(test_recipe_feed_of_any_size_costs_next_to_nothing),
+        cmocka_unit_test(test_threads_copy_large_rows_of_memory),
         cmocka_unit_test(test_feeds_survive_any_failed_request),
     };
     return cmocka_run_group_tests_name("tensor", tests, NULL, NULL);

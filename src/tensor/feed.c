@@ -10,7 +10,10 @@
  *    latest by the first such fill) and kept. */
 #include "tensor/feed.h"
 
+#include "memory/team.h"
+
 #include <inttypes.h>
+#include <string.h>
 
 const snug_type *snug_feed_type(const snug_feed *feed) {
     return &feed->type;
@@ -92,12 +95,32 @@ typedef struct {
     void *release_ctx;
 } memory_feed;
 
+/* From this size on a batch is copied by the engine's threads, in pages. */
+enum { LARGE = 1 << 18, PAGE = 4096 };
+
+typedef struct {
+    char *to;
+    const char *from;
+    size_t bytes;
+} large_copy;
+
+static void copy_pages(const void *ctx, int64_t first, int64_t end) {
+    const large_copy *l = ctx;
+    const size_t at = (size_t)first * PAGE, stop = (size_t)end * PAGE;
+    memcpy(l->to + at, l->from + at, (stop < l->bytes ? stop : l->bytes) - at);
+}
+
 static snug_status memory_fill(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
                                snug_error *err) {
     const memory_feed *m = ctx;
-    const size_t skip = (size_t)(first_row * m->row_count) * snug_dtype_bytes(m->dtype);
-    return sn_convert(m->dtype, m->data + skip, dst->type.dtype, dst->data,
-                      (size_t)(n_rows * m->row_count), err);
+    const size_t element = snug_dtype_bytes(m->dtype), n = (size_t)(n_rows * m->row_count);
+    const char *from = m->data + (size_t)(first_row * m->row_count) * element;
+    if (dst->type.dtype != m->dtype || n * element < LARGE)
+        return sn_convert(m->dtype, from, dst->type.dtype, dst->data, n, err);
+    const large_copy copy = {dst->data, from, n * element};
+    sn_team_run(sn_team_of(m->engine), (int64_t)((copy.bytes + PAGE - 1) / PAGE), copy_pages,
+                &copy);
+    return SNUG_OK;
 }
 
 static void memory_release(void *ctx) {
