@@ -36,19 +36,6 @@ static snug_status start_and_run(const cli_command *command, cli *c, snug_error 
     return status;
 }
 
-/* OpenMP's library reads how its waiting threads behave before main runs. By default they spin,
- * which makes a step ten times slower on a machine that is busy with other things (measured: 260
- * against 12 ms). So, unless the user chose, a command that computes starts itself again with
- * threads that sleep; when that is not possible it goes on as it is. */
-static void let_threads_sleep(const cli_command *command, char **argv) {
-    const bool computes =
-        command->run == cmd_fit || command->run == cmd_evaluate || command->run == cmd_predict;
-    if (!computes || getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT"))
-        return;
-    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0)
-        execv("/proc/self/exe", argv);
-}
-
 /* The words before any command: --help, --version, help COMMAND. False: word is none of them. */
 static bool run_word(const char *word, const char *next, snug_status *status, snug_error *err) {
     const char *near;
@@ -81,7 +68,6 @@ static snug_status run_command(int argc, char **argv, cli *c, snug_error *err) {
         cli_print_help(command, stdout);
         return SNUG_OK;
     }
-    let_threads_sleep(command, argv);
     return start_and_run(command, c, err);
 }
 

@@ -613,11 +613,11 @@ class Training(Case):
 
 
 class Threads(Case):
-    def test_the_result_does_not_depend_on_how_threads_wait(self):
+    def test_the_result_does_not_depend_on_how_many_there_are(self):
         first = None
-        for env in ({}, {"OMP_WAIT_POLICY": "active"}, {"GOMP_SPINCOUNT": "1000"}):
+        for threads in (1, 2, 3):
             w = self.at("t.safetensors")
-            self.ok(*self.fit_args("--threads", 2, "--save", w), env=environment(**env))
+            self.ok(*self.fit_args("--threads", threads, "--save", w))
             first = first or files.read(w)
             self.assertEqual(files.read(w), first)
 
