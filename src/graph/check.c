@@ -2,8 +2,7 @@
  * types are inferred again, versions are walked again. Shares no code with the builder. Every
  * failure is SNUG_E_INTERNAL, but for a template where a concrete graph is needed (SNUG_E_SHAPE),
  * and names the node. */
-#include "graph/graph.h"
-#include "memory/names.h"
+#include "graph/store.h"
 
 #include <string.h>
 
@@ -153,7 +152,7 @@ static const char *var_name(const sn_graph *g, uint32_t i) {
 
 static snug_status check_names(const sn_graph *g, const char *kind, uint32_t n,
                                const char *(*name)(const sn_graph *, uint32_t), snug_error *err) {
-    sn_names seen = {.engine = sn_graph_engine(g), .category = SN_MEM_GRAPH};
+    sn_names seen = {.engine = g->engine, .category = SN_MEM_GRAPH};
     snug_status st = SNUG_OK;
     for (uint32_t i = 0, there; st == SNUG_OK && i < n; i++) {
         if (sn_names_find(&seen, name(g, i), &there))
