@@ -49,6 +49,10 @@ void sn_graph_destroy(sn_graph *g) {
     sn_free(g->engine, SN_MEM_GRAPH, g, sizeof *g);
 }
 
+snug_engine *sn_graph_engine(const sn_graph *g) {
+    return g->engine;
+}
+
 size_t sn_graph_bytes(const sn_graph *g) {
     return sizeof *g + sn_zone_bytes(g->zone) + g->cap_nodes * sizeof *g->nodes +
            g->cap_values * sizeof *g->values + g->cap_vars * sizeof *g->vars +

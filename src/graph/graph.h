@@ -93,6 +93,7 @@ typedef struct snug_graph sn_graph; /* the public snug_graph (include/snug/graph
 
 SNUG_CHECKED snug_status sn_graph_create(snug_engine *e, sn_graph **out, snug_error *err);
 void sn_graph_destroy(sn_graph *g);
+snug_engine *sn_graph_engine(const sn_graph *g);
 size_t sn_graph_bytes(const sn_graph *g);
 
 /* Building. Names are copied. */
