@@ -168,8 +168,7 @@ static const char environment[] =
     ".SH ENVIRONMENT\n"
     ".TP\n.BR NO_COLOR \", \" TERM\nno colours when the first is set and not empty or the second is \"dumb\", unless\n"
     "\\fB\\-\\-color\\fR=always is given\n"
-    ".TP\n.B TMPDIR\nwhere a packed array whose rows are wanted in another order is unpacked (default /tmp)\n"
-    ".TP\n.B OMP_WAIT_POLICY\nhow waiting threads behave (default passive: they sleep)\n";
+    ".TP\n.B TMPDIR\nwhere a packed array whose rows are wanted in another order is unpacked (default /tmp)\n";
 
 void print_man(FILE *out, const cli_command *command) {
     print_head(out, command);
