@@ -420,8 +420,12 @@ static void test_updates_in_place_are_the_same(void **state) {
         int n_in;
     } rows[] = {{SN_OP_sgd, 2},        {SN_OP_sgd_momentum, 3},
                 {SN_OP_adam, 4},       {SN_OP_moving_average, 2},
-                {SN_OP_assign_add, 2}, {SN_OP_assign, 2}};
-    for (int r = 0; r < 6; r++) {
+                {SN_OP_assign_add, 2}, {SN_OP_assign, 2},
+                {SN_OP_amsgrad, 5},    {SN_OP_rmsprop, 4},
+                {SN_OP_adagrad, 3},    {SN_OP_adadelta, 4},
+                {SN_OP_adamax, 4},     {SN_OP_nadam, 4},
+                {SN_OP_lion, 3},       {SN_OP_weight_decay, 1}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         sn_test_call k;
         sn_begin(&k, rows[r].op);
         for (int i = 0; i < rows[r].n_in; i++)

@@ -511,15 +511,32 @@ static void test_optimizer_texts_round_trip(void **state) {
         {"sgd:learning_rate=0.1,momentum=0.9,nesterov=true",
          "sgd:learning_rate=0.1,momentum=0.9,nesterov=1"},
         {"adam:weight_decay=0,amsgrad=false,use_ema=False", "adam:learning_rate=0.001"},
+        {"adam:weight_decay=0.1,amsgrad=true",
+         "adam:learning_rate=0.001,amsgrad=1,weight_decay=0.1"},
+        {"AdamW:weight_decay=none", "adamw:learning_rate=0.001,weight_decay=0"},
+        {"RMSprop:rho=0.5,momentum=0.9,centered=true,clipnorm=None",
+         "rmsprop:learning_rate=0.001,momentum=0.9,rho=0.5,centered=1"},
+        {"Adagrad:initial_accumulator_value=0.2,clipvalue=3",
+         "adagrad:learning_rate=0.001,initial_accumulator_value=0.2,clipvalue=3"},
+        {"ftrl:learning_rate_power=-1,l2_shrinkage_regularization_strength=0.5",
+         "ftrl:learning_rate=0.001,learning_rate_power=-1,l2_shrinkage_regularization_strength=0."
+         "5"},
+        {"lion:global_clipnorm=1", "lion:learning_rate=0.001,global_clipnorm=1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         expect_ok(sn_optimizer_parse(cases[i][0], &o, &err), &err);
         assert_string_equal(sn_optimizer_print(&o, text, sizeof text), cases[i][1]);
         expect_ok(sn_optimizer_parse(text, &o, &err), &err);
     }
-    expect_status(sn_optimizer_parse("rmsprop", &o, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_status(sn_optimizer_parse("sparkle", &o, &err), SNUG_E_UNSUPPORTED, &err);
+    assert_non_null(strstr(err.text, "sgd, adam, adamw, rmsprop, adagrad, adadelta, adamax, nadam, "
+                                     "lion, ftrl"));
+    expect_status(sn_optimizer_parse("sgd:clipnorm=1,clipvalue=1", &o, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_optimizer_parse("sgd:amsgrad=true", &o, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_status(sn_optimizer_parse("lion:epsilon=1", &o, &err), SNUG_E_INVALID, &err);
+    expect_status(sn_optimizer_parse("ftrl:learning_rate_power=1", &o, &err), SNUG_E_INVALID, &err);
     expect_status(sn_optimizer_parse("adam:momentum=0.9", &o, &err), SNUG_E_INVALID, &err);
-    expect_status(sn_optimizer_parse("adam:weight_decay=0.1", &o, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_status(sn_optimizer_parse("adam:use_ema=true", &o, &err), SNUG_E_UNSUPPORTED, &err);
     expect_status(sn_optimizer_parse("sgd:lr=-1", &o, &err), SNUG_E_INVALID, &err);
     expect_status(sn_optimizer_parse("adam:beta_1=1", &o, &err), SNUG_E_INVALID, &err);
 }

@@ -180,6 +180,21 @@ static const char *const good[] = {
     "moving_average momentum=p0 f32[2] f32[2] -> f32[2]",
     "sgd rate=p0 momentum=p1 f32[2] f32[2] -> f32[2]",
     "sgd_momentum nesterov=1 rate=p0 momentum=p1 f32[2] f32[2] f32[2] -> f32[2] f32[2]",
+    "amsgrad rate=p0 one_minus_beta1=p1 one_minus_beta2=p2 epsilon=p3 f64[2] f64[2] f64[2] f64[2] "
+    "f64[2] -> f64[2] f64[2] f64[2] f64[2]",
+    "rmsprop rate=p0 rho=p1 momentum=p2 epsilon=p3 f32[2] f32[2] f32[2] -> f32[2] f32[2]",
+    "adagrad rate=p0 epsilon=p1 f32[2] f32[2] f32[2] -> f32[2] f32[2]",
+    "adadelta rate=p0 rho=p1 epsilon=p2 f32[2] f32[2] f32[2] f32[2] -> f32[2] f32[2] f32[2]",
+    "adamax rate=p0 one_minus_beta1=p1 beta2=p2 epsilon=p3 f32[2] f32[2] f32[2] f32[2] -> f32[2] "
+    "f32[2] f32[2]",
+    "nadam one_minus_beta1=p0 one_minus_beta2=p1 epsilon=p2 mean_rate=p3 now_rate=p4 "
+    "square_part=p5 f32[2] f32[2] f32[2] f32[2] -> f32[2] f32[2] f32[2]",
+    "lion rate=p0 beta1=p1 beta2=p2 f32[2] f32[2] f32[2] -> f32[2] f32[2]",
+    "ftrl rate=p0 power=p1 l1=p2 l2=p3 shrinkage=p4 f32[2] f32[2] f32[2] f32[2] -> f32[2] f32[2] "
+    "f32[2]",
+    "weight_decay rate=p0 decay=p1 f32[2] -> f32[2]",
+    "rmsprop centered=1 rate=p0 rho=p1 momentum=p2 epsilon=p3 f32[2] f32[2] f32[2] f32[2] f32[2] "
+    "-> f32[2] f32[2] f32[2] f32[2]",
     "adam rate=p0 one_minus_beta1=p1 one_minus_beta2=p2 epsilon=p3 f32[2] f32[2] f32[2] f32[2] -> "
     "f32[2] f32[2] f32[2]",
 };
@@ -293,6 +308,8 @@ static const char *const bad[] = {
     "sgd i32[2] i32[2] !! float type",
     "sgd nesterov=2 f32[2] f32[2] !! nesterov=2",
     "adam f32[2] f32[2] f32[2] f32[3] !! input 3 is f32[3]",
+    "rmsprop centered=1 f32[2] f32[2] f32[2] !! centered has 4 or 5 inputs, not 3",
+    "rmsprop f32[2] f32[2] f32[2] f32[2] f32[2] !! 5 inputs need centered=1",
     /* the text of attributes itself */
     "conv2d strode=1,1 !! conv2d has no attribute 'strode'; it has stride, pad, dilation, groups, "
     "act",

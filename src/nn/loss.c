@@ -167,20 +167,8 @@ bool sn_loss_known(const char *name) {
     return find_loss(name) >= 0;
 }
 
-/* Whether `word` is one of the words of `list`. */
-static bool has_word(const char *list, const char *word) {
-    const size_t n = strlen(word);
-    for (const char *p = list; *p; p += strspn(p, " ")) {
-        const size_t length = strcspn(p, " ");
-        if (length == n && memcmp(p, word, n) == 0)
-            return true;
-        p += length;
-    }
-    return false;
-}
-
 static snug_status set_option(int row, const sn_option *o, sn_loss *l, snug_error *err) {
-    if (!has_word(losses[row].options, o->key))
+    if (!sn_text_has(losses[row].options, o->key))
         return sn_fail(err, SNUG_E_INVALID, "loss %s has no setting '%s'%s%s", losses[row].name,
                        o->key, losses[row].options[0] ? "; it has " : "", losses[row].options);
     if (strcmp(o->key, "from_logits") == 0)

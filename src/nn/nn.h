@@ -268,9 +268,14 @@ sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_
 
 /* --- optimizers ------------------------------------------------------------------------------- */
 typedef struct {
-    char name[16]; /* sgd, adam */
-    double learning_rate, momentum, beta_1, beta_2, epsilon;
-    bool nesterov;
+    char name[16];                       /* a row of optimizer.c: sgd, adam, rmsprop, ... */
+    double learning_rate, momentum, rho; /* Keras' names; 0 where the optimizer has none */
+    double beta_1, beta_2, epsilon;
+    double initial_accumulator_value, learning_rate_power;
+    double l1_regularization_strength, l2_regularization_strength;
+    double l2_shrinkage_regularization_strength, beta;
+    double weight_decay, clipnorm, clipvalue, global_clipnorm; /* 0: off */
+    bool nesterov, amsgrad, centered;
 } sn_optimizer;
 SNUG_CHECKED snug_status sn_optimizer_parse(const char *text, sn_optimizer *out, snug_error *err);
 const char *sn_optimizer_print(const sn_optimizer *o, char *text, size_t size);

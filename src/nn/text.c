@@ -106,3 +106,14 @@ bool sn_text_copy(char *to, size_t size, const char *from) {
     memcpy(to, from, n + 1);
     return true;
 }
+
+bool sn_text_has(const char *list, const char *word) {
+    const size_t n = strlen(word);
+    for (const char *p = list; *p; p += strspn(p, " ")) {
+        const size_t length = strcspn(p, " ");
+        if (length == n && memcmp(p, word, n) == 0)
+            return true;
+        p += length;
+    }
+    return false;
+}

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 typedef struct {
-    char key[32], value[64];
+    char key[48], value[64];
 } sn_option;
 
 /* The part before ':'. */
@@ -28,6 +28,8 @@ bool sn_text_flag(const char *text, bool *out);
 bool sn_same_name(const char *a, const char *b);
 /* Appends ", item" (", " only when text is not empty) and cuts at size. */
 void sn_text_list(char *text, size_t size, const char *item);
+/* Whether `word` is one of the words of `list`, which spaces part. */
+bool sn_text_has(const char *list, const char *word);
 /* Copies; false when it does not fit. */
 bool sn_text_copy(char *to, size_t size, const char *from);
 

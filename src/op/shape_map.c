@@ -182,7 +182,31 @@ snug_status sn_shape_sgd_momentum(sn_opdesc *d, snug_error *err) {
     return next_versions(d, 2, err);
 }
 
-snug_status sn_shape_adam(sn_opdesc *d, snug_error *err) {
+snug_status sn_shape_update2(sn_opdesc *d, snug_error *err) {
+    SNUG_TRY(sn_want_float(d, 0, err));
+    return next_versions(d, 2, err);
+}
+
+snug_status sn_shape_update3(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_float(d, 0, err));
     return next_versions(d, 3, err);
+}
+
+snug_status sn_shape_update4(sn_opdesc *d, snug_error *err) {
+    SNUG_TRY(sn_want_float(d, 0, err));
+    return next_versions(d, 4, err);
+}
+
+/* (w, v, g), with the average gradient behind v where centered, then the momentum where there is
+ * one. */
+snug_status sn_shape_rmsprop(sn_opdesc *d, snug_error *err) {
+    SNUG_TRY(sn_want_float(d, 0, err));
+    SNUG_TRY(sn_want_flag(d, "centered", d->attrs.rmsprop.centered, err));
+    if (d->attrs.rmsprop.centered && d->n_in < 4)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "rmsprop: centered has 4 or 5 inputs, not %d; add the average gradient",
+                       d->n_in);
+    if (!d->attrs.rmsprop.centered && d->n_in > 4)
+        return sn_fail(err, SNUG_E_INVALID, "rmsprop: 5 inputs need centered=1, it is 0");
+    return next_versions(d, d->n_in - 1, err);
 }

@@ -56,7 +56,7 @@ struct snug_model {
     sn_loss loss;
     sn_metric metrics[SNUG_MAX_METRICS];
     int n_metrics;
-    char optimizer_text[192], loss_text[96], metrics_text[256];
+    char optimizer_text[384], loss_text[96], metrics_text[256];
     int64_t iterations; /* training steps since the optimizer was new */
     sn_failed_step failed;
 };

@@ -348,6 +348,45 @@ SET(sgd_momentum, EACH_PLAIN(SGD_MOMENTUM),
     {"nesterov=1 rate=0.01 momentum=0.9", "f[3,67] f[3,67] f[3,67]"},
     {"nesterov=1 rate=0.01 momentum=0.9", "f[3,133,89] f[3,133,89] f[3,133,89]"})
 SET(adam, EACH_PLAIN(ADAM))
+#define AMSGRAD(x)                                                                                 \
+    {                                                                                              \
+        "rate=0.01 one_minus_beta1=0.1 one_minus_beta2=0.001 epsilon=1e-7",                        \
+            "f" x " f" x " f" x "@pos f" x "@pos f" x                                              \
+    }
+#define RMSPROP(x)                                                                                 \
+    { "rate=0.01 rho=0.9 momentum=0 epsilon=1e-7", "f" x " f" x "@pos f" x }
+#define ADAGRAD(x)                                                                                 \
+    { "rate=0.01 epsilon=1e-7", "f" x " f" x "@pos f" x }
+#define ADADELTA(x)                                                                                \
+    { "rate=0.5 rho=0.95 epsilon=1e-7", "f" x " f" x "@pos f" x "@pos f" x }
+#define ADAMAX(x)                                                                                  \
+    { "rate=0.01 one_minus_beta1=0.1 beta2=0.999 epsilon=1e-7", "f" x " f" x " f" x "@pos f" x }
+#define NADAM(x)                                                                                   \
+    {                                                                                              \
+        "one_minus_beta1=0.1 one_minus_beta2=0.001 epsilon=1e-7 mean_rate=0.006 "                  \
+        "now_rate=0.008 square_part=1.5",                                                          \
+            "f" x " f" x " f" x "@pos f" x                                                         \
+    }
+#define LION(x)                                                                                    \
+    { "rate=0.01 beta1=0.9 beta2=0.99", "f" x " f" x " f" x }
+#define FTRL(x)                                                                                    \
+    { "rate=0.1 power=-0.5 l1=0 l2=0 shrinkage=0", "f" x " f" x "@pos f" x " f" x }
+#define WEIGHT_DECAY(x)                                                                            \
+    { "rate=0.1 decay=0.04", "f" x }
+SET(amsgrad, EACH_PLAIN(AMSGRAD))
+SET(rmsprop, EACH_PLAIN(RMSPROP),
+    {"rate=0.01 rho=0.9 momentum=0.8 epsilon=1e-7", "f[3,67] f[3,67]@pos f[3,67] f[3,67]"},
+    {"centered=1 rate=0.01 rho=0.9 momentum=0 epsilon=9", "f[3,67] f[3,67]@pos f[3,67] f[3,67]"},
+    {"centered=1 rate=0.01 rho=0.9 momentum=0.8 epsilon=9",
+     "f[3,133,89] f[3,133,89]@pos f[3,133,89] f[3,133,89] f[3,133,89]"})
+SET(adagrad, EACH_PLAIN(ADAGRAD))
+SET(adadelta, EACH_PLAIN(ADADELTA))
+SET(adamax, EACH_PLAIN(ADAMAX))
+SET(nadam, EACH_PLAIN(NADAM))
+SET(lion, EACH_PLAIN(LION))
+SET(ftrl, EACH_PLAIN(FTRL),
+    {"rate=0.1 power=-0.7 l1=0.2 l2=0.1 shrinkage=0.05", "f[3,67] f[3,67]@pos f[3,67] f[3,67]"})
+SET(weight_decay, EACH_PLAIN(WEIGHT_DECAY))
 
 /* --- the column ------------------------------------------------------------------------------- */
 const sn_case_set *const sn_case_sets[SN_N_OPS] = {
@@ -387,6 +426,16 @@ const sn_tolerance sn_case_tolerances[SN_N_OPS] = {
     [SN_OP_sgd] = {.ulps = 2, .inputs = 2},
     [SN_OP_sgd_momentum] = {.ulps = 2, .inputs = 2},
     [SN_OP_adam] = {.ulps = 2, .inputs = 2},
+    [SN_OP_amsgrad] = {.ulps = 2, .inputs = 2},
+    [SN_OP_rmsprop] = {.ulps = 2, .inputs = 2},
+    [SN_OP_adagrad] = {.ulps = 2, .inputs = 2},
+    [SN_OP_adadelta] = {.ulps = 4, .inputs = 2},
+    [SN_OP_adamax] = {.ulps = 2, .inputs = 2},
+    [SN_OP_nadam] = {.ulps = 2, .inputs = 2},
+    [SN_OP_lion] = {.ulps = 2, .inputs = 2},
+    /* a difference of two roots divided by the rate */
+    [SN_OP_ftrl] = {.ulps = 4, .inputs = 64},
+    [SN_OP_weight_decay] = {.ulps = 2},
     /* sums of many products in another order: the error is one of the whole sum */
     [SN_OP_sum] = {.ulps = 2, .largest = 2},
     [SN_OP_matmul] = {.ulps = 2, .largest = 16},
