@@ -53,7 +53,7 @@ def record(name, floatx, make, x, y, optimizer, loss, metrics=(), steps=3, batch
     keras.utils.set_random_seed(7)
     rng = np.random.RandomState(1)
     model = keras.Sequential(make())
-    model.compile(optimizer=optimizer(), loss=loss() if callable(loss) else loss, metrics=list(metrics))
+    model.compile(optimizer=optimizer(), loss=loss() if callable(loss) else loss, metrics=[m if isinstance(m, str) else m() for m in metrics])
     jitter(model, rng)
     fx = np.float32 if floatx == "float32" else np.float64
     x = x.astype(fx) if x.dtype.kind == "f" else x
@@ -139,10 +139,65 @@ CASES = [
 ] + [(f"act_{a}", activation_case(a), X, Y3, slow, "mse", [], 3) for a in
      ("elu", "gelu", "silu", "softplus", "leaky_relu", "exponential", "log_softmax", "selu", "mish", "softsign")]
 
+O, small = keras.optimizers, lambda: [L.Input((12,)), L.Dense(6, activation="tanh")] + head()
+CASES += [(f"opt_{name}", small, X, Y3, optimizer, "mse", [], 5) for name, optimizer in {
+    "rmsprop": lambda: O.RMSprop(0.01),
+    "rmsprop_momentum": lambda: O.RMSprop(0.01, rho=0.8, momentum=0.7, epsilon=1e-3),
+    "rmsprop_centered": lambda: O.RMSprop(0.01, centered=True),
+    "rmsprop_both": lambda: O.RMSprop(0.01, momentum=0.9, centered=True, weight_decay=0.1),
+    "adagrad": lambda: O.Adagrad(0.05, initial_accumulator_value=0.2, weight_decay=0.05),
+    "adadelta": lambda: O.Adadelta(0.5, rho=0.9),
+    "adamax": lambda: O.Adamax(0.02, beta_1=0.8),
+    "nadam": lambda: O.Nadam(0.02, beta_1=0.85),
+    "lion": lambda: O.Lion(0.003, weight_decay=0.2),
+    "ftrl": lambda: O.Ftrl(0.1),
+    "ftrl_regularized": lambda: O.Ftrl(0.1, learning_rate_power=-0.7, initial_accumulator_value=0.3, l1_regularization_strength=0.02,
+                                       l2_regularization_strength=0.03, l2_shrinkage_regularization_strength=0.04, beta=0.05),
+    "adamw": lambda: O.AdamW(0.01),
+    "amsgrad": lambda: O.Adam(0.02, amsgrad=True, beta_2=0.6),
+    "sgd_decay": lambda: O.SGD(0.05, weight_decay=0.3),
+    "clipvalue": lambda: O.SGD(0.05, momentum=0.5, clipvalue=0.1),
+    "clipnorm": lambda: O.SGD(0.05, clipnorm=0.3),
+    "global_clipnorm": lambda: O.Adam(0.05, global_clipnorm=0.3),
+    "global_clipnorm_loose": lambda: O.SGD(0.05, global_clipnorm=1e3),
+}.items()]
+
+SIGNS, COUNTS, SHARES = 2 * BINARY - 1, R.poisson(2.0, size=(64, 3)).astype(np.float64), R.dirichlet(np.ones(4), size=64)
+MANY = (R.uniform(size=(64, 3)) > 0.4).astype(np.float64)
+F = keras.losses
+one = lambda n, activation=None: lambda: [L.Input((12,))] + head(n, activation)
+CASES += [
+    ("loss_hinge", one(1, "tanh"), X, SIGNS, sgd, "hinge", ["squared_hinge"], 3),
+    ("loss_hinge_binary", one(1, "tanh"), X, BINARY, sgd, "hinge", [], 3),
+    ("loss_squared_hinge", one(1, "tanh"), X, SIGNS, sgd, "squared_hinge", ["hinge"], 3),
+    ("loss_categorical_hinge", one(4), X, ONEHOT, sgd, "categorical_hinge", [], 3),
+    ("loss_poisson", one(3, "softplus"), X, COUNTS, sgd, "poisson", ["poisson"], 3),
+    ("loss_kl_divergence", one(4, "softmax"), X, SHARES, sgd, "kl_divergence", ["kl_divergence"], 3),
+    ("loss_cosine_similarity", one(3), X, Y3, sgd, "cosine_similarity", ["cosine_similarity"], 3),
+    ("loss_binary_focal", one(1, "sigmoid"), X, BINARY, sgd, "binary_focal_crossentropy", [], 3),
+    ("loss_binary_focal_settings", one(1), X, BINARY, sgd,
+     lambda: F.BinaryFocalCrossentropy(apply_class_balancing=True, alpha=0.3, gamma=1.5, from_logits=True, label_smoothing=0.1), [], 3),
+    ("loss_categorical_focal", one(4, "softmax"), X, ONEHOT, sgd, "categorical_focal_crossentropy", [], 3),
+    ("loss_categorical_focal_settings", one(4), X, ONEHOT, sgd,
+     lambda: F.CategoricalFocalCrossentropy(alpha=0.4, gamma=1.5, from_logits=True, label_smoothing=0.1), [], 3),
+    ("metric_regression", one(3), X, Y3, sgd, "mse", ["mse", "mae", "mape", "msle", "cosine_similarity", keras.metrics.RootMeanSquaredError], 3),
+    ("metric_binary", one(3, "sigmoid"), X, MANY, sgd, "binary_crossentropy",
+     ["binary_accuracy", "binary_crossentropy", keras.metrics.Precision, keras.metrics.Recall, "hinge"], 3),
+    ("metric_categorical", one(4, "softmax"), X, ONEHOT, sgd, "categorical_crossentropy",
+     ["categorical_accuracy", "categorical_crossentropy", "categorical_hinge", "kl_divergence"], 3),
+    ("metric_sparse", one(4, "softmax"), X, LABELS, sgd, SPARSE,
+     ["sparse_categorical_accuracy", "sparse_categorical_crossentropy"], 3),
+    ("metric_top_k", one(4, "softmax"), X, ONEHOT, sgd, "categorical_crossentropy", [lambda: keras.metrics.TopKCategoricalAccuracy(k=2)], 3),
+    ("metric_sparse_top_k", one(4, "softmax"), X, LABELS, sgd, SPARSE, [lambda: keras.metrics.SparseTopKCategoricalAccuracy(k=3)], 3),
+]
+F32_ONLY = ("metric_top_k", "metric_sparse_top_k")  # TensorFlow's InTopK has no f64
+
 if __name__ == "__main__":
     wanted = sys.argv[1:]
     for case in CASES:
         for floatx in ("float32", "float64"):
+            if case[0] in F32_ONLY and floatx != "float32":
+                continue
             if not wanted or case[0] in wanted:
                 record(case[0], floatx, *case[1:])
     if not wanted:
