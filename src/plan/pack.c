@@ -25,7 +25,7 @@ enum { REPAIR_ROUNDS = 12, REPAIR_ROUNDS_LARGE = 4 };
 enum { SCANS_PER_WORK = 4 };
 /* Elementary operations of all attempts together; a million take about 3 ms. */
 #define WORK_SMALL   UINT64_C(2500000)
-#define WORK_PER_BOX UINT64_C(1200) /* of large instances */
+#define WORK_PER_BOX UINT64_C(1200) /* of large instances, and of what is within 1 % already */
 
 typedef enum { KEY_SIZE, KEY_LIFETIME, KEY_AREA, KEY_START, KEY_LOAD, N_KEYS } greedy_key;
 typedef enum { FIRST_FIT, BEST_FIT, N_FITS } greedy_fit;
@@ -331,10 +331,12 @@ static snug_status pack_boxes(snug_engine *e, sn_zone *z, sn_packing *p, snug_er
         return SNUG_OK;
     }
     SNUG_TRY(pack_greedy(z, p, &work, err));
+    const size_t enough = p->bound + p->bound / 100;
+    if (p->height <= enough && work > p->n * WORK_PER_BOX)
+        work = p->n * WORK_PER_BOX; /* the last percent is not worth the long search */
     if (p->height > p->bound && p->n <= SEARCH_MAX)
         return sn_pack_search(e, p, &work, err);
     /* from the few fullest sections to more and more of them, until within 1 % */
-    const size_t enough = p->bound + p->bound / 100;
     for (size_t tenths = 9; tenths > 2 && p->height > enough && work > 0; tenths -= 2)
         SNUG_TRY(pack_critical(e, z, p, p->bound / 10 * tenths, &work, err));
     return SNUG_OK;
