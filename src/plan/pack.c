@@ -25,8 +25,7 @@ enum { REPAIR_ROUNDS = 12, REPAIR_ROUNDS_LARGE = 4 };
 enum { SCANS_PER_WORK = 4 };
 /* Elementary operations of all attempts together; a million take about 3 ms. */
 #define WORK_SMALL   UINT64_C(2500000)
-#define WORK_PER_BOX UINT64_C(1200) /* of large instances */
-#define WORK_LAST    UINT64_C(300)  /* a box, once within 1 % of the bound */
+#define WORK_PER_BOX UINT64_C(1200) /* of large instances, and of what is within 1 % already */
 
 typedef enum { KEY_SIZE, KEY_LIFETIME, KEY_AREA, KEY_START, KEY_LOAD, N_KEYS } greedy_key;
 typedef enum { FIRST_FIT, BEST_FIT, N_FITS } greedy_fit;
@@ -333,8 +332,8 @@ static snug_status pack_boxes(snug_engine *e, sn_zone *z, sn_packing *p, snug_er
     }
     SNUG_TRY(pack_greedy(z, p, &work, err));
     const size_t enough = p->bound + p->bound / 100;
-    if (p->height <= enough && work > p->n * WORK_LAST)
-        work = p->n * WORK_LAST; /* the last percent is not worth the long search */
+    if (p->height <= enough && work > p->n * WORK_PER_BOX)
+        work = p->n * WORK_PER_BOX; /* the last percent is not worth the long search */
     if (p->height > p->bound && p->n <= SEARCH_MAX)
         return sn_pack_search(e, p, &work, err);
     /* from the few fullest sections to more and more of them, until within 1 % */
