@@ -34,8 +34,8 @@ static int64_t pass_k(const pass *s) {
 
 /* Terms of every piece but the last. */
 static int64_t pass_piece(const pass *s) {
-    const int64_t n_pieces = sn_parts(pass_k(s), SN_PRODUCT_DEPTH);
-    return n_pieces > 0 ? sn_parts(pass_k(s), n_pieces) : 0;
+    const int64_t n_pieces = sn_ceil_div(pass_k(s), SN_PRODUCT_DEPTH);
+    return n_pieces > 0 ? sn_ceil_div(pass_k(s), n_pieces) : 0;
 }
 
 static int64_t count_pixels(const sn_product *p, int64_t limit, int64_t *rows) {
@@ -83,8 +83,8 @@ static void open_pixels(const sn_product *p, sn_product_block *b) {
     const pass *s = p->ctx;
     const int64_t first[2] = {b->row_block / s->g.n_across * s->g.high,
                               b->row_block % s->g.n_across * s->g.wide};
-    const int64_t high = sn_least(s->g.high, s->w[0].count - first[0]);
-    const int64_t wide = sn_least(s->g.wide, s->w[1].count - first[1]);
+    const int64_t high = sn_min_i64(s->g.high, s->w[0].count - first[0]);
+    const int64_t wide = sn_min_i64(s->g.wide, s->w[1].count - first[1]);
     const sn_image from = block_image(s, b);
     b->rows = high * wide;
     b->c = s->target + b->entry % s->groups * s->columns +
@@ -130,7 +130,7 @@ static void pixel_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_
     const int64_t first = i * pass_piece(s);
     const int64_t origin[2] = {s->direct ? 0 : sn_window_low(&s->w[0]),
                                s->direct ? 0 : sn_window_low(&s->w[1])};
-    g->k = sn_least(pass_piece(s), pass_k(s) - first);
+    g->k = sn_min_i64(pass_piece(s), pass_k(s) - first);
     term t = term_at(s, first);
     for (int64_t k = 0; k < g->k; k++, next_term(s, &t)) {
         const int64_t row = s->w[0].e0 + t.down * s->w[0].de - origin[0];
@@ -154,7 +154,7 @@ static void pack_weights(const sn_product *p, int64_t share) {
         s->transposed ? s->columns : s->depth; /* extent of the weights' third axis */
     int64_t row[SN_PRODUCT_DEPTH];
     sn_gemm_source source = {
-        .k = sn_least(pass_piece(s), pass_k(s) - first), .n = s->columns, .row = row};
+        .k = sn_min_i64(pass_piece(s), pass_k(s) - first), .n = s->columns, .row = row};
     source.b = s->weights + group * (s->transposed ? s->depth : s->columns);
     source.col = s->transposed ? channels : 1;
     term t = term_at(s, first);
@@ -173,7 +173,7 @@ static sn_product product_of(pass *s, int64_t N, int n_threads) {
         .ctx = s,
         .batch = N * s->groups,
         .N = s->columns,
-        .n_pieces = sn_parts(pass_k(s), SN_PRODUCT_DEPTH),
+        .n_pieces = sn_ceil_div(pass_k(s), SN_PRODUCT_DEPTH),
         .count_row_blocks = count_pixels,
         .open = open_pixels,
         .piece = pixel_piece,
@@ -238,8 +238,8 @@ void SN_CPU(conv_run)(const sn_conv_operands *o, const sn_call *c) {
 
 size_t SN_CPU(conv_dx_workspace)(const sn_conv *v, int n_threads) {
     size_t most = 0;
-    for (int64_t i = 0; i < sn_least(v->stride[0], v->H); i++)
-        for (int64_t j = 0; j < sn_least(v->stride[1], v->W); j++) {
+    for (int64_t i = 0; i < sn_min_i64(v->stride[0], v->H); i++)
+        for (int64_t j = 0; j < sn_min_i64(v->stride[1], v->W); j++) {
             pass s = backward_pass(v, i, j);
             const size_t bytes = product_of(&s, v->N, n_threads).workspace_bytes;
             most = bytes > most ? bytes : most;
@@ -248,8 +248,8 @@ size_t SN_CPU(conv_dx_workspace)(const sn_conv *v, int n_threads) {
 }
 
 void SN_CPU(conv_dx_run)(const sn_conv_operands *o, const sn_call *c) {
-    for (int64_t i = 0; i < sn_least(o->v.stride[0], o->v.H); i++)
-        for (int64_t j = 0; j < sn_least(o->v.stride[1], o->v.W); j++) {
+    for (int64_t i = 0; i < sn_min_i64(o->v.stride[0], o->v.H); i++)
+        for (int64_t j = 0; j < sn_min_i64(o->v.stride[1], o->v.W); j++) {
             pass s = backward_pass(&o->v, i, j);
             s.source = o->dy;
             s.weights = o->w;

@@ -44,8 +44,8 @@ static int64_t dw_rows(const weights_pass *s) {
 
 static int64_t count_taps(const sn_product *p, int64_t limit, int64_t *rows) {
     const int64_t M = dw_rows(p->ctx);
-    *rows = M > 0 ? sn_parts(sn_parts(M, sn_parts(M, limit)), SN_GEMM_MR) * SN_GEMM_MR : 0;
-    return M > 0 ? sn_parts(M, *rows) : 0;
+    *rows = M > 0 ? sn_ceil_div(sn_ceil_div(M, sn_ceil_div(M, limit)), SN_GEMM_MR) * SN_GEMM_MR : 0;
+    return M > 0 ? sn_ceil_div(M, *rows) : 0;
 }
 
 /* Pitch and channels of what A reads; the pitch of a patch is that of the widest. */
@@ -72,7 +72,7 @@ static void open_taps(const sn_product *p, sn_product_block *b) {
     const sn_conv *v = &s->o->v;
     const sn_image from = dw_image(s);
     const int64_t first = b->row_block * p->rows;
-    b->rows = sn_least(p->rows, dw_rows(s) - first);
+    b->rows = sn_min_i64(p->rows, dw_rows(s) - first);
     b->c = s->o->dw + b->entry * s->columns;
     for (int64_t i = 0; i < b->rows; i++) {
         const int64_t tap = (first + i) / s->depth, channel = (first + i) % s->depth;
@@ -136,10 +136,10 @@ static pixels pixels_of(const weights_pass *s, int64_t piece) {
     const int64_t down = at / s->g.n_across * s->g.high, across = at % s->g.n_across * s->g.wide;
     return (pixels){
         .n = n,
-        .images = sn_least(s->images, v->N - n),
+        .images = sn_min_i64(s->images, v->N - n),
         .first = {down, across},
-        .high = sn_least(s->g.high, v->oh - down),
-        .wide = sn_least(s->g.wide, v->ow - across),
+        .high = sn_min_i64(s->g.high, v->oh - down),
+        .wide = sn_min_i64(s->g.wide, v->ow - across),
     };
 }
 
@@ -195,7 +195,7 @@ static sn_product weights_product_of(const weights_pass *s, int n_threads) {
         .ctx = s,
         .batch = s->o->v.groups,
         .N = s->columns,
-        .n_pieces = sn_parts(s->o->v.N, s->images) * s->g.n_down * s->g.n_across,
+        .n_pieces = sn_ceil_div(s->o->v.N, s->images) * s->g.n_down * s->g.n_across,
         .count_row_blocks = count_taps,
         .open = open_taps,
         .piece = taps_piece,

@@ -61,9 +61,9 @@ typedef struct {
 /* Even shares, in whole tiles. */
 static int64_t count_row_blocks(const sn_product *p, int64_t limit, int64_t *rows) {
     const operands *o = p->ctx;
-    const int64_t share = o->s.M > 0 ? sn_parts(o->s.M, sn_parts(o->s.M, limit)) : 0;
-    *rows = sn_parts(share, SN_GEMM_MR) * SN_GEMM_MR;
-    return share > 0 ? sn_parts(o->s.M, *rows) : 0;
+    const int64_t share = o->s.M > 0 ? sn_ceil_div(o->s.M, sn_ceil_div(o->s.M, limit)) : 0;
+    *rows = sn_ceil_div(share, SN_GEMM_MR) * SN_GEMM_MR;
+    return share > 0 ? sn_ceil_div(o->s.M, *rows) : 0;
 }
 
 /* A's columns lie so far apart that each step of k would touch another page: it is copied first. */
@@ -73,8 +73,8 @@ static bool packs_a(const operands *o) {
 
 /* Terms of every piece but the last. */
 static int64_t depth_of(const operands *o) {
-    const int64_t n_pieces = sn_parts(o->s.K, SN_PRODUCT_DEPTH);
-    return n_pieces > 0 ? sn_parts(o->s.K, n_pieces) : 0;
+    const int64_t n_pieces = sn_ceil_div(o->s.K, SN_PRODUCT_DEPTH);
+    return n_pieces > 0 ? sn_ceil_div(o->s.K, n_pieces) : 0;
 }
 
 static int64_t packed_b_floats(const sn_product *p) {
@@ -88,7 +88,7 @@ static int64_t own_floats(const sn_product *p) {
 static void open_rows(const sn_product *p, sn_product_block *b) {
     const operands *o = p->ctx;
     const int64_t m = b->row_block * p->rows;
-    b->rows = sn_least(p->rows, o->s.M - m);
+    b->rows = sn_min_i64(p->rows, o->s.M - m);
     b->c = o->out + (b->entry * o->s.M + m) * o->s.N;
     for (int64_t i = 0; i < b->rows; i++) {
         b->a_row[i] = packs_a(o) ? i : (m + i) * o->s.a_row;
@@ -111,7 +111,7 @@ static const float *pack_a(const sn_product *p, const sn_product_block *b, const
 static void open_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_gemm *g) {
     const operands *o = p->ctx;
     const sn_matmul_shape *s = &o->s;
-    const int64_t first = i * depth_of(o), k = sn_least(depth_of(o), s->K - first);
+    const int64_t first = i * depth_of(o), k = sn_min_i64(depth_of(o), s->K - first);
     const float *a = o->a + sn_matmul_offset(s->out, s->a, b->entry) + first * s->a_col;
     for (int64_t j = 0; j < k; j++)
         b->a_col[j] = j * s->b_row;
@@ -139,7 +139,7 @@ static sn_product product_of(const operands *o, int n_threads) {
         .ctx = o,
         .batch = o->s.batch,
         .N = o->s.N,
-        .n_pieces = sn_parts(o->s.K, SN_PRODUCT_DEPTH),
+        .n_pieces = sn_ceil_div(o->s.K, SN_PRODUCT_DEPTH),
         .work = (double)o->s.batch * (double)o->s.M * (double)o->s.K * (double)o->s.N,
         .count_row_blocks = count_row_blocks,
         .open = open_rows,

@@ -6,7 +6,6 @@
 #include "kernels/cpu/product.h"
 
 #include "kernels/cpu/act.h"
-#include "kernels/cpu/loops.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -20,7 +19,7 @@ enum { SMALL = 1 << 18 };
 /* --- cutting --------------------------------------------------------------------------------- */
 static int64_t count_blocks(sn_product *p) {
     p->n_row_blocks = p->count_row_blocks(p, p->limit, &p->rows);
-    p->n_column_blocks = p->columns > 0 ? sn_parts(p->N, p->columns) : 0;
+    p->n_column_blocks = p->columns > 0 ? sn_ceil_div(p->N, p->columns) : 0;
     return p->batch * p->n_row_blocks * p->n_column_blocks;
 }
 
@@ -43,14 +42,14 @@ void SN_CPU(product_cut)(sn_product *p, int n_threads) {
     p->threads = p->work < SMALL || n_threads < 1 ? 1 : n_threads;
     const int64_t wanted = p->threads > 1 ? 4 * (int64_t)p->threads : 1;
     p->limit = SN_PRODUCT_ROWS;
-    p->columns = sn_least(SN_PRODUCT_COLUMNS, p->N);
-    p->n_groups = sn_least(sn_parts(p->n_pieces, PIECES_PER_GROUP), MAX_GROUPS);
+    p->columns = sn_min_i64(SN_PRODUCT_COLUMNS, p->N);
+    p->n_groups = sn_min_i64(sn_ceil_div(p->n_pieces, PIECES_PER_GROUP), MAX_GROUPS);
     while (count_blocks(p) < wanted && p->columns > SN_GEMM_NR)
-        p->columns = sn_parts(p->columns / 2, SN_GEMM_NR) * SN_GEMM_NR;
+        p->columns = sn_ceil_div(p->columns / 2, SN_GEMM_NR) * SN_GEMM_NR;
     const bool few = count_blocks(p) < wanted && p->batch * p->N > 0;
     p->split = few && p->n_groups > 1 && waiting_floats(p) <= MAX_WAITING;
     while (few && !p->split && count_blocks(p) < wanted && p->limit > 4 * SN_GEMM_MR)
-        p->limit = sn_parts(p->limit / 2, SN_GEMM_MR) * SN_GEMM_MR;
+        p->limit = sn_ceil_div(p->limit / 2, SN_GEMM_MR) * SN_GEMM_MR;
     const int64_t waiting = p->split ? waiting_floats(p) : 0;
     p->workspace_bytes =
         (size_t)(sn_lines(p->shared_floats) + thread_floats(p) * p->threads + waiting) *
@@ -128,7 +127,7 @@ static void run_block(const sn_product *p, sn_product_block *b) {
 /* --- all blocks ------------------------------------------------------------------------------ */
 static void open_block(const sn_product *p, int64_t i, float *own, sn_product_block *b) {
     b->n = i % p->n_column_blocks * p->columns;
-    b->columns = sn_least(p->columns, p->N - b->n);
+    b->columns = sn_min_i64(p->columns, p->N - b->n);
     b->row_block = i / p->n_column_blocks % p->n_row_blocks;
     b->entry = i / p->n_column_blocks / p->n_row_blocks;
     b->own = own;
@@ -159,7 +158,7 @@ static void run_pass(product_pass *l, const sn_call *c, int64_t n) {
     _Atomic int64_t next = 0;
     l->n = n;
     l->next = &next;
-    sn_team_run(c->team, sn_least(l->p->threads, n), take_steps, l);
+    sn_team_run(c->team, sn_min_i64(l->p->threads, n), take_steps, l);
 }
 
 static void fill_share(const sn_product *p, int64_t i, float *own, float *waiting) {

@@ -12,8 +12,8 @@
 #ifndef SN_KERNELS_CPU_PRODUCT_H
 #define SN_KERNELS_CPU_PRODUCT_H
 
-#include "kernels/cpu/cpu.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/loops.h"
 
 enum { SN_PRODUCT_ROWS = 120, SN_PRODUCT_COLUMNS = 256, SN_PRODUCT_DEPTH = 256 };
 
@@ -70,17 +70,9 @@ static inline int64_t sn_product_first(const sn_product *p, int64_t group) {
     return group * p->n_pieces / p->n_groups;
 }
 
-static inline int64_t sn_parts(int64_t n, int64_t size) {
-    return (n + size - 1) / size;
-}
-
-static inline int64_t sn_least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* Floats rounded up to whole cache lines. */
 static inline int64_t sn_lines(int64_t floats) {
-    return sn_parts(floats, 16) * 16;
+    return sn_ceil_div(floats, 16) * 16;
 }
 
 #endif

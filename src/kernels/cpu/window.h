@@ -94,11 +94,12 @@ typedef struct {
 static inline sn_grid sn_grid_of(int64_t height, int64_t width, int64_t limit, int64_t multiple) {
     if (height == 0 || width == 0)
         return (sn_grid){0, 0, 0, 0};
-    const int64_t across = sn_parts(width, limit);
-    const int64_t wide = sn_least(sn_parts(sn_parts(width, across), multiple) * multiple, width);
+    const int64_t across = sn_ceil_div(width, limit);
+    const int64_t wide =
+        sn_min_i64(sn_ceil_div(sn_ceil_div(width, across), multiple) * multiple, width);
     const int64_t most = wide < width || width > limit ? 1 : limit / width;
-    const int64_t high = sn_parts(height, sn_parts(height, most));
-    return (sn_grid){high, wide, sn_parts(height, high), sn_parts(width, wide)};
+    const int64_t high = sn_ceil_div(height, sn_ceil_div(height, most));
+    return (sn_grid){high, wide, sn_ceil_div(height, high), sn_ceil_div(width, wide)};
 }
 
 /* Source pixels around a block, and where they are read: in the image itself, or in a copy with the
