@@ -97,6 +97,92 @@ static void test_layers_without_weights_keep_the_shape(void **state) {
     sn_network_destroy(n);
 }
 
+/* --- graphs of layers ------------------------------------------------------------------------- */
+static snug_status add_on(sn_network *n, const char *cls, const char *config, const uint32_t *in,
+                          int n_in, uint32_t *tensor, snug_error *err) {
+    const sn_layer_spec spec = {.class_name = cls,
+                                .fill = sn_conf_fill_text,
+                                .ctx = (void *)(uintptr_t)config,
+                                .in = in,
+                                .n_in = n_in};
+    return sn_network_add_on(n, &spec, tensor, err);
+}
+
+static void test_merge_layers_broadcast_and_join(void **state) {
+    snug_error err;
+    const char *const rows[][3] = {{"Add", "", "f32[?,4,6]"},        {"Subtract", "", "f32[?,4,6]"},
+                                   {"Multiply", "", "f32[?,4,6]"},   {"Average", "", "f32[?,4,6]"},
+                                   {"Maximum", "", "f32[?,4,6]"},    {"Minimum", "", "f32[?,4,6]"},
+                                   {"Concatenate", "", "f32[?,4,7]"}};
+    sn_network *n = begin(state, 2, 4, 6, 0);
+    uint32_t t[2] = {0}, out;
+    expect_ok(add_on(n, "Dense", "units=1", t, 1, &t[1], &err), &err);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[192];
+        expect_ok(add_on(n, rows[i][0], rows[i][1], t, 2, &out, &err), &err);
+        assert_int_equal(out, i + 2);
+        snug_type_print(sn_network_type(n, out), text, sizeof text);
+        assert_string_equal(text, rows[i][2]);
+    }
+    sn_network_destroy(n);
+}
+
+static void test_merges_of_wrong_inputs_are_refused(void **state) {
+    snug_error err;
+    sn_network *n = begin(state, 2, 4, 6, 0);
+    uint32_t t[3] = {0}, out = 99;
+    expect_ok(add_on(n, "Flatten", "", t, 1, &t[1], &err), &err);
+    const size_t before = n->n_applications;
+    expect_status(add_on(n, "Add", "", t, 2, &out, &err), SNUG_E_SHAPE, &err);
+    expect_text(err.text, "input 0 is f32[?,4,6], input 1 is f32[?,24]");
+    expect_status(add_on(n, "Subtract", "", t, 3, &out, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "applied to 3 tensors, it takes 2");
+    expect_status(add_on(n, "Concatenate", "axis=0", t, 1, &out, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "axis=0 is not one of the axes 1 to 2");
+    expect_status(add_on(n, "Add", "", t, 0, &out, &err), SNUG_E_INVALID, &err);
+    assert_int_equal(out, 99);
+    assert_int_equal(n->n_applications, before);
+    assert_int_equal(n->output, t[1]);
+    sn_network_destroy(n);
+}
+
+static void test_padding_and_permutation_have_keras_shapes(void **state) {
+    sn_network *n = begin(state, 3, 4, 5, 2);
+    add(n, "ZeroPadding2D", "");
+    expect_output(n, "f32[?,6,7,2]");
+    add(n, "ZeroPadding2D", "padding=2,0");
+    expect_output(n, "f32[?,10,7,2]");
+    add(n, "ZeroPadding2D", "padding=0,1,2,3");
+    expect_output(n, "f32[?,11,12,2]");
+    add(n, "Permute", "dims=3,1,2");
+    expect_output(n, "f32[?,2,11,12]");
+    refuse(n, "Permute", "dims=1,2", SNUG_E_SHAPE, "each of the axes 1 to 3 once");
+    refuse(n, "Permute", "dims=1,1,2", SNUG_E_SHAPE, "each of the axes 1 to 3 once");
+    refuse(n, "Permute", "dims=1,2,4", SNUG_E_SHAPE, "each of the axes 1 to 3 once");
+    refuse(n, "ZeroPadding2D", "padding=1,2,3", SNUG_E_INVALID, "padding has the entry -1");
+    sn_network_destroy(n);
+}
+
+/* Two applications of one Dropout must not drop the same elements. */
+static void test_shared_dropout_has_a_key_per_application(void **state) {
+    snug_error err;
+    sn_network *n = begin(state, 1, 4, 0, 0);
+    sn_graph *g;
+    sn_value x, y;
+    uint32_t t, keys = 0;
+    add(n, "Dropout", "rate=0.5");
+    expect_ok(sn_network_apply(n, 0, (const uint32_t[]){1}, 1, &t, &err), &err);
+    assert_int_equal(n->n_layers, 1);
+    expect_ok(sn_graph_create(*state, &g, &err), &err);
+    expect_ok(sn_graph_input(g, "x", &(snug_type){SNUG_F32, 2, {3, 4}}, &x, &err), &err);
+    expect_ok(sn_network_build(n, g, x, true, &y, &err), &err);
+    for (uint32_t i = 0; i < sn_graph_n_params(g); i++)
+        keys += sn_graph_param_at(g, (sn_param){i})->kind == SN_PARAM_KEY;
+    assert_int_equal(keys, 2);
+    sn_graph_destroy(g);
+    sn_network_destroy(n);
+}
+
 static void test_weights_have_keras_names_and_order(void **state) {
     sn_network *n = begin(state, 3, 8, 8, 3);
     add(n, "Conv2D", "filters=4 kernel_size=3 groups=1");
@@ -655,6 +741,10 @@ static void test_building_survives_any_failed_request(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_layers_have_keras_shapes),
+        engine_test(test_merge_layers_broadcast_and_join),
+        engine_test(test_merges_of_wrong_inputs_are_refused),
+        engine_test(test_padding_and_permutation_have_keras_shapes),
+        engine_test(test_shared_dropout_has_a_key_per_application),
         engine_test(test_layers_without_weights_keep_the_shape),
         engine_test(test_weights_have_keras_names_and_order),
         engine_test(test_embedding_first_reads_integers),

@@ -21,7 +21,7 @@
 #define FLAG(key, value)                  FIELD(key, SN_CONF_FLAG, 1, value, NULL)
 #define TEXT(key, value)                  FIELD(key, SN_CONF_TEXT, 1, 0, value)
 #define INIT(key, value)                  FIELD(key, SN_CONF_INIT, 1, 0, value)
-#define SNUG_LAYER(name, snake, list)                                                              \
+#define SNUG_LAYER(name, snake, inputs, list)                                                      \
     void sn_layer_build_##snake(sn_layer_call *c);                                                 \
     static const sn_conf_field *fields_##snake(void) {                                             \
         typedef sn_conf_##snake conf;                                                              \
@@ -44,12 +44,24 @@
 #define FLAG(key, value)    +1
 #define TEXT(key, value)    +1
 #define INIT(key, value)    +1
-#define SNUG_LAYER(name, snake, list)                                                              \
-    {#name, #snake, sizeof(sn_conf_##snake), 0 list, fields_##snake, sn_layer_build_##snake},
+#define ONE                 1, 1
+#define TWO                 2, 2
+#define SOME                1, SN_MAX_IN
+#define SNUG_LAYER(name, snake, inputs, list)                                                      \
+    {#name,                                                                                        \
+     #snake,                                                                                       \
+     inputs,                                                                                       \
+     sizeof(sn_conf_##snake),                                                                      \
+     0 list,                                                                                       \
+     fields_##snake,                                                                               \
+     sn_layer_build_##snake},
 const sn_layer_class sn_layer_classes[] = {
 #include "nn/layers.def"
 };
 #undef SNUG_LAYER
+#undef ONE
+#undef TWO
+#undef SOME
 #undef INT
 #undef INTS
 #undef REAL

@@ -88,8 +88,11 @@ void sn_layer_build_dropout(sn_layer_call *c) {
     c->out = c->in[0];
     if (!c->training || conf->rate == 0)
         return;
-    char name[160];
-    snprintf(name, sizeof name, "dropout/%s/key", c->layer->name);
+    char name[160]; /* each application of a shared layer draws for itself */
+    if (c->use == 0)
+        snprintf(name, sizeof name, "dropout/%s/key", c->layer->name);
+    else
+        snprintf(name, sizeof name, "dropout/%s/%d/key", c->layer->name, c->use);
     sn_attrs a;
     sn_attrs_default(SN_OP_dropout, &a);
     a.dropout.rate = (int64_t)sn_build_param(c->b, "", conf->rate).i;
@@ -118,6 +121,10 @@ void sn_layer_build_rescaling(sn_layer_call *c) {
     const sn_conf_rescaling *conf = c->conf;
     const sn_value x = sn_build_cast(c->b, c->in[0], c->network->compute_dtype);
     c->out = sn_build_affine(c->b, x, sn_keras_number(conf->scale), sn_keras_number(conf->offset));
+}
+
+void sn_layer_build_identity(sn_layer_call *c) {
+    c->out = c->in[0];
 }
 
 /* --- shapes ----------------------------------------------------------------------------------- */
@@ -170,4 +177,24 @@ void sn_layer_build_reshape(sn_layer_call *c) {
         return;
     }
     c->out = sn_build_reshape(c->b, c->in[0], dims, rank);
+}
+
+/* dims counts from 1, without the batch; each axis must come once. */
+void sn_layer_build_permute(sn_layer_call *c) {
+    const sn_conf_permute *conf = c->conf;
+    const snug_type t = input_type(c);
+    int perm[SNUG_MAX_RANK] = {0};
+    uint32_t seen = 0;
+    int n = 0;
+    for (; n < SNUG_MAX_RANK - 1 && conf->dims[n] != -2; n++) {
+        const int64_t axis = conf->dims[n];
+        perm[n + 1] = axis >= 1 && axis < t.rank ? (int)axis : 0;
+        seen |= 1u << perm[n + 1];
+    }
+    if (n != t.rank - 1 || seen != (1u << t.rank) - 2) {
+        sn_layer_refuse(c, SNUG_E_SHAPE, "dims must name each of the axes 1 to %d once",
+                        t.rank - 1);
+        return;
+    }
+    c->out = sn_build_transpose(c->b, c->in[0], perm);
 }

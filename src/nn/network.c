@@ -5,7 +5,8 @@
  * creation order), slots of the optimizer behind all of them.
  * 2. layer.n_vars is 0 before a layer's first build, which happens when it is added (its output is
  * inferred on a scratch graph); every later build asks for the same variables in the same order.
- * 3. A failed call leaves counts as they were; what it took from the zone stays until the network
+ * 3. Application i reads only tensors up to i, so the list is an order to build in.
+ * 4. A failed call leaves counts as they were; what it took from the zone stays until the network
  * is destroyed. */
 #include "nn/nn.h"
 
@@ -183,6 +184,9 @@ void sn_network_set_policy(sn_network *n, snug_dtype variable, snug_dtype comput
     for (size_t i = 0; i < n->n_layers; i++)
         if (sn_dtype_is_float(n->layers[i].output.dtype))
             n->layers[i].output.dtype = compute;
+    for (size_t i = 0; i < n->n_applications; i++)
+        if (sn_dtype_is_float(n->applications[i].output.dtype))
+            n->applications[i].output.dtype = compute;
 }
 
 void sn_network_set_dtype(sn_network *n, snug_dtype dtype) {
@@ -275,17 +279,20 @@ snug_status sn_network_updates(sn_network *n, sn_graph *g, snug_error *err) {
 }
 
 /* --- building --------------------------------------------------------------------------------- */
-static snug_status build_layer(sn_network *n, sn_layer *l, sn_graph *g, const sn_value *in,
-                               int n_in, bool training, sn_value *out, snug_error *err) {
+/* in[k] is the value of the application's tensor k. */
+static snug_status build_layer(sn_network *n, const sn_application *a, sn_graph *g,
+                               const sn_value *in, bool training, sn_value *out, snug_error *err) {
+    sn_layer *const l = &n->layers[a->layer];
     sn_builder b = sn_builder_on(g);
     sn_layer_call c = {.b = &b,
                        .network = n,
                        .layer = l,
                        .conf = l->conf,
                        .training = training,
-                       .n_in = n_in,
+                       .n_in = a->n_in,
+                       .use = a->use,
                        .out = SN_NO_VALUE};
-    memcpy(c.in, in, (size_t)n_in * sizeof *in);
+    memcpy(c.in, in, (size_t)a->n_in * sizeof *in);
     SNUG_TRY(sn_graph_set_owner(g, l->name, err));
     l->cls->build(&c);
     SNUG_TRY(sn_builder_done(&b, err));
@@ -308,21 +315,33 @@ snug_status sn_network_build(sn_network *n, sn_graph *g, sn_value x, bool traini
         sn_value in[SN_MAX_IN];
         for (int k = 0; k < a->n_in; k++)
             in[k] = tensors[a->in[k]];
-        status =
-            build_layer(n, &n->layers[a->layer], g, in, a->n_in, training, &tensors[i + 1], err);
+        status = build_layer(n, a, g, in, training, &tensors[i + 1], err);
     }
     if (status == SNUG_OK)
-        *out = tensors[n->n_applications];
+        *out = tensors[n->output];
     sn_free(n->engine, SN_MEM_MODEL, block, bytes);
     return status;
 }
 
+/* --- tensors ---------------------------------------------------------------------------------- */
+const snug_type *sn_network_type(const sn_network *n, uint32_t tensor) {
+    return tensor ? &n->applications[tensor - 1].output : &n->input;
+}
+
+void sn_network_set_output(sn_network *n, uint32_t tensor) {
+    n->output = tensor;
+}
+
 /* --- adding ----------------------------------------------------------------------------------- */
+uint32_t sn_network_find(const sn_network *n, const char *name) {
+    uint32_t i = 0;
+    while (i < n->n_layers && strcmp(n->layers[i].name, name) != 0)
+        i++;
+    return i;
+}
+
 static bool name_taken(const sn_network *n, const char *name) {
-    for (size_t i = 0; i < n->n_layers; i++)
-        if (strcmp(n->layers[i].name, name) == 0)
-            return true;
-    return false;
+    return sn_network_find(n, name) < n->n_layers;
 }
 
 static snug_status choose_name(sn_network *n, const sn_layer_class *cls, const char *wanted,
@@ -343,18 +362,22 @@ static snug_status choose_name(sn_network *n, const sn_layer_class *cls, const c
     return sn_zone_text(n->zone, name, out, err);
 }
 
-/* Builds the layer alone on a scratch graph: checks its configuration, registers its variables,
- * gives its output's type. */
-static snug_status infer_layer(sn_network *n, sn_layer *l, const snug_type *input, snug_type *out,
-                               snug_error *err) {
+/* Builds the application alone on a scratch graph: checks the layer's configuration and its inputs,
+ * registers its variables, gives the output's type. */
+static snug_status infer_output(sn_network *n, sn_application *a, snug_error *err) {
     sn_graph *g;
     SNUG_TRY(sn_graph_create(n->engine, &g, err));
-    sn_value x, y;
-    snug_status status = sn_graph_input(g, "x", input, &x, err);
+    sn_value x[SN_MAX_IN], y;
+    snug_status status = SNUG_OK;
+    for (int k = 0; k < a->n_in && status == SNUG_OK; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "x%d", k);
+        status = sn_graph_input(g, name, sn_network_type(n, a->in[k]), &x[k], err);
+    }
     if (status == SNUG_OK)
-        status = build_layer(n, l, g, &x, 1, false, &y, err);
+        status = build_layer(n, a, g, x, false, &y, err);
     if (status == SNUG_OK)
-        *out = *sn_graph_type(g, y);
+        a->output = *sn_graph_type(g, y);
     sn_graph_destroy(g);
     return status;
 }
@@ -366,42 +389,99 @@ static snug_status reserve(sn_network *n, snug_error *err) {
                    &n->cap_applications, n->n_applications + 1, err);
 }
 
-/* An integer input stays what it is; a network that starts with an embedding is fed indices. */
-static snug_type input_of_new_layer(const sn_network *n, const sn_layer_class *cls) {
-    snug_type input = n->n_layers ? n->layers[n->n_layers - 1].output : n->input;
+static int count_uses(const sn_network *n, uint32_t layer) {
+    int uses = 0;
+    for (size_t i = 0; i < n->n_applications; i++)
+        uses += n->applications[i].layer == layer;
+    return uses;
+}
+
+/* Appends an application of a layer; there is room for it. */
+static snug_status append(sn_network *n, uint32_t layer, const uint32_t *in, int n_in,
+                          snug_error *err) {
+    const sn_layer *l = &n->layers[layer];
+    if (n_in < l->cls->min_in || n_in > l->cls->max_in)
+        return sn_fail(err, SNUG_E_INVALID, "%s (%s): it is applied to %d tensors, it takes %d%s",
+                       l->name, l->cls->class_name, n_in, l->cls->min_in,
+                       l->cls->max_in > l->cls->min_in ? " or more" : "");
+    sn_application a = {.layer = layer, .use = count_uses(n, layer), .n_in = n_in};
+    memcpy(a.in, in, (size_t)n_in * sizeof *in);
+    SNUG_TRY(infer_output(n, &a, err));
+    n->applications[n->n_applications++] = a;
+    n->output = (uint32_t)n->n_applications;
+    return SNUG_OK;
+}
+
+/* A network that starts with an embedding is fed indices; an integer input stays what it is. */
+static bool wants_indices(const sn_network *n, const sn_layer_class *cls) {
     bool first = true;
     for (size_t i = 0; i < n->n_layers; i++)
         first = first && strcmp(n->layers[i].cls->class_name, "InputLayer") == 0;
-    if (first && strcmp(cls->class_name, "Embedding") == 0)
-        input.dtype = SNUG_I32;
-    return input;
+    return first && strcmp(cls->class_name, "Embedding") == 0;
+}
+
+static void set_input_dtype(sn_network *n, snug_dtype dtype) {
+    n->input.dtype = dtype;
+    for (size_t i = 0; i < n->n_layers; i++)
+        n->layers[i].output.dtype = dtype;
+    for (size_t i = 0; i < n->n_applications; i++)
+        n->applications[i].output.dtype = dtype;
+}
+
+/* The layer stands behind the others, not counted yet: it becomes one of them with its first
+ * application. */
+static snug_status append_new(sn_network *n, const sn_layer_spec *spec, snug_error *err) {
+    sn_layer *const l = &n->layers[n->n_layers];
+    const snug_dtype dtype = n->input.dtype;
+    const size_t n_vars = n->n_vars;
+    if (sn_dtype_is_float(dtype) && wants_indices(n, l->cls))
+        set_input_dtype(n, SNUG_I32);
+    const snug_status status = append(n, (uint32_t)n->n_layers, spec->in, spec->n_in, err);
+    if (status != SNUG_OK) {
+        n->n_vars = n_vars;
+        if (n->input.dtype != dtype)
+            set_input_dtype(n, dtype);
+        return status;
+    }
+    l->output = *sn_network_type(n, n->output);
+    n->n_layers++;
+    return SNUG_OK;
+}
+
+snug_status sn_network_add_on(sn_network *n, const sn_layer_spec *spec, uint32_t *tensor,
+                              snug_error *err) {
+    const sn_layer_class *cls;
+    SNUG_TRY(sn_layer_class_find(spec->class_name, &cls, err));
+    SNUG_TRY(reserve(n, err));
+    sn_layer layer = {.cls = cls, .trainable = true};
+    SNUG_TRY(choose_name(n, cls, spec->name, &layer.name, err));
+    SNUG_TRY(sn_zone_alloc(n->zone, cls->conf_bytes + 1, &layer.conf, err));
+    SNUG_TRY(sn_conf_defaults(cls, layer.conf, err));
+    const snug_status status = spec->fill ? spec->fill(spec->ctx, cls, layer.conf, err) : SNUG_OK;
+    if (status != SNUG_OK)
+        return sn_fail_in(err, status, "layer '%s'", layer.name);
+    n->layers[n->n_layers] = layer;
+    SNUG_TRY(append_new(n, spec, err));
+    *tensor = n->output;
+    return SNUG_OK;
 }
 
 snug_status sn_network_add(sn_network *n, const char *class_name, const char *name,
                            sn_conf_fill fill, void *ctx, snug_error *err) {
-    const sn_layer_class *cls;
-    SNUG_TRY(sn_layer_class_find(class_name, &cls, err));
+    const sn_layer_spec spec = {.class_name = class_name,
+                                .name = name,
+                                .fill = fill,
+                                .ctx = ctx,
+                                .in = (const uint32_t[]){n->output},
+                                .n_in = 1};
+    uint32_t tensor;
+    return sn_network_add_on(n, &spec, &tensor, err);
+}
+
+snug_status sn_network_apply(sn_network *n, uint32_t layer, const uint32_t *in, int n_in,
+                             uint32_t *tensor, snug_error *err) {
     SNUG_TRY(reserve(n, err));
-    sn_layer layer = {.cls = cls, .trainable = true};
-    SNUG_TRY(choose_name(n, cls, name, &layer.name, err));
-    SNUG_TRY(sn_zone_alloc(n->zone, cls->conf_bytes + 1, &layer.conf, err));
-    SNUG_TRY(sn_conf_defaults(cls, layer.conf, err));
-    snug_status status = fill ? fill(ctx, cls, layer.conf, err) : SNUG_OK;
-    if (status != SNUG_OK)
-        return sn_fail_in(err, status, "layer '%s'", layer.name);
-    const size_t n_vars = n->n_vars;
-    const snug_type input = input_of_new_layer(n, cls);
-    sn_layer *const slot = &n->layers[n->n_layers];
-    *slot = layer;
-    status = infer_layer(n, slot, &input, &slot->output, err);
-    if (status != SNUG_OK) {
-        n->n_vars = n_vars;
-        return status;
-    }
-    const uint32_t index = (uint32_t)n->n_layers++;
-    n->applications[n->n_applications++] =
-        (sn_application){.layer = index, .n_in = 1, .in = {index}};
-    if (sn_dtype_is_float(n->input.dtype) && !sn_dtype_is_float(input.dtype))
-        n->input.dtype = input.dtype;
+    SNUG_TRY(append(n, layer, in, n_in, err));
+    *tensor = n->output;
     return SNUG_OK;
 }

@@ -43,7 +43,7 @@ typedef struct {
 #define FLAG(key, value)    int64_t key;
 #define TEXT(key, value)    sn_conf_text key;
 #define INIT(key, value)    sn_init key;
-#define SNUG_LAYER(name, snake, fields)                                                            \
+#define SNUG_LAYER(name, snake, inputs, fields)                                                    \
     typedef struct {                                                                               \
         fields                                                                                     \
     } sn_conf_##snake;
@@ -86,12 +86,14 @@ typedef struct {
     bool training;
     int n_in;
     sn_value in[SN_MAX_IN];
+    int use;      /* how often the layer was applied before in this network */
     sn_value out; /* the answer */
     int next_var; /* how many variables were asked for so far; for sn_layer_variable */
 } sn_layer_call;
 
 typedef struct {
     const char *class_name, *snake;
+    int min_in, max_in; /* how many tensors it is applied to */
     size_t conf_bytes;
     int n_fields;
     const sn_conf_field *(*fields)(void); /* n_fields of them */
@@ -112,7 +114,7 @@ struct sn_layer {
     bool trainable;
     int n_vars;
     uint32_t homes[SN_LAYER_MAX_VARS]; /* in the network's variables; set at the first build */
-    snug_type output;                  /* dims[0] = -1; inferred when the layer is added */
+    snug_type output;                  /* of its first application */
 };
 
 /* A variable of the network: home id = index. */
@@ -135,12 +137,14 @@ typedef struct {
     double momentum;
 } sn_pending_average;
 
-/* One application of a layer. Tensors are numbered: 0 is the network's input (more later),
- * application i makes tensor i + n_inputs. */
+/* One application of a layer. Tensors are numbered: 0 is the network's input, application i makes
+ * tensor i + 1 from earlier ones. */
 typedef struct {
     uint32_t layer;
+    int use; /* 0 for the first application of the layer */
     int n_in;
     uint32_t in[SN_MAX_IN];
+    snug_type output; /* dims[0] = -1; inferred when it is added */
 } sn_application;
 
 struct sn_network {
@@ -153,6 +157,7 @@ struct sn_network {
     size_t n_layers, cap_layers;
     sn_application *applications;
     size_t n_applications, cap_applications;
+    uint32_t output; /* the tensor that is the network's output: the newest unless set */
     sn_net_var *vars;
     size_t n_vars, cap_vars;
     sn_names var_names; /* to indices of vars */
@@ -173,6 +178,24 @@ typedef snug_status (*sn_conf_fill)(void *ctx, const sn_layer_class *cls, void *
                                     snug_error *err);
 SNUG_CHECKED snug_status sn_network_add(sn_network *n, const char *class_name, const char *name,
                                         sn_conf_fill fill, void *ctx, snug_error *err);
+/* The same on any tensors; sn_network_add's is the network's output. *tensor is the number of the
+ * new one. */
+typedef struct {
+    const char *class_name, *name;
+    sn_conf_fill fill;
+    void *ctx;
+    const uint32_t *in;
+    int n_in;
+} sn_layer_spec;
+SNUG_CHECKED snug_status sn_network_add_on(sn_network *n, const sn_layer_spec *spec,
+                                           uint32_t *tensor, snug_error *err);
+/* Applies a layer once more, with the same variables. */
+SNUG_CHECKED snug_status sn_network_apply(sn_network *n, uint32_t layer, const uint32_t *in,
+                                          int n_in, uint32_t *tensor, snug_error *err);
+/* The layer of this name, or n_layers. */
+uint32_t sn_network_find(const sn_network *n, const char *name);
+const snug_type *sn_network_type(const sn_network *n, uint32_t tensor);
+void sn_network_set_output(sn_network *n, uint32_t tensor);
 /* "units=64 activation=relu kernel_size=3,3" as a sn_conf_fill; ctx is the text. Unknown keys are
  * errors. */
 snug_status sn_conf_fill_text(void *ctx, const sn_layer_class *cls, void *conf, snug_error *err);

@@ -261,8 +261,7 @@ size_t snug_model_n_weights(const snug_model *m) {
 }
 
 const snug_type *snug_model_output(const snug_model *m) {
-    const sn_network *n = m->network;
-    return n->n_layers ? &n->layers[n->n_layers - 1].output : &n->input;
+    return sn_network_type(m->network, m->network->output);
 }
 
 void snug_model_target(const snug_model *m, snug_type *out) {
