@@ -24,7 +24,7 @@ static void expect_inspected(snug_engine *e, const char *path, int json, const c
 
 static void test_inspect_shows_a_model(void **state) {
     expect_inspected(*state, DATA("keras2_list.json"), 0,
-                     "Keras Sequential model \"sequential\", input f32[?,20]\n"
+                     "Keras model \"sequential\", input f32[?,20]\n"
                      "  dense_1                      Dense                    f32[?,7]\n"
                      "  dense_2                      Dense                    f32[?,1]\n"
                      "no compile settings in the file\n");

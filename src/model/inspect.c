@@ -115,7 +115,7 @@ static snug_status model_json(const sn_network *n, const sn_keras_compile *c, co
 static snug_status model_text(const sn_network *n, const sn_keras_compile *c, const snug_writer *w,
                               snug_error *err) {
     char name[256], type[192], optimizer[160], loss[96], metrics[256];
-    SNUG_TRY(sn_say(w, err, "Keras Sequential model \"%s\", input %s\n",
+    SNUG_TRY(sn_say(w, err, "Keras model \"%s\", input %s\n",
                     sn_plain_text(n->name, name, sizeof name),
                     snug_type_print(&n->input, type, sizeof type)));
     for (size_t i = 0; i < n->n_layers; i++) {

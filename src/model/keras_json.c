@@ -1,14 +1,14 @@
-/* keras_json.c: reads what model.to_json() writes, in the dialects of Keras 3 and of tf.keras 2.
+/* keras_json.c: reads what model.to_json() writes, in the dialects of Keras 3 and of tf.keras 2:
+ * the file, the input, the dtype and the compile settings. Layers are read by keras_layers.c.
  *
  * 1. The file is read whole (at most 64 MiB) and parsed within the limits of json.h.
- * 2. Class names are looked up in layers.def, keys in the row's fields. A key that is in neither
- * the row nor the list of settings without effect here is refused unless null, so that no setting
- * is silently ignored.
- * 3. `module` is never looked at; nothing in a file can name code. */
+ * 2. `module` is never looked at; nothing in a file can name code. */
 #include "model/keras_json.h"
 
 #include "base/file.h"
 #include "model/json.h"
+#include "model/keras_graph.h"
+#include "model/keras_layers.h"
 #include "model/keras_value.h"
 
 #include <stdio.h>
@@ -16,30 +16,6 @@
 
 #define MAX_FILE_BYTES (64 << 20)
 
-/* Settings of layers that change nothing as long as they have this value. */
-static const sn_keras_inert layer_inert[] = {
-    {"name", "*"},
-    {"trainable", "*"}, /* read by add_layer */
-    {"seed", "*"},
-    {"optional", "*"},
-    {"batch_size", "*"},
-    {"input_length", "*"},
-    {"renorm_momentum", "*"},
-    {"batch_shape", "*"},
-    {"batch_input_shape", "*"},
-    {"build_input_shape", "*"},
-    {"data_format", "channels_last"},
-    {"axis", "-1"},
-    {"sparse", "false"},
-    {"ragged", "false"},
-    {"mask_zero", "false"},
-    {"synchronized", "false"},
-    {"renorm", "false"},
-    {"rms_scaling", "false"},
-    {"threshold", "0"},
-    {NULL, NULL},
-};
-static const sn_keras_inert init_inert[] = {{"name", "*"}, {"dtype", "*"}, {NULL, NULL}};
 static const sn_keras_inert optimizer_inert[] = {
     {"name", "*"},  {"ema_momentum", "*"}, {"jit_compile", "*"}, {"is_legacy_optimizer", "*"},
     {"decay", "0"}, {NULL, NULL},
@@ -54,105 +30,32 @@ static const sn_keras_inert loss_inert[] = {
     {NULL, NULL},
 };
 
-/* --- one layer's configuration ---------------------------------------------------------------- */
-
-typedef struct {
-    json_t *config;
-    const char *dtype; /* the network's: "float32" */
-    int last_axis;     /* of the layer's input */
-} fill_context;
-
-static snug_status wrong_value(const char *key, const json_t *value, snug_error *err) {
-    char text[100];
-    return sn_fail(err, SNUG_E_UNSUPPORTED,
-                   "%.60s = %s is not supported yet; leave it at its default", key,
-                   sn_keras_show(value, text, sizeof text));
-}
-
-/* tf.keras 2 writes the last axis as a count from the front, alone or in a list. */
-static bool is_last_axis(const fill_context *c, const json_t *value) {
-    const json_t *axis = json_array_size(value) == 1 ? json_array_get(value, 0) : value;
-    return json_is_integer(axis) && json_integer_value(axis) == c->last_axis;
-}
-
-/* Whether a key that the layer's row does not list may be passed over. */
-static bool is_without_effect(const fill_context *c, const char *key, const json_t *value) {
-    if (strcmp(key, "dtype") == 0)
-        return !sn_keras_policy(value) || strcmp(sn_keras_policy(value), c->dtype) == 0;
-    if (strcmp(key, "axis") == 0 && is_last_axis(c, value))
-        return true;
-    return sn_keras_is_inert(layer_inert, key, value);
-}
-
-static snug_status set_list(const sn_conf_field *f, void *conf, const json_t *list,
-                            snug_error *err) {
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *v = json_array_get(list, i);
-        if ((int)i >= f->n || (!json_is_number(v) && !json_is_null(v)))
-            return wrong_value(f->key, list, err);
-        SNUG_TRY(
-            sn_conf_set_number(f, conf, (int)i, json_is_null(v) ? -1 : json_number_value(v), err));
-    }
-    return SNUG_OK;
-}
-
-static snug_status set_field(const sn_conf_field *f, void *conf, const json_t *value,
-                             snug_error *err) {
-    char text[200];
-    if (json_is_array(value) && f->kind == SN_CONF_INTS)
-        return set_list(f, conf, value, err);
-    if (json_is_number(value))
-        return sn_conf_set_number(f, conf, -1, json_number_value(value), err);
-    if (json_is_boolean(value) && f->kind == SN_CONF_FLAG)
-        return sn_conf_set_number(f, conf, 0, json_is_true(value) ? 1 : 0, err);
-    if ((f->kind == SN_CONF_TEXT || f->kind == SN_CONF_INIT) &&
-        sn_keras_object(value, init_inert, text, sizeof text))
-        return sn_conf_set_text(f, conf, text, err);
-    return wrong_value(f->key, value, err);
-}
-
-static snug_status fill_from_json(void *ctx, const sn_layer_class *cls, void *conf,
-                                  snug_error *err) {
-    const fill_context *c = ctx;
-    for (void *it = json_object_iter(c->config); it; it = json_object_iter_next(c->config, it)) {
-        const char *key = json_object_iter_key(it);
-        const json_t *value = json_object_iter_value(it);
-        const sn_conf_field *field = sn_conf_find(cls, key);
-        if (field && !json_is_null(value))
-            SNUG_TRY(set_field(field, conf, value, err));
-        else if (!field && !is_without_effect(c, key, value))
-            return wrong_value(key, value, err);
-    }
-    return SNUG_OK;
-}
-
 /* --- the model -------------------------------------------------------------------------------- */
 
-/* The oldest files have a bare list as config. */
-static json_t *layer_list(const json_t *root) {
-    json_t *config = json_object_get(root, "config");
-    return json_is_array(config) ? config : json_object_get(config, "layers");
-}
-
-static bool is_input(const json_t *layer) {
-    const char *class_name = sn_keras_text(layer, "class_name");
-    return class_name && strcmp(class_name, "InputLayer") == 0;
+/* The layer that may say the shape and the dtype of the input. */
+static snug_status first_layer(const json_t *root, const json_t **out, snug_error *err) {
+    if (sn_keras_is_functional(root))
+        return sn_keras_graph_input(json_object_get(root, "config"), out, err);
+    *out = json_array_get(sn_keras_layer_list(root), 0);
+    return SNUG_OK;
 }
 
 /* The shape of an example: InputLayer's, the first layer's batch_input_shape, or the build shape;
  * NULL if none. */
-static const json_t *input_shape(const json_t *root) {
+static const json_t *input_shape(const json_t *root, const json_t *first) {
     static const char *const keys[] = {"batch_shape", "batch_input_shape"};
-    const json_t *first = json_object_get(json_array_get(layer_list(root), 0), "config");
+    const json_t *config = json_object_get(first, "config");
     for (size_t i = 0; i < 2; i++)
-        if (json_is_array(json_object_get(first, keys[i])))
-            return json_object_get(first, keys[i]);
+        if (json_is_array(json_object_get(config, keys[i])))
+            return json_object_get(config, keys[i]);
     const json_t *build = json_object_get(json_object_get(root, "build_config"), "input_shape");
     return build ? build : json_object_get(json_object_get(root, "config"), "build_input_shape");
 }
 
 static snug_status read_input(const json_t *root, snug_type *out, snug_error *err) {
-    const json_t *shape = input_shape(root), *first = json_array_get(layer_list(root), 0);
+    const json_t *first;
+    SNUG_TRY(first_layer(root, &first, err));
+    const json_t *shape = input_shape(root, first);
     const char *dtype = sn_keras_text(json_object_get(first, "config"), "dtype");
     if (!json_is_array(shape) || json_array_size(shape) < 1)
         return sn_fail(err, SNUG_E_FORMAT,
@@ -161,7 +64,7 @@ static snug_status read_input(const json_t *root, snug_type *out, snug_error *er
         return sn_fail(err, SNUG_E_UNSUPPORTED, "its input has %zu axes; at most %d are supported",
                        json_array_size(shape), SNUG_MAX_RANK);
     *out = (snug_type){.dtype = SNUG_F32, .rank = (int)json_array_size(shape)};
-    if (is_input(first) && dtype && strncmp(dtype, "int", 3) == 0)
+    if (sn_keras_is_input(first) && dtype && strncmp(dtype, "int", 3) == 0)
         out->dtype = SNUG_I32;
     out->dims[0] = -1;
     for (int i = 1; i < out->rank; i++) {
@@ -175,38 +78,21 @@ static snug_status read_input(const json_t *root, snug_type *out, snug_error *er
     return SNUG_OK;
 }
 
-static snug_status add_layer(sn_network *n, const json_t *layer, size_t i, snug_error *err) {
-    const char *class_name = sn_keras_text(layer, "class_name");
-    json_t *config = json_object_get(layer, "config");
-    const snug_type *input = n->n_layers ? &n->layers[n->n_layers - 1].output : &n->input;
-    if (!class_name || !json_is_object(config))
-        return sn_fail(err, SNUG_E_FORMAT, "layer %zu has no class_name or no config", i);
-    fill_context c = {.config = config,
-                      .dtype = n->variable_dtype == SNUG_F64 ? "float64" : "float32",
-                      .last_axis = input->rank - 1};
-    SNUG_TRY(sn_network_add(n, class_name, sn_keras_text(config, "name"), fill_from_json, &c, err));
-    if (json_is_false(json_object_get(config, "trainable")))
-        sn_network_set_trainable(n, n->n_layers - 1, false);
-    return SNUG_OK;
-}
-
-/* The network's input has InputLayer's type already. */
-static snug_status add_layers(sn_network *n, const json_t *layers, snug_error *err) {
-    for (size_t i = 0; i < json_array_size(layers); i++)
-        if (!is_input(json_array_get(layers, i)))
-            SNUG_TRY(add_layer(n, json_array_get(layers, i), i, err));
-    return n->n_layers ? SNUG_OK : sn_fail(err, SNUG_E_FORMAT, "the model has no layers");
-}
-
-/* The model's policy, or that of its first layer (older files have it there only). Names other than
- * float32 and float64 are refused: mixed precision must not be dropped silently. */
-static snug_status read_dtype(sn_network *n, const json_t *root, snug_error *err) {
-    const char *name = sn_keras_policy(json_object_get(json_object_get(root, "config"), "dtype"));
-    const json_t *layers = layer_list(root);
+/* The model's policy, or that of its first layer that has one (older files and Functional models
+ * have it there only). */
+static const char *find_policy(const json_t *model) {
+    const char *name = sn_keras_policy(json_object_get(json_object_get(model, "config"), "dtype"));
+    const json_t *layers = sn_keras_layer_list(model);
     for (size_t i = 0; i < json_array_size(layers) && !name; i++)
-        if (!is_input(json_array_get(layers, i)))
-            name = sn_keras_policy(
-                json_object_get(json_object_get(json_array_get(layers, i), "config"), "dtype"));
+        if (!sn_keras_is_input(json_array_get(layers, i)))
+            name = find_policy(json_array_get(layers, i));
+    return name;
+}
+
+/* Names other than float32 and float64 are refused: mixed precision must not be dropped silently.
+ */
+static snug_status read_dtype(sn_network *n, const json_t *root, snug_error *err) {
+    const char *name = find_policy(root);
     if (!name || strcmp(name, "float32") == 0)
         return SNUG_OK;
     if (strcmp(name, "float64") != 0)
@@ -275,15 +161,16 @@ static snug_status read_model(snug_engine *e, const json_t *root, sn_network **o
     if (!class_name)
         return sn_fail(err, SNUG_E_FORMAT,
                        "it is JSON, but not a Keras model: it has no class_name");
-    if (strcmp(class_name, "Sequential") != 0)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "it is a %.40s model; only Sequential is built yet",
+    if (!sn_keras_is_sequential(root) && !sn_keras_is_functional(root))
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "it is a %.40s model; Sequential and Functional ones are supported",
                        class_name);
     SNUG_TRY(read_input(root, &input, err));
     SNUG_TRY(read_compile(root, &found, err));
     SNUG_TRY(sn_network_create(e, name ? name : "sequential", &input, &n, err));
     snug_status status = read_dtype(n, root, err);
     if (status == SNUG_OK)
-        status = add_layers(n, layer_list(root), err);
+        status = sn_keras_add_layers(n, root, err);
     if (status != SNUG_OK) {
         sn_network_destroy(n);
         return status;

@@ -1,0 +1,57 @@
+/* keras_graph.h: which layer of a Functional model is applied to what, from its inbound_nodes.
+ *
+ *     sn_keras_graph g;
+ *     SNUG_TRY(sn_keras_graph_read(e, config, &g, err));
+ *     for (size_t i = 0; i < g.n_nodes; i++)
+ *         apply g.nodes[g.order[i]] to the tensors of its inputs
+ *     sn_keras_graph_clear(e, &g);
+ *
+ * The reader only looks at names and edges; it makes no layer. It lends from the JSON tree. */
+#ifndef SN_MODEL_KERAS_GRAPH_H
+#define SN_MODEL_KERAS_GRAPH_H
+
+#include "nn/nn.h"
+
+#include <jansson.h>
+
+/* One application of a layer. */
+typedef struct {
+    const json_t *layer;
+    const char *name;
+    uint32_t n_uses; /* on the first node of a layer: how many it has, one after the other */
+    bool again;      /* another node of this layer comes earlier in the order */
+    bool placed, is_read;
+    int n_in; /* 0: the input of the model */
+    uint32_t in[SN_MAX_IN];
+} sn_keras_node;
+
+typedef struct {
+    sn_keras_node *nodes;
+    uint32_t *order; /* node numbers; each stands behind those it reads */
+    size_t n_nodes;
+    uint32_t output; /* a node number */
+} sn_keras_graph;
+
+/* `config` is the model's. SNUG_E_FORMAT with the layer's name: cycles, unknown or repeated names,
+ * layers that nothing feeds or that do not lead to the output, no input or output.
+ * SNUG_E_UNSUPPORTED: several inputs or outputs, arguments other than tensors. */
+SNUG_CHECKED snug_status sn_keras_graph_read(snug_engine *e, const json_t *config,
+                                             sn_keras_graph *out, snug_error *err);
+void sn_keras_graph_clear(snug_engine *e, sn_keras_graph *g);
+
+/* The layer of the list that a Functional model names as its one input. */
+SNUG_CHECKED snug_status sn_keras_graph_input(const json_t *config, const json_t **layer,
+                                              snug_error *err);
+
+/* --- what the readers of models share --------------------------------------------------------- */
+/* Of a model; the oldest files have a bare list as config. */
+const json_t *sn_keras_layer_list(const json_t *model);
+bool sn_keras_is_input(const json_t *layer);
+bool sn_keras_is_sequential(const json_t *model);
+bool sn_keras_is_functional(const json_t *model); /* tf.keras 2 calls some of them Model */
+/* Layer i of a list has a class and a configuration. */
+SNUG_CHECKED snug_status sn_keras_layer_check(const json_t *layer, size_t i, snug_error *err);
+/* "name" beside the class or in the configuration; NULL when there is none. */
+const char *sn_keras_layer_name(const json_t *layer);
+
+#endif

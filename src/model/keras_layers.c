@@ -1,0 +1,286 @@
+/* keras_layers.c: the layers of a model's JSON become layers of a network.
+ *
+ * 1. Class names are looked up in layers.def, keys in the row's fields. A key that is in neither
+ * the row nor the list of settings without effect here is refused unless null, so that no setting
+ * is silently ignored.
+ * 2. Models inside models are flattened: layer "dense" of the nested model "inner" is
+ * "inner/dense". Applying a nested model again applies its layers again. */
+#include "model/keras_layers.h"
+
+#include "model/keras_graph.h"
+#include "model/keras_value.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_APPLICATIONS 20000 /* nested models can multiply without end */
+
+/* Settings of layers that change nothing as long as they have this value. */
+static const sn_keras_inert layer_inert[] = {
+    {"name", "*"},
+    {"trainable", "*"}, /* read by add_layer */
+    {"seed", "*"},
+    {"optional", "*"},
+    {"batch_size", "*"},
+    {"input_length", "*"},
+    {"renorm_momentum", "*"},
+    {"batch_shape", "*"},
+    {"batch_input_shape", "*"},
+    {"build_input_shape", "*"},
+    {"data_format", "channels_last"},
+    {"axis", "-1"},
+    {"sparse", "false"},
+    {"ragged", "false"},
+    {"mask_zero", "false"},
+    {"synchronized", "false"},
+    {"renorm", "false"},
+    {"rms_scaling", "false"},
+    {"threshold", "0"},
+    {NULL, NULL},
+};
+static const sn_keras_inert init_inert[] = {{"name", "*"}, {"dtype", "*"}, {NULL, NULL}};
+
+/* --- one layer's configuration ---------------------------------------------------------------- */
+
+typedef struct {
+    json_t *config;
+    const char *dtype; /* the network's: "float32" */
+    int last_axis;     /* of the layer's first input */
+} fill_context;
+
+static snug_status wrong_value(const char *key, const json_t *value, snug_error *err) {
+    char text[100];
+    return sn_fail(err, SNUG_E_UNSUPPORTED,
+                   "%.60s = %s is not supported yet; leave it at its default", key,
+                   sn_keras_show(value, text, sizeof text));
+}
+
+/* tf.keras 2 writes the last axis as a count from the front, alone or in a list. */
+static bool is_last_axis(const fill_context *c, const json_t *value) {
+    const json_t *axis = json_array_size(value) == 1 ? json_array_get(value, 0) : value;
+    return json_is_integer(axis) && json_integer_value(axis) == c->last_axis;
+}
+
+/* Whether a key that the layer's row does not list may be passed over. */
+static bool is_without_effect(const fill_context *c, const char *key, const json_t *value) {
+    if (strcmp(key, "dtype") == 0)
+        return !sn_keras_policy(value) || strcmp(sn_keras_policy(value), c->dtype) == 0;
+    if (strcmp(key, "axis") == 0 && is_last_axis(c, value))
+        return true;
+    return sn_keras_is_inert(layer_inert, key, value);
+}
+
+/* Lists in the list (a padding by axes) count as their entries. `at` is how many were set. */
+static snug_status set_list(const sn_conf_field *f, void *conf, const json_t *list, int *at,
+                            snug_error *err) {
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *v = json_array_get(list, i);
+        if (json_is_array(v)) {
+            SNUG_TRY(set_list(f, conf, v, at, err));
+            continue;
+        }
+        if (*at >= f->n || (!json_is_number(v) && !json_is_null(v)))
+            return wrong_value(f->key, list, err);
+        SNUG_TRY(
+            sn_conf_set_number(f, conf, (*at)++, json_is_null(v) ? -1 : json_number_value(v), err));
+    }
+    return SNUG_OK;
+}
+
+static snug_status set_field(const sn_conf_field *f, void *conf, const json_t *value,
+                             snug_error *err) {
+    char text[200];
+    int at = 0;
+    if (json_is_array(value) && f->kind == SN_CONF_INTS)
+        return set_list(f, conf, value, &at, err);
+    if (json_is_number(value))
+        return sn_conf_set_number(f, conf, -1, json_number_value(value), err);
+    if (json_is_boolean(value) && f->kind == SN_CONF_FLAG)
+        return sn_conf_set_number(f, conf, 0, json_is_true(value) ? 1 : 0, err);
+    if ((f->kind == SN_CONF_TEXT || f->kind == SN_CONF_INIT) &&
+        sn_keras_object(value, init_inert, text, sizeof text))
+        return sn_conf_set_text(f, conf, text, err);
+    return wrong_value(f->key, value, err);
+}
+
+static snug_status fill_from_json(void *ctx, const sn_layer_class *cls, void *conf,
+                                  snug_error *err) {
+    const fill_context *c = ctx;
+    for (void *it = json_object_iter(c->config); it; it = json_object_iter_next(c->config, it)) {
+        const char *key = json_object_iter_key(it);
+        const json_t *value = json_object_iter_value(it);
+        const sn_conf_field *field = sn_conf_find(cls, key);
+        if (field && !json_is_null(value))
+            SNUG_TRY(set_field(field, conf, value, err));
+        else if (!field && !is_without_effect(c, key, value))
+            return wrong_value(key, value, err);
+    }
+    return SNUG_OK;
+}
+
+/* --- applying layers and models --------------------------------------------------------------- */
+
+/* Where layers are added: the model itself or a model within it. */
+typedef struct {
+    sn_network *network;
+    char prefix[128]; /* "inner/"; "" in the model itself */
+    bool trainable;   /* false: all that is in it is frozen */
+    bool again;       /* it was applied before: its layers exist */
+} scope;
+
+typedef struct {
+    uint32_t in[SN_MAX_IN];
+    int n_in;
+} tensors;
+
+static snug_status apply_model(const scope *s, const json_t *model, const tensors *x, uint32_t *out,
+                               snug_error *err);
+
+/* The layer's name in the network; "" for Keras' automatic one. */
+static snug_status full_name(const scope *s, const json_t *layer, char *out, size_t size,
+                             snug_error *err) {
+    const char *name = sn_keras_text(json_object_get(layer, "config"), "name");
+    if (!name && s->prefix[0])
+        return sn_fail(err, SNUG_E_FORMAT, "a layer in '%.60s' has no name", s->prefix);
+    const int n = name ? snprintf(out, size, "%s%s", s->prefix, name) : 0;
+    if (n >= (int)size)
+        return sn_fail(err, SNUG_E_FORMAT, "the name '%.60s...' of a layer is longer than %zu", out,
+                       size - 1);
+    if (!name)
+        out[0] = 0;
+    return SNUG_OK;
+}
+
+static snug_status check_arity(const char *class_name, const char *name, const tensors *x,
+                               snug_error *err) {
+    const sn_layer_class *cls;
+    SNUG_TRY(sn_layer_class_find(class_name, &cls, err));
+    if (x->n_in >= cls->min_in && x->n_in <= cls->max_in)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_FORMAT, "layer '%.60s' (%s) is applied to %d tensors; it takes %d%s",
+                   name, class_name, x->n_in, cls->min_in,
+                   cls->max_in > cls->min_in ? " or more" : "");
+}
+
+static snug_status add_layer(const scope *s, const json_t *layer, const char *name,
+                             const tensors *x, uint32_t *out, snug_error *err) {
+    sn_network *const n = s->network;
+    json_t *config = json_object_get(layer, "config");
+    fill_context c = {.config = config,
+                      .dtype = n->variable_dtype == SNUG_F64 ? "float64" : "float32",
+                      .last_axis = sn_network_type(n, x->in[0])->rank - 1};
+    const sn_layer_spec spec = {.class_name = sn_keras_text(layer, "class_name"),
+                                .name = name,
+                                .fill = fill_from_json,
+                                .ctx = &c,
+                                .in = x->in,
+                                .n_in = x->n_in};
+    SNUG_TRY(check_arity(spec.class_name, name, x, err));
+    SNUG_TRY(sn_network_add_on(n, &spec, out, err));
+    if (!s->trainable || json_is_false(json_object_get(config, "trainable")))
+        sn_network_set_trainable(n, n->n_layers - 1, false);
+    return SNUG_OK;
+}
+
+static snug_status apply_again(const scope *s, const char *name, const tensors *x, uint32_t *out,
+                               snug_error *err) {
+    sn_network *const n = s->network;
+    const uint32_t layer = sn_network_find(n, name);
+    if (layer == n->n_layers)
+        return sn_fail(err, SNUG_E_INTERNAL, "layer '%.60s' should be there already", name);
+    SNUG_TRY(check_arity(n->layers[layer].cls->class_name, name, x, err));
+    return sn_network_apply(n, layer, x->in, x->n_in, out, err);
+}
+
+/* A layer, or a model that stands where layers do. */
+static snug_status apply_layer(const scope *s, const json_t *layer, const tensors *x, uint32_t *out,
+                               snug_error *err) {
+    char name[sizeof s->prefix - 1];
+    SNUG_TRY(full_name(s, layer, name, sizeof name, err));
+    if (s->network->n_applications >= MAX_APPLICATIONS)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "the model applies layers more than %d times",
+                       MAX_APPLICATIONS);
+    if (!sn_keras_is_sequential(layer) && !sn_keras_is_functional(layer))
+        return s->again ? apply_again(s, name, x, out, err)
+                        : add_layer(s, layer, name, x, out, err);
+    const json_t *flag = json_object_get(json_object_get(layer, "config"), "trainable");
+    scope inner = {.network = s->network,
+                   .trainable = s->trainable && !json_is_false(flag),
+                   .again = s->again};
+    if (x->n_in != 1 || !name[0])
+        return sn_fail(err, SNUG_E_FORMAT, "model '%.60s' is applied to %d tensors; it takes 1",
+                       name, x->n_in);
+    snprintf(inner.prefix, sizeof inner.prefix, "%s/", name);
+    return apply_model(&inner, layer, x, out, err);
+}
+
+/* Each layer on the one before. The model's input has InputLayer's type already. */
+static snug_status apply_chain(const scope *s, const json_t *layers, const tensors *x,
+                               uint32_t *out, snug_error *err) {
+    tensors t = *x;
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(layers); i++) {
+        const json_t *layer = json_array_get(layers, i);
+        SNUG_TRY(sn_keras_layer_check(layer, i, err));
+        if (sn_keras_is_input(layer))
+            continue;
+        SNUG_TRY(apply_layer(s, layer, &t, &t.in[0], err));
+        n++;
+    }
+    *out = t.in[0];
+    return n ? SNUG_OK : sn_fail(err, SNUG_E_FORMAT, "the model has no layers");
+}
+
+static snug_status apply_node(const scope *s, const sn_keras_node *node, const uint32_t *made,
+                              uint32_t *out, snug_error *err) {
+    scope here = *s;
+    tensors x = {.n_in = node->n_in};
+    here.again = s->again || node->again;
+    for (int k = 0; k < node->n_in; k++)
+        x.in[k] = made[node->in[k]];
+    return apply_layer(&here, node->layer, &x, out, err);
+}
+
+static snug_status apply_graph(const scope *s, const json_t *config, const tensors *x,
+                               uint32_t *out, snug_error *err) {
+    snug_engine *const e = s->network->engine;
+    sn_keras_graph g;
+    void *block = NULL;
+    SNUG_TRY(sn_keras_graph_read(e, config, &g, err));
+    const size_t bytes = g.n_nodes * sizeof(uint32_t);
+    snug_status status = sn_alloc(e, SN_MEM_MODEL, bytes, &block, err);
+    uint32_t *const made = block;
+    for (size_t i = 0; i < g.n_nodes && status == SNUG_OK; i++) {
+        const uint32_t k = g.order[i];
+        if (g.nodes[k].n_in == 0)
+            made[k] = x->in[0];
+        else
+            status = apply_node(s, &g.nodes[k], made, &made[k], err);
+    }
+    if (status == SNUG_OK && g.n_nodes < 2)
+        status = sn_fail(err, SNUG_E_FORMAT, "the model has no layers");
+    if (status == SNUG_OK)
+        *out = made[g.output];
+    sn_free(e, SN_MEM_MODEL, block, bytes);
+    sn_keras_graph_clear(e, &g);
+    return status;
+}
+
+static snug_status apply_model(const scope *s, const json_t *model, const tensors *x, uint32_t *out,
+                               snug_error *err) {
+    const snug_status status = sn_keras_is_functional(model)
+                                   ? apply_graph(s, json_object_get(model, "config"), x, out, err)
+                                   : apply_chain(s, sn_keras_layer_list(model), x, out, err);
+    if (status != SNUG_OK && s->prefix[0])
+        return sn_fail_in(err, status, "in '%.60s'", s->prefix);
+    return status;
+}
+
+snug_status sn_keras_add_layers(sn_network *n, const json_t *root, snug_error *err) {
+    const scope s = {.network = n, .trainable = true};
+    const tensors x = {.n_in = 1};
+    uint32_t out;
+    SNUG_TRY(apply_model(&s, root, &x, &out, err));
+    sn_network_set_output(n, out);
+    return SNUG_OK;
+}
