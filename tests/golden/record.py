@@ -37,13 +37,22 @@ def save_safetensors(path, tensors):
             f.write(np.ascontiguousarray(tensors[k]).tobytes())
 
 
+def leaves(model, prefix=""):
+    """Layers that are no models, with their names as Snug has them: those of models within are prefixed."""
+    for l in model.layers:
+        if isinstance(l, keras.Model):
+            yield from leaves(l, f"{prefix}{l.name}/")
+        else:
+            yield prefix + l.name, l
+
+
 def weights(model):
-    return {f"{l.name}/{v.name}": v.numpy() for l in model.layers for v in l.weights}
+    return {f"{name}/{v.name}": v.numpy() for name, l in leaves(model) for v in l.weights}
 
 
 def jitter(model, rng):
     """Zeros and ones hide mistakes: biases, scales and moving averages get values of their own."""
-    for l in model.layers:
+    for _, l in leaves(model):
         l.set_weights([w + rng.uniform(0.05, 0.3, w.shape).astype(w.dtype) if w.ndim == 1 else w for w in l.get_weights()])
 
 
@@ -52,7 +61,8 @@ def record(name, floatx, make, x, y, optimizer, loss, metrics=(), steps=3, batch
     keras.backend.set_floatx(floatx)
     keras.utils.set_random_seed(7)
     rng = np.random.RandomState(1)
-    model = keras.Sequential(make())
+    made = make()
+    model = keras.Sequential(made) if isinstance(made, list) else made
     model.compile(optimizer=optimizer(), loss=loss() if callable(loss) else loss, metrics=[m if isinstance(m, str) else m() for m in metrics])
     jitter(model, rng)
     fx = np.float32 if floatx == "float32" else np.float64
@@ -102,6 +112,59 @@ def activation_case(name):
     return lambda: [L.Input((12,)), L.Dense(8, activation=name)] + head()
 
 
+def conv_bn(x, filters, strides=1, name=None):
+    x = L.Conv2D(filters, 3, strides=strides, padding="same", use_bias=False, name=name)(x)
+    return L.BatchNormalization(momentum=0.9)(x)
+
+
+def residual():
+    """Two blocks as in ResNet: a plain one, then one that halves the picture and projects its shortcut."""
+    inputs = L.Input((7, 6, 3))
+    x = L.ReLU()(conv_bn(inputs, 4))
+    y = conv_bn(L.ReLU()(conv_bn(x, 4)), 4)
+    x = L.Activation("relu")(L.Add()([x, y]))
+    y = conv_bn(L.Activation("relu")(conv_bn(L.ZeroPadding2D(((1, 0), (0, 1)))(x), 6, 2)), 6)
+    shortcut = L.Conv2D(6, 1, strides=2, padding="same")(L.ZeroPadding2D(((1, 0), (0, 1)))(x))
+    x = L.Activation("relu")(L.Add()([shortcut, y]))
+    return keras.Model(inputs, L.Dense(4, activation="softmax")(L.GlobalAveragePooling2D()(x)))
+
+
+def branches():
+    inputs = L.Input((7, 6, 3))
+    a = L.Conv2D(3, 1, activation="relu")(inputs)
+    b = L.Conv2D(2, 3, padding="same", activation="tanh")(inputs)
+    return keras.Model(inputs, L.Dense(3)(L.GlobalAveragePooling2D()(L.Concatenate()([a, b, inputs]))))
+
+
+def shared():
+    """One Dense on the input and on its own output; batch normalisation shared, too."""
+    inputs = L.Input((12,))
+    dense, norm = L.Dense(12, activation="tanh"), L.BatchNormalization(momentum=0.8)
+    once = norm(dense(inputs))
+    twice = norm(dense(once))
+    return keras.Model(inputs, L.Dense(3)(L.Subtract()([twice, once])))
+
+
+def nested():
+    """A Sequential applied twice and a Functional with a Sequential in it."""
+    inputs = L.Input((12,))
+    tower = keras.Sequential([L.Input((12,)), L.Dense(6, activation="relu"), L.LayerNormalization()], name="tower")
+    x = L.Input((6,), name="inner_input")
+    deep = keras.Sequential([L.Input((6,)), L.Dense(5, activation="tanh"), L.Dense(6)], name="deep")
+    inner = keras.Model(x, L.Multiply()([deep(x), L.Dense(6, activation="sigmoid")(x)]), name="inner")
+    a, b = tower(inputs), tower(L.Dense(12)(inputs))
+    return keras.Model(inputs, L.Dense(3)(L.Average()([inner(a), b, a])))
+
+
+def extremes():
+    """Maximum, Minimum, Permute, Identity, a merge that broadcasts, and a concatenation of an axis that is not the last."""
+    inputs = L.Input((5, 4))
+    x = L.Concatenate(axis=1)([L.Dense(4)(inputs), L.Identity()(inputs)])
+    top, low = L.Maximum()([x, L.Dense(4)(x)]), L.Minimum()([x, L.Dense(4, activation="tanh")(x)])
+    x = L.Multiply()([L.Permute((2, 1))(top), L.Dense(1)(L.Permute((2, 1))(low))])
+    return keras.Model(inputs, L.Dense(3)(L.Flatten()(x)))
+
+
 CASES = [
     ("mlp", lambda: [L.Input((12,)), L.Dense(16, activation="relu"), L.Dense(4, activation="softmax")], X, LABELS, adam, SPARSE, ["accuracy"], 20),
     ("cnn", lambda: [L.Input((7, 6, 3)), L.Conv2D(8, 3, padding="same", use_bias=False), L.BatchNormalization(), L.Activation("relu"), L.MaxPooling2D(),
@@ -135,6 +198,12 @@ CASES = [
     ("smoothing", lambda: [L.Input((12,)), L.Dense(4, activation="softmax")], X, ONEHOT, sgd, lambda: keras.losses.CategoricalCrossentropy(label_smoothing=0.1), ["accuracy"], 3),
     ("binary_smoothing", lambda: [L.Input((12,)), L.Dense(1, activation="sigmoid")], X, BINARY, sgd, lambda: keras.losses.BinaryCrossentropy(label_smoothing=0.2), [], 3),
     ("adam_betas", lambda: [L.Input((12,))] + head(), X, Y3, lambda: keras.optimizers.Adam(0.02, beta_1=0.8, beta_2=0.95, epsilon=1e-4), "mse", [], 5),
+    ("graph_residual", residual, IMAGES, LABELS, adam, SPARSE, ["accuracy"], 20),
+    ("graph_branches", branches, IMAGES, Y3, sgd, "mse", [], 3),
+    ("graph_shared", shared, X, Y3, sgd, "mse", [], 3),
+    ("graph_nested", nested, X, Y3, sgd, "mse", ["mae"], 3),
+    ("graph_extremes", extremes, SEQ, Y3, sgd, "mse", [], 3),
+    ("graph_in_sequence", lambda: [L.Input((12,)), keras.Sequential([L.Input((12,)), L.Dense(6, activation="relu")], name="inside")] + head(), X, Y3, sgd, "mse", [], 3),
     ("frozen_batchnorm", lambda: [L.Input((12,)), L.Dense(6), L.BatchNormalization(trainable=False)] + head(), X, Y3, sgd, "mse", [], 3),
 ] + [(f"act_{a}", activation_case(a), X, Y3, slow, "mse", [], 3) for a in
      ("elu", "gelu", "silu", "softplus", "leaky_relu", "exponential", "log_softmax", "selu", "mish", "softsign")]
