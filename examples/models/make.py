@@ -25,3 +25,24 @@ save("shapes_cnn.json", keras.Sequential([L.Input((32, 32, 3)), L.Rescaling(1 / 
 save("shapes_linear.json", keras.Sequential([L.Input((32, 32, 3)), L.Rescaling(1 / 255), L.Flatten(), L.Dense(8, activation="softmax")], name="shapes_linear"))
 save("blobs_mlp.json", keras.Sequential([L.Input((16,)), L.Dense(32, activation="relu"), L.Dense(6, activation="softmax")], name="blobs_mlp"))
 save("mnist_mlp.json", keras.Sequential([L.Input((28, 28)), L.Rescaling(1 / 255), L.Flatten(), L.Dense(64, activation="relu"), L.Dense(10, activation="softmax")], name="mnist_mlp"))
+
+
+def resnet20():
+    """ResNet-20 for pictures of 32 x 32 (He et al. 2015, table 6), with projections where the picture shrinks."""
+    def unit(x, filters, kernel=3, strides=1):
+        x = L.Conv2D(filters, kernel, strides=strides, padding="same", use_bias=False, kernel_initializer="he_normal")(x)
+        return L.BatchNormalization(momentum=0.9)(x)
+
+    inputs = L.Input((32, 32, 3))
+    x = L.ReLU()(unit(L.Rescaling(1 / 255)(inputs), 16))
+    for filters in (16, 32, 64):
+        for block in range(3):
+            strides = 2 if block == 0 and filters > 16 else 1
+            y = unit(L.ReLU()(unit(x, filters, strides=strides)), filters)
+            shortcut = unit(x, filters, 1, strides) if strides == 2 else x
+            x = L.ReLU()(L.Add()([shortcut, y]))
+    outputs = L.Dense(10, activation="softmax")(L.GlobalAveragePooling2D()(x))
+    return keras.Model(inputs, outputs, name="resnet20")
+
+
+save("resnet20.json", resnet20())
