@@ -155,9 +155,10 @@ static void test_damaged_models_are_survived(void **state) {
     (void)state;
     sn_test_seed seeds[] = {file_seed(SNUG_TEST_DATA "/data/tfkeras2_cnn.json"),
                             file_seed(SNUG_TEST_DATA "/data/keras2_list.json"),
+                            file_seed(SNUG_TEST_DATA "/golden/graph_nested_f32/model.json"),
                             file_seed(SNUG_TEST_DATA "/data/keras3_cnn.json")};
-    sn_test_mutations(read_model, seeds, 3, 8000);
-    end_seeds(seeds, 3);
+    sn_test_mutations(read_model, seeds, 4, 8000);
+    end_seeds(seeds, 4);
 }
 
 static void test_inspect_survives_any_file(void **state) {
