@@ -390,7 +390,8 @@ static sn_value build_loss(sn_builder *b, const void *what, sn_value y_true, sn_
 }
 
 static sn_value build_metric(sn_builder *b, const void *what, sn_value y_true, sn_value y_pred) {
-    return sn_metric_build(b, what, y_true, y_pred);
+    sn_value over;
+    return sn_metric_build(b, what, y_true, y_pred, &over);
 }
 
 static void expect_loss(void **state, const char *text, const char *activation,
@@ -540,6 +541,51 @@ static void test_metrics_sum_over_examples(void **state) {
     expect_ok(sn_metric_parse("mae", &dense, &t, &m, &err), &err);
     assert_near(evaluate(state, "linear", scores, false, build_metric, &m),
                 ROWS * mean_of(absolute, scores), 1e-12);
+}
+
+static void test_metric_settings_are_kept_and_checked(void **state) {
+    (void)state;
+    snug_error err;
+    sn_loss mse;
+    sn_metric m;
+    const snug_type ten = {SNUG_F32, 2, {-1, 10}};
+    expect_ok(sn_loss_parse("mse", &mse, &err), &err);
+    expect_ok(sn_metric_parse("TopKCategoricalAccuracy:k=3", &mse, &ten, &m, &err), &err);
+    assert_true(m.k == 3);
+    assert_string_equal(m.name, "TopKCategoricalAccuracy");
+    assert_string_equal(m.text, "TopKCategoricalAccuracy:k=3");
+    assert_string_equal(m.resolved, "top_k_categorical_accuracy");
+    expect_ok(sn_metric_parse("recall:thresholds=0.7", &mse, &ten, &m, &err), &err);
+    assert_true(m.threshold == 0.7);
+    static const char *const bad[] = {"top_k_categorical_accuracy:k=0",
+                                      "top_k_categorical_accuracy:k=1.5",
+                                      "precision:thresholds=2",
+                                      "recall:k=3",
+                                      "root_mean_squared_error:delta=1",
+                                      "mse:delta=1",
+                                      "sparse_top_k_categorical_accuracy"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        expect_status(sn_metric_parse(bad[i], &mse, &ten, &m, &err), SNUG_E_INVALID, &err);
+    assert_true(m.threshold == 0.7); /* written only on success */
+}
+
+static void test_metrics_finish_from_two_sums(void **state) {
+    (void)state;
+    snug_error err;
+    sn_loss mse;
+    sn_metric m;
+    const snug_type ten = {SNUG_F32, 2, {-1, 10}};
+    expect_ok(sn_loss_parse("mse", &mse, &err), &err);
+    expect_ok(sn_metric_parse("precision", &mse, &ten, &m, &err), &err);
+    assert_true(sn_metric_counts(&m));
+    assert_true(sn_metric_finish(&m, 3, 4) == 0.75);
+    assert_true(sn_metric_finish(&m, 0, 0) == 0); /* nothing was said to be there */
+    expect_ok(sn_metric_parse("root_mean_squared_error", &mse, &ten, &m, &err), &err);
+    assert_false(sn_metric_counts(&m));
+    assert_true(sn_metric_finish(&m, 8, 2) == 2);
+    expect_ok(sn_metric_parse("mse", &mse, &ten, &m, &err), &err);
+    assert_true(sn_metric_finish(&m, 8, 2) == 4);
+    assert_true(isnan(sn_metric_finish(&m, 0, 0)));
 }
 
 static void test_activations_follow_keras(void **state) {
@@ -759,6 +805,8 @@ int main(void) {
         engine_test(test_bad_losses_are_refused),
         engine_test(test_accuracy_means_what_the_shapes_say),
         engine_test(test_metrics_sum_over_examples),
+        engine_test(test_metric_settings_are_kept_and_checked),
+        engine_test(test_metrics_finish_from_two_sums),
         engine_test(test_activations_follow_keras),
         engine_test(test_optimizer_texts_round_trip),
         engine_test(test_adam_rate_has_the_bias_correction),

@@ -1016,6 +1016,25 @@ static void test_failed_run_inside_a_callback_leaves_the_fit_running(void **stat
     sn_test_engine_end(tight);
 }
 
+static void test_metrics_are_split_outside_their_settings(void **state) {
+    snug_error err;
+    snug_model *m = mlp(*state);
+    const snug_compile compile = {
+        .metrics = "sparse_top_k_categorical_accuracy:k=2, accuracy,"
+                   "sparse_categorical_crossentropy:from_logits=false,from_logits=true,acc"};
+    expect_ok(snug_model_compile(m, &compile, &err), &err);
+    assert_int_equal(snug_model_n_metrics(m), 4);
+    assert_string_equal(snug_model_metric_name(m, 0), "sparse_top_k_categorical_accuracy");
+    assert_true(m->metrics[0].k == 2);
+    assert_string_equal(snug_model_metric_name(m, 1), "accuracy");
+    assert_string_equal(m->metrics[2].text,
+                        "sparse_categorical_crossentropy:from_logits=false,from_logits=true");
+    assert_true(m->metrics[2].loss.from_logits);
+    expect_ok(sn_model_resolve_metrics(m, &err), &err); /* again: settings stay */
+    assert_true(m->metrics[0].k == 2);
+    snug_model_destroy(m);
+}
+
 static void test_layers_describe_themselves(void **state) {
     snug_error err;
     snug_layer_info info;
@@ -1247,6 +1266,7 @@ int main(void) {
         engine_test(test_many_batch_sizes_keep_the_cache_small),
         engine_test(test_callbacks_may_run_the_model_but_not_change_it),
         engine_test(test_failed_run_inside_a_callback_leaves_the_fit_running),
+        engine_test(test_metrics_are_split_outside_their_settings),
         engine_test(test_layers_describe_themselves),
         engine_test(test_any_budget_is_kept_or_refused_before_training),
         engine_test(test_variables_may_have_another_dtype_than_computation),

@@ -5,7 +5,7 @@
  * Cross-entropies look through a softmax or sigmoid that made y_pred and start from its input, as
  * Keras does in graph mode. From probabilities made otherwise they clip to [1e-7, 1 - 1e-7]; the
  * categorical one first divides by the sum over the classes, the sparse one takes the logarithm as
- * logits. */
+ * logits. The categorical focal one never looks through. */
 #include "nn/nn.h"
 #include "nn/text.h"
 
@@ -29,6 +29,15 @@ static sn_value at_least(sn_builder *b, sn_value x, double low) {
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     return sn_build_maximum(b, x, sn_build_scalar(b, sn_graph_type(b->graph, x)->dtype, low));
+}
+
+/* The last axis of x, as a set of axes. */
+static uint32_t last_axis(const sn_builder *b, sn_value x) {
+    return b->error.code == SNUG_OK ? 1u << (sn_graph_type(b->graph, x)->rank - 1) : 0;
+}
+
+static sn_value one_minus(sn_builder *b, sn_value x) {
+    return sn_build_affine(b, x, -1, 1);
 }
 
 /* The input of the `op` that made y, or nothing. */
@@ -93,6 +102,69 @@ static sn_value log_cosh(sn_builder *b, const sn_loss *l, sn_value y_true, sn_va
     return sn_build_affine(b, sn_build_add(b, x, tail), 1, -sn_keras_number(log(2)));
 }
 
+static sn_value poisson(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
+    (void)l;
+    const sn_value log_rate = sn_build_log(b, sn_build_affine(b, y_pred, 1, EPSILON));
+    return sn_build_sub(b, y_pred, sn_build_mul(b, y_true, log_rate));
+}
+
+/* x over its length along the last axis; a shorter one than epsilon counts as epsilon. */
+static sn_value unit_rows(sn_builder *b, sn_value x) {
+    const sn_value square = sn_build_sum(b, sn_build_square(b, x), last_axis(b, x), true);
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const sn_value most = sn_build_scalar(b, sn_graph_type(b->graph, x)->dtype, 1 / EPSILON);
+    return sn_build_mul(b, x, sn_build_minimum(b, sn_build_rsqrt(b, square), most));
+}
+
+static sn_value cosine_similarity(sn_builder *b, const sn_loss *l, sn_value y_true,
+                                  sn_value y_pred) {
+    (void)l;
+    const sn_value product = sn_build_mul(b, unit_rows(b, y_true), unit_rows(b, y_pred));
+    return sn_build_neg(b, sn_build_sum(b, product, last_axis(b, product), false));
+}
+
+static sn_value kl_divergence(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
+    (void)l;
+    const sn_value p = clip(b, y_true, EPSILON, 1), q = clip(b, y_pred, EPSILON, 1);
+    const sn_value terms = sn_build_mul(b, p, sn_build_log(b, sn_build_div(b, p, q)));
+    return sn_build_sum(b, terms, last_axis(b, terms), false);
+}
+
+/* --- hinges ----------------------------------------------------------------------------------- */
+/* Labels of -1 and 1: 2 y - 1 where all labels of the batch are 0 or 1, else y itself. */
+static sn_value signs(sn_builder *b, sn_value y) {
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const snug_dtype dtype = sn_graph_type(b->graph, y)->dtype;
+    const sn_value is_binary =
+        sn_build_logical_or(b, sn_build_equal(b, y, sn_build_scalar(b, dtype, 0)),
+                            sn_build_equal(b, y, sn_build_scalar(b, dtype, 1)));
+    const sn_value other = sn_build_cast(b, sn_build_logical_not(b, is_binary), dtype);
+    const sn_value any =
+        sn_build_greater(b, sn_build_max(b, other, 0, false), sn_build_scalar(b, dtype, 0));
+    return sn_build_select(b, any, y, sn_build_affine(b, y, 2, -1));
+}
+
+static sn_value hinge(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
+    (void)l;
+    return at_least(b, one_minus(b, sn_build_mul(b, signs(b, y_true), y_pred)), 0);
+}
+
+static sn_value squared_hinge(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
+    return sn_build_square(b, hinge(b, l, y_true, y_pred));
+}
+
+static sn_value categorical_hinge(sn_builder *b, const sn_loss *l, sn_value y_true,
+                                  sn_value y_pred) {
+    (void)l;
+    const uint32_t classes = last_axis(b, y_pred);
+    const sn_value right = sn_build_sum(b, sn_build_mul(b, y_true, y_pred), classes, false);
+    const sn_value wrong =
+        sn_build_max(b, sn_build_mul(b, one_minus(b, y_true), y_pred), classes, false);
+    return at_least(b, sn_build_affine(b, sn_build_sub(b, wrong, right), 1, 1), 0);
+}
+
 /* --- cross-entropies -------------------------------------------------------------------------- */
 /* n_classes 2 for the binary one: smoothing pulls towards 1 / n_classes. */
 static sn_value smooth(sn_builder *b, const sn_loss *l, sn_value y_true, int64_t n_classes) {
@@ -109,8 +181,7 @@ static sn_value binary(sn_builder *b, const sn_loss *l, sn_value labels, sn_valu
         return sn_build_sigmoid_xent(b, logits, y_true);
     const sn_value p = clip(b, y_pred, EPSILON, 1 - EPSILON);
     const sn_value yes = sn_build_mul(b, y_true, sn_build_log(b, p));
-    const sn_value no = sn_build_mul(b, sn_build_affine(b, y_true, -1, 1),
-                                     sn_build_log(b, sn_build_affine(b, p, -1, 1)));
+    const sn_value no = sn_build_mul(b, one_minus(b, y_true), sn_build_log(b, one_minus(b, p)));
     return sn_build_neg(b, sn_build_add(b, yes, no));
 }
 
@@ -136,6 +207,39 @@ static sn_value sparse(sn_builder *b, const sn_loss *l, sn_value y_true, sn_valu
     return sn_build_sparse_xent(b, logits, y_true);
 }
 
+/* (1 - p)^gamma times the cross-entropy, p what was given to the right answer. */
+static sn_value binary_focal(sn_builder *b, const sn_loss *l, sn_value labels, sn_value y_pred) {
+    const sn_loss plain = {.from_logits = false};
+    const sn_value y_true = smooth(b, l, labels, 2);
+    const sn_value p = l->from_logits ? sn_build_sigmoid(b, y_pred) : y_pred;
+    const sn_value right = sn_build_add(b, sn_build_mul(b, y_true, p),
+                                        sn_build_mul(b, one_minus(b, y_true), one_minus(b, p)));
+    const sn_value rest = one_minus(b, right);
+    const sn_value factor = sn_build_value_op(b, SN_OP_power, &rest, 1, l->gamma);
+    const sn_value terms = sn_build_mul(b, factor, binary(b, &plain, y_true, p));
+    if (!l->apply_class_balancing)
+        return terms;
+    return sn_build_mul(b, sn_build_affine(b, y_true, 2 * l->alpha - 1, 1 - l->alpha), terms);
+}
+
+static sn_value categorical_focal(sn_builder *b, const sn_loss *l, sn_value labels,
+                                  sn_value y_pred) {
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const snug_type t = *sn_graph_type(b->graph, y_pred);
+    const uint32_t classes = last_axis(b, y_pred);
+    const sn_value y_true = smooth(b, l, labels, t.dims[t.rank - 1]);
+    const sn_value given = l->from_logits ? sn_build_softmax(b, y_pred) : y_pred;
+    const sn_value p = clip(b, sn_build_div(b, given, sn_build_sum(b, given, classes, true)),
+                            EPSILON, 1 - EPSILON);
+    const sn_value rest = one_minus(b, p);
+    const sn_value factor =
+        sn_build_affine(b, sn_build_value_op(b, SN_OP_power, &rest, 1, l->gamma), l->alpha, 0);
+    const sn_value terms =
+        sn_build_mul(b, factor, sn_build_mul(b, sn_build_neg(b, y_true), sn_build_log(b, p)));
+    return sn_build_sum(b, terms, classes, false);
+}
+
 /* --- by name ---------------------------------------------------------------------------------- */
 static const struct {
     const char *name, *alias;
@@ -149,9 +253,19 @@ static const struct {
     {"mean_squared_logarithmic_error", "msle", squared_logarithmic_error, "", false},
     {"huber", "huber_loss", huber, "delta", false},
     {"log_cosh", "logcosh", log_cosh, "", false},
+    {"poisson", NULL, poisson, "", false},
+    {"cosine_similarity", NULL, cosine_similarity, "", false},
+    {"kl_divergence", "kld", kl_divergence, "", false},
+    {"hinge", NULL, hinge, "", false},
+    {"squared_hinge", NULL, squared_hinge, "", false},
+    {"categorical_hinge", NULL, categorical_hinge, "", false},
     {"binary_crossentropy", "bce", binary, "from_logits label_smoothing", false},
     {"categorical_crossentropy", NULL, categorical, "from_logits label_smoothing", false},
     {"sparse_categorical_crossentropy", NULL, sparse, "from_logits", true},
+    {"binary_focal_crossentropy", NULL, binary_focal,
+     "from_logits label_smoothing apply_class_balancing alpha gamma", false},
+    {"categorical_focal_crossentropy", NULL, categorical_focal,
+     "from_logits label_smoothing alpha gamma", false},
 };
 enum { N_LOSSES = sizeof losses / sizeof *losses };
 
@@ -167,27 +281,45 @@ bool sn_loss_known(const char *name) {
     return find_loss(name) >= 0;
 }
 
+/* Every word of the options above is one of these. */
+static const struct {
+    const char *key;
+    size_t offset;
+} flags[] = {{"from_logits", offsetof(sn_loss, from_logits)},
+             {"apply_class_balancing", offsetof(sn_loss, apply_class_balancing)}};
+static const struct {
+    const char *key;
+    size_t offset;
+    double limit; /* values are in [0, limit) */
+} reals[] = {{"label_smoothing", offsetof(sn_loss, label_smoothing), 1},
+             {"delta", offsetof(sn_loss, delta), HUGE_VAL},
+             {"alpha", offsetof(sn_loss, alpha), HUGE_VAL},
+             {"gamma", offsetof(sn_loss, gamma), HUGE_VAL}};
+
 static snug_status set_option(int row, const sn_option *o, sn_loss *l, snug_error *err) {
     if (!sn_text_has(losses[row].options, o->key))
         return sn_fail(err, SNUG_E_INVALID, "loss %s has no setting '%s'%s%s", losses[row].name,
                        o->key, losses[row].options[0] ? "; it has " : "", losses[row].options);
-    if (strcmp(o->key, "from_logits") == 0)
-        return sn_option_flag(o, &l->from_logits, err);
-    const bool is_delta = strcmp(o->key, "delta") == 0;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (strcmp(o->key, flags[i].key) == 0)
+            return sn_option_flag(o, (bool *)((char *)l + flags[i].offset), err);
+    size_t i = 0;
+    while (strcmp(o->key, reals[i].key) != 0)
+        i++;
     double value;
     SNUG_TRY(sn_option_real(o, &value, err));
-    if (value < 0 || (!is_delta && value >= 1))
+    if (value < 0 || value >= reals[i].limit)
         return sn_fail(err, SNUG_E_INVALID, "%s=%s is out of range", o->key, o->value);
-    *(is_delta ? &l->delta : &l->label_smoothing) = value;
+    *(double *)((char *)l + reals[i].offset) = value;
     return SNUG_OK;
 }
 
 snug_status sn_loss_parse(const char *text, sn_loss *out, snug_error *err) {
-    sn_loss l = {.delta = 1};
+    sn_loss l = {.delta = 1, .alpha = 0.25, .gamma = 2};
     SNUG_TRY(sn_option_name(text, l.name, sizeof l.name, err));
     const int row = find_loss(l.name);
     if (row < 0) {
-        char list[360] = "";
+        char list[640] = "";
         for (int i = 0; i < N_LOSSES; i++)
             sn_text_list(list, sizeof list, losses[i].name);
         return sn_fail(err, SNUG_E_UNSUPPORTED, "loss '%.40s' is not known; there are %s", l.name,

@@ -269,6 +269,8 @@ typedef struct {
     bool from_logits;
     bool sparse;                   /* integer labels without the class axis */
     double label_smoothing, delta; /* of the cross-entropies; of huber */
+    double alpha, gamma;           /* of the focal cross-entropies */
+    bool apply_class_balancing;    /* of the binary focal one */
 } sn_loss;
 bool sn_loss_known(const char *name);
 SNUG_CHECKED snug_status sn_loss_parse(const char *text, sn_loss *out, snug_error *err);
@@ -278,16 +280,25 @@ void sn_loss_target(const sn_loss *l, const snug_type *output, snug_type *target
 sn_value sn_loss_build(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
 /* The loss of each element or row, not averaged: [batch, ...]. */
 sn_value sn_loss_terms(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
-/* A metric as sum over the examples of this batch (scalar f32/f64) of its mean within each example;
- * divide by the number of examples. */
+/* A metric is two sums over the batches seen: of its terms (each example's mean), and of what they
+ * are divided by: the number of examples, or counts of its own. */
 typedef struct {
-    char name[48];     /* as Keras shows it: "accuracy" */
-    char resolved[48]; /* "sparse_categorical_accuracy", by loss and shapes */
-    sn_loss loss;      /* where `resolved` is the name of a loss */
+    char name[48];       /* as Keras shows it: "accuracy" */
+    char text[96];       /* as it was asked for: "top_k_categorical_accuracy:k=3" */
+    char resolved[48];   /* "sparse_categorical_accuracy", by loss and shapes */
+    sn_loss loss;        /* where `resolved` is the name of a loss */
+    double k, threshold; /* settings of the top-k accuracies; of binary decisions */
 } sn_metric;
 SNUG_CHECKED snug_status sn_metric_parse(const char *text, const sn_loss *loss,
                                          const snug_type *output, sn_metric *out, snug_error *err);
-sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred);
+/* The sum of terms of this batch (scalar f32/f64); *over is the sum they are divided by, or
+ * SN_NO_VALUE: the number of examples. */
+sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred,
+                         sn_value *over);
+/* Whether it has counts of its own. */
+bool sn_metric_counts(const sn_metric *m);
+/* The metric from its two sums; NaN where no example was seen. */
+double sn_metric_finish(const sn_metric *m, double total, double over);
 
 /* --- optimizers ------------------------------------------------------------------------------- */
 typedef struct {
@@ -316,7 +327,8 @@ int sn_optimizer_params(const sn_optimizer *o, int64_t step, sn_named_real *out,
 
 /* --- whole steps ------------------------------------------------------------------------------ */
 typedef enum { SN_STEP_PREDICT, SN_STEP_EVALUATE, SN_STEP_TRAIN } sn_step_mode;
-/* One step as a graph: inputs "x" ("y"), outputs "y_pred" (PREDICT) or "loss" and "metric_<i>";
+/* One step as a graph: inputs "x" ("y"), outputs "y_pred" (PREDICT) or "loss", "metric_<i>"
+ * and "metric_<i>_over" where a metric has counts of its own;
  * check_finite on the loss before any state write; fused (sn_graph_fuse) and checked. */
 typedef struct {
     sn_network *network;

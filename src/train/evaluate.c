@@ -39,7 +39,7 @@ static snug_status evaluate_all(sn_pass *pass, const snug_run_options *o, snug_p
     for (int64_t k = 0; k < pass->n_steps; k++) {
         SNUG_TRY(sn_pass_step(pass, k, 0, err));
         sn_pass_add(pass, &sums);
-        sn_sums_means(&sums, progress->n_values, progress->values);
+        sn_sums_means(&sums, pass->model, progress->values);
         progress->step = k + 1;
         SNUG_TRY(end_step(o, progress, err));
     }

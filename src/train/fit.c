@@ -130,7 +130,7 @@ static snug_status train_step(fit_run *f, int64_t k, snug_error *err) {
         return fail_in_step(f, k, status, err);
     f->steps++;
     sn_pass_add(&f->train, &f->sums);
-    sn_sums_means(&f->sums, f->progress.n_values, f->progress.values);
+    sn_sums_means(&f->sums, f->model, f->progress.values);
     f->progress.step = k + 1;
     SNUG_TRY(call_back(f, on_step_end, err));
     f->stopped = f->stopped || asked_to_stop(f);
@@ -150,7 +150,7 @@ static snug_status validate(fit_run *f, snug_error *err) {
             return sn_fail_in(err, status, "validation after epoch %d", f->progress.epoch + 1);
         sn_pass_add(&f->validation, &sums);
     }
-    sn_sums_means(&sums, f->progress.n_values, f->progress.val_values);
+    sn_sums_means(&sums, f->model, f->progress.val_values);
     f->progress.has_validation = 1;
     return SNUG_OK;
 }

@@ -111,18 +111,31 @@ snug_status snug_model_add(snug_model *m, const char *layer, const char *config,
 }
 
 /* --- compile ---------------------------------------------------------------------------------- */
-/* Splits at commas outside of "name:key=value": a comma starts a new metric, so options of metrics
- * are not written here. */
+/* The length of the first metric of a list: up to a comma or space, but "key=value" behind a comma
+ * still belongs to it. */
+static size_t metric_length(const char *p) {
+    size_t n = strcspn(p, ", ");
+    while (p[n] == ',') {
+        const char *next = p + n + 1;
+        if (next[strcspn(next, "=:, ")] != '=')
+            break;
+        n += 1 + strcspn(next, ", ");
+    }
+    return n;
+}
+
 static snug_status split_metrics(const char *text, sn_metric *out, int *n_out, snug_error *err) {
     int n = 0;
     for (const char *p = text + strspn(text, ", "); *p;) {
-        const size_t length = strcspn(p, ", ");
+        const size_t length = metric_length(p);
         if (n == SNUG_MAX_METRICS)
             return sn_fail(err, SNUG_E_INVALID, "more than %d metrics", SNUG_MAX_METRICS);
-        if (length >= sizeof out->name)
+        if (length >= sizeof out->text)
             return sn_fail(err, SNUG_E_INVALID, "metric '%.40s...' is not known", p);
         out[n] = (sn_metric){.name = ""};
-        memcpy(out[n++].name, p, length);
+        memcpy(out[n].text, p, length);
+        SNUG_TRY(sn_option_name(out[n].text, out[n].name, sizeof out->name, err));
+        n++;
         p += length;
         p += strspn(p, ", ");
     }
@@ -134,9 +147,9 @@ static snug_status split_metrics(const char *text, sn_metric *out, int *n_out, s
 static snug_status resolve(sn_metric *metrics, int n, const sn_loss *loss, const snug_type *output,
                            snug_error *err) {
     for (int i = 0; i < n; i++) {
-        char name[sizeof metrics->name];
-        memcpy(name, metrics[i].name, sizeof name);
-        SNUG_TRY(sn_metric_parse(name, loss, output, &metrics[i], err));
+        char text[sizeof metrics->text];
+        memcpy(text, metrics[i].text, sizeof text);
+        SNUG_TRY(sn_metric_parse(text, loss, output, &metrics[i], err));
     }
     return SNUG_OK;
 }

@@ -120,12 +120,18 @@ static double read_scalar(const sn_model_step *s, uint32_t output) {
 void sn_pass_add(const sn_pass *p, sn_sums *sums) {
     sums->total[0] +=
         read_scalar(p->now, p->now->outputs[0]) * (double)p->now_rows; /* the loss is a mean */
-    for (int i = 0; i < p->model->n_metrics; i++)
-        sums->total[1 + i] += read_scalar(p->now, p->now->outputs[1 + i]);
     sums->n_rows += p->now_rows;
+    for (int i = 0; i < p->model->n_metrics; i++) {
+        sums->total[1 + i] += read_scalar(p->now, p->now->outputs[1 + i]);
+        sums->over[i] += sn_metric_counts(&p->model->metrics[i])
+                             ? read_scalar(p->now, p->now->over[i])
+                             : (double)p->now_rows;
+    }
 }
 
-void sn_sums_means(const sn_sums *s, int n_values, double *out) {
-    for (int i = 0; i < n_values; i++)
-        out[i] = s->n_rows ? s->total[i] / (double)s->n_rows : NAN;
+void sn_sums_means(const sn_sums *s, const snug_model *m, double *out) {
+    out[0] = s->n_rows ? s->total[0] / (double)s->n_rows : NAN;
+    for (int i = 0; i < m->n_metrics; i++)
+        out[1 + i] =
+            s->n_rows ? sn_metric_finish(&m->metrics[i], s->total[1 + i], s->over[i]) : NAN;
 }

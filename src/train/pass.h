@@ -34,9 +34,10 @@ typedef struct {
     int64_t now_rows;
 } sn_pass;
 
-/* Sums over the examples seen: loss, then metrics. */
+/* Sums over the examples seen: loss, then metrics; and what the metrics' are divided by. */
 typedef struct {
     double total[1 + SNUG_MAX_METRICS];
+    double over[SNUG_MAX_METRICS];
     int64_t n_rows;
 } sn_sums;
 
@@ -48,8 +49,8 @@ SNUG_CHECKED snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mo
 SNUG_CHECKED snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error *err);
 /* Adds the loss and metrics of the newest step. */
 void sn_pass_add(const sn_pass *p, sn_sums *sums);
-/* Means of what was seen; NaN where nothing was. */
-void sn_sums_means(const sn_sums *s, int n_values, double *out);
+/* Loss and metrics of what was seen; NaN where nothing was. */
+void sn_sums_means(const sn_sums *s, const snug_model *m, double *out);
 static inline int sn_model_n_values(const snug_model *m) {
     return 1 + m->n_metrics;
 }
