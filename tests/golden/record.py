@@ -242,7 +242,7 @@ CASES += [
     ("loss_categorical_hinge", one(4), X, ONEHOT, sgd, "categorical_hinge", [], 3),
     ("loss_poisson", one(3, "softplus"), X, COUNTS, sgd, "poisson", ["poisson"], 3),
     ("loss_kl_divergence", one(4, "softmax"), X, SHARES, sgd, "kl_divergence", ["kl_divergence"], 3),
-    ("loss_cosine_similarity", one(3), X, Y3, sgd, "cosine_similarity", ["cosine_similarity"], 3),
+    ("loss_cosine_similarity", one(3, "softplus"), X, np.abs(Y3), sgd, "cosine_similarity", ["cosine_similarity"], 3),
     ("loss_binary_focal", one(1, "sigmoid"), X, BINARY, sgd, "binary_focal_crossentropy", [], 3),
     ("loss_binary_focal_settings", one(1), X, BINARY, sgd,
      lambda: F.BinaryFocalCrossentropy(apply_class_balancing=True, alpha=0.3, gamma=1.5, from_logits=True, label_smoothing=0.1), [], 3),
