@@ -557,13 +557,11 @@ static void test_metric_settings_are_kept_and_checked(void **state) {
     assert_string_equal(m.resolved, "top_k_categorical_accuracy");
     expect_ok(sn_metric_parse("recall:thresholds=0.7", &mse, &ten, &m, &err), &err);
     assert_true(m.threshold == 0.7);
-    static const char *const bad[] = {"top_k_categorical_accuracy:k=0",
-                                      "top_k_categorical_accuracy:k=1.5",
-                                      "precision:thresholds=2",
-                                      "recall:k=3",
-                                      "root_mean_squared_error:delta=1",
-                                      "mse:delta=1",
-                                      "sparse_top_k_categorical_accuracy"};
+    static const char *const bad[] = {
+        "top_k_categorical_accuracy:k=0",   "top_k_categorical_accuracy:k=1.5",
+        "precision:thresholds=2",           "recall:k=3",
+        "root_mean_squared_error:delta=1",  "mse:delta=1",
+        "sparse_top_k_categorical_accuracy"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         expect_status(sn_metric_parse(bad[i], &mse, &ten, &m, &err), SNUG_E_INVALID, &err);
     assert_true(m.threshold == 0.7); /* written only on success */
