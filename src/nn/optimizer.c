@@ -325,12 +325,10 @@ static bool is_off(const char *text) {
            (sn_text_real(text, &value) && value == 0) || (sn_text_flag(text, &on) && !on);
 }
 
-/* Settings of Keras that Snug does not have, or this optimizer: fine as long as they are switched
- * off. */
+/* Settings of Keras that Snug does not have: fine as long as they are switched off. */
 static snug_status check_switched_off(const optimizer_row *row, const sn_option *option,
                                       snug_error *err) {
-    static const char known[] =
-        "amsgrad centered use_ema loss_scale_factor gradient_accumulation_steps";
+    static const char known[] = "use_ema loss_scale_factor gradient_accumulation_steps";
     const char *name = row->defaults.name;
     if (!sn_text_has(known, option->key))
         return sn_fail(err, SNUG_E_INVALID,
