@@ -22,9 +22,9 @@ extern "C" {
 
 typedef struct snug_model snug_model;
 
-/* The JSON that Keras' model.to_json() writes (Keras 3 and tf.keras 2; Sequential). An unknown
- * layer is refused by name with the list of known ones. compile settings in the file are taken
- * over. */
+/* The JSON that Keras' model.to_json() writes (Keras 3 and tf.keras 2): Sequential, or Functional
+ * with one input and one output. An unknown layer is refused by name with the list of known ones.
+ * Compile settings in the file are taken over. */
 SNUG_API SNUG_CHECKED snug_status snug_model_load(snug_engine *engine, const char *path,
                                                   snug_model **out, snug_error *err);
 

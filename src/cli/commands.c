@@ -9,7 +9,7 @@
 #define RECIPES                                                                                    \
     "Recipes are data that cost no file: zeros:SHAPE, constant:SHAPE@VALUE, normal:SHAPE@SEED,\n"  \
     "uniform:SHAPE@SEED, truncated:SHAPE@SEED, labels:SHAPE@SEED@CLASSES; SHAPE is 256x32x32x3.\n"
-#define MODELS "MODEL is the JSON that Keras' model.to_json() writes (Sequential).\n"
+#define MODELS "MODEL is the JSON that Keras' model.to_json() writes.\n"
 
 const cli_command cli_commands[] = {
     {"plan", "MODEL", 1, 1, "what a step will use, before it runs: peak, by category, by layer",
