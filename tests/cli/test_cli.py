@@ -450,7 +450,10 @@ class Streams(Case):
     def on_a_terminal(self, args, **env):
         """What a terminal of 100 columns gets on stdout and stderr, and the exit code."""
         command, variables = [SNUG, *map(str, args)], environment(**env)
-        pid, fd = pty.fork()
+        try:
+            pid, fd = pty.fork()
+        except OSError as e:  # a container without /dev/pts
+            self.skipTest(f"no terminal can be made here: {e}")
         if pid == 0:
             try:
                 os.execve(SNUG, command, variables)
