@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- reading cases -----------------------------------------------------------------------------
- */
+/* --- reading cases --------------------------------------------------------------------------- */
 static const char *const good[] = {
     /* sources */
     "fill dims=2,3 dtype=f64 value=p0 -> f64[2,3]",
@@ -381,8 +380,7 @@ static void infer_good(const char *text, text_case *c) {
 #define EACH_GOOD(text)                                                                            \
     for (size_t at = 0; at < sizeof good / sizeof good[0] && (text = good[at]) != NULL; at++)
 
-/* --- shapes ------------------------------------------------------------------------------------
- */
+/* --- shapes ---------------------------------------------------------------------------------- */
 static void test_shape_rules_give_the_types_of_the_cases(void **state) {
     (void)state;
     const char *text;
@@ -458,8 +456,7 @@ static void test_attribute_words_out_of_range_are_refused(void **state) {
     assert_int_equal(sn_op_infer(&c.desc, &err), SNUG_E_INVALID);
 }
 
-/* --- names -------------------------------------------------------------------------------------
- */
+/* --- names ----------------------------------------------------------------------------------- */
 static void test_find_names_near_operators(void **state) {
     (void)state;
     snug_error err;
@@ -479,8 +476,7 @@ static void test_find_names_near_operators(void **state) {
     assert_non_null(strstr(err.text, "docs/ops.md"));
 }
 
-/* --- attributes --------------------------------------------------------------------------------
- */
+/* --- attributes ------------------------------------------------------------------------------ */
 /* Attributes with every word its own legal value: step 0, 1, 2... gives different ones. */
 static void scramble(sn_op op, int64_t step, sn_attrs *a) {
     const sn_attr_family *family = sn_ops[op].attrs;
@@ -631,8 +627,7 @@ static void test_params_are_counted_in_words(void **state) {
     }
 }
 
-/* --- axes --------------------------------------------------------------------------------------
- */
+/* --- axes ------------------------------------------------------------------------------------ */
 /* Ways as text, "2: 0 - -> 0(1,3); 3: 1 0 sum -": the extent, then per operand its axis ('-': not
  * carried) with (outer,inner) where they are not 1. */
 static void print_ref(char *text, const sn_axis_ref *ref) {
@@ -786,8 +781,7 @@ static void test_cutting_a_label_cuts_the_outputs(void **state) {
     assert_true(n_checked > 150);
 }
 
-/* --- flops -------------------------------------------------------------------------------------
- */
+/* --- flops ----------------------------------------------------------------------------------- */
 static void test_flops_count_products_twice(void **state) {
     (void)state;
     static const struct {
@@ -811,8 +805,7 @@ static void test_flops_count_products_twice(void **state) {
     }
 }
 
-/* --- anything at all ---------------------------------------------------------------------------
- */
+/* --- anything at all ------------------------------------------------------------------------- */
 static uint64_t draw(uint64_t *state, uint64_t n) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (*state >> 33) % n;

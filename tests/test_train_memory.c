@@ -147,8 +147,7 @@ static void test_arena_of_real_models_is_used_to_the_byte(void **state) {
     }
 }
 
-/* --- a thousand steps ---------------------------------------------------------------------------
- */
+/* --- a thousand steps ------------------------------------------------------------------------ */
 typedef struct {
     snug_engine *engine;
     int64_t n;
@@ -219,8 +218,7 @@ static void test_a_thousand_steps_request_nothing(void **unused) {
     sn_test_engine_end(e);
 }
 
-/* --- the search for a NaN -----------------------------------------------------------------------
- */
+/* --- the search for a NaN -------------------------------------------------------------------- */
 /* Gives the most memory ever held up to the step that failed. */
 static size_t expect_nan_found(snug_engine *e) {
     static float rows[64][32], targets[64];

@@ -162,8 +162,7 @@ static snug_status make_boxes(sn_zone *z, const sn_pack_item *items, uint32_t n,
     return SNUG_OK;
 }
 
-/* --- greedy -------------------------------------------------------------------------------------
- */
+/* --- greedy ---------------------------------------------------------------------------------- */
 /* The load of a box is that of the fullest section it lives in. */
 static size_t load_of(const sn_packing *p, const sn_box *b) {
     size_t load = 0;
@@ -247,6 +246,11 @@ static void place_all(greedy *g, greedy_fit fit, bool whole) {
     memcpy(p->offset, g->offset, p->n * sizeof *g->offset);
 }
 
+/* Within 1 % of the bound: what is left is not worth a long search. */
+static bool is_near(const sn_packing *p) {
+    return p->height <= p->bound + p->bound / 100;
+}
+
 static void repair(greedy *g, greedy_key key) {
     const sn_packing *p = g->p;
     const int rounds = g->n_rank > SEARCH_MAX ? REPAIR_ROUNDS_LARGE : REPAIR_ROUNDS;
@@ -284,13 +288,13 @@ static snug_status pack_greedy(sn_zone *z, sn_packing *p, uint64_t *work, snug_e
             place_all(&g, (greedy_fit)fit, false);
         }
     static const greedy_key repaired[] = {KEY_LOAD, KEY_SIZE, KEY_AREA};
-    for (size_t i = 0; i < (large ? 1 : sizeof repaired / sizeof repaired[0]); i++)
+    repair(&g, repaired[0]);
+    for (size_t i = 1; i < sizeof repaired / sizeof repaired[0] && !large && !is_near(p); i++)
         repair(&g, repaired[i]);
     return SNUG_OK;
 }
 
-/* --- the fullest sections first ------------------------------------------------------------------
- */
+/* --- the fullest sections first -------------------------------------------------------------- */
 /* Packs the boxes that see at least `threshold` bytes live by themselves, then the rest around. */
 static snug_status pack_critical(snug_engine *e, sn_zone *z, sn_packing *p, size_t threshold,
                                  uint64_t *work, snug_error *err) {
@@ -331,13 +335,12 @@ static snug_status pack_boxes(snug_engine *e, sn_zone *z, sn_packing *p, snug_er
         return SNUG_OK;
     }
     SNUG_TRY(pack_greedy(z, p, &work, err));
-    const size_t enough = p->bound + p->bound / 100;
-    if (p->height <= enough && work > p->n * WORK_PER_BOX)
-        work = p->n * WORK_PER_BOX; /* the last percent is not worth the long search */
+    if (is_near(p) && work > p->n * WORK_PER_BOX)
+        work = p->n * WORK_PER_BOX;
     if (p->height > p->bound && p->n <= SEARCH_MAX)
         return sn_pack_search(e, p, &work, err);
     /* from the few fullest sections to more and more of them, until within 1 % */
-    for (size_t tenths = 9; tenths > 2 && p->height > enough && work > 0; tenths -= 2)
+    for (size_t tenths = 9; tenths > 2 && !is_near(p) && work > 0; tenths -= 2)
         SNUG_TRY(pack_critical(e, z, p, p->bound / 10 * tenths, &work, err));
     return SNUG_OK;
 }
