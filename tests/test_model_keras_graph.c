@@ -99,6 +99,17 @@ static void test_shared_layer_has_its_variables_once(void **state) {
     sn_network_destroy(n);
 }
 
+#define TWICE(name, inside)                                                                        \
+    GRAPH(INPUT ",{\"class_name\":\"Dense\",\"name\":\"" name "\",\"config\":{" inside             \
+                "\"units\":3},\"inbound_nodes\":[" OLD(REF("x", 0)) "," OLD(REF(name, 0)) "]}",    \
+          REF(name, 1))
+
+static void test_name_beside_the_config_is_enough(void **state) {
+    sn_network *n = load_graph(state, TWICE("d", ""));
+    expect_applications(n, "d<0 d<1");
+    sn_network_destroy(n);
+}
+
 static void test_layers_may_stand_in_any_order(void **state) {
     sn_network *n = load_graph(
         state, GRAPH("{\"class_name\":\"Flatten\",\"config\":{\"name\":"
@@ -237,6 +248,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_both_dialects_give_one_network),
         engine_test(test_shared_layer_has_its_variables_once),
+        engine_test(test_name_beside_the_config_is_enough),
         engine_test(test_layers_may_stand_in_any_order),
         engine_test(test_output_may_be_a_tensor_that_others_read),
         engine_test(test_nested_model_is_flattened_under_its_name),
@@ -273,6 +285,12 @@ int main(void) {
                                 REF("x", 0) "," REF("x", 0)) "]}",
                       REF("i", 0)),
                 FORMAT, "model 'i' is applied to 2 tensors"),
+        REFUSED("empty_name_applied_twice", TWICE("", "\"name\":\"\","), FORMAT,
+                "a layer that is applied again has no name"),
+        REFUSED("nested_model_without_a_name",
+                "{\"class_name\":\"Sequential\",\"config\":{\"name\":\"m\",\"layers\":[" INPUT
+                ",{\"class_name\":\"Sequential\",\"config\":{\"layers\":[]}}]}}",
+                FORMAT, "a model inside the model has no name"),
         REFUSED("nested_model_without_layers",
                 GRAPH(INPUT ",{\"class_name\":\"Sequential\",\"name\":\"i\",\"config\":{\"name\":"
                             "\"i\",\"layers\":[]},\"inbound_nodes\":[" OLD(REF("x", 0)) "]}",

@@ -140,6 +140,8 @@ static snug_status apply_model(const scope *s, const json_t *model, const tensor
 static snug_status full_name(const scope *s, const json_t *layer, char *out, size_t size,
                              snug_error *err) {
     const char *name = sn_keras_text(json_object_get(layer, "config"), "name");
+    if (!name)
+        name = sn_keras_layer_name(layer); /* edges go by it */
     if (!name && s->prefix[0])
         return sn_fail(err, SNUG_E_FORMAT, "a layer in '%.60s' has no name", s->prefix);
     const int n = name ? snprintf(out, size, "%s%s", s->prefix, name) : 0;
@@ -185,9 +187,9 @@ static snug_status add_layer(const scope *s, const json_t *layer, const char *na
 static snug_status apply_again(const scope *s, const char *name, const tensors *x, uint32_t *out,
                                snug_error *err) {
     sn_network *const n = s->network;
-    const uint32_t layer = sn_network_find(n, name);
+    const uint32_t layer = sn_network_find(n, name); /* not there: it got an automatic name */
     if (layer == n->n_layers)
-        return sn_fail(err, SNUG_E_INTERNAL, "layer '%.60s' should be there already", name);
+        return sn_fail(err, SNUG_E_FORMAT, "a layer that is applied again has no name");
     SNUG_TRY(check_arity(n->layers[layer].cls->class_name, name, x, err));
     return sn_network_apply(n, layer, x->in, x->n_in, out, err);
 }
@@ -207,7 +209,9 @@ static snug_status apply_layer(const scope *s, const json_t *layer, const tensor
     scope inner = {.network = s->network,
                    .trainable = s->trainable && !json_is_false(flag),
                    .again = s->again};
-    if (x->n_in != 1 || !name[0])
+    if (!name[0])
+        return sn_fail(err, SNUG_E_FORMAT, "a model inside the model has no name");
+    if (x->n_in != 1)
         return sn_fail(err, SNUG_E_FORMAT, "model '%.60s' is applied to %d tensors; it takes 1",
                        name, x->n_in);
     snprintf(inner.prefix, sizeof inner.prefix, "%s/", name);
