@@ -5,7 +5,7 @@
  *     sn_names_put(&t, "kernel", 3);      // cannot fail; a name that is there gets the new number
  *     sn_names_find(&t, "kernel", &id);   // true, 3
  *
- * Names are lent: they must stay where they are until the table is cleared. */
+ * Names are lent: they must stay where they are until the table forgets them or is cleared. */
 #ifndef SN_MEMORY_NAMES_H
 #define SN_MEMORY_NAMES_H
 
@@ -28,6 +28,6 @@ SNUG_CHECKED snug_status sn_names_reserve(sn_names *t, snug_error *err);
 void sn_names_put(sn_names *t, const char *name, uint32_t id);
 bool sn_names_find(const sn_names *t, const char *name, uint32_t *id);
 void sn_names_forget(sn_names *t); /* all of them; the room stays */
-void sn_names_clear(sn_names *t); /* legal on zeroed */
+void sn_names_clear(sn_names *t);  /* legal on zeroed */
 
 #endif

@@ -1,7 +1,6 @@
 /* team.h: threads that work through the parts of a loop together.
  *
- *     static void square(const void *ctx, int64_t first, int64_t end) { ... items [first, end) ...
- * }
+ *     static void square(const void *ctx, int64_t first, int64_t end);  // items [first, end)
  *
  *     sn_team *team;
  *     sn_team_create(e, 4, &team, err);            // three workers; the caller is the fourth

@@ -1,17 +1,16 @@
 /* loops.h: how own kernels go over elements, in blocks of a constant size: which thread takes a
  * block never changes what is computed. Few elements run on the calling thread alone.
  *
- *     static void exp_f32(const sn_call *c, int64_t first, int64_t n) { ... elements [first, first
- * + n) ... } sn_spans(c, n_elements, exp_f32);
+ *     static void exp_f32(const sn_call *c, int64_t first, int64_t n);  // [first, first + n)
+ *     sn_spans(c, n_elements, exp_f32);
  *
  * A walk goes over an index space where each operand has its own strides (0: broadcast), row by row
  * along the innermost axis after neighbouring axes have been merged:
  *
- *     sn_walk w = sn_walk_over(&c->out[0].type);                 // operand 0: dense over these
- * dims sn_walk_add_broadcast(&w, &c->in[0].type);                 // operand 1: numpy's rule
+ *     sn_walk w = sn_walk_over(&c->out[0].type);      // operand 0: dense over these dims
+ *     sn_walk_add_broadcast(&w, &c->in[0].type);      // operand 1: numpy's rule
  *     sn_walk_merge(&w);
- *     sn_walk_run(&w, c, add_row);                               // add_row(c, &w, element offsets,
- * n)
+ *     sn_walk_run(&w, c, add_row);                    // add_row(c, &w, element offsets, n)
  */
 #ifndef SN_KERNELS_CPU_LOOPS_H
 #define SN_KERNELS_CPU_LOOPS_H
