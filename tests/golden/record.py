@@ -6,6 +6,8 @@ case.safetensors: x, y, losses (one per step, batches taken in turn), pred (afte
 
 Versions are stored in versions.json. CI does not need TensorFlow. Goldens never change in the commit that changes the code
 they judge."""
+import glob
+import importlib
 import json
 import os
 import struct
@@ -259,9 +261,20 @@ CASES += [
     ("metric_top_k", one(4, "softmax"), X, ONEHOT, sgd, "categorical_crossentropy", [lambda: keras.metrics.TopKCategoricalAccuracy(k=2)], 3),
     ("metric_sparse_top_k", one(4, "softmax"), X, LABELS, sgd, SPARSE, [lambda: keras.metrics.SparseTopKCategoricalAccuracy(k=3)], 3),
 ]
-F32_ONLY = ("metric_top_k", "metric_sparse_top_k")  # TensorFlow's InTopK has no f64
+F32_ONLY = ["metric_top_k", "metric_sparse_top_k"]  # TensorFlow's InTopK has no f64
+
+
+def more_cases():
+    """cases_<topic>.py beside this file: each has a CASES list of its own, and F32_ONLY where it needs one."""
+    sys.modules["record"] = sys.modules["__main__"]
+    for path in sorted(glob.glob(os.path.join(HERE, "cases_*.py"))):
+        module = importlib.import_module(os.path.basename(path)[:-3])
+        CASES.extend(module.CASES)
+        F32_ONLY.extend(getattr(module, "F32_ONLY", []))
+
 
 if __name__ == "__main__":
+    more_cases()
     wanted = sys.argv[1:]
     for case in CASES:
         for floatx in ("float32", "float64"):

@@ -1,23 +1,7 @@
 /* cases.c: the sets the cases column of ops.def names, and how near each fast kernel must come to
  * its reference. Every set has a rank or extent that is odd, one above a vector (67, 133), one that
  * wakes the threads (more than 32768 elements), extents of 1 and of 0, and all the attributes. */
-#include "cases.h"
-
-/* A case that says no kind is smooth. */
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
-
-/* SET(name, cases...) or SET_BUT(name, outputs without gradient, cases...) */
-#define SET_BUT(set, mask, ...)                                                                    \
-    static const sn_case list_##set[] = {__VA_ARGS__};                                             \
-    extern const sn_case_set sn_cases_##set;                                                       \
-    const sn_case_set sn_cases_##set = {#set, (int)(sizeof list_##set / sizeof list_##set[0]),     \
-                                        list_##set, mask};
-#define SET(set, ...) SET_BUT(set, 0, __VA_ARGS__)
-
-#define CASE(attrs, in)                                                                            \
-    { attrs, in }
-#define VALUES SN_CASE_VALUES
-#define FUSED  SN_CASE_FUSED
+#include "support/case_set.h"
 
 /* --- sources -------------------------------------------------------------------------------- */
 SET(fill, {"dims=5,3 dtype=f value=0.3", ""}, {"dtype=f value=-2", ""},
@@ -34,11 +18,6 @@ SET(random, {"dims=5,7 kind=0 dtype=f key=11 low=-1 high=2", ""},
     {"dims=4,9000 kind=0 dtype=f key=78 low=-1 high=1", ""})
 
 /* --- one input ------------------------------------------------------------------------------ */
-#define SHAPES_OF_ONE(attrs, domain)                                                               \
-    CASE(attrs, "f[]" domain), CASE(attrs, "f[7]" domain), CASE(attrs, "f[1,5,1]" domain),         \
-        CASE(attrs, "f[3,67]" domain), CASE(attrs, "f[2,3,133]" domain),                           \
-        CASE(attrs, "f[0,4]" domain), CASE(attrs, "f[4,0,3]" domain),                              \
-        CASE(attrs, "f[3,133,89]" domain)
 SET(unary, SHAPES_OF_ONE("", ""), {"", "f[5,133]@wide", VALUES}, {"", "f[7,67]@special", VALUES})
 SET(unary_number, SHAPES_OF_ONE("", ""), {"", "f[7,67]@special", VALUES}, {"", "i32[3,67]"},
     {"", "i64[5]"}, {"", "i8[133]"}, {"", "u8[2,1,9]"})
