@@ -402,8 +402,8 @@ int main(void) {
                 UNSUPPORTED, "sparkle"),
         REFUSED("unknown_initialiser",
                 MODEL(INPUT "," DENSE(
-                    ",\"kernel_initializer\":{\"class_name\":\"Orthogonal\",\"config\":{}}")),
-                UNSUPPORTED, "orthogonal"),
+                    ",\"kernel_initializer\":{\"class_name\":\"Spiral\",\"config\":{}}")),
+                INVALID, "spiral"),
         REFUSED("mixed_precision",
                 "{\"class_name\":\"Sequential\",\"config\":{\"dtype\":{\"config\":{\"name\":"
                 "\"mixed_float16\"}},\"layers\":[" INPUT "," DENSE("") "]}}",

@@ -228,7 +228,7 @@ static void test_bad_settings_are_refused_and_change_nothing(void **state) {
     refuse(n, "Dense", "units", SNUG_E_INVALID, "key=value");
     refuse(n, "Dense", "units=3 activation=rilu", SNUG_E_UNSUPPORTED,
            "'rilu' is not known; there are linear, relu");
-    refuse(n, "Dense", "units=3 kernel_initializer=orthogonal", SNUG_E_UNSUPPORTED, "orthogonal");
+    refuse(n, "Dense", "units=3 bias_initializer=orthogonal", SNUG_E_SHAPE, "makes matrices");
     refuse(n, "Dense", "units=3 use_bias=maybe", SNUG_E_INVALID, "use_bias");
     refuse(n, "Conv2D", "filters=4 kernel_size=3,3,3", SNUG_E_INVALID, "more than 2");
     refuse(n, "Conv2D", "filters=4 kernel_size=9", SNUG_E_SHAPE, "kernel");
@@ -262,7 +262,7 @@ static sn_recipe recipe_of(const char *text, int rank, const int64_t *dims) {
     snug_type t = {.dtype = SNUG_F32, .rank = rank};
     memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
     expect_ok(sn_init_parse(text, &init, &err), &err);
-    sn_init_recipe(&init, &t, 77, &r);
+    expect_ok(sn_init_recipe(&init, &t, 77, &r, &err), &err);
     return r;
 }
 
@@ -295,6 +295,9 @@ static void test_initialisers_follow_keras(void **state) {
     expect_recipe(recipe_of("variance_scaling:scale=3,mode=fan_out,distribution=untruncated_normal",
                             4, kernel),
                   SN_RECIPE_NORMAL, 0, sqrt(3.0 / 120));
+    expect_recipe(recipe_of("Orthogonal:gain=2", 4, kernel), SN_RECIPE_ORTHOGONAL, 2, 8);
+    expect_recipe(recipe_of("orthogonal", 2, matrix), SN_RECIPE_ORTHOGONAL, 1, 50);
+    expect_recipe(recipe_of("identity:gain=0.5", 2, matrix), SN_RECIPE_EYE, 0.5, 50);
     assert_int_equal(recipe_of("he_normal", 2, matrix).key, 77);
     assert_int_equal(recipe_of("he_normal:seed=5", 2, matrix).key, 5);
 }
@@ -303,7 +306,7 @@ static void test_bad_initialisers_are_refused(void **state) {
     (void)state;
     snug_error err;
     sn_init init;
-    expect_status(sn_init_parse("identity", &init, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_status(sn_init_parse("identity:scale=2", &init, &err), SNUG_E_INVALID, &err);
     expect_status(sn_init_parse("xavier", &init, &err), SNUG_E_INVALID, &err);
     expect_text(err.text, "glorot_uniform");
     expect_status(sn_init_parse("zeros:value=1", &init, &err), SNUG_E_INVALID, &err);

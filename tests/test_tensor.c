@@ -584,7 +584,7 @@ static void test_slice_of_a_recipe_has_the_bits_of_the_whole(void **state) {
     static const sn_recipe recipes[] = {
         {SN_RECIPE_CONSTANT, 1, 3, 0}, {SN_RECIPE_UNIFORM, 2, -1, 2},
         {SN_RECIPE_NORMAL, 3, 5, 0.1}, {SN_RECIPE_TRUNCATED, 4, 0, 0.05},
-        {SN_RECIPE_LABELS, 5, 0, 100},
+        {SN_RECIPE_LABELS, 5, 0, 100}, {SN_RECIPE_EYE, 6, 2, 30},
     };
     for (size_t r = 0; r < sizeof recipes / sizeof recipes[0]; r++) {
         for (int d = 0; d < SNUG_OPAQUE; d++) {
@@ -649,6 +649,9 @@ static void test_recipes_that_make_no_sense_are_refused(void **state) {
         {{SN_RECIPE_LABELS, 1, 0, 0}, SNUG_I32, SNUG_E_INVALID},
         {{SN_RECIPE_LABELS, 1, 0, 1e10}, SNUG_I32, SNUG_E_INVALID},
         {{SN_RECIPE_NORMAL, 1, 0, 1}, SNUG_I32, SNUG_E_DATA},
+        {{SN_RECIPE_EYE, 1, 1, 0}, SNUG_F32, SNUG_E_INVALID},
+        {{SN_RECIPE_ORTHOGONAL, 1, 1, 3}, SNUG_F32, SNUG_E_INVALID},
+        {{SN_RECIPE_ORTHOGONAL, 1, 1, 2}, SNUG_F16, SNUG_E_DATA},
         {{SN_RECIPE_CONSTANT, 1, 0.5, 0}, SNUG_I32, SNUG_E_DATA},
         {{SN_RECIPE_CONSTANT, 1, 300, 0}, SNUG_U8, SNUG_E_DATA},
         {{SN_RECIPE_CONSTANT, 1, 1e30, 0}, SNUG_I64, SNUG_E_DATA},

@@ -13,7 +13,7 @@
 
 #define TRUNCATED_DEVIATION 0.87962566103423978
 
-typedef enum { CONSTANT, UNIFORM, NORMAL, TRUNCATED, SCALED, REFUSED } family;
+typedef enum { CONSTANT, UNIFORM, NORMAL, TRUNCATED, SCALED, MATRIX } family;
 
 /* key_a and key_b name the settings a and b, in Keras' words; NULL: not settable. */
 typedef struct {
@@ -38,8 +38,8 @@ static const row rows[] = {
     {"lecun_uniform", NULL, SCALED, NULL, NULL, 1, 0, "fan_in", "uniform"},
     {"lecun_normal", NULL, SCALED, NULL, NULL, 1, 0, "fan_in", "truncated_normal"},
     {"variance_scaling", NULL, SCALED, "scale", NULL, 1, 0, "fan_in", "truncated_normal"},
-    {"orthogonal", "orthogonal_initializer", REFUSED, NULL, NULL, 0, 0, "", ""},
-    {"identity", "identity_initializer", REFUSED, NULL, NULL, 0, 0, "", ""},
+    {"orthogonal", "orthogonal_initializer", MATRIX, "gain", NULL, 1, 0, "", ""},
+    {"identity", "identity_initializer", MATRIX, "gain", NULL, 1, 0, "", ""},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
@@ -51,14 +51,10 @@ static const row *find_row(const char *name) {
     return NULL;
 }
 
-static snug_status refuse_name(const char *name, bool known, snug_error *err) {
+static snug_status refuse_name(const char *name, snug_error *err) {
     char list[320] = "";
     for (int i = 0; i < N_ROWS; i++)
-        if (rows[i].kind != REFUSED)
-            sn_text_list(list, sizeof list, rows[i].name);
-    if (known)
-        return sn_fail(err, SNUG_E_UNSUPPORTED,
-                       "initialiser '%.40s' is not built yet; there are %s", name, list);
+        sn_text_list(list, sizeof list, rows[i].name);
     return sn_fail(err, SNUG_E_INVALID, "there is no initialiser '%.40s'; there are %s", name,
                    list);
 }
@@ -115,8 +111,8 @@ snug_status sn_init_parse(const char *text, sn_init *out, snug_error *err) {
     char name[32];
     SNUG_TRY(sn_option_name(text, name, sizeof name, err));
     const row *r = find_row(name);
-    if (!r || r->kind == REFUSED)
-        return refuse_name(name, r != NULL, err);
+    if (!r)
+        return refuse_name(name, err);
     sn_init init = {.a = r->a, .b = r->b, .seed = -1};
     sn_text_copy(init.kind, sizeof init.kind, r->name);
     sn_text_copy(init.mode, sizeof init.mode, r->mode);
@@ -168,13 +164,25 @@ static void scaled_recipe(const sn_init *init, const snug_type *type, sn_recipe 
     }
 }
 
-void sn_init_recipe(const sn_init *init, const snug_type *type, uint64_t key, sn_recipe *out) {
+static snug_status check_matrix(const row *r, const snug_type *type, snug_error *err) {
+    const bool any = strcmp(r->name, "orthogonal") == 0;
+    char text[192];
+    if (r->kind != MATRIX || type->rank == 2 || (any && type->rank > 2))
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_SHAPE, "initialiser %s makes matrices%s, but this is %s", r->name,
+                   any ? " and kernels" : "", snug_type_print(type, text, sizeof text));
+}
+
+snug_status sn_init_recipe(const sn_init *init, const snug_type *type, uint64_t key, sn_recipe *out,
+                           snug_error *err) {
     static const sn_recipe_kind kinds[] = {[CONSTANT] = SN_RECIPE_CONSTANT,
                                            [UNIFORM] = SN_RECIPE_UNIFORM,
                                            [NORMAL] = SN_RECIPE_NORMAL,
                                            [TRUNCATED] = SN_RECIPE_TRUNCATED,
-                                           [SCALED] = SN_RECIPE_TRUNCATED};
+                                           [SCALED] = SN_RECIPE_TRUNCATED,
+                                           [MATRIX] = SN_RECIPE_EYE};
     const row *r = find_row(init->kind);
+    SNUG_TRY(check_matrix(r, type, err));
     sn_recipe recipe = {.kind = kinds[r->kind], .key = init->seed < 0 ? key : (uint64_t)init->seed};
     if (r->kind == SCALED) {
         scaled_recipe(init, type, &recipe);
@@ -182,5 +190,11 @@ void sn_init_recipe(const sn_init *init, const snug_type *type, uint64_t key, sn
         recipe.a = init->a;
         recipe.b = init->b;
     }
+    if (r->kind == MATRIX) {
+        recipe.b = (double)type->dims[type->rank - 1];
+        if (strcmp(r->name, "orthogonal") == 0)
+            recipe.kind = SN_RECIPE_ORTHOGONAL;
+    }
     *out = recipe;
+    return SNUG_OK;
 }

@@ -218,7 +218,7 @@ static snug_status make_variable(sn_layer_call *c, const char *var, const snug_t
                     .own_seed = init->seed >= 0,
                     .layer = (uint32_t)(c->layer - n->layers)};
     v.type.dtype = n->variable_dtype;
-    sn_init_recipe(init, &v.type, initial_key(n, name), &v.init);
+    SNUG_TRY(sn_init_recipe(init, &v.type, initial_key(n, name), &v.init, err));
     return sn_network_variable(n, &v, home, err);
 }
 

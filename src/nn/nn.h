@@ -214,7 +214,8 @@ SNUG_CHECKED snug_status sn_conf_set_text(const sn_conf_field *f, void *conf, co
 SNUG_CHECKED snug_status sn_init_parse(const char *text, sn_init *out, snug_error *err);
 /* The recipe of a variable of this type; key is used unless the initialiser has a seed of its own.
  */
-void sn_init_recipe(const sn_init *init, const snug_type *type, uint64_t key, sn_recipe *out);
+SNUG_CHECKED snug_status sn_init_recipe(const sn_init *init, const snug_type *type, uint64_t key,
+                                        sn_recipe *out, snug_error *err);
 /* The field of a class, or NULL. */
 const sn_conf_field *sn_conf_find(const sn_layer_class *cls, const char *key);
 /* Keras' layer.trainable: a frozen layer has no gradients, and batch normalisation uses its moving

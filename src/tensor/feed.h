@@ -37,7 +37,10 @@ typedef enum {
     SN_RECIPE_UNIFORM,   /* [a, b) */
     SN_RECIPE_NORMAL,    /* mean a, deviation b */
     SN_RECIPE_TRUNCATED, /* mean a, deviation b, cut at 2 b */
-    SN_RECIPE_LABELS     /* integers in [0, b) */
+    SN_RECIPE_LABELS,    /* integers in [0, b) */
+    SN_RECIPE_EYE,       /* of a matrix of b columns: a on the diagonal, else 0 */
+    SN_RECIPE_ORTHOGONAL /* of a matrix of b columns: rows or columns of length a, at right angles;
+                            f32 or f64; made whole, never in slices */
 } sn_recipe_kind;
 
 /* 32 bytes that stand for a tensor of any size. */

@@ -2,12 +2,14 @@
  * bytes.
  *
  * Invariants:
- * 1. A slice of a recipe has the bits of the same slice of the whole, for every dtype.
+ * 1. A slice of a recipe has the bits of the same slice of the whole, for every dtype; orthogonal
+ *    matrices have no slices.
  * 2. f16 and bf16 are the f32 numbers rounded; integers come from integers (constants, labels)
  *    only. */
 #include "tensor/feed.h"
 
 #include "base/rng.h"
+#include "tensor/orthogonal.h"
 
 #include <math.h>
 
@@ -31,6 +33,9 @@ static snug_status check_recipe(const sn_recipe *r, snug_error *err) {
         return sn_fail(err, SNUG_E_INVALID, "a normal with deviation %g; use 0 or more", r->b);
     if (r->kind == SN_RECIPE_LABELS && !(r->b >= 1 && r->b <= 0x1p32))
         return sn_fail(err, SNUG_E_INVALID, "labels of %g classes; use 1 to 4294967296", r->b);
+    if ((r->kind == SN_RECIPE_EYE || r->kind == SN_RECIPE_ORTHOGONAL) &&
+        !(r->b >= 1 && r->b <= 0x1p53))
+        return sn_fail(err, SNUG_E_INVALID, "a matrix of %g columns; use 1 or more", r->b);
     return SNUG_OK;
 }
 
@@ -68,6 +73,12 @@ static void labels(const sn_recipe *r, uint64_t first, size_t n, int64_t *out) {
     }
 }
 
+static void eye(const sn_recipe *r, uint64_t first, size_t n, double *out) {
+    const uint64_t columns = (uint64_t)r->b;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (first + i) / columns == (first + i) % columns ? r->a : 0;
+}
+
 /* One chunk, in the widest dtype that the recipe makes for `dtype`; says which. */
 typedef union {
     float f32[CHUNK];
@@ -89,6 +100,10 @@ static snug_dtype make_chunk(const sn_recipe *r, uint64_t first, size_t n, snug_
         real_f64(r, first, n, out->f64);
         return SNUG_F64;
     }
+    if (r->kind == SN_RECIPE_EYE) {
+        eye(r, first, n, out->f64);
+        return SNUG_F64;
+    }
     if (sn_dtype_is_float(dtype)) {
         for (size_t i = 0; i < n; i++)
             out->f64[i] = r->a;
@@ -99,6 +114,27 @@ static snug_dtype make_chunk(const sn_recipe *r, uint64_t first, size_t n, snug_
     return SNUG_I64;
 }
 
+static snug_status fill_orthogonal(const sn_recipe *r, size_t n, snug_dtype dtype, void *dst,
+                                   snug_error *err) {
+    const int64_t columns = (int64_t)r->b, rows = (int64_t)n / columns;
+    const sn_recipe normal = {SN_RECIPE_NORMAL, r->key, 0, 1};
+    if (dtype != SNUG_F32 && dtype != SNUG_F64)
+        return sn_fail(err, SNUG_E_DATA, "an orthogonal matrix of %s; it may be f32 or f64",
+                       snug_dtype_name(dtype));
+    if (dtype == SNUG_F32) {
+        real_f32(&normal, 0, n, dst);
+        sn_orthonormal_f32(dst, rows, columns);
+        for (size_t i = 0; i < n; i++)
+            ((float *)dst)[i] *= (float)r->a;
+    } else {
+        real_f64(&normal, 0, n, dst);
+        sn_orthonormal_f64(dst, rows, columns);
+        for (size_t i = 0; i < n; i++)
+            ((double *)dst)[i] *= r->a;
+    }
+    return SNUG_OK;
+}
+
 snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size_t n, snug_dtype dtype,
                            void *dst, snug_error *err) {
     SNUG_TRY(check_recipe(r, err));
@@ -106,6 +142,13 @@ snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size_t n, snug_dt
     if (r->kind == SN_RECIPE_CONSTANT && !sn_dtype_is_float(dtype) && !integral)
         return sn_fail(err, SNUG_E_DATA, "the constant %g is not an integer, but %s is asked for",
                        r->a, snug_dtype_name(dtype));
+    if (r->kind == SN_RECIPE_ORTHOGONAL && (first != 0 || n % (uint64_t)r->b != 0))
+        return sn_fail(err, SNUG_E_INVALID,
+                       "elements %llu to %llu of an orthogonal matrix of %g columns; it is made "
+                       "whole",
+                       (unsigned long long)first, (unsigned long long)first + n, r->b);
+    if (r->kind == SN_RECIPE_ORTHOGONAL)
+        return fill_orthogonal(r, n, dtype, dst, err);
     const size_t elem_bytes = snug_dtype_bytes(dtype);
     for (size_t done = 0; done < n;) {
         const size_t k = n - done < CHUNK ? n - done : CHUNK;
