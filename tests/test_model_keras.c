@@ -44,9 +44,9 @@ static void test_keras_3_model_is_read(void **state) {
     expect_ok(sn_keras_load(*state, DATA("keras3_cnn.json"), &n, &c, &err), &err);
     assert_string_equal(n->name, "keras3_cnn");
     assert_int_equal(n->n_layers, 8);
-    assert_int_equal(n->input.rank, 4);
-    assert_int_equal(n->input.dims[0], -1);
-    assert_int_equal(n->input.dims[1], 28);
+    assert_int_equal(sn_network_type(n, 0)->rank, 4);
+    assert_int_equal(sn_network_type(n, 0)->dims[0], -1);
+    assert_int_equal(sn_network_type(n, 0)->dims[1], 28);
     assert_true(number_of(layer_named(n, "rescaling"), "scale") == 0.00392156862745098);
     assert_true(number_of(layer_named(n, "conv2d"), "filters") == 8);
     assert_true(number_of(layer_named(n, "dropout"), "rate") == 0.25);
@@ -78,7 +78,7 @@ static void test_tf_keras_2_model_is_read(void **state) {
     snug_error err = {0};
     expect_ok(sn_keras_load(*state, DATA("tfkeras2_cnn.json"), &n, &c, &err), &err);
     assert_int_equal(n->n_layers, 5);
-    assert_int_equal(n->input.dims[3], 3);
+    assert_int_equal(sn_network_type(n, 0)->dims[3], 3);
     assert_true(number_of(layer_named(n, "batch_normalization"), "momentum") ==
                 0.9); /* axis [3] is the last */
     assert_true(number_of(layer_named(n, "conv2d"), "use_bias") == 0);
@@ -92,7 +92,7 @@ static void test_oldest_form_with_a_bare_list_is_read(void **state) {
     snug_error err = {0};
     expect_ok(sn_keras_load(*state, DATA("keras2_list.json"), &n, &c, &err), &err);
     assert_int_equal(n->n_layers, 2);
-    assert_int_equal(n->input.dims[1], 20);
+    assert_int_equal(sn_network_type(n, 0)->dims[1], 20);
     assert_string_equal(n->layers[1].name, "dense_2");
     sn_network_destroy(n);
 }
@@ -132,9 +132,9 @@ static void test_shape_of_the_input_may_stand_in_four_places(void **state) {
         snug_error err = {0};
         char path[256];
         expect_ok(load_text(*state, texts[i], &n, &c, path, &err), &err);
-        assert_int_equal(n->input.rank, 2);
-        assert_int_equal(n->input.dims[0], -1);
-        assert_int_equal(n->input.dims[1], 3);
+        assert_int_equal(sn_network_type(n, 0)->rank, 2);
+        assert_int_equal(sn_network_type(n, 0)->dims[0], -1);
+        assert_int_equal(sn_network_type(n, 0)->dims[1], 3);
         sn_network_destroy(n);
     }
 }
@@ -153,7 +153,7 @@ static void test_integer_input_feeds_an_embedding(void **state) {
                   "{\"class_name\":\"Embedding\",\"config\":{\"input_dim\":9,\"output_dim\":2}}"),
             dtypes[i]);
         expect_ok(load_text(*state, text, &n, &c, path, &err), &err);
-        assert_int_equal(n->input.dtype, SNUG_I32);
+        assert_int_equal(sn_network_type(n, 0)->dtype, SNUG_I32);
         assert_int_equal(n->layers[0].output.rank, 3);
         sn_network_destroy(n);
     }

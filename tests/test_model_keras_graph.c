@@ -82,7 +82,7 @@ static void test_both_dialects_give_one_network(void **state) {
     for (size_t i = 0; i < 3; i++) {
         sn_network *n = load_graph(state, texts[i]);
         expect_applications(n, "a<0 s<0,1");
-        assert_int_equal(n->output, 2);
+        assert_int_equal(n->outputs[0], 2);
         sn_network_destroy(n);
     }
 }
@@ -123,7 +123,7 @@ static void test_layers_may_stand_in_any_order(void **state) {
 static void test_output_may_be_a_tensor_that_others_read(void **state) {
     sn_network *n = load_graph(
         state, GRAPH(INPUT DENSE("d", OLD(REF("x", 0)) "," OLD(REF("d", 0))), REF("d", 1)));
-    assert_int_equal(n->output, 2);
+    assert_int_equal(n->outputs[0], 2);
     sn_network_destroy(n);
 }
 

@@ -142,7 +142,7 @@ static void test_merges_of_wrong_inputs_are_refused(void **state) {
     expect_status(add_on(n, "Add", "", t, 0, &out, &err), SNUG_E_INVALID, &err);
     assert_int_equal(out, 99);
     assert_int_equal(n->n_applications, before);
-    assert_int_equal(n->output, t[1]);
+    assert_int_equal(n->outputs[0], t[1]);
     sn_network_destroy(n);
 }
 
@@ -168,17 +168,77 @@ static void test_shared_dropout_has_a_key_per_application(void **state) {
     snug_error err;
     sn_network *n = begin(state, 1, 4, 0, 0);
     sn_graph *g;
-    sn_value x, y;
+    sn_value x;
+    sn_network_result y;
     uint32_t t, keys = 0;
     add(n, "Dropout", "rate=0.5");
-    expect_ok(sn_network_apply(n, 0, (const uint32_t[]){1}, 1, &t, &err), &err);
+    expect_ok(
+        sn_network_apply(n, 0, &(sn_layer_spec){.in = (const uint32_t[]){1}, .n_in = 1}, &t, &err),
+        &err);
     assert_int_equal(n->n_layers, 1);
     expect_ok(sn_graph_create(*state, &g, &err), &err);
     expect_ok(sn_graph_input(g, "x", &(snug_type){SNUG_F32, 2, {3, 4}}, &x, &err), &err);
-    expect_ok(sn_network_build(n, g, x, true, &y, &err), &err);
+    expect_ok(sn_network_build(n, g, &x, true, &y, &err), &err);
     for (uint32_t i = 0; i < sn_graph_n_params(g); i++)
         keys += sn_graph_param_at(g, (sn_param){i})->kind == SN_PARAM_KEY;
     assert_int_equal(keys, 2);
+    sn_graph_destroy(g);
+    sn_network_destroy(n);
+}
+
+static void test_a_network_has_several_inputs_and_outputs(void **state) {
+    snug_error err;
+    sn_network *n = begin(state, 1, 4, 0, 0);
+    uint32_t t[2] = {0}, a, sum;
+    const snug_type other = {SNUG_F32, 2, {-1, 3}};
+    expect_ok(sn_network_add_input(n, "other", &other, &t[1], &err), &err);
+    expect_ok(add_on(n, "Dense", "units=3", t, 1, &a, &err), &err);
+    expect_ok(add_on(n, "Add", "", (const uint32_t[]){a, t[1]}, 2, &sum, &err), &err);
+    expect_status(sn_network_add_input(n, "late", &other, &t[1], &err), SNUG_E_INVALID, &err);
+    sn_network_set_outputs(n, (const uint32_t[]){sum, a}, 2);
+    assert_string_equal(sn_network_output_name(n, 0), "add");
+    assert_string_equal(sn_network_output_name(n, 1), "dense");
+    sn_graph *g;
+    sn_value x[2];
+    sn_network_result y;
+    expect_ok(sn_graph_create(*state, &g, &err), &err);
+    expect_ok(sn_graph_input(g, "x", &(snug_type){SNUG_F32, 2, {5, 4}}, &x[0], &err), &err);
+    expect_ok(sn_graph_input(g, "z", &(snug_type){SNUG_F32, 2, {5, 3}}, &x[1], &err), &err);
+    expect_ok(sn_network_build(n, g, x, false, &y, &err), &err);
+    assert_int_equal(sn_graph_type(g, y.y[0])->dims[1], 3);
+    assert_int_not_equal(y.y[0].i, y.y[1].i);
+    sn_graph_destroy(g);
+    sn_network_destroy(n);
+}
+
+/* Embedding makes the mask, Dense keeps it, Flatten drops it; two masks are valid where both are.
+ */
+static void test_masks_follow_the_layers(void **state) {
+    snug_error err;
+    sn_network *n = begin(state, 1, 5, 0, 0);
+    uint32_t ids[2] = {0}, e[2], sum, flat;
+    expect_ok(sn_network_add_input(n, "other", sn_network_type(n, 0), &ids[1], &err), &err);
+    for (int i = 0; i < 2; i++)
+        expect_ok(add_on(n, "Embedding", "input_dim=9 output_dim=4 mask_zero=true", &ids[i], 1,
+                         &e[i], &err),
+                  &err);
+    expect_ok(add_on(n, "Add", "", e, 2, &sum, &err), &err);
+    expect_ok(add_on(n, "Flatten", "", &sum, 1, &flat, &err), &err);
+    assert_int_equal(sn_network_type(n, ids[1])->dtype, SNUG_I32);
+    assert_true(n->tensors[e[0]].masked && n->tensors[sum].masked);
+    assert_false(n->tensors[flat].masked);
+    char text[192];
+    assert_string_equal(snug_type_print(&n->tensors[sum].mask, text, sizeof text), "bool[?,5]");
+    sn_network_set_outputs(n, (const uint32_t[]){sum}, 1);
+    sn_graph *g;
+    sn_value x[2];
+    sn_network_result y;
+    expect_ok(sn_graph_create(*state, &g, &err), &err);
+    for (int i = 0; i < 2; i++)
+        expect_ok(sn_graph_input(g, i ? "b" : "a", &(snug_type){SNUG_I32, 2, {5, 5}}, &x[i], &err),
+                  &err);
+    expect_ok(sn_network_build(n, g, x, false, &y, &err), &err);
+    assert_true(sn_value_ok(y.mask[0]));
     sn_graph_destroy(g);
     sn_network_destroy(n);
 }
@@ -210,7 +270,7 @@ static void test_weights_have_keras_names_and_order(void **state) {
 static void test_embedding_first_reads_integers(void **state) {
     sn_network *n = begin(state, 1, 7, 0, 0);
     add(n, "Embedding", "input_dim=100 output_dim=6");
-    assert_int_equal(n->input.dtype, SNUG_I32);
+    assert_int_equal(sn_network_type(n, 0)->dtype, SNUG_I32);
     expect_output(n, "f32[?,7,6]");
     expect_var(n, 0, "embedding/embeddings", "f32[100,6]", true);
     assert_int_equal(n->vars[0].init.kind, SN_RECIPE_UNIFORM);
@@ -815,6 +875,8 @@ int main(void) {
         engine_test(test_merges_of_wrong_inputs_are_refused),
         engine_test(test_padding_and_permutation_have_keras_shapes),
         engine_test(test_shared_dropout_has_a_key_per_application),
+        engine_test(test_a_network_has_several_inputs_and_outputs),
+        engine_test(test_masks_follow_the_layers),
         engine_test(test_layers_without_weights_keep_the_shape),
         engine_test(test_weights_have_keras_names_and_order),
         engine_test(test_embedding_first_reads_integers),

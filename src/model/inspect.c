@@ -95,7 +95,8 @@ static snug_status model_json(const sn_network *n, const sn_keras_compile *c, co
     char dims[192];
     SNUG_TRY(sn_say(w, err, "{\"kind\":\"model\",\"name\":"));
     SNUG_TRY(sn_json_string(w, n->name, err));
-    SNUG_TRY(sn_say(w, err, ",\"input\":%s,\"layers\":[", dims_json(&n->input, dims, sizeof dims)));
+    SNUG_TRY(sn_say(w, err, ",\"input\":%s,\"layers\":[",
+                    dims_json(sn_network_type(n, 0), dims, sizeof dims)));
     for (size_t i = 0; i < n->n_layers; i++) {
         const sn_layer *l = &n->layers[i];
         SNUG_TRY(sn_say(w, err, "%s{\"name\":", i ? "," : ""));
@@ -117,7 +118,7 @@ static snug_status model_text(const sn_network *n, const sn_keras_compile *c, co
     char name[256], type[192], optimizer[160], loss[96], metrics[256];
     SNUG_TRY(sn_say(w, err, "Keras model \"%s\", input %s\n",
                     sn_plain_text(n->name, name, sizeof name),
-                    snug_type_print(&n->input, type, sizeof type)));
+                    snug_type_print(sn_network_type(n, 0), type, sizeof type)));
     for (size_t i = 0; i < n->n_layers; i++) {
         const sn_layer *l = &n->layers[i];
         SNUG_TRY(sn_say(w, err, "  %-28s %-24s %s\n", sn_plain_text(l->name, name, sizeof name),

@@ -31,7 +31,6 @@ static const sn_keras_inert layer_inert[] = {
     {"axis", "-1"},
     {"sparse", "false"},
     {"ragged", "false"},
-    {"mask_zero", "false"},
     {"synchronized", "false"},
     {"renorm", "false"},
     {"rms_scaling", "false"},
@@ -103,14 +102,47 @@ static snug_status set_field(const sn_conf_field *f, void *conf, const json_t *v
     return wrong_value(f->key, value, err);
 }
 
-static snug_status fill_from_json(void *ctx, const sn_layer_class *cls, void *conf,
+static snug_status fill_from_json(void *ctx, sn_network *n, const sn_layer_class *cls, void *conf,
+                                  snug_error *err);
+
+/* A layer inside another: the cell of an RNN, what a wrapper applies. */
+static snug_status make_inner(const fill_context *c, sn_network *n, const json_t *layer,
+                              sn_layer **out, snug_error *err) {
+    fill_context inner = {
+        .config = json_object_get(layer, "config"), .dtype = c->dtype, .last_axis = c->last_axis};
+    const sn_layer_spec spec = {.class_name = sn_keras_text(layer, "class_name"),
+                                .name = sn_keras_layer_name(layer),
+                                .fill = fill_from_json,
+                                .ctx = &inner};
+    SNUG_TRY(sn_keras_layer_check(layer, 0, err));
+    return sn_layer_make(n, &spec, out, err);
+}
+
+static snug_status set_layers(const fill_context *c, sn_network *n, const sn_conf_field *f,
+                              void *conf, const json_t *value, snug_error *err) {
+    void *const at = (char *)conf + f->offset;
+    if (f->kind == SN_CONF_LAYER)
+        return make_inner(c, n, value, at, err);
+    sn_layer_list list = {.n = (int64_t)json_array_size(value)};
+    if (!json_is_array(value) || list.n > SN_MAX_INNER)
+        return wrong_value(f->key, value, err);
+    for (size_t i = 0; i < json_array_size(value); i++)
+        SNUG_TRY(make_inner(c, n, json_array_get(value, i), &list.at[i], err));
+    *(sn_layer_list *)at = list;
+    return SNUG_OK;
+}
+
+static snug_status fill_from_json(void *ctx, sn_network *n, const sn_layer_class *cls, void *conf,
                                   snug_error *err) {
     const fill_context *c = ctx;
     for (void *it = json_object_iter(c->config); it; it = json_object_iter_next(c->config, it)) {
         const char *key = json_object_iter_key(it);
         const json_t *value = json_object_iter_value(it);
         const sn_conf_field *field = sn_conf_find(cls, key);
-        if (field && !json_is_null(value))
+        const bool inner = field && (field->kind == SN_CONF_LAYER || field->kind == SN_CONF_LAYERS);
+        if (inner && !json_is_null(value))
+            SNUG_TRY(set_layers(c, n, field, conf, value, err));
+        else if (field && !json_is_null(value))
             SNUG_TRY(set_field(field, conf, value, err));
         else if (!field && !is_without_effect(c, key, value))
             return wrong_value(key, value, err);
@@ -191,7 +223,7 @@ static snug_status apply_again(const scope *s, const char *name, const tensors *
     if (layer == n->n_layers)
         return sn_fail(err, SNUG_E_FORMAT, "a layer that is applied again has no name");
     SNUG_TRY(check_arity(n->layers[layer].cls->class_name, name, x, err));
-    return sn_network_apply(n, layer, x->in, x->n_in, out, err);
+    return sn_network_apply(n, layer, &(sn_layer_spec){.in = x->in, .n_in = x->n_in}, out, err);
 }
 
 /* A layer, or a model that stands where layers do. */
@@ -285,6 +317,6 @@ snug_status sn_keras_add_layers(sn_network *n, const json_t *root, snug_error *e
     const tensors x = {.n_in = 1};
     uint32_t out;
     SNUG_TRY(apply_model(&s, root, &x, &out, err));
-    sn_network_set_output(n, out);
+    sn_network_set_outputs(n, &out, 1);
     return SNUG_OK;
 }

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NO_ENTRY (-2) /* default of shapes: the list ends here */
+#define MAX_VALUE 512  /* letters of a value, with those of the layers inside */
+#define NO_ENTRY  (-2) /* default of shapes: the list ends here */
 
 /* --- the tables ------------------------------------------------------------------------------- */
 /* A function per class, because `conf` must name another struct in each of them. The last element
@@ -21,7 +22,9 @@
 #define FLAG(key, value)                  FIELD(key, SN_CONF_FLAG, 1, value, NULL)
 #define TEXT(key, value)                  FIELD(key, SN_CONF_TEXT, 1, 0, value)
 #define INIT(key, value)                  FIELD(key, SN_CONF_INIT, 1, 0, value)
-#define SNUG_LAYER(name, snake, inputs, list)                                                      \
+#define LAYER(key)                        FIELD(key, SN_CONF_LAYER, 0, 0, NULL)
+#define LAYERS(key)                       FIELD(key, SN_CONF_LAYERS, 0, 0, NULL)
+#define SNUG_LAYER(name, snake, inputs, mask, list)                                                \
     void sn_layer_build_##snake(sn_layer_call *c);                                                 \
     static const sn_conf_field *fields_##snake(void) {                                             \
         typedef sn_conf_##snake conf;                                                              \
@@ -37,6 +40,8 @@
 #undef FLAG
 #undef TEXT
 #undef INIT
+#undef LAYER
+#undef LAYERS
 
 #define INT(key, value)     +1
 #define INTS(key, n, value) +1
@@ -44,13 +49,16 @@
 #define FLAG(key, value)    +1
 #define TEXT(key, value)    +1
 #define INIT(key, value)    +1
+#define LAYER(key)          +1
+#define LAYERS(key)         +1
 #define ONE                 1, 1
 #define TWO                 2, 2
 #define SOME                1, SN_MAX_IN
-#define SNUG_LAYER(name, snake, inputs, list)                                                      \
+#define SNUG_LAYER(name, snake, inputs, mask, list)                                                \
     {#name,                                                                                        \
      #snake,                                                                                       \
      inputs,                                                                                       \
+     SN_MASK_##mask,                                                                               \
      sizeof(sn_conf_##snake),                                                                      \
      0 list,                                                                                       \
      fields_##snake,                                                                               \
@@ -68,6 +76,8 @@ const sn_layer_class sn_layer_classes[] = {
 #undef FLAG
 #undef TEXT
 #undef INIT
+#undef LAYER
+#undef LAYERS
 const int sn_n_layer_classes = sizeof sn_layer_classes / sizeof *sn_layer_classes;
 
 snug_status sn_layer_class_find(const char *name, const sn_layer_class **out, snug_error *err) {
@@ -126,6 +136,8 @@ snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, do
         return SNUG_OK;
     case SN_CONF_TEXT:
     case SN_CONF_INIT:
+    case SN_CONF_LAYER:
+    case SN_CONF_LAYERS:
         break;
     }
     return sn_fail(err, SNUG_E_INVALID, "%s wants a name, not the number %g", f->key, value);
@@ -214,9 +226,45 @@ static snug_status next_pair(const char **at, char *key, char *value, size_t siz
     return SNUG_OK;
 }
 
-snug_status sn_conf_fill_text(void *ctx, const sn_layer_class *cls, void *conf, snug_error *err) {
+/* A layer inside: "LSTM(units=8 name=forward)" from *at. */
+static snug_status read_layer(const char **at, sn_network *n, sn_layer **out, snug_error *err) {
+    char cls[64], settings[MAX_VALUE], name[64];
+    const char *p = *at;
+    const size_t length = strcspn(p, "(, ");
+    snprintf(cls, sizeof cls, "%.*s", (int)(length < 63 ? length : 63), p);
+    p += length;
+    const char *end = p;
+    for (int depth = 0; *end && (end == p ? *end == '(' : depth > 0); end++)
+        depth += (*end == '(') - (*end == ')');
+    settings[0] = 0;
+    if (end > p + 1)
+        snprintf(settings, sizeof settings, "%.*s", (int)(end - p - 2), p + 1);
+    *at = end + strspn(end, ", ");
+    SNUG_TRY(sn_conf_text_get(settings, "name", name, sizeof name, err));
+    const sn_layer_spec spec = {
+        .class_name = cls, .name = name, .fill = sn_conf_fill_text, .ctx = settings};
+    return sn_layer_make(n, &spec, out, err);
+}
+
+static snug_status set_layers_text(const sn_conf_field *f, sn_network *n, void *conf,
+                                   const char *text, snug_error *err) {
+    void *const at = (char *)conf + f->offset;
+    if (f->kind == SN_CONF_LAYER)
+        return read_layer(&text, n, at, err);
+    sn_layer_list list = {.n = 0};
+    for (text += *text == '['; *text && *text != ']'; list.n++) {
+        if (list.n == SN_MAX_INNER)
+            return sn_fail(err, SNUG_E_INVALID, "%s has more than %d layers", f->key, SN_MAX_INNER);
+        SNUG_TRY(read_layer(&text, n, &list.at[list.n], err));
+    }
+    *(sn_layer_list *)at = list;
+    return SNUG_OK;
+}
+
+snug_status sn_conf_fill_text(void *ctx, sn_network *n, const sn_layer_class *cls, void *conf,
+                              snug_error *err) {
     const char *at = ctx ? ctx : "";
-    char key[128], value[128];
+    char key[MAX_VALUE], value[MAX_VALUE];
     for (at += strspn(at, " \t\n"); *at;) {
         SNUG_TRY(next_pair(&at, key, value, sizeof key, err));
         if (strcmp(key, "name") == 0 || strcmp(key, "trainable") == 0)
@@ -224,14 +272,17 @@ snug_status sn_conf_fill_text(void *ctx, const sn_layer_class *cls, void *conf, 
         const sn_conf_field *f = sn_conf_find(cls, key);
         if (!f)
             return refuse_key(cls, key, err);
-        SNUG_TRY(sn_conf_set_text(f, conf, value, err));
+        if (f->kind == SN_CONF_LAYER || f->kind == SN_CONF_LAYERS)
+            SNUG_TRY(set_layers_text(f, n, conf, value, err));
+        else
+            SNUG_TRY(sn_conf_set_text(f, conf, value, err));
     }
     return SNUG_OK;
 }
 
 snug_status sn_conf_text_get(const char *text, const char *key, char *value, size_t size,
                              snug_error *err) {
-    char k[128], v[128];
+    char k[MAX_VALUE], v[MAX_VALUE];
     value[0] = 0;
     for (const char *at = text + strspn(text, " \t\n"); *at;) {
         SNUG_TRY(next_pair(&at, k, v, sizeof k, err));

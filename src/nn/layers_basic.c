@@ -76,6 +76,11 @@ void sn_layer_build_embedding(sn_layer_call *c) {
     sn_attrs_default(SN_OP_gather, &a);
     a.axis.axis = 0;
     c->out = sn_build(c->b, SN_OP_gather, &a, (const sn_value[]){table, ids}, 2);
+    if (conf->mask_zero) {
+        const snug_dtype dtype = sn_dtype_is_int(t.dtype) ? t.dtype : SNUG_I32;
+        const sn_value zero = sn_build_scalar(c->b, dtype, 0);
+        c->out_mask = sn_build_logical_not(c->b, sn_build_equal(c->b, ids, zero));
+    }
 }
 
 /* --- Dropout ---------------------------------------------------------------------------------- */
@@ -88,11 +93,11 @@ void sn_layer_build_dropout(sn_layer_call *c) {
     c->out = c->in[0];
     if (!c->training || conf->rate == 0)
         return;
-    char name[160]; /* each application of a shared layer draws for itself */
+    char name[200]; /* each application of a shared layer draws for itself */
     if (c->use == 0)
-        snprintf(name, sizeof name, "dropout/%s/key", c->layer->name);
+        snprintf(name, sizeof name, "dropout/%s/key", c->path);
     else
-        snprintf(name, sizeof name, "dropout/%s/%d/key", c->layer->name, c->use);
+        snprintf(name, sizeof name, "dropout/%s/%d/key", c->path, c->use);
     sn_attrs a;
     sn_attrs_default(SN_OP_dropout, &a);
     a.dropout.rate = (int64_t)sn_build_param(c->b, "", conf->rate).i;

@@ -17,6 +17,9 @@
 #include "memory/names.h"
 #include "tensor/feed.h"
 
+#define SN_MAX_INNER  8
+#define SN_MAX_TENSOR 16 /* inputs and outputs of a network, and outputs of an application */
+
 /* Keras casts its Python numbers (SGD's momentum, slopes, scales, powers of beta) to tensors
  * through f32, also in f64 models; following it to 1e-9 takes the same rounding. */
 static inline double sn_keras_number(double v) {
@@ -34,8 +37,15 @@ typedef struct {
 } sn_init;
 
 typedef struct {
-    char text[40];
+    char text[96];
 } sn_conf_text;
+
+/* Layers inside a layer: the cells of an RNN, what a TimeDistributed applies. */
+typedef struct sn_layer sn_layer;
+typedef struct {
+    sn_layer *at[SN_MAX_INNER];
+    int64_t n;
+} sn_layer_list;
 
 #define INT(key, value)     int64_t key;
 #define INTS(key, n, value) int64_t key[n];
@@ -43,7 +53,9 @@ typedef struct {
 #define FLAG(key, value)    int64_t key;
 #define TEXT(key, value)    sn_conf_text key;
 #define INIT(key, value)    sn_init key;
-#define SNUG_LAYER(name, snake, inputs, fields)                                                    \
+#define LAYER(key)          sn_layer *key;
+#define LAYERS(key)         sn_layer_list key;
+#define SNUG_LAYER(name, snake, inputs, mask, fields)                                              \
     typedef struct {                                                                               \
         fields                                                                                     \
     } sn_conf_##snake;
@@ -55,6 +67,8 @@ typedef struct {
 #undef FLAG
 #undef TEXT
 #undef INIT
+#undef LAYER
+#undef LAYERS
 
 typedef enum {
     SN_CONF_INT,
@@ -62,7 +76,9 @@ typedef enum {
     SN_CONF_REAL,
     SN_CONF_FLAG,
     SN_CONF_TEXT,
-    SN_CONF_INIT
+    SN_CONF_INIT,
+    SN_CONF_LAYER,
+    SN_CONF_LAYERS
 } sn_conf_kind;
 typedef struct {
     const char *key;
@@ -74,26 +90,42 @@ typedef struct {
 } sn_conf_field;
 
 /* --- layers ----------------------------------------------------------------------------------- */
-typedef struct sn_layer sn_layer;
 typedef struct sn_network sn_network;
+
+/* What a layer's output says of the time steps that its input masks. */
+typedef enum {
+    SN_MASK_KEEP, /* the output is masked as the inputs are (where several are: all must be valid)
+                   */
+    SN_MASK_DROP, /* the output has no mask */
+    SN_MASK_OWN   /* the build function sets out_mask */
+} sn_mask_rule;
 
 /* What a build function sees. Errors stick in b. */
 typedef struct {
     sn_builder *b;
     sn_network *network;
     sn_layer *layer;
+    uint32_t top;     /* the layer of the network it is, or is inside of */
+    char path[160];   /* "bidirectional/forward_lstm": in front of its variables' names */
     const void *conf; /* sn_conf_<snake> */
     bool training;
     int n_in;
     sn_value in[SN_MAX_IN];
-    int use;      /* how often the layer was applied before in this network */
-    sn_value out; /* the answer */
+    sn_value mask[SN_MAX_IN];     /* bool [batch, steps]; SN_NO_VALUE: nothing is masked */
+    const char *role[SN_MAX_IN];  /* "initial_state" of a tensor given by keyword; NULL in order */
+    const char *call;             /* keywords that are no tensors: "use_causal_mask=true" */
+    int use;                      /* how often the layer was applied before in this network */
+    int n_out;                    /* 1 unless the build function says otherwise */
+    sn_value out;                 /* the answer; the first of several */
+    sn_value outs[SN_MAX_TENSOR]; /* outs[1], ... are the others */
+    sn_value out_mask;            /* of the first output */
     int next_var; /* how many variables were asked for so far; for sn_layer_variable */
 } sn_layer_call;
 
 typedef struct {
     const char *class_name, *snake;
     int min_in, max_in; /* how many tensors it is applied to */
+    sn_mask_rule mask;
     size_t conf_bytes;
     int n_fields;
     const sn_conf_field *(*fields)(void); /* n_fields of them */
@@ -106,15 +138,15 @@ extern const int sn_n_layer_classes;
 SNUG_CHECKED snug_status sn_layer_class_find(const char *name, const sn_layer_class **out,
                                              snug_error *err);
 
-#define SN_LAYER_MAX_VARS 8
+#define SN_LAYER_MAX_VARS 16
 struct sn_layer {
     const sn_layer_class *cls;
     const char *name;
     void *conf;
     bool trainable;
     int n_vars;
-    uint32_t homes[SN_LAYER_MAX_VARS]; /* in the network's variables; set at the first build */
-    snug_type output;                  /* of its first application */
+    uint32_t *homes;  /* [SN_LAYER_MAX_VARS] of the network's variables; set at the first build */
+    snug_type output; /* the first, of its first application */
 };
 
 /* A variable of the network: home id = index. */
@@ -126,43 +158,61 @@ typedef struct {
                       weights */
     bool own_seed; /* its initialiser names a seed: the network's seed does not change it */
     sn_recipe init;
-    uint32_t layer;
+    uint32_t layer;          /* of the network: a layer inside counts as the outer one */
+    uint32_t *home;          /* the layer's entry for it; NULL for slots */
+    const char *regularizer; /* of the layer's configuration: "l2:l2=0.01"; "" or NULL: none */
+    const char *constraint;
 } sn_net_var;
 
-/* A moving average asked for in the forward pass and written at the end of the step, behind the
- * check of the loss. */
+/* A write asked for in the forward pass and done at the end of the step, behind the check of the
+ * loss: a moving average, or (momentum 0) the value itself. */
 typedef struct {
     uint32_t home;
     sn_value value; /* in the variable's dtype */
     double momentum;
-} sn_pending_average;
+} sn_pending_write;
 
-/* One application of a layer. Tensors are numbered: 0 is the network's input, application i makes
- * tensor i + 1 from earlier ones. */
+/* One application of a layer. Tensors are numbered: the network's inputs, then the outputs of the
+ * applications in their order; an application reads only earlier ones. */
 typedef struct {
     uint32_t layer;
     int use; /* 0 for the first application of the layer */
     int n_in;
     uint32_t in[SN_MAX_IN];
-    snug_type output; /* dims[0] = -1; inferred when it is added */
+    const char *role[SN_MAX_IN]; /* as in sn_layer_call */
+    const char *call;
+    uint32_t first; /* of its outputs */
+    int n_out;
 } sn_application;
+
+/* dims[0] = -1 where it is the batch; inferred when the application is added. */
+typedef struct {
+    snug_type type, mask;
+    bool masked;
+} sn_net_tensor;
 
 struct sn_network {
     snug_engine *engine;
     sn_zone *zone;      /* names, configurations: category MODEL */
     sn_zone *slot_zone; /* names of slots; NULL while there are none */
     const char *name;
-    snug_type input; /* dims[0] = -1 */
+    const char *input_names[SN_MAX_TENSOR]; /* "" for the only input of a Sequential model */
+    uint32_t n_inputs;
+    sn_net_tensor *tensors;
+    size_t n_tensors, cap_tensors;
     sn_layer *layers;
     size_t n_layers, cap_layers;
     sn_application *applications;
     size_t n_applications, cap_applications;
-    uint32_t output; /* the tensor that is the network's output: the newest unless set */
+    uint32_t outputs[SN_MAX_TENSOR]; /* tensors; the newest alone unless set */
+    uint32_t n_outputs;
     sn_net_var *vars;
     size_t n_vars, cap_vars;
-    sn_names var_names; /* to indices of vars */
-    sn_pending_average *pending;
-    size_t n_pending, cap_pending; /* of the newest sn_network_build */
+    sn_names var_names;        /* to indices of vars */
+    sn_pending_write *pending; /* of the newest sn_network_build */
+    size_t n_pending, cap_pending;
+    sn_value *losses; /* scalars that layers add to the loss, of the newest sn_network_build */
+    size_t n_losses, cap_losses;
     snug_dtype variable_dtype, compute_dtype;
     uint64_t seed;
 };
@@ -171,10 +221,14 @@ struct sn_network {
 SNUG_CHECKED snug_status sn_network_create(snug_engine *e, const char *name, const snug_type *input,
                                            sn_network **out, snug_error *err);
 void sn_network_destroy(sn_network *n);
+/* One more input, before the first layer is added. */
+SNUG_CHECKED snug_status sn_network_add_input(sn_network *n, const char *name,
+                                              const snug_type *input, uint32_t *tensor,
+                                              snug_error *err);
 /* name NULL or "": Keras' automatic one (dense, dense_1, ...). `fill` sets fields of the defaulted
  * configuration; the layer is checked by inferring its output. After an error the network is what
  * it was. */
-typedef snug_status (*sn_conf_fill)(void *ctx, const sn_layer_class *cls, void *conf,
+typedef snug_status (*sn_conf_fill)(void *ctx, sn_network *n, const sn_layer_class *cls, void *conf,
                                     snug_error *err);
 SNUG_CHECKED snug_status sn_network_add(sn_network *n, const char *class_name, const char *name,
                                         sn_conf_fill fill, void *ctx, snug_error *err);
@@ -186,19 +240,30 @@ typedef struct {
     void *ctx;
     const uint32_t *in;
     int n_in;
+    const char *const *role; /* n_in of them, or NULL: all in order */
+    const char *call;        /* or NULL */
 } sn_layer_spec;
+/* *tensor is the first output; the others have the numbers behind it. */
 SNUG_CHECKED snug_status sn_network_add_on(sn_network *n, const sn_layer_spec *spec,
                                            uint32_t *tensor, snug_error *err);
-/* Applies a layer once more, with the same variables. */
-SNUG_CHECKED snug_status sn_network_apply(sn_network *n, uint32_t layer, const uint32_t *in,
-                                          int n_in, uint32_t *tensor, snug_error *err);
+/* Applies a layer once more, with the same variables; of the spec only in, n_in, role and call
+ * count. */
+SNUG_CHECKED snug_status sn_network_apply(sn_network *n, uint32_t layer, const sn_layer_spec *spec,
+                                          uint32_t *tensor, snug_error *err);
+/* A layer to stand inside another, for LAYER and LAYERS fields; of the spec only class_name, name,
+ * fill and ctx count. name NULL: the snake-case class. It lives as long as the network. */
+SNUG_CHECKED snug_status sn_layer_make(sn_network *n, const sn_layer_spec *spec, sn_layer **out,
+                                       snug_error *err);
 /* The layer of this name, or n_layers. */
 uint32_t sn_network_find(const sn_network *n, const char *name);
 const snug_type *sn_network_type(const sn_network *n, uint32_t tensor);
-void sn_network_set_output(sn_network *n, uint32_t tensor);
-/* "units=64 activation=relu kernel_size=3,3" as a sn_conf_fill; ctx is the text. Unknown keys are
- * errors. */
-snug_status sn_conf_fill_text(void *ctx, const sn_layer_class *cls, void *conf, snug_error *err);
+void sn_network_set_outputs(sn_network *n, const uint32_t *tensors, uint32_t count);
+/* The name of output i: that of the layer that makes it. */
+const char *sn_network_output_name(const sn_network *n, uint32_t i);
+/* "units=64 activation=relu kernel_size=3,3" as a sn_conf_fill; ctx is the text. Layers inside:
+ * "layer=LSTM(units=8)", lists with spaces between. Unknown keys are errors. */
+snug_status sn_conf_fill_text(void *ctx, sn_network *n, const sn_layer_class *cls, void *conf,
+                              snug_error *err);
 /* The value of a key of such a text, "" when it is not there. sn_conf_fill_text skips "name" and
  * "trainable", which every layer has: who adds the layer reads them with this. */
 SNUG_CHECKED snug_status sn_conf_text_get(const char *text, const char *key, char *value,
@@ -243,9 +308,14 @@ SNUG_CHECKED snug_status sn_network_read(const sn_network *n, sn_graph *g, uint3
  * layer that was added behind slots move down. */
 void sn_network_drop_slots(sn_network *n);
 
-/* Appends the network to a graph. *out is its output. Registers variables on first use. */
-SNUG_CHECKED snug_status sn_network_build(sn_network *n, sn_graph *g, sn_value x, bool training,
-                                          sn_value *out, snug_error *err);
+/* What the network made of its inputs, one per output. */
+typedef struct {
+    sn_value y[SN_MAX_TENSOR];
+    sn_value mask[SN_MAX_TENSOR]; /* SN_NO_VALUE: nothing is masked */
+} sn_network_result;
+/* Appends the network to a graph; x has n_inputs values. Registers variables on first use. */
+SNUG_CHECKED snug_status sn_network_build(sn_network *n, sn_graph *g, const sn_value *x,
+                                          bool training, sn_network_result *out, snug_error *err);
 /* For build functions: the variable `var` of the layer ("kernel") as a value in the compute dtype;
  * made when new. */
 sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *type,
@@ -253,8 +323,25 @@ sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *t
 /* Variable number `index` of the layer becomes momentum * itself + (1 - momentum) * value, when
  * sn_network_updates is called. */
 void sn_layer_average(sn_layer_call *c, int index, sn_value value, double momentum);
-/* Appends the averages of the newest sn_network_build (part UPDATE). */
+/* Variable number `index` of the layer becomes this value, when sn_network_updates is called. */
+void sn_layer_assign(sn_layer_call *c, int index, sn_value value);
+/* A scalar to be added to the loss. */
+void sn_layer_add_loss(sn_layer_call *c, sn_value loss);
+/* Appends the writes of the newest sn_network_build (part UPDATE). */
 SNUG_CHECKED snug_status sn_network_updates(sn_network *n, sn_graph *g, snug_error *err);
+/* A layer inside: enter, set in and n_in (mask, role, call, training where they matter), run; the
+ * answer is in out, outs and out_mask. name NULL: its own.
+ *
+ *     sn_layer_call inner = sn_layer_enter(c, conf->layer, NULL);
+ *     inner.in[inner.n_in++] = c->in[0];
+ *     sn_layer_run(&inner); */
+sn_layer_call sn_layer_enter(const sn_layer_call *c, sn_layer *inner, const char *name);
+void sn_layer_run(sn_layer_call *c);
+/* The keyword of the call: "" or `otherwise` when it is not given. */
+void sn_call_text(sn_layer_call *c, const char *key, char *value, size_t size);
+bool sn_call_flag(sn_layer_call *c, const char *key, bool otherwise);
+/* Which input has this role (the k-th of several), or -1. */
+int sn_call_role(const sn_layer_call *c, const char *role, int k);
 /* Makes the builder fail with the layer's name in front; printf-style. */
 void sn_layer_refuse(sn_layer_call *c, snug_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -14,6 +14,7 @@ typedef struct {
     sn_step_mode mode;
     int64_t batch;
     sn_graph *g;
+    sn_network_result result;
     sn_value y_pred, loss;
 } step;
 
@@ -24,13 +25,26 @@ static snug_status add_input(const step *s, const char *name, const snug_type *o
     return sn_graph_input(s->g, name, &t, out, err);
 }
 
+/* "x", or "x_0", "x_1", ... of a network with several inputs. */
+static snug_status add_inputs(const step *s, sn_value *x, snug_error *err) {
+    const sn_network *n = s->spec->network;
+    for (uint32_t i = 0; i < n->n_inputs; i++) {
+        char name[16] = "x";
+        if (n->n_inputs > 1)
+            snprintf(name, sizeof name, "x_%u", i);
+        SNUG_TRY(add_input(s, name, sn_network_type(n, i), &x[i], err));
+    }
+    return SNUG_OK;
+}
+
 static snug_status build_forward(step *s, snug_error *err) {
     sn_network *const n = s->spec->network;
-    sn_value x;
+    sn_value x[SN_MAX_TENSOR];
     if (n->n_layers == 0)
         return sn_fail(err, SNUG_E_INVALID, "model '%s' has no layers; add one first", n->name);
-    SNUG_TRY(add_input(s, "x", &n->input, &x, err));
-    SNUG_TRY(sn_network_build(n, s->g, x, s->mode == SN_STEP_TRAIN, &s->y_pred, err));
+    SNUG_TRY(add_inputs(s, x, err));
+    SNUG_TRY(sn_network_build(n, s->g, x, s->mode == SN_STEP_TRAIN, &s->result, err));
+    s->y_pred = s->result.y[0];
     return sn_graph_set_owner(s->g, "loss", err);
 }
 

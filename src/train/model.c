@@ -267,14 +267,14 @@ size_t snug_model_n_layers(const snug_model *m) {
     return m->network->n_layers;
 }
 const snug_type *snug_model_input(const snug_model *m) {
-    return &m->network->input;
+    return sn_network_type(m->network, 0);
 }
 size_t snug_model_n_weights(const snug_model *m) {
     return sn_network_n_weights(m->network);
 }
 
 const snug_type *snug_model_output(const snug_model *m) {
-    return sn_network_type(m->network, m->network->output);
+    return sn_network_type(m->network, m->network->outputs[0]);
 }
 
 void snug_model_target(const snug_model *m, snug_type *out) {

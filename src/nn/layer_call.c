@@ -1,0 +1,267 @@
+/* layer_call.c: an application of a layer becomes nodes of a graph: what build functions call, and
+ * who calls them.
+ *
+ * 1. Errors stick in the call's builder; the first one, with the layer's name, is the answer.
+ * 2. Variables are made at a layer's first build and only looked up later.
+ * 3. State is not written here: writes and losses are put on the network's lists, for the step to
+ * place behind the check of the loss. */
+#include "nn/network.h"
+#include "nn/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- errors and keywords ---------------------------------------------------------------------- */
+void sn_layer_refuse(sn_layer_call *c, snug_status code, const char *format, ...) {
+    if (c->b->error.code != SNUG_OK)
+        return;
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    sn_fail(&c->b->error, code, "%s (%s): %s", c->path, c->layer->cls->class_name, text);
+}
+
+void sn_call_text(sn_layer_call *c, const char *key, char *value, size_t size) {
+    value[0] = 0;
+    if (c->call && c->b->error.code == SNUG_OK &&
+        sn_conf_text_get(c->call, key, value, size, &c->b->error) != SNUG_OK)
+        value[0] = 0;
+}
+
+bool sn_call_flag(sn_layer_call *c, const char *key, bool otherwise) {
+    char text[16];
+    bool flag = otherwise;
+    sn_call_text(c, key, text, sizeof text);
+    if (text[0] && !sn_text_flag(text, &flag))
+        sn_layer_refuse(c, SNUG_E_INVALID, "%s=%s is neither true nor false", key, text);
+    return flag;
+}
+
+int sn_call_role(const sn_layer_call *c, const char *role, int k) {
+    for (int i = 0; i < c->n_in; i++)
+        if (c->role[i] && strcmp(c->role[i], role) == 0 && k-- == 0)
+            return i;
+    return -1;
+}
+
+/* --- variables -------------------------------------------------------------------------------- */
+/* The text of "<variable>_regularizer" of the layer, lent; NULL when its class has none. */
+static const char *rule_of(const sn_layer *l, const char *var, const char *kind) {
+    char key[64];
+    const char *const slash = strrchr(var, '/');
+    snprintf(key, sizeof key, "%s_%s", slash ? slash + 1 : var, kind);
+    const sn_conf_field *f = sn_conf_find(l->cls, key);
+    return f && f->kind == SN_CONF_TEXT ? (const char *)l->conf + f->offset : NULL;
+}
+
+static snug_status make_variable(sn_layer_call *c, const char *var, const snug_type *type,
+                                 const sn_init *init, bool trainable) {
+    sn_network *const n = c->network;
+    sn_layer *const l = c->layer;
+    char name[sizeof c->path + 64];
+    snug_error *const err = &c->b->error;
+    snprintf(name, sizeof name, "%s/%s", c->path, var);
+    sn_net_var v = {.name = name,
+                    .type = *type,
+                    .trainable = trainable,
+                    .own_seed = init->seed >= 0,
+                    .layer = c->top,
+                    .home = &l->homes[l->n_vars],
+                    .regularizer = rule_of(l, var, "regularizer"),
+                    .constraint = rule_of(l, var, "constraint")};
+    v.type.dtype = n->variable_dtype;
+    SNUG_TRY(sn_init_recipe(init, &v.type, sn_network_initial_key(n, name), &v.init, err));
+    SNUG_TRY(sn_network_variable(n, &v, v.home, err));
+    l->n_vars++;
+    return SNUG_OK;
+}
+
+sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *type,
+                           const sn_init *init, bool trainable) {
+    if (c->b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    sn_layer *const l = c->layer;
+    const int k = c->next_var++;
+    if (k >= SN_LAYER_MAX_VARS) {
+        sn_layer_refuse(c, SNUG_E_INTERNAL, "more than %d variables", SN_LAYER_MAX_VARS);
+        return SN_NO_VALUE;
+    }
+    if (k >= l->n_vars && make_variable(c, var, type, init, trainable) != SNUG_OK)
+        return SN_NO_VALUE;
+    const snug_type *there = &c->network->vars[l->homes[k]].type;
+    if (!sn_dims_equal(there, type)) {
+        char a[192], b[192];
+        sn_layer_refuse(c, SNUG_E_SHAPE, "%s is %s, this input wants %s", var,
+                        snug_type_print(there, a, sizeof a), snug_type_print(type, b, sizeof b));
+        return SN_NO_VALUE;
+    }
+    sn_value value;
+    if (sn_network_read(c->network, c->b->graph, l->homes[k], &value, &c->b->error) != SNUG_OK)
+        return SN_NO_VALUE;
+    return sn_build_cast(c->b, value, c->network->compute_dtype);
+}
+
+/* --- writes and losses, for the end of the step ----------------------------------------------- */
+void sn_layer_average(sn_layer_call *c, int index, sn_value value, double momentum) {
+    sn_network *const n = c->network;
+    const sn_value in_storage = sn_build_cast(c->b, value, n->variable_dtype);
+    if (c->b->error.code != SNUG_OK)
+        return;
+    if (sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->pending, sizeof *n->pending, &n->cap_pending,
+                n->n_pending + 1, &c->b->error) != SNUG_OK)
+        return;
+    n->pending[n->n_pending++] = (sn_pending_write){c->layer->homes[index], in_storage, momentum};
+}
+
+void sn_layer_assign(sn_layer_call *c, int index, sn_value value) {
+    sn_layer_average(c, index, value, 0);
+}
+
+void sn_layer_add_loss(sn_layer_call *c, sn_value loss) {
+    sn_network *const n = c->network;
+    if (c->b->error.code != SNUG_OK)
+        return;
+    if (sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->losses, sizeof *n->losses, &n->cap_losses,
+                n->n_losses + 1, &c->b->error) == SNUG_OK)
+        n->losses[n->n_losses++] = loss;
+}
+
+static void build_write(sn_builder *b, const sn_pending_write *p, sn_value variable) {
+    const sn_value in[2] = {variable, p->value};
+    sn_attrs a;
+    if (p->momentum == 0) {
+        sn_build(b, SN_OP_assign, NULL, in, 2);
+        return;
+    }
+    sn_attrs_default(SN_OP_moving_average, &a);
+    a.momentum.momentum = (int64_t)sn_build_param(b, "", p->momentum).i;
+    sn_build(b, SN_OP_moving_average, &a, in, 2);
+}
+
+snug_status sn_network_updates(sn_network *n, sn_graph *g, snug_error *err) {
+    sn_graph_set_part(g, SN_PART_UPDATE);
+    for (size_t i = 0; i < n->n_pending; i++) {
+        const sn_pending_write *p = &n->pending[i];
+        sn_builder b = sn_builder_on(g);
+        sn_value variable;
+        SNUG_TRY(sn_graph_set_owner(g, n->layers[n->vars[p->home].layer].name, err));
+        SNUG_TRY(sn_network_read(n, g, p->home, &variable, err));
+        build_write(&b, p, variable);
+        SNUG_TRY(sn_builder_done(&b, err));
+    }
+    return SNUG_OK;
+}
+
+/* --- running build functions ------------------------------------------------------------------ */
+/* The masks that there are, each of which must say that a step is valid. */
+static sn_value kept_mask(sn_layer_call *c) {
+    sn_value kept = SN_NO_VALUE;
+    for (int i = 0; i < c->n_in; i++)
+        if (sn_value_ok(c->mask[i]) && !c->role[i])
+            kept = sn_value_ok(kept) ? sn_build_logical_and(c->b, kept, c->mask[i]) : c->mask[i];
+    return kept;
+}
+
+void sn_layer_run(sn_layer_call *c) {
+    if (c->b->error.code != SNUG_OK)
+        return;
+    c->layer->cls->build(c);
+    c->outs[0] = c->out;
+    if (c->layer->cls->mask == SN_MASK_KEEP)
+        c->out_mask = kept_mask(c);
+}
+
+static void clear_ends(sn_layer_call *c) {
+    c->n_out = 1;
+    c->out = c->out_mask = SN_NO_VALUE;
+    for (int i = 0; i < SN_MAX_IN; i++)
+        c->in[i] = c->mask[i] = SN_NO_VALUE;
+    for (int i = 0; i < SN_MAX_TENSOR; i++)
+        c->outs[i] = SN_NO_VALUE;
+}
+
+sn_layer_call sn_layer_enter(const sn_layer_call *outer, sn_layer *inner, const char *name) {
+    sn_layer_call c = {.b = outer->b,
+                       .network = outer->network,
+                       .layer = inner,
+                       .top = outer->top,
+                       .conf = inner->conf,
+                       .training = outer->training,
+                       .call = "",
+                       .use = outer->use};
+    clear_ends(&c);
+    const int n = snprintf(c.path, sizeof c.path, "%s/%s", outer->path, name ? name : inner->name);
+    if (n >= (int)sizeof c.path)
+        sn_layer_refuse(&c, SNUG_E_INVALID, "names of layers within layers are longer than %zu",
+                        sizeof c.path - 1);
+    return c;
+}
+
+snug_status sn_network_build_one(sn_network *n, const sn_application *a, sn_graph *g, bool training,
+                                 sn_applied *io, snug_error *err) {
+    sn_layer *const l = &n->layers[a->layer];
+    sn_builder b = sn_builder_on(g);
+    sn_layer_call c = {.b = &b,
+                       .network = n,
+                       .layer = l,
+                       .top = a->layer,
+                       .conf = l->conf,
+                       .n_in = a->n_in,
+                       .call = a->call,
+                       .use = a->use};
+    clear_ends(&c);
+    snprintf(c.path, sizeof c.path, "%s", l->name); /* names are shorter: network_add.c */
+    memcpy(c.in, io->in, (size_t)a->n_in * sizeof *c.in);
+    memcpy(c.mask, io->in_mask, (size_t)a->n_in * sizeof *c.mask);
+    memcpy(c.role, a->role, sizeof c.role);
+    c.training = training && sn_call_flag(&c, "training", true);
+    SNUG_TRY(sn_graph_set_owner(g, l->name, err));
+    sn_layer_run(&c);
+    SNUG_TRY(sn_builder_done(&b, err));
+    memcpy(io->out, c.outs, sizeof c.outs);
+    io->out_mask = c.out_mask;
+    io->n_out = c.n_out;
+    return SNUG_OK;
+}
+
+/* --- the whole network ------------------------------------------------------------------------ */
+typedef struct {
+    sn_value value, mask;
+} made;
+
+static snug_status build_all(sn_network *n, sn_graph *g, bool training, made *tensors,
+                             snug_error *err) {
+    for (size_t i = 0; i < n->n_applications; i++) {
+        const sn_application *a = &n->applications[i];
+        sn_applied io;
+        for (int k = 0; k < a->n_in; k++) {
+            io.in[k] = tensors[a->in[k]].value;
+            io.in_mask[k] = tensors[a->in[k]].mask;
+        }
+        SNUG_TRY(sn_network_build_one(n, a, g, training, &io, err));
+        for (int k = 0; k < a->n_out; k++)
+            tensors[a->first + (uint32_t)k] = (made){io.out[k], k ? SN_NO_VALUE : io.out_mask};
+    }
+    return SNUG_OK;
+}
+
+snug_status sn_network_build(sn_network *n, sn_graph *g, const sn_value *x, bool training,
+                             sn_network_result *out, snug_error *err) {
+    void *block;
+    const size_t bytes = n->n_tensors * sizeof(made); /* one or a few per layer */
+    SNUG_TRY(sn_alloc(n->engine, SN_MEM_MODEL, bytes, &block, err));
+    made *const tensors = block;
+    for (uint32_t i = 0; i < n->n_inputs; i++)
+        tensors[i] = (made){x[i], SN_NO_VALUE};
+    n->n_pending = n->n_losses = 0;
+    const snug_status status = build_all(n, g, training, tensors, err);
+    for (uint32_t i = 0; i < n->n_outputs && status == SNUG_OK; i++) {
+        out->y[i] = tensors[n->outputs[i]].value;
+        out->mask[i] = tensors[n->outputs[i]].mask;
+    }
+    sn_free(n->engine, SN_MEM_MODEL, block, bytes);
+    return status;
+}
