@@ -1,0 +1,93 @@
+/* layers_pool.c: max and average pooling over one, two and three axes, and over all positions.
+ *
+ * Three axes are pooled over height and width first, then over depth. For the largest element that
+ * is the same; for an average it is, too, since each pass divides by how many elements of the image
+ * lie along its own axes, and those counts multiply. */
+#include "nn/window.h"
+
+#include "base/size.h"
+
+#include <string.h>
+
+#define DEPTH 0
+
+/* Pictures under axes `first` and `first + 1` of the window. */
+static sn_value pool_pictures(sn_layer_call *c, sn_op op, const sn_window *w, int first,
+                              sn_value x) {
+    sn_attrs a;
+    sn_attrs_default(op, &a);
+    memcpy(a.pool.kernel, w->kernel + first, sizeof a.pool.kernel);
+    memcpy(a.pool.stride, w->stride + first, sizeof a.pool.stride);
+    memcpy(a.pool.pad, w->pad + 2 * first, sizeof a.pool.pad);
+    return sn_build(c->b, op, &a, &x, 1);
+}
+
+/* Pictures [N * depth, h, w, C]: pooled over the depth, as [N, depth, h * w, C]. */
+static sn_value pool_depth(sn_layer_call *c, sn_op op, const sn_window *w, sn_value x) {
+    if (c->b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const snug_type t = *sn_graph_type(c->b->graph, x);
+    int64_t columns[4] = {-1, w->size[DEPTH], 0, t.dims[3]};
+    const int64_t pictures[4] = {-1, t.dims[1], t.dims[2], t.dims[3]};
+    sn_window deep = *w;
+    if (!sn_i64_mul(t.dims[1], t.dims[2], &columns[2])) {
+        sn_layer_refuse(c, SNUG_E_OVERFLOW, "pictures of %lld x %lld exceed the address space",
+                        (long long)t.dims[1], (long long)t.dims[2]);
+        return SN_NO_VALUE;
+    }
+    deep.kernel[1] = deep.stride[1] = 1;
+    deep.pad[2] = deep.pad[3] = 0;
+    const sn_value y = pool_pictures(c, op, &deep, DEPTH, sn_build_reshape(c->b, x, columns, 4));
+    return sn_build_reshape(c->b, y, pictures, 4);
+}
+
+static void build_pool(sn_layer_call *c, sn_op op, const sn_window_conf *conf) {
+    sn_window w;
+    int64_t strides[SN_WINDOW_AXES];
+    sn_window_conf filled = *conf;
+    for (int k = 0; k < conf->n; k++) /* 0: as the window */
+        strides[k] = conf->strides[k] ? conf->strides[k] : conf->kernel[k];
+    filled.strides = strides;
+    if (!sn_window_read(c, &filled, &w))
+        return;
+    sn_value y = pool_pictures(c, op, &w, 1, sn_window_pictures(c, &w, c->in[0]));
+    if (w.n == 3)
+        y = pool_depth(c, op, &w, y);
+    c->out = sn_window_volumes(c, &w, y, sn_window_count(&w, DEPTH));
+}
+
+#define BUILD_POOL(name, op, axes)                                                                 \
+    void sn_layer_build_##name(sn_layer_call *c) {                                                 \
+        const sn_conf_##name *conf = c->conf;                                                      \
+        build_pool(c, op,                                                                          \
+                   &(sn_window_conf){.n = axes,                                                    \
+                                     .kernel = conf->pool_size,                                    \
+                                     .strides = conf->strides,                                     \
+                                     .padding = conf->padding.text});                              \
+    }
+BUILD_POOL(max_pooling1d, SN_OP_maxpool, 1)
+BUILD_POOL(max_pooling2d, SN_OP_maxpool, 2)
+BUILD_POOL(max_pooling3d, SN_OP_maxpool, 3)
+BUILD_POOL(average_pooling1d, SN_OP_avgpool, 1)
+BUILD_POOL(average_pooling2d, SN_OP_avgpool, 2)
+BUILD_POOL(average_pooling3d, SN_OP_avgpool, 3)
+
+/* --- over all positions ----------------------------------------------------------------------- */
+/* The spatial axes as a bit set. */
+static uint32_t all_positions(int n) {
+    return ((1u << n) - 1) << 1;
+}
+
+#define BUILD_GLOBAL(name, reduce, axes)                                                           \
+    void sn_layer_build_##name(sn_layer_call *c) {                                                 \
+        const sn_conf_##name *conf = c->conf;                                                      \
+        snug_type t;                                                                               \
+        if (sn_window_input(c, axes, &t))                                                          \
+            c->out = reduce(c->b, c->in[0], all_positions(axes), conf->keepdims != 0);             \
+    }
+BUILD_GLOBAL(global_average_pooling1d, sn_build_mean, 1)
+BUILD_GLOBAL(global_average_pooling2d, sn_build_mean, 2)
+BUILD_GLOBAL(global_average_pooling3d, sn_build_mean, 3)
+BUILD_GLOBAL(global_max_pooling1d, sn_build_max, 1)
+BUILD_GLOBAL(global_max_pooling2d, sn_build_max, 2)
+BUILD_GLOBAL(global_max_pooling3d, sn_build_max, 3)
