@@ -183,9 +183,10 @@ static void expect_same_bits(const sn_kernel_case *c, const sn_kernel_run *a,
             fail_msg("%s %s %s: output %d has other bits", c->op, c->attrs, c->types, k);
 }
 
+static const char *const builds[] = {"base", "avx2", "avx512"};
+
 static void test_fast_kernels_of_every_build_agree_with_references(void **state) {
     (void)state;
-    static const char *const builds[] = {"base", "avx2", "avx512"};
     for (int i = 0; i < N_CASES; i++) {
         sn_kernel_run fast, reference;
         sn_kernel_open(&fast, &cases[i], 7);
@@ -221,6 +222,32 @@ static void test_bits_do_not_depend_on_threads(void **state) {
         }
         sn_kernel_close(&one);
         sn_kernel_close(&many);
+    }
+}
+
+/* With two poisons, since a kernel may write what was there. */
+static void expect_all_needed(sn_kernel_run *r, const sn_kernel_case *c, int n_threads) {
+    bool needed = false;
+    for (int k = 0; k < 2 && !needed; k++) {
+        r->poison = k ? 0xa5 : 0x5a;
+        sn_kernel_call(r, r->family->run, n_threads, false);
+        needed = r->needs_all;
+    }
+    if (!needed)
+        fail_msg("%s %s %s: %d threads leave the last of %zu bytes of workspace", c->op, c->attrs,
+                 c->types, n_threads, r->variant.workspace_bytes);
+}
+
+static void test_workspaces_are_needed_to_the_last_byte(void **state) {
+    (void)state;
+    for (int i = 0; i < 3 * N_CASES; i++) {
+        const sn_kernel_case *c = &cases[i / 3];
+        sn_kernel_run r;
+        sn_kernel_open(&r, c, 12);
+        r.family = sn_cpu_family_for(builds[i % 3], r.d.op);
+        for (int n_threads = 1; n_threads <= 4 && r.family; n_threads++)
+            expect_all_needed(&r, c, n_threads);
+        sn_kernel_close(&r);
     }
 }
 
@@ -432,6 +459,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fast_kernels_of_every_build_agree_with_references),
         cmocka_unit_test(test_bits_do_not_depend_on_threads),
+        cmocka_unit_test(test_workspaces_are_needed_to_the_last_byte),
         cmocka_unit_test(test_a_slice_of_a_batch_gives_the_bits_of_the_whole),
         cmocka_unit_test(test_accumulating_adds_to_what_is_there),
         cmocka_unit_test(test_in_place_gives_the_same_bits),

@@ -1,6 +1,6 @@
 /* test_ops_kernels.c: what the CPU kernels of every row of the table promise, from the cases column
  * alone: fast = reference on every instruction set, in place = out of place, accumulate = add,
- * bytes that lie in outputs and workspace do not matter, bits depend on nothing but the inputs. */
+ * bytes that lie in outputs and workspace do not matter and are all needed, bits depend on nothing but the inputs. */
 #include "support/call.h"
 #include "support/support.h"
 
@@ -209,8 +209,9 @@ static void check_truth(sn_subject *s, const snug_view *v) {
 
 static void check_poison_of(sn_subject *s, const char *isa) {
     static const int bytes[] = {0xa5, 0xff}; /* 0xff...: NaN */
+    bool needs_all = false;
     snug_view clean[SN_MAX_OUT], got[SN_MAX_OUT];
-    sn_how how = {.isa = isa, .n_threads = 2, .poison = 0};
+    sn_how how = {.isa = isa, .n_threads = 2, .poison = 0, .needs_all = &needs_all};
     sn_outputs_make(s, &how, &s->desc, clean);
     bool ok = sn_call_ok(s, &how, clean);
     for (int i = 0; ok && i < 2; i++) {
@@ -226,6 +227,8 @@ static void check_poison_of(sn_subject *s, const char *isa) {
             check_truth(s, &got[k]);
         sn_views_free(got, s->desc.n_out);
     }
+    if (ok && !needs_all)
+        sn_complain(s, "%s leaves the last byte of its workspace", isa ? isa : "reference");
     sn_views_free(clean, s->desc.n_out);
 }
 

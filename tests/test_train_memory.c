@@ -139,11 +139,18 @@ static void test_arena_of_real_models_is_used_to_the_byte(void **state) {
         "golden/batchnorm_dense_f32/model.json", "golden/embedding_f32/model.json",
         "golden/layernorm_f32/model.json",       "golden/conv_groups_f32/model.json",
     };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        snug_model *m = load(*state, names[i]);
-        for (int64_t batch = 1; batch <= 9; batch += 4)
-            expect_exact(m, names[i], batch);
-        snug_model_destroy(m);
+    (void)state;
+    for (int n_threads = 1; n_threads <= 3; n_threads++) {
+        snug_engine *e;
+        const snug_engine_options options = {.n_threads = n_threads};
+        expect_ok(snug_engine_create(&options, &e, NULL), NULL);
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            snug_model *m = load(e, names[i]);
+            for (int64_t batch = 1; batch <= 9; batch += 4)
+                expect_exact(m, names[i], batch);
+            snug_model_destroy(m);
+        }
+        sn_test_engine_end(e);
     }
 }
 
@@ -391,7 +398,7 @@ static void test_training_in_company_survives_any_failed_call(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        engine_test(test_arena_of_real_models_is_used_to_the_byte),
+        cmocka_unit_test(test_arena_of_real_models_is_used_to_the_byte),
         cmocka_unit_test(test_a_thousand_steps_request_nothing),
         cmocka_unit_test(test_nan_is_found_within_the_budget_of_the_step),
         cmocka_unit_test(test_training_in_company_survives_any_failed_request),

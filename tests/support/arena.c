@@ -2,19 +2,21 @@
 #include "support/arena.h"
 #include "support/support.h"
 
-/* The end of all values in the first arena, and of all scratch. */
-static void find_ends(const sn_plan *p, size_t *values, size_t *scratch) {
-    *values = *scratch = 0;
+/* The end of all values and all scratch in the first arena. */
+static size_t promised_end(const sn_plan *p) {
+    size_t highest = 0;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const sn_step *s = &p->steps[i];
         for (int k = 0; k < s->n_out; k++) {
             const size_t end = s->out[k].offset + p->value_bytes[s->out[k].value.i];
-            if (s->out[k].memory == SN_MEM_FIRST_ARENA && end > *values)
-                *values = end;
+            if (s->out[k].memory == SN_MEM_FIRST_ARENA && end > highest)
+                highest = end;
         }
-        if (s->ws_bytes > 0 && s->ws_offset + s->ws_bytes > *scratch)
-            *scratch = s->ws_offset + s->ws_bytes;
+        if (s->ws_bytes > 0 && s->ws_memory == SN_MEM_FIRST_ARENA &&
+            s->ws_offset + s->ws_bytes > highest)
+            highest = s->ws_offset + s->ws_bytes;
     }
+    return highest;
 }
 
 void sn_arena_mark(const sn_executor *x, int poison, unsigned char *written) {
@@ -25,13 +27,11 @@ void sn_arena_mark(const sn_executor *x, int poison, unsigned char *written) {
 
 void sn_arena_expect_exact(const sn_plan *p, const unsigned char *written, const char *what) {
     const sn_plan_memory *memory = &p->memories[SN_MEM_FIRST_ARENA];
-    size_t values, scratch, highest = memory->bytes;
-    find_ends(p, &values, &scratch);
+    const size_t promised = promised_end(p);
+    size_t highest = memory->bytes;
     while (highest > 0 && !written[highest - 1])
         highest--;
-    const size_t used = values > scratch ? values : scratch;
-    if (memory->used_bytes != used || used > memory->bytes || highest < values || highest > used)
-        fail_msg("%s: written up to %zu; values end at %zu, scratch at %zu, the plan says %zu of "
-                 "%zu",
-                 what, highest, values, scratch, memory->used_bytes, memory->bytes);
+    if (highest != promised || memory->used_bytes != promised || promised > memory->bytes)
+        fail_msg("%s: written up to %zu; values and scratch end at %zu, the plan says %zu of %zu",
+                 what, highest, promised, memory->used_bytes, memory->bytes);
 }

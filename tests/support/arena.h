@@ -6,9 +6,8 @@
 
 /* Marks the bytes of the first arena that differ from the poison they had before the run. */
 void sn_arena_mark(const sn_executor *x, int poison, unsigned char *written);
-/* Fails the test unless the highest byte marked is the last of a value or of the scratch the plan
- * has behind all values: every byte of a value is written, scratch is what a kernel may use at
- * most. Also that the plan's used_bytes is the end of both. */
+/* Fails the test unless the highest byte marked is the last one that the plan promises: the end of
+ * all values and all scratch, unpadded, which is also its used_bytes. */
 void sn_arena_expect_exact(const sn_plan *p, const unsigned char *written, const char *what);
 
 #endif

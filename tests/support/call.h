@@ -17,6 +17,7 @@ typedef struct {
     int n_threads;
     int poison; /* byte that fills workspace, and outputs made by sn_outputs_make */
     bool accumulate;
+    bool *needs_all; /* NULL, or set when the call takes no workspace or writes its last byte */
     /* Where output 0 lies in the full value; full 0: it is the whole. */
     int axis;
     int64_t first, full;

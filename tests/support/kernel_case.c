@@ -9,10 +9,11 @@
 
 enum { GUARD = 64, POISON = 0xa5 };
 
-static void *guarded(size_t bytes) {
+static void *guarded(size_t bytes, int poison) {
     char *block = aligned_alloc(64, (bytes + GUARD + 63) / 64 * 64);
     assert_non_null(block);
-    memset(block, POISON, bytes + GUARD);
+    memset(block, poison, bytes);
+    memset(block + bytes, POISON, GUARD);
     return block;
 }
 
@@ -27,7 +28,7 @@ static snug_view view_of(const snug_type *t, size_t opaque_bytes) {
     snug_view v = {.bytes = opaque_bytes, .type = *t};
     if (t->dtype != SNUG_OPAQUE)
         expect_ok(snug_type_bytes(t, &v.bytes, NULL), NULL);
-    v.data = guarded(v.bytes);
+    v.data = guarded(v.bytes, POISON);
     return v;
 }
 
@@ -65,6 +66,7 @@ static void open_operands(sn_kernel_run *r) {
     snug_error err;
     sn_cpu_device cpu;
     sn_cpu_device_init(&cpu, 1, false);
+    r->poison = POISON;
     expect_ok(sn_op_infer(&r->d, &err), &err);
     expect_ok(cpu.device.describe(&cpu.device, &r->d, &r->variant, &err), &err);
     r->family = sn_cpu_family_of(r->d.op);
@@ -102,9 +104,10 @@ snug_status sn_kernel_try(sn_kernel_run *r, sn_kernel kernel, int n_threads, boo
         expect_ok(r->family->describe(&r->d, n_threads, &r->variant, err), err);
     if (kernel != r->family->run) /* references take no workspace */
         r->variant.workspace_bytes = 0;
-    void *workspace = guarded(r->variant.workspace_bytes);
+    const size_t bytes = r->variant.workspace_bytes;
+    unsigned char *workspace = guarded(bytes, r->poison);
     for (int i = 0; i < r->d.n_out && !accumulate; i++)
-        memset(r->out[i].data, POISON, r->out[i].bytes);
+        memset(r->out[i].data, r->poison, r->out[i].bytes);
     if (r->family->prepare && kernel != r->family->reference)
         expect_ok(r->family->prepare(engine, &r->d, n_threads, &prepared, err), err);
     const sn_call call = {
@@ -116,7 +119,7 @@ snug_status sn_kernel_try(sn_kernel_run *r, sn_kernel kernel, int n_threads, boo
         .in = r->in,
         .out = r->out,
         .workspace = workspace,
-        .workspace_bytes = r->variant.workspace_bytes,
+        .workspace_bytes = bytes,
         .prepared = prepared,
         .accumulate = accumulate,
         .n_threads = n_threads,
@@ -128,7 +131,8 @@ snug_status sn_kernel_try(sn_kernel_run *r, sn_kernel kernel, int n_threads, boo
         r->family->release(engine, prepared);
     sn_team_destroy(team);
     sn_test_engine_end(engine);
-    check_guard(workspace, r->variant.workspace_bytes, "the workspace");
+    check_guard(workspace, bytes, "the workspace");
+    r->needs_all = bytes == 0 || workspace[bytes - 1] != r->poison;
     for (int i = 0; i < r->d.n_out; i++)
         check_guard(r->out[i].data, r->out[i].bytes, "an output");
     free(workspace);

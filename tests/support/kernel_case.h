@@ -25,7 +25,9 @@ typedef struct {
     sn_scalar param[SN_MAX_PARAMS];
     const sn_cpu_family *family; /* the machine's best build; a test may set another's */
     snug_view in[SN_MAX_IN], out[SN_MAX_OUT];
+    int poison;         /* fills workspace and outputs before a call */
     sn_variant variant; /* of the last call */
+    bool needs_all;     /* the last call took no workspace, or wrote its last byte */
 } sn_kernel_run;
 
 /* Infers the output types and fills the inputs with numbers that follow from the seed: reals in

@@ -217,8 +217,7 @@ static snug_status check_window(const sn_conv *v, snug_error *err) {
     return SNUG_OK;
 }
 
-/* f64 has the reference only. Groups are oneDNN's where it has a kernel for them; the workspace is
- * enough for either. */
+/* f64 has the reference only. Groups are oneDNN's where it has a kernel for them. */
 static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threads, sn_variant *out,
                             snug_error *err) {
     size_t (*const own[])(const sn_conv *v, int n_threads) = {

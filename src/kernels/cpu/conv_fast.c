@@ -24,12 +24,16 @@ typedef struct {
     const float *source, *weights, *bias;
     float *target;
     bool transposed; /* dx: k runs over the last axis of the weights */
-    bool direct;     /* no window reaches into the padding */
+    bool direct;     /* no window reaches into the padding, or there is none */
     sn_grid g;       /* blocks of pixels, once the product is cut */
 } pass;
 
 static int64_t pass_k(const pass *s) {
     return s->w[0].taps * s->w[1].taps * s->depth;
+}
+
+static bool reads_inside(const pass *s) {
+    return pass_k(s) == 0 || (sn_window_inside(&s->w[0]) && sn_window_inside(&s->w[1]));
 }
 
 /* Terms of every piece but the last. */
@@ -200,7 +204,7 @@ static pass forward_pass(const sn_conv *v) {
         .columns = v->O / v->groups,
         .target_size = {v->oh, v->ow},
     };
-    s.direct = sn_window_inside(&s.w[0]) && sn_window_inside(&s.w[1]);
+    s.direct = reads_inside(&s);
     return s;
 }
 
@@ -216,7 +220,7 @@ static pass backward_pass(const sn_conv *v, int64_t down, int64_t across) {
         .target_size = {v->H, v->W},
         .transposed = true,
     };
-    s.direct = sn_window_inside(&s.w[0]) && sn_window_inside(&s.w[1]);
+    s.direct = reads_inside(&s);
     return s;
 }
 

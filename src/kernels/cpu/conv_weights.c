@@ -34,7 +34,8 @@ static weights_pass weights_pass_of(const sn_conv_operands *o) {
     s.direct = sn_window_inside(&s.w[0]) && sn_window_inside(&s.w[1]);
     s.plain = s.columns % SN_GEMM_VL == 0 && v->O <= 2 * SN_GEMM_NR;
     const bool whole = s.g.n_down * s.g.n_across == 1;
-    s.images = whole ? SN_PRODUCT_DEPTH / (s.g.high * s.g.wide) : 1;
+    s.images = whole ? sn_min_i64(SN_PRODUCT_DEPTH / (s.g.high * s.g.wide), v->N) : 1;
+    s.images = s.images > 0 ? s.images : 1;
     return s;
 }
 
@@ -44,7 +45,8 @@ static int64_t dw_rows(const weights_pass *s) {
 
 static int64_t count_taps(const sn_product *p, int64_t limit, int64_t *rows) {
     const int64_t M = dw_rows(p->ctx);
-    *rows = M > 0 ? sn_ceil_div(sn_ceil_div(M, sn_ceil_div(M, limit)), SN_GEMM_MR) * SN_GEMM_MR : 0;
+    const int64_t share = M > 0 ? sn_ceil_div(M, sn_ceil_div(M, limit)) : 0;
+    *rows = sn_min_i64(sn_ceil_div(share, SN_GEMM_MR) * SN_GEMM_MR, M);
     return M > 0 ? sn_ceil_div(M, *rows) : 0;
 }
 
@@ -58,13 +60,19 @@ static sn_image dw_image(const weights_pass *s) {
 /* Floats of one image's patch. */
 static int64_t dw_patch_floats(const weights_pass *s) {
     const int64_t high = sn_window_reach(&s->w[0], s->g.high);
-    return s->direct ? 0 : sn_lines(high * dw_image(s).pitch * s->depth);
+    return s->direct ? 0 : high * dw_image(s).pitch * s->depth;
+}
+
+/* Packed dy, then the patches. */
+static int64_t dw_packed_floats(const sn_product *p) {
+    const weights_pass *s = p->ctx;
+    return s->plain ? 0 : sn_gemm_packed(s->images * s->g.high * s->g.wide, p->columns);
 }
 
 static int64_t dw_own_floats(const sn_product *p) {
     const weights_pass *s = p->ctx;
-    const int64_t pixels = s->images * s->g.high * s->g.wide;
-    return s->images * dw_patch_floats(s) + (s->plain ? 0 : sn_gemm_packed(pixels, p->columns));
+    const int64_t packed = dw_packed_floats(p);
+    return s->direct ? packed : sn_lines(packed) + s->images * dw_patch_floats(s);
 }
 
 static void open_taps(const sn_product *p, sn_product_block *b) {
@@ -144,8 +152,10 @@ static pixels pixels_of(const weights_pass *s, int64_t piece) {
 }
 
 /* A: where it begins, and the offsets of its columns. */
-static void open_columns(const weights_pass *s, sn_product_block *b, const pixels *at, sn_gemm *g) {
+static void open_columns(const sn_product *p, sn_product_block *b, const pixels *at, sn_gemm *g) {
+    const weights_pass *s = p->ctx;
     const sn_conv *v = &s->o->v;
+    float *patches = b->own + sn_lines(dw_packed_floats(p));
     const sn_image from = dw_image(s);
     const sn_region r = sn_region_of(s->w, at->first, at->high, at->wide);
     const float *x = s->o->x + at->n * v->H * v->W * v->C + b->entry * s->depth;
@@ -154,14 +164,14 @@ static void open_columns(const weights_pass *s, sn_product_block *b, const pixel
     for (int64_t n = 0; n < at->images; n++) {
         const sn_image whole = {x + n * v->H * v->W * v->C, v->W, v->C};
         if (!s->direct)
-            sn_copy_region(s->w, &r, whole, s->depth, b->own + n * per_image, from.pitch);
+            sn_copy_region(s->w, &r, whole, s->depth, patches + n * per_image, from.pitch);
         for (int64_t i = 0; i < at->high; i++)
             for (int64_t j = 0; j < at->wide; j++)
                 b->a_col[k++] = n * per_image +
                                 (i * s->w[0].step * from.pitch + j * s->w[1].step) * from.channels;
     }
     g->k = k;
-    g->a = s->direct ? x + (r.row * v->W + r.col) * v->C : b->own;
+    g->a = s->direct ? x + (r.row * v->W + r.col) * v->C : patches;
     g->a_row = b->a_row;
     g->a_col = b->a_col;
 }
@@ -182,12 +192,11 @@ static void taps_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_g
             b->a_col[k] = k * v->O;
         const sn_gemm_source source = {
             .k = count, .n = b->columns, .b = dy, .row = b->a_col, .col = 1};
-        float *packed = b->own + s->images * dw_patch_floats(s);
-        SN_CPU(gemm_pack)(&source, packed);
-        g->b = packed;
+        SN_CPU(gemm_pack)(&source, b->own);
+        g->b = b->own;
         g->b_step = 0;
     }
-    open_columns(s, b, &at, g);
+    open_columns(p, b, &at, g);
 }
 
 static sn_product weights_product_of(const weights_pass *s, int n_threads) {
@@ -208,22 +217,24 @@ static sn_product weights_product_of(const weights_pass *s, int n_threads) {
     return p;
 }
 
-static size_t db_bytes(const sn_product *p, const sn_conv *v) {
-    return v->bias ? (size_t)sn_lines(p->n_groups * v->O) * sizeof(float) : 0;
+/* The sums of dy stand behind the product's scratch. */
+static size_t db_at(const sn_product *p) {
+    return (p->workspace_bytes + 63) / 64 * 64;
 }
 
 size_t SN_CPU(conv_dw_workspace)(const sn_conv *v, int n_threads) {
     const sn_conv_operands o = {.v = *v};
     const weights_pass s = weights_pass_of(&o);
     const sn_product p = weights_product_of(&s, n_threads);
-    return p.workspace_bytes + db_bytes(&p, v);
+    const size_t db_floats = v->bias ? (size_t)(p.n_groups * v->O) : 0;
+    return db_floats > 0 ? db_at(&p) + db_floats * sizeof(float) : p.workspace_bytes;
 }
 
 void SN_CPU(conv_dw_run)(const sn_conv_operands *o, const sn_call *c) {
     weights_pass s = weights_pass_of(o);
     sn_product p = weights_product_of(&s, c->n_threads);
-    s.db_sums = c->workspace;
-    SN_CPU(product_run)(&p, c, (char *)c->workspace + db_bytes(&p, &o->v));
+    s.db_sums = (float *)(void *)((char *)c->workspace + db_at(&p));
+    SN_CPU(product_run)(&p, c, c->workspace);
     for (int64_t i = 0; o->db && i < o->v.O; i++) {
         float sum = o->accumulate ? o->db[i] : 0.0f;
         for (int64_t group = 0; group < p.n_groups; group++)

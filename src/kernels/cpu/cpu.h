@@ -1,10 +1,9 @@
 /* cpu.h: the CPU as a device. A kernel sees views and scratch, never a graph or a plan, and
  * allocates nothing.
  *
- * Each operator names a family. A family describes what a call will need (upper bounds), may
- * prepare an object per planned step (a oneDNN primitive), and runs. `reference` is the plain loop
- * kept as the oracle, for f32 and f64 (and the integer and bool types that make sense); `run` is
- * the fast one, or the same.
+ * Each operator names a family. A family describes what a call will need, may prepare an object per
+ * planned step (a oneDNN primitive), and runs. `reference` is the plain loop kept as the oracle, for
+ * f32 and f64 (and the integer and bool types that make sense); `run` is the fast one, or the same.
  *
  * Rules (each is a test):
  * 1. Same inputs, same thread count, same bits. Partial sums are added in a fixed order.
@@ -13,7 +12,9 @@
  * 3. out may be in where the table allows it; otherwise they do not overlap. Outputs may hold any
  * bytes before.
  * 4. Size-0 operands are legal.
- * 5. A message says what is wrong, not where: the caller puts layer and operator before it.
+ * 5. The workspace is what the kernel needs, to the byte: its last byte is written, whichever
+ * threads do the work (a thread that comes late has work of its own to do, or no scratch).
+ * 6. A message says what is wrong, not where: the caller puts layer and operator before it.
  *
  * All files of this folder but onednn*.c and device.c are compiled once per instruction set
  * (SN_ISA: base, avx2, avx512) with SN_CPU(name) giving the symbol of that build; device.c picks a

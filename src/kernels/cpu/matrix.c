@@ -62,7 +62,7 @@ typedef struct {
 static int64_t count_row_blocks(const sn_product *p, int64_t limit, int64_t *rows) {
     const operands *o = p->ctx;
     const int64_t share = o->s.M > 0 ? sn_ceil_div(o->s.M, sn_ceil_div(o->s.M, limit)) : 0;
-    *rows = sn_ceil_div(share, SN_GEMM_MR) * SN_GEMM_MR;
+    *rows = sn_min_i64(sn_ceil_div(share, SN_GEMM_MR) * SN_GEMM_MR, o->s.M);
     return share > 0 ? sn_ceil_div(o->s.M, *rows) : 0;
 }
 
@@ -78,11 +78,13 @@ static int64_t depth_of(const operands *o) {
 }
 
 static int64_t packed_b_floats(const sn_product *p) {
-    return sn_lines(sn_gemm_packed(depth_of(p->ctx), p->columns));
+    return sn_gemm_packed(depth_of(p->ctx), p->columns);
 }
 
+/* Packed B, then A. */
 static int64_t own_floats(const sn_product *p) {
-    return packed_b_floats(p) + (packs_a(p->ctx) ? depth_of(p->ctx) * p->rows : 0);
+    const int64_t b = packed_b_floats(p);
+    return packs_a(p->ctx) ? sn_lines(b) + depth_of(p->ctx) * p->rows : b;
 }
 
 static void open_rows(const sn_product *p, sn_product_block *b) {
@@ -101,7 +103,7 @@ static void open_rows(const sn_product *p, sn_product_block *b) {
 static const float *pack_a(const sn_product *p, const sn_product_block *b, const float *a,
                            int64_t k) {
     const operands *o = p->ctx;
-    float *packed = b->own + packed_b_floats(p);
+    float *packed = b->own + sn_lines(packed_b_floats(p));
     const float *from = a + b->row_block * p->rows;
     for (int64_t i = 0; i < k; i++)
         memcpy(packed + i * b->rows, from + i * o->s.a_col, (size_t)b->rows * sizeof(float));

@@ -247,10 +247,19 @@ static snug_status failed(dnnl_status_t s, const char *what, snug_error *err) {
     return sn_fail(err, SNUG_E_INTERNAL, "oneDNN could not %s (its status %d)", what, (int)s);
 }
 
+/* The workspace: scratch | bias gradient | packed weights. The last are written whole, so that all
+ * of it is needed; what the library does with its scratch is its own business. */
+static size_t db_at(const recipe *r) {
+    return lines(dnnl_memory_desc_get_size(scratch_of(r)));
+}
+
+static size_t packed_at(const recipe *r, sn_onednn_kind kind, const sn_conv *v) {
+    const bool db = kind == SN_ONEDNN_DW && v->bias;
+    return db_at(r) + (db ? lines((size_t)v->O * sizeof(float)) : 0);
+}
+
 static size_t workspace_of(const recipe *r, sn_onednn_kind kind, const sn_conv *v) {
-    const size_t db = kind == SN_ONEDNN_DW && v->bias ? lines((size_t)v->O * sizeof(float)) : 0;
-    return lines(dnnl_memory_desc_get_size(packed_of(r, kind))) +
-           lines(dnnl_memory_desc_get_size(scratch_of(r))) + db;
+    return packed_at(r, kind, v) + dnnl_memory_desc_get_size(packed_of(r, kind));
 }
 
 snug_status sn_onednn_describe(sn_onednn_kind kind, const sn_conv *v, int n_threads,
@@ -261,8 +270,7 @@ snug_status sn_onednn_describe(sn_onednn_kind kind, const sn_conv *v, int n_thre
     const dnnl_status_t s = make_recipe(&r, kind, v);
     snug_status status = SNUG_OK;
     if (s == dnnl_success && !is_reference(impl_of(&r))) {
-        const size_t bytes = workspace_of(&r, kind, v);
-        out->workspace_bytes = bytes > out->workspace_bytes ? bytes : out->workspace_bytes;
+        out->workspace_bytes = workspace_of(&r, kind, v);
         out->code_bytes = CODE_BYTES;
         snprintf(out->impl, sizeof out->impl, "onednn:%s", impl_of(&r));
     } else if (s != dnnl_success && s != dnnl_unimplemented) {
@@ -281,7 +289,7 @@ typedef struct {
     dnnl_stream_t stream;
     dnnl_primitive_t conv, pack, add; /* dw: pack unpacks, add unpacks and adds */
     dnnl_memory_t x, y, w, packed, biases, scratch;
-    size_t packed_bytes, scratch_bytes;
+    size_t db_at, packed_at; /* in the workspace */
 } prepared_conv;
 
 static dnnl_status_t make_reorder(const recipe *r, desc_ref from, desc_ref to, bool add,
@@ -327,7 +335,7 @@ static dnnl_status_t make_memories(prepared_conv *p, const recipe *r) {
     return s;
 }
 
-static dnnl_status_t make_primitives(prepared_conv *p, const recipe *r) {
+static dnnl_status_t make_primitives(prepared_conv *p, const sn_conv *v, const recipe *r) {
     const desc_ref plain = REF(r->w), packed = packed_of(r, p->kind);
     const bool dw = p->kind == SN_ONEDNN_DW;
     dnnl_status_t s = dnnl_stream_create(&p->stream, r->engine, dnnl_stream_default_flags);
@@ -337,8 +345,8 @@ static dnnl_status_t make_primitives(prepared_conv *p, const recipe *r) {
         s = make_reorder(r, dw ? packed : plain, dw ? plain : packed, false, &p->pack);
     if (s == dnnl_success && dw)
         s = make_reorder(r, packed, plain, true, &p->add);
-    p->packed_bytes = lines(dnnl_memory_desc_get_size(packed));
-    p->scratch_bytes = lines(dnnl_memory_desc_get_size(scratch_of(r)));
+    p->db_at = db_at(r);
+    p->packed_at = packed_at(r, p->kind, v);
     return s == dnnl_success ? make_memories(p, r) : s;
 }
 
@@ -349,7 +357,7 @@ static dnnl_status_t fill_prepared(prepared_conv *p, const sn_conv *v, recipe *r
     if (s == dnnl_success && is_reference(impl_of(r)))
         s = dnnl_unimplemented;
     if (s == dnnl_success)
-        s = make_primitives(p, r);
+        s = make_primitives(p, v, r);
     if (s == dnnl_success) {
         p->engine = r->engine;
         r->engine = NULL;
@@ -412,9 +420,9 @@ static dnnl_status_t bind_all(prepared_conv *p, const sn_conv_operands *o, char 
     if (s == dnnl_success)
         s = bind(p->w, p->kind == SN_ONEDNN_DW ? o->dw : o->w);
     if (s == dnnl_success)
-        s = bind(p->packed, workspace);
+        s = bind(p->packed, workspace + p->packed_at);
     if (s == dnnl_success)
-        s = bind(p->scratch, workspace + p->packed_bytes);
+        s = bind(p->scratch, workspace);
     if (s == dnnl_success && p->bias)
         s = bind(p->biases, forward ? o->bias : db);
     return s;
@@ -442,7 +450,7 @@ static dnnl_status_t convolve(const prepared_conv *p) {
 snug_status sn_onednn_run(void *prepared, const sn_conv_operands *o, void *workspace, int n_threads,
                           snug_error *err) {
     prepared_conv *p = prepared;
-    float *db = (float *)(void *)((char *)workspace + p->packed_bytes + p->scratch_bytes);
+    float *db = (float *)(void *)((char *)workspace + p->db_at);
     const bool dw = p->kind == SN_ONEDNN_DW;
     const int before = omp_get_max_threads();
     omp_set_num_threads(n_threads);

@@ -1,8 +1,10 @@
 /* product.c: blocks, groups and threads of a product. The order of additions in product.h is the
  * contract.
  *
- * Workspace: shared | own scratch and group sum of each thread | when split, the sum of each group
- * of each block. */
+ * Workspace: shared | own scratch and group sum of each taker | when split, the sum of each group
+ * of each block. What a run needs is what it was promised, to the byte and whoever runs it: every
+ * taker has a first step of its own, and the largest block, which is block 0, is the last taker's
+ * and the last of the sums that wait. */
 #include "kernels/cpu/product.h"
 
 #include "kernels/cpu/act.h"
@@ -23,16 +25,43 @@ static int64_t count_blocks(sn_product *p) {
     return p->batch * p->n_row_blocks * p->n_column_blocks;
 }
 
+/* Whole blocks, or groups of them. */
+static int64_t count_steps(sn_product *p) {
+    return count_blocks(p) * (p->split ? p->n_groups : 1);
+}
+
 static int64_t group_sum_floats(const sn_product *p) {
-    return sn_lines(p->rows * p->columns);
+    return p->rows * p->columns;
 }
 
 static int64_t waiting_floats(sn_product *p) {
-    return count_blocks(p) * p->n_groups * group_sum_floats(p);
+    return count_blocks(p) * p->n_groups * sn_lines(group_sum_floats(p));
 }
 
-static int64_t thread_floats(const sn_product *p) {
-    return sn_lines(p->own_floats(p)) + (p->n_groups > 1 && !p->split ? group_sum_floats(p) : 0);
+static int64_t taker_floats(const sn_product *p) {
+    const int64_t own = p->n_pieces > 0 ? p->own_floats(p) : 0;
+    return p->n_groups > 1 && !p->split ? sn_lines(own) + group_sum_floats(p) : own;
+}
+
+/* Where the takers' scratch begins, and the sums that wait. */
+static int64_t takers_at(const sn_product *p) {
+    return sn_lines(p->shared_floats);
+}
+
+static int64_t waiting_at(const sn_product *p) {
+    return takers_at(p) + sn_lines(taker_floats(p)) * p->n_takers;
+}
+
+/* Only what lies in between is rounded up to whole cache lines. */
+static int64_t workspace_floats(sn_product *p) {
+    if (count_blocks(p) == 0)
+        return 0;
+    if (p->split)
+        return waiting_at(p) + waiting_floats(p) - sn_lines(group_sum_floats(p)) +
+               group_sum_floats(p);
+    if (taker_floats(p) > 0)
+        return waiting_at(p) - sn_lines(taker_floats(p)) + taker_floats(p);
+    return p->shared_floats;
 }
 
 /* Blocks as large as the caches like, smaller ones when the threads would go short: first fewer
@@ -50,10 +79,8 @@ void SN_CPU(product_cut)(sn_product *p, int n_threads) {
     p->split = few && p->n_groups > 1 && waiting_floats(p) <= MAX_WAITING;
     while (few && !p->split && count_blocks(p) < wanted && p->limit > 4 * SN_GEMM_MR)
         p->limit = sn_ceil_div(p->limit / 2, SN_GEMM_MR) * SN_GEMM_MR;
-    const int64_t waiting = p->split ? waiting_floats(p) : 0;
-    p->workspace_bytes =
-        (size_t)(sn_lines(p->shared_floats) + thread_floats(p) * p->threads + waiting) *
-        sizeof(float);
+    p->n_takers = sn_min_i64(p->threads, count_steps(p));
+    p->workspace_bytes = (size_t)workspace_floats(p) * sizeof(float);
 }
 
 /* --- one block ------------------------------------------------------------------------------- */
@@ -135,12 +162,12 @@ static void open_block(const sn_product *p, int64_t i, float *own, sn_product_bl
     p->open(p, b);
 }
 
-/* One pass over all blocks, groups or shares. As many takers as there are scratches go through it,
- * each taking the next one that is free: blocks differ in what they cost. */
+/* One pass over all blocks, groups or shares. Takers go through it, each taking the next one that
+ * is free after its first: blocks differ in what they cost. */
 typedef struct {
     const sn_product *p;
     void (*step)(const sn_product *p, int64_t i, float *own, float *waiting);
-    int64_t n;
+    int64_t n, n_takers;
     float *scratch, *waiting;
     _Atomic int64_t *next;
 } product_pass;
@@ -148,17 +175,18 @@ typedef struct {
 static void take_steps(const void *ctx, int64_t first, int64_t end) {
     const product_pass *l = ctx;
     for (int64_t taker = first; taker < end; taker++) {
-        float *own = l->scratch + thread_floats(l->p) * taker;
-        for (int64_t i; (i = atomic_fetch_add(l->next, 1)) < l->n;)
+        float *own = l->scratch + sn_lines(taker_floats(l->p)) * taker;
+        for (int64_t i = l->n_takers - 1 - taker; i < l->n; i = atomic_fetch_add(l->next, 1))
             l->step(l->p, i, own, l->waiting);
     }
 }
 
-static void run_pass(product_pass *l, const sn_call *c, int64_t n) {
-    _Atomic int64_t next = 0;
+static void run_pass(product_pass *l, const sn_call *c, int64_t n, int64_t n_takers) {
     l->n = n;
+    l->n_takers = sn_min_i64(n_takers, n);
+    _Atomic int64_t next = l->n_takers;
     l->next = &next;
-    sn_team_run(c->team, sn_min_i64(l->p->threads, n), take_steps, l);
+    sn_team_run(c->team, l->n_takers, take_steps, l);
 }
 
 static void fill_share(const sn_product *p, int64_t i, float *own, float *waiting) {
@@ -173,32 +201,40 @@ static void run_whole(const sn_product *p, int64_t i, float *own, float *waiting
     run_block(p, &b);
 }
 
+/* Behind the others those of block 0. */
+static float *waiting_sum(const sn_product *p, int64_t block, int64_t group, float *waiting) {
+    const int64_t n_blocks = p->batch * p->n_row_blocks * p->n_column_blocks;
+    const int64_t i = (n_blocks - 1 - block) * p->n_groups + p->n_groups - 1 - group;
+    return waiting + i * sn_lines(group_sum_floats(p));
+}
+
 static void run_group(const sn_product *p, int64_t i, float *own, float *waiting) {
     sn_product_block b;
-    open_block(p, i / p->n_groups, own, &b);
-    sum_group(p, &b, i % p->n_groups, waiting + i * group_sum_floats(p));
+    const int64_t block = i / p->n_groups, group = i % p->n_groups;
+    open_block(p, block, own, &b);
+    sum_group(p, &b, group, waiting_sum(p, block, group, waiting));
 }
 
 static void add_groups(const sn_product *p, int64_t i, float *own, float *waiting) {
     sn_product_block b;
     open_block(p, i, own, &b);
     for (int64_t group = 0; group < p->n_groups; group++)
-        add_sum(&b, waiting + (i * p->n_groups + group) * group_sum_floats(p),
-                group > 0 || p->accumulate);
+        add_sum(&b, waiting_sum(p, i, group, waiting), group > 0 || p->accumulate);
     finish(p, &b);
 }
 
 void SN_CPU(product_run)(sn_product *p, const sn_call *c, void *workspace) {
     const int64_t n_blocks = p->batch * p->n_row_blocks * p->n_column_blocks;
-    product_pass pass = {.p = p, .scratch = (float *)workspace + sn_lines(p->shared_floats)};
-    pass.waiting = pass.scratch + thread_floats(p) * p->threads;
+    product_pass pass = {.p = p,
+                         .scratch = (float *)workspace + takers_at(p),
+                         .waiting = (float *)workspace + waiting_at(p)};
     if (n_blocks == 0)
         return;
     p->shared = workspace;
     pass.step = fill_share;
-    run_pass(&pass, c, p->n_shares);
+    run_pass(&pass, c, p->n_shares, p->threads);
     pass.step = p->split ? run_group : run_whole;
-    run_pass(&pass, c, p->split ? n_blocks * p->n_groups : n_blocks);
+    run_pass(&pass, c, count_steps(p), p->n_takers);
     pass.step = add_groups;
-    run_pass(&pass, c, p->split ? n_blocks : 0);
+    run_pass(&pass, c, p->split ? n_blocks : 0, p->n_takers);
 }

@@ -23,7 +23,7 @@ typedef struct sn_product sn_product;
 typedef struct {
     int64_t entry, row_block; /* which rows: the operator's business */
     int64_t n, columns;       /* columns [n, n + columns); n is a multiple of SN_GEMM_NR */
-    float *own;               /* this thread's scratch, own_floats of it */
+    float *own;               /* this taker's scratch, own_floats of it */
     const float *bias;        /* of column 0, or NULL; open may move it */
     /* filled by open: */
     int64_t rows;
@@ -36,7 +36,7 @@ struct sn_product {
     const void *ctx;
     int64_t batch, N, n_pieces;
     /* Blocks of rows per batch entry when none may have more than `limit` of them (a multiple of
-     * SN_GEMM_MR); *rows is the largest's. */
+     * SN_GEMM_MR); *rows is the first's, and none has more. */
     int64_t (*count_row_blocks)(const sn_product *p, int64_t limit, int64_t *rows);
     void (*open)(const sn_product *p, sn_product_block *b);
     /* Fills k, a, a_row, a_col, b and b_step for piece i of K; b from column b->n on. At most
@@ -45,18 +45,20 @@ struct sn_product {
     /* Fills share i of `shared`, before any block; NULL: nothing is shared. */
     void (*fill_shared)(const sn_product *p, int64_t i);
     int64_t n_shares;
-    int64_t (*own_floats)(const sn_product *p); /* scratch per thread for open and piece; rows and
-                                                   columns are known */
-    int64_t shared_floats;
+    /* Scratch per taker for open and piece, once rows and columns are known: as much as block 0
+     * writes with its first piece, to the last float; no other writes more. */
+    int64_t (*own_floats)(const sn_product *p);
+    int64_t shared_floats; /* all written by fill_shared */
     double work;       /* multiplications in all */
     const float *bias; /* of all N columns, or NULL */
     int64_t act;
     bool accumulate;
     /* set by sn_product_cut: */
     int64_t limit, rows, columns, n_row_blocks, n_column_blocks, n_groups;
-    int threads; /* with scratch of their own */
+    int threads;
+    int64_t n_takers; /* with scratch of their own */
     bool split;
-    size_t workspace_bytes;
+    size_t workspace_bytes; /* of which the last one is always written */
     float *shared; /* in the workspace */
 };
 
