@@ -107,4 +107,42 @@ sn_value sn_build_transpose(sn_builder *b, sn_value x, const int *perm); /* of x
 sn_value sn_build_matmul(sn_builder *b, sn_value x, sn_value w, sn_value bias);
 sn_value sn_build_matmul_t(sn_builder *b, sn_value x, sn_value y, bool trans_x, bool trans_y);
 
+/* --- layout (build_layout.c): compositions; axes may be negative, from the end --------------- */
+sn_value sn_build_expand_dims(sn_builder *b, sn_value x, int axis); /* a new axis of extent 1 */
+sn_value sn_build_squeeze(sn_builder *b, sn_value x, int axis);     /* without it */
+sn_value sn_build_swapaxes(sn_builder *b, sn_value x, int one, int other);
+/* x[begin : : stride], `size` elements, per axis of x; size -1: as many as there are from 0 on. A
+ * negative stride goes backwards from `begin`. stride NULL: ones. */
+sn_value sn_build_slice(sn_builder *b, sn_value x, const int64_t *begin, const int64_t *size,
+                        const int64_t *stride);
+/* The same along one axis, all of the others; x itself when that is everything. */
+sn_value sn_build_part(sn_builder *b, sn_value x, int axis, int64_t begin, int64_t size);
+sn_value sn_build_flip(sn_builder *b, sn_value x, uint32_t axes); /* a bit set */
+sn_value sn_build_roll(sn_builder *b, sn_value x, int axis, int64_t shift);
+sn_value sn_build_concat(sn_builder *b, const sn_value *in, int n, int axis);
+sn_value sn_build_stack(sn_builder *b, const sn_value *in, int n, int axis); /* along a new axis */
+/* counts[k] times along axis k: each element (repeat), or the whole axis (tile). */
+sn_value sn_build_repeat(sn_builder *b, sn_value x, const int64_t *counts);
+sn_value sn_build_tile(sn_builder *b, sn_value x, const int64_t *counts);
+/* Borders per axis of x: a constant, or the mirror image with (symmetric) or without (reflect) the
+ * edge itself. x itself when there are none. */
+sn_value sn_build_pad(sn_builder *b, sn_value x, const int64_t *before, const int64_t *after,
+                      double value);
+sn_value sn_build_pad_mirror(sn_builder *b, sn_value x, const int64_t *before, const int64_t *after,
+                             bool edge_twice);
+/* x[b..., i0, i1, ...] for the rows i of `indices` [b..., n..., k]: the first `batch` axes belong
+ * together. */
+sn_value sn_build_gather_nd(sn_builder *b, sn_value x, sn_value indices, int batch);
+sn_value sn_build_take_along_axis(sn_builder *b, sn_value x, sn_value indices, int axis);
+typedef struct {
+    int64_t depth;
+    snug_dtype dtype; /* a float type unless on is 1 and off 0 */
+    int axis;         /* of the result; -1: the last */
+    double on, off;
+} sn_one_hot;
+sn_value sn_build_one_hot(sn_builder *b, sn_value indices, const sn_one_hot *spec);
+/* Element [..., i, j] where low <= j - i <= high, else 0: tril(k) is (INT32_MIN, k), triu(k) is
+ * (k, INT32_MAX). */
+sn_value sn_build_band(sn_builder *b, sn_value x, int64_t low, int64_t high);
+
 #endif

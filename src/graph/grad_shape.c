@@ -95,3 +95,26 @@ SN_GRAD_RULE(scatter_add) {
     a.axis.axis = c->node->attrs.scatter.axis;
     c->din[1] = sn_build(c->b, SN_OP_gather, &a, in, 2);
 }
+
+/* in: x, indices */
+SN_GRAD_RULE(gather_nd) {
+    const snug_type t = sn_rule_type(c, c->in[0]);
+    const sn_value in[2] = {c->in[1], c->dout[0]};
+    sn_attrs a;
+    sn_attrs_default(SN_OP_scatter_nd, &a);
+    a.scatter_nd.batch = c->node->attrs.batch.batch;
+    a.scatter_nd.dims.n = t.rank;
+    for (int i = 0; i < t.rank; i++)
+        a.scatter_nd.dims.v[i] = t.dims[i];
+    c->din[0] = sn_build(c->b, SN_OP_scatter_nd, &a, in, 2);
+}
+
+/* in: indices, updates */
+SN_GRAD_RULE(scatter_nd) {
+    c->din[1] =
+        sn_build_gather_nd(c->b, c->dout[0], c->in[0], (int)c->node->attrs.scatter_nd.batch);
+}
+
+SN_GRAD_RULE(band) {
+    c->din[0] = sn_rule_same_attrs(c, SN_OP_band, c->dout[0], SN_NO_VALUE);
+}

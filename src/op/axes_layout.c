@@ -3,6 +3,8 @@
  * inner 1). */
 #include "op/rules.h"
 
+#include <stddef.h>
+
 static void map_axis(const sn_opdesc *d, sn_ways *ways, int in_axis, int out_axis) {
     sn_way *way = sn_way_add(ways, d->out[0].dims[out_axis]);
     for (int i = 0; i < d->n_in; i++)
@@ -77,10 +79,15 @@ void sn_axes_concat(const sn_opdesc *d, sn_ways *ways) {
     }
 }
 
-/* An axis of which the slice is everything: its start can only be 0. */
+/* An axis of which the slice is everything, forwards: its start can only be 0. Both attribute
+ * families of the rule keep the strides at the same place. */
+_Static_assert(offsetof(sn_attrs_slice, strides) == offsetof(sn_attrs_slice_grad, strides),
+               "slice and slice_grad share their axis rule");
 void sn_axes_slice(const sn_opdesc *d, sn_ways *ways) {
+    const sn_list *strides = &d->attrs.slice.strides;
     for (int k = 0; k < d->out[0].rank; k++) {
-        if (d->in[0].dims[k] == d->out[0].dims[k])
+        const bool forwards = strides->n == 0 || strides->v[k] > 0;
+        if (forwards && d->in[0].dims[k] == d->out[0].dims[k])
             map_axis(d, ways, k, k);
     }
 }

@@ -162,17 +162,30 @@ snug_status sn_shape_concat(sn_opdesc *d, snug_error *err) {
     return sn_one_output(d, t);
 }
 
-/* The strides are there for each axis and positive, or not there at all: ones. */
+/* Strides are there for each axis, or not at all: ones. A negative one goes backwards from `start`.
+ */
 static snug_status want_strides(const sn_opdesc *d, const sn_list *strides, snug_error *err) {
     if (strides->n == 0)
         return SNUG_OK;
     SNUG_TRY(want_per_axis(d, "strides", strides, 0, err));
-    return sn_want_range(d, "strides", strides->v, (int)strides->n, 1, err);
+    for (int k = 0; k < strides->n; k++)
+        if (strides->v[k] == 0 || strides->v[k] > INT32_MAX || strides->v[k] < -INT32_MAX)
+            return sn_fail(err, SNUG_E_INVALID,
+                           "%s: strides has the value %lld; it must lie in 1 to 2^31 or their "
+                           "negatives",
+                           sn_op_name(d), (long long)strides->v[k]);
+    return SNUG_OK;
 }
 
-/* Whether n elements `stride` apart lie in an extent; all below 2^63 because extents are. */
-static bool strided_fits(int64_t n, int64_t stride, int64_t extent) {
-    return n < 0 || extent < 0 || n == 0 || (extent > 0 && n - 1 <= (extent - 1) / stride);
+/* How far apart neighbours of a slice are along axis k, forwards or backwards. */
+static int64_t step_of(const sn_list *strides, int k) {
+    const int64_t stride = strides->n > 0 ? strides->v[k] : 1;
+    return stride < 0 ? -stride : stride;
+}
+
+/* Whether n elements `step` apart lie in an extent; all below 2^63 because extents are. */
+static bool strided_fits(int64_t n, int64_t step, int64_t extent) {
+    return n < 0 || extent < 0 || n == 0 || (extent > 0 && n - 1 <= (extent - 1) / step);
 }
 
 snug_status sn_shape_slice(sn_opdesc *d, snug_error *err) {
@@ -183,8 +196,7 @@ snug_status sn_shape_slice(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_extents(d, "sizes", &a->sizes, err));
     SNUG_TRY(want_strides(d, &a->strides, err));
     for (int k = 0; k < t.rank; k++) {
-        const int64_t extent = t.dims[k], size = a->sizes.v[k],
-                      stride = a->strides.n > 0 ? a->strides.v[k] : 1;
+        const int64_t extent = t.dims[k], size = a->sizes.v[k], stride = step_of(&a->strides, k);
         if (!strided_fits(size, stride, extent))
             return sn_fail(err, SNUG_E_SHAPE,
                            "slice: %lld elements with stride %lld from axis %d of %s; it has %lld",
@@ -205,7 +217,7 @@ snug_status sn_shape_slice_grad(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_extents(d, "dims", &a->dims, err));
     SNUG_TRY(want_strides(d, &a->strides, err));
     for (int k = 0; k < t.rank; k++) {
-        const int64_t stride = a->strides.n > 0 ? a->strides.v[k] : 1, extent = a->dims.v[k];
+        const int64_t stride = step_of(&a->strides, k), extent = a->dims.v[k];
         if (!strided_fits(dy->dims[k], stride, extent))
             return sn_fail(
                 err, SNUG_E_SHAPE,

@@ -276,12 +276,18 @@ SET(slice, {"sizes=2,3 start=1,1", "f[4,5]"}, {"sizes=3 strides=2 start=1", "f[7
     {"sizes=2,3 strides=3,2 start=1,0", "f[5,6]"}, {"sizes=0,3 start=1,0", "f[4,3]"},
     {"sizes=1,1 start=3,4", "f[4,5]"}, {"sizes=0,3 start=0,0", "f[0,3]"}, {"", "f[]"},
     {"sizes=3,120,89 start=0,7,0", "f[3,133,89]"}, {"sizes=5,-1 start=1,0", "i64[7,3]"},
-    {"sizes=5 strides=3 start=2", "bool[17]"})
+    {"sizes=5 strides=3 start=2", "bool[17]"}, {"sizes=7 strides=-1 start=6", "f[7]"},
+    {"sizes=3,2,67 strides=1,-2,1 start=0,3,0", "f[3,5,67]"},
+    {"sizes=2,3 strides=-3,-2 start=4,5", "f[5,6]"}, {"sizes=1,3 strides=-1,1 start=0,0", "f[1,3]"},
+    {"sizes=0,3 strides=-1,-1 start=0,2", "f[0,3]"},
+    {"sizes=3,133,89 strides=1,-1,-1 start=0,132,88", "f[3,133,89]"})
 SET(slice_grad, {"dims=4,5 start=1,1", "f[2,3]"}, {"dims=7 strides=2 start=1", "f[3]"},
     {"dims=3,5,7 start=0,0,4", "f[3,5,2]"}, {"dims=9,67 start=2,0", "f[3,67]"},
     {"dims=5,6 strides=3,2 start=1,0", "f[2,3]"}, {"dims=4,3 start=1,0", "f[0,3]"},
     {"dims=4,5 start=3,4", "f[1,1]"}, {"dims=0,3 start=0,0", "f[0,3]"},
-    {"dims=3,133,89 start=0,7,0", "f[3,120,89]"}, {"dims=7,3 start=1,0", "i64[5,3]"})
+    {"dims=3,133,89 start=0,7,0", "f[3,120,89]"}, {"dims=7,3 start=1,0", "i64[5,3]"},
+    {"dims=7 strides=-1 start=6", "f[7]"}, {"dims=3,5,67 strides=1,-2,1 start=0,3,0", "f[3,2,67]"},
+    {"dims=5,6 strides=-3,-2 start=4,5", "f[2,3]"})
 SET(pad, {"before=1,0 after=0,2 value=0.5", "f[3,4]"}, {"before=2 after=1 value=0", "f[7]"},
     {"before=0,1,1,0 after=0,1,1,0 value=0", "f[2,3,4,5]"},
     {"before=0,3 after=0,0 value=-1", "f[3,67]"}, {"before=0,0 after=0,0 value=3", "f[1,133]"},

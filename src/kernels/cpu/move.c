@@ -276,13 +276,15 @@ static snug_status locate(const sn_call *c, const cut *s, region *out, snug_erro
     for (int k = 0; k < s->whole->rank; k++) {
         const int64_t by = s->strides->n > 0 ? s->strides->v[k] : 1;
         const int64_t start = c->param[k].key, n = s->part->dims[k], extent = s->whole->dims[k];
-        const int64_t reach = n > 0 ? (n - 1) * by + 1 : 0;
-        if (start < 0 || start > extent - reach)
+        const int64_t reach = n > 0 ? (n - 1) * by : 0; /* from the first to the last */
+        const int64_t low = reach < 0 ? -reach : 0;
+        const int64_t high = n > 0 ? extent - 1 - (reach > 0 ? reach : 0) : extent;
+        if (start < low || start > high)
             return sn_fail(err, SNUG_E_INVALID,
                            "%lld elements %lld apart from %lld on leave axis %d of extent "
-                           "%lld; start at 0 to %lld",
+                           "%lld; start at %lld to %lld",
                            (long long)n, (long long)by, (long long)start, k, (long long)extent,
-                           (long long)(extent - reach));
+                           (long long)low, (long long)high);
         r.stride[k] = by * dense[k];
         r.at += start * dense[k];
     }
