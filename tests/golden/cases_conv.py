@@ -41,4 +41,9 @@ CASES = [
     case("global3d_max", VOLUMES, lambda: L.Conv3D(4, 2), lambda: L.GlobalMaxPooling3D()),
     case("global2d_keepdims", PICTURES, lambda: L.Conv2D(4, 2), lambda: L.GlobalAveragePooling2D(keepdims=True)),
 ]
+STEP_IDS = R.randint(0, 4, size=(16, 6)).astype(np.int32)
+STEP_IDS[:, 0] += 1  # a row that is all masked has no mean
+CASES += [(f"global1d_masked{name}", lambda keep=keep: [L.Input((6,), dtype="int32"), L.Embedding(5, 3, mask_zero=True),
+                                                        L.GlobalAveragePooling1D(keepdims=keep), L.Flatten()] + head(), STEP_IDS, Y, sgd, "mse", [], 3)
+          for name, keep in (("", False), ("_keepdims", True))]
 F32_ONLY = ["pool3d_max", "pool3d_average"]  # TensorFlow pools no volumes in f64
