@@ -1,11 +1,11 @@
 /* layers_conv.c: convolutions over one, two and three axes, plain, depthwise, separable and
- * transposed, as rows conv2d and conv2d_dx (see window.h for how axes map to pictures).
+ * transposed, as rows conv2d and conv2d_dx (see spatial.h for how axes map to pictures).
  *
  * A depthwise kernel [k..., C, M] is, element for element, a kernel [k..., 1, C * M] in C groups. A
  * transposed convolution is the gradient of a convolution by its input, and Keras' kernel [k...,
  * filters, channels] is laid out for that. Three axes are a sum over the kernel's depth of
  * convolutions of slices. */
-#include "nn/window.h"
+#include "nn/spatial.h"
 
 #include "base/size.h"
 
@@ -15,7 +15,7 @@
 
 /* What a convolution is made of. */
 typedef struct {
-    sn_window window;
+    sn_spatial window;
     sn_value kernel, bias; /* kernel [axes..., channels / groups, filters]; bias may be missing */
     int64_t groups;
 } convolution;
@@ -58,7 +58,7 @@ static sn_value spread(sn_layer_call *c, sn_value y, part p, int64_t extent) {
     return sn_build(c->b, SN_OP_slice_grad, &a, &y, 1);
 }
 
-static sn_value pad_depth(sn_layer_call *c, const sn_window *w, sn_value x) {
+static sn_value pad_depth(sn_layer_call *c, const sn_spatial *w, sn_value x) {
     sn_attrs a;
     if (w->pad[2 * DEPTH] == 0 && w->pad[2 * DEPTH + 1] == 0)
         return x;
@@ -70,7 +70,7 @@ static sn_value pad_depth(sn_layer_call *c, const sn_window *w, sn_value x) {
 }
 
 /* The part of an axis under position k of the kernel's depth. */
-static part under(const sn_window *w, int64_t k, int64_t count) {
+static part under(const sn_spatial *w, int64_t k, int64_t count) {
     return (part){1, k * w->dilation[DEPTH], count, w->stride[DEPTH]};
 }
 
@@ -122,19 +122,19 @@ static sn_value transposed_pictures(sn_layer_call *c, const convolution *v, sn_v
 /* --- whole convolutions ----------------------------------------------------------------------- */
 /* y as pictures: the activation comes before their last reshape, so that it can be fused. */
 static sn_value convolve(sn_layer_call *c, const convolution *v, sn_value x) {
-    const sn_window *w = &v->window;
+    const sn_spatial *w = &v->window;
     if (w->n < 3)
-        return convolve_pictures(c, v, sn_window_pictures(c, w, x), 0);
-    const int64_t count = sn_window_count(w, DEPTH);
+        return convolve_pictures(c, v, sn_spatial_pictures(c, w, x), 0);
+    const int64_t count = sn_spatial_count(w, DEPTH);
     if (count < 1) {
         sn_layer_refuse(c, SNUG_E_SHAPE, "a kernel of depth %lld does not fit the input's %lld",
-                        (long long)sn_window_reach(w, DEPTH), (long long)w->size[DEPTH]);
+                        (long long)sn_spatial_reach(w, DEPTH), (long long)w->size[DEPTH]);
         return SN_NO_VALUE;
     }
     const sn_value padded = pad_depth(c, w, x);
     sn_value sum = SN_NO_VALUE;
     for (int64_t k = 0; k < w->kernel[DEPTH] && c->b->error.code == SNUG_OK; k++) {
-        const sn_value images = sn_window_pictures(c, w, slice_of(c, padded, under(w, k, count)));
+        const sn_value images = sn_spatial_pictures(c, w, slice_of(c, padded, under(w, k, count)));
         const sn_value y = convolve_pictures(c, v, images, k);
         sum = k == 0 ? y : sn_build_add(c->b, sum, y);
     }
@@ -143,27 +143,27 @@ static sn_value convolve(sn_layer_call *c, const convolution *v, sn_value x) {
 
 /* The window is one over the output; x is under it what y is in a convolution. */
 static sn_value convolve_transposed(sn_layer_call *c, const convolution *v, sn_value x) {
-    const sn_window *w = &v->window;
-    const sn_value images = sn_window_pictures(c, w, x);
+    const sn_spatial *w = &v->window;
+    const sn_value images = sn_spatial_pictures(c, w, x);
     if (w->n < 3)
         return transposed_pictures(c, v, images, 0);
-    const int64_t count = sn_window_count(w, DEPTH), before = w->pad[2 * DEPTH],
+    const int64_t count = sn_spatial_count(w, DEPTH), before = w->pad[2 * DEPTH],
                   padded = before + w->size[DEPTH] + w->pad[2 * DEPTH + 1];
     sn_value sum = SN_NO_VALUE;
     for (int64_t k = 0; k < w->kernel[DEPTH] && c->b->error.code == SNUG_OK; k++) {
-        const sn_value y = sn_window_volumes(c, w, transposed_pictures(c, v, images, k), count);
+        const sn_value y = sn_spatial_volumes(c, w, transposed_pictures(c, v, images, k), count);
         const sn_value wide = spread(c, y, under(w, k, count), padded);
         sum = k == 0 ? wide : sn_build_add(c->b, sum, wide);
     }
-    return sn_window_pictures(c, w, slice_of(c, sum, (part){1, before, w->size[DEPTH], 1}));
+    return sn_spatial_pictures(c, w, slice_of(c, sum, (part){1, before, w->size[DEPTH], 1}));
 }
 
 /* --- variables -------------------------------------------------------------------------------- */
 /* [kernel axes..., a, b] */
-static snug_type kernel_type(const sn_window *w, int64_t a, int64_t b) {
+static snug_type kernel_type(const sn_spatial *w, int64_t a, int64_t b) {
     snug_type t = {.rank = w->n + 2};
     for (int k = 0; k < w->n; k++)
-        t.dims[k] = w->kernel[SN_WINDOW_AXES - w->n + k];
+        t.dims[k] = w->kernel[SN_SPATIAL_AXES - w->n + k];
     t.dims[w->n] = a;
     t.dims[w->n + 1] = b;
     return t;
@@ -183,9 +183,9 @@ typedef struct {
     const sn_init *kernel_init, *bias_init;
 } conv_conf;
 
-static bool check_dilation(sn_layer_call *c, const sn_window *w) {
+static bool check_dilation(sn_layer_call *c, const sn_spatial *w) {
     bool strided = false, dilated = false;
-    for (int k = 0; k < SN_WINDOW_AXES; k++) {
+    for (int k = 0; k < SN_SPATIAL_AXES; k++) {
         strided = strided || w->stride[k] > 1;
         dilated = dilated || w->dilation[k] > 1;
     }
@@ -206,25 +206,25 @@ static bool check_filters(sn_layer_call *c, const conv_conf *conf, int64_t chann
     return false;
 }
 
-static void build_conv(sn_layer_call *c, const sn_window_conf *window, const conv_conf *conf) {
+static void build_conv(sn_layer_call *c, const sn_spatial_conf *window, const conv_conf *conf) {
     convolution v = {.groups = conf->groups};
-    if (!sn_window_read(c, window, &v.window) || !check_filters(c, conf, v.window.channels) ||
+    if (!sn_spatial_read(c, window, &v.window) || !check_filters(c, conf, v.window.channels) ||
         !check_dilation(c, &v.window))
         return;
     const snug_type t = kernel_type(&v.window, v.window.channels / conf->groups, conf->filters);
     v.kernel = sn_layer_variable(c, "kernel", &t, conf->kernel_init, true);
     v.bias = bias_variable(c, conf->use_bias, conf->filters, conf->bias_init);
     const sn_value y = sn_activation(c->b, conf->activation, convolve(c, &v, c->in[0]));
-    c->out = sn_window_volumes(c, &v.window, y, sn_window_count(&v.window, DEPTH));
+    c->out = sn_spatial_volumes(c, &v.window, y, sn_spatial_count(&v.window, DEPTH));
 }
 
 #define WINDOW_CONF(conf, axes)                                                                    \
-    ((sn_window_conf){.n = axes,                                                                   \
-                      .kernel = (conf)->kernel_size,                                               \
-                      .strides = (conf)->strides,                                                  \
-                      .dilation = (conf)->dilation_rate,                                           \
-                      .padding = (conf)->padding.text,                                             \
-                      .may_be_causal = axes == 1})
+    ((sn_spatial_conf){.n = axes,                                                                  \
+                       .kernel = (conf)->kernel_size,                                              \
+                       .strides = (conf)->strides,                                                 \
+                       .dilation = (conf)->dilation_rate,                                          \
+                       .padding = (conf)->padding.text,                                            \
+                       .may_be_causal = axes == 1})
 #define BUILD_CONV(name, axes)                                                                     \
     void sn_layer_build_##name(sn_layer_call *c) {                                                 \
         const sn_conf_##name *conf = c->conf;                                                      \
@@ -245,9 +245,9 @@ typedef struct {
 } depthwise_conf;
 
 /* Fills v but for the bias; *width is how many channels come out. */
-static bool open_depthwise(sn_layer_call *c, const sn_window_conf *window,
+static bool open_depthwise(sn_layer_call *c, const sn_spatial_conf *window,
                            const depthwise_conf *conf, convolution *v, int64_t *width) {
-    if (!sn_window_read(c, window, &v->window))
+    if (!sn_spatial_read(c, window, &v->window))
         return false;
     const int64_t channels = v->window.channels;
     if (conf->multiplier < 1 || !sn_i64_mul(channels, conf->multiplier, width)) {
@@ -276,7 +276,7 @@ static bool open_depthwise(sn_layer_call *c, const sn_window_conf *window,
         v.bias = bias_variable(c, conf->use_bias != 0, width, &conf->bias_initializer);            \
         const sn_value y = convolve(c, &v, c->in[0]);                                              \
         c->out =                                                                                   \
-            sn_window_volumes(c, &v.window, sn_activation(c->b, conf->activation.text, y), 1);     \
+            sn_spatial_volumes(c, &v.window, sn_activation(c->b, conf->activation.text, y), 1);    \
     }
 BUILD_DEPTHWISE(depthwise_conv1d, 1)
 BUILD_DEPTHWISE(depthwise_conv2d, 2)
@@ -285,7 +285,7 @@ BUILD_DEPTHWISE(depthwise_conv2d, 2)
 static void build_pointwise(sn_layer_call *c, const convolution *depthwise, int64_t width,
                             const conv_conf *conf) {
     convolution v = {.groups = 1, .window = {.n = depthwise->window.n}};
-    for (int k = 0; k < SN_WINDOW_AXES; k++)
+    for (int k = 0; k < SN_SPATIAL_AXES; k++)
         v.window.kernel[k] = v.window.stride[k] = v.window.dilation[k] = 1;
     if (!check_filters(c, conf, width))
         return;
@@ -294,7 +294,7 @@ static void build_pointwise(sn_layer_call *c, const convolution *depthwise, int6
     v.bias = bias_variable(c, conf->use_bias, conf->filters, conf->bias_init);
     const sn_value middle = convolve(c, depthwise, c->in[0]);
     const sn_value y = convolve_pictures(c, &v, middle, 0);
-    c->out = sn_window_volumes(c, &v.window, sn_activation(c->b, conf->activation, y), 1);
+    c->out = sn_spatial_volumes(c, &v.window, sn_activation(c->b, conf->activation, y), 1);
 }
 
 #define BUILD_SEPARABLE(name, axes)                                                                \
@@ -317,8 +317,8 @@ BUILD_SEPARABLE(separable_conv2d, 2)
 /* Extents of the output, by Keras' rules: output_padding is what lies behind the last window; where
  * it is not given (-1), "same" gives the input's extent times the stride, and "valid" all that the
  * windows and strides cover. */
-static int64_t transposed_extent(const sn_window *w, int axis, bool same, int64_t behind) {
-    const int64_t inner = (w->size[axis] - 1) * w->stride[axis], reach = sn_window_reach(w, axis);
+static int64_t transposed_extent(const sn_spatial *w, int axis, bool same, int64_t behind) {
+    const int64_t inner = (w->size[axis] - 1) * w->stride[axis], reach = sn_spatial_reach(w, axis);
     if (behind < 0 && same)
         return w->size[axis] * w->stride[axis];
     if (behind < 0)
@@ -327,11 +327,11 @@ static int64_t transposed_extent(const sn_window *w, int axis, bool same, int64_
 }
 
 /* Turns the window over the input into one over the output. */
-static bool transpose_window(sn_layer_call *c, const sn_window_conf *conf, const int64_t *behind,
-                             sn_window *w) {
+static bool transpose_window(sn_layer_call *c, const sn_spatial_conf *conf, const int64_t *behind,
+                             sn_spatial *w) {
     const bool same = conf->padding[0] == 's';
     for (int i = 0; i < w->n; i++) {
-        const int axis = SN_WINDOW_AXES - w->n + i;
+        const int axis = SN_SPATIAL_AXES - w->n + i;
         if (behind[i] >= w->stride[axis] || behind[i] < -1) {
             sn_layer_refuse(c, SNUG_E_INVALID,
                             "output_padding has the entry %lld; it must be below the stride, %lld",
@@ -346,13 +346,13 @@ static bool transpose_window(sn_layer_call *c, const sn_window_conf *conf, const
             return false;
         }
     }
-    return sn_window_padding(c, conf, w);
+    return sn_spatial_padding(c, conf, w);
 }
 
-static void build_transposed(sn_layer_call *c, const sn_window_conf *window, const int64_t *behind,
+static void build_transposed(sn_layer_call *c, const sn_spatial_conf *window, const int64_t *behind,
                              const conv_conf *conf) {
     convolution v = {.groups = 1};
-    if (!sn_window_read(c, window, &v.window) || !check_filters(c, conf, v.window.channels) ||
+    if (!sn_spatial_read(c, window, &v.window) || !check_filters(c, conf, v.window.channels) ||
         !check_dilation(c, &v.window) || !transpose_window(c, window, behind, &v.window))
         return;
     const snug_type t = kernel_type(&v.window, conf->filters, v.window.channels);
@@ -362,13 +362,13 @@ static void build_transposed(sn_layer_call *c, const sn_window_conf *window, con
     if (conf->use_bias)
         y = sn_build_add(c->b, y, bias);
     y = sn_activation(c->b, conf->activation, y);
-    c->out = sn_window_volumes(c, &v.window, y, v.window.size[DEPTH]);
+    c->out = sn_spatial_volumes(c, &v.window, y, v.window.size[DEPTH]);
 }
 
 #define BUILD_TRANSPOSED(name, axes)                                                               \
     void sn_layer_build_##name(sn_layer_call *c) {                                                 \
         const sn_conf_##name *conf = c->conf;                                                      \
-        sn_window_conf window = WINDOW_CONF(conf, axes);                                           \
+        sn_spatial_conf window = WINDOW_CONF(conf, axes);                                          \
         window.may_be_causal = false;                                                              \
         build_transposed(c, &window, conf->output_padding,                                         \
                          &(conv_conf){conf->filters, 1, conf->activation.text,                     \

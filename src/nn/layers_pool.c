@@ -3,7 +3,7 @@
  * Three axes are pooled over height and width first, then over depth. For the largest element that
  * is the same; for an average it is, too, since each pass divides by how many elements of the image
  * lie along its own axes, and those counts multiply. */
-#include "nn/window.h"
+#include "nn/spatial.h"
 
 #include "base/size.h"
 
@@ -12,7 +12,7 @@
 #define DEPTH 0
 
 /* Pictures under axes `first` and `first + 1` of the window. */
-static sn_value pool_pictures(sn_layer_call *c, sn_op op, const sn_window *w, int first,
+static sn_value pool_pictures(sn_layer_call *c, sn_op op, const sn_spatial *w, int first,
                               sn_value x) {
     sn_attrs a;
     sn_attrs_default(op, &a);
@@ -23,13 +23,13 @@ static sn_value pool_pictures(sn_layer_call *c, sn_op op, const sn_window *w, in
 }
 
 /* Pictures [N * depth, h, w, C]: pooled over the depth, as [N, depth, h * w, C]. */
-static sn_value pool_depth(sn_layer_call *c, sn_op op, const sn_window *w, sn_value x) {
+static sn_value pool_depth(sn_layer_call *c, sn_op op, const sn_spatial *w, sn_value x) {
     if (c->b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     const snug_type t = *sn_graph_type(c->b->graph, x);
     int64_t columns[4] = {-1, w->size[DEPTH], 0, t.dims[3]};
     const int64_t pictures[4] = {-1, t.dims[1], t.dims[2], t.dims[3]};
-    sn_window deep = *w;
+    sn_spatial deep = *w;
     if (!sn_i64_mul(t.dims[1], t.dims[2], &columns[2])) {
         sn_layer_refuse(c, SNUG_E_OVERFLOW, "pictures of %lld x %lld exceed the address space",
                         (long long)t.dims[1], (long long)t.dims[2]);
@@ -41,29 +41,29 @@ static sn_value pool_depth(sn_layer_call *c, sn_op op, const sn_window *w, sn_va
     return sn_build_reshape(c->b, y, pictures, 4);
 }
 
-static void build_pool(sn_layer_call *c, sn_op op, const sn_window_conf *conf) {
-    sn_window w;
-    int64_t strides[SN_WINDOW_AXES];
-    sn_window_conf filled = *conf;
+static void build_pool(sn_layer_call *c, sn_op op, const sn_spatial_conf *conf) {
+    sn_spatial w;
+    int64_t strides[SN_SPATIAL_AXES];
+    sn_spatial_conf filled = *conf;
     for (int k = 0; k < conf->n; k++) /* 0: as the window */
         strides[k] = conf->strides[k] ? conf->strides[k] : conf->kernel[k];
     filled.strides = strides;
-    if (!sn_window_read(c, &filled, &w))
+    if (!sn_spatial_read(c, &filled, &w))
         return;
-    sn_value y = pool_pictures(c, op, &w, 1, sn_window_pictures(c, &w, c->in[0]));
+    sn_value y = pool_pictures(c, op, &w, 1, sn_spatial_pictures(c, &w, c->in[0]));
     if (w.n == 3)
         y = pool_depth(c, op, &w, y);
-    c->out = sn_window_volumes(c, &w, y, sn_window_count(&w, DEPTH));
+    c->out = sn_spatial_volumes(c, &w, y, sn_spatial_count(&w, DEPTH));
 }
 
 #define BUILD_POOL(name, op, axes)                                                                 \
     void sn_layer_build_##name(sn_layer_call *c) {                                                 \
         const sn_conf_##name *conf = c->conf;                                                      \
         build_pool(c, op,                                                                          \
-                   &(sn_window_conf){.n = axes,                                                    \
-                                     .kernel = conf->pool_size,                                    \
-                                     .strides = conf->strides,                                     \
-                                     .padding = conf->padding.text});                              \
+                   &(sn_spatial_conf){.n = axes,                                                   \
+                                      .kernel = conf->pool_size,                                   \
+                                      .strides = conf->strides,                                    \
+                                      .padding = conf->padding.text});                             \
     }
 BUILD_POOL(max_pooling1d, SN_OP_maxpool, 1)
 BUILD_POOL(max_pooling2d, SN_OP_maxpool, 2)
@@ -82,12 +82,32 @@ static uint32_t all_positions(int n) {
     void sn_layer_build_##name(sn_layer_call *c) {                                                 \
         const sn_conf_##name *conf = c->conf;                                                      \
         snug_type t;                                                                               \
-        if (sn_window_input(c, axes, &t))                                                          \
+        if (sn_spatial_input(c, axes, &t))                                                         \
             c->out = reduce(c->b, c->in[0], all_positions(axes), conf->keepdims != 0);             \
     }
-BUILD_GLOBAL(global_average_pooling1d, sn_build_mean, 1)
 BUILD_GLOBAL(global_average_pooling2d, sn_build_mean, 2)
 BUILD_GLOBAL(global_average_pooling3d, sn_build_mean, 3)
 BUILD_GLOBAL(global_max_pooling1d, sn_build_max, 1)
 BUILD_GLOBAL(global_max_pooling2d, sn_build_max, 2)
 BUILD_GLOBAL(global_max_pooling3d, sn_build_max, 3)
+
+/* The mean of the steps that are not masked. */
+static sn_value masked_mean(sn_layer_call *c, sn_value x, sn_value mask, bool keepdims) {
+    const snug_type t = *sn_graph_type(c->b->graph, x);
+    const int64_t dims[3] = {-1, t.dims[1], 1};
+    const sn_value kept = sn_build_reshape(c->b, mask, dims, 3);
+    const sn_value valid = sn_build_select(c->b, kept, x, sn_build_scalar(c->b, t.dtype, 0));
+    const sn_value total = sn_build_sum(c->b, valid, all_positions(1), keepdims);
+    const sn_value weights = sn_build_cast(c->b, kept, t.dtype);
+    return sn_build_div(c->b, total, sn_build_sum(c->b, weights, all_positions(1), keepdims));
+}
+
+void sn_layer_build_global_average_pooling1d(sn_layer_call *c) {
+    const sn_conf_global_average_pooling1d *conf = c->conf;
+    snug_type t;
+    if (!sn_spatial_input(c, 1, &t))
+        return;
+    c->out = sn_value_ok(c->mask[0])
+                 ? masked_mean(c, c->in[0], c->mask[0], conf->keepdims != 0)
+                 : sn_build_mean(c->b, c->in[0], all_positions(1), conf->keepdims != 0);
+}

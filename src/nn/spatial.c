@@ -1,12 +1,12 @@
-/* window.c: see window.h. */
-#include "nn/window.h"
+/* spatial.c: see spatial.h. */
+#include "nn/spatial.h"
 
 #include <string.h>
 
 /* Larger windows, strides and paddings are typing errors; keeps sums far from overflow. */
 #define MAX_SETTING (1 << 20)
 
-bool sn_window_input(sn_layer_call *c, int n, snug_type *type) {
+bool sn_spatial_input(sn_layer_call *c, int n, snug_type *type) {
     static const char *const names[] = {"sequences have 3 axes: batch, steps, channels",
                                         "pictures have 4 axes: batch, height, width, channels",
                                         "volumes have 5 axes: batch, depth, height, width, "
@@ -24,10 +24,10 @@ bool sn_window_input(sn_layer_call *c, int n, snug_type *type) {
 
 /* One entry per axis of the layer, into those of the window. */
 static bool set_axes(sn_layer_call *c, const char *key, const int64_t *from, int n, int64_t *to) {
-    for (int k = 0; k < SN_WINDOW_AXES; k++)
+    for (int k = 0; k < SN_SPATIAL_AXES; k++)
         to[k] = 1;
     for (int k = 0; from && k < n; k++) {
-        to[SN_WINDOW_AXES - n + k] = from[k];
+        to[SN_SPATIAL_AXES - n + k] = from[k];
         if (from[k] >= 1 && from[k] <= MAX_SETTING)
             continue;
         sn_layer_refuse(c, SNUG_E_INVALID, "%s has the entry %lld; it must be at least 1", key,
@@ -37,7 +37,7 @@ static bool set_axes(sn_layer_call *c, const char *key, const int64_t *from, int
     return true;
 }
 
-bool sn_window_settings(sn_layer_call *c, const sn_window_conf *conf, sn_window *w) {
+bool sn_spatial_settings(sn_layer_call *c, const sn_spatial_conf *conf, sn_spatial *w) {
     w->n = conf->n;
     return set_axes(c, conf->dilation ? "kernel_size" : "pool_size", conf->kernel, w->n,
                     w->kernel) &&
@@ -45,25 +45,25 @@ bool sn_window_settings(sn_layer_call *c, const sn_window_conf *conf, sn_window 
            set_axes(c, "dilation_rate", conf->dilation, w->n, w->dilation);
 }
 
-int64_t sn_window_reach(const sn_window *w, int axis) {
+int64_t sn_spatial_reach(const sn_spatial *w, int axis) {
     return (w->kernel[axis] - 1) * w->dilation[axis] + 1;
 }
 
-int64_t sn_window_count(const sn_window *w, int axis) {
+int64_t sn_spatial_count(const sn_spatial *w, int axis) {
     const int64_t padded = w->size[axis] + w->pad[2 * axis] + w->pad[2 * axis + 1];
-    return (padded - sn_window_reach(w, axis)) / w->stride[axis] + 1;
+    return (padded - sn_spatial_reach(w, axis)) / w->stride[axis] + 1;
 }
 
-static void pad_same(sn_window *w, int axis) {
+static void pad_same(sn_spatial *w, int axis) {
     const int64_t extent = w->size[axis], stride = w->stride[axis];
     const int64_t windows = extent / stride + (extent % stride != 0);
-    const int64_t covered = (windows - 1) * stride + sn_window_reach(w, axis);
+    const int64_t covered = (windows - 1) * stride + sn_spatial_reach(w, axis);
     const int64_t total = covered > extent ? covered - extent : 0;
     w->pad[2 * axis] = total / 2;
     w->pad[2 * axis + 1] = total - total / 2;
 }
 
-bool sn_window_padding(sn_layer_call *c, const sn_window_conf *conf, sn_window *w) {
+bool sn_spatial_padding(sn_layer_call *c, const sn_spatial_conf *conf, sn_spatial *w) {
     const bool same = strcmp(conf->padding, "same") == 0,
                causal = conf->may_be_causal && strcmp(conf->padding, "causal") == 0;
     memset(w->pad, 0, sizeof w->pad);
@@ -72,26 +72,26 @@ bool sn_window_padding(sn_layer_call *c, const sn_window_conf *conf, sn_window *
                         conf->padding, conf->may_be_causal ? ", causal and" : " and");
         return false;
     }
-    for (int k = SN_WINDOW_AXES - w->n; k < SN_WINDOW_AXES; k++) {
+    for (int k = SN_SPATIAL_AXES - w->n; k < SN_SPATIAL_AXES; k++) {
         if (same)
             pad_same(w, k);
         else if (causal)
-            w->pad[2 * k] = sn_window_reach(w, k) - 1;
+            w->pad[2 * k] = sn_spatial_reach(w, k) - 1;
     }
     return true;
 }
 
-bool sn_window_read(sn_layer_call *c, const sn_window_conf *conf, sn_window *w) {
+bool sn_spatial_read(sn_layer_call *c, const sn_spatial_conf *conf, sn_spatial *w) {
     snug_type t;
-    if (!sn_window_input(c, conf->n, &t) || !sn_window_settings(c, conf, w))
+    if (!sn_spatial_input(c, conf->n, &t) || !sn_spatial_settings(c, conf, w))
         return false;
-    for (int k = 0; k < SN_WINDOW_AXES; k++)
-        w->size[k] = k < SN_WINDOW_AXES - w->n ? 1 : t.dims[1 + k - (SN_WINDOW_AXES - w->n)];
+    for (int k = 0; k < SN_SPATIAL_AXES; k++)
+        w->size[k] = k < SN_SPATIAL_AXES - w->n ? 1 : t.dims[1 + k - (SN_SPATIAL_AXES - w->n)];
     w->channels = t.dims[w->n + 1];
-    return sn_window_padding(c, conf, w);
+    return sn_spatial_padding(c, conf, w);
 }
 
-sn_value sn_window_pictures(sn_layer_call *c, const sn_window *w, sn_value x) {
+sn_value sn_spatial_pictures(sn_layer_call *c, const sn_spatial *w, sn_value x) {
     if (c->b->error.code != SNUG_OK || w->n == 2)
         return x;
     const snug_type *t = sn_graph_type(c->b->graph, x);
@@ -99,7 +99,7 @@ sn_value sn_window_pictures(sn_layer_call *c, const sn_window *w, sn_value x) {
     return sn_build_reshape(c->b, x, dims, 4);
 }
 
-sn_value sn_window_volumes(sn_layer_call *c, const sn_window *w, sn_value y, int64_t depth) {
+sn_value sn_spatial_volumes(sn_layer_call *c, const sn_spatial *w, sn_value y, int64_t depth) {
     if (c->b->error.code != SNUG_OK || w->n == 2)
         return y;
     const snug_type *t = sn_graph_type(c->b->graph, y);
