@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""make bench: Snug against TensorFlow and PyTorch, alternating in one run, medians over rounds; the ratios are what counts.
-usage: run.py BUILD [ROUNDS]. The peers live in BUILD/peers (made here with pip), or in the interpreters named by
-SNUG_BENCH_TENSORFLOW and SNUG_BENCH_TORCH."""
+"""make bench: Snug against TensorFlow, JAX, PyTorch and ONNX Runtime, alternating in one run, medians over rounds; the ratios are
+what counts. usage: run.py BUILD [ROUNDS] [CASE...]. The peers live in BUILD/peers (made here with pip), or in the interpreters
+named by SNUG_BENCH_TENSORFLOW, SNUG_BENCH_JAX and SNUG_BENCH_TORCH."""
 import json
 import os
 import statistics
@@ -10,12 +10,17 @@ import sys
 import tempfile
 import time
 
+import cases
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-WANTED = {"tensorflow": ["tensorflow==2.21.*"], "torch": ["torch", "numpy"]}
-STEPS = {"mlp": 60, "conv": 20}
+WANTED = {"tensorflow": ["tensorflow==2.21.*", "tf2onnx"], "jax": ["jax[cpu]", "keras", "numpy", "onnxruntime"], "torch": ["torch", "numpy"]}
+HOME = {"torch-compile": "torch", "onnxruntime": "jax"}  # whose interpreter a peer lives in
+TRAIN_PEERS, PREDICT_PEERS = ["tensorflow", "jax", "torch", "torch-compile"], ["tensorflow", "jax", "onnxruntime"]
+STEPS = {"mlp": 60, "conv": 20, "conv2": 7, "vgg": 1, "resnet20": 10, "lstm": 20, "transformer": 7, "mobilenetv2": 20, "resnet50": 10}
 
 
 def interpreter(build, peer):
+    peer = HOME.get(peer, peer)
     named = os.environ.get("SNUG_BENCH_" + peer.upper())
     if named:
         return named
@@ -29,27 +34,56 @@ def interpreter(build, peer):
 
 
 def measure(command):
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return json.loads(out.strip().split("\n")[-1])
+    """None where the engine cannot run the case: the table then says so."""
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode:
+        print("\n".join((run.stderr.strip().split("\n") or [""])[-3:]), file=sys.stderr)
+        return None
+    return json.loads(run.stdout.strip().split("\n")[-1])
 
 
-def show(what, values, unit):
-    cells = "".join(f"{values[e]:.2f} {unit}".rjust(14) for e in ("snug", "tensorflow", "torch"))
-    print(f"{what:<26}{cells}{values['snug'] / values['tensorflow']:>8.2f}x{values['snug'] / values['torch']:>10.2f}x")
+def medians(runs):
+    runs = [r for r in runs if r]
+    return {k: statistics.median(r[k] for r in runs) for k in runs[0]} if runs else None
 
 
-def steps(build, rounds):
-    engines = {"snug": [os.path.join(build, "bench_step")]}
-    for peer in WANTED:
-        engines[peer] = [interpreter(build, peer), os.path.join(HERE, "peers.py"), peer]
-    print(f"{'training step':<26}{'snug':>14}{'tensorflow':>14}{'torch':>14}{'snug/tf':>9}{'snug/torch':>11}")
-    for case, n in STEPS.items():
-        seen = {e: [] for e in engines}
-        for _ in range(rounds):
-            for e, command in engines.items():
-                seen[e].append(measure(command + [case, str(n)]))
-        show(case, {e: statistics.median(r["ms"] for r in rs) for e, rs in seen.items()}, "ms")
-        show(case + ", peak process", {e: statistics.median(r["peak_kib"] for r in rs) / 1024 for e, rs in seen.items()}, "MiB")
+def row(build, models, case, rounds):
+    train = case in cases.TRAIN
+    batch, loss = (cases.TRAIN if train else cases.PREDICT)[case][0], cases.TRAIN[case][2] if train else "mse"
+    model, steps = os.path.join(models, case), str(STEPS[case])
+    commands = {"snug": [os.path.join(build, "bench_step"), "train" if train else "predict", model + ".json", str(batch), loss, steps]}
+    for peer in TRAIN_PEERS if train else PREDICT_PEERS:
+        commands[peer] = [interpreter(build, peer), os.path.join(HERE, "peers.py"), peer, case, steps, model + ".onnx"]
+    seen = {e: [] for e in commands}
+    for _ in range(rounds):
+        for e, command in commands.items():
+            seen[e].append(measure(command))
+    return {e: medians(rs) for e, rs in seen.items()}
+
+
+def show(case, found):
+    peers = [e for e in found if e != "snug" and found[e]]
+    cells = "".join(f"{found[e]['ms']:9.2f} /{found[e]['peak_kib'] / 1024:6.0f}" if found.get(e) else " " * 13 + "-  "
+                    for e in ["snug"] + TRAIN_PEERS + ["onnxruntime"])
+    text = f"{case:<13}{cells}"
+    if found["snug"] and peers:
+        ms, kib = (min(found[e][k] for e in peers) for k in ("ms", "peak_kib"))
+        text += f"{found['snug']['ms'] / ms:7.2f}x {found['snug']['peak_kib'] / kib:6.2f}x {found['snug'].get('gflops', 0):7.0f}"
+    print(text, flush=True)
+
+
+def write_models(build, models, wanted):
+    python = interpreter(build, "tensorflow")
+    subprocess.run([python, os.path.join(HERE, "cases.py"), models] + wanted, check=True, capture_output=True)
+
+
+def tables(build, rounds, wanted):
+    with tempfile.TemporaryDirectory() as models:
+        write_models(build, models, wanted)
+        print(f"{'ms / MiB':<13}" + "".join(f"{e:>16}" for e in ["snug"] + TRAIN_PEERS + ["onnxruntime"]) + "    time    memory GFLOP/s")
+        print(" " * 109 + "against the best")
+        for case in wanted:
+            show(case, row(build, models, case, rounds))
 
 
 def predict(build, rounds):
@@ -80,6 +114,8 @@ def importing(build, rounds):
 
 if __name__ == "__main__":
     where, n = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5
-    steps(where, n)
-    predict(where, n)
-    importing(where, n)
+    named = sys.argv[3:] or list(cases.TRAIN) + list(cases.PREDICT)
+    tables(where, n, named)
+    if not sys.argv[3:]:
+        predict(where, n)
+        importing(where, n)

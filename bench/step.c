@@ -1,7 +1,7 @@
-/* step.c: milliseconds of one training step, for bench/run.py. Data are one batch in memory; the
- * step includes bringing it into the arena.
+/* step.c: milliseconds of one training step or one prediction of a model file, for bench/run.py. Data are one
+ * batch in memory; the step includes bringing it into the arena.
  *
- *     bench_step mlp|conv STEPS     ->  {"ms": median, "peak_kib": VmHWM}
+ *     bench_step train|predict MODEL.json BATCH LOSS STEPS  ->  {"ms": median, "peak_kib": VmHWM, "gflops": ...}
  */
 #include <snug/train.h>
 #include <stdio.h>
@@ -13,42 +13,33 @@
 enum { MAX_STEPS = 10000, WARM_UP = 3 };
 
 typedef struct {
-    const char *name;
-    int64_t batch;
-    snug_type input;
-    int64_t outputs;
-    const char *layers[4][2];
-} bench_case;
-
-static const bench_case cases[] = {
-    {"mlp",
-     20000,
-     {SNUG_F32, 1, {100}},
-     10,
-     {{"Dense", "units=64 activation=relu"}, {"Dense", "units=10"}}},
-    {"conv",
-     32,
-     {SNUG_F32, 3, {128, 128, 3}},
-     10,
-     {{"Conv2D", "filters=32 kernel_size=3,3 activation=relu"},
-      {"MaxPooling2D", ""},
-      {"Flatten", ""},
-      {"Dense", "units=10"}}},
-};
-
-typedef struct {
     double ends[MAX_STEPS];
     int n;
 } clock_marks;
 
-static snug_status mark(void *ctx, const snug_progress *p, snug_error *err) {
-    clock_marks *m = ctx;
+static clock_marks marks;
+
+static void mark_now(void) {
     struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    if (marks.n < MAX_STEPS)
+        marks.ends[marks.n++] = (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static snug_status mark_step(void *ctx, const snug_progress *p, snug_error *err) {
+    (void)ctx;
     (void)p;
     (void)err;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    if (m->n < MAX_STEPS)
-        m->ends[m->n++] = (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+    mark_now();
+    return SNUG_OK;
+}
+
+static snug_status mark_rows(void *ctx, int64_t first, const snug_view *view, snug_error *err) {
+    (void)ctx;
+    (void)first;
+    (void)view;
+    (void)err;
+    mark_now();
     return SNUG_OK;
 }
 
@@ -57,20 +48,29 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static double median_step(const clock_marks *m) {
+static double median_step(void) {
     static double steps[MAX_STEPS];
     int n = 0;
-    for (int i = WARM_UP; i < m->n; i++)
-        steps[n++] = m->ends[i] - m->ends[i - 1];
+    for (int i = WARM_UP; i < marks.n; i++)
+        steps[n++] = marks.ends[i] - marks.ends[i - 1];
     qsort(steps, (size_t)n, sizeof *steps, by_value);
     return n ? steps[n / 2] : 0;
 }
 
-/* A batch of normal numbers in memory. */
-static snug_status batch_in_memory(snug_engine *e, const char *recipe, snug_feed **out,
-                                   snug_error *err) {
+/* A batch of this type in memory: normal numbers, or labels below `classes`. */
+static snug_status batch_in_memory(snug_engine *e, const snug_type *type, int64_t rows, int64_t classes,
+                                   snug_feed **out, snug_error *err) {
+    const int labels = type->dtype == SNUG_I32 || type->dtype == SNUG_I64;
+    char recipe[160];
     snug_feed *source;
     snug_view v;
+    int n = snprintf(recipe, sizeof recipe, "%s:%lld", labels ? "labels" : "normal", (long long)rows);
+    for (int i = 1; i < type->rank; i++)
+        n += snprintf(recipe + n, sizeof recipe - (size_t)n, "x%lld", (long long)type->dims[i]);
+    if (labels)
+        snprintf(recipe + n, sizeof recipe - (size_t)n, "@1@%lld", (long long)classes);
+    else
+        snprintf(recipe + n, sizeof recipe - (size_t)n, "@1");
     snug_status status = snug_feed_open(e, recipe, &source, err);
     if (status != SNUG_OK)
         return status;
@@ -85,42 +85,54 @@ static snug_status batch_in_memory(snug_engine *e, const char *recipe, snug_feed
     return status;
 }
 
-static snug_status build(snug_engine *e, const bench_case *c, snug_model **out, snug_error *err) {
-    const snug_compile compile = {"adam", "mse", ""};
-    snug_status status = snug_model_create(e, c->name, &c->input, out, err);
-    for (int i = 0; i < 4 && status == SNUG_OK && c->layers[i][0]; i++)
-        status = snug_model_add(*out, c->layers[i][0], c->layers[i][1], err);
-    return status == SNUG_OK ? snug_model_compile(*out, &compile, err) : status;
+/* One epoch is one step. */
+static snug_status train(snug_model *m, int64_t batch, int steps, snug_error *err) {
+    snug_engine *const e = snug_model_engine(m);
+    const snug_callback callback = {.on_step_end = mark_step};
+    snug_fit_options o = {.epochs = steps + WARM_UP, .batch = batch, .callbacks = &callback, .n_callbacks = 1};
+    const snug_type *out = snug_model_output(m);
+    const int64_t classes = out->dims[out->rank - 1];
+    snug_type target;
+    snug_fit_result result;
+    snug_model_target(m, &target);
+    snug_status status = batch_in_memory(e, snug_model_input(m), batch, classes, &o.x, err);
+    if (status == SNUG_OK)
+        status = batch_in_memory(e, &target, batch, classes, &o.y, err);
+    if (status == SNUG_OK)
+        status = snug_fit(m, &o, &result, err);
+    snug_feed_destroy(o.y);
+    snug_feed_destroy(o.x);
+    return status;
 }
 
-static snug_status run(const bench_case *c, int steps, double *ms, snug_error *err) {
-    static clock_marks marks;
+static snug_status predict(snug_model *m, int64_t batch, int steps, snug_error *err) {
+    snug_run_options o = {.batch = batch};
+    snug_status status = batch_in_memory(snug_model_engine(m), snug_model_input(m), batch, 2, &o.x, err);
+    for (int i = 0; i < steps + WARM_UP && status == SNUG_OK; i++)
+        status = snug_predict(m, &o, mark_rows, NULL, err);
+    snug_feed_destroy(o.x);
+    return status;
+}
+
+static snug_status run(char **argv, double *flops, snug_error *err) {
+    const int training = strcmp(argv[1], "train") == 0, steps = atoi(argv[5]);
+    const int64_t batch = atoll(argv[3]);
+    const snug_compile compile = {"adam", argv[4], ""};
+    snug_model_plan_info info;
     snug_engine *e;
     snug_model *m = NULL;
-    char x[96], y[96];
-    int n = snprintf(x, sizeof x, "normal:%lld", (long long)c->batch);
-    for (int i = 0; i < c->input.rank; i++)
-        n += snprintf(x + n, sizeof x - (size_t)n, "x%lld", (long long)c->input.dims[i]);
-    snprintf(x + n, sizeof x - (size_t)n, "@1");
-    snprintf(y, sizeof y, "normal:%lldx%lld@2", (long long)c->batch, (long long)c->outputs);
     snug_status status = snug_engine_create(NULL, &e, err);
     if (status != SNUG_OK)
         return status;
-    const snug_callback callback = {.ctx = &marks, .on_step_end = mark};
-    snug_fit_options o = {
-        .epochs = steps + WARM_UP, .batch = c->batch, .callbacks = &callback, .n_callbacks = 1};
-    snug_fit_result result;
-    status = batch_in_memory(e, x, &o.x, err);
+    status = snug_model_load(e, argv[2], &m, err);
     if (status == SNUG_OK)
-        status = batch_in_memory(e, y, &o.y, err);
+        status = snug_model_compile(m, &compile, err);
     if (status == SNUG_OK)
-        status = build(e, c, &m, err);
+        status = snug_model_plan(m, &(snug_plan_request){.batch = batch, .train = training}, &info, err);
     if (status == SNUG_OK)
-        status = snug_fit(m, &o, &result, err);
-    *ms = median_step(&marks);
+        status = training ? train(m, batch, steps, err) : predict(m, batch, steps, err);
+    *flops = status == SNUG_OK ? info.flops : 0;
     snug_model_destroy(m);
-    snug_feed_destroy(o.y);
-    snug_feed_destroy(o.x);
     snug_engine_destroy(e);
     return status;
 }
@@ -128,18 +140,17 @@ static snug_status run(const bench_case *c, int steps, double *ms, snug_error *e
 int main(int argc, char **argv) {
     snug_error err;
     struct rusage usage;
-    double ms = 0;
-    for (size_t i = 0; argc == 3 && i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(cases[i].name, argv[1]))
-            continue;
-        if (run(&cases[i], atoi(argv[2]), &ms, &err) != SNUG_OK) {
-            fprintf(stderr, "%s\n", err.text);
-            return 1;
-        }
-        getrusage(RUSAGE_SELF, &usage);
-        printf("{\"ms\": %.4f, \"peak_kib\": %ld}\n", ms, usage.ru_maxrss);
-        return 0;
+    double flops;
+    if (argc != 6) {
+        fprintf(stderr, "usage: bench_step train|predict MODEL.json BATCH LOSS STEPS\n");
+        return 2;
     }
-    fprintf(stderr, "usage: bench_step mlp|conv STEPS\n");
-    return 2;
+    if (run(argv, &flops, &err) != SNUG_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        return 1;
+    }
+    const double ms = median_step();
+    getrusage(RUSAGE_SELF, &usage);
+    printf("{\"ms\": %.4f, \"peak_kib\": %ld, \"gflops\": %.1f}\n", ms, usage.ru_maxrss, ms > 0 ? flops / ms * 1e-6 : 0);
+    return 0;
 }
