@@ -12,6 +12,8 @@
  *     @away       0.2 to 1.2 and their negatives   @ties       few values, many of them equal
  *     @distinct   all of them at least 0.02 apart  @wide       -100 to 100
  *     @prob       rows that add up to 1            @special    zeros, infinities, NaN, tiny, huge
+ *     @inside     -0.9 to 0.9                      @above      1.2 to 3
+ *     @between    0.1 or more from any half        @halves     multiples of 0.5
  *
  * An opaque input is the code that maxpool makes for the attributes of the case. */
 #ifndef SN_TESTS_CASES_H

@@ -58,6 +58,30 @@ SN_BUILD_UNARY(erf)
 SN_BUILD_UNARY(relu)
 SN_BUILD_UNARY(silu)
 SN_BUILD_UNARY(gelu)
+SN_BUILD_UNARY(sin)
+SN_BUILD_UNARY(cos)
+SN_BUILD_UNARY(tan)
+SN_BUILD_UNARY(asin)
+SN_BUILD_UNARY(acos)
+SN_BUILD_UNARY(atan)
+SN_BUILD_UNARY(sinh)
+SN_BUILD_UNARY(cosh)
+SN_BUILD_UNARY(asinh)
+SN_BUILD_UNARY(acosh)
+SN_BUILD_UNARY(atanh)
+SN_BUILD_UNARY(log1p)
+SN_BUILD_UNARY(expm1)
+SN_BUILD_UNARY(erfc)
+SN_BUILD_UNARY(erfinv)
+SN_BUILD_UNARY(lgamma)
+SN_BUILD_UNARY(digamma)
+SN_BUILD_UNARY(floor)
+SN_BUILD_UNARY(ceil)
+SN_BUILD_UNARY(round)
+SN_BUILD_UNARY(trunc)
+SN_BUILD_UNARY(isnan)
+SN_BUILD_UNARY(isinf)
+SN_BUILD_UNARY(isfinite)
 SN_BUILD_UNARY(logical_not)
 SN_BUILD_UNARY(softmax)
 SN_BUILD_UNARY(log_softmax)
@@ -67,7 +91,12 @@ SN_BUILD_BINARY(mul)
 SN_BUILD_BINARY(div)
 SN_BUILD_BINARY(maximum)
 SN_BUILD_BINARY(minimum)
+SN_BUILD_BINARY(pow)
+SN_BUILD_BINARY(floor_div)
+SN_BUILD_BINARY(mod)
+SN_BUILD_BINARY(atan2)
 SN_BUILD_BINARY(equal)
+SN_BUILD_BINARY(not_equal)
 SN_BUILD_BINARY(greater)
 SN_BUILD_BINARY(greater_equal)
 SN_BUILD_BINARY(logical_and)
@@ -81,6 +110,17 @@ SN_BUILD_BINARY(softmax_grad)
 SN_BUILD_BINARY(softmax_xent)
 SN_BUILD_BINARY(sparse_xent)
 SN_BUILD_BINARY(sigmoid_xent)
+
+/* Rows there are none of, because another says the same. */
+static inline sn_value sn_build_less(sn_builder *b, sn_value x, sn_value y) {
+    return sn_build_greater(b, y, x);
+}
+static inline sn_value sn_build_less_equal(sn_builder *b, sn_value x, sn_value y) {
+    return sn_build_greater_equal(b, y, x);
+}
+static inline sn_value sn_build_logical_xor(sn_builder *b, sn_value x, sn_value y) {
+    return sn_build_not_equal(b, x, y);
+}
 
 sn_value sn_build_fill(sn_builder *b, const snug_type *type, double value);
 sn_value sn_build_scalar(sn_builder *b, snug_dtype dtype, double value); /* fill of rank 0 */

@@ -43,6 +43,12 @@ snug_status sn_shape_same_float(sn_opdesc *d, snug_error *err) {
     return sn_one_output(d, d->in[0]);
 }
 
+snug_status sn_shape_float_test(sn_opdesc *d, snug_error *err) {
+    SNUG_TRY(sn_shape_same_float(d, err));
+    d->out[0].dtype = SNUG_BOOL;
+    return SNUG_OK;
+}
+
 snug_status sn_shape_same_bool(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_bool(d, 0, err));
     return sn_one_output(d, d->in[0]);
@@ -106,6 +112,14 @@ snug_status sn_shape_broadcast_float(sn_opdesc *d, snug_error *err) {
 snug_status sn_shape_broadcast_bool(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_want_bool(d, 0, err));
     return broadcast_pair(d, err);
+}
+
+/* Equality has no order: truth values may be compared too. */
+snug_status sn_shape_compare_any(sn_opdesc *d, snug_error *err) {
+    SNUG_TRY(sn_want_plain(d, 0, err));
+    SNUG_TRY(broadcast_pair(d, err));
+    d->out[0].dtype = SNUG_BOOL;
+    return SNUG_OK;
 }
 
 snug_status sn_shape_compare(sn_opdesc *d, snug_error *err) {

@@ -399,6 +399,23 @@ const sn_tolerance sn_case_tolerances[SN_N_OPS] = {
     [SN_OP_elu] = {.ulps = 3},
     [SN_OP_silu] = {.ulps = 4},
     [SN_OP_power] = {.ulps = 4},
+    [SN_OP_log1p] = {.ulps = 3},
+    [SN_OP_expm1] = {.ulps = 3},
+    /* libm's f32 functions */
+    [SN_OP_sin] = {.ulps = 2},
+    [SN_OP_cos] = {.ulps = 2},
+    [SN_OP_tan] = {.ulps = 2},
+    [SN_OP_asin] = {.ulps = 2},
+    [SN_OP_acos] = {.ulps = 2},
+    [SN_OP_atan] = {.ulps = 2},
+    [SN_OP_sinh] = {.ulps = 4},
+    [SN_OP_cosh] = {.ulps = 4},
+    [SN_OP_asinh] = {.ulps = 4},
+    [SN_OP_acosh] = {.ulps = 4},
+    [SN_OP_atanh] = {.ulps = 4},
+    [SN_OP_erfc] = {.ulps = 6},
+    [SN_OP_pow] = {.ulps = 2},
+    [SN_OP_atan2] = {.ulps = 2},
     /* differences of numbers of the order of 1, each rounded: 1 + erf, 1 - y * y, scale * x + shift
      */
     [SN_OP_gelu] = {.ulps = 4, .inputs = 2},

@@ -226,6 +226,29 @@ static void fill_wide(const filling *f) {
     sn_view_random(f->view, f->key, -100, 100);
 }
 
+static void fill_inside(const filling *f) {
+    sn_view_random(f->view, f->key, -0.9, 0.9);
+}
+
+static void fill_above(const filling *f) {
+    sn_view_random(f->view, f->key, 1.2, 3);
+}
+
+/* Steps of rounding are at wholes and halves. */
+static void fill_between(const filling *f) {
+    stream r = {.key = f->key};
+    for (int64_t i = 0; i < sn_view_count(f->view); i++) {
+        const double u = 12 * next_uniform(&r) - 6;
+        sn_view_put(f->view, i, floor(u) / 2 + 0.1 + 0.3 * (u - floor(u)));
+    }
+}
+
+static void fill_halves(const filling *f) {
+    stream r = {.key = f->key};
+    for (int64_t i = 0; i < sn_view_count(f->view); i++)
+        sn_view_put(f->view, i, floor(16 * next_uniform(&r)) / 2 - 4);
+}
+
 static void fill_special(const filling *f) {
     static const double list[] = {0.0,   -0.0,   1,    -1,    INFINITY, -INFINITY, NAN, 1e-40,
                                   1e-38, -1e-38, 1e30, -1e30, 88.5,     -88.5,     104, -104};
@@ -247,7 +270,9 @@ static const domain domains[] = {
     {"away", fill_away},       {"distinct", fill_distinct},
     {"prob", fill_prob},       {"labels", fill_labels},
     {"ties", fill_ties},       {"wide", fill_wide},
-    {"special", fill_special},
+    {"special", fill_special}, {"inside", fill_inside},
+    {"above", fill_above},     {"between", fill_between},
+    {"halves", fill_halves},
 };
 enum { N_DOMAINS = sizeof domains / sizeof domains[0] };
 

@@ -6,6 +6,8 @@
  * the bits of f32 arithmetic, so both agree. */
 #include "kernels/cpu/loops.h"
 
+#include <math.h>
+
 #define SHORT 64 /* longest row worth repeating */
 
 /* NaN in either operand gives NaN. */
@@ -22,14 +24,58 @@
     X(minimum,    SMALLER,      x < y ? x : y)
 #define FLOAT_MAP(X) \
     X(div, x / y, 0)
+/*      name      f32                 its reference, in double  f64                integers */
+#define STEP_MAP(X)                                                                                \
+    X(pow,        powf(x, y),         pow(x, y),                pow(x, y),         whole_pow(x, y)) \
+    X(floor_div,  floorf(x / y),      floorf((float)(x / y)),   floor(x / y),      whole_div(x, y)) \
+    X(mod,        restf(x, y),        rest(x, y),               rest(x, y),        whole_mod(x, y))
+#define ANGLE_MAP(X) \
+    X(atan2, atan2f(x, y), atan2(x, y))
 #define COMPARE_MAP(X) \
-    X(equal, x == y)   \
     X(greater, x > y)  \
     X(greater_equal, x >= y)
+#define EQUAL_MAP(X)  \
+    X(equal, x == y)  \
+    X(not_equal, x != y)
 #define BOOL_MAP(X)        \
     X(logical_and, x && y) \
     X(logical_or, x || y)
 /* clang-format on */
+
+/* The rest has the sign of y. */
+static inline double rest(double x, double y) {
+    const double r = fmod(x, y);
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+
+static inline float restf(float x, float y) {
+    const float r = fmodf(x, y);
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+
+/* -2^63 / -1 wraps. */
+static inline int64_t whole_div(int64_t x, int64_t y) {
+    if (y == 0 || y == -1)
+        return y == 0 ? 0 : (int64_t)(0 - (uint64_t)x);
+    return x / y - (x % y != 0 && (x % y < 0) != (y < 0));
+}
+
+static inline int64_t whole_mod(int64_t x, int64_t y) {
+    if (y == 0 || y == -1)
+        return 0;
+    const int64_t r = x % y;
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+
+/* By squaring, wrapping. */
+static inline int64_t whole_pow(int64_t x, int64_t y) {
+    uint64_t power = (uint64_t)x, result = 1;
+    if (y < 0)
+        return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
+    for (; y > 0; y /= 2, power *= power)
+        result *= y % 2 == 1 ? power : 1;
+    return (int64_t)result;
+}
 
 /* --- rows ------------------------------------------------------------------------------------- */
 /* Steps are 0 or 1. M: what memory holds, C: the type computed in, R: the result's. */
@@ -75,10 +121,7 @@
     ROW(name##_f64, double, double, double, real)
 #define NUMBER_ROWS(name, real, whole)                                                             \
     FLOAT_ROWS(name, real, whole)                                                                  \
-    ROW(name##_i8, int8_t, int64_t, int8_t, whole)                                                 \
-    ROW(name##_u8, uint8_t, int64_t, uint8_t, whole)                                               \
-    ROW(name##_i32, int32_t, int64_t, int32_t, whole)                                              \
-    ROW(name##_i64, int64_t, int64_t, int64_t, whole)
+    WHOLE_ROWS(name, whole)
 #define COMPARE_ROWS(name, test)                                                                   \
     ROW(name##_f32, float, float, uint8_t, test)                                                   \
     ROW(name##_f64, double, double, uint8_t, test)                                                 \
@@ -86,11 +129,28 @@
     ROW(name##_u8, uint8_t, uint8_t, uint8_t, test)                                                \
     ROW(name##_i32, int32_t, int32_t, uint8_t, test)                                               \
     ROW(name##_i64, int64_t, int64_t, uint8_t, test)
+#define WHOLE_ROWS(name, whole)                                                                    \
+    ROW(name##_i8, int8_t, int64_t, int8_t, whole)                                                 \
+    ROW(name##_u8, uint8_t, int64_t, uint8_t, whole)                                               \
+    ROW(name##_i32, int32_t, int64_t, int32_t, whole)                                              \
+    ROW(name##_i64, int64_t, int64_t, int64_t, whole)
+#define STEP_ROWS(name, single, same, real, whole)                                                 \
+    FAST_ROW(name, single, )                                                                       \
+    ROW(name##_f32, float, double, float, same)                                                    \
+    ROW(name##_f64, double, double, double, real)                                                  \
+    WHOLE_ROWS(name, whole)
+#define ANGLE_ROWS(name, single, real)                                                             \
+    FAST_ROW(name, single, )                                                                       \
+    ROW(name##_f32, float, double, float, real)                                                    \
+    ROW(name##_f64, double, double, double, real)
 #define BOOL_ROWS(name, test) ROW(name##_bool, uint8_t, uint8_t, uint8_t, test)
 
 NUMBER_MAP(NUMBER_ROWS)
 FLOAT_MAP(FLOAT_ROWS)
+STEP_MAP(STEP_ROWS)
+ANGLE_MAP(ANGLE_ROWS)
 COMPARE_MAP(COMPARE_ROWS)
+EQUAL_MAP(COMPARE_ROWS)
 BOOL_MAP(BOOL_ROWS)
 
 /* Plain rows by the dtype of input 0, and the fast f32 row (NULL: the plain one is all there is).
@@ -108,9 +168,12 @@ static const struct {
     [SN_OP_##name] = {.fast_f32 = name##_fast, .plain = {BOTH_FLOATS(name)}},
 #define COMPARE_ENTRY(name, test)                                                                  \
     [SN_OP_##name] = {.plain = {BOTH_FLOATS(name), ALL_INTEGERS(name)}},
+#define EQUAL_ENTRY(name, test)                                                                    \
+    [SN_OP_##name] = {.plain = {BOTH_FLOATS(name), ALL_INTEGERS(name), [SNUG_BOOL] = name##_u8}},
+#define STEP_ENTRY(name, ...)  NUMBER_ENTRY(name, , )
 #define BOOL_ENTRY(name, test) [SN_OP_##name] = {.plain = {[SNUG_BOOL] = name##_bool}},
-    NUMBER_MAP(NUMBER_ENTRY) FLOAT_MAP(FLOAT_ENTRY) COMPARE_MAP(COMPARE_ENTRY)
-        BOOL_MAP(BOOL_ENTRY)};
+    NUMBER_MAP(NUMBER_ENTRY) FLOAT_MAP(FLOAT_ENTRY) STEP_MAP(STEP_ENTRY) ANGLE_MAP(FLOAT_ENTRY)
+        COMPARE_MAP(COMPARE_ENTRY) EQUAL_MAP(EQUAL_ENTRY) BOOL_MAP(BOOL_ENTRY)};
 
 /* --- select: by the bytes of an element ------------------------------------------------------- */
 #define SELECT_ROW(name, M)                                                                        \
@@ -252,6 +315,9 @@ static snug_status run_select(const sn_call *c, snug_error *err) {
 #define FAMILY(name, ...) SN_CPU_FAMILY(name, .reference = reference, .run = run)
 NUMBER_MAP(FAMILY)
 FLOAT_MAP(FAMILY)
+STEP_MAP(FAMILY)
+ANGLE_MAP(FAMILY)
 COMPARE_MAP(FAMILY)
+EQUAL_MAP(FAMILY)
 BOOL_MAP(FAMILY)
 SN_CPU_FAMILY(select, .reference = reference_select, .run = run_select)

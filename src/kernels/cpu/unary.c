@@ -5,6 +5,7 @@
  * parameters, rounded to the dtype. All may run in place, so loops carry `ivdep`: element i of the
  * output depends on element i of inputs alone. */
 #include "kernels/cpu/loops.h"
+#include "kernels/cpu/special.h"
 #include "kernels/cpu/vmath.h"
 
 /* clang-format off */
@@ -30,7 +31,28 @@
     X(gelu,         0.5f * x * (1.0f + sn_erf_f32(x * 0.707106781f)), 0.5 * x * (1 + erf(x * M_SQRT1_2))) \
     X(affine,       p * x + q,                                p * x + q)                           \
     X(power,        raised(x, p),                             pow(x, p))                           \
-    X(clip,         x < p ? p : x > q ? q : x,                x < p ? p : x > q ? q : x)
+    X(clip,         x < p ? p : x > q ? q : x,                x < p ? p : x > q ? q : x)           \
+    X(sin,          sinf(x),                                  sin(x))                              \
+    X(cos,          cosf(x),                                  cos(x))                              \
+    X(tan,          tanf(x),                                  tan(x))                              \
+    X(asin,         asinf(x),                                 asin(x))                             \
+    X(acos,         acosf(x),                                 acos(x))                             \
+    X(atan,         atanf(x),                                 atan(x))                             \
+    X(sinh,         sinhf(x),                                 sinh(x))                             \
+    X(cosh,         coshf(x),                                 cosh(x))                             \
+    X(asinh,        asinhf(x),                                asinh(x))                            \
+    X(acosh,        acoshf(x),                                acosh(x))                            \
+    X(atanh,        atanhf(x),                                atanh(x))                            \
+    X(log1p,        sn_log1p_any_f32(x),                      log1p(x))                            \
+    X(expm1,        sn_expm1_any_f32(x),                      expm1(x))                            \
+    X(erfc,         erfcf(x),                                 erfc(x))                             \
+    X(erfinv,       (float)sn_erfinv((double)x),              sn_erfinv(x))                        \
+    X(lgamma,       (float)sn_lgamma((double)x),              sn_lgamma(x))                        \
+    X(digamma,      (float)sn_digamma((double)x),             sn_digamma(x))                       \
+    X(floor,        floorf(x),                                floor(x))                            \
+    X(ceil,         ceilf(x),                                 ceil(x))                             \
+    X(round,        rintf(x),                                 rint(x))                             \
+    X(trunc,        truncf(x),                                trunc(x))
 
 /* g is the gradient of the output, y input 1: the output for relu, elu, tanh, sigmoid, else the
  * input. */
@@ -157,6 +179,43 @@ static void logical_not_bool(const sn_call *c, int64_t first, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         out[i] = in[i] == 0;
 }
+
+/* --- tests of floats -------------------------------------------------------------------------- */
+/* x - x is 0 for finite numbers, else NaN. */
+#define TEST_MAP(X)                                                                                \
+    X(isnan, x != x)                                                                               \
+    X(isinf, x == x && x - x != x - x)                                                             \
+    X(isfinite, x - x == x - x)
+
+#define TEST_SPAN(name, M, expression)                                                             \
+    static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
+        const M *in = (const M *)c->in[0].data + first;                                            \
+        uint8_t *out = (uint8_t *)c->out[0].data + first;                                          \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const M x = in[i];                                                                     \
+            out[i] = expression;                                                                   \
+        }                                                                                          \
+    }
+#define TEST_SPANS(name, expression)                                                               \
+    TEST_SPAN(name##_f32, float, expression)                                                       \
+    TEST_SPAN(name##_f64, double, expression)
+TEST_MAP(TEST_SPANS)
+
+static const sn_span tests[SN_N_OPS][SNUG_N_DTYPES] = {
+#define TEST_ROW(name, expression)                                                                 \
+    [SN_OP_##name] = {[SNUG_F32] = name##_f32, [SNUG_F64] = name##_f64},
+    TEST_MAP(TEST_ROW)};
+
+static snug_status run_test(const sn_call *c, snug_error *err) {
+    const snug_dtype dtype = c->in[0].type.dtype;
+    if (!tests[c->op][dtype])
+        return sn_no_kernel(dtype, err);
+    sn_spans(c, sn_type_count(&c->out[0].type), tests[c->op][dtype]);
+    return SNUG_OK;
+}
+
+#define TEST_FAMILY(name, expression) SN_CPU_FAMILY(name, .reference = run_test, .run = run_test)
+TEST_MAP(TEST_FAMILY)
 
 /* --- families --------------------------------------------------------------------------------- */
 /* By operator; the two halves of an operator on numbers are joined by dtype below. */

@@ -9,7 +9,7 @@
  * Largest error found against long double libm, in units in the last place (tests/test_kernels.c
  * holds these):
  *
- *     exp 1.5   expm1 1.5   log 1   log1p 1.5 (argument in [0, 1])   tanh 1.5   sigmoid 3
+ *     exp 1.5   expm1 1.5 and log1p 1.5 (any argument: 2)   log 1   tanh 1.5   sigmoid 3
  * softplus 2.5   erf 2
  *
  * NaN gives NaN; infinities give the limits. Polynomials are minimax fits made for these intervals.
@@ -106,6 +106,23 @@ static inline float sn_log1p_f32(float u) {
     const float lost = (u - (w - 1.0f)) / w;
     const float f = sn_log_reduced(w, &e);
     return e * 0.693359375f + (sn_log_near_one(f) + (lost + e * -2.12194440e-4f));
+}
+
+/* The same for any argument. */
+static inline float sn_log1p_any_f32(float x) {
+    const float w = 1.0f + x;
+    const float y = sn_log_f32(w);
+    const float lost = (x - (w - 1.0f)) / w;
+    return w > 0.0f && w < INFINITY ? y + lost : y;
+}
+
+/* exp(x) - 1 for any argument: where 2^n would overflow, 1 is less than half a unit. */
+static inline float sn_expm1_any_f32(float x) {
+    int32_t n;
+    const float low = x < -18.0f ? -18.0f : x;
+    const float q = sn_exp_reduced(low > 80.0f ? 80.0f : low, &n);
+    const float scale = sn_exp2_int(n);
+    return x > 80.0f ? sn_exp_f32(x) : scale * q + (scale - 1.0f);
 }
 
 static inline float sn_tanh_f32(float x) {
