@@ -63,8 +63,7 @@ static void test_initialisers_have_keras_mean_deviation_and_bounds(void **state)
             squares += ((double)x[i] - mean) * ((double)x[i] - mean);
         const double deviation = sqrt(squares / (double)n);
         /* four standard errors: of the mean, and generously of the deviation */
-        assert_true(fabs(mean - cases[c].mean) <=
-                    4 * cases[c].deviation / sqrt((double)n) + 1e-7);
+        assert_true(fabs(mean - cases[c].mean) <= 4 * cases[c].deviation / sqrt((double)n) + 1e-7);
         assert_true(fabs(deviation - cases[c].deviation) <= 0.012 * cases[c].deviation + 1e-7);
     }
     free(x);

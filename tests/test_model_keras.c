@@ -63,7 +63,7 @@ static void test_compile_settings_are_taken_over(void **state) {
     expect_ok(sn_keras_load(*state, DATA("keras3_cnn.json"), &n, &c, &err), &err);
     assert_string_equal(c.optimizer, "sgd:learning_rate=0.125,momentum=0.5,nesterov=true");
     assert_string_equal(c.loss, "sparse_categorical_crossentropy");
-    assert_string_equal(c.metrics, "accuracy,sparse_categorical_accuracy");
+    assert_string_equal(c.metrics, "accuracy,sparse_categorical_accuracy:name=acc");
     sn_network_destroy(n);
     expect_ok(sn_keras_load(*state, DATA("tfkeras2_cnn.json"), &n, &c, &err), &err);
     assert_string_equal(c.optimizer, "");
@@ -196,7 +196,11 @@ static void test_compile_settings_in_their_forms(void **state) {
         {"\"loss\":{\"class_name\":\"function\",\"config\":\"mean_absolute_error\"},\"metrics\":["
          "\"mae\","
          "{\"class_name\":\"MeanSquaredError\",\"config\":{\"name\":\"x\",\"dtype\":\"float32\"}}]",
-         "", "mean_absolute_error", "mae,mean_squared_error"},
+         "", "mean_absolute_error", "mae,mean_squared_error:name=x"},
+        {"\"metrics\":[{\"class_name\":\"IoU\",\"config\":{\"name\":\"io_u\",\"num_classes\":3,"
+         "\"target_class_ids\":[0,2],\"sparse_y_true\":true,\"sparse_y_pred\":false,\"axis\":-1}}]",
+         "", "",
+         "io_u:num_classes=3,target_class_ids=[0,2],sparse_y_true=true,sparse_y_pred=false"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sn_network *n;
@@ -422,9 +426,9 @@ int main(void) {
                       "null,4,4,1],\"axis\":[1]}}"),
                 UNSUPPORTED, "axis = [1]"),
         REFUSED("two_layers_of_one_name", MODEL(INPUT "," DENSE("") "," DENSE("")), INVALID, "'d'"),
-        REFUSED("learning_rate_schedule",
+        REFUSED("learning_rate_of_no_class",
                 COMPILED("\"optimizer\":{\"class_name\":\"Adam\",\"config\":{\"learning_rate\":{"
-                         "\"class_name\":\"CosineDecay\"}}}"),
+                         "\"a\":1}}}"),
                 UNSUPPORTED, "optimizer = {\"class_name\":\"Adam\""),
         REFUSED("sum_over_the_batch",
                 COMPILED("\"loss\":{\"class_name\":\"MeanSquaredError\",\"config\":{\"reduction\":{"

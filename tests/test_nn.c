@@ -453,8 +453,11 @@ static sn_value build_loss(sn_builder *b, const void *what, sn_value y_true, sn_
 }
 
 static sn_value build_metric(sn_builder *b, const void *what, sn_value y_true, sn_value y_pred) {
-    sn_value over;
-    return sn_metric_build(b, what, y_true, y_pred, &over);
+    const sn_value sums = sn_metric_build(b, what, y_true, y_pred, SN_NO_VALUE);
+    const sn_attrs_slice first = {.sizes = {1, {1}}, .strides = {1, {1}}};
+    sn_attrs a = {.slice = first};
+    a.slice.start[0] = (int64_t)sn_build_key(b, "", 0).i;
+    return sn_build_sum(b, sn_build(b, SN_OP_slice, &a, &sums, 1), 0, false);
 }
 
 static void expect_loss(void **state, const char *text, const char *activation,
@@ -581,8 +584,10 @@ static void test_accuracy_means_what_the_shapes_say(void **state) {
     assert_string_equal(m.resolved, "binary_accuracy");
     expect_status(sn_metric_parse("categorical_accuracy", &sparse, &ten, &m, &err), SNUG_E_INVALID,
                   &err);
-    expect_status(sn_metric_parse("auc", &sparse, &ten, &m, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_status(sn_metric_parse("hue", &sparse, &ten, &m, &err), SNUG_E_UNSUPPORTED, &err);
     expect_text(err.text, "accuracy");
+    expect_status(sn_metric_parse("auc", &sparse, &ten, &m, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "one-hot");
 }
 
 static void test_metrics_sum_over_examples(void **state) {
@@ -630,23 +635,27 @@ static void test_metric_settings_are_kept_and_checked(void **state) {
     assert_true(m.threshold == 0.7); /* written only on success */
 }
 
-static void test_metrics_finish_from_two_sums(void **state) {
+static void test_metrics_finish_from_their_sums(void **state) {
     (void)state;
     snug_error err;
     sn_loss mse;
     sn_metric m;
     const snug_type ten = {SNUG_F32, 2, {-1, 10}};
+    const double decision[4] = {3, 4, 6, 10}, nothing[4] = {0, 0, 0, 0}, mean[2] = {8, 2};
     expect_ok(sn_loss_parse("mse", &mse, &err), &err);
     expect_ok(sn_metric_parse("precision", &mse, &ten, &m, &err), &err);
-    assert_true(sn_metric_counts(&m));
-    assert_true(sn_metric_finish(&m, 3, 4) == 0.75);
-    assert_true(sn_metric_finish(&m, 0, 0) == 0); /* nothing was said to be there */
+    assert_int_equal(m.n_sums, 4);
+    assert_true(sn_metric_finish(&m, decision) == 0.75);
+    assert_true(sn_metric_finish(&m, nothing) == 0); /* nothing was said to be there */
+    expect_ok(sn_metric_parse("true_negatives", &mse, &ten, &m, &err), &err);
+    assert_true(sn_metric_finish(&m, decision) == 3);
     expect_ok(sn_metric_parse("root_mean_squared_error", &mse, &ten, &m, &err), &err);
-    assert_false(sn_metric_counts(&m));
-    assert_true(sn_metric_finish(&m, 8, 2) == 2);
-    expect_ok(sn_metric_parse("mse", &mse, &ten, &m, &err), &err);
-    assert_true(sn_metric_finish(&m, 8, 2) == 4);
-    assert_true(isnan(sn_metric_finish(&m, 0, 0)));
+    assert_int_equal(m.n_sums, 2);
+    assert_true(sn_metric_finish(&m, mean) == 2);
+    expect_ok(sn_metric_parse("mse:name=squares", &mse, &ten, &m, &err), &err);
+    assert_true(sn_metric_finish(&m, mean) == 4);
+    assert_true(isnan(sn_metric_finish(&m, nothing)));
+    assert_string_equal(m.name, "squares");
 }
 
 static void test_activations_follow_keras(void **state) {
@@ -892,7 +901,7 @@ int main(void) {
         engine_test(test_accuracy_means_what_the_shapes_say),
         engine_test(test_metrics_sum_over_examples),
         engine_test(test_metric_settings_are_kept_and_checked),
-        engine_test(test_metrics_finish_from_two_sums),
+        engine_test(test_metrics_finish_from_their_sums),
         engine_test(test_activations_follow_keras),
         engine_test(test_optimizer_texts_round_trip),
         engine_test(test_adam_rate_has_the_bias_correction),

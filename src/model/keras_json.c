@@ -29,6 +29,12 @@ static const sn_keras_inert loss_inert[] = {
     {"reduction", "auto"},
     {NULL, NULL},
 };
+static const sn_keras_inert metric_inert[] = {
+    {"dtype", "*"},
+    {"fn", "*"},
+    {"axis", "-1"},
+    {NULL, NULL},
+};
 
 /* --- the model -------------------------------------------------------------------------------- */
 
@@ -118,8 +124,8 @@ static snug_status read_metrics(const json_t *metrics, char *out, size_t size, s
     if (metrics && !json_is_null(metrics) && !json_is_array(metrics))
         return refuse_compile("metrics", metrics, err);
     for (size_t i = 0; i < json_array_size(metrics); i++) {
-        char name[96];
-        if (!sn_keras_object(json_array_get(metrics, i), loss_inert, name, sizeof name))
+        char name[160];
+        if (!sn_keras_object(json_array_get(metrics, i), metric_inert, name, sizeof name))
             return refuse_compile("metrics", metrics, err);
         n += (size_t)snprintf(out + n, size - n, "%s%s", i ? "," : "", name);
         if (n >= size)

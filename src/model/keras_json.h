@@ -8,7 +8,7 @@
 /* Compile settings found in the file, as the texts snug_model_compile takes; "" where the file has
  * none. */
 typedef struct {
-    char optimizer[384], loss[192], metrics[256];
+    char optimizer[384], loss[192], metrics[1536];
 } sn_keras_compile;
 
 SNUG_CHECKED snug_status sn_keras_load(snug_engine *e, const char *path, sn_network **out,

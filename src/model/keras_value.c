@@ -64,10 +64,46 @@ bool sn_keras_is_inert(const sn_keras_inert *list, const char *key, const json_t
     return false;
 }
 
+/* Flags that are on unless a file says otherwise. */
+static bool is_on_by_default(const char *key) {
+    return strcmp(key, "sparse_y_true") == 0 || strcmp(key, "sparse_y_pred") == 0;
+}
+
+static bool print_list(const json_t *list, char *out, size_t size) {
+    char entry[40];
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(list) && n < size; i++) {
+        if (!sn_keras_scalar(json_array_get(list, i), entry, sizeof entry))
+            return false;
+        n += (size_t)snprintf(out + n, size - n, "%c%s", i ? ',' : '[', entry);
+    }
+    return n > 0 && n < size && (size_t)snprintf(out + n, size - n, "]") < size - n;
+}
+
+static bool print_object(const char *class_name, json_t *config, const sn_keras_inert *inert,
+                         char *out, size_t size);
+
+/* A scalar, a list of them, or "name(key=value,...)". */
+static bool print_value(const json_t *value, const sn_keras_inert *inert, char *out, size_t size) {
+    const char *class_name = sn_keras_text(value, "class_name");
+    if (json_is_array(value))
+        return print_list(value, out, size);
+    if (!class_name)
+        return sn_keras_scalar(value, out, size);
+    if (!print_object(class_name, json_object_get(value, "config"), inert, out, size) ||
+        strchr(out, '('))
+        return false;
+    char *const colon = strchr(out, ':');
+    if (colon)
+        *colon = '(';
+    const size_t n = strlen(out);
+    return (size_t)snprintf(out + n, size - n, colon ? ")" : "()") < size - n;
+}
+
 /* "NAME:key=value,..." from an object's class and configuration. */
 static bool print_object(const char *class_name, json_t *config, const sn_keras_inert *inert,
                          char *out, size_t size) {
-    char name[64], entry[64];
+    char name[64], entry[256];
     char mark = ':';
     to_snake(class_name, name, sizeof name);
     size_t n = (size_t)snprintf(out, size, "%s", name);
@@ -75,10 +111,13 @@ static bool print_object(const char *class_name, json_t *config, const sn_keras_
          it = json_object_iter_next(config, it)) {
         const char *key = json_object_iter_key(it);
         const json_t *value = json_object_iter_value(it);
-        if (json_is_false(value) || sn_keras_is_inert(inert, key, value))
+        if ((json_is_false(value) && !is_on_by_default(key)) ||
+            sn_keras_is_inert(inert, key, value))
             continue;
-        if (!sn_keras_scalar(value, entry, sizeof entry))
+        if (!print_value(value, inert, entry, sizeof entry))
             return false;
+        if (strcmp(key, "name") == 0 && strcmp(entry, name) == 0)
+            continue;
         n += (size_t)snprintf(out + n, size - n, "%c%s=%s", mark, key, entry);
         mark = ',';
     }

@@ -24,8 +24,9 @@ const char *sn_keras_text(const json_t *object, const char *key);
 bool sn_keras_scalar(const json_t *value, char *out, size_t size);
 
 /* {"class_name":"Adam","config":{"learning_rate":0.1,"clipnorm":null}} or "adam" ->
- * "adam:learning_rate=0.1". Left out are inert settings, nulls, and flags that are false. False
- * when that is not possible. */
+ * "adam:learning_rate=0.1"; a list is "[1,2]", an object within "name(key=value)". Left out are
+ * inert settings, nulls, flags that are false as they are by default, and a name that is the
+ * class's. False when that is not possible. */
 bool sn_keras_object(const json_t *value, const sn_keras_inert *inert, char *out, size_t size);
 
 /* The value as JSON for a message, cut. Returns out. */

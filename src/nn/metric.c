@@ -1,15 +1,13 @@
-/* metric.c: metrics, one row each, as two sums over the batches seen: of terms, and of what they
- * are divided by. For most that is the number of examples; precision and recall count for
- * themselves. "accuracy" means what Keras makes of it from the shapes: binary when the output has
- * one unit, sparse when labels have no class axis, else categorical. A loss may be named as a
- * metric, too. */
-#include "nn/nn.h"
+/* metric.c: metrics, one row each: names, settings, and those that are a mean over the examples
+ * (the others are in metric_counts.c). "accuracy" means what Keras makes of it from the shapes:
+ * binary when the output has one unit, sparse when labels have no class axis, else categorical. A
+ * loss may be named as a metric, too. */
+#include "nn/metric.h"
 #include "nn/text.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
-
-typedef sn_value (*terms_fn)(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred);
 
 /* --- small pieces ----------------------------------------------------------------------------- */
 static snug_dtype dtype_of(const sn_builder *b, sn_value x) {
@@ -65,24 +63,6 @@ static sn_value top_hits(sn_builder *b, const sn_metric *m, sn_value y_true, sn_
     return sparse_top_hits(b, m, class_of(b, y_true), y_pred);
 }
 
-/* --- counts of a decision --------------------------------------------------------------------- */
-static sn_value said_yes(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred) {
-    (void)y_true;
-    return above(b, y_pred, m->threshold);
-}
-
-static sn_value is_yes(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred) {
-    (void)m;
-    (void)y_pred;
-    const sn_value zero = sn_build_scalar(b, dtype_of(b, y_true), 0);
-    return sn_build_logical_not(b, sn_build_equal(b, y_true, zero));
-}
-
-static sn_value true_positives(sn_builder *b, const sn_metric *m, sn_value y_true,
-                               sn_value y_pred) {
-    return sn_build_logical_and(b, said_yes(b, m, y_true, y_pred), is_yes(b, m, y_true, y_pred));
-}
-
 /* --- losses, finished otherwise --------------------------------------------------------------- */
 static sn_value squared_error(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred) {
     (void)m;
@@ -103,38 +83,180 @@ static double itself(double mean) {
 }
 
 /* --- the rows --------------------------------------------------------------------------------- */
-typedef struct {
-    const char *name;
-    terms_fn terms;
-    terms_fn over; /* what the sum of terms is divided by; NULL: the number of examples */
-    double (*finish)(double mean);
-    const char *options;
-    bool sparse;
-} metric_row;
-
-static const metric_row rows[] = {
-    {"binary_accuracy", binary_hits, NULL, itself, "threshold", false},
-    {"categorical_accuracy", categorical_hits, NULL, itself, "", false},
-    {"sparse_categorical_accuracy", sparse_hits, NULL, itself, "", true},
-    {"top_k_categorical_accuracy", top_hits, NULL, itself, "k", false},
-    {"sparse_top_k_categorical_accuracy", sparse_top_hits, NULL, itself, "k", true},
-    {"root_mean_squared_error", squared_error, NULL, sqrt, "", false},
-    {"cosine_similarity", cosine, NULL, itself, "", false},
-    {"precision", true_positives, said_yes, itself, "thresholds", false},
-    {"recall", true_positives, is_yes, itself, "thresholds", false},
+#define MEAN(name, settings, labels, terms, finish)                                                \
+    { name, settings, labels, NULL, NULL, terms, finish, NULL, NULL, NULL }
+static const sn_metric_row rows[] = {
+    MEAN("binary_accuracy", "threshold", SN_LABELS_DENSE, binary_hits, itself),
+    MEAN("categorical_accuracy", "", SN_LABELS_DENSE, categorical_hits, itself),
+    MEAN("sparse_categorical_accuracy", "", SN_LABELS_SPARSE, sparse_hits, itself),
+    MEAN("top_k_categorical_accuracy", "k", SN_LABELS_DENSE, top_hits, itself),
+    MEAN("sparse_top_k_categorical_accuracy", "k", SN_LABELS_SPARSE, sparse_top_hits, itself),
+    MEAN("root_mean_squared_error", "", SN_LABELS_DENSE, squared_error, sqrt),
+    MEAN("cosine_similarity", "", SN_LABELS_DENSE, cosine, itself),
 };
-enum { N_METRICS = sizeof rows / sizeof *rows };
-static const metric_row loss_row = {"", of_loss, NULL, itself, "", false};
+enum { N_MEANS = sizeof rows / sizeof *rows };
+static const sn_metric_row loss_row = MEAN("", "", SN_LABELS_ANY, of_loss, itself);
 
-static const metric_row *find_row(const char *name) {
-    for (int i = 0; i < N_METRICS; i++)
-        if (sn_same_name(name, rows[i].name))
-            return &rows[i];
+static const sn_metric_row *row_at(int i) {
+    return i < N_MEANS ? &rows[i] : &sn_count_metrics[i - N_MEANS];
+}
+
+static const sn_metric_row *find_row(const char *name) {
+    for (int i = 0; i < N_MEANS + sn_n_count_metrics; i++)
+        if (sn_same_name(name, row_at(i)->name))
+            return row_at(i);
     return sn_loss_known(name) ? &loss_row : NULL;
+}
+
+/* --- settings --------------------------------------------------------------------------------- */
+/* Numbers in [low, high], whole ones where it says so; flags; one of some words, kept as its place
+ * among them; or the ids of a list, as a set of bits. */
+typedef struct {
+    const char *key;
+    size_t offset;
+    double low, high;
+    enum { REAL, WHOLE, FLAG, CHOICE, IDS } kind;
+    const char *words;
+} setting;
+
+#define OF(field) offsetof(sn_metric, field)
+static const setting settings[] = {
+    {"k", OF(k), 1, 0x1p31, WHOLE, NULL},
+    {"threshold", OF(threshold), -HUGE_VAL, HUGE_VAL, REAL, NULL},
+    {"thresholds", OF(threshold), 0, 1, REAL, NULL},
+    {"class_id", OF(class_id), 0, 0x1p31, WHOLE, NULL},
+    {"num_thresholds", OF(num_thresholds), 2, 1 << 20, WHOLE, NULL},
+    {"specificity", OF(bound), 0, 1, REAL, NULL},
+    {"sensitivity", OF(bound), 0, 1, REAL, NULL},
+    {"precision", OF(bound), 0, 1, REAL, NULL},
+    {"recall", OF(bound), 0, 1, REAL, NULL},
+    {"curve", OF(curve), 0, 0, CHOICE, "roc pr prgain"},
+    {"summation_method", OF(summation_method), 0, 0, CHOICE, "interpolation minoring majoring"},
+    {"multi_label", OF(multi_label), 0, 0, FLAG, NULL},
+    {"from_logits", OF(from_logits), 0, 0, FLAG, NULL},
+    {"average", OF(average), 0, 0, CHOICE, "micro macro weighted"},
+    {"beta", OF(beta), 1e-300, HUGE_VAL, REAL, NULL},
+    {"num_classes", OF(num_classes), 2, 4096, WHOLE, NULL},
+    {"target_class_ids", OF(target_class_ids), 0, 63, IDS, NULL},
+    {"ignore_class", OF(ignore_class), -0x1p31, 0x1p31, WHOLE, NULL},
+    {"sparse_y_true", OF(sparse_y_true), 0, 0, FLAG, NULL},
+    {"sparse_y_pred", OF(sparse_y_pred), 0, 0, FLAG, NULL},
+    {"class_aggregation", OF(class_aggregation), 0, 0, CHOICE,
+     "uniform_average variance_weighted_average"},
+    {"num_regressors", OF(num_regressors), 0, 0x1p53, WHOLE, NULL},
+};
+enum { N_SETTINGS = sizeof settings / sizeof *settings };
+
+static snug_status out_of_range(const sn_option *o, snug_error *err) {
+    return sn_fail(err, SNUG_E_INVALID, "%s=%s is out of range", o->key, o->value);
+}
+
+static snug_status set_choice(const setting *s, const sn_option *o, double *to, snug_error *err) {
+    char word[64];
+    int place = 0;
+    for (const char *p = s->words; *p; p += strspn(p, " "), place++) {
+        const size_t n = strcspn(p, " ");
+        memcpy(word, p, n);
+        word[n] = 0;
+        if (sn_same_name(word, o->value)) {
+            *to = place;
+            return SNUG_OK;
+        }
+        p += n;
+    }
+    return sn_fail(err, SNUG_E_INVALID, "%s=%s; it is one of %s", o->key, o->value, s->words);
+}
+
+static snug_status set_ids(const setting *s, const sn_option *o, uint64_t *to, snug_error *err) {
+    uint64_t ids = 0;
+    sn_option one = *o;
+    for (const char *at = o->value; sn_text_item(&at, one.value, sizeof one.value);) {
+        double id;
+        SNUG_TRY(sn_option_real(&one, &id, err));
+        if (id < s->low || id > s->high || id != floor(id))
+            return out_of_range(o, err);
+        ids |= (uint64_t)1 << (int)id;
+    }
+    if (ids == 0)
+        return out_of_range(o, err);
+    *to = ids;
+    return SNUG_OK;
+}
+
+static snug_status set_setting(const setting *s, const sn_option *o, sn_metric *m,
+                               snug_error *err) {
+    void *const to = (char *)m + s->offset;
+    sn_option one = *o;
+    const char *at = o->value;
+    double value;
+    if (s->kind == FLAG)
+        return sn_option_flag(o, to, err);
+    if (s->kind == CHOICE)
+        return set_choice(s, o, to, err);
+    if (s->kind == IDS)
+        return set_ids(s, o, to, err);
+    if (!sn_text_item(&at, one.value, sizeof one.value) || *at) /* [0.5] is 0.5 */
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "%s=%s: one number is supported, and one result",
+                       o->key, o->value);
+    SNUG_TRY(sn_option_real(&one, &value, err));
+    if (value < s->low || value > s->high || (s->kind == WHOLE && value != floor(value)))
+        return out_of_range(o, err);
+    *(double *)to = value;
+    return SNUG_OK;
+}
+
+static snug_status set_option(const sn_metric_row *row, const sn_option *o, sn_metric *m,
+                              snug_error *err) {
+    if (strcmp(o->key, "name") == 0)
+        return sn_text_copy(m->name, sizeof m->name, o->value) ? SNUG_OK : out_of_range(o, err);
+    if (!sn_text_has(row->settings, o->key))
+        return sn_fail(err, SNUG_E_INVALID, "metric %s has no setting '%s'%s%s", row->name, o->key,
+                       row->settings[0] ? "; it has " : "", row->settings);
+    int i = 0;
+    while (strcmp(settings[i].key, o->key) != 0)
+        i++;
+    return set_setting(&settings[i], o, m, err);
+}
+
+static snug_status set_options(const sn_metric_row *row, const char *text, sn_metric *m,
+                               snug_error *err) {
+    sn_option option;
+    bool more;
+    for (const char *at = text;;) {
+        SNUG_TRY(sn_option_next(&at, &option, &more, err));
+        if (!more)
+            return SNUG_OK;
+        const snug_status status = set_option(row, &option, m, err);
+        if (status != SNUG_OK)
+            return sn_fail_in(err, status, "metric %s", row->name);
+    }
+}
+
+/* A loss as a metric: its own settings, without the metric's name. */
+static snug_status set_loss(const char *loss, const char *text, sn_metric *m, snug_error *err) {
+    char plain[sizeof m->text], mark = ':';
+    sn_option option;
+    bool more;
+    snprintf(plain, sizeof plain, "%s", loss);
+    for (const char *at = text;;) {
+        const size_t n = strlen(plain);
+        SNUG_TRY(sn_option_next(&at, &option, &more, err));
+        if (!more)
+            return sn_loss_parse(plain, &m->loss, err);
+        if (strcmp(option.key, "name") == 0) {
+            SNUG_TRY(set_option(&loss_row, &option, m, err));
+            continue;
+        }
+        if (snprintf(plain + n, sizeof plain - n, "%c%s=%s", mark, option.key, option.value) < 0)
+            return out_of_range(&option, err);
+        mark = ',';
+    }
 }
 
 /* --- names ------------------------------------------------------------------------------------ */
 static const char *resolve(const char *name, const sn_loss *loss, const snug_type *output) {
+    if (sn_same_name(name, "log_cosh_error")) /* the class that has log_cosh as its function */
+        return "log_cosh";
     if (!sn_same_name(name, "accuracy") && !sn_same_name(name, "acc"))
         return name;
     if (output->rank > 1 && output->dims[output->rank - 1] == 1)
@@ -143,95 +265,102 @@ static const char *resolve(const char *name, const sn_loss *loss, const snug_typ
 }
 
 /* Labels come in the form the loss wants; a metric of the other form cannot read them. */
-static snug_status check_labels(const sn_metric *m, bool sparse, const sn_loss *loss,
+static snug_status check_labels(const sn_metric *m, sn_metric_labels labels, const sn_loss *loss,
                                 snug_error *err) {
-    if (sparse == loss->sparse)
+    if (labels == SN_LABELS_ANY || (labels == SN_LABELS_SPARSE) == loss->sparse)
         return SNUG_OK;
     return sn_fail(err, SNUG_E_INVALID,
                    "metric %s wants %s labels, but the loss %s has the other kind; use accuracy",
-                   m->resolved, sparse ? "integer" : "one-hot or real", loss->name);
+                   m->resolved, labels == SN_LABELS_SPARSE ? "integer" : "one-hot or real",
+                   loss->name);
 }
 
 static snug_status refuse_metric(const char *name, snug_error *err) {
-    char list[300] = "accuracy";
-    for (int i = 0; i < N_METRICS; i++)
-        sn_text_list(list, sizeof list, rows[i].name);
+    char list[700] = "accuracy";
+    for (int i = 0; i < N_MEANS + sn_n_count_metrics; i++)
+        sn_text_list(list, sizeof list, row_at(i)->name);
     return sn_fail(err, SNUG_E_UNSUPPORTED,
                    "metric '%.40s' is not known; there are %s, and every loss by its name", name,
                    list);
 }
 
-static snug_status set_options(const metric_row *row, const char *text, sn_metric *m,
-                               snug_error *err) {
-    sn_option option;
-    bool more;
-    for (const char *at = text;;) {
-        SNUG_TRY(sn_option_next(&at, &option, &more, err));
-        if (!more)
-            return SNUG_OK;
-        if (!sn_text_has(row->options, option.key))
-            return sn_fail(err, SNUG_E_INVALID, "metric %s has no setting '%s'%s%s", row->name,
-                           option.key, row->options[0] ? "; it has " : "", row->options);
-        const bool is_k = strcmp(option.key, "k") == 0;
-        double value;
-        SNUG_TRY(sn_option_real(&option, &value, err));
-        if (is_k ? value < 1 || value != floor(value) : value < 0 || value > 1)
-            return sn_fail(err, SNUG_E_INVALID, "metric %s: %s=%s is out of range", row->name,
-                           option.key, option.value);
-        *(is_k ? &m->k : &m->threshold) = value;
-    }
-}
-
 snug_status sn_metric_parse(const char *text, const sn_loss *loss, const snug_type *output,
                             sn_metric *out, snug_error *err) {
-    sn_metric m = {.k = 5, .threshold = 0.5};
+    sn_metric m = {.k = 5,
+                   .threshold = 0.5,
+                   .class_id = -1,
+                   .num_thresholds = 200,
+                   .average = SN_AVERAGE_NONE,
+                   .beta = 1,
+                   .ignore_class = (double)NAN,
+                   .sparse_y_true = true,
+                   .sparse_y_pred = true,
+                   .n_sums = 2};
     SNUG_TRY(sn_option_name(text, m.name, sizeof m.name, err));
     if (!sn_text_copy(m.text, sizeof m.text, text))
         return sn_fail(err, SNUG_E_INVALID, "metric '%.40s...' is longer than %zu letters", text,
                        sizeof m.text - 1);
-    const char *resolved = resolve(m.name, loss, output);
-    const metric_row *row = find_row(resolved);
+    char asked[sizeof m.name];
+    memcpy(asked, m.name, sizeof asked);
+    const char *name = resolve(asked, loss, output);
+    const sn_metric_row *row = find_row(name);
     if (!row)
         return refuse_metric(m.name, err);
-    if (row->terms == of_loss)
-        SNUG_TRY(sn_loss_parse(text, &m.loss, err));
-    else
-        SNUG_TRY(set_options(row, text, &m, err));
+    if (row->defaults)
+        row->defaults(&m);
+    SNUG_TRY(row == &loss_row ? set_loss(name, text, &m, err) : set_options(row, text, &m, err));
     if (row->terms == cosine)
         SNUG_TRY(sn_loss_parse(row->name, &m.loss, err));
     sn_text_copy(m.resolved, sizeof m.resolved, row == &loss_row ? m.loss.name : row->name);
-    SNUG_TRY(check_labels(&m, row == &loss_row ? m.loss.sparse : row->sparse, loss, err));
+    const sn_metric_labels of_loss_kind = m.loss.sparse ? SN_LABELS_SPARSE : SN_LABELS_DENSE;
+    SNUG_TRY(check_labels(&m, row == &loss_row ? of_loss_kind : row->labels, loss, err));
+    if (row->check)
+        SNUG_TRY(row->check(&m, loss, output, err));
+    if (row->n_sums)
+        m.n_sums = row->n_sums(&m, output);
     *out = m;
     return SNUG_OK;
 }
 
 /* --- graph ------------------------------------------------------------------------------------ */
-bool sn_metric_counts(const sn_metric *m) {
-    return find_row(m->resolved)->over != NULL;
+double sn_metric_finish(const sn_metric *m, const double *sums) {
+    const sn_metric_row *row = find_row(m->resolved);
+    if (row->finish)
+        return row->finish(m, sums);
+    return sums[1] == 0 ? (double)NAN : row->finish_mean(sums[0] / sums[1]);
 }
 
-double sn_metric_finish(const sn_metric *m, double total, double over) {
-    if (over == 0)
-        return sn_metric_counts(m) ? 0 : (double)NAN; /* as Keras; nothing was seen */
-    return find_row(m->resolved)->finish(total / over);
+sn_value sn_metric_weighted(sn_builder *b, sn_value x, sn_value weight) {
+    if (!sn_value_ok(weight) || b->error.code != SNUG_OK)
+        return x;
+    const snug_type t = *sn_graph_type(b->graph, x);
+    int64_t dims[SNUG_MAX_RANK];
+    for (int i = 0; i < t.rank; i++)
+        dims[i] = i == 0 ? t.dims[0] : 1;
+    return sn_build_mul(b, x, sn_build_reshape(b, weight, dims, t.rank));
 }
 
-/* The sum of all of x, in the dtype of `like`. */
-static sn_value total_of(sn_builder *b, sn_value x, sn_value like) {
-    return sn_build_sum(b, sn_build_cast(b, x, dtype_of(b, like)), 0, false);
+/* The sum of each example's mean, and of the weights. */
+static sn_value mean_sums(sn_builder *b, sn_value terms, const sn_metric_data *d) {
+    const snug_dtype dtype = dtype_of(b, d->y_pred);
+    const sn_value real = sn_build_cast(b, terms, dtype);
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const snug_type t = *sn_graph_type(b->graph, real);
+    const uint32_t inner = ((1u << t.rank) - 1) & ~1u; /* every axis but the batch */
+    const sn_value each = inner ? sn_build_mean(b, real, inner, false) : real;
+    const snug_type one = {.dtype = dtype, .rank = 1, .dims = {1}};
+    const sn_value sums[2] = {sn_build_sum(b, sn_metric_weighted(b, each, d->weight), 1u, true),
+                              sn_value_ok(d->weight) ? sn_build_sum(b, d->weight, 1u, true)
+                                                     : sn_build_fill(b, &one, (double)t.dims[0])};
+    sn_attrs a;
+    sn_attrs_default(SN_OP_concat, &a);
+    return sn_build(b, SN_OP_concat, &a, sums, 2);
 }
 
 sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred,
-                         sn_value *over) {
-    const metric_row *row = find_row(m->resolved);
-    *over = row->over ? total_of(b, row->over(b, m, y_true, y_pred), y_pred) : SN_NO_VALUE;
-    const sn_value terms = row->terms(b, m, y_true, y_pred);
-    if (row->over)
-        return total_of(b, terms, y_pred);
-    const sn_value real = sn_build_cast(b, terms, dtype_of(b, y_pred));
-    if (b->error.code != SNUG_OK)
-        return SN_NO_VALUE;
-    const int rank = sn_graph_type(b->graph, real)->rank;
-    const uint32_t within = ((1u << rank) - 1) & ~1u; /* every axis but the batch */
-    return sn_build_sum(b, within ? sn_build_mean(b, real, within, false) : real, 0, false);
+                         sn_value weight) {
+    const sn_metric_row *row = find_row(m->resolved);
+    const sn_metric_data d = {y_true, y_pred, weight};
+    return row->sums ? row->sums(b, m, &d) : mean_sums(b, row->terms(b, m, y_true, y_pred), &d);
 }

@@ -368,25 +368,32 @@ void sn_loss_target(const sn_loss *l, const snug_type *output, snug_type *target
 sn_value sn_loss_build(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
 /* The loss of each element or row, not averaged: [batch, ...]. */
 sn_value sn_loss_terms(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
-/* A metric is two sums over the batches seen: of its terms (each example's mean), and of what they
- * are divided by: the number of examples, or counts of its own. */
+/* A metric is sums over the batches seen, n_sums of them, and a function of the sums. For most they
+ * are two: of its terms (each example's mean), and the number of examples. Settings have Keras'
+ * names and defaults; those a metric does not have are as they come. */
 typedef struct {
-    char name[48];       /* as Keras shows it: "accuracy" */
-    char text[96];       /* as it was asked for: "top_k_categorical_accuracy:k=3" */
-    char resolved[48];   /* "sparse_categorical_accuracy", by loss and shapes */
+    char name[48];     /* as Keras shows it: "accuracy" */
+    char text[160];    /* as it was asked for: "top_k_categorical_accuracy:k=3" */
+    char resolved[48]; /* "sparse_categorical_accuracy", by loss and shapes */
+    int64_t n_sums;
     sn_loss loss;        /* where `resolved` is the name of a loss */
-    double k, threshold; /* settings of the top-k accuracies; of binary decisions */
+    double k, threshold; /* of the top-k accuracies; of decisions, NaN: the highest class is said */
+    double class_id;     /* -1: all classes */
+    double num_thresholds, bound; /* bound: the recall of precision_at_recall, ... */
+    double curve, summation_method, average, class_aggregation; /* places in metric.h's enums */
+    double beta, num_classes, num_regressors;
+    double ignore_class;       /* NaN: none */
+    uint64_t target_class_ids; /* bits; 0: all */
+    bool multi_label, from_logits, sparse_y_true, sparse_y_pred;
 } sn_metric;
 SNUG_CHECKED snug_status sn_metric_parse(const char *text, const sn_loss *loss,
                                          const snug_type *output, sn_metric *out, snug_error *err);
-/* The sum of terms of this batch (scalar f32/f64); *over is the sum they are divided by, or
- * SN_NO_VALUE: the number of examples. */
+/* The sums of this batch: n_sums numbers of y_pred's dtype, in any shape. weight ([batch], y_pred's
+ * dtype) counts examples otherwise than once each; SN_NO_VALUE: all alike. */
 sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred,
-                         sn_value *over);
-/* Whether it has counts of its own. */
-bool sn_metric_counts(const sn_metric *m);
-/* The metric from its two sums; NaN where no example was seen. */
-double sn_metric_finish(const sn_metric *m, double total, double over);
+                         sn_value weight);
+/* The metric from its sums over all batches; NaN where no example was seen. */
+double sn_metric_finish(const sn_metric *m, const double *sums);
 
 /* --- optimizers ------------------------------------------------------------------------------- */
 typedef struct {
@@ -415,8 +422,7 @@ int sn_optimizer_params(const sn_optimizer *o, int64_t step, sn_named_real *out,
 
 /* --- whole steps ------------------------------------------------------------------------------ */
 typedef enum { SN_STEP_PREDICT, SN_STEP_EVALUATE, SN_STEP_TRAIN } sn_step_mode;
-/* One step as a graph: inputs "x" ("y"), outputs "y_pred" (PREDICT) or "loss", "metric_<i>"
- * and "metric_<i>_over" where a metric has counts of its own;
+/* One step as a graph: inputs "x" ("y"), outputs "y_pred" (PREDICT) or "loss" and "metric_<i>";
  * check_finite on the loss before any state write; fused (sn_graph_fuse) and checked. */
 typedef struct {
     sn_network *network;

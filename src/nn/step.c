@@ -51,15 +51,12 @@ static snug_status build_forward(step *s, snug_error *err) {
 static snug_status build_metrics(step *s, sn_value y_true, snug_error *err) {
     for (int i = 0; i < s->spec->n_metrics; i++) {
         char name[32];
-        sn_value over;
         sn_builder b = sn_builder_on(s->g);
-        const sn_value value = sn_metric_build(&b, &s->spec->metrics[i], y_true, s->y_pred, &over);
+        const sn_value sums =
+            sn_metric_build(&b, &s->spec->metrics[i], y_true, s->y_pred, SN_NO_VALUE);
         SNUG_TRY(sn_builder_done(&b, err));
         snprintf(name, sizeof name, "metric_%d", i);
-        SNUG_TRY(sn_graph_output(s->g, name, value, err));
-        snprintf(name, sizeof name, "metric_%d_over", i);
-        if (sn_value_ok(over))
-            SNUG_TRY(sn_graph_output(s->g, name, over, err));
+        SNUG_TRY(sn_graph_output(s->g, name, sums, err));
     }
     return SNUG_OK;
 }

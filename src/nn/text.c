@@ -31,6 +31,27 @@ snug_status sn_option_name(const char *text, char *name, size_t size, snug_error
     return SNUG_OK;
 }
 
+size_t sn_text_span(const char *text, const char *stops) {
+    int depth = 0;
+    size_t n = 0;
+    for (; text[n]; n++) {
+        if (depth == 0 && strchr(stops, text[n]))
+            break;
+        depth += text[n] == '[' || text[n] == '(';
+        depth -= depth > 0 && (text[n] == ']' || text[n] == ')');
+    }
+    return n;
+}
+
+bool sn_text_item(const char **at, char *item, size_t size) {
+    const char *p = *at + strspn(*at, "[, ");
+    const char *end = p + strcspn(p, ",]");
+    if (!copy_piece(p, end, item, size) || !item[0])
+        return false;
+    *at = end + strspn(end, ",] ");
+    return true;
+}
+
 snug_status sn_option_next(const char **at, sn_option *out, bool *more, snug_error *err) {
     const char *p = *at;
     p += *p == ',' || *p == ':' ? 0 : strcspn(p, ":");
@@ -40,7 +61,7 @@ snug_status sn_option_next(const char **at, sn_option *out, bool *more, snug_err
         *more = false;
         return SNUG_OK;
     }
-    const char *end = p + strcspn(p, ",");
+    const char *end = p + sn_text_span(p, ",");
     const char *equals = memchr(p, '=', (size_t)(end - p));
     sn_option o;
     if (!equals || !copy_piece(p, equals, o.key, sizeof o.key) ||

@@ -1,6 +1,7 @@
 /* text.h: the little language of settings: "NAME" or "NAME:key=value,key=value" (optimizers,
- * losses, initialisers), and names as Keras writes them in two ways (GlorotUniform and
- * glorot_uniform are one name). For the rooms nn and train. */
+ * losses, initialisers), where a value may be a list [a,b] or hold brackets, and names as Keras
+ * writes them in two ways (GlorotUniform and glorot_uniform are one name). For the rooms nn and
+ * train. */
 #ifndef SN_NN_TEXT_H
 #define SN_NN_TEXT_H
 
@@ -9,7 +10,7 @@
 #include <stdbool.h>
 
 typedef struct {
-    char key[48], value[64];
+    char key[48], value[256];
 } sn_option;
 
 /* The part before ':'. */
@@ -17,6 +18,11 @@ SNUG_CHECKED snug_status sn_option_name(const char *text, char *name, size_t siz
 /* Steps through the options: *at starts as the whole text; *more is false behind the last one. */
 SNUG_CHECKED snug_status sn_option_next(const char **at, sn_option *out, bool *more,
                                         snug_error *err);
+/* The length of text up to the first of `stops` that is not within brackets. */
+size_t sn_text_span(const char *text, const char *stops);
+/* Steps through the items of "[a,b]", or through the one of "a": *at starts as the text and ends at
+ * its end; false when there is none left, or it does not fit. */
+bool sn_text_item(const char **at, char *item, size_t size);
 /* The whole value as a number or a truth value. */
 SNUG_CHECKED snug_status sn_option_real(const sn_option *o, double *out, snug_error *err);
 SNUG_CHECKED snug_status sn_option_flag(const sn_option *o, bool *out, snug_error *err);

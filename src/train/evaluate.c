@@ -14,7 +14,11 @@ static snug_status begin(sn_pass *pass, snug_model *m, sn_step_mode mode, const 
     sn_model_make_room(m, 2);
     SNUG_TRY(sn_pass_init(pass, m, mode, &part, err));
     pass->interrupt = (sn_interrupt){o->interrupted, o->interrupt_ctx};
-    SNUG_TRY(sn_model_prepare(m, err));
+    const snug_status status = sn_model_prepare(m, err);
+    if (status != SNUG_OK) {
+        sn_pass_clear(pass);
+        return status;
+    }
     *progress = (snug_progress){.n_epochs = 1, .n_steps = pass->n_steps, .model = m};
     progress->n_values = mode == SN_STEP_PREDICT ? 0 : sn_model_n_values(m);
     progress->names[0] = "loss";
@@ -35,11 +39,10 @@ static snug_status end_step(const snug_run_options *o, const snug_progress *p, s
 
 static snug_status evaluate_all(sn_pass *pass, const snug_run_options *o, snug_progress *progress,
                                 snug_error *err) {
-    sn_sums sums = {.n_rows = 0};
     for (int64_t k = 0; k < pass->n_steps; k++) {
         SNUG_TRY(sn_pass_step(pass, k, 0, err));
-        sn_pass_add(pass, &sums);
-        sn_sums_means(&sums, pass->model, progress->values);
+        sn_pass_add(pass);
+        sn_pass_means(pass, progress->values);
         progress->step = k + 1;
         SNUG_TRY(end_step(o, progress, err));
     }
@@ -56,6 +59,7 @@ snug_status snug_evaluate(snug_model *model, const snug_run_options *options, do
     const int pinned = sn_model_pin(model);
     const snug_status status = evaluate_all(&pass, options, &progress, err);
     sn_model_unpin(model, pinned);
+    sn_pass_clear(&pass);
     if (status != SNUG_OK)
         return status;
     memcpy(values, progress.values, (size_t)progress.n_values * sizeof *values);

@@ -17,7 +17,6 @@ typedef struct {
     bool validates;
     int n_epochs;
     snug_progress progress;
-    sn_sums sums;
     int64_t steps; /* all, over the epochs */
     int epochs;    /* finished */
     bool stopped;
@@ -129,8 +128,8 @@ static snug_status train_step(fit_run *f, int64_t k, snug_error *err) {
     if (status != SNUG_OK)
         return fail_in_step(f, k, status, err);
     f->steps++;
-    sn_pass_add(&f->train, &f->sums);
-    sn_sums_means(&f->sums, f->model, f->progress.values);
+    sn_pass_add(&f->train);
+    sn_pass_means(&f->train, f->progress.values);
     f->progress.step = k + 1;
     SNUG_TRY(call_back(f, on_step_end, err));
     f->stopped = f->stopped || asked_to_stop(f);
@@ -139,7 +138,7 @@ static snug_status train_step(fit_run *f, int64_t k, snug_error *err) {
 
 /* Leaves has_validation unset when it is interrupted. */
 static snug_status validate(fit_run *f, snug_error *err) {
-    sn_sums sums = {.n_rows = 0};
+    sn_pass_restart(&f->validation);
     for (int64_t k = 0; k < f->validation.n_steps; k++) {
         const snug_status status = sn_pass_step(&f->validation, k, 0, err);
         if (status == SNUG_E_INTERRUPTED) {
@@ -148,9 +147,9 @@ static snug_status validate(fit_run *f, snug_error *err) {
         }
         if (status != SNUG_OK)
             return sn_fail_in(err, status, "validation after epoch %d", f->progress.epoch + 1);
-        sn_pass_add(&f->validation, &sums);
+        sn_pass_add(&f->validation);
     }
-    sn_sums_means(&sums, f->model, f->progress.val_values);
+    sn_pass_means(&f->validation, f->progress.val_values);
     f->progress.has_validation = 1;
     return SNUG_OK;
 }
@@ -159,7 +158,7 @@ static snug_status run_epoch(fit_run *f, int epoch, snug_error *err) {
     f->progress.epoch = epoch;
     f->progress.step = 0;
     f->progress.has_validation = 0;
-    f->sums = (sn_sums){.n_rows = 0};
+    sn_pass_restart(&f->train);
     f->train.x.key = f->train.y.key = sn_rng_key(f->options->seed, (uint64_t)epoch);
     SNUG_TRY(call_back(f, on_epoch_begin, err));
     for (int64_t k = 0; k < f->train.n_steps && !f->stopped; k++)
@@ -201,12 +200,16 @@ snug_status snug_fit(snug_model *model, const snug_fit_options *options, snug_fi
     fit_run f = {
         .model = model, .options = options, .n_epochs = options->epochs ? options->epochs : 1};
     model->failed.there = false;
-    SNUG_TRY(plan_all(&f, err));
-    init_progress(&f);
-    const int pinned = sn_model_pin(model);
-    const snug_status status = run_epochs(&f, err);
-    sn_model_unpin(model, pinned);
+    snug_status status = plan_all(&f, err);
+    if (status == SNUG_OK) {
+        init_progress(&f);
+        const int pinned = sn_model_pin(model);
+        status = run_epochs(&f, err);
+        sn_model_unpin(model, pinned);
+    }
     if (status == SNUG_OK && out)
         fill_result(&f, out);
+    sn_pass_clear(&f.validation);
+    sn_pass_clear(&f.train);
     return status;
 }

@@ -114,12 +114,12 @@ snug_status snug_model_add(snug_model *m, const char *layer, const char *config,
 /* The length of the first metric of a list: up to a comma or space, but "key=value" behind a comma
  * still belongs to it. */
 static size_t metric_length(const char *p) {
-    size_t n = strcspn(p, ", ");
+    size_t n = sn_text_span(p, ", ");
     while (p[n] == ',') {
         const char *next = p + n + 1;
         if (next[strcspn(next, "=:, ")] != '=')
             break;
-        n += 1 + strcspn(next, ", ");
+        n += 1 + sn_text_span(next, ", ");
     }
     return n;
 }

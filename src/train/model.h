@@ -33,7 +33,6 @@ typedef struct {
     sn_session *session;                    /* NULL until sn_model_prepare */
     uint32_t x, y;                          /* inputs of the graph */
     uint32_t outputs[1 + SNUG_MAX_METRICS]; /* loss and metrics; y_pred alone in PREDICT */
-    uint32_t over[SNUG_MAX_METRICS];        /* of metrics with counts of their own */
 } sn_model_step;
 
 /* The batch whose loss was not finite, for snug_model_find_nan. The feeds in it are the caller's.
@@ -57,7 +56,7 @@ struct snug_model {
     sn_loss loss;
     sn_metric metrics[SNUG_MAX_METRICS];
     int n_metrics;
-    char optimizer_text[384], loss_text[192], metrics_text[256];
+    char optimizer_text[384], loss_text[192], metrics_text[1536];
     int64_t iterations; /* training steps since the optimizer was new */
     sn_failed_step failed;
 };

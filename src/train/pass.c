@@ -2,7 +2,9 @@
  * sources at each step, so that several passes can share one session. */
 #include "train/pass.h"
 
+#include <assert.h>
 #include <math.h>
+#include <string.h>
 
 static snug_status check_data(const snug_model *m, const sn_part_of_data *part, snug_error *err) {
     if (!part->x)
@@ -36,6 +38,18 @@ static snug_status prepare_feed(const sn_model_step *s, uint32_t input, snug_fee
     return sn_feed_prepare(feed, sn_graph_type(s->graph, v)->dtype, err);
 }
 
+/* The metrics of the model are resolved: it has a step. */
+static snug_status make_sums(sn_pass *p, snug_error *err) {
+    void *block;
+    p->n_sums = 1;
+    for (int i = 0; i < p->model->n_metrics; i++)
+        p->n_sums += (size_t)p->model->metrics[i].n_sums;
+    SNUG_TRY(
+        sn_alloc_zero(p->model->engine, SN_MEM_OTHER, p->n_sums * sizeof *p->sums, &block, err));
+    p->sums = block;
+    return SNUG_OK;
+}
+
 snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_part_of_data *part,
                          snug_error *err) {
     if (m->network->n_layers == 0)
@@ -61,7 +75,7 @@ snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_
     SNUG_TRY(prepare_feed(p->full, p->full->x, part->x, err));
     if (mode != SN_STEP_PREDICT)
         SNUG_TRY(prepare_feed(p->full, p->full->y, part->y, err));
-    return SNUG_OK;
+    return mode == SN_STEP_PREDICT ? SNUG_OK : make_sums(p, err);
 }
 
 static bool ask(void *ctx) {
@@ -110,28 +124,43 @@ snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error
     return explain(p, status, err);
 }
 
-static double read_scalar(const sn_model_step *s, uint32_t output) {
-    snug_view view;
-    sn_session_output(s->session, output, &view);
-    return view.type.dtype == SNUG_F64 ? *(const double *)view.data
-                                       : (double)*(const float *)view.data;
+/* --- sums ------------------------------------------------------------------------------------- */
+void sn_pass_restart(sn_pass *p) {
+    memset(p->sums, 0, p->n_sums * sizeof *p->sums);
+    p->n_seen = 0;
 }
 
-void sn_pass_add(const sn_pass *p, sn_sums *sums) {
-    sums->total[0] +=
-        read_scalar(p->now, p->now->outputs[0]) * (double)p->now_rows; /* the loss is a mean */
-    sums->n_rows += p->now_rows;
-    for (int i = 0; i < p->model->n_metrics; i++) {
-        sums->total[1 + i] += read_scalar(p->now, p->now->outputs[1 + i]);
-        sums->over[i] += sn_metric_counts(&p->model->metrics[i])
-                             ? read_scalar(p->now, p->now->over[i])
-                             : (double)p->now_rows;
+/* Adds factor * each number of an output; returns how many there are. */
+static size_t add_output(const sn_model_step *s, uint32_t output, double factor, double *to) {
+    snug_view view;
+    sn_session_output(s->session, output, &view);
+    const size_t n = (size_t)sn_type_count(&view.type);
+    for (size_t i = 0; i < n; i++)
+        to[i] += factor * (view.type.dtype == SNUG_F64 ? ((const double *)view.data)[i]
+                                                       : (double)((const float *)view.data)[i]);
+    return n;
+}
+
+void sn_pass_add(sn_pass *p) {
+    p->n_seen += p->now_rows;
+    size_t at = add_output(p->now, p->now->outputs[0], (double)p->now_rows, p->sums); /* a mean */
+    for (int i = 0; i < p->model->n_metrics; i++)
+        at += add_output(p->now, p->now->outputs[1 + i], 1, p->sums + at);
+    assert(at == p->n_sums);
+}
+
+void sn_pass_means(const sn_pass *p, double *out) {
+    const snug_model *m = p->model;
+    size_t at = 1;
+    out[0] = p->n_seen ? p->sums[0] / (double)p->n_seen : NAN;
+    for (int i = 0; i < m->n_metrics; i++) {
+        out[1 + i] = p->n_seen ? sn_metric_finish(&m->metrics[i], p->sums + at) : NAN;
+        at += (size_t)m->metrics[i].n_sums;
     }
 }
 
-void sn_sums_means(const sn_sums *s, const snug_model *m, double *out) {
-    out[0] = s->n_rows ? s->total[0] / (double)s->n_rows : NAN;
-    for (int i = 0; i < m->n_metrics; i++)
-        out[1 + i] =
-            s->n_rows ? sn_metric_finish(&m->metrics[i], s->total[1 + i], s->over[i]) : NAN;
+void sn_pass_clear(sn_pass *p) {
+    if (p->sums)
+        sn_free(p->model->engine, SN_MEM_OTHER, p->sums, p->n_sums * sizeof *p->sums);
+    p->sums = NULL;
 }

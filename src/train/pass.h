@@ -6,6 +6,7 @@
  *     sn_model_prepare(model, err);                              // for all passes at once
  *     for (int64_t k = 0; k < pass.n_steps; k++)
  *         sn_pass_step(&pass, k, 0, err);                        // allocates nothing
+ *     sn_pass_clear(&pass);
  */
 #ifndef SN_TRAIN_PASS_H
 #define SN_TRAIN_PASS_H
@@ -32,25 +33,25 @@ typedef struct {
     sn_interrupt interrupt;
     sn_model_step *now; /* of the newest step */
     int64_t now_rows;
+    double *sums; /* over the examples seen: the loss, then the sums of each metric */
+    size_t n_sums;
+    int64_t n_seen;
 } sn_pass;
 
-/* Sums over the examples seen: loss, then metrics; and what the metrics' are divided by. */
-typedef struct {
-    double total[1 + SNUG_MAX_METRICS];
-    double over[SNUG_MAX_METRICS];
-    int64_t n_rows;
-} sn_sums;
-
 /* Checks the data against the model and plans the steps; the pass must not move afterwards. A batch
- * above n is n. */
+ * above n is n. After an error there is nothing to clear. */
 SNUG_CHECKED snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode,
                                       const sn_part_of_data *part, snug_error *err);
 /* Runs step k. TRAIN: with these keys for dropout. */
 SNUG_CHECKED snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error *err);
+/* Nothing was seen. */
+void sn_pass_restart(sn_pass *p);
 /* Adds the loss and metrics of the newest step. */
-void sn_pass_add(const sn_pass *p, sn_sums *sums);
+void sn_pass_add(sn_pass *p);
 /* Loss and metrics of what was seen; NaN where nothing was. */
-void sn_sums_means(const sn_sums *s, const snug_model *m, double *out);
+void sn_pass_means(const sn_pass *p, double *out);
+/* A pass of zeros is legal. */
+void sn_pass_clear(sn_pass *p);
 static inline int sn_model_n_values(const snug_model *m) {
     return 1 + m->n_metrics;
 }

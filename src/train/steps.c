@@ -19,9 +19,6 @@ static snug_status find_ends(const snug_model *m, sn_model_step *s, snug_error *
         char name[32];
         snprintf(name, sizeof name, "metric_%d", i);
         SNUG_TRY(sn_graph_find_output(s->graph, name, &s->outputs[1 + i], err));
-        snprintf(name, sizeof name, "metric_%d_over", i);
-        if (sn_metric_counts(&m->metrics[i]))
-            SNUG_TRY(sn_graph_find_output(s->graph, name, &s->over[i], err));
     }
     return SNUG_OK;
 }
