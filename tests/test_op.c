@@ -162,6 +162,12 @@ static const char *const good[] = {
     "layernorm_dx f32[2,3,4] f32[2,3,4] f32[4] f32[2,3] f32[2,3] -> f32[2,3,4]",
     "layernorm_sums f32[4,4] f32[4,4] f32[4] f32[4] -> f32[4] f32[4]",
     "layernorm_sums f32[2,3,4] f32[2,3,4] f32[2,3] f32[2,3] -> f32[4] f32[4]",
+    "attention scale=p0 rate=p1 key=p2 f32[?,5,6,4] f32[2,7,3,4] f32[?,7,3,8] -> f32[2,5,6,8] "
+    "f32[2,5,6]",
+    "attention causal=1 scale=p0 rate=p1 key=p2 f64[5,6,4] f64[7,3,4] f64[7,3,8] bool[1,5,7] -> "
+    "f64[5,6,8] f64[5,6]",
+    "attention_grad scale=p0 rate=p1 key=p2 f32[2,5,6,4] f32[2,7,3,4] f32[2,7,3,8] f32[2,5,6,8] "
+    "f32[2,5,6] f32[2,5,6,8] -> f32[2,5,6,4] f32[2,7,3,4] f32[2,7,3,8]",
     /* rows */
     "softmax f32[2,3] -> f32[2,3]",
     "softmax_grad f32[2,3] f32[2,3] -> f32[2,3]",
@@ -305,6 +311,12 @@ static const char *const bad[] = {
     "moments f32[] !! it must have 1 to 8 axes",
     "normalise f32[2,3] f32[2] f32[3] f32[3] f32[3] !! input 1 is f32[2]; to fit it must be f32[3]",
     "normalise f32[2,3] f64[3] f32[3] f32[3] f32[3] !! one dtype",
+    "attention scale=p0 rate=p1 key=p2 f32[2,5,6,4] f32[2,7,4,4] f32[2,7,4,8] !! the heads of k "
+    "must divide those of q",
+    "attention scale=p0 rate=p1 key=p2 f32[2,5,3,4] f32[2,7,3,4] f32[2,6,3,8] !! the same steps "
+    "and heads",
+    "attention scale=p0 rate=p1 key=p2 f32[2,5,3,4] f32[2,7,3,4] f32[2,7,3,8] bool[2,3,5,6] !! "
+    "does not spread over the scores f32[2,3,5,7]",
     "layernorm_dx f32[2,3] f32[2,3] f32[3] f32[2] f32[3] !! input 4 is f32[3]; to fit it must be "
     "f32[2]",
     "softmax f32[] !! 1 to 8 axes",
@@ -736,6 +748,8 @@ static const struct {
     {"layernorm epsilon=p0 f32[4,4] f32[4] f32[4]", "4: 0 - - -> 0 0 0"},
     {"layernorm_dx f32[4,4] f32[4,4] f32[4] f32[4] f32[4]", "4: 0 0 - 0 0 -> 0"},
     {"layernorm_sums f32[4,4] f32[4,4] f32[4] f32[4]", "4: 0 0 0 0 sum - -; 4: 1 1 - - -> 0 0"},
+    {"attention scale=p0 rate=p1 key=p2 f32[2,5,3,4] f32[2,7,3,4] f32[2,7,3,8] bool[1,3,1,7]",
+     "2: 0 0 0 - -> 0 0; 3: 2 2 2 1 -> 2 2"},
     {"softmax f32[2,5,3]", "2: 0 -> 0; 5: 1 -> 1"},
     {"sparse_xent f32[2,3] i32[2]", "2: 0 0 -> 0"},
     {"reshape dims=6,5 f32[2,3,5]", "2: 0 -> 0(1,3); 3: 1 -> 0(2,1); 5: 2 -> 1"},

@@ -40,6 +40,14 @@ static double avgpool_grad_flops(const sn_opdesc *d) {
            (double)d->attrs.pool_grad.kernel[1];
 }
 
+/* Scores and what they weigh: two products of every query with every key; the gradient has five. */
+static double attention_flops(const sn_opdesc *d) {
+    const snug_type *q = &d->in[0], *k = &d->in[1], *v = &d->in[2];
+    const double scores = count(q, 0, q->rank - 1) * (double)k->dims[k->rank - 3];
+    const double widths = (double)(q->dims[q->rank - 1] + v->dims[v->rank - 1]);
+    return (d->op == SN_OP_attention ? 2 : 5) * scores * widths;
+}
+
 static double element_flops(const sn_opdesc *d) {
     double most = 0;
     for (int i = 0; i < d->n_in; i++)
@@ -57,6 +65,8 @@ static double (*const heavy[SN_N_OPS])(const sn_opdesc *d) = {
     [SN_OP_maxpool] = pool_flops,
     [SN_OP_avgpool] = pool_flops,
     [SN_OP_avgpool_grad] = avgpool_grad_flops,
+    [SN_OP_attention] = attention_flops,
+    [SN_OP_attention_grad] = attention_flops,
 };
 
 double sn_op_flops(const sn_opdesc *d) {

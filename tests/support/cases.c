@@ -453,6 +453,9 @@ const sn_tolerance sn_case_tolerances[SN_N_OPS] = {
     [SN_OP_maxpool_grad] = {.ulps = 2, .largest = 2},
     [SN_OP_layernorm] = {.ulps = 4, .inputs = 4, .largest = 4},
     [SN_OP_layernorm_dx] = {.ulps = 4, .inputs = 4, .largest = 4},
+    /* products of products, each rounded */
+    [SN_OP_attention] = {.ulps = 8, .inputs = 4, .largest = 4},
+    [SN_OP_attention_grad] = {.ulps = 8, .inputs = 4, .largest = 16},
     /* sums in double, in another order; rounded once where the output is f32 */
     [SN_OP_moments] = {.largest = 64},
     [SN_OP_normalise_sums] = {.ulps = 1},

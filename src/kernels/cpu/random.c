@@ -5,6 +5,8 @@
  *     random   kind uniform: low + (high - low) u;  normal, truncated: low + high z (tensor/feed.h
  * has the bits) dropout  x / (1 - rate) where uniform(key, position) >= rate, else 0; one mask for
  * f32 and f64 */
+#include "kernels/cpu/random.h"
+
 #include "base/rng.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/place.h"
@@ -85,9 +87,8 @@ static void philox_side_by_side(uint64_t key, uint64_t lo, uint32_t bits[4][WIDT
     }
 }
 
-/* sn_random_fill_f32(SN_RANDOM_UNIFORM, ...), faster: whole groups of counters in between, the ends
- * as ever. */
-static void uniform_fast(uint64_t key, uint64_t first, int64_t n, float *out) {
+/* Whole groups of counters in between, the ends as ever. */
+void SN_CPU(uniform_f32)(uint64_t key, uint64_t first, int64_t n, float *out) {
     const int64_t head = sn_min_i64(n, (int64_t)(-first & 3));
     int64_t done = head;
     sn_random_fill_f32(SN_RANDOM_UNIFORM, key, first, (size_t)head, out);
@@ -122,7 +123,7 @@ static void uniform_plain(uint64_t key, uint64_t first, int64_t n, float *out) {
     static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
         by_position(c, first, n, name##_part);                                                     \
     }
-DROPOUT_SPAN(dropout_fast, float, uniform_fast)
+DROPOUT_SPAN(dropout_fast, float, SN_CPU(uniform_f32))
 DROPOUT_SPAN(dropout_f32, float, uniform_plain)
 DROPOUT_SPAN(dropout_f64, double, uniform_plain)
 

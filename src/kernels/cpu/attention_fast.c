@@ -1,0 +1,455 @@
+/* attention_fast.c: f32 attention in blocks of ROWS queries by KEYS keys; letters are those of
+ * attention.h, formulas those of attention.c.
+ *
+ * Forward, a task is one block of queries of one head. It goes through the keys once and keeps, for
+ * each query, the largest score so far, the sum of exp(score - largest) and the weighted values;
+ * where a block brings a larger score, sum and values are scaled down. The gradient's task is one
+ * head of k with all heads of q that read it, so that its sums stay in one thread. Blocks come from
+ * the shape alone: an element's bits depend neither on threads nor on other entries or heads. */
+#include "kernels/cpu/attention.h"
+
+#include "kernels/cpu/product.h"
+#include "kernels/cpu/random.h"
+#include "kernels/cpu/vmath.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { ROWS = 96, KEYS = 128, DEPTH = 256, LANES = 16 };
+/* Fewer multiplications than this are done before another thread would be awake. */
+enum { SMALL = 1 << 18 };
+
+/* Of one thread. Rows of a block are `width` floats apart: forward whole vectors. */
+typedef struct {
+    float *packed, *scores, *slopes;
+    int64_t width;
+} scratch;
+
+typedef struct job job;
+struct job {
+    sn_attention a;
+    const float *q, *k, *v;
+    float *y, *lse;
+    const float *dy;
+    float *dq, *dk, *dv;
+    void (*task)(const job *j, int64_t i, const scratch *s);
+    float *workspace;
+    int64_t takers;
+    _Atomic int64_t *next;
+};
+
+/* --- products of blocks ----------------------------------------------------------------------- */
+/* Element (i, j) at at + i * row + j * col. */
+typedef struct {
+    const float *at;
+    int64_t row, col;
+} matrix;
+
+static matrix turned(matrix m) {
+    return (matrix){m.at, m.col, m.row};
+}
+
+/* c (+)= a b; m <= KEYS. */
+typedef struct {
+    int64_t m, n, k;
+    matrix a, b;
+    float *c;
+    int64_t c_row;
+    bool add;
+} product;
+
+static void multiply_part(const product *p, int64_t n0, int64_t k0, float *packed) {
+    int64_t a_row[KEYS], c_row[KEYS], a_col[DEPTH], b_row[DEPTH];
+    const int64_t n = sn_min_i64(KEYS, p->n - n0), k = sn_min_i64(DEPTH, p->k - k0);
+    const float *b = p->b.at + k0 * p->b.row + n0 * p->b.col;
+    for (int64_t i = 0; i < p->m; i++) {
+        a_row[i] = i * p->a.row;
+        c_row[i] = i * p->c_row;
+    }
+    for (int64_t i = 0; i < k; i++) {
+        a_col[i] = i * p->a.col;
+        b_row[i] = i * p->b.row;
+    }
+    sn_gemm g = {.m = p->m, .n = n, .k = k, .a_row = a_row, .a_col = a_col, .c_row = c_row};
+    g.a = p->a.at + k0 * p->a.col;
+    g.c = p->c + n0;
+    g.add = p->add || k0 > 0;
+    g.b = b;
+    g.b_step = p->b.row;
+    if (p->b.col != 1 || n % SN_GEMM_VL != 0) {
+        const sn_gemm_source source = {.k = k, .n = n, .b = b, .row = b_row, .col = p->b.col};
+        SN_CPU(gemm_pack)(&source, packed);
+        g.b = packed;
+        g.b_step = 0;
+    }
+    SN_CPU(gemm)(&g);
+}
+
+static void multiply(const product *p, float *packed) {
+    for (int64_t n = 0; n < p->n; n += KEYS)
+        for (int64_t k = 0; k < p->k; k += DEPTH)
+            multiply_part(p, n, k, packed);
+    for (int64_t i = 0; p->k == 0 && !p->add && i < p->m; i++)
+        memset(p->c + i * p->c_row, 0, (size_t)p->n * sizeof(float));
+}
+
+/* --- one block -------------------------------------------------------------------------------- */
+/* Queries [t, t + rows) and keys [s, s + n) of head h in entry b. */
+typedef struct {
+    int64_t b, h, t, rows, s, n;
+} block;
+
+static matrix queries(const job *j, const block *k) {
+    return (matrix){j->q + sn_query_at(&j->a, k->b, k->t, k->h), j->a.H * j->a.D, 1};
+}
+static matrix keys(const job *j, const block *k) {
+    return (matrix){j->k + sn_key_at(&j->a, k->b, k->s, k->h), j->a.G * j->a.D, 1};
+}
+static matrix values(const job *j, const block *k) {
+    return (matrix){j->v + sn_value_at(&j->a, k->b, k->s, k->h), j->a.G * j->a.E, 1};
+}
+static matrix result_slopes(const job *j, const block *k) {
+    return (matrix){j->dy + sn_result_at(&j->a, k->b, k->t, k->h), j->a.H * j->a.E, 1};
+}
+
+/* Raw products of a row of queries with n keys become scores. */
+static void finish_scores(const sn_attention *a, const block *k, int64_t t, float *x) {
+    const float scale = (float)a->scale;
+#pragma omp simd
+    for (int64_t i = 0; i < k->n; i++)
+        x[i] *= scale;
+    const int64_t at = !a->mask ? 0
+                                : sn_attention_mask_at(a, k->b) + k->h * a->mask_h + t * a->mask_t +
+                                      k->s * a->mask_s;
+    const float *bias = a->bias;
+    for (int64_t i = 0; bias && i < k->n; i++) {
+        const float v = x[i] + bias[at + i * a->mask_s];
+        x[i] = v < SN_UNSEEN ? SN_UNSEEN : v;
+    }
+    for (int64_t i = 0; a->seen && i < k->n; i++)
+        x[i] = a->seen[at + i * a->mask_s] ? x[i] : SN_UNSEEN;
+    const int64_t visible = t - k->s + 1;
+    for (int64_t i = visible < 0 ? 0 : visible; a->causal && i < k->n; i++)
+        x[i] = SN_UNSEEN;
+}
+
+static void score_block(const job *j, const block *k, const scratch *s) {
+    multiply(&(product){k->rows, k->n, j->a.D, queries(j, k), turned(keys(j, k)), s->scores,
+                        s->width, false},
+             s->packed);
+    for (int64_t r = 0; r < k->rows; r++)
+        finish_scores(&j->a, k, k->t + r, s->scores + r * s->width);
+}
+
+/* What the weights of row t are multiplied by. */
+static void draw_kept(const sn_attention *a, const block *k, int64_t t, float *keep) {
+    const float rate = (float)a->rate, scale = (float)(1 / (1 - a->rate));
+    SN_CPU(uniform_f32)(a->key, sn_attention_place(a, k->b, k->h, t) + (uint64_t)k->s, k->n, keep);
+#pragma omp simd
+    for (int64_t i = 0; i < k->n; i++)
+        keep[i] = keep[i] >= rate ? scale : 0.0f;
+}
+
+/* Where the blocks of keys end that queries up to `last` see: without a mask none begins behind
+ * their own places. */
+static int64_t key_limit(const sn_attention *a, int64_t last) {
+    return a->causal && !a->seen ? sn_min_i64(a->S, (last / KEYS + 1) * KEYS) : a->S;
+}
+
+/* --- forward ---------------------------------------------------------------------------------- */
+/* Of a query: the largest score so far and the sum of exp(score - largest). */
+typedef struct {
+    float max, sum;
+} stats;
+
+static float larger(float v, float max) {
+    return (v > max) | (v != v) ? v : max;
+}
+
+static float lanes_max(const float *x, int64_t n, float start) {
+    float lane[LANES], max = start;
+    for (int l = 0; l < LANES; l++)
+        lane[l] = start;
+    for (int64_t i = 0; i < n; i += LANES)
+#pragma omp simd
+        for (int l = 0; l < LANES; l++)
+            lane[l] = larger(x[i + l], lane[l]);
+    for (int l = 0; l < LANES; l++)
+        max = larger(lane[l], max);
+    return max;
+}
+
+static float lanes_sum(const float *x, int64_t n) {
+    float lane[LANES] = {0}, sum = 0;
+    for (int64_t i = 0; i < n; i += LANES)
+#pragma omp simd
+        for (int l = 0; l < LANES; l++)
+            lane[l] += x[i + l];
+    for (int l = 0; l < LANES; l++)
+        sum += lane[l];
+    return sum;
+}
+
+/* Scores become weights relative to the largest so far; returns what earlier blocks shrink by. A
+ * row has room for whole vectors behind its n scores. */
+static float weigh_row(float *x, int64_t n, stats *s) {
+    const int64_t full = sn_ceil_div(n, LANES) * LANES;
+    for (int64_t i = n; i < full; i++)
+        x[i] = SN_UNSEEN;
+    const float max = lanes_max(x, full, s->max), shrink = sn_exp_f32(s->max - max);
+#pragma omp simd
+    for (int64_t i = 0; i < full; i++)
+        x[i] = sn_exp_f32(x[i] - max);
+    for (int64_t i = n; i < full; i++)
+        x[i] = 0;
+    s->sum = s->sum * shrink + lanes_sum(x, full);
+    s->max = max;
+    return shrink;
+}
+
+static void weigh_block(const job *j, const block *k, stats *all, const scratch *s) {
+    const sn_attention *a = &j->a;
+    for (int64_t r = 0; r < k->rows; r++) {
+        float *x = s->scores + r * s->width, keep[KEYS];
+        float *y = j->y + sn_result_at(a, k->b, k->t + r, k->h);
+        const float shrink = weigh_row(x, k->n, &all[r]);
+        for (int64_t i = 0; k->s > 0 && shrink != 1.0f && i < a->E; i++)
+            y[i] *= shrink;
+        if (!a->dropout)
+            continue;
+        draw_kept(a, k, k->t + r, keep);
+        for (int64_t i = 0; i < k->n; i++)
+            x[i] *= keep[i];
+    }
+}
+
+static void finish_rows(const job *j, const block *k, const stats *all) {
+    const sn_attention *a = &j->a;
+    for (int64_t r = 0; r < k->rows; r++) {
+        const bool dead = all[r].max <= SN_HALF_UNSEEN;
+        float *y = j->y + sn_result_at(a, k->b, k->t + r, k->h);
+        const float scale = a->S > 0 ? 1.0f / all[r].sum : 0.0f;
+        for (int64_t i = 0; i < a->E; i++)
+            y[i] = a->S > 0 ? y[i] * scale : 0.0f;
+        j->lse[(k->b * a->T + k->t + r) * a->H + k->h] =
+            dead ? SN_UNSEEN : all[r].max + sn_log_f32(all[r].sum);
+    }
+}
+
+/* Task i: a block of queries. */
+static void attend(const job *j, int64_t i, const scratch *s) {
+    const sn_attention *a = &j->a;
+    const int64_t blocks = sn_ceil_div(a->T, ROWS);
+    block k = {.b = i / blocks / a->H, .h = i / blocks % a->H, .t = i % blocks * ROWS};
+    stats all[ROWS];
+    k.rows = sn_min_i64(ROWS, a->T - k.t);
+    for (int64_t r = 0; r < k.rows; r++)
+        all[r] = (stats){SN_UNSEEN, 0};
+    const int64_t limit = key_limit(a, k.t + k.rows - 1);
+    for (k.s = 0; k.s < limit; k.s += KEYS) {
+        k.n = sn_min_i64(KEYS, limit - k.s);
+        score_block(j, &k, s);
+        weigh_block(j, &k, all, s);
+        multiply(&(product){k.rows,
+                            a->E,
+                            k.n,
+                            {s->scores, s->width, 1},
+                            values(j, &k),
+                            j->y + sn_result_at(a, k.b, k.t, k.h),
+                            a->H * a->E,
+                            k.s > 0},
+                 s->packed);
+    }
+    finish_rows(j, &k, all);
+}
+
+/* --- gradient --------------------------------------------------------------------------------- */
+static float dot(const float *x, const float *y, int64_t n) {
+    float lane[LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+#pragma omp simd
+        for (int l = 0; l < LANES; l++)
+            lane[l] += x[i + l] * y[i + l];
+    for (int l = 0; i + l < n; l++)
+        lane[l] += x[i + l] * y[i + l];
+    for (int l = 0; l < LANES; l++)
+        sum += lane[l];
+    return sum;
+}
+
+/* Scores of a row become the weights that were used, and dy v^T the slopes of q k^T. */
+static void slope_row(const job *j, const block *k, int64_t t, float *x, float *slope) {
+    const sn_attention *a = &j->a;
+    const int64_t at = sn_result_at(a, k->b, t, k->h);
+    const float delta = dot(j->dy + at, j->y + at, a->E), scale = (float)a->scale;
+    const float lse = j->lse[(k->b * a->T + t) * a->H + k->h];
+    const float blind = lse <= SN_HALF_UNSEEN ? 1.0f / (float)a->S : 0.0f;
+    float keep[KEYS];
+    for (int64_t i = 0; i < k->n; i++)
+        keep[i] = 1.0f;
+    if (a->dropout)
+        draw_kept(a, k, t, keep);
+#pragma omp simd
+    for (int64_t i = 0; i < k->n; i++) {
+        const float p = sn_exp_f32(x[i] - lse);
+        const float ds = p * (slope[i] * keep[i] - delta) * scale;
+        const int unseen = x[i] <= SN_HALF_UNSEEN;
+        x[i] = (unseen ? blind : p) * keep[i];
+        slope[i] = unseen ? 0.0f : ds;
+    }
+}
+
+/* One block's share of dq, dk and dv; `add`: to what is in dk and dv. */
+static void gradient_block(const job *j, const block *k, bool add, const scratch *s) {
+    const sn_attention *a = &j->a;
+    const matrix slopes = {s->slopes, s->width, 1}, weights = {s->scores, s->width, 1};
+    score_block(j, k, s);
+    multiply(&(product){k->rows, k->n, a->E, result_slopes(j, k), turned(values(j, k)), s->slopes,
+                        s->width, false},
+             s->packed);
+    for (int64_t r = 0; r < k->rows; r++)
+        slope_row(j, k, k->t + r, s->scores + r * s->width, s->slopes + r * s->width);
+    multiply(&(product){k->rows, a->D, k->n, slopes, keys(j, k),
+                        j->dq + sn_query_at(a, k->b, k->t, k->h), a->H * a->D, k->s > 0},
+             s->packed);
+    multiply(&(product){k->n, a->D, k->rows, turned(slopes), queries(j, k),
+                        j->dk + sn_key_at(a, k->b, k->s, k->h), a->G * a->D, add},
+             s->packed);
+    multiply(&(product){k->n, a->E, k->rows, turned(weights), result_slopes(j, k),
+                        j->dv + sn_value_at(a, k->b, k->s, k->h), a->G * a->E, add},
+             s->packed);
+}
+
+/* Keys that no query sees. */
+static void clear_keys(const job *j, const block *k) {
+    const sn_attention *a = &j->a;
+    for (int64_t s = k->s; s < k->s + k->n; s++) {
+        memset(j->dk + sn_key_at(a, k->b, s, k->h), 0, (size_t)a->D * sizeof(float));
+        memset(j->dv + sn_value_at(a, k->b, s, k->h), 0, (size_t)a->E * sizeof(float));
+    }
+}
+
+/* Queries that have no key. */
+static void clear_queries(const job *j, int64_t b, int64_t h) {
+    const sn_attention *a = &j->a;
+    for (int64_t t = 0; t < a->T; t++)
+        memset(j->dq + sn_query_at(a, b, t, h), 0, (size_t)a->D * sizeof(float));
+}
+
+/* Task i: a head of k. */
+static void attend_back(const job *j, int64_t i, const scratch *s) {
+    const sn_attention *a = &j->a;
+    const int64_t b = i / a->G, heads = a->H / a->G, first = i % a->G * heads;
+    for (int64_t h = first; a->S == 0 && h < first + heads; h++)
+        clear_queries(j, b, h);
+    for (int64_t at = 0; at < a->S; at += KEYS) {
+        block k = {.b = b, .h = first, .s = at, .n = sn_min_i64(KEYS, a->S - at)};
+        bool any = false;
+        for (int64_t step = 0; step < heads * sn_ceil_div(a->T, ROWS); step++) {
+            k.h = first + step / sn_ceil_div(a->T, ROWS);
+            k.t = step % sn_ceil_div(a->T, ROWS) * ROWS;
+            k.rows = sn_min_i64(ROWS, a->T - k.t);
+            if (key_limit(a, k.t + k.rows - 1) <= at)
+                continue;
+            gradient_block(j, &k, any, s);
+            any = true;
+        }
+        if (!any)
+            clear_keys(j, &k);
+    }
+}
+
+/* --- all tasks -------------------------------------------------------------------------------- */
+static int64_t n_tasks(const sn_attention *a, bool gradient) {
+    return gradient ? a->B * a->G : a->B * a->H * sn_ceil_div(a->T, ROWS);
+}
+
+static int64_t count_takers(const sn_attention *a, bool gradient, int n_threads) {
+    const double work = (double)a->B * (double)a->H * (double)(a->T * a->S) * (double)(a->D + a->E);
+    return sn_min_i64(work < SMALL || n_threads < 1 ? 1 : n_threads, n_tasks(a, gradient));
+}
+
+/* Floats of packed operands: the largest product's. */
+static int64_t packed_floats(const sn_attention *a, bool gradient) {
+    const int64_t n = sn_min_i64(KEYS, a->S), k[2] = {a->D, a->E};
+    int64_t most = 0;
+    for (int i = gradient ? 0 : 1; i < 2; i++) { /* values and, for dq and dk, keys and queries */
+        const int64_t terms = sn_min_i64(KEYS, gradient && a->T > a->S ? a->T : a->S);
+        const int64_t plain = sn_gemm_packed(terms, sn_min_i64(KEYS, k[i]));
+        most = k[i] % SN_GEMM_VL != 0 && plain > most ? plain : most;
+    }
+    for (int i = 0; i < (gradient ? 2 : 1); i++) { /* turned: keys, and for dy v^T values */
+        const int64_t turn = sn_gemm_packed(sn_min_i64(DEPTH, k[i]), n);
+        most = turn > most ? turn : most;
+    }
+    return sn_lines(most);
+}
+
+static int64_t block_floats(const sn_attention *a, bool gradient) {
+    const int64_t n = sn_min_i64(KEYS, a->S);
+    return sn_min_i64(ROWS, a->T) * (gradient ? n : sn_ceil_div(n, LANES) * LANES);
+}
+
+/* The gradient has two blocks, a thread's last floats are of its last block. */
+static int64_t thread_floats(const sn_attention *a, bool gradient) {
+    const int64_t own = block_floats(a, gradient);
+    if (own == 0)
+        return 0;
+    return packed_floats(a, gradient) + (gradient ? sn_lines(own) : 0) + own;
+}
+
+static scratch scratch_of(const job *j, int64_t taker) {
+    const sn_attention *a = &j->a;
+    const bool gradient = j->task == attend_back;
+    const int64_t rows = sn_min_i64(ROWS, a->T), own = block_floats(a, gradient);
+    float *at = j->workspace + taker * sn_lines(thread_floats(a, gradient));
+    float *scores = at + packed_floats(a, gradient);
+    return (scratch){at, scores, scores + sn_lines(own), rows > 0 ? own / rows : 0};
+}
+
+/* Every taker has a first task of its own; the last one's is task 0, which fills its scratch. */
+static void take_tasks(const void *ctx, int64_t first, int64_t end) {
+    const job *j = ctx;
+    const int64_t n = n_tasks(&j->a, j->task == attend_back);
+    for (int64_t taker = first; taker < end; taker++) {
+        const scratch s = scratch_of(j, taker);
+        for (int64_t i = j->takers - 1 - taker; i < n; i = atomic_fetch_add(j->next, 1))
+            j->task(j, i, &s);
+    }
+}
+
+static void run_tasks(job *j, const sn_call *c) {
+    j->takers = count_takers(&j->a, j->task == attend_back, c->n_threads);
+    _Atomic int64_t next = j->takers;
+    j->next = &next;
+    j->workspace = c->workspace;
+    sn_team_run(c->team, j->takers, take_tasks, j);
+}
+
+size_t SN_CPU(attention_workspace)(const sn_attention *a, bool gradient, int n_threads) {
+    const int64_t takers = count_takers(a, gradient, n_threads), own = thread_floats(a, gradient);
+    return takers > 0 ? (size_t)((takers - 1) * sn_lines(own) + own) * sizeof(float) : 0;
+}
+
+void SN_CPU(attention_f32)(const sn_call *c) {
+    job j = {.a = sn_attention_of(c, 3), .q = c->in[0].data, .k = c->in[1].data};
+    j.v = c->in[2].data;
+    j.y = c->out[0].data;
+    j.lse = c->out[1].data;
+    j.task = attend;
+    run_tasks(&j, c);
+}
+
+void SN_CPU(attention_grad_f32)(const sn_call *c) {
+    job j = {.a = sn_attention_of(c, 6), .q = c->in[0].data, .k = c->in[1].data};
+    j.v = c->in[2].data;
+    j.y = c->in[3].data;
+    j.lse = c->in[4].data;
+    j.dy = c->in[5].data;
+    j.dq = c->out[0].data;
+    j.dk = c->out[1].data;
+    j.dv = c->out[2].data;
+    j.task = attend_back;
+    run_tasks(&j, c);
+}
