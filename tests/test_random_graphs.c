@@ -2,8 +2,8 @@
  * weights, state writes and reductions; each is planned, checked, executed in a guarded and
  * poisoned arena, and must be equal to the naive executor bit for bit: all outputs and all
  * variables, two runs in a row; every second plan goes through its text form first. The arena is
- * used to the byte the plan says. A failure prints the seed; SNUG_RANDOM_SEED and SNUG_RANDOM_GRAPHS
- * choose others. Byte limit: 4 MiB of tensors. */
+ * used to the byte the plan says. A failure prints the seed; SNUG_RANDOM_SEED and
+ * SNUG_RANDOM_GRAPHS choose others. Byte limit: 4 MiB of tensors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

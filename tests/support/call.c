@@ -84,8 +84,8 @@ snug_status sn_call_try(sn_subject *s, const sn_how *how, const sn_opdesc *d, co
     if (call.prepared)
         family->release(s->sweep->engine, call.prepared);
     check_guards(s, how, &scratch, 1, "workspace");
-    if (how->needs_all && (scratch.bytes == 0 ||
-                           ((unsigned char *)scratch.data)[scratch.bytes - 1] != how->poison))
+    if (how->needs_all &&
+        (scratch.bytes == 0 || ((unsigned char *)scratch.data)[scratch.bytes - 1] != how->poison))
         *how->needs_all = true;
     check_guards(s, how, out, d->n_out, "output");
     sn_guarded_free(scratch.data, scratch.bytes);

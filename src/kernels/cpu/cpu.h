@@ -2,8 +2,9 @@
  * allocates nothing.
  *
  * Each operator names a family. A family describes what a call will need, may prepare an object per
- * planned step (a oneDNN primitive), and runs. `reference` is the plain loop kept as the oracle, for
- * f32 and f64 (and the integer and bool types that make sense); `run` is the fast one, or the same.
+ * planned step (a oneDNN primitive), and runs. `reference` is the plain loop kept as the oracle,
+ * for f32 and f64 (and the integer and bool types that make sense); `run` is the fast one, or the
+ * same.
  *
  * Rules (each is a test):
  * 1. Same inputs, same thread count, same bits. Partial sums are added in a fixed order.

@@ -49,8 +49,8 @@ struct sn_product {
      * writes with its first piece, to the last float; no other writes more. */
     int64_t (*own_floats)(const sn_product *p);
     int64_t shared_floats; /* all written by fill_shared */
-    double work;       /* multiplications in all */
-    const float *bias; /* of all N columns, or NULL */
+    double work;           /* multiplications in all */
+    const float *bias;     /* of all N columns, or NULL */
     int64_t act;
     bool accumulate;
     /* set by sn_product_cut: */
@@ -59,7 +59,7 @@ struct sn_product {
     int64_t n_takers; /* with scratch of their own */
     bool split;
     size_t workspace_bytes; /* of which the last one is always written */
-    float *shared; /* in the workspace */
+    float *shared;          /* in the workspace */
 };
 
 /* Chooses blocks for the threads; fills the last part of p. */
