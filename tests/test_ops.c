@@ -139,7 +139,8 @@ static void refuse_everywhere(sn_subject *s, int k, double bad) {
 /* An index has a limit; a row without any looks at its floats. */
 static void check_refusal(sn_subject *s) {
     static const double strange[] = {NAN, -NAN, INFINITY, -INFINITY};
-    if (sn_ops[s->op].effect != SN_MAYFAIL)
+    const bool skips = s->op == SN_OP_sparse_xent && s->desc.attrs.labels.skip; /* takes all */
+    if (sn_ops[s->op].effect != SN_MAYFAIL || skips)
         return;
     for (int k = 0; k < s->desc.n_in; k++) {
         const double limit = (double)s->limit[k];

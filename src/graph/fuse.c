@@ -1,6 +1,6 @@
 /* fuse.c: rewrites a graph into a smaller one with the same results. First what no output and no
- * effect needs is dropped; then a table of patterns is tried at each node, in node order; last the
- * records are replayed into a new graph.
+ * effect needs is dropped; then a table of patterns is tried at each node, in node order; what they
+ * left without readers is dropped, too; last the records are replayed into a new graph.
  *
  * A record says what is emitted in the place of an old node, in terms of old value ids; a pattern
  * changes records and marks those it absorbs as gone. Patterns look at operators, types and readers
@@ -16,9 +16,8 @@
 /* --- dead code -------------------------------------------------------------------------------- */
 
 static void need_value(const sn_fuser *f, bool *needed, sn_value v) {
-    const sn_node maker = sn_graph_value_at(f->g, v)->node;
-    if (maker.i != UINT32_MAX)
-        needed[maker.i] = true;
+    if (f->maker[v.i] != UINT32_MAX)
+        needed[f->maker[v.i]] = true;
 }
 
 /* An inverse extent that is still unknown needs its value to be there, by itself, when it becomes
@@ -45,9 +44,10 @@ static snug_status drop_dead(sn_fuser *f, snug_error *err) {
     for (uint32_t i = 0; i < sn_graph_n_outputs(f->g); i++)
         need_value(f, needed, sn_graph_output_at(f->g, i));
     for (uint32_t n = f->n_nodes; n-- > 0;) {
-        const sn_node_info *node = sn_graph_node_at(f->g, (sn_node){n});
+        const sn_node_info *node = &f->records[n].node;
         const sn_effect effect = sn_ops[node->op].effect;
-        f->records[n].gone = !needed[n] && effect != SN_STATE && effect != SN_MAYFAIL;
+        if (!needed[n] && effect != SN_STATE && effect != SN_MAYFAIL)
+            f->records[n].gone = true;
         if (f->records[n].gone)
             continue;
         need_params(f, needed, node);
@@ -141,6 +141,7 @@ static snug_status run_rewrite(sn_fuser *f, sn_graph **out, snug_error *err) {
     SNUG_TRY(drop_dead(f, err));
     SNUG_TRY(list_readers(f, err));
     try_patterns(f);
+    SNUG_TRY(drop_dead(f, err));
     return emit(f, out, err);
 }
 

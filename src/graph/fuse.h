@@ -34,6 +34,19 @@ typedef struct {
  * answers false. */
 typedef bool (*sn_fuse_pattern)(sn_fuser *f, uint32_t n);
 
+/* The record that makes v, or NULL. */
+static inline sn_record *sn_fuse_maker(const sn_fuser *f, sn_value v) {
+    return f->maker[v.i] == UINT32_MAX ? NULL : &f->records[f->maker[v.i]];
+}
+
+/* The record that makes v when it is of this operator and v is read once; else NULL. */
+static inline sn_record *sn_fuse_only_for(const sn_fuser *f, sn_value v, sn_op op) {
+    sn_record *r = sn_fuse_maker(f, v);
+    return r && r->node.op == op && f->readers[v.i].n == 1 && !f->readers[v.i].is_kept ? r : NULL;
+}
+
+bool sn_fuse_cross_entropy(sn_fuser *f, uint32_t n); /* fuse_xent.c */
+
 extern const sn_fuse_pattern sn_fuse_patterns[]; /* in order of preference; ends with NULL */
 
 #endif

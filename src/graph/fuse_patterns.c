@@ -6,25 +6,15 @@
  *     bias            add(matmul or conv2d, b[C]) -> input 2
  *     activation      relu, tanh, sigmoid(matmul or conv2d) -> act
  *     bias_gradient   conv2d_dw(x, d) and sum(d) to [C] -> conv2d_dw with bias=1
+ *     cross_entropy   -sum(labels log(softmax(x))) -> softmax_xent or sparse_xent: see fuse_xent.c
  *     channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx of a batch norm at once
  */
 #include "graph/fuse.h"
 
 /* --- questions -------------------------------------------------------------------------------- */
 
-/* The record that makes v, or NULL. */
-static sn_record *maker_of(const sn_fuser *f, sn_value v) {
-    return f->maker[v.i] == UINT32_MAX ? NULL : &f->records[f->maker[v.i]];
-}
-
 static bool has_one_reader(const sn_fuser *f, sn_value v) {
     return f->readers[v.i].n == 1 && !f->readers[v.i].is_kept;
-}
-
-/* The record that makes v when it is of this operator and v is read once; else NULL. */
-static sn_record *only_for(const sn_fuser *f, sn_value v, sn_op op) {
-    sn_record *r = maker_of(f, v);
-    return r && r->node.op == op && has_one_reader(f, v) ? r : NULL;
 }
 
 static bool is_before(const sn_fuser *f, sn_value v, uint32_t place) {
@@ -49,7 +39,7 @@ static int64_t *act_of(sn_node_info *node) {
 
 /* A product that v alone is made for and that has no activation yet. */
 static sn_record *open_product(sn_fuser *f, sn_value v) {
-    sn_record *r = maker_of(f, v);
+    sn_record *r = sn_fuse_maker(f, v);
     const int64_t *act = r ? act_of(&r->node) : NULL;
     return act && *act == SN_ACT_none && has_one_reader(f, v) ? r : NULL;
 }
@@ -148,7 +138,7 @@ typedef struct {
 
 /* relu_grad(maxpool_grad(d, code), y), where y is the relu's output and code the pool's. */
 static bool match_pool_backward(const sn_fuser *f, pool_match *m) {
-    m->pool_grad = only_for(f, m->relu_grad->in[0], SN_OP_maxpool_grad);
+    m->pool_grad = sn_fuse_only_for(f, m->relu_grad->in[0], SN_OP_maxpool_grad);
     return m->pool_grad && m->relu_grad->in[1].i == m->relu->out[0].i &&
            m->pool_grad->in[1].i == m->pool->out[1].i;
 }
@@ -226,7 +216,7 @@ typedef struct {
 
 static bool match_scaled(const sn_fuser *f, sn_value v, scaled *out) {
     const snug_type *t = sn_graph_type(f->g, v);
-    sn_record *mul = only_for(f, v, SN_OP_mul);
+    sn_record *mul = sn_fuse_only_for(f, v, SN_OP_mul);
     for (int side = 0; mul && side < 2; side++) {
         const sn_value full = mul->in[side], channels = mul->in[1 - side];
         if (!sn_type_equal(sn_graph_type(f->g, full), t) || !is_channels(f, channels, t))
@@ -245,7 +235,7 @@ typedef struct {
 } line;
 
 static bool match_line(const sn_fuser *f, sn_value v, line *out) {
-    sn_record *add = only_for(f, v, SN_OP_add);
+    sn_record *add = sn_fuse_only_for(f, v, SN_OP_add);
     for (int side = 0; add && side < 2; side++) {
         out->record = add;
         out->c = add->in[1 - side];
@@ -279,7 +269,7 @@ static bool fuse_two_terms(sn_record *sum, const sn_fuser *f, sn_value term, con
 
 /* (d + p a) + (q b + c): another gradient came first; it stays a term of its own. */
 static bool fuse_three_terms(sn_record *sum, const sn_fuser *f, sn_value terms, const line *l) {
-    sn_record *add = only_for(f, terms, SN_OP_add);
+    sn_record *add = sn_fuse_only_for(f, terms, SN_OP_add);
     for (int side = 1; add && side >= 0; side--) {
         scaled p;
         const sn_value rest = add->in[1 - side];
@@ -314,4 +304,5 @@ static bool fuse_channel_affine(sn_fuser *f, uint32_t n) {
 }
 
 const sn_fuse_pattern sn_fuse_patterns[] = {
-    fuse_pool_relu, fuse_bias, fuse_activation, fuse_bias_gradient, fuse_channel_affine, NULL};
+    fuse_pool_relu,        fuse_bias, fuse_activation, fuse_bias_gradient, fuse_channel_affine,
+    sn_fuse_cross_entropy, NULL};

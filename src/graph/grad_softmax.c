@@ -76,23 +76,26 @@ SN_GRAD_RULE(softmax_xent_grad) {
 /* in: logits x, class numbers; out: loss per row */
 SN_GRAD_RULE(sparse_xent) {
     const sn_value in[3] = {c->in[0], c->in[1], c->dout[0]};
-    c->din[0] = sn_build(c->b, SN_OP_sparse_xent_grad, NULL, in, 3);
+    c->din[0] = sn_build(c->b, SN_OP_sparse_xent_grad, &c->node->attrs, in, 3);
 }
 
-/* in: x, class numbers, dloss d; out = d (p - onehot) */
+/* in: x, class numbers, dloss d; out = d (W p - onehot), W = sum(onehot): 0 for a skipped row */
 SN_GRAD_RULE(sparse_xent_grad) {
     sn_builder *b = c->b;
     const sn_value g = c->dout[0], x = c->in[0];
     const snug_type t = sn_rule_type(c, x), like = sn_rule_type(c, c->in[2]);
-    const sn_value p = sn_build_softmax(b, x);
-    if (c->wants[0])
-        c->din[0] = sn_build_softmax_grad(b, sn_build_mul(b, g, as_column(c, c->in[2], x)), p);
+    sn_attrs a;
+    sn_attrs_default(SN_OP_one_hot, &a);
+    a.one_hot.depth = t.dims[t.rank - 1];
+    a.one_hot.dtype = t.dtype;
+    const sn_value hot = sn_build(b, SN_OP_one_hot, &a, &c->in[1], 1);
+    const sn_value weight = row_sum(c, hot, t.rank), p = sn_build_softmax(b, x);
+    if (c->wants[0]) {
+        const sn_value gd = sn_build_mul(b, g, as_column(c, c->in[2], x));
+        c->din[0] = sn_build_softmax_grad(b, sn_build_mul(b, gd, weight), p);
+    }
     if (c->wants[2]) {
-        sn_attrs a;
-        sn_attrs_default(SN_OP_one_hot, &a);
-        a.one_hot.depth = t.dims[t.rank - 1];
-        a.one_hot.dtype = t.dtype;
-        const sn_value slope = sn_build_sub(b, p, sn_build(b, SN_OP_one_hot, &a, &c->in[1], 1));
+        const sn_value slope = sn_build_sub(b, sn_build_mul(b, p, weight), hot);
         const sn_value sums = row_sum(c, sn_build_mul(b, g, slope), t.rank);
         c->din[2] = sn_build_reshape(b, sums, like.dims, like.rank);
     }

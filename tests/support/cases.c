@@ -248,12 +248,14 @@ SET(softmax_xent_grad, EACH_ROWS(SOFTMAX_XENT_GRAD), {"", "f[5,67]@wide f[5,67]@
 SET(sparse_xent, {"", "f[6,10] i32[6]@labels:10"}, {"", "f[5] i64[]@labels:5"},
     {"", "f[3,67] i32[3]@labels:67"}, {"", "f[2,4,133] i64[2,4]@labels:133"},
     {"", "f[7,1] i32[7]@labels:1"}, {"", "f[0,5] i32[0]@labels:5"}, {"", "f[1,9] i32[1]@labels:9"},
-    {"", "f[3,133,89] i32[3,133]@labels:89"}, {"", "f[5,67]@wide i32[5]@labels:67", VALUES})
+    {"", "f[3,133,89] i32[3,133]@labels:89"}, {"", "f[5,67]@wide i32[5]@labels:67", VALUES},
+    {"skip=1", "f[40,5] i32[40]@labels:9"}, {"skip=1", "f[9,130] i64[9]@labels:300"})
 SET(sparse_xent_grad, {"", "f[6,10] i32[6]@labels:10 f[6]"}, {"", "f[5] i64[]@labels:5 f[]"},
     {"", "f[3,67] i32[3]@labels:67 f[3]"}, {"", "f[2,4,133] i64[2,4]@labels:133 f[2,4]"},
     {"", "f[7,1] i32[7]@labels:1 f[7]"}, {"", "f[0,5] i32[0]@labels:5 f[0]"},
     {"", "f[1,9] i32[1]@labels:9 f[1]"}, {"", "f[3,133,89] i32[3,133]@labels:89 f[3,133]"},
-    {"", "f[5,67]@wide i32[5]@labels:67 f[5]", VALUES})
+    {"", "f[5,67]@wide i32[5]@labels:67 f[5]", VALUES},
+    {"skip=1", "f[40,5] i32[40]@labels:9 f[40]"}, {"skip=1", "f[9,130] i64[9]@labels:300 f[9]"})
 SET(dropout, SHAPES_OF_ONE("rate=0.3 key=7", ""), {"rate=0 key=1", "f[5,9]"},
     {"rate=0.9 key=-3", "f[5,133]"}, {"rate=0.5 key=99", "f[7,9000]"})
 

@@ -7,7 +7,8 @@
  *   sparse_xent(x, label), sparse_xent_grad(x, label, dloss): the same, one class number per row
  *   sigmoid_xent(x, z) -> max(x, 0) - x*z + log(1 + exp(-|x|)), element by element
  *
- * A class number outside the row is SNUG_E_DATA in sparse_xent, before anything is written. */
+ * A class number outside the row is SNUG_E_DATA in sparse_xent, before anything is written; with
+ * skip=1 such a row's loss and gradient are zero, as with a row of zeros for labels. */
 #include "kernels/cpu/softmax.h"
 
 #include "kernels/cpu/real.h"
@@ -110,7 +111,7 @@ static snug_status reference_softmax_xent_grad(const sn_call *c, snug_error *err
 /* The row a message names counts in the full value, not in this slice of it. */
 static snug_status check_labels(const sn_call *c, snug_error *err) {
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows && !c->attrs->labels.skip; r++) {
         const int64_t label = sn_label_at(&c->in[1], r);
         if (label >= 0 && label < width)
             continue;
@@ -130,10 +131,12 @@ static snug_status reference_sparse_xent(const sn_call *c, snug_error *err) {
     SNUG_TRY(check_labels(c, err));
     const sn_reals x = sn_reals_of(&c->in[0]), loss = sn_reals_of(&c->out[0]);
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
-    for (int64_t r = 0; r < rows; r++)
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t label = sn_class_at(&c->in[1], r, width);
         sn_real_put(loss, r,
-                    row_lse(x, r * width, width) -
-                        sn_real_at(x, r * width + sn_label_at(&c->in[1], r)));
+                    label < 0 ? 0
+                              : row_lse(x, r * width, width) - sn_real_at(x, r * width + label));
+    }
     return SNUG_OK;
 }
 
@@ -143,8 +146,9 @@ static snug_status reference_sparse_xent_grad(const sn_call *c, snug_error *err)
                    dx = sn_reals_of(&c->out[0]);
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
     for (int64_t r = 0; r < rows; r++) {
-        const double lse = row_lse(x, r * width, width), scale = sn_real_at(dloss, r);
-        const int64_t label = sn_label_at(&c->in[1], r);
+        const int64_t label = sn_class_at(&c->in[1], r, width);
+        const double lse = row_lse(x, r * width, width);
+        const double scale = label < 0 ? 0 : sn_real_at(dloss, r);
         for (int64_t j = 0; j < width; j++)
             sn_real_put(dx, r * width + j,
                         (exp(sn_real_at(x, r * width + j) - lse) - (j == label ? 1 : 0)) * scale);

@@ -131,9 +131,10 @@ static void xent_group(const sn_call *c, const group *g) {
 #pragma omp simd
     for (int r = 0; r < ROWS; r++)
         sum[r] = sn_log_f32(sum[r]);
-    for (int64_t r = 0; has_class_numbers(c) && r < g->n; r++)
-        loss[r] =
-            sum[r] + (max[r] - x[(g->first + r) * g->width + sn_label_at(&c->in[1], g->first + r)]);
+    for (int64_t r = 0; has_class_numbers(c) && r < g->n; r++) {
+        const int64_t label = sn_class_at(&c->in[1], g->first + r, g->width);
+        loss[r] = label < 0 ? 0.0f : sum[r] + (max[r] - x[(g->first + r) * g->width + label]);
+    }
     if (!has_class_numbers(c)) {
         read_strip(g, x, &e);
         read_strip(g, c->in[1].data, &labels);
@@ -150,9 +151,8 @@ static void xent_group(const sn_call *c, const group *g) {
 
 /* Labels as weights and their sum; a class number is a weight of 1 for its class. */
 static void read_labels(const sn_call *c, const group *g, strip *labels, float weight[ROWS]) {
-#pragma omp simd
     for (int r = 0; r < ROWS; r++)
-        weight[r] = has_class_numbers(c) ? 1.0f : 0.0f;
+        weight[r] = 0.0f;
     if (!has_class_numbers(c)) {
         read_strip(g, c->in[1].data, labels);
         for (int64_t k = 0; k < g->width; k++)
@@ -166,9 +166,9 @@ static void read_labels(const sn_call *c, const group *g, strip *labels, float w
         for (int r = 0; r < ROWS; r++)
             labels->v[k][r] = 0.0f;
     for (int64_t r = 0; r < g->n; r++) {
-        const int64_t label = sn_label_at(&c->in[1], g->first + r);
-        if (label >= 0 && label < g->width)
-            labels->v[label][r] = 1.0f;
+        const int64_t label = sn_class_at(&c->in[1], g->first + r, g->width);
+        if (label >= 0)
+            labels->v[label][r] = weight[r] = 1.0f;
     }
 }
 
@@ -309,7 +309,8 @@ static void xent_row(const sn_call *c, int64_t r, int64_t width) {
     const float log_sum = sn_log_f32(t.sum);
     float *loss = (float *)c->out[0].data + r;
     if (has_class_numbers(c)) {
-        *loss = log_sum + (t.max - x[sn_label_at(&c->in[1], r)]);
+        const int64_t label = sn_class_at(&c->in[1], r, width);
+        *loss = label < 0 ? 0.0f : log_sum + (t.max - x[label]);
         return;
     }
     const float *labels = row_in(c, 1, r, width);
@@ -329,9 +330,10 @@ static void xent_grad_row(const sn_call *c, int64_t r, int64_t width) {
     float *dx = row_out(c, r, width);
     const stats t = exp_row(row_in(c, 0, r, width), dx, width);
     if (has_class_numbers(c)) {
-        const int64_t label = sn_label_at(&c->in[1], r);
+        const int64_t label = sn_class_at(&c->in[1], r, width);
+        const float weight = label < 0 ? 0.0f : 1.0f / t.sum;
         for (int64_t i = 0; i < width; i++)
-            dx[i] = (dx[i] * (1.0f / t.sum) - (i == label ? 1.0f : 0.0f)) * dloss;
+            dx[i] = (dx[i] * weight - (i == label ? 1.0f : 0.0f)) * dloss;
         return;
     }
     const float *labels = row_in(c, 1, r, width);
