@@ -229,7 +229,7 @@ static void refuses(void **state) {
     char path[256];
     snug_error err = {0};
     sn_network *n = (sn_network *)1;
-    sn_keras_compile c = {"x", "y", "z"};
+    sn_keras_compile c = {.optimizer = "x"};
     expect_status(load_text(e, row->text, &n, &c, path, &err), row->status, &err);
     expect_text(err.text, path);
     expect_text(err.text, row->piece);
@@ -241,7 +241,7 @@ static void refuses(void **state) {
 #define REFUSED(name, text, status, piece)                                                         \
     row_test("test_refuses_" name, refuses, (&(refused_row){text, piece, SNUG_E_##status}))
 
-static void test_unknown_layer_is_named_with_the_known_ones(void **state) {
+static void test_unknown_layer_is_named_with_those_like_it(void **state) {
     sn_network *n;
     sn_keras_compile c;
     snug_error err = {0};
@@ -250,9 +250,8 @@ static void test_unknown_layer_is_named_with_the_known_ones(void **state) {
         MODEL(INPUT ",{\"class_name\":\"Conv7D\",\"config\":{\"name\":\"c\"}}");
     expect_status(load_text(*state, text, &n, &c, path, &err), SNUG_E_UNSUPPORTED, &err);
     expect_text(err.text, "Conv7D");
-    for (int i = 0; i < sn_n_layer_classes; i++)
-        if (strcmp(sn_layer_classes[i].class_name, "InputLayer") != 0)
-            expect_text(err.text, sn_layer_classes[i].class_name);
+    expect_text(err.text, "Conv2D, Conv1D");
+    expect_text(err.text, "a row in layers.def");
 }
 
 static void test_refuses_json_nested_10000_deep(void **state) {
@@ -315,7 +314,7 @@ int main(void) {
         engine_test(test_integer_input_feeds_an_embedding),
         engine_test(test_float64_policy_is_taken_over),
         engine_test(test_compile_settings_in_their_forms),
-        engine_test(test_unknown_layer_is_named_with_the_known_ones),
+        engine_test(test_unknown_layer_is_named_with_those_like_it),
         cmocka_unit_test(test_refuses_json_nested_10000_deep),
         engine_test(test_refuses_file_above_64_mib),
         engine_test(test_missing_file_is_named),
@@ -434,14 +433,8 @@ int main(void) {
                 COMPILED("\"loss\":{\"class_name\":\"MeanSquaredError\",\"config\":{\"reduction\":{"
                          "\"a\":1}}}"),
                 UNSUPPORTED, "loss = {"),
-        REFUSED("loss_weights", COMPILED("\"loss\":\"mse\",\"loss_weights\":[1.0]"), UNSUPPORTED,
-                "loss_weights = [1.0]"),
-        REFUSED("weighted_metrics", COMPILED("\"weighted_metrics\":[\"accuracy\"]"), UNSUPPORTED,
-                "weighted_metrics"),
-        REFUSED("metrics_that_are_no_list", COMPILED("\"metrics\":{\"a\":\"mae\"}"), UNSUPPORTED,
-                "metrics = {"),
-        REFUSED("metrics_in_lists", COMPILED("\"metrics\":[[\"mae\"]]"), UNSUPPORTED,
-                "metrics = [["),
+        REFUSED("metrics_that_are_numbers", COMPILED("\"metrics\":[true]"), UNSUPPORTED,
+                "metrics = ["),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

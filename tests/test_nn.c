@@ -280,7 +280,7 @@ static void test_embedding_first_reads_integers(void **state) {
 
 static void test_bad_settings_are_refused_and_change_nothing(void **state) {
     sn_network *n = begin(state, 3, 8, 8, 3);
-    refuse(n, "Conv4D", "", SNUG_E_UNSUPPORTED, "Conv2D, MaxPooling2D");
+    refuse(n, "Conv4D", "", SNUG_E_UNSUPPORTED, "Conv2D, Conv1D");
     refuse(n, "Dense", "", SNUG_E_INVALID, "units=0");
     refuse(n, "Dense", "unit=3", SNUG_E_INVALID, "no setting 'unit'; it has units");
     refuse(n, "Dense", "units=abc", SNUG_E_INVALID, "'abc' is not a number");

@@ -14,6 +14,15 @@
 
 #include <jansson.h>
 
+#define SN_KERAS_MAX_ARGS 8
+
+/* A tensor that is read: output `index` of a node. */
+typedef struct {
+    uint32_t node;
+    int index;
+    const char *role; /* the keyword it is given by; NULL: in order */
+} sn_keras_edge;
+
 /* One application of a layer. */
 typedef struct {
     const json_t *layer;
@@ -21,27 +30,42 @@ typedef struct {
     uint32_t n_uses; /* on the first node of a layer: how many it has, one after the other */
     bool again;      /* another node of this layer comes earlier in the order */
     bool placed, is_read;
-    int n_in; /* 0: the input of the model */
-    uint32_t in[SN_MAX_IN];
+    int input; /* which input of the model it is, or -1 */
+    int n_in;
+    sn_keras_edge in[SN_MAX_IN];
+    const json_t *args[SN_KERAS_MAX_ARGS]; /* arguments in order; NULL where they are tensors */
+    int n_args;
+    json_t *kwargs; /* of the call, tensors among them; may be NULL */
 } sn_keras_node;
+
+/* Inputs or outputs of a model in Keras' order: that of the list, or of a dictionary's keys. */
+typedef struct {
+    const json_t *reference[SN_MAX_TENSOR]; /* [layer, node, tensor] */
+    const char *key[SN_MAX_TENSOR];         /* of the dictionary, or NULL */
+    int n;
+} sn_keras_ends;
 
 typedef struct {
     sn_keras_node *nodes;
     uint32_t *order; /* node numbers; each stands behind those it reads */
     size_t n_nodes;
-    uint32_t output; /* a node number */
+    int n_inputs, n_outputs;
+    sn_keras_edge outputs[SN_MAX_TENSOR];
+    const char *output_names[SN_MAX_TENSOR]; /* of the dictionary or of the layers */
 } sn_keras_graph;
 
 /* `config` is the model's. SNUG_E_FORMAT with the layer's name: cycles, unknown or repeated names,
- * layers that nothing feeds or that do not lead to the output, no input or output.
- * SNUG_E_UNSUPPORTED: several inputs or outputs, arguments other than tensors. */
+ * layers that nothing feeds or that do not lead to an output, no input or output. */
 SNUG_CHECKED snug_status sn_keras_graph_read(snug_engine *e, const json_t *config,
                                              sn_keras_graph *out, snug_error *err);
 void sn_keras_graph_clear(snug_engine *e, sn_keras_graph *g);
 
-/* The layer of the list that a Functional model names as its one input. */
-SNUG_CHECKED snug_status sn_keras_graph_input(const json_t *config, const json_t **layer,
-                                              snug_error *err);
+/* The layers of the list that a Functional model names as its inputs; layers[SN_MAX_TENSOR]. */
+SNUG_CHECKED snug_status sn_keras_graph_inputs(const json_t *config, const json_t **layers, int *n,
+                                               snug_error *err);
+
+/* Whether it is a tensor, or has one in it, in either dialect. */
+bool sn_keras_holds_tensor(const json_t *value);
 
 /* --- what the readers of models share --------------------------------------------------------- */
 /* Of a model; the oldest files have a bare list as config. */

@@ -1,8 +1,8 @@
 /* keras_json.c: reads what model.to_json() writes, in the dialects of Keras 3 and of tf.keras 2:
- * the file, the input, the dtype and the compile settings. Layers are read by keras_layers.c.
+ * the file, the inputs, the dtype and the compile settings. Layers are read by keras_layers.c.
  *
  * 1. The file is read whole (at most 64 MiB) and parsed within the limits of json.h.
- * 2. `module` is never looked at; nothing in a file can name code. */
+ * 2. Nothing in a file can name code: `module` tells layers from operations and nothing more. */
 #include "model/keras_json.h"
 
 #include "base/file.h"
@@ -36,13 +36,28 @@ static const sn_keras_inert metric_inert[] = {
     {NULL, NULL},
 };
 
-/* --- the model -------------------------------------------------------------------------------- */
+/* --- inputs ----------------------------------------------------------------------------------- */
 
-/* The layer that may say the shape and the dtype of the input. */
-static snug_status first_layer(const json_t *root, const json_t **out, snug_error *err) {
-    if (sn_keras_is_functional(root))
-        return sn_keras_graph_input(json_object_get(root, "config"), out, err);
-    *out = json_array_get(sn_keras_layer_list(root), 0);
+typedef struct {
+    const json_t *root;
+    const char *shapes; /* what the caller says of them, or "" */
+    const json_t *layer[SN_MAX_TENSOR];
+    const char *name[SN_MAX_TENSOR];
+    snug_type type[SN_MAX_TENSOR];
+    int n;
+} model_inputs;
+
+/* The layers that may say shapes and dtypes of the inputs. */
+static snug_status find_inputs(model_inputs *in, snug_error *err) {
+    in->n = 1;
+    in->layer[0] = json_array_get(sn_keras_layer_list(in->root), 0);
+    if (sn_keras_is_functional(in->root))
+        SNUG_TRY(
+            sn_keras_graph_inputs(json_object_get(in->root, "config"), in->layer, &in->n, err));
+    for (int i = 0; i < in->n; i++) {
+        const char *name = sn_keras_is_input(in->layer[i]) ? sn_keras_layer_name(in->layer[i]) : "";
+        in->name[i] = name ? name : "";
+    }
     return SNUG_OK;
 }
 
@@ -55,34 +70,90 @@ static const json_t *input_shape(const json_t *root, const json_t *first) {
         if (json_is_array(json_object_get(config, keys[i])))
             return json_object_get(config, keys[i]);
     const json_t *build = json_object_get(json_object_get(root, "build_config"), "input_shape");
-    return build ? build : json_object_get(json_object_get(root, "config"), "build_input_shape");
+    return json_is_array(build)
+               ? build
+               : json_object_get(json_object_get(root, "config"), "build_input_shape");
 }
 
-static snug_status read_input(const json_t *root, snug_type *out, snug_error *err) {
-    const json_t *first;
-    SNUG_TRY(first_layer(root, &first, err));
-    const json_t *shape = input_shape(root, first);
-    const char *dtype = sn_keras_text(json_object_get(first, "config"), "dtype");
+/* The part of "a=1,2;b=3" for input i; "" when there is none. Without a name it is for all. */
+static const char *given_shape(const model_inputs *in, int i) {
+    const size_t n = strlen(in->name[i]);
+    for (const char *at = in->shapes; *at;) {
+        const size_t length = strcspn(at, ";"), name = strcspn(at, "=;");
+        if (at[name] != '=')
+            return at;
+        if (name == n && strncmp(at, in->name[i], n) == 0)
+            return at + n + 1;
+        at += length + (at[length] == ';');
+    }
+    return "";
+}
+
+/* Axis k of the given shape, from 1; 0 when there is none. */
+static int64_t given_extent(const char *shape, int k) {
+    int64_t value = 0;
+    for (int i = 1; i < k && *shape && *shape != ';'; i++) {
+        shape += strcspn(shape, ",;");
+        shape += *shape == ',';
+    }
+    for (; *shape >= '0' && *shape <= '9' && value < INT32_MAX; shape++)
+        value = value * 10 + (*shape - '0');
+    return value;
+}
+
+static snug_status read_extent(const model_inputs *in, int i, int k, const json_t *dim,
+                               int64_t *out, snug_error *err) {
+    const int64_t given = given_extent(given_shape(in, i), k);
+    const int64_t known = json_is_integer(dim) ? (int64_t)json_integer_value(dim) : 0;
+    if (known < 1 && given < 1)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "axis %d of its input '%.60s' is open or not positive; give the shape of an "
+                       "example (--input-shape 96,96,3), or a size in Keras",
+                       k, in->name[i]);
+    if (known > 0 && given > 0 && known != given)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "axis %d of its input '%.60s' has %lld entries, the shape given says %lld",
+                       k, in->name[i], (long long)known, (long long)given);
+    *out = known > 0 ? known : given;
+    return SNUG_OK;
+}
+
+static snug_status read_input(model_inputs *in, int i, snug_error *err) {
+    const json_t *shape = input_shape(in->root, in->layer[i]);
+    const char *dtype = sn_keras_text(json_object_get(in->layer[i], "config"), "dtype");
+    snug_type *const t = &in->type[i];
     if (!json_is_array(shape) || json_array_size(shape) < 1)
         return sn_fail(err, SNUG_E_FORMAT,
                        "it does not say the shape of its input; add an Input layer in Keras");
     if (json_array_size(shape) > SNUG_MAX_RANK)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "its input has %zu axes; at most %d are supported",
                        json_array_size(shape), SNUG_MAX_RANK);
-    *out = (snug_type){.dtype = SNUG_F32, .rank = (int)json_array_size(shape)};
-    if (sn_keras_is_input(first) && dtype && strncmp(dtype, "int", 3) == 0)
-        out->dtype = SNUG_I32;
-    out->dims[0] = -1;
-    for (int i = 1; i < out->rank; i++) {
-        const json_t *dim = json_array_get(shape, (size_t)i);
-        if (!json_is_integer(dim) || json_integer_value(dim) < 1)
-            return sn_fail(err, SNUG_E_UNSUPPORTED,
-                           "axis %d of its input is open or not positive; give it a size in Keras",
-                           i);
-        out->dims[i] = (int64_t)json_integer_value(dim);
-    }
+    *t = (snug_type){.dtype = SNUG_F32, .rank = (int)json_array_size(shape), .dims = {-1}};
+    if (sn_keras_is_input(in->layer[i]) && dtype &&
+        (strncmp(dtype, "int", 3) == 0 || strncmp(dtype, "uint", 4) == 0 ||
+         strcmp(dtype, "bool") == 0))
+        t->dtype = SNUG_I32;
+    for (int k = 1; k < t->rank; k++)
+        SNUG_TRY(read_extent(in, i, k, json_array_get(shape, (size_t)k), &t->dims[k], err));
     return SNUG_OK;
 }
+
+static snug_status read_inputs(model_inputs *in, snug_error *err) {
+    SNUG_TRY(find_inputs(in, err));
+    for (int i = 0; i < in->n; i++)
+        SNUG_TRY(read_input(in, i, err));
+    return SNUG_OK;
+}
+
+static snug_status add_inputs(sn_network *n, const model_inputs *in, snug_error *err) {
+    uint32_t tensor;
+    SNUG_TRY(sn_zone_text(n->zone, in->name[0], &n->input_names[0], err));
+    for (int i = 1; i < in->n; i++)
+        SNUG_TRY(sn_network_add_input(n, in->name[i], &in->type[i], &tensor, err));
+    return SNUG_OK;
+}
+
+/* --- the model -------------------------------------------------------------------------------- */
 
 /* The model's policy, or that of its first layer that has one (older files and Functional models
  * have it there only). */
@@ -119,51 +190,96 @@ static snug_status refuse_compile(const char *key, const json_t *value, snug_err
                    key, sn_keras_show(value, text, sizeof text));
 }
 
-static snug_status read_metrics(const json_t *metrics, char *out, size_t size, snug_error *err) {
+/* One entry of a setting as text; a list of them with commas between. Null is "none". */
+static bool print_entry(const json_t *value, const sn_keras_inert *inert, char *out, size_t size) {
     size_t n = 0;
-    if (metrics && !json_is_null(metrics) && !json_is_array(metrics))
-        return refuse_compile("metrics", metrics, err);
-    for (size_t i = 0; i < json_array_size(metrics); i++) {
-        char name[160];
-        if (!sn_keras_object(json_array_get(metrics, i), metric_inert, name, sizeof name))
-            return refuse_compile("metrics", metrics, err);
-        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? "," : "", name);
-        if (n >= size)
-            return refuse_compile("metrics", metrics, err);
+    if (json_is_null(value))
+        return (size_t)snprintf(out, size, "none") < size;
+    if (json_is_number(value))
+        return sn_keras_scalar(value, out, size);
+    if (!json_is_array(value))
+        return sn_keras_object(value, inert, out, size);
+    out[0] = 0;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        if (i)
+            n += (size_t)snprintf(out + n, size - n, ",");
+        if (n >= size || !print_entry(json_array_get(value, i), inert, out + n, size - n))
+            return false;
+        n += strlen(out + n);
     }
-    return SNUG_OK;
+    return true;
 }
 
-static snug_status read_compile(const json_t *root, sn_keras_compile *out, snug_error *err) {
-    static const char *const unread[] = {"loss_weights", "weighted_metrics"};
-    const json_t *c = json_object_get(root, "compile_config");
-    const json_t *optimizer = json_object_get(c, "optimizer"), *loss = json_object_get(c, "loss");
-    sn_keras_compile found = {{0}, {0}, {0}};
-    for (size_t i = 0; i < 2; i++) {
-        const json_t *value = json_object_get(c, unread[i]);
-        if (value && !json_is_null(value) && !(json_is_array(value) && json_array_size(value) == 0))
-            return refuse_compile(unread[i], value, err);
+/* {"a": entry, ...} as "a=entry;..." */
+static bool print_by_name(json_t *object, const sn_keras_inert *inert, char *out, size_t size) {
+    size_t n = 0;
+    for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
+        n += (size_t)snprintf(out + n, size - n, "%s%s=", n ? ";" : "", json_object_iter_key(it));
+        if (n >= size || !print_entry(json_object_iter_value(it), inert, out + n, size - n))
+            return false;
+        n += strlen(out + n);
     }
+    return n < size;
+}
+
+/* A list with an entry per output as "entry;entry". */
+static bool print_by_place(const json_t *list, const sn_keras_inert *inert, char *out,
+                           size_t size) {
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        if (i)
+            n += (size_t)snprintf(out + n, size - n, ";");
+        if (n >= size || !print_entry(json_array_get(list, i), inert, out + n, size - n))
+            return false;
+        n += strlen(out + n);
+    }
+    return n < size;
+}
+
+/* Keras takes one entry for all outputs, a list, or a dictionary by their names. */
+static snug_status read_setting(const json_t *config, const char *key, uint32_t n_outputs,
+                                char *out, snug_error *err) {
+    json_t *value = json_object_get(config, key);
+    const bool by_name = json_is_object(value) && !sn_keras_text(value, "class_name");
+    const bool by_place = n_outputs > 1 && json_array_size(value) == n_outputs;
+    if (!value || json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0))
+        return SNUG_OK;
+    const sn_keras_inert *inert = strncmp(key, "loss", 4) == 0 ? loss_inert : metric_inert;
+    const bool read = by_name    ? print_by_name(value, inert, out, SN_COMPILE_TEXT)
+                      : by_place ? print_by_place(value, inert, out, SN_COMPILE_TEXT)
+                                 : print_entry(value, inert, out, SN_COMPILE_TEXT);
+    return read ? SNUG_OK : refuse_compile(key, value, err);
+}
+
+static snug_status read_compile(const json_t *root, const sn_network *n, sn_keras_compile *out,
+                                snug_error *err) {
+    const json_t *c = json_object_get(root, "compile_config");
+    const json_t *optimizer = json_object_get(c, "optimizer");
+    *out = (sn_keras_compile){{0}, {0}, {0}, {0}, {0}};
     if (optimizer && !json_is_null(optimizer) &&
-        !sn_keras_object(optimizer, optimizer_inert, found.optimizer, sizeof found.optimizer))
+        !sn_keras_object(optimizer, optimizer_inert, out->optimizer, sizeof out->optimizer))
         return refuse_compile("optimizer", optimizer, err);
-    if (loss && !json_is_null(loss) &&
-        !sn_keras_object(loss, loss_inert, found.loss, sizeof found.loss))
-        return refuse_compile("loss", loss, err);
-    SNUG_TRY(read_metrics(json_object_get(c, "metrics"), found.metrics, sizeof found.metrics, err));
-    *out = found;
-    return SNUG_OK;
+    SNUG_TRY(read_setting(c, "loss", n->n_outputs, out->loss, err));
+    SNUG_TRY(read_setting(c, "loss_weights", n->n_outputs, out->loss_weights, err));
+    SNUG_TRY(read_setting(c, "metrics", n->n_outputs, out->metrics, err));
+    return read_setting(c, "weighted_metrics", n->n_outputs, out->weighted_metrics, err);
 }
 
 /* --- the file --------------------------------------------------------------------------------- */
 
-static snug_status read_model(snug_engine *e, const json_t *root, sn_network **out,
-                              sn_keras_compile *compile, snug_error *err) {
+/* What is read besides the path. */
+typedef struct {
+    const char *path, *shapes;
+    sn_keras_compile *compile;
+} request;
+
+static snug_status read_model(snug_engine *e, const json_t *root, const request *q,
+                              sn_network **out, snug_error *err) {
     const char *class_name = sn_keras_text(root, "class_name");
     const char *name = sn_keras_text(json_object_get(root, "config"), "name");
     sn_network *n = NULL;
     sn_keras_compile found;
-    snug_type input;
+    model_inputs inputs = {.root = root, .shapes = q->shapes ? q->shapes : ""};
     if (!class_name)
         return sn_fail(err, SNUG_E_FORMAT,
                        "it is JSON, but not a Keras model: it has no class_name");
@@ -171,18 +287,21 @@ static snug_status read_model(snug_engine *e, const json_t *root, sn_network **o
         return sn_fail(err, SNUG_E_UNSUPPORTED,
                        "it is a %.40s model; Sequential and Functional ones are supported",
                        class_name);
-    SNUG_TRY(read_input(root, &input, err));
-    SNUG_TRY(read_compile(root, &found, err));
-    SNUG_TRY(sn_network_create(e, name ? name : "sequential", &input, &n, err));
-    snug_status status = read_dtype(n, root, err);
+    SNUG_TRY(read_inputs(&inputs, err));
+    SNUG_TRY(sn_network_create(e, name ? name : "sequential", &inputs.type[0], &n, err));
+    snug_status status = add_inputs(n, &inputs, err);
+    if (status == SNUG_OK)
+        status = read_dtype(n, root, err);
     if (status == SNUG_OK)
         status = sn_keras_add_layers(n, root, err);
+    if (status == SNUG_OK)
+        status = read_compile(root, n, &found, err);
     if (status != SNUG_OK) {
         sn_network_destroy(n);
         return status;
     }
     *out = n;
-    *compile = found;
+    *q->compile = found;
     return SNUG_OK;
 }
 
@@ -198,18 +317,19 @@ static snug_status check_kind(const char *path, const char *text, size_t n, snug
                    path, zip ? "a .keras archive" : "an HDF5 file");
 }
 
-static snug_status read_text(snug_engine *e, const char *path, const char *text, size_t n,
-                             sn_network **out, sn_keras_compile *compile, snug_error *err) {
+static snug_status read_text(snug_engine *e, const char *text, size_t n, const request *q,
+                             sn_network **out, snug_error *err) {
     json_t *root;
-    SNUG_TRY(check_kind(path, text, n, err));
-    SNUG_TRY(sn_json_parse(path, text, n, &root, err));
-    const snug_status status = read_model(e, root, out, compile, err);
+    SNUG_TRY(check_kind(q->path, text, n, err));
+    SNUG_TRY(sn_json_parse(q->path, text, n, &root, err));
+    const snug_status status = read_model(e, root, q, out, err);
     json_decref(root);
-    return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "%s", path);
+    return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "%s", q->path);
 }
 
-snug_status sn_keras_load(snug_engine *e, const char *path, sn_network **out,
-                          sn_keras_compile *compile, snug_error *err) {
+snug_status sn_keras_load_shaped(snug_engine *e, const char *path, const char *shapes,
+                                 sn_network **out, sn_keras_compile *compile, snug_error *err) {
+    const request q = {path, shapes, compile};
     sn_file f = {.fd = -1};
     void *text = NULL;
     SNUG_TRY(sn_file_open(&f, sn_engine_io(e), path, err));
@@ -222,7 +342,12 @@ snug_status sn_keras_load(snug_engine *e, const char *path, sn_network **out,
         status = sn_file_read(&f, text, n, 0, err);
     sn_file_close(&f);
     if (status == SNUG_OK)
-        status = read_text(e, path, text, n, out, compile, err);
+        status = read_text(e, text, n, &q, out, err);
     sn_free(e, SN_MEM_MODEL, text, n);
     return status;
+}
+
+snug_status sn_keras_load(snug_engine *e, const char *path, sn_network **out,
+                          sn_keras_compile *compile, snug_error *err) {
+    return sn_keras_load_shaped(e, path, NULL, out, compile, err);
 }

@@ -8,6 +8,7 @@
 #include "model/keras_layers.h"
 
 #include "model/keras_graph.h"
+#include "model/keras_operation.h"
 #include "model/keras_value.h"
 
 #include <stdio.h>
@@ -158,15 +159,27 @@ typedef struct {
     char prefix[128]; /* "inner/"; "" in the model itself */
     bool trainable;   /* false: all that is in it is frozen */
     bool again;       /* it was applied before: its layers exist */
+    bool inference;   /* it is called with training=False, and so is all that is in it */
 } scope;
 
+/* What a layer is called with. */
 typedef struct {
     uint32_t in[SN_MAX_IN];
+    const char *role[SN_MAX_IN];
     int n_in;
-} tensors;
+    char call[200];            /* keywords that are no tensors: "use_causal_mask=true" */
+    const sn_keras_node *node; /* NULL in a Sequential model */
+} arguments;
 
-static snug_status apply_model(const scope *s, const json_t *model, const tensors *x, uint32_t *out,
-                               snug_error *err);
+/* What it makes. */
+typedef struct {
+    uint32_t at[SN_MAX_TENSOR];
+    const char *name[SN_MAX_TENSOR]; /* of a Functional model's outputs; else NULL */
+    int n;
+} results;
+
+static snug_status apply_model(const scope *s, const json_t *model, const arguments *x,
+                               results *out, snug_error *err);
 
 /* The layer's name in the network; "" for Keras' automatic one. */
 static snug_status full_name(const scope *s, const json_t *layer, char *out, size_t size,
@@ -185,7 +198,7 @@ static snug_status full_name(const scope *s, const json_t *layer, char *out, siz
     return SNUG_OK;
 }
 
-static snug_status check_arity(const char *class_name, const char *name, const tensors *x,
+static snug_status check_arity(const char *class_name, const char *name, const arguments *x,
                                snug_error *err) {
     const sn_layer_class *cls;
     SNUG_TRY(sn_layer_class_find(class_name, &cls, err));
@@ -196,54 +209,76 @@ static snug_status check_arity(const char *class_name, const char *name, const t
                    cls->max_in > cls->min_in ? " or more" : "");
 }
 
+/* Outputs of the newest application. */
+static void take_results(const sn_network *n, uint32_t first, results *out) {
+    *out = (results){.n = n->applications[n->n_applications - 1].n_out};
+    for (int i = 0; i < out->n; i++)
+        out->at[i] = first + (uint32_t)i;
+}
+
 static snug_status add_layer(const scope *s, const json_t *layer, const char *name,
-                             const tensors *x, uint32_t *out, snug_error *err) {
+                             const arguments *x, results *out, snug_error *err) {
     sn_network *const n = s->network;
     json_t *config = json_object_get(layer, "config");
     fill_context c = {.config = config,
                       .dtype = n->variable_dtype == SNUG_F64 ? "float64" : "float32",
                       .last_axis = sn_network_type(n, x->in[0])->rank - 1};
-    const sn_layer_spec spec = {.class_name = sn_keras_text(layer, "class_name"),
+    sn_keras_operation operation = {layer, x->node};
+    const bool is_operation = sn_keras_is_operation(layer);
+    const sn_layer_spec spec = {.class_name =
+                                    is_operation ? "Operation" : sn_keras_text(layer, "class_name"),
                                 .name = name,
-                                .fill = fill_from_json,
-                                .ctx = &c,
+                                .fill = is_operation ? sn_keras_operation_fill : fill_from_json,
+                                .ctx = is_operation ? (void *)&operation : (void *)&c,
                                 .in = x->in,
-                                .n_in = x->n_in};
+                                .n_in = x->n_in,
+                                .role = x->role,
+                                .call = x->call};
+    uint32_t first;
     SNUG_TRY(check_arity(spec.class_name, name, x, err));
-    SNUG_TRY(sn_network_add_on(n, &spec, out, err));
+    SNUG_TRY(sn_network_add_on(n, &spec, &first, err));
     if (!s->trainable || json_is_false(json_object_get(config, "trainable")))
         sn_network_set_trainable(n, n->n_layers - 1, false);
+    take_results(n, first, out);
     return SNUG_OK;
 }
 
-static snug_status apply_again(const scope *s, const char *name, const tensors *x, uint32_t *out,
+static snug_status apply_again(const scope *s, const char *name, const arguments *x, results *out,
                                snug_error *err) {
     sn_network *const n = s->network;
     const uint32_t layer = sn_network_find(n, name); /* not there: it got an automatic name */
     if (layer == n->n_layers)
         return sn_fail(err, SNUG_E_FORMAT, "a layer that is applied again has no name");
     SNUG_TRY(check_arity(n->layers[layer].cls->class_name, name, x, err));
-    return sn_network_apply(n, layer, &(sn_layer_spec){.in = x->in, .n_in = x->n_in}, out, err);
+    const sn_layer_spec spec = {.in = x->in, .n_in = x->n_in, .role = x->role, .call = x->call};
+    uint32_t first;
+    SNUG_TRY(sn_network_apply(n, layer, &spec, &first, err));
+    take_results(n, first, out);
+    return SNUG_OK;
 }
 
-/* A layer, or a model that stands where layers do. */
-static snug_status apply_layer(const scope *s, const json_t *layer, const tensors *x, uint32_t *out,
-                               snug_error *err) {
+/* A layer, or a model that stands where layers do. An operation has no variables: applied again it
+ * is a new one, with the arguments of this call. */
+static snug_status apply_layer(const scope *s, const json_t *layer, const arguments *x,
+                               results *out, snug_error *err) {
     char name[sizeof s->prefix - 1];
     SNUG_TRY(full_name(s, layer, name, sizeof name, err));
     if (s->network->n_applications >= MAX_APPLICATIONS)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "the model applies layers more than %d times",
                        MAX_APPLICATIONS);
+    if (s->again && sn_keras_is_operation(layer))
+        return add_layer(s, layer, NULL, x, out, err);
     if (!sn_keras_is_sequential(layer) && !sn_keras_is_functional(layer))
         return s->again ? apply_again(s, name, x, out, err)
                         : add_layer(s, layer, name, x, out, err);
     const json_t *flag = json_object_get(json_object_get(layer, "config"), "trainable");
     scope inner = {.network = s->network,
                    .trainable = s->trainable && !json_is_false(flag),
-                   .again = s->again};
+                   .again = s->again,
+                   .inference = s->inference || strstr(x->call, "training=false")};
     if (!name[0])
         return sn_fail(err, SNUG_E_FORMAT, "a model inside the model has no name");
-    if (x->n_in != 1)
+    if (x->n_in != 1 && sn_keras_is_sequential(layer))
         return sn_fail(err, SNUG_E_FORMAT, "model '%.60s' is applied to %d tensors; it takes 1",
                        name, x->n_in);
     snprintf(inner.prefix, sizeof inner.prefix, "%s/", name);
@@ -251,59 +286,137 @@ static snug_status apply_layer(const scope *s, const json_t *layer, const tensor
 }
 
 /* Each layer on the one before. The model's input has InputLayer's type already. */
-static snug_status apply_chain(const scope *s, const json_t *layers, const tensors *x,
-                               uint32_t *out, snug_error *err) {
-    tensors t = *x;
-    size_t n = 0;
+static snug_status apply_chain(const scope *s, const json_t *layers, const arguments *x,
+                               results *out, snug_error *err) {
+    arguments t = {.in = {x->in[0]}, .n_in = 1};
+    results r = {.n = 0};
+    if (s->inference)
+        snprintf(t.call, sizeof t.call, "training=false");
     for (size_t i = 0; i < json_array_size(layers); i++) {
         const json_t *layer = json_array_get(layers, i);
         SNUG_TRY(sn_keras_layer_check(layer, i, err));
         if (sn_keras_is_input(layer))
             continue;
-        SNUG_TRY(apply_layer(s, layer, &t, &t.in[0], err));
-        n++;
+        SNUG_TRY(apply_layer(s, layer, &t, &r, err));
+        t.in[0] = r.at[0];
     }
-    *out = t.in[0];
-    return n ? SNUG_OK : sn_fail(err, SNUG_E_FORMAT, "the model has no layers");
+    *out = r;
+    return r.n ? SNUG_OK : sn_fail(err, SNUG_E_FORMAT, "the model has no layers");
 }
 
-static snug_status apply_node(const scope *s, const sn_keras_node *node, const uint32_t *made,
-                              uint32_t *out, snug_error *err) {
+/* --- Functional models ------------------------------------------------------------------------ */
+/* Keywords of a call that are no tensors, as text. `training` may only switch training off: a layer
+ * that trains while the model predicts is not known here. */
+static snug_status read_keywords(const sn_keras_node *node, arguments *x, snug_error *err) {
+    size_t n = strlen(x->call);
+    for (void *it = json_object_iter(node->kwargs); it;
+         it = json_object_iter_next(node->kwargs, it)) {
+        const char *key = json_object_iter_key(it);
+        const json_t *value = json_object_iter_value(it);
+        char text[64], shown[100];
+        if (json_is_null(value) || sn_keras_holds_tensor(value))
+            continue;
+        const bool trains = strcmp(key, "training") == 0 && !json_is_false(value);
+        if (trains || !sn_keras_scalar(value, text, sizeof text) || strchr(text, ' '))
+            return sn_fail(err, SNUG_E_UNSUPPORTED,
+                           "layer '%.60s' is called with %.40s = %s, which is not supported; leave "
+                           "it out in Keras",
+                           node->name, key, sn_keras_show(value, shown, sizeof shown));
+        n += (size_t)snprintf(x->call + n, sizeof x->call - n, "%s%s=%s", n ? " " : "", key, text);
+        if (n >= sizeof x->call)
+            return sn_fail(err, SNUG_E_UNSUPPORTED,
+                           "layer '%.60s' is called with too many keywords", node->name);
+    }
+    return SNUG_OK;
+}
+
+/* What a call gives in order beside tensors; a null changes nothing. */
+static snug_status refuse_values(const sn_keras_node *node, snug_error *err) {
+    char shown[100];
+    for (int i = 0; i < node->n_args; i++)
+        if (node->args[i] && !json_is_null(node->args[i]))
+            return sn_fail(err, SNUG_E_UNSUPPORTED,
+                           "layer '%.60s' is called with an argument = %s; only tensors are "
+                           "supported there",
+                           node->name, sn_keras_show(node->args[i], shown, sizeof shown));
+    return SNUG_OK;
+}
+
+static snug_status apply_node(const scope *s, const sn_keras_graph *g, const sn_keras_node *node,
+                              const results *made, results *out, snug_error *err) {
     scope here = *s;
-    tensors x = {.n_in = node->n_in};
+    arguments x = {.n_in = node->n_in, .node = node};
     here.again = s->again || node->again;
-    for (int k = 0; k < node->n_in; k++)
-        x.in[k] = made[node->in[k]];
+    for (int k = 0; k < node->n_in; k++) {
+        const sn_keras_edge *edge = &node->in[k];
+        const results *from = &made[edge->node];
+        if (edge->index >= from->n)
+            return sn_fail(err, SNUG_E_FORMAT, "'%.60s' reads output %d of '%.60s', which has %d",
+                           node->name, edge->index, g->nodes[edge->node].name, from->n);
+        x.in[k] = from->at[edge->index];
+        x.role[k] = edge->role;
+    }
+    if (s->inference)
+        snprintf(x.call, sizeof x.call, "training=false");
+    if (!sn_keras_is_operation(node->layer)) {
+        SNUG_TRY(refuse_values(node, err));
+        SNUG_TRY(read_keywords(node, &x, err));
+    }
     return apply_layer(&here, node->layer, &x, out, err);
 }
 
-static snug_status apply_graph(const scope *s, const json_t *config, const tensors *x,
-                               uint32_t *out, snug_error *err) {
+static snug_status apply_nodes(const scope *s, const sn_keras_graph *g, const arguments *x,
+                               results *made, snug_error *err) {
+    if (x->n_in != g->n_inputs)
+        return sn_fail(err, SNUG_E_FORMAT, "the model is applied to %d tensors; it takes %d",
+                       x->n_in, g->n_inputs);
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const uint32_t k = g->order[i];
+        const int input = g->nodes[k].input;
+        if (input >= 0)
+            made[k] = (results){.at = {x->in[input]}, .n = 1};
+        else
+            SNUG_TRY(apply_node(s, g, &g->nodes[k], made, &made[k], err));
+    }
+    return g->n_nodes > (size_t)g->n_inputs
+               ? SNUG_OK
+               : sn_fail(err, SNUG_E_FORMAT, "the model has no layers");
+}
+
+static snug_status take_outputs(const sn_keras_graph *g, const results *made, results *out,
+                                snug_error *err) {
+    out->n = g->n_outputs;
+    for (int i = 0; i < g->n_outputs; i++) {
+        const sn_keras_edge *edge = &g->outputs[i];
+        if (edge->index >= made[edge->node].n)
+            return sn_fail(err, SNUG_E_FORMAT, "output_layers names output %d of '%.60s'",
+                           edge->index, g->nodes[edge->node].name);
+        out->at[i] = made[edge->node].at[edge->index];
+        out->name[i] = g->output_names[i];
+    }
+    return SNUG_OK;
+}
+
+static snug_status apply_graph(const scope *s, const json_t *config, const arguments *x,
+                               results *out, snug_error *err) {
     snug_engine *const e = s->network->engine;
     sn_keras_graph g;
     void *block = NULL;
     SNUG_TRY(sn_keras_graph_read(e, config, &g, err));
-    const size_t bytes = g.n_nodes * sizeof(uint32_t);
+    const size_t bytes = g.n_nodes * sizeof(results);
     snug_status status = sn_alloc(e, SN_MEM_MODEL, bytes, &block, err);
-    uint32_t *const made = block;
-    for (size_t i = 0; i < g.n_nodes && status == SNUG_OK; i++) {
-        const uint32_t k = g.order[i];
-        if (g.nodes[k].n_in == 0)
-            made[k] = x->in[0];
-        else
-            status = apply_node(s, &g.nodes[k], made, &made[k], err);
-    }
-    if (status == SNUG_OK && g.n_nodes < 2)
-        status = sn_fail(err, SNUG_E_FORMAT, "the model has no layers");
+    results *const made = block;
     if (status == SNUG_OK)
-        *out = made[g.output];
+        status = apply_nodes(s, &g, x, made, err);
+    if (status == SNUG_OK)
+        status = take_outputs(&g, made, out, err);
     sn_free(e, SN_MEM_MODEL, block, bytes);
     sn_keras_graph_clear(e, &g);
     return status;
 }
 
-static snug_status apply_model(const scope *s, const json_t *model, const tensors *x, uint32_t *out,
-                               snug_error *err) {
+static snug_status apply_model(const scope *s, const json_t *model, const arguments *x,
+                               results *out, snug_error *err) {
     const snug_status status = sn_keras_is_functional(model)
                                    ? apply_graph(s, json_object_get(model, "config"), x, out, err)
                                    : apply_chain(s, sn_keras_layer_list(model), x, out, err);
@@ -312,11 +425,26 @@ static snug_status apply_model(const scope *s, const json_t *model, const tensor
     return status;
 }
 
+/* Two outputs of one layer have one name in Keras; the second is called "lstm_1" here. */
+static snug_status name_outputs(sn_network *n, const results *r, snug_error *err) {
+    for (int i = 0; i < r->n && r->n > 1; i++) {
+        char name[160];
+        int again = 0;
+        for (int k = 0; k < i; k++)
+            again += strcmp(r->name[i], r->name[k]) == 0;
+        snprintf(name, sizeof name, again ? "%.140s_%d" : "%.140s", r->name[i], again);
+        SNUG_TRY(sn_network_name_output(n, (uint32_t)i, name, err));
+    }
+    return SNUG_OK;
+}
+
 snug_status sn_keras_add_layers(sn_network *n, const json_t *root, snug_error *err) {
     const scope s = {.network = n, .trainable = true};
-    const tensors x = {.n_in = 1};
-    uint32_t out;
+    arguments x = {.n_in = (int)n->n_inputs};
+    results out;
+    for (uint32_t i = 0; i < n->n_inputs; i++)
+        x.in[i] = i;
     SNUG_TRY(apply_model(&s, root, &x, &out, err));
-    sn_network_set_outputs(n, &out, 1);
-    return SNUG_OK;
+    sn_network_set_outputs(n, out.at, (uint32_t)out.n);
+    return sn_keras_is_functional(root) ? name_outputs(n, &out, err) : SNUG_OK;
 }

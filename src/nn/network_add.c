@@ -13,10 +13,17 @@ const snug_type *sn_network_type(const sn_network *n, uint32_t tensor) {
 
 void sn_network_set_outputs(sn_network *n, const uint32_t *tensors, uint32_t count) {
     memcpy(n->outputs, tensors, count * sizeof *tensors);
+    memset(n->output_names, 0, sizeof n->output_names);
     n->n_outputs = count;
 }
 
+snug_status sn_network_name_output(sn_network *n, uint32_t i, const char *name, snug_error *err) {
+    return sn_zone_text(n->zone, name, &n->output_names[i], err);
+}
+
 const char *sn_network_output_name(const sn_network *n, uint32_t i) {
+    if (n->output_names[i])
+        return n->output_names[i];
     for (size_t k = 0; k < n->n_applications; k++) {
         const sn_application *a = &n->applications[k];
         if (n->outputs[i] >= a->first && n->outputs[i] < a->first + (uint32_t)a->n_out)

@@ -40,6 +40,11 @@ typedef struct {
     char text[96];
 } sn_conf_text;
 
+/* What stands between the brackets of x[1:3, None, ...], in the row Operation. */
+#define SN_OPERATION_LIST 16
+#define SN_ITEM_OPEN      INT64_MIN /* a start, stop or step that is not given */
+enum { SN_ITEM_SLICE, SN_ITEM_INDEX, SN_ITEM_NEW_AXIS, SN_ITEM_ELLIPSIS };
+
 /* Layers inside a layer: the cells of an RNN, what a TimeDistributed applies. */
 typedef struct sn_layer sn_layer;
 typedef struct {
@@ -134,7 +139,7 @@ typedef struct {
 
 extern const sn_layer_class sn_layer_classes[];
 extern const int sn_n_layer_classes;
-/* Unknown: SNUG_E_UNSUPPORTED, names it and the known ones. */
+/* Unknown: SNUG_E_UNSUPPORTED, names it, the known ones most like it, and what it would need. */
 SNUG_CHECKED snug_status sn_layer_class_find(const char *name, const sn_layer_class **out,
                                              snug_error *err);
 
@@ -205,6 +210,7 @@ struct sn_network {
     sn_application *applications;
     size_t n_applications, cap_applications;
     uint32_t outputs[SN_MAX_TENSOR]; /* tensors; the newest alone unless set */
+    const char *output_names[SN_MAX_TENSOR]; /* where they differ from the layers' names; or NULL */
     uint32_t n_outputs;
     sn_net_var *vars;
     size_t n_vars, cap_vars;
@@ -258,7 +264,9 @@ SNUG_CHECKED snug_status sn_layer_make(sn_network *n, const sn_layer_spec *spec,
 uint32_t sn_network_find(const sn_network *n, const char *name);
 const snug_type *sn_network_type(const sn_network *n, uint32_t tensor);
 void sn_network_set_outputs(sn_network *n, const uint32_t *tensors, uint32_t count);
-/* The name of output i: that of the layer that makes it. */
+/* The name of output i: what it was given, or that of the layer that makes it. */
+SNUG_CHECKED snug_status sn_network_name_output(sn_network *n, uint32_t i, const char *name,
+                                                snug_error *err);
 const char *sn_network_output_name(const sn_network *n, uint32_t i);
 /* "units=64 activation=relu kernel_size=3,3" as a sn_conf_fill; ctx is the text. Layers inside:
  * "layer=LSTM(units=8)", lists with spaces between. Unknown keys are errors. */

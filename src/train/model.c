@@ -61,6 +61,10 @@ snug_status snug_model_load(snug_engine *engine, const char *path, snug_model **
     snug_model *m;
     SNUG_TRY(sn_keras_load(engine, path, &network, &found, err));
     SNUG_TRY(create_from(network, &m, err));
+    if (found.loss_weights[0] || found.weighted_metrics[0]) {
+        snug_model_destroy(m);
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "%s has loss_weights or weighted_metrics", path);
+    }
     const snug_compile c = {found.optimizer[0] ? found.optimizer : NULL,
                             found.loss[0] ? found.loss : NULL,
                             found.metrics[0] ? found.metrics : NULL};

@@ -55,6 +55,9 @@ snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_
     if (m->network->n_layers == 0)
         return sn_fail(err, SNUG_E_INVALID, "model '%s' has no layers; add one first",
                        m->network->name);
+    if (m->network->n_inputs > 1 || m->network->n_outputs > 1)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "model '%s' has %u inputs and %u outputs",
+                       m->network->name, m->network->n_inputs, m->network->n_outputs);
     if (mode != SN_STEP_PREDICT && !part->y)
         return sn_fail(err, SNUG_E_INVALID, "there is no y; give the targets");
     if (part->batch < 0)

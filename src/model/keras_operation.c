@@ -1,0 +1,225 @@
+/* keras_operation.c: see keras_operation.h.
+ *
+ * Keras 3 keeps an operation's settings (axis, newshape) in its configuration and its operands in
+ * the call; tf.keras 2 has the function's name in the configuration and all else as keywords of the
+ * call. Both are read into one form, sn_conf_operation: numbers among the operands by their place,
+ * axes, a shape, a key of brackets. A setting that is not listed here is refused by name. */
+#include "model/keras_operation.h"
+
+#include "model/keras_value.h"
+
+#include <string.h>
+
+bool sn_keras_is_operation(const json_t *layer) {
+    static const char place[] = "keras.src.ops.";
+    const char *module = sn_keras_text(layer, "module");
+    const char *class_name = sn_keras_text(layer, "class_name");
+    return (module && strncmp(module, place, sizeof place - 1) == 0) ||
+           (class_name &&
+            (strcmp(class_name, "TFOpLambda") == 0 || strcmp(class_name, "SlicingOpLambda") == 0));
+}
+
+/* --- values ----------------------------------------------------------------------------------- */
+static snug_status refuse(const char *key, const json_t *value, snug_error *err) {
+    char text[100];
+    return sn_fail(err, SNUG_E_UNSUPPORTED, "%.40s = %s is not supported in an operation", key,
+                   sn_keras_show(value, text, sizeof text));
+}
+
+/* Integers in any lists around them; null is -1, an open extent. */
+static snug_status read_list(const char *key, const json_t *value, int64_t *list, int64_t *n,
+                             snug_error *err) {
+    for (size_t i = 0; i < json_array_size(value); i++)
+        SNUG_TRY(read_list(key, json_array_get(value, i), list, n, err));
+    if (json_is_array(value))
+        return SNUG_OK;
+    if (*n == SN_OPERATION_LIST || !(json_is_integer(value) || json_is_null(value)))
+        return refuse(key, value, err);
+    list[(*n)++] = json_is_null(value) ? -1 : (int64_t)json_integer_value(value);
+    return SNUG_OK;
+}
+
+static snug_status add_number(sn_conf_operation *conf, int place, const json_t *value,
+                              snug_error *err) {
+    if (!json_is_number(value) || conf->n_numbers == 2)
+        return refuse("an operand", value, err);
+    *(conf->n_numbers ? &conf->second : &conf->first) = json_number_value(value);
+    conf->whole &= json_is_integer(value);
+    conf->numbers |= (int64_t)1 << place;
+    conf->n_numbers++;
+    return SNUG_OK;
+}
+
+/* --- the brackets of x[...] ------------------------------------------------------------------- */
+static snug_status slice_part(const json_t *slice, const char *key, int64_t *out, snug_error *err) {
+    const json_t *value = json_object_get(slice, key);
+    *out = SN_ITEM_OPEN;
+    if (!value || json_is_null(value))
+        return SNUG_OK;
+    if (!json_is_integer(value))
+        return refuse(key, value, err);
+    *out = (int64_t)json_integer_value(value);
+    return SNUG_OK;
+}
+
+static snug_status add_item(sn_conf_operation *conf, const json_t *item, snug_error *err) {
+    const char *class_name = sn_keras_text(item, "class_name");
+    const int64_t i = conf->n_items;
+    if (i == SN_OPERATION_LIST)
+        return refuse("a key", item, err);
+    if (json_is_null(item))
+        conf->item[i] = SN_ITEM_NEW_AXIS;
+    else if (class_name && strcmp(class_name, "__ellipsis__") == 0)
+        conf->item[i] = SN_ITEM_ELLIPSIS;
+    else if (json_is_integer(item)) {
+        conf->item[i] = SN_ITEM_INDEX;
+        conf->start[i] = (int64_t)json_integer_value(item);
+    } else if (json_is_object(item) && (!class_name || strcmp(class_name, "__slice__") == 0)) {
+        const json_t *slice = class_name ? json_object_get(item, "config") : item;
+        conf->item[i] = SN_ITEM_SLICE;
+        SNUG_TRY(slice_part(slice, "start", &conf->start[i], err));
+        SNUG_TRY(slice_part(slice, "stop", &conf->stop[i], err));
+        SNUG_TRY(slice_part(slice, "step", &conf->step[i], err));
+    } else
+        return refuse("a key", item, err);
+    conf->n_items++;
+    return SNUG_OK;
+}
+
+static snug_status read_key(sn_conf_operation *conf, const json_t *key, snug_error *err) {
+    if (!json_is_array(key))
+        return add_item(conf, key, err);
+    for (size_t i = 0; i < json_array_size(key); i++)
+        SNUG_TRY(add_item(conf, json_array_get(key, i), err));
+    return SNUG_OK;
+}
+
+/* --- settings by name ------------------------------------------------------------------------- */
+typedef enum { INERT, AXES, SHAPE, FLAG, FIRST, SECOND, OPERAND, DTYPE, KEY } setting_kind;
+static const struct {
+    const char *key;
+    setting_kind kind;
+} settings[] = {
+    {"name", INERT},
+    {"trainable", INERT},
+    {"function", INERT},
+    {"axis", AXES},
+    {"axes", AXES},
+    {"perm", AXES},
+    {"axis1", AXES},
+    {"axis2", AXES},
+    {"source", AXES},
+    {"destination", SHAPE},
+    {"newshape", SHAPE},
+    {"shape", SHAPE},
+    {"indices_or_sections", SHAPE},
+    {"num_or_size_splits", SHAPE},
+    {"repeats", SHAPE},
+    {"multiples", SHAPE},
+    {"pad_width", SHAPE},
+    {"paddings", SHAPE},
+    {"num", SHAPE},
+    {"num_classes", SHAPE},
+    {"depth", SHAPE},
+    {"keepdims", FLAG},
+    {"keep_dims", FLAG},
+    {"approximate", FLAG},
+    {"x_min", FIRST},
+    {"clip_value_min", FIRST},
+    {"negative_slope", FIRST},
+    {"alpha", FIRST},
+    {"x_max", SECOND},
+    {"clip_value_max", SECOND},
+    {"y", OPERAND},
+    {"x2", OPERAND},
+    {"b", OPERAND},
+    {"dtype", DTYPE},
+    {"slice_spec", KEY},
+    {"key", KEY},
+};
+
+/* tf.split gives sizes, keras.ops.split where the parts but the last one end. */
+static void sizes_to_ends(sn_conf_operation *conf) {
+    for (int64_t i = 1; i < conf->n_shape; i++)
+        conf->shape[i] += conf->shape[i - 1];
+    conf->n_shape--;
+}
+
+static snug_status set_kind(sn_conf_operation *conf, setting_kind kind, const char *key,
+                            const json_t *value, snug_error *err) {
+    if (kind == AXES)
+        return read_list(key, value, conf->axes, &conf->n_axes, err);
+    if (kind == SHAPE) {
+        conf->is_list = json_is_array(value);
+        SNUG_TRY(read_list(key, value, conf->shape, &conf->n_shape, err));
+        if (strcmp(key, "num_or_size_splits") == 0 && conf->is_list)
+            sizes_to_ends(conf);
+        return SNUG_OK;
+    }
+    if (kind == KEY)
+        return read_key(conf, value, err);
+    if (kind == OPERAND)
+        return add_number(conf, 1, value, err);
+    if (kind == DTYPE) {
+        const char *name = sn_keras_policy(value);
+        if (!name || strlen(name) >= sizeof conf->dtype.text)
+            return refuse(key, value, err);
+        strcpy(conf->dtype.text, name);
+        return SNUG_OK;
+    }
+    if (kind == FLAG && json_is_boolean(value))
+        conf->flag = json_is_true(value);
+    else if ((kind == FIRST || kind == SECOND) && json_is_number(value))
+        *(kind == FIRST ? &conf->first : &conf->second) = json_number_value(value);
+    else if (kind != INERT)
+        return refuse(key, value, err);
+    return SNUG_OK;
+}
+
+static snug_status read_settings(sn_conf_operation *conf, json_t *object, snug_error *err) {
+    for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
+        const char *key = json_object_iter_key(it);
+        const json_t *value = json_object_iter_value(it);
+        size_t i = 0;
+        if (sn_keras_holds_tensor(value) || (json_is_null(value) && strcmp(key, "slice_spec") != 0))
+            continue;
+        while (i < sizeof settings / sizeof *settings && strcmp(settings[i].key, key) != 0)
+            i++;
+        if (i == sizeof settings / sizeof *settings)
+            return refuse(key, value, err);
+        SNUG_TRY(set_kind(conf, settings[i].kind, key, value, err));
+    }
+    return SNUG_OK;
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+/* "Add"; or the last part of "math.add" in tf.keras 2. */
+static const char *function_name(const json_t *layer) {
+    const char *class_name = sn_keras_text(layer, "class_name");
+    const char *function = sn_keras_text(json_object_get(layer, "config"), "function");
+    const char *dot = function ? strrchr(function, '.') : NULL;
+    return dot ? dot + 1 : function ? function : class_name;
+}
+
+snug_status sn_keras_operation_fill(void *ctx, sn_network *n, const sn_layer_class *cls, void *conf,
+                                    snug_error *err) {
+    (void)n;
+    (void)cls;
+    const sn_keras_operation *o = ctx;
+    sn_conf_operation *const c = conf;
+    const char *name = function_name(o->layer);
+    const bool lambda = sn_keras_text(json_object_get(o->layer, "config"), "function") != NULL;
+    const bool is_item = strcmp(name, "GetItem") == 0;
+    if (strlen(name) >= sizeof c->function.text)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "operation '%.60s' is not known", name);
+    strcpy(c->function.text, name);
+    c->whole = 1;
+    for (int i = 0; o->node && i < o->node->n_args; i++)
+        if (o->node->args[i] && is_item && i == 1)
+            SNUG_TRY(read_key(c, o->node->args[i], err));
+        else if (o->node->args[i] && !json_is_null(o->node->args[i]))
+            SNUG_TRY(add_number(c, i, o->node->args[i], err));
+    if (!lambda)
+        SNUG_TRY(read_settings(c, json_object_get(o->layer, "config"), err));
+    return o->node ? read_settings(c, o->node->kwargs, err) : SNUG_OK;
+}

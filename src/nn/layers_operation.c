@@ -1,0 +1,594 @@
+/* layers_operation.c: the layer class Operation: a function of keras.ops (or of tf.keras 2's
+ * TFOpLambda) applied to tensors and numbers. One table per kind of function says its names and the
+ * operator it is made of; activations are known by their own names.
+ *
+ * Operands stand in the order of the call; a number takes the dtype of the tensors beside it, and
+ * integers beside floats become floats, as in Keras. The batch is axis 0: it may be moved and
+ * reduced, but no part of it may be taken. */
+#include "nn/nn.h"
+#include "nn/text.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef const sn_conf_operation *conf_of;
+
+static snug_type type_of(const sn_layer_call *c, sn_value v) {
+    return c->b->error.code == SNUG_OK ? *sn_graph_type(c->b->graph, v) : (snug_type){.rank = 0};
+}
+
+/* --- operands --------------------------------------------------------------------------------- */
+typedef struct {
+    int n;
+    bool is_number[4];
+    double number[4];
+    sn_value tensor[4]; /* of numbers, too */
+} operands;
+
+/* Tensors and numbers in their places. False after refusing more than `most`. */
+static bool find_operands(sn_layer_call *c, conf_of conf, int most, operands *o) {
+    int tensors = 0, numbers = 0;
+    *o = (operands){.n = c->n_in + (int)conf->n_numbers};
+    if (o->n > most) {
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "%s of %d operands; it takes %d",
+                        conf->function.text, o->n, most);
+        return false;
+    }
+    bool is_float = !conf->whole;
+    for (int i = 0; i < c->n_in; i++)
+        is_float = is_float || sn_dtype_is_float(type_of(c, c->in[i]).dtype);
+    const snug_dtype number_type =
+        is_float ? c->network->compute_dtype : type_of(c, c->in[0]).dtype;
+    for (int i = 0; i < o->n; i++) {
+        o->is_number[i] = conf->numbers >> i & 1;
+        o->number[i] = numbers ? conf->second : conf->first;
+        if (o->is_number[i])
+            o->tensor[i] = sn_build_scalar(c->b, number_type, o->number[i]);
+        else
+            o->tensor[i] = c->in[tensors++];
+        numbers += o->is_number[i];
+        const snug_dtype t = type_of(c, o->tensor[i]).dtype;
+        if (is_float && !sn_dtype_is_float(t) && t != SNUG_BOOL)
+            o->tensor[i] = sn_build_cast(c->b, o->tensor[i], c->network->compute_dtype);
+    }
+    return true;
+}
+
+/* Axes of the configuration as counts from the front of `rank` axes; false after refusing. */
+static bool find_axes(sn_layer_call *c, conf_of conf, int rank, int *axes) {
+    for (int i = 0; i < conf->n_axes; i++) {
+        const int64_t axis = conf->axes[i] < 0 ? conf->axes[i] + rank : conf->axes[i];
+        if (axis < 0 || axis >= rank) {
+            sn_layer_refuse(c, SNUG_E_INVALID, "%s along axis %lld of %d axes", conf->function.text,
+                            (long long)conf->axes[i], rank);
+            return false;
+        }
+        axes[i] = (int)axis;
+    }
+    return true;
+}
+
+/* The one axis of a function; `otherwise` when none is given. */
+static bool find_axis(sn_layer_call *c, conf_of conf, int rank, int otherwise, int *axis) {
+    int axes[SN_OPERATION_LIST] = {otherwise < 0 ? otherwise + rank : otherwise};
+    if (!find_axes(c, conf, rank, axes))
+        return false;
+    *axis = axes[0];
+    return true;
+}
+
+/* --- of one tensor ---------------------------------------------------------------------------- */
+static sn_value same(sn_builder *b, sn_value x) {
+    (void)b;
+    return x;
+}
+static sn_value log_1p(sn_builder *b, sn_value x) {
+    return sn_build_log(b, sn_build_affine(b, x, 1, 1));
+}
+static sn_value exp_m1(sn_builder *b, sn_value x) {
+    return sn_build_affine(b, sn_build_exp(b, x), 1, -1);
+}
+static sn_value log_sigmoid(sn_builder *b, sn_value x) {
+    return sn_build_neg(b, sn_build_softplus(b, sn_build_neg(b, x)));
+}
+
+static const struct {
+    const char *names; /* parted by spaces; case and underscores do not count */
+    sn_value (*build)(sn_builder *b, sn_value x);
+} unary[] = {
+    {"negative neg", sn_build_neg},
+    {"absolute abs", sn_build_abs},
+    {"sign", sn_build_sign},
+    {"square", sn_build_square},
+    {"sqrt", sn_build_sqrt},
+    {"rsqrt", sn_build_rsqrt},
+    {"reciprocal", sn_build_reciprocal},
+    {"exp", sn_build_exp},
+    {"expm1", exp_m1},
+    {"log", sn_build_log},
+    {"log1p", log_1p},
+    {"logsigmoid", log_sigmoid},
+    {"erf", sn_build_erf},
+    {"logicalnot", sn_build_logical_not},
+    {"stopgradient", sn_build_stop_gradient},
+    {"identity copy converttotensor", same},
+};
+
+/* --- of two ----------------------------------------------------------------------------------- */
+static sn_value less(sn_builder *b, sn_value x, sn_value y) {
+    return sn_build_greater(b, y, x);
+}
+static sn_value less_equal(sn_builder *b, sn_value x, sn_value y) {
+    return sn_build_greater_equal(b, y, x);
+}
+static sn_value not_equal(sn_builder *b, sn_value x, sn_value y) {
+    return sn_build_logical_not(b, sn_build_equal(b, x, y));
+}
+static sn_value plain_matmul(sn_builder *b, sn_value x, sn_value y) {
+    return sn_build_matmul(b, x, y, SN_NO_VALUE);
+}
+static sn_value squared_difference(sn_builder *b, sn_value x, sn_value y) {
+    return sn_build_square(b, sn_build_sub(b, x, y));
+}
+/* x to the y: for x above 0. */
+static sn_value power(sn_builder *b, sn_value x, sn_value y) {
+    return sn_build_exp(b, sn_build_mul(b, y, sn_build_log(b, x)));
+}
+
+static const struct {
+    const char *names;
+    sn_value (*build)(sn_builder *b, sn_value x, sn_value y);
+} binary[] = {
+    {"add addv2", sn_build_add},
+    {"subtract sub", sn_build_sub},
+    {"multiply mul", sn_build_mul},
+    {"divide truedivide truediv div", sn_build_div},
+    {"power pow", power},
+    {"maximum", sn_build_maximum},
+    {"minimum", sn_build_minimum},
+    {"equal", sn_build_equal},
+    {"notequal", not_equal},
+    {"greater", sn_build_greater},
+    {"greaterequal", sn_build_greater_equal},
+    {"less", less},
+    {"lessequal", less_equal},
+    {"logicaland", sn_build_logical_and},
+    {"logicalor", sn_build_logical_or},
+    {"matmul batchmatmul", plain_matmul},
+    {"squareddifference", squared_difference},
+};
+
+/* With a number: one operator that reads x once. False: there is none. */
+static bool build_with_number(sn_layer_call *c, const char *name, const operands *o) {
+    const bool left = o->is_number[0];
+    const double v = left ? o->number[0] : o->number[1];
+    const sn_value x = left ? o->tensor[1] : o->tensor[0];
+    if (!sn_dtype_is_float(type_of(c, x).dtype))
+        return false;
+    if (sn_same_name(name, "add"))
+        c->out = sn_build_affine(c->b, x, 1, v);
+    else if (sn_same_name(name, "multiply") || sn_same_name(name, "mul"))
+        c->out = sn_build_affine(c->b, x, v, 0);
+    else if (sn_same_name(name, "subtract") || sn_same_name(name, "sub"))
+        c->out = sn_build_affine(c->b, x, left ? -1 : 1, left ? v : -v);
+    else if ((sn_same_name(name, "power") || sn_same_name(name, "pow")) && !left)
+        c->out = v == 2 ? sn_build_square(c->b, x) : sn_build_value_op(c->b, SN_OP_power, &x, 1, v);
+    else
+        return false;
+    return true;
+}
+
+static void build_binary(sn_layer_call *c, conf_of conf, size_t row) {
+    operands o;
+    if (!find_operands(c, conf, 2, &o))
+        return;
+    if (o.n != 2) {
+        sn_layer_refuse(c, SNUG_E_FORMAT, "%s needs two operands", conf->function.text);
+        return;
+    }
+    if (conf->n_numbers == 1 && build_with_number(c, conf->function.text, &o))
+        return;
+    c->out = binary[row].build(c->b, o.tensor[0], o.tensor[1]);
+}
+
+/* --- reductions ------------------------------------------------------------------------------- */
+typedef sn_value (*reduce_fn)(sn_builder *b, sn_value x, uint32_t axes, bool keepdims);
+
+static sn_value least(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
+    return sn_build_neg(b, sn_build_max(b, sn_build_neg(b, x), axes, keepdims));
+}
+static sn_value variance(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
+    const sn_value off = sn_build_sub(b, x, sn_build_mean(b, x, axes, true));
+    return sn_build_mean(b, sn_build_square(b, off), axes, keepdims);
+}
+static sn_value deviation(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
+    return sn_build_sqrt(b, variance(b, x, axes, keepdims));
+}
+static sn_value log_sum_exp(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
+    const sn_value top = sn_build_stop_gradient(b, sn_build_max(b, x, axes, true));
+    const sn_value sum =
+        sn_build_log(b, sn_build_sum(b, sn_build_exp(b, sn_build_sub(b, x, top)), axes, true));
+    const sn_value all = sn_build_add(b, sum, top);
+    return keepdims ? all : sn_build_sum(b, all, axes, false); /* over extents of 1 */
+}
+
+static const struct {
+    const char *names;
+    reduce_fn build;
+} reductions[] = {
+    {"mean reducemean", sn_build_mean},
+    {"sum reducesum", sn_build_sum},
+    {"max reducemax", sn_build_max},
+    {"min reducemin", least},
+    {"var reducevariance", variance},
+    {"std reducestd", deviation},
+    {"logsumexp reducelogsumexp", log_sum_exp},
+};
+
+static void build_reduction(sn_layer_call *c, conf_of conf, reduce_fn build) {
+    const int rank = type_of(c, c->in[0]).rank;
+    int axes[SN_OPERATION_LIST];
+    uint32_t set = 0;
+    if (!find_axes(c, conf, rank, axes))
+        return;
+    for (int i = 0; i < conf->n_axes; i++)
+        set |= 1u << axes[i];
+    c->out = build(c->b, c->in[0], set, conf->flag != 0);
+}
+
+/* --- shapes ----------------------------------------------------------------------------------- */
+static void build_reshape(sn_layer_call *c, conf_of conf) {
+    int64_t dims[SNUG_MAX_RANK];
+    const snug_type t = type_of(c, c->in[0]);
+    if (conf->n_shape < 1 || conf->n_shape > SNUG_MAX_RANK) {
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "a shape of %lld axes", (long long)conf->n_shape);
+        return;
+    }
+    int64_t known = 1, example = 1;
+    int open = 0;
+    for (int i = 0; i < conf->n_shape; i++) {
+        dims[i] = conf->shape[i];
+        open += i > 0 && dims[i] < 0;
+        known *= dims[i] < 0 ? 1 : dims[i]; /* extents of tensors that exist */
+    }
+    for (int i = 1; i < t.rank; i++)
+        example *= t.dims[i];
+    for (int i = 1; i < conf->n_shape && open == 1 && dims[0] < 0; i++)
+        if (dims[i] < 0 && known > 0 && example % known == 0)
+            dims[i] = example / known; /* the first one is the batch */
+    c->out = sn_build_reshape(c->b, c->in[0], dims, (int)conf->n_shape);
+}
+
+static void build_transpose(sn_layer_call *c, conf_of conf) {
+    const int rank = type_of(c, c->in[0]).rank;
+    int axes[SN_OPERATION_LIST];
+    if (!find_axes(c, conf, rank, axes))
+        return;
+    for (int i = 0; i < rank && conf->n_axes == 0; i++)
+        axes[i] = rank - 1 - i;
+    if (conf->n_axes != 0 && conf->n_axes != rank) {
+        sn_layer_refuse(c, SNUG_E_INVALID, "%lld axes of %d are named", (long long)conf->n_axes,
+                        rank);
+        return;
+    }
+    c->out = sn_build_transpose(c->b, c->in[0], axes);
+}
+
+static void build_swapaxes(sn_layer_call *c, conf_of conf) {
+    const int rank = type_of(c, c->in[0]).rank;
+    int axes[SN_OPERATION_LIST], perm[SNUG_MAX_RANK];
+    if (conf->n_axes != 2 || !find_axes(c, conf, rank, axes))
+        return sn_layer_refuse(c, SNUG_E_INVALID, "it needs two axes");
+    for (int i = 0; i < rank; i++)
+        perm[i] = i == axes[0] ? axes[1] : i == axes[1] ? axes[0] : i;
+    c->out = sn_build_transpose(c->b, c->in[0], perm);
+}
+
+/* The tensor with an axis of one more, at `axis`. */
+static sn_value with_axis(sn_layer_call *c, sn_value x, int axis) {
+    const snug_type t = type_of(c, x);
+    int64_t dims[SNUG_MAX_RANK];
+    if (t.rank == SNUG_MAX_RANK || axis == 0) {
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "an axis of one at %d of %d axes", axis, t.rank);
+        return SN_NO_VALUE;
+    }
+    for (int i = 0; i <= t.rank; i++)
+        dims[i] = i == axis ? 1 : t.dims[i < axis ? i : i - 1];
+    return sn_build_reshape(c->b, x, dims, t.rank + 1);
+}
+
+static void build_expand_dims(sn_layer_call *c, conf_of conf) {
+    int axis;
+    if (find_axis(c, conf, type_of(c, c->in[0]).rank + 1, 1, &axis))
+        c->out = with_axis(c, c->in[0], axis);
+}
+
+static void build_squeeze(sn_layer_call *c, conf_of conf) {
+    const snug_type t = type_of(c, c->in[0]);
+    int64_t dims[SNUG_MAX_RANK];
+    int axes[SN_OPERATION_LIST], n = 0;
+    uint32_t set = 0;
+    if (!find_axes(c, conf, t.rank, axes))
+        return;
+    for (int i = 0; i < conf->n_axes; i++)
+        set |= 1u << axes[i];
+    for (int i = 0; i < t.rank; i++)
+        if (conf->n_axes ? !(set >> i & 1) : t.dims[i] != 1)
+            dims[n++] = t.dims[i];
+    c->out = sn_build_reshape(c->b, c->in[0], dims, n);
+}
+
+static sn_value concat(sn_layer_call *c, const sn_value *in, int n, int axis) {
+    sn_attrs a;
+    sn_attrs_default(SN_OP_concat, &a);
+    a.axis.axis = axis;
+    return sn_build(c->b, SN_OP_concat, &a, in, n);
+}
+
+static void build_concatenate(sn_layer_call *c, conf_of conf) {
+    int axis;
+    if (find_axis(c, conf, type_of(c, c->in[0]).rank, -1, &axis))
+        c->out = concat(c, c->in, c->n_in, axis);
+}
+
+static void build_stack(sn_layer_call *c, conf_of conf) {
+    sn_value in[SN_MAX_IN];
+    int axis;
+    if (!find_axis(c, conf, type_of(c, c->in[0]).rank + 1, 0, &axis))
+        return;
+    for (int i = 0; i < c->n_in; i++)
+        in[i] = with_axis(c, c->in[i], axis);
+    c->out = concat(c, in, c->n_in, axis);
+}
+
+/* --- parts ------------------------------------------------------------------------------------ */
+typedef struct {
+    int64_t start, size, stride;
+} span;
+
+static sn_value take(sn_layer_call *c, sn_value x, const span *spans) {
+    const int rank = type_of(c, x).rank;
+    sn_attrs a;
+    sn_attrs_default(SN_OP_slice, &a);
+    a.slice.sizes.n = a.slice.strides.n = rank;
+    for (int i = 0; i < rank; i++) {
+        a.slice.sizes.v[i] = spans[i].size;
+        a.slice.strides.v[i] = spans[i].stride;
+        a.slice.start[i] = (int64_t)sn_build_key(c->b, "", spans[i].start).i;
+    }
+    return sn_build(c->b, SN_OP_slice, &a, &x, 1);
+}
+
+static void build_split(sn_layer_call *c, conf_of conf) {
+    const snug_type t = type_of(c, c->in[0]);
+    int axis;
+    if (!find_axis(c, conf, t.rank, 0, &axis))
+        return;
+    const int64_t extent = t.dims[axis];
+    int64_t n = conf->is_list ? conf->n_shape + 1 : conf->n_shape ? conf->shape[0] : 0, at = 0;
+    if (axis == 0 || n < 1 || n > SN_MAX_TENSOR || (!conf->is_list && extent % n)) {
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "a split of axis %d into %lld parts", axis,
+                        (long long)n);
+        return;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        span spans[SNUG_MAX_RANK];
+        const int64_t last = k + 1 == n;
+        const int64_t end = last ? extent : conf->is_list ? conf->shape[k] : (k + 1) * (extent / n);
+        for (int i = 0; i < t.rank; i++)
+            spans[i] = (span){0, -1, 1};
+        spans[axis] = (span){at, end - at, 1};
+        c->outs[k] = take(c, c->in[0], spans);
+        at = end;
+    }
+    c->out = c->outs[0];
+    c->n_out = (int)n;
+}
+
+/* Python's slice of an extent; an empty one, and steps back, are refused. */
+static bool resolve_slice(conf_of conf, int64_t i, int64_t extent, span *out) {
+    const int64_t step = conf->step[i] == SN_ITEM_OPEN ? 1 : conf->step[i];
+    int64_t start = conf->start[i] == SN_ITEM_OPEN ? 0 : conf->start[i];
+    int64_t stop = conf->stop[i] == SN_ITEM_OPEN ? extent : conf->stop[i];
+    start = start < 0 ? start + extent : start;
+    stop = stop < 0 ? stop + extent : stop;
+    start = start < 0 ? 0 : start;
+    stop = stop > extent ? extent : stop;
+    if (step < 1 || start >= stop)
+        return false;
+    *out = (span){start, (stop - start - 1) / step + 1, step};
+    return true;
+}
+
+static bool is_whole(conf_of conf, int64_t i) {
+    return conf->item[i] == SN_ITEM_SLICE && conf->start[i] == SN_ITEM_OPEN &&
+           conf->stop[i] == SN_ITEM_OPEN && conf->step[i] == SN_ITEM_OPEN;
+}
+
+typedef struct {
+    snug_type t;               /* of x */
+    span spans[SNUG_MAX_RANK]; /* what is taken of its axes */
+    int64_t dims[SN_OPERATION_LIST];
+    int axis, n_dims; /* of x; of the result */
+} item_walk;
+
+static bool take_item(sn_layer_call *c, conf_of conf, int64_t i, item_walk *w) {
+    if (conf->item[i] == SN_ITEM_NEW_AXIS) {
+        w->dims[w->n_dims++] = 1;
+        return true;
+    }
+    if (conf->item[i] == SN_ITEM_ELLIPSIS) {
+        int left = 0;
+        for (int64_t k = i + 1; k < conf->n_items; k++)
+            left += conf->item[k] != SN_ITEM_NEW_AXIS;
+        for (; w->axis < w->t.rank - left; w->axis++)
+            w->dims[w->n_dims++] = w->t.dims[w->axis];
+        return true;
+    }
+    span *const s = &w->spans[w->axis];
+    const int64_t extent = w->axis < w->t.rank ? w->t.dims[w->axis] : 0;
+    const int64_t index = conf->start[i] < 0 ? conf->start[i] + extent : conf->start[i];
+    const bool fits = is_whole(conf, i)                ? w->axis < w->t.rank
+                      : w->axis == 0                   ? false
+                      : conf->item[i] == SN_ITEM_INDEX ? index >= 0 && index < extent
+                                                       : resolve_slice(conf, i, extent, s);
+    if (!fits) {
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED,
+                        "item %lld of the key takes part of the batch, runs backwards or lies "
+                        "outside of axis %d",
+                        (long long)i, w->axis);
+        return false;
+    }
+    if (conf->item[i] == SN_ITEM_INDEX)
+        *s = (span){index, 1, 1};
+    else
+        w->dims[w->n_dims++] = is_whole(conf, i) ? extent : s->size;
+    w->axis++;
+    return true;
+}
+
+static void build_getitem(sn_layer_call *c, conf_of conf) {
+    item_walk w = {.t = type_of(c, c->in[0])};
+    for (int i = 0; i < SNUG_MAX_RANK; i++)
+        w.spans[i] = (span){0, -1, 1};
+    for (int64_t i = 0; i < conf->n_items; i++)
+        if (!take_item(c, conf, i, &w))
+            return;
+    for (; w.axis < w.t.rank; w.axis++)
+        w.dims[w.n_dims++] = w.t.dims[w.axis];
+    if (w.n_dims > SNUG_MAX_RANK) {
+        sn_layer_refuse(c, SNUG_E_SHAPE, "the result has %d axes; at most %d", w.n_dims,
+                        SNUG_MAX_RANK);
+        return;
+    }
+    c->out = sn_build_reshape(c->b, take(c, c->in[0], w.spans), w.dims, w.n_dims);
+}
+
+/* --- others ----------------------------------------------------------------------------------- */
+static void build_where(sn_layer_call *c, conf_of conf) {
+    operands o;
+    if (!find_operands(c, conf, 3, &o))
+        return;
+    if (o.n != 3 || o.is_number[0])
+        return sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "it needs a condition and two values");
+    c->out = sn_build_select(c->b, sn_build_cast(c->b, o.tensor[0], SNUG_BOOL), o.tensor[1],
+                             o.tensor[2]);
+}
+
+static void build_clip(sn_layer_call *c, conf_of conf) {
+    sn_attrs a;
+    sn_attrs_default(SN_OP_clip, &a);
+    a.clip.low = (int64_t)sn_build_param(c->b, "", conf->first).i;
+    a.clip.high = (int64_t)sn_build_param(c->b, "", conf->second).i;
+    c->out = sn_build(c->b, SN_OP_clip, &a, c->in, 1);
+}
+
+/* Half and double widths follow the network: it has one float type. */
+static void build_cast(sn_layer_call *c, conf_of conf) {
+    static const struct {
+        const char *name;
+        snug_dtype dtype;
+    } known[] = {{"int32", SNUG_I32}, {"int64", SNUG_I64}, {"bool", SNUG_BOOL}};
+    snug_dtype to = c->network->compute_dtype;
+    const bool is_float = strncmp(conf->dtype.text, "float", 5) == 0;
+    size_t i = 0;
+    while (i < 3 && strcmp(conf->dtype.text, known[i].name) != 0)
+        i++;
+    if (!is_float && i == 3) {
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "a cast to %s; float32, int32, int64 and bool work",
+                        conf->dtype.text);
+        return;
+    }
+    c->out = sn_build_cast(c->b, c->in[0], is_float ? to : known[i].dtype);
+}
+
+/* Over another axis than the last: that axis is moved there and back. */
+static void build_softmax(sn_layer_call *c, conf_of conf) {
+    const int rank = type_of(c, c->in[0]).rank;
+    const bool is_log = sn_same_name(conf->function.text, "logsoftmax");
+    int axis, perm[SNUG_MAX_RANK];
+    if (!find_axis(c, conf, rank, -1, &axis))
+        return;
+    for (int i = 0; i < rank; i++)
+        perm[i] = i == axis ? rank - 1 : i == rank - 1 ? axis : i;
+    const bool moved = axis != rank - 1;
+    const sn_value x = moved ? sn_build_transpose(c->b, c->in[0], perm) : c->in[0];
+    const sn_value y = is_log ? sn_build_log_softmax(c->b, x) : sn_build_softmax(c->b, x);
+    c->out = moved ? sn_build_transpose(c->b, y, perm) : y;
+}
+
+static void build_argmax(sn_layer_call *c, conf_of conf) {
+    int axis;
+    if (!find_axis(c, conf, type_of(c, c->in[0]).rank, -1, &axis))
+        return;
+    const bool least_one = sn_same_name(conf->function.text, "argmin");
+    const sn_value x = least_one ? sn_build_neg(c->b, c->in[0]) : c->in[0];
+    c->out = sn_build_argmax(c->b, x, axis, SNUG_I32);
+}
+
+static void build_leaky_relu(sn_layer_call *c, conf_of conf) {
+    const double slope = conf->first != 0 ? conf->first : 0.2;
+    c->out = sn_build_value_op(c->b, SN_OP_leaky_relu, c->in, 1, sn_keras_number(slope));
+}
+
+static const struct {
+    const char *names;
+    void (*build)(sn_layer_call *c, conf_of conf);
+} others[] = {
+    {"reshape", build_reshape},
+    {"transpose", build_transpose},
+    {"swapaxes", build_swapaxes},
+    {"expanddims", build_expand_dims},
+    {"squeeze", build_squeeze},
+    {"concatenate concat", build_concatenate},
+    {"stack", build_stack},
+    {"split", build_split},
+    {"getitem", build_getitem},
+    {"where wherev2", build_where},
+    {"clip clipbyvalue", build_clip},
+    {"cast", build_cast},
+    {"softmax logsoftmax", build_softmax},
+    {"argmax argmin", build_argmax},
+    {"leakyrelu", build_leaky_relu},
+};
+
+/* --- by name ---------------------------------------------------------------------------------- */
+/* Whether a name is one of the words, underscores and case aside. */
+static bool is_named(const char *words, const char *name) {
+    char plain[64];
+    size_t n = 0;
+    for (; *name && n + 1 < sizeof plain; name++)
+        if (*name != '_')
+            plain[n++] = (char)(*name >= 'A' && *name <= 'Z' ? *name + 32 : *name);
+    plain[n] = 0;
+    return sn_text_has(words, plain);
+}
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+void sn_layer_build_operation(sn_layer_call *c) {
+    const conf_of conf = c->conf;
+    const char *name = conf->function.text;
+    for (size_t i = 0; i < COUNT(others); i++)
+        if (is_named(others[i].names, name))
+            return others[i].build(c, conf);
+    for (size_t i = 0; i < COUNT(binary); i++)
+        if (is_named(binary[i].names, name))
+            return build_binary(c, conf, i);
+    for (size_t i = 0; i < COUNT(reductions); i++)
+        if (is_named(reductions[i].names, name))
+            return build_reduction(c, conf, reductions[i].build);
+    for (size_t i = 0; i < COUNT(unary); i++)
+        if (is_named(unary[i].names, name)) {
+            c->out = unary[i].build(c->b, c->in[0]);
+            return;
+        }
+    c->out = sn_activation(c->b, name, c->in[0]);
+    if (c->b->error.code == SNUG_E_UNSUPPORTED) {
+        c->b->error.code = SNUG_OK;
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED,
+                        "operation '%.40s' is not known; it would need a row in a table of "
+                        "layers_operation.c",
+                        name);
+    }
+}
