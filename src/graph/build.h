@@ -146,6 +146,9 @@ sn_value sn_build_transpose(sn_builder *b, sn_value x, const int *perm); /* of x
 /* bias may be SN_NO_VALUE. */
 sn_value sn_build_matmul(sn_builder *b, sn_value x, sn_value w, sn_value bias);
 sn_value sn_build_matmul_t(sn_builder *b, sn_value x, sn_value y, bool trans_x, bool trans_y);
+/* numpy's einsum of one or two operands, the result written out: "abc,cde->abde", "...x,xy->...y".
+ */
+sn_value sn_build_einsum(sn_builder *b, const char *text, const sn_value *in, int n_in);
 
 /* --- layout (build_layout.c): compositions; axes may be negative, from the end --------------- */
 sn_value sn_build_expand_dims(sn_builder *b, sn_value x, int axis); /* a new axis of extent 1 */
