@@ -48,6 +48,11 @@ static double attention_flops(const sn_opdesc *d) {
     return (d->op == SN_OP_attention ? 2 : 5) * scores * widths;
 }
 
+/* One product of the states with the recurrent kernel per step, in either direction. */
+static double recurrent_flops(const sn_opdesc *d) {
+    return 2 * all(&d->in[0]) * (double)d->in[1].dims[0];
+}
+
 static double element_flops(const sn_opdesc *d) {
     double most = 0;
     for (int i = 0; i < d->n_in; i++)
@@ -67,6 +72,12 @@ static double (*const heavy[SN_N_OPS])(const sn_opdesc *d) = {
     [SN_OP_avgpool_grad] = avgpool_grad_flops,
     [SN_OP_attention] = attention_flops,
     [SN_OP_attention_grad] = attention_flops,
+    [SN_OP_lstm] = recurrent_flops,
+    [SN_OP_lstm_grad] = recurrent_flops,
+    [SN_OP_gru] = recurrent_flops,
+    [SN_OP_gru_grad] = recurrent_flops,
+    [SN_OP_simple_rnn] = recurrent_flops,
+    [SN_OP_simple_rnn_grad] = recurrent_flops,
 };
 
 double sn_op_flops(const sn_opdesc *d) {

@@ -129,7 +129,8 @@ SET(matmul, {"", "f[7,5] f[5,3]"}, {"", "f[7,5] f[5,3] f[3]"}, {"trans_a=1", "f[
     {"trans_a=1", "f[133,67] f[133,35]"}, {"", "f[130,67] f[67,270] f[270]"},
     {"trans_a=1", "f[2500,20] f[2500,10]"}, {"act=relu", "f[7,5] f[5,3] f[3]", FUSED},
     {"act=tanh", "f[33,20] f[20,67]", FUSED},
-    {"act=sigmoid trans_b=1", "f[9,20] f[35,20] f[35]", FUSED})
+    {"act=sigmoid trans_b=1", "f[9,20] f[35,20] f[35]", FUSED},
+    {"act=hard_sigmoid", "f[9,20] f[20,35] f[35]", FUSED})
 SET(conv2d, {"stride=2,2 pad=0,1,1,0", "f[2,7,6,3] f[3,2,3,4]"}, {"", "f[2,5,6,3] f[3,3,3,5] f[5]"},
     {"pad=1,1,1,1", "f[2,5,4,3] f[3,3,3,7]"}, {"dilation=2,3 pad=2,1,4,3", "f[1,7,8,2] f[3,3,2,5]"},
     {"groups=2 pad=1,1,0,0", "f[2,4,5,6] f[3,2,3,4] f[4]"},
@@ -458,6 +459,13 @@ const sn_tolerance sn_case_tolerances[SN_N_OPS] = {
     /* products of products, each rounded */
     [SN_OP_attention] = {.ulps = 8, .inputs = 4, .largest = 4},
     [SN_OP_attention_grad] = {.ulps = 8, .inputs = 4, .largest = 16},
+    /* products in f32 and in double, step after step */
+    [SN_OP_lstm] = {.ulps = 8, .inputs = 8, .largest = 16},
+    [SN_OP_lstm_grad] = {.ulps = 8, .inputs = 8, .largest = 64},
+    [SN_OP_gru] = {.ulps = 8, .inputs = 8, .largest = 16},
+    [SN_OP_gru_grad] = {.ulps = 8, .inputs = 8, .largest = 64},
+    [SN_OP_simple_rnn] = {.ulps = 8, .inputs = 8, .largest = 16},
+    [SN_OP_simple_rnn_grad] = {.ulps = 8, .inputs = 8, .largest = 64},
     /* sums in double, in another order; rounded once where the output is f32 */
     [SN_OP_moments] = {.largest = 64},
     [SN_OP_normalise_sums] = {.ulps = 1},

@@ -15,6 +15,9 @@ static inline void sn_act_f32(int64_t act, float *y, int64_t n) {
     else if (act == SN_ACT_sigmoid)
         for (int64_t i = 0; i < n; i++)
             y[i] = sn_sigmoid_f32(y[i]);
+    else if (act == SN_ACT_hard_sigmoid)
+        for (int64_t i = 0; i < n; i++)
+            y[i] = y[i] <= -3.0f ? 0.0f : y[i] >= 3.0f ? 1.0f : (y[i] + 3.0f) / 6.0f;
 }
 
 #endif

@@ -81,15 +81,23 @@ static dnnl_status_t make_weights(recipe *r, const sn_conv *v) {
     return s == dnnl_success ? make_any(&r->any_w, 5, dims) : s;
 }
 
+static dnnl_status_t append(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float a, float b) {
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_post_ops_append_eltwise(ops, kind, a, b);
+#else
+    return dnnl_post_ops_append_eltwise(ops, 1.0f, kind, a, b);
+#endif
+}
+
 static dnnl_status_t append_act(dnnl_post_ops_t ops, int64_t act) {
+    if (act == SN_ACT_hard_sigmoid) {
+        const dnnl_status_t s = append(ops, dnnl_eltwise_linear, 1.0f / 6.0f, 0.5f);
+        return s == dnnl_success ? append(ops, dnnl_eltwise_clip, 0.0f, 1.0f) : s;
+    }
     const dnnl_alg_kind_t kind = act == SN_ACT_relu   ? dnnl_eltwise_relu
                                  : act == SN_ACT_tanh ? dnnl_eltwise_tanh
                                                       : dnnl_eltwise_logistic;
-#if DNNL_VERSION_MAJOR >= 3
-    return dnnl_post_ops_append_eltwise(ops, kind, 0.0f, 0.0f);
-#else
-    return dnnl_post_ops_append_eltwise(ops, 1.0f, kind, 0.0f, 0.0f);
-#endif
+    return append(ops, kind, 0.0f, 0.0f);
 }
 
 /* Scratch is ours; the activation is fused. */

@@ -121,7 +121,7 @@ static void finish(const sn_product *p, const sn_product_block *b) {
 
 /* One group: its last piece brings the bias and the simple activations along. */
 static void run_single(const sn_product *p, sn_product_block *b) {
-    const bool curved = p->act == SN_ACT_tanh || p->act == SN_ACT_sigmoid;
+    const bool curved = p->act != SN_ACT_none && p->act != SN_ACT_relu;
     sn_gemm g = {.c = b->c + b->n, .c_row = b->c_row, .add = p->accumulate};
     g.m = b->rows;
     g.n = b->columns;

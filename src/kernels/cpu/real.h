@@ -40,6 +40,8 @@ static inline double sn_real_act(int64_t act, double v) {
         return tanh(v);
     if (act == SN_ACT_sigmoid)
         return 1 / (1 + exp(-v));
+    if (act == SN_ACT_hard_sigmoid)
+        return v <= -3 ? 0 : v >= 3 ? 1 : (v + 3) / 6;
     return v;
 }
 
