@@ -116,6 +116,17 @@ void sn_axes_argmax(const sn_opdesc *d, sn_ways *ways) {
     reduce_ways(d, ways, 1u << d->attrs.argmax.axis, false, false);
 }
 
+/* A running sum needs all that comes before. */
+void sn_axes_all_but_axis(const sn_opdesc *d, sn_ways *ways) {
+    for (int k = 0; k < d->in[0].rank; k++) {
+        if (k == d->attrs.scan.axis)
+            continue;
+        sn_way *way = sn_way_add(ways, d->in[0].dims[k]);
+        sn_carry(&way->in[0], k);
+        sn_carry(&way->out[0], k);
+    }
+}
+
 /* --- channels and rows ------------------------------------------------------------------------ */
 #define IS(i) (1u << (i))
 

@@ -38,14 +38,32 @@ static void drop_axes(snug_type *t, uint32_t set, bool keepdims) {
     }
 }
 
-snug_status sn_shape_reduce(sn_opdesc *d, snug_error *err) {
+static snug_status reduced(sn_opdesc *d, snug_error *err) {
     const sn_attrs_axes *a = &d->attrs.axes;
     snug_type t = d->in[0];
-    SNUG_TRY(sn_want_number(d, 0, err));
     SNUG_TRY(sn_want_flag(d, "keepdims", a->keepdims, err));
     SNUG_TRY(want_reduced_axes(d, &a->axes, err));
     drop_axes(&t, sn_axes_set(&a->axes, t.rank), a->keepdims != 0);
     return sn_one_output(d, t);
+}
+
+snug_status sn_shape_reduce(sn_opdesc *d, snug_error *err) {
+    SNUG_TRY(sn_want_number(d, 0, err));
+    return reduced(d, err);
+}
+
+/* The maximum of truth values is whether any holds, the minimum whether all do. */
+snug_status sn_shape_reduce_extreme(sn_opdesc *d, snug_error *err) {
+    if (d->in[0].dtype != SNUG_BOOL)
+        SNUG_TRY(sn_want_number(d, 0, err));
+    return reduced(d, err);
+}
+
+static snug_status want_positions(const sn_opdesc *d, int64_t dtype, snug_error *err) {
+    if (dtype == SNUG_I32 || dtype == SNUG_I64)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_SHAPE, "%s: dtype=%s; positions are i32 or i64", sn_op_name(d),
+                   snug_dtype_name((snug_dtype)dtype));
 }
 
 snug_status sn_shape_argmax(sn_opdesc *d, snug_error *err) {
@@ -53,15 +71,42 @@ snug_status sn_shape_argmax(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
     SNUG_TRY(sn_want_number(d, 0, err));
     SNUG_TRY(sn_want_axis(d, a->axis, t.rank, err));
-    if (a->dtype != SNUG_I32 && a->dtype != SNUG_I64)
-        return sn_fail(err, SNUG_E_SHAPE, "argmax: dtype=%s; positions are i32 or i64",
-                       snug_dtype_name((snug_dtype)a->dtype));
+    SNUG_TRY(want_positions(d, a->dtype, err));
     if (t.dims[a->axis] == 0)
-        return sn_fail(err, SNUG_E_SHAPE, "argmax: axis %lld of %s has no elements",
+        return sn_fail(err, SNUG_E_SHAPE, "%s: axis %lld of %s has no elements", sn_op_name(d),
                        (long long)a->axis, sn_type_text(&t).s);
     t.dtype = (snug_dtype)a->dtype;
     drop_axes(&t, 1u << a->axis, false);
     return sn_one_output(d, t);
+}
+
+snug_status sn_shape_scan(sn_opdesc *d, snug_error *err) {
+    const sn_attrs_scan *a = &d->attrs.scan;
+    SNUG_TRY(sn_want_number(d, 0, err));
+    SNUG_TRY(sn_want_axis(d, a->axis, d->in[0].rank, err));
+    SNUG_TRY(sn_want_flag(d, "exclusive", a->exclusive, err));
+    SNUG_TRY(sn_want_flag(d, "reverse", a->reverse, err));
+    return sn_one_output(d, d->in[0]);
+}
+
+/* Outputs: the first k along the last axis (k = 0: all), and where they were. */
+snug_status sn_shape_sort(sn_opdesc *d, snug_error *err) {
+    const sn_attrs_sort *a = &d->attrs.sort;
+    snug_type t = d->in[0];
+    SNUG_TRY(sn_want_number(d, 0, err));
+    SNUG_TRY(sn_want_rank(d, 0, 1, SNUG_MAX_RANK, err));
+    SNUG_TRY(sn_want_flag(d, "descending", a->descending, err));
+    SNUG_TRY(want_positions(d, a->dtype, err));
+    int64_t *last = &t.dims[t.rank - 1];
+    if (a->k < 0 || (*last >= 0 && a->k > *last))
+        return sn_fail(err, SNUG_E_SHAPE, "sort: k=%lld of the %lld along the last axis of %s",
+                       (long long)a->k, (long long)*last, sn_type_text(&d->in[0]).s);
+    *last = a->k > 0 ? a->k : *last;
+    SNUG_TRY(sn_one_output(d, t));
+    t.dtype = (snug_dtype)a->dtype;
+    d->n_out = 2;
+    d->out[1] = t;
+    return SNUG_OK;
 }
 
 /* --- reshape ---------------------------------------------------------------------------------- */

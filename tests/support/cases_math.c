@@ -36,3 +36,45 @@ SET(atan2, FEW_OF_TWO("@away", "@away"), MANY_OF_TWO("", ""),
 SET(compare_any, FEW_OF_TWO("@ties", "@ties"), MANY_OF_TWO("@ties", "@ties"), WHOLES_OF_TWO,
     {"", "f[7,67]@special f[7,67]@special", VALUES}, {"", "bool[3,5] bool[3,5]"},
     {"", "bool[4,1,67] bool[5,1]"})
+
+/* --- reductions, running sums, sorting -------------------------------------------------------- */
+#define FEW_OF_REDUCE(domain)                                                                      \
+    CASE("axes=0", "f[7]" domain), CASE("", "f[3,5]" domain), CASE("", "f[]" domain),              \
+        CASE("axes=1", "f[3,67]" domain), CASE("axes=0,2 keepdims=1", "f[5,3,7]" domain),          \
+        CASE("axes=0,1", "f[3,4,5]" domain), CASE("axes=1", "f[0,3]" domain),                      \
+        CASE("axes=1", "f[5,0,2]" domain), CASE("axes=1", "f[3,1,5]" domain),                      \
+        CASE("axes=1", "f[67,31,5]" domain), CASE("axes=0", "f[17,601]" domain)
+#define WHOLES_OF_REDUCE                                                                           \
+    CASE("axes=1", "i32[3,67]"), CASE("axes=0", "i64[5,9]"), CASE("", "u8[2,1,9]"),                \
+        CASE("axes=1", "i8[3,9]")
+SET(reduce_prod, FEW_OF_REDUCE("@away"), WHOLES_OF_REDUCE, {"axes=1", "f[7,9]@ties", VALUES},
+    {"axes=1", "f[7,67]@special", VALUES})
+SET(reduce_min, FEW_OF_REDUCE("@distinct"), WHOLES_OF_REDUCE, {"axes=1", "bool[5,3]"},
+    {"axes=1", "bool[5,0]"}, {"axes=1", "f[7,67]@special", VALUES})
+SET(argmin, {"axis=1 dtype=i32", "f[5,9]@distinct"}, {"axis=0 dtype=i64", "f[67,3]@ties"},
+    {"axis=1 dtype=i32", "f[0,5]"}, {"axis=0 dtype=i32", "f[1,5]"},
+    {"axis=1 dtype=i32", "f[67,31,5]"}, {"axis=1 dtype=i64", "f[7,67]@special", VALUES},
+    {"axis=1 dtype=i32", "i32[3,67]"}, {"axis=0 dtype=i32", "u8[9,2]"})
+#define FEW_OF_SCAN(domain)                                                                        \
+    CASE("axis=0", "f[7]" domain), CASE("axis=1", "f[3,9]" domain),                                \
+        CASE("axis=0 exclusive=1", "f[5,3]" domain), CASE("axis=1 reverse=1", "f[2,5,3]" domain),  \
+        CASE("axis=1 exclusive=1 reverse=1", "f[2,5,1]" domain), CASE("axis=0", "f[0,4]" domain),  \
+        CASE("axis=1", "f[3,0]" domain), {"axis=1", "f[67,31,5]" domain, VALUES},                  \
+        {"axis=0 reverse=1", "f[17,601]" domain, VALUES}, {                                        \
+        "axis=0 exclusive=1", "f[133,1]" domain, VALUES                                            \
+    }
+#define WHOLES_OF_SCAN                                                                             \
+    CASE("axis=1", "i32[3,67]"), CASE("axis=0 reverse=1", "i64[5,9]"),                             \
+        CASE("axis=1 exclusive=1", "u8[2,9]"), CASE("axis=0", "i8[9]")
+SET(scan, FEW_OF_SCAN(""), WHOLES_OF_SCAN, {"axis=1", "f[7,67]@special", VALUES})
+SET(scan_nonzero, FEW_OF_SCAN("@away"), WHOLES_OF_SCAN, {"axis=1", "f[7,9]@ties", VALUES},
+    {"axis=1", "f[7,67]@special", VALUES})
+SET(sort, {"dtype=i32", "f[7]@distinct"}, {"dtype=i64 descending=1", "f[3,67]@distinct"},
+    {"dtype=i32 k=3", "f[2,3,9]@distinct"}, {"dtype=i64 descending=1 k=1", "f[5,4]@distinct"},
+    {"dtype=i32 descending=1 k=7", "f[67,133]@distinct"}, {"dtype=i32", "f[5,1]@distinct"},
+    {"dtype=i32", "f[0,4]"}, {"dtype=i32", "f[3,0]"}, {"dtype=i32", "f[5,67]@ties", VALUES},
+    {"dtype=i64 descending=1", "f[5,67]@ties", VALUES},
+    {"dtype=i32 descending=1 k=9", "f[5,67]@ties", VALUES},
+    {"dtype=i32", "f[7,67]@special", VALUES},
+    {"dtype=i32 descending=1 k=5", "f[7,67]@special", VALUES}, {"dtype=i32", "i32[3,67]"},
+    {"dtype=i64 descending=1", "i64[5,9]"}, {"dtype=i32 k=4", "u8[2,9]"}, {"dtype=i32", "i8[9]"})

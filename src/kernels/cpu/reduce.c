@@ -1,4 +1,4 @@
-/* reduce.c: sum, max and argmax over axes.
+/* reduce.c: sum, product, max, min and the places of the extremes, over axes.
  *
  * The order of a sum is a function of the reduced extent alone, so that an output element has the
  * same bits however many outputs there are, wherever they lie and however many threads work. For
@@ -11,8 +11,8 @@
  *
  * A vector register holds the 16 lanes of a contiguous run, or the same lane of 16 neighbouring
  * columns. Blocks are what threads share; with more than one, their sums wait in the workspace.
- * Other dtypes are summed in plain order, in double or in 64 bits. The maximum has no order; NaN
- * wins it. */
+ * Other dtypes are summed in plain order, in double or in 64 bits, and so is every product. Maximum
+ * and minimum have no order; NaN wins them. */
 #include "kernels/cpu/loops.h"
 
 #include <assert.h>
@@ -27,14 +27,15 @@
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 
 /* clang-format off */
-/*      dtype  name  holds  sums in  smallest */
-#define TYPE_MAP(X)                              \
-    X(SNUG_F32, f32, float, double, -INFINITY)   \
-    X(SNUG_F64, f64, double, double, -INFINITY)  \
-    X(SNUG_I8, i8, int8_t, uint64_t, INT8_MIN)   \
-    X(SNUG_U8, u8, uint8_t, uint64_t, 0)         \
-    X(SNUG_I32, i32, int32_t, uint64_t, INT32_MIN) \
-    X(SNUG_I64, i64, int64_t, uint64_t, INT64_MIN)
+/*      dtype  name  holds  sums in  smallest  largest */
+#define TYPE_MAP(X)                                         \
+    X(SNUG_F32, f32, float, double, -INFINITY, INFINITY)    \
+    X(SNUG_F64, f64, double, double, -INFINITY, INFINITY)   \
+    X(SNUG_I8, i8, int8_t, uint64_t, INT8_MIN, INT8_MAX)    \
+    X(SNUG_U8, u8, uint8_t, uint64_t, 0, UINT8_MAX)         \
+    X(SNUG_I32, i32, int32_t, uint64_t, INT32_MIN, INT32_MAX) \
+    X(SNUG_I64, i64, int64_t, uint64_t, INT64_MIN, INT64_MAX) \
+    X(SNUG_BOOL, bool, uint8_t, uint64_t, 0, 1)
 /* clang-format on */
 
 /* --- geometry --------------------------------------------------------------------------------- */
@@ -118,46 +119,56 @@ static int64_t group_offset(const axis_group *g, int64_t i) {
 }
 
 /* --- plain loops: the reference, and the kernels of all but f32 ------------------------------- */
-#define PLAIN_LOOPS(dtype, name, M, A, smallest)                                                   \
-    static void sum_##name(const sn_call *c, const geometry *g, int64_t o) {                       \
+/* result = combine(result, v) over the reduced elements v, from `start` on; A: its type. */
+#define REDUCE_ONE(name, M, A, start, combine)                                                     \
+    static void name(const sn_call *c, const geometry *g, int64_t o) {                             \
         const M *x = (const M *)c->in[0].data + group_offset(&g->kept, o);                         \
         M *out = (M *)c->out[0].data + o;                                                          \
         group_place p = {{0}, 0};                                                                  \
-        A sum = c->accumulate ? (A)*out : (A)0;                                                    \
-        for (int64_t i = 0; i < g->reduced.count; i++, group_next(&g->reduced, &p))                \
-            sum += (A)x[p.at];                                                                     \
-        *out = (M)sum;                                                                             \
-    }                                                                                              \
-    static void max_##name(const sn_call *c, const geometry *g, int64_t o) {                       \
-        const M *x = (const M *)c->in[0].data + group_offset(&g->kept, o);                         \
-        group_place p = {{0}, 0};                                                                  \
-        M best = (M)(smallest);                                                                    \
+        A result = start;                                                                          \
         for (int64_t i = 0; i < g->reduced.count; i++, group_next(&g->reduced, &p)) {              \
-            const M v = x[p.at];                                                                   \
-            best = v > best || v != v ? v : best;                                                  \
+            const A v = (A)x[p.at];                                                                \
+            result = combine;                                                                      \
         }                                                                                          \
-        ((M *)c->out[0].data)[o] = best;                                                           \
-    }                                                                                              \
-    static int64_t argmax_##name(const void *data, int64_t n, int64_t step) {                      \
+        *out = (M)result;                                                                          \
+    }
+/* The first of the best; the first NaN where there is one. */
+#define FIND_ONE(name, M, beats)                                                                   \
+    static int64_t name(const void *data, int64_t n, int64_t step) {                               \
         const M *x = data;                                                                         \
         int64_t best = 0;                                                                          \
         for (int64_t i = 1; i < n; i++)                                                            \
             if (x[best * step] == x[best * step] &&                                                \
-                (x[i * step] > x[best * step] || x[i * step] != x[i * step]))                      \
+                (x[i * step] beats x[best * step] || x[i * step] != x[i * step]))                  \
                 best = i;                                                                          \
         return best;                                                                               \
     }
+#define PLAIN_LOOPS(dtype, name, M, A, smallest, largest)                                          \
+    REDUCE_ONE(sum_##name, M, A, c->accumulate ? (A)*out : (A)0, result + v)                       \
+    REDUCE_ONE(prod_##name, M, A, (A)1, result *v)                                                 \
+    REDUCE_ONE(max_##name, M, M, (M)(smallest), v > result || v != v ? v : result)                 \
+    REDUCE_ONE(min_##name, M, M, (M)(largest), v < result || v != v ? v : result)                  \
+    FIND_ONE(argmax_##name, M, >)                                                                  \
+    FIND_ONE(argmin_##name, M, <)
 TYPE_MAP(PLAIN_LOOPS)
 
 typedef void (*reduce_one)(const sn_call *c, const geometry *g, int64_t o);
 typedef int64_t (*find_one)(const void *data, int64_t n, int64_t step);
 
-static const struct {
-    reduce_one sum, max;
-    find_one argmax;
-} plain[SNUG_N_DTYPES] = {
-#define PLAIN_ROW(dtype, name, M, A, smallest) [dtype] = {sum_##name, max_##name, argmax_##name},
-    TYPE_MAP(PLAIN_ROW)};
+/* By operator and dtype. */
+static const reduce_one plain[SN_N_OPS][SNUG_N_DTYPES] = {
+#define PLAIN_SUM(dtype, name, ...)  [dtype] = sum_##name,
+#define PLAIN_PROD(dtype, name, ...) [dtype] = prod_##name,
+#define PLAIN_MAX(dtype, name, ...)  [dtype] = max_##name,
+#define PLAIN_MIN(dtype, name, ...)  [dtype] = min_##name,
+    [SN_OP_sum] = {TYPE_MAP(PLAIN_SUM)},
+    [SN_OP_prod] = {TYPE_MAP(PLAIN_PROD)},
+    [SN_OP_max] = {TYPE_MAP(PLAIN_MAX)},
+    [SN_OP_min] = {TYPE_MAP(PLAIN_MIN)}};
+static const find_one finds[SN_N_OPS][SNUG_N_DTYPES] = {
+#define PLAIN_ARGMAX(dtype, name, ...) [dtype] = argmax_##name,
+#define PLAIN_ARGMIN(dtype, name, ...) [dtype] = argmin_##name,
+    [SN_OP_argmax] = {TYPE_MAP(PLAIN_ARGMAX)}, [SN_OP_argmin] = {TYPE_MAP(PLAIN_ARGMIN)}};
 
 typedef struct {
     const sn_call *c;
@@ -179,12 +190,8 @@ static snug_status each_output(const sn_call *c, reduce_one reduce, snug_error *
     return SNUG_OK;
 }
 
-static snug_status reference_sum(const sn_call *c, snug_error *err) {
-    return each_output(c, plain[c->in[0].type.dtype].sum, err);
-}
-
-static snug_status reference_max(const sn_call *c, snug_error *err) {
-    return each_output(c, plain[c->in[0].type.dtype].max, err);
+static snug_status reference(const sn_call *c, snug_error *err) {
+    return each_output(c, plain[c->op][c->in[0].type.dtype], err);
 }
 
 /* --- the f32 sum: units and blocks ------------------------------------------------------------ */
@@ -361,7 +368,7 @@ static void sum_scattered(const sn_call *c, const geometry *g, int64_t o) {
 static snug_status run_sum(const sn_call *c, snug_error *err) {
     const geometry g = geometry_of(&c->in[0].type, &c->attrs->axes.axes);
     if (c->in[0].type.dtype != SNUG_F32)
-        return reference_sum(c, err);
+        return reference(c, err);
     if (!g.simple)
         return each_output(c, sum_scattered, err);
     sum_simple(c, &g);
@@ -379,39 +386,43 @@ static snug_status describe_sum(const sn_opdesc *d, int n_threads, sn_variant *o
     return SNUG_OK;
 }
 
-/* --- max -------------------------------------------------------------------------------------- */
+/* --- max and min ------------------------------------------------------------------------------ */
+/* The minimum is the maximum of sign * x with sign -1, times sign: both are exact. */
 static inline float larger(float best, float v) {
     return v > best || v != v ? v : best;
 }
 
-static float max_run(const float *x, int64_t n) {
+static float max_run(const float *x, int64_t n, float sign) {
     float lane[LANES];
     int64_t i = 0;
     for (int j = 0; j < LANES; j++)
         lane[j] = -INFINITY;
     for (; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++)
-            lane[j] = larger(lane[j], x[i + j]);
+            lane[j] = larger(lane[j], sign * x[i + j]);
     for (int64_t j = 0; i + j < n; j++)
-        lane[j] = larger(lane[j], x[i + j]);
+        lane[j] = larger(lane[j], sign * x[i + j]);
     for (int j = 1; j < LANES; j++)
         lane[0] = larger(lane[0], lane[j]);
-    return lane[0];
-}
-
-static void max_columns(const float *x, int64_t n, int64_t step, int64_t width, float *out) {
-    for (int64_t k = 0; k < width; k++)
-        out[k] = -INFINITY;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < width; k++)
-            out[k] = larger(out[k], x[i * step + k]);
+    return sign * lane[0];
 }
 
 typedef struct {
     const float *x;
     float *out;
     int64_t extent, inner, strips;
+    float sign;
 } max_plan;
+
+static void max_columns(const max_plan *p, const float *x, int64_t width, float *out) {
+    for (int64_t k = 0; k < width; k++)
+        out[k] = -INFINITY;
+    for (int64_t i = 0; i < p->extent; i++)
+        for (int64_t k = 0; k < width; k++)
+            out[k] = larger(out[k], p->sign * x[i * p->inner + k]);
+    for (int64_t k = 0; k < width; k++)
+        out[k] *= p->sign;
+}
 
 /* Strips of UNIT columns (rows when inner is 1). */
 static void max_strips(const void *ctx, int64_t begin, int64_t end) {
@@ -420,9 +431,9 @@ static void max_strips(const void *ctx, int64_t begin, int64_t end) {
         const int64_t outer = task / p->strips, first = task % p->strips * UNIT;
         const float *x = p->x + outer * p->extent * p->inner + first;
         if (p->inner == 1)
-            p->out[outer] = max_run(x, p->extent);
+            p->out[outer] = max_run(x, p->extent, p->sign);
         else
-            max_columns(x, p->extent, p->inner, sn_min_i64(UNIT, p->inner - first),
+            max_columns(p, x, sn_min_i64(UNIT, p->inner - first),
                         p->out + outer * p->inner + first);
     }
 }
@@ -430,14 +441,21 @@ static void max_strips(const void *ctx, int64_t begin, int64_t end) {
 static snug_status run_max(const sn_call *c, snug_error *err) {
     const geometry g = geometry_of(&c->in[0].type, &c->attrs->axes.axes);
     if (c->in[0].type.dtype != SNUG_F32 || !g.simple)
-        return reference_max(c, err);
-    const max_plan p = {c->in[0].data, c->out[0].data, g.reduced.count, g.inner,
-                        sn_ceil_div(g.inner, UNIT)};
+        return reference(c, err);
+    const max_plan p = {
+        .x = c->in[0].data,
+        .out = c->out[0].data,
+        .extent = g.reduced.count,
+        .inner = g.inner,
+        .strips = sn_ceil_div(g.inner, UNIT),
+        .sign = c->op == SN_OP_min ? -1.0f : 1.0f,
+    };
     sn_parallel(c, g.kept.count * g.reduced.count, g.outer * p.strips, max_strips, &p);
     return SNUG_OK;
 }
 
-/* --- argmax ----------------------------------------------------------------------------------- */
+/* --- argmax and argmin ---------------------------------------------------------------------------
+ */
 typedef struct {
     const sn_call *c;
     find_one find;
@@ -458,19 +476,21 @@ static void find_outputs(const void *ctx, int64_t first, int64_t end) {
     }
 }
 
-/* The first of the largest; the first NaN where there is one. */
 static snug_status run_argmax(const sn_call *c, snug_error *err) {
     const snug_type *t = &c->in[0].type;
     const int axis = (int)c->attrs->argmax.axis;
     const int64_t n = t->dims[axis], inner = sn_type_span(t, axis + 1, t->rank);
     const int64_t count = sn_type_span(t, 0, axis) * inner;
-    const argmax_loop loop = {c, plain[t->dtype].argmax, n, inner};
+    const argmax_loop loop = {c, finds[c->op][t->dtype], n, inner};
     if (!loop.find)
         return sn_no_kernel(t->dtype, err);
     sn_parallel(c, count * n, count, find_outputs, &loop);
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(sum, .reference = reference_sum, .run = run_sum, .describe = describe_sum)
-SN_CPU_FAMILY(max, .reference = reference_max, .run = run_max)
+SN_CPU_FAMILY(sum, .reference = reference, .run = run_sum, .describe = describe_sum)
+SN_CPU_FAMILY(prod, .reference = reference, .run = reference)
+SN_CPU_FAMILY(max, .reference = reference, .run = run_max)
+SN_CPU_FAMILY(min, .reference = reference, .run = run_max)
 SN_CPU_FAMILY(argmax, .reference = run_argmax, .run = run_argmax)
+SN_CPU_FAMILY(argmin, .reference = run_argmax, .run = run_argmax)

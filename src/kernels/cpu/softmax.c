@@ -23,15 +23,22 @@ static double row_max(sn_reals x, int64_t first, int64_t width) {
     return max;
 }
 
-/* log(sum(exp(x))) of a row. */
-static double row_lse(sn_reals x, int64_t first, int64_t width) {
+/* log(sum(exp(x - max))) of a row, and its maximum: their sum would lose the logarithm beside a
+ * huge maximum. */
+static double row_log_sum(sn_reals x, int64_t first, int64_t width, double *max_out) {
     const double max = row_max(x, first, width);
-    if (isinf(max) && max < 0)
-        return max;
     double sum = 0;
     for (int64_t j = 0; j < width; j++)
         sum += exp(sn_real_at(x, first + j) - max);
-    return max + log(sum);
+    *max_out = max;
+    return log(sum);
+}
+
+/* log(sum(exp(x))) of a row. */
+static double row_lse(sn_reals x, int64_t first, int64_t width) {
+    double max;
+    const double rest = row_log_sum(x, first, width, &max);
+    return isinf(max) && max < 0 ? max : max + rest;
 }
 
 static snug_status reference_softmax(const sn_call *c, snug_error *err) {
@@ -39,9 +46,10 @@ static snug_status reference_softmax(const sn_call *c, snug_error *err) {
     const sn_reals x = sn_reals_of(&c->in[0]), y = sn_reals_of(&c->out[0]);
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
     for (int64_t first = 0; first < rows * width; first += width) {
-        const double lse = row_lse(x, first, width);
+        double max;
+        const double rest = row_log_sum(x, first, width, &max);
         for (int64_t j = 0; j < width; j++)
-            sn_real_put(y, first + j, exp(sn_real_at(x, first + j) - lse));
+            sn_real_put(y, first + j, exp(sn_real_at(x, first + j) - max - rest));
     }
     return SNUG_OK;
 }
@@ -51,9 +59,10 @@ static snug_status reference_log_softmax(const sn_call *c, snug_error *err) {
     const sn_reals x = sn_reals_of(&c->in[0]), y = sn_reals_of(&c->out[0]);
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
     for (int64_t first = 0; first < rows * width; first += width) {
-        const double lse = row_lse(x, first, width);
+        double max;
+        const double rest = row_log_sum(x, first, width, &max);
         for (int64_t j = 0; j < width; j++)
-            sn_real_put(y, first + j, sn_real_at(x, first + j) - lse);
+            sn_real_put(y, first + j, sn_real_at(x, first + j) - max - rest);
     }
     return SNUG_OK;
 }
