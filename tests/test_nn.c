@@ -289,6 +289,12 @@ static void test_bad_settings_are_refused_and_change_nothing(void **state) {
     refuse(n, "Dense", "units=3 activation=rilu", SNUG_E_UNSUPPORTED,
            "'rilu' is not known; there are linear, relu");
     refuse(n, "Dense", "units=3 bias_initializer=orthogonal", SNUG_E_SHAPE, "makes matrices");
+    refuse(n, "Dense", "units=3 kernel_regularizer=l3", SNUG_E_UNSUPPORTED, "l1, l2, l1_l2");
+    refuse(n, "Dense", "units=3 kernel_regularizer=l2:l1=1", SNUG_E_INVALID, "it has l2");
+    refuse(n, "Dense", "units=3 kernel_regularizer=l2:l2=-1", SNUG_E_INVALID, "negative");
+    refuse(n, "Dense", "units=3 bias_regularizer=orthogonal_regularizer", SNUG_E_SHAPE, "2 axes");
+    refuse(n, "Dense", "units=3 kernel_constraint=max_norm:axis=[0,2]", SNUG_E_INVALID, "2 axes");
+    refuse(n, "Dense", "units=3 kernel_constraint=tight", SNUG_E_UNSUPPORTED, "max_norm");
     refuse(n, "Dense", "units=3 use_bias=maybe", SNUG_E_INVALID, "use_bias");
     refuse(n, "Conv2D", "filters=4 kernel_size=3,3,3", SNUG_E_INVALID, "more than 2");
     refuse(n, "Conv2D", "filters=4 kernel_size=9", SNUG_E_SHAPE, "kernel");

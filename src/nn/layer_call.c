@@ -48,13 +48,28 @@ int sn_call_role(const sn_layer_call *c, const char *role, int k) {
 }
 
 /* --- variables -------------------------------------------------------------------------------- */
-/* The text of "<variable>_regularizer" of the layer, lent; NULL when its class has none. */
-static const char *rule_of(const sn_layer *l, const char *var, const char *kind) {
-    char key[64];
-    const char *const slash = strrchr(var, '/');
-    snprintf(key, sizeof key, "%s_%s", slash ? slash + 1 : var, kind);
+static const char *text_of(const sn_layer *l, const char *key) {
     const sn_conf_field *f = sn_conf_find(l->cls, key);
     return f && f->kind == SN_CONF_TEXT ? (const char *)l->conf + f->offset : NULL;
+}
+
+/* The text of "<variable>_regularizer" of the layer, lent; NULL when its class has none. Keras says
+ * depthwise_regularizer of a depthwise_kernel, and of the kernel of a depthwise layer. */
+static const char *rule_of(const sn_layer *l, const char *var, const char *kind) {
+    char key[64];
+    const char *const slash = strrchr(var, '/'), *const name = slash ? slash + 1 : var;
+    const char *const kernel = strstr(name, "_kernel");
+    snprintf(key, sizeof key, "%s_%s", name, kind);
+    const char *text = text_of(l, key);
+    if (!text && kernel) {
+        snprintf(key, sizeof key, "%.*s_%s", (int)(kernel - name), name, kind);
+        text = text_of(l, key);
+    }
+    if (!text && strcmp(name, "kernel") == 0) {
+        snprintf(key, sizeof key, "depthwise_%s", kind);
+        text = text_of(l, key);
+    }
+    return text;
 }
 
 static snug_status make_variable(sn_layer_call *c, const char *var, const snug_type *type,
@@ -74,6 +89,9 @@ static snug_status make_variable(sn_layer_call *c, const char *var, const snug_t
                     .constraint = rule_of(l, var, "constraint")};
     v.type.dtype = n->variable_dtype;
     SNUG_TRY(sn_init_recipe(init, &v.type, sn_network_initial_key(n, name), &v.init, err));
+    const snug_status rules = sn_rules_check(&v, err);
+    if (rules != SNUG_OK)
+        return sn_fail_in(err, rules, "%s", name);
     SNUG_TRY(sn_network_variable(n, &v, v.home, err));
     l->n_vars++;
     return SNUG_OK;
@@ -165,11 +183,22 @@ static sn_value kept_mask(sn_layer_call *c) {
     return kept;
 }
 
+/* Keras' activity_regularizer: of each output, per example. */
+static void add_activity_loss(sn_layer_call *c) {
+    const char *text = text_of(c->layer, "activity_regularizer");
+    for (int i = 0; text && text[0] && i < c->n_out && c->b->error.code == SNUG_OK; i++) {
+        const double batch = (double)sn_graph_type(c->b->graph, c->outs[i])->dims[0];
+        const sn_value penalty = sn_regularizer_build(c->b, text, c->outs[i]);
+        sn_layer_add_loss(c, sn_build_affine(c->b, penalty, 1 / batch, 0));
+    }
+}
+
 void sn_layer_run(sn_layer_call *c) {
     if (c->b->error.code != SNUG_OK)
         return;
     c->layer->cls->build(c);
     c->outs[0] = c->out;
+    add_activity_loss(c);
     if (c->layer->cls->mask == SN_MASK_KEEP)
         c->out_mask = kept_mask(c);
 }

@@ -358,6 +358,15 @@ void sn_layer_refuse(sn_layer_call *c, snug_status code, const char *format, ...
  * exponential log_softmax */
 sn_value sn_activation(sn_builder *b, const char *name, sn_value x);
 
+/* --- regularisers and constraints ------------------------------------------------------------- */
+/* The scalar of x that "l1", "l2:l2=0.02", "l1_l2:l1=...", "orthogonal_regularizer" add to the
+ * loss. */
+sn_value sn_regularizer_build(sn_builder *b, const char *text, sn_value x);
+/* What w becomes after an update: max_norm, min_max_norm, unit_norm, non_neg. */
+sn_value sn_constraint_build(sn_builder *b, const char *text, sn_value w);
+/* Whether both texts of a variable are understood and fit its type. */
+SNUG_CHECKED snug_status sn_rules_check(const sn_net_var *v, snug_error *err);
+
 /* --- losses and metrics ----------------------------------------------------------------------- */
 /* Keras' names and aliases (mse = mean_squared_error = MeanSquaredError). */
 typedef struct {

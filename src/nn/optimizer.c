@@ -533,6 +533,19 @@ static snug_status update(const site *s, sn_value gradient, snug_error *err) {
     return sn_builder_done(&b, err);
 }
 
+/* The weight's constraint, after its update. */
+static snug_status constrain(const site *s, snug_error *err) {
+    const char *text = s->n->vars[s->weight].constraint;
+    sn_builder b = sn_builder_on(s->g);
+    sn_value in[2];
+    if (!text || !text[0])
+        return SNUG_OK;
+    SNUG_TRY(sn_network_read(s->n, s->g, s->weight, &in[0], err));
+    in[1] = sn_constraint_build(&b, text, in[0]);
+    sn_build(&b, SN_OP_assign, NULL, in, 2);
+    return sn_builder_done(&b, err);
+}
+
 snug_status sn_optimizer_build(const sn_optimizer *o, sn_network *n, sn_graph *g,
                                const sn_value *grads, int n_grads, snug_error *err) {
     sn_graph_set_part(g, SN_PART_UPDATE);
@@ -550,7 +563,9 @@ snug_status sn_optimizer_build(const sn_optimizer *o, sn_network *n, sn_graph *g
         SNUG_TRY(sn_graph_set_owner(g, n->layers[n->vars[home].layer].name, err));
         const sn_value gradient = clipped(o, &b, raw, scale);
         SNUG_TRY(sn_builder_done(&b, err));
-        SNUG_TRY(update(&(site){o, n, g, home}, gradient, err));
+        const site at = {o, n, g, home};
+        SNUG_TRY(update(&at, gradient, err));
+        SNUG_TRY(constrain(&at, err));
     }
     return sn_builder_done(&b, err);
 }

@@ -1,7 +1,8 @@
 /* step.c: a whole training, evaluation or prediction step as one graph. A training step is, in
  * order,
  *
- *     forward, loss and metrics, check_finite(loss), gradients, moving averages, optimizer updates
+ *     forward, loss and penalties, metrics, check_finite(loss), gradients, moving averages,
+ *     optimizer updates
  *
  * so that every state write stands behind everything that may refuse the data: a step that fails
  * changed nothing. */
@@ -61,6 +62,24 @@ static snug_status build_metrics(step *s, sn_value y_true, snug_error *err) {
     return SNUG_OK;
 }
 
+/* What regularisers of weights that train, and layers, add to the loss. */
+static snug_status add_penalties(step *s, snug_error *err) {
+    const sn_network *n = s->spec->network;
+    sn_builder b = sn_builder_on(s->g);
+    for (size_t i = 0; i < n->n_losses; i++)
+        s->loss = sn_build_add(&b, s->loss, n->losses[i]);
+    for (uint32_t home = 0; home < n->n_vars; home++) {
+        const char *text = n->vars[home].regularizer;
+        sn_value weight;
+        if (!text || !text[0] || !sn_network_trains(n, home))
+            continue;
+        SNUG_TRY(sn_network_read(n, s->g, home, &weight, err));
+        const sn_value penalty = sn_regularizer_build(&b, text, weight);
+        s->loss = sn_build_add(&b, s->loss, sn_build_cast(&b, penalty, n->compute_dtype));
+    }
+    return sn_builder_done(&b, err);
+}
+
 static snug_status build_loss(step *s, snug_error *err) {
     snug_type target;
     sn_value y_true;
@@ -68,6 +87,8 @@ static snug_status build_loss(step *s, snug_error *err) {
     SNUG_TRY(add_input(s, "y", &target, &y_true, err));
     sn_builder b = sn_builder_on(s->g);
     s->loss = sn_loss_build(&b, s->spec->loss, y_true, s->y_pred);
+    SNUG_TRY(sn_builder_done(&b, err));
+    SNUG_TRY(add_penalties(s, err));
     if (s->mode == SN_STEP_TRAIN)
         s->loss = sn_build_check_finite(&b, s->loss);
     SNUG_TRY(sn_builder_done(&b, err));
