@@ -12,6 +12,17 @@ def per_pixel(n, activation):
     return lambda: [L.Input((4, 3, 3)), L.Conv2D(n, 3, padding="same", activation=activation)]
 
 
+G, C = keras.regularizers, keras.constraints
+
+
+def dense(**rules):
+    return lambda: [L.Input((12,)), L.Dense(6, activation="tanh", **rules), L.Dense(3)]
+
+
+def conv(**rules):
+    return lambda: [L.Input((4, 3, 3)), L.Conv2D(4, 2, activation="relu", **rules), L.Flatten(), L.Dense(3)]
+
+
 CASES = [
     ("metric_auc", one(3, "sigmoid"), X, MANY, sgd, "binary_crossentropy",
      [M.AUC, lambda: M.AUC(curve="PR", name="pr"), lambda: M.AUC(num_thresholds=20, summation_method="minoring", name="low"),
@@ -37,3 +48,19 @@ CASES = [
     ("metric_iou_binary", per_pixel(1, "sigmoid"), SMALL, (MAPS[..., None] > 0).astype(np.float64), sgd, "binary_crossentropy",
      [lambda: M.BinaryIoU(target_class_ids=[1], threshold=0.6)], 3),
 ]
+CASES += [(f"rule_{name}", make, X if name[:5] == "dense" else SMALL, Y3 if name[:5] == "dense" else Y3[:32], sgd, "mse", [], 3) for name, make in {
+    "dense_l2": dense(kernel_regularizer="l2", bias_regularizer=G.L1(0.03)),
+    "dense_l1_l2": dense(kernel_regularizer=G.L1L2(l1=0.02, l2=0.05), activity_regularizer=G.L2(0.1)),
+    "dense_orthogonal": dense(kernel_regularizer=G.OrthogonalRegularizer(factor=0.2, mode="columns")),
+    "dense_orthogonal_rows": dense(kernel_regularizer=G.OrthogonalRegularizer(factor=0.2)),
+    "dense_frozen": dense(kernel_regularizer=G.L2(0.3), trainable=False),
+    "dense_max_norm": dense(kernel_constraint=C.MaxNorm(0.9), bias_constraint="non_neg"),
+    "dense_unit_norm": dense(kernel_constraint=C.UnitNorm(axis=1), kernel_regularizer="l1"),
+    "dense_min_max_norm": dense(kernel_constraint=C.MinMaxNorm(min_value=0.5, max_value=1.1, rate=0.7)),
+    "conv": conv(kernel_regularizer=G.L2(0.1), kernel_constraint=C.MaxNorm(0.6, axis=[0, 1, 2]), bias_constraint="non_neg", activity_regularizer="l1"),
+    "separable": lambda: [L.Input((4, 3, 3)), L.SeparableConv2D(4, 2, depthwise_regularizer=G.L2(0.2), pointwise_constraint=C.UnitNorm(axis=[0, 1, 2])),
+                          L.DepthwiseConv2D(2, depthwise_regularizer=G.L1(0.1)), L.BatchNormalization(gamma_regularizer="l2", beta_constraint="non_neg"),
+                          L.Flatten(), L.Dense(3)],
+}.items()]
+
+F32_ONLY = ["rule_dense_orthogonal", "rule_dense_orthogonal_rows"]  # Keras multiplies an f32 factor with f64 products and fails
