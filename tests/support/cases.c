@@ -391,6 +391,10 @@ const sn_case_set *const sn_case_sets[SN_N_OPS] = {
 /* References work in double and round once, or do the very same operation as the fast kernel; rows
  * that are not here give the same bits. */
 const sn_tolerance sn_case_tolerances[SN_N_OPS] = {
+    /* pictures: taps of two axes one after the other, against products of their weights */
+    [SN_OP_resize] = {.largest = 16},
+    [SN_OP_resize_grad] = {.largest = 16},
+    [SN_OP_warp] = {.largest = 4},
     /* functions by polynomials in f32: a few units in the last place */
     [SN_OP_rsqrt] = {.ulps = 2},
     [SN_OP_exp] = {.ulps = 2},
