@@ -15,7 +15,8 @@
 
 #include <string.h>
 
-#define CHANNELS 64 /* of an item of warp_grad */
+#define CHANNELS 64   /* of an item of warp_grad */
+#define FAR      1e9f /* positions beyond it are outside in every mode that repeats the picture */
 
 /* offset < 0: outside, where the constant is. */
 typedef struct {
@@ -62,9 +63,10 @@ static float wrap(float at, int64_t n) {
 /* Where on an axis of n pixels the position is taken. */
 static float place(int64_t mode, float at, int64_t n) {
     const float last = (float)(n - 1);
-    if (mode == SN_WARP_CONSTANT)
+    const bool repeats = mode == SN_WARP_REFLECT || mode == SN_WARP_WRAP;
+    if (mode == SN_WARP_CONSTANT || (repeats && !(fabsf(at) < FAR)))
         return at;
-    if (mode != SN_WARP_NEAREST && (at < 0 || at > last))
+    if (repeats && (at < 0 || at > last))
         at = mode == SN_WARP_REFLECT ? reflect(at, n) : wrap(at, n);
     return clamp(at, last);
 }
@@ -85,7 +87,7 @@ static int taps_of(const warp *w, const float *t, int64_t ox, int64_t oy, tap *t
     const float fx = (float)ox, fy = (float)oy, k = t[6] * fx + t[7] * fy + 1;
     const float x = place(w->mode, (t[0] * fx + t[1] * fy + t[2]) / k, w->width),
                 y = place(w->mode, (t[3] * fx + t[4] * fy + t[5]) / k, w->height);
-    if (k == 0 || !(fabsf(x) < 1e9f) || !(fabsf(y) < 1e9f)) {
+    if (k == 0 || !(fabsf(x) < FAR) || !(fabsf(y) < FAR)) {
         taps[0] = (tap){-1, 1};
         return 1;
     }
