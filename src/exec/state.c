@@ -78,6 +78,7 @@ snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t *id, snug_er
     SNUG_TRY(sn_alloc_zero(s->engine, SN_MEM_MODEL, entry_bytes, &block, err));
     sn_home_entry *entry = block;
     *entry = (sn_home_entry){.home = *home, .bytes = bytes, .entry_bytes = entry_bytes};
+    sn_source_hold(sn_recipe_source(&home->init));
     memcpy(entry->name, home->name, name_bytes);
     entry->home.name = entry->name;
     *id = s->n;
@@ -137,6 +138,7 @@ void sn_state_truncate(sn_state *s, uint32_t n) {
     while (s->n > n) {
         sn_home_entry *entry = s->entries[--s->n];
         sn_block_clear(&entry->block);
+        sn_source_drop(sn_recipe_source(&entry->home.init));
         s->bytes -= entry->bytes;
         sn_free(s->engine, SN_MEM_MODEL, entry, entry->entry_bytes);
     }

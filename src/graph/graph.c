@@ -154,6 +154,11 @@ static snug_status check_variable(const sn_graph *g, const sn_variable *var, snu
             return sn_fail(err, SNUG_E_INVALID, "variables '%.80s' and '%.80s' both claim home %u",
                            g->vars[i].name, var->name, var->home);
     }
+    if (sn_recipe_source(&var->init)) /* a graph has a text form, bytes elsewhere have none */
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "variable '%.80s' of a graph starts from a file or memory; give that to its "
+                       "home",
+                       var->name);
     return check_outside_type(var->name, &var->type, false, err);
 }
 

@@ -10,8 +10,6 @@
  *    latest by the first such fill) and kept. */
 #include "tensor/feed.h"
 
-#include "memory/team.h"
-
 #include <inttypes.h>
 #include <string.h>
 
@@ -86,50 +84,6 @@ snug_status snug_feed_fill(snug_feed *feed, int64_t first_row, int64_t n_rows, c
 
 /* --- the caller's memory ---------------------------------------------------------------------- */
 
-typedef struct {
-    snug_engine *engine;
-    const char *data;
-    snug_dtype dtype;
-    int64_t row_count; /* elements of a row */
-    void (*release)(void *ctx);
-    void *release_ctx;
-} memory_feed;
-
-/* From this size on a batch is copied by the engine's threads, in pages. */
-enum { LARGE = 1 << 18, PAGE = 4096 };
-
-typedef struct {
-    char *to;
-    const char *from;
-    size_t bytes;
-} large_copy;
-
-static void copy_pages(const void *ctx, int64_t first, int64_t end) {
-    const large_copy *l = ctx;
-    const size_t at = (size_t)first * PAGE, stop = (size_t)end * PAGE;
-    memcpy(l->to + at, l->from + at, (stop < l->bytes ? stop : l->bytes) - at);
-}
-
-static snug_status memory_fill(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
-                               snug_error *err) {
-    const memory_feed *m = ctx;
-    const size_t element = snug_dtype_bytes(m->dtype), n = (size_t)(n_rows * m->row_count);
-    const char *from = m->data + (size_t)(first_row * m->row_count) * element;
-    if (dst->type.dtype != m->dtype || n * element < LARGE)
-        return sn_convert(m->dtype, from, dst->type.dtype, dst->data, n, err);
-    const large_copy copy = {dst->data, from, n * element};
-    sn_team_run(sn_team_of(m->engine), (int64_t)((copy.bytes + PAGE - 1) / PAGE), copy_pages,
-                &copy);
-    return SNUG_OK;
-}
-
-static void memory_release(void *ctx) {
-    memory_feed *m = ctx;
-    if (m->release)
-        m->release(m->release_ctx);
-    sn_free(m->engine, SN_MEM_INPUT, m, sizeof *m);
-}
-
 snug_status snug_feed_from_memory(snug_engine *engine, const snug_type *type, const void *data,
                                   void (*release)(void *ctx), void *ctx, snug_feed **out,
                                   snug_error *err) {
@@ -138,24 +92,15 @@ snug_status snug_feed_from_memory(snug_engine *engine, const snug_type *type, co
                        "snug_feed_from_memory: engine, type and out must not be NULL");
     size_t bytes;
     SNUG_TRY(snug_type_bytes(type, &bytes, err));
-    if (!data && bytes > 0)
-        return sn_fail(err, SNUG_E_INVALID, "the feed's data are NULL, but %zu bytes are needed",
-                       bytes);
-    void *p;
-    SNUG_TRY(sn_alloc(engine, SN_MEM_INPUT, sizeof(memory_feed), &p, err));
-    memory_feed *m = p;
-    *m = (memory_feed){
-        .engine = engine,
-        .data = data ? data : "", /* copying no bytes from NULL is undefined, too */
-        .dtype = type->dtype,
-        .row_count = type->rank > 0 ? sn_type_span(type, 1, type->rank) : 0,
-        .release = release,
-        .release_ctx = ctx,
-    };
-    const snug_status status =
-        sn_feed_create(engine, type, m, memory_fill, memory_release, out, err);
-    if (status != SNUG_OK)
-        sn_free(engine, SN_MEM_INPUT, m, sizeof *m);
+    sn_source *source;
+    const size_t element = snug_dtype_bytes(type->dtype);
+    SNUG_TRY(sn_source_from_memory(engine, data, type->dtype, element ? bytes / element : 0,
+                                   &source, err));
+    const sn_recipe all = sn_source_recipe(source, 0);
+    const snug_status status = sn_feed_from_recipe(engine, type, &all, out, err);
+    if (status == SNUG_OK)
+        sn_source_give(source, release, ctx);
+    sn_source_drop(source);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #define SN_TENSOR_FEED_H
 
 #include "memory/engine.h"
+#include "tensor/source.h"
 #include "tensor/type.h"
 
 struct snug_feed {
@@ -33,14 +34,16 @@ SNUG_CHECKED snug_status sn_convert(snug_dtype from, const void *src, snug_dtype
 
 /*      kind        meaning */
 typedef enum {
-    SN_RECIPE_CONSTANT,  /* a everywhere (zeros: a = 0) */
-    SN_RECIPE_UNIFORM,   /* [a, b) */
-    SN_RECIPE_NORMAL,    /* mean a, deviation b */
-    SN_RECIPE_TRUNCATED, /* mean a, deviation b, cut at 2 b */
-    SN_RECIPE_LABELS,    /* integers in [0, b) */
-    SN_RECIPE_EYE,       /* of a matrix of b columns: a on the diagonal, else 0 */
-    SN_RECIPE_ORTHOGONAL /* of a matrix of b columns: rows or columns of length a, at right angles;
-                            f32 or f64; made whole, never in slices */
+    SN_RECIPE_CONSTANT,   /* a everywhere (zeros: a = 0) */
+    SN_RECIPE_UNIFORM,    /* [a, b) */
+    SN_RECIPE_NORMAL,     /* mean a, deviation b */
+    SN_RECIPE_TRUNCATED,  /* mean a, deviation b, cut at 2 b */
+    SN_RECIPE_LABELS,     /* integers in [0, b) */
+    SN_RECIPE_EYE,        /* of a matrix of b columns: a on the diagonal, else 0 */
+    SN_RECIPE_ORTHOGONAL, /* of a matrix of b columns: rows or columns of length a, at right
+                             angles; f32 or f64; made whole, never in slices */
+    SN_RECIPE_FILE,       /* elements of a source from a on; key is the source's address */
+    SN_RECIPE_MEMORY      /* the same of foreign memory */
 } sn_recipe_kind;
 
 /* 32 bytes that stand for a tensor of any size. */
@@ -49,6 +52,12 @@ typedef struct {
     uint64_t key;
     double a, b;
 } sn_recipe;
+
+/* The source's elements from `first` on, first < 2^53. The recipe lends the source: feeds and homes
+ * made from it hold it themselves. */
+sn_recipe sn_source_recipe(const sn_source *s, uint64_t first);
+/* NULL for a recipe of another kind. */
+sn_source *sn_recipe_source(const sn_recipe *r);
 
 /* Elements [first, first + n) of the recipe into dst of a float or integer dtype. */
 SNUG_CHECKED snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size_t n,

@@ -1,5 +1,5 @@
-/* recipe.c: values without storage: element i is computed from (recipe, i) when someone needs its
- * bytes.
+/* recipe.c: values without storage: element i is computed from (recipe, i), or read from the
+ * recipe's source, when someone needs its bytes.
  *
  * Invariants:
  * 1. A slice of a recipe has the bits of the same slice of the whole, for every dtype; orthogonal
@@ -11,9 +11,21 @@
 #include "base/rng.h"
 #include "tensor/orthogonal.h"
 
+#include <assert.h>
 #include <math.h>
 
 enum { CHUNK = 256 };
+
+sn_recipe sn_source_recipe(const sn_source *s, uint64_t first) {
+    const sn_recipe_kind kind = sn_source_is_file(s) ? SN_RECIPE_FILE : SN_RECIPE_MEMORY;
+    assert(first < (uint64_t)1 << 53); /* exact as a double */
+    return (sn_recipe){kind, (uint64_t)(uintptr_t)s, (double)first, 0};
+}
+
+sn_source *sn_recipe_source(const sn_recipe *r) {
+    const bool has = r->kind == SN_RECIPE_FILE || r->kind == SN_RECIPE_MEMORY;
+    return has ? (sn_source *)(uintptr_t)r->key : NULL;
+}
 
 static bool is_random_real(sn_recipe_kind kind) {
     return kind == SN_RECIPE_UNIFORM || kind == SN_RECIPE_NORMAL || kind == SN_RECIPE_TRUNCATED;
@@ -137,6 +149,9 @@ static snug_status fill_orthogonal(const sn_recipe *r, size_t n, snug_dtype dtyp
 
 snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size_t n, snug_dtype dtype,
                            void *dst, snug_error *err) {
+    sn_source *const source = sn_recipe_source(r);
+    if (source)
+        return sn_source_read(source, (uint64_t)r->a + first, n, dtype, dst, err);
     SNUG_TRY(check_recipe(r, err));
     const bool integral = r->a == floor(r->a) && fabs(r->a) < 0x1p63;
     if (r->kind == SN_RECIPE_CONSTANT && !sn_dtype_is_float(dtype) && !integral)
@@ -175,20 +190,36 @@ static snug_status recipe_feed_fill(void *ctx, int64_t first_row, int64_t n_rows
 
 static void recipe_feed_release(void *ctx) {
     recipe_feed *f = ctx;
+    sn_source_drop(sn_recipe_source(&f->recipe));
     sn_free(f->engine, SN_MEM_INPUT, f, sizeof *f);
+}
+
+/* A source has all the elements of the feed. */
+static snug_status check_source(const snug_type *type, const sn_recipe *r, snug_error *err) {
+    const sn_source *source = sn_recipe_source(r);
+    const uint64_t first = source ? (uint64_t)r->a : 0, n = (uint64_t)sn_type_count(type);
+    if (!source || (first <= sn_source_count(source) && n <= sn_source_count(source) - first))
+        return SNUG_OK;
+    char text[192];
+    return sn_fail(err, SNUG_E_SHAPE, "a feed of %s from element %llu of a source that has %llu",
+                   snug_type_print(type, text, sizeof text), (unsigned long long)first,
+                   (unsigned long long)sn_source_count(source));
 }
 
 snug_status sn_feed_from_recipe(snug_engine *e, const snug_type *type, const sn_recipe *r,
                                 snug_feed **out, snug_error *err) {
     SNUG_TRY(check_recipe(r, err));
     SNUG_TRY(sn_type_check(type, false, err));
+    SNUG_TRY(check_source(type, r, err));
     void *p;
     SNUG_TRY(sn_alloc(e, SN_MEM_INPUT, sizeof(recipe_feed), &p, err));
     recipe_feed *f = p;
     *f = (recipe_feed){e, *r, type->rank > 0 ? sn_type_span(type, 1, type->rank) : 0};
     const snug_status status =
         sn_feed_create(e, type, f, recipe_feed_fill, recipe_feed_release, out, err);
-    if (status != SNUG_OK)
+    if (status == SNUG_OK)
+        sn_source_hold(sn_recipe_source(r));
+    else
         sn_free(e, SN_MEM_INPUT, f, sizeof *f);
     return status;
 }
