@@ -19,6 +19,7 @@
 #define INT(key, value)                   FIELD(key, SN_CONF_INT, 1, value, NULL)
 #define INTS(key, n, value)               FIELD(key, SN_CONF_INTS, n, value, NULL)
 #define REAL(key, value)                  FIELD(key, SN_CONF_REAL, 1, value, NULL)
+#define REALS(key, most)                  FIELD(key, SN_CONF_REALS, most, 0, NULL)
 #define FLAG(key, value)                  FIELD(key, SN_CONF_FLAG, 1, value, NULL)
 #define TEXT(key, value)                  FIELD(key, SN_CONF_TEXT, 1, 0, value)
 #define INIT(key, value)                  FIELD(key, SN_CONF_INIT, 1, 0, value)
@@ -37,6 +38,7 @@
 #undef INT
 #undef INTS
 #undef REAL
+#undef REALS
 #undef FLAG
 #undef TEXT
 #undef INIT
@@ -46,6 +48,7 @@
 #define INT(key, value)     +1
 #define INTS(key, n, value) +1
 #define REAL(key, value)    +1
+#define REALS(key, most)    +1
 #define FLAG(key, value)    +1
 #define TEXT(key, value)    +1
 #define INIT(key, value)    +1
@@ -73,6 +76,7 @@ const sn_layer_class sn_layer_classes[] = {
 #undef INT
 #undef INTS
 #undef REAL
+#undef REALS
 #undef FLAG
 #undef TEXT
 #undef INIT
@@ -155,6 +159,23 @@ static snug_status set_ints(const sn_conf_field *f, void *conf, int index, doubl
     return SNUG_OK;
 }
 
+/* The layout of every REALS field. */
+typedef struct {
+    int64_t n;
+    double v[];
+} reals;
+
+static snug_status set_reals(const sn_conf_field *f, void *conf, int index, double value,
+                             snug_error *err) {
+    reals *const list = (reals *)((char *)conf + f->offset);
+    const int at = index < 0 ? 0 : index;
+    if (at >= f->n)
+        return sn_fail(err, SNUG_E_INVALID, "%s has more than %d entries", f->key, f->n);
+    list->v[at] = value;
+    list->n = at + 1;
+    return SNUG_OK;
+}
+
 snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, double value,
                                snug_error *err) {
     if (!isfinite(value))
@@ -170,6 +191,8 @@ snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, do
     case SN_CONF_REAL:
         *(double *)((char *)conf + f->offset) = value;
         return SNUG_OK;
+    case SN_CONF_REALS:
+        return set_reals(f, conf, index, value, err);
     case SN_CONF_TEXT:
     case SN_CONF_INIT:
     case SN_CONF_LAYER:
@@ -185,7 +208,8 @@ static snug_status set_numbers_text(const sn_conf_field *f, void *conf, const ch
     bool flag;
     if (f->kind == SN_CONF_FLAG && sn_text_flag(text, &flag))
         return sn_conf_set_number(f, conf, 0, flag, err);
-    const bool list = f->kind == SN_CONF_INTS && strpbrk(text, ",([");
+    const bool is_list = f->kind == SN_CONF_INTS || f->kind == SN_CONF_REALS;
+    const bool list = is_list && strpbrk(text, ",([");
     int n = 0;
     for (const char *p = text + strspn(text, "([ "); *p; n++) {
         char piece[40];
@@ -225,6 +249,10 @@ snug_status sn_conf_defaults(const sn_layer_class *cls, void *conf, snug_error *
         const sn_conf_field *f = &cls->fields()[i];
         if (f->kind == SN_CONF_TEXT || f->kind == SN_CONF_INIT) {
             SNUG_TRY(sn_conf_set_text(f, conf, f->text, err));
+            continue;
+        }
+        if (f->kind == SN_CONF_REALS) {
+            ((reals *)((char *)conf + f->offset))->n = 0;
             continue;
         }
         for (int k = 0; k < f->n; k++)

@@ -60,6 +60,11 @@ typedef struct {
 #define INIT(key, value)    sn_init key;
 #define LAYER(key)          sn_layer *key;
 #define LAYERS(key)         sn_layer_list key;
+#define REALS(key, most)                                                                           \
+    struct {                                                                                       \
+        int64_t n;                                                                                 \
+        double v[most];                                                                            \
+    } key;
 #define SNUG_LAYER(name, snake, inputs, mask, fields)                                              \
     typedef struct {                                                                               \
         fields                                                                                     \
@@ -69,6 +74,7 @@ typedef struct {
 #undef INT
 #undef INTS
 #undef REAL
+#undef REALS
 #undef FLAG
 #undef TEXT
 #undef INIT
@@ -79,6 +85,7 @@ typedef enum {
     SN_CONF_INT,
     SN_CONF_INTS,
     SN_CONF_REAL,
+    SN_CONF_REALS, /* how many, then they; a plain number is a list of one */
     SN_CONF_FLAG,
     SN_CONF_TEXT,
     SN_CONF_INIT,
@@ -89,7 +96,8 @@ typedef struct {
     const char *key;
     sn_conf_kind kind;
     size_t offset; /* in the sn_conf_ struct */
-    int n; /* INTS: capacity. Unset tail entries hold the default; -2 marks "no entry" in shapes */
+    int n; /* INTS, REALS: capacity. Unset tail entries hold the default; -2 marks "no entry" in
+              shapes */
     double number;    /* default of INT, INTS, REAL, FLAG */
     const char *text; /* default of TEXT, INIT */
 } sn_conf_field;
@@ -209,7 +217,7 @@ struct sn_network {
     size_t n_layers, cap_layers;
     sn_application *applications;
     size_t n_applications, cap_applications;
-    uint32_t outputs[SN_MAX_TENSOR]; /* tensors; the newest alone unless set */
+    uint32_t outputs[SN_MAX_TENSOR];         /* tensors; the newest alone unless set */
     const char *output_names[SN_MAX_TENSOR]; /* where they differ from the layers' names; or NULL */
     uint32_t n_outputs;
     sn_net_var *vars;
