@@ -138,7 +138,7 @@ sn_value sn_build_select(sn_builder *b, sn_value condition, sn_value yes, sn_val
 /* --- reductions and shapes -------------------------------------------------------------------- */
 
 /* The attribute lists every axis, ascending, also where the caller said 0 for all. */
-static sn_value reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, bool keepdims) {
+sn_value sn_build_reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, bool keepdims) {
     if (!readable(b, x))
         return SN_NO_VALUE;
     const int rank = sn_graph_type(b->graph, x)->rank;
@@ -156,15 +156,11 @@ static sn_value reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, bool 
     return sn_build(b, op, &a, &x, 1);
 }
 
-sn_value sn_build_sum(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
-    return reduce(b, SN_OP_sum, x, axes, keepdims);
-}
-
-sn_value sn_build_max(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
-    return reduce(b, SN_OP_max, x, axes, keepdims);
-}
-
 sn_value sn_build_mean(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
+    if (!readable(b, x))
+        return SN_NO_VALUE;
+    if (!sn_dtype_is_float(sn_graph_type(b->graph, x)->dtype))
+        x = sn_build_cast(b, x, SNUG_F32);
     const sn_value total = sn_build_sum(b, x, axes, keepdims);
     sn_attrs a;
     sn_attrs_default(SN_OP_affine, &a);

@@ -58,6 +58,9 @@ SN_BUILD_UNARY(erf)
 SN_BUILD_UNARY(relu)
 SN_BUILD_UNARY(silu)
 SN_BUILD_UNARY(gelu)
+SN_BUILD_UNARY(gelu_tanh)
+SN_BUILD_UNARY(hard_sigmoid)
+SN_BUILD_UNARY(hard_silu)
 SN_BUILD_UNARY(sin)
 SN_BUILD_UNARY(cos)
 SN_BUILD_UNARY(tan)
@@ -106,6 +109,8 @@ SN_BUILD_BINARY(tanh_grad)
 SN_BUILD_BINARY(sigmoid_grad)
 SN_BUILD_BINARY(silu_grad)
 SN_BUILD_BINARY(gelu_grad)
+SN_BUILD_BINARY(gelu_tanh_grad)
+SN_BUILD_BINARY(hard_silu_grad)
 SN_BUILD_BINARY(softmax_grad)
 SN_BUILD_BINARY(softmax_xent)
 SN_BUILD_BINARY(sparse_xent)
@@ -132,9 +137,19 @@ sn_value sn_build_value_op(sn_builder *b, sn_op op, const sn_value *in, int n_in
 sn_value sn_build_cast(sn_builder *b, sn_value x, snug_dtype to);
 sn_value sn_build_select(sn_builder *b, sn_value condition, sn_value yes, sn_value no);
 /* axes: a bit set of axes of x; 0 means all. */
-sn_value sn_build_sum(sn_builder *b, sn_value x, uint32_t axes, bool keepdims);
-sn_value sn_build_max(sn_builder *b, sn_value x, uint32_t axes, bool keepdims);
-/* A sum and an inverse-extent scale. */
+sn_value sn_build_reduce(sn_builder *b, sn_op op, sn_value x, uint32_t axes, bool keepdims);
+#define SN_BUILD_REDUCTION(name, row)                                                              \
+    static inline sn_value sn_build_##name(sn_builder *b, sn_value x, uint32_t axes,               \
+                                           bool keepdims) {                                        \
+        return sn_build_reduce(b, SN_OP_##row, x, axes, keepdims);                                 \
+    }
+SN_BUILD_REDUCTION(sum, sum)
+SN_BUILD_REDUCTION(prod, prod)
+SN_BUILD_REDUCTION(max, max)
+SN_BUILD_REDUCTION(min, min)
+SN_BUILD_REDUCTION(any_true, max) /* of truth values */
+SN_BUILD_REDUCTION(all_true, min)
+/* A sum and an inverse-extent scale; of integers in f32. */
 sn_value sn_build_mean(sn_builder *b, sn_value x, uint32_t axes, bool keepdims);
 sn_value sn_build_argmax(sn_builder *b, sn_value x, int axis, snug_dtype dtype);
 sn_value sn_build_broadcast_to(sn_builder *b, sn_value x, const snug_type *like);
@@ -149,6 +164,26 @@ sn_value sn_build_matmul_t(sn_builder *b, sn_value x, sn_value y, bool trans_x, 
 /* numpy's einsum of one or two operands, the result written out: "abc,cde->abde", "...x,xy->...y".
  */
 sn_value sn_build_einsum(sn_builder *b, const char *text, const sn_value *in, int n_in);
+
+/* --- reductions and functions that are no row (build_math.c) ---------------------------------- */
+sn_value sn_build_variance(sn_builder *b, sn_value x, uint32_t axes, bool keepdims);
+sn_value sn_build_deviation(sn_builder *b, sn_value x, uint32_t axes, bool keepdims);
+sn_value sn_build_logsumexp(sn_builder *b, sn_value x, uint32_t axes, bool keepdims);
+/* order 1: the sum of magnitudes; 2: the root of the sum of squares. */
+sn_value sn_build_norm(sn_builder *b, sn_value x, int order, uint32_t axes, bool keepdims);
+/* op: SN_OP_cumsum or SN_OP_cumprod; the axis may be negative. */
+sn_value sn_build_scan(sn_builder *b, sn_op op, sn_value x, int axis, bool exclusive, bool reverse);
+typedef struct {
+    int axis; /* may be negative */
+    bool descending;
+    int64_t k;         /* only the first k; 0: all */
+    snug_dtype places; /* i32 or i64 */
+} sn_sort;
+/* Equal ones stay in their order; top-k is descending with k. */
+void sn_build_sort(sn_builder *b, sn_value x, const sn_sort *how, sn_value *values,
+                   sn_value *places);
+sn_value sn_build_clip(sn_builder *b, sn_value x, double low, double high);
+sn_value sn_build_log_sigmoid(sn_builder *b, sn_value x);
 
 /* --- layout (build_layout.c): compositions; axes may be negative, from the end --------------- */
 sn_value sn_build_expand_dims(sn_builder *b, sn_value x, int axis); /* a new axis of extent 1 */

@@ -101,6 +101,28 @@ SN_GRAD_RULE(gelu) {
     c->din[0] = sn_build_gelu_grad(c->b, c->dout[0], c->in[0]);
 }
 
+SN_GRAD_RULE(gelu_tanh) {
+    c->din[0] = sn_build_gelu_tanh_grad(c->b, c->dout[0], c->in[0]);
+}
+
+SN_GRAD_RULE(relu_max) {
+    c->din[0] = sn_rule_same_attrs(c, SN_OP_relu_max_grad, c->dout[0], c->out[0]);
+}
+
+/* y rises by 1/6 while it is between 0 and 1. */
+static sn_value within_one(const sn_grad_call *c, sn_value v, sn_value y, double scale) {
+    const sn_value in[2] = {v, y};
+    return sn_build_affine(c->b, sn_build_value_op(c->b, SN_OP_relu_max_grad, in, 2, 1), scale, 0);
+}
+
+SN_GRAD_RULE(hard_sigmoid) {
+    c->din[0] = within_one(c, c->dout[0], c->out[0], 1.0 / 6);
+}
+
+SN_GRAD_RULE(hard_silu) {
+    c->din[0] = sn_build_hard_silu_grad(c->b, c->dout[0], c->in[0]);
+}
+
 SN_GRAD_RULE(affine) {
     sn_attrs a = c->node->attrs;
     a.affine.shift = (int64_t)sn_build_param(c->b, "", 0).i;
@@ -207,5 +229,37 @@ SN_GRAD_RULE(gelu_grad) {
         const sn_value both = sn_build_mul(c->b, c->dout[0], c->in[0]);
         c->din[1] =
             sn_build_affine(c->b, sn_build_mul(c->b, both, second), ONE_OVER_SQRT_TWO_PI, 0);
+    }
+}
+
+SN_GRAD_RULE(relu_max_grad) {
+    if (c->wants[0])
+        c->din[0] = sn_rule_same_attrs(c, SN_OP_relu_max_grad, c->dout[0], c->in[1]);
+}
+
+/* hard_silu'' is 1/3 where hard_sigmoid rises. */
+SN_GRAD_RULE(hard_silu_grad) {
+    if (c->wants[0])
+        c->din[0] = sn_build_hard_silu_grad(c->b, c->dout[0], c->in[1]);
+    if (c->wants[1])
+        c->din[1] = within_one(c, sn_build_mul(c->b, c->dout[0], c->in[0]),
+                               sn_build_hard_sigmoid(c->b, c->in[1]), 1.0 / 3);
+}
+
+/* With u = k (x + a x^3) and t = tanh(u): (1 - t^2) (u' + x u'' / 2 - x t u'^2), where
+ * u' = k + 3 k a x^2 and x u'' / 2 = 3 k a x^2 */
+SN_GRAD_RULE(gelu_tanh_grad) {
+    const double k = 0.7978845608028654, a = 0.044715;
+    if (c->wants[0])
+        c->din[0] = sn_build_gelu_tanh_grad(c->b, c->dout[0], c->in[1]);
+    if (c->wants[1]) {
+        sn_builder *b = c->b;
+        const sn_value x = c->in[1], xx = sn_build_square(b, x);
+        const sn_value u = sn_build_mul(b, x, sn_build_affine(b, xx, k * a, k));
+        const sn_value t = sn_build_tanh(b, u), up = sn_build_affine(b, xx, 3 * k * a, k);
+        const sn_value bend = sn_build_mul(b, sn_build_mul(b, x, t), sn_build_square(b, up));
+        const sn_value sum = sn_build_sub(b, sn_build_affine(b, xx, 6 * k * a, k), bend);
+        const sn_value second = sn_build_tanh_grad(b, sum, t);
+        c->din[1] = sn_build_mul(b, sn_build_mul(b, c->dout[0], c->in[0]), second);
     }
 }

@@ -426,6 +426,11 @@ const sn_tolerance sn_case_tolerances[SN_N_OPS] = {
     /* differences of numbers of the order of 1, each rounded: 1 + erf, 1 - y * y, scale * x + shift
      */
     [SN_OP_gelu] = {.ulps = 4, .inputs = 2},
+    [SN_OP_gelu_tanh] = {.ulps = 4, .inputs = 4},
+    [SN_OP_gelu_tanh_grad] = {.ulps = 8, .inputs = 8},
+    [SN_OP_hard_sigmoid] = {.ulps = 2, .inputs = 2},
+    [SN_OP_hard_silu] = {.ulps = 2, .inputs = 2},
+    [SN_OP_hard_silu_grad] = {.ulps = 2, .inputs = 2},
     [SN_OP_affine] = {.ulps = 2, .inputs = 2},
     [SN_OP_elu_grad] = {.ulps = 2, .inputs = 2},
     [SN_OP_tanh_grad] = {.ulps = 4, .inputs = 4},

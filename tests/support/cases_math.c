@@ -15,6 +15,18 @@ SET(unary_steps, FEW_OF_ONE("@between"), {"", "f[5,133]@wide", VALUES},
     {"", "f[9,67]@halves", VALUES}, {"", "f[7,67]@special", VALUES})
 SET(float_test, FEW_OF_ONE(""), {"", "f[7,67]@special", VALUES}, {"", "f[133,89]@special", VALUES})
 
+SET(relu_max, {"value=1.5", "f[]@away"}, {"value=0.05", "f[1,5,1]@away"},
+    {"value=6", "f[3,67]@away"}, {"value=0.9", "f[0,4]"}, {"value=0.7", "f[3,67,31]", VALUES},
+    {"value=6", "f[7,67]@special", VALUES}, {"value=2", "f[5,67]@halves", VALUES})
+#define FEW_OF_PAIR(attrs, domain)                                                                 \
+    CASE(attrs, "f[] f[]" domain), CASE(attrs, "f[1,5,1] f[1,5,1]" domain),                        \
+        CASE(attrs, "f[3,67] f[3,67]" domain), CASE(attrs, "f[0,4] f[0,4]" domain),                \
+        CASE(attrs, "f[67,63] f[67,63]" domain)
+SET(pair_few, FEW_OF_PAIR("", ""), {"", "f[5,133] f[5,133]@wide", VALUES},
+    {"", "f[7,67] f[7,67]@special", VALUES})
+SET(pair_capped, FEW_OF_PAIR("value=6", "@away"), {"value=1", "f[5,67] f[5,67]@halves", VALUES},
+    {"value=0.05", "f[5,9] f[5,9]@away"})
+
 /* --- two inputs ------------------------------------------------------------------------------- */
 #define FEW_OF_TWO(a, b)                                                                           \
     CASE("", "f[3,5]" a " f[3,5]" b), CASE("", "f[]" a " f[]" b),                                  \
@@ -29,7 +41,7 @@ SET(float_test, FEW_OF_ONE(""), {"", "f[7,67]@special", VALUES}, {"", "f[133,89]
         CASE("", "u8[5,1] u8[9]")
 SET(pow, FEW_OF_TWO("@pos", ""), MANY_OF_TWO("@pos", ""), WHOLES_OF_TWO,
     {"", "f[7,67]@special f[7,67]@ties", VALUES}, {"", "f[7,67]@special f[7,67]@special", VALUES})
-SET(division, FEW_OF_TWO("@between", "@pos"), MANY_OF_TWO("", "@pos"),
+SET(division, FEW_OF_TWO("@away", "@above"), MANY_OF_TWO("", "@pos"),
     MANY_OF_TWO("@wide", "@away"), WHOLES_OF_TWO, {"", "f[7,67]@special f[7,67]@special", VALUES})
 SET(atan2, FEW_OF_TWO("@away", "@away"), MANY_OF_TWO("", ""),
     {"", "f[7,67]@special f[7,67]@special", VALUES})

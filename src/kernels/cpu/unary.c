@@ -29,6 +29,10 @@
     X(elu,          x > 0 ? x : p * sn_expm1_f32(x),          x > 0 ? x : p * expm1(x))            \
     X(silu,         x * sn_sigmoid_f32(x),                    x * sigmoid(x))                      \
     X(gelu,         0.5f * x * (1.0f + sn_erf_f32(x * 0.707106781f)), 0.5 * x * (1 + erf(x * M_SQRT1_2))) \
+    X(gelu_tanh,    0.5f * x * (1.0f + sn_tanh_f32(gelu_arg(x))),0.5 * x * (1 + tanh(gelu_arg(x))))\
+    X(relu_max,     x < 0 ? 0 : x > p ? p : x,                x < 0 ? 0 : x > p ? p : x)           \
+    X(hard_sigmoid, relu6f(x + 3.0f) / 6.0f,                  relu6(x + 3) / 6)                    \
+    X(hard_silu,    x * (relu6f(x + 3.0f) / 6.0f),            x * (relu6(x + 3) / 6))              \
     X(affine,       p * x + q,                                p * x + q)                           \
     X(power,        raised(x, p),                             pow(x, p))                           \
     X(clip,         x < p ? p : x > q ? q : x,                x < p ? p : x > q ? q : x)           \
@@ -54,8 +58,8 @@
     X(round,        rintf(x),                                 rint(x))                             \
     X(trunc,        truncf(x),                                trunc(x))
 
-/* g is the gradient of the output, y input 1: the output for relu, elu, tanh, sigmoid, else the
- * input. */
+/* g is the gradient of the output, y input 1: the output for relu, relu_max, elu, tanh, sigmoid,
+ * else the input. */
 #define PAIR_MAP(X)                                                                                \
     X(relu_grad,       y > 0 ? g : 0,                         y > 0 ? g : 0)                       \
     X(leaky_relu_grad, y > 0 ? g : p * g,                     y > 0 ? g : p * g)                   \
@@ -63,7 +67,10 @@
     X(tanh_grad,       g * (1.0f - y * y),                    g * (1 - y * y))                     \
     X(sigmoid_grad,    g * (y * (1.0f - y)),                  g * (y * (1 - y)))                   \
     X(silu_grad,       g * silu_slope_f32(y),                 g * silu_slope(y))                   \
-    X(gelu_grad,       g * gelu_slope_f32(y),                 g * gelu_slope(y))
+    X(gelu_grad,       g * gelu_slope_f32(y),                 g * gelu_slope(y))                   \
+    X(gelu_tanh_grad,  g * gelu_tanh_slope_f32(y), g * gelu_tanh_slope(y))              \
+    X(relu_max_grad,   y > 0 && y < p ? g : 0,                y > 0 && y < p ? g : 0)              \
+    X(hard_silu_grad,  g * hard_silu_slope_f32(y),            g * hard_silu_slope(y))
 
 /* On integers, computed in 64 bits, wrapping. */
 #define INTEGER_MAP(X)                                      \
@@ -97,6 +104,41 @@ static double gelu_slope(double x) {
 static inline float gelu_slope_f32(float x) {
     return 0.5f * (1.0f + sn_erf_f32(x * 0.707106781f)) +
            x * sn_exp_f32(-0.5f * x * x) * 0.398942280f;
+}
+
+/* sqrt(2 / pi) (x + 0.044715 x^3) and, for the slope, its derivative; of both widths. */
+#define gelu_arg(x)                                                                                \
+    (((x) + ROUNDED(x, 0.044715) * (x) * (x) * (x)) * ROUNDED(x, 0.7978845608028654))
+#define ROUNDED(x, constant) ((__typeof__(x))(constant))
+
+static double gelu_tanh_slope(double x) {
+    const double t = tanh(gelu_arg(x));
+    const double inner = 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
+    return 0.5 * (1 + t) + (t * t < 1 ? 0.5 * x * (1 - t * t) * inner : 0);
+}
+
+static inline float gelu_tanh_slope_f32(float x) {
+    const float t = sn_tanh_f32(gelu_arg(x));
+    const float inner = 0.797884561f * (1.0f + 0.134145f * x * x);
+    return 0.5f * (1.0f + t) + (t * t < 1.0f ? 0.5f * x * (1.0f - t * t) * inner : 0.0f);
+}
+
+static inline double relu6(double x) {
+    return x < 0 ? 0 : x > 6 ? 6 : x;
+}
+
+static inline float relu6f(float x) {
+    return x < 0.0f ? 0.0f : x > 6.0f ? 6.0f : x;
+}
+
+static inline double hard_silu_slope(double x) {
+    const double t = x + 3;
+    return relu6(t) / 6 + (t > 0 && t < 6 ? x / 6 : 0);
+}
+
+static inline float hard_silu_slope_f32(float x) {
+    const float t = x + 3.0f;
+    return relu6f(t) / 6.0f + (t > 0.0f && t < 6.0f ? x / 6.0f : 0.0f);
 }
 
 /* The exponents models use need no logarithm; others take libm, element by element. */
