@@ -142,7 +142,15 @@ SET(conv2d, {"stride=2,2 pad=0,1,1,0", "f[2,7,6,3] f[3,2,3,4]"}, {"", "f[2,5,6,3
     {"stride=2,2 pad=2,3,2,3", "f[3,21,20,3] f[7,7,3,67]"},
     {"act=relu pad=1,1,1,1", "f[2,8,9,5] f[3,3,5,18] f[18]", FUSED},
     {"act=tanh", "f[2,8,9,5] f[3,3,5,18]", FUSED},
-    {"act=sigmoid", "f[2,4,5,3] f[1,1,3,5] f[5]", FUSED})
+    {"act=sigmoid", "f[2,4,5,3] f[1,1,3,5] f[5]", FUSED},
+    /* depthwise */
+    {"groups=19 pad=1,1,1,1", "f[2,4,9,19] f[3,3,1,19] f[19]"},
+    {"groups=16 stride=2,2 pad=1,2,1,2", "f[2,6,15,16] f[5,5,1,16]"},
+    {"groups=3 dilation=2,2 pad=2,2,2,2", "f[2,5,6,3] f[3,3,1,3] f[3]"},
+    {"groups=33 pad=3,3,3,3", "f[1,3,8,33] f[7,7,1,33]"},
+    {"groups=17 stride=3,3", "f[1,7,8,17] f[2,3,1,17]"},
+    {"groups=35 pad=1,1,1,1 act=relu", "f[3,14,15,35] f[3,3,1,35] f[35]", FUSED},
+    {"groups=5 act=tanh", "f[2,4,5,5] f[3,3,1,5] f[5]", FUSED})
 SET(conv2d_dx, {"stride=2,2 pad=0,1,1,0 input=7,6", "f[2,3,3,4] f[3,2,3,4]"},
     {"input=5,6", "f[2,3,4,5] f[3,3,3,5]"}, {"pad=1,1,1,1 input=5,4", "f[2,5,4,7] f[3,3,3,7]"},
     {"dilation=2,3 pad=2,1,4,3 input=7,8", "f[1,6,9,5] f[3,3,2,5]"},
@@ -152,7 +160,12 @@ SET(conv2d_dx, {"stride=2,2 pad=0,1,1,0 input=7,6", "f[2,3,3,4] f[3,2,3,4]"},
     {"input=1,1", "f[1,1,1,1] f[1,1,1,1]"}, {"input=5,5", "f[0,3,3,4] f[3,3,2,4]"},
     {"input=3,3 pad=1,1,1,1", "f[2,3,3,0] f[3,3,4,0]"},
     {"pad=1,1,1,1 input=9,10", "f[2,9,10,35] f[3,3,67,35]"},
-    {"stride=2,2 pad=2,3,2,3 input=21,20", "f[3,10,10,67] f[7,7,3,67]"})
+    {"stride=2,2 pad=2,3,2,3 input=21,20", "f[3,10,10,67] f[7,7,3,67]"},
+    {"groups=19 pad=1,1,1,1 input=4,9", "f[2,4,9,19] f[3,3,1,19]"},
+    {"groups=16 stride=2,2 pad=1,2,1,2 input=6,15", "f[2,3,7,16] f[5,5,1,16]"},
+    {"groups=3 dilation=2,2 pad=2,2,2,2 input=5,6", "f[2,5,6,3] f[3,3,1,3]"},
+    {"groups=33 pad=3,3,3,3 input=3,8", "f[1,3,8,33] f[7,7,1,33]"},
+    {"groups=17 stride=3,3 input=7,8", "f[1,2,2,17] f[2,3,1,17]"})
 SET(conv2d_dw, {"stride=2,2 pad=0,1,1,0 kernel=3,2", "f[2,7,6,3] f[2,3,3,4]"},
     {"kernel=3,3", "f[2,5,6,3] f[2,3,4,5]"}, {"pad=1,1,1,1 kernel=3,3", "f[2,5,4,3] f[2,5,4,7]"},
     {"dilation=2,3 pad=2,1,4,3 kernel=3,3", "f[1,7,8,2] f[1,6,9,5]"},
@@ -164,7 +177,13 @@ SET(conv2d_dw, {"stride=2,2 pad=0,1,1,0 kernel=3,2", "f[2,7,6,3] f[2,3,3,4]"},
     {"kernel=3,3 bias=1", "f[2,5,6,3] f[2,3,4,5]", FUSED},
     {"stride=2,2 pad=2,3,2,3 kernel=7,7 bias=1", "f[3,21,20,3] f[3,10,10,67]", FUSED},
     {"kernel=3,3 bias=1", "f[0,5,5,2] f[0,3,3,4]", FUSED},
-    {"groups=2 pad=1,1,0,0 kernel=3,2 bias=1", "f[2,4,5,6] f[2,4,4,4]", FUSED})
+    {"groups=2 pad=1,1,0,0 kernel=3,2 bias=1", "f[2,4,5,6] f[2,4,4,4]", FUSED},
+    {"groups=19 pad=1,1,1,1 kernel=3,3", "f[2,4,9,19] f[2,4,9,19]"},
+    {"groups=16 stride=2,2 pad=1,2,1,2 kernel=5,5", "f[2,6,15,16] f[2,3,7,16]"},
+    {"groups=3 dilation=2,2 pad=2,2,2,2 kernel=3,3", "f[2,5,6,3] f[2,5,6,3]"},
+    {"groups=33 pad=3,3,3,3 kernel=7,7", "f[1,3,8,33] f[1,3,8,33]"},
+    {"groups=17 stride=3,3 kernel=2,3", "f[1,7,8,17] f[1,2,2,17]"},
+    {"groups=35 pad=1,1,1,1 kernel=3,3 bias=1", "f[3,14,15,35] f[3,14,15,35]", FUSED})
 #define SHAPES_OF_POOL(domain)                                                                     \
     CASE("kernel=2,2 stride=2,2", "f[2,7,6,3]" domain),                                            \
         CASE("kernel=3,2 stride=1,2", "f[2,5,6,5]" domain),                                        \

@@ -153,7 +153,7 @@ static snug_status run_conv2d(const sn_call *c, snug_error *err) {
     };
     if (c->prepared)
         return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
-    SN_CPU(conv_run)(&o, c);
+    (sn_conv_is_depthwise(&o.v) ? SN_CPU(depthwise_run) : SN_CPU(conv_run))(&o, c);
     return SNUG_OK;
 }
 
@@ -168,7 +168,7 @@ static snug_status run_conv2d_dx(const sn_call *c, snug_error *err) {
     };
     if (c->prepared)
         return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
-    SN_CPU(conv_dx_run)(&o, c);
+    (sn_conv_is_depthwise(&o.v) ? SN_CPU(depthwise_dx_run) : SN_CPU(conv_dx_run))(&o, c);
     return SNUG_OK;
 }
 
@@ -185,7 +185,7 @@ static snug_status run_conv2d_dw(const sn_call *c, snug_error *err) {
     };
     if (c->prepared)
         return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
-    SN_CPU(conv_dw_run)(&o, c);
+    (sn_conv_is_depthwise(&o.v) ? SN_CPU(depthwise_dw_run) : SN_CPU(conv_dw_run))(&o, c);
     return SNUG_OK;
 }
 
@@ -228,6 +228,10 @@ static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threa
         return SNUG_OK;
     }
     SNUG_TRY(check_window(&v, err));
+    if (sn_conv_is_depthwise(&v)) {
+        out->workspace_bytes = kind == SN_ONEDNN_DW ? SN_CPU(depthwise_dw_workspace)(&v) : 0;
+        return SNUG_OK;
+    }
     out->workspace_bytes = own[kind](&v, n_threads);
     return sn_onednn_wanted(&v) ? sn_onednn_describe(kind, &v, n_threads, out, err) : SNUG_OK;
 }

@@ -78,6 +78,11 @@ static inline sn_conv sn_conv_dw(const sn_attrs_conv_dw *a, const snug_type *con
     return v;
 }
 
+/* Each channel has a kernel of its own. */
+static inline bool sn_conv_is_depthwise(const sn_conv *v) {
+    return v->groups > 1 && v->groups == v->C && v->groups == v->O;
+}
+
 /* Row or column of x under output position o and kernel position k along axis 0 (rows) or 1
  * (columns); it may lie outside, in the padding. */
 static inline int64_t sn_conv_at(const sn_conv *v, int axis, int64_t o, int64_t k) {

@@ -5,68 +5,11 @@
 
 #include <stddef.h>
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
-typedef float vec __attribute__((vector_size(SN_GEMM_VL * sizeof(float))));
-/* The same in memory, at any address of a float. */
-typedef float vec_in_memory
-    __attribute__((vector_size(SN_GEMM_VL * sizeof(float)), aligned(4), may_alias));
-
-typedef int lanes __attribute__((vector_size(SN_GEMM_VL * sizeof(int))));
-
-static inline vec load(const float *p) {
-    return *(const vec_in_memory *)p;
-}
-
-static inline void store(float *p, vec v) {
-    *(vec_in_memory *)p = v;
-}
-
-static inline vec spread(float x) {
-    return x - (vec){0};
-}
-
-static inline vec multiply_add(vec a, vec b, vec c) {
-#if defined(__AVX512F__)
-    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif defined(__AVX2__)
-    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#else
-    return a * b + c;
-#endif
-}
-
-/* The first n lanes; the others are zero. */
-static inline vec load_part(const float *p, int64_t n) {
-#if defined(__AVX512F__)
-    return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
-#else
-    vec v = {0};
-    for (int64_t i = 0; i < n; i++)
-        v[i] = p[i];
-    return v;
-#endif
-}
-
 /* Vector j of nv, the last of which has `tail` lanes. */
-static inline __attribute__((always_inline)) vec get(const float *p, int j, int nv, int64_t tail) {
-    return j < nv - 1 ? load(p + j * SN_GEMM_VL) : load_part(p + j * SN_GEMM_VL, tail);
-}
-
-static inline void store_part(float *p, vec v, int64_t n) {
-#if defined(__AVX512F__)
-    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)v);
-#else
-    for (int64_t i = 0; i < n; i++)
-        p[i] = v[i];
-#endif
-}
-
-/* Lanes below zero become zero; NaN stays. */
-static inline vec cut_below_zero(vec v) {
-    return (vec)((lanes)v & ~(lanes)(v < 0));
+static inline __attribute__((always_inline)) sn_vec get(const float *p, int j, int nv,
+                                                        int64_t tail) {
+    return j < nv - 1 ? sn_vec_load(p + j * SN_GEMM_VL)
+                      : sn_vec_load_part(p + j * SN_GEMM_VL, tail);
 }
 
 /* One tile: n columns of C, which fill nv vectors but for the last one's tail. */
@@ -83,46 +26,46 @@ typedef struct {
  * registers. */
 static inline __attribute__((always_inline)) void run_tile(const tile *t, const int rows,
                                                            const int nv) {
-    vec sum[SN_GEMM_MR][SN_GEMM_NV] = {0};
+    sn_vec sum[SN_GEMM_MR][SN_GEMM_NV] = {0};
     const float *row[SN_GEMM_MR], *b = t->b;
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
         row[i] = t->a + t->a_row[i];
     for (int64_t k = 0; k < t->k; k++, b += t->b_step) {
         const int64_t column = t->a_col[k];
-        vec bv[SN_GEMM_NV];
+        sn_vec bv[SN_GEMM_NV];
 #pragma GCC unroll 4
         for (int j = 0; j < nv; j++)
-            bv[j] = load(b + j * SN_GEMM_VL);
+            bv[j] = sn_vec_load(b + j * SN_GEMM_VL);
 #pragma GCC unroll 6
         for (int i = 0; i < rows; i++) {
-            const vec av = spread(row[i][column]);
+            const sn_vec av = sn_vec_spread(row[i][column]);
 #pragma GCC unroll 4
             for (int j = 0; j < nv; j++)
-                sum[i][j] = multiply_add(av, bv[j], sum[i][j]);
+                sum[i][j] = sn_vec_multiply_add(av, bv[j], sum[i][j]);
         }
     }
     const int64_t tail = t->n - (nv - 1) * SN_GEMM_VL;
-    vec bias[SN_GEMM_NV];
+    sn_vec bias[SN_GEMM_NV];
 #pragma GCC unroll 4
     for (int j = 0; j < nv; j++)
-        bias[j] = t->bias ? get(t->bias, j, nv, tail) : (vec){0};
+        bias[j] = t->bias ? get(t->bias, j, nv, tail) : (sn_vec){0};
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++) {
         float *c = t->c + t->c_row[i];
 #pragma GCC unroll 4
         for (int j = 0; j < nv; j++) {
-            vec v = sum[i][j];
+            sn_vec v = sum[i][j];
             if (t->add)
                 v = get(c, j, nv, tail) + v;
             if (t->bias)
                 v += bias[j];
             if (t->relu)
-                v = cut_below_zero(v);
+                v = sn_vec_relu(v);
             if (j < nv - 1)
-                store(c + j * SN_GEMM_VL, v);
+                sn_vec_store(c + j * SN_GEMM_VL, v);
             else
-                store_part(c + j * SN_GEMM_VL, v, tail);
+                sn_vec_store_part(c + j * SN_GEMM_VL, v, tail);
         }
     }
 }
@@ -189,22 +132,23 @@ static void copy_rows(const sn_gemm_source *s, const float *b, int64_t nv, int64
     for (int64_t i = 0; i < s->k; i++, packed += nv * SN_GEMM_VL) {
         const float *row = b + s->row[i];
         for (int64_t j = 0; j < nv - 1; j++)
-            store(packed + j * SN_GEMM_VL, load(row + j * SN_GEMM_VL));
-        store(packed + (nv - 1) * SN_GEMM_VL, load_part(row + (nv - 1) * SN_GEMM_VL, tail));
+            sn_vec_store(packed + j * SN_GEMM_VL, sn_vec_load(row + j * SN_GEMM_VL));
+        sn_vec_store(packed + (nv - 1) * SN_GEMM_VL,
+                     sn_vec_load_part(row + (nv - 1) * SN_GEMM_VL, tail));
     }
 }
 
 /* A square of VL x VL turned over its diagonal: each round interleaves the first half of the rows
  * with the second, and log2(VL) rounds bring every element to its place. */
-static inline __attribute__((always_inline)) void turn(vec square[SN_GEMM_VL]) {
+static inline __attribute__((always_inline)) void turn(sn_vec square[SN_GEMM_VL]) {
     enum { HALF = SN_GEMM_VL / 2 };
-    lanes low, high;
+    sn_lanes low, high;
     for (int i = 0; i < SN_GEMM_VL; i++) {
         low[i] = i / 2 + i % 2 * SN_GEMM_VL;
         high[i] = low[i] + HALF;
     }
     for (int round = 1; round < SN_GEMM_VL; round *= 2) {
-        vec next[SN_GEMM_VL];
+        sn_vec next[SN_GEMM_VL];
 #pragma GCC unroll 8
         for (int i = 0; i < HALF; i++) {
             next[2 * i] = __builtin_shuffle(square[i], square[i + HALF], low);
@@ -228,12 +172,12 @@ static bool is_run(const int64_t *row, int64_t n) {
  */
 static void turn_square(const float *b, int64_t col, int64_t k, int64_t n, float *packed,
                         int64_t stride) {
-    vec square[SN_GEMM_VL] = {0};
+    sn_vec square[SN_GEMM_VL] = {0};
     for (int64_t j = 0; j < n; j++)
-        square[j] = k == SN_GEMM_VL ? load(b + j * col) : load_part(b + j * col, k);
+        square[j] = k == SN_GEMM_VL ? sn_vec_load(b + j * col) : sn_vec_load_part(b + j * col, k);
     turn(square);
     for (int64_t i = 0; i < k; i++)
-        store(packed + i * stride, square[i]);
+        sn_vec_store(packed + i * stride, square[i]);
 }
 
 /* Rows [first, first + k) of vector j of a panel, element by element. */

@@ -13,17 +13,16 @@
 #define SN_KERNELS_CPU_GEMM_H
 
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/simd.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* A tile is MR rows by up to NV vectors of VL lanes: as many sums as the registers hold. */
 #if defined(__AVX512F__)
-enum { SN_GEMM_VL = 16, SN_GEMM_NV = 4 };
-#elif defined(__AVX2__)
-enum { SN_GEMM_VL = 8, SN_GEMM_NV = 2 };
+enum { SN_GEMM_VL = SN_VL, SN_GEMM_NV = 4 };
 #else
-enum { SN_GEMM_VL = 4, SN_GEMM_NV = 2 };
+enum { SN_GEMM_VL = SN_VL, SN_GEMM_NV = 2 };
 #endif
 enum { SN_GEMM_MR = 6, SN_GEMM_NR = SN_GEMM_VL * SN_GEMM_NV };
 

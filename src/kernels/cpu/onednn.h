@@ -1,5 +1,5 @@
 /* onednn.h: convolutions in groups, by oneDNN. Own kernels fill vectors with the channels of one
- * group; where groups are thin (depthwise layers) the library's are an order of magnitude faster.
+ * group; where groups are thin the library's are faster. Depthwise ones are conv_depthwise.c's.
  *
  * A prepared object owns the primitives. Weights are packed inside each call, into the workspace;
  * scratch is the workspace's, too. What stays outside the plan: the objects' own heap memory and
@@ -14,7 +14,7 @@ typedef enum { SN_ONEDNN_FORWARD, SN_ONEDNN_DX, SN_ONEDNN_DW } sn_onednn_kind;
 /* Whether a convolution of this shape is oneDNN's; the batch extent has no say (but an empty batch
  * needs nobody). */
 static inline bool sn_onednn_wanted(const sn_conv *v) {
-    return v->groups > 1 && v->N > 0;
+    return v->groups > 1 && v->N > 0 && !sn_conv_is_depthwise(v);
 }
 
 /* Puts workspace and code of the call into *out and names the implementation; leaves *out alone

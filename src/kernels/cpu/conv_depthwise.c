@@ -1,0 +1,427 @@
+/* conv_depthwise.c: f32 convolutions where each channel has a kernel of its own (groups = channels
+ * of x = channels of y): y, dx, and the gradient of the weights and the bias. Vectors run along the
+ * channels, which lie next to each other; there is nothing to pack.
+ *
+ * y and dx are the same loops over windows (window.h). Kernels of common widths take a few
+ * neighbouring pixels at once: a pixel of the source is loaded once for all windows of the row it
+ * lies in, and zero where it lies in the padding. Other kernels go pixel by pixel and leave taps in
+ * the padding out. In both an element adds its taps in their order, and the shape of one image
+ * alone decides how it is computed. Where channels are no multiple of a vector the last one
+ * overlaps the one before it: an element may be computed twice, to the same bits.
+ *
+ * The weights' gradient sums up each row of dy in registers, adds the rows of a block in order, and
+ * the blocks in order; blocks come from the shape alone. Workspace: the sums of each block, [taps +
+ * 1 with a bias][C]. */
+#include "kernels/cpu/act.h"
+#include "kernels/cpu/conv_fast.h"
+#include "kernels/cpu/simd.h"
+#include "kernels/cpu/window.h"
+
+/* Pixels at once: maps of common networks are 7, 14, 28, ... wide. */
+enum { GROUP = 7, MAX_TAPS = 7 };
+
+typedef struct {
+    int64_t from, to;
+} span;
+
+/* Taps of target i that lie inside the source. */
+static span taps_inside(const sn_window *w, int64_t i) {
+    span s = {0, w->taps};
+    const int64_t at = i * w->step + w->e0;
+    while (s.from < s.to && (at + s.from * w->de < 0 || at + s.from * w->de >= w->size))
+        s.from++;
+    while (s.to > s.from && (at + (s.to - 1) * w->de < 0 || at + (s.to - 1) * w->de >= w->size))
+        s.to--;
+    return s;
+}
+
+/* Targets all of whose taps lie inside. */
+static span targets_inside(const sn_window *w) {
+    span s = {0, w->count};
+    while (s.from < s.to && s.from * w->step + sn_window_low(w) < 0)
+        s.from++;
+    while (s.to > s.from && (s.to - 1) * w->step + sn_window_high(w) >= w->size)
+        s.to--;
+    return s;
+}
+
+/* Channel of the vector behind that at c: the last one overlaps. */
+static int64_t next_vector(int64_t c, int64_t C) {
+    return c + SN_VL < C && c + 2 * SN_VL > C ? C - SN_VL : c + SN_VL;
+}
+
+/* --- y and dx --------------------------------------------------------------------------------- */
+typedef struct {
+    sn_window w[2];
+    int64_t C, kw;
+    int64_t target_size[2];
+    const float *source, *weights, *bias;
+    float *target;
+    int64_t act;
+} pass;
+
+/* One row of targets. */
+typedef struct {
+    const pass *s;
+    const float *source; /* the row under tap 0, column 0 */
+    float *target;       /* of column 0 */
+    span down;           /* the kernel's rows that lie inside */
+} row;
+
+static inline sn_vec finish_vector(const pass *s, sn_vec sum, int64_t c) {
+    const sn_vec y = s->bias ? sum + sn_vec_load(s->bias + c) : sum;
+    return s->act == SN_ACT_relu ? sn_vec_relu(y) : y;
+}
+
+/* Targets j .. j + n - 1. n, taps, step and checks are constants wherever this is called: the sums
+ * and a row of the kernel are registers. Pixels are taken in the direction in which taps go (de is
+ * 1 or -1), so that a window meets its taps in order. checks: some of them lie in the padding. */
+static inline __attribute__((always_inline)) void
+sum_group(const row *r, int64_t j, const int n, const int taps, const int step, const bool checks) {
+    const pass *s = r->s;
+    const sn_window *w = s->w;
+    const int64_t C = s->C, de = w[1].de, first = de > 0 ? j : j + n - 1;
+    const int64_t at = first * w[1].step + w[1].e0; /* column u * de + at is pixel u */
+    const int64_t low = de > 0 ? -at : at - w[1].size + 1, high = low + w[1].size;
+    const int64_t line = w[0].de * w[1].size * C, next = de * C;
+    const int64_t kernel_line = w[0].dk * s->kw * C, kernel_next = w[1].dk * C;
+    const int64_t to = (w[1].t0 + first * w[1].dt) * C, to_next = de * w[1].dt * C;
+    const int64_t place = (w[0].k0 + r->down.from * w[0].dk) * s->kw + w[1].k0;
+    for (int64_t c = 0; c < C; c = next_vector(c, C)) {
+        const float *x = r->source + at * C + r->down.from * line + c;
+        const float *weight = s->weights + place * C + c;
+        sn_vec sum[GROUP] = {0};
+        for (int64_t i = r->down.from; i < r->down.to; i++, x += line, weight += kernel_line) {
+            sn_vec k[MAX_TAPS];
+#pragma GCC unroll 7
+            for (int t = 0; t < taps; t++)
+                k[t] = sn_vec_load(weight + t * kernel_next);
+#pragma GCC unroll 20
+            for (int u = 0; u < (n - 1) * step + taps; u++) {
+                const bool outside = checks && (u < low || u >= high);
+                const sn_vec a = outside ? (sn_vec){0} : sn_vec_load(x + u * next);
+#pragma GCC unroll 7
+                for (int t = 0; t < n; t++)
+                    if (u - t * step >= 0 && u - t * step < taps)
+                        sum[t] = sn_vec_multiply_add(a, k[u - t * step], sum[t]);
+            }
+        }
+#pragma GCC unroll 7
+        for (int t = 0; t < n; t++)
+            sn_vec_store(r->target + to + t * to_next + c, finish_vector(s, sum[t], c));
+    }
+}
+
+/* A whole row of targets for a kernel of this many taps across. */
+#define SUM_GROUPS(n, taps, step)                                                                  \
+    for (; j + n <= count; j += n)                                                                 \
+        if (j >= inside.from && j + n <= inside.to)                                                \
+            sum_group(r, j, n, taps, step, false);                                                 \
+        else                                                                                       \
+            sum_group(r, j, n, taps, step, true);
+#define ROW_OF(taps, step)                                                                         \
+    static void row_##taps##_##step(const row *r) {                                                \
+        const int64_t count = r->s->w[1].count;                                                    \
+        const span inside = targets_inside(&r->s->w[1]);                                           \
+        int64_t j = 0;                                                                             \
+        SUM_GROUPS(GROUP, taps, step)                                                              \
+        SUM_GROUPS(4, taps, step)                                                                  \
+        SUM_GROUPS(2, taps, step)                                                                  \
+        SUM_GROUPS(1, taps, step)                                                                  \
+    }
+ROW_OF(1, 1)
+ROW_OF(2, 1)
+ROW_OF(3, 1)
+ROW_OF(5, 1)
+ROW_OF(7, 1)
+ROW_OF(3, 2)
+ROW_OF(5, 2)
+ROW_OF(7, 2)
+
+/* Any kernel, pixel by pixel; n is SN_VL but for thin layers. */
+static inline __attribute__((always_inline)) void sum_pixel(const row *r, int64_t j, int64_t c,
+                                                            const int64_t n) {
+    const pass *s = r->s;
+    const sn_window *w = s->w;
+    const span across = taps_inside(&w[1], j);
+    const float *x = r->source + (j * w[1].step + w[1].e0) * s->C + c;
+    sn_vec sum = {0};
+    for (int64_t i = r->down.from; i < r->down.to; i++)
+        for (int64_t u = across.from; u < across.to; u++) {
+            const int64_t place = (w[0].k0 + i * w[0].dk) * s->kw + w[1].k0 + u * w[1].dk;
+            const float *a = x + (i * w[0].de * w[1].size + u * w[1].de) * s->C;
+            const float *k = s->weights + place * s->C + c;
+            sum = n == SN_VL
+                      ? sn_vec_multiply_add(sn_vec_load(a), sn_vec_load(k), sum)
+                      : sn_vec_multiply_add(sn_vec_load_part(a, n), sn_vec_load_part(k, n), sum);
+        }
+    float *to = r->target + (w[1].t0 + j * w[1].dt) * s->C + c;
+    if (n == SN_VL) {
+        sn_vec_store(to, finish_vector(s, sum, c));
+        return;
+    }
+    sum = s->bias ? sum + sn_vec_load_part(s->bias + c, n) : sum;
+    sn_vec_store_part(to, s->act == SN_ACT_relu ? sn_vec_relu(sum) : sum, n);
+}
+
+static void row_of_any(const row *r) {
+    const int64_t C = r->s->C;
+    for (int64_t j = 0; j < r->s->w[1].count; j++) {
+        if (C < SN_VL)
+            sum_pixel(r, j, 0, C);
+        for (int64_t c = 0; C >= SN_VL && c < C; c = next_vector(c, C))
+            sum_pixel(r, j, c, SN_VL);
+    }
+}
+
+typedef void (*row_kernel)(const row *r);
+
+static row_kernel kernel_of(const pass *s) {
+    static const row_kernel kernels[2][MAX_TAPS + 1] = {
+        {NULL, row_1_1, row_2_1, row_3_1, NULL, row_5_1, NULL, row_7_1},
+        {NULL, NULL, NULL, row_3_2, NULL, row_5_2, NULL, row_7_2}};
+    const sn_window *w = &s->w[1];
+    if (s->C < SN_VL || w->taps > MAX_TAPS || w->step > 2 || (w->de != 1 && w->de != -1) ||
+        (w->de < 0 && w->step > 1))
+        return row_of_any;
+    const row_kernel kernel = kernels[w->step - 1][w->taps];
+    return kernel ? kernel : row_of_any;
+}
+
+/* Row i of image n's targets. */
+static void run_row(const pass *s, int64_t n, int64_t i) {
+    const sn_window *w = s->w;
+    const int64_t line = n * w[0].size + i * w[0].step + w[0].e0;
+    const int64_t down = n * s->target_size[0] + w[0].t0 + i * w[0].dt;
+    const row r = {.s = s,
+                   .source = s->source + line * w[1].size * s->C,
+                   .target = s->target + down * s->target_size[1] * s->C,
+                   .down = taps_inside(&w[0], i)};
+    kernel_of(s)(&r);
+}
+
+static void y_row(const sn_conv_operands *o, int64_t n, int64_t i) {
+    const sn_conv *v = &o->v;
+    const pass s = {.w = {sn_window_forward(v, 0), sn_window_forward(v, 1)},
+                    .C = v->C,
+                    .kw = v->kw,
+                    .target_size = {v->oh, v->ow},
+                    .source = o->x,
+                    .weights = o->w,
+                    .bias = o->bias,
+                    .target = o->y,
+                    .act = v->act};
+    run_row(&s, n, i);
+}
+
+/* A row of dx has one window for each remainder of its columns by the stride. */
+static void dx_row(const sn_conv_operands *o, int64_t n, int64_t i) {
+    const sn_conv *v = &o->v;
+    for (int64_t j = 0; j < sn_min_i64(v->stride[1], v->W); j++) {
+        const pass s = {
+            .w = {sn_window_backward(v, 0, i % v->stride[0]), sn_window_backward(v, 1, j)},
+            .C = v->C,
+            .kw = v->kw,
+            .target_size = {v->H, v->W},
+            .source = o->dy,
+            .weights = o->w,
+            .target = o->dx};
+        run_row(&s, n, i / v->stride[0]);
+    }
+}
+
+static void y_rows(const void *ctx, int64_t first, int64_t end) {
+    const sn_conv_operands *o = ctx;
+    const int64_t floats = o->v.ow * o->v.C;
+    for (int64_t i = first; i < end; i++) {
+        y_row(o, i / o->v.oh, i % o->v.oh);
+        if (o->v.act != SN_ACT_none && o->v.act != SN_ACT_relu)
+            sn_act_f32(o->v.act, o->y + i * floats, floats);
+    }
+}
+
+static void dx_rows(const void *ctx, int64_t first, int64_t end) {
+    const sn_conv_operands *o = ctx;
+    for (int64_t i = first; i < end; i++)
+        dx_row(o, i / o->v.H, i % o->v.H);
+}
+
+void SN_CPU(depthwise_run)(const sn_conv_operands *o, const sn_call *c) {
+    const int64_t rows = o->v.N * o->v.oh;
+    sn_parallel(c, rows * o->v.ow * o->v.C, rows, y_rows, o);
+}
+
+void SN_CPU(depthwise_dx_run)(const sn_conv_operands *o, const sn_call *c) {
+    const int64_t rows = o->v.N * o->v.H;
+    sn_parallel(c, rows * o->v.W * o->v.C, rows, dx_rows, o);
+}
+
+/* --- gradient of weights and bias ------------------------------------------------------------- */
+enum { MAX_BLOCKS = 16 };
+
+typedef struct {
+    const sn_conv_operands *o;
+    sn_window w[2];
+    int64_t block_rows, n_blocks;
+    float *sums; /* [n_blocks][sum_floats] */
+} weights_pass;
+
+static int64_t sum_floats(const sn_conv *v) {
+    return (v->kh * v->kw + v->bias) * v->C;
+}
+
+static weights_pass weights_pass_of(const sn_conv_operands *o) {
+    const sn_conv *v = &o->v;
+    const int64_t rows = v->N * v->oh;
+    weights_pass s = {.o = o, .w = {sn_window_forward(v, 0), sn_window_forward(v, 1)}};
+    s.block_rows = rows > 0 ? sn_ceil_div(rows, MAX_BLOCKS) : 0;
+    s.n_blocks = rows > 0 ? sn_ceil_div(rows, s.block_rows) : 0;
+    return s;
+}
+
+/* A row of dy and the row of x under one row of the kernel, one vector of channels. */
+typedef struct {
+    const sn_window *w; /* across */
+    int64_t C, lanes;
+    const float *x, *dy; /* column 0 */
+    float *sums;         /* of tap 0 */
+} row_pair;
+
+/* Pixels j .. j + n - 1 of dy times the pixels of x under them: neighbouring pixels of x go to sums
+ * of their own, which need not wait for each other. n, taps, step and checks are constants. */
+static inline __attribute__((always_inline)) void
+multiply_group(const row_pair *r, int64_t j, sn_vec sum[2][MAX_TAPS], const int n, const int taps,
+               const int step, const bool checks) {
+    const int64_t at = j * r->w->step + r->w->e0;
+    const float *from = r->x + at * r->C;
+    sn_vec dy[GROUP];
+#pragma GCC unroll 7
+    for (int t = 0; t < n; t++)
+        dy[t] = sn_vec_load(r->dy + (j + t) * r->C);
+#pragma GCC unroll 20
+    for (int u = 0; u < (n - 1) * step + taps; u++) {
+        if (checks && (at + u < 0 || at + u >= r->w->size))
+            continue;
+        const sn_vec x = sn_vec_load(from + u * r->C);
+#pragma GCC unroll 7
+        for (int t = 0; t < n; t++) {
+            const int q = u - t * step;
+            if (q >= 0 && q < taps)
+                sum[u % 2][q] = sn_vec_multiply_add(x, dy[t], sum[u % 2][q]);
+        }
+    }
+}
+
+#define MULTIPLY_GROUPS(n, taps, step)                                                             \
+    for (; j + n <= r->w->count; j += n)                                                           \
+        if (j >= inside.from && j + n <= inside.to)                                                \
+            multiply_group(r, j, sum, n, taps, step, false);                                       \
+        else                                                                                       \
+            multiply_group(r, j, sum, n, taps, step, true);
+#define PAIR_OF(taps, step)                                                                        \
+    static void pair_##taps##_##step(const row_pair *r) {                                          \
+        const span inside = targets_inside(r->w);                                                  \
+        sn_vec sum[2][MAX_TAPS] = {0};                                                             \
+        int64_t j = 0;                                                                             \
+        MULTIPLY_GROUPS(GROUP, taps, step)                                                         \
+        MULTIPLY_GROUPS(2, taps, step)                                                             \
+        MULTIPLY_GROUPS(1, taps, step)                                                             \
+        for (int q = 0; q < taps; q++) {                                                           \
+            float *to = r->sums + q * r->C;                                                        \
+            sn_vec_store(to, sn_vec_load(to) + (sum[0][q] + sum[1][q]));                           \
+        }                                                                                          \
+    }
+PAIR_OF(3, 1)
+PAIR_OF(5, 1)
+PAIR_OF(7, 1)
+PAIR_OF(3, 2)
+PAIR_OF(5, 2)
+PAIR_OF(7, 2)
+
+/* Any kernel, tap by tap. */
+static void pair_of_any(const row_pair *r) {
+    for (int64_t q = 0; q < r->w->taps; q++) {
+        sn_vec sum = {0};
+        for (int64_t j = 0; j < r->w->count; j++) {
+            const int64_t at = j * r->w->step + r->w->e0 + q * r->w->de;
+            if (at >= 0 && at < r->w->size)
+                sum = sn_vec_multiply_add(sn_vec_load_part(r->x + at * r->C, r->lanes),
+                                          sn_vec_load_part(r->dy + j * r->C, r->lanes), sum);
+        }
+        float *to = r->sums + q * r->C;
+        sn_vec_store_part(to, sn_vec_load_part(to, r->lanes) + sum, r->lanes);
+    }
+}
+
+typedef void (*pair_kernel)(const row_pair *r);
+
+static pair_kernel pair_kernel_of(const row_pair *r) {
+    static const pair_kernel kernels[2][MAX_TAPS + 1] = {
+        {NULL, NULL, NULL, pair_3_1, NULL, pair_5_1, NULL, pair_7_1},
+        {NULL, NULL, NULL, pair_3_2, NULL, pair_5_2, NULL, pair_7_2}};
+    const sn_window *w = r->w;
+    if (r->lanes < SN_VL || w->taps > MAX_TAPS || w->step > 2 || w->de != 1)
+        return pair_of_any;
+    const pair_kernel kernel = kernels[w->step - 1][w->taps];
+    return kernel ? kernel : pair_of_any;
+}
+
+/* Row i of image n: every tap of every channel. Vectors do not overlap here: sums are added to. */
+static void add_image_row(const weights_pass *s, int64_t n, int64_t i, float *sums) {
+    const sn_conv *v = &s->o->v;
+    const span down = taps_inside(&s->w[0], i);
+    const float *dy = s->o->dy + (n * v->oh + i) * v->ow * v->C;
+    for (int64_t p = down.from; p < down.to; p++) {
+        const int64_t line = n * v->H + i * s->w[0].step + s->w[0].e0 + p * s->w[0].de;
+        for (int64_t c = 0; c < v->C; c += SN_VL) {
+            const row_pair r = {.w = &s->w[1],
+                                .C = v->C,
+                                .lanes = sn_min_i64(SN_VL, v->C - c),
+                                .x = s->o->x + line * v->W * v->C + c,
+                                .dy = dy + c,
+                                .sums = sums + p * v->kw * v->C + c};
+            pair_kernel_of (&r)(&r);
+        }
+    }
+    float *db = sums + v->kh * v->kw * v->C;
+    for (int64_t j = 0; v->bias && j < v->ow; j++)
+        for (int64_t c = 0; c < v->C; c++)
+            db[c] += dy[j * v->C + c];
+}
+
+static void add_blocks(const void *ctx, int64_t first, int64_t end) {
+    const weights_pass *s = ctx;
+    const sn_conv *v = &s->o->v;
+    for (int64_t block = first; block < end; block++) {
+        float *sums = s->sums + block * sum_floats(v);
+        memset(sums, 0, (size_t)sum_floats(v) * sizeof(float));
+        const int64_t last = sn_min_i64(v->N * v->oh, (block + 1) * s->block_rows);
+        for (int64_t i = block * s->block_rows; i < last; i++)
+            add_image_row(s, i / v->oh, i % v->oh, sums);
+    }
+}
+
+/* to[i] (+)= the sums of all blocks. */
+static void finish_sums(const weights_pass *s, int64_t from, int64_t n, float *to) {
+    for (int64_t i = 0; i < n; i++) {
+        float sum = s->o->accumulate ? to[i] : 0.0f;
+        for (int64_t block = 0; block < s->n_blocks; block++)
+            sum += s->sums[block * sum_floats(&s->o->v) + from + i];
+        to[i] = sum;
+    }
+}
+
+size_t SN_CPU(depthwise_dw_workspace)(const sn_conv *v) {
+    const sn_conv_operands o = {.v = *v};
+    return (size_t)(weights_pass_of(&o).n_blocks * sum_floats(v)) * sizeof(float);
+}
+
+void SN_CPU(depthwise_dw_run)(const sn_conv_operands *o, const sn_call *c) {
+    const int64_t taps = o->v.kh * o->v.kw * o->v.C;
+    weights_pass s = weights_pass_of(o);
+    s.sums = c->workspace;
+    sn_parallel(c, o->v.N * o->v.oh * o->v.ow * o->v.C, s.n_blocks, add_blocks, &s);
+    finish_sums(&s, 0, taps, o->dw);
+    if (o->db)
+        finish_sums(&s, taps, o->v.C, o->db);
+}

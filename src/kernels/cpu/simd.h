@@ -1,0 +1,75 @@
+/* simd.h: vectors of SN_VL floats, as wide as the build's registers. Every lane does what one float
+ * would; with fused multiply-add where the instruction set has it, so lanes and tails of a loop
+ * must both go through these functions. */
+#ifndef SN_KERNELS_CPU_SIMD_H
+#define SN_KERNELS_CPU_SIMD_H
+
+#include <stdint.h>
+
+#if defined(__AVX512F__)
+enum { SN_VL = 16 };
+#elif defined(__AVX2__)
+enum { SN_VL = 8 };
+#else
+enum { SN_VL = 4 };
+#endif
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+typedef float sn_vec __attribute__((vector_size(SN_VL * sizeof(float))));
+/* The same in memory, at any address of a float. */
+typedef float sn_vec_in_memory
+    __attribute__((vector_size(SN_VL * sizeof(float)), aligned(4), may_alias));
+typedef int sn_lanes __attribute__((vector_size(SN_VL * sizeof(int))));
+
+static inline sn_vec sn_vec_load(const float *p) {
+    return *(const sn_vec_in_memory *)p;
+}
+
+static inline void sn_vec_store(float *p, sn_vec v) {
+    *(sn_vec_in_memory *)p = v;
+}
+
+static inline sn_vec sn_vec_spread(float x) {
+    return x - (sn_vec){0};
+}
+
+static inline sn_vec sn_vec_multiply_add(sn_vec a, sn_vec b, sn_vec c) {
+#if defined(__AVX512F__)
+    return (sn_vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX2__)
+    return (sn_vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b + c;
+#endif
+}
+
+/* The first n lanes; the others are zero. */
+static inline sn_vec sn_vec_load_part(const float *p, int64_t n) {
+#if defined(__AVX512F__)
+    return (sn_vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
+#else
+    sn_vec v = {0};
+    for (int64_t i = 0; i < n; i++)
+        v[i] = p[i];
+    return v;
+#endif
+}
+
+static inline void sn_vec_store_part(float *p, sn_vec v, int64_t n) {
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)v);
+#else
+    for (int64_t i = 0; i < n; i++)
+        p[i] = v[i];
+#endif
+}
+
+/* Lanes below zero become zero; NaN stays. */
+static inline sn_vec sn_vec_relu(sn_vec v) {
+    return (sn_vec)((sn_lanes)v & ~(sn_lanes)(v < 0));
+}
+
+#endif
