@@ -119,6 +119,31 @@ static void test_coarse_rectangles_with_many_ties_are_packed_at_the_bound(void *
     }
 }
 
+/* Hard ones: full rectangles of many pieces, where no fixed order of placing finds the way. */
+static void test_more_work_packs_full_rectangles_of_many_pieces(void **state) {
+    sn_pack_item items[220];
+    snug_error err;
+    for (uint64_t seed = 900; seed < 904; seed++) {
+        size_t height, bound;
+        cut_rectangle(seed, items, 220, 400, 1024 * 64);
+        const sn_pack_limits limits = {.work = UINT64_C(2000000000)};
+        expect_ok(sn_pack_to(*state, items, 220, &limits, &height, &bound, &err), &err);
+        expect_valid(items, 220, height);
+        assert_int_equal(height, bound);
+    }
+}
+
+static void test_a_height_that_is_low_enough_ends_the_search(void **state) {
+    sn_pack_item items[160];
+    snug_error err;
+    size_t height, bound;
+    cut_rectangle(901, items, 160, 400, 1024 * 64);
+    const sn_pack_limits limits = {.capacity = 1300 * 64, .work = UINT64_C(2000000000)};
+    expect_ok(sn_pack_to(*state, items, 160, &limits, &height, &bound, &err), &err);
+    expect_valid(items, 160, height);
+    assert_in_range(height, bound + 1, limits.capacity);
+}
+
 static void test_many_items_are_packed_near_the_bound(void **state) {
     static sn_pack_item items[MAX_ITEMS];
     snug_error err;
@@ -184,6 +209,8 @@ int main(void) {
         engine_test(test_random_items_never_overlap_and_the_bound_is_the_live_peak),
         engine_test(test_cut_rectangles_are_packed_at_the_bound),
         engine_test(test_coarse_rectangles_with_many_ties_are_packed_at_the_bound),
+        engine_test(test_more_work_packs_full_rectangles_of_many_pieces),
+        engine_test(test_a_height_that_is_low_enough_ends_the_search),
         engine_test(test_many_items_are_packed_near_the_bound),
         engine_test(test_equal_items_give_equal_offsets),
         engine_test(test_items_of_no_bytes_lie_at_zero),

@@ -135,6 +135,7 @@ static void measure(sn_packing *p) {
             p->bound = p->load[s] > p->bound ? p->load[s] : p->bound;
         }
     p->height = SIZE_MAX;
+    p->wanted = p->bound;
 }
 
 static snug_status alloc_packing(sn_zone *z, uint32_t n, uint32_t n_sections, sn_packing *p,
@@ -255,7 +256,7 @@ static void repair(greedy *g, greedy_key key) {
     const sn_packing *p = g->p;
     const int rounds = g->n_rank > SEARCH_MAX ? REPAIR_ROUNDS_LARGE : REPAIR_ROUNDS;
     rank_boxes(g, key);
-    for (int round = 0; round < rounds && p->height > p->bound && *g->work > 0; round++) {
+    for (int round = 0; round < rounds && p->height > p->wanted && *g->work > 0; round++) {
         place_all(g, FIRST_FIT, true);
         for (uint32_t i = 0; i < g->n_rank; i++) {
             const uint32_t b = g->rank[i].box;
@@ -283,7 +284,7 @@ static snug_status pack_greedy(sn_zone *z, sn_packing *p, uint64_t *work, snug_e
         g.rank[g.n_rank].box = g.n_rank;
     const bool large = p->n > SEARCH_MAX;
     for (int fit = 0; fit < (large ? BEST_FIT : N_FITS); fit++)
-        for (int key = 0; key < N_KEYS && p->height > p->bound; key++) {
+        for (int key = 0; key < N_KEYS && p->height > p->wanted; key++) {
             rank_boxes(&g, (greedy_key)key);
             place_all(&g, (greedy_fit)fit, false);
         }
@@ -314,7 +315,7 @@ static snug_status pack_critical(snug_engine *e, sn_zone *z, sn_packing *p, size
     if (core.n == p->n || core.n > SEARCH_MAX)
         return SNUG_OK;
     SNUG_TRY(pack_greedy(z, &core, work, err));
-    if (core.height > core.bound)
+    if (core.height > core.wanted)
         SNUG_TRY(sn_pack_search(e, &core, work, err));
     for (uint32_t i = 0; i < core.n; i++) {
         const sn_box *b = &core.boxes[i];
@@ -328,16 +329,18 @@ static snug_status pack_critical(snug_engine *e, sn_zone *z, sn_packing *p, size
     return SNUG_OK;
 }
 
-static snug_status pack_boxes(snug_engine *e, sn_zone *z, sn_packing *p, snug_error *err) {
-    uint64_t work = p->n <= SEARCH_MAX ? WORK_SMALL : p->n * WORK_PER_BOX;
+static snug_status pack_boxes(snug_engine *e, sn_zone *z, sn_packing *p, uint64_t allowed,
+                              snug_error *err) {
+    const uint64_t usual = p->n <= SEARCH_MAX ? WORK_SMALL : p->n * WORK_PER_BOX;
+    uint64_t work = allowed > 0 ? allowed : usual;
     if (p->n == 0) {
         p->height = 0;
         return SNUG_OK;
     }
     SNUG_TRY(pack_greedy(z, p, &work, err));
-    if (is_near(p) && work > p->n * WORK_PER_BOX)
+    if (allowed == 0 && is_near(p) && work > p->n * WORK_PER_BOX)
         work = p->n * WORK_PER_BOX;
-    if (p->height > p->bound && p->n <= SEARCH_MAX)
+    if (p->height > p->wanted && (p->n <= SEARCH_MAX || allowed > usual))
         return sn_pack_search(e, p, &work, err);
     /* from the few fullest sections to more and more of them, until within 1 % */
     for (size_t tenths = 9; tenths > 2 && !is_near(p) && work > 0; tenths -= 2)
@@ -345,8 +348,9 @@ static snug_status pack_boxes(snug_engine *e, sn_zone *z, sn_packing *p, snug_er
     return SNUG_OK;
 }
 
-snug_status sn_pack(snug_engine *e, sn_pack_item *items, uint32_t n, size_t *height, size_t *bound,
-                    snug_error *err) {
+snug_status sn_pack_to(snug_engine *e, sn_pack_item *items, uint32_t n,
+                       const sn_pack_limits *limits, size_t *height, size_t *bound,
+                       snug_error *err) {
     SNUG_TRY(check_items(items, n, err));
     sn_zone *z = NULL;
     sn_packing p;
@@ -354,7 +358,8 @@ snug_status sn_pack(snug_engine *e, sn_pack_item *items, uint32_t n, size_t *hei
     snug_status st = make_boxes(z, items, n, &p, err);
     if (st != SNUG_OK)
         goto done;
-    st = pack_boxes(e, z, &p, err);
+    p.wanted = limits->capacity > p.bound ? limits->capacity : p.bound;
+    st = pack_boxes(e, z, &p, limits->work, err);
     if (st != SNUG_OK)
         goto done;
     for (uint32_t i = 0; i < n; i++)
@@ -366,4 +371,9 @@ snug_status sn_pack(snug_engine *e, sn_pack_item *items, uint32_t n, size_t *hei
 done:
     sn_zone_destroy(z);
     return st;
+}
+
+snug_status sn_pack(snug_engine *e, sn_pack_item *items, uint32_t n, size_t *height, size_t *bound,
+                    snug_error *err) {
+    return sn_pack_to(e, items, n, &(sn_pack_limits){0, 0}, height, bound, err);
 }

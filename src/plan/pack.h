@@ -17,6 +17,7 @@ typedef struct {
     sn_box *boxes;  /* by lo, larger first, then by item */
     size_t *load;   /* per section: sum of live sizes */
     size_t bound;   /* largest load */
+    size_t wanted;  /* the height to stop at: the bound, or more */
     size_t *offset; /* per box: the best packing so far */
     size_t height;  /* its height */
 } sn_packing;

@@ -9,8 +9,15 @@
  * 1. low[b] = highest top of placed boxes that share a section with b: where b would come to lie.
  * 2. Every change of low, floor and left is in the log; undoing back to a mark restores them.
  * 3. A part is a span of sections that no unplaced box leaves; parts are solved one after the
- * other. */
+ * other.
+ *
+ * Which box goes first where several could lie equally low decides how long a search takes, and
+ * no fixed rule is good for all problems. So a search that runs long is given up and begun anew in
+ * another order: the first attempts take fixed rules; later ones put boxes first that live in
+ * sections which made earlier attempts fail, with some chance in it. */
 #include "plan/pack.h"
+
+#include "base/rng.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +29,10 @@ typedef enum {
     N_RULES
 } search_rule;
 typedef enum { FOUND, NOT_FOUND, GAVE_UP } outcome;
+
+enum { ATTEMPTS = 3 }; /* at a capacity, before the next one is tried */
+#define CHANCE 0.3     /* how far chance may raise a box */
+#define FADING 0.95    /* of strife, from attempt to attempt */
 
 typedef struct {
     uint32_t box; /* whose low changed; n: the end of a placement's record */
@@ -35,6 +46,8 @@ typedef struct {
     size_t *low, *offset;
     size_t *floor, *left;
     uint32_t *by_low, *next;
+    double *strife;    /* per section: how often it was what did not fit; old failures fade */
+    uint64_t attempt;  /* how many searches were begun */
     size_t *old_floor; /* stack of saved floors */
     size_t n_old, cap_old;
     change *log;
@@ -62,24 +75,58 @@ static int compare_ruled(const void *a, const void *b) {
     return (x->box > y->box) - (x->box < y->box);
 }
 
-static void rank_boxes(search *s, search_rule rule, ruled *scratch) {
-    const sn_packing *p = s->p;
+/* Largest load of the sections a box lives in; largest strife and all of it. */
+typedef struct {
+    double load, worst, strife;
+} surroundings;
+
+static surroundings look_around(const search *s, const sn_box *b) {
+    surroundings a = {0, 0, 0};
+    for (uint32_t t = b->lo; t < b->hi; t++) {
+        a.load = (double)s->p->load[t] > a.load ? (double)s->p->load[t] : a.load;
+        a.worst = s->strife[t] > a.worst ? s->strife[t] : a.worst;
+        a.strife += s->strife[t];
+    }
+    return a;
+}
+
+/* By the fixed rules at first. */
+static void fixed_keys(const search *s, const sn_box *b, search_rule rule, double *key) {
     static const int position[N_RULES][3] = {
         {0, 1, 2}, {2, 1, 0}, {0, 2, 1}}; /* of total, area, width */
+    const double width = (double)(b->hi - b->lo);
+    key[position[rule][0]] = look_around(s, b).load;
+    key[position[rule][1]] = width * (double)b->size;
+    key[position[rule][2]] = width;
+}
+
+/* By what made earlier attempts fail. */
+static void learned_keys(const search *s, const sn_box *b, double chance, double *key) {
+    const surroundings a = look_around(s, b);
+    const double keys[3] = {(a.worst + 1) * (double)b->size, (a.strife + 1) * (double)b->size,
+                            a.strife + 1};
+    key[0] = keys[s->attempt % 3] * (1 + CHANCE * chance);
+    key[1] = key[2] = 0;
+}
+
+static void rank_boxes(search *s, ruled *scratch) {
+    const sn_packing *p = s->p;
     for (uint32_t i = 0; i < p->n; i++) {
         const sn_box *b = &p->boxes[i];
-        size_t total = 0;
-        for (uint32_t t = b->lo; t < b->hi; t++)
-            total = p->load[t] > total ? p->load[t] : total;
-        const double width = (double)(b->hi - b->lo);
+        double chance;
+        sn_random_fill_f64(SN_RANDOM_UNIFORM, s->attempt, i, 1, &chance);
         scratch[i].box = i;
-        scratch[i].key[position[rule][0]] = (double)total;
-        scratch[i].key[position[rule][1]] = width * (double)b->size;
-        scratch[i].key[position[rule][2]] = width;
+        if (s->attempt < N_RULES)
+            fixed_keys(s, b, (search_rule)s->attempt, scratch[i].key);
+        else
+            learned_keys(s, b, chance, scratch[i].key);
     }
     qsort(scratch, p->n, sizeof *scratch, compare_ruled);
     for (uint32_t i = 0; i < p->n; i++)
         s->rank[scratch[i].box] = i + 1;
+    for (uint32_t t = 0; t < p->n_sections; t++)
+        s->strife[t] *= FADING;
+    s->attempt++;
 }
 
 static void push_change(search *s, uint32_t box, size_t old) {
@@ -164,7 +211,9 @@ static bool fits(search *s, uint32_t lo, uint32_t hi, size_t at) {
     bool ok = true;
     for (uint32_t t = lo; t < hi; t++) { /* the cheap half of the test, which often decides */
         const size_t from = s->floor[t] > at ? s->floor[t] : at;
-        ok = ok && (s->left[t] == 0 || from + s->left[t] <= s->capacity);
+        const bool room = s->left[t] == 0 || from + s->left[t] <= s->capacity;
+        s->strife[t] += !room;
+        ok = ok && room;
         next[t] = t;
     }
     next[hi] = hi;
@@ -186,8 +235,10 @@ static bool fits(search *s, uint32_t lo, uint32_t hi, size_t at) {
             if (t >= boxes[b].hi)
                 break;
             const size_t from = s->floor[t] > base ? s->floor[t] : base;
-            if (from + s->left[t] > s->capacity)
+            if (from + s->left[t] > s->capacity) {
+                s->strife[t]++;
                 return false;
+            }
             next[t] = t + 1;
         }
     }
@@ -307,14 +358,13 @@ static void restart(search *s) {
         s->by_low[i] = i;
 }
 
-/* Looks for a packing of at most `capacity` with each rule in turn, each with `limit` operations.
- */
+/* Looks for a packing of at most `capacity`, a few times, each time with `limit` operations. */
 static outcome solve(search *s, size_t capacity, uint64_t limit, ruled *scratch) {
     const part all = {0, s->p->n, 0, s->p->n_sections};
     outcome got = GAVE_UP;
     s->capacity = capacity;
-    for (int rule = 0; rule < N_RULES && got == GAVE_UP && s->status == SNUG_OK; rule++) {
-        rank_boxes(s, (search_rule)rule, scratch);
+    for (int i = 0; i < ATTEMPTS && got == GAVE_UP && s->status == SNUG_OK && s->budget > 0; i++) {
+        rank_boxes(s, scratch);
         restart(s);
         s->work = 0;
         s->limit = limit < s->budget ? limit : s->budget;
@@ -333,31 +383,43 @@ static size_t height_of(const search *s) {
     return height;
 }
 
-/* The lowest of a ladder of capacities, from the bound upwards in growing steps, that a search of
- * this size manages: a little room often turns a hard search into an easy one. */
+static bool try_capacity(search *s, sn_packing *p, size_t capacity, uint64_t limit,
+                         ruled *scratch) {
+    const outcome got = solve(s, capacity, limit, scratch);
+    if (got == NOT_FOUND && s->status == SNUG_OK) /* a proof */
+        s->possible = capacity + 1;
+    if (got != FOUND || s->status != SNUG_OK)
+        return false;
+    p->height = height_of(s);
+    memcpy(p->offset, s->offset, p->n * sizeof *p->offset);
+    return true;
+}
+
+/* The lowest of a ladder of capacities that a search of this size manages, from the wanted one up
+ * to just below the best height: a little room often turns a hard search into an easy one. */
 static void climb(search *s, sn_packing *p, uint64_t limit, ruled *scratch) {
-    size_t step = p->bound / 4096 + 1;
-    for (size_t capacity = s->possible; capacity < p->height && s->budget > 0; step *= 4) {
-        const outcome got = solve(s, capacity, limit, scratch);
-        if (s->status != SNUG_OK)
+    static const double rungs[] = {0, 0.01, 0.1, 0.4, 0.8, 0.97};
+    for (size_t i = 0; i < sizeof rungs / sizeof rungs[0] && s->budget > 0 && s->status == SNUG_OK;
+         i++) {
+        const size_t from = s->possible > p->wanted ? s->possible : p->wanted;
+        if (from >= p->height)
             return;
-        if (got == FOUND) {
-            p->height = height_of(s);
-            memcpy(p->offset, s->offset, p->n * sizeof *p->offset);
+        if (try_capacity(s, p, from + (size_t)(rungs[i] * (double)(p->height - from)), limit,
+                         scratch))
             return;
-        }
-        if (got == NOT_FOUND) /* a proof */
-            s->possible = capacity + 1;
-        capacity += step;
     }
 }
 
-/* Short searches first: some twice as long as placing every box once. Then longer ones. */
+/* Short searches first: some twice as long as placing every box once. Longer ones slowly: another
+ * order is worth more than another minute. */
 static void search_capacities(search *s, sn_packing *p, ruled *scratch) {
     uint64_t limit = 12 * (uint64_t)p->n * p->n + 1000;
     s->possible = p->bound;
-    for (; p->height > s->possible && s->budget > 0 && s->status == SNUG_OK; limit *= 4)
+    for (; p->height > p->wanted && p->height > s->possible && s->budget > 0; limit += limit / 32) {
         climb(s, p, limit, scratch);
+        if (s->status != SNUG_OK)
+            return;
+    }
 }
 
 static snug_status init_search(search *s, sn_zone *z, ruled **scratch, snug_error *err) {
@@ -374,6 +436,7 @@ static snug_status init_search(search *s, sn_zone *z, ruled **scratch, snug_erro
         {(void **)&s->left, p->n_sections * sizeof *s->left},
         {(void **)&s->by_low, p->n * sizeof *s->by_low},
         {(void **)&s->next, (p->n_sections + (size_t)1) * sizeof *s->next},
+        {(void **)&s->strife, p->n_sections * sizeof *s->strife},
         {(void **)scratch, p->n * sizeof **scratch},
     };
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
