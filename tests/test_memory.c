@@ -439,11 +439,15 @@ static int fake_close(void *ctx, int fd) {
     return 0;
 }
 
+static snug_io fake_io(const fake_file *files) {
+    return (snug_io){.ctx = (void *)(uintptr_t)files,
+                     .open = fake_open,
+                     .pread = fake_pread,
+                     .close = fake_close};
+}
+
 static sn_limits limits_of(const fake_file *files) {
-    const snug_io io = {.ctx = (void *)(uintptr_t)files,
-                        .open = fake_open,
-                        .pread = fake_pread,
-                        .close = fake_close};
+    const snug_io io = fake_io(files);
     return sn_limits_read(&io);
 }
 
@@ -504,6 +508,51 @@ static void test_limits_of_a_container_are_at_its_root(void **state) {
     assert_int_equal(l.room_bytes, 0);
 }
 
+static void expect_threads(const char *group, const fake_file *quota, int n_cores, int wanted) {
+    fake_file files[8] = {{"/proc/self/cgroup", group}};
+    for (int i = 1; quota[i - 1].path; i++)
+        files[i] = quota[i - 1];
+    const snug_io io = fake_io(files);
+    assert_int_equal(sn_limits_threads(&io, n_cores), wanted);
+}
+
+static void test_threads_of_cgroup_2_keep_the_quota(void **state) {
+    (void)state;
+    static const struct {
+        const char *one, *jobs, *root;
+        int wanted; /* of 8 cores */
+    } cases[] = {
+        {"max 100000\n", "max 100000\n", "", 8},
+        {"300000 100000\n", "max 100000\n", "", 3},
+        {"max 100000\n", "250000 100000\n", "", 2},
+        {"10000 100000\n", "800000 100000\n", "", 1},
+        {"", "", "150000 50000\n", 3},
+        {"900000 100000\n", "", "", 8},
+        {"400000\n", "", "", 8},
+        {"0 100000\n", "rubbish", "5 0\n", 8},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const fake_file quota[] = {{"/sys/fs/cgroup/jobs/one/cpu.max", cases[i].one},
+                                   {"/sys/fs/cgroup/jobs/cpu.max", cases[i].jobs},
+                                   {"/sys/fs/cgroup/cpu.max", cases[i].root},
+                                   {NULL, NULL}};
+        expect_threads("0::/jobs/one\n", quota, 8, cases[i].wanted);
+    }
+}
+
+static void test_threads_of_cgroup_1_keep_the_quota(void **state) {
+    (void)state;
+    const fake_file quota[] = {{"/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "-1\n"},
+                               {"/sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n"},
+                               {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "399999\n"},
+                               {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"},
+                               {NULL, NULL}};
+    expect_threads("4:cpu,cpuacct:/box\n3:cpuset:/wrong\n", quota, 8, 3);
+    expect_threads("4:cpu,cpuacct:/box\n", quota, 2, 2);
+    expect_threads("3:cpuset:/box\n", quota, 8, 8);
+    expect_threads("4:cpu,cpuacct:/box\n", (fake_file[]){quota[0], quota[1], {NULL, NULL}}, 8, 8);
+}
+
 /* --- a real group --------------------------------------------------------------------------- */
 
 enum { GROUP_BYTES = 64 << 20, CANNOT_ENTER = 77 };
@@ -542,7 +591,8 @@ static bool make_group(char dir[512]) {
     return made;
 }
 
-/* In a process of its own, which a missing check would cost its life. Exit code 0: as it should be. */
+/* In a process of its own, which a missing check would cost its life. Exit code 0: as it should be.
+ */
 static int ask_inside(const char *dir) {
     snug_engine *e;
     snug_error err = {0};
@@ -815,6 +865,8 @@ int main(void) {
         cmocka_unit_test(test_limits_of_cgroup_2_take_the_tightest_ancestor),
         cmocka_unit_test(test_limits_of_cgroup_1_find_the_memory_controller),
         cmocka_unit_test(test_limits_of_a_container_are_at_its_root),
+        cmocka_unit_test(test_threads_of_cgroup_2_keep_the_quota),
+        cmocka_unit_test(test_threads_of_cgroup_1_keep_the_quota),
         cmocka_unit_test(test_block_beyond_a_real_cgroup_is_refused_not_killed),
         cmocka_unit_test(test_allocator_hook_sees_exact_sizes),
         cmocka_unit_test(test_allocator_that_refuses_is_an_ordinary_error),

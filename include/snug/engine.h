@@ -53,7 +53,7 @@ typedef struct {
 
 typedef struct {
     size_t budget_bytes;             /* 0: no limit */
-    int n_threads;                   /* 0: one per core this process may use */
+    int n_threads;                   /* 0: one per core this process may use all the time */
     const snug_allocator *allocator; /* NULL: the C library's; copied */
     const snug_io *io;               /* NULL: the operating system's; copied */
 } snug_engine_options;

@@ -7,6 +7,7 @@
 #include "memory/private.h"
 
 #include "base/file.h"
+#include "memory/limits.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -23,8 +24,7 @@ static void system_free(void *ctx, void *block, size_t bytes) {
     free(block);
 }
 
-/* Cores this process may run on: taskset or a cpuset often allows fewer than the machine has. (A
- * quota of time, as of docker --cpus, is not seen here.) */
+/* Cores this process may run on: taskset or a cpuset often allows fewer than the machine has. */
 static int count_cores(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
@@ -66,7 +66,8 @@ snug_status snug_engine_create(const snug_engine_options *options, snug_engine *
         .allocator = allocator,
         .foreign = o->allocator != NULL,
         .io = o->io ? *o->io : sn_io_system,
-        .n_threads = o->n_threads > 0 ? o->n_threads : count_cores(),
+        .n_threads =
+            o->n_threads > 0 ? o->n_threads : sn_limits_threads(&sn_io_system, count_cores()),
         .budget_bytes = o->budget_bytes,
     };
     sn_fault_wrap_io(e);

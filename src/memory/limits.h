@@ -1,4 +1,4 @@
-/* limits.h: what the system lets this process still take. */
+/* limits.h: what the system lets this process still take, of memory and of processor time. */
 #ifndef SN_MEMORY_LIMITS_H
 #define SN_MEMORY_LIMITS_H
 
@@ -12,5 +12,10 @@ typedef struct {
 } sn_limits;
 
 sn_limits sn_limits_read(const snug_io *io);
+
+/* How many threads can run all the time: n_cores, or fewer where a cgroup has a quota of processor
+ * time (docker --cpus). A quota of 2.5 processors is two threads: a third would stop them all until
+ * the next period. At least one. */
+int sn_limits_threads(const snug_io *io, int n_cores);
 
 #endif
