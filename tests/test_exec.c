@@ -332,6 +332,46 @@ static void test_interrupt_stops_before_the_first_state_write_or_not_at_all(void
     world_close(&w);
 }
 
+/* A start that is a parameter may be wrong at any run: before the first step, not after some
+ * updates.
+ */
+static void test_a_bad_parameter_is_refused_before_the_first_step(void **unused) {
+    (void)unused;
+    static const float data[4] = {1, 2, 3, 4};
+    world w;
+    world_open(&w);
+    const snug_type type = world_type(SNUG_F32, 1, (int64_t[]){4});
+    const sn_value x = world_input(&w, "x", &type, data), v = world_variable(&w, "v", &type, 1);
+    sn_builder b = sn_builder_on(w.graph);
+    (void)sn_build(&b, SN_OP_assign_add, NULL, (sn_value[]){v, x}, 2);
+    sn_attrs a;
+    sn_attrs_default(SN_OP_slice, &a);
+    a.slice.sizes = (sn_list){1, {2}};
+    const sn_param start = sn_build_key(&b, "start", 2);
+    a.slice.start[0] = (int64_t)start.i;
+    const sn_value y = sn_build(&b, SN_OP_slice, &a, &x, 1);
+    world_ok(&w, sn_builder_done(&b, &w.err));
+    world_ok(&w, sn_graph_output(w.graph, "y", y, &w.err));
+    world_plan(&w);
+    world_prepare(&w, NULL);
+    world_run(&w);
+    size_t n;
+    unsigned char *before = world_variables(&w, w.state, &n);
+    for (int64_t bad = -1; bad <= 3; bad += 4) {
+        sn_session_set_key(w.session, start, bad);
+        assert_int_equal(sn_session_run(w.session, &w.err), SNUG_E_INVALID);
+        assert_non_null(strstr(w.err.text, "start at 0 to 2"));
+        unsigned char *after = world_variables(&w, w.state, NULL);
+        assert_memory_equal(before, after, n);
+        free(after);
+        assert_false(sn_state_torn(w.state));
+    }
+    sn_session_set_key(w.session, start, 0);
+    world_run(&w);
+    free(before);
+    world_close(&w);
+}
+
 /* --- arenas --------------------------------------------------------------------------------- */
 
 static void run_poisoned(world *w, int poison, unsigned char *written) {
@@ -501,6 +541,7 @@ int main(void) {
         cmocka_unit_test(test_feed_error_is_passed_on_and_the_next_run_works),
         cmocka_unit_test(test_mayfail_error_names_layer_and_operator),
         cmocka_unit_test(test_interrupt_stops_before_the_first_state_write_or_not_at_all),
+        cmocka_unit_test(test_a_bad_parameter_is_refused_before_the_first_step),
         cmocka_unit_test(test_arena_is_used_to_the_byte),
         cmocka_unit_test(test_results_do_not_depend_on_what_the_arena_held),
         cmocka_unit_test(test_plans_share_one_arena_of_the_larger_size),

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -259,6 +261,29 @@ static void test_queues_run_in_the_order_of_their_waits(void **unused) {
     world_close(&w);
 }
 
+/* As kernels do without their team, copy queues do without their threads. */
+static void test_the_child_of_a_fork_runs_all_queues_itself(void **unused) {
+    (void)unused;
+    world w;
+    open_three_queues(&w);
+    run_and_compare(&w, 1);
+    const pid_t child = fork();
+    if (child == 0) {
+        run_and_compare(&w, 3);
+        world_unprepare(&w); /* forgets the threads, joins none */
+        world_prepare(&w, &strict);
+        assert_int_equal(w.executor->crew.n_live, 2); /* its own */
+        run_and_compare(&w, 3);
+        world_close(&w); /* every byte came back */
+        _exit(0);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    run_and_compare(&w, 3);
+    world_close(&w);
+}
+
 static void test_queues_request_no_memory_in_a_run(void **unused) {
     (void)unused;
     world w;
@@ -474,6 +499,7 @@ int main(void) {
         cmocka_unit_test(test_failure_inside_a_block_leaves_variables),
         cmocka_unit_test(test_repeat_prepares_kernels_for_both_heights),
         cmocka_unit_test(test_queues_run_in_the_order_of_their_waits),
+        cmocka_unit_test(test_the_child_of_a_fork_runs_all_queues_itself),
         cmocka_unit_test(test_queues_request_no_memory_in_a_run),
         cmocka_unit_test(test_error_on_a_copy_queue_stops_all_and_the_next_run_works),
         cmocka_unit_test(test_interrupt_stops_copy_queues_too),

@@ -93,6 +93,7 @@ static snug_status bind_call(sn_session *s, sn_bound *bound, snug_error *err) {
     SNUG_TRY(sn_session_take(s, bound->n_params, sizeof *bound->params, &bound->params, err));
     memcpy(bound->slots, slots, bound->n_params * sizeof *slots);
     bound->kernel = sn_kernel_of(device, node->op);
+    bound->check = sn_cpu_family_of(node->op)->check;
     bound->call = (sn_call){.op = node->op,
                             .attrs = &node->attrs,
                             .param = bound->params,

@@ -1,12 +1,16 @@
 /* crew.c: the worker threads of an executor, one per copy queue in use. They sleep between runs.
  * Their stacks are blocks on the ledger, so that a byte of them has a name too.
  *
+ * The child of a fork has the crew but not its threads: there nobody waits for them, and their
+ * stacks are given back without joining.
+ *
  * A run: sn_crew_begin publishes the session under a new generation number and wakes all; each live
  * lane walks its steps and reports; sn_crew_finish waits until all have reported, so nobody looks
  * at the session after the run. */
 #include "exec/inside.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 /* Copies, feeds and the kernels a plan may put on a copy queue; kernels keep their scratch in the
  * arena. */
@@ -43,7 +47,16 @@ static snug_status make_locks(sn_crew *c, snug_error *err) {
         return sn_fail(err, SNUG_E_MEMORY, "no condition variable for the copy threads");
     }
     c->made = true;
+    c->process = getpid();
     return SNUG_OK;
+}
+
+bool sn_crew_is_here(const sn_crew *c) {
+    return c->process == getpid();
+}
+
+bool sn_crew_serves(const sn_crew *c, uint32_t lane) {
+    return c->lanes[lane].thread.live || (c->made && !sn_crew_is_here(c));
 }
 
 static snug_status start_lane(sn_crew *c, snug_engine *e, uint32_t index, snug_error *err) {
@@ -60,6 +73,8 @@ static snug_status start_lane(sn_crew *c, snug_engine *e, uint32_t index, snug_e
 }
 
 snug_status sn_crew_start(sn_crew *c, snug_engine *e, uint32_t lanes, snug_error *err) {
+    if (c->made && !sn_crew_is_here(c))
+        return SNUG_OK;
     for (uint32_t k = 1; k < SN_MAX_LANES; k++) {
         if (!(lanes >> k & 1u) || c->lanes[k].thread.live)
             continue;
@@ -72,6 +87,11 @@ snug_status sn_crew_start(sn_crew *c, snug_engine *e, uint32_t lanes, snug_error
 void sn_crew_stop(sn_crew *c) {
     if (!c->made)
         return;
+    if (!sn_crew_is_here(c)) {
+        for (uint32_t k = 1; k < SN_MAX_LANES; k++)
+            sn_thread_forget(&c->lanes[k].thread);
+        return;
+    }
     pthread_mutex_lock(&c->mutex);
     c->quit = true;
     pthread_cond_broadcast(&c->changed);

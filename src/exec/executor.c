@@ -128,7 +128,7 @@ static bool fits(const sn_session *s) {
         if (!x->arenas[m].data || x->arenas[m].bytes < s->plan->memories[m].bytes)
             return false;
     for (uint32_t k = 1; k < SN_MAX_LANES; k++)
-        if ((s->lanes >> k & 1u) && !x->crew.lanes[k].thread.live)
+        if ((s->lanes >> k & 1u) && !sn_crew_serves(&x->crew, k))
             return false;
     return true;
 }

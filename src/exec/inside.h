@@ -20,6 +20,8 @@
 #include "exec/exec.h"
 #include "memory/thread.h"
 
+#include <sys/types.h>
+
 #define SN_NO_BLOCK  UINT32_MAX
 #define SN_MAX_LANES (1 + 2 * SN_MAX_DEVICES)
 
@@ -33,6 +35,7 @@ typedef struct {
     const sn_step *step;
     unsigned char **base; /* of inputs, then outputs: where iteration 0 lies */
     sn_kernel kernel;     /* RUN */
+    sn_kernel check;      /* of the parameters, before a run; may be NULL */
     sn_call call;         /* all but views, prepared, accumulate and position is final */
     uint32_t n_params;
     uint32_t *slots;            /* parameter slots of the graph, in call order */
@@ -57,7 +60,8 @@ typedef struct sn_lane {
 typedef struct sn_crew {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool made; /* mutex and condition exist */
+    bool made;     /* mutex and condition exist */
+    pid_t process; /* which has the threads; its children have none */
     sn_lane lanes[SN_MAX_LANES];
     uint32_t n_live;
     sn_session *job;
@@ -143,12 +147,16 @@ SNUG_CHECKED snug_status sn_bind_pointers(sn_session *s, snug_error *err);
 /* Starts the lanes of the bit set that are not live yet; bit 0 is ignored. */
 SNUG_CHECKED snug_status sn_crew_start(sn_crew *c, snug_engine *e, uint32_t lanes, snug_error *err);
 void sn_crew_stop(sn_crew *c);
+/* False in the child of a fork: the caller works alone there. */
+bool sn_crew_is_here(const sn_crew *c);
+/* Whether somebody will run the steps of the lane: its thread, or there the caller. */
+bool sn_crew_serves(const sn_crew *c, uint32_t lane);
 /* Lets all live lanes work on s, and waits until they are through. */
 void sn_crew_begin(sn_crew *c, sn_session *s);
 void sn_crew_finish(sn_crew *c);
 
 /* --- run.c ------------------------------------------------------------------------------------ */
-/* Runs the steps of one lane; results and errors are in the session. */
+/* Runs the steps of one lane beside the others; results and errors are in the session. */
 void sn_run_lane(sn_session *s, uint32_t lane);
 
 #endif

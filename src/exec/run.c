@@ -1,5 +1,7 @@
 /* run.c: the run loop. Each lane walks the same list of steps and runs those that are its own; a
- * session with only compute steps has one lane, the caller's, and no locks.
+ * session with only compute steps has one lane, the caller's, and no locks. The child of a fork has
+ * no copy threads: there the caller runs the steps of all lanes, which is an order that fits, since
+ * nothing waits for a later step.
  *
  * Invariants:
  * 1. Nothing is allocated here.
@@ -12,11 +14,13 @@
 
 #include <string.h>
 
+enum { ALL_LANES = SN_MAX_LANES };
+
 /* One lane's place in the walk. */
 typedef struct {
     sn_session *s;
-    uint32_t lane;
-    bool shared; /* other lanes run too: lock */
+    uint32_t lane; /* ALL_LANES: the caller does everything */
+    bool shared;   /* other lanes run too: lock */
     uint32_t step;
     uint32_t block;
     int64_t iteration;
@@ -74,7 +78,7 @@ static void note_failure(const sn_walk *w, snug_status status, const snug_error 
 static bool begin_step(const sn_walk *w) {
     sn_session *s = w->s;
     lock(w);
-    const bool ask = w->lane == 0 && s->interrupt && !s->wrote_state;
+    const bool ask = (w->lane == 0 || !w->shared) && s->interrupt && !s->wrote_state;
     unlock(w);
     const bool interrupted =
         ask && s->interrupt(s->interrupt_ctx); /* the caller's code: not under our lock */
@@ -198,13 +202,13 @@ static void enter_or_leave(sn_walk *w, const sn_step *step) {
     }
 }
 
-void sn_run_lane(sn_session *s, uint32_t lane) {
-    sn_walk w = {.s = s, .lane = lane, .shared = (s->lanes & ~1u) != 0, .block = SN_NO_BLOCK};
+static void walk(sn_session *s, uint32_t lane, bool shared) {
+    sn_walk w = {.s = s, .lane = lane, .shared = shared, .block = SN_NO_BLOCK};
     for (; w.step < s->plan->n_steps; w.step++) {
         const sn_step *step = &s->plan->steps[w.step];
         if (step->kind == SN_STEP_REPEAT || step->kind == SN_STEP_END) {
             enter_or_leave(&w, step);
-        } else if (s->bound[w.step].lane == lane) {
+        } else if (s->bound[w.step].lane == lane || lane == ALL_LANES) {
             snug_error err = {SNUG_OK, ""};
             if (!begin_step(&w))
                 return;
@@ -212,6 +216,32 @@ void sn_run_lane(sn_session *s, uint32_t lane) {
             end_step(&w, status, &err);
         }
     }
+}
+
+void sn_run_lane(sn_session *s, uint32_t lane) {
+    walk(s, lane, true);
+}
+
+/* What kernels would refuse by their parameters is refused here: a run that begins fails only by
+ * its data. */
+static snug_status check_params(const sn_session *s, snug_error *err) {
+    for (uint32_t i = 0; i < s->plan->n_steps; i++) {
+        const sn_bound *bound = &s->bound[i];
+        if (!bound->check)
+            continue;
+        const sn_bound_shape *const shapes[2] = {&bound->whole, &bound->last};
+        sn_call call = bound->call;
+        sn_param_gather(s->params, sn_graph_n_params(s->plan->graph), bound->slots, bound->n_params,
+                        bound->params);
+        for (int k = 0; k < 2 && shapes[k]->views; k++) {
+            call.in = shapes[k]->views;
+            call.out = shapes[k]->views + bound->step->n_in;
+            const snug_status status = bound->check(&call, err);
+            if (status != SNUG_OK)
+                return sn_fail_at(s->plan->graph, bound->step->node, status, err);
+        }
+    }
+    return SNUG_OK;
 }
 
 static void poison_arenas(sn_executor *x) {
@@ -229,18 +259,20 @@ snug_status sn_session_run(sn_session *s, snug_error *err) {
         return sn_fail(
             err, SNUG_E_TORN,
             "an earlier step stopped after it had changed some variables; load weights to go on");
+    SNUG_TRY(check_params(s, err));
     if (x->options.poison_set && x->options.poison >= 0)
         poison_arenas(x);
     s->n_done = 0;
     s->wrote_state = false;
     s->status = SNUG_OK;
     memset(s->done, 0, s->plan->n_steps * sizeof *s->done);
-    const bool shared = (s->lanes & ~1u) != 0;
-    if (shared)
+    if ((s->lanes & ~1u) != 0 && sn_crew_is_here(&x->crew)) {
         sn_crew_begin(&x->crew, s);
-    sn_run_lane(s, 0);
-    if (shared)
+        walk(s, 0, true);
         sn_crew_finish(&x->crew);
+    } else {
+        walk(s, ALL_LANES, false);
+    }
     if (s->status == SNUG_OK)
         return SNUG_OK;
     if (s->wrote_state)

@@ -65,6 +65,9 @@ typedef struct {
     snug_status (*prepare)(snug_engine *e, const sn_opdesc *d, int n_threads, void **prepared,
                            snug_error *err);
     void (*release)(snug_engine *e, void *prepared);
+    /* NULL: takes any parameters. What a call would refuse by its parameters and types alone, asked
+     * before the first step of a run: views have no data yet. So such a row need not be MAYFAIL. */
+    snug_status (*check)(const sn_call *c, snug_error *err);
 } sn_cpu_family;
 
 /* The family of each operator for the running machine. */

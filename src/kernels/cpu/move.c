@@ -292,8 +292,28 @@ static snug_status locate(const sn_call *c, const cut *s, region *out, snug_erro
     return SNUG_OK;
 }
 
+static cut slice_of(const sn_call *c) {
+    return (cut){&c->in[0].type, &c->out[0].type, &c->attrs->slice.strides};
+}
+
+static cut slice_grad_of(const sn_call *c) {
+    return (cut){&c->out[0].type, &c->in[0].type, &c->attrs->slice_grad.strides};
+}
+
+static snug_status check_slice(const sn_call *c, snug_error *err) {
+    const cut s = slice_of(c);
+    region r;
+    return locate(c, &s, &r, err);
+}
+
+static snug_status check_slice_grad(const sn_call *c, snug_error *err) {
+    const cut s = slice_grad_of(c);
+    region r;
+    return locate(c, &s, &r, err);
+}
+
 static snug_status slice_by(const sn_call *c, copier copy, snug_error *err) {
-    const cut s = {&c->in[0].type, &c->out[0].type, &c->attrs->slice.strides};
+    const cut s = slice_of(c);
     sn_walk w = sn_walk_over(&c->out[0].type);
     region r;
     SNUG_TRY(locate(c, &s, &r, err));
@@ -305,7 +325,7 @@ static snug_status slice_by(const sn_call *c, copier copy, snug_error *err) {
 }
 
 static snug_status slice_grad_by(const sn_call *c, copier copy, snug_error *err) {
-    const cut s = {&c->out[0].type, &c->in[0].type, &c->attrs->slice_grad.strides};
+    const cut s = slice_grad_of(c);
     region r;
     SNUG_TRY(locate(c, &s, &r, err));
     SNUG_TRY(fill_output(c, 0, copy, err));
@@ -357,6 +377,7 @@ SN_CPU_FAMILY(fill, .reference = reference_fill, .run = run_fill)
 SN_CPU_FAMILY(broadcast_to, .reference = reference_broadcast, .run = run_broadcast)
 SN_CPU_FAMILY(transpose, .reference = reference_transpose, .run = run_transpose)
 SN_CPU_FAMILY(concat, .reference = reference_concat, .run = run_concat)
-SN_CPU_FAMILY(slice, .reference = reference_slice, .run = run_slice)
-SN_CPU_FAMILY(slice_grad, .reference = reference_slice_grad, .run = run_slice_grad)
+SN_CPU_FAMILY(slice, .reference = reference_slice, .run = run_slice, .check = check_slice)
+SN_CPU_FAMILY(slice_grad, .reference = reference_slice_grad, .run = run_slice_grad,
+              .check = check_slice_grad)
 SN_CPU_FAMILY(pad, .reference = reference_pad, .run = run_pad)
