@@ -590,6 +590,12 @@ static void test_accuracy_means_what_the_shapes_say(void **state) {
     assert_string_equal(m.resolved, "binary_accuracy");
     expect_status(sn_metric_parse("categorical_accuracy", &sparse, &ten, &m, &err), SNUG_E_INVALID,
                   &err);
+    expect_text(err.text, "use sparse_categorical_accuracy");
+    expect_status(sn_metric_parse("sparse_top_k_categorical_accuracy", &mse, &ten, &m, &err),
+                  SNUG_E_INVALID, &err);
+    expect_text(err.text, "use top_k_categorical_accuracy");
+    expect_status(sn_metric_parse("mae", &sparse, &ten, &m, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "leave it out");
     expect_status(sn_metric_parse("hue", &sparse, &ten, &m, &err), SNUG_E_UNSUPPORTED, &err);
     expect_text(err.text, "accuracy");
     expect_status(sn_metric_parse("auc", &sparse, &ten, &m, &err), SNUG_E_INVALID, &err);

@@ -264,15 +264,26 @@ static const char *resolve(const char *name, const sn_loss *loss, const snug_typ
     return loss->sparse ? "sparse_categorical_accuracy" : "categorical_accuracy";
 }
 
+/* The same metric for labels of the other form, or NULL: Keras calls them X and sparse_X. */
+static const sn_metric_row *other_form(const char *name, char *text, size_t size) {
+    static const char mark[] = "sparse_";
+    const size_t n = sizeof mark - 1;
+    const bool is_sparse = strncmp(name, mark, n) == 0;
+    snprintf(text, size, "%s%.48s", is_sparse ? "" : mark, is_sparse ? name + n : name);
+    return find_row(text);
+}
+
 /* Labels come in the form the loss wants; a metric of the other form cannot read them. */
 static snug_status check_labels(const sn_metric *m, sn_metric_labels labels, const sn_loss *loss,
                                 snug_error *err) {
+    char other[64];
     if (labels == SN_LABELS_ANY || (labels == SN_LABELS_SPARSE) == loss->sparse)
         return SNUG_OK;
+    const bool has_other = other_form(m->resolved, other, sizeof other) != NULL;
     return sn_fail(err, SNUG_E_INVALID,
-                   "metric %s wants %s labels, but the loss %s has the other kind; use accuracy",
+                   "metric %s wants %s labels, but the loss %s has the other kind; %s%s",
                    m->resolved, labels == SN_LABELS_SPARSE ? "integer" : "one-hot or real",
-                   loss->name);
+                   loss->name, has_other ? "use " : "leave it out", has_other ? other : "");
 }
 
 static snug_status refuse_metric(const char *name, snug_error *err) {
