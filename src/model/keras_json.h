@@ -10,7 +10,7 @@
 /* Compile settings found in the file, as the texts snug_model_compile takes; "" where the file has
  * none. */
 typedef struct {
-    char optimizer[384];
+    char optimizer[640];
     char loss[SN_COMPILE_TEXT], loss_weights[SN_COMPILE_TEXT];
     char metrics[SN_COMPILE_TEXT], weighted_metrics[SN_COMPILE_TEXT];
 } sn_keras_compile;

@@ -420,33 +420,75 @@ sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_
 /* The metric from its sums over all batches; NaN where no example was seen. */
 double sn_metric_finish(const sn_metric *m, const double *sums);
 
+/* --- learning-rate schedules ------------------------------------------------------------------ */
+#define SN_SCHEDULE_MAX 15 /* boundaries of piecewise_constant_decay */
+/* "cosine_decay(initial_learning_rate=0.1,decay_steps=1000)": Keras' names and defaults. */
+typedef struct {
+    char name[32]; /* a row of schedule.c; "": none */
+    char text[256];
+    double initial_learning_rate, decay_steps, first_decay_steps, decay_rate, end_learning_rate;
+    double power, alpha, t_mul, m_mul, warmup_steps;
+    double warmup_target; /* NaN: no warmup */
+    double boundaries[SN_SCHEDULE_MAX], values[SN_SCHEDULE_MAX + 1];
+    int n_boundaries, n_values;
+    bool staircase, cycle;
+} sn_schedule;
+SNUG_CHECKED snug_status sn_schedule_parse(const char *text, sn_schedule *out, snug_error *err);
+/* The rate of the step behind `steps` others. */
+double sn_schedule_rate(const sn_schedule *s, int64_t steps);
+
 /* --- optimizers ------------------------------------------------------------------------------- */
 typedef struct {
     char name[16];                       /* a row of optimizer.c: sgd, adam, rmsprop, ... */
+    sn_schedule schedule;                /* instead of learning_rate, where it has a name */
     double learning_rate, momentum, rho; /* Keras' names; 0 where the optimizer has none */
     double beta_1, beta_2, epsilon;
     double initial_accumulator_value, learning_rate_power;
     double l1_regularization_strength, l2_regularization_strength;
     double l2_shrinkage_regularization_strength, beta;
+    double beta_2_decay, epsilon_1, epsilon_2, clip_threshold;
     double weight_decay, clipnorm, clipvalue, global_clipnorm; /* 0: off */
-    bool nesterov, amsgrad, centered;
+    double ema_momentum, ema_overwrite_frequency;              /* 0: never overwritten in a fit */
+    double gradient_accumulation_steps;                        /* 0: each step updates */
+    bool nesterov, amsgrad, centered, use_ema;
+    bool relative_step; /* of Adafactor, whose formula has its effect anyway */
 } sn_optimizer;
 SNUG_CHECKED snug_status sn_optimizer_parse(const char *text, sn_optimizer *out, snug_error *err);
 const char *sn_optimizer_print(const sn_optimizer *o, char *text, size_t size);
+/* The learning rate of the step behind `steps` others. */
+double sn_optimizer_rate(const sn_optimizer *o, int64_t steps);
+/* Whether step t (from 1) updates weights; else it adds up gradients. */
+bool sn_optimizer_updates(const sn_optimizer *o, int64_t step);
 /* Appends updates of all trainable variables (part UPDATE), making slots as variables of the
- * network. Graph parameters are named "optimizer/<param>" and are set for each step by
- * sn_optimizer_params. */
+ * network; or, for a step that does not update, adds the gradients to their accumulators. Graph
+ * parameters are named "optimizer/<param>" and are set for each step by sn_optimizer_params. grads
+ * are used up. */
 SNUG_CHECKED snug_status sn_optimizer_build(const sn_optimizer *o, sn_network *n, sn_graph *g,
-                                            const sn_value *grads, int n_grads, snug_error *err);
+                                            sn_value *grads, int n_grads, snug_error *err);
+SNUG_CHECKED snug_status sn_optimizer_accumulate(const sn_optimizer *o, sn_network *n, sn_graph *g,
+                                                 const sn_value *grads, int n_grads,
+                                                 snug_error *err);
+/* The home of a weight's moving average (use_ema); false when there is none (yet). */
+bool sn_optimizer_average(const sn_optimizer *o, const sn_network *n, uint32_t weight,
+                          uint32_t *home);
 typedef struct {
     const char *name;
     double value;
 } sn_named_real;
+#define SN_OPTIMIZER_PARAMS 16
 /* Values for step t (from 1), e.g. Adam's corrected rate; up to max of them; returns how many. */
 int sn_optimizer_params(const sn_optimizer *o, int64_t step, sn_named_real *out, int max);
 
 /* --- whole steps ------------------------------------------------------------------------------ */
-typedef enum { SN_STEP_PREDICT, SN_STEP_EVALUATE, SN_STEP_TRAIN } sn_step_mode;
+typedef enum {
+    SN_STEP_PREDICT,
+    SN_STEP_EVALUATE,
+    SN_STEP_TRAIN,
+    SN_STEP_ACCUMULATE /* a training step whose gradients wait for a later one to update */
+} sn_step_mode;
+static inline bool sn_step_trains(sn_step_mode mode) {
+    return mode == SN_STEP_TRAIN || mode == SN_STEP_ACCUMULATE;
+}
 /* One step as a graph: inputs "x" ("y"), outputs "y_pred" (PREDICT) or "loss" and "metric_<i>";
  * check_finite on the loss before any state write; fused (sn_graph_fuse) and checked. */
 typedef struct {

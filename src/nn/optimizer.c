@@ -1,41 +1,26 @@
 /* optimizer.c: Keras' optimizers, one row each: name and defaults, the settings it takes, and its
- * form: which operator updates a weight, with which slots and numbers. Slots are variables of the
- * network behind all weights, named "adam/conv2d/kernel/momentum" and ".../velocity".
+ * form: which operator updates a weight, with which slots and numbers. The graph is made from a
+ * form by optimizer_build.c.
  *
  * What changes from step to step are graph parameters: "optimizer/rate", for most the learning
  * rate, for Adam with the bias correction of step t in it, rate * sqrt(1 - beta_2^t) / (1 -
  * beta_1^t); Nadam has three of its own; "optimizer/learning_rate" is the plain one, for
- * weight_decay.
- *
- * A step clips gradients first (clipnorm, global_clipnorm or clipvalue), then decays weights, then
- * updates them, as Keras does. */
+ * weight_decay; those of moving averages of the weights (use_ema). */
 #include "base/real.h"
-#include "nn/nn.h"
+#include "nn/optimizer.h"
 #include "nn/text.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* How one weight is updated: op(weight, slots ..., gradient). */
-typedef struct {
-    sn_op op;
-    sn_attrs attrs;
-    int n_slots;
-    struct {
-        const char *name;
-        double start;
-    } slots[3];
-} form;
+typedef sn_optimizer_form form;
+typedef sn_optimizer_row optimizer_row;
 
-typedef struct {
-    sn_optimizer defaults;
-    const char *settings; /* its own; all have the common ones */
-    void (*form)(const sn_optimizer *o, sn_builder *b, form *f);
-    double (*rate)(const sn_optimizer *o, int64_t step); /* NULL: the learning rate */
-} optimizer_row;
-
-#define COMMON "learning_rate weight_decay clipnorm clipvalue global_clipnorm"
+#define EMA_MOMENTUM 0.99
+#define COMMON                                                                                     \
+    "learning_rate weight_decay clipnorm clipvalue global_clipnorm use_ema ema_momentum "          \
+    "ema_overwrite_frequency gradient_accumulation_steps"
 
 /* --- forms ------------------------------------------------------------------------------------ */
 static void start_form(form *f, sn_op op) {
@@ -173,6 +158,11 @@ static double adamax_rate(const sn_optimizer *o, int64_t step) {
     return o->learning_rate / (1 - pow(sn_keras_number(o->beta_1), (double)step));
 }
 
+/* Adafactor's: also no more than 1 / sqrt(t). */
+static double adafactor_rate(const sn_optimizer *o, int64_t step) {
+    return fmin(o->learning_rate, 1 / sqrt((double)step));
+}
+
 /* Nadam's share of the mean in step t: beta_1 * (1 - 0.96^t / 2). */
 static double nadam_share(double beta_1, double decay, int64_t step) {
     return beta_1 * (1 - 0.5 * pow(decay, (double)step));
@@ -248,10 +238,20 @@ static const optimizer_row rows[] = {
      "l2_regularization_strength l2_shrinkage_regularization_strength beta",
      ftrl_form,
      NULL},
+    {{.name = "adafactor",
+      .learning_rate = 0.001,
+      .beta_2_decay = -0.8,
+      .epsilon_1 = 1e-30,
+      .epsilon_2 = 1e-3,
+      .clip_threshold = 1,
+      .relative_step = true},
+     "beta_2_decay epsilon_1 epsilon_2 clip_threshold relative_step",
+     NULL,
+     adafactor_rate},
 };
 enum { N_OPTIMIZERS = sizeof rows / sizeof *rows };
 
-static const optimizer_row *find_row(const char *name) {
+const optimizer_row *sn_optimizer_find(const char *name) {
     for (int i = 0; i < N_OPTIMIZERS; i++)
         if (sn_same_name(name, rows[i].defaults.name))
             return &rows[i];
@@ -265,7 +265,7 @@ typedef struct {
     size_t offset;
     double low, high;
     bool open, flag;
-} setting;
+} setting; /* 0 of clipping, decay and the like means off: they may also be given as none */
 
 #define AT(key) offsetof(sn_optimizer, key)
 #define NUMBER(key, low, high, open)                                                               \
@@ -294,8 +294,20 @@ static const setting settings[] = {
     POSITIVE(clipnorm),
     POSITIVE(clipvalue),
     POSITIVE(global_clipnorm),
+    NUMBER(beta_2_decay, -HUGE_VAL, 0, false),
+    POSITIVE(epsilon_1),
+    POSITIVE(epsilon_2),
+    POSITIVE(clip_threshold),
+    FLAG(relative_step),
+    FLAG(use_ema),
+    NUMBER(ema_momentum, 0, 1, false),
+    NUMBER(ema_overwrite_frequency, 1, 0x1p53, false),
+    NUMBER(gradient_accumulation_steps, 2, 0x1p31, false),
 };
 enum { N_SETTINGS = sizeof settings / sizeof *settings, FIRST_PRINTED = 2 };
+
+#define COUNTS     "ema_overwrite_frequency gradient_accumulation_steps"
+#define CAN_BE_OFF "weight_decay clipnorm clipvalue global_clipnorm " COUNTS
 
 static double *real_at(sn_optimizer *o, const setting *s) {
     return (double *)((char *)o + s->offset);
@@ -328,7 +340,7 @@ static bool is_off(const char *text) {
 /* Settings of Keras that Snug does not have: fine as long as they are switched off. */
 static snug_status check_switched_off(const optimizer_row *row, const sn_option *option,
                                       snug_error *err) {
-    static const char known[] = "use_ema loss_scale_factor gradient_accumulation_steps";
+    static const char known[] = "loss_scale_factor";
     const char *name = row->defaults.name;
     if (!sn_text_has(known, option->key))
         return sn_fail(err, SNUG_E_INVALID,
@@ -348,13 +360,15 @@ static snug_status set_option(const optimizer_row *row, sn_optimizer *o, const s
         return check_switched_off(row, option, err);
     if (s->flag)
         return sn_option_flag(option, flag_at(o, s), err);
-    if (sn_text_has("weight_decay clipnorm clipvalue global_clipnorm", s->key) &&
-        is_off(option->value)) {
+    if (sn_text_has(CAN_BE_OFF, s->key) && is_off(option->value)) {
         *real_at(o, s) = 0;
         return SNUG_OK;
     }
+    if (strcmp(s->key, "learning_rate") == 0 && strchr(option->value, '('))
+        return sn_schedule_parse(option->value, &o->schedule, err);
     SNUG_TRY(sn_option_real(option, &value, err));
-    if (value < s->low || value > s->high || (s->open && value == s->high))
+    const bool counts = sn_text_has(COUNTS, s->key) && value != floor(value);
+    if (counts || value < s->low || value > s->high || (s->open && value == s->high))
         return sn_fail(err, SNUG_E_INVALID, "optimizer %s: %s=%s is out of range", o->name,
                        option->key, option->value);
     *real_at(o, s) = value;
@@ -372,10 +386,11 @@ static snug_status refuse_name(const char *name, snug_error *err) {
 snug_status sn_optimizer_parse(const char *text, sn_optimizer *out, snug_error *err) {
     char name[48];
     SNUG_TRY(sn_option_name(text, name, sizeof name, err));
-    const optimizer_row *row = find_row(name);
+    const optimizer_row *row = sn_optimizer_find(name);
     if (!row)
         return refuse_name(name, err);
     sn_optimizer o = row->defaults;
+    o.ema_momentum = EMA_MOMENTUM;
     sn_option option;
     bool more;
     for (const char *at = text;;) {
@@ -394,178 +409,52 @@ snug_status sn_optimizer_parse(const char *text, sn_optimizer *out, snug_error *
 }
 
 const char *sn_optimizer_print(const sn_optimizer *o, char *text, size_t size) {
-    const sn_optimizer *usual = &find_row(o->name)->defaults;
+    sn_optimizer usual = sn_optimizer_find(o->name)->defaults;
+    usual.ema_momentum = EMA_MOMENTUM;
     char value[SN_REAL_TEXT];
-    snprintf(text, size, "%s:learning_rate=%s", o->name, sn_real_print(o->learning_rate, 9, value));
+    snprintf(text, size, "%s:learning_rate=%s", o->name,
+             o->schedule.name[0] ? o->schedule.text : sn_real_print(o->learning_rate, 9, value));
     for (int i = FIRST_PRINTED; i < N_SETTINGS; i++) {
         const size_t n = strlen(text);
         const double now = value_at(o, &settings[i]);
-        if (now != value_at(usual, &settings[i]))
+        if (now != value_at(&usual, &settings[i]))
             snprintf(text + n, size - n, ",%s=%s", settings[i].key, sn_real_print(now, 9, value));
     }
     return text;
 }
 
+/* --- what changes from step to step ----------------------------------------------------------- */
+double sn_optimizer_rate(const sn_optimizer *o, int64_t steps) {
+    return o->schedule.name[0] ? sn_schedule_rate(&o->schedule, steps) : o->learning_rate;
+}
+
+bool sn_optimizer_updates(const sn_optimizer *o, int64_t step) {
+    const int64_t k = (int64_t)o->gradient_accumulation_steps;
+    return k == 0 || step % k == 0;
+}
+
 int sn_optimizer_params(const sn_optimizer *o, int64_t step, sn_named_real *out, int max) {
-    const optimizer_row *row = find_row(o->name);
+    const optimizer_row *row = sn_optimizer_find(o->name);
     const bool nadam = row->form == nadam_form;
+    const int64_t k =
+        o->gradient_accumulation_steps > 0 ? (int64_t)o->gradient_accumulation_steps : 1;
+    const int64_t frequency = (int64_t)o->ema_overwrite_frequency;
+    const int64_t t = (step - 1) / k + 1; /* updates count, schedules count steps */
+    sn_optimizer now = *o;
+    now.learning_rate = sn_optimizer_rate(o, step - 1);
     const sn_named_real all[] = {
-        {"optimizer/rate", row->rate ? row->rate(o, step) : o->learning_rate},
-        {"optimizer/learning_rate", o->learning_rate},
-        {"optimizer/l2", ftrl_l2(o)},
-        {"optimizer/mean_rate", nadam ? nadam_part(o, step, 0) : 1},
-        {"optimizer/now_rate", nadam ? nadam_part(o, step, 1) : 1},
-        {"optimizer/square_part", nadam ? nadam_part(o, step, 2) : 1},
+        {"optimizer/rate", row->rate ? row->rate(&now, t) : now.learning_rate},
+        {"optimizer/learning_rate", now.learning_rate},
+        {"optimizer/l2", ftrl_l2(&now)},
+        {"optimizer/mean_rate", nadam ? nadam_part(&now, t, 0) : 1},
+        {"optimizer/now_rate", nadam ? nadam_part(&now, t, 1) : 1},
+        {"optimizer/square_part", nadam ? nadam_part(&now, t, 2) : 1},
+        {"optimizer/beta2_of_step", 1 - pow((double)t, o->beta_2_decay)},
+        {"optimizer/ema_momentum", t == 1 ? 0 : o->ema_momentum},
+        {"optimizer/ema_keep", frequency > 0 && t % frequency == 0 ? 0 : 1},
     };
     const int n_all = sizeof all / sizeof *all, n = n_all < max ? n_all : max;
     for (int i = 0; i < n; i++)
         out[i] = all[i];
     return n;
-}
-
-/* --- clipping --------------------------------------------------------------------------------- */
-static sn_value sum_of_squares(sn_builder *b, sn_value x) {
-    return sn_build_sum(b, sn_build_square(b, x), 0, false);
-}
-
-static sn_value constant_like(sn_builder *b, sn_value x, double value) {
-    if (b->error.code != SNUG_OK)
-        return SN_NO_VALUE;
-    return sn_build_scalar(b, sn_graph_type(b->graph, x)->dtype, value);
-}
-
-static sn_value clip_value(sn_builder *b, sn_value g, double limit) {
-    sn_attrs a;
-    sn_attrs_default(SN_OP_clip, &a);
-    a.clip.low = number(b, "", -limit);
-    a.clip.high = number(b, "", limit);
-    return sn_build(b, SN_OP_clip, &a, &g, 1);
-}
-
-/* g * limit / max(|g|, limit) */
-static sn_value clip_norm(sn_builder *b, sn_value g, double limit) {
-    const sn_value norm = sn_build_sqrt(b, sum_of_squares(b, g));
-    return sn_build_div(b, sn_build_affine(b, g, limit, 0),
-                        sn_build_maximum(b, norm, constant_like(b, norm, limit)));
-}
-
-/* What all gradients are multiplied by: limit * min(1 / norm of all, 1 / limit); NaN where the norm
- * is not finite, as in Keras. */
-static sn_value global_scale(sn_builder *b, const sn_value *grads, int n, double limit) {
-    sn_value sum = SN_NO_VALUE;
-    for (int i = 0; i < n; i++) {
-        if (!sn_value_ok(grads[i]))
-            continue;
-        const sn_value part = sum_of_squares(b, grads[i]);
-        sum = sn_value_ok(sum) ? sn_build_add(b, sum, part) : part;
-    }
-    if (!sn_value_ok(sum))
-        return SN_NO_VALUE;
-    const sn_value norm = sn_build_sqrt(b, sum);
-    const sn_value least =
-        sn_build_minimum(b, sn_build_reciprocal(b, norm), constant_like(b, norm, 1 / limit));
-    return sn_build_add(b, sn_build_affine(b, least, limit, 0), sn_build_sub(b, norm, norm));
-}
-
-static sn_value clipped(const sn_optimizer *o, sn_builder *b, sn_value g, sn_value scale) {
-    if (o->clipnorm > 0)
-        return clip_norm(b, g, o->clipnorm);
-    if (o->clipvalue > 0)
-        return clip_value(b, g, o->clipvalue);
-    return sn_value_ok(scale) ? sn_build_mul(b, g, scale) : g;
-}
-
-/* --- the updates ------------------------------------------------------------------------------ */
-/* Who updates what, and where. */
-typedef struct {
-    const sn_optimizer *o;
-    sn_network *n;
-    sn_graph *g;
-    uint32_t weight;
-} site;
-
-/* The slot of the weight, made when it is new; its newest version in this graph. */
-static snug_status read_slot(const site *s, const form *f, int slot, sn_value *out,
-                             snug_error *err) {
-    sn_network *const n = s->n;
-    const sn_net_var weight = n->vars[s->weight];
-    char name[224];
-    snprintf(name, sizeof name, "%s/%s/%s", s->o->name, weight.name, f->slots[slot].name);
-    uint32_t home;
-    if (sn_network_find_variable(n, name, &home) && n->vars[home].slot)
-        return sn_network_read(n, s->g, home, out, err);
-    const sn_net_var var = {
-        .name = name,
-        .type = weight.type,
-        .slot = true,
-        .own_seed = true,
-        .init = {.kind = SN_RECIPE_CONSTANT, .a = sn_keras_number(f->slots[slot].start)},
-        .layer = weight.layer};
-    SNUG_TRY(sn_network_variable(n, &var, &home, err));
-    return sn_network_read(n, s->g, home, out, err);
-}
-
-static snug_status decay(const site *s, snug_error *err) {
-    const sn_optimizer *o = s->o;
-    sn_builder b = sn_builder_on(s->g);
-    sn_attrs a;
-    sn_value weight;
-    sn_attrs_default(SN_OP_weight_decay, &a);
-    a.decay.rate = number(&b, "optimizer/learning_rate", o->learning_rate);
-    a.decay.decay = number(&b, "optimizer/weight_decay", sn_keras_number(o->weight_decay));
-    SNUG_TRY(sn_network_read(s->n, s->g, s->weight, &weight, err));
-    sn_build(&b, SN_OP_weight_decay, &a, &weight, 1);
-    return sn_builder_done(&b, err);
-}
-
-static snug_status update(const site *s, sn_value gradient, snug_error *err) {
-    sn_builder b = sn_builder_on(s->g);
-    sn_value in[5];
-    form f;
-    if (s->o->weight_decay > 0)
-        SNUG_TRY(decay(s, err));
-    find_row(s->o->name)->form(s->o, &b, &f);
-    SNUG_TRY(sn_network_read(s->n, s->g, s->weight, &in[0], err));
-    for (int i = 0; i < f.n_slots; i++)
-        SNUG_TRY(read_slot(s, &f, i, &in[1 + i], err));
-    in[1 + f.n_slots] = gradient;
-    sn_build(&b, f.op, &f.attrs, in, 2 + f.n_slots);
-    return sn_builder_done(&b, err);
-}
-
-/* The weight's constraint, after its update. */
-static snug_status constrain(const site *s, snug_error *err) {
-    const char *text = s->n->vars[s->weight].constraint;
-    sn_builder b = sn_builder_on(s->g);
-    sn_value in[2];
-    if (!text || !text[0])
-        return SNUG_OK;
-    SNUG_TRY(sn_network_read(s->n, s->g, s->weight, &in[0], err));
-    in[1] = sn_constraint_build(&b, text, in[0]);
-    sn_build(&b, SN_OP_assign, NULL, in, 2);
-    return sn_builder_done(&b, err);
-}
-
-snug_status sn_optimizer_build(const sn_optimizer *o, sn_network *n, sn_graph *g,
-                               const sn_value *grads, int n_grads, snug_error *err) {
-    sn_graph_set_part(g, SN_PART_UPDATE);
-    sn_builder b = sn_builder_on(g);
-    const sn_value scale =
-        o->global_clipnorm > 0 ? global_scale(&b, grads, n_grads, o->global_clipnorm) : SN_NO_VALUE;
-    int k = 0;
-    const uint32_t n_weights = (uint32_t)sn_network_n_weights(n);
-    for (uint32_t home = 0; home < n_weights && k < n_grads; home++) {
-        if (!sn_network_trains(n, home))
-            continue;
-        const sn_value raw = grads[k++];
-        if (!sn_value_ok(raw))
-            continue; /* the loss does not depend on it */
-        SNUG_TRY(sn_graph_set_owner(g, n->layers[n->vars[home].layer].name, err));
-        const sn_value gradient = clipped(o, &b, raw, scale);
-        SNUG_TRY(sn_builder_done(&b, err));
-        const site at = {o, n, g, home};
-        SNUG_TRY(update(&at, gradient, err));
-        SNUG_TRY(constrain(&at, err));
-    }
-    return sn_builder_done(&b, err);
 }

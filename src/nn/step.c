@@ -44,7 +44,7 @@ static snug_status build_forward(step *s, snug_error *err) {
     if (n->n_layers == 0)
         return sn_fail(err, SNUG_E_INVALID, "model '%s' has no layers; add one first", n->name);
     SNUG_TRY(add_inputs(s, x, err));
-    SNUG_TRY(sn_network_build(n, s->g, x, s->mode == SN_STEP_TRAIN, &s->result, err));
+    SNUG_TRY(sn_network_build(n, s->g, x, sn_step_trains(s->mode), &s->result, err));
     s->y_pred = s->result.y[0];
     return sn_graph_set_owner(s->g, "loss", err);
 }
@@ -89,7 +89,7 @@ static snug_status build_loss(step *s, snug_error *err) {
     s->loss = sn_loss_build(&b, s->spec->loss, y_true, s->y_pred);
     SNUG_TRY(sn_builder_done(&b, err));
     SNUG_TRY(add_penalties(s, err));
-    if (s->mode == SN_STEP_TRAIN)
+    if (sn_step_trains(s->mode))
         s->loss = sn_build_check_finite(&b, s->loss);
     SNUG_TRY(sn_builder_done(&b, err));
     SNUG_TRY(sn_graph_output(s->g, "loss", s->loss, err));
@@ -125,7 +125,9 @@ static snug_status build_backward(step *s, snug_error *err) {
     if (status == SNUG_OK)
         status = sn_network_updates(n, s->g, err);
     if (status == SNUG_OK)
-        status = sn_optimizer_build(s->spec->optimizer, n, s->g, grads, n_wrt, err);
+        status = s->mode == SN_STEP_TRAIN
+                     ? sn_optimizer_build(s->spec->optimizer, n, s->g, grads, n_wrt, err)
+                     : sn_optimizer_accumulate(s->spec->optimizer, n, s->g, grads, n_wrt, err);
     sn_free(e, SN_MEM_GRAPH, block, bytes);
     return status;
 }
@@ -135,7 +137,7 @@ static snug_status build_parts(step *s, snug_error *err) {
     if (s->mode == SN_STEP_PREDICT)
         return sn_graph_output(s->g, "y_pred", s->y_pred, err);
     SNUG_TRY(build_loss(s, err));
-    return s->mode == SN_STEP_TRAIN ? build_backward(s, err) : SNUG_OK;
+    return sn_step_trains(s->mode) ? build_backward(s, err) : SNUG_OK;
 }
 
 snug_status sn_step_build(const sn_step_spec *spec, sn_step_mode mode, int64_t batch,

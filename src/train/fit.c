@@ -205,6 +205,8 @@ snug_status snug_fit(snug_model *model, const snug_fit_options *options, snug_fi
         init_progress(&f);
         const int pinned = sn_model_pin(model);
         status = run_epochs(&f, err);
+        if (status == SNUG_OK)
+            status = sn_model_finish_fit(model, err);
         sn_model_unpin(model, pinned);
     }
     if (status == SNUG_OK && out)

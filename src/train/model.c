@@ -215,13 +215,18 @@ snug_status snug_model_set_learning_rate(snug_model *m, double rate, snug_error 
     if (!(rate >= 0) || !isfinite(rate))
         return sn_fail(err, SNUG_E_INVALID, "a learning rate of %g; it must be a number from 0",
                        rate);
+    if (m->optimizer.schedule.name[0])
+        return sn_fail(err, SNUG_E_INVALID,
+                       "the optimizer has the schedule %s, so its learning rate cannot be set; "
+                       "compile it with a number",
+                       m->optimizer.schedule.name);
     m->optimizer.learning_rate = rate;
     sn_optimizer_print(&m->optimizer, m->optimizer_text, sizeof m->optimizer_text);
     return SNUG_OK;
 }
 
 double snug_model_learning_rate(const snug_model *m) {
-    return m->optimizer.learning_rate;
+    return sn_optimizer_rate(&m->optimizer, m->iterations);
 }
 
 static snug_status check_unused(const snug_model *m, const char *what, snug_error *err) {

@@ -22,7 +22,7 @@
 #include <snug/train.h>
 
 #define SN_MODEL_MAX_STEPS 8
-#define SN_FIT_STEPS       4 /* full batch, remainder, validation, its remainder */
+#define SN_FIT_STEPS       6 /* full batch and remainder: updating, adding up, validation */
 
 typedef struct {
     sn_step_mode mode;
@@ -56,7 +56,7 @@ struct snug_model {
     sn_loss loss;
     sn_metric metrics[SNUG_MAX_METRICS];
     int n_metrics;
-    char optimizer_text[384], loss_text[192], metrics_text[1536];
+    char optimizer_text[640], loss_text[192], metrics_text[1536];
     int64_t iterations; /* training steps since the optimizer was new */
     sn_failed_step failed;
 };
@@ -84,6 +84,8 @@ void sn_model_drop_steps(snug_model *m);
  */
 void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t dropout_key,
                          sn_scalar *params);
+/* What ends a fit: weights become their moving averages, where the optimizer keeps some. */
+SNUG_CHECKED snug_status sn_model_finish_fit(snug_model *m, snug_error *err);
 /* Metrics by the model's loss and output; names are there before it has layers. */
 SNUG_CHECKED snug_status sn_model_resolve_metrics(snug_model *m, snug_error *err);
 

@@ -50,6 +50,14 @@ static snug_status make_sums(sn_pass *p, snug_error *err) {
     return SNUG_OK;
 }
 
+/* Full batch and remainder (0: none) of a mode. */
+static snug_status want_both(snug_model *m, sn_step_mode mode, int64_t batch, int64_t rest,
+                             sn_model_step *out[2], snug_error *err) {
+    out[1] = NULL;
+    SNUG_TRY(want_step(m, mode, batch, &out[0], err));
+    return rest ? want_step(m, mode, rest, &out[1], err) : SNUG_OK;
+}
+
 snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_part_of_data *part,
                          snug_error *err) {
     if (m->network->n_layers == 0)
@@ -72,12 +80,12 @@ snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_
                    .n_steps = part->n / batch + (part->n % batch != 0)};
     p->x = (sn_rows){.feed = part->x, .first = part->first, .n = part->n};
     p->y = (sn_rows){.feed = part->y, .first = part->first, .n = part->n};
-    SNUG_TRY(want_step(m, mode, batch, &p->full, err));
-    if (part->n % batch)
-        SNUG_TRY(want_step(m, mode, part->n % batch, &p->rest, err));
-    SNUG_TRY(prepare_feed(p->full, p->full->x, part->x, err));
+    SNUG_TRY(want_both(m, mode, batch, part->n % batch, p->steps, err));
+    if (mode == SN_STEP_TRAIN && m->optimizer.gradient_accumulation_steps > 0)
+        SNUG_TRY(want_both(m, SN_STEP_ACCUMULATE, batch, part->n % batch, p->adding_steps, err));
+    SNUG_TRY(prepare_feed(p->steps[0], p->steps[0]->x, part->x, err));
     if (mode != SN_STEP_PREDICT)
-        SNUG_TRY(prepare_feed(p->full, p->full->y, part->y, err));
+        SNUG_TRY(prepare_feed(p->steps[0], p->steps[0]->y, part->y, err));
     return mode == SN_STEP_PREDICT ? SNUG_OK : make_sums(p, err);
 }
 
@@ -108,7 +116,9 @@ static void keep_failed(sn_pass *p, uint64_t dropout_key) {
 snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error *err) {
     p->x.start = p->y.start = k * p->batch;
     const int64_t left = p->x.n - p->x.start;
-    p->now = left < p->batch ? p->rest : p->full;
+    const bool updates = p->mode != SN_STEP_TRAIN ||
+                         sn_optimizer_updates(&p->model->optimizer, p->model->iterations + 1);
+    p->now = (updates ? p->steps : p->adding_steps)[left < p->batch];
     p->now_rows = p->now->batch;
     sn_session *const session = p->now->session;
     sn_session_bind_input(session, p->now->x, (sn_input_binding){&p->x, sn_rows_fill});

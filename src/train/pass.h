@@ -27,7 +27,8 @@ typedef struct {
 typedef struct {
     snug_model *model;
     sn_step_mode mode;
-    sn_model_step *full, *rest; /* the same mode; either may be NULL */
+    sn_model_step *steps[2];        /* full batch and remainder; NULL: there is none */
+    sn_model_step *adding_steps[2]; /* TRAIN: of steps between two updates */
     sn_rows x, y;
     int64_t batch, n_steps;
     sn_interrupt interrupt;

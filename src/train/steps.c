@@ -167,8 +167,9 @@ static void set_param(const sn_model_step *s, sn_param p, sn_scalar value, bool 
 
 void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t dropout_key,
                          sn_scalar *params) {
-    sn_named_real reals[8];
-    const int n = sn_optimizer_params(&m->optimizer, m->iterations + 1, reals, 8);
+    sn_named_real reals[SN_OPTIMIZER_PARAMS];
+    const int n =
+        sn_optimizer_params(&m->optimizer, m->iterations + 1, reals, SN_OPTIMIZER_PARAMS);
     for (uint32_t i = 0; i < sn_graph_n_params(s->graph); i++) {
         const sn_param p = {i};
         const sn_param_info *info = sn_graph_param_at(s->graph, p);
@@ -178,4 +179,19 @@ void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t d
             if (strcmp(info->name, reals[k].name) == 0)
                 set_param(s, p, (sn_scalar){.real = reals[k].value}, false, params);
     }
+}
+
+/* --- after the last run ----------------------------------------------------------------------- */
+snug_status sn_model_finish_fit(snug_model *m, snug_error *err) {
+    const size_t n = m->optimizer.use_ema && m->iterations > 0 ? snug_model_n_weights(m) : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t home;
+        snug_view weight, average;
+        if (!sn_optimizer_average(&m->optimizer, m->network, i, &home))
+            continue;
+        SNUG_TRY(sn_state_view(m->state, i, &weight, err));
+        SNUG_TRY(sn_state_view(m->state, home, &average, err));
+        memcpy(weight.data, average.data, weight.bytes);
+    }
+    return SNUG_OK;
 }

@@ -63,4 +63,30 @@ CASES += [(f"rule_{name}", make, X if name[:5] == "dense" else SMALL, Y3 if name
                           L.Flatten(), L.Dense(3)],
 }.items()]
 
+S, O = keras.optimizers.schedules, keras.optimizers
+small = lambda: [L.Input((12,)), L.Dense(6, activation="tanh"), L.Dense(3)]
+CASES += [(f"opt_{name}", small, X, Y3, optimizer, "mse", [], 5) for name, optimizer in {
+    "adafactor": lambda: O.Adafactor(0.05),
+    "adafactor_settings": lambda: O.Adafactor(0.9, beta_2_decay=-0.6, epsilon_2=0.5, clip_threshold=0.7, weight_decay=0.05),
+    "ema": lambda: O.SGD(0.05, use_ema=True, ema_momentum=0.6),
+    "ema_adam": lambda: O.Adam(0.02, use_ema=True, ema_overwrite_frequency=2),
+    "accumulation": lambda: O.Adam(0.02, gradient_accumulation_steps=2, weight_decay=0.1),
+    "accumulation_clipped": lambda: O.SGD(0.1, momentum=0.5, gradient_accumulation_steps=3, global_clipnorm=0.3),
+    "accumulation_ema": lambda: O.SGD(0.1, gradient_accumulation_steps=2, use_ema=True, ema_momentum=0.5),
+}.items()]
+CASES += [("opt_adafactor_conv", conv(), SMALL, Y3[:32], lambda: O.Adafactor(0.05), "mse", [], 5)]
+schedules = {
+    "exponential": lambda: S.ExponentialDecay(0.1, 2, 0.5),
+    "exponential_staircase": lambda: S.ExponentialDecay(0.1, 2, 0.5, staircase=True),
+    "inverse_time": lambda: S.InverseTimeDecay(0.1, 2, 0.7),
+    "piecewise": lambda: S.PiecewiseConstantDecay([1, 3], [0.1, 0.05, 0.02]),
+    "polynomial": lambda: S.PolynomialDecay(0.1, 3, 0.01, power=2.0),
+    "polynomial_cycle": lambda: S.PolynomialDecay(0.1, 2, 0.01, cycle=True),
+    "cosine": lambda: S.CosineDecay(0.1, 4, alpha=0.1),
+    "cosine_warmup": lambda: S.CosineDecay(0.02, 3, warmup_target=0.1, warmup_steps=2),
+    "cosine_restarts": lambda: S.CosineDecayRestarts(0.1, 2, t_mul=1.5, m_mul=0.8, alpha=0.1),
+}
+CASES += [(f"schedule_{name}", small, X, Y3, lambda make=make: O.Adam(make(), weight_decay=0.1), "mse", [], 6) for name, make in schedules.items()]
+
 F32_ONLY = ["rule_dense_orthogonal", "rule_dense_orthogonal_rows"]  # Keras multiplies an f32 factor with f64 products and fails
+F32_ONLY += [f"schedule_{name}" for name in schedules]  # computed in f32, with f32 functions of TensorFlow's own

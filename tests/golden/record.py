@@ -78,6 +78,7 @@ def record(name, floatx, make, x, y, optimizer, loss, metrics=(), steps=3, batch
         rows = slice(t % n * batch, (t % n + 1) * batch)
         out = model.train_on_batch(x[rows], y[rows])
         model.reset_metrics()
+        model.optimizer.finalize_variable_values(model.trainable_weights)  # each step is a fit of its own (use_ema)
         losses.append(float(out[0] if isinstance(out, (list, tuple)) else out))
     tensors["losses"] = np.array(losses)
     tensors["pred"] = np.asarray(model.predict_on_batch(x[:batch]))

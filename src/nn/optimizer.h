@@ -1,0 +1,30 @@
+/* optimizer.h: what the two files of optimizers share: optimizer.c has rows and settings,
+ * optimizer_build.c makes the graph. */
+#ifndef SN_NN_OPTIMIZER_H
+#define SN_NN_OPTIMIZER_H
+
+#include "nn/nn.h"
+
+/* How one weight is updated: op(weight, slots ..., gradient). */
+typedef struct {
+    sn_op op;
+    sn_attrs attrs;
+    int n_slots;
+    struct {
+        const char *name;
+        double start;
+    } slots[3];
+} sn_optimizer_form;
+
+typedef struct {
+    sn_optimizer defaults;
+    const char *settings; /* its own; all have the common ones */
+    /* NULL: Adafactor, whose slots have other shapes than the weight */
+    void (*form)(const sn_optimizer *o, sn_builder *b, sn_optimizer_form *f);
+    double (*rate)(const sn_optimizer *o, int64_t step); /* NULL: the learning rate */
+} sn_optimizer_row;
+
+/* NULL: there is none of this name. */
+const sn_optimizer_row *sn_optimizer_find(const char *name);
+
+#endif

@@ -1,0 +1,220 @@
+/* schedule.c: Keras' learning-rate schedules, one row each, as functions of the number of steps
+ * taken so far. A rate is a parameter of the step: no plan depends on it. Keras computes them in
+ * f32; so the result is rounded to f32. */
+#include "nn/nn.h"
+#include "nn/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    sn_schedule defaults;
+    const char *settings, *needed;
+    double (*rate)(const sn_schedule *s, double step);
+} schedule_row;
+
+/* --- the functions ---------------------------------------------------------------------------- */
+static double decays(const sn_schedule *s, double step) {
+    const double p = step / s->decay_steps;
+    return s->staircase ? floor(p) : p;
+}
+
+static double exponential(const sn_schedule *s, double step) {
+    return s->initial_learning_rate * pow(s->decay_rate, decays(s, step));
+}
+
+static double inverse_time(const sn_schedule *s, double step) {
+    return s->initial_learning_rate / (1 + s->decay_rate * decays(s, step));
+}
+
+/* values[i] up to and with boundary i. */
+static double piecewise(const sn_schedule *s, double step) {
+    int i = 0;
+    while (i < s->n_boundaries && step > s->boundaries[i])
+        i++;
+    return s->values[i];
+}
+
+static double polynomial(const sn_schedule *s, double step) {
+    double over = s->decay_steps;
+    if (s->cycle)
+        over *= step == 0 ? 1 : ceil(step / s->decay_steps);
+    const double p = (s->cycle ? step : fmin(step, over)) / over;
+    return (s->initial_learning_rate - s->end_learning_rate) * pow(1 - p, s->power) +
+           s->end_learning_rate;
+}
+
+/* From 1 to alpha, with p from 0 to 1. */
+static double half_wave(double p, double alpha) {
+    return (1 - alpha) * 0.5 * (1 + cos(acos(-1) * p)) + alpha;
+}
+
+static double cosine(const sn_schedule *s, double step) {
+    const double first = s->initial_learning_rate;
+    if (isnan(s->warmup_target))
+        return first * half_wave(fmin(step, s->decay_steps) / s->decay_steps, s->alpha);
+    if (step < s->warmup_steps)
+        return first + (s->warmup_target - first) * step / s->warmup_steps;
+    const double since = fmin(step - s->warmup_steps, s->decay_steps);
+    return s->warmup_target * half_wave(since / s->decay_steps, s->alpha);
+}
+
+/* Each restart takes t_mul times as long and starts at m_mul times the rate of the one before. */
+static double restarts(const sn_schedule *s, double step) {
+    double p = step / s->first_decay_steps, n = floor(p), before = n, length = 1;
+    if (s->t_mul != 1) {
+        n = floor(log(1 - p * (1 - s->t_mul)) / log(s->t_mul));
+        length = pow(s->t_mul, n);
+        before = (1 - length) / (1 - s->t_mul);
+    }
+    p = (p - before) / length;
+    return s->initial_learning_rate *
+           ((1 - s->alpha) * 0.5 * pow(s->m_mul, n) * (1 + cos(acos(-1) * p)) + s->alpha);
+}
+
+/* --- the rows --------------------------------------------------------------------------------- */
+static const schedule_row rows[] = {
+    {{.name = "exponential_decay"},
+     "initial_learning_rate decay_steps decay_rate staircase",
+     "initial_learning_rate decay_steps decay_rate",
+     exponential},
+    {{.name = "inverse_time_decay"},
+     "initial_learning_rate decay_steps decay_rate staircase",
+     "initial_learning_rate decay_steps decay_rate",
+     inverse_time},
+    {{.name = "piecewise_constant_decay"}, "boundaries values", "boundaries values", piecewise},
+    {{.name = "polynomial_decay", .end_learning_rate = 0.0001, .power = 1},
+     "initial_learning_rate decay_steps end_learning_rate power cycle",
+     "initial_learning_rate decay_steps",
+     polynomial},
+    {{.name = "cosine_decay", .warmup_target = (double)NAN},
+     "initial_learning_rate decay_steps alpha warmup_target warmup_steps",
+     "initial_learning_rate decay_steps",
+     cosine},
+    {{.name = "cosine_decay_restarts", .t_mul = 2, .m_mul = 1},
+     "initial_learning_rate first_decay_steps t_mul m_mul alpha",
+     "initial_learning_rate first_decay_steps",
+     restarts},
+};
+enum { N_SCHEDULES = sizeof rows / sizeof *rows };
+
+static const schedule_row *find_row(const char *name) {
+    for (int i = 0; i < N_SCHEDULES; i++)
+        if (sn_same_name(name, rows[i].defaults.name))
+            return &rows[i];
+    return NULL;
+}
+
+double sn_schedule_rate(const sn_schedule *s, int64_t steps) {
+    return sn_keras_number(find_row(s->name)->rate(s, (double)steps));
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+#define OF(field) offsetof(sn_schedule, field)
+static const struct {
+    const char *key;
+    size_t offset;
+    double least;
+} reals[] = {
+    {"initial_learning_rate", OF(initial_learning_rate), 0},
+    {"decay_steps", OF(decay_steps), 1e-300},
+    {"first_decay_steps", OF(first_decay_steps), 1e-300},
+    {"decay_rate", OF(decay_rate), 0},
+    {"end_learning_rate", OF(end_learning_rate), 0},
+    {"power", OF(power), 0},
+    {"alpha", OF(alpha), 0},
+    {"warmup_target", OF(warmup_target), 0},
+    {"warmup_steps", OF(warmup_steps), 0},
+    {"t_mul", OF(t_mul), 1},
+    {"m_mul", OF(m_mul), 0},
+};
+
+static snug_status set_list(const sn_option *o, double *to, int *n, int max, snug_error *err) {
+    sn_option one = *o;
+    *n = 0;
+    for (const char *at = o->value; sn_text_item(&at, one.value, sizeof one.value);) {
+        if (*n == max)
+            return sn_fail(err, SNUG_E_UNSUPPORTED, "%s has more than %d numbers", o->key, max);
+        SNUG_TRY(sn_option_real(&one, &to[(*n)++], err));
+    }
+    return SNUG_OK;
+}
+
+static snug_status set_option(const schedule_row *row, const sn_option *o, sn_schedule *s,
+                              snug_error *err) {
+    if (!sn_text_has(row->settings, o->key))
+        return sn_fail(err, SNUG_E_INVALID, "schedule %s has no setting '%s'; it has %s",
+                       row->defaults.name, o->key, row->settings);
+    if (strcmp(o->key, "staircase") == 0)
+        return sn_option_flag(o, &s->staircase, err);
+    if (strcmp(o->key, "cycle") == 0)
+        return sn_option_flag(o, &s->cycle, err);
+    if (strcmp(o->key, "boundaries") == 0)
+        return set_list(o, s->boundaries, &s->n_boundaries, SN_SCHEDULE_MAX, err);
+    if (strcmp(o->key, "values") == 0)
+        return set_list(o, s->values, &s->n_values, SN_SCHEDULE_MAX + 1, err);
+    size_t i = 0;
+    while (strcmp(o->key, reals[i].key) != 0)
+        i++;
+    double value;
+    SNUG_TRY(sn_option_real(o, &value, err));
+    if (value < reals[i].least)
+        return sn_fail(err, SNUG_E_INVALID, "schedule %s: %s=%s is out of range",
+                       row->defaults.name, o->key, o->value);
+    *(double *)((char *)s + reals[i].offset) = value;
+    return SNUG_OK;
+}
+
+/* What has no default was given, and the lists fit. */
+static snug_status check(const schedule_row *row, const char *given, const sn_schedule *s,
+                         snug_error *err) {
+    char key[48];
+    for (const char *p = row->needed; *p; p += strspn(p, " ")) {
+        const size_t n = strcspn(p, " ");
+        snprintf(key, sizeof key, "%.*s", (int)n, p);
+        if (!sn_text_has(given, key))
+            return sn_fail(err, SNUG_E_INVALID, "schedule %s needs %s", row->defaults.name, key);
+        p += n;
+    }
+    if (row->rate == piecewise && s->n_values != s->n_boundaries + 1)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "schedule %s: %d boundaries and %d values; there is one value more",
+                       row->defaults.name, s->n_boundaries, s->n_values);
+    return SNUG_OK;
+}
+
+snug_status sn_schedule_parse(const char *text, sn_schedule *out, snug_error *err) {
+    char plain[sizeof out->text], name[48], given[256] = "";
+    const size_t n = strlen(text);
+    char *const open = sn_text_copy(plain, sizeof plain, text) ? strchr(plain, '(') : NULL;
+    if (!open || text[n - 1] != ')')
+        return sn_fail(err, SNUG_E_INVALID,
+                       "'%.80s' is not of the form schedule(key=value,...), in at most %zu letters",
+                       text, sizeof plain - 1);
+    plain[n - 1] = 0;
+    *open = ':';
+    SNUG_TRY(sn_option_name(plain, name, sizeof name, err));
+    const schedule_row *row = find_row(name);
+    char list[200] = "";
+    for (int i = 0; i < N_SCHEDULES && !row; i++)
+        sn_text_list(list, sizeof list, rows[i].defaults.name);
+    if (!row)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "schedule '%s' is not known; there are %s", name,
+                       list);
+    sn_schedule s = row->defaults;
+    memcpy(s.text, text, n + 1);
+    sn_option option;
+    bool more;
+    for (const char *at = plain;;) {
+        const size_t used = strlen(given);
+        SNUG_TRY(sn_option_next(&at, &option, &more, err));
+        if (!more)
+            break;
+        SNUG_TRY(set_option(row, &option, &s, err));
+        snprintf(given + used, sizeof given - used, " %s", option.key);
+    }
+    SNUG_TRY(check(row, given, &s, err));
+    *out = s;
+    return SNUG_OK;
+}
