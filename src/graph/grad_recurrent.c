@@ -43,31 +43,6 @@ static parts parts_of(const sn_grad_call *c, int n_gates, int fixed) {
     return p;
 }
 
-/* [first, first + n) of an axis. */
-static sn_value cut(const parts *p, sn_value v, int axis, int64_t first, int64_t n) {
-    if (p->b->error.code != SNUG_OK)
-        return SN_NO_VALUE;
-    const snug_type t = *sn_graph_type(p->b->graph, v);
-    sn_attrs a;
-    if (t.dims[axis] == n)
-        return v;
-    sn_attrs_default(SN_OP_slice, &a);
-    a.slice.sizes.n = a.slice.strides.n = t.rank;
-    for (int i = 0; i < t.rank; i++) {
-        a.slice.sizes.v[i] = i == axis ? n : t.dims[i];
-        a.slice.strides.v[i] = 1;
-        a.slice.start[i] = (int64_t)sn_build_key(p->b, "", i == axis ? first : 0).i;
-    }
-    return sn_build(p->b, SN_OP_slice, &a, &v, 1);
-}
-
-static sn_value join(const parts *p, int axis, const sn_value *v, int n) {
-    sn_attrs a;
-    sn_attrs_default(SN_OP_concat, &a);
-    a.axis.axis = axis;
-    return n == 1 ? v[0] : sn_build(p->b, SN_OP_concat, &a, v, n);
-}
-
 static sn_value shaped(const parts *p, sn_value v, int64_t d0, int64_t d1, int64_t d2) {
     const int64_t dims[3] = {d0, d1, d2};
     return sn_build_reshape(p->b, v, dims, d2 < 0 ? 2 : 3);
@@ -80,9 +55,9 @@ static sn_value states_before(parts *p, bool reverse) {
     if (sn_value_ok(p->before))
         return p->before;
     const sn_value h0 = shaped(p, p->h0, p->B, 1, p->H);
-    const sn_value rest = cut(p, p->hidden, 1, reverse ? 1 : 0, p->T - 1);
+    const sn_value rest = sn_build_part(p->b, p->hidden, 1, reverse ? 1 : 0, p->T - 1);
     const sn_value in[2] = {reverse ? rest : h0, reverse ? h0 : rest};
-    p->before = p->T == 1 ? h0 : join(p, 1, in, 2);
+    p->before = p->T == 1 ? h0 : sn_build_concat(p->b, in, 2, 1);
     return p->before;
 }
 
@@ -122,7 +97,7 @@ static sn_value seen(parts *p, group g, bool reverse) {
 static sn_value gradient_of(const parts *p, group g) {
     return is_candidate(p, g) && sn_value_ok(p->d_candidate)
                ? p->d_candidate
-               : cut(p, p->dgates, 2, g.first * p->H, g.n * p->H);
+               : sn_build_part(p->b, p->dgates, 2, g.first * p->H, g.n * p->H);
 }
 
 static sn_value kernel_gradient(parts *p, bool reverse) {
@@ -132,14 +107,14 @@ static sn_value kernel_gradient(parts *p, bool reverse) {
     for (int k = 0; k < n; k++) {
         sn_value s = seen(p, g[k], reverse);
         if (sn_value_ok(p->drop)) {
-            const sn_value f = cut(p, p->drop, 1, g[k].first * p->H, p->H);
+            const sn_value f = sn_build_part(p->b, p->drop, 1, g[k].first * p->H, p->H);
             s = sn_build_mul(p->b, s, shaped(p, f, p->B, 1, p->H));
         }
         d[k] = sn_build_matmul_t(p->b, shaped(p, s, p->B * p->T, p->H, -1),
                                  shaped(p, gradient_of(p, g[k]), p->B * p->T, g[k].n * p->H, -1),
                                  true, false);
     }
-    return join(p, 1, d, n);
+    return sn_build_concat(p->b, d, n, 1);
 }
 
 static sn_value drop_gradient(parts *p, bool reverse) {
@@ -147,14 +122,14 @@ static sn_value drop_gradient(parts *p, bool reverse) {
     sn_value d[SN_MAX_IN];
     const int n = groups_of(p, g);
     for (int k = 0; k < n; k++) {
-        const sn_value kernel = cut(p, p->c->in[1], 1, g[k].first * p->H, p->H);
+        const sn_value kernel = sn_build_part(p->b, p->c->in[1], 1, g[k].first * p->H, p->H);
         const sn_value back = sn_build_matmul_t(
             p->b, shaped(p, gradient_of(p, g[k]), p->B * p->T, p->H, -1), kernel, false, true);
         const sn_value product =
             sn_build_mul(p->b, shaped(p, back, p->B, p->T, p->H), seen(p, g[k], reverse));
         d[k] = sn_build_sum(p->b, product, 1u << 1, false);
     }
-    return join(p, 1, d, n);
+    return sn_build_concat(p->b, d, n, 1);
 }
 
 /* Of the inputs that all rows have alike, and of the factors. */
@@ -229,14 +204,14 @@ SN_GRAD_RULE(gru) {
     if (after)
         p.d_candidate = outs[2];
     else if (c->wants[1] || sn_value_ok(p.drop))
-        p.reset = cut(&p, c->out[0], 2, p.H, p.H);
+        p.reset = sn_build_part(p.b, c->out[0], 2, p.H, p.H);
     answer(c, &p, c->node->attrs.gru.reverse != 0);
     if (after && c->wants[3]) {
         const uint32_t steps = 1u << 0 | 1u << 1;
         const sn_value both = sn_build_sum(p.b, outs[0], steps, false);
-        const sn_value d[2] = {cut(&p, both, 0, 0, 2 * p.H),
+        const sn_value d[2] = {sn_build_part(p.b, both, 0, 0, 2 * p.H),
                                sn_build_sum(p.b, outs[2], steps, false)};
-        c->din[3] = join(&p, 0, d, 2);
+        c->din[3] = sn_build_concat(p.b, d, 2, 0);
     }
 }
 

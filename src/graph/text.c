@@ -14,7 +14,7 @@
  *     owner    := "owner" NAME
  *     input    := "%"ID "input" NAME TYPE
  *     variable := "%"ID "variable" NAME TYPE "home" N ["trainable"] ["slot"] "init" recipe
- *     recipe   := ("constant" | "uniform" | "normal" | "truncated" | "labels" | "eye" |
+ *     recipe   := ("constant" | "uniform" | "normal" | "truncated" | "labels" | "forget" | "eye" |
  *                  "orthogonal") KEY REAL REAL
  *     param    := "p"SLOT ("real" REAL | "key" INT | "inverse" "%"ID AXES) [NAME]
  *     node     := values "=" OP "(" [values] ")" [ATTRS] "|" part ["@"NAME] "->" TYPE {TYPE}
@@ -48,6 +48,7 @@ static const char *const recipe_names[] = {[SN_RECIPE_CONSTANT] = "constant",
                                            [SN_RECIPE_NORMAL] = "normal",
                                            [SN_RECIPE_TRUNCATED] = "truncated",
                                            [SN_RECIPE_LABELS] = "labels",
+                                           [SN_RECIPE_FORGET] = "forget",
                                            [SN_RECIPE_EYE] = "eye",
                                            [SN_RECIPE_ORTHOGONAL] = "orthogonal"};
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof(array)[0]))

@@ -94,7 +94,7 @@ static snug_status set_field(const sn_conf_field *f, void *conf, const json_t *v
     const char *cls = sn_keras_text(value, "class_name");
     if (cls && strcmp(cls, "__numpy__") == 0) /* an object around the list */
         value = json_object_get(json_object_get(value, "config"), "value");
-    if (json_array_size(value) > 0 && (f->kind == SN_CONF_INTS || f->kind == SN_CONF_REALS))
+    if (json_is_array(value) && (f->kind == SN_CONF_INTS || f->kind == SN_CONF_REALS))
         return set_list(f, conf, value, &at, err);
     if (json_is_number(value))
         return sn_conf_set_number(f, conf, -1, json_number_value(value), err);
@@ -148,6 +148,8 @@ static snug_status fill_from_json(void *ctx, sn_network *n, const sn_layer_class
             SNUG_TRY(set_layers(c, n, field, conf, value, err));
         else if (field && !json_is_null(value))
             SNUG_TRY(set_field(field, conf, value, err));
+        else if (field && strcmp(key, "merge_mode") == 0) /* null is a mode, not its default */
+            SNUG_TRY(sn_conf_set_text(field, conf, "none", err));
         else if (!field && !is_without_effect(c, key, value))
             return wrong_value(key, value, err);
     }

@@ -13,7 +13,7 @@
 
 #define TRUNCATED_DEVIATION 0.87962566103423978
 
-typedef enum { CONSTANT, UNIFORM, NORMAL, TRUNCATED, SCALED, MATRIX } family;
+typedef enum { CONSTANT, UNIFORM, NORMAL, TRUNCATED, SCALED, MATRIX, FORGET } family;
 
 /* key_a and key_b name the settings a and b, in Keras' words; NULL: not settable. */
 typedef struct {
@@ -40,6 +40,7 @@ static const row rows[] = {
     {"variance_scaling", NULL, SCALED, "scale", NULL, 1, 0, "fan_in", "truncated_normal"},
     {"orthogonal", "orthogonal_initializer", MATRIX, "gain", NULL, 1, 0, "", ""},
     {"identity", "identity_initializer", MATRIX, "gain", NULL, 1, 0, "", ""},
+    {"unit_forget_bias", NULL, FORGET, "value", "units", 0, 0, "", ""},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
@@ -180,7 +181,8 @@ snug_status sn_init_recipe(const sn_init *init, const snug_type *type, uint64_t 
                                            [NORMAL] = SN_RECIPE_NORMAL,
                                            [TRUNCATED] = SN_RECIPE_TRUNCATED,
                                            [SCALED] = SN_RECIPE_TRUNCATED,
-                                           [MATRIX] = SN_RECIPE_EYE};
+                                           [MATRIX] = SN_RECIPE_EYE,
+                                           [FORGET] = SN_RECIPE_FORGET};
     const row *r = find_row(init->kind);
     SNUG_TRY(check_matrix(r, type, err));
     sn_recipe recipe = {.kind = kinds[r->kind], .key = init->seed < 0 ? key : (uint64_t)init->seed};

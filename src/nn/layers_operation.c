@@ -211,11 +211,25 @@ static sn_value log_sum_exp(sn_builder *b, sn_value x, uint32_t axes, bool keepd
     const sn_value all = sn_build_add(b, sum, top);
     return keepdims ? all : sn_build_sum(b, all, axes, false); /* over extents of 1 */
 }
+/* How many are not zero, or not false. */
+static sn_value count_true(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
+    return sn_build_sum(b, sn_build_cast(b, sn_build_cast(b, x, SNUG_BOOL), SNUG_I32), axes,
+                        keepdims);
+}
+static sn_value any_of(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
+    return sn_build_greater(b, count_true(b, x, axes, keepdims), sn_build_scalar(b, SNUG_I32, 0));
+}
+static sn_value all_of(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
+    const sn_value untrue = sn_build_logical_not(b, sn_build_cast(b, x, SNUG_BOOL));
+    return sn_build_logical_not(b, any_of(b, untrue, axes, keepdims));
+}
 
 static const struct {
     const char *names;
     reduce_fn build;
 } reductions[] = {
+    {"any reduceany", any_of},
+    {"all reduceall", all_of},
     {"mean reducemean", sn_build_mean},
     {"sum reducesum", sn_build_sum},
     {"max reducemax", sn_build_max},

@@ -39,6 +39,7 @@ typedef enum {
     SN_RECIPE_NORMAL,     /* mean a, deviation b */
     SN_RECIPE_TRUNCATED,  /* mean a, deviation b, cut at 2 b */
     SN_RECIPE_LABELS,     /* integers in [0, b) */
+    SN_RECIPE_FORGET,     /* a, but 1 for elements [b, 2 b): biases of an LSTM of b units */
     SN_RECIPE_EYE,        /* of a matrix of b columns: a on the diagonal, else 0 */
     SN_RECIPE_ORTHOGONAL, /* of a matrix of b columns: rows or columns of length a, at right
                              angles; f32 or f64; made whole, never in slices */

@@ -117,8 +117,11 @@ static snug_dtype make_chunk(const sn_recipe *r, uint64_t first, size_t n, snug_
         return SNUG_F64;
     }
     if (sn_dtype_is_float(dtype)) {
-        for (size_t i = 0; i < n; i++)
-            out->f64[i] = r->a;
+        const bool forgets = r->kind == SN_RECIPE_FORGET;
+        for (size_t i = 0; i < n; i++) {
+            const double at = (double)(first + i);
+            out->f64[i] = forgets && at >= r->b && at < 2 * r->b ? 1 : r->a;
+        }
         return SNUG_F64;
     }
     for (size_t i = 0; i < n; i++)
