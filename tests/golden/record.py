@@ -48,8 +48,13 @@ def leaves(model, prefix=""):
             yield prefix + l.name, l
 
 
+def within(layer, v):
+    """A variable's name inside its layer: "kernel", or "query/kernel" of a layer inside."""
+    return v.path.split(f"{layer.name}/", 1)[-1]
+
+
 def weights(model):
-    return {f"{name}/{v.name}": v.numpy() for name, l in leaves(model) for v in l.weights}
+    return {f"{name}/{within(l, v)}": v.numpy() for name, l in leaves(model) for v in l.weights}
 
 
 def jitter(model, rng):

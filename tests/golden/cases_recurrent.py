@@ -1,0 +1,96 @@
+"""Golden cases of recurrent layers: every class of layers_recurrent.c and layers_wrap.c, with each of its settings."""
+import numpy as np
+from record import L, SPARSE, adam, head, keras, sgd
+
+R = np.random.RandomState(3)
+STEPS, Y = R.normal(size=(16, 5, 4)), R.normal(size=(16, 3))
+PADDED = STEPS * (R.uniform(size=(16, 5, 1)) > 0.35)  # steps of zeros, anywhere
+WORDS = R.randint(1, 9, size=(16, 6)).astype(np.int32) * (np.arange(6) < R.randint(1, 7, size=(16, 1)))
+WORDS[:4] = WORDS[:4, ::-1]  # padded in front
+WORDS = WORDS.astype(np.int32)
+LONG, CLASSES = R.normal(size=(64, 12, 5)), R.randint(0, 4, size=(64,)).astype(np.int32)
+BIAS = {"bias_initializer": "random_normal"}  # matrices are not jittered
+
+
+def case(name, x, *layers):
+    """Layers are made anew for each dtype."""
+    return (name, lambda: [L.Input(x.shape[1:])] + [l() for l in layers] + head(), x, Y, sgd, "mse", [], 3)
+
+
+def each_class(settings, **more):
+    """One case for every cell."""
+    makers = {"lstm": lambda **k: L.LSTM(3, **k), "gru": lambda **k: L.GRU(3, **BIAS, **k), "gru_before": lambda **k: L.GRU(3, reset_after=False, **k), "simple_rnn": lambda **k: L.SimpleRNN(3, **k)}
+    return [(f"{cls}_{settings}", lambda make=make: make(**more)) for cls, make in makers.items()]
+
+
+def functional(build):
+    def make():
+        inputs = L.Input((5, 4))
+        return keras.Model(inputs, L.Dense(3)(build(inputs)))
+    return make
+
+
+def encoder_decoder(x):
+    y, h, c = L.LSTM(3, return_state=True)(x)
+    z, g = L.GRU(3, return_sequences=True, return_state=True, **BIAS)(L.Dense(2)(x), initial_state=y)
+    d = L.LSTM(3, return_sequences=True)(z, initial_state=[h, c])
+    return L.Concatenate()([L.Flatten()(d), g])
+
+
+def masked_states(x):
+    """With initial states a mask counts only when it is given; steps before the first that counts then give zeros."""
+    m = L.Masking()(x)
+    mask = keras.ops.any(keras.ops.not_equal(x, 0.0), axis=-1)
+    y, h, c = L.LSTM(3, return_state=True, return_sequences=True)(m)
+    d = L.LSTM(3, return_sequences=True)(m, initial_state=[h, c])
+    e = L.GRU(3, go_backwards=True, return_sequences=True, **BIAS)(m, initial_state=h, mask=mask)
+    f = L.SimpleRNN(3)(m, initial_state=h, mask=mask)
+    b = L.Bidirectional(L.LSTM(2, return_sequences=True))(m, initial_state=[L.Dense(2)(h), L.Dense(2)(c)] * 2, mask=mask)
+    return L.Concatenate()([L.Flatten()(L.Concatenate()([y, d, e, b])), f])
+
+
+def two_ways(x):
+    a, b = L.Bidirectional(L.GRU(2, **BIAS), merge_mode=None)(x)
+    y, fh, fc, bh, bc = L.Bidirectional(L.LSTM(3, return_state=True, return_sequences=True))(x)
+    z = L.Bidirectional(L.LSTM(3))(x, initial_state=[bh, bc, fh, fc])
+    return L.Concatenate()([a, b, L.Flatten()(y), z])
+
+
+def stack_states(x):
+    cells = [L.LSTMCell(2), L.GRUCell(3, **BIAS)]
+    y, *states = L.RNN(cells, return_state=True)(x)
+    return L.Concatenate()([y] + keras.tree.flatten(states))
+
+
+CASES = (
+    [case(name, STEPS, layer) for name, layer in each_class("plain")]
+    + [case(name, STEPS, layer, L.Flatten) for name, layer in each_class("sequences", return_sequences=True)]
+    + [case(name, STEPS, layer) for name, layer in each_class("backwards", go_backwards=True)]
+    + [case(name, STEPS, layer, L.Flatten) for name, layer in each_class("backwards_sequences", go_backwards=True, return_sequences=True)]
+    + [case(name, PADDED, L.Masking, layer) for name, layer in each_class("masked")]
+    + [case(name, PADDED, L.Masking, layer, L.Flatten) for name, layer in each_class("masked_sequences", return_sequences=True)]
+    + [case(name, PADDED, L.Masking, lambda layer=layer: L.Bidirectional(layer()), L.Flatten) for name, layer in each_class("masked_both", return_sequences=True)]
+    + [
+        case("lstm_words", WORDS, lambda: L.Embedding(9, 4, mask_zero=True), lambda: L.LSTM(3)),
+        case("gru_words", WORDS, lambda: L.Embedding(9, 4, mask_zero=True), lambda: L.Bidirectional(L.GRU(3, **BIAS), merge_mode="sum")),
+        case("lstm_settings", STEPS, lambda: L.LSTM(3, activation="relu", recurrent_activation="hard_sigmoid", use_bias=False, unroll=True)),
+        case("gru_settings", STEPS, lambda: L.GRU(3, activation="sigmoid", recurrent_activation="tanh", use_bias=False)),
+        case("simple_rnn_settings", STEPS, lambda: L.SimpleRNN(3, activation="linear", use_bias=False)),
+        case("lstm_regular", STEPS, lambda: L.LSTM(3, unit_forget_bias=False, kernel_regularizer="l2", recurrent_regularizer=keras.regularizers.L2(0.02), bias_constraint="non_neg")),
+        case("bidirectional_concat", STEPS, lambda: L.Bidirectional(L.LSTM(3))),
+        case("bidirectional_mul", STEPS, lambda: L.Bidirectional(L.SimpleRNN(3), merge_mode="mul")),
+        case("bidirectional_ave", STEPS, lambda: L.Bidirectional(L.LSTM(3, return_sequences=True), merge_mode="ave"), L.Flatten),
+        case("bidirectional_other", STEPS, lambda: L.Bidirectional(L.LSTM(3), backward_layer=L.GRU(3, go_backwards=True, **BIAS))),
+        case("recurrent_stacked", STEPS, lambda: L.LSTM(3, return_sequences=True), lambda: L.GRU(4, return_sequences=True, **BIAS), lambda: L.SimpleRNN(2)),
+        case("time_distributed", STEPS, lambda: L.LSTM(3, return_sequences=True), lambda: L.TimeDistributed(L.Dense(2, activation="tanh")), L.Flatten),
+        case("time_distributed_conv", R.normal(size=(16, 3, 5, 4)), lambda: L.TimeDistributed(L.Conv1D(2, 3)), lambda: L.TimeDistributed(L.Flatten()), lambda: L.LSTM(3)),
+        case("rnn_cell", STEPS, lambda: L.RNN(L.LSTMCell(3), return_sequences=True), lambda: L.RNN(L.SimpleRNNCell(3), go_backwards=True)),
+        case("rnn_cells", PADDED, L.Masking, lambda: L.RNN([L.LSTMCell(3), L.GRUCell(2, **BIAS), L.GRUCell(3, reset_after=False)], return_sequences=True), L.Flatten),
+        case("bidirectional_cells", STEPS, lambda: L.Bidirectional(L.RNN([L.LSTMCell(3), L.SimpleRNNCell(2)], return_sequences=True)), L.Flatten),
+        ("encoder_decoder", functional(encoder_decoder), STEPS, Y, sgd, "mse", [], 3),
+        ("masked_states", functional(masked_states), PADDED, Y, sgd, "mse", [], 3),
+        ("bidirectional_states", functional(two_ways), STEPS, Y, sgd, "mse", [], 3),
+        ("stack_states", functional(stack_states), STEPS, Y, sgd, "mse", [], 3),
+        ("model_lstm", lambda: [L.Input((12, 5)), L.LSTM(16)] + head(4, "softmax"), LONG, CLASSES, adam, SPARSE, ["accuracy"], 20),
+    ]
+)
