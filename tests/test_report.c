@@ -55,6 +55,16 @@ static snug_status ops_json(snug_model *m, const snug_writer *w, snug_error *err
     return snug_report_ops(SNUG_REPORT_JSON, w, err);
 }
 
+static snug_status layers_text(snug_model *m, const snug_writer *w, snug_error *err) {
+    (void)m;
+    return snug_report_layers(0, w, err);
+}
+
+static snug_status layers_json(snug_model *m, const snug_writer *w, snug_error *err) {
+    (void)m;
+    return snug_report_layers(SNUG_REPORT_JSON, w, err);
+}
+
 static const struct {
     const char *name;
     report_fn run;
@@ -65,6 +75,7 @@ static const struct {
     {"memory", memory_text, false},   {"memory json", memory_json, true},
     {"doctor", doctor_text, false},   {"doctor json", doctor_json, true},
     {"ops", ops_text, false},         {"ops json", ops_json, true},
+    {"layers", layers_text, false},   {"layers json", layers_json, true},
 };
 enum { N_REPORTS = sizeof reports / sizeof *reports };
 

@@ -62,6 +62,9 @@ SNUG_API SNUG_CHECKED snug_status snug_report_memory(snug_engine *engine, int st
                                                      const snug_writer *out, snug_error *err);
 SNUG_API SNUG_CHECKED snug_status snug_report_ops(int style, const snug_writer *out,
                                                   snug_error *err);
+/* The layer classes with their settings and defaults. */
+SNUG_API SNUG_CHECKED snug_status snug_report_layers(int style, const snug_writer *out,
+                                                     snug_error *err);
 SNUG_API SNUG_CHECKED snug_status snug_report_doctor(snug_engine *engine, int style,
                                                      const snug_writer *out, snug_error *err);
 

@@ -104,6 +104,7 @@ snug_status cmd_evaluate(cli *c, snug_error *err);
 snug_status cmd_predict(cli *c, snug_error *err);
 snug_status cmd_inspect(cli *c, snug_error *err);
 snug_status cmd_ops(cli *c, snug_error *err);
+snug_status cmd_layers(cli *c, snug_error *err);
 snug_status cmd_doctor(cli *c, snug_error *err);
 snug_status cmd_make_data(cli *c, snug_error *err);
 

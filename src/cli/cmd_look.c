@@ -1,4 +1,5 @@
-/* cmd_look.c: the commands that only look: plan, summary, inspect, ops, doctor; and make-data. */
+/* cmd_look.c: the commands that only look: plan, summary, inspect, ops, layers,
+ * doctor; and make-data. */
 #include "cli.h"
 
 snug_status cmd_plan(cli *c, snug_error *err) {
@@ -29,6 +30,10 @@ snug_status cmd_inspect(cli *c, snug_error *err) {
 
 snug_status cmd_ops(cli *c, snug_error *err) {
     return snug_report_ops(c->style, &cli_stdout, err);
+}
+
+snug_status cmd_layers(cli *c, snug_error *err) {
+    return snug_report_layers(c->style, &cli_stdout, err);
 }
 
 snug_status cmd_doctor(cli *c, snug_error *err) {

@@ -32,6 +32,8 @@ const cli_command cli_commands[] = {
      "FILE is a model JSON, .safetensors, .npy or idx, the latter two also packed with gzip.\n",
      "inspect w.safetensors", 0, cmd_inspect},
     {"ops", "", 0, 0, "the operator table", "", "ops --json", 0, cmd_ops},
+    {"layers", "", 0, 0, "the layers a model may have, with their settings", "", "layers", 0,
+     cmd_layers},
     {"doctor", "", 0, 0, "limits, memory, CPU features, library versions", "", "doctor", 0,
      cmd_doctor},
     {"make-data", "shapes|blobs DIR", 2, 2, "generate a data set for trying things",

@@ -127,8 +127,8 @@ snug_status sn_layer_class_find(const char *name, const sn_layer_class **out, sn
         }
     list_near(name, list, sizeof list);
     return sn_fail(err, SNUG_E_UNSUPPORTED,
-                   "layer '%.60s' is not known; the nearest of %d are %s; it would need a row in "
-                   "layers.def and its build function",
+                   "layer '%.60s' is not known; the nearest of the %d that are: %s (`snug layers` "
+                   "lists all). To add it: a row in layers.def and its build function",
                    name, sn_n_layer_classes, list);
 }
 

@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import files  # noqa: E402
 
 SNUG = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "build/snug"
-COMMANDS = ["plan", "fit", "evaluate", "predict", "summary", "inspect", "ops", "doctor", "make-data"]
+COMMANDS = ["plan", "fit", "evaluate", "predict", "summary", "inspect", "ops", "layers", "doctor", "make-data"]
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
 
 
@@ -214,10 +214,17 @@ class BadInput(Case):
         labels = files.npy(self.at("labels.npy"), "<f4", (40,), [0] * 40)
         self.fails(4, "y is f32[40]", "whole numbers", args=self.fit_args(y=labels))
 
+    def test_layers_lists_every_class_with_its_settings(self):
+        text = self.ok("layers").stdout.decode()
+        self.assertRegex(text, r"(?m)^Dense$")
+        self.assertIn("units=0 activation=linear use_bias=true", text)
+        rows = self.json_of("layers")
+        self.assertIn("BatchNormalization", [r["class"] for r in rows])
+
     def test_unknown_layer_is_named_with_the_known_ones(self):
         path = files.model(self.at("unknown.json"), 4, [{"class_name": "Conv7D", "config": {"name": "c"}}])
         for command in ("plan", "summary", "inspect"):
-            text = self.fails(1, "Conv7D", "Dense", "Conv2D", "BatchNormalization", args=[command, path])
+            text = self.fails(1, "Conv7D", "Conv2D", "snug layers", args=[command, path])
             self.assertIn(path, text)
 
     def test_labels_out_of_range(self):
