@@ -1,7 +1,8 @@
-/* step.c: milliseconds of one training step or one prediction of a model file, for bench/run.py. Data are one
- * batch in memory; the step includes bringing it into the arena.
+/* step.c: milliseconds of one training step or one prediction of a model file, for bench/run.py.
+ * Data are one batch in memory; the step includes bringing it into the arena.
  *
- *     bench_step train|predict MODEL.json BATCH LOSS STEPS  ->  {"ms": median, "peak_kib": VmHWM, "gflops": ...}
+ *     bench_step train|predict MODEL.json BATCH LOSS STEPS  ->  {"ms": median, "peak_kib": VmHWM,
+ * "gflops": ...}
  */
 #include <snug/train.h>
 #include <stdio.h>
@@ -58,13 +59,14 @@ static double median_step(void) {
 }
 
 /* A batch of this type in memory: normal numbers, or labels below `classes`. */
-static snug_status batch_in_memory(snug_engine *e, const snug_type *type, int64_t rows, int64_t classes,
-                                   snug_feed **out, snug_error *err) {
+static snug_status batch_in_memory(snug_engine *e, const snug_type *type, int64_t rows,
+                                   int64_t classes, snug_feed **out, snug_error *err) {
     const int labels = type->dtype == SNUG_I32 || type->dtype == SNUG_I64;
     char recipe[160];
     snug_feed *source;
     snug_view v;
-    int n = snprintf(recipe, sizeof recipe, "%s:%lld", labels ? "labels" : "normal", (long long)rows);
+    int n =
+        snprintf(recipe, sizeof recipe, "%s:%lld", labels ? "labels" : "normal", (long long)rows);
     for (int i = 1; i < type->rank; i++)
         n += snprintf(recipe + n, sizeof recipe - (size_t)n, "x%lld", (long long)type->dims[i]);
     if (labels)
@@ -89,7 +91,8 @@ static snug_status batch_in_memory(snug_engine *e, const snug_type *type, int64_
 static snug_status train(snug_model *m, int64_t batch, int steps, snug_error *err) {
     snug_engine *const e = snug_model_engine(m);
     const snug_callback callback = {.on_step_end = mark_step};
-    snug_fit_options o = {.epochs = steps + WARM_UP, .batch = batch, .callbacks = &callback, .n_callbacks = 1};
+    snug_fit_options o = {
+        .epochs = steps + WARM_UP, .batch = batch, .callbacks = &callback, .n_callbacks = 1};
     const snug_type *out = snug_model_output(m);
     const int64_t classes = out->dims[out->rank - 1];
     snug_type target;
@@ -107,7 +110,8 @@ static snug_status train(snug_model *m, int64_t batch, int steps, snug_error *er
 
 static snug_status predict(snug_model *m, int64_t batch, int steps, snug_error *err) {
     snug_run_options o = {.batch = batch};
-    snug_status status = batch_in_memory(snug_model_engine(m), snug_model_input(m), batch, 2, &o.x, err);
+    snug_status status =
+        batch_in_memory(snug_model_engine(m), snug_model_input(m), batch, 2, &o.x, err);
     for (int i = 0; i < steps + WARM_UP && status == SNUG_OK; i++)
         status = snug_predict(m, &o, mark_rows, NULL, err);
     snug_feed_destroy(o.x);
@@ -117,7 +121,7 @@ static snug_status predict(snug_model *m, int64_t batch, int steps, snug_error *
 static snug_status run(char **argv, double *flops, snug_error *err) {
     const int training = strcmp(argv[1], "train") == 0, steps = atoi(argv[5]);
     const int64_t batch = atoll(argv[3]);
-    const snug_compile compile = {"adam", argv[4], ""};
+    const snug_compile compile = {.optimizer = "adam", .loss = argv[4], .metrics = ""};
     snug_model_plan_info info;
     snug_engine *e;
     snug_model *m = NULL;
@@ -128,7 +132,8 @@ static snug_status run(char **argv, double *flops, snug_error *err) {
     if (status == SNUG_OK)
         status = snug_model_compile(m, &compile, err);
     if (status == SNUG_OK)
-        status = snug_model_plan(m, &(snug_plan_request){.batch = batch, .train = training}, &info, err);
+        status =
+            snug_model_plan(m, &(snug_plan_request){.batch = batch, .train = training}, &info, err);
     if (status == SNUG_OK)
         status = training ? train(m, batch, steps, err) : predict(m, batch, steps, err);
     *flops = status == SNUG_OK ? info.flops : 0;
@@ -151,6 +156,7 @@ int main(int argc, char **argv) {
     }
     const double ms = median_step();
     getrusage(RUSAGE_SELF, &usage);
-    printf("{\"ms\": %.4f, \"peak_kib\": %ld, \"gflops\": %.1f}\n", ms, usage.ru_maxrss, ms > 0 ? flops / ms * 1e-6 : 0);
+    printf("{\"ms\": %.4f, \"peak_kib\": %ld, \"gflops\": %.1f}\n", ms, usage.ru_maxrss,
+           ms > 0 ? flops / ms * 1e-6 : 0);
     return 0;
 }

@@ -97,10 +97,11 @@ int main(int argc, char **argv) {
         snug_model_create(engine, "cnn", &(snug_type){SNUG_F32, 3, {SIDE, SIDE, 1}}, &model, &err),
         &err);
     add_layers(model);
-    check(snug_model_compile(
-              model,
-              &(snug_compile){"adam:lr=0.003", "sparse_categorical_crossentropy", "accuracy"},
-              &err),
+    check(snug_model_compile(model,
+                             &(snug_compile){.optimizer = "adam:lr=0.003",
+                                             .loss = "sparse_categorical_crossentropy",
+                                             .metrics = "accuracy"},
+                             &err),
           &err);
 
     check(snug_callback_early_stopping(engine, "val_loss", 3, 0.001, &callbacks[1], &err), &err);

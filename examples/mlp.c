@@ -48,7 +48,9 @@ int main(void) {
     check(snug_model_create(engine, "mlp", &(snug_type){SNUG_F32, 1, {2}}, &model, &err));
     check(snug_model_add(model, "Dense", "units=16 activation=relu", &err));
     check(snug_model_add(model, "Dense", "units=3 activation=softmax", &err));
-    const snug_compile compile = {"adam:lr=0.01", "sparse_categorical_crossentropy", "accuracy"};
+    const snug_compile compile = {.optimizer = "adam:lr=0.01",
+                                  .loss = "sparse_categorical_crossentropy",
+                                  .metrics = "accuracy"};
     check(snug_model_compile(model, &compile, &err));
 
     snug_model_plan_info plan;

@@ -24,6 +24,10 @@ static double number_of(const sn_layer *l, const char *key) {
     const sn_conf_field *f = sn_conf_find(l->cls, key);
     assert_non_null(f);
     const char *at = (const char *)l->conf + f->offset;
+    if (f->kind == SN_CONF_REALS) { /* a plain number is a list of one */
+        assert_int_equal(*(const int64_t *)at, 1);
+        return ((const double *)at)[1];
+    }
     return f->kind == SN_CONF_REAL ? *(const double *)at : (double)*(const int64_t *)at;
 }
 

@@ -812,7 +812,12 @@ static sn_graph *build_step(sn_network *n, const char *loss_text, const char *op
     expect_ok(sn_optimizer_parse(optimizer_text, &optimizer, &err), &err);
     expect_ok(sn_metric_parse("accuracy", &loss, &n->layers[n->n_layers - 1].output, &metric, &err),
               &err);
-    const sn_step_spec spec = {n, &loss, &optimizer, &metric, 1};
+    const sn_objective objective = {true, loss, 1};
+    const sn_step_spec spec = {.network = n,
+                               .objectives = &objective,
+                               .optimizer = &optimizer,
+                               .metrics = &metric,
+                               .n_metrics = 1};
     expect_ok(sn_step_build(&spec, mode, batch, &g, &err), &err);
     return g;
 }
@@ -888,7 +893,8 @@ static snug_status build_and_destroy(snug_engine *e, void *ctx, snug_error *err)
         sn_network_add(n, "Dense", NULL, sn_conf_fill_text, (void *)(uintptr_t) "units=4", err);
     if (status == SNUG_OK)
         status = sn_network_add(n, "BatchNormalization", NULL, NULL, NULL, err);
-    const sn_step_spec spec = {n, &loss, &optimizer, NULL, 0};
+    const sn_objective objective = {true, loss, 1};
+    const sn_step_spec spec = {.network = n, .objectives = &objective, .optimizer = &optimizer};
     if (status == SNUG_OK)
         status = sn_step_build(&spec, SN_STEP_TRAIN, 3, &g, err);
     sn_graph_destroy(g);

@@ -79,8 +79,11 @@ static void test_a_deep_network_is_packed_within_1_percent(void **state) {
     add(m, "Flatten", "");
     add(m, "Dropout", "rate=0.5");
     add(m, "Dense", "units=10 activation=softmax");
-    expect_ok(snug_model_compile(
-                  m, &(snug_compile){"adam", "sparse_categorical_crossentropy", "accuracy"}, &err),
+    expect_ok(snug_model_compile(m,
+                                 &(snug_compile){.optimizer = "adam",
+                                                 .loss = "sparse_categorical_crossentropy",
+                                                 .metrics = "accuracy"},
+                                 &err),
               &err);
     expect_tight(m, "deep");
     snug_model_destroy(m);

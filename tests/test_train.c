@@ -52,8 +52,11 @@ static snug_status make_mlp(snug_engine *e, const char *optimizer, snug_model **
     if (status == SNUG_OK)
         status = snug_model_add(m, "Dense", "units=3 activation=softmax name=head", err);
     if (status == SNUG_OK)
-        status = snug_model_compile(
-            m, &(snug_compile){optimizer, "sparse_categorical_crossentropy", "accuracy"}, err);
+        status = snug_model_compile(m,
+                                    &(snug_compile){.optimizer = optimizer,
+                                                    .loss = "sparse_categorical_crossentropy",
+                                                    .metrics = "accuracy"},
+                                    err);
     if (status == SNUG_OK)
         *out = m;
     else
@@ -168,7 +171,7 @@ static void test_means_are_weighted_by_batch_size(void **state) {
 typedef struct {
     int begins, steps, ends, validations, stop_after;
     double last_value;
-    int64_t begin_requests; /* of memory, before the first step, */
+    int64_t begin_requests;           /* of memory, before the first step, */
     int64_t first_requests, requests; /* after it and after the last */
     snug_engine *engine;
 } counter;
@@ -1025,13 +1028,13 @@ static void test_metrics_are_split_outside_their_settings(void **state) {
     expect_ok(snug_model_compile(m, &compile, &err), &err);
     assert_int_equal(snug_model_n_metrics(m), 4);
     assert_string_equal(snug_model_metric_name(m, 0), "sparse_top_k_categorical_accuracy");
-    assert_true(m->metrics[0].k == 2);
+    assert_true(m->compiled.metrics[0].k == 2);
     assert_string_equal(snug_model_metric_name(m, 1), "accuracy");
-    assert_string_equal(m->metrics[2].text,
+    assert_string_equal(m->compiled.metrics[2].text,
                         "sparse_categorical_crossentropy:from_logits=false,from_logits=true");
-    assert_true(m->metrics[2].loss.from_logits);
-    expect_ok(sn_model_resolve_metrics(m, &err), &err); /* again: settings stay */
-    assert_true(m->metrics[0].k == 2);
+    assert_true(m->compiled.metrics[2].loss.from_logits);
+    expect_ok(sn_compiled_resolve(m->network, &m->compiled, &err), &err); /* again: settings stay */
+    assert_true(m->compiled.metrics[0].k == 2);
     snug_model_destroy(m);
 }
 
@@ -1177,7 +1180,9 @@ static void fit_with_policy(snug_engine *e, snug_dtype variable, snug_dtype comp
     expect_ok(snug_model_create(e, NULL, &(snug_type){SNUG_F32, 1, {DIM}}, &m, &err), &err);
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
         expect_ok(snug_model_add(m, layers[i][0], layers[i][1], &err), &err);
-    const snug_compile compile = {"adam:lr=0.02", "sparse_categorical_crossentropy", "accuracy"};
+    const snug_compile compile = {.optimizer = "adam:lr=0.02",
+                                  .loss = "sparse_categorical_crossentropy",
+                                  .metrics = "accuracy"};
     expect_ok(snug_model_compile(m, &compile, &err), &err);
     sn_network_set_policy(m->network, variable, compute);
     for (int i = 0; i < 4; i++) {
@@ -1221,7 +1226,8 @@ static void test_dropout_draws_anew_in_each_step_and_repeats_by_seed(void **stat
     expect_ok(snug_model_create(*state, NULL, &(snug_type){SNUG_F32, 1, {DIM}}, &m, &err), &err);
     expect_ok(snug_model_add(m, "Dropout", "rate=0.5", &err), &err);
     expect_ok(snug_model_add(m, "Dense", "units=3 activation=softmax", &err), &err);
-    const snug_compile compile = {"sgd:lr=0", "sparse_categorical_crossentropy", NULL};
+    const snug_compile compile = {
+        .optimizer = "sgd:lr=0", .loss = "sparse_categorical_crossentropy", .metrics = NULL};
     expect_ok(snug_model_compile(m, &compile, &err), &err);
     for (int i = 0; i < 3; i++) {
         snug_fit_result r;

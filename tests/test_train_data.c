@@ -44,7 +44,9 @@ static snug_model *identity(snug_engine *e) {
     snug_model *m;
     expect_ok(snug_model_create(e, NULL, &(snug_type){SNUG_F32, 1, {2}}, &m, &err), &err);
     expect_ok(snug_model_add(m, "Dense", "units=2", &err), &err);
-    expect_ok(snug_model_compile(m, &(snug_compile){"sgd", "mse", "mae"}, &err), &err);
+    expect_ok(snug_model_compile(
+                  m, &(snug_compile){.optimizer = "sgd", .loss = "mse", .metrics = "mae"}, &err),
+              &err);
     return m;
 }
 

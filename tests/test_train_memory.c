@@ -79,8 +79,8 @@ static void rig_run(rig *r, int poison) {
     sn_session *s;
     expect_ok(sn_executor_add(r->executor, r->step->plan, &s, &err), &err);
     expect_ok(sn_executor_prepare(r->executor, &err), &err);
-    sn_session_bind_input(s, r->step->x, (sn_input_binding){&r->x, sn_rows_fill});
-    sn_session_bind_input(s, r->step->y, (sn_input_binding){&r->y, sn_rows_fill});
+    sn_session_bind_input(s, r->step->x[0], (sn_input_binding){&r->x, sn_rows_fill});
+    sn_session_bind_input(s, r->step->y[0], (sn_input_binding){&r->y, sn_rows_fill});
     r->step->session = s;
     sn_model_set_params(r->model, r->step, 9, NULL);
     r->step->session = NULL;
@@ -199,7 +199,8 @@ static void test_a_thousand_steps_request_nothing(void **unused) {
     expect_ok(snug_model_create(e, NULL, &image, &m, &err), &err);
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
         expect_ok(snug_model_add(m, layers[i][0], layers[i][1], &err), &err);
-    const snug_compile compile = {"adam", "sparse_categorical_crossentropy", "accuracy"};
+    const snug_compile compile = {
+        .optimizer = "adam", .loss = "sparse_categorical_crossentropy", .metrics = "accuracy"};
     expect_ok(snug_model_compile(m, &compile, &err), &err);
     snug_feed *x = open_feed(e, "normal:50x8x8x3@1"), *y = open_feed(e, "labels:50@2@4");
     watch w = {.engine = e};

@@ -20,7 +20,7 @@ static void begin(desk *d, const char *optimizer) {
     static double ones[ROWS] = {1, 1, 1, 1, 1, 1, 1}, zeros[ROWS];
     const snug_type one = {.dtype = SNUG_F64, .rank = 1, .dims = {1}};
     const snug_type rows = {.dtype = SNUG_F64, .rank = 2, .dims = {ROWS, 1}};
-    const snug_compile c = {optimizer, "mse", NULL};
+    const snug_compile c = {.optimizer = optimizer, .loss = "mse", .metrics = NULL};
     snug_error err;
     expect_ok(snug_engine_create(NULL, &d->engine, &err), &err);
     expect_ok(snug_model_create(d->engine, NULL, &one, &d->model, &err), &err);

@@ -4,8 +4,9 @@
  *     snug_model_create(engine, "mlp", &(snug_type){SNUG_F32, 1, {784}}, &model, &err);
  *     snug_model_add(model, "Dense", "units=64 activation=relu", &err);
  *     snug_model_add(model, "Dense", "units=10 activation=softmax", &err);
- *     snug_model_compile(model, &(snug_compile){"adam:lr=1e-3", "sparse_categorical_crossentropy",
- *                                               "accuracy"}, &err);
+ *     snug_model_compile(model, &(snug_compile){.optimizer = "adam:lr=1e-3",
+ *                                               .loss = "sparse_categorical_crossentropy",
+ *                                               .metrics = "accuracy"}, &err);
  *     snug_fit(model, &options, &result, &err);  // train.h
  *     snug_model_save_weights(model, "mlp.safetensors", &err);
  *     snug_model_destroy(model);
@@ -22,11 +23,16 @@ extern "C" {
 
 typedef struct snug_model snug_model;
 
-/* The JSON that Keras' model.to_json() writes (Keras 3 and tf.keras 2): Sequential, or Functional
- * with one input and one output. An unknown layer is refused by name with the list of known ones.
- * Compile settings in the file are taken over. */
+/* The JSON that Keras' model.to_json() writes (Keras 3 and tf.keras 2): Sequential or Functional.
+ * An unknown layer is refused by name with those most like it. Compile settings in the file are
+ * taken over. */
 SNUG_API SNUG_CHECKED snug_status snug_model_load(snug_engine *engine, const char *path,
                                                   snug_model **out, snug_error *err);
+/* The same for a model whose file leaves axes of its inputs open: shapes of an example, "96,96,3"
+ * or "left=96,96,3;right=10". */
+SNUG_API SNUG_CHECKED snug_status snug_model_load_shaped(snug_engine *engine, const char *path,
+                                                         const char *shapes, snug_model **out,
+                                                         snug_error *err);
 
 /* An empty Sequential model; `input` is one example's type, without the batch axis. */
 SNUG_API SNUG_CHECKED snug_status snug_model_create(snug_engine *engine, const char *name,
@@ -41,11 +47,16 @@ SNUG_API void snug_model_destroy(snug_model *model);
 
 /* Texts; NULL keeps what is set (at first: what the file says, else adam, mse, no metrics).
  * Optimizer: NAME or NAME:key=value,... ("sgd:learning_rate=0.1,momentum=0.9"; lr is short for
- * learning_rate). metrics: comma separated. */
+ * learning_rate). metrics: comma separated. weighted_metrics see sample weights; metrics do not.
+ *
+ * A model of several outputs takes loss, loss_weights and metrics for all of them ("mse"), in their
+ * order ("mse;none;mae", none: nothing is asked of it) or by name ("a=mse;b=huber:delta=2"). */
 typedef struct {
     const char *optimizer;
     const char *loss;
     const char *metrics;
+    const char *loss_weights;
+    const char *weighted_metrics;
 } snug_compile;
 SNUG_API SNUG_CHECKED snug_status snug_model_compile(snug_model *model, const snug_compile *compile,
                                                      snug_error *err);
@@ -67,6 +78,7 @@ SNUG_API const char *snug_model_name(const snug_model *model);
 SNUG_API const char *
 snug_model_optimizer(const snug_model *model); /* as text, e.g. "adam:learning_rate=0.001" */
 SNUG_API const char *snug_model_loss(const snug_model *model);
+/* What is measured beside the loss: losses of several outputs ("a_loss"), then metrics. */
 SNUG_API size_t snug_model_n_metrics(const snug_model *model);
 SNUG_API const char *snug_model_metric_name(const snug_model *model, size_t i); /* "accuracy" */
 
@@ -82,6 +94,15 @@ SNUG_API const snug_type *snug_model_input(const snug_model *model); /* with dim
 SNUG_API const snug_type *snug_model_output(const snug_model *model);
 /* The type of y the loss wants for this model (dims[0] = -1); integers for sparse losses. */
 SNUG_API void snug_model_target(const snug_model *model, snug_type *out);
+/* Of models with several inputs or outputs; the functions above tell of the first. */
+SNUG_API size_t snug_model_n_inputs(const snug_model *model);
+SNUG_API size_t snug_model_n_outputs(const snug_model *model);
+SNUG_API const char *snug_model_input_name(const snug_model *model, size_t i); /* may be "" */
+SNUG_API const char *snug_model_output_name(const snug_model *model, size_t i);
+SNUG_API const snug_type *snug_model_input_at(const snug_model *model, size_t i);
+SNUG_API const snug_type *snug_model_output_at(const snug_model *model, size_t i);
+/* 0 when output i has no loss: no y is read for it. */
+SNUG_API int snug_model_target_at(const snug_model *model, size_t i, snug_type *out);
 
 /* Weights in Keras' order (not the optimizer's slots): name "conv2d/kernel", view to read or write.
  */

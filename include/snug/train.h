@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define SNUG_MAX_METRICS 16
+#define SNUG_MAX_METRICS 32 /* values beside the loss */
 
 /* --- the plan --------------------------------------------------------------------------------- */
 typedef struct {
@@ -70,7 +70,7 @@ SNUG_API SNUG_CHECKED snug_status snug_report_doctor(snug_engine *engine, int st
 
 /* --- training --------------------------------------------------------------------------------- */
 /* State of the run, lent to callbacks. Values are means over the epoch so far; index 0 is the loss,
- * then the model's metrics. */
+ * then losses of several outputs and the model's metrics. */
 typedef struct {
     int epoch, n_epochs;   /* from 0 */
     int64_t step, n_steps; /* done in this epoch; of how many */
@@ -123,9 +123,25 @@ SNUG_API SNUG_CHECKED snug_status
 snug_callback_schedule(snug_engine *e, double (*rate)(void *ctx, int epoch, double current),
                        void *ctx, snug_callback *out, snug_error *err);
 
+/* Feeds of a model with several inputs or outputs, in the model's order; all lent, all with the
+ * same rows. */
 typedef struct {
-    snug_feed *x, *y;         /* lent */
-    snug_feed *val_x, *val_y; /* lent, or NULL */
+    snug_feed *const *x;
+    int n_x;
+    snug_feed *const *y; /* NULL for an output without a loss */
+    int n_y;
+    snug_feed *const *sample_weight; /* one for all outputs, or one each */
+    int n_sample_weights;            /* 0: none */
+} snug_data;
+
+/* A sample weight is a number per example, or per step of it ([rows] or [rows, steps]): its loss
+ * counts that many times; the mean is still over the number of examples, as in Keras. */
+typedef struct {
+    snug_feed *x, *y;                             /* lent */
+    snug_feed *val_x, *val_y;                     /* lent, or NULL */
+    const snug_data *data, *val_data;             /* instead of the four above, or NULL */
+    snug_feed *sample_weight, *val_sample_weight; /* lent, or NULL; data has its own */
+    const char *class_weight; /* "0=1,1=3.5": weights by label; not with sample weights */
     double validation_split;  /* last part of x and y, as Keras does; 0: none */
     int epochs;               /* 0: 1 */
     int64_t batch;            /* 0: 32 */
@@ -153,6 +169,8 @@ SNUG_API SNUG_CHECKED snug_status snug_fit(snug_model *model, const snug_fit_opt
 
 typedef struct {
     snug_feed *x, *y;               /* y NULL for predict */
+    const snug_data *data;          /* instead of x and y, or NULL */
+    snug_feed *sample_weight;       /* of evaluate; or NULL */
     int64_t batch;                  /* 0: 32 */
     const snug_callback *callbacks; /* on_step_end only */
     size_t n_callbacks;
@@ -170,6 +188,12 @@ SNUG_API SNUG_CHECKED snug_status snug_predict(snug_model *model, const snug_run
                                                                    const snug_view *view,
                                                                    snug_error *err),
                                                void *ctx, snug_error *err);
+/* The same for any number of outputs: each batch gives each output once, in order. */
+SNUG_API SNUG_CHECKED snug_status
+snug_predict_outputs(snug_model *model, const snug_run_options *options,
+                     snug_status (*rows)(void *ctx, int output, int64_t first_row,
+                                         const snug_view *view, snug_error *err),
+                     void *ctx, snug_error *err);
 /* After SNUG_E_NUMERIC, while the feeds of that fit are still there: runs the failed step once
  * more, checking the weights, the batch and what each layer makes; names the layer, operator and
  * first bad value in text. */

@@ -22,9 +22,14 @@ typedef struct {
 
 extern const cli_option cli_options[N_OPTIONS];
 
-/* What was typed. text[id] is the argument, or "" for a flag that was given; NULL: not given. */
+#define CLI_MAX_REPEAT 16
+
+/* What was typed. text[id] is the last argument, or "" for a flag that was given; NULL: not given.
+ * all[id] has every argument of an option that was given more than once. */
 typedef struct {
     const char *text[N_OPTIONS];
+    const char *all[N_OPTIONS][CLI_MAX_REPEAT];
+    int n_all[N_OPTIONS];
     const char *operand[4];
     int n_operands;
 } cli_args;
@@ -110,7 +115,20 @@ snug_status cmd_make_data(cli *c, snug_error *err);
 
 /* model_args.c: a model with its compile flags, seed, dtype and weights, as the options say. */
 snug_status cli_load_model(cli *c, snug_model **out, snug_error *err);
-snug_status cli_open_feed(cli *c, option_id id, snug_feed **out, snug_error *err);
+/* The feeds of a run; data points into them. Zeros are legal to close. */
+typedef struct {
+    snug_feed *x[CLI_MAX_REPEAT], *y[CLI_MAX_REPEAT], *weight[CLI_MAX_REPEAT];
+    snug_data data;
+} cli_data;
+typedef struct {
+    option_id x, y, weight; /* N_OPTIONS: the command has none */
+} cli_data_options;
+/* "NAME=FILE" goes to the input or output of that name, others to the next free one. */
+snug_status cli_open_data(cli *c, const snug_model *m, cli_data_options ids, cli_data *out,
+                          snug_error *err);
+void cli_close_data(cli_data *d);
+/* The input (or output) that an argument names in front of '=', else -1; *value is what follows. */
+int cli_named(const snug_model *m, bool input, const char *argument, const char **value);
 /* Whether a file can be made at the option's path: better told before training than after. */
 snug_status cli_check_output(const cli *c, option_id id, snug_error *err);
 /* After a command's results: the memory report where --memory was given; in JSON as a member. */

@@ -8,6 +8,7 @@
 
 typedef struct {
     snug_fit_options options;
+    cli_data data, val_data;
     snug_callback callbacks[MAX_CALLBACKS];
     progress bar;
     int64_t seed, epochs, patience;
@@ -29,19 +30,26 @@ static snug_status read_numbers(cli *c, fit_job *j, snug_error *err) {
     return status;
 }
 
-static snug_status open_feeds(cli *c, fit_job *j, snug_error *err) {
-    static const option_id ids[4] = {OPT_x, OPT_y, OPT_val_x, OPT_val_y};
-    snug_feed **feeds[4] = {&j->options.x, &j->options.y, &j->options.val_x, &j->options.val_y};
+static snug_status check_given(const cli *c, snug_error *err) {
     if (!cli_given(c, OPT_x) || !cli_given(c, OPT_y))
         return cli_fail(err, SNUG_E_INVALID,
                         "fit needs --x and --y, e.g. --x x_train.npy --y y_train.npy");
     if (cli_given(c, OPT_val_x) != cli_given(c, OPT_val_y))
         return cli_fail(err, SNUG_E_INVALID, "--val-x and --val-y go together; --val-%c is missing",
                         cli_given(c, OPT_val_x) ? 'y' : 'x');
-    for (int i = 0; i < 4; i++)
-        if (cli_open_feed(c, ids[i], feeds[i], err) != SNUG_OK)
-            return err->code;
     return SNUG_OK;
+}
+
+static snug_status open_feeds(cli *c, const snug_model *m, fit_job *j, snug_error *err) {
+    static const cli_data_options ids = {OPT_x, OPT_y, OPT_sample_weight},
+                                  val = {OPT_val_x, OPT_val_y, OPT_val_sample_weight};
+    snug_status status = cli_open_data(c, m, ids, &j->data, err);
+    j->options.data = &j->data.data;
+    j->options.class_weight = c->args.text[OPT_class_weight];
+    if (status != SNUG_OK || !cli_given(c, OPT_val_x))
+        return status;
+    j->options.val_data = &j->val_data.data;
+    return cli_open_data(c, m, val, &j->val_data, err);
 }
 
 /* Before anything is trained. */
@@ -54,7 +62,7 @@ static snug_status check_outputs(const cli *c, snug_error *err) {
 }
 
 static snug_status add_callbacks(cli *c, fit_job *j, snug_error *err) {
-    const bool validates = j->options.val_x || j->options.validation_split > 0;
+    const bool validates = j->options.val_data || j->options.validation_split > 0;
     const char *quantity = validates ? "val_loss" : "loss";
     size_t *n = &j->options.n_callbacks;
     snug_status status = SNUG_OK;
@@ -81,7 +89,8 @@ static snug_status add_callbacks(cli *c, fit_job *j, snug_error *err) {
 /* An epoch that was stopped in its middle has values, but no validation. */
 static snug_status print_result(const cli *c, const snug_model *m, const fit_job *j,
                                 const snug_fit_result *r, snug_error *err) {
-    const bool validated = (j->options.val_x || j->options.validation_split > 0) && r->epochs > 0;
+    const bool validated =
+        (j->options.val_data || j->options.validation_split > 0) && r->epochs > 0;
     if (!cli_given(c, OPT_json))
         return cli_print_memory(c, err);
     printf("{\"epochs\":%d,\"steps\":%lld,\"stopped\":%s,\"arena_bytes\":%zu", r->epochs,
@@ -142,11 +151,13 @@ snug_status cmd_fit(cli *c, snug_error *err) {
     fit_job j = {.options = {.batch = 32}, .epochs = 1};
     snug_status status = read_numbers(c, &j, err);
     if (status == SNUG_OK)
-        status = open_feeds(c, &j, err);
+        status = check_given(c, err);
     if (status == SNUG_OK)
         status = check_outputs(c, err);
     if (status == SNUG_OK)
         status = cli_load_model(c, &m, err);
+    if (status == SNUG_OK)
+        status = open_feeds(c, m, &j, err);
     if (status == SNUG_OK)
         status = add_callbacks(c, &j, err);
     if (status == SNUG_OK)
@@ -155,9 +166,7 @@ snug_status cmd_fit(cli *c, snug_error *err) {
         if (j.callbacks[i].destroy)
             j.callbacks[i].destroy(j.callbacks[i].ctx);
     snug_model_destroy(m);
-    snug_feed_destroy(j.options.val_y);
-    snug_feed_destroy(j.options.val_x);
-    snug_feed_destroy(j.options.y);
-    snug_feed_destroy(j.options.x);
+    cli_close_data(&j.val_data);
+    cli_close_data(&j.data);
     return status;
 }

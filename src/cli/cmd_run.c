@@ -1,21 +1,25 @@
 /* cmd_run.c: evaluate and predict. */
 #include "cli.h"
 
+#include <string.h>
+
 typedef struct {
     snug_run_options options;
+    cli_data data;
     snug_callback callback;
     progress bar;
-    snug_npy_writer *out;
+    snug_npy_writer *out[CLI_MAX_REPEAT]; /* one per output of the model */
+    char path[CLI_MAX_REPEAT][1024];
 } run_job;
 
 static snug_status open_job(cli *c, run_job *j, snug_model **m, snug_error *err) {
+    static const cli_data_options ids = {OPT_x, OPT_y, OPT_sample_weight};
     snug_status status = cli_integer(c, OPT_batch, 1, INT64_MAX, &j->options.batch, err);
     if (status == SNUG_OK)
-        status = cli_open_feed(c, OPT_x, &j->options.x, err);
-    if (status == SNUG_OK)
-        status = cli_open_feed(c, OPT_y, &j->options.y, err);
-    if (status == SNUG_OK)
         status = cli_load_model(c, m, err);
+    if (status == SNUG_OK)
+        status = cli_open_data(c, *m, ids, &j->data, err);
+    j->options.data = &j->data.data;
     cli_catch_interrupt();
     progress_init(&j->bar, c, NULL);
     j->callback = progress_callback(&j->bar);
@@ -26,10 +30,10 @@ static snug_status open_job(cli *c, run_job *j, snug_model **m, snug_error *err)
 }
 
 static void close_job(run_job *j, snug_model *m) {
-    snug_npy_destroy(j->out);
+    for (int i = 0; i < CLI_MAX_REPEAT; i++)
+        snug_npy_destroy(j->out[i]);
     snug_model_destroy(m);
-    snug_feed_destroy(j->options.y);
-    snug_feed_destroy(j->options.x);
+    cli_close_data(&j->data);
 }
 
 static void print_values(const cli *c, const snug_model *m, const double *values, int n) {
@@ -71,50 +75,120 @@ snug_status cmd_evaluate(cli *c, snug_error *err) {
     return status;
 }
 
-static snug_status append_rows(void *ctx, int64_t first_row, const snug_view *view,
+/* --- predict ---------------------------------------------------------------------------------- */
+static snug_status append_rows(void *ctx, int output, int64_t first_row, const snug_view *view,
                                snug_error *err) {
+    const run_job *j = ctx;
     (void)first_row;
-    return snug_npy_append(ctx, view->data, view->bytes, err);
+    return snug_npy_append(j->out[output], view->data, view->bytes, err);
 }
 
-static snug_status predict_all(cli *c, run_job *j, snug_model *m, snug_type *type,
-                               snug_error *err) {
-    *type = *snug_model_output(m);
-    type->dims[0] = snug_feed_type(j->options.x)->dims[0];
-    snug_status status = snug_npy_create(c->engine, c->args.text[OPT_out], type, &j->out, err);
+/* "out.npy" of output "a/b" is "out_a_b.npy". */
+static bool insert_name(const char *path, const char *name, char *out, size_t size) {
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    const size_t stem = dot && dot > (slash ? slash : path) ? (size_t)(dot - path) : strlen(path);
+    const int n = snprintf(out, size, "%.*s_%s%s", (int)stem, path, name, path + stem);
+    for (size_t i = stem; i < strlen(out) && n < (int)size; i++)
+        if (out[i] == '/')
+            out[i] = '_';
+    return n < (int)size;
+}
+
+/* A path for each output: those that are named or given in order; or one for all, with names. */
+static snug_status choose_paths(const cli *c, const snug_model *m, run_job *j, snug_error *err) {
+    const int n = (int)snug_model_n_outputs(m), given = c->args.n_all[OPT_out];
+    int next = 0;
+    for (int k = 0; k < given; k++) {
+        const char *path;
+        const int named = cli_named(m, false, c->args.all[OPT_out][k], &path);
+        while (named < 0 && next < n && j->path[next][0])
+            next++;
+        const int at = named < 0 ? next : named;
+        if (at >= n || strlen(path) >= sizeof *j->path)
+            return cli_fail(err, SNUG_E_INVALID, "--out %s is one too many, or too long", path);
+        snprintf(j->path[at], sizeof *j->path, "%s", path);
+    }
+    for (int i = 0; i < n && given == 1 && n > 1; i++)
+        if (!insert_name(c->args.text[OPT_out], snug_model_output_name(m, (size_t)i), j->path[i],
+                         sizeof *j->path))
+            return cli_fail(err, SNUG_E_INVALID, "--out %.80s... is too long",
+                            c->args.text[OPT_out]);
+    for (int i = 0; i < n; i++)
+        if (!j->path[i][0])
+            return cli_fail(err, SNUG_E_INVALID,
+                            "the model has %d outputs; --out is missing for '%s'", n,
+                            snug_model_output_name(m, (size_t)i));
+    return SNUG_OK;
+}
+
+static void output_type(const run_job *j, const snug_model *m, size_t i, snug_type *out) {
+    *out = *snug_model_output_at(m, i);
+    out->dims[0] = snug_feed_type(j->data.x[0])->dims[0];
+}
+
+static snug_status predict_all(cli *c, run_job *j, snug_model *m, snug_error *err) {
+    const size_t n = snug_model_n_outputs(m);
+    snug_status status = choose_paths(c, m, j, err);
+    for (size_t i = 0; i < n && status == SNUG_OK; i++) {
+        snug_type type;
+        output_type(j, m, i, &type);
+        status = snug_npy_create(c->engine, j->path[i], &type, &j->out[i], err);
+    }
     if (status == SNUG_OK)
-        status = snug_predict(m, &j->options, append_rows, j->out, err);
+        status = snug_predict_outputs(m, &j->options, append_rows, j, err);
     progress_end(&j->bar);
-    return status == SNUG_OK ? snug_npy_commit(j->out, err) : status;
+    for (size_t i = 0; i < n && status == SNUG_OK; i++)
+        status = snug_npy_commit(j->out[i], err);
+    return status;
 }
 
-static void print_written(const cli *c, const snug_type *type) {
+static void print_written(const cli *c, const run_job *j, const snug_model *m, size_t i) {
     char text[192];
+    snug_type type;
+    output_type(j, m, i, &type);
     if (!cli_given(c, OPT_json)) {
-        fprintf(stderr, "wrote %s to %s\n", snug_type_print(type, text, sizeof text),
-                c->args.text[OPT_out]);
+        fprintf(stderr, "wrote %s to %s\n", snug_type_print(&type, text, sizeof text), j->path[i]);
         return;
     }
-    printf("{\"rows\":%lld,\"dtype\":\"%s\",\"shape\":[", (long long)type->dims[0],
-           snug_dtype_name(type->dtype));
-    for (int i = 0; i < type->rank; i++)
-        printf("%s%lld", i ? "," : "", (long long)type->dims[i]);
+    printf("\"rows\":%lld,\"dtype\":\"%s\",\"shape\":[", (long long)type.dims[0],
+           snug_dtype_name(type.dtype));
+    for (int k = 0; k < type.rank; k++)
+        printf("%s%lld", k ? "," : "", (long long)type.dims[k]);
     printf("],\"out\":");
-    cli_print_json_string(stdout, c->args.text[OPT_out]);
+    cli_print_json_string(stdout, j->path[i]);
+}
+
+/* One output's facts are the object's members; several are a list of such objects. */
+static void print_all_written(const cli *c, const run_job *j, const snug_model *m) {
+    const size_t n = snug_model_n_outputs(m);
+    const bool json = cli_given(c, OPT_json);
+    if (json)
+        printf(n > 1 ? "{\"outputs\":[" : "{");
+    for (size_t i = 0; i < n; i++) {
+        if (json && n > 1) {
+            printf("%s{\"name\":", i ? "," : "");
+            cli_print_json_string(stdout, snug_model_output_name(m, i));
+            putchar(',');
+        }
+        print_written(c, j, m, i);
+        if (json && n > 1)
+            putchar('}');
+    }
+    if (json && n > 1)
+        putchar(']');
 }
 
 snug_status cmd_predict(cli *c, snug_error *err) {
     run_job j = {.options = {.batch = 32}};
     snug_model *m = NULL;
-    snug_type type;
     if (!cli_given(c, OPT_x) || !cli_given(c, OPT_out))
         return cli_fail(err, SNUG_E_INVALID,
                         "predict needs --x and --out, e.g. --x x_test.npy --out y.npy");
     snug_status status = open_job(c, &j, &m, err);
     if (status == SNUG_OK)
-        status = predict_all(c, &j, m, &type, err);
+        status = predict_all(c, &j, m, err);
     if (status == SNUG_OK) {
-        print_written(c, &type);
+        print_all_written(c, &j, m);
         status = cli_print_memory(c, err);
         if (cli_given(c, OPT_json))
             printf("}\n");

@@ -3,27 +3,32 @@
 
 #include <string.h>
 
-#define O(id)         (1ull << OPT_##id)
-#define MODEL_OPTIONS (O(optimizer) | O(loss) | O(metrics) | O(seed) | O(dtype) | O(weights))
+#define O(id) (1ull << OPT_##id)
+#define MODEL_OPTIONS                                                                              \
+    (O(optimizer) | O(loss) | O(loss_weights) | O(metrics) | O(weighted_metrics) | O(seed) |       \
+     O(dtype) | O(weights) | O(input_shape))
 
 #define RECIPES                                                                                    \
     "Recipes are data that cost no file: zeros:SHAPE, constant:SHAPE@VALUE, normal:SHAPE@SEED,\n"  \
     "uniform:SHAPE@SEED, truncated:SHAPE@SEED, labels:SHAPE@SEED@CLASSES; SHAPE is 256x32x32x3.\n"
 #define MODELS "MODEL is the JSON that Keras' model.to_json() writes.\n"
+#define SEVERAL                                                                                    \
+    "Several inputs: --x once each, in the model's order or as --x NAME=FILE; outputs likewise.\n"
 
 const cli_command cli_commands[] = {
     {"plan", "MODEL", 1, 1, "what a step will use, before it runs: peak, by category, by layer",
      MODELS, "plan model.json --batch 64 --train", O(batch) | O(train) | O(verbose) | MODEL_OPTIONS,
      cmd_plan},
-    {"fit", "MODEL", 1, 1, "train a model on data", MODELS RECIPES,
+    {"fit", "MODEL", 1, 1, "train a model on data", MODELS SEVERAL RECIPES,
      "fit model.json --x x_train.npy --y y_train.npy --epochs 5 --save w.safetensors",
-     O(x) | O(y) | O(val_x) | O(val_y) | O(epochs) | O(batch) | O(validation_split) | O(shuffle) |
-         O(save) | O(best) | O(patience) | O(csv) | O(memory) | MODEL_OPTIONS,
+     O(x) | O(y) | O(val_x) | O(val_y) | O(sample_weight) | O(val_sample_weight) | O(class_weight) |
+         O(epochs) | O(batch) | O(validation_split) | O(shuffle) | O(save) | O(best) | O(patience) |
+         O(csv) | O(memory) | MODEL_OPTIONS,
      cmd_fit},
-    {"evaluate", "MODEL", 1, 1, "loss and metrics on data", MODELS RECIPES,
+    {"evaluate", "MODEL", 1, 1, "loss and metrics on data", MODELS SEVERAL RECIPES,
      "evaluate model.json --weights w.safetensors --x x_test.npy --y y_test.npy",
-     O(x) | O(y) | O(batch) | O(memory) | MODEL_OPTIONS, cmd_evaluate},
-    {"predict", "MODEL", 1, 1, "outputs for inputs", MODELS RECIPES,
+     O(x) | O(y) | O(sample_weight) | O(batch) | O(memory) | MODEL_OPTIONS, cmd_evaluate},
+    {"predict", "MODEL", 1, 1, "outputs for inputs", MODELS SEVERAL RECIPES,
      "predict model.json --weights w.safetensors --x x_test.npy --out y.npy",
      O(x) | O(out) | O(batch) | O(memory) | MODEL_OPTIONS, cmd_predict},
     {"summary", "MODEL", 1, 1, "the layers, as Keras prints them", MODELS, "summary model.json",

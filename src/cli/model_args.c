@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 static snug_status apply_options(cli *c, snug_model *m, snug_error *err) {
-    const snug_compile compile = {c->args.text[OPT_optimizer], c->args.text[OPT_loss],
-                                  c->args.text[OPT_metrics]};
+    const snug_compile compile = {.optimizer = c->args.text[OPT_optimizer],
+                                  .loss = c->args.text[OPT_loss],
+                                  .metrics = c->args.text[OPT_metrics],
+                                  .loss_weights = c->args.text[OPT_loss_weights],
+                                  .weighted_metrics = c->args.text[OPT_weighted_metrics]};
     const char *dtype = c->args.text[OPT_dtype];
     int64_t seed = 0;
     snug_status status = cli_integer(c, OPT_seed, 0, INT64_MAX, &seed, err);
@@ -27,7 +30,8 @@ static snug_status apply_options(cli *c, snug_model *m, snug_error *err) {
 
 snug_status cli_load_model(cli *c, snug_model **out, snug_error *err) {
     snug_model *m;
-    snug_status status = snug_model_load(c->engine, c->args.operand[0], &m, err);
+    snug_status status = snug_model_load_shaped(c->engine, c->args.operand[0],
+                                                c->args.text[OPT_input_shape], &m, err);
     if (status != SNUG_OK)
         return status;
     status = apply_options(c, m, err);
@@ -38,9 +42,73 @@ snug_status cli_load_model(cli *c, snug_model **out, snug_error *err) {
     return status;
 }
 
-snug_status cli_open_feed(cli *c, option_id id, snug_feed **out, snug_error *err) {
-    *out = NULL;
-    return cli_given(c, id) ? snug_feed_open(c->engine, c->args.text[id], out, err) : SNUG_OK;
+/* --- feeds ------------------------------------------------------------------------------------ */
+int cli_named(const snug_model *m, bool input, const char *argument, const char **value) {
+    const size_t n = strcspn(argument, "=");
+    const size_t count = input ? snug_model_n_inputs(m) : snug_model_n_outputs(m);
+    *value = argument;
+    for (size_t i = 0; i < count && argument[n]; i++) {
+        const char *name = input ? snug_model_input_name(m, i) : snug_model_output_name(m, i);
+        if (strlen(name) == n && n > 0 && strncmp(name, argument, n) == 0) {
+            *value = argument + n + 1;
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+/* An output that asks for nothing is passed over: no y is read for it. */
+static bool wants_feed(const snug_model *m, bool input, size_t i) {
+    snug_type target;
+    return input || snug_model_target_at(m, i, &target);
+}
+
+static snug_status open_feeds(cli *c, const snug_model *m, option_id id, bool input,
+                              snug_feed **feeds, snug_error *err) {
+    const size_t count = input ? snug_model_n_inputs(m) : snug_model_n_outputs(m);
+    const int n = id == N_OPTIONS ? 0 : c->args.n_all[id];
+    size_t next = 0;
+    for (int k = 0; k < n; k++) {
+        const char *path;
+        const int named = cli_named(m, input, c->args.all[id][k], &path);
+        while (named < 0 && next < count && (feeds[next] || !wants_feed(m, input, next)))
+            next++;
+        const size_t at = named < 0 ? next : (size_t)named;
+        if (at >= count || feeds[at])
+            return cli_fail(err, SNUG_E_INVALID, "--%s %s is one too many; the model has %zu %s",
+                            cli_options[id].name, c->args.all[id][k], count,
+                            input ? "inputs" : "outputs");
+        const snug_status status = snug_feed_open(c->engine, path, &feeds[at], err);
+        if (status != SNUG_OK)
+            return status;
+    }
+    return SNUG_OK;
+}
+
+snug_status cli_open_data(cli *c, const snug_model *m, cli_data_options ids, cli_data *d,
+                          snug_error *err) {
+    const int n_weights = ids.weight == N_OPTIONS ? 0 : c->args.n_all[ids.weight];
+    const int n_y = ids.y == N_OPTIONS ? 0 : c->args.n_all[ids.y];
+    snug_status status = open_feeds(c, m, ids.x, true, d->x, err);
+    if (status == SNUG_OK)
+        status = open_feeds(c, m, ids.y, false, d->y, err);
+    if (status == SNUG_OK)
+        status = open_feeds(c, m, ids.weight, false, d->weight, err);
+    d->data = (snug_data){.x = d->x,
+                          .n_x = (int)snug_model_n_inputs(m),
+                          .y = d->y,
+                          .n_y = n_y ? (int)snug_model_n_outputs(m) : 0,
+                          .sample_weight = d->weight,
+                          .n_sample_weights = n_weights};
+    return status;
+}
+
+void cli_close_data(cli_data *d) {
+    for (int i = 0; i < CLI_MAX_REPEAT; i++) {
+        snug_feed_destroy(d->weight[i]);
+        snug_feed_destroy(d->y[i]);
+        snug_feed_destroy(d->x[i]);
+    }
 }
 
 /* The library writes PATH.tmp first; so does this. */

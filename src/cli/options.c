@@ -60,6 +60,10 @@ static snug_status parse_option(const cli_command *command, const char *word, co
         return cli_fail(err, SNUG_E_INVALID, "--%s needs a value: %s", cli_options[id].name,
                         cli_options[id].argument);
     out->text[id] = !cli_options[id].argument ? "" : name[n] ? name + n + 1 : next;
+    if (out->n_all[id] == CLI_MAX_REPEAT)
+        return cli_fail(err, SNUG_E_INVALID, "--%s is given more than %d times",
+                        cli_options[id].name, CLI_MAX_REPEAT);
+    out->all[id][out->n_all[id]++] = out->text[id];
     if (cli_options[id].argument && !out->text[id][0])
         return cli_fail(err, SNUG_E_INVALID, "--%s has an empty value; it needs %s",
                         cli_options[id].name, cli_options[id].argument);

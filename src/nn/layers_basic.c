@@ -122,12 +122,6 @@ void sn_layer_build_softmax(sn_layer_call *c) {
     c->out = sn_build_softmax(c->b, c->in[0]);
 }
 
-void sn_layer_build_rescaling(sn_layer_call *c) {
-    const sn_conf_rescaling *conf = c->conf;
-    const sn_value x = sn_build_cast(c->b, c->in[0], c->network->compute_dtype);
-    c->out = sn_build_affine(c->b, x, sn_keras_number(conf->scale), sn_keras_number(conf->offset));
-}
-
 void sn_layer_build_identity(sn_layer_call *c) {
     c->out = c->in[0];
 }

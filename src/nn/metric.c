@@ -351,22 +351,39 @@ sn_value sn_metric_weighted(sn_builder *b, sn_value x, sn_value weight) {
     return sn_build_mul(b, x, sn_build_reshape(b, weight, dims, t.rank));
 }
 
-/* The sum of each example's mean, and of the weights. */
+/* The mean over every axis of x from `first` on. */
+static sn_value mean_from(sn_builder *b, sn_value x, int first) {
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const int rank = sn_graph_type(b->graph, x)->rank;
+    const uint32_t inner = ((1u << rank) - 1) & ~((1u << first) - 1);
+    return rank > first ? sn_build_mean(b, x, inner, false) : x;
+}
+
+/* The sum of each example's mean, and of the weights, as Keras reduces them: terms to the axes of
+ * the weight, both to examples. */
 static sn_value mean_sums(sn_builder *b, sn_value terms, const sn_metric_data *d) {
     const snug_dtype dtype = dtype_of(b, d->y_pred);
     const sn_value real = sn_build_cast(b, terms, dtype);
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
-    const snug_type t = *sn_graph_type(b->graph, real);
-    const uint32_t inner = ((1u << t.rank) - 1) & ~1u; /* every axis but the batch */
-    const sn_value each = inner ? sn_build_mean(b, real, inner, false) : real;
+    const bool weighted = sn_value_ok(d->weight);
+    const int64_t batch = sn_graph_type(b->graph, real)->dims[0];
+    const int axes = weighted ? sn_graph_type(b->graph, d->weight)->rank : 1;
+    sn_value each = mean_from(b, real, axes);
+    if (weighted)
+        each = sn_build_mul(b, each, d->weight);
     const snug_type one = {.dtype = dtype, .rank = 1, .dims = {1}};
-    const sn_value sums[2] = {sn_build_sum(b, sn_metric_weighted(b, each, d->weight), 1u, true),
-                              sn_value_ok(d->weight) ? sn_build_sum(b, d->weight, 1u, true)
-                                                     : sn_build_fill(b, &one, (double)t.dims[0])};
+    const sn_value sums[2] = {sn_build_sum(b, mean_from(b, each, 1), 1u, true),
+                              weighted ? sn_build_sum(b, mean_from(b, d->weight, 1), 1u, true)
+                                       : sn_build_fill(b, &one, (double)batch)};
     sn_attrs a;
     sn_attrs_default(SN_OP_concat, &a);
     return sn_build(b, SN_OP_concat, &a, sums, 2);
+}
+
+bool sn_metric_masked(const sn_metric *m) {
+    return find_row(m->resolved)->terms != NULL;
 }
 
 sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred,

@@ -18,7 +18,8 @@
 #include "tensor/feed.h"
 
 #define SN_MAX_INNER  8
-#define SN_MAX_TENSOR 16 /* inputs and outputs of a network, and outputs of an application */
+#define SN_MAX_REALS  256 /* entries of the longest list of numbers in a configuration */
+#define SN_MAX_TENSOR 16  /* inputs and outputs of a network, and outputs of an application */
 
 /* Keras casts its Python numbers (SGD's momentum, slopes, scales, powers of beta) to tensors
  * through f32, also in f64 models; following it to 1e-9 takes the same rounding. */
@@ -397,7 +398,7 @@ sn_value sn_loss_terms(sn_builder *b, const sn_loss *l, sn_value y_true, sn_valu
  * are two: of its terms (each example's mean), and the number of examples. Settings have Keras'
  * names and defaults; those a metric does not have are as they come. */
 typedef struct {
-    char name[48];     /* as Keras shows it: "accuracy" */
+    char name[96];     /* as Keras shows it: "accuracy", "out_a_accuracy" */
     char text[160];    /* as it was asked for: "top_k_categorical_accuracy:k=3" */
     char resolved[48]; /* "sparse_categorical_accuracy", by loss and shapes */
     int64_t n_sums;
@@ -410,13 +411,18 @@ typedef struct {
     double ignore_class;       /* NaN: none */
     uint64_t target_class_ids; /* bits; 0: all */
     bool multi_label, from_logits, sparse_y_true, sparse_y_pred;
+    uint32_t output; /* of the network: which one it looks at */
+    bool weighted;   /* by the sample weights; others count examples once each */
 } sn_metric;
 SNUG_CHECKED snug_status sn_metric_parse(const char *text, const sn_loss *loss,
                                          const snug_type *output, sn_metric *out, snug_error *err);
 /* The sums of this batch: n_sums numbers of y_pred's dtype, in any shape. weight ([batch], y_pred's
- * dtype) counts examples otherwise than once each; SN_NO_VALUE: all alike. */
+ * dtype; for means also [batch, steps]) counts examples otherwise than once each; SN_NO_VALUE: all
+ * alike. */
 sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred,
                          sn_value weight);
+/* Whether a mask of the output acts on it: on means, as in Keras. */
+bool sn_metric_masked(const sn_metric *m);
 /* The metric from its sums over all batches; NaN where no example was seen. */
 double sn_metric_finish(const sn_metric *m, const double *sums);
 
@@ -436,6 +442,29 @@ typedef struct {
 SNUG_CHECKED snug_status sn_schedule_parse(const char *text, sn_schedule *out, snug_error *err);
 /* The rate of the step behind `steps` others. */
 double sn_schedule_rate(const sn_schedule *s, int64_t steps);
+
+/* What is asked of one output of a network. */
+typedef struct {
+    bool used; /* it has a loss; otherwise it only gives predictions */
+    sn_loss loss;
+    double weight; /* of its loss in the sum */
+} sn_objective;
+typedef struct {
+    sn_value y_true, y_pred;
+    sn_value weight; /* [batch] or more of the leading axes; or SN_NO_VALUE */
+    sn_value mask;   /* bool, likewise */
+} sn_objective_data;
+/* The loss of the output, a scalar: sn_loss_build's unless there are weights or a mask. */
+sn_value sn_objective_build(sn_builder *b, const sn_objective *o, const sn_objective_data *d);
+/* A weight that is 0 where the mask hides a step; either may be SN_NO_VALUE. */
+sn_value sn_objective_weight(sn_builder *b, sn_value weight, sn_value mask, sn_value like);
+/* Keras' class_weight: classes that are not listed count 1. Gives [batch]. */
+typedef struct {
+    int64_t label;
+    double weight;
+} sn_class_weight;
+sn_value sn_class_weights_build(sn_builder *b, const sn_class_weight *classes, int n,
+                                sn_value y_true, snug_dtype dtype);
 
 /* --- optimizers ------------------------------------------------------------------------------- */
 typedef struct {
@@ -489,15 +518,25 @@ typedef enum {
 static inline bool sn_step_trains(sn_step_mode mode) {
     return mode == SN_STEP_TRAIN || mode == SN_STEP_ACCUMULATE;
 }
-/* One step as a graph: inputs "x" ("y"), outputs "y_pred" (PREDICT) or "loss" and "metric_<i>";
- * check_finite on the loss before any state write; fused (sn_graph_fuse) and checked. */
+/* One step as a graph; check_finite on the loss before any state write; fused (sn_graph_fuse) and
+ * checked. Inputs are "x", "y" of the outputs with a loss and "w" where there are sample weights;
+ * outputs "y_pred" (PREDICT) or "loss" and "metric_<i>". Of several the names are "x_0", "x_1", ...
+ * by input or output, and each loss is an output, "loss_0", too. */
 typedef struct {
     sn_network *network;
-    const sn_loss *loss;
+    const sn_objective *objectives; /* one per output */
     const sn_optimizer *optimizer;
     const sn_metric *metrics;
     int n_metrics;
+    const snug_type *weights; /* types of the sample weights: one for all outputs or one each */
+    int n_weights;            /* 0: none */
+    const sn_class_weight *classes; /* instead of sample weights, in a network of one output */
+    int n_classes;
 } sn_step_spec;
+/* "x" or, of several, "x_2". Returns name. */
+const char *sn_step_name(const char *what, uint32_t i, uint32_t n, char name[16]);
+/* How many outputs have a loss. */
+uint32_t sn_step_n_losses(const sn_step_spec *s);
 SNUG_CHECKED snug_status sn_step_build(const sn_step_spec *s, sn_step_mode mode, int64_t batch,
                                        sn_graph **out, snug_error *err);
 

@@ -16,9 +16,26 @@ typedef struct {
     int64_t batch;
     sn_graph *g;
     sn_network_result result;
-    sn_value y_pred, loss;
+    sn_value y_true[SN_MAX_TENSOR], weight[SN_MAX_TENSOR]; /* SN_NO_VALUE where there is none */
+    sn_value loss;
 } step;
 
+const char *sn_step_name(const char *what, uint32_t i, uint32_t n, char name[16]) {
+    if (n > 1)
+        snprintf(name, 16, "%s_%u", what, i);
+    else
+        snprintf(name, 16, "%s", what);
+    return name;
+}
+
+uint32_t sn_step_n_losses(const sn_step_spec *s) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->network->n_outputs; i++)
+        n += s->objectives[i].used;
+    return n;
+}
+
+/* --- forward ---------------------------------------------------------------------------------- */
 static snug_status add_input(const step *s, const char *name, const snug_type *open, sn_value *out,
                              snug_error *err) {
     snug_type t = *open;
@@ -26,35 +43,74 @@ static snug_status add_input(const step *s, const char *name, const snug_type *o
     return sn_graph_input(s->g, name, &t, out, err);
 }
 
-/* "x", or "x_0", "x_1", ... of a network with several inputs. */
-static snug_status add_inputs(const step *s, sn_value *x, snug_error *err) {
-    const sn_network *n = s->spec->network;
-    for (uint32_t i = 0; i < n->n_inputs; i++) {
-        char name[16] = "x";
-        if (n->n_inputs > 1)
-            snprintf(name, sizeof name, "x_%u", i);
-        SNUG_TRY(add_input(s, name, sn_network_type(n, i), &x[i], err));
+static snug_status build_forward(step *s, snug_error *err) {
+    sn_network *const n = s->spec->network;
+    sn_value x[SN_MAX_TENSOR];
+    char name[16];
+    if (n->n_layers == 0)
+        return sn_fail(err, SNUG_E_INVALID, "model '%s' has no layers; add one first", n->name);
+    for (uint32_t i = 0; i < n->n_inputs; i++)
+        SNUG_TRY(add_input(s, sn_step_name("x", i, n->n_inputs, name), sn_network_type(n, i), &x[i],
+                           err));
+    SNUG_TRY(sn_network_build(n, s->g, x, sn_step_trains(s->mode), &s->result, err));
+    return sn_graph_set_owner(s->g, "loss", err);
+}
+
+static snug_status add_predictions(const step *s, snug_error *err) {
+    const uint32_t n = s->spec->network->n_outputs;
+    char name[16];
+    for (uint32_t i = 0; i < n; i++)
+        SNUG_TRY(sn_graph_output(s->g, sn_step_name("y_pred", i, n, name), s->result.y[i], err));
+    return SNUG_OK;
+}
+
+/* --- loss and metrics ------------------------------------------------------------------------- */
+static snug_status add_targets(step *s, snug_error *err) {
+    const sn_step_spec *spec = s->spec;
+    const uint32_t n = spec->network->n_outputs;
+    char name[16];
+    for (uint32_t i = 0; i < n; i++) {
+        snug_type target;
+        s->y_true[i] = SN_NO_VALUE;
+        if (!spec->objectives[i].used)
+            continue;
+        sn_loss_target(&spec->objectives[i].loss, sn_graph_type(s->g, s->result.y[i]), &target);
+        SNUG_TRY(add_input(s, sn_step_name("y", i, n, name), &target, &s->y_true[i], err));
     }
     return SNUG_OK;
 }
 
-static snug_status build_forward(step *s, snug_error *err) {
-    sn_network *const n = s->spec->network;
-    sn_value x[SN_MAX_TENSOR];
-    if (n->n_layers == 0)
-        return sn_fail(err, SNUG_E_INVALID, "model '%s' has no layers; add one first", n->name);
-    SNUG_TRY(add_inputs(s, x, err));
-    SNUG_TRY(sn_network_build(n, s->g, x, sn_step_trains(s->mode), &s->result, err));
-    s->y_pred = s->result.y[0];
-    return sn_graph_set_owner(s->g, "loss", err);
+/* Of examples or classes, one value per output. */
+static snug_status add_weights(step *s, snug_error *err) {
+    const sn_step_spec *spec = s->spec;
+    const uint32_t n = spec->network->n_outputs;
+    sn_value given[SN_MAX_TENSOR];
+    char name[16];
+    sn_builder b = sn_builder_on(s->g);
+    for (int i = 0; i < spec->n_weights; i++)
+        SNUG_TRY(add_input(s, sn_step_name("w", (uint32_t)i, (uint32_t)spec->n_weights, name),
+                           &spec->weights[i], &given[i], err));
+    for (uint32_t i = 0; i < n; i++) {
+        s->weight[i] = SN_NO_VALUE;
+        if (spec->n_weights > 0)
+            s->weight[i] = given[spec->n_weights > 1 ? i : 0];
+        else if (spec->n_classes > 0 && spec->objectives[i].used)
+            s->weight[i] = sn_class_weights_build(&b, spec->classes, spec->n_classes, s->y_true[i],
+                                                  sn_graph_type(s->g, s->result.y[i])->dtype);
+    }
+    return sn_builder_done(&b, err);
 }
 
-static snug_status build_metrics(step *s, sn_value y_true, snug_error *err) {
+static snug_status build_metrics(step *s, snug_error *err) {
     for (int i = 0; i < s->spec->n_metrics; i++) {
+        const sn_metric *m = &s->spec->metrics[i];
+        const sn_value y_pred = s->result.y[m->output];
         char name[32];
         sn_builder b = sn_builder_on(s->g);
-        const sn_value sums =
-            sn_metric_build(&b, &s->spec->metrics[i], y_true, s->y_pred, SN_NO_VALUE);
+        sn_value weight = m->weighted ? s->weight[m->output] : SN_NO_VALUE;
+        if (sn_metric_masked(m))
+            weight = sn_objective_weight(&b, weight, s->result.mask[m->output], y_pred);
+        const sn_value sums = sn_metric_build(&b, m, s->y_true[m->output], y_pred, weight);
         SNUG_TRY(sn_builder_done(&b, err));
         snprintf(name, sizeof name, "metric_%d", i);
         SNUG_TRY(sn_graph_output(s->g, name, sums, err));
@@ -80,22 +136,45 @@ static snug_status add_penalties(step *s, snug_error *err) {
     return sn_builder_done(&b, err);
 }
 
+/* The sum of the outputs' losses, each with its weight. */
+static snug_status build_losses(step *s, snug_error *err) {
+    const sn_step_spec *spec = s->spec;
+    const uint32_t n_losses = sn_step_n_losses(spec);
+    s->loss = SN_NO_VALUE;
+    for (uint32_t i = 0; i < spec->network->n_outputs; i++) {
+        const sn_objective *o = &spec->objectives[i];
+        const sn_objective_data d = {s->y_true[i], s->result.y[i], s->weight[i], s->result.mask[i]};
+        sn_builder b = sn_builder_on(s->g);
+        char name[16];
+        if (!o->used)
+            continue;
+        const sn_value loss = sn_objective_build(&b, o, &d);
+        const sn_value part = o->weight == 1 ? loss : sn_build_affine(&b, loss, o->weight, 0);
+        s->loss = sn_value_ok(s->loss) ? sn_build_add(&b, s->loss, part) : part;
+        SNUG_TRY(sn_builder_done(&b, err));
+        if (n_losses > 1)
+            SNUG_TRY(sn_graph_output(s->g, sn_step_name("loss", i, 2, name), loss, err));
+    }
+    return SNUG_OK;
+}
+
 static snug_status build_loss(step *s, snug_error *err) {
-    snug_type target;
-    sn_value y_true;
-    sn_loss_target(s->spec->loss, sn_graph_type(s->g, s->y_pred), &target);
-    SNUG_TRY(add_input(s, "y", &target, &y_true, err));
-    sn_builder b = sn_builder_on(s->g);
-    s->loss = sn_loss_build(&b, s->spec->loss, y_true, s->y_pred);
-    SNUG_TRY(sn_builder_done(&b, err));
+    SNUG_TRY(add_targets(s, err));
+    SNUG_TRY(add_weights(s, err));
+    SNUG_TRY(build_losses(s, err));
+    if (!sn_value_ok(s->loss))
+        return sn_fail(err, SNUG_E_INVALID, "no output of model '%s' has a loss; give one",
+                       s->spec->network->name);
     SNUG_TRY(add_penalties(s, err));
+    sn_builder b = sn_builder_on(s->g);
     if (sn_step_trains(s->mode))
         s->loss = sn_build_check_finite(&b, s->loss);
     SNUG_TRY(sn_builder_done(&b, err));
     SNUG_TRY(sn_graph_output(s->g, "loss", s->loss, err));
-    return build_metrics(s, y_true, err);
+    return build_metrics(s, err);
 }
 
+/* --- backward --------------------------------------------------------------------------------- */
 /* Versions 0 of what trains, in the order of homes. */
 static snug_status trained_values(const step *s, sn_value *wrt, int *n_wrt, snug_error *err) {
     const sn_network *n = s->spec->network;
@@ -135,7 +214,7 @@ static snug_status build_backward(step *s, snug_error *err) {
 static snug_status build_parts(step *s, snug_error *err) {
     SNUG_TRY(build_forward(s, err));
     if (s->mode == SN_STEP_PREDICT)
-        return sn_graph_output(s->g, "y_pred", s->y_pred, err);
+        return add_predictions(s, err);
     SNUG_TRY(build_loss(s, err));
     return sn_step_trains(s->mode) ? build_backward(s, err) : SNUG_OK;
 }

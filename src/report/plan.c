@@ -149,6 +149,11 @@ static double gap_of(const snug_model_plan_info *p) {
     return (double)p->arena_bytes / (double)p->lower_bound_bytes - 1;
 }
 
+/* Of one output Keras' name, of several the text that was given. */
+static const char *loss_name(const snug_model *m) {
+    return m->network->n_outputs > 1 ? m->compiled.loss : m->compiled.objectives[0].loss.name;
+}
+
 static snug_status say_head(const plan_report *r, snug_error *err) {
     const bool color = r->style & SNUG_REPORT_COLOR;
     const char *bold = color ? "\x1b[1m" : "", *off = color ? "\x1b[0m" : "";
@@ -158,8 +163,8 @@ static snug_status say_head(const plan_report *r, snug_error *err) {
                     snug_type_print(snug_model_input(r->model), type, sizeof type),
                     (long long)r->request->batch));
     if (r->request->train)
-        SNUG_TRY(sn_say(r->w, err, "a training step with %s and %s\n", r->model->optimizer.name,
-                        r->model->loss.name));
+        SNUG_TRY(sn_say(r->w, err, "a training step with %s and %s\n",
+                        r->model->compiled.optimizer.name, loss_name(r->model)));
     else
         SNUG_TRY(sn_say(r->w, err, "prediction (--train plans a training step)\n"));
     return sn_say(r->w, err, "%speak %s%s\n\n", bold,

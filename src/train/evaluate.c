@@ -7,10 +7,11 @@
 /* Also names the values for callbacks. */
 static snug_status begin(sn_pass *pass, snug_model *m, sn_step_mode mode, const snug_run_options *o,
                          snug_progress *progress, snug_error *err) {
-    if (!m || !o || !o->x)
+    if (!m || !o || (!o->x && !o->data))
         return sn_fail(err, SNUG_E_INVALID, "model, options and x must not be NULL");
-    const sn_part_of_data part = {o->x, mode == SN_STEP_PREDICT ? NULL : o->y, 0,
-                                  snug_feed_type(o->x)->dims[0], o->batch};
+    const sn_plain_data feeds = {o->x, o->y, o->sample_weight};
+    const snug_data data = o->data ? *o->data : sn_plain_as_data(&feeds);
+    const sn_part_of_data part = sn_whole_data(&data, o->batch);
     sn_model_make_room(m, 2);
     SNUG_TRY(sn_pass_init(pass, m, mode, &part, err));
     pass->interrupt = (sn_interrupt){o->interrupted, o->interrupt_ctx};
@@ -20,10 +21,8 @@ static snug_status begin(sn_pass *pass, snug_model *m, sn_step_mode mode, const 
         return status;
     }
     *progress = (snug_progress){.n_epochs = 1, .n_steps = pass->n_steps, .model = m};
-    progress->n_values = mode == SN_STEP_PREDICT ? 0 : sn_model_n_values(m);
-    progress->names[0] = "loss";
-    for (int i = 0; i < m->n_metrics; i++)
-        progress->names[1 + i] = m->metrics[i].name;
+    if (mode != SN_STEP_PREDICT)
+        sn_progress_name_values(progress, m);
     return SNUG_OK;
 }
 
@@ -69,28 +68,30 @@ snug_status snug_evaluate(snug_model *model, const snug_run_options *options, do
 }
 
 /* The caller's function for rows, with its ctx. */
+typedef snug_status (*output_fn)(void *ctx, int output, int64_t first_row, const snug_view *view,
+                                 snug_error *err);
 typedef struct {
-    snug_status (*rows)(void *ctx, int64_t first_row, const snug_view *view, snug_error *err);
+    output_fn rows;
     void *ctx;
 } taker;
 
 static snug_status predict_all(sn_pass *pass, const snug_run_options *o, snug_progress *progress,
                                const taker *to, snug_error *err) {
     for (int64_t k = 0; k < pass->n_steps; k++) {
-        snug_view view;
         SNUG_TRY(sn_pass_step(pass, k, 0, err));
-        sn_session_output(pass->now->session, pass->now->outputs[0], &view);
-        SNUG_TRY(to->rows(to->ctx, pass->x.start, &view, err));
+        for (uint32_t i = 0; i < pass->model->network->n_outputs; i++) {
+            snug_view view;
+            sn_session_output(pass->now->session, pass->now->outputs[i], &view);
+            SNUG_TRY(to->rows(to->ctx, (int)i, k * pass->batch, &view, err));
+        }
         progress->step = k + 1;
         SNUG_TRY(end_step(o, progress, err));
     }
     return SNUG_OK;
 }
 
-snug_status snug_predict(snug_model *model, const snug_run_options *options,
-                         snug_status (*rows)(void *ctx, int64_t first_row, const snug_view *view,
-                                             snug_error *err),
-                         void *ctx, snug_error *err) {
+snug_status snug_predict_outputs(snug_model *model, const snug_run_options *options, output_fn rows,
+                                 void *ctx, snug_error *err) {
     sn_pass pass;
     snug_progress progress;
     if (!rows)
@@ -100,4 +101,28 @@ snug_status snug_predict(snug_model *model, const snug_run_options *options,
     const snug_status status = predict_all(&pass, options, &progress, &(taker){rows, ctx}, err);
     sn_model_unpin(model, pinned);
     return status;
+}
+
+typedef struct {
+    snug_status (*rows)(void *ctx, int64_t first_row, const snug_view *view, snug_error *err);
+    void *ctx;
+} plain_taker;
+
+static snug_status take_plain(void *ctx, int output, int64_t first_row, const snug_view *view,
+                              snug_error *err) {
+    const plain_taker *t = ctx;
+    (void)output;
+    return t->rows(t->ctx, first_row, view, err);
+}
+
+snug_status snug_predict(snug_model *model, const snug_run_options *options,
+                         snug_status (*rows)(void *ctx, int64_t first_row, const snug_view *view,
+                                             snug_error *err),
+                         void *ctx, snug_error *err) {
+    plain_taker t = {rows, ctx};
+    if (model && model->network->n_outputs > 1)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "the model has %u outputs; snug_predict_outputs tells them apart",
+                       model->network->n_outputs);
+    return snug_predict_outputs(model, options, rows ? take_plain : NULL, &t, err);
 }

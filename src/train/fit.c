@@ -14,6 +14,7 @@ typedef struct {
     snug_model *model;
     const snug_fit_options *options;
     sn_pass train, validation;
+    sn_plain_data feeds, val_feeds;
     bool validates;
     int n_epochs;
     snug_progress progress;
@@ -25,39 +26,50 @@ typedef struct {
 typedef snug_status (*callback_fn)(void *ctx, const snug_progress *p, snug_error *err);
 
 /* --- before step 1 ---------------------------------------------------------------------------- */
-/* Keras' split: validation is the last part, from floor(n * (1 - split)) on. */
-static snug_status split_data(const snug_fit_options *o, sn_part_of_data *train,
-                              sn_part_of_data *validation, bool *validates, snug_error *err) {
-    const int64_t n = snug_feed_type(o->x)->dims[0];
-    *train = (sn_part_of_data){o->x, o->y, 0, n, o->batch};
-    *validates = o->val_x != NULL;
+/* The caller's data in one form; feeds is storage for plain ones. */
+static snug_data data_of(const snug_data *data, snug_feed *x, snug_feed *y, snug_feed *weight,
+                         sn_plain_data *feeds) {
+    *feeds = (sn_plain_data){x, y, weight};
+    return data ? *data : sn_plain_as_data(feeds);
+}
+
+/* Keras' split: validation is the last part, from floor(n * (1 - split)) on. Class weights act on
+ * training only. */
+static snug_status split_data(fit_run *f, sn_part_of_data *train, sn_part_of_data *validation,
+                              snug_error *err) {
+    const snug_fit_options *o = f->options;
+    const snug_data data = data_of(o->data, o->x, o->y, o->sample_weight, &f->feeds);
+    *train = sn_whole_data(&data, o->batch);
+    f->validates = o->val_x || o->val_data;
     if (!o->val_x != !o->val_y)
         return sn_fail(err, SNUG_E_INVALID, "validation needs both x and y; %s is missing",
                        o->val_x ? "y" : "x");
-    if (o->val_x) {
-        *validation =
-            (sn_part_of_data){o->val_x, o->val_y, 0, snug_feed_type(o->val_x)->dims[0], o->batch};
-        return SNUG_OK;
+    if (f->validates) {
+        const snug_data val =
+            data_of(o->val_data, o->val_x, o->val_y, o->val_sample_weight, &f->val_feeds);
+        *validation = sn_whole_data(&val, o->batch);
+    } else if (o->validation_split != 0) {
+        const int64_t n = train->n, cut = (int64_t)floor((double)n * (1 - o->validation_split));
+        if (!(o->validation_split > 0 && o->validation_split < 1))
+            return sn_fail(err, SNUG_E_INVALID, "validation_split=%g must be between 0 and 1",
+                           o->validation_split);
+        if (cut < 1 || cut >= n)
+            return sn_fail(err, SNUG_E_DATA,
+                           "validation_split=%g of %lld rows leaves one part empty",
+                           o->validation_split, (long long)n);
+        *validation = *train;
+        validation->first = train->n = cut;
+        validation->n = n - cut;
+        f->validates = true;
     }
-    if (o->validation_split == 0)
-        return SNUG_OK;
-    if (!(o->validation_split > 0 && o->validation_split < 1))
-        return sn_fail(err, SNUG_E_INVALID, "validation_split=%g must be between 0 and 1",
-                       o->validation_split);
-    const int64_t cut = (int64_t)floor((double)n * (1 - o->validation_split));
-    if (cut < 1 || cut >= n)
-        return sn_fail(err, SNUG_E_DATA, "validation_split=%g of %lld rows leaves one part empty",
-                       o->validation_split, (long long)n);
-    train->n = cut;
-    *validation = (sn_part_of_data){o->x, o->y, cut, n - cut, o->batch};
-    *validates = true;
+    train->class_weight = o->class_weight;
     return SNUG_OK;
 }
 
 static snug_status plan_all(fit_run *f, snug_error *err) {
     const snug_fit_options *o = f->options;
     sn_part_of_data train, validation;
-    SNUG_TRY(split_data(o, &train, &validation, &f->validates, err));
+    SNUG_TRY(split_data(f, &train, &validation, err));
     sn_model_make_room(f->model, SN_FIT_STEPS);
     SNUG_TRY(sn_pass_init(&f->train, f->model, SN_STEP_TRAIN, &train, err));
     if (f->validates) {
@@ -67,19 +79,13 @@ static snug_status plan_all(fit_run *f, snug_error *err) {
             return sn_fail_in(err, status, "validation data");
     }
     f->train.interrupt = f->validation.interrupt = (sn_interrupt){o->interrupted, o->interrupt_ctx};
-    f->train.x.shuffle = f->train.y.shuffle = o->shuffle != 0;
     return sn_model_prepare(f->model, err);
 }
 
 static void init_progress(fit_run *f) {
     snug_progress *p = &f->progress;
-    *p = (snug_progress){.n_epochs = f->n_epochs,
-                         .n_steps = f->train.n_steps,
-                         .n_values = sn_model_n_values(f->model),
-                         .model = f->model};
-    p->names[0] = "loss";
-    for (int i = 0; i < f->model->n_metrics; i++)
-        p->names[1 + i] = f->model->metrics[i].name;
+    *p = (snug_progress){.n_epochs = f->n_epochs, .n_steps = f->train.n_steps, .model = f->model};
+    sn_progress_name_values(p, f->model);
 }
 
 /* --- the loop --------------------------------------------------------------------------------- */
@@ -159,7 +165,8 @@ static snug_status run_epoch(fit_run *f, int epoch, snug_error *err) {
     f->progress.step = 0;
     f->progress.has_validation = 0;
     sn_pass_restart(&f->train);
-    f->train.x.key = f->train.y.key = sn_rng_key(f->options->seed, (uint64_t)epoch);
+    if (f->options->shuffle)
+        sn_pass_shuffle(&f->train, sn_rng_key(f->options->seed, (uint64_t)epoch));
     SNUG_TRY(call_back(f, on_epoch_begin, err));
     for (int64_t k = 0; k < f->train.n_steps && !f->stopped; k++)
         SNUG_TRY(train_step(f, k, err));
@@ -193,7 +200,7 @@ static void fill_result(const fit_run *f, snug_fit_result *out) {
 
 snug_status snug_fit(snug_model *model, const snug_fit_options *options, snug_fit_result *out,
                      snug_error *err) {
-    if (!model || !options || !options->x || !options->y)
+    if (!model || !options || (!options->data && (!options->x || !options->y)))
         return sn_fail(err, SNUG_E_INVALID, "snug_fit: model, options, x and y must not be NULL");
     if (options->epochs < 0)
         return sn_fail(err, SNUG_E_INVALID, "%d epochs; at least 1 is needed", options->epochs);

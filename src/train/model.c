@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* --- life ------------------------------------------------------------------------------------- */
-static snug_status set_texts(snug_model *m, const snug_compile *c, snug_error *err);
+static snug_status set_compiled(snug_model *m, const snug_compile *settings, snug_error *err);
 
 /* Takes the network, also when it fails. */
 static snug_status create_from(sn_network *network, snug_model **out, snug_error *err) {
@@ -26,7 +26,7 @@ static snug_status create_from(sn_network *network, snug_model **out, snug_error
     sn_cpu_device_init(&m->device, snug_engine_threads(e), false);
     status = sn_state_create(e, &m->state, err);
     if (status == SNUG_OK)
-        status = set_texts(m, &(snug_compile){"adam", "mse", ""}, err);
+        status = set_compiled(m, &(snug_compile){.optimizer = "adam", .loss = "mse"}, err);
     if (status == SNUG_OK)
         *out = m;
     else
@@ -51,23 +51,22 @@ snug_status snug_model_create(snug_engine *engine, const char *name, const snug_
     return create_from(network, out, err);
 }
 
-snug_status snug_model_load(snug_engine *engine, const char *path, snug_model **out,
-                            snug_error *err) {
+snug_status snug_model_load_shaped(snug_engine *engine, const char *path, const char *shapes,
+                                   snug_model **out, snug_error *err) {
     if (!engine || !path || !out)
         return sn_fail(err, SNUG_E_INVALID,
                        "snug_model_load: engine, path and out must not be NULL");
     sn_network *network;
     sn_keras_compile found;
     snug_model *m;
-    SNUG_TRY(sn_keras_load(engine, path, &network, &found, err));
+    SNUG_TRY(sn_keras_load_shaped(engine, path, shapes, &network, &found, err));
     SNUG_TRY(create_from(network, &m, err));
-    if (found.loss_weights[0] || found.weighted_metrics[0]) {
-        snug_model_destroy(m);
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "%s has loss_weights or weighted_metrics", path);
-    }
-    const snug_compile c = {found.optimizer[0] ? found.optimizer : NULL,
-                            found.loss[0] ? found.loss : NULL,
-                            found.metrics[0] ? found.metrics : NULL};
+    const snug_compile c = {.optimizer = found.optimizer[0] ? found.optimizer : NULL,
+                            .loss = found.loss[0] ? found.loss : NULL,
+                            .metrics = found.metrics[0] ? found.metrics : NULL,
+                            .loss_weights = found.loss_weights[0] ? found.loss_weights : NULL,
+                            .weighted_metrics =
+                                found.weighted_metrics[0] ? found.weighted_metrics : NULL};
     const snug_status status = snug_model_compile(m, &c, err);
     if (status != SNUG_OK) {
         snug_model_destroy(m);
@@ -75,6 +74,11 @@ snug_status snug_model_load(snug_engine *engine, const char *path, snug_model **
     }
     *out = m;
     return SNUG_OK;
+}
+
+snug_status snug_model_load(snug_engine *engine, const char *path, snug_model **out,
+                            snug_error *err) {
+    return snug_model_load_shaped(engine, path, NULL, out, err);
 }
 
 void snug_model_destroy(snug_model *m) {
@@ -115,98 +119,27 @@ snug_status snug_model_add(snug_model *m, const char *layer, const char *config,
 }
 
 /* --- compile ---------------------------------------------------------------------------------- */
-/* The length of the first metric of a list: up to a comma or space, but "key=value" behind a comma
- * still belongs to it. */
-static size_t metric_length(const char *p) {
-    size_t n = sn_text_span(p, ", ");
-    while (p[n] == ',') {
-        const char *next = p + n + 1;
-        if (next[strcspn(next, "=:, ")] != '=')
-            break;
-        n += 1 + sn_text_span(next, ", ");
-    }
-    return n;
-}
-
-static snug_status split_metrics(const char *text, sn_metric *out, int *n_out, snug_error *err) {
-    int n = 0;
-    for (const char *p = text + strspn(text, ", "); *p;) {
-        const size_t length = metric_length(p);
-        if (n == SNUG_MAX_METRICS)
-            return sn_fail(err, SNUG_E_INVALID, "more than %d metrics", SNUG_MAX_METRICS);
-        if (length >= sizeof out->text)
-            return sn_fail(err, SNUG_E_INVALID, "metric '%.40s...' is not known", p);
-        out[n] = (sn_metric){.name = ""};
-        memcpy(out[n].text, p, length);
-        SNUG_TRY(sn_option_name(out[n].text, out[n].name, sizeof out->name, err));
-        n++;
-        p += length;
-        p += strspn(p, ", ");
-    }
-    *n_out = n;
-    return SNUG_OK;
-}
-
-/* What the names mean with this loss and output. */
-static snug_status resolve(sn_metric *metrics, int n, const sn_loss *loss, const snug_type *output,
-                           snug_error *err) {
-    for (int i = 0; i < n; i++) {
-        char text[sizeof metrics->text];
-        memcpy(text, metrics[i].text, sizeof text);
-        SNUG_TRY(sn_metric_parse(text, loss, output, &metrics[i], err));
-    }
-    return SNUG_OK;
-}
-
-snug_status sn_model_resolve_metrics(snug_model *m, snug_error *err) {
-    if (m->network->n_layers == 0)
-        return SNUG_OK;
-    return resolve(m->metrics, m->n_metrics, &m->loss, snug_model_output(m), err);
-}
-
-/* Copies a setting's text; `what` is its name. */
-static snug_status keep_text(char *to, size_t size, const char *from, const char *what,
-                             snug_error *err) {
-    if (sn_text_copy(to, size, from))
-        return SNUG_OK;
-    return sn_fail(err, SNUG_E_INVALID, "the text of the %s has more than %zu letters", what,
-                   size - 1);
-}
-
 /* Parses everything before it changes anything. */
-static snug_status set_texts(snug_model *m, const snug_compile *c, snug_error *err) {
-    sn_optimizer optimizer = m->optimizer;
-    sn_loss loss = m->loss;
-    sn_metric metrics[SNUG_MAX_METRICS] = {{.name = ""}};
-    int n_metrics = 0;
-    if (c->optimizer)
-        SNUG_TRY(sn_optimizer_parse(c->optimizer, &optimizer, err));
-    if (c->loss)
-        SNUG_TRY(sn_loss_parse(c->loss, &loss, err));
-    const char *metrics_text = c->metrics ? c->metrics : m->metrics_text;
-    SNUG_TRY(split_metrics(metrics_text, metrics, &n_metrics, err));
-    if (m->network->n_layers > 0)
-        SNUG_TRY(resolve(metrics, n_metrics, &loss, snug_model_output(m), err));
-    char kept_metrics[sizeof m->metrics_text] = "", kept_loss[sizeof m->loss_text] = "";
-    const char *loss_text = c->loss ? c->loss : m->loss_text;
-    SNUG_TRY(keep_text(kept_metrics, sizeof kept_metrics, metrics_text, "metrics", err));
-    SNUG_TRY(keep_text(kept_loss, sizeof kept_loss, loss_text, "loss", err));
-    memcpy(m->metrics_text, kept_metrics, sizeof kept_metrics);
-    memcpy(m->loss_text, kept_loss, sizeof kept_loss);
-    m->optimizer = optimizer;
-    m->loss = loss;
-    memcpy(m->metrics, metrics, sizeof metrics);
-    m->n_metrics = n_metrics;
-    sn_optimizer_print(&m->optimizer, m->optimizer_text, sizeof m->optimizer_text);
-    return SNUG_OK;
+static snug_status set_compiled(snug_model *m, const snug_compile *settings, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc(m->engine, SN_MEM_MODEL, sizeof m->compiled, &block, err));
+    sn_compiled *const next = block;
+    *next = m->compiled;
+    const snug_status status = sn_compiled_set(m->network, settings, next, err);
+    if (status == SNUG_OK) {
+        m->compiled = *next;
+        sn_optimizer_print(&m->compiled.optimizer, m->optimizer_text, sizeof m->optimizer_text);
+    }
+    sn_free(m->engine, SN_MEM_MODEL, block, sizeof m->compiled);
+    return status;
 }
 
 snug_status snug_model_compile(snug_model *m, const snug_compile *compile, snug_error *err) {
     if (!m)
         return sn_fail(err, SNUG_E_INVALID, "snug_model_compile: model must not be NULL");
-    const snug_compile nothing = {NULL, NULL, NULL};
+    const snug_compile nothing = {.optimizer = NULL};
     SNUG_TRY(sn_model_check_idle(m, "compile settings", err));
-    SNUG_TRY(set_texts(m, compile ? compile : &nothing, err));
+    SNUG_TRY(set_compiled(m, compile ? compile : &nothing, err));
     drop_slots(m);
     return SNUG_OK;
 }
@@ -215,18 +148,18 @@ snug_status snug_model_set_learning_rate(snug_model *m, double rate, snug_error 
     if (!(rate >= 0) || !isfinite(rate))
         return sn_fail(err, SNUG_E_INVALID, "a learning rate of %g; it must be a number from 0",
                        rate);
-    if (m->optimizer.schedule.name[0])
+    if (m->compiled.optimizer.schedule.name[0])
         return sn_fail(err, SNUG_E_INVALID,
                        "the optimizer has the schedule %s, so its learning rate cannot be set; "
                        "compile it with a number",
-                       m->optimizer.schedule.name);
-    m->optimizer.learning_rate = rate;
-    sn_optimizer_print(&m->optimizer, m->optimizer_text, sizeof m->optimizer_text);
+                       m->compiled.optimizer.schedule.name);
+    m->compiled.optimizer.learning_rate = rate;
+    sn_optimizer_print(&m->compiled.optimizer, m->optimizer_text, sizeof m->optimizer_text);
     return SNUG_OK;
 }
 
 double snug_model_learning_rate(const snug_model *m) {
-    return sn_optimizer_rate(&m->optimizer, m->iterations);
+    return sn_optimizer_rate(&m->compiled.optimizer, m->iterations);
 }
 
 static snug_status check_unused(const snug_model *m, const char *what, snug_error *err) {
@@ -264,13 +197,13 @@ const char *snug_model_optimizer(const snug_model *m) {
     return m->optimizer_text;
 }
 const char *snug_model_loss(const snug_model *m) {
-    return m->loss_text;
+    return m->compiled.loss;
 }
 size_t snug_model_n_metrics(const snug_model *m) {
-    return (size_t)m->n_metrics;
+    return (size_t)sn_compiled_n_values(&m->compiled) - 1;
 }
 const char *snug_model_metric_name(const snug_model *m, size_t i) {
-    return m->metrics[i].name;
+    return sn_compiled_value_name(&m->compiled, (int)i + 1);
 }
 size_t snug_model_n_layers(const snug_model *m) {
     return m->network->n_layers;
@@ -287,7 +220,33 @@ const snug_type *snug_model_output(const snug_model *m) {
 }
 
 void snug_model_target(const snug_model *m, snug_type *out) {
-    sn_loss_target(&m->loss, snug_model_output(m), out);
+    sn_loss_target(&m->compiled.objectives[0].loss, snug_model_output(m), out);
+}
+
+size_t snug_model_n_inputs(const snug_model *m) {
+    return m->network->n_inputs;
+}
+size_t snug_model_n_outputs(const snug_model *m) {
+    return m->network->n_outputs;
+}
+const char *snug_model_input_name(const snug_model *m, size_t i) {
+    return m->network->input_names[i];
+}
+const char *snug_model_output_name(const snug_model *m, size_t i) {
+    return sn_network_output_name(m->network, (uint32_t)i);
+}
+const snug_type *snug_model_input_at(const snug_model *m, size_t i) {
+    return sn_network_type(m->network, (uint32_t)i);
+}
+const snug_type *snug_model_output_at(const snug_model *m, size_t i) {
+    return sn_network_type(m->network, m->network->outputs[i]);
+}
+
+int snug_model_target_at(const snug_model *m, size_t i, snug_type *out) {
+    const sn_objective *o = &m->compiled.objectives[i];
+    if (o->used)
+        sn_loss_target(&o->loss, snug_model_output_at(m, i), out);
+    return o->used;
 }
 
 void snug_model_layer(const snug_model *m, size_t i, snug_layer_info *out) {

@@ -17,6 +17,7 @@
 
 #include "exec/exec.h"
 #include "nn/nn.h"
+#include "train/compile.h"
 #include "train/rows.h"
 
 #include <snug/train.h>
@@ -24,23 +25,37 @@
 #define SN_MODEL_MAX_STEPS 8
 #define SN_FIT_STEPS       6 /* full batch and remainder: updating, adding up, validation */
 
+/* How examples are weighted in a step. Compared as bytes: start with zeros. */
+typedef struct {
+    snug_type weights[SN_MAX_TENSOR]; /* of sample weights */
+    int n_weights, n_classes;
+    sn_class_weight classes[SN_MAX_CLASS_WEIGHTS];
+} sn_weighting;
+
 typedef struct {
     sn_step_mode mode;
     int64_t batch;
+    sn_weighting weighting;
     sn_graph *graph;
     sn_plan *plan;
-    bool wanted;                            /* to run; others are planned only to be looked at */
-    sn_session *session;                    /* NULL until sn_model_prepare */
-    uint32_t x, y;                          /* inputs of the graph */
-    uint32_t outputs[1 + SNUG_MAX_METRICS]; /* loss and metrics; y_pred alone in PREDICT */
+    bool wanted;         /* to run; others are planned only to be looked at */
+    sn_session *session; /* NULL until sn_model_prepare */
+    uint32_t x[SN_MAX_TENSOR], y[SN_MAX_TENSOR], w[SN_MAX_TENSOR]; /* inputs of the graph */
+    uint32_t outputs[1 + SNUG_MAX_METRICS]; /* values; in PREDICT what each output says */
 } sn_model_step;
+
+/* Where the rows of a batch come from, for each input of a step. */
+typedef struct {
+    sn_rows x[SN_MAX_TENSOR], y[SN_MAX_TENSOR], w[SN_MAX_TENSOR];
+} sn_batch_rows;
 
 /* The batch whose loss was not finite, for snug_model_find_nan. The feeds in it are the caller's.
  */
 typedef struct {
     bool there;
     int64_t batch;
-    sn_rows x, y;
+    sn_weighting weighting;
+    sn_batch_rows rows;
     uint64_t dropout_key;
 } sn_failed_step;
 
@@ -52,11 +67,8 @@ struct snug_model {
     sn_executor *executor; /* NULL while no step has a session */
     sn_model_step steps[SN_MODEL_MAX_STEPS];
     int n_steps, n_pinned;
-    sn_optimizer optimizer;
-    sn_loss loss;
-    sn_metric metrics[SNUG_MAX_METRICS];
-    int n_metrics;
-    char optimizer_text[640], loss_text[192], metrics_text[1536];
+    sn_compiled compiled;
+    char optimizer_text[640];
     int64_t iterations; /* training steps since the optimizer was new */
     sn_failed_step failed;
 };
@@ -65,6 +77,10 @@ struct snug_model {
  * dropped. */
 SNUG_CHECKED snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch,
                                             sn_model_step **out, snug_error *err);
+/* The same with weights of examples. */
+SNUG_CHECKED snug_status sn_model_step_weighted(snug_model *m, sn_step_mode mode, int64_t batch,
+                                                const sn_weighting *weighting, sn_model_step **out,
+                                                snug_error *err);
 /* Drops all steps that are not pinned when fewer than `n` more would fit the cache. */
 void sn_model_make_room(snug_model *m, int n);
 /* Homes, arena and kernels for every wanted step; after an error only pinned steps are left. */
@@ -86,7 +102,9 @@ void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t d
                          sn_scalar *params);
 /* What ends a fit: weights become their moving averages, where the optimizer keeps some. */
 SNUG_CHECKED snug_status sn_model_finish_fit(snug_model *m, snug_error *err);
-/* Metrics by the model's loss and output; names are there before it has layers. */
-SNUG_CHECKED snug_status sn_model_resolve_metrics(snug_model *m, snug_error *err);
+/* Whether y is read for output i. */
+static inline bool sn_model_has_target(const snug_model *m, uint32_t i) {
+    return m->compiled.objectives[i].used;
+}
 
 #endif

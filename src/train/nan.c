@@ -109,12 +109,29 @@ static snug_status look_at_node(void *ctx, sn_node id, const snug_view *outs, in
     return SNUG_OK;
 }
 
+static void watch(search *s, sn_rows *rows, const char *name, watched_input *w,
+                  sn_input_binding *input) {
+    *w = (watched_input){s, rows, name};
+    *input = (sn_input_binding){w, fill_and_look};
+}
+
+static void watch_inputs(search *s, snug_model *m, const sn_model_step *step, watched_input *w,
+                         sn_input_binding *inputs) {
+    sn_batch_rows *const rows = &m->failed.rows;
+    for (uint32_t i = 0; i < m->network->n_inputs; i++)
+        watch(s, &rows->x[i], "x", w++, &inputs[step->x[i]]);
+    for (uint32_t i = 0; i < m->network->n_outputs; i++)
+        if (sn_model_has_target(m, i))
+            watch(s, &rows->y[i], "y", w++, &inputs[step->y[i]]);
+    for (int i = 0; i < step->weighting.n_weights; i++)
+        watch(s, &rows->w[i], "sample_weight", w++, &inputs[step->w[i]]);
+}
+
 static snug_status run_again(search *s, snug_model *m, const sn_model_step *step, snug_error *err) {
     snug_engine *const e = m->engine;
-    watched_input x = {s, &m->failed.x, "x"}, y = {s, &m->failed.y, "y"};
-    sn_input_binding inputs[2];
-    inputs[step->x] = (sn_input_binding){&x, fill_and_look};
-    inputs[step->y] = (sn_input_binding){&y, fill_and_look};
+    watched_input watched[3 * SN_MAX_TENSOR];
+    sn_input_binding inputs[3 * SN_MAX_TENSOR];
+    watch_inputs(s, m, step, watched, inputs);
     const uint32_t n_params = sn_graph_n_params(step->graph);
     const size_t bytes = (size_t)n_params * sizeof(sn_scalar);
     void *params;
@@ -142,7 +159,8 @@ snug_status snug_model_find_nan(snug_model *m, char *text, size_t size, snug_err
     sn_model_step *step;
     if (m->n_pinned == 0)
         sn_model_drop_steps(m); /* with the arena: the search needs that memory */
-    SNUG_TRY(sn_model_step_find(m, SN_STEP_TRAIN, m->failed.batch, &step, err));
+    SNUG_TRY(sn_model_step_weighted(m, SN_STEP_TRAIN, m->failed.batch, &m->failed.weighting, &step,
+                                    err));
     SNUG_TRY(sn_model_add_homes(m, err));
     search s = {.graph = step->graph};
     snug_error inner = {.code = SNUG_OK};

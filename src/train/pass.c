@@ -4,46 +4,172 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-static snug_status check_data(const snug_model *m, const sn_part_of_data *part, snug_error *err) {
-    if (!part->x)
-        return sn_fail(err, SNUG_E_INVALID, "there is no x; give the examples");
-    SNUG_TRY(sn_rows_check(part->x, snug_model_input(m), "x", err));
-    if (part->n < 1)
-        return sn_fail(err, SNUG_E_DATA, "x has no rows here; at least one is needed");
-    if (!part->y)
-        return SNUG_OK;
-    const int64_t n_x = snug_feed_type(part->x)->dims[0], n_y = snug_feed_type(part->y)->dims[0];
-    if (n_x != n_y)
-        return sn_fail(err, SNUG_E_DATA,
-                       "x has %lld rows and y has %lld; each example needs one target",
-                       (long long)n_x, (long long)n_y);
-    snug_type target;
-    snug_model_target(m, &target);
-    return sn_rows_check(part->y, &target, "y", err);
+/* --- data ------------------------------------------------------------------------------------- */
+snug_data sn_plain_as_data(const sn_plain_data *plain) {
+    return (snug_data){.x = &plain->x,
+                       .n_x = plain->x != NULL,
+                       .y = &plain->y,
+                       .n_y = plain->y != NULL,
+                       .sample_weight = &plain->weight,
+                       .n_sample_weights = plain->weight != NULL};
 }
 
-static snug_status want_step(snug_model *m, sn_step_mode mode, int64_t batch, sn_model_step **out,
-                             snug_error *err) {
-    SNUG_TRY(sn_model_step_find(m, mode, batch, out, err));
+sn_part_of_data sn_whole_data(const snug_data *data, int64_t batch) {
+    const bool has_x = data->n_x > 0 && data->x[0];
+    return (sn_part_of_data){
+        .data = *data, .n = has_x ? snug_feed_type(data->x[0])->dims[0] : 0, .batch = batch};
+}
+
+/* "x", or of several "x 2 ('left')". */
+static const char *feed_name(const char *what, uint32_t i, uint32_t n, const char *name, char *text,
+                             size_t size) {
+    if (n > 1)
+        snprintf(text, size, "%s %u ('%.60s')", what, i, name);
+    else
+        snprintf(text, size, "%s", what);
+    return text;
+}
+
+static snug_status check_count(const char *what, int given, uint32_t wanted, const char *ends,
+                               snug_error *err) {
+    if (given == (int)wanted)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID, "the model has %u %s; %d %s %s given", wanted, ends, given,
+                   what, given == 1 ? "is" : "are");
+}
+
+static snug_status check_rows(const snug_data *d, const snug_feed *feed, const char *what,
+                              snug_error *err) {
+    const int64_t n_x = snug_feed_type(d->x[0])->dims[0], n = snug_feed_type(feed)->dims[0];
+    if (n_x == n)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_DATA, "x has %lld rows and %s has %lld; each example needs one %s",
+                   (long long)n_x, what, (long long)n, what[0] == 'y' ? "target" : "entry");
+}
+
+static snug_status check_inputs(const snug_model *m, const snug_data *d, snug_error *err) {
+    const sn_network *n = m->network;
+    char text[96];
+    for (uint32_t i = 0; i < n->n_inputs; i++) {
+        const char *what = feed_name("x", i, n->n_inputs, n->input_names[i], text, sizeof text);
+        if (!d->x[i])
+            return sn_fail(err, SNUG_E_INVALID, "%s is missing; give the examples", what);
+        SNUG_TRY(sn_rows_check(d->x[i], sn_network_type(n, i), what, err));
+        SNUG_TRY(check_rows(d, d->x[i], what, err));
+    }
+    return SNUG_OK;
+}
+
+static snug_status check_targets(const snug_model *m, const snug_data *d, snug_error *err) {
+    const uint32_t n = m->network->n_outputs;
+    char text[96];
+    SNUG_TRY(check_count("y", d->n_y, n, "outputs", err));
+    for (uint32_t i = 0; i < n; i++) {
+        snug_type target;
+        const char *what =
+            feed_name("y", i, n, sn_network_output_name(m->network, i), text, sizeof text);
+        if (!snug_model_target_at(m, i, &target))
+            continue;
+        if (!d->y[i])
+            return sn_fail(err, SNUG_E_INVALID, "%s is missing; give the targets", what);
+        SNUG_TRY(check_rows(d, d->y[i], what, err));
+        SNUG_TRY(sn_rows_check(d->y[i], &target, what, err));
+    }
+    return SNUG_OK;
+}
+
+/* A weight per example or step: axes of one at the end say nothing. */
+static snug_status weight_type(const snug_model *m, const snug_feed *feed, snug_type *out,
+                               snug_error *err) {
+    *out = *snug_feed_type(feed);
+    while (out->rank > 1 && out->dims[out->rank - 1] == 1)
+        out->rank--;
+    for (int i = out->rank; i < SNUG_MAX_RANK; i++)
+        out->dims[i] = 0;
+    out->dtype = m->network->compute_dtype;
+    out->dims[0] = -1;
+    return sn_rows_check(feed, out, "sample_weight", err);
+}
+
+static snug_status find_weighting(const snug_model *m, const sn_part_of_data *part,
+                                  sn_weighting *out, snug_error *err) {
+    const snug_data *d = &part->data;
+    memset(out, 0, sizeof *out); /* padding, too: it is compared as bytes */
+    if (d->n_sample_weights > 0 && part->class_weight)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "there are sample weights and class weights; only one can act");
+    if (d->n_sample_weights > 1)
+        SNUG_TRY(check_count("sample_weight", d->n_sample_weights, m->network->n_outputs, "outputs",
+                             err));
+    for (int i = 0; i < d->n_sample_weights; i++) {
+        if (!d->sample_weight[i])
+            return sn_fail(err, SNUG_E_INVALID, "sample_weight %d is missing", i);
+        SNUG_TRY(check_rows(d, d->sample_weight[i], "sample_weight", err));
+        SNUG_TRY(weight_type(m, d->sample_weight[i], &out->weights[i], err));
+    }
+    out->n_weights = d->n_sample_weights;
+    if (!part->class_weight)
+        return SNUG_OK;
+    if (m->network->n_outputs > 1)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "class weights are for models of one output, this one has %u; use sample "
+                       "weights",
+                       m->network->n_outputs);
+    return sn_class_weights_parse(part->class_weight, out->classes, &out->n_classes, err);
+}
+
+static snug_status check_data(const snug_model *m, sn_step_mode mode, const sn_part_of_data *part,
+                              snug_error *err) {
+    const snug_data *d = &part->data;
+    if (d->n_x < 1 || !d->x[0])
+        return sn_fail(err, SNUG_E_INVALID, "there is no x; give the examples");
+    SNUG_TRY(check_count("x", d->n_x, m->network->n_inputs, "inputs", err));
+    SNUG_TRY(check_inputs(m, d, err));
+    if (part->n < 1)
+        return sn_fail(err, SNUG_E_DATA, "x has no rows here; at least one is needed");
+    return mode == SN_STEP_PREDICT ? SNUG_OK : check_targets(m, d, err);
+}
+
+/* --- beginning -------------------------------------------------------------------------------- */
+static snug_status want_step(snug_model *m, sn_step_mode mode, int64_t batch,
+                             const sn_weighting *weighting, sn_model_step **out, snug_error *err) {
+    SNUG_TRY(sn_model_step_weighted(m, mode, batch, weighting, out, err));
     (*out)->wanted = true;
     return SNUG_OK;
 }
 
-/* Makes what reading the feed in the input's dtype needs: the step loop allocates nothing. */
-static snug_status prepare_feed(const sn_model_step *s, uint32_t input, snug_feed *feed,
-                                snug_error *err) {
+/* A source of rows; makes what reading the feed in the input's dtype needs: the step loop allocates
+ * nothing. */
+static snug_status add_rows(sn_rows *rows, const sn_part_of_data *part, snug_feed *feed,
+                            const sn_model_step *s, uint32_t input, snug_error *err) {
     const sn_value v = sn_graph_input_at(s->graph, input);
+    *rows = (sn_rows){.feed = feed, .first = part->first, .n = part->n};
     return sn_feed_prepare(feed, sn_graph_type(s->graph, v)->dtype, err);
+}
+
+static snug_status add_all_rows(sn_pass *p, const sn_part_of_data *part, snug_error *err) {
+    const sn_model_step *s = p->steps[0];
+    const snug_data *d = &part->data;
+    for (uint32_t i = 0; i < p->n_x; i++)
+        SNUG_TRY(add_rows(&p->rows.x[i], part, d->x[i], s, s->x[i], err));
+    for (uint32_t i = 0; i < p->n_y; i++)
+        if (sn_model_has_target(p->model, i))
+            SNUG_TRY(add_rows(&p->rows.y[i], part, d->y[i], s, s->y[i], err));
+    for (uint32_t i = 0; i < p->n_w; i++)
+        SNUG_TRY(add_rows(&p->rows.w[i], part, d->sample_weight[i], s, s->w[i], err));
+    return SNUG_OK;
 }
 
 /* The metrics of the model are resolved: it has a step. */
 static snug_status make_sums(sn_pass *p, snug_error *err) {
+    const sn_compiled *c = &p->model->compiled;
     void *block;
-    p->n_sums = 1;
-    for (int i = 0; i < p->model->n_metrics; i++)
-        p->n_sums += (size_t)p->model->metrics[i].n_sums;
+    p->n_sums = 1 + (size_t)c->n_losses;
+    for (int i = 0; i < c->n_metrics; i++)
+        p->n_sums += (size_t)c->metrics[i].n_sums;
     SNUG_TRY(
         sn_alloc_zero(p->model->engine, SN_MEM_OTHER, p->n_sums * sizeof *p->sums, &block, err));
     p->sums = block;
@@ -51,44 +177,69 @@ static snug_status make_sums(sn_pass *p, snug_error *err) {
 }
 
 /* Full batch and remainder (0: none) of a mode. */
-static snug_status want_both(snug_model *m, sn_step_mode mode, int64_t batch, int64_t rest,
+static snug_status want_both(sn_pass *p, sn_step_mode mode, const sn_weighting *weighting,
                              sn_model_step *out[2], snug_error *err) {
+    const int64_t rest = p->n % p->batch;
     out[1] = NULL;
-    SNUG_TRY(want_step(m, mode, batch, &out[0], err));
-    return rest ? want_step(m, mode, rest, &out[1], err) : SNUG_OK;
+    SNUG_TRY(want_step(p->model, mode, p->batch, weighting, &out[0], err));
+    return rest ? want_step(p->model, mode, rest, weighting, &out[1], err) : SNUG_OK;
 }
 
-snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_part_of_data *part,
-                         snug_error *err) {
+static snug_status check_request(const snug_model *m, sn_step_mode mode,
+                                 const sn_part_of_data *part, snug_error *err) {
     if (m->network->n_layers == 0)
         return sn_fail(err, SNUG_E_INVALID, "model '%s' has no layers; add one first",
                        m->network->name);
-    if (m->network->n_inputs > 1 || m->network->n_outputs > 1)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "model '%s' has %u inputs and %u outputs",
-                       m->network->name, m->network->n_inputs, m->network->n_outputs);
-    if (mode != SN_STEP_PREDICT && !part->y)
+    if (mode != SN_STEP_PREDICT && part->data.n_y == 0)
         return sn_fail(err, SNUG_E_INVALID, "there is no y; give the targets");
     if (part->batch < 0)
         return sn_fail(err, SNUG_E_INVALID, "a batch of %lld rows; it must be at least 1",
                        (long long)part->batch);
-    SNUG_TRY(check_data(m, part, err));
+    return check_data(m, mode, part, err);
+}
+
+snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_part_of_data *part,
+                         snug_error *err) {
+    const bool predicts = mode == SN_STEP_PREDICT;
+    sn_weighting weighting;
+    memset(&weighting, 0, sizeof weighting);
+    SNUG_TRY(check_request(m, mode, part, err));
+    if (!predicts)
+        SNUG_TRY(find_weighting(m, part, &weighting, err));
     const int64_t wanted = part->batch ? part->batch : 32;
     const int64_t batch = wanted < part->n ? wanted : part->n;
     *p = (sn_pass){.model = m,
                    .mode = mode,
                    .batch = batch,
+                   .n = part->n,
+                   .n_x = m->network->n_inputs,
+                   .n_y = predicts ? 0 : m->network->n_outputs,
+                   .n_w = (uint32_t)weighting.n_weights,
                    .n_steps = part->n / batch + (part->n % batch != 0)};
-    p->x = (sn_rows){.feed = part->x, .first = part->first, .n = part->n};
-    p->y = (sn_rows){.feed = part->y, .first = part->first, .n = part->n};
-    SNUG_TRY(want_both(m, mode, batch, part->n % batch, p->steps, err));
-    if (mode == SN_STEP_TRAIN && m->optimizer.gradient_accumulation_steps > 0)
-        SNUG_TRY(want_both(m, SN_STEP_ACCUMULATE, batch, part->n % batch, p->adding_steps, err));
-    SNUG_TRY(prepare_feed(p->steps[0], p->steps[0]->x, part->x, err));
-    if (mode != SN_STEP_PREDICT)
-        SNUG_TRY(prepare_feed(p->steps[0], p->steps[0]->y, part->y, err));
-    return mode == SN_STEP_PREDICT ? SNUG_OK : make_sums(p, err);
+    SNUG_TRY(want_both(p, mode, &weighting, p->steps, err));
+    if (mode == SN_STEP_TRAIN && m->compiled.optimizer.gradient_accumulation_steps > 0)
+        SNUG_TRY(want_both(p, SN_STEP_ACCUMULATE, &weighting, p->adding_steps, err));
+    SNUG_TRY(add_all_rows(p, part, err));
+    return predicts ? SNUG_OK : make_sums(p, err);
 }
 
+void sn_pass_shuffle(sn_pass *p, uint64_t key) {
+    for (uint32_t i = 0; i < SN_MAX_TENSOR; i++) {
+        sn_rows *const rows[3] = {&p->rows.x[i], &p->rows.y[i], &p->rows.w[i]};
+        for (int k = 0; k < 3; k++) {
+            rows[k]->shuffle = true;
+            rows[k]->key = key;
+        }
+    }
+}
+
+void sn_progress_name_values(snug_progress *progress, const snug_model *m) {
+    progress->n_values = sn_compiled_n_values(&m->compiled);
+    for (int i = 0; i < progress->n_values; i++)
+        progress->names[i] = sn_compiled_value_name(&m->compiled, i);
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
 static bool ask(void *ctx) {
     const sn_interrupt *i = ctx;
     return i->asked(i->ctx) != 0;
@@ -97,33 +248,53 @@ static bool ask(void *ctx) {
 /* A label outside of the classes: say which row of the caller's data it is in. */
 static snug_status explain(const sn_pass *p, snug_status status, snug_error *err) {
     int64_t row, label;
-    const snug_type *output = snug_model_output(p->model);
-    const int64_t n_classes = output->dims[output->rank - 1];
-    if (status == SNUG_E_DATA && p->mode != SN_STEP_PREDICT && p->model->loss.sparse &&
-        sn_rows_bad_label(&p->y, p->now_rows, n_classes, &row, &label))
-        return sn_fail(
-            err, status, "row %lld of y has the label %lld; the model has %lld classes, 0 to %lld",
-            (long long)row, (long long)label, (long long)n_classes, (long long)n_classes - 1);
+    for (uint32_t i = 0; i < p->n_y && status == SNUG_E_DATA; i++) {
+        const sn_objective *o = &p->model->compiled.objectives[i];
+        const snug_type *output = snug_model_output_at(p->model, i);
+        const int64_t n_classes = output->dims[output->rank - 1];
+        if (o->used && o->loss.sparse &&
+            sn_rows_bad_label(&p->rows.y[i], p->now_rows, n_classes, &row, &label))
+            return sn_fail(
+                err, status,
+                "row %lld of y has the label %lld; the model has %lld classes, 0 to %lld",
+                (long long)row, (long long)label, (long long)n_classes, (long long)n_classes - 1);
+    }
     return status;
 }
 
 /* What snug_model_find_nan needs to run the step again. */
 static void keep_failed(sn_pass *p, uint64_t dropout_key) {
-    p->model->failed = (sn_failed_step){
-        .there = true, .batch = p->now_rows, .x = p->x, .y = p->y, .dropout_key = dropout_key};
+    p->model->failed = (sn_failed_step){.there = true,
+                                        .batch = p->now_rows,
+                                        .weighting = p->now->weighting,
+                                        .rows = p->rows,
+                                        .dropout_key = dropout_key};
+}
+
+static void bind(const sn_model_step *s, uint32_t input, sn_rows *rows, int64_t start) {
+    rows->start = start;
+    sn_session_bind_input(s->session, input, (sn_input_binding){rows, sn_rows_fill});
+}
+
+static void bind_rows(sn_pass *p, int64_t start) {
+    for (uint32_t i = 0; i < p->n_x; i++)
+        bind(p->now, p->now->x[i], &p->rows.x[i], start);
+    for (uint32_t i = 0; i < p->n_y; i++)
+        if (sn_model_has_target(p->model, i))
+            bind(p->now, p->now->y[i], &p->rows.y[i], start);
+    for (uint32_t i = 0; i < p->n_w; i++)
+        bind(p->now, p->now->w[i], &p->rows.w[i], start);
 }
 
 snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error *err) {
-    p->x.start = p->y.start = k * p->batch;
-    const int64_t left = p->x.n - p->x.start;
-    const bool updates = p->mode != SN_STEP_TRAIN ||
-                         sn_optimizer_updates(&p->model->optimizer, p->model->iterations + 1);
+    const int64_t left = p->n - k * p->batch;
+    const bool updates =
+        p->mode != SN_STEP_TRAIN ||
+        sn_optimizer_updates(&p->model->compiled.optimizer, p->model->iterations + 1);
     p->now = (updates ? p->steps : p->adding_steps)[left < p->batch];
     p->now_rows = p->now->batch;
     sn_session *const session = p->now->session;
-    sn_session_bind_input(session, p->now->x, (sn_input_binding){&p->x, sn_rows_fill});
-    if (p->mode != SN_STEP_PREDICT)
-        sn_session_bind_input(session, p->now->y, (sn_input_binding){&p->y, sn_rows_fill});
+    bind_rows(p, k * p->batch);
     sn_session_set_interrupt(session, p->interrupt.asked ? ask : NULL, &p->interrupt);
     if (p->mode == SN_STEP_TRAIN)
         sn_model_set_params(p->model, p->now, dropout_key, NULL);
@@ -155,20 +326,25 @@ static size_t add_output(const sn_model_step *s, uint32_t output, double factor,
 }
 
 void sn_pass_add(sn_pass *p) {
+    const sn_compiled *c = &p->model->compiled;
+    const uint32_t *output = p->now->outputs;
+    size_t at = 0;
     p->n_seen += p->now_rows;
-    size_t at = add_output(p->now, p->now->outputs[0], (double)p->now_rows, p->sums); /* a mean */
-    for (int i = 0; i < p->model->n_metrics; i++)
-        at += add_output(p->now, p->now->outputs[1 + i], 1, p->sums + at);
+    for (int i = 0; i < 1 + c->n_losses; i++) /* means */
+        at += add_output(p->now, *output++, (double)p->now_rows, p->sums + at);
+    for (int i = 0; i < c->n_metrics; i++)
+        at += add_output(p->now, *output++, 1, p->sums + at);
     assert(at == p->n_sums);
 }
 
 void sn_pass_means(const sn_pass *p, double *out) {
-    const snug_model *m = p->model;
-    size_t at = 1;
-    out[0] = p->n_seen ? p->sums[0] / (double)p->n_seen : NAN;
-    for (int i = 0; i < m->n_metrics; i++) {
-        out[1 + i] = p->n_seen ? sn_metric_finish(&m->metrics[i], p->sums + at) : NAN;
-        at += (size_t)m->metrics[i].n_sums;
+    const sn_compiled *c = &p->model->compiled;
+    size_t at = 0;
+    for (int i = 0; i < 1 + c->n_losses; i++, at++)
+        *out++ = p->n_seen ? p->sums[at] / (double)p->n_seen : NAN;
+    for (int i = 0; i < c->n_metrics; i++) {
+        *out++ = p->n_seen ? sn_metric_finish(&c->metrics[i], p->sums + at) : NAN;
+        at += (size_t)c->metrics[i].n_sums;
     }
 }
 

@@ -13,11 +13,19 @@
 
 #include "train/model.h"
 
-/* Which rows: [first, first + n) of x and y (NULL in predict), in batches. */
+/* Which rows: [first, first + n) of the feeds (no y in predict), in batches. */
 typedef struct {
-    snug_feed *x, *y;
+    snug_data data;
+    const char *class_weight; /* or NULL */
     int64_t first, n, batch;
 } sn_part_of_data;
+/* The feeds of one x and y, and a weight where there is one, as data; lends from them. */
+typedef struct {
+    snug_feed *x, *y, *weight;
+} sn_plain_data;
+snug_data sn_plain_as_data(const sn_plain_data *plain);
+/* All rows of data. */
+sn_part_of_data sn_whole_data(const snug_data *data, int64_t batch);
 
 typedef struct {
     int (*asked)(void *ctx); /* may be NULL */
@@ -29,7 +37,9 @@ typedef struct {
     sn_step_mode mode;
     sn_model_step *steps[2];        /* full batch and remainder; NULL: there is none */
     sn_model_step *adding_steps[2]; /* TRAIN: of steps between two updates */
-    sn_rows x, y;
+    sn_batch_rows rows;
+    uint32_t n_x, n_y, n_w;
+    int64_t n; /* rows of the part */
     int64_t batch, n_steps;
     sn_interrupt interrupt;
     sn_model_step *now; /* of the newest step */
@@ -53,8 +63,9 @@ void sn_pass_add(sn_pass *p);
 void sn_pass_means(const sn_pass *p, double *out);
 /* A pass of zeros is legal. */
 void sn_pass_clear(sn_pass *p);
-static inline int sn_model_n_values(const snug_model *m) {
-    return 1 + m->n_metrics;
-}
+/* In an order that the key decides; every input in the same one. */
+void sn_pass_shuffle(sn_pass *p, uint64_t key);
+/* Names the values, which are the model's. */
+void sn_progress_name_values(snug_progress *progress, const snug_model *m);
 
 #endif

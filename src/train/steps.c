@@ -9,17 +9,45 @@
 #include <string.h>
 
 /* --- making a step ---------------------------------------------------------------------------- */
+/* Inputs of one kind: "x", or "x_0", "x_1", ... */
+static snug_status find_input(const sn_model_step *s, const char *what, uint32_t i, uint32_t n,
+                              uint32_t *out, snug_error *err) {
+    char name[16];
+    return sn_graph_find_input(s->graph, sn_step_name(what, i, n, name), out, err);
+}
+
+static snug_status find_inputs(const snug_model *m, sn_model_step *s, snug_error *err) {
+    const sn_network *n = m->network;
+    const uint32_t n_weights = (uint32_t)s->weighting.n_weights;
+    for (uint32_t i = 0; i < n->n_inputs; i++)
+        SNUG_TRY(find_input(s, "x", i, n->n_inputs, &s->x[i], err));
+    for (uint32_t i = 0; i < n->n_outputs && s->mode != SN_STEP_PREDICT; i++)
+        if (sn_model_has_target(m, i))
+            SNUG_TRY(find_input(s, "y", i, n->n_outputs, &s->y[i], err));
+    for (uint32_t i = 0; i < n_weights; i++)
+        SNUG_TRY(find_input(s, "w", i, n_weights, &s->w[i], err));
+    return SNUG_OK;
+}
+
+static snug_status find_output(const sn_model_step *s, const char *what, uint32_t i, uint32_t n,
+                               uint32_t *out, snug_error *err) {
+    char name[16];
+    return sn_graph_find_output(s->graph, sn_step_name(what, i, n, name), out, err);
+}
+
 static snug_status find_ends(const snug_model *m, sn_model_step *s, snug_error *err) {
-    SNUG_TRY(sn_graph_find_input(s->graph, "x", &s->x, err));
+    const sn_compiled *c = &m->compiled;
+    uint32_t *at = s->outputs;
+    SNUG_TRY(find_inputs(m, s, err));
+    for (uint32_t i = 0; i < m->network->n_outputs && s->mode == SN_STEP_PREDICT; i++)
+        SNUG_TRY(find_output(s, "y_pred", i, m->network->n_outputs, at++, err));
     if (s->mode == SN_STEP_PREDICT)
-        return sn_graph_find_output(s->graph, "y_pred", &s->outputs[0], err);
-    SNUG_TRY(sn_graph_find_input(s->graph, "y", &s->y, err));
-    SNUG_TRY(sn_graph_find_output(s->graph, "loss", &s->outputs[0], err));
-    for (int i = 0; i < m->n_metrics; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "metric_%d", i);
-        SNUG_TRY(sn_graph_find_output(s->graph, name, &s->outputs[1 + i], err));
-    }
+        return SNUG_OK;
+    SNUG_TRY(sn_graph_find_output(s->graph, "loss", at++, err));
+    for (int i = 0; i < c->n_losses; i++)
+        SNUG_TRY(find_output(s, "loss", c->loss_outputs[i], 2, at++, err));
+    for (int i = 0; i < c->n_metrics; i++)
+        SNUG_TRY(find_output(s, "metric", (uint32_t)i, 2, at++, err));
     return SNUG_OK;
 }
 
@@ -32,12 +60,16 @@ static void clear_step(sn_model_step *s) {
 static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
     const sn_device *const devices[1] = {&m->device.device};
     const sn_plan_options options = {.devices = devices, .n_devices = 1};
-    SNUG_TRY(sn_model_resolve_metrics(m, err));
+    SNUG_TRY(sn_compiled_resolve(m->network, &m->compiled, err));
     const sn_step_spec spec = {.network = m->network,
-                               .loss = &m->loss,
-                               .optimizer = &m->optimizer,
-                               .metrics = m->metrics,
-                               .n_metrics = m->n_metrics};
+                               .objectives = m->compiled.objectives,
+                               .optimizer = &m->compiled.optimizer,
+                               .metrics = m->compiled.metrics,
+                               .n_metrics = m->compiled.n_metrics,
+                               .weights = s->weighting.weights,
+                               .n_weights = s->weighting.n_weights,
+                               .classes = s->weighting.classes,
+                               .n_classes = s->weighting.n_classes};
     SNUG_TRY(sn_step_build(&spec, s->mode, s->batch, &s->graph, err));
     SNUG_TRY(sn_plan_build(m->engine, s->graph, &options, &s->plan, err));
     return find_ends(m, s, err);
@@ -45,8 +77,16 @@ static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
 
 snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch, sn_model_step **out,
                                snug_error *err) {
+    const sn_weighting none = {.n_weights = 0};
+    return sn_model_step_weighted(m, mode, batch, &none, out, err);
+}
+
+snug_status sn_model_step_weighted(snug_model *m, sn_step_mode mode, int64_t batch,
+                                   const sn_weighting *weighting, sn_model_step **out,
+                                   snug_error *err) {
     for (int i = 0; i < m->n_steps; i++)
-        if (m->steps[i].mode == mode && m->steps[i].batch == batch) {
+        if (m->steps[i].mode == mode && m->steps[i].batch == batch &&
+            memcmp(&m->steps[i].weighting, weighting, sizeof *weighting) == 0) {
             *out = &m->steps[i];
             return SNUG_OK;
         }
@@ -56,7 +96,7 @@ snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch, 
                        "the model is running already with all of its %d plans; run it again when "
                        "the call under way has returned",
                        SN_MODEL_MAX_STEPS);
-    sn_model_step s = {.mode = mode, .batch = batch};
+    sn_model_step s = {.mode = mode, .batch = batch, .weighting = *weighting};
     const snug_status status = make_step(m, &s, err);
     if (status != SNUG_OK) {
         clear_step(&s);
@@ -169,7 +209,7 @@ void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t d
                          sn_scalar *params) {
     sn_named_real reals[SN_OPTIMIZER_PARAMS];
     const int n =
-        sn_optimizer_params(&m->optimizer, m->iterations + 1, reals, SN_OPTIMIZER_PARAMS);
+        sn_optimizer_params(&m->compiled.optimizer, m->iterations + 1, reals, SN_OPTIMIZER_PARAMS);
     for (uint32_t i = 0; i < sn_graph_n_params(s->graph); i++) {
         const sn_param p = {i};
         const sn_param_info *info = sn_graph_param_at(s->graph, p);
@@ -183,11 +223,12 @@ void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t d
 
 /* --- after the last run ----------------------------------------------------------------------- */
 snug_status sn_model_finish_fit(snug_model *m, snug_error *err) {
-    const size_t n = m->optimizer.use_ema && m->iterations > 0 ? snug_model_n_weights(m) : 0;
+    const size_t n =
+        m->compiled.optimizer.use_ema && m->iterations > 0 ? snug_model_n_weights(m) : 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t home;
         snug_view weight, average;
-        if (!sn_optimizer_average(&m->optimizer, m->network, i, &home))
+        if (!sn_optimizer_average(&m->compiled.optimizer, m->network, i, &home))
             continue;
         SNUG_TRY(sn_state_view(m->state, i, &weight, err));
         SNUG_TRY(sn_state_view(m->state, home, &average, err));

@@ -221,10 +221,10 @@ class BadInput(Case):
         rows = self.json_of("layers")
         self.assertIn("BatchNormalization", [r["class"] for r in rows])
 
-    def test_unknown_layer_is_named_with_the_known_ones(self):
+    def test_unknown_layer_is_named_with_those_like_it(self):
         path = files.model(self.at("unknown.json"), 4, [{"class_name": "Conv7D", "config": {"name": "c"}}])
         for command in ("plan", "summary", "inspect"):
-            text = self.fails(1, "Conv7D", "Conv2D", "snug layers", args=[command, path])
+            text = self.fails(1, "Conv7D", "Conv2D", "Conv1D", "snug layers", "layers.def", args=[command, path])
             self.assertIn(path, text)
 
     def test_labels_out_of_range(self):

@@ -79,7 +79,7 @@ class Bash(Folder):
         self.assertEqual(len(commands()), 10)
         for command in commands():
             self.assertEqual(self.offered(command, "--"), {"--" + name for name in options(command)})
-        self.assertEqual(self.offered("fit", "model.json", "--val"), {"--val-x", "--val-y", "--validation-split"})
+        self.assertEqual(self.offered("fit", "model.json", "--val"), {"--val-x", "--val-y", "--val-sample-weight", "--validation-split"})
         self.assertEqual(self.offered("ops", ""), self.offered("ops", "--"))
 
     def test_fixed_words(self):
@@ -129,7 +129,7 @@ class Fish(Folder):
 
     def test_offers(self):
         self.assertEqual(self.offered("snug "), {*commands(), "help", "version"})
-        self.assertEqual(self.offered("snug fit --val"), {"--val-x", "--val-y", "--validation-split"})
+        self.assertEqual(self.offered("snug fit --val"), {"--val-x", "--val-y", "--val-sample-weight", "--validation-split"})
         self.assertEqual(self.offered("snug ops --color a"), {"auto", "always"})
         self.assertEqual(self.offered("snug make-data s"), {"shapes"})
         self.assertEqual(self.offered("snug plan m"), {"model.json"})

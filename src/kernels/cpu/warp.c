@@ -21,7 +21,7 @@
 /* offset < 0: outside, where the constant is. */
 typedef struct {
     int64_t offset; /* of the pixel in its picture, in pixels */
-    float weight;
+    double weight;  /* a product of two f32: exact */
 } tap;
 
 typedef struct {
@@ -76,7 +76,7 @@ static int64_t offset_of(const warp *w, float y, float x) {
     return inside ? (int64_t)y * w->width + (int64_t)x : -1;
 }
 
-static int add_tap(const warp *w, float y, float x, float weight, tap *taps, int n) {
+static int add_tap(const warp *w, float y, float x, double weight, tap *taps, int n) {
     if (weight != 0)
         taps[n++] = (tap){offset_of(w, y, x), weight};
     return n;
@@ -93,10 +93,12 @@ static int taps_of(const warp *w, const float *t, int64_t ox, int64_t oy, tap *t
     }
     if (w->nearest)
         return add_tap(w, roundf(y), roundf(x), 1, taps, 0);
-    const float top = floorf(y), left = floorf(x), down = y - top, right = x - left;
-    int n = add_tap(w, top, left, (1 - right) * (1 - down), taps, 0);
-    n = add_tap(w, top, left + 1, right * (1 - down), taps, n);
-    n = add_tap(w, top + 1, left, (1 - right) * down, taps, n);
+    const float top = floorf(y), left = floorf(x);
+    const double down = (double)(y - top), up = (double)(top + 1 - y), right = (double)(x - left),
+                 over = (double)(left + 1 - x);
+    int n = add_tap(w, top, left, over * up, taps, 0);
+    n = add_tap(w, top, left + 1, right * up, taps, n);
+    n = add_tap(w, top + 1, left, over * down, taps, n);
     return add_tap(w, top + 1, left + 1, right * down, taps, n);
 }
 
@@ -130,7 +132,7 @@ static snug_status reference_warp(const sn_call *c, snug_error *err) {
             const int64_t at = (n * w.height * w.width + taps[k].offset) * w.channels;
             const double v =
                 taps[k].offset < 0 ? c->param[0].real : sn_real_at(in, at + i % w.channels);
-            sum += (double)taps[k].weight * v;
+            sum += taps[k].weight * v;
         }
         sn_real_put(out, i, sum);
     }
