@@ -424,10 +424,14 @@ int main(void) {
                 MODEL("{\"class_name\":\"MaxPooling2D\",\"config\":{\"batch_input_shape\":[null,4,"
                       "4,1],\"data_format\":\"channels_first\"}}"),
                 UNSUPPORTED, "data_format = \"channels_first\""),
-        REFUSED("axis_in_the_middle",
+        REFUSED("axis_behind_the_last",
                 MODEL("{\"class_name\":\"BatchNormalization\",\"config\":{\"batch_input_shape\":["
-                      "null,4,4,1],\"axis\":[1]}}"),
-                UNSUPPORTED, "axis = [1]"),
+                      "null,4,4,1],\"axis\":[4]}}"),
+                SHAPE, "axis 4 of an input of 4 axes"),
+        REFUSED("several_axes_of_batches",
+                MODEL("{\"class_name\":\"BatchNormalization\",\"config\":{\"batch_input_shape\":["
+                      "null,4,4,1],\"axis\":[1,2]}}"),
+                UNSUPPORTED, "2 axes; one is possible"),
         REFUSED("two_layers_of_one_name", MODEL(INPUT "," DENSE("") "," DENSE("")), INVALID, "'d'"),
         REFUSED("learning_rate_of_no_class",
                 COMPILED("\"optimizer\":{\"class_name\":\"Adam\",\"config\":{\"learning_rate\":{"

@@ -206,11 +206,14 @@ static snug_status full_name(const scope *s, const json_t *layer, char *out, siz
 static snug_status check_arity(const char *class_name, const char *name, const arguments *x,
                                snug_error *err) {
     const sn_layer_class *cls;
+    int n_in = x->n_in;
+    for (int k = 0; k < x->n_in; k++)
+        n_in -= sn_role_is_mask(x->role[k]);
     SNUG_TRY(sn_layer_class_find(class_name, &cls, err));
-    if (x->n_in >= cls->min_in && x->n_in <= cls->max_in)
+    if (n_in >= cls->min_in && n_in <= cls->max_in)
         return SNUG_OK;
     return sn_fail(err, SNUG_E_FORMAT, "layer '%.60s' (%s) is applied to %d tensors; it takes %d%s",
-                   name, class_name, x->n_in, cls->min_in,
+                   name, class_name, n_in, cls->min_in,
                    cls->max_in > cls->min_in ? " or more" : "");
 }
 

@@ -142,6 +142,10 @@ static double fan_of(const sn_init *init, const snug_type *t) {
         fan_in = window * (double)t->dims[t->rank - 2];
         fan_out = window * (double)t->dims[t->rank - 1];
     }
+    if (init->fan_in > 0) {
+        fan_in = init->fan_in;
+        fan_out = init->fan_out;
+    }
     double fan = (fan_in + fan_out) / 2;
     if (strcmp(init->mode, "fan_in") == 0)
         fan = fan_in;

@@ -40,6 +40,10 @@ bool sn_call_flag(sn_layer_call *c, const char *key, bool otherwise) {
     return flag;
 }
 
+bool sn_role_is_mask(const char *role) {
+    return role && strcmp(role, "mask") == 0;
+}
+
 int sn_call_role(const sn_layer_call *c, const char *role, int k) {
     for (int i = 0; i < c->n_in; i++)
         if (c->role[i] && strcmp(c->role[i], role) == 0 && k-- == 0)
@@ -229,6 +233,24 @@ sn_layer_call sn_layer_enter(const sn_layer_call *outer, sn_layer *inner, const 
     return c;
 }
 
+/* Masks given by keyword take the place of those that come with the inputs, in their order. */
+static void take_masks(sn_layer_call *c) {
+    int n_in = 0, n_masks = 0;
+    sn_value mask[SN_MAX_IN];
+    for (int i = 0; i < c->n_in; i++) {
+        if (sn_role_is_mask(c->role[i])) {
+            mask[n_masks++] = sn_build_cast(c->b, c->in[i], SNUG_BOOL);
+            continue;
+        }
+        c->in[n_in] = c->in[i];
+        c->mask[n_in] = c->mask[i];
+        c->role[n_in++] = c->role[i];
+    }
+    c->n_in = n_in;
+    for (int i = 0; i < n_masks && i < n_in; i++)
+        c->mask[i] = mask[i];
+}
+
 snug_status sn_network_build_one(sn_network *n, const sn_application *a, sn_graph *g, bool training,
                                  sn_applied *io, snug_error *err) {
     sn_layer *const l = &n->layers[a->layer];
@@ -246,6 +268,7 @@ snug_status sn_network_build_one(sn_network *n, const sn_application *a, sn_grap
     memcpy(c.in, io->in, (size_t)a->n_in * sizeof *c.in);
     memcpy(c.mask, io->in_mask, (size_t)a->n_in * sizeof *c.mask);
     memcpy(c.role, a->role, sizeof c.role);
+    take_masks(&c);
     c.training = training && sn_call_flag(&c, "training", true);
     SNUG_TRY(sn_graph_set_owner(g, l->name, err));
     sn_layer_run(&c);

@@ -177,9 +177,12 @@ static snug_status copy_texts(sn_network *n, const sn_layer_spec *spec, sn_appli
 static snug_status append(sn_network *n, uint32_t layer, const sn_layer_spec *spec,
                           snug_error *err) {
     const sn_layer *l = &n->layers[layer];
-    if (spec->n_in < l->cls->min_in || spec->n_in > l->cls->max_in)
+    int n_in = spec->n_in;
+    for (int k = 0; spec->role && k < spec->n_in; k++)
+        n_in -= sn_role_is_mask(spec->role[k]);
+    if (n_in < l->cls->min_in || n_in > l->cls->max_in)
         return sn_fail(err, SNUG_E_INVALID, "%s (%s): it is applied to %d tensors, it takes %d%s",
-                       l->name, l->cls->class_name, spec->n_in, l->cls->min_in,
+                       l->name, l->cls->class_name, n_in, l->cls->min_in,
                        l->cls->max_in > l->cls->min_in ? " or more" : "");
     sn_application a = {.layer = layer,
                         .use = count_uses(n, layer),

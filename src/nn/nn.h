@@ -34,6 +34,7 @@ typedef struct {
     char kind[32];
     double a, b;                     /* value / minval,maxval / mean,stddev / scale */
     char mode[16], distribution[24]; /* variance_scaling */
+    double fan_in, fan_out;          /* 0: from the shape of the variable */
     int64_t seed;                    /* < 0: from the network's seed and the variable's name */
 } sn_init;
 
@@ -126,7 +127,8 @@ typedef struct {
     int n_in;
     sn_value in[SN_MAX_IN];
     sn_value mask[SN_MAX_IN];     /* bool [batch, steps]; SN_NO_VALUE: nothing is masked */
-    const char *role[SN_MAX_IN];  /* "initial_state" of a tensor given by keyword; NULL in order */
+    const char *role[SN_MAX_IN];  /* "initial_state" of a tensor given by keyword; NULL in order;
+                                     "mask" never: those are in mask */
     const char *call;             /* keywords that are no tensors: "use_causal_mask=true" */
     int use;                      /* how often the layer was applied before in this network */
     int n_out;                    /* 1 unless the build function says otherwise */
@@ -357,6 +359,8 @@ void sn_layer_run(sn_layer_call *c);
 /* The keyword of the call: "" or `otherwise` when it is not given. */
 void sn_call_text(sn_layer_call *c, const char *key, char *value, size_t size);
 bool sn_call_flag(sn_layer_call *c, const char *key, bool otherwise);
+/* A tensor given by this keyword is the mask of an input, not one more input. */
+bool sn_role_is_mask(const char *role);
 /* Which input has this role (the k-th of several), or -1. */
 int sn_call_role(const sn_layer_call *c, const char *role, int k);
 /* Makes the builder fail with the layer's name in front; printf-style. */
