@@ -15,6 +15,8 @@
 
 #include "kernels/cpu/window.h"
 
+enum { FEW_PIXELS = 1024 };
+
 typedef struct {
     sn_window w[2];
     int64_t groups, kw;
@@ -25,6 +27,7 @@ typedef struct {
     float *target;
     bool transposed; /* dx: k runs over the last axis of the weights */
     bool direct;     /* no window reaches into the padding, or there is none */
+    bool plain;      /* the weights are B as they are */
     sn_grid g;       /* blocks of pixels, once the product is cut */
 } pass;
 
@@ -141,12 +144,23 @@ static void pixel_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_
         const int64_t col = s->w[1].e0 + t.across * s->w[1].de - origin[1];
         b->a_col[k] = (row * from.pitch + col) * from.channels + t.channel;
     }
-    const float *packed = p->shared + b->entry % s->groups * sn_gemm_packed(pass_k(s), s->columns);
     g->a = from.data;
     g->a_row = b->a_row;
     g->a_col = b->a_col;
+    if (s->plain) {
+        g->b_step = s->target_channels;
+        g->b = s->weights + first * g->b_step + b->entry % s->groups * s->columns + b->n;
+        return;
+    }
+    const float *packed = p->shared + b->entry % s->groups * sn_gemm_packed(pass_k(s), s->columns);
     g->b = packed + sn_gemm_packed(first, s->columns) + b->n * g->k;
     g->b_step = 0;
+}
+
+/* Whether packing would cost more than it saves: each weight meets few pixels. It changes no bits.
+ */
+static bool weights_are_plain(const sn_conv *v) {
+    return v->N * v->oh * v->ow <= FEW_PIXELS && v->O / v->groups % SN_GEMM_VL == 0;
 }
 
 /* Packs the weights of one piece of one group. */
@@ -183,11 +197,11 @@ static sn_product product_of(pass *s, int64_t N, int n_threads) {
         .piece = pixel_piece,
         .fill_shared = pack_weights,
         .own_floats = patch_floats,
-        .shared_floats = s->groups * sn_gemm_packed(pass_k(s), s->columns),
+        .shared_floats = s->plain ? 0 : s->groups * sn_gemm_packed(pass_k(s), s->columns),
         .bias = s->bias,
     };
     p.work = (double)(p.batch * s->w[0].count * s->w[1].count) * (double)(pass_k(s) * p.N);
-    p.n_shares = s->groups * p.n_pieces;
+    p.n_shares = s->plain ? 0 : s->groups * p.n_pieces;
     SN_CPU(product_cut)(&p, n_threads);
     s->g = sn_grid_of(s->w[0].count, s->w[1].count, p.limit, SN_GEMM_MR);
     return p;
@@ -205,6 +219,7 @@ static pass forward_pass(const sn_conv *v) {
         .target_size = {v->oh, v->ow},
     };
     s.direct = reads_inside(&s);
+    s.plain = weights_are_plain(v);
     return s;
 }
 
