@@ -1,5 +1,5 @@
-/* layers_basic.c: Dense, Embedding, Dropout, activations as layers, and layers that only change the
- * shape. The batch is axis 0 and may be unknown (-1): the network is inferred before anyone knows
+/* layers_basic.c: Dense, Embedding, Dropout, and layers that only change the shape.
+ * The batch is axis 0 and may be unknown (-1): the network is inferred before anyone knows
  * it, so shapes are computed from the other axes. */
 #include "nn/nn.h"
 
@@ -103,23 +103,6 @@ void sn_layer_build_dropout(sn_layer_call *c) {
     a.dropout.rate = (int64_t)sn_build_param(c->b, "", conf->rate).i;
     a.dropout.key = (int64_t)sn_build_key(c->b, name, 0).i;
     c->out = sn_build(c->b, SN_OP_dropout, &a, c->in, 1);
-}
-
-/* --- activations ------------------------------------------------------------------------------ */
-void sn_layer_build_activation(sn_layer_call *c) {
-    const sn_conf_activation *conf = c->conf;
-    c->out = sn_activation(c->b, conf->activation.text, c->in[0]);
-}
-
-void sn_layer_build_re_lu(sn_layer_call *c) {
-    const sn_conf_re_lu *conf = c->conf;
-    c->out = conf->negative_slope == 0 ? sn_build_relu(c->b, c->in[0])
-                                       : sn_build_value_op(c->b, SN_OP_leaky_relu, c->in, 1,
-                                                           sn_keras_number(conf->negative_slope));
-}
-
-void sn_layer_build_softmax(sn_layer_call *c) {
-    c->out = sn_build_softmax(c->b, c->in[0]);
 }
 
 void sn_layer_build_identity(sn_layer_call *c) {

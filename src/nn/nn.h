@@ -27,6 +27,9 @@ static inline double sn_keras_number(double v) {
     return (double)(float)v;
 }
 
+/* Default of lists of axes, which may be negative: the list ends here. */
+#define SN_NO_AXIS 99
+
 /* --- configurations --------------------------------------------------------------------------- */
 /* "glorot_uniform", "he_normal", "random_normal:stddev=0.02,seed=3", "zeros", ... parsed; see
  * init.c for Keras' list. */
@@ -367,9 +370,12 @@ int sn_call_role(const sn_layer_call *c, const char *role, int k);
 void sn_layer_refuse(sn_layer_call *c, snug_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* activations by Keras' name: linear relu sigmoid tanh softmax softplus elu gelu silu leaky_relu
- * exponential log_softmax */
-sn_value sn_activation(sn_builder *b, const char *name, sn_value x);
+/* Activations by Keras' names (activation.c has the list), with settings behind the name where it
+ * has any: "gelu:approximate=true". */
+sn_value sn_activation(sn_builder *b, const char *text, sn_value x);
+/* Keras' relu: x above the threshold, at most max (below 0: no limit); slope * (x - threshold)
+ * below it. */
+sn_value sn_relu_with(sn_builder *b, sn_value x, double slope, double max, double threshold);
 
 /* --- regularisers and constraints ------------------------------------------------------------- */
 /* The scalar of x that "l1", "l2:l2=0.02", "l1_l2:l1=...", "orthogonal_regularizer" add to the
