@@ -126,6 +126,15 @@ sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *t
     return sn_build_cast(c->b, value, c->network->compute_dtype);
 }
 
+int64_t sn_layer_key(sn_layer_call *c) {
+    char name[sizeof c->path + 40];
+    if (c->use == 0)
+        snprintf(name, sizeof name, "dropout/%s/key", c->path);
+    else
+        snprintf(name, sizeof name, "dropout/%s/%d/key", c->path, c->use);
+    return (int64_t)sn_build_key(c->b, name, 0).i;
+}
+
 /* --- writes and losses, for the end of the step ----------------------------------------------- */
 void sn_layer_average(sn_layer_call *c, int index, sn_value value, double momentum) {
     sn_network *const n = c->network;

@@ -83,28 +83,6 @@ void sn_layer_build_embedding(sn_layer_call *c) {
     }
 }
 
-/* --- Dropout ---------------------------------------------------------------------------------- */
-void sn_layer_build_dropout(sn_layer_call *c) {
-    const sn_conf_dropout *conf = c->conf;
-    if (!(conf->rate >= 0 && conf->rate <= 1)) {
-        sn_layer_refuse(c, SNUG_E_INVALID, "rate=%g must be between 0 and 1", conf->rate);
-        return;
-    }
-    c->out = c->in[0];
-    if (!c->training || conf->rate == 0)
-        return;
-    char name[200]; /* each application of a shared layer draws for itself */
-    if (c->use == 0)
-        snprintf(name, sizeof name, "dropout/%s/key", c->path);
-    else
-        snprintf(name, sizeof name, "dropout/%s/%d/key", c->path, c->use);
-    sn_attrs a;
-    sn_attrs_default(SN_OP_dropout, &a);
-    a.dropout.rate = (int64_t)sn_build_param(c->b, "", conf->rate).i;
-    a.dropout.key = (int64_t)sn_build_key(c->b, name, 0).i;
-    c->out = sn_build(c->b, SN_OP_dropout, &a, c->in, 1);
-}
-
 void sn_layer_build_identity(sn_layer_call *c) {
     c->out = c->in[0];
 }

@@ -347,6 +347,9 @@ sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *t
 void sn_layer_average(sn_layer_call *c, int index, sn_value value, double momentum);
 /* Variable number `index` of the layer becomes this value, when sn_network_updates is called. */
 void sn_layer_assign(sn_layer_call *c, int index, sn_value value);
+/* A key for random numbers that is another one in each training step, as attributes hold it; each
+ * application of a shared layer draws for itself. */
+int64_t sn_layer_key(sn_layer_call *c);
 /* A scalar to be added to the loss. */
 void sn_layer_add_loss(sn_layer_call *c, sn_value loss);
 /* Appends the writes of the newest sn_network_build (part UPDATE). */
