@@ -63,6 +63,7 @@ CASES += [(f"rule_{name}", make, X if name[:5] == "dense" else SMALL, Y3 if name
                           L.Flatten(), L.Dense(3)],
 }.items()]
 
+CASES += [("layer_activity_regularization", lambda: [L.Input((12,)), L.Dense(6), L.ActivityRegularization(l1=0.02, l2=0.1), L.Dense(3)], X, Y3, sgd, "mse", [], 3)]
 S, O = keras.optimizers.schedules, keras.optimizers
 small = lambda: [L.Input((12,)), L.Dense(6, activation="tanh"), L.Dense(3)]
 CASES += [(f"opt_{name}", small, X, Y3, optimizer, "mse", [], 5) for name, optimizer in {
