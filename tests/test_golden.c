@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 16, MAX_CASES = 512 };
+enum { BATCH = 16, MAX_CASES = 2048 };
 
 typedef struct {
     char name[64];
