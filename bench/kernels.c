@@ -4,7 +4,7 @@
  *
  * With one thread the clock is the process' own, so that other work on the machine disturbs little.
  */
-#include "support/kernel_case.h"
+#include "support/kernel_call.h"
 #include "support/support.h"
 
 #include <stdio.h>
@@ -116,7 +116,7 @@ static double now_ms(int n_threads) {
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static double least_ms(const sn_kernel_run *r, const sn_call *call) {
+static double least_ms(const sn_test_call *r, const sn_call *call) {
     double least = 1e30, total = 0;
     for (int i = 0; i < 30 && total < 300; i++) {
         const double start = now_ms(call->n_threads);
@@ -130,7 +130,7 @@ static double least_ms(const sn_kernel_run *r, const sn_call *call) {
 }
 
 static void bench(const sn_kernel_case *c, int n_threads) {
-    sn_kernel_run r;
+    sn_test_call r;
     sn_cpu_device cpu;
     sn_variant v;
     sn_kernel_open(&r, c, 1);
@@ -156,7 +156,7 @@ static void bench(const sn_kernel_case *c, int n_threads) {
     printf("%9.3f ms %7.1f GFLOP/s %7.1f GB/s %8zu KiB  %s %s %s\n", ms, v.flops / ms * 1e-6,
            v.bytes / ms * 1e-6, v.workspace_bytes / 1024, c->op, c->attrs, c->types);
     free(workspace);
-    sn_kernel_close(&r);
+    sn_end(&r);
 }
 
 int main(int argc, char **argv) {

@@ -542,7 +542,7 @@ static void test_argmax_is_the_first_largest(void **state) {
     sn_ready(&k);
     sn_run(&k);
     assert_memory_equal(k.out[0].data, rows, sizeof rows);
-    free(k.out[0].data);
+    sn_unready(&k);
     k.d.attrs.argmax.axis = 0;
     k.d.attrs.argmax.dtype = SNUG_I64;
     sn_ready(&k);

@@ -1,6 +1,6 @@
 /* Rules of the layer kernels: the fast ones agree with the references, and an element's bits depend
  * neither on the threads nor on how many rows the call has. */
-#include "support/kernel_case.h"
+#include "support/kernel_call.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -156,8 +156,8 @@ static bool is_real(const snug_view *v) {
 }
 
 /* Variances and the like stand under a root: inputs that mean them are made positive by a shift. */
-static void expect_close(const sn_kernel_case *c, const sn_kernel_run *got,
-                         const sn_kernel_run *wanted) {
+static void expect_close(const sn_kernel_case *c, const sn_test_call *got,
+                         const sn_test_call *wanted) {
     for (int k = 0; k < got->d.n_out; k++) {
         const snug_view *a = &got->out[k], *b = &wanted->out[k];
         if (!is_real(a)) {
@@ -176,8 +176,8 @@ static void expect_close(const sn_kernel_case *c, const sn_kernel_run *got,
     }
 }
 
-static void expect_same_bits(const sn_kernel_case *c, const sn_kernel_run *a,
-                             const sn_kernel_run *b) {
+static void expect_same_bits(const sn_kernel_case *c, const sn_test_call *a,
+                             const sn_test_call *b) {
     for (int k = 0; k < a->d.n_out; k++)
         if (memcmp(a->out[k].data, b->out[k].data, a->out[k].bytes) != 0)
             fail_msg("%s %s %s: output %d has other bits", c->op, c->attrs, c->types, k);
@@ -188,7 +188,7 @@ static const char *const builds[] = {"base", "avx2", "avx512"};
 static void test_fast_kernels_of_every_build_agree_with_references(void **state) {
     (void)state;
     for (int i = 0; i < N_CASES; i++) {
-        sn_kernel_run fast, reference;
+        sn_test_call fast, reference;
         sn_kernel_open(&fast, &cases[i], 7);
         sn_kernel_open(&reference, &cases[i], 7);
         sn_kernel_call(&reference, reference.family->reference, 1, false);
@@ -199,12 +199,12 @@ static void test_fast_kernels_of_every_build_agree_with_references(void **state)
             sn_kernel_call(&fast, fast.family->run, 2, false);
             expect_close(&cases[i], &fast, &reference);
         }
-        sn_kernel_close(&fast);
-        sn_kernel_close(&reference);
+        sn_end(&fast);
+        sn_end(&reference);
     }
 }
 
-static bool is_own(const sn_kernel_run *r) {
+static bool is_own(const sn_test_call *r) {
     return strncmp(r->variant.impl, "onednn", 6) != 0;
 }
 
@@ -212,7 +212,7 @@ static bool is_own(const sn_kernel_run *r) {
 static void test_bits_do_not_depend_on_threads(void **state) {
     (void)state;
     for (int i = 0; i < N_CASES; i++) {
-        sn_kernel_run one, many;
+        sn_test_call one, many;
         sn_kernel_open(&one, &cases[i], 8);
         sn_kernel_open(&many, &cases[i], 8);
         for (int n_threads = 2; n_threads <= 5; n_threads += 3) {
@@ -220,13 +220,13 @@ static void test_bits_do_not_depend_on_threads(void **state) {
             sn_kernel_call(&many, many.family->run, n_threads, false);
             expect_same_bits(&cases[i], &many, &one);
         }
-        sn_kernel_close(&one);
-        sn_kernel_close(&many);
+        sn_end(&one);
+        sn_end(&many);
     }
 }
 
 /* With two poisons, since a kernel may write what was there. */
-static void expect_all_needed(sn_kernel_run *r, const sn_kernel_case *c, int n_threads) {
+static void expect_all_needed(sn_test_call *r, const sn_kernel_case *c, int n_threads) {
     bool needed = false;
     for (int k = 0; k < 2 && !needed; k++) {
         r->poison = k ? 0xa5 : 0x5a;
@@ -242,12 +242,12 @@ static void test_workspaces_are_needed_to_the_last_byte(void **state) {
     (void)state;
     for (int i = 0; i < 3 * N_CASES; i++) {
         const sn_kernel_case *c = &cases[i / 3];
-        sn_kernel_run r;
+        sn_test_call r;
         sn_kernel_open(&r, c, 12);
         r.family = sn_cpu_family_for(builds[i % 3], r.d.op);
         for (int n_threads = 1; n_threads <= 4 && r.family; n_threads++)
             expect_all_needed(&r, c, n_threads);
-        sn_kernel_close(&r);
+        sn_end(&r);
     }
 }
 
@@ -255,7 +255,7 @@ static void test_workspaces_are_needed_to_the_last_byte(void **state) {
 static void test_a_slice_of_a_batch_gives_the_bits_of_the_whole(void **state) {
     (void)state;
     for (int i = 0; i < N_CASES; i++) {
-        sn_kernel_run whole, slice;
+        sn_test_call whole, slice;
         if (!cases[i].batch)
             continue;
         sn_kernel_open(&whole, &cases[i], 9);
@@ -271,15 +271,15 @@ static void test_a_slice_of_a_batch_gives_the_bits_of_the_whole(void **state) {
                 fail_msg("%s %s %s: a slice has other bits", cases[i].op, cases[i].attrs,
                          cases[i].types);
         }
-        sn_kernel_close(&whole);
-        sn_kernel_close(&slice);
+        sn_end(&whole);
+        sn_end(&slice);
     }
 }
 
 static void test_accumulating_adds_to_what_is_there(void **state) {
     (void)state;
     for (int i = 0; i < N_CASES; i++) {
-        sn_kernel_run fast, reference;
+        sn_test_call fast, reference;
         sn_kernel_open(&fast, &cases[i], 10);
         sn_kernel_open(&reference, &cases[i], 10);
         const bool plain =
@@ -291,13 +291,13 @@ static void test_accumulating_adds_to_what_is_there(void **state) {
             sn_kernel_call(&fast, fast.family->run, 2, true);
             expect_close(&cases[i], &fast, &reference);
         }
-        sn_kernel_close(&fast);
-        sn_kernel_close(&reference);
+        sn_end(&fast);
+        sn_end(&reference);
     }
 }
 
 /* Runs with output 0 in the place of input `at`. */
-static void run_in_place(sn_kernel_run *r, int at) {
+static void run_in_place(sn_test_call *r, int at) {
     void *const own = r->out[0].data, *const input = r->in[at].data;
     void *copy = test_malloc(r->in[at].bytes + 64);
     memcpy(copy, input, r->in[at].bytes);
@@ -323,7 +323,7 @@ static void run_in_place(sn_kernel_run *r, int at) {
 static void test_in_place_gives_the_same_bits(void **state) {
     (void)state;
     for (int i = 0; i < N_CASES; i++) {
-        sn_kernel_run apart, same;
+        sn_test_call apart, same;
         sn_kernel_open(&apart, &cases[i], 11);
         sn_kernel_open(&same, &cases[i], 11);
         sn_kernel_call(&apart, apart.family->run, 2, false);
@@ -333,15 +333,15 @@ static void test_in_place_gives_the_same_bits(void **state) {
                 run_in_place(&same, at);
                 expect_same_bits(&cases[i], &same, &apart);
             }
-        sn_kernel_close(&apart);
-        sn_kernel_close(&same);
+        sn_end(&apart);
+        sn_end(&same);
     }
 }
 
 static void test_a_label_out_of_range_is_named_with_its_row(void **state) {
     (void)state;
     const sn_kernel_case c = {"sparse_xent", "", "f32[5,10] i32[5]", .batch = 0};
-    sn_kernel_run r;
+    sn_test_call r;
     snug_error err;
     sn_kernel_open(&r, &c, 1);
     ((int32_t *)r.in[1].data)[3] = 12;
@@ -350,14 +350,14 @@ static void test_a_label_out_of_range_is_named_with_its_row(void **state) {
     ((int32_t *)r.in[1].data)[3] = -1;
     expect_status(sn_kernel_try(&r, r.family->reference, 1, false, &err), SNUG_E_DATA, &err);
     expect_text(err.text, "label -1 at row 3");
-    sn_kernel_close(&r);
+    sn_end(&r);
 }
 
 static void test_a_nan_wins_a_max_pool_and_the_first_maximum_wins(void **state) {
     (void)state;
     const sn_kernel_case c = {"maxpool", "kernel=2,2 stride=2,2", "f32[1,2,4,1]", .batch = 0};
     const float x[8] = {3, 7, 5, 5, 7, NAN, 5, 5};
-    sn_kernel_run r;
+    sn_test_call r;
     sn_kernel_open(&r, &c, 1);
     memcpy(r.in[0].data, x, sizeof x);
     for (int k = 0; k < 2; k++) {
@@ -369,7 +369,7 @@ static void test_a_nan_wins_a_max_pool_and_the_first_maximum_wins(void **state) 
         assert_true(y[1] == 5.0f);
         assert_int_equal(code[1], 0);
     }
-    sn_kernel_close(&r);
+    sn_end(&r);
 }
 
 static void test_a_window_of_more_than_256_places_is_refused(void **state) {
@@ -396,21 +396,21 @@ static void test_groups_are_the_library_s_depthwise_and_dense_layers_ours(void *
         {"conv2d", "", "f32[2,9,9,32] f32[3,3,32,32]", .batch = 0},
         {"conv2d", "groups=32", "f32[2,9,9,32] f32[3,3,1,32]", .batch = 0},
     };
-    sn_kernel_run r;
+    sn_test_call r;
     sn_kernel_open(&r, &groups, 1);
     expect_text(r.variant.impl, "onednn:");
     assert_true(r.variant.code_bytes > 0);
-    sn_kernel_close(&r);
+    sn_end(&r);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         sn_kernel_open(&r, &own[i], 1);
         expect_text(r.variant.impl, "own:");
         assert_int_equal(r.variant.code_bytes, 0);
-        sn_kernel_close(&r);
+        sn_end(&r);
     }
 }
 
 static snug_status prepare_and_release(snug_engine *e, void *ctx, snug_error *err) {
-    sn_kernel_run *r = ctx;
+    sn_test_call *r = ctx;
     void *prepared = NULL;
     SNUG_TRY(r->family->prepare(e, &r->d, 2, &prepared, err));
     r->family->release(e, prepared);
@@ -421,10 +421,10 @@ static void test_preparing_survives_a_failed_request(void **state) {
     (void)state;
     const sn_kernel_case c = {"conv2d_dw", "groups=2 kernel=3,3 bias=1",
                               "f32[2,9,9,32] f32[2,7,7,32]", .batch = 0};
-    sn_kernel_run r;
+    sn_test_call r;
     sn_kernel_open(&r, &c, 1);
     sn_fault_sweep(prepare_and_release, &r);
-    sn_kernel_close(&r);
+    sn_end(&r);
 }
 
 static void test_a_convolution_with_a_huge_stride_is_refused(void **state) {
@@ -449,7 +449,7 @@ static void test_large_logits_do_not_overflow(void **state) {
     for (int k = 0; k < 4; k++) {
         const sn_kernel_case c = {ops[k / 2], "", "f32[1,3]", .batch = 0};
         const float x[3] = {1000, 1001, -INFINITY};
-        sn_kernel_run r;
+        sn_test_call r;
         sn_kernel_open(&r, &c, 1);
         memcpy(r.in[0].data, x, sizeof x);
         sn_kernel_call(&r, k % 2 ? r.family->run : r.family->reference, 1, false);
@@ -457,7 +457,7 @@ static void test_large_logits_do_not_overflow(void **state) {
         const double p = 1 / (1 + exp(1));
         assert_true(fabs(y[0] - (k / 2 ? log(p) : p)) < 1e-6);
         assert_true(k / 2 ? isinf(y[2]) && y[2] < 0 : y[2] == 0.0f);
-        sn_kernel_close(&r);
+        sn_end(&r);
     }
 }
 
