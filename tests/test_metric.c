@@ -1,6 +1,6 @@
 /* test_metric.c: metrics as sums: an example of weight 2 counts as two examples, one of weight 0
- * not at all, and cutting a batch in two gives the same sums. The values themselves are Keras'
- * (test_golden). */
+ * not at all, and cutting a batch in two gives the same sums; and reductions of losses. The values
+ * themselves are Keras' (test_golden). */
 #include "support/support.h"
 
 #include "exec/exec.h"
@@ -128,6 +128,58 @@ static void test_sums_do_not_depend_on_the_cut_into_batches(void **state) {
     }
 }
 
+/* The loss of all rows of the table, with or without their weights. */
+static double loss_of(snug_engine *e, const char *text, bool weighted) {
+    static const pick rows = {ROWS, {0, 1, 2, 3, 4, 5}};
+    snug_error err;
+    sn_graph *g;
+    sn_state *none;
+    sn_objective o = {.used = true, .weight = 1};
+    sn_objective_data d = {.weight = SN_NO_VALUE, .mask = SN_NO_VALUE};
+    double out = NAN;
+    const snug_type t = {SNUG_F64, 2, {ROWS, CLASSES}}, w = {SNUG_F64, 1, {ROWS}};
+    expect_ok(sn_loss_parse(text, &o.loss, &err), &err);
+    expect_ok(sn_graph_create(e, &g, &err), &err);
+    expect_ok(sn_state_create(e, &none, &err), &err);
+    expect_ok(sn_graph_input(g, "p", &t, &d.y_pred, &err), &err);
+    expect_ok(sn_graph_input(g, "y", &t, &d.y_true, &err), &err);
+    if (weighted)
+        expect_ok(sn_graph_input(g, "w", &w, &d.weight, &err), &err);
+    sn_builder b = sn_builder_on(g);
+    const sn_value loss = sn_objective_build(&b, &o, &d);
+    expect_ok(sn_builder_done(&b, &err), &err);
+    expect_ok(sn_graph_output(g, "loss", loss, &err), &err);
+    source p = {&scores[0][0], CLASSES, &rows}, y = {&onehot[0][0], CLASSES, &rows},
+           s = {weights, 1, &rows};
+    const sn_input_binding inputs[3] = {{&p, fill_rows}, {&y, fill_rows}, {&s, fill_rows}};
+    snug_view view = {.data = &out, .bytes = sizeof out, .type = {.dtype = SNUG_F64}};
+    const sn_naive_options options = {.inputs = inputs, .outputs = &view};
+    expect_ok(sn_naive_run(e, g, none, &options, &err), &err);
+    sn_state_destroy(none);
+    sn_graph_destroy(g);
+    return out;
+}
+
+static void test_reductions_divide_by_what_they_say(void **state) {
+    double plain = 0, weighted = 0, sum_of_weights = 0;
+    for (int i = 0; i < ROWS; i++) {
+        double row = 0;
+        for (int k = 0; k < CLASSES; k++)
+            row += (scores[i][k] - onehot[i][k]) * (scores[i][k] - onehot[i][k]) / CLASSES;
+        plain += row;
+        weighted += weights[i] * row;
+        sum_of_weights += weights[i];
+    }
+    static const char sum[] = "mse:reduction=sum", mean[] = "mse:reduction=mean",
+                      by_weight[] = "mse:reduction=mean_with_sample_weight";
+    assert_true(fabs(loss_of(*state, sum, false) - plain) < 1e-12);
+    assert_true(fabs(loss_of(*state, sum, true) - weighted) < 1e-12);
+    assert_true(fabs(loss_of(*state, mean, false) - plain / ROWS) < 1e-12);
+    assert_true(fabs(loss_of(*state, mean, true) - weighted / ROWS) < 1e-12);
+    assert_true(fabs(loss_of(*state, by_weight, false) - plain / ROWS) < 1e-12);
+    assert_true(fabs(loss_of(*state, by_weight, true) - weighted / sum_of_weights) < 1e-12);
+}
+
 static void test_settings_that_do_not_fit_are_refused(void **state) {
     static const struct {
         const char *text;
@@ -161,6 +213,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_weights_count_examples_more_than_once_or_never),
         engine_test(test_sums_do_not_depend_on_the_cut_into_batches),
+        engine_test(test_reductions_divide_by_what_they_say),
         cmocka_unit_test(test_settings_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -567,6 +567,12 @@ static void test_bad_losses_are_refused(void **state) {
     sn_loss l;
     expect_status(sn_loss_parse("hinge2", &l, &err), SNUG_E_UNSUPPORTED, &err);
     expect_text(err.text, "mean_squared_error");
+    expect_status(sn_loss_parse("mse:reduction=none", &l, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_text(err.text, "sum_over_batch_size");
+    expect_status(sn_loss_parse("ctc", &l, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_text(err.text, "'ctc'");
+    expect_status(sn_loss_parse("circle", &l, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_status(sn_loss_parse("dice:axis=-1", &l, &err), SNUG_E_INVALID, &err);
     expect_status(sn_loss_parse("mse:from_logits=true", &l, &err), SNUG_E_INVALID, &err);
     expect_status(sn_loss_parse("bce:logits=true", &l, &err), SNUG_E_INVALID, &err);
     expect_status(sn_loss_parse("bce:from_logits=perhaps", &l, &err), SNUG_E_INVALID, &err);

@@ -5,7 +5,8 @@
  * Cross-entropies look through a softmax or sigmoid that made y_pred and start from its input, as
  * Keras does in graph mode. From probabilities made otherwise they clip to [1e-7, 1 - 1e-7]; the
  * categorical one first divides by the sum over the classes, the sparse one takes the logarithm as
- * logits. The categorical focal one never looks through. */
+ * logits. The categorical focal one never looks through, and the sparse one does not where it
+ * ignores a class. */
 #include "nn/nn.h"
 #include "nn/text.h"
 
@@ -165,6 +166,28 @@ static sn_value categorical_hinge(sn_builder *b, const sn_loss *l, sn_value y_tr
     return at_least(b, sn_build_affine(b, sn_build_sub(b, wrong, right), 1, 1), 0);
 }
 
+/* --- overlaps --------------------------------------------------------------------------------- */
+/* 1 - hits / (hits + alpha * missed + beta * said wrongly + epsilon), over all axes or some. */
+static sn_value tversky(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
+    const sn_value hits = sn_build_sum(b, sn_build_mul(b, y_true, y_pred), l->axes, false);
+    const sn_value missed =
+        sn_build_sum(b, sn_build_mul(b, one_minus(b, y_pred), y_true), l->axes, false);
+    const sn_value wrong =
+        sn_build_sum(b, sn_build_mul(b, y_pred, one_minus(b, y_true)), l->axes, false);
+    const sn_value rest = sn_build_add(b, sn_build_affine(b, missed, l->alpha, EPSILON),
+                                       sn_build_affine(b, wrong, l->beta, 0));
+    return one_minus(b, sn_build_div(b, hits, sn_build_add(b, hits, rest)));
+}
+
+/* 1 - 2 hits / (sum of both + epsilon) */
+static sn_value dice(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
+    const sn_value hits = sn_build_sum(b, sn_build_mul(b, y_true, y_pred), l->axes, false);
+    const sn_value both = sn_build_add(b, sn_build_sum(b, y_true, l->axes, false),
+                                       sn_build_sum(b, y_pred, l->axes, false));
+    return one_minus(
+        b, sn_build_div(b, sn_build_affine(b, hits, 2, 0), sn_build_affine(b, both, 1, EPSILON)));
+}
+
 /* --- cross-entropies -------------------------------------------------------------------------- */
 /* n_classes 2 for the binary one: smoothing pulls towards 1 / n_classes. */
 static sn_value smooth(sn_builder *b, const sn_loss *l, sn_value y_true, int64_t n_classes) {
@@ -200,11 +223,51 @@ static sn_value categorical(sn_builder *b, const sn_loss *l, sn_value labels, sn
         b, sn_build_sum(b, sn_build_mul(b, y_true, sn_build_log(b, p)), classes, false));
 }
 
+sn_value sn_loss_mask(sn_builder *b, const sn_loss *l, sn_value y_true) {
+    if (isnan(l->ignore_class) || b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const snug_dtype dtype = sn_graph_type(b->graph, y_true)->dtype;
+    return sn_build_logical_not(
+        b, sn_build_equal(b, y_true, sn_build_scalar(b, dtype, l->ignore_class)));
+}
+
+/* Labels to be ignored count as class 0 with nothing predicted, and their terms as 0. */
+static sn_value sparse_but(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
+    const sn_value valid = sn_loss_mask(b, l, y_true);
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    snug_type t = *sn_graph_type(b->graph, y_pred);
+    const sn_value zero = sn_build_scalar(b, t.dtype, 0);
+    t.dims[t.rank - 1] = 1;
+    const sn_value p = sn_build_select(b, sn_build_reshape(b, valid, t.dims, t.rank), y_pred, zero);
+    const snug_dtype labels = sn_graph_type(b->graph, y_true)->dtype;
+    const sn_value y = sn_build_select(b, valid, y_true, sn_build_scalar(b, labels, 0));
+    const sn_value logits = l->from_logits ? p : sn_build_log(b, clip(b, p, EPSILON, 1 - EPSILON));
+    return sn_build_select(b, valid, sn_build_sparse_xent(b, logits, y), zero);
+}
+
 static sn_value sparse(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
     sn_value logits = y_pred;
+    if (!isnan(l->ignore_class))
+        return sparse_but(b, l, y_true, y_pred);
     if (!look_through(b, SN_OP_softmax, y_pred, &logits) && !l->from_logits)
         logits = sn_build_log(b, clip(b, y_pred, EPSILON, 1 - EPSILON));
     return sn_build_sparse_xent(b, logits, y_true);
+}
+
+/* (1 - p^q) / q of the probability of the right class. */
+static sn_value generalised(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const snug_type t = *sn_graph_type(b->graph, y_pred);
+    sn_attrs a;
+    sn_attrs_default(SN_OP_one_hot, &a);
+    a.one_hot.depth = t.dims[t.rank - 1];
+    a.one_hot.dtype = t.dtype;
+    const sn_value chosen = sn_build(b, SN_OP_one_hot, &a, &y_true, 1);
+    const sn_value p =
+        sn_build_sum(b, sn_build_mul(b, y_pred, chosen), last_axis(b, y_pred), false);
+    return sn_build_affine(b, sn_build_value_op(b, SN_OP_power, &p, 1, l->q), -1 / l->q, 1 / l->q);
 }
 
 /* (1 - p)^gamma times the cross-entropy, p what was given to the right answer. */
@@ -261,7 +324,10 @@ static const struct {
     {"categorical_hinge", NULL, categorical_hinge, "", false},
     {"binary_crossentropy", "bce", binary, "from_logits label_smoothing", false},
     {"categorical_crossentropy", NULL, categorical, "from_logits label_smoothing", false},
-    {"sparse_categorical_crossentropy", NULL, sparse, "from_logits", true},
+    {"sparse_categorical_crossentropy", NULL, sparse, "from_logits ignore_class", true},
+    {"categorical_generalized_cross_entropy", NULL, generalised, "q", true},
+    {"dice", NULL, dice, "axis", false},
+    {"tversky", NULL, tversky, "alpha beta axis", false},
     {"binary_focal_crossentropy", NULL, binary_focal,
      "from_logits label_smoothing apply_class_balancing alpha gamma", false},
     {"categorical_focal_crossentropy", NULL, categorical_focal,
@@ -281,7 +347,7 @@ bool sn_loss_known(const char *name) {
     return find_loss(name) >= 0;
 }
 
-/* Every word of the options above is one of these. */
+/* Every word of the options above, beside axis and ignore_class, is one of these. */
 static const struct {
     const char *key;
     size_t offset;
@@ -294,15 +360,57 @@ static const struct {
 } reals[] = {{"label_smoothing", offsetof(sn_loss, label_smoothing), 1},
              {"delta", offsetof(sn_loss, delta), HUGE_VAL},
              {"alpha", offsetof(sn_loss, alpha), HUGE_VAL},
+             {"beta", offsetof(sn_loss, beta), HUGE_VAL},
+             {"q", offsetof(sn_loss, q), 1},
              {"gamma", offsetof(sn_loss, gamma), HUGE_VAL}};
 
+static snug_status set_reduction(const sn_option *o, sn_reduction *to, snug_error *err) {
+    static const struct {
+        const char *name;
+        sn_reduction kind;
+    } kinds[] = {{"sum_over_batch_size", SN_REDUCE_MEAN},
+                 {"mean", SN_REDUCE_MEAN},
+                 {"sum", SN_REDUCE_SUM},
+                 {"mean_with_sample_weight", SN_REDUCE_WEIGHTED_MEAN}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (sn_same_name(o->value, kinds[i].name)) {
+            *to = kinds[i].kind;
+            return SNUG_OK;
+        }
+    return sn_fail(err, SNUG_E_UNSUPPORTED,
+                   "reduction=%s; training needs one number: use sum_over_batch_size, sum or "
+                   "mean_with_sample_weight",
+                   o->value);
+}
+
+/* Axes count from the front, 0 is the batch. */
+static snug_status set_axes(const sn_option *o, uint32_t *axes, snug_error *err) {
+    sn_option one = *o;
+    uint32_t found = 0;
+    for (const char *at = o->value; sn_text_item(&at, one.value, sizeof one.value);) {
+        double axis;
+        SNUG_TRY(sn_option_real(&one, &axis, err));
+        if (axis != floor(axis) || axis < 0 || axis >= SNUG_MAX_RANK)
+            return sn_fail(err, SNUG_E_INVALID, "axis=%s; axes count from 0", o->value);
+        found |= 1u << (int)axis;
+    }
+    *axes = found;
+    return SNUG_OK;
+}
+
 static snug_status set_option(int row, const sn_option *o, sn_loss *l, snug_error *err) {
+    if (strcmp(o->key, "reduction") == 0)
+        return set_reduction(o, &l->reduction, err);
     if (!sn_text_has(losses[row].options, o->key))
         return sn_fail(err, SNUG_E_INVALID, "loss %s has no setting '%s'%s%s", losses[row].name,
                        o->key, losses[row].options[0] ? "; it has " : "", losses[row].options);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (strcmp(o->key, flags[i].key) == 0)
             return sn_option_flag(o, (bool *)((char *)l + flags[i].offset), err);
+    if (strcmp(o->key, "axis") == 0)
+        return set_axes(o, &l->axes, err);
+    if (strcmp(o->key, "ignore_class") == 0)
+        return sn_option_real(o, &l->ignore_class, err);
     size_t i = 0;
     while (strcmp(o->key, reals[i].key) != 0)
         i++;
@@ -315,11 +423,12 @@ static snug_status set_option(int row, const sn_option *o, sn_loss *l, snug_erro
 }
 
 snug_status sn_loss_parse(const char *text, sn_loss *out, snug_error *err) {
-    sn_loss l = {.delta = 1, .alpha = 0.25, .gamma = 2};
+    sn_loss l = {.delta = 1, .alpha = 0.25, .gamma = 2, .beta = 0.5, .q = 0.5};
+    l.ignore_class = (double)NAN;
     SNUG_TRY(sn_option_name(text, l.name, sizeof l.name, err));
     const int row = find_loss(l.name);
     if (row < 0) {
-        char list[640] = "";
+        char list[700] = "";
         for (int i = 0; i < N_LOSSES; i++)
             sn_text_list(list, sizeof list, losses[i].name);
         return sn_fail(err, SNUG_E_UNSUPPORTED, "loss '%.40s' is not known; there are %s", l.name,
@@ -327,6 +436,7 @@ snug_status sn_loss_parse(const char *text, sn_loss *out, snug_error *err) {
     }
     sn_text_copy(l.name, sizeof l.name, losses[row].name);
     l.sparse = losses[row].sparse;
+    l.alpha = losses[row].terms == tversky ? 0.5 : l.alpha;
     sn_option option;
     bool more;
     for (const char *at = text;;) {
@@ -352,5 +462,7 @@ sn_value sn_loss_terms(sn_builder *b, const sn_loss *l, sn_value y_true, sn_valu
 }
 
 sn_value sn_loss_build(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
-    return sn_build_mean(b, sn_loss_terms(b, l, y_true, y_pred), 0, false);
+    const sn_objective o = {.used = true, .loss = *l, .weight = 1};
+    const sn_objective_data d = {y_true, y_pred, SN_NO_VALUE, SN_NO_VALUE};
+    return sn_objective_build(b, &o, &d);
 }

@@ -364,10 +364,14 @@ static sn_value mean_from(sn_builder *b, sn_value x, int first) {
  * the weight, both to examples. */
 static sn_value mean_sums(sn_builder *b, sn_value terms, const sn_metric_data *d) {
     const snug_dtype dtype = dtype_of(b, d->y_pred);
-    const sn_value real = sn_build_cast(b, terms, dtype);
+    const int64_t single[1] = {1};
+    sn_value real = sn_build_cast(b, terms, dtype);
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
-    const bool weighted = sn_value_ok(d->weight);
+    const bool of_batch = sn_graph_type(b->graph, real)->rank == 0; /* a mean over batches, then */
+    if (of_batch)
+        real = sn_build_reshape(b, real, single, 1);
+    const bool weighted = sn_value_ok(d->weight) && !of_batch;
     const int64_t batch = sn_graph_type(b->graph, real)->dims[0];
     const int axes = weighted ? sn_graph_type(b->graph, d->weight)->rank : 1;
     sn_value each = mean_from(b, real, axes);

@@ -391,13 +391,22 @@ SNUG_CHECKED snug_status sn_rules_check(const sn_net_var *v, snug_error *err);
 
 /* --- losses and metrics ----------------------------------------------------------------------- */
 /* Keras' names and aliases (mse = mean_squared_error = MeanSquaredError). */
+typedef enum {
+    SN_REDUCE_MEAN, /* Keras' sum_over_batch_size */
+    SN_REDUCE_SUM,
+    SN_REDUCE_WEIGHTED_MEAN /* mean_with_sample_weight: over the sum of the weights */
+} sn_reduction;
 typedef struct {
     char name[48]; /* canonical snake case */
     bool from_logits;
     bool sparse;                   /* integer labels without the class axis */
     double label_smoothing, delta; /* of the cross-entropies; of huber */
-    double alpha, gamma;           /* of the focal cross-entropies */
+    double alpha, gamma;           /* of the focal cross-entropies; alpha also of tversky */
+    double beta, q;                /* of tversky; of the generalised cross-entropy */
     bool apply_class_balancing;    /* of the binary focal one */
+    double ignore_class;           /* of the sparse one; NaN: none */
+    uint32_t axes;                 /* of dice and tversky: a set of axes; 0: all */
+    sn_reduction reduction;
 } sn_loss;
 bool sn_loss_known(const char *name);
 SNUG_CHECKED snug_status sn_loss_parse(const char *text, sn_loss *out, snug_error *err);
@@ -407,6 +416,8 @@ void sn_loss_target(const sn_loss *l, const snug_type *output, snug_type *target
 sn_value sn_loss_build(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
 /* The loss of each element or row, not averaged: [batch, ...]. */
 sn_value sn_loss_terms(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
+/* Which of the terms count, where labels say so (ignore_class): bool, or SN_NO_VALUE. */
+sn_value sn_loss_mask(sn_builder *b, const sn_loss *l, sn_value y_true);
 /* A metric is sums over the batches seen, n_sums of them, and a function of the sums. For most they
  * are two: of its terms (each example's mean), and the number of examples. Settings have Keras'
  * names and defaults; those a metric does not have are as they come. */

@@ -49,18 +49,50 @@ sn_value sn_objective_weight(sn_builder *b, sn_value weight, sn_value mask, sn_v
     return sn_build_mul(b, spread(b, weight, most), spread(b, valid, most));
 }
 
+/* The mean over what is valid. Where nothing is the sum is 0, and so is the loss. */
+static sn_value masked_mean(sn_builder *b, sn_value terms, sn_value valid) {
+    const int rank = type_of(b, terms).rank;
+    const sn_value sum = sn_build_mean(b, sn_build_mul(b, terms, spread(b, valid, rank)), 0, false);
+    const sn_value least = sn_build_scalar(b, type_of(b, valid).dtype, 1e-30);
+    return sn_build_div(b, sum, sn_build_maximum(b, sn_build_mean(b, valid, 0, false), least));
+}
+
+/* The sum, or the sum over that of the weights: what a mask hides has the weight 0. Terms of each
+ * element count as their mean over the last axis. */
+static sn_value weighted_sum(sn_builder *b, const sn_objective *o, const sn_objective_data *d,
+                             sn_value terms, sn_value mask) {
+    const int rank = type_of(b, terms).rank;
+    const bool by_element = rank > 1 && rank == type_of(b, d->y_pred).rank;
+    const sn_value each = by_element ? sn_build_mean(b, terms, 1u << (rank - 1), false) : terms;
+    const sn_value weight = sn_objective_weight(b, d->weight, mask, d->y_pred);
+    if (!sn_value_ok(weight))
+        return o->loss.reduction == SN_REDUCE_SUM ? sn_build_sum(b, each, 0, false)
+                                                  : sn_build_mean(b, each, 0, false);
+    const sn_value spread_weight = spread(b, weight, type_of(b, each).rank);
+    const sn_value sum = sn_build_sum(b, sn_build_mul(b, each, spread_weight), 0, false);
+    if (o->loss.reduction == SN_REDUCE_SUM)
+        return sum;
+    const sn_value over = sn_build_sum(b, spread_weight, 0, false);
+    const sn_value zero = sn_build_scalar(b, type_of(b, over).dtype, 0);
+    return sn_build_select(b, sn_build_equal(b, over, zero), zero, sn_build_div(b, sum, over));
+}
+
 sn_value sn_objective_build(sn_builder *b, const sn_objective *o, const sn_objective_data *d) {
     sn_value terms = sn_loss_terms(b, &o->loss, d->y_true, d->y_pred);
     const int rank = type_of(b, terms).rank;
+    sn_value mask = sn_loss_mask(b, &o->loss, d->y_true);
+    if (!sn_value_ok(mask))
+        mask = d->mask;
+    else if (sn_value_ok(d->mask))
+        mask = sn_build_logical_and(b, mask, spread(b, d->mask, type_of(b, mask).rank));
+    if (rank == 0)
+        return terms;
+    if (o->loss.reduction != SN_REDUCE_MEAN)
+        return weighted_sum(b, o, d, terms, mask);
     if (sn_value_ok(d->weight))
         terms = sn_build_mul(b, terms, spread(b, d->weight, rank));
-    if (!sn_value_ok(d->mask))
-        return sn_build_mean(b, terms, 0, false);
-    const sn_value valid = as_number(b, d->mask, d->y_pred);
-    const sn_value sum = sn_build_mean(b, sn_build_mul(b, terms, spread(b, valid, rank)), 0, false);
-    /* Where nothing is valid the sum is 0, and so is the loss. */
-    const sn_value least = sn_build_scalar(b, type_of(b, valid).dtype, 1e-30);
-    return sn_build_div(b, sum, sn_build_maximum(b, sn_build_mean(b, valid, 0, false), least));
+    return sn_value_ok(mask) ? masked_mean(b, terms, as_number(b, mask, d->y_pred))
+                             : sn_build_mean(b, terms, 0, false);
 }
 
 /* --- class weights ---------------------------------------------------------------------------- */
