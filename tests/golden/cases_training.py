@@ -64,6 +64,19 @@ CASES += [(f"rule_{name}", make, X if name[:5] == "dense" else SMALL, Y3 if name
 }.items()]
 
 CASES += [("layer_activity_regularization", lambda: [L.Input((12,)), L.Dense(6), L.ActivityRegularization(l1=0.02, l2=0.1), L.Dense(3)], X, Y3, sgd, "mse", [], 3)]
+F, BITS = keras.losses, (MAPS[..., None] > 0).astype(np.float64)
+HOLES, SPECKLED = LABELS.copy(), MAPS.copy()
+HOLES[::3], SPECKLED[:, 1, ::2] = -1, 255
+CASES += [
+    ("loss_sum", one(3), X, Y3, lambda: keras.optimizers.SGD(0.002), lambda: F.MeanSquaredError(reduction="sum"), [], 3),
+    ("loss_sum_sparse", per_pixel(3, "softmax"), SMALL, MAPS, lambda: keras.optimizers.SGD(0.002), lambda: F.SparseCategoricalCrossentropy(reduction="sum"), [], 3),
+    ("loss_ignore_class", one(4, "softmax"), X, HOLES, sgd, lambda: F.SparseCategoricalCrossentropy(ignore_class=-1), [], 3),
+    ("loss_ignore_class_logits", per_pixel(3, None), SMALL, SPECKLED, sgd, lambda: F.SparseCategoricalCrossentropy(from_logits=True, ignore_class=255), [], 3),
+    ("loss_generalized", one(4, "softmax"), X, LABELS, sgd, lambda: F.CategoricalGeneralizedCrossEntropy(q=0.7), [], 3),
+    ("loss_dice", per_pixel(1, "sigmoid"), SMALL, BITS, sgd, "dice", [], 3),
+    ("loss_dice_axis", per_pixel(1, "sigmoid"), SMALL, BITS, sgd, lambda: F.Dice(axis=(1, 2, 3)), [], 3),
+    ("loss_tversky", per_pixel(1, "sigmoid"), SMALL, BITS, sgd, lambda: F.Tversky(alpha=0.3, beta=0.6, axis=(1, 2)), [], 3),
+]
 S, O = keras.optimizers.schedules, keras.optimizers
 small = lambda: [L.Input((12,)), L.Dense(6, activation="tanh"), L.Dense(3)]
 CASES += [(f"opt_{name}", small, X, Y3, optimizer, "mse", [], 5) for name, optimizer in {
