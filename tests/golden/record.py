@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Records what Keras does, for tests/test_golden.c: each case is a folder with model.json (with compile settings) and
-case.safetensors: x, y, losses (one per step, batches taken in turn), pred (after training), before/<weight> and after/<weight>.
+case.safetensors: x, y, losses (one per step, batches taken in turn), pred (after training), before/<weight> and after/<weight>;
+x_0, x_1, ... where there are several, w for sample weights, evaluated or evaluated/<name>.
 
     python -m venv peers && peers/bin/pip install tensorflow==2.21.* && peers/bin/python tests/golden/record.py
 
@@ -63,33 +64,60 @@ def jitter(model, rng):
         l.set_weights([w + rng.uniform(0.05, 0.3, w.shape).astype(w.dtype) if w.ndim == 1 else w for w in l.get_weights()])
 
 
-def record(name, floatx, make, x, y, optimizer, loss, metrics=(), steps=3, batch=16):
+def each(value, f):
+    """f on an array or a metric, or on each of a list or dictionary of them, at any depth."""
+    if isinstance(value, dict):
+        return {k: each(v, f) for k, v in value.items()}
+    return [each(v, f) for v in value] if isinstance(value, (list, tuple)) else f(value)
+
+
+def flat(name, value):
+    """Tensors by name: "x", or "x_0", "x_1", ... in Keras' order of a list or dictionary."""
+    if isinstance(value, dict):
+        value = [value[k] for k in sorted(value)]
+    return {f"{name}_{i}": v for i, v in enumerate(value)} if isinstance(value, (list, tuple)) else {name: value}
+
+
+def record(name, floatx, make, x, y, optimizer, loss, metrics=(), steps=3, batch=16, more=None):
+    """x and y may be lists or dictionaries of arrays. more: loss_weights and weighted_metrics of compile; sample_weight and
+    class_weight of training (the first also of evaluate)."""
+    more = more or {}
     keras.backend.clear_session()
     keras.backend.set_floatx(floatx)
     keras.utils.set_random_seed(7)
     rng = np.random.RandomState(1)
     made = make()
     model = keras.Sequential(made) if isinstance(made, list) else made
-    model.compile(optimizer=optimizer(), loss=loss() if callable(loss) else loss, metrics=[m if isinstance(m, str) else m() for m in metrics])
+    make_metric = lambda m: m if m is None or isinstance(m, str) else m()
+    model.compile(optimizer=optimizer(), loss=loss() if callable(loss) else loss, metrics=each(metrics, make_metric),
+                  loss_weights=more.get("loss_weights"), weighted_metrics=each(more.get("weighted_metrics"), make_metric))
     jitter(model, rng)
     fx = np.float32 if floatx == "float32" else np.float64
-    x = x.astype(fx) if x.dtype.kind == "f" else x
-    y = y.astype(fx) if y.dtype.kind == "f" else y
-    tensors = {"x": x, "y": y}
+    cast = lambda a: a.astype(fx) if a is not None and a.dtype.kind == "f" else a
+    x, y, weight = each(x, cast), each(y, cast), each(more.get("sample_weight"), cast)
+    tensors = {**flat("x", x), **flat("y", y)}
+    if weight is not None:
+        tensors.update(flat("w", weight))
+    if "class_weight" in more:
+        tensors["class_weight"] = np.array(sorted(more["class_weight"].items()), dtype=np.float64)
+    several = isinstance(y, (list, dict))
     tensors.update({f"before/{k}": v for k, v in weights(model).items()})
     text = model.to_json()
-    losses, n = [], len(x) // batch
+    losses, n = [], len(next(iter(tensors.values()))) // batch
     for t in range(steps):
-        rows = slice(t % n * batch, (t % n + 1) * batch)
-        out = model.train_on_batch(x[rows], y[rows])
+        rows = lambda a: each(a, lambda v: v if v is None else v[t % n * batch:(t % n + 1) * batch])
+        out = model.train_on_batch(rows(x), rows(y), sample_weight=rows(weight), class_weight=more.get("class_weight"))
         model.reset_metrics()
         model.optimizer.finalize_variable_values(model.trainable_weights)  # each step is a fit of its own (use_ema)
         losses.append(float(out[0] if isinstance(out, (list, tuple)) else out))
     tensors["losses"] = np.array(losses)
-    tensors["pred"] = np.asarray(model.predict_on_batch(x[:batch]))
+    tensors.update(flat("pred", each(model.predict_on_batch(each(x, lambda v: v[:batch])), np.asarray)))
     tensors.update({f"after/{k}": v for k, v in weights(model).items()})
-    evaluated = model.evaluate(x, y, batch_size=batch, verbose=0)
-    tensors["evaluated"] = np.atleast_1d(np.array(evaluated, dtype=np.float64))
+    evaluated = model.evaluate(x, y, batch_size=batch, verbose=0, sample_weight=weight, return_dict=several or weight is not None)
+    if isinstance(evaluated, dict):
+        tensors.update({f"evaluated/{k}": np.array([v], dtype=np.float64) for k, v in evaluated.items()})
+    else:
+        tensors["evaluated"] = np.atleast_1d(np.array(evaluated, dtype=np.float64))
     folder = os.path.join(HERE, f"{name}_{'f32' if floatx == 'float32' else 'f64'}")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "model.json"), "w") as f:
