@@ -110,72 +110,162 @@ static snug_feed *rows_of(golden *g, const snug_view *v, int64_t first, int64_t 
     return feed;
 }
 
-static void train_steps(golden *g, const snug_view *x, const snug_view *y) {
+/* --- data of any number of ends ------------------------------------------------------------------------------------ */
+enum { MAX_ENDS = 4 };
+typedef struct {
+    snug_view v[MAX_ENDS];
+    int n;
+} views;
+typedef struct {
+    views x, y, w;
+    char class_weight[200];
+} all_data;
+typedef struct {
+    snug_feed *x[MAX_ENDS], *y[MAX_ENDS], *w[MAX_ENDS];
+    snug_data data;
+} all_feeds;
+
+static bool has(golden *g, const char *name) {
+    for (size_t i = 0; i < sn_safetensors_count(g->file); i++)
+        if (strcmp(sn_safetensors_at(g->file, i)->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* "x", or "x_0", "x_1", ... */
+static views load_all(golden *g, const char *name) {
+    views all = {.n = 0};
+    char full[32];
+    if (has(g, name))
+        all.v[all.n++] = load(g, name);
+    for (int i = 0; i < MAX_ENDS; i++) {
+        snprintf(full, sizeof full, "%s_%d", name, i);
+        if (has(g, full))
+            all.v[all.n++] = load(g, full);
+    }
+    return all;
+}
+
+static void free_all(views *all) {
+    for (int i = 0; i < all->n; i++)
+        free(all->v[i].data);
+}
+
+/* "0=0.5,2=3.5" from rows of a label and its weight. */
+static void load_class_weight(golden *g, all_data *d) {
+    size_t n = 0;
+    if (!has(g, "class_weight"))
+        return;
+    snug_view v = load(g, "class_weight");
+    for (int64_t i = 0; i < v.type.dims[0]; i++)
+        n += (size_t)snprintf(d->class_weight + n, sizeof d->class_weight - n, "%s%g=%.17g", i ? "," : "",
+                              ((double *)v.data)[2 * i], ((double *)v.data)[2 * i + 1]);
+    free(v.data);
+}
+
+static all_feeds feeds_of(golden *g, const all_data *d, int64_t first, int64_t n) {
+    all_feeds f = {.data = {.n_x = d->x.n, .n_y = d->y.n, .n_sample_weights = d->w.n}};
+    for (int i = 0; i < d->x.n; i++)
+        f.x[i] = rows_of(g, &d->x.v[i], first, n);
+    for (int i = 0; i < d->y.n; i++)
+        f.y[i] = rows_of(g, &d->y.v[i], first, n);
+    for (int i = 0; i < d->w.n; i++)
+        f.w[i] = rows_of(g, &d->w.v[i], first, n);
+    return f;
+}
+
+/* Where the feeds lie now. */
+static const snug_data *point(all_feeds *f) {
+    f->data.x = f->x;
+    f->data.y = f->y;
+    f->data.sample_weight = f->w;
+    return &f->data;
+}
+
+static void free_feeds(all_feeds *f) {
+    for (int i = 0; i < MAX_ENDS; i++) {
+        snug_feed_destroy(f->w[i]);
+        snug_feed_destroy(f->y[i]);
+        snug_feed_destroy(f->x[i]);
+    }
+}
+
+/* --- what Keras did ------------------------------------------------------------------------------------------------- */
+static void train_steps(golden *g, const all_data *d) {
     snug_view losses = load(g, "losses");
-    const int64_t n_batches = x->type.dims[0] / BATCH;
+    const int64_t n_batches = d->x.v[0].type.dims[0] / BATCH;
     for (int64_t t = 0; t < losses.type.dims[0]; t++) {
         snug_error err;
         char what[48];
         snug_fit_result result;
-        snug_fit_options o = {.epochs = 1, .batch = BATCH};
-        o.x = rows_of(g, x, t % n_batches * BATCH, BATCH);
-        o.y = rows_of(g, y, t % n_batches * BATCH, BATCH);
+        all_feeds f = feeds_of(g, d, t % n_batches * BATCH, BATCH);
+        snug_fit_options o = {.epochs = 1, .batch = BATCH, .data = point(&f)};
+        o.class_weight = d->class_weight[0] ? d->class_weight : NULL;
         expect_ok(snug_fit(g->model, &o, &result, &err), &err);
         snprintf(what, sizeof what, "loss at step %lld", (long long)t);
         compare(g, what, result.values, (double *)losses.data + t, 1, tolerance(g, t));
-        snug_feed_destroy(o.y);
-        snug_feed_destroy(o.x);
+        free_feeds(&f);
     }
     compare_weights(g, tolerance(g, losses.type.dims[0] - 1));
     free(losses.data);
 }
 
 typedef struct {
-    golden *g;
-    double *out;
-    int64_t n;
+    double *out[MAX_ENDS];
+    int64_t n[MAX_ENDS];
 } collected;
 
-static snug_status collect(void *ctx, int64_t first_row, const snug_view *view, snug_error *err) {
+static snug_status collect(void *ctx, int output, int64_t first_row, const snug_view *view, snug_error *err) {
     collected *c = ctx;
     (void)err;
     (void)first_row;
     double *part = as_double(view);
-    memcpy(c->out + c->n, part, (size_t)sn_type_count(&view->type) * sizeof(double));
-    c->n += sn_type_count(&view->type);
+    const int64_t n = sn_type_count(&view->type);
+    memcpy(c->out[output] + c->n[output], part, (size_t)n * sizeof(double));
+    c->n[output] += n;
     free(part);
     return SNUG_OK;
 }
 
-static void check_predictions(golden *g, const snug_view *x, double tol) {
+static void check_predictions(golden *g, const all_data *d, double tol) {
     snug_error err;
-    snug_view want = load(g, "pred");
-    const int64_t n = sn_type_count(&want.type);
-    collected c = {g, malloc((size_t)n * sizeof(double) + 1), 0};
-    snug_run_options o = {.x = rows_of(g, x, 0, BATCH), .batch = BATCH};
-    expect_ok(snug_predict(g->model, &o, collect, &c, &err), &err);
-    assert_int_equal(c.n, n);
-    compare(g, "pred", c.out, want.data, n, tol);
-    snug_feed_destroy(o.x);
-    free(c.out);
-    free(want.data);
+    views want = load_all(g, "pred");
+    collected c = {.n = {0}};
+    assert_int_equal(want.n, snug_model_n_outputs(g->model));
+    for (int i = 0; i < want.n; i++)
+        c.out[i] = malloc((size_t)sn_type_count(&want.v[i].type) * sizeof(double) + 1);
+    all_feeds f = feeds_of(g, d, 0, BATCH);
+    snug_run_options o = {.data = point(&f), .batch = BATCH};
+    expect_ok(snug_predict_outputs(g->model, &o, collect, &c, &err), &err);
+    for (int i = 0; i < want.n; i++) {
+        assert_int_equal(c.n[i], sn_type_count(&want.v[i].type));
+        compare(g, "pred", c.out[i], want.v[i].data, c.n[i], tol);
+        free(c.out[i]);
+    }
+    free_feeds(&f);
+    free_all(&want);
 }
 
-static void check_evaluation(golden *g, const snug_view *x, const snug_view *y, double tol) {
+/* Values by name where Keras gave them so; else in its order. Each on its own scale. */
+static void check_evaluation(golden *g, const all_data *d, double tol) {
     snug_error err;
-    snug_view want = load(g, "evaluated");
+    const bool named = !has(g, "evaluated");
     double values[1 + SNUG_MAX_METRICS];
     int n = 0;
-    snug_run_options o = {.batch = BATCH};
-    o.x = rows_of(g, x, 0, x->type.dims[0]);
-    o.y = rows_of(g, y, 0, y->type.dims[0]);
+    all_feeds f = feeds_of(g, d, 0, d->x.v[0].type.dims[0]);
+    snug_run_options o = {.data = point(&f), .batch = BATCH};
     expect_ok(snug_evaluate(g->model, &o, values, &n, &err), &err);
-    assert_int_equal(n, want.type.dims[0]);
-    for (int i = 0; i < n; i++) /* each on its own scale */
-        compare(g, i ? "metric" : "evaluated loss", values + i, (double *)want.data + i, 1, tol < 1e-6 ? 1e-6 : tol);
-    snug_feed_destroy(o.y);
-    snug_feed_destroy(o.x);
-    free(want.data);
+    for (int i = 0; i < n; i++) {
+        const char *name = i ? snug_model_metric_name(g->model, (size_t)i - 1) : "loss";
+        char full[128];
+        snprintf(full, sizeof full, named ? "evaluated/%s" : "evaluated", name);
+        snug_view want = load(g, full);
+        if (!named)
+            assert_int_equal(n, want.type.dims[0]);
+        compare(g, full, values + i, (double *)want.data + (named ? 0 : i), 1, tol < 1e-6 ? 1e-6 : tol);
+        free(want.data);
+    }
+    free_feeds(&f);
 }
 
 static void follows_keras(void **state) {
@@ -190,14 +280,17 @@ static void follows_keras(void **state) {
     snprintf(path, sizeof path, "%s/golden/%s/case.safetensors", SNUG_TEST_DATA, g.name);
     expect_ok(sn_safetensors_open(g.engine, path, &g.file, &err), &err);
     set_weights(&g);
-    snug_view x = load(&g, "x"), y = load(&g, "y"), losses = load(&g, "losses");
+    all_data d = {load_all(&g, "x"), load_all(&g, "y"), load_all(&g, "w"), ""};
+    load_class_weight(&g, &d);
+    snug_view losses = load(&g, "losses");
     const double tol = tolerance(&g, losses.type.dims[0] - 1);
-    train_steps(&g, &x, &y);
-    check_predictions(&g, &x, tol);
-    check_evaluation(&g, &x, &y, tol);
+    train_steps(&g, &d);
+    check_predictions(&g, &d, tol);
+    check_evaluation(&g, &d, tol);
     free(losses.data);
-    free(y.data);
-    free(x.data);
+    free_all(&d.w);
+    free_all(&d.y);
+    free_all(&d.x);
     sn_safetensors_close(g.file);
     snug_model_destroy(g.model);
     assert_int_equal(snug_engine_bytes(g.engine), 0);

@@ -330,7 +330,8 @@ static snug_status add_old(const reader *r, sn_keras_node *node, const json_t *i
 static snug_status add_inbound(const reader *r, sn_keras_node *node, const json_t *inbound,
                                snug_error *err) {
     const json_t *args = json_object_get(inbound, "args");
-    if (!json_is_object(inbound))
+    node->is_old = !json_is_object(inbound);
+    if (node->is_old)
         SNUG_TRY(add_old(r, node, inbound, err));
     for (size_t i = 0; i < json_array_size(args); i++)
         SNUG_TRY(add_argument(r, node, json_array_get(args, i), err));

@@ -30,7 +30,8 @@ typedef struct {
     uint32_t n_uses; /* on the first node of a layer: how many it has, one after the other */
     bool again;      /* another node of this layer comes earlier in the order */
     bool placed, is_read;
-    int input; /* which input of the model it is, or -1 */
+    bool is_old; /* written by tf.keras 2 */
+    int input;   /* which input of the model it is, or -1 */
     int n_in;
     sn_keras_edge in[SN_MAX_IN];
     const json_t *args[SN_KERAS_MAX_ARGS]; /* arguments in order; NULL where they are tensors */

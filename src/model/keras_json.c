@@ -17,8 +17,9 @@
 #define MAX_FILE_BYTES (64 << 20)
 
 static const sn_keras_inert optimizer_inert[] = {
-    {"name", "*"},  {"ema_momentum", "0.99"}, {"jit_compile", "*"}, {"is_legacy_optimizer", "*"},
-    {"decay", "0"}, {NULL, NULL},
+    {"name", "*"},        {"ema_momentum", "0.99"},
+    {"jit_compile", "*"}, {"is_legacy_optimizer", "*"},
+    {"decay", "0"},       {NULL, NULL},
 };
 static const sn_keras_inert loss_inert[] = {
     {"name", "*"},

@@ -313,8 +313,16 @@ static snug_status apply_chain(const scope *s, const json_t *layers, const argum
 }
 
 /* --- Functional models ------------------------------------------------------------------------ */
+static bool is_nothing(const json_t *value) {
+    bool nothing = json_is_null(value) || json_is_array(value);
+    for (size_t i = 0; i < json_array_size(value) && nothing; i++)
+        nothing = is_nothing(json_array_get(value, i));
+    return nothing;
+}
+
 /* Keywords of a call that are no tensors, as text. `training` may only switch training off: a layer
- * that trains while the model predicts is not known here. */
+ * that trains while the model predicts is not known here. In models of Keras 3 it means nothing:
+ * fit, evaluate and predict say themselves what it is, for every layer. */
 static snug_status read_keywords(const sn_keras_node *node, arguments *x, snug_error *err) {
     size_t n = strlen(x->call);
     for (void *it = json_object_iter(node->kwargs); it;
@@ -322,9 +330,10 @@ static snug_status read_keywords(const sn_keras_node *node, arguments *x, snug_e
         const char *key = json_object_iter_key(it);
         const json_t *value = json_object_iter_value(it);
         char text[64], shown[100];
-        if (json_is_null(value) || sn_keras_holds_tensor(value))
+        const bool training = strcmp(key, "training") == 0;
+        if (is_nothing(value) || sn_keras_holds_tensor(value) || (training && !node->is_old))
             continue;
-        const bool trains = strcmp(key, "training") == 0 && !json_is_false(value);
+        const bool trains = training && !json_is_false(value);
         if (trains || !sn_keras_scalar(value, text, sizeof text) || strchr(text, ' '))
             return sn_fail(err, SNUG_E_UNSUPPORTED,
                            "layer '%.60s' is called with %.40s = %s, which is not supported; leave "
