@@ -168,35 +168,42 @@ sn_value sn_build_roll(sn_builder *b, sn_value x, int axis, int64_t shift) {
 }
 
 /* --- the same several times ------------------------------------------------------------------- */
-/* Beside each repeated axis stands one of extent 1, which is broadcast: before it, copies of the
- * whole axis follow one another; behind it, copies of each element do. */
+/* The product of the extents of axes [from, to); -1 when one is unknown. */
+static int64_t span_of(const snug_type *t, int from, int to) {
+    bool known = true;
+    for (int k = from; k < to; k++)
+        known = known && t->dims[k] >= 0;
+    return known ? sn_type_span(t, from, to) : -1;
+}
+
+/* An axis of extent 1 is broadcast: before the repeated one, copies of the whole axis follow one
+ * another; behind it, copies of each element do. One axis after the other, because sums over one
+ * axis (the gradients) are fast. */
+static sn_value repeat_axis(sn_builder *b, sn_value x, int axis, int64_t n, bool whole) {
+    snug_type t;
+    if (!type_of(b, x, &t) || !is_known(b, &t, axis))
+        return SN_NO_VALUE;
+    const int cut = whole ? axis : axis + 1;
+    snug_type wide = {.dtype = t.dtype, .rank = 3};
+    wide.dims[0] = span_of(&t, 0, cut);
+    wide.dims[1] = 1;
+    wide.dims[2] = span_of(&t, cut, t.rank);
+    const sn_value thin = sn_build_reshape(b, x, wide.dims, 3);
+    wide.dims[1] = n;
+    if (n < 0 || !sn_i64_mul(t.dims[axis], n, &t.dims[axis]))
+        return refuse(b, sn_fail(&b->error, SNUG_E_INVALID, "repeats axis %d %lld times", axis,
+                                 (long long)n));
+    return sn_build_reshape(b, sn_build_broadcast_to(b, thin, &wide), t.dims, t.rank);
+}
+
 static sn_value repeat(sn_builder *b, sn_value x, const int64_t *counts, bool whole) {
-    snug_type t, thin, wide;
+    snug_type t;
     if (!type_of(b, x, &t))
         return SN_NO_VALUE;
-    thin = wide = (snug_type){.dtype = t.dtype};
-    for (int k = 0; k < t.rank; k++) {
-        const int64_t n = counts[k], extent = t.dims[k];
-        if (n != 1 && !is_known(b, &t, k))
-            return SN_NO_VALUE;
-        if (n < 0 || (n != 1 && !sn_i64_mul(extent, n, &t.dims[k])))
-            return refuse(b, sn_fail(&b->error, SNUG_E_INVALID, "repeats axis %d %lld times", k,
-                                     (long long)n));
-        if (thin.rank + 2 + (t.rank - k - 1) > SNUG_MAX_RANK && n != 1)
-            return refuse(b, sn_fail(&b->error, SNUG_E_UNSUPPORTED,
-                                     "repeats too many axes of a value of rank %d at once; do "
-                                     "it one after the other",
-                                     t.rank));
-        for (int part = n == 1 ? 1 : 0; part < 2; part++) {
-            const bool is_new = n != 1 && (part == 0) == whole;
-            thin.dims[thin.rank++] = is_new ? 1 : extent;
-            wide.dims[wide.rank++] = is_new ? n : extent;
-        }
-    }
-    if (thin.rank == t.rank)
-        return x;
-    const sn_value spread = sn_build_reshape(b, x, thin.dims, thin.rank);
-    return sn_build_reshape(b, sn_build_broadcast_to(b, spread, &wide), t.dims, t.rank);
+    for (int k = t.rank - 1; k >= 0; k--)
+        if (counts[k] != 1)
+            x = repeat_axis(b, x, k, counts[k], whole);
+    return x;
 }
 
 sn_value sn_build_repeat(sn_builder *b, sn_value x, const int64_t *counts) {

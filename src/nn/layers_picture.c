@@ -60,6 +60,41 @@ sn_value sn_picture_resize(sn_layer_call *c, sn_value x, const char *interpolati
     return sn_build(c->b, SN_OP_resize, &a, &x, 1);
 }
 
+/* [a, extent, b, channels], the extent and b as height and width, resized to the nearest. */
+static sn_value repeat_pair(sn_layer_call *c, sn_value x, const int64_t *dims, const int64_t *by) {
+    sn_attrs a;
+    sn_attrs_default(SN_OP_resize, &a);
+    a.resize.method = SN_RESIZE_NEAREST;
+    for (int k = 0; k < 2; k++)
+        a.resize.size[k] = dims[1 + k] * by[k];
+    const sn_value picture = sn_build_reshape(c->b, x, dims, 4);
+    return sn_build(c->b, SN_OP_resize, &a, &picture, 1);
+}
+
+/* Repeating is resizing to the nearest by a whole factor: one pass forwards and one back. */
+sn_value sn_picture_repeat(sn_layer_call *c, sn_value x, int n_axes, const int64_t *counts) {
+    snug_type t = *sn_graph_type(c->b->graph, x);
+    int64_t by[3] = {1, 1, 1}, n[3] = {1, 1, 1};
+    for (int k = 0; k < n_axes; k++) {
+        by[3 - n_axes + k] = counts[k];
+        n[3 - n_axes + k] = t.dims[1 + k];
+        if (counts[k] < 1 || counts[k] > MAX_SIZE) {
+            sn_layer_refuse(c, SNUG_E_INVALID, "size has the entry %lld; it must be at least 1",
+                            (long long)counts[k]);
+            return SN_NO_VALUE;
+        }
+        t.dims[1 + k] *= counts[k];
+    }
+    const int64_t channels = t.dims[t.rank - 1];
+    if (by[1] * by[2] > 1)
+        x = repeat_pair(c, x, (const int64_t[]){-1, n[1], n[2], channels}, by + 1);
+    if (by[0] > 1)
+        x = repeat_pair(c, x,
+                        (const int64_t[]){-1, n[0], 1, n[1] * by[1] * n[2] * by[2] * channels},
+                        (const int64_t[]){by[0], 1});
+    return sn_build_reshape(c->b, x, t.dims, t.rank);
+}
+
 sn_value sn_picture_crop(sn_layer_call *c, sn_value x, const int64_t *begin, const int64_t *size) {
     return sn_build_part(c->b, sn_build_part(c->b, x, 1, begin[0], size[0]), 2, begin[1], size[1]);
 }
@@ -136,12 +171,13 @@ void sn_layer_build_up_sampling2d(sn_layer_call *c) {
     const sn_conf_up_sampling2d *conf = c->conf;
     snug_type t;
     sn_value x;
-    int64_t by[2];
-    if (!sn_picture_size(c, conf->size[0], conf->size[1], by) || !sn_picture_input(c, &x, &t))
+    if (!sn_picture_input(c, &x, &t))
         return;
-    const int64_t size[2] = {t.dims[1] * by[0], t.dims[2] * by[1]};
+    int64_t size[2];
+    if (!sn_picture_size(c, t.dims[1] * conf->size[0], t.dims[2] * conf->size[1], size))
+        return;
     c->out = strcmp(conf->interpolation.text, "nearest") == 0
-                 ? sn_build_repeat(c->b, x, (const int64_t[]){1, by[0], by[1], 1})
+                 ? sn_picture_repeat(c, x, 2, conf->size)
                  : sn_picture_resize(c, x, conf->interpolation.text, false, size);
 }
 

@@ -1,7 +1,7 @@
 /* layers_reshape.c: layers that crop, pad and repeat: Cropping1D to 3D, ZeroPadding1D to 3D,
  * UpSampling1D and 3D, RepeatVector. Axis 0 is the batch and may be unknown, the last one holds the
  * channels; the axes between are the layer's. */
-#include "nn/nn.h"
+#include "nn/picture.h"
 
 #define MAX_SETTING (1 << 20) /* larger ones are typing errors; keeps sums far from overflow */
 #define MAX_AXES    3
@@ -95,29 +95,18 @@ ZERO_PADDING(2)
 ZERO_PADDING(3)
 
 /* --- repeating -------------------------------------------------------------------------------- */
-static void up_sample(sn_layer_call *c, int n_axes, const int64_t *size) {
-    snug_type t;
-    int64_t counts[SNUG_MAX_RANK] = {1, 1, 1, 1, 1};
-    if (!input_type(c, n_axes, &t))
-        return;
-    for (int k = 0; k < n_axes; k++) {
-        if (size[k] < 1 || size[k] > MAX_SETTING) {
-            sn_layer_refuse(c, SNUG_E_INVALID, "size has the entry %lld", (long long)size[k]);
-            return;
-        }
-        counts[k + 1] = size[k];
-    }
-    c->out = sn_build_repeat(c->b, c->in[0], counts);
-}
-
 void sn_layer_build_up_sampling1d(sn_layer_call *c) {
     const sn_conf_up_sampling1d *conf = c->conf;
-    up_sample(c, 1, conf->size);
+    snug_type t;
+    if (input_type(c, 1, &t))
+        c->out = sn_picture_repeat(c, c->in[0], 1, conf->size);
 }
 
 void sn_layer_build_up_sampling3d(sn_layer_call *c) {
     const sn_conf_up_sampling3d *conf = c->conf;
-    up_sample(c, 3, conf->size);
+    snug_type t;
+    if (input_type(c, 3, &t))
+        c->out = sn_picture_repeat(c, c->in[0], 3, conf->size);
 }
 
 void sn_layer_build_repeat_vector(sn_layer_call *c) {

@@ -216,6 +216,21 @@ typedef void (*make_row)(const resize_loop *r, int64_t row, void *buffer);
                 sum[k] += (M)w[t] * from[t * width + k];                                           \
         return sum;                                                                                \
     }                                                                                              \
+    /* The n pixels of an output row from those of one row. C is a constant where it is small:     \
+     * the loops over it go away. */                                                               \
+    static inline __attribute__((always_inline)) void name##_across(                               \
+        const map *m, const M *from, M *restrict to, int64_t n, const int64_t C) {                 \
+        for (int64_t j = 0; j < n; j++, to += C) {                                                 \
+            const int64_t taps = m->start[j + 1] - m->start[j];                                    \
+            const float *w = m->weight + m->start[j];                                              \
+            const M *x = from + m->first[j] * C;                                                   \
+            for (int64_t k = 0; k < C; k++)                                                        \
+                to[k] = taps > 0 ? (M)w[0] * x[k] : 0;                                             \
+            for (int64_t t = 1; t < taps; t++)                                                     \
+                for (int64_t k = 0; k < C; k++)                                                    \
+                    to[k] += (M)w[t] * x[t * C + k];                                               \
+        }                                                                                          \
+    }                                                                                              \
     static void name(const resize_loop *r, int64_t row, void *buffer) {                            \
         const snug_type *in = &r->c->in[0].type, *out = &r->c->out[0].type;                        \
         const int64_t C = in->dims[3], width = in->dims[2] * C, n = row / out->dims[1];            \
@@ -224,16 +239,14 @@ typedef void (*make_row)(const resize_loop *r, int64_t row, void *buffer);
             name##_down(&r->l->map[0], row % out->dims[1],                                         \
                         (const M *)r->c->in[0].data + n * in->dims[1] * width, width, buffer);     \
         M *to = (M *)r->c->out[0].data + row * out->dims[2] * C;                                   \
-        for (int64_t j = 0; j < out->dims[2]; j++, to += C) {                                      \
-            const int64_t taps = across->start[j + 1] - across->start[j];                          \
-            const float *w = across->weight + across->start[j];                                    \
-            const M *x = from + across->first[j] * C;                                              \
-            for (int64_t k = 0; k < C; k++)                                                        \
-                to[k] = taps > 0 ? (M)w[0] * x[k] : 0;                                             \
-            for (int64_t t = 1; t < taps; t++)                                                     \
-                for (int64_t k = 0; k < C; k++)                                                    \
-                    to[k] += (M)w[t] * x[t * C + k];                                               \
-        }                                                                                          \
+        if (C == 1)                                                                                \
+            name##_across(across, from, to, out->dims[2], 1);                                      \
+        else if (C == 3)                                                                           \
+            name##_across(across, from, to, out->dims[2], 3);                                      \
+        else if (C == 4)                                                                           \
+            name##_across(across, from, to, out->dims[2], 4);                                      \
+        else                                                                                       \
+            name##_across(across, from, to, out->dims[2], C);                                      \
     }
 MAKE_ROW(row_f32, float)
 MAKE_ROW(row_f64, double)

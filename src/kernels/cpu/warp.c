@@ -61,14 +61,31 @@ static float wrap(float at, int64_t n) {
 }
 
 /* Where on an axis of n pixels the position is taken. */
-static float place(int64_t mode, float at, int64_t n) {
+static inline float place(int64_t mode, float at, int64_t n) {
     const float last = (float)(n - 1);
     const bool repeats = mode == SN_WARP_REFLECT || mode == SN_WARP_WRAP;
-    if (mode == SN_WARP_CONSTANT || (repeats && !(fabsf(at) < FAR)))
+    if ((at >= 0 && at <= last) || mode == SN_WARP_CONSTANT || (repeats && !(fabsf(at) < FAR)))
         return at;
-    if (repeats && (at < 0 || at > last))
+    if (repeats)
         at = mode == SN_WARP_REFLECT ? reflect(at, n) : wrap(at, n);
     return clamp(at, last);
+}
+
+/* Where result pixel (x, y) lies in its picture; NaN: nowhere. */
+typedef struct {
+    float x, y;
+} spot;
+
+static inline spot spot_of(const warp *w, const float *t, int64_t ox, int64_t oy) {
+    const float x = (float)ox, y = (float)oy, k = t[6] * x + t[7] * y + 1;
+    float across = t[0] * x + t[1] * y + t[2], down = t[3] * x + t[4] * y + t[5];
+    if (k == 0)
+        return (spot){NAN, NAN};
+    if (k != 1) { /* 1 for all but projections */
+        across /= k;
+        down /= k;
+    }
+    return (spot){place(w->mode, across, w->width), place(w->mode, down, w->height)};
 }
 
 static int64_t offset_of(const warp *w, float y, float x) {
@@ -82,12 +99,10 @@ static int add_tap(const warp *w, float y, float x, double weight, tap *taps, in
     return n;
 }
 
-/* The taps of result pixel (x, y); returns how many. Positions that are no numbers lie outside. */
-static int taps_of(const warp *w, const float *t, int64_t ox, int64_t oy, tap *taps) {
-    const float fx = (float)ox, fy = (float)oy, k = t[6] * fx + t[7] * fy + 1;
-    const float x = place(w->mode, (t[0] * fx + t[1] * fy + t[2]) / k, w->width),
-                y = place(w->mode, (t[3] * fx + t[4] * fy + t[5]) / k, w->height);
-    if (k == 0 || !(fabsf(x) < FAR) || !(fabsf(y) < FAR)) {
+/* The taps of a spot; returns how many. Positions that are no numbers lie outside. */
+static int taps_at(const warp *w, spot s, tap *taps) {
+    const float x = s.x, y = s.y;
+    if (!(fabsf(x) < FAR) || !(fabsf(y) < FAR)) {
         taps[0] = (tap){-1, 1};
         return 1;
     }
@@ -127,7 +142,8 @@ static snug_status reference_warp(const sn_call *c, snug_error *err) {
         const int64_t p = i / w.channels % pixels, n = i / w.channels / pixels;
         tap taps[4];
         double sum = 0;
-        const int n_taps = taps_of(&w, transform_of(c, n), p % w.out_width, p / w.out_width, taps);
+        const int n_taps =
+            taps_at(&w, spot_of(&w, transform_of(c, n), p % w.out_width, p / w.out_width), taps);
         for (int k = 0; k < n_taps; k++) {
             const int64_t at = (n * w.height * w.width + taps[k].offset) * w.channels;
             const double v =
@@ -145,41 +161,66 @@ typedef struct {
     int64_t pieces; /* of the channels; warp_grad */
 } warp_loop;
 
-#define WARP_PIXEL(name, M)                                                                        \
-    static void name(const warp *w, const tap *taps, int n, const void *picture, void *result) {   \
-        M *to = result;                                                                            \
-        for (int k = 0; k < n; k++) {                                                              \
-            const M *from = (const M *)picture + taps[k].offset * w->channels;                     \
-            const M weight = (M)taps[k].weight, outside = weight * (M)w->fill;                     \
-            if (k == 0)                                                                            \
-                for (int64_t i = 0; i < w->channels; i++)                                          \
-                    to[i] = taps[k].offset < 0 ? outside : weight * from[i];                       \
-            else                                                                                   \
-                for (int64_t i = 0; i < w->channels; i++)                                          \
-                    to[i] += taps[k].offset < 0 ? outside : weight * from[i];                      \
+#define WARP_ROW(name, M)                                                                          \
+    static void name##_taps(const warp *w, const tap *taps, int n, const M *picture, M *to) {      \
+        for (int64_t i = 0; i < w->channels; i++) {                                                \
+            M sum = 0;                                                                             \
+            for (int k = 0; k < n; k++)                                                            \
+                sum +=                                                                             \
+                    (M)taps[k].weight *                                                            \
+                    (taps[k].offset < 0 ? (M)w->fill : picture[taps[k].offset * w->channels + i]); \
+            to[i] = sum;                                                                           \
         }                                                                                          \
+    }                                                                                              \
+    /* Between four pixels; C is a constant where it is small. False: near the border, or on a     \
+     * pixel's row or column. */                                                                   \
+    static inline __attribute__((always_inline)) bool name##_inside(                               \
+        const warp *w, spot s, const M *picture, M *restrict to, const int64_t C) {                \
+        if (!(s.x > 0 && s.y > 0 && s.x < (float)(w->width - 1) && s.y < (float)(w->height - 1)))  \
+            return false;                                                                          \
+        const int64_t left = (int64_t)s.x, top = (int64_t)s.y;                                     \
+        const float right = s.x - (float)left, down = s.y - (float)top,                            \
+                    over = (float)left + 1 - s.x, up = (float)top + 1 - s.y;                       \
+        if (right == 0 || down == 0)                                                               \
+            return false;                                                                          \
+        const M a = (M)over * (M)up, b = (M)right * (M)up, c = (M)over * (M)down,                  \
+                d = (M)right * (M)down;                                                            \
+        const M *one = picture + (top * w->width + left) * C, *two = one + w->width * C;           \
+        for (int64_t i = 0; i < C; i++)                                                            \
+            to[i] = a * one[i] + b * one[C + i] + c * two[i] + d * two[C + i];                     \
+        return true;                                                                               \
+    }                                                                                              \
+    static inline __attribute__((always_inline)) void name##_row(                                  \
+        const warp *w, const float *t, int64_t y, const M *picture, M *to, const int64_t C) {      \
+        for (int64_t x = 0; x < w->out_width; x++, to += C) {                                      \
+            const spot s = spot_of(w, t, x, y);                                                    \
+            tap taps[4];                                                                           \
+            if (w->nearest || !name##_inside(w, s, picture, to, C))                                \
+                name##_taps(w, taps, taps_at(w, s, taps), picture, to);                            \
+        }                                                                                          \
+    }                                                                                              \
+    /* Row number `row` of all results. */                                                         \
+    static void name(const warp_loop *l, int64_t row) {                                            \
+        const warp *w = &l->w;                                                                     \
+        const int64_t C = w->channels, n = row / w->out_height, y = row % w->out_height;           \
+        const float *t = transform_of(l->c, n);                                                    \
+        const M *picture = (const M *)l->c->in[0].data + n * w->height * w->width * C;             \
+        M *to = (M *)l->c->out[0].data + row * w->out_width * C;                                   \
+        if (C == 1)                                                                                \
+            name##_row(w, t, y, picture, to, 1);                                                   \
+        else if (C == 3)                                                                           \
+            name##_row(w, t, y, picture, to, 3);                                                   \
+        else                                                                                       \
+            name##_row(w, t, y, picture, to, C);                                                   \
     }
-WARP_PIXEL(pixel_f32, float)
-WARP_PIXEL(pixel_f64, double)
+WARP_ROW(warp_f32, float)
+WARP_ROW(warp_f64, double)
 
-/* Rows of all results, one behind the other. */
 static void warp_rows(const void *ctx, int64_t first, int64_t end) {
     const warp_loop *l = ctx;
-    const warp *w = &l->w;
     const bool wide = l->c->in[0].type.dtype == SNUG_F64;
-    const int64_t pixel_bytes = w->channels * (wide ? 8 : 4);
-    for (int64_t row = first; row < end; row++) {
-        const int64_t n = row / w->out_height;
-        const char *picture =
-            (const char *)l->c->in[0].data + n * w->height * w->width * pixel_bytes;
-        char *to = (char *)l->c->out[0].data + row * w->out_width * pixel_bytes;
-        const float *t = transform_of(l->c, n);
-        for (int64_t x = 0; x < w->out_width; x++, to += pixel_bytes) {
-            tap taps[4];
-            const int n_taps = taps_of(w, t, x, row % w->out_height, taps);
-            (wide ? pixel_f64 : pixel_f32)(w, taps, n_taps, picture, to);
-        }
-    }
+    for (int64_t row = first; row < end; row++)
+        (wide ? warp_f64 : warp_f32)(l, row);
 }
 
 static snug_status run_warp(const sn_call *c, snug_error *err) {
@@ -207,7 +248,8 @@ static snug_status run_warp(const sn_call *c, snug_error *err) {
             memset(dx + p * w->channels, 0, (size_t)n * sizeof(M));                                \
         for (int64_t p = 0; p < w->out_height * w->out_width; p++, dy += w->channels) {            \
             tap taps[4];                                                                           \
-            const int n_taps = taps_of(w, t, p % w->out_width, p / w->out_width, taps);            \
+            const int n_taps =                                                                     \
+                taps_at(w, spot_of(w, t, p % w->out_width, p / w->out_width), taps);               \
             for (int k = 0; k < n_taps; k++) {                                                     \
                 M *to = dx + taps[k].offset * w->channels;                                         \
                 for (int64_t i = 0; i < n && taps[k].offset >= 0; i++)                             \
