@@ -16,10 +16,13 @@ packages:
 demo: all
 	@tools/demo.sh $(BUILD)
 
+# ONNX' operator tests are skipped where their data cannot be had.
 test: all
+	@tools/packages.sh libonnx-testdata || true
 	@tools/test.sh $(BUILD)
 
 test-full: all
+	@tools/packages.sh libonnx-testdata || true
 	@tools/test.sh $(BUILD) full
 
 bench: all
