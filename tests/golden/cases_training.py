@@ -64,6 +64,46 @@ CASES += [(f"rule_{name}", make, X if name[:5] == "dense" else SMALL, Y3 if name
 }.items()]
 
 CASES += [("layer_activity_regularization", lambda: [L.Input((12,)), L.Dense(6), L.ActivityRegularization(l1=0.02, l2=0.1), L.Dense(3)], X, Y3, sgd, "mse", [], 3)]
+
+def block(x, filters, strides):
+    """As in ResNet-20 for CIFAR: two convolutions with L2, and a shortcut that is projected where shapes change."""
+    def convolve(x, size, strides):
+        return L.Conv2D(filters, size, strides=strides, padding="same", kernel_initializer="he_normal", kernel_regularizer=G.L2(1e-4))(x)
+
+    y = L.Activation("relu")(L.BatchNormalization()(convolve(x, 3, strides)))
+    y = L.BatchNormalization()(convolve(y, 3, 1))
+    x = x if x.shape[-1] == filters else convolve(x, 1, strides)
+    return L.Activation("relu")(L.add([x, y]))
+
+
+def resnet20():
+    inputs = L.Input((8, 8, 3))
+    x = L.Activation("relu")(L.BatchNormalization()(L.Conv2D(2, 3, padding="same", kernel_initializer="he_normal", kernel_regularizer=G.L2(1e-4))(inputs)))
+    for stage, filters in enumerate((2, 4, 8)):
+        for i in range(3):
+            x = block(x, filters, 2 if stage and not i else 1)
+    x = L.Flatten()(L.AveragePooling2D(2)(x))
+    return keras.Model(inputs, L.Dense(4, activation="softmax", kernel_initializer="he_normal")(x))
+
+
+def unet():
+    """Down twice, up twice (once by a transposed convolution, once by repeating), with skips."""
+    twice = lambda x, n: L.Conv2D(n, 3, padding="same", activation="relu")(L.Conv2D(n, 3, padding="same", activation="relu")(x))
+    inputs = L.Input((8, 8, 3))
+    first = twice(inputs, 3)
+    second = twice(L.MaxPooling2D()(first), 4)
+    x = L.Dropout(0.0)(twice(L.MaxPooling2D()(second), 6))
+    x = twice(L.concatenate([L.Conv2DTranspose(4, 2, strides=2, padding="same")(x), second]), 4)
+    x = twice(L.Concatenate()([L.Conv2D(3, 2, padding="same", activation="relu")(L.UpSampling2D()(x)), first]), 3)
+    return keras.Model(inputs, L.Conv2D(3, 1, activation="softmax")(x))
+
+
+PICTURES = P.normal(size=(32, 8, 8, 3))
+REGIONS = P.randint(0, 3, size=(32, 8, 8)).astype(np.int32)
+CASES += [
+    ("model_resnet20", resnet20, PICTURES, LABELS[:32], lambda: keras.optimizers.SGD(0.002, momentum=0.9), SPARSE, ["accuracy"], 20),
+    ("model_unet", unet, PICTURES, REGIONS, lambda: keras.optimizers.Adam(0.003), SPARSE, ["accuracy", lambda: M.MeanIoU(num_classes=3, sparse_y_pred=False)], 20),
+]
 F, BITS = keras.losses, (MAPS[..., None] > 0).astype(np.float64)
 HOLES, SPECKLED = LABELS.copy(), MAPS.copy()
 HOLES[::3], SPECKLED[:, 1, ::2] = -1, 255
