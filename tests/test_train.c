@@ -364,6 +364,71 @@ static void test_early_stopping_waits_for_its_patience(void **state) {
     blobs_end(&b);
 }
 
+/* With a rate of 0 nothing improves: the first epoch sets the mark. */
+static void test_the_rate_falls_on_a_plateau(void **state) {
+    static const struct {
+        snug_plateau_options options;
+        int epochs;
+        double rate;
+    } cases[] = {
+        {{.factor = 0.5, .patience = 3}, 3, 1},
+        {{.factor = 0.5, .patience = 3}, 4, 0.5},
+        {{.factor = 0.5, .patience = 3}, 7, 0.25},
+        {{.factor = 0.5, .patience = 3, .cooldown = 2}, 7, 0.5},
+        {{.factor = 0.5, .patience = 3, .cooldown = 2}, 8, 0.25},
+        {{.patience = 1, .min_rate = 0.05}, 9, 0.05},
+        {{.factor = 0}, 10, 1},
+        {{.factor = 0}, 11, 0.1},
+    };
+    snug_error err;
+    blobs b;
+    blobs_begin(*state, &b);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snug_callback cb;
+        snug_model *m;
+        /* only what clipping leaves of a gradient is learnt: nothing */
+        expect_ok(make_mlp(*state, "sgd:lr=1,clipvalue=1e-30", &m, &err), &err);
+        expect_ok(snug_callback_reduce_on_plateau(*state, "loss", &cases[i].options, &cb, &err),
+                  &err);
+        const snug_fit_options fit = {.x = b.fx,
+                                      .y = b.fy,
+                                      .epochs = cases[i].epochs,
+                                      .batch = 64,
+                                      .callbacks = &cb,
+                                      .n_callbacks = 1};
+        expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+        assert_true(fabs(snug_model_learning_rate(m) - cases[i].rate) < 1e-12);
+        cb.destroy(cb.ctx);
+        snug_model_destroy(m);
+    }
+    const snug_plateau_options bad = {.factor = 2};
+    snug_callback cb;
+    expect_status(snug_callback_reduce_on_plateau(*state, "loss", &bad, &cb, &err), SNUG_E_INVALID,
+                  &err);
+    blobs_end(&b);
+}
+
+/* A callback that watches a metric knows whether more of it is better. */
+static void test_metrics_know_their_direction(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool rises;
+    } cases[] = {{"accuracy", true},  {"auc", true},
+                 {"mae", false},      {"false_positives", false},
+                 {"r2_score", true},  {"root_mean_squared_error", false},
+                 {"precision", true}, {"cosine_similarity", true}};
+    const snug_type t = {SNUG_F32, 2, {-1, 3}};
+    snug_error err;
+    sn_loss loss;
+    sn_metric m;
+    expect_ok(sn_loss_parse("mse", &loss, &err), &err);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        expect_ok(sn_metric_parse(cases[i].text, &loss, &t, &m, &err), &err);
+        assert_int_equal(sn_metric_rises(&m), cases[i].rises);
+    }
+}
+
 static void test_history_keeps_every_epoch_of_the_newest_fit(void **state) {
     snug_error err;
     blobs b;
@@ -1252,6 +1317,8 @@ int main(void) {
         engine_test(test_converting_feed_requests_no_memory_in_the_loop),
         engine_test(test_callback_stops_after_its_step),
         engine_test(test_early_stopping_waits_for_its_patience),
+        engine_test(test_the_rate_falls_on_a_plateau),
+        cmocka_unit_test(test_metrics_know_their_direction),
         engine_test(test_history_keeps_every_epoch_of_the_newest_fit),
         engine_test(test_schedule_and_csv_follow_the_epochs),
         engine_test(test_best_weights_are_those_of_the_best_epoch),

@@ -123,6 +123,20 @@ SNUG_API SNUG_CHECKED snug_status
 snug_callback_schedule(snug_engine *e, double (*rate)(void *ctx, int epoch, double current),
                        void *ctx, snug_callback *out, snug_error *err);
 
+/* Keras' ReduceLROnPlateau: after `patience` epochs without an improvement by more than min_delta
+ * the learning rate is multiplied by factor; counts anew in each fit. An optimizer with a schedule
+ * cannot have it. Zeros, or options NULL, mean the defaults. */
+typedef struct {
+    double factor;    /* 0.1 */
+    int patience;     /* 10 */
+    double min_delta; /* 1e-4 */
+    int cooldown;     /* 0: epochs after a reduction that do not count */
+    double min_rate;  /* 0 */
+} snug_plateau_options;
+SNUG_API SNUG_CHECKED snug_status snug_callback_reduce_on_plateau(
+    snug_engine *e, const char *quantity, const snug_plateau_options *options, snug_callback *out,
+    snug_error *err);
+
 /* Feeds of a model with several inputs or outputs, in the model's order; all lent, all with the
  * same rows. */
 typedef struct {

@@ -4,14 +4,14 @@
 
 #include <string.h>
 
-#define MAX_CALLBACKS 4
+#define MAX_CALLBACKS 5
 
 typedef struct {
     snug_fit_options options;
     cli_data data, val_data;
     snug_callback callbacks[MAX_CALLBACKS];
     progress bar;
-    int64_t seed, epochs, patience;
+    int64_t seed, epochs, patience, reduce_rate;
 } fit_job;
 
 static snug_status read_numbers(cli *c, fit_job *j, snug_error *err) {
@@ -22,6 +22,8 @@ static snug_status read_numbers(cli *c, fit_job *j, snug_error *err) {
         status = cli_integer(c, OPT_seed, 0, INT64_MAX, &j->seed, err);
     if (status == SNUG_OK)
         status = cli_integer(c, OPT_patience, 1, INT32_MAX, &j->patience, err);
+    if (status == SNUG_OK)
+        status = cli_integer(c, OPT_reduce_rate, 1, INT32_MAX, &j->reduce_rate, err);
     if (status == SNUG_OK)
         status = cli_real(c, OPT_validation_split, 0, 0.999, &j->options.validation_split, err);
     j->options.epochs = (int)j->epochs;
@@ -76,6 +78,11 @@ static snug_status add_callbacks(cli *c, fit_job *j, snug_error *err) {
     if (status == SNUG_OK && j->patience) {
         status = snug_callback_early_stopping(c->engine, quantity, (int)j->patience, 0,
                                               &j->callbacks[*n], err);
+        *n += status == SNUG_OK;
+    }
+    if (status == SNUG_OK && j->reduce_rate) {
+        const snug_plateau_options o = {.patience = (int)j->reduce_rate};
+        status = snug_callback_reduce_on_plateau(c->engine, quantity, &o, &j->callbacks[*n], err);
         *n += status == SNUG_OK;
     }
     if (status == SNUG_OK && cli_given(c, OPT_csv)) {

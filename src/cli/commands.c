@@ -23,7 +23,7 @@ const cli_command cli_commands[] = {
      "fit model.json --x x_train.npy --y y_train.npy --epochs 5 --save w.safetensors",
      O(x) | O(y) | O(val_x) | O(val_y) | O(sample_weight) | O(val_sample_weight) | O(class_weight) |
          O(epochs) | O(batch) | O(validation_split) | O(shuffle) | O(save) | O(best) | O(patience) |
-         O(csv) | O(memory) | MODEL_OPTIONS,
+         O(reduce_rate) | O(csv) | O(memory) | MODEL_OPTIONS,
      cmd_fit},
     {"evaluate", "MODEL", 1, 1, "loss and metrics on data", MODELS SEVERAL RECIPES,
      "evaluate model.json --weights w.safetensors --x x_test.npy --y y_test.npy",

@@ -333,6 +333,12 @@ snug_status sn_metric_parse(const char *text, const sn_loss *loss, const snug_ty
     return SNUG_OK;
 }
 
+bool sn_metric_rises(const sn_metric *m) {
+    static const char falling[] = "root_mean_squared_error false_positives false_negatives";
+    const sn_metric_row *row = find_row(m->resolved);
+    return row != &loss_row && !sn_text_has(falling, row->name);
+}
+
 /* --- graph ------------------------------------------------------------------------------------ */
 double sn_metric_finish(const sn_metric *m, const double *sums) {
     const sn_metric_row *row = find_row(m->resolved);

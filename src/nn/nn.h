@@ -447,6 +447,8 @@ sn_value sn_metric_build(sn_builder *b, const sn_metric *m, sn_value y_true, sn_
                          sn_value weight);
 /* Whether a mask of the output acts on it: on means, as in Keras. */
 bool sn_metric_masked(const sn_metric *m);
+/* Whether more of it is better. */
+bool sn_metric_rises(const sn_metric *m);
 /* The metric from its sums over all batches; NaN where no example was seen. */
 double sn_metric_finish(const sn_metric *m, const double *sums);
 

@@ -1,7 +1,7 @@
-/* callbacks.c: the ready-made callbacks: early stopping, best weights, learning-rate schedule, CSV
- * log. Each owns one small block that its destroy gives back. A quantity is "loss", a metric's
- * name, or either with "val_" in front; accuracies are better when higher, everything else when
- * lower. */
+/* callbacks.c: the ready-made callbacks: early stopping, best weights, a learning rate by schedule
+ * or lower on a plateau, CSV log. Each owns one small block that its destroy gives back. A quantity
+ * is "loss", a metric's name, or either with "val_" in front; the metric knows whether more of it
+ * is better, and losses are better when lower. */
 #include "train/model.h"
 
 #include "base/real.h"
@@ -24,13 +24,20 @@ typedef struct {
 static snug_status watch(watched *w, const char *quantity, snug_error *err) {
     if (!quantity || !quantity[0] || strlen(quantity) >= sizeof w->name)
         return sn_fail(err, SNUG_E_INVALID, "a callback needs a quantity such as val_loss");
-    *w = (watched){.higher_is_better = strstr(quantity, "acc") != NULL};
+    *w = (watched){.any = false};
     memcpy(w->name, quantity, strlen(quantity) + 1);
     return SNUG_OK;
 }
 
-static snug_status read_quantity(const watched *w, const snug_progress *p, double *out,
-                                 snug_error *err) {
+static bool rises(const snug_model *m, const char *name) {
+    const sn_compiled *c = &m->compiled;
+    for (int i = 0; i < c->n_metrics; i++)
+        if (strcmp(c->metrics[i].name, name) == 0)
+            return sn_metric_rises(&c->metrics[i]);
+    return false;
+}
+
+static snug_status read_quantity(watched *w, const snug_progress *p, double *out, snug_error *err) {
     const bool validation = strncmp(w->name, "val_", 4) == 0;
     const char *name = validation ? w->name + 4 : w->name;
     for (int i = 0; i < p->n_values; i++) {
@@ -40,6 +47,7 @@ static snug_status read_quantity(const watched *w, const snug_progress *p, doubl
             return sn_fail(err, SNUG_E_INVALID, "'%s' is watched, but there is no validation data",
                            w->name);
         *out = validation ? p->val_values[i] : p->values[i];
+        w->higher_is_better = rises(p->model, name);
         return SNUG_OK;
     }
     return sn_fail(err, SNUG_E_INVALID,
@@ -176,6 +184,77 @@ snug_status snug_callback_schedule(snug_engine *e,
     SNUG_TRY(sn_alloc(e, SN_MEM_OTHER, sizeof(schedule), &block, err));
     *(schedule *)block = (schedule){e, rate, ctx};
     *out = (snug_callback){.ctx = block, .on_epoch_begin = set_rate, .destroy = destroy_schedule};
+    return SNUG_OK;
+}
+
+/* --- plateau ---------------------------------------------------------------------------------- */
+/* Keras' ReduceLROnPlateau: cooldown epochs after a reduction do not count as waiting. */
+typedef struct {
+    snug_engine *engine;
+    watched what;
+    snug_plateau_options options;
+    int wait, resting;
+} plateau;
+
+static snug_status begin_plateau(void *ctx, const snug_progress *p, snug_error *err) {
+    (void)err;
+    plateau *s = ctx;
+    if (p->epoch == 0) {
+        s->wait = s->resting = 0;
+        s->what.any = false;
+    }
+    return SNUG_OK;
+}
+
+static snug_status reduce_rate(void *ctx, const snug_progress *p, snug_error *err) {
+    plateau *s = ctx;
+    const snug_plateau_options *o = &s->options;
+    const double rate = snug_model_learning_rate(p->model);
+    double value;
+    SNUG_TRY(read_quantity(&s->what, p, &value, err));
+    if (s->resting > 0) {
+        s->resting--;
+        s->wait = 0;
+    }
+    if (improve(&s->what, value, o->min_delta)) {
+        s->wait = 0;
+        return SNUG_OK;
+    }
+    if (s->resting > 0 || ++s->wait < o->patience || rate <= o->min_rate)
+        return SNUG_OK;
+    s->wait = 0;
+    s->resting = o->cooldown;
+    return snug_model_set_learning_rate(p->model, fmax(rate * o->factor, o->min_rate), err);
+}
+
+static void destroy_plateau(void *ctx) {
+    plateau *s = ctx;
+    sn_free(s->engine, SN_MEM_OTHER, s, sizeof *s);
+}
+
+snug_status snug_callback_reduce_on_plateau(snug_engine *e, const char *quantity,
+                                            const snug_plateau_options *options, snug_callback *out,
+                                            snug_error *err) {
+    plateau made = {.engine = e};
+    void *block;
+    if (options)
+        made.options = *options;
+    snug_plateau_options *const o = &made.options;
+    o->factor = o->factor == 0 ? 0.1 : o->factor;
+    o->patience = o->patience == 0 ? 10 : o->patience;
+    o->min_delta = o->min_delta == 0 ? 1e-4 : o->min_delta;
+    if (!(o->factor > 0 && o->factor < 1) || o->patience < 0 || o->cooldown < 0 ||
+        !(o->min_delta >= 0) || !(o->min_rate >= 0))
+        return sn_fail(err, SNUG_E_INVALID,
+                       "factor=%g must be between 0 and 1, the other settings not negative",
+                       o->factor);
+    SNUG_TRY(watch(&made.what, quantity, err));
+    SNUG_TRY(sn_alloc(e, SN_MEM_OTHER, sizeof made, &block, err));
+    *(plateau *)block = made;
+    *out = (snug_callback){.ctx = block,
+                           .on_epoch_begin = begin_plateau,
+                           .on_epoch_end = reduce_rate,
+                           .destroy = destroy_plateau};
     return SNUG_OK;
 }
 

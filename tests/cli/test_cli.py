@@ -563,6 +563,9 @@ class Training(Case):
         self.assertEqual(lines[0], "epoch,loss,accuracy")
         self.assertEqual(len(lines), 4)
         self.assertEqual(self.json_of("inspect", best)["kind"], "safetensors")
+        slow = self.json_of(*self.fit_args("--epochs", 3, "--optimizer", "sgd:lr=1,clipvalue=1e-30", "--reduce-rate", 1))
+        self.assertEqual(slow["epochs"], 3)
+        self.fails(2, "reduce-rate", args=self.fit_args("--reduce-rate", 0))
 
     def test_shapes_are_too_hard_for_a_linear_model(self):
         self.ok("make-data", "shapes", self.at("shapes"), "--train-rows", 3000, "--test-rows", 500)
