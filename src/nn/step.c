@@ -22,7 +22,7 @@ typedef struct {
 
 const char *sn_step_name(const char *what, uint32_t i, uint32_t n, char name[16]) {
     if (n > 1)
-        snprintf(name, 16, "%s_%u", what, i);
+        snprintf(name, 16, "%s_%u", what, (unsigned)(uint16_t)i);
     else
         snprintf(name, 16, "%s", what);
     return name;
