@@ -3,13 +3,19 @@
  *   rows: (tap, channel of x)    k: pixels of dy    columns: channels of y
  *
  * A piece is a block of pixels of one image, or several whole images where they are small. Its part
- * of x is read in place, or, where windows reach into the padding, copied with its zeros into the
- * thread's scratch. The bias gradient adds up the pieces of dy while they are in the cache. */
+ * of x is copied into the thread's scratch as the tiles will read it, with the padding's zeros;
+ * where there are too few channels for that to pay, x is read in place, or, where windows reach
+ * into the padding, in a copy of the piece's part of the image. The bias gradient adds up the
+ * pieces of dy while they are in the cache. */
 #include "kernels/cpu/conv_fast.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/window.h"
 
 #include <string.h>
+
+/* Channels from which copying tiles pays; up to how many rows of dy lie near enough to each other
+ * to be read as they are; how many pixels before its turn a pixel of x is asked for. */
+enum { MIN_TILED = 64, MAX_PLAIN = 512, AHEAD = 6 };
 
 typedef struct {
     const sn_conv_operands *o;
@@ -17,6 +23,7 @@ typedef struct {
     sn_grid g;
     int64_t images;         /* per piece */
     int64_t depth, columns; /* per group */
+    bool tiled;             /* x is copied as the tiles read it */
     bool direct;            /* no window reaches into the padding */
     bool plain;             /* dy can be B as it is */
     float *db_sums;         /* per group of pieces: the sum of dy, in the workspace */
@@ -31,8 +38,9 @@ static weights_pass weights_pass_of(const sn_conv_operands *o) {
         .depth = v->C / v->groups,
         .columns = v->O / v->groups,
     };
+    s.tiled = s.depth >= MIN_TILED && s.columns >= 2 * MIN_TILED;
     s.direct = sn_window_inside(&s.w[0]) && sn_window_inside(&s.w[1]);
-    s.plain = s.columns % SN_GEMM_VL == 0 && v->O <= 2 * SN_GEMM_NR;
+    s.plain = s.columns % SN_GEMM_VL == 0 && v->O <= MAX_PLAIN;
     const bool whole = s.g.n_down * s.g.n_across == 1;
     s.images = whole ? sn_min_i64(SN_PRODUCT_DEPTH / (s.g.high * s.g.wide), v->N) : 1;
     s.images = s.images > 0 ? s.images : 1;
@@ -69,9 +77,22 @@ static int64_t dw_packed_floats(const sn_product *p) {
     return s->plain ? 0 : sn_gemm_packed(s->images * s->g.high * s->g.wide, p->columns);
 }
 
+/* Pixels of a piece, at most. */
+static int64_t piece_pixels(const weights_pass *s) {
+    return s->images * s->g.high * s->g.wide;
+}
+
+/* Tiles of MR rows, each [pixels][MR]; the last ends with its last row. */
+static int64_t dw_tiles_floats(const sn_product *p) {
+    const int64_t spare = sn_ceil_div(p->rows, SN_GEMM_MR) * SN_GEMM_MR - p->rows;
+    return p->rows > 0 ? (p->rows + spare) * piece_pixels(p->ctx) - spare : 0;
+}
+
 static int64_t dw_own_floats(const sn_product *p) {
     const weights_pass *s = p->ctx;
     const int64_t packed = dw_packed_floats(p);
+    if (s->tiled)
+        return sn_lines(packed) + dw_tiles_floats(p);
     return s->direct ? packed : sn_lines(packed) + s->images * dw_patch_floats(s);
 }
 
@@ -85,7 +106,8 @@ static void open_taps(const sn_product *p, sn_product_block *b) {
     for (int64_t i = 0; i < b->rows; i++) {
         const int64_t tap = (first + i) / s->depth, channel = (first + i) % s->depth;
         const int64_t row = tap / v->kw * v->dilation[0], col = tap % v->kw * v->dilation[1];
-        b->a_row[i] = (row * from.pitch + col) * from.channels + channel;
+        b->a_row[i] = s->tiled ? i / SN_GEMM_MR * SN_GEMM_MR * piece_pixels(s) + i % SN_GEMM_MR
+                               : (row * from.pitch + col) * from.channels + channel;
         b->c_row[i] = (first + i) * v->O;
     }
 }
@@ -151,6 +173,71 @@ static pixels pixels_of(const weights_pass *s, int64_t piece) {
     };
 }
 
+static inline void put_lanes(const float *from, int64_t n, float *to) {
+    for (int64_t k = 0; k < n; k++)
+        to[k] = from[k];
+}
+
+/* n neighbouring channels of one tap at one pixel (NULL: in the padding), from this lane of a tile
+ * on; `to` is the pixel's place in that tile. */
+static void put_in_tiles(const float *from, int64_t lane, int64_t n, float *to, int64_t tile) {
+    static const float zeros[SN_PRODUCT_ROWS];
+    const int64_t head = sn_min_i64(lane > 0 ? SN_GEMM_MR - lane : 0, n);
+    const float *at = from ? from : zeros;
+    put_lanes(at, head, to + lane);
+    to += lane > 0 ? tile : 0;
+    int64_t i = head;
+    for (; i + SN_GEMM_MR <= n; i += SN_GEMM_MR, to += tile)
+        memcpy(to, at + i, SN_GEMM_MR * sizeof(float));
+    put_lanes(at + i, n - i, to);
+}
+
+/* Rows [row, row + n) of a block: neighbouring channels of one tap, from `x` on in pixel 0. */
+typedef struct {
+    const float *x;
+    int64_t tap, row, n;
+} tap_run;
+
+/* A run at all pixels of the piece. */
+static void fill_tiles(const weights_pass *s, const pixels *at, const tap_run *r, float *tiles) {
+    const sn_conv *v = &s->o->v;
+    const int64_t tile = SN_GEMM_MR * piece_pixels(s), lane = r->row % SN_GEMM_MR;
+    tiles += r->row / SN_GEMM_MR * tile;
+    for (int64_t image = 0; image < at->images; image++)
+        for (int64_t i = 0; i < at->high; i++) {
+            const int64_t down = sn_conv_at(v, 0, at->first[0] + i, r->tap / v->kw);
+            const bool line = down >= 0 && down < v->H;
+            for (int64_t j = 0; j < at->wide; j++, tiles += SN_GEMM_MR) {
+                const int64_t across = sn_conv_at(v, 1, at->first[1] + j, r->tap % v->kw);
+                const float *from = r->x + ((image * v->H + down) * v->W + across) * v->C;
+                const bool inside = line && across >= 0 && across < v->W;
+                for (int64_t f = 0; inside && f < r->n; f += 16)
+                    __builtin_prefetch(from + AHEAD * s->w[1].step * v->C + f);
+                put_in_tiles(inside ? from : NULL, lane, r->n, tiles, tile);
+            }
+        }
+}
+
+/* A as the tiles read it: runs of channels of one tap after the other. */
+static void open_tiles(const sn_product *p, sn_product_block *b, const pixels *at, sn_gemm *g) {
+    const weights_pass *s = p->ctx;
+    const sn_conv *v = &s->o->v;
+    float *tiles = b->own + sn_lines(dw_packed_floats(p));
+    const float *x = s->o->x + at->n * v->H * v->W * v->C + b->entry * s->depth;
+    const int64_t first = b->row_block * p->rows;
+    for (int64_t i = 0, n; i < b->rows; i += n) {
+        const int64_t channel = (first + i) % s->depth;
+        n = sn_min_i64(s->depth - channel, b->rows - i);
+        fill_tiles(s, at, &(tap_run){x + channel, (first + i) / s->depth, i, n}, tiles);
+    }
+    g->k = at->images * at->high * at->wide;
+    for (int64_t k = 0; k < g->k; k++)
+        b->a_col[k] = k * SN_GEMM_MR;
+    g->a = tiles;
+    g->a_row = b->a_row;
+    g->a_col = b->a_col;
+}
+
 /* A: where it begins, and the offsets of its columns. */
 static void open_columns(const sn_product *p, sn_product_block *b, const pixels *at, sn_gemm *g) {
     const weights_pass *s = p->ctx;
@@ -196,7 +283,7 @@ static void taps_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_g
         g->b = b->own;
         g->b_step = 0;
     }
-    open_columns(p, b, &at, g);
+    (s->tiled ? open_tiles : open_columns)(p, b, &at, g);
 }
 
 static sn_product weights_product_of(const weights_pass *s, int n_threads) {
