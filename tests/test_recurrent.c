@@ -7,6 +7,7 @@
 #include "model/keras_json.h"
 #include "nn/nn.h"
 
+#include <snug/train.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -231,6 +232,52 @@ static void test_dropout_has_a_draw_for_inputs_and_one_for_states(void **state) 
     sn_network_destroy(n);
 }
 
+/* --- stateful --------------------------------------------------------------------------------- */
+static snug_status take_rows(void *ctx, int64_t first, const snug_view *view, snug_error *err) {
+    (void)err;
+    memcpy((float *)ctx + first, view->data, view->bytes);
+    return SNUG_OK;
+}
+
+/* A sum that goes on: h' = h + x over all steps of all batches; 4 examples, batches of `batch`. */
+static snug_status sum_up(snug_model *m, int64_t batch, float *sums, snug_error *err) {
+    static const float x[4][3][2] = {{{1, 0}, {1, 0}, {1, 0}},
+                                     {{0, 2}, {0, 2}, {0, 2}},
+                                     {{4, 0}, {0, 0}, {0, 0}},
+                                     {{0, 0}, {0, 0}, {0, 5}}};
+    const snug_type t = {SNUG_F32, 3, {4, 3, 2}};
+    snug_feed *feed;
+    SNUG_TRY(snug_feed_from_memory(snug_model_engine(m), &t, x, NULL, NULL, &feed, err));
+    const snug_run_options o = {.x = feed, .batch = batch};
+    const snug_status status = snug_predict(m, &o, take_rows, sums, err);
+    snug_feed_destroy(feed);
+    return status;
+}
+
+static void test_a_stateful_layer_goes_on_where_it_was(void **state) {
+    snug_error err;
+    snug_model *m;
+    float sums[4];
+    expect_ok(snug_model_create(*state, "m", &(snug_type){SNUG_F32, 2, {3, 2}}, &m, &err), &err);
+    expect_ok(snug_model_add(m, "SimpleRNN",
+                             "units=1 stateful=true activation=linear kernel_initializer=ones "
+                             "recurrent_initializer=ones",
+                             &err),
+              &err);
+    assert_int_equal(snug_model_n_weights(m), 3); /* the state is none of them */
+    for (int round = 0; round < 2; round++) {
+        expect_ok(sum_up(m, 2, sums, &err), &err);
+        assert_true(sums[0] == 3 && sums[1] == 6 && sums[2] == 7 && sums[3] == 11);
+        expect_ok(sum_up(m, 2, sums, &err), &err);
+        assert_true(sums[0] == 10 && sums[1] == 17 && sums[2] == 14 && sums[3] == 22);
+        expect_ok(snug_model_reset_states(m, &err), &err);
+    }
+    expect_status(sum_up(m, 4, sums, &err), SNUG_E_SHAPE, &err);
+    expect_text(err.text, "of a batch of 2, this one has 4");
+    expect_status(snug_model_reset_states(NULL, &err), SNUG_E_INVALID, &err);
+    snug_model_destroy(m);
+}
+
 /* --- older files ------------------------------------------------------------------------------ */
 #define OLD_LSTM                                                                                   \
     "{\"class_name\":\"LSTM\",\"config\":{\"name\":\"lstm_9\",\"trainable\":true,"                 \
@@ -277,7 +324,7 @@ static void test_bad_settings_are_refused_and_change_nothing(void **state) {
         {"GRU", "units=3 activation=elu", SNUG_E_UNSUPPORTED, "activation 'elu'"},
         {"LSTM", "units=3 recurrent_activation=softmax", SNUG_E_UNSUPPORTED, "hard_sigmoid"},
         {"LSTM", "units=3 bias_initializer=uniform", SNUG_E_UNSUPPORTED, "unit_forget_bias=false"},
-        {"SimpleRNN", "units=3 stateful=true", SNUG_E_UNSUPPORTED, "stateful"},
+        {"SimpleRNN", "units=3 time_major=true", SNUG_E_UNSUPPORTED, "put the batch first"},
         {"LSTMCell", "units=3", SNUG_E_UNSUPPORTED, "inside an RNN layer"},
         {"RNN", "", SNUG_E_INVALID, "there is no cell"},
         {"RNN", "cell=Dense(units=2)", SNUG_E_UNSUPPORTED, "is no cell; there are LSTMCell"},
@@ -329,6 +376,7 @@ int main(void) {
         engine_test(test_dropout_of_inputs_is_drawn_once_for_all_steps),
         engine_test(test_dropout_of_states_is_drawn_once_for_all_steps),
         engine_test(test_dropout_has_a_draw_for_inputs_and_one_for_states),
+        engine_test(test_a_stateful_layer_goes_on_where_it_was),
         engine_test(test_tf_keras_2_files_have_one_layer_for_two_ways),
         engine_test(test_bad_settings_are_refused_and_change_nothing),
         engine_test(test_inputs_without_steps_are_refused),

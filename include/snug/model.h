@@ -117,6 +117,8 @@ SNUG_API SNUG_CHECKED snug_status snug_model_save_weights(snug_model *model, con
                                                           snug_error *err);
 SNUG_API SNUG_CHECKED snug_status snug_model_load_weights(snug_model *model, const char *path,
                                                           snug_error *err);
+/* Stateful recurrent layers begin at zeros again, as before the first batch. */
+SNUG_API SNUG_CHECKED snug_status snug_model_reset_states(snug_model *model, snug_error *err);
 
 /* --- files for people: what is in it, and arrays out ------------------------------------------ */
 /* One line per thing in a model JSON, .safetensors, .npy or idx file (also .gz). */

@@ -136,7 +136,7 @@ int64_t sn_layer_key(sn_layer_call *c) {
 }
 
 /* --- writes and losses, for the end of the step ----------------------------------------------- */
-void sn_layer_average(sn_layer_call *c, int index, sn_value value, double momentum) {
+static void add_write(sn_layer_call *c, uint32_t home, sn_value value, double momentum) {
     sn_network *const n = c->network;
     const sn_value in_storage = sn_build_cast(c->b, value, n->variable_dtype);
     if (c->b->error.code != SNUG_OK)
@@ -144,11 +144,51 @@ void sn_layer_average(sn_layer_call *c, int index, sn_value value, double moment
     if (sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->pending, sizeof *n->pending, &n->cap_pending,
                 n->n_pending + 1, &c->b->error) != SNUG_OK)
         return;
-    n->pending[n->n_pending++] = (sn_pending_write){c->layer->homes[index], in_storage, momentum};
+    n->pending[n->n_pending++] = (sn_pending_write){home, in_storage, momentum};
+}
+
+void sn_layer_average(sn_layer_call *c, int index, sn_value value, double momentum) {
+    if (c->b->error.code == SNUG_OK)
+        add_write(c, c->layer->homes[index], value, momentum);
 }
 
 void sn_layer_assign(sn_layer_call *c, int index, sn_value value) {
     sn_layer_average(c, index, value, 0);
+}
+
+sn_value sn_layer_kept(sn_layer_call *c, const char *name, const snug_type *type, uint32_t *home) {
+    sn_network *const n = c->network;
+    char full[sizeof c->path + 64];
+    snug_error *const err = &c->b->error;
+    sn_value value;
+    if (err->code != SNUG_OK)
+        return SN_NO_VALUE;
+    snprintf(full, sizeof full, "%s/%s", c->path, name);
+    sn_net_var v = {.name = full,
+                    .type = *type,
+                    .slot = true,
+                    .kept = true,
+                    .own_seed = true,
+                    .init = {.kind = SN_RECIPE_CONSTANT},
+                    .layer = c->top};
+    v.type.dtype = n->variable_dtype;
+    const bool there = sn_network_find_variable(n, full, home);
+    if (there && !sn_dims_equal(&n->vars[*home].type, type)) {
+        sn_layer_refuse(c, SNUG_E_SHAPE,
+                        "what it keeps is of a batch of %lld, this one has %lld; use one batch "
+                        "size, and as many rows as fill whole batches",
+                        (long long)n->vars[*home].type.dims[0], (long long)type->dims[0]);
+        return SN_NO_VALUE;
+    }
+    if (!there && sn_network_variable(n, &v, home, err) != SNUG_OK)
+        return SN_NO_VALUE;
+    if (sn_network_read(n, c->b->graph, *home, &value, err) != SNUG_OK)
+        return SN_NO_VALUE;
+    return sn_build_cast(c->b, value, n->compute_dtype);
+}
+
+void sn_layer_keep(sn_layer_call *c, uint32_t home, sn_value value) {
+    add_write(c, home, value, 0);
 }
 
 void sn_layer_add_loss(sn_layer_call *c, sn_value loss) {
@@ -256,6 +296,7 @@ static void take_masks(sn_layer_call *c) {
         c->role[n_in++] = c->role[i];
     }
     c->n_in = n_in;
+    c->mask_given = n_masks > 0;
     for (int i = 0; i < n_masks && i < n_in; i++)
         c->mask[i] = mask[i];
 }

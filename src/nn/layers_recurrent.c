@@ -26,11 +26,12 @@ typedef struct {
 typedef struct {
     snug_type type; /* of x: [batch, steps, features] */
     sn_value x, mask;
-    bool reverse;
+    bool reverse, stateful;
     sn_value first[SN_MAX_TENSOR]; /* initial states; SN_NO_VALUE: zeros */
     int n_states;
     sn_value sequence, final; /* hidden states by time, and behind the last step */
     sn_value last[SN_MAX_TENSOR];
+    uint32_t homes[2]; /* of the states of the cell that runs, where it is stateful */
 } run;
 
 #define CELL_OF(conf, at)                                                                          \
@@ -104,9 +105,23 @@ static sn_value project(sn_layer_call *c, const cell *k, const run *r, sn_value 
     return sn_build_reshape(c->b, x, dims, 3);
 }
 
-static sn_value initial_state(sn_layer_call *c, const run *r, int i, int64_t units) {
+/* What was given, or what is kept from the step before, or zeros. A batch that is not known yet
+ * keeps nothing. */
+static sn_value initial_state(sn_layer_call *c, run *r, int i, int64_t units) {
     const snug_type t = {.dtype = r->type.dtype, .rank = 2, .dims = {r->type.dims[0], units}};
-    return sn_value_ok(r->first[i]) ? r->first[i] : sn_build_fill(c->b, &t, 0);
+    char name[24];
+    sn_value kept = SN_NO_VALUE;
+    snprintf(name, sizeof name, "rnn_state_%d", i);
+    if (r->stateful && t.dims[0] >= 0)
+        kept = sn_layer_kept(c, name, &t, &r->homes[i]);
+    if (sn_value_ok(r->first[i]))
+        return r->first[i];
+    return sn_value_ok(kept) ? kept : sn_build_fill(c->b, &t, 0);
+}
+
+static void keep_states(sn_layer_call *c, const run *r) {
+    for (int i = 0; i < r->n_states && r->stateful && r->type.dims[0] >= 0; i++)
+        sn_layer_keep(c, r->homes[i], r->last[i]);
 }
 
 /* Runs the row on n inputs and those that may be left out. */
@@ -185,6 +200,7 @@ static void run_lstm(sn_layer_call *c, cell k, run *r) {
     for (int i = 0; i < 2; i++)
         r->last[i] = sn_build_part(c->b, outs[2], 1, i * k.units, k.units);
     r->final = r->last[0];
+    keep_states(c, r);
 }
 
 /* The input's and the recurrent bias [3H] of [2,3H]. */
@@ -215,6 +231,7 @@ static void run_gru(sn_layer_call *c, cell k, run *r) {
     r->sequence = outs[1];
     r->n_states = 1;
     r->final = r->last[0] = outs[2];
+    keep_states(c, r);
 }
 
 static void run_simple(sn_layer_call *c, cell k, run *r) {
@@ -229,6 +246,7 @@ static void run_simple(sn_layer_call *c, cell k, run *r) {
     r->sequence = outs[0];
     r->n_states = 1;
     r->final = r->last[0] = outs[1];
+    keep_states(c, r);
 }
 
 /* --- cells that are layers -------------------------------------------------------------------- */
@@ -310,30 +328,32 @@ LONELY(stacked_rnn_cells)
 /* What all of them have. */
 typedef struct {
     int64_t return_sequences, return_state, go_backwards, zero_output_for_mask;
+    int64_t stateful, time_major;
 } over_steps;
 
 /* Reads the call; false after an error. Initial states come by keyword or, as tf.keras 2 writes
  * them, behind the sequence; a mask by keyword, or it is the sequence's: in Keras 3 not beside
  * states by keyword. */
-static bool open_run(sn_layer_call *c, const over_steps *o, int64_t refused, run *r) {
+static bool open_run(sn_layer_call *c, const over_steps *o, run *r) {
     int n = 0;
-    *r = (run){.x = c->in[0], .mask = c->mask[0], .reverse = o->go_backwards != 0};
+    *r = (run){.x = c->in[0],
+               .mask = c->mask[0],
+               .reverse = o->go_backwards != 0,
+               .stateful = o->stateful != 0};
     for (int i = 0; i < SN_MAX_TENSOR; i++)
         r->first[i] = SN_NO_VALUE;
     for (int i = 1; i < c->n_in; i++)
         if (!c->role[i] || strcmp(c->role[i], "initial_state") == 0)
             r->first[n++] = c->in[i];
-        else if (strcmp(c->role[i], "mask") != 0)
+        else
             sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "a tensor given as %s is not supported",
                             c->role[i]);
-    if (sn_call_role(c, "mask", 0) > 0)
-        r->mask = c->in[sn_call_role(c, "mask", 0)];
-    else if (sn_call_role(c, "initial_state", 0) > 0)
+    if (!c->mask_given && sn_call_role(c, "initial_state", 0) > 0)
         r->mask = SN_NO_VALUE;
     if (c->b->error.code == SNUG_OK)
         r->type = *sn_graph_type(c->b->graph, r->x);
-    if (refused)
-        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "stateful and time_major are not supported");
+    if (o->time_major)
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "time_major is not supported; put the batch first");
     if (r->type.rank != 3)
         sn_layer_refuse(c, SNUG_E_SHAPE, "the input must be [batch, steps, features]");
     return c->b->error.code == SNUG_OK;
@@ -375,7 +395,11 @@ static void finish(sn_layer_call *c, const over_steps *o, const run *r) {
 }
 
 #define OVER_STEPS_OF(conf)                                                                        \
-    { conf->return_sequences, conf->return_state, conf->go_backwards, conf->zero_output_for_mask }
+    {                                                                                              \
+        .return_sequences = conf->return_sequences, .return_state = conf->return_state,            \
+        .go_backwards = conf->go_backwards, .zero_output_for_mask = conf->zero_output_for_mask,    \
+        .stateful = conf->stateful, .time_major = conf->time_major                                 \
+    }
 
 void sn_layer_build_lstm(sn_layer_call *c) {
     const sn_conf_lstm *conf = c->conf;
@@ -384,7 +408,7 @@ void sn_layer_build_lstm(sn_layer_call *c) {
     run r;
     k.recurrent_activation = conf->recurrent_activation.text;
     k.unit_forget_bias = conf->unit_forget_bias;
-    if (!open_run(c, &o, conf->stateful || conf->time_major, &r))
+    if (!open_run(c, &o, &r))
         return;
     run_lstm(c, k, &r);
     finish(c, &o, &r);
@@ -397,7 +421,7 @@ void sn_layer_build_gru(sn_layer_call *c) {
     run r;
     k.recurrent_activation = conf->recurrent_activation.text;
     k.reset_after = conf->reset_after;
-    if (!open_run(c, &o, conf->stateful || conf->time_major, &r))
+    if (!open_run(c, &o, &r))
         return;
     run_gru(c, k, &r);
     finish(c, &o, &r);
@@ -408,7 +432,7 @@ void sn_layer_build_simple_rnn(sn_layer_call *c) {
     const over_steps o = OVER_STEPS_OF(conf);
     const cell k = CELL_OF(conf, "simple_rnn_cell/");
     run r;
-    if (!open_run(c, &o, conf->stateful || conf->time_major, &r))
+    if (!open_run(c, &o, &r))
         return;
     run_simple(c, k, &r);
     finish(c, &o, &r);
@@ -420,7 +444,7 @@ void sn_layer_build_rnn(sn_layer_call *c) {
     run r;
     if (!conf->cell)
         sn_layer_refuse(c, SNUG_E_INVALID, "there is no cell");
-    if (!open_run(c, &o, conf->stateful || conf->time_major, &r))
+    if (!open_run(c, &o, &r))
         return;
     run_inner(c, conf->cell, &r);
     finish(c, &o, &r);

@@ -78,20 +78,17 @@ static bool check_sides(sn_layer_call *c, sn_conf_bidirectional *conf) {
     return c->b->error.code == SNUG_OK;
 }
 
-/* A mask by keyword goes to both; of the initial states the first half to the forward layer. */
+/* Of the initial states the first half goes to the forward layer. */
 static sn_layer_call run_side(sn_layer_call *c, sn_layer *layer, const char *name, bool second) {
     sn_layer_call inner = sn_layer_enter(c, layer, name);
-    const int mask = sn_call_role(c, "mask", 0), n_states = c->n_in - 1 - (mask > 0);
-    int state = 0;
-    for (int i = 0; i < c->n_in; i++) {
-        const bool is_state = i > 0 && i != mask;
-        const bool mine = !is_state || (state >= n_states / 2) == second;
-        state += is_state;
-        if (!mine)
-            continue;
-        inner.mask[inner.n_in] = c->mask[i];
-        inner.role[inner.n_in] = c->role[i];
-        inner.in[inner.n_in++] = c->in[i];
+    const int n_states = c->n_in - 1, first = 1 + (second ? n_states / 2 : 0);
+    inner.in[0] = c->in[0];
+    inner.mask[0] = c->mask[0];
+    inner.mask_given = c->mask_given;
+    inner.n_in = 1 + n_states / 2;
+    for (int i = 1; i < inner.n_in; i++) {
+        inner.in[i] = c->in[first + i - 1];
+        inner.role[i] = c->role[first + i - 1];
     }
     inner.call = flag_of(layer, "return_sequences") > 0 ? "by_time=true zero_output_for_mask=true"
                                                         : "by_time=true";
@@ -139,9 +136,8 @@ void sn_layer_build_bidirectional(sn_layer_call *c) {
 }
 
 /* --- TimeDistributed -------------------------------------------------------------------------- */
-/* Steps become examples of one larger batch (a mask by keyword is the one the steps keep).
- * Statistics of a batch would then be those of all steps together, which Keras takes step by step.
- */
+/* Steps become examples of one larger batch. Statistics of a batch would then be those of all steps
+ * together, which Keras takes step by step. */
 void sn_layer_build_time_distributed(sn_layer_call *c) {
     const sn_conf_time_distributed *conf = c->conf;
     if (!conf->layer)

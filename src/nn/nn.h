@@ -132,6 +132,7 @@ typedef struct {
     sn_value mask[SN_MAX_IN];     /* bool [batch, steps]; SN_NO_VALUE: nothing is masked */
     const char *role[SN_MAX_IN];  /* "initial_state" of a tensor given by keyword; NULL in order;
                                      "mask" never: those are in mask */
+    bool mask_given;              /* a mask came by keyword */
     const char *call;             /* keywords that are no tensors: "use_causal_mask=true" */
     int use;                      /* how often the layer was applied before in this network */
     int n_out;                    /* 1 unless the build function says otherwise */
@@ -175,6 +176,7 @@ typedef struct {
     bool trainable;
     bool slot;     /* made by the optimizer: "adam/conv2d/kernel/momentum"; slots stand behind all
                       weights */
+    bool kept;     /* a slot that a layer made: what it keeps from step to step */
     bool own_seed; /* its initialiser names a seed: the network's seed does not change it */
     sn_recipe init;
     uint32_t layer;          /* of the network: a layer inside counts as the outer one */
@@ -350,6 +352,11 @@ void sn_layer_assign(sn_layer_call *c, int index, sn_value value);
 /* A key for random numbers that is another one in each training step, as attributes hold it; each
  * application of a shared layer draws for itself. */
 int64_t sn_layer_key(sn_layer_call *c);
+/* What a layer keeps from step to step and no file holds, such as the state of a stateful RNN:
+ * zeros at first, of one batch size. *home is for sn_layer_keep, which gives it its next value when
+ * sn_network_updates is called. */
+sn_value sn_layer_kept(sn_layer_call *c, const char *name, const snug_type *type, uint32_t *home);
+void sn_layer_keep(sn_layer_call *c, uint32_t home, sn_value value);
 /* A scalar to be added to the loss. */
 void sn_layer_add_loss(sn_layer_call *c, sn_value loss);
 /* Appends the writes of the newest sn_network_build (part UPDATE). */

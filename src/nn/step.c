@@ -211,12 +211,16 @@ static snug_status build_backward(step *s, snug_error *err) {
     return status;
 }
 
+/* A step that does not train writes only what stateful layers keep. */
 static snug_status build_parts(step *s, snug_error *err) {
     SNUG_TRY(build_forward(s, err));
+    if (s->mode != SN_STEP_PREDICT)
+        SNUG_TRY(build_loss(s, err));
+    if (sn_step_trains(s->mode))
+        return build_backward(s, err);
     if (s->mode == SN_STEP_PREDICT)
-        return add_predictions(s, err);
-    SNUG_TRY(build_loss(s, err));
-    return sn_step_trains(s->mode) ? build_backward(s, err) : SNUG_OK;
+        SNUG_TRY(add_predictions(s, err));
+    return sn_network_updates(s->spec->network, s->g, err);
 }
 
 snug_status sn_step_build(const sn_step_spec *spec, sn_step_mode mode, int64_t batch,

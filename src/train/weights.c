@@ -102,3 +102,12 @@ done:
     sn_safetensors_close(file);
     return status;
 }
+
+snug_status snug_model_reset_states(snug_model *m, snug_error *err) {
+    if (!m)
+        return sn_fail(err, SNUG_E_INVALID, "snug_model_reset_states: the model must not be NULL");
+    for (uint32_t i = 0; i < sn_state_count(m->state); i++)
+        if (m->network->vars[i].kept)
+            SNUG_TRY(sn_state_restart(m->state, i, err));
+    return SNUG_OK;
+}
