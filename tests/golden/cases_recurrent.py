@@ -87,6 +87,7 @@ CASES = (
         case("rnn_cell", STEPS, lambda: L.RNN(L.LSTMCell(3), return_sequences=True), lambda: L.RNN(L.SimpleRNNCell(3), go_backwards=True)),
         case("rnn_cells", PADDED, L.Masking, lambda: L.RNN([L.LSTMCell(3), L.GRUCell(2, **BIAS), L.GRUCell(3, reset_after=False)], return_sequences=True), L.Flatten),
         case("bidirectional_cells", STEPS, lambda: L.Bidirectional(L.RNN([L.LSTMCell(3), L.SimpleRNNCell(2)], return_sequences=True)), L.Flatten),
+        ("stateful", lambda: [L.Input(batch_shape=(16, 5, 4)), L.Bidirectional(L.LSTM(3, stateful=True, return_sequences=True)), L.RNN([L.GRUCell(2, **BIAS), L.SimpleRNNCell(3)], stateful=True)] + head(), np.tile(STEPS, (3, 1, 1)), np.tile(Y, (3, 1)), sgd, "mse", [], 3),
         ("encoder_decoder", functional(encoder_decoder), STEPS, Y, sgd, "mse", [], 3),
         ("masked_states", functional(masked_states), PADDED, Y, sgd, "mse", [], 3),
         ("bidirectional_states", functional(two_ways), STEPS, Y, sgd, "mse", [], 3),
