@@ -18,14 +18,6 @@
 typedef sn_value (*terms_fn)(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred);
 
 /* --- small pieces ----------------------------------------------------------------------------- */
-static sn_value clip(sn_builder *b, sn_value x, double low, double high) {
-    sn_attrs a;
-    sn_attrs_default(SN_OP_clip, &a);
-    a.clip.low = (int64_t)sn_build_param(b, "", low).i;
-    a.clip.high = (int64_t)sn_build_param(b, "", high).i;
-    return sn_build(b, SN_OP_clip, &a, &x, 1);
-}
-
 static sn_value at_least(sn_builder *b, sn_value x, double low) {
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
@@ -127,7 +119,8 @@ static sn_value cosine_similarity(sn_builder *b, const sn_loss *l, sn_value y_tr
 
 static sn_value kl_divergence(sn_builder *b, const sn_loss *l, sn_value y_true, sn_value y_pred) {
     (void)l;
-    const sn_value p = clip(b, y_true, EPSILON, 1), q = clip(b, y_pred, EPSILON, 1);
+    const sn_value p = sn_build_clip(b, y_true, EPSILON, 1),
+                   q = sn_build_clip(b, y_pred, EPSILON, 1);
     const sn_value terms = sn_build_mul(b, p, sn_build_log(b, sn_build_div(b, p, q)));
     return sn_build_sum(b, terms, last_axis(b, terms), false);
 }
@@ -202,7 +195,7 @@ static sn_value binary(sn_builder *b, const sn_loss *l, sn_value labels, sn_valu
     sn_value logits = y_pred;
     if (look_through(b, SN_OP_sigmoid, y_pred, &logits) || l->from_logits)
         return sn_build_sigmoid_xent(b, logits, y_true);
-    const sn_value p = clip(b, y_pred, EPSILON, 1 - EPSILON);
+    const sn_value p = sn_build_clip(b, y_pred, EPSILON, 1 - EPSILON);
     const sn_value yes = sn_build_mul(b, y_true, sn_build_log(b, p));
     const sn_value no = sn_build_mul(b, one_minus(b, y_true), sn_build_log(b, one_minus(b, p)));
     return sn_build_neg(b, sn_build_add(b, yes, no));
@@ -217,8 +210,8 @@ static sn_value categorical(sn_builder *b, const sn_loss *l, sn_value labels, sn
     sn_value logits = y_pred;
     if (look_through(b, SN_OP_softmax, y_pred, &logits) || l->from_logits)
         return sn_build_softmax_xent(b, logits, y_true);
-    const sn_value p = clip(b, sn_build_div(b, y_pred, sn_build_sum(b, y_pred, classes, true)),
-                            EPSILON, 1 - EPSILON);
+    const sn_value p = sn_build_clip(
+        b, sn_build_div(b, y_pred, sn_build_sum(b, y_pred, classes, true)), EPSILON, 1 - EPSILON);
     return sn_build_neg(
         b, sn_build_sum(b, sn_build_mul(b, y_true, sn_build_log(b, p)), classes, false));
 }
@@ -242,7 +235,8 @@ static sn_value sparse_but(sn_builder *b, const sn_loss *l, sn_value y_true, sn_
     const sn_value p = sn_build_select(b, sn_build_reshape(b, valid, t.dims, t.rank), y_pred, zero);
     const snug_dtype labels = sn_graph_type(b->graph, y_true)->dtype;
     const sn_value y = sn_build_select(b, valid, y_true, sn_build_scalar(b, labels, 0));
-    const sn_value logits = l->from_logits ? p : sn_build_log(b, clip(b, p, EPSILON, 1 - EPSILON));
+    const sn_value logits =
+        l->from_logits ? p : sn_build_log(b, sn_build_clip(b, p, EPSILON, 1 - EPSILON));
     return sn_build_select(b, valid, sn_build_sparse_xent(b, logits, y), zero);
 }
 
@@ -251,7 +245,7 @@ static sn_value sparse(sn_builder *b, const sn_loss *l, sn_value y_true, sn_valu
     if (!isnan(l->ignore_class))
         return sparse_but(b, l, y_true, y_pred);
     if (!look_through(b, SN_OP_softmax, y_pred, &logits) && !l->from_logits)
-        logits = sn_build_log(b, clip(b, y_pred, EPSILON, 1 - EPSILON));
+        logits = sn_build_log(b, sn_build_clip(b, y_pred, EPSILON, 1 - EPSILON));
     return sn_build_sparse_xent(b, logits, y_true);
 }
 
@@ -293,8 +287,8 @@ static sn_value categorical_focal(sn_builder *b, const sn_loss *l, sn_value labe
     const uint32_t classes = last_axis(b, y_pred);
     const sn_value y_true = smooth(b, l, labels, t.dims[t.rank - 1]);
     const sn_value given = l->from_logits ? sn_build_softmax(b, y_pred) : y_pred;
-    const sn_value p = clip(b, sn_build_div(b, given, sn_build_sum(b, given, classes, true)),
-                            EPSILON, 1 - EPSILON);
+    const sn_value p = sn_build_clip(
+        b, sn_build_div(b, given, sn_build_sum(b, given, classes, true)), EPSILON, 1 - EPSILON);
     const sn_value rest = one_minus(b, p);
     const sn_value factor =
         sn_build_affine(b, sn_build_value_op(b, SN_OP_power, &rest, 1, l->gamma), l->alpha, 0);

@@ -124,6 +124,7 @@ static const setting settings[] = {
     {"k", OF(k), 1, 0x1p31, WHOLE, NULL},
     {"threshold", OF(threshold), -HUGE_VAL, HUGE_VAL, REAL, NULL},
     {"thresholds", OF(threshold), 0, 1, REAL, NULL},
+    {"top_k", OF(top_k), 1, 0x1p31, WHOLE, NULL},
     {"class_id", OF(class_id), 0, 0x1p31, WHOLE, NULL},
     {"num_thresholds", OF(num_thresholds), 2, 1 << 20, WHOLE, NULL},
     {"specificity", OF(bound), 0, 1, REAL, NULL},

@@ -31,27 +31,17 @@ static sn_value is_not_zero(sn_builder *b, sn_value x) {
                                 sn_build_equal(b, x, sn_build_scalar(b, type_of(b, x).dtype, 0)));
 }
 
-static sn_value join(sn_builder *b, const sn_value *parts, int n) {
-    sn_attrs a;
-    sn_attrs_default(SN_OP_concat, &a);
-    return sn_build(b, SN_OP_concat, &a, parts, n);
-}
-
 /* Class `class_id` of the last axis, which stays. */
 static sn_value one_class(sn_builder *b, const sn_metric *m, sn_value x) {
-    if (m->class_id < 0 || b->error.code != SNUG_OK)
-        return x;
-    const snug_type t = type_of(b, x);
+    return m->class_id < 0 ? x : sn_build_part(b, x, -1, (int64_t)m->class_id, 1);
+}
+
+static sn_value one_hot_of(sn_builder *b, sn_value places, int64_t depth, snug_dtype dtype) {
     sn_attrs a;
-    sn_attrs_default(SN_OP_slice, &a);
-    a.slice.sizes.n = a.slice.strides.n = t.rank;
-    for (int i = 0; i < t.rank; i++) {
-        a.slice.sizes.v[i] = i < t.rank - 1 ? t.dims[i] : 1;
-        a.slice.strides.v[i] = 1;
-        a.slice.start[i] =
-            (int64_t)sn_build_key(b, "", i < t.rank - 1 ? 0 : (int64_t)m->class_id).i;
-    }
-    return sn_build(b, SN_OP_slice, &a, &x, 1);
+    sn_attrs_default(SN_OP_one_hot, &a);
+    a.one_hot.depth = depth;
+    a.one_hot.dtype = dtype;
+    return sn_build(b, SN_OP_one_hot, &a, &places, 1);
 }
 
 /* values added up by index into `n` sums. */
@@ -94,10 +84,31 @@ static int64_t n_decision(const sn_metric *m, const snug_type *output) {
     return N_DECISION;
 }
 
+/* Whether each class is among the k highest of its row. */
+static sn_value is_among(sn_builder *b, sn_value y_pred, int64_t k) {
+    const snug_type t = type_of(b, y_pred);
+    const sn_sort how = {.axis = -1, .descending = true, .k = k, .places = SNUG_I32};
+    sn_value values, places;
+    sn_build_sort(b, y_pred, &how, &values, &places);
+    const sn_value hot = one_hot_of(b, places, t.dims[t.rank - 1], t.dtype);
+    return is_not_zero(b, sn_build_sum(b, hot, 1u << (t.rank - 1), false));
+}
+
+/* Above the threshold; with top_k among the highest, and above a threshold where one was given. */
+static sn_value said_yes(sn_builder *b, const sn_metric *m, sn_value y_pred) {
+    const double limit = isnan(m->threshold) ? 0.5 : m->threshold;
+    const snug_type t = type_of(b, y_pred);
+    const sn_value above = sn_build_greater(b, y_pred, sn_build_scalar(b, t.dtype, limit));
+    if (m->top_k == 0)
+        return above;
+    const int64_t n = t.rank > 0 ? t.dims[t.rank - 1] : 1;
+    const sn_value among = is_among(b, y_pred, m->top_k < (double)n ? (int64_t)m->top_k : n);
+    return isnan(m->threshold) ? among : sn_build_logical_and(b, among, above);
+}
+
 static sn_value decision_sums(sn_builder *b, const sn_metric *m, const sn_metric_data *d) {
     const snug_dtype dtype = type_of(b, d->y_pred).dtype;
-    const sn_value p = one_class(b, m, d->y_pred);
-    const sn_value said = sn_build_greater(b, p, sn_build_scalar(b, dtype, m->threshold));
+    const sn_value said = one_class(b, m, said_yes(b, m, d->y_pred));
     const sn_value is = is_not_zero(b, one_class(b, m, d->y_true));
     const sn_value each[3] = {sn_build_logical_and(b, said, is), said, is};
     const int64_t one[1] = {1};
@@ -106,9 +117,9 @@ static sn_value decision_sums(sn_builder *b, const sn_metric *m, const sn_metric
         const sn_value real = sn_metric_weighted(b, sn_build_cast(b, each[i], dtype), d->weight);
         sums[i] = sn_build_reshape(b, sn_build_sum(b, real, 0, false), one, 1);
     }
-    const sn_value all = weights_like(b, type_of(b, p), dtype, d->weight);
+    const sn_value all = weights_like(b, type_of(b, said), dtype, d->weight);
     sums[ALL] = sn_build_reshape(b, sn_build_sum(b, all, 0, false), one, 1);
-    return join(b, sums, N_DECISION);
+    return sn_build_concat(b, sums, N_DECISION, 0);
 }
 
 static double precision(const sn_metric *m, const double *s) {
@@ -153,13 +164,8 @@ static int64_t n_buckets(const sn_metric *m, const snug_type *output) {
 /* ceil(p * (T - 1)), and T more where the label is yes. */
 static sn_value bucket_of(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred) {
     const snug_dtype dtype = type_of(b, y_pred).dtype;
-    sn_attrs a;
-    sn_attrs_default(SN_OP_clip, &a);
-    a.clip.low = (int64_t)sn_build_param(b, "", 0).i;
-    a.clip.high = (int64_t)sn_build_param(b, "", 1).i;
     const sn_value p = m->from_logits ? sn_build_sigmoid(b, y_pred) : y_pred;
-    const sn_value at =
-        sn_build_affine(b, sn_build(b, SN_OP_clip, &a, &p, 1), m->num_thresholds - 1, 0);
+    const sn_value at = sn_build_affine(b, sn_build_clip(b, p, 0, 1), m->num_thresholds - 1, 0);
     const sn_value down = sn_build_cast(b, at, SNUG_I32);
     const sn_value between = sn_build_greater(b, at, sn_build_cast(b, down, dtype));
     const sn_value up = sn_build_add(b, down, sn_build_cast(b, between, SNUG_I32));
@@ -174,11 +180,7 @@ static sn_value bucket_sums(sn_builder *b, const sn_metric *m, const sn_metric_d
     if (!m->multi_label)
         return count_by(b, index, weights_like(b, t, t.dtype, d->weight),
                         2 * (int64_t)m->num_thresholds);
-    sn_attrs a;
-    sn_attrs_default(SN_OP_one_hot, &a);
-    a.one_hot.depth = 2 * (int64_t)m->num_thresholds;
-    a.one_hot.dtype = t.dtype;
-    const sn_value hot = sn_build(b, SN_OP_one_hot, &a, &index, 1);
+    const sn_value hot = one_hot_of(b, index, 2 * (int64_t)m->num_thresholds, t.dtype);
     return sn_build_sum(b, sn_metric_weighted(b, hot, d->weight), 1u, false);
 }
 
@@ -332,7 +334,7 @@ static sn_value f_score_sums(sn_builder *b, const sn_metric *m, const sn_metric_
     sn_value sums[3];
     for (int i = 0; i < 3; i++)
         sums[i] = sn_build_sum(b, sn_metric_weighted(b, each[i], d->weight), rows, false);
-    return join(b, sums, 3);
+    return sn_build_concat(b, sums, 3, 0);
 }
 
 static double f_of(double beta, double tp, double said, double is) {
@@ -465,7 +467,7 @@ static sn_value r2_sums(sn_builder *b, const sn_metric *m, const sn_metric_data 
     rows.rank = 1;
     const sn_value ones = weights_like(b, rows, rows.dtype, d->weight);
     sums[3] = sn_build_sum(b, ones, 1u, true);
-    return join(b, sums, 4);
+    return sn_build_concat(b, sums, 4, 0);
 }
 
 static double r2_score(const sn_metric *m, const double *s) {
@@ -508,8 +510,8 @@ static void one_hot(sn_metric *m) {
 
 #define DECISION(name, finish)                                                                     \
     {                                                                                              \
-        name, "thresholds class_id", SN_LABELS_DENSE, NULL, check_class, NULL, NULL, n_decision,   \
-            decision_sums, finish                                                                  \
+        name, "thresholds top_k class_id", SN_LABELS_DENSE, no_threshold, check_class, NULL, NULL, \
+            n_decision, decision_sums, finish                                                      \
     }
 #define POSITIVES(name, finish)                                                                    \
     {                                                                                              \

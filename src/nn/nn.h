@@ -435,6 +435,7 @@ typedef struct {
     int64_t n_sums;
     sn_loss loss;        /* where `resolved` is the name of a loss */
     double k, threshold; /* of the top-k accuracies; of decisions, NaN: the highest class is said */
+    double top_k;        /* of precision and recall; 0: all above the threshold */
     double class_id;     /* -1: all classes */
     double num_thresholds, bound; /* bound: the recall of precision_at_recall, ... */
     double curve, summation_method, average, class_aggregation; /* places in metric.h's enums */

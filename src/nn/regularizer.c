@@ -32,14 +32,6 @@ static sn_value number_like(sn_builder *b, sn_value x, double value) {
     return sn_build_scalar(b, sn_graph_type(b->graph, x)->dtype, value);
 }
 
-static sn_value clip(sn_builder *b, sn_value x, double low, double high) {
-    sn_attrs a;
-    sn_attrs_default(SN_OP_clip, &a);
-    a.clip.low = (int64_t)sn_build_param(b, "", low).i;
-    a.clip.high = (int64_t)sn_build_param(b, "", high).i;
-    return sn_build(b, SN_OP_clip, &a, &x, 1);
-}
-
 /* --- regularisers ----------------------------------------------------------------------------- */
 static sn_value l1_l2(sn_builder *b, const rule *r, sn_value x) {
     const sn_value size = sn_build_sum(b, sn_build_abs(b, x), 0, false);
@@ -79,12 +71,12 @@ static sn_value scaled(sn_builder *b, sn_value w, sn_value wanted, sn_value norm
 
 static sn_value max_norm(sn_builder *b, const rule *r, sn_value w) {
     const sn_value norm = norms(b, r, w);
-    return scaled(b, w, clip(b, norm, 0, r->max_value), norm);
+    return scaled(b, w, sn_build_clip(b, norm, 0, r->max_value), norm);
 }
 
 static sn_value min_max_norm(sn_builder *b, const rule *r, sn_value w) {
     const sn_value norm = norms(b, r, w);
-    const sn_value inside = clip(b, norm, r->min_value, r->max_value);
+    const sn_value inside = sn_build_clip(b, norm, r->min_value, r->max_value);
     const sn_value wanted = sn_build_add(b, sn_build_affine(b, inside, r->rate, 0),
                                          sn_build_affine(b, norm, 1 - r->rate, 0));
     return scaled(b, w, wanted, norm);
