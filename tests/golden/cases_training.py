@@ -32,6 +32,8 @@ CASES = [
     ("metric_counts", one(3, "sigmoid"), X, MANY, sgd, "binary_crossentropy",
      [M.TruePositives, M.FalsePositives, M.TrueNegatives, lambda: M.FalseNegatives(thresholds=0.3), lambda: M.Precision(thresholds=0.4, class_id=1),
       lambda: M.Recall(class_id=2, thresholds=[0.6])], 3),
+    ("metric_precision_top_k", one(4, "softmax"), X, ONEHOT, sgd, "categorical_crossentropy",
+     [lambda: M.Precision(top_k=2), lambda: M.Recall(top_k=2, class_id=1), lambda: M.Precision(top_k=3, thresholds=0.2, name="above")], 3),
     ("metric_thresholds", one(3, "sigmoid"), X, MANY, sgd, "binary_crossentropy",
      [lambda: M.SensitivityAtSpecificity(0.4), lambda: M.SpecificityAtSensitivity(0.6), lambda: M.PrecisionAtRecall(0.5, num_thresholds=30),
       lambda: M.RecallAtPrecision(0.5, class_id=0)], 3),
