@@ -9,6 +9,7 @@
 #include "nn/text.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef const sn_conf_operation *conf_of;
@@ -26,7 +27,7 @@ typedef struct {
 } operands;
 
 /* Tensors and numbers in their places. False after refusing more than `most`. */
-static bool find_operands(sn_layer_call *c, conf_of conf, int most, operands *o) {
+static bool find_operands(sn_layer_call *c, conf_of conf, int most, bool rounds, operands *o) {
     int tensors = 0, numbers = 0;
     *o = (operands){.n = c->n_in + (int)conf->n_numbers};
     if (o->n > most) {
@@ -42,6 +43,7 @@ static bool find_operands(sn_layer_call *c, conf_of conf, int most, operands *o)
     for (int i = 0; i < o->n; i++) {
         o->is_number[i] = conf->numbers >> i & 1;
         o->number[i] = numbers ? conf->second : conf->first;
+        o->number[i] = rounds ? sn_keras_number(o->number[i]) : o->number[i];
         if (o->is_number[i])
             o->tensor[i] = sn_build_scalar(c->b, number_type, o->number[i]);
         else
@@ -82,14 +84,14 @@ static sn_value same(sn_builder *b, sn_value x) {
     (void)b;
     return x;
 }
-static sn_value log_1p(sn_builder *b, sn_value x) {
-    return sn_build_log(b, sn_build_affine(b, x, 1, 1));
+static sn_value log_2(sn_builder *b, sn_value x) {
+    return sn_build_affine(b, sn_build_log(b, x), M_LOG2E, 0);
 }
-static sn_value exp_m1(sn_builder *b, sn_value x) {
-    return sn_build_affine(b, sn_build_exp(b, x), 1, -1);
+static sn_value log_10(sn_builder *b, sn_value x) {
+    return sn_build_affine(b, sn_build_log(b, x), M_LOG10E, 0);
 }
-static sn_value log_sigmoid(sn_builder *b, sn_value x) {
-    return sn_build_neg(b, sn_build_softplus(b, sn_build_neg(b, x)));
+static sn_value exp_2(sn_builder *b, sn_value x) {
+    return sn_build_exp(b, sn_build_affine(b, x, M_LN2, 0));
 }
 
 static const struct {
@@ -104,58 +106,79 @@ static const struct {
     {"rsqrt", sn_build_rsqrt},
     {"reciprocal", sn_build_reciprocal},
     {"exp", sn_build_exp},
-    {"expm1", exp_m1},
+    {"exp2", exp_2},
+    {"expm1", sn_build_expm1},
     {"log", sn_build_log},
-    {"log1p", log_1p},
-    {"logsigmoid", log_sigmoid},
+    {"log2", log_2},
+    {"log10", log_10},
+    {"log1p", sn_build_log1p},
     {"erf", sn_build_erf},
+    {"erfc", sn_build_erfc},
+    {"erfinv", sn_build_erfinv},
+    {"lgamma", sn_build_lgamma},
+    {"digamma", sn_build_digamma},
+    {"sin", sn_build_sin},
+    {"cos", sn_build_cos},
+    {"tan", sn_build_tan},
+    {"arcsin asin", sn_build_asin},
+    {"arccos acos", sn_build_acos},
+    {"arctan atan", sn_build_atan},
+    {"sinh", sn_build_sinh},
+    {"cosh", sn_build_cosh},
+    {"arcsinh asinh", sn_build_asinh},
+    {"arccosh acosh", sn_build_acosh},
+    {"arctanh atanh", sn_build_atanh},
+    {"floor", sn_build_floor},
+    {"ceil", sn_build_ceil},
+    {"trunc", sn_build_trunc},
+    {"isnan", sn_build_isnan},
+    {"isinf", sn_build_isinf},
+    {"isfinite", sn_build_isfinite},
     {"logicalnot", sn_build_logical_not},
     {"stopgradient", sn_build_stop_gradient},
     {"identity copy converttotensor", same},
 };
 
 /* --- of two ----------------------------------------------------------------------------------- */
-static sn_value less(sn_builder *b, sn_value x, sn_value y) {
-    return sn_build_greater(b, y, x);
-}
-static sn_value less_equal(sn_builder *b, sn_value x, sn_value y) {
-    return sn_build_greater_equal(b, y, x);
-}
-static sn_value not_equal(sn_builder *b, sn_value x, sn_value y) {
-    return sn_build_logical_not(b, sn_build_equal(b, x, y));
-}
 static sn_value plain_matmul(sn_builder *b, sn_value x, sn_value y) {
     return sn_build_matmul(b, x, y, SN_NO_VALUE);
 }
 static sn_value squared_difference(sn_builder *b, sn_value x, sn_value y) {
     return sn_build_square(b, sn_build_sub(b, x, y));
 }
-/* x to the y: for x above 0. */
-static sn_value power(sn_builder *b, sn_value x, sn_value y) {
-    return sn_build_exp(b, sn_build_mul(b, y, sn_build_log(b, x)));
+/* log(e^x + e^y) */
+static sn_value log_add_exp(sn_builder *b, sn_value x, sn_value y) {
+    const sn_value apart = sn_build_neg(b, sn_build_abs(b, sn_build_sub(b, x, y)));
+    return sn_build_add(b, sn_build_maximum(b, x, y), sn_build_softplus(b, apart));
 }
 
 static const struct {
     const char *names;
     sn_value (*build)(sn_builder *b, sn_value x, sn_value y);
+    bool rounds; /* Keras makes an f32 tensor of a number among its operands */
 } binary[] = {
-    {"add addv2", sn_build_add},
-    {"subtract sub", sn_build_sub},
-    {"multiply mul", sn_build_mul},
-    {"divide truedivide truediv div", sn_build_div},
-    {"power pow", power},
-    {"maximum", sn_build_maximum},
-    {"minimum", sn_build_minimum},
-    {"equal", sn_build_equal},
-    {"notequal", not_equal},
-    {"greater", sn_build_greater},
-    {"greaterequal", sn_build_greater_equal},
-    {"less", less},
-    {"lessequal", less_equal},
-    {"logicaland", sn_build_logical_and},
-    {"logicalor", sn_build_logical_or},
-    {"matmul batchmatmul", plain_matmul},
-    {"squareddifference", squared_difference},
+    {"add addv2", sn_build_add, false},
+    {"subtract sub", sn_build_sub, false},
+    {"multiply mul", sn_build_mul, false},
+    {"divide truedivide truediv div", sn_build_div, false},
+    {"power pow", sn_build_pow, false},
+    {"floordivide floordiv", sn_build_floor_div, true},
+    {"mod floormod", sn_build_mod, true},
+    {"arctan2 atan2", sn_build_atan2, true},
+    {"logaddexp", log_add_exp, true},
+    {"maximum", sn_build_maximum, false},
+    {"minimum", sn_build_minimum, false},
+    {"equal", sn_build_equal, true},
+    {"notequal", sn_build_not_equal, true},
+    {"greater", sn_build_greater, true},
+    {"greaterequal", sn_build_greater_equal, true},
+    {"less", sn_build_less, true},
+    {"lessequal", sn_build_less_equal, true},
+    {"logicaland", sn_build_logical_and, false},
+    {"logicalor", sn_build_logical_or, false},
+    {"logicalxor", sn_build_logical_xor, false},
+    {"matmul batchmatmul", plain_matmul, false},
+    {"squareddifference", squared_difference, false},
 };
 
 /* With a number: one operator that reads x once. False: there is none. */
@@ -180,7 +203,7 @@ static bool build_with_number(sn_layer_call *c, const char *name, const operands
 
 static void build_binary(sn_layer_call *c, conf_of conf, size_t row) {
     operands o;
-    if (!find_operands(c, conf, 2, &o))
+    if (!find_operands(c, conf, 2, binary[row].rounds, &o))
         return;
     if (o.n != 2) {
         sn_layer_refuse(c, SNUG_E_FORMAT, "%s needs two operands", conf->function.text);
@@ -194,49 +217,25 @@ static void build_binary(sn_layer_call *c, conf_of conf, size_t row) {
 /* --- reductions ------------------------------------------------------------------------------- */
 typedef sn_value (*reduce_fn)(sn_builder *b, sn_value x, uint32_t axes, bool keepdims);
 
-static sn_value least(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
-    return sn_build_neg(b, sn_build_max(b, sn_build_neg(b, x), axes, keepdims));
+static sn_value as_bool(sn_builder *b, sn_value x) {
+    return sn_build_cast(b, x, SNUG_BOOL);
 }
-static sn_value variance(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
-    const sn_value off = sn_build_sub(b, x, sn_build_mean(b, x, axes, true));
-    return sn_build_mean(b, sn_build_square(b, off), axes, keepdims);
+static sn_value any_true(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
+    return sn_build_any_true(b, as_bool(b, x), axes, keepdims);
 }
-static sn_value deviation(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
-    return sn_build_sqrt(b, variance(b, x, axes, keepdims));
-}
-static sn_value log_sum_exp(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
-    const sn_value top = sn_build_stop_gradient(b, sn_build_max(b, x, axes, true));
-    const sn_value sum =
-        sn_build_log(b, sn_build_sum(b, sn_build_exp(b, sn_build_sub(b, x, top)), axes, true));
-    const sn_value all = sn_build_add(b, sum, top);
-    return keepdims ? all : sn_build_sum(b, all, axes, false); /* over extents of 1 */
-}
-/* How many are not zero, or not false. */
-static sn_value count_true(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
-    return sn_build_sum(b, sn_build_cast(b, sn_build_cast(b, x, SNUG_BOOL), SNUG_I32), axes,
-                        keepdims);
-}
-static sn_value any_of(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
-    return sn_build_greater(b, count_true(b, x, axes, keepdims), sn_build_scalar(b, SNUG_I32, 0));
-}
-static sn_value all_of(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
-    const sn_value untrue = sn_build_logical_not(b, sn_build_cast(b, x, SNUG_BOOL));
-    return sn_build_logical_not(b, any_of(b, untrue, axes, keepdims));
+static sn_value all_true(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
+    return sn_build_all_true(b, as_bool(b, x), axes, keepdims);
 }
 
 static const struct {
     const char *names;
     reduce_fn build;
 } reductions[] = {
-    {"any reduceany", any_of},
-    {"all reduceall", all_of},
-    {"mean reducemean", sn_build_mean},
-    {"sum reducesum", sn_build_sum},
-    {"max reducemax", sn_build_max},
-    {"min reducemin", least},
-    {"var reducevariance", variance},
-    {"std reducestd", deviation},
-    {"logsumexp reducelogsumexp", log_sum_exp},
+    {"mean reducemean", sn_build_mean},    {"sum reducesum", sn_build_sum},
+    {"prod reduceprod", sn_build_prod},    {"max amax reducemax", sn_build_max},
+    {"min amin reducemin", sn_build_min},  {"any reduceany", any_true},
+    {"all reduceall", all_true},           {"var reducevariance", sn_build_variance},
+    {"std reducestd", sn_build_deviation}, {"logsumexp reducelogsumexp", sn_build_logsumexp},
 };
 
 static void build_reduction(sn_layer_call *c, conf_of conf, reduce_fn build) {
@@ -481,7 +480,7 @@ static void build_getitem(sn_layer_call *c, conf_of conf) {
 /* --- others ----------------------------------------------------------------------------------- */
 static void build_where(sn_layer_call *c, conf_of conf) {
     operands o;
-    if (!find_operands(c, conf, 3, &o))
+    if (!find_operands(c, conf, 3, false, &o))
         return;
     if (o.n != 3 || o.is_number[0])
         return sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "it needs a condition and two values");
@@ -516,33 +515,68 @@ static void build_cast(sn_layer_call *c, conf_of conf) {
     c->out = sn_build_cast(c->b, c->in[0], is_float ? to : known[i].dtype);
 }
 
-/* Over another axis than the last: that axis is moved there and back. */
-static void build_softmax(sn_layer_call *c, conf_of conf) {
-    const int rank = type_of(c, c->in[0]).rank;
-    const bool is_log = sn_same_name(conf->function.text, "logsoftmax");
-    int axis, perm[SNUG_MAX_RANK];
-    if (!find_axis(c, conf, rank, -1, &axis))
-        return;
-    for (int i = 0; i < rank; i++)
-        perm[i] = i == axis ? rank - 1 : i == rank - 1 ? axis : i;
-    const bool moved = axis != rank - 1;
-    const sn_value x = moved ? sn_build_transpose(c->b, c->in[0], perm) : c->in[0];
-    const sn_value y = is_log ? sn_build_log_softmax(c->b, x) : sn_build_softmax(c->b, x);
-    c->out = moved ? sn_build_transpose(c->b, y, perm) : y;
-}
-
 static void build_argmax(sn_layer_call *c, conf_of conf) {
     int axis;
     if (!find_axis(c, conf, type_of(c, c->in[0]).rank, -1, &axis))
         return;
+    sn_attrs a;
+    sn_attrs_default(SN_OP_argmax, &a);
+    a.argmax.axis = axis;
+    a.argmax.dtype = SNUG_I32;
     const bool least_one = sn_same_name(conf->function.text, "argmin");
-    const sn_value x = least_one ? sn_build_neg(c->b, c->in[0]) : c->in[0];
-    c->out = sn_build_argmax(c->b, x, axis, SNUG_I32);
+    c->out = sn_build(c->b, least_one ? SN_OP_argmin : SN_OP_argmax, &a, c->in, 1);
+    if (conf->flag)
+        c->out = sn_build_expand_dims(c->b, c->out, axis);
 }
 
-static void build_leaky_relu(sn_layer_call *c, conf_of conf) {
-    const double slope = conf->first != 0 ? conf->first : 0.2;
-    c->out = sn_build_value_op(c->b, SN_OP_leaky_relu, c->in, 1, sn_keras_number(slope));
+static void build_round(sn_layer_call *c, conf_of conf) {
+    if (conf->first != 0) {
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "round to %g decimals", conf->first);
+        return;
+    }
+    c->out = sn_build_round(c->b, c->in[0]);
+}
+
+static void build_scan(sn_layer_call *c, conf_of conf) {
+    int axis;
+    if (conf->n_axes != 1) {
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "%s without an axis", conf->function.text);
+        return;
+    }
+    if (!find_axis(c, conf, type_of(c, c->in[0]).rank, -1, &axis))
+        return;
+    const sn_op op = sn_same_name(conf->function.text, "cumsum") ? SN_OP_cumsum : SN_OP_cumprod;
+    c->out = sn_build_scan(c->b, op, c->in[0], axis, false, false);
+}
+
+/* Sort, Argsort, TopK: values, places, or both. */
+static void build_sort(sn_layer_call *c, conf_of conf) {
+    const bool top = sn_same_name(conf->function.text, "topk");
+    sn_sort how = {.descending = top, .k = top ? conf->shape[0] : 0, .places = SNUG_I32};
+    sn_value values, places;
+    if (!find_axis(c, conf, type_of(c, c->in[0]).rank, -1, &how.axis))
+        return;
+    sn_build_sort(c->b, c->in[0], &how, &values, &places);
+    c->out = sn_same_name(conf->function.text, "argsort") ? places : values;
+    if (top) {
+        c->outs[1] = places;
+        c->n_out = 2;
+    }
+}
+
+static void build_norm(sn_layer_call *c, conf_of conf) {
+    const int rank = type_of(c, c->in[0]).rank;
+    int axes[SN_OPERATION_LIST];
+    uint32_t set = 0;
+    if (conf->first != 0 && conf->first != 2 && (conf->first != 1 || conf->n_axes > 1)) {
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "a norm of order %g", conf->first);
+        return;
+    }
+    if (!find_axes(c, conf, rank, axes))
+        return;
+    for (int i = 0; i < conf->n_axes; i++)
+        set |= 1u << axes[i];
+    c->out = sn_build_norm(c->b, c->in[0], conf->first == 1 ? 1 : 2, set, conf->flag != 0);
 }
 
 static const struct {
@@ -561,9 +595,11 @@ static const struct {
     {"where wherev2", build_where},
     {"clip clipbyvalue", build_clip},
     {"cast", build_cast},
-    {"softmax logsoftmax", build_softmax},
     {"argmax argmin", build_argmax},
-    {"leakyrelu", build_leaky_relu},
+    {"round", build_round},
+    {"cumsum cumprod", build_scan},
+    {"sort argsort topk", build_sort},
+    {"norm", build_norm},
 };
 
 /* --- by name ---------------------------------------------------------------------------------- */
@@ -576,6 +612,41 @@ static bool is_named(const char *words, const char *name) {
             plain[n++] = (char)(*name >= 'A' && *name <= 'Z' ? *name + 32 : *name);
     plain[n] = 0;
     return sn_text_has(words, plain);
+}
+
+/* --- activations ------------------------------------------------------------------------------ */
+/* Those with settings, and what the configuration keeps in `first`, `second`, `flag` or axes. */
+static const struct {
+    const char *names, *first, *second, *flag, *axis;
+} settings[] = {
+    {"elu celu", "alpha", NULL, NULL, NULL},
+    {"leakyrelu", "negative_slope", NULL, NULL, NULL},
+    {"hardshrink softshrink", "threshold", NULL, NULL, NULL},
+    {"threshold", "threshold", "default_value", NULL, NULL},
+    {"squareplus", "b", NULL, NULL, NULL},
+    {"gelu", NULL, NULL, "approximate", NULL},
+    {"softmax logsoftmax sparsemax glu", NULL, NULL, NULL, "axis"},
+};
+
+/* The name with its settings, as sn_activation reads it. A number of 0 was not given, but where 0
+ * is what the setting would be without it. */
+static const char *activation_text(conf_of conf, char *text, size_t size) {
+    const char *name = conf->function.text;
+    snprintf(text, size, "%s", name);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        if (!is_named(settings[i].names, name))
+            continue;
+        if (settings[i].second)
+            snprintf(text, size, "%s:%s=%.17g,%s=%.17g", name, settings[i].first, conf->first,
+                     settings[i].second, conf->second);
+        else if (settings[i].first && conf->first != 0)
+            snprintf(text, size, "%s:%s=%.17g", name, settings[i].first, conf->first);
+        else if (settings[i].flag)
+            snprintf(text, size, "%s:%s=%d", name, settings[i].flag, conf->flag != 0);
+        else if (settings[i].axis && conf->n_axes == 1)
+            snprintf(text, size, "%s:%s=%d", name, settings[i].axis, (int)conf->axes[0]);
+    }
+    return text;
 }
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
@@ -597,7 +668,8 @@ void sn_layer_build_operation(sn_layer_call *c) {
             c->out = unary[i].build(c->b, c->in[0]);
             return;
         }
-    c->out = sn_activation(c->b, name, c->in[0]);
+    char text[300];
+    c->out = sn_activation(c->b, activation_text(conf, text, sizeof text), c->in[0]);
     if (c->b->error.code == SNUG_E_UNSUPPORTED) {
         c->b->error.code = SNUG_OK;
         sn_layer_refuse(c, SNUG_E_UNSUPPORTED,
