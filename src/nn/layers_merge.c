@@ -52,6 +52,12 @@ void sn_layer_build_minimum(sn_layer_call *c) {
     fold(c, sn_build_minimum);
 }
 
+/* Of InceptionResNetV2: x + scale * y. */
+void sn_layer_build_custom_scale_layer(sn_layer_call *c) {
+    const sn_conf_custom_scale_layer *conf = c->conf;
+    c->out = sn_build_add(c->b, c->in[0], sn_build_affine(c->b, c->in[1], conf->scale, 0));
+}
+
 void sn_layer_build_concatenate(sn_layer_call *c) {
     const sn_conf_concatenate *conf = c->conf;
     if (!check_ranks(c))
