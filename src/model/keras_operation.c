@@ -95,7 +95,19 @@ static snug_status read_key(sn_conf_operation *conf, const json_t *key, snug_err
 }
 
 /* --- settings by name ------------------------------------------------------------------------- */
-typedef enum { INERT, AXES, SHAPE, FLAG, FIRST, SECOND, OPERAND, DTYPE, KEY } setting_kind;
+typedef enum {
+    INERT,
+    PLAIN, /* without effect while it is false, constant or channels_last */
+    AXES,
+    SHAPE,
+    FLAG,
+    FIRST,
+    SECOND,
+    OPERAND,
+    DTYPE,
+    MODE,
+    KEY
+} setting_kind;
 static const struct {
     const char *key;
     setting_kind kind;
@@ -140,6 +152,18 @@ static const struct {
     {"x2", OPERAND},
     {"b", OPERAND},
     {"dtype", DTYPE},
+    {"mode", MODE},
+    {"interpolation", MODE},
+    {"shift", SHAPE},
+    {"size", SHAPE},
+    {"antialias", FLAG},
+    {"constant_values", FIRST},
+    {"fill_value", INERT}, /* of pad_to_aspect_ratio */
+    {"fill_mode", PLAIN},
+    {"data_format", PLAIN},
+    {"sparse", PLAIN},
+    {"crop_to_aspect_ratio", PLAIN},
+    {"pad_to_aspect_ratio", PLAIN},
     {"slice_spec", KEY},
     {"key", KEY},
 };
@@ -166,6 +190,18 @@ static snug_status set_kind(sn_conf_operation *conf, setting_kind kind, const ch
         return read_key(conf, value, err);
     if (kind == OPERAND)
         return add_number(conf, 1, value, err);
+    if (kind == PLAIN) {
+        const char *text = json_string_value(value);
+        const bool plain = text && (!strcmp(text, "constant") || !strcmp(text, "channels_last"));
+        return plain || json_is_false(value) ? SNUG_OK : refuse(key, value, err);
+    }
+    if (kind == MODE) {
+        const char *text = json_string_value(value);
+        if (!text || strlen(text) >= sizeof conf->mode.text)
+            return refuse(key, value, err);
+        strcpy(conf->mode.text, text);
+        return SNUG_OK;
+    }
     if (kind == DTYPE) {
         const char *name = sn_keras_policy(value);
         if (!name || strlen(name) >= sizeof conf->dtype.text)

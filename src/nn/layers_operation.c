@@ -5,7 +5,7 @@
  * Operands stand in the order of the call; a number takes the dtype of the tensors beside it, and
  * integers beside floats become floats, as in Keras. The batch is axis 0: it may be moved and
  * reduced, but no part of it may be taken. */
-#include "nn/nn.h"
+#include "nn/operation.h"
 #include "nn/text.h"
 
 #include <math.h>
@@ -398,18 +398,20 @@ static void build_split(sn_layer_call *c, conf_of conf) {
     c->n_out = (int)n;
 }
 
-/* Python's slice of an extent; an empty one, and steps back, are refused. */
+/* Python's slice of an extent, forwards or backwards; an empty one is refused. */
 static bool resolve_slice(conf_of conf, int64_t i, int64_t extent, span *out) {
     const int64_t step = conf->step[i] == SN_ITEM_OPEN ? 1 : conf->step[i];
-    int64_t start = conf->start[i] == SN_ITEM_OPEN ? 0 : conf->start[i];
-    int64_t stop = conf->stop[i] == SN_ITEM_OPEN ? extent : conf->stop[i];
-    start = start < 0 ? start + extent : start;
-    stop = stop < 0 ? stop + extent : stop;
-    start = start < 0 ? 0 : start;
-    stop = stop > extent ? extent : stop;
-    if (step < 1 || start >= stop)
+    const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? extent - 1 : extent;
+    int64_t start = conf->start[i] + (conf->start[i] < 0) * extent,
+            stop = conf->stop[i] + (conf->stop[i] < 0) * extent;
+    start = start < low ? low : start > high ? high : start;
+    stop = stop < low ? low : stop > high ? high : stop;
+    start = conf->start[i] == SN_ITEM_OPEN ? (step < 0 ? high : low) : start;
+    stop = conf->stop[i] == SN_ITEM_OPEN ? (step < 0 ? low : high) : stop;
+    const int64_t reach = step < 0 ? start - stop : stop - start;
+    if (step == 0 || reach < 1)
         return false;
-    *out = (span){start, (stop - start - 1) / step + 1, step};
+    *out = (span){start, (reach - 1) / (step < 0 ? -step : step) + 1, step};
     return true;
 }
 
@@ -447,8 +449,8 @@ static bool take_item(sn_layer_call *c, conf_of conf, int64_t i, item_walk *w) {
                                                        : resolve_slice(conf, i, extent, s);
     if (!fits) {
         sn_layer_refuse(c, SNUG_E_UNSUPPORTED,
-                        "item %lld of the key takes part of the batch, runs backwards or lies "
-                        "outside of axis %d",
+                        "item %lld of the key takes part of the batch, nothing, or lies outside "
+                        "of axis %d",
                         (long long)i, w->axis);
         return false;
     }
@@ -657,6 +659,9 @@ void sn_layer_build_operation(sn_layer_call *c) {
     for (size_t i = 0; i < COUNT(others); i++)
         if (is_named(others[i].names, name))
             return others[i].build(c, conf);
+    for (const sn_operation_row *row = sn_layout_operations; row->names; row++)
+        if (is_named(row->names, name))
+            return row->build(c, conf);
     for (size_t i = 0; i < COUNT(binary); i++)
         if (is_named(binary[i].names, name))
             return build_binary(c, conf, i);
