@@ -71,3 +71,21 @@ RESIZED = [
 ]
 CASES += [(name, make, IMAGES, Y3, sgd, "mse", [], 3) for name, make in RESIZED]
 F32_ONLY = [name for name, _ in RESIZED] + ["random_rotation", "random_zoom", "random_zoom_apart", "random_translation"]
+
+
+def operations():
+    """Functions of keras.ops that move, repeat, pad and index."""
+    ops = keras.ops
+    x = L.Input((5, 4))
+    a = L.Dense(4)(x)
+    ids = ops.argmax(a, axis=2)
+    rows = [ops.flip(a, axis=1), ops.roll(a, 2, axis=1), ops.repeat(a, 2, axis=1), ops.tile(a, [1, 2, 1]), a[:, ::-1], a[:, 3:0:-2],
+            ops.pad(a, ((0, 0), (1, 2), (0, 0)), mode="reflect"), ops.pad(a, ((0, 0), (1, 2), (0, 0)), mode="symmetric"),
+            ops.pad(a, ((0, 0), (1, 0), (0, 0)), constant_values=0.5), ops.tril(a, k=1), ops.triu(a, k=-1),
+            ops.take_along_axis(a, ops.expand_dims(ids, 2), axis=2) * a, ops.one_hot(ids, 4) * a, ops.moveaxis(ops.moveaxis(a, 1, 2), -1, 1),
+            ops.take(a, 1, axis=1)[:, None], ops.unstack(a, axis=1)[2][:, None]]
+    y = ops.concatenate([ops.tanh(r * (1 + 0.1 * i)) for i, r in enumerate(rows)], axis=1)
+    return keras.Model(x, L.Dense(3)(L.Flatten()(y)))
+
+
+CASES += [("operations_layout", operations, SEQ, Y3, slow, "mse", [], 3)]
