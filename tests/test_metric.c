@@ -72,6 +72,7 @@ static void add_sums(snug_engine *e, const sn_metric *m, const pick *rows, bool 
 
 static const char *const metrics[] = {
     "categorical_accuracy",
+    "equality",
     "top_k_categorical_accuracy:k=2",
     "mae",
     "root_mean_squared_error",

@@ -201,6 +201,9 @@ static void test_compile_settings_in_their_forms(void **state) {
          "\"mae\","
          "{\"class_name\":\"MeanSquaredError\",\"config\":{\"name\":\"x\",\"dtype\":\"float32\"}}]",
          "", "mean_absolute_error", "mae,mean_squared_error:name=x"},
+        {"\"metrics\":[\"accuracy\",{\"class_name\":\"Accuracy\",\"config\":{\"name\":\"accuracy\"}"
+         "}]",
+         "", "", "accuracy,equality:name=accuracy"},
         {"\"metrics\":[{\"class_name\":\"IoU\",\"config\":{\"name\":\"io_u\",\"num_classes\":3,"
          "\"target_class_ids\":[0,2],\"sparse_y_true\":true,\"sparse_y_pred\":false,\"axis\":-1}}]",
          "", "",
@@ -367,8 +370,7 @@ int main(void) {
                             "\"__lambda__\"}}}"),
                 UNSUPPORTED, "Lambda"),
         REFUSED("unsupported_setting",
-                MODEL(INPUT "," DENSE(",\"lora_rank\":{\"class_name\":\"MaxNorm\"}")),
-                UNSUPPORTED,
+                MODEL(INPUT "," DENSE(",\"lora_rank\":{\"class_name\":\"MaxNorm\"}")), UNSUPPORTED,
                 "layer 'd': lora_rank = {\"class_name\":\"MaxNorm\"} is not supported"),
         REFUSED("unknown_setting", MODEL(INPUT "," DENSE(",\"sparkle\":true")), UNSUPPORTED,
                 "layer 'd': sparkle = true"),

@@ -100,15 +100,6 @@ typedef struct {
     double scale, dropout;
 } attention;
 
-static sn_param dropout_key(sn_layer_call *c) {
-    char name[200]; /* each application of a shared layer draws for itself */
-    if (c->use == 0)
-        snprintf(name, sizeof name, "dropout/%s/key", c->path);
-    else
-        snprintf(name, sizeof name, "dropout/%s/%d/key", c->path, c->use);
-    return sn_build_key(c->b, name, 0);
-}
-
 static bool drops(const sn_layer_call *c, const attention *a) {
     return c->training && a->dropout > 0;
 }
@@ -122,7 +113,7 @@ static sn_value attend(sn_layer_call *c, const attention *a) {
     attrs.attention.dropout = drops(c, a);
     attrs.attention.scale = (int64_t)sn_build_param(c->b, "", a->scale).i;
     attrs.attention.rate = (int64_t)sn_build_param(c->b, "", a->dropout).i;
-    attrs.attention.key = (int64_t)(drops(c, a) ? dropout_key(c) : sn_build_key(c->b, "", 0)).i;
+    attrs.attention.key = drops(c, a) ? sn_layer_key(c) : (int64_t)sn_build_key(c->b, "", 0).i;
     return sn_build(c->b, SN_OP_attention, &attrs, in, sn_value_ok(a->mask) ? 4 : 3);
 }
 
@@ -137,7 +128,7 @@ static sn_value drop(sn_layer_call *c, sn_value weights, double rate) {
     sn_attrs a;
     sn_attrs_default(SN_OP_dropout, &a);
     a.dropout.rate = (int64_t)sn_build_param(c->b, "", rate).i;
-    a.dropout.key = (int64_t)dropout_key(c).i;
+    a.dropout.key = sn_layer_key(c);
     return sn_build(c->b, SN_OP_dropout, &a, &weights, 1);
 }
 

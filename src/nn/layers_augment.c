@@ -7,23 +7,17 @@
 #include "nn/picture.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 /* Uniform in [low, high), of this type. */
 static sn_value draw(sn_layer_call *c, const snug_type *t, double low, double high) {
-    char name[200]; /* each application of a shared layer draws for itself */
-    if (c->use == 0)
-        snprintf(name, sizeof name, "dropout/%s/key", c->path);
-    else
-        snprintf(name, sizeof name, "dropout/%s/%d/key", c->path, c->use);
     sn_attrs a;
     sn_attrs_default(SN_OP_random, &a);
     a.random.dims.n = t->rank;
     memcpy(a.random.dims.v, t->dims, sizeof a.random.dims.v);
     a.random.dtype = t->dtype;
-    a.random.key = (int64_t)sn_build_key(c->b, name, 0).i;
+    a.random.key = sn_layer_key(c);
     a.random.low = (int64_t)sn_build_param(c->b, "", sn_keras_number(low)).i;
     a.random.high = (int64_t)sn_build_param(c->b, "", sn_keras_number(high)).i;
     return sn_build(c->b, SN_OP_random, &a, NULL, 0);

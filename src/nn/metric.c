@@ -41,6 +41,12 @@ static sn_value sparse_hits(sn_builder *b, const sn_metric *m, sn_value y_true, 
     return sn_build_equal(b, y_true, class_of(b, y_pred));
 }
 
+/* What Keras' class Accuracy counts; the word "accuracy" means one of the others. */
+static sn_value equal_hits(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred) {
+    (void)m;
+    return sn_build_equal(b, y_true, y_pred);
+}
+
 /* Fewer than k classes score higher than the true one. */
 static sn_value sparse_top_hits(sn_builder *b, const sn_metric *m, sn_value labels,
                                 sn_value y_pred) {
@@ -89,6 +95,7 @@ static const sn_metric_row rows[] = {
     MEAN("binary_accuracy", "threshold", SN_LABELS_DENSE, binary_hits, itself),
     MEAN("categorical_accuracy", "", SN_LABELS_DENSE, categorical_hits, itself),
     MEAN("sparse_categorical_accuracy", "", SN_LABELS_SPARSE, sparse_hits, itself),
+    MEAN("equality", "", SN_LABELS_DENSE, equal_hits, itself),
     MEAN("top_k_categorical_accuracy", "k", SN_LABELS_DENSE, top_hits, itself),
     MEAN("sparse_top_k_categorical_accuracy", "k", SN_LABELS_SPARSE, sparse_top_hits, itself),
     MEAN("root_mean_squared_error", "", SN_LABELS_DENSE, squared_error, sqrt),
