@@ -488,6 +488,26 @@ static void test_gradient_splits_ties_as_tensorflow_does(void **state) {
     sn_graph_destroy(g);
 }
 
+/* A product of others needs no division: one zero leaves its own gradient, two leave none. */
+static void test_gradient_of_a_product_with_zeros(void **state) {
+    snug_error err;
+    sn_graph *g = parse(state, "snug graph 1\n%0 input x f64[3,3]\n"
+                               "%1 = prod(%0) axes=1 | forward -> f64[3]\n"
+                               "%2 = sum(%1) | forward -> f64[]\n");
+    const sn_value loss = {2}, wrt = {0};
+    sn_value grad;
+    expect_ok(sn_graph_gradients(g, loss, &wrt, 1, &grad, &err), &err);
+    expect_ok(sn_graph_output(g, "g", grad, &err), &err);
+    sn_test_arrays in = sn_test_inputs(g, 0, 1);
+    const double x[9] = {2, 3, 4, 2, 0, 4, 0, 3, 0}, want[9] = {12, 8, 6, 0, 8, 0, 0, 0, 0};
+    memcpy(in.data[0], x, sizeof x);
+    sn_test_arrays out = sn_test_eval(*state, g, &in);
+    assert_memory_equal(out.data[0], want, sizeof want);
+    sn_test_arrays_clear(&out);
+    sn_test_arrays_clear(&in);
+    sn_graph_destroy(g);
+}
+
 /* --- refusals --- */
 
 static void expect_no_gradient(sn_graph *g, sn_value loss, sn_value wrt, snug_status status,
@@ -573,6 +593,7 @@ int main(void) {
         engine_test(test_gradient_of_a_power_of_zero_is_absent),
         engine_test(test_gradients_are_summed_in_reverse_program_order),
         engine_test(test_gradient_splits_ties_as_tensorflow_does),
+        engine_test(test_gradient_of_a_product_with_zeros),
         engine_test(test_gradient_through_a_row_without_rule_names_it),
         engine_test(test_gradient_refuses_bad_arguments),
         engine_test(test_gradient_refuses_templates_and_fused_nodes),

@@ -36,7 +36,8 @@ SET(unary_power, SHAPES_OF_ONE("value=2.5", "@pos"), {"value=2", "f[5,9]@pos"},
     {"value=0.5", "f[5,9]@pos"}, {"value=1", "f[5,9]@pos"}, {"value=-2.5", "f[5,67]@pos"})
 SET(unary_clip, SHAPES_OF_ONE("low=-0.68 high=1.8", "@distinct"),
     {"low=-0.9 high=0.9", "f[7,67]@special", VALUES}, {"low=-3 high=4", "i32[3,67]"},
-    {"low=-3 high=4", "i64[5]"}, {"low=2 high=9", "u8[2,1,9]"})
+    {"low=-3 high=4", "i64[5]"}, {"low=2 high=9", "u8[2,1,9]"}, {"low=-3 high=4", "i8[133]"},
+    {"low=-1e300 high=2", "i32[9]"}, {"low=-5 high=1e300", "i64[9]"})
 SET(unary_bool, {"", "bool[]"}, {"", "bool[7]"}, {"", "bool[3,67]"}, {"", "bool[1,1]"},
     {"", "bool[0,3]"}, {"", "bool[3,133,89]"})
 SET(cast, {"dtype=f64", "f[5,3]"}, {"dtype=f64", "f[]"}, {"dtype=f64", "f[3,133,89]"},
@@ -46,7 +47,9 @@ SET(cast, {"dtype=f64", "f[5,3]"}, {"dtype=f64", "f[]"}, {"dtype=f64", "f[3,133,
     {"dtype=bool", "f[67]@ties", VALUES}, {"dtype=f", "i32[5,7]"}, {"dtype=f", "i64[67]"},
     {"dtype=f", "u8[4,1]"}, {"dtype=f", "i8[9]"}, {"dtype=f", "bool[3,67]"},
     {"dtype=i64", "i32[7]"}, {"dtype=i32", "i64[7]"}, {"dtype=f", "i32[0,3]"},
-    {"dtype=u8", "bool[7]"}, {"dtype=bool", "i32[7]"})
+    {"dtype=u8", "bool[7]"}, {"dtype=bool", "i32[7]"}, {"dtype=i8", "i64[67]"},
+    {"dtype=u8", "i32[67]"}, {"dtype=i64", "u8[7]"}, {"dtype=i32", "i8[7]"},
+    {"dtype=bool", "u8[7]"}, {"dtype=i64", "bool[7]"}, {"dtype=bool", "f[9]@special", VALUES})
 
 /* --- pairs: a gradient and what it is taken at ----------------------------------------------- */
 #define SHAPES_OF_PAIR(attrs, domain)                                                              \
@@ -92,7 +95,7 @@ SET(select, {"", "bool[3,5] f[3,5] f[3,5]"}, {"", "bool[] f[7] f[7]"}, {"", "boo
     {"", "bool[0,3] f[3] f[1]"}, {"", "bool[3,133,89] f[3,133,89] f[3,133,89]"},
     {"", "bool[133,1] f[3,133,89] f[]"}, {"", "bool[7,67] f[7,67]@special f[7,67]", VALUES},
     {"", "bool[7,9] i64[9] i64[7,1]"}, {"", "bool[7,9] bool[9] bool[7,1]"},
-    {"", "bool[5] u8[5] u8[]"})
+    {"", "bool[5] u8[5] u8[]"}, {"", "bool[5] i8[5] i8[]"}, {"", "bool[3,1] i32[5] i32[3,5]"})
 
 /* --- reductions and their opposite ----------------------------------------------------------- */
 #define SHAPES_OF_REDUCE(domain)                                                                   \

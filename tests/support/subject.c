@@ -187,13 +187,27 @@ static void fill_away(const filling *f) {
     }
 }
 
+/* Steps of a size that has no divisor in common with n visit every number below n once. */
+static int64_t visiting_step(uint64_t key, int64_t n) {
+    for (int64_t step = n / 2 + (int64_t)(key % 97) + 1;; step++) {
+        int64_t a = step, b = n;
+        while (b != 0) {
+            const int64_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        if (a == 1)
+            return step;
+    }
+}
+
 /* Inputs of one case never meet: input k has the values that are k modulo 4. */
 static void fill_distinct(const filling *f) {
-    const int64_t n = sn_view_count(f->view);
+    const int64_t n = sn_view_count(f->view), step = visiting_step(f->key, n > 0 ? n : 1);
     for (int64_t i = 0; i < n; i++) {
-        const int64_t rank = (int64_t)sn_permute(f->key, (uint64_t)n, (uint64_t)i) - n / 2;
-        const double step = sn_dtype_is_float(f->view->type.dtype) ? 0.02 : 1;
-        sn_view_put(f->view, i, (double)(4 * rank + f->input % 4) * step);
+        const int64_t rank = (i + (int64_t)(f->key % 1009)) * step % n - n / 2;
+        const double unit = sn_dtype_is_float(f->view->type.dtype) ? 0.02 : 1;
+        sn_view_put(f->view, i, (double)(4 * rank + f->input % 4) * unit);
     }
 }
 
