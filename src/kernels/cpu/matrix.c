@@ -77,14 +77,59 @@ static int64_t depth_of(const operands *o) {
     return n_pieces > 0 ? sn_ceil_div(o->s.K, n_pieces) : 0;
 }
 
+/* Many blocks of rows go through one B: it is packed once, for all of them. That takes at most half
+ * the bytes of the result. */
+static bool shares_b(const operands *o) {
+    const int64_t rows = o->s.batch * o->s.M;
+    return sn_type_span(o->s.b, 0, o->s.b->rank - 2) == 1 && rows >= 4 * SN_PRODUCT_ROWS &&
+           rows >= 2 * o->s.K;
+}
+
 static int64_t packed_b_floats(const sn_product *p) {
-    return sn_gemm_packed(depth_of(p->ctx), p->columns);
+    return shares_b(p->ctx) ? 0 : sn_gemm_packed(depth_of(p->ctx), p->columns);
 }
 
 /* Packed B, then A. */
 static int64_t own_floats(const sn_product *p) {
     const int64_t b = packed_b_floats(p);
     return packs_a(p->ctx) ? sn_lines(b) + depth_of(p->ctx) * p->rows : b;
+}
+
+/* Terms of piece i. */
+static int64_t terms_of(const operands *o, int64_t i) {
+    return sn_min_i64(depth_of(o), o->s.K - i * depth_of(o));
+}
+
+/* Where piece i of the shared B begins; panels lie in it as gemm_pack puts them. */
+static int64_t shared_at(const operands *o, int64_t i) {
+    return sn_gemm_packed(i * depth_of(o), o->s.N);
+}
+
+/* Columns [n, n + columns) of piece i of B for this entry. */
+static void pack_b(const operands *o, int64_t entry, int64_t i, int64_t n, int64_t columns,
+                   float *packed) {
+    const sn_matmul_shape *s = &o->s;
+    int64_t row[SN_PRODUCT_DEPTH];
+    for (int64_t j = 0; j < terms_of(o, i); j++)
+        row[j] = j * s->b_row;
+    const sn_gemm_source source = {
+        .k = terms_of(o, i),
+        .n = columns,
+        .b = o->b + sn_matmul_offset(s->out, s->b, entry) + i * depth_of(o) * s->b_row +
+             n * s->b_col,
+        .row = row,
+        .col = s->b_col,
+    };
+    SN_CPU(gemm_pack)(&source, packed);
+}
+
+/* A share is one panel of one piece. */
+static void fill_shared(const sn_product *p, int64_t i) {
+    const operands *o = p->ctx;
+    const int64_t panels = sn_ceil_div(o->s.N, SN_GEMM_NR), piece = i / panels;
+    const int64_t n = i % panels * SN_GEMM_NR;
+    pack_b(o, 0, piece, n, sn_min_i64(SN_GEMM_NR, o->s.N - n),
+           p->shared + shared_at(o, piece) + n * terms_of(o, piece));
 }
 
 static void open_rows(const sn_product *p, sn_product_block *b) {
@@ -113,18 +158,10 @@ static const float *pack_a(const sn_product *p, const sn_product_block *b, const
 static void open_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_gemm *g) {
     const operands *o = p->ctx;
     const sn_matmul_shape *s = &o->s;
-    const int64_t first = i * depth_of(o), k = sn_min_i64(depth_of(o), s->K - first);
-    const float *a = o->a + sn_matmul_offset(s->out, s->a, b->entry) + first * s->a_col;
-    for (int64_t j = 0; j < k; j++)
-        b->a_col[j] = j * s->b_row;
-    const sn_gemm_source source = {
-        .k = k,
-        .n = b->columns,
-        .b = o->b + sn_matmul_offset(s->out, s->b, b->entry) + first * s->b_row + b->n * s->b_col,
-        .row = b->a_col,
-        .col = s->b_col,
-    };
-    SN_CPU(gemm_pack)(&source, b->own);
+    const int64_t k = terms_of(o, i);
+    const float *a = o->a + sn_matmul_offset(s->out, s->a, b->entry) + i * depth_of(o) * s->a_col;
+    if (!shares_b(o))
+        pack_b(o, b->entry, i, b->n, b->columns, b->own);
     const int64_t step = packs_a(o) ? b->rows : s->a_col;
     for (int64_t j = 0; j < k; j++)
         b->a_col[j] = j * step;
@@ -132,7 +169,7 @@ static void open_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_g
     g->a = packs_a(o) ? pack_a(p, b, a, k) : a;
     g->a_row = b->a_row;
     g->a_col = b->a_col;
-    g->b = b->own;
+    g->b = shares_b(o) ? p->shared + shared_at(o, i) + b->n * k : b->own;
     g->b_step = 0;
 }
 
@@ -148,6 +185,11 @@ static sn_product product_of(const operands *o, int n_threads) {
         .piece = open_piece,
         .own_floats = own_floats,
     };
+    if (shares_b(o)) {
+        p.fill_shared = fill_shared;
+        p.n_shares = p.n_pieces * sn_ceil_div(o->s.N, SN_GEMM_NR);
+        p.shared_floats = sn_gemm_packed(o->s.K, o->s.N);
+    }
     SN_CPU(product_cut)(&p, n_threads);
     return p;
 }
