@@ -1,5 +1,5 @@
-/* attention_fast.c: f32 attention in blocks of ROWS queries by KEYS keys; letters are those of
- * attention.h, formulas those of attention.c.
+/* attention_fast.c: f32 attention in blocks of queries by keys; letters are those of attention.h,
+ * formulas those of attention.c.
  *
  * Forward, a task is one block of queries of one head. It goes through the keys once and keeps, for
  * each query, the largest score so far, the sum of exp(score - largest) and the weighted values;
@@ -16,6 +16,15 @@
 #include <string.h>
 
 enum { ROWS = 96, KEYS = 128, DEPTH = 256, LANES = 16 };
+/* Blocks of queries and keys. Where later keys are not seen, smaller ones leave more of them out.
+ */
+static int64_t rows_of(const sn_attention *a) {
+    return a->causal ? 2 * ROWS / 3 : ROWS;
+}
+static int64_t keys_of(const sn_attention *a) {
+    return a->causal ? KEYS / 2 : KEYS;
+}
+
 /* Fewer multiplications than this are done before another thread would be awake. */
 enum { SMALL = 1 << 18 };
 
@@ -153,7 +162,7 @@ static void draw_kept(const sn_attention *a, const block *k, int64_t t, float *k
 /* Where the blocks of keys end that queries up to `last` see: without a mask none begins behind
  * their own places. */
 static int64_t key_limit(const sn_attention *a, int64_t last) {
-    return a->causal && !a->seen ? sn_min_i64(a->S, (last / KEYS + 1) * KEYS) : a->S;
+    return a->causal && !a->seen ? sn_min_i64(a->S, (last / keys_of(a) + 1) * keys_of(a)) : a->S;
 }
 
 /* --- forward ---------------------------------------------------------------------------------- */
@@ -239,15 +248,15 @@ static void finish_rows(const job *j, const block *k, const stats *all) {
 /* Task i: a block of queries. */
 static void attend(const job *j, int64_t i, const scratch *s) {
     const sn_attention *a = &j->a;
-    const int64_t blocks = sn_ceil_div(a->T, ROWS);
-    block k = {.b = i / blocks / a->H, .h = i / blocks % a->H, .t = i % blocks * ROWS};
+    const int64_t blocks = sn_ceil_div(a->T, rows_of(a));
+    block k = {.b = i / blocks / a->H, .h = i / blocks % a->H, .t = i % blocks * rows_of(a)};
     stats all[ROWS];
-    k.rows = sn_min_i64(ROWS, a->T - k.t);
+    k.rows = sn_min_i64(rows_of(a), a->T - k.t);
     for (int64_t r = 0; r < k.rows; r++)
         all[r] = (stats){SN_UNSEEN, 0};
     const int64_t limit = key_limit(a, k.t + k.rows - 1);
-    for (k.s = 0; k.s < limit; k.s += KEYS) {
-        k.n = sn_min_i64(KEYS, limit - k.s);
+    for (k.s = 0; k.s < limit; k.s += keys_of(a)) {
+        k.n = sn_min_i64(keys_of(a), limit - k.s);
         score_block(j, &k, s);
         weigh_block(j, &k, all, s);
         multiply(&(product){k.rows,
@@ -343,13 +352,13 @@ static void attend_back(const job *j, int64_t i, const scratch *s) {
     const int64_t b = i / a->G, heads = a->H / a->G, first = i % a->G * heads;
     for (int64_t h = first; a->S == 0 && h < first + heads; h++)
         clear_queries(j, b, h);
-    for (int64_t at = 0; at < a->S; at += KEYS) {
-        block k = {.b = b, .h = first, .s = at, .n = sn_min_i64(KEYS, a->S - at)};
+    for (int64_t at = 0; at < a->S; at += keys_of(a)) {
+        block k = {.b = b, .h = first, .s = at, .n = sn_min_i64(keys_of(a), a->S - at)};
         bool any = false;
-        for (int64_t step = 0; step < heads * sn_ceil_div(a->T, ROWS); step++) {
-            k.h = first + step / sn_ceil_div(a->T, ROWS);
-            k.t = step % sn_ceil_div(a->T, ROWS) * ROWS;
-            k.rows = sn_min_i64(ROWS, a->T - k.t);
+        for (int64_t step = 0; step < heads * sn_ceil_div(a->T, rows_of(a)); step++) {
+            k.h = first + step / sn_ceil_div(a->T, rows_of(a));
+            k.t = step % sn_ceil_div(a->T, rows_of(a)) * rows_of(a);
+            k.rows = sn_min_i64(rows_of(a), a->T - k.t);
             if (key_limit(a, k.t + k.rows - 1) <= at)
                 continue;
             gradient_block(j, &k, any, s);
@@ -362,7 +371,7 @@ static void attend_back(const job *j, int64_t i, const scratch *s) {
 
 /* --- all tasks -------------------------------------------------------------------------------- */
 static int64_t n_tasks(const sn_attention *a, bool gradient) {
-    return gradient ? a->B * a->G : a->B * a->H * sn_ceil_div(a->T, ROWS);
+    return gradient ? a->B * a->G : a->B * a->H * sn_ceil_div(a->T, rows_of(a));
 }
 
 static int64_t count_takers(const sn_attention *a, bool gradient, int n_threads) {
@@ -372,10 +381,10 @@ static int64_t count_takers(const sn_attention *a, bool gradient, int n_threads)
 
 /* Floats of packed operands: the largest product's. */
 static int64_t packed_floats(const sn_attention *a, bool gradient) {
-    const int64_t n = sn_min_i64(KEYS, a->S), k[2] = {a->D, a->E};
+    const int64_t n = sn_min_i64(keys_of(a), a->S), k[2] = {a->D, a->E};
     int64_t most = 0;
     for (int i = gradient ? 0 : 1; i < 2; i++) { /* values and, for dq and dk, keys and queries */
-        const int64_t terms = sn_min_i64(KEYS, gradient && a->T > a->S ? a->T : a->S);
+        const int64_t terms = sn_min_i64(keys_of(a), gradient && a->T > a->S ? a->T : a->S);
         const int64_t plain = sn_gemm_packed(terms, sn_min_i64(KEYS, k[i]));
         most = k[i] % SN_GEMM_VL != 0 && plain > most ? plain : most;
     }
@@ -387,8 +396,8 @@ static int64_t packed_floats(const sn_attention *a, bool gradient) {
 }
 
 static int64_t block_floats(const sn_attention *a, bool gradient) {
-    const int64_t n = sn_min_i64(KEYS, a->S);
-    return sn_min_i64(ROWS, a->T) * (gradient ? n : sn_ceil_div(n, LANES) * LANES);
+    const int64_t n = sn_min_i64(keys_of(a), a->S);
+    return sn_min_i64(rows_of(a), a->T) * (gradient ? n : sn_ceil_div(n, LANES) * LANES);
 }
 
 /* The gradient has two blocks, a thread's last floats are of its last block. */
@@ -402,7 +411,7 @@ static int64_t thread_floats(const sn_attention *a, bool gradient) {
 static scratch scratch_of(const job *j, int64_t taker) {
     const sn_attention *a = &j->a;
     const bool gradient = j->task == attend_back;
-    const int64_t rows = sn_min_i64(ROWS, a->T), own = block_floats(a, gradient);
+    const int64_t rows = sn_min_i64(rows_of(a), a->T), own = block_floats(a, gradient);
     float *at = j->workspace + taker * sn_lines(thread_floats(a, gradient));
     float *scores = at + packed_floats(a, gradient);
     return (scratch){at, scores, scores + sn_lines(own), rows > 0 ? own / rows : 0};
