@@ -143,6 +143,47 @@ static void test_schedules_that_make_no_sense_are_refused(void **state) {
     }
 }
 
+/* All of it at once, with metrics of many sums, regularisers and constraints. */
+static snug_status train_small(snug_engine *e, void *ctx, snug_error *err) {
+    static float x[6] = {1, 2, 3, 4, 5, 6}, y[3] = {0, 1, 1};
+    const snug_type example = {.dtype = SNUG_F32, .rank = 1, .dims = {2}};
+    const snug_type rows_x = {.dtype = SNUG_F32, .rank = 2, .dims = {3, 2}},
+                    rows_y = {.dtype = SNUG_F32, .rank = 2, .dims = {3, 1}};
+    const snug_compile c = {
+        .optimizer = "adafactor:gradient_accumulation_steps=2,use_ema=true,lr=cosine_decay("
+                     "initial_learning_rate=0.1,decay_steps=3)",
+        .loss = "binary_crossentropy",
+        .metrics = "auc:num_thresholds=5,f1_score:average=micro"};
+    snug_model *m = NULL;
+    snug_feed *fx = NULL, *fy = NULL;
+    (void)ctx;
+    snug_status status = snug_model_create(e, NULL, &example, &m, err);
+    if (status == SNUG_OK)
+        status = snug_model_add(m, "Dense",
+                                "units=1 activation=sigmoid kernel_regularizer=l2 "
+                                "kernel_constraint=max_norm kernel_initializer=orthogonal",
+                                err);
+    if (status == SNUG_OK)
+        status = snug_model_compile(m, &c, err);
+    if (status == SNUG_OK)
+        status = snug_feed_from_memory(e, &rows_x, x, NULL, NULL, &fx, err);
+    if (status == SNUG_OK)
+        status = snug_feed_from_memory(e, &rows_y, y, NULL, NULL, &fy, err);
+    if (status == SNUG_OK) {
+        const snug_fit_options o = {.x = fx, .y = fy, .batch = 2, .epochs = 2};
+        status = snug_fit(m, &o, NULL, err);
+    }
+    snug_feed_destroy(fy);
+    snug_feed_destroy(fx);
+    snug_model_destroy(m);
+    return status;
+}
+
+static void test_training_survives_any_failed_request(void **state) {
+    (void)state;
+    sn_fault_sweep(train_small, NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_fit_ends_with_the_moving_average),
@@ -150,6 +191,7 @@ int main(void) {
         cmocka_unit_test(test_gradients_of_several_steps_make_one_update),
         cmocka_unit_test(test_a_schedule_sets_the_rate_of_each_step),
         cmocka_unit_test(test_schedules_that_make_no_sense_are_refused),
+        cmocka_unit_test(test_training_survives_any_failed_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
