@@ -65,6 +65,19 @@ CASES += [(f"rule_{name}", make, X if name[:5] == "dense" else SMALL, Y3 if name
                           L.Flatten(), L.Dense(3)],
 }.items()]
 
+
+
+def random_layers(rate):
+    """All that act in training only; the keys of one are read, whatever the rate."""
+    inputs = L.Input((4, 3, 3))
+    x = L.GaussianNoise(rate)(L.SpatialDropout2D(rate)(L.Conv2D(4, 2)(inputs)))
+    x = L.SpatialDropout1D(rate)(L.Reshape((6, 4))(L.Dropout(rate, noise_shape=(None, 1, 1, 4), seed=3)(x)))
+    x = L.SpatialDropout3D(rate)(L.Reshape((3, 2, 2, 2))(x))
+    return keras.Model(inputs, L.Dense(3)(L.AlphaDropout(rate)(L.GaussianDropout(rate)(L.Flatten()(x)))))
+
+
+CASES += [("layer_random_off", lambda: random_layers(0.0), SMALL, Y3[:32], sgd, "mse", [], 3),
+          ("layer_random_idle", lambda: random_layers(0.4), SMALL, Y3[:32], sgd, "mse", [], 0)]
 CASES += [("layer_activity_regularization", lambda: [L.Input((12,)), L.Dense(6), L.ActivityRegularization(l1=0.02, l2=0.1), L.Dense(3)], X, Y3, sgd, "mse", [], 3)]
 
 def block(x, filters, strides):
@@ -114,6 +127,8 @@ CASES += [
     ("loss_sum_sparse", per_pixel(3, "softmax"), SMALL, MAPS, lambda: keras.optimizers.SGD(0.002), lambda: F.SparseCategoricalCrossentropy(reduction="sum"), [], 3),
     ("loss_ignore_class", one(4, "softmax"), X, HOLES, sgd, lambda: F.SparseCategoricalCrossentropy(ignore_class=-1), [], 3),
     ("loss_ignore_class_logits", per_pixel(3, None), SMALL, SPECKLED, sgd, lambda: F.SparseCategoricalCrossentropy(from_logits=True, ignore_class=255), [], 3),
+    ("loss_binary_logits", one(3), X, MANY, sgd, lambda: F.BinaryCrossentropy(from_logits=True), [lambda: M.BinaryAccuracy(threshold=0.2)], 3),
+    ("loss_categorical_logits", one(4), X, ONEHOT, sgd, lambda: F.CategoricalCrossentropy(from_logits=True, label_smoothing=0.2), ["accuracy"], 3),
     ("loss_generalized", one(4, "softmax"), X, LABELS, sgd, lambda: F.CategoricalGeneralizedCrossEntropy(q=0.7), [], 3),
     ("loss_dice", per_pixel(1, "sigmoid"), SMALL, BITS, sgd, "dice", [], 3),
     ("loss_dice_axis", per_pixel(1, "sigmoid"), SMALL, BITS, sgd, lambda: F.Dice(axis=(1, 2, 3)), [], 3),
