@@ -8,7 +8,7 @@
  *
  * Dropout of inputs and of states draws one mask per example and keeps it for all steps, as Keras;
  * the gates of a cell have masks of their own for the states and share the inputs'. */
-#include "nn/nn.h"
+#include "nn/recurrent.h"
 #include "nn/text.h"
 
 #include <stdio.h>
@@ -69,33 +69,16 @@ static sn_value variable(sn_layer_call *c, const cell *k, const char *name, cons
     return sn_layer_variable(c, full, type, init, true);
 }
 
-/* Ones of which `rate` are zero and the others larger; another draw for each `what`. */
-static sn_value drop_factors(sn_layer_call *c, const char *what, const snug_type *type,
-                             double rate) {
-    char name[sizeof c->path + 64];
-    sn_attrs a;
-    snprintf(name, sizeof name, "dropout/%s/%s/%d/key", c->path, what, c->use);
-    sn_attrs_default(SN_OP_dropout, &a);
-    a.dropout.rate = (int64_t)sn_build_param(c->b, "", rate).i;
-    a.dropout.key = (int64_t)sn_build_key(c->b, name, 0).i;
-    const sn_value ones = sn_build_fill(c->b, type, 1);
-    return sn_build(c->b, SN_OP_dropout, &a, &ones, 1);
-}
-
-static bool drops(const sn_layer_call *c, double rate) {
-    return c->training && rate > 0 && rate < 1;
-}
-
 /* x W + b for all steps: [batch, steps, n]. */
 static sn_value project(sn_layer_call *c, const cell *k, const run *r, sn_value kernel,
                         sn_value bias) {
     const int64_t features = r->type.dims[2];
     const int64_t flat[2] = {-1, features};
     sn_value x = r->x;
-    if (drops(c, k->dropout)) {
+    if (sn_drops(c, k->dropout)) {
         const snug_type once = {
             .dtype = r->type.dtype, .rank = 3, .dims = {r->type.dims[0], 1, features}};
-        x = sn_build_mul(c->b, x, drop_factors(c, "inputs", &once, k->dropout));
+        x = sn_build_mul(c->b, x, sn_drop_factors(c, "inputs", &once, k->dropout));
     }
     x = sn_build_matmul(c->b, sn_build_reshape(c->b, x, flat, 2), kernel, bias);
     if (c->b->error.code != SNUG_OK)
@@ -136,10 +119,10 @@ static void run_row(sn_layer_call *c, const cell *k, const run *r, sn_op op, sn_
         a.gru.reset_after = k->reset_after != 0;
     if (sn_value_ok(r->mask))
         in[n++] = r->mask;
-    if (drops(c, k->recurrent_dropout)) {
+    if (sn_drops(c, k->recurrent_dropout)) {
         const snug_type t = {
             .dtype = r->type.dtype, .rank = 2, .dims = {r->type.dims[0], gates * k->units}};
-        in[n++] = drop_factors(c, "states", &t, k->recurrent_dropout);
+        in[n++] = sn_drop_factors(c, "states", &t, k->recurrent_dropout);
     }
     sn_build_all(c->b, op, &a, in, n, outs);
 }
@@ -167,27 +150,11 @@ static weights weights_of(sn_layer_call *c, const cell *k, const run *r, int64_t
 }
 
 /* --- cells ------------------------------------------------------------------------------------ */
-/* The bias of the forget gate begins at 1. */
-static sn_init forget_init(sn_layer_call *c, const cell *k) {
-    static const char *const constant[] = {"zeros", "ones", "constant"};
-    sn_init init = *k->bias;
-    bool known = false;
-    for (int i = 0; i < 3; i++)
-        known = known || sn_same_name(init.kind, constant[i]);
-    if (!known)
-        sn_layer_refuse(c, SNUG_E_UNSUPPORTED,
-                        "bias_initializer=%s with unit_forget_bias is not supported; use zeros, or "
-                        "unit_forget_bias=false",
-                        init.kind);
-    sn_text_copy(init.kind, sizeof init.kind, "unit_forget_bias");
-    init.b = (double)k->units;
-    return init;
-}
-
 static void run_lstm(sn_layer_call *c, cell k, run *r) {
     if (!check_units(c, &k))
         return;
-    const sn_init forget = k.unit_forget_bias && k.use_bias ? forget_init(c, &k) : *k.bias;
+    const sn_init forget =
+        k.unit_forget_bias && k.use_bias ? sn_forget_init(c, k.bias, k.units) : *k.bias;
     const snug_type bias = {.rank = 1, .dims = {4 * k.units}};
     k.bias = &forget;
     const weights w = weights_of(c, &k, r, 4, &bias);

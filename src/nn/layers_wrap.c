@@ -1,6 +1,6 @@
 /* layers_wrap.c: layers around layers that work on sequences, and the layer that makes masks of
  * values: Bidirectional, TimeDistributed, Masking. */
-#include "nn/nn.h"
+#include "nn/recurrent.h"
 #include "nn/text.h"
 
 #include <stdio.h>
@@ -136,8 +136,34 @@ void sn_layer_build_bidirectional(sn_layer_call *c) {
 }
 
 /* --- TimeDistributed -------------------------------------------------------------------------- */
-/* Steps become examples of one larger batch. Statistics of a batch would then be those of all steps
- * together, which Keras takes step by step. */
+/* Steps become examples of one larger batch. */
+static void distribute_at_once(sn_layer_call *c, sn_layer *layer, const snug_type *t) {
+    sn_layer_call inner = sn_layer_enter(c, layer, NULL);
+    int64_t dims[SNUG_MAX_RANK] = {-1};
+    memcpy(dims + 1, t->dims + 2, (size_t)(t->rank - 2) * sizeof *dims);
+    inner.in[inner.n_in++] = sn_build_reshape(c->b, c->in[0], dims, t->rank - 1);
+    sn_layer_run(&inner);
+    if (c->b->error.code != SNUG_OK)
+        return;
+    const snug_type made = *sn_graph_type(c->b->graph, inner.out);
+    dims[0] = t->dims[0];
+    dims[1] = t->dims[1];
+    memcpy(dims + 2, made.dims + 1, (size_t)(made.rank - 1) * sizeof *dims);
+    c->out = sn_build_reshape(c->b, inner.out, dims, made.rank + 1);
+}
+
+/* One step after the other: statistics of a batch are each step's own, as in Keras. */
+static void distribute_by_steps(sn_layer_call *c, sn_layer *layer, const snug_type *t) {
+    sn_steps steps = {.n = 0};
+    for (int64_t k = 0; k < t->dims[1] && c->b->error.code == SNUG_OK; k++) {
+        sn_layer_call inner = sn_layer_enter(c, layer, NULL);
+        inner.in[inner.n_in++] = sn_step_of(c, c->in[0], k);
+        sn_layer_run(&inner);
+        sn_steps_add(c, &steps, inner.out);
+    }
+    c->out = sn_steps_end(c, &steps);
+}
+
 void sn_layer_build_time_distributed(sn_layer_call *c) {
     const sn_conf_time_distributed *conf = c->conf;
     if (!conf->layer)
@@ -147,21 +173,11 @@ void sn_layer_build_time_distributed(sn_layer_call *c) {
     const snug_type t = *sn_graph_type(c->b->graph, c->in[0]);
     if (t.rank < 3)
         sn_layer_refuse(c, SNUG_E_SHAPE, "the input must be [batch, steps, ...]");
-    if (c->training && strcmp(conf->layer->cls->class_name, "BatchNormalization") == 0)
-        sn_layer_refuse(c, SNUG_E_UNSUPPORTED,
-                        "BatchNormalization inside it is not supported; put it behind it");
-    sn_layer_call inner = sn_layer_enter(c, conf->layer, NULL);
-    int64_t dims[SNUG_MAX_RANK] = {-1};
-    memcpy(dims + 1, t.dims + 2, (size_t)(t.rank - 2) * sizeof *dims);
-    inner.in[inner.n_in++] = sn_build_reshape(c->b, c->in[0], dims, t.rank - 1);
-    sn_layer_run(&inner);
-    if (c->b->error.code != SNUG_OK)
-        return;
-    const snug_type made = *sn_graph_type(c->b->graph, inner.out);
-    dims[0] = t.dims[0];
-    dims[1] = t.dims[1];
-    memcpy(dims + 2, made.dims + 1, (size_t)(made.rank - 1) * sizeof *dims);
-    c->out = sn_build_reshape(c->b, inner.out, dims, made.rank + 1);
+    else if (c->training && t.dims[1] > 0 &&
+             strcmp(conf->layer->cls->class_name, "BatchNormalization") == 0)
+        distribute_by_steps(c, conf->layer, &t);
+    else
+        distribute_at_once(c, conf->layer, &t);
 }
 
 /* --- Masking ---------------------------------------------------------------------------------- */
