@@ -84,6 +84,7 @@ CASES = (
         case("recurrent_stacked", STEPS, lambda: L.LSTM(3, return_sequences=True), lambda: L.GRU(4, return_sequences=True, **BIAS), lambda: L.SimpleRNN(2)),
         case("time_distributed", STEPS, lambda: L.LSTM(3, return_sequences=True), lambda: L.TimeDistributed(L.Dense(2, activation="tanh")), L.Flatten),
         case("time_distributed_conv", R.normal(size=(16, 3, 5, 4)), lambda: L.TimeDistributed(L.Conv1D(2, 3)), lambda: L.TimeDistributed(L.Flatten()), lambda: L.LSTM(3)),
+        case("time_distributed_batchnorm", STEPS, lambda: L.TimeDistributed(L.BatchNormalization(momentum=0.9)), L.Flatten),
         case("rnn_cell", STEPS, lambda: L.RNN(L.LSTMCell(3), return_sequences=True), lambda: L.RNN(L.SimpleRNNCell(3), go_backwards=True)),
         case("rnn_cells", PADDED, L.Masking, lambda: L.RNN([L.LSTMCell(3), L.GRUCell(2, **BIAS), L.GRUCell(3, reset_after=False)], return_sequences=True), L.Flatten),
         case("bidirectional_cells", STEPS, lambda: L.Bidirectional(L.RNN([L.LSTMCell(3), L.SimpleRNNCell(2)], return_sequences=True)), L.Flatten),
