@@ -88,6 +88,26 @@ static void test_layers_inside_are_named_by_where_they_are(void **state) {
     sn_network_destroy(n);
 }
 
+static void test_convolutions_over_steps_have_keras_shapes_and_names(void **state) {
+    snug_error err;
+    sn_network *n;
+    const snug_type t = {.dtype = SNUG_F32, .rank = 5, .dims = {-1, 4, 6, 5, 2}};
+    expect_ok(sn_network_create(*state, "net", &t, &n, &err), &err);
+    add(n, "ConvLSTM2D", "filters=3 kernel_size=3,2 return_sequences=true return_state=true");
+    expect_output(n, 1, "f32[?,4,4,4,3]");
+    expect_output(n, 2, "f32[?,4,4,3]");
+    expect_output(n, 3, "f32[?,4,4,3]");
+    expect_vars(n, 0,
+                (const char *const[]){"conv_lstm2d/conv_lstm_cell/kernel f32[3,2,2,12]",
+                                      "conv_lstm2d/conv_lstm_cell/recurrent_kernel f32[3,2,3,12]",
+                                      "conv_lstm2d/conv_lstm_cell/bias f32[12]", NULL});
+    expect_status(sn_network_add(n, "ConvLSTM1D", NULL, sn_conf_fill_text,
+                                 (void *)(uintptr_t) "filters=3 kernel_size=2", &err),
+                  SNUG_E_SHAPE, &err);
+    expect_text(err.text, "[batch, steps, 1 axes, channels]");
+    sn_network_destroy(n);
+}
+
 /* A backward layer that is made of the forward one has cells of its own. */
 static void test_two_ways_share_no_weights(void **state) {
     sn_network *n = begin(state);
@@ -369,6 +389,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_recurrent_layers_have_keras_shapes_and_names),
         engine_test(test_layers_inside_are_named_by_where_they_are),
+        engine_test(test_convolutions_over_steps_have_keras_shapes_and_names),
         engine_test(test_two_ways_share_no_weights),
         engine_test(test_states_are_outputs_behind_the_first),
         engine_test(test_a_mask_stays_with_a_sequence),

@@ -158,6 +158,17 @@ static sn_value convolve_transposed(sn_layer_call *c, const convolution *v, sn_v
     return sn_spatial_pictures(c, w, slice_of(c, sum, (part){1, before, w->size[DEPTH], 1}));
 }
 
+sn_value sn_spatial_convolve(sn_layer_call *c, const sn_spatial_conf *conf, sn_value x,
+                             sn_value kernel, sn_value bias) {
+    convolution v = {.groups = 1, .kernel = kernel, .bias = bias};
+    sn_layer_call on_x = *c; /* the window is one over x */
+    on_x.in[0] = x;
+    if (!sn_spatial_read(&on_x, conf, &v.window))
+        return SN_NO_VALUE;
+    const sn_value y = convolve(c, &v, x);
+    return sn_spatial_volumes(c, &v.window, y, sn_spatial_count(&v.window, DEPTH));
+}
+
 /* --- variables -------------------------------------------------------------------------------- */
 /* [kernel axes..., a, b] */
 static snug_type kernel_type(const sn_spatial *w, int64_t a, int64_t b) {

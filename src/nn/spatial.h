@@ -50,4 +50,8 @@ sn_value sn_spatial_pictures(sn_layer_call *c, const sn_spatial *w, sn_value x);
 /* Pictures [N * depth, H, W, C] as [N, axes..., C]. */
 sn_value sn_spatial_volumes(sn_layer_call *c, const sn_spatial *w, sn_value y, int64_t depth);
 
+/* A whole convolution of x [N, axes..., C] (layers_conv.c); bias may be SN_NO_VALUE. */
+sn_value sn_spatial_convolve(sn_layer_call *c, const sn_spatial_conf *conf, sn_value x,
+                             sn_value kernel, sn_value bias);
+
 #endif
