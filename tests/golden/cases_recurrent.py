@@ -9,6 +9,7 @@ WORDS = R.randint(1, 9, size=(16, 6)).astype(np.int32) * (np.arange(6) < R.randi
 WORDS[:4] = WORDS[:4, ::-1]  # padded in front
 WORDS = WORDS.astype(np.int32)
 LONG, CLASSES = R.normal(size=(64, 12, 5)), R.randint(0, 4, size=(64,)).astype(np.int32)
+FILMS = R.normal(size=(16, 4, 3, 3, 2)) * (R.uniform(size=(16, 4, 1, 1, 1)) > 0.3)
 BIAS = {"bias_initializer": "random_normal"}  # matrices are not jittered
 
 
@@ -47,6 +48,14 @@ def masked_states(x):
     f = L.SimpleRNN(3)(m, initial_state=h, mask=mask)
     b = L.Bidirectional(L.LSTM(2, return_sequences=True))(m, initial_state=[L.Dense(2)(h), L.Dense(2)(c)] * 2, mask=mask)
     return L.Concatenate()([L.Flatten()(L.Concatenate()([y, d, e, b])), f])
+
+
+def masked_pictures():
+    x = L.Input(FILMS.shape[1:])
+    mask = keras.ops.any(keras.ops.not_equal(x, 0.0), axis=(2, 3, 4))
+    y, h, c = L.ConvLSTM2D(2, 2, padding="same", return_sequences=True, return_state=True)(x, mask=mask)
+    z = L.ConvLSTM2D(2, 2, padding="same")(y, initial_state=[h, c])
+    return keras.Model(x, L.Dense(3)(L.Flatten()(L.Concatenate()([z, h]))))
 
 
 def two_ways(x):
@@ -88,6 +97,12 @@ CASES = (
         case("rnn_cell", STEPS, lambda: L.RNN(L.LSTMCell(3), return_sequences=True), lambda: L.RNN(L.SimpleRNNCell(3), go_backwards=True)),
         case("rnn_cells", PADDED, L.Masking, lambda: L.RNN([L.LSTMCell(3), L.GRUCell(2, **BIAS), L.GRUCell(3, reset_after=False)], return_sequences=True), L.Flatten),
         case("bidirectional_cells", STEPS, lambda: L.Bidirectional(L.RNN([L.LSTMCell(3), L.SimpleRNNCell(2)], return_sequences=True)), L.Flatten),
+        case("conv_lstm1d", R.normal(size=(16, 3, 6, 2)), lambda: L.ConvLSTM1D(2, 3, strides=2, padding="same", return_sequences=True), L.Flatten),
+        case("conv_lstm2d", R.normal(size=(16, 3, 5, 4, 2)), lambda: L.ConvLSTM2D(2, (3, 2), return_sequences=True, activation="relu", recurrent_activation="hard_sigmoid"), lambda: L.ConvLSTM2D(3, 2, padding="same", go_backwards=True, use_bias=False), L.Flatten),
+        case("conv_lstm2d_dilated", R.normal(size=(16, 4, 3, 3, 2)), lambda: L.ConvLSTM2D(2, 2, dilation_rate=2), L.Flatten),
+        ("conv_lstm_masked", masked_pictures, FILMS, Y, sgd, "mse", [], 3),
+        case("conv_lstm3d", R.normal(size=(16, 2, 3, 3, 3, 1)), lambda: L.ConvLSTM3D(2, 2, padding="same"), L.Flatten),
+        case("conv_lstm_long", R.normal(size=(16, 18, 3, 1)), lambda: L.ConvLSTM1D(2, 2, padding="same", return_sequences=True), L.Flatten),
         ("stateful", lambda: [L.Input(batch_shape=(16, 5, 4)), L.Bidirectional(L.LSTM(3, stateful=True, return_sequences=True)), L.RNN([L.GRUCell(2, **BIAS), L.SimpleRNNCell(3)], stateful=True)] + head(), np.tile(STEPS, (3, 1, 1)), np.tile(Y, (3, 1)), sgd, "mse", [], 3),
         ("encoder_decoder", functional(encoder_decoder), STEPS, Y, sgd, "mse", [], 3),
         ("masked_states", functional(masked_states), PADDED, Y, sgd, "mse", [], 3),
