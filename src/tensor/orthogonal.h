@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The rows of a wide matrix, the columns of any other, become orthonormal, the first of them in its
+/* The rows, or the columns where these are fewer, become orthonormal, the first of them in its
  * own direction. The matrix lies row by row and has full rank. */
 void sn_orthonormal_f32(float *m, int64_t rows, int64_t columns);
 void sn_orthonormal_f64(double *m, int64_t rows, int64_t columns);
