@@ -94,7 +94,9 @@ static snug_status set_field(const sn_conf_field *f, void *conf, const json_t *v
     const char *cls = sn_keras_text(value, "class_name");
     if (cls && strcmp(cls, "__numpy__") == 0) /* an object around the list */
         value = json_object_get(json_object_get(value, "config"), "value");
-    if (json_array_size(value) > 0 && (f->kind == SN_CONF_INTS || f->kind == SN_CONF_REALS))
+    if (json_is_array(value) && json_array_size(value) == 0)
+        return sn_conf_set_empty(f, conf, err);
+    if (json_is_array(value) && (f->kind == SN_CONF_INTS || f->kind == SN_CONF_REALS))
         return set_list(f, conf, value, &at, err);
     if (json_is_number(value))
         return sn_conf_set_number(f, conf, -1, json_number_value(value), err);

@@ -176,6 +176,13 @@ static snug_status set_reals(const sn_conf_field *f, void *conf, int index, doub
     return SNUG_OK;
 }
 
+snug_status sn_conf_set_empty(const sn_conf_field *f, void *conf, snug_error *err) {
+    if (f->kind != SN_CONF_REALS)
+        return sn_fail(err, SNUG_E_INVALID, "%s is an empty list", f->key);
+    ((reals *)((char *)conf + f->offset))->n = SN_EMPTY_LIST;
+    return SNUG_OK;
+}
+
 snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, double value,
                                snug_error *err) {
     if (!isfinite(value))

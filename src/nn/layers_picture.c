@@ -225,8 +225,9 @@ static bool kept_axes_of(sn_layer_call *c, const snug_type *t, kept_axes *out) {
     const sn_conf_normalization *conf = c->conf;
     const double last = -1;
     const double *axes = conf->axis.n ? conf->axis.v : &last;
+    const int64_t n_axes = conf->axis.n ? conf->axis.n : 1; /* none of an empty list */
     uint32_t set = 0;
-    for (int i = 0; i < (conf->axis.n ? conf->axis.n : 1); i++) {
+    for (int i = 0; i < n_axes; i++) {
         const int axis = (int)axes[i] + (axes[i] < 0 ? t->rank : 0);
         if (axis < 1 || axis >= t->rank) {
             sn_layer_refuse(c, SNUG_E_INVALID, "axis=%g is not one of the axes 1 to %d", axes[i],

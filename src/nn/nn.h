@@ -298,6 +298,10 @@ SNUG_CHECKED snug_status sn_conf_defaults(const sn_layer_class *cls, void *conf,
  * list shorter than n leaves the tail as it is. */
 SNUG_CHECKED snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index,
                                             double value, snug_error *err);
+/* A list that is given and has no entries: a REALS of SN_EMPTY_LIST, while one that is not given
+ * has 0. */
+#define SN_EMPTY_LIST (-1)
+SNUG_CHECKED snug_status sn_conf_set_empty(const sn_conf_field *f, void *conf, snug_error *err);
 SNUG_CHECKED snug_status sn_conf_set_text(const sn_conf_field *f, void *conf, const char *value,
                                           snug_error *err);
 SNUG_CHECKED snug_status sn_init_parse(const char *text, sn_init *out, snug_error *err);
