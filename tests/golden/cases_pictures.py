@@ -50,6 +50,7 @@ CASES = [
     ("normalization_config", lambda: [L.Input((12,)), L.Normalization(mean=[0.1 * i for i in range(12)], variance=[0.5 + i for i in range(12)])] + head(), X, Y3, sgd, "mse", [], 3),
     ("normalization_scalar", lambda: [L.Input((12,)), L.Normalization(mean=0.3, variance=2.0, invert=True)] + head(), X, Y3, slow, "mse", [], 3),
     ("normalization_adapted", adapted(), SEQ, Y3, sgd, "mse", [], 3),
+    ("normalization_none", adapted(axis=None), SEQ, Y3, sgd, "mse", [], 3),
     ("normalization_axes", adapted(axis=(1, 2)), SEQ, Y3, sgd, "mse", [], 3),
     ("center_crop", pictures(lambda: L.CenterCrop(4, 3)), IMAGES, Y3, sgd, "mse", [], 3),
     ("random_rotation", warped(lambda: L.RandomRotation((0.1, 0.1))), IMAGES, Y3, sgd, "mse", [], 3),
@@ -67,10 +68,13 @@ RESIZED = [
     ("resizing_nearest", pictures(lambda: L.Resizing(4, 9, interpolation="nearest"))),
     ("resizing_crop", pictures(lambda: L.Resizing(8, 4, crop_to_aspect_ratio=True, interpolation="bicubic"))),
     ("resizing_pad", pictures(lambda: L.Resizing(5, 9, pad_to_aspect_ratio=True, fill_value=0.7))),
+    ("resizing_antialias", pictures(lambda: L.Resizing(3, 4, antialias=True))),
     ("center_crop_larger", pictures(lambda: L.CenterCrop(9, 4))),
 ]
 CASES += [(name, make, IMAGES, Y3, sgd, "mse", [], 3) for name, make in RESIZED]
-F32_ONLY = [name for name, _ in RESIZED] + ["random_rotation", "random_zoom", "random_zoom_apart", "random_translation"]
+CASES += [("resizing_ints", lambda: [L.Input((7, 6, 3), dtype="int32"), L.Resizing(4, 9), L.Rescaling(0.01), L.Conv2D(2, 2, activation="tanh"), L.Flatten()] + head(),
+           BRIGHT.astype(np.int32), Y3, sgd, "mse", [], 3)]
+F32_ONLY = ["resizing_ints"] + [name for name, _ in RESIZED] + ["random_rotation", "random_zoom", "random_zoom_apart", "random_translation"]
 
 
 def operations():
