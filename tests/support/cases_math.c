@@ -41,8 +41,8 @@ SET(pair_capped, FEW_OF_PAIR("value=6", "@away"), {"value=1", "f[5,67] f[5,67]@h
         CASE("", "u8[5,1] u8[9]")
 SET(pow, FEW_OF_TWO("@pos", ""), MANY_OF_TWO("@pos", ""), WHOLES_OF_TWO,
     {"", "f[7,67]@special f[7,67]@ties", VALUES}, {"", "f[7,67]@special f[7,67]@special", VALUES})
-SET(division, FEW_OF_TWO("@away", "@above"), MANY_OF_TWO("", "@pos"),
-    MANY_OF_TWO("@wide", "@away"), WHOLES_OF_TWO, {"", "f[7,67]@special f[7,67]@special", VALUES})
+SET(division, FEW_OF_TWO("@away", "@above"), MANY_OF_TWO("", "@pos"), MANY_OF_TWO("@wide", "@away"),
+    WHOLES_OF_TWO, {"", "f[7,67]@special f[7,67]@special", VALUES})
 SET(atan2, FEW_OF_TWO("@away", "@away"), MANY_OF_TWO("", ""),
     {"", "f[7,67]@special f[7,67]@special", VALUES})
 SET(compare_any, FEW_OF_TWO("@ties", "@ties"), MANY_OF_TWO("@ties", "@ties"), WHOLES_OF_TWO,
@@ -85,6 +85,9 @@ SET(sort, {"dtype=i32", "f[7]@distinct"}, {"dtype=i64 descending=1", "f[3,67]@di
     {"dtype=i32 k=3", "f[2,3,9]@distinct"}, {"dtype=i64 descending=1 k=1", "f[5,4]@distinct"},
     {"dtype=i32 descending=1 k=7", "f[67,133]@distinct"}, {"dtype=i32", "f[5,1]@distinct"},
     {"dtype=i32", "f[0,4]"}, {"dtype=i32", "f[3,0]"}, {"dtype=i32", "f[5,67]@ties", VALUES},
+    {"dtype=i32", "f[5,133]@ties", VALUES}, {"dtype=i64 descending=1", "f[7,301]@special", VALUES},
+    {"dtype=i32", "f[3,1,300]", VALUES}, {"dtype=i32 k=20", "f[2,133]@special", VALUES},
+    {"dtype=i32 descending=1", "i32[3,200]"}, {"dtype=i32", "i32[5,133]"},
     {"dtype=i64 descending=1", "f[5,67]@ties", VALUES},
     {"dtype=i32 descending=1 k=9", "f[5,67]@ties", VALUES},
     {"dtype=i32", "f[7,67]@special", VALUES},

@@ -1,12 +1,19 @@
 /* sort.c: rows in order, or the first k of them, and where each element came from.
  *
  * The order is total: by value, NaN above all numbers, equal ones by their place; so the result
- * does not depend on how it is found. The fast kernel keeps a heap of the first k places in the
- * output itself (its top is the last of them), lets better ones in, and empties it from the top: no
- * scratch. The reference counts for each element how many come before it. */
+ * does not depend on how it is found. There are three ways:
+ *
+ *   heap   the first k places in the output itself, the last of them on top; better ones are let
+ *          in, then it is emptied from the top: no scratch. For few of many, short rows, 64 bits
+ *   radix  (key, place) as one 64-bit number, a pass over each byte of the key, in scratch
+ *   count  the reference: for each element, how many come before it */
 #include "kernels/cpu/loops.h"
+#include "kernels/cpu/vmath.h"
 
+#include <assert.h>
 #include <string.h>
+
+#define RADIX_LEAST 128 /* elements of a row that are worth the passes */
 
 typedef struct rows rows;
 struct rows {
@@ -98,6 +105,101 @@ static void sort_line(const rows *r, int64_t row) {
     }
 }
 
+/* --- radix ------------------------------------------------------------------------------------ */
+/* Numbers in the order of the values; both zeros are one, all NaNs are one. */
+static inline uint32_t key_f32(float x) {
+    const uint32_t u = sn_bits_f32(x + 0.0f);
+    return x != x ? UINT32_MAX : u >> 31 ? ~u : u | 0x80000000u;
+}
+
+static void fill_keys(const rows *r, int64_t row, uint64_t *to) {
+    const bool real = r->c->in[0].type.dtype == SNUG_F32;
+    const char *x = row_at(r, row);
+    const uint32_t turn = r->descending ? UINT32_MAX : 0;
+    for (int64_t i = 0; i < r->n; i++) {
+        const uint32_t key =
+            real ? key_f32(((const float *)x)[i]) : (uint32_t)((const int32_t *)x)[i] ^ 0x80000000u;
+        to[i] = (uint64_t)(key ^ turn) << 32 | (uint32_t)i;
+    }
+}
+
+/* One pass: `from` in the order of one byte, equal ones as they were; false when all have the same
+ * byte and nothing was moved. */
+static bool radix_pass(const uint64_t *from, uint64_t *to, int64_t n, int shift) {
+    int64_t at[256] = {0}, sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        at[from[i] >> shift & 255]++;
+    if (at[from[0] >> shift & 255] == n)
+        return false;
+    for (int b = 0; b < 256; b++) {
+        const int64_t count = at[b];
+        at[b] = sum;
+        sum += count;
+    }
+    for (int64_t i = 0; i < n; i++)
+        to[at[from[i] >> shift & 255]++] = from[i];
+    return true;
+}
+
+static void radix_line(const rows *r, int64_t row, uint64_t *scratch) {
+    uint64_t *from = scratch, *to = scratch + r->n;
+    fill_keys(r, row, from);
+    for (int shift = 32; shift < 64; shift += 8) {
+        if (!radix_pass(from, to, r->n, shift))
+            continue;
+        uint64_t *const other = from;
+        from = to;
+        to = other;
+    }
+    for (int64_t i = 0; i < r->k; i++) {
+        const int64_t from_place = (int64_t)(uint32_t)from[i];
+        put(r, row * r->k, i, from_place);
+        put_value(r, row, i, from_place);
+    }
+}
+
+static bool wants_radix(const snug_type *t, int64_t k) {
+    const int64_t n = t->dims[t->rank - 1];
+    return (t->dtype == SNUG_F32 || t->dtype == SNUG_I32) && n >= RADIX_LEAST && n <= UINT32_MAX &&
+           k > n / 16;
+}
+
+/* Rows are shared out among so many, each with scratch of its own. */
+static int64_t n_parts(const snug_type *t, int n_threads) {
+    return sn_min_i64(n_threads > 1 ? n_threads : 1, sn_type_span(t, 0, t->rank - 1));
+}
+
+typedef struct {
+    const rows *r;
+    int64_t n_rows, parts;
+} radix_loop;
+
+static void run_parts(const void *ctx, int64_t first, int64_t end) {
+    const radix_loop *l = ctx;
+    uint64_t *scratch = l->r->c->workspace;
+    for (int64_t p = first; p < end; p++)
+        for (int64_t row = l->n_rows * p / l->parts; row < l->n_rows * (p + 1) / l->parts; row++)
+            radix_line(l->r, row, scratch + 2 * l->r->n * p);
+}
+
+static void sort_by_radix(const rows *r) {
+    const snug_type *t = &r->c->in[0].type;
+    const radix_loop loop = {r, sn_type_span(t, 0, t->rank - 1), n_parts(t, r->c->n_threads)};
+    assert(r->c->workspace_bytes >= (size_t)(loop.parts * 2 * r->n) * sizeof(uint64_t));
+    sn_parallel(r->c, 8 * sn_type_count(t), loop.parts, run_parts, &loop);
+}
+
+static snug_status describe_sort(const sn_opdesc *d, int n_threads, sn_variant *out,
+                                 snug_error *err) {
+    const snug_type *t = &d->in[0];
+    (void)err;
+    if (wants_radix(t, d->out[0].dims[t->rank - 1]))
+        out->workspace_bytes =
+            (size_t)(n_parts(t, n_threads) * 2 * t->dims[t->rank - 1]) * sizeof(uint64_t);
+    return SNUG_OK;
+}
+
+/* --- the reference, and the families ---------------------------------------------------------- */
 static void count_line(const rows *r, int64_t row) {
     for (int64_t i = 0; i < r->n; i++) {
         int64_t place = 0;
@@ -131,6 +233,10 @@ static snug_status each_row(const sn_call *c, void (*line)(const rows *, int64_t
     };
     if (!r.before)
         return sn_no_kernel(t->dtype, err);
+    if (line == sort_line && wants_radix(t, r.k)) {
+        sort_by_radix(&r);
+        return SNUG_OK;
+    }
     sn_parallel(c, 8 * sn_type_count(t), sn_type_span(t, 0, t->rank - 1), run_lines, &r);
     return SNUG_OK;
 }
@@ -143,4 +249,4 @@ static snug_status run_sort(const sn_call *c, snug_error *err) {
     return each_row(c, sort_line, err);
 }
 
-SN_CPU_FAMILY(sort, .reference = reference_sort, .run = run_sort)
+SN_CPU_FAMILY(sort, .reference = reference_sort, .run = run_sort, .describe = describe_sort)
