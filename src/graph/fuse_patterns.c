@@ -4,10 +4,12 @@
  *     pool_relu       maxpool(relu(x)) -> relu(maxpool(x)); and its backward, so y is not kept:
  *                     relu_grad(maxpool_grad(d, code), y) -> maxpool_grad(relu_grad(d, p), code)
  *     bias            add(matmul or conv2d, b[C]) -> input 2
- *     activation      relu, tanh, sigmoid(matmul or conv2d) -> act
- *     bias_gradient   conv2d_dw(x, d) and sum(d) to [C] -> conv2d_dw with bias=1
- *     cross_entropy   -sum(labels log(softmax(x))) -> softmax_xent or sparse_xent: see fuse_xent.c
- *     channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx of a batch norm at once
+ *     normalise       normalise(conv2d, m, v, g, b) -> conv2d with the line that normalise_line
+ * makes of m, v, g, b: a batch norm in inference costs nothing activation      relu, relu_max=6,
+ * tanh, sigmoid, silu(matmul or conv2d) -> act bias_gradient   conv2d_dw(x, d) and sum(d) to [C] ->
+ * conv2d_dw with bias=1 cross_entropy   -sum(labels log(softmax(x))) -> softmax_xent or
+ * sparse_xent: see fuse_xent.c channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx
+ * of a batch norm at once
  */
 #include "graph/fuse.h"
 
@@ -72,21 +74,74 @@ static bool fuse_bias(sn_fuser *f, uint32_t n) {
 static const struct {
     sn_op op;
     sn_act act;
-} activations[] = {
-    {SN_OP_relu, SN_ACT_relu}, {SN_OP_tanh, SN_ACT_tanh}, {SN_OP_sigmoid, SN_ACT_sigmoid}};
+} activations[] = {{SN_OP_relu, SN_ACT_relu},
+                   {SN_OP_relu_max, SN_ACT_relu6},
+                   {SN_OP_tanh, SN_ACT_tanh},
+                   {SN_OP_sigmoid, SN_ACT_sigmoid},
+                   {SN_OP_silu, SN_ACT_silu}};
+
+/* A cap that is not a constant 6 stays an operator. */
+static bool is_cap_of_six(const sn_fuser *f, const sn_node_info *node) {
+    const sn_param_info *p = sn_graph_param_at(f->g, (sn_param){(uint32_t)node->attrs.value.value});
+    return p->name[0] == 0 && p->kind == SN_PARAM_REAL && p->real == 6;
+}
 
 static bool fuse_activation(sn_fuser *f, uint32_t n) {
     for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++) {
         if (f->records[n].node.op != activations[i].op)
             continue;
         sn_record *r = open_product(f, f->records[n].in[0]);
-        if (!r)
+        const bool capped = activations[i].act == SN_ACT_relu6;
+        if (!r || (capped && !is_cap_of_six(f, &f->records[n].node)))
             return false;
         *act_of(&r->node) = activations[i].act;
         absorb_into(f, r, n);
         return true;
     }
     return false;
+}
+
+/* --- batch normalisation after a convolution -------------------------------------------------- */
+
+/* A convolution whose kernel takes a line, read by the normalise in place n alone. */
+static sn_record *conv_under(sn_fuser *f, uint32_t n) {
+    const sn_record *norm = &f->records[n];
+    sn_record *r = norm->node.op == SN_OP_normalise ? open_product(f, norm->in[0]) : NULL;
+    if (!r || r->node.op != SN_OP_conv2d)
+        return NULL;
+    const int64_t groups = r->node.attrs.conv.groups, in = sn_graph_type(f->g, r->in[0])->dims[3],
+                  out = sn_graph_type(f->g, r->in[1])->dims[3];
+    if (groups != 1 && (groups != in || groups != out))
+        return NULL;
+    for (int i = 1; i < 5; i++)
+        if (!is_before(f, norm->in[i], f->maker[norm->in[0].i]))
+            return NULL;
+    return r->node.n_in < 3 || sn_graph_type(f->g, r->in[2])->rank == 1 ? r : NULL;
+}
+
+/* The two change places: the line is made where the convolution was, which stands where the
+ * normalise was. The id of the convolution's old output is the line's from now on. */
+static bool fuse_normalise(sn_fuser *f, uint32_t n) {
+    sn_record *first = conv_under(f, n), *second = &f->records[n];
+    if (!first)
+        return false;
+    const sn_record conv = *first, norm = *second;
+    first->node = norm.node;
+    first->node.op = SN_OP_normalise_line;
+    first->node.n_in = (uint16_t)(conv.node.n_in + 2); /* the bias, where there is one, is last */
+    for (int i = 0; i < 4; i++)
+        first->in[i] = norm.in[1 + i];
+    first->in[4] = conv.in[2];
+    second->node = conv.node;
+    second->node.n_in = 3;
+    second->in[0] = conv.in[0];
+    second->in[1] = conv.in[1];
+    second->in[2] = conv.out[0];
+    first->node.in = first->in;
+    first->node.out = first->out;
+    second->node.in = second->in;
+    second->node.out = second->out;
+    return true;
 }
 
 /* --- bias gradient ---------------------------------------------------------------------------- */
@@ -304,5 +359,5 @@ static bool fuse_channel_affine(sn_fuser *f, uint32_t n) {
 }
 
 const sn_fuse_pattern sn_fuse_patterns[] = {
-    fuse_pool_relu,        fuse_bias, fuse_activation, fuse_bias_gradient, fuse_channel_affine,
-    sn_fuse_cross_entropy, NULL};
+    fuse_pool_relu,     fuse_bias,           fuse_normalise,        fuse_activation,
+    fuse_bias_gradient, fuse_channel_affine, sn_fuse_cross_entropy, NULL};

@@ -123,7 +123,8 @@ static sn_value conv_dw(const sn_grad_call *c, const window *w, sn_value x, sn_v
 
 SN_GRAD_RULE(conv2d) {
     const window w = WINDOW_OF(&c->node->attrs.conv);
-    if (is_fused(c, c->node->attrs.conv.act != SN_ACT_none))
+    const bool lined = c->node->n_in > 2 && sn_rule_type(c, c->in[2]).rank == 2;
+    if (is_fused(c, lined || c->node->attrs.conv.act != SN_ACT_none))
         return;
     if (c->wants[0])
         c->din[0] = conv_dx(c, &w, c->dout[0], c->in[1], c->in[0]);

@@ -225,7 +225,7 @@ void sn_axes_conv2d(const sn_opdesc *d, sn_ways *ways) {
         return;
     sn_way *channels = product_way(ways, d->in[1].dims[3], -1, 3, 3);
     if (d->n_in == 3)
-        sn_carry(&channels->in[2], 0);
+        sn_carry(&channels->in[2], d->in[2].rank - 1);
 }
 
 void sn_axes_conv2d_dx(const sn_opdesc *d, sn_ways *ways) {

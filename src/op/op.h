@@ -37,7 +37,7 @@ typedef struct {
 } sn_list;
 
 /* Fused activations. The order is part of the text form. */
-#define SN_ACT_MAP(X) X(none) X(relu) X(tanh) X(sigmoid) X(hard_sigmoid)
+#define SN_ACT_MAP(X) X(none) X(relu) X(tanh) X(sigmoid) X(hard_sigmoid) X(relu6) X(silu)
 typedef enum {
 #define SN_ACT_ENUM(name) SN_ACT_##name,
     SN_ACT_MAP(SN_ACT_ENUM)

@@ -134,6 +134,15 @@ static snug_status check_groups(const sn_opdesc *d, int64_t channels, int64_t gr
                    sn_op_name(d), (long long)channels, (long long)groups);
 }
 
+/* Input 2 as [2, O]: a scale and a shift for each output channel. */
+static snug_status want_line(const sn_opdesc *d, snug_type *out, snug_error *err) {
+    snug_type line = {.dtype = out->dtype, .rank = 2, .dims = {2, out->dims[3]}};
+    SNUG_TRY(sn_want_dtype_of(d, 2, 0, err));
+    SNUG_TRY(sn_want_dims(d, 2, &line, err));
+    out->dims[3] = line.dims[1];
+    return SNUG_OK;
+}
+
 snug_status sn_shape_conv2d(sn_opdesc *d, snug_error *err) {
     const sn_attrs_conv *a = &d->attrs.conv;
     const geometry g = {a->stride, a->pad, a->dilation};
@@ -150,7 +159,9 @@ snug_status sn_shape_conv2d(sn_opdesc *d, snug_error *err) {
                        (long long)per_group);
     snug_type out = {.dtype = x->dtype, .rank = 4, .dims = {x->dims[0], -1, -1, w->dims[3]}};
     SNUG_TRY(count_both(d, g, &x->dims[1], w->dims, &out.dims[1], err));
-    if (d->n_in == 3)
+    if (d->n_in == 3 && d->in[2].rank == 2)
+        SNUG_TRY(want_line(d, &out, err));
+    else if (d->n_in == 3)
         SNUG_TRY(sn_want_vectors(d, 2, 1, &out, err));
     return sn_one_output(d, out);
 }

@@ -43,6 +43,15 @@ snug_status sn_shape_normalise(sn_opdesc *d, snug_error *err) {
     return sn_one_output(d, t);
 }
 
+/* Vectors of the channels alone: (mean, variance, gamma, beta[, bias]). */
+snug_status sn_shape_normalise_line(sn_opdesc *d, snug_error *err) {
+    snug_type t = d->in[0];
+    SNUG_TRY(sn_want_float(d, 0, err));
+    SNUG_TRY(sn_want_rank(d, 0, 1, 1, err));
+    SNUG_TRY(sn_want_vectors(d, 1, d->n_in - 1, &t, err));
+    return sn_one_output(d, (snug_type){.dtype = t.dtype, .rank = 2, .dims = {2, t.dims[0]}});
+}
+
 snug_status sn_shape_normalise_sums(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
     SNUG_TRY(want_channels(d, err));

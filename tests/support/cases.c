@@ -155,7 +155,16 @@ SET(conv2d, {"stride=2,2 pad=0,1,1,0", "f[2,7,6,3] f[3,2,3,4]"}, {"", "f[2,5,6,3
     {"groups=33 pad=3,3,3,3", "f[1,3,8,33] f[7,7,1,33]"},
     {"groups=17 stride=3,3", "f[1,7,8,17] f[2,3,1,17]"},
     {"groups=35 pad=1,1,1,1 act=relu", "f[3,14,15,35] f[3,3,1,35] f[35]", FUSED},
-    {"groups=5 act=tanh", "f[2,4,5,5] f[3,3,1,5] f[5]", FUSED})
+    {"groups=5 act=tanh", "f[2,4,5,5] f[3,3,1,5] f[5]", FUSED},
+    /* a scale and a shift */
+    {"pad=1,1,1,1 act=relu6", "f[2,4,5,3] f[3,3,3,19] f[2,19]", FUSED},
+    {"act=silu", "f[2,4,5,30] f[1,1,30,32] f[2,32]", FUSED},
+    {"groups=2", "f[2,4,5,4] f[1,1,2,6] f[2,6]", FUSED},
+    {"groups=19 pad=1,1,1,1 act=relu6", "f[2,4,9,19] f[3,3,1,19] f[2,19]", FUSED},
+    {"groups=5", "f[2,4,5,5] f[3,3,1,5] f[2,5]", FUSED},
+    {"pad=1,1,1,1", "f[1,5,6,300] f[3,3,300,20] f[2,20]", FUSED},
+    {"act=relu6", "f[2,4,5,3] f[1,1,3,5] f[5]", FUSED},
+    {"groups=2 act=silu", "f[2,4,5,32] f[1,1,16,32] f[32]", FUSED})
 SET(conv2d_dx, {"stride=2,2 pad=0,1,1,0 input=7,6", "f[2,3,3,4] f[3,2,3,4]"},
     {"input=5,6", "f[2,3,4,5] f[3,3,3,5]"}, {"pad=1,1,1,1 input=5,4", "f[2,5,4,7] f[3,3,3,7]"},
     {"dilation=2,3 pad=2,1,4,3 input=7,8", "f[1,6,9,5] f[3,3,2,5]"},
@@ -238,6 +247,10 @@ SET(channels, {"", "f[5,3]"}, {"", "f[7]"}, {"", "f[4,67]"}, {"", "f[2,3,4,5]"},
 #define CHANNEL_AFFINE(x, c)                                                                       \
     { "", "f" x " f" x " f" c " f" c " f" c }
 SET(normalise, EACH_CHANNELS(NORMALISE))
+SET(normalise_line, {"epsilon=0.001", "f[7] f[7]@pos f[7] f[7]"},
+    {"epsilon=0.1", "f[67] f[67]@pos f[67] f[67] f[67]"},
+    {"epsilon=0.001", "f[1] f[1]@pos f[1] f[1]"}, {"epsilon=0.001", "f[0] f[0] f[0] f[0] f[0]"},
+    {"epsilon=0.01", "f[9001] f[9001]@pos f[9001] f[9001]"})
 SET(normalise_sums, EACH_CHANNELS(NORMALISE_SUMS))
 SET(channel_affine, EACH_CHANNELS(CHANNEL_AFFINE))
 /* mean and 1 / deviation exist for the gradient rule, which refuses theirs */

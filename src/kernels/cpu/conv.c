@@ -11,8 +11,9 @@
 #include <stdio.h>
 
 static sn_conv forward_of(const sn_call *c) {
-    const snug_type *in[] = {&c->in[0].type, &c->in[1].type};
-    return sn_conv_forward(&c->attrs->conv, in, &c->out[0].type, c->n_in > 2);
+    const snug_type *in[] = {&c->in[0].type, &c->in[1].type,
+                             c->n_in > 2 ? &c->in[SN_CONV_BIAS].type : NULL};
+    return sn_conv_forward(&c->attrs->conv, in, &c->out[0].type, c->n_in);
 }
 
 static sn_conv dx_of(const sn_call *c) {
@@ -58,8 +59,10 @@ static snug_status reference_conv2d(const sn_call *c, snug_error *err) {
         const int64_t at[4] = {i / (v.oh * v.ow * v.O), i / (v.ow * v.O) % v.oh, i / v.O % v.ow,
                                i % v.O};
         double sum = forward_at(&v, x, w, at);
+        if (v.line)
+            sum *= sn_real_at(sn_reals_of(&c->in[SN_CONV_BIAS]), at[3]);
         if (v.bias)
-            sum += sn_real_at(sn_reals_of(&c->in[SN_CONV_BIAS]), at[3]);
+            sum += sn_real_at(sn_reals_of(&c->in[SN_CONV_BIAS]), (v.line ? v.O : 0) + at[3]);
         sn_real_put(y, i, sn_real_act(v.act, sum));
     }
     return SNUG_OK;
@@ -144,13 +147,17 @@ static snug_status reference_conv2d_dw(const sn_call *c, snug_error *err) {
 static snug_status run_conv2d(const sn_call *c, snug_error *err) {
     if (!sn_call_is_f32(c))
         return reference_conv2d(c, err);
-    const sn_conv_operands o = {
+    sn_conv_operands o = {
         .v = forward_of(c),
         .x = c->in[SN_CONV_X].data,
         .w = c->in[SN_CONV_W].data,
         .bias = c->n_in > 2 ? c->in[SN_CONV_BIAS].data : NULL,
         .y = c->out[0].data,
     };
+    if (o.v.line) {
+        o.scale = o.bias;
+        o.bias += o.v.O;
+    }
     if (c->prepared)
         return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
     (sn_conv_is_depthwise(&o.v) ? SN_CPU(depthwise_run) : SN_CPU(conv_run))(&o, c);
@@ -191,12 +198,12 @@ static snug_status run_conv2d_dw(const sn_call *c, snug_error *err) {
 
 /* --- descriptions and prepared objects ------------------------------------------------------- */
 static sn_conv conv_of(const sn_opdesc *d, sn_onednn_kind kind) {
-    const snug_type *in[] = {&d->in[0], &d->in[1]};
+    const snug_type *in[] = {&d->in[0], &d->in[1], &d->in[2]};
     if (kind == SN_ONEDNN_DX)
         return sn_conv_dx(&d->attrs.conv_dx, in, &d->out[0]);
     if (kind == SN_ONEDNN_DW)
         return sn_conv_dw(&d->attrs.conv_dw, in, &d->out[0]);
-    return sn_conv_forward(&d->attrs.conv, in, &d->out[0], d->n_in > 2);
+    return sn_conv_forward(&d->attrs.conv, in, &d->out[0], d->n_in);
 }
 
 /* Beyond this a padded patch of an image could exceed the address space. */

@@ -10,6 +10,7 @@ typedef struct {
     int64_t N, H, W, C, kh, kw, O, oh, ow, groups;
     int64_t stride[2], pad[4], dilation[2];
     bool bias;   /* conv2d: has input 2; conv2d_dw: has output 1 */
+    bool line;   /* conv2d: input 2 is a scale and a shift */
     int64_t act; /* conv2d only */
 } sn_conv;
 
@@ -17,6 +18,7 @@ typedef struct {
 typedef struct {
     sn_conv v;
     const float *x, *w, *dy, *bias; /* those the operator reads */
+    const float *scale;             /* of a line, whose shift is the bias; or NULL */
     float *y, *dx, *dw, *db;        /* those it writes; db may be NULL */
     bool accumulate;                /* dw, db */
 } sn_conv_operands;
@@ -55,10 +57,11 @@ static inline void sn_conv_set_window(sn_conv *v, const int64_t *stride, const i
 
 /* in and out are the types of the operator's operands. */
 static inline sn_conv sn_conv_forward(const sn_attrs_conv *a, const snug_type *const in[],
-                                      const snug_type *y, bool bias) {
+                                      const snug_type *y, int n_in) {
     sn_conv v = sn_conv_from(in[SN_CONV_X], in[SN_CONV_W], y, a->groups);
     sn_conv_set_window(&v, a->stride, a->pad, a->dilation);
-    v.bias = bias;
+    v.bias = n_in > 2;
+    v.line = n_in > 2 && in[SN_CONV_BIAS]->rank == 2;
     v.act = a->act;
     return v;
 }

@@ -55,7 +55,7 @@ typedef struct {
     sn_window w[2];
     int64_t C, kw;
     int64_t target_size[2];
-    const float *source, *weights, *bias;
+    const float *source, *weights, *bias, *scale;
     float *target;
     int64_t act;
 } pass;
@@ -68,9 +68,16 @@ typedef struct {
     span down;           /* the kernel's rows that lie inside */
 } row;
 
-static inline sn_vec finish_vector(const pass *s, sn_vec sum, int64_t c) {
-    const sn_vec y = s->bias ? sum + sn_vec_load(s->bias + c) : sum;
-    return s->act == SN_ACT_relu ? sn_vec_relu(y) : y;
+/* Scale, bias and the simple activations; n is SN_VL but for thin layers. */
+static inline __attribute__((always_inline)) sn_vec finish_vector(const pass *s, sn_vec y,
+                                                                  int64_t c, const int64_t n) {
+    if (s->scale)
+        y *= n == SN_VL ? sn_vec_load(s->scale + c) : sn_vec_load_part(s->scale + c, n);
+    if (s->bias)
+        y += n == SN_VL ? sn_vec_load(s->bias + c) : sn_vec_load_part(s->bias + c, n);
+    if (s->act == SN_ACT_relu)
+        return sn_vec_relu(y);
+    return s->act == SN_ACT_relu6 ? sn_vec_relu6(y) : y;
 }
 
 /* Targets j .. j + n - 1. n, taps, step and checks are constants wherever this is called: the sums
@@ -108,7 +115,7 @@ sum_group(const row *r, int64_t j, const int n, const int taps, const int step, 
         }
 #pragma GCC unroll 7
         for (int t = 0; t < n; t++)
-            sn_vec_store(r->target + to + t * to_next + c, finish_vector(s, sum[t], c));
+            sn_vec_store(r->target + to + t * to_next + c, finish_vector(s, sum[t], c, SN_VL));
     }
 }
 
@@ -156,12 +163,11 @@ static inline __attribute__((always_inline)) void sum_pixel(const row *r, int64_
                       : sn_vec_multiply_add(sn_vec_load_part(a, n), sn_vec_load_part(k, n), sum);
         }
     float *to = r->target + (w[1].t0 + j * w[1].dt) * s->C + c;
-    if (n == SN_VL) {
-        sn_vec_store(to, finish_vector(s, sum, c));
-        return;
-    }
-    sum = s->bias ? sum + sn_vec_load_part(s->bias + c, n) : sum;
-    sn_vec_store_part(to, s->act == SN_ACT_relu ? sn_vec_relu(sum) : sum, n);
+    sum = finish_vector(s, sum, c, n);
+    if (n == SN_VL)
+        sn_vec_store(to, sum);
+    else
+        sn_vec_store_part(to, sum, n);
 }
 
 static void row_of_any(const row *r) {
@@ -209,6 +215,7 @@ static void y_row(const sn_conv_operands *o, int64_t n, int64_t i) {
                     .source = o->x,
                     .weights = o->w,
                     .bias = o->bias,
+                    .scale = o->scale,
                     .target = o->y,
                     .act = v->act};
     run_row(&s, n, i);
@@ -235,7 +242,7 @@ static void y_rows(const void *ctx, int64_t first, int64_t end) {
     const int64_t floats = o->v.ow * o->v.C;
     for (int64_t i = first; i < end; i++) {
         y_row(o, i / o->v.oh, i % o->v.oh);
-        if (o->v.act != SN_ACT_none && o->v.act != SN_ACT_relu)
+        if (o->v.act != SN_ACT_none && o->v.act != SN_ACT_relu && o->v.act != SN_ACT_relu6)
             sn_act_f32(o->v.act, o->y + i * floats, floats);
     }
 }

@@ -23,7 +23,7 @@ typedef struct {
     int64_t source_channels, depth;   /* depth: per group */
     int64_t target_channels, columns; /* columns: per group */
     int64_t target_size[2];
-    const float *source, *weights, *bias;
+    const float *source, *weights, *bias, *scale;
     float *target;
     bool transposed; /* dx: k runs over the last axis of the weights */
     bool direct;     /* no window reaches into the padding, or there is none */
@@ -98,6 +98,8 @@ static void open_pixels(const sn_product *p, sn_product_block *b) {
            b->entry / s->groups * s->target_size[0] * s->target_size[1] * s->target_channels;
     if (b->bias)
         b->bias += b->entry % s->groups * s->columns;
+    if (b->scale)
+        b->scale += b->entry % s->groups * s->columns;
     for (int64_t i = 0; i < high; i++) {
         const int64_t row = (s->direct ? first[0] + i : i) * s->w[0].step;
         const int64_t col = (s->direct ? first[1] : 0) * s->w[1].step;
@@ -199,6 +201,7 @@ static sn_product product_of(pass *s, int64_t N, int n_threads) {
         .own_floats = patch_floats,
         .shared_floats = s->plain ? 0 : s->groups * sn_gemm_packed(pass_k(s), s->columns),
         .bias = s->bias,
+        .scale = s->scale,
     };
     p.work = (double)(p.batch * s->w[0].count * s->w[1].count) * (double)(pass_k(s) * p.N);
     p.n_shares = s->plain ? 0 : s->groups * p.n_pieces;
@@ -249,6 +252,7 @@ void SN_CPU(conv_run)(const sn_conv_operands *o, const sn_call *c) {
     s.source = o->x;
     s.weights = o->w;
     s.bias = o->bias;
+    s.scale = o->scale;
     s.target = o->y;
     sn_product p = product_of(&s, o->v.N, c->n_threads);
     p.act = o->v.act;

@@ -18,8 +18,8 @@ typedef struct {
     const float *a, *b;
     const int64_t *a_row, *a_col, *c_row;
     float *c;
-    const float *bias;
-    bool add, relu;
+    const float *scale, *bias;
+    bool add, relu, relu6;
 } tile;
 
 /* rows and nv are constants wherever this is called: the loops over them unroll and the sums become
@@ -46,10 +46,12 @@ static inline __attribute__((always_inline)) void run_tile(const tile *t, const 
         }
     }
     const int64_t tail = t->n - (nv - 1) * SN_GEMM_VL;
-    sn_vec bias[SN_GEMM_NV];
+    sn_vec scale[SN_GEMM_NV], bias[SN_GEMM_NV];
 #pragma GCC unroll 4
-    for (int j = 0; j < nv; j++)
+    for (int j = 0; j < nv; j++) {
+        scale[j] = t->scale ? get(t->scale, j, nv, tail) : (sn_vec){0};
         bias[j] = t->bias ? get(t->bias, j, nv, tail) : (sn_vec){0};
+    }
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++) {
         float *c = t->c + t->c_row[i];
@@ -58,10 +60,14 @@ static inline __attribute__((always_inline)) void run_tile(const tile *t, const 
             sn_vec v = sum[i][j];
             if (t->add)
                 v = get(c, j, nv, tail) + v;
+            if (t->scale)
+                v *= scale[j];
             if (t->bias)
                 v += bias[j];
             if (t->relu)
                 v = sn_vec_relu(v);
+            if (t->relu6)
+                v = sn_vec_relu6(v);
             if (j < nv - 1)
                 sn_vec_store(c + j * SN_GEMM_VL, v);
             else
@@ -108,9 +114,11 @@ static void run_panel(const sn_gemm *g, int64_t n, int64_t width) {
         .a_col = g->a_col,
         .c_row = g->c_row,
         .c = g->c + n,
+        .scale = g->scale ? g->scale + n : NULL,
         .bias = g->bias ? g->bias + n : NULL,
         .add = g->add,
         .relu = g->relu,
+        .relu6 = g->relu6,
     };
     for (int64_t m = 0; m < g->m; m += heights[size]) {
         while (heights[size] > g->m - m)

@@ -37,8 +37,9 @@ typedef struct {
     float *c;
     const int64_t *c_row; /* m offsets */
     bool add;             /* to what is in C; otherwise its bytes do not matter */
-    const float *bias;    /* of the n columns, added last; NULL: none */
-    bool relu;            /* after the bias */
+    const float *scale;   /* of the n columns: C is multiplied by it at last; NULL: none */
+    const float *bias;    /* of the n columns, added after that; NULL: none */
+    bool relu, relu6;     /* after the bias */
 } sn_gemm;
 
 void SN_CPU(gemm)(const sn_gemm *g);

@@ -3,6 +3,8 @@
  *   moments(x) -> (sum x, sum x*x) per channel, in f64
  *   normalise(x, mean, variance, gamma, beta) -> gamma * xhat + beta, with
  *       xhat = (x - mean) / sqrt(variance + epsilon)
+ *   normalise_line(mean, variance, gamma, beta[, bias]) -> (scale, shift) per channel, with
+ *       normalise(x + bias, ...) = scale * x + shift
  *   normalise_sums(dy, x, mean, variance) -> (sum dy, sum dy * xhat) per channel
  *   channel_affine(p, q, a, b, c) -> a*p + b*q + c, with a, b, c per channel
  *   layernorm(x, gamma, beta) -> (y, mean, rstd), the last two per row
@@ -42,6 +44,21 @@ static snug_status reference_normalise(const sn_call *c, snug_error *err) {
         const double gamma = sn_real_at(sn_reals_of(&c->in[3]), i % C);
         const double beta = sn_real_at(sn_reals_of(&c->in[4]), i % C);
         sn_real_put(y, i, gamma * ((sn_real_at(x, i) - mean) * rstd) + beta);
+    }
+    return SNUG_OK;
+}
+
+static snug_status reference_normalise_line(const sn_call *c, snug_error *err) {
+    (void)err;
+    const sn_reals line = sn_reals_of(&c->out[0]);
+    const int64_t C = sn_width_of(&c->in[0].type);
+    for (int64_t k = 0; k < C; k++) {
+        const double mean = sn_real_at(sn_reals_of(&c->in[0]), k);
+        const double rstd = 1 / sqrt(sn_real_at(sn_reals_of(&c->in[1]), k) + c->param[0].real);
+        const double scale = sn_real_at(sn_reals_of(&c->in[2]), k) * rstd;
+        const double bias = c->n_in > 4 ? sn_real_at(sn_reals_of(&c->in[4]), k) : 0;
+        sn_real_put(line, k, scale);
+        sn_real_put(line, C + k, sn_real_at(sn_reals_of(&c->in[3]), k) + (bias - mean) * scale);
     }
     return SNUG_OK;
 }
@@ -183,6 +200,8 @@ SN_CPU_FAMILY(moments, .reference = reference_moments, .run = run_moments,
               .describe = describe_sums)
 SN_CPU_FAMILY(normalise, .reference = reference_normalise, .run = run_normalise,
               .describe = describe_normalise)
+SN_CPU_FAMILY(normalise_line, .reference = reference_normalise_line,
+              .run = reference_normalise_line)
 SN_CPU_FAMILY(normalise_sums, .reference = reference_normalise_sums, .run = run_normalise_sums,
               .describe = describe_sums)
 SN_CPU_FAMILY(channel_affine, .reference = reference_channel_affine, .run = run_channel_affine)

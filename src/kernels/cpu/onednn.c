@@ -94,6 +94,10 @@ static dnnl_status_t append_act(dnnl_post_ops_t ops, int64_t act) {
         const dnnl_status_t s = append(ops, dnnl_eltwise_linear, 1.0f / 6.0f, 0.5f);
         return s == dnnl_success ? append(ops, dnnl_eltwise_clip, 0.0f, 1.0f) : s;
     }
+    if (act == SN_ACT_relu6)
+        return append(ops, dnnl_eltwise_clip, 0.0f, 6.0f);
+    if (act == SN_ACT_silu)
+        return append(ops, dnnl_eltwise_swish, 1.0f, 0.0f);
     const dnnl_alg_kind_t kind = act == SN_ACT_relu   ? dnnl_eltwise_relu
                                  : act == SN_ACT_tanh ? dnnl_eltwise_tanh
                                                       : dnnl_eltwise_logistic;

@@ -14,7 +14,7 @@ typedef enum { SN_ONEDNN_FORWARD, SN_ONEDNN_DX, SN_ONEDNN_DW } sn_onednn_kind;
 /* Whether a convolution of this shape is oneDNN's; the batch extent has no say (but an empty batch
  * needs nobody). */
 static inline bool sn_onednn_wanted(const sn_conv *v) {
-    return v->groups > 1 && v->N > 0 && !sn_conv_is_depthwise(v);
+    return v->groups > 1 && v->N > 0 && !sn_conv_is_depthwise(v) && !v->line;
 }
 
 /* Puts workspace and code of the call into *out and names the implementation; leaves *out alone

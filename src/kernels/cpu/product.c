@@ -112,6 +112,9 @@ static void finish(const sn_product *p, const sn_product_block *b) {
         float *c = b->c + b->c_row[i] + b->n;
         if (p->n_pieces == 0 && !p->accumulate)
             memset(c, 0, (size_t)b->columns * sizeof(float));
+        if (b->scale)
+            for (int64_t j = 0; j < b->columns; j++)
+                c[j] *= b->scale[b->n + j];
         if (b->bias)
             for (int64_t j = 0; j < b->columns; j++)
                 c[j] += b->bias[b->n + j];
@@ -121,7 +124,7 @@ static void finish(const sn_product *p, const sn_product_block *b) {
 
 /* One group: its last piece brings the bias and the simple activations along. */
 static void run_single(const sn_product *p, sn_product_block *b) {
-    const bool curved = p->act != SN_ACT_none && p->act != SN_ACT_relu;
+    const bool curved = p->act != SN_ACT_none && p->act != SN_ACT_relu && p->act != SN_ACT_relu6;
     sn_gemm g = {.c = b->c + b->n, .c_row = b->c_row, .add = p->accumulate};
     g.m = b->rows;
     g.n = b->columns;
@@ -129,11 +132,13 @@ static void run_single(const sn_product *p, sn_product_block *b) {
         const bool last = i == p->n_pieces - 1;
         p->piece(p, b, i, &g);
         g.bias = last && b->bias ? b->bias + b->n : NULL;
+        g.scale = last && b->scale ? b->scale + b->n : NULL;
         g.relu = last && p->act == SN_ACT_relu;
+        g.relu6 = last && p->act == SN_ACT_relu6;
         SN_CPU(gemm)(&g);
         g.add = true;
     }
-    b->bias = NULL;
+    b->bias = b->scale = NULL;
     if (curved)
         finish(p, b);
 }
@@ -159,6 +164,7 @@ static void open_block(const sn_product *p, int64_t i, float *own, sn_product_bl
     b->entry = i / p->n_column_blocks / p->n_row_blocks;
     b->own = own;
     b->bias = p->bias;
+    b->scale = p->scale;
     p->open(p, b);
 }
 

@@ -25,6 +25,7 @@ typedef struct {
     int64_t n, columns;       /* columns [n, n + columns); n is a multiple of SN_GEMM_NR */
     float *own;               /* this taker's scratch, own_floats of it */
     const float *bias;        /* of column 0, or NULL; open may move it */
+    const float *scale;       /* the same */
     /* filled by open: */
     int64_t rows;
     float *c; /* C(i, j) = c[c_row[i] + j], j counted from column 0 */
@@ -51,6 +52,7 @@ struct sn_product {
     int64_t shared_floats; /* all written by fill_shared */
     double work;           /* multiplications in all */
     const float *bias;     /* of all N columns, or NULL */
+    const float *scale;    /* the same: elements are multiplied by it before the bias */
     int64_t act;
     bool accumulate;
     /* set by sn_product_cut: */

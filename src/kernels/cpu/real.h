@@ -36,6 +36,10 @@ static inline void sn_real_sum(sn_reals r, int64_t i, double v, bool add) {
 static inline double sn_real_act(int64_t act, double v) {
     if (act == SN_ACT_relu)
         return v < 0 ? 0 : v;
+    if (act == SN_ACT_relu6)
+        return v < 0 ? 0 : v > 6 ? 6 : v;
+    if (act == SN_ACT_silu)
+        return v / (1 + exp(-v));
     if (act == SN_ACT_tanh)
         return tanh(v);
     if (act == SN_ACT_sigmoid)

@@ -72,4 +72,10 @@ static inline sn_vec sn_vec_relu(sn_vec v) {
     return (sn_vec)((sn_lanes)v & ~(sn_lanes)(v < 0));
 }
 
+/* And those above six become six. */
+static inline sn_vec sn_vec_relu6(sn_vec v) {
+    const sn_lanes above = v > 6;
+    return (sn_vec)(((sn_lanes)sn_vec_relu(v) & ~above) | ((sn_lanes)sn_vec_spread(6) & above));
+}
+
 #endif
