@@ -71,6 +71,14 @@ def stack_states(x):
     return L.Concatenate()([y] + keras.tree.flatten(states))
 
 
+def translator():
+    """Two sequences of words, the second one shifted against what it is to say."""
+    source, target = L.Input((6,), dtype="int32"), L.Input((4,), dtype="int32")
+    _, h, c = L.LSTM(3, return_state=True)(L.Embedding(9, 4, mask_zero=True)(source))
+    y = L.LSTM(3, return_sequences=True)(L.Embedding(7, 2)(target), initial_state=[h, c])
+    return keras.Model([source, target], L.TimeDistributed(L.Dense(5, activation="softmax"))(y))
+
+
 CASES = (
     [case(name, STEPS, layer) for name, layer in each_class("plain")]
     + [case(name, STEPS, layer, L.Flatten) for name, layer in each_class("sequences", return_sequences=True)]
@@ -104,6 +112,9 @@ CASES = (
         case("conv_lstm3d", R.normal(size=(16, 2, 3, 3, 3, 1)), lambda: L.ConvLSTM3D(2, 2, padding="same"), L.Flatten),
         case("conv_lstm_long", R.normal(size=(16, 18, 3, 1)), lambda: L.ConvLSTM1D(2, 2, padding="same", return_sequences=True), L.Flatten),
         ("stateful", lambda: [L.Input(batch_shape=(16, 5, 4)), L.Bidirectional(L.LSTM(3, stateful=True, return_sequences=True)), L.RNN([L.GRUCell(2, **BIAS), L.SimpleRNNCell(3)], stateful=True)] + head(), np.tile(STEPS, (3, 1, 1)), np.tile(Y, (3, 1)), sgd, "mse", [], 3),
+        ("tagger", lambda: [L.Input((6,), dtype="int32"), L.Embedding(9, 4, mask_zero=True), L.Bidirectional(L.LSTM(3, return_sequences=True)), L.Dense(4, activation="softmax")],
+         WORDS, WORDS % 4, sgd, SPARSE, ["accuracy"], 5),
+        ("translator", translator, [WORDS, WORDS[:, 2:] % 7], WORDS[:, 1:5] % 5, sgd, SPARSE, ["accuracy"], 5),
         ("encoder_decoder", functional(encoder_decoder), STEPS, Y, sgd, "mse", [], 3),
         ("masked_states", functional(masked_states), PADDED, Y, sgd, "mse", [], 3),
         ("bidirectional_states", functional(two_ways), STEPS, Y, sgd, "mse", [], 3),
