@@ -127,6 +127,21 @@ static void test_merge_layers_broadcast_and_join(void **state) {
     sn_network_destroy(n);
 }
 
+/* Batches may be put together on the way, but outputs have the rows of the inputs. */
+static void test_outputs_have_the_rows_of_the_inputs(void **state) {
+    snug_error err;
+    sn_graph *g = NULL;
+    sn_network *n = begin(state, 1, 6, 0, 0);
+    uint32_t t[2] = {0, 0}, both;
+    const sn_step_spec spec = {.network = n};
+    expect_ok(add_on(n, "Concatenate", "axis=0", t, 2, &both, &err), &err);
+    expect_output(n, "f32[?,6]");
+    expect_status(sn_step_build(&spec, SN_STEP_PREDICT, 4, &g, &err), SNUG_E_SHAPE, &err);
+    expect_text(err.text, "is f32[8,6] for a batch of 4");
+    assert_null(g);
+    sn_network_destroy(n);
+}
+
 static void test_merges_of_wrong_inputs_are_refused(void **state) {
     snug_error err;
     sn_network *n = begin(state, 2, 4, 6, 0);
@@ -137,8 +152,9 @@ static void test_merges_of_wrong_inputs_are_refused(void **state) {
     expect_text(err.text, "input 0 is f32[?,4,6], input 1 is f32[?,24]");
     expect_status(add_on(n, "Subtract", "", t, 3, &out, &err), SNUG_E_INVALID, &err);
     expect_text(err.text, "applied to 3 tensors, it takes 2");
-    expect_status(add_on(n, "Concatenate", "axis=0", t, 1, &out, &err), SNUG_E_INVALID, &err);
-    expect_text(err.text, "axis=0 is not one of the axes 1 to 2");
+    expect_status(add_on(n, "Concatenate", "axis=3", t, 1, &out, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "axis=3 is not one of the axes 0 to 2");
+    expect_status(add_on(n, "Concatenate", "axis=-4", t, 1, &out, &err), SNUG_E_INVALID, &err);
     expect_status(add_on(n, "Add", "", t, 0, &out, &err), SNUG_E_INVALID, &err);
     assert_int_equal(out, 99);
     assert_int_equal(n->n_applications, before);
@@ -917,6 +933,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_layers_have_keras_shapes),
         engine_test(test_merge_layers_broadcast_and_join),
+        engine_test(test_outputs_have_the_rows_of_the_inputs),
         engine_test(test_merges_of_wrong_inputs_are_refused),
         engine_test(test_padding_and_permutation_have_keras_shapes),
         engine_test(test_shared_dropout_has_a_key_per_application),

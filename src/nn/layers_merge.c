@@ -64,8 +64,8 @@ void sn_layer_build_concatenate(sn_layer_call *c) {
         return;
     const int rank = sn_graph_type(c->b->graph, c->in[0])->rank;
     const int64_t axis = conf->axis < 0 ? conf->axis + rank : conf->axis;
-    if (axis < 1 || axis >= rank) {
-        sn_layer_refuse(c, SNUG_E_INVALID, "axis=%lld is not one of the axes 1 to %d",
+    if (axis < 0 || axis >= rank) {
+        sn_layer_refuse(c, SNUG_E_INVALID, "axis=%lld is not one of the axes 0 to %d",
                         (long long)conf->axis, rank - 1);
         return;
     }

@@ -43,6 +43,21 @@ static snug_status add_input(const step *s, const char *name, const snug_type *o
     return sn_graph_input(s->g, name, &t, out, err);
 }
 
+/* Rows of inputs, targets and outputs belong together. */
+static snug_status check_rows(const step *s, snug_error *err) {
+    for (uint32_t i = 0; i < s->spec->network->n_outputs; i++) {
+        const snug_type *t = sn_graph_type(s->g, s->result.y[i]);
+        char text[192];
+        if (t->rank < 1 || t->dims[0] != s->batch)
+            return sn_fail(
+                err, SNUG_E_SHAPE,
+                "output '%s' is %s for a batch of %lld; its first axis must be the batch",
+                sn_network_output_name(s->spec->network, i), snug_type_print(t, text, sizeof text),
+                (long long)s->batch);
+    }
+    return SNUG_OK;
+}
+
 static snug_status build_forward(step *s, snug_error *err) {
     sn_network *const n = s->spec->network;
     sn_value x[SN_MAX_TENSOR];
@@ -53,6 +68,7 @@ static snug_status build_forward(step *s, snug_error *err) {
         SNUG_TRY(add_input(s, sn_step_name("x", i, n->n_inputs, name), sn_network_type(n, i), &x[i],
                            err));
     SNUG_TRY(sn_network_build(n, s->g, x, sn_step_trains(s->mode), &s->result, err));
+    SNUG_TRY(check_rows(s, err));
     return sn_graph_set_owner(s->g, "loss", err);
 }
 
