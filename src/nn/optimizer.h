@@ -16,10 +16,14 @@ typedef struct {
     } slots[3];
 } sn_optimizer_form;
 
+/* Those that no operator does as one, made of several. */
+typedef enum { SN_BY_FORM, SN_BY_ADAFACTOR, SN_BY_LAMB, SN_N_WAYS } sn_optimizer_way;
+
 typedef struct {
     sn_optimizer defaults;
     const char *settings; /* its own; all have the common ones */
-    /* NULL: Adafactor, whose slots have other shapes than the weight */
+    sn_optimizer_way way;
+    /* SN_BY_FORM only */
     void (*form)(const sn_optimizer *o, sn_builder *b, sn_optimizer_form *f);
     double (*rate)(const sn_optimizer *o, int64_t step); /* NULL: the learning rate */
 } sn_optimizer_row;

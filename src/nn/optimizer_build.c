@@ -135,20 +135,19 @@ static snug_status decay(const site *s, snug_error *err) {
 }
 
 /* variable = momentum * variable + (1 - momentum) * value, by a parameter; the new version. */
-static sn_value average(sn_builder *b, const char *momentum, sn_value variable, sn_value value) {
+static sn_value average(sn_builder *b, int64_t momentum, sn_value variable, sn_value value) {
     const sn_value in[2] = {variable, value};
     sn_attrs a;
     sn_attrs_default(SN_OP_moving_average, &a);
-    a.momentum.momentum = number(b, momentum, 0);
+    a.momentum.momentum = momentum;
     return sn_build(b, SN_OP_moving_average, &a, in, 2);
 }
 
-static snug_status update_by_form(const site *s, const sn_optimizer_row *row, sn_value gradient,
-                                  snug_error *err) {
+static snug_status update_by_form(const site *s, sn_value gradient, snug_error *err) {
     sn_builder b = sn_builder_on(s->g);
     sn_value in[5];
     sn_optimizer_form f;
-    row->form(s->o, &b, &f);
+    sn_optimizer_find(s->o->name)->form(s->o, &b, &f);
     SNUG_TRY(sn_network_read(s->n, s->g, s->weight, &in[0], err));
     for (int i = 0; i < f.n_slots; i++) {
         const slot wanted = {f.slots[i].name, f.slots[i].start, type_of(s)};
@@ -157,6 +156,16 @@ static snug_status update_by_form(const site *s, const sn_optimizer_row *row, sn
     in[1 + f.n_slots] = gradient;
     sn_build(&b, f.op, &f.attrs, in, 2 + f.n_slots);
     return sn_builder_done(&b, err);
+}
+
+/* in[0], the weight, -= rate * in[1] */
+static snug_status step_by(const site *s, sn_builder *b, const sn_value *in, snug_error *err) {
+    sn_attrs a;
+    sn_attrs_default(SN_OP_sgd, &a);
+    a.sgd.rate = number(b, "optimizer/rate", s->o->learning_rate);
+    a.sgd.momentum = number(b, "", 0);
+    sn_build(b, SN_OP_sgd, &a, in, 2);
+    return sn_builder_done(b, err);
 }
 
 /* --- Adafactor -------------------------------------------------------------------------------- */
@@ -179,7 +188,7 @@ static sn_value widen(sn_builder *b, sn_value x, int axis) {
  * the mean of the rows', stands for all mean squares. Of a vector they are kept as they are. */
 static snug_status mean_squares(const site *s, sn_builder *b, sn_value squares, sn_value *out,
                                 snug_error *err) {
-    static const char beta[] = "optimizer/beta2_of_step";
+    const int64_t beta = number(b, "optimizer/beta2_of_step", 0);
     const snug_type t = type_of(s);
     slot rows = {"r", 0, t}, columns = {"c", 0, t}, all = {"velocity", 0, t};
     sn_value r, c;
@@ -215,20 +224,55 @@ static snug_status update_by_adafactor(const site *s, sn_value gradient, snug_er
     const sn_value scale = sn_build_maximum(&b, root_of_mean_square(&b, weight),
                                             constant_like(&b, u, sn_keras_number(o->epsilon_2)));
     const sn_value in[2] = {weight, sn_build_mul(&b, limited, scale)};
-    sn_attrs a;
-    sn_attrs_default(SN_OP_sgd, &a);
-    a.sgd.rate = number(&b, "optimizer/rate", o->learning_rate);
-    a.sgd.momentum = number(&b, "", 0);
-    sn_build(&b, SN_OP_sgd, &a, in, 2);
-    return sn_builder_done(&b, err);
+    return step_by(s, &b, in, err);
 }
 
+/* --- LAMB ------------------------------------------------------------------------------------- */
+static sn_value scaled_by(sn_builder *b, sn_value x, const char *parameter) {
+    sn_attrs a;
+    sn_attrs_default(SN_OP_affine, &a);
+    a.affine.scale = number(b, parameter, 1);
+    a.affine.shift = number(b, "", 0);
+    return sn_build(b, SN_OP_affine, &a, &x, 1);
+}
+
+/* |w| / |u|; 1 where either is 0. */
+static sn_value trust(sn_builder *b, sn_value w, sn_value u) {
+    const sn_value w_norm = sn_build_sqrt(b, sum_of_squares(b, w));
+    const sn_value u_norm = sn_build_sqrt(b, sum_of_squares(b, u));
+    const sn_value zero = constant_like(b, w_norm, 0);
+    const sn_value both = sn_build_logical_and(b, sn_build_greater(b, w_norm, zero),
+                                               sn_build_greater(b, u_norm, zero));
+    return sn_build_select(b, both, sn_build_div(b, w_norm, u_norm), constant_like(b, w_norm, 1));
+}
+
+/* Adam's step, made as long as the weight is. */
+static snug_status update_by_lamb(const site *s, sn_value gradient, snug_error *err) {
+    const sn_optimizer *o = s->o;
+    const slot mean = {"momentum", 0, type_of(s)}, square = {"velocity", 0, type_of(s)};
+    sn_builder b = sn_builder_on(s->g);
+    sn_value in[2], m, v;
+    SNUG_TRY(sn_network_read(s->n, s->g, s->weight, &in[0], err));
+    SNUG_TRY(read_slot(s, &mean, &m, err));
+    SNUG_TRY(read_slot(s, &square, &v, err));
+    const sn_value m_now = average(&b, number(&b, "", o->beta_1), m, gradient);
+    const sn_value v_now = average(&b, number(&b, "", o->beta_2), v, sn_build_square(&b, gradient));
+    const sn_value root = sn_build_sqrt(&b, scaled_by(&b, v_now, "optimizer/square_part"));
+    const sn_value u = sn_build_div(&b, scaled_by(&b, m_now, "optimizer/mean_part"),
+                                    sn_build_affine(&b, root, 1, o->epsilon));
+    in[1] = sn_build_mul(&b, u, trust(&b, in[0], u));
+    return step_by(s, &b, in, err);
+}
+
+/* --- one weight ------------------------------------------------------------------------------- */
 static snug_status update(const site *s, sn_value gradient, snug_error *err) {
-    const sn_optimizer_row *row = sn_optimizer_find(s->o->name);
+    static snug_status (*const ways[SN_N_WAYS])(const site *, sn_value, snug_error *) = {
+        [SN_BY_FORM] = update_by_form,
+        [SN_BY_ADAFACTOR] = update_by_adafactor,
+        [SN_BY_LAMB] = update_by_lamb};
     if (s->o->weight_decay > 0)
         SNUG_TRY(decay(s, err));
-    return row->form ? update_by_form(s, row, gradient, err)
-                     : update_by_adafactor(s, gradient, err);
+    return ways[sn_optimizer_find(s->o->name)->way](s, gradient, err);
 }
 
 /* Keras' use_ema: a moving average of the weight, which takes the weight's place now and then. */
@@ -240,9 +284,9 @@ static snug_status follow(const site *s, snug_error *err) {
         return SNUG_OK;
     SNUG_TRY(sn_network_read(s->n, s->g, s->weight, &weight, err));
     SNUG_TRY(read_slot(s, &wanted, &mean, err));
-    const sn_value moved = average(&b, "optimizer/ema_momentum", mean, weight);
+    const sn_value moved = average(&b, number(&b, "optimizer/ema_momentum", 0), mean, weight);
     if (s->o->ema_overwrite_frequency > 0)
-        average(&b, "optimizer/ema_keep", weight, moved);
+        average(&b, number(&b, "optimizer/ema_keep", 1), weight, moved);
     return sn_builder_done(&b, err);
 }
 

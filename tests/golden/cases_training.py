@@ -139,6 +139,7 @@ small = lambda: [L.Input((12,)), L.Dense(6, activation="tanh"), L.Dense(3)]
 CASES += [(f"opt_{name}", small, X, Y3, optimizer, "mse", [], 5) for name, optimizer in {
     "adafactor": lambda: O.Adafactor(0.05),
     "adafactor_settings": lambda: O.Adafactor(0.9, beta_2_decay=-0.6, epsilon_2=0.5, clip_threshold=0.7, weight_decay=0.05),
+    "lamb": lambda: O.Lamb(0.02, beta_1=0.8, weight_decay=0.1),
     "ema": lambda: O.SGD(0.05, use_ema=True, ema_momentum=0.6),
     "ema_adam": lambda: O.Adam(0.02, use_ema=True, ema_overwrite_frequency=2),
     "accumulation": lambda: O.Adam(0.02, gradient_accumulation_steps=2, weight_decay=0.1),
