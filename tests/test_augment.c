@@ -10,6 +10,7 @@
 #include "nn/nn.h"
 
 #include <math.h>
+#include <snug/train.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -306,6 +307,45 @@ static void test_brightness_adds_a_part_of_the_range(void **state) {
     free(p);
 }
 
+/* Without learning the loss of the same pictures changes only by what is drawn: anew in each step,
+ * and the same again for the same seed. */
+static void test_fit_draws_anew_in_each_step_and_repeats_by_seed(void **state) {
+    static const char *const all[][2] = {
+        {"RandomFlip", ""},
+        {"RandomRotation", "factor=0.1"},
+        {"RandomZoom", "height_factor=0.2"},
+        {"RandomTranslation", "height_factor=0.2 width_factor=0.1"},
+        {"RandomCrop", "height=7 width=6"},
+        {"RandomContrast", "factor=0.3 value_range=(-9,9)"},
+        {"RandomBrightness", "factor=0.3 value_range=(-9,9)"},
+        {"Flatten", ""},
+        {"Dense", "units=3"}};
+    snug_error err;
+    snug_model *m;
+    snug_feed *x, *y;
+    double losses[3];
+    expect_ok(snug_model_create(*state, NULL, &(snug_type){SNUG_F32, 3, {SIDE, SIDE, 2}}, &m, &err),
+              &err);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        expect_ok(snug_model_add(m, all[i][0], all[i][1], &err), &err);
+    expect_ok(snug_feed_open(*state, "normal:16x9x9x2@7", &x, &err), &err);
+    expect_ok(snug_feed_open(*state, "normal:16x3@8", &y, &err), &err);
+    expect_ok(snug_model_compile(m, &(snug_compile){.optimizer = "sgd:lr=0", .loss = "mse"}, &err),
+              &err);
+    for (int i = 0; i < 3; i++) {
+        snug_fit_result r;
+        const snug_fit_options fit = {
+            .x = x, .y = y, .batch = 16, .epochs = i == 0 ? 2 : 1, .seed = 4};
+        expect_ok(snug_fit(m, &fit, &r, &err), &err);
+        losses[i] = r.values[0];
+    }
+    assert_true(losses[1] == losses[2]);
+    assert_true(losses[0] != losses[1]);
+    snug_model_destroy(m);
+    snug_feed_destroy(x);
+    snug_feed_destroy(y);
+}
+
 static void test_settings_without_sense_are_refused(void **state) {
     snug_error err;
     sn_network *n;
@@ -350,6 +390,7 @@ int main(void) {
         cmocka_unit_test(test_crops_rest_in_the_middle),
         cmocka_unit_test(test_contrast_scales_about_the_mean_of_a_channel),
         cmocka_unit_test(test_brightness_adds_a_part_of_the_range),
+        engine_test(test_fit_draws_anew_in_each_step_and_repeats_by_seed),
         engine_test(test_settings_without_sense_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@
 #define INT(key, value)                   FIELD(key, SN_CONF_INT, 1, value, NULL)
 #define INTS(key, n, value)               FIELD(key, SN_CONF_INTS, n, value, NULL)
 #define REAL(key, value)                  FIELD(key, SN_CONF_REAL, 1, value, NULL)
-#define REALS(key, most)                  FIELD(key, SN_CONF_REALS, most, 0, NULL)
+#define REALS(key, most)                  FIELD(key, SN_CONF_REALS, most, NO_ENTRY, NULL)
 #define FLAG(key, value)                  FIELD(key, SN_CONF_FLAG, 1, value, NULL)
 #define TEXT(key, value)                  FIELD(key, SN_CONF_TEXT, 1, 0, value)
 #define INIT(key, value)                  FIELD(key, SN_CONF_INIT, 1, 0, value)
