@@ -233,8 +233,7 @@ sn_value sn_build_pad(sn_builder *b, sn_value x, const int64_t *before, const in
     return any ? sn_build(b, SN_OP_pad, &a, &x, 1) : x;
 }
 
-/* `size` elements of x beside the border, in the opposite order; skip 1: without the border's own.
- */
+/* `size` elements of x from `begin` on, in the opposite order. */
 static sn_value mirrored(sn_builder *b, sn_value x, int axis, int64_t begin, int64_t size) {
     return sn_build_flip(b, sn_build_part(b, x, axis, begin, size), 1u << axis);
 }

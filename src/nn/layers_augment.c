@@ -80,15 +80,15 @@ static bool fill_of(sn_layer_call *c, const char *mode, const char *interpolatio
     return false;
 }
 
-/* The six numbers a0 a1 a2 b0 b1 b2 of each picture as the rows of its transform. */
-static sn_value transforms_of(sn_layer_call *c, const sn_value *six) {
-    const sn_value none = sn_build_affine(c->b, six[0], 0, 0);
-    const sn_value in[8] = {six[0], six[1], six[2], six[3], six[4], six[5], none, none};
-    return sn_build_cast(c->b, sn_build_concat(c->b, in, 8, 1), SNUG_F32);
-}
-
 static sn_value constant_like(sn_layer_call *c, sn_value x, double value) {
     return sn_build_affine(c->b, x, 0, value);
+}
+
+/* The six numbers a0 a1 a2 b0 b1 b2 of each picture as the rows of its transform. */
+static sn_value transforms_of(sn_layer_call *c, const sn_value *six) {
+    const sn_value none = constant_like(c, six[0], 0);
+    const sn_value in[8] = {six[0], six[1], six[2], six[3], six[4], six[5], none, none};
+    return sn_build_cast(c->b, sn_build_concat(c->b, in, 8, 1), SNUG_F32);
 }
 
 static void warp(sn_layer_call *c, sn_value x, sn_attrs *a, const sn_value *six, double value) {

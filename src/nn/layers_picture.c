@@ -2,6 +2,8 @@
  * another scale (Rescaling, Normalization), as Keras makes them. */
 #include "nn/picture.h"
 
+#include "base/size.h"
+
 #include <string.h>
 
 #define MAX_SIZE (1 << 20)
@@ -71,28 +73,32 @@ static sn_value repeat_pair(sn_layer_call *c, sn_value x, const int64_t *dims, c
     return sn_build(c->b, SN_OP_resize, &a, &picture, 1);
 }
 
-/* Repeating is resizing to the nearest by a whole factor: one pass forwards and one back. */
-sn_value sn_picture_repeat(sn_layer_call *c, sn_value x, int n_axes, const int64_t *counts) {
-    snug_type t = *sn_graph_type(c->b->graph, x);
-    int64_t by[3] = {1, 1, 1}, n[3] = {1, 1, 1};
-    for (int k = 0; k < n_axes; k++) {
-        by[3 - n_axes + k] = counts[k];
-        n[3 - n_axes + k] = t.dims[1 + k];
-        if (counts[k] < 1 || counts[k] > MAX_SIZE) {
+/* extents[k] times counts[k]; false after refusing. */
+static bool multiply(sn_layer_call *c, int64_t *extents, const int64_t *counts, int n) {
+    for (int k = 0; k < n; k++)
+        if (counts[k] < 1 || counts[k] > MAX_SIZE ||
+            !sn_i64_mul(extents[k], counts[k], &extents[k])) {
             sn_layer_refuse(c, SNUG_E_INVALID, "size has the entry %lld; it must be at least 1",
                             (long long)counts[k]);
-            return SN_NO_VALUE;
+            return false;
         }
-        t.dims[1 + k] *= counts[k];
-    }
-    const int64_t channels = t.dims[t.rank - 1];
-    if (by[1] * by[2] > 1)
-        x = repeat_pair(c, x, (const int64_t[]){-1, n[1], n[2], channels}, by + 1);
-    if (by[0] > 1)
-        x = repeat_pair(c, x,
-                        (const int64_t[]){-1, n[0], 1, n[1] * by[1] * n[2] * by[2] * channels},
-                        (const int64_t[]){by[0], 1});
-    return sn_build_reshape(c->b, x, t.dims, t.rank);
+    return true;
+}
+
+/* Repeating is resizing to the nearest by a whole factor: one pass forwards and one back. */
+sn_value sn_picture_repeat(sn_layer_call *c, sn_value x, int n_axes, const int64_t *counts) {
+    const snug_type t = *sn_graph_type(c->b->graph, x);
+    snug_type to = t;
+    if (!multiply(c, to.dims + 1, counts, n_axes))
+        return SN_NO_VALUE;
+    const int last = t.rank - 1;
+    const int64_t n[2] = {n_axes > 1 ? t.dims[last - 2] : 1, t.dims[last - 1]};
+    const int64_t by[2] = {n_axes > 1 ? counts[n_axes - 2] : 1, counts[n_axes - 1]};
+    x = repeat_pair(c, x, (const int64_t[]){-1, n[0], n[1], t.dims[last]}, by);
+    if (n_axes == 3) /* rows of what is there now */
+        x = repeat_pair(c, x, (const int64_t[]){t.dims[0], t.dims[1], 1, -1},
+                        (const int64_t[]){counts[0], 1});
+    return sn_build_reshape(c->b, x, to.dims, t.rank);
 }
 
 sn_value sn_picture_crop(sn_layer_call *c, sn_value x, const int64_t *begin, const int64_t *size) {
@@ -101,7 +107,8 @@ sn_value sn_picture_crop(sn_layer_call *c, sn_value x, const int64_t *begin, con
 
 /* Keras divides in f32 and cuts the fraction off. */
 static int64_t scaled(int64_t extent, int64_t by, int64_t over) {
-    return (int64_t)((float)(extent * by) / (float)over);
+    const float ratio = (float)((double)extent * (double)by) / (float)over;
+    return ratio < (float)INT32_MAX ? (int64_t)ratio : INT32_MAX;
 }
 
 static int64_t within(int64_t v, int64_t low, int64_t high) {
@@ -173,8 +180,8 @@ void sn_layer_build_up_sampling2d(sn_layer_call *c) {
     sn_value x;
     if (!sn_picture_input(c, &x, &t))
         return;
-    int64_t size[2];
-    if (!sn_picture_size(c, t.dims[1] * conf->size[0], t.dims[2] * conf->size[1], size))
+    int64_t size[2] = {t.dims[1], t.dims[2]};
+    if (!multiply(c, size, conf->size, 2))
         return;
     c->out = strcmp(conf->interpolation.text, "nearest") == 0
                  ? sn_picture_repeat(c, x, 2, conf->size)
