@@ -439,6 +439,10 @@ int main(void) {
                 COMPILED("\"optimizer\":{\"class_name\":\"Adam\",\"config\":{\"learning_rate\":{"
                          "\"a\":1}}}"),
                 UNSUPPORTED, "optimizer = {\"class_name\":\"Adam\""),
+        REFUSED("loss_per_example",
+                COMPILED("\"loss\":{\"class_name\":\"MeanSquaredError\",\"config\":{\"reduction\":"
+                         "null}}"),
+                UNSUPPORTED, "loss = {\"class_name\":\"MeanSquaredError\""),
         REFUSED("sum_over_the_batch",
                 COMPILED("\"loss\":{\"class_name\":\"MeanSquaredError\",\"config\":{\"reduction\":{"
                          "\"a\":1}}}"),

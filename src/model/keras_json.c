@@ -199,6 +199,9 @@ static bool print_entry(const json_t *value, const sn_keras_inert *inert, char *
     if (json_is_number(value))
         return sn_keras_scalar(value, out, size);
     const char *class_name = sn_keras_text(value, "class_name");
+    const json_t *reduction = json_object_get(json_object_get(value, "config"), "reduction");
+    if (json_is_null(reduction)) /* a loss per example is no loss to train with */
+        return false;
     if (class_name && strcmp(class_name, "Accuracy") == 0) /* not what the word means */
         return (size_t)snprintf(out, size, "equality:name=accuracy") < size;
     if (!json_is_array(value))
