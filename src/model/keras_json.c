@@ -148,7 +148,8 @@ static snug_status read_inputs(model_inputs *in, snug_error *err) {
 
 static snug_status add_inputs(sn_network *n, const model_inputs *in, snug_error *err) {
     uint32_t tensor;
-    SNUG_TRY(sn_zone_text(n->zone, in->name[0], &n->input_names[0], err));
+    if (sn_keras_is_functional(in->root)) /* the input of a Sequential model is no layer of it */
+        SNUG_TRY(sn_zone_text(n->zone, in->name[0], &n->input_names[0], err));
     for (int i = 1; i < in->n; i++)
         SNUG_TRY(sn_network_add_input(n, in->name[i], &in->type[i], &tensor, err));
     return SNUG_OK;

@@ -5,6 +5,7 @@
  * Operands stand in the order of the call; a number takes the dtype of the tensors beside it, and
  * integers beside floats become floats, as in Keras. The batch is axis 0: it may be moved and
  * reduced, but no part of it may be taken. */
+#include "base/size.h"
 #include "nn/operation.h"
 #include "nn/text.h"
 
@@ -259,11 +260,14 @@ static void build_reshape(sn_layer_call *c, conf_of conf) {
     }
     int64_t known = 1, example = 1;
     int open = 0;
+    bool fits = true;
     for (int i = 0; i < conf->n_shape; i++) {
-        dims[i] = conf->shape[i];
+        dims[i] = conf->shape[i] < 0 ? -1 : conf->shape[i];
         open += i > 0 && dims[i] < 0;
-        known *= dims[i] < 0 ? 1 : dims[i]; /* extents of tensors that exist */
+        fits = fits && (dims[i] < 0 || sn_i64_mul(known, dims[i], &known));
     }
+    if (!fits)
+        return sn_layer_refuse(c, SNUG_E_OVERFLOW, "the shape exceeds the address space");
     for (int i = 1; i < t.rank; i++)
         example *= t.dims[i];
     for (int i = 1; i < conf->n_shape && open == 1 && dims[0] < 0; i++)
@@ -388,6 +392,10 @@ static void build_split(sn_layer_call *c, conf_of conf) {
         span spans[SNUG_MAX_RANK];
         const int64_t last = k + 1 == n;
         const int64_t end = last ? extent : conf->is_list ? conf->shape[k] : (k + 1) * (extent / n);
+        if (end <= at || end > extent)
+            return sn_layer_refuse(c, SNUG_E_UNSUPPORTED,
+                                   "part %lld of a split ends at %lld of %lld", (long long)k,
+                                   (long long)end, (long long)extent);
         for (int i = 0; i < t.rank; i++)
             spans[i] = (span){0, -1, 1};
         spans[axis] = (span){at, end - at, 1};
@@ -441,7 +449,8 @@ static bool take_item(sn_layer_call *c, conf_of conf, int64_t i, item_walk *w) {
         return true;
     }
     span *const s = &w->spans[w->axis];
-    const int64_t extent = w->axis < w->t.rank ? w->t.dims[w->axis] : 0;
+    const int64_t known = w->axis < w->t.rank ? w->t.dims[w->axis] : 0;
+    const int64_t extent = w->axis > 0 ? known : 0; /* the batch is open */
     const int64_t index = conf->start[i] < 0 ? conf->start[i] + extent : conf->start[i];
     const bool fits = is_whole(conf, i)                ? w->axis < w->t.rank
                       : w->axis == 0                   ? false
@@ -457,7 +466,7 @@ static bool take_item(sn_layer_call *c, conf_of conf, int64_t i, item_walk *w) {
     if (conf->item[i] == SN_ITEM_INDEX)
         *s = (span){index, 1, 1};
     else
-        w->dims[w->n_dims++] = is_whole(conf, i) ? extent : s->size;
+        w->dims[w->n_dims++] = is_whole(conf, i) ? known : s->size;
     w->axis++;
     return true;
 }

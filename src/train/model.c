@@ -249,9 +249,16 @@ int snug_model_target_at(const snug_model *m, size_t i, snug_type *out) {
     return o->used;
 }
 
+/* An operation is called after its function, as in Keras. */
+static const char *class_of(const sn_layer *l) {
+    const sn_conf_operation *operation = l->conf;
+    return strcmp(l->cls->class_name, "Operation") == 0 ? operation->function.text
+                                                        : l->cls->class_name;
+}
+
 void snug_model_layer(const snug_model *m, size_t i, snug_layer_info *out) {
     const sn_layer *l = &m->network->layers[i];
-    *out = (snug_layer_info){.name = l->name, .type = l->cls->class_name, .output = l->output};
+    *out = (snug_layer_info){.name = l->name, .type = class_of(l), .output = l->output};
     for (int k = 0; k < l->n_vars; k++) {
         const int64_t count = sn_type_count(&m->network->vars[l->homes[k]].type);
         out->n_params += count;

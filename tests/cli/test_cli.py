@@ -398,9 +398,9 @@ class Json(Case):
 
     def test_summary_and_inspect(self):
         s = self.json_of("summary", self.model)
-        self.keys(s, "name", "layers", "params", "trainable_params")
+        self.keys(s, "name", "layers", "inputs", "outputs", "params", "trainable_params")
         self.assertEqual(s["params"], 4 * 8 + 8 + 8 * 3 + 3)
-        self.keys(s["layers"][0], "name", "type", "output", "params", "trainable_params")
+        self.keys(s["layers"][0], "name", "type", "output", "params", "trainable_params", "connected_to")
         self.keys(self.json_of("inspect", self.model), "kind", "name", "input", "layers", "optimizer", "loss", "metrics")
         self.keys(self.json_of("inspect", self.x), "kind", "format", "dtype", "shape", "bytes", "packed")
 
@@ -635,12 +635,67 @@ class Threads(Case):
             self.assertEqual(files.read(w), first)
 
 
+class SeveralEnds(Case):
+    """Inputs a (12 numbers) and b (5 x 4), outputs first (3 numbers) and second (4 classes)."""
+    MODEL = os.path.join(os.path.dirname(DATA), "golden", "io_list_f32", "model.json")
+    X = ["--x", "normal:20x12@1", "--x", "normal:20x5x4@2"]
+    Y = ["--y", "normal:20x3@3", "--y", "labels:20@4@4"]
+
+    def test_values_have_the_names_of_the_outputs(self):
+        names = {"loss", "first_loss", "second_loss", "first_mae", "second_accuracy"}
+        self.assertEqual(set(self.json_of("evaluate", self.MODEL, *self.X, *self.Y)), names)
+        fit = self.json_of("fit", self.MODEL, *self.X, *self.Y, "--validation-split", 0.2)
+        self.assertLessEqual(names | {"val_" + n for n in names}, set(fit))
+
+    def test_feeds_go_by_name_or_by_order(self):
+        by_order = self.json_of("evaluate", self.MODEL, *self.X, *self.Y)
+        by_name = self.json_of("evaluate", self.MODEL, "--x", "b=normal:20x5x4@2", "--y", "second=labels:20@4@4", "--x", "normal:20x12@1",
+                               "--y", "first=normal:20x3@3")
+        self.assertEqual(by_order, by_name)
+
+    def test_loss_is_the_weighted_sum(self):
+        v = self.json_of("evaluate", self.MODEL, *self.X, *self.Y, "--loss-weights", "second=0.25;first=2")
+        self.assertAlmostEqual(v["loss"], 2 * v["first_loss"] + 0.25 * v["second_loss"], places=5)
+        v = self.json_of("evaluate", self.MODEL, *self.X, *self.Y[:2], "--loss", "mse;none", "--metrics", "none", "--loss-weights", "1;1")
+        self.assertEqual(set(v), {"loss"})
+
+    def test_predictions_of_each_output_have_a_file(self):
+        self.ok("predict", self.MODEL, *self.X, "--out", self.at("p.npy"))
+        self.assertEqual(files.read_npy(self.at("p_first.npy"))[0], (20, 3))
+        self.assertEqual(files.read_npy(self.at("p_second.npy"))[0], (20, 4))
+        told = self.json_of("predict", self.MODEL, *self.X, "--out", "second=" + self.at("s.npy"), "--out", self.at("f.npy"))
+        self.assertEqual([o["name"] for o in told["outputs"]], ["first", "second"])
+        self.assertEqual(files.read(self.at("s.npy")), files.read(self.at("p_second.npy")))
+
+    def test_missing_and_surplus_feeds_are_refused(self):
+        self.fails(2, "x 1 ('b')", args=["evaluate", self.MODEL, *self.X[:2], *self.Y])
+        self.fails(2, "one too many", "2 inputs", args=["evaluate", self.MODEL, *self.X, "--x", "zeros:20x2", *self.Y])
+        self.fails(2, "y 1 ('second')", args=["evaluate", self.MODEL, *self.X, *self.Y[:2]])
+        self.fails(2, "no output 'third'", args=["evaluate", self.MODEL, *self.X, *self.Y, "--loss", "third=mse"])
+
+    def test_weights_of_examples_and_classes(self):
+        one = self.json_of("evaluate", self.model, "--x", self.x, "--y", self.y)
+        twice = self.json_of("evaluate", self.model, "--x", self.x, "--y", self.y, "--sample-weight", "constant:40@2")
+        self.assertAlmostEqual(twice["loss"], 2 * one["loss"], places=5)
+        self.assertEqual(twice["accuracy"], one["accuracy"])
+        args = ["fit", self.model, "--x", self.x, "--y", self.y, "--batch", 40]
+        plain, weighted = self.json_of(*args), self.json_of(*args, "--class-weight", "0=3,1=3,2=3")
+        self.assertAlmostEqual(weighted["loss"], 3 * plain["loss"], places=4)
+        self.fails(2, "like 0=1,1=3.5", args=[*args, "--class-weight", "many"])
+        self.fails(2, "only one can act", args=[*args, "--class-weight", "0=2", "--sample-weight", "constant:40@2"])
+        self.fails(4, "sample_weight has 39", args=[*args, "--sample-weight", "constant:39@2"])
+
+
 class Reports(Case):
     def test_summary_is_keras_to_the_character(self):
         """golden/*.txt: model.summary() of Keras 3.15 on a terminal of 120 columns."""
         golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
         for name in ("keras3_cnn", "long_names"):
             model = os.path.join(DATA, name + ".json")
+            with open(os.path.join(golden, name + ".summary.txt")) as f:
+                self.assertEqual(self.ok("summary", model).stdout.decode(), f.read())
+        for name, case in (("graph_ends", "io_list_f32"), ("graph_operations", "ops_shapes_f32")):
+            model = os.path.join(os.path.dirname(DATA), "golden", case, "model.json")
             with open(os.path.join(golden, name + ".summary.txt")) as f:
                 self.assertEqual(self.ok("summary", model).stdout.decode(), f.read())
 
