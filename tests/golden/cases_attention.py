@@ -72,6 +72,14 @@ def case(name, make, x=SEQ2, y=Y, **kwargs):
     return (name, make, x, y, kwargs.get("optimizer", sgd), kwargs.get("loss", "mse"), [], kwargs.get("steps", 3))
 
 
+def by_operations(x):
+    """keras.ops in the graph: einsum, and attention with a mask that the model computes."""
+    heads = lambda: keras.ops.reshape(L.Dense(6)(x), (-1, 5, 2, 3))
+    near = keras.ops.expand_dims(keras.ops.einsum("abc,adc->abd", x, x) > -2.0, 1)
+    y = keras.ops.dot_product_attention(heads(), heads(), heads(), mask=near, scale=0.7, is_causal=True)
+    return keras.ops.einsum("abcd,abed->abce", y, keras.ops.dot_product_attention(heads(), heads(), heads()))
+
+
 E = L.EinsumDense
 momentum = lambda: keras.optimizers.SGD(0.05, momentum=0.9)
 CASES = [
@@ -97,6 +105,7 @@ CASES = [
     case("einsum_dense_heads", on(lambda x: E("abcd,cde->abe", output_shape=(5, 3))(E("abc,cde->abde", output_shape=(5, 2, 4))(x)))),
     case("dot_vectors", on(lambda x: L.Dot(1)([L.Dense(4)(x), L.Dense(4)(x)]), (12,)), R.normal(size=(32, 12))),
     case("dot_axes", on(lambda x: L.Dot((1, 2), normalize=True)([x, L.Permute((2, 1))(L.Dense(3)(x))]))),
+    case("operation_attention", on(by_operations)),
     case("norm_group", on(lambda x: L.GroupNormalization(3)(L.Conv2D(6, 2)(x)), (7, 6, 3)), IMAGES[:32]),
     case("norm_group_axis", on(lambda x: L.GroupNormalization(2, axis=1, epsilon=0.01, scale=False)(L.Conv2D(4, 2)(x)), (7, 6, 3)), IMAGES[:32]),
     case("norm_instance", on(lambda x: L.GroupNormalization(-1, center=False)(x))),
