@@ -28,6 +28,9 @@ static const sn_keras_inert layer_inert[] = {
     {"batch_shape", "*"},
     {"batch_input_shape", "*"},
     {"build_input_shape", "*"},
+    {"query_shape", "*"}, /* of tf.keras 2's MultiHeadAttention, once built */
+    {"value_shape", "*"},
+    {"key_shape", "*"},
     {"data_format", "channels_last"},
     {"axis", "-1"},
     {"sparse", "false"},

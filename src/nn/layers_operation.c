@@ -611,6 +611,8 @@ static const struct {
     {"cumsum cumprod", build_scan},
     {"sort argsort topk", build_sort},
     {"norm", build_norm},
+    {"einsum", sn_operation_einsum},
+    {"dotproductattention", sn_operation_attention},
 };
 
 /* --- by name ---------------------------------------------------------------------------------- */

@@ -12,4 +12,8 @@ typedef struct {
 /* What moves, repeats, pads, indexes and resizes (operation_layout.c). */
 extern const sn_operation_row sn_layout_operations[];
 
+/* einsum (layers_einsum.c) and dot_product_attention (layers_attention.c). */
+void sn_operation_einsum(sn_layer_call *c, const sn_conf_operation *conf);
+void sn_operation_attention(sn_layer_call *c, const sn_conf_operation *conf);
+
 #endif
