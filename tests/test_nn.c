@@ -142,6 +142,31 @@ static void test_outputs_have_the_rows_of_the_inputs(void **state) {
     sn_network_destroy(n);
 }
 
+/* The padded picture is not made: the convolution has the zeros itself. */
+static void test_padding_joins_the_convolution(void **state) {
+    snug_error err;
+    sn_graph *g;
+    sn_network *n = begin(state, 3, 5, 6, 2);
+    const sn_step_spec spec = {.network = n};
+    add(n, "ZeroPadding2D", "padding=(1,2,0,1)");
+    add(n, "Conv2D", "filters=3 kernel_size=3 strides=2");
+    expect_output(n, "f32[?,3,3,3]");
+    expect_ok(sn_step_build(&spec, SN_STEP_PREDICT, 4, &g, &err), &err);
+    int convolutions = 0;
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++) {
+        const sn_node_info *node = sn_graph_node_at(g, (sn_node){i});
+        const int64_t want[4] = {1, 2, 0, 1};
+        assert_int_not_equal(node->op, SN_OP_pad);
+        if (node->op != SN_OP_conv2d)
+            continue;
+        assert_memory_equal(node->attrs.conv.pad, want, sizeof want);
+        convolutions++;
+    }
+    assert_int_equal(convolutions, 1);
+    sn_graph_destroy(g);
+    sn_network_destroy(n);
+}
+
 static void test_merges_of_wrong_inputs_are_refused(void **state) {
     snug_error err;
     sn_network *n = begin(state, 2, 4, 6, 0);
@@ -934,6 +959,7 @@ int main(void) {
         engine_test(test_layers_have_keras_shapes),
         engine_test(test_merge_layers_broadcast_and_join),
         engine_test(test_outputs_have_the_rows_of_the_inputs),
+        engine_test(test_padding_joins_the_convolution),
         engine_test(test_merges_of_wrong_inputs_are_refused),
         engine_test(test_padding_and_permutation_have_keras_shapes),
         engine_test(test_shared_dropout_has_a_key_per_application),

@@ -98,10 +98,29 @@ static sn_value kernel_slice(sn_layer_call *c, const convolution *v, int64_t k) 
             (a)->pad[i_] = (w)->pad[2 + i_];                                                       \
     } while (0)
 
+/* Zeros that were put around x before (ZeroPadding2D) become the convolution's own, and the padded
+ * copy is made only if others read it. */
+static sn_value without_border(sn_layer_call *c, sn_value x, int64_t *pad) {
+    const sn_graph *g = c->b->graph;
+    if (c->b->error.code != SNUG_OK || sn_graph_value_at(g, x)->kind != SN_VALUE_OUTPUT)
+        return x;
+    const sn_node_info *n = sn_graph_node_at(g, sn_graph_value_at(g, x)->node);
+    const sn_attrs_pad *border = &n->attrs.pad;
+    if (n->op != SN_OP_pad || border->before.v[0] || border->after.v[0] || border->before.v[3] ||
+        border->after.v[3] || sn_graph_param_at(g, (sn_param){(uint32_t)border->value})->real != 0)
+        return x;
+    for (int i = 0; i < 2; i++) {
+        pad[2 * i] += border->before.v[1 + i];
+        pad[2 * i + 1] += border->after.v[1 + i];
+    }
+    return n->in[0];
+}
+
 static sn_value convolve_pictures(sn_layer_call *c, const convolution *v, sn_value x, int64_t k) {
     sn_attrs a;
     sn_attrs_default(SN_OP_conv2d, &a);
     SET_PICTURE_WINDOW(&a.conv, &v->window);
+    x = without_border(c, x, a.conv.pad);
     a.conv.groups = v->groups;
     const bool biased = k == 0 && sn_value_ok(v->bias);
     const sn_value in[3] = {x, kernel_slice(c, v, k), v->bias};
