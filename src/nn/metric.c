@@ -80,6 +80,39 @@ static sn_value cosine(sn_builder *b, const sn_metric *m, sn_value y_true, sn_va
     return sn_build_neg(b, sn_loss_terms(b, &m->loss, y_true, y_pred));
 }
 
+/* --- correlations along the last axis --------------------------------------------------------- */
+static uint32_t last_axis(const sn_builder *b, sn_value x) {
+    return b->error.code == SNUG_OK ? 1u << (sn_graph_type(b->graph, x)->rank - 1) : 0;
+}
+
+static sn_value standardised(sn_builder *b, sn_value x, uint32_t axis) {
+    const sn_value centred = sn_build_sub(b, x, sn_build_mean(b, x, axis, true));
+    return sn_build_div(b, centred, sn_build_deviation(b, centred, axis, true));
+}
+
+static sn_value pearson(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred) {
+    (void)m;
+    const uint32_t axis = last_axis(b, y_pred);
+    return sn_build_mean(
+        b, sn_build_mul(b, standardised(b, y_true, axis), standardised(b, y_pred, axis)), axis,
+        false);
+}
+
+/* Keras takes the mean of y_pred from both. */
+static sn_value concordance(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred) {
+    (void)m;
+    const uint32_t axis = last_axis(b, y_pred);
+    const sn_value true_mean = sn_build_mean(b, y_true, axis, true);
+    const sn_value pred_mean = sn_build_mean(b, y_pred, axis, true);
+    const sn_value product =
+        sn_build_mul(b, sn_build_sub(b, y_true, pred_mean), sn_build_sub(b, y_pred, pred_mean));
+    const sn_value spread = sn_build_add(b, sn_build_variance(b, y_true, axis, true),
+                                         sn_build_variance(b, y_pred, axis, true));
+    const sn_value apart = sn_build_square(b, sn_build_sub(b, true_mean, pred_mean));
+    const sn_value over = sn_build_affine(b, sn_build_add(b, spread, apart), 1, 1e-7);
+    return sn_build_mean(b, sn_build_div(b, sn_build_affine(b, product, 2, 0), over), axis, false);
+}
+
 static sn_value of_loss(sn_builder *b, const sn_metric *m, sn_value y_true, sn_value y_pred) {
     return sn_loss_terms(b, &m->loss, y_true, y_pred);
 }
@@ -99,6 +132,8 @@ static const sn_metric_row rows[] = {
     MEAN("top_k_categorical_accuracy", "k", SN_LABELS_DENSE, top_hits, itself),
     MEAN("sparse_top_k_categorical_accuracy", "k", SN_LABELS_SPARSE, sparse_top_hits, itself),
     MEAN("root_mean_squared_error", "", SN_LABELS_DENSE, squared_error, sqrt),
+    MEAN("pearson_correlation", "", SN_LABELS_DENSE, pearson, itself),
+    MEAN("concordance_correlation", "", SN_LABELS_DENSE, concordance, itself),
     MEAN("cosine_similarity", "", SN_LABELS_DENSE, cosine, itself),
 };
 enum { N_MEANS = sizeof rows / sizeof *rows };

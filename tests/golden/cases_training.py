@@ -43,6 +43,7 @@ CASES = [
     ("metric_r2", one(3), X, Y3, sgd, "mse",
      [M.R2Score, lambda: M.R2Score(class_aggregation="variance_weighted_average", name="by_variance"), M.LogCoshError,
       M.MeanAbsoluteError, M.MeanSquaredError], 3),
+    ("metric_correlation", one(5), X, np.random.RandomState(6).normal(size=(64, 5)), sgd, "mse", [M.PearsonCorrelation, M.ConcordanceCorrelation], 3),
     ("metric_iou", per_pixel(3, "softmax"), SMALL, MAPS, sgd, SPARSE,
      [lambda: M.MeanIoU(num_classes=3, sparse_y_pred=False), lambda: M.IoU(num_classes=3, target_class_ids=[0, 2], sparse_y_pred=False, ignore_class=1)], 3),
     ("metric_iou_one_hot", per_pixel(3, "softmax"), SMALL, np.eye(3)[MAPS], sgd, "categorical_crossentropy",
