@@ -312,25 +312,58 @@ static void test_a_stateful_layer_goes_on_where_it_was(void **state) {
     "\"InputLayer\",\"config\":{\"batch_input_shape\":[null,3,2]}}," layer "]},"                   \
     "\"keras_version\":\"2.12.0\"}"
 
-/* tf.keras 2 names the layer inside without its side and writes no second one. */
-static void test_tf_keras_2_files_have_one_layer_for_two_ways(void **state) {
+static sn_network *load_text(snug_engine *e, const char *text) {
     snug_error err;
     sn_network *n;
     sn_keras_compile c;
     sn_test_dir d;
     char path[256];
-    const char *const text =
-        OLD_MODEL("{\"class_name\":\"Bidirectional\",\"config\":{\"name\":\"b\",\"trainable\":true,"
-                  "\"layer\":" OLD_LSTM ",\"merge_mode\":\"ave\"}}");
     sn_test_dir_begin(&d);
     sn_test_write_file(sn_test_path(&d, "m.json", path), text, strlen(text));
-    expect_ok(sn_keras_load(*state, path, &n, &c, &err), &err);
+    expect_ok(sn_keras_load(e, path, &n, &c, &err), &err);
     sn_test_dir_end(&d);
+    return n;
+}
+
+/* tf.keras 2 names the layer inside without its side and writes no second one. */
+static void test_tf_keras_2_files_have_one_layer_for_two_ways(void **state) {
+    sn_network *n = load_text(
+        *state, OLD_MODEL("{\"class_name\":\"Bidirectional\",\"config\":{\"name\":\"b\","
+                          "\"trainable\":true,\"layer\":" OLD_LSTM ",\"merge_mode\":\"ave\"}}"));
     expect_output(n, 1, "f32[?,3,4]");
     assert_int_equal(n->n_vars, 6);
     assert_string_equal(n->vars[0].name, "b/forward_lstm_9/lstm_cell/kernel");
     assert_string_equal(n->vars[5].name, "b/backward_lstm_9/lstm_cell/bias");
     sn_network_destroy(n);
+}
+
+/* --- a model for every step ------------------------------------------------------------------- */
+#define NORMALISED(trainable)                                                                      \
+    OLD_MODEL("{\"class_name\":\"TimeDistributed\",\"config\":{\"name\":\"td\",\"layer\":"         \
+              "{\"class_name\":\"Sequential\",\"config\":{\"name\":\"in\",\"layers\":["            \
+              "{\"class_name\":\"Dense\",\"config\":{\"name\":\"d\",\"units\":4}},"                \
+              "{\"class_name\":\"BatchNormalization\",\"config\":{\"name\":\"bn\","                \
+              "\"trainable\":" trainable "}}]}}}}")
+
+static void test_a_model_for_every_step_normalises_only_when_frozen(void **state) {
+    static const char *const texts[2] = {NORMALISED("false"), NORMALISED("true")};
+    for (int trainable = 0; trainable < 2; trainable++) {
+        snug_error err = {.code = SNUG_OK};
+        sn_network *n = load_text(*state, texts[trainable]);
+        sn_graph *g;
+        sn_value x;
+        sn_network_result y;
+        expect_output(n, (uint32_t)n->n_tensors - 1, "f32[?,3,4]");
+        assert_string_equal(n->vars[0].name, "td/in/d/kernel");
+        expect_ok(sn_graph_create(*state, &g, &err), &err);
+        expect_ok(sn_graph_input(g, "x", &(snug_type){SNUG_F32, 3, {5, 3, 2}}, &x, &err), &err);
+        expect_status(sn_network_build(n, g, &x, true, &y, &err),
+                      trainable ? SNUG_E_UNSUPPORTED : SNUG_OK, &err);
+        if (trainable)
+            expect_text(err.text, "td/in/bn (BatchNormalization): in a model inside");
+        sn_graph_destroy(g);
+        sn_network_destroy(n);
+    }
 }
 
 /* --- refused ---------------------------------------------------------------------------------- */
@@ -399,6 +432,7 @@ int main(void) {
         engine_test(test_dropout_has_a_draw_for_inputs_and_one_for_states),
         engine_test(test_a_stateful_layer_goes_on_where_it_was),
         engine_test(test_tf_keras_2_files_have_one_layer_for_two_ways),
+        engine_test(test_a_model_for_every_step_normalises_only_when_frozen),
         engine_test(test_bad_settings_are_refused_and_change_nothing),
         engine_test(test_inputs_without_steps_are_refused),
     };

@@ -170,6 +170,7 @@ typedef struct {
     bool trainable;   /* false: all that is in it is frozen */
     bool again;       /* it was applied before: its layers exist */
     bool inference;   /* it is called with training=False, and so is all that is in it */
+    bool by_steps;    /* its examples are the steps of a TimeDistributed */
 } scope;
 
 /* What a layer is called with. */
@@ -190,6 +191,12 @@ typedef struct {
 
 static snug_status apply_model(const scope *s, const json_t *model, const arguments *x,
                                results *out, snug_error *err);
+
+/* Keywords that every call in the scope has. */
+static void begin_call(const scope *s, arguments *x) {
+    snprintf(x->call, sizeof x->call, "%s%s%s", s->inference ? "training=false" : "",
+             s->inference && s->by_steps ? " " : "", s->by_steps ? "by_steps=true" : "");
+}
 
 /* The layer's name in the network; "" for Keras' automatic one. */
 static snug_status full_name(const scope *s, const json_t *layer, char *out, size_t size,
@@ -272,6 +279,45 @@ static snug_status apply_again(const scope *s, const char *name, const arguments
 
 /* A layer, or a model that stands where layers do. An operation has no variables: applied again it
  * is a new one, with the arguments of this call. */
+static bool is_frozen(const json_t *layer) {
+    return json_is_false(json_object_get(json_object_get(layer, "config"), "trainable"));
+}
+
+/* The model that a TimeDistributed applies, or NULL. */
+static const json_t *distributed_model(const json_t *layer) {
+    const char *const class_name = sn_keras_text(layer, "class_name");
+    const json_t *const within = json_object_get(json_object_get(layer, "config"), "layer");
+    const bool is_model = sn_keras_is_sequential(within) || sn_keras_is_functional(within);
+    return class_name && strcmp(class_name, "TimeDistributed") == 0 && is_model ? within : NULL;
+}
+
+static snug_status add_plain(const scope *s, const char *class_name, const uint32_t *in, int n_in,
+                             uint32_t *out, snug_error *err) {
+    const sn_layer_spec spec = {.class_name = class_name, .in = in, .n_in = n_in};
+    return sn_network_add_on(s->network, &spec, out, err);
+}
+
+/* A model in TimeDistributed: applied to all steps as one batch. */
+static snug_status apply_distributed(const scope *s, const json_t *layer, const char *name,
+                                     const arguments *x, results *out, snug_error *err) {
+    const json_t *const model = distributed_model(layer);
+    const char *const inner_name = sn_keras_text(json_object_get(model, "config"), "name");
+    scope inner = *s;
+    arguments steps = {.n_in = 1};
+    inner.by_steps = true;
+    inner.trainable = s->trainable && !is_frozen(layer) && !is_frozen(model);
+    if (x->n_in != 1 || snprintf(inner.prefix, sizeof inner.prefix, "%s/%s/", name,
+                                 inner_name ? inner_name : "") >= (int)sizeof inner.prefix)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "layer '%.60s' (TimeDistributed) takes one tensor and shorter names", name);
+    SNUG_TRY(add_plain(s, "StepsToBatch", x->in, 1, &steps.in[0], err));
+    SNUG_TRY(apply_model(&inner, model, &steps, out, err));
+    for (int i = 0; i < out->n; i++)
+        SNUG_TRY(add_plain(s, "BatchToSteps", (const uint32_t[]){out->at[i], x->in[0]}, 2,
+                           &out->at[i], err));
+    return SNUG_OK;
+}
+
 static snug_status apply_layer(const scope *s, const json_t *layer, const arguments *x,
                                results *out, snug_error *err) {
     char name[sizeof s->prefix - 1];
@@ -279,16 +325,18 @@ static snug_status apply_layer(const scope *s, const json_t *layer, const argume
     if (s->network->n_applications >= MAX_APPLICATIONS)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "the model applies layers more than %d times",
                        MAX_APPLICATIONS);
+    if (distributed_model(layer))
+        return apply_distributed(s, layer, name, x, out, err);
     if (s->again && sn_keras_is_operation(layer))
         return add_layer(s, layer, NULL, x, out, err);
     if (!sn_keras_is_sequential(layer) && !sn_keras_is_functional(layer))
         return s->again ? apply_again(s, name, x, out, err)
                         : add_layer(s, layer, name, x, out, err);
-    const json_t *flag = json_object_get(json_object_get(layer, "config"), "trainable");
     scope inner = {.network = s->network,
-                   .trainable = s->trainable && !json_is_false(flag),
+                   .trainable = s->trainable && !is_frozen(layer),
                    .again = s->again,
-                   .inference = s->inference || strstr(x->call, "training=false")};
+                   .inference = s->inference || strstr(x->call, "training=false"),
+                   .by_steps = s->by_steps};
     if (!name[0])
         return sn_fail(err, SNUG_E_FORMAT, "a model inside the model has no name");
     if (x->n_in != 1 && sn_keras_is_sequential(layer))
@@ -303,8 +351,7 @@ static snug_status apply_chain(const scope *s, const json_t *layers, const argum
                                results *out, snug_error *err) {
     arguments t = {.in = {x->in[0]}, .n_in = 1};
     results r = {.n = 0};
-    if (s->inference)
-        snprintf(t.call, sizeof t.call, "training=false");
+    begin_call(s, &t);
     for (size_t i = 0; i < json_array_size(layers); i++) {
         const json_t *layer = json_array_get(layers, i);
         SNUG_TRY(sn_keras_layer_check(layer, i, err));
@@ -378,8 +425,7 @@ static snug_status apply_node(const scope *s, const sn_keras_graph *g, const sn_
         x.in[k] = from->at[edge->index];
         x.role[k] = edge->role;
     }
-    if (s->inference)
-        snprintf(x.call, sizeof x.call, "training=false");
+    begin_call(s, &x);
     if (!sn_keras_is_operation(node->layer)) {
         SNUG_TRY(refuse_values(node, err));
         SNUG_TRY(read_keywords(node, &x, err));

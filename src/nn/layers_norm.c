@@ -167,6 +167,10 @@ void sn_layer_build_batch_normalization(sn_layer_call *c) {
     sn_value variance =
         sn_layer_variable(c, "moving_variance", &vector, &conf->moving_variance_initializer, false);
     const sn_value x = move(c, &l, c->in[0]);
+    if (c->training && c->layer->trainable && sn_call_flag(c, "by_steps", false))
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED,
+                        "in a model inside TimeDistributed it cannot train: Keras normalises step "
+                        "by step there; freeze it, or put TimeDistributed around each layer");
     if (c->training && c->layer->trainable && c->b->error.code == SNUG_OK) {
         if (sn_value_ok(c->mask[0]))
             masked_statistics(c, &l, x, &mean, &variance);

@@ -137,24 +137,52 @@ void sn_layer_build_bidirectional(sn_layer_call *c) {
 
 /* --- TimeDistributed -------------------------------------------------------------------------- */
 /* Steps become examples of one larger batch. */
-static void distribute_at_once(sn_layer_call *c, sn_layer *layer, const snug_type *t) {
-    sn_layer_call inner = sn_layer_enter(c, layer, NULL);
+static sn_value steps_to_batch(sn_layer_call *c, sn_value x) {
     int64_t dims[SNUG_MAX_RANK] = {-1};
-    memcpy(dims + 1, t->dims + 2, (size_t)(t->rank - 2) * sizeof *dims);
-    inner.in[inner.n_in++] = sn_build_reshape(c->b, c->in[0], dims, t->rank - 1);
-    sn_layer_run(&inner);
     if (c->b->error.code != SNUG_OK)
-        return;
-    const snug_type made = *sn_graph_type(c->b->graph, inner.out);
-    dims[0] = t->dims[0];
-    dims[1] = t->dims[1];
+        return SN_NO_VALUE;
+    const snug_type t = *sn_graph_type(c->b->graph, x);
+    if (t.rank < 3) {
+        sn_layer_refuse(c, SNUG_E_SHAPE, "the input must be [batch, steps, ...]");
+        return SN_NO_VALUE;
+    }
+    memcpy(dims + 1, t.dims + 2, (size_t)(t.rank - 2) * sizeof *dims);
+    return sn_build_reshape(c->b, x, dims, t.rank - 1);
+}
+
+/* Back again; `like` has the batch and the steps. */
+static sn_value batch_to_steps(sn_layer_call *c, sn_value y, sn_value like) {
+    int64_t dims[SNUG_MAX_RANK];
+    if (c->b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const snug_type made = *sn_graph_type(c->b->graph, y);
+    memcpy(dims, sn_graph_type(c->b->graph, like)->dims, 2 * sizeof *dims);
     memcpy(dims + 2, made.dims + 1, (size_t)(made.rank - 1) * sizeof *dims);
-    c->out = sn_build_reshape(c->b, inner.out, dims, made.rank + 1);
+    return sn_build_reshape(c->b, y, dims, made.rank + 1);
+}
+
+void sn_layer_build_steps_to_batch(sn_layer_call *c) {
+    c->out = steps_to_batch(c, c->in[0]);
+}
+
+void sn_layer_build_batch_to_steps(sn_layer_call *c) {
+    c->out = batch_to_steps(c, c->in[0], c->in[1]);
+    c->out_mask = c->mask[1];
+}
+
+static void distribute_at_once(sn_layer_call *c, sn_layer *layer) {
+    sn_layer_call inner = sn_layer_enter(c, layer, NULL);
+    inner.in[inner.n_in++] = steps_to_batch(c, c->in[0]);
+    sn_layer_run(&inner);
+    c->out = batch_to_steps(c, inner.out, c->in[0]);
 }
 
 /* One step after the other: statistics of a batch are each step's own, as in Keras. */
 static void distribute_by_steps(sn_layer_call *c, sn_layer *layer, const snug_type *t) {
     sn_steps steps = {.n = 0};
+    if (sn_value_ok(c->mask[0]))
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "%s inside it cannot train on masked steps",
+                        layer->cls->class_name);
     for (int64_t k = 0; k < t->dims[1] && c->b->error.code == SNUG_OK; k++) {
         sn_layer_call inner = sn_layer_enter(c, layer, NULL);
         inner.in[inner.n_in++] = sn_step_of(c, c->in[0], k);
@@ -171,13 +199,11 @@ void sn_layer_build_time_distributed(sn_layer_call *c) {
     if (c->b->error.code != SNUG_OK)
         return;
     const snug_type t = *sn_graph_type(c->b->graph, c->in[0]);
-    if (t.rank < 3)
-        sn_layer_refuse(c, SNUG_E_SHAPE, "the input must be [batch, steps, ...]");
-    else if (c->training && t.dims[1] > 0 &&
-             strcmp(conf->layer->cls->class_name, "BatchNormalization") == 0)
+    if (c->training && t.rank > 2 && t.dims[1] > 0 &&
+        strcmp(conf->layer->cls->class_name, "BatchNormalization") == 0)
         distribute_by_steps(c, conf->layer, &t);
     else
-        distribute_at_once(c, conf->layer, &t);
+        distribute_at_once(c, conf->layer);
 }
 
 /* --- Masking ---------------------------------------------------------------------------------- */
