@@ -50,6 +50,18 @@ def masked_states(x):
     return L.Concatenate()([L.Flatten()(L.Concatenate()([y, d, e, b])), f])
 
 
+def film():
+    """A model of pictures, frozen in part, for every step of a film, and one of what is said of it."""
+    picture = L.Input((4, 4, 2))
+    y = L.Flatten()(L.BatchNormalization(trainable=False)(L.Conv2D(3, 2, activation="relu")(picture)))
+    eye = keras.Model(picture, L.Dense(3)(y), name="eye")
+    mouth = keras.Sequential([L.Input((3,)), L.Dense(2, activation="tanh")], name="mouth")
+    x = L.Input((5, 4, 4, 2))
+    seen = L.TimeDistributed(eye)(x)
+    said = L.TimeDistributed(mouth)(L.LSTM(3, return_sequences=True)(seen))
+    return keras.Model(x, L.Dense(3)(L.Flatten()(said)))
+
+
 def masked_pictures():
     x = L.Input(FILMS.shape[1:])
     mask = keras.ops.any(keras.ops.not_equal(x, 0.0), axis=(2, 3, 4))
@@ -102,6 +114,7 @@ CASES = (
         case("time_distributed", STEPS, lambda: L.LSTM(3, return_sequences=True), lambda: L.TimeDistributed(L.Dense(2, activation="tanh")), L.Flatten),
         case("time_distributed_conv", R.normal(size=(16, 3, 5, 4)), lambda: L.TimeDistributed(L.Conv1D(2, 3)), lambda: L.TimeDistributed(L.Flatten()), lambda: L.LSTM(3)),
         case("time_distributed_batchnorm", STEPS, lambda: L.TimeDistributed(L.BatchNormalization(momentum=0.9)), L.Flatten),
+        ("time_distributed_model", film, R.normal(size=(16, 5, 4, 4, 2)), Y, sgd, "mse", [], 3),
         case("rnn_cell", STEPS, lambda: L.RNN(L.LSTMCell(3), return_sequences=True), lambda: L.RNN(L.SimpleRNNCell(3), go_backwards=True)),
         case("rnn_cells", PADDED, L.Masking, lambda: L.RNN([L.LSTMCell(3), L.GRUCell(2, **BIAS), L.GRUCell(3, reset_after=False)], return_sequences=True), L.Flatten),
         case("bidirectional_cells", STEPS, lambda: L.Bidirectional(L.RNN([L.LSTMCell(3), L.SimpleRNNCell(2)], return_sequences=True)), L.Flatten),

@@ -45,6 +45,8 @@ def leaves(model, prefix=""):
     for l in model.layers:
         if isinstance(l, keras.Model):
             yield from leaves(l, f"{prefix}{l.name}/")
+        elif isinstance(l, L.TimeDistributed) and isinstance(l.layer, keras.Model):
+            yield from leaves(l.layer, f"{prefix}{l.name}/{l.layer.name}/")
         else:
             yield prefix + l.name, l
 
