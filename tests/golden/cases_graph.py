@@ -83,6 +83,15 @@ def reductions():
     return keras.Model(x, L.Dense(3)(ops.concatenate(rows, axis=-1)))
 
 
+def arrays():
+    """Arrays as operands, and a tensor given by keyword."""
+    x = L.Input((5, 4))
+    a = L.Dense(4)(x)
+    y = a * np.array([0.5, 1.5, -1.0, 2.0], dtype=keras.config.floatx()) + np.array([[0.1], [0.2], [0.3], [0.4], [0.5]], dtype=keras.config.floatx())
+    y = ops.add(y, x2=ops.tanh(a))
+    return keras.Model(x, L.Dense(3)(ops.reshape(ops.subtract(2.0, x2=y), (-1, 20))))
+
+
 def masked(units, activation=None):
     return lambda: [L.Input((5,), dtype="int32"), L.Embedding(9, 4, mask_zero=True), L.Dense(units, activation=activation)]
 
@@ -100,6 +109,7 @@ CASES = [
     ("ops_functions", functions, X, Y3, slow, "mse", [], 3),
     ("ops_shapes", shapes, SEQ, Y3, slow, "mse", [], 3),
     ("ops_reductions", reductions, SEQ, Y3, slow, "mse", [], 3),
+    ("ops_arrays", arrays, SEQ, Y3, slow, "mse", [], 3),
     ("weight_sample", dense(3), X, Y3, sgd, "mse", ["mae"], 3, 16, {"sample_weight": WEIGHTS, "weighted_metrics": ["mae", "mse"]}),
     ("weight_sparse", dense(4, "softmax"), X, LABELS, sgd, SPARSE, [], 3, 16, {"sample_weight": WEIGHTS, "weighted_metrics": ["accuracy"]}),
     ("weight_counts", dense(1, "sigmoid"), X, BINARY, sgd, "binary_crossentropy", [], 3, 16,
