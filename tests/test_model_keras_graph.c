@@ -235,6 +235,18 @@ static void test_tf_keras_2_operations_are_known(void **state) {
     sn_network_destroy(n);
 }
 
+static void test_operations_take_arrays(void **state) {
+    sn_network *n =
+        load_graph(state, GRAPH(INPUT LAYER("TFOpLambda", "t", ",\"function\":\"math.multiply\"",
+                                            "[\"x\",0,0,{\"y\":[[2.5,1,0.5]]}]"),
+                                REF("t", 0)));
+    const sn_conf_operation *conf = n->layers[0].conf;
+    assert_true(conf->array.n == 3 && conf->array.v[0] == 2.5 && conf->array_rank == 2 &&
+                conf->array_dims[1] == 3);
+    assert_int_equal(sn_network_type(n, 1)->rank, 2);
+    sn_network_destroy(n);
+}
+
 static void test_open_axes_take_the_shape_that_is_given(void **state) {
     static const char text[] =
         "{\"class_name\":\"Sequential\",\"config\":{\"name\":\"m\",\"layers\":[{\"class_name\":"
@@ -313,6 +325,7 @@ static snug_status load_scenario(snug_engine *e, void *ctx, snug_error *err) {
 static void test_loading_a_graph_survives_any_fault(void **state) {
     (void)state;
     sn_fault_sweep(load_scenario, NESTED);
+    sn_fault_sweep(load_scenario, SNUG_TEST_DATA "/golden/io_states_f32/model.json");
 }
 
 /* --- a network people know -------------------------------------------------------------------- */
@@ -368,6 +381,7 @@ int main(void) {
         engine_test(test_training_off_reaches_every_layer_of_a_nested_model),
         engine_test(test_keyword_tensors_keep_their_role),
         engine_test(test_tf_keras_2_operations_are_known),
+        engine_test(test_operations_take_arrays),
         engine_test(test_open_axes_take_the_shape_that_is_given),
         cmocka_unit_test(test_refuses_models_that_multiply),
         cmocka_unit_test(test_loading_a_graph_survives_any_fault),
@@ -438,6 +452,11 @@ int main(void) {
             GRAPH(INPUT LAYER("TFOpLambda", "t", ",\"function\":\"math.fancy\"", "[\"x\",0,0,{}]"),
                   REF("t", 0)),
             UNSUPPORTED, "operation 'fancy' is not known"),
+        REFUSED("ragged_array",
+                GRAPH(INPUT LAYER("TFOpLambda", "t", ",\"function\":\"math.add\"",
+                                  "[\"x\",0,0,{\"y\":[[1,2],[3]]}]"),
+                      REF("t", 0)),
+                UNSUPPORTED, "an operand = [[1,2],[3]]"),
         REFUSED("item_of_the_batch",
                 GRAPH(INPUT LAYER("SlicingOpLambda", "t", ",\"function\":\"__operators__.getitem\"",
                                   "[\"x\",0,0,{\"slice_spec\":0}]"),

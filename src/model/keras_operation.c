@@ -39,8 +39,41 @@ static snug_status read_list(const char *key, const json_t *value, int64_t *list
     return SNUG_OK;
 }
 
+/* [[1, 2], [3, 4]] as its numbers in order and its extents; depth is the axis. */
+static bool read_array(sn_conf_operation *conf, const json_t *value, int64_t depth) {
+    if (json_is_number(value)) {
+        if (depth != conf->array_rank || conf->array.n == SN_MAX_REALS)
+            return false;
+        conf->array.v[conf->array.n++] = json_number_value(value);
+        return true;
+    }
+    const int64_t n = (int64_t)json_array_size(value);
+    if (n == 0 || depth == SNUG_MAX_RANK)
+        return false;
+    if (conf->array.n == 0 && depth == conf->array_rank)
+        conf->array_dims[conf->array_rank++] = n;
+    bool fits = depth < conf->array_rank && conf->array_dims[depth] == n;
+    for (size_t i = 0; fits && i < json_array_size(value); i++)
+        fits = read_array(conf, json_array_get(value, i), depth + 1);
+    return fits;
+}
+
+/* An array stands as lists in tf.keras 2, as {"class_name": "__numpy__"} or "__tensor__" in
+ * Keras 3. */
+static snug_status add_array(sn_conf_operation *conf, int place, const json_t *value,
+                             snug_error *err) {
+    const json_t *inside = json_object_get(json_object_get(value, "config"), "value");
+    conf->array_at = place;
+    if (conf->array.n > 0 || !read_array(conf, inside ? inside : value, 0))
+        return refuse("an operand", value, err);
+    conf->whole = 0;
+    return SNUG_OK;
+}
+
 static snug_status add_number(sn_conf_operation *conf, int place, const json_t *value,
                               snug_error *err) {
+    if (json_is_array(value) || json_is_object(value))
+        return add_array(conf, place, value, err);
     if (!json_is_number(value) || conf->n_numbers == 2)
         return refuse("an operand", value, err);
     *(conf->n_numbers ? &conf->second : &conf->first) = json_number_value(value);

@@ -27,10 +27,16 @@ typedef struct {
     sn_value tensor[4]; /* of numbers, too */
 } operands;
 
-/* Tensors and numbers in their places. False after refusing more than `most`. */
+static sn_value array_of(sn_layer_call *c, conf_of conf) {
+    const sn_value list = sn_layer_vector(c, conf->array.v, conf->array.n, false);
+    return sn_build_reshape(c->b, list, conf->array_dims, (int)conf->array_rank);
+}
+
+/* Tensors, numbers and an array in their places. False after refusing more than `most`. */
 static bool find_operands(sn_layer_call *c, conf_of conf, int most, bool rounds, operands *o) {
     int tensors = 0, numbers = 0;
-    *o = (operands){.n = c->n_in + (int)conf->n_numbers};
+    const int array_at = conf->array.n > 0 ? (int)conf->array_at : -1;
+    *o = (operands){.n = c->n_in + (int)conf->n_numbers + (array_at >= 0)};
     if (o->n > most) {
         sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "%s of %d operands; it takes %d",
                         conf->function.text, o->n, most);
@@ -47,8 +53,10 @@ static bool find_operands(sn_layer_call *c, conf_of conf, int most, bool rounds,
         o->number[i] = rounds ? sn_keras_number(o->number[i]) : o->number[i];
         if (o->is_number[i])
             o->tensor[i] = sn_build_scalar(c->b, number_type, o->number[i]);
+        else if (i == array_at)
+            o->tensor[i] = array_of(c, conf);
         else
-            o->tensor[i] = c->in[tensors++];
+            o->tensor[i] = tensors < c->n_in ? c->in[tensors++] : SN_NO_VALUE;
         numbers += o->is_number[i];
         const snug_dtype t = type_of(c, o->tensor[i]).dtype;
         if (is_float && !sn_dtype_is_float(t) && t != SNUG_BOOL)

@@ -189,13 +189,13 @@ void sn_layer_build_up_sampling2d(sn_layer_call *c) {
 }
 
 /* --- scales ----------------------------------------------------------------------------------- */
-/* A list of numbers as a vector: a value each, put together by 16. */
-static sn_value vector_of(sn_layer_call *c, const double *v, int64_t n) {
+/* A value each, put together by 16. */
+sn_value sn_layer_vector(sn_layer_call *c, const double *v, int64_t n, bool rounds) {
     const snug_type one = {.dtype = c->network->compute_dtype, .rank = 1, .dims = {1}};
     sn_value groups[SN_MAX_IN], entries[SN_MAX_IN];
     int n_groups = 0, n_entries = 0;
     for (int64_t i = 0; i < n; i++) {
-        entries[n_entries++] = sn_build_fill(c->b, &one, sn_keras_number(v[i]));
+        entries[n_entries++] = sn_build_fill(c->b, &one, rounds ? sn_keras_number(v[i]) : v[i]);
         if (n_entries == SN_MAX_IN || i == n - 1) {
             groups[n_groups++] = sn_build_concat(c->b, entries, n_entries, 0);
             n_entries = 0;
@@ -204,7 +204,7 @@ static sn_value vector_of(sn_layer_call *c, const double *v, int64_t n) {
     return sn_build_concat(c->b, groups, n_groups, 0);
 }
 
-_Static_assert(SN_MAX_IN *SN_MAX_IN >= SN_MAX_REALS, "vector_of holds every list");
+_Static_assert(SN_MAX_IN *SN_MAX_IN >= SN_MAX_REALS, "a vector holds every list");
 
 void sn_layer_build_rescaling(sn_layer_call *c) {
     const sn_conf_rescaling *conf = c->conf;
@@ -215,10 +215,10 @@ void sn_layer_build_rescaling(sn_layer_call *c) {
         c->out = sn_build_affine(c->b, x, sn_keras_number(scale), sn_keras_number(offset));
         return;
     }
-    const sn_value by = vector_of(c, conf->scale.n ? conf->scale.v : &scale,
-                                  conf->scale.n ? conf->scale.n : 1),
-                   plus = vector_of(c, conf->offset.n ? conf->offset.v : &offset,
-                                    conf->offset.n ? conf->offset.n : 1);
+    const sn_value by = sn_layer_vector(c, conf->scale.n ? conf->scale.v : &scale,
+                                        conf->scale.n ? conf->scale.n : 1, true),
+                   plus = sn_layer_vector(c, conf->offset.n ? conf->offset.v : &offset,
+                                          conf->offset.n ? conf->offset.n : 1, true);
     c->out = sn_build_add(c->b, sn_build_mul(c->b, x, by), plus);
 }
 
@@ -261,7 +261,7 @@ static sn_value moment_of(sn_layer_call *c, const kept_axes *k, const double *v,
                         (long long)n, (long long)k->count);
         return SN_NO_VALUE;
     }
-    const sn_value list = vector_of(c, v, n);
+    const sn_value list = sn_layer_vector(c, v, n, true);
     return n == 1 ? list : sn_build_reshape(c->b, list, k->broadcast.dims, k->broadcast.rank);
 }
 

@@ -380,6 +380,9 @@ bool sn_call_flag(sn_layer_call *c, const char *key, bool otherwise);
 bool sn_role_is_mask(const char *role);
 /* Which input has this role (the k-th of several), or -1. */
 int sn_call_role(const sn_layer_call *c, const char *role, int k);
+/* A list of up to SN_MAX_REALS numbers as a vector of the compute dtype; rounds: each as
+ * sn_keras_number has it. */
+sn_value sn_layer_vector(sn_layer_call *c, const double *v, int64_t n, bool rounds);
 /* Makes the builder fail with the layer's name in front; printf-style. */
 void sn_layer_refuse(sn_layer_call *c, snug_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -20,6 +20,7 @@ from record import leaves, save_safetensors
 
 SIZES = {"InceptionV3": 75, "InceptionResNetV2": 75, "Xception": 71, "NASNetLarge": 331, "NASNetMobile": 224}
 SMALL = 64
+GAINS = {"EfficientNetV2M": 3.0, "EfficientNetV2L": 3.0}  # with more, their many residual blocks magnify roundings a thousandfold
 
 
 def noise(name, count):
@@ -33,7 +34,7 @@ def noise(name, count):
     return ((z ^ (z >> np.uint64(31))) >> np.uint64(40)).astype(np.float64) / 2 ** 23 - 1
 
 
-def value_of(name, shape):
+def value_of(name, shape, gain):
     """Scales that keep signals alive from the first layer to the last."""
     u = noise(name, int(np.prod(shape))).reshape(shape)
     last = name.split("/")[-1]
@@ -42,17 +43,17 @@ def value_of(name, shape):
     if len(shape) < 2:
         return (0.1 * u).astype(np.float32)
     fan_in = shape[0] * shape[1] if len(shape) == 4 and shape[3] == 1 else int(np.prod(shape[:-1]))
-    return (np.sqrt(4.5 / fan_in) * u).astype(np.float32)
+    return (np.sqrt(gain / fan_in) * u).astype(np.float32)
 
 
-def fill(model):
+def fill(model, gain=4.5):
     """The weights by name; the model has them, too."""
     out = {}
     for name, layer in leaves(model):
         for v in layer.weights:
             if v.dtype == "float32":
                 own = "gamma" if type(layer).__name__ == "LayerScale" else v.name  # Keras gives that one a number only
-                out[f"{name}/{own}"] = value = value_of(f"{name}/{own}", tuple(v.shape))
+                out[f"{name}/{own}"] = value = value_of(f"{name}/{own}", tuple(v.shape), gain)
                 v.assign(value)
         if isinstance(layer, keras.layers.Normalization):
             layer.finalize_state()  # its moments are copies of the weights
@@ -75,7 +76,7 @@ def compare(snug, name):
     with tempfile.TemporaryDirectory() as d:
         at = lambda f: os.path.join(d, f)
         open(at("m.json"), "w").write(model.to_json())
-        save_safetensors(at("w.safetensors"), fill(model))
+        save_safetensors(at("w.safetensors"), fill(model, GAINS.get(name, 4.5)))
         x = example(model)
         np.save(at("x.npy"), x)
         want = np.asarray(model(x, training=False))
