@@ -43,6 +43,8 @@ static const char *const good[] = {
     "silu f32[2] -> f32[2]",
     "gelu f32[2,3,4,5,6,7,8,9] -> f32[2,3,4,5,6,7,8,9]",
     "gelu_tanh f32[2] -> f32[2]",
+    "mish f32[2] -> f32[2]",
+    "mish_grad f64[2] f64[2] -> f64[2]",
     "relu_max value=p0 f32[2] -> f32[2]",
     "hard_sigmoid f32[2] -> f32[2]",
     "hard_silu f64[2] -> f64[2]",

@@ -105,6 +105,10 @@ SN_GRAD_RULE(gelu_tanh) {
     c->din[0] = sn_build_gelu_tanh_grad(c->b, c->dout[0], c->in[0]);
 }
 
+SN_GRAD_RULE(mish) {
+    c->din[0] = sn_build_mish_grad(c->b, c->dout[0], c->in[0]);
+}
+
 SN_GRAD_RULE(relu_max) {
     c->din[0] = sn_rule_same_attrs(c, SN_OP_relu_max_grad, c->dout[0], c->out[0]);
 }
@@ -261,5 +265,21 @@ SN_GRAD_RULE(gelu_tanh_grad) {
         const sn_value sum = sn_build_sub(b, sn_build_affine(b, xx, 6 * k * a, k), bend);
         const sn_value second = sn_build_tanh_grad(b, sum, t);
         c->din[1] = sn_build_mul(b, sn_build_mul(b, c->dout[0], c->in[0]), second);
+    }
+}
+
+/* With s = sigmoid(x), t = tanh(softplus(x)), t' = s (1 - t^2): 2 t' + x t' (1 - s - 2 t s) */
+SN_GRAD_RULE(mish_grad) {
+    if (c->wants[0])
+        c->din[0] = sn_build_mish_grad(c->b, c->dout[0], c->in[1]);
+    if (c->wants[1]) {
+        sn_builder *b = c->b;
+        const sn_value x = c->in[1], s = sn_build_sigmoid(b, x);
+        const sn_value t = sn_build_tanh(b, sn_build_softplus(b, x));
+        const sn_value ts = sn_build_mul(b, s, sn_build_affine(b, t, 2, 1)); /* s + 2 t s */
+        const sn_value bend = sn_build_mul(b, x, sn_build_affine(b, ts, -1, 1));
+        const sn_value sum = sn_build_mul(b, s, sn_build_affine(b, bend, 1, 2));
+        const sn_value both = sn_build_mul(b, c->dout[0], c->in[0]);
+        c->din[1] = sn_build_mul(b, both, sn_build_tanh_grad(b, sum, t));
     }
 }

@@ -109,6 +109,7 @@ ROW_ACTIVATION(silu, silu)
 ROW_ACTIVATION(tanh, tanh)
 ROW_ACTIVATION(softplus, softplus)
 ROW_ACTIVATION(exponential, exp)
+ROW_ACTIVATION(mish, mish)
 
 static sn_value act_linear(sn_builder *b, sn_value x, const double *set) {
     (void)b, (void)set;
@@ -132,10 +133,6 @@ static sn_value act_tanh_shrink(sn_builder *b, sn_value x, const double *set) {
 static sn_value act_softsign(sn_builder *b, sn_value x, const double *set) {
     (void)set;
     return sn_build_div(b, x, sn_build_affine(b, sn_build_abs(b, x), 1, 1));
-}
-static sn_value act_mish(sn_builder *b, sn_value x, const double *set) {
-    (void)set;
-    return sn_build_mul(b, x, sn_build_tanh(b, sn_build_softplus(b, x)));
 }
 
 /* --- along an axis ---------------------------------------------------------------------------- */

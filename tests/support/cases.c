@@ -465,6 +465,8 @@ const sn_tolerance sn_case_tolerances[SN_N_OPS] = {
     [SN_OP_gelu] = {.ulps = 4, .inputs = 2},
     [SN_OP_gelu_tanh] = {.ulps = 4, .inputs = 4},
     [SN_OP_gelu_tanh_grad] = {.ulps = 8, .inputs = 8},
+    [SN_OP_mish] = {.ulps = 6, .inputs = 1},
+    [SN_OP_mish_grad] = {.ulps = 8, .inputs = 8},
     [SN_OP_hard_sigmoid] = {.ulps = 2, .inputs = 2},
     [SN_OP_hard_silu] = {.ulps = 2, .inputs = 2},
     [SN_OP_hard_silu_grad] = {.ulps = 2, .inputs = 2},

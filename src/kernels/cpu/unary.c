@@ -22,7 +22,7 @@
     X(log,          sn_log_f32(x),                            log(x))                              \
     X(tanh,         sn_tanh_f32(x),                           tanh(x))                             \
     X(sigmoid,      sn_sigmoid_f32(x),                        sigmoid(x))                          \
-    X(softplus,     sn_softplus_f32(x),                       x > 0 ? x + log1p(exp(-x)) : log1p(exp(x))) \
+    X(softplus,     sn_softplus_f32(x),                       softplus(x)) \
     X(erf,          sn_erf_f32(x),                            erf(x))                              \
     X(relu,         x < 0 ? 0 : x,                            x < 0 ? 0 : x)                       \
     X(leaky_relu,   x < 0 ? p * x : x,                        x < 0 ? p * x : x)                   \
@@ -30,6 +30,7 @@
     X(silu,         x * sn_sigmoid_f32(x),                    x * sigmoid(x))                      \
     X(gelu,         0.5f * x * (1.0f + sn_erf_f32(x * 0.707106781f)), 0.5 * x * (1 + erf(x * M_SQRT1_2))) \
     X(gelu_tanh,    0.5f * x * (1.0f + sn_tanh_f32(gelu_arg(x))),0.5 * x * (1 + tanh(gelu_arg(x))))\
+    X(mish,         x * mish_gate_f32(x),                     x * tanh(softplus(x)))               \
     X(relu_max,     x < 0 ? 0 : x > p ? p : x,                x < 0 ? 0 : x > p ? p : x)           \
     X(hard_sigmoid, relu6f(x + 3.0f) / 6.0f,                  relu6(x + 3) / 6)                    \
     X(hard_silu,    x * (relu6f(x + 3.0f) / 6.0f),            x * (relu6(x + 3) / 6))              \
@@ -69,6 +70,7 @@
     X(silu_grad,       g * silu_slope_f32(y),                 g * silu_slope(y))                   \
     X(gelu_grad,       g * gelu_slope_f32(y),                 g * gelu_slope(y))                   \
     X(gelu_tanh_grad,  g * gelu_tanh_slope_f32(y), g * gelu_tanh_slope(y))              \
+    X(mish_grad,       g * mish_slope_f32(y),                 g * mish_slope(y))                   \
     X(relu_max_grad,   y > 0 && y < p ? g : 0,                y > 0 && y < p ? g : 0)              \
     X(hard_silu_grad,  g * hard_silu_slope_f32(y),            g * hard_silu_slope(y))
 
@@ -91,9 +93,10 @@ static double silu_slope(double x) {
     return s * (1 + x * (1 - s));
 }
 
+/* 1 - s is a sigmoid of its own: beside a large x its rounding would show. */
 static inline float silu_slope_f32(float x) {
-    const float s = sn_sigmoid_f32(x);
-    return s * (1.0f + x * (1.0f - s));
+    const float s = sn_sigmoid_f32(x), other = sn_sigmoid_f32(-x);
+    return s * (1.0f + x * other);
 }
 
 /* Phi(x) + x phi(x) of the normal distribution. */
@@ -121,6 +124,29 @@ static inline float gelu_tanh_slope_f32(float x) {
     const float t = sn_tanh_f32(gelu_arg(x));
     const float inner = 0.797884561f * (1.0f + 0.134145f * x * x);
     return 0.5f * (1.0f + t) + (t * t < 1.0f ? 0.5f * x * (1.0f - t * t) * inner : 0.0f);
+}
+
+static double softplus(double x) {
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+static double mish_slope(double x) {
+    const double t = tanh(softplus(x));
+    return t < 1 ? t + x * sigmoid(x) * (1 - t) * (1 + t) : t;
+}
+
+/* tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2), which is 1 in f32 from 20 on. */
+static inline float mish_gate_f32(float x) {
+    const float e = sn_exp_f32(x > 20.0f ? 20.0f : x), n = e * (e + 2.0f);
+    return n / (n + 2.0f);
+}
+
+/* 1 - t = 2 / (n + 2), and sigmoid(x) is e / (e + 1). */
+static inline float mish_slope_f32(float x) {
+    const float e = sn_exp_f32(x > 20.0f ? 20.0f : x), n = e * (e + 2.0f);
+    const float t = n / (n + 2.0f);
+    const float far = x > 20.0f ? 20.0f : x; /* beyond, the rest is below one unit */
+    return t + far * (e / (e + 1.0f)) * (2.0f / (n + 2.0f)) * (1.0f + t);
 }
 
 static inline double relu6(double x) {
