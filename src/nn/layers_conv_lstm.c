@@ -14,7 +14,7 @@ typedef struct {
     const char *activation, *recurrent_activation;
     const sn_init *kernel, *recurrent, *bias;
     double dropout, recurrent_dropout;
-    int64_t return_sequences, return_state, go_backwards, refused;
+    int64_t return_sequences, return_state, go_backwards, zero_output_for_mask, refused;
 } settings;
 
 typedef struct {
@@ -137,6 +137,14 @@ static sn_value taken_at(net *n, int64_t t) {
     return taken;
 }
 
+/* The sequence as Keras gives it: as it was made, or by time where Bidirectional asks for that. */
+static sn_value sequence_of(net *n, const sn_steps *steps) {
+    sn_layer_call *const c = n->c;
+    sn_value y = sn_steps_end(c, steps);
+    return n->s->go_backwards && sn_call_flag(c, "by_time", false) ? sn_build_flip(c->b, y, 1u << 1)
+                                                                   : y;
+}
+
 static void build_conv_lstm(sn_layer_call *c, const settings *s) {
     net n;
     sn_steps steps = {.n = 0};
@@ -149,13 +157,15 @@ static void build_conv_lstm(sn_layer_call *c, const settings *s) {
         n.h = c->in[1];
         n.cell = c->in[2];
     }
+    const bool hide = s->zero_output_for_mask || sn_call_flag(c, "zero_output_for_mask", false);
     for (int64_t i = 0; i < n.x.dims[1] && c->b->error.code == SNUG_OK; i++) {
         const int64_t t = s->go_backwards ? n.x.dims[1] - 1 - i : i;
-        take_step(&n, sn_step_of(c, z, t), taken_at(&n, t));
+        const sn_value taken = taken_at(&n, t);
+        take_step(&n, sn_step_of(c, z, t), taken);
         if (s->return_sequences)
-            sn_steps_add(c, &steps, n.h);
+            sn_steps_add(c, &steps, hide ? keep(&n, taken, n.h, SN_NO_VALUE) : n.h);
     }
-    c->out = s->return_sequences ? sn_steps_end(c, &steps) : n.h;
+    c->out = s->return_sequences ? sequence_of(&n, &steps) : n.h;
     c->out_mask = s->return_sequences ? c->mask[0] : SN_NO_VALUE;
     if (s->return_state) {
         c->outs[c->n_out++] = n.h;
@@ -184,6 +194,7 @@ static void build_conv_lstm(sn_layer_call *c, const settings *s) {
                             .return_sequences = conf->return_sequences,                            \
                             .return_state = conf->return_state,                                    \
                             .go_backwards = conf->go_backwards,                                    \
+                            .zero_output_for_mask = conf->zero_output_for_mask,                    \
                             .refused = conf->stateful || conf->time_major};                        \
         build_conv_lstm(c, &s);                                                                    \
     }

@@ -63,7 +63,8 @@ static void make_backward(sn_layer_call *c, sn_conf_bidirectional *conf) {
 
 static bool check_sides(sn_layer_call *c, sn_conf_bidirectional *conf) {
     if (!conf->layer || flag_of(conf->layer, "go_backwards") < 0)
-        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "layer must be LSTM, GRU, SimpleRNN or RNN");
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED,
+                        "layer must be LSTM, GRU, SimpleRNN, RNN or ConvLSTM");
     else if (!conf->backward_layer)
         make_backward(c, conf);
     if (c->b->error.code != SNUG_OK)
