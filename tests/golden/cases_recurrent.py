@@ -67,7 +67,8 @@ def masked_pictures():
     mask = keras.ops.any(keras.ops.not_equal(x, 0.0), axis=(2, 3, 4))
     y, h, c = L.ConvLSTM2D(2, 2, padding="same", return_sequences=True, return_state=True)(x, mask=mask)
     z = L.ConvLSTM2D(2, 2, padding="same")(y, initial_state=[h, c])
-    return keras.Model(x, L.Dense(3)(L.Flatten()(L.Concatenate()([z, h]))))
+    b = L.Bidirectional(L.ConvLSTM2D(2, 3, padding="same", return_sequences=True))(x, mask=mask)
+    return keras.Model(x, L.Dense(3)(L.Concatenate()([L.Flatten()(L.Concatenate()([z, h])), L.Flatten()(b)])))
 
 
 def two_ways(x):
