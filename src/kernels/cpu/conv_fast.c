@@ -15,7 +15,7 @@
 
 #include "kernels/cpu/window.h"
 
-enum { FEW_PIXELS = 1024 };
+enum { FEW_PIXELS = 256 };
 
 typedef struct {
     sn_window w[2];
@@ -162,7 +162,7 @@ static void pixel_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_
 /* Whether packing would cost more than it saves: each weight meets few pixels. It changes no bits.
  */
 static bool weights_are_plain(const sn_conv *v) {
-    return v->N * v->oh * v->ow <= FEW_PIXELS && v->O / v->groups % SN_GEMM_VL == 0;
+    return v->N * v->oh * v->ow <= FEW_PIXELS && v->O >= SN_GEMM_VL;
 }
 
 /* Packs the weights of one piece of one group. */

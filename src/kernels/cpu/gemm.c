@@ -22,8 +22,28 @@ typedef struct {
     bool add, relu, relu6;
 } tile;
 
+/* One term of every sum; of the last vector of B `lanes` lanes are read. */
+static inline __attribute__((always_inline)) void add_term(const float *const row[], int64_t column,
+                                                           const float *b, int64_t lanes,
+                                                           sn_vec sum[][SN_GEMM_NV], const int rows,
+                                                           const int nv) {
+    sn_vec bv[SN_GEMM_NV];
+#pragma GCC unroll 4
+    for (int j = 0; j < nv; j++)
+        bv[j] = j < nv - 1 || lanes == SN_GEMM_VL ? sn_vec_load(b + j * SN_GEMM_VL)
+                                                  : sn_vec_load_part(b + j * SN_GEMM_VL, lanes);
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++) {
+        const sn_vec av = sn_vec_spread(row[i][column]);
+#pragma GCC unroll 4
+        for (int j = 0; j < nv; j++)
+            sum[i][j] = sn_vec_multiply_add(av, bv[j], sum[i][j]);
+    }
+}
+
 /* rows and nv are constants wherever this is called: the loops over them unroll and the sums become
- * registers. */
+ * registers. Vectors of B may end in the row behind, whose lanes nobody stores; the last row has
+ * none behind it. */
 static inline __attribute__((always_inline)) void run_tile(const tile *t, const int rows,
                                                            const int nv) {
     sn_vec sum[SN_GEMM_MR][SN_GEMM_NV] = {0};
@@ -31,21 +51,11 @@ static inline __attribute__((always_inline)) void run_tile(const tile *t, const 
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
         row[i] = t->a + t->a_row[i];
-    for (int64_t k = 0; k < t->k; k++, b += t->b_step) {
-        const int64_t column = t->a_col[k];
-        sn_vec bv[SN_GEMM_NV];
-#pragma GCC unroll 4
-        for (int j = 0; j < nv; j++)
-            bv[j] = sn_vec_load(b + j * SN_GEMM_VL);
-#pragma GCC unroll 6
-        for (int i = 0; i < rows; i++) {
-            const sn_vec av = sn_vec_spread(row[i][column]);
-#pragma GCC unroll 4
-            for (int j = 0; j < nv; j++)
-                sum[i][j] = sn_vec_multiply_add(av, bv[j], sum[i][j]);
-        }
-    }
     const int64_t tail = t->n - (nv - 1) * SN_GEMM_VL;
+    for (int64_t k = 0; k < t->k - 1; k++, b += t->b_step)
+        add_term(row, t->a_col[k], b, SN_GEMM_VL, sum, rows, nv);
+    if (t->k > 0)
+        add_term(row, t->a_col[t->k - 1], b, tail, sum, rows, nv);
     sn_vec scale[SN_GEMM_NV], bias[SN_GEMM_NV];
 #pragma GCC unroll 4
     for (int j = 0; j < nv; j++) {

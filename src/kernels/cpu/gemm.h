@@ -30,8 +30,7 @@ typedef struct {
     int64_t m, n, k;
     const float *a;
     const int64_t *a_row, *a_col; /* m and k offsets */
-    /* b_step 0: packed by gemm_pack. Otherwise plain rows, b_step floats apart, n a multiple of VL.
-     */
+    /* b_step 0: packed by gemm_pack. Otherwise plain rows, b_step >= VL floats apart. */
     const float *b;
     int64_t b_step;
     float *c;

@@ -77,16 +77,23 @@ static int64_t depth_of(const operands *o) {
     return n_pieces > 0 ? sn_ceil_div(o->s.K, n_pieces) : 0;
 }
 
+/* Few rows read B as it is: packing it would cost more than it saves. It changes no bits. */
+static bool reads_b(const operands *o) {
+    enum { FEW_ROWS = 32 };
+    return o->s.M <= FEW_ROWS && o->s.b_col == 1 && o->s.b_row >= SN_GEMM_VL;
+}
+
 /* Many blocks of rows go through one B: it is packed once, for all of them. That takes at most half
  * the bytes of the result. */
 static bool shares_b(const operands *o) {
     const int64_t rows = o->s.batch * o->s.M;
-    return sn_type_span(o->s.b, 0, o->s.b->rank - 2) == 1 && rows >= 4 * SN_PRODUCT_ROWS &&
-           rows >= 2 * o->s.K;
+    return !reads_b(o) && sn_type_span(o->s.b, 0, o->s.b->rank - 2) == 1 &&
+           rows >= 4 * SN_PRODUCT_ROWS && rows >= 2 * o->s.K;
 }
 
 static int64_t packed_b_floats(const sn_product *p) {
-    return shares_b(p->ctx) ? 0 : sn_gemm_packed(depth_of(p->ctx), p->columns);
+    const bool packs = !shares_b(p->ctx) && !reads_b(p->ctx);
+    return packs ? sn_gemm_packed(depth_of(p->ctx), p->columns) : 0;
 }
 
 /* Packed B, then A. */
@@ -105,6 +112,11 @@ static int64_t shared_at(const operands *o, int64_t i) {
     return sn_gemm_packed(i * depth_of(o), o->s.N);
 }
 
+/* Piece i of B for this entry, column 0. */
+static const float *b_at(const operands *o, int64_t entry, int64_t i) {
+    return o->b + sn_matmul_offset(o->s.out, o->s.b, entry) + i * depth_of(o) * o->s.b_row;
+}
+
 /* Columns [n, n + columns) of piece i of B for this entry. */
 static void pack_b(const operands *o, int64_t entry, int64_t i, int64_t n, int64_t columns,
                    float *packed) {
@@ -115,8 +127,7 @@ static void pack_b(const operands *o, int64_t entry, int64_t i, int64_t n, int64
     const sn_gemm_source source = {
         .k = terms_of(o, i),
         .n = columns,
-        .b = o->b + sn_matmul_offset(s->out, s->b, entry) + i * depth_of(o) * s->b_row +
-             n * s->b_col,
+        .b = b_at(o, entry, i) + n * s->b_col,
         .row = row,
         .col = s->b_col,
     };
@@ -160,7 +171,7 @@ static void open_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_g
     const sn_matmul_shape *s = &o->s;
     const int64_t k = terms_of(o, i);
     const float *a = o->a + sn_matmul_offset(s->out, s->a, b->entry) + i * depth_of(o) * s->a_col;
-    if (!shares_b(o))
+    if (!shares_b(o) && !reads_b(o))
         pack_b(o, b->entry, i, b->n, b->columns, b->own);
     const int64_t step = packs_a(o) ? b->rows : s->a_col;
     for (int64_t j = 0; j < k; j++)
@@ -169,8 +180,10 @@ static void open_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_g
     g->a = packs_a(o) ? pack_a(p, b, a, k) : a;
     g->a_row = b->a_row;
     g->a_col = b->a_col;
-    g->b = shares_b(o) ? p->shared + shared_at(o, i) + b->n * k : b->own;
-    g->b_step = 0;
+    g->b = shares_b(o)  ? p->shared + shared_at(o, i) + b->n * k
+           : reads_b(o) ? b_at(o, b->entry, i) + b->n
+                        : b->own;
+    g->b_step = reads_b(o) ? s->b_row : 0;
 }
 
 static sn_product product_of(const operands *o, int n_threads) {
