@@ -179,6 +179,7 @@ static void test_layers_with_settings(void **state) {
         {"PReLU", "shared_axes=3", "shared_axes has 3; axes are 1 to 2"},
         {"ReLU", "negative_slope=-1", "must be 0 or more"},
         {"LeakyReLU", "negative_slope=-1", "must be 0 or more"},
+        {"ThresholdedReLU", "theta=-1", "must be 0 or more"},
         {"Softmax", "axis=3", "axis 3 of an input with 3 axes"},
     };
     snug_error err;
@@ -199,6 +200,34 @@ static void test_layers_with_settings(void **state) {
         expect_text(err.text, rows[r][2]);
     }
     sn_network_destroy(n);
+}
+
+/* One row of numbers through one layer. */
+static void expect_layer(void **state, const char *cls, const char *config, const double *x,
+                         const double *wanted) {
+    snug_error err;
+    sn_network *n;
+    sn_graph *g;
+    sn_value in;
+    sn_network_result out;
+    const snug_type t = {.dtype = SNUG_F64, .rank = 2, .dims = {-1, 4}};
+    const snug_type one = {.dtype = SNUG_F64, .rank = 2, .dims = {1, 4}};
+    expect_ok(sn_network_create(*state, "net", &t, &n, &err), &err);
+    sn_network_set_dtype(n, SNUG_F64);
+    expect_ok(add(n, cls, config, &err), &err);
+    expect_ok(sn_graph_create(*state, &g, &err), &err);
+    expect_ok(sn_graph_input(g, "x", &one, &in, &err), &err);
+    expect_ok(sn_network_build(n, g, &in, false, &out, &err), &err);
+    sn_builder b = sn_builder_on(g);
+    expect_values(state, g, &b, cls, out.y[0], x, wanted);
+    sn_network_destroy(n);
+}
+
+static void test_layers_of_old_files(void **state) {
+    const double x[4] = {-2, 0.25, 0.5, 3};
+    expect_layer(state, "LeakyReLU", "alpha=0.5", x, (double[]){-1, 0.25, 0.5, 3});
+    expect_layer(state, "ThresholdedReLU", "theta=0.25", x, (double[]){0, 0, 0.5, 3});
+    expect_layer(state, "ThresholdedReLU", "", x, (double[]){0, 0, 0, 3});
 }
 
 /* --- compositions ----------------------------------------------------------------------------- */
@@ -275,6 +304,7 @@ int main(void) {
         engine_test(test_activations_along_an_axis),
         engine_test(test_unknown_activations_are_refused_by_name),
         engine_test(test_layers_with_settings),
+        engine_test(test_layers_of_old_files),
         engine_test(test_logsumexp_of_infinities),
         engine_test(test_statistics_of_integers),
         engine_test(test_norms),
