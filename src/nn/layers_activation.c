@@ -25,13 +25,21 @@ void sn_layer_build_re_lu(sn_layer_call *c) {
 
 void sn_layer_build_leaky_re_lu(sn_layer_call *c) {
     const sn_conf_leaky_re_lu *conf = c->conf;
-    if (conf->negative_slope < 0) {
-        sn_layer_refuse(c, SNUG_E_INVALID, "negative_slope=%g must be 0 or more",
-                        conf->negative_slope);
+    const double slope = conf->alpha >= 0 ? conf->alpha : conf->negative_slope;
+    if (slope < 0) {
+        sn_layer_refuse(c, SNUG_E_INVALID, "negative_slope=%g must be 0 or more", slope);
         return;
     }
-    c->out =
-        sn_build_value_op(c->b, SN_OP_leaky_relu, c->in, 1, sn_keras_number(conf->negative_slope));
+    c->out = sn_build_value_op(c->b, SN_OP_leaky_relu, c->in, 1, sn_keras_number(slope));
+}
+
+void sn_layer_build_thresholded_re_lu(sn_layer_call *c) {
+    const sn_conf_thresholded_re_lu *conf = c->conf;
+    if (conf->theta < 0) {
+        sn_layer_refuse(c, SNUG_E_INVALID, "theta=%g must be 0 or more", conf->theta);
+        return;
+    }
+    c->out = sn_relu_with(c->b, c->in[0], 0, -1, conf->theta);
 }
 
 void sn_layer_build_elu(sn_layer_call *c) {
