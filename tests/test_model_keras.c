@@ -121,6 +121,30 @@ static snug_status load_text(snug_engine *e, const char *text, sn_network **n, s
     return status;
 }
 
+#define PICTURE "{\"class_name\":\"InputLayer\",\"config\":{\"batch_input_shape\":[null,5,5,2]}}"
+#define CONV(cls, what)                                                                            \
+    "{\"class_name\":\"" cls "\",\"config\":{\"kernel_size\":[2,2],\"groups\":1," what "}}"
+
+static void test_settings_that_tf_keras_2_adds_to_convolutions_are_read(void **state) {
+    static const char text[] =
+        MODEL(PICTURE "," CONV("DepthwiseConv2D", "\"depth_multiplier\":2") "," CONV(
+            "SeparableConv2D", "\"filters\":3,\"kernel_initializer\":{\"class_name\":\"Zeros\","
+                               "\"config\":{}}") "," CONV("Conv2DTranspose", "\"filters\":6"));
+    sn_network *n;
+    sn_keras_compile c;
+    snug_error err = {0};
+    char path[256];
+    expect_ok(load_text(*state, text, &n, &c, path, &err), &err);
+    assert_int_equal(n->n_layers, 3);
+    assert_int_equal(n->layers[2].output.dims[3], 6);
+    sn_network_destroy(n);
+    static const char bad[] =
+        MODEL(PICTURE ",{\"class_name\":\"Conv2DTranspose\",\"config\":{\"kernel_size\":2,"
+                      "\"filters\":2,\"groups\":2}}");
+    expect_status(load_text(*state, bad, &n, &c, path, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_text(err.text, "groups = 2");
+}
+
 static void test_shape_of_the_input_may_stand_in_four_places(void **state) {
     static const char *const texts[] = {
         MODEL(INPUT "," DENSE("")),
@@ -317,6 +341,7 @@ int main(void) {
         engine_test(test_compile_settings_are_taken_over),
         engine_test(test_tf_keras_2_model_is_read),
         engine_test(test_oldest_form_with_a_bare_list_is_read),
+        engine_test(test_settings_that_tf_keras_2_adds_to_convolutions_are_read),
         engine_test(test_shape_of_the_input_may_stand_in_four_places),
         engine_test(test_integer_input_feeds_an_embedding),
         engine_test(test_float64_policy_is_taken_over),

@@ -32,6 +32,8 @@ static const sn_keras_inert layer_inert[] = {
     {"value_shape", "*"},
     {"key_shape", "*"},
     {"data_format", "channels_last"},
+    {"groups", "1"},             /* of tf.keras 2's depthwise, separable and transposed layers */
+    {"kernel_initializer", "*"}, /* of its SeparableConv, which has two others */
     {"axis", "-1"},
     {"sparse", "false"},
     {"ragged", "false"},
