@@ -4,7 +4,8 @@
  *   greedy    first fit and best fit by size, lifetime, area, start and load
  *   repair    first fit again, with the boxes that came to lie above the bound placed earlier
  *   search    complete search (search.c) over all boxes, where they are not too many
- *   critical  complete search over the boxes of the fullest sections, the rest by first fit around
+ *   critical  complete search over the boxes of the fullest sections, the rest by first fit around,
+ *             then over all of them where that was not enough
  *
  * Invariants:
  * 1. Two boxes that share a section never share a byte.
@@ -26,6 +27,10 @@ enum { SCANS_PER_WORK = 4 };
 /* Elementary operations of all attempts together; a million take about 3 ms. */
 #define WORK_SMALL   UINT64_C(2500000)
 #define WORK_PER_BOX UINT64_C(1200) /* of large instances, and of what is within 1 % already */
+/* A packing of middling size that is more than 1 % and a page above the bound is hard, and worth
+ * some tenths of a second: memory is what this is about. */
+enum { HARD_MAX = 1000, PAGE = 4096 };
+#define WORK_HARD UINT64_C(200000000)
 
 typedef enum { KEY_SIZE, KEY_LIFETIME, KEY_AREA, KEY_START, KEY_LOAD, N_KEYS } greedy_key;
 typedef enum { FIRST_FIT, BEST_FIT, N_FITS } greedy_fit;
@@ -345,7 +350,10 @@ static snug_status pack_boxes(snug_engine *e, sn_zone *z, sn_packing *p, uint64_
     /* from the few fullest sections to more and more of them, until within 1 % */
     for (size_t tenths = 9; tenths > 2 && !is_near(p) && work > 0; tenths -= 2)
         SNUG_TRY(pack_critical(e, z, p, p->bound / 10 * tenths, &work, err));
-    return SNUG_OK;
+    if (is_near(p) || p->height - p->bound <= PAGE || p->n > HARD_MAX)
+        return SNUG_OK;
+    work = WORK_HARD;
+    return sn_pack_search(e, p, &work, err);
 }
 
 snug_status sn_pack_to(snug_engine *e, sn_pack_item *items, uint32_t n,
