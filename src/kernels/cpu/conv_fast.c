@@ -25,10 +25,11 @@ typedef struct {
     int64_t target_size[2];
     const float *source, *weights, *bias, *scale;
     float *target;
-    bool transposed; /* dx: k runs over the last axis of the weights */
-    bool direct;     /* no window reaches into the padding, or there is none */
-    bool plain;      /* the weights are B as they are */
-    sn_grid g;       /* blocks of pixels, once the product is cut */
+    bool transposed;   /* dx: k runs over the last axis of the weights */
+    bool direct;       /* no window reaches into the padding, or there is none */
+    bool plain;        /* the weights are B as they are */
+    int64_t N, images; /* of the call; in a block: several where they are small */
+    sn_grid g;         /* blocks of one image's pixels, once the product is cut */
 } pass;
 
 static int64_t pass_k(const pass *s) {
@@ -45,25 +46,45 @@ static int64_t pass_piece(const pass *s) {
     return n_pieces > 0 ? sn_ceil_div(pass_k(s), n_pieces) : 0;
 }
 
+/* Several images are whole ones. */
+static sn_grid grid_of(const pass *s, int64_t limit) {
+    return sn_grid_of(s->w[0].count, s->w[1].count, s->images > 1 ? SN_PRODUCT_ROWS : limit,
+                      SN_GEMM_MR);
+}
+
 static int64_t count_pixels(const sn_product *p, int64_t limit, int64_t *rows) {
     const pass *s = p->ctx;
-    const sn_grid g = sn_grid_of(s->w[0].count, s->w[1].count, limit, SN_GEMM_MR);
-    *rows = g.high * g.wide;
+    const sn_grid g = grid_of(s, limit);
+    *rows = s->images * g.high * g.wide;
     return g.n_down * g.n_across;
 }
 
-static int64_t patch_floats(const sn_product *p) {
-    const pass *s = p->ctx;
-    const sn_grid g = sn_grid_of(s->w[0].count, s->w[1].count, p->limit, SN_GEMM_MR);
-    return s->direct
-               ? 0
-               : sn_window_reach(&s->w[0], g.high) * sn_window_reach(&s->w[1], g.wide) * s->depth;
+/* As many images as fill a block, but so few that there is work for all threads. */
+static int64_t images_of(const pass *s, int64_t N) {
+    enum { MIN_BLOCKS = 8 };
+    const int64_t pixels = s->w[0].count * s->w[1].count;
+    const int64_t fit = pixels > 0 ? SN_PRODUCT_ROWS / pixels : 1;
+    const int64_t most = sn_min_i64(fit, N / MIN_BLOCKS);
+    return most > 1 ? most : 1;
 }
 
-/* The source image of an entry, first channel of its group. */
+/* Of one image. */
+static int64_t patch_floats(const pass *s, sn_grid g) {
+    return sn_window_reach(&s->w[0], g.high) * sn_window_reach(&s->w[1], g.wide) * s->depth;
+}
+
+static int64_t patches_floats(const sn_product *p) {
+    const pass *s = p->ctx;
+    return s->direct ? 0 : s->images * patch_floats(s, grid_of(s, p->limit));
+}
+
+static int64_t source_floats(const pass *s) {
+    return s->w[0].size * s->w[1].size * s->source_channels;
+}
+
+/* The first source image of an entry, first channel of its group. */
 static sn_image source_image(const pass *s, int64_t entry) {
-    const int64_t pixels = s->w[0].size * s->w[1].size;
-    return (sn_image){s->source + entry / s->groups * pixels * s->source_channels +
+    return (sn_image){s->source + entry / s->groups * s->images * source_floats(s) +
                           entry % s->groups * s->depth,
                       s->w[1].size, s->source_channels};
 }
@@ -86,31 +107,48 @@ static void open_row(const pass *s, sn_product_block *b, int64_t i, int64_t n, i
     }
 }
 
+/* Pixels of a block: in each of its images the same ones. */
+typedef struct {
+    int64_t first[2], high, wide;
+} pixels;
+
+/* Image `image` of the block. */
+static void open_image(const pass *s, sn_product_block *b, const pixels *at, int64_t image) {
+    const sn_image from = block_image(s, b), source = source_image(s, b->entry);
+    const int64_t target = s->target_size[0] * s->target_size[1] * s->target_channels;
+    const int64_t begin = image * (s->direct ? source_floats(s) : patch_floats(s, s->g));
+    for (int64_t i = 0; i < at->high; i++) {
+        const int64_t row = (s->direct ? at->first[0] + i : i) * s->w[0].step;
+        const int64_t col = (s->direct ? at->first[1] : 0) * s->w[1].step;
+        const int64_t down = s->w[0].t0 + (at->first[0] + i) * s->w[0].dt;
+        const int64_t across = s->w[1].t0 + at->first[1] * s->w[1].dt;
+        open_row(s, b, (image * at->high + i) * at->wide, at->wide,
+                 begin + (row * from.pitch + col) * from.channels,
+                 image * target + (down * s->target_size[1] + across) * s->target_channels);
+    }
+    const sn_region r = sn_region_of(s->w, at->first, at->high, at->wide);
+    const sn_image whole = {source.data + image * source_floats(s), source.pitch, source.channels};
+    if (!s->direct)
+        sn_copy_region(s->w, &r, whole, s->depth, b->own + begin, from.pitch);
+}
+
 static void open_pixels(const sn_product *p, sn_product_block *b) {
     const pass *s = p->ctx;
-    const int64_t first[2] = {b->row_block / s->g.n_across * s->g.high,
-                              b->row_block % s->g.n_across * s->g.wide};
-    const int64_t high = sn_min_i64(s->g.high, s->w[0].count - first[0]);
-    const int64_t wide = sn_min_i64(s->g.wide, s->w[1].count - first[1]);
-    const sn_image from = block_image(s, b);
-    b->rows = high * wide;
+    const int64_t down = b->row_block / s->g.n_across * s->g.high,
+                  across = b->row_block % s->g.n_across * s->g.wide;
+    const pixels at = {{down, across},
+                       sn_min_i64(s->g.high, s->w[0].count - down),
+                       sn_min_i64(s->g.wide, s->w[1].count - across)};
+    const int64_t n = b->entry / s->groups * s->images, images = sn_min_i64(s->images, s->N - n);
+    b->rows = images * at.high * at.wide;
     b->c = s->target + b->entry % s->groups * s->columns +
-           b->entry / s->groups * s->target_size[0] * s->target_size[1] * s->target_channels;
+           n * s->target_size[0] * s->target_size[1] * s->target_channels;
     if (b->bias)
         b->bias += b->entry % s->groups * s->columns;
     if (b->scale)
         b->scale += b->entry % s->groups * s->columns;
-    for (int64_t i = 0; i < high; i++) {
-        const int64_t row = (s->direct ? first[0] + i : i) * s->w[0].step;
-        const int64_t col = (s->direct ? first[1] : 0) * s->w[1].step;
-        const int64_t down = s->w[0].t0 + (first[0] + i) * s->w[0].dt;
-        const int64_t across = s->w[1].t0 + first[1] * s->w[1].dt;
-        open_row(s, b, i * wide, wide, (row * from.pitch + col) * from.channels,
-                 (down * s->target_size[1] + across) * s->target_channels);
-    }
-    const sn_region r = sn_region_of(s->w, first, high, wide);
-    if (!s->direct)
-        sn_copy_region(s->w, &r, source_image(s, b->entry), s->depth, b->own, from.pitch);
+    for (int64_t image = 0; image < images; image++)
+        open_image(s, b, &at, image);
 }
 
 /* Term k of the sum: a tap of the window and a channel. */
@@ -189,24 +227,26 @@ static void pack_weights(const sn_product *p, int64_t share) {
 }
 
 static sn_product product_of(pass *s, int64_t N, int n_threads) {
+    s->N = N;
+    s->images = images_of(s, N);
     sn_product p = {
         .ctx = s,
-        .batch = N * s->groups,
+        .batch = sn_ceil_div(N, s->images) * s->groups,
         .N = s->columns,
         .n_pieces = sn_ceil_div(pass_k(s), SN_PRODUCT_DEPTH),
         .count_row_blocks = count_pixels,
         .open = open_pixels,
         .piece = pixel_piece,
         .fill_shared = pack_weights,
-        .own_floats = patch_floats,
+        .own_floats = patches_floats,
         .shared_floats = s->plain ? 0 : s->groups * sn_gemm_packed(pass_k(s), s->columns),
         .bias = s->bias,
         .scale = s->scale,
     };
-    p.work = (double)(p.batch * s->w[0].count * s->w[1].count) * (double)(pass_k(s) * p.N);
+    p.work = (double)(N * s->groups * s->w[0].count * s->w[1].count) * (double)(pass_k(s) * p.N);
     p.n_shares = s->plain ? 0 : s->groups * p.n_pieces;
     SN_CPU(product_cut)(&p, n_threads);
-    s->g = sn_grid_of(s->w[0].count, s->w[1].count, p.limit, SN_GEMM_MR);
+    s->g = grid_of(s, p.limit);
     return p;
 }
 
