@@ -220,6 +220,13 @@ static long double exact_softplus(long double x) {
 }
 
 /* The bounds that vmath.h states; arguments spread evenly, and by bit pattern (all magnitudes). */
+static float wave_sin(float x) {
+    return sn_wave_f32(x, 0);
+}
+static float wave_cos(float x) {
+    return sn_wave_f32(x, 1);
+}
+
 static void test_vmath_holds_its_bounds(void **state) {
     (void)state;
     static const struct {
@@ -241,6 +248,10 @@ static void test_vmath_holds_its_bounds(void **state) {
         {"sigmoid", sn_sigmoid_f32, exact_sigmoid, -100, 90, 3},
         {"softplus", sn_softplus_f32, exact_softplus, -100, 90, 2.5},
         {"erf", sn_erf_f32, erfl, -5, 5, 2},
+        {"sin", wave_sin, sinl, -20, 20, 1},
+        {"cos", wave_cos, cosl, -20, 20, 1},
+        {"sin", wave_sin, sinl, -5e8, 5e8, 1},
+        {"cos", wave_cos, cosl, -5e8, 5e8, 1},
     };
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         uint32_t bits = 1;

@@ -37,8 +37,6 @@
     X(affine,       p * x + q,                                p * x + q)                           \
     X(power,        raised(x, p),                             pow(x, p))                           \
     X(clip,         x < p ? p : x > q ? q : x,                x < p ? p : x > q ? q : x)           \
-    X(sin,          sinf(x),                                  sin(x))                              \
-    X(cos,          cosf(x),                                  cos(x))                              \
     X(tan,          tanf(x),                                  tan(x))                              \
     X(asin,         asinf(x),                                 asin(x))                             \
     X(acos,         acosf(x),                                 acos(x))                             \
@@ -240,6 +238,29 @@ PAIR_MAP(PAIR_SPANS)
     INTEGER_SPAN(name##_i64, int64_t, whole)
 INTEGER_MAP(INTEGER_SPANS)
 
+/* Far from 0, and for what is no number, libm finds the angle; elements nearby keep their bits. */
+#define WAVE_SPANS(name, quarter)                                                                  \
+    static void name##_fast(const sn_call *c, int64_t first, int64_t n) {                          \
+        const float *in = (const float *)c->in[0].data + first;                                    \
+        float *out = (float *)c->out[0].data + first;                                              \
+        bool near = true;                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            near = near & (fabsf(in[i]) <= SN_WAVE_FAR);                                           \
+        if (near) {                                                                                \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                 \
+                out[i] = sn_wave_f32(in[i], quarter);                                              \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                out[i] =                                                                           \
+                    fabsf(in[i]) <= SN_WAVE_FAR ? sn_wave_f32(in[i], quarter) : name##f(in[i]);    \
+        }                                                                                          \
+    }                                                                                              \
+    UNARY_SPAN(name##_f32, float, double, name(x))                                                 \
+    UNARY_SPAN(name##_f64, double, double, name(x))
+#define WAVE_MAP(X) X(sin, 0) X(cos, 1)
+WAVE_MAP(WAVE_SPANS)
+
 static void logical_not_bool(const sn_call *c, int64_t first, int64_t n) {
     const uint8_t *in = (const uint8_t *)c->in[0].data + first;
     uint8_t *out = (uint8_t *)c->out[0].data + first;
@@ -288,10 +309,10 @@ TEST_MAP(TEST_FAMILY)
 /* --- families --------------------------------------------------------------------------------- */
 /* By operator; the two halves of an operator on numbers are joined by dtype below. */
 static const sn_map maps[SN_N_OPS] = {
-#define FLOAT_ROW(name, single, real)                                                              \
+#define FLOAT_ROW(name, ...)                                                                       \
     [SN_OP_##name] = {.fast_f32 = name##_fast,                                                     \
                       .plain = {[SNUG_F32] = name##_f32, [SNUG_F64] = name##_f64}},
-    UNARY_MAP(FLOAT_ROW)
+    UNARY_MAP(FLOAT_ROW) WAVE_MAP(FLOAT_ROW)
         PAIR_MAP(FLOAT_ROW)[SN_OP_logical_not] = {.plain = {[SNUG_BOOL] = logical_not_bool}},
 };
 
@@ -315,7 +336,8 @@ static snug_status run(const sn_call *c, snug_error *err) {
     return sn_map_run(c, map_of(c), err);
 }
 
-#define FAMILY(name, single, real) SN_CPU_FAMILY(name, .reference = reference, .run = run)
+#define FAMILY(name, ...) SN_CPU_FAMILY(name, .reference = reference, .run = run)
 UNARY_MAP(FAMILY)
+WAVE_MAP(FAMILY)
 PAIR_MAP(FAMILY)
 SN_CPU_FAMILY(logical_not, .reference = reference, .run = run)

@@ -10,7 +10,7 @@
  * holds these):
  *
  *     exp 1.5   expm1 1.5 and log1p 1.5 (any argument: 2)   log 1   tanh 1.5   sigmoid 3
- * softplus 2.5   erf 2
+ * softplus 2.5   erf 2   sin and cos 1
  *
  * NaN gives NaN; infinities give the limits. Polynomials are minimax fits made for these intervals.
  */
@@ -134,6 +134,29 @@ static inline float sn_tanh_f32(float x) {
     const float small = a + a * z * p;
     const float large = 1.0f - 2.0f / (sn_exp_f32(2.0f * a) + 1.0f);
     return copysignf(a < 0.625f ? small : large, x);
+}
+
+/* sin (quarter 0) or cos (quarter 1) for |x| <= SN_WAVE_FAR, in double: x = k pi/2 + r with pi/2 in
+ * three parts, the first two so short that k times them is exact; then a series in r, by the
+ * quarter that k is in. */
+#define SN_WAVE_FAR 5e8f
+
+static inline float sn_wave_f32(float x, int64_t quarter) {
+    const double shift = 6755399441055744.0; /* 1.5 * 2^52 rounds to a whole number */
+    const double shifted = (double)x * 0.63661977236758134308 + shift;
+    const double k = shifted - shift;
+    const double r = (((double)x - k * 1.570796251296997) - k * 7.549789415861596e-08) -
+                     k * 5.390302858158119e-15;
+    const double z = r * r;
+    const double odd =
+        r + r * z * (-1.0 / 6 + z * (1.0 / 120 + z * (-1.0 / 5040 + z * (1.0 / 362880))));
+    const double even =
+        1 + z * (-0.5 + z * (1.0 / 24 + z * (-1.0 / 720 + z * (1.0 / 40320 - z / 3628800))));
+    int64_t at;
+    memcpy(&at, &shifted, sizeof at);
+    at += quarter;
+    const double y = at & 1 ? even : odd;
+    return (float)(at & 2 ? -y : y);
 }
 
 static inline float sn_sigmoid_f32(float x) {
