@@ -92,6 +92,15 @@ def arrays():
     return keras.Model(x, L.Dense(3)(ops.reshape(ops.subtract(2.0, x2=y), (-1, 20))))
 
 
+def values():
+    x = L.Input((5, 4))
+    a = L.Dense(4)(x)
+    y = ops.hstack([ops.normalize(a, axis=-1), ops.take(a, [3, 0, 3], axis=1), ops.hypot(a, x), ops.dot(a, np.eye(4)[::-1].astype(keras.config.floatx()))])
+    y = y + ops.mean(ops.full_like(a, 0.25) + ops.zeros_like(a) + ops.ones_like(a), axis=1, keepdims=True)
+    y = y + ops.cast(ops.cast(y * 3.0, "int32"), keras.config.floatx())
+    return keras.Model(x, L.Dense(3)(L.Flatten()(y)))
+
+
 def masked(units, activation=None):
     return lambda: [L.Input((5,), dtype="int32"), L.Embedding(9, 4, mask_zero=True), L.Dense(units, activation=activation)]
 
@@ -110,6 +119,7 @@ CASES = [
     ("ops_shapes", shapes, SEQ, Y3, slow, "mse", [], 3),
     ("ops_reductions", reductions, SEQ, Y3, slow, "mse", [], 3),
     ("ops_arrays", arrays, SEQ, Y3, slow, "mse", [], 3),
+    ("ops_values", values, SEQ, Y3, slow, "mse", [], 3),
     ("weight_sample", dense(3), X, Y3, sgd, "mse", ["mae"], 3, 16, {"sample_weight": WEIGHTS, "weighted_metrics": ["mae", "mse"]}),
     ("weight_sparse", dense(4, "softmax"), X, LABELS, sgd, SPARSE, [], 3, 16, {"sample_weight": WEIGHTS, "weighted_metrics": ["accuracy"]}),
     ("weight_counts", dense(1, "sigmoid"), X, BINARY, sgd, "binary_crossentropy", [], 3, 16,
