@@ -9,6 +9,7 @@
 #include "model/json.h"
 #include "model/keras_graph.h"
 #include "model/keras_layers.h"
+#include "model/keras_operation.h"
 #include "model/keras_value.h"
 
 #include <stdio.h>
@@ -163,7 +164,8 @@ static const char *find_policy(const json_t *model) {
     const char *name = sn_keras_policy(json_object_get(json_object_get(model, "config"), "dtype"));
     const json_t *layers = sn_keras_layer_list(model);
     for (size_t i = 0; i < json_array_size(layers) && !name; i++)
-        if (!sn_keras_is_input(json_array_get(layers, i)))
+        if (!sn_keras_is_input(json_array_get(layers, i)) &&
+            !sn_keras_is_operation(json_array_get(layers, i))) /* cast has a dtype of its own */
             name = find_policy(json_array_get(layers, i));
     return name;
 }

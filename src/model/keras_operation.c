@@ -177,6 +177,8 @@ static const struct {
     {"default_value", SECOND},
     {"decimals", FIRST},
     {"ord", FIRST},
+    {"order", FIRST},
+    {"epsilon", SECOND},
     {"sorted", INERT},
     {"k", SHAPE},
     {"x_max", SECOND},

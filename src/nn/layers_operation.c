@@ -27,7 +27,7 @@ typedef struct {
     sn_value tensor[4]; /* of numbers, too */
 } operands;
 
-static sn_value array_of(sn_layer_call *c, conf_of conf) {
+sn_value sn_operation_array(sn_layer_call *c, conf_of conf) {
     const sn_value list = sn_layer_vector(c, conf->array.v, conf->array.n, false);
     return sn_build_reshape(c->b, list, conf->array_dims, (int)conf->array_rank);
 }
@@ -54,7 +54,7 @@ static bool find_operands(sn_layer_call *c, conf_of conf, int most, bool rounds,
         if (o->is_number[i])
             o->tensor[i] = sn_build_scalar(c->b, number_type, o->number[i]);
         else if (i == array_at)
-            o->tensor[i] = array_of(c, conf);
+            o->tensor[i] = sn_operation_array(c, conf);
         else
             o->tensor[i] = tensors < c->n_in ? c->in[tensors++] : SN_NO_VALUE;
         numbers += o->is_number[i];
@@ -80,7 +80,7 @@ static bool find_axes(sn_layer_call *c, conf_of conf, int rank, int *axes) {
 }
 
 /* The one axis of a function; `otherwise` when none is given. */
-static bool find_axis(sn_layer_call *c, conf_of conf, int rank, int otherwise, int *axis) {
+bool sn_operation_axis(sn_layer_call *c, conf_of conf, int rank, int otherwise, int *axis) {
     int axes[SN_OPERATION_LIST] = {otherwise < 0 ? otherwise + rank : otherwise};
     if (!find_axes(c, conf, rank, axes))
         return false;
@@ -240,11 +240,16 @@ static const struct {
     const char *names;
     reduce_fn build;
 } reductions[] = {
-    {"mean reducemean", sn_build_mean},    {"sum reducesum", sn_build_sum},
-    {"prod reduceprod", sn_build_prod},    {"max amax reducemax", sn_build_max},
-    {"min amin reducemin", sn_build_min},  {"any reduceany", any_true},
-    {"all reduceall", all_true},           {"var reducevariance", sn_build_variance},
-    {"std reducestd", sn_build_deviation}, {"logsumexp reducelogsumexp", sn_build_logsumexp},
+    {"mean reducemean average", sn_build_mean},
+    {"sum reducesum", sn_build_sum},
+    {"prod reduceprod", sn_build_prod},
+    {"max amax reducemax", sn_build_max},
+    {"min amin reducemin", sn_build_min},
+    {"any reduceany", any_true},
+    {"all reduceall", all_true},
+    {"var reducevariance", sn_build_variance},
+    {"std reducestd", sn_build_deviation},
+    {"logsumexp reducelogsumexp", sn_build_logsumexp},
 };
 
 static void build_reduction(sn_layer_call *c, conf_of conf, reduce_fn build) {
@@ -324,7 +329,7 @@ static sn_value with_axis(sn_layer_call *c, sn_value x, int axis) {
 
 static void build_expand_dims(sn_layer_call *c, conf_of conf) {
     int axis;
-    if (find_axis(c, conf, type_of(c, c->in[0]).rank + 1, 1, &axis))
+    if (sn_operation_axis(c, conf, type_of(c, c->in[0]).rank + 1, 1, &axis))
         c->out = with_axis(c, c->in[0], axis);
 }
 
@@ -352,14 +357,14 @@ static sn_value concat(sn_layer_call *c, const sn_value *in, int n, int axis) {
 
 static void build_concatenate(sn_layer_call *c, conf_of conf) {
     int axis;
-    if (find_axis(c, conf, type_of(c, c->in[0]).rank, -1, &axis))
+    if (sn_operation_axis(c, conf, type_of(c, c->in[0]).rank, -1, &axis))
         c->out = concat(c, c->in, c->n_in, axis);
 }
 
 static void build_stack(sn_layer_call *c, conf_of conf) {
     sn_value in[SN_MAX_IN];
     int axis;
-    if (!find_axis(c, conf, type_of(c, c->in[0]).rank + 1, 0, &axis))
+    if (!sn_operation_axis(c, conf, type_of(c, c->in[0]).rank + 1, 0, &axis))
         return;
     for (int i = 0; i < c->n_in; i++)
         in[i] = with_axis(c, c->in[i], axis);
@@ -387,7 +392,7 @@ static sn_value take(sn_layer_call *c, sn_value x, const span *spans) {
 static void build_split(sn_layer_call *c, conf_of conf) {
     const snug_type t = type_of(c, c->in[0]);
     int axis;
-    if (!find_axis(c, conf, t.rank, 0, &axis))
+    if (!sn_operation_axis(c, conf, t.rank, 0, &axis))
         return;
     const int64_t extent = t.dims[axis];
     int64_t n = conf->is_list ? conf->n_shape + 1 : conf->n_shape ? conf->shape[0] : 0, at = 0;
@@ -536,7 +541,7 @@ static void build_cast(sn_layer_call *c, conf_of conf) {
 
 static void build_argmax(sn_layer_call *c, conf_of conf) {
     int axis;
-    if (!find_axis(c, conf, type_of(c, c->in[0]).rank, -1, &axis))
+    if (!sn_operation_axis(c, conf, type_of(c, c->in[0]).rank, -1, &axis))
         return;
     sn_attrs a;
     sn_attrs_default(SN_OP_argmax, &a);
@@ -562,7 +567,7 @@ static void build_scan(sn_layer_call *c, conf_of conf) {
         sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "%s without an axis", conf->function.text);
         return;
     }
-    if (!find_axis(c, conf, type_of(c, c->in[0]).rank, -1, &axis))
+    if (!sn_operation_axis(c, conf, type_of(c, c->in[0]).rank, -1, &axis))
         return;
     const sn_op op = sn_same_name(conf->function.text, "cumsum") ? SN_OP_cumsum : SN_OP_cumprod;
     c->out = sn_build_scan(c->b, op, c->in[0], axis, false, false);
@@ -573,7 +578,7 @@ static void build_sort(sn_layer_call *c, conf_of conf) {
     const bool top = sn_same_name(conf->function.text, "topk");
     sn_sort how = {.descending = top, .k = top ? conf->shape[0] : 0, .places = SNUG_I32};
     sn_value values, places;
-    if (!find_axis(c, conf, type_of(c, c->in[0]).rank, -1, &how.axis))
+    if (!sn_operation_axis(c, conf, type_of(c, c->in[0]).rank, -1, &how.axis))
         return;
     sn_build_sort(c->b, c->in[0], &how, &values, &places);
     c->out = sn_same_name(conf->function.text, "argsort") ? places : values;
@@ -678,9 +683,11 @@ void sn_layer_build_operation(sn_layer_call *c) {
     for (size_t i = 0; i < COUNT(others); i++)
         if (is_named(others[i].names, name))
             return others[i].build(c, conf);
-    for (const sn_operation_row *row = sn_layout_operations; row->names; row++)
-        if (is_named(row->names, name))
-            return row->build(c, conf);
+    static const sn_operation_row *const tables[] = {sn_layout_operations, sn_value_operations};
+    for (size_t i = 0; i < COUNT(tables); i++)
+        for (const sn_operation_row *row = tables[i]; row->names; row++)
+            if (is_named(row->names, name))
+                return row->build(c, conf);
     for (size_t i = 0; i < COUNT(binary); i++)
         if (is_named(binary[i].names, name))
             return build_binary(c, conf, i);

@@ -143,11 +143,14 @@ static void build_take(sn_layer_call *c, conf_of conf) {
     int axis;
     if (!axis_at(c, conf, 0, t.rank, &axis))
         return;
-    if (c->n_in == 2) {
+    if (c->n_in == 2 || conf->array.n > 0) {
+        const sn_value indices =
+            c->n_in == 2 ? c->in[1] : sn_build_cast(c->b, sn_operation_array(c, conf), SNUG_I32);
+        const sn_value in[2] = {c->in[0], indices};
         sn_attrs a;
         sn_attrs_default(SN_OP_gather, &a);
         a.axis.axis = axis;
-        c->out = sn_build(c->b, SN_OP_gather, &a, c->in, 2);
+        c->out = sn_build(c->b, SN_OP_gather, &a, in, 2);
         return;
     }
     const int64_t at = (int64_t)conf->first + (conf->first < 0) * t.dims[axis];
