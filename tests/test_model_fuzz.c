@@ -161,6 +161,36 @@ static void test_damaged_models_are_survived(void **state) {
     end_seeds(seeds, 4);
 }
 
+static sn_test_seed text_seed(const char *text) {
+    char *copy = strdup(text);
+    assert_non_null(copy);
+    return (sn_test_seed){(const unsigned char *)copy, strlen(copy)};
+}
+
+/* Several inputs and outputs, operations, arrays, brackets, in both dialects. */
+static void test_damaged_graphs_are_survived(void **state) {
+    (void)state;
+    sn_test_seed seeds[] = {
+        file_seed(SNUG_TEST_DATA "/golden/ops_shapes_f32/model.json"),
+        file_seed(SNUG_TEST_DATA "/golden/ops_arrays_f32/model.json"),
+        file_seed(SNUG_TEST_DATA "/golden/io_named_f32/model.json"),
+        text_seed(
+            "{\"class_name\":\"Functional\",\"config\":{\"name\":\"m\",\"layers\":[{"
+            "\"class_name\":\"InputLayer\",\"config\":{\"batch_input_shape\":[null,6],"
+            "\"name\":\"x\"},\"name\":\"x\",\"inbound_nodes\":[]},{\"class_name\":"
+            "\"TFOpLambda\",\"config\":{\"name\":\"s\",\"function\":\"split\"},\"name\":"
+            "\"s\",\"inbound_nodes\":[[\"x\",0,0,{\"num_or_size_splits\":[1,2,3],\"axis\":"
+            "-1}]]},{\"class_name\":\"TFOpLambda\",\"config\":{\"name\":\"a\",\"function\":"
+            "\"math.add\"},\"name\":\"a\",\"inbound_nodes\":[[\"_CONSTANT_VALUE\",-1,2.5,{"
+            "\"y\":[\"s\",0,1]}]]},{\"class_name\":\"SlicingOpLambda\",\"config\":{\"name\":"
+            "\"g\",\"function\":\"__operators__.getitem\"},\"name\":\"g\",\"inbound_nodes\":[["
+            "\"a\",0,0,{\"slice_spec\":[{\"start\":null,\"stop\":null,\"step\":null},{"
+            "\"start\":-2,\"stop\":9,\"step\":1}]}]]}],\"input_layers\":[[\"x\",0,0]],"
+            "\"output_layers\":[[\"g\",0,0],[\"s\",0,0],[\"s\",0,2]]}}")};
+    sn_test_mutations(read_model, seeds, 4, 3000);
+    end_seeds(seeds, 4);
+}
+
 static void test_inspect_survives_any_file(void **state) {
     (void)state;
     sn_test_seed seeds[] = {
@@ -175,6 +205,7 @@ int main(void) {
         cmocka_unit_test(test_damaged_weights_are_survived),
         cmocka_unit_test(test_damaged_arrays_are_survived),
         cmocka_unit_test(test_damaged_models_are_survived),
+        cmocka_unit_test(test_damaged_graphs_are_survived),
         cmocka_unit_test(test_inspect_survives_any_file),
     };
     if (access("/dev/shm", W_OK) == 0) /* tens of thousands of files */

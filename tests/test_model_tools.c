@@ -32,6 +32,8 @@ static void test_inspect_shows_a_model(void **state) {
                      "{\"kind\":\"model\",\"name\":\"sequential\",\"input\":[null,20],\"layers\":["
                      "{\"name\":\"dense_1\",\"type\":\"Dense\",\"output\":[null,7]},"
                      "{\"name\":\"dense_2\",\"type\":\"Dense\",\"output\":[null,1]}],"
+                     "\"inputs\":[{\"name\":\"\",\"shape\":[null,20]}],"
+                     "\"outputs\":[{\"name\":\"dense_2\",\"shape\":[null,1]}],"
                      "\"optimizer\":\"\",\"loss\":\"\",\"metrics\":\"\"}\n");
 }
 

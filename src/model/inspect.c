@@ -90,6 +90,37 @@ static snug_status inspect_safetensors(snug_engine *e, const char *path, bool js
     return status;
 }
 
+static const char *end_name(const sn_network *n, bool input, uint32_t i) {
+    return input ? n->input_names[i] : sn_network_output_name(n, i);
+}
+
+/* Inputs or outputs: names and shapes. */
+static snug_status ends_json(const sn_network *n, bool input, const snug_writer *w,
+                             snug_error *err) {
+    char dims[192];
+    SNUG_TRY(sn_say(w, err, ",\"%s\":[", input ? "inputs" : "outputs"));
+    for (uint32_t i = 0; i < (input ? n->n_inputs : n->n_outputs); i++) {
+        SNUG_TRY(sn_say(w, err, "%s{\"name\":", i ? "," : ""));
+        SNUG_TRY(sn_json_string(w, end_name(n, input, i), err));
+        SNUG_TRY(
+            sn_say(w, err, ",\"shape\":%s}",
+                   dims_json(sn_network_type(n, input ? i : n->outputs[i]), dims, sizeof dims)));
+    }
+    return sn_say(w, err, "]");
+}
+
+static snug_status ends_text(const sn_network *n, bool input, const snug_writer *w,
+                             snug_error *err) {
+    char name[256], type[192];
+    const uint32_t count = input ? n->n_inputs : n->n_outputs;
+    for (uint32_t i = 0; i < count && count > 1; i++)
+        SNUG_TRY(sn_say(
+            w, err, "%s %u is %s, %s\n", input ? "input" : "output", i,
+            sn_plain_text(end_name(n, input, i), name, sizeof name),
+            snug_type_print(sn_network_type(n, input ? i : n->outputs[i]), type, sizeof type)));
+    return SNUG_OK;
+}
+
 static snug_status model_json(const sn_network *n, const sn_keras_compile *c, const snug_writer *w,
                               snug_error *err) {
     char dims[192];
@@ -104,7 +135,10 @@ static snug_status model_json(const sn_network *n, const sn_keras_compile *c, co
         SNUG_TRY(sn_say(w, err, ",\"type\":\"%s\",\"output\":%s}", l->cls->class_name,
                         dims_json(&l->output, dims, sizeof dims)));
     }
-    SNUG_TRY(sn_say(w, err, "],\"optimizer\":"));
+    SNUG_TRY(sn_say(w, err, "]"));
+    SNUG_TRY(ends_json(n, true, w, err));
+    SNUG_TRY(ends_json(n, false, w, err));
+    SNUG_TRY(sn_say(w, err, ",\"optimizer\":"));
     SNUG_TRY(sn_json_string(w, c->optimizer, err));
     SNUG_TRY(sn_say(w, err, ",\"loss\":"));
     SNUG_TRY(sn_json_string(w, c->loss, err));
@@ -124,6 +158,8 @@ static snug_status model_text(const sn_network *n, const sn_keras_compile *c, co
         SNUG_TRY(sn_say(w, err, "  %-28s %-24s %s\n", sn_plain_text(l->name, name, sizeof name),
                         l->cls->class_name, snug_type_print(&l->output, type, sizeof type)));
     }
+    SNUG_TRY(ends_text(n, true, w, err));
+    SNUG_TRY(ends_text(n, false, w, err));
     if (!c->optimizer[0] && !c->loss[0] && !c->metrics[0])
         return sn_say(w, err, "no compile settings in the file\n");
     return sn_say(w, err, "compiled with optimizer %s, loss %s, metrics %s\n",

@@ -401,7 +401,7 @@ class Json(Case):
         self.keys(s, "name", "layers", "inputs", "outputs", "params", "trainable_params")
         self.assertEqual(s["params"], 4 * 8 + 8 + 8 * 3 + 3)
         self.keys(s["layers"][0], "name", "type", "output", "params", "trainable_params", "connected_to")
-        self.keys(self.json_of("inspect", self.model), "kind", "name", "input", "layers", "optimizer", "loss", "metrics")
+        self.keys(self.json_of("inspect", self.model), "kind", "name", "input", "layers", "inputs", "outputs", "optimizer", "loss", "metrics")
         self.keys(self.json_of("inspect", self.x), "kind", "format", "dtype", "shape", "bytes", "packed")
 
     def test_ops_doctor_make_data(self):
