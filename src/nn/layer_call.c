@@ -227,12 +227,16 @@ snug_status sn_network_updates(sn_network *n, sn_graph *g, snug_error *err) {
 }
 
 /* --- running build functions ------------------------------------------------------------------ */
-/* The masks that there are, each of which must say that a step is valid. */
+/* A step of a merge is valid where it is so in any input; an input without a mask is valid. */
 static sn_value kept_mask(sn_layer_call *c) {
     sn_value kept = SN_NO_VALUE;
-    for (int i = 0; i < c->n_in; i++)
-        if (sn_value_ok(c->mask[i]) && !c->role[i])
-            kept = sn_value_ok(kept) ? sn_build_logical_and(c->b, kept, c->mask[i]) : c->mask[i];
+    for (int i = 0; i < c->n_in; i++) {
+        if (c->role[i])
+            continue;
+        if (!sn_value_ok(c->mask[i]))
+            return SN_NO_VALUE;
+        kept = sn_value_ok(kept) ? sn_build_logical_or(c->b, kept, c->mask[i]) : c->mask[i];
+    }
     return kept;
 }
 

@@ -521,22 +521,37 @@ static void build_clip(sn_layer_call *c, conf_of conf) {
 }
 
 /* Half and double widths follow the network: it has one float type. */
-static void build_cast(sn_layer_call *c, conf_of conf) {
+/* The type that a call names: all kinds of floats are the network's. */
+static bool find_dtype(sn_layer_call *c, conf_of conf, snug_dtype *to) {
     static const struct {
         const char *name;
         snug_dtype dtype;
     } known[] = {{"int32", SNUG_I32}, {"int64", SNUG_I64}, {"bool", SNUG_BOOL}};
-    snug_dtype to = c->network->compute_dtype;
-    const bool is_float = strncmp(conf->dtype.text, "float", 5) == 0;
-    size_t i = 0;
-    while (i < 3 && strcmp(conf->dtype.text, known[i].name) != 0)
-        i++;
-    if (!is_float && i == 3) {
-        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "a cast to %s; float32, int32, int64 and bool work",
-                        conf->dtype.text);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(conf->dtype.text, known[i].name) == 0) {
+            *to = known[i].dtype;
+            return true;
+        }
+    *to = c->network->compute_dtype;
+    if (strncmp(conf->dtype.text, "float", 5) == 0)
+        return true;
+    sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "values of %s; float32, int32, int64 and bool work",
+                    conf->dtype.text);
+    return false;
+}
+
+static void build_cast(sn_layer_call *c, conf_of conf) {
+    snug_dtype to;
+    if (find_dtype(c, conf, &to))
+        c->out = sn_build_cast(c->b, c->in[0], to);
+}
+
+static void build_like(sn_layer_call *c, conf_of conf) {
+    snug_type t = type_of(c, c->in[0]);
+    const bool ones = sn_same_name(conf->function.text, "oneslike");
+    if (conf->dtype.text[0] && !find_dtype(c, conf, &t.dtype))
         return;
-    }
-    c->out = sn_build_cast(c->b, c->in[0], is_float ? to : known[i].dtype);
+    c->out = sn_build_broadcast_to(c->b, sn_build_scalar(c->b, t.dtype, ones ? 1 : 0), &t);
 }
 
 static void build_argmax(sn_layer_call *c, conf_of conf) {
@@ -619,6 +634,7 @@ static const struct {
     {"where wherev2", build_where},
     {"clip clipbyvalue", build_clip},
     {"cast", build_cast},
+    {"zeroslike oneslike", build_like},
     {"argmax argmin", build_argmax},
     {"round", build_round},
     {"cumsum cumprod", build_scan},
