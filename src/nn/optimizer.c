@@ -27,6 +27,7 @@ static void start_form(form *f, sn_op op) {
     f->op = op;
     f->n_slots = 0;
     sn_attrs_default(op, &f->attrs);
+    f->squares = false;
 }
 
 static void add_slot(form *f, const char *name, double start) {
@@ -65,6 +66,7 @@ static void adam_form(const sn_optimizer *o, sn_builder *b, form *f) {
     f->attrs.adam.epsilon = epsilon_of(b, o);
     add_slot(f, "momentum", 0);
     add_slot(f, "velocity", 0);
+    f->squares = !o->amsgrad;
     if (o->amsgrad)
         add_slot(f, "velocity_hat", 0);
 }

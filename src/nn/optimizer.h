@@ -9,6 +9,7 @@
 typedef struct {
     sn_op op;
     sn_attrs attrs;
+    bool squares; /* takes the squares of the gradient as one more input */
     int n_slots;
     struct {
         const char *name;

@@ -143,18 +143,41 @@ static sn_value average(sn_builder *b, int64_t momentum, sn_value variable, sn_v
     return sn_build(b, SN_OP_moving_average, &a, in, 2);
 }
 
+/* Keras keeps the gradient of a table that is only looked up as the rows that were looked up, and
+ * squares those before rows of the same index are added. The sum of squares, or SN_NO_VALUE where
+ * the gradient is not such a sum of rows. */
+static sn_value squares_of_rows(sn_builder *b, sn_value gradient) {
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const sn_node maker = sn_graph_value_at(b->graph, gradient)->node;
+    if (maker.i == SN_NO_NODE.i)
+        return SN_NO_VALUE;
+    const sn_node_info node = *sn_graph_node_at(b->graph, maker);
+    if (node.op == SN_OP_scatter_add) {
+        const sn_value in[2] = {node.in[0], sn_build_square(b, node.in[1])};
+        return sn_build(b, SN_OP_scatter_add, &node.attrs, in, 2);
+    }
+    if (node.op != SN_OP_add)
+        return SN_NO_VALUE;
+    const sn_value x = squares_of_rows(b, node.in[0]), y = squares_of_rows(b, node.in[1]);
+    return sn_value_ok(x) && sn_value_ok(y) ? sn_build_add(b, x, y) : SN_NO_VALUE;
+}
+
 static snug_status update_by_form(const site *s, sn_value gradient, snug_error *err) {
     sn_builder b = sn_builder_on(s->g);
-    sn_value in[5];
+    sn_value in[6];
+    int n_in = 0;
     sn_optimizer_form f;
     sn_optimizer_find(s->o->name)->form(s->o, &b, &f);
-    SNUG_TRY(sn_network_read(s->n, s->g, s->weight, &in[0], err));
+    SNUG_TRY(sn_network_read(s->n, s->g, s->weight, &in[n_in++], err));
     for (int i = 0; i < f.n_slots; i++) {
         const slot wanted = {f.slots[i].name, f.slots[i].start, type_of(s)};
-        SNUG_TRY(read_slot(s, &wanted, &in[1 + i], err));
+        SNUG_TRY(read_slot(s, &wanted, &in[n_in++], err));
     }
-    in[1 + f.n_slots] = gradient;
-    sn_build(&b, f.op, &f.attrs, in, 2 + f.n_slots);
+    in[n_in++] = gradient;
+    in[n_in] = f.squares ? squares_of_rows(&b, gradient) : SN_NO_VALUE;
+    n_in += sn_value_ok(in[n_in]);
+    sn_build(&b, f.op, &f.attrs, in, n_in);
     return sn_builder_done(&b, err);
 }
 

@@ -372,7 +372,11 @@ SET(sgd, SHAPES_OF_PAIR("rate=0.01 momentum=0", ""),
 SET(sgd_momentum, EACH_PLAIN(SGD_MOMENTUM),
     {"nesterov=1 rate=0.01 momentum=0.9", "f[3,67] f[3,67] f[3,67]"},
     {"nesterov=1 rate=0.01 momentum=0.9", "f[3,133,89] f[3,133,89] f[3,133,89]"})
-SET(adam, EACH_PLAIN(ADAM))
+SET(adam, EACH_PLAIN(ADAM),
+    {"rate=0.01 one_minus_beta1=0.1 one_minus_beta2=0.001 epsilon=1e-7",
+     "f[3,67] f[3,67] f[3,67]@pos f[3,67] f[3,67]@pos"},
+    {"rate=0.01 one_minus_beta1=0.1 one_minus_beta2=0.001 epsilon=1e-7",
+     "f[3,133,89] f[3,133,89] f[3,133,89]@pos f[3,133,89] f[3,133,89]@pos"})
 #define AMSGRAD(x)                                                                                 \
     {                                                                                              \
         "rate=0.01 one_minus_beta1=0.1 one_minus_beta2=0.001 epsilon=1e-7",                        \

@@ -67,6 +67,17 @@ static inline double root_double(double x) {
         }                                                                                          \
     }
 
+/* The loop for g * g, and for squares that are given. */
+#define ADAM_LOOP(M, C, squared)                                                                   \
+    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                         \
+        const C grad = (C)g[i];                                                                    \
+        const C mean = (C)m[i] + (grad - (C)m[i]) * toward1;                                       \
+        const C square = (C)v[i] + ((squared) - (C)v[i]) * toward2;                                \
+        w_out[i] = (M)((C)w[i] - rate * mean / (root_##C(square) + epsilon));                      \
+        m_out[i] = (M)mean;                                                                        \
+        v_out[i] = (M)square;                                                                      \
+    }
+
 #define ADAM_SPAN(name, M, C)                                                                      \
     static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
         const M *w = (const M *)c->in[0].data + first, *m = (const M *)c->in[1].data + first;      \
@@ -75,13 +86,11 @@ static inline double root_double(double x) {
         M *v_out = (M *)c->out[2].data + first;                                                    \
         const C rate = (C)(M)c->param[0].real, epsilon = (C)(M)c->param[3].real;                   \
         const C toward1 = (C)(M)c->param[1].real, toward2 = (C)(M)c->param[2].real;                \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                     \
-            const C grad = (C)g[i];                                                                \
-            const C mean = (C)m[i] + (grad - (C)m[i]) * toward1;                                   \
-            const C square = (C)v[i] + (grad * grad - (C)v[i]) * toward2;                          \
-            w_out[i] = (M)((C)w[i] - rate * mean / (root_##C(square) + epsilon));                  \
-            m_out[i] = (M)mean;                                                                    \
-            v_out[i] = (M)square;                                                                  \
+        if (c->n_in == 4) {                                                                        \
+            ADAM_LOOP(M, C, grad * grad)                                                           \
+        } else {                                                                                   \
+            const M *s = (const M *)c->in[4].data + first;                                         \
+            ADAM_LOOP(M, C, (C)s[i])                                                               \
         }                                                                                          \
     }
 
