@@ -140,6 +140,8 @@ static const char *const good[] = {
     "matmul f32[5,1,2,3] f32[6,3,4] -> f32[5,6,2,4]",
     "matmul f32[?,2,3] f32[?,3,?] f32[8] -> f32[?,2,8]",
     "matmul f32[2,0] f32[0,4] -> f32[2,4]",
+    "matmul fold_b=1 f32[?,7,3] f32[3,4,2] f32[8] -> f32[?,7,8]",
+    "matmul fold_b=2 trans_b=1 f32[5,6] f32[3,4,2,3] -> f32[5,12]",
     /* convolution: (7 + 2 - 3) / 2 + 1 = 4 */
     "conv2d f32[2,8,9,3] f32[3,2,3,5] -> f32[2,6,8,5]",
     "conv2d stride=2,2 pad=1,1,0,1 act=relu f32[2,7,8,3] f32[3,3,3,5] f32[5] -> f32[2,4,4,5]",
@@ -318,6 +320,7 @@ static const char *const bad[] = {
     "sum keepdims=2 f32[2] !! keepdims=2",
     "argmax axis=0 f32[2] !! positions are i32 or i64",
     "argmax axis=0 dtype=i32 f32[0,2] !! has no elements",
+    "matmul fold_b=2 f32[2,3] f32[3,1] !! some axes must be left for the columns",
     "matmul f32[2,3] f32[4,3] !! the inner extents 3 and 4 must be equal",
     "matmul trans_b=1 f32[2,3] f32[3,4] !! f32[3,4] transposed: the inner extents 3 and 4",
     "matmul f32[3] f32[3,4] !! it must have 2 to 8 axes",

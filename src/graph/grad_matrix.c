@@ -24,6 +24,13 @@ static sn_value matmul_da(const sn_grad_call *c) {
     const sn_attrs_matmul *m = &c->node->attrs.matmul;
     const sn_value dy = c->dout[0], w = c->in[1];
     const snug_type like = sn_rule_type(c, c->in[0]);
+    if (m->fold_b) {
+        sn_attrs a;
+        sn_attrs_default(SN_OP_matmul, &a);
+        a.matmul.fold_b = m->fold_b;
+        a.matmul.trans_b = !m->trans_b;
+        return sn_build(c->b, SN_OP_matmul, &a, (const sn_value[]){dy, w}, 2);
+    }
     const sn_value da = m->trans_a ? sn_build_matmul_t(c->b, w, dy, m->trans_b, true)
                                    : sn_build_matmul_t(c->b, dy, w, false, !m->trans_b);
     return sn_build_sum_to(c->b, da, &like);
@@ -44,13 +51,14 @@ static sn_value matmul_dw(const sn_grad_call *c) {
     const snug_type ta = sn_rule_type(c, c->in[0]), tw = sn_rule_type(c, c->in[1]),
                     ty = sn_rule_type(c, c->out[0]);
     sn_value a = c->in[0], dy = c->dout[0];
-    if (tw.rank == 2 && ta.rank > 2 && !m->trans_a) {
+    if ((tw.rank == 2 || m->fold_b) && ta.rank > 2 && !m->trans_a) {
         a = flat_rows(c, a, &ta);
         dy = flat_rows(c, dy, &ty);
     }
     const sn_value dw = m->trans_b ? sn_build_matmul_t(c->b, dy, a, true, m->trans_a)
                                    : sn_build_matmul_t(c->b, a, dy, !m->trans_a, false);
-    return sn_build_sum_to(c->b, dw, &tw);
+    return m->fold_b ? sn_build_reshape(c->b, dw, tw.dims, tw.rank)
+                     : sn_build_sum_to(c->b, dw, &tw);
 }
 
 SN_GRAD_RULE(matmul) {

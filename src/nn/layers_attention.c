@@ -196,10 +196,13 @@ static sn_value project(sn_layer_call *c, sn_value x, const projection *p) {
     if (c->b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     snug_type t = *sn_graph_type(c->b->graph, x);
-    const int64_t rows[2] = {-1, from}, matrix[2] = {from, to};
-    const sn_value y = sn_build_matmul(
-        c->b, sn_build_reshape(c->b, x, rows, 2), sn_build_reshape(c->b, kernel, matrix, 2),
-        p->bias_init ? sn_build_reshape(c->b, bias, &to, 1) : SN_NO_VALUE);
+    const int64_t rows[2] = {-1, from};
+    const sn_value in[3] = {sn_build_reshape(c->b, x, rows, 2), kernel,
+                            p->bias_init ? sn_build_reshape(c->b, bias, &to, 1) : SN_NO_VALUE};
+    sn_attrs fold;
+    sn_attrs_default(SN_OP_matmul, &fold);
+    fold.matmul.fold_b = p->n_from;
+    const sn_value y = sn_build(c->b, SN_OP_matmul, &fold, in, p->bias_init ? 3 : 2);
     memcpy(t.dims + t.rank - p->n_from, p->dims + p->n_from, (size_t)p->n_to * sizeof *p->dims);
     return sn_build_reshape(c->b, y, t.dims, t.rank - p->n_from + p->n_to);
 }

@@ -209,8 +209,11 @@ void sn_axes_matmul(const sn_opdesc *d, sn_ways *ways) {
     const int row_a = a->rank - (at->trans_a ? 1 : 2), inner_a = a->rank - (at->trans_a ? 2 : 1);
     const int col_b = b->rank - (at->trans_b ? 2 : 1), inner_b = b->rank - (at->trans_b ? 1 : 2);
     for (int k = 0; k < out->rank - 2; k++)
-        product_way(ways, out->dims[k], aligned_axis(a, out, k), aligned_axis(b, out, k), k);
+        product_way(ways, out->dims[k], aligned_axis(a, out, k),
+                    at->fold_b ? -1 : aligned_axis(b, out, k), k);
     product_way(ways, a->dims[row_a], row_a, -1, out->rank - 2);
+    if (at->fold_b) /* rows and columns of b are several axes each */
+        return;
     sn_way *columns = product_way(ways, b->dims[col_b], -1, col_b, out->rank - 1);
     if (d->n_in == 3)
         sn_carry(&columns->in[2], 0);

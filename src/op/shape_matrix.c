@@ -18,6 +18,25 @@ static matrix matrix_of(const snug_type *t, bool transposed) {
     return transposed ? (matrix){cols, rows} : (matrix){rows, cols};
 }
 
+/* Extents [from, to) as one. */
+static int64_t folded(const snug_type *t, int64_t from, int64_t to) {
+    int64_t n = 1;
+    for (int64_t k = from; k < to; k++)
+        n = n < 0 || t->dims[k] < 0 ? -1 : n * t->dims[k];
+    return n;
+}
+
+/* b as matrices; with fold_b its first axes are the rows of a single one, the others its columns.
+ */
+static snug_type matrices_of_b(const sn_opdesc *d) {
+    const int64_t rows = d->attrs.matmul.fold_b;
+    const snug_type *b = &d->in[1];
+    if (rows == 0)
+        return *b;
+    return (snug_type){
+        .dtype = b->dtype, .rank = 2, .dims = {folded(b, 0, rows), folded(b, rows, b->rank)}};
+}
+
 static snug_type batch_of(const snug_type *t) {
     snug_type batch = *t;
     batch.rank -= 2;
@@ -31,14 +50,22 @@ static snug_status check_matmul(const sn_opdesc *d, snug_error *err) {
     for (int i = 1; i < d->n_in; i++)
         SNUG_TRY(sn_want_dtype_of(d, i, 0, err));
     SNUG_TRY(sn_want_rank(d, 0, 2, SNUG_MAX_RANK, err));
-    return sn_want_rank(d, 1, 2, SNUG_MAX_RANK, err);
+    SNUG_TRY(sn_want_rank(d, 1, 2, SNUG_MAX_RANK, err));
+    const int64_t rows = d->attrs.matmul.fold_b;
+    if (rows < 0 || rows >= d->in[1].rank || (rows > 0 && d->attrs.matmul.trans_a))
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "matmul: fold_b=%lld of %s; some axes must be left for the columns, and a "
+                       "must not be transposed",
+                       (long long)rows, sn_type_text(&d->in[1]).s);
+    return SNUG_OK;
 }
 
 snug_status sn_shape_matmul(sn_opdesc *d, snug_error *err) {
     const sn_attrs_matmul *at = &d->attrs.matmul;
     SNUG_TRY(check_matmul(d, err));
+    const snug_type weight = matrices_of_b(d);
     const matrix a = matrix_of(&d->in[0], at->trans_a != 0),
-                 b = matrix_of(&d->in[1], at->trans_b != 0);
+                 b = matrix_of(&weight, at->trans_b != 0);
     if (!sn_dim_fits(a.cols, b.rows))
         return sn_fail(err, SNUG_E_SHAPE,
                        "matmul: %s%s times %s%s: the inner extents %lld and %lld must be equal",
@@ -46,7 +73,7 @@ snug_status sn_shape_matmul(sn_opdesc *d, snug_error *err) {
                        sn_type_text(&d->in[1]).s, at->trans_b ? " transposed" : "",
                        (long long)a.cols, (long long)b.rows);
     snug_type out;
-    const snug_type batch_a = batch_of(&d->in[0]), batch_b = batch_of(&d->in[1]);
+    const snug_type batch_a = batch_of(&d->in[0]), batch_b = batch_of(&weight);
     const snug_status status = sn_type_broadcast(d, &batch_a, &batch_b, &out, err);
     if (status != SNUG_OK)
         return sn_fail_in(err, status, "leading axes of %s and %s", sn_type_text(&d->in[0]).s,

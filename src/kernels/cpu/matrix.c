@@ -24,8 +24,8 @@ static void reference_entry(const sn_call *c, const sn_matmul_shape *s, int64_t 
     const sn_reals a = sn_reals_of(&c->in[0]), b = sn_reals_of(&c->in[1]),
                    out = sn_reals_of(&c->out[0]);
     const sn_reals bias = c->n_in > 2 ? sn_reals_of(&c->in[2]) : (sn_reals){NULL, false};
-    const int64_t a0 = sn_matmul_offset(s->out, s->a, entry),
-                  b0 = sn_matmul_offset(s->out, s->b, entry);
+    const int64_t a0 = sn_matmul_offset(&s->out, &s->a, entry),
+                  b0 = sn_matmul_offset(&s->out, &s->b, entry);
     for (int64_t m = 0; m < s->M; m++)
         for (int64_t n = 0; n < s->N; n++) {
             double sum = 0;
@@ -87,7 +87,7 @@ static bool reads_b(const operands *o) {
  * the bytes of the result. */
 static bool shares_b(const operands *o) {
     const int64_t rows = o->s.batch * o->s.M;
-    return !reads_b(o) && sn_type_span(o->s.b, 0, o->s.b->rank - 2) == 1 &&
+    return !reads_b(o) && sn_type_span(&o->s.b, 0, o->s.b.rank - 2) == 1 &&
            rows >= 4 * SN_PRODUCT_ROWS && rows >= 2 * o->s.K;
 }
 
@@ -114,7 +114,7 @@ static int64_t shared_at(const operands *o, int64_t i) {
 
 /* Piece i of B for this entry, column 0. */
 static const float *b_at(const operands *o, int64_t entry, int64_t i) {
-    return o->b + sn_matmul_offset(o->s.out, o->s.b, entry) + i * depth_of(o) * o->s.b_row;
+    return o->b + sn_matmul_offset(&o->s.out, &o->s.b, entry) + i * depth_of(o) * o->s.b_row;
 }
 
 /* Columns [n, n + columns) of piece i of B for this entry. */
@@ -170,7 +170,7 @@ static void open_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_g
     const operands *o = p->ctx;
     const sn_matmul_shape *s = &o->s;
     const int64_t k = terms_of(o, i);
-    const float *a = o->a + sn_matmul_offset(s->out, s->a, b->entry) + i * depth_of(o) * s->a_col;
+    const float *a = o->a + sn_matmul_offset(&s->out, &s->a, b->entry) + i * depth_of(o) * s->a_col;
     if (!shares_b(o) && !reads_b(o))
         pack_b(o, b->entry, i, b->n, b->columns, b->own);
     const int64_t step = packs_a(o) ? b->rows : s->a_col;

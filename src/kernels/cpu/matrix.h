@@ -10,12 +10,23 @@
 typedef struct {
     int64_t batch, M, K, N;
     int64_t a_row, a_col, b_row, b_col;
-    const snug_type *a, *b, *out; /* lent */
+    snug_type a, b, out; /* b as matrices */
 } sn_matmul_shape;
 
+/* With fold_b the first axes of b are the rows of one matrix, the others its columns. */
+static inline snug_type sn_matmul_b(const sn_attrs_matmul *attrs, const snug_type *b) {
+    const int rows = (int)attrs->fold_b;
+    if (rows == 0)
+        return *b;
+    return (snug_type){.dtype = b->dtype,
+                       .rank = 2,
+                       .dims = {sn_type_span(b, 0, rows), sn_type_span(b, rows, b->rank)}};
+}
+
 static inline sn_matmul_shape sn_matmul_shape_of(const sn_attrs_matmul *attrs, const snug_type *a,
-                                                 const snug_type *b, const snug_type *out) {
-    const int64_t *ad = a->dims + a->rank - 2, *bd = b->dims + b->rank - 2;
+                                                 const snug_type *whole_b, const snug_type *out) {
+    const snug_type b = sn_matmul_b(attrs, whole_b);
+    const int64_t *ad = a->dims + a->rank - 2, *bd = b.dims + b.rank - 2;
     const int64_t M = out->dims[out->rank - 2], N = out->dims[out->rank - 1];
     const int64_t K = attrs->trans_a ? ad[0] : ad[1];
     return (sn_matmul_shape){
@@ -27,9 +38,9 @@ static inline sn_matmul_shape sn_matmul_shape_of(const sn_attrs_matmul *attrs, c
         .a_col = attrs->trans_a ? ad[1] : 1,
         .b_row = attrs->trans_b ? 1 : bd[1],
         .b_col = attrs->trans_b ? bd[1] : 1,
-        .a = a,
+        .a = *a,
         .b = b,
-        .out = out,
+        .out = *out,
     };
 }
 
