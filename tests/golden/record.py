@@ -298,15 +298,17 @@ CASES += [
     ("metric_sparse_top_k", one(4, "softmax"), X, LABELS, sgd, SPARSE, [lambda: keras.metrics.SparseTopKCategoricalAccuracy(k=3)], 3),
 ]
 F32_ONLY = ["metric_top_k", "metric_sparse_top_k"]  # TensorFlow's InTopK has no f64
+F64_ONLY = []
 
 
 def more_cases():
-    """cases_<topic>.py beside this file: each has a CASES list of its own, and F32_ONLY where it needs one."""
+    """cases_<topic>.py beside this file: each has a CASES list of its own, and F32_ONLY or F64_ONLY where it needs them."""
     sys.modules["record"] = sys.modules["__main__"]
     for path in sorted(glob.glob(os.path.join(HERE, "cases_*.py"))):
         module = importlib.import_module(os.path.basename(path)[:-3])
         CASES.extend(module.CASES)
         F32_ONLY.extend(getattr(module, "F32_ONLY", []))
+        F64_ONLY.extend(getattr(module, "F64_ONLY", []))
 
 
 if __name__ == "__main__":
@@ -314,7 +316,7 @@ if __name__ == "__main__":
     wanted = sys.argv[1:]
     for case in CASES:
         for floatx in ("float32", "float64"):
-            if case[0] in F32_ONLY and floatx != "float32":
+            if case[0] in (F32_ONLY if floatx == "float64" else F64_ONLY):
                 continue
             if not wanted or case[0] in wanted:
                 record(case[0], floatx, *case[1:])
