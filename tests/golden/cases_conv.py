@@ -41,9 +41,16 @@ CASES = [
     case("global3d_max", VOLUMES, lambda: L.Conv3D(4, 2), lambda: L.GlobalMaxPooling3D()),
     case("global2d_keepdims", PICTURES, lambda: L.Conv2D(4, 2), lambda: L.GlobalAveragePooling2D(keepdims=True)),
 ]
+CASES += [
+    case("adaptive1d", STEPS, lambda: L.Conv1D(4, 1), lambda: L.AdaptiveAveragePooling1D(4), lambda: L.AdaptiveMaxPooling1D(2)),
+    case("adaptive2d", PICTURES, lambda: L.Conv2D(4, 1), lambda: L.AdaptiveAveragePooling2D((4, 3))),
+    case("adaptive2d_max", PICTURES, lambda: L.Conv2D(4, 1), lambda: L.AdaptiveMaxPooling2D((3, 2))),
+    case("adaptive3d", VOLUMES, lambda: L.Conv3D(3, 1), lambda: L.AdaptiveAveragePooling3D((3, 2, 2))),
+    case("adaptive3d_max", VOLUMES, lambda: L.Conv3D(3, 1), lambda: L.AdaptiveMaxPooling3D((2, 3, 1))),
+]
 STEP_IDS = R.randint(0, 4, size=(16, 6)).astype(np.int32)
 STEP_IDS[:, 0] += 1  # a row that is all masked has no mean
 CASES += [(f"global1d_masked{name}", lambda keep=keep: [L.Input((6,), dtype="int32"), L.Embedding(5, 3, mask_zero=True),
                                                         L.GlobalAveragePooling1D(keepdims=keep), L.Flatten()] + head(), STEP_IDS, Y, sgd, "mse", [], 3)
           for name, keep in (("", False), ("_keepdims", True))]
-F32_ONLY = ["pool3d_max", "pool3d_average"]  # TensorFlow pools no volumes in f64
+F32_ONLY = ["pool3d_max", "pool3d_average", "adaptive3d", "adaptive3d_max"]  # TensorFlow pools no volumes in f64
