@@ -61,6 +61,8 @@ static void test_sequences_have_keras_shapes(void **state) {
         {"Conv1DTranspose", "filters=2 kernel_size=3 strides=2 output_padding=0 padding=same",
          "f32[?,17,2]"},
         {"MaxPooling1D", "", "f32[?,4,4]"}, {"AveragePooling1D", "padding=same", "f32[?,5,4]"},
+        {"AdaptiveAveragePooling1D", "output_size=4", "f32[?,4,4]"},
+        {"AdaptiveMaxPooling1D", "output_size=20", "f32[?,20,4]"},
         {"GlobalAveragePooling1D", "", "f32[?,4]"},
         {"GlobalMaxPooling1D", "keepdims=1", "f32[?,1,4]"});
 }
@@ -137,6 +139,7 @@ static void test_bad_settings_are_refused_by_name(void **state) {
         {2, "Conv1D", "filters=3 kernel_size=2 groups=2", "divide into groups"},
         {3, "DepthwiseConv2D", "kernel_size=2 depth_multiplier=0", "depth_multiplier=0"},
         {3, "SeparableConv2D", "kernel_size=2", "filters=0"},
+        {3, "AdaptiveAveragePooling2D", "output_size=2,0", "output_size has the entry 0"},
         {3, "Conv2DTranspose", "filters=2 kernel_size=3 strides=2 output_padding=2",
          "below the stride, 2"},
         {3, "Conv2DTranspose", "filters=2 kernel_size=2 strides=2 padding=same output_padding=0",

@@ -1,4 +1,5 @@
-/* layers_pool.c: max and average pooling over one, two and three axes, and over all positions.
+/* layers_pool.c: max and average pooling over one, two and three axes, over all positions, and
+ * to a given size.
  *
  * Three axes are pooled over height and width first, then over depth. For the largest element that
  * is the same; for an average it is, too, since each pass divides by how many elements of the image
@@ -10,6 +11,8 @@
 #include <string.h>
 
 #define DEPTH 0
+/* Windows of an adaptive pooling that do not divide the axis are nodes of their own. */
+#define MAX_WINDOWS (1 << 16)
 
 /* Pictures under axes `first` and `first + 1` of the window. */
 static sn_value pool_pictures(sn_layer_call *c, sn_op op, const sn_spatial *w, int first,
@@ -111,3 +114,68 @@ void sn_layer_build_global_average_pooling1d(sn_layer_call *c) {
                  ? masked_mean(c, c->in[0], c->mask[0], conf->keepdims != 0)
                  : sn_build_mean(c->b, c->in[0], all_positions(1), conf->keepdims != 0);
 }
+
+/* --- to a given number of windows ------------------------------------------------------------- */
+typedef sn_value (*reduction)(sn_builder *b, sn_value x, uint32_t axes, bool keepdims);
+
+/* Windows of one size: the axis becomes two, of which the second is reduced. */
+static sn_value pool_evenly(sn_layer_call *c, sn_value x, int axis, int64_t n, reduction reduce) {
+    const snug_type t = *sn_graph_type(c->b->graph, x);
+    int64_t dims[SNUG_MAX_RANK];
+    dims[0] = -1;
+    for (int k = 1; k < t.rank; k++)
+        dims[k + (k > axis)] = t.dims[k];
+    dims[axis] = n;
+    dims[axis + 1] = t.dims[axis] / n;
+    return reduce(c->b, sn_build_reshape(c->b, x, dims, t.rank + 1), 1u << (axis + 1), false);
+}
+
+/* Window i of n goes from floor(i extent / n) to ceil((i + 1) extent / n): sizes differ by one, and
+ * windows may overlap. */
+static sn_value pool_axis(sn_layer_call *c, sn_value x, int axis, int64_t n, reduction reduce) {
+    if (c->b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const int64_t extent = sn_graph_type(c->b->graph, x)->dims[axis];
+    if (n < 1 || n > MAX_WINDOWS || extent < 1 || extent > MAX_WINDOWS) {
+        sn_layer_refuse(c, SNUG_E_INVALID, "output_size has the entry %lld for an extent of %lld",
+                        (long long)n, (long long)extent);
+        return SN_NO_VALUE;
+    }
+    if (extent % n == 0)
+        return pool_evenly(c, x, axis, n, reduce);
+    sn_value parts[SN_MAX_IN];
+    int count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t from = i * extent / n, to = ((i + 1) * extent + n - 1) / n;
+        const sn_value window = sn_build_part(c->b, x, axis, from, to - from);
+        parts[count++] = reduce(c->b, window, 1u << axis, true);
+        if (count == SN_MAX_IN && i < n - 1) {
+            parts[0] = sn_build_concat(c->b, parts, count, axis);
+            count = 1;
+        }
+    }
+    return count == 1 ? parts[0] : sn_build_concat(c->b, parts, count, axis);
+}
+
+/* Axis by axis: windows are boxes. */
+static void build_adaptive(sn_layer_call *c, int n, const int64_t *size, reduction reduce) {
+    snug_type t;
+    sn_value y = c->in[0];
+    if (!sn_spatial_input(c, n, &t))
+        return;
+    for (int k = 0; k < n; k++)
+        y = pool_axis(c, y, 1 + k, size[k], reduce);
+    c->out = y;
+}
+
+#define BUILD_ADAPTIVE(name, reduce, axes)                                                         \
+    void sn_layer_build_##name(sn_layer_call *c) {                                                 \
+        const sn_conf_##name *conf = c->conf;                                                      \
+        build_adaptive(c, axes, conf->output_size, reduce);                                        \
+    }
+BUILD_ADAPTIVE(adaptive_average_pooling1d, sn_build_mean, 1)
+BUILD_ADAPTIVE(adaptive_average_pooling2d, sn_build_mean, 2)
+BUILD_ADAPTIVE(adaptive_average_pooling3d, sn_build_mean, 3)
+BUILD_ADAPTIVE(adaptive_max_pooling1d, sn_build_max, 1)
+BUILD_ADAPTIVE(adaptive_max_pooling2d, sn_build_max, 2)
+BUILD_ADAPTIVE(adaptive_max_pooling3d, sn_build_max, 3)
