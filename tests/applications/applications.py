@@ -3,6 +3,7 @@
 largest output). Needs TensorFlow 2.21 (see golden/record.py); the suite itself runs three of them from files (test_applications.c).
 
     applications.py SNUG [NAME...]          compares, one line per network; exit code 1 when one differs
+    applications.py SNUG --train NAME...    three steps of SGD in f64 against Keras' losses (in f32 such small batches magnify roundings)
     applications.py --record FOLDER NAME... writes NAME.json and NAME.safetensors (the prediction) for the suite
 
 Weights are a formula of the variable's name and the element's index, computed alike in test_applications.c, so that no file has to
@@ -51,9 +52,10 @@ def fill(model, gain=4.5):
     out = {}
     for name, layer in leaves(model):
         for v in layer.weights:
-            if v.dtype == "float32":
+            if v.dtype in ("float32", "float64"):
                 own = "gamma" if type(layer).__name__ == "LayerScale" else v.name  # Keras gives that one a number only
                 out[f"{name}/{own}"] = value = value_of(f"{name}/{own}", tuple(v.shape), gain)
+                out[f"{name}/{own}"] = value = value.astype(v.dtype)
                 v.assign(value)
         if isinstance(layer, keras.layers.Normalization):
             layer.finalize_state()  # its moments are copies of the weights
@@ -92,6 +94,30 @@ def compare(snug, name):
         return f"{name}: {'' if error <= 2e-4 else 'DIFFERS '}{error:.1e} of {want.max():.3g}, peak of a training step {json.loads(plan.stdout)['peak_bytes'] >> 20} MiB"
 
 
+def compare_training(snug, name):
+    keras.config.set_floatx("float64")
+    model, batch = build(name), 4
+    with tempfile.TemporaryDirectory() as d:
+        at = lambda f: os.path.join(d, f)
+        model.compile(keras.optimizers.SGD(1e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        open(at("m.json"), "w").write(model.to_json())
+        save_safetensors(at("w.safetensors"), fill(model, 3.0))
+        x, y = noise("batch", batch * int(np.prod(model.input_shape[1:]))).reshape((batch,) + model.input_shape[1:]), np.arange(batch, dtype=np.int32)
+        np.save(at("x.npy"), x)
+        np.save(at("y.npy"), y)
+        want = []
+        for _ in range(3):
+            want.append(float(model.train_on_batch(x, y)))
+            model.reset_metrics()
+        run = subprocess.run([snug, "fit", at("m.json"), "--weights", at("w.safetensors"), "--x", at("x.npy"), "--y", at("y.npy"), "--batch", str(batch),
+                              "--epochs", "3", "--csv", at("h.csv")], capture_output=True, text=True)
+        if run.returncode:
+            return f"{name}: {run.stderr.strip()[-300:]}"
+        have = [float(line.split(",")[1]) for line in open(at("h.csv")).read().splitlines()[1:]]
+        error = max(abs(a - b) / abs(a) for a, b in zip(want, have))
+        return f"{name}: {'' if error <= 1e-8 else 'DIFFERS '}{error:.1e} of losses {want}"
+
+
 def lean(value):
     """Without what no reader looks at, for smaller files."""
     if isinstance(value, dict):
@@ -112,10 +138,11 @@ if __name__ == "__main__":
         for n in sys.argv[3:]:
             record_for_suite(sys.argv[2], n)
         sys.exit(0)
-    names = sys.argv[2:] or [n for n in dir(keras.applications) if n[0].isupper()]
+    train = sys.argv[2:3] == ["--train"]
+    names = sys.argv[3 if train else 2:] or [n for n in dir(keras.applications) if n[0].isupper()]
     bad = 0
     for n in names:
-        line = compare(os.path.abspath(sys.argv[1]), n)
+        line = (compare_training if train else compare)(os.path.abspath(sys.argv[1]), n)
         bad += "DIFFERS" in line or " of " not in line
         print(line, flush=True)
     sys.exit(bad > 0)
