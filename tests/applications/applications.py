@@ -3,7 +3,8 @@
 largest output). Needs TensorFlow 2.21 (see golden/record.py); the suite itself runs three of them from files (test_applications.c).
 
     applications.py SNUG [NAME...]          compares, one line per network; exit code 1 when one differs
-    applications.py SNUG --train NAME...    three steps of SGD in f64 against Keras' losses (in f32 such small batches magnify roundings)
+    applications.py SNUG --train NAME...    three steps of SGD in f64 against Keras' losses, for networks without dropout (in f32 such
+                                            small batches magnify roundings)
     applications.py --record FOLDER NAME... writes NAME.json and NAME.safetensors (the prediction) for the suite
 
 Weights are a formula of the variable's name and the element's index, computed alike in test_applications.c, so that no file has to
