@@ -126,11 +126,13 @@ static void expect_type(snug_engine *e, const char *text, const snug_type *y, co
 
 static void test_an_open_batch_and_dots_keep_their_axes(void **state) {
     const snug_type w = {SNUG_F32, 2, {4, 6}}, k = {SNUG_F32, 3, {4, 2, 3}};
+    const snug_type rows = {SNUG_F32, 2, {5, 6}};
     expect_type(*state, "abc,cd->abd", &w, "f32[?,5,6]");
     expect_type(*state, "...c,cd->...d", &w, "f32[?,5,6]");
     expect_type(*state, "abc,cde->abde", &k, "f32[?,5,2,3]");
     expect_type(*state, "a...c,cde->ad...e", &k, "f32[?,2,5,3]");
     expect_type(*state, "abc,cd->bda", &w, "f32[5,6,?]");
+    expect_type(*state, "...c,...d->...cd", &rows, "f32[?,5,4,6]");
 }
 
 static void test_what_cannot_be_read_is_refused_by_name(void **state) {
@@ -140,6 +142,7 @@ static void test_what_cannot_be_read_is_refused_by_name(void **state) {
     expect_type(*state, "aac,cd->ad", &w, "twice in one operand");
     expect_type(*state, "abc,cd->abx", &w, "each letter of the result");
     expect_type(*state, "abc,bd->acd", &w, "different extents");
+    expect_type(*state, "...c,cd->d", &w, "must stand in the result");
     expect_type(*state, "abc->ab", &w, "fewer terms than operands");
 }
 

@@ -64,11 +64,13 @@ static bool read_term(const char **at, int rank, int *dots, axes *out) {
 
 static bool read_equation(sn_builder *b, const char *text, equation *q) {
     const char *at = text;
-    int dots = 0;
+    int dots = 0; /* of the operand that has most */
     for (int i = 0; i < q->n; i++) {
+        int own = 0;
         const snug_type *t = sn_graph_type(b->graph, q->value[i]);
-        if (!read_term(&at, t->rank, &dots, &q->in[i]))
+        if (!read_term(&at, t->rank, &own, &q->in[i]))
             return refuse(b, text, "an operand has another number of axes than letters");
+        dots = own > dots ? own : dots;
         memcpy(q->in[i].extent, t->dims, sizeof q->in[i].extent);
         if (i + 1 < q->n && *at++ != ',')
             return refuse(b, text, "there are fewer terms than operands");
@@ -84,9 +86,13 @@ static bool read_equation(sn_builder *b, const char *text, equation *q) {
 /* Every letter once per term, results made of operands' letters, extents that agree. */
 static bool check_letters(sn_builder *b, const char *text, equation *q) {
     for (int i = 0; i < q->n; i++)
-        for (int k = 0; k < q->in[i].n; k++)
-            if (find(&q->in[i], q->in[i].letter[k]) != k)
+        for (int k = 0; k < q->in[i].n; k++) {
+            const char letter = q->in[i].letter[k];
+            if (find(&q->in[i], letter) != k)
                 return refuse(b, text, "a letter stands twice in one operand");
+            if (letter >= '0' && letter <= '9' && !has(&q->out, letter))
+                return refuse(b, text, "the axes of \"...\" must stand in the result");
+        }
     for (int k = 0; k < q->out.n; k++) {
         const char letter = q->out.letter[k];
         if (find(&q->out, letter) != k || (!has(&q->in[0], letter) && !has(&q->in[1], letter)))
