@@ -372,6 +372,8 @@ static const char *const bad[] = {
     "normalise f32[2,3] f64[3] f32[3] f32[3] f32[3] !! one dtype",
     "attention scale=p0 rate=p1 key=p2 f32[2,5,6,4] f32[2,7,4,4] f32[2,7,4,8] !! the heads of k "
     "must divide those of q",
+    "attention scale=p0 rate=p1 key=p2 f32[2,5,0,4] f32[2,7,4,4] f32[2,7,4,8] !! the heads of k "
+    "must divide those of q",
     "attention scale=p0 rate=p1 key=p2 f32[2,5,3,4] f32[2,7,3,4] f32[2,6,3,8] !! the same steps "
     "and heads",
     "attention scale=p0 rate=p1 key=p2 f32[2,5,3,4] f32[2,7,3,4] f32[2,7,3,8] bool[2,3,5,6] !! "

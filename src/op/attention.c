@@ -45,7 +45,7 @@ static snug_status check_parts(const sn_opdesc *d, parts *p, snug_error *err) {
     if (!merge(&p->q.dims[rank - 1], &p->k.dims[rank - 1]))
         return unfit(d, "q and k must have the same features", err);
     const int64_t H = p->q.dims[rank - 2], G = p->k.dims[rank - 2];
-    if (H >= 0 && G >= 0 && (G == 0 ? H != 0 : H % G != 0))
+    if (H >= 0 && G >= 0 && (G == 0 || H == 0 ? H != G : H % G != 0))
         return unfit(d, "the heads of k must divide those of q", err);
     return SNUG_OK;
 }
