@@ -19,7 +19,7 @@
 /* Settings of layers that change nothing as long as they have this value. */
 static const sn_keras_inert layer_inert[] = {
     {"name", "*"},
-    {"trainable", "*"}, /* read by add_layer */
+    {"trainable", "*"}, /* read by freeze */
     {"seed", "*"},
     {"optional", "*"},
     {"batch_size", "*"},
@@ -238,6 +238,45 @@ static void take_results(const sn_network *n, uint32_t first, results *out) {
         out->at[i] = first + (uint32_t)i;
 }
 
+static bool is_frozen(const json_t *layer) {
+    return json_is_false(json_object_get(json_object_get(layer, "config"), "trainable"));
+}
+
+/* Layers that have weights: the layer itself, or those inside it. */
+typedef struct {
+    int all, frozen;
+} share;
+
+static void count_frozen(const json_t *layer, bool within_frozen, share *out) {
+    static const char *const keys[] = {"layer", "backward_layer", "cell"};
+    const json_t *config = json_object_get(layer, "config"),
+                 *cells = json_object_get(config, "cells");
+    const bool frozen = within_frozen || is_frozen(layer);
+    const int before = out->all;
+    for (size_t i = 0; i < 3; i++)
+        if (sn_keras_text(json_object_get(config, keys[i]), "class_name"))
+            count_frozen(json_object_get(config, keys[i]), frozen, out);
+    for (size_t i = 0; i < json_array_size(cells); i++)
+        count_frozen(json_array_get(cells, i), frozen, out);
+    const bool is_leaf = out->all == before;
+    out->all += is_leaf;
+    out->frozen += is_leaf && frozen;
+}
+
+/* Freezes the newest layer where the file says so. */
+static snug_status freeze(const scope *s, const json_t *layer, snug_error *err) {
+    sn_network *const n = s->network;
+    share inside = {0, 0};
+    count_frozen(layer, !s->trainable, &inside);
+    if (inside.frozen != 0 && inside.frozen != inside.all)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "layer '%.60s': %d of the %d layers within it are trainable=false; only all "
+                       "or none can be",
+                       n->layers[n->n_layers - 1].name, inside.frozen, inside.all);
+    sn_network_set_trainable(n, n->n_layers - 1, inside.frozen == 0);
+    return SNUG_OK;
+}
+
 static snug_status add_layer(const scope *s, const json_t *layer, const char *name,
                              const arguments *x, results *out, snug_error *err) {
     sn_network *const n = s->network;
@@ -259,8 +298,7 @@ static snug_status add_layer(const scope *s, const json_t *layer, const char *na
     uint32_t first;
     SNUG_TRY(check_arity(spec.class_name, name, x, err));
     SNUG_TRY(sn_network_add_on(n, &spec, &first, err));
-    if (!s->trainable || json_is_false(json_object_get(config, "trainable")))
-        sn_network_set_trainable(n, n->n_layers - 1, false);
+    SNUG_TRY(freeze(s, layer, err));
     take_results(n, first, out);
     return SNUG_OK;
 }
@@ -277,12 +315,6 @@ static snug_status apply_again(const scope *s, const char *name, const arguments
     SNUG_TRY(sn_network_apply(n, layer, &spec, &first, err));
     take_results(n, first, out);
     return SNUG_OK;
-}
-
-/* A layer, or a model that stands where layers do. An operation has no variables: applied again it
- * is a new one, with the arguments of this call. */
-static bool is_frozen(const json_t *layer) {
-    return json_is_false(json_object_get(json_object_get(layer, "config"), "trainable"));
 }
 
 /* The model that a TimeDistributed applies, or NULL. */
@@ -320,6 +352,8 @@ static snug_status apply_distributed(const scope *s, const json_t *layer, const 
     return SNUG_OK;
 }
 
+/* A layer, or a model that stands where layers do. An operation has no variables: applied again it
+ * is a new one, with the arguments of this call. */
 static snug_status apply_layer(const scope *s, const json_t *layer, const arguments *x,
                                results *out, snug_error *err) {
     char name[sizeof s->prefix - 1];

@@ -6,6 +6,7 @@
  * axes, a shape, a key of brackets. A setting that is not listed here is refused by name. */
 #include "model/keras_operation.h"
 
+#include "base/size.h"
 #include "model/keras_value.h"
 
 #include <string.h>
@@ -77,6 +78,7 @@ static snug_status add_number(sn_conf_operation *conf, int place, const json_t *
     if (!json_is_number(value) || conf->n_numbers == 2)
         return refuse("an operand", value, err);
     *(conf->n_numbers ? &conf->second : &conf->first) = json_number_value(value);
+    conf->first_given = 1;
     conf->whole &= json_is_integer(value);
     conf->numbers |= (int64_t)1 << place;
     conf->n_numbers++;
@@ -207,10 +209,15 @@ static const struct {
 };
 
 /* tf.split gives sizes, keras.ops.split where the parts but the last one end. */
-static void sizes_to_ends(sn_conf_operation *conf) {
-    for (int64_t i = 1; i < conf->n_shape; i++)
-        conf->shape[i] += conf->shape[i - 1];
+static snug_status sizes_to_ends(sn_conf_operation *conf, const char *key, const json_t *value,
+                                 snug_error *err) {
+    bool fits = conf->n_shape > 0;
+    for (int64_t i = 1; i < conf->n_shape && fits; i++)
+        fits = sn_i64_add(conf->shape[i], conf->shape[i - 1], &conf->shape[i]);
+    if (!fits)
+        return refuse(key, value, err);
     conf->n_shape--;
+    return SNUG_OK;
 }
 
 static snug_status set_kind(sn_conf_operation *conf, setting_kind kind, const char *key,
@@ -221,7 +228,7 @@ static snug_status set_kind(sn_conf_operation *conf, setting_kind kind, const ch
         conf->is_list = json_is_array(value);
         SNUG_TRY(read_list(key, value, conf->shape, &conf->n_shape, err));
         if (strcmp(key, "num_or_size_splits") == 0 && conf->is_list)
-            sizes_to_ends(conf);
+            return sizes_to_ends(conf, key, value, err);
         return SNUG_OK;
     }
     if (kind == KEY)
@@ -249,19 +256,23 @@ static snug_status set_kind(sn_conf_operation *conf, setting_kind kind, const ch
     }
     if (kind == FLAG && json_is_boolean(value))
         conf->flag = json_is_true(value);
-    else if ((kind == FIRST || kind == SECOND) && json_is_number(value))
+    else if ((kind == FIRST || kind == SECOND) && json_is_number(value)) {
         *(kind == FIRST ? &conf->first : &conf->second) = json_number_value(value);
-    else if (kind != INERT)
+        conf->first_given |= kind == FIRST;
+    } else if (kind != INERT)
         return refuse(key, value, err);
     return SNUG_OK;
 }
 
-static snug_status read_settings(sn_conf_operation *conf, json_t *object, snug_error *err) {
+/* Tensors among the keywords of a call are read with its edges; a setting cannot be one. */
+static snug_status read_settings(sn_conf_operation *conf, json_t *object, bool is_call,
+                                 snug_error *err) {
     for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
         const char *key = json_object_iter_key(it);
         const json_t *value = json_object_iter_value(it);
         size_t i = 0;
-        if (sn_keras_holds_tensor(value) || (json_is_null(value) && strcmp(key, "slice_spec") != 0))
+        if ((is_call && sn_keras_holds_tensor(value)) ||
+            (json_is_null(value) && strcmp(key, "slice_spec") != 0))
             continue;
         while (i < sizeof settings / sizeof *settings && strcmp(settings[i].key, key) != 0)
             i++;
@@ -300,6 +311,6 @@ snug_status sn_keras_operation_fill(void *ctx, sn_network *n, const sn_layer_cla
         else if (o->node->args[i] && !json_is_null(o->node->args[i]))
             SNUG_TRY(add_number(c, i, o->node->args[i], err));
     if (!lambda)
-        SNUG_TRY(read_settings(c, json_object_get(o->layer, "config"), err));
-    return o->node ? read_settings(c, o->node->kwargs, err) : SNUG_OK;
+        SNUG_TRY(read_settings(c, json_object_get(o->layer, "config"), false, err));
+    return o->node ? read_settings(c, o->node->kwargs, true, err) : SNUG_OK;
 }

@@ -169,6 +169,7 @@ typedef struct {
     const sn_init *kernel_init, *bias_init; /* bias_init NULL: no bias */
 } projection;
 
+/* Of extents of a variable there is. */
 static int64_t product(const int64_t *dims, int n) {
     int64_t all = 1;
     for (int i = 0; i < n; i++)
@@ -182,20 +183,21 @@ static sn_value own_variable(sn_layer_call *c, const projection *p, const char *
     snug_type t = {.rank = rank};
     sn_init init = *(strcmp(what, "kernel") ? p->bias_init : p->kernel_init);
     memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
-    init.fan_in = (double)product(p->dims, p->n_from);
-    init.fan_out = (double)product(p->dims + p->n_from, p->n_to);
+    init.fan_in = init.fan_out = 1;
+    for (int i = 0; i < p->n_from + p->n_to; i++)
+        *(i < p->n_from ? &init.fan_in : &init.fan_out) *= (double)p->dims[i];
     snprintf(name, sizeof name, "%s/%s", p->name, what);
     return sn_layer_variable(c, name, &t, &init, true);
 }
 
 static sn_value project(sn_layer_call *c, sn_value x, const projection *p) {
-    const int64_t from = product(p->dims, p->n_from), to = product(p->dims + p->n_from, p->n_to);
     const sn_value kernel = own_variable(c, p, "kernel", p->dims, p->n_from + p->n_to);
     const sn_value bias =
         p->bias_init ? own_variable(c, p, "bias", p->dims + p->n_from, p->n_to) : SN_NO_VALUE;
     if (c->b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     snug_type t = *sn_graph_type(c->b->graph, x);
+    const int64_t from = product(p->dims, p->n_from), to = product(p->dims + p->n_from, p->n_to);
     const int64_t rows[2] = {-1, from};
     const sn_value in[3] = {sn_build_reshape(c->b, x, rows, 2), kernel,
                             p->bias_init ? sn_build_reshape(c->b, bias, &to, 1) : SN_NO_VALUE};
@@ -446,6 +448,6 @@ void sn_operation_attention(sn_layer_call *c, const sn_conf_operation *conf) {
                          .mask = bias_and_mask(c),
                          .causal = conf->flag != 0,
                          .scale =
-                             sn_keras_number(conf->first != 0 ? conf->first : 1 / sqrt(width))};
+                             sn_keras_number(conf->first_given ? conf->first : 1 / sqrt(width))};
     c->out = attend(c, &a);
 }

@@ -104,7 +104,7 @@ void sn_layer_build_einsum_dense(sn_layer_call *c) {
     }
     const sn_value in[2] = {c->in[0], sn_layer_variable(c, "kernel", &kernel, &init, true)};
     sn_value y = sn_build_einsum(c->b, conf->equation.text, in, 2);
-    if (conf->bias_axes.text[0]) {
+    if (conf->bias_axes.text[0] && c->b->error.code == SNUG_OK) { /* y has axes enough */
         const snug_type bias = bias_type(&t, conf, &x);
         y = sn_build_add(c->b, y,
                          sn_layer_variable(c, "bias", &bias, &conf->bias_initializer, true));

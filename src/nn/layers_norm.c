@@ -133,12 +133,12 @@ static void masked_statistics(sn_layer_call *c, const layout *l, sn_value x, sn_
     sn_builder *b = c->b;
     snug_type t = *sn_graph_type(b->graph, c->mask[0]);
     const uint32_t rows = (1u << (l->type.rank - 1)) - 1;
-    t.dims[t.rank++] = 1;
-    if (t.rank != l->type.rank) {
-        sn_layer_refuse(c, SNUG_E_SHAPE, "the mask has %d axes, the input %d", t.rank - 1,
+    if (t.rank + 1 != l->type.rank) {
+        sn_layer_refuse(c, SNUG_E_SHAPE, "the mask has %d axes, the input %d", t.rank,
                         l->type.rank);
         return;
     }
+    t.dims[t.rank++] = 1;
     const sn_value column = sn_build_reshape(b, c->mask[0], t.dims, t.rank);
     const sn_value seen = move(
         c, l,
@@ -147,6 +147,11 @@ static void masked_statistics(sn_layer_call *c, const layout *l, sn_value x, sn_
     *mean = sn_build_div(b, sn_build_sum(b, sn_build_mul(b, x, seen), rows, false), n);
     const sn_value apart = sn_build_mul(b, sn_build_sub(b, x, *mean), seen);
     *variance = sn_build_div(b, sn_build_sum(b, sn_build_square(b, apart), rows, false), n);
+}
+
+/* Frozen, or within a layer that is, it uses what it has learnt. */
+static bool is_learning(const sn_layer_call *c) {
+    return c->training && c->network->layers[c->top].trainable;
 }
 
 void sn_layer_build_batch_normalization(sn_layer_call *c) {
@@ -167,11 +172,11 @@ void sn_layer_build_batch_normalization(sn_layer_call *c) {
     sn_value variance =
         sn_layer_variable(c, "moving_variance", &vector, &conf->moving_variance_initializer, false);
     const sn_value x = move(c, &l, c->in[0]);
-    if (c->training && c->layer->trainable && sn_call_flag(c, "by_steps", false))
+    if (is_learning(c) && sn_call_flag(c, "by_steps", false))
         sn_layer_refuse(c, SNUG_E_UNSUPPORTED,
                         "in a model inside TimeDistributed it cannot train: Keras normalises step "
                         "by step there; freeze it, or put TimeDistributed around each layer");
-    if (c->training && c->layer->trainable && c->b->error.code == SNUG_OK) {
+    if (is_learning(c) && c->b->error.code == SNUG_OK) {
         if (sn_value_ok(c->mask[0]))
             masked_statistics(c, &l, x, &mean, &variance);
         else

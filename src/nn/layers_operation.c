@@ -442,10 +442,10 @@ static bool is_whole(conf_of conf, int64_t i) {
 }
 
 typedef struct {
-    snug_type t;               /* of x */
-    span spans[SNUG_MAX_RANK]; /* what is taken of its axes */
-    int64_t dims[SN_OPERATION_LIST];
-    int axis, n_dims; /* of x; of the result */
+    snug_type t;                                     /* of x */
+    span spans[SNUG_MAX_RANK];                       /* what is taken of its axes */
+    int64_t dims[SN_OPERATION_LIST + SNUG_MAX_RANK]; /* new axes, and those of x */
+    int axis, n_dims;                                /* of x; of the result */
 } item_walk;
 
 static bool take_item(sn_layer_call *c, conf_of conf, int64_t i, item_walk *w) {
@@ -607,15 +607,16 @@ static void build_norm(sn_layer_call *c, conf_of conf) {
     const int rank = type_of(c, c->in[0]).rank;
     int axes[SN_OPERATION_LIST];
     uint32_t set = 0;
-    if (conf->first != 0 && conf->first != 2 && (conf->first != 1 || conf->n_axes > 1)) {
-        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "a norm of order %g", conf->first);
+    const double order = conf->first_given ? conf->first : 2;
+    if (order != 2 && (order != 1 || conf->n_axes > 1)) {
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "a norm of order %g", order);
         return;
     }
     if (!find_axes(c, conf, rank, axes))
         return;
     for (int i = 0; i < conf->n_axes; i++)
         set |= 1u << axes[i];
-    c->out = sn_build_norm(c->b, c->in[0], conf->first == 1 ? 1 : 2, set, conf->flag != 0);
+    c->out = sn_build_norm(c->b, c->in[0], (int)order, set, conf->flag != 0);
 }
 
 static const struct {
@@ -670,8 +671,7 @@ static const struct {
     {"softmax logsoftmax sparsemax glu", NULL, NULL, NULL, "axis"},
 };
 
-/* The name with its settings, as sn_activation reads it. A number of 0 was not given, but where 0
- * is what the setting would be without it. */
+/* The name with its settings, as sn_activation reads it. */
 static const char *activation_text(conf_of conf, char *text, size_t size) {
     const char *name = conf->function.text;
     snprintf(text, size, "%s", name);
@@ -681,7 +681,7 @@ static const char *activation_text(conf_of conf, char *text, size_t size) {
         if (settings[i].second)
             snprintf(text, size, "%s:%s=%.17g,%s=%.17g", name, settings[i].first, conf->first,
                      settings[i].second, conf->second);
-        else if (settings[i].first && conf->first != 0)
+        else if (settings[i].first && conf->first_given)
             snprintf(text, size, "%s:%s=%.17g", name, settings[i].first, conf->first);
         else if (settings[i].flag)
             snprintf(text, size, "%s:%s=%d", name, settings[i].flag, conf->flag != 0);

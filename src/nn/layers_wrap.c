@@ -113,6 +113,14 @@ static sn_value merge(sn_layer_call *c, const char *mode, sn_value a, sn_value b
     return SN_NO_VALUE;
 }
 
+static void add_output(sn_layer_call *c, sn_value y) {
+    if (c->n_out < SN_MAX_TENSOR)
+        c->outs[c->n_out++] = y;
+    else
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "it has more than %d outputs; use fewer cells",
+                        SN_MAX_TENSOR);
+}
+
 void sn_layer_build_bidirectional(sn_layer_call *c) {
     sn_conf_bidirectional *const conf = c->layer->conf;
     if (!check_sides(c, conf))
@@ -125,15 +133,15 @@ void sn_layer_build_bidirectional(sn_layer_call *c) {
         return;
     if (sn_same_name(conf->merge_mode.text, "none")) {
         c->out = one.out;
-        c->outs[c->n_out++] = other.out;
+        add_output(c, other.out);
     } else {
         c->out = merge(c, conf->merge_mode.text, one.out, other.out);
     }
     c->out_mask = one.out_mask;
     for (int i = 1; i < one.n_out; i++)
-        c->outs[c->n_out++] = one.outs[i];
+        add_output(c, one.outs[i]);
     for (int i = 1; i < other.n_out; i++)
-        c->outs[c->n_out++] = other.outs[i];
+        add_output(c, other.outs[i]);
 }
 
 /* --- TimeDistributed -------------------------------------------------------------------------- */
@@ -157,6 +165,11 @@ static sn_value batch_to_steps(sn_layer_call *c, sn_value y, sn_value like) {
     if (c->b->error.code != SNUG_OK)
         return SN_NO_VALUE;
     const snug_type made = *sn_graph_type(c->b->graph, y);
+    if (made.rank == SNUG_MAX_RANK) {
+        sn_layer_refuse(c, SNUG_E_SHAPE, "with the steps the result has %d axes; at most %d",
+                        made.rank + 1, SNUG_MAX_RANK);
+        return SN_NO_VALUE;
+    }
     memcpy(dims, sn_graph_type(c->b->graph, like)->dims, 2 * sizeof *dims);
     memcpy(dims + 2, made.dims + 1, (size_t)(made.rank - 1) * sizeof *dims);
     return sn_build_reshape(c->b, y, dims, made.rank + 1);

@@ -57,8 +57,9 @@ static void build_hypot(sn_layer_call *c, conf_of conf) {
 
 /* With a matrix on the right, what matmul does. */
 static void build_dot(sn_layer_call *c, conf_of conf) {
-    const sn_value y = c->n_in == 2 ? c->in[1] : sn_operation_array(c, conf);
-    if ((c->n_in != 2 && conf->array.n == 0) || type_of(c, y).rank != 2)
+    const bool given = c->n_in == 2 || conf->array.n > 0;
+    const sn_value y = c->n_in == 2 ? c->in[1] : given ? sn_operation_array(c, conf) : SN_NO_VALUE;
+    if (!given || type_of(c, y).rank != 2)
         return sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "its second operand must be a matrix");
     c->out = sn_build_matmul(c->b, c->in[0], y, SN_NO_VALUE);
 }

@@ -259,10 +259,12 @@ static const char *class_of(const sn_layer *l) {
 void snug_model_layer(const snug_model *m, size_t i, snug_layer_info *out) {
     const sn_layer *l = &m->network->layers[i];
     *out = (snug_layer_info){.name = l->name, .type = class_of(l), .output = l->output};
-    for (int k = 0; k < l->n_vars; k++) {
-        const int64_t count = sn_type_count(&m->network->vars[l->homes[k]].type);
-        out->n_params += count;
-        out->n_trainable += sn_network_trains(m->network, l->homes[k]) ? count : 0;
+    for (uint32_t k = 0; k < m->network->n_vars; k++) { /* also of layers within it */
+        const sn_net_var *v = &m->network->vars[k];
+        if (v->slot || v->layer != i)
+            continue;
+        out->n_params += sn_type_count(&v->type);
+        out->n_trainable += sn_network_trains(m->network, k) ? sn_type_count(&v->type) : 0;
     }
 }
 
