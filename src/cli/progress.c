@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,17 +42,28 @@ static void add_value(char *text, size_t size, const char *prefix, const char *n
              prefix, name, cli_shown(v));
 }
 
-/* loss and metrics, then the process's peak as the system counts it. Returns their length. */
+/* The process's peak as the system counts it, in MB; 0 where it does not say. Not by getrusage: its
+ * peak is that of the process which started this one, where that was larger. */
+static long peak_megabytes(void) {
+    char line[256];
+    long kilobytes = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f) && sscanf(line, "VmHWM: %ld", &kilobytes) != 1)
+        ;
+    if (f)
+        fclose(f);
+    return kilobytes / 1000;
+}
+
+/* loss and metrics, then memory. Returns their length. */
 static int print_values(char *text, size_t size, const snug_progress *s) {
-    struct rusage usage;
     text[0] = 0;
     for (int i = 0; i < s->n_values; i++)
         add_value(text, size, "", s->names[i], s->values[i]);
     for (int i = 0; i < s->n_values && s->has_validation; i++)
         add_value(text, size, "val_", s->names[i], s->val_values[i]);
-    getrusage(RUSAGE_SELF, &usage);
     const size_t n = strlen(text);
-    snprintf(text + n, size - n, " - mem: %ld MB", usage.ru_maxrss / 1000);
+    snprintf(text + n, size - n, " - mem: %ld MB", peak_megabytes());
     return (int)strlen(text);
 }
 
