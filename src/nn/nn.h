@@ -19,7 +19,7 @@
 
 #define SN_MAX_INNER  8
 #define SN_MAX_REALS  256 /* entries of the longest list of numbers in a configuration */
-#define SN_MAX_TENSOR 16  /* inputs and outputs of a network, and outputs of an application */
+#define SN_MAX_TENSOR 64  /* inputs and outputs of a network, and outputs of an application */
 
 /* Keras casts its Python numbers (SGD's momentum, slopes, scales, powers of beta) to tensors
  * through f32, also in f64 models; following it to 1e-9 takes the same rounding. */

@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-#define SN_MAX_IN     16
+#define SN_MAX_IN     64
 #define SN_MAX_OUT    4
 #define SN_MAX_PARAMS 12
 #define SN_ATTR_WORDS 32
