@@ -235,6 +235,17 @@ static void test_tf_keras_2_operations_are_known(void **state) {
     sn_network_destroy(n);
 }
 
+static void test_matmul_reads_its_second_operand_transposed(void **state) {
+    sn_network *n = load_graph(
+        state, GRAPH(INPUT LAYER("Reshape", "r", ",\"target_shape\":[3,1]", OLD(REF("x", 0)))
+                         LAYER("TFOpLambda", "t", ",\"function\":\"linalg.matmul\"",
+                               "[\"r\",0,0,{\"b\":[\"r\",0,0],\"transpose_b\":true}]"),
+                     REF("t", 0)));
+    assert_int_equal(sn_network_type(n, 2)->dims[1], 3);
+    assert_int_equal(sn_network_type(n, 2)->dims[2], 3);
+    sn_network_destroy(n);
+}
+
 static void test_operations_take_arrays(void **state) {
     sn_network *n =
         load_graph(state, GRAPH(INPUT LAYER("TFOpLambda", "t", ",\"function\":\"math.multiply\"",
@@ -381,6 +392,7 @@ int main(void) {
         engine_test(test_training_off_reaches_every_layer_of_a_nested_model),
         engine_test(test_keyword_tensors_keep_their_role),
         engine_test(test_tf_keras_2_operations_are_known),
+        engine_test(test_matmul_reads_its_second_operand_transposed),
         engine_test(test_operations_take_arrays),
         engine_test(test_open_axes_take_the_shape_that_is_given),
         cmocka_unit_test(test_refuses_models_that_multiply),
@@ -452,6 +464,9 @@ int main(void) {
             GRAPH(INPUT LAYER("TFOpLambda", "t", ",\"function\":\"math.fancy\"", "[\"x\",0,0,{}]"),
                   REF("t", 0)),
             UNSUPPORTED, "operation 'fancy' is not known"),
+        REFUSED("layer_of_python_code",
+                GRAPH(INPUT LAYER("Lambda", "l", "", OLD(REF("x", 0))), REF("l", 0)), UNSUPPORTED,
+                "write the expression with keras.ops"),
         REFUSED("ragged_array",
                 GRAPH(INPUT LAYER("TFOpLambda", "t", ",\"function\":\"math.add\"",
                                   "[\"x\",0,0,{\"y\":[[1,2],[3]]}]"),

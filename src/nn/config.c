@@ -118,6 +118,27 @@ static void list_near(const char *name, char *list, size_t size) {
             }
 }
 
+/* What to do about layers that no row could build; NULL for others. */
+static const char *remedy_for(const char *name) {
+    static const char table[] = "it looks values up in a table; apply it to the data before, and "
+                                "begin the model with what it gives";
+    static const struct {
+        const char *name, *remedy;
+    } rows[] = {
+        {"Lambda", "it holds Python code; write the expression with keras.ops instead"},
+        {"TorchModuleWrapper", "it holds Python code; write it with Keras' layers instead"},
+        {"TFSMLayer", "it holds a SavedModel; write it with Keras' layers instead"},
+        {"TextVectorization", table},
+        {"StringLookup", table},
+        {"IntegerLookup", table},
+        {"Hashing", table},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(name, rows[i].name) == 0)
+            return rows[i].remedy;
+    return NULL;
+}
+
 snug_status sn_layer_class_find(const char *name, const sn_layer_class **out, snug_error *err) {
     char list[300];
     for (int i = 0; i < sn_n_layer_classes; i++)
@@ -125,6 +146,9 @@ snug_status sn_layer_class_find(const char *name, const sn_layer_class **out, sn
             *out = &sn_layer_classes[i];
             return SNUG_OK;
         }
+    const char *remedy = remedy_for(name);
+    if (remedy)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "layer '%.60s' is not known: %s", name, remedy);
     list_near(name, list, sizeof list);
     return sn_fail(err, SNUG_E_UNSUPPORTED,
                    "layer '%.60s' is not known; the nearest of the %d that are: %s (`snug layers` "

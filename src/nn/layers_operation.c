@@ -210,6 +210,14 @@ static bool build_with_number(sn_layer_call *c, const char *name, const operands
     return true;
 }
 
+static sn_value turned(sn_layer_call *c, sn_value x) {
+    const int rank = type_of(c, x).rank;
+    if (rank >= 2)
+        return sn_build_swapaxes(c->b, x, rank - 2, rank - 1);
+    sn_layer_refuse(c, SNUG_E_SHAPE, "an operand of rank %d cannot be transposed", rank);
+    return x;
+}
+
 static void build_binary(sn_layer_call *c, conf_of conf, size_t row) {
     operands o;
     if (!find_operands(c, conf, 2, binary[row].rounds, &o))
@@ -220,6 +228,8 @@ static void build_binary(sn_layer_call *c, conf_of conf, size_t row) {
     }
     if (conf->n_numbers == 1 && build_with_number(c, conf->function.text, &o))
         return;
+    if (conf->flag && c->b->error.code == SNUG_OK) /* tf.matmul's transpose_b */
+        o.tensor[1] = turned(c, o.tensor[1]);
     c->out = binary[row].build(c->b, o.tensor[0], o.tensor[1]);
 }
 
