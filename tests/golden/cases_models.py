@@ -2,7 +2,7 @@
 import keras
 import numpy as np
 from keras import layers as L
-from record import IDS, SEQ, Y3, sgd
+from record import IDS, SEQ, X, Y3, sgd
 
 R = np.random.RandomState(11)
 PADDED = np.where(np.arange(5) < R.randint(1, 6, size=(64, 1)), IDS + 1, 0).astype(np.int32)
@@ -43,9 +43,16 @@ def merged_masks():
     return keras.Model([a, b, c], [L.Dense(3, name="some")(some), L.Dense(3, name="all")(other)])
 
 
+def twenty():
+    """As many features as tables of people and shops have, joined at once."""
+    inputs = L.Input((12,))
+    return keras.Model(inputs, L.Dense(3)(L.Concatenate()([L.Dense(1)(inputs) for _ in range(20)])))
+
+
 CASES = [
     ("mask_joined_features", joined_features, [PADDED, PADDED[::-1]], SEQ_TARGETS, sgd, "mse", [], 3),
     ("mask_added", added_masks, [PADDED, PADDED[::-1], SEQ[:, :, :3]], [SEQ_TARGETS, SEQ_TARGETS], sgd, "mse", [], 3),
     ("mask_merged", merged_masks, [PADDED, PADDED[::-1], SEQ[:, :, :3]], [SEQ_TARGETS, SEQ_TARGETS], sgd, "mse", [], 3),
+    ("graph_twenty", twenty, X, Y3, sgd, "mse", [], 3),
     ("mask_joined_steps", joined_steps, [PADDED, SEQ], Y3, sgd, "mse", [], 3),
 ]
