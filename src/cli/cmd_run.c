@@ -98,9 +98,11 @@ static bool insert_name(const char *path, const char *name, char *out, size_t si
 static snug_status choose_paths(const cli *c, const snug_model *m, run_job *j, snug_error *err) {
     const int n = (int)snug_model_n_outputs(m), given = c->args.n_all[OPT_out];
     int next = 0;
+    bool any_named = false;
     for (int k = 0; k < given; k++) {
         const char *path;
         const int named = cli_named(m, false, c->args.all[OPT_out][k], &path);
+        any_named = any_named || named >= 0;
         while (named < 0 && next < n && j->path[next][0])
             next++;
         const int at = named < 0 ? next : named;
@@ -108,7 +110,7 @@ static snug_status choose_paths(const cli *c, const snug_model *m, run_job *j, s
             return cli_fail(err, SNUG_E_INVALID, "--out %s is one too many, or too long", path);
         snprintf(j->path[at], sizeof *j->path, "%s", path);
     }
-    for (int i = 0; i < n && given == 1 && n > 1; i++)
+    for (int i = 0; i < n && given == 1 && n > 1 && !any_named; i++)
         if (!insert_name(c->args.text[OPT_out], snug_model_output_name(m, (size_t)i), j->path[i],
                          sizeof *j->path))
             return cli_fail(err, SNUG_E_INVALID, "--out %.80s... is too long",

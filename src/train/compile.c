@@ -12,6 +12,7 @@
 #include "nn/text.h"
 
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 /* --- the entry of an output ------------------------------------------------------------------- */
@@ -263,7 +264,8 @@ snug_status sn_class_weights_parse(const char *text, sn_class_weight *out, int *
         memcpy(weight, at + mark + 1, end - mark - 1);
         weight[end - mark - 1] = 0;
         if (*n == SN_MAX_CLASS_WEIGHTS || !sn_text_real(label, &values[0]) ||
-            !sn_text_real(weight, &values[1]) || values[0] != (double)(int32_t)values[0])
+            !sn_text_real(weight, &values[1]) || !(fabs(values[0]) <= INT32_MAX) ||
+            values[0] != floor(values[0]))
             return sn_fail(err, SNUG_E_INVALID,
                            "class_weight: '%s=%s' is no class and its weight, or there are more "
                            "than %d",

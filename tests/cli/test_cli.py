@@ -666,6 +666,7 @@ class SeveralEnds(Case):
         told = self.json_of("predict", self.MODEL, *self.X, "--out", "second=" + self.at("s.npy"), "--out", self.at("f.npy"))
         self.assertEqual([o["name"] for o in told["outputs"]], ["first", "second"])
         self.assertEqual(files.read(self.at("s.npy")), files.read(self.at("p_second.npy")))
+        self.fails(2, "--out is missing for 'first'", args=["predict", self.MODEL, *self.X, "--out", "second=" + self.at("s.npy")])
 
     def test_missing_and_surplus_feeds_are_refused(self):
         self.fails(2, "x 1 ('b')", args=["evaluate", self.MODEL, *self.X[:2], *self.Y])
@@ -682,6 +683,7 @@ class SeveralEnds(Case):
         plain, weighted = self.json_of(*args), self.json_of(*args, "--class-weight", "0=3,1=3,2=3")
         self.assertAlmostEqual(weighted["loss"], 3 * plain["loss"], places=4)
         self.fails(2, "like 0=1,1=3.5", args=[*args, "--class-weight", "many"])
+        self.fails(2, "no class and its weight", args=[*args, "--class-weight", "1e300=2"])
         self.fails(2, "only one can act", args=[*args, "--class-weight", "0=2", "--sample-weight", "constant:40@2"])
         self.fails(4, "sample_weight has 39", args=[*args, "--sample-weight", "constant:39@2"])
 
