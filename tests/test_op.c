@@ -399,7 +399,7 @@ static const char *const bad[] = {
     "concat axis=2 f32[2,3] f32[2,3] !! axis 2",
     "concat axis=1 f32[2,3] f32[3,3] !! to fit it must be f32[2,3]",
     "concat axis=1 f32[2,3] f32[2] !! to fit",
-    "concat axis=0 !! concat takes 1 to 16 inputs, got 0",
+    "concat axis=0 !! concat takes 1 to 64 inputs, got 0",
     "slice sizes=5 start=p0 f32[4] !! 5 elements with stride 1 from axis 0 of f32[4]; it has 4",
     "slice sizes=3 strides=2 start=p0 f32[4] !! 3 elements with stride 2",
     "slice sizes=3 strides=0 start=p0 f32[4] !! strides has the value 0",
