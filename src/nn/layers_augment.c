@@ -131,6 +131,13 @@ void sn_layer_build_random_rotation(sn_layer_call *c) {
     warp(c, x, &a, six, conf->fill_value);
 }
 
+/* height_factor and width_factor of a configuration, whose struct is the layer's own. */
+#define TWO_RANGES(c, conf, h, w)                                                                  \
+    (range_of(c, "height_factor", (conf)->height_factor.v, (conf)->height_factor.n,                \
+              (range){-1, 1}, h) &&                                                                \
+     range_of(c, "width_factor", (conf)->width_factor.v, (conf)->width_factor.n, (range){-1, 1},   \
+              w))
+
 /* By one factor, or by one for the height and one for the width; about the middle. */
 void sn_layer_build_random_zoom(sn_layer_call *c) {
     const sn_conf_random_zoom *conf = c->conf;
@@ -140,10 +147,7 @@ void sn_layer_build_random_zoom(sn_layer_call *c) {
     range h, w;
     sn_attrs a;
     sn_attrs_default(SN_OP_warp, &a);
-    if (!range_of(c, "height_factor", conf->height_factor.v, conf->height_factor.n, (range){-1, 1},
-                  &h) ||
-        !range_of(c, "width_factor", conf->width_factor.v, conf->width_factor.n, (range){-1, 1},
-                  &w) ||
+    if (!TWO_RANGES(c, conf, &h, &w) ||
         !fill_of(c, conf->fill_mode.text, conf->interpolation.text, &a) || !begin(c, &x, &t))
         return;
     const double m = 0.5 * (double)(t.dims[2] - 1), n = 0.5 * (double)(t.dims[1] - 1);
@@ -166,10 +170,7 @@ void sn_layer_build_random_translation(sn_layer_call *c) {
     range h, w;
     sn_attrs a;
     sn_attrs_default(SN_OP_warp, &a);
-    if (!range_of(c, "height_factor", conf->height_factor.v, conf->height_factor.n, (range){-1, 1},
-                  &h) ||
-        !range_of(c, "width_factor", conf->width_factor.v, conf->width_factor.n, (range){-1, 1},
-                  &w) ||
+    if (!TWO_RANGES(c, conf, &h, &w) ||
         !fill_of(c, conf->fill_mode.text, conf->interpolation.text, &a) || !begin(c, &x, &t))
         return;
     const double height = (double)t.dims[1], width = (double)t.dims[2];

@@ -28,18 +28,13 @@ typedef struct {
 } part;
 
 static sn_value slice_of(sn_layer_call *c, sn_value x, part p) {
-    sn_attrs a;
-    if (c->b->error.code != SNUG_OK)
-        return SN_NO_VALUE;
-    const int rank = sn_graph_type(c->b->graph, x)->rank;
-    sn_attrs_default(SN_OP_slice, &a);
-    a.slice.sizes.n = a.slice.strides.n = rank;
-    for (int k = 0; k < rank; k++) {
-        a.slice.sizes.v[k] = k == p.axis ? p.count : sn_graph_type(c->b->graph, x)->dims[k];
-        a.slice.strides.v[k] = k == p.axis ? p.step : 1;
-        a.slice.start[k] = (int64_t)sn_build_key(c->b, "", k == p.axis ? p.start : 0).i;
+    int64_t start[SNUG_MAX_RANK], size[SNUG_MAX_RANK], step[SNUG_MAX_RANK];
+    for (int k = 0; k < SNUG_MAX_RANK; k++) {
+        start[k] = k == p.axis ? p.start : 0;
+        size[k] = k == p.axis ? p.count : -1;
+        step[k] = k == p.axis ? p.step : 1;
     }
-    return sn_build(c->b, SN_OP_slice, &a, &x, 1);
+    return sn_build_slice(c->b, x, start, size, step);
 }
 
 /* The opposite: y in an axis of `extent` elements, zeros around it. */

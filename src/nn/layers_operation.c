@@ -326,15 +326,12 @@ static void build_swapaxes(sn_layer_call *c, conf_of conf) {
 
 /* The tensor with an axis of one more, at `axis`. */
 static sn_value with_axis(sn_layer_call *c, sn_value x, int axis) {
-    const snug_type t = type_of(c, x);
-    int64_t dims[SNUG_MAX_RANK];
-    if (t.rank == SNUG_MAX_RANK || axis == 0) {
-        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "an axis of one at %d of %d axes", axis, t.rank);
+    const int rank = type_of(c, x).rank;
+    if (rank == SNUG_MAX_RANK || axis == 0) {
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "an axis of one at %d of %d axes", axis, rank);
         return SN_NO_VALUE;
     }
-    for (int i = 0; i <= t.rank; i++)
-        dims[i] = i == axis ? 1 : t.dims[i < axis ? i : i - 1];
-    return sn_build_reshape(c->b, x, dims, t.rank + 1);
+    return sn_build_expand_dims(c->b, x, axis);
 }
 
 static void build_expand_dims(sn_layer_call *c, conf_of conf) {
@@ -388,15 +385,13 @@ typedef struct {
 
 static sn_value take(sn_layer_call *c, sn_value x, const span *spans) {
     const int rank = type_of(c, x).rank;
-    sn_attrs a;
-    sn_attrs_default(SN_OP_slice, &a);
-    a.slice.sizes.n = a.slice.strides.n = rank;
+    int64_t start[SNUG_MAX_RANK], size[SNUG_MAX_RANK], stride[SNUG_MAX_RANK];
     for (int i = 0; i < rank; i++) {
-        a.slice.sizes.v[i] = spans[i].size;
-        a.slice.strides.v[i] = spans[i].stride;
-        a.slice.start[i] = (int64_t)sn_build_key(c->b, "", spans[i].start).i;
+        start[i] = spans[i].start;
+        size[i] = spans[i].size;
+        stride[i] = spans[i].stride;
     }
-    return sn_build(c->b, SN_OP_slice, &a, &x, 1);
+    return sn_build_slice(c->b, x, start, size, stride);
 }
 
 static void build_split(sn_layer_call *c, conf_of conf) {

@@ -196,17 +196,6 @@ static sn_value root_of_mean_square(sn_builder *b, sn_value x) {
     return sn_build_sqrt(b, sn_build_mean(b, sn_build_square(b, x), 0, false));
 }
 
-/* x with an axis of 1 put in before `axis`. */
-static sn_value widen(sn_builder *b, sn_value x, int axis) {
-    if (b->error.code != SNUG_OK)
-        return SN_NO_VALUE;
-    const snug_type t = *sn_graph_type(b->graph, x);
-    int64_t dims[SNUG_MAX_RANK];
-    for (int i = 0; i <= t.rank; i++)
-        dims[i] = i == axis ? 1 : t.dims[i < axis ? i : i - 1];
-    return sn_build_reshape(b, x, dims, t.rank + 1);
-}
-
 /* The mean squares of rows and of columns of the last two axes, moved; their outer product, over
  * the mean of the rows', stands for all mean squares. Of a vector they are kept as they are. */
 static snug_status mean_squares(const site *s, sn_builder *b, sn_value squares, sn_value *out,
@@ -228,7 +217,8 @@ static snug_status mean_squares(const site *s, sn_builder *b, sn_value squares, 
     const sn_value r_now = average(b, beta, r, sn_build_mean(b, squares, 1u << last, false));
     const sn_value c_now = average(b, beta, c, sn_build_mean(b, squares, 1u << (last - 1), false));
     const sn_value part = sn_build_div(b, r_now, sn_build_mean(b, r_now, 1u << (last - 1), true));
-    *out = sn_build_mul(b, widen(b, part, last), widen(b, c_now, last - 1));
+    *out = sn_build_mul(b, sn_build_expand_dims(b, part, last),
+                        sn_build_expand_dims(b, c_now, last - 1));
     return SNUG_OK;
 }
 
