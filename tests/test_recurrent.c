@@ -418,6 +418,30 @@ static void test_inputs_without_steps_are_refused(void **state) {
     }
 }
 
+/* An LSTM has two states: one of them alone is not silently joined by zeros. */
+static void test_initial_states_are_counted(void **state) {
+    static const char *const role[3] = {NULL, "initial_state", "initial_state"};
+    snug_error err;
+    uint32_t h, y;
+    sn_network *n = begin(state);
+    const sn_layer_spec mean = {
+        .class_name = "GlobalAveragePooling1D", .in = (const uint32_t[]){0}, .n_in = 1};
+    expect_ok(sn_network_add_on(n, &mean, &h, &err), &err);
+    char units[32];
+    snprintf(units, sizeof units, "units=%d", (int)sn_network_type(n, h)->dims[1]);
+    sn_layer_spec lstm = {.class_name = "LSTM",
+                          .fill = sn_conf_fill_text,
+                          .ctx = units,
+                          .in = (const uint32_t[]){0, h, h},
+                          .role = role,
+                          .n_in = 2};
+    expect_status(sn_network_add_on(n, &lstm, &y, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "it has 2 states, initial_state gives 1");
+    lstm.n_in = 3;
+    expect_ok(sn_network_add_on(n, &lstm, &y, &err), &err);
+    sn_network_destroy(n);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_recurrent_layers_have_keras_shapes_and_names),
@@ -435,6 +459,7 @@ int main(void) {
         engine_test(test_a_model_for_every_step_normalises_only_when_frozen),
         engine_test(test_bad_settings_are_refused_and_change_nothing),
         engine_test(test_inputs_without_steps_are_refused),
+        engine_test(test_initial_states_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,8 +28,8 @@ typedef struct {
     sn_value x, mask;
     bool reverse, stateful;
     sn_value first[SN_MAX_TENSOR]; /* initial states; SN_NO_VALUE: zeros */
-    int n_states;
-    sn_value sequence, final; /* hidden states by time, and behind the last step */
+    int n_given, n_states;         /* initial states that were given; that the cells have */
+    sn_value sequence, final;      /* hidden states by time, and behind the last step */
     sn_value last[SN_MAX_TENSOR];
     uint32_t homes[2]; /* of the states of the cell that runs, where it is stateful */
 } run;
@@ -315,6 +315,7 @@ static bool open_run(sn_layer_call *c, const over_steps *o, run *r) {
         else
             sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "a tensor given as %s is not supported",
                             c->role[i]);
+    r->n_given = n;
     if (!c->mask_given && sn_call_role(c, "initial_state", 0) > 0)
         r->mask = SN_NO_VALUE;
     if (c->b->error.code == SNUG_OK)
@@ -345,6 +346,9 @@ static sn_value hide_unseen(sn_layer_call *c, const run *r, sn_value y, bool seq
 static void finish(sn_layer_call *c, const over_steps *o, const run *r) {
     if (c->b->error.code != SNUG_OK)
         return;
+    if (r->n_given > 0 && r->n_given != r->n_states)
+        return sn_layer_refuse(c, SNUG_E_INVALID, "it has %d states, initial_state gives %d",
+                               r->n_states, r->n_given);
     const bool sequences = o->return_sequences != 0, masked = sn_value_ok(r->mask);
     const bool zero = o->zero_output_for_mask || sn_call_flag(c, "zero_output_for_mask", false);
     sn_value y = sequences ? r->sequence : r->final;
