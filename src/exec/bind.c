@@ -100,7 +100,7 @@ static snug_status bind_call(sn_session *s, sn_bound *bound, snug_error *err) {
                             .n_in = step->n_in,
                             .n_out = step->n_out,
                             .workspace_bytes = step->ws_bytes,
-                            .n_threads = device->n_threads};
+                            .n_threads = device->device.n_threads};
     return SNUG_OK;
 }
 

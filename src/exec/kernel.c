@@ -36,7 +36,7 @@ snug_status sn_kernel_prepare(snug_engine *e, const sn_cpu_device *d, const sn_o
     *prepared = NULL;
     if (d->reference_only || !family->prepare)
         return SNUG_OK;
-    return family->prepare(e, desc, d->n_threads, prepared, err);
+    return family->prepare(e, desc, d->device.n_threads, prepared, err);
 }
 
 void sn_kernel_release(snug_engine *e, sn_op op, void *prepared) {

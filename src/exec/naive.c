@@ -77,7 +77,7 @@ static snug_status call_kernel(sn_naive *n, const sn_node_info *node, const sn_o
                     .in = operands,
                     .out = operands + node->n_in,
                     .workspace_bytes = variant.workspace_bytes,
-                    .n_threads = n->device.n_threads,
+                    .n_threads = n->device.device.n_threads,
                     .team = n->team};
     call.full = node->n_out > 0 && call.out[0].type.rank > 0 ? call.out[0].type.dims[0] : 1;
     snug_status status = sn_alloc(n->engine, SN_MEM_OTHER, variant.workspace_bytes, &scratch, err);

@@ -11,6 +11,7 @@
 #ifndef SN_OP_OP_H
 #define SN_OP_OP_H
 
+#include "base/rates.h"
 #include "base/status.h"
 #include "tensor/type.h"
 
@@ -202,14 +203,29 @@ bool sn_attrs_equal(sn_op op, const sn_attrs *a, const sn_attrs *b); /* structur
 uint64_t sn_attrs_hash(sn_op op, const sn_attrs *a);                 /* structure only */
 
 /* --- device description: what the planner must know of kernels -------------------------------- */
-/* Describes one way a device can run an operator. Numbers are upper bounds. */
+/* Which rate of the device counts a kernel's operations. */
+typedef enum {
+    SN_SPEED_LOOP,    /* a vector loop; flops are elements */
+    SN_SPEED_PRODUCT, /* packed products, convolutions: multiplications and additions */
+    SN_SPEED_MATH,    /* a loop over exp, tanh and the like; flops are elements */
+    SN_SPEED_GATHER,  /* elements one by one */
+    SN_SPEED_REFERENCE,
+    SN_N_SPEEDS
+} sn_speed;
+
+/* Describes one way a device can run an operator. Sizes are upper bounds. */
 typedef struct {
     int id;        /* given back to the device in the plan */
     char impl[40]; /* library implementation, e.g. "onednn:brgconv:avx512_core", "own:simd" */
     size_t workspace_bytes; /* scratch that lives for this node only: packed weights, oneDNN
                                scratchpad */
     size_t code_bytes;      /* code made for it (JIT), booked once */
-    double flops, bytes;    /* work and traffic, for the cost model */
+    /* For the cost model: operations the kernel really does (multiply and add are two), bytes it
+     * really moves, the rate that counts, and the part of that rate it reaches (0 means 1: shapes
+     * that suit a kernel badly say less). */
+    double flops, bytes;
+    sn_speed speed;
+    double efficiency;
     /* Of opaque outputs, per whole value; linear in axis 0. */
     size_t opaque_bytes[SN_MAX_OUT];
 } sn_variant;
@@ -217,6 +233,8 @@ typedef struct {
 typedef struct sn_device {
     const char *name; /* "cpu:0" */
     size_t align;     /* of every location: 64 */
+    int n_threads;
+    sn_rates rates; /* of this machine: built in, or measured */
     void *ctx;
     /* Variant `id` 0 is the one to use; the choice depends on the desc without its batch extent,
      * machine and threads, never on a budget or a clock. SNUG_E_UNSUPPORTED when there is no kernel
@@ -227,5 +245,8 @@ typedef struct sn_device {
 
 /* Operations (multiply and add counted as two) and bytes touched, from types alone. */
 double sn_op_flops(const sn_opdesc *d);
+/* Expected seconds of one run of a node on the device with its threads. desc and v are those of
+ * the run: of a slice where it runs on slices. Pure. */
+double sn_cost_seconds(const sn_device *d, const sn_opdesc *desc, const sn_variant *v);
 
 #endif

@@ -232,6 +232,7 @@ static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threa
     const sn_conv v = conv_of(d, kind);
     if (d->in[0].dtype != SNUG_F32) {
         snprintf(out->impl, sizeof out->impl, "reference");
+        out->speed = SN_SPEED_REFERENCE;
         return SNUG_OK;
     }
     SNUG_TRY(check_window(&v, err));
@@ -261,8 +262,8 @@ static snug_status prepare(snug_engine *e, const sn_opdesc *d, sn_onednn_kind ki
                                       void **prepared, snug_error *err) {                          \
         return prepare(e, d, kind, n_threads, prepared, err);                                      \
     }                                                                                              \
-    SN_CPU_FAMILY(name, .reference = reference_##name, .run = run_##name,                          \
-                  .describe = describe_##name, .prepare = prepare_##name,                          \
+    SN_CPU_FAMILY(name, .speed = SN_SPEED_PRODUCT, .reference = reference_##name,                  \
+                  .run = run_##name, .describe = describe_##name, .prepare = prepare_##name,       \
                   .release = sn_onednn_release)
 FAMILY(conv2d, SN_ONEDNN_FORWARD)
 FAMILY(conv2d_dx, SN_ONEDNN_DX)

@@ -57,6 +57,7 @@ typedef snug_status (*sn_kernel)(const sn_call *c, snug_error *err);
 typedef struct {
     sn_kernel reference;
     sn_kernel run;
+    sn_speed speed; /* unless describe says otherwise */
     /* NULL: no workspace, no code, flops and bytes from types. Fills what differs from the default.
      * The workspace is run's: reference kernels need none. */
     snug_status (*describe)(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err);
@@ -81,7 +82,6 @@ const sn_cpu_family *sn_cpu_family_for(const char *isa, sn_op op);
  * "reference"). */
 typedef struct {
     sn_device device; /* first member: a sn_cpu_device is a sn_device */
-    int n_threads;
     bool reference_only;
 } sn_cpu_device;
 void sn_cpu_device_init(sn_cpu_device *d, int n_threads, bool reference_only);

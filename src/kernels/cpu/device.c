@@ -20,16 +20,23 @@ extern sn_cpu_table sn_cpu_families_avx512;
 typedef struct {
     const char *isa;
     const sn_cpu_family *const *families;
+    sn_rates rates; /* measured on one machine of the kind; `snug doctor --calibrate` does better */
 } sn_cpu_build;
+
+/* clang-format off */
+#define MACHINE                                                                                    \
+    .gather = 4e8, .reference = 1.5e9, .memory = 1.3e10, .memory_all = 2.2e10, .cache = 4e10,      \
+    .cache_bytes = 8e6, .call = 3e-7, .handoff = 3e-6, .spill_read = 8e8, .spill_write = 5e8
+/* clang-format on */
 
 static const sn_cpu_build builds[] = {
 #ifdef SN_HAS_ISA_AVX512
-    {"avx512", sn_cpu_families_avx512},
+    {"avx512", sn_cpu_families_avx512, {.product = 9e10, .loop = 5e9, .math = 1.5e9, MACHINE}},
 #endif
 #ifdef SN_HAS_ISA_AVX2
-    {"avx2", sn_cpu_families_avx2},
+    {"avx2", sn_cpu_families_avx2, {.product = 6e10, .loop = 4e9, .math = 1e9, MACHINE}},
 #endif
-    {"base", sn_cpu_families_base},
+    {"base", sn_cpu_families_base, {.product = 1.5e10, .loop = 2e9, .math = 3e8, MACHINE}},
 };
 enum { N_BUILDS = sizeof builds / sizeof builds[0] };
 
@@ -94,13 +101,14 @@ static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_vari
     const sn_cpu_device *cpu = (const sn_cpu_device *)device;
     const sn_cpu_build *build = best_build();
     const sn_cpu_family *family = build->families[d->op];
-    sn_variant v = {.flops = sn_op_flops(d), .bytes = operand_bytes(d)};
+    sn_variant v = {.flops = sn_op_flops(d), .bytes = operand_bytes(d), .speed = family->speed};
     snprintf(v.impl, sizeof v.impl, "own:%s", build->isa);
     SNUG_TRY(check_dtypes(d, err));
     if (family->describe)
-        SNUG_TRY(family->describe(d, cpu->n_threads, &v, err));
+        SNUG_TRY(family->describe(d, device->n_threads, &v, err));
     if (cpu->reference_only) {
         snprintf(v.impl, sizeof v.impl, "reference");
+        v.speed = SN_SPEED_REFERENCE;
         v.workspace_bytes = 0;
         v.code_bytes = 0;
     }
@@ -110,8 +118,12 @@ static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_vari
 
 void sn_cpu_device_init(sn_cpu_device *d, int n_threads, bool reference_only) {
     *d = (sn_cpu_device){
-        .device = {.name = "cpu:0", .align = 64, .ctx = NULL, .describe = describe},
-        .n_threads = n_threads,
+        .device = {.name = "cpu:0",
+                   .align = 64,
+                   .n_threads = n_threads,
+                   .rates = best_build()->rates,
+                   .ctx = NULL,
+                   .describe = describe},
         .reference_only = reference_only,
     };
 }

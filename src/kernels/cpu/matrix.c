@@ -225,6 +225,7 @@ static snug_status describe_matmul(const sn_opdesc *d, int n_threads, sn_variant
     (void)err;
     if (d->in[0].dtype != SNUG_F32) {
         snprintf(out->impl, sizeof out->impl, "reference");
+        out->speed = SN_SPEED_REFERENCE;
         return SNUG_OK;
     }
     const operands o = {.s =
@@ -233,4 +234,5 @@ static snug_status describe_matmul(const sn_opdesc *d, int n_threads, sn_variant
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(matmul, .reference = reference_matmul, .run = run_matmul, .describe = describe_matmul)
+SN_CPU_FAMILY(matmul, .speed = SN_SPEED_PRODUCT, .reference = reference_matmul, .run = run_matmul,
+              .describe = describe_matmul)

@@ -1,0 +1,106 @@
+/* test_cost.c: rules of the cost model: what must hold for any rates, and what families say about
+ * themselves. No clock: how near the numbers come to this machine is bench/cost.c's business. */
+#include "support/kernel_call.h"
+#include "support/support.h"
+
+static double cost_of(const sn_cpu_device *cpu, const sn_opdesc *d) {
+    sn_variant v;
+    snug_error err;
+    expect_ok(cpu->device.describe(&cpu->device, d, &v, &err), &err);
+    return sn_cost_seconds(&cpu->device, d, &v);
+}
+
+static sn_opdesc product(int64_t rows) {
+    sn_opdesc d = {.op = SN_OP_matmul,
+                   .n_in = 2,
+                   .in = {SHAPE(SNUG_F32, rows, 512), SHAPE(SNUG_F32, 512, 512)}};
+    snug_error err;
+    sn_attrs_default(SN_OP_matmul, &d.attrs);
+    expect_ok(sn_op_infer(&d, &err), &err);
+    return d;
+}
+
+static void test_more_rows_cost_more(void **state) {
+    (void)state;
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, 1, false);
+    double before = 0;
+    for (int64_t rows = 1; rows < 10000; rows *= 2) {
+        const sn_opdesc d = product(rows);
+        const double seconds = cost_of(&cpu, &d);
+        assert_true(seconds > before);
+        before = seconds;
+    }
+}
+
+static void test_slices_cost_at_least_the_whole(void **state) {
+    (void)state;
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, 1, false);
+    const sn_opdesc whole = product(4096), slice = product(64);
+    const double slowdown = 64 * cost_of(&cpu, &slice) / cost_of(&cpu, &whole);
+    assert_true(slowdown >= 1 && slowdown < 2);
+}
+
+static void test_threads_help_large_work_only(void **state) {
+    (void)state;
+    sn_cpu_device one, four;
+    sn_cpu_device_init(&one, 1, false);
+    sn_cpu_device_init(&four, 4, false);
+    const sn_opdesc large = product(4096);
+    assert_true(cost_of(&four, &large) < cost_of(&one, &large) / 2);
+    sn_opdesc small = {
+        .op = SN_OP_add, .n_in = 2, .in = {SHAPE(SNUG_F32, 100), SHAPE(SNUG_F32, 100)}};
+    expect_ok(sn_op_infer(&small, NULL), NULL);
+    assert_true(cost_of(&four, &small) == cost_of(&one, &small));
+}
+
+static void test_reference_kernels_are_slow(void **state) {
+    (void)state;
+    sn_cpu_device fast, slow;
+    sn_cpu_device_init(&fast, 1, false);
+    sn_cpu_device_init(&slow, 1, true);
+    const sn_opdesc d = product(256);
+    assert_true(cost_of(&slow, &d) > 5 * cost_of(&fast, &d));
+}
+
+static void test_efficiency_divides_the_rate(void **state) {
+    (void)state;
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, 1, false);
+    const sn_opdesc d = product(4096);
+    sn_variant v;
+    expect_ok(cpu.device.describe(&cpu.device, &d, &v, NULL), NULL);
+    v.efficiency = 1;
+    const double full = sn_cost_seconds(&cpu.device, &d, &v);
+    v.efficiency = 0.25;
+    const double quarter = sn_cost_seconds(&cpu.device, &d, &v);
+    assert_true(quarter > 3.9 * full && quarter <= 4 * full);
+}
+
+static void test_hash_sees_every_rate(void **state) {
+    (void)state;
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, 1, false);
+    const uint64_t before = sn_rates_hash(&cpu.device.rates);
+#define CHANGE(name, what)                                                                         \
+    {                                                                                              \
+        sn_rates r = cpu.device.rates;                                                             \
+        r.name *= 1.5;                                                                             \
+        assert_true(sn_rates_hash(&r) != before);                                                  \
+    }
+    SN_RATES_MAP(CHANGE)
+#undef CHANGE
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_more_rows_cost_more),
+        cmocka_unit_test(test_slices_cost_at_least_the_whole),
+        cmocka_unit_test(test_threads_help_large_work_only),
+        cmocka_unit_test(test_reference_kernels_are_slow),
+        cmocka_unit_test(test_efficiency_divides_the_rate),
+        cmocka_unit_test(test_hash_sees_every_rate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
