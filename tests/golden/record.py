@@ -81,7 +81,7 @@ def flat(name, value):
 
 
 def record(name, floatx, make, x, y, optimizer, loss, metrics=(), steps=3, batch=16, more=None):
-    """x and y may be lists or dictionaries of arrays. more: loss_weights and weighted_metrics of compile; sample_weight and
+    """x and y may be lists or dictionaries of arrays. more: loss_weights, jit_compile and weighted_metrics of compile; sample_weight and
     class_weight of training (the first also of evaluate)."""
     more = more or {}
     keras.backend.clear_session()
@@ -92,7 +92,7 @@ def record(name, floatx, make, x, y, optimizer, loss, metrics=(), steps=3, batch
     model = keras.Sequential(made) if isinstance(made, list) else made
     make_metric = lambda m: m if m is None or isinstance(m, str) else m()
     model.compile(optimizer=optimizer(), loss=loss() if callable(loss) else loss, metrics=each(metrics, make_metric),
-                  loss_weights=more.get("loss_weights"), weighted_metrics=each(more.get("weighted_metrics"), make_metric))
+                  jit_compile=more.get("jit_compile", "auto"), loss_weights=more.get("loss_weights"), weighted_metrics=each(more.get("weighted_metrics"), make_metric))
     jitter(model, rng)
     fx = np.float32 if floatx == "float32" else np.float64
     cast = lambda a: a.astype(fx) if a is not None and a.dtype.kind == "f" else a
