@@ -446,10 +446,15 @@ static const struct CMUnitTest tests[] = {
                   "," DENSE(",\"dtype\":\"float32\"") ",{\"class_name\":\"Flatten\",\"config\":"
                                                       "{\"dtype\":\"mixed_bfloat16\"}}"),
             UNSUPPORTED, "mixed_bfloat16"),
-    REFUSED("channels_first",
+    REFUSED("channels_somewhere",
             MODEL("{\"class_name\":\"MaxPooling2D\",\"config\":{\"batch_input_shape\":[null,4,"
-                  "4,1],\"data_format\":\"channels_first\"}}"),
-            UNSUPPORTED, "data_format = \"channels_first\""),
+                  "4,1],\"data_format\":\"channels_middle\"}}"),
+            INVALID, "data_format=channels_middle"),
+    REFUSED("channels_first_under_a_softmax",
+            MODEL("{\"class_name\":\"Conv2D\",\"config\":{\"batch_input_shape\":[null,4,4,4],"
+                  "\"filters\":2,\"kernel_size\":[1,1],\"data_format\":\"channels_first\","
+                  "\"activation\":\"softmax\"}}"),
+            UNSUPPORTED, "activation=softmax acts on the last axis"),
     REFUSED("axis_behind_the_last",
             MODEL("{\"class_name\":\"BatchNormalization\",\"config\":{\"batch_input_shape\":["
                   "null,4,4,1],\"axis\":[4]}}"),

@@ -253,7 +253,12 @@ static void add_activity_loss(sn_layer_call *c) {
 void sn_layer_run(sn_layer_call *c) {
     if (c->b->error.code != SNUG_OK)
         return;
-    c->layer->cls->build(c);
+    const bool first = sn_channels_first(c);
+    const int spatial = first ? sn_channels_to_end(c) : 0;
+    if (c->b->error.code == SNUG_OK)
+        c->layer->cls->build(c);
+    if (first)
+        sn_channels_back(c, spatial);
     c->outs[0] = c->out;
     add_activity_loss(c);
     if (c->layer->cls->mask == SN_MASK_KEEP)

@@ -15,6 +15,11 @@ SNUG_CHECKED snug_status sn_network_build_one(sn_network *n, const sn_applicatio
                                               bool training, sn_applied *io, snug_error *err);
 /* The key of a variable's initial values. */
 uint64_t sn_network_initial_key(const sn_network *n, const char *name);
+/* data_format="channels_first" (channels.c): whether the layer has it; inputs as the build function
+ * wants them, which gives the number of spatial axes; and outputs as the model wants them. */
+bool sn_channels_first(sn_layer_call *c);
+int sn_channels_to_end(sn_layer_call *c);
+void sn_channels_back(sn_layer_call *c, int spatial);
 /* That a network may have this input. */
 SNUG_CHECKED snug_status sn_network_check_input(const snug_type *input, snug_error *err);
 
