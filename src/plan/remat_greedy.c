@@ -1,0 +1,218 @@
+/* remat_greedy.c: a first list of computations. Operators are computed in the order given; before
+ * each one its missing inputs are, and theirs. Where that exceeds the budget, resident values go,
+ * those first that are cheap to have again for the bytes they give up and the time until they are
+ * wanted.
+ *
+ * Invariants:
+ * 1. used is the sum of the bytes of what is resident; a pinned value is not dropped.
+ * 2. A value with readers to come is dropped only where it can be computed again before the next
+ *    of them (horizon), so the run fails for bytes alone.
+ * 3. extra[i] is the sum of surcharge[u] over the missing inputs u of i, so what it costs to have i
+ *    again is known without a walk. Values that share ancestors count them more than once: the
+ *    surcharge is cut at the cost of the whole program. */
+#include "plan/remat_parts.h"
+
+#include <string.h>
+
+typedef struct {
+    uint32_t op, next; /* the input to look at next */
+} frame;
+
+struct sn_remat_greedy {
+    const sn_remat_program *g;
+    bool *resident;
+    uint32_t *pins;
+    uint32_t *next_use; /* per value, into g->uses */
+    double *extra, *surcharge;
+    uint32_t *list, *place; /* the resident values and where each stands in the list */
+    uint32_t n_list;
+    frame *stack;
+    size_t used, budget;
+    uint32_t now; /* the operator computed for the first time */
+};
+
+snug_status sn_remat_greedy_create(sn_zone *z, const sn_remat_program *g, sn_remat_greedy **out,
+                                   snug_error *err) {
+    const size_t n = g->p->n;
+    sn_remat_greedy *s;
+    void *mem;
+    SNUG_TRY(sn_zone_alloc(z, sizeof *s, &mem, err));
+    s = mem;
+    s->g = g;
+    SNUG_TRY(sn_zone_alloc(z, n * (4 * sizeof(uint32_t) + sizeof(bool)), &mem, err));
+    s->pins = mem;
+    s->next_use = s->pins + n;
+    s->list = s->next_use + n;
+    s->place = s->list + n;
+    s->resident = (bool *)(s->place + n);
+    SNUG_TRY(sn_zone_alloc(z, 2 * n * sizeof(double), &mem, err));
+    s->extra = mem;
+    s->surcharge = s->extra + n;
+    SNUG_TRY(sn_zone_alloc(z, (n + 1) * sizeof(frame), &mem, err));
+    s->stack = mem;
+    *out = s;
+    return SNUG_OK;
+}
+
+static void reset(sn_remat_greedy *s, size_t budget) {
+    const sn_remat_program *g = s->g;
+    const uint32_t n = g->p->n;
+    memset(s->resident, 0, n * sizeof *s->resident);
+    memset(s->pins, 0, n * sizeof *s->pins);
+    memcpy(s->next_use, g->use_at, n * sizeof *s->next_use);
+    memset(s->extra, 0, n * sizeof *s->extra);
+    memset(s->surcharge, 0, n * sizeof *s->surcharge);
+    s->n_list = 0;
+    s->used = g->p->fixed_bytes;
+    s->budget = budget;
+}
+
+static void add_to_readers(sn_remat_greedy *s, uint32_t i, double cost) {
+    const sn_remat_program *g = s->g;
+    for (uint32_t k = g->use_at[i]; k < g->use_at[i + 1]; k++)
+        s->extra[g->uses[k]] += cost;
+}
+
+static void put(sn_remat_greedy *s, uint32_t i) {
+    s->resident[i] = true;
+    s->used += s->g->p->ops[i].bytes;
+    s->place[i] = s->n_list;
+    s->list[s->n_list++] = i;
+    if (s->surcharge[i] > 0)
+        add_to_readers(s, i, -s->surcharge[i]);
+    s->surcharge[i] = 0;
+}
+
+static void drop(sn_remat_greedy *s, uint32_t i) {
+    const double cost = s->g->p->ops[i].cost + s->extra[i];
+    s->resident[i] = false;
+    s->used -= s->g->p->ops[i].bytes;
+    s->list[s->place[i]] = s->list[--s->n_list];
+    s->place[s->list[s->n_list]] = s->place[i];
+    s->surcharge[i] = cost < s->g->base_cost ? cost : s->g->base_cost;
+    add_to_readers(s, i, s->surcharge[i]);
+}
+
+static bool has_readers(const sn_remat_greedy *s, uint32_t i) {
+    return s->next_use[i] < s->g->use_at[i + 1];
+}
+
+static bool may_drop(const sn_remat_greedy *s, uint32_t i) {
+    const sn_remat_op *o = &s->g->p->ops[i];
+    if (s->pins[i] > 0 || o->keep || o->bytes == 0)
+        return false;
+    return !has_readers(s, i) || s->g->uses[s->next_use[i]] <= s->g->horizon[i];
+}
+
+/* How dear a value is to drop: the cost of having it again, by byte and by time. */
+static double score_of(const sn_remat_greedy *s, uint32_t i) {
+    if (!has_readers(s, i))
+        return -1;
+    const double away = (double)(s->g->uses[s->next_use[i]] - s->now) + 1;
+    const sn_remat_op *o = &s->g->p->ops[i];
+    return (o->cost + s->extra[i]) / ((double)o->bytes * away);
+}
+
+static bool make_room(sn_remat_greedy *s, size_t bytes) {
+    if (bytes > s->budget)
+        return false;
+    while (s->used > s->budget - bytes) {
+        uint32_t best = SN_REMAT_NONE;
+        double least = 0;
+        for (uint32_t k = 0; k < s->n_list; k++) {
+            const uint32_t i = s->list[k];
+            if (!may_drop(s, i))
+                continue;
+            const double score = score_of(s, i);
+            if (best == SN_REMAT_NONE || score < least || (score == least && i < best)) {
+                best = i;
+                least = score;
+            }
+        }
+        if (best == SN_REMAT_NONE)
+            return false;
+        drop(s, best);
+    }
+    return true;
+}
+
+/* Bytes of the input that the output takes over: nobody else wants it any more. */
+static size_t taken_bytes(const sn_remat_greedy *s, const sn_remat_op *o, uint32_t op) {
+    const sn_remat_program *g = s->g;
+    const uint32_t u = o->takes;
+    if (u == SN_REMAT_NONE || g->p->ops[u].keep)
+        return 0;
+    uint32_t own_pins = 0;
+    for (uint32_t k = 0; k < o->n_in; k++)
+        own_pins += g->p->inputs[o->in + k] == u;
+    if (s->pins[u] > own_pins)
+        return 0;
+    if (has_readers(s, u) && (op != s->now || g->uses[g->use_at[u + 1] - 1] != op))
+        return 0;
+    return g->p->ops[u].bytes < o->bytes ? g->p->ops[u].bytes : o->bytes;
+}
+
+/* All inputs are resident and pinned. */
+static bool compute_top(sn_remat_greedy *s, uint32_t op, sn_remat_list *out) {
+    const sn_remat_problem *p = s->g->p;
+    const sn_remat_op *o = &p->ops[op];
+    const size_t taken = taken_bytes(s, o, op);
+    if (out->n == s->g->most || !make_room(s, o->bytes + o->work_bytes - taken))
+        return false;
+    out->ops[out->n++] = op;
+    for (uint32_t k = 0; k < o->n_in; k++) {
+        const uint32_t u = p->inputs[o->in + k];
+        s->pins[u]--;
+        if (op == s->now)
+            while (has_readers(s, u) && s->g->uses[s->next_use[u]] == op)
+                s->next_use[u]++;
+    }
+    for (uint32_t k = 0; k < o->n_in; k++) {
+        const uint32_t u = p->inputs[o->in + k];
+        if (s->resident[u] && s->pins[u] == 0 && !has_readers(s, u) && !p->ops[u].keep)
+            drop(s, u);
+    }
+    put(s, op);
+    if (!has_readers(s, op) && s->pins[op] == 0 && !o->keep)
+        drop(s, op);
+    return true;
+}
+
+static void enter(sn_remat_greedy *s, uint32_t *depth, uint32_t op) {
+    const sn_remat_op *o = &s->g->p->ops[op];
+    for (uint32_t k = 0; k < o->n_in; k++)
+        s->pins[s->g->p->inputs[o->in + k]]++;
+    s->stack[(*depth)++] = (frame){op, 0};
+}
+
+/* Inputs are smaller than what reads them, so the stack is never deeper than the program is long.
+ * Missing values that cannot be computed again are none of those asked for: see horizon. */
+static bool compute(sn_remat_greedy *s, uint32_t op, sn_remat_list *out) {
+    const sn_remat_problem *p = s->g->p;
+    uint32_t depth = 0;
+    enter(s, &depth, op);
+    while (depth > 0) {
+        frame *f = &s->stack[depth - 1];
+        const sn_remat_op *o = &p->ops[f->op];
+        if (f->next == o->n_in) {
+            if (!compute_top(s, f->op, out))
+                return false;
+            depth--;
+            continue;
+        }
+        const uint32_t u = p->inputs[o->in + f->next++];
+        if (!s->resident[u])
+            enter(s, &depth, u);
+    }
+    return true;
+}
+
+bool sn_remat_greedy_run(sn_remat_greedy *s, size_t budget, sn_remat_list *out) {
+    reset(s, budget);
+    out->n = 0;
+    for (s->now = 0; s->now < s->g->p->n; s->now++)
+        if (!compute(s, s->now, out))
+            return false;
+    sn_remat_measure(s->g, s->resident, out);
+    return out->peak <= budget;
+}
