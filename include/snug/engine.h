@@ -29,6 +29,12 @@ typedef struct {
     void (*free)(void *ctx, void *block, size_t bytes);
 } snug_allocator;
 
+/* What a folder offers to files that take the place of memory. */
+typedef struct {
+    int64_t free_bytes; /* that this user may take */
+    const char *memory; /* "tmpfs", ...: files there are memory themselves; NULL: they are not */
+} snug_io_folder;
+
 /* All file access goes through this table. Results: >= 0 on success, -errno on failure. pread and
  * pwrite may be short. flags and mode are those of open(2). After a rename the folder is
  * opened (O_DIRECTORY) and synced; a table that cannot do that may refuse. */
@@ -43,6 +49,12 @@ typedef struct {
     int (*rename)(void *ctx, const char *from, const char *to);
     int (*unlink)(void *ctx, const char *path);
     int (*mkdir)(void *ctx, const char *path, int mode);
+    /* For spilling alone; a table without them (NULL, all three) spills nothing. reserve: the file
+     * has so many bytes from now on, and the disk keeps them free for it where it can. forget:
+     * these bytes are written to the disk, and no cache holds on to them. */
+    int (*folder)(void *ctx, const char *path, snug_io_folder *out);
+    int (*reserve)(void *ctx, int fd, int64_t bytes);
+    int (*forget)(void *ctx, int fd, int64_t offset, int64_t bytes);
 } snug_io;
 
 /* Where text goes, piece by piece: a file, a string, a socket. */

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* --- the operating system's table ------------------------------------------------------------- */
@@ -74,9 +75,63 @@ static int system_mkdir(void *ctx, const char *path, int mode) {
     return mkdir(path, (mode_t)mode) == 0 ? 0 : -errno;
 }
 
-const snug_io sn_io_system = {NULL,          system_open, system_pread, system_pwrite,
-                              system_size,   system_sync, system_close, system_rename,
-                              system_unlink, system_mkdir};
+/* File systems whose files are memory, by the numbers statfs knows them under. */
+typedef struct {
+    unsigned long magic;
+    const char *name;
+} memory_row;
+
+static const memory_row memory_rows[] = {
+    {0x01021994, "tmpfs"},
+    {0x858458f6, "ramfs"},
+    {0x958458f6, "hugetlbfs"},
+};
+
+static int system_folder(void *ctx, const char *path, snug_io_folder *out) {
+    (void)ctx;
+    struct statfs st;
+    int rc;
+    do {
+        rc = statfs(path, &st);
+    } while (rc != 0 && errno == EINTR);
+    if (rc != 0)
+        return -errno;
+    const uint64_t unit = (uint64_t)st.f_frsize, room = (uint64_t)st.f_bavail;
+    const bool countless = unit > 0 && room > (uint64_t)INT64_MAX / unit;
+    *out = (snug_io_folder){.free_bytes = countless ? INT64_MAX : (int64_t)(room * unit)};
+    for (size_t i = 0; i < sizeof memory_rows / sizeof memory_rows[0]; i++)
+        if (memory_rows[i].magic == ((unsigned long)st.f_type & 0xffffffff))
+            out->memory = memory_rows[i].name;
+    return 0;
+}
+
+/* Where the file system cannot keep bytes free, the file is at least so long: a full disk then
+ * shows at a write. (glibc's posix_fallocate would write to every block, in pieces that a direct
+ * file refuses.) Nothing is read ahead: it would stay in the cache. */
+static int system_reserve(void *ctx, int fd, int64_t bytes) {
+    (void)ctx;
+    int rc;
+    do {
+        rc = fallocate(fd, 0, 0, (off_t)bytes);
+    } while (rc != 0 && errno == EINTR);
+    if (rc != 0 && errno == EOPNOTSUPP)
+        rc = ftruncate(fd, (off_t)bytes);
+    return rc == 0 ? -posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) : -errno;
+}
+
+static int system_forget(void *ctx, int fd, int64_t offset, int64_t bytes) {
+    (void)ctx;
+    const unsigned all =
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    if (sync_file_range(fd, (off_t)offset, (off_t)bytes, all) != 0)
+        return -errno;
+    return -posix_fadvise(fd, (off_t)offset, (off_t)bytes, POSIX_FADV_DONTNEED);
+}
+
+const snug_io sn_io_system = {NULL,          system_open,  system_pread,  system_pwrite,
+                              system_size,   system_sync,  system_close,  system_rename,
+                              system_unlink, system_mkdir, system_folder, system_reserve,
+                              system_forget};
 
 /* --- messages --------------------------------------------------------------------------------- */
 
@@ -99,6 +154,7 @@ static const remedy_row remedies[] = {
     {EMFILE, "close files or raise ulimit -n"},
     {ENAMETOOLONG, "use a shorter path"},
     {EIO, "check the disk and its connection"},
+    {ENOSYS, "use an I/O table with folder, reserve and forget"},
 };
 
 static const char *find_remedy(int code) {
@@ -109,9 +165,8 @@ static const char *find_remedy(int code) {
     return "check the disk and try again";
 }
 
-/* offset < 0: none. code is a positive errno. */
-static snug_status fail_io(const char *path, const char *verb, int64_t offset, int code,
-                           snug_error *err) {
+snug_status sn_file_fail(const char *path, const char *verb, int64_t offset, int code,
+                         snug_error *err) {
     char where[48] = "";
     if (offset >= 0)
         snprintf(where, sizeof where, " at byte %" PRId64, offset);
@@ -122,7 +177,7 @@ static snug_status fail_io(const char *path, const char *verb, int64_t offset, i
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-enum { TMP_PATH_BYTES = sizeof((sn_file *)0)->path + 4 };
+enum { TMP_PATH_BYTES = sizeof((sn_file *)0)->path + 4, MAX_IDLE = 8 };
 
 static void tmp_path(const sn_file *f, char out[TMP_PATH_BYTES]) {
     snprintf(out, TMP_PATH_BYTES, "%s.tmp", f->path);
@@ -140,11 +195,11 @@ snug_status sn_file_open(sn_file *f, const snug_io *io, const char *path, snug_e
     /* O_NONBLOCK: to open a pipe that nobody writes to would wait for ever, not be refused. */
     const int fd = open_retrying(io, path, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
-        return fail_io(path, "open", -1, -fd, err);
+        return sn_file_fail(path, "open", -1, -fd, err);
     const int64_t size = io->size(io->ctx, fd);
     if (size < 0) {
         (void)io->close(io->ctx, fd);
-        return fail_io(path, "open", -1, (int)-size, err);
+        return sn_file_fail(path, "open", -1, (int)-size, err);
     }
     *f = (sn_file){.io = io, .fd = fd, .size = size};
     snprintf(f->path, sizeof f->path, "%s", path);
@@ -155,13 +210,13 @@ snug_status sn_file_create(sn_file *f, const snug_io *io, const char *path, snug
     sn_file made = {.io = io, .fd = -1, .temporary = true};
     /* The whole path is needed again for the rename. */
     if (strlen(path) >= sizeof made.path)
-        return fail_io(path, "create", -1, ENAMETOOLONG, err);
+        return sn_file_fail(path, "create", -1, ENAMETOOLONG, err);
     memcpy(made.path, path, strlen(path) + 1);
     char tmp[TMP_PATH_BYTES];
     tmp_path(&made, tmp);
     made.fd = open_retrying(io, tmp, O_RDWR | O_CREAT | O_TRUNC);
     if (made.fd < 0)
-        return fail_io(path, "create", -1, -made.fd, err);
+        return sn_file_fail(path, "create", -1, -made.fd, err);
     *f = made;
     return SNUG_OK;
 }
@@ -214,7 +269,7 @@ snug_status sn_file_commit(sn_file *f, snug_error *err) {
     const int rc = finish(f, &verb);
     snug_status status = SNUG_OK;
     if (rc < 0) {
-        status = fail_io(f->path, verb, -1, -rc, err);
+        status = sn_file_fail(f->path, verb, -1, -rc, err);
     } else {
         f->temporary = false;
         sync_folder(f);
@@ -223,28 +278,44 @@ snug_status sn_file_commit(sn_file *f, snug_error *err) {
     return status;
 }
 
+/* Where to go on after `moved` more bytes. A direct file goes on at a block's start; one that
+ * stands still, call after call, is broken. */
+static bool advance(const sn_file *f, size_t *done, int64_t moved, int *n_idle) {
+    size_t now = *done + (size_t)moved;
+    if (f->direct)
+        now -= now % SN_FILE_BLOCK;
+    *n_idle = now > *done ? 0 : *n_idle + 1;
+    *done = now;
+    return *n_idle < MAX_IDLE;
+}
+
 snug_status sn_file_read(sn_file *f, void *buffer, size_t n, int64_t offset, snug_error *err) {
+    assert(!f->direct || (n % SN_FILE_BLOCK == 0 && offset % SN_FILE_BLOCK == 0));
     size_t done = 0;
+    int n_idle = 0;
     while (done < n) {
         const int64_t at = offset + (int64_t)done;
         const int64_t got = f->io->pread(f->io->ctx, f->fd, (char *)buffer + done, n - done, at);
         if (got == -EINTR)
             continue;
         if (got < 0)
-            return fail_io(f->path, "read", at, (int)-got, err);
+            return sn_file_fail(f->path, "read", at, (int)-got, err);
         if (got == 0)
             return sn_fail(err, SNUG_E_FORMAT,
                            "'%.240s' is truncated: it ends at byte %" PRId64
                            ", %zu more are needed; get a whole copy",
                            f->path, at, n - done);
-        done += (size_t)got;
+        if (!advance(f, &done, got, &n_idle))
+            return sn_file_fail(f->path, "read", at, EIO, err);
     }
     return SNUG_OK;
 }
 
 snug_status sn_file_write(sn_file *f, const void *buffer, size_t n, int64_t offset,
                           snug_error *err) {
+    assert(!f->direct || (n % SN_FILE_BLOCK == 0 && offset % SN_FILE_BLOCK == 0));
     size_t done = 0;
+    int n_idle = 0;
     while (done < n) {
         const int64_t at = offset + (int64_t)done;
         const int64_t put =
@@ -254,8 +325,9 @@ snug_status sn_file_write(sn_file *f, const void *buffer, size_t n, int64_t offs
         /* A write of nothing would be tried for ever; no system has a reason for it but a full
          * disk. */
         if (put <= 0)
-            return fail_io(f->path, "write", at, put < 0 ? (int)-put : ENOSPC, err);
-        done += (size_t)put;
+            return sn_file_fail(f->path, "write", at, put < 0 ? (int)-put : ENOSPC, err);
+        if (!advance(f, &done, put, &n_idle))
+            return sn_file_fail(f->path, "write", at, EIO, err);
     }
     return SNUG_OK;
 }

@@ -9,10 +9,15 @@
 
 extern const snug_io sn_io_system; /* the operating system's calls */
 
+/* What goes past the system's cache starts at a multiple of this, in file and memory, and is one
+ * long. */
+#define SN_FILE_BLOCK 4096u
+
 typedef struct {
     const snug_io *io; /* lent */
     int fd;            /* -1: not open */
     int64_t size;      /* at opening */
+    bool direct;       /* past the cache: only whole blocks of SN_FILE_BLOCK are moved */
     bool temporary;    /* made by sn_file_create and not committed: "path.tmp" goes away on close */
     char path[1024];   /* of a file opened to read it is for messages only, cut if longer */
 } sn_file;
@@ -31,6 +36,21 @@ SNUG_CHECKED snug_status sn_file_read(sn_file *f, void *buffer, size_t n, int64_
                                       snug_error *err);
 SNUG_CHECKED snug_status sn_file_write(sn_file *f, const void *buffer, size_t n, int64_t offset,
                                        snug_error *err);
+/* A file without a name, of so many bytes, for what has no place in memory: made in the folder,
+ * unlinked at once, gone when closed. Direct where the file system can. SNUG_E_IO with numbers for
+ * folders that are missing, read-only, too full, or memory themselves (tmpfs). */
+SNUG_CHECKED snug_status sn_file_scratch(sn_file *f, const snug_io *io, const char *folder,
+                                         int64_t bytes, snug_error *err);
+/* Whether the folder takes a scratch file of so many bytes. */
+SNUG_CHECKED snug_status sn_file_check_folder(const snug_io *io, const char *folder, int64_t bytes,
+                                              snug_error *err);
+/* The file is at least so long from now on. */
+SNUG_CHECKED snug_status sn_file_reserve(sn_file *f, int64_t bytes, snug_error *err);
+/* No cache keeps these bytes, read or written; direct files have none. */
+SNUG_CHECKED snug_status sn_file_forget(sn_file *f, size_t n, int64_t offset, snug_error *err);
+/* "cannot VERB 'PATH' at byte N: reason; remedy"; code is a positive errno, offset < 0: none. */
+snug_status sn_file_fail(const char *path, const char *verb, int64_t offset, int code,
+                         snug_error *err);
 /* Legal on a zeroed or closed file. */
 void sn_file_close(sn_file *f);
 

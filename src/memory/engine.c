@@ -46,6 +46,9 @@ static snug_status check_options(const snug_engine_options *o, snug_error *err) 
                !io->rename || !io->unlink || !io->mkdir))
         return sn_fail(err, SNUG_E_INVALID,
                        "the I/O table lacks a function; fill all of it or give none");
+    if (io && (!io->folder != !io->reserve || !io->reserve != !io->forget))
+        return sn_fail(err, SNUG_E_INVALID,
+                       "the I/O table has some of folder, reserve and forget; give all or none");
     return SNUG_OK;
 }
 

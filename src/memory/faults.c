@@ -5,14 +5,18 @@
  * Invariants:
  * 1. A struck call does not reach the real table, except a short one, which reaches it with half
  *    the bytes.
- * 2. close and unlink always reach the real table (a descriptor must not leak because its close
+ * 2. Calls come from the copy threads, too: the counters are atomic. (Arming is for times without
+ *    them.)
+ * 3. close and unlink always reach the real table (a descriptor must not leak because its close
  *    "failed"). */
 #include "memory/private.h"
+
+#include "base/file.h"
 
 #include <errno.h>
 
 bool sn_fault_strikes(snug_engine *e, sn_fault_counter *c) {
-    const int64_t now = c->seen++;
+    const int64_t now = atomic_fetch_add(&c->seen, 1);
     if (c->at < 0 || now < c->at || (now > c->at && !c->for_good))
         return false;
     e->faults.fired = true;
@@ -59,9 +63,12 @@ static int strike_whole(snug_engine *e) {
     return s < 0 ? s : 0;
 }
 
-/* At least one byte: none would mean the end of the file, which is another fault. */
+/* At least one byte: none would mean the end of the file, which is another fault. Whole blocks stay
+ * whole: what goes past the cache comes in no smaller pieces. */
 static size_t half(size_t bytes) {
-    return bytes / 2 + bytes % 2;
+    const size_t unit = bytes % SN_FILE_BLOCK == 0 ? SN_FILE_BLOCK : 1;
+    const size_t units = bytes / unit;
+    return (units / 2 + units % 2) * unit;
 }
 
 static int hook_open(void *ctx, const char *path, int flags, int mode) {
@@ -120,8 +127,32 @@ static int hook_mkdir(void *ctx, const char *path, int mode) {
     return s < 0 ? s : e->io.mkdir(e->io.ctx, path, mode);
 }
 
+static int hook_folder(void *ctx, const char *path, snug_io_folder *out) {
+    snug_engine *e = ctx;
+    const int s = strike_whole(e);
+    return s < 0 ? s : e->io.folder(e->io.ctx, path, out);
+}
+
+static int hook_reserve(void *ctx, int fd, int64_t bytes) {
+    snug_engine *e = ctx;
+    const int s = strike_whole(e);
+    return s < 0 ? s : e->io.reserve(e->io.ctx, fd, bytes);
+}
+
+static int hook_forget(void *ctx, int fd, int64_t offset, int64_t bytes) {
+    snug_engine *e = ctx;
+    const int s = strike_whole(e);
+    return s < 0 ? s : e->io.forget(e->io.ctx, fd, offset, bytes);
+}
+
 void sn_fault_wrap_io(snug_engine *e) {
     e->guarded_io = (snug_io){e,         hook_open,  hook_pread,  hook_pwrite, hook_size,
-                              hook_sync, hook_close, hook_rename, hook_unlink, hook_mkdir};
+                              hook_sync, hook_close, hook_rename, hook_unlink, hook_mkdir,
+                              NULL,      NULL,       NULL};
+    if (e->io.folder) {
+        e->guarded_io.folder = hook_folder;
+        e->guarded_io.reserve = hook_reserve;
+        e->guarded_io.forget = hook_forget;
+    }
     e->faults = (sn_faults){.memory = {.at = -1}, .io = {.at = -1}};
 }

@@ -10,6 +10,8 @@
 #include "memory/engine.h"
 #include "memory/team.h"
 
+#include <stdatomic.h>
+
 #define SN_ALLOC_ALIGN 64u
 
 /* Bytes that nobody may touch, for AddressSanitizer to watch. */
@@ -28,14 +30,15 @@ typedef struct {
 
 /* One fail-the-N-th counter. `at` < 0: not armed. */
 typedef struct {
-    int64_t at, seen;
+    int64_t at;
+    _Atomic int64_t seen;
     bool for_good;
 } sn_fault_counter;
 
 typedef struct {
     sn_fault_counter memory, io;
     sn_fault_kind io_kind;
-    bool fired;
+    atomic_bool fired;
 } sn_faults;
 
 struct snug_engine {
