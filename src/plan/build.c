@@ -48,20 +48,21 @@ static snug_status create_plan(snug_engine *e, const sn_graph *g, const sn_plan_
 }
 
 /* One order and what follows from it. */
-static snug_status lay_out(sn_planner *p, sn_order_kind kind, sn_layout *l, snug_error *err) {
-    *l = (sn_layout){0};
-    SNUG_TRY(sn_plan_order(p, kind, l, err));
-    SNUG_TRY(sn_plan_actions(p, l, err));
-    SNUG_TRY(sn_plan_inplace(p, l, err));
-    return sn_plan_liveness(p, l, err);
+static snug_status lay_out(sn_planner *p, sn_order_kind kind, sn_program *program, sn_layout *l,
+                           snug_error *err) {
+    sn_order order;
+    SNUG_TRY(sn_plan_order(p, p->work, kind, p->padded, &order, err));
+    SNUG_TRY(sn_program_plain(p, p->work, &order, program, err));
+    return sn_plan_layout(p, p->work, program, l, err);
 }
 
 /* The order with the smallest live peak; the plainer one among equals. */
-static snug_status choose_layout(sn_planner *p, sn_layout *best, snug_error *err) {
-    SNUG_TRY(lay_out(p, SN_ORDER_PROGRAM, best, err));
+static snug_status choose_layout(sn_planner *p, sn_program *programs, sn_layout *best,
+                                 snug_error *err) {
+    SNUG_TRY(lay_out(p, SN_ORDER_PROGRAM, &programs[0], best, err));
     for (int kind = SN_ORDER_PROGRAM + 1; kind < SN_N_ORDERS; kind++) {
         sn_layout l;
-        SNUG_TRY(lay_out(p, (sn_order_kind)kind, &l, err));
+        SNUG_TRY(lay_out(p, (sn_order_kind)kind, &programs[kind], &l, err));
         if (l.bound < best->bound)
             *best = l;
     }
@@ -69,11 +70,12 @@ static snug_status choose_layout(sn_planner *p, sn_layout *best, snug_error *err
 }
 
 static snug_status run_passes(sn_planner *p, snug_error *err) {
+    sn_program programs[SN_N_ORDERS];
     sn_layout l;
     size_t height, bound;
     SNUG_TRY(sn_plan_describe(p, err));
     SNUG_TRY(sn_plan_readers(p, err));
-    SNUG_TRY(choose_layout(p, &l, err));
+    SNUG_TRY(choose_layout(p, programs, &l, err));
     SNUG_TRY(sn_pack(p->engine, l.items, l.n_items, &height, &bound, err));
     p->plan->memories[SN_MEM_FIRST_ARENA].bytes = height;
     p->plan->memories[SN_MEM_FIRST_ARENA].lower_bound_bytes = bound;

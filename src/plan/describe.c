@@ -16,6 +16,7 @@ static snug_status describe_node(sn_planner *p, uint32_t i, snug_error *err) {
     if (st != SNUG_OK)
         return sn_fail_in(err, st, "node n%u (%s) of layer '%s' on %s", i, sn_ops[n->op].name,
                           owner_of(p, n), p->device->name);
+    p->seconds[i] = sn_cost_seconds(p->device, &d, &p->variant[i]);
     return SNUG_OK;
 }
 
@@ -68,6 +69,7 @@ static void mark_needed(sn_planner *p, bool *value_needed) {
 snug_status sn_plan_describe(sn_planner *p, snug_error *err) {
     bool *value_needed;
     SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *p->variant, &p->variant, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *p->seconds, &p->seconds, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *p->needed, &p->needed, err));
     SNUG_TRY(sn_plan_array(p->plan->zone, p->n_values, sizeof *p->bytes, &p->bytes, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *p->padded, &p->padded, err));

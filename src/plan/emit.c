@@ -6,19 +6,27 @@
 #include <stdio.h>
 #include <string.h>
 
-static sn_place in_arena(const sn_layout *l, sn_value v) {
-    return (sn_place){.value = v,
-                      .memory = SN_MEM_FIRST_ARENA,
-                      .offset = l->items[l->buffer[v.i]].offset,
-                      .rows = -1};
-}
-
-/* Variables are read in their homes; a kept version is read in its copy once its update has run. */
-static sn_place place_of(const sn_planner *p, const sn_layout *l, sn_value v, uint32_t now) {
-    const bool gone = l->copied_at[v.i] != UINT32_MAX && now > l->at[p->updater[v.i]];
-    if (sn_plan_in_state(p, v.i) && !gone)
+/* Where an operand of action `now` lies; copy SN_NO_BUFFER: in its home. */
+static sn_place place_of(const sn_planner *p, const sn_layout *l, sn_value v, uint32_t copy,
+                         uint32_t now) {
+    const sn_program *program = l->program;
+    if (copy == SN_NO_BUFFER)
         return (sn_place){.value = v, .memory = SN_MEM_STATE, .rows = -1};
-    return in_arena(l, v);
+    const sn_copy *c = &l->copies[copy];
+    sn_place place = {.value = v,
+                      .memory = SN_MEM_FIRST_ARENA,
+                      .offset = l->items[c->buffer].offset,
+                      .rows = -1};
+    const bool in_block = now < program->n && l->block_of[now] != UINT32_MAX;
+    if (!in_block || program->split->label[v.i].axis < 0)
+        return place;
+    const sn_label *label = &program->split->label[v.i];
+    place.axis = label->axis;
+    place.rows = program->slices->rows * label->inner;
+    if (!c->local)
+        place.stride =
+            p->bytes[v.i] / (size_t)program->split->extent * (size_t)program->slices->rows;
+    return place;
 }
 
 static snug_status make_places(sn_planner *p, uint16_t n, sn_place **out, snug_error *err) {
@@ -28,13 +36,13 @@ static snug_status make_places(sn_planner *p, uint16_t n, sn_place **out, snug_e
 static snug_status emit_transfer(sn_planner *p, const sn_layout *l, uint32_t now, sn_step *step,
                                  snug_error *err) {
     const bool is_feed = step->kind == SN_STEP_FEED;
-    const uint32_t id = l->actions[now].id;
+    const uint32_t id = l->program->actions[now].id, *copy = &l->copy[l->operand[now]];
     const sn_value v = is_feed ? sn_graph_input_at(p->graph, id) : (sn_value){id};
     sn_place *in, *out;
     SNUG_TRY(make_places(p, 1, &in, err));
     SNUG_TRY(make_places(p, 1, &out, err));
-    *in = place_of(p, l, v, now);
-    *out = in_arena(l, v);
+    *in = place_of(p, l, v, copy[0], now);
+    *out = place_of(p, l, v, copy[is_feed ? 0 : 1], now);
     step->input = is_feed ? id : 0;
     step->n_in = is_feed ? 0 : 1;
     step->n_out = 1;
@@ -43,23 +51,31 @@ static snug_status emit_transfer(sn_planner *p, const sn_layout *l, uint32_t now
     return SNUG_OK;
 }
 
+/* Sums over the batch begin with the first slice. */
+static bool adds_up(const sn_layout *l, const sn_node_info *n, uint32_t now) {
+    return l->block_of[now] != UINT32_MAX && n->n_out > 0 &&
+           l->program->split->label[n->out[0].i].axis < 0;
+}
+
 static snug_status emit_run(sn_planner *p, const sn_layout *l, uint32_t now, sn_step *step,
                             snug_error *err) {
-    const uint32_t id = l->actions[now].id;
+    const uint32_t id = l->program->actions[now].id, *copy = &l->copy[l->operand[now]];
     const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){id});
-    const sn_variant *variant = &p->variant[id];
+    const bool in_block = l->block_of[now] != UINT32_MAX;
+    const sn_variant *variant = in_block ? &l->program->slices->variant[id] : &p->variant[id];
     sn_place *in, *out;
     SNUG_TRY(make_places(p, n->n_in, &in, err));
     SNUG_TRY(make_places(p, n->n_out, &out, err));
     for (int k = 0; k < n->n_in; k++)
-        in[k] = place_of(p, l, n->in[k], now);
+        in[k] = place_of(p, l, n->in[k], copy[k], now);
     for (int k = 0; k < n->n_out; k++)
-        out[k] = place_of(p, l, n->out[k], now);
+        out[k] = place_of(p, l, n->out[k], copy[n->n_in + k], now);
     step->node = (sn_node){id};
     step->n_in = n->n_in;
     step->n_out = n->n_out;
     step->in = in;
     step->out = out;
+    step->accumulate = adds_up(l, n, now) ? SN_ACC_ADD_LATER : SN_ACC_STORE;
     step->variant = variant->id;
     memcpy(step->impl, variant->impl, sizeof step->impl);
     step->impl[sizeof step->impl - 1] = '\0';
@@ -68,14 +84,29 @@ static snug_status emit_run(sn_planner *p, const sn_layout *l, uint32_t now, sn_
         step->ws_offset = l->items[l->workspace[now]].offset;
         step->ws_bytes = variant->workspace_bytes;
     }
-    p->plan->flops += variant->flops;
+    p->plan->flops += variant->flops * (in_block ? (double)l->program->slices->repeat : 1);
     p->plan->code_bytes += variant->code_bytes;
+    return SNUG_OK;
+}
+
+static snug_status emit_step(sn_planner *p, const sn_layout *l, uint32_t now, snug_error *err) {
+    sn_step *const step = &p->plan->steps[now];
+    step->kind = l->program->actions[now].kind;
+    if (step->kind == SN_STEP_RUN)
+        return emit_run(p, l, now, step, err);
+    if (step->kind == SN_STEP_FEED || step->kind == SN_STEP_COPY)
+        return emit_transfer(p, l, now, step, err);
+    if (step->kind == SN_STEP_REPEAT) {
+        step->repeat = l->program->slices->repeat;
+        step->rows = l->program->slices->rows;
+        step->last = l->program->slices->last;
+    }
     return SNUG_OK;
 }
 
 static void raise_used(sn_plan *plan, const sn_place *place) {
     sn_plan_memory *m = &plan->memories[place->memory];
-    const size_t top = place->offset + plan->value_bytes[place->value.i];
+    const size_t top = place->offset + sn_plan_place_bytes(plan, place);
     if (place->memory != SN_MEM_STATE && top > m->used_bytes)
         m->used_bytes = top;
 }
@@ -110,22 +141,18 @@ static snug_status describe_memories(sn_planner *p, snug_error *err) {
     return SNUG_OK;
 }
 
-snug_status sn_plan_emit(sn_planner *p, sn_layout *l, snug_error *err) {
+snug_status sn_plan_emit(sn_planner *p, const sn_layout *l, snug_error *err) {
     sn_plan *plan = p->plan;
-    const uint32_t n_outputs = sn_graph_n_outputs(p->graph);
+    const uint32_t n_outputs = sn_graph_n_outputs(p->graph), n = l->program->n;
     sn_place *outputs;
-    SNUG_TRY(sn_plan_array(plan->zone, l->n_actions, sizeof *plan->steps, &plan->steps, err));
+    SNUG_TRY(sn_plan_array(plan->zone, n, sizeof *plan->steps, &plan->steps, err));
     SNUG_TRY(sn_plan_array(plan->zone, n_outputs, sizeof *outputs, &outputs, err));
-    for (uint32_t t = 0; t < l->n_actions; t++) {
-        sn_step *step = &plan->steps[t];
-        step->kind = l->actions[t].kind;
-        SNUG_TRY(step->kind == SN_STEP_RUN ? emit_run(p, l, t, step, err)
-                                           : emit_transfer(p, l, t, step, err));
-    }
-    plan->n_steps = l->n_actions;
+    for (uint32_t t = 0; t < n; t++)
+        SNUG_TRY(emit_step(p, l, t, err));
+    plan->n_steps = n;
     plan->peak_step = l->peak;
     for (uint32_t i = 0; i < n_outputs; i++)
-        outputs[i] = place_of(p, l, sn_graph_output_at(p->graph, i), l->n_actions);
+        outputs[i] = place_of(p, l, sn_graph_output_at(p->graph, i), l->output[i], n);
     plan->outputs = outputs;
     return describe_memories(p, err);
 }

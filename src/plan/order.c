@@ -28,7 +28,9 @@ typedef struct {
 
 typedef struct {
     sn_planner *p;
+    sn_zone *z;
     sn_order_kind kind;
+    const size_t *bytes; /* per value, to rank by */
     edge *edges;
     uint32_t n_edges;
     uint32_t *start, *next; /* nodes after node i: next[start[i] .. start[i + 1]) */
@@ -75,10 +77,10 @@ static void add_effect_edges(scheduler *s) {
 static snug_status build_edges(scheduler *s, snug_error *err) {
     sn_planner *p = s->p;
     const size_t most = 2 * (size_t)p->reader_start[p->n_values] + p->n_nodes;
-    SNUG_TRY(sn_plan_array(p->work, most, sizeof *s->edges, &s->edges, err));
-    SNUG_TRY(sn_plan_array(p->work, most, sizeof *s->next, &s->next, err));
-    SNUG_TRY(sn_plan_array(p->work, (size_t)p->n_nodes + 2, sizeof *s->start, &s->start, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *s->blockers, &s->blockers, err));
+    SNUG_TRY(sn_plan_array(s->z, most, sizeof *s->edges, &s->edges, err));
+    SNUG_TRY(sn_plan_array(s->z, most, sizeof *s->next, &s->next, err));
+    SNUG_TRY(sn_plan_array(s->z, (size_t)p->n_nodes + 2, sizeof *s->start, &s->start, err));
+    SNUG_TRY(sn_plan_array(s->z, p->n_nodes, sizeof *s->blockers, &s->blockers, err));
     s->n_edges = 0;
     for (uint32_t v = 0; v < p->n_values; v++)
         add_value_edges(s, v);
@@ -137,8 +139,8 @@ static bool is_state(const sn_planner *p, uint32_t node) {
 }
 
 /* Bytes that die with the last reader of this root. */
-static size_t dying_bytes(const sn_planner *p, uint32_t root) {
-    return p->is_output[root] || sn_plan_in_state(p, root) ? 0 : p->padded[root];
+static size_t dying_bytes(const scheduler *s, uint32_t root) {
+    return s->p->is_output[root] || sn_plan_in_state(s->p, root) ? 0 : s->bytes[root];
 }
 
 /* Calls visit for each distinct root the node reads. */
@@ -162,7 +164,7 @@ static snug_status count_use(scheduler *s, uint32_t node, uint32_t root, snug_er
     s->uses[root]++;
     s->users[root] ^= node;
     if (s->kind == SN_ORDER_BACKWARD)
-        s->score[node] -= (int64_t)dying_bytes(s->p, root);
+        s->score[node] -= (int64_t)dying_bytes(s, root);
     return SNUG_OK;
 }
 
@@ -177,7 +179,7 @@ static snug_status end_use(scheduler *s, uint32_t node, uint32_t root, snug_erro
     s->users[root] ^= node;
     if (s->uses[root] != 1 || s->kind != SN_ORDER_GREEDY)
         return SNUG_OK;
-    return raise_score(s, s->users[root], dying_bytes(s->p, root), err);
+    return raise_score(s, s->users[root], dying_bytes(s, root), err);
 }
 
 /* Backwards: once one reader of a root is placed, the others need no more bytes. */
@@ -189,7 +191,7 @@ static snug_status begin_use(scheduler *s, uint32_t node, uint32_t root, snug_er
     s->live[root] = true;
     for (uint32_t v = root; v != UINT32_MAX; v = s->alias[v])
         for (uint32_t k = p->reader_start[v]; k < p->reader_start[v + 1]; k++)
-            SNUG_TRY(raise_score(s, p->readers[k], dying_bytes(p, root), err));
+            SNUG_TRY(raise_score(s, p->readers[k], dying_bytes(s, root), err));
     return SNUG_OK;
 }
 
@@ -201,7 +203,7 @@ static void score_node(scheduler *s, uint32_t i) {
     if ((s->kind == SN_ORDER_EAGER || s->kind == SN_ORDER_GREEDY) && is_state(p, i))
         s->score[i] = SCORE_FIRST;
     for (int k = 0; by_bytes && k < n->n_out; k++) {
-        const int64_t bytes = (int64_t)p->padded[n->out[k].i];
+        const int64_t bytes = (int64_t)s->bytes[n->out[k].i];
         if (p->root[n->out[k].i] == n->out[k].i && !sn_plan_in_state(p, n->out[k].i))
             s->score[i] += s->kind == SN_ORDER_GREEDY ? -bytes : bytes;
     }
@@ -209,8 +211,8 @@ static void score_node(scheduler *s, uint32_t i) {
 
 static snug_status chain_aliases(scheduler *s, snug_error *err) {
     const sn_planner *p = s->p;
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *s->alias, &s->alias, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *s->live, &s->live, err));
+    SNUG_TRY(sn_plan_array(s->z, p->n_values, sizeof *s->alias, &s->alias, err));
+    SNUG_TRY(sn_plan_array(s->z, p->n_values, sizeof *s->live, &s->live, err));
     memset(s->alias, 0xff, p->n_values * sizeof *s->alias);
     for (uint32_t v = 0; v < p->n_values; v++) {
         const uint32_t root = p->root[v];
@@ -226,10 +228,10 @@ static snug_status chain_aliases(scheduler *s, snug_error *err) {
 static snug_status prepare(scheduler *s, snug_error *err) {
     sn_planner *p = s->p;
     SNUG_TRY(build_edges(s, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *s->uses, &s->uses, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *s->users, &s->users, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *s->score, &s->score, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *s->done, &s->done, err));
+    SNUG_TRY(sn_plan_array(s->z, p->n_values, sizeof *s->uses, &s->uses, err));
+    SNUG_TRY(sn_plan_array(s->z, p->n_values, sizeof *s->users, &s->users, err));
+    SNUG_TRY(sn_plan_array(s->z, p->n_nodes, sizeof *s->score, &s->score, err));
+    SNUG_TRY(sn_plan_array(s->z, p->n_nodes, sizeof *s->done, &s->done, err));
     SNUG_TRY(chain_aliases(s, err));
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         score_node(s, i);
@@ -238,7 +240,7 @@ static snug_status prepare(scheduler *s, snug_error *err) {
     }
     for (uint32_t v = 0; s->kind == SN_ORDER_GREEDY && v < p->n_values; v++)
         if (s->uses[v] == 1)
-            s->score[s->users[v]] += (int64_t)dying_bytes(p, v);
+            s->score[s->users[v]] += (int64_t)dying_bytes(s, v);
     s->n_heap = 0;
     for (uint32_t i = 0; i < p->n_nodes; i++)
         if (p->needed[i] && s->blockers[i] == 0)
@@ -246,24 +248,24 @@ static snug_status prepare(scheduler *s, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status schedule(scheduler *s, sn_layout *l, snug_error *err) {
+static snug_status schedule(scheduler *s, sn_order *out, snug_error *err) {
     SNUG_TRY(prepare(s, err));
-    l->n_order = 0;
+    out->n = 0;
     while (s->n_heap > 0) {
         const uint32_t i = pop(s);
         if (s->done[i])
             continue;
         s->done[i] = true;
-        l->order[l->n_order++] = i;
+        out->node[out->n++] = i;
         SNUG_TRY(each_root(s, i, s->kind == SN_ORDER_BACKWARD ? begin_use : end_use, err));
         for (uint32_t k = s->start[i]; k < s->start[i + 1]; k++)
             if (--s->blockers[s->next[k]] == 0)
                 SNUG_TRY(push(s, s->next[k], err));
     }
-    for (uint32_t i = 0; s->kind == SN_ORDER_BACKWARD && i < l->n_order / 2; i++) {
-        const uint32_t node = l->order[i];
-        l->order[i] = l->order[l->n_order - 1 - i];
-        l->order[l->n_order - 1 - i] = node;
+    for (uint32_t i = 0; s->kind == SN_ORDER_BACKWARD && i < out->n / 2; i++) {
+        const uint32_t node = out->node[i];
+        out->node[i] = out->node[out->n - 1 - i];
+        out->node[out->n - 1 - i] = node;
     }
     return SNUG_OK;
 }
@@ -277,20 +279,21 @@ static void keep_versions_read_late(sn_planner *p) {
                 p->kept[v] = true;
 }
 
-snug_status sn_plan_order(sn_planner *p, sn_order_kind kind, sn_layout *l, snug_error *err) {
+snug_status sn_plan_order(sn_planner *p, sn_zone *z, sn_order_kind kind, const size_t *bytes,
+                          sn_order *out, snug_error *err) {
     uint32_t n_needed = 0;
-    scheduler s = {.p = p, .kind = kind};
+    scheduler s = {.p = p, .z = z, .kind = kind, .bytes = bytes};
     for (uint32_t i = 0; i < p->n_nodes; i++)
         n_needed += p->needed[i];
-    SNUG_TRY(sn_plan_array(p->work, n_needed, sizeof *l->order, &l->order, err));
-    snug_status st = schedule(&s, l, err);
-    if (st == SNUG_OK && l->n_order < n_needed) {
+    SNUG_TRY(sn_plan_array(z, n_needed, sizeof *out->node, &out->node, err));
+    snug_status st = schedule(&s, out, err);
+    if (st == SNUG_OK && out->n < n_needed) {
         keep_versions_read_late(p);
-        st = schedule(&s, l, err);
+        st = schedule(&s, out, err);
     }
-    if (st == SNUG_OK && l->n_order < n_needed)
+    if (st == SNUG_OK && out->n < n_needed)
         st = sn_fail(err, SNUG_E_INTERNAL, "plan: %u of %u nodes wait for each other",
-                     n_needed - l->n_order, n_needed);
+                     n_needed - out->n, n_needed);
     sn_free(p->engine, SN_MEM_PLAN, s.heap, s.cap_heap * sizeof *s.heap);
     return st;
 }

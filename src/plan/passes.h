@@ -1,8 +1,11 @@
-/* passes.h: what the passes of the planner hand to each other. build.c calls them in order; each
- * file is one pass.
+/* passes.h: what the passes of the planner hand to each other. Each file is one pass.
  *
  *     sn_planner   facts that no order changes: sizes, variants, readers, what shares bytes
- *     sn_layout    one order and what follows: steps to be, buffers, lifetimes, the bound */
+ *     sn_split     how the step divides along its batch: labels of values, phases of nodes
+ *     sn_slices    one number of slices: their rows, the variants and sizes of a slice
+ *     sn_program   a list of actions: what runs when, in which block, and again where it is
+ *                  recomputed. Every means of saving memory is a way of writing this list
+ *     sn_layout    what follows from any program: copies of values, buffers, lifetimes, the bound */
 #ifndef SN_PLAN_PASSES_H
 #define SN_PLAN_PASSES_H
 
@@ -18,6 +21,7 @@ typedef struct {
     sn_plan *plan; /* being made */
     uint32_t n_nodes, n_values;
     sn_variant *variant;    /* per node */
+    double *seconds;        /* per node: of one run */
     bool *needed;           /* per node: an output or an effect needs it */
     size_t *bytes;          /* per value, unpadded; in the plan's zone */
     size_t *padded;         /* per value, aligned */
@@ -30,20 +34,69 @@ typedef struct {
     bool *kept;        /* per value: an old version that is copied away before its update */
 } sn_planner;
 
-/* A step to be: RUN node id, FEED input id, COPY value id (an old version into the arena). */
+/* Needed nodes, each after those it reads, and writers of a version after its readers. */
+typedef struct {
+    uint32_t n;
+    uint32_t *node;
+} sn_order;
+
+/* Where a value carries the batch: rows [r * inner, (r + 1) * inner) of its axis are row r of the
+ * batch; the axes before it have extent 1. axis -1: nowhere. */
+typedef struct {
+    int axis;
+    int64_t inner;
+} sn_label;
+
+/* The sliced nodes run in blocks 0, 1, ...: a block ends where a sum over the batch is read again.
+ * Other nodes run between them. */
+typedef struct {
+    int64_t extent;  /* rows of the batch; 0: nothing can be sliced */
+    sn_label *label; /* per value */
+    bool *sliced;    /* per node */
+    uint32_t *time;  /* per node: 2 b + 1 in block b; 2 b between the blocks b - 1 and b */
+    uint32_t n_blocks;
+} sn_split;
+
+/* The batch in `repeat` pieces of `rows` rows, the last of `last`. */
+typedef struct {
+    int64_t repeat, rows, last;
+    sn_variant *variant; /* per sliced node: of a slice, with the larger workspace of both heights */
+    size_t *bytes;       /* per value: of a slice, unpadded; of values without a label: whole */
+    double *seconds;     /* per node: of all its slices; of others: of one run */
+} sn_slices;
+
+/* RUN node id, FEED input id, COPY value id (an old version into the arena), REPEAT, END. */
 typedef struct {
     sn_step_kind kind;
     uint32_t id;
 } sn_action;
 
 typedef struct {
-    uint32_t n_order;
-    uint32_t *order; /* nodes */
-    uint32_t n_actions;
     sn_action *actions;
-    uint32_t *at;        /* per node: its action */
-    uint32_t *copied_at; /* per value: the action that copies it away, or UINT32_MAX */
-    uint32_t *buffer;    /* per value: index into items, or SN_NO_BUFFER */
+    uint32_t n;
+    const sn_split *split;   /* NULL: no blocks */
+    const sn_slices *slices; /* of every block */
+    bool possible;           /* false: it would read what an update has overwritten */
+} sn_program;
+
+/* One making of a value, until its last reader or until it is made again. */
+typedef struct {
+    uint32_t value;  /* a root */
+    uint32_t last;   /* the last action that needs it; n_actions: it lives to the end */
+    uint32_t block;  /* the REPEAT action of its making, or UINT32_MAX */
+    uint32_t buffer; /* index into items */
+    bool local;      /* holds one slice at a time; else the whole value */
+} sn_copy;
+
+typedef struct {
+    const sn_program *program;
+    uint32_t *operand;   /* per action: index of its first operand below; inputs, then outputs */
+    uint32_t *copy;      /* per operand: index into copies, or SN_NO_BUFFER: in its home */
+    uint32_t *output;    /* per output of the graph: the same */
+    uint32_t *block_of;  /* per action: its REPEAT, or UINT32_MAX */
+    uint32_t *end_of;    /* per REPEAT action: its END */
+    uint32_t n_copies;
+    sn_copy *copies;
     uint32_t *workspace; /* per action: index into items, or SN_NO_BUFFER */
     uint32_t n_items;
     sn_pack_item *items; /* buffers and workspaces with their lifetimes in actions */
@@ -62,18 +115,42 @@ typedef enum {
 
 SNUG_CHECKED snug_status sn_plan_describe(sn_planner *p, snug_error *err);
 SNUG_CHECKED snug_status sn_plan_readers(sn_planner *p, snug_error *err);
-SNUG_CHECKED snug_status sn_plan_order(sn_planner *p, sn_order_kind kind, sn_layout *l,
+/* `bytes` of each value (padded) is what nodes are ranked by. */
+SNUG_CHECKED snug_status sn_plan_order(sn_planner *p, sn_zone *z, sn_order_kind kind,
+                                       const size_t *bytes, sn_order *out, snug_error *err);
+/* Labels and phases; `order` is any that fits. */
+SNUG_CHECKED snug_status sn_plan_split(sn_planner *p, const sn_order *order, sn_split *out,
                                        snug_error *err);
-SNUG_CHECKED snug_status sn_plan_actions(sn_planner *p, sn_layout *l, snug_error *err);
-SNUG_CHECKED snug_status sn_plan_inplace(sn_planner *p, sn_layout *l, snug_error *err);
-SNUG_CHECKED snug_status sn_plan_liveness(sn_planner *p, sn_layout *l, snug_error *err);
-SNUG_CHECKED snug_status sn_plan_emit(sn_planner *p, sn_layout *l, snug_error *err);
+SNUG_CHECKED snug_status sn_plan_slices(sn_planner *p, sn_zone *z, const sn_split *split,
+                                        int64_t repeat, sn_slices *out, snug_error *err);
+/* Everything once, in this order. */
+SNUG_CHECKED snug_status sn_program_plain(sn_planner *p, sn_zone *z, const sn_order *order,
+                                          sn_program *out, snug_error *err);
+/* In slices (out->split and out->slices are set). Values with a label that later blocks read are
+ * kept whole where keep[value], else made again there. */
+SNUG_CHECKED snug_status sn_program_sliced(sn_planner *p, sn_zone *z, const sn_order *order,
+                                           const bool *keep, sn_program *out, snug_error *err);
+SNUG_CHECKED snug_status sn_plan_layout(sn_planner *p, sn_zone *z, const sn_program *program,
+                                        sn_layout *out, snug_error *err);
+/* Seconds of one run of the program. */
+double sn_program_seconds(const sn_planner *p, const sn_program *program);
+SNUG_CHECKED snug_status sn_plan_emit(sn_planner *p, const sn_layout *l, snug_error *err);
 /* Fills at_peak; also for parsed plans. */
 SNUG_CHECKED snug_status sn_plan_summarise(sn_plan *p, snug_error *err);
 
 /* An array of n zeroed elements from a zone. */
 SNUG_CHECKED snug_status sn_plan_array(sn_zone *z, size_t n, size_t elem_bytes, void *out,
                                        snug_error *err);
+
+/* Bytes of its memory that a place uses over all iterations: of the whole value, or of a slice that
+ * stays where it is. */
+static inline size_t sn_plan_place_bytes(const sn_plan *p, const sn_place *place) {
+    const size_t whole = p->value_bytes[place->value.i];
+    if (place->rows < 0 || place->stride > 0)
+        return whole;
+    const int64_t extent = sn_graph_type(p->graph, place->value)->dims[place->axis];
+    return whole / (size_t)extent * (size_t)place->rows;
+}
 
 static inline bool sn_plan_in_state(const sn_planner *p, uint32_t value) {
     return sn_graph_value_at(p->graph, (sn_value){value})->var >= 0;

@@ -1,10 +1,11 @@
 /* report.c: where the bytes of a plan go, read from its steps alone, so that parsed plans have
  * reports too.
  *
- * A holding is a value's stay in the first arena: from the step that first writes it through the
- * last that needs it. A value that lies in another's bytes because nobody changes them (an alias)
- * extends that holding; one that takes over dying bytes (in place) ends it. So the holdings of a
- * step never count a byte twice, and at the peak they add up to the bound. */
+ * A holding is a stay of a value in the first arena: from the step that writes it through the last
+ * that needs it; a value that is made again is held again. A value that lies in another's bytes
+ * because nobody changes them (an alias) shares that holding; one that takes over dying bytes (in
+ * place) ends it. A whole value that a block touches is held from its REPEAT through its END. So
+ * the holdings of a step never count a byte twice, and at the peak they add up to the bound. */
 #include "base/size.h"
 #include "plan/passes.h"
 
@@ -13,14 +14,16 @@
 typedef struct {
     uint32_t first, last; /* steps */
     uint32_t value;       /* the first to lie there */
+    uint32_t block;       /* the REPEAT it was made under, or UINT32_MAX */
     size_t bytes;         /* padded */
+    bool is_local;        /* a slice at a time */
     bool is_output;
 } holding;
 
 typedef struct {
     const sn_plan *p;
-    uint32_t *last;    /* per value: the last step that needs it */
-    uint32_t *held_by; /* per value: its holding */
+    uint32_t *end_of;  /* per REPEAT step: its END */
+    uint32_t *held_by; /* per value: its newest holding */
     holding *holdings;
     uint32_t n;
 } holdings;
@@ -31,65 +34,101 @@ static size_t padded(const sn_plan *p, size_t bytes) {
     return sn_size_align(bytes, align, &out) ? out : bytes;
 }
 
-static void find_last_steps(holdings *h) {
-    const sn_plan *p = h->p;
-    for (uint32_t i = 0; i < p->n_steps; i++) {
-        const sn_step *s = &p->steps[i];
-        for (int k = 0; k < s->n_in; k++)
-            h->last[s->in[k].value.i] = i;
-        for (int k = 0; k < s->n_out; k++)
-            h->last[s->out[k].value.i] = i;
-    }
-    for (uint32_t i = 0; p->n_steps > 0 && i < sn_graph_n_outputs(p->graph); i++)
-        h->last[p->outputs[i].value.i] = p->n_steps - 1;
+/* Through step, or through the end of the block when the holding outlives its iterations. */
+static void extend(const holdings *h, uint32_t holding_id, uint32_t block, uint32_t step) {
+    holding *const held = &h->holdings[holding_id];
+    const uint32_t last =
+        block == UINT32_MAX || (held->is_local && held->block == block) ? step : h->end_of[block];
+    held->last = last > held->last ? last : held->last;
 }
 
 /* The holding of the input in whose bytes the output lies, or UINT32_MAX. */
 static uint32_t shared_with(const holdings *h, const sn_step *s, const sn_place *out) {
     for (int k = 0; k < s->n_in; k++)
         if (s->in[k].memory == out->memory && s->in[k].offset == out->offset &&
-            h->p->value_bytes[s->in[k].value.i] == h->p->value_bytes[out->value.i])
+            sn_plan_place_bytes(h->p, &s->in[k]) == sn_plan_place_bytes(h->p, out))
             return h->held_by[s->in[k].value.i];
     return UINT32_MAX;
 }
 
-static void hold_output(holdings *h, uint32_t step, const sn_place *out) {
+static bool is_alias(const sn_plan *p, const sn_step *s) {
+    return s->kind == SN_STEP_RUN &&
+           sn_ops[sn_graph_node_at(p->graph, s->node)->op].inplace == SN_INPLACE_ALIAS;
+}
+
+static void hold_output(holdings *h, uint32_t step, const sn_place *out, uint32_t block) {
     const sn_plan *p = h->p;
-    const uint32_t v = out->value.i, last = h->last[v];
-    if (out->memory != SN_MEM_FIRST_ARENA || h->held_by[v] != UINT32_MAX || p->value_bytes[v] == 0)
+    const uint32_t v = out->value.i;
+    const bool local = block != UINT32_MAX && out->rows >= 0 && out->stride == 0;
+    if (out->memory != SN_MEM_FIRST_ARENA || p->value_bytes[v] == 0)
         return;
     const uint32_t from = shared_with(h, &p->steps[step], out);
-    if (from != UINT32_MAX && h->holdings[from].last > step) {
-        holding *shared = &h->holdings[from];
-        shared->last = last > shared->last ? last : shared->last;
+    if (from != UINT32_MAX && is_alias(p, &p->steps[step])) {
         h->held_by[v] = from;
         return;
     }
-    if (from != UINT32_MAX && h->holdings[from].last == step) {
-        if (h->holdings[from].first < step)
-            h->holdings[from].last = step - 1;
+    if (from != UINT32_MAX) {
+        holding *const old = &h->holdings[from];
+        if (old->first < step)
+            old->last = step - 1;
         else
-            h->holdings[from].bytes = 0;
+            old->bytes = 0;
     }
+    const uint32_t first = local || block == UINT32_MAX || from != UINT32_MAX ? step : block;
     h->held_by[v] = h->n;
-    h->holdings[h->n++] = (holding){step, last, v, padded(p, p->value_bytes[v]), false};
+    h->holdings[h->n++] = (holding){.first = first,
+                                    .last = step,
+                                    .value = v,
+                                    .block = block,
+                                    .bytes = padded(p, sn_plan_place_bytes(p, out)),
+                                    .is_local = local};
+    extend(h, h->held_by[v], block, step);
+}
+
+static void hold_step(holdings *h, uint32_t i, uint32_t block) {
+    const sn_step *s = &h->p->steps[i];
+    for (int k = 0; k < s->n_in; k++)
+        if (s->in[k].memory == SN_MEM_FIRST_ARENA && h->held_by[s->in[k].value.i] != UINT32_MAX)
+            extend(h, h->held_by[s->in[k].value.i], block, i);
+    for (int k = 0; k < s->n_out; k++)
+        hold_output(h, i, &s->out[k], block);
+}
+
+/* Blocks and the number of outputs of all steps. */
+static uint32_t find_blocks(holdings *h) {
+    uint32_t n_outs = 0, block = 0;
+    for (uint32_t i = 0; i < h->p->n_steps; i++) {
+        n_outs += h->p->steps[i].n_out;
+        if (h->p->steps[i].kind == SN_STEP_REPEAT)
+            block = i;
+        else if (h->p->steps[i].kind == SN_STEP_END)
+            h->end_of[block] = i;
+    }
+    return n_outs;
 }
 
 static snug_status find_holdings(sn_zone *z, const sn_plan *p, holdings *h, snug_error *err) {
     const uint32_t n_values = sn_graph_n_values(p->graph);
+    uint32_t block = UINT32_MAX;
     *h = (holdings){.p = p};
-    SNUG_TRY(sn_plan_array(z, n_values, sizeof *h->last, &h->last, err));
+    SNUG_TRY(sn_plan_array(z, p->n_steps, sizeof *h->end_of, &h->end_of, err));
     SNUG_TRY(sn_plan_array(z, n_values, sizeof *h->held_by, &h->held_by, err));
-    SNUG_TRY(sn_plan_array(z, n_values, sizeof *h->holdings, &h->holdings, err));
+    SNUG_TRY(sn_plan_array(z, find_blocks(h), sizeof *h->holdings, &h->holdings, err));
     memset(h->held_by, 0xff, n_values * sizeof *h->held_by);
-    find_last_steps(h);
-    for (uint32_t i = 0; i < p->n_steps; i++)
-        for (int k = 0; k < p->steps[i].n_out; k++)
-            hold_output(h, i, &p->steps[i].out[k]);
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        if (p->steps[i].kind == SN_STEP_REPEAT)
+            block = i;
+        else if (p->steps[i].kind == SN_STEP_END)
+            block = UINT32_MAX;
+        else
+            hold_step(h, i, block);
+    }
     for (uint32_t i = 0; i < sn_graph_n_outputs(p->graph); i++) {
         const uint32_t at = h->held_by[p->outputs[i].value.i];
-        if (at != UINT32_MAX && p->outputs[i].memory == SN_MEM_FIRST_ARENA)
-            h->holdings[at].is_output = true;
+        if (at == UINT32_MAX || p->outputs[i].memory != SN_MEM_FIRST_ARENA)
+            continue;
+        h->holdings[at].is_output = true;
+        h->holdings[at].last = p->n_steps - 1;
     }
     return SNUG_OK;
 }
@@ -147,14 +186,13 @@ static uint32_t owner_of_variable(const sn_graph *g, const char *name) {
     return best;
 }
 
-/* Per owner: the most of its own bytes held at any step. `held` and `ends` have a place per owner
- * and per step. */
-static void sweep_owners(const holdings *h, const uint32_t *by_last, size_t *held,
-                         sn_plan_owner_row *rows) {
+/* Per owner: the most of its own bytes held at any step. `held` has a place per owner. */
+static void sweep_owners(const holdings *h, const uint32_t *by_first, const uint32_t *by_last,
+                         size_t *held, sn_plan_owner_row *rows) {
     const sn_graph *g = h->p->graph;
     uint32_t ended = 0;
-    for (uint32_t i = 0; i < h->n; i++) { /* holdings stand in order of their first step */
-        const holding *now = &h->holdings[i];
+    for (uint32_t i = 0; i < h->n; i++) {
+        const holding *now = &h->holdings[by_first[i]];
         for (; ended < h->n && h->holdings[by_last[ended]].last < now->first; ended++) {
             const holding *gone = &h->holdings[by_last[ended]];
             held[owner_of(g, gone->value)] -= gone->bytes;
@@ -166,17 +204,22 @@ static void sweep_owners(const holdings *h, const uint32_t *by_last, size_t *hel
     }
 }
 
-/* Holdings by their last step: counting sort, so ties stay in order. */
-static snug_status sort_by_last(sn_zone *z, const holdings *h, uint32_t **out, snug_error *err) {
+static uint32_t step_of(const holding *h, bool by_last) {
+    return by_last ? h->last : h->first;
+}
+
+/* Holdings by their first or last step: counting sort, so ties stay in order. */
+static snug_status sort_holdings(sn_zone *z, const holdings *h, bool by_last, uint32_t **out,
+                                 snug_error *err) {
     uint32_t *start, *sorted;
     SNUG_TRY(sn_plan_array(z, (size_t)h->p->n_steps + 2, sizeof *start, &start, err));
     SNUG_TRY(sn_plan_array(z, h->n, sizeof *sorted, &sorted, err));
     for (uint32_t i = 0; i < h->n; i++)
-        start[h->holdings[i].last + 1]++;
+        start[step_of(&h->holdings[i], by_last) + 1]++;
     for (uint32_t t = 0; t < h->p->n_steps; t++)
         start[t + 1] += start[t];
     for (uint32_t i = 0; i < h->n; i++)
-        sorted[start[h->holdings[i].last]++] = i;
+        sorted[start[step_of(&h->holdings[i], by_last)]++] = i;
     *out = sorted;
     return SNUG_OK;
 }
@@ -200,16 +243,17 @@ static void add_static(const sn_plan *p, sn_plan_owner_row *rows) {
 static snug_status fill_rows(const sn_plan *p, sn_zone *z, sn_plan_owner_row *rows,
                              snug_error *err) {
     holdings h;
-    uint32_t *by_last;
+    uint32_t *by_first, *by_last;
     size_t *held;
     SNUG_TRY(find_holdings(z, p, &h, err));
-    SNUG_TRY(sort_by_last(z, &h, &by_last, err));
+    SNUG_TRY(sort_holdings(z, &h, false, &by_first, err));
+    SNUG_TRY(sort_holdings(z, &h, true, &by_last, err));
     SNUG_TRY(sn_plan_array(z, sn_graph_n_owners(p->graph), sizeof *held, &held, err));
     memset(rows, 0, sn_graph_n_owners(p->graph) * sizeof *rows);
     for (uint32_t i = 0; i < h.n; i++)
         if (h.holdings[i].first <= p->peak_step && p->peak_step <= h.holdings[i].last)
             rows[owner_of(p->graph, h.holdings[i].value)].at_peak_bytes += h.holdings[i].bytes;
-    sweep_owners(&h, by_last, held, rows);
+    sweep_owners(&h, by_first, by_last, held, rows);
     add_static(p, rows);
     return SNUG_OK;
 }

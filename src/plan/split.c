@@ -1,0 +1,292 @@
+/* split.c: how a step divides along its batch. The batch is the leading axis of the input with the
+ * most bytes. Axis rules carry its label from value to value: forwards from that input; and back,
+ * where an operator needs a slice of something that has no label yet (targets, weights of examples,
+ * random masks, gradients of sums), to whatever can be made in slices, too. Variables never carry
+ * it.
+ *
+ * A node whose operands fit one of its ways is sliced: outputs carry the label, or are sums over
+ * it, added up slice by slice. Every other node runs whole.
+ *
+ * Phases: a sum is complete only behind its block. Who reads it (batch normalisation, a loss over
+ * sum(w)) belongs to a later block; times are the longest way through such readings. */
+#include "plan/passes.h"
+
+typedef struct {
+    sn_planner *p;
+    sn_split *split;
+    sn_opdesc desc; /* of the node under consideration, and its ways; large */
+    sn_ways ways;
+} labeller;
+
+/* --- labels ----------------------------------------------------------------------------------- */
+static bool is_leading(const snug_type *t, int axis) {
+    for (int k = 0; k < axis; k++)
+        if (t->dims[k] != 1)
+            return false;
+    return axis < t->rank;
+}
+
+static bool has_label(const labeller *l, sn_value v) {
+    return l->split->label[v.i].axis >= 0;
+}
+
+/* Rows of the way for each row of the batch; 0: it is another axis. */
+static int64_t way_factor(const labeller *l, const sn_way *way) {
+    return way->extent > 0 && way->extent % l->split->extent == 0 ? way->extent / l->split->extent
+                                                                  : 0;
+}
+
+static bool may_carry(const labeller *l, sn_value v, const sn_axis_ref *ref, int64_t factor) {
+    const snug_type *t = sn_graph_type(l->p->graph, v);
+    return ref->outer == 1 && is_leading(t, ref->axis) &&
+           t->dims[ref->axis] == l->split->extent * factor * ref->inner;
+}
+
+static bool carries(const labeller *l, sn_value v, const sn_axis_ref *ref, int64_t factor) {
+    const sn_label *label = &l->split->label[v.i];
+    return label->axis == ref->axis && label->inner == factor * ref->inner;
+}
+
+/* All outputs carry the label, or all are sums that the kernel can add up. */
+static bool outputs_fit(const labeller *l, const sn_node_info *n, const sn_way *way,
+                        int64_t factor) {
+    bool sum = false, map = false;
+    for (int k = 0; k < n->n_out; k++) {
+        if (way->out[k].axis < 0)
+            sum = true;
+        else if (may_carry(l, n->out[k], &way->out[k], factor))
+            map = true;
+        else
+            return false;
+    }
+    return sum != map && (!sum || (way->sum && sn_ops[n->op].accumulates));
+}
+
+static void set_labels(labeller *l, uint32_t node, const sn_way *way, int64_t factor) {
+    const sn_node_info *n = sn_graph_node_at(l->p->graph, (sn_node){node});
+    l->split->sliced[node] = true;
+    for (int k = 0; k < n->n_out; k++)
+        if (way->out[k].axis >= 0)
+            l->split->label[n->out[k].i] =
+                (sn_label){way->out[k].axis, factor * way->out[k].inner};
+}
+
+static void find_ways(labeller *l, uint32_t node) {
+    l->ways.n = 0;
+    sn_graph_desc(l->p->graph, (sn_node){node}, &l->desc);
+    sn_op_ways(&l->desc, &l->ways);
+}
+
+/* Gives a value that has no label this one, and to that end labels to what it is made of: nodes
+ * without labelled inputs only, so the way back ends at inputs, constants and random numbers. */
+static bool give_label(labeller *l, sn_value v, sn_label wanted) {
+    const sn_value_info *info = sn_graph_value_at(l->p->graph, v);
+    const snug_type *t = &info->type;
+    if (info->var >= 0 || t->dims[wanted.axis] != l->split->extent * wanted.inner)
+        return false;
+    if (info->kind == SN_VALUE_INPUT) {
+        if (wanted.axis == 0)
+            l->split->label[v.i] = wanted;
+        return wanted.axis == 0;
+    }
+    const uint32_t node = info->node.i;
+    const sn_node_info *n = sn_graph_node_at(l->p->graph, info->node);
+    if (sn_ops[n->op].effect == SN_STATE || sn_ops[n->op].effect == SN_MAYFAIL)
+        return false;
+    find_ways(l, node);
+    for (int w = 0; w < l->ways.n; w++) {
+        const sn_way way = l->ways.way[w];
+        const sn_axis_ref *ref = &way.out[info->index];
+        const int64_t factor = way_factor(l, &way);
+        bool ok = factor > 0 && ref->axis == wanted.axis && factor * ref->inner == wanted.inner &&
+                  outputs_fit(l, n, &way, factor);
+        for (int k = 0; ok && k < n->n_in; k++) {
+            if (way.in[k].axis < 0)
+                ok = !has_label(l, n->in[k]);
+            else if (has_label(l, n->in[k]))
+                ok = carries(l, n->in[k], &way.in[k], factor);
+            else
+                ok = may_carry(l, n->in[k], &way.in[k], factor) &&
+                     give_label(l, n->in[k],
+                                (sn_label){way.in[k].axis, factor * way.in[k].inner});
+        }
+        if (ok) {
+            set_labels(l, node, &way, factor);
+            return true;
+        }
+        find_ways(l, node); /* the way back may have used the space */
+    }
+    return false;
+}
+
+/* Labelled inputs fit the way; the others can be given what it wants. */
+static bool inputs_fit(labeller *l, const sn_node_info *n, const sn_way *way, int64_t factor) {
+    for (int k = 0; k < n->n_in; k++)
+        if (has_label(l, n->in[k]) ? !carries(l, n->in[k], &way->in[k], factor)
+                                   : way->in[k].axis >= 0 &&
+                                         !may_carry(l, n->in[k], &way->in[k], factor))
+            return false;
+    for (int k = 0; k < n->n_in; k++)
+        if (!has_label(l, n->in[k]) && way->in[k].axis >= 0 &&
+            !give_label(l, n->in[k], (sn_label){way->in[k].axis, factor * way->in[k].inner}))
+            return false;
+    return true;
+}
+
+static void label_node(labeller *l, uint32_t node) {
+    const sn_node_info *n = sn_graph_node_at(l->p->graph, (sn_node){node});
+    bool any = false;
+    for (int k = 0; k < n->n_in; k++)
+        any = any || has_label(l, n->in[k]);
+    if (!any || l->split->sliced[node] || sn_ops[n->op].effect == SN_STATE)
+        return;
+    find_ways(l, node);
+    for (int w = 0; w < l->ways.n; w++) {
+        const sn_way way = l->ways.way[w];
+        const int64_t factor = way_factor(l, &way);
+        if (factor > 0 && outputs_fit(l, n, &way, factor) && inputs_fit(l, n, &way, factor)) {
+            set_labels(l, node, &way, factor);
+            return;
+        }
+        find_ways(l, node);
+    }
+}
+
+/* The input with the most bytes; UINT32_MAX when none has rows to slice. */
+static uint32_t find_batch(const sn_planner *p) {
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < sn_graph_n_inputs(p->graph); i++) {
+        const sn_value v = sn_graph_input_at(p->graph, i);
+        const snug_type *t = sn_graph_type(p->graph, v);
+        if (t->rank > 0 && t->dims[0] > 1 && (best == UINT32_MAX || p->bytes[v.i] > p->bytes[best]))
+            best = v.i;
+    }
+    return best;
+}
+
+/* --- times ------------------------------------------------------------------------------------ */
+/* When a node may run that reads this value: as part of a block, or between blocks. */
+static uint32_t ready_time(const sn_planner *p, const sn_split *s, sn_value v, bool in_block) {
+    const uint32_t maker = sn_graph_value_at(p->graph, v)->node.i;
+    if (maker >= p->n_nodes)
+        return 0;
+    const uint32_t block = s->time[maker] / 2;
+    if (!s->sliced[maker])
+        return block;
+    return in_block && s->label[v.i].axis >= 0 ? block : block + 1;
+}
+
+/* Behind a node that this one must follow for other reasons than a value. */
+static uint32_t after(const sn_split *s, uint32_t node, bool in_block) {
+    return s->time[node] / 2 + (s->sliced[node] && !in_block);
+}
+
+static uint32_t raise(uint32_t at_least, uint32_t t) {
+    return t > at_least ? t : at_least;
+}
+
+static void time_node(const sn_planner *p, sn_split *s, uint32_t node, uint32_t last_check) {
+    const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){node});
+    const sn_effect effect = sn_ops[n->op].effect;
+    const bool in_block = s->sliced[node];
+    uint32_t t = 0;
+    for (int k = 0; k < n->n_in; k++) {
+        const uint32_t v = n->in[k].i;
+        t = raise(t, ready_time(p, s, n->in[k], in_block));
+        for (uint32_t r = p->reader_start[v]; p->updater[v] == node && r < p->reader_start[v + 1];
+             r++)
+            if (p->readers[r] != node && !(p->kept[v] && p->readers[r] > node))
+                t = raise(t, after(s, p->readers[r], in_block));
+    }
+    if ((effect == SN_STATE || effect == SN_MAYFAIL) && last_check != UINT32_MAX)
+        t = raise(t, after(s, last_check, in_block));
+    s->time[node] = 2 * t + in_block;
+    if (in_block && t + 1 > s->n_blocks)
+        s->n_blocks = t + 1;
+}
+
+snug_status sn_plan_split(sn_planner *p, const sn_order *order, sn_split *out, snug_error *err) {
+    const uint32_t batch = find_batch(p);
+    labeller *l;
+    *out = (sn_split){.extent = 0};
+    if (batch == UINT32_MAX)
+        return SNUG_OK;
+    SNUG_TRY(sn_plan_array(p->work, 1, sizeof *l, &l, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *out->label, &out->label, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *out->sliced, &out->sliced, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *out->time, &out->time, err));
+    for (uint32_t v = 0; v < p->n_values; v++)
+        out->label[v] = (sn_label){-1, 1};
+    out->extent = sn_graph_type(p->graph, (sn_value){batch})->dims[0];
+    out->label[batch] = (sn_label){0, 1};
+    l->p = p;
+    l->split = out;
+    for (uint32_t i = 0; i < p->n_nodes; i++)
+        if (p->needed[i])
+            label_node(l, i);
+    uint32_t last_check = UINT32_MAX;
+    for (uint32_t i = 0; i < order->n; i++) {
+        const uint32_t node = order->node[i];
+        time_node(p, out, node, last_check);
+        if (sn_ops[sn_graph_node_at(p->graph, (sn_node){node})->op].effect == SN_MAYFAIL)
+            last_check = node;
+    }
+    if (out->n_blocks == 0)
+        out->extent = 0;
+    return SNUG_OK;
+}
+
+/* --- slices ----------------------------------------------------------------------------------- */
+static void slice_types(const sn_split *s, const sn_node_info *n, int64_t rows, sn_opdesc *d) {
+    for (int k = 0; k < d->n_in + d->n_out; k++) {
+        const sn_value v = k < d->n_in ? n->in[k] : n->out[k - d->n_in];
+        const sn_label *label = &s->label[v.i];
+        if (label->axis >= 0)
+            (k < d->n_in ? &d->in[k] : &d->out[k - d->n_in])->dims[label->axis] =
+                rows * label->inner;
+    }
+}
+
+static snug_status describe_rows(sn_planner *p, const sn_split *s, uint32_t node, int64_t rows,
+                                 sn_variant *out, double *seconds, snug_error *err) {
+    sn_opdesc d;
+    sn_graph_desc(p->graph, (sn_node){node}, &d);
+    slice_types(s, sn_graph_node_at(p->graph, (sn_node){node}), rows, &d);
+    SNUG_TRY(p->device->describe(p->device, &d, out, err));
+    *seconds = sn_cost_seconds(p->device, &d, out);
+    return SNUG_OK;
+}
+
+static snug_status describe_slices(sn_planner *p, const sn_split *s, uint32_t node, sn_slices *out,
+                                   snug_error *err) {
+    sn_variant last;
+    double seconds, last_seconds;
+    SNUG_TRY(describe_rows(p, s, node, out->rows, &out->variant[node], &seconds, err));
+    SNUG_TRY(describe_rows(p, s, node, out->last, &last, &last_seconds, err));
+    if (last.workspace_bytes > out->variant[node].workspace_bytes)
+        out->variant[node].workspace_bytes = last.workspace_bytes;
+    out->seconds[node] = seconds * (double)(out->repeat - 1) + last_seconds;
+    return SNUG_OK;
+}
+
+snug_status sn_plan_slices(sn_planner *p, sn_zone *z, const sn_split *split, int64_t repeat,
+                           sn_slices *out, snug_error *err) {
+    const int64_t rows = (split->extent + repeat - 1) / repeat;
+    *out = (sn_slices){.rows = rows, .repeat = (split->extent + rows - 1) / rows};
+    out->last = split->extent - (out->repeat - 1) * rows;
+    SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *out->variant, &out->variant, err));
+    SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *out->seconds, &out->seconds, err));
+    SNUG_TRY(sn_plan_array(z, p->n_values, sizeof *out->bytes, &out->bytes, err));
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        out->seconds[i] = p->seconds[i];
+        if (p->needed[i] && split->sliced[i])
+            SNUG_TRY(describe_slices(p, split, i, out, err));
+    }
+    for (uint32_t v = 0; v < p->n_values; v++) {
+        const sn_label *label = &split->label[v];
+        out->bytes[v] = p->bytes[v];
+        if (label->axis >= 0)
+            out->bytes[v] = p->bytes[v] / (size_t)split->extent * (size_t)rows;
+    }
+    return SNUG_OK;
+}
