@@ -2,9 +2,13 @@
  * and the bare letters K, M, G, T are powers of 1024; decimals are legal ("1.5 KiB") and round down
  * to a whole byte.
  *
+ * "50%" is a part of a whole that the caller knows.
+ *
  * Invariants:
  * 1. Digits are computed in integers: no count below 2^64 loses a byte to floating point.
  * 2. What cannot be a byte count is refused with the text and a valid example in the message. */
+#include "base/bytes.h"
+
 #include "base/status.h"
 
 #include <snug/engine.h>
@@ -127,6 +131,29 @@ snug_status snug_bytes_parse(const char *text, size_t *bytes, snug_error *err) {
                        (size_t)SIZE_MAX);
     *bytes = (size_t)(d.whole * unit->bytes + fraction);
     return SNUG_OK;
+}
+
+bool sn_bytes_share(const char *text, size_t whole, size_t *bytes) {
+    decimal d;
+    bool overflow;
+    while (is_space(*text))
+        text++;
+    if (!read_decimal(&text, &d, &overflow))
+        return false;
+    while (is_space(*text))
+        text++;
+    if (*text != '%')
+        return false;
+    do
+        text++;
+    while (is_space(*text));
+    if (*text)
+        return false;
+    if (overflow || d.whole > 100 || (d.whole == 100 && d.numerator > 0))
+        *bytes = SIZE_MAX;
+    else
+        *bytes = (size_t)((d.whole * d.denominator + d.numerator) * whole / (100 * d.denominator));
+    return true;
 }
 
 const char *snug_bytes_print(size_t bytes, char *text, size_t size) {

@@ -1,4 +1,5 @@
-/* alloc.c: requests of any size from the allocator, charged to a category, and arrays that grow.
+/* alloc.c: requests of any size, charged to a category, and arrays that grow. Small ones come from
+ * the allocator, large ones from the system (large.c).
  *
  * Invariants:
  * 1. Order of a request: ask the ledger, take the bytes, book them. A failure at any point changes
@@ -68,13 +69,24 @@ static bool raw_bytes(const snug_engine *e, size_t bytes, size_t *out) {
     return sn_size_add(bytes > 0 ? bytes : 1, front_bytes(e), out);
 }
 
+static bool is_large(const snug_engine *e, size_t raw) {
+    return raw >= SN_LARGE_BYTES && !e->foreign;
+}
+
+static void *take_raw(snug_engine *e, sn_category cat, size_t raw) {
+    if (raw > PTRDIFF_MAX)
+        return NULL;
+    return is_large(e, raw) ? sn_large_take(e, cat, raw)
+                            : e->allocator.alloc(e->allocator.ctx, raw, SN_ALLOC_ALIGN);
+}
+
 snug_status sn_alloc(snug_engine *e, sn_category cat, size_t bytes, void **out, snug_error *err) {
     const sn_request r = {.category = cat, .owner = "", .bytes = bytes};
     SNUG_TRY(sn_ledger_ask(e, &r, err));
     size_t raw;
     void *p = NULL;
-    if (raw_bytes(e, bytes, &raw) && raw <= PTRDIFF_MAX)
-        p = e->allocator.alloc(e->allocator.ctx, raw, SN_ALLOC_ALIGN);
+    if (raw_bytes(e, bytes, &raw))
+        p = take_raw(e, cat, raw);
     if (!p)
         return sn_ledger_fail(e, &r, err);
     sn_ledger_book(e, &r);
@@ -86,7 +98,8 @@ snug_status sn_alloc_zero(snug_engine *e, sn_category cat, size_t bytes, void **
                           snug_error *err) {
     void *p;
     SNUG_TRY(sn_alloc(e, cat, bytes, &p, err));
-    memset(p, 0, bytes);
+    if (!is_large(e, bytes)) /* pages of the system are zero, and cost nothing until used */
+        memset(p, 0, bytes);
     *out = p;
     return SNUG_OK;
 }
@@ -99,7 +112,11 @@ void sn_free(snug_engine *e, sn_category cat, void *block, size_t bytes) {
     const bool fits = raw_bytes(e, bytes, &raw);
     assert(fits);
     (void)fits;
-    e->allocator.free(e->allocator.ctx, mark_dead(e, &r, block), raw);
+    void *p = mark_dead(e, &r, block);
+    if (is_large(e, raw))
+        sn_large_give(e, p);
+    else
+        e->allocator.free(e->allocator.ctx, p, raw);
     sn_ledger_release(e, cat, bytes);
 }
 

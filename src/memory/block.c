@@ -39,6 +39,10 @@ static size_t front_bytes(const sn_block *b) {
     return b->guarded ? b->mapped_bytes - lines * SN_ALLOC_ALIGN : 0;
 }
 
+char *sn_block_base(const sn_block *b) {
+    return (char *)b->data - front_bytes(b);
+}
+
 /* Makes [base, base + bytes) resident. MADV_POPULATE_WRITE reports want of memory as an error;
  * kernels before 5.14 do not know it, there each page is written to. */
 static bool populate(void *base, size_t bytes, size_t page) {
@@ -146,7 +150,7 @@ void sn_block_clear(sn_block *b) {
         e->blocks = b->next;
     if (b->next)
         b->next->prev = b->prev;
-    char *base = (char *)b->data - front_bytes(b);
+    char *base = sn_block_base(b);
     SN_UNPOISON(base, b->mapped_bytes);
     if (e->foreign)
         e->allocator.free(e->allocator.ctx, base, b->mapped_bytes);

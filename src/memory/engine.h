@@ -23,6 +23,7 @@
     X(GRAPH, "graph")     /* nodes and values themselves */                                        \
     X(PLAN, "plan")       /* plans and planner work space */                                       \
     X(MODEL, "model")     /* layers, configurations, names */                                      \
+    X(STACKS, "stacks")   /* of the engine's own threads */                                        \
     X(OTHER, "other")
 
 typedef enum {

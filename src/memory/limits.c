@@ -21,20 +21,25 @@
 #include <string.h>
 
 enum { TEXT_BYTES = 8192, PATH_BYTES = 1024 };
+/* Version 1 writes "no limit" as the largest count of pages. */
+#define NO_LIMIT_FROM ((size_t)1 << 60)
 
 static void tighten(sn_limits *l, size_t room, const char *name) {
-    if (room < l->room_bytes)
-        *l = (sn_limits){room, name};
+    if (room >= l->room_bytes)
+        return;
+    l->room_bytes = room;
+    l->name = name;
 }
 
 static void read_machine(const snug_io *io, sn_limits *l) {
     char text[TEXT_BYTES];
     sn_system_text(io, "/proc/meminfo", text, sizeof text);
+    const size_t total = sn_system_number(text, "MemTotal:") * 1024;
+    l->machine_bytes = total > 0 ? total : SIZE_MAX;
     if (!strstr(text, "MemAvailable:"))
         return;
-    const size_t kib =
-        sn_system_number(text, "MemAvailable:") + sn_system_number(text, "SwapFree:");
-    tighten(l, kib * 1024, "machine");
+    l->available_bytes = sn_system_number(text, "MemAvailable:") * 1024;
+    tighten(l, l->available_bytes + sn_system_number(text, "SwapFree:") * 1024, "machine");
 }
 
 /* --- groups ----------------------------------------------------------------------------------- */
@@ -123,11 +128,16 @@ static void look_at_memory(const snug_io *io, int version, const char *dir, void
     const size_t droppable = sn_system_number(text, names[version].inactive) +
                              sn_system_number(text, names[version].active);
     usage = droppable < usage ? usage - droppable : 0;
-    tighten(ctx, limit > usage ? limit - usage : 0, "cgroup");
+    sn_limits *l = ctx;
+    tighten(l, limit > usage ? limit - usage : 0, "cgroup");
+    if (limit < l->group_bytes && limit < NO_LIMIT_FROM) {
+        l->group_bytes = limit;
+        l->group_used = usage;
+    }
 }
 
 sn_limits sn_limits_read(const snug_io *io) {
-    sn_limits l = {SIZE_MAX, ""};
+    sn_limits l = {SIZE_MAX, "", SIZE_MAX, 0, SIZE_MAX, SIZE_MAX};
     const controller memory = {
         "memory", {"/sys/fs/cgroup", "/sys/fs/cgroup/memory"}, look_at_memory, &l};
     read_machine(io, &l);

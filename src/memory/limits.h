@@ -4,11 +4,14 @@
 
 #include <snug/engine.h>
 
-/* The smallest room over the cgroups (v1 and v2, all ancestors) and the machine's available memory;
- * SIZE_MAX when nothing is known. */
+/* Over the cgroups (v1 and v2, all ancestors) and the machine; SIZE_MAX where nothing is known. */
 typedef struct {
-    size_t room_bytes; /* before the system refuses, or kills */
-    const char *name;  /* whose limit it is: "cgroup", "machine", "" */
+    size_t room_bytes;      /* the smallest, before the system refuses, or kills */
+    const char *name;       /* whose room it is: "cgroup", "machine", "" */
+    size_t group_bytes;     /* the smallest limit of a cgroup */
+    size_t group_used;      /* what the group with that limit holds and cannot drop */
+    size_t machine_bytes;   /* what the machine has */
+    size_t available_bytes; /* of it without pushing others out, no swap */
 } sn_limits;
 
 sn_limits sn_limits_read(const snug_io *io);

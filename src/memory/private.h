@@ -41,6 +41,13 @@ typedef struct {
     atomic_bool fired;
 } sn_faults;
 
+/* An allocation with a mapping of its own (large.c); data follow at SN_ALLOC_ALIGN. */
+typedef struct sn_large {
+    struct sn_large *next, *prev;
+    size_t bytes, mapped_bytes;
+    sn_category category;
+} sn_large;
+
 struct snug_engine {
     snug_allocator allocator;
     bool foreign;       /* the caller's: blocks come from it too, nothing is put around its bytes */
@@ -50,6 +57,7 @@ struct snug_engine {
     size_t budget_bytes, held_bytes, peak_bytes;
     sn_account accounts[SN_N_CATEGORIES];
     sn_block *blocks; /* newest first */
+    sn_large *large;  /* newest first */
     sn_faults faults;
     sn_team *team; /* while there are holders, and more than one thread */
     size_t n_team_holders;
@@ -70,6 +78,14 @@ SNUG_CHECKED snug_status sn_ledger_ask(snug_engine *e, const sn_request *r, snug
 void sn_ledger_book(snug_engine *e, const sn_request *r);
 void sn_ledger_release(snug_engine *e, sn_category cat, size_t bytes);
 snug_status sn_ledger_fail(const snug_engine *e, const sn_request *r, snug_error *err);
+
+/* From this size on allocations are mapped, unless a caller's allocator serves them. */
+#define SN_LARGE_BYTES ((size_t)128 << 10)
+/* NULL when the system has none. Data are zero. */
+void *sn_large_take(snug_engine *e, sn_category cat, size_t bytes);
+void sn_large_give(snug_engine *e, void *data);
+/* Where a block's pages begin. */
+char *sn_block_base(const sn_block *b);
 
 /* True when this request is to fail. */
 bool sn_fault_strikes(snug_engine *e, sn_fault_counter *c);

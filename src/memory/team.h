@@ -19,7 +19,7 @@ typedef struct sn_team sn_team;
 /* Items [first, end) of a loop. */
 typedef void (*sn_items)(const void *ctx, int64_t first, int64_t end);
 
-/* n_threads - 1 workers with their stacks on the ledger (category OTHER). *out is NULL, which is a
+/* n_threads - 1 workers with their stacks on the ledger (category STACKS). *out is NULL, which is a
  * team, too, when n_threads is below 2. */
 SNUG_CHECKED snug_status sn_team_create(snug_engine *e, int n_threads, sn_team **out,
                                         snug_error *err);

@@ -30,7 +30,7 @@ snug_status sn_thread_start(snug_engine *e, const sn_thread_plan *p, sn_thread *
                             snug_error *err) {
     int failed = EINVAL;
     for (size_t bytes = p->stack_bytes; failed == EINVAL && bytes <= MOST_STACK_BYTES; bytes *= 2) {
-        SNUG_TRY(sn_block_init(e, SN_MEM_OTHER, p->owner, bytes, NULL, &out->stack, err));
+        SNUG_TRY(sn_block_init(e, SN_MEM_STACKS, p->owner, bytes, NULL, &out->stack, err));
         failed = create_thread(out, p);
         if (failed)
             sn_block_clear(&out->stack);

@@ -5,7 +5,7 @@
 #include "kernels/cpu/cpu.h"
 #include "memory/limits.h"
 #include "model/json.h"
-#include "report/process.h"
+#include "memory/process.h"
 
 #include <snug/train.h>
 #include <stdarg.h>

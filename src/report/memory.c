@@ -1,37 +1,62 @@
-/* memory.c: where the memory went: the ledger's rows, and the process as the system counts it.
- *
- * What the system counts and the ledger does not hold is code, libraries, stacks and the C heap of
- * the libraries; it is shown as one row, so that the column adds up to the measured total. */
+/* memory.c: where the memory went: the ledger's rows and those of the process beside it, each
+ * measured on its own. What is left of the system's count has no name; it is a row, too, so that
+ * the column adds up. */
+#include "base/file.h"
 #include "base/say.h"
+#include "memory/process.h"
 #include "model/json.h"
-#include "report/process.h"
 
 #include <snug/train.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { MAX_ROWS = 256, SHOWN_OWNERS = 8 };
 
-static snug_status print_row(const snug_writer *w, const char *name, size_t bytes, size_t peak,
+/* What is known of the process, measured once. */
+typedef struct {
+    sn_process process;
+    sn_process_table table;
+} measured;
+
+/* peak 0: nobody knows. */
+static snug_status print_row(const snug_writer *w, const char *name, int64_t bytes, size_t peak,
                              snug_error *err) {
     char now_text[32], peak_text[32];
-    return sn_say(w, err, "  %-44.44s %12s %12s\n", name,
-                  snug_bytes_print(bytes, now_text, sizeof now_text),
-                  snug_bytes_print(peak, peak_text, sizeof peak_text));
+    const size_t size = (size_t)(bytes < 0 ? -bytes : bytes);
+    snug_bytes_print(size, now_text, sizeof now_text);
+    snug_bytes_print(peak, peak_text, sizeof peak_text);
+    return sn_say(w, err, "  %-44.44s %s%*s %12s\n", name, bytes < 0 ? "-" : "",
+                  bytes < 0 ? 11 : 12, now_text, peak ? peak_text : "");
 }
 
-static snug_status print_text(snug_engine *e, const snug_memory_row *rows, size_t n,
-                              const sn_process *p, const snug_writer *w, snug_error *err) {
-    int owners = 0;
-    const size_t held = snug_engine_bytes(e), peak = snug_engine_peak_bytes(e);
-    SNUG_TRY(sn_say(w, err, "Where the memory went\n  %-44.44s %12s %12s\n", "", "now", "peak"));
+/* The most a category ever held. */
+static size_t peak_of(const snug_memory_row *rows, size_t n, const char *category) {
     for (size_t i = 0; i < n; i++)
-        if (!rows[i].owner[0] && rows[i].peak_bytes)
-            SNUG_TRY(print_row(w, rows[i].category, rows[i].bytes, rows[i].peak_bytes, err));
-    SNUG_TRY(print_row(w, "code, libraries, stacks, their heap",
-                       p->resident_bytes > held ? p->resident_bytes - held : 0,
-                       p->peak_bytes > peak ? p->peak_bytes - peak : 0, err));
-    SNUG_TRY(
-        print_row(w, "process, as the system counts it", p->resident_bytes, p->peak_bytes, err));
+        if (!rows[i].owner[0] && strcmp(rows[i].category, category) == 0)
+            return rows[i].peak_bytes;
+    return 0;
+}
+
+/* The ledger's categories first: they are what a user can change. */
+static snug_status print_table(const snug_memory_row *rows, size_t n, const measured *m,
+                               const snug_writer *w, snug_error *err) {
+    const sn_process_table *t = &m->table;
+    for (size_t k = 0; k < t->n; k++) {
+        const sn_process_row *r = &t->rows[(k + SN_N_PROCESS) % t->n];
+        const size_t peak = k < SN_N_CATEGORIES ? peak_of(rows, n, r->name) : 0;
+        if (r->bytes > 0 || peak > 0)
+            SNUG_TRY(print_row(w, r->name, (int64_t)r->bytes, peak, err));
+    }
+    SNUG_TRY(print_row(w, "without a name", t->residual_bytes, 0, err));
+    return print_row(w, "process, as the system counts it", (int64_t)t->counted_bytes,
+                     sn_process_counted_peak(&m->process), err);
+}
+
+static snug_status print_text(const snug_memory_row *rows, size_t n, const measured *m,
+                              const snug_writer *w, snug_error *err) {
+    int owners = 0;
+    SNUG_TRY(sn_say(w, err, "Where the memory went\n  %-44.44s %12s %12s\n", "", "now", "peak"));
+    SNUG_TRY(print_table(rows, n, m, w, err));
     for (size_t i = 0; i < n; i++) {
         char name[160];
         if (!rows[i].owner[0] || !rows[i].bytes || owners == SHOWN_OWNERS)
@@ -39,15 +64,23 @@ static snug_status print_text(snug_engine *e, const snug_memory_row *rows, size_
         if (owners++ == 0)
             SNUG_TRY(sn_say(w, err, "Largest owners\n"));
         snprintf(name, sizeof name, "%s: %s", rows[i].category, rows[i].owner);
-        SNUG_TRY(print_row(w, name, rows[i].bytes, rows[i].peak_bytes, err));
+        SNUG_TRY(print_row(w, name, (int64_t)rows[i].bytes, rows[i].peak_bytes, err));
     }
     return SNUG_OK;
 }
 
-static snug_status print_json(const snug_memory_row *rows, size_t n, const sn_process *p,
+static snug_status print_json(const snug_memory_row *rows, size_t n, const measured *m,
                               const snug_writer *w, snug_error *err) {
-    SNUG_TRY(sn_say(w, err, "{\"process_bytes\":%zu,\"process_peak_bytes\":%zu,\"rows\":[",
-                    p->resident_bytes, p->peak_bytes));
+    const sn_process_table *t = &m->table;
+    SNUG_TRY(sn_say(w, err,
+                    "{\"process_bytes\":%zu,\"process_peak_bytes\":%zu,\"counted_bytes\":%zu,"
+                    "\"counted_peak_bytes\":%zu,\"residual_bytes\":%lld,\"parts\":[",
+                    m->process.resident_bytes, m->process.peak_bytes, t->counted_bytes,
+                    sn_process_counted_peak(&m->process), (long long)t->residual_bytes));
+    for (size_t i = 0; i < t->n; i++)
+        SNUG_TRY(sn_say(w, err, "%s{\"name\":\"%s\",\"bytes\":%zu}", i ? "," : "", t->rows[i].name,
+                        t->rows[i].bytes));
+    SNUG_TRY(sn_say(w, err, "],\"rows\":["));
     for (size_t i = 0; i < n; i++) {
         SNUG_TRY(
             sn_say(w, err, "%s{\"category\":\"%s\",\"owner\":", i ? "," : "", rows[i].category));
@@ -61,12 +94,13 @@ static snug_status print_json(const snug_memory_row *rows, size_t n, const sn_pr
 snug_status snug_report_memory(snug_engine *engine, int style, const snug_writer *out,
                                snug_error *err) {
     snug_memory_row rows[MAX_ROWS];
-    sn_process process;
+    measured m;
     size_t n = snug_engine_memory(engine, rows, MAX_ROWS);
-    sn_process_read(sn_engine_io(engine), &process);
+    sn_process_measure(&sn_io_system, engine, &m.table);
+    sn_process_read(&sn_io_system, &m.process);
     if (n > MAX_ROWS)
         n = MAX_ROWS;
     if (style & SNUG_REPORT_JSON)
-        return print_json(rows, n, &process, out, err);
-    return print_text(engine, rows, n, &process, out, err);
+        return print_json(rows, n, &m, out, err);
+    return print_text(rows, n, &m, out, err);
 }

@@ -391,7 +391,8 @@ class Json(Case):
         for args in (self.fit_args("--memory"), ["evaluate", self.model, "--x", self.x, "--y", self.y, "--memory"],
                      ["predict", self.model, "--x", self.x, "--out", out, "--memory"]):
             m = self.json_of(*args)["memory"]
-            self.keys(m, "process_bytes", "process_peak_bytes", "rows")
+            self.keys(m, "process_bytes", "process_peak_bytes", "counted_bytes", "counted_peak_bytes", "residual_bytes", "parts", "rows")
+            self.assertEqual(sum(p["bytes"] for p in m["parts"]) + m["residual_bytes"], m["counted_bytes"])
             self.keys(m["rows"][0], "category", "owner", "bytes", "peak_bytes")
             sums = {r["category"] for r in m["rows"] if not r["owner"]}
             self.assertTrue({"weights", "arena", "input"} <= sums, sums)

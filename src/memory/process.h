@@ -1,0 +1,94 @@
+/* process.h: this process as the system counts it, row by row, and what must be reserved for it
+ * beside the tensors.
+ *
+ *     sn_process_table t;
+ *     sn_process_measure(&sn_io_system, engine, &t);   // every row measured on its own
+ *     for (size_t i = 0; i < t.n; i++) ... t.rows[i].name, t.rows[i].bytes
+ *
+ *     sn_process_booking b;
+ *     const sn_process_need need = {.map_bytes = budget, .code_bytes = plan->code_bytes};
+ *     sn_process_book(engine, &need, &b, err);
+ *     arena_and_state = budget - b.booked_bytes - graph_and_plan;
+ *
+ * Counted bytes are what a budget is held against: resident pages (VmRSS), page tables (VmPTE) and
+ * kernel stacks. Nothing here requests memory. */
+#ifndef SN_MEMORY_PROCESS_H
+#define SN_MEMORY_PROCESS_H
+
+#include "memory/engine.h"
+
+#include <stdint.h>
+
+/* Bookings move in steps of this. */
+#define SN_PROCESS_BAND ((size_t)8 << 20)
+
+/* --- sums ------------------------------------------------------------------------------------- */
+/* Zeros where the system does not say. */
+typedef struct {
+    size_t resident_bytes; /* VmRSS */
+    size_t peak_bytes;     /* VmHWM */
+    size_t file_bytes;     /* RssFile: of the resident ones, pages of files */
+    size_t table_bytes;    /* VmPTE */
+    size_t stack_bytes;    /* kernel stacks of all threads */
+} sn_process;
+
+void sn_process_read(const snug_io *io, sn_process *out);
+size_t sn_process_counted(const sn_process *p);      /* now */
+size_t sn_process_counted_peak(const sn_process *p); /* the tables and stacks of now */
+
+/* --- rows ------------------------------------------------------------------------------------- */
+/*      id        name in reports             what is measured */
+#define SN_PROCESS_MAP(X)                                                                          \
+    X(SNUG, "snug's code")               /* the file this function is in, resident */              \
+    X(ONEDNN, "oneDNN")                  /* libdnnl */                                             \
+    X(OPENMP, "OpenMP")                  /* libgomp, libomp, libiomp */                            \
+    X(LIBRARIES, "C library and others") /* libc, libm, ld.so, zlib, jansson, ... */               \
+    X(FILES, "program and files")        /* mapped files that are no shared libraries */           \
+    X(HEAP, "C heap beyond the ledger")  /* of the libraries; free chunks and overhead */          \
+    X(STACK, "main stack")                                                                         \
+    X(STACKS, "stacks of other threads") /* beside those on the ledger */                          \
+    X(CODE, "code made while running")   /* JIT: executable pages of no file */                    \
+    X(TABLES, "page tables")                                                                       \
+    X(KERNEL, "kernel stacks")
+
+typedef enum {
+#define SN_PROCESS_ENUM(id, name) SN_PROCESS_##id,
+    SN_PROCESS_MAP(SN_PROCESS_ENUM)
+#undef SN_PROCESS_ENUM
+        SN_N_PROCESS
+} sn_process_part;
+
+typedef struct {
+    const char *name;
+    size_t bytes;
+} sn_process_row;
+
+/* rows[sn_process_part], then rows of the ledger's categories: what of them is resident. */
+typedef struct {
+    sn_process_row rows[SN_N_PROCESS + SN_N_CATEGORIES];
+    size_t n;
+    size_t counted_bytes;
+    int64_t residual_bytes; /* counted less all rows: bytes without a name */
+} sn_process_table;
+
+void sn_process_measure(const snug_io *io, const snug_engine *e, sn_process_table *out);
+
+/* --- booking ---------------------------------------------------------------------------------- */
+/* What is still to come. */
+typedef struct {
+    size_t map_bytes;  /* of state and arena, to be mapped: at most the budget */
+    size_t code_bytes; /* of the plans: a bound of the code kernels will make */
+} sn_process_need;
+
+typedef struct {
+    size_t now_bytes;       /* counted now beside the ledger */
+    size_t predicted_bytes; /* expected beside the ledger at the end of a run */
+    size_t booked_bytes;    /* in whole bands, with a reserve: to be taken off a budget */
+} sn_process_booking;
+
+/* Gives free chunks of the C heap back to the system first. The same program, machine, threads and
+ * need give the same booking. */
+SNUG_CHECKED snug_status sn_process_book(snug_engine *e, const sn_process_need *need,
+                                         sn_process_booking *out, snug_error *err);
+
+#endif
