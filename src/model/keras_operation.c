@@ -78,7 +78,7 @@ static snug_status add_number(sn_conf_operation *conf, int place, const json_t *
     if (!json_is_number(value) || conf->n_numbers == 2)
         return refuse("an operand", value, err);
     *(conf->n_numbers ? &conf->second : &conf->first) = json_number_value(value);
-    conf->first_given = 1;
+    *(conf->n_numbers ? &conf->second_given : &conf->first_given) = 1;
     conf->whole &= json_is_integer(value);
     conf->numbers |= (int64_t)1 << place;
     conf->n_numbers++;
@@ -132,15 +132,19 @@ static snug_status read_key(sn_conf_operation *conf, const json_t *key, snug_err
 /* --- settings by name ------------------------------------------------------------------------- */
 typedef enum {
     INERT,
-    PLAIN, /* without effect while it is false, constant or channels_last */
+    PLAIN, /* without effect while it is false or constant */
     AXES,
     SHAPE,
+    STRIDES,
     FLAG,
+    OTHER_FLAG,
     FIRST,
     SECOND,
+    THIRD,
     OPERAND,
     DTYPE,
     MODE,
+    FORMAT,
     KEY
 } setting_kind;
 static const struct {
@@ -172,7 +176,7 @@ static const struct {
     {"keep_dims", FLAG},
     {"approximate", FLAG},
     {"transpose_b", FLAG},
-    {"transpose_a", PLAIN},
+    {"transpose_a", OTHER_FLAG},
     {"adjoint_a", PLAIN},
     {"adjoint_b", PLAIN},
     {"a_is_sparse", PLAIN},
@@ -189,6 +193,23 @@ static const struct {
     {"epsilon", SECOND},
     {"sorted", INERT},
     {"k", SHAPE},
+    {"n", SHAPE},
+    {"offset", SHAPE},
+    {"pool_size", SHAPE},
+    {"strides", STRIDES},
+    {"padding", MODE},
+    {"method", MODE},
+    {"q", OPERAND},
+    {"axisa", AXES},
+    {"axisb", AXES},
+    {"axisc", AXES},
+    {"nan", FIRST},
+    {"posinf", SECOND},
+    {"neginf", THIRD},
+    {"rtol", FIRST},
+    {"atol", SECOND},
+    {"equal_nan", FLAG},
+    {"rms_scaling", PLAIN},
     {"x_max", SECOND},
     {"clip_value_max", SECOND},
     {"y", OPERAND},
@@ -206,7 +227,7 @@ static const struct {
     {"constant_values", FIRST},
     {"fill_value", INERT}, /* of pad_to_aspect_ratio */
     {"fill_mode", PLAIN},
-    {"data_format", PLAIN},
+    {"data_format", FORMAT},
     {"sparse", PLAIN},
     {"crop_to_aspect_ratio", PLAIN},
     {"pad_to_aspect_ratio", PLAIN},
@@ -226,10 +247,40 @@ static snug_status sizes_to_ends(sn_conf_operation *conf, const char *key, const
     return SNUG_OK;
 }
 
+static snug_status set_text(sn_conf_operation *conf, setting_kind kind, const char *key,
+                            const json_t *value, snug_error *err) {
+    sn_conf_text *const to = kind == MODE     ? &conf->mode
+                             : kind == FORMAT ? &conf->data_format
+                                              : &conf->dtype;
+    const char *text = kind == DTYPE ? sn_keras_policy(value) : json_string_value(value);
+    if (!text || strlen(text) >= sizeof to->text)
+        return refuse(key, value, err);
+    strcpy(to->text, text);
+    return SNUG_OK;
+}
+
+static snug_status set_number(sn_conf_operation *conf, setting_kind kind, const char *key,
+                              const json_t *value, snug_error *err) {
+    double *const to = kind == FIRST ? &conf->first : kind == SECOND ? &conf->second : &conf->third;
+    if (json_is_boolean(value) && (kind == FLAG || kind == OTHER_FLAG)) {
+        *(kind == FLAG ? &conf->flag : &conf->other_flag) = json_is_true(value);
+        return SNUG_OK;
+    }
+    if (!json_is_number(value) || kind == FLAG || kind == OTHER_FLAG)
+        return refuse(key, value, err);
+    *to = json_number_value(value);
+    conf->first_given |= kind == FIRST;
+    conf->second_given |= kind == SECOND;
+    conf->third_given |= kind == THIRD;
+    return SNUG_OK;
+}
+
 static snug_status set_kind(sn_conf_operation *conf, setting_kind kind, const char *key,
                             const json_t *value, snug_error *err) {
     if (kind == AXES)
         return read_list(key, value, conf->axes, &conf->n_axes, err);
+    if (kind == STRIDES)
+        return read_list(key, value, conf->strides, &conf->n_strides, err);
     if (kind == SHAPE) {
         conf->is_list = json_is_array(value);
         SNUG_TRY(read_list(key, value, conf->shape, &conf->n_shape, err));
@@ -243,31 +294,12 @@ static snug_status set_kind(sn_conf_operation *conf, setting_kind kind, const ch
         return add_number(conf, 1, value, err);
     if (kind == PLAIN) {
         const char *text = json_string_value(value);
-        const bool plain = text && (!strcmp(text, "constant") || !strcmp(text, "channels_last"));
+        const bool plain = text && strcmp(text, "constant") == 0;
         return plain || json_is_false(value) ? SNUG_OK : refuse(key, value, err);
     }
-    if (kind == MODE) {
-        const char *text = json_string_value(value);
-        if (!text || strlen(text) >= sizeof conf->mode.text)
-            return refuse(key, value, err);
-        strcpy(conf->mode.text, text);
-        return SNUG_OK;
-    }
-    if (kind == DTYPE) {
-        const char *name = sn_keras_policy(value);
-        if (!name || strlen(name) >= sizeof conf->dtype.text)
-            return refuse(key, value, err);
-        strcpy(conf->dtype.text, name);
-        return SNUG_OK;
-    }
-    if (kind == FLAG && json_is_boolean(value))
-        conf->flag = json_is_true(value);
-    else if ((kind == FIRST || kind == SECOND) && json_is_number(value)) {
-        *(kind == FIRST ? &conf->first : &conf->second) = json_number_value(value);
-        conf->first_given |= kind == FIRST;
-    } else if (kind != INERT)
-        return refuse(key, value, err);
-    return SNUG_OK;
+    if (kind == MODE || kind == FORMAT || kind == DTYPE)
+        return set_text(conf, kind, key, value, err);
+    return kind == INERT ? SNUG_OK : set_number(conf, kind, key, value, err);
 }
 
 /* Tensors among the keywords of a call are read with its edges; a setting cannot be one. */

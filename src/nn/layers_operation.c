@@ -103,6 +103,18 @@ static sn_value exp_2(sn_builder *b, sn_value x) {
     return sn_build_exp(b, sn_build_affine(b, x, M_LN2, 0));
 }
 
+static sn_value radians(sn_builder *b, sn_value x) {
+    return sn_build_affine(b, x, M_PI / 180, 0);
+}
+static sn_value degrees(sn_builder *b, sn_value x) {
+    return sn_build_affine(b, x, 180 / M_PI, 0);
+}
+static sn_value cube_root(sn_builder *b, sn_value x) {
+    const sn_value size = sn_build_abs(b, x);
+    return sn_build_mul(b, sn_build_sign(b, x),
+                        sn_build_value_op(b, SN_OP_power, &size, 1, 1.0 / 3));
+}
+
 static const struct {
     const char *names; /* parted by spaces; case and underscores do not count */
     sn_value (*build)(sn_builder *b, sn_value x);
@@ -117,6 +129,9 @@ static const struct {
     {"exp", sn_build_exp},
     {"exp2", exp_2},
     {"expm1", sn_build_expm1},
+    {"deg2rad", radians},
+    {"rad2deg", degrees},
+    {"cbrt", cube_root},
     {"log", sn_build_log},
     {"log2", log_2},
     {"log10", log_10},
@@ -228,7 +243,9 @@ static void build_binary(sn_layer_call *c, conf_of conf, size_t row) {
     }
     if (conf->n_numbers == 1 && build_with_number(c, conf->function.text, &o))
         return;
-    if (conf->flag && c->b->error.code == SNUG_OK) /* tf.matmul's transpose_b */
+    if (conf->other_flag && c->b->error.code == SNUG_OK) /* tf.matmul's transpose_a */
+        o.tensor[0] = turned(c, o.tensor[0]);
+    if (conf->flag && c->b->error.code == SNUG_OK) /* and transpose_b */
         o.tensor[1] = turned(c, o.tensor[1]);
     c->out = binary[row].build(c->b, o.tensor[0], o.tensor[1]);
 }
@@ -468,10 +485,10 @@ static bool take_item(sn_layer_call *c, conf_of conf, int64_t i, item_walk *w) {
     }
     span *const s = &w->spans[w->axis];
     const int64_t known = w->axis < w->t.rank ? w->t.dims[w->axis] : 0;
-    const int64_t extent = w->axis > 0 ? known : 0; /* the batch is open */
+    const int64_t extent = known > 0 ? known : 0; /* the batch is open when a model is read */
     const int64_t index = conf->start[i] < 0 ? conf->start[i] + extent : conf->start[i];
     const bool fits = is_whole(conf, i)                ? w->axis < w->t.rank
-                      : w->axis == 0                   ? false
+                      : known < 0                      ? false
                       : conf->item[i] == SN_ITEM_INDEX ? index >= 0 && index < extent
                                                        : resolve_slice(conf, i, extent, s);
     if (!fits) {
@@ -525,7 +542,6 @@ static void build_clip(sn_layer_call *c, conf_of conf) {
     c->out = sn_build(c->b, SN_OP_clip, &a, c->in, 1);
 }
 
-/* Half and double widths follow the network: it has one float type. */
 /* The type that a call names: all kinds of floats are the network's. */
 static bool find_dtype(sn_layer_call *c, conf_of conf, snug_dtype *to) {
     static const struct {
@@ -704,7 +720,8 @@ void sn_layer_build_operation(sn_layer_call *c) {
     for (size_t i = 0; i < COUNT(others); i++)
         if (is_named(others[i].names, name))
             return others[i].build(c, conf);
-    static const sn_operation_row *const tables[] = {sn_layout_operations, sn_value_operations};
+    static const sn_operation_row *const tables[] = {sn_layout_operations, sn_value_operations,
+                                                     sn_number_operations};
     for (size_t i = 0; i < COUNT(tables); i++)
         for (const sn_operation_row *row = tables[i]; row->names; row++)
             if (is_named(row->names, name))

@@ -44,11 +44,11 @@ static sn_value pool_depth(sn_layer_call *c, sn_op op, const sn_spatial *w, sn_v
     return sn_build_reshape(c->b, y, pictures, 4);
 }
 
-static void build_pool(sn_layer_call *c, sn_op op, const sn_spatial_conf *conf) {
+void sn_spatial_pool(sn_layer_call *c, sn_op op, const sn_spatial_conf *conf) {
     sn_spatial w;
     int64_t strides[SN_SPATIAL_AXES];
     sn_spatial_conf filled = *conf;
-    for (int k = 0; k < conf->n; k++) /* 0: as the window */
+    for (int k = 0; k < conf->n; k++)
         strides[k] = conf->strides[k] ? conf->strides[k] : conf->kernel[k];
     filled.strides = strides;
     if (!sn_spatial_read(c, &filled, &w))
@@ -62,11 +62,11 @@ static void build_pool(sn_layer_call *c, sn_op op, const sn_spatial_conf *conf) 
 #define BUILD_POOL(name, op, axes)                                                                 \
     void sn_layer_build_##name(sn_layer_call *c) {                                                 \
         const sn_conf_##name *conf = c->conf;                                                      \
-        build_pool(c, op,                                                                          \
-                   &(sn_spatial_conf){.n = axes,                                                   \
-                                      .kernel = conf->pool_size,                                   \
-                                      .strides = conf->strides,                                    \
-                                      .padding = conf->padding.text});                             \
+        sn_spatial_pool(c, op,                                                                     \
+                        &(sn_spatial_conf){.n = axes,                                              \
+                                           .kernel = conf->pool_size,                              \
+                                           .strides = conf->strides,                               \
+                                           .padding = conf->padding.text});                        \
     }
 BUILD_POOL(max_pooling1d, SN_OP_maxpool, 1)
 BUILD_POOL(max_pooling2d, SN_OP_maxpool, 2)

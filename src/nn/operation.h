@@ -21,6 +21,9 @@ extern const sn_operation_row sn_layout_operations[];
 /* Values like others, unit lengths, products (operation_values.c). */
 extern const sn_operation_row sn_value_operations[];
 
+/* Order statistics, counts, pooling, diagonals, products over axes (operation_numbers.c). */
+extern const sn_operation_row sn_number_operations[];
+
 /* einsum (layers_einsum.c) and dot_product_attention (layers_attention.c). */
 void sn_operation_einsum(sn_layer_call *c, const sn_conf_operation *conf);
 void sn_operation_attention(sn_layer_call *c, const sn_conf_operation *conf);

@@ -16,16 +16,6 @@ static sn_value ones_like(sn_layer_call *c, sn_value x) {
     return sn_build_cast(c->b, all, c->network->compute_dtype);
 }
 
-static void build_ones_like(sn_layer_call *c, conf_of conf) {
-    (void)conf;
-    c->out = ones_like(c, c->in[0]);
-}
-
-static void build_zeros_like(sn_layer_call *c, conf_of conf) {
-    (void)conf;
-    c->out = sn_build_affine(c->b, ones_like(c, c->in[0]), 0, 0);
-}
-
 static void build_full_like(sn_layer_call *c, conf_of conf) {
     if (conf->n_numbers != 1)
         return sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "it needs a number to fill with");
@@ -70,7 +60,6 @@ static void build_hstack(sn_layer_call *c, conf_of conf) {
 }
 
 const sn_operation_row sn_value_operations[] = {
-    {"oneslike", build_ones_like}, {"zeroslike", build_zeros_like},
     {"fulllike", build_full_like}, {"normalize l2normalize", build_normalize},
     {"hypot", build_hypot},        {"dot", build_dot},
     {"hstack", build_hstack},      {NULL, NULL},

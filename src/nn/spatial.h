@@ -53,5 +53,8 @@ sn_value sn_spatial_volumes(sn_layer_call *c, const sn_spatial *w, sn_value y, i
 /* A whole convolution of x [N, axes..., C] (layers_conv.c); bias may be SN_NO_VALUE. */
 sn_value sn_spatial_convolve(sn_layer_call *c, const sn_spatial_conf *conf, sn_value x,
                              sn_value kernel, sn_value bias);
+/* A whole pooling of the input (layers_pool.c): SN_OP_maxpool or SN_OP_avgpool; strides of 0 are
+ * the window's. */
+void sn_spatial_pool(sn_layer_call *c, sn_op op, const sn_spatial_conf *conf);
 
 #endif
