@@ -5,6 +5,8 @@
  *   dependencies  a step reads only bytes that hold the values its node names, complete
  *   versions      homes (one behind the other in memory 0) hold version 0 at the start and the last
  *                 one at the end; a STATE row updates in place, after the MAYFAIL nodes before it
+ *   files         only copies reach bytes in files (memories that are files, homes of spilled
+ *                 variables), and only these homes are written by copies
  *   waits         bytes remember their writer and readers, whom a step must know to be done. A lane
  *                 is a queue of a device, its steps are numbered 1, 2, ...; know[lane][other] is
  *                 the last step of `other` that is done when the step of `lane` starts */
@@ -30,6 +32,7 @@ typedef struct {
 typedef struct {
     uint32_t memory, root;
     size_t start, bytes, origin, align;
+    bool file;
 } area;
 
 typedef struct {
@@ -125,18 +128,24 @@ static snug_status resolve(checker *c, const sn_place *p, int k) {
     REQUIRE(v < sn_graph_n_values(c->g) && p->memory < c->p->n_memories, "is unknown");
     const bool state = p->memory == SN_MEM_STATE;
     const int32_t var = sn_graph_value_at(c->g, p->value)->var;
-    REQUIRE(!state || (var >= 0 && p->rows < 0 && p->offset == 0), "is no version of a variable");
-    const size_t align = state ? 1 : c->devices[c->p->memories[p->memory].device]->align;
+    REQUIRE(!state || var >= 0, "is no version of a variable");
+    const sn_plan_memory *m = &c->p->memories[p->memory];
+    const size_t align = state ? 1 : c->devices[m->device]->align;
+    const bool file =
+        state ? sn_plan_spills(c->p, (sn_var){(uint32_t)var}) : m->kind == SN_MEMORY_FILE;
     area *a = &c->at[k];
     size_t moved = 0;
-    *a = (area){p->memory, c->root[v], state ? c->home[var] : 0, c->p->value_bytes[v], 0, align};
+    *a = (area){p->memory, c->root[v], 0, c->p->value_bytes[v], 0, align, file};
     c->slice[k].rows = -1;
     REQUIRE(p->rows >= 0 || p->stride == 0, "moves a whole value");
     if (p->rows >= 0)
         SNUG_TRY(cut_rows(c, p, a, &c->slice[k]));
     REQUIRE(sn_size_mul((size_t)c->iteration, p->stride, &moved) &&
-                sn_size_add(moved, p->offset, &moved) && sn_size_add(moved, a->start, &a->start),
+                sn_size_add(moved, p->offset, &a->start),
             "lies outside its memory");
+    REQUIRE(!state || a->start == a->origin, "is not where its rows are at home");
+    a->align = file ? SN_FILE_ALIGN : a->align;
+    a->start += state ? c->home[var] : 0;
     return SNUG_OK;
 }
 
@@ -165,7 +174,6 @@ static snug_status check_transfer(const checker *c, const sn_step *s) {
     const sn_place *out = &s->out[0], *in = feeds ? out : &s->in[0];
     REQUIRE(is_on(c, in->memory, s->device) || is_on(c, out->memory, s->device),
             "reaches into another device");
-    REQUIRE(out->memory != SN_MEM_STATE, "writes a variable");
     REQUIRE(!feeds || (s->input < sn_graph_n_inputs(c->g) && (out->rows < 0 || out->axis == 0) &&
                        sn_graph_input_at(c->g, s->input).i == out->value.i),
             "feeds something else than rows of its input");
@@ -228,8 +236,8 @@ static snug_status check_effect(checker *c, uint32_t node) {
     const sn_effect effect = row_of(c, node)->effect;
     const uint32_t t = c->token[node];
     if (effect == SN_STATE)
-        return touch(c, &(area){TOKENS, 0, 0, t, 0, 1}, false, ALL_ROWS);
-    return effect == SN_MAYFAIL ? write_part(c, &(area){TOKENS, 0, t, 1, t, 1}) : SNUG_OK;
+        return touch(c, &(area){TOKENS, 0, 0, t, 0, 1, false}, false, ALL_ROWS);
+    return effect == SN_MAYFAIL ? write_part(c, &(area){TOKENS, 0, t, 1, t, 1, false}) : SNUG_OK;
 }
 
 /* A step knows what its lane knew and what the steps it waits for knew. */
@@ -255,12 +263,20 @@ static snug_status check_step(checker *c, const sn_step *s) {
     SNUG_TRY(start_step(c, s));
     SNUG_TRY(runs ? check_node(c, s) : check_transfer(c, s));
     const int n = s->n_in + s->n_out;
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < n; k++) {
         SNUG_TRY(resolve(c, k < s->n_in ? &s->in[k] : &s->out[k - s->n_in], k));
-    REQUIRE(!ws || (runs && s->ws_memory != SN_MEM_STATE && is_on(c, s->ws_memory, s->device)),
+        REQUIRE(!c->at[k].file || (s->kind == SN_STEP_COPY && (k == 0 || !c->at[0].file)),
+                "works on bytes in a file");
+        REQUIRE(runs || k < s->n_in || c->at[k].memory != SN_MEM_STATE || c->at[k].file,
+                "writes a variable");
+    }
+    REQUIRE(!ws || (runs && s->ws_memory != SN_MEM_STATE && is_on(c, s->ws_memory, s->device) &&
+                    c->p->memories[s->ws_memory].kind != SN_MEMORY_FILE),
             "has its workspace in a wrong memory");
-    c->at[n] = (area){ws ? s->ws_memory : SN_MEM_STATE, 0, ws ? s->ws_offset : 0, s->ws_bytes, 0,
-                      c->devices[s->device]->align};
+    c->at[n] = (area){.memory = ws ? s->ws_memory : SN_MEM_STATE,
+                      .start = ws ? s->ws_offset : 0,
+                      .bytes = s->ws_bytes,
+                      .align = c->devices[s->device]->align};
     c->cut = (sn_cut){0, 1, 1, 0};
     SNUG_TRY(runs ? check_kernel(c, s) : SNUG_OK);
     SNUG_TRY(check_overlaps(c, s, runs ? row_of(c, s->node.i)->inplace : SN_INPLACE_NEVER));
@@ -279,19 +295,20 @@ static snug_status check_step(checker *c, const sn_step *s) {
 static snug_status check_end(checker *c) {
     REQUIRE(c->p->peak_step < c->step || c->p->peak_step == 0, "is the end, before the peak");
     memcpy(c->know[c->lane], c->now, sizeof c->now);
-    SNUG_TRY(touch(c, &(area){TOKENS, 0, 0, c->size[TOKENS], 0, 1}, false, ALL_ROWS));
+    SNUG_TRY(touch(c, &(area){TOKENS, 0, 0, c->size[TOKENS], 0, 1, false}, false, ALL_ROWS));
     for (uint32_t i = 0; i < sn_graph_n_outputs(c->g); i++) {
         const sn_place *p = &c->p->outputs[i];
         SNUG_TRY(resolve(c, p, 0));
         REQUIRE(p->value.i == sn_graph_output_at(c->g, i).i && p->rows < 0, "is not this output");
+        REQUIRE(!c->at[0].file, "is an output in a file");
         SNUG_TRY(touch(c, &c->at[0], false, ALL_ROWS));
     }
     for (uint32_t i = 0; i < sn_graph_n_vars(c->g); i++) {
         const uint32_t v = sn_graph_var_at(c->g, (sn_var){i})->last.i;
-        const area home = {SN_MEM_STATE, v, c->home[i], c->p->value_bytes[v], 0, 1};
+        const area home = {SN_MEM_STATE, v, c->home[i], c->p->value_bytes[v], 0, 1, false};
         SNUG_TRY(touch(c, &home, false, ALL_ROWS));
     }
-    for (uint32_t m = 0; m < c->p->n_memories; m++)
+    for (uint32_t m = SN_MEM_FIRST_ARENA; m < c->p->n_memories; m++)
         REQUIRE(c->used[m] == c->p->memories[m].used_bytes, "is the end: used bytes differ");
     return SNUG_OK;
 }
@@ -332,6 +349,13 @@ static snug_status check_head(checker *c, uint32_t n_devices) {
                 !strncmp(p->device_names[d], c->devices[d]->name, sizeof p->device_names[d] - 1),
             "the plan is for another device or alignment");
     REQUIRE(p->n_memories >= 2 && p->n_memories <= SN_MAX_MEMORIES, "the plan's memories are bad");
+    for (uint32_t m = 0; m < p->n_memories; m++) {
+        const bool file = p->memories[m].kind == SN_MEMORY_FILE;
+        REQUIRE(p->memories[m].device < n_devices, "a memory is on no device");
+        REQUIRE(!file || (m > SN_MEM_FIRST_ARENA && p->memories[m].bytes > 0 &&
+                          p->memories[m].bytes % SN_FILE_ALIGN == 0),
+                "a file is not some whole pages, or the state or first arena");
+    }
     for (uint32_t i = 0; i < p->n_steps; i++) {
         open += (p->steps[i].kind == SN_STEP_REPEAT) - (p->steps[i].kind == SN_STEP_END);
         REQUIRE(open == 0 || open == 1, "a block inside a block, or an end of none");
@@ -340,11 +364,30 @@ static snug_status check_head(checker *c, uint32_t n_devices) {
     return SNUG_OK;
 }
 
-/* Sizes, roots of aliases, homes with their first versions, empty arenas and tokens. */
+/* Homes with their first versions, one behind the other; those in the file, at multiples of
+ * SN_FILE_ALIGN, behind those in memory. */
+static snug_status set_up_homes(checker *c, bool file) {
+    sn_spans *map = &c->map[SN_MEM_STATE];
+    size_t *state = &c->size[SN_MEM_STATE];
+    for (uint32_t i = 0; i < sn_graph_n_vars(c->g); i++) {
+        if (sn_plan_spills(c->p, (sn_var){i}) != file)
+            continue;
+        c->value = sn_graph_var_at(c->g, (sn_var){i})->first.i;
+        REQUIRE(!file || sn_size_align(*state, SN_FILE_ALIGN, state), "is too large");
+        SNUG_TRY(sn_spans_append(map, *state, &(record){0}, c->err));
+        c->home[i] = *state;
+        const record r = {.root = c->value, .done = ALL_ROWS, .shift = (size_t)0 - *state};
+        REQUIRE(sn_size_add(*state, c->p->value_bytes[c->value], state), "is too large");
+        SNUG_TRY(sn_spans_append(map, *state, &r, c->err));
+    }
+    return SNUG_OK;
+}
+
+/* Sizes, roots of aliases, homes, empty arenas and tokens. */
 static snug_status set_up(checker *c, sn_zone *z) {
     const uint32_t n_values = sn_graph_n_values(c->g), n_nodes = sn_graph_n_nodes(c->g);
     const uint32_t n_vars = sn_graph_n_vars(c->g), n_steps = c->p->n_steps;
-    size_t *state = &c->used[SN_MEM_STATE];
+    const sn_plan_memory *state = &c->p->memories[SN_MEM_STATE];
     SNUG_TRY(sn_zone_alloc(z, n_vars * sizeof *c->home, (void **)&c->home, c->err));
     SNUG_TRY(sn_zone_alloc(z, n_values * sizeof *c->root, (void **)&c->root, c->err));
     SNUG_TRY(sn_zone_alloc(z, n_nodes * sizeof *c->token, (void **)&c->token, c->err));
@@ -366,18 +409,12 @@ static snug_status set_up(checker *c, sn_zone *z) {
     }
     for (uint32_t m = 0; m <= TOKENS; m++)
         c->map[m] = (sn_spans){.engine = sn_zone_engine(z), .record_bytes = sizeof(record)};
-    for (uint32_t m = 0; m < c->p->n_memories; m++) {
-        REQUIRE(c->p->memories[m].device < c->p->n_devices, "a memory is on no device");
+    for (uint32_t m = SN_MEM_FIRST_ARENA; m < c->p->n_memories; m++)
         c->size[m] = c->p->memories[m].bytes;
-    }
-    for (uint32_t i = 0; i < n_vars; i++) {
-        c->value = sn_graph_var_at(c->g, (sn_var){i})->first.i;
-        c->home[i] = *state;
-        const record r = {.root = c->value, .done = ALL_ROWS, .shift = (size_t)0 - *state};
-        REQUIRE(sn_size_add(*state, c->p->value_bytes[c->value], state), "is too large");
-        SNUG_TRY(sn_spans_append(&c->map[SN_MEM_STATE], *state, &r, c->err));
-    }
-    REQUIRE(*state == c->size[SN_MEM_STATE], "the state has another size");
+    SNUG_TRY(set_up_homes(c, false));
+    REQUIRE(state->bytes == c->size[SN_MEM_STATE] && state->used_bytes == state->bytes,
+            "the state has another size");
+    SNUG_TRY(set_up_homes(c, true));
     for (uint32_t m = SN_MEM_FIRST_ARENA; m <= TOKENS; m++)
         SNUG_TRY(sn_spans_append(&c->map[m], c->size[m], &(record){0}, c->err));
     return SNUG_OK;

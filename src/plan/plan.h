@@ -22,20 +22,28 @@
  *     snug plan 1
  *     device 0 align 64 name cpu:0
  *     memory 1 device 0 bytes 73728 used 73700 bound 73728 name arena
+ *     memory 2 device 0 bytes 8192 used 4196 bound 8192 file name spill
+ *     spilled %5
  *     s0 feed 0 -> %0@1+0 on 0.0 name x
  *     s1 run n0 matmul v0 (%0@1+0 %1@state) -> (%2@1+4096) ws 1+8192:512 on 0.0 impl onednn:brg
  *     s2 repeat 4 rows 8 last 2
  *     s3 run n1 ... (%2@1+4096+1024 rows 0:0:8) ...
  *     s9 end
  *
- * In s3: from row 0 along axis 0, 8 rows an iteration, each time 1024 bytes further on. */
+ * In s3: from row 0 along axis 0, 8 rows an iteration, each time 1024 bytes further on.
+ *
+ * Bytes may wait in files: in a memory that is one, or in the home of a variable that is spilled.
+ * Only COPY reaches them, from and to arenas, and what it reaches starts at a multiple of
+ * SN_FILE_ALIGN. A spilled variable is copied into an arena, updated there in place, and copied
+ * back. */
 #ifndef SN_PLAN_PLAN_H
 #define SN_PLAN_PLAN_H
 
 #include "graph/graph.h"
 
-#define SN_MEM_STATE       0 /* memory 0: homes of variables; a location there has no offset */
+#define SN_MEM_STATE       0 /* memory 0: homes of variables; offset and stride count in the home */
 #define SN_MEM_FIRST_ARENA 1 /* memories 1.. are arenas */
+#define SN_FILE_ALIGN      4096
 #define SN_MAX_DEVICES     4
 #define SN_MAX_MEMORIES    8
 
@@ -76,10 +84,14 @@ typedef struct {
     int64_t repeat, rows, last; /* REPEAT: iterations, rows of a slice, rows of the last one */
 } sn_step;
 
+typedef enum { SN_MEMORY_BYTES, SN_MEMORY_FILE } sn_memory_kind;
+
 typedef struct {
     char name[24];
     uint16_t device;
-    size_t bytes;      /* promised size; SN_MEM_STATE: sum of the variables' bytes */
+    sn_memory_kind kind;
+    size_t bytes;      /* promised size; SN_MEM_STATE: sum of the variables' bytes, without spilled
+                          ones; a file: a multiple of SN_FILE_ALIGN */
     size_t used_bytes; /* max of offset + unpadded bytes over all places: the highest byte ever
                           written + 1 */
     size_t lower_bound_bytes; /* largest sum of live bytes at any step, aligned */
@@ -101,6 +113,7 @@ typedef struct {
     char device_names[SN_MAX_DEVICES][24];
     size_t device_align[SN_MAX_DEVICES];
     const size_t *value_bytes; /* of each whole value of the graph, unpadded, opaque ones too */
+    const bool *spilled;       /* of each variable: its home lies in the spill file; NULL: none */
     const sn_place *outputs; /* where each graph output lies at the end (n_outputs of the graph) */
     size_t code_bytes;       /* of all runs; a bound: equal kernels share code */
     double flops;            /* per run */
@@ -112,6 +125,10 @@ typedef struct {
     const sn_device *const *devices; /* device 0 runs everything for now */
     int n_devices;
 } sn_plan_options;
+
+static inline bool sn_plan_spills(const sn_plan *p, sn_var v) {
+    return p->spilled && p->spilled[v.i];
+}
 
 SNUG_CHECKED snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
                                        sn_plan **out, snug_error *err);

@@ -1,19 +1,15 @@
 /* text.c: the text form of a plan, printed and parsed. One line per thing, each ended by \n;
  * parse(print(p)) prints the same text.
  *
- *     plan    := "snug plan 1" device+ memory+ opaque* total step* output* "end plan"
+ *     plan    := "snug plan 1" device+ memory+ opaque* spilled* total step* output* "end plan"
  *     device  := "device" N "align" BYTES "name" REST
- *     memory  := "memory" N "device" N "bytes" BYTES "used" BYTES "bound" BYTES "name" REST
- *     opaque  := "opaque" VALUE "bytes" BYTES
- *     total   := "total flops" N "code" BYTES "peak" STEP
- *     step    := STEP what
- *     what    := "run" NODE OP "v"N places "->" places [ws] on [acc] [wait] "impl" REST
- *              | "feed" N "->" place on [wait] "name" REST
- *              | "copy" place "->" place on [wait]
- *              | "repeat" N "rows" N "last" N
- *              | "end"
- *     places  := "(" [place {" " place}] ")"
- *     place   := VALUE "@state" | VALUE "@" N "+" OFFSET ["+" STRIDE] ["rows" slice]
+ *     memory  := "memory" N "device" N "bytes" BYTES "used" BYTES "bound" BYTES ["file"] "name"
+ * REST opaque  := "opaque" VALUE "bytes" BYTES spilled := "spilled" VALUE total   := "total flops"
+ * N "code" BYTES "peak" STEP step    := STEP what what    := "run" NODE OP "v"N places "->" places
+ * [ws] on [acc] [wait] "impl" REST | "feed" N "->" place on [wait] "name" REST | "copy" place "->"
+ * place on [wait] | "repeat" N "rows" N "last" N | "end" places  := "(" [place {" " place}] ")"
+ *     place   := VALUE "@state" | VALUE "@" memory "+" OFFSET ["+" STRIDE] ["rows" slice]
+ *     memory  := "state" | N
  *     slice   := FIRST ":" AXIS ":" ROWS
  *     ws      := "ws" N "+" OFFSET ":" BYTES
  *     on      := "on" DEVICE "." QUEUE
@@ -23,8 +19,9 @@
  *
  * VALUE is %N, NODE nN, STEP sN; REST is the rest of the line; words are one blank apart. Devices,
  * memories, steps and outputs count up from 0. An opaque line gives the bytes of a value whose
- * device says them. The name behind a feed is the input's and is checked. The last line tells a
- * whole text from a cut one. */
+ * device says them; a spilled line is the first version of a variable whose home lies in the spill
+ * file. A place in a home has an offset when it is a slice. The name behind a feed is the input's
+ * and is checked. The last line tells a whole text from a cut one. */
 #include "plan/passes.h"
 
 #include <inttypes.h>
@@ -54,10 +51,14 @@ static void put(printer *o, const char *format, ...) {
 }
 
 static void put_place(printer *o, const sn_place *p) {
-    if (p->memory == SN_MEM_STATE)
-        put(o, "%%%" PRIu32 "@state", p->value.i);
+    const bool home = p->memory == SN_MEM_STATE;
+    put(o, "%%%" PRIu32 "@", p->value.i);
+    if (home)
+        put(o, "state");
     else
-        put(o, "%%%" PRIu32 "@%" PRIu32 "+%zu", p->value.i, p->memory, p->offset);
+        put(o, "%" PRIu32, p->memory);
+    if (!home || p->rows >= 0)
+        put(o, "+%zu", p->offset);
     if (p->stride > 0)
         put(o, "+%zu", p->stride);
     if (p->rows >= 0)
@@ -124,12 +125,16 @@ static void put_head(printer *o) {
         put(o, "device %" PRIu32 " align %zu name %s\n", d, p->device_align[d], p->device_names[d]);
     for (uint32_t m = 0; m < p->n_memories; m++) {
         const sn_plan_memory *mem = &p->memories[m];
-        put(o, "memory %" PRIu32 " device %u bytes %zu used %zu bound %zu name %s\n", m,
-            (unsigned)mem->device, mem->bytes, mem->used_bytes, mem->lower_bound_bytes, mem->name);
+        put(o, "memory %" PRIu32 " device %u bytes %zu used %zu bound %zu %sname %s\n", m,
+            (unsigned)mem->device, mem->bytes, mem->used_bytes, mem->lower_bound_bytes,
+            mem->kind == SN_MEMORY_FILE ? "file " : "", mem->name);
     }
     for (uint32_t v = 0; v < sn_graph_n_values(p->graph); v++)
         if (sn_graph_type(p->graph, (sn_value){v})->dtype == SNUG_OPAQUE)
             put(o, "opaque %%%" PRIu32 " bytes %zu\n", v, p->value_bytes[v]);
+    for (uint32_t i = 0; p->spilled && i < sn_graph_n_vars(p->graph); i++)
+        if (p->spilled[i])
+            put(o, "spilled %%%" PRIu32 "\n", sn_graph_var_at(p->graph, (sn_var){i})->first.i);
     put(o, "total flops %.0f code %zu peak s%" PRIu32 "\n", p->flops, p->code_bytes, p->peak_step);
 }
 
@@ -229,19 +234,23 @@ static void read_place(parser *r, sn_place *p) {
     expect(r, "%");
     p->value.i = number32(r);
     expect(r, "@");
-    if (accept(r, "state"))
+    const bool home = accept(r, "state");
+    if (!home)
+        p->memory = number32(r);
+    if (!home && p->memory == SN_MEM_STATE)
+        refuse(r, "@state");
+    if (home && *r->at != '+')
         return;
-    p->memory = number32(r);
     expect(r, "+");
     p->offset = bytes_of(r);
-    if (p->memory == SN_MEM_STATE)
-        refuse(r, "@state");
     if (accept(r, "+")) {
         p->stride = bytes_of(r);
         if (p->stride == 0)
             refuse(r, "a stride above 0");
     }
-    if (!accept(r, " rows "))
+    if (home)
+        expect(r, " rows ");
+    else if (!accept(r, " rows "))
         return;
     p->first = (int64_t)number(r, INT64_MAX);
     expect(r, ":");
@@ -429,6 +438,7 @@ static void read_memories(parser *r) {
         mem->used_bytes = bytes_of(r);
         expect(r, " bound ");
         mem->lower_bound_bytes = bytes_of(r);
+        mem->kind = accept(r, " file") ? SN_MEMORY_FILE : SN_MEMORY_BYTES;
         expect(r, " name ");
         rest(r, mem->name, sizeof mem->name);
         p->n_memories++;
@@ -458,6 +468,27 @@ static void read_sizes(parser *r) {
     p->value_bytes = bytes;
 }
 
+/* Variables in order, by their first versions. */
+static void read_spilled(parser *r) {
+    const sn_graph *g = r->p->graph;
+    const uint32_t n = sn_graph_n_vars(g);
+    bool *spilled = NULL;
+    uint32_t i = 0;
+    while (accept(r, "spilled %")) {
+        if (!spilled)
+            failed(r, sn_plan_array(r->p->zone, n, sizeof *spilled, &spilled, r->err));
+        const uint32_t v = number32(r);
+        while (i < n && sn_graph_var_at(g, (sn_var){i})->first.i != v)
+            i++;
+        if (i == n)
+            refuse(r, "the first version of a later variable");
+        if (r->status == SNUG_OK)
+            spilled[i++] = true;
+        expect(r, "\n");
+    }
+    r->p->spilled = spilled;
+}
+
 static void read_outputs(parser *r) {
     sn_plan *p = r->p;
     const uint32_t n = sn_graph_n_outputs(p->graph);
@@ -481,6 +512,7 @@ static void read_plan(parser *r) {
     read_devices(r);
     read_memories(r);
     read_sizes(r);
+    read_spilled(r);
     expect(r, "total flops ");
     p->flops = (double)number(r, UINT64_MAX);
     expect(r, " code ");
