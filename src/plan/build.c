@@ -1,5 +1,5 @@
-/* build.c: the planner as a list of passes. Orders are tried from plain to clever; the one with the
- * smallest live peak is packed, written out and given to the checker, in every build. */
+/* build.c: the planner as a list of passes. What they make is given to the checker, in every build.
+ */
 #include "base/size.h"
 #include "plan/passes.h"
 
@@ -47,39 +47,10 @@ static snug_status create_plan(snug_engine *e, const sn_graph *g, const sn_plan_
     return SNUG_OK;
 }
 
-/* One order and what follows from it. */
-static snug_status lay_out(sn_planner *p, sn_order_kind kind, sn_program *program, sn_layout *l,
-                           snug_error *err) {
-    sn_order order;
-    SNUG_TRY(sn_plan_order(p, p->work, kind, p->padded, &order, err));
-    SNUG_TRY(sn_program_plain(p, p->work, &order, program, err));
-    return sn_plan_layout(p, p->work, program, l, err);
-}
-
-/* The order with the smallest live peak; the plainer one among equals. */
-static snug_status choose_layout(sn_planner *p, sn_program *programs, sn_layout *best,
-                                 snug_error *err) {
-    SNUG_TRY(lay_out(p, SN_ORDER_PROGRAM, &programs[0], best, err));
-    for (int kind = SN_ORDER_PROGRAM + 1; kind < SN_N_ORDERS; kind++) {
-        sn_layout l;
-        SNUG_TRY(lay_out(p, (sn_order_kind)kind, &programs[kind], &l, err));
-        if (l.bound < best->bound)
-            *best = l;
-    }
-    return SNUG_OK;
-}
-
-static snug_status run_passes(sn_planner *p, snug_error *err) {
-    sn_program programs[SN_N_ORDERS];
-    sn_layout l;
-    size_t height, bound;
+static snug_status run_passes(sn_planner *p, const sn_plan_options *o, snug_error *err) {
     SNUG_TRY(sn_plan_describe(p, err));
     SNUG_TRY(sn_plan_readers(p, err));
-    SNUG_TRY(choose_layout(p, programs, &l, err));
-    SNUG_TRY(sn_pack(p->engine, l.items, l.n_items, &height, &bound, err));
-    p->plan->memories[SN_MEM_FIRST_ARENA].bytes = height;
-    p->plan->memories[SN_MEM_FIRST_ARENA].lower_bound_bytes = bound;
-    SNUG_TRY(sn_plan_emit(p, &l, err));
+    SNUG_TRY(sn_plan_choose(p, o, err));
     return sn_plan_summarise(p->plan, err);
 }
 
@@ -105,7 +76,7 @@ snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_optio
     SNUG_TRY(create_plan(e, g, o, &p.plan, err));
     snug_status st = sn_zone_create(e, SN_MEM_PLAN, &p.work, err);
     if (st == SNUG_OK)
-        st = run_passes(&p, err);
+        st = run_passes(&p, o, err);
     sn_zone_destroy(p.work);
     if (st == SNUG_OK)
         st = check_own(p.plan, o, err);

@@ -13,10 +13,8 @@ static sn_place place_of(const sn_planner *p, const sn_layout *l, sn_value v, ui
     if (copy == SN_NO_BUFFER)
         return (sn_place){.value = v, .memory = SN_MEM_STATE, .rows = -1};
     const sn_copy *c = &l->copies[copy];
-    sn_place place = {.value = v,
-                      .memory = SN_MEM_FIRST_ARENA,
-                      .offset = l->items[c->buffer].offset,
-                      .rows = -1};
+    sn_place place = {
+        .value = v, .memory = SN_MEM_FIRST_ARENA, .offset = l->items[c->buffer].offset, .rows = -1};
     const bool in_block = now < program->n && l->block_of[now] != UINT32_MAX;
     if (!in_block || program->split->label[v.i].axis < 0)
         return place;

@@ -18,10 +18,10 @@ typedef struct {
     sn_planner *p;
     const sn_program *program;
     sn_layout *l;
-    uint32_t block;    /* the REPEAT we are in, or NONE */
-    uint32_t *newest;  /* per value: its copy, or NONE: in its home */
-    uint32_t *set_by;  /* per variable version: the copy to be read once its update has run */
-    uint32_t *last;    /* per item: the last action that reads it, before blocks stretch it */
+    uint32_t block;   /* the REPEAT we are in, or NONE */
+    uint32_t *newest; /* per value: its copy, or NONE: in its home */
+    uint32_t *set_by; /* per variable version: the copy to be read once its update has run */
+    uint32_t *last;   /* per item: the last action that reads it, before blocks stretch it */
 } layer_out;
 
 static const sn_node_info *node_at(const layer_out *s, uint32_t i) {
@@ -229,6 +229,7 @@ static snug_status close_lifetimes(const layer_out *s, snug_error *err) {
 static snug_status find_bound(layer_out *s, sn_zone *z, snug_error *err) {
     sn_layout *const l = s->l;
     size_t *born, *dead, live = 0;
+    SNUG_TRY(sn_plan_array(z, s->program->n, sizeof *l->live, &l->live, err));
     SNUG_TRY(sn_plan_array(z, (size_t)s->program->n + 1, sizeof *born, &born, err));
     SNUG_TRY(sn_plan_array(z, (size_t)s->program->n + 1, sizeof *dead, &dead, err));
     for (uint32_t b = 0; b < l->n_items; b++) {
@@ -246,6 +247,7 @@ static snug_status find_bound(layer_out *s, sn_zone *z, snug_error *err) {
             return sn_fail(
                 err, SNUG_E_OVERFLOW,
                 "plan: live values at step %u exceed the address space; use a smaller batch", t);
+        l->live[t] = live;
         if (live > l->bound) {
             l->bound = live;
             l->peak = t;

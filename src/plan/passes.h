@@ -5,11 +5,13 @@
  *     sn_slices    one number of slices: their rows, the variants and sizes of a slice
  *     sn_program   a list of actions: what runs when, in which block, and again where it is
  *                  recomputed. Every means of saving memory is a way of writing this list
- *     sn_layout    what follows from any program: copies of values, buffers, lifetimes, the bound */
+ *     sn_layout    what follows from any program: copies of values, buffers, lifetimes, the bound
+ */
 #ifndef SN_PLAN_PASSES_H
 #define SN_PLAN_PASSES_H
 
 #include "plan/plan.h"
+#include "plan/remat.h"
 
 #define SN_NO_BUFFER UINT32_MAX
 
@@ -60,9 +62,10 @@ typedef struct {
 /* The batch in `repeat` pieces of `rows` rows, the last of `last`. */
 typedef struct {
     int64_t repeat, rows, last;
-    sn_variant *variant; /* per sliced node: of a slice, with the larger workspace of both heights */
-    size_t *bytes;       /* per value: of a slice, unpadded; of values without a label: whole */
-    double *seconds;     /* per node: of all its slices; of others: of one run */
+    sn_variant
+        *variant;    /* per sliced node: of a slice, with the larger workspace of both heights */
+    size_t *bytes;   /* per value: of a slice, unpadded; of values without a label: whole */
+    double *seconds; /* per node: of all its slices; of others: of one run */
 } sn_slices;
 
 /* RUN node id, FEED input id, COPY value id (an old version into the arena), REPEAT, END. */
@@ -90,17 +93,18 @@ typedef struct {
 
 typedef struct {
     const sn_program *program;
-    uint32_t *operand;   /* per action: index of its first operand below; inputs, then outputs */
-    uint32_t *copy;      /* per operand: index into copies, or SN_NO_BUFFER: in its home */
-    uint32_t *output;    /* per output of the graph: the same */
-    uint32_t *block_of;  /* per action: its REPEAT, or UINT32_MAX */
-    uint32_t *end_of;    /* per REPEAT action: its END */
+    uint32_t *operand;  /* per action: index of its first operand below; inputs, then outputs */
+    uint32_t *copy;     /* per operand: index into copies, or SN_NO_BUFFER: in its home */
+    uint32_t *output;   /* per output of the graph: the same */
+    uint32_t *block_of; /* per action: its REPEAT, or UINT32_MAX */
+    uint32_t *end_of;   /* per REPEAT action: its END */
     uint32_t n_copies;
     sn_copy *copies;
     uint32_t *workspace; /* per action: index into items, or SN_NO_BUFFER */
     uint32_t n_items;
     sn_pack_item *items; /* buffers and workspaces with their lifetimes in actions */
-    size_t bound;        /* largest sum of live bytes */
+    size_t *live;        /* per action: sum of live bytes */
+    size_t bound;        /* the largest of them */
     uint32_t peak;       /* the action where it is reached first */
 } sn_layout;
 
@@ -132,8 +136,22 @@ SNUG_CHECKED snug_status sn_program_sliced(sn_planner *p, sn_zone *z, const sn_o
                                            const bool *keep, sn_program *out, snug_error *err);
 SNUG_CHECKED snug_status sn_plan_layout(sn_planner *p, sn_zone *z, const sn_program *program,
                                         sn_layout *out, snug_error *err);
+/* Actions [first, end): a whole program without blocks, or the inside of a block. */
+typedef struct {
+    uint32_t first, end;
+} sn_stretch;
+/* How to run the stretch within limits->budget bytes, those of the layout that live all through it
+ * included; and the program with the stretch run so. */
+SNUG_CHECKED snug_status sn_recompute(sn_planner *p, sn_zone *z, const sn_layout *l,
+                                      const sn_stretch *what, const sn_remat_limits *limits,
+                                      sn_remat_result *out, snug_error *err);
+SNUG_CHECKED snug_status sn_program_replace(sn_zone *z, const sn_program *from,
+                                            const sn_stretch *what, const sn_remat_result *r,
+                                            sn_program *out, snug_error *err);
 /* Seconds of one run of the program. */
 double sn_program_seconds(const sn_planner *p, const sn_program *program);
+/* The fastest program within the options' limits, packed and written into p->plan. */
+SNUG_CHECKED snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err);
 SNUG_CHECKED snug_status sn_plan_emit(sn_planner *p, const sn_layout *l, snug_error *err);
 /* Fills at_peak; also for parsed plans. */
 SNUG_CHECKED snug_status sn_plan_summarise(sn_plan *p, snug_error *err);

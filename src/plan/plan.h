@@ -117,13 +117,22 @@ typedef struct {
     const sn_place *outputs; /* where each graph output lies at the end (n_outputs of the graph) */
     size_t code_bytes;       /* of all runs; a bound: equal kernels share code */
     double flops;            /* per run */
-    uint32_t peak_step;      /* where the arena's lower bound binds */
+    double seconds;          /* expected, per run; 0 in a parsed plan, as are the next two */
+    double plain_seconds;    /* of the plan without a limit, and the arena it needs at least */
+    size_t plain_bytes;
+    int64_t slices;        /* the most of any block; 1: there is none */
+    uint32_t n_recomputed; /* runs beyond the first of each node */
+    size_t floor_bytes;    /* the smallest arena, where a limit was refused */
+    uint32_t peak_step;    /* where the arena's lower bound binds */
     sn_plan_categories at_peak;
 } sn_plan;
 
 typedef struct {
     const sn_device *const *devices; /* device 0 runs everything for now */
     int n_devices;
+    size_t arena_bytes; /* the most the arena may have; 0: no limit. SNUG_E_BUDGET where no plan
+                           fits */
+    int64_t slices;     /* run the batch in this many pieces; 0: as few as the limit asks for */
 } sn_plan_options;
 
 static inline bool sn_plan_spills(const sn_plan *p, sn_var v) {

@@ -177,8 +177,8 @@ static void put_off_updates(writer *w) {
             for (uint32_t r = p->reader_start[v];
                  p->updater[v] == node && r < p->reader_start[v + 1]; r++) {
                 const uint32_t reader = p->readers[r];
-                const uint32_t gone = w->split->sliced[reader] ? w->last[reader] + 1
-                                                               : w->time[reader] / 2;
+                const uint32_t gone =
+                    w->split->sliced[reader] ? w->last[reader] + 1 : w->time[reader] / 2;
                 if (reader != node && !(p->kept[v] && reader > node) && gone > t)
                     t = gone;
             }

@@ -146,11 +146,31 @@ static void add_category(const sn_plan *p, const holding *h, sn_plan_categories 
         to->activations += h->bytes;
 }
 
+/* Slices and runs that come again. */
+static snug_status count_means(sn_zone *z, sn_plan *p, snug_error *err) {
+    bool *seen;
+    SNUG_TRY(sn_plan_array(z, sn_graph_n_nodes(p->graph), sizeof *seen, &seen, err));
+    p->slices = 1;
+    p->n_recomputed = 0;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const sn_step *s = &p->steps[i];
+        if (s->kind == SN_STEP_REPEAT && s->repeat > p->slices)
+            p->slices = s->repeat;
+        if (s->kind != SN_STEP_RUN)
+            continue;
+        p->n_recomputed += seen[s->node.i];
+        seen[s->node.i] = true;
+    }
+    return SNUG_OK;
+}
+
 snug_status sn_plan_summarise(sn_plan *p, snug_error *err) {
     sn_zone *z = NULL;
     holdings h;
     SNUG_TRY(sn_zone_create(sn_zone_engine(p->zone), SN_MEM_PLAN, &z, err));
-    const snug_status st = find_holdings(z, p, &h, err);
+    snug_status st = count_means(z, p, err);
+    if (st == SNUG_OK)
+        st = find_holdings(z, p, &h, err);
     p->at_peak = (sn_plan_categories){0};
     for (uint32_t i = 0; st == SNUG_OK && i < h.n; i++)
         if (h.holdings[i].first <= p->peak_step && p->peak_step <= h.holdings[i].last)

@@ -67,8 +67,7 @@ static void set_labels(labeller *l, uint32_t node, const sn_way *way, int64_t fa
     l->split->sliced[node] = true;
     for (int k = 0; k < n->n_out; k++)
         if (way->out[k].axis >= 0)
-            l->split->label[n->out[k].i] =
-                (sn_label){way->out[k].axis, factor * way->out[k].inner};
+            l->split->label[n->out[k].i] = (sn_label){way->out[k].axis, factor * way->out[k].inner};
 }
 
 static void find_ways(labeller *l, uint32_t node) {
@@ -107,8 +106,7 @@ static bool give_label(labeller *l, sn_value v, sn_label wanted) {
                 ok = carries(l, n->in[k], &way.in[k], factor);
             else
                 ok = may_carry(l, n->in[k], &way.in[k], factor) &&
-                     give_label(l, n->in[k],
-                                (sn_label){way.in[k].axis, factor * way.in[k].inner});
+                     give_label(l, n->in[k], (sn_label){way.in[k].axis, factor * way.in[k].inner});
         }
         if (ok) {
             set_labels(l, node, &way, factor);
@@ -122,9 +120,9 @@ static bool give_label(labeller *l, sn_value v, sn_label wanted) {
 /* Labelled inputs fit the way; the others can be given what it wants. */
 static bool inputs_fit(labeller *l, const sn_node_info *n, const sn_way *way, int64_t factor) {
     for (int k = 0; k < n->n_in; k++)
-        if (has_label(l, n->in[k]) ? !carries(l, n->in[k], &way->in[k], factor)
-                                   : way->in[k].axis >= 0 &&
-                                         !may_carry(l, n->in[k], &way->in[k], factor))
+        if (has_label(l, n->in[k])
+                ? !carries(l, n->in[k], &way->in[k], factor)
+                : way->in[k].axis >= 0 && !may_carry(l, n->in[k], &way->in[k], factor))
             return false;
     for (int k = 0; k < n->n_in; k++)
         if (!has_label(l, n->in[k]) && way->in[k].axis >= 0 &&

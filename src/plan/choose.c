@@ -1,0 +1,450 @@
+/* choose.c: the fastest program that fits a number of bytes.
+ *
+ * Programs come from a family that does not depend on the number of bytes asked for:
+ *
+ *     slices      1, 2, 3, 4, 6, 8, 12, 16, ... pieces of the batch
+ *     limit       on a ladder of sizes: with this many bytes to reach, values between blocks are
+ *                 dropped (worst use of bytes first), then values inside blocks are recomputed
+ *
+ * Of those whose packing fits, the fastest is taken, the smaller one among equals: more bytes never
+ * give a slower plan. The floor is the smallest member: one row at a time or the whole batch,
+ * everything recomputed. */
+#include "base/size.h"
+#include "plan/passes.h"
+
+#include <math.h>
+#include <string.h>
+
+#define STEPS_PER_OCTAVE 4
+#define MAX_TRIES        4 /* to get the layout below what the recomputation promised */
+
+/* What the members of the family are made from. */
+typedef struct {
+    sn_planner *p;
+    sn_order order;     /* of the plain program: its live peak is the smallest */
+    sn_order in_slices; /* of sliced ones: sums live all the time there */
+    sn_split split;
+    uint32_t *drops; /* roots that cross blocks, in the order they are dropped */
+    uint32_t n_drops;
+    size_t unlimited; /* bound of the plain program */
+    double seconds;   /* of the plain program */
+    uint64_t work;    /* for each recomputation */
+} family;
+
+typedef struct {
+    int64_t slices;
+    size_t limit; /* SIZE_MAX: none */
+} member;
+
+/* A member made; lies in its own zone. */
+typedef struct {
+    sn_zone *zone;
+    member of;
+    sn_slices slices;
+    sn_program program;
+    sn_layout layout;
+    double seconds;
+    bool fits; /* its limit */
+} offer;
+
+static void drop_offer(offer *o) {
+    if (o)
+        sn_zone_destroy(o->zone);
+}
+
+/* --- making a member -------------------------------------------------------------------------- */
+static snug_status lay_out(family *f, offer *o, snug_error *err) {
+    SNUG_TRY(sn_plan_layout(f->p, o->zone, &o->program, &o->layout, err));
+    o->seconds = sn_program_seconds(f->p, &o->program);
+    o->fits = o->program.possible && o->layout.bound <= o->of.limit;
+    return SNUG_OK;
+}
+
+/* The sliced program that keeps all but the first n_dropped values that cross blocks. */
+static snug_status make_sliced(family *f, offer *o, uint32_t n_dropped, snug_error *err) {
+    bool *keep;
+    SNUG_TRY(sn_plan_array(o->zone, f->p->n_values, sizeof *keep, &keep, err));
+    for (uint32_t i = n_dropped; i < f->n_drops; i++)
+        keep[f->drops[i]] = true;
+    o->program = (sn_program){.split = &f->split, .slices = &o->slices};
+    SNUG_TRY(sn_program_sliced(f->p, o->zone, &f->in_slices, keep, &o->program, err));
+    return lay_out(f, o, err);
+}
+
+/* The fewest values dropped that fit; all of them where none does. */
+static snug_status drop_values(family *f, offer *o, snug_error *err) {
+    uint32_t low = 0, high = f->n_drops;
+    SNUG_TRY(make_sliced(f, o, low, err));
+    if (o->fits || high == 0 || o->of.limit == SIZE_MAX)
+        return SNUG_OK;
+    while (low + 1 < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        SNUG_TRY(make_sliced(f, o, middle, err));
+        if (o->fits)
+            high = middle;
+        else
+            low = middle;
+    }
+    SNUG_TRY(make_sliced(f, o, high, err));
+    return o->program.possible ? SNUG_OK : make_sliced(f, o, 0, err);
+}
+
+/* The next stretch at or behind action `at` that needs more than the limit. */
+static bool find_full(const offer *o, uint32_t at, size_t limit, sn_stretch *out) {
+    const sn_layout *l = &o->layout;
+    uint32_t first = o->program.split ? UINT32_MAX : 0;
+    for (uint32_t t = at; t < o->program.n; t++) {
+        if (o->program.actions[t].kind == SN_STEP_REPEAT)
+            first = t + 1;
+        else if (o->program.actions[t].kind == SN_STEP_END)
+            first = UINT32_MAX;
+        else if (first != UINT32_MAX && l->live[t] > limit) {
+            *out = (sn_stretch){first, first > 0 ? l->end_of[first - 1] : o->program.n};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Recomputes where the limit is exceeded; *floor is raised to what those stretches need at least
+ * that it does not suffice for. */
+static snug_status recompute_once(family *f, offer *o, size_t limit, size_t *floor,
+                                  snug_error *err) {
+    sn_stretch s;
+    for (uint32_t at = 0; find_full(o, at, limit, &s);) {
+        const sn_remat_limits limits = {.budget = limit, .work = f->work};
+        const uint32_t before = o->program.n;
+        sn_remat_result r;
+        sn_program next;
+        SNUG_TRY(sn_recompute(f->p, o->zone, &o->layout, &s, &limits, &r, err));
+        if (r.fits) {
+            SNUG_TRY(sn_program_replace(o->zone, &o->program, &s, &r, &next, err));
+            o->program = next;
+            SNUG_TRY(lay_out(f, o, err));
+        } else if (r.floor > *floor) {
+            *floor = r.floor;
+        }
+        at = s.end + o->program.n - before;
+    }
+    return SNUG_OK;
+}
+
+/* Aims lower where the layout lies above what was promised (it shares fewer bytes in place). */
+static snug_status recompute(family *f, offer *o, size_t *floor, snug_error *err) {
+    const sn_program program = o->program;
+    size_t limit = o->of.limit;
+    for (int i = 0; i < MAX_TRIES && !o->fits && *floor <= o->of.limit; i++) {
+        if (i > 0) {
+            o->program = program;
+            SNUG_TRY(lay_out(f, o, err));
+        }
+        SNUG_TRY(recompute_once(f, o, limit, floor, err));
+        const size_t excess = o->layout.bound > o->of.limit ? o->layout.bound - o->of.limit : 0;
+        if (excess >= limit)
+            return SNUG_OK;
+        limit -= excess;
+    }
+    return SNUG_OK;
+}
+
+static snug_status fill_member(family *f, offer *o, size_t *floor, snug_error *err) {
+    sn_planner *const p = f->p;
+    if (o->of.slices > 1) {
+        SNUG_TRY(sn_plan_slices(p, o->zone, &f->split, o->of.slices, &o->slices, err));
+        SNUG_TRY(drop_values(f, o, err));
+    } else {
+        SNUG_TRY(sn_program_plain(p, o->zone, &f->order, &o->program, err));
+        SNUG_TRY(lay_out(f, o, err));
+    }
+    return o->fits || !o->program.possible ? SNUG_OK : recompute(f, o, floor, err);
+}
+
+/* *floor: what its blocks need at least, where the limit is lower; else 0. */
+static snug_status make_member(family *f, member m, offer **out, size_t *floor, snug_error *err) {
+    sn_zone *zone = NULL;
+    offer *o = NULL;
+    *floor = 0;
+    *out = NULL;
+    SNUG_TRY(sn_zone_create(f->p->engine, SN_MEM_PLAN, &zone, err));
+    snug_status st = sn_plan_array(zone, 1, sizeof *o, &o, err);
+    if (st == SNUG_OK) {
+        o->zone = zone;
+        o->of = m;
+        st = fill_member(f, o, floor, err);
+    }
+    if (st == SNUG_OK)
+        *out = o;
+    else
+        sn_zone_destroy(zone);
+    return st;
+}
+
+/* --- the family ------------------------------------------------------------------------------- */
+/* The order with the smallest live peak; the plainer one among equals. */
+static snug_status choose_order(family *f, snug_error *err) {
+    for (int kind = 0; kind < SN_N_ORDERS; kind++) {
+        sn_order order = {.n = 0};
+        sn_program program;
+        sn_layout l = {.bound = 0};
+        sn_planner *const p = f->p;
+        SNUG_TRY(sn_plan_order(p, p->work, (sn_order_kind)kind, p->padded, &order, err));
+        SNUG_TRY(sn_program_plain(p, p->work, &order, &program, err));
+        SNUG_TRY(sn_plan_layout(p, p->work, &program, &l, err));
+        if (kind > 0 && l.bound >= f->unlimited)
+            continue;
+        f->order = order;
+        f->unlimited = l.bound;
+        f->seconds = sn_program_seconds(p, &program);
+    }
+    return SNUG_OK;
+}
+
+/* The same for slices: sums and what is not sliced live anyway and count nothing. */
+static snug_status choose_sliced_order(family *f, snug_error *err) {
+    sn_planner *const p = f->p;
+    const member some = {f->split.extent < 8 ? f->split.extent : 8, SIZE_MAX};
+    size_t *bytes, best = SIZE_MAX, floor;
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *bytes, &bytes, err));
+    for (uint32_t v = 0; v < p->n_values; v++)
+        bytes[v] = f->split.label[v].axis >= 0 ? p->padded[v] : 0;
+    sn_order chosen = f->order;
+    for (int kind = 0; kind < SN_N_ORDERS; kind++) {
+        offer *o;
+        SNUG_TRY(sn_plan_order(p, p->work, (sn_order_kind)kind, bytes, &f->in_slices, err));
+        SNUG_TRY(make_member(f, some, &o, &floor, err));
+        if (o->layout.bound < best) {
+            best = o->layout.bound;
+            chosen = f->in_slices;
+        }
+        drop_offer(o);
+    }
+    f->in_slices = chosen;
+    return SNUG_OK;
+}
+
+/* How many bytes a value occupies for how many blocks, by the seconds to make it again in each. */
+static double drop_score(const family *f, uint32_t root) {
+    const sn_planner *p = f->p;
+    const uint32_t maker = sn_graph_value_at(p->graph, (sn_value){root})->node.i;
+    uint32_t last = f->split.time[maker], n_blocks = 0, seen = UINT32_MAX;
+    for (uint32_t v = root; v < p->n_values; v++) {
+        for (uint32_t k = p->reader_start[v]; p->root[v] == root && k < p->reader_start[v + 1];
+             k++) {
+            const uint32_t time = f->split.time[p->readers[k]];
+            if (!f->split.sliced[p->readers[k]] || time <= f->split.time[maker])
+                continue;
+            n_blocks += time != seen;
+            seen = time;
+            last = time > last ? time : last;
+        }
+        if (v - root > 64)
+            break; /* names of a value stand close behind it */
+    }
+    const double cost = (p->seconds[maker] + 1e-9) * (n_blocks > 0 ? n_blocks : 1);
+    return n_blocks == 0 ? 0 : (double)p->padded[root] * (last - f->split.time[maker]) / cost;
+}
+
+static snug_status find_drops(family *f, snug_error *err) {
+    sn_planner *const p = f->p;
+    double *score;
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *score, &score, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *f->drops, &f->drops, err));
+    for (uint32_t v = 0; v < p->n_values; v++) {
+        const uint32_t maker = sn_graph_value_at(p->graph, (sn_value){v})->node.i;
+        if (p->root[v] != v || f->split.label[v].axis < 0 || maker >= p->n_nodes ||
+            !p->needed[maker])
+            continue;
+        score[v] = drop_score(f, v);
+        if (score[v] <= 0)
+            continue;
+        uint32_t at = f->n_drops++;
+        for (; at > 0 && score[f->drops[at - 1]] < score[v]; at--)
+            f->drops[at] = f->drops[at - 1];
+        f->drops[at] = v;
+    }
+    return SNUG_OK;
+}
+
+static snug_status find_slices(family *f, snug_error *err) {
+    SNUG_TRY(sn_plan_split(f->p, &f->order, &f->split, err));
+    if (f->split.extent == 0)
+        return SNUG_OK;
+    SNUG_TRY(find_drops(f, err));
+    return choose_sliced_order(f, err);
+}
+
+/* --- choosing --------------------------------------------------------------------------------- */
+#define MAX_MEMBERS 64
+
+/* Members in the order they are to be packed. */
+typedef struct {
+    uint32_t n;
+    struct {
+        member of;
+        double seconds;
+        size_t bound;
+    } at[MAX_MEMBERS];
+} ranking;
+
+static void rank(ranking *r, const offer *o) {
+    if (!o->program.possible || r->n == MAX_MEMBERS)
+        return;
+    uint32_t i = r->n++;
+    for (; i > 0 && (r->at[i - 1].seconds > o->seconds ||
+                     (r->at[i - 1].seconds == o->seconds && r->at[i - 1].bound > o->layout.bound));
+         i--)
+        r->at[i] = r->at[i - 1];
+    r->at[i].of = o->of;
+    r->at[i].seconds = o->seconds;
+    r->at[i].bound = o->layout.bound;
+}
+
+/* 1, 2, 3, 4, 6, 8, 12, 16, ..., and every row alone. */
+static int64_t next_slices(const family *f, int64_t k) {
+    const int64_t next = k < 3 ? k + 1 : (k & (k - 1)) == 0 ? k + k / 2 : k / 3 * 4;
+    return next < f->split.extent || k == f->split.extent ? next : f->split.extent;
+}
+
+/* What needs no recomputation: a member per number of slices. */
+static snug_status rank_slices(family *f, ranking *r, snug_error *err) {
+    for (int64_t k = 1; k <= f->split.extent || k == 1; k = next_slices(f, k)) {
+        offer *o;
+        size_t floor;
+        SNUG_TRY(make_member(f, (member){k, SIZE_MAX}, &o, &floor, err));
+        rank(r, o);
+        drop_offer(o);
+    }
+    return SNUG_OK;
+}
+
+/* The smallest that a number of slices can be made to be, with everything recomputed. */
+static snug_status rank_floor(family *f, int64_t slices, ranking *r, snug_error *err) {
+    offer *o;
+    size_t floor;
+    SNUG_TRY(make_member(f, (member){slices, 0}, &o, &floor, err));
+    drop_offer(o);
+    SNUG_TRY(make_member(f, (member){slices, floor}, &o, &floor, err));
+    rank(r, o);
+    drop_offer(o);
+    return SNUG_OK;
+}
+
+/* Members with recomputation: at the three steps of the ladder below the limit, with the numbers of
+ * slices that are fastest without (one where blocks are many: these take long to plan), and
+ * whole. */
+static snug_status rank_recomputed(family *f, size_t limit, ranking *r, snug_error *err) {
+    enum { STEPS = 3 };
+    const uint32_t NUMBERS = f->split.n_blocks > 2 ? 1 : 4;
+    const ranking plain = *r;
+    const double unlimited = (double)f->unlimited;
+    const int top = (int)ceil(STEPS_PER_OCTAVE * log2(unlimited / (double)limit));
+    for (int j = top > 1 ? top : 1; j < top + STEPS; j++) {
+        const size_t step = (size_t)(unlimited * exp2(-(double)j / STEPS_PER_OCTAVE));
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < plain.n; i++) {
+            offer *o;
+            size_t floor;
+            if (plain.at[i].bound <= step || (n >= NUMBERS && plain.at[i].of.slices > 1))
+                continue;
+            SNUG_TRY(make_member(f, (member){plain.at[i].of.slices, step}, &o, &floor, err));
+            if (o->fits)
+                rank(r, o);
+            n += o->fits;
+            drop_offer(o);
+        }
+    }
+    return SNUG_OK;
+}
+
+static snug_status pack_offer(offer *o, size_t capacity, size_t *height, snug_error *err) {
+    const size_t near = o->layout.bound + o->layout.bound / 128;
+    const sn_pack_limits limits = {.capacity = capacity > 0 && capacity < near ? capacity : near};
+    size_t bound;
+    return sn_pack_to(sn_zone_engine(o->zone), o->layout.items, o->layout.n_items, &limits, height,
+                      &bound, err);
+}
+
+static snug_status take_offer(family *f, offer *o, size_t height, snug_error *err) {
+    sn_plan *const plan = f->p->plan;
+    sn_plan_memory *const arena = &plan->memories[SN_MEM_FIRST_ARENA];
+    arena->bytes = height;
+    arena->lower_bound_bytes = o->layout.bound;
+    plan->seconds = o->seconds;
+    plan->plain_seconds = f->seconds;
+    plan->plain_bytes = f->unlimited;
+    return sn_plan_emit(f->p, &o->layout, err);
+}
+
+/* Makes and packs a member; *done when it fits and is the plan now. */
+static snug_status try_member(family *f, member m, size_t capacity, bool *done, size_t *height,
+                              snug_error *err) {
+    offer *o;
+    size_t floor;
+    SNUG_TRY(make_member(f, m, &o, &floor, err));
+    snug_status st = pack_offer(o, capacity, height, err);
+    *done = st == SNUG_OK && (capacity == 0 || *height <= capacity);
+    if (*done)
+        st = take_offer(f, o, *height, err);
+    drop_offer(o);
+    return st;
+}
+
+/* Nothing fits: how small can it be? */
+static snug_status refuse(family *f, const ranking *r, size_t limit, size_t *floor,
+                          snug_error *err) {
+    *floor = SIZE_MAX;
+    for (uint32_t i = 0; i < r->n; i++) {
+        bool done;
+        size_t height;
+        if (r->at[i].bound >= *floor)
+            continue;
+        SNUG_TRY(try_member(f, r->at[i].of, 1, &done, &height, err));
+        *floor = height < *floor ? height : *floor;
+    }
+    char have[24], need[24];
+    return sn_fail(err, SNUG_E_BUDGET,
+                   "no plan of this step fits %s; the smallest there is needs %s: give it that, or "
+                   "use a smaller batch",
+                   snug_bytes_print(limit, have, sizeof have),
+                   snug_bytes_print(*floor, need, sizeof need));
+}
+
+static snug_status choose_limited(family *f, size_t limit, size_t *floor, snug_error *err) {
+    ranking *r;
+    SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *r, &r, err));
+    SNUG_TRY(find_slices(f, err));
+    SNUG_TRY(rank_slices(f, r, err));
+    SNUG_TRY(rank_recomputed(f, limit, r, err));
+    SNUG_TRY(rank_floor(f, 1, r, err));
+    if (f->split.extent > 1)
+        SNUG_TRY(rank_floor(f, f->split.extent, r, err));
+    for (uint32_t i = 0; i < r->n; i++) {
+        bool done = false;
+        size_t height;
+        if (r->at[i].bound > limit)
+            continue;
+        SNUG_TRY(try_member(f, r->at[i].of, limit, &done, &height, err));
+        if (done)
+            return SNUG_OK;
+    }
+    return refuse(f, r, limit, floor, err);
+}
+
+snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err) {
+    family f = {.p = p, .work = SN_REMAT_WORK_SECOND / 32 * p->n_nodes / 2000};
+    bool done = false;
+    size_t height;
+    SNUG_TRY(choose_order(&f, err));
+    if (o->slices > 1) {
+        SNUG_TRY(find_slices(&f, err));
+        if (f.split.extent == 0)
+            return sn_fail(err, SNUG_E_INVALID, "plan: no axis of this graph can be sliced");
+        const member m = {o->slices < f.split.extent ? o->slices : f.split.extent,
+                          o->arena_bytes ? o->arena_bytes : SIZE_MAX};
+        return try_member(&f, m, 0, &done, &height, err);
+    }
+    SNUG_TRY(try_member(&f, (member){1, SIZE_MAX}, o->arena_bytes, &done, &height, err));
+    if (done)
+        return SNUG_OK;
+    return choose_limited(&f, o->arena_bytes, &p->plan->floor_bytes, err);
+}

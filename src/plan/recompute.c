@@ -1,0 +1,189 @@
+/* recompute.c: makes a program fit a number of bytes by dropping values and making them again
+ * (remat.h decides which). It works on a stretch of actions: a whole program without blocks, or the
+ * inside of one block, where an action is an operation on slices.
+ *
+ *     an action                 op; its bytes are those of the copies it makes in the stretch
+ *     a copy that outlives it   fixed bytes: whole values of blocks, sums; made once
+ *     a name of an input        no bytes: readers depend on the action that made the input
+ *     a version to be written   ends what may be made again from it */
+#include "plan/passes.h"
+
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+typedef struct {
+    sn_planner *p;
+    const sn_layout *l;
+    uint32_t first, end; /* actions of the stretch */
+    uint32_t *maker;     /* per copy: the op that makes it, or NONE */
+    uint32_t *updated;   /* per value: the op that overwrites this version, or NONE */
+    sn_remat_op *ops;
+    uint32_t *inputs;
+    uint32_t n_inputs;
+} stretch;
+
+static const sn_node_info *node_of(const stretch *s, uint32_t action) {
+    return sn_graph_node_at(s->p->graph, (sn_node){s->l->program->actions[action].id});
+}
+
+static bool is_run(const stretch *s, uint32_t action) {
+    return s->l->program->actions[action].kind == SN_STEP_RUN;
+}
+
+static uint32_t n_in_of(const stretch *s, uint32_t action) {
+    return is_run(s, action) ? node_of(s, action)->n_in
+                             : s->l->program->actions[action].kind == SN_STEP_COPY;
+}
+
+/* The copy lives and dies in the stretch. */
+static bool is_inside(const stretch *s, const sn_copy *c) {
+    return s->l->program->split && s->l->block_of[s->first] != NONE ? c->local
+                                                                    : c->last < s->l->program->n;
+}
+
+static size_t copy_bytes(const stretch *s, const sn_copy *c) {
+    const size_t bytes = c->local ? s->l->program->slices->bytes[c->value] : s->p->bytes[c->value];
+    const size_t align = s->p->device->align;
+    return (bytes + align - 1) / align * align;
+}
+
+/* Whether output 0 may lie in the bytes of input k, should that die here. */
+static bool may_take(const stretch *s, uint32_t action, uint32_t k) {
+    const sn_node_info *n = node_of(s, action);
+    const uint32_t *copy = &s->l->copy[s->l->operand[action]];
+    const uint32_t out = copy[n->n_in];
+    if (k > 1 || !((uint32_t)sn_ops[n->op].inplace >> k & 1) || n->n_out != 1 || out == NONE ||
+        s->maker[out] != action - s->first)
+        return false;
+    return copy_bytes(s, &s->l->copies[copy[k]]) == copy_bytes(s, &s->l->copies[out]) &&
+           s->ops[s->maker[copy[k]]].bytes == copy_bytes(s, &s->l->copies[out]);
+}
+
+static void add_input(stretch *s, sn_remat_op *op, uint32_t maker) {
+    for (uint32_t k = 0; k < op->n_in; k++)
+        if (s->inputs[op->in + k] == maker)
+            return;
+    s->inputs[s->n_inputs++] = maker;
+    op->n_in++;
+}
+
+static void read_operands(stretch *s, uint32_t action) {
+    const uint32_t i = action - s->first, n_in = n_in_of(s, action);
+    const uint32_t *copy = &s->l->copy[s->l->operand[action]];
+    sn_remat_op *const op = &s->ops[i];
+    op->in = s->n_inputs;
+    for (uint32_t k = 0; k < n_in; k++) {
+        const uint32_t v =
+            is_run(s, action) ? node_of(s, action)->in[k].i : s->l->program->actions[action].id;
+        const uint32_t over = s->updated[v];
+        if (copy[k] == NONE && over != NONE && over > i && over < op->not_after)
+            op->not_after = over;
+        if (copy[k] == NONE || s->maker[copy[k]] == NONE || s->maker[copy[k]] == i)
+            continue;
+        add_input(s, op, s->maker[copy[k]]);
+        if (op->takes == NONE && is_run(s, action) && may_take(s, action, k))
+            op->takes = s->maker[copy[k]];
+    }
+}
+
+static void make_outputs(stretch *s, uint32_t action) {
+    const uint32_t i = action - s->first, n_in = n_in_of(s, action);
+    const uint32_t *copy = &s->l->copy[s->l->operand[action]];
+    const uint32_t n_out = s->l->operand[action + 1] - s->l->operand[action] - n_in;
+    sn_remat_op *const op = &s->ops[i];
+    for (uint32_t k = 0; k < n_out; k++) {
+        const uint32_t c = copy[n_in + k];
+        if (c == NONE || (n_in > 0 && c == copy[0]))
+            continue; /* in its home, or a name of its input */
+        s->maker[c] = i;
+        if (is_inside(s, &s->l->copies[c])) {
+            op->bytes += copy_bytes(s, &s->l->copies[c]);
+        } else if (s->l->block_of[action] == NONE) {
+            op->bytes += copy_bytes(s, &s->l->copies[c]);
+            op->keep = true;
+        } else {
+            op->once = true;
+        }
+    }
+}
+
+static void note_updates(stretch *s, uint32_t action) {
+    const sn_node_info *n = node_of(s, action);
+    for (int k = 0; sn_ops[n->op].effect == SN_STATE && k < n->n_out; k++)
+        s->updated[n->in[k].i] = action - s->first;
+}
+
+static void describe_action(stretch *s, uint32_t action) {
+    const sn_program *program = s->l->program;
+    const sn_action a = program->actions[action];
+    const bool in_block = s->l->block_of[action] != NONE;
+    sn_remat_op *const op = &s->ops[action - s->first];
+    *op = (sn_remat_op){.not_after = NONE, .takes = NONE, .once = a.kind == SN_STEP_COPY};
+    if (a.kind == SN_STEP_RUN) {
+        const sn_effect effect = sn_ops[node_of(s, action)->op].effect;
+        op->cost = in_block ? program->slices->seconds[a.id] : s->p->seconds[a.id];
+        op->work_bytes = in_block ? program->slices->variant[a.id].workspace_bytes
+                                  : s->p->variant[a.id].workspace_bytes;
+        op->once = effect == SN_STATE || effect == SN_MAYFAIL;
+    } else if (a.kind == SN_STEP_FEED) {
+        const sn_value v = sn_graph_input_at(s->p->graph, a.id);
+        op->cost = (double)s->p->bytes[v.i] / s->p->device->rates.memory;
+    }
+    make_outputs(s, action);
+    read_operands(s, action);
+    op->keep = op->keep && op->bytes > 0;
+}
+
+static snug_status describe_stretch(stretch *s, sn_zone *z, snug_error *err) {
+    const uint32_t n = s->end - s->first;
+    const size_t most = s->l->operand[s->end] - s->l->operand[s->first];
+    SNUG_TRY(sn_plan_array(z, s->l->n_copies, sizeof *s->maker, &s->maker, err));
+    SNUG_TRY(sn_plan_array(z, s->p->n_values, sizeof *s->updated, &s->updated, err));
+    SNUG_TRY(sn_plan_array(z, n, sizeof *s->ops, &s->ops, err));
+    SNUG_TRY(sn_plan_array(z, most, sizeof *s->inputs, &s->inputs, err));
+    memset(s->maker, 0xff, s->l->n_copies * sizeof *s->maker);
+    memset(s->updated, 0xff, s->p->n_values * sizeof *s->updated);
+    for (uint32_t t = s->first; t < s->end; t++)
+        if (is_run(s, t))
+            note_updates(s, t);
+    for (uint32_t t = s->first; t < s->end; t++)
+        describe_action(s, t);
+    return SNUG_OK;
+}
+
+/* Bytes that live all through the stretch. */
+static size_t fixed_bytes(const stretch *s) {
+    size_t fixed = 0;
+    for (uint32_t b = 0; b < s->l->n_items; b++) {
+        const sn_pack_item *item = &s->l->items[b];
+        if (item->lower < s->first && item->upper > s->end)
+            fixed += item->size;
+    }
+    return fixed;
+}
+
+snug_status sn_recompute(sn_planner *p, sn_zone *z, const sn_layout *l, const sn_stretch *what,
+                         const sn_remat_limits *limits, sn_remat_result *out, snug_error *err) {
+    stretch s = {.p = p, .l = l, .first = what->first, .end = what->end};
+    SNUG_TRY(describe_stretch(&s, z, err));
+    const sn_remat_problem problem = {
+        .ops = s.ops, .n = s.end - s.first, .inputs = s.inputs, .fixed_bytes = fixed_bytes(&s)};
+    return sn_remat(z, &problem, limits, out, err);
+}
+
+snug_status sn_program_replace(sn_zone *z, const sn_program *from, const sn_stretch *what,
+                               const sn_remat_result *r, sn_program *out, snug_error *err) {
+    const uint32_t first = what->first, end = what->end;
+    *out = *from;
+    SNUG_TRY(
+        sn_plan_array(z, (size_t)from->n + r->n_events, sizeof *out->actions, &out->actions, err));
+    memcpy(out->actions, from->actions, first * sizeof *out->actions);
+    out->n = first;
+    for (uint32_t i = 0; i < r->n_events; i++)
+        if (!r->events[i].frees)
+            out->actions[out->n++] = from->actions[first + r->events[i].op];
+    memcpy(&out->actions[out->n], &from->actions[end], (from->n - end) * sizeof *out->actions);
+    out->n += from->n - end;
+    return SNUG_OK;
+}
