@@ -67,7 +67,7 @@ static void output(bench *t, const char *name, sn_value v) {
 }
 
 static void make_plan(bench *t) {
-    const sn_plan_options options = {devices, 1};
+    const sn_plan_options options = {.devices = devices, .n_devices = 1};
     expect_ok(sn_builder_done(&t->b, &t->err), &t->err);
     expect_ok(sn_plan_build(t->e, t->g, &options, &t->p, &t->err), &t->err);
 }
@@ -418,7 +418,7 @@ static void test_categories_and_owners_add_up_to_the_peak(void **state) {
 
 /* --- all together --------------------------------------------------------------------------- */
 static void test_random_graphs_are_planned_and_pass_the_checker(void **state) {
-    const sn_plan_options options = {devices, 1};
+    const sn_plan_options options = {.devices = devices, .n_devices = 1};
     int above = 0;
     fake.workspace_bytes[SN_OP_matmul] = 1000;
     for (uint64_t seed = 0; seed < 600; seed++) {
@@ -443,7 +443,7 @@ static void test_the_same_graph_gives_the_same_text(void **state) {
     sn_text text[2];
     for (int i = 0; i < 2; i++) {
         bench t = {.e = *state};
-        const sn_plan_options options = {devices, 1};
+        const sn_plan_options options = {.devices = devices, .n_devices = 1};
         text[i] = sn_text_begin();
         const snug_writer w = sn_text_writer(&text[i]);
         expect_ok(sn_random_graph(t.e, 17, 200, &t.g, &t.err), &t.err);
@@ -467,7 +467,7 @@ static void test_an_operator_without_kernel_is_named_with_its_layer(void **state
     bench t = begin(state);
     const sn_device device = {.name = "small:0", .align = 64, .describe = no_kernel};
     const sn_device *small[1] = {&device};
-    const sn_plan_options options = {small, 1};
+    const sn_plan_options options = {.devices = small, .n_devices = 1};
     expect_ok(sn_graph_set_owner(t.g, "activation_3", &t.err), &t.err);
     const sn_value y = sn_build_exp(&t.b, input(&t, "x", 2, 2));
     output(&t, "y", y);
@@ -479,7 +479,7 @@ static void test_an_operator_without_kernel_is_named_with_its_layer(void **state
 }
 
 static snug_status plan_random(snug_engine *e, void *ctx, snug_error *err) {
-    const sn_plan_options options = {devices, 1};
+    const sn_plan_options options = {.devices = devices, .n_devices = 1};
     sn_plan *p = NULL;
     SNUG_TRY(sn_plan_build(e, ctx, &options, &p, err));
     sn_plan_destroy(p);

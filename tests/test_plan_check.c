@@ -675,7 +675,7 @@ static void corrupt(sn_plan *p, sn_step *saved, sn_place *place, uint32_t *at) {
 
 static void test_plans_accepted_after_random_corruption_compute_the_same(void **state) {
     world *w = *state;
-    const sn_plan_options options = {w->devices, 1};
+    const sn_plan_options options = {.devices = w->devices, .n_devices = 1};
     int caught = 0, accepted = 0;
     for (uint64_t seed = 0; seed < 60; seed++) {
         snug_error err;

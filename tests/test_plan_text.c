@@ -21,7 +21,7 @@ static int init_device(void **state) {
 }
 
 static sn_plan *plan_of(snug_engine *e, const sn_graph *g) {
-    const sn_plan_options options = {devices, 1};
+    const sn_plan_options options = {.devices = devices, .n_devices = 1};
     snug_error err;
     sn_plan *p;
     expect_ok(sn_plan_build(e, g, &options, &p, &err), &err);
