@@ -1,6 +1,6 @@
 /* kernels.c: times the hot kernels alone: milliseconds (least of several runs), GFLOP/s, workspace.
  *
- *     bench_kernels [threads] [part of an operator's name]
+ *     bench_kernels [threads] [part of an operator's name] [part of the types]
  *
  * With one thread the clock is the process' own, so that other work on the machine disturbs little.
  */
@@ -163,7 +163,8 @@ static void bench(const sn_kernel_case *c, int n_threads) {
 int main(int argc, char **argv) {
     const int n_threads = argc > 1 ? atoi(argv[1]) : 2;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        if (argc < 3 || strstr(cases[i].op, argv[2]))
+        if ((argc < 3 || strstr(cases[i].op, argv[2])) &&
+            (argc < 4 || strstr(cases[i].types, argv[3])))
             bench(&cases[i], n_threads);
     return 0;
 }

@@ -166,7 +166,11 @@ SET(conv2d, {"stride=2,2 pad=0,1,1,0", "f[2,7,6,3] f[3,2,3,4]"}, {"", "f[2,5,6,3
     {"groups=5", "f[2,4,5,5] f[3,3,1,5] f[2,5]", FUSED},
     {"pad=1,1,1,1", "f[1,5,6,300] f[3,3,300,20] f[2,20]", FUSED},
     {"act=relu6", "f[2,4,5,3] f[1,1,3,5] f[5]", FUSED},
-    {"groups=2 act=silu", "f[2,4,5,32] f[1,1,16,32] f[32]", FUSED})
+    {"groups=2 act=silu", "f[2,4,5,32] f[1,1,16,32] f[32]", FUSED},
+    /* by transformed tiles: small images together, uneven and wide padding, edges in a tile */
+    {"pad=2,0,1,4", "f[7,5,6,16] f[3,3,16,17] f[17]"},
+    {"act=relu", "f[3,9,6,20] f[3,3,20,66] f[2,66]", FUSED},
+    {"pad=1,1,1,1 act=silu", "f[2,3,4,18] f[3,3,18,5] f[5]", FUSED})
 SET(conv2d_dx, {"stride=2,2 pad=0,1,1,0 input=7,6", "f[2,3,3,4] f[3,2,3,4]"},
     {"input=5,6", "f[2,3,4,5] f[3,3,3,5]"}, {"pad=1,1,1,1 input=5,4", "f[2,5,4,7] f[3,3,3,7]"},
     {"dilation=2,3 pad=2,1,4,3 input=7,8", "f[1,6,9,5] f[3,3,2,5]"},
@@ -181,7 +185,9 @@ SET(conv2d_dx, {"stride=2,2 pad=0,1,1,0 input=7,6", "f[2,3,3,4] f[3,2,3,4]"},
     {"groups=16 stride=2,2 pad=1,2,1,2 input=6,15", "f[2,3,7,16] f[5,5,1,16]"},
     {"groups=3 dilation=2,2 pad=2,2,2,2 input=5,6", "f[2,5,6,3] f[3,3,1,3]"},
     {"groups=33 pad=3,3,3,3 input=3,8", "f[1,3,8,33] f[7,7,1,33]"},
-    {"groups=17 stride=3,3 input=7,8", "f[1,2,2,17] f[2,3,1,17]"})
+    {"groups=17 stride=3,3 input=7,8", "f[1,2,2,17] f[2,3,1,17]"},
+    {"pad=2,0,1,4 input=5,6", "f[7,5,9,17] f[3,3,16,17]"},
+    {"input=9,6", "f[3,7,4,66] f[3,3,20,66]"})
 SET(conv2d_dw, {"stride=2,2 pad=0,1,1,0 kernel=3,2", "f[2,7,6,3] f[2,3,3,4]"},
     {"kernel=3,3", "f[2,5,6,3] f[2,3,4,5]"}, {"pad=1,1,1,1 kernel=3,3", "f[2,5,4,3] f[2,5,4,7]"},
     {"dilation=2,3 pad=2,1,4,3 kernel=3,3", "f[1,7,8,2] f[1,6,9,5]"},

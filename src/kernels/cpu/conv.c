@@ -7,6 +7,7 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/real.h"
+#include "kernels/cpu/winograd.h"
 
 #include <stdio.h>
 
@@ -144,6 +145,30 @@ static snug_status reference_conv2d_dw(const sn_call *c, snug_error *err) {
 }
 
 /* --- the fast kernels, f32 ------------------------------------------------------------------- */
+typedef struct {
+    size_t (*workspace)(const sn_conv *v, int n_threads);
+    void (*run)(const sn_conv_operands *o, const sn_call *c);
+} own_kernel;
+
+/* Which of the own kernels; the batch extent has no say. */
+static own_kernel own_kernel_of(const sn_conv *v, sn_onednn_kind kind) {
+    static const own_kernel direct[] = {{SN_CPU(conv_workspace), SN_CPU(conv_run)},
+                                        {SN_CPU(conv_dx_workspace), SN_CPU(conv_dx_run)},
+                                        {SN_CPU(conv_dw_workspace), SN_CPU(conv_dw_run)}};
+    static const own_kernel depthwise[] = {
+        {NULL, SN_CPU(depthwise_run)},
+        {NULL, SN_CPU(depthwise_dx_run)},
+        {SN_CPU(depthwise_dw_workspace), SN_CPU(depthwise_dw_run)}};
+    static const own_kernel winograd[] = {{SN_CPU(winograd_workspace), SN_CPU(winograd_run)},
+                                          {SN_CPU(winograd_dx_workspace), SN_CPU(winograd_dx_run)},
+                                          {SN_CPU(conv_dw_workspace), SN_CPU(conv_dw_run)}};
+    if (sn_conv_is_depthwise(v))
+        return depthwise[kind];
+    const bool fast = kind == SN_ONEDNN_DX ? sn_winograd_takes(v, v->O, v->H, v->W)
+                                           : sn_winograd_takes(v, v->C, v->oh, v->ow);
+    return fast ? winograd[kind] : direct[kind];
+}
+
 static snug_status run_conv2d(const sn_call *c, snug_error *err) {
     if (!sn_call_is_f32(c))
         return reference_conv2d(c, err);
@@ -160,7 +185,7 @@ static snug_status run_conv2d(const sn_call *c, snug_error *err) {
     }
     if (c->prepared)
         return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
-    (sn_conv_is_depthwise(&o.v) ? SN_CPU(depthwise_run) : SN_CPU(conv_run))(&o, c);
+    own_kernel_of(&o.v, SN_ONEDNN_FORWARD).run(&o, c);
     return SNUG_OK;
 }
 
@@ -175,7 +200,7 @@ static snug_status run_conv2d_dx(const sn_call *c, snug_error *err) {
     };
     if (c->prepared)
         return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
-    (sn_conv_is_depthwise(&o.v) ? SN_CPU(depthwise_dx_run) : SN_CPU(conv_dx_run))(&o, c);
+    own_kernel_of(&o.v, SN_ONEDNN_DX).run(&o, c);
     return SNUG_OK;
 }
 
@@ -192,7 +217,7 @@ static snug_status run_conv2d_dw(const sn_call *c, snug_error *err) {
     };
     if (c->prepared)
         return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
-    (sn_conv_is_depthwise(&o.v) ? SN_CPU(depthwise_dw_run) : SN_CPU(conv_dw_run))(&o, c);
+    own_kernel_of(&o.v, SN_ONEDNN_DW).run(&o, c);
     return SNUG_OK;
 }
 
@@ -227,8 +252,6 @@ static snug_status check_window(const sn_conv *v, snug_error *err) {
 /* f64 has the reference only. Groups are oneDNN's where it has a kernel for them. */
 static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threads, sn_variant *out,
                             snug_error *err) {
-    size_t (*const own[])(const sn_conv *v, int n_threads) = {
-        SN_CPU(conv_workspace), SN_CPU(conv_dx_workspace), SN_CPU(conv_dw_workspace)};
     const sn_conv v = conv_of(d, kind);
     if (d->in[0].dtype != SNUG_F32) {
         snprintf(out->impl, sizeof out->impl, "reference");
@@ -236,11 +259,8 @@ static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threa
         return SNUG_OK;
     }
     SNUG_TRY(check_window(&v, err));
-    if (sn_conv_is_depthwise(&v)) {
-        out->workspace_bytes = kind == SN_ONEDNN_DW ? SN_CPU(depthwise_dw_workspace)(&v) : 0;
-        return SNUG_OK;
-    }
-    out->workspace_bytes = own[kind](&v, n_threads);
+    const own_kernel own = own_kernel_of(&v, kind);
+    out->workspace_bytes = own.workspace ? own.workspace(&v, n_threads) : 0;
     return sn_onednn_wanted(&v) ? sn_onednn_describe(kind, &v, n_threads, out, err) : SNUG_OK;
 }
 

@@ -15,7 +15,7 @@ void SN_CPU(conv_dw_run)(const sn_conv_operands *o, const sn_call *c);
 
 /* The same where each channel has a kernel of its own (sn_conv_is_depthwise); y and dx need no
  * workspace. */
-size_t SN_CPU(depthwise_dw_workspace)(const sn_conv *v);
+size_t SN_CPU(depthwise_dw_workspace)(const sn_conv *v, int n_threads);
 void SN_CPU(depthwise_run)(const sn_conv_operands *o, const sn_call *c);
 void SN_CPU(depthwise_dx_run)(const sn_conv_operands *o, const sn_call *c);
 void SN_CPU(depthwise_dw_run)(const sn_conv_operands *o, const sn_call *c);
