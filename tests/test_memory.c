@@ -1,4 +1,5 @@
 /* Rules of room memory: the ledger, the budget, small requests, zones, blocks, limits, faults. */
+#include "support/fake_files.h"
 #include "support/support.h"
 
 #include "base/file.h"
@@ -409,45 +410,8 @@ static void test_block_beyond_the_resource_limit_is_refused(void **state) {
 
 /* --- limits --------------------------------------------------------------------------------- */
 
-/* A table of files in memory: the descriptor is the index. */
-typedef struct {
-    const char *path, *text;
-} fake_file;
-
-static int fake_open(void *ctx, const char *path, int flags, int mode) {
-    (void)flags, (void)mode;
-    const fake_file *files = ctx;
-    for (int i = 0; files[i].path; i++) {
-        if (strcmp(files[i].path, path) == 0)
-            return i;
-    }
-    return -ENOENT;
-}
-
-static int64_t fake_pread(void *ctx, int fd, void *buffer, size_t bytes, int64_t offset) {
-    const char *text = ((const fake_file *)ctx)[fd].text;
-    const size_t n = strlen(text);
-    if ((size_t)offset >= n)
-        return 0;
-    const size_t left = n - (size_t)offset;
-    memcpy(buffer, text + offset, left < bytes ? left : bytes);
-    return (int64_t)(left < bytes ? left : bytes);
-}
-
-static int fake_close(void *ctx, int fd) {
-    (void)ctx, (void)fd;
-    return 0;
-}
-
-static snug_io fake_io(const fake_file *files) {
-    return (snug_io){.ctx = (void *)(uintptr_t)files,
-                     .open = fake_open,
-                     .pread = fake_pread,
-                     .close = fake_close};
-}
-
-static sn_limits limits_of(const fake_file *files) {
-    const snug_io io = fake_io(files);
+static sn_limits limits_of(const sn_fake_file *files) {
+    const snug_io io = sn_fake_io(files);
     return sn_limits_read(&io);
 }
 
@@ -456,16 +420,16 @@ static sn_limits limits_of(const fake_file *files) {
 
 static void test_limits_are_the_machine_without_cgroups(void **state) {
     (void)state;
-    const sn_limits none = limits_of((fake_file[]){{NULL, NULL}});
+    const sn_limits none = limits_of((sn_fake_file[]){{NULL, NULL}});
     assert_true(none.room_bytes == SIZE_MAX);
-    const sn_limits machine = limits_of((fake_file[]){MEMINFO, {NULL, NULL}});
+    const sn_limits machine = limits_of((sn_fake_file[]){MEMINFO, {NULL, NULL}});
     assert_int_equal(machine.room_bytes, 6000 * 1024);
     assert_string_equal(machine.name, "machine");
 }
 
 static void test_limits_of_cgroup_2_take_the_tightest_ancestor(void **state) {
     (void)state;
-    const sn_limits l = limits_of((fake_file[]){
+    const sn_limits l = limits_of((sn_fake_file[]){
         MEMINFO,
         {"/proc/self/cgroup", "0::/jobs/one\n"},
         {"/sys/fs/cgroup/jobs/one/memory.max", "max\n"},
@@ -482,7 +446,7 @@ static void test_limits_of_cgroup_2_take_the_tightest_ancestor(void **state) {
 
 static void test_limits_of_cgroup_1_find_the_memory_controller(void **state) {
     (void)state;
-    const sn_limits l = limits_of((fake_file[]){
+    const sn_limits l = limits_of((sn_fake_file[]){
         MEMINFO,
         {"/proc/self/cgroup", "9:name=systemd:/\n5:memoryx,cpu:/wrong\n4:cpu,memory:/box\n0::/\n"},
         {"/sys/fs/cgroup/memory/wrong/memory.limit_in_bytes", "1\n"},
@@ -499,7 +463,7 @@ static void test_limits_of_cgroup_1_find_the_memory_controller(void **state) {
 
 static void test_limits_of_a_container_are_at_its_root(void **state) {
     (void)state;
-    const sn_limits l = limits_of((fake_file[]){
+    const sn_limits l = limits_of((sn_fake_file[]){
         {"/proc/self/cgroup", "4:memory:/docker/not/visible/here\n"},
         {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "70000\n"},
         {"/sys/fs/cgroup/memory/memory.usage_in_bytes", "80000\n"},
@@ -508,11 +472,11 @@ static void test_limits_of_a_container_are_at_its_root(void **state) {
     assert_int_equal(l.room_bytes, 0);
 }
 
-static void expect_threads(const char *group, const fake_file *quota, int n_cores, int wanted) {
-    fake_file files[8] = {{"/proc/self/cgroup", group}};
+static void expect_threads(const char *group, const sn_fake_file *quota, int n_cores, int wanted) {
+    sn_fake_file files[8] = {{"/proc/self/cgroup", group}};
     for (int i = 1; quota[i - 1].path; i++)
         files[i] = quota[i - 1];
-    const snug_io io = fake_io(files);
+    const snug_io io = sn_fake_io(files);
     assert_int_equal(sn_limits_threads(&io, n_cores), wanted);
 }
 
@@ -532,25 +496,26 @@ static void test_threads_of_cgroup_2_keep_the_quota(void **state) {
         {"0 100000\n", "rubbish", "5 0\n", 8},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const fake_file quota[] = {{"/sys/fs/cgroup/jobs/one/cpu.max", cases[i].one},
-                                   {"/sys/fs/cgroup/jobs/cpu.max", cases[i].jobs},
-                                   {"/sys/fs/cgroup/cpu.max", cases[i].root},
-                                   {NULL, NULL}};
+        const sn_fake_file quota[] = {{"/sys/fs/cgroup/jobs/one/cpu.max", cases[i].one},
+                                      {"/sys/fs/cgroup/jobs/cpu.max", cases[i].jobs},
+                                      {"/sys/fs/cgroup/cpu.max", cases[i].root},
+                                      {NULL, NULL}};
         expect_threads("0::/jobs/one\n", quota, 8, cases[i].wanted);
     }
 }
 
 static void test_threads_of_cgroup_1_keep_the_quota(void **state) {
     (void)state;
-    const fake_file quota[] = {{"/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "-1\n"},
-                               {"/sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n"},
-                               {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "399999\n"},
-                               {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"},
-                               {NULL, NULL}};
+    const sn_fake_file quota[] = {{"/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "-1\n"},
+                                  {"/sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n"},
+                                  {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "399999\n"},
+                                  {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"},
+                                  {NULL, NULL}};
     expect_threads("4:cpu,cpuacct:/box\n3:cpuset:/wrong\n", quota, 8, 3);
     expect_threads("4:cpu,cpuacct:/box\n", quota, 2, 2);
     expect_threads("3:cpuset:/box\n", quota, 8, 8);
-    expect_threads("4:cpu,cpuacct:/box\n", (fake_file[]){quota[0], quota[1], {NULL, NULL}}, 8, 8);
+    expect_threads("4:cpu,cpuacct:/box\n", (sn_fake_file[]){quota[0], quota[1], {NULL, NULL}}, 8,
+                   8);
 }
 
 /* --- a real group --------------------------------------------------------------------------- */
