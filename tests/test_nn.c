@@ -343,6 +343,15 @@ static void test_bad_settings_are_refused_and_change_nothing(void **state) {
     refuse(n, "Conv2D", "filters=4 kernel_size=3 groups=2", SNUG_E_INVALID, "divide into groups");
     refuse(n, "Reshape", "target_shape=5,5", SNUG_E_SHAPE, "192 elements");
     refuse(n, "Dropout", "rate=1.5", SNUG_E_INVALID, "rate=1.5");
+    refuse(n, "SpectralNormalization", "", SNUG_E_INVALID, "no layer in it");
+    refuse(n, "SpectralNormalization", "layer=Flatten()", SNUG_E_INVALID,
+           "Flatten has neither a kernel");
+    refuse(n, "SpectralNormalization", "layer=Dense(units=2) power_iterations=0", SNUG_E_INVALID,
+           "power_iterations=0");
+    refuse(n, "CategoryEncoding", "", SNUG_E_INVALID, "num_tokens=0");
+    refuse(n, "CategoryEncoding", "num_tokens=3 output_mode=int", SNUG_E_INVALID, "output_mode=int");
+    refuse(n, "Discretization", "", SNUG_E_INVALID, "adapt the layer");
+    refuse(n, "Discretization", "bin_boundaries=1,0", SNUG_E_INVALID, "must rise");
     snug_error err;
     expect_ok(sn_network_add(n, "Flatten", "f", NULL, NULL, &err), &err);
     expect_status(sn_network_add(n, "Flatten", "f", NULL, NULL, &err), SNUG_E_INVALID, &err);

@@ -123,7 +123,8 @@ sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *t
     sn_value value;
     if (sn_network_read(c->network, c->b->graph, l->homes[k], &value, &c->b->error) != SNUG_OK)
         return SN_NO_VALUE;
-    return sn_build_cast(c->b, value, c->network->compute_dtype);
+    value = sn_build_cast(c->b, value, c->network->compute_dtype);
+    return c->rule ? c->rule->use(c->rule->wrapper, c, k, value) : value;
 }
 
 int64_t sn_layer_key(sn_layer_call *c) {

@@ -118,8 +118,16 @@ typedef enum {
     SN_MASK_OWN   /* the build function sets out_mask */
 } sn_mask_rule;
 
-/* What a build function sees. Errors stick in b. */
+/* How a wrapper sees the weights of the layer inside it: `use` gives what is used in place of
+ * variable number `index`. */
+typedef struct sn_layer_call sn_layer_call;
 typedef struct {
+    sn_value (*use)(sn_layer_call *wrapper, sn_layer_call *inner, int index, sn_value weight);
+    sn_layer_call *wrapper;
+} sn_weight_rule;
+
+/* What a build function sees. Errors stick in b. */
+struct sn_layer_call {
     sn_builder *b;
     sn_network *network;
     sn_layer *layer;
@@ -140,7 +148,8 @@ typedef struct {
     sn_value outs[SN_MAX_TENSOR]; /* outs[1], ... are the others */
     sn_value out_mask;            /* of the first output */
     int next_var; /* how many variables were asked for so far; for sn_layer_variable */
-} sn_layer_call;
+    const sn_weight_rule *rule; /* of the wrapper; NULL: none */
+};
 
 typedef struct {
     const char *class_name, *snake;
@@ -183,6 +192,7 @@ typedef struct {
     uint32_t *home;          /* the layer's entry for it; NULL for slots */
     const char *regularizer; /* of the layer's configuration: "l2:l2=0.01"; "" or NULL: none */
     const char *constraint;
+    bool by_layer; /* the layer itself adds the penalty: it is of another value than the variable */
 } sn_net_var;
 
 /* A write asked for in the forward pass and done at the end of the step, behind the check of the

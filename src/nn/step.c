@@ -143,7 +143,7 @@ static snug_status add_penalties(step *s, snug_error *err) {
     for (uint32_t home = 0; home < n->n_vars; home++) {
         const char *text = n->vars[home].regularizer;
         sn_value weight;
-        if (!text || !text[0] || !sn_network_trains(n, home))
+        if (!text || !text[0] || n->vars[home].by_layer || !sn_network_trains(n, home))
             continue;
         SNUG_TRY(sn_network_read(n, s->g, home, &weight, err));
         const sn_value penalty = sn_regularizer_build(&b, text, weight);
