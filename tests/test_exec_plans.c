@@ -38,38 +38,6 @@ static sn_value input_of(world *w, const char *name, int64_t rows, int64_t colum
     return world_input(w, name, &type, data);
 }
 
-/* Runs the session and the naive executor from equal variables; outputs and variables are equal. */
-static void run_and_compare(world *w, int n_runs) {
-    sn_state *planned = w->state;
-    world_state(w);
-    sn_state *naive = w->state;
-    w->state = planned;
-    for (int run = 0; run < n_runs; run++) {
-        unsigned char bytes[4][4096];
-        snug_view wanted[4];
-        const uint32_t n = sn_graph_n_outputs(w->graph);
-        assert_true(n <= 4);
-        for (uint32_t k = 0; k < n; k++)
-            wanted[k] = (snug_view){.data = bytes[k], .bytes = sizeof bytes[k]};
-        world_naive(w, naive, wanted, true);
-        world_run(w);
-        for (uint32_t k = 0; k < n; k++) {
-            snug_view got;
-            sn_session_output(w->session, k, &got);
-            assert_true(got.bytes > 0 && got.bytes <= sizeof bytes[k]);
-            assert_memory_equal(got.data, bytes[k], got.bytes);
-        }
-        size_t n_bytes;
-        unsigned char *a = world_variables(w, planned, &n_bytes);
-        unsigned char *b = world_variables(w, naive, NULL);
-        if (n_bytes > 0)
-            assert_memory_equal(a, b, n_bytes);
-        free(a);
-        free(b);
-    }
-    sn_state_destroy(naive);
-}
-
 static const sn_executor_options strict = {.guard = true, .poison = 0xA5, .poison_set = true};
 
 /* --- repeat blocks -------------------------------------------------------------------------- */
@@ -122,7 +90,7 @@ static void test_repeat_with_shorter_last_slice_accumulates(void **unused) {
     build_accumulation(&w);
     world_parse(&w, accumulation);
     world_prepare(&w, &strict);
-    run_and_compare(&w, 3);
+    world_run_and_compare(&w, 3);
     world_close(&w);
 }
 
@@ -220,7 +188,7 @@ static void test_repeat_prepares_kernels_for_both_heights(void **unused) {
              (used + 63) / 64 * 64, used, used, v.id, ws, v.impl);
     world_parse(&w, text);
     world_prepare(&w, &strict);
-    run_and_compare(&w, 2);
+    world_run_and_compare(&w, 2);
     world_close(&w);
 }
 
@@ -257,7 +225,7 @@ static void test_queues_run_in_the_order_of_their_waits(void **unused) {
     world w;
     open_three_queues(&w);
     assert_int_equal(w.executor->crew.n_live, 2);
-    run_and_compare(&w, 200);
+    world_run_and_compare(&w, 200);
     world_close(&w);
 }
 
@@ -266,21 +234,21 @@ static void test_the_child_of_a_fork_runs_all_queues_itself(void **unused) {
     (void)unused;
     world w;
     open_three_queues(&w);
-    run_and_compare(&w, 1);
+    world_run_and_compare(&w, 1);
     const pid_t child = fork();
     if (child == 0) {
-        run_and_compare(&w, 3);
+        world_run_and_compare(&w, 3);
         world_unprepare(&w); /* forgets the threads, joins none */
         world_prepare(&w, &strict);
         assert_int_equal(w.executor->crew.n_live, 2); /* its own */
-        run_and_compare(&w, 3);
+        world_run_and_compare(&w, 3);
         world_close(&w); /* every byte came back */
         _exit(0);
     }
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    run_and_compare(&w, 3);
+    world_run_and_compare(&w, 3);
     world_close(&w);
 }
 
@@ -308,7 +276,7 @@ static void test_error_on_a_copy_queue_stops_all_and_the_next_run_works(void **u
         assert_string_equal(w.err.text, "input 'x': the disk is gone");
         assert_int_equal(w.arrays[0].n_fills, at % 3 + 1);
         w.arrays[0].fail_at = -1;
-        run_and_compare(&w, 1);
+        world_run_and_compare(&w, 1);
     }
     world_close(&w);
 }
@@ -327,7 +295,7 @@ static void test_interrupt_stops_copy_queues_too(void **unused) {
         sn_session_set_interrupt(w.session, stop_at_zero, &countdown);
         assert_int_equal(sn_session_run(w.session, &w.err), SNUG_E_INTERRUPTED);
         sn_session_set_interrupt(w.session, NULL, NULL);
-        run_and_compare(&w, 1);
+        world_run_and_compare(&w, 1);
     }
     world_close(&w);
 }
@@ -394,7 +362,7 @@ static void test_two_host_memories_pose_as_two_devices(void **unused) {
     assert_int_equal(sn_executor_arena(w.executor, 1).bytes, 512);
     assert_int_equal(sn_executor_arena(w.executor, 2).bytes, 448);
     assert_int_equal(w.executor->crew.n_live, 3);
-    run_and_compare(&w, 100);
+    world_run_and_compare(&w, 100);
     world_close(&w);
 }
 
@@ -425,7 +393,7 @@ static void test_a_node_can_be_computed_again(void **unused) {
                     "output 0 %3@1+0\n"
                     "end plan\n");
     world_prepare(&w, &strict);
-    run_and_compare(&w, 2);
+    world_run_and_compare(&w, 2);
     world_close(&w);
 }
 
@@ -465,7 +433,7 @@ static void test_failure_after_a_state_write_tears_the_state(void **unused) {
     assert_int_equal(countdown, 0);
     assert_false(sn_state_torn(w.state));
     sn_session_set_interrupt(w.session, NULL, NULL);
-    run_and_compare(&w, 1);
+    world_run_and_compare(&w, 1);
     world_close(&w);
 }
 

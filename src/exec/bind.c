@@ -7,10 +7,14 @@
  *                       moved
  *
  * Invariant: everything a bound step points to is in the session's zone, the plan, the graph, an
- * arena or a home. */
+ * arena, a home or a file. */
 #include "exec/inside.h"
 
+#include <assert.h>
 #include <string.h>
+
+_Static_assert(SN_FILE_ALIGN % SN_FILE_BLOCK == 0,
+               "plans put bytes where the spill file takes them");
 
 /* Where the binder stands in the list of steps. */
 typedef struct {
@@ -77,9 +81,12 @@ static uint32_t lane_of(const sn_session *s, const sn_step *step) {
     return 1 + 2 * s->device_of[step->device] + (step->queue == SN_QUEUE_OUT ? 1 : 0);
 }
 
-static bool writes_state(const sn_graph *g, const sn_step *step) {
-    return step->kind == SN_STEP_RUN &&
-           sn_ops[sn_graph_node_at(g, step->node)->op].effect == SN_STATE;
+/* An update of a copy is none yet: it counts when it is copied back. */
+static bool writes_state(const sn_step *step) {
+    for (uint32_t j = 0; j < step->n_out; j++)
+        if (step->out[j].memory == SN_MEM_STATE)
+            return true;
+    return false;
 }
 
 /* The parts of the call that no iteration changes. */
@@ -109,7 +116,7 @@ static snug_status bind_step(sn_binder *b, const sn_step *step, sn_bound *bound,
     bound->lane = lane_of(s, step);
     bound->block = b->block ? b->block_index : SN_NO_BLOCK;
     bound->barrier = b->barrier;
-    bound->writes_state = writes_state(s->plan->graph, step);
+    bound->writes_state = writes_state(step);
     s->lanes |= 1u << bound->lane;
     SNUG_TRY(sn_session_take(s, n_places(step), sizeof *bound->base, &bound->base, err));
     SNUG_TRY(make_views(b, step, false, &bound->whole.views, err));
@@ -186,26 +193,56 @@ void sn_bind_release(sn_session *s) {
 
 /* --- pointers --------------------------------------------------------------------------------- */
 
+static uint32_t home_of(const sn_session *s, const sn_place *place) {
+    const sn_graph *g = s->plan->graph;
+    const int32_t var =
+        sn_graph_value_at(g, place->value)->var; /* the checker has seen that it is */
+    return sn_graph_var_at(g, (sn_var){(uint32_t)var})->home;
+}
+
+/* The file in which the place lies, and where there; NULL: it lies in memory. */
+static sn_spill *find_file(const sn_session *s, const sn_place *place, size_t *offset) {
+    *offset = 0;
+    sn_spill *file = place->memory != SN_MEM_STATE
+                         ? s->executor->files[place->memory]
+                         : sn_state_file(s->executor->state, home_of(s, place), offset);
+    if (place->memory != SN_MEM_STATE && s->plan->memories[place->memory].kind != SN_MEMORY_FILE)
+        file = NULL;
+    *offset += place->offset;
+    return file;
+}
+
 static snug_status locate(sn_session *s, const sn_place *place, unsigned char **out,
                           snug_error *err) {
-    const sn_graph *g = s->plan->graph;
     if (place->memory != SN_MEM_STATE) {
         *out = (unsigned char *)s->executor->arenas[place->memory].data + place->offset;
         return SNUG_OK;
     }
-    const int32_t var =
-        sn_graph_value_at(g, place->value)->var; /* the plan's checker has seen that there is one */
     snug_view home;
-    SNUG_TRY(sn_state_view(s->executor->state, sn_graph_var_at(g, (sn_var){(uint32_t)var})->home,
-                           &home, err));
+    SNUG_TRY(sn_state_view(s->executor->state, home_of(s, place), &home, err));
     *out = (unsigned char *)home.data + place->offset;
     return SNUG_OK;
 }
 
+/* Of a copy at most one end lies in a file, of other steps none: so says the checker, and homes are
+ * where the plan has them. */
 static snug_status locate_step(sn_session *s, sn_bound *bound, snug_error *err) {
     const sn_step *step = bound->step;
-    for (uint32_t j = 0; j < n_places(step); j++)
-        SNUG_TRY(locate(s, place_at(step, j), &bound->base[j], err));
+    bound->file = NULL;
+    for (uint32_t j = 0; j < n_places(step); j++) {
+        const sn_place *place = place_at(step, j);
+        size_t offset;
+        sn_spill *file = find_file(s, place, &offset);
+        bound->base[j] = NULL;
+        if (!file) {
+            SNUG_TRY(locate(s, place, &bound->base[j], err));
+            continue;
+        }
+        assert(step->kind == SN_STEP_COPY && !bound->file);
+        bound->file = file;
+        bound->file_offset = offset;
+        bound->to_file = j > 0;
+    }
     bound->call.team = s->executor->team;
     if (step->ws_bytes > 0)
         bound->call.workspace =

@@ -17,6 +17,7 @@
 #define SN_EXEC_EXEC_H
 
 #include "kernels/cpu/cpu.h"
+#include "memory/spill.h"
 #include "plan/plan.h"
 
 /* --- state ------------------------------------------------------------------------------------ */
@@ -37,10 +38,26 @@ SNUG_CHECKED snug_status sn_state_add(sn_state *s, const sn_home *home, uint32_t
 uint32_t sn_state_count(const sn_state *s);
 const sn_home *sn_state_home(const sn_state *s, uint32_t id);
 size_t sn_state_bytes(const sn_state *s); /* of all homes, allocated or not */
-/* Makes the bytes when they are not there yet. */
+/* Makes the bytes when they are not there yet. Those of a spilled home are not in memory:
+ * SNUG_E_INVALID. */
 SNUG_CHECKED snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *err);
 /* Bytes that are there become those of the recipe again. */
 SNUG_CHECKED snug_status sn_state_restart(sn_state *s, uint32_t id, snug_error *err);
+/* Copies n bytes from byte `first` of the home on, made when they are not there yet, wherever they
+ * lie; of a spilled home, first is a multiple of SN_FILE_BLOCK, and a write ends at one or at the
+ * home's end. */
+SNUG_CHECKED snug_status sn_state_read(sn_state *s, uint32_t id, size_t first, size_t n, void *to,
+                                       snug_error *err);
+SNUG_CHECKED snug_status sn_state_write(sn_state *s, uint32_t id, size_t first, size_t n,
+                                        const void *from, snug_error *err);
+/* Moves a slot to the state's spill file, which is made in the folder for the first one, and back;
+ * between runs, and no view of it may be in use. What is where it should be stays. Only slots:
+ * weights are saved and loaded through views. */
+SNUG_CHECKED snug_status sn_state_spill(sn_state *s, uint32_t id, const char *folder,
+                                        snug_error *err);
+SNUG_CHECKED snug_status sn_state_unspill(sn_state *s, uint32_t id, snug_error *err);
+/* The file of a spilled home, and where it begins there; NULL: the home is not spilled. */
+sn_spill *sn_state_file(const sn_state *s, uint32_t id, size_t *offset);
 /* Gives homes n, n + 1, ... back; no session may use them any more. */
 void sn_state_truncate(sn_state *s, uint32_t n);
 /* Torn: some variables belong to one moment and some to another; plans refuse to run until mended.
@@ -58,6 +75,7 @@ typedef struct {
     int poison; /* >= 0: fill arenas with this byte before each run (tests); -1: leave. 0 in a
                    zeroed struct is legal: use poison_set */
     bool poison_set;
+    const char *spill_folder; /* for files and homes that plans spill; lent; NULL: they may not */
 } sn_executor_options;
 
 /* devices (copied) are those the plans name; two descriptions of the host may pose as two devices.

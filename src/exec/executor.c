@@ -56,8 +56,10 @@ void sn_executor_destroy(sn_executor *x) {
         sn_team_drop(x->engine);
     while (x->first)
         sn_executor_remove(x, x->first);
-    for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++)
+    for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++) {
         sn_block_clear(&x->arenas[m]);
+        sn_spill_destroy(x->files[m]);
+    }
     sn_free(x->engine, SN_MEM_PLAN, x, sizeof *x);
 }
 
@@ -121,12 +123,15 @@ static snug_status fill_session(sn_session *s, snug_error *err) {
     return sn_bind_steps(s, err);
 }
 
-/* Whether the session can run with the arenas and lanes there are. */
+/* Whether the session can run with the arenas, files, homes and lanes there are. */
 static bool fits(const sn_session *s) {
     const sn_executor *x = s->executor;
     for (uint32_t m = SN_MEM_FIRST_ARENA; m < s->plan->n_memories; m++)
-        if (!x->arenas[m].data || x->arenas[m].bytes < s->plan->memories[m].bytes)
+        if (s->plan->memories[m].kind == SN_MEMORY_BYTES &&
+            (!x->arenas[m].data || x->arenas[m].bytes < s->plan->memories[m].bytes))
             return false;
+    if (!sn_files_fit(s))
+        return false;
     for (uint32_t k = 1; k < SN_MAX_LANES; k++)
         if ((s->lanes >> k & 1u) && !sn_crew_serves(&x->crew, k))
             return false;
@@ -164,19 +169,27 @@ snug_status sn_executor_add(sn_executor *x, const sn_plan *plan, sn_session **ou
 
 /* --- preparing -------------------------------------------------------------------------------- */
 
-static snug_status make_arena(sn_executor *x, uint32_t m, snug_error *err) {
-    size_t bytes = 0;
-    const char *name = "arena";
-    bool wanted = false;
+bool sn_executor_largest(const sn_executor *x, uint32_t m, sn_memory_kind kind, size_t *bytes,
+                         const char **name) {
+    bool found = false;
+    *bytes = 0;
     for (const sn_session *s = x->first; s; s = s->next) {
-        if (m >= s->plan->n_memories)
+        const sn_plan_memory *memory = &s->plan->memories[m];
+        if (m >= s->plan->n_memories || memory->kind != kind)
             continue;
-        wanted = true;
-        name = s->plan->memories[m].name;
-        bytes = s->plan->memories[m].bytes > bytes ? s->plan->memories[m].bytes : bytes;
+        found = true;
+        *name = memory->name;
+        *bytes = memory->bytes > *bytes ? memory->bytes : *bytes;
     }
+    return found;
+}
+
+static snug_status make_arena(sn_executor *x, uint32_t m, snug_error *err) {
+    size_t bytes;
+    const char *name;
     sn_block *arena = &x->arenas[m];
-    if (!wanted || (arena->data && arena->bytes >= bytes))
+    if (!sn_executor_largest(x, m, SN_MEMORY_BYTES, &bytes, &name) ||
+        (arena->data && arena->bytes >= bytes))
         return SNUG_OK;
     for (sn_session *s = x->first; s; s = s->next)
         s->ready = false;
@@ -190,8 +203,9 @@ static snug_status make_homes(const sn_session *s, snug_error *err) {
     const sn_graph *g = s->plan->graph;
     for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
         snug_view home;
-        SNUG_TRY(
-            sn_state_view(s->executor->state, sn_graph_var_at(g, (sn_var){i})->home, &home, err));
+        if (!sn_plan_spills(s->plan, (sn_var){i}))
+            SNUG_TRY(sn_state_view(s->executor->state, sn_graph_var_at(g, (sn_var){i})->home, &home,
+                                   err));
     }
     return SNUG_OK;
 }
@@ -210,6 +224,7 @@ snug_status sn_executor_prepare(sn_executor *x, snug_error *err) {
         SNUG_TRY(sn_bind_kernels(s, err));
         lanes |= s->lanes;
     }
+    SNUG_TRY(sn_files_make(x, err));
     for (const sn_session *s = x->first; s; s = s->next)
         SNUG_TRY(make_homes(s, err));
     for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)

@@ -33,7 +33,7 @@ typedef struct {
 
 typedef struct {
     const sn_step *step;
-    unsigned char **base; /* of inputs, then outputs: where iteration 0 lies */
+    unsigned char **base; /* of inputs, then outputs: where iteration 0 lies; NULL: in a file */
     sn_kernel kernel;     /* RUN */
     sn_kernel check;      /* of the parameters, before a run; may be NULL */
     sn_call call;         /* all but views, prepared, accumulate and position is final */
@@ -41,6 +41,9 @@ typedef struct {
     uint32_t *slots;            /* parameter slots of the graph, in call order */
     sn_scalar *params;          /* gathered before each call */
     sn_bound_shape whole, last; /* last: only in a block whose last slice is shorter, else zeroed */
+    sn_spill *file;             /* COPY: of the one end that lies in a file, whose base is NULL */
+    size_t file_offset;
+    bool to_file;
     bool writes_state;
     uint32_t lane;
     uint32_t block; /* its REPEAT step, or SN_NO_BLOCK */
@@ -100,6 +103,7 @@ struct sn_executor {
     uint32_t n_devices;
     sn_executor_options options;
     sn_block arenas[SN_MAX_MEMORIES]; /* by the plans' memory numbers; 0 is unused */
+    sn_spill *files[SN_MAX_MEMORIES]; /* the same of memories that are files */
     bool prepared;
     sn_crew crew;
     bool holds_team;   /* from the first prepare on */
@@ -134,6 +138,16 @@ snug_status sn_fail_at(const sn_graph *g, sn_node n, snug_status status, snug_er
 /* An array of n elements in the session's zone, zeroed; *array is the pointer to it. */
 SNUG_CHECKED snug_status sn_session_take(sn_session *s, size_t n, size_t elem_bytes, void *array,
                                          snug_error *err);
+
+/* Bytes and name of memory m in the largest plan that has one of the kind; false: none has. */
+bool sn_executor_largest(const sn_executor *x, uint32_t m, sn_memory_kind kind, size_t *bytes,
+                         const char **name);
+
+/* --- files.c: what plans keep in files -------------------------------------------------------- */
+/* Files as large as the plans need them, and the homes of variables where the plans have them. */
+SNUG_CHECKED snug_status sn_files_make(sn_executor *x, snug_error *err);
+/* Whether the session can run with the files and homes there are. */
+bool sn_files_fit(const sn_session *s);
 
 /* --- bind.c: a plan's steps to bound steps ---------------------------------------------------- */
 SNUG_CHECKED snug_status sn_bind_steps(sn_session *s, snug_error *err);

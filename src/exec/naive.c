@@ -50,11 +50,18 @@ static snug_status read_inputs(sn_naive *n, snug_error *err) {
     return SNUG_OK;
 }
 
-/* Version 0 of a variable is read where it lives. */
+/* Version 0 of a variable is read where it lives, of a spilled one in a copy. */
 static snug_status read_variables(sn_naive *n, snug_error *err) {
     for (uint32_t i = 0; i < sn_graph_n_vars(n->graph); i++) {
         const sn_variable *var = sn_graph_var_at(n->graph, (sn_var){i});
-        SNUG_TRY(sn_state_view(n->state, var->home, &n->views[var->first.i], err));
+        snug_view *view = &n->views[var->first.i];
+        size_t offset;
+        if (!sn_state_file(n->state, var->home, &offset)) {
+            SNUG_TRY(sn_state_view(n->state, var->home, view, err));
+            continue;
+        }
+        SNUG_TRY(make_buffer(n, var->first, err));
+        SNUG_TRY(sn_state_read(n->state, var->home, 0, view->bytes, view->data, err));
     }
     return SNUG_OK;
 }
@@ -145,17 +152,18 @@ static void free_read_last_by(sn_naive *n, sn_node id) {
             free_buffer(n, node->out[k].i);
 }
 
-static void hand_out(sn_naive *n) {
+static snug_status hand_out(sn_naive *n, snug_error *err) {
     for (uint32_t k = 0; n->options->outputs && k < sn_graph_n_outputs(n->graph); k++) {
         const snug_view *from = &n->views[sn_graph_output_at(n->graph, k).i];
         memcpy(n->options->outputs[k].data, from->data, from->bytes);
     }
     for (uint32_t i = 0; n->options->write_state && i < sn_graph_n_vars(n->graph); i++) {
         const sn_variable *var = sn_graph_var_at(n->graph, (sn_var){i});
-        const snug_view *home = &n->views[var->first.i], *newest = &n->views[var->last.i];
-        if (home->data != newest->data)
-            memcpy(home->data, newest->data, home->bytes);
+        const snug_view *newest = &n->views[var->last.i];
+        if (var->last.i != var->first.i)
+            SNUG_TRY(sn_state_write(n->state, var->home, 0, newest->bytes, newest->data, err));
     }
+    return SNUG_OK;
 }
 
 static snug_status run_all(sn_naive *n, snug_error *err) {
@@ -170,8 +178,7 @@ static snug_status run_all(sn_naive *n, snug_error *err) {
         SNUG_TRY(run_one(n, (sn_node){i}, err));
         free_read_last_by(n, (sn_node){i});
     }
-    hand_out(n);
-    return SNUG_OK;
+    return hand_out(n, err);
 }
 
 static snug_status take_arrays(sn_naive *n, sn_zone *zone, snug_error *err) {

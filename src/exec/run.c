@@ -122,11 +122,12 @@ static const sn_bound_shape *aim_views(const sn_walk *w, const sn_bound *bound) 
     const sn_step *step = bound->step;
     const sn_bound_shape *shape =
         bound->last.views && is_last_iteration(w) ? &bound->last : &bound->whole;
-    for (uint32_t j = 0; j < step->n_in; j++)
-        shape->views[j].data = bound->base[j] + (size_t)w->iteration * step->in[j].stride;
-    for (uint32_t j = 0; j < step->n_out; j++)
-        shape->views[step->n_in + j].data =
-            bound->base[step->n_in + j] + (size_t)w->iteration * step->out[j].stride;
+    const uint32_t n = (uint32_t)step->n_in + step->n_out;
+    for (uint32_t j = 0; j < n; j++) {
+        const sn_place *place = j < step->n_in ? &step->in[j] : &step->out[j - step->n_in];
+        if (bound->base[j])
+            shape->views[j].data = bound->base[j] + (size_t)w->iteration * place->stride;
+    }
     return shape;
 }
 
@@ -175,6 +176,20 @@ static snug_status run_feed(const sn_walk *w, const sn_bound *bound, const sn_bo
     return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "input '%s'", name);
 }
 
+static snug_status run_copy(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape,
+                            snug_error *err) {
+    const snug_view *from = &shape->views[0], *to = &shape->views[1];
+    const sn_place *place = bound->to_file ? &bound->step->out[0] : &bound->step->in[0];
+    const size_t at = bound->file_offset + (size_t)w->iteration * place->stride;
+    if (bound->file && bound->to_file)
+        return sn_spill_write(bound->file, from->data, from->bytes, at, err);
+    if (bound->file)
+        return sn_spill_read(bound->file, to->data, to->bytes, at, err);
+    if (from->data != to->data)
+        memcpy(to->data, from->data, from->bytes);
+    return SNUG_OK;
+}
+
 static snug_status run_step(const sn_walk *w, snug_error *err) {
     const sn_bound *bound = &w->s->bound[w->step];
     const sn_bound_shape *shape = aim_views(w, bound);
@@ -182,9 +197,7 @@ static snug_status run_step(const sn_walk *w, snug_error *err) {
         return run_node(w, bound, shape, err);
     if (bound->step->kind == SN_STEP_FEED)
         return run_feed(w, bound, shape, err);
-    if (shape->views[0].data != shape->views[1].data)
-        memcpy(shape->views[1].data, shape->views[0].data, shape->views[0].bytes);
-    return SNUG_OK;
+    return run_copy(w, bound, shape, err);
 }
 
 /* --- the walk --------------------------------------------------------------------------------- */

@@ -1,20 +1,26 @@
 /* state.c: the homes of variables. A home is one block with the variable's name on the ledger; its
  * address does not change until the store is destroyed, so every plan may keep pointers into it.
+ * Or it lies in the spill file, in whole blocks, until it is moved back.
  *
  * Invariants:
  * 1. Names are unique; ids count from 0 in the order of adding.
- * 2. A home without a live block has no bytes; one with a block was filled from its recipe first.
- * 3. torn is set by what stopped between two writes (a run, loading weights), and cleared by
+ * 2. A home without a live block, and not spilled, has no bytes; others were filled from their
+ * recipe first.
+ * 3. There is a spill file exactly while a home is in it.
+ * 4. torn is set by what stopped between two writes (a run, loading weights), and cleared by
  * sn_state_mend alone. */
 #include "exec/exec.h"
 
 #include "base/size.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Populating reads the system's limits first, 0.1 ms each time; filling from the recipe touches
  * every page of a small home just as well. */
 #define POPULATE_FROM_BYTES ((size_t)64 << 10)
+/* Initial values on their way to the file; a multiple of SN_FILE_BLOCK. */
+#define PIECE_BYTES ((size_t)256 << 10)
 
 /* Allocated one by one: the ledger links the blocks, so they must not move; and a store whose homes
  * come and go (each new optimizer has its slots) must not grow. */
@@ -22,7 +28,9 @@ typedef struct {
     sn_home home;
     size_t bytes;       /* of the variable */
     size_t entry_bytes; /* of this object */
-    sn_block block;     /* zeroed until allocated */
+    sn_block block;     /* zeroed until allocated, and while spilled */
+    bool spilled;
+    size_t offset; /* in the spill file */
     char name[];
 } sn_home_entry;
 
@@ -32,6 +40,7 @@ struct sn_state {
     size_t cap;
     uint32_t n;
     size_t bytes;
+    sn_spill *file;
     bool torn;
 };
 
@@ -99,21 +108,43 @@ size_t sn_state_bytes(const sn_state *s) {
     return s->bytes;
 }
 
-static snug_status fill_home(const sn_home_entry *entry, snug_error *err) {
+/* Initial values [first, first + bytes) of the home. */
+static snug_status make_values(const sn_home_entry *entry, size_t first, size_t bytes, void *to,
+                               snug_error *err) {
     const sn_home *home = &entry->home;
-    const snug_status status = sn_recipe_fill(&home->init, 0, (size_t)sn_type_count(&home->type),
-                                              home->type.dtype, entry->block.data, err);
+    const size_t elem = snug_dtype_bytes(home->type.dtype);
+    const snug_status status =
+        sn_recipe_fill(&home->init, first / elem, bytes / elem, home->type.dtype, to, err);
     return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "variable '%s'", home->name);
+}
+
+/* Piece by piece: the home may be larger than what memory has left. */
+static snug_status fill_file(sn_state *s, const sn_home_entry *entry, snug_error *err) {
+    void *piece;
+    snug_status status = SNUG_OK;
+    SNUG_TRY(sn_alloc(s->engine, SN_MEM_OTHER, PIECE_BYTES, &piece, err));
+    for (size_t at = 0; status == SNUG_OK && at < entry->bytes; at += PIECE_BYTES) {
+        const size_t left = entry->bytes - at, n = left < PIECE_BYTES ? left : PIECE_BYTES;
+        status = make_values(entry, at, n, piece, err);
+        if (status == SNUG_OK)
+            status = sn_spill_write(s->file, piece, n, entry->offset + at, err);
+    }
+    sn_free(s->engine, SN_MEM_OTHER, piece, PIECE_BYTES);
+    return status;
+}
+
+static snug_status take_block(sn_state *s, sn_home_entry *entry, snug_error *err) {
+    const sn_home *home = &entry->home;
+    const sn_block_options options = {.populate = entry->bytes >= POPULATE_FROM_BYTES};
+    return sn_block_init(s->engine, home->slot ? SN_MEM_SLOTS : SN_MEM_WEIGHTS, home->name,
+                         entry->bytes, &options, &entry->block, err);
 }
 
 static snug_status allocate_home(sn_state *s, sn_home_entry *entry, snug_error *err) {
     if (entry->block.data)
         return SNUG_OK;
-    const sn_home *home = &entry->home;
-    const sn_block_options options = {.populate = entry->bytes >= POPULATE_FROM_BYTES};
-    SNUG_TRY(sn_block_init(s->engine, home->slot ? SN_MEM_SLOTS : SN_MEM_WEIGHTS, home->name,
-                           entry->bytes, &options, &entry->block, err));
-    const snug_status status = fill_home(entry, err);
+    SNUG_TRY(take_block(s, entry, err));
+    const snug_status status = make_values(entry, 0, entry->bytes, entry->block.data, err);
     if (status != SNUG_OK)
         sn_block_clear(&entry->block);
     return status;
@@ -124,14 +155,116 @@ snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *
         return sn_fail(err, SNUG_E_INVALID, "there is no variable with home %u; there are %u", id,
                        s->n);
     sn_home_entry *entry = s->entries[id];
+    if (entry->spilled)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "variable '%s' lies in the spill file; train without --spill to look at it",
+                       entry->name);
     SNUG_TRY(allocate_home(s, entry, err));
     *out = (snug_view){.data = entry->block.data, .bytes = entry->bytes, .type = entry->home.type};
     return SNUG_OK;
 }
 
+snug_status sn_state_read(sn_state *s, uint32_t id, size_t first, size_t n, void *to,
+                          snug_error *err) {
+    sn_home_entry *entry = s->entries[id];
+    assert(first <= entry->bytes && n <= entry->bytes - first);
+    if (entry->spilled)
+        return sn_spill_read(s->file, to, n, entry->offset + first, err);
+    SNUG_TRY(allocate_home(s, entry, err));
+    memcpy(to, (const char *)entry->block.data + first, n);
+    return SNUG_OK;
+}
+
+snug_status sn_state_write(sn_state *s, uint32_t id, size_t first, size_t n, const void *from,
+                           snug_error *err) {
+    sn_home_entry *entry = s->entries[id];
+    assert(first <= entry->bytes && n <= entry->bytes - first);
+    if (entry->spilled)
+        return sn_spill_write(s->file, from, n, entry->offset + first, err);
+    SNUG_TRY(allocate_home(s, entry, err));
+    memcpy((char *)entry->block.data + first, from, n);
+    return SNUG_OK;
+}
+
 snug_status sn_state_restart(sn_state *s, uint32_t id, snug_error *err) {
     const sn_home_entry *entry = s->entries[id];
-    return entry->block.data ? fill_home(entry, err) : SNUG_OK;
+    if (entry->spilled)
+        return fill_file(s, entry, err);
+    return entry->block.data ? make_values(entry, 0, entry->bytes, entry->block.data, err)
+                             : SNUG_OK;
+}
+
+/* --- the spill file --------------------------------------------------------------------------- */
+
+/* Behind the last home there; 0: the file is of no use any more. */
+static size_t file_end(const sn_state *s) {
+    size_t end = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        const sn_home_entry *entry = s->entries[i];
+        const size_t blocks = (entry->bytes + SN_FILE_BLOCK - 1) / SN_FILE_BLOCK;
+        const size_t stop = entry->offset + (blocks > 0 ? blocks : 1) * SN_FILE_BLOCK;
+        end = entry->spilled && stop > end ? stop : end;
+    }
+    return end;
+}
+
+static void close_unused_file(sn_state *s) {
+    if (!s->file || file_end(s) > 0)
+        return;
+    sn_spill_destroy(s->file);
+    s->file = NULL;
+}
+
+static snug_status make_room(sn_state *s, const char *folder, size_t bytes, snug_error *err) {
+    return s->file ? sn_spill_grow(s->file, bytes, err)
+                   : sn_spill_create(s->engine, folder, bytes, &s->file, err);
+}
+
+snug_status sn_state_spill(sn_state *s, uint32_t id, const char *folder, snug_error *err) {
+    sn_home_entry *entry = s->entries[id];
+    size_t end;
+    if (entry->spilled)
+        return SNUG_OK;
+    if (!entry->home.slot)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "variable '%s' is no slot of an optimizer; only these are spilled",
+                       entry->name);
+    entry->offset = file_end(s);
+    if (!sn_size_add(entry->offset, entry->bytes, &end))
+        return sn_fail(err, SNUG_E_OVERFLOW, "with '%.80s' the spill file exceeds all disks",
+                       entry->name);
+    SNUG_TRY(make_room(s, folder, end, err));
+    const snug_status status = entry->block.data ? sn_spill_write(s->file, entry->block.data,
+                                                                  entry->bytes, entry->offset, err)
+                                                 : fill_file(s, entry, err);
+    if (status == SNUG_OK) {
+        sn_block_clear(&entry->block);
+        entry->spilled = true;
+    }
+    close_unused_file(s);
+    return status;
+}
+
+snug_status sn_state_unspill(sn_state *s, uint32_t id, snug_error *err) {
+    sn_home_entry *entry = s->entries[id];
+    if (!entry->spilled)
+        return SNUG_OK;
+    SNUG_TRY(take_block(s, entry, err));
+    const snug_status status =
+        sn_spill_read(s->file, entry->block.data, entry->bytes, entry->offset, err);
+    if (status != SNUG_OK) {
+        sn_block_clear(&entry->block);
+        return status;
+    }
+    entry->spilled = false;
+    close_unused_file(s);
+    return SNUG_OK;
+}
+
+sn_spill *sn_state_file(const sn_state *s, uint32_t id, size_t *offset) {
+    const sn_home_entry *entry = s->entries[id];
+    *offset = entry->spilled ? entry->offset : 0;
+    return entry->spilled ? s->file : NULL;
 }
 
 void sn_state_truncate(sn_state *s, uint32_t n) {
@@ -142,6 +275,7 @@ void sn_state_truncate(sn_state *s, uint32_t n) {
         s->bytes -= entry->bytes;
         sn_free(s->engine, SN_MEM_MODEL, entry, entry->entry_bytes);
     }
+    close_unused_file(s);
 }
 
 bool sn_state_torn(const sn_state *s) {

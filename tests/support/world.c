@@ -209,14 +209,54 @@ unsigned char *world_variables(const world *w, sn_state *state, size_t *bytes) {
     size_t at = 0;
     assert_non_null(copy);
     for (uint32_t i = 0; i < sn_state_count(state); i++) {
-        snug_view view;
+        size_t n;
         snug_error err;
-        assert_int_equal(sn_state_view(state, i, &view, &err), SNUG_OK);
-        memcpy(copy + at, view.data, view.bytes);
-        at += view.bytes;
+        assert_int_equal(snug_type_bytes(&sn_state_home(state, i)->type, &n, &err), SNUG_OK);
+        assert_int_equal(sn_state_read(state, i, 0, n, copy + at, &err), SNUG_OK);
+        at += n;
     }
     (void)w;
     if (bytes)
         *bytes = at;
     return copy;
+}
+
+static void compare_outputs(const world *w, const snug_view *wanted) {
+    for (uint32_t k = 0; k < sn_graph_n_outputs(w->graph); k++) {
+        snug_view got;
+        sn_session_output(w->session, k, &got);
+        assert_true(got.bytes > 0 && got.bytes <= wanted[k].bytes);
+        assert_memory_equal(got.data, wanted[k].data, got.bytes);
+    }
+}
+
+static void compare_variables(const world *w, sn_state *planned, sn_state *naive) {
+    size_t n;
+    unsigned char *a = world_variables(w, planned, &n), *b = world_variables(w, naive, NULL);
+    if (n > 0)
+        assert_memory_equal(a, b, n);
+    free(a);
+    free(b);
+}
+
+void world_run_and_compare(world *w, int n_runs) {
+    enum { MAX_OUTPUTS = 4, OUTPUT_BYTES = 1 << 16 };
+    sn_state *planned = w->state;
+    snug_view wanted[MAX_OUTPUTS];
+    unsigned char *bytes = malloc(MAX_OUTPUTS * OUTPUT_BYTES);
+    assert_non_null(bytes);
+    assert_true(sn_graph_n_outputs(w->graph) <= MAX_OUTPUTS);
+    for (size_t k = 0; k < MAX_OUTPUTS; k++)
+        wanted[k] = (snug_view){.data = bytes + k * OUTPUT_BYTES, .bytes = OUTPUT_BYTES};
+    world_state(w);
+    sn_state *naive = w->state;
+    w->state = planned;
+    for (int run = 0; run < n_runs; run++) {
+        world_naive(w, naive, wanted, true);
+        world_run(w);
+        compare_outputs(w, wanted);
+        compare_variables(w, planned, naive);
+    }
+    sn_state_destroy(naive);
+    free(bytes);
 }
