@@ -55,6 +55,7 @@ struct snug_engine {
     snug_io guarded_io; /* the same with the fault hook in front; ctx is this engine */
     int n_threads;
     size_t budget_bytes, held_bytes, peak_bytes;
+    size_t process_band; /* booked for the process beside the ledger (process.c); 0: not yet */
     sn_account accounts[SN_N_CATEGORIES];
     sn_block *blocks; /* newest first */
     sn_large *large;  /* newest first */

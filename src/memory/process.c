@@ -219,8 +219,9 @@ void sn_process_measure(const snug_io *io, const snug_engine *e, sn_process_tabl
 #define ONEDNN_BYTES      ((size_t)2560 << 10)
 /* Of the code that kernels may make at most, what they make. */
 #define CODE_PART 16
-/* Left free in the band for what nobody foresaw. */
-#define RESERVE_BYTES ((size_t)4 << 20)
+/* Left free in a new band for what nobody foresaw, and in one that is kept. */
+#define RESERVE_BYTES       ((size_t)4 << 20)
+#define LEAST_RESERVE_BYTES ((size_t)1 << 20)
 
 /* The tables that map so many bytes: 8 bytes a page, and the tables above them. */
 static size_t table_bytes(size_t mapped) {
@@ -234,24 +235,42 @@ static size_t thread_bytes(const snug_engine *e, bool openmp) {
     return own + (openmp ? n * (KERNEL_STACK_BYTES + OPENMP_STACK_BYTES) : 0);
 }
 
+/* Pages of code and libraries that nobody has touched yet. */
+static size_t page_bytes_to_come(const snug_engine *e, bool makes_code) {
+    const bool ran = e->accounts[SN_MEM_ARENA].peak_bytes > 0;
+    return (ran ? 0 : FIRST_STEPS_BYTES) + (makes_code ? ONEDNN_BYTES : 0);
+}
+
+/* The band that holds `expected`. The one there is stays while it has some room left, and is not
+ * two bands too wide: a plan must not change because a few pages did. */
+static bool find_band(snug_engine *e, size_t expected) {
+    size_t band = 0;
+    if (!sn_size_align(expected + RESERVE_BYTES, SN_PROCESS_BAND, &band))
+        return false;
+    if (expected + LEAST_RESERVE_BYTES > e->process_band ||
+        band + SN_PROCESS_BAND < e->process_band)
+        e->process_band = band;
+    return true;
+}
+
 snug_status sn_process_book(snug_engine *e, const sn_process_need *need, sn_process_booking *out,
                             snug_error *err) {
     sn_process_table t;
     malloc_trim(0);
     sn_process_measure(&sn_io_system, e, &t);
-    size_t now = t.counted_bytes, band = 0;
+    size_t now = t.counted_bytes, booked = 0;
     for (size_t i = SN_N_PROCESS; i < t.n; i++)
         now -= t.rows[i].bytes < now ? t.rows[i].bytes : now;
-    const bool makes_code = need->code_bytes > 0;
+    const bool makes_code = need->code_bytes > 0 && t.rows[SN_PROCESS_CODE].bytes == 0;
     const size_t fixed = table_bytes(need->map_bytes) + thread_bytes(e, makes_code);
-    const size_t pages = FIRST_STEPS_BYTES + (makes_code ? ONEDNN_BYTES : 0);
-    if (!sn_size_align(now + pages + RESERVE_BYTES, SN_PROCESS_BAND, &band) ||
-        !sn_size_add(band, fixed, &band) || !sn_size_add(band, need->code_bytes, &band))
-        return sn_fail(err, SNUG_E_OVERFLOW, "%zu bytes to map exceed the address space",
-                       need->map_bytes);
-    *out =
-        (sn_process_booking){.now_bytes = now,
-                             .predicted_bytes = now + pages + fixed + need->code_bytes / CODE_PART,
-                             .booked_bytes = band};
+    const size_t expected = now + page_bytes_to_come(e, makes_code);
+    if (!find_band(e, expected) || !sn_size_add(e->process_band, fixed, &booked) ||
+        !sn_size_add(booked, need->code_bytes, &booked))
+        return sn_fail(err, SNUG_E_OVERFLOW,
+                       "%zu bytes of code to make exceed the address space; plan anew",
+                       need->code_bytes);
+    *out = (sn_process_booking){.now_bytes = now,
+                                .predicted_bytes = expected + fixed + need->code_bytes / CODE_PART,
+                                .booked_bytes = booked};
     return SNUG_OK;
 }
