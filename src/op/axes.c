@@ -242,8 +242,11 @@ void sn_axes_conv2d_dw(const sn_opdesc *d, sn_ways *ways) {
     if (d->attrs.conv_dw.groups != 1)
         return;
     sn_way *channels = product_way(ways, d->in[1].dims[3], -1, 3, 3);
+    /* Each piece of the input channels would make the whole bias gradient again; and devices choose
+     * a kernel for 3 x 3 windows by these channels. */
+    const bool fixed = d->out[0].dims[0] == 3 && d->out[0].dims[1] == 3;
     if (d->n_out == 2)
         sn_carry(&channels->out[1], 0);
-    else /* each piece of the input channels would make the whole bias gradient again */
+    else if (!fixed)
         product_way(ways, d->in[0].dims[3], 3, -1, 2);
 }

@@ -161,7 +161,7 @@ static own_kernel own_kernel_of(const sn_conv *v, sn_onednn_kind kind) {
         {SN_CPU(depthwise_dw_workspace), SN_CPU(depthwise_dw_run)}};
     static const own_kernel winograd[] = {{SN_CPU(winograd_workspace), SN_CPU(winograd_run)},
                                           {SN_CPU(winograd_dx_workspace), SN_CPU(winograd_dx_run)},
-                                          {SN_CPU(conv_dw_workspace), SN_CPU(conv_dw_run)}};
+                                          {SN_CPU(winograd_dw_workspace), SN_CPU(winograd_dw_run)}};
     if (sn_conv_is_depthwise(v))
         return depthwise[kind];
     const bool fast = kind == SN_ONEDNN_DX ? sn_winograd_takes(v, v->O, v->H, v->W)

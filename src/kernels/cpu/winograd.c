@@ -14,88 +14,70 @@
 #include "kernels/cpu/winograd.h"
 
 #include "kernels/cpu/act.h"
-#include "kernels/cpu/gemm.h"
-#include "kernels/cpu/window.h"
-#include "kernels/cpu/winograd_tile.h"
+#include "kernels/cpu/winograd_block.h"
 
 #include <stdatomic.h>
 
 /* Sums and tiles of a block should stay in the second-level cache with the weights' piece. */
 enum { MAX_PIECE = 64, MAX_COLUMNS = 64, MAX_TILES = 48, MIN_TILES = 2 * SN_GEMM_MR };
-/* A slice per point: a line more than it holds, or all points of a tile would share few lines of
- * the first-level cache. */
-enum { GAP = 16 };
-/* Fewer multiplications than this are done before another thread would be awake. */
-enum { SMALL = 1 << 18 };
 
 typedef struct {
-    sn_window w[2];
+    sn_tile_source source;
     int64_t N, depth, columns; /* channels of the source, of the target */
-    const float *source, *weights, *bias, *scale;
+    int64_t size[2];           /* of the target's map */
+    const float *weights, *bias, *scale;
     float *target;
     bool transposed; /* dx: k runs over the last axis of the weights */
     int64_t act;
     /* cut: */
-    int64_t across, per_image, n_tiles; /* tiles of a row, of an image, of all */
-    int64_t piece;                      /* channels; the last may be less */
-    int64_t high, wide;                 /* tiles and columns of a block, at most */
-    int64_t n_high, n_wide;             /* blocks */
+    sn_tiles tiles;
+    int64_t piece;          /* channels; the last may be less */
+    int64_t high, wide;     /* tiles and columns of a block, at most */
+    int64_t n_high, n_wide; /* blocks */
     int64_t n_takers;
 } pass;
-
-static int64_t round_up(int64_t n, int64_t multiple) {
-    return sn_ceil_div(n, multiple) * multiple;
-}
 
 /* --- scratch --------------------------------------------------------------------------------- */
 /* Floats between neighbouring rows, and between slices. */
 static int64_t column_pitch(const pass *s) {
-    return round_up(s->wide, SN_VL);
+    return sn_round_up(s->wide, SN_VL);
 }
 
 static int64_t piece_pitch(const pass *s) {
-    return round_up(s->piece, SN_VL);
+    return sn_round_up(s->piece, SN_VL);
 }
 
-static int64_t sums_slice(const pass *s) {
-    return s->high * column_pitch(s) + GAP;
-}
-
-static int64_t weights_slice(const pass *s) {
-    return s->piece * column_pitch(s) + GAP;
-}
-
-static int64_t source_slice(const pass *s) {
-    return s->high * piece_pitch(s) + GAP;
+static sn_tile_slices slices_of(const pass *s) {
+    return (sn_tile_slices){.a = s->high * piece_pitch(s) + SN_TILE_GAP,
+                            .b = s->piece * column_pitch(s) + SN_TILE_GAP,
+                            .c = s->high * column_pitch(s) + SN_TILE_GAP};
 }
 
 static int64_t taker_floats(const pass *s) {
-    return SN_TILE_POINTS * (sums_slice(s) + weights_slice(s) + source_slice(s)) - GAP;
+    const sn_tile_slices slice = slices_of(s);
+    return SN_TILE_POINTS * (slice.a + slice.b + slice.c) - SN_TILE_GAP;
 }
 
 /* --- cutting --------------------------------------------------------------------------------- */
 /* Even blocks; so many that all threads have the same to do where they are few. */
 static void cut_tiles(pass *s, int threads) {
     const int64_t few = 4 * (int64_t)threads;
-    s->n_high = sn_ceil_div(s->n_tiles, MAX_TILES);
+    s->n_high = sn_ceil_div(s->tiles.n, MAX_TILES);
     while (s->n_high * s->n_wide < few && s->n_high * s->n_wide % threads != 0 &&
-           s->n_tiles > (s->n_high + 1) * MIN_TILES)
+           s->tiles.n > (s->n_high + 1) * MIN_TILES)
         s->n_high++;
-    const int64_t share = sn_ceil_div(s->n_tiles, s->n_high);
-    s->high = sn_min_i64(round_up(share, SN_GEMM_MR), s->n_tiles);
-    s->n_high = sn_ceil_div(s->n_tiles, s->high);
+    const int64_t share = sn_ceil_div(s->tiles.n, s->n_high);
+    s->high = sn_min_i64(sn_round_up(share, SN_GEMM_MR), s->tiles.n);
+    s->n_high = sn_ceil_div(s->tiles.n, s->high);
 }
 
 static void cut(pass *s, int n_threads) {
-    const double work = 9.0 * (double)(s->N * s->w[0].count * s->w[1].count) *
-                        (double)(s->depth * s->columns);
-    const int threads = work < SMALL || n_threads < 1 ? 1 : n_threads;
-    s->across = sn_ceil_div(s->w[1].count, SN_TILE_Y);
-    s->per_image = s->across * sn_ceil_div(s->w[0].count, SN_TILE_Y);
-    s->n_tiles = s->N * s->per_image;
+    const double pixels = (double)(s->N * s->size[0] * s->size[1]);
+    const int threads = sn_tile_threads(9 * pixels * (double)(s->depth * s->columns), n_threads);
+    s->tiles = sn_tiles_of(s->N, s->size[0], s->size[1]);
     s->piece = sn_ceil_div(s->depth, sn_ceil_div(s->depth, MAX_PIECE));
-    s->piece = sn_min_i64(round_up(s->piece, 16), s->depth);
-    if (s->n_tiles == 0 || s->columns == 0)
+    s->piece = sn_min_i64(sn_round_up(s->piece, 16), s->depth);
+    if (s->tiles.n == 0 || s->columns == 0)
         return;
     s->wide = sn_min_i64(MAX_COLUMNS, s->columns);
     s->n_wide = sn_ceil_div(s->columns, s->wide);
@@ -122,9 +104,9 @@ SN_TILE_INLINE void put_weights(const float *from, int64_t step, int64_t lanes, 
 #pragma GCC unroll 3
         for (int j = 0; j < 3; j++) {
             const float *tap = from + (i * 3 + j) * step;
-            g[j] = lanes == SN_VL ? sn_vec_load(tap) : sn_vec_load_part(tap, lanes);
+            g[j] = sn_tile_load(tap, lanes);
         }
-        sn_tile_kernel(g, rows[i]);
+        sn_tile_kernel_line(g, rows[i]);
     }
 #pragma GCC unroll 6
     for (int j = 0; j < 6; j++) {
@@ -132,7 +114,7 @@ SN_TILE_INLINE void put_weights(const float *from, int64_t step, int64_t lanes, 
 #pragma GCC unroll 3
         for (int i = 0; i < 3; i++)
             t[j][i] = rows[i][j];
-        sn_tile_kernel(t[j], u);
+        sn_tile_kernel_line(t[j], u);
 #pragma GCC unroll 6
         for (int i = 0; i < 6; i++)
             sn_vec_store(to + (i * 6 + j) * slice, u[i]);
@@ -140,7 +122,7 @@ SN_TILE_INLINE void put_weights(const float *from, int64_t step, int64_t lanes, 
 }
 
 static void transform_weights(const pass *s, const block *b) {
-    const int64_t pitch = column_pitch(s), slice = weights_slice(s);
+    const int64_t pitch = column_pitch(s), slice = slices_of(s).b;
     for (int64_t k = 0; k < b->channels; k++) {
         const float *from = s->weights + (b->channel + k) * s->columns + b->column;
         for (int64_t j = 0; j < b->columns; j += SN_VL)
@@ -167,105 +149,20 @@ static void turn_weights(const pass *s, const block *b) {
         }
         for (int64_t j = 0; j < b->columns; j += SN_VL) {
             const int64_t panel = j / SN_GEMM_NR * SN_GEMM_NR;
-            const int64_t width = sn_min_i64(SN_GEMM_NR, round_up(b->columns - panel, SN_VL));
+            const int64_t width = sn_min_i64(SN_GEMM_NR, sn_round_up(b->columns - panel, SN_VL));
             const float *from = taps + panel * n + j - panel;
             for (int64_t i = 0; i < n; i++)
                 put_weights(from + i * width, FLOATS, SN_VL,
-                            b->weights + (k + i) * column_pitch(s) + j, weights_slice(s));
+                            b->weights + (k + i) * column_pitch(s) + j, slices_of(s).b);
         }
     }
-}
-
-/* Where VL channels of a tile of x are read. */
-typedef struct {
-    const float *data;
-    int64_t row, pixel; /* floats between rows and between pixels */
-} window;
-
-SN_TILE_INLINE void put_source(const window *x, int64_t lanes, float *to, int64_t slice) {
-    sn_vec t[6][6];
-#pragma GCC unroll 6
-    for (int j = 0; j < 6; j++) {
-        sn_vec d[6], v[6];
-#pragma GCC unroll 6
-        for (int i = 0; i < 6; i++) {
-            const float *at = x->data + i * x->row + j * x->pixel;
-            d[i] = lanes == SN_VL ? sn_vec_load(at) : sn_vec_load_part(at, lanes);
-        }
-        sn_tile_source(d, v);
-#pragma GCC unroll 6
-        for (int i = 0; i < 6; i++)
-            t[i][j] = v[i];
-    }
-#pragma GCC unroll 6
-    for (int i = 0; i < 6; i++) {
-        sn_vec v[6];
-        sn_tile_source(t[i], v);
-#pragma GCC unroll 6
-        for (int j = 0; j < 6; j++)
-            sn_vec_store(to + (i * 6 + j) * slice, v[j]);
-    }
-}
-
-/* Tile i of all: its image, and the place of its first pixel. */
-typedef struct {
-    int64_t image, row, col;
-} place;
-
-static place place_of(const pass *s, int64_t i) {
-    const int64_t in_image = i % s->per_image;
-    return (place){i / s->per_image, in_image / s->across * SN_TILE_Y,
-                   in_image % s->across * SN_TILE_Y};
-}
-
-/* The source of a tile; where it reaches outside, a copy with the padding's zeros. */
-static window window_of(const pass *s, const block *b, place at, float *copy) {
-    const sn_region r = {at.row + sn_window_low(&s->w[0]), at.col + sn_window_low(&s->w[1]),
-                         SN_TILE_X, SN_TILE_X};
-    const int64_t height = s->w[0].size, width = s->w[1].size;
-    const sn_image image = {s->source + at.image * height * width * s->depth + b->channel, width,
-                            s->depth};
-    if (r.row >= 0 && r.row + r.high <= height && r.col >= 0 && r.col + r.wide <= width)
-        return (window){image.data + (r.row * width + r.col) * s->depth, width * s->depth,
-                        s->depth};
-    sn_copy_region(s->w, &r, image, b->channels, copy, SN_TILE_X);
-    return (window){copy, SN_TILE_X * b->channels, b->channels};
 }
 
 static void transform_source(const pass *s, const block *b) {
     float copy[SN_TILE_X * SN_TILE_X * MAX_PIECE];
-    for (int64_t i = 0; i < b->tiles; i++) {
-        window x = window_of(s, b, place_of(s, b->tile + i), copy);
-        float *to = b->source + i * piece_pitch(s);
-        int64_t k = 0;
-        for (; k + SN_VL <= b->channels; k += SN_VL, x.data += SN_VL)
-            put_source(&x, SN_VL, to + k, source_slice(s));
-        if (k < b->channels)
-            put_source(&x, b->channels - k, to + k, source_slice(s));
-    }
-}
-
-static void multiply(const pass *s, const block *b, const int64_t *a_row, const int64_t *a_col,
-                     const int64_t *c_row) {
-    sn_gemm g = {
-        .m = b->tiles,
-        .n = b->columns,
-        .k = b->channels,
-        .a = b->source,
-        .a_row = a_row,
-        .a_col = a_col,
-        .b = b->weights,
-        .b_step = column_pitch(s),
-        .c = b->sums,
-        .c_row = c_row,
-        .add = b->channel > 0,
-    };
-    for (int i = 0; i < SN_TILE_POINTS; i++) {
-        SN_CPU(gemm)(&g);
-        g.a += source_slice(s);
-        g.b += weights_slice(s);
-        g.c += sums_slice(s);
-    }
+    for (int64_t i = 0; i < b->tiles; i++)
+        sn_tile_transform(&s->source, sn_tiles_place(&s->tiles, b->tile + i), b->channel,
+                          b->channels, copy, b->source + i * piece_pitch(s), slices_of(s).a);
 }
 
 /* --- from sums to pixels --------------------------------------------------------------------- */
@@ -284,14 +181,14 @@ SN_TILE_INLINE void put_pixels(const float *sums, int64_t slice, const corner *t
 #pragma GCC unroll 6
         for (int i = 0; i < 6; i++)
             m[i] = sn_vec_load(sums + (i * 6 + j) * slice);
-        sn_tile_target(m, v);
+        sn_tile_target_line(m, v);
 #pragma GCC unroll 4
         for (int i = 0; i < 4; i++)
             t[i][j] = v[i];
     }
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
-        sn_tile_target(t[i], y[i]);
+        sn_tile_target_line(t[i], y[i]);
     for (int i = 0; i < to->high; i++)
         for (int j = 0; j < to->wide; j++) {
             sn_vec v = (to->scaled ? y[i][j] * to->scale : y[i][j]) + to->bias;
@@ -306,8 +203,8 @@ SN_TILE_INLINE void put_pixels(const float *sums, int64_t slice, const corner *t
 }
 
 static void finish_tile(const pass *s, const block *b, int64_t i) {
-    const place at = place_of(s, b->tile + i);
-    const int64_t height = s->w[0].count, width = s->w[1].count;
+    const sn_place at = sn_tiles_place(&s->tiles, b->tile + i);
+    const int64_t height = s->size[0], width = s->size[1];
     const bool curved = s->act != SN_ACT_none && s->act != SN_ACT_relu && s->act != SN_ACT_relu6;
     corner to = {
         .y = s->target + ((at.image * height + at.row) * width + at.col) * s->columns + b->column,
@@ -326,94 +223,118 @@ static void finish_tile(const pass *s, const block *b, int64_t i) {
             to.scale = sn_vec_load_part(s->scale + b->column + j, lanes);
         if (s->bias)
             to.bias = sn_vec_load_part(s->bias + b->column + j, lanes);
-        put_pixels(b->sums + i * column_pitch(s) + j, sums_slice(s), &to, lanes);
+        put_pixels(b->sums + i * column_pitch(s) + j, slices_of(s).c, &to, lanes);
     }
     for (int64_t p = 0; curved && p < to.high * to.wide; p++)
         sn_act_f32(s->act, first + p / to.wide * to.row + p % to.wide * to.pixel, b->columns);
 }
 
 /* --- all blocks ------------------------------------------------------------------------------ */
-static void run_block(const pass *s, int64_t i, float *scratch) {
-    const int64_t tile = i / s->n_wide * s->high, column = i % s->n_wide * s->wide;
-    block b = {
-        .tile = tile,
-        .tiles = sn_min_i64(s->high, s->n_tiles - tile),
-        .column = column,
-        .columns = sn_min_i64(s->wide, s->columns - column),
-        .sums = scratch,
-        .weights = scratch + SN_TILE_POINTS * sums_slice(s),
-        .source = scratch + SN_TILE_POINTS * (sums_slice(s) + weights_slice(s)),
-    };
+void SN_CPU(winograd_multiply)(sn_gemm g, sn_tile_slices slice) {
+    for (int i = 0; i < SN_TILE_POINTS; i++) {
+        SN_CPU(gemm)(&g);
+        g.a += slice.a;
+        g.b += slice.b;
+        g.c += slice.c;
+    }
+}
+
+static void sum_block(const pass *s, block *b) {
     int64_t a_row[MAX_TILES], a_col[MAX_PIECE], c_row[MAX_TILES];
     for (int64_t k = 0; k < s->piece; k++)
         a_col[k] = k;
-    for (int64_t t = 0; t < b.tiles; t++) {
+    for (int64_t t = 0; t < b->tiles; t++) {
         a_row[t] = t * piece_pitch(s);
         c_row[t] = t * column_pitch(s);
     }
-    for (; b.channel < s->depth; b.channel += s->piece) {
-        b.channels = sn_min_i64(s->piece, s->depth - b.channel);
-        (s->transposed ? turn_weights : transform_weights)(s, &b);
-        transform_source(s, &b);
-        multiply(s, &b, a_row, a_col, c_row);
+    sn_gemm g = {.m = b->tiles, .n = b->columns, .a_row = a_row, .a_col = a_col, .c_row = c_row};
+    g.a = b->source;
+    g.b = b->weights;
+    g.b_step = column_pitch(s);
+    g.c = b->sums;
+    for (; b->channel < s->depth; b->channel += s->piece) {
+        b->channels = g.k = sn_min_i64(s->piece, s->depth - b->channel);
+        (s->transposed ? turn_weights : transform_weights)(s, b);
+        transform_source(s, b);
+        SN_CPU(winograd_multiply)(g, slices_of(s));
+        g.add = true;
     }
+}
+
+static void run_block(const void *ctx, int64_t i, float *scratch) {
+    const pass *s = ctx;
+    const sn_tile_slices slice = slices_of(s);
+    const int64_t tile = i / s->n_wide * s->high, column = i % s->n_wide * s->wide;
+    block b = {
+        .tile = tile,
+        .tiles = sn_min_i64(s->high, s->tiles.n - tile),
+        .column = column,
+        .columns = sn_min_i64(s->wide, s->columns - column),
+        .sums = scratch,
+        .weights = scratch + SN_TILE_POINTS * slice.c,
+        .source = scratch + SN_TILE_POINTS * (slice.c + slice.b),
+    };
+    sum_block(s, &b);
     for (int64_t t = 0; t < b.tiles; t++)
         finish_tile(s, &b, t);
 }
 
-/* Takers go through the blocks, each taking the next one that is free after its first; the last
- * begins with block 0, which needs all of its scratch. */
 typedef struct {
-    const pass *s;
-    float *workspace;
+    const sn_tasks *tasks;
+    float *scratch;
     _Atomic int64_t *next;
 } taking;
 
-static void take_blocks(const void *ctx, int64_t first, int64_t end) {
+static void take_tasks(const void *ctx, int64_t first, int64_t end) {
     const taking *l = ctx;
-    const pass *s = l->s;
-    for (int64_t taker = first; taker < end; taker++) {
-        float *scratch = l->workspace + taker * sn_lines(taker_floats(s));
-        for (int64_t i = s->n_takers - 1 - taker; i < s->n_high * s->n_wide;
-             i = atomic_fetch_add(l->next, 1))
-            run_block(s, i, scratch);
-    }
+    const sn_tasks *t = l->tasks;
+    for (int64_t taker = first; taker < end; taker++)
+        for (int64_t i = t->n_takers - 1 - taker; i < t->n; i = atomic_fetch_add(l->next, 1))
+            t->task(t->ctx, i, l->scratch + taker * sn_lines(t->scratch_floats));
+}
+
+void SN_CPU(winograd_take)(const sn_tasks *t, const sn_call *c, float *scratch) {
+    _Atomic int64_t next = t->n_takers;
+    const taking l = {t, scratch, &next};
+    sn_team_run(c->team, t->n_takers, take_tasks, &l);
+}
+
+/* --- forward and backward -------------------------------------------------------------------- */
+static sn_tasks tasks_of(const pass *s) {
+    return (sn_tasks){s, run_block, s->n_high * s->n_wide, s->n_takers, taker_floats(s)};
 }
 
 static size_t workspace_bytes(const pass *s) {
-    if (s->n_takers == 0)
-        return 0;
-    const int64_t floats = (s->n_takers - 1) * sn_lines(taker_floats(s)) + taker_floats(s);
-    return (size_t)floats * sizeof(float);
+    const sn_tasks t = tasks_of(s);
+    return (size_t)sn_tasks_floats(&t) * sizeof(float);
 }
 
 static void run(const pass *s, const sn_call *c) {
-    _Atomic int64_t next = s->n_takers;
-    const taking l = {s, c->workspace, &next};
-    sn_team_run(c->team, s->n_takers, take_blocks, &l);
+    const sn_tasks t = tasks_of(s);
+    SN_CPU(winograd_take)(&t, c, c->workspace);
+}
+
+static void read_through(pass *s, sn_window down, sn_window across) {
+    s->source = (sn_tile_source){
+        .w = {down, across},
+        .low = {sn_window_low(&down), sn_window_low(&across)},
+        .extent = SN_TILE_X,
+        .channels = s->depth,
+    };
+    s->size[0] = down.count;
+    s->size[1] = across.count;
 }
 
 static pass forward_pass(const sn_conv *v, int n_threads) {
-    pass s = {
-        .w = {sn_window_forward(v, 0), sn_window_forward(v, 1)},
-        .N = v->N,
-        .depth = v->C,
-        .columns = v->O,
-        .act = v->act,
-    };
+    pass s = {.N = v->N, .depth = v->C, .columns = v->O, .act = v->act};
+    read_through(&s, sn_window_forward(v, 0), sn_window_forward(v, 1));
     cut(&s, n_threads);
     return s;
 }
 
 static pass backward_pass(const sn_conv *v, int n_threads) {
-    pass s = {
-        .w = {sn_window_backward(v, 0, 0), sn_window_backward(v, 1, 0)},
-        .N = v->N,
-        .depth = v->O,
-        .columns = v->C,
-        .transposed = true,
-        .act = SN_ACT_none,
-    };
+    pass s = {.N = v->N, .depth = v->O, .columns = v->C, .transposed = true, .act = SN_ACT_none};
+    read_through(&s, sn_window_backward(v, 0, 0), sn_window_backward(v, 1, 0));
     cut(&s, n_threads);
     return s;
 }
@@ -425,7 +346,7 @@ size_t SN_CPU(winograd_workspace)(const sn_conv *v, int n_threads) {
 
 void SN_CPU(winograd_run)(const sn_conv_operands *o, const sn_call *c) {
     pass s = forward_pass(&o->v, c->n_threads);
-    s.source = o->x;
+    s.source.data = o->x;
     s.weights = o->w;
     s.bias = o->bias;
     s.scale = o->scale;
@@ -440,7 +361,7 @@ size_t SN_CPU(winograd_dx_workspace)(const sn_conv *v, int n_threads) {
 
 void SN_CPU(winograd_dx_run)(const sn_conv_operands *o, const sn_call *c) {
     pass s = backward_pass(&o->v, c->n_threads);
-    s.source = o->dy;
+    s.source.data = o->dy;
     s.weights = o->w;
     s.target = o->dx;
     run(&s, c);

@@ -40,7 +40,7 @@ SN_TILE_INLINE sn_vec sn_times(double k, sn_vec x) {
 }
 
 /* Six pixels of x. */
-SN_TILE_INLINE void sn_tile_source(const sn_vec d[6], sn_vec v[6]) {
+SN_TILE_INLINE void sn_tile_source_line(const sn_vec d[6], sn_vec v[6]) {
     const double p = SN_POINT_P, q = SN_POINT_Q;
     const sn_vec even_a = sn_times_plus(-q, d[2], d[4]), odd_a = sn_times_plus(-q, d[1], d[3]);
     const sn_vec even_b = sn_times_plus(-p, d[2], d[4]), odd_b = sn_times_plus(-p, d[1], d[3]);
@@ -53,7 +53,7 @@ SN_TILE_INLINE void sn_tile_source(const sn_vec d[6], sn_vec v[6]) {
 }
 
 /* Three taps of w. */
-SN_TILE_INLINE void sn_tile_kernel(const sn_vec g[3], sn_vec u[6]) {
+SN_TILE_INLINE void sn_tile_kernel_line(const sn_vec g[3], sn_vec u[6]) {
     const sn_vec even_a =
         sn_times_plus(SN_WEIGHT_A * SN_POINT_P, g[2], sn_times(SN_WEIGHT_A, g[0]));
     const sn_vec even_b =
@@ -69,7 +69,7 @@ SN_TILE_INLINE void sn_tile_kernel(const sn_vec g[3], sn_vec u[6]) {
 }
 
 /* Four pixels of y. */
-SN_TILE_INLINE void sn_tile_target(const sn_vec m[6], sn_vec y[4]) {
+SN_TILE_INLINE void sn_tile_target_line(const sn_vec m[6], sn_vec y[4]) {
     const double a = SN_POINT_A, b = SN_POINT_B;
     const sn_vec sum_a = m[1] + m[2], less_a = m[1] - m[2];
     const sn_vec sum_b = m[3] + m[4], less_b = m[3] - m[4];
@@ -80,7 +80,7 @@ SN_TILE_INLINE void sn_tile_target(const sn_vec m[6], sn_vec y[4]) {
 }
 
 /* Four pixels of dy. */
-SN_TILE_INLINE void sn_tile_gradient(const sn_vec g[4], sn_vec u[6]) {
+SN_TILE_INLINE void sn_tile_gradient_line(const sn_vec g[4], sn_vec u[6]) {
     const double p = SN_POINT_P, q = SN_POINT_Q;
     const sn_vec even_a = sn_times_plus(SN_WEIGHT_A * p, g[2], sn_times(SN_WEIGHT_A, g[0]));
     const sn_vec even_b = sn_times_plus(SN_WEIGHT_B * q, g[2], sn_times(SN_WEIGHT_B, g[0]));
@@ -94,7 +94,7 @@ SN_TILE_INLINE void sn_tile_gradient(const sn_vec g[4], sn_vec u[6]) {
 }
 
 /* Three taps of dw. */
-SN_TILE_INLINE void sn_tile_taps(const sn_vec m[6], sn_vec y[3]) {
+SN_TILE_INLINE void sn_tile_taps_line(const sn_vec m[6], sn_vec y[3]) {
     const double a = SN_POINT_A, b = SN_POINT_B;
     const sn_vec sum_a = m[1] + m[2], sum_b = m[3] + m[4];
     y[0] = m[0] + (sum_a + sum_b);

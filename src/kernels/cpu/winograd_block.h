@@ -1,0 +1,129 @@
+/* winograd_block.h: what winograd.c and winograd_weights.c share: an image seen as tiles, the 36
+ * products of a block, and the takers of blocks. Slices, one per point, are a line longer than what
+ * they hold, or all points of a tile would share few lines of the first-level cache. */
+#ifndef SN_KERNELS_CPU_WINOGRAD_BLOCK_H
+#define SN_KERNELS_CPU_WINOGRAD_BLOCK_H
+
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/window.h"
+#include "kernels/cpu/winograd_tile.h"
+
+enum { SN_TILE_GAP = 16 };
+
+static inline int64_t sn_round_up(int64_t n, int64_t multiple) {
+    return sn_ceil_div(n, multiple) * multiple;
+}
+
+/* The tiles of all images, in order: a tile makes 4 x 4 pixels of a map. */
+typedef struct {
+    int64_t across, per_image, n;
+} sn_tiles;
+
+static inline sn_tiles sn_tiles_of(int64_t images, int64_t high, int64_t wide) {
+    const int64_t across = sn_ceil_div(wide, SN_TILE_Y);
+    const int64_t per_image = across * sn_ceil_div(high, SN_TILE_Y);
+    return (sn_tiles){across, per_image, images * per_image};
+}
+
+/* The image of a tile, and the place of its first pixel in the map. */
+typedef struct {
+    int64_t image, row, col;
+} sn_place;
+
+static inline sn_place sn_tiles_place(const sn_tiles *t, int64_t i) {
+    const int64_t in_image = i % t->per_image;
+    return (sn_place){i / t->per_image, in_image / t->across * SN_TILE_Y,
+                      in_image % t->across * SN_TILE_Y};
+}
+
+/* Images as they are read: `extent` pixels along each axis, from `low` before a tile's place on. */
+typedef struct {
+    const float *data;
+    sn_window w[2]; /* of which `size` counts */
+    int64_t low[2], extent, channels;
+} sn_tile_source;
+
+/* Where VL channels of a tile are read. */
+typedef struct {
+    const float *data;
+    int64_t row, pixel; /* floats between rows and between pixels */
+} sn_tile_view;
+
+/* n channels of a tile; where it reaches outside, a copy with the padding's zeros. */
+static inline sn_tile_view sn_tile_view_of(const sn_tile_source *s, sn_place at, int64_t channel,
+                                           int64_t n, float *copy) {
+    const sn_region r = {at.row + s->low[0], at.col + s->low[1], s->extent, s->extent};
+    const int64_t height = s->w[0].size, width = s->w[1].size, C = s->channels;
+    const sn_image image = {s->data + at.image * height * width * C + channel, width, C};
+    if (r.row >= 0 && r.row + r.high <= height && r.col >= 0 && r.col + r.wide <= width)
+        return (sn_tile_view){image.data + (r.row * width + r.col) * C, width * C, C};
+    sn_copy_region(s->w, &r, image, n, copy, s->extent);
+    return (sn_tile_view){copy, s->extent * n, n};
+}
+
+SN_TILE_INLINE sn_vec sn_tile_load(const float *at, int64_t lanes) {
+    return lanes == SN_VL ? sn_vec_load(at) : sn_vec_load_part(at, lanes);
+}
+
+/* Channels of 6 x 6 pixels of x to their place in every slice. */
+SN_TILE_INLINE void sn_tile_put_source(const sn_tile_view *x, int64_t lanes, float *to,
+                                       int64_t slice) {
+    sn_vec t[6][6];
+#pragma GCC unroll 6
+    for (int j = 0; j < 6; j++) {
+        sn_vec d[6], v[6];
+#pragma GCC unroll 6
+        for (int i = 0; i < 6; i++)
+            d[i] = sn_tile_load(x->data + i * x->row + j * x->pixel, lanes);
+        sn_tile_source_line(d, v);
+#pragma GCC unroll 6
+        for (int i = 0; i < 6; i++)
+            t[i][j] = v[i];
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < 6; i++) {
+        sn_vec v[6];
+        sn_tile_source_line(t[i], v);
+#pragma GCC unroll 6
+        for (int j = 0; j < 6; j++)
+            sn_vec_store(to + (i * 6 + j) * slice, v[j]);
+    }
+}
+
+/* n channels of a tile of x. */
+static inline void sn_tile_transform(const sn_tile_source *s, sn_place at, int64_t channel,
+                                     int64_t n, float *copy, float *to, int64_t slice) {
+    sn_tile_view x = sn_tile_view_of(s, at, channel, n, copy);
+    int64_t k = 0;
+    for (; k + SN_VL <= n; k += SN_VL, x.data += SN_VL)
+        sn_tile_put_source(&x, SN_VL, to + k, slice);
+    if (k < n)
+        sn_tile_put_source(&x, n - k, to + k, slice);
+}
+
+/* g for the slices of every point in turn. */
+typedef struct {
+    int64_t a, b, c;
+} sn_tile_slices;
+void SN_CPU(winograd_multiply)(sn_gemm g, sn_tile_slices slice);
+
+/* Takers go through n tasks, each taking the next one that is free after its first; the last begins
+ * with task 0, which needs all of its scratch. */
+typedef struct {
+    const void *ctx;
+    void (*task)(const void *ctx, int64_t i, float *scratch);
+    int64_t n, n_takers, scratch_floats;
+} sn_tasks;
+void SN_CPU(winograd_take)(const sn_tasks *t, const sn_call *c, float *scratch);
+/* Floats of the scratch of all takers. */
+static inline int64_t sn_tasks_floats(const sn_tasks *t) {
+    return t->n_takers > 0 ? (t->n_takers - 1) * sn_lines(t->scratch_floats) + t->scratch_floats
+                           : 0;
+}
+
+/* Threads for so many multiplications; fewer are done before another thread would be awake. */
+static inline int sn_tile_threads(double work, int n_threads) {
+    return work < (1 << 18) || n_threads < 1 ? 1 : n_threads;
+}
+
+#endif
