@@ -6,25 +6,38 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where an operand of action `now` lies; copy SN_NO_BUFFER: in its home. */
+/* Where a value lies; copy SN_NO_BUFFER: in its home. `label`: as it is read or made in a block, or
+ * NULL outside of blocks. */
 static sn_place place_of(const sn_planner *p, const sn_layout *l, sn_value v, uint32_t copy,
-                         uint32_t now) {
+                         const sn_label *label) {
     const sn_program *program = l->program;
-    if (copy == SN_NO_BUFFER)
-        return (sn_place){.value = v, .memory = SN_MEM_STATE, .rows = -1};
-    const sn_copy *c = &l->copies[copy];
-    sn_place place = {
-        .value = v, .memory = SN_MEM_FIRST_ARENA, .offset = l->items[c->buffer].offset, .rows = -1};
-    const bool in_block = now < program->n && l->block_of[now] != UINT32_MAX;
-    if (!in_block || program->split->label[v.i].axis < 0)
+    const bool home = copy == SN_NO_BUFFER;
+    sn_place place = {.value = v, .memory = home ? SN_MEM_STATE : SN_MEM_FIRST_ARENA, .rows = -1};
+    if (!home)
+        place.offset = l->items[l->copies[copy].buffer].offset;
+    if (!label || label->axis < 0)
         return place;
-    const sn_label *label = &program->split->label[v.i];
     place.axis = label->axis;
     place.rows = program->slices->rows * label->inner;
-    if (!c->local)
+    if (home || !l->copies[copy].local)
         place.stride =
             p->bytes[v.i] / (size_t)program->split->extent * (size_t)program->slices->rows;
     return place;
+}
+
+static bool in_block(const sn_layout *l, uint32_t now) {
+    return l->block_of[now] != UINT32_MAX;
+}
+
+/* Of operand k of the node that action `now` runs. */
+static sn_place operand_place(const sn_planner *p, const sn_layout *l, uint32_t now, int k) {
+    const uint32_t id = l->program->actions[now].id, copy = l->copy[l->operand[now] + (uint32_t)k];
+    const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){id});
+    const sn_value v = k < n->n_in ? n->in[k] : n->out[k - n->n_in];
+    if (!in_block(l, now))
+        return place_of(p, l, v, copy, NULL);
+    const sn_label label = sn_split_label(p, l->program->split, id, k);
+    return place_of(p, l, v, copy, &label);
 }
 
 static snug_status make_places(sn_planner *p, uint16_t n, sn_place **out, snug_error *err) {
@@ -39,8 +52,9 @@ static snug_status emit_transfer(sn_planner *p, const sn_layout *l, uint32_t now
     sn_place *in, *out;
     SNUG_TRY(make_places(p, 1, &in, err));
     SNUG_TRY(make_places(p, 1, &out, err));
-    *in = place_of(p, l, v, copy[0], now);
-    *out = place_of(p, l, v, copy[is_feed ? 0 : 1], now);
+    const sn_label *label = in_block(l, now) ? &l->program->split->label[v.i] : NULL;
+    *in = place_of(p, l, v, copy[0], label);
+    *out = place_of(p, l, v, copy[is_feed ? 0 : 1], label);
     step->input = is_feed ? id : 0;
     step->n_in = is_feed ? 0 : 1;
     step->n_out = 1;
@@ -51,23 +65,22 @@ static snug_status emit_transfer(sn_planner *p, const sn_layout *l, uint32_t now
 
 /* Sums over the batch begin with the first slice. */
 static bool adds_up(const sn_layout *l, const sn_node_info *n, uint32_t now) {
-    return l->block_of[now] != UINT32_MAX && n->n_out > 0 &&
-           l->program->split->label[n->out[0].i].axis < 0;
+    return in_block(l, now) && n->n_out > 0 && l->program->split->label[n->out[0].i].axis < 0;
 }
 
 static snug_status emit_run(sn_planner *p, const sn_layout *l, uint32_t now, sn_step *step,
                             snug_error *err) {
-    const uint32_t id = l->program->actions[now].id, *copy = &l->copy[l->operand[now]];
+    const uint32_t id = l->program->actions[now].id;
     const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){id});
-    const bool in_block = l->block_of[now] != UINT32_MAX;
-    const sn_variant *variant = in_block ? &l->program->slices->variant[id] : &p->variant[id];
+    const sn_variant *variant =
+        in_block(l, now) ? &l->program->slices->variant[id] : &p->variant[id];
     sn_place *in, *out;
     SNUG_TRY(make_places(p, n->n_in, &in, err));
     SNUG_TRY(make_places(p, n->n_out, &out, err));
     for (int k = 0; k < n->n_in; k++)
-        in[k] = place_of(p, l, n->in[k], copy[k], now);
+        in[k] = operand_place(p, l, now, k);
     for (int k = 0; k < n->n_out; k++)
-        out[k] = place_of(p, l, n->out[k], copy[n->n_in + k], now);
+        out[k] = operand_place(p, l, now, n->n_in + k);
     step->node = (sn_node){id};
     step->n_in = n->n_in;
     step->n_out = n->n_out;
@@ -82,7 +95,7 @@ static snug_status emit_run(sn_planner *p, const sn_layout *l, uint32_t now, sn_
         step->ws_offset = l->items[l->workspace[now]].offset;
         step->ws_bytes = variant->workspace_bytes;
     }
-    p->plan->flops += variant->flops * (in_block ? (double)l->program->slices->repeat : 1);
+    p->plan->flops += variant->flops * (in_block(l, now) ? (double)l->program->slices->repeat : 1);
     p->plan->code_bytes += variant->code_bytes;
     return SNUG_OK;
 }
@@ -150,7 +163,7 @@ snug_status sn_plan_emit(sn_planner *p, const sn_layout *l, snug_error *err) {
     plan->n_steps = n;
     plan->peak_step = l->peak;
     for (uint32_t i = 0; i < n_outputs; i++)
-        outputs[i] = place_of(p, l, sn_graph_output_at(p->graph, i), l->output[i], n);
+        outputs[i] = place_of(p, l, sn_graph_output_at(p->graph, i), l->output[i], NULL);
     plan->outputs = outputs;
     return describe_memories(p, err);
 }

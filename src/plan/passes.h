@@ -52,10 +52,11 @@ typedef struct {
 /* The sliced nodes run in blocks 0, 1, ...: a block ends where a sum over the batch is read again.
  * Other nodes run between them. */
 typedef struct {
-    int64_t extent;  /* rows of the batch; 0: nothing can be sliced */
-    sn_label *label; /* per value */
-    bool *sliced;    /* per node */
-    uint32_t *time;  /* per node: 2 b + 1 in block b; 2 b between the blocks b - 1 and b */
+    int64_t extent;      /* rows of the batch; 0: nothing can be sliced */
+    sn_label *label;     /* per value */
+    bool *sliced;        /* per node */
+    uint64_t *home_rows; /* per sliced node: bit k: reads rows of input k, a variable */
+    uint32_t *time;      /* per node: 2 b + 1 in block b; 2 b between the blocks b - 1 and b */
     uint32_t n_blocks;
 } sn_split;
 
@@ -125,6 +126,8 @@ SNUG_CHECKED snug_status sn_plan_order(sn_planner *p, sn_zone *z, sn_order_kind 
 /* Labels and phases; `order` is any that fits. */
 SNUG_CHECKED snug_status sn_plan_split(sn_planner *p, const sn_order *order, sn_split *out,
                                        snug_error *err);
+/* Of operand k (inputs, then outputs) of a sliced node; rows of variables, too. */
+sn_label sn_split_label(const sn_planner *p, const sn_split *s, uint32_t node, int k);
 SNUG_CHECKED snug_status sn_plan_slices(sn_planner *p, sn_zone *z, const sn_split *split,
                                         int64_t repeat, sn_slices *out, snug_error *err);
 /* Everything once, in this order. */

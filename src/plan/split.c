@@ -1,8 +1,9 @@
 /* split.c: how a step divides along its batch. The batch is the leading axis of the input with the
- * most bytes. Axis rules carry its label from value to value: forwards from that input; and back,
- * where an operator needs a slice of something that has no label yet (targets, weights of examples,
- * random masks, gradients of sums), to whatever can be made in slices, too. Variables never carry
- * it.
+ * most bytes, and of all inputs with as many rows. Axis rules carry its label from value to value:
+ * forwards from these; and back,
+ * where an operator needs a slice of something that has no label yet (random masks, gradients of
+ * sums), to whatever can be made in slices, too. Variables never carry it; where an operator wants
+ * rows of one (states of recurrent layers), it reads these rows of its home.
  *
  * A node whose operands fit one of its ways is sliced: outputs carry the label, or are sums over
  * it, added up slice by slice. Every other node runs whole.
@@ -62,9 +63,16 @@ static bool outputs_fit(const labeller *l, const sn_node_info *n, const sn_way *
     return sum != map && (!sum || (way->sum && sn_ops[n->op].accumulates));
 }
 
+static bool is_var(const labeller *l, sn_value v) {
+    return sn_plan_in_state(l->p, v.i);
+}
+
 static void set_labels(labeller *l, uint32_t node, const sn_way *way, int64_t factor) {
     const sn_node_info *n = sn_graph_node_at(l->p->graph, (sn_node){node});
     l->split->sliced[node] = true;
+    for (int k = 0; k < n->n_in; k++)
+        if (is_var(l, n->in[k]) && way->in[k].axis >= 0)
+            l->split->home_rows[node] |= UINT64_C(1) << k;
     for (int k = 0; k < n->n_out; k++)
         if (way->out[k].axis >= 0)
             l->split->label[n->out[k].i] = (sn_label){way->out[k].axis, factor * way->out[k].inner};
@@ -76,18 +84,34 @@ static void find_ways(labeller *l, uint32_t node) {
     sn_op_ways(&l->desc, &l->ways);
 }
 
+static bool give_label(labeller *l, sn_value v, sn_label wanted);
+
+/* The input has the label that the way wants, or none where it wants none; or could be given it. */
+static bool may_fit(const labeller *l, sn_value v, const sn_axis_ref *ref, int64_t factor) {
+    if (has_label(l, v))
+        return carries(l, v, ref, factor);
+    return ref->axis < 0 || may_carry(l, v, ref, factor);
+}
+
+/* Labelled inputs fit the way; the others can be given what it wants. */
+static bool inputs_fit(labeller *l, const sn_node_info *n, const sn_way *way, int64_t factor) {
+    for (int k = 0; k < n->n_in; k++)
+        if (!may_fit(l, n->in[k], &way->in[k], factor))
+            return false;
+    for (int k = 0; k < n->n_in; k++)
+        if (!has_label(l, n->in[k]) && way->in[k].axis >= 0 && !is_var(l, n->in[k]) &&
+            !give_label(l, n->in[k], (sn_label){way->in[k].axis, factor * way->in[k].inner}))
+            return false;
+    return true;
+}
+
 /* Gives a value that has no label this one, and to that end labels to what it is made of: nodes
- * without labelled inputs only, so the way back ends at inputs, constants and random numbers. */
+ * without labelled inputs only, so the way back ends at constants and random numbers. */
 static bool give_label(labeller *l, sn_value v, sn_label wanted) {
     const sn_value_info *info = sn_graph_value_at(l->p->graph, v);
     const snug_type *t = &info->type;
-    if (info->var >= 0 || t->dims[wanted.axis] != l->split->extent * wanted.inner)
+    if (info->kind == SN_VALUE_INPUT || t->dims[wanted.axis] != l->split->extent * wanted.inner)
         return false;
-    if (info->kind == SN_VALUE_INPUT) {
-        if (wanted.axis == 0)
-            l->split->label[v.i] = wanted;
-        return wanted.axis == 0;
-    }
     const uint32_t node = info->node.i;
     const sn_node_info *n = sn_graph_node_at(l->p->graph, info->node);
     if (sn_ops[n->op].effect == SN_STATE || sn_ops[n->op].effect == SN_MAYFAIL)
@@ -99,36 +123,13 @@ static bool give_label(labeller *l, sn_value v, sn_label wanted) {
         const int64_t factor = way_factor(l, &way);
         bool ok = factor > 0 && ref->axis == wanted.axis && factor * ref->inner == wanted.inner &&
                   outputs_fit(l, n, &way, factor);
-        for (int k = 0; ok && k < n->n_in; k++) {
-            if (way.in[k].axis < 0)
-                ok = !has_label(l, n->in[k]);
-            else if (has_label(l, n->in[k]))
-                ok = carries(l, n->in[k], &way.in[k], factor);
-            else
-                ok = may_carry(l, n->in[k], &way.in[k], factor) &&
-                     give_label(l, n->in[k], (sn_label){way.in[k].axis, factor * way.in[k].inner});
-        }
-        if (ok) {
+        if (ok && inputs_fit(l, n, &way, factor)) {
             set_labels(l, node, &way, factor);
             return true;
         }
         find_ways(l, node); /* the way back may have used the space */
     }
     return false;
-}
-
-/* Labelled inputs fit the way; the others can be given what it wants. */
-static bool inputs_fit(labeller *l, const sn_node_info *n, const sn_way *way, int64_t factor) {
-    for (int k = 0; k < n->n_in; k++)
-        if (has_label(l, n->in[k])
-                ? !carries(l, n->in[k], &way->in[k], factor)
-                : way->in[k].axis >= 0 && !may_carry(l, n->in[k], &way->in[k], factor))
-            return false;
-    for (int k = 0; k < n->n_in; k++)
-        if (!has_label(l, n->in[k]) && way->in[k].axis >= 0 &&
-            !give_label(l, n->in[k], (sn_label){way->in[k].axis, factor * way->in[k].inner}))
-            return false;
-    return true;
 }
 
 static void label_node(labeller *l, uint32_t node) {
@@ -183,11 +184,11 @@ static uint32_t raise(uint32_t at_least, uint32_t t) {
     return t > at_least ? t : at_least;
 }
 
-static void time_node(const sn_planner *p, sn_split *s, uint32_t node, uint32_t last_check) {
+/* `checks`: when those before it are over. */
+static void time_node(const sn_planner *p, sn_split *s, uint32_t node, uint32_t checks) {
     const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){node});
-    const sn_effect effect = sn_ops[n->op].effect;
     const bool in_block = s->sliced[node];
-    uint32_t t = 0;
+    uint32_t t = sn_ops[n->op].effect == SN_STATE ? checks : 0;
     for (int k = 0; k < n->n_in; k++) {
         const uint32_t v = n->in[k].i;
         t = raise(t, ready_time(p, s, n->in[k], in_block));
@@ -196,11 +197,98 @@ static void time_node(const sn_planner *p, sn_split *s, uint32_t node, uint32_t 
             if (p->readers[r] != node && !(p->kept[v] && p->readers[r] > node))
                 t = raise(t, after(s, p->readers[r], in_block));
     }
-    if ((effect == SN_STATE || effect == SN_MAYFAIL) && last_check != UINT32_MAX)
-        t = raise(t, after(s, last_check, in_block));
     s->time[node] = 2 * t + in_block;
     if (in_block && t + 1 > s->n_blocks)
         s->n_blocks = t + 1;
+}
+
+/* Times, halved: of blocks, and of what runs before them. */
+typedef struct {
+    const sn_planner *p;
+    const sn_split *split;
+    uint32_t *when; /* per node */
+    bool *off;      /* per node: may be put off */
+    uint32_t first_update, end;
+} timer;
+
+/* The latest time for a node: for its readers, for what overwrites a variable it reads, and, where
+ * it may fail, for the first update. */
+static uint32_t latest_time(const timer *t, uint32_t node) {
+    const sn_planner *p = t->p;
+    const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){node});
+    const bool sliced = t->split->sliced[node];
+    uint32_t at = sn_ops[n->op].effect == SN_MAYFAIL ? t->first_update : t->end;
+    for (int k = 0; k < n->n_out; k++) {
+        const uint32_t v = n->out[k].i;
+        for (uint32_t r = p->reader_start[v]; r < p->reader_start[v + 1]; r++) {
+            const uint32_t reader = p->readers[r];
+            const bool together = t->split->sliced[reader] && t->split->label[v].axis >= 0;
+            const uint32_t last = t->when[reader] + (together && sliced);
+            at = last < at ? last : at;
+        }
+    }
+    for (int k = 0; k < n->n_in; k++) {
+        const uint32_t update = p->updater[n->in[k].i];
+        if (update != UINT32_MAX && t->when[update] < at)
+            at = t->when[update];
+    }
+    return at - sliced;
+}
+
+/* Whether keeping what the node reads takes no more than keeping what it makes. Inputs that are put
+ * off themselves, and those that are fed, are not kept. */
+static bool is_cheap(const sn_planner *p, const sn_split *s, uint32_t node, const bool *off) {
+    const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){node});
+    size_t in = 0, out = 0;
+    for (int k = 0; k < n->n_in; k++) {
+        const uint32_t maker = sn_graph_value_at(p->graph, n->in[k])->node.i;
+        if (s->label[n->in[k].i].axis >= 0 && maker < p->n_nodes && !off[maker])
+            in += p->padded[n->in[k].i];
+    }
+    for (int k = 0; k < n->n_out; k++)
+        out += p->padded[n->out[k].i];
+    return in <= out;
+}
+
+static bool is_update(const sn_planner *p, uint32_t node) {
+    return sn_ops[sn_graph_node_at(p->graph, (sn_node){node})->op].effect == SN_STATE;
+}
+
+/* Every node but updates as late as it may be; of those that are put off only. */
+static void find_latest(const timer *t, const sn_order *order) {
+    for (uint32_t i = order->n; i-- > 0;) {
+        const uint32_t node = order->node[i];
+        if (t->off[node])
+            t->when[node] = latest_time(t, node);
+    }
+}
+
+/* What only later blocks need is made there, where that leaves less to be kept for them. */
+static snug_status put_off(const sn_planner *p, const sn_order *order, sn_split *s,
+                           snug_error *err) {
+    timer t = {.p = p, .split = s, .first_update = UINT32_MAX};
+    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *t.when, &t.when, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *t.off, &t.off, err));
+    for (uint32_t i = 0; i < order->n; i++) {
+        const uint32_t node = order->node[i], at = t.when[node] = s->time[node] / 2;
+        t.off[node] = !is_update(p, node);
+        t.first_update = !t.off[node] && at < t.first_update ? at : t.first_update;
+        t.end = raise(t.end, at + s->sliced[node]);
+    }
+    t.first_update = t.first_update < t.end ? t.first_update : t.end;
+    find_latest(&t, order);
+    for (uint32_t i = 0; i < order->n; i++) {
+        const uint32_t node = order->node[i];
+        t.off[node] =
+            t.off[node] && t.when[node] > s->time[node] / 2 && is_cheap(p, s, node, t.off);
+        t.when[node] = s->time[node] / 2;
+    }
+    find_latest(&t, order);
+    for (uint32_t i = 0; i < order->n; i++) {
+        const uint32_t node = order->node[i];
+        s->time[node] = 2 * t.when[node] + s->sliced[node];
+    }
+    return SNUG_OK;
 }
 
 snug_status sn_plan_split(sn_planner *p, const sn_order *order, sn_split *out, snug_error *err) {
@@ -212,36 +300,54 @@ snug_status sn_plan_split(sn_planner *p, const sn_order *order, sn_split *out, s
     SNUG_TRY(sn_plan_array(p->work, 1, sizeof *l, &l, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *out->label, &out->label, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *out->sliced, &out->sliced, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *out->home_rows, &out->home_rows, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *out->time, &out->time, err));
     for (uint32_t v = 0; v < p->n_values; v++)
         out->label[v] = (sn_label){-1, 1};
     out->extent = sn_graph_type(p->graph, (sn_value){batch})->dims[0];
-    out->label[batch] = (sn_label){0, 1};
+    for (uint32_t i = 0; i < sn_graph_n_inputs(p->graph); i++) {
+        const sn_value v = sn_graph_input_at(p->graph, i);
+        const snug_type *t = sn_graph_type(p->graph, v);
+        if (t->rank > 0 && t->dims[0] == out->extent)
+            out->label[v.i] = (sn_label){0, 1};
+    }
     l->p = p;
     l->split = out;
     for (uint32_t i = 0; i < p->n_nodes; i++)
         if (p->needed[i])
             label_node(l, i);
-    uint32_t last_check = UINT32_MAX;
+    uint32_t checks = 0;
     for (uint32_t i = 0; i < order->n; i++) {
         const uint32_t node = order->node[i];
-        time_node(p, out, node, last_check);
+        time_node(p, out, node, checks);
         if (sn_ops[sn_graph_node_at(p->graph, (sn_node){node})->op].effect == SN_MAYFAIL)
-            last_check = node;
+            checks = raise(checks, after(out, node, false));
     }
+    SNUG_TRY(put_off(p, order, out, err));
     if (out->n_blocks == 0)
         out->extent = 0;
     return SNUG_OK;
 }
 
 /* --- slices ----------------------------------------------------------------------------------- */
-static void slice_types(const sn_split *s, const sn_node_info *n, int64_t rows, sn_opdesc *d) {
+sn_label sn_split_label(const sn_planner *p, const sn_split *s, uint32_t node, int k) {
+    const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){node});
+    const sn_value v = k < n->n_in ? n->in[k] : n->out[k - n->n_in];
+    if (k >= n->n_in || !(s->home_rows[node] >> k & 1))
+        return s->label[v.i];
+    const snug_type *t = sn_graph_type(p->graph, v);
+    int axis = 0;
+    while (axis + 1 < t->rank && t->dims[axis] == 1)
+        axis++;
+    return (sn_label){axis, t->dims[axis] / s->extent};
+}
+
+static void slice_types(const sn_planner *p, const sn_split *s, uint32_t node, int64_t rows,
+                        sn_opdesc *d) {
     for (int k = 0; k < d->n_in + d->n_out; k++) {
-        const sn_value v = k < d->n_in ? n->in[k] : n->out[k - d->n_in];
-        const sn_label *label = &s->label[v.i];
-        if (label->axis >= 0)
-            (k < d->n_in ? &d->in[k] : &d->out[k - d->n_in])->dims[label->axis] =
-                rows * label->inner;
+        const sn_label label = sn_split_label(p, s, node, k);
+        if (label.axis >= 0)
+            (k < d->n_in ? &d->in[k] : &d->out[k - d->n_in])->dims[label.axis] = rows * label.inner;
     }
 }
 
@@ -249,7 +355,7 @@ static snug_status describe_rows(sn_planner *p, const sn_split *s, uint32_t node
                                  sn_variant *out, double *seconds, snug_error *err) {
     sn_opdesc d;
     sn_graph_desc(p->graph, (sn_node){node}, &d);
-    slice_types(s, sn_graph_node_at(p->graph, (sn_node){node}), rows, &d);
+    slice_types(p, s, node, rows, &d);
     SNUG_TRY(p->device->describe(p->device, &d, out, err));
     *seconds = sn_cost_seconds(p->device, &d, out);
     return SNUG_OK;

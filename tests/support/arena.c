@@ -2,13 +2,23 @@
 #include "support/arena.h"
 #include "support/support.h"
 
+/* Bytes that a place has in its memory, over all iterations: slices that stay where they are have
+ * only theirs. */
+static size_t place_bytes(const sn_plan *p, const sn_place *place) {
+    const size_t whole = p->value_bytes[place->value.i];
+    if (place->rows < 0 || place->stride > 0)
+        return whole;
+    const int64_t extent = sn_graph_type(p->graph, place->value)->dims[place->axis];
+    return whole / (size_t)extent * (size_t)place->rows;
+}
+
 /* The end of all values and all scratch in the first arena. */
 static size_t promised_end(const sn_plan *p) {
     size_t highest = 0;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const sn_step *s = &p->steps[i];
         for (int k = 0; k < s->n_out; k++) {
-            const size_t end = s->out[k].offset + p->value_bytes[s->out[k].value.i];
+            const size_t end = s->out[k].offset + place_bytes(p, &s->out[k]);
             if (s->out[k].memory == SN_MEM_FIRST_ARENA && end > highest)
                 highest = end;
         }

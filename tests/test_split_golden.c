@@ -1,0 +1,52 @@
+/* test_split_golden.c: slices change nothing. The f64 models of tests/golden, trained for two steps
+ * in 2 slices, in 5 (which do not divide the batch) and row by row, give what the unsplit step
+ * gives: losses, metrics, weights and slots. All of them can be sliced. Every third folder, with
+ * SNUG_TEST_FULL=1 all of them; SNUG_SPLIT_CASE=mlp_f64 is one. */
+#include "support/golden_case.h"
+#include "support/support.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CASES = 1024 };
+
+static void is_the_same_in_slices(void **state) {
+    static const int64_t slices[] = {2, 5, GOLDEN_BATCH};
+    const char *name = *state;
+    golden_case c;
+    sn_step_run whole, sliced;
+    golden_case_open(&c, SNUG_TEST_DATA "/golden", name);
+    c.subject.subject.n_runs = 2;
+    sn_step_run_make(&c.subject.subject, &(sn_plan_options){.slices = 0}, &whole);
+    for (int i = 0; i < 3; i++) {
+        sn_step_run_make(&c.subject.subject, &(sn_plan_options){.slices = slices[i]}, &sliced);
+        assert_true(sliced.n_blocks > 0 && sliced.slices > 1);
+        sn_step_run_expect_close(&sliced, &whole, 1e-12, name);
+        sn_step_run_clear(&sliced);
+    }
+    sn_step_run_clear(&whole);
+    golden_case_close(&c);
+}
+
+static int is_case(const struct dirent *d) {
+    const char *only = getenv("SNUG_SPLIT_CASE");
+    return strstr(d->d_name, "_f64") && (!only || strcmp(only, d->d_name) == 0);
+}
+
+int main(void) {
+    struct dirent **names;
+    static struct CMUnitTest tests[MAX_CASES];
+    const bool all = getenv("SNUG_TEST_FULL") || getenv("SNUG_SPLIT_CASE");
+    const int n = scandir(SNUG_TEST_DATA "/golden", &names, is_case, alphasort);
+    size_t n_tests = 0;
+    for (int i = 0; i < n && n_tests < MAX_CASES; i += all ? 1 : 3)
+        tests[n_tests++] = (struct CMUnitTest){names[i]->d_name, is_the_same_in_slices, NULL, NULL,
+                                               names[i]->d_name};
+    const int failed = _cmocka_run_group_tests("split_golden", tests, n_tests, NULL, NULL);
+    for (int i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+    return failed;
+}
