@@ -47,6 +47,11 @@ void sn_free(snug_engine *e, sn_category cat, void *block, size_t bytes);
 SNUG_CHECKED snug_status sn_grow(snug_engine *e, sn_category cat, void *array, size_t elem_bytes,
                                  size_t *cap, size_t need, snug_error *err);
 
+/* Books bytes that a library takes from the C heap by itself, as a request like any other; give
+ * them back when it has freed them. */
+SNUG_CHECKED snug_status sn_claim(snug_engine *e, sn_category cat, size_t bytes, snug_error *err);
+void sn_unclaim(snug_engine *e, sn_category cat, size_t bytes);
+
 /* The engine's I/O table with the fault hook in front. Lent. */
 const snug_io *sn_engine_io(const snug_engine *e);
 

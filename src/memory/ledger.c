@@ -95,6 +95,17 @@ void sn_ledger_release(snug_engine *e, sn_category cat, size_t bytes) {
     e->held_bytes -= bytes;
 }
 
+snug_status sn_claim(snug_engine *e, sn_category cat, size_t bytes, snug_error *err) {
+    const sn_request r = {.category = cat, .owner = "", .bytes = bytes};
+    SNUG_TRY(sn_ledger_ask(e, &r, err));
+    sn_ledger_book(e, &r);
+    return SNUG_OK;
+}
+
+void sn_unclaim(snug_engine *e, sn_category cat, size_t bytes) {
+    sn_ledger_release(e, cat, bytes);
+}
+
 size_t snug_engine_bytes(const snug_engine *engine) {
     return engine->held_bytes;
 }

@@ -5,19 +5,26 @@
 #ifndef SN_MODEL_JSON_H
 #define SN_MODEL_JSON_H
 
-#include "base/status.h"
+#include "memory/engine.h"
 
 #include <jansson.h>
-#include <snug/engine.h>
 
 #define SN_JSON_MAX_DEPTH  64
-#define SN_JSON_MAX_VALUES 2000000 /* the tree of a value takes some 100 bytes on the C heap */
+#define SN_JSON_MAX_VALUES 2000000
+
+/* A tree of jansson's on the C heap, and what the ledger has booked for it (category MODEL): a
+ * bound, from a look at the text. */
+typedef struct {
+    json_t *root;
+    snug_engine *engine;
+    size_t bytes;
+} sn_json;
 
 /* Refuses, as SNUG_E_FORMAT with the place: what is no JSON in UTF-8, duplicate keys, deeper
- * nesting and more values than above. The tree is jansson's: it is not on the ledger; release it
- * with json_decref. */
-SNUG_CHECKED snug_status sn_json_parse(const char *path, const char *text, size_t n, json_t **out,
-                                       snug_error *err);
+ * nesting and more values than above. path is for messages. */
+SNUG_CHECKED snug_status sn_json_parse(snug_engine *e, const char *path, const char *text, size_t n,
+                                       sn_json *out, snug_error *err);
+void sn_json_clear(sn_json *tree);
 
 /* Writes "text" with quotes and escapes; bytes that are not UTF-8 go through as they are. */
 SNUG_CHECKED snug_status sn_json_string(const snug_writer *w, const char *text, snug_error *err);

@@ -329,11 +329,11 @@ static snug_status check_kind(const char *path, const char *text, size_t n, snug
 
 static snug_status read_text(snug_engine *e, const char *text, size_t n, const request *q,
                              sn_network **out, snug_error *err) {
-    json_t *root;
+    sn_json tree;
     SNUG_TRY(check_kind(q->path, text, n, err));
-    SNUG_TRY(sn_json_parse(q->path, text, n, &root, err));
-    const snug_status status = read_model(e, root, q, out, err);
-    json_decref(root);
+    SNUG_TRY(sn_json_parse(e, q->path, text, n, &tree, err));
+    const snug_status status = read_model(e, tree.root, q, out, err);
+    sn_json_clear(&tree);
     return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "%s", q->path);
 }
 

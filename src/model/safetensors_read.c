@@ -156,12 +156,12 @@ static snug_status parse_header(sn_safetensors *s, json_t *root, snug_error *err
 }
 
 static snug_status parse_text(sn_safetensors *s, const char *text, size_t n, snug_error *err) {
-    json_t *root;
+    sn_json tree;
     if (text[0] != '{')
         return bad(s, err, "its header does not begin with {");
-    SNUG_TRY(sn_json_parse(s->file.path, text, n, &root, err));
-    const snug_status status = parse_header(s, root, err);
-    json_decref(root);
+    SNUG_TRY(sn_json_parse(sn_zone_engine(s->zone), s->file.path, text, n, &tree, err));
+    const snug_status status = parse_header(s, tree.root, err);
+    sn_json_clear(&tree);
     return status;
 }
 
