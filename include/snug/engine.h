@@ -64,7 +64,7 @@ typedef struct {
 } snug_writer;
 
 typedef struct {
-    size_t budget_bytes;             /* 0: no limit */
+    size_t budget_bytes;             /* of Snug's own requests; 0: no limit. See snug_budget */
     int n_threads;                   /* 0: one per core this process may use all the time */
     const snug_allocator *allocator; /* NULL: the C library's; copied */
     const snug_io *io;               /* NULL: the operating system's; copied */
@@ -75,6 +75,12 @@ SNUG_API SNUG_CHECKED snug_status snug_engine_create(const snug_engine_options *
 SNUG_API void snug_engine_destroy(snug_engine *engine);
 
 SNUG_API int snug_engine_threads(const snug_engine *engine);
+
+/* The most this process may use: code, libraries, stacks and interpreter included; 0: no limit.
+ * Steps of models made with the engine are planned within it, and refused with the smallest number
+ * that would do (SNUG_E_BUDGET) before anything runs. Set it before a model is used. */
+SNUG_API SNUG_CHECKED snug_status snug_budget(snug_engine *engine, size_t bytes, snug_error *err);
+SNUG_API size_t snug_budget_bytes(const snug_engine *engine);
 
 /* One row of the account book. The names are lent until the next call that changes memory. */
 typedef struct {

@@ -25,23 +25,41 @@ extern "C" {
 typedef struct {
     int64_t batch;
     int train; /* 0: predict */
+    size_t
+        budget_bytes; /* for the whole process; 0: the engine's (snug_budget), which may be none */
 } snug_plan_request;
 
-/* All sizes in bytes. peak = process + state + arena + rest on the ledger. */
+/* All sizes in bytes. peak = process + weights + optimizer + arena + books; what is left of a
+ * budget beside peak and reserve is spare. Where the step does not fit, everything but fits, budget
+ * and floor is told of the smallest plan there is. */
 typedef struct {
-    size_t peak_bytes;
-    size_t process_bytes; /* code, libraries, stacks: measured now, rounded up to 8 MiB */
+    int fits;             /* 1 without a budget */
+    size_t budget_bytes;  /* 0: none */
+    size_t floor_bytes;   /* the smallest budget that would do; 0: not asked, without a budget */
+    double floor_seconds; /* a step there */
+    size_t peak_bytes;    /* expected of the whole process */
+    size_t process_bytes; /* code, libraries, stacks, page tables: expected */
+    size_t reserve_bytes; /* booked beside, for what the process may still need */
     size_t weights_bytes, optimizer_bytes;
     size_t arena_bytes, lower_bound_bytes; /* packing gap = arena / lower bound - 1 */
     size_t input_bytes, activation_bytes, gradient_bytes, workspace_bytes,
-        output_bytes; /* in the arena at its peak */
-    size_t graph_bytes, plan_bytes;
+        output_bytes;               /* in the arena at its peak */
+    size_t books_bytes;             /* graph, plan, sessions, names: all else on the ledger */
+    size_t graph_bytes, plan_bytes; /* of them */
+    int64_t slices;                 /* pieces the batch runs in; 1: whole */
+    size_t recomputed;              /* runs of operators beyond the first */
+    size_t spilled_bytes;           /* that wait in a file */
+    double step_seconds;            /* expected */
+    double plain_seconds;           /* of a step without a limit, and its arena at least */
+    size_t plain_arena_bytes;
     size_t n_nodes, n_steps;
     double flops;           /* per step */
-    const char *peak_layer; /* layer and operator where the arena binds; lent by the model */
+    const char *peak_layer; /* layer and operator where the arena binds; lent until the next plan */
     const char *peak_operator;
 } snug_model_plan_info;
 
+/* The verdict on a step, before anything is read or run. A budget that is too small is no error
+ * here: fits is 0. */
 SNUG_API SNUG_CHECKED snug_status snug_model_plan(snug_model *model,
                                                   const snug_plan_request *request,
                                                   snug_model_plan_info *out, snug_error *err);

@@ -16,6 +16,15 @@ static bool wants_color(const cli *c, int fd) {
     return isatty(fd) != 0;
 }
 
+static snug_status set_budget(cli *c, snug_error *err) {
+    const char *text = c->args.text[OPT_budget];
+    size_t bytes = 0;
+    if (!text)
+        return SNUG_OK;
+    const snug_status status = snug_budget_parse(text, &bytes, err);
+    return status == SNUG_OK ? snug_budget(c->engine, bytes, err) : status;
+}
+
 static snug_status start_and_run(const cli_command *command, cli *c, snug_error *err) {
     int64_t threads = 0;
     const char *when = c->args.text[OPT_color];
@@ -27,6 +36,11 @@ static snug_status start_and_run(const cli_command *command, cli *c, snug_error 
         status = snug_engine_create(&options, &c->engine, err);
     if (status != SNUG_OK)
         return status;
+    status = set_budget(c, err);
+    if (status != SNUG_OK) {
+        snug_engine_destroy(c->engine);
+        return status;
+    }
     c->color_out = wants_color(c, STDOUT_FILENO);
     c->color_err = wants_color(c, STDERR_FILENO);
     c->style =

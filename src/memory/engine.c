@@ -85,6 +85,17 @@ void snug_engine_destroy(snug_engine *engine) {
     allocator.free(allocator.ctx, engine, sizeof *engine);
 }
 
+snug_status snug_budget(snug_engine *engine, size_t bytes, snug_error *err) {
+    if (!engine)
+        return sn_fail(err, SNUG_E_INVALID, "snug_budget: engine must not be NULL");
+    engine->process_budget_bytes = bytes;
+    return SNUG_OK;
+}
+
+size_t snug_budget_bytes(const snug_engine *engine) {
+    return engine->process_budget_bytes;
+}
+
 int snug_engine_threads(const snug_engine *engine) {
     return engine->n_threads;
 }

@@ -56,6 +56,7 @@ struct snug_engine {
     int n_threads;
     size_t budget_bytes, held_bytes, peak_bytes;
     size_t process_band; /* booked for the process beside the ledger (process.c); 0: not yet */
+    size_t process_budget_bytes; /* of the whole process; 0: no limit */
     sn_account accounts[SN_N_CATEGORIES];
     sn_block *blocks; /* newest first */
     sn_large *large;  /* newest first */

@@ -390,26 +390,29 @@ static snug_status try_member(family *f, member m, size_t capacity, bool *done, 
 }
 
 /* Nothing fits: how small can it be? */
-static snug_status refuse(family *f, const ranking *r, size_t limit, size_t *floor,
-                          snug_error *err) {
-    *floor = SIZE_MAX;
+static snug_status refuse(family *f, const ranking *r, const sn_plan_options *o, snug_error *err) {
+    sn_plan_floor floor = {SIZE_MAX, 0};
     for (uint32_t i = 0; i < r->n; i++) {
         bool done;
         size_t height;
-        if (r->at[i].bound >= *floor)
+        if (r->at[i].bound >= floor.bytes)
             continue;
         SNUG_TRY(try_member(f, r->at[i].of, 1, &done, &height, err));
-        *floor = height < *floor ? height : *floor;
+        if (height < floor.bytes)
+            floor = (sn_plan_floor){height, r->at[i].seconds};
     }
+    if (o->floor)
+        *o->floor = floor;
     char have[24], need[24];
     return sn_fail(err, SNUG_E_BUDGET,
                    "no plan of this step fits %s; the smallest there is needs %s: give it that, or "
                    "use a smaller batch",
-                   snug_bytes_print(limit, have, sizeof have),
-                   snug_bytes_print(*floor, need, sizeof need));
+                   snug_bytes_print(o->arena_bytes, have, sizeof have),
+                   snug_bytes_print(floor.bytes, need, sizeof need));
 }
 
-static snug_status choose_limited(family *f, size_t limit, size_t *floor, snug_error *err) {
+static snug_status choose_limited(family *f, const sn_plan_options *o, snug_error *err) {
+    const size_t limit = o->arena_bytes;
     ranking *r;
     SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *r, &r, err));
     SNUG_TRY(find_slices(f, err));
@@ -427,7 +430,7 @@ static snug_status choose_limited(family *f, size_t limit, size_t *floor, snug_e
         if (done)
             return SNUG_OK;
     }
-    return refuse(f, r, limit, floor, err);
+    return refuse(f, r, o, err);
 }
 
 snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err) {
@@ -446,5 +449,5 @@ snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *
     SNUG_TRY(try_member(&f, (member){1, SIZE_MAX}, o->arena_bytes, &done, &height, err));
     if (done)
         return SNUG_OK;
-    return choose_limited(&f, o->arena_bytes, &p->plan->floor_bytes, err);
+    return choose_limited(&f, o, err);
 }

@@ -122,17 +122,23 @@ typedef struct {
     size_t plain_bytes;
     int64_t slices;        /* the most of any block; 1: there is none */
     uint32_t n_recomputed; /* runs beyond the first of each node */
-    size_t floor_bytes;    /* the smallest arena, where a limit was refused */
     uint32_t peak_step;    /* where the arena's lower bound binds */
     sn_plan_categories at_peak;
 } sn_plan;
 
+/* The smallest plan there is, where a limit was refused. */
+typedef struct {
+    size_t bytes; /* of its arena */
+    double seconds;
+} sn_plan_floor;
+
 typedef struct {
     const sn_device *const *devices; /* device 0 runs everything for now */
     int n_devices;
-    size_t arena_bytes; /* the most the arena may have; 0: no limit. SNUG_E_BUDGET where no plan
-                           fits */
-    int64_t slices;     /* run the batch in this many pieces; 0: as few as the limit asks for */
+    size_t arena_bytes;   /* the most the arena may have; 0: no limit. SNUG_E_BUDGET where no plan
+                             fits */
+    int64_t slices;       /* run the batch in this many pieces; 0: as few as the limit asks for */
+    sn_plan_floor *floor; /* filled when the limit is refused; may be NULL */
 } sn_plan_options;
 
 static inline bool sn_plan_spills(const sn_plan *p, sn_var v) {

@@ -51,7 +51,7 @@ static void make_rows(const snug_model_plan_info *p, category_row rows[N_ROWS]) 
         {"outputs", p->output_bytes, true},
         {"packing gap", p->arena_bytes > live ? p->arena_bytes - live : 0, true},
         {"graph and plan", p->graph_bytes + p->plan_bytes, false},
-        {"kernels, windows, names", p->peak_bytes > known ? p->peak_bytes - known : 0, false},
+        {"sessions, windows, names", p->peak_bytes > known ? p->peak_bytes - known : 0, false},
         {"process", p->process_bytes, false},
     };
     memcpy(rows, made, sizeof made);
@@ -290,12 +290,9 @@ static void add_workspace(const plan_report *r, sn_plan_owner_row *rows) {
 snug_status snug_report_plan(snug_model *model, const snug_plan_request *request, int style,
                              const snug_writer *out, snug_error *err) {
     plan_report r = {.model = model, .request = request, .w = out, .style = style};
-    const sn_step_mode mode = request->train ? SN_STEP_TRAIN : SN_STEP_PREDICT;
-    sn_model_step *step;
     void *rows;
-    SNUG_TRY(snug_model_plan(model, request, &r.info, err));
-    SNUG_TRY(sn_model_step_find(model, mode, request->batch, &step, err)); /* planned just now */
-    r.step = step;
+    SNUG_TRY(sn_model_verdict(model, request, &r.info, err));
+    const sn_model_step *const step = r.step = &model->looked;
     const size_t bytes = sn_graph_n_owners(step->graph) * sizeof(sn_plan_owner_row);
     SNUG_TRY(sn_alloc(model->engine, SN_MEM_OTHER, bytes, &rows, err));
     snug_status status = sn_plan_owner_rows(step->plan, model->engine, rows, err);

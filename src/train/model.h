@@ -67,6 +67,7 @@ struct snug_model {
     sn_executor *executor; /* NULL while no step has a session */
     sn_model_step steps[SN_MODEL_MAX_STEPS];
     int n_steps, n_pinned;
+    sn_model_step looked; /* by sn_model_verdict, last; no session */
     sn_compiled compiled;
     char optimizer_text[640];
     int64_t iterations; /* training steps since the optimizer was new */
@@ -81,6 +82,15 @@ SNUG_CHECKED snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, in
 SNUG_CHECKED snug_status sn_model_step_weighted(snug_model *m, sn_step_mode mode, int64_t batch,
                                                 const sn_weighting *weighting, sn_model_step **out,
                                                 snug_error *err);
+/* A step of its own, outside the cache, as a graph without a plan (budget.h plans it); the caller
+ * closes it. */
+SNUG_CHECKED snug_status sn_model_step_open(snug_model *m, sn_step_mode mode, int64_t batch,
+                                            sn_model_step *out, snug_error *err);
+void sn_model_step_close(sn_model_step *s);
+/* snug_model_plan; the step it speaks of is m->looked: planned, or where it does not fit planned at
+ * the floor. */
+SNUG_CHECKED snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
+                                          snug_model_plan_info *out, snug_error *err);
 /* Drops all steps that are not pinned when fewer than `n` more would fit the cache. */
 void sn_model_make_room(snug_model *m, int n);
 /* Homes, arena and kernels for every wanted step; after an error only pinned steps are left. */

@@ -1,6 +1,6 @@
 /* steps.c: the cache of planned steps, and what stands between a plan and its first run: homes,
  * arena, kernels, parameters. */
-#include "train/model.h"
+#include "train/budget.h"
 
 #include "base/rng.h"
 
@@ -57,9 +57,8 @@ static void clear_step(sn_model_step *s) {
     *s = (sn_model_step){.batch = 0};
 }
 
-static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
-    const sn_device *const devices[1] = {&m->device.device};
-    const sn_plan_options options = {.devices = devices, .n_devices = 1};
+/* The graph of the step, not planned yet. */
+static snug_status build_step(snug_model *m, sn_model_step *s, snug_error *err) {
     SNUG_TRY(sn_compiled_resolve(m->network, &m->compiled, err));
     const sn_step_spec spec = {.network = m->network,
                                .objectives = m->compiled.objectives,
@@ -70,9 +69,27 @@ static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
                                .n_weights = s->weighting.n_weights,
                                .classes = s->weighting.classes,
                                .n_classes = s->weighting.n_classes};
-    SNUG_TRY(sn_step_build(&spec, s->mode, s->batch, &s->graph, err));
-    SNUG_TRY(sn_plan_build(m->engine, s->graph, &options, &s->plan, err));
+    return sn_step_build(&spec, s->mode, s->batch, &s->graph, err);
+}
+
+static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
+    sn_share share;
+    SNUG_TRY(build_step(m, s, err));
+    SNUG_TRY(sn_model_plan_within(m, s, snug_budget_bytes(m->engine), &share, NULL, err));
     return find_ends(m, s, err);
+}
+
+snug_status sn_model_step_open(snug_model *m, sn_step_mode mode, int64_t batch, sn_model_step *out,
+                               snug_error *err) {
+    *out = (sn_model_step){.mode = mode, .batch = batch};
+    const snug_status status = build_step(m, out, err);
+    if (status != SNUG_OK)
+        sn_model_step_close(out);
+    return status;
+}
+
+void sn_model_step_close(sn_model_step *s) {
+    clear_step(s);
 }
 
 snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch, sn_model_step **out,
@@ -122,12 +139,14 @@ static void drop_from(snug_model *m, int first) {
 }
 
 void sn_model_make_room(snug_model *m, int n) {
+    sn_model_step_close(&m->looked);
     if (m->n_steps + n > SN_MODEL_MAX_STEPS)
         drop_from(m, m->n_pinned);
 }
 
 void sn_model_drop_steps(snug_model *m) {
     assert(m->n_pinned == 0);
+    sn_model_step_close(&m->looked);
     drop_from(m, 0);
 }
 
