@@ -12,12 +12,12 @@
 typedef snug_status (*report_fn)(snug_model *m, const snug_writer *w, snug_error *err);
 
 static snug_status plan_text(snug_model *m, const snug_writer *w, snug_error *err) {
-    return snug_report_plan(m, &(snug_plan_request){4, 1}, SNUG_REPORT_COLOR | SNUG_REPORT_STEPS, w,
+    return snug_report_plan(m, &(snug_plan_request){.batch = 4, .train = 1}, SNUG_REPORT_COLOR | SNUG_REPORT_STEPS, w,
                             err);
 }
 
 static snug_status plan_json(snug_model *m, const snug_writer *w, snug_error *err) {
-    return snug_report_plan(m, &(snug_plan_request){4, 1}, SNUG_REPORT_JSON | SNUG_REPORT_STEPS, w,
+    return snug_report_plan(m, &(snug_plan_request){.batch = 4, .train = 1}, SNUG_REPORT_JSON | SNUG_REPORT_STEPS, w,
                             err);
 }
 
@@ -164,7 +164,7 @@ static void test_plan_report_repeats(void **state) {
     expect_ok(snug_model_load(*state, MODEL, &m, &err), &err);
     json_t *a = json_of(plan_json, m);
     snug_model_plan_info info;
-    expect_ok(snug_model_plan(m, &(snug_plan_request){7, 0}, &info, &err), &err);
+    expect_ok(snug_model_plan(m, &(snug_plan_request){.batch = 7, .train = 0}, &info, &err), &err);
     json_t *b = json_of(plan_json, m);
     static const char *const keys[] = {
         "arena_bytes", "lower_bound_bytes", "state_bytes", "flops", "layers", "plan"};
