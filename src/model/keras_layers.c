@@ -172,7 +172,7 @@ typedef struct {
     bool trainable;   /* false: all that is in it is frozen */
     bool again;       /* it was applied before: its layers exist */
     bool inference;   /* it is called with training=False, and so is all that is in it */
-    bool by_steps;    /* its examples are the steps of a TimeDistributed */
+    int64_t by_steps; /* its examples are so many steps of a TimeDistributed; 0: they are not */
 } scope;
 
 /* What a layer is called with. */
@@ -196,8 +196,10 @@ static snug_status apply_model(const scope *s, const json_t *model, const argume
 
 /* Keywords that every call in the scope has. */
 static void begin_call(const scope *s, arguments *x) {
-    snprintf(x->call, sizeof x->call, "%s%s%s", s->inference ? "training=false" : "",
-             s->inference && s->by_steps ? " " : "", s->by_steps ? "by_steps=true" : "");
+    const int n = snprintf(x->call, sizeof x->call, "%s", s->inference ? "training=false" : "");
+    if (s->by_steps > 0)
+        snprintf(x->call + n, sizeof x->call - (size_t)n, "%sby_steps=%lld", n ? " " : "",
+                 (long long)s->by_steps);
 }
 
 /* The layer's name in the network; "" for Keras' automatic one. */
@@ -331,6 +333,11 @@ static snug_status add_plain(const scope *s, const char *class_name, const uint3
     return sn_network_add_on(s->network, &spec, out, err);
 }
 
+static int64_t steps_of(const sn_network *n, uint32_t tensor) {
+    const snug_type *t = sn_network_type(n, tensor);
+    return t->rank > 1 ? t->dims[1] : 0;
+}
+
 /* A model in TimeDistributed: applied to all steps as one batch. */
 static snug_status apply_distributed(const scope *s, const json_t *layer, const char *name,
                                      const arguments *x, results *out, snug_error *err) {
@@ -338,7 +345,7 @@ static snug_status apply_distributed(const scope *s, const json_t *layer, const 
     const char *const inner_name = sn_keras_text(json_object_get(model, "config"), "name");
     scope inner = *s;
     arguments steps = {.n_in = 1};
-    inner.by_steps = true;
+    inner.by_steps = steps_of(s->network, x->in[0]);
     inner.trainable = s->trainable && !is_frozen(layer) && !is_frozen(model);
     if (x->n_in != 1 || snprintf(inner.prefix, sizeof inner.prefix, "%s/%s/", name,
                                  inner_name ? inner_name : "") >= (int)sizeof inner.prefix)

@@ -132,7 +132,7 @@ static snug_status read_key(sn_conf_operation *conf, const json_t *key, snug_err
 /* --- settings by name ------------------------------------------------------------------------- */
 typedef enum {
     INERT,
-    PLAIN, /* without effect while it is false or constant */
+    PLAIN, /* without effect while it is false, 1 or constant */
     AXES,
     SHAPE,
     STRIDES,
@@ -197,6 +197,7 @@ static const struct {
     {"offset", SHAPE},
     {"pool_size", SHAPE},
     {"strides", STRIDES},
+    {"dilation_rate", PLAIN},
     {"padding", MODE},
     {"method", MODE},
     {"q", OPERAND},
@@ -294,8 +295,10 @@ static snug_status set_kind(sn_conf_operation *conf, setting_kind kind, const ch
         return add_number(conf, 1, value, err);
     if (kind == PLAIN) {
         const char *text = json_string_value(value);
-        const bool plain = text && strcmp(text, "constant") == 0;
-        return plain || json_is_false(value) ? SNUG_OK : refuse(key, value, err);
+        const bool plain = json_is_false(value) || (text && strcmp(text, "constant") == 0);
+        return plain || (json_is_integer(value) && json_integer_value(value) == 1)
+                   ? SNUG_OK
+                   : refuse(key, value, err);
     }
     if (kind == MODE || kind == FORMAT || kind == DTYPE)
         return set_text(conf, kind, key, value, err);

@@ -5,9 +5,11 @@
  * `normalise`; between them mean = s1 / n and variance = s2 / n - mean^2 (biased, as Keras'
  * moments) stand as ordinary f64 operators of [channels], so the gradient flows through them by
  * their own rules. The moving statistics follow the same mean and variance. */
-#include "nn/nn.h"
+#include "nn/recurrent.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* --- axes ------------------------------------------------------------------------------------- */
 #define NO_AXIS (-99) /* the default of `axis`: the last */
@@ -154,42 +156,71 @@ static bool is_learning(const sn_layer_call *c) {
     return c->training && c->network->layers[c->top].trainable;
 }
 
-void sn_layer_build_batch_normalization(sn_layer_call *c) {
-    const sn_conf_batch_normalization *conf = c->conf;
+/* What all steps of a TimeDistributed share. */
+typedef struct {
+    const sn_conf_batch_normalization *conf;
     layout l;
-    if (!lay_out(c, conf->axis, 4, &l))
-        return;
-    if (l.n != 1) {
-        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "%d axes; one is possible", l.n);
-        return;
-    }
-    const snug_type vector = weight_type(&l);
-    const scale_and_shift p = parameters(c, &vector, conf->scale ? &conf->gamma_initializer : NULL,
-                                         conf->center ? &conf->beta_initializer : NULL);
-    const int first_moving = c->next_var;
-    sn_value mean =
-        sn_layer_variable(c, "moving_mean", &vector, &conf->moving_mean_initializer, false);
-    sn_value variance =
-        sn_layer_variable(c, "moving_variance", &vector, &conf->moving_variance_initializer, false);
-    const sn_value x = move(c, &l, c->in[0]);
-    if (is_learning(c) && sn_call_flag(c, "by_steps", false))
-        sn_layer_refuse(c, SNUG_E_UNSUPPORTED,
-                        "in a model inside TimeDistributed it cannot train: Keras normalises step "
-                        "by step there; freeze it, or put TimeDistributed around each layer");
-    if (is_learning(c) && c->b->error.code == SNUG_OK) {
+    scale_and_shift p;
+    int first_moving; /* variable: the mean, then the variance */
+    sn_value mean, variance;
+} batch_norm;
+
+/* x as the layer's input is laid out; learning: by its own statistics, which move the averages. */
+static sn_value normalise_batch(sn_layer_call *c, const batch_norm *n, sn_value x, bool learning) {
+    const sn_value moved = move(c, &n->l, x);
+    sn_value mean = n->mean, variance = n->variance;
+    if (learning && c->b->error.code == SNUG_OK) {
         if (sn_value_ok(c->mask[0]))
-            masked_statistics(c, &l, x, &mean, &variance);
+            masked_statistics(c, &n->l, moved, &mean, &variance);
         else
-            batch_statistics(c, x, &mean, &variance);
-        sn_layer_average(c, first_moving, mean, conf->momentum);
-        sn_layer_average(c, first_moving + 1, variance, conf->momentum);
+            batch_statistics(c, moved, &mean, &variance);
+        sn_layer_average(c, n->first_moving, mean, n->conf->momentum);
+        sn_layer_average(c, n->first_moving + 1, variance, n->conf->momentum);
     }
     sn_attrs a;
     sn_attrs_default(SN_OP_normalise, &a);
-    a.epsilon.epsilon = epsilon_slot(c, conf->epsilon);
-    c->out = move_back(c, &l,
-                       sn_build(c->b, SN_OP_normalise, &a,
-                                (const sn_value[]){x, mean, variance, p.gamma, p.beta}, 5));
+    a.epsilon.epsilon = epsilon_slot(c, n->conf->epsilon);
+    return move_back(c, &n->l,
+                     sn_build(c->b, SN_OP_normalise, &a,
+                              (const sn_value[]){moved, mean, variance, n->p.gamma, n->p.beta}, 5));
+}
+
+/* In a model that a TimeDistributed applies, examples are [batch * steps]: Keras normalises one
+ * step after the other, each by its own statistics. */
+static sn_value normalise_steps(sn_layer_call *c, const batch_norm *n, int64_t count) {
+    const snug_type t = n->l.type;
+    int64_t dims[SNUG_MAX_RANK] = {-1, count};
+    sn_steps steps = {.n = 0};
+    if (t.rank == SNUG_MAX_RANK) {
+        sn_layer_refuse(c, SNUG_E_SHAPE, "with the steps the input has more than %d axes", t.rank);
+        return SN_NO_VALUE;
+    }
+    memcpy(dims + 2, t.dims + 1, (size_t)(t.rank - 1) * sizeof *dims);
+    const sn_value all = sn_build_reshape(c->b, c->in[0], dims, t.rank + 1);
+    for (int64_t k = 0; k < count && c->b->error.code == SNUG_OK; k++)
+        sn_steps_add(c, &steps, normalise_batch(c, n, sn_step_of(c, all, k), true));
+    return sn_build_reshape(c->b, sn_steps_end(c, &steps), t.dims, t.rank);
+}
+
+void sn_layer_build_batch_normalization(sn_layer_call *c) {
+    batch_norm n = {.conf = c->conf};
+    char steps[24];
+    if (!lay_out(c, n.conf->axis, 4, &n.l))
+        return;
+    if (n.l.n != 1) {
+        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "%d axes; one is possible", n.l.n);
+        return;
+    }
+    const snug_type vector = weight_type(&n.l);
+    n.p = parameters(c, &vector, n.conf->scale ? &n.conf->gamma_initializer : NULL,
+                     n.conf->center ? &n.conf->beta_initializer : NULL);
+    n.first_moving = c->next_var;
+    n.mean = sn_layer_variable(c, "moving_mean", &vector, &n.conf->moving_mean_initializer, false);
+    n.variance = sn_layer_variable(c, "moving_variance", &vector,
+                                   &n.conf->moving_variance_initializer, false);
+    sn_call_text(c, "by_steps", steps, sizeof steps);
+    c->out = is_learning(c) && steps[0] ? normalise_steps(c, &n, strtoll(steps, NULL, 10))
+                                        : normalise_batch(c, &n, c->in[0], is_learning(c));
 }
 
 /* --- layer normalisation ---------------------------------------------------------------------- */

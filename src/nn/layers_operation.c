@@ -115,6 +115,16 @@ static sn_value cube_root(sn_builder *b, sn_value x) {
                         sn_build_value_op(b, SN_OP_power, &size, 1, 1.0 / 3));
 }
 
+/* sin(pi x) / (pi x), 1 at 0 */
+static sn_value sinc(sn_builder *b, sn_value x) {
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const snug_dtype dtype = sn_graph_type(b->graph, x)->dtype;
+    const sn_value at = sn_build_affine(b, x, M_PI, 0), one = sn_build_scalar(b, dtype, 1),
+                   origin = sn_build_equal(b, x, sn_build_scalar(b, dtype, 0));
+    return sn_build_select(b, origin, one, sn_build_div(b, sn_build_sin(b, at), at));
+}
+
 static const struct {
     const char *names; /* parted by spaces; case and underscores do not count */
     sn_value (*build)(sn_builder *b, sn_value x);
@@ -132,6 +142,7 @@ static const struct {
     {"deg2rad", radians},
     {"rad2deg", degrees},
     {"cbrt", cube_root},
+    {"sinc", sinc},
     {"log", sn_build_log},
     {"log2", log_2},
     {"log10", log_10},
@@ -263,6 +274,10 @@ static sn_value all_true(sn_builder *b, sn_value x, uint32_t axes, bool keepdims
     return sn_build_all_true(b, as_bool(b, x), axes, keepdims);
 }
 
+static sn_value reach(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
+    return sn_build_sub(b, sn_build_max(b, x, axes, keepdims), sn_build_min(b, x, axes, keepdims));
+}
+
 static const struct {
     const char *names;
     reduce_fn build;
@@ -277,6 +292,7 @@ static const struct {
     {"var reducevariance", sn_build_variance},
     {"std reducestd", sn_build_deviation},
     {"logsumexp reducelogsumexp", sn_build_logsumexp},
+    {"ptp", reach},
 };
 
 static void build_reduction(sn_layer_call *c, conf_of conf, reduce_fn build) {
@@ -590,11 +606,13 @@ static void build_argmax(sn_layer_call *c, conf_of conf) {
 }
 
 static void build_round(sn_layer_call *c, conf_of conf) {
-    if (conf->first != 0) {
-        sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "round to %g decimals", conf->first);
+    const double factor = pow(10, conf->first);
+    if (conf->first == 0 || !sn_dtype_is_float(type_of(c, c->in[0]).dtype)) {
+        c->out = sn_build_round(c->b, c->in[0]);
         return;
     }
-    c->out = sn_build_round(c->b, c->in[0]);
+    const sn_value by = sn_build_scalar(c->b, type_of(c, c->in[0]).dtype, factor);
+    c->out = sn_build_div(c->b, sn_build_round(c->b, sn_build_mul(c->b, c->in[0], by)), by);
 }
 
 static void build_scan(sn_layer_call *c, conf_of conf) {

@@ -3,6 +3,7 @@
  * reader keeps them: axes in `axes`, counts, shifts and sizes in `shape`, names in `mode`. */
 #include "nn/operation.h"
 #include "nn/picture.h"
+#include "nn/spatial.h"
 #include "nn/text.h"
 
 #include <string.h>
@@ -199,6 +200,73 @@ static void build_resize(sn_layer_call *c, conf_of conf) {
                                    conf->flag != 0, size);
 }
 
+/* Pixel (i, j) of every window: one picture per place in the window, channel after channel. */
+static sn_value patches(sn_layer_call *c, sn_value x, const int64_t *size, const int64_t *strides,
+                        const int64_t *count) {
+    const int64_t step[4] = {1, strides[0], strides[1], 1}, shape[4] = {-1, count[0], count[1], -1};
+    sn_value parts[SN_MAX_IN];
+    int n = 0;
+    for (int64_t k = 0; k < size[0] * size[1] && c->b->error.code == SNUG_OK; k++) {
+        const int64_t from[4] = {0, k / size[1], k % size[1], 0};
+        if (n == SN_MAX_IN) {
+            parts[0] = sn_build_concat(c->b, parts, n, 3);
+            n = 1;
+        }
+        parts[n++] = sn_build_slice(c->b, x, from, shape, step);
+    }
+    return sn_build_concat(c->b, parts, n, 3);
+}
+
+/* Windows that neither overlap nor leave gaps are a new order of the picture. */
+static sn_value tiles(sn_layer_call *c, sn_value x, const snug_type *t, const int64_t *size,
+                      const int64_t *count) {
+    static const int by_tile[6] = {0, 1, 3, 2, 4, 5};
+    const int64_t parts[6] = {t->dims[0], count[0], size[0], count[1], size[1], t->dims[3]},
+                  flat[4] = {t->dims[0], count[0], count[1], size[0] * size[1] * t->dims[3]};
+    return sn_build_reshape(
+        c->b, sn_build_transpose(c->b, sn_build_reshape(c->b, x, parts, 6), by_tile), flat, 4);
+}
+
+static void build_extract_patches(sn_layer_call *c, conf_of conf) {
+    sn_spatial w;
+    int64_t size[2], strides[2], count[2];
+    if (conf->n_shape < 1 || conf->n_shape > 2 || conf->n_strides > 2)
+        return refuse_settings(c, conf, "a size of one or two numbers");
+    for (int k = 0; k < 2; k++) {
+        size[k] = conf->shape[conf->n_shape - 1 < k ? 0 : k];
+        strides[k] = conf->n_strides ? conf->strides[conf->n_strides - 1 < k ? 0 : k] : size[k];
+    }
+    if (!sn_spatial_read(
+            c,
+            &(sn_spatial_conf){
+                .n = 2, .kernel = size, .strides = strides, .padding = conf->mode.text},
+            &w))
+        return;
+    const int64_t before[4] = {0, w.pad[2], w.pad[4], 0}, after[4] = {0, w.pad[3], w.pad[5], 0};
+    const sn_value x = sn_build_pad(c->b, c->in[0], before, after, 0);
+    const snug_type t =
+        c->b->error.code == SNUG_OK ? *sn_graph_type(c->b->graph, x) : input_type(c);
+    bool even = true;
+    for (int k = 0; k < 2; k++) {
+        if (size[k] > t.dims[1 + k])
+            return refuse_settings(c, conf, "windows that fit the picture");
+        count[k] = sn_spatial_count(&w, 1 + k);
+        even = even && strides[k] == size[k] && count[k] * size[k] == t.dims[1 + k];
+    }
+    c->out = even ? tiles(c, x, &t, size, count) : patches(c, x, size, strides, count);
+}
+
+/* Red, green and blue as brightness. */
+static void build_grayscale(sn_layer_call *c, conf_of conf) {
+    static const double share[3] = {0.2989, 0.5870, 0.1140};
+    const snug_type t = input_type(c);
+    if (t.rank != 4 || t.dims[3] != 3)
+        return refuse_settings(c, conf, "pictures of three channels");
+    const sn_value weights =
+        sn_build_reshape(c->b, sn_layer_vector(c, share, 3, false), (const int64_t[]){3, 1}, 2);
+    c->out = sn_build_matmul(c->b, c->in[0], weights, SN_NO_VALUE);
+}
+
 const sn_operation_row sn_layout_operations[] = {
     {"flip reverse reversev2", build_flip},
     {"roll", build_roll},
@@ -212,5 +280,7 @@ const sn_operation_row sn_layout_operations[] = {
     {"onehot", build_one_hot},
     {"tril triu", build_triangle},
     {"resize", build_resize},
+    {"extractpatches", build_extract_patches},
+    {"rgbtograyscale", build_grayscale},
     {NULL, NULL},
 };
