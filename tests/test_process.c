@@ -11,6 +11,7 @@
 #include "memory/smaps.h"
 #include "train/model.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -287,6 +288,79 @@ static void test_real_runs_add_up_and_were_foreseen(void **state) {
         }
 }
 
+/* --- many steps ------------------------------------------------------------------------------- */
+
+typedef struct {
+    snug_engine *engine;
+    int64_t n, last;
+    size_t counted[2], heap[2]; /* in step 50 and in the last */
+} flat_run;
+
+static snug_status look_at_memory(void *ctx, const snug_progress *progress, snug_error *err) {
+    (void)progress, (void)err;
+    flat_run *f = ctx;
+    f->n++;
+    if (f->n != 50 && f->n != f->last)
+        return SNUG_OK;
+    sn_process p;
+    sn_process_read(&sn_io_system, &p);
+    f->counted[f->n == f->last] = sn_process_counted(&p);
+    f->heap[f->n == f->last] = mallinfo2().uordblks;
+    return SNUG_OK;
+}
+
+/* 1,000 steps, and 10,000 where all tests are run. Nothing may grow: neither what the C heap holds
+ * nor what the system counts. */
+static int run_many_steps(void *ctx) {
+    flat_run f = {.last = *(const int64_t *)ctx};
+    snug_error err;
+    snug_model *m;
+    snug_feed *x, *y;
+    char path[512];
+    snprintf(path, sizeof path, "%s/golden/conv_groups_f32/model.json", SNUG_TEST_DATA);
+    expect_ok(snug_engine_create(&(snug_engine_options){.n_threads = 1}, &f.engine, &err), &err);
+    expect_ok(snug_model_load(f.engine, path, &m, &err), &err);
+    expect_ok(snug_feed_open(f.engine, "normal:40x7x6x3@1", &x, &err), &err);
+    expect_ok(snug_feed_open(f.engine, "normal:40x3@2", &y, &err), &err);
+    const snug_callback watch = {.ctx = &f, .on_step_end = look_at_memory};
+    const snug_fit_options fit = {.x = x,
+                                  .y = y,
+                                  .batch = 4,
+                                  .epochs = (int)(f.last / 10),
+                                  .shuffle = 1,
+                                  .callbacks = &watch,
+                                  .n_callbacks = 1};
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    snug_model_destroy(m);
+    snug_feed_destroy(x);
+    snug_feed_destroy(y);
+    snug_engine_destroy(f.engine);
+    const bool flat =
+        f.n == f.last && f.heap[1] == f.heap[0] && f.counted[1] <= f.counted[0] + 64 * KIB;
+    if (!flat)
+        fprintf(stderr, "after 50 steps %zu bytes, after %lld %zu; C heap %zu, %zu\n", f.counted[0],
+                (long long)f.n, f.counted[1], f.heap[0], f.heap[1]);
+    return flat ? 0 : 1;
+}
+
+static void test_many_steps_leave_memory_flat(void **state) {
+    (void)state;
+    int64_t n_steps = getenv("SNUG_TEST_FULL") ? 10000 : 1000;
+    sn_cgroup_result result;
+#ifdef __SANITIZE_ADDRESS__
+    skip();
+#endif
+    const char *why = sn_cgroup_run(NULL, 64 * MIB, run_many_steps, &n_steps, &result);
+    if (why) {
+        print_message("%s\n", why);
+        skip();
+    }
+    assert_int_equal(result.exit_code, 0);
+    assert_false(result.killed);
+}
+
+/* --- booking ---------------------------------------------------------------------------------- */
+
 /* The same process books the same again, whatever was freed in between. */
 static void test_bookings_stay_in_their_band(void **state) {
     snug_engine *e = *state;
@@ -315,6 +389,7 @@ static void test_bookings_stay_in_their_band(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_real_runs_add_up_and_were_foreseen),
+        cmocka_unit_test(test_many_steps_leave_memory_flat),
         engine_test(test_mappings_go_to_their_rows),
         cmocka_unit_test(test_mappings_are_read_one_by_one),
         cmocka_unit_test(test_a_system_that_says_nothing_gives_zeros),

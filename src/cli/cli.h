@@ -79,7 +79,9 @@ double cli_shown(double v);                      /* v; a NaN without its sign, w
 /* How many letters must change to make one from the other: for "did you mean". */
 int cli_distance(const char *a, const char *b);
 
-/* process.c: set by the first Ctrl-C (or SIGTERM); the second one ends the process as usual. */
+/* process.c: before anything else of a command. */
+void cli_settle_heap(void);
+/* Set by the first Ctrl-C (or SIGTERM); the second one ends the process as usual. */
 void cli_catch_interrupt(void);
 int cli_interrupted(void *ctx); /* the signal's number; 0: none */
 

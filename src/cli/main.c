@@ -91,6 +91,7 @@ static int exit_code(snug_status status) {
 }
 
 int main(int argc, char **argv) {
+    cli_settle_heap();
     cli c = {.engine = NULL};
     snug_error err = {SNUG_OK, ""};
     snug_status status = SNUG_OK;

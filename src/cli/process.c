@@ -1,7 +1,17 @@
-/* process.c: what belongs to the process: its signals and its standard output. */
+/* process.c: what belongs to the process: its C heap, its signals and its standard output. */
 #include "cli.h"
 
+#include <malloc.h>
 #include <signal.h>
+
+/* One heap for all threads (each would get another, up to 64 MiB wide), and thresholds that stay
+ * where they are (the C library moves them up with what it sees freed): what is freed goes back, so
+ * that the same command takes the same bytes. The process's to choose, not the library's. */
+void cli_settle_heap(void) {
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);
+    mallopt(M_TRIM_THRESHOLD, 128 << 10);
+}
 
 /* The one global: a signal handler has no other way to speak. */
 static volatile sig_atomic_t interrupted_by; /* the signal's number; 0: none */
