@@ -1,5 +1,6 @@
 /* test_cost.c: rules of the cost model: what must hold for any rates, and what families say about
  * themselves. No clock: how near the numbers come to this machine is bench/cost.c's business. */
+#include "support/call.h"
 #include "support/kernel_call.h"
 #include "support/support.h"
 
@@ -71,11 +72,70 @@ static void test_efficiency_divides_the_rate(void **state) {
     const sn_opdesc d = product(4096);
     sn_variant v;
     expect_ok(cpu.device.describe(&cpu.device, &d, &v, NULL), NULL);
+    v.bytes = 0;
     v.efficiency = 1;
     const double full = sn_cost_seconds(&cpu.device, &d, &v);
     v.efficiency = 0.25;
     const double quarter = sn_cost_seconds(&cpu.device, &d, &v);
     assert_true(quarter > 3.9 * full && quarter <= 4 * full);
+}
+
+static sn_opdesc row_of(sn_op op, int64_t rows) {
+    sn_opdesc d = {.op = op, .n_in = 1, .in = {SHAPE(SNUG_F32, rows, 64)}};
+    snug_error err;
+    sn_attrs_default(op, &d.attrs);
+    if (op == SN_OP_slice) {
+        d.attrs.slice.sizes = LIST(100, 64);
+        d.attrs.slice.strides = LIST(1, 1);
+    }
+    expect_ok(sn_op_infer(&d, &err), &err);
+    return d;
+}
+
+static void test_a_slice_costs_what_it_takes(void **state) {
+    (void)state;
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, 1, false);
+    const sn_opdesc of_few = row_of(SN_OP_slice, 200), of_many = row_of(SN_OP_slice, 2000000);
+    assert_true(cost_of(&cpu, &of_few) == cost_of(&cpu, &of_many));
+}
+
+static void test_a_new_name_costs_a_call(void **state) {
+    (void)state;
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, 2, false);
+    const sn_opdesc name = row_of(SN_OP_identity, 1000000), copy = row_of(SN_OP_neg, 1000000);
+    assert_true(cost_of(&cpu, &name) == cpu.device.rates.call);
+    assert_true(cost_of(&cpu, &copy) > 100 * cpu.device.rates.call);
+}
+
+static void test_few_channels_fill_no_vector(void **state) {
+    (void)state;
+    sn_cpu_device cpu;
+    sn_cpu_device_init(&cpu, 1, false);
+    sn_opdesc narrow = {.op = SN_OP_moments, .n_in = 1, .in = {SHAPE(SNUG_F32, 65536, 8)}};
+    sn_opdesc wide = {.op = SN_OP_moments, .n_in = 1, .in = {SHAPE(SNUG_F32, 8192, 64)}};
+    expect_ok(sn_op_infer(&narrow, NULL), NULL);
+    expect_ok(sn_op_infer(&wide, NULL), NULL);
+    assert_true(cost_of(&cpu, &narrow) > 3 * cost_of(&cpu, &wide));
+}
+
+/* Of every case of every row. */
+static void check_cost(sn_subject *s) {
+    static const int threads[] = {1, 2};
+    for (int i = 0; i < 2; i++) {
+        sn_cpu_device cpu;
+        sn_cpu_device_init(&cpu, threads[i], false);
+        const double seconds = cost_of(&cpu, &s->desc);
+        if (!(seconds >= cpu.device.rates.call && seconds < 1))
+            sn_complain(s, "%g seconds with %d threads", seconds, threads[i]);
+    }
+    sn_checked(s);
+}
+
+static void test_every_row_has_a_cost(void **state) {
+    (void)state;
+    sn_sweep_rows("cost", check_cost);
 }
 
 static void test_hash_sees_every_rate(void **state) {
@@ -100,6 +160,10 @@ int main(void) {
         cmocka_unit_test(test_threads_help_large_work_only),
         cmocka_unit_test(test_reference_kernels_are_slow),
         cmocka_unit_test(test_efficiency_divides_the_rate),
+        cmocka_unit_test(test_a_slice_costs_what_it_takes),
+        cmocka_unit_test(test_a_new_name_costs_a_call),
+        cmocka_unit_test(test_few_channels_fill_no_vector),
+        cmocka_unit_test(test_every_row_has_a_cost),
         cmocka_unit_test(test_hash_sees_every_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

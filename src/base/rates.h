@@ -12,9 +12,10 @@
  */
 #define SN_RATES_MAP(X)                                                                            \
     X(product, "operations of packed products and convolutions")                                   \
+    X(product_memory, "bytes of their operands in memory")                                         \
     X(loop, "elements of plain vector loops")                                                      \
     X(math, "elements of loops with exp, tanh and the like")                                       \
-    X(gather, "elements moved one by one: transposed, gathered, sorted")                           \
+    X(scalar, "elements taken one by one, as in a call of libm")                                   \
     X(reference, "operations of reference kernels")                                                \
     X(memory, "bytes of operands in memory")                                                       \
     X(memory_all, "bytes of operands in memory, all threads together")                             \

@@ -1,10 +1,10 @@
 /* cost.c: how long a run of an operator takes, from what its variant says it does and the rates of
  * the device. Pure: no clock, no state; the same description gives the same seconds.
  *
- *     seconds = call + hand-off + max(arithmetic, traffic)
+ *     seconds = call + hand-off + arithmetic + traffic
  *
- * A kernel overlaps arithmetic with traffic, so the slower of the two counts. Few elements stay on
- * the calling thread, as in the kernels. */
+ * Arithmetic and traffic add up: where a kernel overlaps them, the smaller one hardly counts. Few
+ * elements stay on the calling thread, as in the kernels. */
 #include "op/op.h"
 
 #define SMALL 32768.0 /* kernels/cpu/loops.h: below this many elements no thread is woken */
@@ -12,7 +12,7 @@
 static double rate_of(const sn_rates *r, sn_speed speed) {
     const double rates[SN_N_SPEEDS] = {
         [SN_SPEED_LOOP] = r->loop,           [SN_SPEED_PRODUCT] = r->product,
-        [SN_SPEED_MATH] = r->math,           [SN_SPEED_GATHER] = r->gather,
+        [SN_SPEED_MATH] = r->math,           [SN_SPEED_SCALAR] = r->scalar,
         [SN_SPEED_REFERENCE] = r->reference,
     };
     return rates[speed];
@@ -22,20 +22,24 @@ static double least(double a, double b) {
     return a < b ? a : b;
 }
 
-/* Operands that fit the cache are still there from the step that wrote them. */
-static double traffic_seconds(const sn_rates *r, double bytes, int n_threads) {
-    const double near = least(bytes, r->cache_bytes);
-    const double memory = least(r->memory * n_threads, r->memory_all);
-    return near / (r->cache * n_threads) + (bytes - near) / memory;
+/* Small operands are still in the cache from the step that wrote them, large ones in memory; those
+ * between one and two caches are partly there. */
+static double traffic_seconds(const sn_rates *r, const sn_variant *v, int n_threads) {
+    const double bytes = v->bytes;
+    const double beyond = bytes / r->cache_bytes - 1;
+    const double far = beyond < 0 ? 0 : least(beyond, 1);
+    const double one = v->speed == SN_SPEED_PRODUCT ? r->product_memory : r->memory;
+    const double memory = least(one * n_threads, r->memory_all);
+    return bytes * ((1 - far) / (r->cache * n_threads) + far / memory);
 }
 
 double sn_cost_seconds(const sn_device *d, const sn_opdesc *desc, const sn_variant *v) {
-    (void)desc;
     const sn_rates *r = &d->rates;
+    if (sn_ops[desc->op].inplace == SN_INPLACE_ALIAS) /* a new name for the same bytes */
+        return r->call;
     const bool alone = d->n_threads < 2 || v->speed == SN_SPEED_REFERENCE || v->flops < SMALL;
     const int n_threads = alone ? 1 : d->n_threads;
     const double efficiency = v->efficiency > 0 ? v->efficiency : 1;
     const double arithmetic = v->flops / (rate_of(r, v->speed) * efficiency * n_threads);
-    const double traffic = traffic_seconds(r, v->bytes, n_threads);
-    return r->call + (alone ? 0 : r->handoff) + (arithmetic > traffic ? arithmetic : traffic);
+    return r->call + (alone ? 0 : r->handoff) + arithmetic + traffic_seconds(r, v, n_threads);
 }

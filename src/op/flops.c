@@ -53,6 +53,11 @@ static double recurrent_flops(const sn_opdesc *d) {
     return 2 * all(&d->in[0]) * (double)d->in[1].dims[0];
 }
 
+/* What moves part of a value looks at that part alone. */
+static double moved_flops(const sn_opdesc *d) {
+    return all(&d->out[0]);
+}
+
 static double element_flops(const sn_opdesc *d) {
     double most = 0;
     for (int i = 0; i < d->n_in; i++)
@@ -70,6 +75,9 @@ static double (*const heavy[SN_N_OPS])(const sn_opdesc *d) = {
     [SN_OP_maxpool] = pool_flops,
     [SN_OP_avgpool] = pool_flops,
     [SN_OP_avgpool_grad] = avgpool_grad_flops,
+    [SN_OP_slice] = moved_flops,
+    [SN_OP_gather] = moved_flops,
+    [SN_OP_gather_nd] = moved_flops,
     [SN_OP_attention] = attention_flops,
     [SN_OP_attention_grad] = attention_flops,
     [SN_OP_lstm] = recurrent_flops,

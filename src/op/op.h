@@ -208,7 +208,7 @@ typedef enum {
     SN_SPEED_LOOP,    /* a vector loop; flops are elements */
     SN_SPEED_PRODUCT, /* packed products, convolutions: multiplications and additions */
     SN_SPEED_MATH,    /* a loop over exp, tanh and the like; flops are elements */
-    SN_SPEED_GATHER,  /* elements one by one */
+    SN_SPEED_SCALAR,  /* elements one by one */
     SN_SPEED_REFERENCE,
     SN_N_SPEEDS
 } sn_speed;

@@ -218,12 +218,10 @@ static snug_status describe(const sn_opdesc *d, int n_threads, sn_variant *out, 
     if (d->in[0].dtype == SNUG_F32)
         out->workspace_bytes =
             SN_CPU(attention_workspace)(&a, d->op == SN_OP_attention_grad, n_threads);
-    else
-        out->speed = SN_SPEED_REFERENCE;
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(attention, .speed = SN_SPEED_PRODUCT, .reference = reference_attention,
-              .run = run_attention, .describe = describe)
-SN_CPU_FAMILY(attention_grad, .speed = SN_SPEED_PRODUCT, .reference = reference_attention_grad,
-              .run = run_attention_grad, .describe = describe)
+SN_CPU_FAMILY(attention, .reference = reference_attention, .run = run_attention,
+              .describe = describe)
+SN_CPU_FAMILY(attention_grad, .reference = reference_attention_grad, .run = run_attention_grad,
+              .describe = describe)

@@ -57,7 +57,6 @@ typedef snug_status (*sn_kernel)(const sn_call *c, snug_error *err);
 typedef struct {
     sn_kernel reference;
     sn_kernel run;
-    sn_speed speed; /* unless describe says otherwise */
     /* NULL: no workspace, no code, flops and bytes from types. Fills what differs from the default.
      * The workspace is run's: reference kernels need none. */
     snug_status (*describe)(const sn_opdesc *d, int n_threads, sn_variant *out, snug_error *err);
@@ -85,6 +84,9 @@ typedef struct {
     bool reference_only;
 } sn_cpu_device;
 void sn_cpu_device_init(sn_cpu_device *d, int n_threads, bool reference_only);
+
+/* Fills bytes, speed and efficiency, unless a family's describe says more. */
+void sn_cpu_speed(const sn_opdesc *d, sn_variant *v);
 
 /* oneDNN's version as text, for doctor. */
 const char *sn_cpu_library_version(char *text, size_t size);

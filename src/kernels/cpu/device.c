@@ -25,18 +25,24 @@ typedef struct {
 
 /* clang-format off */
 #define MACHINE                                                                                    \
-    .gather = 4e8, .reference = 1.5e9, .memory = 1.3e10, .memory_all = 2.2e10, .cache = 4e10,      \
-    .cache_bytes = 8e6, .call = 3e-7, .handoff = 3e-6, .spill_read = 8e8, .spill_write = 5e8
+    .scalar = 1e8, .reference = 1.5e9, .memory = 6e10, .memory_all = 8e10, .cache = 1e11,        \
+    .cache_bytes = 8e6, .call = 2e-7, .handoff = 3e-6, .spill_read = 8e8, .spill_write = 5e8
 /* clang-format on */
 
 static const sn_cpu_build builds[] = {
 #ifdef SN_HAS_ISA_AVX512
-    {"avx512", sn_cpu_families_avx512, {.product = 9e10, .loop = 5e9, .math = 1.5e9, MACHINE}},
+    {"avx512",
+     sn_cpu_families_avx512,
+     {.product = 1.07e11, .product_memory = 1.5e10, .loop = 4e10, .math = 2e9, MACHINE}},
 #endif
 #ifdef SN_HAS_ISA_AVX2
-    {"avx2", sn_cpu_families_avx2, {.product = 6e10, .loop = 4e9, .math = 1e9, MACHINE}},
+    {"avx2",
+     sn_cpu_families_avx2,
+     {.product = 6e10, .product_memory = 1.5e10, .loop = 2e10, .math = 1.2e9, MACHINE}},
 #endif
-    {"base", sn_cpu_families_base, {.product = 1.5e10, .loop = 2e9, .math = 3e8, MACHINE}},
+    {"base",
+     sn_cpu_families_base,
+     {.product = 1.5e10, .product_memory = 1e10, .loop = 8e9, .math = 3e8, MACHINE}},
 };
 enum { N_BUILDS = sizeof builds / sizeof builds[0] };
 
@@ -86,22 +92,13 @@ static snug_status check_dtypes(const sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* Traffic: every operand touched once. */
-static double operand_bytes(const sn_opdesc *d) {
-    double sum = 0;
-    for (int i = 0; i < d->n_in + d->n_out; i++) {
-        const snug_type *t = i < d->n_in ? &d->in[i] : &d->out[i - d->n_in];
-        sum += (double)sn_type_count(t) * (double)snug_dtype_bytes(t->dtype);
-    }
-    return sum;
-}
-
 static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_variant *out,
                             snug_error *err) {
     const sn_cpu_device *cpu = (const sn_cpu_device *)device;
     const sn_cpu_build *build = best_build();
     const sn_cpu_family *family = build->families[d->op];
-    sn_variant v = {.flops = sn_op_flops(d), .bytes = operand_bytes(d), .speed = family->speed};
+    sn_variant v = {.flops = sn_op_flops(d)};
+    sn_cpu_speed(d, &v);
     snprintf(v.impl, sizeof v.impl, "own:%s", build->isa);
     SNUG_TRY(check_dtypes(d, err));
     if (family->describe)
@@ -109,6 +106,7 @@ static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_vari
     if (cpu->reference_only) {
         snprintf(v.impl, sizeof v.impl, "reference");
         v.speed = SN_SPEED_REFERENCE;
+        v.efficiency = 1;
         v.workspace_bytes = 0;
         v.code_bytes = 0;
     }

@@ -48,6 +48,11 @@ static inline int64_t sn_gemm_packed(int64_t k, int64_t n) {
     return k * ((n + SN_GEMM_VL - 1) / SN_GEMM_VL * SN_GEMM_VL);
 }
 
+/* The part of a vector's lanes that n columns fill: the rest computes for nothing. */
+static inline double sn_gemm_filled(int64_t n) {
+    return n > 0 ? (double)n / (double)sn_gemm_packed(1, n) : 1;
+}
+
 /* B(i, j) = b[row[i] + j * col] as panels of NR columns, each [k][its columns rounded up to
  * vectors] with zeros behind the last column. Panel p begins at packed + p * NR * k. */
 typedef struct {

@@ -220,19 +220,27 @@ static snug_status run_matmul(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
+/* Packing B costs about as much as PACK rows of the product; threads and blocks of rows pack it
+ * again. */
+static double efficiency(const operands *o) {
+    enum { PACK = 10, READ = 4 };
+    const int64_t rows = shares_b(o) ? o->s.batch * o->s.M : sn_min_i64(o->s.M, SN_PRODUCT_ROWS);
+    const int64_t extra = reads_b(o) ? READ : PACK;
+    return sn_gemm_filled(o->s.N) * (double)rows / (double)(rows + extra);
+}
+
 static snug_status describe_matmul(const sn_opdesc *d, int n_threads, sn_variant *out,
                                    snug_error *err) {
     (void)err;
     if (d->in[0].dtype != SNUG_F32) {
         snprintf(out->impl, sizeof out->impl, "reference");
-        out->speed = SN_SPEED_REFERENCE;
         return SNUG_OK;
     }
     const operands o = {.s =
                             sn_matmul_shape_of(&d->attrs.matmul, &d->in[0], &d->in[1], &d->out[0])};
     out->workspace_bytes = product_of(&o, n_threads).workspace_bytes;
+    out->efficiency *= efficiency(&o);
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(matmul, .speed = SN_SPEED_PRODUCT, .reference = reference_matmul, .run = run_matmul,
-              .describe = describe_matmul)
+SN_CPU_FAMILY(matmul, .reference = reference_matmul, .run = run_matmul, .describe = describe_matmul)

@@ -377,6 +377,11 @@ static snug_status reference_simple_rnn_grad(const sn_call *c, snug_error *err) 
 }
 
 /* --- which kernel runs ------------------------------------------------------------------------ */
+/* Each step reads the whole recurrent kernel, for however few rows. */
+static double efficiency(int64_t batch) {
+    return batch > 0 ? (double)batch / ((double)batch + 0.7) : 1;
+}
+
 #define RECURRENT(name, fixed, back, scratch)                                                      \
     static snug_status run_##name(const sn_call *c, snug_error *err) {                             \
         if (!sn_call_is_f32(c))                                                                    \
@@ -390,12 +395,11 @@ static snug_status reference_simple_rnn_grad(const sn_call *c, snug_error *err) 
         (void)err;                                                                                 \
         if (d->in[0].dtype == SNUG_F32)                                                            \
             out->workspace_bytes = SN_CPU(recurrent_workspace)(d, fixed, back, scratch);           \
-        else                                                                                       \
-            out->speed = SN_SPEED_REFERENCE;                                                       \
+        out->efficiency *= efficiency(d->in[0].dims[0]);                                           \
         return SNUG_OK;                                                                            \
     }                                                                                              \
-    SN_CPU_FAMILY(name, .speed = SN_SPEED_PRODUCT, .reference = reference_##name,                  \
-                  .run = run_##name, .describe = describe_##name)
+    SN_CPU_FAMILY(name, .reference = reference_##name, .run = run_##name,                          \
+                  .describe = describe_##name)
 RECURRENT(lstm, 4, false, false)
 RECURRENT(lstm_grad, 5, true, false)
 RECURRENT(gru, d->attrs.gru.reset_after ? 4 : 3, false, !d->attrs.gru.reset_after)
