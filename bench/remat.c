@@ -1,6 +1,6 @@
 /* remat.c: the recompute search on its own, for files of operators.
  *
- *     remat FILE --budget GiB [--seconds S] [--keep-order] [--check]
+ *     remat FILE --budget GiB [--seconds S] [--check]
  *
  * A file is `N E fixed_bytes loss_index`, then N lines `bytes cost`, then E lines `u v`: v reads u. Prints the schedule,
  * one `compute i` or `free i` a line; overhead, peak and seconds go to stderr. Exit code 3 when the budget is too small.
@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
     const char *path;
     double budget, seconds;
-    int keep_order, check;
+    int check;
 } options;
 
 /* Operators in an order that respects the edges (the file's where it does): name[i] is the file's number of operator i. */
@@ -232,8 +232,6 @@ static int read_options(int argc, char **argv, options *o) {
             o->budget = strtod(argv[++i], NULL);
         else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
             o->seconds = strtod(argv[++i], NULL);
-        else if (strcmp(argv[i], "--keep-order") == 0)
-            o->keep_order = 1;
         else if (strcmp(argv[i], "--check") == 0)
             o->check = 1;
         else if (!o->path && argv[i][0] != '-')
@@ -248,11 +246,10 @@ int main(int argc, char **argv) {
     options o = {.seconds = 40};
     program pr = {0};
     if (!read_options(argc, argv, &o)) {
-        fprintf(stderr, "usage: remat FILE --budget GiB [--seconds S] [--keep-order] [--check]\n");
+        fprintf(stderr, "usage: remat FILE --budget GiB [--seconds S] [--check]\n");
         return 2;
     }
     if (!read_program(o.path, &pr))
         return 1;
-    pr.problem.reorder = !o.keep_order;
     return run(&pr, &o);
 }

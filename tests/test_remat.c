@@ -48,14 +48,40 @@ static void test_random_programs_get_legal_answers_down_to_the_floor(void **stat
     sn_remat_program_t *p = program(state);
     for (uint64_t seed = 0; seed < 60; seed++) {
         sn_remat_random(p, seed, 1 + (uint32_t)(seed * 11 % 90), seed % 3 > 0);
-        p->problem.reorder = seed % 2 == 1;
         sweep_budgets(state, &p->problem, 0);
+    }
+    free(p);
+}
+
+static void test_improved_answers_are_legal(void **state) {
+    sn_remat_program_t *p = program(state);
+    for (uint64_t seed = 100; seed < 130; seed++) {
+        sn_remat_random(p, seed, 20 + (uint32_t)(seed * 11 % 90), seed % 3 > 0);
+        sweep_budgets(state, &p->problem, SN_REMAT_WORK_SECOND / 200);
+    }
+    free(p);
+}
+
+/* Training steps, at half of the bytes. */
+static void test_more_work_never_costs_more(void **state) {
+    sn_remat_program_t *p = program(state);
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        sn_zone *z = zone_of(state);
+        sn_remat_step(p, seed, 120);
+        const size_t budget = sn_remat_base_peak(&p->problem) / 2;
+        const double greedy = solve(z, &p->problem, budget, 0).cost;
+        const sn_remat_result r = solve(z, &p->problem, budget, SN_REMAT_WORK_SECOND / 20);
+        sn_remat_expect_legal(&p->problem, &r, budget);
+        assert_true(r.cost <= greedy);
+        sn_zone_destroy(z);
     }
     free(p);
 }
 
 static const struct CMUnitTest tests[] = {
     engine_test(test_random_programs_get_legal_answers_down_to_the_floor),
+    engine_test(test_improved_answers_are_legal),
+    engine_test(test_more_work_never_costs_more),
 };
 
 int main(void) {

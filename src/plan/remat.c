@@ -113,7 +113,6 @@ static size_t need_of(const sn_remat_problem *p, const sn_remat_op *o) {
 
 static snug_status make_program(sn_zone *z, const sn_remat_problem *p, sn_remat_program *g,
                                 snug_error *err) {
-    size_t n_uses = 0;
     void *mem;
     *g = (sn_remat_program){.p = p, .bound = p->fixed_bytes};
     g->most = MOST_PER_OP * p->n + MOST_EXTRA;
@@ -121,83 +120,16 @@ static snug_status make_program(sn_zone *z, const sn_remat_problem *p, sn_remat_
         const size_t need = need_of(p, &p->ops[i]);
         g->bound = need > g->bound ? need : g->bound;
         g->base_cost += p->ops[i].cost;
-        n_uses += p->ops[i].n_in;
+        g->n_inputs += p->ops[i].n_in;
     }
     SNUG_TRY(sn_zone_alloc(z, (2 * (size_t)p->n + 1) * sizeof(uint32_t), &mem, err));
     g->use_at = mem;
     g->horizon = g->use_at + p->n + 1;
-    SNUG_TRY(sn_zone_alloc(z, n_uses * sizeof(uint32_t), &mem, err));
+    SNUG_TRY(sn_zone_alloc(z, g->n_inputs * sizeof(uint32_t), &mem, err));
     g->uses = mem;
     find_uses(g);
     find_horizons(g);
     return SNUG_OK;
-}
-
-/* --- lists ------------------------------------------------------------------------------------ */
-snug_status sn_remat_list_init(sn_zone *z, const sn_remat_program *g, sn_remat_list *out,
-                               snug_error *err) {
-    void *ops;
-    SNUG_TRY(sn_zone_alloc(z, g->most * sizeof(uint32_t), &ops, err));
-    *out = (sn_remat_list){.ops = ops};
-    return SNUG_OK;
-}
-
-void sn_remat_list_copy(sn_remat_list *to, const sn_remat_list *from) {
-    memcpy(to->ops, from->ops, from->n * sizeof *from->ops);
-    to->n = from->n;
-    to->cost = from->cost;
-    to->peak = from->peak;
-}
-
-/* From the end to the start, `live` being what somebody behind still reads. */
-static size_t need_here(const sn_remat_problem *p, bool *live, size_t *held, uint32_t op) {
-    const sn_remat_op *o = &p->ops[op];
-    const bool shares = o->takes != SN_REMAT_NONE && !live[o->takes];
-    if (!live[op])
-        *held += o->bytes;
-    for (uint32_t k = 0; k < o->n_in; k++) {
-        const uint32_t u = p->inputs[o->in + k];
-        if (!live[u])
-            *held += p->ops[u].bytes;
-        live[u] = true;
-    }
-    size_t need = *held + o->work_bytes;
-    if (shares)
-        need -= p->ops[o->takes].bytes < o->bytes ? p->ops[o->takes].bytes : o->bytes;
-    live[op] = false;
-    *held -= o->bytes;
-    return need;
-}
-
-void sn_remat_measure(const sn_remat_program *g, bool *live, sn_remat_list *list) {
-    const sn_remat_problem *p = g->p;
-    uint32_t at = list->n;
-    /* A first computation is always wanted; which those are is known going forward only. */
-    memset(live, 0, p->n * sizeof *live);
-    for (uint32_t k = 0; k < list->n; k++) {
-        const uint32_t op = list->ops[k];
-        list->ops[k] = 2 * op + !live[op];
-        live[op] = true;
-    }
-    size_t held = p->fixed_bytes;
-    for (uint32_t i = 0; i < p->n; i++) {
-        live[i] = p->ops[i].keep;
-        held += live[i] ? p->ops[i].bytes : 0;
-    }
-    list->cost = 0;
-    list->peak = held;
-    for (uint32_t k = list->n; k > 0; k--) {
-        const uint32_t op = list->ops[k - 1] / 2;
-        const bool first = list->ops[k - 1] % 2 == 1;
-        if (!live[op] && !first)
-            continue;
-        const size_t need = need_here(p, live, &held, op);
-        list->peak = need > list->peak ? need : list->peak;
-        list->cost += p->ops[op].cost;
-        list->ops[--at] = op;
-    }
-    list->n -= at;
-    memmove(list->ops, list->ops + at, list->n * sizeof *list->ops);
 }
 
 /* --- the answer ------------------------------------------------------------------------------- */
@@ -242,10 +174,10 @@ static snug_status write_events(sn_zone *z, const sn_remat_program *g, const sn_
 }
 
 /* Every operator once, in the order given. */
-static void plain_list(const sn_remat_program *g, bool *live, sn_remat_list *list) {
+static void plain_list(const sn_remat_program *g, sn_remat_list *list) {
     for (list->n = 0; list->n < g->p->n; list->n++)
         list->ops[list->n] = list->n;
-    sn_remat_measure(g, live, list);
+    sn_remat_measure(g, list);
 }
 
 /* From the plain list to that of the smallest budget the greedy run succeeds with, to a part in
@@ -254,13 +186,13 @@ static void find_floor(sn_remat_greedy *s, const sn_remat_program *g, sn_remat_l
                        sn_remat_list *list) {
     size_t low = g->bound;
     if (sn_remat_greedy_run(s, low, spare)) {
-        sn_remat_list_copy(list, spare);
+        sn_remat_list_copy(g, list, spare);
         return;
     }
     for (int k = 0; k < FLOOR_PROBES && list->peak - low > 1; k++) {
         const size_t middle = low + (list->peak - low) / 2;
         if (sn_remat_greedy_run(s, middle, spare))
-            sn_remat_list_copy(list, spare);
+            sn_remat_list_copy(g, list, spare);
         else
             low = middle;
     }
@@ -270,16 +202,14 @@ static snug_status solve(sn_zone *work, const sn_remat_program *g, const sn_rema
                          sn_remat_list *list, snug_error *err) {
     sn_remat_greedy *s;
     sn_remat_list spare;
-    void *live;
-    SNUG_TRY(sn_zone_alloc(work, g->p->n * sizeof(bool), &live, err));
     SNUG_TRY(sn_remat_list_init(work, g, list, err));
-    plain_list(g, live, list);
+    plain_list(g, list);
     if (list->peak <= l->budget)
         return SNUG_OK;
     SNUG_TRY(sn_remat_greedy_create(work, g, &s, err));
     SNUG_TRY(sn_remat_list_init(work, g, &spare, err));
     if (sn_remat_greedy_run(s, l->budget, &spare))
-        sn_remat_list_copy(list, &spare);
+        sn_remat_list_copy(g, list, &spare);
     else
         find_floor(s, g, &spare, list);
     if (list->peak <= l->budget && l->work > 0)

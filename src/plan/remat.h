@@ -1,7 +1,7 @@
 /* remat.h: which values to keep, which to drop and compute again, so that a program runs in a
  * number of bytes at the least cost. Knows nothing of graphs: operators are numbers.
  *
- *     sn_remat_problem p = {ops, n, inputs, fixed_bytes, .reorder = false};
+ *     sn_remat_problem p = {ops, n, inputs, fixed_bytes};
  *     sn_remat_limits l = {budget, .work = SN_REMAT_WORK_SECOND / 2};
  *     sn_remat_result r;
  *     SNUG_TRY(sn_remat(zone, &p, &l, &r, err));
@@ -21,7 +21,8 @@
 /* Elementary operations that take about a second on a core of 2022. */
 #define SN_REMAT_WORK_SECOND UINT64_C(200000000)
 
-/* A program in an order that respects inputs: op i makes value i. */
+/* A program in an order that respects inputs: op i makes value i. First computations keep this
+ * order. */
 typedef struct {
     size_t bytes;       /* of its value while it is resident */
     size_t work_bytes;  /* beside, only while it is computed */
@@ -39,9 +40,6 @@ typedef struct {
     uint32_t n;
     const uint32_t *inputs;
     size_t fixed_bytes;
-    /* First computations may change places, too. Those that are `once` keep theirs among
-     * themselves. Otherwise first computations stay in the order given. */
-    bool reorder;
 } sn_remat_problem;
 
 typedef struct {

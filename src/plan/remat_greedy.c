@@ -213,6 +213,6 @@ bool sn_remat_greedy_run(sn_remat_greedy *s, size_t budget, sn_remat_list *out) 
     for (s->now = 0; s->now < s->g->p->n; s->now++)
         if (!compute(s, s->now, out))
             return false;
-    sn_remat_measure(s->g, s->resident, out);
+    sn_remat_measure(s->g, out);
     return out->peak <= budget;
 }

@@ -1,8 +1,9 @@
-/* remat_parts.h: what the parts of the recompute search share (remat.c: the door; remat_greedy.c: a
- * first list; remat_search.c: better ones).
+/* remat_parts.h: what the parts of the recompute search share (remat.c: the door; remat_list.c:
+ * lists and what follows from them; remat_greedy.c: a first list; remat_search.c: better ones).
  *
  * An answer is a list of computations, with repeats. When values are freed follows from it: right
- * after the last use before the next computation of the same operator, or the end. */
+ * after the last use before the next computation of the same operator, or the end. First
+ * computations stand in the order of the program. */
 #ifndef SN_PLAN_REMAT_PARTS_H
 #define SN_PLAN_REMAT_PARTS_H
 
@@ -16,22 +17,38 @@ typedef struct {
                         * 0: never again */
     double base_cost;  /* every operator once */
     size_t bound;      /* what the hungriest computation needs */
-    uint32_t most;     /* computations a list may have */
+    uint32_t n_inputs;
+    uint32_t most; /* computations a list may have */
 } sn_remat_program;
 
+/* Places are indices in ops. An instance is a value as computed at one place. */
 typedef struct {
-    uint32_t *ops; /* room for program.most */
+    uint32_t *ops; /* room for program.most, as all below per place */
     uint32_t n;
+    /* What follows from the above, found by sn_remat_measure: */
+    uint32_t *end;    /* per place: the last use of the instance; its own place where none */
+    uint32_t *before; /* per place: the computation of the same operator before, or NONE */
+    size_t *bytes;    /* per place: what is in memory while it is computed */
+    uint32_t *again;  /* the n_again places with a computation before, ascending */
+    uint32_t n_again;
+    uint32_t *first, *last; /* per operator: places */
     double cost;
-    size_t peak; /* with the fixed bytes */
+    size_t peak; /* the largest of bytes */
+    uint32_t peak_at;
 } sn_remat_list;
 
 SNUG_CHECKED snug_status sn_remat_list_init(sn_zone *z, const sn_remat_program *g,
                                             sn_remat_list *out, snug_error *err);
-void sn_remat_list_copy(sn_remat_list *to, const sn_remat_list *from);
+void sn_remat_list_copy(const sn_remat_program *g, sn_remat_list *to, const sn_remat_list *from);
 
-/* Takes computations out that nobody needs, finds cost and peak. live: a flag per operator. */
-void sn_remat_measure(const sn_remat_program *g, bool *live, sn_remat_list *list);
+/* Takes repeated computations out that nobody reads, and finds all that follows from the list. */
+void sn_remat_measure(const sn_remat_program *g, sn_remat_list *list);
+/* The place of the instance of `op` that is read at `place`: the last computation before it; NONE
+ * where there is none. */
+uint32_t sn_remat_instance(const sn_remat_list *list, uint32_t op, uint32_t place);
+/* ops[0 .. n) before what stands at `place`; there must be room. Measure afterwards. */
+void sn_remat_insert(sn_remat_list *list, uint32_t place, const uint32_t *ops, uint32_t n);
+void sn_remat_remove(sn_remat_list *list, uint32_t place);
 
 /* Runs the program in its order; where the budget is full, what costs least per byte and time goes,
  * and is computed again when it is wanted. */

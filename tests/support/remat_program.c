@@ -127,7 +127,7 @@ static void replay_compute(const sn_remat_problem *p, const sn_remat_result *r, 
 
 void sn_remat_expect_legal(const sn_remat_problem *p, const sn_remat_result *r, size_t budget) {
     replay *s = calloc(1, sizeof *s);
-    uint32_t next = 0; /* the next first computation, where the order is fixed */
+    uint32_t next = 0; /* the next first computation */
     assert_non_null(s);
     assert_true(r->fits);
     s->peak = p->fixed_bytes;
@@ -139,7 +139,7 @@ void sn_remat_expect_legal(const sn_remat_problem *p, const sn_remat_result *r, 
             s->resident[op] = false;
             continue;
         }
-        if (s->n_computed[op] == 0 && !p->reorder)
+        if (s->n_computed[op] == 0)
             assert_int_equal(op, next++);
         replay_compute(p, r, at, s);
     }

@@ -26,7 +26,7 @@ void sn_remat_step(sn_remat_program_t *p, uint64_t seed, uint32_t n);
 
 /* Fails the test where an answer that fits breaks a rule: inputs resident, nothing computed that is
  * there, all computed, bytes within the budget, cost and peak as said, once, keep, not_after, and
- * the order of first computations where it is fixed. */
+ * and the order of first computations. */
 void sn_remat_expect_legal(const sn_remat_problem *p, const sn_remat_result *r, size_t budget);
 size_t sn_remat_base_peak(const sn_remat_problem *p); /* in the order given, nothing twice */
 double sn_remat_base_cost(const sn_remat_problem *p);
