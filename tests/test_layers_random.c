@@ -232,6 +232,80 @@ static void test_training_repeats_by_seed(void **state) {
     assert_true(a != train_once(*state, 4));
 }
 
+/* Losses of two steps that learn nothing: they differ by what is dropped. */
+static void drop_twice(snug_engine *e, const char *const *layers, uint64_t seed, double *losses) {
+    snug_error err;
+    snug_model *m;
+    snug_feed *x, *y;
+    expect_ok(snug_model_create(e, NULL, &(snug_type){SNUG_F32, 1, {9}}, &m, &err), &err);
+    for (int i = 0; layers[i]; i++)
+        expect_ok(snug_model_add(m, "Dropout", layers[i], &err), &err);
+    expect_ok(snug_model_add(m, "Dense", "units=1", &err), &err);
+    expect_ok(snug_model_compile(m, &(snug_compile){.optimizer = "sgd:lr=0", .loss = "mse"}, &err),
+              &err);
+    expect_ok(snug_feed_open(e, "normal:8x9@1", &x, &err), &err);
+    expect_ok(snug_feed_open(e, "normal:8x1@2", &y, &err), &err);
+    for (int i = 0; i < 2; i++) {
+        const snug_fit_options o = {.x = x, .y = y, .batch = 8, .epochs = 1, .seed = seed};
+        snug_fit_result result;
+        expect_ok(snug_fit(m, &o, &result, &err), &err);
+        losses[i] = result.values[0];
+    }
+    snug_feed_destroy(y);
+    snug_feed_destroy(x);
+    snug_model_destroy(m);
+}
+
+static void test_a_seed_of_its_own_decides_what_a_layer_draws(void **state) {
+    static const char *const own[] = {"rate=0.4 seed=7", NULL}, *const other[] = {"rate=0.4 seed=8", NULL},
+                             *const none[] = {"rate=0.4", NULL},
+                             *const twice[] = {"rate=0.4 seed=7", "rate=0 seed=3", NULL};
+    double a[2], b[2];
+    drop_twice(*state, own, 1, a);
+    drop_twice(*state, own, 2, b);
+    assert_true(a[0] == b[0] && a[1] == b[1]); /* whatever the fit's seed is */
+    assert_true(a[0] != a[1]);                 /* it goes on from step to step */
+    drop_twice(*state, twice, 2, b);
+    assert_true(a[0] == b[0] && a[1] == b[1]); /* and whatever stands beside it */
+    drop_twice(*state, other, 1, b);
+    assert_true(a[0] != b[0]);
+    drop_twice(*state, none, 1, a);
+    drop_twice(*state, none, 2, b);
+    assert_true(a[0] != b[0]);
+}
+
+/* Layers of one seed draw alike, as in Keras; applications of one layer do not. */
+static void test_keys_follow_from_seed_and_use(void **state) {
+    static const char *const configs[] = {"seed=5", "seed=5", "seed=6"};
+    snug_error err;
+    sn_network *n;
+    sn_graph *g;
+    sn_value x;
+    sn_network_result result;
+    uint32_t out;
+    int64_t keys[4];
+    const snug_type open = {SNUG_F32, 2, {-1, 4}}, type = {SNUG_F32, 2, {2, 4}};
+    expect_ok(sn_network_create(*state, "n", &open, &n, &err), &err);
+    for (int i = 0; i < 3; i++)
+        expect_ok(sn_network_add(n, "Dropout", NULL, sn_conf_fill_text,
+                                 (void *)(uintptr_t)configs[i], &err),
+                  &err);
+    const sn_layer_spec again = {.in = n->outputs, .n_in = 1};
+    expect_ok(sn_network_apply(n, 2, &again, &out, &err), &err);
+    expect_ok(sn_graph_create(*state, &g, &err), &err);
+    expect_ok(sn_graph_input(g, "x", &type, &x, &err), &err);
+    expect_ok(sn_network_build(n, g, &x, true, &result, &err), &err);
+    int at = 0;
+    for (uint32_t i = 0; i < sn_graph_n_params(g); i++)
+        if (sn_graph_param_at(g, (sn_param){i})->kind == SN_PARAM_KEY)
+            keys[at++] = sn_graph_param_at(g, (sn_param){i})->key;
+    assert_int_equal(at, 4);
+    assert_true(keys[0] == keys[1] && keys[0] != 0);
+    assert_true(keys[2] != keys[0] && keys[3] != keys[2] && keys[3] != 0);
+    sn_graph_destroy(g);
+    sn_network_destroy(n);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_layers_have_the_mean_and_deviation_of_keras),
@@ -239,6 +313,8 @@ int main(void) {
         engine_test(test_inference_leaves_values_alone),
         engine_test(test_wrong_settings_are_refused),
         engine_test(test_training_repeats_by_seed),
+        engine_test(test_a_seed_of_its_own_decides_what_a_layer_draws),
+        engine_test(test_keys_follow_from_seed_and_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

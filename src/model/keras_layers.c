@@ -20,7 +20,7 @@
 static const sn_keras_inert layer_inert[] = {
     {"name", "*"},
     {"trainable", "*"}, /* read by freeze */
-    {"seed", "*"},
+    {"seed", "*"},      /* of layers that draw nothing */
     {"optional", "*"},
     {"batch_size", "*"},
     {"input_length", "*"},
@@ -99,6 +99,10 @@ static snug_status set_field(const sn_conf_field *f, void *conf, const json_t *v
     const char *cls = sn_keras_text(value, "class_name");
     if (cls && strcmp(cls, "__numpy__") == 0) /* an object around the list */
         value = json_object_get(json_object_get(value, "config"), "value");
+    if (cls && strcmp(cls, "SeedGenerator") == 0 && strcmp(f->key, "seed") == 0)
+        value = json_object_get(json_object_get(value, "config"), "seed");
+    if (json_is_null(value))
+        return SNUG_OK;
     if (json_is_array(value) && json_array_size(value) == 0)
         return sn_conf_set_empty(f, conf, err);
     if (json_is_array(value) && (f->kind == SN_CONF_INTS || f->kind == SN_CONF_REALS))

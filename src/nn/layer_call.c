@@ -6,6 +6,8 @@
  * 3. State is not written here: writes and losses are put on the network's lists, for the step to
  * place behind the check of the loss. */
 #include "nn/network.h"
+
+#include "base/rng.h"
 #include "nn/text.h"
 
 #include <stdarg.h>
@@ -127,13 +129,21 @@ sn_value sn_layer_variable(sn_layer_call *c, const char *var, const snug_type *t
     return c->rule ? c->rule->use(c->rule->wrapper, c, k, value) : value;
 }
 
+/* A seed of the layer's own goes with the parameter, other than 0; draws of one call differ. */
+static int64_t own_key(sn_layer_call *c) {
+    const sn_conf_field *f = sn_conf_find(c->layer->cls, "seed");
+    const int64_t seed = f ? *(const int64_t *)((const char *)c->layer->conf + f->offset) : -1;
+    const uint64_t draw = (uint64_t)c->use << 32 | (uint64_t)c->next_key++;
+    return seed < 0 ? 0 : (int64_t)(sn_rng_key((uint64_t)seed, draw) | 1);
+}
+
 int64_t sn_layer_key(sn_layer_call *c) {
     char name[sizeof c->path + 40];
     if (c->use == 0)
         snprintf(name, sizeof name, "dropout/%s/key", c->path);
     else
         snprintf(name, sizeof name, "dropout/%s/%d/key", c->path, c->use);
-    return (int64_t)sn_build_key(c->b, name, 0).i;
+    return (int64_t)sn_build_key(c->b, name, own_key(c)).i;
 }
 
 /* --- writes and losses, for the end of the step ----------------------------------------------- */

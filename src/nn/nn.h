@@ -148,6 +148,7 @@ struct sn_layer_call {
     sn_value outs[SN_MAX_TENSOR]; /* outs[1], ... are the others */
     sn_value out_mask;            /* of the first output */
     int next_var; /* how many variables were asked for so far; for sn_layer_variable */
+    int next_key; /* how many keys; for sn_layer_key */
     const sn_weight_rule *rule; /* of the wrapper; NULL: none */
 };
 
@@ -364,7 +365,8 @@ void sn_layer_average(sn_layer_call *c, int index, sn_value value, double moment
 /* Variable number `index` of the layer becomes this value, when sn_network_updates is called. */
 void sn_layer_assign(sn_layer_call *c, int index, sn_value value);
 /* A key for random numbers that is another one in each training step, as attributes hold it; each
- * application of a shared layer draws for itself. */
+ * application of a shared layer draws for itself. The parameter's default is 0, or a number that
+ * follows from the layer's own seed. */
 int64_t sn_layer_key(sn_layer_call *c);
 /* What a layer keeps from step to step and no file holds, such as the state of a stateful RNN:
  * zeros at first, of one batch size. *home is for sn_layer_keep, which gives it its next value when

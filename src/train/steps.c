@@ -232,8 +232,13 @@ void sn_model_set_params(const snug_model *m, const sn_model_step *s, uint64_t d
     for (uint32_t i = 0; i < sn_graph_n_params(s->graph); i++) {
         const sn_param p = {i};
         const sn_param_info *info = sn_graph_param_at(s->graph, p);
-        if (info->kind == SN_PARAM_KEY && strncmp(info->name, "dropout/", 8) == 0)
-            set_param(s, p, (sn_scalar){.key = (int64_t)sn_rng_key(dropout_key, i)}, true, params);
+        if (info->kind == SN_PARAM_KEY && strncmp(info->name, "dropout/", 8) == 0) {
+            /* a layer with a seed of its own draws by it and by how often it drew before */
+            const uint64_t key = info->key
+                                     ? sn_rng_key((uint64_t)info->key, (uint64_t)m->iterations)
+                                     : sn_rng_key(dropout_key, i);
+            set_param(s, p, (sn_scalar){.key = (int64_t)key}, true, params);
+        }
         for (int k = 0; info->kind == SN_PARAM_REAL && info->name[0] && k < n; k++)
             if (strcmp(info->name, reals[k].name) == 0)
                 set_param(s, p, (sn_scalar){.real = reals[k].value}, false, params);
