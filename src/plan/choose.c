@@ -222,45 +222,99 @@ static snug_status choose_sliced_order(family *f, snug_error *err) {
     return SNUG_OK;
 }
 
-/* How many bytes a value occupies for how many blocks, by the seconds to make it again in each. */
-static double drop_score(const family *f, uint32_t root) {
+/* --- what to drop between blocks -------------------------------------------------------------- */
+/* Byte-blocks that a value occupies beyond the block that makes it: what dropping it gives. */
+static double held_by(const family *f, uint32_t root) {
     const sn_planner *p = f->p;
     const uint32_t maker = sn_graph_value_at(p->graph, (sn_value){root})->node.i;
-    uint32_t last = f->split.time[maker], n_blocks = 0, seen = UINT32_MAX;
-    for (uint32_t v = root; v < p->n_values; v++) {
+    uint32_t last = f->split.time[maker];
+    for (uint32_t v = root; v < p->n_values && v - root < 64; v++) /* its names stand close by */
         for (uint32_t k = p->reader_start[v]; p->root[v] == root && k < p->reader_start[v + 1];
              k++) {
-            const uint32_t time = f->split.time[p->readers[k]];
-            if (!f->split.sliced[p->readers[k]] || time <= f->split.time[maker])
-                continue;
-            n_blocks += time != seen;
-            seen = time;
-            last = time > last ? time : last;
+            const uint32_t reader = p->readers[k];
+            if (f->split.sliced[reader] && f->split.time[reader] > last)
+                last = f->split.time[reader];
         }
-        if (v - root > 64)
-            break; /* names of a value stand close behind it */
-    }
-    const double cost = (p->seconds[maker] + 1e-9) * (n_blocks > 0 ? n_blocks : 1);
-    return n_blocks == 0 ? 0 : (double)p->padded[root] * (last - f->split.time[maker]) / cost;
+    return (double)p->padded[root] * (last - f->split.time[maker]);
 }
 
-static snug_status find_drops(family *f, snug_error *err) {
+typedef struct {
+    uint32_t root;
+    double held, score; /* byte-blocks; by the seconds it cost when last asked */
+} drop;
+
+static void sift(drop *heap, uint32_t n, uint32_t i) {
+    for (;;) {
+        uint32_t best = i;
+        for (uint32_t c = 2 * i + 1; c <= 2 * i + 2 && c < n; c++)
+            if (heap[c].score > heap[best].score ||
+                (heap[c].score == heap[best].score && heap[c].root < heap[best].root))
+                best = c;
+        if (best == i)
+            return;
+        const drop d = heap[i];
+        heap[i] = heap[best];
+        heap[best] = d;
+        i = best;
+    }
+}
+
+/* Values whose labels cross blocks, all of them kept at first. */
+static snug_status find_crossing(family *f, bool *keep, drop **out, uint32_t *n, snug_error *err) {
     sn_planner *const p = f->p;
-    double *score;
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *score, &score, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *f->drops, &f->drops, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof **out, out, err));
+    *n = 0;
     for (uint32_t v = 0; v < p->n_values; v++) {
         const uint32_t maker = sn_graph_value_at(p->graph, (sn_value){v})->node.i;
         if (p->root[v] != v || f->split.label[v].axis < 0 || maker >= p->n_nodes ||
             !p->needed[maker])
             continue;
-        score[v] = drop_score(f, v);
-        if (score[v] <= 0)
+        const double held = held_by(f, v);
+        if (held <= 0)
             continue;
-        uint32_t at = f->n_drops++;
-        for (; at > 0 && score[f->drops[at - 1]] < score[v]; at--)
-            f->drops[at] = f->drops[at - 1];
-        f->drops[at] = v;
+        keep[v] = true;
+        (*out)[(*n)++] = (drop){v, held, INFINITY};
+    }
+    return SNUG_OK;
+}
+
+/* The order in which values are dropped: each time the one that gives most for the seconds it costs
+ * now. What a value costs only grows while others go, so old prices are bounds: only the best one
+ * is asked again. Prices are asked a limited number of times; what is left goes in the order of
+ * its old prices. */
+static snug_status find_drops(family *f, snug_error *err) {
+    sn_planner *const p = f->p;
+    sn_pricer *pricer;
+    drop *heap;
+    bool *keep;
+    uint32_t n;
+    SNUG_TRY(sn_pricer_create(p, &f->order, &f->split, &pricer, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *keep, &keep, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *f->drops, &f->drops, err));
+    SNUG_TRY(find_crossing(f, keep, &heap, &n, err));
+    const uint64_t work = (uint64_t)p->n_nodes * f->split.n_blocks + 1;
+    uint64_t asks = f->work * 4 / work + n;
+    for (double now = sn_price(pricer, keep); n > 0;) {
+        bool settled = asks == 0;
+        double next = now;
+        if (!settled) {
+            keep[heap[0].root] = false;
+            next = sn_price(pricer, keep);
+            const double score = heap[0].held / (next - now > 1e-9 ? next - now : 1e-9);
+            settled = score >= heap[0].score * 0.999;
+            heap[0].score = score;
+            asks--;
+        }
+        if (!settled) {
+            keep[heap[0].root] = true;
+            sift(heap, n, 0);
+            continue;
+        }
+        now = next;
+        keep[heap[0].root] = false;
+        f->drops[f->n_drops++] = heap[0].root;
+        heap[0] = heap[--n];
+        sift(heap, n, 0);
     }
     return SNUG_OK;
 }

@@ -137,6 +137,11 @@ SNUG_CHECKED snug_status sn_program_plain(sn_planner *p, sn_zone *z, const sn_or
  * kept whole where keep[value], else made again there. */
 SNUG_CHECKED snug_status sn_program_sliced(sn_planner *p, sn_zone *z, const sn_order *order,
                                            const bool *keep, sn_program *out, snug_error *err);
+/* Seconds of all blocks of a sliced program, without writing it; lives as long as the planner. */
+typedef struct sn_pricer sn_pricer;
+SNUG_CHECKED snug_status sn_pricer_create(sn_planner *p, const sn_order *order,
+                                          const sn_split *split, sn_pricer **out, snug_error *err);
+double sn_price(sn_pricer *c, const bool *keep);
 SNUG_CHECKED snug_status sn_plan_layout(sn_planner *p, sn_zone *z, const sn_program *program,
                                         sn_layout *out, snug_error *err);
 /* Actions [first, end): a whole program without blocks, or the inside of a block. */

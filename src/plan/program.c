@@ -268,6 +268,38 @@ snug_status sn_program_sliced(sn_planner *p, sn_zone *z, const sn_order *order, 
     return SNUG_OK;
 }
 
+/* --- prices ----------------------------------------------------------------------------------- */
+struct sn_pricer {
+    writer w;
+    sn_program none;
+};
+
+snug_status sn_pricer_create(sn_planner *p, const sn_order *order, const sn_split *split,
+                             sn_pricer **out, snug_error *err) {
+    sn_pricer *c;
+    SNUG_TRY(sn_plan_array(p->work, 1, sizeof *c, &c, err));
+    c->w = (writer){.p = p, .order = order, .split = split, .out = &c->none};
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *c->w.whole, &c->w.whole, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *c->w.wanted, &c->w.wanted, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *c->w.last, &c->w.last, err));
+    *out = c;
+    return SNUG_OK;
+}
+
+double sn_price(sn_pricer *c, const bool *keep) {
+    writer *const w = &c->w;
+    double seconds = 0;
+    w->keep = keep;
+    memset(w->whole, 0, w->p->n_values * sizeof *w->whole);
+    find_whole(w);
+    for (uint32_t b = 0; b < w->split->n_blocks; b++) {
+        (void)want_block(w, b);
+        for (uint32_t i = 0; i < w->p->n_nodes; i++)
+            seconds += w->wanted[i] ? w->p->seconds[i] : 0;
+    }
+    return seconds;
+}
+
 double sn_program_seconds(const sn_planner *p, const sn_program *program) {
     bool in_block = false;
     double seconds = 0;
