@@ -6,6 +6,7 @@
 #include "kernels/cpu/conv_fast.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/loops.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/real.h"
 #include "kernels/cpu/winograd.h"
@@ -151,6 +152,11 @@ typedef struct {
     void (*run)(const sn_conv_operands *o, const sn_call *c);
 } own_kernel;
 
+static bool goes_by_tiles(const sn_conv *v, sn_onednn_kind kind) {
+    return kind == SN_ONEDNN_DX ? sn_winograd_takes(v, v->O, v->H, v->W)
+                                : sn_winograd_takes(v, v->C, v->oh, v->ow);
+}
+
 /* Which of the own kernels; the batch extent has no say. */
 static own_kernel own_kernel_of(const sn_conv *v, sn_onednn_kind kind) {
     static const own_kernel direct[] = {{SN_CPU(conv_workspace), SN_CPU(conv_run)},
@@ -165,9 +171,7 @@ static own_kernel own_kernel_of(const sn_conv *v, sn_onednn_kind kind) {
                                           {SN_CPU(winograd_dw_workspace), SN_CPU(winograd_dw_run)}};
     if (sn_conv_is_depthwise(v))
         return depthwise[kind];
-    const bool fast = kind == SN_ONEDNN_DX ? sn_winograd_takes(v, v->O, v->H, v->W)
-                                           : sn_winograd_takes(v, v->C, v->oh, v->ow);
-    return fast ? winograd[kind] : direct[kind];
+    return goes_by_tiles(v, kind) ? winograd[kind] : direct[kind];
 }
 
 static snug_status run_conv2d(const sn_call *c, snug_error *err) {
@@ -250,12 +254,33 @@ static snug_status check_window(const sn_conv *v, snug_error *err) {
     return SNUG_OK;
 }
 
-/* The part of the rate of products that is reached, `usual` where the shape suits the kernel. A
- * depthwise convolution uses no weight twice. */
-static double efficiency(const sn_conv *v, sn_onednn_kind kind, double usual) {
+/* --- how near they come to the rate of products ---------------------------------------------- */
+/* A quarter of the multiplications (of tiles at the edge, partly for nothing), and transforms that
+ * weigh the more the fewer channels and the fewer tiles share them. */
+static double winograd_efficiency(const sn_conv *v, sn_onednn_kind kind) {
+    const bool back = kind == SN_ONEDNN_DX;
+    const int64_t high = back ? v->H : v->oh, wide = back ? v->W : v->ow;
+    const double tiles = (double)(v->N * sn_ceil_div(high, 4) * sn_ceil_div(wide, 4));
+    const double filled = (double)(v->N * high * wide) / (16 * tiles);
+    const double channels = (double)(v->C + v->O) / 2;
+    return 4 * 0.68 * filled / (1 + 8.8 / channels) * tiles / (tiles + 6);
+}
+
+/* Weights are packed for however few pixels. */
+static double direct_efficiency(const sn_conv *v, sn_onednn_kind kind) {
+    static const double packing[] = {12, 35, 4}; /* as so many pixels of the product */
+    static const double best[] = {1, 1, 0.88};
+    const double pixels = (double)(v->N * v->oh * v->ow);
+    return best[kind] * sn_gemm_filled(kind == SN_ONEDNN_DX ? v->C : v->O) * pixels /
+           (pixels + packing[kind]);
+}
+
+static double efficiency(const sn_conv *v, sn_onednn_kind kind) {
+    if (v->N == 0)
+        return 1;
     if (sn_conv_is_depthwise(v))
-        return kind == SN_ONEDNN_DW ? 0.17 : 0.42;
-    return usual * sn_gemm_filled(kind == SN_ONEDNN_DX ? v->C : v->O);
+        return kind == SN_ONEDNN_DW ? 0.17 : 0.42; /* no weight is used twice */
+    return goes_by_tiles(v, kind) ? winograd_efficiency(v, kind) : direct_efficiency(v, kind);
 }
 
 /* f64 has the reference only. Groups are oneDNN's where it has a kernel for them. */
@@ -269,7 +294,7 @@ static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threa
     SNUG_TRY(check_window(&v, err));
     const own_kernel own = own_kernel_of(&v, kind);
     out->workspace_bytes = own.workspace ? own.workspace(&v, n_threads) : 0;
-    out->efficiency = efficiency(&v, kind, out->efficiency);
+    out->efficiency = efficiency(&v, kind);
     return sn_onednn_wanted(&v) ? sn_onednn_describe(kind, &v, n_threads, out, err) : SNUG_OK;
 }
 
