@@ -94,57 +94,23 @@ typedef struct {
     float *sums, *weights, *source;
 } block;
 
-/* Nine taps of VL columns, `step` floats apart, to their place in every slice. */
-SN_TILE_INLINE void put_weights(const float *from, int64_t step, int64_t lanes, float *to,
-                                int64_t slice) {
-    sn_vec rows[3][6], t[6][3];
-#pragma GCC unroll 3
-    for (int i = 0; i < 3; i++) {
-        sn_vec g[3];
-#pragma GCC unroll 3
-        for (int j = 0; j < 3; j++) {
-            const float *tap = from + (i * 3 + j) * step;
-            g[j] = sn_tile_load(tap, lanes);
-        }
-        sn_tile_kernel_line(g, rows[i]);
-    }
-#pragma GCC unroll 6
-    for (int j = 0; j < 6; j++) {
-        sn_vec u[6];
-#pragma GCC unroll 3
-        for (int i = 0; i < 3; i++)
-            t[j][i] = rows[i][j];
-        sn_tile_kernel_line(t[j], u);
-#pragma GCC unroll 6
-        for (int i = 0; i < 6; i++)
-            sn_vec_store(to + (i * 6 + j) * slice, u[i]);
-    }
-}
-
+/* VL channels of k at a time are first brought together, tap after tap: the same place in all nine
+ * taps often falls into the same few lines of the caches. The taps of dx come in the opposite
+ * order, their rows and columns exchanged. */
 static void transform_weights(const pass *s, const block *b) {
-    const int64_t pitch = column_pitch(s), slice = slices_of(s).b;
-    for (int64_t k = 0; k < b->channels; k++) {
-        const float *from = s->weights + (b->channel + k) * s->columns + b->column;
-        for (int64_t j = 0; j < b->columns; j += SN_VL)
-            put_weights(from + j, s->depth * s->columns, sn_min_i64(SN_VL, b->columns - j),
-                        b->weights + k * pitch + j, slice);
-    }
-}
-
-/* Weights of dx: taps in the opposite order, VL channels of dy at a time with rows and columns
- * exchanged. */
-static void turn_weights(const pass *s, const block *b) {
     enum { FLOATS = SN_VL * MAX_COLUMNS };
     float taps[9 * FLOATS];
     int64_t row[SN_VL];
+    const int64_t down = s->transposed ? 1 : s->columns, across = s->transposed ? s->depth : 1;
     for (int64_t i = 0; i < SN_VL; i++)
-        row[i] = i;
+        row[i] = i * down;
     for (int64_t k = 0; k < b->channels; k += SN_VL) {
         const int64_t n = sn_min_i64(SN_VL, b->channels - k);
-        sn_gemm_source source = {.k = n, .n = b->columns, .row = row, .col = s->depth};
+        sn_gemm_source source = {.k = n, .n = b->columns, .row = row, .col = across};
         for (int64_t tap = 0; tap < 9; tap++) {
-            const int64_t first = ((8 - tap) * s->columns + b->column) * s->depth;
-            source.b = s->weights + first + b->channel + k;
+            const int64_t place = s->transposed ? 8 - tap : tap;
+            source.b = s->weights + place * s->depth * s->columns + (b->channel + k) * down +
+                       b->column * across;
             SN_CPU(gemm_pack)(&source, taps + tap * FLOATS);
         }
         for (int64_t j = 0; j < b->columns; j += SN_VL) {
@@ -152,81 +118,41 @@ static void turn_weights(const pass *s, const block *b) {
             const int64_t width = sn_min_i64(SN_GEMM_NR, sn_round_up(b->columns - panel, SN_VL));
             const float *from = taps + panel * n + j - panel;
             for (int64_t i = 0; i < n; i++)
-                put_weights(from + i * width, FLOATS, SN_VL,
-                            b->weights + (k + i) * column_pitch(s) + j, slices_of(s).b);
+                SN_CPU(tile_kernel)(from + i * width, FLOATS,
+                                    b->weights + (k + i) * column_pitch(s) + j, slices_of(s).b);
         }
     }
 }
 
 static void transform_source(const pass *s, const block *b) {
     float copy[SN_TILE_X * SN_TILE_X * MAX_PIECE];
-    for (int64_t i = 0; i < b->tiles; i++)
-        sn_tile_transform(&s->source, sn_tiles_place(&s->tiles, b->tile + i), b->channel,
-                          b->channels, copy, b->source + i * piece_pitch(s), slices_of(s).a);
-}
-
-/* --- from sums to pixels --------------------------------------------------------------------- */
-typedef struct {
-    float *y;
-    int64_t row, pixel, high, wide; /* floats between rows and pixels; pixels that exist */
-    sn_vec scale, bias;
-    bool scaled, relu, relu6;
-} corner;
-
-SN_TILE_INLINE void put_pixels(const float *sums, int64_t slice, const corner *to, int64_t lanes) {
-    sn_vec t[4][6], y[4][4];
-#pragma GCC unroll 6
-    for (int j = 0; j < 6; j++) {
-        sn_vec m[6], v[4];
-#pragma GCC unroll 6
-        for (int i = 0; i < 6; i++)
-            m[i] = sn_vec_load(sums + (i * 6 + j) * slice);
-        sn_tile_target_line(m, v);
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; i++)
-            t[i][j] = v[i];
+    for (int64_t i = 0; i < b->tiles; i++) {
+        const sn_place at = sn_tiles_place(&s->tiles, b->tile + i);
+        const sn_tile_view x = sn_tile_view_of(&s->source, at, b->channel, b->channels, copy);
+        SN_CPU(tile_source)(&x, b->channels, b->source + i * piece_pitch(s), slices_of(s).a);
     }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++)
-        sn_tile_target_line(t[i], y[i]);
-    for (int i = 0; i < to->high; i++)
-        for (int j = 0; j < to->wide; j++) {
-            sn_vec v = (to->scaled ? y[i][j] * to->scale : y[i][j]) + to->bias;
-            v = to->relu ? sn_vec_relu(v) : v;
-            v = to->relu6 ? sn_vec_relu6(v) : v;
-            float *at = to->y + i * to->row + j * to->pixel;
-            if (lanes == SN_VL)
-                sn_vec_store(at, v);
-            else
-                sn_vec_store_part(at, v, lanes);
-        }
 }
 
+/* Tile i of the block: its sums become pixels. */
 static void finish_tile(const pass *s, const block *b, int64_t i) {
     const sn_place at = sn_tiles_place(&s->tiles, b->tile + i);
     const int64_t height = s->size[0], width = s->size[1];
     const bool curved = s->act != SN_ACT_none && s->act != SN_ACT_relu && s->act != SN_ACT_relu6;
-    corner to = {
-        .y = s->target + ((at.image * height + at.row) * width + at.col) * s->columns + b->column,
+    const sn_tile_pixels y = {
+        .data =
+            s->target + ((at.image * height + at.row) * width + at.col) * s->columns + b->column,
         .row = width * s->columns,
         .pixel = s->columns,
         .high = sn_min_i64(SN_TILE_Y, height - at.row),
         .wide = sn_min_i64(SN_TILE_Y, width - at.col),
-        .scaled = s->scale != NULL,
+        .scale = s->scale ? s->scale + b->column : NULL,
+        .bias = s->bias ? s->bias + b->column : NULL,
         .relu = s->act == SN_ACT_relu,
         .relu6 = s->act == SN_ACT_relu6,
     };
-    float *first = to.y;
-    for (int64_t j = 0; j < b->columns; j += SN_VL, to.y += SN_VL) {
-        const int64_t lanes = sn_min_i64(SN_VL, b->columns - j);
-        if (s->scale)
-            to.scale = sn_vec_load_part(s->scale + b->column + j, lanes);
-        if (s->bias)
-            to.bias = sn_vec_load_part(s->bias + b->column + j, lanes);
-        put_pixels(b->sums + i * column_pitch(s) + j, slices_of(s).c, &to, lanes);
-    }
-    for (int64_t p = 0; curved && p < to.high * to.wide; p++)
-        sn_act_f32(s->act, first + p / to.wide * to.row + p % to.wide * to.pixel, b->columns);
+    SN_CPU(tile_target)(b->sums + i * column_pitch(s), slices_of(s).c, b->columns, &y);
+    for (int64_t p = 0; curved && p < y.high * y.wide; p++)
+        sn_act_f32(s->act, y.data + p / y.wide * y.row + p % y.wide * y.pixel, b->columns);
 }
 
 /* --- all blocks ------------------------------------------------------------------------------ */
@@ -254,7 +180,7 @@ static void sum_block(const pass *s, block *b) {
     g.c = b->sums;
     for (; b->channel < s->depth; b->channel += s->piece) {
         b->channels = g.k = sn_min_i64(s->piece, s->depth - b->channel);
-        (s->transposed ? turn_weights : transform_weights)(s, b);
+        transform_weights(s, b);
         transform_source(s, b);
         SN_CPU(winograd_multiply)(g, slices_of(s));
         g.add = true;

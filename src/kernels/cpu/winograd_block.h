@@ -43,12 +43,6 @@ typedef struct {
     int64_t low[2], extent, channels;
 } sn_tile_source;
 
-/* Where VL channels of a tile are read. */
-typedef struct {
-    const float *data;
-    int64_t row, pixel; /* floats between rows and between pixels */
-} sn_tile_view;
-
 /* n channels of a tile; where it reaches outside, a copy with the padding's zeros. */
 static inline sn_tile_view sn_tile_view_of(const sn_tile_source *s, sn_place at, int64_t channel,
                                            int64_t n, float *copy) {
@@ -59,46 +53,6 @@ static inline sn_tile_view sn_tile_view_of(const sn_tile_source *s, sn_place at,
         return (sn_tile_view){image.data + (r.row * width + r.col) * C, width * C, C};
     sn_copy_region(s->w, &r, image, n, copy, s->extent);
     return (sn_tile_view){copy, s->extent * n, n};
-}
-
-SN_TILE_INLINE sn_vec sn_tile_load(const float *at, int64_t lanes) {
-    return lanes == SN_VL ? sn_vec_load(at) : sn_vec_load_part(at, lanes);
-}
-
-/* Channels of 6 x 6 pixels of x to their place in every slice. */
-SN_TILE_INLINE void sn_tile_put_source(const sn_tile_view *x, int64_t lanes, float *to,
-                                       int64_t slice) {
-    sn_vec t[6][6];
-#pragma GCC unroll 6
-    for (int j = 0; j < 6; j++) {
-        sn_vec d[6], v[6];
-#pragma GCC unroll 6
-        for (int i = 0; i < 6; i++)
-            d[i] = sn_tile_load(x->data + i * x->row + j * x->pixel, lanes);
-        sn_tile_source_line(d, v);
-#pragma GCC unroll 6
-        for (int i = 0; i < 6; i++)
-            t[i][j] = v[i];
-    }
-#pragma GCC unroll 6
-    for (int i = 0; i < 6; i++) {
-        sn_vec v[6];
-        sn_tile_source_line(t[i], v);
-#pragma GCC unroll 6
-        for (int j = 0; j < 6; j++)
-            sn_vec_store(to + (i * 6 + j) * slice, v[j]);
-    }
-}
-
-/* n channels of a tile of x. */
-static inline void sn_tile_transform(const sn_tile_source *s, sn_place at, int64_t channel,
-                                     int64_t n, float *copy, float *to, int64_t slice) {
-    sn_tile_view x = sn_tile_view_of(s, at, channel, n, copy);
-    int64_t k = 0;
-    for (; k + SN_VL <= n; k += SN_VL, x.data += SN_VL)
-        sn_tile_put_source(&x, SN_VL, to + k, slice);
-    if (k < n)
-        sn_tile_put_source(&x, n - k, to + k, slice);
 }
 
 /* g for the slices of every point in turn. */

@@ -91,43 +91,15 @@ typedef struct {
     float *sums, *gradient, *source;
 } block;
 
-/* Channels of 4 x 4 pixels of dy to their place in every slice; *sum grows by them. */
-SN_TILE_INLINE void put_gradient(const sn_tile_view *dy, int64_t lanes, float *to, int64_t slice,
-                                 sn_vec *sum) {
-    sn_vec t[6][4];
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) {
-        sn_vec g[4], u[6];
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; i++)
-            g[i] = sn_tile_load(dy->data + i * dy->row + j * dy->pixel, lanes);
-        *sum += (g[0] + g[1]) + (g[2] + g[3]);
-        sn_tile_gradient_line(g, u);
-#pragma GCC unroll 6
-        for (int i = 0; i < 6; i++)
-            t[i][j] = u[i];
-    }
-#pragma GCC unroll 6
-    for (int i = 0; i < 6; i++) {
-        sn_vec u[6];
-        sn_tile_gradient_line(t[i], u);
-#pragma GCC unroll 6
-        for (int j = 0; j < 6; j++)
-            sn_vec_store(to + (i * 6 + j) * slice, u[j]);
-    }
-}
-
 /* The piece of dy; `db` grows by its sum, or is NULL. */
 static void transform_gradient(const pass *s, const block *b, float *db) {
     float copy[SN_TILE_Y * SN_TILE_Y * MAX_COLUMNS];
     sn_vec sums[MAX_COLUMNS / SN_VL] = {0};
     for (int64_t i = 0; i < b->tiles; i++) {
         const sn_place at = sn_tiles_place(&s->tiles, b->tile + i);
-        sn_tile_view dy = sn_tile_view_of(&s->dy, at, b->column, b->columns, copy);
-        float *to = b->gradient + i * pitch_of(s->wide);
-        for (int64_t j = 0; j < b->columns; j += SN_VL, dy.data += SN_VL)
-            put_gradient(&dy, sn_min_i64(SN_VL, b->columns - j), to + j, slices_of(s).b,
-                         &sums[j / SN_VL]);
+        const sn_tile_view dy = sn_tile_view_of(&s->dy, at, b->column, b->columns, copy);
+        SN_CPU(tile_gradient)(&dy, b->columns, b->gradient + i * pitch_of(s->wide), slices_of(s).b,
+                              sums);
     }
     for (int64_t j = 0; db && j < b->columns; j++)
         db[j] += sums[j / SN_VL][j % SN_VL];
@@ -135,45 +107,19 @@ static void transform_gradient(const pass *s, const block *b, float *db) {
 
 static void transform_source(const pass *s, const block *b) {
     float copy[SN_TILE_X * SN_TILE_X * MAX_ROWS];
-    for (int64_t i = 0; i < b->tiles; i++)
-        sn_tile_transform(&s->x, sn_tiles_place(&s->tiles, b->tile + i), b->row, b->rows, copy,
-                          b->source + i * pitch_of(s->high), slices_of(s).a);
-}
-
-/* Nine taps of VL columns; `step` floats lie between taps. */
-SN_TILE_INLINE void put_taps(const float *sums, int64_t slice, float *to, int64_t step,
-                             int64_t lanes, bool add) {
-    sn_vec t[3][6];
-#pragma GCC unroll 6
-    for (int j = 0; j < 6; j++) {
-        sn_vec m[6], v[3];
-#pragma GCC unroll 6
-        for (int i = 0; i < 6; i++)
-            m[i] = sn_vec_load(sums + (i * 6 + j) * slice);
-        sn_tile_taps_line(m, v);
-#pragma GCC unroll 3
-        for (int i = 0; i < 3; i++)
-            t[i][j] = v[i];
-    }
-#pragma GCC unroll 3
-    for (int i = 0; i < 3; i++) {
-        sn_vec v[3];
-        sn_tile_taps_line(t[i], v);
-#pragma GCC unroll 3
-        for (int j = 0; j < 3; j++) {
-            float *at = to + (i * 3 + j) * step;
-            sn_vec_store_part(at, add ? sn_vec_load_part(at, lanes) + v[j] : v[j], lanes);
-        }
+    for (int64_t i = 0; i < b->tiles; i++) {
+        const sn_place at = sn_tiles_place(&s->tiles, b->tile + i);
+        const sn_tile_view x = sn_tile_view_of(&s->x, at, b->row, b->rows, copy);
+        SN_CPU(tile_source)(&x, b->rows, b->source + i * pitch_of(s->high), slices_of(s).a);
     }
 }
 
+/* The block's sums become taps: of dw, or of the group's part of it. */
 static void finish_group(const pass *s, const block *b, float *dw, bool add) {
     const sn_conv *v = &s->o->v;
     for (int64_t i = 0; i < b->rows; i++)
-        for (int64_t j = 0; j < b->columns; j += SN_VL)
-            put_taps(b->sums + i * pitch_of(s->wide) + j, slices_of(s).c,
-                     dw + (b->row + i) * v->O + b->column + j, v->C * v->O,
-                     sn_min_i64(SN_VL, b->columns - j), add);
+        SN_CPU(tile_taps)(b->sums + i * pitch_of(s->wide), slices_of(s).c, b->columns,
+                          dw + (b->row + i) * v->O + b->column, v->C * v->O, add);
 }
 
 static void sum_group(const pass *s, block *b, int64_t group) {
