@@ -231,13 +231,20 @@ static snug_status write_part(checker *c, const area *a) {
     return touch(c, a, true, stop < c->cut.extent ? stop : ALL_ROWS);
 }
 
-/* MAYFAIL nodes write tokens; a STATE node reads those of the nodes written before it. */
+/* MAYFAIL nodes write tokens (of rows they have seen before, not again); a STATE node reads those
+ * of the nodes written before it. */
 static snug_status check_effect(checker *c, uint32_t node) {
     const sn_effect effect = row_of(c, node)->effect;
     const uint32_t t = c->token[node];
+    size_t first, stop;
     if (effect == SN_STATE)
         return touch(c, &(area){TOKENS, 0, 0, t, 0, 1, false}, false, ALL_ROWS);
-    return effect == SN_MAYFAIL ? write_part(c, &(area){TOKENS, 0, t, 1, t, 1, false}) : SNUG_OK;
+    if (effect != SN_MAYFAIL)
+        return SNUG_OK;
+    SNUG_TRY(sn_spans_cut(&c->map[TOKENS], t, (size_t)t + 1, &first, &stop, c->err));
+    const record *r = sn_spans_record(&c->map[TOKENS], first);
+    const bool seen = c->cut.first > 0 && r->done > c->cut.first;
+    return seen ? SNUG_OK : write_part(c, &(area){TOKENS, 0, t, 1, t, 1, false});
 }
 
 /* A step knows what its lane knew and what the steps it waits for knew. */

@@ -6,9 +6,10 @@
  *     limit       on a ladder of sizes: with this many bytes to reach, values between blocks are
  *                 dropped (worst use of bytes first), then values inside blocks are recomputed
  *
- * Of those whose packing fits, the fastest is taken, the smaller one among equals: more bytes never
- * give a slower plan. The floor is the smallest member: one row at a time or the whole batch,
- * everything recomputed. */
+ * All members are made, as far as one may be the fastest of its size, and packed by rules that do
+ * not know the number either. Of those that fit it, the fastest is taken, the smaller one among
+ * equals. So more bytes never give a slower plan, nor one of a lower peak; and one byte less than
+ * the smallest member is refused, naming it. The unlimited plan is a member as well. */
 #include "base/size.h"
 #include "plan/passes.h"
 
@@ -16,7 +17,9 @@
 #include <string.h>
 
 #define STEPS_PER_OCTAVE 4
-#define MAX_TRIES        4 /* to get the layout below what the recomputation promised */
+#define MAX_TRIES        4  /* to get the layout below what the recomputation promised */
+#define CALLS            64 /* of the recomputation for each block, about */
+#define FLOOR_TRIES      8  /* to get below the floor that was found first */
 
 /* What the members of the family are made from. */
 typedef struct {
@@ -56,6 +59,8 @@ static void drop_offer(offer *o) {
 static snug_status lay_out(family *f, offer *o, snug_error *err) {
     SNUG_TRY(sn_plan_layout(f->p, o->zone, &o->program, &o->layout, err));
     o->seconds = sn_program_seconds(f->p, &o->program);
+    if (o->seconds < f->seconds)
+        o->seconds = f->seconds; /* smaller is never faster, whatever the rates say */
     o->fits = o->program.possible && o->layout.bound <= o->of.limit;
     return SNUG_OK;
 }
@@ -129,22 +134,31 @@ static snug_status recompute_once(family *f, offer *o, size_t limit, size_t *flo
     return SNUG_OK;
 }
 
-/* Aims lower where the layout lies above what was promised (it shares fewer bytes in place). */
+/* Aims lower where the layout lies above what was promised (it shares fewer bytes in place). The
+ * smallest try stays. */
 static snug_status recompute(family *f, offer *o, size_t *floor, snug_error *err) {
     const sn_program program = o->program;
-    size_t limit = o->of.limit;
+    sn_program best = program;
+    size_t limit = o->of.limit, bound = o->layout.bound;
     for (int i = 0; i < MAX_TRIES && !o->fits && *floor <= o->of.limit; i++) {
         if (i > 0) {
             o->program = program;
             SNUG_TRY(lay_out(f, o, err));
         }
         SNUG_TRY(recompute_once(f, o, limit, floor, err));
+        if (o->layout.bound < bound) {
+            bound = o->layout.bound;
+            best = o->program;
+        }
         const size_t excess = o->layout.bound > o->of.limit ? o->layout.bound - o->of.limit : 0;
         if (excess >= limit)
-            return SNUG_OK;
+            break;
         limit -= excess;
     }
-    return SNUG_OK;
+    if (o->layout.bound == bound)
+        return SNUG_OK;
+    o->program = best;
+    return lay_out(f, o, err);
 }
 
 static snug_status fill_member(family *f, offer *o, size_t *floor, snug_error *err) {
@@ -222,99 +236,45 @@ static snug_status choose_sliced_order(family *f, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- what to drop between blocks -------------------------------------------------------------- */
-/* Byte-blocks that a value occupies beyond the block that makes it: what dropping it gives. */
-static double held_by(const family *f, uint32_t root) {
+/* How many bytes a value occupies for how many blocks, by the seconds to make it again in each. */
+static double drop_score(const family *f, uint32_t root) {
     const sn_planner *p = f->p;
     const uint32_t maker = sn_graph_value_at(p->graph, (sn_value){root})->node.i;
-    uint32_t last = f->split.time[maker];
-    for (uint32_t v = root; v < p->n_values && v - root < 64; v++) /* its names stand close by */
+    uint32_t last = f->split.time[maker], n_blocks = 0, seen = UINT32_MAX;
+    for (uint32_t v = root; v < p->n_values; v++) {
         for (uint32_t k = p->reader_start[v]; p->root[v] == root && k < p->reader_start[v + 1];
              k++) {
-            const uint32_t reader = p->readers[k];
-            if (f->split.sliced[reader] && f->split.time[reader] > last)
-                last = f->split.time[reader];
+            const uint32_t time = f->split.time[p->readers[k]];
+            if (!f->split.sliced[p->readers[k]] || time <= f->split.time[maker])
+                continue;
+            n_blocks += time != seen;
+            seen = time;
+            last = time > last ? time : last;
         }
-    return (double)p->padded[root] * (last - f->split.time[maker]);
-}
-
-typedef struct {
-    uint32_t root;
-    double held, score; /* byte-blocks; by the seconds it cost when last asked */
-} drop;
-
-static void sift(drop *heap, uint32_t n, uint32_t i) {
-    for (;;) {
-        uint32_t best = i;
-        for (uint32_t c = 2 * i + 1; c <= 2 * i + 2 && c < n; c++)
-            if (heap[c].score > heap[best].score ||
-                (heap[c].score == heap[best].score && heap[c].root < heap[best].root))
-                best = c;
-        if (best == i)
-            return;
-        const drop d = heap[i];
-        heap[i] = heap[best];
-        heap[best] = d;
-        i = best;
+        if (v - root > 64)
+            break; /* names of a value stand close behind it */
     }
+    const double cost = (p->seconds[maker] + 1e-9) * (n_blocks > 0 ? n_blocks : 1);
+    return n_blocks == 0 ? 0 : (double)p->padded[root] * (last - f->split.time[maker]) / cost;
 }
 
-/* Values whose labels cross blocks, all of them kept at first. */
-static snug_status find_crossing(family *f, bool *keep, drop **out, uint32_t *n, snug_error *err) {
+static snug_status find_drops(family *f, snug_error *err) {
     sn_planner *const p = f->p;
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof **out, out, err));
-    *n = 0;
+    double *score;
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *score, &score, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *f->drops, &f->drops, err));
     for (uint32_t v = 0; v < p->n_values; v++) {
         const uint32_t maker = sn_graph_value_at(p->graph, (sn_value){v})->node.i;
         if (p->root[v] != v || f->split.label[v].axis < 0 || maker >= p->n_nodes ||
             !p->needed[maker])
             continue;
-        const double held = held_by(f, v);
-        if (held <= 0)
+        score[v] = drop_score(f, v);
+        if (score[v] <= 0)
             continue;
-        keep[v] = true;
-        (*out)[(*n)++] = (drop){v, held, INFINITY};
-    }
-    return SNUG_OK;
-}
-
-/* The order in which values are dropped: each time the one that gives most for the seconds it costs
- * now. What a value costs only grows while others go, so old prices are bounds: only the best one
- * is asked again. Prices are asked a limited number of times; what is left goes in the order of
- * its old prices. */
-static snug_status find_drops(family *f, snug_error *err) {
-    sn_planner *const p = f->p;
-    sn_pricer *pricer;
-    drop *heap;
-    bool *keep;
-    uint32_t n;
-    SNUG_TRY(sn_pricer_create(p, &f->order, &f->split, &pricer, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *keep, &keep, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *f->drops, &f->drops, err));
-    SNUG_TRY(find_crossing(f, keep, &heap, &n, err));
-    const uint64_t work = (uint64_t)p->n_nodes * f->split.n_blocks + 1;
-    uint64_t asks = f->work * 4 / work + n;
-    for (double now = sn_price(pricer, keep); n > 0;) {
-        bool settled = asks == 0;
-        double next = now;
-        if (!settled) {
-            keep[heap[0].root] = false;
-            next = sn_price(pricer, keep);
-            const double score = heap[0].held / (next - now > 1e-9 ? next - now : 1e-9);
-            settled = score >= heap[0].score * 0.999;
-            heap[0].score = score;
-            asks--;
-        }
-        if (!settled) {
-            keep[heap[0].root] = true;
-            sift(heap, n, 0);
-            continue;
-        }
-        now = next;
-        keep[heap[0].root] = false;
-        f->drops[f->n_drops++] = heap[0].root;
-        heap[0] = heap[--n];
-        sift(heap, n, 0);
+        uint32_t at = f->n_drops++;
+        for (; at > 0 && score[f->drops[at - 1]] < score[v]; at--)
+            f->drops[at] = f->drops[at - 1];
+        f->drops[at] = v;
     }
     return SNUG_OK;
 }
@@ -324,33 +284,59 @@ static snug_status find_slices(family *f, snug_error *err) {
     if (f->split.extent == 0)
         return SNUG_OK;
     SNUG_TRY(find_drops(f, err));
+    f->work /= f->split.n_blocks;
     return choose_sliced_order(f, err);
 }
 
 /* --- choosing --------------------------------------------------------------------------------- */
-#define MAX_MEMBERS 64
+#define MAX_MEMBERS 256
+#define MAX_NUMBERS 48 /* of slices: two an octave */
 
-/* Members in the order they are to be packed. */
+/* Members, the fastest first; the smaller one first among equals. */
+typedef struct {
+    member of;
+    double seconds;
+    size_t bound;
+} ranked;
 typedef struct {
     uint32_t n;
-    struct {
-        member of;
-        double seconds;
-        size_t bound;
-    } at[MAX_MEMBERS];
+    ranked at[MAX_MEMBERS];
 } ranking;
+
+/* What is known of a number of slices on the way down the ladder. */
+typedef struct {
+    int64_t slices;
+    double plain_seconds; /* without recomputation: nothing takes less */
+    double seconds;       /* of the smallest member so far */
+    size_t bound;
+    bool stuck; /* it does not get smaller */
+} number;
 
 static void rank(ranking *r, const offer *o) {
     if (!o->program.possible || r->n == MAX_MEMBERS)
         return;
+    const ranked new = {o->of, o->seconds, o->layout.bound};
     uint32_t i = r->n++;
-    for (; i > 0 && (r->at[i - 1].seconds > o->seconds ||
-                     (r->at[i - 1].seconds == o->seconds && r->at[i - 1].bound > o->layout.bound));
+    for (; i > 0 && (r->at[i - 1].seconds > new.seconds ||
+                     (r->at[i - 1].seconds == new.seconds && r->at[i - 1].bound > new.bound));
          i--)
         r->at[i] = r->at[i - 1];
-    r->at[i].of = o->of;
-    r->at[i].seconds = o->seconds;
-    r->at[i].bound = o->layout.bound;
+    r->at[i] = new;
+}
+
+/* Makes a member and ranks it where it is as small as it was to be. */
+static snug_status rank_member(family *f, member m, ranking *r, number *about, snug_error *err) {
+    offer *o;
+    size_t floor;
+    SNUG_TRY(make_member(f, m, &o, &floor, err));
+    about->stuck = !o->fits;
+    if (o->fits) {
+        rank(r, o);
+        about->seconds = o->seconds;
+        about->bound = o->layout.bound;
+    }
+    drop_offer(o);
+    return SNUG_OK;
 }
 
 /* 1, 2, 3, 4, 6, 8, 12, 16, ..., and every row alone. */
@@ -360,59 +346,89 @@ static int64_t next_slices(const family *f, int64_t k) {
 }
 
 /* What needs no recomputation: a member per number of slices. */
-static snug_status rank_slices(family *f, ranking *r, snug_error *err) {
-    for (int64_t k = 1; k <= f->split.extent || k == 1; k = next_slices(f, k)) {
-        offer *o;
-        size_t floor;
-        SNUG_TRY(make_member(f, (member){k, SIZE_MAX}, &o, &floor, err));
-        rank(r, o);
-        drop_offer(o);
+static snug_status rank_slices(family *f, ranking *r, number *numbers, uint32_t *n,
+                               snug_error *err) {
+    *n = 0;
+    for (int64_t k = 1; (k <= f->split.extent || k == 1) && *n < MAX_NUMBERS;
+         k = next_slices(f, k)) {
+        number new = {.slices = k};
+        SNUG_TRY(rank_member(f, (member){k, SIZE_MAX}, r, &new, err));
+        new.plain_seconds = new.seconds;
+        if (new.stuck)
+            continue;
+        uint32_t i = (*n)++;
+        for (; i > 0 && numbers[i - 1].plain_seconds > new.plain_seconds; i--)
+            numbers[i] = numbers[i - 1];
+        numbers[i] = new;
     }
     return SNUG_OK;
 }
 
-/* The smallest that a number of slices can be made to be, with everything recomputed. */
+/* One step of the ladder: with which numbers of slices can this size be reached? Those that are
+ * fastest without recomputation are tried, until one is faster than the others can be; at most a
+ * few of them, fewer where blocks are many: these take long to plan. *reached: some can. */
+static snug_status rank_step(family *f, size_t size, ranking *r, number *numbers, uint32_t n,
+                             bool *reached, snug_error *err) {
+    const int most = f->split.n_blocks > 2 ? 1 : 4;
+    double best = INFINITY;
+    int made = 0;
+    *reached = false;
+    for (uint32_t i = 0; i < n && numbers[i].plain_seconds < best; i++) {
+        number *const k = &numbers[i];
+        if (k->bound > size && !k->stuck && (made < most || k->slices == 1)) {
+            SNUG_TRY(rank_member(f, (member){k->slices, size}, r, k, err));
+            made += !k->stuck && k->slices > 1;
+        }
+        if (k->bound > size)
+            continue;
+        *reached = true;
+        best = k->seconds < best ? k->seconds : best;
+    }
+    return SNUG_OK;
+}
+
+/* The smallest that a number of slices can be made to be, with everything recomputed; then a little
+ * less, as often as that succeeds. */
 static snug_status rank_floor(family *f, int64_t slices, ranking *r, snug_error *err) {
     offer *o;
-    size_t floor;
-    SNUG_TRY(make_member(f, (member){slices, 0}, &o, &floor, err));
-    drop_offer(o);
-    SNUG_TRY(make_member(f, (member){slices, floor}, &o, &floor, err));
-    rank(r, o);
-    drop_offer(o);
-    return SNUG_OK;
-}
-
-/* Members with recomputation: at the three steps of the ladder below the limit, with the numbers of
- * slices that are fastest without (one where blocks are many: these take long to plan), and
- * whole. */
-static snug_status rank_recomputed(family *f, size_t limit, ranking *r, snug_error *err) {
-    enum { STEPS = 3 };
-    const uint32_t NUMBERS = f->split.n_blocks > 2 ? 1 : 4;
-    const ranking plain = *r;
-    const double unlimited = (double)f->unlimited;
-    const int top = (int)ceil(STEPS_PER_OCTAVE * log2(unlimited / (double)limit));
-    for (int j = top > 1 ? top : 1; j < top + STEPS; j++) {
-        const size_t step = (size_t)(unlimited * exp2(-(double)j / STEPS_PER_OCTAVE));
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < plain.n; i++) {
-            offer *o;
-            size_t floor;
-            if (plain.at[i].bound <= step || (n >= NUMBERS && plain.at[i].of.slices > 1))
-                continue;
-            SNUG_TRY(make_member(f, (member){plain.at[i].of.slices, step}, &o, &floor, err));
-            if (o->fits)
-                rank(r, o);
-            n += o->fits;
-            drop_offer(o);
-        }
+    size_t floor, limit = 0;
+    for (int i = 0; i <= FLOOR_TRIES; i++) {
+        SNUG_TRY(make_member(f, (member){slices, limit}, &o, &floor, err));
+        const bool go_on = i == 0 || o->fits;
+        if (go_on && i > 0)
+            rank(r, o);
+        limit = i == 0 ? floor : o->layout.bound - o->layout.bound / 64;
+        drop_offer(o);
+        if (!go_on)
+            break;
     }
     return SNUG_OK;
 }
 
-static snug_status pack_offer(offer *o, size_t capacity, size_t *height, snug_error *err) {
-    const size_t near = o->layout.bound + o->layout.bound / 128;
-    const sn_pack_limits limits = {.capacity = capacity > 0 && capacity < near ? capacity : near};
+/* The whole family, whatever the limit is. */
+static snug_status rank_family(family *f, ranking *r, snug_error *err) {
+    number numbers[MAX_NUMBERS];
+    uint32_t n, smallest = 0;
+    bool reached = true;
+    SNUG_TRY(rank_slices(f, r, numbers, &n, err));
+    for (int j = 1; reached; j++) {
+        const double size = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
+        SNUG_TRY(rank_step(f, (size_t)size, r, numbers, n, &reached, err));
+    }
+    for (uint32_t i = 1; i < n; i++)
+        if (numbers[i].bound < numbers[smallest].bound)
+            smallest = i;
+    SNUG_TRY(rank_floor(f, 1, r, err));
+    if (f->split.extent > 1)
+        SNUG_TRY(rank_floor(f, f->split.extent, r, err));
+    if (n > 0 && numbers[smallest].slices > 1 && numbers[smallest].slices < f->split.extent)
+        SNUG_TRY(rank_floor(f, numbers[smallest].slices, r, err));
+    return SNUG_OK;
+}
+
+/* The height a member is packed to does not depend on the limit either. */
+static snug_status pack_offer(offer *o, size_t *height, snug_error *err) {
+    const sn_pack_limits limits = {.capacity = o->layout.bound + o->layout.bound / 128};
     size_t bound;
     return sn_pack_to(sn_zone_engine(o->zone), o->layout.items, o->layout.n_items, &limits, height,
                       &bound, err);
@@ -429,67 +445,59 @@ static snug_status take_offer(family *f, offer *o, size_t height, snug_error *er
     return sn_plan_emit(f->p, &o->layout, err);
 }
 
-/* Makes and packs a member; *done when it fits and is the plan now. */
-static snug_status try_member(family *f, member m, size_t capacity, bool *done, size_t *height,
-                              snug_error *err) {
+/* Makes and packs a member; where its height is within the limit (0: none) it is the plan now. */
+static snug_status try_member(family *f, member m, size_t limit, size_t *height, snug_error *err) {
     offer *o;
     size_t floor;
     SNUG_TRY(make_member(f, m, &o, &floor, err));
-    snug_status st = pack_offer(o, capacity, height, err);
-    *done = st == SNUG_OK && (capacity == 0 || *height <= capacity);
-    if (*done)
+    snug_status st = pack_offer(o, height, err);
+    if (st == SNUG_OK && (limit == 0 || *height <= limit))
         st = take_offer(f, o, *height, err);
     drop_offer(o);
     return st;
 }
 
-/* Nothing fits: how small can it be? */
-static snug_status refuse(family *f, const ranking *r, const sn_plan_options *o, snug_error *err) {
-    sn_plan_floor floor = {SIZE_MAX, 0};
+/* Nothing fits: how small can it be? `plain`: the height of the unlimited plan. */
+static snug_status refuse(family *f, const ranking *r, const sn_plan_options *o, size_t plain,
+                          snug_error *err) {
+    sn_plan_floor floor = {plain, f->seconds};
+    char have[24], need[24];
     for (uint32_t i = 0; i < r->n; i++) {
-        bool done;
         size_t height;
         if (r->at[i].bound >= floor.bytes)
             continue;
-        SNUG_TRY(try_member(f, r->at[i].of, 1, &done, &height, err));
+        SNUG_TRY(try_member(f, r->at[i].of, 1, &height, err));
         if (height < floor.bytes)
             floor = (sn_plan_floor){height, r->at[i].seconds};
     }
     if (o->floor)
         *o->floor = floor;
-    char have[24], need[24];
     return sn_fail(err, SNUG_E_BUDGET,
-                   "no plan of this step fits %s; the smallest there is needs %s: give it that, or "
-                   "use a smaller batch",
+                   "no plan of this step fits %s; the smallest there is needs %s (%zu bytes): give "
+                   "it that, or use a smaller batch",
                    snug_bytes_print(o->arena_bytes, have, sizeof have),
-                   snug_bytes_print(floor.bytes, need, sizeof need));
+                   snug_bytes_print(floor.bytes, need, sizeof need), floor.bytes);
 }
 
-static snug_status choose_limited(family *f, const sn_plan_options *o, snug_error *err) {
-    const size_t limit = o->arena_bytes;
+static snug_status choose_limited(family *f, const sn_plan_options *o, size_t plain,
+                                  snug_error *err) {
     ranking *r;
     SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *r, &r, err));
     SNUG_TRY(find_slices(f, err));
-    SNUG_TRY(rank_slices(f, r, err));
-    SNUG_TRY(rank_recomputed(f, limit, r, err));
-    SNUG_TRY(rank_floor(f, 1, r, err));
-    if (f->split.extent > 1)
-        SNUG_TRY(rank_floor(f, f->split.extent, r, err));
+    SNUG_TRY(rank_family(f, r, err));
     for (uint32_t i = 0; i < r->n; i++) {
-        bool done = false;
         size_t height;
-        if (r->at[i].bound > limit)
+        if (r->at[i].bound > o->arena_bytes)
             continue;
-        SNUG_TRY(try_member(f, r->at[i].of, limit, &done, &height, err));
-        if (done)
+        SNUG_TRY(try_member(f, r->at[i].of, o->arena_bytes, &height, err));
+        if (height <= o->arena_bytes)
             return SNUG_OK;
     }
-    return refuse(f, r, o, err);
+    return refuse(f, r, o, plain, err);
 }
 
 snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err) {
-    family f = {.p = p, .work = SN_REMAT_WORK_SECOND / 32 * p->n_nodes / 2000};
-    bool done = false;
+    family f = {.p = p, .work = SN_REMAT_WORK_SECOND / CALLS * p->n_nodes / 2000};
     size_t height;
     SNUG_TRY(choose_order(&f, err));
     if (o->slices > 1) {
@@ -498,10 +506,9 @@ snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *
             return sn_fail(err, SNUG_E_INVALID, "plan: no axis of this graph can be sliced");
         const member m = {o->slices < f.split.extent ? o->slices : f.split.extent,
                           o->arena_bytes ? o->arena_bytes : SIZE_MAX};
-        return try_member(&f, m, 0, &done, &height, err);
+        return try_member(&f, m, 0, &height, err);
     }
-    SNUG_TRY(try_member(&f, (member){1, SIZE_MAX}, o->arena_bytes, &done, &height, err));
-    if (done)
-        return SNUG_OK;
-    return choose_limited(&f, o, err);
+    SNUG_TRY(try_member(&f, (member){1, SIZE_MAX}, o->arena_bytes, &height, err));
+    return o->arena_bytes == 0 || height <= o->arena_bytes ? SNUG_OK
+                                                           : choose_limited(&f, o, height, err);
 }

@@ -178,6 +178,12 @@ static inline size_t sn_plan_place_bytes(const sn_plan *p, const sn_place *place
     return whole / (size_t)extent * (size_t)place->rows;
 }
 
+/* To bring all rows of an input, once. */
+static inline double sn_plan_feed_seconds(const sn_planner *p, uint32_t input) {
+    const sn_value v = sn_graph_input_at(p->graph, input);
+    return (double)p->bytes[v.i] / p->device->rates.memory;
+}
+
 static inline bool sn_plan_in_state(const sn_planner *p, uint32_t value) {
     return sn_graph_value_at(p->graph, (sn_value){value})->var >= 0;
 }

@@ -154,6 +154,10 @@ void sn_plan_destroy(sn_plan *p);
 SNUG_CHECKED snug_status sn_plan_check(const sn_plan *p, const sn_device *const *devices,
                                        int n_devices, snug_error *err);
 
+/* How small an arena could be at best (bound.c, from the graph alone). */
+SNUG_CHECKED snug_status sn_plan_lower_bound(snug_engine *e, const sn_graph *g, const sn_device *d,
+                                             size_t *out, snug_error *err);
+
 SNUG_CHECKED snug_status sn_plan_print(const sn_plan *p, const sn_writer *w, snug_error *err);
 /* Parses and checks. */
 SNUG_CHECKED snug_status sn_plan_parse(snug_engine *e, const sn_graph *g, const char *text,

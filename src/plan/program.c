@@ -308,6 +308,8 @@ double sn_program_seconds(const sn_planner *p, const sn_program *program) {
         in_block = a->kind == SN_STEP_REPEAT || (in_block && a->kind != SN_STEP_END);
         if (a->kind == SN_STEP_RUN)
             seconds += in_block ? program->slices->seconds[a->id] : p->seconds[a->id];
+        else if (a->kind == SN_STEP_FEED)
+            seconds += sn_plan_feed_seconds(p, a->id);
     }
     return seconds;
 }

@@ -15,9 +15,10 @@
 typedef struct {
     sn_planner *p;
     const sn_layout *l;
-    uint32_t first, end; /* actions of the stretch */
-    uint32_t *maker;     /* per copy: the op that makes it, or NONE */
-    uint32_t *updated;   /* per value: the op that overwrites this version, or NONE */
+    uint32_t first, end;   /* actions of the stretch */
+    uint32_t *maker;       /* per copy: the op that makes it, or NONE */
+    uint32_t *updated;     /* per value: the op that overwrites this version, or NONE */
+    uint32_t first_update; /* what may fail is not run behind it; NONE: there is none */
     sn_remat_op *ops;
     uint32_t *inputs;
     uint32_t n_inputs;
@@ -42,10 +43,14 @@ static bool is_inside(const stretch *s, const sn_copy *c) {
                                                                     : c->last < s->l->program->n;
 }
 
-static size_t copy_bytes(const stretch *s, const sn_copy *c) {
-    const size_t bytes = c->local ? s->l->program->slices->bytes[c->value] : s->p->bytes[c->value];
+/* Sizes that the layout has aligned before. */
+static size_t aligned(const stretch *s, size_t bytes) {
     const size_t align = s->p->device->align;
     return (bytes + align - 1) / align * align;
+}
+
+static size_t copy_bytes(const stretch *s, const sn_copy *c) {
+    return aligned(s, c->local ? s->l->program->slices->bytes[c->value] : s->p->bytes[c->value]);
 }
 
 /* Whether output 0 may lie in the bytes of input k, should that die here. */
@@ -110,8 +115,12 @@ static void make_outputs(stretch *s, uint32_t action) {
 
 static void note_updates(stretch *s, uint32_t action) {
     const sn_node_info *n = node_of(s, action);
-    for (int k = 0; sn_ops[n->op].effect == SN_STATE && k < n->n_out; k++)
+    if (sn_ops[n->op].effect != SN_STATE)
+        return;
+    for (int k = 0; k < n->n_out; k++)
         s->updated[n->in[k].i] = action - s->first;
+    if (s->first_update == NONE)
+        s->first_update = action - s->first;
 }
 
 static void describe_action(stretch *s, uint32_t action) {
@@ -123,12 +132,13 @@ static void describe_action(stretch *s, uint32_t action) {
     if (a.kind == SN_STEP_RUN) {
         const sn_effect effect = sn_ops[node_of(s, action)->op].effect;
         op->cost = in_block ? program->slices->seconds[a.id] : s->p->seconds[a.id];
-        op->work_bytes = in_block ? program->slices->variant[a.id].workspace_bytes
-                                  : s->p->variant[a.id].workspace_bytes;
-        op->once = effect == SN_STATE || effect == SN_MAYFAIL;
+        op->work_bytes = aligned(s, in_block ? program->slices->variant[a.id].workspace_bytes
+                                             : s->p->variant[a.id].workspace_bytes);
+        op->once = effect == SN_STATE;
+        if (effect == SN_MAYFAIL && s->first_update > action - s->first)
+            op->not_after = s->first_update;
     } else if (a.kind == SN_STEP_FEED) {
-        const sn_value v = sn_graph_input_at(s->p->graph, a.id);
-        op->cost = (double)s->p->bytes[v.i] / s->p->device->rates.memory;
+        op->cost = sn_plan_feed_seconds(s->p, a.id);
     }
     make_outputs(s, action);
     read_operands(s, action);
@@ -165,7 +175,7 @@ static size_t fixed_bytes(const stretch *s) {
 
 snug_status sn_recompute(sn_planner *p, sn_zone *z, const sn_layout *l, const sn_stretch *what,
                          const sn_remat_limits *limits, sn_remat_result *out, snug_error *err) {
-    stretch s = {.p = p, .l = l, .first = what->first, .end = what->end};
+    stretch s = {.p = p, .l = l, .first = what->first, .end = what->end, .first_update = NONE};
     SNUG_TRY(describe_stretch(&s, z, err));
     const sn_remat_problem problem = {
         .ops = s.ops, .n = s.end - s.first, .inputs = s.inputs, .fixed_bytes = fixed_bytes(&s)};
