@@ -28,4 +28,10 @@ CASES = [
     ("transformer_adam", lambda: transformer("silu"), TOKENS, NEXT, lambda: O.Adam(0.001), SPARSE, [], 20),
     ("embedding_twice", twice, IDS, LABELS, lambda: O.Adam(0.01), SPARSE, [], 5),
 ]
+CASES += [(f"rows_{name}", classifier, IDS, LABELS, optimizer, SPARSE, [], 5) for name, optimizer in {
+    "momentum": lambda: O.SGD(0.1, momentum=0.9), "nesterov": lambda: O.SGD(0.1, momentum=0.9, nesterov=True), "amsgrad": lambda: O.Adam(0.01, amsgrad=True),
+    "rmsprop": lambda: O.RMSprop(0.01), "rmsprop_centered": lambda: O.RMSprop(0.01, centered=True, momentum=0.9), "adagrad": lambda: O.Adagrad(0.1),
+    "adadelta": lambda: O.Adadelta(1.0), "adamax": lambda: O.Adamax(0.01), "nadam": lambda: O.Nadam(0.01), "lion": lambda: O.Lion(0.01), "ftrl": lambda: O.Ftrl(0.1),
+    "adafactor": lambda: O.Adafactor(0.01), "lamb": lambda: O.Lamb(0.01), "clipnorm": lambda: O.Adam(0.01, clipnorm=0.02), "clipvalue": lambda: O.Adam(0.01, clipvalue=0.001),
+    "global_clipnorm": lambda: O.Adam(0.01, global_clipnorm=0.05), "decay": lambda: O.SGD(0.1, weight_decay=0.1), "accumulated": lambda: O.Adam(0.01, gradient_accumulation_steps=2)}.items()]
 F64_ONLY = ["transformer_adam"]  # the gradient of a key's bias is zero but for rounding, and Adam makes steps of it
