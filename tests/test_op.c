@@ -437,8 +437,8 @@ static const char *const bad[] = {
     "sgd i32[2] i32[2] !! float type",
     "sgd nesterov=2 f32[2] f32[2] !! nesterov=2",
     "adam f32[2] f32[2] f32[2] f32[3] !! input 3 is f32[3]",
-    "rmsprop centered=1 f32[2] f32[2] f32[2] !! centered has 4 or 5 inputs, not 3",
-    "rmsprop f32[2] f32[2] f32[2] f32[2] f32[2] !! 5 inputs need centered=1",
+    "rmsprop centered=1 f32[2] f32[2] f32[2] !! 4 or 5 inputs, not 3",
+    "rmsprop f32[2] f32[2] f32[2] f32[2] f32[2] !! 3 or 4 inputs, not 5",
     /* the text of attributes itself */
     "conv2d strode=1,1 !! conv2d has no attribute 'strode'; it has stride, pad, dilation, groups, "
     "act",

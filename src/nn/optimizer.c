@@ -27,7 +27,8 @@ static void start_form(form *f, sn_op op) {
     f->op = op;
     f->n_slots = 0;
     sn_attrs_default(op, &f->attrs);
-    f->squares = false;
+    f->squares = f->sizes = false;
+    f->given = NULL;
 }
 
 static void add_slot(form *f, const char *name, double start) {
@@ -66,13 +67,15 @@ static void adam_form(const sn_optimizer *o, sn_builder *b, form *f) {
     f->attrs.adam.epsilon = epsilon_of(b, o);
     add_slot(f, "momentum", 0);
     add_slot(f, "velocity", 0);
-    f->squares = !o->amsgrad;
+    f->squares = true;
     if (o->amsgrad)
         add_slot(f, "velocity_hat", 0);
 }
 
 static void rmsprop_form(const sn_optimizer *o, sn_builder *b, form *f) {
     start_form(f, SN_OP_rmsprop);
+    f->squares = true;
+    f->given = &f->attrs.rmsprop.squares;
     f->attrs.rmsprop.centered = o->centered;
     f->attrs.rmsprop.rate = rate_of(b, o);
     f->attrs.rmsprop.rho = number(b, "optimizer/rho", o->rho);
@@ -87,6 +90,7 @@ static void rmsprop_form(const sn_optimizer *o, sn_builder *b, form *f) {
 
 static void adagrad_form(const sn_optimizer *o, sn_builder *b, form *f) {
     start_form(f, SN_OP_adagrad);
+    f->squares = true;
     f->attrs.adagrad.rate = rate_of(b, o);
     f->attrs.adagrad.epsilon = epsilon_of(b, o);
     add_slot(f, "accumulator", o->initial_accumulator_value);
@@ -94,6 +98,7 @@ static void adagrad_form(const sn_optimizer *o, sn_builder *b, form *f) {
 
 static void adadelta_form(const sn_optimizer *o, sn_builder *b, form *f) {
     start_form(f, SN_OP_adadelta);
+    f->squares = true;
     f->attrs.adadelta.rate = rate_of(b, o);
     f->attrs.adadelta.rho = number(b, "optimizer/rho", o->rho);
     f->attrs.adadelta.epsilon = epsilon_of(b, o);
@@ -103,6 +108,7 @@ static void adadelta_form(const sn_optimizer *o, sn_builder *b, form *f) {
 
 static void adamax_form(const sn_optimizer *o, sn_builder *b, form *f) {
     start_form(f, SN_OP_adamax);
+    f->sizes = true;
     f->attrs.adamax.rate = rate_of(b, o);
     f->attrs.adamax.one_minus_beta1 = number(b, "optimizer/one_minus_beta1", 1 - o->beta_1);
     f->attrs.adamax.beta2 = number(b, "optimizer/beta2", o->beta_2);
@@ -113,6 +119,7 @@ static void adamax_form(const sn_optimizer *o, sn_builder *b, form *f) {
 
 static void nadam_form(const sn_optimizer *o, sn_builder *b, form *f) {
     start_form(f, SN_OP_nadam);
+    f->squares = true;
     f->attrs.nadam.one_minus_beta1 =
         number(b, "optimizer/one_minus_beta1", 1 - sn_keras_number(o->beta_1));
     f->attrs.nadam.one_minus_beta2 =
@@ -140,6 +147,7 @@ static double ftrl_l2(const sn_optimizer *o) {
 
 static void ftrl_form(const sn_optimizer *o, sn_builder *b, form *f) {
     start_form(f, SN_OP_ftrl);
+    f->squares = true;
     f->attrs.ftrl.rate = rate_of(b, o);
     f->attrs.ftrl.power = number(b, "optimizer/power", o->learning_rate_power);
     f->attrs.ftrl.l1 = number(b, "optimizer/l1", o->l1_regularization_strength);

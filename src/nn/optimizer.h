@@ -9,7 +9,9 @@
 typedef struct {
     sn_op op;
     sn_attrs attrs;
-    bool squares; /* takes the squares of the gradient as one more input */
+    bool squares;   /* takes the squares of the gradient as one more input */
+    bool sizes;     /* or their magnitudes */
+    int64_t *given; /* a flag in attrs that says so; NULL: the number of inputs does */
     int n_slots;
     struct {
         const char *name;

@@ -17,9 +17,53 @@ static int64_t number(sn_builder *b, const char *name, double value) {
     return (int64_t)sn_build_param(b, name, value).i;
 }
 
+/* --- rows of tables --------------------------------------------------------------------------- */
+/* Keras keeps the gradient of a table that is only looked up as the rows that were looked up. It
+ * clips, squares and measures those; rows of the same index are added afterwards. (A
+ * global_clipnorm is measured so, but multiplies the sum.) */
+typedef sn_value (*row_map)(sn_builder *b, sn_value rows, const void *ctx);
+
+/* The same sum of mapped rows; SN_NO_VALUE where the gradient is no sum of rows. */
+static sn_value map_rows(sn_builder *b, sn_value gradient, row_map f, const void *ctx) {
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const sn_node maker = sn_graph_value_at(b->graph, gradient)->node;
+    if (maker.i == SN_NO_NODE.i)
+        return SN_NO_VALUE;
+    const sn_node_info node = *sn_graph_node_at(b->graph, maker);
+    if (node.op == SN_OP_scatter_add) {
+        const sn_value in[2] = {node.in[0], f(b, node.in[1], ctx)};
+        return sn_build(b, SN_OP_scatter_add, &node.attrs, in, 2);
+    }
+    if (node.op != SN_OP_add)
+        return SN_NO_VALUE;
+    const sn_value x = map_rows(b, node.in[0], f, ctx), y = map_rows(b, node.in[1], f, ctx);
+    return sn_value_ok(x) && sn_value_ok(y) ? sn_build_add(b, x, y) : SN_NO_VALUE;
+}
+
+/* Of its rows, or of the whole gradient where it has none. */
+static sn_value map_gradient(sn_builder *b, sn_value gradient, row_map f, const void *ctx) {
+    const sn_value mapped = map_rows(b, gradient, f, ctx);
+    return sn_value_ok(mapped) || b->error.code != SNUG_OK ? mapped : f(b, gradient, ctx);
+}
+
+static sn_value square_of(sn_builder *b, sn_value rows, const void *ctx) {
+    (void)ctx;
+    return sn_build_square(b, rows);
+}
+
+static sn_value size_of(sn_builder *b, sn_value rows, const void *ctx) {
+    (void)ctx;
+    return sn_build_abs(b, rows);
+}
+
 /* --- clipping --------------------------------------------------------------------------------- */
 static sn_value sum_of_squares(sn_builder *b, sn_value x) {
     return sn_build_sum(b, sn_build_square(b, x), 0, false);
+}
+
+static sn_value sum_of_row_squares(sn_builder *b, sn_value gradient) {
+    return sn_build_sum(b, map_gradient(b, gradient, square_of, NULL), 0, false);
 }
 
 static sn_value constant_like(sn_builder *b, sn_value x, double value) {
@@ -28,19 +72,25 @@ static sn_value constant_like(sn_builder *b, sn_value x, double value) {
     return sn_build_scalar(b, sn_graph_type(b->graph, x)->dtype, value);
 }
 
-static sn_value clip_value(sn_builder *b, sn_value g, double limit) {
-    sn_attrs a;
-    sn_attrs_default(SN_OP_clip, &a);
-    a.clip.low = number(b, "", -limit);
-    a.clip.high = number(b, "", limit);
-    return sn_build(b, SN_OP_clip, &a, &g, 1);
+static sn_value clip_value(sn_builder *b, sn_value rows, const void *limit) {
+    return sn_build_clip(b, rows, -*(const double *)limit, *(const double *)limit);
+}
+
+typedef struct {
+    double limit;
+    sn_value most; /* the norm, or the limit if that is more */
+} norm_limit;
+
+static sn_value limit_rows(sn_builder *b, sn_value rows, const void *ctx) {
+    const norm_limit *n = ctx;
+    return sn_build_div(b, sn_build_affine(b, rows, n->limit, 0), n->most);
 }
 
 /* g * limit / max(|g|, limit) */
 static sn_value clip_norm(sn_builder *b, sn_value g, double limit) {
-    const sn_value norm = sn_build_sqrt(b, sum_of_squares(b, g));
-    return sn_build_div(b, sn_build_affine(b, g, limit, 0),
-                        sn_build_maximum(b, norm, constant_like(b, norm, limit)));
+    const sn_value norm = sn_build_sqrt(b, sum_of_row_squares(b, g));
+    const norm_limit n = {limit, sn_build_maximum(b, norm, constant_like(b, norm, limit))};
+    return map_gradient(b, g, limit_rows, &n);
 }
 
 /* What all gradients are multiplied by: limit * min(1 / norm of all, 1 / limit); NaN where the norm
@@ -50,7 +100,7 @@ static sn_value global_scale(sn_builder *b, const sn_value *grads, int n, double
     for (int i = 0; i < n; i++) {
         if (!sn_value_ok(grads[i]))
             continue;
-        const sn_value part = sum_of_squares(b, grads[i]);
+        const sn_value part = sum_of_row_squares(b, grads[i]);
         sum = sn_value_ok(sum) ? sn_build_add(b, sum, part) : part;
     }
     if (!sn_value_ok(sum))
@@ -65,7 +115,7 @@ static sn_value clipped(const sn_optimizer *o, sn_builder *b, sn_value g, sn_val
     if (o->clipnorm > 0)
         return clip_norm(b, g, o->clipnorm);
     if (o->clipvalue > 0)
-        return clip_value(b, g, o->clipvalue);
+        return map_gradient(b, g, clip_value, &o->clipvalue);
     return sn_value_ok(scale) ? sn_build_mul(b, g, scale) : g;
 }
 
@@ -143,29 +193,9 @@ static sn_value average(sn_builder *b, int64_t momentum, sn_value variable, sn_v
     return sn_build(b, SN_OP_moving_average, &a, in, 2);
 }
 
-/* Keras keeps the gradient of a table that is only looked up as the rows that were looked up, and
- * squares those before rows of the same index are added. The sum of squares, or SN_NO_VALUE where
- * the gradient is not such a sum of rows. */
-static sn_value squares_of_rows(sn_builder *b, sn_value gradient) {
-    if (b->error.code != SNUG_OK)
-        return SN_NO_VALUE;
-    const sn_node maker = sn_graph_value_at(b->graph, gradient)->node;
-    if (maker.i == SN_NO_NODE.i)
-        return SN_NO_VALUE;
-    const sn_node_info node = *sn_graph_node_at(b->graph, maker);
-    if (node.op == SN_OP_scatter_add) {
-        const sn_value in[2] = {node.in[0], sn_build_square(b, node.in[1])};
-        return sn_build(b, SN_OP_scatter_add, &node.attrs, in, 2);
-    }
-    if (node.op != SN_OP_add)
-        return SN_NO_VALUE;
-    const sn_value x = squares_of_rows(b, node.in[0]), y = squares_of_rows(b, node.in[1]);
-    return sn_value_ok(x) && sn_value_ok(y) ? sn_build_add(b, x, y) : SN_NO_VALUE;
-}
-
 static snug_status update_by_form(const site *s, sn_value gradient, snug_error *err) {
     sn_builder b = sn_builder_on(s->g);
-    sn_value in[6];
+    sn_value in[7];
     int n_in = 0;
     sn_optimizer_form f;
     sn_optimizer_find(s->o->name)->form(s->o, &b, &f);
@@ -175,7 +205,10 @@ static snug_status update_by_form(const site *s, sn_value gradient, snug_error *
         SNUG_TRY(read_slot(s, &wanted, &in[n_in++], err));
     }
     in[n_in++] = gradient;
-    in[n_in] = f.squares ? squares_of_rows(&b, gradient) : SN_NO_VALUE;
+    in[n_in] = f.squares || f.sizes ? map_rows(&b, gradient, f.squares ? square_of : size_of, NULL)
+                                    : SN_NO_VALUE;
+    if (f.given && sn_value_ok(in[n_in]))
+        *f.given = 1;
     n_in += sn_value_ok(in[n_in]);
     sn_build(&b, f.op, &f.attrs, in, n_in);
     return sn_builder_done(&b, err);
@@ -227,11 +260,12 @@ static snug_status update_by_adafactor(const site *s, sn_value gradient, snug_er
     sn_builder b = sn_builder_on(s->g);
     sn_value weight, v = SN_NO_VALUE;
     SNUG_TRY(sn_network_read(s->n, s->g, s->weight, &weight, err));
-    const sn_value squares = sn_build_affine(&b, sn_build_square(&b, gradient), 1, o->epsilon_1);
-    SNUG_TRY(mean_squares(s, &b, squares, &v, err));
+    const sn_value squares = map_gradient(&b, gradient, square_of, NULL);
+    SNUG_TRY(mean_squares(s, &b, sn_build_affine(&b, squares, 1, o->epsilon_1), &v, err));
     const sn_value u = sn_build_div(&b, gradient, sn_build_sqrt(&b, v));
-    const sn_value size =
-        sn_build_div(&b, root_of_mean_square(&b, u), constant_like(&b, u, o->clip_threshold));
+    const sn_value length = sn_build_sqrt(
+        &b, sn_build_mean(&b, sn_build_div(&b, squares, v), 0, false)); /* of u's rows */
+    const sn_value size = sn_build_div(&b, length, constant_like(&b, u, o->clip_threshold));
     const sn_value limited =
         sn_build_div(&b, u, sn_build_maximum(&b, size, constant_like(&b, u, 1)));
     const sn_value scale = sn_build_maximum(&b, root_of_mean_square(&b, weight),
@@ -269,7 +303,8 @@ static snug_status update_by_lamb(const site *s, sn_value gradient, snug_error *
     SNUG_TRY(read_slot(s, &mean, &m, err));
     SNUG_TRY(read_slot(s, &square, &v, err));
     const sn_value m_now = average(&b, number(&b, "", o->beta_1), m, gradient);
-    const sn_value v_now = average(&b, number(&b, "", o->beta_2), v, sn_build_square(&b, gradient));
+    const sn_value v_now =
+        average(&b, number(&b, "", o->beta_2), v, map_gradient(&b, gradient, square_of, NULL));
     const sn_value root = sn_build_sqrt(&b, scaled_by(&b, v_now, "optimizer/square_part"));
     const sn_value u = sn_build_div(&b, scaled_by(&b, m_now, "optimizer/mean_part"),
                                     sn_build_affine(&b, root, 1, o->epsilon));

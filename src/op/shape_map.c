@@ -212,15 +212,17 @@ snug_status sn_shape_update4(sn_opdesc *d, snug_error *err) {
 }
 
 /* (w, v, g), with the average gradient behind v where centered, then the momentum where there is
- * one. */
+ * one, and the squares behind g where they are given. */
 snug_status sn_shape_rmsprop(sn_opdesc *d, snug_error *err) {
+    const int64_t centered = d->attrs.rmsprop.centered, squares = d->attrs.rmsprop.squares;
     SNUG_TRY(sn_want_float(d, 0, err));
-    SNUG_TRY(sn_want_flag(d, "centered", d->attrs.rmsprop.centered, err));
-    if (d->attrs.rmsprop.centered && d->n_in < 4)
-        return sn_fail(err, SNUG_E_INVALID,
-                       "rmsprop: centered has 4 or 5 inputs, not %d; add the average gradient",
-                       d->n_in);
-    if (!d->attrs.rmsprop.centered && d->n_in > 4)
-        return sn_fail(err, SNUG_E_INVALID, "rmsprop: 5 inputs need centered=1, it is 0");
-    return next_versions(d, d->n_in - 1, err);
+    SNUG_TRY(sn_want_flag(d, "centered", centered, err));
+    SNUG_TRY(sn_want_flag(d, "squares", squares, err));
+    const int least = 3 + (int)centered + (int)squares;
+    if (d->n_in < least || d->n_in > least + 1)
+        return sn_fail(
+            err, SNUG_E_INVALID,
+            "rmsprop: with centered=%lld and squares=%lld it has %d or %d inputs, not %d",
+            (long long)centered, (long long)squares, least, least + 1, d->n_in);
+    return next_versions(d, d->n_in - 1 - (int)squares, err);
 }

@@ -415,19 +415,33 @@ SET(adam, EACH_PLAIN(ADAM),
     { "rate=0.1 power=-0.5 l1=0 l2=0 shrinkage=0", "f" x " f" x "@pos f" x " f" x }
 #define WEIGHT_DECAY(x)                                                                            \
     { "rate=0.1 decay=0.04", "f" x }
-SET(amsgrad, EACH_PLAIN(AMSGRAD))
+SET(amsgrad, EACH_PLAIN(AMSGRAD),
+    {"rate=0.01 one_minus_beta1=0.1 one_minus_beta2=0.001 epsilon=1e-7",
+     "f[3,67] f[3,67] f[3,67]@pos f[3,67]@pos f[3,67] f[3,67]@pos"})
 SET(rmsprop, EACH_PLAIN(RMSPROP),
     {"rate=0.01 rho=0.9 momentum=0.8 epsilon=1e-7", "f[3,67] f[3,67]@pos f[3,67] f[3,67]"},
     {"centered=1 rate=0.01 rho=0.9 momentum=0 epsilon=9", "f[3,67] f[3,67]@pos f[3,67] f[3,67]"},
     {"centered=1 rate=0.01 rho=0.9 momentum=0.8 epsilon=9",
-     "f[3,133,89] f[3,133,89]@pos f[3,133,89] f[3,133,89] f[3,133,89]"})
-SET(adagrad, EACH_PLAIN(ADAGRAD))
-SET(adadelta, EACH_PLAIN(ADADELTA))
-SET(adamax, EACH_PLAIN(ADAMAX))
-SET(nadam, EACH_PLAIN(NADAM))
+     "f[3,133,89] f[3,133,89]@pos f[3,133,89] f[3,133,89] f[3,133,89]"},
+    {"squares=1 rate=0.01 rho=0.9 momentum=0 epsilon=1e-7", "f[3,67] f[3,67]@pos f[3,67] f[3,67]@pos"},
+    {"centered=1 squares=1 rate=0.01 rho=0.9 momentum=0.8 epsilon=9",
+     "f[3,67] f[3,67]@pos f[3,67] f[3,67] f[3,67] f[3,67]@pos"})
+SET(adagrad, EACH_PLAIN(ADAGRAD),
+    {"rate=0.01 epsilon=1e-7", "f[3,67] f[3,67]@pos f[3,67] f[3,67]@pos"})
+SET(adadelta, EACH_PLAIN(ADADELTA),
+    {"rate=0.5 rho=0.95 epsilon=1e-7", "f[3,67] f[3,67]@pos f[3,67]@pos f[3,67] f[3,67]@pos"})
+SET(adamax, EACH_PLAIN(ADAMAX),
+    {"rate=0.01 one_minus_beta1=0.1 beta2=0.999 epsilon=1e-7",
+     "f[3,67] f[3,67] f[3,67]@pos f[3,67] f[3,67]@pos"})
+SET(nadam, EACH_PLAIN(NADAM),
+    {"one_minus_beta1=0.1 one_minus_beta2=0.001 epsilon=1e-7 mean_rate=0.006 now_rate=0.008 "
+     "square_part=1.5",
+     "f[3,67] f[3,67] f[3,67]@pos f[3,67] f[3,67]@pos"})
 SET(lion, EACH_PLAIN(LION))
 SET(ftrl, EACH_PLAIN(FTRL),
-    {"rate=0.1 power=-0.7 l1=0.2 l2=0.1 shrinkage=0.05", "f[3,67] f[3,67]@pos f[3,67] f[3,67]"})
+    {"rate=0.1 power=-0.7 l1=0.2 l2=0.1 shrinkage=0.05", "f[3,67] f[3,67]@pos f[3,67] f[3,67]"},
+    {"rate=0.1 power=-0.5 l1=0.2 l2=0 shrinkage=0",
+     "f[3,67] f[3,67]@pos f[3,67] f[3,67] f[3,67]@pos"})
 SET(weight_decay, EACH_PLAIN(WEIGHT_DECAY))
 
 /* --- the column ------------------------------------------------------------------------------- */

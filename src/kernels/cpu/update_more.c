@@ -19,8 +19,9 @@
  *                   w = (clip(z, -l1, l1) - z) / (b^p / rate + 2 * l2);  a = b;  p = -power
  *     weight_decay  w = w - w * decay * rate
  *
- * Each is written once, for memory type M and the type C computed in: float twice is the fast
- * kernel, float and double its reference, double twice the kernel of f64. */
+ * One more input behind g stands for g * g (adamax: for |g|) where rows of a table were squared
+ * before they were added. Each is written once, for memory type M and the type C computed in: float
+ * twice is the fast kernel, float and double its reference, double twice the kernel of f64. */
 #include "kernels/cpu/loops.h"
 
 #include <math.h>
@@ -46,6 +47,12 @@ static inline double power_double(double x, double p) {
 #define REST(k, M, C)   ((C)(M)(1 - c->param[k].real))
 #define MAX_OF(a, b)    ((a) > (b) ? (a) : (b))
 #define SIZE_OF(a)      ((a) < 0 ? -(a) : (a))
+/* The gradient is input k, what stands for its squares (adamax: for its sizes) input k + 1 where
+ * there is one; otherwise g is read in its place and not used. */
+#define SQUARES_BEHIND(k, M)                                                                       \
+    const bool given = c->n_in > (k) + 1;                                                          \
+    const M *q = given ? IN((k) + 1, M) : IN(k, M)
+#define SQUARED(C)      (given ? (C)q[i] : grad * grad)
 #define EACH_ELEMENT(i) _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)
 
 #define AMSGRAD_SPAN(name, M, C)                                                                   \
@@ -54,10 +61,11 @@ static inline double power_double(double x, double p) {
         M *w_out = OUT(0, M), *m_out = OUT(1, M), *v_out = OUT(2, M), *top_out = OUT(3, M);        \
         const C rate = PARAM(0, M, C), epsilon = PARAM(3, M, C);                                   \
         const C toward1 = PARAM(1, M, C), toward2 = PARAM(2, M, C);                                \
+        SQUARES_BEHIND(4, M);                                                                      \
         EACH_ELEMENT(i) {                                                                          \
             const C grad = (C)g[i];                                                                \
             const C mean = (C)m[i] + (grad - (C)m[i]) * toward1;                                   \
-            const C square = (C)v[i] + (grad * grad - (C)v[i]) * toward2;                          \
+            const C square = (C)v[i] + (SQUARED(C) - (C)v[i]) * toward2;                           \
             const C most = MAX_OF((C)top[i], square);                                              \
             w_out[i] = (M)((C)w[i] - rate * mean / (root_##C(most) + epsilon));                    \
             m_out[i] = (M)mean;                                                                    \
@@ -70,16 +78,17 @@ static inline double power_double(double x, double p) {
  * absent its pointer is v's, which is read and not used. */
 #define RMSPROP_SPAN(name, M, C)                                                                   \
     static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
-        const bool centered = c->attrs->rmsprop.centered != 0, moving = c->n_in == 4 + centered;   \
+        const bool centered = c->attrs->rmsprop.centered != 0, moving = c->n_out == 3 + centered;  \
         const int at_a = centered ? 2 : 1, at_m = moving ? 2 + centered : 1;                       \
         const M *w = IN(0, M), *v = IN(1, M), *a = IN(at_a, M), *m = IN(at_m, M);                  \
-        const M *g = IN(c->n_in - 1, M);                                                           \
+        const M *g = IN(c->n_out, M);                                                              \
         M *w_out = OUT(0, M), *v_out = OUT(1, M), *a_out = OUT(at_a, M), *m_out = OUT(at_m, M);    \
         const C rate = PARAM(0, M, C), rho = PARAM(1, M, C), rest = REST(1, M, C);                 \
         const C momentum = PARAM(2, M, C), epsilon = PARAM(3, M, C);                               \
+        SQUARES_BEHIND(c->n_out, M);                                                               \
         EACH_ELEMENT(i) {                                                                          \
             const C grad = (C)g[i];                                                                \
-            const C square = rho * (C)v[i] + rest * (grad * grad);                                 \
+            const C square = rho * (C)v[i] + rest * SQUARED(C);                                    \
             const C mean = centered ? rho * (C)a[i] + rest * grad : 0;                             \
             const C step = rate * grad / root_##C(square - mean * mean + epsilon);                 \
             const C moved = moving ? momentum * (C)m[i] + step : step;                             \
@@ -97,9 +106,10 @@ static inline double power_double(double x, double p) {
         const M *w = IN(0, M), *a = IN(1, M), *g = IN(2, M);                                       \
         M *w_out = OUT(0, M), *a_out = OUT(1, M);                                                  \
         const C rate = PARAM(0, M, C), epsilon = PARAM(1, M, C);                                   \
+        SQUARES_BEHIND(2, M);                                                                      \
         EACH_ELEMENT(i) {                                                                          \
             const C grad = (C)g[i];                                                                \
-            const C sum = (C)a[i] + grad * grad;                                                   \
+            const C sum = (C)a[i] + SQUARED(C);                                                    \
             w_out[i] = (M)((C)w[i] - rate * grad / root_##C(sum + epsilon));                       \
             a_out[i] = (M)sum;                                                                     \
         }                                                                                          \
@@ -111,13 +121,16 @@ static inline double power_double(double x, double p) {
         M *w_out = OUT(0, M), *a_out = OUT(1, M), *d_out = OUT(2, M);                              \
         const C rate = PARAM(0, M, C), rho = PARAM(1, M, C), rest = REST(1, M, C);                 \
         const C epsilon = PARAM(2, M, C);                                                          \
+        SQUARES_BEHIND(3, M);                                                                      \
         EACH_ELEMENT(i) {                                                                          \
             const C grad = (C)g[i];                                                                \
-            const C square = rho * (C)a[i] + rest * (grad * grad);                                 \
+            const C square = rho * (C)a[i] + rest * SQUARED(C);                                    \
             const C step = root_##C((C)d[i] + epsilon) * grad / root_##C(square + epsilon);        \
             w_out[i] = (M)((C)w[i] - rate * step);                                                 \
             a_out[i] = (M)square;                                                                  \
-            d_out[i] = (M)(rho * (C)d[i] + rest * (step * step));                                  \
+            const C share = ((C)d[i] + epsilon) / (square + epsilon);                              \
+            const C moved = given ? (C)q[i] * share : step * step;                                 \
+            d_out[i] = (M)(rho * (C)d[i] + rest * moved);                                          \
         }                                                                                          \
     }
 
@@ -127,8 +140,10 @@ static inline double power_double(double x, double p) {
         M *w_out = OUT(0, M), *m_out = OUT(1, M), *u_out = OUT(2, M);                              \
         const C rate = PARAM(0, M, C), toward1 = PARAM(1, M, C);                                   \
         const C beta2 = PARAM(2, M, C), epsilon = PARAM(3, M, C);                                  \
+        SQUARES_BEHIND(3, M);                                                                      \
         EACH_ELEMENT(i) {                                                                          \
-            const C grad = (C)g[i], faded = beta2 * (C)u[i], size = SIZE_OF(grad);                 \
+            const C grad = (C)g[i], faded = beta2 * (C)u[i];                                       \
+            const C size = given ? (C)q[i] : SIZE_OF(grad);                                        \
             const C mean = (C)m[i] + (grad - (C)m[i]) * toward1;                                   \
             const C norm = MAX_OF(faded, size);                                                    \
             w_out[i] = (M)((C)w[i] - rate * mean / (norm + epsilon));                              \
@@ -144,10 +159,11 @@ static inline double power_double(double x, double p) {
         const C toward1 = PARAM(0, M, C), toward2 = PARAM(1, M, C), epsilon = PARAM(2, M, C);      \
         const C mean_rate = PARAM(3, M, C), now_rate = PARAM(4, M, C);                             \
         const C square_part = PARAM(5, M, C);                                                      \
+        SQUARES_BEHIND(3, M);                                                                      \
         EACH_ELEMENT(i) {                                                                          \
             const C grad = (C)g[i];                                                                \
             const C mean = (C)m[i] + (grad - (C)m[i]) * toward1;                                   \
-            const C square = (C)v[i] + (grad * grad - (C)v[i]) * toward2;                          \
+            const C square = (C)v[i] + (SQUARED(C) - (C)v[i]) * toward2;                           \
             const C ahead = mean_rate * mean + now_rate * grad;                                    \
             w_out[i] = (M)((C)w[i] - ahead / (root_##C(square_part * square) + epsilon));          \
             m_out[i] = (M)mean;                                                                    \
@@ -176,9 +192,10 @@ static inline double power_double(double x, double p) {
         M *w_out = OUT(0, M), *a_out = OUT(1, M), *z_out = OUT(2, M);                              \
         const C rate = PARAM(0, M, C), p = -PARAM(1, M, C), l1 = PARAM(2, M, C);                   \
         const C l2 = 2 * PARAM(3, M, C), shrinkage = 2 * PARAM(4, M, C);                           \
+        SQUARES_BEHIND(3, M);                                                                      \
         EACH_ELEMENT(i) {                                                                          \
             const C grad = (C)g[i], weight = (C)w[i];                                              \
-            const C sum = (C)a[i] + grad * grad;                                                   \
+            const C sum = (C)a[i] + SQUARED(C);                                                    \
             const C root = power_##C(sum, p), root_before = power_##C((C)a[i], p);                 \
             const C linear =                                                                       \
                 (C)z[i] + (grad + shrinkage * weight - (root - root_before) / rate * weight);      \
