@@ -180,18 +180,39 @@ static void plain_list(const sn_remat_program *g, sn_remat_list *list) {
     sn_remat_measure(g, list);
 }
 
-/* From the plain list to that of the smallest budget the greedy run succeeds with, to a part in
+/* The cheapest of the greedy lists; false where none fits. */
+static bool find_cheapest(sn_remat_greedy *s, const sn_remat_program *g, size_t budget,
+                          sn_remat_list *spare, sn_remat_list *list) {
+    bool found = false;
+    for (uint32_t m = 0; m < SN_REMAT_MANNERS; m++)
+        if (sn_remat_greedy_run(s, budget, m, spare) && (!found || spare->cost < list->cost)) {
+            sn_remat_list_copy(g, list, spare);
+            found = true;
+        }
+    return found;
+}
+
+/* Any list that fits. Manners that count cost high reach the smallest budgets. */
+static bool fits_somehow(sn_remat_greedy *s, size_t budget, sn_remat_list *out) {
+    static const uint32_t manners[] = {7, 3, 9, 5};
+    for (size_t k = 0; k < sizeof manners / sizeof *manners; k++)
+        if (sn_remat_greedy_run(s, budget, manners[k], out))
+            return true;
+    return false;
+}
+
+/* From the plain list to that of the smallest budget a greedy run succeeds with, to a part in
  * 2^FLOOR_PROBES of the way from the bound to the plain peak. */
 static void find_floor(sn_remat_greedy *s, const sn_remat_program *g, sn_remat_list *spare,
                        sn_remat_list *list) {
     size_t low = g->bound;
-    if (sn_remat_greedy_run(s, low, spare)) {
+    if (fits_somehow(s, low, spare)) {
         sn_remat_list_copy(g, list, spare);
         return;
     }
     for (int k = 0; k < FLOOR_PROBES && list->peak - low > 1; k++) {
         const size_t middle = low + (list->peak - low) / 2;
-        if (sn_remat_greedy_run(s, middle, spare))
+        if (fits_somehow(s, middle, spare))
             sn_remat_list_copy(g, list, spare);
         else
             low = middle;
@@ -208,9 +229,7 @@ static snug_status solve(sn_zone *work, const sn_remat_program *g, const sn_rema
         return SNUG_OK;
     SNUG_TRY(sn_remat_greedy_create(work, g, &s, err));
     SNUG_TRY(sn_remat_list_init(work, g, &spare, err));
-    if (sn_remat_greedy_run(s, l->budget, &spare))
-        sn_remat_list_copy(g, list, &spare);
-    else
+    if (!find_cheapest(s, g, l->budget, &spare, list))
         find_floor(s, g, &spare, list);
     if (list->peak <= l->budget && l->work > 0)
         return sn_remat_search(work, g, l, list, err);

@@ -1,7 +1,8 @@
 /* remat_greedy.c: a first list of computations. Operators are computed in the order given; before
  * each one its missing inputs are, and theirs. Where that exceeds the budget, resident values go,
  * those first that are cheap to have again for the bytes they give up and the time until they are
- * wanted.
+ * wanted. How much cost and time count is a manner; which one is best differs from program to
+ * program and budget to budget, so there are some to try.
  *
  * Invariants:
  * 1. used is the sum of the bytes of what is resident; a pinned value is not dropped.
@@ -12,6 +13,7 @@
  *    surcharge is cut at the cost of the whole program. */
 #include "plan/remat_parts.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct {
@@ -29,6 +31,7 @@ struct sn_remat_greedy {
     frame *stack;
     size_t used, budget;
     uint32_t now; /* the operator computed for the first time */
+    uint32_t manner;
 };
 
 snug_status sn_remat_greedy_create(sn_zone *z, const sn_remat_program *g, sn_remat_greedy **out,
@@ -108,9 +111,12 @@ static bool may_drop(const sn_remat_greedy *s, uint32_t i) {
 static double score_of(const sn_remat_greedy *s, uint32_t i) {
     if (!has_readers(s, i))
         return -1;
-    const double away = (double)(s->g->uses[s->next_use[i]] - s->now) + 1;
     const sn_remat_op *o = &s->g->p->ops[i];
-    return (o->cost + s->extra[i]) / ((double)o->bytes * away);
+    const double away = (double)(s->g->uses[s->next_use[i]] - s->now) + 1,
+                 cost = o->cost + s->extra[i];
+    const double by_cost[] = {cost, cost * sqrt(cost), cost * cost, cost * cost * cost};
+    const double by_time[] = {1, sqrt(away), away};
+    return by_cost[s->manner % 4] / ((double)o->bytes * by_time[s->manner / 4]);
 }
 
 static bool make_room(sn_remat_greedy *s, size_t bytes) {
@@ -207,8 +213,9 @@ static bool compute(sn_remat_greedy *s, uint32_t op, sn_remat_list *out) {
     return true;
 }
 
-bool sn_remat_greedy_run(sn_remat_greedy *s, size_t budget, sn_remat_list *out) {
+bool sn_remat_greedy_run(sn_remat_greedy *s, size_t budget, uint32_t manner, sn_remat_list *out) {
     reset(s, budget);
+    s->manner = manner;
     out->n = 0;
     for (s->now = 0; s->now < s->g->p->n; s->now++)
         if (!compute(s, s->now, out))

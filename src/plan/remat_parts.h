@@ -55,8 +55,10 @@ void sn_remat_remove(sn_remat_list *list, uint32_t place);
 typedef struct sn_remat_greedy sn_remat_greedy;
 SNUG_CHECKED snug_status sn_remat_greedy_create(sn_zone *z, const sn_remat_program *g,
                                                 sn_remat_greedy **out, snug_error *err);
-/* False: no list within the budget was found. */
-bool sn_remat_greedy_run(sn_remat_greedy *s, size_t budget, sn_remat_list *out);
+/* A manner below SN_REMAT_MANNERS: cost counts to the power of 1, 1.5, 2, 3; time not, its root, in
+ * full. False: no list within the budget was found. */
+enum { SN_REMAT_MANNERS = 12 };
+bool sn_remat_greedy_run(sn_remat_greedy *s, size_t budget, uint32_t manner, sn_remat_list *out);
 
 /* Makes a list that fits the budget cheaper, within the work. */
 SNUG_CHECKED snug_status sn_remat_search(sn_zone *z, const sn_remat_program *g,

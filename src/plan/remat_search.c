@@ -232,7 +232,7 @@ static bool can_remove(search *s, uint32_t place) {
 }
 
 static void prune(search *s) {
-    for (;;) {
+    while (s->spent < s->limit) {
         const sn_remat_list *l = &s->trial;
         uint32_t best = SN_REMAT_NONE;
         double most = 0;
