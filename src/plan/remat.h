@@ -19,7 +19,7 @@
 
 #define SN_REMAT_NONE UINT32_MAX
 /* Elementary operations that take about a second on a core of 2022. */
-#define SN_REMAT_WORK_SECOND UINT64_C(200000000)
+#define SN_REMAT_WORK_SECOND UINT64_C(250000000)
 
 /* A program in an order that respects inputs: op i makes value i. First computations keep this
  * order. */

@@ -27,6 +27,8 @@ snug_status sn_remat_list_init(sn_zone *z, const sn_remat_program *g, sn_remat_l
     SNUG_TRY(alloc_places(z, g, &l.again, err));
     SNUG_TRY(sn_zone_alloc(z, ((size_t)g->most + 1) * sizeof(size_t), &mem, err));
     l.bytes = mem;
+    SNUG_TRY(sn_zone_alloc(z, ((size_t)g->most / SN_REMAT_BLOCK + 1) * sizeof(size_t), &mem, err));
+    l.high = mem;
     SNUG_TRY(sn_zone_alloc(z, 2 * (size_t)g->p->n * sizeof(uint32_t), &mem, err));
     l.first = mem;
     l.last = l.first + g->p->n;
@@ -41,6 +43,7 @@ void sn_remat_list_copy(const sn_remat_program *g, sn_remat_list *to, const sn_r
     memcpy(l.before, from->before, from->n * sizeof *l.before);
     memcpy(l.again, from->again, from->n_again * sizeof *l.again);
     memcpy(l.bytes, from->bytes, from->n * sizeof *l.bytes);
+    memcpy(l.high, from->high, (from->n / SN_REMAT_BLOCK + 1) * sizeof *l.high);
     memcpy(l.first, from->first, g->p->n * sizeof *l.first);
     memcpy(l.last, from->last, g->p->n * sizeof *l.last);
     l.n = from->n;
@@ -56,6 +59,26 @@ uint32_t sn_remat_instance(const sn_remat_list *list, uint32_t op, uint32_t plac
     while (k != SN_REMAT_NONE && k >= place)
         k = list->before[k];
     return k;
+}
+
+bool sn_remat_below(const sn_remat_list *list, uint32_t from, uint32_t to, size_t bytes,
+                    uint64_t *work) {
+    const uint32_t end = to < list->n ? to + 1 : list->n;
+    bool below = true;
+    uint32_t k = from;
+    while (k < end && below) {
+        const uint32_t block = k / SN_REMAT_BLOCK, next = (block + 1) * SN_REMAT_BLOCK;
+        if (list->high[block] <= bytes) {
+            k = next;
+        } else if (k % SN_REMAT_BLOCK == 0 && next <= end) {
+            below = false;
+        } else {
+            below = list->bytes[k] <= bytes;
+            k++;
+        }
+        ++*work;
+    }
+    return below;
 }
 
 void sn_remat_insert(sn_remat_list *list, uint32_t place, const uint32_t *ops, uint32_t n) {
@@ -124,9 +147,12 @@ static void find_bytes(const sn_remat_problem *p, sn_remat_list *l) {
     }
     l->peak = held;
     l->peak_at = 0;
+    memset(l->high, 0, (l->n / SN_REMAT_BLOCK + 1) * sizeof *l->high);
     for (uint32_t k = 0; k < l->n; k++) {
         held += l->bytes[k];
         l->bytes[k] = held + p->ops[l->ops[k]].work_bytes - shared_bytes(p, l, k);
+        size_t *high = &l->high[k / SN_REMAT_BLOCK];
+        *high = l->bytes[k] > *high ? l->bytes[k] : *high;
         if (l->bytes[k] > l->peak) {
             l->peak = l->bytes[k];
             l->peak_at = k;

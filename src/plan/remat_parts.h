@@ -21,6 +21,8 @@ typedef struct {
     uint32_t most; /* computations a list may have */
 } sn_remat_program;
 
+enum { SN_REMAT_BLOCK = 32 };
+
 /* Places are indices in ops. An instance is a value as computed at one place. */
 typedef struct {
     uint32_t *ops; /* room for program.most, as all below per place */
@@ -29,6 +31,7 @@ typedef struct {
     uint32_t *end;    /* per place: the last use of the instance; its own place where none */
     uint32_t *before; /* per place: the computation of the same operator before, or NONE */
     size_t *bytes;    /* per place: what is in memory while it is computed */
+    size_t *high;     /* per SN_REMAT_BLOCK places: the largest of bytes */
     uint32_t *again;  /* the n_again places with a computation before, ascending */
     uint32_t n_again;
     uint32_t *first, *last; /* per operator: places */
@@ -46,6 +49,10 @@ void sn_remat_measure(const sn_remat_program *g, sn_remat_list *list);
 /* The place of the instance of `op` that is read at `place`: the last computation before it; NONE
  * where there is none. */
 uint32_t sn_remat_instance(const sn_remat_list *list, uint32_t op, uint32_t place);
+/* Whether no place in [from, to] has more than `bytes`; places behind the end have none. Adds what
+ * it looked at to *work. */
+bool sn_remat_below(const sn_remat_list *list, uint32_t from, uint32_t to, size_t bytes,
+                    uint64_t *work);
 /* ops[0 .. n) before what stands at `place`; there must be room. Measure afterwards. */
 void sn_remat_insert(sn_remat_list *list, uint32_t place, const uint32_t *ops, uint32_t n);
 void sn_remat_remove(sn_remat_list *list, uint32_t place);

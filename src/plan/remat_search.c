@@ -24,7 +24,7 @@ enum { REPAIRS_MAX = 40 };
 enum { UPSETS_MAX = 3, RUN_MAX = 4, NEAR = 12 };
 enum { STEPS = 64 };                 /* of cooling in a round */
 #define COOLING      0.93            /* a step; to 1 % over a round */
-#define WARM         0.02            /* of what recomputing costs, to start with */
+#define WARM         2.0             /* repeated computations, to start with */
 #define FIRST_ROUND  UINT64_C(20000) /* work per operator */
 #define LEAST_ROUNDS UINT64_C(200)   /* first rounds' worth of work before giving up */
 
@@ -91,14 +91,7 @@ static void measure(search *s) {
 
 /* Whether bytes more have room at all places in [from, to]. */
 static bool has_room(search *s, uint32_t from, uint32_t to, size_t bytes) {
-    const sn_remat_list *l = &s->trial;
-    if (bytes > s->budget)
-        return false;
-    uint32_t k = from;
-    while (k <= to && k < l->n && l->bytes[k] <= s->budget - bytes)
-        k++;
-    s->spent += (k - from) / 4;
-    return k > to || k == l->n;
+    return bytes <= s->budget && sn_remat_below(&s->trial, from, to, s->budget - bytes, &s->spent);
 }
 
 static bool may_repeat(const search *s, uint32_t op, uint32_t place) {
@@ -341,11 +334,12 @@ static void try_once(search *s, double warmth, double slack) {
 static void run_round(search *s, uint64_t work) {
     const double overhead = s->best.cost - s->g->base_cost;
     const uint64_t start = s->spent;
-    double warmth = WARM * overhead;
+    const double each = overhead / (double)(s->best.n_again + 1); /* computation */
+    double warmth = WARM * each;
     sn_remat_list_copy(s->g, &s->now, &s->best);
     for (uint64_t step = 1; step <= STEPS; step++, warmth *= COOLING)
         while (s->spent < start + work / STEPS * step)
-            try_once(s, warmth, 2 * WARM * overhead);
+            try_once(s, warmth, 2 * WARM * each);
 }
 
 /* Each round is twice as long as the one before; the last one takes what is left. A search that
