@@ -220,3 +220,43 @@ void sn_model_subject_make(snug_model *m, int64_t batch, const sn_step_data *dat
     for (int i = 0; i < data->n_w; i++)
         bind_feed(out, data->w[i], step->w[i], batch);
 }
+
+/* --- a graph as a subject --------------------------------------------------------------------- */
+static snug_status fill_input(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
+                              snug_error *err) {
+    const uint64_t *key = ctx;
+    const size_t n = (size_t)sn_type_count(&dst->type);
+    const int64_t row = dst->type.rank > 0 ? sn_type_span(&dst->type, 1, dst->type.rank) : 1;
+    const bool whole = sn_dtype_is_int(dst->type.dtype) || dst->type.dtype == SNUG_BOOL;
+    const sn_recipe r = {.kind = whole ? SN_RECIPE_LABELS : SN_RECIPE_UNIFORM,
+                         .key = *key,
+                         .a = 0.5,
+                         .b = whole ? 2 : 1.5};
+    (void)n_rows;
+    return sn_recipe_fill(&r, (uint64_t)(first_row * row), n, dst->type.dtype, dst->data, err);
+}
+
+void sn_graph_subject_make(snug_engine *e, const sn_graph *g, uint64_t seed,
+                           sn_graph_subject *out) {
+    snug_error err;
+    memset(out, 0, sizeof *out);
+    sn_cpu_device_init(&out->device, snug_engine_threads(e), false);
+    out->subject = (sn_step_subject){.engine = e, .graph = g, .device = &out->device, .n_runs = 2};
+    assert_true(sn_graph_n_inputs(g) <= SN_STEP_RUN_INPUTS);
+    for (uint32_t i = 0; i < sn_graph_n_inputs(g); i++) {
+        out->keys[i] = sn_rng_key(seed, 100 + i);
+        out->subject.inputs[i] = (sn_input_binding){&out->keys[i], fill_input};
+    }
+    expect_ok(sn_state_create(e, &out->subject.start, &err), &err);
+    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
+        const sn_variable *v = sn_graph_var_at(g, (sn_var){i});
+        const sn_home home = {.name = v->name, .type = v->type, .init = v->init};
+        uint32_t id;
+        expect_ok(sn_state_add(out->subject.start, &home, &id, &err), &err);
+        assert_int_equal(id, v->home);
+    }
+}
+
+void sn_graph_subject_clear(sn_graph_subject *s) {
+    sn_state_destroy(s->subject.start);
+}

@@ -70,4 +70,14 @@ typedef struct {
 void sn_model_subject_make(snug_model *m, int64_t batch, const sn_step_data *data,
                            sn_model_subject *out);
 
+/* A subject from a graph of the test's own: variables from their recipes, inputs by seed and
+ * position: floats in [0.5, 1.5), integers and booleans 0 or 1. */
+typedef struct {
+    sn_step_subject subject;
+    sn_cpu_device device;
+    uint64_t keys[SN_STEP_RUN_INPUTS];
+} sn_graph_subject;
+void sn_graph_subject_make(snug_engine *e, const sn_graph *g, uint64_t seed, sn_graph_subject *out);
+void sn_graph_subject_clear(sn_graph_subject *s);
+
 #endif
