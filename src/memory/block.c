@@ -16,6 +16,7 @@
 #include "memory/private.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -81,6 +82,8 @@ static snug_status map_pages(const sn_block *b, const sn_block_options *o, const
     size_t total = b->mapped_bytes;
     if (o->guard && !sn_size_add(total, page, &total))
         return sn_ledger_fail(b->engine, r, err);
+    if (r->category == SN_MEM_ARENA)
+        malloc_trim(0); /* or what planning freed would stand beside the arena for good */
     if (o->populate)
         SNUG_TRY(check_limits(r, err));
     /* RLIMIT_AS and RLIMIT_DATA are the kernel's to check: it answers ENOMEM and kills nobody. */

@@ -223,9 +223,9 @@ void sn_process_measure(const snug_io *io, const snug_engine *e, sn_process_tabl
 #define RESERVE_BYTES       ((size_t)4 << 20)
 #define LEAST_RESERVE_BYTES ((size_t)1 << 20)
 
-/* The tables that map so many bytes: 8 bytes a page, and the tables above them. */
-static size_t table_bytes(size_t mapped) {
-    return mapped / 512 + mapped / 262144 + 8192;
+/* 8 bytes a page, and the tables above them. */
+size_t sn_process_tables(size_t mapped_bytes) {
+    return mapped_bytes / 512 + mapped_bytes / 262144 + 8192;
 }
 
 /* What threads that are not there yet bring, beside their stacks on the ledger. */
@@ -253,17 +253,27 @@ static bool find_band(snug_engine *e, size_t expected) {
     return true;
 }
 
+/* Counted now, less what of the ledger is resident. No walk over the mappings: this is asked for
+ * each plan. */
+static size_t beside_the_ledger(const snug_engine *e) {
+    size_t ledger[SN_N_CATEGORIES] = {0};
+    sn_process p;
+    (void)measure_ledger(e, ledger);
+    sn_process_read(&sn_io_system, &p);
+    size_t n = sn_process_counted(&p);
+    for (size_t c = 0; c < SN_N_CATEGORIES; c++)
+        n -= ledger[c] < n ? ledger[c] : n;
+    return n;
+}
+
 snug_status sn_process_book(snug_engine *e, const sn_process_need *need, sn_process_booking *out,
                             snug_error *err) {
-    sn_process_table t;
     malloc_trim(0);
-    sn_process_measure(&sn_io_system, e, &t);
-    size_t now = t.counted_bytes, booked = 0;
-    for (size_t i = SN_N_PROCESS; i < t.n; i++)
-        now -= t.rows[i].bytes < now ? t.rows[i].bytes : now;
-    const bool makes_code = need->code_bytes > 0 && t.rows[SN_PROCESS_CODE].bytes == 0;
-    const size_t fixed = table_bytes(need->map_bytes) + thread_bytes(e, makes_code);
+    const size_t now = beside_the_ledger(e);
+    const bool makes_code = need->code_bytes > 0 && e->accounts[SN_MEM_KERNELS].peak_bytes == 0;
+    const size_t fixed = sn_process_tables(need->map_bytes) + thread_bytes(e, makes_code);
     const size_t expected = now + page_bytes_to_come(e, makes_code);
+    size_t booked = 0;
     if (!find_band(e, expected) || !sn_size_add(e->process_band, fixed, &booked) ||
         !sn_size_add(booked, need->code_bytes, &booked))
         return sn_fail(err, SNUG_E_OVERFLOW,

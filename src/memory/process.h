@@ -86,6 +86,8 @@ typedef struct {
     size_t booked_bytes;    /* in whole bands, with a reserve: to be taken off a budget */
 } sn_process_booking;
 
+/* The page tables of so many bytes: at most. */
+size_t sn_process_tables(size_t mapped_bytes);
 /* Gives free chunks of the C heap back to the system first. The same program, machine, threads and
  * need give the same booking. */
 SNUG_CHECKED snug_status sn_process_book(snug_engine *e, const sn_process_need *need,

@@ -2,24 +2,28 @@
  *
  *     budget = process (booked) + state + books (graph, plan, sessions, names) + arena
  *
- * The process is booked in bands with a reserve, so that equal runs get equal plans; `predicted` is
- * what it is expected to be in the end. */
+ * The process is booked in bands with a reserve, so that equal runs get equal plans. */
 #ifndef SN_TRAIN_BUDGET_H
 #define SN_TRAIN_BUDGET_H
 
 #include "train/model.h"
 
 typedef struct {
-    size_t budget;             /* 0: no limit */
-    size_t process, predicted; /* beside the ledger: booked, and expected */
-    size_t state;              /* all variables of the network */
-    size_t books;              /* on the ledger beside state and arena, and reserved there */
-    size_t arena;              /* what is left */
+    size_t budget;  /* 0: no limit */
+    size_t process; /* booked beside the ledger, without page tables */
+    size_t tables;  /* page tables of the budget */
+    size_t state;   /* all variables of the network, in whole pages */
+    size_t books;   /* on the ledger beside state and arena, and reserved there */
+    size_t arena;   /* what is left */
 } sn_share;
 
-/* reserve: bytes on the ledger that are still to come. */
-SNUG_CHECKED snug_status sn_share_find(const snug_model *m, size_t budget, size_t reserve,
-                                       sn_share *out, snug_error *err);
+/* What is expected when the step has run: the process beside the ledger, and what is booked for it
+ * beyond that; all variables in whole pages; the books on the ledger. */
+typedef struct {
+    size_t process, reserve, state, books;
+} sn_forecast;
+SNUG_CHECKED snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan,
+                                           sn_forecast *out, snug_error *err);
 
 /* Plans s->graph within the budget. A refusal (SNUG_E_BUDGET) says the smallest budget that would
  * do; *floor (may be NULL) gets it, with the arena and seconds of that plan. */

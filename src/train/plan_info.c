@@ -3,11 +3,6 @@
  * model, outside the cache of steps that run. */
 #include "train/budget.h"
 
-/* The books of a session, made when the step is to run, beside those of its plan. */
-static size_t session_bytes(const sn_plan *p) {
-    return 3 * sn_zone_bytes(p->zone);
-}
-
 static void sum_state(const snug_model *m, snug_model_plan_info *out) {
     for (size_t i = 0; i < m->network->n_vars; i++) {
         const sn_net_var *v = &m->network->vars[i];
@@ -51,14 +46,18 @@ static void tell_plan(const sn_model_step *s, snug_model_plan_info *out) {
     name_peak(s, out);
 }
 
-static void tell_share(const snug_model *m, const sn_share *share, const sn_model_step *s,
-                       snug_model_plan_info *out) {
+/* Rows that add up to the peak; the reserve comes on top. */
+static snug_status tell_share(const snug_model *m, const sn_model_step *s,
+                              snug_model_plan_info *out, snug_error *err) {
+    sn_forecast f;
+    SNUG_TRY(sn_model_forecast(m, s->plan, &f, err));
     sum_state(m, out);
-    out->process_bytes = share->predicted + s->plan->code_bytes;
-    out->reserve_bytes = share->process > share->predicted ? share->process - share->predicted : 0;
-    out->books_bytes = share->books + session_bytes(s->plan);
+    out->process_bytes = f.process;
+    out->reserve_bytes = f.reserve;
+    out->books_bytes = f.books + f.state - out->weights_bytes - out->optimizer_bytes;
     out->peak_bytes = out->process_bytes + out->weights_bytes + out->optimizer_bytes +
                       out->arena_bytes + out->books_bytes;
+    return SNUG_OK;
 }
 
 /* The smallest budget, by asking for less than any plan needs. */
@@ -89,9 +88,7 @@ static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_mo
         st = sn_model_plan_within(m, s, floor.budget, &share, NULL, err);
     SNUG_TRY(st);
     tell_plan(s, out);
-    SNUG_TRY(sn_share_find(m, budget, 0, &share, err));
-    tell_share(m, &share, s, out);
-    return SNUG_OK;
+    return tell_share(m, s, out, err);
 }
 
 snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
