@@ -39,9 +39,9 @@ typedef struct {
     size_t limit; /* SIZE_MAX: none */
 } member;
 
-/* A member made; lies in its own zone. */
+/* A member made; lies in its own zone, its layout in another: many are made until one fits. */
 typedef struct {
-    sn_zone *zone;
+    sn_zone *zone, *layout_zone;
     member of;
     sn_slices slices;
     sn_program program;
@@ -51,13 +51,25 @@ typedef struct {
 } offer;
 
 static void drop_offer(offer *o) {
-    if (o)
-        sn_zone_destroy(o->zone);
+    if (!o)
+        return;
+    sn_zone_destroy(o->layout_zone);
+    sn_zone_destroy(o->zone);
 }
 
 /* --- making a member -------------------------------------------------------------------------- */
 static snug_status lay_out(family *f, offer *o, snug_error *err) {
-    SNUG_TRY(sn_plan_layout(f->p, o->zone, &o->program, &o->layout, err));
+    sn_layout layout = {.bound = 0};
+    sn_zone *zone;
+    SNUG_TRY(sn_zone_create(f->p->engine, SN_MEM_PLAN, &zone, err));
+    const snug_status st = sn_plan_layout(f->p, zone, &o->program, &layout, err);
+    if (st != SNUG_OK) {
+        sn_zone_destroy(zone);
+        return st;
+    }
+    sn_zone_destroy(o->layout_zone);
+    o->layout_zone = zone;
+    o->layout = layout;
     o->seconds = sn_program_seconds(f->p, &o->program);
     if (o->seconds < f->seconds)
         o->seconds = f->seconds; /* smaller is never faster, whatever the rates say */
@@ -111,6 +123,23 @@ static bool find_full(const offer *o, uint32_t at, size_t limit, sn_stretch *out
     return false;
 }
 
+/* Replaces the stretch where that fits; of *r only its numbers stay. */
+static snug_status recompute_stretch(family *f, offer *o, const sn_stretch *s,
+                                     const sn_remat_limits *limits, sn_remat_result *r,
+                                     snug_error *err) {
+    sn_zone *scratch;
+    sn_program next;
+    SNUG_TRY(sn_zone_create(f->p->engine, SN_MEM_PLAN, &scratch, err));
+    snug_status st = sn_recompute(f->p, scratch, &o->layout, s, limits, r, err);
+    if (st == SNUG_OK && r->fits) {
+        st = sn_program_replace(o->zone, &o->program, s, r, &next, err);
+        if (st == SNUG_OK)
+            o->program = next;
+    }
+    sn_zone_destroy(scratch);
+    return st;
+}
+
 /* Recomputes where the limit is exceeded; *floor is raised to what those stretches need at least
  * that it does not suffice for. */
 static snug_status recompute_once(family *f, offer *o, size_t limit, size_t *floor,
@@ -120,15 +149,11 @@ static snug_status recompute_once(family *f, offer *o, size_t limit, size_t *flo
         const sn_remat_limits limits = {.budget = limit, .work = f->work};
         const uint32_t before = o->program.n;
         sn_remat_result r;
-        sn_program next;
-        SNUG_TRY(sn_recompute(f->p, o->zone, &o->layout, &s, &limits, &r, err));
-        if (r.fits) {
-            SNUG_TRY(sn_program_replace(o->zone, &o->program, &s, &r, &next, err));
-            o->program = next;
+        SNUG_TRY(recompute_stretch(f, o, &s, &limits, &r, err));
+        if (r.fits)
             SNUG_TRY(lay_out(f, o, err));
-        } else if (r.floor > *floor) {
+        else if (r.floor > *floor)
             *floor = r.floor;
-        }
         at = s.end + o->program.n - before;
     }
     return SNUG_OK;
@@ -188,6 +213,8 @@ static snug_status make_member(family *f, member m, offer **out, size_t *floor, 
     }
     if (st == SNUG_OK)
         *out = o;
+    else if (o)
+        drop_offer(o);
     else
         sn_zone_destroy(zone);
     return st;
