@@ -15,7 +15,7 @@
  *     @inside     -0.9 to 0.9                      @above      1.2 to 3
  *     @between    0.1 or more from any half        @halves     multiples of 0.5
  *
- * An opaque input is the code that maxpool makes for the attributes of the case. */
+ * An opaque input is the code that maxpool or conv2d_pool makes for the attributes of the case. */
 #ifndef SN_TESTS_CASES_H
 #define SN_TESTS_CASES_H
 

@@ -154,6 +154,13 @@ static const char *const good[] = {
     "conv2d_dw stride=2,2 pad=1,1,0,1 kernel=3,3 f32[2,7,8,3] f32[2,4,4,5] -> f32[3,3,3,5]",
     "conv2d_dw kernel=1,1 bias=1 f32[2,4,4,6] f32[2,4,4,9] -> f32[1,1,6,9] f32[9]",
     "conv2d_dw kernel=1,1 groups=3 f32[2,4,4,6] f32[2,4,4,9] -> f32[1,1,2,9]",
+    "conv2d_pool pool=2,2,2,2,0,0,0,0 f32[2,7,8,3] f32[3,3,3,5] f32[5] -> f32[2,2,3,5]",
+    "conv2d_pool codes=1 act=relu pool=2,2,2,2,0,1,0,0 f32[?,7,8,3] f32[3,3,3,5] -> f32[?,3,3,5] "
+    "opaque[?,3,3,5]",
+    "conv2d_pool_dx input=7,8 pool=2,2,2,2,0,0,0,0 f32[2,2,3,5] f32[3,3,3,5] opaque[2,2,3,5] -> "
+    "f32[2,7,8,3]",
+    "conv2d_pool_dw kernel=3,3 bias=1 pool=2,2,2,2,0,0,0,0 f32[2,7,8,3] f32[2,2,3,5] "
+    "opaque[2,2,3,5] -> f32[3,3,3,5] f32[5]",
     "maxpool kernel=2,3 stride=2,2 pad=0,1,1,1 f32[2,5,6,4] -> f32[2,3,3,4] opaque[2,3,3,4]",
     "maxpool_grad kernel=2,3 stride=2,2 pad=0,1,1,1 input=5,6 f32[2,3,3,4] opaque[2,3,3,4] -> "
     "f32[2,5,6,4]",
@@ -358,6 +365,15 @@ static const char *const bad[] = {
     "conv2d_dw kernel=0,0 f32[2,6,6,3] f32[2,4,4,5] !! kernel has the value 0",
     "conv2d_dw kernel=3,3 f32[2,6,6,3] f32[3,4,4,5] !! their first extents must be equal",
     "conv2d_dw kernel=3,3 f32[2,6,6,3] f32[2,5,4,5] !! gives 4 x 4 windows",
+    "conv2d_pool f32[2,7,8,3] f32[3,3,3,5] !! stride has the value 0",
+    "conv2d_pool act=tanh pool=2,2,2,2,0,0,0,0 f32[2,7,8,3] f32[3,3,3,5] !! is none or relu",
+    "conv2d_pool pool=6,2,2,2,0,0,0,0 f32[2,7,8,3] f32[3,3,3,5] !! does not fit the input of 5",
+    "conv2d_pool_dx input=7,8 pool=2,2,2,2,0,0,0,0 f32[2,5,6,5] f32[3,3,3,5] opaque[2,2,3,5] !! "
+    "gives 2 x 3 windows",
+    "conv2d_pool_dw kernel=3,3 pool=2,2,2,2,0,0,0,0 f32[2,7,8,3] f32[2,2,3,5] f32[2,2,3,5] !! "
+    "opaque second output of the pooling",
+    "conv2d_pool_dw kernel=3,3 pool=2,2,2,2,0,0,0,0 f32[2,7,8,3] f32[2,2,3,5] opaque[2,2,3,4] !! "
+    "to fit",
     "maxpool f32[2,6,6,3] !! kernel has the value 0",
     "maxpool kernel=2,2 pad=2,0,0,0 f32[2,6,6,3] !! padding of 2 for a kernel of 2",
     "maxpool kernel=7,1 f32[2,6,6,3] !! along the height a kernel of 7",
@@ -811,6 +827,11 @@ static const struct {
     {"conv2d_dx input=4,4 f32[2,4,4,5] f32[1,1,3,5]", "2: 0 - -> 0; 3: - 2 -> 3"},
     {"conv2d_dw kernel=1,1 f32[2,4,4,3] f32[2,4,4,5]", "2: 0 0 sum -; 5: - 3 -> 3; 3: 3 - -> 2"},
     {"conv2d_dw kernel=1,1 bias=1 f32[2,4,4,3] f32[2,4,4,5]", "2: 0 0 sum - -; 5: - 3 -> 3 0"},
+    {"conv2d_pool codes=1 pool=2,2,2,2,0,0,0,0 f32[2,4,4,3] f32[1,1,3,5]", "2: 0 - -> 0 0"},
+    {"conv2d_pool_dx input=4,4 pool=2,2,2,2,0,0,0,0 f32[2,2,2,5] f32[1,1,3,5] opaque[2,2,2,5]",
+     "2: 0 - 0 -> 0"},
+    {"conv2d_pool_dw kernel=1,1 pool=2,2,2,2,0,0,0,0 f32[2,4,4,3] f32[2,2,2,5] opaque[2,2,2,5]",
+     "2: 0 0 0 sum -"},
     {"gru reset_after=1 f32[2,3,15] f32[5,15] f32[2,5] f32[15] bool[2,3]",
      "2: 0 - 0 - 0 -> 0 0 0 0"},
     {"maxpool kernel=2,2 f32[2,4,4,3]", "2: 0 -> 0 0"},
@@ -939,6 +960,7 @@ static void test_flops_count_products_twice(void **state) {
         {"conv2d groups=3 f32[2,4,4,6] f32[1,1,2,9]", 2 * (2 * 16 * 9) * 2},
         {"conv2d_dx stride=2,2 pad=1,1,0,1 input=7,8 f32[2,4,4,5] f32[3,3,3,5]", 2 * 160 * 27},
         {"conv2d_dw stride=2,2 pad=1,1,0,1 kernel=3,3 f32[2,7,8,3] f32[2,4,4,5]", 2 * 160 * 27},
+        {"conv2d_pool pool=2,2,2,2,0,0,0,0 f32[2,10,10,3] f32[3,3,3,5]", 2 * 640 * 27},
         {"avgpool kernel=2,2 stride=2,2 f32[1,4,4,3]", 12 * 4},
         {"sum f32[4,5]", 20},
         {"add f32[4,1] f32[5]", 20},

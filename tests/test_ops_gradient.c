@@ -27,6 +27,8 @@ void sn_grad_zero(sn_grad_call *c);
 /* The graph of one case. Its values of interest are the operator's inputs (n_in of them) and then
  * the weights of functionals. All are graph inputs but a code, which a maxpool before the operator
  * makes. */
+enum { MAX_MAKER = 2 }; /* inputs of what makes a code */
+
 typedef struct {
     sn_subject *s;
     sn_graph *g;
@@ -35,7 +37,7 @@ typedef struct {
     sn_value value[MAX_INPUTS];
     snug_view data[MAX_INPUTS];
     sn_input_binding binding[MAX_INPUTS]; /* per graph input */
-    snug_view pooled;                     /* what a code was made of */
+    snug_view pooled[MAX_MAKER];          /* what a code was made of */
     int n_out;
     snug_view out[MAX_INPUTS]; /* results of the last run, per graph output */
 } problem;
@@ -66,16 +68,19 @@ static sn_value add_input(problem *p, snug_view data) {
     return p->value[i] = bind_input(p, &p->data[i]);
 }
 
-/* Operator input i: the code of a maxpool of numbers of its own. */
+/* Operator input i: the code of a pooling of numbers of its own. */
 static void add_code(problem *p, int i) {
     snug_error err;
-    sn_attrs attrs;
-    sn_value outs[SN_MAX_OUT];
-    const snug_type t = sn_pool_forward(&p->s->desc, i, &attrs);
-    p->pooled = sn_view_make(&t, 0, 0);
-    sn_view_random(&p->pooled, 3, -9, 9);
-    const sn_value x = bind_input(p, &p->pooled);
-    expect_ok(sn_graph_node(p->g, SN_OP_maxpool, &attrs, &x, 1, outs, NULL, &err), &err);
+    sn_opdesc maker;
+    sn_value in[MAX_MAKER], outs[SN_MAX_OUT];
+    sn_code_maker(&p->s->desc, i, &maker);
+    assert_true(maker.n_in <= MAX_MAKER);
+    for (int k = 0; k < maker.n_in; k++) {
+        p->pooled[k] = sn_view_make(&maker.in[k], 0, 0);
+        sn_view_random(&p->pooled[k], 3 + (uint64_t)k, -9, 9);
+        in[k] = bind_input(p, &p->pooled[k]);
+    }
+    expect_ok(sn_graph_node(p->g, maker.op, &maker.attrs, in, maker.n_in, outs, NULL, &err), &err);
     p->value[p->n++] = outs[1];
 }
 
@@ -368,7 +373,7 @@ static void check_gradient(sn_subject *s) {
     if (any && sn_value_ok(loss))
         check_first_order(&p, loss);
     sn_views_free(p.data, p.n);
-    sn_view_free(&p.pooled);
+    sn_views_free(p.pooled, MAX_MAKER);
     sn_views_free(p.out, p.n_out);
     sn_state_destroy(p.state);
     sn_graph_destroy(p.g);

@@ -21,10 +21,9 @@ typedef struct {
 
 static layout layout_of(const snug_view *whole, const sn_axis_ref *ref) {
     const snug_type *t = &whole->type;
-    const int64_t count = sn_type_count(t);
-    const int64_t element = count > 0 ? (int64_t)whole->bytes / count : 0;
-    return (layout){sn_type_span(t, 0, ref->axis) * ref->outer,
-                    ref->inner * sn_type_span(t, ref->axis + 1, t->rank) * element};
+    const int64_t rows = sn_type_span(t, 0, ref->axis) * ref->outer;
+    const int64_t steps = rows * (t->dims[ref->axis] / (ref->outer * ref->inner));
+    return (layout){rows, steps > 0 ? (int64_t)whole->bytes / steps : 0};
 }
 
 static snug_type piece_type(const snug_type *whole, const sn_axis_ref *ref, const part *p) {

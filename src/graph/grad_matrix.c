@@ -162,6 +162,49 @@ SN_GRAD_RULE(conv2d_dw) {
         c->din[1] = conv(c, &w, c->in[0], c->dout[0]);
 }
 
+/* --- convolution and pooling at once: the code says where the gradient goes, and whether relu lets
+ * it through ---------------------------------------------------------------------------------- */
+
+static sn_value conv_pool_dx(const sn_grad_call *c, const window *w) {
+    const sn_value in[3] = {c->dout[0], c->in[1], c->out[1]};
+    const snug_type t = sn_rule_type(c, c->in[0]);
+    sn_attrs a;
+    sn_attrs_default(SN_OP_conv2d_pool_dx, &a);
+    SET_WINDOW(&a.conv_pool_dx, w);
+    for (int i = 0; i < 8; i++)
+        a.conv_pool_dx.pool[i] = c->node->attrs.conv_pool.pool[i];
+    a.conv_pool_dx.input[0] = t.dims[1];
+    a.conv_pool_dx.input[1] = t.dims[2];
+    return sn_build(c->b, SN_OP_conv2d_pool_dx, &a, in, 3);
+}
+
+/* out: dw, and with bias its gradient */
+static void conv_pool_dw(const sn_grad_call *c, const window *w, bool bias, sn_value *out) {
+    const sn_value in[3] = {c->in[0], c->dout[0], c->out[1]};
+    const snug_type t = sn_rule_type(c, c->in[1]);
+    sn_attrs a;
+    sn_attrs_default(SN_OP_conv2d_pool_dw, &a);
+    SET_WINDOW(&a.conv_pool_dw, w);
+    for (int i = 0; i < 8; i++)
+        a.conv_pool_dw.pool[i] = c->node->attrs.conv_pool.pool[i];
+    a.conv_pool_dw.kernel[0] = t.dims[0];
+    a.conv_pool_dw.kernel[1] = t.dims[1];
+    a.conv_pool_dw.bias = bias;
+    sn_build_all(c->b, SN_OP_conv2d_pool_dw, &a, in, 3, out);
+}
+
+SN_GRAD_RULE(conv2d_pool) {
+    const window w = WINDOW_OF(&c->node->attrs.conv_pool);
+    const bool bias = c->node->n_in > 2;
+    const bool lined = bias && sn_rule_type(c, c->in[2]).rank == 2;
+    if (is_fused(c, lined || !c->node->attrs.conv_pool.codes))
+        return;
+    if (c->wants[0])
+        c->din[0] = conv_pool_dx(c, &w);
+    if (c->wants[1] || (bias && c->wants[2]))
+        conv_pool_dw(c, &w, bias && c->wants[2], &c->din[1]);
+}
+
 /* --- pooling: pool_grad is pool with the extents of the input behind it ----------------------- */
 
 static sn_attrs pool_grad_attrs(const sn_grad_call *c, sn_op op) {

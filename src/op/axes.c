@@ -250,3 +250,18 @@ void sn_axes_conv2d_dw(const sn_opdesc *d, sn_ways *ways) {
     else if (!fixed)
         product_way(ways, d->in[0].dims[3], 3, -1, 2);
 }
+
+/* The bytes of a code are known per image only: nothing but images is cut. */
+void sn_axes_conv2d_pool(const sn_opdesc *d, sn_ways *ways) {
+    sn_way *images = product_way(ways, d->in[0].dims[0], 0, -1, 0);
+    if (d->n_out == 2)
+        sn_carry(&images->out[1], 0);
+}
+
+void sn_axes_conv2d_pool_dx(const sn_opdesc *d, sn_ways *ways) {
+    sn_carry(&product_way(ways, d->in[0].dims[0], 0, -1, 0)->in[2], 0);
+}
+
+void sn_axes_conv2d_pool_dw(const sn_opdesc *d, sn_ways *ways) {
+    sn_carry(&product_way(ways, d->in[0].dims[0], 0, 0, -1)->in[2], 0);
+}

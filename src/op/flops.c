@@ -31,6 +31,22 @@ static double conv2d_dw_flops(const sn_opdesc *d) {
     return 2 * all(&d->in[1]) * count(&d->out[0], 0, 3);
 }
 
+/* Each pooled result stands for a stride's worth of the convolution's. */
+static double conv2d_pool_flops(const sn_opdesc *d) {
+    const int64_t *step = &d->attrs.conv_pool.pool[2];
+    return conv2d_flops(d) * (double)step[0] * (double)step[1];
+}
+
+static double conv2d_pool_dx_flops(const sn_opdesc *d) {
+    const int64_t *step = &d->attrs.conv_pool_dx.pool[2];
+    return conv2d_dx_flops(d) * (double)step[0] * (double)step[1];
+}
+
+static double conv2d_pool_dw_flops(const sn_opdesc *d) {
+    const int64_t *step = &d->attrs.conv_pool_dw.pool[2];
+    return conv2d_dw_flops(d) * (double)step[0] * (double)step[1];
+}
+
 static double pool_flops(const sn_opdesc *d) {
     return all(&d->out[0]) * (double)d->attrs.pool.kernel[0] * (double)d->attrs.pool.kernel[1];
 }
@@ -72,6 +88,9 @@ static double (*const heavy[SN_N_OPS])(const sn_opdesc *d) = {
     [SN_OP_conv2d] = conv2d_flops,
     [SN_OP_conv2d_dx] = conv2d_dx_flops,
     [SN_OP_conv2d_dw] = conv2d_dw_flops,
+    [SN_OP_conv2d_pool] = conv2d_pool_flops,
+    [SN_OP_conv2d_pool_dx] = conv2d_pool_dx_flops,
+    [SN_OP_conv2d_pool_dw] = conv2d_pool_dw_flops,
     [SN_OP_maxpool] = pool_flops,
     [SN_OP_avgpool] = pool_flops,
     [SN_OP_avgpool_grad] = avgpool_grad_flops,

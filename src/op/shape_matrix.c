@@ -143,6 +143,35 @@ static snug_status count_both(const sn_opdesc *d, geometry g, const int64_t *siz
     return SNUG_OK;
 }
 
+/* Padding below the kernel and an image with elements: no window lies wholly in the padding. */
+static snug_status check_pool(const sn_opdesc *d, geometry g, const int64_t *kernel,
+                              const int64_t *size, snug_error *err) {
+    SNUG_TRY(check_geometry(d, g, err));
+    SNUG_TRY(sn_want_range(d, "kernel", kernel, 2, 1, err));
+    SNUG_TRY(sn_want_float(d, 0, err));
+    SNUG_TRY(sn_want_rank(d, 0, 4, 4, err));
+    for (int k = 0; k < 4; k++) {
+        if (g.pad[k] >= kernel[k / 2])
+            return sn_fail(err, SNUG_E_SHAPE,
+                           "%s: padding of %lld for a kernel of %lld; it must be smaller",
+                           sn_op_name(d), (long long)g.pad[k], (long long)kernel[k / 2]);
+    }
+    if (size[0] == 0 || size[1] == 0)
+        return sn_fail(err, SNUG_E_SHAPE, "%s: an image of %lld x %lld has nothing to pool",
+                       sn_op_name(d), (long long)size[0], (long long)size[1]);
+    return SNUG_OK;
+}
+
+/* The pooling of a convolution's results: kernel, stride, pad in eight words. results: height and
+ * width, pooled afterwards. */
+static snug_status count_pooled(const sn_opdesc *d, const int64_t *pool, int64_t *results,
+                                snug_error *err) {
+    const geometry g = {pool + 2, pool + 4, no_dilation};
+    const int64_t size[2] = {results[0], results[1]};
+    SNUG_TRY(check_pool(d, g, pool, size, err));
+    return count_both(d, g, size, pool, results, err);
+}
+
 /* --- convolution ------------------------------------------------------------------------------ */
 static snug_status check_conv(const sn_opdesc *d, geometry g, int64_t groups, snug_error *err) {
     SNUG_TRY(check_geometry(d, g, err));
@@ -205,7 +234,17 @@ static snug_status check_dy(const sn_opdesc *d, int i, const int64_t *windows, c
                    (long long)size[1], (long long)windows[0], (long long)windows[1]);
 }
 
-snug_status sn_shape_conv2d_dx(sn_opdesc *d, snug_error *err) {
+/* Height and width of what a convolution of an image of this size gives, pooled unless pool is NULL.
+ */
+static snug_status count_results(const sn_opdesc *d, geometry g, const int64_t *size,
+                                 const int64_t *kernel, const int64_t *pool, int64_t *out,
+                                 snug_error *err) {
+    SNUG_TRY(count_both(d, g, size, kernel, out, err));
+    return pool ? count_pooled(d, pool, out, err) : SNUG_OK;
+}
+
+/* pool: NULL, or that of the family that begins like conv_dx. */
+static snug_status shape_dx(sn_opdesc *d, const int64_t *pool, snug_error *err) {
     const sn_attrs_conv_dx *a = &d->attrs.conv_dx;
     const geometry g = {a->stride, a->pad, a->dilation};
     SNUG_TRY(check_conv(d, g, a->groups, err));
@@ -214,21 +253,26 @@ snug_status sn_shape_conv2d_dx(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(check_groups(d, w->dims[3], a->groups, err));
     if (!sn_dim_fits(dy->dims[3], w->dims[3]))
         return sn_fail(err, SNUG_E_SHAPE,
-                       "conv2d_dx: gradient %s and kernel %s; their last extents must be equal",
-                       sn_type_text(dy).s, sn_type_text(w).s);
+                       "%s: gradient %s and kernel %s; their last extents must be equal",
+                       sn_op_name(d), sn_type_text(dy).s, sn_type_text(w).s);
     int64_t windows[2], channels = -1;
-    SNUG_TRY(count_both(d, g, a->input, w->dims, windows, err));
+    SNUG_TRY(count_results(d, g, a->input, w->dims, pool, windows, err));
     SNUG_TRY(check_dy(d, 0, windows, a->input, err));
     if (w->dims[2] >= 0 && !sn_i64_mul(w->dims[2], a->groups, &channels))
         return sn_fail(err, SNUG_E_OVERFLOW,
-                       "conv2d_dx: %lld groups of %lld channels exceed the address space",
+                       "%s: %lld groups of %lld channels exceed the address space", sn_op_name(d),
                        (long long)a->groups, (long long)w->dims[2]);
     const snug_type dx = {
         .dtype = dy->dtype, .rank = 4, .dims = {dy->dims[0], a->input[0], a->input[1], channels}};
     return sn_one_output(d, dx);
 }
 
-snug_status sn_shape_conv2d_dw(sn_opdesc *d, snug_error *err) {
+snug_status sn_shape_conv2d_dx(sn_opdesc *d, snug_error *err) {
+    return shape_dx(d, NULL, err);
+}
+
+/* pool: NULL, or that of the family that begins like conv_dw. */
+static snug_status shape_dw(sn_opdesc *d, const int64_t *pool, snug_error *err) {
     const sn_attrs_conv_dw *a = &d->attrs.conv_dw;
     const geometry g = {a->stride, a->pad, a->dilation};
     SNUG_TRY(check_conv(d, g, a->groups, err));
@@ -239,10 +283,10 @@ snug_status sn_shape_conv2d_dw(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(check_groups(d, dy->dims[3], a->groups, err));
     if (!sn_dim_fits(x->dims[0], dy->dims[0]))
         return sn_fail(err, SNUG_E_SHAPE,
-                       "conv2d_dw: input %s and gradient %s; their first extents must be equal",
-                       sn_type_text(x).s, sn_type_text(dy).s);
+                       "%s: input %s and gradient %s; their first extents must be equal",
+                       sn_op_name(d), sn_type_text(x).s, sn_type_text(dy).s);
     int64_t windows[2];
-    SNUG_TRY(count_both(d, g, &x->dims[1], a->kernel, windows, err));
+    SNUG_TRY(count_results(d, g, &x->dims[1], a->kernel, pool, windows, err));
     SNUG_TRY(check_dy(d, 1, windows, &x->dims[1], err));
     const int64_t per_group = x->dims[3] < 0 ? -1 : x->dims[3] / a->groups;
     d->n_out = a->bias ? 2 : 1;
@@ -253,26 +297,11 @@ snug_status sn_shape_conv2d_dw(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* --- pooling ---------------------------------------------------------------------------------- */
-/* Padding below the kernel and an image with elements: no window lies wholly in the padding. */
-static snug_status check_pool(const sn_opdesc *d, geometry g, const int64_t *kernel,
-                              const int64_t *size, snug_error *err) {
-    SNUG_TRY(check_geometry(d, g, err));
-    SNUG_TRY(sn_want_range(d, "kernel", kernel, 2, 1, err));
-    SNUG_TRY(sn_want_float(d, 0, err));
-    SNUG_TRY(sn_want_rank(d, 0, 4, 4, err));
-    for (int k = 0; k < 4; k++) {
-        if (g.pad[k] >= kernel[k / 2])
-            return sn_fail(err, SNUG_E_SHAPE,
-                           "%s: padding of %lld for a kernel of %lld; it must be smaller",
-                           sn_op_name(d), (long long)g.pad[k], (long long)kernel[k / 2]);
-    }
-    if (size[0] == 0 || size[1] == 0)
-        return sn_fail(err, SNUG_E_SHAPE, "%s: an image of %lld x %lld has nothing to pool",
-                       sn_op_name(d), (long long)size[0], (long long)size[1]);
-    return SNUG_OK;
+snug_status sn_shape_conv2d_dw(sn_opdesc *d, snug_error *err) {
+    return shape_dw(d, NULL, err);
 }
 
+/* --- pooling ---------------------------------------------------------------------------------- */
 snug_status sn_shape_avgpool(sn_opdesc *d, snug_error *err) {
     const sn_attrs_pool *a = &d->attrs.pool;
     const geometry g = {a->stride, a->pad, no_dilation};
@@ -291,14 +320,14 @@ snug_status sn_shape_maxpool(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* Input 1 is the code maxpool made beside a result with the dims of `y`; merges what it knows into
+/* Input i is the code a pooling made beside a result with the dims of `y`; merges what it knows into
  * y. */
-static snug_status check_code(const sn_opdesc *d, snug_type *y, snug_error *err) {
-    if (d->in[1].dtype != SNUG_OPAQUE)
+static snug_status check_code(const sn_opdesc *d, int i, snug_type *y, snug_error *err) {
+    if (d->in[i].dtype != SNUG_OPAQUE)
         return sn_fail(err, SNUG_E_SHAPE,
-                       "%s: input 1 is %s; it must be the opaque second output of maxpool",
-                       sn_op_name(d), sn_type_text(&d->in[1]).s);
-    return sn_want_dims(d, 1, y, err);
+                       "%s: input %d is %s; it must be the opaque second output of the pooling",
+                       sn_op_name(d), i, sn_type_text(&d->in[i]).s);
+    return sn_want_dims(d, i, y, err);
 }
 
 snug_status sn_shape_avgpool_grad(sn_opdesc *d, snug_error *err) {
@@ -318,7 +347,7 @@ snug_status sn_shape_avgpool_grad(sn_opdesc *d, snug_error *err) {
 snug_status sn_shape_pool_grad(sn_opdesc *d, snug_error *err) {
     snug_type y = d->in[0];
     SNUG_TRY(sn_shape_avgpool_grad(d, err));
-    SNUG_TRY(check_code(d, &y, err));
+    SNUG_TRY(check_code(d, 1, &y, err));
     d->out[0].dims[0] = y.dims[0];
     d->out[0].dims[3] = y.dims[3];
     return SNUG_OK;
@@ -335,6 +364,33 @@ snug_status sn_shape_maxpool_pick(sn_opdesc *d, snug_error *err) {
                        "maxpool_pick: input 0 is %s; input=%lld,%lld says its height and width",
                        sn_type_text(&d->in[0]).s, (long long)a->input[0], (long long)a->input[1]);
     SNUG_TRY(count_both(d, g, &d->in[0].dims[1], a->kernel, &y.dims[1], err));
-    SNUG_TRY(check_code(d, &y, err));
+    SNUG_TRY(check_code(d, 1, &y, err));
     return sn_one_output(d, y);
+}
+
+/* --- convolution and pooling at once ---------------------------------------------------------- */
+snug_status sn_shape_conv2d_pool(sn_opdesc *d, snug_error *err) {
+    const sn_attrs_conv_pool *a = &d->attrs.conv_pool;
+    SNUG_TRY(sn_want_flag(d, "codes", a->codes, err));
+    if (a->act != SN_ACT_none && a->act != SN_ACT_relu)
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "conv2d_pool: its activation is none or relu; codes know no other slope");
+    SNUG_TRY(sn_shape_conv2d(d, err)); /* conv_pool begins like conv */
+    SNUG_TRY(count_pooled(d, a->pool, &d->out[0].dims[1], err));
+    d->n_out = a->codes ? 2 : 1;
+    d->out[1] = d->out[0];
+    d->out[1].dtype = SNUG_OPAQUE;
+    return SNUG_OK;
+}
+
+snug_status sn_shape_conv2d_pool_dx(sn_opdesc *d, snug_error *err) {
+    snug_type dy = d->in[0];
+    SNUG_TRY(shape_dx(d, d->attrs.conv_pool_dx.pool, err));
+    return check_code(d, 2, &dy, err);
+}
+
+snug_status sn_shape_conv2d_pool_dw(sn_opdesc *d, snug_error *err) {
+    snug_type dy = d->in[1];
+    SNUG_TRY(shape_dw(d, d->attrs.conv_pool_dw.pool, err));
+    return check_code(d, 2, &dy, err);
 }

@@ -298,33 +298,69 @@ static const domain *find_domain(const char *name, size_t n) {
     return NULL;
 }
 
-snug_type sn_pool_forward(const sn_opdesc *d, int code, sn_attrs *attrs) {
+static void make_maxpool(const sn_opdesc *d, int code, sn_opdesc *maker) {
     const sn_attrs_pool_grad *a = &d->attrs.pool_grad;
     const int64_t *y = d->in[code].dims;
-    sn_attrs_default(SN_OP_maxpool, attrs);
-    memcpy(attrs->pool.kernel, a->kernel, sizeof a->kernel);
-    memcpy(attrs->pool.stride, a->stride, sizeof a->stride);
-    memcpy(attrs->pool.pad, a->pad, sizeof a->pad);
-    return (snug_type){SNUG_F64, 4, {y[0], a->input[0], a->input[1], y[3]}};
+    maker->op = SN_OP_maxpool;
+    maker->n_in = 1;
+    sn_attrs_default(maker->op, &maker->attrs);
+    memcpy(maker->attrs.pool.kernel, a->kernel, sizeof a->kernel);
+    memcpy(maker->attrs.pool.stride, a->stride, sizeof a->stride);
+    memcpy(maker->attrs.pool.pad, a->pad, sizeof a->pad);
+    maker->in[0] = (snug_type){SNUG_F64, 4, {y[0], a->input[0], a->input[1], y[3]}};
 }
 
-/* Codes as a plan has them: maxpool's own, of distinct values. */
-static void fill_codes(sn_subject *s, int i) {
-    sn_subject pool = {.sweep = s->sweep, .op = SN_OP_maxpool, .from = s->from, .real = SNUG_F64};
-    pool.desc.op = SN_OP_maxpool;
-    pool.desc.n_in = 1;
-    pool.desc.in[0] = sn_pool_forward(&s->desc, i, &pool.desc.attrs);
+/* Of conv2d_pool_dx (dy, w, code) and conv2d_pool_dw (x, dy, code); their families begin alike. */
+static void make_conv_pool(const sn_opdesc *d, sn_opdesc *maker) {
+    const sn_attrs_conv *a = &d->attrs.conv;
+    const bool dx = d->op == SN_OP_conv2d_pool_dx;
+    const snug_type *dy = &d->in[dx ? 0 : 1];
+    sn_attrs_conv_pool *to = &maker->attrs.conv_pool;
+    maker->op = SN_OP_conv2d_pool;
+    maker->n_in = 2;
+    sn_attrs_default(maker->op, &maker->attrs);
+    memcpy(to->stride, a->stride, sizeof a->stride);
+    memcpy(to->pad, a->pad, sizeof a->pad);
+    memcpy(to->dilation, a->dilation, sizeof a->dilation);
+    to->groups = a->groups;
+    to->act = SN_ACT_relu;
+    to->codes = 1;
+    memcpy(to->pool, dx ? d->attrs.conv_pool_dx.pool : d->attrs.conv_pool_dw.pool, sizeof to->pool);
+    maker->in[0] = dx ? d->out[0] : d->in[0];
+    maker->in[1] = dx ? d->in[1] : d->out[0];
+    maker->in[0].dims[0] = dy->dims[0];
+    for (int i = 0; i < 2; i++)
+        maker->in[i].dtype = SNUG_F64;
+}
+
+void sn_code_maker(const sn_opdesc *d, int code, sn_opdesc *maker) {
     snug_error err;
-    expect_ok(sn_op_infer(&pool.desc, &err), &err);
-    pool.in[0] = sn_view_make(&pool.desc.in[0], 0, 0);
-    fill_distinct(&(filling){.view = &pool.in[0], .key = 99});
+    *maker = (sn_opdesc){0};
+    if (d->op == SN_OP_conv2d_pool_dx || d->op == SN_OP_conv2d_pool_dw)
+        make_conv_pool(d, maker);
+    else
+        make_maxpool(d, code, maker);
+    expect_ok(sn_op_infer(maker, &err), &err);
+}
+
+/* Codes as a plan has them: the pooling's own, of distinct values. */
+static void fill_codes(sn_subject *s, int i) {
+    sn_subject pool = {.sweep = s->sweep, .from = s->from, .real = SNUG_F64};
+    sn_code_maker(&s->desc, i, &pool.desc);
+    pool.op = pool.desc.op;
+    for (int k = 0; k < pool.desc.n_in; k++) {
+        pool.in[k] = sn_view_make(&pool.desc.in[k], 0, 0);
+        if (k == 0)
+            fill_distinct(&(filling){.view = &pool.in[k], .key = 99});
+        else
+            sn_view_random(&pool.in[k], 98, -1, 1);
+    }
     snug_view out[SN_MAX_OUT];
     sn_outputs_make(&pool, &(sn_how){0}, &pool.desc, out);
     sn_call_ok(&pool, &(sn_how){.n_threads = 1}, out);
-    assert_int_equal(out[1].bytes, sn_type_count(&s->desc.in[i]));
     s->in[i] = sn_view_copy(&out[1]);
     sn_views_free(out, 2);
-    sn_view_free(&pool.in[0]);
+    sn_views_free(pool.in, pool.desc.n_in);
 }
 
 /* --- cases from text ------------------------------------------------------------------------ */

@@ -47,8 +47,8 @@ static inline void sn_checked(sn_subject *s) {
 
 /* The attributes of a case as text: `dtype=f` made the type under test. text holds >= 256. */
 const char *sn_case_attrs(const sn_case *c, snug_dtype real, char *text);
-/* The maxpool whose code input `code` of d is: its attributes, and the type of what it pools. */
-snug_type sn_pool_forward(const sn_opdesc *d, int code, sn_attrs *attrs);
+/* The maxpool or conv2d_pool whose code input `code` of d is. */
+void sn_code_maker(const sn_opdesc *d, int code, sn_opdesc *maker);
 int64_t sn_subject_elements(const sn_subject *s); /* of all inputs and outputs */
 
 /* --- guarded memory: 64 bytes before and behind that nobody may write (nor, with AddressSanitizer,
@@ -66,8 +66,9 @@ double sn_view_get(const snug_view *v, int64_t i);
 void sn_view_put(const snug_view *v, int64_t i, double value);
 /* Uniform in [low, high) by key and position. */
 void sn_view_random(const snug_view *v, uint64_t key, double low, double high);
+/* Elements; an opaque value's are its bytes. */
 static inline int64_t sn_view_count(const snug_view *v) {
-    return sn_type_count(&v->type);
+    return v->type.dtype == SNUG_OPAQUE ? (int64_t)v->bytes : sn_type_count(&v->type);
 }
 
 #endif

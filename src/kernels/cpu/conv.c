@@ -4,11 +4,11 @@
 #include "kernels/cpu/conv.h"
 
 #include "kernels/cpu/conv_fast.h"
+#include "kernels/cpu/conv_reference.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/onednn.h"
-#include "kernels/cpu/real.h"
 #include "kernels/cpu/winograd.h"
 
 #include <stdio.h>
@@ -29,29 +29,6 @@ static sn_conv dw_of(const sn_call *c) {
     return sn_conv_dw(&c->attrs->conv_dw, in, &c->out[0].type);
 }
 
-/* Index of x[n, row, col, 0], or -1 in the padding. */
-static int64_t x_index(const sn_conv *v, int64_t n, int64_t row, int64_t col) {
-    if (row < 0 || row >= v->H || col < 0 || col >= v->W)
-        return -1;
-    return ((n * v->H + row) * v->W + col) * v->C;
-}
-
-/* One output element. */
-static double forward_at(const sn_conv *v, sn_reals x, sn_reals w, const int64_t at[4]) {
-    const int64_t depth = v->C / v->groups, first = at[3] / (v->O / v->groups) * depth;
-    double sum = 0;
-    for (int64_t pq = 0; pq < v->kh * v->kw; pq++) {
-        const int64_t row = sn_conv_at(v, 0, at[1], pq / v->kw),
-                      col = sn_conv_at(v, 1, at[2], pq % v->kw);
-        const int64_t from = x_index(v, at[0], row, col);
-        if (from < 0)
-            continue;
-        for (int64_t k = 0; k < depth; k++)
-            sum += sn_real_at(x, from + first + k) * sn_real_at(w, (pq * depth + k) * v->O + at[3]);
-    }
-    return sum;
-}
-
 static snug_status reference_conv2d(const sn_call *c, snug_error *err) {
     (void)err;
     const sn_conv v = forward_of(c);
@@ -61,7 +38,7 @@ static snug_status reference_conv2d(const sn_call *c, snug_error *err) {
     for (int64_t i = 0; i < count; i++) {
         const int64_t at[4] = {i / (v.oh * v.ow * v.O), i / (v.ow * v.O) % v.oh, i / v.O % v.ow,
                                i % v.O};
-        double sum = forward_at(&v, x, w, at);
+        double sum = sn_conv_y_at(&v, x, w, at);
         if (v.line)
             sum *= sn_real_at(sn_reals_of(&c->in[SN_CONV_BIAS]), at[3]);
         if (v.bias)
@@ -71,21 +48,12 @@ static snug_status reference_conv2d(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* The output position that kernel position k along an axis links to input position `at`, or -1. */
-static int64_t y_under(const sn_conv *v, int axis, int64_t at, int64_t k) {
-    const int64_t scaled = at + v->pad[2 * axis] - k * v->dilation[axis];
-    const int64_t extent = axis == 0 ? v->oh : v->ow;
-    if (scaled < 0 || scaled % v->stride[axis] != 0 || scaled / v->stride[axis] >= extent)
-        return -1;
-    return scaled / v->stride[axis];
-}
-
 /* One element of dx. */
 static double dx_at(const sn_conv *v, sn_reals dy, sn_reals w, const int64_t at[4]) {
     const int64_t depth = v->C / v->groups, width = v->O / v->groups, first = at[3] / depth * width;
     double sum = 0;
     for (int64_t pq = 0; pq < v->kh * v->kw; pq++) {
-        const int64_t i = y_under(v, 0, at[1], pq / v->kw), j = y_under(v, 1, at[2], pq % v->kw);
+        const int64_t i = sn_conv_y_under(v, 0, at[1], pq / v->kw), j = sn_conv_y_under(v, 1, at[2], pq % v->kw);
         if (i < 0 || j < 0)
             continue;
         const int64_t y0 = ((at[0] * v->oh + i) * v->ow + j) * v->O + first;
@@ -118,7 +86,7 @@ static double dw_at(const sn_conv *v, sn_reals x, sn_reals dy, const int64_t at[
         for (int64_t ij = 0; ij < v->oh * v->ow; ij++) {
             const int64_t row = sn_conv_at(v, 0, ij / v->ow, at[0]),
                           col = sn_conv_at(v, 1, ij % v->ow, at[1]);
-            const int64_t from = x_index(v, n, row, col);
+            const int64_t from = sn_conv_x_index(v, n, row, col);
             if (from >= 0)
                 sum += sn_real_at(x, from + channel) *
                        sn_real_at(dy, (n * v->oh * v->ow + ij) * v->O + at[3]);
@@ -147,28 +115,26 @@ static snug_status reference_conv2d_dw(const sn_call *c, snug_error *err) {
 }
 
 /* --- the fast kernels, f32 ------------------------------------------------------------------- */
-typedef struct {
-    size_t (*workspace)(const sn_conv *v, int n_threads);
-    void (*run)(const sn_conv_operands *o, const sn_call *c);
-} own_kernel;
-
 static bool goes_by_tiles(const sn_conv *v, sn_onednn_kind kind) {
     return kind == SN_ONEDNN_DX ? sn_winograd_takes(v, v->O, v->H, v->W)
                                 : sn_winograd_takes(v, v->C, v->oh, v->ow);
 }
 
-/* Which of the own kernels; the batch extent has no say. */
-static own_kernel own_kernel_of(const sn_conv *v, sn_onednn_kind kind) {
-    static const own_kernel direct[] = {{SN_CPU(conv_workspace), SN_CPU(conv_run)},
-                                        {SN_CPU(conv_dx_workspace), SN_CPU(conv_dx_run)},
-                                        {SN_CPU(conv_dw_workspace), SN_CPU(conv_dw_run)}};
-    static const own_kernel depthwise[] = {
+sn_conv_kernel SN_CPU(conv_kernel)(const sn_conv_operands *o, sn_onednn_kind kind) {
+    static const sn_conv_kernel direct[] = {{SN_CPU(conv_workspace), SN_CPU(conv_run)},
+                                            {SN_CPU(conv_dx_workspace), SN_CPU(conv_dx_run)},
+                                            {SN_CPU(conv_dw_workspace), SN_CPU(conv_dw_run)}};
+    static const sn_conv_kernel depthwise[] = {
         {NULL, SN_CPU(depthwise_run)},
         {NULL, SN_CPU(depthwise_dx_run)},
         {SN_CPU(depthwise_dw_workspace), SN_CPU(depthwise_dw_run)}};
-    static const own_kernel winograd[] = {{SN_CPU(winograd_workspace), SN_CPU(winograd_run)},
-                                          {SN_CPU(winograd_dx_workspace), SN_CPU(winograd_dx_run)},
-                                          {SN_CPU(winograd_dw_workspace), SN_CPU(winograd_dw_run)}};
+    static const sn_conv_kernel winograd[] = {
+        {SN_CPU(winograd_workspace), SN_CPU(winograd_run)},
+        {SN_CPU(winograd_dx_workspace), SN_CPU(winograd_dx_run)},
+        {SN_CPU(winograd_dw_workspace), SN_CPU(winograd_dw_run)}};
+    const sn_conv *v = &o->v;
+    if (o->pool)
+        return direct[kind];
     if (sn_conv_is_depthwise(v))
         return depthwise[kind];
     return goes_by_tiles(v, kind) ? winograd[kind] : direct[kind];
@@ -190,7 +156,7 @@ static snug_status run_conv2d(const sn_call *c, snug_error *err) {
     }
     if (c->prepared)
         return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
-    own_kernel_of(&o.v, SN_ONEDNN_FORWARD).run(&o, c);
+    SN_CPU(conv_kernel)(&o, SN_ONEDNN_FORWARD).run(&o, c);
     return SNUG_OK;
 }
 
@@ -205,7 +171,7 @@ static snug_status run_conv2d_dx(const sn_call *c, snug_error *err) {
     };
     if (c->prepared)
         return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
-    own_kernel_of(&o.v, SN_ONEDNN_DX).run(&o, c);
+    SN_CPU(conv_kernel)(&o, SN_ONEDNN_DX).run(&o, c);
     return SNUG_OK;
 }
 
@@ -222,7 +188,7 @@ static snug_status run_conv2d_dw(const sn_call *c, snug_error *err) {
     };
     if (c->prepared)
         return sn_onednn_run(c->prepared, &o, c->workspace, c->n_threads, err);
-    own_kernel_of(&o.v, SN_ONEDNN_DW).run(&o, c);
+    SN_CPU(conv_kernel)(&o, SN_ONEDNN_DW).run(&o, c);
     return SNUG_OK;
 }
 
@@ -236,8 +202,7 @@ static sn_conv conv_of(const sn_opdesc *d, sn_onednn_kind kind) {
     return sn_conv_forward(&d->attrs.conv, in, &d->out[0], d->n_in);
 }
 
-/* Beyond this a padded patch of an image could exceed the address space. */
-static snug_status check_window(const sn_conv *v, snug_error *err) {
+snug_status SN_CPU(conv_check)(const sn_conv *v, snug_error *err) {
     enum { MOST = 1 << 16 };
     int64_t most = v->kh > v->kw ? v->kh : v->kw;
     for (int i = 0; i < 4; i++)
@@ -291,9 +256,10 @@ static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threa
         snprintf(out->impl, sizeof out->impl, "reference");
         return SNUG_OK;
     }
-    SNUG_TRY(check_window(&v, err));
-    const own_kernel own = own_kernel_of(&v, kind);
-    out->workspace_bytes = own.workspace ? own.workspace(&v, n_threads) : 0;
+    SNUG_TRY(SN_CPU(conv_check)(&v, err));
+    const sn_conv_operands o = {.v = v};
+    const sn_conv_kernel own = SN_CPU(conv_kernel)(&o, kind);
+    out->workspace_bytes = own.workspace ? own.workspace(&o, n_threads) : 0;
     out->efficiency = efficiency(&v, kind);
     return sn_onednn_wanted(&v) ? sn_onednn_describe(kind, &v, n_threads, out, err) : SNUG_OK;
 }

@@ -14,6 +14,8 @@ typedef struct {
     int64_t act; /* conv2d only */
 } sn_conv;
 
+struct sn_pooling; /* conv_pool.h */
+
 /* A call's memory. */
 typedef struct {
     sn_conv v;
@@ -21,6 +23,7 @@ typedef struct {
     const float *scale;             /* of a line, whose shift is the bias; or NULL */
     float *y, *dx, *dw, *db;        /* those it writes; db may be NULL */
     bool accumulate;                /* dw, db */
+    const struct sn_pooling *pool;  /* y or dy is pooled, and this says how; or NULL */
 } sn_conv_operands;
 
 /* Operand positions. */

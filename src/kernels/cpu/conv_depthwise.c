@@ -418,10 +418,9 @@ static void finish_sums(const weights_pass *s, int64_t from, int64_t n, float *t
     }
 }
 
-size_t SN_CPU(depthwise_dw_workspace)(const sn_conv *v, int n_threads) {
+size_t SN_CPU(depthwise_dw_workspace)(const sn_conv_operands *o, int n_threads) {
     (void)n_threads; /* the blocks follow from the shape */
-    const sn_conv_operands o = {.v = *v};
-    return (size_t)(weights_pass_of(&o).n_blocks * sum_floats(v)) * sizeof(float);
+    return (size_t)(weights_pass_of(o).n_blocks * sum_floats(&o->v)) * sizeof(float);
 }
 
 void SN_CPU(depthwise_dw_run)(const sn_conv_operands *o, const sn_call *c) {

@@ -8,11 +8,15 @@
  * dx is one product per remainder by the stride; see window.h. The weights' gradient is in
  * conv_weights.c.
  *
+ * Where y or dy is pooled (conv_pool.h), a block of y stays in the thread's scratch until it is
+ * pooled, and the part of dy that a block of dx reads is made there.
+ *
  * Where windows reach into the padding, the part of the image that a block reads is first copied
  * with its zeros into the thread's scratch. Bits follow from the shape of one image: not from N
  * (for y and dx) or the threads. */
 #include "kernels/cpu/conv_fast.h"
 
+#include "kernels/cpu/conv_pool.h"
 #include "kernels/cpu/window.h"
 
 enum { FEW_PIXELS = 256 };
@@ -29,6 +33,7 @@ typedef struct {
     bool direct;       /* no window reaches into the padding, or there is none */
     bool plain;        /* the weights are B as they are */
     int64_t N, images; /* of the call; in a block: several where they are small */
+    const sn_pooling *pool;
     sn_grid g;         /* blocks of one image's pixels, once the product is cut */
 } pass;
 
@@ -36,7 +41,18 @@ static int64_t pass_k(const pass *s) {
     return s->w[0].taps * s->w[1].taps * s->depth;
 }
 
+/* Whether y is pooled, and whether dy is. */
+static bool takes(const pass *s) {
+    return s->pool && !s->transposed;
+}
+
+static bool spreads(const pass *s) {
+    return s->pool && s->transposed;
+}
+
 static bool reads_inside(const pass *s) {
+    if (pass_k(s) > 0 && spreads(s))
+        return false;
     return pass_k(s) == 0 || (sn_window_inside(&s->w[0]) && sn_window_inside(&s->w[1]));
 }
 
@@ -46,10 +62,26 @@ static int64_t pass_piece(const pass *s) {
     return n_pieces > 0 ? sn_ceil_div(pass_k(s), n_pieces) : 0;
 }
 
-/* Several images are whole ones. */
+/* Pixels that n pooled ones along an axis need; each has at most `cell` of them. */
+static int64_t span_of(const sn_pool *p, int axis, int64_t n) {
+    return n > 0 ? (n - 1) * p->stride[axis] + p->kernel[axis] : 0;
+}
+
+static int64_t cell_of(const sn_pool *p, int axis) {
+    return p->stride[axis] > p->kernel[axis] ? p->stride[axis] : p->kernel[axis];
+}
+
+/* Several images are whole ones. Blocks that are pooled are made of whole windows. */
 static sn_grid grid_of(const pass *s, int64_t limit) {
-    return sn_grid_of(s->w[0].count, s->w[1].count, s->images > 1 ? SN_PRODUCT_ROWS : limit,
-                      SN_GEMM_MR);
+    const int64_t most = s->images > 1 ? SN_PRODUCT_ROWS : limit;
+    if (!takes(s))
+        return sn_grid_of(s->w[0].count, s->w[1].count, most, SN_GEMM_MR);
+    const sn_pool *p = &s->pool->p;
+    const int64_t fit = most / (cell_of(p, 0) * cell_of(p, 1));
+    sn_grid g = sn_grid_of(p->oh, p->ow, fit > 1 ? fit : 1, 1);
+    g.high = span_of(p, 0, g.high);
+    g.wide = span_of(p, 1, g.wide);
+    return g;
 }
 
 static int64_t count_pixels(const sn_product *p, int64_t limit, int64_t *rows) {
@@ -62,7 +94,9 @@ static int64_t count_pixels(const sn_product *p, int64_t limit, int64_t *rows) {
 /* As many images as fill a block, but so few that there is work for all threads. */
 static int64_t images_of(const pass *s, int64_t N) {
     enum { MIN_BLOCKS = 8 };
-    const int64_t pixels = s->w[0].count * s->w[1].count;
+    const sn_pool *p = takes(s) ? &s->pool->p : NULL;
+    const int64_t pixels = p ? p->oh * p->ow * cell_of(p, 0) * cell_of(p, 1)
+                             : s->w[0].count * s->w[1].count;
     const int64_t fit = pixels > 0 ? SN_PRODUCT_ROWS / pixels : 1;
     const int64_t most = sn_min_i64(fit, N / MIN_BLOCKS);
     return most > 1 ? most : 1;
@@ -76,6 +110,12 @@ static int64_t patch_floats(const pass *s, sn_grid g) {
 static int64_t patches_floats(const sn_product *p) {
     const pass *s = p->ctx;
     return s->direct ? 0 : s->images * patch_floats(s, grid_of(s, p->limit));
+}
+
+/* Behind the patches the block's results, where they are pooled. */
+static int64_t own_floats(const sn_product *p) {
+    const int64_t patches = patches_floats(p);
+    return takes(p->ctx) ? sn_lines(patches) + p->rows * p->columns : patches;
 }
 
 static int64_t source_floats(const pass *s) {
@@ -112,9 +152,53 @@ typedef struct {
     int64_t first[2], high, wide;
 } pixels;
 
+/* The pixels around a block's, with zeros in the padding, or spread from pooled ones. */
+static void fill_patch(const pass *s, sn_product_block *b, const pixels *at, int64_t image) {
+    const sn_image from = block_image(s, b), source = source_image(s, b->entry);
+    const sn_region r = sn_region_of(s->w, at->first, at->high, at->wide);
+    const sn_image whole = {source.data + image * source_floats(s), source.pitch, source.channels};
+    float *patch = b->own + image * patch_floats(s, s->g);
+    if (!spreads(s)) {
+        sn_copy_region(s->w, &r, whole, s->depth, patch, from.pitch);
+        return;
+    }
+    const sn_pool_area area = {
+        .image = b->entry / s->groups * s->images + image,
+        .row = r.row,
+        .col = r.col,
+        .high = r.high,
+        .wide = r.wide,
+        .c = b->entry % s->groups * s->depth,
+        .n = s->depth,
+        .at = patch,
+        .pitch = from.pitch,
+        .step = s->depth,
+    };
+    SN_CPU(conv_pool_spread)(s->pool, &area, s->source);
+}
+
+/* A block that will be pooled: pixels outside, which no window reads, are some other pixel. */
+static void open_pooled(const pass *s, sn_product_block *b, const pixels *at, int64_t image) {
+    const sn_image from = block_image(s, b);
+    const int64_t begin = image * (s->direct ? source_floats(s) : patch_floats(s, s->g));
+    for (int64_t i = 0; i < at->high * at->wide; i++) {
+        int64_t row = i / at->wide, col = i % at->wide;
+        if (s->direct) {
+            row = sn_clamp(at->first[0] + row, 0, s->w[0].count - 1);
+            col = sn_clamp(at->first[1] + col, 0, s->w[1].count - 1);
+        }
+        const int64_t k = image * at->high * at->wide + i;
+        b->a_row[k] =
+            begin + (row * s->w[0].step * from.pitch + col * s->w[1].step) * from.channels;
+        b->c_row[k] = k * b->columns - b->n;
+    }
+    if (!s->direct)
+        fill_patch(s, b, at, image);
+}
+
 /* Image `image` of the block. */
 static void open_image(const pass *s, sn_product_block *b, const pixels *at, int64_t image) {
-    const sn_image from = block_image(s, b), source = source_image(s, b->entry);
+    const sn_image from = block_image(s, b);
     const int64_t target = s->target_size[0] * s->target_size[1] * s->target_channels;
     const int64_t begin = image * (s->direct ? source_floats(s) : patch_floats(s, s->g));
     for (int64_t i = 0; i < at->high; i++) {
@@ -126,29 +210,63 @@ static void open_image(const pass *s, sn_product_block *b, const pixels *at, int
                  begin + (row * from.pitch + col) * from.channels,
                  image * target + (down * s->target_size[1] + across) * s->target_channels);
     }
-    const sn_region r = sn_region_of(s->w, at->first, at->high, at->wide);
-    const sn_image whole = {source.data + image * source_floats(s), source.pitch, source.channels};
     if (!s->direct)
-        sn_copy_region(s->w, &r, whole, s->depth, b->own + begin, from.pitch);
+        fill_patch(s, b, at, image);
+}
+
+static pixels pixels_of(const pass *s, const sn_product_block *b) {
+    const int64_t i = b->row_block / s->g.n_across, j = b->row_block % s->g.n_across;
+    if (!takes(s)) {
+        const int64_t down = i * s->g.high, across = j * s->g.wide;
+        return (pixels){{down, across},
+                        sn_min_i64(s->g.high, s->w[0].count - down),
+                        sn_min_i64(s->g.wide, s->w[1].count - across)};
+    }
+    const sn_pool *p = &s->pool->p;
+    const int64_t high = (s->g.high - p->kernel[0]) / p->stride[0] + 1, /* in windows */
+        wide = (s->g.wide - p->kernel[1]) / p->stride[1] + 1;
+    return (pixels){{i * high * p->stride[0] - p->pad[0], j * wide * p->stride[1] - p->pad[2]},
+                    span_of(p, 0, sn_min_i64(high, p->oh - i * high)),
+                    span_of(p, 1, sn_min_i64(wide, p->ow - j * wide))};
 }
 
 static void open_pixels(const sn_product *p, sn_product_block *b) {
     const pass *s = p->ctx;
-    const int64_t down = b->row_block / s->g.n_across * s->g.high,
-                  across = b->row_block % s->g.n_across * s->g.wide;
-    const pixels at = {{down, across},
-                       sn_min_i64(s->g.high, s->w[0].count - down),
-                       sn_min_i64(s->g.wide, s->w[1].count - across)};
+    const pixels at = pixels_of(s, b);
     const int64_t n = b->entry / s->groups * s->images, images = sn_min_i64(s->images, s->N - n);
     b->rows = images * at.high * at.wide;
-    b->c = s->target + b->entry % s->groups * s->columns +
-           n * s->target_size[0] * s->target_size[1] * s->target_channels;
+    b->c = takes(s) ? b->own + sn_lines(patches_floats(p))
+                    : s->target + b->entry % s->groups * s->columns +
+                          n * s->target_size[0] * s->target_size[1] * s->target_channels;
     if (b->bias)
         b->bias += b->entry % s->groups * s->columns;
     if (b->scale)
         b->scale += b->entry % s->groups * s->columns;
     for (int64_t image = 0; image < images; image++)
-        open_image(s, b, &at, image);
+        (takes(s) ? open_pooled : open_image)(s, b, &at, image);
+}
+
+/* Pools what the block made. */
+static void close_pixels(const sn_product *p, const sn_product_block *b) {
+    const pass *s = p->ctx;
+    const pixels at = pixels_of(s, b);
+    sn_pool_area area = {
+        .image = b->entry / s->groups * s->images,
+        .row = at.first[0],
+        .col = at.first[1],
+        .high = at.high,
+        .wide = at.wide,
+        .c = b->entry % s->groups * s->columns + b->n,
+        .n = b->columns,
+        .at = b->c,
+        .pitch = at.wide,
+        .step = b->columns,
+    };
+    for (int64_t i = 0; i < b->rows; i += at.high * at.wide) {
+        SN_CPU(conv_pool_take)(s->pool, &area, s->target);
+        area.image++;
+        area.at += at.high * at.wide * b->columns;
+    }
 }
 
 /* Term k of the sum: a tap of the window and a channel. */
@@ -238,7 +356,8 @@ static sn_product product_of(pass *s, int64_t N, int n_threads) {
         .open = open_pixels,
         .piece = pixel_piece,
         .fill_shared = pack_weights,
-        .own_floats = patches_floats,
+        .close = takes(s) ? close_pixels : NULL,
+        .own_floats = own_floats,
         .shared_floats = s->plain ? 0 : s->groups * sn_gemm_packed(pass_k(s), s->columns),
         .bias = s->bias,
         .scale = s->scale,
@@ -250,8 +369,10 @@ static sn_product product_of(pass *s, int64_t N, int n_threads) {
     return p;
 }
 
-static pass forward_pass(const sn_conv *v) {
+static pass forward_pass(const sn_conv_operands *o) {
+    const sn_conv *v = &o->v;
     pass s = {
+        .pool = o->pool,
         .w = {sn_window_forward(v, 0), sn_window_forward(v, 1)},
         .groups = v->groups,
         .kw = v->kw,
@@ -266,8 +387,10 @@ static pass forward_pass(const sn_conv *v) {
     return s;
 }
 
-static pass backward_pass(const sn_conv *v, int64_t down, int64_t across) {
+static pass backward_pass(const sn_conv_operands *o, int64_t down, int64_t across) {
+    const sn_conv *v = &o->v;
     pass s = {
+        .pool = o->pool,
         .w = {sn_window_backward(v, 0, down), sn_window_backward(v, 1, across)},
         .groups = v->groups,
         .kw = v->kw,
@@ -282,13 +405,13 @@ static pass backward_pass(const sn_conv *v, int64_t down, int64_t across) {
     return s;
 }
 
-size_t SN_CPU(conv_workspace)(const sn_conv *v, int n_threads) {
-    pass s = forward_pass(v);
-    return product_of(&s, v->N, n_threads).workspace_bytes;
+size_t SN_CPU(conv_workspace)(const sn_conv_operands *o, int n_threads) {
+    pass s = forward_pass(o);
+    return product_of(&s, o->v.N, n_threads).workspace_bytes;
 }
 
 void SN_CPU(conv_run)(const sn_conv_operands *o, const sn_call *c) {
-    pass s = forward_pass(&o->v);
+    pass s = forward_pass(o);
     s.source = o->x;
     s.weights = o->w;
     s.bias = o->bias;
@@ -299,11 +422,12 @@ void SN_CPU(conv_run)(const sn_conv_operands *o, const sn_call *c) {
     SN_CPU(product_run)(&p, c, c->workspace);
 }
 
-size_t SN_CPU(conv_dx_workspace)(const sn_conv *v, int n_threads) {
+size_t SN_CPU(conv_dx_workspace)(const sn_conv_operands *o, int n_threads) {
+    const sn_conv *v = &o->v;
     size_t most = 0;
     for (int64_t i = 0; i < sn_min_i64(v->stride[0], v->H); i++)
         for (int64_t j = 0; j < sn_min_i64(v->stride[1], v->W); j++) {
-            pass s = backward_pass(v, i, j);
+            pass s = backward_pass(o, i, j);
             const size_t bytes = product_of(&s, v->N, n_threads).workspace_bytes;
             most = bytes > most ? bytes : most;
         }
@@ -313,7 +437,7 @@ size_t SN_CPU(conv_dx_workspace)(const sn_conv *v, int n_threads) {
 void SN_CPU(conv_dx_run)(const sn_conv_operands *o, const sn_call *c) {
     for (int64_t i = 0; i < sn_min_i64(o->v.stride[0], o->v.H); i++)
         for (int64_t j = 0; j < sn_min_i64(o->v.stride[1], o->v.W); j++) {
-            pass s = backward_pass(&o->v, i, j);
+            pass s = backward_pass(o, i, j);
             s.source = o->dy;
             s.weights = o->w;
             s.target = o->dx;

@@ -6,8 +6,10 @@
  * of x is copied into the thread's scratch as the tiles will read it, with the padding's zeros;
  * where there are too few channels for that to pay, x is read in place, or, where windows reach
  * into the padding, in a copy of the piece's part of the image. The bias gradient adds up the
- * pieces of dy while they are in the cache. */
+ * pieces of dy while they are in the cache. A pooled dy (conv_pool.h) is spread in the thread's
+ * scratch, piece by piece. */
 #include "kernels/cpu/conv_fast.h"
+#include "kernels/cpu/conv_pool.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/window.h"
 
@@ -40,7 +42,7 @@ static weights_pass weights_pass_of(const sn_conv_operands *o) {
     };
     s.tiled = s.depth >= MIN_TILED && s.columns >= 2 * MIN_TILED;
     s.direct = sn_window_inside(&s.w[0]) && sn_window_inside(&s.w[1]);
-    s.plain = s.columns % SN_GEMM_VL == 0 && v->O <= MAX_PLAIN;
+    s.plain = s.columns % SN_GEMM_VL == 0 && v->O <= MAX_PLAIN && !o->pool;
     const bool whole = s.g.n_down * s.g.n_across == 1;
     s.images = whole ? sn_min_i64(SN_PRODUCT_DEPTH / (s.g.high * s.g.wide), v->N) : 1;
     s.images = s.images > 0 ? s.images : 1;
@@ -71,7 +73,7 @@ static int64_t dw_patch_floats(const weights_pass *s) {
     return s->direct ? 0 : high * dw_image(s).pitch * s->depth;
 }
 
-/* Packed dy, then the patches. */
+/* Packed or spread dy, then the patches. */
 static int64_t dw_packed_floats(const sn_product *p) {
     const weights_pass *s = p->ctx;
     return s->plain ? 0 : sn_gemm_packed(s->images * s->g.high * s->g.wide, p->columns);
@@ -138,9 +140,10 @@ add_lanes(const float *dy, int64_t step, int64_t count, float *sums, const int64
 /* The sum of dy over a piece, added to its group's: the blocks of row block 0 see every piece once,
  * in order. */
 static void add_columns(const sn_product *p, const sn_product_block *b, int64_t piece,
-                        const float *dy, int64_t count) {
+                        const sn_gemm *g, int64_t count) {
     const weights_pass *s = p->ctx;
-    const int64_t O = s->o->v.O;
+    const int64_t O = s->o->v.O, step = g->b_step;
+    const float *dy = g->b;
     int64_t group = piece * p->n_groups / p->n_pieces;
     while (sn_product_first(p, group + 1) <= piece)
         group++;
@@ -149,9 +152,9 @@ static void add_columns(const sn_product *p, const sn_product_block *b, int64_t 
         memset(sums, 0, (size_t)b->columns * sizeof(float));
     int64_t j = 0;
     for (; j + SN_GEMM_VL <= b->columns; j += SN_GEMM_VL)
-        add_lanes(dy + j, O, count, sums + j, SN_GEMM_VL);
+        add_lanes(dy + j, step, count, sums + j, SN_GEMM_VL);
     if (j < b->columns)
-        add_lanes(dy + j, O, count, sums + j, b->columns - j);
+        add_lanes(dy + j, step, count, sums + j, b->columns - j);
 }
 
 /* The pixels of a piece: images [n, n + images), and in each the same block. */
@@ -263,6 +266,29 @@ static void open_columns(const sn_product *p, sn_product_block *b, const pixels 
     g->a_col = b->a_col;
 }
 
+/* The piece's part of the full-size gradient, from the pooled one. */
+static void spread_piece(const sn_product *p, sn_product_block *b, const pixels *at, sn_gemm *g) {
+    const weights_pass *s = p->ctx;
+    sn_pool_area area = {
+        .image = at->n,
+        .row = at->first[0],
+        .col = at->first[1],
+        .high = at->high,
+        .wide = at->wide,
+        .c = b->entry * s->columns + b->n,
+        .n = b->columns,
+        .at = b->own,
+        .pitch = at->wide,
+        .step = sn_gemm_packed(1, b->columns),
+    };
+    g->b = area.at;
+    g->b_step = area.step;
+    for (; area.image < at->n + at->images; area.image++) {
+        SN_CPU(conv_pool_spread)(s->o->pool, &area, s->o->dy);
+        area.at += at->high * at->wide * area.step;
+    }
+}
+
 static void taps_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_gemm *g) {
     const weights_pass *s = p->ctx;
     const sn_conv *v = &s->o->v;
@@ -270,11 +296,13 @@ static void taps_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_g
     const int64_t pixel = (at.n * v->oh + at.first[0]) * v->ow + at.first[1];
     const int64_t count = at.images * at.high * at.wide;
     const float *dy = s->o->dy + pixel * v->O + b->entry * s->columns + b->n;
-    if (s->o->db && b->row_block == 0)
-        add_columns(p, b, i, dy, count);
     g->b = dy;
     g->b_step = v->O;
-    if (!s->plain) {
+    if (s->o->pool)
+        spread_piece(p, b, &at, g);
+    if (s->o->db && b->row_block == 0)
+        add_columns(p, b, i, g, count);
+    if (!s->plain && !s->o->pool) {
         for (int64_t k = 0; k < count; k++)
             b->a_col[k] = k * v->O;
         const sn_gemm_source source = {
@@ -309,9 +337,9 @@ static size_t db_at(const sn_product *p) {
     return (p->workspace_bytes + 63) / 64 * 64;
 }
 
-size_t SN_CPU(conv_dw_workspace)(const sn_conv *v, int n_threads) {
-    const sn_conv_operands o = {.v = *v};
-    const weights_pass s = weights_pass_of(&o);
+size_t SN_CPU(conv_dw_workspace)(const sn_conv_operands *o, int n_threads) {
+    const sn_conv *v = &o->v;
+    const weights_pass s = weights_pass_of(o);
     const sn_product p = weights_product_of(&s, n_threads);
     const size_t db_floats = v->bias ? (size_t)(p.n_groups * v->O) : 0;
     return db_floats > 0 ? db_at(&p) + db_floats * sizeof(float) : p.workspace_bytes;

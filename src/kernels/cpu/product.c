@@ -39,7 +39,7 @@ static int64_t waiting_floats(sn_product *p) {
 }
 
 static int64_t taker_floats(const sn_product *p) {
-    const int64_t own = p->n_pieces > 0 ? p->own_floats(p) : 0;
+    const int64_t own = p->n_pieces > 0 || p->close ? p->own_floats(p) : 0;
     return p->n_groups > 1 && !p->split ? sn_lines(own) + group_sum_floats(p) : own;
 }
 
@@ -205,6 +205,8 @@ static void run_whole(const sn_product *p, int64_t i, float *own, float *waiting
     (void)waiting;
     open_block(p, i, own, &b);
     run_block(p, &b);
+    if (p->close)
+        p->close(p, &b);
 }
 
 /* Behind the others those of block 0. */
@@ -227,6 +229,8 @@ static void add_groups(const sn_product *p, int64_t i, float *own, float *waitin
     for (int64_t group = 0; group < p->n_groups; group++)
         add_sum(&b, waiting_sum(p, i, group, waiting), group > 0 || p->accumulate);
     finish(p, &b);
+    if (p->close)
+        p->close(p, &b);
 }
 
 void SN_CPU(product_run)(sn_product *p, const sn_call *c, void *workspace) {

@@ -43,6 +43,9 @@ struct sn_product {
     /* Fills k, a, a_row, a_col, b and b_step for piece i of K; b from column b->n on. At most
      * SN_PRODUCT_DEPTH terms. */
     void (*piece)(const sn_product *p, sn_product_block *b, int64_t i, sn_gemm *g);
+    /* Once the block is complete, on the same thread; NULL: nothing follows. Its C may then lie in
+     * b->own, at whose end. */
+    void (*close)(const sn_product *p, const sn_product_block *b);
     /* Fills share i of `shared`, before any block; NULL: nothing is shared. */
     void (*fill_shared)(const sn_product *p, int64_t i);
     int64_t n_shares;

@@ -265,8 +265,8 @@ static pass backward_pass(const sn_conv *v, int n_threads) {
     return s;
 }
 
-size_t SN_CPU(winograd_workspace)(const sn_conv *v, int n_threads) {
-    const pass s = forward_pass(v, n_threads);
+size_t SN_CPU(winograd_workspace)(const sn_conv_operands *o, int n_threads) {
+    const pass s = forward_pass(&o->v, n_threads);
     return workspace_bytes(&s);
 }
 
@@ -280,8 +280,8 @@ void SN_CPU(winograd_run)(const sn_conv_operands *o, const sn_call *c) {
     run(&s, c);
 }
 
-size_t SN_CPU(winograd_dx_workspace)(const sn_conv *v, int n_threads) {
-    const pass s = backward_pass(v, n_threads);
+size_t SN_CPU(winograd_dx_workspace)(const sn_conv_operands *o, int n_threads) {
+    const pass s = backward_pass(&o->v, n_threads);
     return workspace_bytes(&s);
 }
 

@@ -26,9 +26,9 @@ static inline bool sn_winograd_takes(const sn_conv *v, int64_t depth, int64_t hi
            high >= MIN_EXTENT && wide >= MIN_EXTENT;
 }
 
-size_t SN_CPU(winograd_workspace)(const sn_conv *v, int n_threads);
-size_t SN_CPU(winograd_dx_workspace)(const sn_conv *v, int n_threads);
-size_t SN_CPU(winograd_dw_workspace)(const sn_conv *v, int n_threads);
+size_t SN_CPU(winograd_workspace)(const sn_conv_operands *o, int n_threads);
+size_t SN_CPU(winograd_dx_workspace)(const sn_conv_operands *o, int n_threads);
+size_t SN_CPU(winograd_dw_workspace)(const sn_conv_operands *o, int n_threads);
 void SN_CPU(winograd_run)(const sn_conv_operands *o, const sn_call *c);
 void SN_CPU(winograd_dx_run)(const sn_conv_operands *o, const sn_call *c);
 void SN_CPU(winograd_dw_run)(const sn_conv_operands *o, const sn_call *c);

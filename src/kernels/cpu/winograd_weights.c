@@ -212,9 +212,8 @@ static int64_t waiting_at(const pass *s, const sn_tasks *t) {
     return db_at(t) + sn_lines(db_floats(s));
 }
 
-size_t SN_CPU(winograd_dw_workspace)(const sn_conv *v, int n_threads) {
-    const sn_conv_operands o = {.v = *v};
-    const pass s = pass_of(&o, n_threads);
+size_t SN_CPU(winograd_dw_workspace)(const sn_conv_operands *o, int n_threads) {
+    const pass s = pass_of(o, n_threads);
     const sn_tasks t = tasks_of(&s);
     int64_t floats = sn_tasks_floats(&t);
     if (db_floats(&s) > 0)
