@@ -332,10 +332,11 @@ static void test_fuse_conv_network_in_pairs(void **state) {
     sn_graph_destroy(n.g);
 }
 
+/* Windows that overlap: nothing is made of the convolution and the pool together. */
 static void build_pool_net(net *n) {
     const sn_value x = net_input(n, "f64[2,6,6,2]");
     const sn_value y = sn_build_relu(&n->b, net_conv(n, x, "f64[3,3,2,3]", "f64[3]"));
-    net_train(n, net_op(n, SN_OP_maxpool, "kernel=2,2 stride=2,2", &y, 1));
+    net_train(n, net_op(n, SN_OP_maxpool, "kernel=3,3 stride=2,2 pad=0,1,0,1", &y, 1));
 }
 
 /* relu moves behind the pool, forward and backward, so that nothing full-size is kept for the
@@ -357,6 +358,81 @@ static void test_fuse_pools_before_relu(void **state) {
     expect_same_numbers(*state, n.g, fused, 1);
     sn_graph_destroy(fused);
     sn_graph_destroy(n.g);
+}
+
+/* Two of them, so that one has a gradient to its input; the second without a relu, and with windows
+ * that reach over the end. */
+static void test_fuse_convolution_and_pool_are_one_node(void **state) {
+    static const sn_op gone[] = {SN_OP_conv2d,  SN_OP_conv2d_dw, SN_OP_conv2d_dx,
+                                 SN_OP_maxpool, SN_OP_relu_grad, SN_OP_maxpool_grad,
+                                 SN_OP_relu,    SN_OP_add};
+    net n = net_begin(state);
+    const sn_value x = net_input(&n, "f64[2,9,9,2]");
+    sn_value y = sn_build_relu(&n.b, net_conv(&n, x, "f64[3,3,2,3]", "f64[3]"));
+    y = net_op(&n, SN_OP_maxpool, "kernel=2,2 stride=2,2", &y, 1);
+    y = net_conv(&n, y, "f64[3,3,3,4]", "f64[4]");
+    y = net_op(&n, SN_OP_maxpool, "kernel=3,2 stride=3,2 pad=0,2,0,0", &y, 1);
+    net_train(&n, y);
+    sn_graph *fused = fuse(n.g);
+    for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++)
+        assert_int_equal(count_ops(fused, gone[i]), 0);
+    assert_int_equal(count_ops(fused, SN_OP_conv2d_pool), 2);
+    assert_int_equal(count_ops(fused, SN_OP_conv2d_pool_dw), 2);
+    assert_int_equal(count_ops(fused, SN_OP_conv2d_pool_dx), 1);
+    assert_int_equal(count_ops(fused, SN_OP_sum), 1); /* the loss */
+    assert_int_equal(find_op(fused, SN_OP_conv2d_pool)->attrs.conv_pool.act, SN_ACT_relu);
+    expect_same_numbers(*state, n.g, fused, 0);
+    expect_same_numbers(*state, n.g, fused, 0.5); /* ties, also at zero */
+    expect_same_numbers(*state, n.g, fused, 1);
+    sn_graph_destroy(fused);
+    sn_graph_destroy(n.g);
+}
+
+#define CONV_POOL(between, pooled, attrs, out)                                                     \
+    "snug graph 1\n%0 input x f64[2,6,6,2]\n%1 input w f64[3,3,2,3]\n"                             \
+    "%2 = conv2d(%0 %1) | forward -> f64[2,4,4,3]\n" between " = maxpool(" pooled ") " attrs       \
+    " | forward -> f64[2,2,2,3] opaque[2,2,2,3]\noutput y " out "\n"
+#define RELU "%3 = relu(%2) | forward -> f64[2,4,4,3]\n%4 %5"
+#define HALF "kernel=2,2 stride=2,2"
+
+/* Nobody asks where the maxima were. */
+static void test_fuse_conv_pool_in_inference_makes_no_codes(void **state) {
+    static const char *const texts[] = {CONV_POOL(RELU, "%3", HALF, "%4"),
+                                        CONV_POOL("%3 %4", "%2", HALF, "%3")};
+    for (size_t i = 0; i < 2; i++) {
+        sn_graph *g = parse(state, texts[i]), *fused = fuse(g);
+        assert_int_equal(sn_graph_n_nodes(fused), 1);
+        const sn_node_info *node = find_op(fused, SN_OP_conv2d_pool);
+        assert_int_equal(node->n_out, 1);
+        assert_int_equal(node->attrs.conv_pool.act, i == 0 ? SN_ACT_relu : SN_ACT_none);
+        expect_same_numbers(*state, g, fused, 0);
+        sn_graph_destroy(fused);
+        sn_graph_destroy(g);
+    }
+}
+
+/* The result of the convolution or its relu is an output, windows overlap, another activation
+ * stands between; the gradient of the result has another reader. */
+static void test_fuse_keeps_a_convolution_that_others_see(void **state) {
+    static const char *const texts[] = {
+        CONV_POOL(RELU, "%3", HALF, "%4") "output z %2\n",
+        CONV_POOL(RELU, "%3", HALF, "%4") "output z %3\n",
+        CONV_POOL(RELU, "%3", "kernel=3,3 stride=1,1", "%4"),
+        CONV_POOL("%3 = tanh(%2) | forward -> f64[2,4,4,3]\n%4 %5", "%3", HALF, "%4"),
+        CONV_POOL("%3 %4", "%2", HALF,
+                  "%3") "%5 = maxpool_grad(%3 %4) kernel=2,2 stride=2,2 input=4,4 | backward -> "
+                        "f64[2,4,4,3]\n%6 = conv2d_dw(%0 %5) kernel=3,3 | backward -> "
+                        "f64[3,3,2,3]\noutput g %6\n%7 = exp(%5) | backward -> "
+                        "f64[2,4,4,3]\noutput e %7\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        sn_graph *g = parse(state, texts[i]), *fused = fuse(g);
+        assert_int_equal(count_ops(fused, SN_OP_conv2d), 1);
+        assert_int_equal(count_ops(fused, SN_OP_conv2d_pool), 0);
+        expect_same_numbers(*state, g, fused, 0);
+        sn_graph_destroy(fused);
+        sn_graph_destroy(g);
+    }
 }
 
 /* A relu that somebody else reads stays where it is; without a backward half it moves alone. */
@@ -553,6 +629,9 @@ int main(void) {
         engine_test(test_fuse_leaves_batch_norms_that_are_no_line),
         engine_test(test_fuse_conv_network_in_pairs),
         engine_test(test_fuse_pools_before_relu),
+        engine_test(test_fuse_convolution_and_pool_are_one_node),
+        engine_test(test_fuse_conv_pool_in_inference_makes_no_codes),
+        engine_test(test_fuse_keeps_a_convolution_that_others_see),
         engine_test(test_fuse_pool_keeps_a_relu_with_other_readers),
         engine_test(test_fuse_pool_keeps_a_code_that_others_read),
         engine_test(test_fuse_keeps_a_value_whose_extent_is_open),

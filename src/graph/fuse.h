@@ -39,13 +39,23 @@ static inline sn_record *sn_fuse_maker(const sn_fuser *f, sn_value v) {
     return f->maker[v.i] == UINT32_MAX ? NULL : &f->records[f->maker[v.i]];
 }
 
+/* One record reads v, once, and nobody else sees it. */
+static inline bool sn_fuse_read_once(const sn_fuser *f, sn_value v) {
+    return f->readers[v.i].n == 1 && !f->readers[v.i].is_kept;
+}
+
 /* The record that makes v when it is of this operator and v is read once; else NULL. */
 static inline sn_record *sn_fuse_only_for(const sn_fuser *f, sn_value v, sn_op op) {
     sn_record *r = sn_fuse_maker(f, v);
-    return r && r->node.op == op && f->readers[v.i].n == 1 && !f->readers[v.i].is_kept ? r : NULL;
+    return r && r->node.op == op && sn_fuse_read_once(f, v) ? r : NULL;
 }
 
+/* Whether the record sums d over all axes but the last. */
+bool sn_fuse_is_channel_sum(const sn_fuser *f, const sn_record *r, sn_value d);
+
 bool sn_fuse_cross_entropy(sn_fuser *f, uint32_t n); /* fuse_xent.c */
+bool sn_fuse_pool_relu(sn_fuser *f, uint32_t n);     /* fuse_pool.c */
+bool sn_fuse_conv_pool(sn_fuser *f, uint32_t n);
 
 extern const sn_fuse_pattern sn_fuse_patterns[]; /* in order of preference; ends with NULL */
 

@@ -1,23 +1,19 @@
 /* fuse_patterns.c: the pattern pairs. Each names the nodes it looks for and what stands there
  * afterwards; values between the nodes have no other reader and are no output: nobody misses them.
  *
- *     pool_relu       maxpool(relu(x)) -> relu(maxpool(x)); and its backward, so y is not kept:
- *                     relu_grad(maxpool_grad(d, code), y) -> maxpool_grad(relu_grad(d, p), code)
+ *     conv_pool       maxpool(relu(conv2d)) and its backward at once: see fuse_pool.c
+ *     pool_relu       maxpool(relu(x)) -> relu(maxpool(x)): see there
  *     bias            add(matmul or conv2d, b[C]) -> input 2
  *     normalise       normalise(conv2d, m, v, g, b) -> conv2d with the line that normalise_line
- * makes of m, v, g, b: a batch norm in inference costs nothing activation      relu, relu_max=6,
- * tanh, sigmoid, silu(matmul or conv2d) -> act bias_gradient   conv2d_dw(x, d) and sum(d) to [C] ->
- * conv2d_dw with bias=1 cross_entropy   -sum(labels log(softmax(x))) -> softmax_xent or
- * sparse_xent: see fuse_xent.c channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx
- * of a batch norm at once
+ *                     makes of m, v, g, b: a batch norm in inference costs nothing
+ *     activation      relu, relu_max=6, tanh, sigmoid, silu(matmul or conv2d) -> act
+ *     bias_gradient   conv2d_dw(x, d) and sum(d) to [C] -> conv2d_dw with bias=1
+ *     cross_entropy   -sum(labels log(softmax(x))) -> softmax_xent or sparse_xent: see fuse_xent.c
+ *     channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx of a batch norm at once
  */
 #include "graph/fuse.h"
 
 /* --- questions -------------------------------------------------------------------------------- */
-
-static bool has_one_reader(const sn_fuser *f, sn_value v) {
-    return f->readers[v.i].n == 1 && !f->readers[v.i].is_kept;
-}
 
 static bool is_before(const sn_fuser *f, sn_value v, uint32_t place) {
     return f->maker[v.i] == UINT32_MAX || f->maker[v.i] < place;
@@ -43,7 +39,7 @@ static int64_t *act_of(sn_node_info *node) {
 static sn_record *open_product(sn_fuser *f, sn_value v) {
     sn_record *r = sn_fuse_maker(f, v);
     const int64_t *act = r ? act_of(&r->node) : NULL;
-    return act && *act == SN_ACT_none && has_one_reader(f, v) ? r : NULL;
+    return act && *act == SN_ACT_none && sn_fuse_read_once(f, v) ? r : NULL;
 }
 
 /* Record `r` makes from now on what the absorbed record in place n made. */
@@ -147,7 +143,7 @@ static bool fuse_normalise(sn_fuser *f, uint32_t n) {
 /* --- bias gradient ---------------------------------------------------------------------------- */
 
 /* Whether the record sums d over all axes but the last. */
-static bool is_channel_sum(const sn_fuser *f, const sn_record *r, sn_value d) {
+bool sn_fuse_is_channel_sum(const sn_fuser *f, const sn_record *r, sn_value d) {
     const sn_attrs_axes *a = &r->node.attrs.axes;
     const int rank = sn_graph_type(f->g, d)->rank;
     if (r->gone || r->node.op != SN_OP_sum || a->keepdims || a->axes.n != rank - 1)
@@ -168,7 +164,7 @@ static bool fuse_bias_gradient(sn_fuser *f, uint32_t n) {
     const sn_readers *readers = &f->readers[d.i];
     for (uint32_t i = 0; i < readers->n; i++) {
         sn_record *sum = &f->records[f->places[readers->first + i]];
-        if (!is_channel_sum(f, sum, d))
+        if (!sn_fuse_is_channel_sum(f, sum, d))
             continue;
         const sn_value total = sum->out[0];
         const sn_readers *users = &f->readers[total.i];
@@ -182,83 +178,6 @@ static bool fuse_bias_gradient(sn_fuser *f, uint32_t n) {
         return true;
     }
     return false;
-}
-
-/* --- pooling after relu ----------------------------------------------------------------------- */
-
-/* The nodes around one pool; the backward ones are NULL where there is no backward half. */
-typedef struct {
-    sn_record *relu, *pool, *pool_grad, *relu_grad;
-} pool_match;
-
-/* relu_grad(maxpool_grad(d, code), y), where y is the relu's output and code the pool's. */
-static bool match_pool_backward(const sn_fuser *f, pool_match *m) {
-    m->pool_grad = sn_fuse_only_for(f, m->relu_grad->in[0], SN_OP_maxpool_grad);
-    return m->pool_grad && m->relu_grad->in[1].i == m->relu->out[0].i &&
-           m->pool_grad->in[1].i == m->pool->out[1].i;
-}
-
-/* Whether nobody but the backward half of the match reads which elements won. Where a whole window
- * is <= 0 that changes with the swap; relu_grad makes it not matter. */
-static bool has_own_code(const sn_fuser *f, const pool_match *m) {
-    const sn_readers *code = &f->readers[m->pool->out[1].i];
-    return !code->is_kept && code->n == (m->pool_grad ? 1 : 0);
-}
-
-static bool match_pool(const sn_fuser *f, uint32_t n, pool_match *m) {
-    *m = (pool_match){.relu = &f->records[n]};
-    if (m->relu->node.op != SN_OP_relu)
-        return false;
-    const sn_readers *readers = &f->readers[m->relu->out[0].i];
-    if (readers->is_kept || readers->n < 1 || readers->n > 2)
-        return false;
-    for (uint32_t i = 0; i < readers->n; i++) {
-        sn_record *r = &f->records[f->places[readers->first + i]];
-        if (r->gone)
-            return false;
-        if (r->node.op == SN_OP_maxpool)
-            m->pool = r;
-        else if (r->node.op == SN_OP_relu_grad)
-            m->relu_grad = r;
-    }
-    if (!m->pool || (readers->n == 2 && !m->relu_grad))
-        return false;
-    return (!m->relu_grad || match_pool_backward(f, m)) && has_own_code(f, m);
-}
-
-/* The operators of two nodes in a row change places; the value between them keeps its id. */
-static void swap_pair(sn_fuser *f, sn_record *first, sn_record *second) {
-    sn_record was_first = *first, was_second = *second;
-    const sn_value between = was_first.out[0];
-    *first = was_second;
-    *second = was_first;
-    first->node.in = first->in;
-    first->node.out = first->out;
-    second->node.in = second->in;
-    second->node.out = second->out;
-    first->in[0] = was_first.in[0];
-    first->out[0] = between;
-    second->in[0] = between;
-    second->out[0] = was_second.out[0];
-    for (int k = 0; k < first->node.n_out; k++)
-        f->maker[first->out[k].i] = (uint32_t)(first - f->records);
-}
-
-/* Exact, ties included: relu keeps the order of numbers, so the same element wins; where the whole
- * window is <= 0 the winner may be another, but its gradient is 0. The id of the large relu's
- * output stands for the pooled value before relu from now on. */
-static bool fuse_pool_relu(sn_fuser *f, uint32_t n) {
-    pool_match m;
-    if (!match_pool(f, n, &m))
-        return false;
-    /* Afterwards m.relu points to the pool on x and m.pool to the relu on the pooled value. */
-    swap_pair(f, m.relu, m.pool);
-    if (m.relu_grad) {
-        swap_pair(f, m.pool_grad, m.relu_grad);
-        m.pool_grad->in[1] = m.pool->out[0];
-        f->readers[m.pool->out[0].i].is_kept = true;
-    }
-    return true;
 }
 
 /* --- channel affine --------------------------------------------------------------------------- */
@@ -359,5 +278,6 @@ static bool fuse_channel_affine(sn_fuser *f, uint32_t n) {
 }
 
 const sn_fuse_pattern sn_fuse_patterns[] = {
-    fuse_pool_relu,     fuse_bias,           fuse_normalise,        fuse_activation,
-    fuse_bias_gradient, fuse_channel_affine, sn_fuse_cross_entropy, NULL};
+    sn_fuse_conv_pool,   sn_fuse_pool_relu,     fuse_bias,
+    fuse_normalise,      fuse_activation,       fuse_bias_gradient,
+    fuse_channel_affine, sn_fuse_cross_entropy, NULL};

@@ -234,7 +234,8 @@ static snug_status check_dy(const sn_opdesc *d, int i, const int64_t *windows, c
                    (long long)size[1], (long long)windows[0], (long long)windows[1]);
 }
 
-/* Height and width of what a convolution of an image of this size gives, pooled unless pool is NULL.
+/* Height and width of what a convolution of an image of this size gives, pooled unless pool is
+ * NULL.
  */
 static snug_status count_results(const sn_opdesc *d, geometry g, const int64_t *size,
                                  const int64_t *kernel, const int64_t *pool, int64_t *out,
@@ -320,8 +321,8 @@ snug_status sn_shape_maxpool(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* Input i is the code a pooling made beside a result with the dims of `y`; merges what it knows into
- * y. */
+/* Input i is the code a pooling made beside a result with the dims of `y`; merges what it knows
+ * into y. */
 static snug_status check_code(const sn_opdesc *d, int i, snug_type *y, snug_error *err) {
     if (d->in[i].dtype != SNUG_OPAQUE)
         return sn_fail(err, SNUG_E_SHAPE,

@@ -53,7 +53,8 @@ static double dx_at(const sn_conv *v, sn_reals dy, sn_reals w, const int64_t at[
     const int64_t depth = v->C / v->groups, width = v->O / v->groups, first = at[3] / depth * width;
     double sum = 0;
     for (int64_t pq = 0; pq < v->kh * v->kw; pq++) {
-        const int64_t i = sn_conv_y_under(v, 0, at[1], pq / v->kw), j = sn_conv_y_under(v, 1, at[2], pq % v->kw);
+        const int64_t i = sn_conv_y_under(v, 0, at[1], pq / v->kw),
+                      j = sn_conv_y_under(v, 1, at[2], pq % v->kw);
         if (i < 0 || j < 0)
             continue;
         const int64_t y0 = ((at[0] * v->oh + i) * v->ow + j) * v->O + first;

@@ -34,7 +34,7 @@ typedef struct {
     bool plain;        /* the weights are B as they are */
     int64_t N, images; /* of the call; in a block: several where they are small */
     const sn_pooling *pool;
-    sn_grid g;         /* blocks of one image's pixels, once the product is cut */
+    sn_grid g; /* blocks of one image's pixels, once the product is cut */
 } pass;
 
 static int64_t pass_k(const pass *s) {
@@ -95,8 +95,8 @@ static int64_t count_pixels(const sn_product *p, int64_t limit, int64_t *rows) {
 static int64_t images_of(const pass *s, int64_t N) {
     enum { MIN_BLOCKS = 8 };
     const sn_pool *p = takes(s) ? &s->pool->p : NULL;
-    const int64_t pixels = p ? p->oh * p->ow * cell_of(p, 0) * cell_of(p, 1)
-                             : s->w[0].count * s->w[1].count;
+    const int64_t pixels =
+        p ? p->oh * p->ow * cell_of(p, 0) * cell_of(p, 1) : s->w[0].count * s->w[1].count;
     const int64_t fit = pixels > 0 ? SN_PRODUCT_ROWS / pixels : 1;
     const int64_t most = sn_min_i64(fit, N / MIN_BLOCKS);
     return most > 1 ? most : 1;

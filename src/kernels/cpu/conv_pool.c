@@ -28,8 +28,7 @@ static conv_pool geometry_of(sn_conv v, const int64_t *pool, const snug_type *po
 /* The three attribute families begin like conv, conv_dx and conv_dw. */
 static conv_pool forward_of(const sn_attrs *a, const snug_type *const in[], const snug_type *out,
                             int n_in) {
-    conv_pool g =
-        geometry_of(sn_conv_forward(&a->conv, in, out, n_in), a->conv_pool.pool, out);
+    conv_pool g = geometry_of(sn_conv_forward(&a->conv, in, out, n_in), a->conv_pool.pool, out);
     g.q.relu = g.v.act == SN_ACT_relu;
     g.v.act = SN_ACT_none; /* the convolution's own */
     return g;
@@ -172,9 +171,9 @@ static double dw_at(const sn_call *c, const conv_pool *g, const int64_t at[4]) {
         int64_t winner[2];
         if (!find_winner(c, &g->q.p, i, winner))
             continue;
-        const int64_t from = sn_conv_x_index(v, i / (g->q.p.oh * g->q.p.ow * v->O),
-                                             sn_conv_at(v, 0, winner[0], at[0]),
-                                             sn_conv_at(v, 1, winner[1], at[1]));
+        const int64_t from =
+            sn_conv_x_index(v, i / (g->q.p.oh * g->q.p.ow * v->O),
+                            sn_conv_at(v, 0, winner[0], at[0]), sn_conv_at(v, 1, winner[1], at[1]));
         if (at[0] < 0)
             sum += sn_real_at(dy, i);
         else if (from >= 0)

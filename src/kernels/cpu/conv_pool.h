@@ -79,16 +79,16 @@ static inline void sn_code_put(const sn_pool *p, uint8_t *pixel, int64_t c, int6
     }
 }
 
-/* A rectangle of the convolution's result in one image, which may reach outside, in channels [c, c +
- * n). Pixel (i, j) of it lies at at + (i * pitch + j) * step. */
+/* A rectangle of the convolution's result in one image, which may reach outside, in channels [c, c
+ * + n). Pixel (i, j) of it lies at at + (i * pitch + j) * step. */
 typedef struct {
     int64_t image, row, col, high, wide, c, n;
     float *at;
     int64_t pitch, step;
 } sn_pool_area;
 
-/* Pools the windows that lie in the area with all their places (padding counted), of which the first
- * begins with it: y and codes. */
+/* Pools the windows that lie in the area with all their places (padding counted), of which the
+ * first begins with it: y and codes. */
 void SN_CPU(conv_pool_take)(const sn_pooling *q, const sn_pool_area *a, float *y);
 /* Fills the area with the gradient of the convolution's result: that of pooled values dy goes where
  * the codes say, all else up to `step` is zero. */

@@ -80,8 +80,8 @@ static void take_lanes(const sn_pooling *q, const sn_pool_area *a, const window 
             const __mmask16 wins = _mm512_mask_cmp_ps_mask(
                 _mm512_cmp_ps_mask(best, best, _CMP_ORD_Q), v, best, _CMP_NLE_UQ);
             best = _mm512_mask_mov_ps(best, wins, v);
-            place = _mm512_mask_mov_epi32(place, wins,
-                                          _mm512_set1_epi32((int)(i * p->kernel[1] + j)));
+            place =
+                _mm512_mask_mov_epi32(place, wins, _mm512_set1_epi32((int)(i * p->kernel[1] + j)));
         }
     const __m512 zero = _mm512_setzero_ps();
     __mmask16 alive = all;
@@ -118,8 +118,8 @@ static void spread_lanes(const sn_pooling *q, const sn_pool_area *a, const windo
     for (int64_t i = w->r.from; i < w->r.to; i++)
         for (int64_t j = w->s.from; j < w->s.to; j++) {
             float *to = place_in(a, w, i, j) + l.c - a->c;
-            const __mmask16 here = _mm512_cmpeq_epi32_mask(
-                place, _mm512_set1_epi32((int)(i * p->kernel[1] + j)));
+            const __mmask16 here =
+                _mm512_cmpeq_epi32_mask(place, _mm512_set1_epi32((int)(i * p->kernel[1] + j)));
             _mm512_mask_storeu_ps(to, here, _mm512_add_ps(_mm512_maskz_loadu_ps(here, to), d));
         }
 }
