@@ -134,10 +134,10 @@ sn_conv_kernel SN_CPU(conv_kernel)(const sn_conv_operands *o, sn_onednn_kind kin
         {SN_CPU(winograd_dx_workspace), SN_CPU(winograd_dx_run)},
         {SN_CPU(winograd_dw_workspace), SN_CPU(winograd_dw_run)}};
     const sn_conv *v = &o->v;
-    if (o->pool)
-        return direct[kind];
-    if (sn_conv_is_depthwise(v))
+    if (sn_conv_is_depthwise(v) && !o->pool)
         return depthwise[kind];
+    if (o->pool && kind == SN_ONEDNN_FORWARD && !sn_winograd_pools(&o->pool->p))
+        return direct[kind];
     return goes_by_tiles(v, kind) ? winograd[kind] : direct[kind];
 }
 

@@ -87,8 +87,8 @@ typedef struct {
     int64_t pitch, step;
 } sn_pool_area;
 
-/* Pools the windows that lie in the area with all their places (padding counted), of which the
- * first begins with it: y and codes. */
+/* Pools the windows there are that lie in the area with all their places (padding counted), of
+ * which the first begins with it: y and codes. */
 void SN_CPU(conv_pool_take)(const sn_pooling *q, const sn_pool_area *a, float *y);
 /* Fills the area with the gradient of the convolution's result: that of pooled values dy goes where
  * the codes say, all else up to `step` is zero. */

@@ -171,8 +171,8 @@ void SN_CPU(conv_pool_take)(const sn_pooling *q, const sn_pool_area *a, float *y
     const sn_pool *p = &q->p;
     const int64_t down = (a->row + p->pad[0]) / p->stride[0],
                   across = (a->col + p->pad[2]) / p->stride[1];
-    for (int64_t i = 0; i * p->stride[0] + p->kernel[0] <= a->high; i++)
-        for (int64_t j = 0; j * p->stride[1] + p->kernel[1] <= a->wide; j++) {
+    for (int64_t i = 0; i * p->stride[0] + p->kernel[0] <= a->high && down + i < p->oh; i++)
+        for (int64_t j = 0; j * p->stride[1] + p->kernel[1] <= a->wide && across + j < p->ow; j++) {
             const window w = window_at(p, a, down + i, across + j);
             for (int64_t c = 0; c < a->n; c += LANES)
                 take_lanes(q, a, &w, (lanes){a->c + c, sn_min_i64(LANES, a->n - c)}, y);

@@ -29,6 +29,7 @@ typedef struct {
     float *target;
     bool transposed; /* dx: k runs over the last axis of the weights */
     int64_t act;
+    const sn_pooling *pool; /* of the target, or NULL */
     /* cut: */
     sn_tiles tiles;
     int64_t piece;          /* channels; the last may be less */
@@ -133,12 +134,30 @@ static void transform_source(const pass *s, const block *b) {
     }
 }
 
+/* A tile [4][4][columns] of the target. */
+static void pool_tile(const pass *s, const block *b, sn_place at, float *tile) {
+    const sn_pool_area area = {
+        .image = at.image,
+        .row = at.row,
+        .col = at.col,
+        .high = SN_TILE_Y,
+        .wide = SN_TILE_Y,
+        .c = b->column,
+        .n = b->columns,
+        .at = tile,
+        .pitch = SN_TILE_Y,
+        .step = b->columns,
+    };
+    SN_CPU(conv_pool_take)(s->pool, &area, s->target);
+}
+
 /* Tile i of the block: its sums become pixels. */
 static void finish_tile(const pass *s, const block *b, int64_t i) {
+    float tile[SN_TILE_Y * SN_TILE_Y * MAX_COLUMNS];
     const sn_place at = sn_tiles_place(&s->tiles, b->tile + i);
     const int64_t height = s->size[0], width = s->size[1];
     const bool curved = s->act != SN_ACT_none && s->act != SN_ACT_relu && s->act != SN_ACT_relu6;
-    const sn_tile_pixels y = {
+    sn_tile_pixels y = {
         .data =
             s->target + ((at.image * height + at.row) * width + at.col) * s->columns + b->column,
         .row = width * s->columns,
@@ -150,9 +169,16 @@ static void finish_tile(const pass *s, const block *b, int64_t i) {
         .relu = s->act == SN_ACT_relu,
         .relu6 = s->act == SN_ACT_relu6,
     };
+    if (s->pool) {
+        y.data = tile;
+        y.row = SN_TILE_Y * b->columns;
+        y.pixel = b->columns;
+    }
     SN_CPU(tile_target)(b->sums + i * column_pitch(s), slices_of(s).c, b->columns, &y);
     for (int64_t p = 0; curved && p < y.high * y.wide; p++)
         sn_act_f32(s->act, y.data + p / y.wide * y.row + p % y.wide * y.pixel, b->columns);
+    if (s->pool)
+        pool_tile(s, b, at, tile);
 }
 
 /* --- all blocks ------------------------------------------------------------------------------ */
@@ -272,6 +298,7 @@ size_t SN_CPU(winograd_workspace)(const sn_conv_operands *o, int n_threads) {
 
 void SN_CPU(winograd_run)(const sn_conv_operands *o, const sn_call *c) {
     pass s = forward_pass(&o->v, c->n_threads);
+    s.pool = o->pool;
     s.source.data = o->x;
     s.weights = o->w;
     s.bias = o->bias;
@@ -287,6 +314,7 @@ size_t SN_CPU(winograd_dx_workspace)(const sn_conv_operands *o, int n_threads) {
 
 void SN_CPU(winograd_dx_run)(const sn_conv_operands *o, const sn_call *c) {
     pass s = backward_pass(&o->v, c->n_threads);
+    s.source.pool = o->pool;
     s.source.data = o->dy;
     s.weights = o->w;
     s.target = o->dx;

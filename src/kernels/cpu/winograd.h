@@ -14,8 +14,7 @@
 #ifndef SN_KERNELS_CPU_WINOGRAD_H
 #define SN_KERNELS_CPU_WINOGRAD_H
 
-#include "kernels/cpu/conv.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/conv_pool.h"
 
 /* Whether a convolution over `depth` channels that makes a map of high x wide pixels is done so: by
  * what no axis rule ever cuts, so that a part is made like the whole. */
@@ -24,6 +23,12 @@ static inline bool sn_winograd_takes(const sn_conv *v, int64_t depth, int64_t hi
     return v->kh == 3 && v->kw == 3 && v->stride[0] == 1 && v->stride[1] == 1 &&
            v->dilation[0] == 1 && v->dilation[1] == 1 && v->groups == 1 && depth >= MIN_DEPTH &&
            high >= MIN_EXTENT && wide >= MIN_EXTENT;
+}
+
+/* Whether a tile of y, which is 4 x 4 pixels, holds whole windows. */
+static inline bool sn_winograd_pools(const sn_pool *p) {
+    return p->kernel[0] <= p->stride[0] && p->kernel[1] <= p->stride[1] && p->pad[0] == 0 &&
+           p->pad[2] == 0 && 4 % p->stride[0] == 0 && 4 % p->stride[1] == 0;
 }
 
 size_t SN_CPU(winograd_workspace)(const sn_conv_operands *o, int n_threads);

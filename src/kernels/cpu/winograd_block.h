@@ -4,6 +4,7 @@
 #ifndef SN_KERNELS_CPU_WINOGRAD_BLOCK_H
 #define SN_KERNELS_CPU_WINOGRAD_BLOCK_H
 
+#include "kernels/cpu/conv_pool.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/window.h"
 #include "kernels/cpu/winograd_tile.h"
@@ -41,7 +42,26 @@ typedef struct {
     const float *data;
     sn_window w[2]; /* of which `size` counts */
     int64_t low[2], extent, channels;
+    const sn_pooling *pool; /* they are pooled, and spread as they are read; or NULL */
 } sn_tile_source;
+
+/* n channels of a tile of the gradient whose pooled values s has. */
+static inline void sn_tile_spread(const sn_tile_source *s, int64_t image, const sn_region *r,
+                                  int64_t channel, int64_t n, float *copy) {
+    const sn_pool_area area = {
+        .image = image,
+        .row = r->row,
+        .col = r->col,
+        .high = r->high,
+        .wide = r->wide,
+        .c = channel,
+        .n = n,
+        .at = copy,
+        .pitch = r->wide,
+        .step = n,
+    };
+    SN_CPU(conv_pool_spread)(s->pool, &area, s->data);
+}
 
 /* n channels of a tile; where it reaches outside, a copy with the padding's zeros. */
 static inline sn_tile_view sn_tile_view_of(const sn_tile_source *s, sn_place at, int64_t channel,
@@ -49,9 +69,14 @@ static inline sn_tile_view sn_tile_view_of(const sn_tile_source *s, sn_place at,
     const sn_region r = {at.row + s->low[0], at.col + s->low[1], s->extent, s->extent};
     const int64_t height = s->w[0].size, width = s->w[1].size, C = s->channels;
     const sn_image image = {s->data + at.image * height * width * C + channel, width, C};
-    if (r.row >= 0 && r.row + r.high <= height && r.col >= 0 && r.col + r.wide <= width)
+    const bool inside =
+        r.row >= 0 && r.row + r.high <= height && r.col >= 0 && r.col + r.wide <= width;
+    if (inside && !s->pool)
         return (sn_tile_view){image.data + (r.row * width + r.col) * C, width * C, C};
-    sn_copy_region(s->w, &r, image, n, copy, s->extent);
+    if (s->pool)
+        sn_tile_spread(s, at.image, &r, channel, n, copy);
+    else
+        sn_copy_region(s->w, &r, image, n, copy, s->extent);
     return (sn_tile_view){copy, s->extent * n, n};
 }
 

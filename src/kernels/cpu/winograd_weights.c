@@ -78,7 +78,7 @@ static pass pass_of(const sn_conv_operands *o, int n_threads) {
     pass s = {
         .o = o,
         .x = {o->x, {down, across}, {down.e0, across.e0}, SN_TILE_X, v->C},
-        .dy = {o->dy, {{.size = v->oh}, {.size = v->ow}}, {0, 0}, SN_TILE_Y, v->O},
+        .dy = {o->dy, {{.size = v->oh}, {.size = v->ow}}, {0, 0}, SN_TILE_Y, v->O, o->pool},
     };
     cut(&s, n_threads);
     return s;
