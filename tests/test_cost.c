@@ -4,6 +4,10 @@
 #include "support/kernel_call.h"
 #include "support/support.h"
 
+#include <snug/train.h>
+#include <stdio.h>
+#include <string.h>
+
 static double cost_of(const sn_cpu_device *cpu, const sn_opdesc *d) {
     sn_variant v;
     snug_error err;
@@ -153,6 +157,96 @@ static void test_hash_sees_every_rate(void **state) {
 #undef CHANGE
 }
 
+/* --- rates as text, and measured ones -------------------------------------------------------- */
+static size_t print_rates(sn_rates *r, char *text, size_t size) {
+    size_t n = 0;
+    for (sn_rate i = 0; i < SN_N_RATES; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s %.17g\n", sn_rate_name(i), *sn_rate_at(r, i));
+    return n;
+}
+
+static void test_rates_come_back_from_text(void **state) {
+    (void)state;
+    char text[2048] = "# a line that says nothing\n\n";
+    const size_t head = strlen(text);
+    sn_cpu_device cpu;
+    sn_rates r;
+    sn_cpu_device_init(&cpu, 1, false);
+    print_rates(&cpu.device.rates, text + head, sizeof text - head);
+    expect_ok(sn_rates_parse(text, "here", &r, NULL), NULL);
+    assert_true(sn_rates_hash(&r) == sn_rates_hash(&cpu.device.rates));
+}
+
+static void test_broken_rates_are_refused(void **state) {
+    (void)state;
+    static const char *const lines[][2] = {
+        {"swiftness 3\n", "line 1: 'swiftness' is no rate"},
+        {"loop\n", "loop needs one number above 0"},
+        {"loop x\n", "loop needs one number above 0"},
+        {"loop 0\n", "loop needs one number above 0"},
+        {"loop -1\n", "loop needs one number above 0"},
+        {"loop inf\n", "loop needs one number above 0"},
+        {"loop nan\n", "loop needs one number above 0"},
+        {"loop 1 2\n", "loop needs one number above 0"},
+        {"loop 1\nloop 1\n", "line 2: loop needs one number above 0, once"},
+        {"loop 1\n", "has no rate product"},
+        {"", "has no rate product"},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        sn_rates r;
+        snug_error err;
+        expect_status(sn_rates_parse(lines[i][0], "here", &r, &err), SNUG_E_FORMAT, &err);
+        expect_text(err.text, lines[i][1]);
+    }
+}
+
+static void test_calibration_is_found_again(void **state) {
+    (void)state;
+    sn_test_dir top, inner, deeper; /* the two inner ones are made by the calibration */
+    sn_text heard = {NULL, 0};
+    int found = 1;
+    sn_cpu_device before, after;
+    sn_test_dir_begin(&top);
+    strcat(strcpy(inner.path, top.path), "/a");
+    strcat(strcpy(deeper.path, inner.path), "/b");
+    snug_engine *e = sn_test_engine(0);
+    sn_cpu_device_of(e, &before);
+    assert_false(before.device.measured);
+    expect_ok(snug_rates_load(e, deeper.path, &found, NULL), NULL);
+    assert_int_equal(found, 0);
+    const snug_writer w = sn_text_writer(&heard);
+    snug_error err;
+    expect_ok(snug_calibrate(e, deeper.path, &w, &err), &err);
+    expect_text(heard.text, "product ");
+    expect_text(heard.text, "wrote ");
+    sn_text_end(&heard);
+    sn_cpu_device_of(e, &after);
+    assert_true(after.device.measured);
+    sn_test_engine_end(e);
+
+    e = sn_test_engine(0);
+    expect_ok(snug_rates_load(e, deeper.path, &found, &err), &err);
+    assert_int_equal(found, 1);
+    sn_cpu_device_of(e, &before);
+    assert_true(sn_rates_hash(&before.device.rates) == sn_rates_hash(&after.device.rates));
+    sn_test_engine_end(e);
+    sn_test_dir_end(&deeper);
+    sn_test_dir_end(&inner);
+    sn_test_dir_end(&top);
+}
+
+static void test_calibration_says_where_it_cannot_write(void **state) {
+    (void)state;
+    sn_text heard = {NULL, 0};
+    const snug_writer w = sn_text_writer(&heard);
+    snug_error err;
+    snug_engine *e = sn_test_engine(0);
+    expect_status(snug_calibrate(e, "/proc/snug", &w, &err), SNUG_E_IO, &err);
+    expect_text(err.text, "/proc/snug");
+    assert_null(heard.text); /* before anything was measured */
+    sn_test_engine_end(e);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_more_rows_cost_more),
@@ -165,6 +259,10 @@ int main(void) {
         cmocka_unit_test(test_few_channels_fill_no_vector),
         cmocka_unit_test(test_every_row_has_a_cost),
         cmocka_unit_test(test_hash_sees_every_rate),
+        cmocka_unit_test(test_rates_come_back_from_text),
+        cmocka_unit_test(test_broken_rates_are_refused),
+        cmocka_unit_test(test_calibration_is_found_again),
+        cmocka_unit_test(test_calibration_says_where_it_cannot_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,21 @@ SNUG_API SNUG_CHECKED snug_status snug_report_layers(int style, const snug_write
 SNUG_API SNUG_CHECKED snug_status snug_report_doctor(snug_engine *engine, int style,
                                                      const snug_writer *out, snug_error *err);
 
+/* --- how fast this machine is ----------------------------------------------------------------- */
+/* Plans are compared by expected time, which comes from rates: built in, or measured here. Both
+ * calls are about one small text file in `folder`, one per processor, instruction set and number of
+ * threads; nothing else reads or writes it. Results never depend on rates, only which plan is
+ * taken.
+ *
+ * Measures for a few seconds (about 60 MB; 64 MiB in a spill file), says each rate to `out` as it
+ * is known, makes the folder, writes the file, and sets the engine's rates. */
+SNUG_API SNUG_CHECKED snug_status snug_calibrate(snug_engine *engine, const char *folder,
+                                                 const snug_writer *out, snug_error *err);
+/* The engine's rates become those of the file; for models made afterwards. *found 0: there is none,
+ * and the built-in rates stay. SNUG_E_FORMAT: the file is broken. */
+SNUG_API SNUG_CHECKED snug_status snug_rates_load(snug_engine *engine, const char *folder,
+                                                  int *found, snug_error *err);
+
 /* --- training --------------------------------------------------------------------------------- */
 /* State of the run, lent to callbacks. Values are means over the epoch so far; index 0 is the loss,
  * then losses of several outputs and the model's metrics. */

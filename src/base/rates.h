@@ -6,6 +6,8 @@
 #ifndef SN_BASE_RATES_H
 #define SN_BASE_RATES_H
 
+#include "base/status.h"
+
 #include <stdint.h>
 
 /*      name           what it counts, per second or in seconds; of one thread unless it says more
@@ -32,7 +34,22 @@ typedef struct {
 #undef SN_RATE_FIELD
 } sn_rates;
 
+typedef enum {
+#define SN_RATE_ENUM(name, what) SN_RATE_##name,
+    SN_RATES_MAP(SN_RATE_ENUM)
+#undef SN_RATE_ENUM
+        SN_N_RATES
+} sn_rate;
+
+const char *sn_rate_name(sn_rate rate);
+const char *sn_rate_what(sn_rate rate);
+double *sn_rate_at(sn_rates *r, sn_rate rate);
+
 /* Stands in the text of a plan. */
 uint64_t sn_rates_hash(const sn_rates *r);
+/* Lines "name number"; empty ones and those that begin with # say nothing. Each rate must be there
+ * once, above 0 and finite. `from` names the text in messages (SNUG_E_FORMAT). */
+SNUG_CHECKED snug_status sn_rates_parse(const char *text, const char *from, sn_rates *out,
+                                        snug_error *err);
 
 #endif

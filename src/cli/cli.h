@@ -85,8 +85,13 @@ void cli_settle_heap(void);
 void cli_catch_interrupt(void);
 int cli_interrupted(void *ctx); /* the signal's number; 0: none */
 
-/* A writer to stdout. */
-extern const snug_writer cli_stdout;
+/* Writers. */
+extern const snug_writer cli_stdout, cli_stderr;
+
+/* cache.c: $XDG_CACHE_HOME/snug or ~/.cache/snug; false when neither is known. */
+bool cli_cache_folder(char *folder, size_t size);
+/* Measured rates of this machine, where there are some; a broken file is a warning. */
+void cli_load_rates(const cli *c);
 
 /* progress.c: Keras' bar on a terminal, one line per epoch elsewhere. */
 typedef struct progress progress;

@@ -36,7 +36,19 @@ snug_status cmd_layers(cli *c, snug_error *err) {
     return snug_report_layers(c->style, &cli_stdout, err);
 }
 
+/* In JSON the measurements are progress, and the report follows. */
 snug_status cmd_doctor(cli *c, snug_error *err) {
+    const bool json = cli_given(c, OPT_json);
+    if (cli_given(c, OPT_calibrate)) {
+        char folder[1024];
+        if (!cli_cache_folder(folder, sizeof folder))
+            return cli_fail(err, SNUG_E_INVALID,
+                            "there is no place for the rates; set XDG_CACHE_HOME or HOME");
+        const snug_status status =
+            snug_calibrate(c->engine, folder, json ? &cli_stderr : &cli_stdout, err);
+        if (status != SNUG_OK || !json)
+            return status;
+    }
     return snug_report_doctor(c->engine, c->style, &cli_stdout, err);
 }
 

@@ -39,8 +39,10 @@ const cli_command cli_commands[] = {
     {"ops", "", 0, 0, "the operator table", "", "ops --json", 0, cmd_ops},
     {"layers", "", 0, 0, "the layers a model may have, with their settings", "", "layers", 0,
      cmd_layers},
-    {"doctor", "", 0, 0, "limits, memory, CPU features, library versions", "", "doctor", 0,
-     cmd_doctor},
+    {"doctor", "", 0, 0, "limits, memory, CPU features, library versions, rates",
+     "Rates say what plans may expect of this machine. --calibrate measures them into a file in\n"
+     "$XDG_CACHE_HOME/snug, or ~/.cache/snug, which later commands read.\n",
+     "doctor --calibrate", O(calibrate), cmd_doctor},
     {"make-data", "shapes|blobs DIR", 2, 2, "generate a data set for trying things",
      "Writes x_train.npy, y_train.npy, x_test.npy and y_test.npy; the same seed, the same bytes.\n"
      "shapes: 32x32 RGB pictures of 8 classes. blobs: points of 16 numbers around 6 centres.\n",

@@ -40,3 +40,13 @@ static snug_status write_stdout(void *ctx, const char *text, size_t n, snug_erro
 }
 
 const snug_writer cli_stdout = {NULL, write_stdout};
+
+/* Progress; that nobody reads it stops nothing. */
+static snug_status write_stderr(void *ctx, const char *text, size_t n, snug_error *err) {
+    (void)ctx;
+    (void)err;
+    fwrite(text, 1, n, stderr);
+    return SNUG_OK;
+}
+
+const snug_writer cli_stderr = {NULL, write_stderr};

@@ -35,7 +35,7 @@ static snug_status check_budget(const sn_plan *p, size_t budget_bytes, snug_erro
 static snug_status fill_plan(snug_plan *p, const snug_graph *graph, const snug_plan_options *o,
                              snug_error *err) {
     sn_cpu_device cpu;
-    sn_cpu_device_init(&cpu, snug_engine_threads(p->engine), false);
+    sn_cpu_device_of(p->engine, &cpu);
     const sn_device *devices[1] = {&cpu.device};
     const sn_plan_options options = {.devices = devices, .n_devices = 1};
     SNUG_TRY(sn_graph_check(graph, false, err));

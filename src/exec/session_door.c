@@ -51,7 +51,7 @@ static snug_status create_core(snug_engine *e, sn_core **out, snug_error *err) {
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_MODEL, sizeof(sn_core), &block, err));
     sn_core *c = block;
     c->engine = e;
-    sn_cpu_device_init(&c->device, snug_engine_threads(e), false);
+    sn_cpu_device_of(e, &c->device);
     const sn_device *devices[1] = {&c->device.device};
     snug_status status = sn_state_create(e, &c->state, err);
     if (status == SNUG_OK)

@@ -85,6 +85,15 @@ void snug_engine_destroy(snug_engine *engine) {
     allocator.free(allocator.ctx, engine, sizeof *engine);
 }
 
+const sn_rates *sn_engine_rates(const snug_engine *e) {
+    return e->measured ? &e->rates : NULL;
+}
+
+void sn_engine_set_rates(snug_engine *e, const sn_rates *r) {
+    e->rates = *r;
+    e->measured = true;
+}
+
 snug_status snug_budget(snug_engine *engine, size_t bytes, snug_error *err) {
     if (!engine)
         return sn_fail(err, SNUG_E_INVALID, "snug_budget: engine must not be NULL");

@@ -8,6 +8,7 @@
 #ifndef SN_MEMORY_ENGINE_H
 #define SN_MEMORY_ENGINE_H
 
+#include "base/rates.h"
 #include "base/status.h"
 
 #include <snug/engine.h>
@@ -54,6 +55,10 @@ void sn_unclaim(snug_engine *e, sn_category cat, size_t bytes);
 
 /* The engine's I/O table with the fault hook in front. Lent. */
 const snug_io *sn_engine_io(const snug_engine *e);
+
+/* How fast this machine was measured to be; NULL: not measured, devices have numbers built in. */
+const sn_rates *sn_engine_rates(const snug_engine *e);
+void sn_engine_set_rates(snug_engine *e, const sn_rates *r);
 
 /* --- blocks: large memory with an owner's name on the ledger ---------------------------------- */
 typedef struct sn_block {

@@ -61,6 +61,8 @@ struct snug_engine {
     sn_block *blocks; /* newest first */
     sn_large *large;  /* newest first */
     sn_faults faults;
+    sn_rates rates; /* where measured */
+    bool measured;
     sn_team *team; /* while there are holders, and more than one thread */
     size_t n_team_holders;
 };

@@ -234,7 +234,8 @@ typedef struct sn_device {
     const char *name; /* "cpu:0" */
     size_t align;     /* of every location: 64 */
     int n_threads;
-    sn_rates rates; /* of this machine: built in, or measured */
+    sn_rates rates; /* of this machine */
+    bool measured;  /* the rates are not the built-in ones */
     void *ctx;
     /* Variant `id` 0 is the one to use; the choice depends on the desc without its batch extent,
      * machine and threads, never on a budget or a clock. SNUG_E_UNSUPPORTED when there is no kernel

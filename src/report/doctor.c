@@ -1,5 +1,6 @@
 /* doctor.c: what about this machine matters for memory and speed. Facts as (key, value, remark)
  * rows, printed as text or JSON; a remark says what to do where the value costs something. */
+#include "base/real.h"
 #include "base/say.h"
 #include "base/system.h"
 #include "kernels/cpu/cpu.h"
@@ -94,6 +95,23 @@ static void cpu_facts(facts *f, const snug_engine *e) {
          sn_cpu_isa());
 }
 
+/* Rates the planner expects kernels to reach. */
+static void rate_facts(facts *f, const snug_engine *e) {
+    sn_cpu_device cpu;
+    char key[32], number[SN_REAL_TEXT];
+    sn_cpu_device_of(e, &cpu);
+    const unsigned long long hash = (unsigned long long)sn_rates_hash(&cpu.device.rates);
+    if (cpu.device.measured)
+        fact(f, "rates", "", "measured, %016llx", hash);
+    else
+        fact(f, "rates", "`snug doctor --calibrate` measures this machine", "built in");
+    for (sn_rate i = 0; i < SN_N_RATES; i++) {
+        snprintf(key, sizeof key, "rate_%s", sn_rate_name(i));
+        fact(f, key, sn_rate_what(i), "%s",
+             sn_real_print(*sn_rate_at(&cpu.device.rates, i), 4, number));
+    }
+}
+
 static void library_facts(facts *f) {
     char version[64];
     fact(f, "snug", "", "%s", snug_version());
@@ -112,6 +130,7 @@ snug_status snug_report_doctor(snug_engine *engine, int style, const snug_writer
     memory_facts(&f);
     sn_process_read(f.io, &p);
     fact(&f, "this_process", "", "%s", snug_bytes_print(p.resident_bytes, printed, sizeof printed));
+    rate_facts(&f, engine);
     if (f.status == SNUG_OK && f.json)
         f.status = sn_say(out, err, "}\n");
     return f.status;

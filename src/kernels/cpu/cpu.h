@@ -84,6 +84,8 @@ typedef struct {
     bool reference_only;
 } sn_cpu_device;
 void sn_cpu_device_init(sn_cpu_device *d, int n_threads, bool reference_only);
+/* The engine's threads, the fast kernels, and its measured rates where it has some. */
+void sn_cpu_device_of(const snug_engine *e, sn_cpu_device *d);
 
 /* Fills bytes, speed and efficiency, unless a family's describe says more. */
 void sn_cpu_speed(const sn_opdesc *d, sn_variant *v);

@@ -25,8 +25,8 @@ typedef struct {
 
 /* clang-format off */
 #define MACHINE                                                                                    \
-    .scalar = 1e8, .reference = 1.5e9, .memory = 6e10, .memory_all = 8e10, .cache = 1e11,        \
-    .cache_bytes = 8e6, .call = 2e-7, .handoff = 3e-6, .spill_read = 8e8, .spill_write = 5e8
+    .scalar = 1e8, .reference = 3e9, .memory = 6e10, .memory_all = 8e10, .cache = 1e11,        \
+    .cache_bytes = 8e6, .call = 2e-7, .handoff = 3e-6, .spill_read = 2e9, .spill_write = 1e9
 /* clang-format on */
 
 static const sn_cpu_build builds[] = {
@@ -124,4 +124,12 @@ void sn_cpu_device_init(sn_cpu_device *d, int n_threads, bool reference_only) {
                    .describe = describe},
         .reference_only = reference_only,
     };
+}
+
+void sn_cpu_device_of(const snug_engine *e, sn_cpu_device *d) {
+    const sn_rates *measured = sn_engine_rates(e);
+    sn_cpu_device_init(d, snug_engine_threads(e), false);
+    if (measured)
+        d->device.rates = *measured;
+    d->device.measured = measured != NULL;
 }
