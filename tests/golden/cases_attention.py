@@ -124,3 +124,15 @@ CASES = [
     case("model_transformer_gelu", lambda: transformer("gelu"), TOKENS, NEXT, optimizer=momentum, loss=SPARSE, steps=20),
 ]
 F32_ONLY = ["model_transformer_gelu"]  # TensorFlow divides by a square root of 2 rounded to f32
+
+
+def learned_bias(x):
+    """A bias of the scores that the model makes, per example and head; and a constant one, causal."""
+    heads = lambda: L.Reshape((5, 2, 3))(L.Dense(6)(x))
+    own = L.Reshape((2, 5, 5))(L.Dense(10)(x))
+    shared = keras.ops.transpose(L.Embedding(25, 2)(np.arange(25).reshape(1, 5, 5)), (0, 3, 1, 2))
+    y = keras.ops.dot_product_attention(heads(), heads(), heads(), bias=own)
+    return L.Concatenate()([L.Flatten()(y), L.Flatten()(keras.ops.dot_product_attention(heads(), heads(), heads(), bias=shared, is_causal=True))])
+
+
+CASES += [("attention_learned_bias", on(learned_bias), SEQ2, Y, sgd, "mse", [], 3)]
