@@ -75,6 +75,7 @@ static const char *const good[] = {
     "erfinv f32[2,?] -> f32[2,?]",
     "lgamma f32[2,?] -> f32[2,?]",
     "digamma f32[2,?] -> f32[2,?]",
+    "trigamma f32[2,?] -> f32[2,?]",
     "floor f32[2,?] -> f32[2,?]",
     "ceil f32[2,?] -> f32[2,?]",
     "round f32[2,?] -> f32[2,?]",

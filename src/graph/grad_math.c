@@ -83,6 +83,10 @@ SN_GRAD_RULE(lgamma) {
     c->din[0] = sn_build_mul(c->b, c->dout[0], sn_build_digamma(c->b, c->in[0]));
 }
 
+SN_GRAD_RULE(digamma) {
+    c->din[0] = sn_build_mul(c->b, c->dout[0], sn_build_trigamma(c->b, c->in[0]));
+}
+
 /* --- two inputs ------------------------------------------------------------------------------- */
 
 static sn_value back_to(sn_grad_call *c, int i, sn_value v) {

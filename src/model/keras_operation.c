@@ -142,6 +142,7 @@ typedef enum {
     SECOND,
     THIRD,
     OPERAND,
+    BIAS, /* an array that is operand 3 */
     DTYPE,
     MODE,
     FORMAT,
@@ -215,6 +216,7 @@ static const struct {
     {"clip_value_max", SECOND},
     {"y", OPERAND},
     {"x2", OPERAND},
+    {"bias", BIAS},
     {"b", OPERAND},
     {"dtype", DTYPE},
     {"mode", MODE},
@@ -293,6 +295,8 @@ static snug_status set_kind(sn_conf_operation *conf, setting_kind kind, const ch
         return read_key(conf, value, err);
     if (kind == OPERAND)
         return add_number(conf, 1, value, err);
+    if (kind == BIAS)
+        return add_array(conf, 3, value, err);
     if (kind == PLAIN) {
         const char *text = json_string_value(value);
         const bool plain = json_is_false(value) || (text && strcmp(text, "constant") == 0);

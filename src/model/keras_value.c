@@ -136,10 +136,11 @@ bool sn_keras_object(const json_t *value, const sn_keras_inert *inert, char *out
 }
 
 const char *sn_keras_show(const json_t *value, char *out, size_t size) {
+    memset(out, 0, size); /* pieces that do not fit are left out, with a gap in their place */
     const size_t n = json_dumpb(value, out, size - 1, JSON_COMPACT | JSON_ENCODE_ANY);
-    out[n < size ? n : size - 1] = 0;
+    const size_t shown = strlen(out);
     if (n > size - 1 && size > 4)
-        memcpy(out + size - 4, "...", 4);
+        memcpy(out + (shown < size - 4 ? shown : size - 4), "...", 4);
     return out;
 }
 

@@ -423,12 +423,15 @@ void sn_layer_build_additive_attention(sn_layer_call *c) {
 
 /* --- keras.ops.dot_product_attention ---------------------------------------------------------- */
 /* bias of the call, with -1e30 added where the mask is false; either may be missing. */
-static sn_value bias_and_mask(sn_layer_call *c) {
+static sn_value bias_and_mask(sn_layer_call *c, const sn_conf_operation *conf) {
     const int at = sn_call_role(c, "bias", 0);
     const sn_value mask = c->mask[0];
-    if (at < 0 || !sn_value_ok(mask))
-        return at < 0 ? mask : c->in[at];
-    return sn_build_select(c->b, mask, c->in[at],
+    const sn_value bias = at >= 0             ? c->in[at]
+                          : conf->array.n > 0 ? sn_operation_array(c, conf)
+                                              : SN_NO_VALUE;
+    if (!sn_value_ok(bias) || !sn_value_ok(mask))
+        return sn_value_ok(bias) ? bias : mask;
+    return sn_build_select(c->b, mask, bias,
                            sn_build_scalar(c->b, c->network->compute_dtype, -1e30));
 }
 
@@ -445,7 +448,7 @@ void sn_operation_attention(sn_layer_call *c, const sn_conf_operation *conf) {
     const attention a = {.q = c->in[q],
                          .k = c->in[k],
                          .v = c->in[v],
-                         .mask = bias_and_mask(c),
+                         .mask = bias_and_mask(c, conf),
                          .causal = conf->flag != 0,
                          .scale =
                              sn_keras_number(conf->first_given ? conf->first : 1 / sqrt(width))};

@@ -1,6 +1,6 @@
-/* special.h: functions libm lacks, in double: the inverse of erf, digamma, and lgamma without its
- * global sign. Accurate to a few units in the last place of a double away from zeros of the
- * function. */
+/* special.h: functions libm lacks, in double: the inverse of erf, digamma and its derivative, and
+ * lgamma without its global sign. Accurate to a few units in the last place of a double away from
+ * zeros of the function. */
 #ifndef SN_KERNELS_CPU_SPECIAL_H
 #define SN_KERNELS_CPU_SPECIAL_H
 
@@ -47,6 +47,28 @@ static inline double sn_digamma(double x) {
          z * (1.0 / 120 -
               z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
     return shift + log(x) - 0.5 / x - series;
+}
+
+/* psi'(x) = psi'(x + 1) + 1 / x^2, likewise. */
+static inline double sn_trigamma(double x) {
+    double sign = 1, shift = 0;
+    if (x <= 0) {
+        if (x == floor(x))
+            return INFINITY;
+        const double s = sin(M_PI * (x - floor(x)));
+        shift = M_PI * M_PI / (s * s);
+        sign = -1;
+        x = 1 - x;
+    }
+    for (; x < 10; x += 1)
+        shift += sign / (x * x);
+    const double z = 1 / (x * x);
+    const double series =
+        1.0 / 6 -
+        z * (1.0 / 30 -
+             z * (1.0 / 42 -
+                  z * (1.0 / 30 - z * (5.0 / 66 - z * (691.0 / 2730 - z * (7.0 / 6))))));
+    return shift + sign * (1 / x + 0.5 * z + z / x * series);
 }
 
 #endif

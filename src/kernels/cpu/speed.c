@@ -143,6 +143,7 @@ static const row rows[SN_N_OPS] = {
     [SN_OP_erfinv] = SCALAR(0.13),
     [SN_OP_lgamma] = SCALAR(0.38),
     [SN_OP_digamma] = SCALAR(0.37),
+    [SN_OP_trigamma] = SCALAR(0.37),
     [SN_OP_rmsprop] = SCALAR(4.4),
     [SN_OP_ftrl] = SCALAR(0.68),
     [SN_OP_argmax] = SCALAR(7, ALONG_ROWS, 5.3),

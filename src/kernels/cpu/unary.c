@@ -52,6 +52,7 @@
     X(erfinv,       (float)sn_erfinv((double)x),              sn_erfinv(x))                        \
     X(lgamma,       (float)sn_lgamma((double)x),              sn_lgamma(x))                        \
     X(digamma,      (float)sn_digamma((double)x),             sn_digamma(x))                       \
+    X(trigamma,     (float)sn_trigamma((double)x),            sn_trigamma(x))                      \
     X(floor,        floorf(x),                                floor(x))                            \
     X(ceil,         ceilf(x),                                 ceil(x))                             \
     X(round,        rintf(x),                                 rint(x))                             \
