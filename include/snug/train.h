@@ -209,6 +209,7 @@ typedef struct {
     double values[1 + SNUG_MAX_METRICS]; /* of the last epoch */
     double val_values[1 + SNUG_MAX_METRICS];
     size_t arena_bytes;
+    size_t predicted_bytes; /* peak of the whole process, as expected before the first step */
 } snug_fit_result;
 
 SNUG_API SNUG_CHECKED snug_status snug_fit(snug_model *model, const snug_fit_options *options,

@@ -100,8 +100,10 @@ static snug_status print_result(const cli *c, const snug_model *m, const fit_job
         (j->options.val_data || j->options.validation_split > 0) && r->epochs > 0;
     if (!cli_given(c, OPT_json))
         return cli_print_memory(c, err);
-    printf("{\"epochs\":%d,\"steps\":%lld,\"stopped\":%s,\"arena_bytes\":%zu", r->epochs,
-           (long long)r->steps, r->stopped ? "true" : "false", r->arena_bytes);
+    printf("{\"epochs\":%d,\"steps\":%lld,\"stopped\":%s,\"arena_bytes\":%zu,"
+           "\"predicted_peak_bytes\":%zu",
+           r->epochs, (long long)r->steps, r->stopped ? "true" : "false", r->arena_bytes,
+           r->predicted_bytes);
     for (int i = 0; i < r->n_values; i++) {
         const char *name = i ? snug_model_metric_name(m, (size_t)i - 1) : "loss";
         printf(",\"%s\":", name);

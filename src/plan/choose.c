@@ -29,9 +29,10 @@ typedef struct {
     sn_split split;
     uint32_t *drops; /* roots that cross blocks, in the order they are dropped */
     uint32_t n_drops;
-    size_t unlimited; /* bound of the plain program */
-    double seconds;   /* of the plain program */
-    uint64_t work;    /* for each recomputation */
+    size_t unlimited;  /* bound of the plain program */
+    double seconds;    /* of the plain program */
+    uint64_t work;     /* for each recomputation */
+    size_t step_bytes; /* of each step of a plan, on top of the arena */
 } family;
 
 typedef struct {
@@ -55,6 +56,16 @@ static void drop_offer(offer *o) {
         return;
     sn_zone_destroy(o->layout_zone);
     sn_zone_destroy(o->zone);
+}
+
+static snug_status open_zone(const family *f, sn_zone **out, snug_error *err) {
+    *out = NULL;
+    return sn_zone_create(f->p->engine, SN_MEM_PLAN, out, err);
+}
+
+/* Bytes of the steps themselves: a plan of many steps is large. */
+static size_t books_of(const family *f, const offer *o) {
+    return (size_t)o->program.n * f->step_bytes;
 }
 
 /* --- making a member -------------------------------------------------------------------------- */
@@ -221,87 +232,170 @@ static snug_status make_member(family *f, member m, offer **out, size_t *floor, 
 }
 
 /* --- the family ------------------------------------------------------------------------------- */
+/* The order is copied to where it can stay. */
+static snug_status keep_order(family *f, const sn_order *from, sn_order *to, snug_error *err) {
+    if (!to->node)
+        SNUG_TRY(sn_plan_array(f->p->work, from->n, sizeof *to->node, &to->node, err));
+    memcpy(to->node, from->node, from->n * sizeof *to->node);
+    to->n = from->n;
+    return SNUG_OK;
+}
+
+static snug_status try_order(family *f, sn_zone *z, sn_order_kind kind, snug_error *err) {
+    sn_planner *const p = f->p;
+    sn_order order;
+    sn_program program;
+    sn_layout l;
+    SNUG_TRY(sn_plan_order(p, z, kind, p->padded, &order, err));
+    SNUG_TRY(sn_program_plain(p, z, &order, &program, err));
+    SNUG_TRY(sn_plan_layout(p, z, &program, &l, err));
+    if (kind > 0 && l.bound >= f->unlimited)
+        return SNUG_OK;
+    f->unlimited = l.bound;
+    f->seconds = sn_program_seconds(p, &program);
+    return keep_order(f, &order, &f->order, err);
+}
+
 /* The order with the smallest live peak; the plainer one among equals. */
 static snug_status choose_order(family *f, snug_error *err) {
-    for (int kind = 0; kind < SN_N_ORDERS; kind++) {
-        sn_order order = {.n = 0};
-        sn_program program;
-        sn_layout l = {.bound = 0};
-        sn_planner *const p = f->p;
-        SNUG_TRY(sn_plan_order(p, p->work, (sn_order_kind)kind, p->padded, &order, err));
-        SNUG_TRY(sn_program_plain(p, p->work, &order, &program, err));
-        SNUG_TRY(sn_plan_layout(p, p->work, &program, &l, err));
-        if (kind > 0 && l.bound >= f->unlimited)
-            continue;
-        f->order = order;
-        f->unlimited = l.bound;
-        f->seconds = sn_program_seconds(p, &program);
+    snug_status st = SNUG_OK;
+    for (int kind = 0; kind < SN_N_ORDERS && st == SNUG_OK; kind++) {
+        sn_zone *z;
+        SNUG_TRY(open_zone(f, &z, err));
+        st = try_order(f, z, (sn_order_kind)kind, err);
+        sn_zone_destroy(z);
     }
-    return SNUG_OK;
+    return st;
+}
+
+static snug_status try_sliced_order(family *f, sn_zone *z, const size_t *bytes, sn_order_kind kind,
+                                    size_t *best, snug_error *err) {
+    const member some = {f->split.extent < 8 ? f->split.extent : 8, SIZE_MAX};
+    const sn_order chosen = f->in_slices;
+    sn_order order;
+    offer *o;
+    size_t floor;
+    SNUG_TRY(sn_plan_order(f->p, z, kind, bytes, &order, err));
+    f->in_slices = order;
+    const snug_status st = make_member(f, some, &o, &floor, err);
+    f->in_slices = chosen;
+    SNUG_TRY(st);
+    const bool better = o->layout.bound < *best;
+    *best = better ? o->layout.bound : *best;
+    drop_offer(o);
+    return better ? keep_order(f, &order, &f->in_slices, err) : SNUG_OK;
 }
 
 /* The same for slices: sums and what is not sliced live anyway and count nothing. */
 static snug_status choose_sliced_order(family *f, snug_error *err) {
     sn_planner *const p = f->p;
-    const member some = {f->split.extent < 8 ? f->split.extent : 8, SIZE_MAX};
-    size_t *bytes, best = SIZE_MAX, floor;
+    size_t *bytes, best = SIZE_MAX;
+    snug_status st = SNUG_OK;
     SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *bytes, &bytes, err));
     for (uint32_t v = 0; v < p->n_values; v++)
         bytes[v] = f->split.label[v].axis >= 0 ? p->padded[v] : 0;
-    sn_order chosen = f->order;
-    for (int kind = 0; kind < SN_N_ORDERS; kind++) {
-        offer *o;
-        SNUG_TRY(sn_plan_order(p, p->work, (sn_order_kind)kind, bytes, &f->in_slices, err));
-        SNUG_TRY(make_member(f, some, &o, &floor, err));
-        if (o->layout.bound < best) {
-            best = o->layout.bound;
-            chosen = f->in_slices;
-        }
-        drop_offer(o);
+    for (int kind = 0; kind < SN_N_ORDERS && st == SNUG_OK; kind++) {
+        sn_zone *z;
+        SNUG_TRY(open_zone(f, &z, err));
+        st = try_sliced_order(f, z, bytes, (sn_order_kind)kind, &best, err);
+        sn_zone_destroy(z);
     }
-    f->in_slices = chosen;
-    return SNUG_OK;
+    return st;
 }
 
-/* How many bytes a value occupies for how many blocks, by the seconds to make it again in each. */
-static double drop_score(const family *f, uint32_t root) {
+/* --- what to drop between blocks -------------------------------------------------------------- */
+/* Byte-blocks that a value occupies beyond the block that makes it: what dropping it gives. */
+static double held_by(const family *f, uint32_t root) {
     const sn_planner *p = f->p;
     const uint32_t maker = sn_graph_value_at(p->graph, (sn_value){root})->node.i;
-    uint32_t last = f->split.time[maker], n_blocks = 0, seen = UINT32_MAX;
-    for (uint32_t v = root; v < p->n_values; v++) {
+    uint32_t last = f->split.time[maker];
+    for (uint32_t v = root; v < p->n_values && v - root < 64; v++) /* its names stand close by */
         for (uint32_t k = p->reader_start[v]; p->root[v] == root && k < p->reader_start[v + 1];
              k++) {
-            const uint32_t time = f->split.time[p->readers[k]];
-            if (!f->split.sliced[p->readers[k]] || time <= f->split.time[maker])
-                continue;
-            n_blocks += time != seen;
-            seen = time;
-            last = time > last ? time : last;
+            const uint32_t reader = p->readers[k];
+            if (f->split.sliced[reader] && f->split.time[reader] > last)
+                last = f->split.time[reader];
         }
-        if (v - root > 64)
-            break; /* names of a value stand close behind it */
-    }
-    const double cost = (p->seconds[maker] + 1e-9) * (n_blocks > 0 ? n_blocks : 1);
-    return n_blocks == 0 ? 0 : (double)p->padded[root] * (last - f->split.time[maker]) / cost;
+    return (double)p->padded[root] * (last - f->split.time[maker]);
 }
 
-static snug_status find_drops(family *f, snug_error *err) {
+typedef struct {
+    uint32_t root;
+    double held, score; /* byte-blocks; by the seconds it cost when last asked */
+} drop;
+
+static void sift(drop *heap, uint32_t n, uint32_t i) {
+    for (;;) {
+        uint32_t best = i;
+        for (uint32_t c = 2 * i + 1; c <= 2 * i + 2 && c < n; c++)
+            if (heap[c].score > heap[best].score ||
+                (heap[c].score == heap[best].score && heap[c].root < heap[best].root))
+                best = c;
+        if (best == i)
+            return;
+        const drop d = heap[i];
+        heap[i] = heap[best];
+        heap[best] = d;
+        i = best;
+    }
+}
+
+/* Values whose labels cross blocks, all of them kept at first. */
+static snug_status find_crossing(family *f, bool *keep, drop **out, uint32_t *n, snug_error *err) {
     sn_planner *const p = f->p;
-    double *score;
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *score, &score, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *f->drops, &f->drops, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof **out, out, err));
+    *n = 0;
     for (uint32_t v = 0; v < p->n_values; v++) {
         const uint32_t maker = sn_graph_value_at(p->graph, (sn_value){v})->node.i;
         if (p->root[v] != v || f->split.label[v].axis < 0 || maker >= p->n_nodes ||
             !p->needed[maker])
             continue;
-        score[v] = drop_score(f, v);
-        if (score[v] <= 0)
+        const double held = held_by(f, v);
+        if (held <= 0)
             continue;
-        uint32_t at = f->n_drops++;
-        for (; at > 0 && score[f->drops[at - 1]] < score[v]; at--)
-            f->drops[at] = f->drops[at - 1];
-        f->drops[at] = v;
+        keep[v] = true;
+        (*out)[(*n)++] = (drop){v, held, INFINITY};
+    }
+    return SNUG_OK;
+}
+
+/* The order in which values are dropped: each time the one that gives most for the seconds it costs
+ * now. What a value costs only grows while others go, so old prices are bounds: only the best one
+ * is asked again. Prices are asked a limited number of times; what is left goes in the order of
+ * its old prices. */
+static snug_status find_drops(family *f, snug_error *err) {
+    sn_planner *const p = f->p;
+    sn_pricer *pricer;
+    drop *heap;
+    bool *keep;
+    uint32_t n;
+    SNUG_TRY(sn_pricer_create(p, &f->order, &f->split, &pricer, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *keep, &keep, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *f->drops, &f->drops, err));
+    SNUG_TRY(find_crossing(f, keep, &heap, &n, err));
+    const uint64_t work = (uint64_t)p->n_nodes * f->split.n_blocks + 1;
+    uint64_t asks = f->work * 4 / work + n;
+    for (double now = sn_price(pricer, keep); n > 0;) {
+        bool settled = asks == 0;
+        double next = now;
+        if (!settled) {
+            keep[heap[0].root] = false;
+            next = sn_price(pricer, keep);
+            const double score = heap[0].held / (next - now > 1e-9 ? next - now : 1e-9);
+            settled = score >= heap[0].score * 0.999;
+            heap[0].score = score;
+            asks--;
+        }
+        if (!settled) {
+            keep[heap[0].root] = true;
+            sift(heap, n, 0);
+            continue;
+        }
+        now = next;
+        keep[heap[0].root] = false;
+        f->drops[f->n_drops++] = heap[0].root;
+        heap[0] = heap[--n];
+        sift(heap, n, 0);
     }
     return SNUG_OK;
 }
@@ -339,10 +433,10 @@ typedef struct {
     bool stuck; /* it does not get smaller */
 } number;
 
-static void rank(ranking *r, const offer *o) {
+static void rank(const family *f, ranking *r, const offer *o) {
     if (!o->program.possible || r->n == MAX_MEMBERS)
         return;
-    const ranked new = {o->of, o->seconds, o->layout.bound};
+    const ranked new = {o->of, o->seconds, o->layout.bound + books_of(f, o)};
     uint32_t i = r->n++;
     for (; i > 0 && (r->at[i - 1].seconds > new.seconds ||
                      (r->at[i - 1].seconds == new.seconds && r->at[i - 1].bound > new.bound));
@@ -358,7 +452,7 @@ static snug_status rank_member(family *f, member m, ranking *r, number *about, s
     SNUG_TRY(make_member(f, m, &o, &floor, err));
     about->stuck = !o->fits;
     if (o->fits) {
-        rank(r, o);
+        rank(f, r, o);
         about->seconds = o->seconds;
         about->bound = o->layout.bound;
     }
@@ -423,7 +517,7 @@ static snug_status rank_floor(family *f, int64_t slices, ranking *r, snug_error 
         SNUG_TRY(make_member(f, (member){slices, limit}, &o, &floor, err));
         const bool go_on = i == 0 || o->fits;
         if (go_on && i > 0)
-            rank(r, o);
+            rank(f, r, o);
         limit = i == 0 ? floor : o->layout.bound - o->layout.bound / 64;
         drop_offer(o);
         if (!go_on)
@@ -478,40 +572,47 @@ static snug_status try_member(family *f, member m, size_t limit, size_t *height,
     size_t floor;
     SNUG_TRY(make_member(f, m, &o, &floor, err));
     snug_status st = pack_offer(o, height, err);
+    const size_t arena = st == SNUG_OK ? *height : 0;
+    *height = arena + books_of(f, o);
     if (st == SNUG_OK && (limit == 0 || *height <= limit))
-        st = take_offer(f, o, *height, err);
+        st = take_offer(f, o, arena, err);
     drop_offer(o);
     return st;
 }
 
-/* Nothing fits: how small can it be? `plain`: the height of the unlimited plan. */
-static snug_status refuse(family *f, const ranking *r, const sn_plan_options *o, size_t plain,
-                          snug_error *err) {
-    sn_plan_floor floor = {plain, f->seconds};
-    char have[24], need[24];
+/* The smallest there is; `plain`: the size of the unlimited plan. */
+static snug_status find_floor(family *f, const ranking *r, size_t plain, sn_plan_floor *out,
+                              snug_error *err) {
+    *out = (sn_plan_floor){plain, f->seconds};
     for (uint32_t i = 0; i < r->n; i++) {
         size_t height;
-        if (r->at[i].bound >= floor.bytes)
+        if (r->at[i].bound >= out->bytes)
             continue;
         SNUG_TRY(try_member(f, r->at[i].of, 1, &height, err));
-        if (height < floor.bytes)
-            floor = (sn_plan_floor){height, r->at[i].seconds};
+        if (height < out->bytes)
+            *out = (sn_plan_floor){height, r->at[i].seconds};
     }
-    if (o->floor)
-        *o->floor = floor;
+    return SNUG_OK;
+}
+
+static snug_status refuse(const sn_plan_options *o, const sn_plan_floor *floor, snug_error *err) {
+    char have[24], need[24];
     return sn_fail(err, SNUG_E_BUDGET,
                    "no plan of this step fits %s; the smallest there is needs %s (%zu bytes): give "
                    "it that, or use a smaller batch",
                    snug_bytes_print(o->arena_bytes, have, sizeof have),
-                   snug_bytes_print(floor.bytes, need, sizeof need), floor.bytes);
+                   snug_bytes_print(floor->bytes, need, sizeof need), floor->bytes);
 }
 
 static snug_status choose_limited(family *f, const sn_plan_options *o, size_t plain,
                                   snug_error *err) {
+    sn_plan_floor floor;
     ranking *r;
     SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *r, &r, err));
     SNUG_TRY(find_slices(f, err));
     SNUG_TRY(rank_family(f, r, err));
+    if (o->floor)
+        SNUG_TRY(find_floor(f, r, plain, o->floor, err));
     for (uint32_t i = 0; i < r->n; i++) {
         size_t height;
         if (r->at[i].bound > o->arena_bytes)
@@ -520,11 +621,15 @@ static snug_status choose_limited(family *f, const sn_plan_options *o, size_t pl
         if (height <= o->arena_bytes)
             return SNUG_OK;
     }
-    return refuse(f, r, o, plain, err);
+    if (!o->floor)
+        SNUG_TRY(find_floor(f, r, plain, &floor, err));
+    return refuse(o, o->floor ? o->floor : &floor, err);
 }
 
 snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err) {
-    family f = {.p = p, .work = SN_REMAT_WORK_SECOND / CALLS * p->n_nodes / 2000};
+    family f = {.p = p,
+                .work = SN_REMAT_WORK_SECOND / CALLS * p->n_nodes / 2000,
+                .step_bytes = o->step_bytes};
     size_t height;
     SNUG_TRY(choose_order(&f, err));
     if (o->slices > 1) {

@@ -126,9 +126,9 @@ typedef struct {
     sn_plan_categories at_peak;
 } sn_plan;
 
-/* The smallest plan there is, where a limit was refused. */
+/* The smallest plan there is. */
 typedef struct {
-    size_t bytes; /* of its arena */
+    size_t bytes; /* of its arena and steps */
     double seconds;
 } sn_plan_floor;
 
@@ -137,8 +137,9 @@ typedef struct {
     int n_devices;
     size_t arena_bytes;   /* the most the arena may have; 0: no limit. SNUG_E_BUDGET where no plan
                              fits */
+    size_t step_bytes;    /* of a step of the plan: counted with the arena; 0: not counted */
     int64_t slices;       /* run the batch in this many pieces; 0: as few as the limit asks for */
-    sn_plan_floor *floor; /* filled when the limit is refused; may be NULL */
+    sn_plan_floor *floor; /* filled unless the unlimited plan fits; may be NULL */
 } sn_plan_options;
 
 static inline bool sn_plan_spills(const sn_plan *p, sn_var v) {

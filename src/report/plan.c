@@ -253,6 +253,18 @@ static snug_status json_steps(const plan_report *r, snug_error *err) {
     return sn_say(r->w, err, "\"");
 }
 
+static snug_status json_verdict(const plan_report *r, snug_error *err) {
+    const snug_model_plan_info *p = &r->info;
+    char seconds[SN_REAL_TEXT], plain[SN_REAL_TEXT];
+    return sn_say(r->w, err,
+                  ",\"fits\":%s,\"budget_bytes\":%zu,\"floor_bytes\":%zu,\"slices\":%lld,"
+                  "\"recomputed\":%zu,\"spilled_bytes\":%zu,\"step_seconds\":%s,"
+                  "\"plain_seconds\":%s",
+                  p->fits ? "true" : "false", p->budget_bytes, p->floor_bytes, (long long)p->slices,
+                  p->recomputed, p->spilled_bytes, sn_real_print(p->step_seconds, 6, seconds),
+                  sn_real_print(p->plain_seconds, 6, plain));
+}
+
 static snug_status say_json(const plan_report *r, snug_error *err) {
     const snug_model_plan_info *p = &r->info;
     char gap[SN_REAL_TEXT];
@@ -261,6 +273,7 @@ static snug_status say_json(const plan_report *r, snug_error *err) {
     SNUG_TRY(sn_say(r->w, err, ",\"batch\":%lld,\"train\":%s,\"peak_bytes\":%zu",
                     (long long)r->request->batch, r->request->train ? "true" : "false",
                     p->peak_bytes));
+    SNUG_TRY(json_verdict(r, err));
     SNUG_TRY(sn_say(r->w, err,
                     ",\"state_bytes\":%zu,\"arena_bytes\":%zu,\"lower_bound_bytes\":%zu,"
                     "\"gap\":%s,\"flops\":%.0f,\"nodes\":%zu,\"steps\":%zu",

@@ -1,6 +1,5 @@
 /* budget.c: a step's plan within a budget of the whole process. What is not arena is measured or
- * booked first; the plan gets the rest. A plan with many steps is itself large: when its books are
- * larger than was reserved for them, it is made again with a smaller arena. */
+ * booked first; the arena and the plan's own steps get the rest. */
 #include "train/budget.h"
 
 #include "base/size.h"
@@ -8,8 +7,10 @@
 
 #include <string.h>
 
-#define MAX_TRIES  4
 #define PAGE_BYTES 4096
+/* Of a step of a plan and of the session that runs it; of the latter alone. */
+#define STEP_BYTES    1536
+#define SESSION_BYTES 1024
 
 /* What the ledger holds now in every category but those of state and arena. */
 static size_t books_of(const snug_model *m) {
@@ -63,15 +64,34 @@ static size_t session_bytes(const sn_plan *p) {
     return 2 * sn_zone_bytes(p->zone);
 }
 
-/* Of a plan and its session, with room. */
-static size_t books_of_plan(const sn_plan *p) {
-    return 4 * sn_zone_bytes(p->zone);
+/* A graph, and a plan that runs each node once. */
+static size_t size_of(const sn_graph *g) {
+    return sn_graph_bytes(g) + (size_t)sn_graph_n_nodes(g) * STEP_BYTES;
 }
 
-/* For the first try: this step's plan, and the graphs and plans of the remainder and of validation
- * that come after it. */
-static size_t first_reserve(const sn_graph *g) {
-    return 2 * sn_graph_bytes(g) + (size_t)sn_graph_n_nodes(g) * 4096;
+/* What the ledger will hold beside this step and what it holds now: sessions of the steps planned
+ * before, and the steps that may come after: a remainder, validation and its remainder. */
+static size_t to_come(const snug_model *m, const sn_model_step *s) {
+    size_t largest = size_of(s->graph), later = 0, sessions = 0;
+    for (int i = 0; i < m->n_steps; i++) {
+        const size_t size = size_of(m->steps[i].graph);
+        largest = size > largest ? size : largest;
+        later += i > 0 ? size : 0;
+        if (!m->steps[i].session)
+            sessions += (size_t)m->steps[i].plan->n_steps * SESSION_BYTES;
+    }
+    later += m->n_steps > 0 ? size_of(s->graph) : 0;
+    return sessions + (4 * largest > later ? 4 * largest - later : 0);
+}
+
+/* The arena is shared: a step that can do with what the others need does not make it larger. */
+static size_t arena_of_others(const snug_model *m) {
+    size_t largest = 0;
+    for (int i = 0; i < m->n_steps; i++) {
+        const size_t bytes = m->steps[i].plan->memories[SN_MEM_FIRST_ARENA].bytes;
+        largest = bytes > largest ? bytes : largest;
+    }
+    return largest;
 }
 
 /* The smallest budget from which, less its page tables, so many bytes are left. */
@@ -80,25 +100,29 @@ static size_t with_tables(size_t bytes) {
     return bytes + tables + tables / 256 + PAGE_BYTES;
 }
 
+/* The budget for the smallest plan. */
+static sn_budget_floor floor_of(const sn_share *share, const sn_plan_floor *least) {
+    return (sn_budget_floor){
+        .budget = with_tables(share->process + share->state + share->books + least->bytes),
+        .arena = least->bytes,
+        .seconds = least->seconds};
+}
+
 static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_share *share,
-                          const sn_plan_floor *least, sn_budget_floor *floor, snug_error *err) {
-    const size_t bytes = share->process + share->state + share->books + least->bytes;
-    const sn_budget_floor f = {
-        .budget = with_tables(bytes), .arena = least->bytes, .seconds = least->seconds};
+                          const sn_budget_floor *f, snug_error *err) {
+    const size_t rest = share->state + share->books + f->arena;
     char have[24], need[24], process[24], state[24], books[24], arena[24];
-    if (floor)
-        *floor = f;
     return sn_fail(
         err, SNUG_E_BUDGET,
         "a budget of %s is too small for model '%s' with a batch of %lld: the smallest is "
         "%s (%s process, %s variables, %s graph and plan, %s arena, %.3g s a step); give "
         "it that, or use a smaller batch",
         snug_bytes_print(share->budget, have, sizeof have), m->network->name, (long long)s->batch,
-        snug_bytes_print(f.budget, need, sizeof need),
-        snug_bytes_print(share->process + f.budget - bytes, process, sizeof process),
+        snug_bytes_print(f->budget, need, sizeof need),
+        snug_bytes_print(f->budget - rest, process, sizeof process),
         snug_bytes_print(share->state, state, sizeof state),
         snug_bytes_print(share->books, books, sizeof books),
-        snug_bytes_print(f.arena, arena, sizeof arena), f.seconds);
+        snug_bytes_print(f->arena, arena, sizeof arena), f->seconds);
 }
 
 /* Kernels of the whole batch; slices and a shorter last one have kernels of their own. */
@@ -116,28 +140,35 @@ static snug_status code_of(const snug_model *m, sn_model_step *s, const sn_plan_
 snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget, sn_share *share,
                                  sn_budget_floor *floor, snug_error *err) {
     const sn_device *const devices[1] = {&m->device.device};
+    const size_t others = arena_of_others(m) + (size_t)sn_graph_n_nodes(s->graph) * STEP_BYTES;
     sn_plan_floor least = {0, 0};
-    sn_plan_options options = {.devices = devices, .n_devices = 1, .floor = &least};
-    extras x = {.reserve = first_reserve(s->graph)};
+    sn_plan_options o = {
+        .devices = devices, .n_devices = 1, .step_bytes = STEP_BYTES, .floor = &least};
+    extras x = {.reserve = to_come(m, s)};
     *share = (sn_share){.budget = budget};
     if (budget == 0)
-        return sn_plan_build(m->engine, s->graph, &options, &s->plan, err);
-    SNUG_TRY(code_of(m, s, &options, &x.code, err));
-    for (int i = 0; i < MAX_TRIES; i++) {
-        SNUG_TRY(find_share(m, budget, x, share, err));
-        options.arena_bytes = share->arena > 0 ? share->arena : 1;
-        const snug_status st = sn_plan_build(m->engine, s->graph, &options, &s->plan, err);
-        if (st == SNUG_E_BUDGET)
-            return refuse(m, s, share, &least, floor, err);
-        SNUG_TRY(st);
-        if (books_of_plan(s->plan) <= x.reserve)
-            return SNUG_OK;
-        x.reserve = books_of_plan(s->plan) + books_of_plan(s->plan) / 8;
-        sn_plan_destroy(s->plan);
-        s->plan = NULL;
+        return sn_plan_build(m->engine, s->graph, &o, &s->plan, err);
+    SNUG_TRY(code_of(m, s, &o, &x.code, err));
+    SNUG_TRY(find_share(m, budget, x, share, err));
+    const bool may_share = m->n_steps > 0 && others < share->arena;
+    o.arena_bytes = may_share ? others : share->arena > 0 ? share->arena : 1;
+    snug_status st = sn_plan_build(m->engine, s->graph, &o, &s->plan, err);
+    if (st == SNUG_E_BUDGET && may_share) {
+        o.arena_bytes = share->arena;
+        st = sn_plan_build(m->engine, s->graph, &o, &s->plan, err);
     }
-    least.bytes = share->arena;
-    return refuse(m, s, share, &least, floor, err);
+    const sn_budget_floor smallest = floor_of(share, &least);
+    if (floor && least.bytes > 0)
+        *floor = smallest;
+    return st == SNUG_E_BUDGET ? refuse(m, s, share, &smallest, err) : st;
+}
+
+snug_status sn_model_peak(const snug_model *m, size_t *out, snug_error *err) {
+    sn_process_booking booking;
+    const sn_process_need need = {.map_bytes = 0};
+    SNUG_TRY(sn_process_book(m->engine, &need, &booking, err));
+    *out = booking.predicted_bytes + snug_engine_bytes(m->engine);
+    return SNUG_OK;
 }
 
 snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan, sn_forecast *out,

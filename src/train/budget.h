@@ -25,8 +25,12 @@ typedef struct {
 SNUG_CHECKED snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan,
                                            sn_forecast *out, snug_error *err);
 
+/* Once sn_model_prepare is through and all is on the ledger: the peak to expect of the process. */
+SNUG_CHECKED snug_status sn_model_peak(const snug_model *m, size_t *out, snug_error *err);
+
 /* Plans s->graph within the budget. A refusal (SNUG_E_BUDGET) says the smallest budget that would
- * do; *floor (may be NULL) gets it, with the arena and seconds of that plan. */
+ * do; *floor (may be NULL) gets it, with the arena and seconds of that plan, also where the step
+ * fits, unless the plan without a limit does. */
 typedef struct {
     size_t budget, arena;
     double seconds;

@@ -3,6 +3,7 @@
  *
  * A step is atomic: an interrupt is honoured before its first state write, and a loss that is not
  * finite stops it there. So after fit the weights are always those of a whole number of steps. */
+#include "train/budget.h"
 #include "train/pass.h"
 
 #include "base/rng.h"
@@ -20,6 +21,7 @@ typedef struct {
     snug_progress progress;
     int64_t steps; /* all, over the epochs */
     int epochs;    /* finished */
+    size_t predicted_bytes;
     bool stopped;
 } fit_run;
 
@@ -79,7 +81,8 @@ static snug_status plan_all(fit_run *f, snug_error *err) {
             return sn_fail_in(err, status, "validation data");
     }
     f->train.interrupt = f->validation.interrupt = (sn_interrupt){o->interrupted, o->interrupt_ctx};
-    return sn_model_prepare(f->model, err);
+    SNUG_TRY(sn_model_prepare(f->model, err));
+    return sn_model_peak(f->model, &f->predicted_bytes, err);
 }
 
 static void init_progress(fit_run *f) {
@@ -194,6 +197,7 @@ static void fill_result(const fit_run *f, snug_fit_result *out) {
                          .n_values = f->progress.n_values};
     memcpy(r.values, f->progress.values, sizeof r.values);
     memcpy(r.val_values, f->progress.val_values, sizeof r.val_values);
+    r.predicted_bytes = f->predicted_bytes;
     r.arena_bytes = sn_executor_arena(f->model->executor, SN_MEM_FIRST_ARENA).bytes;
     *out = r;
 }

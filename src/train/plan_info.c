@@ -60,35 +60,29 @@ static snug_status tell_share(const snug_model *m, const sn_model_step *s,
     return SNUG_OK;
 }
 
-/* The smallest budget, by asking for less than any plan needs. */
-static snug_status find_floor(snug_model *m, sn_model_step *s, sn_budget_floor *floor,
-                              snug_error *err) {
-    snug_error refusal;
-    sn_share share;
-    const snug_status st = sn_model_plan_within(m, s, 1, &share, floor, &refusal);
-    if (st == SNUG_E_BUDGET)
-        return SNUG_OK;
-    if (err)
-        *err = refusal;
-    return st;
-}
-
+/* The plan within the budget, or where there is none at the floor. The floor of a step that fits
+ * without any means is asked for by a budget that is too small. */
 static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_model_plan_info *out,
                          snug_error *err) {
     sn_share share;
     sn_budget_floor floor = {0, 0, 0};
-    if (budget > 0)
-        SNUG_TRY(find_floor(m, s, &floor, err));
-    out->budget_bytes = budget;
-    out->floor_bytes = floor.budget;
-    out->floor_seconds = floor.seconds;
-    snug_status st = sn_model_plan_within(m, s, budget, &share, NULL, err);
+    snug_status st = sn_model_plan_within(m, s, budget, &share, &floor, err);
     out->fits = st == SNUG_OK;
     if (st == SNUG_E_BUDGET)
         st = sn_model_plan_within(m, s, floor.budget, &share, NULL, err);
     SNUG_TRY(st);
     tell_plan(s, out);
-    return tell_share(m, s, out, err);
+    SNUG_TRY(tell_share(m, s, out, err));
+    sn_plan *const plan = s->plan;
+    if (budget > 0 && floor.budget == 0) {
+        st = sn_model_plan_within(m, s, 1, &share, &floor, err);
+        s->plan = plan;
+        SNUG_TRY(st == SNUG_E_BUDGET ? SNUG_OK : st);
+    }
+    out->budget_bytes = budget;
+    out->floor_bytes = floor.budget;
+    out->floor_seconds = floor.seconds;
+    return SNUG_OK;
 }
 
 snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
