@@ -125,14 +125,15 @@ static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_
         snug_bytes_print(f->arena, arena, sizeof arena), f->seconds);
 }
 
-/* Kernels of the whole batch; slices and a shorter last one have kernels of their own. */
+/* Of the kernels of the whole batch. The bound of one has room for the two of a slice and of a
+ * shorter last one. */
 static snug_status code_of(const snug_model *m, sn_model_step *s, const sn_plan_options *o,
                            size_t *out, snug_error *err) {
     sn_plan_options plain = *o;
     sn_plan *plan;
     plain.arena_bytes = 0;
     SNUG_TRY(sn_plan_build(m->engine, s->graph, &plain, &plan, err));
-    *out = 2 * plan->code_bytes;
+    *out = plan->code_bytes;
     sn_plan_destroy(plan);
     return SNUG_OK;
 }
