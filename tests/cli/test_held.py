@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Budgets are held: `snug fit --budget B` inside a memory cgroup whose limit is B, swap off. Nobody is killed, the counted peak
+(VmHWM, page tables, kernel stacks) stays within B, the arena is the planned one to the byte, and the peak was foreseen within
+2 % or 2 MiB. What is refused is refused with exit code 3 and within B, too. With SNUG_TEST_FULL more batches and threads.
+usage: test_held.py SNUG IN_CGROUP"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SNUG, IN_CGROUP = sys.argv[1:3]
+FULL = bool(os.environ.get("SNUG_TEST_FULL"))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MIB = 1 << 20
+
+# model, inputs and targets of one row, budgets in MiB, batches (the first alone in a short run)
+MODELS = [
+    ("examples/models/mnist_mlp.json", "28x28", "labels:%d@2@10", (18, 20, 24, 32, 64), (64, 256, 17, 1)),
+    ("examples/models/blobs_mlp.json", "16", "labels:%d@2@3", (18, 20, 32), (128, 16, 3)),
+    ("examples/models/shapes_cnn.json", "32x32x3", "labels:%d@2@8", (20, 22, 24, 28, 32, 48), (32, 48, 16, 7)),
+    ("tests/golden/conv_groups_f32/model.json", "7x6x3", "normal:%dx3@2", (20, 26, 32), (16, 64, 5)),
+    ("tests/golden/cnn_f32/model.json", "7x6x3", "labels:%d@2@4", (18, 24, 40), (16, 5, 100)),
+]
+if FULL:
+    MODELS.append(("examples/models/resnet20.json", "32x32x3", "labels:%d@2@10", (40, 64, 96, 128), (16, 5)))
+
+
+class Held(unittest.TestCase):
+    def run_one(self, model, row, target, batch, threads, budget):
+        plain = threads % 2 == 1  # one plan; else four, with remainders and validation
+        rows = 2 * batch if plain else 3 * batch + 1
+        x, y = f"normal:{rows}x{row}@1", target % rows
+        more = [] if plain else ["--epochs", "2", "--shuffle", "--validation-split", "0.25"]
+        common = ["--batch", str(batch), "--threads", str(threads), "--budget", str(budget), "--json"]
+        with tempfile.TemporaryDirectory() as folder:
+            report = os.path.join(folder, "report.json")
+            fit = subprocess.run([IN_CGROUP, str(budget), report, SNUG, "fit", model, "--x", x, "--y", y, "--memory",
+                                  "--save", os.path.join(folder, "w.safetensors")] + more + common, capture_output=True, text=True)
+            if fit.returncode == 77:
+                self.skipTest(fit.stderr)
+            with open(report) as f:
+                group = json.load(f)
+        self.assertFalse(group["killed"], fit.stderr)
+        self.assertLessEqual(group["counted_peak_bytes"], budget, fit.stderr)
+        if fit.returncode == 3:
+            self.assertRegex(fit.stderr, "the smallest is")
+            return False
+        self.assertEqual(fit.returncode, 0, fit.stderr)
+        plan = json.loads(subprocess.run([SNUG, "plan", model, "--train"] + common, capture_output=True, check=True).stdout)
+        result = json.loads(fit.stdout)
+        peak = max(result["memory"]["counted_peak_bytes"], group["counted_peak_bytes"])
+        self.assertLessEqual(peak, budget)
+        if plain:
+            self.assertEqual(result["arena_bytes"], plan["arena_bytes"])
+        self.assertGreaterEqual(result["arena_bytes"], plan["arena_bytes"])
+        self.assertLessEqual(abs(plan["peak_bytes"] - peak), max(2 * MIB, peak // 50), f"{plan['peak_bytes']} foreseen, {peak} taken")
+        self.assertLessEqual(abs(result["memory"]["residual_bytes"]), max(MIB, peak // 200))
+        return True
+
+    def run_model(self, model, x, y, budgets, batches):
+        n_held = 0
+        for batch in batches if FULL else batches[:1]:
+            for threads in (1, 2, 3, 4) if FULL else (1, 2):
+                for budget in budgets:
+                    with self.subTest(model=model, batch=batch, threads=threads, budget=budget):
+                        n_held += self.run_one(os.path.join(ROOT, model), x, y, batch, threads, budget * MIB)
+        self.assertGreater(n_held, len(budgets) // 2)  # some are refused, most are not
+
+
+def add(model, x, y, budgets, batches):
+    """A model, a test."""
+    name = "test_" + (model.split("/")[2])
+    setattr(Held, name.replace(".json", ""), lambda self: self.run_model(model, x, y, budgets, batches))
+
+
+for row in MODELS:
+    add(*row)
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=1)
