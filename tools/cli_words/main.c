@@ -14,7 +14,7 @@ typedef struct {
 
 static const kind_row kinds[] = {
     {"FILE", KIND_FILE}, {"MODEL", KIND_FILE}, {"W", KIND_FILE},    {"DIR", KIND_DIR},
-    {"N", KIND_TEXT},    {"F", KIND_TEXT},     {"NAME", KIND_TEXT},
+    {"N", KIND_TEXT},    {"F", KIND_TEXT},     {"NAME", KIND_TEXT}, {"BYTES", KIND_TEXT},
 };
 
 kind kind_of(const char *argument) {

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""held.py BUILD [full]: the budget is held. Each configuration (model, budget, batch, threads) is
+"""test_held_tight.py SNUG IN_CGROUP: budgets between the floor and what a step takes without one are held. Each configuration (model, budget, batch, threads) is
 judged by `snug plan`, then trained by `snug fit` with a remainder, validation and saving inside a
 memory cgroup whose limit is the budget, swap off. It must not be killed, its counted peak (VmHWM,
 page tables, kernel stacks) must not exceed the budget, and the peak that fit predicted before its
-first step must be within 2 % or 2 MiB. Exit code 77 where no group can be made."""
+first step must be within 2 % or 2 MiB. SNUG_TEST_FULL runs more of them. Exit code 77 where no
+group can be made."""
 import itertools, json, os, subprocess, sys, tempfile
 
 MIB = 1 << 20
-SNUG, CAGE = (os.path.join(sys.argv[1], name) for name in ("snug", "in_cgroup"))
-FULL = "full" in sys.argv[2:]
-GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
+SNUG, CAGE = sys.argv[1:3]
+FULL = bool(os.environ.get("SNUG_TEST_FULL"))
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
 
 
 def layer(kind, **config):
