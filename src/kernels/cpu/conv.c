@@ -4,6 +4,7 @@
 #include "kernels/cpu/conv.h"
 
 #include "kernels/cpu/conv_fast.h"
+#include "kernels/cpu/conv_pool_few.h"
 #include "kernels/cpu/conv_reference.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/isa.h"
@@ -133,7 +134,12 @@ sn_conv_kernel SN_CPU(conv_kernel)(const sn_conv_operands *o, sn_onednn_kind kin
         {SN_CPU(winograd_workspace), SN_CPU(winograd_run)},
         {SN_CPU(winograd_dx_workspace), SN_CPU(winograd_dx_run)},
         {SN_CPU(winograd_dw_workspace), SN_CPU(winograd_dw_run)}};
+    static const sn_conv_kernel few[] = {{SN_CPU(few_workspace), SN_CPU(few_run)},
+                                         {SN_CPU(conv_dx_workspace), SN_CPU(conv_dx_run)},
+                                         {SN_CPU(few_dw_workspace), SN_CPU(few_dw_run)}};
     const sn_conv *v = &o->v;
+    if (SN_CPU(few_takes)(o))
+        return few[kind];
     if (sn_conv_is_depthwise(v) && !o->pool)
         return depthwise[kind];
     if (o->pool && kind == SN_ONEDNN_FORWARD && !sn_winograd_pools(&o->pool->p))
