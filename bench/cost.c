@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_CALLS = 100000, STEPS = 12 };
+enum { MAX_CALLS = 100000, STEPS = 8 };
 
 typedef struct {
     uint32_t step;

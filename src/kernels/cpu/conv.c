@@ -247,12 +247,16 @@ static double direct_efficiency(const sn_conv *v, sn_onednn_kind kind) {
            (pixels + packing[kind]);
 }
 
-static double efficiency(const sn_conv *v, sn_onednn_kind kind) {
+/* Pooling in the epilogue of a direct product, which has few channels, takes its share. */
+double SN_CPU(conv_efficiency)(const sn_conv_operands *o, sn_onednn_kind kind) {
+    const sn_conv *v = &o->v;
     if (v->N == 0)
         return 1;
     if (sn_conv_is_depthwise(v))
         return kind == SN_ONEDNN_DW ? 0.17 : 0.42; /* no weight is used twice */
-    return goes_by_tiles(v, kind) ? winograd_efficiency(v, kind) : direct_efficiency(v, kind);
+    if (goes_by_tiles(v, kind))
+        return winograd_efficiency(v, kind);
+    return direct_efficiency(v, kind) * (o->pool ? 0.62 : 1);
 }
 
 /* f64 has the reference only. Groups are oneDNN's where it has a kernel for them. */
@@ -267,7 +271,7 @@ static snug_status describe(const sn_opdesc *d, sn_onednn_kind kind, int n_threa
     const sn_conv_operands o = {.v = v};
     const sn_conv_kernel own = SN_CPU(conv_kernel)(&o, kind);
     out->workspace_bytes = own.workspace ? own.workspace(&o, n_threads) : 0;
-    out->efficiency = efficiency(&v, kind);
+    out->efficiency = SN_CPU(conv_efficiency)(&o, kind);
     return sn_onednn_wanted(&v) ? sn_onednn_describe(kind, &v, n_threads, out, err) : SNUG_OK;
 }
 

@@ -293,6 +293,7 @@ static snug_status describe(const sn_opdesc *d, row r, int n_threads, sn_variant
     SNUG_TRY(SN_CPU(conv_check)(&g.v, err));
     const sn_conv_operands o = {.v = g.v, .pool = &g.q};
     out->workspace_bytes = SN_CPU(conv_kernel)(&o, r.kind).workspace(&o, n_threads);
+    out->efficiency = SN_CPU(conv_efficiency)(&o, r.kind);
     return SNUG_OK;
 }
 
