@@ -65,14 +65,18 @@ static snug_status check_own(const sn_plan *p, const sn_plan_options *o, snug_er
     return SNUG_E_INTERNAL;
 }
 
+static sn_planner planner_of(snug_engine *e, const sn_graph *g, const sn_plan_options *o) {
+    return (sn_planner){.engine = e,
+                        .graph = g,
+                        .device = o->devices[0],
+                        .n_nodes = sn_graph_n_nodes(g),
+                        .n_values = sn_graph_n_values(g)};
+}
+
 snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
                           sn_plan **out, snug_error *err) {
     SNUG_TRY(check_options(g, o, err));
-    sn_planner p = {.engine = e,
-                    .graph = g,
-                    .device = o->devices[0],
-                    .n_nodes = sn_graph_n_nodes(g),
-                    .n_values = sn_graph_n_values(g)};
+    sn_planner p = planner_of(e, g, o);
     SNUG_TRY(create_plan(e, g, o, &p.plan, err));
     snug_status st = sn_zone_create(e, SN_MEM_PLAN, &p.work, err);
     if (st == SNUG_OK)
@@ -86,6 +90,23 @@ snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_optio
     }
     *out = p.plan;
     return SNUG_OK;
+}
+
+snug_status sn_plan_curve(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
+                          sn_plan_point *out, uint32_t max, uint32_t *n, snug_error *err) {
+    SNUG_TRY(check_options(g, o, err));
+    sn_planner p = planner_of(e, g, o);
+    SNUG_TRY(create_plan(e, g, o, &p.plan, err));
+    snug_status st = sn_zone_create(e, SN_MEM_PLAN, &p.work, err);
+    if (st == SNUG_OK)
+        st = sn_plan_describe(&p, err);
+    if (st == SNUG_OK)
+        st = sn_plan_readers(&p, err);
+    if (st == SNUG_OK)
+        st = sn_plan_front(&p, o, out, max, n, err);
+    sn_zone_destroy(p.work);
+    sn_plan_destroy(p.plan);
+    return st;
 }
 
 void sn_plan_destroy(sn_plan *p) {

@@ -555,6 +555,17 @@ static snug_status pack_offer(offer *o, size_t *height, snug_error *err) {
                       &bound, err);
 }
 
+/* Of runs beyond the first of each node. */
+static double seconds_again(const family *f, const offer *o) {
+    double seconds = o->seconds;
+    for (uint32_t i = 0; i < f->order.n; i++) {
+        const uint32_t node = f->order.node[i];
+        const bool sliced = o->of.slices > 1 && f->split.sliced[node];
+        seconds -= sliced ? o->slices.seconds[node] : f->p->seconds[node];
+    }
+    return seconds > 0 ? seconds : 0;
+}
+
 static snug_status take_offer(family *f, offer *o, size_t height, snug_error *err) {
     sn_plan *const plan = f->p->plan;
     sn_plan_memory *const arena = &plan->memories[SN_MEM_FIRST_ARENA];
@@ -562,6 +573,7 @@ static snug_status take_offer(family *f, offer *o, size_t height, snug_error *er
     arena->lower_bound_bytes = o->layout.bound;
     plan->seconds = o->seconds;
     plan->plain_seconds = f->seconds;
+    plan->again_seconds = seconds_again(f, o);
     plan->plain_bytes = f->unlimited;
     return sn_plan_emit(f->p, &o->layout, err);
 }
@@ -626,10 +638,59 @@ static snug_status choose_limited(family *f, const sn_plan_options *o, size_t pl
     return refuse(o, o->floor ? o->floor : &floor, err);
 }
 
+static family family_of(sn_planner *p, const sn_plan_options *o) {
+    return (family){.p = p,
+                    .work = SN_REMAT_WORK_SECOND / CALLS * p->n_nodes / 2000,
+                    .step_bytes = o->step_bytes};
+}
+
+/* --- the whole trade -------------------------------------------------------------------------- */
+/* Members that no other beats in both bytes and seconds, the fastest first; at most `max` of them,
+ * evenly along the list. */
+static uint32_t find_front(const ranking *r, uint32_t *front, uint32_t max) {
+    uint32_t n = 0;
+    size_t least = SIZE_MAX;
+    for (uint32_t i = 0; i < r->n; i++)
+        if (r->at[i].bound < least) {
+            least = r->at[i].bound;
+            front[n++] = i;
+        }
+    for (uint32_t i = 0; n > max && i < max; i++)
+        front[i] = front[i * (n - 1) / (max - 1)];
+    return n < max ? n : max;
+}
+
+static snug_status make_point(family *f, member m, sn_plan_point *out, snug_error *err) {
+    offer *o;
+    size_t floor, height;
+    SNUG_TRY(make_member(f, m, &o, &floor, err));
+    const snug_status st = pack_offer(o, &height, err);
+    if (st == SNUG_OK)
+        *out = (sn_plan_point){.bytes = height + books_of(f, o),
+                               .seconds = o->seconds,
+                               .slices = m.slices,
+                               .n_steps = o->program.n};
+    drop_offer(o);
+    return st;
+}
+
+snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point *out, uint32_t max,
+                          uint32_t *n, snug_error *err) {
+    family f = family_of(p, o);
+    uint32_t front[MAX_MEMBERS];
+    ranking *r;
+    SNUG_TRY(choose_order(&f, err));
+    SNUG_TRY(sn_plan_array(p->work, 1, sizeof *r, &r, err));
+    SNUG_TRY(find_slices(&f, err));
+    SNUG_TRY(rank_family(&f, r, err));
+    *n = find_front(r, front, max);
+    for (uint32_t i = 0; i < *n; i++)
+        SNUG_TRY(make_point(&f, r->at[front[i]].of, &out[i], err));
+    return SNUG_OK;
+}
+
 snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err) {
-    family f = {.p = p,
-                .work = SN_REMAT_WORK_SECOND / CALLS * p->n_nodes / 2000,
-                .step_bytes = o->step_bytes};
+    family f = family_of(p, o);
     size_t height;
     SNUG_TRY(choose_order(&f, err));
     if (o->slices > 1) {

@@ -160,6 +160,8 @@ SNUG_CHECKED snug_status sn_program_replace(sn_zone *z, const sn_program *from,
 double sn_program_seconds(const sn_planner *p, const sn_program *program);
 /* The fastest program within the options' limits, packed and written into p->plan. */
 SNUG_CHECKED snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err);
+SNUG_CHECKED snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point *out,
+                                       uint32_t max, uint32_t *n, snug_error *err);
 SNUG_CHECKED snug_status sn_plan_emit(sn_planner *p, const sn_layout *l, snug_error *err);
 /* Fills at_peak; also for parsed plans. */
 SNUG_CHECKED snug_status sn_plan_summarise(sn_plan *p, snug_error *err);

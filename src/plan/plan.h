@@ -117,7 +117,8 @@ typedef struct {
     const sn_place *outputs; /* where each graph output lies at the end (n_outputs of the graph) */
     size_t code_bytes;       /* of all runs; a bound: equal kernels share code */
     double flops;            /* per run */
-    double seconds;          /* expected, per run; 0 in a parsed plan, as are the next two */
+    double seconds;          /* expected, per run; 0 in a parsed plan, as are the next ones */
+    double again_seconds;    /* of them, of runs beyond the first of each node */
     double plain_seconds;    /* of the plan without a limit, and the arena it needs at least */
     size_t plain_bytes;
     int64_t slices;        /* the most of any block; 1: there is none */
@@ -148,6 +149,16 @@ static inline bool sn_plan_spills(const sn_plan *p, sn_var v) {
 
 SNUG_CHECKED snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
                                        sn_plan **out, snug_error *err);
+/* The trade of bytes for seconds: plans that no other beats in both, the fastest first. */
+typedef struct {
+    size_t bytes; /* of the arena and of the steps */
+    double seconds;
+    int64_t slices;
+    uint32_t n_steps;
+} sn_plan_point;
+SNUG_CHECKED snug_status sn_plan_curve(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
+                                       sn_plan_point *out, uint32_t max, uint32_t *n,
+                                       snug_error *err);
 void sn_plan_destroy(sn_plan *p);
 
 /* The independent checker (check.c, shares no code with the planner): replays bytes, dependencies,
