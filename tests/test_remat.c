@@ -140,6 +140,21 @@ static void test_equal_problems_give_equal_events(void **state) {
     free(p);
 }
 
+/* With room for it at no cost, and with much more work than is needed. */
+static void test_what_costs_nothing_ends_the_search(void **state) {
+    sn_remat_program_t *p = program(state);
+    sn_zone *z = zone_of(state);
+    sn_remat_step(p, 5, 100);
+    for (uint32_t i = 0; i < 50; i++)
+        p->ops[i].cost = 0;
+    const size_t budget = sn_remat_base_peak(&p->problem) / 2;
+    const sn_remat_result r = solve(z, &p->problem, budget, UINT64_MAX / 4);
+    sn_remat_expect_legal(&p->problem, &r, budget);
+    assert_true(r.cost <= sn_remat_base_cost(&p->problem) * (1 + 1e-12));
+    sn_zone_destroy(z);
+    free(p);
+}
+
 /* a -> b -> c -> d(c, a): a is cheap to have again. Rules forbid it one by one. */
 static void test_each_rule_forbids_the_second_computation(void **state) {
     const uint32_t inputs[] = {0, 1, 2, 0};
@@ -251,6 +266,7 @@ static const struct CMUnitTest tests[] = {
     engine_test(test_small_programs_meet_the_exact_floor_and_cost),
     engine_test(test_many_operators_get_a_legal_answer),
     engine_test(test_equal_problems_give_equal_events),
+    engine_test(test_what_costs_nothing_ends_the_search),
     engine_test(test_each_rule_forbids_the_second_computation),
     engine_test(test_a_taken_input_shares_its_bytes),
     engine_test(test_programs_that_break_the_rules_are_refused),

@@ -232,7 +232,7 @@ static void prune(search *s) {
     while (s->spent < s->limit) {
         const sn_remat_list *l = &s->trial;
         uint32_t best = SN_REMAT_NONE;
-        double most = 0;
+        double most = -1; /* what costs nothing goes, too */
         for (uint32_t i = 0; i < l->n_again; i++) {
             const uint32_t place = l->again[i];
             const double gain = op_of(s, l->ops[place])->cost * (0.5 + draw_unit(s));
@@ -335,6 +335,11 @@ static void try_once(search *s, double warmth, double slack) {
         sn_remat_list_copy(s->g, &s->best, &s->now);
 }
 
+/* Nothing is repeated that costs anything; sums in another order differ a little. */
+static bool is_perfect(const search *s) {
+    return s->best.cost <= s->g->base_cost * (1 + 1e-12);
+}
+
 static void run_round(search *s, uint64_t work) {
     const double overhead = s->best.cost - s->g->base_cost;
     const uint64_t start = s->spent;
@@ -342,7 +347,7 @@ static void run_round(search *s, uint64_t work) {
     double warmth = WARM * each;
     sn_remat_list_copy(s->g, &s->now, &s->best);
     for (uint64_t step = 1; step <= STEPS; step++, warmth *= COOLING)
-        while (s->spent < start + work / STEPS * step)
+        while (s->spent < start + work / STEPS * step && !is_perfect(s))
             try_once(s, warmth, 2 * WARM * each);
 }
 
@@ -356,7 +361,7 @@ static void run_rounds(search *s) {
         run_round(s, work);
         if (s->best.cost < cost)
             improved_at = s->spent;
-        if (s->spent > least && s->spent / 4 > improved_at)
+        if (is_perfect(s) || (s->spent > least && s->spent / 4 > improved_at))
             return;
         work *= 2;
     }
