@@ -2,8 +2,10 @@
  * weights, state writes and reductions; each is planned, checked, executed in a guarded and
  * poisoned arena, and must be equal to the naive executor bit for bit: all outputs and all
  * variables, two runs in a row; every second plan goes through its text form first. The arena is
- * used to the byte the plan says. A failure prints the seed; SNUG_RANDOM_SEED and
- * SNUG_RANDOM_GRAPHS choose others. Byte limit: 4 MiB of tensors. */
+ * used to the byte the plan says. Others are planned within budgets, half of them close to the
+ * smallest there is: still equal bit for bit, in f64 to 1e-12 where the plan has slices. A failure
+ * prints the seed; SNUG_RANDOM_SEED and SNUG_RANDOM_GRAPHS choose others. Byte limit: 4 MiB of
+ * tensors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +19,7 @@
 #include "exec/inside.h"
 #include "support/arena.h"
 #include "support/random_graph.h"
+#include "support/step_run.h"
 #include "support/support.h"
 #include "support/text.h"
 
@@ -188,6 +191,92 @@ static void test_random_graphs_are_bit_equal_to_the_naive_executor(void **state)
     p->through = true;
 }
 
+/* --- within budgets --------------------------------------------------------------------------- */
+/* The naive executor's results, in the form of a run. */
+static void run_naively(const sn_step_subject *s, sn_step_run *out) {
+    snug_error err;
+    sn_state *state;
+    snug_view outputs[MAX_OUTPUTS];
+    *out = (sn_step_run){.n = 0};
+    state = sn_step_state_copy(s);
+    for (int run = 0; run < s->n_runs; run++) {
+        for (uint32_t k = 0; k < sn_graph_n_outputs(s->graph); k++) {
+            outputs[k].type = *sn_graph_type(s->graph, sn_graph_output_at(s->graph, k));
+            expect_ok(snug_type_bytes(&outputs[k].type, &outputs[k].bytes, &err), &err);
+            outputs[k].data = malloc(outputs[k].bytes + 1);
+        }
+        const sn_naive_options o = {.inputs = s->inputs, .outputs = outputs, .write_state = true};
+        expect_ok(sn_naive_run(s->engine, s->graph, state, &o, &err), &err);
+        sn_step_run_add_outputs(out, outputs, sn_graph_n_outputs(s->graph), run);
+        for (uint32_t k = 0; k < sn_graph_n_outputs(s->graph); k++)
+            free(outputs[k].data);
+    }
+    sn_step_run_add_state(out, state);
+    sn_state_destroy(state);
+}
+
+/* A budget between the smallest and the unlimited arena, every second time near the smallest; every
+ * fifth time a number of slices instead. */
+static sn_plan_options draw_options(const sn_step_subject *s, uint64_t seed) {
+    sn_plan_floor floor = {0};
+    sn_step_run run;
+    snug_error err;
+    sn_step_subject plan_only = *s;
+    plan_only.n_runs = 0;
+    sn_step_run_make(&plan_only, &(sn_plan_options){.slices = 0}, &run);
+    if (seed % 5 == 4) {
+        const sn_plan_options o = {.slices = 2 + (int64_t)(sn_rng_key(seed, 8) % 4)};
+        return sn_step_run_try(&plan_only, &o, &run, &err) == SNUG_OK ? o : (sn_plan_options){0};
+    }
+    if (run.arena_bytes == 0)
+        return (sn_plan_options){0};
+    if (sn_step_run_try(&plan_only, &(sn_plan_options){.arena_bytes = 1, .floor = &floor}, &run,
+                        &err) == SNUG_OK)
+        return (sn_plan_options){0};
+    assert_int_equal(err.code, SNUG_E_BUDGET);
+    const size_t span = run.arena_bytes - floor.bytes, part = seed % 2 == 0 ? span / 8 : span;
+    return (sn_plan_options){.arena_bytes = floor.bytes + sn_rng_key(seed, 9) % (part + 1)};
+}
+
+static void run_within(uint64_t seed, int *n_sliced, int *n_recomputed) {
+    snug_engine *e = sn_test_engine(0);
+    snug_error err;
+    sn_graph *g;
+    sn_graph_subject s;
+    sn_step_run naive, planned;
+    const int n_nodes = 5 + (int)(sn_rng_key(seed, 1) % (seed % 10 == 0 ? 196 : 60));
+    expect_ok(sn_random_smooth_graph(e, seed, n_nodes, &g, &err), &err);
+    sn_graph_subject_make(e, g, seed, &s);
+    const sn_plan_options o = draw_options(&s.subject, seed);
+    sn_step_run_make(&s.subject, &o, &planned);
+    run_naively(&s.subject, &naive);
+    if (o.arena_bytes > 0)
+        assert_true(planned.arena_bytes <= o.arena_bytes);
+    if (planned.slices > 1)
+        sn_step_run_expect_close(&planned, &naive, 1e-12, "slices");
+    else
+        sn_step_run_expect_equal(&planned, &naive, "budget");
+    *n_sliced += planned.slices > 1;
+    *n_recomputed += planned.n_recomputed > 0;
+    sn_step_run_clear(&naive);
+    sn_step_run_clear(&planned);
+    sn_graph_subject_clear(&s);
+    sn_graph_destroy(g);
+    sn_test_engine_end(e);
+}
+
+static void test_random_graphs_are_equal_within_any_budget(void **state) {
+    progress *p = *state;
+    const uint64_t first = number_from("SNUG_RANDOM_SEED", 1);
+    const uint64_t n = number_from("SNUG_RANDOM_GRAPHS", getenv("SNUG_TEST_FULL") ? 2000 : 150);
+    int n_sliced = 0, n_recomputed = 0;
+    for (p->seed = first; p->seed < first + n; p->seed++)
+        run_within(p->seed, &n_sliced, &n_recomputed);
+    p->through = true;
+    if (n >= 150)
+        assert_true(n_sliced > (int)n / 8 && n_recomputed > (int)n / 8);
+}
+
 static int say_seed(void **state) {
     const progress *p = *state;
     if (!p->through)
@@ -197,10 +286,12 @@ static int say_seed(void **state) {
 }
 
 int main(void) {
-    progress p = {0};
+    progress p = {0}, within = {0};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate_setup_teardown(
             test_random_graphs_are_bit_equal_to_the_naive_executor, NULL, say_seed, &p),
+        cmocka_unit_test_prestate_setup_teardown(test_random_graphs_are_equal_within_any_budget,
+                                                 NULL, say_seed, &within),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,8 +43,9 @@ static bool has_label(const writer *w, uint32_t v) {
 }
 
 /* --- between blocks --------------------------------------------------------------------------- */
+/* Values are fed under any of their names. */
 static void feed_whole(writer *w, uint32_t v) {
-    const sn_value_info *info = sn_graph_value_at(w->p->graph, (sn_value){v});
+    const sn_value_info *info = sn_graph_value_at(w->p->graph, (sn_value){w->p->root[v]});
     if (info->kind != SN_VALUE_INPUT || w->fed[info->index])
         return;
     w->fed[info->index] = true;
@@ -190,7 +191,7 @@ static void put_off_updates(writer *w) {
 }
 
 static bool is_fed_whole(const writer *w, uint32_t v) {
-    return !has_label(w, v) || w->whole[v];
+    return !has_label(w, w->p->root[v]) || w->whole[w->p->root[v]];
 }
 
 /* Inputs that the block needs whole, before it. */
@@ -205,7 +206,7 @@ static void feed_block(writer *w) {
 }
 
 static void feed_slices(writer *w, uint32_t v, uint32_t block) {
-    const sn_value_info *info = sn_graph_value_at(w->p->graph, (sn_value){v});
+    const sn_value_info *info = sn_graph_value_at(w->p->graph, (sn_value){w->p->root[v]});
     if (info->kind != SN_VALUE_INPUT || is_fed_whole(w, v) || w->fed_in[info->index] == block)
         return;
     w->fed_in[info->index] = block;

@@ -228,11 +228,13 @@ static uint32_t latest_time(const timer *t, uint32_t node) {
         }
     }
     for (int k = 0; k < n->n_in; k++) {
-        const uint32_t update = p->updater[n->in[k].i];
-        if (update != UINT32_MAX && t->when[update] < at)
+        const uint32_t v = n->in[k].i, update = p->updater[v];
+        const bool copied = p->kept[v] && node > update;
+        if (update != UINT32_MAX && !copied && t->when[update] < at)
             at = t->when[update];
     }
-    return at - sliced;
+    /* As it is, it is in time. */
+    return raise(t->split->time[node] / 2, at > 0 ? at - sliced : 0);
 }
 
 /* Whether keeping what the node reads takes no more than keeping what it makes. Inputs that are put

@@ -8,6 +8,8 @@ enum { MAX_POOL = 2400, MAX_VARS = 400 };
 
 typedef struct {
     sn_builder b;
+    snug_dtype dtype;
+    bool smooth;
     uint64_t state;
     sn_value pool[MAX_POOL];
     int n_pool;
@@ -80,8 +82,8 @@ static sn_value variable_like(maker *m, const snug_type *type) {
     return add_variable(m, type);
 }
 
-static snug_type vector_type(int64_t n) {
-    return (snug_type){.dtype = SNUG_F32, .rank = 1, .dims = {n}};
+static snug_type vector_type(const maker *m, int64_t n) {
+    return (snug_type){.dtype = m->dtype, .rank = 1, .dims = {n}};
 }
 
 static int64_t channels_of(const maker *m, sn_value x) {
@@ -108,12 +110,12 @@ static void make_gradient(maker *m) {
                                 SN_OP_softmax_grad};
     const sn_value x = pick(m);
     const sn_value in[2] = {x, pick_like(m, x)};
-    keep(m, sn_build(&m->b, ops[draw(m, 4)], NULL, in, 2));
+    keep(m, sn_build(&m->b, ops[m->smooth ? 1 + draw(m, 3) : draw(m, 4)], NULL, in, 2));
 }
 
 static void make_broadcast(maker *m) {
     const sn_value x = pick(m);
-    const snug_type row = vector_type(channels_of(m, x));
+    const snug_type row = vector_type(m, channels_of(m, x));
     keep(m, sn_build_add(&m->b, variable_like(m, &row), x));
 }
 
@@ -125,6 +127,18 @@ static void make_reshape(maker *m) {
         keep(m, sn_build_reshape(&m->b, x, flipped, 2));
     else
         keep(m, sn_build_identity(&m->b, x));
+}
+
+/* [r, 2 c] as [2 r, c], or back: axes merged, as of examples and steps of a sequence. */
+static void make_merge(maker *m) {
+    const sn_value x = pick(m);
+    const snug_type *t = type_of(m, x);
+    const bool up = draw(m, 2) == 0;
+    const int64_t r = t->dims[0], c = t->dims[1];
+    if (up ? r % 2 != 0 : c % 2 != 0)
+        return;
+    const int64_t dims[2] = {up ? r / 2 : 2 * r, up ? 2 * c : c / 2};
+    keep(m, sn_build_reshape(&m->b, x, dims, 2));
 }
 
 static void make_transpose(maker *m) {
@@ -148,8 +162,8 @@ static void make_reduction(maker *m) {
 static void make_matmul(maker *m) {
     const sn_value x = pick(m);
     const int64_t k = channels_of(m, x), n = 1 + draw(m, 12);
-    const snug_type w = {.dtype = SNUG_F32, .rank = 2, .dims = {k, n}};
-    const snug_type bias = vector_type(n);
+    const snug_type w = {.dtype = m->dtype, .rank = 2, .dims = {k, n}};
+    const snug_type bias = vector_type(m, n);
     const bool biased = draw(m, 2) == 0;
     const sn_value kernel = variable_like(m, &w);
     const sn_value shift = biased ? variable_like(m, &bias) : SN_NO_VALUE;
@@ -164,7 +178,7 @@ static void make_matmul_t(maker *m) {
 
 static void make_layernorm(maker *m) {
     const sn_value x = pick(m);
-    const snug_type row = vector_type(channels_of(m, x));
+    const snug_type row = vector_type(m, channels_of(m, x));
     sn_value outs[SN_MAX_OUT];
     sn_attrs a;
     sn_attrs_default(SN_OP_layernorm, &a);
@@ -191,7 +205,7 @@ static void make_moments(maker *m) {
         return;
     sn_build_all(&m->b, SN_OP_moments, NULL, &x, 1, outs);
     const sn_value mean =
-        sn_build_cast(&m->b, sn_build_affine(&m->b, outs[0], 1.0 / (double)rows, 0.0), SNUG_F32);
+        sn_build_cast(&m->b, sn_build_affine(&m->b, outs[0], 1.0 / (double)rows, 0.0), m->dtype);
     keep(m, sn_build_sub(&m->b, x, sn_build_reshape(&m->b, mean, shape, 2)));
 }
 
@@ -221,7 +235,7 @@ static void make_slice(maker *m) {
 
 static void make_fill(maker *m) {
     const snug_type t = {
-        .dtype = SNUG_F32, .rank = 2, .dims = {1 + (int64_t)draw(m, 8), 1 + (int64_t)draw(m, 16)}};
+        .dtype = m->dtype, .rank = 2, .dims = {1 + (int64_t)draw(m, 8), 1 + (int64_t)draw(m, 16)}};
     sn_attrs a;
     if (draw(m, 2) == 0) {
         keep(m, sn_build_fill(&m->b, &t, 0.25));
@@ -229,7 +243,7 @@ static void make_fill(maker *m) {
     }
     sn_attrs_default(SN_OP_random, &a);
     a.random.dims = (sn_list){2, {t.dims[0], t.dims[1]}};
-    a.random.dtype = SNUG_F32;
+    a.random.dtype = m->dtype;
     a.random.key = sn_build_key(&m->b, "", (int64_t)draw(m, 1000)).i;
     a.random.low = sn_build_param(&m->b, "", -1.0).i;
     a.random.high = sn_build_param(&m->b, "", 1.0).i;
@@ -280,7 +294,7 @@ static void make_update(maker *m) {
 static void make_vector_update(maker *m) {
     static const sn_op ops[] = {SN_OP_assign, SN_OP_assign_add};
     const sn_value x = pick(m);
-    const snug_type row = vector_type(channels_of(m, x));
+    const snug_type row = vector_type(m, channels_of(m, x));
     const sn_value sum = sn_build_tanh(&m->b, sn_build_sum(&m->b, x, 1u, false));
     if (!alive(m))
         return;
@@ -304,7 +318,7 @@ static const struct {
     {5, make_reshape},  {2, make_transpose},     {5, make_reduction}, {6, make_matmul},
     {2, make_matmul_t}, {3, make_layernorm},     {3, make_moments},   {2, make_concat},
     {2, make_slice},    {2, make_fill},          {2, make_dropout},   {2, make_check},
-    {4, make_update},   {2, make_vector_update},
+    {4, make_update},   {2, make_vector_update}, {4, make_merge},
 };
 
 static void count_in(maker *m, sn_value v) {
@@ -332,7 +346,7 @@ static void add_inputs(maker *m) {
         char name[16];
         sn_value v;
         const snug_type t = {
-            .dtype = SNUG_F32, .rank = 2, .dims = {rows, 1 + (int64_t)draw(m, 16)}};
+            .dtype = m->dtype, .rank = 2, .dims = {rows, 1 + (int64_t)draw(m, 16)}};
         snprintf(name, sizeof name, "x%d", i);
         if (sn_graph_input(m->b.graph, name, &t, &v, &m->b.error) == SNUG_OK)
             keep(m, v);
@@ -356,13 +370,15 @@ static void add_outputs(maker *m) {
     }
 }
 
-snug_status sn_random_graph(snug_engine *e, uint64_t seed, int n_nodes, sn_graph **out,
-                            snug_error *err) {
+static snug_status make_graph(snug_engine *e, uint64_t seed, int n_nodes, bool smooth,
+                              sn_graph **out, snug_error *err) {
     static maker shared; /* large; tests are single threaded */
     maker *m = &shared;
     sn_graph *g;
     SNUG_TRY(sn_graph_create(e, &g, err));
     *m = (maker){.b = sn_builder_on(g),
+                 .dtype = smooth ? SNUG_F64 : SNUG_F32,
+                 .smooth = smooth,
                  .total = SN_NO_VALUE,
                  .state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1};
     (void)draw(m, 2);
@@ -377,4 +393,14 @@ snug_status sn_random_graph(snug_engine *e, uint64_t seed, int n_nodes, sn_graph
     }
     *out = g;
     return SNUG_OK;
+}
+
+snug_status sn_random_graph(snug_engine *e, uint64_t seed, int n_nodes, sn_graph **out,
+                            snug_error *err) {
+    return make_graph(e, seed, n_nodes, false, out, err);
+}
+
+snug_status sn_random_smooth_graph(snug_engine *e, uint64_t seed, int n_nodes, sn_graph **out,
+                                   snug_error *err) {
+    return make_graph(e, seed, n_nodes, true, out, err);
 }

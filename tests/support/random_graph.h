@@ -3,7 +3,8 @@
  *     sn_graph *g;
  *     assert_int_equal(sn_random_graph(engine, seed, 40, &g, &err), SNUG_OK);
  *
- * All values are f32 (statistics f64) with at most 1,000 elements, finite for finite inputs. There
+ * All values are of one float type (statistics f64) with at most 1,000 elements, finite for finite
+ * inputs. There
  * are values with several readers, operators that may work in place, aliases of values with later
  * readers, reductions, rows with several outputs, variables read by several nodes and updated up to
  * twice, nodes that may fail but do not, random rows, unused nodes, and one to four outputs, some
@@ -13,8 +14,11 @@
 
 #include "graph/build.h"
 
-/* The same seed gives the same graph. n_nodes is reached or passed by less than 8. */
+/* The same seed gives the same graph, of f32. n_nodes is reached or passed by less than 8. */
 SNUG_CHECKED snug_status sn_random_graph(snug_engine *e, uint64_t seed, int n_nodes, sn_graph **out,
                                          snug_error *err);
+/* The same of f64, and nothing in it jumps: sums in another order change little. */
+SNUG_CHECKED snug_status sn_random_smooth_graph(snug_engine *e, uint64_t seed, int n_nodes,
+                                                sn_graph **out, snug_error *err);
 
 #endif

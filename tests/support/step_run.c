@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* --- running ---------------------------------------------------------------------------------- */
-/* A state of the same homes with the same bytes. */
-static sn_state *copy_state(const sn_step_subject *s) {
+/* Of the same homes with the same bytes. */
+sn_state *sn_step_state_copy(const sn_step_subject *s) {
     snug_error err;
     sn_state *copy;
     expect_ok(sn_state_create(s->engine, &copy, &err), &err);
@@ -36,6 +36,23 @@ static void add_result(sn_step_run *r, const char *name, int run, const snug_vie
     snprintf(out->name, sizeof out->name, run < 0 ? "%s" : "%s of run %d", name, run);
     out->view.data = malloc(view->bytes + 1);
     memcpy(out->view.data, view->data, view->bytes);
+}
+
+void sn_step_run_add_outputs(sn_step_run *r, const snug_view *outputs, uint32_t n, int run) {
+    for (uint32_t k = 0; k < n; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "output %u", k);
+        add_result(r, name, run, &outputs[k]);
+    }
+}
+
+void sn_step_run_add_state(sn_step_run *r, sn_state *state) {
+    for (uint32_t i = 0; i < sn_state_count(state); i++) {
+        snug_error err;
+        snug_view view;
+        expect_ok(sn_state_view(state, i, &view, &err), &err);
+        add_result(r, sn_state_home(state, i)->name, -1, &view);
+    }
 }
 
 static void set_params(const sn_step_subject *s, sn_session *session, int run) {
@@ -62,10 +79,8 @@ static void run_session(const sn_step_subject *s, sn_executor *x, sn_session *se
         sn_arena_mark(x, poisons[run % 2], written);
         for (uint32_t k = 0; k < sn_graph_n_outputs(s->graph); k++) {
             snug_view view;
-            char name[32];
-            snprintf(name, sizeof name, "output %u", k);
             sn_session_output(session, k, &view);
-            add_result(out, name, run, &view);
+            sn_step_run_add_outputs(out, &view, 1, run);
         }
     }
     if (s->n_runs > 1)
@@ -76,7 +91,7 @@ static void run_session(const sn_step_subject *s, sn_executor *x, sn_session *se
 static void run_plan(const sn_step_subject *s, const sn_plan *plan, sn_step_run *out) {
     const sn_device *devices[1] = {&s->device->device};
     const sn_executor_options o = {.guard = true, .poison_set = true};
-    sn_state *state = copy_state(s);
+    sn_state *state = sn_step_state_copy(s);
     sn_executor *x;
     sn_session *session;
     snug_error err;
@@ -86,11 +101,7 @@ static void run_plan(const sn_step_subject *s, const sn_plan *plan, sn_step_run 
     for (uint32_t i = 0; i < sn_graph_n_inputs(s->graph); i++)
         sn_session_bind_input(session, i, s->inputs[i]);
     run_session(s, x, session, plan, out);
-    for (uint32_t i = 0; i < sn_state_count(state); i++) {
-        snug_view view;
-        expect_ok(sn_state_view(state, i, &view, &err), &err);
-        add_result(out, sn_state_home(state, i)->name, -1, &view);
-    }
+    sn_step_run_add_state(out, state);
     sn_executor_destroy(x);
     sn_state_destroy(state);
 }

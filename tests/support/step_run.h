@@ -49,6 +49,10 @@ void sn_step_run_make(const sn_step_subject *s, const sn_plan_options *o, sn_ste
 /* SNUG_OK, or why there is no plan. */
 snug_status sn_step_run_try(const sn_step_subject *s, const sn_plan_options *o, sn_step_run *out,
                             snug_error *err);
+/* Results of other executors in the same form, and a state to run them on. */
+sn_state *sn_step_state_copy(const sn_step_subject *s);
+void sn_step_run_add_outputs(sn_step_run *r, const snug_view *outputs, uint32_t n, int run);
+void sn_step_run_add_state(sn_step_run *r, sn_state *state);
 /* Floats within tol of the largest magnitude in their tensor (at least 0.01); the rest equal. */
 void sn_step_run_expect_close(const sn_step_run *have, const sn_step_run *want, double tol,
                               const char *what);
