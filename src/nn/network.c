@@ -44,7 +44,8 @@ snug_status sn_network_create(snug_engine *e, const char *name, const snug_type 
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_MODEL, sizeof(sn_network), &block, err));
     sn_network *n = block;
     n->engine = e;
-    n->var_names = (sn_names){.engine = e, .category = SN_MEM_MODEL};
+    n->var_names = n->layer_names = n->last_numbers =
+        (sn_names){.engine = e, .category = SN_MEM_MODEL};
     n->variable_dtype = n->compute_dtype = input->dtype == SNUG_F64 ? SNUG_F64 : SNUG_F32;
     snug_status status = sn_zone_create(e, SN_MEM_MODEL, &n->zone, err);
     if (status == SNUG_OK)
@@ -68,6 +69,8 @@ void sn_network_destroy(sn_network *n) {
     sn_free(e, SN_MEM_MODEL, n->applications, n->cap_applications * sizeof *n->applications);
     sn_free(e, SN_MEM_MODEL, n->vars, n->cap_vars * sizeof *n->vars);
     sn_names_clear(&n->var_names);
+    sn_names_clear(&n->layer_names);
+    sn_names_clear(&n->last_numbers);
     sn_free(e, SN_MEM_MODEL, n->pending, n->cap_pending * sizeof *n->pending);
     sn_free(e, SN_MEM_MODEL, n->losses, n->cap_losses * sizeof *n->losses);
     sn_zone_destroy(n->slot_zone);

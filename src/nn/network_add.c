@@ -51,10 +51,8 @@ snug_status sn_network_add_input(sn_network *n, const char *name, const snug_typ
 
 /* --- layers ----------------------------------------------------------------------------------- */
 uint32_t sn_network_find(const sn_network *n, const char *name) {
-    uint32_t i = 0;
-    while (i < n->n_layers && strcmp(n->layers[i].name, name) != 0)
-        i++;
-    return i;
+    uint32_t i;
+    return sn_names_find(&n->layer_names, name, &i) ? i : (uint32_t)n->n_layers;
 }
 
 static bool name_taken(const sn_network *n, const char *name) {
@@ -73,9 +71,15 @@ static snug_status choose_name(sn_network *n, const sn_layer_class *cls, const c
                            "there is a layer '%.60s' already; names must be unique", wanted);
         return sn_zone_text(n->zone, wanted, out, err);
     }
+    uint32_t k = 0;
+    SNUG_TRY(sn_names_reserve(&n->last_numbers, err));
     snprintf(name, sizeof name, "%s", cls->snake);
-    for (int k = 1; name_taken(n, name); k++)
-        snprintf(name, sizeof name, "%s_%d", cls->snake, k);
+    if (sn_names_find(&n->last_numbers, cls->snake, &k)) /* what is below is taken */
+        snprintf(name, sizeof name, "%s_%u", cls->snake, (unsigned)k);
+    while (name_taken(n, name))
+        snprintf(name, sizeof name, "%s_%u", cls->snake, (unsigned)++k);
+    if (k > 0)
+        sn_names_put(&n->last_numbers, cls->snake, k);
     return sn_zone_text(n->zone, name, out, err);
 }
 
@@ -150,6 +154,7 @@ static snug_status reserve(sn_network *n, snug_error *err) {
                      &n->cap_layers, n->n_layers + 1, err));
     SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->tensors, sizeof *n->tensors,
                      &n->cap_tensors, n->n_tensors + SN_MAX_TENSOR, err));
+    SNUG_TRY(sn_names_reserve(&n->layer_names, err));
     return sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->applications, sizeof *n->applications,
                    &n->cap_applications, n->n_applications + 1, err);
 }
@@ -246,6 +251,7 @@ static snug_status append_new(sn_network *n, const sn_layer_spec *spec, snug_err
         return status;
     }
     l->output = *sn_network_type(n, n->outputs[0]);
+    sn_names_put(&n->layer_names, l->name, (uint32_t)n->n_layers);
     n->n_layers++;
     return SNUG_OK;
 }

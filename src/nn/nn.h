@@ -242,6 +242,8 @@ struct sn_network {
     sn_net_var *vars;
     size_t n_vars, cap_vars;
     sn_names var_names;        /* to indices of vars */
+    sn_names layer_names;      /* to indices of layers */
+    sn_names last_numbers;     /* of automatic names, by the class's snake case */
     sn_pending_write *pending; /* of the newest sn_network_build */
     size_t n_pending, cap_pending;
     sn_value *losses; /* scalars that layers add to the loss, of the newest sn_network_build */
