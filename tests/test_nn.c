@@ -200,7 +200,8 @@ static void test_padding_and_permutation_have_keras_shapes(void **state) {
     refuse(n, "Permute", "dims=1,2", SNUG_E_SHAPE, "each of the axes 1 to 3 once");
     refuse(n, "Permute", "dims=1,1,2", SNUG_E_SHAPE, "each of the axes 1 to 3 once");
     refuse(n, "Permute", "dims=1,2,4", SNUG_E_SHAPE, "each of the axes 1 to 3 once");
-    refuse(n, "ZeroPadding2D", "padding=1,2,3", SNUG_E_INVALID, "padding has the entry -1");
+    refuse(n, "ZeroPadding2D", "padding=1,2,3", SNUG_E_INVALID,
+           "padding has 3 entries, not 2 or 4");
     sn_network_destroy(n);
 }
 
@@ -343,13 +344,16 @@ static void test_bad_settings_are_refused_and_change_nothing(void **state) {
     refuse(n, "Conv2D", "filters=4 kernel_size=3 groups=2", SNUG_E_INVALID, "divide into groups");
     refuse(n, "Reshape", "target_shape=5,5", SNUG_E_SHAPE, "192 elements");
     refuse(n, "Dropout", "rate=1.5", SNUG_E_INVALID, "rate=1.5");
+    refuse(n, "Conv2D", "filters=4 kernel_size=3 strides=[2]", SNUG_E_INVALID,
+           "strides has 1 entries, not 2");
     refuse(n, "SpectralNormalization", "", SNUG_E_INVALID, "no layer in it");
     refuse(n, "SpectralNormalization", "layer=Flatten()", SNUG_E_INVALID,
            "Flatten has neither a kernel");
     refuse(n, "SpectralNormalization", "layer=Dense(units=2) power_iterations=0", SNUG_E_INVALID,
            "power_iterations=0");
     refuse(n, "CategoryEncoding", "", SNUG_E_INVALID, "num_tokens=0");
-    refuse(n, "CategoryEncoding", "num_tokens=3 output_mode=int", SNUG_E_INVALID, "output_mode=int");
+    refuse(n, "CategoryEncoding", "num_tokens=3 output_mode=int", SNUG_E_INVALID,
+           "output_mode=int");
     refuse(n, "Discretization", "", SNUG_E_INVALID, "adapt the layer");
     refuse(n, "Discretization", "bin_boundaries=1,0", SNUG_E_INVALID, "must rise");
     snug_error err;

@@ -105,8 +105,10 @@ static snug_status set_field(const sn_conf_field *f, void *conf, const json_t *v
         return SNUG_OK;
     if (json_is_array(value) && json_array_size(value) == 0)
         return sn_conf_set_empty(f, conf, err);
-    if (json_is_array(value) && (f->kind == SN_CONF_INTS || f->kind == SN_CONF_REALS))
-        return set_list(f, conf, value, &at, err);
+    if (json_is_array(value) && (f->kind == SN_CONF_INTS || f->kind == SN_CONF_REALS)) {
+        SNUG_TRY(set_list(f, conf, value, &at, err));
+        return sn_conf_check_count(f, at, err);
+    }
     if (json_is_number(value))
         return sn_conf_set_number(f, conf, -1, json_number_value(value), err);
     if (json_is_boolean(value) && f->kind == SN_CONF_FLAG)

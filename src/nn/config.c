@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_VALUE 512  /* letters of a value, with those of the layers inside */
-#define NO_ENTRY  (-2) /* default of shapes: the list ends here */
+#define MAX_VALUE 512   /* letters of a value, with those of the layers inside */
+#define NO_ENTRY  (-2)  /* default of shapes: the list ends here */
+#define NO_AXIS   (-99) /* default of axes of a normalisation, likewise */
 
 /* --- the tables ------------------------------------------------------------------------------- */
 /* A function per class, because `conf` must name another struct in each of them. The last element
@@ -233,6 +234,22 @@ snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, do
     return sn_fail(err, SNUG_E_INVALID, "%s wants a name, not the number %g", f->key, value);
 }
 
+/* Whether the list may be of any length: a shape, or axes. */
+static bool is_open(const sn_conf_field *f) {
+    return f->kind != SN_CONF_INTS || f->n > 6 || f->number == NO_ENTRY || f->number == NO_AXIS ||
+           f->number == SN_NO_AXIS;
+}
+
+snug_status sn_conf_check_count(const sn_conf_field *f, int n, snug_error *err) {
+    const bool halves = f->n == 4 || f->n == 6; /* sides: two per axis, or one for both */
+    if (is_open(f) || n == f->n || (halves && 2 * n == f->n))
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID,
+                   halves ? "%s has %d entries, not %d or %d"
+                          : "%s has %d entries, not %d; one number stands for all",
+                   f->key, n, halves ? f->n / 2 : f->n, f->n);
+}
+
 /* "3", "3,3", "(3, 3)", "true" for the number kinds. */
 static snug_status set_numbers_text(const sn_conf_field *f, void *conf, const char *text,
                                     snug_error *err) {
@@ -256,7 +273,9 @@ static snug_status set_numbers_text(const sn_conf_field *f, void *conf, const ch
         p += length;
         p += strspn(p, ",)] ");
     }
-    return n > 0 ? SNUG_OK : sn_fail(err, SNUG_E_INVALID, "%s= has no value", f->key);
+    if (n > 0)
+        return list ? sn_conf_check_count(f, n, err) : SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID, "%s= has no value", f->key);
 }
 
 snug_status sn_conf_set_text(const sn_conf_field *f, void *conf, const char *value,

@@ -307,10 +307,11 @@ SNUG_CHECKED snug_status sn_conf_text_get(const char *text, const char *key, cha
                                           size_t size, snug_error *err);
 SNUG_CHECKED snug_status sn_conf_defaults(const sn_layer_class *cls, void *conf, snug_error *err);
 /* Sets one field from its JSON-like parts; used by the JSON reader and the text form. index < 0: a
- * plain number, which fills all entries of an INTS that is not a shape (kernel_size = 3). An INTS
- * list shorter than n leaves the tail as it is. */
+ * plain number, which fills all entries of an INTS that is not a shape (kernel_size = 3). */
 SNUG_CHECKED snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index,
                                             double value, snug_error *err);
+/* That a list of n entries is one that Keras takes: strides of a Conv2D are two. */
+SNUG_CHECKED snug_status sn_conf_check_count(const sn_conf_field *f, int n, snug_error *err);
 /* A list that is given and has no entries: a REALS of SN_EMPTY_LIST, while one that is not given
  * has 0. */
 #define SN_EMPTY_LIST (-1)
