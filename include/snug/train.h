@@ -49,6 +49,7 @@ typedef struct {
     int64_t slices;                 /* pieces the batch runs in; 1: whole */
     size_t recomputed;              /* runs of operators beyond the first */
     size_t spilled_bytes;           /* that wait in a file */
+    double again_seconds;           /* of the step: those runs */
     double step_seconds;            /* expected */
     double plain_seconds;           /* of a step without a limit, and its arena at least */
     size_t plain_arena_bytes;
@@ -64,13 +65,39 @@ SNUG_API SNUG_CHECKED snug_status snug_model_plan(snug_model *model,
                                                   const snug_plan_request *request,
                                                   snug_model_plan_info *out, snug_error *err);
 
+/* The trade of memory for time: budgets that no other beats in both, the largest and fastest first.
+ * Writes at most max points (of about a dozen) and says in *n how many. */
+typedef struct {
+    size_t budget_bytes; /* the smallest that gives this step */
+    int64_t slices;
+    size_t n_steps; /* of the plan: more than the others have where operators run again */
+    double step_seconds;
+} snug_curve_point;
+SNUG_API SNUG_CHECKED snug_status snug_model_curve(snug_model *model,
+                                                   const snug_plan_request *request,
+                                                   snug_curve_point *points, size_t max, size_t *n,
+                                                   snug_error *err);
+
+/* Plans the training step that fit will need for full batches, within the engine's budget, so that
+ * a budget that is too small (SNUG_E_BUDGET) is known before any data is looked at. */
+SNUG_API SNUG_CHECKED snug_status snug_fit_check(snug_model *model, int64_t batch, snug_error *err);
+
 /* --- reports, as text or JSON (report room) --------------------------------------------------- */
 /* style bits */
 #define SNUG_REPORT_JSON  1
 #define SNUG_REPORT_COLOR 2
 #define SNUG_REPORT_STEPS 4 /* plan: the plan as text, one line per step, after the tables */
+/* SNUG_E_BUDGET after the report of a step that does not fit. */
 SNUG_API SNUG_CHECKED snug_status snug_report_plan(snug_model *model,
                                                    const snug_plan_request *request, int style,
+                                                   const snug_writer *out, snug_error *err);
+/* The trade as a table, or as JSON; and as a page with pictures: the trade, the plan by category,
+ * and the arena from step to step. */
+SNUG_API SNUG_CHECKED snug_status snug_report_curve(snug_model *model,
+                                                    const snug_plan_request *request, int style,
+                                                    const snug_writer *out, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_report_page(snug_model *model,
+                                                   const snug_plan_request *request,
                                                    const snug_writer *out, snug_error *err);
 /* Keras' model.summary() */
 SNUG_API SNUG_CHECKED snug_status snug_report_summary(snug_model *model, int style,

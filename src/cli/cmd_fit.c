@@ -165,6 +165,8 @@ snug_status cmd_fit(cli *c, snug_error *err) {
         status = check_outputs(c, err);
     if (status == SNUG_OK)
         status = cli_load_model(c, &m, err);
+    if (status == SNUG_OK && cli_given(c, OPT_budget))
+        status = snug_fit_check(m, j.options.batch, err);
     if (status == SNUG_OK)
         status = open_feeds(c, m, &j, err);
     if (status == SNUG_OK)

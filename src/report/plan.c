@@ -2,12 +2,14 @@
  * the packing is to the lower bound; as text or JSON.
  *
  * Invariants:
- * 1. The rows that are not indented add up to the peak; the indented ones to the row above them.
+ * 1. The rows that are not indented add up to the peak, or to the budget where there is one that
+ * the step fits; the indented ones to the row above them.
  * 2. "at the peak" of all layers, inputs and loss adds up to the arena's lower bound: the step's
  *    workspace counts for its layer. */
 #include "base/real.h"
 #include "base/say.h"
 #include "model/json.h"
+#include "report/advice.h"
 #include "train/model.h"
 
 #include <stdio.h>
@@ -15,10 +17,11 @@
 
 /* What both forms are made from. */
 typedef struct {
-    const snug_model *model;
+    snug_model *model;
     const snug_plan_request *request;
     const sn_model_step *step;
     snug_model_plan_info info;
+    sn_advice advice;                /* where it does not fit, in text */
     const sn_plan_owner_row *owners; /* one per owner of the graph */
     const snug_writer *w;
     int style;
@@ -32,9 +35,14 @@ typedef struct {
     bool inside; /* a part of the row above */
 } category_row;
 
-enum { N_ROWS = 12 };
+enum { N_ROWS = 14 };
 
-/* Every byte of the peak, once. */
+static size_t spare_of(const snug_model_plan_info *p) {
+    const size_t taken = p->peak_bytes + p->reserve_bytes;
+    return p->budget_bytes > taken ? p->budget_bytes - taken : 0;
+}
+
+/* Every byte of the peak, once; with a budget every byte of that. */
 static void make_rows(const snug_model_plan_info *p, category_row rows[N_ROWS]) {
     const size_t live = p->input_bytes + p->activation_bytes + p->gradient_bytes +
                         p->workspace_bytes + p->output_bytes;
@@ -53,8 +61,15 @@ static void make_rows(const snug_model_plan_info *p, category_row rows[N_ROWS]) 
         {"graph and plan", p->graph_bytes + p->plan_bytes, false},
         {"sessions, windows, names", p->peak_bytes > known ? p->peak_bytes - known : 0, false},
         {"process", p->process_bytes, false},
+        {"reserve for the process", p->budget_bytes ? p->reserve_bytes : 0, false},
+        {"spare", spare_of(p), false},
     };
     memcpy(rows, made, sizeof made);
+}
+
+/* The last two are of a budget. */
+static int n_rows(const plan_report *r) {
+    return r->info.budget_bytes > 0 ? N_ROWS : N_ROWS - 2;
 }
 
 /* 20 cells of eighths: the row's part of the peak. */
@@ -72,11 +87,13 @@ static const char *bar(size_t bytes, size_t of, char text[64]) {
 static snug_status say_category(const plan_report *r, const category_row *c, snug_error *err) {
     char bytes[32], cells[64];
     const bool color = r->style & SNUG_REPORT_COLOR;
-    const double percent = 100.0 * (double)c->bytes / (double)r->info.peak_bytes;
+    const size_t of =
+        r->info.budget_bytes > r->info.peak_bytes ? r->info.budget_bytes : r->info.peak_bytes;
+    const double percent = 100.0 * (double)c->bytes / (double)of;
     return sn_say(r->w, err, "  %s%-*s %12s %6.1f %%  %s%s%s\n", c->inside ? "  " : "",
                   c->inside ? 26 : 28, c->name, snug_bytes_print(c->bytes, bytes, sizeof bytes),
                   percent, color ? (c->inside ? "\x1b[36m" : "\x1b[32m") : "",
-                  bar(c->bytes, r->info.peak_bytes, cells), color ? "\x1b[0m" : "");
+                  bar(c->bytes, of, cells), color ? "\x1b[0m" : "");
 }
 
 /* --- by layer --------------------------------------------------------------------------------- */
@@ -92,6 +109,18 @@ static const char *print_flops(double flops, char *text, size_t size) {
              : flops < 100 && u ? "%.1f%s"
                                 : "%.0f%s",
              flops, units[u]);
+    return text;
+}
+
+/* 0.0123 -> "12.3 ms" */
+static const char *print_seconds(double seconds, char *text, size_t size) {
+    snprintf(text, size,
+             seconds < 0.9995e-3 ? "%.3g us"
+             : seconds < 0.9995  ? "%.3g ms"
+                                 : "%.3g s",
+             seconds * (seconds < 0.9995e-3 ? 1e6
+                        : seconds < 0.9995  ? 1e3
+                                            : 1));
     return text;
 }
 
@@ -154,6 +183,65 @@ static const char *loss_name(const snug_model *m) {
     return m->network->n_outputs > 1 ? m->compiled.loss : m->compiled.objectives[0].loss.name;
 }
 
+/* "0.36 s a step, 4 % slower than without a limit" */
+static snug_status say_time(const plan_report *r, snug_error *err) {
+    const snug_model_plan_info *p = &r->info;
+    const double slower = p->plain_seconds > 0 ? p->step_seconds / p->plain_seconds - 1 : 0;
+    char seconds[32];
+    print_seconds(p->step_seconds, seconds, sizeof seconds);
+    if (slower < 0.005)
+        return sn_say(r->w, err, "%s a step expected, as without a limit\n", seconds);
+    return sn_say(r->w, err, "%s a step expected, %.*f %% slower than without a limit\n", seconds,
+                  slower < 0.1 ? 1 : 0, 100 * slower);
+}
+
+/* Rates are rough: slices that seem to gain cost nothing. */
+static double price_of_slices(const snug_model_plan_info *p) {
+    const double price = p->step_seconds - p->plain_seconds - p->again_seconds;
+    return price > 0 ? price : 0;
+}
+
+/* What the planner did to make it fit, each with its price. */
+static snug_status say_means(const plan_report *r, snug_error *err) {
+    const snug_model_plan_info *p = &r->info;
+    const double slicing = price_of_slices(p);
+    char seconds[32], bytes[32];
+    if (p->slices > 1)
+        SNUG_TRY(sn_say(r->w, err, "  in %lld slices of the batch: +%s a step\n",
+                        (long long)p->slices, print_seconds(slicing, seconds, sizeof seconds)));
+    if (p->recomputed > 0)
+        SNUG_TRY(sn_say(r->w, err, "  %zu operators are run again: +%s a step\n", p->recomputed,
+                        print_seconds(p->again_seconds, seconds, sizeof seconds)));
+    if (p->spilled_bytes > 0)
+        SNUG_TRY(sn_say(r->w, err, "  %s wait in a file\n",
+                        snug_bytes_print(p->spilled_bytes, bytes, sizeof bytes)));
+    if (p->slices <= 1 && p->recomputed == 0 && p->spilled_bytes == 0)
+        return sn_say(r->w, err, "  nothing had to be done for it\n");
+    return SNUG_OK;
+}
+
+static snug_status say_verdict(const plan_report *r, snug_error *err) {
+    const snug_model_plan_info *p = &r->info;
+    const bool color = r->style & SNUG_REPORT_COLOR;
+    const char *on = !color ? "" : p->fits ? "\x1b[1;32m" : "\x1b[1;31m";
+    char budget[32], peak[32], floor[32], seconds[32];
+    snug_bytes_print(p->budget_bytes, budget, sizeof budget);
+    snug_bytes_print(p->peak_bytes, peak, sizeof peak);
+    snug_bytes_print(p->floor_bytes, floor, sizeof floor);
+    if (!p->fits) {
+        SNUG_TRY(sn_say(r->w, err,
+                        "%sdoes not fit %s%s: the smallest budget is %s, with %s a step\n", on,
+                        budget, color ? "\x1b[0m" : "", floor,
+                        print_seconds(p->floor_seconds, seconds, sizeof seconds)));
+        return sn_advice_say(r->model, p, &r->advice, r->w, err);
+    }
+    SNUG_TRY(sn_say(r->w, err, "%sfits %s%s: peak %s; ", on, budget, color ? "\x1b[0m" : "", peak));
+    SNUG_TRY(say_time(r, err));
+    SNUG_TRY(say_means(r, err));
+    return sn_say(r->w, err, "  the smallest budget for this batch is %s, with %s a step\n\n",
+                  floor, print_seconds(p->floor_seconds, seconds, sizeof seconds));
+}
+
 static snug_status say_head(const plan_report *r, snug_error *err) {
     const bool color = r->style & SNUG_REPORT_COLOR;
     const char *bold = color ? "\x1b[1m" : "", *off = color ? "\x1b[0m" : "";
@@ -167,6 +255,8 @@ static snug_status say_head(const plan_report *r, snug_error *err) {
                         r->model->compiled.optimizer.name, loss_name(r->model)));
     else
         SNUG_TRY(sn_say(r->w, err, "prediction (--train plans a training step)\n"));
+    if (r->info.budget_bytes > 0)
+        return say_verdict(r, err);
     return sn_say(r->w, err, "%speak %s%s\n\n", bold,
                   snug_bytes_print(r->info.peak_bytes, peak, sizeof peak), off);
 }
@@ -189,7 +279,7 @@ static snug_status say_text(const plan_report *r, snug_error *err) {
     category_row rows[N_ROWS];
     make_rows(&r->info, rows);
     SNUG_TRY(say_head(r, err));
-    for (int i = 0; i < N_ROWS; i++)
+    for (int i = 0; i < n_rows(r); i++)
         SNUG_TRY(say_category(r, &rows[i], err));
     SNUG_TRY(say_facts(r, err));
     SNUG_TRY(say_layers(r, err));
@@ -205,10 +295,32 @@ static snug_status json_rows(const plan_report *r, snug_error *err) {
     category_row rows[N_ROWS];
     make_rows(&r->info, rows);
     SNUG_TRY(sn_say(r->w, err, ",\"rows\":["));
-    for (int i = 0; i < N_ROWS; i++)
+    for (int i = 0; i < n_rows(r); i++)
         SNUG_TRY(sn_say(r->w, err, "%s{\"name\":\"%s\",\"bytes\":%zu,\"in_arena\":%s}",
                         i ? "," : "", rows[i].name, rows[i].bytes,
                         rows[i].inside ? "true" : "false"));
+    return sn_say(r->w, err, "]");
+}
+
+static snug_status json_means(const plan_report *r, snug_error *err) {
+    const snug_model_plan_info *p = &r->info;
+    const double slicing = price_of_slices(p);
+    const char *comma = "";
+    char seconds[SN_REAL_TEXT];
+    SNUG_TRY(sn_say(r->w, err, ",\"means\":["));
+    if (p->slices > 1) {
+        SNUG_TRY(sn_say(r->w, err, "{\"name\":\"slices\",\"count\":%lld,\"seconds\":%s}",
+                        (long long)p->slices, sn_real_print(slicing, 6, seconds)));
+        comma = ",";
+    }
+    if (p->recomputed > 0) {
+        SNUG_TRY(sn_say(r->w, err, "%s{\"name\":\"recompute\",\"count\":%zu,\"seconds\":%s}", comma,
+                        p->recomputed, sn_real_print(p->again_seconds, 6, seconds)));
+        comma = ",";
+    }
+    if (p->spilled_bytes > 0)
+        SNUG_TRY(
+            sn_say(r->w, err, "%s{\"name\":\"spill\",\"bytes\":%zu}", comma, p->spilled_bytes));
     return sn_say(r->w, err, "]");
 }
 
@@ -282,6 +394,7 @@ static snug_status say_json(const plan_report *r, snug_error *err) {
     SNUG_TRY(sn_say(r->w, err, ",\"peak_layer\":"));
     SNUG_TRY(sn_json_string(r->w, p->peak_layer, err));
     SNUG_TRY(sn_say(r->w, err, ",\"peak_operator\":\"%s\"", p->peak_operator));
+    SNUG_TRY(json_means(r, err));
     SNUG_TRY(json_rows(r, err));
     SNUG_TRY(json_layers(r, err));
     if (r->style & SNUG_REPORT_STEPS)
@@ -300,11 +413,23 @@ static void add_workspace(const plan_report *r, sn_plan_owner_row *rows) {
     rows[node->owner].at_peak_bytes += r->info.workspace_bytes;
 }
 
+static snug_status fail_verdict(const snug_model_plan_info *p, snug_error *err) {
+    char budget[32], floor[32];
+    return sn_fail(err, SNUG_E_BUDGET, "does not fit %s; the smallest budget for this batch is %s",
+                   snug_bytes_print(p->budget_bytes, budget, sizeof budget),
+                   snug_bytes_print(p->floor_bytes, floor, sizeof floor));
+}
+
 snug_status snug_report_plan(snug_model *model, const snug_plan_request *request, int style,
                              const snug_writer *out, snug_error *err) {
     plan_report r = {.model = model, .request = request, .w = out, .style = style};
     void *rows;
     SNUG_TRY(sn_model_verdict(model, request, &r.info, err));
+    if (!r.info.fits && !(style & SNUG_REPORT_JSON)) {
+        const snug_plan_request asked = {request->batch, request->train, r.info.budget_bytes};
+        SNUG_TRY(sn_advice_find(model, &asked, &r.advice, err));
+        SNUG_TRY(sn_model_verdict(model, request, &r.info, err));
+    }
     const sn_model_step *const step = r.step = &model->looked;
     const size_t bytes = sn_graph_n_owners(step->graph) * sizeof(sn_plan_owner_row);
     SNUG_TRY(sn_alloc(model->engine, SN_MEM_OTHER, bytes, &rows, err));
@@ -315,5 +440,5 @@ snug_status snug_report_plan(snug_model *model, const snug_plan_request *request
     if (status == SNUG_OK)
         status = style & SNUG_REPORT_JSON ? say_json(&r, err) : say_text(&r, err);
     sn_free(model->engine, SN_MEM_OTHER, rows, bytes);
-    return status;
+    return status == SNUG_OK && !r.info.fits ? fail_verdict(&r.info, err) : status;
 }

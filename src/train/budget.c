@@ -188,3 +188,19 @@ snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan, sn_forec
                          .books = books_of(m) + session_bytes(plan)};
     return SNUG_OK;
 }
+
+snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, uint32_t max,
+                           uint32_t *n, snug_error *err) {
+    const sn_device *const devices[1] = {&m->device.device};
+    const sn_plan_options o = {.devices = devices, .n_devices = 1, .step_bytes = STEP_BYTES};
+    extras x = {.reserve = to_come(m, s)};
+    sn_share share;
+    SNUG_TRY(code_of(m, s, &o, &x.code, err));
+    SNUG_TRY(find_share(m, 0, x, &share, err));
+    SNUG_TRY(sn_plan_curve(m->engine, s->graph, &o, out, max, n, err));
+    for (uint32_t i = 0; i < *n; i++) {
+        const sn_plan_floor point = {out[i].bytes, out[i].seconds};
+        out[i].bytes = floor_of(&share, &point).budget;
+    }
+    return SNUG_OK;
+}

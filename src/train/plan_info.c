@@ -37,6 +37,7 @@ static void tell_plan(const sn_model_step *s, snug_model_plan_info *out) {
     out->plan_bytes = sn_zone_bytes(plan->zone);
     out->slices = plan->slices;
     out->recomputed = plan->n_recomputed;
+    out->again_seconds = plan->again_seconds;
     out->step_seconds = plan->seconds;
     out->plain_seconds = plan->plain_seconds;
     out->plain_arena_bytes = plan->plain_bytes;
@@ -107,4 +108,42 @@ snug_status snug_model_plan(snug_model *m, const snug_plan_request *request,
         return sn_fail(err, SNUG_E_INVALID,
                        "snug_model_plan: model, request and out must not be NULL");
     return sn_model_verdict(m, request, out, err);
+}
+
+/* The smallest budgets for points of the planner's curve. */
+static snug_status curve_of(snug_model *m, sn_model_step *s, snug_curve_point *points, size_t max,
+                            size_t *n, snug_error *err) {
+    enum { MOST = 64 };
+    sn_plan_point found[MOST];
+    uint32_t n_found;
+    const uint32_t most = max < MOST ? (uint32_t)max : MOST;
+    SNUG_TRY(sn_model_curve(m, s, found, most, &n_found, err));
+    for (uint32_t i = 0; i < n_found; i++)
+        points[i] = (snug_curve_point){.budget_bytes = found[i].bytes,
+                                       .slices = found[i].slices,
+                                       .n_steps = found[i].n_steps,
+                                       .step_seconds = found[i].seconds};
+    *n = n_found;
+    return SNUG_OK;
+}
+
+snug_status snug_model_curve(snug_model *m, const snug_plan_request *request,
+                             snug_curve_point *points, size_t max, size_t *n, snug_error *err) {
+    if (!m || !request || !points || !n || max < 2)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "snug_model_curve: model, request, points and n must not be NULL, and there "
+                       "must be room for 2 points");
+    sn_model_step step;
+    SNUG_TRY(sn_model_step_open(m, request->train ? SN_STEP_TRAIN : SN_STEP_PREDICT, request->batch,
+                                &step, err));
+    const snug_status status = curve_of(m, &step, points, max, n, err);
+    sn_model_step_close(&step);
+    return status;
+}
+
+snug_status snug_fit_check(snug_model *m, int64_t batch, snug_error *err) {
+    sn_model_step *step;
+    if (!m)
+        return sn_fail(err, SNUG_E_INVALID, "snug_fit_check: model must not be NULL");
+    return sn_model_step_find(m, SN_STEP_TRAIN, batch, &step, err);
 }

@@ -352,10 +352,45 @@ class Json(Case):
     def keys(self, value, *keys):
         self.assertEqual(sorted(value), sorted(keys))
 
+    def test_plan_within_a_budget(self):
+        p = self.json_of("plan", self.model, "--batch", 8, "--train", "--budget", "64MiB")
+        self.assertTrue(p["fits"])
+        self.assertEqual(sum(r["bytes"] for r in p["rows"] if not r["in_arena"]), 64 << 20)
+        self.assertLess(p["peak_bytes"], p["floor_bytes"] + (8 << 20))
+        self.assertEqual(p["means"], [])
+        small = subprocess.run([SNUG, "plan", self.model, "--batch", "8", "--train", "--budget", "5MiB", "--json"],
+                               capture_output=True, text=True)
+        self.assertEqual(small.returncode, 3)
+        self.assertIn("does not fit 5.0 MiB", small.stderr)
+        p = json.loads(small.stdout)
+        self.assertFalse(p["fits"])
+        self.assertTrue(self.json_of("plan", self.model, "--batch", 8, "--train", "--budget", p["floor_bytes"])["fits"])
+
+    def test_a_budget_too_small_is_refused_before_data_is_looked_at(self):
+        r = subprocess.run([SNUG, "fit", self.model, "--x", "missing.npy", "--y", "missing.npy", "--budget", "5MiB"],
+                           capture_output=True, text=True)
+        self.assertEqual(r.returncode, 3)
+        self.assertRegex(r.stderr, r"budget of 5\.0 MiB is too small .* the smallest is \d+\.\d MiB")
+        r = subprocess.run([SNUG, "plan", self.model, "--batch", "64", "--train", "--budget", "5MiB"],
+                           capture_output=True, text=True)
+        self.assertEqual(r.returncode, 3)
+        for text in ("does not fit 5.0 MiB: the smallest budget is", "even the smallest plan has an arena of",
+                     "what would fit:", "--budget ", "--optimizer sgd"):
+            self.assertIn(text, r.stdout)
+
+    def test_budgets_that_are_none(self):
+        for text, words in (("0", "0"), ("-5MiB", "-5MiB"), ("lots", "lots"), ("900TiB", "900TiB"), ("0%", "0%"),
+                            ("150%", "150%"), ("", "")):
+            r = subprocess.run([SNUG, "plan", self.model, "--budget", text], capture_output=True, text=True)
+            self.assertEqual(r.returncode, 2, r.stderr)
+            self.assertIn(words, r.stderr)
+            self.assertIn("budget", r.stderr)
+
     def test_plan(self):
         for train in ([], ["--train"]):
             p = self.json_of("plan", self.model, "--batch", 8, *train)
-            self.keys(p, "model", "batch", "train", "peak_bytes", "state_bytes", "arena_bytes", "lower_bound_bytes", "gap",
+            self.keys(p, "model", "batch", "train", "peak_bytes", "fits", "budget_bytes", "floor_bytes", "slices",
+                      "recomputed", "spilled_bytes", "step_seconds", "plain_seconds", "means", "state_bytes", "arena_bytes", "lower_bound_bytes", "gap",
                       "flops", "nodes", "steps", "peak_layer", "peak_operator", "rows", "inputs", "loss", "layers")
             self.assertEqual(p["train"], bool(train))
             self.assertEqual([r["name"] for r in p["layers"]], ["hidden", "out"])
@@ -378,9 +413,9 @@ class Json(Case):
     def test_fit_evaluate_predict(self):
         w, out = self.at("w.safetensors"), self.at('p"\n.npy')
         r = self.json_of(*self.fit_args("--epochs", 2, "--validation-split", 0.25, "--save", w))
-        self.keys(r, "epochs", "steps", "stopped", "arena_bytes", "loss", "accuracy", "val_loss", "val_accuracy")
+        self.keys(r, "epochs", "steps", "stopped", "arena_bytes", "predicted_peak_bytes", "loss", "accuracy", "val_loss", "val_accuracy")
         self.assertEqual((r["epochs"], r["steps"], r["stopped"]), (2, 2, False))
-        self.keys(self.json_of(*self.fit_args()), "epochs", "steps", "stopped", "arena_bytes", "loss", "accuracy")
+        self.keys(self.json_of(*self.fit_args()), "epochs", "steps", "stopped", "arena_bytes", "predicted_peak_bytes", "loss", "accuracy")
         e = self.json_of("evaluate", self.model, "--weights", w, "--x", self.x, "--y", self.y)
         self.keys(e, "loss", "accuracy")
         p = self.json_of("predict", self.model, "--weights", w, "--x", self.x, "--out", out)

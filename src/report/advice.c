@@ -1,0 +1,142 @@
+/* advice.c: why a step does not fit, and what would: the layers that hold the arena where it is
+ * fullest, then remedies, each tried, with its number. */
+#include "report/advice.h"
+
+#include "base/say.h"
+#include "model/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define N_LARGEST 3
+
+/* --- what binds ------------------------------------------------------------------------------- */
+static uint32_t take_largest(const sn_plan_owner_row *rows, uint32_t n, bool *taken) {
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < n; i++)
+        if (!taken[i] && rows[i].at_peak_bytes > 0 &&
+            (best == UINT32_MAX || rows[i].at_peak_bytes > rows[best].at_peak_bytes))
+            best = i;
+    if (best != UINT32_MAX)
+        taken[best] = true;
+    return best;
+}
+
+static snug_status say_largest(const snug_model *m, const sn_plan_owner_row *rows, bool *taken,
+                               const snug_writer *w, snug_error *err) {
+    const sn_graph *g = m->looked.graph;
+    for (int k = 0; k < N_LARGEST; k++) {
+        const uint32_t i = take_largest(rows, sn_graph_n_owners(g), taken);
+        char bytes[32], name[96];
+        if (i == UINT32_MAX)
+            break;
+        const char *owner = sn_graph_owner_name(g, i);
+        SNUG_TRY(sn_say(w, err, "%s %s of %s", k ? "," : "",
+                        snug_bytes_print(rows[i].at_peak_bytes, bytes, sizeof bytes),
+                        owner[0] ? sn_plain_text(owner, name, sizeof name) : "inputs"));
+    }
+    return sn_say(w, err, "\n");
+}
+
+static snug_status say_binding(snug_model *m, const snug_model_plan_info *info,
+                               const snug_writer *w, snug_error *err) {
+    const uint32_t n = sn_graph_n_owners(m->looked.graph);
+    const size_t bytes = n * (sizeof(sn_plan_owner_row) + sizeof(bool));
+    char arena[32], layer[96];
+    void *block;
+    SNUG_TRY(sn_say(w, err, "  even the smallest plan has an arena of %s, full in %s%s (%s), of:",
+                    snug_bytes_print(info->arena_bytes, arena, sizeof arena),
+                    info->peak_layer[0] ? "layer " : "the model",
+                    sn_plain_text(info->peak_layer, layer, sizeof layer),
+                    info->peak_operator[0] ? info->peak_operator : "its inputs"));
+    SNUG_TRY(sn_alloc_zero(m->engine, SN_MEM_OTHER, bytes, &block, err));
+    sn_plan_owner_row *const rows = block;
+    snug_status status = sn_plan_owner_rows(m->looked.plan, m->engine, rows, err);
+    if (status == SNUG_OK)
+        status = say_largest(m, rows, (bool *)(rows + n), w, err);
+    sn_free(m->engine, SN_MEM_OTHER, block, bytes);
+    return status;
+}
+
+/* --- what would help -------------------------------------------------------------------------- */
+/* The largest batch for which ok(); 0 when not even 1 is. */
+typedef snug_status (*batch_test)(snug_model *m, const snug_plan_request *r, bool *ok,
+                                  snug_error *err);
+
+static snug_status fits_at_all(snug_model *m, const snug_plan_request *r, bool *ok,
+                               snug_error *err) {
+    snug_model_plan_info info;
+    SNUG_TRY(sn_model_verdict(m, r, &info, err));
+    *ok = info.fits;
+    return SNUG_OK;
+}
+
+static snug_status fits_whole(snug_model *m, const snug_plan_request *r, bool *ok,
+                              snug_error *err) {
+    const snug_plan_request plain = {.batch = r->batch, .train = r->train};
+    const size_t budget = r->budget_bytes;
+    snug_model_plan_info info;
+    const size_t before = snug_budget_bytes(m->engine);
+    SNUG_TRY(snug_budget(m->engine, 0, err));
+    const snug_status status = sn_model_verdict(m, &plain, &info, err);
+    SNUG_TRY(snug_budget(m->engine, before, err));
+    *ok = status == SNUG_OK && info.peak_bytes + info.reserve_bytes <= budget;
+    return status;
+}
+
+static snug_status largest_batch(snug_model *m, const snug_plan_request *request, batch_test test,
+                                 int64_t *out, snug_error *err) {
+    int64_t low = 0, high = request->batch;
+    while (low + 1 < high) {
+        const int64_t middle = low == 0 && high > 2 ? high / 2 : low + (high - low) / 2;
+        const snug_plan_request r = {middle, request->train, request->budget_bytes};
+        bool ok = false;
+        SNUG_TRY(test(m, &r, &ok, err));
+        if (ok)
+            low = middle;
+        else
+            high = middle;
+        if (low > 0 && high - low <= low / 16)
+            break; /* near enough */
+    }
+    *out = low;
+    return SNUG_OK;
+}
+
+snug_status sn_advice_find(snug_model *m, const snug_plan_request *request, sn_advice *out,
+                           snug_error *err) {
+    SNUG_TRY(largest_batch(m, request, fits_at_all, &out->batch, err));
+    return largest_batch(m, request, fits_whole, &out->whole_batch, err);
+}
+
+static snug_status say_batches(const sn_advice *a, const snug_writer *w, snug_error *err) {
+    if (a->batch > 0)
+        SNUG_TRY(sn_say(w, err, "    --batch %-13lld about the largest that fits this budget\n",
+                        (long long)a->batch));
+    if (a->whole_batch > 0 && a->whole_batch != a->batch)
+        SNUG_TRY(sn_say(w, err, "    --batch %-13lld about the largest that needs no slices\n",
+                        (long long)a->whole_batch));
+    return SNUG_OK;
+}
+
+/* What the slots of the optimizer take. */
+static snug_status say_slots(const snug_model *m, const snug_model_plan_info *info,
+                             const snug_writer *w, snug_error *err) {
+    char bytes[32];
+    if (info->optimizer_bytes == 0)
+        return SNUG_OK;
+    return sn_say(w, err, "    --optimizer sgd       saves %s: %s keeps that beside the weights\n",
+                  snug_bytes_print(info->optimizer_bytes, bytes, sizeof bytes),
+                  m->compiled.optimizer.name);
+}
+
+snug_status sn_advice_say(snug_model *m, const snug_model_plan_info *info, const sn_advice *a,
+                          const snug_writer *w, snug_error *err) {
+    char floor[32];
+    SNUG_TRY(say_binding(m, info, w, err));
+    SNUG_TRY(sn_say(w, err, "  what would fit:\n    --budget %-12zu %s\n", info->floor_bytes,
+                    snug_bytes_print(info->floor_bytes, floor, sizeof floor)));
+    SNUG_TRY(say_batches(a, w, err));
+    SNUG_TRY(say_slots(m, info, w, err));
+    return sn_say(w, err, "  the smallest plan:\n\n");
+}

@@ -1,0 +1,20 @@
+/* advice.h: what binds in a step that does not fit, and what would make it fit. */
+#ifndef SN_REPORT_ADVICE_H
+#define SN_REPORT_ADVICE_H
+
+#include "train/model.h"
+
+/* 0: not even one row. */
+typedef struct {
+    int64_t batch;       /* about the largest that fits the budget */
+    int64_t whole_batch; /* the same without slices */
+} sn_advice;
+
+/* The request has its budget. Looks at other steps: ask for the verdict again afterwards. */
+SNUG_CHECKED snug_status sn_advice_find(snug_model *m, const snug_plan_request *request,
+                                        sn_advice *out, snug_error *err);
+/* Text. `info` is the verdict; the model's looked-at step is the plan at the floor. */
+SNUG_CHECKED snug_status sn_advice_say(snug_model *m, const snug_model_plan_info *info,
+                                       const sn_advice *a, const snug_writer *w, snug_error *err);
+
+#endif
