@@ -87,9 +87,10 @@ static double worst_angle(const double *m, int64_t rows, int64_t columns, double
 
 static void test_orthogonal_makes_rows_or_columns_orthonormal(void **state) {
     (void)state;
-    static const int64_t shapes[][3] = {{40, 7, 1}, {7, 40, 1}, {31, 31, 1}, {1, 1, 1}, {3, 5, 12}};
-    static double x[1600], again[1600];
-    static float y[1600];
+    static const int64_t shapes[][3] = {{40, 7, 1}, {7, 40, 1}, {31, 31, 1},
+                                        {1, 1, 1},  {3, 5, 12}, {20, 300, 1}};
+    static double x[6000], again[6000];
+    static float y[6000];
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (int gain = 1; gain <= 3; gain += 2) {
             snug_type t = {.dtype = SNUG_F64, .rank = shapes[s][2] > 1 ? 3 : 2};

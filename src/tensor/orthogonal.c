@@ -2,14 +2,16 @@
  * its own: what is left of a matrix of normals is then uniform among all such matrices. It is the
  * Q of a QR factorisation whose R has a positive diagonal.
  *
- * Gram-Schmidt, where each vector is cleared of the earlier ones twice: once leaves errors that
- * grow with the condition of the matrix, twice leaves rounding. Sums of a few elements are of the
+ * Gram-Schmidt: each vector is cleared of the earlier ones, and once more where little of it is
+ * left, since what rounding leaves of the others grows by as much. Vectors are cleared some at a
+ * time, so that an earlier one is fetched for all of them. Sums of a few elements are of the
  * matrix' type, in lanes of fixed places, and sums of those f64. */
 #include "tensor/orthogonal.h"
 
 #include <math.h>
 
-enum { LANES = 16, CHUNK = 16 * LANES };
+enum { LANES = 16, CHUNK = 16 * LANES, TOGETHER = 8 };
+#define ENOUGH 0.5 /* of a squared length: more than that is left, once will do */
 
 /* Vectors of n elements that lie `step` apart. */
 #define VECTOR_FUNCTIONS(real, suffix)                                                             \
@@ -32,26 +34,50 @@ enum { LANES = 16, CHUNK = 16 * LANES };
             sum += (double)a[i * step] * (double)b[i * step];                                      \
         return sum;                                                                                \
     }                                                                                              \
+    static void add_chunk_##suffix(real *restrict a, const real *restrict b, real f) {             \
+        for (int i = 0; i < CHUNK; i++)                                                            \
+            a[i] += f * b[i];                                                                      \
+    }                                                                                              \
     static void add_##suffix(real *a, const real *b, double factor, int64_t n, int64_t step) {     \
         const real f = (real)factor;                                                               \
-        if (step == 1)                                                                             \
+        int64_t i = 0;                                                                             \
+        for (; step == 1 && i + CHUNK <= n; i += CHUNK)                                            \
+            add_chunk_##suffix(a + i, b + i, f);                                                   \
+        for (; i < n; i++)                                                                         \
+            a[i * step] += f * b[i * step];                                                        \
+    }                                                                                              \
+    static void clear_##suffix(real *a, const real *b, int64_t n, int64_t step) {                  \
+        add_##suffix(a, b, -dot_##suffix(a, b, n, step), n, step);                                 \
+    }                                                                                              \
+    /* vectors `from` to `to` - 1; the earlier ones are done */                                    \
+    static void group_##suffix(real *v, const int64_t *range, int64_t stride, int64_t n,           \
+                               int64_t step) {                                                     \
+        const int64_t from = range[0], to = range[1];                                              \
+        double before[TOGETHER];                                                                   \
+        for (int64_t j = from; j < to; j++)                                                        \
+            before[j - from] = dot_##suffix(v + j * stride, v + j * stride, n, step);              \
+        for (int64_t i = 0; i < from; i++)                                                         \
+            for (int64_t j = from; j < to; j++)                                                    \
+                clear_##suffix(v + j * stride, v + i * stride, n, step);                           \
+        for (int64_t j = from; j < to; j++) {                                                      \
+            real *const a = v + j * stride;                                                        \
+            for (int64_t i = from; i < j; i++)                                                     \
+                clear_##suffix(a, v + i * stride, n, step);                                        \
+            const double first = ENOUGH * before[j - from];                                        \
+            double left = dot_##suffix(a, a, n, step);                                             \
+            for (int64_t i = 0; i < j && left < first; i++)                                        \
+                clear_##suffix(a, v + i * stride, n, step);                                        \
+            if (left < first)                                                                      \
+                left = dot_##suffix(a, a, n, step);                                                \
             for (int64_t i = 0; i < n; i++)                                                        \
-                a[i] += f * b[i];                                                                  \
-        else                                                                                       \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                a[i * step] += f * b[i * step];                                                    \
+                a[i * step] = (real)(left > 0 ? (double)a[i * step] / sqrt(left) : 0);             \
+        }                                                                                          \
     }                                                                                              \
     static void vectors_##suffix(real *v, int64_t count, int64_t stride, int64_t n,                \
                                  int64_t step) {                                                   \
-        for (int64_t j = 0; j < count; j++) {                                                      \
-            real *const a = v + j * stride;                                                        \
-            for (int64_t i = 0; i < 2 * j; i++) {                                                  \
-                const real *const b = v + (i % j) * stride;                                        \
-                add_##suffix(a, b, -dot_##suffix(a, b, n, step), n, step);                         \
-            }                                                                                      \
-            const double length = sqrt(dot_##suffix(a, a, n, step));                               \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                a[i * step] = (real)(length > 0 ? (double)a[i * step] / length : 0);               \
+        for (int64_t j = 0; j < count; j += TOGETHER) {                                            \
+            const int64_t range[2] = {j, j + TOGETHER < count ? j + TOGETHER : count};             \
+            group_##suffix(v, range, stride, n, step);                                             \
         }                                                                                          \
     }
 VECTOR_FUNCTIONS(float, f32)
