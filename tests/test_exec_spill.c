@@ -509,6 +509,172 @@ static void test_the_child_of_a_fork_does_not_touch_the_file(void **state) {
     world_run_and_compare(w, 3);
 }
 
+/* --- planned ---------------------------------------------------------------------------------- */
+
+/* Two dense layers with adam; slots of kernels are large enough to spill, those of biases are not.
+ * Rows of small ones have 2,800 and 240 bytes: neither is a multiple of a page, nor divides one. */
+typedef struct {
+    int64_t in, hidden, out;
+} widths;
+static const widths small = {300, 700, 60}, large = {1024, 2048, 64};
+
+static size_t slot_bytes_of(const widths *n) {
+    return (size_t)(2 * 4 * n->hidden * (n->in + n->out));
+}
+
+static size_t state_bytes_of(const widths *n) {
+    return slot_bytes_of(n) / 2 * 3 + (size_t)(3 * 4 * n->hidden);
+}
+
+typedef struct {
+    sn_value var, m, v;
+} adam_vars;
+
+static sn_value add_variable(world *w, const char *name, const int64_t *dims, int rank, bool slot,
+                             double value) {
+    const sn_variable var = {.name = name,
+                             .type = world_type(SNUG_F32, rank, dims),
+                             .home = sn_graph_n_vars(w->graph),
+                             .trainable = !slot,
+                             .slot = slot,
+                             .init = {.kind = slot ? SN_RECIPE_CONSTANT : SN_RECIPE_NORMAL,
+                                      .key = sn_graph_n_vars(w->graph),
+                                      .a = 0,
+                                      .b = value}};
+    sn_value v = SN_NO_VALUE;
+    world_ok(w, sn_graph_variable(w->graph, &var, &v, &w->err));
+    return v;
+}
+
+static adam_vars add_weights(world *w, const char *name, const int64_t *dims, int rank) {
+    char m[32], v[32];
+    snprintf(m, sizeof m, "%s/m", name);
+    snprintf(v, sizeof v, "%s/v", name);
+    return (adam_vars){add_variable(w, name, dims, rank, false, 0.1),
+                       add_variable(w, m, dims, rank, true, 0),
+                       add_variable(w, v, dims, rank, true, 0)};
+}
+
+static void add_adam(world *w, const adam_vars *vars, sn_value grad) {
+    sn_builder b = sn_builder_on(w->graph);
+    sn_value out[SN_MAX_OUT];
+    sn_attrs a;
+    sn_attrs_default(SN_OP_adam, &a);
+    a.adam.rate = sn_build_param(&b, "rate", 0.01).i;
+    a.adam.one_minus_beta1 = sn_build_param(&b, "beta1", 0.1).i;
+    a.adam.one_minus_beta2 = sn_build_param(&b, "beta2", 0.001).i;
+    a.adam.epsilon = sn_build_param(&b, "epsilon", 1e-7).i;
+    sn_build_all(&b, SN_OP_adam, &a, (sn_value[]){vars->var, vars->m, vars->v, grad}, 4, out);
+    world_ok(w, sn_builder_done(&b, &w->err));
+}
+
+static void build_dense(world *w, const widths *n) {
+    static float x[32 * 1024];
+    for (int i = 0; i < 32 * 1024; i++)
+        x[i] = (float)(i * 37 % 101 - 50) / 50;
+    const snug_type tx = world_type(SNUG_F32, 2, (int64_t[]){32, n->in});
+    const sn_value in = world_input(w, "x", &tx, x);
+    const adam_vars vars[3] = {add_weights(w, "k0", (int64_t[]){n->in, n->hidden}, 2),
+                               add_weights(w, "b0", (int64_t[]){n->hidden}, 1),
+                               add_weights(w, "k1", (int64_t[]){n->hidden, n->out}, 2)};
+    const sn_value wrt[3] = {vars[0].var, vars[1].var, vars[2].var};
+    sn_value grads[3];
+    sn_builder b = sn_builder_on(w->graph);
+    const sn_value h = sn_build_relu(&b, sn_build_matmul(&b, in, wrt[0], wrt[1]));
+    const sn_value y = sn_build_matmul(&b, h, wrt[2], SN_NO_VALUE);
+    const sn_value loss = sn_build_mean(
+        &b, sn_build_reshape(&b, sn_build_square(&b, y), (int64_t[]){32 * n->out}, 1), 0, false);
+    world_ok(w, sn_builder_done(&b, &w->err));
+    world_ok(w, sn_graph_gradients(w->graph, loss, wrt, 3, grads, &w->err));
+    sn_graph_set_part(w->graph, SN_PART_UPDATE);
+    for (int i = 0; i < 3; i++)
+        add_adam(w, &vars[i], grads[i]);
+    world_ok(w, sn_graph_output(w->graph, "loss", loss, &w->err));
+}
+
+static snug_status plan_with(world *w, const sn_plan_options *more) {
+    const sn_device *devices[1] = {&w->device.device};
+    sn_plan_options o = *more;
+    o.devices = devices;
+    o.n_devices = 1;
+    sn_plan_destroy(w->plan);
+    w->plan = NULL;
+    return sn_plan_build(w->engine, w->graph, &o, &w->plan, &w->err);
+}
+
+static void test_planned_slots_go_through_stages_bit_for_bit(void **state) {
+    fixture *f = *state;
+    world *w = &f->w;
+    const bool all[9] = {[1] = true, [2] = true, [7] = true, [8] = true};
+    sn_cpu_device_init(&w->device, 2, false); /* the fast kernels */
+    build_dense(w, &small);
+    world_ok(w, plan_with(w, &(sn_plan_options){.spilled = all}));
+    assert_int_equal(w->plan->spilled_bytes, slot_bytes_of(&small));
+    assert_int_equal(w->plan->memories[SN_MEM_STATE].bytes,
+                     state_bytes_of(&small) - slot_bytes_of(&small));
+    assert_int_equal(w->plan->n_recomputed, 0);
+    world_prepare(w, &f->options);
+    world_run_and_compare(w, 5);
+    const bool bias[9] = {[4] = true};
+    assert_int_equal(plan_with(w, &(sn_plan_options){.spilled = bias}), SNUG_E_INVALID);
+    expect_text(w->err.text, "variable 'b0/m' cannot be spilled");
+}
+
+static void test_slots_are_spilled_only_where_that_is_the_way(void **state) {
+    fixture *f = *state;
+    world *w = &f->w;
+    build_dense(w, &small);
+    world_ok(w, plan_with(w, &(sn_plan_options){.arena_bytes = 0}));
+    const size_t plain = w->plan->memories[SN_MEM_FIRST_ARENA].bytes;
+    world_ok(w, plan_with(w, &(sn_plan_options){.arena_bytes = plain, .may_spill = true}));
+    assert_int_equal(w->plan->spilled_bytes, 0);
+    assert_null(w->plan->spilled);
+}
+
+/* arena_bytes and short_bytes for arena and variables together. */
+static sn_plan_options within(size_t have, size_t variables) {
+    return (sn_plan_options){.arena_bytes = have > variables ? have - variables : 1,
+                             .short_bytes = have > variables ? 0 : variables - have};
+}
+
+/* From what a plan without a limit takes downwards: each budget is kept, or refused with a floor
+ * that is then enough; more bytes never make a slower plan. */
+static void test_budgets_below_the_variables_are_kept_or_refused(void **state) {
+    fixture *f = *state;
+    world *w = &f->w;
+    const size_t variables = state_bytes_of(&large);
+    build_dense(w, &large);
+    world_ok(w, plan_with(w, &(sn_plan_options){.arena_bytes = 0}));
+    const size_t plain = w->plan->memories[SN_MEM_FIRST_ARENA].bytes;
+    size_t floor = 0, n_spilling = 0;
+    double last = 0;
+    for (size_t less = 0; floor == 0; less += variables / 16) {
+        sn_plan_floor least = {.bytes = 0};
+        sn_plan_options o = within(plain + variables - less, variables);
+        o.may_spill = true;
+        o.floor = &least;
+        const snug_status status = plan_with(w, &o);
+        if (status == SNUG_E_BUDGET) {
+            floor = least.bytes + variables - least.spilled_bytes;
+            assert_true(floor > plain + variables - less);
+            continue;
+        }
+        world_ok(w, status);
+        assert_true(w->plan->memories[SN_MEM_FIRST_ARENA].bytes +
+                        w->plan->memories[SN_MEM_STATE].bytes <=
+                    plain + variables - less);
+        assert_int_equal(w->plan->memories[SN_MEM_STATE].bytes, variables - w->plan->spilled_bytes);
+        assert_true(w->plan->seconds >= last);
+        last = w->plan->seconds;
+        n_spilling += w->plan->spilled_bytes > 0;
+    }
+    assert_true(n_spilling > 3);
+    sn_plan_options o = within(floor, variables);
+    assert_int_equal(plan_with(w, &o), SNUG_E_BUDGET); /* not without the file */
+    o.may_spill = true;
+    world_ok(w, plan_with(w, &o));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         spill_test(test_spilled_values_come_back_the_same),
@@ -527,6 +693,9 @@ int main(void) {
         spill_test(test_short_transfers_change_nothing),
         spill_test(test_failing_call_for_a_value_leaves_the_next_run),
         spill_test(test_the_child_of_a_fork_does_not_touch_the_file),
+        spill_test(test_planned_slots_go_through_stages_bit_for_bit),
+        spill_test(test_slots_are_spilled_only_where_that_is_the_way),
+        spill_test(test_budgets_below_the_variables_are_kept_or_refused),
     };
     return cmocka_run_group_tests_name("exec_spill", tests, NULL, NULL);
 }

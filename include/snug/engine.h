@@ -82,6 +82,13 @@ SNUG_API int snug_engine_threads(const snug_engine *engine);
 SNUG_API SNUG_CHECKED snug_status snug_budget(snug_engine *engine, size_t bytes, snug_error *err);
 SNUG_API size_t snug_budget_bytes(const snug_engine *engine);
 
+/* A folder on a disk for what does not fit the budget otherwise, or is faster so: slots of
+ * optimizers wait there, in a file without a name, for their update. NULL: none (the default).
+ * Refused (SNUG_E_IO) by name: folders that are missing or memory themselves (tmpfs). Copied. Set
+ * it before a model is used. */
+SNUG_API SNUG_CHECKED snug_status snug_spill(snug_engine *engine, const char *folder,
+                                             snug_error *err);
+
 /* One row of the account book. The names are lent until the next call that changes memory. */
 typedef struct {
     const char *category; /* "weights", "arena", "graph", ... */

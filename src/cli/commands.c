@@ -6,7 +6,7 @@
 #define O(id) (1ull << OPT_##id)
 #define MODEL_OPTIONS                                                                              \
     (O(optimizer) | O(loss) | O(loss_weights) | O(metrics) | O(weighted_metrics) | O(seed) |       \
-     O(dtype) | O(weights) | O(input_shape) | O(budget))
+     O(dtype) | O(weights) | O(input_shape) | O(budget) | O(spill))
 
 #define RECIPES                                                                                    \
     "Recipes are data that cost no file: zeros:SHAPE, constant:SHAPE@VALUE, normal:SHAPE@SEED,\n"  \

@@ -17,11 +17,14 @@ static bool wants_color(const cli *c, int fd) {
 }
 
 static snug_status set_budget(cli *c, snug_error *err) {
-    const char *text = c->args.text[OPT_budget];
+    const char *text = c->args.text[OPT_budget], *spill = c->args.text[OPT_spill];
     size_t bytes = 0;
-    if (!text)
-        return SNUG_OK;
-    const snug_status status = snug_budget_parse(text, &bytes, err);
+    snug_status status = SNUG_OK;
+    if (spill && strcmp(spill, "off") != 0)
+        status = snug_spill(c->engine, spill, err);
+    if (status != SNUG_OK || !text)
+        return status;
+    status = snug_budget_parse(text, &bytes, err);
     return status == SNUG_OK ? snug_budget(c->engine, bytes, err) : status;
 }
 

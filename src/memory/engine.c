@@ -11,6 +11,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static void *system_alloc(void *ctx, size_t bytes, size_t align) {
@@ -111,4 +112,24 @@ int snug_engine_threads(const snug_engine *engine) {
 
 const snug_io *sn_engine_io(const snug_engine *e) {
     return &e->guarded_io;
+}
+
+snug_status snug_spill(snug_engine *engine, const char *folder, snug_error *err) {
+    if (!engine)
+        return sn_fail(err, SNUG_E_INVALID, "snug_spill: engine must not be NULL");
+    if (!folder) {
+        engine->spill_folder[0] = '\0';
+        return SNUG_OK;
+    }
+    if (!folder[0] || strlen(folder) >= sizeof engine->spill_folder)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "a folder to spill to has 1 to %zu letters in its name, not %zu",
+                       sizeof engine->spill_folder - 1, strlen(folder));
+    SNUG_TRY(sn_file_check_folder(&engine->guarded_io, folder, 0, err));
+    memcpy(engine->spill_folder, folder, strlen(folder) + 1);
+    return SNUG_OK;
+}
+
+const char *sn_engine_spill_folder(const snug_engine *e) {
+    return e->spill_folder[0] ? e->spill_folder : NULL;
 }

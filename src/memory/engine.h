@@ -59,6 +59,8 @@ const snug_io *sn_engine_io(const snug_engine *e);
 /* How fast this machine was measured to be; NULL: not measured, devices have numbers built in. */
 const sn_rates *sn_engine_rates(const snug_engine *e);
 void sn_engine_set_rates(snug_engine *e, const sn_rates *r);
+/* Of snug_spill; NULL: nothing is spilled. Lent. */
+const char *sn_engine_spill_folder(const snug_engine *e);
 
 /* --- blocks: large memory with an owner's name on the ledger ---------------------------------- */
 typedef struct sn_block {

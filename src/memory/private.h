@@ -63,7 +63,8 @@ struct snug_engine {
     sn_faults faults;
     sn_rates rates; /* where measured */
     bool measured;
-    sn_team *team; /* while there are holders, and more than one thread */
+    char spill_folder[1024]; /* "": none */
+    sn_team *team;           /* while there are holders, and more than one thread */
     size_t n_team_holders;
 };
 

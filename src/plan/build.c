@@ -1,9 +1,15 @@
 /* build.c: the planner as a list of passes. What they make is given to the checker, in every build.
  */
 #include "base/size.h"
+#include "memory/spill.h"
 #include "plan/passes.h"
 
 #include <stdio.h>
+
+/* What a plan with a file has in memory for it: the file's buffers and two copy threads. */
+#define FILE_MEMORY_BYTES (SN_SPILL_MEMORY_BYTES + ((size_t)2 << 20))
+/* Slower than without a limit by this factor, a plan is compared with one that spills. */
+#define WORTH_A_FILE 1.02
 
 snug_status sn_plan_array(sn_zone *z, size_t n, size_t elem_bytes, void *out, snug_error *err) {
     size_t bytes;
@@ -47,10 +53,31 @@ static snug_status create_plan(snug_engine *e, const sn_graph *g, const sn_plan_
     return SNUG_OK;
 }
 
-static snug_status run_passes(sn_planner *p, const sn_plan_options *o, snug_error *err) {
+/* What the arena may have when the planner's slots are spilled. */
+static size_t arena_limit(const sn_plan_options *o, size_t gain) {
+    size_t limit = 0;
+    if (o->arena_bytes == 0 || !sn_size_add(o->arena_bytes, gain, &limit))
+        return 0;
+    return limit > o->short_bytes ? limit - o->short_bytes : 1;
+}
+
+static snug_status run_passes(sn_planner *p, const sn_plan_options *o, bool spills,
+                              snug_error *err) {
+    sn_plan_options limited = *o;
     SNUG_TRY(sn_plan_describe(p, err));
     SNUG_TRY(sn_plan_readers(p, err));
-    SNUG_TRY(sn_plan_choose(p, o, err));
+    if (spills)
+        SNUG_TRY(sn_spill_slots(p, o->spilled, err));
+    const size_t spilled = sn_spill_bytes_of(p);
+    const size_t gain = spilled > FILE_MEMORY_BYTES ? spilled - FILE_MEMORY_BYTES : 0;
+    limited.arena_bytes = arena_limit(o, gain);
+    p->arena_limit = o->spilled ? 0 : limited.arena_bytes;
+    const snug_status st = sn_plan_choose(p, &limited, err);
+    if (o->floor && o->floor->bytes > 0) {
+        o->floor->spilled_bytes = gain;
+        o->floor->seconds += sn_spill_seconds(p);
+    }
+    SNUG_TRY(st);
     return sn_plan_summarise(p->plan, err);
 }
 
@@ -73,14 +100,13 @@ static sn_planner planner_of(snug_engine *e, const sn_graph *g, const sn_plan_op
                         .n_values = sn_graph_n_values(g)};
 }
 
-snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
-                          sn_plan **out, snug_error *err) {
-    SNUG_TRY(check_options(g, o, err));
+static snug_status build(snug_engine *e, const sn_graph *g, const sn_plan_options *o, bool spills,
+                         sn_plan **out, snug_error *err) {
     sn_planner p = planner_of(e, g, o);
     SNUG_TRY(create_plan(e, g, o, &p.plan, err));
     snug_status st = sn_zone_create(e, SN_MEM_PLAN, &p.work, err);
     if (st == SNUG_OK)
-        st = run_passes(&p, o, err);
+        st = run_passes(&p, o, spills, err);
     sn_zone_destroy(p.work);
     if (st == SNUG_OK)
         st = check_own(p.plan, o, err);
@@ -90,6 +116,56 @@ snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_optio
     }
     *out = p.plan;
     return SNUG_OK;
+}
+
+/* The smaller of both; unknown (0) where that of plans that spill was not looked for. */
+static void merge_floor(sn_plan_floor *floor, const sn_plan_floor *spilling) {
+    const size_t less = spilling->spilled_bytes;
+    if (!floor)
+        return;
+    if (spilling->bytes == 0)
+        *floor = *spilling;
+    else if ((spilling->bytes > less ? spilling->bytes - less : 0) < floor->bytes)
+        *floor = *spilling;
+}
+
+/* With slots in a file, where that is faster than *plan or the only way; `st` is what became of
+ * *plan. */
+static snug_status build_spilled(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
+                                 snug_status st, sn_plan **plan, snug_error *err) {
+    sn_plan *other = NULL;
+    sn_plan_floor floor = {.bytes = 0};
+    sn_plan_options spilling = *o;
+    snug_error own;
+    spilling.floor = &floor;
+    const snug_status other_st = build(e, g, &spilling, true, &other, &own);
+    if (other_st != SNUG_OK && other_st != SNUG_E_BUDGET) {
+        sn_plan_destroy(*plan);
+        if (err)
+            *err = own;
+        return other_st;
+    }
+    merge_floor(o->floor, &floor);
+    if (other_st == SNUG_OK && (st != SNUG_OK || other->seconds < (*plan)->seconds)) {
+        sn_plan_destroy(*plan);
+        *plan = other;
+        return SNUG_OK;
+    }
+    sn_plan_destroy(other);
+    return st;
+}
+
+snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
+                          sn_plan **out, snug_error *err) {
+    sn_plan *plan = NULL;
+    SNUG_TRY(check_options(g, o, err));
+    snug_status st = build(e, g, o, o->spilled != NULL, &plan, err);
+    const bool slow = st == SNUG_OK && plan->seconds > plan->plain_seconds * WORTH_A_FILE;
+    if (o->may_spill && !o->spilled && (st == SNUG_E_BUDGET || slow))
+        st = build_spilled(e, g, o, st, &plan, err);
+    if (st == SNUG_OK)
+        *out = plan;
+    return st;
 }
 
 snug_status sn_plan_curve(snug_engine *e, const sn_graph *g, const sn_plan_options *o,

@@ -65,7 +65,7 @@ static snug_status open_zone(const family *f, sn_zone **out, snug_error *err) {
 
 /* Bytes of the steps themselves: a plan of many steps is large. */
 static size_t books_of(const family *f, const offer *o) {
-    return (size_t)o->program.n * f->step_bytes;
+    return ((size_t)o->program.n + f->p->n_piece_steps) * f->step_bytes;
 }
 
 /* --- making a member -------------------------------------------------------------------------- */
@@ -569,9 +569,11 @@ static double seconds_again(const family *f, const offer *o) {
 static snug_status take_offer(family *f, offer *o, size_t height, snug_error *err) {
     sn_plan *const plan = f->p->plan;
     sn_plan_memory *const arena = &plan->memories[SN_MEM_FIRST_ARENA];
+    if (height + books_of(f, o) < f->p->arena_limit)
+        sn_spill_keep(f->p, f->p->arena_limit - height - books_of(f, o));
     arena->bytes = height;
     arena->lower_bound_bytes = o->layout.bound;
-    plan->seconds = o->seconds;
+    plan->seconds = o->seconds + sn_spill_seconds(f->p);
     plan->plain_seconds = f->seconds;
     plan->again_seconds = seconds_again(f, o);
     plan->plain_bytes = f->unlimited;
@@ -595,14 +597,14 @@ static snug_status try_member(family *f, member m, size_t limit, size_t *height,
 /* The smallest there is; `plain`: the size of the unlimited plan. */
 static snug_status find_floor(family *f, const ranking *r, size_t plain, sn_plan_floor *out,
                               snug_error *err) {
-    *out = (sn_plan_floor){plain, f->seconds};
+    *out = (sn_plan_floor){.bytes = plain, .seconds = f->seconds};
     for (uint32_t i = 0; i < r->n; i++) {
         size_t height;
         if (r->at[i].bound >= out->bytes)
             continue;
         SNUG_TRY(try_member(f, r->at[i].of, 1, &height, err));
         if (height < out->bytes)
-            *out = (sn_plan_floor){height, r->at[i].seconds};
+            *out = (sn_plan_floor){.bytes = height, .seconds = r->at[i].seconds};
     }
     return SNUG_OK;
 }

@@ -143,7 +143,8 @@ static snug_status describe_memories(sn_planner *p, snug_error *err) {
     snprintf(plan->memories[SN_MEM_FIRST_ARENA].name, sizeof state->name, "arena");
     for (uint32_t i = 0; i < sn_graph_n_vars(p->graph); i++) {
         const sn_variable *var = sn_graph_var_at(p->graph, (sn_var){i});
-        if (!sn_size_add(state->bytes, p->bytes[var->first.i], &state->bytes))
+        if (!sn_plan_spills(plan, (sn_var){i}) &&
+            !sn_size_add(state->bytes, p->bytes[var->first.i], &state->bytes))
             return sn_fail(err, SNUG_E_OVERFLOW,
                            "plan: variables up to '%s' exceed the address space", var->name);
     }
@@ -165,5 +166,6 @@ snug_status sn_plan_emit(sn_planner *p, const sn_layout *l, snug_error *err) {
     for (uint32_t i = 0; i < n_outputs; i++)
         outputs[i] = place_of(p, l, sn_graph_output_at(p->graph, i), l->output[i], NULL);
     plan->outputs = outputs;
+    SNUG_TRY(sn_spill_emit(p, l, err));
     return describe_memories(p, err);
 }

@@ -214,6 +214,21 @@ static void place_action(layer_out *s, uint32_t now) {
         (sn_pack_item){.lower = now, .upper = now, .size = workspace_of(s, now)};
 }
 
+/* Stages of spilled slots, from the first update that needs them to the end. */
+static void place_ring(layer_out *s) {
+    sn_layout *const l = s->l;
+    uint32_t first = 0;
+    l->ring = SN_NO_BUFFER;
+    while (first < s->program->n && (s->program->actions[first].kind != SN_STEP_RUN ||
+                                     !sn_spill_updates(s->p, s->program->actions[first].id)))
+        first++;
+    if (first == s->program->n)
+        return;
+    l->ring = l->n_items;
+    l->items[l->n_items++] =
+        (sn_pack_item){.lower = first, .upper = s->program->n, .size = s->p->ring_bytes};
+}
+
 /* Half-open lifetimes, aligned sizes. */
 static snug_status close_lifetimes(const layer_out *s, snug_error *err) {
     for (uint32_t b = 0; b < s->l->n_items; b++) {
@@ -265,13 +280,14 @@ snug_status sn_plan_layout(sn_planner *p, sn_zone *z, const sn_program *program,
     memset(s.newest, 0xff, p->n_values * sizeof *s.newest);
     memset(s.set_by, 0xff, p->n_values * sizeof *s.set_by);
     SNUG_TRY(resolve(&s, z, err));
-    const size_t most = (size_t)out->n_copies + program->n;
+    const size_t most = (size_t)out->n_copies + program->n + 1;
     SNUG_TRY(sn_plan_array(z, most, sizeof *out->items, &out->items, err));
     SNUG_TRY(sn_plan_array(z, most, sizeof *s.last, &s.last, err));
     SNUG_TRY(sn_plan_array(z, program->n, sizeof *out->workspace, &out->workspace, err));
     memset(out->workspace, 0xff, program->n * sizeof *out->workspace);
     for (uint32_t t = 0; t < program->n; t++)
         place_action(&s, t);
+    place_ring(&s);
     SNUG_TRY(close_lifetimes(&s, err));
     return find_bound(&s, z, err);
 }

@@ -34,6 +34,11 @@ typedef struct {
     uint32_t *readers;
     uint32_t *updater; /* per value: the STATE node that overwrites this version, or UINT32_MAX */
     bool *kept;        /* per value: an old version that is copied away before its update */
+    bool *spilled;     /* per variable: its home lies in the spill file; NULL: none */
+    size_t stage_target, stage_bytes, ring_bytes; /* of spilled slots on their way (spill.c) */
+    uint32_t n_stages;
+    size_t n_piece_steps; /* steps beyond one for each update */
+    size_t arena_limit;   /* what the arena may have; 0: no limit */
 } sn_planner;
 
 /* Needed nodes, each after those it reads, and writers of a version after its readers. */
@@ -102,6 +107,7 @@ typedef struct {
     uint32_t n_copies;
     sn_copy *copies;
     uint32_t *workspace; /* per action: index into items, or SN_NO_BUFFER */
+    uint32_t ring;       /* the same of the stages of spilled slots */
     uint32_t n_items;
     sn_pack_item *items; /* buffers and workspaces with their lifetimes in actions */
     size_t *live;        /* per action: sum of live bytes */
@@ -163,6 +169,16 @@ SNUG_CHECKED snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o,
 SNUG_CHECKED snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point *out,
                                        uint32_t max, uint32_t *n, snug_error *err);
 SNUG_CHECKED snug_status sn_plan_emit(sn_planner *p, const sn_layout *l, snug_error *err);
+/* Slots that go to the spill file: those wanted (one per variable; SNUG_E_INVALID where one cannot
+ * be), or NULL: all that can. Sets what passes ask of them; before the first layout. */
+SNUG_CHECKED snug_status sn_spill_slots(sn_planner *p, const bool *wanted, snug_error *err);
+size_t sn_spill_bytes_of(const sn_planner *p); /* of the slots in the file */
+bool sn_spill_updates(const sn_planner *p, uint32_t node);
+double sn_spill_seconds(const sn_planner *p); /* that copies take beyond the updates */
+/* Slots stay in memory after all, as far as there is room for them. */
+void sn_spill_keep(sn_planner *p, size_t room);
+/* Cuts the updates of the emitted plan into slices that go through the ring. */
+SNUG_CHECKED snug_status sn_spill_emit(sn_planner *p, const sn_layout *l, snug_error *err);
 /* Fills at_peak; also for parsed plans. */
 SNUG_CHECKED snug_status sn_plan_summarise(sn_plan *p, snug_error *err);
 

@@ -114,6 +114,7 @@ typedef struct {
     size_t device_align[SN_MAX_DEVICES];
     const size_t *value_bytes; /* of each whole value of the graph, unpadded, opaque ones too */
     const bool *spilled;       /* of each variable: its home lies in the spill file; NULL: none */
+    size_t spilled_bytes;      /* of these variables; 0 in a parsed plan */
     const sn_place *outputs; /* where each graph output lies at the end (n_outputs of the graph) */
     size_t code_bytes;       /* of all runs; a bound: equal kernels share code */
     double flops;            /* per run */
@@ -131,15 +132,20 @@ typedef struct {
 typedef struct {
     size_t bytes; /* of its arena and steps */
     double seconds;
+    size_t spilled_bytes; /* of variables that are not in memory there; less the file's own bytes */
 } sn_plan_floor;
 
 typedef struct {
     const sn_device *const *devices; /* device 0 runs everything for now */
     int n_devices;
-    size_t arena_bytes;   /* the most the arena may have; 0: no limit. SNUG_E_BUDGET where no plan
-                             fits */
-    size_t step_bytes;    /* of a step of the plan: counted with the arena; 0: not counted */
-    int64_t slices;       /* run the batch in this many pieces; 0: as few as the limit asks for */
+    size_t arena_bytes;  /* the most the arena may have; 0: no limit. SNUG_E_BUDGET where no plan
+                            fits */
+    size_t step_bytes;   /* of a step of the plan: counted with the arena; 0: not counted */
+    int64_t slices;      /* run the batch in this many pieces; 0: as few as the limit asks for */
+    bool may_spill;      /* slots may lie in a file: arena_bytes is what the arena may have with all
+                            variables in memory; a plan with spilled_bytes has so many more */
+    size_t short_bytes;  /* that the variables alone have too many, where arena_bytes is 1 */
+    const bool *spilled; /* per variable: spill exactly these; NULL: the planner's choice */
     sn_plan_floor *floor; /* filled unless the unlimited plan fits; may be NULL */
 } sn_plan_options;
 

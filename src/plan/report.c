@@ -56,11 +56,18 @@ static bool is_alias(const sn_plan *p, const sn_step *s) {
            sn_ops[sn_graph_node_at(p->graph, s->node)->op].inplace == SN_INPLACE_ALIAS;
 }
 
+/* A spilled variable on its way: its stages are reported as one workspace. */
+static bool is_staged(const sn_plan *p, const sn_place *place) {
+    const int32_t var = sn_graph_value_at(p->graph, place->value)->var;
+    return place->memory == SN_MEM_FIRST_ARENA && var >= 0 &&
+           sn_plan_spills(p, (sn_var){(uint32_t)var});
+}
+
 static void hold_output(holdings *h, uint32_t step, const sn_place *out, uint32_t block) {
     const sn_plan *p = h->p;
     const uint32_t v = out->value.i;
     const bool local = block != UINT32_MAX && out->rows >= 0 && out->stride == 0;
-    if (out->memory != SN_MEM_FIRST_ARENA || p->value_bytes[v] == 0)
+    if (out->memory != SN_MEM_FIRST_ARENA || p->value_bytes[v] == 0 || is_staged(p, out))
         return;
     const uint32_t from = shared_with(h, &p->steps[step], out);
     if (from != UINT32_MAX && is_alias(p, &p->steps[step])) {
@@ -147,6 +154,27 @@ static void add_category(const sn_plan *p, const holding *h, sn_plan_categories 
 }
 
 /* Slices and runs that come again. */
+/* A piece of a node that was begun before, outside of blocks. */
+static bool is_later_piece(const sn_step *s) {
+    return s->n_out > 0 && s->out[0].rows >= 0 && s->out[0].first > 0;
+}
+
+/* Bytes of the stages, from their first use on. */
+static size_t stage_bytes(const sn_plan *p) {
+    size_t low = SIZE_MAX, high = 0;
+    bool live = false;
+    for (uint32_t i = 0; p->spilled && i < p->n_steps; i++) {
+        const sn_step *s = &p->steps[i];
+        if (s->kind != SN_STEP_COPY || !is_staged(p, &s->out[0]))
+            continue;
+        const size_t end = s->out[0].offset + sn_plan_place_bytes(p, &s->out[0]);
+        low = s->out[0].offset < low ? s->out[0].offset : low;
+        high = end > high ? end : high;
+        live = live || i <= p->peak_step;
+    }
+    return live ? padded(p, high - low) : 0;
+}
+
 static snug_status count_means(sn_zone *z, sn_plan *p, snug_error *err) {
     bool *seen;
     SNUG_TRY(sn_plan_array(z, sn_graph_n_nodes(p->graph), sizeof *seen, &seen, err));
@@ -158,7 +186,7 @@ static snug_status count_means(sn_zone *z, sn_plan *p, snug_error *err) {
             p->slices = s->repeat;
         if (s->kind != SN_STEP_RUN)
             continue;
-        p->n_recomputed += seen[s->node.i];
+        p->n_recomputed += seen[s->node.i] && !is_later_piece(s);
         seen[s->node.i] = true;
     }
     return SNUG_OK;
@@ -178,6 +206,8 @@ snug_status sn_plan_summarise(sn_plan *p, snug_error *err) {
     if (st == SNUG_OK && p->peak_step < p->n_steps &&
         p->steps[p->peak_step].ws_memory == SN_MEM_FIRST_ARENA)
         p->at_peak.workspace = padded(p, p->steps[p->peak_step].ws_bytes);
+    if (st == SNUG_OK)
+        p->at_peak.workspace += stage_bytes(p);
     sn_zone_destroy(z);
     return st;
 }
@@ -253,7 +283,7 @@ static void add_static(const sn_plan *p, sn_plan_owner_row *rows) {
     }
     for (uint32_t i = 0; i < p->n_steps; i++) {
         sn_opdesc d;
-        if (p->steps[i].kind != SN_STEP_RUN)
+        if (p->steps[i].kind != SN_STEP_RUN || is_later_piece(&p->steps[i]))
             continue;
         sn_graph_desc(g, p->steps[i].node, &d);
         rows[sn_graph_node_at(g, p->steps[i].node)->owner].flops += sn_op_flops(&d);

@@ -53,8 +53,12 @@ static snug_status find_share(const snug_model *m, size_t budget, extras x, sn_s
     s.process = booking.booked_bytes;
     s.books = books_of(m) + x.reserve;
     size_t taken = s.process + s.tables + s.books;
-    if (sn_size_add(taken, s.state, &taken) && taken < budget)
+    if (!sn_size_add(taken, s.state, &taken))
+        taken = SIZE_MAX;
+    if (taken < budget)
         s.arena = budget - taken;
+    else
+        s.missing = taken - budget;
     *out = s;
     return SNUG_OK;
 }
@@ -102,15 +106,17 @@ static size_t with_tables(size_t bytes) {
 
 /* The budget for the smallest plan. */
 static sn_budget_floor floor_of(const sn_share *share, const sn_plan_floor *least) {
-    return (sn_budget_floor){
-        .budget = with_tables(share->process + share->state + share->books + least->bytes),
-        .arena = least->bytes,
-        .seconds = least->seconds};
+    return (sn_budget_floor){.budget =
+                                 with_tables(share->process + share->state - least->spilled_bytes +
+                                             share->books + least->bytes),
+                             .arena = least->bytes,
+                             .spilled = least->spilled_bytes,
+                             .seconds = least->seconds};
 }
 
 static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_share *share,
                           const sn_budget_floor *f, snug_error *err) {
-    const size_t rest = share->state + share->books + f->arena;
+    const size_t variables = share->state - f->spilled, rest = variables + share->books + f->arena;
     char have[24], need[24], process[24], state[24], books[24], arena[24];
     return sn_fail(
         err, SNUG_E_BUDGET,
@@ -120,7 +126,7 @@ static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_
         snug_bytes_print(share->budget, have, sizeof have), m->network->name, (long long)s->batch,
         snug_bytes_print(f->budget, need, sizeof need),
         snug_bytes_print(f->budget - rest, process, sizeof process),
-        snug_bytes_print(share->state, state, sizeof state),
+        snug_bytes_print(variables, state, sizeof state),
         snug_bytes_print(share->books, books, sizeof books),
         snug_bytes_print(f->arena, arena, sizeof arena), f->seconds);
 }
@@ -138,26 +144,62 @@ static snug_status code_of(const snug_model *m, sn_model_step *s, const sn_plan_
     return SNUG_OK;
 }
 
+/* All plans of a training have the same slots in the spill file: the first one decides. *out is
+ * NULL where there is none yet; else one per variable of the graph. */
+static snug_status find_spilled(const snug_model *m, const sn_graph *g, sn_zone *z,
+                                const bool **out, snug_error *err) {
+    const sn_model_step *first = NULL;
+    void *spilled;
+    *out = NULL;
+    for (int i = 0; i < m->n_steps && !first; i++)
+        first = m->steps[i].mode == SN_STEP_TRAIN ? &m->steps[i] : NULL;
+    if (!first)
+        return SNUG_OK;
+    SNUG_TRY(sn_zone_alloc(z, sn_graph_n_vars(g) * sizeof(bool), &spilled, err));
+    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++)
+        for (uint32_t k = 0; k < sn_graph_n_vars(first->graph); k++)
+            if (sn_graph_var_at(first->graph, (sn_var){k})->home ==
+                    sn_graph_var_at(g, (sn_var){i})->home &&
+                sn_plan_spills(first->plan, (sn_var){k}))
+                ((bool *)spilled)[i] = true;
+    *out = spilled;
+    return SNUG_OK;
+}
+
+/* Within the arena that other steps have already, or else within what is left. */
+static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options *o, sn_share *share,
+                               snug_error *err) {
+    const size_t others = arena_of_others(m) + (size_t)sn_graph_n_nodes(s->graph) * STEP_BYTES;
+    extras x = {.reserve = to_come(m, s)};
+    SNUG_TRY(code_of(m, s, o, &x.code, err));
+    SNUG_TRY(find_share(m, share->budget, x, share, err));
+    const bool may_share = m->n_steps > 0 && others < share->arena;
+    o->arena_bytes = may_share ? others : share->arena > 0 ? share->arena : 1;
+    o->short_bytes = share->missing;
+    snug_status st = sn_plan_build(m->engine, s->graph, o, &s->plan, err);
+    if (st == SNUG_E_BUDGET && may_share) {
+        o->arena_bytes = share->arena;
+        st = sn_plan_build(m->engine, s->graph, o, &s->plan, err);
+    }
+    return st;
+}
+
 snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget, sn_share *share,
                                  sn_budget_floor *floor, snug_error *err) {
     const sn_device *const devices[1] = {&m->device.device};
-    const size_t others = arena_of_others(m) + (size_t)sn_graph_n_nodes(s->graph) * STEP_BYTES;
-    sn_plan_floor least = {0, 0};
+    sn_plan_floor least = {.bytes = 0};
     sn_plan_options o = {
         .devices = devices, .n_devices = 1, .step_bytes = STEP_BYTES, .floor = &least};
-    extras x = {.reserve = to_come(m, s)};
+    sn_zone *z;
+    SNUG_TRY(sn_zone_create(m->engine, SN_MEM_PLAN, &z, err));
+    o.may_spill = s->mode == SN_STEP_TRAIN && sn_engine_spill_folder(m->engine);
+    snug_status st = o.may_spill ? find_spilled(m, s->graph, z, &o.spilled, err) : SNUG_OK;
     *share = (sn_share){.budget = budget};
-    if (budget == 0)
-        return sn_plan_build(m->engine, s->graph, &o, &s->plan, err);
-    SNUG_TRY(code_of(m, s, &o, &x.code, err));
-    SNUG_TRY(find_share(m, budget, x, share, err));
-    const bool may_share = m->n_steps > 0 && others < share->arena;
-    o.arena_bytes = may_share ? others : share->arena > 0 ? share->arena : 1;
-    snug_status st = sn_plan_build(m->engine, s->graph, &o, &s->plan, err);
-    if (st == SNUG_E_BUDGET && may_share) {
-        o.arena_bytes = share->arena;
+    if (st == SNUG_OK && budget == 0)
         st = sn_plan_build(m->engine, s->graph, &o, &s->plan, err);
-    }
+    else if (st == SNUG_OK)
+        st = plan_within(m, s, &o, share, err);
+    sn_zone_destroy(z);
     const sn_budget_floor smallest = floor_of(share, &least);
     if (floor && least.bytes > 0)
         *floor = smallest;
@@ -174,9 +216,11 @@ snug_status sn_model_peak(const snug_model *m, size_t *out, snug_error *err) {
 
 snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan, sn_forecast *out,
                               snug_error *err) {
+    const size_t spill = plan->spilled_bytes > 0 ? SN_SPILL_MEMORY_BYTES : 0;
     sn_process_booking booking;
     size_t state;
     SNUG_TRY(state_of(m, &state, err));
+    state -= plan->spilled_bytes;
     const sn_process_need need = {
         .map_bytes = state + plan->memories[SN_MEM_FIRST_ARENA].bytes,
         .code_bytes = plan->code_bytes,
@@ -185,7 +229,7 @@ snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan, sn_forec
     *out = (sn_forecast){.process = booking.predicted_bytes,
                          .reserve = booking.booked_bytes - booking.predicted_bytes,
                          .state = state,
-                         .books = books_of(m) + session_bytes(plan)};
+                         .books = books_of(m) + session_bytes(plan) + spill};
     return SNUG_OK;
 }
 

@@ -15,6 +15,7 @@ typedef struct {
     size_t state;   /* all variables of the network, in whole pages */
     size_t books;   /* on the ledger beside state and arena, and reserved there */
     size_t arena;   /* what is left */
+    size_t missing; /* what the others have too many, where nothing is left */
 } sn_share;
 
 /* What is expected when the step has run: the process beside the ledger, and what is booked for it
@@ -33,6 +34,7 @@ SNUG_CHECKED snug_status sn_model_peak(const snug_model *m, size_t *out, snug_er
  * fits, unless the plan without a limit does. */
 typedef struct {
     size_t budget, arena;
+    size_t spilled; /* variables in a file */
     double seconds;
 } sn_budget_floor;
 SNUG_CHECKED snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,

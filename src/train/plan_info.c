@@ -38,6 +38,7 @@ static void tell_plan(const sn_model_step *s, snug_model_plan_info *out) {
     out->slices = plan->slices;
     out->recomputed = plan->n_recomputed;
     out->again_seconds = plan->again_seconds;
+    out->spilled_bytes = plan->spilled_bytes;
     out->step_seconds = plan->seconds;
     out->plain_seconds = plan->plain_seconds;
     out->plain_arena_bytes = plan->plain_bytes;
@@ -53,6 +54,7 @@ static snug_status tell_share(const snug_model *m, const sn_model_step *s,
     sn_forecast f;
     SNUG_TRY(sn_model_forecast(m, s->plan, &f, err));
     sum_state(m, out);
+    out->optimizer_bytes -= out->spilled_bytes;
     out->process_bytes = f.process;
     out->reserve_bytes = f.reserve;
     out->books_bytes = f.books + f.state - out->weights_bytes - out->optimizer_bytes;
@@ -66,7 +68,7 @@ static snug_status tell_share(const snug_model *m, const sn_model_step *s,
 static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_model_plan_info *out,
                          snug_error *err) {
     sn_share share;
-    sn_budget_floor floor = {0, 0, 0};
+    sn_budget_floor floor = {.budget = 0};
     snug_status st = sn_model_plan_within(m, s, budget, &share, &floor, err);
     out->fits = st == SNUG_OK;
     if (st == SNUG_E_BUDGET)

@@ -186,10 +186,11 @@ snug_status sn_model_add_homes(snug_model *m, snug_error *err) {
 
 static snug_status prepare(snug_model *m, snug_error *err) {
     const sn_device *const devices[1] = {&m->device.device};
+    const sn_executor_options options = {.spill_folder = sn_engine_spill_folder(m->engine)};
     bool fresh = !m->executor;
     SNUG_TRY(sn_model_add_homes(m, err));
     if (fresh)
-        SNUG_TRY(sn_executor_create(m->engine, m->state, devices, 1, NULL, &m->executor, err));
+        SNUG_TRY(sn_executor_create(m->engine, m->state, devices, 1, &options, &m->executor, err));
     for (int i = 0; i < m->n_steps; i++) {
         if (m->steps[i].session || !m->steps[i].wanted)
             continue;
@@ -251,12 +252,11 @@ snug_status sn_model_finish_fit(snug_model *m, snug_error *err) {
         m->compiled.optimizer.use_ema && m->iterations > 0 ? snug_model_n_weights(m) : 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t home;
-        snug_view weight, average;
+        snug_view weight;
         if (!sn_optimizer_average(&m->compiled.optimizer, m->network, i, &home))
             continue;
         SNUG_TRY(sn_state_view(m->state, i, &weight, err));
-        SNUG_TRY(sn_state_view(m->state, home, &average, err));
-        memcpy(weight.data, average.data, weight.bytes);
+        SNUG_TRY(sn_state_read(m->state, home, 0, weight.bytes, weight.data, err));
     }
     return SNUG_OK;
 }

@@ -83,6 +83,39 @@ class Case(unittest.TestCase):
         return ["fit", model or self.model, "--x", x or self.x, "--y", y or self.y, *more]
 
 
+class Spill(Case):
+    """Slots of an optimizer in a file: the same weights from fewer bytes; folders that cannot are refused."""
+
+    def smallest(self, *args):
+        """What a refusal says is enough, in MiB."""
+        r = self.run_snug(*args, "--budget", "1MiB")
+        self.assertEqual(r.returncode, 3, r.stderr)
+        return float(re.search(rb"the smallest is ([0-9.]+) MiB", r.stderr).group(1))
+
+    def test_small_budgets_train_the_same_weights(self):
+        model = files.model(self.at("wide.json"), 512, [files.dense("a", 2048, "relu"), files.dense("b", 3, "softmax")],
+                            optimizer="adam", loss="sparse_categorical_crossentropy")
+        fit = ["fit", model, "--x", "normal:80x512@1", "--y", "labels:80@2@3", "--batch", "32", "--epochs", "2",
+               "--seed", "7"]
+        high, low = self.smallest(*fit), self.smallest(*fit, "--spill", self.dir)
+        self.assertLess(low + 2, high)
+        budget = f"{(low + high) / 2:.1f}MiB"
+        self.assertEqual(self.run_snug(*fit, "--budget", budget, "--spill", "off").returncode, 3)
+        for out, more in (("plain", []), ("small", ["--budget", budget, "--spill", self.dir])):
+            r = self.run_snug(*fit, "--save", self.at(out), *more)
+            self.assertEqual(r.returncode, 0, r.stderr)
+        with open(self.at("plain"), "rb") as a, open(self.at("small"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+        self.assertFalse([n for n in os.listdir(self.dir) if n.startswith("snug-spill")])
+
+    def test_folders_that_cannot_are_refused_by_name(self):
+        for folder, text in (("/nowhere/at/all", b"No such file or directory"), ("/dev/shm", b"it is on tmpfs")):
+            r = self.run_snug("fit", self.model, "--x", self.x, "--y", self.y, "--spill", folder)
+            self.assertEqual(r.returncode, 6, r.stderr)
+            self.assertIn(text, r.stderr)
+            self.assertIn(folder.encode(), r.stderr)
+
+
 class Usage(Case):
     def test_without_arguments_the_overview_goes_to_stderr(self):
         r = self.run_snug()
