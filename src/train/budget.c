@@ -243,7 +243,7 @@ snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, 
     SNUG_TRY(find_share(m, 0, x, &share, err));
     SNUG_TRY(sn_plan_curve(m->engine, s->graph, &o, out, max, n, err));
     for (uint32_t i = 0; i < *n; i++) {
-        const sn_plan_floor point = {out[i].bytes, out[i].seconds};
+        const sn_plan_floor point = {.bytes = out[i].bytes, .seconds = out[i].seconds};
         out[i].bytes = floor_of(&share, &point).budget;
     }
     return SNUG_OK;
