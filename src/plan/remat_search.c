@@ -8,7 +8,7 @@
  *   prune    take out what there is room to keep after all
  *
  * A trial that is not much dearer than the list it came from takes its place; "much" shrinks over a
- * round (annealing). Rounds grow longer, each starts from the best list.
+ * round (annealing). Rounds grow longer, most start from the best list.
  *
  * Invariants:
  * 1. Every list obeys the rules of remat.h except, between upset and repair, for the budget.
@@ -340,32 +340,33 @@ static bool is_perfect(const search *s) {
     return s->best.cost <= s->g->base_cost * (1 + 1e-12);
 }
 
-static void run_round(search *s, uint64_t work) {
+static void run_round(search *s, const sn_remat_list *from, uint64_t work) {
     const double overhead = s->best.cost - s->g->base_cost;
     const uint64_t start = s->spent;
     const double each = overhead / (double)(s->best.n_again + 1); /* computation */
     double warmth = WARM * each;
-    sn_remat_list_copy(s->g, &s->now, &s->best);
+    sn_remat_list_copy(s->g, &s->now, from);
     for (uint64_t step = 1; step <= STEPS; step++, warmth *= COOLING)
         while (s->spent < start + work / STEPS * step && !is_perfect(s))
             try_once(s, warmth, 2 * WARM * each);
 }
 
-/* Each round is twice as long as the one before; the last one takes what is left. A search that
- * found nothing for three quarters of its time ends. */
-static void run_rounds(search *s) {
+/* Each round is twice as long as the one before; the last one takes what is left. Every third
+ * starts afresh, the others from the best list. A search that found nothing for three quarters of
+ * its time ends. */
+static void run_rounds(search *s, const sn_remat_list *start) {
     uint64_t work = FIRST_ROUND * s->g->p->n, improved_at = 0, left;
     const uint64_t least = LEAST_ROUNDS * work;
-    while ((left = s->limit > s->spent ? s->limit - s->spent : 0) >= 3 * work) {
+    for (uint32_t k = 1; (left = s->limit > s->spent ? s->limit - s->spent : 0) >= 3 * work; k++) {
         const double cost = s->best.cost;
-        run_round(s, work);
+        run_round(s, k % 3 == 0 ? start : &s->best, work);
         if (s->best.cost < cost)
             improved_at = s->spent;
         if (is_perfect(s) || (s->spent > least && s->spent / 4 > improved_at))
             return;
         work *= 2;
     }
-    run_round(s, left);
+    run_round(s, &s->best, left);
 }
 
 static snug_status init_search(sn_zone *z, search *s, snug_error *err) {
@@ -394,7 +395,7 @@ snug_status sn_remat_search(sn_zone *z, const sn_remat_program *g, const sn_rema
     sn_remat_list_copy(g, &s.trial, list);
     prune(&s);
     sn_remat_list_copy(g, &s.best, s.trial.peak <= s.budget ? &s.trial : list);
-    run_rounds(&s);
+    run_rounds(&s, list);
     sn_remat_list_copy(g, list, &s.best);
     return SNUG_OK;
 }
