@@ -190,19 +190,14 @@ static int check(const program *pr, const sn_remat_result *r, size_t budget) {
 }
 
 /* --- the tool --------------------------------------------------------------------------------- */
-static int report(const program *pr, const options *o, const sn_remat_result *r, size_t budget) {
+static void print_result(const program *pr, const sn_remat_result *r, double seconds) {
     double base = 0;
     for (uint32_t i = 0; i < pr->problem.n; i++)
         base += pr->ops[i].cost;
-    if (!r->fits) {
-        fprintf(stderr, "needs %.4f GiB, no budget below %.4f GiB can do\n", (double)r->floor / GIB, (double)r->bound / GIB);
-        return 3;
-    }
     for (uint32_t i = 0; i < r->n_events; i++)
         printf("%s %u\n", r->events[i].frees ? "free" : "compute", pr->name[r->events[i].op]);
-    fprintf(stderr, "overhead %.4f %%, peak %.4f GiB of %.4f, ", base > 0 ? 100 * (r->cost / base - 1) : 0, (double)r->peak / GIB,
-            (double)budget / GIB);
-    return !o->check || check(pr, r, budget) ? 0 : 1;
+    fprintf(stderr, "overhead %.4f %%, peak %.4f GiB, %u events, %.2f s\n", base > 0 ? 100 * (r->cost / base - 1) : 0,
+            (double)r->peak / GIB, r->n_events, seconds);
 }
 
 static int run(const program *pr, const options *o) {
@@ -212,15 +207,20 @@ static int run(const program *pr, const options *o) {
     snug_engine *e;
     sn_zone *z;
     snug_error err;
+    int code = 0;
     const clock_t start = clock();
     if (snug_engine_create(NULL, &e, &err) != SNUG_OK || sn_zone_create(e, SN_MEM_PLAN, &z, &err) != SNUG_OK ||
         sn_remat(z, &pr->problem, &limits, &r, &err) != SNUG_OK) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-    const int code = report(pr, o, &r, budget);
-    fprintf(stderr, "%u events, %.2f s\n", r.fits ? r.n_events : 0, seconds);
+    if (r.fits) {
+        print_result(pr, &r, (double)(clock() - start) / CLOCKS_PER_SEC);
+        code = !o->check || check(pr, &r, budget) ? 0 : 1;
+    } else {
+        fprintf(stderr, "needs %.4f GiB; below %.4f GiB nothing can do\n", (double)r.floor / GIB, (double)r.bound / GIB);
+        code = 3;
+    }
     sn_zone_destroy(z);
     snug_engine_destroy(e);
     return code;
