@@ -63,15 +63,17 @@ static inline void sn_tile_spread(const sn_tile_source *s, int64_t image, const 
     SN_CPU(conv_pool_spread)(s->pool, &area, s->data);
 }
 
-/* n channels of a tile; where it reaches outside, a copy with the padding's zeros. */
+/* n channels of a tile; where it reaches outside, a copy with the padding's zeros. A copy, too,
+ * where pixels lie so far apart that they fall into the same few lines of the caches. */
 static inline sn_tile_view sn_tile_view_of(const sn_tile_source *s, sn_place at, int64_t channel,
                                            int64_t n, float *copy) {
+    enum { FAR = 256 };
     const sn_region r = {at.row + s->low[0], at.col + s->low[1], s->extent, s->extent};
     const int64_t height = s->w[0].size, width = s->w[1].size, C = s->channels;
     const sn_image image = {s->data + at.image * height * width * C + channel, width, C};
     const bool inside =
         r.row >= 0 && r.row + r.high <= height && r.col >= 0 && r.col + r.wide <= width;
-    if (inside && !s->pool)
+    if (inside && !s->pool && C < FAR)
         return (sn_tile_view){image.data + (r.row * width + r.col) * C, width * C, C};
     if (s->pool)
         sn_tile_spread(s, at.image, &r, channel, n, copy);

@@ -19,7 +19,7 @@
 
 enum { MAX_ROWS = 64, MAX_COLUMNS = 64, MAX_PIECE = 48 };
 /* Groups, tiles in one of them at least, and floats that may wait. */
-enum { MAX_GROUPS = 4, MIN_GROUP = 32, MAX_WAITING = 1 << 19 };
+enum { MAX_GROUPS = 4, MIN_GROUP = 48, MAX_WAITING = 1 << 19 };
 
 typedef struct {
     const sn_conv_operands *o;
