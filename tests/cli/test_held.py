@@ -59,6 +59,12 @@ class Held(unittest.TestCase):
         self.assertLessEqual(abs(result["memory"]["residual_bytes"]), max(MIB, peak // 200))
         return True
 
+    def test_equal_commands_give_equal_plans(self):
+        model = os.path.join(ROOT, "examples/models/shapes_cnn.json")
+        command = [SNUG, "plan", model, "--train", "--batch", "32", "--budget", "22MiB", "--threads", "2", "-v"]
+        texts = {subprocess.run(command, capture_output=True, check=True).stdout.split(b"\nsnug plan 1\n")[1] for _ in range(3)}
+        self.assertEqual(len(texts), 1)
+
     def run_model(self, model, x, y, budgets, batches):
         n_held = 0
         for batch in batches if FULL else batches[:1]:
