@@ -90,7 +90,7 @@ static void test_small_programs_meet_the_exact_floor_and_cost(void **state) {
         const size_t bound = solve(z, &p->problem, SIZE_MAX, 0).bound;
         assert_true(bound <= exact);
         if (bound > 0) {
-            const sn_remat_result none = solve(z, &p->problem, bound - 1, 0);
+            const sn_remat_result none = solve(z, &p->problem, bound - 1, 200000);
             assert_false(none.fits);
             assert_true(none.floor >= exact);
             n_floors += none.floor == exact;

@@ -231,7 +231,7 @@ static snug_status solve(sn_zone *work, const sn_remat_program *g, const sn_rema
     SNUG_TRY(sn_remat_list_init(work, g, &spare, err));
     if (!find_cheapest(s, g, l->budget, &spare, list)) {
         find_floor(s, g, &spare, list);
-        SNUG_TRY(sn_remat_lower(work, g, list, err));
+        SNUG_TRY(sn_remat_lower(work, g, l->work, list, err));
     }
     if (list->peak <= l->budget && l->work > 0)
         return sn_remat_search(work, g, l, list, err);

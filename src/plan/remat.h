@@ -49,7 +49,7 @@ typedef struct {
 
 typedef struct {
     size_t budget; /* with the fixed bytes */
-    uint64_t work; /* elementary operations to improve the first answer; 0: none */
+    uint64_t work; /* elementary operations to improve the first answer, or floor; 0: none */
 } sn_remat_limits;
 
 typedef struct {

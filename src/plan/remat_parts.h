@@ -71,8 +71,8 @@ bool sn_remat_greedy_run(sn_remat_greedy *s, size_t budget, uint32_t manner, sn_
 SNUG_CHECKED snug_status sn_remat_search(sn_zone *z, const sn_remat_program *g,
                                          const sn_remat_limits *l, sn_remat_list *list,
                                          snug_error *err);
-/* Lowers the peak of a list where it can, at any cost, by a fixed amount of work. */
-SNUG_CHECKED snug_status sn_remat_lower(sn_zone *z, const sn_remat_program *g, sn_remat_list *list,
-                                        snug_error *err);
+/* Lowers the peak of a list where it can, at any cost, within the work and some sense. */
+SNUG_CHECKED snug_status sn_remat_lower(sn_zone *z, const sn_remat_program *g, uint64_t work,
+                                        sn_remat_list *list, snug_error *err);
 
 #endif

@@ -401,10 +401,11 @@ snug_status sn_remat_search(sn_zone *z, const sn_remat_program *g, const sn_rema
 }
 
 /* Tries a peak lower by a part of what is above the bound, and a smaller part when that fails. */
-snug_status sn_remat_lower(sn_zone *z, const sn_remat_program *g, sn_remat_list *list,
-                           snug_error *err) {
-    const uint64_t work = LOWER_WORK * g->p->n;
-    const sn_remat_limits l = {SIZE_MAX, work < LOWER_MOST ? work : LOWER_MOST};
+snug_status sn_remat_lower(sn_zone *z, const sn_remat_program *g, uint64_t work,
+                           sn_remat_list *list, snug_error *err) {
+    const uint64_t enough = LOWER_WORK * g->p->n;
+    const uint64_t most = enough < LOWER_MOST ? enough : LOWER_MOST;
+    const sn_remat_limits l = {SIZE_MAX, work < most ? work : most};
     search s;
     SNUG_TRY(begin_search(z, g, &l, &s, err));
     sn_remat_list_copy(g, &s.now, list);
