@@ -52,8 +52,7 @@ typedef struct {
     sn_remat_list now, trial, best;
     uint32_t *in_chain; /* per operator: the number of the chain it was last in */
     uint32_t chain_id;
-    uint32_t *next_use, *seen; /* per operator; next_use holds where seen is the repair's number */
-    uint32_t repair_id;
+    uint32_t *next_use; /* per operator: of what waits at the place that is repaired */
     manner how;
 } search;
 
@@ -152,18 +151,13 @@ static bool insert_chain(search *s, const chain *c) {
 }
 
 /* --- repair ----------------------------------------------------------------------------------- */
-/* The first use of every value behind the place. */
+/* The first use behind the place of every value that has one. */
 static void find_next_uses(search *s, uint32_t place) {
     const sn_remat_list *l = &s->trial;
-    s->repair_id++;
-    for (uint32_t k = place + 1; k < l->n; k++) {
+    for (uint32_t k = l->n - 1; k > place; k--) {
         const sn_remat_op *o = op_of(s, l->ops[k]);
-        for (uint32_t j = 0; j < o->n_in; j++) {
-            const uint32_t u = input_of(s, o, j);
-            if (s->seen[u] != s->repair_id)
-                s->next_use[u] = k;
-            s->seen[u] = s->repair_id;
-        }
+        for (uint32_t j = 0; j < o->n_in; j++)
+            s->next_use[input_of(s, o, j)] = k;
     }
     s->spent += l->n - place;
 }
@@ -375,10 +369,9 @@ static snug_status init_search(sn_zone *z, search *s, snug_error *err) {
     SNUG_TRY(sn_remat_list_init(z, s->g, &s->now, err));
     SNUG_TRY(sn_remat_list_init(z, s->g, &s->trial, err));
     SNUG_TRY(sn_remat_list_init(z, s->g, &s->best, err));
-    SNUG_TRY(sn_zone_alloc(z, 3 * n * sizeof(uint32_t), &mem, err));
+    SNUG_TRY(sn_zone_alloc(z, 2 * n * sizeof(uint32_t), &mem, err));
     s->in_chain = mem;
     s->next_use = s->in_chain + n;
-    s->seen = s->next_use + n;
     return SNUG_OK;
 }
 
