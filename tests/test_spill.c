@@ -217,6 +217,42 @@ static void test_stages_are_on_the_ledger(void **state) {
     sn_test_engine_end(e);
 }
 
+/* Pieces that share blocks, written in any order, from memory that lies as they do or otherwise. */
+static void test_neighbours_in_a_block_are_left_alone(void **state) {
+    const fixture *f = *state;
+    enum { N = 11 };
+    const size_t cuts[N + 1] = {
+        0,     1,          100,       BLOCK - 1,         BLOCK,         BLOCK + 7,
+        20000, 24 * BLOCK, STAGE - 3, STAGE + BLOCK + 9, 2 * STAGE - 1, 2 * STAGE + 77};
+    table t;
+    snug_engine *e = engine_with(&t, AS_IT_IS);
+    snug_error err = {0};
+    sn_spill *s;
+    unsigned char *a = aligned_alloc(BLOCK, 3 * STAGE), *b = aligned_alloc(BLOCK, 3 * STAGE);
+    assert_true(a && b);
+    expect_ok(sn_spill_create(e, f->dir.path, 3 * STAGE, &s, &err), &err);
+    for (uint32_t round = 0; round < 4; round++) {
+        fill(a, cuts[N], round + 1);
+        for (uint32_t i = 0; i < N; i++) {
+            const uint32_t k = (i * 7 + round) % N;
+            unsigned char *from = b + (round % 2 ? 5 : cuts[k] % BLOCK);
+            memcpy(from, a + cuts[k], cuts[k + 1] - cuts[k]);
+            expect_ok(sn_spill_write(s, from, cuts[k + 1] - cuts[k], cuts[k], &err), &err);
+        }
+        memset(b, 0, 3 * STAGE);
+        expect_ok(sn_spill_read(s, b, cuts[N], 0, &err), &err);
+        assert_memory_equal(a, b, cuts[N]);
+        for (uint32_t k = 0; k < N; k++) {
+            expect_ok(sn_spill_read(s, b + 3, cuts[k + 1] - cuts[k], cuts[k], &err), &err);
+            assert_memory_equal(a + cuts[k], b + 3, cuts[k + 1] - cuts[k]);
+        }
+    }
+    free(a);
+    free(b);
+    sn_spill_destroy(s);
+    sn_test_engine_end(e);
+}
+
 static void test_growing_keeps_what_is_there(void **state) {
     const fixture *f = *state;
     snug_engine *e = sn_test_engine(0);
@@ -379,6 +415,7 @@ int main(void) {
         spill_test(test_bytes_come_back_from_any_address),
         spill_test(test_the_cache_keeps_no_page),
         spill_test(test_stages_are_on_the_ledger),
+        spill_test(test_neighbours_in_a_block_are_left_alone),
         spill_test(test_growing_keeps_what_is_there),
         spill_test(test_folders_that_cannot_are_refused_by_name),
         spill_test(test_folder_without_the_right_to_write_is_refused),

@@ -44,8 +44,7 @@ SNUG_CHECKED snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out,
 /* Bytes that are there become those of the recipe again. */
 SNUG_CHECKED snug_status sn_state_restart(sn_state *s, uint32_t id, snug_error *err);
 /* Copies n bytes from byte `first` of the home on, made when they are not there yet, wherever they
- * lie; of a spilled home, first is a multiple of SN_FILE_BLOCK, and a write ends at one or at the
- * home's end. */
+ * lie. */
 SNUG_CHECKED snug_status sn_state_read(sn_state *s, uint32_t id, size_t first, size_t n, void *to,
                                        snug_error *err);
 SNUG_CHECKED snug_status sn_state_write(sn_state *s, uint32_t id, size_t first, size_t n,

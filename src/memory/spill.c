@@ -1,8 +1,8 @@
 /* spill.c: a scratch file, with a stage for each direction for what does not lie as the disk wants
  * it.
  *
- *     data     |......[block][block][block]...|        data at a block: straight, but the last part
- *     data  |...............|                          anywhere else: stage by stage
+ *     file  |...|[block][block][block]|..|     in blocks of the file; the middle goes straight
+ * where data  |...|[block][block][block]|..|     it is at a block in memory, too, else by the stage
  *
  * Invariants:
  * 1. Each call of the table starts at a multiple of SN_FILE_BLOCK in file and memory and is a
@@ -34,9 +34,10 @@ struct sn_spill {
     direction in, out;
 };
 
-/* A part of a transfer: n bytes, in whole blocks `padded`. */
+/* A part of a transfer: n bytes, `head` bytes behind the start of the first of the blocks they lie
+ * in, which are `padded` bytes. */
 typedef struct {
-    size_t n, padded;
+    size_t n, head, padded;
     bool straight;
 } piece;
 
@@ -112,40 +113,46 @@ static size_t at_most(size_t a, size_t limit) {
     return a < limit ? a : limit;
 }
 
-/* The next piece of `left` bytes at `at`. */
-static piece next_piece(const sn_spill *s, const void *at, size_t left) {
-    const size_t whole = left - left % SN_FILE_BLOCK;
+/* The next piece of `left` bytes at `at`, to lie at `offset` of the file. */
+static piece next_piece(const sn_spill *s, const void *at, size_t left, size_t offset) {
+    const size_t head = offset % SN_FILE_BLOCK, whole = left - left % SN_FILE_BLOCK;
+    if (head > 0) {
+        const size_t n = at_most(left, SN_FILE_BLOCK - head);
+        return (piece){.n = n, .head = head, .padded = SN_FILE_BLOCK};
+    }
     if (whole > 0 && (uintptr_t)at % SN_FILE_BLOCK == 0) {
         const size_t n = at_most(whole, s->file.direct ? DIRECT_PIECE_BYTES : SN_SPILL_STAGE_BYTES);
-        return (piece){n, n, true};
+        return (piece){.n = n, .padded = n, .straight = true};
     }
-    const size_t n = at_most(left, SN_SPILL_STAGE_BYTES);
-    return (piece){n, (n + SN_FILE_BLOCK - 1) / SN_FILE_BLOCK * SN_FILE_BLOCK, false};
+    const size_t n = at_most(whole > 0 ? whole : left, SN_SPILL_STAGE_BYTES);
+    return (piece){.n = n, .padded = (n + SN_FILE_BLOCK - 1) / SN_FILE_BLOCK * SN_FILE_BLOCK};
 }
 
-static snug_status write_piece(sn_spill *s, const piece *p, const void *from, int64_t offset,
+/* Only a part of one block has neighbours: all other pieces are in whole blocks. */
+static snug_status write_piece(sn_spill *s, const piece *p, const void *from, size_t offset,
                                snug_error *err) {
     unsigned char *stage = s->out.stage.data;
-    if (!p->straight) {
-        memcpy(stage, from, p->n);
-        memset(stage + p->n, 0, p->padded - p->n);
-    }
-    SNUG_TRY(sn_file_write(&s->file, p->straight ? from : stage, p->padded, offset, err));
-    return sn_file_forget(&s->file, p->padded, offset, err);
+    const int64_t at = (int64_t)(offset - p->head);
+    if (p->n < p->padded)
+        SNUG_TRY(sn_file_read(&s->file, stage, p->padded, at, err));
+    if (!p->straight)
+        memcpy(stage + p->head, from, p->n);
+    SNUG_TRY(sn_file_write(&s->file, p->straight ? from : stage, p->padded, at, err));
+    return sn_file_forget(&s->file, p->padded, at, err);
 }
 
-static snug_status read_piece(sn_spill *s, const piece *p, void *to, int64_t offset,
+static snug_status read_piece(sn_spill *s, const piece *p, void *to, size_t offset,
                               snug_error *err) {
-    void *stage = s->in.stage.data;
-    SNUG_TRY(sn_file_read(&s->file, p->straight ? to : stage, p->padded, offset, err));
+    unsigned char *stage = s->in.stage.data;
+    const int64_t at = (int64_t)(offset - p->head);
+    SNUG_TRY(sn_file_read(&s->file, p->straight ? to : stage, p->padded, at, err));
     if (!p->straight)
-        memcpy(to, stage, p->n);
-    return sn_file_forget(&s->file, p->padded, offset, err);
+        memcpy(to, stage + p->head, p->n);
+    return sn_file_forget(&s->file, p->padded, at, err);
 }
 
 static snug_status check_transfer(const sn_spill *s, size_t n, size_t offset, snug_error *err) {
-    assert(offset % SN_FILE_BLOCK == 0 && offset <= sn_spill_bytes(s));
-    assert(n <= sn_spill_bytes(s) - offset);
+    assert(offset <= sn_spill_bytes(s) && n <= sn_spill_bytes(s) - offset);
     (void)n, (void)offset;
     if (s->process != getpid())
         return sn_fail(
@@ -163,8 +170,8 @@ snug_status sn_spill_write(sn_spill *s, const void *data, size_t n, size_t offse
     pthread_mutex_lock(&s->out.mutex);
     for (size_t done = 0; status == SNUG_OK && done < n;) {
         const unsigned char *from = (const unsigned char *)data + done;
-        const piece p = next_piece(s, from, n - done);
-        status = write_piece(s, &p, from, (int64_t)(offset + done), err);
+        const piece p = next_piece(s, from, n - done, offset + done);
+        status = write_piece(s, &p, from, offset + done, err);
         done += p.n;
     }
     pthread_mutex_unlock(&s->out.mutex);
@@ -177,8 +184,8 @@ snug_status sn_spill_read(sn_spill *s, void *data, size_t n, size_t offset, snug
     pthread_mutex_lock(&s->in.mutex);
     for (size_t done = 0; status == SNUG_OK && done < n;) {
         unsigned char *to = (unsigned char *)data + done;
-        const piece p = next_piece(s, to, n - done);
-        status = read_piece(s, &p, to, (int64_t)(offset + done), err);
+        const piece p = next_piece(s, to, n - done, offset + done);
+        status = read_piece(s, &p, to, offset + done, err);
         done += p.n;
     }
     pthread_mutex_unlock(&s->in.mutex);

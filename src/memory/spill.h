@@ -2,17 +2,18 @@
  *
  *     sn_spill *s;
  *     sn_spill_create(e, "/scratch", 1 << 30, &s, err);   // the disk has promised the bytes
- *     sn_spill_write(s, data, n, offset, err);            // offset: a multiple of SN_FILE_BLOCK
+ *     sn_spill_write(s, data, n, offset, err);
  *     sn_spill_read(s, data, n, offset, err);
  *     sn_spill_destroy(s);                                // the file has no name, so nothing is
  * left
  *
- * data may lie anywhere. Where it starts at a multiple of SN_FILE_BLOCK, whole blocks go straight
- * between it and the disk; everything else goes through a stage on the ledger, one for each
- * direction, and nothing stays in the system's cache. A write covers whole blocks: bytes of the
- * file between its end and the next multiple of SN_FILE_BLOCK become 0.
+ * data and offset may be any. Where both are at the same place in a block of SN_FILE_BLOCK, whole
+ * blocks go straight between data and disk; everything else goes through a stage on the ledger, one
+ * for each direction, and nothing stays in the system's cache. Bytes beside those written stay as
+ * they are: what shares a block with them is read first.
  *
- * Threads may read and write at once; two of them in one direction take turns. */
+ * Threads may read and write at once, but not the same bytes; two of them in one direction take
+ * turns. */
 #ifndef SN_MEMORY_SPILL_H
 #define SN_MEMORY_SPILL_H
 

@@ -144,7 +144,7 @@ static snug_status resolve(checker *c, const sn_place *p, int k) {
                 sn_size_add(moved, p->offset, &a->start),
             "lies outside its memory");
     REQUIRE(!state || a->start == a->origin, "is not where its rows are at home");
-    a->align = file ? SN_FILE_ALIGN : a->align;
+    a->align = file ? (state ? 1 : SN_FILE_ALIGN) : a->align;
     a->start += state ? c->home[var] : 0;
     return SNUG_OK;
 }
@@ -371,8 +371,8 @@ static snug_status check_head(checker *c, uint32_t n_devices) {
     return SNUG_OK;
 }
 
-/* Homes with their first versions, one behind the other; those in the file, at multiples of
- * SN_FILE_ALIGN, behind those in memory. */
+/* Homes with their first versions, one behind the other; those in the file behind those in memory.
+ */
 static snug_status set_up_homes(checker *c, bool file) {
     sn_spans *map = &c->map[SN_MEM_STATE];
     size_t *state = &c->size[SN_MEM_STATE];
@@ -380,8 +380,6 @@ static snug_status set_up_homes(checker *c, bool file) {
         if (sn_plan_spills(c->p, (sn_var){i}) != file)
             continue;
         c->value = sn_graph_var_at(c->g, (sn_var){i})->first.i;
-        REQUIRE(!file || sn_size_align(*state, SN_FILE_ALIGN, state), "is too large");
-        SNUG_TRY(sn_spans_append(map, *state, &(record){0}, c->err));
         c->home[i] = *state;
         const record r = {.root = c->value, .done = ALL_ROWS, .shift = (size_t)0 - *state};
         REQUIRE(sn_size_add(*state, c->p->value_bytes[c->value], state), "is too large");

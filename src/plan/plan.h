@@ -33,8 +33,8 @@
  * In s3: from row 0 along axis 0, 8 rows an iteration, each time 1024 bytes further on.
  *
  * Bytes may wait in files: in a memory that is one, or in the home of a variable that is spilled.
- * Only COPY reaches them, from and to arenas, and what it reaches starts at a multiple of
- * SN_FILE_ALIGN. A spilled variable is copied into an arena, updated there in place, and copied
+ * Only COPY reaches them, from and to arenas. Places in a memory that is a file begin at multiples
+ * of SN_FILE_ALIGN. A spilled variable is copied into an arena, updated there in place, and copied
  * back. */
 #ifndef SN_PLAN_PLAN_H
 #define SN_PLAN_PLAN_H

@@ -7,8 +7,8 @@
  *     out          |s0|s1|s2|s3|..        copy queue: stage -> home
  *
  * A stage is filled again when what it held last is out. The ring lives from the first such update
- * to the end, so copies of one update run beside whatever comes before and after it. Stages begin
- * at multiples of SN_FILE_ALIGN, as slices of homes do: bytes go straight between stage and disk.
+ * to the end, so copies of one update run beside whatever comes before and after it. A slice
+ * lies in its stage as its home lies in pages: whole pages go straight between stage and disk.
  *
  * Kernels and slices do not depend on how many bytes there are, and a slice has the bits of the
  * whole: results do not change. */
@@ -106,7 +106,7 @@ static snug_status describe_rows(const sn_planner *p, uint32_t node, const cut *
     return SNUG_OK;
 }
 
-/* Slices of about `target` bytes that are multiples of SN_FILE_ALIGN. */
+/* Slices of about `target` bytes, in whole pages where rows allow it. */
 static cut cut_update(const sn_planner *p, uint32_t node, size_t target) {
     const sn_value v = node_at(p, node)->in[0];
     const snug_type *t = sn_graph_type(p->graph, v);
@@ -118,8 +118,8 @@ static cut cut_update(const sn_planner *p, uint32_t node, size_t target) {
     c.extent = c.rows = t->dims[c.axis];
     const size_t row = p->bytes[v.i] / (size_t)c.extent;
     const size_t unit = SN_FILE_ALIGN / greatest_divisor(row, SN_FILE_ALIGN);
-    size_t rows = target / row / unit * unit;
-    rows = rows > 0 ? rows : unit;
+    size_t rows = target / row > 0 ? target / row : 1;
+    rows -= rows > unit ? rows % unit : 0;
     if (rows < (size_t)c.extent) {
         c.rows = (int64_t)rows;
         c.bytes = rows * row;
@@ -170,16 +170,28 @@ size_t sn_spill_bytes_of(const sn_planner *p) {
     return sum;
 }
 
-/* Stages that hold any slice, as many as the update with the most slots asks for. */
-static snug_status size_ring(sn_planner *p, snug_error *err) {
-    size_t largest = 0, stage = 0;
-    int most = 0;
+/* By the largest slot; slots that can only go in one piece, and a large one, stay. */
+static snug_status find_target(sn_planner *p, bool forced, snug_error *err) {
+    size_t largest = 0;
     for (uint32_t i = 0; i < sn_graph_n_vars(p->graph); i++)
         if (p->spilled[i] && p->bytes[var_at(p, i)->first.i] > largest)
             largest = p->bytes[var_at(p, i)->first.i];
     p->stage_target = largest / 64 < LEAST_STAGE_BYTES  ? LEAST_STAGE_BYTES
                       : largest / 64 > MOST_STAGE_BYTES ? MOST_STAGE_BYTES
                                                         : largest / 64;
+    for (uint32_t i = 0; !forced && i < sn_graph_n_vars(p->graph); i++) {
+        cut c = {.bytes = 0};
+        if (p->spilled[i])
+            SNUG_TRY(find_cut(p, updater_of(p, i), &c, err));
+        p->spilled[i] = p->spilled[i] && (c.rows < c.extent || c.bytes <= 2 * p->stage_target);
+    }
+    return SNUG_OK;
+}
+
+/* Stages that hold any slice, as many as the update with the most slots asks for. */
+static snug_status size_ring(sn_planner *p, snug_error *err) {
+    size_t stage = 0;
+    int most = 0;
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         cut c;
         if (!p->needed[i] || n_spilled(p, i) == 0)
@@ -190,7 +202,8 @@ static snug_status size_ring(sn_planner *p, snug_error *err) {
         most = n_spilled(p, i) > most ? n_spilled(p, i) : most;
     }
     p->n_stages = (uint32_t)most * STAGES_PER_SLOT;
-    if (!sn_size_align(stage, SN_FILE_ALIGN, &p->stage_bytes) ||
+    if (!sn_size_add(stage, SN_FILE_ALIGN - 1, &stage) ||
+        !sn_size_align(stage, SN_FILE_ALIGN, &p->stage_bytes) ||
         !sn_size_mul(p->stage_bytes, p->n_stages, &p->ring_bytes) ||
         !sn_size_add(p->ring_bytes, most > 0 ? SN_FILE_ALIGN : 0, &p->ring_bytes))
         return sn_fail(err, SNUG_E_OVERFLOW, "plan: stages exceed the address space");
@@ -206,6 +219,7 @@ snug_status sn_spill_slots(sn_planner *p, const bool *wanted, snug_error *err) {
             return sn_fail(err, SNUG_E_INVALID, "plan: variable '%s' cannot be spilled",
                            var_at(p, i)->name);
     }
+    SNUG_TRY(find_target(p, wanted != NULL, err));
     return size_ring(p, err);
 }
 
@@ -330,7 +344,8 @@ static snug_status open_piece(writer *w, piece *q, snug_error *err) {
         const sn_place home = q->in[k];
         const uint32_t stage = q->stage[k] = w->next_stage++ % p->n_stages;
         q->in[k].memory = q->out[k].memory = SN_MEM_FIRST_ARENA;
-        q->in[k].offset = q->out[k].offset = w->ring + stage * p->stage_bytes;
+        q->in[k].offset = q->out[k].offset =
+            w->ring + stage * p->stage_bytes + home.offset % SN_FILE_ALIGN;
         SNUG_TRY(fill_stage(w, stage, &home, &q->in[k], err));
     }
     return SNUG_OK;
