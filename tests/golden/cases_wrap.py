@@ -32,7 +32,17 @@ def patches():
     return keras.Model(x, L.Dense(3)(ops.concatenate([L.Flatten()(r) for r in rows], axis=-1)))
 
 
+LATE = np.tile(R.randint(1, 9, size=(16, 6)).astype(np.int32), (3, 1))
+LATE[::2, 0] = LATE[::3, 1] = LATE[::6, 2] = 0  # steps that do not count, some before all others
+
+
+def late():
+    layers = [c(n, return_sequences=True, stateful=True) for c, n in ((L.LSTM, 4), (L.GRU, 3), (L.SimpleRNN, 3))]
+    return [L.Input(batch_shape=(16, 6), dtype="int32"), L.Embedding(9, 3, mask_zero=True)] + layers + [L.Flatten()] + head()
+
+
 CASES = [
+    ("stateful_masked", late, LATE, np.tile(Y, (3, 1)), sgd, "mse", [], 3),
     ("distributed_norm", distributed, MOVIES, Y, sgd, "mse", [], 3),
     ("distributed_norm_graph", distributed_graph, MOVIES, Y, sgd, "mse", [], 3),
     ("ops_patches", patches, IMAGES, Y3, slow, "mse", [], 3),
