@@ -355,7 +355,7 @@ static void finish(sn_layer_call *c, const over_steps *o, const run *r) {
     if (masked && sequences && zero)
         y = sn_build_select(c->b, sn_build_expand_dims(c->b, r->mask, 2), y,
                             sn_build_scalar(c->b, r->type.dtype, 0));
-    else if (masked && sn_value_ok(r->first[0]))
+    else if (masked && (r->stateful || sn_value_ok(r->first[0])))
         y = hide_unseen(c, r, y, sequences);
     if (sequences && r->reverse && !sn_call_flag(c, "by_time", false))
         y = sn_build_flip(c->b, y, 1u << 1);
