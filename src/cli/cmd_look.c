@@ -2,6 +2,29 @@
  * doctor; and make-data. */
 #include "cli.h"
 
+#include <errno.h>
+#include <string.h>
+
+static snug_status write_file(void *ctx, const char *text, size_t n, snug_error *err) {
+    if (fwrite(text, 1, n, ctx) == n)
+        return SNUG_OK;
+    return cli_fail(err, SNUG_E_IO, "cannot write the page: %s", strerror(errno));
+}
+
+static snug_status write_page(snug_model *m, const snug_plan_request *request, const char *path,
+                              snug_error *err) {
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return cli_fail(err, SNUG_E_IO, "cannot write %s: %s", path, strerror(errno));
+    const snug_writer writer = {file, write_file};
+    snug_status status = snug_report_page(m, request, &writer, err);
+    if (fclose(file) != 0 && status == SNUG_OK)
+        status = cli_fail(err, SNUG_E_IO, "cannot write %s: %s", path, strerror(errno));
+    if (status == SNUG_OK)
+        fprintf(stderr, "wrote %s\n", path);
+    return status;
+}
+
 snug_status cmd_plan(cli *c, snug_error *err) {
     snug_model *m = NULL;
     snug_plan_request request = {.batch = 32, .train = cli_given(c, OPT_train)};
@@ -9,8 +32,11 @@ snug_status cmd_plan(cli *c, snug_error *err) {
     snug_status status = cli_integer(c, OPT_batch, 1, INT64_MAX, &request.batch, err);
     if (status == SNUG_OK)
         status = cli_load_model(c, &m, err);
+    if (status == SNUG_OK && cli_given(c, OPT_html))
+        status = write_page(m, &request, c->args.text[OPT_html], err);
     if (status == SNUG_OK)
-        status = snug_report_plan(m, &request, style, &cli_stdout, err);
+        status = cli_given(c, OPT_curve) ? snug_report_curve(m, &request, style, &cli_stdout, err)
+                                         : snug_report_plan(m, &request, style, &cli_stdout, err);
     snug_model_destroy(m);
     return status;
 }

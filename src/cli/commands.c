@@ -17,8 +17,8 @@
 
 const cli_command cli_commands[] = {
     {"plan", "MODEL", 1, 1, "what a step will use, before it runs: peak, by category, by layer",
-     MODELS, "plan model.json --batch 64 --train", O(batch) | O(train) | O(verbose) | MODEL_OPTIONS,
-     cmd_plan},
+     MODELS, "plan model.json --batch 64 --train --budget 512MiB",
+     O(batch) | O(train) | O(verbose) | O(curve) | O(html) | MODEL_OPTIONS, cmd_plan},
     {"fit", "MODEL", 1, 1, "train a model on data", MODELS SEVERAL RECIPES,
      "fit model.json --x x_train.npy --y y_train.npy --epochs 5 --save w.safetensors",
      O(x) | O(y) | O(val_x) | O(val_y) | O(sample_weight) | O(val_sample_weight) | O(class_weight) |

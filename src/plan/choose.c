@@ -17,9 +17,9 @@
 #include <string.h>
 
 #define STEPS_PER_OCTAVE 4
-#define MAX_TRIES        4  /* to get the layout below what the recomputation promised */
-#define CALLS            64 /* of the recomputation for each block, about */
-#define FLOOR_TRIES      8  /* to get below the floor that was found first */
+#define MAX_TRIES        4   /* to get the layout below what the recomputation promised */
+#define CALLS            512 /* of the recomputation for each block, about */
+#define FLOOR_TRIES      8   /* to get below the floor that was found first */
 
 /* What the members of the family are made from. */
 typedef struct {
@@ -685,9 +685,10 @@ snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point
     SNUG_TRY(sn_plan_array(p->work, 1, sizeof *r, &r, err));
     SNUG_TRY(find_slices(&f, err));
     SNUG_TRY(rank_family(&f, r, err));
-    *n = find_front(r, front, max);
-    for (uint32_t i = 0; i < *n; i++)
-        SNUG_TRY(make_point(&f, r->at[front[i]].of, &out[i], err));
+    SNUG_TRY(make_point(&f, (member){1, SIZE_MAX}, &out[0], err));
+    *n = 1 + find_front(r, front, max - 1);
+    for (uint32_t i = 1; i < *n; i++)
+        SNUG_TRY(make_point(&f, r->at[front[i - 1]].of, &out[i], err));
     return SNUG_OK;
 }
 

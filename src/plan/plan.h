@@ -185,6 +185,9 @@ SNUG_CHECKED snug_status sn_plan_parse(snug_engine *e, const sn_graph *g, const 
 /* Bytes live per category and per owner at the peak step, for reports. Sizes are those of the
  * packing (aligned). */
 void sn_plan_peak_categories(const sn_plan *p, sn_plan_categories *out);
+/* The same at every step (n_steps rows). */
+SNUG_CHECKED snug_status sn_plan_timeline(const sn_plan *p, snug_engine *e,
+                                          sn_plan_categories *rows, snug_error *err);
 /* For each owner (layer) of the graph: bytes live at the peak, and the most of its own at any step.
  */
 typedef struct {

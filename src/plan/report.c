@@ -212,6 +212,29 @@ snug_status sn_plan_summarise(sn_plan *p, snug_error *err) {
     return st;
 }
 
+static snug_status fill_timeline(const sn_plan *p, sn_zone *z, sn_plan_categories *rows,
+                                 snug_error *err) {
+    holdings h;
+    SNUG_TRY(find_holdings(z, p, &h, err));
+    memset(rows, 0, p->n_steps * sizeof *rows);
+    for (uint32_t i = 0; i < h.n; i++)
+        for (uint32_t t = h.holdings[i].first; t <= h.holdings[i].last; t++)
+            add_category(p, &h.holdings[i], &rows[t]);
+    for (uint32_t t = 0; t < p->n_steps; t++)
+        if (p->steps[t].ws_memory == SN_MEM_FIRST_ARENA)
+            rows[t].workspace = padded(p, p->steps[t].ws_bytes);
+    return SNUG_OK;
+}
+
+snug_status sn_plan_timeline(const sn_plan *p, snug_engine *e, sn_plan_categories *rows,
+                             snug_error *err) {
+    sn_zone *z = NULL;
+    SNUG_TRY(sn_zone_create(e, SN_MEM_PLAN, &z, err));
+    const snug_status st = fill_timeline(p, z, rows, err);
+    sn_zone_destroy(z);
+    return st;
+}
+
 void sn_plan_peak_categories(const sn_plan *p, sn_plan_categories *out) {
     *out = p->at_peak;
 }

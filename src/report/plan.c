@@ -10,6 +10,7 @@
 #include "base/say.h"
 #include "model/json.h"
 #include "report/advice.h"
+#include "report/curve.h"
 #include "train/model.h"
 
 #include <stdio.h>
@@ -112,18 +113,6 @@ static const char *print_flops(double flops, char *text, size_t size) {
     return text;
 }
 
-/* 0.0123 -> "12.3 ms" */
-static const char *print_seconds(double seconds, char *text, size_t size) {
-    snprintf(text, size,
-             seconds < 0.9995e-3 ? "%.3g us"
-             : seconds < 0.9995  ? "%.3g ms"
-                                 : "%.3g s",
-             seconds * (seconds < 0.9995e-3 ? 1e6
-                        : seconds < 0.9995  ? 1e3
-                                            : 1));
-    return text;
-}
-
 static const char *print_shape(const snug_type *t, int64_t batch, char *text, size_t size) {
     size_t n = (size_t)snprintf(text, size, "(%lld", (long long)batch);
     for (int i = 1; i < t->rank && n < size; i++)
@@ -188,7 +177,7 @@ static snug_status say_time(const plan_report *r, snug_error *err) {
     const snug_model_plan_info *p = &r->info;
     const double slower = p->plain_seconds > 0 ? p->step_seconds / p->plain_seconds - 1 : 0;
     char seconds[32];
-    print_seconds(p->step_seconds, seconds, sizeof seconds);
+    sn_seconds_print(p->step_seconds, seconds, sizeof seconds);
     if (slower < 0.005)
         return sn_say(r->w, err, "%s a step expected, as without a limit\n", seconds);
     return sn_say(r->w, err, "%s a step expected, %.*f %% slower than without a limit\n", seconds,
@@ -208,10 +197,10 @@ static snug_status say_means(const plan_report *r, snug_error *err) {
     char seconds[32], bytes[32];
     if (p->slices > 1)
         SNUG_TRY(sn_say(r->w, err, "  in %lld slices of the batch: +%s a step\n",
-                        (long long)p->slices, print_seconds(slicing, seconds, sizeof seconds)));
+                        (long long)p->slices, sn_seconds_print(slicing, seconds, sizeof seconds)));
     if (p->recomputed > 0)
         SNUG_TRY(sn_say(r->w, err, "  %zu operators are run again: +%s a step\n", p->recomputed,
-                        print_seconds(p->again_seconds, seconds, sizeof seconds)));
+                        sn_seconds_print(p->again_seconds, seconds, sizeof seconds)));
     if (p->spilled_bytes > 0)
         SNUG_TRY(sn_say(r->w, err, "  %s wait in a file\n",
                         snug_bytes_print(p->spilled_bytes, bytes, sizeof bytes)));
@@ -232,14 +221,14 @@ static snug_status say_verdict(const plan_report *r, snug_error *err) {
         SNUG_TRY(sn_say(r->w, err,
                         "%sdoes not fit %s%s: the smallest budget is %s, with %s a step\n", on,
                         budget, color ? "\x1b[0m" : "", floor,
-                        print_seconds(p->floor_seconds, seconds, sizeof seconds)));
+                        sn_seconds_print(p->floor_seconds, seconds, sizeof seconds)));
         return sn_advice_say(r->model, p, &r->advice, r->w, err);
     }
     SNUG_TRY(sn_say(r->w, err, "%sfits %s%s: peak %s; ", on, budget, color ? "\x1b[0m" : "", peak));
     SNUG_TRY(say_time(r, err));
     SNUG_TRY(say_means(r, err));
     return sn_say(r->w, err, "  the smallest budget for this batch is %s, with %s a step\n\n",
-                  floor, print_seconds(p->floor_seconds, seconds, sizeof seconds));
+                  floor, sn_seconds_print(p->floor_seconds, seconds, sizeof seconds));
 }
 
 static snug_status say_head(const plan_report *r, snug_error *err) {

@@ -1,0 +1,71 @@
+/* curve.c: the trade of memory for time: what a step costs at which budget, from the plan without a
+ * limit down to the smallest there is; as a table or as JSON. */
+#include "base/real.h"
+#include "base/say.h"
+#include "model/json.h"
+#include "report/curve.h"
+
+#include <stdio.h>
+
+const char *sn_seconds_print(double seconds, char *text, size_t size) {
+    snprintf(text, size,
+             seconds < 0.9995e-3 ? "%.3g us"
+             : seconds < 0.9995  ? "%.3g ms"
+                                 : "%.3g s",
+             seconds * (seconds < 0.9995e-3 ? 1e6
+                        : seconds < 0.9995  ? 1e3
+                                            : 1));
+    return text;
+}
+
+static snug_status say_table(const snug_model *m, const snug_plan_request *r, const sn_curve *c,
+                             const snug_writer *w, snug_error *err) {
+    char name[96], bytes[32], seconds[32];
+    SNUG_TRY(sn_say(w, err, "Budgets for \"%s\", batch %lld, %s\n\n",
+                    sn_plain_text(snug_model_name(m), name, sizeof name), (long long)r->batch,
+                    r->train ? "a training step" : "prediction"));
+    SNUG_TRY(sn_say(w, err, "  %12s %8s %8s %12s %10s\n", "budget", "slices", "steps", "step time",
+                    "slowdown"));
+    for (size_t i = 0; i < c->n; i++) {
+        const snug_curve_point *p = &c->points[i];
+        SNUG_TRY(sn_say(w, err, "  %12s %8lld %8zu %12s %9.2fx\n",
+                        snug_bytes_print(p->budget_bytes, bytes, sizeof bytes),
+                        (long long)p->slices, p->n_steps,
+                        sn_seconds_print(p->step_seconds, seconds, sizeof seconds),
+                        p->step_seconds / c->points[0].step_seconds));
+    }
+    return sn_say(w, err,
+                  "\n  The first row is the step without a limit; below the last one nothing "
+                  "fits.\n");
+}
+
+static snug_status say_json(const snug_model *m, const snug_plan_request *r, const sn_curve *c,
+                            const snug_writer *w, snug_error *err) {
+    char seconds[SN_REAL_TEXT];
+    SNUG_TRY(sn_say(w, err, "{\"model\":"));
+    SNUG_TRY(sn_json_string(w, snug_model_name(m), err));
+    SNUG_TRY(sn_say(w, err, ",\"batch\":%lld,\"train\":%s,\"points\":[", (long long)r->batch,
+                    r->train ? "true" : "false"));
+    for (size_t i = 0; i < c->n; i++) {
+        const snug_curve_point *p = &c->points[i];
+        SNUG_TRY(sn_say(w, err,
+                        "%s{\"budget_bytes\":%zu,\"slices\":%lld,\"steps\":%zu,"
+                        "\"step_seconds\":%s}",
+                        i ? "," : "", p->budget_bytes, (long long)p->slices, p->n_steps,
+                        sn_real_print(p->step_seconds, 6, seconds)));
+    }
+    return sn_say(w, err, "]}\n");
+}
+
+snug_status sn_curve_find(snug_model *m, const snug_plan_request *request, sn_curve *out,
+                          snug_error *err) {
+    return snug_model_curve(m, request, out->points, SN_CURVE_POINTS, &out->n, err);
+}
+
+snug_status snug_report_curve(snug_model *model, const snug_plan_request *request, int style,
+                              const snug_writer *out, snug_error *err) {
+    sn_curve curve;
+    SNUG_TRY(sn_curve_find(model, request, &curve, err));
+    return style & SNUG_REPORT_JSON ? say_json(model, request, &curve, out, err)
+                                    : say_table(model, request, &curve, out, err);
+}
