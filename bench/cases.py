@@ -13,6 +13,18 @@ TRAIN = {
     "transformer": (16, (128,), "sparse_categorical_crossentropy", 1000),
     "vgg": (32, (128, 128, 3), "mse", 10),
 }
+# the six of bench/budget.py, at batches where what a step needs for itself is most of its memory, and two more
+BUDGET = {
+    "deep": (8192, (256,), "mse", 10),
+    "cnn": (64, (64, 64, 3), "sparse_categorical_crossentropy", 10),
+    "resnet20": TRAIN["resnet20"],
+    "unet": (8, (128, 128, 3), "mse", 1),
+    "lstm": (128, (100, 64), "mse", 10),
+    "transformer": (32, (128,), "sparse_categorical_crossentropy", 1000),
+    "conv1024": (8, (1024, 1024, 3), "mse", 10),
+    "vgg": TRAIN["vgg"],
+}
+ALL = {**BUDGET, **TRAIN}
 PREDICT = {"mobilenetv2": (1, (224, 224, 3)), "resnet50": (1, (224, 224, 3))}
 WIDTH, HEADS, LAYERS = 256, 4, 4
 
@@ -44,6 +56,23 @@ def transformer(K, L, inputs):
     return L.Dense(1000, activation="softmax")(L.LayerNormalization()(x))
 
 
+def unet(K, L, inputs):
+    def two(x, n):
+        for _ in range(2):
+            x = L.Conv2D(n, 3, padding="same", activation="relu")(x)
+        return x
+
+    x, kept = inputs, []
+    for n in (16, 32, 64):
+        x = two(x, n)
+        kept.append(x)
+        x = L.MaxPooling2D()(x)
+    x = two(x, 128)
+    for n in (64, 32, 16):
+        x = two(L.Concatenate()([kept.pop(), L.Conv2DTranspose(n, 2, strides=2)(x)]), n)
+    return L.Conv2D(1, 1, activation="sigmoid")(x)
+
+
 def chain(K, L, inputs, layers):
     for layer in layers:
         inputs = layer(inputs)
@@ -55,18 +84,23 @@ def build(case):
     L = K.layers
     if case in PREDICT:
         return {"mobilenetv2": K.applications.MobileNetV2, "resnet50": K.applications.ResNet50}[case](weights=None)
-    inputs = L.Input(TRAIN[case][1], dtype="int32" if case == "transformer" else "float32")
+    inputs = L.Input(ALL[case][1], dtype="int32" if case == "transformer" else "float32")
     conv = lambda n, padding="same": L.Conv2D(n, 3, padding=padding, activation="relu")
-    if case in ("resnet20", "transformer"):
-        return K.Model(inputs, {"resnet20": resnet20, "transformer": transformer}[case](K, L, inputs))
+    graphs = {"resnet20": resnet20, "transformer": transformer, "unet": unet}
+    if case in graphs:
+        return K.Model(inputs, graphs[case](K, L, inputs))
     layers = {
         "mlp": lambda: [L.Dense(64, activation="relu")],
+        "deep": lambda: [L.Dense(512, activation="relu") for _ in range(8)],
+        "cnn": lambda: [conv(32), conv(32), L.MaxPooling2D(), conv(64), conv(64), L.MaxPooling2D(), L.Dropout(0.25), L.Flatten(), L.Dense(64, activation="relu")],
         "conv": lambda: [conv(32, "valid"), L.MaxPooling2D(), L.Flatten()],
+        "conv1024": lambda: [conv(32, "valid"), L.MaxPooling2D(), L.Flatten()],
         "conv2": lambda: [conv(64), L.MaxPooling2D(), conv(128), L.GlobalAveragePooling2D()],
         "lstm": lambda: [L.LSTM(128)],
         "vgg": lambda: [conv(256), conv(256), L.MaxPooling2D(), conv(512), conv(512), L.MaxPooling2D(), conv(1024), conv(1024), L.GlobalAveragePooling2D()],
     }[case]()
-    return K.Model(inputs, chain(K, L, inputs, layers + [L.Dense(10)]))
+    last = L.Dense(10, activation="softmax" if case == "cnn" else None)
+    return K.Model(inputs, chain(K, L, inputs, layers + [last]))
 
 
 def write(folder, case):

@@ -1,9 +1,10 @@
 /* cost.c: the cost model against the clock: what each kernel call of a training step was expected
  * to take and what it took (least of several steps), summed by operator.
  *
- *     build/bench/cost MODEL.json BATCH [LOSS [THREADS [all]]]
+ *     build/bench/cost MODEL.json BATCH [LOSS [THREADS [all|sum [BUDGET]]]]
  *
- * `all` prints every call, one line each, with what the model knew of it. Kernels of the session
+ * `all` prints every call, one line each, with what the model knew of it. Within a budget the step
+ * is the one planned for it: calls of slices, and those that are repeated. Kernels of the session
  * are replaced by one that looks at the clock around them, so the step is the one that trains. With
  * one thread the thread's own clock counts where it says less: other work on the machine disturbs
  * little. */
@@ -228,7 +229,7 @@ int main(int argc, char **argv) {
     snug_engine *e;
     snug_model *m = NULL;
     if (argc < 3) {
-        fprintf(stderr, "usage: cost MODEL.json BATCH [LOSS [THREADS [all]]]\n");
+        fprintf(stderr, "usage: cost MODEL.json BATCH [LOSS [THREADS [all|sum [BUDGET]]]]\n");
         return 2;
     }
     const snug_engine_options o = {.n_threads = argc > 4 ? atoi(argv[4]) : 0};
@@ -240,13 +241,18 @@ int main(int argc, char **argv) {
     watch.whole = 1e30;
     watch.calls = malloc(MAX_CALLS * sizeof *watch.calls);
     weigh_clocks();
-    snug_status status = snug_model_load(e, argv[1], &m, &err);
+    size_t budget = 0;
+    snug_status status = argc > 6 ? snug_bytes_parse(argv[6], &budget, &err) : SNUG_OK;
+    if (status == SNUG_OK)
+        status = snug_budget(e, budget, &err);
+    if (status == SNUG_OK)
+        status = snug_model_load(e, argv[1], &m, &err);
     if (status == SNUG_OK)
         status = snug_model_compile(m, &compile, &err);
     if (status == SNUG_OK)
         status = train(m, atoll(argv[2]), &err);
     if (status == SNUG_OK)
-        report(m, argc > 5);
+        report(m, argc > 5 && strcmp(argv[5], "all") == 0);
     snug_model_destroy(m);
     snug_engine_destroy(e);
     free(watch.calls);

@@ -27,7 +27,7 @@ def data(case):
     if case in cases.PREDICT:
         batch, shape = cases.PREDICT[case]
         return r.normal(size=(batch,) + shape).astype("float32"), None
-    batch, shape, loss, n = cases.TRAIN[case]
+    batch, shape, loss, n = cases.ALL[case]
     x = r.randint(0, n, (batch,) + shape).astype("int32") if case == "transformer" else r.normal(size=(batch,) + shape).astype("float32")
     labels = (batch,) + (shape if case == "transformer" else ())
     return x, r.normal(size=(batch, n)).astype("float32") if loss == "mse" else r.randint(0, n, labels).astype("int32")
@@ -41,7 +41,7 @@ def tensorflow_step(case):
     if case in cases.PREDICT:
         predict = tf.function(lambda: model(x, training=False))
         return lambda: predict().numpy()
-    loss_of = keras.losses.get(cases.TRAIN[case][2])
+    loss_of = keras.losses.get(cases.ALL[case][2])
     optimizer = keras.optimizers.Adam()
     optimizer.build(model.trainable_variables)
 
@@ -66,7 +66,7 @@ def jax_step(case):
     if case in cases.PREDICT:
         predict = jax.jit(lambda t, f, x: model.stateless_call(t, f, x, training=False)[0])
         return lambda: predict(trained, fixed, x).block_until_ready()
-    loss_of = keras.losses.get(cases.TRAIN[case][2])
+    loss_of = keras.losses.get(cases.ALL[case][2])
     optimizer = keras.optimizers.Adam()
     optimizer.build(model.trainable_variables)
 
@@ -168,7 +168,7 @@ def torch_step(case, compiled=False):
     if x.dim() == 4:
         model, x = model.to(memory_format=torch.channels_last), x.permute(0, 3, 1, 2).to(memory_format=torch.channels_last)
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
-    sparse = cases.TRAIN[case][2] != "mse"
+    sparse = cases.ALL[case][2] != "mse"
     run = torch.compile(model) if compiled else model
 
     def step():

@@ -1,8 +1,12 @@
-/* step.c: milliseconds of one training step or one prediction of a model file, for bench/run.py.
- * Data are one batch in memory; the step includes bringing it into the arena.
+/* step.c: milliseconds of one training step or one prediction of a model file, for bench/run.py and
+ * bench/budget.py. Data are one batch in memory; the step includes bringing it into the arena.
  *
- *     bench_step train|predict MODEL.json BATCH LOSS STEPS  ->  {"ms": median, "peak_kib": VmHWM,
- * "gflops": ...}
+ *     bench_step train|predict MODEL.json BATCH LOSS STEPS [BUDGET]
+ *         ->  {"ms": median, "peak_kib": VmHWM, "gflops": ...}
+ *
+ * BUDGET is bytes of the whole process, "512MiB", or part of the transient arena, "25%": what a
+ * step without a limit needs, less the rest of its arena. Then data are computed where they are
+ * needed, and the line says what the plan promised, too.
  */
 #include <snug/train.h>
 #include <stdio.h>
@@ -63,22 +67,31 @@ static double median_step(int steps_wanted) {
     return n ? steps[n / 2] : 0;
 }
 
-/* A batch of this type in memory: normal numbers, or labels below `classes`. */
-static snug_status batch_in_memory(snug_engine *e, const snug_type *type, int64_t rows,
-                                   int64_t classes, snug_feed **out, snug_error *err) {
+/* What a batch of this type holds: `numbers`, or labels below `classes`. */
+static snug_status open_recipe(snug_engine *e, const char *numbers, const snug_type *type,
+                               int64_t rows, int64_t classes, snug_feed **out, snug_error *err) {
     const int labels = type->dtype == SNUG_I32 || type->dtype == SNUG_I64;
     char recipe[160];
-    snug_feed *source;
-    snug_view v;
     int n =
-        snprintf(recipe, sizeof recipe, "%s:%lld", labels ? "labels" : "normal", (long long)rows);
+        snprintf(recipe, sizeof recipe, "%s:%lld", labels ? "labels" : numbers, (long long)rows);
     for (int i = 1; i < type->rank; i++)
         n += snprintf(recipe + n, sizeof recipe - (size_t)n, "x%lld", (long long)type->dims[i]);
     if (labels)
         snprintf(recipe + n, sizeof recipe - (size_t)n, "@1@%lld", (long long)classes);
     else
         snprintf(recipe + n, sizeof recipe - (size_t)n, "@1");
-    snug_status status = snug_feed_open(e, recipe, &source, err);
+    return snug_feed_open(e, recipe, out, err);
+}
+
+/* A batch of this type in memory; under a budget, which it would not fit, one that costs little to
+ * compute. */
+static snug_status open_batch(snug_engine *e, const snug_type *type, int64_t rows, int64_t classes,
+                              snug_feed **out, snug_error *err) {
+    snug_feed *source;
+    snug_view v;
+    if (snug_budget_bytes(e) > 0)
+        return open_recipe(e, "constant", type, rows, classes, out, err);
+    snug_status status = open_recipe(e, "normal", type, rows, classes, &source, err);
     if (status != SNUG_OK)
         return status;
     v.type = *snug_feed_type(source);
@@ -103,9 +116,9 @@ static snug_status train(snug_model *m, int64_t batch, int steps, snug_error *er
     snug_type target;
     snug_fit_result result;
     snug_model_target(m, &target);
-    snug_status status = batch_in_memory(e, snug_model_input(m), batch, classes, &o.x, err);
+    snug_status status = open_batch(e, snug_model_input(m), batch, classes, &o.x, err);
     if (status == SNUG_OK)
-        status = batch_in_memory(e, &target, batch, classes, &o.y, err);
+        status = open_batch(e, &target, batch, classes, &o.y, err);
     if (status == SNUG_OK)
         status = snug_fit(m, &o, &result, err);
     snug_feed_destroy(o.y);
@@ -115,19 +128,42 @@ static snug_status train(snug_model *m, int64_t batch, int steps, snug_error *er
 
 static snug_status predict(snug_model *m, int64_t batch, int steps, snug_error *err) {
     snug_run_options o = {.batch = batch};
-    snug_status status =
-        batch_in_memory(snug_model_engine(m), snug_model_input(m), batch, 2, &o.x, err);
+    snug_status status = open_batch(snug_model_engine(m), snug_model_input(m), batch, 2, &o.x, err);
     for (int i = 0; i < steps + warm_up(steps) && status == SNUG_OK; i++)
         status = snug_predict(m, &o, mark_rows, NULL, err);
     snug_feed_destroy(o.x);
     return status;
 }
 
-static snug_status run(char **argv, double *flops, snug_error *err) {
+/* Plans the step; with a budget (text, or NULL) twice, for a part is one of the plan without. */
+static snug_status plan(snug_model *m, snug_plan_request request, const char *budget,
+                        snug_model_plan_info *info, snug_error *err) {
+    snug_status status = snug_model_plan(m, &request, info, err);
+    if (status != SNUG_OK || !budget)
+        return status;
+    size_t bytes;
+    if (strchr(budget, '%'))
+        bytes = info->peak_bytes + info->reserve_bytes -
+                (size_t)((1 - atof(budget) / 100) * (double)info->arena_bytes);
+    else if ((status = snug_bytes_parse(budget, &bytes, err)) != SNUG_OK)
+        return status;
+    status = snug_budget(snug_model_engine(m), bytes, err);
+    return status == SNUG_OK ? snug_model_plan(m, &request, info, err) : status;
+}
+
+static void print_plan(const snug_model_plan_info *i) {
+    printf("\"fits\": %d, \"budget_bytes\": %zu, \"floor_bytes\": %zu, \"arena_bytes\": %zu, "
+           "\"plain_arena_bytes\": %zu, \"state_bytes\": %zu, \"slices\": %lld, \"recomputed\": "
+           "%zu, \"spilled_bytes\": %zu, \"expected_ms\": %.4f, \"plain_expected_ms\": %.4f, ",
+           i->fits, i->budget_bytes, i->floor_bytes, i->arena_bytes, i->plain_arena_bytes,
+           i->weights_bytes + i->optimizer_bytes, (long long)i->slices, i->recomputed,
+           i->spilled_bytes, i->step_seconds * 1e3, i->plain_seconds * 1e3);
+}
+
+static snug_status run(char **argv, snug_model_plan_info *info, snug_error *err) {
     const int training = strcmp(argv[1], "train") == 0, steps = atoi(argv[5]);
     const int64_t batch = atoll(argv[3]);
     const snug_compile compile = {.optimizer = "adam", .loss = argv[4], .metrics = ""};
-    snug_model_plan_info info;
     snug_engine *e;
     snug_model *m = NULL;
     snug_status status = snug_engine_create(NULL, &e, err);
@@ -138,10 +174,9 @@ static snug_status run(char **argv, double *flops, snug_error *err) {
         status = snug_model_compile(m, &compile, err);
     if (status == SNUG_OK)
         status =
-            snug_model_plan(m, &(snug_plan_request){.batch = batch, .train = training}, &info, err);
-    if (status == SNUG_OK)
+            plan(m, (snug_plan_request){.batch = batch, .train = training}, argv[6], info, err);
+    if (status == SNUG_OK && info->fits)
         status = training ? train(m, batch, steps, err) : predict(m, batch, steps, err);
-    *flops = status == SNUG_OK ? info.flops : 0;
     snug_model_destroy(m);
     snug_engine_destroy(e);
     return status;
@@ -150,18 +185,21 @@ static snug_status run(char **argv, double *flops, snug_error *err) {
 int main(int argc, char **argv) {
     snug_error err;
     struct rusage usage;
-    double flops;
-    if (argc != 6) {
-        fprintf(stderr, "usage: bench_step train|predict MODEL.json BATCH LOSS STEPS\n");
+    snug_model_plan_info info;
+    if (argc != 6 && argc != 7) {
+        fprintf(stderr, "usage: bench_step train|predict MODEL.json BATCH LOSS STEPS [BUDGET]\n");
         return 2;
     }
-    if (run(argv, &flops, &err) != SNUG_OK) {
+    if (run(argv, &info, &err) != SNUG_OK) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
     const double ms = median_step(atoi(argv[5]));
     getrusage(RUSAGE_SELF, &usage);
-    printf("{\"ms\": %.4f, \"peak_kib\": %ld, \"gflops\": %.1f}\n", ms, usage.ru_maxrss,
-           ms > 0 ? flops / ms * 1e-6 : 0);
+    printf("{");
+    if (argc == 7)
+        print_plan(&info);
+    printf("\"ms\": %.4f, \"peak_kib\": %ld, \"gflops\": %.1f}\n", ms, usage.ru_maxrss,
+           ms > 0 ? info.flops / ms * 1e-6 : 0);
     return 0;
 }

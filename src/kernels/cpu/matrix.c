@@ -220,13 +220,14 @@ static snug_status run_matmul(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-/* Packing B costs about as much as PACK rows of the product; threads and blocks of rows pack it
- * again. */
+/* Packing B costs about as much as PACK rows of the product (each block of rows does it again),
+ * storing C as much as STORE terms. */
 static double efficiency(const operands *o) {
-    enum { PACK = 10, READ = 4 };
+    enum { PACK = 10, READ = 4, STORE = 6 };
     const int64_t rows = shares_b(o) ? o->s.batch * o->s.M : sn_min_i64(o->s.M, SN_PRODUCT_ROWS);
     const int64_t extra = reads_b(o) ? READ : PACK;
-    return sn_gemm_filled(o->s.N) * (double)rows / (double)(rows + extra);
+    const double stored = (double)o->s.K / (double)(o->s.K + STORE);
+    return stored * sn_gemm_filled(o->s.N) * (double)rows / (double)(rows + extra);
 }
 
 static snug_status describe_matmul(const sn_opdesc *d, int n_threads, sn_variant *out,

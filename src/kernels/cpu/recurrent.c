@@ -377,9 +377,11 @@ static snug_status reference_simple_rnn_grad(const sn_call *c, snug_error *err) 
 }
 
 /* --- which kernel runs ------------------------------------------------------------------------ */
-/* Each step reads the whole recurrent kernel, for however few rows. */
-static double efficiency(int64_t batch) {
-    return batch > 0 ? (double)batch / ((double)batch + 0.7) : 1;
+/* Each thread's step reads the whole recurrent kernel, for however few rows; the one with the most
+ * rows is waited for. */
+static double efficiency(int64_t batch, int n_threads) {
+    const double rows = (double)sn_ceil_div(batch, n_threads);
+    return batch > 0 ? (double)batch / ((rows + 0.7) * n_threads) : 1;
 }
 
 #define RECURRENT(name, fixed, back, scratch)                                                      \
@@ -391,11 +393,10 @@ static double efficiency(int64_t batch) {
     }                                                                                              \
     static snug_status describe_##name(const sn_opdesc *d, int n_threads, sn_variant *out,         \
                                        snug_error *err) {                                          \
-        (void)n_threads;                                                                           \
         (void)err;                                                                                 \
         if (d->in[0].dtype == SNUG_F32)                                                            \
             out->workspace_bytes = SN_CPU(recurrent_workspace)(d, fixed, back, scratch);           \
-        out->efficiency *= efficiency(d->in[0].dims[0]);                                           \
+        out->efficiency *= efficiency(d->in[0].dims[0], n_threads);                                \
         return SNUG_OK;                                                                            \
     }                                                                                              \
     SN_CPU_FAMILY(name, .reference = reference_##name, .run = run_##name,                          \

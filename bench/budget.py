@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""make budget figures: what a byte budget costs in time, promised and measured.
+
+usage: budget.py BUILD [--steps N] [--rounds N] [PART...]; parts: curve (the default), floor, big, vgg.
+  curve  slowdown of six networks with 50, 25 and 10 % of their own transient arena, state on top
+  floor  the smallest budget of each, beside what the unlimited step needs
+  big    conv32-pool-dense10 on 1024 x 1024 x 3: batch 256 in 2 GiB; batch 8 beside TensorFlow
+  vgg    256-256-512-512-1024-1024 on 128 x 128 x 3, batch 32, in 512 MiB
+Networks come from Keras in the interpreter SNUG_BENCH_TENSORFLOW names. Limited and unlimited runs alternate; medians of steps,
+the least of rounds, so that other work on the machine weighs little."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import cases
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CURVE = ["deep", "cnn", "resnet20", "unet", "lstm", "transformer"]
+PARTS = ["50%", "25%", "10%"]
+MIB = 1 << 20
+FREE = "1TiB"  # a budget that binds nothing: same feeds, same accounts as the limited runs
+
+
+def step(o, case, batch, steps, budget):
+    """The JSON line of bench_step, or None: it said why on stderr."""
+    command = [os.path.join(o.build, "bench_step"), "train", os.path.join(o.models, case + ".json"), str(batch), cases.BUDGET[case][2],
+               str(steps)] + ([budget] if budget else [])
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode:
+        print(f"{case} {budget}: {run.stderr.strip()}", file=sys.stderr)
+        return None
+    return json.loads(run.stdout)
+
+
+def least(runs):
+    """The run with the least median step."""
+    return min((r for r in runs if r and r["ms"] > 0), key=lambda r: r["ms"], default=None)
+
+
+def rounds(o, case, batch, steps, budgets):
+    """{budget: best run}."""
+    seen = {b: [] for b in budgets}
+    for _ in range(o.rounds):
+        for b in budgets:
+            if not (seen[b] and seen[b][-1] and not seen[b][-1]["fits"]):
+                seen[b].append(step(o, case, batch, steps, b))
+    return {b: least(r) or (r[-1] if r else None) for b, r in seen.items()}
+
+
+def percent(x):
+    return f"{100 * (x - 1):+.1f} %"
+
+
+def curve(o):
+    print("| network | batch | transient | state | part | arena | slices | recomputed | promised | measured | error |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    errors = []
+    for case in CURVE:
+        batch = cases.BUDGET[case][0]
+        runs = rounds(o, case, batch, o.steps, [FREE] + PARTS)
+        free = runs[FREE]
+        if not free:
+            continue
+        for part in PARTS:
+            r = runs[part]
+            head = f"| {case} | {batch} | {free['arena_bytes'] / MIB:.1f} | {free['state_bytes'] / MIB:.1f} | {part} "
+            if not r or not r["fits"]:
+                print(head + f"| - | - | - | does not fit; floor {r['floor_bytes'] / MIB:.0f} MiB | - | - |" if r else head + "| failed |")
+                continue
+            promised, measured = r["expected_ms"] / r["plain_expected_ms"], r["ms"] / free["ms"]
+            errors.append(abs(promised / measured - 1))
+            print(head + f"| {r['arena_bytes'] / MIB:.1f} | {r['slices']} | {r['recomputed']} | {percent(promised)} | {percent(measured)} | "
+                  f"{100 * errors[-1]:.0f} % |", flush=True)
+    if errors:
+        print(f"\nerror of the promise: median {100 * statistics.median(errors):.0f} %, worst {100 * max(errors):.0f} %; "
+              "arenas in MiB")
+
+
+def floor(o):
+    print("| network | batch | unlimited arena | floor, whole process | smallest arena there |")
+    print("|---|---|---|---|---|")
+    for case in CURVE:
+        batch = cases.BUDGET[case][0]
+        r = step(o, case, batch, 1, "1MiB")  # refused, and says where the floor is
+        if r:
+            print(f"| {case} | {batch} | {r['plain_arena_bytes'] / MIB:.1f} | {r['floor_bytes'] / MIB:.1f} | {r['arena_bytes'] / MIB:.1f} |", flush=True)
+
+
+def line(what, r):
+    if not r or not r["fits"]:
+        print(f"| {what} | {'refused; floor %.0f MiB' % (r['floor_bytes'] / MIB) if r else 'failed'} | | | |", flush=True)
+        return
+    print(f"| {what} | {r['ms']:.0f} | {r['expected_ms']:.0f} | {r['peak_kib'] / 1024:.0f} | {r['slices']} slices, "
+          f"{r['recomputed']} recomputed, {r['spilled_bytes'] / MIB:.0f} MiB spilled |", flush=True)
+
+
+def peer(o, case, steps):
+    run = subprocess.run([o.python, os.path.join(HERE, "peers.py"), "tensorflow", case, str(steps), "-"], capture_output=True, text=True)
+    if run.returncode:
+        print(run.stderr.strip()[-300:], file=sys.stderr)
+        return
+    r = json.loads(run.stdout.strip().split("\n")[-1])
+    print(f"| TensorFlow, {case} | {r['ms']:.0f} | | {r['peak_kib'] / 1024:.0f} | |", flush=True)
+
+
+HEAD = "| what | step, ms | promised, ms | peak, MiB | how |\n|---|---|---|---|---|"
+
+
+def big(o):
+    print(HEAD)
+    line("1024 x 1024, batch 8, no limit", step(o, "conv1024", 8, 5, FREE))
+    peer(o, "conv1024", 5)
+    line("1024 x 1024, batch 256, 2 GiB", step(o, "conv1024", 256, 1, "2GiB"))
+
+
+def vgg(o):
+    print(HEAD)
+    line("VGG-like, batch 32, no limit", step(o, "vgg", 32, 1, FREE))
+    line("VGG-like, batch 32, 512 MiB", step(o, "vgg", 32, 1, "512MiB"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("build")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--models", help="folder with CASE.json (default: made with Keras)")
+    parts = {"curve": curve, "floor": floor, "big": big, "vgg": vgg}
+    parser.add_argument("parts", nargs="*", default=["curve"], metavar="PART", help=", ".join(parts))
+    o = parser.parse_intermixed_args()
+    o.python = os.environ.get("SNUG_BENCH_TENSORFLOW", sys.executable)
+    with tempfile.TemporaryDirectory() as made:
+        if not o.models:
+            o.models = made
+            subprocess.run([o.python, os.path.join(HERE, "cases.py"), made] + list(cases.BUDGET), check=True, stderr=subprocess.DEVNULL)
+        for part in o.parts:
+            parts[part](o)
+            print()
+
+
+if __name__ == "__main__":
+    main()
