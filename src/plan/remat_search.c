@@ -22,13 +22,14 @@
 enum { CHAIN_MAX = 128, DEPTH_MAX = 48 }; /* of the computations that bring one value back */
 enum { REPAIRS_MAX = 40 };
 enum { UPSETS_MAX = 3, RUN_MAX = 4, NEAR = 12 };
-enum { STEPS = 64 }; /* of cooling in a round */
+enum { MOST_ROUNDS = 16 }; /* of the longest kind */
+enum { STEPS = 64 };       /* of cooling in a round */
 enum { LOWER_PART = 256, LOWER_TRIES = 8 };
 #define SEED         UINT64_C(0x9e3779b97f4a7c15)
 #define COOLING      0.93            /* a step; to 1 % over a round */
 #define WARM         2.0             /* repeated computations, to start with */
 #define FIRST_ROUND  UINT64_C(20000) /* work per operator */
-#define LEAST_ROUNDS UINT64_C(500)   /* first rounds' worth of work before giving up */
+#define LEAST_ROUNDS UINT64_C(1000)  /* first rounds' worth of work before giving up */
 #define LOWER_WORK   UINT64_C(20000) /* per operator, to lower a peak; at most */
 #define LOWER_MOST   UINT64_C(20000000)
 
@@ -345,9 +346,9 @@ static void run_round(search *s, const sn_remat_list *from, uint64_t work) {
             try_once(s, warmth, 2 * WARM * each);
 }
 
-/* Each round is twice as long as the one before; the last one takes what is left. Every third
- * starts afresh, the others from the best list. A search that found nothing for three quarters of
- * its time ends. */
+/* Each round is twice as long as the one before, up to a part of all; the last one takes what is
+ * left. Every third starts afresh, the others from the best list. A search that found nothing for
+ * three quarters of its time ends. */
 static void run_rounds(search *s, const sn_remat_list *start) {
     uint64_t work = FIRST_ROUND * s->g->p->n, improved_at = 0, left;
     const uint64_t least = LEAST_ROUNDS * work;
@@ -358,7 +359,8 @@ static void run_rounds(search *s, const sn_remat_list *start) {
             improved_at = s->spent;
         if (is_perfect(s) || (s->spent > least && s->spent / 4 > improved_at))
             return;
-        work *= 2;
+        if (work < s->limit / MOST_ROUNDS)
+            work *= 2;
     }
     run_round(s, &s->best, left);
 }
