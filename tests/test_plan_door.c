@@ -1,6 +1,9 @@
 /* test_plan_door.c: the public plan of a graph. */
 #include "support/support.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include <snug/plan.h>
 
 /* loss = sum((x w - t)^2) with an sgd step: 32 x 8 inputs, an 8 x 4 weight. */
@@ -63,10 +66,28 @@ static void test_a_budget_is_kept_to_the_byte(void **state) {
     expect_ok(snug_plan_build(*state, g, &o, &p, &err), &err);
     snug_plan_destroy(p);
     o.budget_bytes--;
-    p = NULL;
+    expect_ok(snug_plan_build(*state, g, &o, &p, &err), &err);
+    snug_plan_summarise(p, &s);
+    assert_true(s.slices > 1 && s.arena_bytes + s.state_bytes <= o.budget_bytes);
+    snug_plan_destroy(p);
+    snug_graph_destroy(g);
+}
+
+static void test_a_budget_below_the_floor_names_it(void **state) {
+    snug_graph *g = regression(*state);
+    snug_plan *p = NULL;
+    snug_error err;
+    snug_plan_options o = {.budget_bytes = 200};
     expect_status(snug_plan_build(*state, g, &o, &p, &err), SNUG_E_BUDGET, &err);
     assert_null(p);
     expect_text(err.text, "use a smaller batch");
+    const char *need = strstr(err.text, "the smallest needs ");
+    assert_non_null(need);
+    o.budget_bytes = strtoull(need + strlen("the smallest needs "), NULL, 10);
+    expect_ok(snug_plan_build(*state, g, &o, &p, &err), &err);
+    snug_plan_destroy(p);
+    o.budget_bytes--;
+    expect_status(snug_plan_build(*state, g, &o, &p, &err), SNUG_E_BUDGET, &err);
     snug_graph_destroy(g);
 }
 
@@ -87,6 +108,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_a_plan_says_what_the_graph_will_use),
         engine_test(test_a_budget_is_kept_to_the_byte),
+        engine_test(test_a_budget_below_the_floor_names_it),
         engine_test(test_any_failed_request_is_a_clean_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,9 @@ typedef struct snug_plan snug_plan;
 
 /* All zero (or NULL): no limit. */
 typedef struct {
-    size_t budget_bytes; /* for arena and state together; beyond it: SNUG_E_BUDGET, with numbers */
+    /* For arena and state together: the batch is sliced and values are computed again to stay
+     * within it. SNUG_E_BUDGET names the smallest that would do. */
+    size_t budget_bytes;
 } snug_plan_options;
 
 typedef struct {
@@ -34,8 +36,11 @@ typedef struct {
     /* Live at the fullest step; their sum is the lower bound. */
     size_t input_bytes, activation_bytes, gradient_bytes, workspace_bytes, output_bytes;
     size_t n_steps;
-    size_t code_bytes; /* code that kernels will make */
-    double flops;      /* per run */
+    size_t code_bytes;                 /* code that kernels will make */
+    double flops;                      /* per run */
+    int64_t slices;                    /* pieces the batch runs in; 1: whole */
+    size_t recomputed;                 /* runs of operators beyond the first */
+    double run_seconds, plain_seconds; /* expected: of a run, and of one without a limit */
 } snug_plan_summary;
 
 /* The graph is copied (and fused), must be concrete, and may be destroyed afterwards. */

@@ -19,29 +19,43 @@ void snug_plan_destroy(snug_plan *p) {
     sn_free(p->engine, SN_MEM_PLAN, p, sizeof *p);
 }
 
-static snug_status check_budget(const sn_plan *p, size_t budget_bytes, snug_error *err) {
-    const sn_plan_memory *state = &p->memories[SN_MEM_STATE];
-    const sn_plan_memory *arena = &p->memories[SN_MEM_FIRST_ARENA];
-    size_t need = SIZE_MAX;
-    if (budget_bytes == 0 ||
-        (sn_size_add(state->bytes, arena->bytes, &need) && need <= budget_bytes))
-        return SNUG_OK;
+static snug_status state_of(const sn_graph *g, size_t *out, snug_error *err) {
+    *out = 0;
+    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
+        const sn_variable *v = sn_graph_var_at(g, (sn_var){i});
+        size_t bytes;
+        SNUG_TRY(snug_type_bytes(&v->type, &bytes, err));
+        if (!sn_size_add(*out, bytes, out))
+            return sn_fail(err, SNUG_E_OVERFLOW, "the variables exceed the address space");
+    }
+    return SNUG_OK;
+}
+
+/* What variables leave of the budget is the arena's. */
+static snug_status plan_within(snug_plan *p, sn_plan_options *o, size_t budget, snug_error *err) {
+    sn_plan_floor floor = {.bytes = 0};
+    size_t state;
+    SNUG_TRY(state_of(p->graph, &state, err));
+    o->arena_bytes = budget == 0 ? 0 : budget > state ? budget - state : 1;
+    o->floor = &floor;
+    const snug_status status = sn_plan_build(p->engine, p->graph, o, &p->plan, err);
+    if (status != SNUG_E_BUDGET || budget == 0)
+        return status;
     return sn_fail(err, SNUG_E_BUDGET,
-                   "the graph needs %zu bytes (%zu of variables, %zu of arena), the budget is %zu; "
-                   "use a smaller batch or a budget of at least %zu",
-                   need, state->bytes, arena->bytes, budget_bytes, need);
+                   "no plan of the graph fits %zu bytes: the smallest needs %zu (%zu of variables, "
+                   "%zu of arena), with %.3g s a run; give it that, or use a smaller batch",
+                   budget, state + floor.bytes, state, floor.bytes, floor.seconds);
 }
 
 static snug_status fill_plan(snug_plan *p, const snug_graph *graph, const snug_plan_options *o,
                              snug_error *err) {
     sn_cpu_device cpu;
-    sn_cpu_device_of(p->engine, &cpu);
+    sn_cpu_device_init(&cpu, snug_engine_threads(p->engine), false);
     const sn_device *devices[1] = {&cpu.device};
-    const sn_plan_options options = {.devices = devices, .n_devices = 1};
+    sn_plan_options options = {.devices = devices, .n_devices = 1};
     SNUG_TRY(sn_graph_check(graph, false, err));
     SNUG_TRY(sn_graph_fuse(graph, &p->graph, err));
-    SNUG_TRY(sn_plan_build(p->engine, p->graph, &options, &p->plan, err));
-    return check_budget(p->plan, o ? o->budget_bytes : 0, err);
+    return plan_within(p, &options, o ? o->budget_bytes : 0, err);
 }
 
 snug_status snug_plan_build(snug_engine *engine, const snug_graph *graph,
@@ -76,6 +90,10 @@ void snug_plan_summarise(const snug_plan *p, snug_plan_summary *out) {
         .n_steps = p->plan->n_steps,
         .code_bytes = p->plan->code_bytes,
         .flops = p->plan->flops,
+        .slices = p->plan->slices,
+        .recomputed = p->plan->n_recomputed,
+        .run_seconds = p->plan->seconds,
+        .plain_seconds = p->plan->plain_seconds,
     };
 }
 
