@@ -272,6 +272,8 @@ static const char *const good[] = {
     "rmsprop rate=p0 rho=p1 momentum=p2 epsilon=p3 f32[2] f32[2] f32[2] -> f32[2] f32[2]",
     "adagrad rate=p0 epsilon=p1 f32[2] f32[2] f32[2] -> f32[2] f32[2]",
     "adadelta rate=p0 rho=p1 epsilon=p2 f32[2] f32[2] f32[2] f32[2] -> f32[2] f32[2] f32[2]",
+    "matmul_adam rate=p0 one_minus_beta1=p1 one_minus_beta2=p2 epsilon=p3 f32[3,2] f32[3,2] "
+    "f32[3,2] f32[5,3] f32[5,2] -> f32[3,2] f32[3,2] f32[3,2]",
     "adamax rate=p0 one_minus_beta1=p1 beta2=p2 epsilon=p3 f32[2] f32[2] f32[2] f32[2] -> f32[2] "
     "f32[2] f32[2]",
     "nadam one_minus_beta1=p0 one_minus_beta2=p1 epsilon=p2 mean_rate=p3 now_rate=p4 "
@@ -454,6 +456,8 @@ static const char *const bad[] = {
     "sgd i32[2] i32[2] !! float type",
     "sgd nesterov=2 f32[2] f32[2] !! nesterov=2",
     "adam f32[2] f32[2] f32[2] f32[3] !! input 3 is f32[3]",
+    "matmul_adam f32[3,2] f32[3,2] f32[3,2] f32[5,3] f32[4,2] !! is no gradient of f32[3,2]",
+    "matmul_adam f32[3,2] f32[3,2] f32[2,3] f32[5,3] f32[5,2] !! input 2 is f32[2,3]",
     "rmsprop centered=1 f32[2] f32[2] f32[2] !! 4 or 5 inputs, not 3",
     "rmsprop f32[2] f32[2] f32[2] f32[2] f32[2] !! 3 or 4 inputs, not 5",
     /* the text of attributes itself */
@@ -873,6 +877,8 @@ static const struct {
     {"resize size=4,6 f32[9,2,3,5]", "9: 0 -> 0; 5: 3 -> 3"},
     {"warp size=4,6 value=p0 f32[9,2,3,5] f32[9,8]", "9: 0 0 -> 0; 5: 3 - -> 3"},
     {"adam f32[2] f32[2] f32[2] f32[2]", "2: 0 0 0 0 -> 0 0 0"},
+    {"matmul_adam f32[3,2] f32[3,2] f32[3,2] f32[5,3] f32[5,2]",
+     "3: 0 0 0 1 - -> 0 0 0; 2: 1 1 1 - 1 -> 1 1 1"},
 };
 
 static void test_axis_rules_find_the_ways_of_the_cases(void **state) {

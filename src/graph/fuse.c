@@ -146,7 +146,13 @@ static snug_status run_rewrite(sn_fuser *f, sn_graph **out, snug_error *err) {
 }
 
 snug_status sn_graph_fuse(const sn_graph *g, sn_graph **out, snug_error *err) {
-    sn_fuser f = {.g = g, .n_nodes = sn_graph_n_nodes(g)};
+    const sn_fuse_options none = {0};
+    return sn_graph_fuse_with(g, &none, out, err);
+}
+
+snug_status sn_graph_fuse_with(const sn_graph *g, const sn_fuse_options *options, sn_graph **out,
+                               snug_error *err) {
+    sn_fuser f = {.g = g, .options = *options, .n_nodes = sn_graph_n_nodes(g)};
     SNUG_TRY(sn_zone_create(g->engine, SN_MEM_GRAPH, &f.zone, err));
     const snug_status status = run_rewrite(&f, out, err);
     sn_zone_destroy(f.zone);

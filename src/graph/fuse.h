@@ -21,6 +21,7 @@ typedef struct {
 
 typedef struct {
     const sn_graph *g;
+    sn_fuse_options options;
     sn_zone *zone; /* everything below; gone after the rewrite */
     uint32_t n_nodes;
     sn_record *records;

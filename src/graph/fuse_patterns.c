@@ -9,6 +9,7 @@
  *     activation      relu, relu_max=6, tanh, sigmoid, silu(matmul or conv2d) -> act
  *     bias_gradient   conv2d_dw(x, d) and sum(d) to [C] -> conv2d_dw with bias=1
  *     cross_entropy   -sum(labels log(softmax(x))) -> softmax_xent or sparse_xent: see fuse_xent.c
+ *     dense_update    adam(w, m, v, matmul(x, dy)) -> matmul_adam(w, m, v, x, dy), where asked for
  *     channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx of a batch norm at once
  */
 #include "graph/fuse.h"
@@ -277,7 +278,40 @@ static bool fuse_channel_affine(sn_fuser *f, uint32_t n) {
     return false;
 }
 
-const sn_fuse_pattern sn_fuse_patterns[] = {
-    sn_fuse_conv_pool,   sn_fuse_pool_relu,     fuse_bias,
-    fuse_normalise,      fuse_activation,       fuse_bias_gradient,
-    fuse_channel_affine, sn_fuse_cross_entropy, NULL};
+/* --- a dense layer's update ------------------------------------------------------------------- */
+
+/* x^T dy of two matrices, made for v alone. */
+static sn_record *match_gradient(const sn_fuser *f, sn_value v) {
+    sn_record *r = sn_fuse_only_for(f, v, SN_OP_matmul);
+    if (!r || r->node.n_in != 2)
+        return NULL;
+    const sn_attrs_matmul *a = &r->node.attrs.matmul;
+    return a->trans_a && !a->trans_b && !a->fold_b && a->act == SN_ACT_none &&
+                   sn_graph_type(f->g, r->in[0])->rank == 2 &&
+                   sn_graph_type(f->g, r->in[1])->rank == 2
+               ? r
+               : NULL;
+}
+
+static bool fuse_dense_update(sn_fuser *f, uint32_t n) {
+    sn_record *adam = &f->records[n];
+    if (!f->options.dense_update || adam->node.op != SN_OP_adam || adam->node.n_in != 4)
+        return false;
+    sn_record *product = match_gradient(f, adam->in[3]);
+    if (!product)
+        return false;
+    adam->node.op = SN_OP_matmul_adam; /* the same attributes */
+    adam->node.n_in = 5;
+    for (int i = 0; i < 2; i++) {
+        adam->in[3 + i] = product->in[i];
+        f->readers[product->in[i].i].is_kept = true; /* its readers are others now */
+    }
+    product->gone = true;
+    return true;
+}
+
+const sn_fuse_pattern sn_fuse_patterns[] = {sn_fuse_conv_pool,   sn_fuse_pool_relu,
+                                            fuse_bias,           fuse_normalise,
+                                            fuse_activation,     fuse_bias_gradient,
+                                            fuse_channel_affine, sn_fuse_cross_entropy,
+                                            fuse_dense_update,   NULL};

@@ -165,6 +165,16 @@ SNUG_CHECKED snug_status sn_graph_instantiate(const sn_graph *g, const snug_type
                                               sn_graph **out, snug_error *err);
 SNUG_CHECKED snug_status sn_graph_fuse(const sn_graph *g, sn_graph **out, snug_error *err);
 
+/* What pays only sometimes. A fused graph may be fused again with more. */
+typedef struct {
+    /* The weight gradient of a dense layer dies inside its Adam update: the largest gradient never
+     * exists, but what it is made of lives until the update, and the batch can no longer be cut
+     * there. */
+    bool dense_update;
+} sn_fuse_options;
+SNUG_CHECKED snug_status sn_graph_fuse_with(const sn_graph *g, const sn_fuse_options *options,
+                                            sn_graph **out, snug_error *err);
+
 /* Independent check of all invariants; names the node. */
 SNUG_CHECKED snug_status sn_graph_check(const sn_graph *g, bool is_template, snug_error *err);
 

@@ -211,6 +211,29 @@ snug_status sn_shape_update4(sn_opdesc *d, snug_error *err) {
     return next_versions(d, 4, err);
 }
 
+/* (w, m, v, x, dy): x and dy have rows of their own. */
+snug_status sn_shape_matmul_adam(sn_opdesc *d, snug_error *err) {
+    sn_opdesc head = *d;
+    head.n_in = 3;
+    SNUG_TRY(sn_want_float(d, 0, err));
+    SNUG_TRY(sn_want_rank(d, 0, 2, 2, err));
+    for (int i = 3; i < 5; i++) {
+        SNUG_TRY(sn_want_dtype_of(d, i, 0, err));
+        SNUG_TRY(sn_want_rank(d, i, 2, 2, err));
+    }
+    const snug_type *w = &d->in[0], *x = &d->in[3], *dy = &d->in[4];
+    if (!sn_dim_fits(x->dims[0], dy->dims[0]) || !sn_dim_fits(x->dims[1], w->dims[0]) ||
+        !sn_dim_fits(dy->dims[1], w->dims[1]))
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "matmul_adam: %s transposed times %s is no gradient of %s",
+                       sn_type_text(x).s, sn_type_text(dy).s, sn_type_text(w).s);
+    SNUG_TRY(next_versions(&head, 3, err));
+    d->n_out = head.n_out;
+    for (int k = 0; k < head.n_out; k++)
+        d->out[k] = head.out[k];
+    return SNUG_OK;
+}
+
 /* (w, v, g), with the average gradient behind v where centered, then the momentum where there is
  * one, and the squares behind g where they are given. */
 snug_status sn_shape_rmsprop(sn_opdesc *d, snug_error *err) {

@@ -87,6 +87,7 @@ static const row rows[SN_N_OPS] = {
     [SN_OP_band] = LOOP(0.15),
     [SN_OP_resize] = LOOP(0.1),
     [SN_OP_resize_grad] = LOOP(0.13),
+    [SN_OP_matmul_adam] = LOOP(0.9),
     [SN_OP_adam] = LOOP(0.12),
     [SN_OP_amsgrad] = LOOP(0.2),
     [SN_OP_adamax] = LOOP(0.2),

@@ -10,17 +10,11 @@
  *
  * Each is written once, for memory type M and the type C computed in: float twice is the fast
  * kernel, float and double its reference, double twice the kernel of f64. */
+#include "kernels/cpu/adam.h"
 #include "kernels/cpu/loops.h"
 
 #include <math.h>
 #include <string.h>
-
-static inline float root_float(float x) {
-    return sqrtf(x);
-}
-static inline double root_double(double x) {
-    return sqrt(x);
-}
 
 #define ASSIGN_ADD_SPAN(name, M, C)                                                                \
     static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
@@ -67,17 +61,6 @@ static inline double root_double(double x) {
         }                                                                                          \
     }
 
-/* The loop for g * g, and for squares that are given. */
-#define ADAM_LOOP(M, C, squared)                                                                   \
-    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                         \
-        const C grad = (C)g[i];                                                                    \
-        const C mean = (C)m[i] + (grad - (C)m[i]) * toward1;                                       \
-        const C square = (C)v[i] + ((squared) - (C)v[i]) * toward2;                                \
-        w_out[i] = (M)((C)w[i] - rate * mean / (root_##C(square) + epsilon));                      \
-        m_out[i] = (M)mean;                                                                        \
-        v_out[i] = (M)square;                                                                      \
-    }
-
 #define ADAM_SPAN(name, M, C)                                                                      \
     static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
         const M *w = (const M *)c->in[0].data + first, *m = (const M *)c->in[1].data + first;      \
@@ -87,7 +70,7 @@ static inline double root_double(double x) {
         const C rate = (C)(M)c->param[0].real, epsilon = (C)(M)c->param[3].real;                   \
         const C toward1 = (C)(M)c->param[1].real, toward2 = (C)(M)c->param[2].real;                \
         if (c->n_in == 4) {                                                                        \
-            ADAM_LOOP(M, C, grad * grad)                                                           \
+            ADAM_LOOP(M, C, grad *grad)                                                            \
         } else {                                                                                   \
             const M *s = (const M *)c->in[4].data + first;                                         \
             ADAM_LOOP(M, C, (C)s[i])                                                               \
