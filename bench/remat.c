@@ -202,7 +202,7 @@ static void print_result(const program *pr, const sn_remat_result *r, double sec
 
 static int run(const program *pr, const options *o) {
     const size_t budget = (size_t)(o->budget * GIB);
-    const sn_remat_limits limits = {budget, (uint64_t)(o->seconds * (double)SN_REMAT_WORK_SECOND)};
+    const sn_remat_limits limits = {.budget = budget, .work = (uint64_t)(o->seconds * (double)SN_REMAT_WORK_SECOND)};
     sn_remat_result r;
     snug_engine *e;
     sn_zone *z;

@@ -21,7 +21,7 @@ static sn_zone *zone_of(void **state) {
 }
 
 static sn_remat_result solve(sn_zone *z, const sn_remat_problem *p, size_t budget, uint64_t work) {
-    const sn_remat_limits l = {budget, work};
+    const sn_remat_limits l = {.budget = budget, .work = work};
     sn_remat_result r;
     snug_error err;
     expect_ok(sn_remat(z, p, &l, &r, &err), &err);
@@ -245,9 +245,10 @@ static snug_status solve_tight(snug_engine *e, void *ctx, snug_error *err) {
     sn_zone *z;
     SNUG_TRY(sn_zone_create(e, SN_MEM_PLAN, &z, err));
     const size_t budget = sn_remat_base_peak(&p->problem) / 2;
-    snug_status status = sn_remat(z, &p->problem, &(sn_remat_limits){budget, 50000}, &r, err);
+    snug_status status =
+        sn_remat(z, &p->problem, &(sn_remat_limits){.budget = budget, .work = 50000}, &r, err);
     if (status == SNUG_OK)
-        status = sn_remat(z, &p->problem, &(sn_remat_limits){1, 50000}, &r, err);
+        status = sn_remat(z, &p->problem, &(sn_remat_limits){.budget = 1, .work = 50000}, &r, err);
     sn_zone_destroy(z);
     return status;
 }

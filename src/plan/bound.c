@@ -5,7 +5,8 @@
  *     row by row  what is summed over the batch for updates is there all the time; beside it the
  *                 largest operation on one row of the batch
  *
- * The smaller of the two. An output that may lie in the bytes of an input does. */
+ * The smaller of the two. An output that may lie in the bytes of an input does. A plan that goes
+ * through the batch several times, for some of the sums each, can lie a little below. */
 #include "base/size.h"
 #include "plan/plan.h"
 

@@ -38,6 +38,7 @@ typedef struct {
 typedef struct {
     int64_t slices;
     size_t limit; /* SIZE_MAX: none */
+    bool lowest;  /* what the recomputation needs at least is looked for */
 } member;
 
 /* A member made; lies in its own zone, its layout in another: many are made until one fits. */
@@ -157,7 +158,8 @@ static snug_status recompute_once(family *f, offer *o, size_t limit, size_t *flo
                                   snug_error *err) {
     sn_stretch s;
     for (uint32_t at = 0; find_full(o, at, limit, &s);) {
-        const sn_remat_limits limits = {.budget = limit, .work = f->work};
+        const sn_remat_limits limits = {
+            .budget = limit, .work = f->work, .no_floor = !o->of.lowest};
         const uint32_t before = o->program.n;
         sn_remat_result r;
         SNUG_TRY(recompute_stretch(f, o, &s, &limits, &r, err));
@@ -270,7 +272,7 @@ static snug_status choose_order(family *f, snug_error *err) {
 
 static snug_status try_sliced_order(family *f, sn_zone *z, const size_t *bytes, sn_order_kind kind,
                                     size_t *best, snug_error *err) {
-    const member some = {f->split.extent < 8 ? f->split.extent : 8, SIZE_MAX};
+    const member some = {.slices = f->split.extent < 8 ? f->split.extent : 8, .limit = SIZE_MAX};
     const sn_order chosen = f->in_slices;
     sn_order order;
     offer *o;
@@ -473,7 +475,7 @@ static snug_status rank_slices(family *f, ranking *r, number *numbers, uint32_t 
     for (int64_t k = 1; (k <= f->split.extent || k == 1) && *n < MAX_NUMBERS;
          k = next_slices(f, k)) {
         number new = {.slices = k};
-        SNUG_TRY(rank_member(f, (member){k, SIZE_MAX}, r, &new, err));
+        SNUG_TRY(rank_member(f, (member){.slices = k, .limit = SIZE_MAX}, r, &new, err));
         new.plain_seconds = new.seconds;
         if (new.stuck)
             continue;
@@ -497,7 +499,7 @@ static snug_status rank_step(family *f, size_t size, ranking *r, number *numbers
     for (uint32_t i = 0; i < n && numbers[i].plain_seconds < best; i++) {
         number *const k = &numbers[i];
         if (k->bound > size && !k->stuck && (made < most || k->slices == 1)) {
-            SNUG_TRY(rank_member(f, (member){k->slices, size}, r, k, err));
+            SNUG_TRY(rank_member(f, (member){.slices = k->slices, .limit = size}, r, k, err));
             made += !k->stuck && k->slices > 1;
         }
         if (k->bound > size)
@@ -514,7 +516,7 @@ static snug_status rank_floor(family *f, int64_t slices, ranking *r, snug_error 
     offer *o;
     size_t floor, limit = 0;
     for (int i = 0; i <= FLOOR_TRIES; i++) {
-        SNUG_TRY(make_member(f, (member){slices, limit}, &o, &floor, err));
+        SNUG_TRY(make_member(f, (member){slices, limit, true}, &o, &floor, err));
         const bool go_on = i == 0 || o->fits;
         if (go_on && i > 0)
             rank(f, r, o);
@@ -536,15 +538,16 @@ static snug_status rank_family(family *f, ranking *r, snug_error *err) {
         const double size = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
         SNUG_TRY(rank_step(f, (size_t)size, r, numbers, n, &reached, err));
     }
+    if (f->split.extent > 1)
+        SNUG_TRY(rank_floor(f, f->split.extent, r, err));
+    if (f->split.n_blocks > 2)
+        return SNUG_OK; /* the others are not lower, and take long */
     for (uint32_t i = 1; i < n; i++)
         if (numbers[i].bound < numbers[smallest].bound)
             smallest = i;
-    SNUG_TRY(rank_floor(f, 1, r, err));
-    if (f->split.extent > 1)
-        SNUG_TRY(rank_floor(f, f->split.extent, r, err));
     if (n > 0 && numbers[smallest].slices > 1 && numbers[smallest].slices < f->split.extent)
         SNUG_TRY(rank_floor(f, numbers[smallest].slices, r, err));
-    return SNUG_OK;
+    return rank_floor(f, 1, r, err);
 }
 
 /* The height a member is packed to does not depend on the limit either. */
@@ -685,7 +688,7 @@ snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point
     SNUG_TRY(sn_plan_array(p->work, 1, sizeof *r, &r, err));
     SNUG_TRY(find_slices(&f, err));
     SNUG_TRY(rank_family(&f, r, err));
-    SNUG_TRY(make_point(&f, (member){1, SIZE_MAX}, &out[0], err));
+    SNUG_TRY(make_point(&f, (member){.slices = 1, .limit = SIZE_MAX}, &out[0], err));
     *n = 1 + find_front(r, front, max - 1);
     for (uint32_t i = 1; i < *n; i++)
         SNUG_TRY(make_point(&f, r->at[front[i - 1]].of, &out[i], err));
@@ -700,11 +703,12 @@ snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *
         SNUG_TRY(find_slices(&f, err));
         if (f.split.extent == 0)
             return sn_fail(err, SNUG_E_INVALID, "plan: no axis of this graph can be sliced");
-        const member m = {o->slices < f.split.extent ? o->slices : f.split.extent,
-                          o->arena_bytes ? o->arena_bytes : SIZE_MAX};
+        const member m = {.slices = o->slices < f.split.extent ? o->slices : f.split.extent,
+                          .limit = o->arena_bytes ? o->arena_bytes : SIZE_MAX};
         return try_member(&f, m, 0, &height, err);
     }
-    SNUG_TRY(try_member(&f, (member){1, SIZE_MAX}, o->arena_bytes, &height, err));
+    SNUG_TRY(
+        try_member(&f, (member){.slices = 1, .limit = SIZE_MAX}, o->arena_bytes, &height, err));
     return o->arena_bytes == 0 || height <= o->arena_bytes ? SNUG_OK
                                                            : choose_limited(&f, o, height, err);
 }

@@ -172,7 +172,8 @@ void sn_plan_destroy(sn_plan *p);
 SNUG_CHECKED snug_status sn_plan_check(const sn_plan *p, const sn_device *const *devices,
                                        int n_devices, snug_error *err);
 
-/* How small an arena could be at best (bound.c, from the graph alone). */
+/* What an arena needs at least when the batch is gone through once (bound.c, from the graph alone).
+ */
 SNUG_CHECKED snug_status sn_plan_lower_bound(snug_engine *e, const sn_graph *g, const sn_device *d,
                                              size_t *out, snug_error *err);
 

@@ -180,12 +180,13 @@ static void plain_list(const sn_remat_program *g, sn_remat_list *list) {
     sn_remat_measure(g, list);
 }
 
-/* The cheapest of the greedy lists; false where none fits. */
-static bool find_cheapest(sn_remat_greedy *s, const sn_remat_program *g, size_t budget,
+/* The cheapest of the greedy lists (of a few where the floor does not matter); false where none
+ * fits. */
+static bool find_cheapest(sn_remat_greedy *s, const sn_remat_program *g, const sn_remat_limits *l,
                           sn_remat_list *spare, sn_remat_list *list) {
     bool found = false;
-    for (uint32_t m = 0; m < SN_REMAT_MANNERS; m++)
-        if (sn_remat_greedy_run(s, budget, m, spare) && (!found || spare->cost < list->cost)) {
+    for (uint32_t m = l->no_floor; m < SN_REMAT_MANNERS; m += l->no_floor ? 4 : 1)
+        if (sn_remat_greedy_run(s, l->budget, m, spare) && (!found || spare->cost < list->cost)) {
             sn_remat_list_copy(g, list, spare);
             found = true;
         }
@@ -229,7 +230,7 @@ static snug_status solve(sn_zone *work, const sn_remat_program *g, const sn_rema
         return SNUG_OK;
     SNUG_TRY(sn_remat_greedy_create(work, g, &s, err));
     SNUG_TRY(sn_remat_list_init(work, g, &spare, err));
-    if (!find_cheapest(s, g, l->budget, &spare, list)) {
+    if (!find_cheapest(s, g, l, &spare, list) && !l->no_floor) {
         find_floor(s, g, &spare, list);
         SNUG_TRY(sn_remat_lower(work, g, l->work, list, err));
     }
@@ -248,7 +249,7 @@ static snug_status answer(sn_zone *z, sn_zone *work, const sn_remat_problem *p,
     SNUG_TRY(solve(work, &g, l, &list, err));
     if (list.peak <= l->budget)
         return write_events(z, &g, &list, live, out, err);
-    *out = (sn_remat_result){.floor = list.peak, .bound = g.bound};
+    *out = (sn_remat_result){.floor = l->no_floor ? SIZE_MAX : list.peak, .bound = g.bound};
     return SNUG_OK;
 }
 

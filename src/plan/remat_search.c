@@ -400,7 +400,7 @@ snug_status sn_remat_lower(sn_zone *z, const sn_remat_program *g, uint64_t work,
                            sn_remat_list *list, snug_error *err) {
     const uint64_t enough = LOWER_WORK * g->p->n;
     const uint64_t most = enough < LOWER_MOST ? enough : LOWER_MOST;
-    const sn_remat_limits l = {SIZE_MAX, work < most ? work : most};
+    const sn_remat_limits l = {.budget = SIZE_MAX, .work = work < most ? work : most};
     search s;
     SNUG_TRY(begin_search(z, g, &l, &s, err));
     sn_remat_list_copy(g, &s.now, list);

@@ -1,0 +1,166 @@
+/* test_budget_plans.c: plans within a number of bytes. On six models: more bytes never mean a
+ * slower plan, nor a smaller arena; the smallest plan runs, one byte less is refused with its size;
+ * it lies close to what the graph needs at least. Plans that only recompute are the unlimited plan
+ * bit for bit over 20 steps. Byte limit: 8 MiB of tensors. */
+#include "support/golden_case.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUDGETS = 50, VECTORS = 4 * 64 };
+
+static void open_case(golden_case *c, const char *name) {
+    golden_case_open(c, SNUG_TEST_DATA "/golden", name);
+}
+
+/* Plans, or refuses with the smallest size; nothing runs. */
+static snug_status plan_within(const golden_case *c, size_t bytes, sn_step_run *out,
+                               sn_plan_floor *floor, snug_error *err) {
+    sn_step_subject s = c->subject.subject;
+    s.n_runs = 0;
+    return sn_step_run_try(&s, &(sn_plan_options){.arena_bytes = bytes, .floor = floor}, out, err);
+}
+
+/* --- six models ------------------------------------------------------------------------------- */
+static const char *const six[] = {"mlp_f64",        "cnn_f64",        "model_resnet20_f64",
+                                  "model_unet_f64", "model_lstm_f64", "model_transformer_f64"};
+enum { N_SIX = sizeof six / sizeof six[0] };
+
+/* The smallest plan of model i; asked once. */
+static size_t smallest(const golden_case *c, int i) {
+    static sn_plan_floor floors[N_SIX];
+    sn_step_run run;
+    snug_error err;
+    if (floors[i].bytes == 0)
+        expect_status(plan_within(c, 1, &run, &floors[i], &err), SNUG_E_BUDGET, &err);
+    return floors[i].bytes;
+}
+
+static void is_monotone(const golden_case *c, int model, int n_budgets) {
+    sn_step_run plain, run, last = {.seconds = INFINITY};
+    snug_error err;
+    const size_t floor = smallest(c, model);
+    expect_ok(plan_within(c, 0, &plain, NULL, &err), &err);
+    for (int i = 0; i < n_budgets; i++) {
+        const double part = (double)i / (n_budgets - 1);
+        const size_t bytes =
+            (size_t)ceil((double)floor * pow((double)plain.arena_bytes / (double)floor, part));
+        expect_ok(plan_within(c, bytes, &run, NULL, &err), &err);
+        if (run.arena_bytes > bytes || run.arena_bytes < last.arena_bytes ||
+            run.seconds > last.seconds || run.seconds < plain.seconds)
+            fail_msg("%s: %zu bytes give an arena of %zu and %g s; fewer gave %zu and %g s",
+                     six[model], bytes, run.arena_bytes, run.seconds, last.arena_bytes,
+                     last.seconds);
+        last = run;
+    }
+    assert_true(last.seconds == plain.seconds);
+}
+
+static void test_more_bytes_never_slow_a_plan_down(void **state) {
+    (void)state;
+    for (int i = 0; i < N_SIX; i++) {
+        golden_case c;
+        open_case(&c, six[i]);
+        const uint32_t n_nodes = sn_graph_n_nodes(c.subject.subject.graph);
+        const int few = n_nodes < 100 ? BUDGETS : n_nodes < 800 ? 6 : 2;
+        is_monotone(&c, i, getenv("SNUG_TEST_FULL") ? BUDGETS : few);
+        golden_case_close(&c);
+    }
+}
+
+static void test_the_smallest_plan_runs_and_a_byte_less_is_refused(void **state) {
+    (void)state;
+    for (int i = 0; i < N_SIX; i++) {
+        golden_case c;
+        sn_plan_floor floor = {0};
+        sn_step_run run, plain;
+        snug_error err;
+        char number[24];
+        open_case(&c, six[i]);
+        const size_t bytes = smallest(&c, i);
+        expect_status(plan_within(&c, bytes - 1, &run, &floor, &err), SNUG_E_BUDGET, &err);
+        assert_int_equal(floor.bytes, bytes);
+        snprintf(number, sizeof number, "%zu bytes", bytes);
+        expect_text(err.text, number);
+        c.subject.subject.n_runs = 2;
+        sn_step_run_make(&c.subject.subject, &(sn_plan_options){.arena_bytes = bytes}, &run);
+        sn_step_run_make(&c.subject.subject, &(sn_plan_options){.arena_bytes = 0}, &plain);
+        assert_int_equal(run.arena_bytes, bytes);
+        assert_true(run.seconds == floor.seconds);
+        sn_step_run_expect_close(&run, &plain, 1e-12, six[i]);
+        sn_step_run_clear(&run);
+        sn_step_run_clear(&plain);
+        golden_case_close(&c);
+    }
+}
+
+/* A tenth above what the graph needs, and a few aligned vectors; not the tiny ResNet-20, where
+ * these weigh as much as its pictures (with pictures of 32 x 32: 1.06). */
+static void test_the_smallest_plan_is_close_to_the_bound(void **state) {
+    (void)state;
+    for (int i = 0; i < N_SIX; i++) {
+        const double most = strcmp(six[i], "model_resnet20_f64") == 0 ? 1.21 : 1.10;
+        golden_case c;
+        size_t bound;
+        snug_error err;
+        open_case(&c, six[i]);
+        const sn_step_subject *s = &c.subject.subject;
+        expect_ok(sn_plan_lower_bound(c.engine, s->graph, &s->device->device, &bound, &err), &err);
+        const double ratio = (double)(smallest(&c, i) - VECTORS) / (double)bound;
+        if (ratio > most || ratio < 0.9)
+            fail_msg("%s: the smallest plan has %.3f times the bytes of the bound", six[i], ratio);
+        golden_case_close(&c);
+    }
+}
+
+/* --- recomputation ---------------------------------------------------------------------------- */
+/* Plans of one slice that recompute, at shares of the plain arena; 20 steps. */
+static int expect_same_bits(golden_case *c, const char *name) {
+    sn_step_run plain, run;
+    snug_error err;
+    int n = 0;
+    c->subject.subject.n_runs = 20;
+    sn_step_run_make(&c->subject.subject, &(sn_plan_options){.arena_bytes = 0}, &plain);
+    for (int percent = 90; percent >= 45; percent -= 15) {
+        const size_t bytes = plain.arena_bytes * (size_t)percent / 100;
+        const sn_plan_options o = {.arena_bytes = bytes};
+        if (sn_step_run_try(&c->subject.subject, &o, &run, &err) != SNUG_OK)
+            break;
+        assert_true(run.arena_bytes <= bytes);
+        if (run.slices == 1 && run.n_recomputed > 0) {
+            sn_step_run_expect_equal(&run, &plain, name);
+            n++;
+        }
+        sn_step_run_clear(&run);
+    }
+    sn_step_run_clear(&plain);
+    return n;
+}
+
+static void test_recomputation_changes_no_bit(void **state) {
+    static const char *const names[] = {
+        "model_unet_f32",      "model_transformer_f32", "graph_residual_f32", "graph_branches_f32",
+        "batchnorm_dense_f32", "translator_f32",        "conv_lstm2d_f32",    "norm_group_f32"};
+    int n = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        golden_case c;
+        open_case(&c, names[i]);
+        n += expect_same_bits(&c, names[i]);
+        golden_case_close(&c);
+    }
+    assert_true(n >= 8);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_more_bytes_never_slow_a_plan_down),
+        cmocka_unit_test(test_the_smallest_plan_runs_and_a_byte_less_is_refused),
+        cmocka_unit_test(test_the_smallest_plan_is_close_to_the_bound),
+        cmocka_unit_test(test_recomputation_changes_no_bit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
