@@ -82,6 +82,15 @@ SNUG_API SNUG_CHECKED snug_status snug_model_curve(snug_model *model,
  * a budget that is too small (SNUG_E_BUDGET) is known before any data is looked at. */
 SNUG_API SNUG_CHECKED snug_status snug_fit_check(snug_model *model, int64_t batch, snug_error *err);
 
+/* The plan of a step as text, one line per step of it; and a training step of this batch that is
+ * to run by such a text from now on, whatever the budget. The text is checked when the step is
+ * made: one of another model, batch, machine or version is refused (SNUG_E_INVALID). */
+SNUG_API SNUG_CHECKED snug_status snug_model_plan_text(snug_model *model,
+                                                       const snug_plan_request *request,
+                                                       const snug_writer *out, snug_error *err);
+SNUG_API SNUG_CHECKED snug_status snug_model_pin_plan(snug_model *model, int64_t batch,
+                                                      const char *text, snug_error *err);
+
 /* --- reports, as text or JSON (report room) --------------------------------------------------- */
 /* style bits */
 #define SNUG_REPORT_JSON  1

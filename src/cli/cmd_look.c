@@ -8,16 +8,19 @@
 static snug_status write_file(void *ctx, const char *text, size_t n, snug_error *err) {
     if (fwrite(text, 1, n, ctx) == n)
         return SNUG_OK;
-    return cli_fail(err, SNUG_E_IO, "cannot write the page: %s", strerror(errno));
+    return cli_fail(err, SNUG_E_IO, "cannot write: %s", strerror(errno));
 }
 
-static snug_status write_page(snug_model *m, const snug_plan_request *request, const char *path,
-                              snug_error *err) {
+typedef snug_status (*page_fn)(snug_model *m, const snug_plan_request *request,
+                               const snug_writer *out, snug_error *err);
+
+static snug_status write_page(snug_model *m, const snug_plan_request *request, page_fn write,
+                              const char *path, snug_error *err) {
     FILE *file = fopen(path, "w");
     if (!file)
         return cli_fail(err, SNUG_E_IO, "cannot write %s: %s", path, strerror(errno));
     const snug_writer writer = {file, write_file};
-    snug_status status = snug_report_page(m, request, &writer, err);
+    snug_status status = write(m, request, &writer, err);
     if (fclose(file) != 0 && status == SNUG_OK)
         status = cli_fail(err, SNUG_E_IO, "cannot write %s: %s", path, strerror(errno));
     if (status == SNUG_OK)
@@ -33,7 +36,9 @@ snug_status cmd_plan(cli *c, snug_error *err) {
     if (status == SNUG_OK)
         status = cli_load_model(c, &m, err);
     if (status == SNUG_OK && cli_given(c, OPT_html))
-        status = write_page(m, &request, c->args.text[OPT_html], err);
+        status = write_page(m, &request, snug_report_page, c->args.text[OPT_html], err);
+    if (status == SNUG_OK && cli_given(c, OPT_save_plan))
+        status = write_page(m, &request, snug_model_plan_text, c->args.text[OPT_save_plan], err);
     if (status == SNUG_OK)
         status = cli_given(c, OPT_curve) ? snug_report_curve(m, &request, style, &cli_stdout, err)
                                          : snug_report_plan(m, &request, style, &cli_stdout, err);

@@ -18,12 +18,13 @@
 const cli_command cli_commands[] = {
     {"plan", "MODEL", 1, 1, "what a step will use, before it runs: peak, by category, by layer",
      MODELS, "plan model.json --batch 64 --train --budget 512MiB",
-     O(batch) | O(train) | O(verbose) | O(curve) | O(html) | MODEL_OPTIONS, cmd_plan},
+     O(batch) | O(train) | O(verbose) | O(curve) | O(html) | O(save_plan) | MODEL_OPTIONS,
+     cmd_plan},
     {"fit", "MODEL", 1, 1, "train a model on data", MODELS SEVERAL RECIPES,
      "fit model.json --x x_train.npy --y y_train.npy --epochs 5 --save w.safetensors",
      O(x) | O(y) | O(val_x) | O(val_y) | O(sample_weight) | O(val_sample_weight) | O(class_weight) |
          O(epochs) | O(batch) | O(validation_split) | O(shuffle) | O(save) | O(best) | O(patience) |
-         O(reduce_rate) | O(csv) | O(memory) | MODEL_OPTIONS,
+         O(reduce_rate) | O(csv) | O(memory) | O(plan) | MODEL_OPTIONS,
      cmd_fit},
     {"evaluate", "MODEL", 1, 1, "loss and metrics on data", MODELS SEVERAL RECIPES,
      "evaluate model.json --weights w.safetensors --x x_test.npy --y y_test.npy",

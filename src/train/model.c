@@ -85,6 +85,7 @@ void snug_model_destroy(snug_model *m) {
     if (!m)
         return;
     sn_model_drop_steps(m);
+    sn_model_unpin_plan(m);
     sn_state_destroy(m->state);
     sn_network_destroy(m->network);
     sn_free(m->engine, SN_MEM_MODEL, m, sizeof *m);

@@ -67,6 +67,9 @@ struct snug_model {
     sn_executor *executor; /* NULL while no step has a session */
     sn_model_step steps[SN_MODEL_MAX_STEPS];
     int n_steps, n_pinned;
+    char *pinned_text; /* a plan for training steps of pinned_batch rows, or NULL */
+    size_t pinned_bytes;
+    int64_t pinned_batch;
     sn_model_step looked; /* by sn_model_verdict, last; no session */
     sn_compiled compiled;
     char optimizer_text[640];
@@ -105,6 +108,7 @@ SNUG_CHECKED snug_status sn_model_check_idle(const snug_model *m, const char *wh
 SNUG_CHECKED snug_status sn_model_add_homes(snug_model *m, snug_error *err);
 /* All steps; none may be pinned. */
 void sn_model_drop_steps(snug_model *m);
+void sn_model_unpin_plan(snug_model *m);
 /* Parameters of a training step: what the optimizer changes, and keys for dropout drawn from
  * `dropout_key`. Into the step's session, or into params (one per slot of the graph) if not NULL.
  */

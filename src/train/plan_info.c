@@ -149,3 +149,10 @@ snug_status snug_fit_check(snug_model *m, int64_t batch, snug_error *err) {
         return sn_fail(err, SNUG_E_INVALID, "snug_fit_check: model must not be NULL");
     return sn_model_step_find(m, SN_STEP_TRAIN, batch, &step, err);
 }
+
+snug_status snug_model_plan_text(snug_model *m, const snug_plan_request *request,
+                                 const snug_writer *out, snug_error *err) {
+    snug_model_plan_info info;
+    SNUG_TRY(snug_model_plan(m, request, &info, err));
+    return sn_plan_print(m->looked.plan, out, err);
+}

@@ -72,11 +72,45 @@ static snug_status build_step(snug_model *m, sn_model_step *s, snug_error *err) 
     return sn_step_build(&spec, s->mode, s->batch, &s->graph, err);
 }
 
+static snug_status parse_plan(snug_model *m, sn_model_step *s, snug_error *err) {
+    const sn_device *const devices[1] = {&m->device.device};
+    const snug_status status =
+        sn_plan_parse(m->engine, s->graph, m->pinned_text, devices, 1, &s->plan, err);
+    return status == SNUG_OK ? SNUG_OK
+                             : sn_fail_in(err, status,
+                                          "the plan that was given is of another model, "
+                                          "batch, machine or version");
+}
+
 static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
     sn_share share;
     SNUG_TRY(build_step(m, s, err));
-    SNUG_TRY(sn_model_plan_within(m, s, snug_budget_bytes(m->engine), &share, NULL, err));
+    if (m->pinned_text && s->mode == SN_STEP_TRAIN && s->batch == m->pinned_batch)
+        SNUG_TRY(parse_plan(m, s, err));
+    else
+        SNUG_TRY(sn_model_plan_within(m, s, snug_budget_bytes(m->engine), &share, NULL, err));
     return find_ends(m, s, err);
+}
+
+void sn_model_unpin_plan(snug_model *m) {
+    sn_free(m->engine, SN_MEM_PLAN, m->pinned_text, m->pinned_bytes);
+    m->pinned_text = NULL;
+    m->pinned_bytes = 0;
+}
+
+snug_status snug_model_pin_plan(snug_model *m, int64_t batch, const char *text, snug_error *err) {
+    void *copy;
+    if (!m || !text)
+        return sn_fail(err, SNUG_E_INVALID, "snug_model_pin_plan: model and text must not be NULL");
+    SNUG_TRY(sn_model_check_idle(m, "the plan", err));
+    SNUG_TRY(sn_alloc(m->engine, SN_MEM_PLAN, strlen(text) + 1, &copy, err));
+    memcpy(copy, text, strlen(text) + 1);
+    sn_model_drop_steps(m);
+    sn_model_unpin_plan(m);
+    m->pinned_text = copy;
+    m->pinned_bytes = strlen(text) + 1;
+    m->pinned_batch = batch;
+    return SNUG_OK;
 }
 
 snug_status sn_model_step_open(snug_model *m, sn_step_mode mode, int64_t batch, sn_model_step *out,

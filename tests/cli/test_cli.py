@@ -411,6 +411,42 @@ class Json(Case):
                      "what would fit:", "--budget ", "--optimizer sgd"):
             self.assertIn(text, r.stdout)
 
+    def test_the_trade_from_no_limit_to_the_floor(self):
+        curve = self.json_of("plan", self.model, "--batch", 512, "--train", "--curve")["points"]
+        self.assertGreaterEqual(len(curve), 2)
+        for fast, small in zip(curve, curve[1:]):
+            self.assertLessEqual(small["budget_bytes"], fast["budget_bytes"])
+            self.assertGreaterEqual(small["step_seconds"], fast["step_seconds"])
+        self.assertEqual(curve[0]["slices"], 1)
+        floor = curve[-1]["budget_bytes"]
+        self.assertTrue(self.json_of("plan", self.model, "--batch", 512, "--train", "--budget", floor)["fits"])
+
+    def test_a_page_stands_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.html")
+            self.json_of("plan", self.model, "--batch", 64, "--train", "--budget", "64MiB", "--html", path)
+            with open(path) as file:
+                page = file.read()
+        self.assertTrue(page.startswith("<!doctype html>"))
+        self.assertEqual(page.count("<svg"), 3)
+        self.assertEqual(page.count("<svg"), page.count("</svg>"))
+        self.assertIn("</style>", page)
+        self.assertNotRegex(page, r"(?i)https?://|<script|@import|url\(")
+        self.assertNotIn("nan", page.lower())
+
+    def test_a_plan_that_was_saved_is_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.txt")
+            plan = self.json_of("plan", self.model, "--batch", 8, "--train", "--save-plan", path)
+            fit = [SNUG, *map(str, self.fit_args()), "--batch", "8", "--plan", path, "--json"]
+            done = subprocess.run(fit, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(done.stdout)["arena_bytes"], plan["arena_bytes"])
+            fit[fit.index("--batch") + 1] = "16"
+            wrong = subprocess.run(fit, capture_output=True, text=True)
+            self.assertEqual(wrong.returncode, 2, wrong.stderr)
+            self.assertIn("of another model, batch, machine or version", wrong.stderr)
+
     def test_budgets_that_are_none(self):
         for text, words in (("0", "0"), ("-5MiB", "-5MiB"), ("lots", "lots"), ("900TiB", "900TiB"), ("0%", "0%"),
                             ("150%", "150%"), ("", "")):
