@@ -650,15 +650,16 @@ static family family_of(sn_planner *p, const sn_plan_options *o) {
 }
 
 /* --- the whole trade -------------------------------------------------------------------------- */
-/* Members that no other beats in both bytes and seconds, the fastest first; at most `max` of them,
- * evenly along the list. */
+/* Members below the plain one that no other beats in both bytes and seconds, the fastest first; at
+ * most `max` of them, evenly along the list. */
 static uint32_t find_front(const ranking *r, uint32_t *front, uint32_t max) {
     uint32_t n = 0;
     size_t least = SIZE_MAX;
     for (uint32_t i = 0; i < r->n; i++)
         if (r->at[i].bound < least) {
             least = r->at[i].bound;
-            front[n++] = i;
+            if (r->at[i].of.slices > 1 || r->at[i].of.limit != SIZE_MAX)
+                front[n++] = i;
         }
     for (uint32_t i = 0; n > max && i < max; i++)
         front[i] = front[i * (n - 1) / (max - 1)];
