@@ -155,12 +155,76 @@ static void test_recomputation_changes_no_bit(void **state) {
     assert_true(n >= 8);
 }
 
+/* A plan of one slice that recomputes; the steps are the caller's to spoil. */
+static sn_plan *recomputed_plan(const golden_case *c) {
+    const sn_step_subject *s = &c->subject.subject;
+    const sn_device *devices[1] = {&s->device->device};
+    sn_plan_options o = {.devices = devices, .n_devices = 1};
+    sn_plan *plan;
+    snug_error err;
+    expect_ok(sn_plan_build(s->engine, s->graph, &o, &plan, &err), &err);
+    o.arena_bytes = plan->memories[SN_MEM_FIRST_ARENA].bytes * 7 / 10;
+    sn_plan_destroy(plan);
+    expect_ok(sn_plan_build(s->engine, s->graph, &o, &plan, &err), &err);
+    assert_true(plan->slices == 1 && plan->n_recomputed > 0);
+    return plan;
+}
+
+static bool updates(const sn_plan *p, const sn_step *s) {
+    return s->kind == SN_STEP_RUN &&
+           sn_ops[sn_graph_node_at(p->graph, s->node)->op].effect == SN_STATE;
+}
+
+static bool reads(const sn_step *s, sn_value v) {
+    for (int k = 0; k < s->n_in; k++)
+        if (s->in[k].value.i == v.i && s->in[k].memory == SN_MEM_STATE)
+            return true;
+    return false;
+}
+
+/* Every update happens once. Moved before a step that reads what it overwrites, it is found out. */
+static void test_updates_happen_once_and_behind_all_readers(void **state) {
+    golden_case c;
+    int n_moved = 0;
+    snug_error err;
+    (void)state;
+    open_case(&c, "model_unet_f32");
+    const sn_device *devices[1] = {&c.subject.subject.device->device};
+    sn_plan *plan = recomputed_plan(&c);
+    for (uint32_t i = 0; i < plan->n_steps; i++) {
+        if (!updates(plan, &plan->steps[i]))
+            continue;
+        uint32_t reader = i;
+        for (uint32_t j = 0; j < plan->n_steps; j++) {
+            assert_true(j == i || plan->steps[j].kind != SN_STEP_RUN ||
+                        plan->steps[j].node.i != plan->steps[i].node.i);
+            if (j < i && plan->steps[j].kind == SN_STEP_RUN &&
+                reads(&plan->steps[j], plan->steps[i].in[0].value))
+                reader = j;
+        }
+        if (reader == i)
+            continue;
+        const sn_step update = plan->steps[i];
+        memmove(&plan->steps[reader + 1], &plan->steps[reader], (i - reader) * sizeof update);
+        plan->steps[reader] = update;
+        expect_status(sn_plan_check(plan, devices, 1, &err), SNUG_E_INVALID, &err);
+        memmove(&plan->steps[reader], &plan->steps[reader + 1], (i - reader) * sizeof update);
+        plan->steps[i] = update;
+        expect_ok(sn_plan_check(plan, devices, 1, &err), &err);
+        n_moved++;
+    }
+    assert_true(n_moved > 3);
+    sn_plan_destroy(plan);
+    golden_case_close(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_more_bytes_never_slow_a_plan_down),
         cmocka_unit_test(test_the_smallest_plan_runs_and_a_byte_less_is_refused),
         cmocka_unit_test(test_the_smallest_plan_is_close_to_the_bound),
         cmocka_unit_test(test_recomputation_changes_no_bit),
+        cmocka_unit_test(test_updates_happen_once_and_behind_all_readers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ typedef struct {
     uint32_t step, lane, value; /* under check; the value is for messages */
     area at[N_OPERANDS];        /* the step's operands: inputs, outputs, then the workspace */
     sn_slice slice[N_OPERANDS];
-    sn_cut cut;
+    sn_cut cut, *first_cut; /* of the step; per step: in the first iteration of its block */
 } checker;
 
 static snug_status bad(const checker *c, const char *what) {
@@ -183,15 +183,21 @@ static snug_status check_transfer(const checker *c, const sn_step *s) {
     return SNUG_OK;
 }
 
-/* The operator can be cut so, and the device runs the slice as the plan says. */
+/* The operator can be cut so, and the device runs the slice as the plan says. Between the first and
+ * the last iteration all slices have moved on by their rows: they are those of the first. */
 static snug_status check_kernel(checker *c, const sn_step *s) {
     const sn_device *device = c->devices[s->device];
     sn_opdesc d;
     sn_variant v = {0};
+    c->cut = c->first_cut[c->step];
+    if (c->iteration > 0 && c->iteration + 1 < c->block->repeat) {
+        c->cut.first += c->iteration * c->cut.n;
+        return SNUG_OK;
+    }
     sn_graph_desc(c->g, s->node, &d);
     REQUIRE(sn_op_slice(&d, c->slice, &c->cut), "is not sliced in a way its operator can be");
-    if (c->iteration > 0 && c->iteration + 1 < c->block->repeat)
-        return SNUG_OK; /* as in the first */
+    if (c->iteration == 0)
+        c->first_cut[c->step] = c->cut;
     SNUG_TRY(device->describe(device, &d, &v, c->err));
     REQUIRE(v.id == s->variant && strncmp(v.impl, s->impl, sizeof s->impl) == 0,
             "is made by a variant the device does not have");
@@ -397,6 +403,7 @@ static snug_status set_up(checker *c, sn_zone *z) {
     SNUG_TRY(sn_zone_alloc(z, n_values * sizeof *c->root, (void **)&c->root, c->err));
     SNUG_TRY(sn_zone_alloc(z, n_nodes * sizeof *c->token, (void **)&c->token, c->err));
     SNUG_TRY(sn_zone_alloc(z, n_steps * sizeof *c->known, (void **)&c->known, c->err));
+    SNUG_TRY(sn_zone_alloc(z, n_steps * sizeof *c->first_cut, (void **)&c->first_cut, c->err));
     for (uint32_t i = 0; i < n_nodes; i++) {
         c->token[i] = (uint32_t)c->size[TOKENS];
         c->size[TOKENS] += row_of(c, i)->effect == SN_MAYFAIL;
