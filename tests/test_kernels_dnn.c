@@ -461,6 +461,43 @@ static void test_a_convolution_with_a_huge_stride_is_refused(void **state) {
     expect_text(err.text, "1048576");
 }
 
+/* Bytes per thread of y, dx or dw of a 3 x 3 convolution between so many channels. */
+static size_t workspace_of_3x3(sn_op op, int64_t images, int64_t channels) {
+    enum { THREADS = 2 };
+    const snug_type map = {SNUG_F32, 4, {images, 16, 16, channels}};
+    sn_opdesc d = {.op = op, .n_in = 2, .in = {map, {SNUG_F32, 4, {3, 3, channels, channels}}}};
+    sn_cpu_device cpu;
+    sn_variant v;
+    snug_error err;
+    sn_attrs_default(op, &d.attrs);
+    int64_t *pad = d.attrs.conv.pad;
+    if (op == SN_OP_conv2d_dx) {
+        pad = d.attrs.conv_dx.pad;
+        d.attrs.conv_dx.input[0] = d.attrs.conv_dx.input[1] = 16;
+    } else if (op == SN_OP_conv2d_dw) {
+        pad = d.attrs.conv_dw.pad;
+        d.in[1] = map;
+        d.attrs.conv_dw.kernel[0] = d.attrs.conv_dw.kernel[1] = 3;
+    }
+    for (int i = 0; i < 4; i++)
+        pad[i] = 1;
+    expect_ok(sn_op_infer(&d, &err), &err);
+    sn_cpu_device_init(&cpu, THREADS, false);
+    expect_ok(cpu.device.describe(&cpu.device, &d, &v, &err), &err);
+    return v.workspace_bytes / THREADS;
+}
+
+/* Not even one copy of the weights of a wide layer (9 and 36 MiB), and nothing per image. */
+static void test_3x3_convolutions_need_little_workspace_whatever_the_layer(void **state) {
+    (void)state;
+    static const sn_op ops[] = {SN_OP_conv2d, SN_OP_conv2d_dx, SN_OP_conv2d_dw};
+    static const int64_t sizes[][2] = {{1, 512}, {64, 1024}, {4096, 512}};
+    for (int i = 0; i < 9; i++) {
+        const size_t bytes = workspace_of_3x3(ops[i % 3], sizes[i / 3][0], sizes[i / 3][1]);
+        assert_in_range(bytes, 1, (size_t)3 << 19);
+    }
+}
+
 static void test_large_logits_do_not_overflow(void **state) {
     (void)state;
     static const char *const ops[] = {"softmax", "log_softmax"};
@@ -490,6 +527,7 @@ int main(void) {
         cmocka_unit_test(test_a_label_out_of_range_is_named_with_its_row),
         cmocka_unit_test(test_a_nan_wins_a_max_pool_and_the_first_maximum_wins),
         cmocka_unit_test(test_a_window_of_more_than_256_places_is_refused),
+        cmocka_unit_test(test_3x3_convolutions_need_little_workspace_whatever_the_layer),
         cmocka_unit_test(test_large_logits_do_not_overflow),
         cmocka_unit_test(test_groups_are_the_library_s_depthwise_and_dense_layers_ours),
         cmocka_unit_test(test_preparing_survives_a_failed_request),

@@ -119,8 +119,9 @@ static void transform_weights(const pass *s, const block *b) {
             const int64_t width = sn_min_i64(SN_GEMM_NR, sn_round_up(b->columns - panel, SN_VL));
             const float *from = taps + panel * n + j - panel;
             for (int64_t i = 0; i < n; i++)
-                SN_CPU(tile_kernel)(from + i * width, FLOATS,
-                                    b->weights + (k + i) * column_pitch(s) + j, slices_of(s).b);
+                SN_CPU(tile_kernel)
+                (from + i * width, FLOATS, b->weights + (k + i) * column_pitch(s) + j,
+                 slices_of(s).b);
         }
     }
 }

@@ -46,10 +46,8 @@ INLINE void source_line(const sn_vec d[6], sn_vec v[6]) {
 
 /* Three taps of w. */
 INLINE void kernel_line(const sn_vec g[3], sn_vec u[6]) {
-    const sn_vec even_a =
-        times_plus(WEIGHT_A * POINT_P, g[2], times(WEIGHT_A, g[0]));
-    const sn_vec even_b =
-        times_plus(WEIGHT_B * POINT_Q, g[2], times(WEIGHT_B, g[0]));
+    const sn_vec even_a = times_plus(WEIGHT_A * POINT_P, g[2], times(WEIGHT_A, g[0]));
+    const sn_vec even_b = times_plus(WEIGHT_B * POINT_Q, g[2], times(WEIGHT_B, g[0]));
     const sn_vec odd_a = times(WEIGHT_A * POINT_A, g[1]);
     const sn_vec odd_b = times(WEIGHT_B * POINT_B, g[1]);
     u[0] = times(WEIGHT_0, g[0]);

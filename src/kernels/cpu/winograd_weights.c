@@ -98,8 +98,8 @@ static void transform_gradient(const pass *s, const block *b, float *db) {
     for (int64_t i = 0; i < b->tiles; i++) {
         const sn_place at = sn_tiles_place(&s->tiles, b->tile + i);
         const sn_tile_view dy = sn_tile_view_of(&s->dy, at, b->column, b->columns, copy);
-        SN_CPU(tile_gradient)(&dy, b->columns, b->gradient + i * pitch_of(s->wide), slices_of(s).b,
-                              sums);
+        SN_CPU(tile_gradient)
+        (&dy, b->columns, b->gradient + i * pitch_of(s->wide), slices_of(s).b, sums);
     }
     for (int64_t j = 0; db && j < b->columns; j++)
         db[j] += sums[j / SN_VL][j % SN_VL];
@@ -118,8 +118,9 @@ static void transform_source(const pass *s, const block *b) {
 static void finish_group(const pass *s, const block *b, float *dw, bool add) {
     const sn_conv *v = &s->o->v;
     for (int64_t i = 0; i < b->rows; i++)
-        SN_CPU(tile_taps)(b->sums + i * pitch_of(s->wide), slices_of(s).c, b->columns,
-                          dw + (b->row + i) * v->O + b->column, v->C * v->O, add);
+        SN_CPU(tile_taps)
+        (b->sums + i * pitch_of(s->wide), slices_of(s).c, b->columns,
+         dw + (b->row + i) * v->O + b->column, v->C * v->O, add);
 }
 
 static void sum_group(const pass *s, block *b, int64_t group) {
