@@ -1,7 +1,7 @@
 /* test_exec_spill.c: plans that keep bytes in files, executed: values and slots that were spilled
  * are the same in every bit as without; every failing call of the I/O table ends in a clean error,
  * torn only where a variable was written; no descriptor, thread or byte stays behind. Byte limit:
- * each test below 8 MiB of tensors. */
+ * each test below 64 MiB of tensors. */
 #include "support/support.h"
 
 #include "exec/inside.h"
@@ -675,6 +675,68 @@ static void test_budgets_below_the_variables_are_kept_or_refused(void **state) {
     world_ok(w, plan_with(w, &o));
 }
 
+/* A chain of eight products and tanh, 2048 x 256: activations of 2 MiB are needed again on the way
+ * back, the first of them last. */
+static void build_chain(world *w) {
+    static float x[2048 * 256];
+    for (int i = 0; i < 2048 * 256; i++)
+        x[i] = (float)(i * 29 % 97 - 48) / 97;
+    enum { N = 8 };
+    const snug_type tx = world_type(SNUG_F32, 3, (int64_t[]){1, 2048, 256}); /* no slices */
+    const sn_value in = world_input(w, "x", &tx, x);
+    sn_value grads[N], wrt[N];
+    for (int i = 0; i < N; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "k%d", i);
+        wrt[i] = add_variable(w, name, (int64_t[]){256, 256}, 2, false, 0.04);
+    }
+    sn_builder b = sn_builder_on(w->graph);
+    sn_value h = sn_build_reshape(&b, in, (int64_t[]){2048, 256}, 2);
+    for (int i = 0; i < N; i++)
+        h = sn_build_tanh(&b, sn_build_matmul(&b, h, wrt[i], SN_NO_VALUE));
+    const sn_value loss = sn_build_mean(
+        &b, sn_build_reshape(&b, sn_build_square(&b, h), (int64_t[]){2048 * 256}, 1), 0, false);
+    world_ok(w, sn_builder_done(&b, &w->err));
+    world_ok(w, sn_graph_gradients(w->graph, loss, wrt, N, grads, &w->err));
+    sn_graph_set_part(w->graph, SN_PART_UPDATE);
+    sn_attrs a;
+    sn_attrs_default(SN_OP_sgd, &a);
+    a.sgd.rate = sn_build_param(&b, "learning_rate", 0.5).i;
+    a.sgd.momentum = sn_build_param(&b, "", 0).i;
+    for (int i = 0; i < N; i++)
+        (void)sn_build(&b, SN_OP_sgd, &a, (sn_value[]){wrt[i], grads[i]}, 2);
+    world_ok(w, sn_builder_done(&b, &w->err));
+    world_ok(w, sn_graph_output(w->graph, "loss", loss, &w->err));
+}
+
+/* With a disk that costs nothing, values go to the file before anything is computed twice. */
+static void test_values_wait_in_the_file_bit_for_bit(void **state) {
+    fixture *f = *state;
+    world *w = &f->w;
+    sn_cpu_device_init(&w->device, 2, false);
+    w->device.device.rates.spill_read = w->device.device.rates.spill_write = 1e15;
+    build_chain(w);
+    world_ok(w, plan_with(w, &(sn_plan_options){.arena_bytes = 0}));
+    const size_t plain = w->plan->memories[SN_MEM_FIRST_ARENA].bytes;
+    size_t n_spilling = 0;
+    for (size_t less = plain / 8; less <= plain / 2; less += plain / 8) {
+        const sn_plan_options o = {.arena_bytes = plain - less, .may_spill = true};
+        if (plan_with(w, &o) != SNUG_OK)
+            break;
+        assert_true(w->plan->memories[SN_MEM_FIRST_ARENA].bytes <= o.arena_bytes);
+        if (w->plan->spilled_value_bytes == 0)
+            continue;
+        n_spilling++;
+        assert_int_equal(w->plan->memories[2].kind, SN_MEMORY_FILE);
+        assert_true(w->plan->memories[SN_MEM_FIRST_ARENA].bytes + SN_SPILL_MEMORY_BYTES <=
+                    plain - less);
+        world_prepare(w, &f->options);
+        world_run_and_compare(w, 3);
+        world_unprepare(w);
+    }
+    assert_true(n_spilling > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         spill_test(test_spilled_values_come_back_the_same),
@@ -695,6 +757,7 @@ int main(void) {
         spill_test(test_the_child_of_a_fork_does_not_touch_the_file),
         spill_test(test_planned_slots_go_through_stages_bit_for_bit),
         spill_test(test_slots_are_spilled_only_where_that_is_the_way),
+        spill_test(test_values_wait_in_the_file_bit_for_bit),
         spill_test(test_budgets_below_the_variables_are_kept_or_refused),
     };
     return cmocka_run_group_tests_name("exec_spill", tests, NULL, NULL);

@@ -3,8 +3,9 @@
 #include "support/support.h"
 
 #include "graph/build.h"
-#include "plan/plan.h"
+#include "plan/passes.h"
 #include "support/fake_device.h"
+#include "support/random_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -210,11 +211,79 @@ static void test_each_broken_plan_is_refused(void **state) {
         refused(*state, &changes[i]);
 }
 
+/* --- values of any graph ---------------------------------------------------------------------- */
+
+static void begin_plan(sn_planner *p, const fixture *f, const sn_graph *g) {
+    snug_error err;
+    sn_zone *zone;
+    *p = (sn_planner){.engine = f->engine,
+                      .graph = g,
+                      .device = f->devices[0],
+                      .n_nodes = sn_graph_n_nodes(g),
+                      .n_values = sn_graph_n_values(g)};
+    expect_ok(sn_zone_create(f->engine, SN_MEM_PLAN, &p->work, &err), &err);
+    expect_ok(sn_zone_create(f->engine, SN_MEM_PLAN, &zone, &err), &err);
+    expect_ok(sn_plan_array(zone, 1, sizeof *p->plan, &p->plan, &err), &err);
+    *p->plan = (sn_plan){
+        .zone = zone, .graph = g, .n_devices = 1, .device_names = {"fake:0"}, .device_align = {64}};
+    expect_ok(sn_plan_describe(p, &err), &err);
+    expect_ok(sn_plan_readers(p, &err), &err);
+}
+
+/* The plan of the graph in a part of the bytes it takes as written; how many values are spilled. */
+static uint32_t spill_some(const fixture *f, const sn_graph *g, uint32_t eighths) {
+    sn_planner p;
+    sn_order order = {.n = 0};
+    sn_program program;
+    sn_layout l;
+    snug_error err;
+    size_t height, bound;
+    double seconds;
+    uint32_t n = 0;
+    begin_plan(&p, f, g);
+    expect_ok(sn_plan_order(&p, p.work, SN_ORDER_PROGRAM, p.padded, &order, &err), &err);
+    expect_ok(sn_program_plain(&p, p.work, &order, &program, &err), &err);
+    expect_ok(sn_plan_layout(&p, p.work, &program, &l, &err), &err);
+    expect_ok(sn_spill_values(&p, p.work, l.bound / 8 * eighths, &program, &l, &err), &err);
+    expect_ok(sn_spill_time(&p, &l, &seconds, &err), &err);
+    expect_ok(sn_pack(f->engine, l.items, l.n_items, &height, &bound, &err), &err);
+    p.plan->memories[SN_MEM_FIRST_ARENA].bytes = height;
+    expect_ok(sn_plan_emit(&p, &l, &err), &err);
+    expect_ok(sn_plan_check(p.plan, f->devices, 1, &err), &err);
+    for (uint32_t i = 0; i < p.plan->n_steps; i++)
+        n += p.plan->steps[i].queue == SN_QUEUE_OUT;
+    sn_plan_destroy(p.plan);
+    sn_zone_destroy(p.work);
+    return n;
+}
+
+/* Whatever goes out, and however slow the disk is, the checker finds every byte where it must be.
+ */
+static void test_values_of_random_graphs_go_out_and_come_back(void **state) {
+    fixture *f = *state;
+    uint32_t n_spilled = 0;
+    for (uint64_t seed = 0; seed < 150; seed++) {
+        snug_error err;
+        sn_graph *g;
+        double *rate = (double *)&f->fake.device.rates;
+        for (size_t i = 0; i < sizeof f->fake.device.rates / sizeof *rate; i++)
+            rate[i] = 1e9;
+        f->fake.device.rates.spill_read = f->fake.device.rates.spill_write = seed % 3 == 0   ? 1e3
+                                                                             : seed % 3 == 1 ? 1e9
+                                                                                             : 1e12;
+        expect_ok(sn_random_graph(f->engine, seed, 5 + (int)(seed * 3 % 120), &g, &err), &err);
+        n_spilled += spill_some(f, g, 2 + (uint32_t)seed % 6);
+        sn_graph_destroy(g);
+    }
+    assert_true(n_spilled > 300);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         plan_test(test_files_and_spilled_variables_come_back_as_text),
         plan_test(test_what_a_file_is_stands_in_the_plan),
         plan_test(test_each_broken_plan_is_refused),
+        plan_test(test_values_of_random_graphs_go_out_and_come_back),
     };
     return cmocka_run_group_tests_name("plan_spill", tests, NULL, NULL);
 }

@@ -53,24 +53,29 @@ static snug_status create_plan(snug_engine *e, const sn_graph *g, const sn_plan_
     return SNUG_OK;
 }
 
-/* What the arena may have when the planner's slots are spilled. */
-static size_t arena_limit(const sn_plan_options *o, size_t gain) {
+/* Slots of optimizers, or values as well, may lie in files. */
+typedef enum { IN_MEMORY, SLOTS_IN_FILE, ALL_IN_FILES } spilling;
+
+/* What the arena may have when slots are spilled that give `gain`, and something else costs
+ * `cost`. */
+static size_t arena_limit(const sn_plan_options *o, size_t gain, size_t cost) {
     size_t limit = 0;
     if (o->arena_bytes == 0 || !sn_size_add(o->arena_bytes, gain, &limit))
         return 0;
-    return limit > o->short_bytes ? limit - o->short_bytes : 1;
+    return limit > o->short_bytes + cost ? limit - o->short_bytes - cost : 1;
 }
 
-static snug_status run_passes(sn_planner *p, const sn_plan_options *o, bool spills,
+static snug_status run_passes(sn_planner *p, const sn_plan_options *o, spilling what,
                               snug_error *err) {
     sn_plan_options limited = *o;
     SNUG_TRY(sn_plan_describe(p, err));
     SNUG_TRY(sn_plan_readers(p, err));
-    if (spills)
+    p->spills_values = what == ALL_IN_FILES;
+    if (what != IN_MEMORY)
         SNUG_TRY(sn_spill_slots(p, o->spilled, err));
     const size_t spilled = sn_spill_bytes_of(p);
     const size_t gain = spilled > FILE_MEMORY_BYTES ? spilled - FILE_MEMORY_BYTES : 0;
-    limited.arena_bytes = arena_limit(o, gain);
+    limited.arena_bytes = arena_limit(o, gain, p->spills_values ? FILE_MEMORY_BYTES : 0);
     p->arena_limit = o->spilled ? 0 : limited.arena_bytes;
     const snug_status st = sn_plan_choose(p, &limited, err);
     if (o->floor && o->floor->bytes > 0) {
@@ -100,13 +105,13 @@ static sn_planner planner_of(snug_engine *e, const sn_graph *g, const sn_plan_op
                         .n_values = sn_graph_n_values(g)};
 }
 
-static snug_status build(snug_engine *e, const sn_graph *g, const sn_plan_options *o, bool spills,
+static snug_status build(snug_engine *e, const sn_graph *g, const sn_plan_options *o, spilling what,
                          sn_plan **out, snug_error *err) {
     sn_planner p = planner_of(e, g, o);
     SNUG_TRY(create_plan(e, g, o, &p.plan, err));
     snug_status st = sn_zone_create(e, SN_MEM_PLAN, &p.work, err);
     if (st == SNUG_OK)
-        st = run_passes(&p, o, spills, err);
+        st = run_passes(&p, o, what, err);
     sn_zone_destroy(p.work);
     if (st == SNUG_OK)
         st = check_own(p.plan, o, err);
@@ -119,33 +124,34 @@ static snug_status build(snug_engine *e, const sn_graph *g, const sn_plan_option
 }
 
 /* The smaller of both; unknown (0) where that of plans that spill was not looked for. */
-static void merge_floor(sn_plan_floor *floor, const sn_plan_floor *spilling) {
-    const size_t less = spilling->spilled_bytes;
+static void merge_floor(sn_plan_floor *floor, const sn_plan_floor *with_file) {
+    const size_t less = with_file->spilled_bytes;
     if (!floor)
         return;
-    if (spilling->bytes == 0)
-        *floor = *spilling;
-    else if ((spilling->bytes > less ? spilling->bytes - less : 0) < floor->bytes)
-        *floor = *spilling;
+    if (with_file->bytes == 0)
+        *floor = *with_file;
+    else if ((with_file->bytes > less ? with_file->bytes - less : 0) < floor->bytes)
+        *floor = *with_file;
 }
 
-/* With slots in a file, where that is faster than *plan or the only way; `st` is what became of
+/* With bytes in files, where that is faster than *plan or the only way; `st` is what became of
  * *plan. */
 static snug_status build_spilled(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
-                                 snug_status st, sn_plan **plan, snug_error *err) {
+                                 spilling what, snug_status st, sn_plan **plan, snug_error *err) {
     sn_plan *other = NULL;
     sn_plan_floor floor = {.bytes = 0};
-    sn_plan_options spilling = *o;
-    snug_error own;
-    spilling.floor = &floor;
-    const snug_status other_st = build(e, g, &spilling, true, &other, &own);
+    sn_plan_options own = *o;
+    snug_error refusal;
+    own.floor = &floor;
+    const snug_status other_st = build(e, g, &own, what, &other, &refusal);
     if (other_st != SNUG_OK && other_st != SNUG_E_BUDGET) {
         sn_plan_destroy(*plan);
         if (err)
-            *err = own;
+            *err = refusal;
         return other_st;
     }
-    merge_floor(o->floor, &floor);
+    if (what == SLOTS_IN_FILE)
+        merge_floor(o->floor, &floor);
     if (other_st == SNUG_OK && (st != SNUG_OK || other->seconds < (*plan)->seconds)) {
         sn_plan_destroy(*plan);
         *plan = other;
@@ -155,14 +161,19 @@ static snug_status build_spilled(snug_engine *e, const sn_graph *g, const sn_pla
     return st;
 }
 
+/* Worth another try. */
+static bool is_slow(snug_status st, const sn_plan *p) {
+    return st == SNUG_E_BUDGET || (st == SNUG_OK && p->seconds > p->plain_seconds * WORTH_A_FILE);
+}
+
 snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
                           sn_plan **out, snug_error *err) {
     sn_plan *plan = NULL;
     SNUG_TRY(check_options(g, o, err));
-    snug_status st = build(e, g, o, o->spilled != NULL, &plan, err);
-    const bool slow = st == SNUG_OK && plan->seconds > plan->plain_seconds * WORTH_A_FILE;
-    if (o->may_spill && !o->spilled && (st == SNUG_E_BUDGET || slow))
-        st = build_spilled(e, g, o, st, &plan, err);
+    snug_status st = build(e, g, o, o->spilled ? SLOTS_IN_FILE : IN_MEMORY, &plan, err);
+    for (int what = SLOTS_IN_FILE; o->may_spill && !o->spilled && what <= ALL_IN_FILES; what++)
+        if (is_slow(st, plan))
+            st = build_spilled(e, g, o, (spilling)what, st, &plan, err);
     if (st == SNUG_OK)
         *out = plan;
     return st;

@@ -696,10 +696,36 @@ snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point
     return SNUG_OK;
 }
 
+/* --- values in a file ------------------------------------------------------------------------- */
+/* The plain program, with as many values in the file as its limit asks for. */
+static snug_status fill_file(family *f, offer *o, snug_error *err) {
+    SNUG_TRY(sn_program_plain(f->p, o->zone, &f->order, &o->program, err));
+    SNUG_TRY(sn_spill_values(f->p, o->zone, o->of.limit, &o->program, &o->layout, err));
+    return sn_spill_time(f->p, &o->layout, &o->seconds, err);
+}
+
+static snug_status choose_file(family *f, const sn_plan_options *o, snug_error *err) {
+    offer file = {.of = {1, o->arena_bytes - o->arena_bytes / 128}};
+    size_t height = 0;
+    SNUG_TRY(open_zone(f, &file.zone, err));
+    snug_status st = fill_file(f, &file, err);
+    if (st == SNUG_OK)
+        st = pack_offer(&file, &height, err);
+    if (st == SNUG_OK && height + books_of(f, &file) <= o->arena_bytes)
+        st = take_offer(f, &file, height, err);
+    else if (st == SNUG_OK)
+        st = sn_fail(err, SNUG_E_BUDGET, "no plan with values in a file fits %zu bytes",
+                     o->arena_bytes);
+    sn_zone_destroy(file.zone);
+    return st;
+}
+
 snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err) {
     family f = family_of(p, o);
     size_t height;
     SNUG_TRY(choose_order(&f, err));
+    if (p->spills_values)
+        return choose_file(&f, o, err);
     if (o->slices > 1) {
         SNUG_TRY(find_slices(&f, err));
         if (f.split.extent == 0)

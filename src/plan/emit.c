@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { FILE_MEMORY = SN_MEM_FIRST_ARENA + 1 }; /* of spilled values */
+
 /* Where a value lies; copy SN_NO_BUFFER: in its home. `label`: as it is read or made in a block, or
  * NULL outside of blocks. */
 static sn_place place_of(const sn_planner *p, const sn_layout *l, sn_value v, uint32_t copy,
@@ -55,6 +57,10 @@ static snug_status emit_transfer(sn_planner *p, const sn_layout *l, uint32_t now
     const sn_label *label = in_block(l, now) ? &l->program->split->label[v.i] : NULL;
     *in = place_of(p, l, v, copy[0], label);
     *out = place_of(p, l, v, copy[is_feed ? 0 : 1], label);
+    if (!is_feed && !sn_plan_in_state(p, id)) {
+        sn_place *const file = copy[0] == SN_NO_BUFFER ? in : out;
+        *file = (sn_place){.value = v, .memory = FILE_MEMORY, .offset = p->file_at[id], .rows = -1};
+    }
     step->input = is_feed ? id : 0;
     step->n_in = is_feed ? 0 : 1;
     step->n_out = 1;
@@ -138,7 +144,12 @@ static void count_used(sn_plan *plan) {
 static snug_status describe_memories(sn_planner *p, snug_error *err) {
     sn_plan *plan = p->plan;
     sn_plan_memory *state = &plan->memories[SN_MEM_STATE];
-    plan->n_memories = 2;
+    plan->n_memories = p->file_bytes > 0 ? FILE_MEMORY + 1 : FILE_MEMORY;
+    if (p->file_bytes > 0)
+        plan->memories[FILE_MEMORY] = (sn_plan_memory){.name = "spill",
+                                                       .kind = SN_MEMORY_FILE,
+                                                       .bytes = p->file_bytes,
+                                                       .lower_bound_bytes = p->file_bytes};
     snprintf(state->name, sizeof state->name, "state");
     snprintf(plan->memories[SN_MEM_FIRST_ARENA].name, sizeof state->name, "arena");
     for (uint32_t i = 0; i < sn_graph_n_vars(p->graph); i++) {
@@ -166,6 +177,8 @@ snug_status sn_plan_emit(sn_planner *p, const sn_layout *l, snug_error *err) {
     for (uint32_t i = 0; i < n_outputs; i++)
         outputs[i] = place_of(p, l, sn_graph_output_at(p->graph, i), l->output[i], NULL);
     plan->outputs = outputs;
+    plan->spilled_value_bytes = p->file_bytes;
+    SNUG_TRY(sn_spill_queues(p, l, err));
     SNUG_TRY(sn_spill_emit(p, l, err));
     return describe_memories(p, err);
 }

@@ -72,6 +72,16 @@ static void resolve_run(layer_out *s, uint32_t node, uint32_t now, uint32_t *out
     }
 }
 
+/* To the file, where the bytes are needed a while longer, or back. */
+static void resolve_spill(layer_out *s, uint32_t now, uint32_t *out) {
+    const sn_action *a = &s->program->actions[now];
+    const uint32_t end = s->program->n - 1;
+    out[0] = a->back ? NONE : read_copy(s, a->id, now);
+    out[1] = a->back ? make_copy(s, a->id, now) : NONE;
+    if (!a->back)
+        s->l->copies[out[0]].last = a->hold < end - now ? now + a->hold : end;
+}
+
 static void resolve_action(layer_out *s, uint32_t now, uint32_t *out) {
     const sn_action a = s->program->actions[now];
     if (a.kind == SN_STEP_REPEAT) {
@@ -81,6 +91,8 @@ static void resolve_action(layer_out *s, uint32_t now, uint32_t *out) {
         s->block = NONE;
     } else if (a.kind == SN_STEP_FEED) {
         *out = make_copy(s, sn_graph_input_at(s->p->graph, a.id).i, now);
+    } else if (a.kind == SN_STEP_COPY && !sn_plan_in_state(s->p, a.id)) {
+        resolve_spill(s, now, out);
     } else if (a.kind == SN_STEP_COPY) {
         out[0] = NONE;
         out[1] = s->set_by[a.id] = make_copy(s, a.id, now);
@@ -202,7 +214,7 @@ static void place_action(layer_out *s, uint32_t now) {
     sn_layout *const l = s->l;
     const sn_action a = s->program->actions[now];
     const uint32_t *copy = &l->copy[l->operand[now]];
-    if (a.kind == SN_STEP_FEED || a.kind == SN_STEP_COPY)
+    if (a.kind == SN_STEP_FEED || (a.kind == SN_STEP_COPY && copy[1] != NONE))
         open_buffer(s, copy[a.kind == SN_STEP_COPY ? 1 : 0], now);
     if (a.kind != SN_STEP_RUN)
         return;

@@ -38,7 +38,10 @@ typedef struct {
     size_t stage_target, stage_bytes, ring_bytes; /* of spilled slots on their way (spill.c) */
     uint32_t n_stages;
     size_t n_piece_steps; /* steps beyond one for each update */
-    size_t arena_limit;   /* what the arena may have; 0: no limit */
+    size_t *file_at;      /* per value: its place in the file of values, or SIZE_MAX */
+    size_t file_bytes;    /* of that file; 0: there is none */
+    bool spills_values;
+    size_t arena_limit; /* what the arena may have; 0: no limit */
 } sn_planner;
 
 /* Needed nodes, each after those it reads, and writers of a version after its readers. */
@@ -74,10 +77,13 @@ typedef struct {
     double *seconds; /* per node: of all its slices; of others: of one run */
 } sn_slices;
 
-/* RUN node id, FEED input id, COPY value id (an old version into the arena), REPEAT, END. */
+/* RUN node id, FEED input id, COPY value id (an old version into the arena; or a value to the spill
+ * file, and back), REPEAT, END. */
 typedef struct {
     sn_step_kind kind;
     uint32_t id;
+    uint32_t hold; /* COPY to the file: so many actions later the bytes are free */
+    bool back;     /* COPY from the file */
 } sn_action;
 
 typedef struct {
@@ -179,6 +185,15 @@ double sn_spill_seconds(const sn_planner *p); /* that copies take beyond the upd
 void sn_spill_keep(sn_planner *p, size_t room);
 /* Cuts the updates of the emitted plan into slices that go through the ring. */
 SNUG_CHECKED snug_status sn_spill_emit(sn_planner *p, const sn_layout *l, snug_error *err);
+/* Takes values of a program without blocks to the file until it needs no more than `limit` bytes,
+ * or nothing more can go; *l is its layout. */
+SNUG_CHECKED snug_status sn_spill_values(sn_planner *p, sn_zone *z, size_t limit,
+                                         sn_program *program, sn_layout *l, snug_error *err);
+/* Seconds of such a program, waiting included. */
+SNUG_CHECKED snug_status sn_spill_time(sn_planner *p, const sn_layout *l, double *out,
+                                       snug_error *err);
+/* Queues and waits of the emitted steps. */
+SNUG_CHECKED snug_status sn_spill_queues(sn_planner *p, const sn_layout *l, snug_error *err);
 /* Fills at_peak; also for parsed plans. */
 SNUG_CHECKED snug_status sn_plan_summarise(sn_plan *p, snug_error *err);
 

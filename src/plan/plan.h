@@ -112,9 +112,10 @@ typedef struct {
     uint32_t n_devices;
     char device_names[SN_MAX_DEVICES][24];
     size_t device_align[SN_MAX_DEVICES];
-    const size_t *value_bytes; /* of each whole value of the graph, unpadded, opaque ones too */
-    const bool *spilled;       /* of each variable: its home lies in the spill file; NULL: none */
-    size_t spilled_bytes;      /* of these variables; 0 in a parsed plan */
+    const size_t *value_bytes;  /* of each whole value of the graph, unpadded, opaque ones too */
+    const bool *spilled;        /* of each variable: its home lies in the spill file; NULL: none */
+    size_t spilled_bytes;       /* of these variables; 0 in a parsed plan, as is the next */
+    size_t spilled_value_bytes; /* of values that wait in a file */
     const sn_place *outputs; /* where each graph output lies at the end (n_outputs of the graph) */
     size_t code_bytes;       /* of all runs; a bound: equal kernels share code */
     double flops;            /* per run */

@@ -27,7 +27,7 @@ typedef struct {
 } writer;
 
 static void add(sn_program *out, sn_step_kind kind, uint32_t id) {
-    out->actions[out->n++] = (sn_action){kind, id};
+    out->actions[out->n++] = (sn_action){.kind = kind, .id = id};
 }
 
 static const sn_node_info *node_at(const writer *w, uint32_t i) {

@@ -23,6 +23,7 @@
 #define LEAST_BYTES       ((size_t)64 << 10) /* smaller slots gain nothing */
 #define LEAST_STAGE_BYTES ((size_t)256 << 10)
 #define MOST_STAGE_BYTES  ((size_t)8 << 20)
+#define MOST_WAITS        3 /* of a step for spilled values */
 #define STAGES_PER_SLOT   3 /* one comes in, one is updated, one goes out */
 
 /* --- which slots ------------------------------------------------------------------------------ */
@@ -258,10 +259,13 @@ typedef struct {
     sn_planner *p;
     sn_step *steps; /* the new list */
     uint32_t n;
-    size_t ring;         /* where the first stage begins */
-    uint32_t *emptied;   /* per stage: the step that copies it out, or NONE */
-    uint32_t next_stage; /* to be filled */
-    bool begun;          /* some stage was filled: the rest of the ring is free, too */
+    size_t ring;           /* where the first stage begins */
+    uint32_t *emptied;     /* per stage: the step that copies it out, or NONE */
+    uint32_t next_stage;   /* to be filled */
+    bool begun;            /* some stage was filled: the rest of the ring is free, too */
+    uint32_t computed;     /* the last step on the compute queue, or NONE */
+    const sn_step *update; /* being cut */
+    uint32_t *moved;       /* per step of the old list: its place in the new one */
 } writer;
 
 static snug_status set_waits(const writer *w, sn_step *s, const uint32_t *waits, uint32_t n,
@@ -291,12 +295,15 @@ static snug_status add_copy(writer *w, sn_queue queue, const sn_place *home, con
     return SNUG_OK;
 }
 
-/* What held the stage last is out; and before the ring's first use, what lay there is done with. */
+/* What held the stage last is out; and before the ring's first use, what lay there is done with:
+ * all that the update waits for, too. */
 static snug_status fill_stage(writer *w, uint32_t stage, const sn_place *home, const sn_place *to,
                               snug_error *err) {
-    uint32_t waits[2], n = 0;
-    if (!w->begun && w->n > 0)
-        waits[n++] = w->n - 1;
+    uint32_t waits[MOST_WAITS + 2], n = 0;
+    if (!w->begun && w->computed != NONE)
+        waits[n++] = w->computed;
+    for (uint32_t k = 0; !w->begun && k < w->update->n_waits; k++)
+        waits[n++] = w->moved[w->update->waits[k]];
     if (w->emptied[stage] != NONE)
         waits[n++] = w->emptied[stage];
     w->begun = true;
@@ -365,7 +372,11 @@ static snug_status run_piece(writer *w, const piece *q, snug_error *err) {
     run->ws_bytes = v.workspace_bytes;
     memcpy(run->impl, v.impl, sizeof run->impl);
     run->impl[sizeof run->impl - 1] = '\0';
-    return set_waits(w, run, &filled, 1, err);
+    w->computed = w->n - 1;
+    uint32_t waits[MOST_WAITS + 1] = {filled};
+    for (uint32_t k = 0; k < s->n_waits; k++)
+        waits[k + 1] = w->moved[s->waits[k]];
+    return set_waits(w, run, waits, s->n_waits + 1, err);
 }
 
 static snug_status close_piece(writer *w, const piece *q, snug_error *err) {
@@ -383,6 +394,7 @@ static snug_status close_piece(writer *w, const piece *q, snug_error *err) {
 
 static snug_status write_update(writer *w, const sn_step *s, snug_error *err) {
     piece q = {.whole = s};
+    w->update = s;
     SNUG_TRY(find_cut(w->p, s->node.i, &q.c, err));
     for (; q.first < q.c.extent; q.first += q.c.rows) {
         const int64_t left = q.c.extent - q.first;
@@ -411,14 +423,25 @@ static snug_status count_steps(const sn_planner *p, size_t *out, snug_error *err
     return n < NONE ? SNUG_OK : sn_fail(err, SNUG_E_OVERFLOW, "plan: %zu steps are too many", n);
 }
 
+static snug_status move_step(writer *w, const sn_step *s, snug_error *err) {
+    uint32_t waits[MOST_WAITS];
+    for (uint32_t k = 0; k < s->n_waits; k++)
+        waits[k] = w->moved[s->waits[k]];
+    w->steps[w->n++] = *s;
+    if (s->queue == SN_QUEUE_COMPUTE)
+        w->computed = w->n - 1;
+    return s->n_waits > 0 ? set_waits(w, &w->steps[w->n - 1], waits, s->n_waits, err) : SNUG_OK;
+}
+
 static snug_status write_steps(sn_planner *p, size_t ring_offset, snug_error *err) {
     sn_plan *const plan = p->plan;
-    writer w = {.p = p};
+    writer w = {.p = p, .computed = NONE};
     size_t n;
     uint32_t peak = plan->peak_step;
     SNUG_TRY(count_steps(p, &n, err));
     SNUG_TRY(sn_plan_array(plan->zone, n, sizeof *w.steps, &w.steps, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_stages, sizeof *w.emptied, &w.emptied, err));
+    SNUG_TRY(sn_plan_array(p->work, plan->n_steps, sizeof *w.moved, &w.moved, err));
     memset(w.emptied, 0xff, p->n_stages * sizeof *w.emptied);
     if (!sn_size_align(ring_offset, SN_FILE_ALIGN, &w.ring))
         return sn_fail(err, SNUG_E_OVERFLOW, "plan: stages exceed the address space");
@@ -429,7 +452,8 @@ static snug_status write_steps(sn_planner *p, size_t ring_offset, snug_error *er
         if (is_spilled_update(p, s))
             SNUG_TRY(write_update(&w, s, err));
         else
-            w.steps[w.n++] = *s;
+            SNUG_TRY(move_step(&w, s, err));
+        w.moved[i] = is_spilled_update(p, s) ? w.computed : w.n - 1;
     }
     plan->steps = w.steps;
     plan->n_steps = w.n;

@@ -216,7 +216,8 @@ snug_status sn_model_peak(const snug_model *m, size_t *out, snug_error *err) {
 
 snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan, sn_forecast *out,
                               snug_error *err) {
-    const size_t spill = plan->spilled_bytes > 0 ? SN_SPILL_MEMORY_BYTES : 0;
+    const size_t files =
+        (plan->spilled_bytes > 0 ? 1u : 0u) + (plan->spilled_value_bytes > 0 ? 1u : 0u);
     sn_process_booking booking;
     size_t state;
     SNUG_TRY(state_of(m, &state, err));
@@ -226,10 +227,11 @@ snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan, sn_forec
         .code_bytes = plan->code_bytes,
     };
     SNUG_TRY(sn_process_book(m->engine, &need, &booking, err));
-    *out = (sn_forecast){.process = booking.predicted_bytes,
-                         .reserve = booking.booked_bytes - booking.predicted_bytes,
-                         .state = state,
-                         .books = books_of(m) + session_bytes(plan) + spill};
+    *out =
+        (sn_forecast){.process = booking.predicted_bytes,
+                      .reserve = booking.booked_bytes - booking.predicted_bytes,
+                      .state = state,
+                      .books = books_of(m) + session_bytes(plan) + files * SN_SPILL_MEMORY_BYTES};
     return SNUG_OK;
 }
 

@@ -38,7 +38,7 @@ static void tell_plan(const sn_model_step *s, snug_model_plan_info *out) {
     out->slices = plan->slices;
     out->recomputed = plan->n_recomputed;
     out->again_seconds = plan->again_seconds;
-    out->spilled_bytes = plan->spilled_bytes;
+    out->spilled_bytes = plan->spilled_bytes + plan->spilled_value_bytes;
     out->step_seconds = plan->seconds;
     out->plain_seconds = plan->plain_seconds;
     out->plain_arena_bytes = plan->plain_bytes;
@@ -54,7 +54,7 @@ static snug_status tell_share(const snug_model *m, const sn_model_step *s,
     sn_forecast f;
     SNUG_TRY(sn_model_forecast(m, s->plan, &f, err));
     sum_state(m, out);
-    out->optimizer_bytes -= out->spilled_bytes;
+    out->optimizer_bytes -= s->plan->spilled_bytes;
     out->process_bytes = f.process;
     out->reserve_bytes = f.reserve;
     out->books_bytes = f.books + f.state - out->weights_bytes - out->optimizer_bytes;

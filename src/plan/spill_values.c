@@ -1,0 +1,260 @@
+/* spill_values.c: values that wait in a file between two uses that are far apart. A COPY action
+ * takes a value out right behind its last use before the gap; another brings it back in time for
+ * the next:
+ *
+ *     compute   | makes v | ....... hold ....... | other work, in the bytes of v | .. | reads v |
+ *     out                 | v -> file |
+ *     in                                                          | file -> v |
+ *
+ * The bytes of v stay until `hold` actions later, when the copy should be over; whoever takes them
+ * then waits for it. Values are chosen where the most bytes live: least waiting per byte first.
+ * Each goes out once a run and has its own place in the file. Programs without blocks only. */
+#include "plan/passes.h"
+
+#include "base/size.h"
+
+#include <string.h>
+
+#define NONE        UINT32_MAX
+#define LEAST_PART  256 /* of the live bytes: smaller values gain nothing */
+#define MOST_VALUES 256
+
+typedef struct {
+    sn_planner *p;
+    const sn_layout *l;
+    double *until;         /* per action: seconds of all before it */
+    uint32_t *prev, *next; /* per copy: uses around the peak, or NONE */
+} finder;
+
+/* A value to take out behind action `prev`, and to bring back before action `back`. */
+typedef struct {
+    uint32_t value, prev, back, hold;
+    double price; /* seconds of waiting per byte */
+} choice;
+
+static double action_seconds(const sn_planner *p, const sn_action *a) {
+    return a->kind == SN_STEP_RUN ? p->seconds[a->id] : 0;
+}
+
+static bool is_spill(const sn_planner *p, const sn_action *a) {
+    return a->kind == SN_STEP_COPY && !sn_plan_in_state(p, a->id);
+}
+
+/* --- choosing --------------------------------------------------------------------------------- */
+
+static void find_uses(finder *f) {
+    const sn_layout *l = f->l;
+    memset(f->prev, 0xff, l->n_copies * sizeof *f->prev);
+    memset(f->next, 0xff, l->n_copies * sizeof *f->next);
+    for (uint32_t t = 0; t < l->program->n; t++)
+        for (uint32_t k = l->operand[t]; k < l->operand[t + 1]; k++) {
+            const uint32_t c = l->copy[k];
+            if (c != NONE && t <= l->peak)
+                f->prev[c] = t;
+            else if (c != NONE && f->next[c] == NONE)
+                f->next[c] = t;
+        }
+}
+
+/* The bytes must be gone at the peak: a copy that takes longer is waited for. */
+static choice consider(const finder *f, uint32_t c) {
+    const sn_rates *r = &f->p->device->rates;
+    const uint32_t peak = f->l->peak, prev = f->prev[c], next = f->next[c];
+    const size_t bytes = f->p->bytes[f->l->copies[c].value];
+    const double out = (double)bytes / r->spill_write, in = (double)bytes / r->spill_read;
+    const double before = f->until[peak] - f->until[prev + 1];
+    const double after = f->until[next] - f->until[peak + 1];
+    choice best = {.value = f->l->copies[c].value, .prev = prev, .back = next};
+    while (prev + 1 + best.hold < peak - 1 &&
+           f->until[prev + 1 + best.hold] - f->until[prev + 1] < out)
+        best.hold++;
+    while (best.back > peak + 1 && f->until[next] - f->until[best.back] < in)
+        best.back--;
+    best.price =
+        ((out > before ? out - before : 0) + (in > after ? in - after : 0)) / (double)bytes;
+    return best;
+}
+
+static bool may_go(const finder *f, uint32_t c) {
+    const sn_copy *copy = &f->l->copies[c];
+    return f->prev[c] != NONE && f->next[c] != NONE && f->prev[c] < f->l->peak &&
+           f->p->bytes[copy->value] > f->l->bound / LEAST_PART &&
+           !sn_plan_in_state(f->p, copy->value) && f->p->file_at[copy->value] == SIZE_MAX &&
+           copy->buffer != SN_NO_BUFFER;
+}
+
+/* The cheapest, then the one that is needed last. */
+static bool choose(finder *f, choice *out) {
+    bool found = false;
+    find_uses(f);
+    for (uint32_t c = 0; c < f->l->n_copies; c++) {
+        if (!may_go(f, c))
+            continue;
+        const choice now = consider(f, c);
+        if (!found || now.price < out->price || (now.price == out->price && now.back > out->back))
+            *out = now;
+        found = true;
+    }
+    return found;
+}
+
+static snug_status insert(sn_planner *p, sn_zone *z, const choice *c, sn_program *program,
+                          snug_error *err) {
+    sn_action *actions;
+    uint32_t n = 0;
+    size_t end;
+    SNUG_TRY(sn_plan_array(z, (size_t)program->n + 2, sizeof *actions, &actions, err));
+    for (uint32_t t = 0; t < program->n; t++) {
+        if (t == c->back)
+            actions[n++] = (sn_action){.kind = SN_STEP_COPY, .id = c->value, .back = true};
+        actions[n++] = program->actions[t];
+        if (t == c->prev)
+            actions[n++] = (sn_action){.kind = SN_STEP_COPY, .id = c->value, .hold = c->hold};
+    }
+    program->actions = actions;
+    program->n = n;
+    p->file_at[c->value] = p->file_bytes;
+    if (!sn_size_add(p->file_bytes, p->bytes[c->value], &end) ||
+        !sn_size_align(end, SN_FILE_ALIGN, &p->file_bytes))
+        return sn_fail(err, SNUG_E_OVERFLOW, "plan: values exceed all disks");
+    return SNUG_OK;
+}
+
+snug_status sn_spill_values(sn_planner *p, sn_zone *z, size_t limit, sn_program *program,
+                            sn_layout *l, snug_error *err) {
+    finder f = {.p = p, .l = l};
+    SNUG_TRY(sn_plan_array(z, p->n_values, sizeof *p->file_at, &p->file_at, err));
+    memset(p->file_at, 0xff, p->n_values * sizeof *p->file_at);
+    p->file_bytes = 0;
+    SNUG_TRY(sn_plan_layout(p, z, program, l, err));
+    for (int i = 0; i < MOST_VALUES && l->bound > limit; i++) {
+        choice c = {.value = NONE};
+        SNUG_TRY(sn_plan_array(z, (size_t)program->n + 1, sizeof *f.until, &f.until, err));
+        SNUG_TRY(sn_plan_array(z, l->n_copies, sizeof *f.prev, &f.prev, err));
+        SNUG_TRY(sn_plan_array(z, l->n_copies, sizeof *f.next, &f.next, err));
+        for (uint32_t t = 0; t < program->n; t++)
+            f.until[t + 1] = f.until[t] + action_seconds(p, &program->actions[t]);
+        if (!choose(&f, &c))
+            return SNUG_OK;
+        SNUG_TRY(insert(p, z, &c, program, err));
+        SNUG_TRY(sn_plan_layout(p, z, program, l, err));
+    }
+    return SNUG_OK;
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+/* Who waits for whom, going through the actions in order. */
+typedef struct {
+    sn_planner *p;
+    const sn_layout *l;
+    uint32_t computed;          /* the last action on the compute queue, or NONE */
+    uint32_t out_seen, in_seen; /* the last copies that the compute queue has waited for */
+    uint32_t *out_of, *in_of;   /* per value: the actions that take it out and back, or NONE */
+    uint32_t waits[3], n_waits; /* of the action under consideration */
+} waiter;
+
+static void wait_for(waiter *w, uint32_t action) {
+    if (action != NONE)
+        w->waits[w->n_waits++] = action;
+}
+
+static bool is_behind(uint32_t action, uint32_t seen) {
+    return action != NONE && (seen == NONE || action > seen);
+}
+
+/* The last copy out whose bytes are free before action t. */
+static uint32_t last_freed(const waiter *w, uint32_t t) {
+    const sn_program *program = w->l->program;
+    uint32_t last = NONE;
+    for (uint32_t i = 0; i < t; i++)
+        if (is_spill(w->p, &program->actions[i]) && !program->actions[i].back &&
+            i + program->actions[i].hold < t)
+            last = i;
+    return last;
+}
+
+static void wait_to_compute(waiter *w, uint32_t t) {
+    const sn_layout *l = w->l;
+    const uint32_t out = last_freed(w, t);
+    uint32_t in = NONE;
+    for (uint32_t k = l->operand[t]; k < l->operand[t + 1]; k++) {
+        const uint32_t v = l->copy[k] == NONE ? NONE : l->copies[l->copy[k]].value;
+        if (v != NONE && w->in_of[v] != NONE && is_behind(w->in_of[v], in))
+            in = w->in_of[v];
+    }
+    if (is_behind(out, w->out_seen))
+        wait_for(w, w->out_seen = out);
+    if (is_behind(in, w->in_seen))
+        wait_for(w, w->in_seen = in);
+    w->computed = t;
+}
+
+/* Fills w->waits with the actions that action t waits for. */
+static void find_waits(waiter *w, uint32_t t) {
+    const sn_action *a = &w->l->program->actions[t];
+    w->n_waits = 0;
+    if (!is_spill(w->p, a)) {
+        wait_to_compute(w, t);
+        return;
+    }
+    wait_for(w, w->computed);
+    if (!a->back) {
+        w->out_of[a->id] = t;
+        return;
+    }
+    const uint32_t freed = last_freed(w, t), own = w->out_of[a->id];
+    wait_for(w, is_behind(freed, own) ? freed : own);
+    w->in_of[a->id] = t;
+}
+
+static snug_status make_waiter(waiter *w, sn_planner *p, const sn_layout *l, snug_error *err) {
+    *w = (waiter){.p = p, .l = l, .computed = NONE, .out_seen = NONE, .in_seen = NONE};
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *w->out_of, &w->out_of, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *w->in_of, &w->in_of, err));
+    memset(w->out_of, 0xff, p->n_values * sizeof *w->out_of);
+    memset(w->in_of, 0xff, p->n_values * sizeof *w->in_of);
+    return SNUG_OK;
+}
+
+snug_status sn_spill_queues(sn_planner *p, const sn_layout *l, snug_error *err) {
+    waiter w;
+    if (p->file_bytes == 0)
+        return SNUG_OK;
+    SNUG_TRY(make_waiter(&w, p, l, err));
+    for (uint32_t t = 0; t < l->program->n; t++) {
+        const sn_action *a = &l->program->actions[t];
+        sn_step *const step = &p->plan->steps[t];
+        uint32_t *waits;
+        find_waits(&w, t);
+        if (is_spill(p, a))
+            step->queue = a->back ? SN_QUEUE_IN : SN_QUEUE_OUT;
+        SNUG_TRY(sn_plan_array(p->plan->zone, w.n_waits, sizeof *waits, &waits, err));
+        memcpy(waits, w.waits, w.n_waits * sizeof *waits);
+        step->waits = waits;
+        step->n_waits = w.n_waits;
+    }
+    return SNUG_OK;
+}
+
+/* One disk serves both directions. */
+snug_status sn_spill_time(sn_planner *p, const sn_layout *l, double *out, snug_error *err) {
+    const sn_rates *r = &p->device->rates;
+    double compute = 0, disk = 0, *done;
+    waiter w;
+    SNUG_TRY(make_waiter(&w, p, l, err));
+    SNUG_TRY(sn_plan_array(p->work, l->program->n, sizeof *done, &done, err));
+    for (uint32_t t = 0; t < l->program->n; t++) {
+        const sn_action *a = &l->program->actions[t];
+        double *const clock = is_spill(p, a) ? &disk : &compute;
+        find_waits(&w, t);
+        for (uint32_t k = 0; k < w.n_waits; k++)
+            *clock = done[w.waits[k]] > *clock ? done[w.waits[k]] : *clock;
+        *clock += is_spill(p, a)
+                      ? (double)p->bytes[a->id] / (a->back ? r->spill_read : r->spill_write)
+                      : action_seconds(p, a);
+        done[t] = *clock;
+    }
+    *out = compute > disk ? compute : disk;
+    return SNUG_OK;
+}
