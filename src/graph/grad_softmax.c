@@ -44,7 +44,7 @@ SN_GRAD_RULE(log_softmax) {
 SN_GRAD_RULE(softmax_xent) {
     if (c->wants[0]) {
         const sn_value in[3] = {c->in[0], c->in[1], c->dout[0]};
-        c->din[0] = sn_build(c->b, SN_OP_softmax_xent_grad, NULL, in, 3);
+        c->din[0] = sn_build(c->b, SN_OP_softmax_xent_grad, &c->node->attrs, in, 3);
     }
     if (c->wants[1]) {
         const sn_value dloss = as_column(c, c->dout[0], c->in[0]);
@@ -53,19 +53,22 @@ SN_GRAD_RULE(softmax_xent) {
     }
 }
 
-/* in: x, labels l, dloss d; out = d (W p - l) with W = sum(l). */
+/* in: x, labels l, dloss d; out = d (W p - l) with W = sum(l), or 1 where rows are of unit weight.
+ */
 SN_GRAD_RULE(softmax_xent_grad) {
     sn_builder *b = c->b;
     const sn_value g = c->dout[0], x = c->in[0], l = c->in[1];
     const int rank = sn_rule_type(c, x).rank;
     const snug_type like = sn_rule_type(c, c->in[2]);
     const sn_value p = sn_build_softmax(b, x);
-    const sn_value weight = row_sum(c, l, rank);
+    const bool unit = c->node->attrs.xent.unit != 0;
+    const sn_value weight = unit ? sn_build_scalar(b, like.dtype, 1) : row_sum(c, l, rank);
     const sn_value gd = sn_build_mul(b, g, as_column(c, c->in[2], x));
     if (c->wants[0])
         c->din[0] = sn_build_softmax_grad(b, sn_build_mul(b, gd, weight), p);
     if (c->wants[1])
-        c->din[1] = sn_build_sub(b, row_sum(c, sn_build_mul(b, gd, p), rank), gd);
+        c->din[1] = unit ? sn_build_neg(b, gd)
+                         : sn_build_sub(b, row_sum(c, sn_build_mul(b, gd, p), rank), gd);
     if (c->wants[2]) {
         const sn_value slope = sn_build_sub(b, sn_build_mul(b, p, weight), l);
         const sn_value sums = row_sum(c, sn_build_mul(b, g, slope), rank);

@@ -201,6 +201,16 @@ static sn_value binary(sn_builder *b, const sn_loss *l, sn_value labels, sn_valu
     return sn_build_neg(b, sn_build_add(b, yes, no));
 }
 
+/* TensorFlow takes each row of labels for a distribution: its gradient is softmax(x) - labels, also
+ * where they do not sum up to 1. */
+static sn_value unit_xent(sn_builder *b, sn_value logits, sn_value labels) {
+    const sn_value in[2] = {logits, labels};
+    sn_attrs a;
+    sn_attrs_default(SN_OP_softmax_xent, &a);
+    a.xent.unit = 1;
+    return sn_build(b, SN_OP_softmax_xent, &a, in, 2);
+}
+
 static sn_value categorical(sn_builder *b, const sn_loss *l, sn_value labels, sn_value y_pred) {
     if (b->error.code != SNUG_OK)
         return SN_NO_VALUE;
@@ -209,7 +219,7 @@ static sn_value categorical(sn_builder *b, const sn_loss *l, sn_value labels, sn
     const uint32_t classes = 1u << (t.rank - 1);
     sn_value logits = y_pred;
     if (look_through(b, SN_OP_softmax, y_pred, &logits) || l->from_logits)
-        return sn_build_softmax_xent(b, logits, y_true);
+        return unit_xent(b, logits, y_true);
     const sn_value p = sn_build_clip(
         b, sn_build_div(b, y_pred, sn_build_sum(b, y_pred, classes, true)), EPSILON, 1 - EPSILON);
     return sn_build_neg(

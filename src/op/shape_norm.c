@@ -106,6 +106,7 @@ snug_status sn_shape_layernorm_sums(sn_opdesc *d, snug_error *err) {
 /* --- cross-entropies -------------------------------------------------------------------------- */
 snug_status sn_shape_softmax_xent(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
+    SNUG_TRY(sn_want_flag(d, "unit", d->attrs.xent.unit, err));
     SNUG_TRY(want_channels(d, err));
     SNUG_TRY(want_alike(d, 1, &t, err));
     return sn_one_output(d, sn_type_rows(&t));
@@ -113,6 +114,7 @@ snug_status sn_shape_softmax_xent(sn_opdesc *d, snug_error *err) {
 
 snug_status sn_shape_softmax_xent_grad(sn_opdesc *d, snug_error *err) {
     snug_type t = d->in[0];
+    SNUG_TRY(sn_want_flag(d, "unit", d->attrs.xent.unit, err));
     SNUG_TRY(want_channels(d, err));
     SNUG_TRY(want_alike(d, 1, &t, err));
     SNUG_TRY(want_rows(d, 2, &t, err));

@@ -293,9 +293,10 @@ SET(layernorm_sums, EACH_ROWS(LAYERNORM_SUMS))
 SET(rows, EACH_ROWS(ROWS), {"", "f[5,67]@wide", VALUES}, {"", "f[9,7]@special", VALUES})
 SET(rows_pair, EACH_ROWS(ROWS_PAIR))
 SET(softmax_xent, EACH_ROWS(ROWS_PAIR), {"", "f[5,67]@wide f[5,67]@prob", VALUES},
-    {"", "f[5,9] f[5,9]"})
+    {"", "f[5,9] f[5,9]"}, {"unit=1", "f[5,9] f[5,9]", VALUES})
 SET(softmax_xent_grad, EACH_ROWS(SOFTMAX_XENT_GRAD), {"", "f[5,67]@wide f[5,67]@prob f[5]", VALUES},
-    {"", "f[5,9] f[5,9] f[5]"})
+    {"", "f[5,9] f[5,9] f[5]"}, {"unit=1", "f[5,9] f[5,9] f[5]"},
+    {"unit=1", "f[3,300] f[3,300] f[3]", VALUES})
 SET(sparse_xent, {"", "f[6,10] i32[6]@labels:10"}, {"", "f[5] i64[]@labels:5"},
     {"", "f[3,67] i32[3]@labels:67"}, {"", "f[2,4,133] i64[2,4]@labels:133"},
     {"", "f[7,1] i32[7]@labels:1"}, {"", "f[0,5] i32[0]@labels:5"}, {"", "f[1,9] i32[1]@labels:9"},

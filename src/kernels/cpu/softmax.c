@@ -3,7 +3,8 @@
  *
  *   softmax(x), log_softmax(x), softmax_grad(dy, y) -> y * (dy - sum(dy * y))
  *   softmax_xent(x, labels) -> loss per row = sum(labels * (lse(x) - x))
- *   softmax_xent_grad(x, labels, dloss) -> (softmax(x) * sum(labels) - labels) * dloss
+ *   softmax_xent_grad(x, labels, dloss) -> (softmax(x) * sum(labels) - labels) * dloss; with
+ *                     `unit` the sum is taken for 1
  *   sparse_xent(x, label), sparse_xent_grad(x, label, dloss): the same, one class number per row
  *   sigmoid_xent(x, z) -> max(x, 0) - x*z + log(1 + exp(-|x|)), element by element
  *
@@ -106,8 +107,8 @@ static snug_status reference_softmax_xent_grad(const sn_call *c, snug_error *err
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
     for (int64_t r = 0; r < rows; r++) {
         const double lse = row_lse(x, r * width, width);
-        double weight = 0;
-        for (int64_t j = r * width; j < (r + 1) * width; j++)
+        double weight = c->attrs->xent.unit != 0;
+        for (int64_t j = r * width; j < (r + 1) * width && !c->attrs->xent.unit; j++)
             weight += sn_real_at(labels, j);
         for (int64_t j = r * width; j < (r + 1) * width; j++)
             sn_real_put(dx, j,

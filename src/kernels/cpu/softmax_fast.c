@@ -118,6 +118,10 @@ static void softmax_grad_group(const sn_call *c, const group *g) {
     write_strip(g, &y, c->out[0].data);
 }
 
+static bool takes_unit_labels(const sn_call *c) {
+    return c->op == SN_OP_softmax_xent_grad && c->attrs->xent.unit != 0;
+}
+
 static bool has_class_numbers(const sn_call *c) {
     return c->in[1].type.dtype != SNUG_F32;
 }
@@ -180,9 +184,10 @@ static void xent_grad_group(const sn_call *c, const group *g) {
     read_labels(c, g, &labels, weight);
     for (int64_t r = 0; r < g->n; r++)
         dloss[r] = ((const float *)c->in[2].data)[g->first + r];
+    const bool unit = takes_unit_labels(c);
 #pragma omp simd
     for (int r = 0; r < ROWS; r++)
-        weight[r] /= sum[r];
+        weight[r] = (unit ? 1.0f : weight[r]) / sum[r];
     for (int64_t k = 0; k < g->width; k++)
 #pragma omp simd
         for (int r = 0; r < ROWS; r++)
@@ -337,7 +342,7 @@ static void xent_grad_row(const sn_call *c, int64_t r, int64_t width) {
         return;
     }
     const float *labels = row_in(c, 1, r, width);
-    const float weight = total(labels, width) / t.sum;
+    const float weight = (takes_unit_labels(c) ? 1.0f : total(labels, width)) / t.sum;
     for (int64_t i = 0; i < width; i++)
         dx[i] = (dx[i] * weight - labels[i]) * dloss;
 }
