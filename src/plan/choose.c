@@ -19,7 +19,15 @@
 #define STEPS_PER_OCTAVE 4
 #define MAX_TRIES        4   /* to get the layout below what the recomputation promised */
 #define CALLS            512 /* of the recomputation for each block, about */
+#define POINTS           32  /* at which dropping is looked at */
 #define FLOOR_TRIES      8   /* to get below the floor that was found first */
+
+/* What is known of a number of slices when values are dropped. */
+typedef struct profile {
+    struct profile *next;
+    int64_t slices;
+    size_t bound[POINTS + 1];
+} profile;
 
 /* What the members of the family are made from. */
 typedef struct {
@@ -29,6 +37,7 @@ typedef struct {
     sn_split split;
     uint32_t *drops; /* roots that cross blocks, in the order they are dropped */
     uint32_t n_drops;
+    profile *profiles;
     size_t unlimited;  /* bound of the plain program */
     double seconds;    /* of the plain program */
     uint64_t work;     /* for each recomputation */
@@ -100,22 +109,37 @@ static snug_status make_sliced(family *f, offer *o, uint32_t n_dropped, snug_err
     return lay_out(f, o, err);
 }
 
-/* The fewest values dropped that fit; all of them where none does. */
-static snug_status drop_values(family *f, offer *o, snug_error *err) {
-    uint32_t low = 0, high = f->n_drops;
-    SNUG_TRY(make_sliced(f, o, low, err));
-    if (o->fits || high == 0 || o->of.limit == SIZE_MAX)
+/* Bounds of a number of slices by how many values are dropped, at POINTS + 1 even steps. At first
+ * they fall; behind some point what is made again in a block weighs more than what was dropped. */
+static snug_status find_profile(family *f, offer *o, const profile **out, snug_error *err) {
+    profile *p = f->profiles;
+    for (; p && p->slices != o->of.slices; p = p->next)
+        ;
+    *out = p;
+    if (p)
         return SNUG_OK;
-    while (low + 1 < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        SNUG_TRY(make_sliced(f, o, middle, err));
-        if (o->fits)
-            high = middle;
-        else
-            low = middle;
+    SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *p, &p, err));
+    p->slices = o->of.slices;
+    for (uint32_t j = 0; j <= POINTS; j++) {
+        SNUG_TRY(make_sliced(f, o, f->n_drops * j / POINTS, err));
+        p->bound[j] = o->program.possible ? o->layout.bound : SIZE_MAX;
     }
-    SNUG_TRY(make_sliced(f, o, high, err));
-    return o->program.possible ? SNUG_OK : make_sliced(f, o, 0, err);
+    p->next = f->profiles;
+    *out = f->profiles = p;
+    return SNUG_OK;
+}
+
+/* The fewest values dropped that fit; where none does, as many as give the smallest bound; for the
+ * lowest of all plans everything, as the recomputation inside of blocks finds more there. */
+static snug_status drop_values(family *f, offer *o, snug_error *err) {
+    const profile *p;
+    uint32_t best = 0;
+    if (f->n_drops == 0 || o->of.limit == SIZE_MAX)
+        return make_sliced(f, o, 0, err);
+    SNUG_TRY(find_profile(f, o, &p, err));
+    for (uint32_t j = 1; j <= POINTS && p->bound[best] > o->of.limit; j++)
+        best = p->bound[j] < p->bound[best] || (o->of.lowest && p->bound[j] < SIZE_MAX) ? j : best;
+    return make_sliced(f, o, f->n_drops * best / POINTS, err);
 }
 
 /* The next stretch at or behind action `at` that needs more than the limit. */
