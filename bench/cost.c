@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_CALLS = 100000, STEPS = 8 };
+enum { MAX_CALLS = 100000, STEPS = 5 };
 
 typedef struct {
     uint32_t step;
@@ -224,6 +224,27 @@ static snug_status train(snug_model *m, int64_t batch, snug_error *err) {
     return status;
 }
 
+/* "512MiB", or "25%" of the arena that a step without a limit takes; NULL: none. */
+static snug_status set_budget(snug_model *m, int64_t batch, const char *text, snug_error *err) {
+    size_t bytes = 0;
+    snug_model_plan_info info;
+    if (!text)
+        return SNUG_OK;
+    if (!strchr(text, '%')) {
+        SNUG_TRY(snug_bytes_parse(text, &bytes, err));
+    } else {
+        SNUG_TRY(snug_model_plan(m, &(snug_plan_request){.batch = batch, .train = 1}, &info, err));
+        bytes = info.peak_bytes + info.reserve_bytes -
+                (size_t)((1 - atof(text) / 100) * (double)info.arena_bytes);
+    }
+    SNUG_TRY(snug_budget(m->engine, bytes, err));
+    SNUG_TRY(snug_model_plan(m, &(snug_plan_request){.batch = batch, .train = 1}, &info, err));
+    printf("budget %zu: %lld slices, %zu recomputed, %zu spilled, arena %zu; promised %.3f times\n",
+           bytes, (long long)info.slices, info.recomputed, info.spilled_bytes, info.arena_bytes,
+           info.step_seconds / info.plain_seconds);
+    return SNUG_OK;
+}
+
 int main(int argc, char **argv) {
     snug_error err;
     snug_engine *e;
@@ -241,14 +262,11 @@ int main(int argc, char **argv) {
     watch.whole = 1e30;
     watch.calls = malloc(MAX_CALLS * sizeof *watch.calls);
     weigh_clocks();
-    size_t budget = 0;
-    snug_status status = argc > 6 ? snug_bytes_parse(argv[6], &budget, &err) : SNUG_OK;
-    if (status == SNUG_OK)
-        status = snug_budget(e, budget, &err);
-    if (status == SNUG_OK)
-        status = snug_model_load(e, argv[1], &m, &err);
+    snug_status status = snug_model_load(e, argv[1], &m, &err);
     if (status == SNUG_OK)
         status = snug_model_compile(m, &compile, &err);
+    if (status == SNUG_OK)
+        status = set_budget(m, atoll(argv[2]), argc > 6 ? argv[6] : NULL, &err);
     if (status == SNUG_OK)
         status = train(m, atoll(argv[2]), &err);
     if (status == SNUG_OK)

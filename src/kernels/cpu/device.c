@@ -26,7 +26,7 @@ typedef struct {
 /* clang-format off */
 #define MACHINE                                                                                    \
     .scalar = 1e8, .reference = 3e9, .memory = 6e10, .memory_all = 8e10, .cache = 1e11,        \
-    .cache_bytes = 8e6, .call = 2e-7, .handoff = 3e-6, .spill_read = 2e9, .spill_write = 1e9
+    .cache_bytes = 8e6, .call = 2e-7, .handoff = 2e-6, .spill_read = 2e9, .spill_write = 1e9
 /* clang-format on */
 
 static const sn_cpu_build builds[] = {

@@ -264,7 +264,8 @@ static snug_status run_matmul(const sn_call *c, snug_error *err) {
  * storing C as much as STORE terms. */
 static double efficiency(const operands *o) {
     enum { PACK = 10, READ = 4, STORE = 6 };
-    const int64_t rows = shares_b(o) ? o->s.batch * o->s.M : sn_min_i64(o->s.M, SN_PRODUCT_ROWS);
+    const int64_t blocks = shares_b(o) ? 1 : sn_ceil_div(o->s.M, SN_PRODUCT_ROWS);
+    const int64_t rows = shares_b(o) ? o->s.batch * o->s.M : o->s.M / (blocks > 0 ? blocks : 1);
     const int64_t extra = reads_b(o) ? READ : PACK;
     const double stored = (double)o->s.K / (double)(o->s.K + STORE);
     return stored * sn_gemm_filled(o->s.N) * (double)rows / (double)(rows + extra);
