@@ -18,13 +18,13 @@ MIB = 1 << 20
 # model, inputs and targets of one row, budgets in MiB, batches (the first alone in a short run)
 MODELS = [
     ("examples/models/mnist_mlp.json", "28x28", "labels:%d@2@10", (18, 20, 24, 32, 64), (64, 256, 17, 1)),
-    ("examples/models/blobs_mlp.json", "16", "labels:%d@2@3", (18, 20, 32), (128, 16, 3)),
+    ("examples/models/blobs_mlp.json", "16", "labels:%d@2@3", (18, 20, 24, 32), (128, 16, 3)),
     ("examples/models/shapes_cnn.json", "32x32x3", "labels:%d@2@8", (20, 22, 24, 28, 32, 48), (32, 48, 16, 7)),
     ("tests/golden/conv_groups_f32/model.json", "7x6x3", "normal:%dx3@2", (20, 26, 32), (16, 64, 5)),
     ("tests/golden/cnn_f32/model.json", "7x6x3", "labels:%d@2@4", (18, 24, 40), (16, 5, 100)),
 ]
 if FULL:
-    MODELS.append(("examples/models/resnet20.json", "32x32x3", "labels:%d@2@10", (40, 64, 96, 128), (16, 5)))
+    MODELS.append(("examples/models/resnet20.json", "32x32x3", "labels:%d@2@10", (48, 96), (16,)))
 
 
 class Held(unittest.TestCase):
