@@ -1,6 +1,7 @@
 /* test_split_golden.c: slices change nothing. The f64 models of tests/golden, trained for two steps
  * in 2 slices, in 5 (which do not divide the batch) and row by row, give what the unsplit step
- * gives: losses, metrics, weights and slots. All of them can be sliced. Every third folder, with
+ * gives: losses, metrics, weights and slots. So does the smallest plan, and one between it and the
+ * unlimited one. All of them can be sliced. Every third folder, with
  * SNUG_TEST_FULL=1 all of them; SNUG_SPLIT_CASE=mlp_f64 is one. */
 #include "support/golden_case.h"
 #include "support/support.h"
@@ -11,6 +12,27 @@
 #include <string.h>
 
 enum { MAX_CASES = 1024 };
+
+/* The smallest plan there is, and one in the middle. */
+static void is_the_same_within_budgets(const sn_step_subject *s, const sn_step_run *whole,
+                                       const char *name) {
+    sn_plan_floor floor = {0};
+    sn_step_run run;
+    snug_error err;
+    expect_status(
+        sn_step_run_try(s, &(sn_plan_options){.arena_bytes = 1, .floor = &floor}, &run, &err),
+        SNUG_E_BUDGET, &err);
+    for (size_t i = 0; i < 2; i++) {
+        const size_t bytes = floor.bytes + i * (whole->arena_bytes - floor.bytes) / 2;
+        sn_step_run_make(s, &(sn_plan_options){.arena_bytes = bytes}, &run);
+        assert_true(run.arena_bytes <= bytes);
+        if (run.slices > 1)
+            sn_step_run_expect_close(&run, whole, 1e-12, name);
+        else
+            sn_step_run_expect_equal(&run, whole, name);
+        sn_step_run_clear(&run);
+    }
+}
 
 static void is_the_same_in_slices(void **state) {
     static const int64_t slices[] = {2, 5, GOLDEN_BATCH};
@@ -26,6 +48,7 @@ static void is_the_same_in_slices(void **state) {
         sn_step_run_expect_close(&sliced, &whole, 1e-12, name);
         sn_step_run_clear(&sliced);
     }
+    is_the_same_within_budgets(&c.subject.subject, &whole, name);
     sn_step_run_clear(&whole);
     golden_case_close(&c);
 }
