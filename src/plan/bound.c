@@ -18,6 +18,7 @@ typedef struct {
     int64_t rows;   /* of the batch */
     bool *needed;   /* per node */
     bool *in_rows;  /* per value: it has a part for each row of the batch */
+    bool *constant; /* per value: made of nothing but numbers; has rows where it could */
     bool *is_sum;   /* per value: over the batch */
     bool *wanted;   /* per value: an update reads it, or what is made of it without rows */
     size_t *bytes;  /* per value */
@@ -53,8 +54,8 @@ static bool fits(const bounder *b, const sn_node_info *n, const sn_way *way) {
     if (way->extent <= 0 || way->extent % b->rows != 0)
         return false;
     for (int k = 0; k < n->n_in; k++)
-        if (b->in_rows[n->in[k].i] ? !leads(b, n->in[k], &way->in[k])
-                                   : way->in[k].axis >= 0 && !leads(b, n->in[k], &way->in[k]))
+        if (!b->constant[n->in[k].i] && (b->in_rows[n->in[k].i] || way->in[k].axis >= 0) &&
+            !leads(b, n->in[k], &way->in[k]))
             return false;
     for (int k = 0; k < n->n_out; k++)
         if (way->out[k].axis >= 0 ? !leads(b, n->out[k], &way->out[k]) : !way->sum)
@@ -64,9 +65,16 @@ static bool fits(const bounder *b, const sn_node_info *n, const sn_way *way) {
 
 static void find_rows(bounder *b, uint32_t node) {
     const sn_node_info *n = node_at(b, node);
-    bool any = n->n_in == 0;
-    for (int k = 0; k < n->n_in; k++)
-        any = any || b->in_rows[n->in[k].i];
+    bool any = false, constant = true;
+    for (int k = 0; k < n->n_in; k++) {
+        any = any || (b->in_rows[n->in[k].i] && !b->constant[n->in[k].i]);
+        constant = constant && b->constant[n->in[k].i];
+    }
+    for (int k = 0; k < n->n_out && constant; k++) {
+        const snug_type *t = sn_graph_type(b->g, n->out[k]);
+        b->constant[n->out[k].i] = true;
+        b->in_rows[n->out[k].i] = t->rank > 0 && t->dims[leading(t)] % b->rows == 0;
+    }
     if (!any || sn_ops[n->op].effect == SN_STATE)
         return;
     b->ways.n = 0;
@@ -198,6 +206,7 @@ static snug_status make(bounder *b, sn_zone *z, snug_error *err) {
     bool *used;
     SNUG_TRY(sn_zone_alloc(z, n_nodes * sizeof *b->needed, (void **)&b->needed, err));
     SNUG_TRY(sn_zone_alloc(z, n_values * sizeof *b->in_rows, (void **)&b->in_rows, err));
+    SNUG_TRY(sn_zone_alloc(z, n_values * sizeof *b->constant, (void **)&b->constant, err));
     SNUG_TRY(sn_zone_alloc(z, n_values * sizeof *b->is_sum, (void **)&b->is_sum, err));
     SNUG_TRY(sn_zone_alloc(z, n_values * sizeof *b->wanted, (void **)&b->wanted, err));
     SNUG_TRY(sn_zone_alloc(z, n_values * sizeof *b->bytes, (void **)&b->bytes, err));
