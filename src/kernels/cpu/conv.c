@@ -252,6 +252,8 @@ double SN_CPU(conv_efficiency)(const sn_conv_operands *o, sn_onednn_kind kind) {
     const sn_conv *v = &o->v;
     if (v->N == 0)
         return 1;
+    if (SN_CPU(few_takes)(o) && kind != SN_ONEDNN_DX)
+        return 1.5; /* one place of a window flows back; forward a quarter of the products */
     if (sn_conv_is_depthwise(v))
         return kind == SN_ONEDNN_DW ? 0.17 : 0.42; /* no weight is used twice */
     if (goes_by_tiles(v, kind))

@@ -263,7 +263,7 @@ static snug_status run_matmul(const sn_call *c, snug_error *err) {
 /* Packing B costs about as much as PACK rows of the product (each block of rows does it again),
  * storing C as much as STORE terms. */
 static double efficiency(const operands *o) {
-    enum { PACK = 10, READ = 4, STORE = 6 };
+    enum { PACK = 7, READ = 4, STORE = 4 };
     const int64_t blocks = shares_b(o) ? 1 : sn_ceil_div(o->s.M, SN_PRODUCT_ROWS);
     const int64_t rows = shares_b(o) ? o->s.batch * o->s.M : o->s.M / (blocks > 0 ? blocks : 1);
     const int64_t extra = reads_b(o) ? READ : PACK;
