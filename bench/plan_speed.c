@@ -29,7 +29,7 @@ static int measure(snug_engine *e, uint64_t seed, int n_nodes, double *plan_ms, 
     sn_fake_device_init(&device, "fake:0");
     device.workspace_bytes[SN_OP_matmul] = 1000;
     const sn_device *devices[1] = {&device.device};
-    const sn_plan_options options = {devices, 1};
+    const sn_plan_options options = {.devices = devices, .n_devices = 1};
     if (sn_random_graph(e, seed, n_nodes, &g, &err) != SNUG_OK)
         return fail(&err);
     const double per_1000 = 1000.0 / (double)sn_graph_n_nodes(g);

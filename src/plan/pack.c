@@ -346,7 +346,9 @@ static snug_status pack_boxes(snug_engine *e, sn_zone *z, sn_packing *p, uint64_
     if (allowed == 0 && is_near(p) && work > p->n * WORK_PER_BOX)
         work = p->n * WORK_PER_BOX;
     if (p->height > p->wanted && (p->n <= SEARCH_MAX || allowed > usual))
-        return sn_pack_search(e, p, &work, err);
+        SNUG_TRY(sn_pack_search(e, p, &work, err));
+    if (allowed > 0 || p->height <= p->wanted)
+        return SNUG_OK;
     /* from the few fullest sections to more and more of them, until within 1 % */
     for (size_t tenths = 9; tenths > 2 && !is_near(p) && work > 0; tenths -= 2)
         SNUG_TRY(pack_critical(e, z, p, p->bound / 10 * tenths, &work, err));
