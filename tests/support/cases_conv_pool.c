@@ -11,7 +11,7 @@
 #define OVER "pool=3,3,2,2,1,1,0,1"
 #define GAPS "pool=2,1,3,2,0,0,0,0"
 
-SET(conv2d_pool, {"codes=1 " TWO, "f[2,6,6,2] f[3,3,2,3] f[3]"},
+SET(conv2d_pool, {"codes=1 " TWO, "f[2,4,4,2] f[3,3,2,3] f[3]"},
     {"codes=1 act=relu " TWO, "f[2,6,6,2] f[3,3,2,3] f[3]"},
     {"codes=1 act=relu pad=1,1,1,1 " SAME, "f[1,5,5,2] f[3,3,2,2]"},
     {"codes=1 act=relu stride=2,1 " ODD, "f[2,7,5,3] f[2,2,3,2] f[2]"},
