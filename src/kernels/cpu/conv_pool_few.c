@@ -63,7 +63,7 @@ static void copy_rows(const sn_conv_operands *o, strip s, float rows[ROWS][LINE]
     for (int k = 0; k < ROWS; k++) {
         const sn_region line = {r.row + k, r.col, 1, r.wide};
         sn_copy_region(w, &line, from, v->C, rows[k], r.wide);
-        _mm512_storeu_ps(rows[k] + r.wide * v->C, _mm512_setzero_ps());
+        memset(rows[k] + r.wide * v->C, 0, (size_t)(LINE - r.wide * v->C) * sizeof(float));
     }
 }
 
@@ -246,7 +246,8 @@ INLINE void forward_strip(const few_pass *l, strip s, const int C) {
     float rows[ROWS][LINE];
     transformed t[4];
     copy_rows(l->o, s, rows);
-    transform_strip(rows, (2 * s.n + 2) * C, t, C);
+    /* Whole blocks of tiles: what is behind the last is zero, and goes nowhere. */
+    transform_strip(rows, (2 * sn_ceil_div(s.n, TILES) * TILES + 2) * C, t, C);
     for (int64_t vector = 0; vector < vectors_of(&l->o->v); vector++)
         forward_lanes(l, t, s, vector, C);
 }
@@ -314,28 +315,34 @@ INLINE __mmask16 plane_at(const uint8_t *at, bool second) {
     return bits;
 }
 
-/* The sums of one row of taps over a strip: sum[q * C + c]; of the first row also that of dy. x and
- * below are the two rows of the strip that the taps meet. */
-INLINE void add_taps(const gradients *g, const float *x, const float *below, __m512 *sum,
-                     __m512 *total, const int C, const bool with_total) {
+/* The sums of `taps` rows of taps, from row p on, over a strip: sum[(row - p) * 3 C + q * C + c];
+ * of the last row also that of dy. Two rows at once share the positions, and their sums fit the
+ * registers. */
+INLINE void add_taps(const gradients *g, float rows[ROWS][LINE], const int p, const int taps,
+                     __m512 *sum, __m512 *total, const int C) {
     const __m512i down = _mm512_set1_epi32(LANES);
     const float *dy = g->dy;
     const uint8_t *code = g->code;
-    for (int64_t j = 0; j < g->n; j++, x += 2 * C, below += 2 * C) {
+    for (int64_t j = 0; j < g->n; j++) {
         const __mmask16 right = plane_at(code, g->second),
                         lower = plane_at(code + g->plane, g->second),
                         alive = plane_at(code + 2 * g->plane, g->second);
         const __m512 d = _mm512_maskz_loadu_ps(alive, dy);
-        const __m512 upper_row = _mm512_loadu_ps(x), lower_row = _mm512_loadu_ps(below);
+        __m512 x[3];
+#pragma GCC unroll 3
+        for (int r = 0; r <= taps; r++)
+            x[r] = _mm512_loadu_ps(rows[p + r] + 2 * j * C);
         __m512i at = _mm512_maskz_set1_epi32(right, C);
         at = _mm512_mask_add_epi32(at, lower, at, down);
 #pragma GCC unroll 12
         for (int k = 0; k < 3 * C; k++) {
             const __m512i from = _mm512_add_epi32(at, _mm512_set1_epi32(k));
-            const __m512 v = _mm512_permutex2var_ps(upper_row, from, lower_row);
-            sum[k] = _mm512_fmadd_ps(v, d, sum[k]);
+#pragma GCC unroll 2
+            for (int r = 0; r < taps; r++)
+                sum[r * 3 * C + k] = _mm512_fmadd_ps(_mm512_permutex2var_ps(x[r], from, x[r + 1]),
+                                                     d, sum[r * 3 * C + k]);
         }
-        if (with_total)
+        if (p + taps == 3)
             *total = _mm512_add_ps(*total, d);
         dy += g->dy_step;
         code += g->code_step;
@@ -346,21 +353,18 @@ INLINE void add_to(float *at, __m512 v) {
     _mm512_storeu_ps(at, _mm512_add_ps(_mm512_loadu_ps(at), v));
 }
 
-/* Adds tap row p of a strip to the group's sums, from this vector of channels on. */
-INLINE void add_tap_row(const gradients *g, float rows[ROWS][LINE], int p, float *to, int64_t step,
-                        const int C) {
-    __m512 sum[3 * MAX_C], total = _mm512_setzero_ps();
-#pragma GCC unroll 12
-    for (int k = 0; k < 3 * C; k++)
+/* Adds tap rows [p, p + taps) of a strip to the group's sums of this vector of channels. */
+INLINE void add_tap_rows(const gradients *g, float rows[ROWS][LINE], const int p, const int taps,
+                         float *to, int64_t step, const int C) {
+    __m512 sum[6 * MAX_C], total = _mm512_setzero_ps();
+#pragma GCC unroll 24
+    for (int k = 0; k < taps * 3 * C; k++)
         sum[k] = _mm512_setzero_ps();
-    if (p == 0)
-        add_taps(g, rows[p], rows[p + 1], sum, &total, C, true);
-    else
-        add_taps(g, rows[p], rows[p + 1], sum, &total, C, false);
-#pragma GCC unroll 12
-    for (int k = 0; k < 3 * C; k++)
+    add_taps(g, rows, p, taps, sum, &total, C);
+#pragma GCC unroll 24
+    for (int k = 0; k < taps * 3 * C; k++)
         add_to(to + (p * 3 * C + k) * step, sum[k]);
-    if (p == 0)
+    if (p + taps == 3)
         add_to(to + 9 * C * step, total);
 }
 
@@ -381,8 +385,8 @@ INLINE void dw_strip(const few_dw_pass *l, strip s, float *sums, const int C) {
             .n = s.n,
             .second = n > 8,
         };
-        for (int row = 0; row < 3; row++)
-            add_tap_row(&g, rows, row, sums + first, step, C);
+        add_tap_rows(&g, rows, 0, 2, sums + first, step, C);
+        add_tap_rows(&g, rows, 2, 1, sums + first, step, C);
     }
 }
 
