@@ -621,14 +621,26 @@ static snug_status try_member(family *f, member m, size_t limit, size_t *height,
     return st;
 }
 
-/* The smallest there is; `plain`: the size of the unlimited plan. */
+/* The smallest bound from `above` on, with the member that has it; SIZE_MAX: none. */
+static size_t next_bound(const ranking *r, size_t above, uint32_t *at) {
+    size_t best = SIZE_MAX;
+    for (uint32_t i = 0; i < r->n; i++)
+        if (r->at[i].bound >= above && r->at[i].bound < best) {
+            best = r->at[i].bound;
+            *at = i;
+        }
+    return best;
+}
+
+/* The smallest there is; `plain`: the size of the unlimited plan. Packing may end above the bound,
+ * so members are asked from the smallest bound up until that is no smaller. */
 static snug_status find_floor(family *f, const ranking *r, size_t plain, sn_plan_floor *out,
                               snug_error *err) {
+    uint32_t i = 0;
     *out = (sn_plan_floor){.bytes = plain, .seconds = f->seconds};
-    for (uint32_t i = 0; i < r->n; i++) {
+    for (size_t bound = next_bound(r, 0, &i); bound < out->bytes;
+         bound = next_bound(r, bound + 1, &i)) {
         size_t height;
-        if (r->at[i].bound >= out->bytes)
-            continue;
         SNUG_TRY(try_member(f, r->at[i].of, 1, &height, err));
         if (height < out->bytes)
             *out = (sn_plan_floor){.bytes = height, .seconds = r->at[i].seconds};

@@ -108,10 +108,16 @@ static uint32_t n_operands(const layer_out *s, const sn_action *a) {
     return a->kind == SN_STEP_FEED ? 1 : a->kind == SN_STEP_COPY ? 2 : 0;
 }
 
+static uint32_t n_outputs_of(const layer_out *s, const sn_action *a) {
+    if (a->kind == SN_STEP_RUN)
+        return node_at(s, a->id)->n_out;
+    return a->kind == SN_STEP_FEED || a->kind == SN_STEP_COPY ? 1 : 0;
+}
+
 static snug_status resolve(layer_out *s, sn_zone *z, snug_error *err) {
     sn_layout *const l = s->l;
     const uint32_t n = s->program->n, n_outputs = sn_graph_n_outputs(s->p->graph);
-    uint32_t total = 0;
+    uint32_t total = 0, n_made = 0;
     SNUG_TRY(sn_plan_array(z, (size_t)n + 1, sizeof *l->operand, &l->operand, err));
     SNUG_TRY(sn_plan_array(z, n, sizeof *l->block_of, &l->block_of, err));
     SNUG_TRY(sn_plan_array(z, n, sizeof *l->end_of, &l->end_of, err));
@@ -119,10 +125,11 @@ static snug_status resolve(layer_out *s, sn_zone *z, snug_error *err) {
     for (uint32_t t = 0; t < n; t++) {
         l->operand[t] = total;
         total += n_operands(s, &s->program->actions[t]);
+        n_made += n_outputs_of(s, &s->program->actions[t]);
     }
     l->operand[n] = total;
     SNUG_TRY(sn_plan_array(z, total, sizeof *l->copy, &l->copy, err));
-    SNUG_TRY(sn_plan_array(z, total, sizeof *l->copies, &l->copies, err));
+    SNUG_TRY(sn_plan_array(z, n_made, sizeof *l->copies, &l->copies, err));
     for (uint32_t t = 0; t < n; t++) {
         resolve_action(s, t, &l->copy[l->operand[t]]);
         l->block_of[t] = s->program->actions[t].kind == SN_STEP_REPEAT ? NONE : s->block;
