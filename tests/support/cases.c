@@ -108,7 +108,8 @@ SET(select, {"", "bool[3,5] f[3,5] f[3,5]"}, {"", "bool[] f[7] f[7]"}, {"", "boo
         CASE("axes=2", "f[3,133,89]" domain), CASE("axes=0,1", "f[3,133,89]" domain),              \
         CASE("axes=0", "f[3,133,89]" domain), CASE("axes=1", "f[2,20000]" domain),                 \
         CASE("axes=0", "f[17000,3]" domain)
-SET(reduce, SHAPES_OF_REDUCE(""), {"axes=1", "i32[3,67]"}, {"axes=0", "i64[5,9]"},
+SET(reduce, SHAPES_OF_REDUCE(""), {"axes=0,2", "f[3,5,89,37]"}, {"axes=0,2", "f[67,3,133]"},
+    {"axes=1", "i32[3,67]"}, {"axes=0", "i64[5,9]"},
     {"", "u8[2,1,9]"}, {"axes=1", "i8[3,9]"}, {"axes=1", "f[7,67]@special", VALUES})
 SET(reduce_distinct, SHAPES_OF_REDUCE("@distinct"), {"axes=1", "i32[3,67]"}, {"axes=0", "i64[5,9]"},
     {"", "u8[2,1,9]"}, {"axes=1", "f[7,67]@special", VALUES})

@@ -345,33 +345,94 @@ static void sum_simple(const sn_call *c, const geometry *g) {
         sn_parallel(c, g->kept.count * p.blocks, g->kept.count, add_blocks, &p);
 }
 
-/* The same order for axes that do not lie together, one element at a time. */
-static void sum_scattered(const sn_call *c, const geometry *g, int64_t o) {
-    const float *x = (const float *)c->in[0].data + group_offset(&g->kept, o);
-    float *out = (float *)c->out[0].data + o;
+/* --- the f32 sum: axes that do not lie together ----------------------------------------------- */
+/* The same order; units are gathered first, of LANES neighbouring outputs where the last axis
+ * stays, which then share every cache line. */
+typedef struct {
+    const sn_call *c;
+    geometry g;
+    int64_t columns, strips; /* outputs that lie together, and tasks they make */
+} scattered_sum;
+
+/* The next n reduced elements of one output, one after the other. */
+static void gather_run(const axis_group *g, group_place *p, const float *x, int64_t n, float *to) {
+    const int last = g->n - 1;
+    const int64_t step = g->stride[last];
+    for (int64_t j = 0; j < n;) {
+        const int64_t run = sn_min_i64(g->dims[last] - p->index[last], n - j);
+        for (int64_t k = 0; k < run; k++)
+            to[j + k] = x[p->at + k * step];
+        j += run;
+        p->index[last] += run - 1;
+        p->at += (run - 1) * step;
+        group_next(g, p);
+    }
+}
+
+static void gather_rows(const axis_group *g, group_place *p, const float *x, int64_t n,
+                        int64_t width, float *to) {
+    for (int64_t j = 0; j < n; j++, group_next(g, p))
+        memcpy(to + j * LANES, x + p->at, (size_t)width * sizeof *to);
+}
+
+/* Outputs `first` on, `width` of them. */
+static void sum_scattered(const scattered_sum *l, int64_t first, int64_t width) {
+    const axis_group *const reduced = &l->g.reduced;
+    const float *x = (const float *)l->c->in[0].data + group_offset(&l->g.kept, first);
+    float *out = (float *)l->c->out[0].data + first;
+    float unit[UNIT * LANES] = {0};
+    double total[LANES] = {0}, block[LANES] = {0};
     group_place p = {{0}, 0};
-    double total = 0, block = 0;
-    for (int64_t i = 0; i < g->reduced.count; i += UNIT) {
-        const int64_t n = sn_min_i64(UNIT, g->reduced.count - i);
-        float lane[LANES] = {0};
-        for (int64_t j = 0; j < n; j++, group_next(&g->reduced, &p))
-            lane[j % LANES] += x[p.at];
-        block += fold(lane);
-        if ((i + UNIT) % BLOCK == 0 || i + UNIT >= g->reduced.count) {
-            total += block;
-            block = 0;
+    for (int64_t i = 0; i < reduced->count; i += UNIT) {
+        const int64_t n = sn_min_i64(UNIT, reduced->count - i);
+        if (width > 1) {
+            gather_rows(reduced, &p, x, n, width, unit);
+            sum_unit_columns(unit, n, LANES, block);
+        } else {
+            gather_run(reduced, &p, x, n, unit);
+            block[0] += sum_unit(unit, n);
+        }
+        if ((i + UNIT) % BLOCK != 0 && i + UNIT < reduced->count)
+            continue;
+        for (int64_t k = 0; k < width; k++) {
+            total[k] += block[k];
+            block[k] = 0;
         }
     }
-    *out = (float)(c->accumulate ? (double)*out + total : total);
+    for (int64_t k = 0; k < width; k++)
+        out[k] = (float)(l->c->accumulate ? (double)out[k] + total[k] : total[k]);
+}
+
+static void sum_scattered_strips(const void *ctx, int64_t begin, int64_t end) {
+    const scattered_sum *l = ctx;
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t column = task % l->strips * LANES;
+        sum_scattered(l, task / l->strips * l->columns + column,
+                      sn_min_i64(LANES, l->columns - column));
+    }
+}
+
+static void run_scattered(const sn_call *c, const geometry *g) {
+    scattered_sum l = {c, *g, 1, 1};
+    int last = g->kept.n - 1;
+    while (last > 0 && g->kept.dims[last] == 1)
+        last--;
+    if (last >= 0 && g->kept.stride[last] == 1)
+        l.columns = g->kept.dims[last];
+    l.strips = sn_ceil_div(l.columns, LANES);
+    if (g->kept.count > 0)
+        sn_parallel(c, g->kept.count * g->reduced.count, g->kept.count / l.columns * l.strips,
+                    sum_scattered_strips, &l);
 }
 
 static snug_status run_sum(const sn_call *c, snug_error *err) {
     const geometry g = geometry_of(&c->in[0].type, &c->attrs->axes.axes);
     if (c->in[0].type.dtype != SNUG_F32)
         return reference(c, err);
-    if (!g.simple)
-        return each_output(c, sum_scattered, err);
-    sum_simple(c, &g);
+    if (g.simple)
+        sum_simple(c, &g);
+    else
+        run_scattered(c, &g);
     return SNUG_OK;
 }
 
