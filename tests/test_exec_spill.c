@@ -615,6 +615,7 @@ static void test_planned_slots_go_through_stages_bit_for_bit(void **state) {
     assert_int_equal(w->plan->n_recomputed, 0);
     world_prepare(w, &f->options);
     world_run_and_compare(w, 5);
+    world_unprepare(w); /* the plan must outlive it */
     const bool bias[9] = {[4] = true};
     assert_int_equal(plan_with(w, &(sn_plan_options){.spilled = bias}), SNUG_E_INVALID);
     expect_text(w->err.text, "variable 'b0/m' cannot be spilled");
