@@ -27,6 +27,7 @@ typedef struct {
     int train; /* 0: predict */
     size_t
         budget_bytes; /* for the whole process; 0: the engine's (snug_budget), which may be none */
+    int best;         /* search longer, for up to a minute */
 } snug_plan_request;
 
 /* All sizes in bytes. peak = process + weights + optimizer + arena + books; what is left of a

@@ -30,7 +30,8 @@ static snug_status write_page(snug_model *m, const snug_plan_request *request, p
 
 snug_status cmd_plan(cli *c, snug_error *err) {
     snug_model *m = NULL;
-    snug_plan_request request = {.batch = 32, .train = cli_given(c, OPT_train)};
+    snug_plan_request request = {
+        .batch = 32, .train = cli_given(c, OPT_train), .best = cli_given(c, OPT_search)};
     const int style = c->style | (cli_given(c, OPT_verbose) ? SNUG_REPORT_STEPS : 0);
     snug_status status = cli_integer(c, OPT_batch, 1, INT64_MAX, &request.batch, err);
     if (status == SNUG_OK)

@@ -7,9 +7,9 @@
  *                 dropped (worst use of bytes first), then values inside blocks are recomputed
  *
  * All members are made, as far as one may be the fastest of its size, and packed by rules that do
- * not know the number either. Of those that fit it, the fastest is taken, the smaller one among
- * equals. So more bytes never give a slower plan, nor one of a lower peak; and one byte less than
- * the smallest member is refused, naming it. The unlimited plan is a member as well. */
+ * not know the number either. Of those that fit it, the fastest is taken, the larger one among
+ * equals: it does less. More bytes never give a slower plan, nor one of a lower peak; one byte less
+ * than the smallest member is refused, naming it. The unlimited plan is a member as well. */
 #include "base/size.h"
 #include "plan/passes.h"
 
@@ -439,7 +439,7 @@ static snug_status find_slices(family *f, snug_error *err) {
 #define MAX_MEMBERS 256
 #define MAX_NUMBERS 48 /* of slices: two an octave */
 
-/* Members, the fastest first; the smaller one first among equals. */
+/* Members, the fastest first; the larger one first among equals. */
 typedef struct {
     member of;
     double seconds;
@@ -465,7 +465,7 @@ static void rank(const family *f, ranking *r, const offer *o) {
     const ranked new = {o->of, o->seconds, o->layout.bound + books_of(f, o)};
     uint32_t i = r->n++;
     for (; i > 0 && (r->at[i - 1].seconds > new.seconds ||
-                     (r->at[i - 1].seconds == new.seconds && r->at[i - 1].bound > new.bound));
+                     (r->at[i - 1].seconds == new.seconds && r->at[i - 1].bound < new.bound));
          i--)
         r->at[i] = r->at[i - 1];
     r->at[i] = new;
@@ -681,7 +681,8 @@ static snug_status choose_limited(family *f, const sn_plan_options *o, size_t pl
 
 static family family_of(sn_planner *p, const sn_plan_options *o) {
     return (family){.p = p,
-                    .work = SN_REMAT_WORK_SECOND / CALLS * p->n_nodes / 2000,
+                    .work = SN_REMAT_WORK_SECOND / CALLS * p->n_nodes / 2000 *
+                            (o->effort ? o->effort : 1),
                     .step_bytes = o->step_bytes};
 }
 

@@ -142,6 +142,7 @@ typedef struct {
     size_t arena_bytes;  /* the most the arena may have; 0: no limit. SNUG_E_BUDGET where no plan
                             fits */
     size_t step_bytes;   /* of a step of the plan: counted with the arena; 0: not counted */
+    uint32_t effort;     /* times the usual work; 0: once */
     int64_t slices;      /* run the batch in this many pieces; 0: as few as the limit asks for */
     bool may_spill;      /* slots may lie in a file: arena_bytes is what the arena may have with all
                             variables in memory; a plan with spilled_bytes has so many more */

@@ -89,7 +89,8 @@ static snug_status largest_batch(snug_model *m, const snug_plan_request *request
     int64_t low = 0, high = request->batch;
     while (low + 1 < high) {
         const int64_t middle = low == 0 && high > 2 ? high / 2 : low + (high - low) / 2;
-        const snug_plan_request r = {middle, request->train, request->budget_bytes};
+        const snug_plan_request r = {
+            .batch = middle, .train = request->train, .budget_bytes = request->budget_bytes};
         bool ok = false;
         SNUG_TRY(test(m, &r, &ok, err));
         if (ok)

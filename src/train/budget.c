@@ -188,8 +188,11 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
                                  sn_budget_floor *floor, snug_error *err) {
     const sn_device *const devices[1] = {&m->device.device};
     sn_plan_floor least = {.bytes = 0};
-    sn_plan_options o = {
-        .devices = devices, .n_devices = 1, .step_bytes = STEP_BYTES, .floor = &least};
+    sn_plan_options o = {.devices = devices,
+                         .n_devices = 1,
+                         .step_bytes = STEP_BYTES,
+                         .effort = m->effort,
+                         .floor = &least};
     sn_zone *z;
     SNUG_TRY(sn_zone_create(m->engine, SN_MEM_PLAN, &z, err));
     o.may_spill = s->mode == SN_STEP_TRAIN && sn_engine_spill_folder(m->engine);
@@ -238,7 +241,8 @@ snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan, sn_forec
 snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, uint32_t max,
                            uint32_t *n, snug_error *err) {
     const sn_device *const devices[1] = {&m->device.device};
-    const sn_plan_options o = {.devices = devices, .n_devices = 1, .step_bytes = STEP_BYTES};
+    const sn_plan_options o = {
+        .devices = devices, .n_devices = 1, .step_bytes = STEP_BYTES, .effort = m->effort};
     extras x = {.reserve = to_come(m, s)};
     sn_share share;
     SNUG_TRY(code_of(m, s, &o, &x.code, err));

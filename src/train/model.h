@@ -70,6 +70,7 @@ struct snug_model {
     char *pinned_text; /* a plan for training steps of pinned_batch rows, or NULL */
     size_t pinned_bytes;
     int64_t pinned_batch;
+    uint32_t effort;      /* of the planner: times the usual work; 0: once */
     sn_model_step looked; /* by sn_model_verdict, last; no session */
     sn_compiled compiled;
     char optimizer_text[640];

@@ -3,6 +3,9 @@
  * model, outside the cache of steps that run. */
 #include "train/budget.h"
 
+/* Under a minute for ImageNet's networks. */
+#define BEST_EFFORT 64
+
 static void sum_state(const snug_model *m, snug_model_plan_info *out) {
     for (size_t i = 0; i < m->network->n_vars; i++) {
         const sn_net_var *v = &m->network->vars[i];
@@ -96,7 +99,9 @@ snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
     snug_model_plan_info info = {.fits = 0};
     sn_model_step_close(&m->looked);
     SNUG_TRY(sn_model_step_open(m, mode, request->batch, &m->looked, err));
+    m->effort = request->best ? BEST_EFFORT : 0;
     const snug_status status = judge(m, &m->looked, budget, &info, err);
+    m->effort = 0;
     if (status == SNUG_OK)
         *out = info;
     else
