@@ -558,8 +558,9 @@ static snug_status rank_family(family *f, ranking *r, snug_error *err) {
     uint32_t n, smallest = 0;
     bool reached = true;
     SNUG_TRY(rank_slices(f, r, numbers, &n, err));
-    for (int j = 1; reached; j++) {
-        const double size = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
+    double size = (double)f->unlimited; /* 0 where everything is in homes: no ladder */
+    for (int j = 1; reached && size >= 1; j++) {
+        size = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
         SNUG_TRY(rank_step(f, (size_t)size, r, numbers, n, &reached, err));
     }
     if (f->split.extent > 1)
@@ -688,7 +689,7 @@ static family family_of(sn_planner *p, const sn_plan_options *o) {
 
 /* --- the whole trade -------------------------------------------------------------------------- */
 /* Members below the plain one that no other beats in both bytes and seconds, the fastest first; at
- * most `max` of them, evenly along the list. */
+ * most `max` of them, evenly along the list, the smallest always. */
 static uint32_t find_front(const ranking *r, uint32_t *front, uint32_t max) {
     uint32_t n = 0;
     size_t least = SIZE_MAX;
@@ -699,7 +700,7 @@ static uint32_t find_front(const ranking *r, uint32_t *front, uint32_t max) {
                 front[n++] = i;
         }
     for (uint32_t i = 0; n > max && i < max; i++)
-        front[i] = front[i * (n - 1) / (max - 1)];
+        front[i] = front[max > 1 ? i * (n - 1) / (max - 1) : n - 1];
     return n < max ? n : max;
 }
 

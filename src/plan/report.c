@@ -153,7 +153,6 @@ static void add_category(const sn_plan *p, const holding *h, sn_plan_categories 
         to->activations += h->bytes;
 }
 
-/* Slices and runs that come again. */
 /* A piece of a node that was begun before, outside of blocks. */
 static bool is_later_piece(const sn_step *s) {
     return s->n_out > 0 && s->out[0].rows >= 0 && s->out[0].first > 0;
@@ -175,6 +174,7 @@ static size_t stage_bytes(const sn_plan *p) {
     return live ? padded(p, high - low) : 0;
 }
 
+/* Slices and runs that come again. */
 static snug_status count_means(sn_zone *z, sn_plan *p, snug_error *err) {
     bool *seen;
     SNUG_TRY(sn_plan_array(z, sn_graph_n_nodes(p->graph), sizeof *seen, &seen, err));

@@ -1,9 +1,9 @@
 /* split.c: how a step divides along its batch. The batch is the leading axis of the input with the
  * most bytes, and of all inputs with as many rows. Axis rules carry its label from value to value:
- * forwards from these; and back,
- * where an operator needs a slice of something that has no label yet (random masks, gradients of
- * sums), to whatever can be made in slices, too. Variables never carry it; where an operator wants
- * rows of one (states of recurrent layers), it reads these rows of its home.
+ * forwards from these; and back, where an operator needs a slice of something that has no label yet
+ * (random masks, gradients of sums), to whatever can be made in slices, too. Variables never carry
+ * it; where an operator wants rows of one (states of recurrent layers), it reads these rows of its
+ * home.
  *
  * A node whose operands fit one of its ways is sliced: outputs carry the label, or are sums over
  * it, added up slice by slice. Every other node runs whole.
@@ -12,9 +12,12 @@
  * sum(w)) belongs to a later block; times are the longest way through such readings. */
 #include "plan/passes.h"
 
+#define MAX_BACK 256 /* nodes on a way back: longer ones run whole */
+
 typedef struct {
     sn_planner *p;
     sn_split *split;
+    int n_back; /* nodes on the way back now */
     sn_opdesc desc; /* of the node under consideration, and its ways; large */
     sn_ways ways;
 } labeller;
@@ -110,7 +113,8 @@ static bool inputs_fit(labeller *l, const sn_node_info *n, const sn_way *way, in
 static bool give_label(labeller *l, sn_value v, sn_label wanted) {
     const sn_value_info *info = sn_graph_value_at(l->p->graph, v);
     const snug_type *t = &info->type;
-    if (info->kind == SN_VALUE_INPUT || t->dims[wanted.axis] != l->split->extent * wanted.inner)
+    if (info->kind == SN_VALUE_INPUT || t->dims[wanted.axis] != l->split->extent * wanted.inner ||
+        l->n_back == MAX_BACK)
         return false;
     const uint32_t node = info->node.i;
     const sn_node_info *n = sn_graph_node_at(l->p->graph, info->node);
@@ -123,7 +127,10 @@ static bool give_label(labeller *l, sn_value v, sn_label wanted) {
         const int64_t factor = way_factor(l, &way);
         bool ok = factor > 0 && ref->axis == wanted.axis && factor * ref->inner == wanted.inner &&
                   outputs_fit(l, n, &way, factor);
-        if (ok && inputs_fit(l, n, &way, factor)) {
+        l->n_back++;
+        ok = ok && inputs_fit(l, n, &way, factor);
+        l->n_back--;
+        if (ok) {
             set_labels(l, node, &way, factor);
             return true;
         }

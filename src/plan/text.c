@@ -2,14 +2,19 @@
  * parse(print(p)) prints the same text.
  *
  *     plan    := "snug plan 1" device+ memory+ opaque* spilled* total step* output* "end plan"
- *     device  := "device" N "align" BYTES "name" REST
- *     memory  := "memory" N "device" N "bytes" BYTES "used" BYTES "bound" BYTES ["file"] "name"
- * REST opaque  := "opaque" VALUE "bytes" BYTES spilled := "spilled" VALUE total   := "total flops"
- * N "code" BYTES "peak" STEP step    := STEP what what    := "run" NODE OP "v"N places "->" places
- * [ws] on [acc] [wait] "impl" REST | "feed" N "->" place on [wait] "name" REST | "copy" place "->"
- * place on [wait] | "repeat" N "rows" N "last" N | "end" places  := "(" [place {" " place}] ")"
- *     place   := VALUE "@state" | VALUE "@" memory "+" OFFSET ["+" STRIDE] ["rows" slice]
- *     memory  := "state" | N
+ *     device  := "device" N "align" BYTES name
+ *     memory  := "memory" N "device" N "bytes" BYTES "used" BYTES "bound" BYTES ["file"] name
+ *     name    := "name" REST
+ *     opaque  := "opaque" VALUE "bytes" BYTES
+ *     spilled := "spilled" VALUE
+ *     total   := "total flops" N "code" BYTES "peak" STEP
+ *     step    := STEP (run | feed | copy | "repeat" N "rows" N "last" N | "end")
+ *     run     := "run" NODE OP "v"N places "->" places [ws] on [acc] [wait] "impl" REST
+ *     feed    := "feed" N "->" place on [wait] name
+ *     copy    := "copy" place "->" place on [wait]
+ *     places  := "(" [place {" " place}] ")"
+ *     place   := VALUE "@state" | VALUE "@" where "+" OFFSET ["+" STRIDE] ["rows" slice]
+ *     where   := "state" | N
  *     slice   := FIRST ":" AXIS ":" ROWS
  *     ws      := "ws" N "+" OFFSET ":" BYTES
  *     on      := "on" DEVICE "." QUEUE
