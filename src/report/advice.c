@@ -73,15 +73,10 @@ static snug_status fits_at_all(snug_model *m, const snug_plan_request *r, bool *
 
 static snug_status fits_whole(snug_model *m, const snug_plan_request *r, bool *ok,
                               snug_error *err) {
-    const snug_plan_request plain = {.batch = r->batch, .train = r->train};
-    const size_t budget = r->budget_bytes;
     snug_model_plan_info info;
-    const size_t before = snug_budget_bytes(m->engine);
-    SNUG_TRY(snug_budget(m->engine, 0, err));
-    const snug_status status = sn_model_verdict(m, &plain, &info, err);
-    SNUG_TRY(snug_budget(m->engine, before, err));
-    *ok = status == SNUG_OK && info.peak_bytes + info.reserve_bytes <= budget;
-    return status;
+    SNUG_TRY(sn_model_verdict(m, r, &info, err));
+    *ok = info.fits && info.slices == 1;
+    return SNUG_OK;
 }
 
 static snug_status largest_batch(snug_model *m, const snug_plan_request *request, batch_test test,
@@ -107,7 +102,8 @@ static snug_status largest_batch(snug_model *m, const snug_plan_request *request
 snug_status sn_advice_find(snug_model *m, const snug_plan_request *request, sn_advice *out,
                            snug_error *err) {
     SNUG_TRY(largest_batch(m, request, fits_at_all, &out->batch, err));
-    return largest_batch(m, request, fits_whole, &out->whole_batch, err);
+    const snug_plan_request fitting = {out->batch + 1, request->train, request->budget_bytes};
+    return largest_batch(m, &fitting, fits_whole, &out->whole_batch, err);
 }
 
 static snug_status say_batches(const sn_advice *a, const snug_writer *w, snug_error *err) {

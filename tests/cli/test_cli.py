@@ -411,6 +411,17 @@ class Json(Case):
                      "what would fit:", "--budget ", "--optimizer sgd"):
             self.assertIn(text, r.stdout)
 
+    def test_batches_that_are_advised_fit(self):
+        model = os.path.join(os.path.dirname(DATA), "..", "examples", "models", "shapes_cnn.json")
+        common = [SNUG, "plan", model, "--train", "--threads", "1"]
+        small = subprocess.run(common + ["--batch", "1", "--budget", "5MiB", "--json"], capture_output=True)
+        budget = json.loads(small.stdout)["floor_bytes"] - (512 << 10)  # not even a batch of 1 fits
+        for more in (0, 640 << 10):
+            r = subprocess.run(common + ["--batch", "64", "--budget", str(budget + more)], capture_output=True, text=True)
+            for batch in re.findall(r"--batch (\d+)", r.stdout):
+                slack = str(budget + more + (256 << 10))
+                self.assertTrue(self.json_of(*common[1:], "--batch", batch, "--budget", slack)["fits"])
+
     def test_the_trade_from_no_limit_to_the_floor(self):
         curve = self.json_of("plan", self.model, "--batch", 512, "--train", "--curve")["points"]
         self.assertGreaterEqual(len(curve), 2)
