@@ -167,9 +167,9 @@ SNUG_CHECKED snug_status sn_graph_fuse(const sn_graph *g, sn_graph **out, snug_e
 
 /* What pays only sometimes. A fused graph may be fused again with more. */
 typedef struct {
-    /* The weight gradient of a dense layer dies inside its Adam update: the largest gradient never
-     * exists, but what it is made of lives until the update, and the batch can no longer be cut
-     * there. */
+    /* The weight gradient of a wide dense layer dies inside its Adam update: the largest gradient
+     * never exists, but what it is made of lives until the update, and the batch can no longer be
+     * cut there. */
     bool dense_update;
 } sn_fuse_options;
 SNUG_CHECKED snug_status sn_graph_fuse_with(const sn_graph *g, const sn_fuse_options *options,

@@ -166,6 +166,48 @@ static snug_status find_spilled(const snug_model *m, const sn_graph *g, sn_zone 
     return SNUG_OK;
 }
 
+/* Back to the graph as it was built. */
+static void unfuse(sn_model_step *s) {
+    if (!s->plain)
+        return;
+    sn_graph_destroy(s->graph);
+    s->graph = s->plain;
+    s->plain = NULL;
+}
+
+/* A wide dense layer's gradient may die inside its Adam update, with the same bits, where the batch
+ * is not sliced: then that graph is the step's. *done tells whether it is. */
+static snug_status plan_fused(snug_model *m, sn_model_step *s, const sn_plan_options *limits,
+                              bool *done, snug_error *err) {
+    const sn_fuse_options fuse = {.dense_update = true};
+    sn_plan_options o = *limits;
+    sn_graph *fused = NULL;
+    sn_plan *plan = NULL;
+    *done = false;
+    o.floor = NULL;
+    SNUG_TRY(sn_graph_fuse_with(s->graph, &fuse, &fused, err));
+    snug_status st = SNUG_OK;
+    if (sn_graph_n_nodes(fused) < sn_graph_n_nodes(s->graph))
+        st = sn_plan_build(m->engine, fused, &o, &plan, err);
+    *done = plan && plan->slices == 1 && plan->n_recomputed == 0;
+    if (*done) {
+        s->plain = s->graph;
+        s->graph = fused;
+        s->plan = plan;
+        return SNUG_OK;
+    }
+    sn_plan_destroy(plan);
+    sn_graph_destroy(fused);
+    return st == SNUG_E_BUDGET ? SNUG_OK : st;
+}
+
+static snug_status plan_step(snug_model *m, sn_model_step *s, sn_plan_options *o, snug_error *err) {
+    bool done = false;
+    if (s->mode == SN_STEP_TRAIN && !o->may_spill)
+        SNUG_TRY(plan_fused(m, s, o, &done, err));
+    return done ? SNUG_OK : sn_plan_build(m->engine, s->graph, o, &s->plan, err);
+}
+
 /* Within the arena that other steps have already, or else within what is left. */
 static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options *o, sn_share *share,
                                snug_error *err) {
@@ -176,10 +218,10 @@ static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options 
     const bool may_share = m->n_steps > 0 && others < share->arena;
     o->arena_bytes = may_share ? others : share->arena > 0 ? share->arena : 1;
     o->short_bytes = share->missing;
-    snug_status st = sn_plan_build(m->engine, s->graph, o, &s->plan, err);
+    snug_status st = plan_step(m, s, o, err);
     if (st == SNUG_E_BUDGET && may_share) {
         o->arena_bytes = share->arena;
-        st = sn_plan_build(m->engine, s->graph, o, &s->plan, err);
+        st = plan_step(m, s, o, err);
     }
     return st;
 }
@@ -194,12 +236,13 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
                          .effort = m->effort,
                          .floor = &least};
     sn_zone *z;
+    unfuse(s);
     SNUG_TRY(sn_zone_create(m->engine, SN_MEM_PLAN, &z, err));
     o.may_spill = s->mode == SN_STEP_TRAIN && sn_engine_spill_folder(m->engine);
     snug_status st = o.may_spill ? find_spilled(m, s->graph, z, &o.spilled, err) : SNUG_OK;
     *share = (sn_share){.budget = budget};
     if (st == SNUG_OK && budget == 0)
-        st = sn_plan_build(m->engine, s->graph, &o, &s->plan, err);
+        st = plan_step(m, s, &o, err);
     else if (st == SNUG_OK)
         st = plan_within(m, s, &o, share, err);
     sn_zone_destroy(z);

@@ -37,6 +37,7 @@ typedef struct {
     int64_t batch;
     sn_weighting weighting;
     sn_graph *graph;
+    sn_graph *plain; /* what graph was before its dense updates were fused, or NULL */
     sn_plan *plan;
     bool wanted;         /* to run; others are planned only to be looked at */
     sn_session *session; /* NULL until sn_model_prepare */

@@ -53,6 +53,7 @@ static snug_status find_ends(const snug_model *m, sn_model_step *s, snug_error *
 
 static void clear_step(sn_model_step *s) {
     sn_plan_destroy(s->plan);
+    sn_graph_destroy(s->plain);
     sn_graph_destroy(s->graph);
     *s = (sn_model_step){.batch = 0};
 }
@@ -89,6 +90,8 @@ static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
         SNUG_TRY(parse_plan(m, s, err));
     else
         SNUG_TRY(sn_model_plan_within(m, s, snug_budget_bytes(m->engine), &share, NULL, err));
+    sn_graph_destroy(s->plain); /* only to plan again */
+    s->plain = NULL;
     return find_ends(m, s, err);
 }
 
