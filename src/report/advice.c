@@ -102,7 +102,8 @@ static snug_status largest_batch(snug_model *m, const snug_plan_request *request
 snug_status sn_advice_find(snug_model *m, const snug_plan_request *request, sn_advice *out,
                            snug_error *err) {
     SNUG_TRY(largest_batch(m, request, fits_at_all, &out->batch, err));
-    const snug_plan_request fitting = {out->batch + 1, request->train, request->budget_bytes};
+    snug_plan_request fitting = *request;
+    fitting.batch = out->batch + 1;
     return largest_batch(m, &fitting, fits_whole, &out->whole_batch, err);
 }
 
