@@ -268,6 +268,36 @@ static void test_nan_is_found_within_the_budget_of_the_step(void **unused) {
     sn_test_engine_end(tight);
 }
 
+/* Trains a model for which the floor has been asked, with a remainder and validation, within it. */
+static void train_at_the_floor(const char *name, const char *x_recipe, const char *y_recipe) {
+    snug_engine *e = sn_test_engine(0);
+    snug_model *m = load(e, name);
+    snug_feed *x = open_feed(e, x_recipe), *y = open_feed(e, y_recipe);
+    snug_model_plan_info info;
+    snug_error err;
+    const snug_plan_request request = {.batch = 6, .train = 1, .budget_bytes = 1};
+    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
+    assert_false(info.fits);
+    expect_ok(snug_budget(e, info.floor_bytes, &err), &err);
+    const snug_fit_options fit = {.x = x, .y = y, .batch = 6, .validation_split = 0.25};
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    snug_feed_destroy(x);
+    snug_feed_destroy(y);
+    snug_model_destroy(m);
+    sn_test_engine_end(e);
+}
+
+/* AddressSanitizer's own memory grows between the question and the training. */
+static void test_the_floor_is_enough_for_a_remainder_and_validation(void **unused) {
+    (void)unused;
+#ifdef __SANITIZE_ADDRESS__
+    skip();
+#endif
+    train_at_the_floor("../examples/models/resnet20.json", "normal:12x32x32x3@1", "labels:12@2@10");
+    train_at_the_floor("../examples/models/shapes_cnn.json", "normal:12x32x32x3@1",
+                       "labels:12@2@8");
+}
+
 /* --- faults ----------------------------------------------------------------------------------- */
 /* Six callbacks at once. */
 typedef struct {
@@ -402,6 +432,7 @@ int main(void) {
         cmocka_unit_test(test_arena_of_real_models_is_used_to_the_byte),
         cmocka_unit_test(test_a_thousand_steps_request_nothing),
         cmocka_unit_test(test_nan_is_found_within_the_budget_of_the_step),
+        cmocka_unit_test(test_the_floor_is_enough_for_a_remainder_and_validation),
         cmocka_unit_test(test_training_in_company_survives_any_failed_request),
         cmocka_unit_test(test_training_in_company_survives_any_failed_call),
     };

@@ -11,6 +11,8 @@
 /* Of a step of a plan and of the session that runs it; of the latter alone. */
 #define STEP_BYTES    1536
 #define SESSION_BYTES 1024
+/* Of a plan without its steps, at most: tables, and the rest of its last block. */
+#define PLAN_BYTES 16384
 
 /* What the ledger holds now in every category but those of state and arena. */
 static size_t books_of(const snug_model *m) {
@@ -70,22 +72,38 @@ static size_t session_bytes(const sn_plan *p) {
 
 /* A graph, and a plan that runs each node once. */
 static size_t size_of(const sn_graph *g) {
-    return sn_graph_bytes(g) + (size_t)sn_graph_n_nodes(g) * STEP_BYTES;
+    return sn_graph_bytes(g) + PLAN_BYTES + (size_t)sn_graph_n_nodes(g) * STEP_BYTES;
 }
 
-/* What the ledger will hold beside this step and what it holds now: sessions of the steps planned
- * before, and the steps that may come after: a remainder, validation and its remainder. */
+/* A first training step, whose remainder may still come. */
+static bool has_remainder(const snug_model *m, const sn_model_step *s) {
+    bool first = s->mode == SN_STEP_TRAIN;
+    for (int i = 0; i < m->n_steps && first; i++)
+        first = m->steps[i].mode != SN_STEP_TRAIN;
+    return first;
+}
+
+/* A remainder is expected to take as many steps as the whole batch: a plan for little memory has
+ * many more than one per node. */
+static size_t step_bytes_of(const snug_model *m, const sn_model_step *s) {
+    return has_remainder(m, s) ? 2 * STEP_BYTES : STEP_BYTES;
+}
+
+/* What the ledger will hold beside this step and what it holds now: its plan's tables, sessions
+ * of the steps planned before, and the steps that may come after: a remainder (but for what
+ * step_bytes_of counts), validation and its remainder. */
 static size_t to_come(const snug_model *m, const sn_model_step *s) {
-    size_t largest = size_of(s->graph), later = 0, sessions = 0;
+    size_t largest = size_of(s->graph), later = 0, own = PLAN_BYTES;
     for (int i = 0; i < m->n_steps; i++) {
         const size_t size = size_of(m->steps[i].graph);
         largest = size > largest ? size : largest;
         later += i > 0 ? size : 0;
         if (!m->steps[i].session)
-            sessions += (size_t)m->steps[i].plan->n_steps * SESSION_BYTES;
+            own += (size_t)m->steps[i].plan->n_steps * SESSION_BYTES;
     }
     later += m->n_steps > 0 ? size_of(s->graph) : 0;
-    return sessions + (4 * largest > later ? 4 * largest - later : 0);
+    later += has_remainder(m, s) ? (size_t)sn_graph_n_nodes(s->graph) * STEP_BYTES : 0;
+    return own + (4 * largest > later ? 4 * largest - later : 0);
 }
 
 /* The arena is shared: a step that can do with what the others need does not make it larger. */
@@ -232,7 +250,7 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
     sn_plan_floor least = {.bytes = 0};
     sn_plan_options o = {.devices = devices,
                          .n_devices = 1,
-                         .step_bytes = STEP_BYTES,
+                         .step_bytes = step_bytes_of(m, s),
                          .effort = m->effort,
                          .floor = &least};
     sn_zone *z;
@@ -285,7 +303,11 @@ snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, 
                            uint32_t *n, snug_error *err) {
     const sn_device *const devices[1] = {&m->device.device};
     const sn_plan_options o = {
-        .devices = devices, .n_devices = 1, .step_bytes = STEP_BYTES, .effort = m->effort};
+        .devices = devices,
+        .n_devices = 1,
+        .step_bytes = step_bytes_of(m, s),
+        .effort = m->effort,
+    };
     extras x = {.reserve = to_come(m, s)};
     sn_share share;
     SNUG_TRY(code_of(m, s, &o, &x.code, err));
