@@ -114,8 +114,8 @@ typedef struct {
     size_t device_align[SN_MAX_DEVICES];
     const size_t *value_bytes;  /* of each whole value of the graph, unpadded, opaque ones too */
     const bool *spilled;        /* of each variable: its home lies in the spill file; NULL: none */
-    size_t spilled_bytes;       /* of these variables; 0 in a parsed plan, as is the next */
-    size_t spilled_value_bytes; /* of values that wait in a file */
+    size_t spilled_bytes;       /* of these variables */
+    size_t spilled_value_bytes; /* of values that wait in a file; 0 in a parsed plan */
     const sn_place *outputs; /* where each graph output lies at the end (n_outputs of the graph) */
     size_t code_bytes;       /* of all runs; a bound: equal kernels share code */
     double flops;            /* per run */

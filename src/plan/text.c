@@ -487,8 +487,10 @@ static void read_spilled(parser *r) {
             i++;
         if (i == n)
             refuse(r, "the first version of a later variable");
-        if (r->status == SNUG_OK)
+        if (r->status == SNUG_OK) {
             spilled[i++] = true;
+            r->p->spilled_bytes += r->p->value_bytes[v];
+        }
         expect(r, "\n");
     }
     r->p->spilled = spilled;

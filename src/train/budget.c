@@ -299,6 +299,23 @@ snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan, sn_forec
     return SNUG_OK;
 }
 
+snug_status sn_model_check_plan(const snug_model *m, const sn_plan *plan, size_t budget,
+                                snug_error *err) {
+    char have[24], need[24];
+    sn_forecast f;
+    if (budget == 0)
+        return SNUG_OK;
+    SNUG_TRY(sn_model_forecast(m, plan, &f, err));
+    const size_t peak = f.process + f.state + f.books + plan->memories[SN_MEM_FIRST_ARENA].bytes;
+    if (peak <= budget)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_BUDGET,
+                   "the plan that was given needs %s, the budget is %s: raise it, or give a plan "
+                   "made for it",
+                   snug_bytes_print(peak, need, sizeof need),
+                   snug_bytes_print(budget, have, sizeof have));
+}
+
 snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, uint32_t max,
                            uint32_t *n, snug_error *err) {
     const sn_device *const devices[1] = {&m->device.device};

@@ -26,6 +26,10 @@ typedef struct {
 SNUG_CHECKED snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan,
                                            sn_forecast *out, snug_error *err);
 
+/* Whether a plan that was not made for the budget (0: none) is within it all the same. */
+SNUG_CHECKED snug_status sn_model_check_plan(const snug_model *m, const sn_plan *plan,
+                                             size_t budget, snug_error *err);
+
 /* Once sn_model_prepare is through and all is on the ledger: the peak to expect of the process. */
 SNUG_CHECKED snug_status sn_model_peak(const snug_model *m, size_t *out, snug_error *err);
 

@@ -77,7 +77,7 @@ static snug_status parse_plan(snug_model *m, sn_model_step *s, snug_error *err) 
     const sn_device *const devices[1] = {&m->device.device};
     const snug_status status =
         sn_plan_parse(m->engine, s->graph, m->pinned_text, devices, 1, &s->plan, err);
-    return status == SNUG_OK ? SNUG_OK
+    return status == SNUG_OK ? sn_model_check_plan(m, s->plan, snug_budget_bytes(m->engine), err)
                              : sn_fail_in(err, status,
                                           "the plan that was given is of another model, "
                                           "batch, machine or version");

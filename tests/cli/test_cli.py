@@ -453,6 +453,11 @@ class Json(Case):
             done = subprocess.run(fit, capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(json.loads(done.stdout)["arena_bytes"], plan["arena_bytes"])
+            roomy = subprocess.run(fit + ["--budget", "64MiB"], capture_output=True, text=True)
+            self.assertEqual(roomy.returncode, 0, roomy.stderr)
+            tight = subprocess.run(fit + ["--budget", "5MiB"], capture_output=True, text=True)
+            self.assertEqual(tight.returncode, 3, tight.stderr)
+            self.assertRegex(tight.stderr, r"plan that was given needs \d+\.\d MiB, the budget is 5\.0 MiB")
             fit[fit.index("--batch") + 1] = "16"
             wrong = subprocess.run(fit, capture_output=True, text=True)
             self.assertEqual(wrong.returncode, 2, wrong.stderr)
