@@ -162,8 +162,13 @@ static snug_status code_of(const snug_model *m, sn_model_step *s, const sn_plan_
     return SNUG_OK;
 }
 
+static uint32_t home_of(const sn_graph *g, uint32_t var) {
+    return sn_graph_var_at(g, (sn_var){var})->home;
+}
+
 /* All plans of a training have the same slots in the spill file: the first one decides. *out is
- * NULL where there is none yet; else one per variable of the graph. */
+ * NULL where there is none yet; else one per variable of the graph. Variables of both steps stand
+ * in the same order, nearly always: the search goes on where the last one ended. */
 static snug_status find_spilled(const snug_model *m, const sn_graph *g, sn_zone *z,
                                 const bool **out, snug_error *err) {
     const sn_model_step *first = NULL;
@@ -174,12 +179,13 @@ static snug_status find_spilled(const snug_model *m, const sn_graph *g, sn_zone 
     if (!first)
         return SNUG_OK;
     SNUG_TRY(sn_zone_alloc(z, sn_graph_n_vars(g) * sizeof(bool), &spilled, err));
-    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++)
-        for (uint32_t k = 0; k < sn_graph_n_vars(first->graph); k++)
-            if (sn_graph_var_at(first->graph, (sn_var){k})->home ==
-                    sn_graph_var_at(g, (sn_var){i})->home &&
-                sn_plan_spills(first->plan, (sn_var){k}))
-                ((bool *)spilled)[i] = true;
+    const uint32_t n = sn_graph_n_vars(first->graph);
+    for (uint32_t i = 0, k = 0; n > 0 && i < sn_graph_n_vars(g); i++) {
+        for (uint32_t t = 0; t < n && home_of(first->graph, k) != home_of(g, i); t++)
+            k = (k + 1) % n;
+        ((bool *)spilled)[i] = home_of(first->graph, k) == home_of(g, i) &&
+                               sn_plan_spills(first->plan, (sn_var){k});
+    }
     *out = spilled;
     return SNUG_OK;
 }
