@@ -200,20 +200,24 @@ static void unfuse(sn_model_step *s) {
 }
 
 /* A wide dense layer's gradient may die inside its Adam update, with the same bits, where the batch
- * is not sliced: then that graph is the step's. *done tells whether it is. */
+ * is not sliced: then that graph is the step's, and *done. Else *least is what it would need. */
 static snug_status plan_fused(snug_model *m, sn_model_step *s, const sn_plan_options *limits,
-                              bool *done, snug_error *err) {
+                              sn_plan_floor *least, bool *done, snug_error *err) {
     const sn_fuse_options fuse = {.dense_update = true};
     sn_plan_options o = *limits;
     sn_graph *fused = NULL;
     sn_plan *plan = NULL;
-    *done = false;
-    o.floor = NULL;
-    SNUG_TRY(sn_graph_fuse_with(s->graph, &fuse, &fused, err));
     snug_status st = SNUG_OK;
+    o.floor = NULL;
+    o.arena_bytes = 0;
+    SNUG_TRY(sn_graph_fuse_with(s->graph, &fuse, &fused, err));
     if (sn_graph_n_nodes(fused) < sn_graph_n_nodes(s->graph))
         st = sn_plan_build(m->engine, fused, &o, &plan, err);
-    *done = plan && plan->slices == 1 && plan->n_recomputed == 0;
+    if (plan)
+        *least = (sn_plan_floor){.bytes = plan->memories[SN_MEM_FIRST_ARENA].bytes +
+                                          plan->n_steps * o.step_bytes,
+                                 .seconds = plan->seconds};
+    *done = plan && (limits->arena_bytes == 0 || least->bytes <= limits->arena_bytes);
     if (*done) {
         s->plain = s->graph;
         s->graph = fused;
@@ -222,14 +226,20 @@ static snug_status plan_fused(snug_model *m, sn_model_step *s, const sn_plan_opt
     }
     sn_plan_destroy(plan);
     sn_graph_destroy(fused);
-    return st == SNUG_E_BUDGET ? SNUG_OK : st;
+    return st;
 }
 
 static snug_status plan_step(snug_model *m, sn_model_step *s, sn_plan_options *o, snug_error *err) {
     bool done = false;
+    sn_plan_floor fused = {.bytes = 0};
     if (s->mode == SN_STEP_TRAIN && !o->may_spill)
-        SNUG_TRY(plan_fused(m, s, o, &done, err));
-    return done ? SNUG_OK : sn_plan_build(m->engine, s->graph, o, &s->plan, err);
+        SNUG_TRY(plan_fused(m, s, o, &fused, &done, err));
+    if (done)
+        return SNUG_OK;
+    const snug_status st = sn_plan_build(m->engine, s->graph, o, &s->plan, err);
+    if (fused.bytes > 0 && fused.bytes < o->floor->bytes)
+        *o->floor = fused;
+    return st;
 }
 
 /* Within the arena that other steps have already, or else within what is left. */

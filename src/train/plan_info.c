@@ -66,6 +66,20 @@ static snug_status tell_share(const snug_model *m, const sn_model_step *s,
     return SNUG_OK;
 }
 
+/* Of a step that has a plan; graph and plan stay as they are. */
+static snug_status find_floor(snug_model *m, sn_model_step *s, sn_budget_floor *floor,
+                              snug_error *err) {
+    const sn_model_step kept = *s;
+    sn_share share;
+    if (kept.plain) {
+        s->graph = kept.plain;
+        s->plain = NULL;
+    }
+    const snug_status st = sn_model_plan_within(m, s, 1, &share, floor, err);
+    *s = kept;
+    return st == SNUG_E_BUDGET ? SNUG_OK : st;
+}
+
 /* The plan within the budget, or where there is none at the floor. The floor of a step that fits
  * without any means is asked for by a budget that is too small. */
 static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_model_plan_info *out,
@@ -79,12 +93,8 @@ static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_mo
     SNUG_TRY(st);
     tell_plan(s, out);
     SNUG_TRY(tell_share(m, s, out, err));
-    sn_plan *const plan = s->plan;
-    if (budget > 0 && floor.budget == 0) {
-        st = sn_model_plan_within(m, s, 1, &share, &floor, err);
-        s->plan = plan;
-        SNUG_TRY(st == SNUG_E_BUDGET ? SNUG_OK : st);
-    }
+    if (budget > 0 && floor.budget == 0)
+        SNUG_TRY(find_floor(m, s, &floor, err));
     out->budget_bytes = budget;
     out->floor_bytes = floor.budget;
     out->floor_seconds = floor.seconds;

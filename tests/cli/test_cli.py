@@ -94,7 +94,7 @@ class Spill(Case):
 
     def test_small_budgets_train_the_same_weights(self):
         model = files.model(self.at("wide.json"), 512, [files.dense("a", 2048, "relu"), files.dense("b", 3, "softmax")],
-                            optimizer="adam", loss="sparse_categorical_crossentropy")
+                            optimizer="nadam", loss="sparse_categorical_crossentropy")
         fit = ["fit", model, "--x", "normal:80x512@1", "--y", "labels:80@2@3", "--batch", "32", "--epochs", "2",
                "--seed", "7"]
         high, low = self.smallest(*fit), self.smallest(*fit, "--spill", self.dir)
@@ -410,6 +410,14 @@ class Json(Case):
         for text in ("does not fit 5.0 MiB: the smallest budget is", "even the smallest plan has an arena of",
                      "what would fit:", "--budget ", "--optimizer sgd"):
             self.assertIn(text, r.stdout)
+
+    def test_nothing_fits_below_the_smallest_budget(self):
+        # a wide layer under Adam: its plan without a gradient is smaller than any with one
+        model = files.model(self.at("wide.json"), 512, [files.dense("a", 2048, "relu")], optimizer="adam", loss="mse")
+        plan = [SNUG, "plan", model, "--train", "--threads", "1", "--json", "--budget"]
+        floor = json.loads(subprocess.run(plan + ["5MiB"], capture_output=True).stdout)["floor_bytes"]
+        for more, code in ((-(1 << 20), 3), (256 << 10, 0)):
+            self.assertEqual(subprocess.run(plan + [str(floor + more)], capture_output=True).returncode, code)
 
     def test_batches_that_are_advised_fit(self):
         model = os.path.join(os.path.dirname(DATA), "..", "examples", "models", "shapes_cnn.json")
