@@ -293,15 +293,12 @@ static sn_record *match_gradient(const sn_fuser *f, sn_value v) {
                : NULL;
 }
 
-/* From here on a gradient is worth not having. */
-#define WIDE (INT64_C(1) << 20)
-
 static bool fuse_dense_update(sn_fuser *f, uint32_t n) {
     sn_record *adam = &f->records[n];
     if (!f->options.dense_update || adam->node.op != SN_OP_adam || adam->node.n_in != 4)
         return false;
     sn_record *product = match_gradient(f, adam->in[3]);
-    if (!product || sn_type_count(sn_graph_type(f->g, adam->in[0])) < WIDE)
+    if (!product || sn_type_count(sn_graph_type(f->g, adam->in[0])) < f->options.dense_update)
         return false;
     adam->node.op = SN_OP_matmul_adam; /* the same attributes */
     adam->node.n_in = 5;

@@ -170,7 +170,7 @@ typedef struct {
     /* The weight gradient of a wide dense layer dies inside its Adam update: the largest gradient
      * never exists, but what it is made of lives until the update, and the batch can no longer be
      * cut there. */
-    bool dense_update;
+    int64_t dense_update; /* from this many weights on; 0: never */
 } sn_fuse_options;
 SNUG_CHECKED snug_status sn_graph_fuse_with(const sn_graph *g, const sn_fuse_options *options,
                                             sn_graph **out, snug_error *err);

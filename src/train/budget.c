@@ -7,7 +7,9 @@
 
 #include <string.h>
 
-#define PAGE_BYTES 4096
+/* From so many weights on a dense layer's gradient is worth not having. */
+#define WIDE_WEIGHTS (INT64_C(1) << 20)
+#define PAGE_BYTES   4096
 /* Of a step of a plan and of the session that runs it; of the latter alone. */
 #define STEP_BYTES    1536
 #define SESSION_BYTES 1024
@@ -183,8 +185,8 @@ static snug_status find_spilled(const snug_model *m, const sn_graph *g, sn_zone 
     for (uint32_t i = 0, k = 0; n > 0 && i < sn_graph_n_vars(g); i++) {
         for (uint32_t t = 0; t < n && home_of(first->graph, k) != home_of(g, i); t++)
             k = (k + 1) % n;
-        ((bool *)spilled)[i] = home_of(first->graph, k) == home_of(g, i) &&
-                               sn_plan_spills(first->plan, (sn_var){k});
+        ((bool *)spilled)[i] =
+            home_of(first->graph, k) == home_of(g, i) && sn_plan_spills(first->plan, (sn_var){k});
     }
     *out = spilled;
     return SNUG_OK;
@@ -203,7 +205,7 @@ static void unfuse(sn_model_step *s) {
  * is not sliced: then that graph is the step's, and *done. Else *least is what it would need. */
 static snug_status plan_fused(snug_model *m, sn_model_step *s, const sn_plan_options *limits,
                               sn_plan_floor *least, bool *done, snug_error *err) {
-    const sn_fuse_options fuse = {.dense_update = true};
+    const sn_fuse_options fuse = {.dense_update = WIDE_WEIGHTS};
     sn_plan_options o = *limits;
     sn_graph *fused = NULL;
     sn_plan *plan = NULL;
