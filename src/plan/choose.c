@@ -16,11 +16,11 @@
 #include <math.h>
 #include <string.h>
 
-#define STEPS_PER_OCTAVE 4
-#define MAX_TRIES        4   /* to get the layout below what the recomputation promised */
-#define CALLS            512 /* of the recomputation for each block, about */
-#define POINTS           32  /* at which dropping is looked at */
-#define FLOOR_TRIES      8   /* to get below the floor that was found first */
+#define STEPS_PER_OCTAVE 6
+#define MAX_TRIES        4  /* to get the layout below what the recomputation promised */
+#define CALLS            64 /* of the recomputation for each block, about */
+#define POINTS           32 /* at which dropping is looked at */
+#define FLOOR_TRIES      8  /* to get below the floor that was found first */
 
 /* What is known of a number of slices when values are dropped. */
 typedef struct profile {
@@ -38,10 +38,11 @@ typedef struct {
     uint32_t *drops; /* roots that cross blocks, in the order they are dropped */
     uint32_t n_drops;
     profile *profiles;
-    size_t unlimited;  /* bound of the plain program */
-    double seconds;    /* of the plain program */
-    uint64_t work;     /* for each recomputation */
-    size_t step_bytes; /* of each step of a plan, on top of the arena */
+    size_t unlimited;    /* bound of the plain program */
+    double seconds;      /* of the plain program */
+    uint64_t work;       /* for each recomputation of a whole program */
+    uint64_t block_work; /* for each of a block */
+    size_t step_bytes;   /* of each step of a plan, on top of the arena */
 } family;
 
 typedef struct {
@@ -182,8 +183,8 @@ static snug_status recompute_once(family *f, offer *o, size_t limit, size_t *flo
                                   snug_error *err) {
     sn_stretch s;
     for (uint32_t at = 0; find_full(o, at, limit, &s);) {
-        const sn_remat_limits limits = {
-            .budget = limit, .work = f->work, .no_floor = !o->of.lowest};
+        const uint64_t work = o->of.slices > 1 ? f->block_work : f->work;
+        const sn_remat_limits limits = {.budget = limit, .work = work, .no_floor = !o->of.lowest};
         const uint32_t before = o->program.n;
         sn_remat_result r;
         SNUG_TRY(recompute_stretch(f, o, &s, &limits, &r, err));
@@ -400,7 +401,7 @@ static snug_status find_drops(family *f, snug_error *err) {
     SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *f->drops, &f->drops, err));
     SNUG_TRY(find_crossing(f, keep, &heap, &n, err));
     const uint64_t work = (uint64_t)p->n_nodes * f->split.n_blocks + 1;
-    uint64_t asks = f->work * 4 / work + n;
+    uint64_t asks = f->work / 2 / work + n;
     for (double now = sn_price(pricer, keep); n > 0;) {
         bool settled = asks == 0;
         double next = now;
@@ -431,7 +432,7 @@ static snug_status find_slices(family *f, snug_error *err) {
     if (f->split.extent == 0)
         return SNUG_OK;
     SNUG_TRY(find_drops(f, err));
-    f->work /= f->split.n_blocks;
+    f->block_work = f->work / 8 / f->split.n_blocks;
     return choose_sliced_order(f, err);
 }
 
