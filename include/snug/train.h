@@ -84,15 +84,15 @@ SNUG_API SNUG_CHECKED snug_status snug_model_curve(snug_model *model,
 SNUG_API SNUG_CHECKED snug_status snug_fit_check(snug_model *model, int64_t batch, snug_error *err);
 
 /* The plan of a step as text, one line per step of it; and a training step of this batch that is
- * to run by such a text from now on, whatever plan the budget would give. The text is checked when
- * the step is made: one of another model, batch, machine or version is refused (SNUG_E_INVALID), a
- * broken one (SNUG_E_FORMAT), and one that is expected to need more than the budget
- * (SNUG_E_BUDGET). */
+ * to run by a file of such text from now on, whatever plan the budget would give. It is checked
+ * when the step is made: one of another model, batch, machine or version is refused
+ * (SNUG_E_INVALID), a broken one (SNUG_E_FORMAT), and one that is expected to need more than the
+ * budget (SNUG_E_BUDGET). */
 SNUG_API SNUG_CHECKED snug_status snug_model_plan_text(snug_model *model,
                                                        const snug_plan_request *request,
                                                        const snug_writer *out, snug_error *err);
 SNUG_API SNUG_CHECKED snug_status snug_model_pin_plan(snug_model *model, int64_t batch,
-                                                      const char *text, snug_error *err);
+                                                      const char *path, snug_error *err);
 
 /* --- reports, as text or JSON (report room) --------------------------------------------------- */
 /* style bits */

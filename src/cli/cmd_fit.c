@@ -2,11 +2,7 @@
  * stops before the first state write and the layer that made it is looked for. */
 #include "cli.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include <string.h>
-#include <sys/stat.h>
 
 #define MAX_CALLBACKS 5
 
@@ -139,29 +135,6 @@ static snug_status save(const cli *c, snug_model *m, snug_error *err) {
     return status;
 }
 
-/* A text of a plan, of at most 64 MiB. */
-static snug_status pin_plan(snug_model *m, int64_t batch, const char *path, snug_error *err) {
-    enum { MOST = 64 << 20 };
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return cli_fail(err, SNUG_E_IO, "cannot read %s: %s", path, strerror(errno));
-    struct stat info;
-    const size_t size =
-        fstat(fileno(file), &info) == 0 && info.st_size < MOST ? (size_t)info.st_size : 0;
-    char *text = size ? malloc(size + 1) : NULL;
-    const size_t n = text ? fread(text, 1, size, file) : 0;
-    fclose(file);
-    snug_status status = SNUG_OK;
-    if (!text || n < size)
-        status = cli_fail(err, SNUG_E_IO, "%s is no plan, or could not be read whole", path);
-    if (status == SNUG_OK) {
-        text[n] = 0;
-        status = snug_model_pin_plan(m, batch, text, err);
-    }
-    free(text);
-    return status;
-}
-
 static snug_status train(cli *c, snug_model *m, fit_job *j, snug_error *err) {
     snug_fit_result result = {.epochs = 0};
     cli_catch_interrupt();
@@ -193,7 +166,7 @@ snug_status cmd_fit(cli *c, snug_error *err) {
     if (status == SNUG_OK)
         status = cli_load_model(c, &m, err);
     if (status == SNUG_OK && cli_given(c, OPT_plan))
-        status = pin_plan(m, j.options.batch, c->args.text[OPT_plan], err);
+        status = snug_model_pin_plan(m, j.options.batch, c->args.text[OPT_plan], err);
     if (status == SNUG_OK && (cli_given(c, OPT_budget) || cli_given(c, OPT_plan)))
         status = snug_fit_check(m, j.options.batch, err);
     if (status == SNUG_OK)

@@ -2,11 +2,14 @@
  * arena, kernels, parameters. */
 #include "train/budget.h"
 
+#include "base/file.h"
 #include "base/rng.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+
+#define MAX_PLAN_BYTES (64 << 20)
 
 /* --- making a step ---------------------------------------------------------------------------- */
 /* Inputs of one kind: "x", or "x_0", "x_1", ... */
@@ -101,17 +104,38 @@ void sn_model_unpin_plan(snug_model *m) {
     m->pinned_bytes = 0;
 }
 
-snug_status snug_model_pin_plan(snug_model *m, int64_t batch, const char *text, snug_error *err) {
-    void *copy;
-    if (!m || !text)
-        return sn_fail(err, SNUG_E_INVALID, "snug_model_pin_plan: model and text must not be NULL");
+/* The whole file with a zero behind it; *bytes counts that. */
+static snug_status read_text(snug_engine *e, sn_file *f, char **text, size_t *bytes,
+                             snug_error *err) {
+    void *block;
+    if (f->size > MAX_PLAN_BYTES)
+        return sn_fail(err, SNUG_E_FORMAT, "%s has %lld bytes; no plan has more than %d", f->path,
+                       (long long)f->size, MAX_PLAN_BYTES);
+    *bytes = (size_t)f->size + 1;
+    SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, *bytes, &block, err));
+    const snug_status status = sn_file_read(f, block, (size_t)f->size, 0, err);
+    if (status == SNUG_OK)
+        *text = block;
+    else
+        sn_free(e, SN_MEM_PLAN, block, *bytes);
+    return status;
+}
+
+snug_status snug_model_pin_plan(snug_model *m, int64_t batch, const char *path, snug_error *err) {
+    sn_file file = {0};
+    char *text = NULL;
+    size_t bytes = 0;
+    if (!m || !path)
+        return sn_fail(err, SNUG_E_INVALID, "snug_model_pin_plan: model and path must not be NULL");
     SNUG_TRY(sn_model_check_idle(m, "the plan", err));
-    SNUG_TRY(sn_alloc(m->engine, SN_MEM_PLAN, strlen(text) + 1, &copy, err));
-    memcpy(copy, text, strlen(text) + 1);
+    SNUG_TRY(sn_file_open(&file, sn_engine_io(m->engine), path, err));
+    const snug_status status = read_text(m->engine, &file, &text, &bytes, err);
+    sn_file_close(&file);
+    SNUG_TRY(status);
     sn_model_drop_steps(m);
     sn_model_unpin_plan(m);
-    m->pinned_text = copy;
-    m->pinned_bytes = strlen(text) + 1;
+    m->pinned_text = text;
+    m->pinned_bytes = bytes;
     m->pinned_batch = batch;
     return SNUG_OK;
 }
