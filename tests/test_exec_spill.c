@@ -17,16 +17,6 @@
 enum { N_ROWS = 2048 };
 static float gs[N_ROWS][2];
 
-static int count_entries(const char *folder) {
-    int n = 0;
-    DIR *dir = opendir(folder);
-    assert_non_null(dir);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
-
 typedef struct {
     world w;
     sn_test_dir dir;
@@ -40,8 +30,8 @@ static int setup(void **state) {
     for (int i = 0; i < N_ROWS * 2; i++)
         ((float *)gs)[i] = (float)(i % 13 - 6) / 8;
     sn_test_dir_begin(&f->dir);
-    f->n_descriptors = count_entries("/proc/self/fd");
-    f->n_threads = count_entries("/proc/self/task");
+    f->n_descriptors = sn_test_entries("/proc/self/fd");
+    f->n_threads = sn_test_entries("/proc/self/task");
     f->options = (sn_executor_options){
         .guard = true, .poison = 0xA5, .poison_set = true, .spill_folder = f->dir.path};
     world_open(&f->w);
@@ -51,8 +41,8 @@ static int setup(void **state) {
 }
 
 static void expect_nothing_left(const fixture *f) {
-    assert_int_equal(count_entries("/proc/self/fd"), f->n_descriptors);
-    assert_int_equal(count_entries("/proc/self/task"), f->n_threads);
+    assert_int_equal(sn_test_entries("/proc/self/fd"), f->n_descriptors);
+    assert_int_equal(sn_test_entries("/proc/self/task"), f->n_threads);
     assert_int_equal(sn_test_dir_count(&f->dir), 0);
 }
 
@@ -338,10 +328,10 @@ static void test_initial_values_go_to_the_file_piece_by_piece(void **state) {
         world_ok(w, sn_state_write(w->state, 0, 0, sizeof in_file, in_file, &w->err));
         world_ok(w, sn_state_restart(w->state, 0, &w->err));
     }
-    assert_int_equal(count_entries("/proc/self/fd"), f->n_descriptors + 1);
+    assert_int_equal(sn_test_entries("/proc/self/fd"), f->n_descriptors + 1);
     for (uint32_t i = 0; i < 3; i++)
         world_ok(w, sn_state_unspill(w->state, i, &w->err));
-    assert_int_equal(count_entries("/proc/self/fd"), f->n_descriptors); /* of no use any more */
+    assert_int_equal(sn_test_entries("/proc/self/fd"), f->n_descriptors); /* of no use any more */
     snug_view view;
     world_ok(w, sn_state_view(w->state, 0, &view, &w->err));
     assert_memory_equal(in_memory, view.data, sizeof in_memory);

@@ -37,21 +37,6 @@ typedef struct {
     snug_error err;
 } random_case;
 
-/* Inputs depend on the seed and their position only: floats in [0.5, 1.5), integers 0 or 1. */
-static snug_status fill_input(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
-                              snug_error *err) {
-    const uint64_t *key = ctx;
-    (void)n_rows;
-    const size_t n = (size_t)sn_type_count(&dst->type);
-    const int64_t row = dst->type.rank > 0 ? sn_type_span(&dst->type, 1, dst->type.rank) : 1;
-    const bool whole = sn_dtype_is_int(dst->type.dtype) || dst->type.dtype == SNUG_BOOL;
-    const sn_recipe r = {.kind = whole ? SN_RECIPE_LABELS : SN_RECIPE_UNIFORM,
-                         .key = *key,
-                         .a = 0.5,
-                         .b = whole ? 2 : 1.5};
-    return sn_recipe_fill(&r, (uint64_t)(first_row * row), n, dst->type.dtype, dst->data, err);
-}
-
 static sn_state *make_state(random_case *c) {
     sn_state *state;
     expect_ok(sn_state_create(c->engine, &state, &c->err), &c->err);
@@ -92,7 +77,7 @@ static void begin_case(random_case *c, uint64_t seed) {
         replace_by_text(c);
     for (uint32_t i = 0; i < sn_graph_n_inputs(c->graph); i++) {
         c->keys[i] = sn_rng_key(seed, 100 + i);
-        c->inputs[i] = (sn_input_binding){.ctx = &c->keys[i], .fill = fill_input};
+        c->inputs[i] = (sn_input_binding){.ctx = &c->keys[i], .fill = sn_random_fill_input};
     }
     c->planned = make_state(c);
     c->naive = make_state(c);

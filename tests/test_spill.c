@@ -78,16 +78,6 @@ static snug_engine *engine_with(table *t, refusal refuses) {
 
 /* --- fixture ---------------------------------------------------------------------------------- */
 
-static int count_descriptors(void) {
-    int n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    assert_non_null(dir);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
-
 typedef struct {
     sn_test_dir dir;
     int n_descriptors;
@@ -97,14 +87,14 @@ static int setup(void **state) {
     fixture *f = malloc(sizeof *f);
     assert_non_null(f);
     sn_test_dir_begin(&f->dir);
-    f->n_descriptors = count_descriptors();
+    f->n_descriptors = sn_test_entries("/proc/self/fd");
     *state = f;
     return 0;
 }
 
 static int teardown(void **state) {
     fixture *f = *state;
-    assert_int_equal(count_descriptors(), f->n_descriptors);
+    assert_int_equal(sn_test_entries("/proc/self/fd"), f->n_descriptors);
     assert_int_equal(sn_test_dir_count(&f->dir), 0);
     sn_test_dir_end(&f->dir);
     free(f);
@@ -400,7 +390,7 @@ static snug_status use_a_file(snug_engine *e, void *ctx, snug_error *err) {
     if (status == SNUG_OK)
         assert_memory_equal(a + 1, b + 1, sizeof a - 1);
     sn_spill_destroy(s);
-    assert_int_equal(count_descriptors(), f->n_descriptors);
+    assert_int_equal(sn_test_entries("/proc/self/fd"), f->n_descriptors);
     assert_int_equal(sn_test_dir_count(&f->dir), 0);
     return status;
 }

@@ -404,3 +404,17 @@ snug_status sn_random_smooth_graph(snug_engine *e, uint64_t seed, int n_nodes, s
                                    snug_error *err) {
     return make_graph(e, seed, n_nodes, true, out, err);
 }
+
+snug_status sn_random_fill_input(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
+                                 snug_error *err) {
+    const uint64_t *key = ctx;
+    (void)n_rows;
+    const size_t n = (size_t)sn_type_count(&dst->type);
+    const int64_t row = dst->type.rank > 0 ? sn_type_span(&dst->type, 1, dst->type.rank) : 1;
+    const bool whole = sn_dtype_is_int(dst->type.dtype) || dst->type.dtype == SNUG_BOOL;
+    const sn_recipe r = {.kind = whole ? SN_RECIPE_LABELS : SN_RECIPE_UNIFORM,
+                         .key = *key,
+                         .a = 0.5,
+                         .b = whole ? 2 : 1.5};
+    return sn_recipe_fill(&r, (uint64_t)(first_row * row), n, dst->type.dtype, dst->data, err);
+}

@@ -21,4 +21,9 @@ SNUG_CHECKED snug_status sn_random_graph(snug_engine *e, uint64_t seed, int n_no
 SNUG_CHECKED snug_status sn_random_smooth_graph(snug_engine *e, uint64_t seed, int n_nodes,
                                                 sn_graph **out, snug_error *err);
 
+/* A feed of inputs that depend on the key (ctx is a uint64_t) and their position only: floats in
+ * [0.5, 1.5), integers 0 or 1. */
+snug_status sn_random_fill_input(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
+                                 snug_error *err);
+
 #endif

@@ -1,4 +1,5 @@
 /* step_run.c: runs and comparisons (step_run.h). */
+#include "support/random_graph.h"
 #include "support/step_run.h"
 
 #include "base/rng.h"
@@ -233,20 +234,6 @@ void sn_model_subject_make(snug_model *m, int64_t batch, const sn_step_data *dat
 }
 
 /* --- a graph as a subject --------------------------------------------------------------------- */
-static snug_status fill_input(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *dst,
-                              snug_error *err) {
-    const uint64_t *key = ctx;
-    const size_t n = (size_t)sn_type_count(&dst->type);
-    const int64_t row = dst->type.rank > 0 ? sn_type_span(&dst->type, 1, dst->type.rank) : 1;
-    const bool whole = sn_dtype_is_int(dst->type.dtype) || dst->type.dtype == SNUG_BOOL;
-    const sn_recipe r = {.kind = whole ? SN_RECIPE_LABELS : SN_RECIPE_UNIFORM,
-                         .key = *key,
-                         .a = 0.5,
-                         .b = whole ? 2 : 1.5};
-    (void)n_rows;
-    return sn_recipe_fill(&r, (uint64_t)(first_row * row), n, dst->type.dtype, dst->data, err);
-}
-
 void sn_graph_subject_make(snug_engine *e, const sn_graph *g, uint64_t seed,
                            sn_graph_subject *out) {
     snug_error err;
@@ -256,7 +243,7 @@ void sn_graph_subject_make(snug_engine *e, const sn_graph *g, uint64_t seed,
     assert_true(sn_graph_n_inputs(g) <= SN_STEP_RUN_INPUTS);
     for (uint32_t i = 0; i < sn_graph_n_inputs(g); i++) {
         out->keys[i] = sn_rng_key(seed, 100 + i);
-        out->subject.inputs[i] = (sn_input_binding){&out->keys[i], fill_input};
+        out->subject.inputs[i] = (sn_input_binding){&out->keys[i], sn_random_fill_input};
     }
     expect_ok(sn_state_create(e, &out->subject.start, &err), &err);
     for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {

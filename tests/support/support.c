@@ -221,3 +221,13 @@ void sn_test_write_file(const char *path, const void *bytes, size_t n) {
     assert_int_equal(fwrite(bytes, 1, n, f), n);
     assert_int_equal(fclose(f), 0);
 }
+
+int sn_test_entries(const char *folder) {
+    int n = 0;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}

@@ -68,6 +68,8 @@ typedef struct {
 } sn_test_dir;
 void sn_test_dir_begin(sn_test_dir *d);
 void sn_test_dir_end(const sn_test_dir *d);
+/* Entries of a folder; of /proc/self/fd and /proc/self/task: open files and threads, to compare. */
+int sn_test_entries(const char *folder);
 /* "DIR/name"; text holds >= 256. */
 const char *sn_test_path(const sn_test_dir *d, const char *name, char *text);
 void sn_test_write_file(const char *path, const void *bytes, size_t n);
