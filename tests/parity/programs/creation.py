@@ -1,0 +1,33 @@
+"""zeros, ones, fill, eye, range, linspace, identity, like-forms, convert_to_tensor."""
+import numpy as np
+import tensorflow as tf
+from parity import check, raises
+
+check("zeros", tf.zeros((2, 3)))
+check("zeros int", tf.zeros([2], dtype=tf.int64))
+check("ones", tf.ones([2, 2]))
+check("fill", tf.fill([2, 3], 7))
+check("fill float", tf.fill((2,), 0.5))
+check("zeros_like", tf.zeros_like(tf.constant([1, 2])))
+check("ones_like", tf.ones_like(tf.constant([[1.0, 2.0]])))
+check("ones_like dtype", tf.ones_like([1, 2], dtype=tf.float32))
+check("eye", tf.eye(3))
+check("eye rectangular", tf.eye(2, 3))
+check("eye batch", tf.eye(2, batch_shape=[2]))
+check("range", tf.range(5))
+check("range from", tf.range(2, 11, 3))
+check("range float", tf.range(0.0, 1.0, 0.25))
+check("range down", tf.range(5, 0, -2))
+check("range dtype", tf.range(3, dtype=tf.float32))
+check("linspace", tf.linspace(0.0, 1.0, 5))
+check("constant shape", tf.constant(3, shape=(2, 2)))
+check("constant reshape", tf.constant([1, 2, 3, 4], shape=(2, 2)))
+check("identity", tf.identity([1.0, 2.0]))
+check("convert", tf.convert_to_tensor([1, 2], dtype=tf.float32))
+check("convert variable", tf.convert_to_tensor(tf.Variable([1.0])))
+check("is_tensor", [tf.is_tensor(tf.constant(1)), tf.is_tensor(np.ones(2)), tf.is_tensor(tf.Variable(1))])
+check("meshgrid", list(tf.meshgrid([1, 2, 3], [4, 5])))
+check("sequence_mask", tf.sequence_mask([1, 3, 2], 4))
+check("diag", tf.linalg.diag([1.0, 2.0]))
+check("empty", tf.constant([]))
+raises(ValueError, lambda: tf.constant([[1, 2], [3]]))

@@ -1,0 +1,31 @@
+"""Which dtypes go together: Python numbers follow the tensor, tensors of two dtypes do not mix."""
+import numpy as np
+import tensorflow as tf
+from parity import check, raises
+
+f = tf.constant([1.0, 2.0])
+i = tf.constant([1, 2])
+d = tf.constant([1.0, 2.0], dtype=tf.float64)
+check("float", f.dtype)
+check("int", i.dtype)
+check("python int to float tensor", f + 1)
+check("python int to double", d * 2)
+check("python float to double", d + 0.1)
+check("int tensor and int", i + 5)
+check("bool", tf.constant(True).dtype)
+check("numpy float64 stays", tf.constant(np.array([1.0, 2.0])).dtype)
+check("numpy int64 stays", tf.constant(np.array([1, 2])).dtype)
+check("python list is float32", tf.constant([1, 2.5]).dtype)
+check("dtype argument", tf.constant([1, 2], dtype=tf.float32))
+check("dtype as text", tf.constant([1, 2], dtype="float64"))
+check("numpy dtype", tf.zeros(2, dtype=np.int32))
+check("uint8", tf.constant([250, 255], tf.uint8) + tf.constant([10, 1], tf.uint8))
+check("float16", tf.constant([1.0, 2.0], tf.float16) * 3)
+raises(tf.errors.InvalidArgumentError, lambda: f + i)
+raises(tf.errors.InvalidArgumentError, lambda: f * d)
+raises(tf.errors.InvalidArgumentError, lambda: tf.matmul(tf.ones((2, 2)), tf.ones((2, 2), tf.float64)))
+raises((TypeError, tf.errors.InvalidArgumentError), lambda: i + 1.5)
+raises(TypeError, lambda: tf.constant([1, 2]) * 0.5)
+raises(TypeError, lambda: tf.constant([1.5, 2.5], dtype=tf.int32))
+raises((ValueError, TypeError), lambda: tf.convert_to_tensor(f, dtype=tf.int32))
+raises(tf.errors.InvalidArgumentError, lambda: tf.add(i, tf.constant([1, 2], tf.int64)))

@@ -1,0 +1,45 @@
+"""input_signature, get_concrete_function, None dimensions, reduce_retracing."""
+import numpy as np
+import tensorflow as tf
+from parity import check, raises
+
+count = []
+
+
+@tf.function(input_signature=[tf.TensorSpec(shape=[None], dtype=tf.float32)])
+def next_collatz(x):
+    count.append(1)
+    return tf.where(x % 2.0 == 0.0, x / 2.0, 3.0 * x + 1.0)
+
+
+check("two", next_collatz(tf.constant([1.0, 2.0])))
+check("three", next_collatz(tf.constant([1.0, 2.0, 7.0])))
+check("list converts", next_collatz([4.0]))
+check("one trace", len(count))
+raises(TypeError, lambda: next_collatz(tf.constant([[1.0, 2.0], [3.0, 4.0]])))
+raises(TypeError, lambda: next_collatz(tf.constant([1, 2])))
+
+
+@tf.function(reduce_retracing=True)
+def g(x):
+    count.append(1)
+    return tf.reduce_sum(x)
+
+
+del count[:]
+for n in (2, 3, 4, 5, 6):
+    g(tf.ones((n,)))
+check("relaxed", len(count) <= 3)
+
+
+@tf.function
+def h(x, y):
+    return x @ y
+
+
+concrete = h.get_concrete_function(tf.TensorSpec((2, 3), tf.float32), tf.TensorSpec((3, None), tf.float32))
+check("concrete", concrete(tf.ones((2, 3)), tf.ones((3, 4))))
+check("output shape", concrete.structured_outputs.shape)
+one = h.get_concrete_function(tf.constant([[1.0]]), tf.constant([[2.0]]))
+check("from values", one(tf.constant([[3.0]]), tf.constant([[4.0]])))
+check("python_function", h.python_function(tf.constant([[3.0]]), tf.constant([[4.0]])))

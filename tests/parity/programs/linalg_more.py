@@ -1,0 +1,23 @@
+"""Transposes, diagonal parts, triangles, norms, inverse, solve, determinant."""
+import numpy as np
+import tensorflow as tf
+from parity import check
+
+m = tf.constant([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+check("transpose", tf.transpose(m))
+check("perm", tf.transpose(tf.reshape(tf.range(24), (2, 3, 4)), perm=[2, 0, 1]))
+check("matrix_transpose", tf.linalg.matrix_transpose(tf.reshape(tf.range(12), (2, 2, 3))))
+check("diag_part", tf.linalg.diag_part(m))
+check("trace", tf.linalg.trace(m))
+check("band_part", tf.linalg.band_part(m, -1, 0))
+check("upper", tf.linalg.band_part(tf.ones((3, 3)), 0, -1))
+check("norm", tf.linalg.norm(m))
+check("norm axis", tf.norm(m, axis=1))
+check("norm inf", tf.norm(m, ord=np.inf, axis=1))
+check("l2_normalize", tf.linalg.l2_normalize(m, axis=1))
+check("set_diag", tf.linalg.set_diag(m, [0.0, 0.0, 0.0]))
+check("adjoint", tf.linalg.adjoint(m))
+check("inv", tf.linalg.inv(m), tol=1e-4)
+check("det", tf.linalg.det(m), tol=1e-4)
+check("solve", tf.linalg.solve(m, [[1.0], [2.0], [3.0]]), tol=1e-4)
+check("cholesky", tf.linalg.cholesky(m), tol=1e-4)

@@ -1,0 +1,32 @@
+"""Reductions over axes, with keepdims, of several dtypes."""
+import numpy as np
+import tensorflow as tf
+from parity import check
+
+x = tf.constant(np.sin(np.arange(24.0)).reshape(2, 3, 4), tf.float32)
+for f in (tf.reduce_sum, tf.reduce_mean, tf.reduce_max, tf.reduce_min, tf.reduce_prod, tf.reduce_logsumexp,
+          tf.math.reduce_std, tf.math.reduce_variance, tf.math.reduce_euclidean_norm):
+    check(f.__name__, f(x))
+    check(f.__name__ + " axis", f(x, axis=1))
+    check(f.__name__ + " last, kept", f(x, axis=-1, keepdims=True))
+    check(f.__name__ + " two", f(x, axis=[0, 2]))
+i = tf.constant([[1, 2, 3], [4, 5, 6]])
+check("int sum", tf.reduce_sum(i))
+check("int mean", tf.reduce_mean(i))
+check("int max", tf.reduce_max(i, axis=0))
+check("int prod", tf.reduce_prod(i))
+check("any", tf.reduce_any([[True, False], [False, False]], axis=1))
+check("all", tf.reduce_all([[True, True], [False, True]], axis=1))
+check("argmax", tf.argmax(x, axis=1))
+check("argmin", tf.argmin(x, axis=-1))
+check("argmax int32", tf.argmax(x, axis=0, output_type=tf.int32))
+check("cumsum", tf.cumsum(x, axis=1))
+check("cumsum exclusive reverse", tf.cumsum([1.0, 2.0, 3.0], exclusive=True, reverse=True))
+check("cumprod", tf.math.cumprod([1.0, 2.0, 3.0, 4.0]))
+check("count_nonzero", tf.math.count_nonzero(i > 2))
+check("bincount", tf.math.bincount([1, 1, 3, 0]))
+check("segment_sum", tf.math.segment_sum([1.0, 2.0, 3.0], [0, 0, 1]))
+check("unsorted_segment_mean", tf.math.unsorted_segment_mean([1.0, 2.0, 6.0], [1, 0, 1], 2))
+check("empty sum", tf.reduce_sum(tf.zeros((0, 3)), axis=0))
+check("norm", tf.norm(x))
+check("norm 1", tf.norm(x, ord=1, axis=-1))

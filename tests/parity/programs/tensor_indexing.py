@@ -1,0 +1,30 @@
+"""Indexing as in NumPy: integers, slices, strides, negative, ellipsis, newaxis, tensors as indices."""
+import numpy as np
+import tensorflow as tf
+from parity import check, raises
+
+x = tf.reshape(tf.range(60), (3, 4, 5))
+check("int", x[1])
+check("negative", x[-1])
+check("pair", x[1, 2])
+check("element", x[2, 3, 4])
+check("slice", x[1:])
+check("slice pair", x[:2, 1:3])
+check("negative slice", x[:, -2:])
+check("stride", x[:, ::2, ::3])
+check("reverse", x[::-1, :, 0])
+check("reverse stride", x[0, ::-2])
+check("ellipsis end", x[..., 0])
+check("ellipsis mid", x[1, ..., -1])
+check("newaxis", x[tf.newaxis, 0, :, tf.newaxis, 0])
+check("none", x[:, None].shape)
+check("empty", x[3:])
+check("beyond", x[1:100, 0, 0])
+i = tf.constant(2)
+check("tensor index", x[i, i])
+check("tensor slice", x[0, : i + 1, 0])
+check("numpy index", x[np.int64(1), 0])
+check("mask", x[x > 55])
+check("rows by mask", tf.constant([[1, 2], [3, 4], [5, 6]])[tf.constant([True, False, True])])
+raises((tf.errors.InvalidArgumentError, IndexError), lambda: x[5])
+raises((tf.errors.InvalidArgumentError, IndexError), lambda: x[0, 0, 0, 0])
