@@ -69,10 +69,11 @@ SNUG_API SNUG_CHECKED snug_status snug_model_plan(snug_model *model,
 /* The trade of memory for time: budgets that no other beats in both, the largest and fastest first.
  * Writes at most max points (of about a dozen) and says in *n how many. */
 typedef struct {
-    size_t budget_bytes; /* the smallest that gives this step */
+    size_t budget_bytes; /* the smallest that gives this step; one that does where it spills */
     int64_t slices;
     size_t n_steps; /* of the plan: more than the others have where operators run again */
     double step_seconds;
+    size_t spilled_bytes; /* that wait in a file (snug_spill) */
 } snug_curve_point;
 SNUG_API SNUG_CHECKED snug_status snug_model_curve(snug_model *model,
                                                    const snug_plan_request *request,

@@ -713,10 +713,47 @@ static snug_status make_point(family *f, member m, sn_plan_point *out, snug_erro
     if (st == SNUG_OK)
         *out = (sn_plan_point){.bytes = height + books_of(f, o),
                                .seconds = o->seconds,
-                               .slices = m.slices,
+                               .slices = m.slices > 1 ? o->slices.repeat : 1,
                                .n_steps = o->program.n};
     drop_offer(o);
     return st;
+}
+
+/* What the budget that is just enough for a member gives: that member, or a faster one that packs
+ * as low. */
+static snug_status make_best(family *f, const ranking *r, member m, sn_plan_point *out,
+                             snug_error *err) {
+    SNUG_TRY(make_point(f, m, out, err));
+    const size_t limit = out->bytes;
+    for (uint32_t i = 0; i < r->n; i++) {
+        sn_plan_point point;
+        if (r->at[i].bound > limit)
+            continue;
+        SNUG_TRY(make_point(f, r->at[i].of, &point, err));
+        if (point.bytes > limit)
+            continue;
+        *out = point;
+        break;
+    }
+    return SNUG_OK;
+}
+
+static bool beats(const sn_plan_point *a, const sn_plan_point *b) {
+    return a->bytes <= b->bytes && a->seconds <= b->seconds;
+}
+
+void sn_plan_thin(sn_plan_point *points, uint32_t *n) {
+    uint32_t kept = 1;
+    for (uint32_t i = 1; i < *n; i++) {
+        bool stays = true;
+        for (uint32_t j = i + 1; stays && j < *n; j++)
+            stays = !beats(&points[j], &points[i]);
+        for (uint32_t j = 0; stays && j < kept; j++)
+            stays = !beats(&points[j], &points[i]);
+        if (stays)
+            points[kept++] = points[i];
+    }
+    *n = kept;
 }
 
 snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point *out, uint32_t max,
@@ -731,7 +768,8 @@ snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point
     SNUG_TRY(make_point(&f, (member){.slices = 1, .limit = SIZE_MAX}, &out[0], err));
     *n = 1 + find_front(r, front, max - 1);
     for (uint32_t i = 1; i < *n; i++)
-        SNUG_TRY(make_point(&f, r->at[front[i - 1]].of, &out[i], err));
+        SNUG_TRY(make_best(&f, r, r->at[front[i - 1]].of, &out[i], err));
+    sn_plan_thin(out, n);
     return SNUG_OK;
 }
 

@@ -163,10 +163,13 @@ typedef struct {
     double seconds;
     int64_t slices;
     uint32_t n_steps;
+    size_t spilled_bytes; /* in files: 0 on the planner's own curve */
 } sn_plan_point;
 SNUG_CHECKED snug_status sn_plan_curve(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
                                        sn_plan_point *out, uint32_t max, uint32_t *n,
                                        snug_error *err);
+/* Drops points that others beat in both; not the first, and *n is not 0. */
+void sn_plan_thin(sn_plan_point *points, uint32_t *n);
 void sn_plan_destroy(sn_plan *p);
 
 /* The independent checker (check.c, shares no code with the planner): replays bytes, dependencies,

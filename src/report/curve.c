@@ -18,21 +18,32 @@ const char *sn_seconds_print(double seconds, char *text, size_t size) {
     return text;
 }
 
+static bool spills(const sn_curve *c) {
+    bool any = false;
+    for (size_t i = 0; i < c->n; i++)
+        any = any || c->points[i].spilled_bytes > 0;
+    return any;
+}
+
 static snug_status say_table(const snug_model *m, const snug_plan_request *r, const sn_curve *c,
                              const snug_writer *w, snug_error *err) {
     char name[96], bytes[32], seconds[32];
     SNUG_TRY(sn_say(w, err, "Budgets for \"%s\", batch %lld, %s\n\n",
                     sn_plain_text(snug_model_name(m), name, sizeof name), (long long)r->batch,
                     r->train ? "a training step" : "prediction"));
-    SNUG_TRY(sn_say(w, err, "  %12s %8s %8s %12s %10s\n", "budget", "slices", "steps", "step time",
-                    "slowdown"));
+    SNUG_TRY(sn_say(w, err, "  %12s %8s %8s %12s %10s%s\n", "budget", "slices", "steps",
+                    "step time", "slowdown", spills(c) ? "      in a file" : ""));
     for (size_t i = 0; i < c->n; i++) {
         const snug_curve_point *p = &c->points[i];
-        SNUG_TRY(sn_say(w, err, "  %12s %8lld %8zu %12s %9.2fx\n",
+        SNUG_TRY(sn_say(w, err, "  %12s %8lld %8zu %12s %9.2fx",
                         snug_bytes_print(p->budget_bytes, bytes, sizeof bytes),
                         (long long)p->slices, p->n_steps,
                         sn_seconds_print(p->step_seconds, seconds, sizeof seconds),
                         p->step_seconds / c->points[0].step_seconds));
+        if (p->spilled_bytes > 0)
+            SNUG_TRY(sn_say(w, err, " %14s",
+                            snug_bytes_print(p->spilled_bytes, bytes, sizeof bytes)));
+        SNUG_TRY(sn_say(w, err, "\n"));
     }
     return sn_say(w, err,
                   "\n  The first row is the step without a limit; below the last one nothing "
@@ -50,9 +61,9 @@ static snug_status say_json(const snug_model *m, const snug_plan_request *r, con
         const snug_curve_point *p = &c->points[i];
         SNUG_TRY(sn_say(w, err,
                         "%s{\"budget_bytes\":%zu,\"slices\":%lld,\"steps\":%zu,"
-                        "\"step_seconds\":%s}",
+                        "\"spilled_bytes\":%zu,\"step_seconds\":%s}",
                         i ? "," : "", p->budget_bytes, (long long)p->slices, p->n_steps,
-                        sn_real_print(p->step_seconds, 6, seconds)));
+                        p->spilled_bytes, sn_real_print(p->step_seconds, 6, seconds)));
     }
     return sn_say(w, err, "]}\n");
 }

@@ -231,15 +231,25 @@ static snug_status plan_fused(snug_model *m, sn_model_step *s, const sn_plan_opt
     return st;
 }
 
+/* A gradient may not die where slots lie in a file: only whole updates come to those. */
+static bool may_fuse(const sn_model_step *s, const sn_plan_options *o) {
+    bool fuses = s->mode == SN_STEP_TRAIN;
+    for (uint32_t i = 0; fuses && o->spilled && i < sn_graph_n_vars(s->graph); i++)
+        fuses = !o->spilled[i];
+    return fuses;
+}
+
 static snug_status plan_step(snug_model *m, sn_model_step *s, sn_plan_options *o, snug_error *err) {
     bool done = false;
     sn_plan_floor fused = {.bytes = 0};
-    if (s->mode == SN_STEP_TRAIN && !o->may_spill)
+    if (may_fuse(s, o))
         SNUG_TRY(plan_fused(m, s, o, &fused, &done, err));
     if (done)
         return SNUG_OK;
     const snug_status st = sn_plan_build(m->engine, s->graph, o, &s->plan, err);
-    if (fused.bytes > 0 && fused.bytes < o->floor->bytes)
+    if (st == SNUG_OK && s->plan->seconds < fused.seconds)
+        s->plan->seconds = fused.seconds; /* smaller is never faster, whatever the rates say */
+    if (fused.bytes > 0 && fused.bytes + o->floor->spilled_bytes < o->floor->bytes)
         *o->floor = fused;
     return st;
 }
@@ -334,6 +344,35 @@ snug_status sn_model_check_plan(const snug_model *m, const sn_plan *plan, size_t
                    snug_bytes_print(budget, have, sizeof have));
 }
 
+/* The plan whose wide gradients die in their updates comes before all that are not smaller. */
+static snug_status add_fused(snug_model *m, sn_model_step *s, const sn_plan_options *o,
+                             sn_plan_point *points, uint32_t *n, snug_error *err) {
+    sn_plan_floor fused = {.bytes = 0};
+    bool done = false;
+    uint32_t kept = 1;
+    if (s->mode == SN_STEP_TRAIN)
+        SNUG_TRY(plan_fused(m, s, o, &fused, &done, err));
+    if (!done)
+        return SNUG_OK;
+    points[0] = (sn_plan_point){.bytes = fused.bytes,
+                                .seconds = fused.seconds,
+                                .slices = s->plan->slices,
+                                .n_steps = s->plan->n_steps};
+    for (uint32_t i = 1; i < *n; i++) {
+        if (points[i].bytes >= fused.bytes)
+            continue;
+        points[kept] = points[i];
+        if (points[kept].seconds < fused.seconds)
+            points[kept].seconds = fused.seconds;
+        kept++;
+    }
+    *n = kept;
+    sn_plan_destroy(s->plan);
+    s->plan = NULL;
+    unfuse(s);
+    return SNUG_OK;
+}
+
 snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, uint32_t max,
                            uint32_t *n, snug_error *err) {
     const sn_device *const devices[1] = {&m->device.device};
@@ -348,6 +387,8 @@ snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, 
     SNUG_TRY(code_of(m, s, &o, &x.code, err));
     SNUG_TRY(find_share(m, 0, x, &share, err));
     SNUG_TRY(sn_plan_curve(m->engine, s->graph, &o, out, max, n, err));
+    SNUG_TRY(add_fused(m, s, &o, out, n, err));
+    sn_plan_thin(out, n);
     for (uint32_t i = 0; i < *n; i++) {
         const sn_plan_floor point = {.bytes = out[i].bytes, .seconds = out[i].seconds};
         out[i].bytes = floor_of(&share, &point).budget;

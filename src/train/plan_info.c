@@ -127,18 +127,63 @@ snug_status snug_model_plan(snug_model *m, const snug_plan_request *request,
     return sn_model_verdict(m, request, out, err);
 }
 
-/* The smallest budgets for points of the planner's curve. */
+/* --- the trade -------------------------------------------------------------------------------- */
+#define MOST_POINTS 64
+
+/* What a budget gives. */
+static snug_status plan_point(snug_model *m, sn_model_step *s, size_t budget, sn_plan_point *out,
+                              snug_error *err) {
+    sn_share share;
+    SNUG_TRY(sn_model_plan_within(m, s, budget, &share, NULL, err));
+    *out = (sn_plan_point){.bytes = budget,
+                           .seconds = s->plan->seconds,
+                           .slices = s->plan->slices,
+                           .n_steps = s->plan->n_steps,
+                           .spilled_bytes = s->plan->spilled_bytes + s->plan->spilled_value_bytes};
+    sn_plan_destroy(s->plan);
+    s->plan = NULL;
+    return SNUG_OK;
+}
+
+/* At most `most`, evenly, both ends among them. */
+static void take_some(sn_plan_point *points, uint32_t *n, uint32_t most) {
+    for (uint32_t i = 0; *n > most && i < most; i++)
+        points[i] = points[i * (*n - 1) / (most - 1)];
+    *n = *n < most ? *n : most;
+}
+
+/* With a file any budget may have a plan of its own. Those of plans without one are asked, and even
+ * steps from the smallest of them down to the floor. */
+static snug_status curve_with_file(snug_model *m, sn_model_step *s, sn_plan_point *points,
+                                   uint32_t max, uint32_t *n, snug_error *err) {
+    sn_budget_floor floor = {.budget = 0};
+    SNUG_TRY(sn_model_curve(m, s, points, max, n, err));
+    SNUG_TRY(find_floor(m, s, &floor, err));
+    const size_t least = points[*n - 1].bytes;
+    if (floor.budget < least) {
+        take_some(points, n, max / 2);
+        const uint32_t n_below = max - *n;
+        for (uint32_t i = n_below; i-- > 0;)
+            points[(*n)++].bytes = floor.budget + (least - floor.budget) / n_below * i;
+    }
+    for (uint32_t i = 0; i < *n; i++)
+        SNUG_TRY(plan_point(m, s, points[i].bytes, &points[i], err));
+    sn_plan_thin(points, n);
+    return SNUG_OK;
+}
+
 static snug_status curve_of(snug_model *m, sn_model_step *s, snug_curve_point *points, size_t max,
                             size_t *n, snug_error *err) {
-    enum { MOST = 64 };
-    sn_plan_point found[MOST];
+    sn_plan_point found[MOST_POINTS];
     uint32_t n_found;
-    const uint32_t most = max < MOST ? (uint32_t)max : MOST;
-    SNUG_TRY(sn_model_curve(m, s, found, most, &n_found, err));
+    const uint32_t most = max < MOST_POINTS ? (uint32_t)max : MOST_POINTS;
+    const bool spills = s->mode == SN_STEP_TRAIN && sn_engine_spill_folder(m->engine) && max >= 4;
+    SNUG_TRY((spills ? curve_with_file : sn_model_curve)(m, s, found, most, &n_found, err));
     for (uint32_t i = 0; i < n_found; i++)
         points[i] = (snug_curve_point){.budget_bytes = found[i].bytes,
                                        .slices = found[i].slices,
                                        .n_steps = found[i].n_steps,
+                                       .spilled_bytes = found[i].spilled_bytes,
                                        .step_seconds = found[i].seconds};
     *n = n_found;
     return SNUG_OK;
