@@ -196,6 +196,24 @@ snug_status sn_plan_curve(snug_engine *e, const sn_graph *g, const sn_plan_optio
     return st;
 }
 
+static bool beats(const sn_plan_point *a, const sn_plan_point *b) {
+    return a->bytes <= b->bytes && a->seconds <= b->seconds;
+}
+
+void sn_plan_thin(sn_plan_point *points, uint32_t *n) {
+    uint32_t kept = 1;
+    for (uint32_t i = 1; i < *n; i++) {
+        bool stays = true;
+        for (uint32_t j = i + 1; stays && j < *n; j++)
+            stays = !beats(&points[j], &points[i]);
+        for (uint32_t j = 0; stays && j < kept; j++)
+            stays = !beats(&points[j], &points[i]);
+        if (stays)
+            points[kept++] = points[i];
+    }
+    *n = kept;
+}
+
 void sn_plan_destroy(sn_plan *p) {
     if (p)
         sn_zone_destroy(p->zone);

@@ -738,24 +738,6 @@ static snug_status make_best(family *f, const ranking *r, member m, sn_plan_poin
     return SNUG_OK;
 }
 
-static bool beats(const sn_plan_point *a, const sn_plan_point *b) {
-    return a->bytes <= b->bytes && a->seconds <= b->seconds;
-}
-
-void sn_plan_thin(sn_plan_point *points, uint32_t *n) {
-    uint32_t kept = 1;
-    for (uint32_t i = 1; i < *n; i++) {
-        bool stays = true;
-        for (uint32_t j = i + 1; stays && j < *n; j++)
-            stays = !beats(&points[j], &points[i]);
-        for (uint32_t j = 0; stays && j < kept; j++)
-            stays = !beats(&points[j], &points[i]);
-        if (stays)
-            points[kept++] = points[i];
-    }
-    *n = kept;
-}
-
 snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point *out, uint32_t max,
                           uint32_t *n, snug_error *err) {
     family f = family_of(p, o);
