@@ -1,0 +1,63 @@
+/* record.h: recordings, for rooms that append to them: functions, layers, optimizers. A recording
+ * is an open graph with, per value, the handle that wants it and the tapes that see it.
+ *
+ *     sn_record_call c;
+ *     SNUG_TRY(sn_record_begin(r, &c, err));
+ *     sn_value x = sn_record_use(&c, tensor);      // its value in the graph
+ *     sn_value w = sn_record_read(&c, variable);   // its newest version
+ *     sn_value y = sn_build_matmul(&c.b, x, w, SN_NO_VALUE);   // any builder calls on c.b
+ *     snug_tensor *out = sn_record_give(&c, y);    // a new handle, held once
+ *     return sn_record_end(&c, err);               // on error all of it is undone, handles dropped
+ *
+ * Between begin and end no other call of the recorder is made. Errors stick in c.b. */
+#ifndef SN_EXEC_RECORD_H
+#define SN_EXEC_RECORD_H
+
+#include "graph/build.h"
+
+#include <snug/record.h>
+
+#define SN_RECORD_MAX_GIVEN 96
+
+typedef struct {
+    snug_recorder *r;
+    sn_builder b;
+    /* inside */
+    uint32_t n_nodes, n_values, n_params; /* where to go back to */
+    uint32_t owner;
+    int n_given;
+    snug_tensor *given[SN_RECORD_MAX_GIVEN];
+    sn_value given_value[SN_RECORD_MAX_GIVEN];
+} sn_record_call;
+
+SNUG_CHECKED snug_status sn_record_begin(snug_recorder *r, sn_record_call *c, snug_error *err);
+sn_value sn_record_use(sn_record_call *c, snug_tensor *t);
+/* The newest version; active tapes watch it where it is trainable. */
+sn_value sn_record_read(sn_record_call *c, snug_variable *v);
+/* The newest version for an update: input k of a STATE row. */
+sn_value sn_record_version(sn_record_call *c, snug_variable *v);
+/* NULL after an error. A value may be given several times; each handle is its own. */
+snug_tensor *sn_record_give(sn_record_call *c, sn_value v);
+SNUG_CHECKED snug_status sn_record_end(sn_record_call *c, snug_error *err);
+/* A parameter slot for this occurrence of a number; never shared. As attributes hold it. */
+int64_t sn_record_number(sn_record_call *c, double value);
+int64_t sn_record_key(sn_record_call *c, int64_t value);
+/* A key that differs from draw to draw; a trace draws again at each call. */
+int64_t sn_record_draw(sn_record_call *c);
+/* Numbers that the host knows, such as a learning rate by step: asked for now, or, in a trace, at
+ * each call of it. At a call every host is first told so, once (which -1), then asked. */
+typedef struct {
+    void *ctx;
+    double (*ask)(void *ctx, int which);
+    void (*hold)(void *ctx); /* the trace keeps the host; may be NULL, as drop */
+    void (*drop)(void *ctx);
+} sn_host;
+int64_t sn_record_ask(sn_record_call *c, const sn_host *host, int which);
+
+/* A variable that starts from a recipe, without bytes until it is read. */
+SNUG_CHECKED snug_status sn_record_variable(snug_recorder *r, const snug_type *type,
+                                            const sn_recipe *init,
+                                            const snug_record_variable_options *options,
+                                            snug_variable **out, snug_error *err);
+
+#endif
