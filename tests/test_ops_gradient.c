@@ -293,12 +293,14 @@ static void check_first_order(problem *p, sn_value loss) {
     snug_error err;
     sn_value grads[MAX_INPUTS];
     const sn_grad_rule rule = sn_grad_rules[p->s->op];
+    const bool refused = !rule || p->s->from->kind == SN_CASE_FUSED;
     questions q = {0};
     add_output(p, loss);
-    if (p->s->op != SN_OP_stop_gradient) /* whose gradient is none by name, not by nature */
+    /* stop_gradient: whose gradient is none by name, not by nature */
+    if (!refused && p->s->op != SN_OP_stop_gradient)
         ask_all(p, 0, p->n_in, &q);
     const snug_status status = take_gradients(p, loss, p->n_in, grads, &err);
-    if (!rule || p->s->from->kind == SN_CASE_FUSED) {
+    if (refused) {
         sn_checked(p->s);
         if (status != SNUG_E_UNSUPPORTED)
             sn_complain(p->s, "its gradient is %s, not refused", snug_status_name(status));

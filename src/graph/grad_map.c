@@ -19,6 +19,13 @@ void sn_rule_unsupported(const sn_grad_call *c, const char *why) {
         c->b->error.code = sn_fail(&c->b->error, SNUG_E_UNSUPPORTED, "%s", why);
 }
 
+void sn_rule_pull_back(const sn_grad_call *c, const sn_pull_back *p, sn_value *grads) {
+    for (int i = 0; i < p->n_wrt; i++)
+        grads[i] = SN_NO_VALUE;
+    if (c->b->error.code == SNUG_OK)
+        c->b->error.code = sn_graph_pull_back(c->b->graph, p, grads, &c->b->error);
+}
+
 /* Nothing flows back: fill, random, sign, one_hot, stop_gradient. */
 SN_GRAD_RULE(zero) {
     (void)c;

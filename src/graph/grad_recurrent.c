@@ -6,9 +6,10 @@
  *                                  product: r s for the candidate), f_g the dropout factors
  *     dU_g = sum (f_g s)^T d_g     df_g = sum s (d_g U_g^T)     d_g the gradient of what it sees
  *
- * Gates that see the same and have their gradients side by side are one group, one product.
- * Letters: B examples, T steps, H units. */
-#include "graph/rule.h"
+ * A gradient of what a row keeps for these rules (its gates, cells) comes in second order alone,
+ * see grad_unrolled.c. Gates that see the same and have their gradients side by side are one group,
+ * one product. Letters: B examples, T steps, H units. */
+#include "graph/unrolled.h"
 
 typedef struct {
     const sn_grad_call *c;
@@ -141,16 +142,18 @@ static void answer(sn_grad_call *c, parts *p, bool reverse) {
             c->din[i] = drop_gradient(p, reverse);
 }
 
-/* Runs the gradient row on n inputs and those that may be left out. */
-static void run_row(const parts *p, sn_op op, sn_value *in, int n, sn_value dhidden,
-                    sn_value *outs) {
-    if (sn_value_ok(dhidden))
-        in[n++] = dhidden;
-    if (sn_value_ok(p->mask))
-        in[n++] = p->mask;
-    if (sn_value_ok(p->drop))
-        in[n++] = p->drop;
-    sn_build_all(p->b, op, &p->c->node->attrs, in, n, outs);
+/* Runs the gradient row on its inputs and those that may be left out. Where gradients of what the
+ * forward row kept have arrived, it is written out. */
+static void run_row(const parts *p, sn_unrolled_row *r, sn_value dhidden, sn_value *outs) {
+    const sn_value more[3] = {dhidden, p->mask, p->drop};
+    r->attrs = &p->c->node->attrs;
+    for (int i = 0; i < 3; i++)
+        if (sn_value_ok(more[i]))
+            r->in[r->n_in++] = more[i];
+    if (sn_value_ok(r->dgates) || sn_value_ok(r->dinner))
+        sn_unroll_row(p->c, r, outs);
+    else
+        sn_build_all(p->b, r->op, r->attrs, r->in, r->n_in, outs);
 }
 
 /* The gradient of the last state, zero where none arrived. */
@@ -159,23 +162,21 @@ static sn_value last_gradient(const sn_grad_call *c, int k) {
     return sn_value_ok(c->dout[k]) ? c->dout[k] : sn_build_fill(c->b, &t, 0);
 }
 
-static bool refuses(const sn_grad_call *c) {
-    const bool inner = sn_value_ok(c->dout[0]) || (c->node->n_out > 3 && sn_value_ok(c->dout[3]));
-    if (inner)
-        sn_rule_unsupported(c, "outputs 0 and 3 of a recurrent row exist for its gradient and have "
-                               "none themselves; use hidden (1) and last (2)");
-    return inner;
-}
-
 /* --- the rules -------------------------------------------------------------------------------- */
 /* lstm(projections, U, h0, c0, ...) -> gates, hidden, last, cells */
 SN_GRAD_RULE(lstm) {
-    if (refuses(c))
-        return;
     parts p = parts_of(c, 4, 4);
     sn_value outs[SN_MAX_OUT] = {SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE};
-    sn_value in[SN_MAX_IN] = {c->out[0], c->in[1], last_gradient(c, 2), c->in[3], c->out[3]};
-    run_row(&p, SN_OP_lstm_grad, in, 5, c->dout[1], outs);
+    sn_unrolled_row row = {
+        .op = SN_OP_lstm_grad,
+        .in = {c->out[0], c->in[1], last_gradient(c, 2), c->in[3], c->out[3]},
+        .n_in = 5,
+        .like = {c->out[0], c->in[2], c->in[3]},
+        .n_out = 3,
+        .dgates = c->dout[0],
+        .dinner = c->dout[3],
+    };
+    run_row(&p, &row, c->dout[1], outs);
     c->din[0] = outs[0];
     c->din[2] = outs[1];
     c->din[3] = outs[2];
@@ -187,15 +188,19 @@ SN_GRAD_RULE(lstm) {
 
 /* gru(projections, U, h0, [bias], ...) -> gates z r candidate, hidden, last, [inner] */
 SN_GRAD_RULE(gru) {
-    if (refuses(c))
-        return;
     const bool after = c->node->attrs.gru.reset_after != 0;
     parts p = parts_of(c, 3, after ? 4 : 3);
     sn_value outs[SN_MAX_OUT] = {SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE};
-    sn_value in[SN_MAX_IN] = {c->out[0], c->in[1], last_gradient(c, 2), c->in[2], c->out[1]};
-    if (after)
-        in[5] = c->out[3];
-    run_row(&p, SN_OP_gru_grad, in, after ? 6 : 5, c->dout[1], outs);
+    sn_unrolled_row row = {
+        .op = SN_OP_gru_grad,
+        .in = {c->out[0], c->in[1], last_gradient(c, 2), c->in[2], c->out[1], c->out[3]},
+        .n_in = after ? 6 : 5,
+        .like = {c->out[0], c->in[2], c->out[1]},
+        .n_out = after ? 3 : 2,
+        .dgates = c->dout[0],
+        .dinner = after ? c->dout[3] : SN_NO_VALUE,
+    };
+    run_row(&p, &row, c->dout[1], outs);
     c->din[0] = outs[0];
     c->din[2] = outs[1];
     p.h0 = c->in[2];
@@ -219,8 +224,14 @@ SN_GRAD_RULE(gru) {
 SN_GRAD_RULE(simple_rnn) {
     parts p = parts_of(c, 1, 3);
     sn_value outs[SN_MAX_OUT] = {SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE};
-    sn_value in[SN_MAX_IN] = {c->out[0], c->in[1], last_gradient(c, 1)};
-    run_row(&p, SN_OP_simple_rnn_grad, in, 3, c->dout[0], outs);
+    sn_unrolled_row row = {
+        .op = SN_OP_simple_rnn_grad,
+        .in = {c->out[0], c->in[1], last_gradient(c, 1)},
+        .n_in = 3,
+        .dgates = SN_NO_VALUE,
+        .dinner = SN_NO_VALUE,
+    };
+    run_row(&p, &row, c->dout[0], outs);
     c->din[0] = outs[0];
     c->din[2] = outs[1];
     p.h0 = c->in[2];

@@ -159,19 +159,8 @@ static snug_status visit(reverse_pass *p, sn_node n, snug_error *err) {
 
 /* --- the pass --------------------------------------------------------------------------------- */
 
-static snug_status check_arguments(const sn_graph *g, sn_value loss, const sn_value *wrt, int n,
-                                   snug_error *err) {
+static snug_status check_wrt(const sn_graph *g, const sn_value *wrt, int n, snug_error *err) {
     const uint32_t n_values = sn_graph_n_values(g);
-    if (loss.i >= n_values)
-        return sn_fail(err, SNUG_E_INVALID, "the loss is value %u, but there are %u values", loss.i,
-                       n_values);
-    const snug_type *t = sn_graph_type(g, loss);
-    if (t->rank != 0 || !sn_dtype_is_float(t->dtype)) {
-        char text[192];
-        return sn_fail(err, SNUG_E_SHAPE,
-                       "the loss is %s; gradients need a float scalar: sum it or take the mean",
-                       snug_type_print(t, text, sizeof text));
-    }
     for (int k = 0; k < n; k++) {
         if (wrt[k].i >= n_values)
             return sn_fail(err, SNUG_E_INVALID,
@@ -189,24 +178,60 @@ static snug_status check_arguments(const sn_graph *g, sn_value loss, const sn_va
     return SNUG_OK;
 }
 
-static snug_status run_pass(reverse_pass *p, sn_value loss, snug_error *err) {
-    const uint32_t n_nodes = sn_graph_n_nodes(p->g);
+static snug_status check_loss(const sn_graph *g, sn_value loss, snug_error *err) {
+    const uint32_t n_values = sn_graph_n_values(g);
+    if (loss.i >= n_values)
+        return sn_fail(err, SNUG_E_INVALID, "the loss is value %u, but there are %u values", loss.i,
+                       n_values);
+    const snug_type *t = sn_graph_type(g, loss);
+    if (t->rank != 0 || !sn_dtype_is_float(t->dtype)) {
+        char text[192];
+        return sn_fail(err, SNUG_E_SHAPE,
+                       "the loss is %s; gradients need a float scalar: sum it or take the mean",
+                       snug_type_print(t, text, sizeof text));
+    }
+    return SNUG_OK;
+}
+
+static snug_status check_outs(const sn_graph *g, const sn_pull_back *q, snug_error *err) {
+    const uint32_t n_values = sn_graph_n_values(g);
+    for (int k = 0; k < q->n_outs; k++) {
+        if (q->outs[k].i >= n_values || (sn_value_ok(q->douts[k]) && q->douts[k].i >= n_values))
+            return sn_fail(err, SNUG_E_INVALID, "result %d is none of the %u values", k, n_values);
+        if (sn_value_ok(q->douts[k]) &&
+            !sn_type_equal(sn_graph_type(g, q->outs[k]), sn_graph_type(g, q->douts[k])))
+            return sn_fail(err, SNUG_E_SHAPE, "the gradient of result %d has another type", k);
+    }
+    return SNUG_OK;
+}
+
+/* The gradient of a loss by itself, made when something depends. */
+static sn_value one_for(reverse_pass *p, sn_value loss) {
     const sn_value_info *info = sn_graph_value_at(p->g, loss);
-    if (!p->depends[loss.i])
-        return SNUG_OK;
-    sn_graph_set_part(p->g, SN_PART_BACKWARD);
     if (info->node.i != UINT32_MAX)
         sn_graph_set_owner_at(p->g, sn_graph_node_at(p->g, info->node)->owner);
-    p->grad[loss.i] = sn_build_scalar(&p->b, info->type.dtype, 1);
+    return sn_build_scalar(&p->b, info->type.dtype, 1);
+}
+
+/* douts NULL: the one result is a loss. */
+static snug_status run_pass(reverse_pass *p, const sn_pull_back *q, snug_error *err) {
+    const uint32_t n_nodes = sn_graph_n_nodes(p->g);
+    sn_graph_set_part(p->g, SN_PART_BACKWARD);
+    for (int k = 0; k < q->n_outs; k++) {
+        const sn_value out = q->outs[k];
+        if (!p->depends[out.i] || (q->douts && !sn_value_ok(q->douts[k])))
+            continue;
+        const sn_value d = q->douts ? q->douts[k] : one_for(p, out);
+        sn_value *sum = &p->grad[out.i];
+        *sum = sn_value_ok(*sum) ? sn_build_add(&p->b, *sum, d) : d;
+    }
     SNUG_TRY(sn_builder_done(&p->b, err));
     for (uint32_t i = n_nodes; i-- > 0;)
         SNUG_TRY(visit(p, (sn_node){i}, err));
     return SNUG_OK;
 }
 
-snug_status sn_graph_gradients(sn_graph *g, sn_value loss, const sn_value *wrt, int n,
-                               sn_value *grads, snug_error *err) {
-    SNUG_TRY(check_arguments(g, loss, wrt, n, err));
+static snug_status pull_back(sn_graph *g, const sn_pull_back *q, sn_value *grads, snug_error *err) {
     const sn_graph_mark mark = sn_graph_mark_now(g);
     reverse_pass p = {.g = g, .b = sn_builder_on(g), .n_values = g->n_values};
     void *depends = NULL, *grad = NULL;
@@ -219,18 +244,33 @@ snug_status sn_graph_gradients(sn_graph *g, sn_value loss, const sn_value *wrt, 
     p.depends = depends;
     p.grad = grad;
     memset(p.grad, 0xff, p.n_values * sizeof *p.grad); /* SN_NO_VALUE */
-    mark_dependent(&p, wrt, n);
-    status = run_pass(&p, loss, err);
+    mark_dependent(&p, q->wrt, q->n_wrt);
+    status = run_pass(&p, q, err);
     if (status != SNUG_OK) {
         sn_graph_go_back(g, &mark);
         goto done;
     }
     g->owner = mark.owner;
     g->part = mark.part;
-    for (int k = 0; k < n; k++)
-        grads[k] = p.grad[wrt[k].i];
+    for (int k = 0; k < q->n_wrt; k++)
+        grads[k] = p.grad[q->wrt[k].i];
 done:
     sn_free(g->engine, SN_MEM_GRAPH, grad, p.n_values * sizeof *p.grad);
     sn_free(g->engine, SN_MEM_GRAPH, depends, p.n_values * sizeof *p.depends);
     return status;
+}
+
+snug_status sn_graph_gradients(sn_graph *g, sn_value loss, const sn_value *wrt, int n,
+                               sn_value *grads, snug_error *err) {
+    SNUG_TRY(check_loss(g, loss, err));
+    SNUG_TRY(check_wrt(g, wrt, n, err));
+    const sn_pull_back q = {.outs = &loss, .n_outs = 1, .wrt = wrt, .n_wrt = n};
+    return pull_back(g, &q, grads, err);
+}
+
+snug_status sn_graph_pull_back(sn_graph *g, const sn_pull_back *p, sn_value *grads,
+                               snug_error *err) {
+    SNUG_TRY(check_outs(g, p, err));
+    SNUG_TRY(check_wrt(g, p->wrt, p->n_wrt, err));
+    return pull_back(g, p, grads, err);
 }

@@ -157,6 +157,16 @@ SNUG_CHECKED snug_status sn_graph_find_param(const sn_graph *g, const char *name
  * has no rule; after any error the graph is what it was. */
 SNUG_CHECKED snug_status sn_graph_gradients(sn_graph *g, sn_value loss, const sn_value *wrt, int n,
                                             sn_value *grads, snug_error *err);
+/* The same from gradients that are known: of outs[k] it is douts[k], of outs[k]'s type; SN_NO_VALUE
+ * is zero. */
+typedef struct {
+    const sn_value *outs, *douts;
+    int n_outs;
+    const sn_value *wrt;
+    int n_wrt;
+} sn_pull_back;
+SNUG_CHECKED snug_status sn_graph_pull_back(sn_graph *g, const sn_pull_back *p, sn_value *grads,
+                                            snug_error *err);
 
 /* Rewrites, each graph -> new graph: instantiate a template for these input types; drop what no
  * output and no effect (STATE, MAYFAIL) needs and fuse pattern pairs (fuse_patterns.c lists them).

@@ -24,6 +24,10 @@ static inline sn_value sn_rule_same_attrs(const sn_grad_call *c, sn_op op, sn_va
 /* A scalar with the value of a parameter slot. */
 sn_value sn_rule_slot(const sn_grad_call *c, snug_dtype dtype, int64_t slot);
 
+/* Gradients inside a rule, for a row whose own gradient is that of the same in plain operators.
+ * wrt are values that the rule made (identity, slices), so that nothing before them counts. */
+void sn_rule_pull_back(const sn_grad_call *c, const sn_pull_back *p, sn_value *grads);
+
 /* Keeps SNUG_E_UNSUPPORTED in the builder. */
 void sn_rule_unsupported(const sn_grad_call *c, const char *why);
 
