@@ -109,6 +109,7 @@ def _child(name, before, queue):
     """Runs one program; its printed lines are captured and are part of the outcome of a script."""
     sys.modules["parity"] = sys.modules[__name__]
     sys.dont_write_bytecode = True
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"          # the recordings were made without a GPU
     path = path_of(name)
     real, sys.stdout = sys.stdout, io.StringIO()
     error = None

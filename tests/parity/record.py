@@ -13,7 +13,7 @@ import parity
 
 def as_text(entries):
     """One line per entry, so that a change of a recording reads well."""
-    return "[\n" + ",\n".join(json.dumps(e) for e in entries) + "\n]\n"
+    return "[\n" + ",\n".join(json.dumps(e, ensure_ascii=False) for e in entries) + "\n]\n"
 
 
 def main(names):

@@ -1,0 +1,37 @@
+"""TensorFlow 1: a graph with placeholders, run with feed_dict and fetch structures."""
+import numpy as np
+import tensorflow.compat.v1 as tf
+from parity import check, raises
+
+tf.disable_eager_execution()
+x = tf.placeholder(tf.float32, shape=[None, 3], name="x")
+w = tf.Variable([[1.0], [2.0], [3.0]], name="w")
+y = tf.matmul(x, w)
+total = tf.reduce_sum(y)
+bump = w.assign_add(tf.ones((3, 1)))
+init = tf.global_variables_initializer()
+check("eager", tf.executing_eagerly())
+check("static shape", y.shape.as_list())
+check("name", x.name)
+check("op name", y.op.name)
+with tf.Session() as sess:
+    check("init", sess.run(init))
+    data = np.arange(6, dtype="float32").reshape(2, 3)
+    check("one", sess.run(y, feed_dict={x: data}))
+    check("list", sess.run([y, total], feed_dict={x: data}))
+    check("dict", sess.run({"y": y, "t": [total, w]}, {x: data}))
+    check("tuple", sess.run((total, (y,)), {x: data[:1]}))
+    check("eval", total.eval(feed_dict={x: data}))
+    check("by name", sess.run("x:0", {"x:0": data}))
+    check("assign", sess.run(bump))
+    check("after", sess.run(w))
+    check("override", sess.run(total, {y: [[5.0], [6.0]]}))
+    raises(tf.errors.InvalidArgumentError, lambda: sess.run(y))
+    raises(ValueError, lambda: sess.run(y, {x: np.ones((2, 4))}))
+    raises((TypeError, ValueError), lambda: sess.run(None))
+sess = tf.Session()
+raises(tf.errors.FailedPreconditionError, lambda: sess.run(w))
+sess.close()
+raises(RuntimeError, lambda: sess.run(w))
+check("variables", len(tf.global_variables()))
+check("trainable", [v.name for v in tf.trainable_variables()])

@@ -1,0 +1,28 @@
+"""TensorFlow 1: linear regression with an optimizer's minimize in a session."""
+import numpy as np
+import tensorflow as tf2
+from parity import check
+
+tf = tf2.compat.v1
+tf.disable_v2_behavior()
+r = np.random.RandomState(0)
+xs = r.uniform(-1, 1, (50, 2)).astype("float32")
+ys = (xs @ np.array([[2.0], [-1.0]], "float32") + 0.5).astype("float32")
+for name, make in (("sgd", lambda: tf.train.GradientDescentOptimizer(0.1)), ("momentum", lambda: tf.train.MomentumOptimizer(0.05, 0.9)),
+                   ("adam", lambda: tf.train.AdamOptimizer(0.05)), ("rmsprop", lambda: tf.train.RMSPropOptimizer(0.01)),
+                   ("adagrad", lambda: tf.train.AdagradOptimizer(0.3))):
+    tf.reset_default_graph()
+    x = tf.placeholder(tf.float32, [None, 2])
+    y = tf.placeholder(tf.float32, [None, 1])
+    w = tf.get_variable("w", shape=[2, 1], initializer=tf.zeros_initializer())
+    b = tf.get_variable("b", initializer=tf.constant([0.0]))
+    loss = tf.reduce_mean(tf.square(tf.matmul(x, w) + b - y))
+    train = make().minimize(loss)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        losses = []
+        for step in range(8):
+            _, value = sess.run([train, loss], feed_dict={x: xs, y: ys})
+            losses.append(float(value))
+        check(name, losses, tol=1e-4)
+        check(name + " weights", sess.run([w, b]), tol=1e-4)
