@@ -28,6 +28,10 @@ typedef struct {
     size_t
         budget_bytes; /* for the whole process; 0: the engine's (snug_budget), which may be none */
     int best;         /* search longer, for up to a minute */
+    /* Training: what fit will be given beside x and y. */
+    const char *class_weight; /* as in snug_fit_options */
+    int n_sample_weights;
+    const snug_type *sample_weights; /* of their feeds; NULL: a number per example each */
 } snug_plan_request;
 
 /* All sizes in bytes. peak = process + weights + optimizer + arena + books; what is left of a
@@ -81,8 +85,10 @@ SNUG_API SNUG_CHECKED snug_status snug_model_curve(snug_model *model,
                                                    snug_error *err);
 
 /* Plans the training step that fit will need for full batches, within the engine's budget, so that
- * a budget that is too small (SNUG_E_BUDGET) is known before any data is looked at. */
-SNUG_API SNUG_CHECKED snug_status snug_fit_check(snug_model *model, int64_t batch, snug_error *err);
+ * a budget that is too small (SNUG_E_BUDGET) is known before any data is looked at. Of the request
+ * the batch and what examples are weighted by count. */
+SNUG_API SNUG_CHECKED snug_status snug_fit_check(snug_model *model,
+                                                 const snug_plan_request *request, snug_error *err);
 
 /* The plan of a step as text, one line per step of it; and a training step of this batch that is
  * to run by a file of such text from now on, whatever plan the budget would give. It is checked

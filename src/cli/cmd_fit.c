@@ -155,6 +155,15 @@ static snug_status train(cli *c, snug_model *m, fit_job *j, snug_error *err) {
     return status;
 }
 
+/* Before data are opened: weights are taken for one number per example. */
+static snug_status check_budget(cli *c, snug_model *m, const fit_job *j, snug_error *err) {
+    const snug_plan_request request = {.batch = j->options.batch,
+                                       .train = 1,
+                                       .class_weight = c->args.text[OPT_class_weight],
+                                       .n_sample_weights = c->args.n_all[OPT_sample_weight]};
+    return snug_fit_check(m, &request, err);
+}
+
 snug_status cmd_fit(cli *c, snug_error *err) {
     snug_model *m = NULL;
     fit_job j = {.options = {.batch = 32}, .epochs = 1};
@@ -168,7 +177,7 @@ snug_status cmd_fit(cli *c, snug_error *err) {
     if (status == SNUG_OK && cli_given(c, OPT_plan))
         status = snug_model_pin_plan(m, j.options.batch, c->args.text[OPT_plan], err);
     if (status == SNUG_OK && (cli_given(c, OPT_budget) || cli_given(c, OPT_plan)))
-        status = snug_fit_check(m, j.options.batch, err);
+        status = check_budget(c, m, &j, err);
     if (status == SNUG_OK)
         status = open_feeds(c, m, &j, err);
     if (status == SNUG_OK)

@@ -28,14 +28,37 @@ static snug_status write_page(snug_model *m, const snug_plan_request *request, p
     return status;
 }
 
+/* Only the shapes of the weights are looked at. */
+static snug_status find_weights(cli *c, const snug_model *m, snug_type *types,
+                                snug_plan_request *request, snug_error *err) {
+    static const cli_data_options ids = {N_OPTIONS, N_OPTIONS, OPT_sample_weight};
+    cli_data data = {.data = {.n_x = 0}};
+    snug_status status = cli_open_data(c, m, ids, &data, err);
+    for (int i = 0; i < data.data.n_sample_weights && status == SNUG_OK; i++) {
+        if (data.weight[i])
+            types[i] = *snug_feed_type(data.weight[i]);
+        else
+            status = cli_fail(err, SNUG_E_INVALID, "sample_weight %d is missing", i);
+    }
+    request->sample_weights = types;
+    request->n_sample_weights = data.data.n_sample_weights;
+    cli_close_data(&data);
+    return status;
+}
+
 snug_status cmd_plan(cli *c, snug_error *err) {
     snug_model *m = NULL;
-    snug_plan_request request = {
-        .batch = 32, .train = cli_given(c, OPT_train), .best = cli_given(c, OPT_search)};
+    snug_type weights[CLI_MAX_REPEAT];
+    snug_plan_request request = {.batch = 32,
+                                 .train = cli_given(c, OPT_train),
+                                 .best = cli_given(c, OPT_search),
+                                 .class_weight = c->args.text[OPT_class_weight]};
     const int style = c->style | (cli_given(c, OPT_verbose) ? SNUG_REPORT_STEPS : 0);
     snug_status status = cli_integer(c, OPT_batch, 1, INT64_MAX, &request.batch, err);
     if (status == SNUG_OK)
         status = cli_load_model(c, &m, err);
+    if (status == SNUG_OK)
+        status = find_weights(c, m, weights, &request, err);
     if (status == SNUG_OK && cli_given(c, OPT_html))
         status = write_page(m, &request, snug_report_page, c->args.text[OPT_html], err);
     if (status == SNUG_OK && cli_given(c, OPT_save_plan))

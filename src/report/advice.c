@@ -84,9 +84,10 @@ static snug_status largest_batch(snug_model *m, const snug_plan_request *request
     int64_t low = 0, high = request->batch;
     while (low + 1 < high) {
         const int64_t middle = low == 0 && high > 2 ? high / 2 : low + (high - low) / 2;
-        const snug_plan_request r = {
-            .batch = middle, .train = request->train, .budget_bytes = request->budget_bytes};
+        snug_plan_request r = *request;
         bool ok = false;
+        r.batch = middle;
+        r.best = 0;
         SNUG_TRY(test(m, &r, &ok, err));
         if (ok)
             low = middle;

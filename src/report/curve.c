@@ -41,8 +41,8 @@ static snug_status say_table(const snug_model *m, const snug_plan_request *r, co
                         sn_seconds_print(p->step_seconds, seconds, sizeof seconds),
                         p->step_seconds / c->points[0].step_seconds));
         if (p->spilled_bytes > 0)
-            SNUG_TRY(sn_say(w, err, " %14s",
-                            snug_bytes_print(p->spilled_bytes, bytes, sizeof bytes)));
+            SNUG_TRY(
+                sn_say(w, err, " %14s", snug_bytes_print(p->spilled_bytes, bytes, sizeof bytes)));
         SNUG_TRY(sn_say(w, err, "\n"));
     }
     return sn_say(w, err,

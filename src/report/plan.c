@@ -415,8 +415,8 @@ snug_status snug_report_plan(snug_model *model, const snug_plan_request *request
     void *rows;
     SNUG_TRY(sn_model_verdict(model, request, &r.info, err));
     if (!r.info.fits && !(style & SNUG_REPORT_JSON)) {
-        const snug_plan_request asked = {
-            .batch = request->batch, .train = request->train, .budget_bytes = r.info.budget_bytes};
+        snug_plan_request asked = *request;
+        asked.budget_bytes = r.info.budget_bytes;
         SNUG_TRY(sn_advice_find(model, &asked, &r.advice, err));
         SNUG_TRY(sn_model_verdict(model, request, &r.info, err));
     }

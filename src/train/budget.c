@@ -77,24 +77,26 @@ static size_t size_of(const sn_graph *g) {
     return sn_graph_bytes(g) + PLAN_BYTES + (size_t)sn_graph_n_nodes(g) * STEP_BYTES;
 }
 
-/* A first training step, whose remainder may still come. */
-static bool has_remainder(const snug_model *m, const sn_model_step *s) {
+/* Plans like that of a first training step that may still come: its remainder, and both again that
+ * only add gradients up. */
+static size_t n_alike(const snug_model *m, const sn_model_step *s) {
     bool first = s->mode == SN_STEP_TRAIN;
     for (int i = 0; i < m->n_steps && first; i++)
         first = m->steps[i].mode != SN_STEP_TRAIN;
-    return first;
+    return !first ? 0 : m->compiled.optimizer.gradient_accumulation_steps > 0 ? 3 : 1;
 }
 
-/* A remainder is expected to take as many steps as the whole batch: a plan for little memory has
- * many more than one per node. */
+/* Those are expected to take as many steps as the whole batch: a plan for little memory has many
+ * more than one per node. */
 static size_t step_bytes_of(const snug_model *m, const sn_model_step *s) {
-    return has_remainder(m, s) ? 2 * STEP_BYTES : STEP_BYTES;
+    return (1 + n_alike(m, s)) * STEP_BYTES;
 }
 
 /* What the ledger will hold beside this step and what it holds now: its plan's tables, sessions
- * of the steps planned before, and the steps that may come after: a remainder (but for what
+ * of the steps planned before, and the steps that may come after: those alike (but for what
  * step_bytes_of counts), validation and its remainder. */
 static size_t to_come(const snug_model *m, const sn_model_step *s) {
+    const size_t n_all = m->compiled.optimizer.gradient_accumulation_steps > 0 ? 6 : 4;
     size_t largest = size_of(s->graph), later = 0, own = PLAN_BYTES;
     for (int i = 0; i < m->n_steps; i++) {
         const size_t size = size_of(m->steps[i].graph);
@@ -104,8 +106,8 @@ static size_t to_come(const snug_model *m, const sn_model_step *s) {
             own += (size_t)m->steps[i].plan->n_steps * SESSION_BYTES;
     }
     later += m->n_steps > 0 ? size_of(s->graph) : 0;
-    later += has_remainder(m, s) ? (size_t)sn_graph_n_nodes(s->graph) * STEP_BYTES : 0;
-    return own + (4 * largest > later ? 4 * largest - later : 0);
+    later += n_alike(m, s) * sn_graph_n_nodes(s->graph) * STEP_BYTES;
+    return own + (n_all * largest > later ? n_all * largest - later : 0);
 }
 
 /* The arena is shared: a step that can do with what the others need does not make it larger. */
@@ -120,8 +122,10 @@ static size_t arena_of_others(const snug_model *m) {
 
 /* The smallest budget from which, less its page tables, so many bytes are left. */
 static size_t with_tables(size_t bytes) {
-    const size_t tables = sn_process_tables(bytes);
-    return bytes + tables + tables / 256 + PAGE_BYTES;
+    size_t budget = bytes;
+    while (budget < bytes + sn_process_tables(budget))
+        budget = bytes + sn_process_tables(budget);
+    return budget;
 }
 
 /* The budget for the smallest plan. */
@@ -281,11 +285,14 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
                          .step_bytes = step_bytes_of(m, s),
                          .effort = m->effort,
                          .floor = &least};
-    sn_zone *z;
+    sn_zone *z = NULL;
+    snug_status st = SNUG_OK;
     unfuse(s);
-    SNUG_TRY(sn_zone_create(m->engine, SN_MEM_PLAN, &z, err));
     o.may_spill = s->mode == SN_STEP_TRAIN && sn_engine_spill_folder(m->engine);
-    snug_status st = o.may_spill ? find_spilled(m, s->graph, z, &o.spilled, err) : SNUG_OK;
+    if (o.may_spill && m->n_steps > 0) {
+        SNUG_TRY(sn_zone_create(m->engine, SN_MEM_PLAN, &z, err));
+        st = find_spilled(m, s->graph, z, &o.spilled, err);
+    }
     *share = (sn_share){.budget = budget};
     if (st == SNUG_OK && budget == 0)
         st = plan_step(m, s, &o, err);

@@ -45,6 +45,9 @@ SNUG_CHECKED snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, s
                                               sn_share *share, sn_budget_floor *floor,
                                               snug_error *err);
 
+/* Layer and operator where a planned step needs most; false where that is no run of one. */
+bool sn_model_step_peak(const sn_model_step *s, const char **layer, const char **op);
+
 /* The trade of plans that spill nothing, with whole budgets in place of the planner's bytes. */
 SNUG_CHECKED snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out,
                                         uint32_t max, uint32_t *n, snug_error *err);

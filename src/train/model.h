@@ -79,6 +79,9 @@ struct snug_model {
     sn_failed_step failed;
 };
 
+/* From what a request says of them; writes every byte of *out. */
+SNUG_CHECKED snug_status sn_weighting_find(const snug_model *m, const snug_plan_request *request,
+                                           sn_weighting *out, snug_error *err);
 /* The step for a mode and batch, planned; from the cache when it is there. Lent until steps are
  * dropped. */
 SNUG_CHECKED snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, int64_t batch,
@@ -87,9 +90,9 @@ SNUG_CHECKED snug_status sn_model_step_find(snug_model *m, sn_step_mode mode, in
 SNUG_CHECKED snug_status sn_model_step_weighted(snug_model *m, sn_step_mode mode, int64_t batch,
                                                 const sn_weighting *weighting, sn_model_step **out,
                                                 snug_error *err);
-/* A step of its own, outside the cache, as a graph without a plan (budget.h plans it); the caller
- * closes it. */
-SNUG_CHECKED snug_status sn_model_step_open(snug_model *m, sn_step_mode mode, int64_t batch,
+/* The step that was asked for, outside the cache, as a graph without a plan (budget.h plans it);
+ * the caller closes it. */
+SNUG_CHECKED snug_status sn_model_step_open(snug_model *m, const snug_plan_request *request,
                                             sn_model_step *out, snug_error *err);
 void sn_model_step_close(sn_model_step *s);
 /* snug_model_plan; the step it speaks of is m->looked: planned, or where it does not fit planned at

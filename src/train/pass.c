@@ -81,44 +81,23 @@ static snug_status check_targets(const snug_model *m, const snug_data *d, snug_e
     return SNUG_OK;
 }
 
-/* A weight per example or step: axes of one at the end say nothing. */
-static snug_status weight_type(const snug_model *m, const snug_feed *feed, snug_type *out,
-                               snug_error *err) {
-    *out = *snug_feed_type(feed);
-    while (out->rank > 1 && out->dims[out->rank - 1] == 1)
-        out->rank--;
-    for (int i = out->rank; i < SNUG_MAX_RANK; i++)
-        out->dims[i] = 0;
-    out->dtype = m->network->compute_dtype;
-    out->dims[0] = -1;
-    return sn_rows_check(feed, out, "sample_weight", err);
-}
-
 static snug_status find_weighting(const snug_model *m, const sn_part_of_data *part,
                                   sn_weighting *out, snug_error *err) {
     const snug_data *d = &part->data;
-    memset(out, 0, sizeof *out); /* padding, too: it is compared as bytes */
-    if (d->n_sample_weights > 0 && part->class_weight)
-        return sn_fail(err, SNUG_E_INVALID,
-                       "there are sample weights and class weights; only one can act");
-    if (d->n_sample_weights > 1)
-        SNUG_TRY(check_count("sample_weight", d->n_sample_weights, m->network->n_outputs, "outputs",
-                             err));
-    for (int i = 0; i < d->n_sample_weights; i++) {
+    snug_type types[SN_MAX_TENSOR];
+    const snug_plan_request request = {.class_weight = part->class_weight,
+                                       .n_sample_weights = d->n_sample_weights,
+                                       .sample_weights = types};
+    for (int i = 0; i < d->n_sample_weights && i < SN_MAX_TENSOR; i++) {
         if (!d->sample_weight[i])
             return sn_fail(err, SNUG_E_INVALID, "sample_weight %d is missing", i);
         SNUG_TRY(check_rows(d, d->sample_weight[i], "sample_weight", err));
-        SNUG_TRY(weight_type(m, d->sample_weight[i], &out->weights[i], err));
+        types[i] = *snug_feed_type(d->sample_weight[i]);
     }
-    out->n_weights = d->n_sample_weights;
-    if (!part->class_weight)
-        return SNUG_OK;
-    if (m->network->n_outputs > 1)
-        return sn_fail(err, SNUG_E_UNSUPPORTED,
-                       "class weights are for models of one output, this one has %u; use sample "
-                       "weights",
-                       m->network->n_outputs);
-    return sn_class_weights_parse(part->class_weight, out->classes, &out->n_classes, err);
+    SNUG_TRY(sn_weighting_find(m, &request, out, err));
+    for (int i = 0; i < d->n_sample_weights; i++)
+        SNUG_TRY(sn_rows_check(d->sample_weight[i], &out->weights[i], "sample_weight", err));
+    return SNUG_OK;
 }
 
 static snug_status check_data(const snug_model *m, sn_step_mode mode, const sn_part_of_data *part,

@@ -14,14 +14,15 @@ static void sum_state(const snug_model *m, snug_model_plan_info *out) {
     }
 }
 
-static void name_peak(const sn_model_step *s, snug_model_plan_info *out) {
+bool sn_model_step_peak(const sn_model_step *s, const char **layer, const char **op) {
     const sn_plan *plan = s->plan;
-    out->peak_layer = out->peak_operator = "";
+    *layer = *op = "";
     if (plan->peak_step >= plan->n_steps || plan->steps[plan->peak_step].kind != SN_STEP_RUN)
-        return;
+        return false;
     const sn_node_info *node = sn_graph_node_at(s->graph, plan->steps[plan->peak_step].node);
-    out->peak_layer = sn_graph_owner_name(s->graph, node->owner);
-    out->peak_operator = sn_ops[node->op].name;
+    *layer = sn_graph_owner_name(s->graph, node->owner);
+    *op = sn_ops[node->op].name;
+    return true;
 }
 
 static void tell_plan(const sn_model_step *s, snug_model_plan_info *out) {
@@ -48,7 +49,7 @@ static void tell_plan(const sn_model_step *s, snug_model_plan_info *out) {
     out->n_nodes = sn_graph_n_nodes(s->graph);
     out->n_steps = plan->n_steps;
     out->flops = plan->flops;
-    name_peak(s, out);
+    (void)sn_model_step_peak(s, &out->peak_layer, &out->peak_operator);
 }
 
 /* Rows that add up to the peak; the reserve comes on top. */
@@ -103,12 +104,11 @@ static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_mo
 
 snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
                              snug_model_plan_info *out, snug_error *err) {
-    const sn_step_mode mode = request->train ? SN_STEP_TRAIN : SN_STEP_PREDICT;
     const size_t budget =
         request->budget_bytes > 0 ? request->budget_bytes : snug_budget_bytes(m->engine);
     snug_model_plan_info info = {.fits = 0};
     sn_model_step_close(&m->looked);
-    SNUG_TRY(sn_model_step_open(m, mode, request->batch, &m->looked, err));
+    SNUG_TRY(sn_model_step_open(m, request, &m->looked, err));
     m->effort = request->best ? BEST_EFFORT : 0;
     const snug_status status = judge(m, &m->looked, budget, &info, err);
     m->effort = 0;
@@ -196,18 +196,19 @@ snug_status snug_model_curve(snug_model *m, const snug_plan_request *request,
                        "snug_model_curve: model, request, points and n must not be NULL, and there "
                        "must be room for 2 points");
     sn_model_step step;
-    SNUG_TRY(sn_model_step_open(m, request->train ? SN_STEP_TRAIN : SN_STEP_PREDICT, request->batch,
-                                &step, err));
+    SNUG_TRY(sn_model_step_open(m, request, &step, err));
     const snug_status status = curve_of(m, &step, points, max, n, err);
     sn_model_step_close(&step);
     return status;
 }
 
-snug_status snug_fit_check(snug_model *m, int64_t batch, snug_error *err) {
+snug_status snug_fit_check(snug_model *m, const snug_plan_request *request, snug_error *err) {
+    sn_weighting weighting;
     sn_model_step *step;
-    if (!m)
-        return sn_fail(err, SNUG_E_INVALID, "snug_fit_check: model must not be NULL");
-    return sn_model_step_find(m, SN_STEP_TRAIN, batch, &step, err);
+    if (!m || !request)
+        return sn_fail(err, SNUG_E_INVALID, "snug_fit_check: model and request must not be NULL");
+    SNUG_TRY(sn_weighting_find(m, request, &weighting, err));
+    return sn_model_step_weighted(m, SN_STEP_TRAIN, request->batch, &weighting, &step, err);
 }
 
 snug_status snug_model_plan_text(snug_model *m, const snug_plan_request *request,

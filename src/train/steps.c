@@ -86,13 +86,33 @@ static snug_status parse_plan(snug_model *m, sn_model_step *s, snug_error *err) 
                                           "batch, machine or version");
 }
 
-static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
+/* Adds to a refusal where the smallest plan is full. */
+static void name_peak(snug_model *m, sn_model_step *s, size_t floor, snug_error *err) {
+    const size_t n = err ? strlen(err->text) : 0;
+    const char *layer, *op;
     sn_share share;
+    if (n > 0 && sn_model_plan_within(m, s, floor, &share, NULL, NULL) == SNUG_OK &&
+        sn_model_step_peak(s, &layer, &op))
+        snprintf(err->text + n, sizeof err->text - n, "; it is full in layer %.80s (%s)", layer,
+                 op);
+}
+
+static snug_status plan_step(snug_model *m, sn_model_step *s, snug_error *err) {
+    sn_share share;
+    sn_budget_floor floor = {.budget = 0};
+    const snug_status status =
+        sn_model_plan_within(m, s, snug_budget_bytes(m->engine), &share, &floor, err);
+    if (status == SNUG_E_BUDGET && floor.budget > 0)
+        name_peak(m, s, floor.budget, err);
+    return status;
+}
+
+static snug_status make_step(snug_model *m, sn_model_step *s, snug_error *err) {
     SNUG_TRY(build_step(m, s, err));
     if (m->pinned_text && s->mode == SN_STEP_TRAIN && s->batch == m->pinned_batch)
         SNUG_TRY(parse_plan(m, s, err));
     else
-        SNUG_TRY(sn_model_plan_within(m, s, snug_budget_bytes(m->engine), &share, NULL, err));
+        SNUG_TRY(plan_step(m, s, err));
     sn_graph_destroy(s->plain); /* only to plan again */
     s->plain = NULL;
     return find_ends(m, s, err);
@@ -140,9 +160,57 @@ snug_status snug_model_pin_plan(snug_model *m, int64_t batch, const char *path, 
     return SNUG_OK;
 }
 
-snug_status sn_model_step_open(snug_model *m, sn_step_mode mode, int64_t batch, sn_model_step *out,
+/* --- weights of examples ---------------------------------------------------------------------- */
+/* A weight per example or step: axes of one at the end say nothing. */
+static snug_type weight_type(const snug_model *m, const snug_type *feed) {
+    snug_type t = *feed;
+    while (t.rank > 1 && t.dims[t.rank - 1] == 1)
+        t.rank--;
+    for (int i = t.rank; i < SNUG_MAX_RANK; i++)
+        t.dims[i] = 0;
+    t.dtype = m->network->compute_dtype;
+    t.dims[0] = -1;
+    return t;
+}
+
+static snug_status check_weighting(const snug_model *m, const snug_plan_request *r,
+                                   snug_error *err) {
+    const int n_outputs = (int)m->network->n_outputs;
+    if (r->n_sample_weights > 0 && r->class_weight)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "there are sample weights and class weights; only one can act");
+    if (r->n_sample_weights > 1 && r->n_sample_weights != n_outputs)
+        return sn_fail(err, SNUG_E_INVALID, "the model has %d outputs; %d sample_weight are given",
+                       n_outputs, r->n_sample_weights);
+    if (r->class_weight && n_outputs > 1)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "class weights are for models of one output, this one has %d; use sample "
+                       "weights",
+                       n_outputs);
+    return SNUG_OK;
+}
+
+snug_status sn_weighting_find(const snug_model *m, const snug_plan_request *request,
+                              sn_weighting *out, snug_error *err) {
+    const snug_type plain = {.rank = 1};
+    memset(out, 0, sizeof *out); /* padding, too: it is compared as bytes */
+    SNUG_TRY(check_weighting(m, request, err));
+    for (int i = 0; i < request->n_sample_weights; i++)
+        out->weights[i] =
+            weight_type(m, request->sample_weights ? &request->sample_weights[i] : &plain);
+    out->n_weights = request->n_sample_weights;
+    return request->class_weight
+               ? sn_class_weights_parse(request->class_weight, out->classes, &out->n_classes, err)
+               : SNUG_OK;
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+snug_status sn_model_step_open(snug_model *m, const snug_plan_request *request, sn_model_step *out,
                                snug_error *err) {
-    *out = (sn_model_step){.mode = mode, .batch = batch};
+    *out = (sn_model_step){.mode = request->train ? SN_STEP_TRAIN : SN_STEP_PREDICT,
+                           .batch = request->batch};
+    if (request->train)
+        SNUG_TRY(sn_weighting_find(m, request, &out->weighting, err));
     const snug_status status = build_step(m, out, err);
     if (status != SNUG_OK)
         sn_model_step_close(out);
