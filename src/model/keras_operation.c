@@ -20,6 +20,12 @@ bool sn_keras_is_operation(const json_t *layer) {
             (strcmp(class_name, "TFOpLambda") == 0 || strcmp(class_name, "SlicingOpLambda") == 0));
 }
 
+/* What is being filled; arrays go to the network's zone. */
+typedef struct {
+    sn_conf_operation *conf;
+    sn_network *network;
+} reader;
+
 /* --- values ----------------------------------------------------------------------------------- */
 static snug_status refuse(const char *key, const json_t *value, snug_error *err) {
     char text[100];
@@ -40,41 +46,57 @@ static snug_status read_list(const char *key, const json_t *value, int64_t *list
     return SNUG_OK;
 }
 
-/* [[1, 2], [3, 4]] as its numbers in order and its extents; depth is the axis. */
-static bool read_array(sn_conf_operation *conf, const json_t *value, int64_t depth) {
-    if (json_is_number(value)) {
-        if (depth != conf->array_rank || conf->array.n == SN_MAX_REALS)
+/* The extents of [[1, 2], [3, 4]], by its first entries. */
+static bool measure_array(sn_conf_operation *conf, const json_t *value, int64_t *n) {
+    *n = 1;
+    for (conf->array_rank = 0; json_is_array(value); value = json_array_get(value, 0)) {
+        const int64_t extent = (int64_t)json_array_size(value);
+        if (conf->array_rank == SNUG_MAX_RANK || extent == 0 || !sn_i64_mul(*n, extent, n))
             return false;
-        conf->array.v[conf->array.n++] = json_number_value(value);
-        return true;
+        conf->array_dims[conf->array_rank++] = extent;
     }
-    const int64_t n = (int64_t)json_array_size(value);
-    if (n == 0 || depth == SNUG_MAX_RANK)
-        return false;
-    if (conf->array.n == 0 && depth == conf->array_rank)
-        conf->array_dims[conf->array_rank++] = n;
-    bool fits = depth < conf->array_rank && conf->array_dims[depth] == n;
+    return json_is_number(value);
+}
+
+/* Its numbers in order from *at on, and whether it has those extents all over. */
+static bool copy_array(const sn_conf_operation *conf, const json_t *value, int64_t depth,
+                       double **at) {
+    if (depth == conf->array_rank) {
+        *(*at)++ = json_number_value(value);
+        return json_is_number(value);
+    }
+    bool fits = (int64_t)json_array_size(value) == conf->array_dims[depth];
     for (size_t i = 0; fits && i < json_array_size(value); i++)
-        fits = read_array(conf, json_array_get(value, i), depth + 1);
+        fits = copy_array(conf, json_array_get(value, i), depth + 1, at);
     return fits;
 }
 
 /* An array stands as lists in tf.keras 2, as {"class_name": "__numpy__"} or "__tensor__" in
  * Keras 3. */
-static snug_status add_array(sn_conf_operation *conf, int place, const json_t *value,
-                             snug_error *err) {
-    const json_t *inside = json_object_get(json_object_get(value, "config"), "value");
-    conf->array_at = place;
-    if (conf->array.n > 0 || !read_array(conf, inside ? inside : value, 0))
+static snug_status add_array(reader *r, int place, const json_t *value, snug_error *err) {
+    sn_conf_operation *const conf = r->conf;
+    const json_t *const inside = json_object_get(json_object_get(value, "config"), "value");
+    const json_t *const list = inside ? inside : value;
+    int64_t n;
+    size_t bytes;
+    void *numbers;
+    if (conf->array.n > 0 || !measure_array(conf, list, &n) ||
+        !sn_size_mul((size_t)n, sizeof(double), &bytes))
         return refuse("an operand", value, err);
+    SNUG_TRY(sn_zone_alloc(r->network->zone, bytes, &numbers, err));
+    double *at = numbers;
+    if (!copy_array(conf, list, 0, &at))
+        return refuse("an operand", value, err);
+    conf->array = (sn_conf_array){n, numbers};
+    conf->array_at = place;
     conf->whole = 0;
     return SNUG_OK;
 }
 
-static snug_status add_number(sn_conf_operation *conf, int place, const json_t *value,
-                              snug_error *err) {
+static snug_status add_number(reader *r, int place, const json_t *value, snug_error *err) {
+    sn_conf_operation *const conf = r->conf;
     if (json_is_array(value) || json_is_object(value))
-        return add_array(conf, place, value, err);
+        return add_array(r, place, value, err);
     if (!json_is_number(value) || conf->n_numbers == 2)
         return refuse("an operand", value, err);
     *(conf->n_numbers ? &conf->second : &conf->first) = json_number_value(value);
@@ -278,8 +300,9 @@ static snug_status set_number(sn_conf_operation *conf, setting_kind kind, const 
     return SNUG_OK;
 }
 
-static snug_status set_kind(sn_conf_operation *conf, setting_kind kind, const char *key,
-                            const json_t *value, snug_error *err) {
+static snug_status set_kind(reader *r, setting_kind kind, const char *key, const json_t *value,
+                            snug_error *err) {
+    sn_conf_operation *const conf = r->conf;
     if (kind == AXES)
         return read_list(key, value, conf->axes, &conf->n_axes, err);
     if (kind == STRIDES)
@@ -294,9 +317,9 @@ static snug_status set_kind(sn_conf_operation *conf, setting_kind kind, const ch
     if (kind == KEY)
         return read_key(conf, value, err);
     if (kind == OPERAND)
-        return add_number(conf, 1, value, err);
+        return add_number(r, 1, value, err);
     if (kind == BIAS)
-        return add_array(conf, 3, value, err);
+        return add_array(r, 3, value, err);
     if (kind == PLAIN) {
         const char *text = json_string_value(value);
         const bool plain = json_is_false(value) || (text && strcmp(text, "constant") == 0);
@@ -310,8 +333,7 @@ static snug_status set_kind(sn_conf_operation *conf, setting_kind kind, const ch
 }
 
 /* Tensors among the keywords of a call are read with its edges; a setting cannot be one. */
-static snug_status read_settings(sn_conf_operation *conf, json_t *object, bool is_call,
-                                 snug_error *err) {
+static snug_status read_settings(reader *r, json_t *object, bool is_call, snug_error *err) {
     for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
         const char *key = json_object_iter_key(it);
         const json_t *value = json_object_iter_value(it);
@@ -323,7 +345,7 @@ static snug_status read_settings(sn_conf_operation *conf, json_t *object, bool i
             i++;
         if (i == sizeof settings / sizeof *settings)
             return refuse(key, value, err);
-        SNUG_TRY(set_kind(conf, settings[i].kind, key, value, err));
+        SNUG_TRY(set_kind(r, settings[i].kind, key, value, err));
     }
     return SNUG_OK;
 }
@@ -339,10 +361,10 @@ static const char *function_name(const json_t *layer) {
 
 snug_status sn_keras_operation_fill(void *ctx, sn_network *n, const sn_layer_class *cls, void *conf,
                                     snug_error *err) {
-    (void)n;
     (void)cls;
     const sn_keras_operation *o = ctx;
     sn_conf_operation *const c = conf;
+    reader r = {c, n};
     const char *name = function_name(o->layer);
     const bool lambda = sn_keras_text(json_object_get(o->layer, "config"), "function") != NULL;
     const bool is_item = strcmp(name, "GetItem") == 0;
@@ -354,8 +376,8 @@ snug_status sn_keras_operation_fill(void *ctx, sn_network *n, const sn_layer_cla
         if (o->node->args[i] && is_item && i == 1)
             SNUG_TRY(read_key(c, o->node->args[i], err));
         else if (o->node->args[i] && !json_is_null(o->node->args[i]))
-            SNUG_TRY(add_number(c, i, o->node->args[i], err));
+            SNUG_TRY(add_number(&r, i, o->node->args[i], err));
     if (!lambda)
-        SNUG_TRY(read_settings(c, json_object_get(o->layer, "config"), false, err));
-    return o->node ? read_settings(c, o->node->kwargs, true, err) : SNUG_OK;
+        SNUG_TRY(read_settings(&r, json_object_get(o->layer, "config"), false, err));
+    return o->node ? read_settings(&r, o->node->kwargs, true, err) : SNUG_OK;
 }

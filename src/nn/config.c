@@ -26,6 +26,7 @@
 #define INIT(key, value)                  FIELD(key, SN_CONF_INIT, 1, 0, value)
 #define LAYER(key)                        FIELD(key, SN_CONF_LAYER, 0, 0, NULL)
 #define LAYERS(key)                       FIELD(key, SN_CONF_LAYERS, 0, 0, NULL)
+#define ARRAY(key)                        FIELD(key, SN_CONF_ARRAY, 0, NO_ENTRY, NULL)
 #define SNUG_LAYER(name, snake, inputs, mask, list)                                                \
     void sn_layer_build_##snake(sn_layer_call *c);                                                 \
     static const sn_conf_field *fields_##snake(void) {                                             \
@@ -45,6 +46,7 @@
 #undef INIT
 #undef LAYER
 #undef LAYERS
+#undef ARRAY
 
 #define INT(key, value)     +1
 #define INTS(key, n, value) +1
@@ -55,6 +57,7 @@
 #define INIT(key, value)    +1
 #define LAYER(key)          +1
 #define LAYERS(key)         +1
+#define ARRAY(key)          +1
 #define ONE                 1, 1
 #define TWO                 2, 2
 #define SOME                1, SN_MAX_IN
@@ -83,6 +86,7 @@ const sn_layer_class sn_layer_classes[] = {
 #undef INIT
 #undef LAYER
 #undef LAYERS
+#undef ARRAY
 const int sn_n_layer_classes = sizeof sn_layer_classes / sizeof *sn_layer_classes;
 
 /* How many letters must change to make one name from the other, up to 40. */
@@ -229,6 +233,7 @@ snug_status sn_conf_set_number(const sn_conf_field *f, void *conf, int index, do
     case SN_CONF_INIT:
     case SN_CONF_LAYER:
     case SN_CONF_LAYERS:
+    case SN_CONF_ARRAY:
         break;
     }
     return sn_fail(err, SNUG_E_INVALID, "%s wants a name, not the number %g", f->key, value);

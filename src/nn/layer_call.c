@@ -167,11 +167,18 @@ void sn_layer_assign(sn_layer_call *c, int index, sn_value value) {
     sn_layer_average(c, index, value, 0);
 }
 
+/* Of a variable that is no weight and has a home. */
+static sn_value read_home(sn_layer_call *c, uint32_t home) {
+    sn_value value;
+    if (sn_network_read(c->network, c->b->graph, home, &value, &c->b->error) != SNUG_OK)
+        return SN_NO_VALUE;
+    return sn_build_cast(c->b, value, c->network->compute_dtype);
+}
+
 sn_value sn_layer_kept(sn_layer_call *c, const char *name, const snug_type *type, uint32_t *home) {
     sn_network *const n = c->network;
     char full[sizeof c->path + 64];
     snug_error *const err = &c->b->error;
-    sn_value value;
     if (err->code != SNUG_OK)
         return SN_NO_VALUE;
     snprintf(full, sizeof full, "%s/%s", c->path, name);
@@ -193,9 +200,56 @@ sn_value sn_layer_kept(sn_layer_call *c, const char *name, const snug_type *type
     }
     if (!there && sn_network_variable(n, &v, home, err) != SNUG_OK)
         return SN_NO_VALUE;
-    if (sn_network_read(n, c->b->graph, *home, &value, err) != SNUG_OK)
+    return read_home(c, *home);
+}
+
+/* The variable of an array: its home starts from the configuration's numbers. */
+static snug_status make_array(sn_layer_call *c, const char *name, const sn_conf_array *array,
+                              const snug_type *type, uint32_t *home) {
+    sn_network *const n = c->network;
+    snug_error *const err = &c->b->error;
+    sn_source *source;
+    SNUG_TRY(
+        sn_source_from_memory(n->engine, array->v, SNUG_F64, (uint64_t)array->n, &source, err));
+    const sn_net_var v = {.name = name,
+                          .type = *type,
+                          .slot = true,
+                          .own_seed = true,
+                          .init = sn_source_recipe(source, 0),
+                          .layer = c->top};
+    const snug_status status = sn_network_variable(n, &v, home, err);
+    if (status != SNUG_OK)
+        sn_source_drop(source);
+    return status;
+}
+
+/* Whether the extents of all inputs are known: else shapes alone are asked for. */
+static bool is_concrete(const sn_layer_call *c) {
+    for (int i = 0; i < c->n_in; i++)
+        if (!sn_type_known(sn_graph_type(c->b->graph, c->in[i])))
+            return false;
+    return true;
+}
+
+sn_value sn_layer_array(sn_layer_call *c, const sn_conf_array *array, const int64_t *dims,
+                        int rank) {
+    sn_network *const n = c->network;
+    snug_type type = {.dtype = n->compute_dtype, .rank = rank};
+    char name[sizeof c->path + 64];
+    uint32_t home;
+    if (c->b->error.code != SNUG_OK)
         return SN_NO_VALUE;
-    return sn_build_cast(c->b, value, n->compute_dtype);
+    if (array->n <= SN_MAX_REALS)
+        return sn_build_reshape(c->b, sn_layer_vector(c, array->v, array->n, false), dims, rank);
+    memcpy(type.dims, dims, (size_t)rank * sizeof *dims);
+    if (!is_concrete(c))
+        return sn_build_fill(c->b, &type, 0);
+    snprintf(name, sizeof name, "%s/array", c->path);
+    type.dtype = n->variable_dtype;
+    if (!sn_network_find_variable(n, name, &home) &&
+        make_array(c, name, array, &type, &home) != SNUG_OK)
+        return SN_NO_VALUE;
+    return read_home(c, home);
 }
 
 void sn_layer_keep(sn_layer_call *c, uint32_t home, sn_value value) {

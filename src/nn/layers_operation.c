@@ -28,8 +28,7 @@ typedef struct {
 } operands;
 
 sn_value sn_operation_array(sn_layer_call *c, conf_of conf) {
-    const sn_value list = sn_layer_vector(c, conf->array.v, conf->array.n, false);
-    return sn_build_reshape(c->b, list, conf->array_dims, (int)conf->array_rank);
+    return sn_layer_array(c, &conf->array, conf->array_dims, (int)conf->array_rank);
 }
 
 /* Tensors, numbers and an array in their places. False after refusing more than `most`. */

@@ -67,6 +67,8 @@ void sn_network_destroy(sn_network *n) {
     sn_free(e, SN_MEM_MODEL, n->tensors, n->cap_tensors * sizeof *n->tensors);
     sn_free(e, SN_MEM_MODEL, n->layers, n->cap_layers * sizeof *n->layers);
     sn_free(e, SN_MEM_MODEL, n->applications, n->cap_applications * sizeof *n->applications);
+    for (size_t i = 0; i < n->n_vars; i++)
+        sn_source_drop(sn_recipe_source(&n->vars[i].init));
     sn_free(e, SN_MEM_MODEL, n->vars, n->cap_vars * sizeof *n->vars);
     sn_names_clear(&n->var_names);
     sn_names_clear(&n->layer_names);
@@ -137,12 +139,14 @@ snug_status sn_network_read(const sn_network *n, sn_graph *g, uint32_t home, sn_
         }
     }
     const sn_net_var *v = &n->vars[home];
-    const sn_variable var = {.name = v->name,
-                             .type = v->type,
-                             .home = home,
-                             .trainable = v->trainable,
-                             .slot = v->slot,
-                             .init = v->init};
+    sn_variable var = {.name = v->name,
+                       .type = v->type,
+                       .home = home,
+                       .trainable = v->trainable,
+                       .slot = v->slot,
+                       .init = v->init};
+    if (sn_recipe_source(&v->init)) /* which the home reads; graphs are text */
+        var.init = (sn_recipe){.kind = SN_RECIPE_CONSTANT};
     return sn_graph_variable(g, &var, out, err);
 }
 
@@ -157,8 +161,10 @@ void sn_network_drop_slots(sn_network *n) {
     uint32_t kept = 0;
     sn_names_forget(&n->var_names);
     for (uint32_t i = 0; i < n->n_vars; i++) {
-        if (n->vars[i].slot)
+        if (n->vars[i].slot) {
+            sn_source_drop(sn_recipe_source(&n->vars[i].init));
             continue;
+        }
         *n->vars[i].home = kept;
         sn_names_put(&n->var_names, n->vars[i].name, kept);
         n->vars[kept++] = n->vars[i];

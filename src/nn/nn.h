@@ -57,6 +57,12 @@ typedef struct {
     int64_t n;
 } sn_layer_list;
 
+/* An array of any length; the numbers lie in the network's zone. */
+typedef struct {
+    int64_t n;
+    const double *v;
+} sn_conf_array;
+
 #define INT(key, value)     int64_t key;
 #define INTS(key, n, value) int64_t key[n];
 #define REAL(key, value)    double key;
@@ -65,6 +71,7 @@ typedef struct {
 #define INIT(key, value)    sn_init key;
 #define LAYER(key)          sn_layer *key;
 #define LAYERS(key)         sn_layer_list key;
+#define ARRAY(key)          sn_conf_array key;
 #define REALS(key, most)                                                                           \
     struct {                                                                                       \
         int64_t n;                                                                                 \
@@ -85,6 +92,7 @@ typedef struct {
 #undef INIT
 #undef LAYER
 #undef LAYERS
+#undef ARRAY
 
 typedef enum {
     SN_CONF_INT,
@@ -95,7 +103,8 @@ typedef enum {
     SN_CONF_TEXT,
     SN_CONF_INIT,
     SN_CONF_LAYER,
-    SN_CONF_LAYERS
+    SN_CONF_LAYERS,
+    SN_CONF_ARRAY
 } sn_conf_kind;
 typedef struct {
     const char *key;
@@ -398,6 +407,10 @@ int sn_call_role(const sn_layer_call *c, const char *role, int k);
 /* A list of up to SN_MAX_REALS numbers as a vector of the compute dtype; rounds: each as
  * sn_keras_number has it. */
 sn_value sn_layer_vector(sn_layer_call *c, const double *v, int64_t n, bool rounds);
+/* An array of these extents as a value of the compute dtype. A long one is a variable of the layer
+ * that is no weight: nobody trains, saves or loads it. */
+sn_value sn_layer_array(sn_layer_call *c, const sn_conf_array *array, const int64_t *dims,
+                        int rank);
 /* Makes the builder fail with the layer's name in front; printf-style. */
 void sn_layer_refuse(sn_layer_call *c, snug_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
