@@ -1,4 +1,4 @@
-"""Transposes, diagonal parts, triangles, norms, inverse, solve, determinant."""
+"""Transposes, diagonal parts, triangles, norms."""
 import numpy as np
 import tensorflow as tf
 from parity import check
@@ -17,7 +17,3 @@ check("norm inf", tf.norm(m, ord=np.inf, axis=1))
 check("l2_normalize", tf.linalg.l2_normalize(m, axis=1))
 check("set_diag", tf.linalg.set_diag(m, [0.0, 0.0, 0.0]))
 check("adjoint", tf.linalg.adjoint(m))
-check("inv", tf.linalg.inv(m), tol=1e-4)
-check("det", tf.linalg.det(m), tol=1e-4)
-check("solve", tf.linalg.solve(m, [[1.0], [2.0], [3.0]]), tol=1e-4)
-check("cholesky", tf.linalg.cholesky(m), tol=1e-4)
