@@ -19,8 +19,8 @@
 
 #include <stdint.h>
 
-/* Bookings move in steps of this. */
-#define SN_PROCESS_BAND ((size_t)8 << 20)
+/* Bookings move in steps of this, those of large processes (an interpreter's) in twice that. */
+#define SN_PROCESS_BAND ((size_t)4 << 20)
 
 /* --- sums ------------------------------------------------------------------------------------- */
 /* Zeros where the system does not say. */
