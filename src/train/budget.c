@@ -92,22 +92,34 @@ static size_t step_bytes_of(const snug_model *m, const sn_model_step *s) {
     return (1 + n_alike(m, s)) * STEP_BYTES;
 }
 
+/* Of a step of validation: forward nodes, and some that only it has. */
+static size_t validation_size(const sn_graph *g) {
+    const uint32_t n = sn_graph_n_nodes(g);
+    uint32_t n_forward = 0;
+    for (uint32_t i = 0; i < n; i++)
+        n_forward += sn_graph_node_at(g, (sn_node){i})->part == SN_PART_FORWARD;
+    const double part = n > 0 ? 1.25 * n_forward / n : 1;
+    return (size_t)((part < 1 ? part : 1) * (double)size_of(g));
+}
+
 /* What the ledger will hold beside this step and what it holds now: its plan's tables, sessions
  * of the steps planned before, and the steps that may come after: those alike (but for what
  * step_bytes_of counts), validation and its remainder. */
 static size_t to_come(const snug_model *m, const sn_model_step *s) {
-    const size_t n_all = m->compiled.optimizer.gradient_accumulation_steps > 0 ? 6 : 4;
-    size_t largest = size_of(s->graph), later = 0, own = PLAN_BYTES;
+    const size_t n_train = m->compiled.optimizer.gradient_accumulation_steps > 0 ? 4 : 2;
+    size_t largest = size_of(s->graph), validation = validation_size(s->graph);
+    size_t there = largest + n_alike(m, s) * sn_graph_n_nodes(s->graph) * STEP_BYTES;
+    size_t own = PLAN_BYTES;
     for (int i = 0; i < m->n_steps; i++) {
-        const size_t size = size_of(m->steps[i].graph);
+        const size_t size = size_of(m->steps[i].graph), val = validation_size(m->steps[i].graph);
         largest = size > largest ? size : largest;
-        later += i > 0 ? size : 0;
+        validation = val > validation ? val : validation;
+        there += size;
         if (!m->steps[i].session)
             own += (size_t)m->steps[i].plan->n_steps * SESSION_BYTES;
     }
-    later += m->n_steps > 0 ? size_of(s->graph) : 0;
-    later += n_alike(m, s) * sn_graph_n_nodes(s->graph) * STEP_BYTES;
-    return own + (n_all * largest > later ? n_all * largest - later : 0);
+    const size_t all = n_train * largest + 2 * validation;
+    return own + (all > there ? all - there : 0);
 }
 
 /* The arena is shared: a step that can do with what the others need does not make it larger. */
