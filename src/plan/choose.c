@@ -4,7 +4,7 @@
  *
  *     slices      1, 2, 3, 4, 6, 8, 12, 16, ... pieces of the batch
  *     limit       on a ladder of sizes: with this many bytes to reach, values between blocks are
- *                 dropped (worst use of bytes first), then values inside blocks are recomputed
+ *                 held as long as there is room, then values inside blocks are recomputed
  *
  * All members are made, as far as one may be the fastest of its size, and packed by rules that do
  * not know the number either. Of those that fit it, the fastest is taken, the larger one among
@@ -19,15 +19,9 @@
 #define STEPS_PER_OCTAVE 6
 #define MAX_TRIES        4  /* to get the layout below what the recomputation promised */
 #define CALLS            64 /* of the recomputation for each block, about */
-#define POINTS           32 /* at which dropping is looked at */
+#define WALK_WORK        4  /* of a walk through the blocks, for each node and block */
+#define ROOM_TRIES       8  /* to find what blocks need beside values that are held */
 #define FLOOR_TRIES      8  /* to get below the floor that was found first */
-
-/* What is known of a number of slices when values are dropped. */
-typedef struct profile {
-    struct profile *next;
-    int64_t slices;
-    size_t bound[POINTS + 1];
-} profile;
 
 /* What the members of the family are made from. */
 typedef struct {
@@ -35,9 +29,8 @@ typedef struct {
     sn_order order;     /* of the plain program: its live peak is the smallest */
     sn_order in_slices; /* of sliced ones: sums live all the time there */
     sn_split split;
-    uint32_t *drops; /* roots that cross blocks, in the order they are dropped */
-    uint32_t n_drops;
-    profile *profiles;
+    sn_holder *holder;
+    int searches;        /* of what to hold between blocks, for each member */
     size_t unlimited;    /* bound of the plain program */
     double seconds;      /* of the plain program */
     uint64_t work;       /* for each recomputation of a whole program */
@@ -99,48 +92,80 @@ static snug_status lay_out(family *f, offer *o, snug_error *err) {
     return SNUG_OK;
 }
 
-/* The sliced program that keeps all but the first n_dropped values that cross blocks. */
-static snug_status make_sliced(family *f, offer *o, uint32_t n_dropped, snug_error *err) {
-    bool *keep;
-    SNUG_TRY(sn_plan_array(o->zone, f->p->n_values, sizeof *keep, &keep, err));
-    for (uint32_t i = n_dropped; i < f->n_drops; i++)
-        keep[f->drops[i]] = true;
+/* The sliced program with so many bytes in each block for values between blocks. */
+static snug_status make_sliced(family *f, offer *o, const sn_hold_limits *limits,
+                               sn_block_runs *runs, snug_error *err) {
+    SNUG_TRY(sn_hold_values(f->holder, o->zone, limits, runs, err));
     o->program = (sn_program){.split = &f->split, .slices = &o->slices};
-    SNUG_TRY(sn_program_sliced(f->p, o->zone, &f->in_slices, keep, &o->program, err));
+    SNUG_TRY(sn_program_sliced(f->p, o->zone, &f->in_slices, runs, &o->program, err));
     return lay_out(f, o, err);
 }
 
-/* Bounds of a number of slices by how many values are dropped, at POINTS + 1 even steps. At first
- * they fall; behind some point what is made again in a block weighs more than what was dropped. */
-static snug_status find_profile(family *f, offer *o, const profile **out, snug_error *err) {
-    profile *p = f->profiles;
-    for (; p && p->slices != o->of.slices; p = p->next)
-        ;
-    *out = p;
-    if (p)
-        return SNUG_OK;
-    SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *p, &p, err));
-    p->slices = o->of.slices;
-    for (uint32_t j = 0; j <= POINTS; j++) {
-        SNUG_TRY(make_sliced(f, o, f->n_drops * j / POINTS, err));
-        p->bound[j] = o->program.possible ? o->layout.bound : SIZE_MAX;
+/* What the limit leaves beside all else that lives in a block and in front of it. */
+static void find_room(const offer *o, const sn_block_runs *runs, double *room) {
+    uint32_t block = UINT32_MAX;
+    for (uint32_t t = o->program.n; t-- > 0;) {
+        if (o->program.actions[t].kind == SN_STEP_END)
+            block = o->program.actions[t].id;
+        if (block == UINT32_MAX)
+            continue;
+        const double others = (double)o->layout.live[t] - runs->held[block];
+        room[block] = fmin(room[block], (double)o->of.limit - others);
     }
-    p->next = f->profiles;
-    *out = f->profiles = p;
+}
+
+/* The best of the programs that were made for a member so far. */
+typedef struct {
+    sn_program program;
+    double seconds;
+    size_t bound; /* the limit, if it is below that */
+} attempt;
+
+static void keep_better(const offer *o, attempt *best) {
+    const size_t size = o->program.possible ? o->layout.bound : SIZE_MAX;
+    const size_t bound = size > o->of.limit ? size : o->of.limit;
+    if (best->program.n == 0 || bound < best->bound ||
+        (bound == best->bound && o->seconds < best->seconds))
+        *best = (attempt){o->program, o->seconds, bound};
+}
+
+/* What a block needs beside values that are held shows in the layout only, so room for these is
+ * found by trying. Once something fits, it is searched for a faster one. */
+static snug_status fill_rooms(family *f, offer *o, double *room, attempt *best, snug_error *err) {
+    bool searched = false;
+    for (int i = 0; i < ROOM_TRIES; i++) {
+        const bool now = !searched && (o->fits || i == ROOM_TRIES / 2);
+        const sn_hold_limits limits = {&o->slices, room, now ? f->searches : 0};
+        sn_block_runs runs;
+        if (searched && o->fits)
+            break;
+        searched = searched || now;
+        SNUG_TRY(make_sliced(f, o, &limits, &runs, err));
+        keep_better(o, best);
+        find_room(o, &runs, room);
+    }
     return SNUG_OK;
 }
 
-/* The fewest values dropped that fit; where none does, as many as give the smallest bound; for the
- * lowest of all plans everything, as the recomputation inside of blocks finds more there. */
-static snug_status drop_values(family *f, offer *o, snug_error *err) {
-    const profile *p;
-    uint32_t best = 0;
-    if (f->n_drops == 0 || o->of.limit == SIZE_MAX)
-        return make_sliced(f, o, 0, err);
-    SNUG_TRY(find_profile(f, o, &p, err));
-    for (uint32_t j = 1; j <= POINTS && p->bound[best] > o->of.limit; j++)
-        best = p->bound[j] < p->bound[best] || (o->of.lowest && p->bound[j] < SIZE_MAX) ? j : best;
-    return make_sliced(f, o, f->n_drops * best / POINTS, err);
+/* Values between blocks are held as far as the limit allows; the fastest that fits stays, or the
+ * smallest. For the lowest of all plans none is held, as the recomputation inside of blocks finds
+ * more there. */
+static snug_status hold_values(family *f, offer *o, snug_error *err) {
+    const bool free = o->of.limit == SIZE_MAX;
+    attempt best = {.seconds = INFINITY};
+    sn_block_runs runs;
+    double *room;
+    SNUG_TRY(sn_plan_array(o->zone, f->split.n_blocks, sizeof *room, &room, err));
+    for (uint32_t b = 0; b < f->split.n_blocks; b++)
+        room[b] = o->of.lowest ? 0 : free ? INFINITY : (double)o->of.limit;
+    sn_holder_reset(f->holder);
+    if (o->of.lowest || free)
+        return make_sliced(f, o, &(sn_hold_limits){&o->slices, room, 0}, &runs, err);
+    SNUG_TRY(fill_rooms(f, o, room, &best, err));
+    if (o->program.actions == best.program.actions)
+        return SNUG_OK;
+    o->program = best.program;
+    return lay_out(f, o, err);
 }
 
 /* The next stretch at or behind action `at` that needs more than the limit. */
@@ -228,7 +253,7 @@ static snug_status fill_member(family *f, offer *o, size_t *floor, snug_error *e
     sn_planner *const p = f->p;
     if (o->of.slices > 1) {
         SNUG_TRY(sn_plan_slices(p, o->zone, &f->split, o->of.slices, &o->slices, err));
-        SNUG_TRY(drop_values(f, o, err));
+        SNUG_TRY(hold_values(f, o, err));
     } else {
         SNUG_TRY(sn_program_plain(p, o->zone, &f->order, &o->program, err));
         SNUG_TRY(lay_out(f, o, err));
@@ -330,109 +355,14 @@ static snug_status choose_sliced_order(family *f, snug_error *err) {
     return st;
 }
 
-/* --- what to drop between blocks -------------------------------------------------------------- */
-/* Byte-blocks that a value occupies beyond the block that makes it: what dropping it gives. */
-static double held_by(const family *f, uint32_t root) {
-    const sn_planner *p = f->p;
-    const uint32_t maker = sn_graph_value_at(p->graph, (sn_value){root})->node.i;
-    uint32_t last = f->split.time[maker];
-    for (uint32_t v = root; v < p->n_values && v - root < 64; v++) /* its names stand close by */
-        for (uint32_t k = p->reader_start[v]; p->root[v] == root && k < p->reader_start[v + 1];
-             k++) {
-            const uint32_t reader = p->readers[k];
-            if (f->split.sliced[reader] && f->split.time[reader] > last)
-                last = f->split.time[reader];
-        }
-    return (double)p->padded[root] * (last - f->split.time[maker]);
-}
-
-typedef struct {
-    uint32_t root;
-    double held, score; /* byte-blocks; by the seconds it cost when last asked */
-} drop;
-
-static void sift(drop *heap, uint32_t n, uint32_t i) {
-    for (;;) {
-        uint32_t best = i;
-        for (uint32_t c = 2 * i + 1; c <= 2 * i + 2 && c < n; c++)
-            if (heap[c].score > heap[best].score ||
-                (heap[c].score == heap[best].score && heap[c].root < heap[best].root))
-                best = c;
-        if (best == i)
-            return;
-        const drop d = heap[i];
-        heap[i] = heap[best];
-        heap[best] = d;
-        i = best;
-    }
-}
-
-/* Values whose labels cross blocks, all of them kept at first. */
-static snug_status find_crossing(family *f, bool *keep, drop **out, uint32_t *n, snug_error *err) {
-    sn_planner *const p = f->p;
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof **out, out, err));
-    *n = 0;
-    for (uint32_t v = 0; v < p->n_values; v++) {
-        const uint32_t maker = sn_graph_value_at(p->graph, (sn_value){v})->node.i;
-        if (p->root[v] != v || f->split.label[v].axis < 0 || maker >= p->n_nodes ||
-            !p->needed[maker])
-            continue;
-        const double held = held_by(f, v);
-        if (held <= 0)
-            continue;
-        keep[v] = true;
-        (*out)[(*n)++] = (drop){v, held, INFINITY};
-    }
-    return SNUG_OK;
-}
-
-/* The order in which values are dropped: each time the one that gives most for the seconds it costs
- * now. What a value costs only grows while others go, so old prices are bounds: only the best one
- * is asked again. Prices are asked a limited number of times; what is left goes in the order of
- * its old prices. */
-static snug_status find_drops(family *f, snug_error *err) {
-    sn_planner *const p = f->p;
-    sn_pricer *pricer;
-    drop *heap;
-    bool *keep;
-    uint32_t n;
-    SNUG_TRY(sn_pricer_create(p, &f->order, &f->split, &pricer, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *keep, &keep, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *f->drops, &f->drops, err));
-    SNUG_TRY(find_crossing(f, keep, &heap, &n, err));
-    const uint64_t work = (uint64_t)p->n_nodes * f->split.n_blocks + 1;
-    uint64_t asks = f->work / 2 / work + n;
-    for (double now = sn_price(pricer, keep); n > 0;) {
-        bool settled = asks == 0;
-        double next = now;
-        if (!settled) {
-            keep[heap[0].root] = false;
-            next = sn_price(pricer, keep);
-            const double score = heap[0].held / (next - now > 1e-9 ? next - now : 1e-9);
-            settled = score >= heap[0].score * 0.999;
-            heap[0].score = score;
-            asks--;
-        }
-        if (!settled) {
-            keep[heap[0].root] = true;
-            sift(heap, n, 0);
-            continue;
-        }
-        now = next;
-        keep[heap[0].root] = false;
-        f->drops[f->n_drops++] = heap[0].root;
-        heap[0] = heap[--n];
-        sift(heap, n, 0);
-    }
-    return SNUG_OK;
-}
-
 static snug_status find_slices(family *f, snug_error *err) {
     SNUG_TRY(sn_plan_split(f->p, &f->order, &f->split, err));
     if (f->split.extent == 0)
         return SNUG_OK;
-    SNUG_TRY(find_drops(f, err));
+    SNUG_TRY(sn_holder_create(f->p, &f->split, &f->holder, err));
     f->block_work = f->work / 8 / f->split.n_blocks;
+    const uint64_t walk = WALK_WORK * (uint64_t)f->p->n_nodes * f->split.n_blocks;
+    f->searches = f->split.n_blocks < 2 ? 0 : (int)(f->work / walk < 64 ? f->work / walk : 64);
     return choose_sliced_order(f, err);
 }
 
@@ -514,18 +444,23 @@ static snug_status rank_slices(family *f, ranking *r, number *numbers, uint32_t 
 
 /* One step of the ladder: with which numbers of slices can this size be reached? Those that are
  * fastest without recomputation are tried, until one is faster than the others can be; at most a
- * few of them, fewer where blocks are many: these take long to plan. *reached: some can. */
+ * few of them. Where values lie between blocks, twice as many slices leave more for these.
+ * *reached: some can. */
 static snug_status rank_step(family *f, size_t size, ranking *r, number *numbers, uint32_t n,
                              bool *reached, snug_error *err) {
-    const int most = f->split.n_blocks > 2 ? 1 : 4;
+    const int most = f->split.n_blocks > 2 ? 3 : 4;
+    const int64_t apart = f->split.n_blocks > 2 ? 2 : 1;
+    int64_t least = 1;
     double best = INFINITY;
     int made = 0;
     *reached = false;
     for (uint32_t i = 0; i < n && numbers[i].plain_seconds < best; i++) {
         number *const k = &numbers[i];
-        if (k->bound > size && !k->stuck && (made < most || k->slices == 1)) {
+        if (k->bound > size && !k->stuck &&
+            (k->slices == 1 || (made < most && k->slices >= least))) {
             SNUG_TRY(rank_member(f, (member){.slices = k->slices, .limit = size}, r, k, err));
             made += !k->stuck && k->slices > 1;
+            least = k->stuck ? least : apart * k->slices;
         }
         if (k->bound > size)
             continue;

@@ -6,6 +6,8 @@
  *
  * Values that share bytes by ALIAS rows are one copy from the start; an output moves into an
  * input's buffer where the table allows it, the sizes are equal and nobody reads the input later.
+ * A whole value that a block makes takes the buffer of one that the block has read for the last
+ * time: each iteration writes the rows that it needs no more.
  * STATE outputs lie in the homes of their variables and have no buffer. */
 #include "base/size.h"
 #include "plan/passes.h"
@@ -22,6 +24,8 @@ typedef struct {
     uint32_t *newest; /* per value: its copy, or NONE: in its home */
     uint32_t *set_by; /* per variable version: the copy to be read once its update has run */
     uint32_t *last;   /* per item: the last action that reads it, before blocks stretch it */
+    uint32_t *gone;   /* whole copies that nobody reads behind this action of this block */
+    uint32_t n_gone;
 } layer_out;
 
 static const sn_node_info *node_at(const layer_out *s, uint32_t i) {
@@ -195,6 +199,34 @@ static void take_buffer(layer_out *s, uint32_t from, uint32_t to) {
     item->upper = end > item->upper ? end : item->upper;
 }
 
+/* Rows of these are read by this action for the last time; it itself must not write them. */
+static void note_gone(layer_out *s, const sn_node_info *n, uint32_t now) {
+    const uint32_t *copy = &s->l->copy[s->l->operand[now]];
+    for (int k = 0; k < n->n_in; k++) {
+        if (copy[k] == NONE)
+            continue;
+        const sn_copy *c = &s->l->copies[copy[k]];
+        bool listed = c->local || c->last != now || s->last[c->buffer] != now ||
+                      !has_label(s, c->value) || sn_plan_in_state(s->p, c->value);
+        for (uint32_t i = 0; i < s->n_gone && !listed; i++)
+            listed = s->gone[i] == copy[k];
+        if (!listed)
+            s->gone[s->n_gone++] = copy[k];
+    }
+}
+
+/* A buffer that the whole output may take over; NONE: there is none. */
+static uint32_t find_gone(layer_out *s, const sn_copy *out) {
+    for (uint32_t i = 0; !out->local && has_label(s, out->value) && i < s->n_gone; i++) {
+        const uint32_t from = s->gone[i];
+        if (bytes_of(s, &s->l->copies[from]) != bytes_of(s, out))
+            continue;
+        s->gone[i] = s->gone[--s->n_gone];
+        return from;
+    }
+    return NONE;
+}
+
 static void place_outputs(layer_out *s, const sn_node_info *n, uint32_t now) {
     const uint32_t *copy = &s->l->copy[s->l->operand[now]];
     for (int k = 0; k < n->n_out; k++) {
@@ -204,8 +236,11 @@ static void place_outputs(layer_out *s, const sn_node_info *n, uint32_t now) {
         int taken = -1;
         for (int j = 0; k == 0 && j < n->n_in && taken < 0; j++)
             taken = may_take(s, n, j, now) ? j : -1;
+        const uint32_t gone = taken >= 0 ? NONE : find_gone(s, &s->l->copies[c]);
         if (taken >= 0)
             take_buffer(s, copy[taken], c);
+        else if (gone != NONE)
+            take_buffer(s, gone, c);
         else
             open_buffer(s, c, now);
     }
@@ -221,11 +256,17 @@ static void place_action(layer_out *s, uint32_t now) {
     sn_layout *const l = s->l;
     const sn_action a = s->program->actions[now];
     const uint32_t *copy = &l->copy[l->operand[now]];
+    if (a.kind == SN_STEP_REPEAT || a.kind == SN_STEP_END) {
+        s->block = a.kind == SN_STEP_REPEAT ? now : NONE;
+        s->n_gone = 0;
+    }
     if (a.kind == SN_STEP_FEED || (a.kind == SN_STEP_COPY && copy[1] != NONE))
         open_buffer(s, copy[a.kind == SN_STEP_COPY ? 1 : 0], now);
     if (a.kind != SN_STEP_RUN)
         return;
     place_outputs(s, node_at(s, a.id), now);
+    if (s->block != NONE)
+        note_gone(s, node_at(s, a.id), now);
     if (workspace_of(s, now) == 0)
         return;
     l->workspace[now] = l->n_items;
@@ -302,6 +343,7 @@ snug_status sn_plan_layout(sn_planner *p, sn_zone *z, const sn_program *program,
     const size_t most = (size_t)out->n_copies + program->n + 1;
     SNUG_TRY(sn_plan_array(z, most, sizeof *out->items, &out->items, err));
     SNUG_TRY(sn_plan_array(z, most, sizeof *s.last, &s.last, err));
+    SNUG_TRY(sn_plan_array(z, out->n_copies, sizeof *s.gone, &s.gone, err));
     SNUG_TRY(sn_plan_array(z, program->n, sizeof *out->workspace, &out->workspace, err));
     memset(out->workspace, 0xff, program->n * sizeof *out->workspace);
     for (uint32_t t = 0; t < program->n; t++)

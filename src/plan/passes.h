@@ -78,7 +78,7 @@ typedef struct {
 } sn_slices;
 
 /* RUN node id, FEED input id, COPY value id (an old version into the arena; or a value to the spill
- * file, and back), REPEAT, END. */
+ * file, and back), REPEAT block, END block. */
 typedef struct {
     sn_step_kind kind;
     uint32_t id;
@@ -145,15 +145,28 @@ SNUG_CHECKED snug_status sn_plan_slices(sn_planner *p, sn_zone *z, const sn_spli
 /* Everything once, in this order. */
 SNUG_CHECKED snug_status sn_program_plain(sn_planner *p, sn_zone *z, const sn_order *order,
                                           sn_program *out, snug_error *err);
-/* In slices (out->split and out->slices are set). Values with a label that later blocks read are
- * kept whole where keep[value], else made again there. */
+/* What the blocks of a sliced program run: nodes [start[b], start[b + 1]) in block b, for the first
+ * time or again; bytes of the values that lie whole there to save that; seconds of all blocks. */
+typedef struct {
+    uint32_t *start, *node;
+    double *held;
+    double seconds;
+} sn_block_runs;
+typedef struct {
+    const sn_slices *slices;
+    const double *room; /* per block: bytes for such values; what must lie whole does not count */
+    int searches;       /* walks to improve the first answer */
+} sn_hold_limits;
+typedef struct sn_holder sn_holder; /* lives as long as the planner */
+SNUG_CHECKED snug_status sn_holder_create(sn_planner *p, const sn_split *split, sn_holder **out,
+                                          snug_error *err);
+void sn_holder_reset(sn_holder *h); /* it forgets what searches have found */
+SNUG_CHECKED snug_status sn_hold_values(sn_holder *h, sn_zone *z, const sn_hold_limits *limits,
+                                        sn_block_runs *out, snug_error *err);
+/* In slices (out->split and out->slices are set). REPEAT and END have the block as id. */
 SNUG_CHECKED snug_status sn_program_sliced(sn_planner *p, sn_zone *z, const sn_order *order,
-                                           const bool *keep, sn_program *out, snug_error *err);
-/* Seconds of all blocks of a sliced program, without writing it; lives as long as the planner. */
-typedef struct sn_pricer sn_pricer;
-SNUG_CHECKED snug_status sn_pricer_create(sn_planner *p, const sn_order *order,
-                                          const sn_split *split, sn_pricer **out, snug_error *err);
-double sn_price(sn_pricer *c, const bool *keep);
+                                           const sn_block_runs *runs, sn_program *out,
+                                           snug_error *err);
 SNUG_CHECKED snug_status sn_plan_layout(sn_planner *p, sn_zone *z, const sn_program *program,
                                         sn_layout *out, snug_error *err);
 /* Actions [first, end): a whole program without blocks, or the inside of a block. */

@@ -3,24 +3,26 @@
  *
  *     between 0 | block 0 | between 1 | block 1 | ...
  *
- * A block runs its sums, its checks and the values that are wanted whole, and whatever these are
- * made of: a value that an earlier block made only slice by slice is made again.
+ * What a block runs is decided before (hold.c). Who reads a value finds the newest making of it.
  *
  * Inputs are fed right before their first use, in slices where only blocks read them, in each block
  * anew. Old versions of variables that are read after their update are copied right before it. */
 #include "plan/passes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
     sn_planner *p;
     const sn_order *order;
     const sn_split *split;
-    const bool *keep;
+    const sn_block_runs *runs;
     sn_program *out;
-    bool *whole;      /* per root with a label: lies whole in the arena behind its block */
-    bool *wanted;     /* per node: runs in the block under way */
+    uint32_t *place;  /* per node: where it stands in the order */
+    uint32_t *places; /* of the nodes of the block under way, ascending */
+    uint32_t n_places;
     bool *fed;        /* per input of the graph: whole */
+    bool *read_whole; /* per root: read outside of blocks */
     uint32_t *fed_in; /* per input of the graph: the block that has its slices */
     uint32_t *last;   /* per sliced node: the last block that runs it */
     uint32_t *time;   /* per node: as of the split, updates put off behind the last reader */
@@ -96,71 +98,17 @@ snug_status sn_program_plain(sn_planner *p, sn_zone *z, const sn_order *order, s
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */
-/* What lies whole behind its block: what is kept, what runs whole read it, outputs, and what is
- * never made twice. */
-static void find_whole(writer *w) {
-    const sn_planner *p = w->p;
-    for (uint32_t v = 0; v < p->n_values; v++) {
-        const uint32_t root = p->root[v];
-        if (!has_label(w, root))
-            continue;
-        const uint32_t maker = maker_of(p, root);
-        const bool once = maker < p->n_nodes && sn_ops[node_at(w, maker)->op].effect == SN_MAYFAIL;
-        w->whole[root] = w->whole[root] || w->keep[root] || p->is_output[root] || once;
-        for (uint32_t k = p->reader_start[v]; k < p->reader_start[v + 1]; k++)
-            w->whole[root] = w->whole[root] || !w->split->sliced[p->readers[k]];
-    }
+static int by_place(const void *a, const void *b) {
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
 }
 
-/* A node of this block that somebody behind it waits for. */
-static bool is_target(const writer *w, uint32_t node) {
-    const sn_node_info *n = node_at(w, node);
-    if (sn_ops[n->op].effect == SN_MAYFAIL)
-        return true;
-    for (int k = 0; k < n->n_out; k++) {
-        const uint32_t v = n->out[k].i;
-        if (!has_label(w, v) || (w->p->root[v] == v && w->whole[v]))
-            return true;
-    }
-    return false;
-}
-
-/* The nodes that make value v, in this block, unless it lies whole behind an earlier one. */
-static void want_value(writer *w, uint32_t v, uint32_t block) {
-    const sn_planner *p = w->p;
-    const uint32_t root = p->root[v], root_maker = maker_of(p, root);
-    const bool before = root_maker < p->n_nodes && w->split->time[root_maker] / 2 < block;
-    if (!has_label(w, v) || (before && w->whole[root]))
-        return;
-    for (uint32_t at = v;;) {
-        const uint32_t maker = maker_of(p, at);
-        if (maker < p->n_nodes)
-            w->wanted[maker] = true;
-        if (at == root)
-            return;
-        at = node_at(w, maker)->in[0].i;
-    }
-}
-
-/* Marks the nodes of a block; returns how many. */
-static uint32_t want_block(writer *w, uint32_t block) {
-    uint32_t n_wanted = 0;
-    memset(w->wanted, 0, w->p->n_nodes * sizeof *w->wanted);
-    for (uint32_t i = w->order->n; i-- > 0;) {
-        const uint32_t node = w->order->node[i];
-        if (!w->split->sliced[node] || w->split->time[node] / 2 > block)
-            continue;
-        if (w->split->time[node] / 2 == block && is_target(w, node))
-            w->wanted[node] = true;
-        if (!w->wanted[node])
-            continue;
-        const sn_node_info *n = node_at(w, node);
-        for (int k = 0; k < n->n_in; k++)
-            want_value(w, n->in[k].i, block);
-        w->last[node] = block;
-        n_wanted++;
-    }
-    return n_wanted;
+static void list_block(writer *w, uint32_t block) {
+    const uint32_t first = w->runs->start[block];
+    w->n_places = w->runs->start[block + 1] - first;
+    for (uint32_t i = 0; i < w->n_places; i++)
+        w->places[i] = w->place[w->runs->node[first + i]];
+    qsort(w->places, w->n_places, sizeof *w->places, by_place);
 }
 
 /* Updates wait for the last block that reads what they overwrite. A block must not wait for such an
@@ -190,16 +138,20 @@ static void put_off_updates(writer *w) {
     }
 }
 
+/* Something outside of blocks wants all rows of it, or it has none. */
 static bool is_fed_whole(const writer *w, uint32_t v) {
-    return !has_label(w, w->p->root[v]) || w->whole[w->p->root[v]];
+    const sn_planner *p = w->p;
+    const uint32_t root = p->root[v];
+    if (!has_label(w, root) || p->is_output[root])
+        return true;
+    return w->read_whole[root];
 }
 
 /* Inputs that the block needs whole, before it. */
 static void feed_block(writer *w) {
-    for (uint32_t i = 0; i < w->order->n; i++) {
-        const uint32_t node = w->order->node[i];
-        const sn_node_info *n = node_at(w, node);
-        for (int k = 0; w->wanted[node] && k < n->n_in; k++)
+    for (uint32_t i = 0; i < w->n_places; i++) {
+        const sn_node_info *n = node_at(w, w->order->node[w->places[i]]);
+        for (int k = 0; k < n->n_in; k++)
             if (is_fed_whole(w, n->in[k].i))
                 feed_whole(w, n->in[k].i);
     }
@@ -214,20 +166,19 @@ static void feed_slices(writer *w, uint32_t v, uint32_t block) {
 }
 
 static void write_block(writer *w, uint32_t block) {
-    if (want_block(w, block) == 0)
+    list_block(w, block);
+    if (w->n_places == 0)
         return;
     feed_block(w);
-    add(w->out, SN_STEP_REPEAT, 0);
-    for (uint32_t i = 0; i < w->order->n; i++) {
-        const uint32_t node = w->order->node[i];
+    add(w->out, SN_STEP_REPEAT, block);
+    for (uint32_t i = 0; i < w->n_places; i++) {
+        const uint32_t node = w->order->node[w->places[i]];
         const sn_node_info *n = node_at(w, node);
-        if (!w->wanted[node])
-            continue;
         for (int k = 0; k < n->n_in; k++)
             feed_slices(w, n->in[k].i, block);
         add(w->out, SN_STEP_RUN, node);
     }
-    add(w->out, SN_STEP_END, 0);
+    add(w->out, SN_STEP_END, block);
 }
 
 static void write_between(writer *w, uint32_t time) {
@@ -236,25 +187,38 @@ static void write_between(writer *w, uint32_t time) {
             run_whole(w, w->order->node[i]);
 }
 
+static void find_read_whole(writer *w) {
+    const sn_planner *p = w->p;
+    for (uint32_t v = 0; v < p->n_values; v++)
+        for (uint32_t k = p->reader_start[v]; k < p->reader_start[v + 1]; k++)
+            if (!w->split->sliced[p->readers[k]])
+                w->read_whole[p->root[v]] = true;
+}
+
 static snug_status make_sliced(writer *w, sn_zone *z, snug_error *err) {
     const sn_planner *p = w->p;
-    const size_t n_inputs = sn_graph_n_inputs(p->graph);
-    SNUG_TRY(sn_plan_array(z, p->n_values, sizeof *w->whole, &w->whole, err));
-    SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *w->wanted, &w->wanted, err));
+    const size_t n_inputs = sn_graph_n_inputs(p->graph), n_blocks = w->split->n_blocks;
+    SNUG_TRY(sn_plan_array(z, p->n_values, sizeof *w->read_whole, &w->read_whole, err));
+    SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *w->place, &w->place, err));
+    SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *w->places, &w->places, err));
     SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *w->last, &w->last, err));
     SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *w->time, &w->time, err));
     SNUG_TRY(sn_plan_array(z, n_inputs, sizeof *w->fed_in, &w->fed_in, err));
     memset(w->fed_in, 0xff, n_inputs * sizeof *w->fed_in);
-    find_whole(w);
-    size_t n_runs = 0;
-    for (uint32_t b = 0; b < w->split->n_blocks; b++)
-        n_runs += want_block(w, b) + n_inputs + 2;
-    return make_writer(w, z, n_runs + w->order->n + most_extra(p), err);
+    find_read_whole(w);
+    for (uint32_t i = 0; i < w->order->n; i++)
+        w->place[w->order->node[i]] = i;
+    for (uint32_t b = 0; b < n_blocks; b++)
+        for (uint32_t i = w->runs->start[b]; i < w->runs->start[b + 1]; i++)
+            w->last[w->runs->node[i]] = b;
+    return make_writer(
+        w, z, w->runs->start[n_blocks] + n_blocks * (n_inputs + 2) + w->order->n + most_extra(p),
+        err);
 }
 
-snug_status sn_program_sliced(sn_planner *p, sn_zone *z, const sn_order *order, const bool *keep,
-                              sn_program *out, snug_error *err) {
-    writer w = {.p = p, .order = order, .split = out->split, .keep = keep, .out = out};
+snug_status sn_program_sliced(sn_planner *p, sn_zone *z, const sn_order *order,
+                              const sn_block_runs *runs, sn_program *out, snug_error *err) {
+    writer w = {.p = p, .order = order, .split = out->split, .runs = runs, .out = out};
     uint32_t end = 0;
     SNUG_TRY(make_sliced(&w, z, err));
     put_off_updates(&w);
@@ -267,38 +231,6 @@ snug_status sn_program_sliced(sn_planner *p, sn_zone *z, const sn_order *order, 
     }
     feed_outputs(&w);
     return SNUG_OK;
-}
-
-/* --- prices ----------------------------------------------------------------------------------- */
-struct sn_pricer {
-    writer w;
-    sn_program none;
-};
-
-snug_status sn_pricer_create(sn_planner *p, const sn_order *order, const sn_split *split,
-                             sn_pricer **out, snug_error *err) {
-    sn_pricer *c;
-    SNUG_TRY(sn_plan_array(p->work, 1, sizeof *c, &c, err));
-    c->w = (writer){.p = p, .order = order, .split = split, .out = &c->none};
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *c->w.whole, &c->w.whole, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *c->w.wanted, &c->w.wanted, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *c->w.last, &c->w.last, err));
-    *out = c;
-    return SNUG_OK;
-}
-
-double sn_price(sn_pricer *c, const bool *keep) {
-    writer *const w = &c->w;
-    double seconds = 0;
-    w->keep = keep;
-    memset(w->whole, 0, w->p->n_values * sizeof *w->whole);
-    find_whole(w);
-    for (uint32_t b = 0; b < w->split->n_blocks; b++) {
-        (void)want_block(w, b);
-        for (uint32_t i = 0; i < w->p->n_nodes; i++)
-            seconds += w->wanted[i] ? w->p->seconds[i] : 0;
-    }
-    return seconds;
 }
 
 double sn_program_seconds(const sn_planner *p, const sn_program *program) {
