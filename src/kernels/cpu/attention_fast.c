@@ -159,10 +159,10 @@ static void draw_kept(const sn_attention *a, const block *k, int64_t t, float *k
         keep[i] = keep[i] >= rate ? scale : 0.0f;
 }
 
-/* Where the blocks of keys end that queries up to `last` see: without a mask none begins behind
- * their own places. */
+/* Where the blocks of keys end that queries up to `last` see: without a mask or bias, which may
+ * leave a query without any key, none begins behind their own places. */
 static int64_t key_limit(const sn_attention *a, int64_t last) {
-    return a->causal && !a->seen ? sn_min_i64(a->S, (last / keys_of(a) + 1) * keys_of(a)) : a->S;
+    return a->causal && !a->mask ? sn_min_i64(a->S, (last / keys_of(a) + 1) * keys_of(a)) : a->S;
 }
 
 /* --- forward ---------------------------------------------------------------------------------- */
