@@ -33,15 +33,16 @@ static sn_value one_minus(sn_builder *b, sn_value x) {
     return sn_build_affine(b, x, -1, 1);
 }
 
-/* The input of the `op` that made y, or nothing. */
-static bool look_through(const sn_builder *b, sn_op op, sn_value y, sn_value *logits) {
+/* The input of the softmax or sigmoid that made y, whatever the loss would expect: Keras notes the
+ * logits on the results of both. */
+static bool look_through(const sn_builder *b, sn_value y, sn_value *logits) {
     if (b->error.code != SNUG_OK)
         return false;
     const sn_node maker = sn_graph_value_at(b->graph, y)->node;
     if (maker.i == SN_NO_NODE.i)
         return false;
     const sn_node_info *node = sn_graph_node_at(b->graph, maker);
-    if (node->op != op)
+    if (node->op != SN_OP_softmax && node->op != SN_OP_sigmoid)
         return false;
     *logits = node->in[0];
     return true;
@@ -193,7 +194,7 @@ static sn_value smooth(sn_builder *b, const sn_loss *l, sn_value y_true, int64_t
 static sn_value binary(sn_builder *b, const sn_loss *l, sn_value labels, sn_value y_pred) {
     const sn_value y_true = smooth(b, l, labels, 2);
     sn_value logits = y_pred;
-    if (look_through(b, SN_OP_sigmoid, y_pred, &logits) || l->from_logits)
+    if (look_through(b, y_pred, &logits) || l->from_logits)
         return sn_build_sigmoid_xent(b, logits, y_true);
     const sn_value p = sn_build_clip(b, y_pred, EPSILON, 1 - EPSILON);
     const sn_value yes = sn_build_mul(b, y_true, sn_build_log(b, p));
@@ -218,7 +219,7 @@ static sn_value categorical(sn_builder *b, const sn_loss *l, sn_value labels, sn
     const sn_value y_true = smooth(b, l, labels, t.dims[t.rank - 1]);
     const uint32_t classes = 1u << (t.rank - 1);
     sn_value logits = y_pred;
-    if (look_through(b, SN_OP_softmax, y_pred, &logits) || l->from_logits)
+    if (look_through(b, y_pred, &logits) || l->from_logits)
         return unit_xent(b, logits, y_true);
     const sn_value p = sn_build_clip(
         b, sn_build_div(b, y_pred, sn_build_sum(b, y_pred, classes, true)), EPSILON, 1 - EPSILON);
@@ -254,7 +255,7 @@ static sn_value sparse(sn_builder *b, const sn_loss *l, sn_value y_true, sn_valu
     sn_value logits = y_pred;
     if (!isnan(l->ignore_class))
         return sparse_but(b, l, y_true, y_pred);
-    if (!look_through(b, SN_OP_softmax, y_pred, &logits) && !l->from_logits)
+    if (!look_through(b, y_pred, &logits) && !l->from_logits)
         logits = sn_build_log(b, sn_build_clip(b, y_pred, EPSILON, 1 - EPSILON));
     return sn_build_sparse_xent(b, logits, y_true);
 }
