@@ -1,6 +1,7 @@
 /* gemm.c: tiles of a matrix product in registers. A tile reads one value of A per row and step,
  * spread over a vector, and up to SN_GEMM_NV vectors of B; its sums stay in registers for the whole
- * piece of K. See gemm.h for the order of additions, which is the contract. */
+ * piece of K. A tile of one vector over an unpacked B is taller. See gemm.h for the order of
+ * additions, which is the contract. */
 #include "kernels/cpu/gemm.h"
 
 #include <stddef.h>
@@ -21,6 +22,30 @@ typedef struct {
     const float *scale, *bias;
     bool add, relu, relu6;
 } tile;
+
+/* What a tile's sums become: t->n columns of row i. */
+static inline __attribute__((always_inline)) void store_row(const tile *t, int i, sn_vec v[],
+                                                            const int nv) {
+    const int64_t tail = t->n - (nv - 1) * SN_GEMM_VL;
+    float *c = t->c + t->c_row[i];
+#pragma GCC unroll 4
+    for (int j = 0; j < nv; j++) {
+        if (t->add)
+            v[j] = get(c, j, nv, tail) + v[j];
+        if (t->scale)
+            v[j] *= get(t->scale, j, nv, tail);
+        if (t->bias)
+            v[j] += get(t->bias, j, nv, tail);
+        if (t->relu)
+            v[j] = sn_vec_relu(v[j]);
+        if (t->relu6)
+            v[j] = sn_vec_relu6(v[j]);
+        if (j < nv - 1)
+            sn_vec_store(c + j * SN_GEMM_VL, v[j]);
+        else
+            sn_vec_store_part(c + j * SN_GEMM_VL, v[j], tail);
+    }
+}
 
 /* One term of every sum; of the last vector of B `lanes` lanes are read. */
 static inline __attribute__((always_inline)) void add_term(const float *const row[], int64_t column,
@@ -56,35 +81,52 @@ static inline __attribute__((always_inline)) void run_tile(const tile *t, const 
         add_term(row, t->a_col[k], b, SN_GEMM_VL, sum, rows, nv);
     if (t->k > 0)
         add_term(row, t->a_col[t->k - 1], b, tail, sum, rows, nv);
-    sn_vec scale[SN_GEMM_NV], bias[SN_GEMM_NV];
-#pragma GCC unroll 4
-    for (int j = 0; j < nv; j++) {
-        scale[j] = t->scale ? get(t->scale, j, nv, tail) : (sn_vec){0};
-        bias[j] = t->bias ? get(t->bias, j, nv, tail) : (sn_vec){0};
-    }
 #pragma GCC unroll 6
-    for (int i = 0; i < rows; i++) {
-        float *c = t->c + t->c_row[i];
-#pragma GCC unroll 4
-        for (int j = 0; j < nv; j++) {
-            sn_vec v = sum[i][j];
-            if (t->add)
-                v = get(c, j, nv, tail) + v;
-            if (t->scale)
-                v *= scale[j];
-            if (t->bias)
-                v += bias[j];
-            if (t->relu)
-                v = sn_vec_relu(v);
-            if (t->relu6)
-                v = sn_vec_relu6(v);
-            if (j < nv - 1)
-                sn_vec_store(c + j * SN_GEMM_VL, v);
-            else
-                sn_vec_store_part(c + j * SN_GEMM_VL, v, tail);
-        }
+    for (int i = 0; i < rows; i++)
+        store_row(t, i, sum[i], nv);
+}
+
+/* `terms` terms, in their order, of sums that are one vector each: B's vectors stay in registers
+ * while the rows go by, and what the rows have next is fetched meanwhile, for there are more of
+ * them than a processor foresees. */
+static inline __attribute__((always_inline)) void add_terms(const tile *t, int64_t k, sn_vec sum[],
+                                                            const int rows, const int terms) {
+    enum { AHEAD = 64 };
+    sn_vec b[8];
+    int64_t column[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < terms; i++) {
+        b[i] = sn_vec_load_part(t->b + (k + i) * t->b_step, t->n);
+        column[i] = t->a_col[k + i];
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++) {
+        const float *row = t->a + t->a_row[r];
+        __builtin_prefetch(row + column[0] + AHEAD);
+#pragma GCC unroll 8
+        for (int i = 0; i < terms; i++)
+            sum[r] = sn_vec_multiply_add(sn_vec_spread(row[column[i]]), b[i], sum[r]);
     }
 }
+
+static inline __attribute__((always_inline)) void run_tall(const tile *t, const int rows) {
+    sn_vec sum[16] = {0};
+    int64_t k = 0;
+    for (; k + 8 <= t->k; k += 8)
+        add_terms(t, k, sum, rows, 8);
+    for (; k < t->k; k++)
+        add_terms(t, k, sum, rows, 1);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++)
+        store_row(t, r, &sum[r], 1);
+}
+
+#define TALL(rows)                                                                                 \
+    static void tall_##rows(const tile *t) {                                                       \
+        run_tall(t, rows);                                                                         \
+    }
+TALL(1)
+TALL(4) TALL(8) TALL(16)
 
 #define TILE(rows, nv)                                                                             \
     static void tile_##rows##x##nv(const tile *t) {                                                \
@@ -93,26 +135,27 @@ static inline __attribute__((always_inline)) void run_tile(const tile *t, const 
 #define TILES(nv) TILE(1, nv) TILE(2, nv) TILE(4, nv) TILE(6, nv)
 #define TILE_ROW(nv)                                                                               \
     { tile_1x##nv, tile_2x##nv, tile_4x##nv, tile_6x##nv }
-TILES(1)
-TILES(2)
+    TILES(1) TILES(2)
 #if defined(__AVX512F__)
-TILES(3)
-TILES(4)
+        TILES(3) TILES(4)
 #endif
 
-static void (*const tiles[SN_GEMM_NV][4])(const tile *t) = {
-    TILE_ROW(1),
-    TILE_ROW(2),
+            static void (*const tiles[SN_GEMM_NV][4])(const tile *t) = {
+                TILE_ROW(1),
+                TILE_ROW(2),
 #if defined(__AVX512F__)
-    TILE_ROW(3),
-    TILE_ROW(4),
+                TILE_ROW(3),
+                TILE_ROW(4),
 #endif
 };
 
 /* All rows of the panel of columns [n, n + width). */
 static void run_panel(const sn_gemm *g, int64_t n, int64_t width) {
-    static const int heights[4] = {1, 2, 4, SN_GEMM_MR};
+    static const int sizes[2][4] = {{1, 2, 4, SN_GEMM_MR}, {1, 4, 8, 16}};
+    static void (*const tall[4])(const tile *t) = {tall_1, tall_4, tall_8, tall_16};
     const int64_t nv = (width + SN_GEMM_VL - 1) / SN_GEMM_VL;
+    const bool is_tall = nv == 1 && g->b_step;
+    const int *heights = sizes[is_tall];
     int size = 3;
     tile t = {
         .k = g->k,
@@ -135,7 +178,7 @@ static void run_panel(const sn_gemm *g, int64_t n, int64_t width) {
             size--;
         t.a_row = g->a_row + m;
         t.c_row = g->c_row + m;
-        tiles[nv - 1][size](&t);
+        (is_tall ? tall : tiles[nv - 1])[size](&t);
     }
 }
 

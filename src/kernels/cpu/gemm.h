@@ -30,7 +30,8 @@ typedef struct {
     int64_t m, n, k;
     const float *a;
     const int64_t *a_row, *a_col; /* m and k offsets */
-    /* b_step 0: packed by gemm_pack. Otherwise plain rows, b_step >= VL floats apart. */
+    /* b_step 0: packed by gemm_pack. Otherwise plain rows, b_step floats apart: at least VL, or n
+     * where that is below. */
     const float *b;
     int64_t b_step;
     float *c;

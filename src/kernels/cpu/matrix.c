@@ -1,14 +1,9 @@
-/* matrix.c: the families matmul and matmul_adam. matmul: [.., M, K] x [.., K, N] with broadcast
- * leading axes, optional transposes, an optional bias over N and a fused activation. The reference
- * adds in double, in the order of k; the fast kernel (f32) is a product of product.h whose pieces
- * are at most SN_PRODUCT_DEPTH terms.
- *
- * matmul_adam is the product x^T dy whose blocks stay in the thread's scratch, where Adam's update
- * of their weights takes them: the same product, the same loop, so the bits of the two rows apart.
- */
+/* matrix.c: the family matmul: [.., M, K] x [.., K, N] with broadcast leading axes, optional
+ * transposes, an optional bias over N and a fused activation. The reference adds in double, in the
+ * order of k; the fast kernel (f32) is a product of product.h whose pieces are at most
+ * SN_PRODUCT_DEPTH terms. */
 #include "kernels/cpu/matrix.h"
 
-#include "kernels/cpu/adam.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/real.h"
@@ -61,8 +56,6 @@ typedef struct {
     sn_matmul_shape s;
     const float *a, *b;
     float *out;
-    bool updates;          /* a block of the product updates weights, */
-    const sn_call *update; /* those of this call */
 } operands;
 
 /* Even shares, in whole tiles. */
@@ -87,7 +80,8 @@ static int64_t depth_of(const operands *o) {
 /* Few rows read B as it is: packing it would cost more than it saves. It changes no bits. */
 static bool reads_b(const operands *o) {
     enum { FEW_ROWS = 32 };
-    return o->s.M <= FEW_ROWS && o->s.b_col == 1 && o->s.b_row >= SN_GEMM_VL;
+    return o->s.M <= FEW_ROWS && o->s.b_col == 1 &&
+           (o->s.b_row >= SN_GEMM_VL || o->s.N <= SN_GEMM_VL);
 }
 
 /* Many blocks of rows go through one B: it is packed once, for all of them. That takes at most half
@@ -104,16 +98,9 @@ static int64_t packed_b_floats(const sn_product *p) {
 }
 
 /* Packed B, then A. */
-static int64_t packed_floats(const sn_product *p) {
+static int64_t own_floats(const sn_product *p) {
     const int64_t b = packed_b_floats(p);
     return packs_a(p->ctx) ? sn_lines(b) + depth_of(p->ctx) * p->rows : b;
-}
-
-/* Behind them the block itself, where it is nobody else's. */
-static int64_t own_floats(const sn_product *p) {
-    const operands *o = p->ctx;
-    const int64_t packed = o->s.K > 0 ? packed_floats(p) : 0;
-    return o->updates ? sn_lines(packed) + p->rows * p->columns : packed;
 }
 
 /* Terms of piece i. */
@@ -161,35 +148,11 @@ static void open_rows(const sn_product *p, sn_product_block *b) {
     const operands *o = p->ctx;
     const int64_t m = b->row_block * p->rows;
     b->rows = sn_min_i64(p->rows, o->s.M - m);
-    b->c = o->updates ? b->own + own_floats(p) - p->rows * p->columns
-                      : o->out + (b->entry * o->s.M + m) * o->s.N;
+    b->c = o->out + (b->entry * o->s.M + m) * o->s.N;
     for (int64_t i = 0; i < b->rows; i++) {
         b->a_row[i] = packs_a(o) ? i : (m + i) * o->s.a_row;
-        b->c_row[i] = o->updates ? i * b->columns - b->n : i * o->s.N;
+        b->c_row[i] = i * o->s.N;
     }
-}
-
-/* Elements [first, first + n) of the weights, whose gradient is g. */
-static void update_span(const sn_call *c, int64_t first, const float *g, int64_t n) {
-    const float *w = (const float *)c->in[0].data + first,
-                *m = (const float *)c->in[1].data + first,
-                *v = (const float *)c->in[2].data + first;
-    float *w_out = (float *)c->out[0].data + first, *m_out = (float *)c->out[1].data + first,
-          *v_out = (float *)c->out[2].data + first;
-    const float rate = (float)c->param[0].real, toward1 = (float)c->param[1].real,
-                toward2 = (float)c->param[2].real, epsilon = (float)c->param[3].real;
-    ADAM_LOOP(float, float, grad *grad)
-}
-
-static void update_block(const sn_product *p, const sn_product_block *b) {
-    const operands *o = p->ctx;
-    const int64_t first = b->row_block * p->rows * o->s.N + b->n;
-    if (b->columns == o->s.N) {
-        update_span(o->update, first, b->c, b->rows * b->columns);
-        return;
-    }
-    for (int64_t i = 0; i < b->rows; i++)
-        update_span(o->update, first + i * o->s.N, b->c + i * b->columns, b->columns);
 }
 
 /* The block's rows of A for this piece, as [k][rows]. Only a transposed A comes here: its rows lie
@@ -234,7 +197,6 @@ static sn_product product_of(const operands *o, int n_threads) {
         .count_row_blocks = count_row_blocks,
         .open = open_rows,
         .piece = open_piece,
-        .close = o->updates ? update_block : NULL,
         .own_floats = own_floats,
     };
     if (shares_b(o)) {
@@ -286,86 +248,3 @@ static snug_status describe_matmul(const sn_opdesc *d, int n_threads, sn_variant
 }
 
 SN_CPU_FAMILY(matmul, .reference = reference_matmul, .run = run_matmul, .describe = describe_matmul)
-
-/* --- a product that is a gradient ------------------------------------------------------------ */
-enum { WEIGHTS, MEAN, SQUARE, X, DY };
-
-static sn_matmul_shape gradient_shape(const snug_type *x, const snug_type *dy, const snug_type *w) {
-    const sn_attrs_matmul turned = {.trans_a = 1};
-    return sn_matmul_shape_of(&turned, x, dy, w);
-}
-
-/* The gradient is rounded to the weights' type, as the row matmul would store it. */
-static double gradient_at(const sn_call *c, const sn_matmul_shape *s, int64_t i) {
-    const sn_reals x = sn_reals_of(&c->in[X]), dy = sn_reals_of(&c->in[DY]);
-    double sum = 0;
-    for (int64_t k = 0; k < s->K; k++)
-        sum += sn_real_at(x, k * s->M + i / s->N) * sn_real_at(dy, k * s->N + i % s->N);
-    return x.wide ? sum : (double)(float)sum;
-}
-
-/* A parameter as the weights' type has it. */
-static double param_of(const sn_call *c, int i) {
-    const double value = c->param[i].real;
-    return c->in[WEIGHTS].type.dtype == SNUG_F64 ? value : (double)(float)value;
-}
-
-static snug_status reference_matmul_adam(const sn_call *c, snug_error *err) {
-    (void)err;
-    const sn_matmul_shape s = gradient_shape(&c->in[X].type, &c->in[DY].type, &c->in[WEIGHTS].type);
-    const double rate = param_of(c, 0), toward1 = param_of(c, 1), toward2 = param_of(c, 2);
-    for (int64_t i = 0; i < s.M * s.N; i++) {
-        const double g = gradient_at(c, &s, i);
-        double mean = sn_real_at(sn_reals_of(&c->in[MEAN]), i);
-        double square = sn_real_at(sn_reals_of(&c->in[SQUARE]), i);
-        mean += (g - mean) * toward1;
-        square += (g * g - square) * toward2;
-        const double w = sn_real_at(sn_reals_of(&c->in[WEIGHTS]), i);
-        sn_real_put(sn_reals_of(&c->out[WEIGHTS]), i,
-                    w - rate * mean / (sqrt(square) + param_of(c, 3)));
-        sn_real_put(sn_reals_of(&c->out[MEAN]), i, mean);
-        sn_real_put(sn_reals_of(&c->out[SQUARE]), i, square);
-    }
-    return SNUG_OK;
-}
-
-static snug_status run_matmul_adam(const sn_call *c, snug_error *err) {
-    if (!sn_call_is_f32(c))
-        return reference_matmul_adam(c, err);
-    const operands o = {
-        .s = gradient_shape(&c->in[X].type, &c->in[DY].type, &c->in[WEIGHTS].type),
-        .a = c->in[X].data,
-        .b = c->in[DY].data,
-        .updates = true,
-        .update = c,
-    };
-    sn_product p = product_of(&o, c->n_threads);
-    SN_CPU(product_run)(&p, c, c->workspace);
-    return SNUG_OK;
-}
-
-/* Counted as a plain loop, which it is for few terms: then the slots' traffic weighs most. An
- * operation of the product takes `product` of one of the loop's, the update `update` of them
- * (measured with 8 terms and 10 columns); `own` is what the update is counted as. */
-static double update_efficiency(const operands *o) {
-    static const double product = 0.375, update = 17, own = 12;
-    const double terms = 2 * (double)o->s.K;
-    return (terms + own) / (terms * product / efficiency(o) + update);
-}
-
-static snug_status describe_matmul_adam(const sn_opdesc *d, int n_threads, sn_variant *out,
-                                        snug_error *err) {
-    (void)err;
-    if (d->in[0].dtype != SNUG_F32) {
-        snprintf(out->impl, sizeof out->impl, "reference");
-        return SNUG_OK;
-    }
-    const operands o = {.s = gradient_shape(&d->in[X], &d->in[DY], &d->in[WEIGHTS]),
-                        .updates = true};
-    out->workspace_bytes = product_of(&o, n_threads).workspace_bytes;
-    out->efficiency *= update_efficiency(&o);
-    return SNUG_OK;
-}
-
-SN_CPU_FAMILY(matmul_adam, .reference = reference_matmul_adam, .run = run_matmul_adam,
-              .describe = describe_matmul_adam)

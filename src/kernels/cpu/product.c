@@ -14,7 +14,7 @@
 
 /* Sums that wait for the second pass are memory, too: beyond this many floats blocks get fewer rows
  * instead. */
-enum { MAX_GROUPS = 16, PIECES_PER_GROUP = 8, MAX_WAITING = 1 << 18 };
+enum { MAX_WAITING = 1 << 18 };
 /* Fewer multiplications than this are done before another thread would be awake. */
 enum { SMALL = 1 << 18 };
 
@@ -72,7 +72,7 @@ void SN_CPU(product_cut)(sn_product *p, int n_threads) {
     const int64_t wanted = p->threads > 1 ? 4 * (int64_t)p->threads : 1;
     p->limit = SN_PRODUCT_ROWS;
     p->columns = sn_min_i64(SN_PRODUCT_COLUMNS, p->N);
-    p->n_groups = sn_min_i64(sn_ceil_div(p->n_pieces, PIECES_PER_GROUP), MAX_GROUPS);
+    p->n_groups = sn_product_groups(p->n_pieces);
     while (count_blocks(p) < wanted && p->columns > SN_GEMM_NR)
         p->columns = sn_ceil_div(p->columns / 2, SN_GEMM_NR) * SN_GEMM_NR;
     const bool few = count_blocks(p) < wanted && p->batch * p->N > 0;

@@ -72,6 +72,12 @@ void SN_CPU(product_cut)(sn_product *p, int n_threads);
 /* p was cut for c's threads; of c only these and the team count. */
 void SN_CPU(product_run)(sn_product *p, const sn_call *c, void *workspace);
 
+/* Groups that so many pieces are summed in. */
+static inline int64_t sn_product_groups(int64_t n_pieces) {
+    enum { MAX_GROUPS = 16, PIECES_PER_GROUP = 8 };
+    return sn_min_i64(sn_ceil_div(n_pieces, PIECES_PER_GROUP), MAX_GROUPS);
+}
+
 /* First piece of a group; the group behind the last begins at n_pieces. */
 static inline int64_t sn_product_first(const sn_product *p, int64_t group) {
     return group * p->n_pieces / p->n_groups;
