@@ -28,7 +28,8 @@ extern "C" {
 typedef enum {
     SNUG_ARG_NONE, /* not given, or None */
     SNUG_ARG_TENSOR,
-    SNUG_ARG_INTEGER, /* a Python int, where a tensor or number is wanted: its dtype follows the others' */
+    SNUG_ARG_INTEGER, /* a Python int, where a tensor or number is wanted: its dtype follows the
+                         others' */
     SNUG_ARG_REAL,
     SNUG_ARG_BOOL,
     SNUG_ARG_TEXT,

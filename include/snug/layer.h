@@ -3,8 +3,8 @@
  *
  *     snug_layer *dense;
  *     snug_layer_create(r, "Dense", "{\"units\": 64, \"activation\": \"relu\"}", &dense, &err);
- *     snug_layer_call(dense, &(snug_layer_arguments){.inputs = &x, .n_inputs = 1}, &y, 1, &n, &err);
- *     snug_layer_variable(dense, 0)   // kernel: made at the first call, from the input's shape
+ *     snug_layer_call(dense, &(snug_layer_arguments){.inputs = &x, .n_inputs = 1}, &y, 1, &n,
+ * &err); snug_layer_variable(dense, 0)   // kernel: made at the first call, from the input's shape
  */
 #ifndef SNUG_LAYER_H
 #define SNUG_LAYER_H
@@ -79,8 +79,7 @@ SNUG_API SNUG_CHECKED snug_status snug_optimizer_create(snug_recorder *r, const 
 SNUG_API void snug_optimizer_destroy(snug_optimizer *o);
 /* One update of all variables; grads[i] NULL: none. rate < 0: by the optimizer's own rate or
  * schedule. Recorded; counts one step. */
-SNUG_API SNUG_CHECKED snug_status snug_optimizer_apply(snug_optimizer *o,
-                                                       snug_tensor *const *grads,
+SNUG_API SNUG_CHECKED snug_status snug_optimizer_apply(snug_optimizer *o, snug_tensor *const *grads,
                                                        snug_variable *const *variables, int n,
                                                        double rate, snug_error *err);
 SNUG_API int64_t snug_optimizer_steps(const snug_optimizer *o);

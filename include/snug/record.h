@@ -171,7 +171,8 @@ SNUG_API void snug_tape_drop(snug_tape *t); /* lets go of all it keeps */
 SNUG_API void snug_tape_stop(snug_tape *t); /* recording; and on again */
 SNUG_API SNUG_CHECKED snug_status snug_tape_resume(snug_tape *t, snug_error *err);
 SNUG_API SNUG_CHECKED snug_status snug_tape_watch(snug_tape *t, snug_tensor *x, snug_error *err);
-SNUG_API void snug_tape_watch_variable(snug_tape *t, snug_variable *v);
+SNUG_API SNUG_CHECKED snug_status snug_tape_watch_variable(snug_tape *t, snug_variable *v,
+                                                           snug_error *err);
 /* Forgets what was recorded and watched. */
 SNUG_API void snug_tape_reset(snug_tape *t);
 /* Trainable variables that were read under it, in that order, lent; returns how many there are. */

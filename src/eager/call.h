@@ -11,7 +11,7 @@
 #define SN_FN_MAX_OUT  64
 
 typedef struct {
-    sn_record_call r; /* r.b is the builder */
+    sn_record_call r;         /* r.b is the builder */
     const snug_argument *arg; /* defaults filled in: one per entry of the signature */
     int n_args;
     int n_out; /* 1 unless the function says otherwise */

@@ -82,9 +82,10 @@ static uint32_t lane_of(const sn_session *s, const sn_step *step) {
 }
 
 /* An update of a copy is none yet: it counts when it is copied back. */
-static bool writes_state(const sn_step *step) {
+static bool writes_state(const sn_graph *g, const sn_step *step) {
     for (uint32_t j = 0; j < step->n_out; j++)
-        if (step->out[j].memory == SN_MEM_STATE)
+        if (step->out[j].memory == SN_MEM_STATE &&
+            sn_graph_value_at(g, step->out[j].value)->var >= 0)
             return true;
     return false;
 }
@@ -116,7 +117,7 @@ static snug_status bind_step(sn_binder *b, const sn_step *step, sn_bound *bound,
     bound->lane = lane_of(s, step);
     bound->block = b->block ? b->block_index : SN_NO_BLOCK;
     bound->barrier = b->barrier;
-    bound->writes_state = writes_state(step);
+    bound->writes_state = writes_state(s->plan->graph, step);
     s->lanes |= 1u << bound->lane;
     SNUG_TRY(sn_session_take(s, n_places(step), sizeof *bound->base, &bound->base, err));
     SNUG_TRY(make_views(b, step, false, &bound->whole.views, err));
@@ -133,6 +134,8 @@ static void leave_block(sn_binder *b, uint32_t end) {
     b->n_executions += body * (uint64_t)(b->block->repeat - 1);
     b->block = NULL;
 }
+
+static snug_status make_fixups(sn_session *s, snug_error *err);
 
 snug_status sn_bind_steps(sn_session *s, snug_error *err) {
     sn_binder b = {.s = s};
@@ -151,7 +154,7 @@ snug_status sn_bind_steps(sn_session *s, snug_error *err) {
             b.n_executions++;
         }
     }
-    return SNUG_OK;
+    return make_fixups(s, err);
 }
 
 /* --- kernels ---------------------------------------------------------------------------------- */
@@ -203,6 +206,8 @@ static uint32_t home_of(const sn_session *s, const sn_place *place) {
 /* The file in which the place lies, and where there; NULL: it lies in memory. */
 static sn_spill *find_file(const sn_session *s, const sn_place *place, size_t *offset) {
     *offset = 0;
+    if (s->sources && place->memory == SN_MEM_STATE)
+        return NULL;
     sn_spill *file = place->memory != SN_MEM_STATE
                          ? s->executor->files[place->memory]
                          : sn_state_file(s->executor->state, home_of(s, place), offset);
@@ -216,6 +221,10 @@ static snug_status locate(sn_session *s, const sn_place *place, unsigned char **
                           snug_error *err) {
     if (place->memory != SN_MEM_STATE) {
         *out = (unsigned char *)s->executor->arenas[place->memory].data + place->offset;
+        return SNUG_OK;
+    }
+    if (s->sources) { /* known at each run: sn_bind_sources */
+        *out = NULL;
         return SNUG_OK;
     }
     snug_view home;
@@ -247,6 +256,58 @@ static snug_status locate_step(sn_session *s, sn_bound *bound, snug_error *err) 
     if (step->ws_bytes > 0)
         bound->call.workspace =
             (unsigned char *)s->executor->arenas[step->ws_memory].data + step->ws_offset;
+    return SNUG_OK;
+}
+
+/* --- what the caller has ---------------------------------------------------------------------- */
+
+static uint32_t source_of(const sn_session *s, sn_value v) {
+    const sn_graph *g = s->plan->graph;
+    const int32_t var = sn_graph_value_at(g, v)->var;
+    return var >= 0 ? (uint32_t)var : sn_graph_n_vars(g) + s->plan->root[v.i];
+}
+
+static size_t list_fixups(sn_session *s) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < s->plan->n_steps; i++) {
+        sn_bound *bound = &s->bound[i];
+        for (uint32_t j = 0; bound->base && j < n_places(bound->step); j++) {
+            const sn_place *place = place_at(bound->step, j);
+            if (place->memory != SN_MEM_STATE)
+                continue;
+            const uint32_t source = source_of(s, place->value);
+            s->source_used[source] = true;
+            if (s->fixups)
+                s->fixups[n] = (sn_fixup){&bound->base[j], source, place->offset};
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Plans of graphs with everything in arenas and homes have none. */
+static snug_status make_fixups(sn_session *s, snug_error *err) {
+    const sn_graph *g = s->plan->graph;
+    if (!sn_graph_is_outside(g))
+        return SNUG_OK;
+    if (!s->plan->root)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "a parsed plan cannot run on memory outside");
+    const size_t n_sources = (size_t)sn_graph_n_vars(g) + sn_graph_n_values(g);
+    SNUG_TRY(sn_session_take(s, n_sources, sizeof *s->sources, &s->sources, err));
+    SNUG_TRY(sn_session_take(s, n_sources, sizeof *s->source_used, &s->source_used, err));
+    s->n_fixups = list_fixups(s);
+    SNUG_TRY(sn_session_take(s, s->n_fixups, sizeof *s->fixups, &s->fixups, err));
+    (void)list_fixups(s);
+    return SNUG_OK;
+}
+
+snug_status sn_bind_sources(sn_session *s, snug_error *err) {
+    for (size_t i = 0; i < s->n_fixups; i++) {
+        const sn_fixup *f = &s->fixups[i];
+        if (!s->sources[f->source])
+            return sn_fail(err, SNUG_E_INVALID, "source %u of the plan is not bound", f->source);
+        *f->slot = (unsigned char *)s->sources[f->source] + f->offset;
+    }
     return SNUG_OK;
 }
 

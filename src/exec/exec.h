@@ -91,6 +91,8 @@ SNUG_CHECKED snug_status sn_executor_add(sn_executor *x, const sn_plan *plan, sn
 /* Takes a plan out again; the arena keeps its size until the next prepare that needs another. */
 void sn_executor_remove(sn_executor *x, sn_session *s);
 SNUG_CHECKED snug_status sn_executor_prepare(sn_executor *x, snug_error *err);
+/* Gives the arenas back; the next prepare makes those that the plans there are then need. */
+void sn_executor_forget(sn_executor *x);
 /* Arena of a memory of the plan's numbering, for tests and reports. */
 snug_view sn_executor_arena(const sn_executor *x, uint32_t memory);
 
@@ -100,6 +102,14 @@ typedef struct {
     snug_feed_fill_fn fill;
 } sn_input_binding;
 void sn_session_bind_input(sn_session *s, uint32_t input, sn_input_binding b);
+/* Of a graph that has its inputs and outputs outside: the bytes of a variable, of an input, or
+ * where an output goes; lent for the next run. Values that share bytes (plan->root) are bound
+ * together. */
+void sn_session_bind_variable(sn_session *s, sn_var var, void *data);
+void sn_session_bind_value(sn_session *s, sn_value v, void *data);
+/* Whether the plan touches the variable: one that it does not need not be bound. */
+bool sn_session_uses(const sn_session *s, sn_var var);
+bool sn_session_is_ready(const sn_session *s); /* no prepare is needed before a run */
 void sn_session_set_real(sn_session *s, sn_param p, double v);
 void sn_session_set_key(sn_session *s, sn_param p, int64_t v);
 /* Asked between steps, before the first state write only; true stops with SNUG_E_INTERRUPTED. */

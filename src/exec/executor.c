@@ -82,7 +82,7 @@ static snug_status map_devices(sn_session *s, snug_error *err) {
 
 static snug_status check_homes(const sn_session *s, snug_error *err) {
     const sn_graph *g = s->plan->graph;
-    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
+    for (uint32_t i = 0; !sn_graph_is_outside(g) && i < sn_graph_n_vars(g); i++) {
         const sn_variable *var = sn_graph_var_at(g, (sn_var){i});
         if (var->home >= sn_state_count(s->executor->state))
             return sn_fail(err, SNUG_E_INVALID, "variable '%s' has home %u; the state has %u homes",
@@ -201,7 +201,7 @@ static snug_status make_arena(sn_executor *x, uint32_t m, snug_error *err) {
 /* Of the plan's own variables: a model that only predicts does not pay for an optimizer's slots. */
 static snug_status make_homes(const sn_session *s, snug_error *err) {
     const sn_graph *g = s->plan->graph;
-    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
+    for (uint32_t i = 0; !sn_graph_is_outside(g) && i < sn_graph_n_vars(g); i++) {
         snug_view home;
         if (!sn_plan_spills(s->plan, (sn_var){i}))
             SNUG_TRY(sn_state_view(s->executor->state, sn_graph_var_at(g, (sn_var){i})->home, &home,
@@ -235,6 +235,14 @@ snug_status sn_executor_prepare(sn_executor *x, snug_error *err) {
         SNUG_TRY(make_ready(s, err));
     x->prepared = true;
     return SNUG_OK;
+}
+
+void sn_executor_forget(sn_executor *x) {
+    for (sn_session *s = x->first; s; s = s->next)
+        s->ready = false;
+    x->prepared = false;
+    for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++)
+        sn_block_clear(&x->arenas[m]);
 }
 
 snug_view sn_executor_arena(const sn_executor *x, uint32_t memory) {

@@ -18,7 +18,7 @@ bool sn_files_fit(const sn_session *s) {
         if (s->plan->memories[m].kind == SN_MEMORY_FILE &&
             (!x->files[m] || sn_spill_bytes(x->files[m]) < s->plan->memories[m].bytes))
             return false;
-    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
+    for (uint32_t i = 0; !s->sources && i < sn_graph_n_vars(g); i++) {
         size_t offset;
         const uint32_t home = sn_graph_var_at(g, (sn_var){i})->home;
         const bool in_file = sn_state_file(x->state, home, &offset) != NULL;
@@ -31,7 +31,7 @@ bool sn_files_fit(const sn_session *s) {
 /* wanted: one per home. */
 static snug_status ask_plans(const sn_executor *x, unsigned char *wanted, snug_error *err) {
     for (const sn_session *s = x->first; s; s = s->next)
-        for (uint32_t i = 0; i < sn_graph_n_vars(s->plan->graph); i++) {
+        for (uint32_t i = 0; !s->sources && i < sn_graph_n_vars(s->plan->graph); i++) {
             const sn_variable *var = sn_graph_var_at(s->plan->graph, (sn_var){i});
             const unsigned char where = sn_plan_spills(s->plan, (sn_var){i}) ? IN_FILE : IN_MEMORY;
             if (wanted[var->home] != ANYWHERE && wanted[var->home] != where)

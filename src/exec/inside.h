@@ -73,6 +73,13 @@ typedef struct sn_crew {
     bool quit;
 } sn_crew;
 
+/* *slot = sources[source] + offset, before each run. */
+typedef struct sn_fixup {
+    unsigned char **slot;
+    uint32_t source;
+    size_t offset;
+} sn_fixup;
+
 struct sn_session {
     sn_executor *executor;
     const sn_plan *plan;
@@ -81,6 +88,12 @@ struct sn_session {
     snug_view *outputs; /* one per output of the graph */
     sn_scalar *params;  /* one per slot of the graph */
     sn_input_binding *inputs;
+    /* Of a graph that has inputs and outputs outside: where the caller's bytes are, by variable and
+     * then by value, and which pointers of bound steps follow from them. */
+    void **sources;
+    bool *source_used; /* a step touches it */
+    struct sn_fixup *fixups;
+    size_t n_fixups;
     uint32_t device_of[SN_MAX_DEVICES]; /* the plan's devices in the executor's numbering */
     uint32_t lanes;                     /* bit set of lanes with steps */
     bool ready;                         /* pointers final, kernels prepared */
@@ -154,6 +167,8 @@ SNUG_CHECKED snug_status sn_bind_steps(sn_session *s, snug_error *err);
 /* Prepares the kernels that are not prepared yet. */
 SNUG_CHECKED snug_status sn_bind_kernels(sn_session *s, snug_error *err);
 void sn_bind_release(sn_session *s);
+/* Pointers to what the caller bound for this run; SNUG_E_INVALID where something is not bound. */
+SNUG_CHECKED snug_status sn_bind_sources(sn_session *s, snug_error *err);
 /* Final pointers, once arenas and state are there. */
 SNUG_CHECKED snug_status sn_bind_pointers(sn_session *s, snug_error *err);
 

@@ -17,17 +17,12 @@
 
 #include <snug/record.h>
 
-#define SN_RECORD_MAX_GIVEN 96
-
 typedef struct {
     snug_recorder *r;
     sn_builder b;
     /* inside */
-    uint32_t n_nodes, n_values, n_params; /* where to go back to */
-    uint32_t owner;
-    int n_given;
-    snug_tensor *given[SN_RECORD_MAX_GIVEN];
-    sn_value given_value[SN_RECORD_MAX_GIVEN];
+    sn_graph_mark mark; /* where to go back to */
+    size_t n_asked;
 } sn_record_call;
 
 SNUG_CHECKED snug_status sn_record_begin(snug_recorder *r, sn_record_call *c, snug_error *err);
@@ -36,7 +31,8 @@ sn_value sn_record_use(sn_record_call *c, snug_tensor *t);
 sn_value sn_record_read(sn_record_call *c, snug_variable *v);
 /* The newest version for an update: input k of a STATE row. */
 sn_value sn_record_version(sn_record_call *c, snug_variable *v);
-/* NULL after an error. A value may be given several times; each handle is its own. */
+/* NULL after an error, and gone after an end that fails. A value may be given several times; each
+ * handle is its own. */
 snug_tensor *sn_record_give(sn_record_call *c, sn_value v);
 SNUG_CHECKED snug_status sn_record_end(sn_record_call *c, snug_error *err);
 /* A parameter slot for this occurrence of a number; never shared. As attributes hold it. */

@@ -272,6 +272,7 @@ snug_status sn_session_run(sn_session *s, snug_error *err) {
         return sn_fail(
             err, SNUG_E_TORN,
             "an earlier step stopped after it had changed some variables; load weights to go on");
+    SNUG_TRY(sn_bind_sources(s, err));
     SNUG_TRY(check_params(s, err));
     if (x->options.poison_set && x->options.poison >= 0)
         poison_arenas(x);

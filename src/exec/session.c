@@ -9,6 +9,24 @@ void sn_session_bind_input(sn_session *s, uint32_t input, sn_input_binding b) {
     s->inputs[input] = b;
 }
 
+void sn_session_bind_variable(sn_session *s, sn_var var, void *data) {
+    assert(s->sources && var.i < sn_graph_n_vars(s->plan->graph));
+    s->sources[var.i] = data;
+}
+
+void sn_session_bind_value(sn_session *s, sn_value v, void *data) {
+    assert(s->sources && v.i < sn_graph_n_values(s->plan->graph));
+    s->sources[sn_graph_n_vars(s->plan->graph) + s->plan->root[v.i]] = data;
+}
+
+bool sn_session_uses(const sn_session *s, sn_var var) {
+    return s->source_used[var.i];
+}
+
+bool sn_session_is_ready(const sn_session *s) {
+    return s->ready;
+}
+
 void sn_session_set_real(sn_session *s, sn_param p, double v) {
     assert(p.i < sn_graph_n_params(s->plan->graph));
     s->params[p.i].real = v;

@@ -13,6 +13,8 @@
 #include "graph/fuse.h"
 #include "graph/replay.h"
 
+#include <string.h>
+
 /* --- dead code -------------------------------------------------------------------------------- */
 
 static void need_value(const sn_fuser *f, bool *needed, sn_value v) {
@@ -132,6 +134,8 @@ static snug_status emit(const sn_fuser *f, sn_graph **out, snug_error *err) {
             status = sn_replay_node(&r, &f->records[n].node, err);
     if (status == SNUG_OK)
         status = sn_replay_take(&r, out, err);
+    if (status == SNUG_OK && f->options.params)
+        memcpy(f->options.params, r.param, sn_graph_n_params(f->g) * sizeof *r.param);
     sn_replay_clear(&r);
     return status;
 }

@@ -239,7 +239,7 @@ SN_GRAD_RULE(attention_grad) {
     if (c->b->error.code != SNUG_OK)
         return;
     compose_gradient(c, in, out);
-    sn_rule_pull_back(c, &(sn_pull_back){out, c->dout, 3, wrt, n}, grads);
+    sn_rule_pull_back(c, &(sn_pull_back){out, c->dout, 3, wrt, n, NULL}, grads);
     for (int i = 0; i < n; i++)
         c->din[at[i]] = grads[i];
 }

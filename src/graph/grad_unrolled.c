@@ -400,7 +400,7 @@ static void differentiate(sn_grad_call *c) {
         if (sn_value_ok(c->dout[k]))
             cut(&u, c->dout[k], &u.dout[k]);
     sn_value *const outs = u.list + u.n_in + u.n_more, *grads = outs + 2 * u.n_out;
-    const sn_pull_back p = {outs, outs + u.n_out, (int)u.n_out, u.list, (int)u.n_in};
+    const sn_pull_back p = {outs, outs + u.n_out, (int)u.n_out, u.list, (int)u.n_in, NULL};
     sn_rule_pull_back(c, &p, grads);
     for (int i = 0; i < row.n_in; i++) {
         if (c->wants[i] && any(grads, count(&u.in[i])))

@@ -33,8 +33,9 @@ typedef struct {
     sn_graph *g;
     sn_builder b;
     size_t n_values;
-    bool *depends;  /* on one of wrt, through rows that carry gradients */
-    sn_value *grad; /* the sum so far */
+    const sn_gradient_paths *paths; /* NULL: all */
+    bool *depends;                  /* on one of wrt, through rows that carry gradients */
+    sn_value *grad;                 /* the sum so far */
 } reverse_pass;
 
 static bool is_float(const sn_graph *g, sn_value v) {
@@ -45,32 +46,60 @@ static bool is_float(const sn_graph *g, sn_value v) {
 
 /* Rows with rule `zero` and values that are not floats end the dependence: no gradient comes back
  * through them. */
+static void mark_value(reverse_pass *p, sn_value v) {
+    p->depends[v.i] = true;
+    if (p->paths && p->paths->stand_in && sn_value_ok(p->paths->stand_in[v.i]))
+        p->depends[p->paths->stand_in[v.i].i] = true;
+}
+
+static bool is_on_path(const reverse_pass *p, sn_value v) {
+    return !p->paths || (p->paths->marks[v.i] & p->paths->mask) != 0;
+}
+
 static void mark_dependent(reverse_pass *p, const sn_value *wrt, int n) {
     for (int k = 0; k < n; k++)
-        p->depends[wrt[k].i] = true;
+        mark_value(p, wrt[k]);
     for (uint32_t i = 0; i < sn_graph_n_nodes(p->g); i++) {
         const sn_node_info *node = sn_graph_node_at(p->g, (sn_node){i});
         bool any = false;
         for (int k = 0; k < node->n_in && sn_grad_rules[node->op] != sn_grad_zero; k++)
             any = any || p->depends[node->in[k].i];
         for (int k = 0; any && k < node->n_out; k++)
-            p->depends[node->out[k].i] = p->depends[node->out[k].i] || is_float(p->g, node->out[k]);
+            if (is_float(p->g, node->out[k]) && is_on_path(p, node->out[k]))
+                mark_value(p, node->out[k]);
     }
 }
 
 /* --- one node --------------------------------------------------------------------------------- */
 
 /* Whether a gradient arrived and an input wants one; fills the call. */
+/* What is read of value v. */
+static sn_value read_as(const reverse_pass *p, sn_value v) {
+    const sn_value other = p->paths && p->paths->stand_in ? p->paths->stand_in[v.i] : SN_NO_VALUE;
+    return sn_value_ok(other) ? other : v;
+}
+
+/* The gradient of a value is also that of its stand-in. */
+static void add_stand_in(reverse_pass *p, sn_value v) {
+    const sn_value other = read_as(p, v);
+    if (other.i == v.i || !sn_value_ok(p->grad[other.i]))
+        return;
+    p->grad[v.i] = sn_value_ok(p->grad[v.i]) ? sn_build_add(&p->b, p->grad[v.i], p->grad[other.i])
+                                             : p->grad[other.i];
+    p->grad[other.i] = SN_NO_VALUE;
+}
+
 static bool prepare_call(reverse_pass *p, const sn_node_info *node, sn_grad_call *c) {
     bool arrived = false, wanted = false;
     *c = (sn_grad_call){.b = &p->b, .node = node};
     for (int k = 0; k < node->n_out; k++) {
-        c->out[k] = node->out[k];
+        add_stand_in(p, node->out[k]);
+        c->out[k] = read_as(p, node->out[k]);
         c->dout[k] = p->grad[node->out[k].i];
         arrived = arrived || sn_value_ok(c->dout[k]);
     }
     for (int i = 0; i < node->n_in; i++) {
-        c->in[i] = node->in[i];
+        c->in[i] = read_as(p, node->in[i]);
         c->din[i] = SN_NO_VALUE;
         c->wants[i] = p->depends[node->in[i].i];
         wanted = wanted || c->wants[i];
@@ -119,7 +148,7 @@ static snug_status collect(reverse_pass *p, const sn_grad_call *c, snug_error *e
     for (int i = 0; i < c->node->n_in; i++) {
         if (!c->wants[i] || !sn_value_ok(c->din[i]))
             continue;
-        const sn_value in = c->in[i];
+        const sn_value in = c->node->in[i];
         if (!sn_type_equal(sn_graph_type(p->g, in), sn_graph_type(p->g, c->din[i])))
             return sn_fail(err, SNUG_E_INTERNAL,
                            "the gradient rule of %s gave input %d another type",
@@ -233,7 +262,7 @@ static snug_status run_pass(reverse_pass *p, const sn_pull_back *q, snug_error *
 
 static snug_status pull_back(sn_graph *g, const sn_pull_back *q, sn_value *grads, snug_error *err) {
     const sn_graph_mark mark = sn_graph_mark_now(g);
-    reverse_pass p = {.g = g, .b = sn_builder_on(g), .n_values = g->n_values};
+    reverse_pass p = {.g = g, .b = sn_builder_on(g), .n_values = g->n_values, .paths = q->paths};
     void *depends = NULL, *grad = NULL;
     snug_status status =
         sn_alloc_zero(g->engine, SN_MEM_GRAPH, p.n_values * sizeof *p.depends, &depends, err);
@@ -252,8 +281,11 @@ static snug_status pull_back(sn_graph *g, const sn_pull_back *q, sn_value *grads
     }
     g->owner = mark.owner;
     g->part = mark.part;
-    for (int k = 0; k < q->n_wrt; k++)
+    for (int k = 0; k < q->n_wrt; k++) {
+        add_stand_in(&p, q->wrt[k]);
         grads[k] = p.grad[q->wrt[k].i];
+    }
+    status = sn_builder_done(&p.b, err);
 done:
     sn_free(g->engine, SN_MEM_GRAPH, grad, p.n_values * sizeof *p.grad);
     sn_free(g->engine, SN_MEM_GRAPH, depends, p.n_values * sizeof *p.depends);
@@ -262,9 +294,15 @@ done:
 
 snug_status sn_graph_gradients(sn_graph *g, sn_value loss, const sn_value *wrt, int n,
                                sn_value *grads, snug_error *err) {
+    return sn_graph_gradients_along(g, loss, wrt, n, NULL, grads, err);
+}
+
+snug_status sn_graph_gradients_along(sn_graph *g, sn_value loss, const sn_value *wrt, int n,
+                                     const sn_gradient_paths *paths, sn_value *grads,
+                                     snug_error *err) {
     SNUG_TRY(check_loss(g, loss, err));
     SNUG_TRY(check_wrt(g, wrt, n, err));
-    const sn_pull_back q = {.outs = &loss, .n_outs = 1, .wrt = wrt, .n_wrt = n};
+    const sn_pull_back q = {.outs = &loss, .n_outs = 1, .wrt = wrt, .n_wrt = n, .paths = paths};
     return pull_back(g, &q, grads, err);
 }
 

@@ -126,7 +126,7 @@ static snug_status check_outside_type(const char *name, const snug_type *t, bool
 snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type, sn_value *out,
                            snug_error *err) {
     SNUG_TRY(check_name("an input", name, err));
-    if (find_named(g->inputs, g->n_inputs, name))
+    if (!g->outside && find_named(g->inputs, g->n_inputs, name))
         return sn_fail(err, SNUG_E_INVALID,
                        "there is an input '%.80s' already; choose another name", name);
     SNUG_TRY(check_outside_type(name, type, true, err));
@@ -143,13 +143,19 @@ snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type,
     return SNUG_OK;
 }
 
+/* Going back leaves names behind: a number counts only while its slot has this very name. */
+static bool find_variable(const sn_graph *g, const char *name, uint32_t *out) {
+    return sn_names_find(&g->var_names, name, out) && *out < g->n_vars &&
+           strcmp(g->vars[*out].name, name) == 0;
+}
+
 static snug_status check_variable(const sn_graph *g, const sn_variable *var, snug_error *err) {
     SNUG_TRY(check_name("a variable", var->name, err));
     uint32_t there;
-    if (sn_names_find(&g->var_names, var->name, &there))
+    if (find_variable(g, var->name, &there))
         return sn_fail(err, SNUG_E_INVALID,
                        "there is a variable '%.80s' already; choose another name", var->name);
-    for (size_t i = 0; i < g->n_vars; i++) {
+    for (size_t i = 0; !g->outside && i < g->n_vars; i++) {
         if (g->vars[i].home == var->home)
             return sn_fail(err, SNUG_E_INVALID, "variables '%.80s' and '%.80s' both claim home %u",
                            g->vars[i].name, var->name, var->home);
@@ -218,7 +224,7 @@ static bool same_default(const sn_param_info *a, const sn_param_info *b) {
            a->key == b->key && a->of.i == b->of.i && a->axes == b->axes;
 }
 
-/* Going back leaves names behind: a number counts only while its slot has this very name. */
+/* As find_variable. */
 static bool find_param(const sn_graph *g, const char *name, sn_param *out) {
     uint32_t i;
     if (!sn_names_find(&g->param_names, name, &i) || i >= g->n_params ||
@@ -264,7 +270,7 @@ snug_status sn_graph_output(sn_graph *g, const char *name, sn_value v, snug_erro
         return sn_fail(err, SNUG_E_INVALID,
                        "output '%.80s' names value %u, but there are %zu values", name, v.i,
                        g->n_values);
-    if (find_named(g->outputs, g->n_outputs, name))
+    if (!g->outside && find_named(g->outputs, g->n_outputs, name))
         return sn_fail(err, SNUG_E_INVALID,
                        "there is an output '%.80s' already; choose another name", name);
     SNUG_TRY(RESERVE(g, outputs, 1, err));
@@ -272,6 +278,10 @@ snug_status sn_graph_output(sn_graph *g, const char *name, sn_value v, snug_erro
     SNUG_TRY(sn_zone_text(g->zone, name, &copy, err));
     g->outputs[g->n_outputs++] = (sn_named){copy, v};
     return SNUG_OK;
+}
+
+void sn_graph_clear_outputs(sn_graph *g) {
+    g->n_outputs = 0;
 }
 
 snug_status sn_graph_set_owner(sn_graph *g, const char *owner, snug_error *err) {
@@ -293,6 +303,14 @@ snug_status sn_graph_set_owner(sn_graph *g, const char *owner, snug_error *err) 
 
 void sn_graph_set_part(sn_graph *g, sn_part part) {
     g->part = part;
+}
+
+void sn_graph_set_outside(sn_graph *g) {
+    g->outside = true;
+}
+
+bool sn_graph_is_outside(const sn_graph *g) {
+    return g->outside;
 }
 
 void sn_graph_set_owner_at(sn_graph *g, uint32_t owner) {
@@ -433,10 +451,23 @@ snug_status sn_graph_node(sn_graph *g, sn_op op, const sn_attrs *attrs, const sn
 }
 
 sn_graph_mark sn_graph_mark_now(const sn_graph *g) {
-    return (sn_graph_mark){g->n_nodes, g->n_values, g->n_params, g->owner, g->part};
+    return (sn_graph_mark){g->n_nodes, g->n_values, g->n_params, g->n_inputs,
+                           g->n_vars,  g->owner,    g->part};
+}
+
+/* The newest version that is older than the mark. */
+static void take_version_back(sn_graph *g, sn_variable *var, size_t n_values) {
+    while (var->last.i >= n_values) {
+        const sn_value_info *v = &g->values[var->last.i];
+        var->last = g->nodes[v->node.i].in[v->index];
+    }
 }
 
 void sn_graph_go_back(sn_graph *g, const sn_graph_mark *m) {
+    for (size_t i = 0; i < m->n_vars; i++)
+        take_version_back(g, &g->vars[i], m->n_values);
+    g->n_inputs = m->n_inputs;
+    g->n_vars = m->n_vars;
     g->n_nodes = m->n_nodes;
     g->n_values = m->n_values;
     g->n_params = m->n_params;

@@ -114,12 +114,30 @@ SNUG_CHECKED snug_status sn_graph_node(sn_graph *g, sn_op op, const sn_attrs *at
 /* Names a value as a result of the step; it lives to the end of the plan. */
 SNUG_CHECKED snug_status sn_graph_output(sn_graph *g, const char *name, sn_value v,
                                          snug_error *err);
+/* No value is an output any more. */
+void sn_graph_clear_outputs(sn_graph *g);
 /* Nodes appended from now on belong to this layer / part. */
 SNUG_CHECKED snug_status sn_graph_set_owner(sn_graph *g, const char *owner, snug_error *err);
 void sn_graph_set_part(sn_graph *g, sn_part part);
 
+/* Inputs and outputs of the graph lie in memory of the caller's, bound by address before each run:
+ * they are not fed and take no bytes of an arena. Their names, and the homes of variables, are then
+ * the caller's business alone: nobody checks that they differ. */
+void sn_graph_set_outside(sn_graph *g);
+bool sn_graph_is_outside(const sn_graph *g);
+
 /* Moves a variable to another home: of a graph that will share a state store with others. */
 void sn_graph_set_home(sn_graph *g, sn_var var, uint32_t home);
+
+/* A position to go back to when a sequence of calls fails half-way. */
+typedef struct {
+    size_t n_nodes, n_values, n_params, n_inputs, n_vars;
+    uint32_t owner;
+    sn_part part;
+} sn_graph_mark;
+sn_graph_mark sn_graph_mark_now(const sn_graph *g);
+/* Drops what was appended since; none of it may be a named output. */
+void sn_graph_go_back(sn_graph *g, const sn_graph_mark *m);
 
 /* Reading. Pointers are lent until the next build call. */
 uint32_t sn_graph_n_nodes(const sn_graph *g);
@@ -151,6 +169,14 @@ SNUG_CHECKED snug_status sn_graph_find_output(const sn_graph *g, const char *nam
 SNUG_CHECKED snug_status sn_graph_find_param(const sn_graph *g, const char *name, sn_param *out,
                                              snug_error *err);
 
+/* Gradients where not every way counts. */
+typedef struct {
+    const uint32_t *marks; /* per value; a node carries gradients if an output has one of `mask` */
+    uint32_t mask;
+    const sn_value *stand_in; /* per value: the one that is read in its place, or SN_NO_VALUE; made
+                                 later than it, its gradient is the value's. NULL: none has one */
+} sn_gradient_paths;
+
 /* d(loss)/d(wrt[k]) for a scalar loss, appended as nodes of part BACKWARD. grads[k] is SN_NO_VALUE
  * where loss does not depend on wrt[k]. Rules may read only what their `reads` column says. The
  * graph is concrete and not fused. SNUG_E_UNSUPPORTED names the operator and layer on the way that
@@ -164,9 +190,14 @@ typedef struct {
     int n_outs;
     const sn_value *wrt;
     int n_wrt;
+    const sn_gradient_paths *paths; /* NULL: every way counts */
 } sn_pull_back;
 SNUG_CHECKED snug_status sn_graph_pull_back(sn_graph *g, const sn_pull_back *p, sn_value *grads,
                                             snug_error *err);
+SNUG_CHECKED snug_status sn_graph_gradients_along(sn_graph *g, sn_value loss, const sn_value *wrt,
+                                                  int n, const sn_gradient_paths *paths,
+                                                  sn_value *grads, snug_error *err);
+
 
 /* Rewrites, each graph -> new graph: instantiate a template for these input types; drop what no
  * output and no effect (STATE, MAYFAIL) needs and fuse pattern pairs (fuse_patterns.c lists them).
@@ -181,6 +212,8 @@ typedef struct {
      * never exists, but what it is made of lives until the update, and the batch can no longer be
      * cut there. */
     int64_t dense_update; /* from this many weights on; 0: never */
+    uint32_t *params;     /* NULL, or one per parameter slot: its number in the new graph is written
+                             there, UINT32_MAX where it is gone */
 } sn_fuse_options;
 SNUG_CHECKED snug_status sn_graph_fuse_with(const sn_graph *g, const sn_fuse_options *options,
                                             sn_graph **out, snug_error *err);

@@ -66,6 +66,7 @@ static snug_status make_maps(sn_replay *r, snug_error *err) {
 static snug_status fill_replay(sn_replay *r, const snug_type *types, snug_error *err) {
     SNUG_TRY(make_maps(r, err));
     SNUG_TRY(sn_graph_create(r->from->engine, &r->to, err));
+    r->to->outside = r->from->outside;
     SNUG_TRY(copy_owners(r, err));
     SNUG_TRY(copy_inputs(r, types, err));
     SNUG_TRY(copy_variables(r, err));

@@ -27,21 +27,11 @@ struct snug_graph {
     sn_names var_names, param_names;
     size_t n_nodes, n_values, n_vars, n_params, n_inputs, n_outputs, n_owners;
     size_t cap_nodes, cap_values, cap_vars, cap_params, cap_inputs, cap_outputs, cap_owners;
+    bool outside;   /* inputs and outputs lie in the caller's memory */
     uint32_t owner; /* of nodes appended from now on */
     sn_part part;
 };
 
-/* A position to go back to when a sequence of pure nodes and parameters fails half-way. */
-typedef struct {
-    size_t n_nodes, n_values, n_params;
-    uint32_t owner;
-    sn_part part;
-} sn_graph_mark;
-
-sn_graph_mark sn_graph_mark_now(const sn_graph *g);
-/* Drops nodes, values and parameters appended since; none of them may be a STATE node or a named
- * output. */
-void sn_graph_go_back(sn_graph *g, const sn_graph_mark *m);
 /* Owner by index, for rewrites that copy nodes of a graph with the same owners. */
 void sn_graph_set_owner_at(sn_graph *g, uint32_t owner);
 

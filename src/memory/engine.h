@@ -19,6 +19,8 @@
     X(WEIGHTS, "weights") /* trainable and not, the model's own */                                 \
     X(SLOTS, "optimizer") /* optimizer slots */                                                    \
     X(ARENA, "arena")     /* the transient block of a device */                                    \
+    X(TENSORS, "tensors") /* of recorded code: what handles hold */                                \
+    X(TAPES, "tapes")     /* what tapes alone hold */                                              \
     X(INPUT, "input")     /* windows and buffers of feeds */                                       \
     X(KERNELS, "kernels") /* prepared primitives */                                                \
     X(GRAPH, "graph")     /* nodes and values themselves */                                        \

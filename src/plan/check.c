@@ -5,6 +5,7 @@
  *   dependencies  a step reads only bytes that hold the values its node names, complete
  *   versions      homes (one behind the other in memory 0) hold version 0 at the start and the last
  *                 one at the end; a STATE row updates in place, after the MAYFAIL nodes before it
+ *   outside       inputs and outputs that the caller has lie behind the homes, each by itself
  *   files         only copies reach bytes in files (memories that are files, homes of spilled
  *                 variables), and only these homes are written by copies
  *   waits         bytes remember their writer and readers, whom a step must know to be done. A lane
@@ -19,6 +20,7 @@
 enum { N_LANES = SN_MAX_DEVICES * SN_N_QUEUES, N_OPERANDS = SN_MAX_IN + SN_MAX_OUT + 1 };
 enum { TOKENS = SN_MAX_MEMORIES }; /* a memory of ours: a byte per MAYFAIL node, written by it */
 #define ALL_ROWS   INT64_MAX
+#define NOWHERE    SIZE_MAX
 #define MAX_REPEAT (INT64_C(1) << 20) /* no plan needs more, and no text may keep us busy */
 
 /* What a span of bytes holds: bytes of a root, of whose sum `done` rows are added (0: nothing). */
@@ -43,6 +45,7 @@ typedef struct {
     sn_spans map[SN_MAX_MEMORIES + 1]; /* the last one: tokens */
     size_t size[SN_MAX_MEMORIES + 1], used[SN_MAX_MEMORIES + 1];
     size_t *home;               /* per variable: where it starts in memory 0 */
+    size_t *outside;            /* per root that the caller has: where it starts there; or NONE */
     uint32_t *root;             /* per value: whose bytes it is, through ALIAS rows */
     uint32_t *token;            /* per node: how many MAYFAIL nodes stand before it */
     uint32_t (*known)[N_LANES]; /* per step: what is done when it is */
@@ -128,11 +131,12 @@ static snug_status resolve(checker *c, const sn_place *p, int k) {
     REQUIRE(v < sn_graph_n_values(c->g) && p->memory < c->p->n_memories, "is unknown");
     const bool state = p->memory == SN_MEM_STATE;
     const int32_t var = sn_graph_value_at(c->g, p->value)->var;
-    REQUIRE(!state || var >= 0, "is no version of a variable");
+    const bool outside = var < 0 && c->outside[c->root[v]] != NOWHERE;
+    REQUIRE(!state || var >= 0 || outside, "is no version of a variable");
     const sn_plan_memory *m = &c->p->memories[p->memory];
     const size_t align = state ? 1 : c->devices[m->device]->align;
-    const bool file =
-        state ? sn_plan_spills(c->p, (sn_var){(uint32_t)var}) : m->kind == SN_MEMORY_FILE;
+    const bool file = state ? !outside && sn_plan_spills(c->p, (sn_var){(uint32_t)var})
+                            : m->kind == SN_MEMORY_FILE;
     area *a = &c->at[k];
     size_t moved = 0;
     *a = (area){p->memory, c->root[v], 0, c->p->value_bytes[v], 0, align, file};
@@ -145,7 +149,8 @@ static snug_status resolve(checker *c, const sn_place *p, int k) {
             "lies outside its memory");
     REQUIRE(!state || a->start == a->origin, "is not where its rows are at home");
     a->align = file ? (state ? 1 : SN_FILE_ALIGN) : a->align;
-    a->start += state ? c->home[var] : 0;
+    if (state)
+        a->start += outside ? c->outside[c->root[v]] : c->home[var];
     return SNUG_OK;
 }
 
@@ -394,6 +399,27 @@ static snug_status set_up_homes(checker *c, bool file) {
     return SNUG_OK;
 }
 
+/* Inputs, which are there, and outputs, which are not yet, of a graph that has them outside. */
+static snug_status set_up_outside(checker *c) {
+    const uint32_t n_inputs = sn_graph_n_inputs(c->g), n_outputs = sn_graph_n_outputs(c->g);
+    size_t *state = &c->size[SN_MEM_STATE];
+    memset(c->outside, 0xff, sn_graph_n_values(c->g) * sizeof *c->outside);
+    for (uint32_t i = 0; sn_graph_is_outside(c->g) && i < n_inputs + n_outputs; i++) {
+        const sn_value v =
+            i < n_inputs ? sn_graph_input_at(c->g, i) : sn_graph_output_at(c->g, i - n_inputs);
+        c->value = c->root[v.i];
+        if (c->outside[c->value] != NOWHERE ||
+            sn_graph_value_at(c->g, (sn_value){c->value})->var >= 0)
+            continue;
+        c->outside[c->value] = *state;
+        const record there = {.root = c->value, .done = ALL_ROWS, .shift = (size_t)0 - *state};
+        REQUIRE(sn_size_add(*state, c->p->value_bytes[c->value], state), "is too large");
+        SNUG_TRY(sn_spans_append(&c->map[SN_MEM_STATE], *state,
+                                 i < n_inputs ? &there : &(record){0}, c->err));
+    }
+    return SNUG_OK;
+}
+
 /* Sizes, roots of aliases, homes, empty arenas and tokens. */
 static snug_status set_up(checker *c, sn_zone *z) {
     const uint32_t n_values = sn_graph_n_values(c->g), n_nodes = sn_graph_n_nodes(c->g);
@@ -401,6 +427,7 @@ static snug_status set_up(checker *c, sn_zone *z) {
     const sn_plan_memory *state = &c->p->memories[SN_MEM_STATE];
     SNUG_TRY(sn_zone_alloc(z, n_vars * sizeof *c->home, (void **)&c->home, c->err));
     SNUG_TRY(sn_zone_alloc(z, n_values * sizeof *c->root, (void **)&c->root, c->err));
+    SNUG_TRY(sn_zone_alloc(z, n_values * sizeof *c->outside, (void **)&c->outside, c->err));
     SNUG_TRY(sn_zone_alloc(z, n_nodes * sizeof *c->token, (void **)&c->token, c->err));
     SNUG_TRY(sn_zone_alloc(z, n_steps * sizeof *c->known, (void **)&c->known, c->err));
     SNUG_TRY(sn_zone_alloc(z, n_steps * sizeof *c->first_cut, (void **)&c->first_cut, c->err));
@@ -427,6 +454,7 @@ static snug_status set_up(checker *c, sn_zone *z) {
     REQUIRE(state->bytes == c->size[SN_MEM_STATE] && state->used_bytes == state->bytes,
             "the state has another size");
     SNUG_TRY(set_up_homes(c, true));
+    SNUG_TRY(set_up_outside(c));
     for (uint32_t m = SN_MEM_FIRST_ARENA; m <= TOKENS; m++)
         SNUG_TRY(sn_spans_append(&c->map[m], c->size[m], &(record){0}, c->err));
     return SNUG_OK;

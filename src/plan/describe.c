@@ -66,6 +66,14 @@ static void mark_needed(sn_planner *p, bool *value_needed) {
     }
 }
 
+/* Inputs and outputs of a graph that has them in the caller's memory. */
+static void find_outside(sn_planner *p) {
+    for (uint32_t v = 0; sn_graph_is_outside(p->graph) && v < p->n_values; v++)
+        p->outside[v] =
+            p->root[v] == v && !sn_plan_in_state(p, v) &&
+            (p->is_output[v] || sn_graph_value_at(p->graph, (sn_value){v})->kind == SN_VALUE_INPUT);
+}
+
 snug_status sn_plan_describe(sn_planner *p, snug_error *err) {
     bool *value_needed;
     SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *p->variant, &p->variant, err));
@@ -73,8 +81,9 @@ snug_status sn_plan_describe(sn_planner *p, snug_error *err) {
     SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *p->needed, &p->needed, err));
     SNUG_TRY(sn_plan_array(p->plan->zone, p->n_values, sizeof *p->bytes, &p->bytes, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *p->padded, &p->padded, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *p->root, &p->root, err));
+    SNUG_TRY(sn_plan_array(p->plan->zone, p->n_values, sizeof *p->root, &p->root, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *p->is_output, &p->is_output, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *p->outside, &p->outside, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *value_needed, &value_needed, err));
     mark_needed(p, value_needed);
     for (uint32_t i = 0; i < p->n_nodes; i++)
@@ -84,7 +93,9 @@ snug_status sn_plan_describe(sn_planner *p, snug_error *err) {
     find_roots(p);
     for (uint32_t i = 0; i < sn_graph_n_outputs(p->graph); i++)
         p->is_output[p->root[sn_graph_output_at(p->graph, i).i]] = true;
+    find_outside(p);
     p->plan->value_bytes = p->bytes;
+    p->plan->root = p->root;
     return SNUG_OK;
 }
 

@@ -8,7 +8,8 @@
  * input's buffer where the table allows it, the sizes are equal and nobody reads the input later.
  * A whole value that a block makes takes the buffer of one that the block has read for the last
  * time: each iteration writes the rows that it needs no more.
- * STATE outputs lie in the homes of their variables and have no buffer. */
+ * STATE outputs lie in the homes of their variables, values outside in the caller's memory: they
+ * have no buffer. */
 #include "base/size.h"
 #include "plan/passes.h"
 
@@ -59,7 +60,7 @@ static uint32_t read_copy(layer_out *s, uint32_t v, uint32_t now) {
 }
 
 static uint32_t write_output(layer_out *s, uint32_t v, uint32_t now) {
-    if (sn_plan_in_state(s->p, v))
+    if (sn_plan_elsewhere(s->p, v))
         return NONE;
     return s->p->root[v] == v ? make_copy(s, v, now) : s->newest[s->p->root[v]];
 }

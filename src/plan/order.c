@@ -140,7 +140,7 @@ static bool is_state(const sn_planner *p, uint32_t node) {
 
 /* Bytes that die with the last reader of this root. */
 static size_t dying_bytes(const scheduler *s, uint32_t root) {
-    return s->p->is_output[root] || sn_plan_in_state(s->p, root) ? 0 : s->bytes[root];
+    return s->p->is_output[root] || sn_plan_elsewhere(s->p, root) ? 0 : s->bytes[root];
 }
 
 /* Calls visit for each distinct root the node reads. */
@@ -204,7 +204,7 @@ static void score_node(scheduler *s, uint32_t i) {
         s->score[i] = SCORE_FIRST;
     for (int k = 0; by_bytes && k < n->n_out; k++) {
         const int64_t bytes = (int64_t)s->bytes[n->out[k].i];
-        if (p->root[n->out[k].i] == n->out[k].i && !sn_plan_in_state(p, n->out[k].i))
+        if (p->root[n->out[k].i] == n->out[k].i && !sn_plan_elsewhere(p, n->out[k].i))
             s->score[i] += s->kind == SN_ORDER_GREEDY ? -bytes : bytes;
     }
 }

@@ -29,6 +29,7 @@ typedef struct {
     size_t *padded;         /* per value, aligned */
     uint32_t *root;         /* per value: the value whose bytes it is, through ALIAS rows */
     bool *is_output;        /* per root: some graph output is these bytes */
+    bool *outside;          /* per root: bytes of the caller's, bound before each run */
     uint32_t *reader_start; /* needed nodes that read value v, each once: readers[reader_start[v] ..
                                [v + 1]) */
     uint32_t *readers;
@@ -232,6 +233,11 @@ static inline double sn_plan_feed_seconds(const sn_planner *p, uint32_t input) {
 
 static inline bool sn_plan_in_state(const sn_planner *p, uint32_t value) {
     return sn_graph_value_at(p->graph, (sn_value){value})->var >= 0;
+}
+
+/* Takes no bytes of the arena. */
+static inline bool sn_plan_elsewhere(const sn_planner *p, uint32_t value) {
+    return sn_plan_in_state(p, value) || p->outside[p->root[value]];
 }
 
 #endif

@@ -41,7 +41,9 @@
 
 #include "graph/graph.h"
 
-#define SN_MEM_STATE       0 /* memory 0: homes of variables; offset and stride count in the home */
+/* Memory 0: homes of variables and, in a graph that has them outside, of inputs and outputs; offset
+ * and stride count in the home. */
+#define SN_MEM_STATE       0
 #define SN_MEM_FIRST_ARENA 1 /* memories 1.. are arenas */
 #define SN_FILE_ALIGN      4096
 #define SN_MAX_DEVICES     4
@@ -113,6 +115,7 @@ typedef struct {
     char device_names[SN_MAX_DEVICES][24];
     size_t device_align[SN_MAX_DEVICES];
     const size_t *value_bytes;  /* of each whole value of the graph, unpadded, opaque ones too */
+    const uint32_t *root;       /* of each value: whose bytes it is; NULL in a parsed plan */
     const bool *spilled;        /* of each variable: its home lies in the spill file; NULL: none */
     size_t spilled_bytes;       /* of these variables */
     size_t spilled_value_bytes; /* of values that wait in a file; 0 in a parsed plan */

@@ -48,7 +48,7 @@ static bool has_label(const writer *w, uint32_t v) {
 /* Values are fed under any of their names. */
 static void feed_whole(writer *w, uint32_t v) {
     const sn_value_info *info = sn_graph_value_at(w->p->graph, (sn_value){w->p->root[v]});
-    if (info->kind != SN_VALUE_INPUT || w->fed[info->index])
+    if (info->kind != SN_VALUE_INPUT || w->fed[info->index] || w->p->outside[w->p->root[v]])
         return;
     w->fed[info->index] = true;
     add(w->out, SN_STEP_FEED, info->index);
@@ -159,7 +159,8 @@ static void feed_block(writer *w) {
 
 static void feed_slices(writer *w, uint32_t v, uint32_t block) {
     const sn_value_info *info = sn_graph_value_at(w->p->graph, (sn_value){w->p->root[v]});
-    if (info->kind != SN_VALUE_INPUT || is_fed_whole(w, v) || w->fed_in[info->index] == block)
+    if (info->kind != SN_VALUE_INPUT || is_fed_whole(w, v) || w->fed_in[info->index] == block ||
+        w->p->outside[w->p->root[v]])
         return;
     w->fed_in[info->index] = block;
     add(w->out, SN_STEP_FEED, info->index);

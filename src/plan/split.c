@@ -17,7 +17,7 @@
 typedef struct {
     sn_planner *p;
     sn_split *split;
-    int n_back; /* nodes on the way back now */
+    int n_back;     /* nodes on the way back now */
     sn_opdesc desc; /* of the node under consideration, and its ways; large */
     sn_ways ways;
 } labeller;
@@ -158,14 +158,23 @@ static void label_node(labeller *l, uint32_t node) {
     }
 }
 
-/* The input with the most bytes; UINT32_MAX when none has rows to slice. */
+/* Data comes in as an input, or is drawn. */
+static bool is_data(const sn_planner *p, uint32_t v) {
+    const sn_value_info *info = sn_graph_value_at(p->graph, (sn_value){v});
+    if (info->kind == SN_VALUE_INPUT)
+        return true;
+    return info->node.i < p->n_nodes && p->needed[info->node.i] &&
+           sn_graph_node_at(p->graph, info->node)->op == SN_OP_random;
+}
+
+/* The data with the most bytes; UINT32_MAX when none has rows to slice. */
 static uint32_t find_batch(const sn_planner *p) {
     uint32_t best = UINT32_MAX;
-    for (uint32_t i = 0; i < sn_graph_n_inputs(p->graph); i++) {
-        const sn_value v = sn_graph_input_at(p->graph, i);
-        const snug_type *t = sn_graph_type(p->graph, v);
-        if (t->rank > 0 && t->dims[0] > 1 && (best == UINT32_MAX || p->bytes[v.i] > p->bytes[best]))
-            best = v.i;
+    for (uint32_t v = 0; v < p->n_values; v++) {
+        const snug_type *t = sn_graph_type(p->graph, (sn_value){v});
+        if (t->rank > 0 && t->dims[0] > 1 && is_data(p, v) &&
+            (best == UINT32_MAX || p->bytes[v] > p->bytes[best]))
+            best = v;
     }
     return best;
 }
@@ -322,6 +331,8 @@ snug_status sn_plan_split(sn_planner *p, const sn_order *order, sn_split *out, s
     }
     l->p = p;
     l->split = out;
+    if (out->label[batch].axis < 0)
+        (void)give_label(l, (sn_value){batch}, (sn_label){0, 1});
     for (uint32_t i = 0; i < p->n_nodes; i++)
         if (p->needed[i])
             label_node(l, i);

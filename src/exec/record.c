@@ -1,0 +1,466 @@
+/* record.c: appending to a recording, and the recorder itself.
+ *
+ * A call marks where the graph ends, brings its operands in, builds, and ends: then handles, tapes
+ * and sites are noted for what was appended. An error cuts the graph back to the mark. */
+#include "exec/recording.h"
+
+#include "base/rng.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- recordings ------------------------------------------------------------------------------- */
+snug_status sn_recording_create(snug_recorder *r, sn_recording **out, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_GRAPH, sizeof **out, &block, err));
+    sn_recording *rec = block;
+    rec->r = r;
+    rec->serial = ++r->serial;
+    const snug_status status = sn_graph_create(r->engine, &rec->graph, err);
+    if (status != SNUG_OK) {
+        sn_free(r->engine, SN_MEM_GRAPH, rec, sizeof *rec);
+        return status;
+    }
+    sn_graph_set_outside(rec->graph);
+    *out = rec;
+    return SNUG_OK;
+}
+
+static void drop_leaves(sn_recording *rec, size_t first) {
+    for (size_t i = first; i < rec->n_leaf; i++) {
+        sn_storage_drop(rec->r, rec->leaf[i].storage);
+        snug_tensor_drop(rec->leaf[i].capture);
+    }
+    rec->n_leaf = first < rec->n_leaf ? first : rec->n_leaf;
+}
+
+static void drop_variables(sn_recording *rec, size_t first) {
+    for (size_t i = first; i < rec->n_variable; i++)
+        sn_variable_unuse(rec->variable[i]);
+    rec->n_variable = first < rec->n_variable ? first : rec->n_variable;
+}
+
+void sn_recording_destroy(sn_recording *rec) {
+    if (!rec)
+        return;
+    snug_engine *e = rec->r->engine;
+    for (size_t v = 0; v < rec->n_values; v++) /* of a trace: they never get bytes */
+        while (rec->handle[v])
+            sn_tensor_poison(rec->handle[v], NULL);
+    drop_leaves(rec, 0);
+    drop_variables(rec, 0);
+    for (size_t i = 0; i < rec->n_hosts; i++)
+        if (rec->hosts[i].drop)
+            rec->hosts[i].drop(rec->hosts[i].ctx);
+    sn_graph_destroy(rec->graph);
+    sn_free(e, SN_MEM_GRAPH, rec->handle, rec->cap_handle * sizeof *rec->handle);
+    sn_free(e, SN_MEM_GRAPH, rec->tapes, rec->cap_tapes * sizeof *rec->tapes);
+    sn_free(e, SN_MEM_GRAPH, rec->site, rec->cap_site * sizeof *rec->site);
+    sn_free(e, SN_MEM_GRAPH, rec->leaf, rec->cap_leaf * sizeof *rec->leaf);
+    sn_free(e, SN_MEM_GRAPH, rec->variable, rec->cap_variable * sizeof *rec->variable);
+    sn_free(e, SN_MEM_GRAPH, rec->kept, rec->cap_kept * sizeof *rec->kept);
+    sn_free(e, SN_MEM_GRAPH, rec->asked, rec->cap_asked * sizeof *rec->asked);
+    sn_free(e, SN_MEM_GRAPH, rec->hosts, rec->cap_hosts * sizeof *rec->hosts);
+    sn_free(e, SN_MEM_GRAPH, rec, sizeof *rec);
+}
+
+void sn_recording_link(sn_recording *rec, snug_tensor *t, sn_value v) {
+    t->rec = rec;
+    t->value = v;
+    t->twin = rec->handle[v.i];
+    rec->handle[v.i] = t;
+}
+
+void sn_recording_unlink(snug_tensor *t) {
+    snug_tensor **link = &t->rec->handle[t->value.i];
+    while (*link != t)
+        link = &(*link)->twin;
+    *link = t->twin;
+    t->rec = NULL;
+}
+
+#define GROW(rec, array, need, err)                                                                \
+    sn_grow((rec)->r->engine, SN_MEM_GRAPH, &(rec)->array, sizeof *(rec)->array,                   \
+            &(rec)->cap_##array, (need), (err))
+
+/* Room for all values and nodes of the graph, zeroed. */
+snug_status sn_recording_cover(sn_recording *rec, snug_error *err) {
+    const size_t n_values = sn_graph_n_values(rec->graph), n_nodes = sn_graph_n_nodes(rec->graph);
+    SNUG_TRY(GROW(rec, handle, n_values, err));
+    SNUG_TRY(GROW(rec, tapes, n_values, err));
+    SNUG_TRY(GROW(rec, site, n_nodes, err));
+    if (n_values > rec->n_values) {
+        memset(&rec->handle[rec->n_values], 0, (n_values - rec->n_values) * sizeof *rec->handle);
+        memset(&rec->tapes[rec->n_values], 0, (n_values - rec->n_values) * sizeof *rec->tapes);
+    }
+    for (size_t i = rec->n_nodes; i < n_nodes; i++)
+        rec->site[i] = rec->r->site;
+    rec->n_values = n_values;
+    rec->n_nodes = n_nodes;
+    return SNUG_OK;
+}
+
+/* --- operands --------------------------------------------------------------------------------- */
+/* Whether the stamp says where the tensor's bytes are in this recording. */
+static bool is_there(const sn_recording *rec, const snug_tensor *t) {
+    if (t->stamp != rec->serial || t->leaf.i >= sn_graph_n_values(rec->graph))
+        return false;
+    const sn_value_info *info = sn_graph_value_at(rec->graph, t->leaf);
+    if (info->kind != SN_VALUE_INPUT || info->index >= rec->n_leaf ||
+        !sn_type_equal(&info->type, &t->type))
+        return false;
+    const sn_leaf *leaf = &rec->leaf[info->index];
+    if (leaf->capture)
+        return leaf->capture == t;
+    return t->state == SN_READY && leaf->storage == t->storage && leaf->offset == t->offset;
+}
+
+static snug_status add_leaf(sn_recording *rec, const snug_type *type, sn_leaf leaf, sn_value *out,
+                            snug_error *err) {
+    char name[16];
+    SNUG_TRY(GROW(rec, leaf, rec->n_leaf + 1, err));
+    snprintf(name, sizeof name, "x%zu", rec->n_leaf);
+    SNUG_TRY(sn_graph_input(rec->graph, name, type, out, err));
+    SNUG_TRY(sn_recording_cover(rec, err));
+    rec->leaf[rec->n_leaf++] = leaf;
+    return SNUG_OK;
+}
+
+snug_status sn_recording_bytes(sn_recording *rec, const snug_type *type, sn_storage *s,
+                               size_t offset, sn_value *out, snug_error *err) {
+    SNUG_TRY(add_leaf(rec, type, (sn_leaf){.storage = s, .offset = offset}, out, err));
+    if (s)
+        sn_storage_hold(s);
+    return SNUG_OK;
+}
+
+snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out, snug_error *err) {
+    if (is_there(rec, t)) {
+        *out = t->leaf;
+        return SNUG_OK;
+    }
+    if (rec->outer) {
+        SNUG_TRY(add_leaf(rec, &t->type, (sn_leaf){.capture = t}, out, err));
+        snug_tensor_hold(t);
+    } else {
+        SNUG_TRY(sn_recording_bytes(rec, &t->type, t->storage, t->offset, out, err));
+        rec->held_bytes += t->storage->refs <= 2 ? t->storage->bytes : 0;
+    }
+    rec->tapes[out->i] = sn_tensor_tapes(t);
+    t->stamp = rec->serial;
+    t->leaf = *out;
+    return SNUG_OK;
+}
+
+snug_status sn_recording_variable(sn_recording *rec, snug_variable *v, sn_var *out,
+                                  snug_error *err) {
+    if (v->stamp == rec->serial && v->var.i < rec->n_variable && rec->variable[v->var.i] == v) {
+        *out = v->var;
+        return SNUG_OK;
+    }
+    char name[16];
+    sn_value first;
+    snprintf(name, sizeof name, "v%u", v->id);
+    const sn_variable info = {.name = name, .type = v->type, .home = v->id, .slot = v->slot};
+    SNUG_TRY(GROW(rec, variable, rec->n_variable + 1, err));
+    SNUG_TRY(sn_graph_variable(rec->graph, &info, &first, err));
+    SNUG_TRY(sn_recording_cover(rec, err));
+    sn_variable_use(v);
+    *out = v->var = (sn_var){(uint32_t)rec->n_variable};
+    rec->variable[rec->n_variable++] = v;
+    v->stamp = rec->serial;
+    return SNUG_OK;
+}
+
+/* --- a call ----------------------------------------------------------------------------------- */
+snug_status sn_record_begin(snug_recorder *r, sn_record_call *c, snug_error *err) {
+    if (r->closed)
+        return sn_fail(err, SNUG_E_INVALID, "the recorder is closed");
+    c->r = r;
+    c->b = sn_builder_on(r->now->graph);
+    c->mark = sn_graph_mark_now(r->now->graph);
+    c->n_asked = r->now->n_asked;
+    r->n_given = 0;
+    return SNUG_OK;
+}
+
+static sn_value use(sn_record_call *c, snug_tensor *t, snug_error *err) {
+    sn_recording *rec = c->r->now;
+    sn_value v = SN_NO_VALUE;
+    sn_var var;
+    if (t->r != c->r) {
+        sn_fail(err, SNUG_E_INVALID, "the tensor belongs to another recorder");
+    } else if (t->state == SN_POISONED) {
+        if (t->poison)
+            *err = t->poison->error;
+        else
+            sn_fail(err, SNUG_E_MEMORY, "the run that makes this tensor failed");
+    } else if (t->state == SN_PENDING && t->rec == rec) {
+        return t->value;
+    } else if (t->state == SN_VERSION && !rec->outer) {
+        if (sn_recording_variable(rec, t->variable, &var, err) != SNUG_OK)
+            return SN_NO_VALUE;
+        v = sn_graph_var_at(rec->graph, var)->first;
+        rec->tapes[v.i] |= sn_tensor_tapes(t);
+        return v;
+    } else if (t->state == SN_PENDING && !rec->outer) {
+        sn_fail(err, SNUG_E_INVALID, "a tensor of a function that is being traced is used outside");
+    } else if (sn_recording_leaf(rec, t, &v, err) != SNUG_OK) {
+        return SN_NO_VALUE;
+    }
+    return v;
+}
+
+sn_value sn_record_use(sn_record_call *c, snug_tensor *t) {
+    return c->b.error.code == SNUG_OK ? use(c, t, &c->b.error) : SN_NO_VALUE;
+}
+
+sn_value sn_record_version(sn_record_call *c, snug_variable *v) {
+    sn_var var;
+    if (c->b.error.code != SNUG_OK ||
+        sn_recording_variable(c->r->now, v, &var, &c->b.error) != SNUG_OK)
+        return SN_NO_VALUE;
+    return sn_graph_var_at(c->r->now->graph, var)->last;
+}
+
+/* The tapes that watch variables see this one from now on. */
+static snug_status watch(snug_recorder *r, snug_variable *v, snug_error *err) {
+    for (uint32_t rest = r->active_tapes & r->watching_tapes; rest; rest &= rest - 1)
+        SNUG_TRY(sn_tape_note(r->tape[__builtin_ctz(rest)], v, err));
+    return SNUG_OK;
+}
+
+sn_value sn_record_read(sn_record_call *c, snug_variable *v) {
+    const sn_value value = sn_record_version(c, v);
+    if (!sn_value_ok(value))
+        return value;
+    uint32_t mask = sn_tapes_of_variable(c->r, v);
+    if (v->trainable) {
+        mask |= c->r->active_tapes & c->r->watching_tapes;
+        if (watch(c->r, v, &c->b.error) != SNUG_OK)
+            return SN_NO_VALUE;
+    }
+    c->r->now->tapes[value.i] |= mask;
+    return value;
+}
+
+snug_tensor *sn_record_give(sn_record_call *c, sn_value v) {
+    if (c->b.error.code != SNUG_OK)
+        return NULL;
+    if (!sn_value_ok(v)) {
+        sn_fail(&c->b.error, SNUG_E_INTERNAL, "an operation gives nothing");
+        return NULL;
+    }
+    snug_recorder *r = c->r;
+    snug_tensor *t;
+    if (sn_grow(r->engine, SN_MEM_OTHER, &r->given, sizeof *r->given, &r->cap_given, r->n_given + 1,
+                &c->b.error) != SNUG_OK ||
+        sn_tensor_create(r, sn_graph_type(c->b.graph, v), &t, &c->b.error) != SNUG_OK)
+        return NULL;
+    r->given[r->n_given++] = (struct sn_given){t, v};
+    return t;
+}
+
+static void undo(sn_record_call *c) {
+    sn_recording *rec = c->r->now;
+    for (size_t i = 0; i < c->r->n_given; i++)
+        snug_tensor_drop(c->r->given[i].tensor);
+    sn_graph_go_back(rec->graph, &c->mark);
+    drop_leaves(rec, c->mark.n_inputs);
+    drop_variables(rec, c->mark.n_vars);
+    rec->n_values = c->mark.n_values < rec->n_values ? c->mark.n_values : rec->n_values;
+    rec->n_nodes = c->mark.n_nodes < rec->n_nodes ? c->mark.n_nodes : rec->n_nodes;
+    rec->n_asked = c->n_asked;
+}
+
+/* Tapes see a node's outputs where they see an input and are active. */
+static void mark_node(sn_recording *rec, uint32_t i) {
+    const sn_node_info *n = sn_graph_node_at(rec->graph, (sn_node){i});
+    uint32_t mask = 0;
+    for (int k = 0; k < n->n_in; k++)
+        mask |= rec->tapes[n->in[k].i];
+    mask &= rec->r->active_tapes;
+    for (int k = 0; mask && k < n->n_out; k++)
+        if (sn_dtype_is_float(sn_graph_type(rec->graph, n->out[k])->dtype) &&
+            sn_ops[n->op].effect != SN_STATE)
+            rec->tapes[n->out[k].i] |= mask;
+}
+
+/* Handles that read a variable stay with the version they have. */
+static void note_write(sn_recording *rec, uint32_t i) {
+    const sn_node_info *n = sn_graph_node_at(rec->graph, (sn_node){i});
+    if (sn_ops[n->op].effect != SN_STATE)
+        return;
+    rec->has_effects = true;
+    for (int k = 0; !rec->outer && k < n->n_out; k++) {
+        const int32_t var = sn_graph_value_at(rec->graph, n->out[k])->var;
+        sn_variable_detach(rec->variable[var], rec,
+                           sn_graph_var_at(rec->graph, (sn_var){(uint32_t)var})->first);
+    }
+}
+
+static snug_status say_where(snug_recorder *r, snug_status status, snug_error *err) {
+    char text[160];
+    if (!err || !r->hooks.line || r->site == 0)
+        return status;
+    return sn_fail_in(err, status, "%s", r->hooks.line(r->hooks.ctx, r->site, text, sizeof text));
+}
+
+snug_status sn_record_end(sn_record_call *c, snug_error *err) {
+    sn_recording *rec = c->r->now;
+    const size_t first = c->mark.n_nodes;
+    snug_status status = sn_builder_done(&c->b, err);
+    if (status == SNUG_OK)
+        status = sn_recording_cover(rec, err);
+    if (status != SNUG_OK) {
+        undo(c);
+        return say_where(c->r, status, err);
+    }
+    for (uint32_t i = (uint32_t)first; i < rec->n_nodes; i++) {
+        mark_node(rec, i);
+        note_write(rec, i);
+    }
+    for (size_t i = 0; i < c->r->n_given; i++)
+        sn_recording_link(rec, c->r->given[i].tensor, c->r->given[i].value);
+    c->r->n_given = 0;
+    if (rec->outer || (rec->n_nodes < SN_MAX_RECORDED && rec->held_bytes < SN_MAX_HELD))
+        return SNUG_OK;
+    return sn_flush(c->r, err);
+}
+
+/* --- numbers ---------------------------------------------------------------------------------- */
+int64_t sn_record_number(sn_record_call *c, double value) {
+    return (int64_t)sn_build_param(&c->b, "", value).i;
+}
+
+int64_t sn_record_key(sn_record_call *c, int64_t value) {
+    return (int64_t)sn_build_key(&c->b, "", value).i;
+}
+
+static void note_asked(sn_record_call *c, sn_asked a) {
+    sn_recording *rec = c->r->now;
+    if (c->b.error.code != SNUG_OK || !rec->outer ||
+        GROW(rec, asked, rec->n_asked + 1, &c->b.error) != SNUG_OK)
+        return;
+    rec->asked[rec->n_asked++] = a;
+}
+
+int64_t snug_recorder_draw(snug_recorder *r) {
+    return (int64_t)(sn_rng_key(r->seed, ++r->n_draws) >> 1);
+}
+
+int64_t sn_record_draw(sn_record_call *c) {
+    const int64_t slot = sn_record_key(c, snug_recorder_draw(c->r));
+    note_asked(c, (sn_asked){.slot = (uint32_t)slot, .host = UINT32_MAX});
+    return slot;
+}
+
+static uint32_t host_index(sn_record_call *c, const sn_host *host) {
+    sn_recording *rec = c->r->now;
+    for (size_t i = 0; i < rec->n_hosts; i++)
+        if (rec->hosts[i].ctx == host->ctx && rec->hosts[i].ask == host->ask)
+            return (uint32_t)i;
+    if (GROW(rec, hosts, rec->n_hosts + 1, &c->b.error) != SNUG_OK)
+        return 0;
+    if (host->hold)
+        host->hold(host->ctx);
+    rec->hosts[rec->n_hosts] = *host;
+    return (uint32_t)rec->n_hosts++;
+}
+
+int64_t sn_record_ask(sn_record_call *c, const sn_host *host, int which) {
+    const int64_t slot = sn_record_number(c, host->ask(host->ctx, which));
+    if (c->b.error.code == SNUG_OK && c->r->now->outer)
+        note_asked(c, (sn_asked){(uint32_t)slot, host_index(c, host), which});
+    return slot;
+}
+
+void snug_recorder_seed(snug_recorder *r, uint64_t seed) {
+    r->seed = seed;
+    r->n_draws = 0;
+}
+
+/* --- the recorder ----------------------------------------------------------------------------- */
+static snug_status fill_recorder(snug_recorder *r, snug_error *err) {
+    const sn_device *device = &r->device.device;
+    sn_cpu_device_of(r->engine, &r->device);
+    SNUG_TRY(sn_state_create(r->engine, &r->state, err));
+    const sn_executor_options o = {.spill_folder = sn_engine_spill_folder(r->engine)};
+    SNUG_TRY(sn_executor_create(r->engine, r->state, &device, 1, &o, &r->executor, err));
+    SNUG_TRY(sn_recording_create(r, &r->main, err));
+    r->now = r->main;
+    return SNUG_OK;
+}
+
+static void clear_recorder(snug_recorder *r) {
+    sn_cache_clear(r);
+    sn_recording_destroy(r->main);
+    r->main = r->now = NULL;
+    sn_executor_destroy(r->executor);
+    sn_state_destroy(r->state);
+    sn_free(r->engine, SN_MEM_OTHER, r->given, r->cap_given * sizeof *r->given);
+    r->given = NULL;
+    r->cap_given = 0;
+    r->executor = NULL;
+    r->state = NULL;
+}
+
+snug_status snug_recorder_create(snug_engine *engine, snug_recorder **out, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc_zero(engine, SN_MEM_OTHER, sizeof **out, &block, err));
+    snug_recorder *r = block;
+    r->engine = engine;
+    const snug_status status = fill_recorder(r, err);
+    if (status != SNUG_OK) {
+        clear_recorder(r);
+        sn_free(engine, SN_MEM_OTHER, r, sizeof *r);
+        return status;
+    }
+    *out = r;
+    return SNUG_OK;
+}
+
+void sn_recorder_let_go(snug_recorder *r) {
+    if (r->closed && r->live_tensors == 0)
+        sn_free(r->engine, SN_MEM_OTHER, r, sizeof *r);
+}
+
+void snug_recorder_destroy(snug_recorder *r) {
+    if (!r)
+        return;
+    r->live_tensors++; /* until the end of this function */
+    clear_recorder(r);
+    r->closed = true;
+    r->live_tensors--;
+    sn_recorder_let_go(r);
+}
+
+snug_engine *snug_recorder_engine(const snug_recorder *r) {
+    return r->engine;
+}
+
+void snug_recorder_set_site(snug_recorder *r, uint64_t site) {
+    r->site = site;
+}
+
+void snug_recorder_set_hooks(snug_recorder *r, const snug_recorder_hooks *hooks) {
+    r->hooks = *hooks;
+}
+
+snug_status snug_sync(snug_recorder *r, snug_error *err) {
+    return sn_flush(r, err);
+}
+
+snug_status snug_boundary(snug_recorder *r, snug_error *err) {
+    return r->now == r->main && r->main->has_effects ? sn_flush(r, err) : SNUG_OK;
+}
+
+void snug_recorder_tell(const snug_recorder *r, snug_recorder_info *out) {
+    *out = r->info;
+    out->n_nodes = r->main->n_nodes;
+    out->n_plans = r->n_entries;
+    out->tensor_bytes = r->tensor_bytes;
+    out->variable_bytes = r->variable_bytes;
+    out->arena_bytes = sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes;
+    out->miss = r->miss;
+}

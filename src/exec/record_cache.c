@@ -1,0 +1,287 @@
+/* record_cache.c: plans at hand. A recording is written as a list of words: types of leaves and
+ * variables, kinds of parameters, nodes with the structure of their attributes, outputs. The hash
+ * of the words finds an entry, comparing them proves it. Values of parameters, addresses and
+ * contents are not in it; how much room there is, is compared.
+ *
+ * A plan for a limit is taken where it fits the room there is now; so what runs depends on
+ * structure and room, never on what ran before. */
+#include "exec/recording.h"
+
+#include "base/size.h"
+#include "memory/process.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_ENTRIES 256
+#define ROOM_BAND   ((size_t)4 << 20)
+
+/* --- the key ---------------------------------------------------------------------------------- */
+typedef struct {
+    snug_engine *engine;
+    uint64_t *words;
+    size_t n, cap;
+} key;
+
+static snug_status reserve(key *k, size_t more, snug_error *err) {
+    return sn_grow(k->engine, SN_MEM_PLAN, &k->words, sizeof *k->words, &k->cap, k->n + more, err);
+}
+
+static snug_status add_type(key *k, const snug_type *t, snug_error *err) {
+    SNUG_TRY(reserve(k, 1 + SNUG_MAX_RANK, err));
+    k->words[k->n++] = (uint64_t)t->dtype << 8 | (uint64_t)t->rank;
+    for (int a = 0; a < t->rank; a++)
+        k->words[k->n++] = (uint64_t)t->dims[a];
+    return SNUG_OK;
+}
+
+/* Parameters as slots: which are one and the same is structure. */
+static void add_field(key *k, const sn_field *f, const sn_attrs *a) {
+    const int n = f->kind == SN_FIELD_LIST ? 1 + (int)a->word[f->word] : f->n;
+    for (int w = 0; w < n; w++)
+        k->words[k->n++] = (uint64_t)a->word[f->word + w];
+}
+
+static snug_status add_node(key *k, const sn_node_info *n, snug_error *err) {
+    const sn_attr_family *family = sn_ops[n->op].attrs;
+    SNUG_TRY(reserve(k, 1 + SN_ATTR_WORDS + n->n_in, err));
+    k->words[k->n++] = (uint64_t)n->op << 16 | n->n_in;
+    for (int i = 0; i < n->n_in; i++)
+        k->words[k->n++] = n->in[i].i;
+    for (int i = 0; i < family->n_fields; i++)
+        add_field(k, &family->fields[i], &n->attrs);
+    return SNUG_OK;
+}
+
+static snug_status write_key(const sn_recording *rec, key *k, snug_error *err) {
+    const sn_graph *g = rec->graph;
+    SNUG_TRY(reserve(k, 5, err));
+    k->words[k->n++] = sn_graph_n_inputs(g);
+    k->words[k->n++] = sn_graph_n_vars(g);
+    k->words[k->n++] = sn_graph_n_params(g);
+    k->words[k->n++] = sn_graph_n_nodes(g);
+    for (uint32_t i = 0; i < sn_graph_n_inputs(g); i++) {
+        SNUG_TRY(add_type(k, sn_graph_type(g, sn_graph_input_at(g, i)), err));
+    }
+    for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
+        const sn_variable *v = sn_graph_var_at(g, (sn_var){i});
+        SNUG_TRY(add_type(k, &v->type, err));
+    }
+    SNUG_TRY(reserve(k, sn_graph_n_params(g), err));
+    for (uint32_t i = 0; i < sn_graph_n_params(g); i++)
+        k->words[k->n++] = sn_graph_param_at(g, (sn_param){i})->kind;
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++)
+        SNUG_TRY(add_node(k, sn_graph_node_at(g, (sn_node){i}), err));
+    SNUG_TRY(reserve(k, sn_graph_n_outputs(g) + 1, err));
+    for (uint32_t i = 0; i < sn_graph_n_outputs(g); i++)
+        k->words[k->n++] = sn_graph_output_at(g, i).i;
+    return SNUG_OK;
+}
+
+static uint64_t hash_of(const key *k) {
+    uint64_t h = 0x9e3779b97f4a7c15u;
+    for (size_t i = 0; i < k->n; i++) {
+        h = (h ^ k->words[i]) * 0xff51afd7ed558ccdu;
+        h ^= h >> 32;
+    }
+    return h;
+}
+
+/* --- entries ---------------------------------------------------------------------------------- */
+static void destroy_entry(snug_recorder *r, sn_entry *e) {
+    if (e->session)
+        sn_executor_remove(r->executor, e->session);
+    sn_plan_destroy(e->plan);
+    sn_graph_destroy(e->graph);
+    sn_free(r->engine, SN_MEM_PLAN, e->params, e->n_params * sizeof *e->params);
+    sn_free(r->engine, SN_MEM_PLAN, e->key, e->key_words * sizeof *e->key);
+    sn_free(r->engine, SN_MEM_PLAN, e, sizeof *e);
+}
+
+void sn_cache_clear(snug_recorder *r) {
+    while (r->entries) {
+        sn_entry *e = r->entries;
+        r->entries = e->next;
+        destroy_entry(r, e);
+    }
+    r->n_entries = 0;
+}
+
+static void evict_oldest(snug_recorder *r) {
+    sn_entry **oldest = &r->entries;
+    for (sn_entry **link = &r->entries; *link; link = &(*link)->next)
+        if ((*link)->last_used < (*oldest)->last_used)
+            oldest = link;
+    sn_entry *e = *oldest;
+    *oldest = e->next;
+    r->n_entries--;
+    destroy_entry(r, e);
+}
+
+/* --- room ------------------------------------------------------------------------------------- */
+/* What the ledger holds beside the arena. */
+static size_t held_bytes(const snug_recorder *r) {
+    return snug_engine_bytes(r->engine) - sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes;
+}
+
+/* Bytes an arena may have when `extra` more are taken first; 0: no limit. In bands, so that the
+ * same program gets the same plans. */
+static snug_status find_room(snug_recorder *r, size_t extra, size_t *room, snug_error *err) {
+    const size_t budget = snug_budget_bytes(r->engine);
+    sn_process_booking booking;
+    *room = 0;
+    if (budget == 0)
+        return SNUG_OK;
+    SNUG_TRY(sn_process_book(r->engine, &(sn_process_need){0}, &booking, err));
+    size_t taken = booking.booked_bytes + sn_process_tables(budget) + held_bytes(r);
+    if (!sn_size_add(taken, extra, &taken) || taken >= budget) {
+        *room = 1;
+        return SNUG_OK;
+    }
+    *room = budget - taken;
+    *room = *room > ROOM_BAND ? *room / ROOM_BAND * ROOM_BAND : *room;
+    return SNUG_OK;
+}
+
+/* --- planning --------------------------------------------------------------------------------- */
+static double seconds_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static snug_status refuse(const snug_recorder *r, const sn_plan_floor *floor, size_t room,
+                          size_t extra, snug_error *err) {
+    const size_t budget = snug_budget_bytes(r->engine);
+    const size_t least = budget - (room > 1 ? room : 0) + floor->bytes;
+    char have[24], need[24], arena[24], outputs[24], held[24], left[24];
+    return sn_fail(
+        err, SNUG_E_BUDGET,
+        "out of memory: what is recorded here needs at least %s beside %s for its results, and %s "
+        "of the budget of %s is left; %s is held by tensors, variables and plans. The smallest "
+        "budget for it is %s; or use a smaller batch, drop tensors that are no longer needed, or "
+        "allow a spill folder",
+        snug_bytes_print(floor->bytes, arena, sizeof arena),
+        snug_bytes_print(extra, outputs, sizeof outputs),
+        snug_bytes_print(room > 1 ? room : 0, left, sizeof left),
+        snug_bytes_print(budget, have, sizeof have),
+        snug_bytes_print(held_bytes(r), held, sizeof held),
+        snug_bytes_print(least, need, sizeof need));
+}
+
+static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
+                              sn_entry *e, snug_error *err) {
+    const sn_device *device = &r->device.device;
+    const sn_fuse_options fuse = {.params = e->params};
+    sn_plan_floor floor = {0};
+    const sn_plan_options o = {.devices = &device,
+                               .n_devices = 1,
+                               .arena_bytes = room,
+                               .step_bytes = room ? 1536 : 0,
+                               .floor = &floor};
+    SNUG_TRY(sn_graph_fuse_with(rec->graph, &fuse, &e->graph, err));
+    const snug_status status = sn_plan_build(r->engine, e->graph, &o, &e->plan, err);
+    if (status == SNUG_E_BUDGET)
+        return refuse(r, &floor, room, extra, err);
+    SNUG_TRY(status);
+    return sn_executor_add(r->executor, e->plan, &e->session, err);
+}
+
+static snug_status make_entry(snug_recorder *r, const sn_recording *rec, key *k, size_t room,
+                              size_t extra, sn_entry **out, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_PLAN, sizeof **out, &block, err));
+    sn_entry *e = block;
+    const double start = seconds_now();
+    e->n_params = sn_graph_n_params(rec->graph);
+    snug_status status =
+        sn_alloc(r->engine, SN_MEM_PLAN, e->n_params * sizeof *e->params, &block, err);
+    if (status == SNUG_OK) {
+        e->params = block;
+        status = plan_entry(r, rec, room, extra, e, err);
+    } else {
+        e->n_params = 0;
+    }
+    if (status == SNUG_OK)
+        status = sn_alloc(r->engine, SN_MEM_PLAN, k->n * sizeof *e->key, &block, err);
+    if (status != SNUG_OK) {
+        destroy_entry(r, e);
+        return status;
+    }
+    e->key = memcpy(block, k->words, k->n * sizeof *e->key);
+    e->key_words = k->n;
+    e->hash = hash_of(k);
+    e->arena_limit = room;
+    e->next = r->entries;
+    r->entries = e;
+    r->n_entries++;
+    r->info.plan_seconds += seconds_now() - start;
+    *out = e;
+    return SNUG_OK;
+}
+
+/* --- finding ---------------------------------------------------------------------------------- */
+/* Made for this room, or without a limit and small enough. */
+static bool serves(const sn_entry *e, size_t room) {
+    if (room == 0 || e->arena_limit == room)
+        return e->arena_limit == room;
+    return e->arena_limit == 0 && e->plan->memories[SN_MEM_FIRST_ARENA].bytes <= room;
+}
+
+static sn_entry *look_up(const snug_recorder *r, const key *k, size_t room) {
+    const uint64_t hash = hash_of(k);
+    for (sn_entry *e = r->entries; e; e = e->next)
+        if (e->hash == hash && e->key_words == k->n &&
+            memcmp(e->key, k->words, k->n * sizeof *e->key) == 0 && serves(e, room))
+            return e;
+    return NULL;
+}
+
+/* The first word in which the newest entry differs says what is new. */
+static void explain_miss(snug_recorder *r, const sn_recording *rec, const key *k) {
+    const sn_entry *near = r->entries;
+    for (const sn_entry *e = r->entries; e; e = e->next)
+        near = e->last_used > near->last_used ? e : near;
+    size_t i = 0;
+    while (near && i < k->n && i < near->key_words && k->words[i] == near->key[i])
+        i++;
+    if (!near)
+        snprintf(r->miss, sizeof r->miss, "the first recording");
+    else if (i == k->n && i == near->key_words)
+        snprintf(r->miss, sizeof r->miss, "the room in the budget changed");
+    else
+        snprintf(r->miss, sizeof r->miss,
+                 "%u nodes, %u leaves, %u outputs: differs from the newest plan at word %zu",
+                 sn_graph_n_nodes(rec->graph), sn_graph_n_inputs(rec->graph),
+                 sn_graph_n_outputs(rec->graph), i);
+}
+
+snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, size_t extra, sn_entry **out,
+                          snug_error *err) {
+    key k = {.engine = r->engine};
+    size_t room;
+    snug_status status = write_key(rec, &k, err);
+    if (status == SNUG_OK)
+        status = find_room(r, extra, &room, err);
+    if (status == SNUG_OK) {
+        *out = look_up(r, &k, room);
+        r->info.n_hits += *out != NULL;
+        if (!*out) {
+            explain_miss(r, rec, &k);
+            r->info.n_misses++;
+            if (r->n_entries >= MAX_ENTRIES)
+                evict_oldest(r);
+            status = make_entry(r, rec, &k, room, extra, out, err);
+        }
+    }
+    if (status == SNUG_OK)
+        (*out)->last_used = ++r->serial;
+    sn_free(r->engine, SN_MEM_PLAN, k.words, k.cap * sizeof *k.words);
+    return status;
+}
+
+void snug_recorder_trim(snug_recorder *r) {
+    sn_cache_clear(r);
+    sn_executor_forget(r->executor);
+}

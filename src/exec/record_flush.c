@@ -1,0 +1,329 @@
+/* record_flush.c: everything recorded that is wanted runs as one plan.
+ *
+ *     name      values with handles, and what open tapes will read, become outputs of the graph
+ *     find      a plan at hand, or a new one
+ *     bind      leaves, homes of variables, fresh storage for outputs, parameters
+ *     run
+ *     settle    handles get their bytes; tapes take their nodes along
+ *
+ * First an empty recording takes the place of the one that runs: what is recorded meanwhile goes
+ * there. If anything fails before a variable was written, variables are what they were; handles of
+ * the run are poisoned with the reason. */
+#include "exec/recording.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    snug_recorder *r;
+    sn_recording *rec;   /* that runs */
+    sn_recording *fresh; /* that took its place */
+    sn_entry *entry;
+    bool *wanted;     /* per value: by tapes */
+    size_t n_wanted;  /* values then */
+    sn_value *output; /* per output of the graph: the value it is of */
+    size_t n_output, cap_output;
+    sn_storage **storage; /* per output: held; NULL: not made yet */
+    sn_leaf *stored;      /* per value: where its bytes are after the run; not held */
+} run;
+
+/* --- naming ----------------------------------------------------------------------------------- */
+/* A version that is overwritten in this recording. */
+static bool is_overwritten(const sn_graph *g, sn_value v) {
+    const int32_t var = sn_graph_value_at(g, v)->var;
+    return var >= 0 && sn_graph_var_at(g, (sn_var){(uint32_t)var})->last.i != v.i;
+}
+
+static sn_value copy_of(run *u, sn_value v, snug_error *err) {
+    sn_builder b = sn_builder_on(u->rec->graph);
+    const snug_type type = *sn_graph_type(u->rec->graph, v);
+    sn_attrs a;
+    sn_attrs_default(SN_OP_broadcast_to, &a);
+    a.shape.dims.n = type.rank;
+    memcpy(a.shape.dims.v, type.dims, sizeof type.dims);
+    const sn_value copy = sn_build(&b, SN_OP_broadcast_to, &a, &v, 1);
+    return sn_builder_done(&b, err) == SNUG_OK ? copy : SN_NO_VALUE;
+}
+
+static snug_status name_output(run *u, sn_value v, snug_error *err) {
+    char name[16];
+    snug_engine *e = u->r->engine;
+    const sn_value made = is_overwritten(u->rec->graph, v) ? copy_of(u, v, err) : v;
+    if (!sn_value_ok(made))
+        return err ? err->code : SNUG_E_MEMORY;
+    SNUG_TRY(sn_grow(e, SN_MEM_PLAN, &u->output, sizeof *u->output, &u->cap_output, u->n_output + 1,
+                     err));
+    snprintf(name, sizeof name, "o%zu", u->n_output);
+    SNUG_TRY(sn_graph_output(u->rec->graph, name, made, err));
+    u->output[u->n_output++] = v;
+    return SNUG_OK;
+}
+
+static bool is_made(const sn_graph *g, sn_value v) {
+    return sn_graph_value_at(g, v)->node.i != UINT32_MAX && sn_graph_value_at(g, v)->var < 0;
+}
+
+static snug_status name_outputs(run *u, snug_error *err) {
+    const sn_graph *g = u->rec->graph;
+    void *block;
+    u->n_wanted = u->rec->n_values;
+    SNUG_TRY(sn_alloc_zero(u->r->engine, SN_MEM_PLAN, u->n_wanted * sizeof(bool), &block, err));
+    u->wanted = block;
+    sn_tape_wants(u->rec, u->wanted);
+    for (uint32_t i = 0; i < u->n_wanted; i++) {
+        const sn_value v = {i};
+        if ((u->rec->handle[i] || u->wanted[i]) && (is_made(g, v) || is_overwritten(g, v)))
+            SNUG_TRY(name_output(u, v, err));
+    }
+    return SNUG_OK;
+}
+
+/* --- binding ---------------------------------------------------------------------------------- */
+static snug_status count_extra(const run *u, size_t *extra, snug_error *err) {
+    *extra = 0;
+    for (size_t i = 0; i < u->n_output; i++) {
+        size_t bytes = 0;
+        const snug_type *t = sn_graph_type(u->rec->graph, u->output[i]);
+        if (t->dtype != SNUG_OPAQUE)
+            SNUG_TRY(snug_type_bytes(t, &bytes, err));
+        *extra += bytes;
+    }
+    for (size_t i = 0; i < u->rec->n_variable; i++) {
+        size_t bytes;
+        SNUG_TRY(snug_type_bytes(&u->rec->variable[i]->type, &bytes, err));
+        *extra += u->rec->variable[i]->storage ? 0 : bytes;
+    }
+    return SNUG_OK;
+}
+
+static void bind_leaves(const run *u) {
+    for (uint32_t i = 0; i < u->rec->n_leaf; i++) {
+        const sn_leaf *leaf = &u->rec->leaf[i];
+        if (leaf->storage)
+            sn_session_bind_value(u->entry->session, sn_graph_input_at(u->entry->graph, i),
+                                  (char *)leaf->storage->data + leaf->offset);
+    }
+}
+
+static snug_status bind_variables(const run *u, snug_error *err) {
+    for (uint32_t i = 0; i < u->rec->n_variable; i++) {
+        snug_variable *v = u->rec->variable[i];
+        if (!sn_session_uses(u->entry->session, (sn_var){i}))
+            continue;
+        SNUG_TRY(sn_variable_storage(v, err));
+        sn_session_bind_variable(u->entry->session, (sn_var){i}, v->storage->data);
+    }
+    return SNUG_OK;
+}
+
+/* The output before i that shares its bytes, or i. */
+static size_t first_with_root(const run *u, size_t i) {
+    const sn_entry *e = u->entry;
+    const uint32_t root = e->plan->root[sn_graph_output_at(e->graph, (uint32_t)i).i];
+    for (size_t j = 0; j < i; j++)
+        if (e->plan->root[sn_graph_output_at(e->graph, (uint32_t)j).i] == root)
+            return j;
+    return i;
+}
+
+/* Bytes of a leaf or of another output, or fresh ones. */
+static snug_status store_output(run *u, size_t i, snug_error *err) {
+    const sn_entry *e = u->entry;
+    const sn_value v = sn_graph_output_at(e->graph, (uint32_t)i);
+    const sn_value root = {e->plan->root[v.i]};
+    const sn_value_info *info = sn_graph_value_at(e->graph, root);
+    const size_t other = first_with_root(u, i);
+    sn_leaf *at = &u->stored[u->output[i].i];
+    if (info->kind == SN_VALUE_INPUT) {
+        *at = u->rec->leaf[info->index];
+        sn_storage_hold(at->storage);
+        u->storage[i] = at->storage;
+        return SNUG_OK;
+    }
+    if (other != i) {
+        u->storage[i] = u->storage[other];
+        sn_storage_hold(u->storage[i]);
+    } else {
+        SNUG_TRY(sn_storage_create(u->r, SN_MEM_TENSORS, e->plan->value_bytes[root.i],
+                                   &u->storage[i], err));
+        sn_session_bind_value(e->session, v, u->storage[i]->data);
+    }
+    *at = (sn_leaf){.storage = u->storage[i]};
+    return SNUG_OK;
+}
+
+static void bind_params(const run *u) {
+    const sn_graph *g = u->rec->graph;
+    for (uint32_t i = 0; i < u->entry->n_params && i < sn_graph_n_params(g); i++) {
+        const sn_param_info *p = sn_graph_param_at(g, (sn_param){i});
+        const sn_param to = {u->entry->params[i]};
+        if (to.i == UINT32_MAX || p->kind == SN_PARAM_INVERSE_EXTENT)
+            continue;
+        if (p->kind == SN_PARAM_KEY)
+            sn_session_set_key(u->entry->session, to, p->key);
+        else
+            sn_session_set_real(u->entry->session, to, p->real);
+    }
+}
+
+static snug_status bind(run *u, snug_error *err) {
+    void *block;
+    snug_engine *e = u->r->engine;
+    SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, u->n_output * sizeof *u->storage, &block, err));
+    u->storage = block;
+    SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, u->n_wanted * sizeof *u->stored, &block, err));
+    u->stored = block;
+    SNUG_TRY(bind_variables(u, err));
+    bind_leaves(u);
+    for (size_t i = 0; i < u->n_output; i++)
+        SNUG_TRY(store_output(u, i, err));
+    bind_params(u);
+    return SNUG_OK;
+}
+
+/* --- running ---------------------------------------------------------------------------------- */
+static bool is_interrupted(void *ctx) {
+    const snug_recorder *r = ctx;
+    return r->hooks.interrupt(r->hooks.ctx) != 0;
+}
+
+static snug_status execute(run *u, snug_error *err) {
+    snug_recorder *r = u->r;
+    sn_session *s = u->entry->session;
+    if (!sn_session_is_ready(s))
+        SNUG_TRY(sn_executor_prepare(r->executor, err));
+    sn_session_set_interrupt(s, r->hooks.interrupt ? is_interrupted : NULL, r);
+    if (r->hooks.begin_run)
+        r->hooks.begin_run(r->hooks.ctx);
+    const snug_status status = sn_session_run(s, err);
+    if (r->hooks.end_run)
+        r->hooks.end_run(r->hooks.ctx);
+    return status;
+}
+
+static void tell(snug_recorder *r, const sn_plan *p) {
+    r->info.n_flushes++;
+    r->info.slices = p->slices;
+    r->info.recomputed = p->n_recomputed;
+    r->info.spilled_bytes = p->spilled_bytes + p->spilled_value_bytes;
+    r->info.step_seconds = p->seconds;
+    r->info.plain_seconds = p->plain_seconds;
+}
+
+static snug_status find_and_run(run *u, snug_error *err) {
+    size_t extra;
+    SNUG_TRY(name_outputs(u, err));
+    if (sn_graph_n_outputs(u->rec->graph) == 0 && !u->rec->has_effects)
+        return SNUG_OK; /* nobody wants anything that is not there */
+    SNUG_TRY(count_extra(u, &extra, err));
+    SNUG_TRY(sn_cache_find(u->r, u->rec, extra, &u->entry, err));
+    SNUG_TRY(bind(u, err));
+    tell(u->r, u->entry->plan);
+    return execute(u, err);
+}
+
+/* --- settling --------------------------------------------------------------------------------- */
+static void settle_handle(run *u, snug_tensor *t) {
+    const sn_graph *g = u->rec->graph;
+    const sn_value_info *info = sn_graph_value_at(g, t->value);
+    const uint32_t mask = u->rec->tapes[t->value.i];
+    const sn_leaf *at = info->kind == SN_VALUE_INPUT ? &u->rec->leaf[info->index]
+                        : u->stored                  ? &u->stored[t->value.i]
+                                                     : NULL;
+    if (at && at->storage) {
+        sn_storage_hold(at->storage);
+        sn_tensor_make_ready(t, at->storage, at->offset);
+    } else {
+        sn_tensor_make_version(t, u->rec->variable[info->var]);
+    }
+    t->tapes = mask;
+    t->marked = u->r->serial;
+}
+
+static void settle(run *u) {
+    for (size_t v = 0; v < u->rec->n_values; v++)
+        while (u->rec->handle[v])
+            settle_handle(u, u->rec->handle[v]);
+}
+
+/* Of a run that began to write and could not go on. */
+static void tear_variables(run *u) {
+    const sn_graph *g = u->rec->graph;
+    if (!sn_state_torn(u->r->state))
+        return;
+    sn_state_mend(u->r->state);
+    for (uint32_t i = 0; i < u->rec->n_variable; i++) {
+        const sn_variable *v = sn_graph_var_at(g, (sn_var){i});
+        u->rec->variable[i]->torn = v->first.i != v->last.i;
+    }
+}
+
+static void poison(run *u, const snug_error *why) {
+    sn_poison *p = sn_poison_create(u->r, why);
+    for (size_t v = 0; v < u->rec->n_values; v++)
+        while (u->rec->handle[v])
+            sn_tensor_poison(u->rec->handle[v], p);
+    if (p && --p->refs == 0)
+        sn_free(u->r->engine, SN_MEM_OTHER, p, sizeof *p);
+}
+
+static void clear(run *u) {
+    snug_engine *e = u->r->engine;
+    for (size_t i = 0; u->storage && i < u->n_output; i++)
+        sn_storage_drop(u->r, u->storage[i]);
+    sn_free(e, SN_MEM_PLAN, u->storage, u->storage ? u->n_output * sizeof *u->storage : 0);
+    sn_free(e, SN_MEM_PLAN, u->stored, u->stored ? u->n_wanted * sizeof *u->stored : 0);
+    sn_free(e, SN_MEM_PLAN, u->output, u->cap_output * sizeof *u->output);
+    sn_free(e, SN_MEM_PLAN, u->wanted, u->wanted ? u->n_wanted * sizeof *u->wanted : 0);
+    u->storage = NULL;
+    u->stored = NULL;
+    u->output = NULL;
+    u->wanted = NULL;
+    u->n_output = u->cap_output = 0;
+}
+
+/* Once more after the caller has let go of what it could. */
+static snug_status try_twice(run *u, snug_error *err) {
+    const snug_recorder *r = u->r;
+    const sn_graph_mark mark = sn_graph_mark_now(u->rec->graph);
+    snug_error first;
+    const snug_status status = find_and_run(u, &first);
+    if (status == SNUG_E_BUDGET && r->hooks.collect && r->hooks.collect(r->hooks.ctx)) {
+        clear(u);
+        sn_graph_clear_outputs(u->rec->graph);
+        sn_graph_go_back(u->rec->graph, &mark);
+        return find_and_run(u, err);
+    }
+    if (status != SNUG_OK && err)
+        *err = first;
+    return status;
+}
+
+snug_status sn_flush(snug_recorder *r, snug_error *err) {
+    run u = {.r = r, .rec = r->main};
+    snug_error why = {SNUG_OK, ""};
+    if (r->running)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "a value is needed while a plan runs; read it before or after the run");
+    if (u.rec->n_values == 0)
+        return SNUG_OK;
+    SNUG_TRY(sn_recording_create(r, &u.fresh, err));
+    r->main = u.fresh;
+    r->now = r->now == u.rec ? u.fresh : r->now;
+    r->running = true;
+    snug_status status = try_twice(&u, &why);
+    if (status == SNUG_OK && sn_tapes_open(r) != 0)
+        status = sn_tape_keep(u.rec, u.stored, u.fresh, &why);
+    if (status == SNUG_OK) {
+        settle(&u);
+    } else {
+        tear_variables(&u);
+        poison(&u, &why);
+        if (err)
+            *err = why;
+    }
+    clear(&u);
+    r->running = false;
+    sn_recording_destroy(u.rec);
+    return status;
+}

@@ -1,0 +1,502 @@
+/* record_tape.c: tapes. A tape is a bit: values that depend on what it watches, through nodes
+ * recorded while it was active, carry it. A gradient is appended to the recording, graph to graph,
+ * along nodes that carry the bit.
+ *
+ * A run under an open tape keeps what gradient rules will read, and takes the nodes themselves
+ * along into the next recording, where leaves stand in for what has bytes. */
+#include "exec/recording.h"
+
+#include <string.h>
+
+/* --- life ------------------------------------------------------------------------------------- */
+snug_status snug_tape_create(snug_recorder *r, const snug_tape_options *o, snug_tape **out,
+                             snug_error *err) {
+    uint32_t bit = 0;
+    while (bit < SN_MAX_TAPES && r->tape[bit])
+        bit++;
+    if (bit == SN_MAX_TAPES)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "%d tapes live at a time; drop one before another is made", SN_MAX_TAPES);
+    void *block;
+    SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_TAPES, sizeof **out, &block, err));
+    snug_tape *t = block;
+    *t = (snug_tape){.r = r,
+                     .bit = bit,
+                     .persistent = o && o->persistent,
+                     .watches = !(o && o->not_watching),
+                     .active = true};
+    r->tape[bit] = t;
+    r->tape_born[bit] = ++r->serial;
+    r->active_tapes |= 1u << bit;
+    if (t->watches)
+        r->watching_tapes |= 1u << bit;
+    *out = t;
+    return SNUG_OK;
+}
+
+static void forget_marks(sn_recording *rec, uint32_t bit) {
+    for (size_t v = 0; v < rec->n_values; v++)
+        rec->tapes[v] &= ~(1u << bit);
+}
+
+static void forget(snug_tape *t) {
+    snug_recorder *r = t->r;
+    for (sn_recording *rec = r->now; rec; rec = rec->outer)
+        forget_marks(rec, t->bit);
+    for (size_t i = 0; i < t->n_watched; i++)
+        sn_variable_unuse(t->watched[i]);
+    t->n_watched = 0;
+    r->tape_born[t->bit] = ++r->serial;
+}
+
+void snug_tape_drop(snug_tape *t) {
+    if (!t)
+        return;
+    snug_recorder *r = t->r;
+    snug_tape_stop(t);
+    if (!r->closed)
+        forget(t);
+    r->watching_tapes &= ~(1u << t->bit);
+    r->explicit_tapes &= ~(1u << t->bit);
+    r->tape[t->bit] = NULL;
+    sn_free(r->engine, SN_MEM_TAPES, t->watched, t->cap_watched * sizeof *t->watched);
+    sn_free(r->engine, SN_MEM_TAPES, t, sizeof *t);
+}
+
+void snug_tape_stop(snug_tape *t) {
+    t->active = false;
+    t->r->active_tapes &= ~(1u << t->bit);
+}
+
+snug_status snug_tape_resume(snug_tape *t, snug_error *err) {
+    if (t->used)
+        return sn_fail(err, SNUG_E_INVALID, "the tape is used up; make another one");
+    t->active = true;
+    t->r->active_tapes |= 1u << t->bit;
+    return SNUG_OK;
+}
+
+void snug_tape_reset(snug_tape *t) {
+    forget(t);
+    t->used = false;
+}
+
+/* --- watching --------------------------------------------------------------------------------- */
+static bool has_noted(const snug_tape *t, const snug_variable *v) {
+    for (size_t i = t->n_watched; i-- > 0;)
+        if (t->watched[i] == v)
+            return true;
+    return false;
+}
+
+snug_status sn_tape_note(snug_tape *t, snug_variable *v, snug_error *err) {
+    if (v->seen_by == t && v->seen_at == t->r->tape_born[t->bit])
+        return SNUG_OK;
+    if (!has_noted(t, v)) {
+        SNUG_TRY(sn_grow(t->r->engine, SN_MEM_TAPES, &t->watched, sizeof *t->watched,
+                         &t->cap_watched, t->n_watched + 1, err));
+        t->watched[t->n_watched++] = v;
+        sn_variable_use(v);
+    }
+    v->seen_by = t;
+    v->seen_at = t->r->tape_born[t->bit];
+    return SNUG_OK;
+}
+
+uint32_t sn_tapes_of_variable(const snug_recorder *r, const snug_variable *v) {
+    uint32_t mask = 0;
+    for (uint32_t rest = r->active_tapes & r->explicit_tapes; rest; rest &= rest - 1) {
+        const uint32_t k = (uint32_t)__builtin_ctz(rest);
+        mask |= has_noted(r->tape[k], v) ? 1u << k : 0;
+    }
+    return mask;
+}
+
+snug_status snug_tape_watch(snug_tape *t, snug_tensor *x, snug_error *err) {
+    const uint32_t bit = 1u << t->bit;
+    if (!sn_dtype_is_float(x->type.dtype))
+        return SNUG_OK;
+    if (x->state == SN_POISONED && x->poison) {
+        if (err)
+            *err = x->poison->error;
+        return x->poison->error.code;
+    }
+    if (x->state == SN_PENDING)
+        x->rec->tapes[x->value.i] |= bit;
+    else if (x->stamp == t->r->now->serial && x->leaf.i < t->r->now->n_values)
+        t->r->now->tapes[x->leaf.i] |= bit; /* at worst one more value is followed */
+    x->tapes = sn_tensor_tapes(x) | bit;
+    x->marked = ++t->r->serial;
+    return SNUG_OK;
+}
+
+snug_status snug_tape_watch_variable(snug_tape *t, snug_variable *v, snug_error *err) {
+    t->r->explicit_tapes |= 1u << t->bit;
+    return sn_tape_note(t, v, err);
+}
+
+size_t snug_tape_watched(const snug_tape *t, snug_variable **out, size_t max) {
+    for (size_t i = 0; i < t->n_watched && i < max; i++)
+        out[i] = t->watched[i];
+    return t->n_watched;
+}
+
+/* --- gradients -------------------------------------------------------------------------------- */
+/* The sum of the target's elements, each by its seed. */
+static sn_value weigh(sn_record_call *c, snug_tensor *target, snug_tensor *seed) {
+    sn_value v = sn_record_use(c, target);
+    if (c->b.error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    if (seed)
+        v = sn_build_mul(&c->b, v, sn_record_use(c, seed));
+    if (c->b.error.code == SNUG_OK && sn_graph_type(c->b.graph, v)->rank > 0)
+        v = sn_build_sum(&c->b, v, 0, false);
+    return v;
+}
+
+static sn_value total(sn_record_call *c, snug_tensor *const *targets, snug_tensor *const *seeds,
+                      int n) {
+    sn_value sum = SN_NO_VALUE;
+    for (int i = 0; i < n; i++) {
+        const sn_value part = weigh(c, targets[i], seeds ? seeds[i] : NULL);
+        sum = sn_value_ok(sum) ? sn_build_add(&c->b, sum, part) : part;
+    }
+    return sum;
+}
+
+/* The values of the recording that a source is; SN_NO_VALUE: it is in none. Every version of a
+ * variable that the tape has seen counts. */
+typedef struct {
+    sn_value *value;
+    int *source;
+    int n;
+    size_t cap_value, cap_source;
+} wanted_list;
+
+static snug_status want(snug_recorder *r, wanted_list *w, sn_value v, int source, snug_error *err) {
+    SNUG_TRY(sn_grow(r->engine, SN_MEM_TAPES, &w->value, sizeof *w->value, &w->cap_value,
+                     (size_t)w->n + 1, err));
+    SNUG_TRY(sn_grow(r->engine, SN_MEM_TAPES, &w->source, sizeof *w->source, &w->cap_source,
+                     (size_t)w->n + 1, err));
+    w->value[w->n] = v;
+    w->source[w->n++] = source;
+    return SNUG_OK;
+}
+
+static snug_status want_variable(const snug_tape *t, const snug_variable *v, int source,
+                                 wanted_list *w, snug_error *err) {
+    const sn_recording *rec = t->r->now;
+    if (v->stamp != rec->serial || v->var.i >= rec->n_variable || rec->variable[v->var.i] != v)
+        return SNUG_OK;
+    sn_value at = sn_graph_var_at(rec->graph, v->var)->last;
+    for (;;) {
+        if (rec->tapes[at.i] >> t->bit & 1)
+            SNUG_TRY(want(t->r, w, at, source, err));
+        const sn_value_info *info = sn_graph_value_at(rec->graph, at);
+        if (info->node.i == UINT32_MAX)
+            return SNUG_OK;
+        at = sn_graph_node_at(rec->graph, info->node)->in[info->index];
+    }
+}
+
+/* Where the recording has these very bytes. */
+static sn_value find_leaf(const sn_recording *rec, const snug_tensor *x) {
+    if (x->stamp == rec->serial && x->leaf.i < rec->n_values)
+        return x->leaf;
+    for (uint32_t i = 0; i < rec->n_leaf; i++) {
+        const sn_value v = sn_graph_input_at(rec->graph, i);
+        if (rec->leaf[i].storage == x->storage && rec->leaf[i].offset == x->offset &&
+            sn_type_equal(sn_graph_type(rec->graph, v), &x->type))
+            return v;
+    }
+    return SN_NO_VALUE;
+}
+
+static snug_status want_source(const snug_tape *t, const snug_source *s, int source, wanted_list *w,
+                               snug_error *err) {
+    const sn_recording *rec = t->r->now;
+    const snug_tensor *x = s->tensor;
+    sn_value v = SN_NO_VALUE;
+    if (s->variable)
+        return want_variable(t, s->variable, source, w, err);
+    if (x->state == SN_PENDING && x->rec == rec)
+        v = x->value;
+    else if (x->state == SN_VERSION)
+        return want_variable(t, x->variable, source, w, err);
+    else if (x->state == SN_READY)
+        v = find_leaf(rec, x);
+    else if (x->stamp == rec->serial && x->leaf.i < rec->n_values)
+        v = x->leaf; /* captured by the trace */
+    if (!sn_value_ok(v) || !(rec->tapes[v.i] >> t->bit & 1) ||
+        !sn_dtype_is_float(sn_graph_type(rec->graph, v)->dtype))
+        return SNUG_OK;
+    return want(t->r, w, v, source, err);
+}
+
+static snug_status make_paths(const sn_recording *rec, sn_value **stand_in, snug_error *err) {
+    const size_t n = sn_graph_n_values(rec->graph);
+    void *block;
+    *stand_in = NULL;
+    if (rec->n_kept == 0)
+        return SNUG_OK;
+    SNUG_TRY(sn_alloc(rec->r->engine, SN_MEM_TAPES, n * sizeof **stand_in, &block, err));
+    *stand_in = memset(block, 0xff, n * sizeof **stand_in);
+    for (size_t i = 0; i < rec->n_kept; i++)
+        (*stand_in)[rec->kept[i].value.i] = rec->kept[i].leaf;
+    return SNUG_OK;
+}
+
+/* Marks of the newest nodes are not in the recording's array yet: a copy covers them. */
+static snug_status differentiate(sn_record_call *c, const snug_tape *t, sn_value loss,
+                                 const wanted_list *w, sn_value *grads, snug_error *err) {
+    sn_recording *rec = t->r->now;
+    const size_t n = sn_graph_n_values(rec->graph), stand_bytes = n * sizeof(sn_value);
+    void *marks;
+    sn_value *stand_in;
+    SNUG_TRY(sn_alloc_zero(t->r->engine, SN_MEM_TAPES, n * sizeof(uint32_t), &marks, err));
+    snug_status status = make_paths(rec, &stand_in, err);
+    memcpy(marks, rec->tapes, rec->n_values * sizeof(uint32_t));
+    for (size_t v = rec->n_values; v < n; v++)
+        ((uint32_t *)marks)[v] = 1u << t->bit; /* of the sum of targets */
+    const sn_gradient_paths paths = {.marks = marks, .mask = 1u << t->bit, .stand_in = stand_in};
+    if (status == SNUG_OK)
+        status = sn_graph_gradients_along(c->b.graph, loss, w->value, w->n, &paths, grads, err);
+    sn_free(t->r->engine, SN_MEM_TAPES, stand_in, stand_in ? stand_bytes : 0);
+    sn_free(t->r->engine, SN_MEM_TAPES, marks, n * sizeof(uint32_t));
+    return status;
+}
+
+/* Gradients of one source's values, added. */
+static void give(sn_record_call *c, const wanted_list *w, const sn_value *grads, int n_sources,
+                 snug_tensor **out) {
+    for (int s = 0; s < n_sources; s++) {
+        sn_value sum = SN_NO_VALUE;
+        for (int i = 0; i < w->n; i++)
+            if (w->source[i] == s && sn_value_ok(grads[i]))
+                sum = sn_value_ok(sum) ? sn_build_add(&c->b, sum, grads[i]) : grads[i];
+        out[s] = sn_value_ok(sum) ? sn_record_give(c, sum) : NULL;
+    }
+}
+
+static snug_status append_gradient(snug_tape *t, snug_tensor *const *targets,
+                                   snug_tensor *const *seeds, int n_targets, const wanted_list *w,
+                                   int n_sources, snug_tensor **out, snug_error *err) {
+    sn_record_call c;
+    void *grads = NULL;
+    const size_t bytes = (size_t)w->n * sizeof(sn_value);
+    SNUG_TRY(sn_record_begin(t->r, &c, err));
+    const sn_value loss = total(&c, targets, seeds, n_targets);
+    if (c.b.error.code == SNUG_OK &&
+        sn_alloc(t->r->engine, SN_MEM_TAPES, bytes, &grads, &c.b.error) == SNUG_OK) {
+        memset(grads, 0xff, bytes);
+        if (sn_value_ok(loss) && differentiate(&c, t, loss, w, grads, &c.b.error) == SNUG_OK)
+            give(&c, w, grads, n_sources, out);
+    }
+    sn_free(t->r->engine, SN_MEM_TAPES, grads, grads ? bytes : 0);
+    const snug_status status = sn_record_end(&c, err);
+    for (int i = 0; status != SNUG_OK && i < n_sources; i++)
+        out[i] = NULL;
+    return status;
+}
+
+static void use_up(snug_tape *t) {
+    if (t->persistent)
+        return;
+    snug_tape_stop(t);
+    t->used = true;
+    forget(t);
+}
+
+snug_status snug_tape_gradient(snug_tape *t, snug_tensor *const *targets, snug_tensor *const *seeds,
+                               int n_targets, const snug_source *sources, int n_sources,
+                               snug_tensor **grads, snug_error *err) {
+    wanted_list w = {0};
+    snug_status status = SNUG_OK;
+    if (t->used)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "the tape is used up: only a persistent one gives gradients more than once");
+    for (int i = 0; i < n_sources; i++)
+        grads[i] = NULL;
+    for (int i = 0; i < n_sources && status == SNUG_OK; i++)
+        status = want_source(t, &sources[i], i, &w, err);
+    if (status == SNUG_OK && w.n > 0)
+        status = append_gradient(t, targets, seeds, n_targets, &w, n_sources, grads, err);
+    sn_free(t->r->engine, SN_MEM_TAPES, w.value, w.cap_value * sizeof *w.value);
+    sn_free(t->r->engine, SN_MEM_TAPES, w.source, w.cap_source * sizeof *w.source);
+    use_up(t);
+    return status;
+}
+
+/* --- across runs ------------------------------------------------------------------------------ */
+uint32_t sn_tapes_open(const snug_recorder *r) {
+    uint32_t mask = 0;
+    for (uint32_t k = 0; k < SN_MAX_TAPES; k++)
+        mask |= r->tape[k] && !r->tape[k]->used ? 1u << k : 0;
+    return mask;
+}
+
+static bool is_seen(const sn_recording *rec, const sn_node_info *n, uint32_t open) {
+    for (int k = 0; k < n->n_out; k++)
+        if (rec->tapes[n->out[k].i] & open)
+            return true;
+    return false;
+}
+
+/* Reading bytes only a device knows means running the node again. */
+static bool reads_opaque(const sn_graph *g, const sn_node_info *n) {
+    for (int k = 0; k < n->n_out; k++)
+        if ((sn_ops[n->op].reads & SN_READS_OUT(k)) &&
+            sn_graph_type(g, n->out[k])->dtype == SNUG_OPAQUE)
+            return true;
+    return false;
+}
+
+void sn_tape_wants(const sn_recording *rec, bool *wanted) {
+    const sn_graph *g = rec->graph;
+    const uint32_t open = sn_tapes_open(rec->r);
+    for (uint32_t i = 0; open && i < rec->n_nodes; i++) {
+        const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
+        if (!is_seen(rec, n, open))
+            continue;
+        const bool all = reads_opaque(g, n);
+        for (int k = 0; k < n->n_in; k++)
+            wanted[n->in[k].i] |= all || (k < 16 && (sn_ops[n->op].reads & SN_READS_IN(k)));
+        for (int k = 0; k < n->n_out; k++)
+            wanted[n->out[k].i] |= (sn_ops[n->op].reads & SN_READS_OUT(k)) &&
+                                   sn_graph_type(g, n->out[k])->dtype != SNUG_OPAQUE;
+    }
+    for (size_t i = 0; open && i < rec->n_kept; i++)
+        wanted[rec->kept[i].value.i] = false; /* its leaf is there */
+}
+
+/* One flush's way of old values into the fresh recording. */
+typedef struct {
+    const sn_recording *from;
+    sn_recording *to;
+    const sn_leaf *stored;
+    sn_value *map;   /* per old value; SN_NO_VALUE: not there yet */
+    uint32_t *param; /* per old slot */
+} keeper;
+
+/* An operand that no node taken along makes: bytes, a variable, or nothing that anyone reads. */
+static snug_status bring(keeper *k, sn_value v, snug_error *err) {
+    const sn_graph *g = k->from->graph;
+    const sn_value_info *info = sn_graph_value_at(g, v);
+    const sn_leaf *at = info->kind == SN_VALUE_INPUT ? &k->from->leaf[info->index]
+                        : k->stored                  ? &k->stored[v.i]
+                                                     : NULL;
+    sn_var var;
+    if (info->var >= 0 && sn_graph_var_at(g, (sn_var){(uint32_t)info->var})->last.i == v.i) {
+        SNUG_TRY(sn_recording_variable(k->to, k->from->variable[info->var], &var, err));
+        k->map[v.i] = sn_graph_var_at(k->to->graph, var)->first;
+    } else {
+        SNUG_TRY(sn_recording_bytes(k->to, &info->type, at ? at->storage : NULL,
+                                    at ? at->offset : 0, &k->map[v.i], err));
+    }
+    k->to->tapes[k->map[v.i].i] |= k->from->tapes[v.i];
+    return SNUG_OK;
+}
+
+static snug_status copy_params(keeper *k, sn_op op, sn_attrs *a, snug_error *err) {
+    const sn_attr_family *family = sn_ops[op].attrs;
+    for (int i = 0; i < family->n_fields; i++) {
+        const sn_field *f = &family->fields[i];
+        for (int w = 0; sn_field_is_param(f) && w < f->n; w++) {
+            int64_t *slot = &a->word[f->word + w];
+            if (*slot < 0)
+                continue;
+            if (k->param[*slot] == UINT32_MAX) {
+                sn_param_info p = *sn_graph_param_at(k->from->graph, (sn_param){(uint32_t)*slot});
+                sn_param made;
+                p.name = "";
+                p.kind = p.kind == SN_PARAM_INVERSE_EXTENT ? SN_PARAM_REAL : p.kind;
+                SNUG_TRY(sn_graph_param(k->to->graph, &p, &made, err));
+                k->param[*slot] = made.i;
+            }
+            *slot = k->param[*slot];
+        }
+    }
+    return SNUG_OK;
+}
+
+/* The outputs that have bytes get stand-ins. */
+static snug_status stand_in(keeper *k, sn_value old, snug_error *err) {
+    sn_recording *to = k->to;
+    const sn_leaf *at = k->stored ? &k->stored[old.i] : NULL;
+    sn_value leaf;
+    if (!at || !at->storage)
+        return SNUG_OK;
+    SNUG_TRY(sn_grow(to->r->engine, SN_MEM_GRAPH, &to->kept, sizeof *to->kept, &to->cap_kept,
+                     to->n_kept + 1, err));
+    SNUG_TRY(sn_recording_bytes(to, sn_graph_type(k->from->graph, old), at->storage, at->offset,
+                                &leaf, err));
+    to->tapes[leaf.i] = k->from->tapes[old.i];
+    to->kept[to->n_kept++] = (sn_kept){k->map[old.i], leaf};
+    for (snug_tensor *t = k->from->handle[old.i]; t; t = t->twin) {
+        t->stamp = to->serial;
+        t->leaf = leaf;
+    }
+    return SNUG_OK;
+}
+
+static snug_status keep_node(keeper *k, const sn_node_info *n, snug_error *err) {
+    sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
+    sn_attrs attrs = n->attrs;
+    int n_outs;
+    for (int i = 0; i < n->n_in; i++) {
+        if (!sn_value_ok(k->map[n->in[i].i]))
+            SNUG_TRY(bring(k, n->in[i], err));
+        in[i] = k->map[n->in[i].i];
+    }
+    SNUG_TRY(copy_params(k, n->op, &attrs, err));
+    SNUG_TRY(sn_graph_node(k->to->graph, n->op, &attrs, in, n->n_in, outs, &n_outs, err));
+    SNUG_TRY(sn_recording_cover(k->to, err));
+    for (int i = 0; i < n_outs; i++) {
+        k->map[n->out[i].i] = outs[i];
+        k->to->tapes[outs[i].i] = k->from->tapes[n->out[i].i];
+    }
+    for (int i = 0; i < n_outs; i++)
+        SNUG_TRY(stand_in(k, n->out[i], err));
+    return SNUG_OK;
+}
+
+/* Stand-ins of before stay what they are. */
+static snug_status keep_old(keeper *k, snug_error *err) {
+    for (size_t i = 0; i < k->from->n_kept; i++) {
+        const sn_kept old = k->from->kept[i];
+        if (!sn_value_ok(k->map[old.value.i]))
+            continue;
+        if (!sn_value_ok(k->map[old.leaf.i]))
+            SNUG_TRY(bring(k, old.leaf, err));
+        SNUG_TRY(sn_grow(k->to->r->engine, SN_MEM_GRAPH, &k->to->kept, sizeof *k->to->kept,
+                         &k->to->cap_kept, k->to->n_kept + 1, err));
+        k->to->kept[k->to->n_kept++] = (sn_kept){k->map[old.value.i], k->map[old.leaf.i]};
+    }
+    return SNUG_OK;
+}
+
+snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored, sn_recording *fresh,
+                         snug_error *err) {
+    const uint32_t open = sn_tapes_open(rec->r);
+    const size_t value_bytes = rec->n_values * sizeof(sn_value),
+                 param_bytes = sn_graph_n_params(rec->graph) * sizeof(uint32_t);
+    keeper k = {.from = rec, .to = fresh, .stored = stored};
+    void *map = NULL, *param = NULL;
+    snug_status status = sn_alloc(rec->r->engine, SN_MEM_TAPES, value_bytes, &map, err);
+    if (status == SNUG_OK)
+        status = sn_alloc(rec->r->engine, SN_MEM_TAPES, param_bytes, &param, err);
+    if (status == SNUG_OK) {
+        k.map = memset(map, 0xff, value_bytes);
+        k.param = memset(param, 0xff, param_bytes);
+    }
+    for (uint32_t i = 0; status == SNUG_OK && i < rec->n_nodes; i++) {
+        const sn_node_info *n = sn_graph_node_at(rec->graph, (sn_node){i});
+        if (sn_ops[n->op].effect != SN_STATE && is_seen(rec, n, open))
+            status = keep_node(&k, n, err);
+    }
+    if (status == SNUG_OK)
+        status = keep_old(&k, err);
+    sn_free(rec->r->engine, SN_MEM_TAPES, param, param ? param_bytes : 0);
+    sn_free(rec->r->engine, SN_MEM_TAPES, map, map ? value_bytes : 0);
+    return status;
+}

@@ -1,0 +1,395 @@
+/* record_tensor.c: storages, handles of tensors, variables: who holds what. Dropping never fails
+ * and never runs anything. */
+#include "exec/recording.h"
+
+#include "base/rng.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* --- storage ---------------------------------------------------------------------------------- */
+static snug_status new_storage(snug_recorder *r, const sn_storage *like, sn_storage **out,
+                               snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc(r->engine, SN_MEM_TENSORS, sizeof **out, &block, err));
+    *out = block;
+    **out = *like;
+    (*out)->refs = 1;
+    return SNUG_OK;
+}
+
+snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes, sn_storage **out,
+                              snug_error *err) {
+    sn_storage s = {.bytes = bytes, .category = cat};
+    SNUG_TRY(sn_alloc(r->engine, cat, bytes, &s.data, err));
+    const snug_status status = new_storage(r, &s, out, err);
+    if (status != SNUG_OK)
+        sn_free(r->engine, cat, s.data, bytes);
+    else if (cat == SN_MEM_TENSORS)
+        r->tensor_bytes += bytes;
+    else
+        r->variable_bytes += bytes;
+    return status;
+}
+
+snug_status sn_storage_adopt(snug_recorder *r, const void *data, size_t bytes,
+                             void (*release)(void *ctx), void *ctx, sn_storage **out,
+                             snug_error *err) {
+    const sn_storage s = {
+        .data = (void *)data, .bytes = bytes, .release = release, .ctx = ctx, .foreign = true};
+    return new_storage(r, &s, out, err);
+}
+
+void sn_storage_hold(sn_storage *s) {
+    s->refs++;
+}
+
+void sn_storage_drop(snug_recorder *r, sn_storage *s) {
+    if (!s || --s->refs > 0)
+        return;
+    if (s->foreign && s->release)
+        s->release(s->ctx);
+    if (!s->foreign) {
+        size_t *sum = s->category == SN_MEM_TENSORS ? &r->tensor_bytes : &r->variable_bytes;
+        *sum -= s->bytes;
+        sn_free(r->engine, s->category, s->data, s->bytes);
+    }
+    sn_free(r->engine, SN_MEM_TENSORS, s, sizeof *s);
+}
+
+sn_poison *sn_poison_create(snug_recorder *r, const snug_error *why) {
+    void *block;
+    snug_error none;
+    if (sn_alloc(r->engine, SN_MEM_OTHER, sizeof(sn_poison), &block, &none) != SNUG_OK)
+        return NULL;
+    sn_poison *p = block;
+    *p = (sn_poison){.refs = 1, .error = *why};
+    return p;
+}
+
+static void drop_poison(snug_recorder *r, sn_poison *p) {
+    if (p && --p->refs == 0)
+        sn_free(r->engine, SN_MEM_OTHER, p, sizeof *p);
+}
+
+/* --- handles ---------------------------------------------------------------------------------- */
+snug_status sn_tensor_create(snug_recorder *r, const snug_type *type, snug_tensor **out,
+                             snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc(r->engine, SN_MEM_TENSORS, sizeof **out, &block, err));
+    *out = block;
+    **out = (snug_tensor){.r = r, .refs = 1, .type = *type, .state = SN_PENDING};
+    r->live_tensors++;
+    return SNUG_OK;
+}
+
+/* Lets go of what its state holds. */
+static void leave_state(snug_tensor *t) {
+    if (t->state == SN_PENDING && t->rec)
+        sn_recording_unlink(t);
+    if (t->state == SN_VERSION) {
+        *t->reader_link = t->next_reader;
+        if (t->next_reader)
+            t->next_reader->reader_link = t->reader_link;
+        snug_variable *v = t->variable;
+        t->variable = NULL;
+        sn_variable_unuse(v);
+    }
+    sn_storage_drop(t->r, t->storage);
+    drop_poison(t->r, t->poison);
+    t->storage = NULL;
+    t->poison = NULL;
+    t->rec = NULL;
+}
+
+void sn_tensor_make_ready(snug_tensor *t, sn_storage *s, size_t offset) {
+    leave_state(t);
+    t->state = SN_READY;
+    t->storage = s;
+    t->offset = offset;
+}
+
+void sn_tensor_make_version(snug_tensor *t, snug_variable *v) {
+    sn_variable_use(v);
+    leave_state(t);
+    t->state = SN_VERSION;
+    t->variable = v;
+    t->next_reader = v->readers;
+    t->reader_link = &v->readers;
+    if (v->readers)
+        v->readers->reader_link = &t->next_reader;
+    v->readers = t;
+}
+
+void sn_tensor_poison(snug_tensor *t, sn_poison *p) {
+    leave_state(t);
+    t->state = SN_POISONED;
+    t->poison = p;
+    if (p)
+        p->refs++;
+}
+
+uint32_t sn_tensor_tapes(const snug_tensor *t) {
+    uint32_t mask = t->tapes;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        const uint32_t k = (uint32_t)__builtin_ctz(rest);
+        if (!t->r->tape[k] || t->r->tape_born[k] > t->marked)
+            mask &= ~(1u << k);
+    }
+    return mask;
+}
+
+void snug_tensor_hold(snug_tensor *t) {
+    t->refs++;
+}
+
+void snug_tensor_drop(snug_tensor *t) {
+    if (!t || --t->refs > 0)
+        return;
+    snug_recorder *r = t->r;
+    leave_state(t);
+    sn_free(r->engine, SN_MEM_TENSORS, t, sizeof *t);
+    r->live_tensors--;
+    sn_recorder_let_go(r);
+}
+
+const snug_type *snug_tensor_type(const snug_tensor *t) {
+    return &t->type;
+}
+
+snug_recorder *snug_tensor_recorder(const snug_tensor *t) {
+    return t->r;
+}
+
+int snug_tensor_is_ready(const snug_tensor *t) {
+    return t->state != SN_PENDING;
+}
+
+int snug_tensor_is_traced(const snug_tensor *t) {
+    return t->state == SN_PENDING && t->rec && t->rec != t->r->main;
+}
+
+/* --- tensors with bytes ----------------------------------------------------------------------- */
+snug_status snug_tensor_fresh(snug_recorder *r, const snug_type *type, snug_tensor **out,
+                              void **data, snug_error *err) {
+    size_t bytes;
+    sn_storage *s;
+    snug_tensor *t;
+    SNUG_TRY(sn_type_check(type, false, err));
+    SNUG_TRY(snug_type_bytes(type, &bytes, err));
+    SNUG_TRY(sn_storage_create(r, SN_MEM_TENSORS, bytes, &s, err));
+    const snug_status status = sn_tensor_create(r, type, &t, err);
+    if (status != SNUG_OK) {
+        sn_storage_drop(r, s);
+        return status;
+    }
+    sn_tensor_make_ready(t, s, 0);
+    *out = t;
+    *data = s->data;
+    return SNUG_OK;
+}
+
+snug_status snug_tensor_copy(snug_recorder *r, const snug_type *type, const void *data,
+                             snug_tensor **out, snug_error *err) {
+    void *to;
+    SNUG_TRY(snug_tensor_fresh(r, type, out, &to, err));
+    if ((*out)->storage->bytes > 0)
+        memcpy(to, data, (*out)->storage->bytes);
+    return SNUG_OK;
+}
+
+snug_status snug_tensor_borrow(snug_recorder *r, const snug_type *type, const void *data,
+                               void (*release)(void *ctx), void *ctx, snug_tensor **out,
+                               snug_error *err) {
+    size_t bytes;
+    sn_storage *s;
+    snug_tensor *t;
+    SNUG_TRY(sn_type_check(type, false, err));
+    SNUG_TRY(snug_type_bytes(type, &bytes, err));
+    SNUG_TRY(sn_tensor_create(r, type, &t, err));
+    const snug_status status = sn_storage_adopt(r, data, bytes, release, ctx, &s, err);
+    if (status != SNUG_OK) {
+        snug_tensor_drop(t);
+        return status;
+    }
+    sn_tensor_make_ready(t, s, 0);
+    *out = t;
+    return SNUG_OK;
+}
+
+/* --- looking at bytes ------------------------------------------------------------------------- */
+static snug_status check_traced(const snug_tensor *t, snug_error *err) {
+    if (t->state == SN_PENDING && t->rec != t->r->main)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "a tensor of a function that is being traced has no value yet");
+    return SNUG_OK;
+}
+
+/* Bytes there are, after running what is recorded where there were none. */
+static snug_status settle(snug_tensor *t, const void **data, snug_error *err) {
+    SNUG_TRY(check_traced(t, err));
+    if (t->state == SN_PENDING || (t->state == SN_VERSION && t->r->main->has_effects))
+        SNUG_TRY(sn_flush(t->r, err));
+    if (t->state == SN_POISONED) {
+        if (err && t->poison)
+            *err = t->poison->error;
+        return t->poison ? t->poison->error.code
+                         : sn_fail(err, SNUG_E_MEMORY, "the run that makes it failed");
+    }
+    if (t->state == SN_VERSION) {
+        SNUG_TRY(sn_variable_storage(t->variable, err));
+        *data = t->variable->storage->data;
+        return SNUG_OK;
+    }
+    assert(t->state == SN_READY);
+    *data = (const char *)t->storage->data + t->offset;
+    return SNUG_OK;
+}
+
+snug_status snug_tensor_read(snug_tensor *t, void *to, size_t bytes, snug_error *err) {
+    const void *data;
+    size_t have;
+    SNUG_TRY(snug_type_bytes(&t->type, &have, err));
+    if (bytes != have)
+        return sn_fail(err, SNUG_E_INVALID, "a tensor of %zu bytes is read into %zu", have, bytes);
+    SNUG_TRY(settle(t, &data, err));
+    if (bytes > 0)
+        memcpy(to, data, bytes);
+    return SNUG_OK;
+}
+
+/* Bytes of its own: a variable's may be written. */
+static snug_status copy_version(snug_tensor *t, snug_error *err) {
+    snug_variable *v = t->variable;
+    sn_storage *s;
+    SNUG_TRY(sn_storage_create(t->r, SN_MEM_TENSORS, v->storage->bytes, &s, err));
+    memcpy(s->data, v->storage->data, s->bytes);
+    sn_tensor_make_ready(t, s, 0);
+    return SNUG_OK;
+}
+
+snug_status snug_tensor_pin(snug_tensor *t, snug_view *out, snug_error *err) {
+    const void *data;
+    SNUG_TRY(settle(t, &data, err));
+    if (t->state == SN_VERSION)
+        SNUG_TRY(copy_version(t, err));
+    *out = (snug_view){.data = (char *)t->storage->data + t->offset, .type = t->type};
+    SNUG_TRY(snug_type_bytes(&t->type, &out->bytes, err));
+    t->pins++;
+    t->refs++;
+    return SNUG_OK;
+}
+
+void snug_tensor_unpin(snug_tensor *t) {
+    t->pins--;
+    snug_tensor_drop(t);
+}
+
+/* --- variables -------------------------------------------------------------------------------- */
+static void free_variable(snug_variable *v) {
+    snug_recorder *r = v->r;
+    sn_storage_drop(r, v->storage);
+    sn_source_drop(sn_recipe_source(&v->init));
+    sn_free(r->engine, SN_MEM_MODEL, v->name, v->name_bytes);
+    sn_free(r->engine, SN_MEM_MODEL, v, sizeof *v);
+    r->live_tensors--;
+    sn_recorder_let_go(r);
+}
+
+void sn_variable_use(snug_variable *v) {
+    v->uses++;
+}
+
+void sn_variable_unuse(snug_variable *v) {
+    if (--v->uses == 0 && v->refs == 0)
+        free_variable(v);
+}
+
+void snug_variable_hold(snug_variable *v) {
+    v->refs++;
+}
+
+void snug_variable_drop(snug_variable *v) {
+    if (v && --v->refs == 0 && v->uses == 0)
+        free_variable(v);
+}
+
+snug_status sn_record_variable(snug_recorder *r, const snug_type *type, const sn_recipe *init,
+                               const snug_record_variable_options *o, snug_variable **out,
+                               snug_error *err) {
+    void *block, *name;
+    const char *text = o && o->name ? o->name : "variable";
+    const size_t bytes = strlen(text) + 1;
+    SNUG_TRY(sn_type_check(type, false, err));
+    SNUG_TRY(sn_alloc(r->engine, SN_MEM_MODEL, sizeof **out, &block, err));
+    const snug_status status = sn_alloc(r->engine, SN_MEM_MODEL, bytes, &name, err);
+    if (status != SNUG_OK) {
+        sn_free(r->engine, SN_MEM_MODEL, block, sizeof **out);
+        return status;
+    }
+    memcpy(name, text, bytes);
+    *out = block;
+    **out = (snug_variable){.r = r,
+                            .refs = 1,
+                            .id = r->n_variables++,
+                            .type = *type,
+                            .name = name,
+                            .name_bytes = bytes,
+                            .trainable = !(o && o->not_trainable),
+                            .slot = o && o->is_slot,
+                            .init = *init};
+    sn_source_hold(sn_recipe_source(init));
+    r->live_tensors++;
+    return SNUG_OK;
+}
+
+snug_status sn_variable_storage(snug_variable *v, snug_error *err) {
+    if (v->torn)
+        return sn_fail(err, SNUG_E_TORN,
+                       "variable '%s' was being written when a run stopped; assign it to go on",
+                       v->name);
+    if (v->storage)
+        return SNUG_OK;
+    size_t bytes;
+    sn_storage *s;
+    SNUG_TRY(snug_type_bytes(&v->type, &bytes, err));
+    SNUG_TRY(sn_storage_create(v->r, v->slot ? SN_MEM_SLOTS : SN_MEM_WEIGHTS, bytes, &s, err));
+    const size_t count = (size_t)sn_type_count(&v->type);
+    snug_status status = SNUG_OK;
+    if (v->type.dtype == SNUG_BOOL)
+        memset(s->data, v->init.a != 0, bytes);
+    else
+        status = sn_recipe_fill(&v->init, 0, count, v->type.dtype, s->data, err);
+    if (status != SNUG_OK)
+        sn_storage_drop(v->r, s);
+    else
+        v->storage = s;
+    return status;
+}
+
+void sn_variable_detach(snug_variable *v, sn_recording *rec, sn_value version) {
+    while (v->readers) {
+        snug_tensor *t = v->readers;
+        sn_variable_use(v); /* until the handle is in the recording, which holds it, too */
+        leave_state(t);
+        t->state = SN_PENDING;
+        sn_recording_link(rec, t, version);
+        sn_variable_unuse(v);
+    }
+}
+
+const snug_type *snug_variable_type(const snug_variable *v) {
+    return &v->type;
+}
+
+const char *snug_variable_name(const snug_variable *v) {
+    return v->name;
+}
+
+int snug_variable_is_trainable(const snug_variable *v) {
+    return v->trainable;
+}
+
+void snug_variable_set_trainable(snug_variable *v, int trainable) {
+    v->trainable = trainable != 0;
+}

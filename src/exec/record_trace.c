@@ -1,0 +1,250 @@
+/* record_trace.c: traces: a recording of its own that is applied, node by node, as often as it is
+ * called. What a call appends are ordinary nodes, so tapes, slices and everything else see through
+ * it. Parameters are copied with their values, but for random keys, which are drawn anew, and
+ * numbers of hosts, which are asked for. */
+#include "exec/recording.h"
+
+#include <string.h>
+
+/* --- making one ------------------------------------------------------------------------------- */
+static snug_status add_arguments(snug_trace *t, const snug_type *types, int n,
+                                 snug_tensor **arguments, snug_error *err) {
+    sn_recording *rec = t->rec;
+    for (int i = 0; i < n; i++) {
+        sn_value v;
+        SNUG_TRY(sn_type_check(&types[i], false, err));
+        SNUG_TRY(sn_recording_bytes(rec, &types[i], NULL, 0, &v, err));
+        SNUG_TRY(sn_tensor_create(t->r, &types[i], &arguments[i], err));
+        sn_recording_link(rec, arguments[i], v);
+        t->n_arguments++;
+    }
+    return SNUG_OK;
+}
+
+snug_status snug_trace_begin(snug_recorder *r, const snug_type *types, int n,
+                             snug_tensor **arguments, snug_trace **out, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_GRAPH, sizeof **out, &block, err));
+    snug_trace *t = block;
+    t->r = r;
+    snug_status status = sn_recording_create(r, &t->rec, err);
+    if (status == SNUG_OK) {
+        t->open = true;
+        t->rec->outer = r->now;
+        r->now = t->rec;
+        status = add_arguments(t, types, n, arguments, err);
+    }
+    if (status != SNUG_OK) {
+        for (int i = 0; i < t->n_arguments; i++)
+            snug_tensor_drop(arguments[i]);
+        snug_trace_drop(t);
+        return status;
+    }
+    *out = t;
+    return SNUG_OK;
+}
+
+/* Nodes that outputs or effects need. */
+static snug_status find_needed(snug_trace *t, snug_error *err) {
+    const sn_graph *g = t->rec->graph;
+    const uint32_t n_nodes = sn_graph_n_nodes(g);
+    void *block;
+    SNUG_TRY(sn_alloc_zero(t->r->engine, SN_MEM_GRAPH, n_nodes * sizeof(bool), &block, err));
+    t->needed = block;
+    t->n_needed = n_nodes;
+    for (int i = 0; i < t->n_outputs; i++) {
+        const sn_node maker = sn_graph_value_at(g, t->outputs[i])->node;
+        if (maker.i != UINT32_MAX)
+            t->needed[maker.i] = true;
+    }
+    for (uint32_t i = n_nodes; i-- > 0;) {
+        const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
+        const sn_effect effect = sn_ops[n->op].effect;
+        t->needed[i] = t->needed[i] || effect == SN_STATE || effect == SN_MAYFAIL;
+        for (int k = 0; t->needed[i] && k < n->n_in; k++) {
+            const sn_node maker = sn_graph_value_at(g, n->in[k])->node;
+            if (maker.i != UINT32_MAX)
+                t->needed[maker.i] = true;
+        }
+    }
+    return SNUG_OK;
+}
+
+static snug_status note_outputs(snug_trace *t, snug_tensor *const *outputs, int n,
+                                snug_error *err) {
+    void *block;
+    sn_record_call c;
+    SNUG_TRY(sn_alloc(t->r->engine, SN_MEM_GRAPH, (size_t)n * sizeof *t->outputs, &block, err));
+    t->outputs = block;
+    t->n_outputs = n;
+    SNUG_TRY(sn_record_begin(t->r, &c, err));
+    for (int i = 0; i < n; i++)
+        t->outputs[i] = sn_record_use(&c, outputs[i]);
+    return sn_record_end(&c, err);
+}
+
+static void leave(snug_trace *t) {
+    if (!t->open)
+        return;
+    t->open = false;
+    t->r->now = t->rec->outer;
+}
+
+snug_status snug_trace_end(snug_trace *t, snug_tensor *const *outputs, int n, snug_error *err) {
+    if (!t->open || t->r->now != t->rec)
+        return sn_fail(err, SNUG_E_INVALID, "this trace is not the innermost open one");
+    snug_status status = note_outputs(t, outputs, n, err);
+    if (status == SNUG_OK)
+        status = find_needed(t, err);
+    leave(t);
+    return status;
+}
+
+void snug_trace_drop(snug_trace *t) {
+    if (!t)
+        return;
+    snug_engine *e = t->r->engine;
+    leave(t);
+    sn_recording_destroy(t->rec);
+    sn_free(e, SN_MEM_GRAPH, t->outputs, (size_t)t->n_outputs * sizeof *t->outputs);
+    sn_free(e, SN_MEM_GRAPH, t->needed, t->n_needed * sizeof *t->needed);
+    sn_free(e, SN_MEM_GRAPH, t, sizeof *t);
+}
+
+int snug_trace_has_effects(const snug_trace *t) {
+    return t->rec->has_effects;
+}
+
+int snug_is_tracing(const snug_recorder *r) {
+    return r->now != r->main;
+}
+
+/* --- applying it ------------------------------------------------------------------------------ */
+typedef struct {
+    sn_record_call c;
+    const sn_recording *from;
+    sn_value *map;   /* per value of the trace */
+    uint32_t *param; /* per slot; UINT32_MAX: not there yet */
+} applier;
+
+static void map_inputs(applier *a, snug_tensor *const *arguments) {
+    const sn_graph *g = a->from->graph;
+    int next = 0;
+    for (uint32_t i = 0; i < a->from->n_leaf; i++) {
+        snug_tensor *capture = a->from->leaf[i].capture;
+        a->map[sn_graph_input_at(g, i).i] =
+            sn_record_use(&a->c, capture ? capture : arguments[next++]);
+    }
+    for (uint32_t i = 0; i < a->from->n_variable; i++)
+        a->map[sn_graph_var_at(g, (sn_var){i})->first.i] =
+            sn_record_read(&a->c, a->from->variable[i]);
+}
+
+/* Numbers of this call, before any node asks for its slot. */
+static void ask_hosts(applier *a) {
+    for (size_t i = 0; i < a->from->n_hosts; i++)
+        (void)a->from->hosts[i].ask(a->from->hosts[i].ctx, -1);
+    for (size_t i = 0; i < a->from->n_asked; i++) {
+        const sn_asked *q = &a->from->asked[i];
+        a->param[q->slot] =
+            (uint32_t)(q->host == UINT32_MAX
+                           ? sn_record_draw(&a->c)
+                           : sn_record_ask(&a->c, &a->from->hosts[q->host], q->which));
+    }
+}
+
+static uint32_t map_param(applier *a, uint32_t slot) {
+    if (a->param[slot] != UINT32_MAX || a->c.b.error.code != SNUG_OK)
+        return a->param[slot];
+    sn_param_info p = *sn_graph_param_at(a->from->graph, (sn_param){slot});
+    sn_param made = {0};
+    p.name = "";
+    if (p.kind == SN_PARAM_INVERSE_EXTENT) {
+        p.of = a->map[p.of.i];
+        p.kind = sn_value_ok(p.of) ? p.kind : SN_PARAM_REAL;
+    }
+    if (sn_graph_param(a->c.b.graph, &p, &made, &a->c.b.error) == SNUG_OK)
+        a->param[slot] = made.i;
+    return a->param[slot];
+}
+
+static void apply_node(applier *a, const sn_node_info *n) {
+    const sn_attr_family *family = sn_ops[n->op].attrs;
+    sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
+    sn_attrs attrs = n->attrs;
+    for (int i = 0; i < family->n_fields; i++) {
+        const sn_field *f = &family->fields[i];
+        for (int w = 0; sn_field_is_param(f) && w < f->n; w++)
+            if (attrs.word[f->word + w] >= 0)
+                attrs.word[f->word + w] = map_param(a, (uint32_t)attrs.word[f->word + w]);
+    }
+    for (int i = 0; i < n->n_in; i++)
+        in[i] = a->map[n->in[i].i];
+    sn_graph_set_part(a->c.b.graph, n->part);
+    sn_build_all(&a->c.b, n->op, &attrs, in, n->n_in, outs);
+    for (int k = 0; k < n->n_out; k++)
+        a->map[n->out[k].i] = outs[k];
+}
+
+static snug_status make_maps(applier *a, snug_error *err) {
+    snug_engine *e = a->from->r->engine;
+    const size_t n_values = sn_graph_n_values(a->from->graph),
+                 n_params = sn_graph_n_params(a->from->graph);
+    void *block;
+    SNUG_TRY(sn_alloc(e, SN_MEM_GRAPH, n_values * sizeof *a->map + n_params * sizeof *a->param,
+                      &block, err));
+    a->map = memset(block, 0xff, n_values * sizeof *a->map + n_params * sizeof *a->param);
+    a->param = (uint32_t *)(void *)(a->map + n_values);
+    return SNUG_OK;
+}
+
+static void clear_maps(applier *a) {
+    const size_t n_values = sn_graph_n_values(a->from->graph),
+                 n_params = sn_graph_n_params(a->from->graph);
+    sn_free(a->from->r->engine, SN_MEM_GRAPH, a->map,
+            n_values * sizeof *a->map + n_params * sizeof *a->param);
+}
+
+static snug_status check_call(const snug_trace *t, snug_tensor *const *arguments, int n,
+                              snug_error *err) {
+    char want[192], have[192];
+    if (t->open || !t->needed)
+        return sn_fail(err, SNUG_E_INVALID, "a trace is called before it has ended");
+    if (n != t->n_arguments)
+        return sn_fail(err, SNUG_E_INVALID, "a trace of %d arguments is called with %d",
+                       t->n_arguments, n);
+    for (int i = 0; i < n; i++) {
+        const snug_type *type =
+            sn_graph_type(t->rec->graph, sn_graph_input_at(t->rec->graph, (uint32_t)i));
+        if (!sn_type_equal(type, &arguments[i]->type))
+            return sn_fail(err, SNUG_E_SHAPE, "argument %d is %s; the trace was made for %s", i,
+                           snug_type_print(&arguments[i]->type, have, sizeof have),
+                           snug_type_print(type, want, sizeof want));
+    }
+    return SNUG_OK;
+}
+
+snug_status snug_trace_call(snug_trace *t, snug_tensor *const *arguments, int n,
+                            snug_tensor **outputs, int n_out, snug_error *err) {
+    applier a = {.from = t->rec};
+    SNUG_TRY(check_call(t, arguments, n, err));
+    SNUG_TRY(make_maps(&a, err));
+    const snug_status begun = sn_record_begin(t->r, &a.c, err);
+    if (begun != SNUG_OK) {
+        clear_maps(&a);
+        return begun;
+    }
+    map_inputs(&a, arguments);
+    ask_hosts(&a);
+    for (uint32_t i = 0; i < t->n_needed && a.c.b.error.code == SNUG_OK; i++)
+        if (t->needed[i])
+            apply_node(&a, sn_graph_node_at(t->rec->graph, (sn_node){i}));
+    for (int i = 0; i < n_out && i < t->n_outputs; i++)
+        outputs[i] = sn_record_give(&a.c, a.map[t->outputs[i].i]);
+    sn_graph_set_part(a.c.b.graph, SN_PART_FORWARD);
+    clear_maps(&a);
+    const snug_status status = sn_record_end(&a.c, err);
+    for (int i = 0; status != SNUG_OK && i < n_out; i++)
+        outputs[i] = NULL;
+    return status;
+}

@@ -1,0 +1,256 @@
+/* recording.h: what the files of the recorder share.
+ *
+ * A tensor is in one of these states:
+ *
+ *     PENDING   a value of an open recording; no bytes
+ *     READY     bytes in a storage, from an offset on
+ *     VERSION   what a variable holds as long as nobody assigns it; no bytes of its own
+ *     POISONED  its run failed; every use says why
+ *
+ * Invariants:
+ * 1. A recording's arrays of handles, tapes and sites cover every value and node appended by calls
+ *    that succeeded; leaves and variables stand in the order of the graph's inputs and variables.
+ * 2. Operands do not hold tensors: a value without a handle, a tape or an effect behind it is dead.
+ * 3. A stamp (recording, value) of a tensor or variable counts only if what stands there now is
+ *    this very leaf or variable: going back cuts graphs without looking for stamps.
+ * 4. Storage of a READY tensor is never written: runs write fresh storage and variables' homes. */
+#ifndef SN_EXEC_RECORDING_H
+#define SN_EXEC_RECORDING_H
+
+#include "exec/exec.h"
+#include "exec/record.h"
+
+#define SN_MAX_TAPES    32
+#define SN_MAX_RECORDED 65536              /* nodes, after which a recording runs by itself */
+#define SN_MAX_HELD     ((size_t)64 << 20) /* bytes of leaves that only the recording holds */
+
+typedef struct {
+    void *data;
+    size_t bytes;
+    uint32_t refs;
+    sn_category category;       /* of own bytes */
+    void (*release)(void *ctx); /* of foreign bytes; NULL: own ones */
+    void *ctx;
+    bool foreign;
+} sn_storage;
+
+/* Why a run failed, shared by all that it should have made. */
+typedef struct {
+    uint32_t refs;
+    snug_error error;
+} sn_poison;
+
+typedef enum { SN_PENDING, SN_READY, SN_VERSION, SN_POISONED } sn_tensor_state;
+
+typedef struct sn_recording sn_recording;
+
+struct snug_tensor {
+    snug_recorder *r; /* NULL: the recorder is gone */
+    uint32_t refs, pins;
+    sn_tensor_state state;
+    snug_type type;
+    sn_recording *rec; /* PENDING */
+    sn_value value;
+    snug_tensor *twin;   /* PENDING: the next handle of the same value */
+    sn_storage *storage; /* READY */
+    size_t offset;
+    snug_variable *variable; /* VERSION: held */
+    snug_tensor *next_reader, **reader_link;
+    sn_poison *poison; /* POISONED */
+    uint64_t stamp;    /* serial of the recording in which it is value `leaf` */
+    sn_value leaf;
+    uint32_t tapes; /* READY, VERSION: that watch it, if they are not younger than `marked` */
+    uint64_t marked;
+};
+
+struct snug_variable {
+    snug_recorder *r;
+    uint32_t refs; /* of handles: the program can reach it */
+    uint32_t uses; /* of recordings, versions and tapes */
+    uint32_t id;
+    snug_type type;
+    char *name;
+    size_t name_bytes;
+    bool trainable, slot, torn;
+    sn_recipe init;       /* what a storage that is made late holds */
+    sn_storage *storage;  /* NULL: not made yet */
+    snug_tensor *readers; /* VERSION handles */
+    uint64_t stamp;       /* serial of the recording that has it as variable `var` */
+    sn_var var;
+    const snug_tape *seen_by; /* the tape that noted it last, born then */
+    uint64_t seen_at;
+};
+
+typedef struct {
+    sn_storage *storage; /* held; NULL in a trace */
+    size_t offset;
+    snug_tensor *capture; /* in a trace: held; NULL: an argument */
+} sn_leaf;
+
+/* A value of an earlier run that tapes may still want a gradient of: the node that made it was
+ * taken along, the leaf has its bytes. Who reads it reads the leaf. */
+typedef struct {
+    sn_value value, leaf;
+} sn_kept;
+
+typedef struct {
+    uint32_t slot;
+    uint32_t host; /* index into hosts; UINT32_MAX: a draw */
+    int which;
+} sn_asked;
+
+struct sn_recording {
+    snug_recorder *r;
+    uint64_t serial;
+    sn_graph *graph;
+    snug_tensor **handle; /* per value: its handles, chained by twin */
+    size_t cap_handle;
+    uint32_t *tapes; /* per value */
+    size_t cap_tapes;
+    uint64_t *site; /* per node */
+    size_t cap_site;
+    size_t n_values, n_nodes; /* covered by these arrays */
+    sn_leaf *leaf;            /* per input */
+    size_t n_leaf, cap_leaf;
+    snug_variable **variable; /* per variable: its uses are held */
+    size_t n_variable, cap_variable;
+    size_t held_bytes; /* of leaves that nobody else held when they came */
+    bool has_effects;
+    sn_kept *kept;
+    size_t n_kept, cap_kept;
+    /* traces only */
+    sn_recording *outer;
+    sn_asked *asked;
+    size_t n_asked, cap_asked;
+    sn_host *hosts;
+    size_t n_hosts, cap_hosts;
+};
+
+struct snug_tape {
+    snug_recorder *r;
+    uint32_t bit;
+    bool persistent, watches, active, used;
+    snug_variable **watched; /* uses held, in order of first read */
+    size_t n_watched, cap_watched;
+};
+
+struct snug_trace {
+    snug_recorder *r;
+    sn_recording *rec;
+    bool open;
+    int n_arguments;
+    sn_value *outputs;
+    int n_outputs;
+    bool *needed; /* per node */
+    size_t n_needed;
+};
+
+/* A plan at hand for recordings of one structure. */
+typedef struct sn_entry {
+    uint64_t hash;
+    uint64_t *key; /* what was hashed: equal keys, equal plans */
+    size_t key_words;
+    sn_graph *graph;  /* fused */
+    uint32_t *params; /* per slot of a recording: of the graph; UINT32_MAX: gone */
+    uint32_t n_params;
+    sn_plan *plan;
+    sn_session *session;
+    size_t arena_limit; /* the plan was made for; 0: none */
+    uint64_t last_used;
+    struct sn_entry *next;
+} sn_entry;
+
+struct snug_recorder {
+    snug_engine *engine;
+    snug_recorder_hooks hooks;
+    uint64_t site;
+    uint64_t serial;          /* of the newest recording, tape or mark */
+    sn_recording *main, *now; /* now: the innermost open trace, or main */
+    sn_state *state;          /* empty: executors want one */
+    sn_cpu_device device;
+    sn_executor *executor;
+    sn_entry *entries;
+    size_t n_entries;
+    snug_tape *tape[SN_MAX_TAPES];
+    uint64_t tape_born[SN_MAX_TAPES];
+    uint32_t active_tapes, watching_tapes, explicit_tapes; /* the last: watch given variables */
+    /* Handles of the call under way, with their values. */
+    struct sn_given {
+        snug_tensor *tensor;
+        sn_value value;
+    } * given;
+    size_t n_given, cap_given;
+    uint32_t n_variables; /* made so far: ids */
+    uint64_t seed, n_draws;
+    size_t live_tensors, tensor_bytes, variable_bytes;
+    bool running, closed;
+    snug_recorder_info info;
+    char miss[200];
+};
+
+/* --- storage.c -------------------------------------------------------------------------------- */
+SNUG_CHECKED snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes,
+                                           sn_storage **out, snug_error *err);
+SNUG_CHECKED snug_status sn_storage_adopt(snug_recorder *r, const void *data, size_t bytes,
+                                          void (*release)(void *ctx), void *ctx, sn_storage **out,
+                                          snug_error *err);
+void sn_storage_hold(sn_storage *s);
+void sn_storage_drop(snug_recorder *r, sn_storage *s); /* NULL is legal */
+sn_poison *sn_poison_create(snug_recorder *r, const snug_error *why);
+
+/* --- tensor handles --------------------------------------------------------------------------- */
+SNUG_CHECKED snug_status sn_tensor_create(snug_recorder *r, const snug_type *type,
+                                          snug_tensor **out, snug_error *err);
+/* Takes over one hold of the storage. */
+void sn_tensor_make_ready(snug_tensor *t, sn_storage *s, size_t offset);
+void sn_tensor_make_version(snug_tensor *t, snug_variable *v);
+void sn_tensor_poison(snug_tensor *t, sn_poison *p);
+/* Tapes that watch it and still live. */
+uint32_t sn_tensor_tapes(const snug_tensor *t);
+void sn_variable_use(snug_variable *v);
+void sn_variable_unuse(snug_variable *v);
+/* Its bytes, made from its recipe when they are not there yet. */
+SNUG_CHECKED snug_status sn_variable_storage(snug_variable *v, snug_error *err);
+/* Takes VERSION handles of the variable into the recording, before it is written there. */
+void sn_variable_detach(snug_variable *v, sn_recording *rec, sn_value version);
+
+/* --- recordings ------------------------------------------------------------------------------- */
+SNUG_CHECKED snug_status sn_recording_create(snug_recorder *r, sn_recording **out, snug_error *err);
+void sn_recording_destroy(sn_recording *rec);
+void sn_recording_link(sn_recording *rec, snug_tensor *t, sn_value v);
+void sn_recording_unlink(snug_tensor *t);
+/* The variable's index in the recording; brought in when it is new. */
+SNUG_CHECKED snug_status sn_recording_variable(sn_recording *rec, snug_variable *v, sn_var *out,
+                                               snug_error *err);
+SNUG_CHECKED snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out,
+                                           snug_error *err);
+
+/* --- record.c, record_tape.c ------------------------------------------------------------------ */
+/* A closed recorder goes with its last handle. */
+void sn_recorder_let_go(snug_recorder *r);
+/* The tape has seen this variable; and the tapes that watch it. */
+SNUG_CHECKED snug_status sn_tape_note(snug_tape *t, snug_variable *v, snug_error *err);
+uint32_t sn_tapes_of_variable(const snug_recorder *r, const snug_variable *v);
+
+/* Whose gradients may still be asked for. */
+uint32_t sn_tapes_open(const snug_recorder *r);
+/* Marks (one per value) what must outlive this run for them. */
+void sn_tape_wants(const sn_recording *rec, bool *wanted);
+/* Takes the nodes that open tapes see along into a fresh recording; stored[v] is where the bytes of
+ * value v are now, NULL: nowhere. */
+SNUG_CHECKED snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored,
+                                      sn_recording *fresh, snug_error *err);
+/* Its arrays cover all values and nodes of the graph. */
+SNUG_CHECKED snug_status sn_recording_cover(sn_recording *rec, snug_error *err);
+/* A leaf on bytes that are there. */
+SNUG_CHECKED snug_status sn_recording_bytes(sn_recording *rec, const snug_type *type, sn_storage *s,
+                                            size_t offset, sn_value *out, snug_error *err);
+
+/* --- flush.c, cache.c ------------------------------------------------------------------------- */
+SNUG_CHECKED snug_status sn_flush(snug_recorder *r, snug_error *err);
+/* The plan of a recording whose outputs are named; makes it when there is none at hand. */
+SNUG_CHECKED snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, size_t extra,
+                                       sn_entry **out, snug_error *err);
+void sn_cache_clear(snug_recorder *r);
+
+#endif

@@ -1,0 +1,459 @@
+/* test_record.c: recorded execution: what runs, when, with which plan, and who holds what. */
+#include <string.h>
+
+#include "exec/recording.h"
+#include "support/support.h"
+
+typedef struct {
+    snug_engine *e;
+    snug_recorder *r;
+    snug_error err;
+} bench;
+
+static bench open_bench(void **state) {
+    bench b = {.e = *state};
+    expect_ok(snug_recorder_create(b.e, &b.r, &b.err), &b.err);
+    return b;
+}
+
+static void close_bench(bench *b) {
+    snug_recorder_destroy(b->r);
+}
+
+static snug_tensor *vector(bench *b, const float *v, int64_t n) {
+    snug_tensor *t;
+    const snug_type type = {SNUG_F32, 1, {n}};
+    expect_ok(snug_tensor_copy(b->r, &type, v, &t, &b->err), &b->err);
+    return t;
+}
+
+static snug_tensor *op(bench *b, const char *name, const char *attrs, snug_tensor *x,
+                       snug_tensor *y) {
+    snug_tensor *in[2] = {x, y}, *out;
+    expect_ok(snug_record_op(b->r, name, attrs, in, y ? 2 : 1, &out, 1, &b->err), &b->err);
+    return out;
+}
+
+static snug_tensor *number(bench *b, double v) {
+    snug_tensor *t;
+    expect_ok(snug_tensor_number(b->r, SNUG_F32, v, &t, &b->err), &b->err);
+    return t;
+}
+
+static float first_of(bench *b, snug_tensor *t) {
+    float v[64];
+    size_t bytes;
+    expect_ok(snug_type_bytes(snug_tensor_type(t), &bytes, &b->err), &b->err);
+    assert_true(bytes <= sizeof v);
+    expect_ok(snug_tensor_read(t, v, bytes, &b->err), &b->err);
+    return v[0];
+}
+
+static void expect_first(bench *b, snug_tensor *t, double want) {
+    const float v = first_of(b, t);
+    if (!(v > want - 1e-5 && v < want + 1e-5))
+        fail_msg("%g instead of %g", (double)v, want);
+}
+
+static snug_variable *variable(bench *b, double v) {
+    snug_variable *out;
+    snug_tensor *t;
+    expect_ok(snug_tensor_full(b->r, &(snug_type){SNUG_F32, 1, {4}}, v, &t, &b->err), &b->err);
+    expect_ok(snug_variable_create(b->r, t, NULL, &out, &b->err), &b->err);
+    snug_tensor_drop(t);
+    return out;
+}
+
+static snug_tensor *read(bench *b, snug_variable *v) {
+    snug_tensor *t;
+    expect_ok(snug_variable_read(v, &t, &b->err), &b->err);
+    return t;
+}
+
+static void assign(bench *b, snug_variable *v, double x) {
+    snug_tensor *t;
+    expect_ok(snug_tensor_full(b->r, &(snug_type){SNUG_F32, 1, {4}}, x, &t, &b->err), &b->err);
+    expect_ok(snug_variable_assign(v, t, &b->err), &b->err);
+    snug_tensor_drop(t);
+}
+
+static snug_recorder_info info_of(const bench *b) {
+    snug_recorder_info info;
+    snug_recorder_tell(b->r, &info);
+    return info;
+}
+
+/* --- values ----------------------------------------------------------------------------------- */
+static void test_a_value_is_computed_when_it_is_read(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x = vector(&b, (float[]){1, 2, 3, 4}, 4), *y = op(&b, "square", "", x, NULL);
+    snug_tensor *z = op(&b, "add", "", x, y);
+    assert_int_equal(info_of(&b).n_flushes, 0);
+    expect_first(&b, z, 2);
+    expect_first(&b, y, 1); /* ran along */
+    assert_int_equal(info_of(&b).n_flushes, 1);
+    snug_tensor_drop(x), snug_tensor_drop(y), snug_tensor_drop(z);
+    close_bench(&b);
+}
+
+static void test_what_nobody_holds_is_not_computed(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x = vector(&b, (float[]){1, 2, 3, 4}, 4), *y = op(&b, "square", "", x, NULL);
+    snug_tensor_drop(y);
+    expect_ok(snug_sync(b.r, &b.err), &b.err);
+    assert_int_equal(info_of(&b).n_flushes, 0);
+    snug_tensor_drop(x);
+    close_bench(&b);
+}
+
+static void test_an_alias_of_bytes_shares_them(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x = vector(&b, (float[]){1, 2, 3, 4}, 4);
+    snug_tensor *y = op(&b, "reshape", "dims=2,2", x, NULL);
+    expect_first(&b, y, 1);
+    assert_ptr_equal(y->storage, x->storage);
+    snug_tensor *rows;
+    expect_ok(snug_tensor_rows(y, 1, 1, &rows, &b.err), &b.err);
+    expect_first(&b, rows, 3);
+    snug_tensor_drop(x), snug_tensor_drop(y), snug_tensor_drop(rows);
+    close_bench(&b);
+}
+
+static void test_an_error_leaves_the_recording_as_it_was(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x = vector(&b, (float[]){1, 2, 3, 4}, 4), *y = op(&b, "square", "", x, NULL);
+    snug_tensor *z = vector(&b, (float[]){1, 2, 3}, 3), *in[2] = {y, z}, *out;
+    const size_t nodes = info_of(&b).n_nodes;
+    expect_status(snug_record_op(b.r, "add", "", in, 2, &out, 1, &b.err), SNUG_E_SHAPE, &b.err);
+    assert_int_equal(info_of(&b).n_nodes, nodes);
+    assert_int_equal(b.r->main->n_leaf, 1);
+    expect_first(&b, y, 1);
+    snug_tensor_drop(x), snug_tensor_drop(y), snug_tensor_drop(z);
+    close_bench(&b);
+}
+
+/* --- variables -------------------------------------------------------------------------------- */
+static void test_a_read_before_an_assignment_keeps_the_old_value(void **state) {
+    bench b = open_bench(state);
+    snug_variable *v = variable(&b, 5);
+    snug_tensor *old = read(&b, v);
+    assign(&b, v, 7);
+    snug_tensor *new = read(&b, v);
+    expect_first(&b, new, 7);
+    expect_first(&b, old, 5);
+    assign(&b, v, 8); /* `new` was read in an earlier run */
+    expect_ok(snug_sync(b.r, &b.err), &b.err);
+    expect_first(&b, new, 7);
+    snug_tensor_drop(old), snug_tensor_drop(new);
+    snug_variable_drop(v);
+    close_bench(&b);
+}
+
+static void test_two_variables_can_be_swapped(void **state) {
+    bench b = open_bench(state);
+    snug_variable *v = variable(&b, 1), *w = variable(&b, 2);
+    snug_tensor *x = read(&b, v), *y = read(&b, w);
+    expect_ok(snug_variable_assign(v, y, &b.err), &b.err);
+    expect_ok(snug_variable_assign(w, x, &b.err), &b.err);
+    snug_tensor_drop(x), snug_tensor_drop(y);
+    x = read(&b, v), y = read(&b, w);
+    expect_first(&b, x, 2);
+    expect_first(&b, y, 1);
+    snug_tensor_drop(x), snug_tensor_drop(y);
+    snug_variable_drop(v), snug_variable_drop(w);
+    close_bench(&b);
+}
+
+/* All programs of four actions over two variables, with every choice of when to run. */
+static double play(bench *b, unsigned program, unsigned syncs) {
+    snug_variable *v[2] = {variable(b, 1), variable(b, 2)};
+    snug_tensor *held[5] = {NULL};
+    double sum = 0;
+    int n_held = 0;
+    for (int i = 0; i < 4; i++, program /= 6) {
+        const unsigned what = program % 6;
+        if (what < 2) {
+            held[n_held++] = read(b, v[what]);
+        } else if (what < 4) {
+            snug_tensor *x = read(b, v[what - 2]), *y = op(b, "add", "", x, x);
+            expect_ok(snug_variable_assign(v[what - 2], y, &b->err), &b->err);
+            snug_tensor_drop(x), snug_tensor_drop(y);
+        } else {
+            snug_tensor *x = read(b, v[what - 4]);
+            expect_ok(snug_variable_assign(v[5 - what], x, &b->err), &b->err);
+            snug_tensor_drop(x);
+        }
+        if (syncs >> i & 1)
+            expect_ok(snug_sync(b->r, &b->err), &b->err);
+    }
+    for (int k = 0; k < 2; k++)
+        held[n_held + k < 5 ? n_held + k : 4] = n_held + k < 5 ? read(b, v[k]) : held[4];
+    for (int k = 0; k < 5; k++)
+        sum = held[k] ? 16 * sum + (double)first_of(b, held[k]) : sum;
+    for (int k = 0; k < 5; k++)
+        snug_tensor_drop(held[k]);
+    snug_variable_drop(v[0]), snug_variable_drop(v[1]);
+    return sum;
+}
+
+static void test_results_do_not_depend_on_when_things_run(void **state) {
+    bench b = open_bench(state);
+    for (unsigned program = 0; program < 6 * 6 * 6 * 6; program++) {
+        const double eager = play(&b, program, 15);
+        for (unsigned syncs = 0; syncs < 15; syncs += 1 + program % 3)
+            assert_true(play(&b, program, syncs) == eager);
+    }
+    close_bench(&b);
+}
+
+/* --- plans ------------------------------------------------------------------------------------ */
+static void test_numbers_and_rows_are_no_structure(void **state) {
+    bench b = open_bench(state);
+    float data[64];
+    for (int i = 0; i < 64; i++)
+        data[i] = (float)i;
+    snug_tensor *all = vector(&b, data, 64);
+    for (int i = 0; i < 50; i++) {
+        snug_tensor *x, *n = number(&b, i % 3), *y, *z;
+        expect_ok(snug_tensor_rows(all, i, 8, &x, &b.err), &b.err);
+        y = op(&b, "mul", "", x, n);
+        z = op(&b, "affine", "scale=2 shift=1", y, NULL);
+        expect_first(&b, z, 2.0 * i * (i % 3) + 1);
+        snug_tensor_drop(x), snug_tensor_drop(n), snug_tensor_drop(y), snug_tensor_drop(z);
+    }
+    assert_int_equal(info_of(&b).n_misses, 1);
+    assert_int_equal(info_of(&b).n_hits, 49);
+    snug_tensor_drop(all);
+    close_bench(&b);
+}
+
+/* w <- w - rate * d(sum((w x)^2)) / dw, as an eager loop. */
+static void step(bench *b, snug_variable *w, snug_tensor *x, bool peek, float *loss) {
+    snug_tape *tape;
+    expect_ok(snug_tape_create(b->r, NULL, &tape, &b->err), &b->err);
+    snug_tensor *v = read(b, w), *y = op(b, "mul", "", v, x), *z = op(b, "square", "", y, NULL);
+    snug_tensor *sum = op(b, "sum", "axes=0", z, NULL), *grad;
+    if (peek)
+        *loss = first_of(b, sum);
+    const snug_source source = {.variable = w};
+    expect_ok(snug_tape_gradient(tape, &sum, NULL, 1, &source, 1, &grad, &b->err), &b->err);
+    assert_non_null(grad);
+    expect_ok(snug_variable_update(b->r, "sgd", "rate=0.1 momentum=0", &w, 1, &grad, 1, &b->err),
+              &b->err);
+    *loss = peek ? *loss : first_of(b, sum);
+    snug_tensor_drop(v), snug_tensor_drop(y), snug_tensor_drop(z), snug_tensor_drop(sum);
+    snug_tensor_drop(grad);
+    snug_tape_drop(tape);
+    expect_ok(snug_boundary(b->r, &b->err), &b->err);
+}
+
+static void train(bench *b, bool peek, float *losses) {
+    snug_variable *w = variable(b, 1);
+    snug_tensor *x = vector(b, (float[]){1, 2, 3, 0.5f}, 4);
+    for (int i = 0; i < 5; i++)
+        step(b, w, x, peek, &losses[i]);
+    snug_tensor_drop(x);
+    snug_variable_drop(w);
+}
+
+static void test_a_training_loop_is_one_plan(void **state) {
+    bench b = open_bench(state);
+    float losses[5];
+    train(&b, false, losses);
+    assert_true(losses[0] == 14.25f); /* 1 + 4 + 9 + 1/4 */
+    assert_true(losses[1] < 20);
+    assert_true(info_of(&b).n_misses <= 2);
+    close_bench(&b);
+}
+
+static void test_looking_at_the_loss_before_the_gradient_changes_nothing(void **state) {
+    bench b = open_bench(state);
+    float a[5], c[5];
+    train(&b, false, a);
+    train(&b, true, c);
+    assert_memory_equal(a, c, sizeof a);
+    close_bench(&b);
+}
+
+/* --- tapes ------------------------------------------------------------------------------------ */
+static void test_a_tape_sees_only_what_it_recorded(void **state) {
+    bench b = open_bench(state);
+    snug_variable *w = variable(&b, 3);
+    snug_tensor *before = read(&b, w), *square = op(&b, "square", "", before, NULL), *grads[2];
+    snug_tape *tape;
+    expect_ok(snug_tape_create(b.r, NULL, &tape, &b.err), &b.err);
+    snug_tensor *x = vector(&b, (float[]){2, 2, 2, 2}, 4);
+    expect_ok(snug_tape_watch(tape, x, &b.err), &b.err);
+    snug_tensor *y = op(&b, "mul", "", square, x);
+    const snug_source sources[2] = {{.variable = w}, {.tensor = x}};
+    expect_ok(snug_tape_gradient(tape, &y, NULL, 1, sources, 2, grads, &b.err), &b.err);
+    assert_null(grads[0]); /* the square was made before the tape */
+    expect_first(&b, grads[1], 9);
+    expect_status(snug_tape_gradient(tape, &y, NULL, 1, sources, 2, grads, &b.err), SNUG_E_INVALID,
+                  &b.err);
+    snug_tensor_drop(before), snug_tensor_drop(square), snug_tensor_drop(x), snug_tensor_drop(y);
+    snug_tensor_drop(grads[1]);
+    snug_tape_drop(tape);
+    snug_variable_drop(w);
+    close_bench(&b);
+}
+
+/* d2(x^3)/dx2 = 6 x, with a run between the two tapes' gradients or not. */
+static void second_order(bench *b, bool peek) {
+    snug_tape *outer, *inner;
+    snug_tensor *x = vector(b, (float[]){2, 1}, 2), *first, *second;
+    expect_ok(snug_tape_create(b->r, NULL, &outer, &b->err), &b->err);
+    expect_ok(snug_tape_watch(outer, x, &b->err), &b->err);
+    expect_ok(snug_tape_create(b->r, NULL, &inner, &b->err), &b->err);
+    expect_ok(snug_tape_watch(inner, x, &b->err), &b->err);
+    snug_tensor *y = op(b, "mul", "", x, x), *z = op(b, "mul", "", y, x);
+    const snug_source source = {.tensor = x};
+    if (peek)
+        expect_first(b, z, 8);
+    expect_ok(snug_tape_gradient(inner, &z, NULL, 1, &source, 1, &first, &b->err), &b->err);
+    if (peek)
+        expect_first(b, first, 12);
+    expect_ok(snug_tape_gradient(outer, &first, NULL, 1, &source, 1, &second, &b->err), &b->err);
+    expect_first(b, second, 12);
+    snug_tensor_drop(x), snug_tensor_drop(y), snug_tensor_drop(z);
+    snug_tensor_drop(first), snug_tensor_drop(second);
+    snug_tape_drop(outer), snug_tape_drop(inner);
+}
+
+static void test_tapes_nest(void **state) {
+    bench b = open_bench(state);
+    second_order(&b, false);
+    second_order(&b, true);
+    close_bench(&b);
+}
+
+/* --- traces ----------------------------------------------------------------------------------- */
+static void test_a_trace_is_applied_at_each_call(void **state) {
+    bench b = open_bench(state);
+    const snug_type type = {SNUG_F32, 1, {4}};
+    snug_variable *count = variable(&b, 0);
+    snug_tensor *arg, *captured = vector(&b, (float[]){10, 10, 10, 10}, 4), *result;
+    snug_trace *trace;
+    expect_ok(snug_trace_begin(b.r, &type, 1, &arg, &trace, &b.err), &b.err);
+    snug_tensor *y = op(&b, "mul", "", arg, captured), *old = read(&b, count);
+    snug_tensor *new = op(&b, "add", "", old, arg);
+    expect_ok(snug_variable_assign(count, new, &b.err), &b.err);
+    expect_status(snug_tensor_read(y, &(float[4]){0}, 16, &b.err), SNUG_E_UNSUPPORTED, &b.err);
+    expect_ok(snug_trace_end(trace, &y, 1, &b.err), &b.err);
+    snug_tensor_drop(arg), snug_tensor_drop(y), snug_tensor_drop(old), snug_tensor_drop(new);
+    snug_tensor_drop(captured);
+    assert_true(snug_trace_has_effects(trace));
+    for (int i = 1; i <= 3; i++) {
+        snug_tensor *x = vector(&b, (float[]){(float)i, 0, 0, 0}, 4);
+        expect_ok(snug_trace_call(trace, &x, 1, &result, 1, &b.err), &b.err);
+        expect_first(&b, result, 10 * i);
+        snug_tensor_drop(x), snug_tensor_drop(result);
+    }
+    snug_tensor *now = read(&b, count);
+    expect_first(&b, now, 6);
+    assert_true(info_of(&b).n_misses <= 2);
+    snug_tensor_drop(now);
+    snug_trace_drop(trace);
+    snug_variable_drop(count);
+    close_bench(&b);
+}
+
+static void test_a_trace_draws_anew_at_each_call(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *drawn, *one, *two;
+    snug_trace *trace;
+    const snug_type type = {SNUG_F32, 1, {4}};
+    snug_recorder_seed(b.r, 7);
+    expect_ok(snug_trace_begin(b.r, NULL, 0, NULL, &trace, &b.err), &b.err);
+    expect_ok(snug_tensor_random(b.r, &type, SNUG_INIT_NORMAL, 0, 1, &drawn, &b.err), &b.err);
+    expect_ok(snug_trace_end(trace, &drawn, 1, &b.err), &b.err);
+    expect_ok(snug_trace_call(trace, NULL, 0, &one, 1, &b.err), &b.err);
+    expect_ok(snug_trace_call(trace, NULL, 0, &two, 1, &b.err), &b.err);
+    assert_true(first_of(&b, one) != first_of(&b, two));
+    snug_tensor_drop(drawn), snug_tensor_drop(one), snug_tensor_drop(two);
+    snug_trace_drop(trace);
+    close_bench(&b);
+}
+
+/* --- failures --------------------------------------------------------------------------------- */
+static void test_a_refused_run_poisons_and_the_next_one_works(void **state) {
+    bench b = open_bench(state);
+    expect_ok(snug_budget(b.e, (size_t)256 << 20, &b.err), &b.err);
+    for (int i = 0; i < 20; i++) {
+        snug_tensor *huge, *sorted;
+        const snug_type type = {SNUG_F32, 1, {INT64_C(200) << 20}};
+        expect_ok(snug_tensor_random(b.r, &type, SNUG_INIT_NORMAL, 0, 1, &huge, &b.err), &b.err);
+        sorted = op(&b, "sort", "dtype=i32", huge, NULL);
+        float v;
+        snug_tensor *rows;
+        expect_ok(snug_tensor_rows(sorted, 0, 1, &rows, &b.err), &b.err);
+        expect_status(snug_tensor_read(rows, &v, 4, &b.err), SNUG_E_BUDGET, &b.err);
+        expect_text(b.err.text, "smallest budget");
+        expect_status(snug_tensor_read(rows, &v, 4, &b.err), SNUG_E_BUDGET, &b.err);
+        snug_tensor_drop(huge), snug_tensor_drop(sorted), snug_tensor_drop(rows);
+        snug_tensor *x = vector(&b, (float[]){4, 2}, 2), *y = op(&b, "sqrt", "", x, NULL);
+        expect_first(&b, y, 2);
+        snug_tensor_drop(x), snug_tensor_drop(y);
+    }
+    close_bench(&b);
+}
+
+static snug_status small_program(snug_engine *e, void *ctx, snug_error *err) {
+    snug_recorder *r;
+    snug_tensor *x = NULL, *y = NULL, *g = NULL, *v = NULL;
+    snug_variable *w = NULL;
+    snug_tape *tape = NULL;
+    float out[4];
+    (void)ctx;
+    SNUG_TRY(snug_recorder_create(e, &r, err));
+    const snug_type type = {SNUG_F32, 1, {4}};
+    snug_status s = snug_tensor_full(r, &type, 2, &x, err);
+    if (s == SNUG_OK)
+        s = snug_variable_create(r, x, NULL, &w, err);
+    if (s == SNUG_OK)
+        s = snug_tape_create(r, NULL, &tape, err);
+    if (s == SNUG_OK)
+        s = snug_variable_read(w, &v, err);
+    if (s == SNUG_OK)
+        s = snug_record_op(r, "square", "", &v, 1, &y, 1, err);
+    if (s == SNUG_OK)
+        s = snug_tensor_read(y, out, sizeof out, err);
+    if (s == SNUG_OK)
+        s = snug_tape_gradient(tape, &y, NULL, 1, &(snug_source){.variable = w}, 1, &g, err);
+    if (s == SNUG_OK)
+        s = snug_variable_update(r, "sgd", "rate=0.5 momentum=0", &w, 1, &g, 1, err);
+    if (s == SNUG_OK)
+        s = snug_sync(r, err);
+    snug_tensor_drop(x), snug_tensor_drop(y), snug_tensor_drop(g), snug_tensor_drop(v);
+    snug_variable_drop(w);
+    snug_tape_drop(tape);
+    snug_recorder_destroy(r);
+    return s;
+}
+
+static void test_any_request_may_fail(void **state) {
+    (void)state;
+    sn_fault_sweep(small_program, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        engine_test(test_a_value_is_computed_when_it_is_read),
+        engine_test(test_what_nobody_holds_is_not_computed),
+        engine_test(test_an_alias_of_bytes_shares_them),
+        engine_test(test_an_error_leaves_the_recording_as_it_was),
+        engine_test(test_a_read_before_an_assignment_keeps_the_old_value),
+        engine_test(test_two_variables_can_be_swapped),
+        engine_test(test_results_do_not_depend_on_when_things_run),
+        engine_test(test_numbers_and_rows_are_no_structure),
+        engine_test(test_a_training_loop_is_one_plan),
+        engine_test(test_looking_at_the_loss_before_the_gradient_changes_nothing),
+        engine_test(test_a_tape_sees_only_what_it_recorded),
+        engine_test(test_tapes_nest),
+        engine_test(test_a_trace_is_applied_at_each_call),
+        engine_test(test_a_trace_draws_anew_at_each_call),
+        engine_test(test_a_refused_run_poisons_and_the_next_one_works),
+        cmocka_unit_test(test_any_request_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
