@@ -230,8 +230,9 @@ static void begin_plan(sn_planner *p, const fixture *f, const sn_graph *g) {
     expect_ok(sn_plan_readers(p, &err), &err);
 }
 
-/* The plan of the graph in a part of the bytes it takes as written; how many values are spilled. */
-static uint32_t spill_some(const fixture *f, const sn_graph *g, uint32_t eighths) {
+/* The plan of the graph in a part of the bytes it takes as written; how many values are spilled, and
+ * whether that part is enough. */
+static uint32_t spill_some(const fixture *f, const sn_graph *g, uint32_t eighths, bool *kept) {
     sn_planner p;
     sn_order order = {.n = 0};
     sn_program program;
@@ -244,7 +245,9 @@ static uint32_t spill_some(const fixture *f, const sn_graph *g, uint32_t eighths
     expect_ok(sn_plan_order(&p, p.work, SN_ORDER_PROGRAM, p.padded, &order, &err), &err);
     expect_ok(sn_program_plain(&p, p.work, &order, &program, &err), &err);
     expect_ok(sn_plan_layout(&p, p.work, &program, &l, &err), &err);
-    expect_ok(sn_spill_values(&p, p.work, l.bound / 8 * eighths, &program, &l, &err), &err);
+    const size_t limit = l.bound / 8 * eighths;
+    expect_ok(sn_spill_values(&p, p.work, limit, &program, &l, &err), &err);
+    *kept = l.bound <= limit;
     expect_ok(sn_spill_time(&p, &l, &seconds, &err), &err);
     expect_ok(sn_pack(f->engine, l.items, l.n_items, &height, &bound, &err), &err);
     p.plan->memories[SN_MEM_FIRST_ARENA].bytes = height;
@@ -257,6 +260,14 @@ static uint32_t spill_some(const fixture *f, const sn_graph *g, uint32_t eighths
     return n;
 }
 
+/* All rates the same, but the disk's. */
+static void set_disk(fixture *f, double disk) {
+    double *rate = (double *)&f->fake.device.rates;
+    for (size_t i = 0; i < sizeof f->fake.device.rates / sizeof *rate; i++)
+        rate[i] = 1e9;
+    f->fake.device.rates.spill_read = f->fake.device.rates.spill_write = disk;
+}
+
 /* Whatever goes out, and however slow the disk is, the checker finds every byte where it must be.
  */
 static void test_values_of_random_graphs_go_out_and_come_back(void **state) {
@@ -265,17 +276,32 @@ static void test_values_of_random_graphs_go_out_and_come_back(void **state) {
     for (uint64_t seed = 0; seed < 150; seed++) {
         snug_error err;
         sn_graph *g;
-        double *rate = (double *)&f->fake.device.rates;
-        for (size_t i = 0; i < sizeof f->fake.device.rates / sizeof *rate; i++)
-            rate[i] = 1e9;
-        f->fake.device.rates.spill_read = f->fake.device.rates.spill_write = seed % 3 == 0   ? 1e3
-                                                                             : seed % 3 == 1 ? 1e9
-                                                                                             : 1e12;
+        bool kept;
+        set_disk(f, seed % 3 == 0 ? 1e3 : seed % 3 == 1 ? 1e9 : 1e12);
         expect_ok(sn_random_graph(f->engine, seed, 5 + (int)(seed * 3 % 120), &g, &err), &err);
-        n_spilled += spill_some(f, g, 2 + (uint32_t)seed % 6);
+        n_spilled += spill_some(f, g, 2 + (uint32_t)seed % 6, &kept);
         sn_graph_destroy(g);
     }
     assert_true(n_spilled > 300);
+}
+
+/* How low a plan gets is no matter of the disk's speed: a slow one is waited for. */
+static void test_a_slow_disk_is_waited_for(void **state) {
+    static const double disks[2] = {1e3, 1e12};
+    fixture *f = *state;
+    int n_kept[2] = {0, 0};
+    for (uint64_t seed = 0; seed < 80; seed++)
+        for (int i = 0; i < 2; i++) {
+            snug_error err;
+            sn_graph *g;
+            bool kept;
+            set_disk(f, disks[i]);
+            expect_ok(sn_random_graph(f->engine, seed, 40 + (int)(seed * 3 % 80), &g, &err), &err);
+            (void)spill_some(f, g, 6, &kept);
+            n_kept[i] += kept;
+            sn_graph_destroy(g);
+        }
+    assert_true(n_kept[0] >= 50 && n_kept[0] >= n_kept[1]);
 }
 
 int main(void) {
@@ -284,6 +310,7 @@ int main(void) {
         plan_test(test_what_a_file_is_stands_in_the_plan),
         plan_test(test_each_broken_plan_is_refused),
         plan_test(test_values_of_random_graphs_go_out_and_come_back),
+        plan_test(test_a_slow_disk_is_waited_for),
     };
     return cmocka_run_group_tests_name("plan_spill", tests, NULL, NULL);
 }

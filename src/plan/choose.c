@@ -692,26 +692,44 @@ snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point
 
 /* --- values in a file ------------------------------------------------------------------------- */
 /* The plain program, with as many values in the file as its limit asks for. */
-static snug_status fill_file(family *f, offer *o, snug_error *err) {
+static snug_status fill_file(family *f, offer *o, size_t *height, snug_error *err) {
     SNUG_TRY(sn_program_plain(f->p, o->zone, &f->order, &o->program, err));
     SNUG_TRY(sn_spill_values(f->p, o->zone, o->of.limit, &o->program, &o->layout, err));
-    return sn_spill_time(f->p, &o->layout, &o->seconds, err);
+    SNUG_TRY(sn_spill_time(f->p, &o->layout, &o->seconds, err));
+    o->fits = o->layout.bound <= o->of.limit;
+    return pack_offer(o, height, err);
 }
 
-static snug_status choose_file(family *f, const sn_plan_options *o, snug_error *err) {
-    offer file = {.of = {1, o->arena_bytes - o->arena_bytes / 128}};
-    size_t height = 0;
-    SNUG_TRY(open_zone(f, &file.zone, err));
-    snug_status st = fill_file(f, &file, err);
-    if (st == SNUG_OK)
-        st = pack_offer(&file, &height, err);
-    if (st == SNUG_OK && height + books_of(f, &file) <= o->arena_bytes)
-        st = take_offer(f, &file, height, err);
-    else if (st == SNUG_OK)
-        st = sn_fail(err, SNUG_E_BUDGET, "no plan with values in a file fits %zu bytes",
-                     o->arena_bytes);
-    sn_zone_destroy(file.zone);
+/* Makes the member with this limit; where `take`, it is the plan now. */
+static snug_status try_file(family *f, offer *o, size_t *height, bool take, snug_error *err) {
+    SNUG_TRY(open_zone(f, &o->zone, err));
+    snug_status st = fill_file(f, o, height, err);
+    if (st == SNUG_OK && take)
+        st = take_offer(f, o, *height, err);
+    *height += books_of(f, o);
+    sn_zone_destroy(o->zone);
     return st;
+}
+
+/* As in memory: the fastest that fits, of a ladder of limits that does not depend on the budget. */
+static snug_status choose_file(family *f, const sn_plan_options *o, snug_error *err) {
+    size_t best = 0, height = 0;
+    double seconds = INFINITY;
+    offer file = {.fits = true};
+    for (int j = 1; file.fits && f->unlimited > 0; j++) {
+        const double limit = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
+        file = (offer){.of = {1, (size_t)limit}};
+        SNUG_TRY(try_file(f, &file, &height, false, err));
+        if (height > o->arena_bytes || file.seconds >= seconds)
+            continue;
+        best = file.of.limit;
+        seconds = file.seconds;
+    }
+    if (best == 0)
+        return sn_fail(err, SNUG_E_BUDGET, "no plan with values in a file fits %zu bytes",
+                       o->arena_bytes);
+    file = (offer){.of = {1, best}};
+    return try_file(f, &file, &height, true, err);
 }
 
 snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err) {

@@ -18,6 +18,7 @@
 #define NONE        UINT32_MAX
 #define LEAST_PART  256 /* of the live bytes: smaller values gain nothing */
 #define MOST_VALUES 256
+#define MOST_ROUNDS 1024
 
 typedef struct {
     sn_planner *p;
@@ -26,9 +27,14 @@ typedef struct {
     uint32_t *prev, *next; /* per copy: uses around the peak, or NONE */
 } finder;
 
-/* A value to take out behind action `prev`, and to bring back before action `back`. */
+/* How the peak gets lower: a value goes out behind action `prev` and comes back before action
+ * `back`; one that is out leaves its bytes earlier; one comes back later. */
+typedef enum { GOES, FREED_EARLIER, COMES_LATER } change;
+
 typedef struct {
+    change kind;
     uint32_t value, prev, back, hold;
+    uint32_t at;  /* FREED_EARLIER, COMES_LATER: the copy, an action */
     double price; /* seconds of waiting per byte */
 } choice;
 
@@ -56,22 +62,26 @@ static void find_uses(finder *f) {
         }
 }
 
+/* Per byte: what a copy takes longer than the work between two actions. */
+static double waiting(const finder *f, size_t bytes, double rate, uint32_t from, uint32_t to) {
+    const double late = (double)bytes / rate - (f->until[to] - f->until[from]);
+    return late > 0 ? late / (double)bytes : 0;
+}
+
 /* The bytes must be gone at the peak: a copy that takes longer is waited for. */
 static choice consider(const finder *f, uint32_t c) {
     const sn_rates *r = &f->p->device->rates;
     const uint32_t peak = f->l->peak, prev = f->prev[c], next = f->next[c];
     const size_t bytes = f->p->bytes[f->l->copies[c].value];
     const double out = (double)bytes / r->spill_write, in = (double)bytes / r->spill_read;
-    const double before = f->until[peak] - f->until[prev + 1];
-    const double after = f->until[next] - f->until[peak + 1];
     choice best = {.value = f->l->copies[c].value, .prev = prev, .back = next};
     while (prev + 1 + best.hold < peak - 1 &&
            f->until[prev + 1 + best.hold] - f->until[prev + 1] < out)
         best.hold++;
     while (best.back > peak + 1 && f->until[next] - f->until[best.back] < in)
         best.back--;
-    best.price =
-        ((out > before ? out - before : 0) + (in > after ? in - after : 0)) / (double)bytes;
+    best.price = waiting(f, bytes, r->spill_write, prev + 1, peak) +
+                 waiting(f, bytes, r->spill_read, peak + 1, next);
     return best;
 }
 
@@ -83,6 +93,34 @@ static bool may_go(const finder *f, uint32_t c) {
            copy->buffer != SN_NO_BUFFER;
 }
 
+/* A value on its way whose bytes need not be there at the peak. */
+static bool consider_copy(const finder *f, uint32_t t, choice *out) {
+    const sn_rates *r = &f->p->device->rates;
+    const sn_action *a = &f->l->program->actions[t];
+    const uint32_t peak = f->l->peak;
+    if (!is_spill(f->p, a) || t > peak || f->p->bytes[a->id] <= f->l->bound / LEAST_PART)
+        return false;
+    const size_t bytes = f->p->bytes[a->id];
+    *out = (choice){.value = a->id, .at = t};
+    if (!a->back) {
+        out->kind = FREED_EARLIER;
+        out->hold = peak - t - (t < peak);
+        out->price = waiting(f, bytes, r->spill_write, t + 1, peak);
+        return t < peak && t + a->hold >= peak;
+    }
+    const uint32_t c = f->l->copy[f->l->operand[t] + 1], next = f->next[c];
+    out->kind = COMES_LATER;
+    out->back = t == peak ? next : peak + 1;
+    if (f->prev[c] != t || next == NONE || out->back <= t + 1)
+        return false;
+    out->price = waiting(f, bytes, r->spill_read, out->back, next);
+    return true;
+}
+
+static bool is_better(const choice *a, const choice *b) {
+    return a->price < b->price || (a->price == b->price && a->back > b->back);
+}
+
 /* The cheapest, then the one that is needed last. */
 static bool choose(finder *f, choice *out) {
     bool found = false;
@@ -91,28 +129,49 @@ static bool choose(finder *f, choice *out) {
         if (!may_go(f, c))
             continue;
         const choice now = consider(f, c);
-        if (!found || now.price < out->price || (now.price == out->price && now.back > out->back))
+        if (!found || is_better(&now, out))
             *out = now;
+        found = true;
+    }
+    for (uint32_t t = 0; t < f->l->program->n; t++) {
+        choice now;
+        if (!consider_copy(f, t, &now) || (found && !is_better(&now, out)))
+            continue;
+        *out = now;
         found = true;
     }
     return found;
 }
 
-static snug_status insert(sn_planner *p, sn_zone *z, const choice *c, sn_program *program,
-                          snug_error *err) {
-    sn_action *actions;
-    uint32_t n = 0;
+static void put_action(sn_program *program, uint32_t at, sn_action a) {
+    memmove(&program->actions[at + 1], &program->actions[at],
+            (program->n - at) * sizeof *program->actions);
+    program->actions[at] = a;
+    program->n++;
+}
+
+static sn_action take_action(sn_program *program, uint32_t at) {
+    const sn_action a = program->actions[at];
+    program->n--;
+    memmove(&program->actions[at], &program->actions[at + 1],
+            (program->n - at) * sizeof *program->actions);
+    return a;
+}
+
+static snug_status apply(sn_planner *p, const choice *c, sn_program *program, snug_error *err) {
     size_t end;
-    SNUG_TRY(sn_plan_array(z, (size_t)program->n + 2, sizeof *actions, &actions, err));
-    for (uint32_t t = 0; t < program->n; t++) {
-        if (t == c->back)
-            actions[n++] = (sn_action){.kind = SN_STEP_COPY, .id = c->value, .back = true};
-        actions[n++] = program->actions[t];
-        if (t == c->prev)
-            actions[n++] = (sn_action){.kind = SN_STEP_COPY, .id = c->value, .hold = c->hold};
+    if (c->kind == FREED_EARLIER) {
+        program->actions[c->at].hold = c->hold;
+        return SNUG_OK;
     }
-    program->actions = actions;
-    program->n = n;
+    if (c->kind == COMES_LATER) {
+        const sn_action back = take_action(program, c->at);
+        put_action(program, c->back - 1, back);
+        return SNUG_OK;
+    }
+    put_action(program, c->back, (sn_action){.kind = SN_STEP_COPY, .id = c->value, .back = true});
+    put_action(program, c->prev + 1,
+               (sn_action){.kind = SN_STEP_COPY, .id = c->value, .hold = c->hold});
     p->file_at[c->value] = p->file_bytes;
     if (!sn_size_add(p->file_bytes, p->bytes[c->value], &end) ||
         !sn_size_align(end, SN_FILE_ALIGN, &p->file_bytes))
@@ -120,26 +179,49 @@ static snug_status insert(sn_planner *p, sn_zone *z, const choice *c, sn_program
     return SNUG_OK;
 }
 
+/* One change of the program, in a zone of its own: there are many. *done: the limit is kept, or
+ * nothing can be changed. */
+static snug_status change_once(sn_planner *p, sn_zone *z, size_t limit, sn_program *program,
+                               bool *done, snug_error *err) {
+    sn_layout l;
+    choice c = {.value = NONE};
+    SNUG_TRY(sn_plan_layout(p, z, program, &l, err));
+    finder f = {.p = p, .l = &l};
+    SNUG_TRY(sn_plan_array(z, (size_t)program->n + 1, sizeof *f.until, &f.until, err));
+    SNUG_TRY(sn_plan_array(z, l.n_copies, sizeof *f.prev, &f.prev, err));
+    SNUG_TRY(sn_plan_array(z, l.n_copies, sizeof *f.next, &f.next, err));
+    for (uint32_t t = 0; t < program->n; t++)
+        f.until[t + 1] = f.until[t] + action_seconds(p, &program->actions[t]);
+    *done = l.bound <= limit || !choose(&f, &c);
+    return *done ? SNUG_OK : apply(p, &c, program, err);
+}
+
+/* Room for all copies that may come. */
+static snug_status make_room(sn_zone *z, sn_program *program, snug_error *err) {
+    sn_action *actions;
+    SNUG_TRY(
+        sn_plan_array(z, (size_t)program->n + 2 * MOST_VALUES, sizeof *actions, &actions, err));
+    memcpy(actions, program->actions, program->n * sizeof *actions);
+    program->actions = actions;
+    return SNUG_OK;
+}
+
 snug_status sn_spill_values(sn_planner *p, sn_zone *z, size_t limit, sn_program *program,
                             sn_layout *l, snug_error *err) {
-    finder f = {.p = p, .l = l};
+    const uint32_t n = program->n;
+    bool done = false;
     SNUG_TRY(sn_plan_array(z, p->n_values, sizeof *p->file_at, &p->file_at, err));
     memset(p->file_at, 0xff, p->n_values * sizeof *p->file_at);
     p->file_bytes = 0;
-    SNUG_TRY(sn_plan_layout(p, z, program, l, err));
-    for (int i = 0; i < MOST_VALUES && l->bound > limit; i++) {
-        choice c = {.value = NONE};
-        SNUG_TRY(sn_plan_array(z, (size_t)program->n + 1, sizeof *f.until, &f.until, err));
-        SNUG_TRY(sn_plan_array(z, l->n_copies, sizeof *f.prev, &f.prev, err));
-        SNUG_TRY(sn_plan_array(z, l->n_copies, sizeof *f.next, &f.next, err));
-        for (uint32_t t = 0; t < program->n; t++)
-            f.until[t + 1] = f.until[t] + action_seconds(p, &program->actions[t]);
-        if (!choose(&f, &c))
-            return SNUG_OK;
-        SNUG_TRY(insert(p, z, &c, program, err));
-        SNUG_TRY(sn_plan_layout(p, z, program, l, err));
+    SNUG_TRY(make_room(z, program, err));
+    for (int i = 0; i < MOST_ROUNDS && program->n < n + 2 * MOST_VALUES && !done; i++) {
+        sn_zone *round;
+        SNUG_TRY(sn_zone_create(p->engine, SN_MEM_PLAN, &round, err));
+        const snug_status st = change_once(p, round, limit, program, &done, err);
+        sn_zone_destroy(round);
+        SNUG_TRY(st);
     }
-    return SNUG_OK;
+    return sn_plan_layout(p, z, program, l, err);
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */

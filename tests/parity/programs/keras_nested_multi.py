@@ -29,8 +29,8 @@ z = layers.concatenate([layers.Dense(2, name="t")(title), layers.Dense(2, name="
 priority = layers.Dense(1, name="priority")(z)
 department = layers.Dense(2, name="department")(z)
 m = fixed(keras.Model(inputs=[title, body], outputs=[priority, department]))
-m.compile(optimizer=keras.optimizers.RMSprop(1e-2), loss=[keras.losses.BinaryCrossentropy(from_logits=True), keras.losses.CategoricalCrossentropy(from_logits=True)],
-          loss_weights=[1.0, 0.2])
+losses = [keras.losses.BinaryCrossentropy(from_logits=True), keras.losses.CategoricalCrossentropy(from_logits=True)]
+m.compile(optimizer=keras.optimizers.RMSprop(1e-2), loss=losses, loss_weights=[1.0, 0.2])
 t, b = r.rand(10, 3).astype("float32"), r.rand(10, 4).astype("float32")
 p, d = (r.rand(10, 1) > 0.5).astype("float32"), np.eye(2, dtype="float32")[r.randint(0, 2, 10)]
 h = m.fit({"title": t, "body": b}, [p, d], epochs=2, batch_size=5, shuffle=False, verbose=0)
