@@ -1,13 +1,10 @@
 /* build.c: the planner as a list of passes. What they make is given to the checker, in every build.
  */
 #include "base/size.h"
-#include "memory/spill.h"
 #include "plan/passes.h"
 
 #include <stdio.h>
 
-/* What a plan with a file has in memory for it: the file's buffers and two copy threads. */
-#define FILE_MEMORY_BYTES (SN_SPILL_MEMORY_BYTES + ((size_t)2 << 20))
 /* Slower than without a limit by this factor, a plan is compared with one that spills. */
 #define WORTH_A_FILE 1.02
 
@@ -74,8 +71,8 @@ static snug_status run_passes(sn_planner *p, const sn_plan_options *o, spilling 
     if (what != IN_MEMORY)
         SNUG_TRY(sn_spill_slots(p, o->spilled, err));
     const size_t spilled = sn_spill_bytes_of(p);
-    const size_t gain = spilled > FILE_MEMORY_BYTES ? spilled - FILE_MEMORY_BYTES : 0;
-    limited.arena_bytes = arena_limit(o, gain, p->spills_values ? FILE_MEMORY_BYTES : 0);
+    const size_t gain = spilled > SN_FILE_MEMORY_BYTES ? spilled - SN_FILE_MEMORY_BYTES : 0;
+    limited.arena_bytes = arena_limit(o, gain, p->spills_values ? SN_FILE_MEMORY_BYTES : 0);
     p->arena_limit = o->spilled ? 0 : limited.arena_bytes;
     const snug_status st = sn_plan_choose(p, &limited, err);
     if (o->floor && o->floor->bytes > 0) {

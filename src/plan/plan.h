@@ -40,14 +40,17 @@
 #define SN_PLAN_PLAN_H
 
 #include "graph/graph.h"
+#include "memory/spill.h"
 
 /* Memory 0: homes of variables and, in a graph that has them outside, of inputs and outputs; offset
  * and stride count in the home. */
 #define SN_MEM_STATE       0
 #define SN_MEM_FIRST_ARENA 1 /* memories 1.. are arenas */
 #define SN_FILE_ALIGN      4096
-#define SN_MAX_DEVICES     4
-#define SN_MAX_MEMORIES    8
+/* What a plan with a file has in memory for it: the file's buffers and two copy threads. */
+#define SN_FILE_MEMORY_BYTES (SN_SPILL_MEMORY_BYTES + ((size_t)2 << 20))
+#define SN_MAX_DEVICES       4
+#define SN_MAX_MEMORIES      8
 
 /* Where (a part of) a value lies while a step runs. Inside a repeat block iteration i works on rows
  * [first + i * rows, ...) of axis `axis` of the value, at offset + i * stride. `rows` is a multiple

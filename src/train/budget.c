@@ -42,9 +42,10 @@ static snug_status state_of(const snug_model *m, size_t *out, snug_error *err) {
     return SNUG_OK;
 }
 
-/* What is still to come beside state and arena: on the ledger, and as code. */
+/* What is still to come beside state and arena: on the ledger, and as code; and variables that lie
+ * in a file. */
 typedef struct {
-    size_t reserve, code;
+    size_t reserve, code, away;
 } extras;
 
 static snug_status find_share(const snug_model *m, size_t budget, extras x, sn_share *out,
@@ -54,6 +55,7 @@ static snug_status find_share(const snug_model *m, size_t budget, extras x, sn_s
     sn_share s = {.budget = budget, .tables = sn_process_tables(budget)};
     SNUG_TRY(sn_process_book(m->engine, &need, &booking, err));
     SNUG_TRY(state_of(m, &s.state, err));
+    s.state -= x.away > SN_FILE_MEMORY_BYTES ? x.away - SN_FILE_MEMORY_BYTES : 0;
     s.process = booking.booked_bytes;
     s.books = books_of(m) + x.reserve;
     size_t taken = s.process + s.tables + s.books;
@@ -184,25 +186,30 @@ static uint32_t home_of(const sn_graph *g, uint32_t var) {
     return sn_graph_var_at(g, (sn_var){var})->home;
 }
 
-/* All plans of a training have the same slots in the spill file: the first one decides. *out is
- * NULL where there is none yet; else one per variable of the graph. Variables of both steps stand
- * in the same order, nearly always: the search goes on where the last one ended. */
-static snug_status find_spilled(const snug_model *m, const sn_graph *g, sn_zone *z,
-                                const bool **out, snug_error *err) {
+static const sn_model_step *first_training(const snug_model *m) {
     const sn_model_step *first = NULL;
-    void *spilled;
-    *out = NULL;
     for (int i = 0; i < m->n_steps && !first; i++)
         first = m->steps[i].mode == SN_STEP_TRAIN ? &m->steps[i] : NULL;
-    if (!first)
-        return SNUG_OK;
-    SNUG_TRY(sn_zone_alloc(z, sn_graph_n_vars(g) * sizeof(bool), &spilled, err));
+    return first;
+}
+
+/* All plans of a training have the same slots in the spill file: the first one decides. *out has
+ * one per variable of the graph; *away: bytes of the others. Variables of both steps stand in the
+ * same order, nearly always: the search goes on where the last one ended. */
+static snug_status find_spilled(const sn_model_step *first, const sn_graph *g, sn_zone *z,
+                                const bool **out, size_t *away, snug_error *err) {
     const uint32_t n = sn_graph_n_vars(first->graph);
+    void *spilled;
+    *away = first->plan->spilled_bytes;
+    SNUG_TRY(sn_zone_alloc(z, sn_graph_n_vars(g) * sizeof(bool), &spilled, err));
     for (uint32_t i = 0, k = 0; n > 0 && i < sn_graph_n_vars(g); i++) {
         for (uint32_t t = 0; t < n && home_of(first->graph, k) != home_of(g, i); t++)
             k = (k + 1) % n;
-        ((bool *)spilled)[i] =
+        const bool is =
             home_of(first->graph, k) == home_of(g, i) && sn_plan_spills(first->plan, (sn_var){k});
+        const sn_value v = sn_graph_var_at(first->graph, (sn_var){k})->first;
+        ((bool *)spilled)[i] = is;
+        *away -= is ? first->plan->value_bytes[v.i] : 0;
     }
     *out = spilled;
     return SNUG_OK;
@@ -271,10 +278,10 @@ static snug_status plan_step(snug_model *m, sn_model_step *s, sn_plan_options *o
 }
 
 /* Within the arena that other steps have already, or else within what is left. */
-static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options *o, sn_share *share,
-                               snug_error *err) {
+static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options *o, size_t away,
+                               sn_share *share, snug_error *err) {
     const size_t others = arena_of_others(m) + (size_t)sn_graph_n_nodes(s->graph) * STEP_BYTES;
-    extras x = {.reserve = to_come(m, s)};
+    extras x = {.reserve = to_come(m, s), .away = away};
     SNUG_TRY(code_of(m, s, o, &x.code, err));
     SNUG_TRY(find_share(m, share->budget, x, share, err));
     const bool may_share = m->n_steps > 0 && others < share->arena;
@@ -297,19 +304,23 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
                          .step_bytes = step_bytes_of(m, s),
                          .effort = m->effort,
                          .floor = &least};
+    const sn_model_step *const first = first_training(m);
     sn_zone *z = NULL;
     snug_status st = SNUG_OK;
+    size_t away = 0;
     unfuse(s);
-    o.may_spill = s->mode == SN_STEP_TRAIN && sn_engine_spill_folder(m->engine);
-    if (o.may_spill && m->n_steps > 0) {
+    o.may_spill = sn_engine_spill_folder(m->engine) != NULL;
+    if (o.may_spill && first) {
         SNUG_TRY(sn_zone_create(m->engine, SN_MEM_PLAN, &z, err));
-        st = find_spilled(m, s->graph, z, &o.spilled, err);
+        st = find_spilled(first, s->graph, z, &o.spilled, &away, err);
     }
+    if (s->mode == SN_STEP_EVALUATE || s->mode == SN_STEP_PREDICT)
+        o.spilled = NULL; /* no slots there: values are free to go */
     *share = (sn_share){.budget = budget};
     if (st == SNUG_OK && budget == 0)
         st = plan_step(m, s, &o, err);
     else if (st == SNUG_OK)
-        st = plan_within(m, s, &o, share, err);
+        st = plan_within(m, s, &o, away, share, err);
     sn_zone_destroy(z);
     const sn_budget_floor smallest = floor_of(share, &least);
     if (floor && least.bytes > 0)

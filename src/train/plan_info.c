@@ -177,7 +177,7 @@ static snug_status curve_of(snug_model *m, sn_model_step *s, snug_curve_point *p
     sn_plan_point found[MOST_POINTS];
     uint32_t n_found;
     const uint32_t most = max < MOST_POINTS ? (uint32_t)max : MOST_POINTS;
-    const bool spills = s->mode == SN_STEP_TRAIN && sn_engine_spill_folder(m->engine) && max >= 4;
+    const bool spills = sn_engine_spill_folder(m->engine) && max >= 4;
     SNUG_TRY((spills ? curve_with_file : sn_model_curve)(m, s, found, most, &n_found, err));
     for (uint32_t i = 0; i < n_found; i++)
         points[i] = (snug_curve_point){.budget_bytes = found[i].bytes,

@@ -35,6 +35,11 @@ def read_npy(path):
     return head["shape"], struct.unpack(f"<{len(body) // size}{code}", body)
 
 
+def tensors(data):
+    """All bytes of the tensors of a safetensors file, in order."""
+    return data[8 + struct.unpack("<Q", data[:8])[0]:]
+
+
 def idx_gz(path, shape, values):
     data = struct.pack(">BBBB", 0, 0, 8, len(shape)) + struct.pack(f">{len(shape)}I", *shape) + bytes(values)
     with gzip.open(path, "wb") as f:
