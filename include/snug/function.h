@@ -12,10 +12,12 @@
  * keepdims:B=False name:S=None". Kinds:
  *
  *     T  a tensor, or a number or list that becomes one of the other tensors' dtype
- *     V  several tensors: a list
+ *     O  the same with a dtype of its own: indices, labels
+ *     W  a tensor of truth values, which is read where the places of true ones are wanted
+ *     V  several tensors: a list; a name that starts with '*' takes all further ones in order
  *     I  an integer or a list of integers; also from a tensor, which is read
  *     N  a number, a parameter of the plan      B  true or false
- *     S  text                                   D  a dtype */
+ *     S  text, or a number where that is an answer too (ord)     D  a dtype, or its name */
 #ifndef SNUG_FUNCTION_H
 #define SNUG_FUNCTION_H
 

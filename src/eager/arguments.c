@@ -1,0 +1,439 @@
+/* arguments.c: arguments of a call as functions of the table read them.
+ *
+ * 1. A signature is a text, "x:T axis:I=None"; nothing of it is kept: it is short, and only what a
+ * function asks for is looked up.
+ * 2. Numbers become parameters of the recording: their values are no part of its structure.
+ * 3. The first error sticks; getters then give zeros. */
+#include "eager/call.h"
+
+#include "base/real.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void sn_fn_refuse(sn_fn_call *c, snug_status code, const char *format, ...) {
+    if (sn_fn_failed(c))
+        return;
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    sn_fail(&c->b->error, code, "%.*s: %s", (int)strcspn(c->names, " "), c->names, text);
+}
+
+snug_type sn_fn_type(const sn_fn_call *c, sn_value v) {
+    return sn_fn_failed(c) || !sn_value_ok(v) ? (snug_type){.rank = 0}
+                                              : *sn_graph_type(c->b->graph, v);
+}
+
+/* --- the signature ---------------------------------------------------------------------------- */
+/* Entry i from `at` on, or its end. */
+static const char *skip_entries(const char *at, int i) {
+    for (; i > 0 && *at; i--) {
+        at += strcspn(at, " ");
+        at += *at == ' ';
+    }
+    return at;
+}
+
+int sn_fn_place(const sn_fn_call *c, const char *name) {
+    const size_t n = strlen(name);
+    const char *at = c->signature;
+    for (int i = 0; *at; i++, at = skip_entries(at, 1))
+        if (strncmp(at, name, n) == 0 && at[n] == ':')
+            return i;
+    return -1;
+}
+
+static bool parse_dtype(const char *name, size_t n, snug_dtype *out) {
+    static const struct {
+        const char *name;
+        snug_dtype dtype;
+    } known[] = {{"float32", SNUG_F32}, {"float64", SNUG_F64},   {"double", SNUG_F64},
+                 {"float16", SNUG_F16}, {"bfloat16", SNUG_BF16}, {"half", SNUG_F16},
+                 {"int32", SNUG_I32},   {"int64", SNUG_I64},     {"int8", SNUG_I8},
+                 {"uint8", SNUG_U8},    {"bool", SNUG_BOOL},     {"int", SNUG_I32},
+                 {"float", SNUG_F32}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strlen(known[i].name) == n && strncmp(known[i].name, name, n) == 0) {
+            *out = known[i].dtype;
+            return true;
+        }
+    return false;
+}
+
+/* "[0,1]": into the call's scratch items. */
+static snug_argument parse_list(sn_fn_call *c, const char *text) {
+    snug_argument list = {.kind = SNUG_ARG_LIST};
+    list.list.items = c->items + c->n_items;
+    for (text++; *text && *text != ']' && c->n_items < SN_FN_MAX_ITEMS;) {
+        double v;
+        if (!sn_real_parse(text, &text, &v))
+            break;
+        c->items[c->n_items++] =
+            (snug_argument){.kind = SNUG_ARG_INTEGER, .integer = (int64_t)v};
+        list.list.n++;
+        text += *text == ',';
+    }
+    return list;
+}
+
+/* What stands behind '=' in an entry. */
+static snug_argument parse_default(sn_fn_call *c, char kind, const char *text) {
+    const size_t n = strcspn(text, " ");
+    snug_argument a = {.kind = SNUG_ARG_NONE};
+    const char *end;
+    double v;
+    if (n == 4 && strncmp(text, "None", 4) == 0)
+        return a;
+    if (kind == 'S')
+        return (snug_argument){.kind = SNUG_ARG_TEXT, .text = text};
+    if (kind == 'D' && parse_dtype(text, n, &a.dtype)) {
+        a.kind = SNUG_ARG_DTYPE;
+        return a;
+    }
+    if (strncmp(text, "True", 4) == 0 || strncmp(text, "False", 5) == 0)
+        return (snug_argument){.kind = SNUG_ARG_BOOL, .integer = text[0] == 'T'};
+    if (*text == '[')
+        return parse_list(c, text);
+    if (!sn_real_parse(text, &end, &v))
+        return a;
+    const bool real = memchr(text, '.', n) || memchr(text, 'e', n);
+    a.kind = real ? SNUG_ARG_REAL : SNUG_ARG_INTEGER;
+    if (real)
+        a.real = v;
+    else
+        a.integer = (int64_t)v;
+    return a;
+}
+
+static const snug_argument *argument_at(sn_fn_call *c, int i) {
+    static const snug_argument none = {.kind = SNUG_ARG_NONE};
+    if (i < 0)
+        return &none;
+    if (i < c->n_args && c->arg[i].kind != SNUG_ARG_NONE)
+        return &c->arg[i];
+    const char *const entry = skip_entries(c->signature, i);
+    const size_t n = strcspn(entry, " "), colon = strcspn(entry, ":");
+    if (colon + 2 >= n || entry[colon + 2] != '=')
+        return &none;
+    c->scratch = parse_default(c, entry[colon + 1], entry + colon + 3);
+    return &c->scratch;
+}
+
+const snug_argument *sn_fn_argument(sn_fn_call *c, const char *name) {
+    return argument_at(c, sn_fn_place(c, name));
+}
+
+bool sn_fn_given(sn_fn_call *c, const char *name) {
+    return sn_fn_argument(c, name)->kind != SNUG_ARG_NONE;
+}
+
+/* --- settings --------------------------------------------------------------------------------- */
+static bool is_number(const snug_argument *a) {
+    return a->kind == SNUG_ARG_INTEGER || a->kind == SNUG_ARG_REAL || a->kind == SNUG_ARG_BOOL;
+}
+
+static double number_of(const snug_argument *a) {
+    return a->kind == SNUG_ARG_REAL ? a->real : (double)a->integer;
+}
+
+/* One number of a list of one, too. */
+static const snug_argument *alone(const snug_argument *a) {
+    return a->kind == SNUG_ARG_LIST && a->list.n == 1 ? &a->list.items[0] : a;
+}
+
+int64_t sn_fn_int(sn_fn_call *c, const char *name) {
+    const snug_argument *a = alone(sn_fn_argument(c, name));
+    if (a->kind == SNUG_ARG_INTEGER || a->kind == SNUG_ARG_BOOL)
+        return a->integer;
+    if (a->kind == SNUG_ARG_REAL && a->real == floor(a->real) && fabs(a->real) < 9e15)
+        return (int64_t)a->real;
+    if (a->kind != SNUG_ARG_NONE)
+        sn_fn_refuse(c, SNUG_E_INVALID, "%s must be a whole number", name);
+    return 0;
+}
+
+double sn_fn_real(sn_fn_call *c, const char *name) {
+    const snug_argument *a = alone(sn_fn_argument(c, name));
+    if (is_number(a))
+        return number_of(a);
+    if (a->kind != SNUG_ARG_NONE)
+        sn_fn_refuse(c, SNUG_E_INVALID, "%s must be a number", name);
+    return 0;
+}
+
+bool sn_fn_flag(sn_fn_call *c, const char *name) {
+    return sn_fn_int(c, name) != 0;
+}
+
+const char *sn_fn_text(sn_fn_call *c, const char *name) {
+    const snug_argument *a = sn_fn_argument(c, name);
+    return a->kind == SNUG_ARG_TEXT ? a->text : "";
+}
+
+/* Defaults are followed by a space. */
+bool sn_fn_says(sn_fn_call *c, const char *name, const char *text) {
+    const char *has = sn_fn_text(c, name);
+    for (; *text && (*has | 32) == (*text | 32); text++, has++) {
+    }
+    return *text == 0 && (*has == 0 || *has == ' ');
+}
+
+snug_dtype sn_fn_dtype(sn_fn_call *c, const char *name, snug_dtype otherwise) {
+    const snug_argument *a = sn_fn_argument(c, name);
+    snug_dtype dtype = otherwise;
+    if (a->kind == SNUG_ARG_DTYPE)
+        return a->dtype;
+    if (a->kind == SNUG_ARG_TEXT && !parse_dtype(a->text, strlen(a->text), &dtype))
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "dtype %.40s is not known", a->text);
+    return dtype;
+}
+
+static void collect(sn_fn_call *c, const char *name, const snug_argument *a, int *n) {
+    if (a->kind == SNUG_ARG_LIST) {
+        for (int i = 0; i < a->list.n; i++)
+            collect(c, name, &a->list.items[i], n);
+        return;
+    }
+    const bool whole = a->kind == SNUG_ARG_INTEGER || a->kind == SNUG_ARG_BOOL ||
+                       (a->kind == SNUG_ARG_REAL && a->real == floor(a->real));
+    if (*n == SN_FN_MAX_ITEMS || (!whole && a->kind != SNUG_ARG_NONE))
+        return sn_fn_refuse(c, SNUG_E_INVALID, "%s must be up to %d whole numbers", name,
+                            SN_FN_MAX_ITEMS);
+    c->ints[(*n)++] = a->kind == SNUG_ARG_NONE   ? -1
+                      : a->kind == SNUG_ARG_REAL ? (int64_t)a->real
+                                                 : a->integer;
+}
+
+const int64_t *sn_fn_ints(sn_fn_call *c, const char *name, int *n) {
+    const snug_argument *a = sn_fn_argument(c, name);
+    *n = 0;
+    if (a->kind == SNUG_ARG_NONE)
+        return NULL;
+    collect(c, name, a, n);
+    *n = sn_fn_failed(c) ? 0 : *n;
+    return c->ints;
+}
+
+static int resolve_axis(sn_fn_call *c, int64_t axis, int rank) {
+    if (axis >= -rank && axis < rank)
+        return (int)(axis < 0 ? axis + rank : axis);
+    sn_fn_refuse(c, SNUG_E_INVALID, "axis %lld of a tensor with %d axes", (long long)axis, rank);
+    return 0;
+}
+
+int sn_fn_axis(sn_fn_call *c, const char *name, int rank, int otherwise) {
+    const bool given = sn_fn_given(c, name);
+    return sn_fn_failed(c) ? 0 : resolve_axis(c, given ? sn_fn_int(c, name) : otherwise, rank);
+}
+
+uint32_t sn_fn_axes(sn_fn_call *c, const char *name, int rank) {
+    int n;
+    uint32_t set = 0;
+    const int64_t *axes = sn_fn_ints(c, name, &n);
+    for (int i = 0; i < n; i++)
+        set |= 1u << resolve_axis(c, axes[i], rank);
+    return sn_fn_failed(c) ? 0 : set;
+}
+
+bool sn_fn_shape(sn_fn_call *c, const char *name, snug_type *out) {
+    int n;
+    const int64_t *dims = sn_fn_ints(c, name, &n);
+    if (n > SNUG_MAX_RANK)
+        sn_fn_refuse(c, SNUG_E_INVALID, "%s has %d entries; a tensor has at most %d axes", name, n,
+                     SNUG_MAX_RANK);
+    if (sn_fn_failed(c))
+        return false;
+    out->rank = n;
+    for (int i = 0; i < n; i++)
+        out->dims[i] = dims[i];
+    return true;
+}
+
+/* --- operands --------------------------------------------------------------------------------- */
+static snug_dtype own_dtype(const snug_argument *a) {
+    return a->kind == SNUG_ARG_REAL   ? SNUG_F32
+           : a->kind == SNUG_ARG_BOOL ? SNUG_BOOL
+           : a->integer >= INT32_MIN && a->integer <= INT32_MAX ? SNUG_I32
+                                                                : SNUG_I64;
+}
+
+static sn_value scalar(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) {
+    return sn_build_scalar(c->b, dtype, number_of(a));
+}
+
+static sn_value value_of(sn_fn_call *c, const snug_argument *a);
+
+/* A list with tensors in it: along a new axis. */
+static sn_value stack_of(sn_fn_call *c, const snug_argument *a) {
+    sn_value each[SN_MAX_IN];
+    if (a->list.n < 1 || a->list.n > SN_MAX_IN) {
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "a list of %d tensors; at most %d become one",
+                     a->list.n, SN_MAX_IN);
+        return SN_NO_VALUE;
+    }
+    snug_dtype dtype = SNUG_N_DTYPES;
+    for (int i = 0; i < a->list.n; i++) {
+        each[i] = is_number(&a->list.items[i]) ? SN_NO_VALUE : value_of(c, &a->list.items[i]);
+        if (sn_value_ok(each[i]))
+            dtype = sn_fn_type(c, each[i]).dtype;
+    }
+    for (int i = 0; i < a->list.n; i++)
+        if (!sn_value_ok(each[i]))
+            each[i] = scalar(c, &a->list.items[i], dtype);
+    return sn_build_stack(c->b, each, a->list.n, 0);
+}
+
+static sn_value value_of(sn_fn_call *c, const snug_argument *a) {
+    if (sn_fn_failed(c) || a->kind == SNUG_ARG_NONE)
+        return SN_NO_VALUE;
+    if (a->kind == SNUG_ARG_TENSOR)
+        return sn_record_use(&c->r, a->tensor);
+    if (a->kind == SNUG_ARG_LIST)
+        return stack_of(c, a);
+    if (is_number(a))
+        return scalar(c, a, own_dtype(a));
+    sn_fn_refuse(c, SNUG_E_INVALID, "a text or dtype where a tensor is wanted");
+    return SN_NO_VALUE;
+}
+
+sn_value sn_fn_value(sn_fn_call *c, int i) {
+    return value_of(c, argument_at(c, i));
+}
+
+sn_value sn_fn_float(sn_fn_call *c, int i) {
+    const sn_value x = sn_fn_value(c, i);
+    if (!c->promotes || sn_fn_failed(c) || sn_dtype_is_float(sn_fn_type(c, x).dtype))
+        return x;
+    return sn_build_cast(c->b, x, SNUG_F32);
+}
+
+static sn_value value_as(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) {
+    if (is_number(a) && !sn_fn_failed(c)) {
+        if (a->kind != SNUG_ARG_REAL || sn_dtype_is_float(dtype) || a->real == floor(a->real))
+            return scalar(c, a, dtype);
+        sn_fn_refuse(c, SNUG_E_SHAPE, "%g is no %s", a->real, snug_dtype_name(dtype));
+        return SN_NO_VALUE;
+    }
+    const sn_value v = value_of(c, a);
+    if (!sn_value_ok(v) || sn_fn_failed(c) || sn_fn_type(c, v).dtype == dtype)
+        return v;
+    if (c->promotes)
+        return sn_build_cast(c->b, v, dtype);
+    sn_fn_refuse(c, SNUG_E_SHAPE, "a tensor of %s where one of %s is wanted; cast it",
+                 snug_dtype_name(sn_fn_type(c, v).dtype), snug_dtype_name(dtype));
+    return SN_NO_VALUE;
+}
+
+sn_value sn_fn_value_as(sn_fn_call *c, int i, snug_dtype dtype) {
+    return value_as(c, argument_at(c, i), dtype);
+}
+
+sn_value sn_fn_named(sn_fn_call *c, const char *name) {
+    return value_of(c, sn_fn_argument(c, name));
+}
+
+sn_value sn_fn_named_as(sn_fn_call *c, const char *name, snug_dtype dtype) {
+    return value_as(c, sn_fn_argument(c, name), dtype);
+}
+
+bool sn_fn_number(sn_fn_call *c, int i, double *out) {
+    const snug_argument *a = argument_at(c, i);
+    if (is_number(a))
+        *out = number_of(a);
+    return is_number(a);
+}
+
+/* Keras' common dtype of two. */
+static snug_dtype common(snug_dtype a, snug_dtype b) {
+    const bool real_a = sn_dtype_is_float(a), real_b = sn_dtype_is_float(b);
+    if (a == b || a == SNUG_BOOL)
+        return b;
+    if (b == SNUG_BOOL || (real_a && !real_b))
+        return a;
+    if (real_b && !real_a)
+        return b;
+    if (real_a)
+        return a == SNUG_F64 || b == SNUG_F64 ? SNUG_F64 : SNUG_F32;
+    return a == SNUG_I64 || b == SNUG_I64 ? SNUG_I64 : SNUG_I32;
+}
+
+/* A number beside a tensor of this dtype. */
+static snug_dtype beside(const sn_fn_call *c, const snug_argument *number, snug_dtype dtype) {
+    if (c->promotes && number->kind == SNUG_ARG_REAL && !sn_dtype_is_float(dtype))
+        return SNUG_F32;
+    return c->promotes && number->kind == SNUG_ARG_INTEGER && dtype == SNUG_BOOL ? SNUG_I32 : dtype;
+}
+
+void sn_fn_pair(sn_fn_call *c, int i, int k, sn_value *x, sn_value *y) {
+    const snug_argument a = *argument_at(c, i), z = *argument_at(c, k);
+    *x = is_number(&a) ? SN_NO_VALUE : value_of(c, &a);
+    *y = is_number(&z) ? SN_NO_VALUE : value_of(c, &z);
+    if (sn_fn_failed(c))
+        return;
+    snug_dtype dtype = common(own_dtype(&a), own_dtype(&z));
+    if (sn_value_ok(*x) && sn_value_ok(*y)) {
+        dtype = sn_fn_type(c, *x).dtype;
+        if (sn_fn_type(c, *y).dtype == dtype || !c->promotes)
+            return; /* the row refuses what does not fit */
+        dtype = common(dtype, sn_fn_type(c, *y).dtype);
+    } else if (sn_value_ok(*x)) {
+        dtype = beside(c, &z, sn_fn_type(c, *x).dtype);
+    } else if (sn_value_ok(*y)) {
+        dtype = beside(c, &a, sn_fn_type(c, *y).dtype);
+    }
+    *x = sn_value_ok(*x) ? sn_build_cast(c->b, *x, dtype) : value_as(c, &a, dtype);
+    *y = sn_value_ok(*y) ? sn_build_cast(c->b, *y, dtype) : value_as(c, &z, dtype);
+}
+
+int sn_fn_values(sn_fn_call *c, int i, sn_value *out, int max) {
+    const snug_argument *a = argument_at(c, i);
+    const snug_argument *const items = a->kind == SNUG_ARG_LIST ? a->list.items : a;
+    const int n = a->kind == SNUG_ARG_LIST ? a->list.n : a->kind != SNUG_ARG_NONE;
+    snug_dtype dtype = SNUG_N_DTYPES;
+    if (n > max || n < 1) {
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "a list of %d tensors; from 1 to %d are possible", n,
+                     max);
+        return 0;
+    }
+    for (int k = 0; k < n; k++) {
+        out[k] = is_number(&items[k]) ? SN_NO_VALUE : value_of(c, &items[k]);
+        if (!sn_value_ok(out[k]))
+            continue;
+        const snug_dtype own = sn_fn_type(c, out[k]).dtype;
+        dtype = dtype == SNUG_N_DTYPES ? own : c->promotes ? common(dtype, own) : dtype;
+    }
+    for (int k = 0; k < n && dtype == SNUG_N_DTYPES; k++)
+        dtype = k ? common(dtype, own_dtype(&items[k])) : own_dtype(&items[0]);
+    for (int k = 0; k < n && !sn_fn_failed(c); k++)
+        out[k] = !sn_value_ok(out[k]) ? scalar(c, &items[k], dtype)
+                 : c->promotes        ? sn_build_cast(c->b, out[k], dtype)
+                                      : out[k];
+    return sn_fn_failed(c) ? 0 : n;
+}
+
+/* --- small builders --------------------------------------------------------------------------- */
+sn_value sn_fn_like(sn_fn_call *c, sn_value x, double v) {
+    return sn_fn_failed(c) ? SN_NO_VALUE : sn_build_scalar(c->b, sn_fn_type(c, x).dtype, v);
+}
+
+sn_value sn_fn_affine(sn_fn_call *c, sn_value x, double scale, double shift) {
+    if (sn_dtype_is_float(sn_fn_type(c, x).dtype))
+        return sn_build_affine(c->b, x, scale, shift);
+    return sn_build_add(c->b, sn_build_mul(c->b, x, sn_fn_like(c, x, scale)),
+                        sn_fn_like(c, x, shift));
+}
+
+void sn_fn_known(sn_fn_call *c, const snug_type *type, const int64_t *v) {
+    const int64_t n = sn_type_count(type);
+    if (sn_fn_failed(c))
+        return;
+    for (int64_t i = 0; i < n && i < SN_FN_MAX_ITEMS; i++)
+        c->ints[i] = v[i];
+    c->known = c->ints;
+    c->known_type = *type;
+}

@@ -1,0 +1,393 @@
+/* function.c: the table of functions and how one is called: lists become tensors and tensors that
+ * stand for settings are read before the recording is touched; then the function's own build
+ * function appends to it.
+ *
+ * 1. Between sn_record_begin and sn_record_end nothing but the build function runs.
+ * 2. A failed call leaves the recording and *n_out as they were. */
+#include "eager/call.h"
+#include "nn/text.h"
+
+#include <string.h>
+
+#define STRICT false
+#define PROMOTES true
+#define SNUG_FN(build, mode, names, signature, about) void sn_fn_##build(sn_fn_call *c);
+#include "eager/functions.def"
+#undef SNUG_FN
+
+typedef struct {
+    snug_function_info info;
+    sn_fn build;
+    bool promotes;
+} row;
+
+static const row rows[] = {
+#define SNUG_FN(build, mode, names, signature, about)                                              \
+    {{names, signature, about}, sn_fn_##build, mode},
+#include "eager/functions.def"
+#undef SNUG_FN
+};
+#define N_ROWS ((int)(sizeof rows / sizeof *rows))
+
+int snug_function_count(void) {
+    return N_ROWS;
+}
+
+const snug_function_info *snug_function_at(int function) {
+    return &rows[function].info;
+}
+
+int snug_function_find(const char *name, int *function) {
+    for (int i = 0; i < N_ROWS; i++)
+        if (sn_text_has(rows[i].info.names, name)) {
+            *function = i;
+            return 1;
+        }
+    return 0;
+}
+
+/* --- lists of numbers become tensors ---------------------------------------------------------- */
+typedef struct {
+    snug_type type;
+    bool real, truth, wide, tensors, ragged;
+    int depth; /* of the first leaf; -1 before it */
+} list_shape;
+
+static void measure(const snug_argument *a, int depth, list_shape *s) {
+    if (a->kind != SNUG_ARG_LIST) {
+        s->ragged = s->ragged || (s->depth >= 0 && s->depth != depth);
+        s->depth = depth;
+        s->tensors = s->tensors || a->kind == SNUG_ARG_TENSOR;
+        s->real = s->real || a->kind == SNUG_ARG_REAL;
+        s->truth = s->truth && a->kind == SNUG_ARG_BOOL;
+        s->wide = s->wide || (a->kind == SNUG_ARG_INTEGER &&
+                              (a->integer > INT32_MAX || a->integer < INT32_MIN));
+        s->ragged = s->ragged || a->kind == SNUG_ARG_NONE || a->kind > SNUG_ARG_BOOL;
+        return;
+    }
+    if (depth >= SNUG_MAX_RANK) {
+        s->ragged = true;
+        return;
+    }
+    if (s->type.rank <= depth) {
+        s->type.rank = depth + 1;
+        s->type.dims[depth] = a->list.n;
+    }
+    s->ragged = s->ragged || s->type.dims[depth] != a->list.n;
+    for (int i = 0; i < a->list.n; i++)
+        measure(&a->list.items[i], depth + 1, s);
+}
+
+static char *put(const snug_argument *a, snug_dtype dtype, char *to) {
+    if (a->kind == SNUG_ARG_LIST) {
+        for (int i = 0; i < a->list.n; i++)
+            to = put(&a->list.items[i], dtype, to);
+        return to;
+    }
+    const double real = a->kind == SNUG_ARG_REAL ? a->real : (double)a->integer;
+    const int64_t whole = a->kind == SNUG_ARG_REAL ? (int64_t)a->real : a->integer;
+    if (dtype == SNUG_F32)
+        memcpy(to, &(float){(float)real}, sizeof(float));
+    else if (dtype == SNUG_F64)
+        memcpy(to, &real, sizeof real);
+    else if (dtype == SNUG_I64)
+        memcpy(to, &whole, sizeof whole);
+    else if (dtype == SNUG_I32)
+        memcpy(to, &(int32_t){(int32_t)whole}, sizeof(int32_t));
+    else
+        *to = (char)(dtype == SNUG_BOOL ? whole != 0 : whole);
+    return to + snug_dtype_bytes(dtype);
+}
+
+/* like: the dtype of the other tensors, or SNUG_N_DTYPES. */
+static snug_status list_tensor(sn_fn_call *c, snug_argument *a, snug_dtype like, snug_error *err) {
+    list_shape s = {.depth = -1, .truth = true};
+    measure(a, 0, &s);
+    if (s.tensors)
+        return SNUG_OK; /* stacked in the recording */
+    if (s.ragged)
+        return sn_fail(err, SNUG_E_INVALID, "%.*s: a list is not of one shape, or holds no numbers",
+                       (int)strcspn(c->names, " "), c->names);
+    const bool empty = s.depth < 0;
+    s.type.dtype = s.real || empty ? SNUG_F32 : s.truth ? SNUG_BOOL : s.wide ? SNUG_I64 : SNUG_I32;
+    const bool takes = like != SNUG_N_DTYPES && like != SNUG_F16 && like != SNUG_BF16 &&
+                       (empty || sn_dtype_is_float(like) || !s.real) && (like != SNUG_BOOL || s.truth);
+    s.type.dtype = takes ? like : s.type.dtype;
+    void *data;
+    snug_tensor *made;
+    if (c->n_made == SN_FN_MAX_MADE)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "more than %d lists", SN_FN_MAX_MADE);
+    SNUG_TRY(snug_tensor_fresh(c->r.r, &s.type, &made, &data, err));
+    c->made[c->n_made++] = made;
+    put(a, s.type.dtype, data);
+    *a = (snug_argument){.kind = SNUG_ARG_TENSOR, .tensor = made};
+    return SNUG_OK;
+}
+
+/* --- tensors that are settings are read ------------------------------------------------------- */
+static snug_argument element(const snug_view *v, int64_t i) {
+    const char *const at = (const char *)v->data + (size_t)i * snug_dtype_bytes(v->type.dtype);
+    snug_argument a = {.kind = SNUG_ARG_INTEGER};
+    float f = 0;
+    int32_t n = 0;
+    if (v->type.dtype == SNUG_F32) {
+        memcpy(&f, at, sizeof f);
+        return (snug_argument){.kind = SNUG_ARG_REAL, .real = (double)f};
+    }
+    if (v->type.dtype == SNUG_F64) {
+        a.kind = SNUG_ARG_REAL;
+        memcpy(&a.real, at, sizeof a.real);
+        return a;
+    }
+    if (v->type.dtype == SNUG_I64)
+        memcpy(&a.integer, at, sizeof a.integer);
+    else if (v->type.dtype == SNUG_I32) {
+        memcpy(&n, at, sizeof n);
+        a.integer = n;
+    } else
+        a.integer = v->type.dtype == SNUG_U8 ? *(const unsigned char *)at : (signed char)*at;
+    return a;
+}
+
+static snug_status read_setting(sn_fn_call *c, snug_argument *a, snug_error *err) {
+    snug_view v;
+    snug_tensor *const t = a->tensor;
+    SNUG_TRY(snug_tensor_pin(t, &v, err));
+    const int64_t n = sn_type_count(&v.type);
+    const bool fits = n <= SN_FN_MAX_ITEMS - c->n_items && v.type.dtype != SNUG_F16 &&
+                      v.type.dtype != SNUG_BF16;
+    if (fits && v.type.rank == 0) {
+        *a = element(&v, 0);
+    } else if (fits) {
+        snug_argument *const items = c->items + c->n_items;
+        for (int64_t i = 0; i < n; i++)
+            c->items[c->n_items++] = element(&v, i);
+        *a = (snug_argument){.kind = SNUG_ARG_LIST};
+        a->list.items = items;
+        a->list.n = (int)n;
+    }
+    snug_tensor_unpin(t);
+    return fits ? SNUG_OK
+                : sn_fail(err, SNUG_E_UNSUPPORTED,
+                          "%.*s: a setting of %lld elements is read from a tensor; at most %d are",
+                          (int)strcspn(c->names, " "), c->names, (long long)n, SN_FN_MAX_ITEMS);
+}
+
+/* --- truth values become places --------------------------------------------------------------- */
+static bool is_set(const snug_view *v, int64_t i) {
+    const size_t bytes = snug_dtype_bytes(v->type.dtype);
+    const char *const at = (const char *)v->data + (size_t)i * bytes;
+    if (sn_dtype_is_float(v->type.dtype)) {
+        const snug_argument a = element(v, i);
+        return a.real != 0;
+    }
+    for (size_t k = 0; k < bytes; k++)
+        if (at[k])
+            return true;
+    return false;
+}
+
+/* int64 [n, rank]: the index of each element that is set, in their order. */
+static snug_status places_of(sn_fn_call *c, const snug_view *v, snug_tensor **out,
+                             snug_error *err) {
+    const int64_t count = sn_type_count(&v->type);
+    const int rank = v->type.rank;
+    int64_t n = 0;
+    void *data;
+    for (int64_t i = 0; i < count; i++)
+        n += is_set(v, i);
+    SNUG_TRY(snug_tensor_fresh(c->r.r, &(snug_type){SNUG_I64, 2, {n, rank}}, out, &data, err));
+    int64_t *to = data;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t rest = i;
+        if (!is_set(v, i))
+            continue;
+        for (int k = rank - 1; k >= 0; k--) {
+            to[k] = rest % v->type.dims[k];
+            rest /= v->type.dims[k];
+        }
+        to += rank;
+    }
+    return SNUG_OK;
+}
+
+static snug_status read_places(sn_fn_call *c, snug_argument *a, snug_error *err) {
+    snug_view v;
+    snug_tensor *places;
+    if (a->kind == SNUG_ARG_LIST)
+        SNUG_TRY(list_tensor(c, a, SNUG_N_DTYPES, err));
+    if (a->kind != SNUG_ARG_TENSOR || c->n_made == SN_FN_MAX_MADE)
+        return sn_fail(err, SNUG_E_INVALID, "%.*s: it needs a tensor of truth values",
+                       (int)strcspn(c->names, " "), c->names);
+    snug_tensor *const t = a->tensor;
+    SNUG_TRY(snug_tensor_pin(t, &v, err));
+    const snug_status status = places_of(c, &v, &places, err);
+    snug_tensor_unpin(t);
+    SNUG_TRY(status);
+    c->made[c->n_made++] = places;
+    *a = (snug_argument){.kind = SNUG_ARG_TENSOR, .tensor = places};
+    return SNUG_OK;
+}
+
+/* A copy of a list whose items may be changed. */
+static snug_status own_items(sn_fn_call *c, snug_argument *a, snug_argument **out,
+                             snug_error *err) {
+    if (a->list.n > SN_FN_MAX_ITEMS - c->n_items)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "%.*s: a list of %d items; at most %d are possible",
+                       (int)strcspn(c->names, " "), c->names, a->list.n, SN_FN_MAX_ITEMS);
+    *out = c->items + c->n_items;
+    memcpy(*out, a->list.items, (size_t)a->list.n * sizeof **out);
+    c->n_items += a->list.n;
+    a->list.items = *out;
+    return SNUG_OK;
+}
+
+static bool holds(const snug_argument *a, snug_argument_kind kind) {
+    for (int i = 0; a->kind == SNUG_ARG_LIST && i < a->list.n; i++)
+        if (a->list.items[i].kind == kind)
+            return true;
+    return false;
+}
+
+static snug_status read_settings(sn_fn_call *c, snug_argument *a, snug_error *err) {
+    if (a->kind == SNUG_ARG_TENSOR)
+        return read_setting(c, a, err);
+    if (!holds(a, SNUG_ARG_TENSOR))
+        return SNUG_OK;
+    snug_argument *items;
+    SNUG_TRY(own_items(c, a, &items, err));
+    for (int i = 0; i < a->list.n; i++)
+        if (items[i].kind == SNUG_ARG_TENSOR)
+            SNUG_TRY(read_setting(c, &items[i], err));
+    return SNUG_OK;
+}
+
+static snug_status list_tensors(sn_fn_call *c, snug_argument *a, snug_dtype like, snug_error *err) {
+    snug_argument *items;
+    if (!holds(a, SNUG_ARG_LIST))
+        return SNUG_OK;
+    SNUG_TRY(own_items(c, a, &items, err));
+    for (int i = 0; i < a->list.n; i++)
+        if (items[i].kind == SNUG_ARG_LIST)
+            SNUG_TRY(list_tensor(c, &items[i], like, err));
+    return SNUG_OK;
+}
+
+/* --- a call ----------------------------------------------------------------------------------- */
+static const char *next_kind(const char *at, char *kind) {
+    at += strcspn(at, ":");
+    *kind = *at ? at[1] : 0;
+    at += strcspn(at, " ");
+    return *at ? at + 1 : at;
+}
+
+static snug_dtype dtype_in(const snug_argument *a) {
+    if (a->kind == SNUG_ARG_TENSOR)
+        return snug_tensor_type(a->tensor)->dtype;
+    for (int i = 0; a->kind == SNUG_ARG_LIST && i < a->list.n; i++)
+        if (dtype_in(&a->list.items[i]) != SNUG_N_DTYPES)
+            return dtype_in(&a->list.items[i]);
+    return SNUG_N_DTYPES;
+}
+
+/* Of the first tensor among those that share a dtype. */
+static snug_dtype shared_dtype(const sn_fn_call *c) {
+    const char *at = c->signature;
+    snug_dtype found = SNUG_N_DTYPES;
+    char kind;
+    for (int i = 0; i < c->n_args && found == SNUG_N_DTYPES; i++) {
+        at = next_kind(at, &kind);
+        if (kind == 'T' || kind == 'V')
+            found = dtype_in(&c->arg[i]);
+    }
+    return found;
+}
+
+static snug_status prepare_one(sn_fn_call *c, char kind, snug_argument *a, snug_error *err) {
+    if (kind == 'I' || kind == 'N' || kind == 'B')
+        return read_settings(c, a, err);
+    const bool chooses = c->n_args > 2 && c->arg[1].kind != SNUG_ARG_NONE && a == &c->own[0];
+    if (kind == 'W' && !chooses)
+        return read_places(c, a, err);
+    if (a->kind != SNUG_ARG_LIST)
+        return SNUG_OK;
+    if (kind == 'V')
+        return list_tensors(c, a, shared_dtype(c), err);
+    if (kind == 'T' || kind == 'O' || kind == 'W')
+        return list_tensor(c, a, kind == 'T' ? shared_dtype(c) : SNUG_N_DTYPES, err);
+    return SNUG_OK;
+}
+
+static snug_status prepare(sn_fn_call *c, snug_error *err) {
+    const char *at = c->signature;
+    for (int i = 0; i < c->n_args; i++) {
+        char kind;
+        at = next_kind(at, &kind);
+        const snug_argument_kind has = c->arg[i].kind;
+        const bool plain = has != SNUG_ARG_LIST &&
+                           (has != SNUG_ARG_TENSOR || kind == 'T' || kind == 'O' || kind == 'V');
+        if (plain)
+            continue;
+        if (c->arg != c->own) {
+            memcpy(c->own, c->arg, (size_t)c->n_args * sizeof *c->own);
+            c->arg = c->own;
+        }
+        SNUG_TRY(prepare_one(c, kind, &c->own[i], err));
+    }
+    return SNUG_OK;
+}
+
+/* What the function knows without a run. */
+static snug_status give_known(const sn_fn_call *c, snug_tensor **out, snug_error *err) {
+    void *data;
+    SNUG_TRY(snug_tensor_fresh(c->r.r, &c->known_type, out, &data, err));
+    const int64_t n = sn_type_count(&c->known_type);
+    char *at = data;
+    for (int64_t i = 0; i < n; i++)
+        at = put(&(snug_argument){.kind = SNUG_ARG_INTEGER, .integer = c->known[i]},
+                 c->known_type.dtype, at);
+    return SNUG_OK;
+}
+
+static snug_status record(sn_fn_call *c, const row *f, snug_tensor **given, int max,
+                          snug_error *err) {
+    SNUG_TRY(sn_record_begin(c->r.r, &c->r, err));
+    c->b = &c->r.b;
+    f->build(c);
+    if (c->n_out > max)
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "%d results; at most %d are possible", c->n_out, max);
+    for (int i = 0; !c->known && i < c->n_out && !sn_fn_failed(c); i++)
+        given[i] = sn_record_give(&c->r, c->out[i]);
+    return sn_record_end(&c->r, err);
+}
+
+snug_status snug_function_call(snug_recorder *r, int function, const snug_argument *args,
+                               int n_args, snug_tensor **outputs, int max, int *n_out,
+                               snug_error *err) {
+    const row *const f = &rows[function];
+    snug_tensor *given[SN_FN_MAX_OUT];
+    sn_fn_call c;
+    c.r.r = r;
+    c.names = f->info.names;
+    c.signature = f->info.signature;
+    c.promotes = f->promotes;
+    c.arg = args;
+    c.n_args = n_args;
+    c.n_out = 1;
+    c.known = NULL;
+    c.n_items = c.n_made = 0;
+    if (n_args > SN_FN_MAX_ARGS)
+        return sn_fail(err, SNUG_E_INVALID, "%d arguments; at most %d", n_args, SN_FN_MAX_ARGS);
+    snug_status status = prepare(&c, err);
+    if (status == SNUG_OK)
+        status = record(&c, f, given, max < SN_FN_MAX_OUT ? max : SN_FN_MAX_OUT, err);
+    if (status == SNUG_OK && c.known)
+        status = give_known(&c, &given[0], err);
+    for (int i = 0; i < c.n_made; i++)
+        snug_tensor_drop(c.made[i]);
+    if (status != SNUG_OK)
+        return status;
+    memcpy(outputs, given, (size_t)c.n_out * sizeof *given);
+    *n_out = c.n_out;
+    return SNUG_OK;
+}

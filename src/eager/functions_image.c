@@ -1,0 +1,252 @@
+/* functions_image.c: tf.image's common functions on one picture [H, W, C] or several [N, H, W, C]. */
+#include "eager/call.h"
+
+#include "op/picture.h"
+
+#include <math.h>
+
+/* Axis of the height; the width is behind it. */
+static int height_axis(sn_fn_call *c, const snug_type *t) {
+    if (t->rank != 3 && t->rank != 4)
+        sn_fn_refuse(c, SNUG_E_INVALID, "a picture has 3 axes, several have 4; here are %d",
+                     t->rank);
+    return t->rank == 4 ? 1 : 0;
+}
+
+static sn_value as_float(sn_fn_call *c, sn_value x) {
+    return sn_dtype_is_float(sn_fn_type(c, x).dtype) || sn_fn_failed(c)
+               ? x
+               : sn_build_cast(c->b, x, SNUG_F32);
+}
+
+void sn_fn_flip_left_right(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    const int h = height_axis(c, &t);
+    c->out[0] = sn_build_flip(c->b, x, 1u << (h + 1));
+}
+
+void sn_fn_flip_up_down(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    c->out[0] = sn_build_flip(c->b, x, 1u << height_axis(c, &t));
+}
+
+void sn_fn_transpose_image(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    const int h = height_axis(c, &t);
+    c->out[0] = sn_build_swapaxes(c->b, x, h, h + 1);
+}
+
+void sn_fn_resize(sn_fn_call *c) {
+    static const struct {
+        const char *name;
+        sn_resize_method method;
+    } known[] = {{"nearest", SN_RESIZE_NEAREST},   {"bilinear", SN_RESIZE_BILINEAR},
+                 {"bicubic", SN_RESIZE_BICUBIC},   {"area", SN_RESIZE_AREA},
+                 {"lanczos3", SN_RESIZE_LANCZOS3}, {"lanczos5", SN_RESIZE_LANCZOS5}};
+    const char *const key = sn_fn_place(c, "interpolation") >= 0 ? "interpolation" : "method";
+    const sn_value given = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, given);
+    int n;
+    const int64_t *size = sn_fn_ints(c, "size", &n);
+    const bool alone = height_axis(c, &t) == 0;
+    sn_attrs a;
+    sn_attrs_default(SN_OP_resize, &a);
+    a.resize.method = SN_N_RESIZE;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (sn_fn_says(c, key, known[i].name))
+            a.resize.method = (int64_t)known[i].method;
+    if (a.resize.method == SN_N_RESIZE || n != 2)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs a height and a width, and a known method");
+    a.resize.size[0] = size[0];
+    a.resize.size[1] = size[1];
+    a.resize.antialias = sn_fn_flag(c, "antialias");
+    sn_value x = as_float(c, given);
+    x = alone ? sn_build_expand_dims(c->b, x, 0) : x;
+    x = sn_build(c->b, SN_OP_resize, &a, &x, 1);
+    x = alone ? sn_build_squeeze(c->b, x, 0) : x;
+    c->out[0] = a.resize.method == SN_RESIZE_NEAREST && !sn_fn_failed(c)
+                    ? sn_build_cast(c->b, x, t.dtype)
+                    : x;
+}
+
+/* Rows [top, top + height), columns [left, left + width). */
+static sn_value crop(sn_fn_call *c, sn_value x, int64_t top, int64_t left, int64_t height,
+                     int64_t width) {
+    const snug_type t = sn_fn_type(c, x);
+    const int h = height_axis(c, &t);
+    if (!sn_fn_failed(c) && (top < 0 || left < 0 || height < 0 || width < 0 ||
+                             top + height > t.dims[h] || left + width > t.dims[h + 1]))
+        sn_fn_refuse(c, SNUG_E_INVALID, "the part lies outside of the picture");
+    return sn_build_part(c->b, sn_build_part(c->b, x, h, top, height), h + 1, left, width);
+}
+
+static sn_value surround(sn_fn_call *c, sn_value x, int64_t top, int64_t left, int64_t height,
+                         int64_t width) {
+    const snug_type t = sn_fn_type(c, x);
+    const int h = height_axis(c, &t);
+    int64_t before[SNUG_MAX_RANK] = {0}, after[SNUG_MAX_RANK] = {0};
+    before[h] = top;
+    before[h + 1] = left;
+    after[h] = height - top - t.dims[h];
+    after[h + 1] = width - left - t.dims[h + 1];
+    return sn_build_pad(c->b, x, before, after, 0);
+}
+
+void sn_fn_crop_to_box(sn_fn_call *c) {
+    c->out[0] = crop(c, sn_fn_value(c, 0), sn_fn_int(c, "offset_height"),
+                     sn_fn_int(c, "offset_width"), sn_fn_int(c, "target_height"),
+                     sn_fn_int(c, "target_width"));
+}
+
+void sn_fn_pad_to_box(sn_fn_call *c) {
+    c->out[0] = surround(c, sn_fn_value(c, 0), sn_fn_int(c, "offset_height"),
+                         sn_fn_int(c, "offset_width"), sn_fn_int(c, "target_height"),
+                         sn_fn_int(c, "target_width"));
+}
+
+/* Cut or padded alike on both sides. */
+void sn_fn_crop_or_pad(sn_fn_call *c) {
+    sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    const int h = height_axis(c, &t);
+    if (sn_fn_failed(c))
+        return;
+    const int64_t height = sn_fn_int(c, "target_height"), width = sn_fn_int(c, "target_width"),
+                  rows = t.dims[h] < height ? t.dims[h] : height,
+                  columns = t.dims[h + 1] < width ? t.dims[h + 1] : width;
+    x = crop(c, x, (t.dims[h] - rows) / 2, (t.dims[h + 1] - columns) / 2, rows, columns);
+    c->out[0] = surround(c, x, (height - rows) / 2, (width - columns) / 2, height, width);
+}
+
+void sn_fn_central_crop(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    const int h = height_axis(c, &t);
+    const double share = sn_fn_real(c, "central_fraction");
+    if (sn_fn_failed(c) || !(share > 0 && share <= 1))
+        return sn_fn_refuse(c, SNUG_E_INVALID, "central_fraction must be within (0, 1]");
+    const int64_t top = (int64_t)(((double)t.dims[h] - (double)t.dims[h] * share) / 2),
+                  left = (int64_t)(((double)t.dims[h + 1] - (double)t.dims[h + 1] * share) / 2);
+    c->out[0] = crop(c, x, top, left, t.dims[h] - 2 * top, t.dims[h + 1] - 2 * left);
+}
+
+/* --- colours ---------------------------------------------------------------------------------- */
+/* Brightness of red, green and blue along the last axis. */
+void sn_fn_rgb_to_grayscale(sn_fn_call *c) {
+    static const double share[3] = {0.2989, 0.5870, 0.1140};
+    const sn_value given = sn_fn_value(c, 0), x = as_float(c, given);
+    const snug_type t = sn_fn_type(c, x);
+    sn_value sum = SN_NO_VALUE;
+    if (t.rank < 1 || t.dims[t.rank - 1] != 3)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "the last axis must be three colours");
+    for (int k = 0; k < 3; k++) {
+        const sn_value part =
+            sn_build_affine(c->b, sn_build_part(c->b, x, -1, k, 1), share[k], 0);
+        sum = k ? sn_build_add(c->b, sum, part) : part;
+    }
+    c->out[0] = sn_build_cast(c->b, sum, sn_fn_type(c, given).dtype);
+}
+
+void sn_fn_grayscale_to_rgb(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    snug_type t = sn_fn_type(c, x);
+    if (t.rank < 1 || t.dims[t.rank - 1] != 1)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "the last axis must have one element");
+    t.dims[t.rank - 1] = 3;
+    c->out[0] = sn_build_broadcast_to(c->b, x, &t);
+}
+
+void sn_fn_adjust_brightness(sn_fn_call *c) {
+    c->out[0] = sn_build_affine(c->b, as_float(c, sn_fn_value(c, 0)), 1, sn_fn_real(c, "delta"));
+}
+
+/* Each channel's distance from its mean, scaled. */
+void sn_fn_adjust_contrast(sn_fn_call *c) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    const snug_type t = sn_fn_type(c, x);
+    const int h = height_axis(c, &t);
+    if (sn_fn_failed(c))
+        return;
+    const sn_value mean = sn_build_mean(c->b, x, 3u << h, true);
+    const sn_value off = sn_build_affine(c->b, sn_build_sub(c->b, x, mean),
+                                         sn_fn_real(c, "contrast_factor"), 0);
+    c->out[0] = sn_build_add(c->b, off, mean);
+}
+
+void sn_fn_standardize_image(sn_fn_call *c) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    const snug_type t = sn_fn_type(c, x);
+    const int h = height_axis(c, &t);
+    if (sn_fn_failed(c))
+        return;
+    const double n = (double)(t.dims[h] * t.dims[h + 1] * t.dims[h + 2]);
+    const uint32_t axes = 7u << h;
+    const sn_value mean = sn_build_mean(c->b, x, axes, true),
+                   spread = sn_build_deviation(c->b, x, axes, true),
+                   least = sn_build_maximum(c->b, spread, sn_fn_like(c, x, 1 / sqrt(n)));
+    c->out[0] = sn_build_div(c->b, sn_build_sub(c->b, x, mean), least);
+}
+
+/* Whole numbers span their dtype, floats [0, 1]. */
+void sn_fn_convert_image_dtype(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_dtype from = sn_fn_type(c, x).dtype, to = sn_fn_dtype(c, "dtype", from);
+    const double most = from == SNUG_U8 ? 255 : from == SNUG_I8 ? 127 : (double)INT32_MAX,
+                 goal = to == SNUG_U8 ? 255 : to == SNUG_I8 ? 127 : (double)INT32_MAX;
+    const bool real_from = sn_dtype_is_float(from), real_to = sn_dtype_is_float(to);
+    if (from == to || (real_from && real_to))
+        c->out[0] = sn_build_cast(c->b, x, to);
+    else if (real_to)
+        c->out[0] = sn_build_affine(c->b, sn_build_cast(c->b, x, to), 1 / most, 0);
+    else if (real_from)
+        c->out[0] = sn_build_cast(
+            c->b, sn_build_clip(c->b, sn_build_affine(c->b, x, goal + 0.5, 0), 0, goal), to);
+    else
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "from one integer dtype to another");
+}
+
+/* --- random ----------------------------------------------------------------------------------- */
+/* A number for each picture, of a shape that spreads over it. */
+static sn_value number_each(sn_fn_call *c, const snug_type *t, double low, double high) {
+    sn_attrs a;
+    sn_attrs_default(SN_OP_random, &a);
+    a.random.dims = (sn_list){.n = t->rank, .v = {1, 1, 1, 1, 1, 1, 1, 1}};
+    a.random.dims.v[0] = t->rank == 4 ? t->dims[0] : 1;
+    a.random.dtype = SNUG_F32;
+    a.random.kind = 0; /* uniform */
+    a.random.key = sn_record_draw(&c->r);
+    a.random.low = sn_record_number(&c->r, low);
+    a.random.high = sn_record_number(&c->r, high);
+    return sn_build(c->b, SN_OP_random, &a, NULL, 0);
+}
+
+static void flip_some(sn_fn_call *c, int behind_height) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    const int axis = height_axis(c, &t) + behind_height;
+    if (sn_fn_failed(c))
+        return;
+    const sn_value u = number_each(c, &t, 0, 1);
+    c->out[0] = sn_build_select(c->b, sn_build_less(c->b, u, sn_fn_like(c, u, 0.5)),
+                                sn_build_flip(c->b, x, 1u << axis), x);
+}
+
+void sn_fn_random_flip_left_right(sn_fn_call *c) {
+    flip_some(c, 1);
+}
+
+void sn_fn_random_flip_up_down(sn_fn_call *c) {
+    flip_some(c, 0);
+}
+
+/* One number for all of them. */
+void sn_fn_random_brightness(sn_fn_call *c) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    const double most = sn_fn_real(c, "max_delta");
+    const snug_type one = {.dtype = SNUG_F32, .rank = 0};
+    const sn_value by = sn_build_cast(c->b, number_each(c, &one, -most, most), sn_fn_type(c, x).dtype);
+    c->out[0] = sn_build_add(c->b, x, by);
+}

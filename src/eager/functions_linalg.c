@@ -1,0 +1,425 @@
+/* functions_linalg.c: products, norms, diagonals and triangles. Products of whole numbers are made
+ * in f64, which is exact below 2^53. */
+#include "eager/call.h"
+
+#include "base/size.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- products --------------------------------------------------------------------------------- */
+/* A product of two matrices in the operands' dtype. */
+static sn_value product(sn_fn_call *c, sn_value x, sn_value y, bool turn_x, bool turn_y) {
+    const snug_dtype dtype = sn_fn_type(c, x).dtype;
+    if (sn_fn_failed(c) || sn_dtype_is_float(dtype))
+        return sn_build_matmul_t(c->b, x, y, turn_x, turn_y);
+    return sn_build_cast(c->b,
+                         sn_build_matmul_t(c->b, sn_build_cast(c->b, x, SNUG_F64),
+                                           sn_build_cast(c->b, y, SNUG_F64), turn_x, turn_y),
+                         dtype);
+}
+
+/* Matrices that all have the same right factor are rows of one. */
+static sn_value multiply(sn_fn_call *c, sn_value x, sn_value y, bool turn_x, bool turn_y) {
+    const snug_type tx = sn_fn_type(c, x), ty = sn_fn_type(c, y);
+    if (tx.rank <= 2 || ty.rank != 2 || turn_x)
+        return product(c, x, y, turn_x, turn_y);
+    const int64_t inner = tx.dims[tx.rank - 1], flat[2] = {-1, inner};
+    snug_type out = tx;
+    out.dims[tx.rank - 1] = ty.dims[turn_y ? 0 : 1];
+    const sn_value rows =
+        product(c, sn_build_reshape(c->b, x, flat, 2), y, false, turn_y);
+    return sn_build_reshape(c->b, rows, out.dims, out.rank);
+}
+
+void sn_fn_matmul(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    const snug_type tx = sn_fn_type(c, x), ty = sn_fn_type(c, y);
+    const bool turn_x = sn_fn_flag(c, "transpose_a") || sn_fn_flag(c, "adjoint_a"),
+               turn_y = sn_fn_flag(c, "transpose_b") || sn_fn_flag(c, "adjoint_b");
+    const bool row = tx.rank == 1 && c->promotes, column = ty.rank == 1 && c->promotes;
+    if (sn_fn_failed(c))
+        return;
+    if ((tx.rank < 2 && !row) || (ty.rank < 2 && !column))
+        return sn_fn_refuse(c, SNUG_E_INVALID,
+                            "the tensors have %d and %d axes; at least 2 are needed", tx.rank,
+                            ty.rank);
+    x = row ? sn_build_expand_dims(c->b, x, 0) : x;
+    y = column ? sn_build_expand_dims(c->b, y, 1) : y;
+    sn_value z = multiply(c, x, y, turn_x, turn_y);
+    z = column ? sn_build_squeeze(c->b, z, -1) : z;
+    c->out[0] = row ? sn_build_squeeze(c->b, z, column ? -1 : -2) : z;
+}
+
+void sn_fn_matvec(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    const bool turn = sn_fn_flag(c, "transpose_a") || sn_fn_flag(c, "adjoint_a");
+    c->out[0] = sn_build_squeeze(
+        c->b, product(c, x, sn_build_expand_dims(c->b, y, -1), turn, false), -1);
+}
+
+/* --- products over any axes ------------------------------------------------------------------- */
+typedef struct {
+    int n, x[SNUG_MAX_RANK], y[SNUG_MAX_RANK];
+} axis_pairs;
+
+/* x with the axes of the list as one, at the end or in front; the others' extents at *others. */
+static sn_value as_matrix(sn_fn_call *c, sn_value v, const int *list, int n, bool last,
+                          snug_type *others) {
+    const snug_type t = sn_fn_type(c, v);
+    int perm[SNUG_MAX_RANK], rest = last ? 0 : n;
+    int64_t inner = 1, sides[2];
+    uint32_t set = 0;
+    for (int i = 0; i < n; i++) {
+        set |= 1u << list[i];
+        perm[last ? t.rank - n + i : i] = list[i];
+        inner *= t.dims[list[i]];
+    }
+    for (int k = 0; k < t.rank; k++)
+        if (!(set >> k & 1)) {
+            perm[rest++] = k;
+            if (others->rank == SNUG_MAX_RANK) {
+                sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "the result has more than %d axes",
+                             SNUG_MAX_RANK);
+                return SN_NO_VALUE;
+            }
+            others->dims[others->rank++] = t.dims[k];
+        }
+    sides[last] = inner;
+    sides[!last] = -1;
+    const sn_value turned = t.rank > 1 ? sn_build_transpose(c->b, v, perm) : v;
+    return sn_build_reshape(c->b, turned, sides, 2);
+}
+
+static void contract(sn_fn_call *c, sn_value x, sn_value y, const axis_pairs *p) {
+    snug_type out = {.rank = 0};
+    const snug_type tx = sn_fn_type(c, x), ty = sn_fn_type(c, y);
+    for (int i = 0; i < p->n; i++)
+        if (tx.dims[p->x[i]] != ty.dims[p->y[i]])
+            return sn_fn_refuse(c, SNUG_E_SHAPE, "axes of %lld and %lld elements do not fit",
+                                (long long)tx.dims[p->x[i]], (long long)ty.dims[p->y[i]]);
+    const sn_value left = as_matrix(c, x, p->x, p->n, true, &out),
+                   right = as_matrix(c, y, p->y, p->n, false, &out);
+    c->out[0] = sn_build_reshape(c->b, product(c, left, right, false, false), out.dims, out.rank);
+}
+
+/* axes: how many, the last of x and the first of y; or a list for each. */
+static bool read_pairs(sn_fn_call *c, int rank_x, int rank_y, axis_pairs *p) {
+    int n;
+    const bool list = sn_fn_argument(c, "axes")->kind == SNUG_ARG_LIST;
+    const int64_t *v = sn_fn_ints(c, "axes", &n);
+    p->n = !v || n < 1 ? 0 : list ? n / 2 : (int)v[0];
+    bool fits = p->n >= 0 && p->n <= rank_x && p->n <= rank_y && (!list || n % 2 == 0);
+    for (int i = 0; i < p->n && fits; i++) {
+        const int64_t a = list ? v[i] : rank_x - p->n + i, z = list ? v[p->n + i] : i;
+        p->x[i] = (int)(a < 0 ? a + rank_x : a);
+        p->y[i] = (int)(z < 0 ? z + rank_y : z);
+        fits = p->x[i] >= 0 && p->x[i] < rank_x && p->y[i] >= 0 && p->y[i] < rank_y;
+    }
+    if (!fits)
+        sn_fn_refuse(c, SNUG_E_INVALID, "these axes are not of tensors with %d and %d axes",
+                     rank_x, rank_y);
+    return fits && !sn_fn_failed(c);
+}
+
+void sn_fn_tensordot(sn_fn_call *c) {
+    sn_value x, y;
+    axis_pairs p;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    if (!sn_fn_failed(c) && read_pairs(c, sn_fn_type(c, x).rank, sn_fn_type(c, y).rank, &p))
+        contract(c, x, y, &p);
+}
+
+/* NumPy's dot: the last axis of x with the last but one of y; of scalars the product. */
+void sn_fn_dot(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    const int rx = sn_fn_type(c, x).rank, ry = sn_fn_type(c, y).rank;
+    if (rx == 0 || ry == 0)
+        c->out[0] = sn_build_mul(c->b, x, y);
+    else
+        contract(c, x, y, &(axis_pairs){1, {rx - 1}, {ry > 1 ? ry - 2 : 0}});
+}
+
+void sn_fn_inner(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    const int rx = sn_fn_type(c, x).rank, ry = sn_fn_type(c, y).rank;
+    if (rx == 0 || ry == 0)
+        c->out[0] = sn_build_mul(c->b, x, y);
+    else
+        contract(c, x, y, &(axis_pairs){1, {rx - 1}, {ry - 1}});
+}
+
+void sn_fn_outer(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = sn_build_mul(c->b, sn_build_reshape(c->b, x, (const int64_t[]){-1, 1}, 2),
+                             sn_build_reshape(c->b, y, (const int64_t[]){1, -1}, 2));
+}
+
+/* --- einsum ----------------------------------------------------------------------------------- */
+#define MAX_EQUATION 128
+typedef struct {
+    char term[SN_MAX_IN][32];
+    char result[32];
+    int n;
+} equation;
+
+static bool is_letter(char ch) {
+    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z');
+}
+
+/* Letters that come once in all terms, in the alphabet's order, behind "..." if there is one. */
+static void imply_result(equation *e) {
+    int seen[128] = {0}, n = 0;
+    bool dots = false;
+    for (int i = 0; i < e->n; i++)
+        for (const char *s = e->term[i]; *s; s++) {
+            seen[(unsigned char)*s & 127]++;
+            dots = dots || *s == '.';
+        }
+    if (dots)
+        n = snprintf(e->result, sizeof e->result, "...");
+    for (int ch = 'A'; ch <= 'z' && n + 1 < (int)sizeof e->result; ch++)
+        if (is_letter((char)ch) && seen[ch] == 1)
+            e->result[n++] = (char)ch;
+    e->result[n] = 0;
+}
+
+static bool read_equation(sn_fn_call *c, equation *e) {
+    const char *at = sn_fn_text(c, sn_fn_place(c, "equation") >= 0 ? "equation" : "subscripts");
+    char *to = e->term[0];
+    size_t n = 0;
+    bool implied = true, fits = true;
+    e->n = 1;
+    e->term[0][0] = e->result[0] = 0;
+    for (; *at && fits; at++) {
+        if (*at == ',' && implied) {
+            fits = e->n < SN_MAX_IN;
+            to = e->term[fits ? e->n++ : 0];
+            n = 0;
+        } else if (*at == '-' && at[1] == '>') {
+            implied = false;
+            to = e->result;
+            n = 0;
+            at++;
+        } else if (*at != ' ') {
+            fits = (is_letter(*at) || *at == '.') && n + 1 < sizeof e->result;
+            to[n++] = *at;
+        }
+        to[n] = 0;
+    }
+    if (!fits)
+        sn_fn_refuse(c, SNUG_E_INVALID, "the equation has an odd sign or too many letters");
+    if (implied)
+        imply_result(e);
+    return fits;
+}
+
+/* The term that terms 0 and 1 make, with the letters that others still need. */
+static void between(const equation *e, int next, char *out, size_t size) {
+    size_t n = 0;
+    out[0] = 0;
+    for (int k = 0; k < 2; k++)
+        for (const char *s = e->term[next - 1 + k]; *s && n + 1 < size; s++) {
+            bool wanted = strchr(e->result, *s) != NULL;
+            for (int i = next + 1; i < e->n && !wanted; i++)
+                wanted = strchr(e->term[i], *s) != NULL;
+            if (wanted && (*s == '.' ? n < 3 : !strchr(out, *s)))
+                out[n++] = *s;
+            out[n] = 0;
+        }
+}
+
+/* Two at a time, from the left. */
+void sn_fn_einsum(sn_fn_call *c) {
+    sn_value x[SN_MAX_IN];
+    equation e;
+    char text[MAX_EQUATION];
+    const int n = sn_fn_values(c, 1, x, SN_MAX_IN);
+    if (!n || !read_equation(c, &e))
+        return;
+    if (n != e.n)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "the equation has %d terms for %d tensors", e.n, n);
+    for (int i = 1; i + 1 < n; i++) {
+        char part[32];
+        between(&e, i, part, sizeof part);
+        snprintf(text, sizeof text, "%s,%s->%s", e.term[i - 1], e.term[i], part);
+        x[i] = sn_build_einsum(c->b, text, x + i - 1, 2);
+        snprintf(e.term[i], sizeof e.term[i], "%s", part);
+    }
+    if (n == 1)
+        snprintf(text, sizeof text, "%s->%s", e.term[0], e.result);
+    else
+        snprintf(text, sizeof text, "%s,%s->%s", e.term[n - 2], e.term[n - 1], e.result);
+    c->out[0] = sn_build_einsum(c->b, text, x + (n > 1 ? n - 2 : 0), n > 1 ? 2 : 1);
+}
+
+/* --- norms ------------------------------------------------------------------------------------ */
+static sn_value reduce(sn_fn_call *c, sn_op op, sn_value x, uint32_t axes, bool keepdims) {
+    return sn_fn_type(c, x).rank ? sn_build_reduce(c->b, op, x, axes, keepdims) : x;
+}
+
+void sn_fn_norm(sn_fn_call *c) {
+    const sn_value x = sn_fn_float(c, 0);
+    const uint32_t axes = sn_fn_axes(c, "axis", sn_fn_type(c, x).rank);
+    const bool keepdims = sn_fn_flag(c, "keepdims");
+    const snug_argument *ord = sn_fn_argument(c, "ord");
+    const bool named = ord->kind == SNUG_ARG_TEXT || ord->kind == SNUG_ARG_NONE;
+    const double p = named ? 2 : sn_fn_real(c, "ord");
+    const sn_value size = sn_build_abs(c->b, x);
+    if (isinf(p)) {
+        c->out[0] = reduce(c, p > 0 ? SN_OP_max : SN_OP_min, size, axes, keepdims);
+    } else if (p == 2) {
+        c->out[0] = sn_build_sqrt(
+            c->b, reduce(c, SN_OP_sum, sn_build_square(c->b, x), axes, keepdims));
+    } else if (p == 1) {
+        c->out[0] = reduce(c, SN_OP_sum, size, axes, keepdims);
+    } else if (p > 0) {
+        const sn_value powers = sn_build_value_op(c->b, SN_OP_power, &size, 1, p);
+        const sn_value sum = reduce(c, SN_OP_sum, powers, axes, keepdims);
+        c->out[0] = sn_build_value_op(c->b, SN_OP_power, &sum, 1, 1 / p);
+    } else {
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "a norm of order %g", p);
+    }
+}
+
+/* x over its length, at least the root of epsilon. */
+void sn_fn_l2_normalize(sn_fn_call *c) {
+    const sn_value x = sn_fn_float(c, 0);
+    const uint32_t axes = sn_fn_axes(c, "axis", sn_fn_type(c, x).rank);
+    const sn_value squares = reduce(c, SN_OP_sum, sn_build_square(c->b, x), axes, true),
+                   least = sn_fn_like(c, x, sn_fn_real(c, "epsilon"));
+    c->out[0] =
+        sn_build_mul(c->b, x, sn_build_rsqrt(c->b, sn_build_maximum(c->b, squares, least)));
+}
+
+/* x over its norm, and the norm. */
+void sn_fn_normalize(sn_fn_call *c) {
+    const sn_value x = sn_fn_float(c, 0);
+    const uint32_t axes = sn_fn_axes(c, "axis", sn_fn_type(c, x).rank);
+    const snug_argument *ord = sn_fn_argument(c, "ord");
+    const double p = ord->kind == SNUG_ARG_INTEGER || ord->kind == SNUG_ARG_REAL
+                         ? sn_fn_real(c, "ord")
+                         : 2;
+    const sn_value size = p == 1 ? reduce(c, SN_OP_sum, sn_build_abs(c->b, x), axes, true)
+                                 : sn_build_sqrt(c->b, reduce(c, SN_OP_sum,
+                                                              sn_build_square(c->b, x), axes, true));
+    if (p != 1 && p != 2)
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "a norm of order %g", p);
+    c->out[0] = sn_build_div(c->b, x, size);
+    c->out[1] = size;
+    c->n_out = 2;
+}
+
+/* Keras': unit length along an axis. */
+void sn_fn_unit(sn_fn_call *c) {
+    const sn_value x = sn_fn_float(c, 0);
+    const int axis = sn_fn_axis(c, "axis", sn_fn_type(c, x).rank, -1);
+    const sn_value squares = sn_build_sum(c->b, sn_build_square(c->b, x), 1u << axis, true),
+                   most = sn_fn_like(c, x, 1 / sn_fn_real(c, "epsilon"));
+    c->out[0] = sn_build_mul(c->b, x, sn_build_minimum(c->b, sn_build_rsqrt(c->b, squares), most));
+}
+
+/* --- diagonals -------------------------------------------------------------------------------- */
+/* Row vectors [..., n] as matrices with them on the diagonal. */
+void sn_fn_diag(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    snug_type t = sn_fn_type(c, x);
+    const int64_t k = sn_fn_int(c, "k");
+    if (t.rank < 1 || t.rank == SNUG_MAX_RANK || k != 0)
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "diagonal %lld of a tensor with %d axes",
+                            (long long)k, t.rank);
+    t.dims[t.rank] = t.dims[t.rank - 1];
+    t.rank++;
+    const sn_value rows = sn_build_expand_dims(c->b, x, -2);
+    c->out[0] = sn_build_band(c->b, sn_build_broadcast_to(c->b, rows, &t), 0, 0);
+}
+
+/* The diagonal `offset` above the main one of the last two axes. */
+static sn_value diagonal(sn_fn_call *c, sn_value x, int64_t offset) {
+    const snug_type t = sn_fn_type(c, x);
+    if (t.rank < 2) {
+        sn_fn_refuse(c, SNUG_E_INVALID, "a tensor with %d axes has no diagonal", t.rank);
+        return SN_NO_VALUE;
+    }
+    const int64_t rows = t.dims[t.rank - 2], columns = t.dims[t.rank - 1];
+    const int64_t top = offset < 0 ? -offset : 0, left = offset > 0 ? offset : 0;
+    const int64_t n = rows - top < columns - left ? rows - top : columns - left;
+    const sn_value sum = sn_build_sum(c->b, sn_build_band(c->b, x, offset, offset),
+                                      1u << (t.rank - 1), false);
+    return sn_build_part(c->b, sum, t.rank - 2, n > 0 ? top : 0, n > 0 ? n : 0);
+}
+
+/* x with two axes at the end. */
+static sn_value planes(sn_fn_call *c, sn_value x) {
+    const int rank = sn_fn_type(c, x).rank;
+    if (rank <= 2 || sn_fn_place(c, "axis1") < 0)
+        return x;
+    const int one = sn_fn_axis(c, "axis1", rank, 0), other = sn_fn_axis(c, "axis2", rank, 1);
+    int perm[SNUG_MAX_RANK], at = 0;
+    for (int k = 0; k < rank; k++)
+        if (k != one && k != other)
+            perm[at++] = k;
+    if (one == other) {
+        sn_fn_refuse(c, SNUG_E_INVALID, "the two axes are one");
+        return SN_NO_VALUE;
+    }
+    perm[rank - 2] = one;
+    perm[rank - 1] = other;
+    return sn_build_transpose(c->b, x, perm);
+}
+
+void sn_fn_diag_part(sn_fn_call *c) {
+    const sn_value x = planes(c, sn_fn_value(c, 0));
+    c->out[0] = diagonal(c, x, sn_fn_int(c, sn_fn_place(c, "offset") >= 0 ? "offset" : "k"));
+}
+
+void sn_fn_trace(sn_fn_call *c) {
+    const sn_value x = planes(c, sn_fn_value(c, 0)), d = diagonal(c, x, sn_fn_int(c, "offset"));
+    const int rank = sn_fn_type(c, d).rank;
+    c->out[0] = sn_fn_failed(c) ? SN_NO_VALUE : sn_build_sum(c->b, d, 1u << (rank - 1), false);
+}
+
+/* The matrix with another main diagonal. */
+void sn_fn_set_diag(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    const sn_value d = sn_fn_value_as(c, 1, t.dtype);
+    if (t.rank < 2 || t.dims[t.rank - 1] != t.dims[t.rank - 2])
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "it needs square matrices");
+    const sn_value own = sn_build_band(c->b, x, 0, 0),
+                   rows = sn_build_broadcast_to(c->b, sn_build_expand_dims(c->b, d, -2), &t);
+    c->out[0] = sn_build_add(c->b, sn_build_sub(c->b, x, own), sn_build_band(c->b, rows, 0, 0));
+}
+
+void sn_fn_band_part(sn_fn_call *c) {
+    const int64_t low = sn_fn_int(c, "num_lower"), high = sn_fn_int(c, "num_upper");
+    c->out[0] = sn_build_band(c->b, sn_fn_value(c, 0), low < 0 ? INT32_MIN : -low,
+                              high < 0 ? INT32_MAX : high);
+}
+
+void sn_fn_tril(sn_fn_call *c) {
+    c->out[0] = sn_build_band(c->b, sn_fn_value(c, 0), INT32_MIN, sn_fn_int(c, "k"));
+}
+
+void sn_fn_triu(sn_fn_call *c) {
+    c->out[0] = sn_build_band(c->b, sn_fn_value(c, 0), sn_fn_int(c, "k"), INT32_MAX);
+}
+
+/* Three components along the last axis: the next times the one after, less the other way round. */
+void sn_fn_cross(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    const snug_type t = sn_fn_type(c, x);
+    if (t.rank < 1 || t.dims[t.rank - 1] != 3)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs three components along the last axis");
+    sn_builder *const b = c->b;
+    c->out[0] = sn_build_sub(b,
+                             sn_build_mul(b, sn_build_roll(b, x, -1, -1), sn_build_roll(b, y, -1, -2)),
+                             sn_build_mul(b, sn_build_roll(b, x, -1, -2), sn_build_roll(b, y, -1, -1)));
+}

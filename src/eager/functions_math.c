@@ -1,0 +1,490 @@
+/* functions_math.c: functions of single elements: of one tensor, of two with broadcasting,
+ * comparisons, truth values, limits and casts. */
+#include "eager/call.h"
+
+#include <float.h>
+#include <math.h>
+
+/* --- one tensor ------------------------------------------------------------------------------- */
+/* Float functions: integers are refused by the row, or cast where the function promotes. */
+#define FLOAT_FUNCTION(name)                                                                       \
+    void sn_fn_##name(sn_fn_call *c) {                                                             \
+        c->out[0] = sn_build_##name(c->b, sn_fn_float(c, 0));                                      \
+    }
+FLOAT_FUNCTION(exp)
+FLOAT_FUNCTION(log)
+FLOAT_FUNCTION(log1p)
+FLOAT_FUNCTION(expm1)
+FLOAT_FUNCTION(sqrt)
+FLOAT_FUNCTION(rsqrt)
+FLOAT_FUNCTION(sin)
+FLOAT_FUNCTION(cos)
+FLOAT_FUNCTION(tan)
+FLOAT_FUNCTION(asin)
+FLOAT_FUNCTION(acos)
+FLOAT_FUNCTION(atan)
+FLOAT_FUNCTION(sinh)
+FLOAT_FUNCTION(cosh)
+FLOAT_FUNCTION(tanh)
+FLOAT_FUNCTION(asinh)
+FLOAT_FUNCTION(acosh)
+FLOAT_FUNCTION(atanh)
+FLOAT_FUNCTION(erf)
+FLOAT_FUNCTION(erfc)
+FLOAT_FUNCTION(erfinv)
+FLOAT_FUNCTION(lgamma)
+FLOAT_FUNCTION(digamma)
+FLOAT_FUNCTION(reciprocal)
+
+/* Functions of numbers of any kind. */
+#define NUMBER_FUNCTION(name)                                                                      \
+    void sn_fn_##name(sn_fn_call *c) {                                                             \
+        c->out[0] = sn_build_##name(c->b, sn_fn_value(c, 0));                                      \
+    }
+NUMBER_FUNCTION(neg)
+NUMBER_FUNCTION(abs)
+NUMBER_FUNCTION(sign)
+NUMBER_FUNCTION(square)
+NUMBER_FUNCTION(identity)
+NUMBER_FUNCTION(stop_gradient)
+
+/* Whole numbers are what they are rounded to. */
+#define ROUNDING(name)                                                                             \
+    void sn_fn_##name(sn_fn_call *c) {                                                             \
+        const sn_value x = sn_fn_value(c, 0);                                                      \
+        c->out[0] = sn_dtype_is_int(sn_fn_type(c, x).dtype) ? x : sn_build_##name(c->b, x);        \
+    }
+ROUNDING(floor)
+ROUNDING(ceil)
+ROUNDING(trunc)
+
+void sn_fn_round(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const double factor = pow(10, (double)sn_fn_int(c, "decimals"));
+    if (sn_dtype_is_int(sn_fn_type(c, x).dtype))
+        c->out[0] = x;
+    else if (factor == 1)
+        c->out[0] = sn_build_round(c->b, x);
+    else
+        c->out[0] =
+            sn_build_div(c->b, sn_build_round(c->b, sn_build_affine(c->b, x, factor, 0)),
+                         sn_fn_like(c, x, factor));
+}
+
+/* Of whole numbers the answer is the same everywhere. */
+static void float_test(sn_fn_call *c, sn_value (*test)(sn_builder *, sn_value), double otherwise) {
+    const sn_value x = sn_fn_value(c, 0);
+    snug_type t = sn_fn_type(c, x);
+    if (sn_dtype_is_float(t.dtype) || !c->promotes) {
+        c->out[0] = test(c->b, x);
+        return;
+    }
+    t.dtype = SNUG_BOOL;
+    c->out[0] = sn_build_fill(c->b, &t, otherwise);
+}
+void sn_fn_isnan(sn_fn_call *c) {
+    float_test(c, sn_build_isnan, 0);
+}
+void sn_fn_isinf(sn_fn_call *c) {
+    float_test(c, sn_build_isinf, 0);
+}
+void sn_fn_isfinite(sn_fn_call *c) {
+    float_test(c, sn_build_isfinite, 1);
+}
+
+void sn_fn_check_numerics(sn_fn_call *c) {
+    c->out[0] = sn_build_check_finite(c->b, sn_fn_value(c, 0));
+}
+
+void sn_fn_log10(sn_fn_call *c) {
+    c->out[0] = sn_build_affine(c->b, sn_build_log(c->b, sn_fn_float(c, 0)), 1 / log(10), 0);
+}
+
+void sn_fn_log2(sn_fn_call *c) {
+    c->out[0] = sn_build_affine(c->b, sn_build_log(c->b, sn_fn_float(c, 0)), 1 / log(2), 0);
+}
+
+void sn_fn_exp2(sn_fn_call *c) {
+    c->out[0] = sn_build_exp(c->b, sn_build_affine(c->b, sn_fn_float(c, 0), log(2), 0));
+}
+
+void sn_fn_deg2rad(sn_fn_call *c) {
+    c->out[0] = sn_build_affine(c->b, sn_fn_float(c, 0), acos(-1) / 180, 0);
+}
+
+void sn_fn_rad2deg(sn_fn_call *c) {
+    c->out[0] = sn_build_affine(c->b, sn_fn_float(c, 0), 180 / acos(-1), 0);
+}
+
+void sn_fn_sinc(sn_fn_call *c) {
+    const sn_value x = sn_build_affine(c->b, sn_fn_float(c, 0), acos(-1), 0);
+    const sn_value zero = sn_fn_like(c, x, 0), one = sn_fn_like(c, x, 1),
+                   none = sn_build_equal(c->b, x, zero),
+                   safe = sn_build_select(c->b, none, one, x);
+    c->out[0] = sn_build_select(c->b, none, one,
+                                sn_build_div(c->b, sn_build_sin(c->b, safe), safe));
+}
+
+void sn_fn_nan_to_num(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_dtype dtype = sn_fn_type(c, x).dtype;
+    const double most = dtype == SNUG_F64 ? DBL_MAX : (double)FLT_MAX;
+    if (!sn_dtype_is_float(dtype)) {
+        c->out[0] = x;
+        return;
+    }
+    const double above = sn_fn_given(c, "posinf") ? sn_fn_real(c, "posinf") : most,
+                 below = sn_fn_given(c, "neginf") ? sn_fn_real(c, "neginf") : -most;
+    const sn_value zero = sn_fn_like(c, x, 0), endless = sn_build_isinf(c->b, x),
+                   positive = sn_build_greater(c->b, x, zero);
+    const sn_value limit = sn_build_select(c->b, positive, sn_fn_like(c, x, above),
+                                           sn_fn_like(c, x, below));
+    c->out[0] = sn_build_select(c->b, sn_build_isnan(c->b, x),
+                                sn_fn_like(c, x, sn_fn_real(c, "nan")),
+                                sn_build_select(c->b, endless, limit, x));
+}
+
+/* --- two tensors ------------------------------------------------------------------------------ */
+/* A number beside a float tensor is a parameter of one operator. */
+static bool is_number_beside(sn_fn_call *c, int number, int tensor, double *v, sn_value *x) {
+    double other;
+    if (!sn_fn_number(c, number, v) || sn_fn_number(c, tensor, &other))
+        return false;
+    *x = sn_fn_value(c, tensor);
+    return sn_dtype_is_float(sn_fn_type(c, *x).dtype);
+}
+
+void sn_fn_add(sn_fn_call *c) {
+    sn_value x, y;
+    double v;
+    if (is_number_beside(c, 1, 0, &v, &x) || is_number_beside(c, 0, 1, &v, &x)) {
+        c->out[0] = sn_build_affine(c->b, x, 1, v);
+        return;
+    }
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = sn_fn_type(c, x).dtype == SNUG_BOOL && c->promotes ? sn_build_logical_or(c->b, x, y)
+                                                                  : sn_build_add(c->b, x, y);
+}
+
+void sn_fn_subtract(sn_fn_call *c) {
+    sn_value x, y;
+    double v;
+    if (is_number_beside(c, 1, 0, &v, &x)) {
+        c->out[0] = sn_build_affine(c->b, x, 1, -v);
+        return;
+    }
+    if (is_number_beside(c, 0, 1, &v, &x)) {
+        c->out[0] = sn_build_affine(c->b, x, -1, v);
+        return;
+    }
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = sn_build_sub(c->b, x, y);
+}
+
+void sn_fn_multiply(sn_fn_call *c) {
+    sn_value x, y;
+    double v;
+    if (is_number_beside(c, 1, 0, &v, &x) || is_number_beside(c, 0, 1, &v, &x)) {
+        c->out[0] = sn_build_affine(c->b, x, v, 0);
+        return;
+    }
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = sn_fn_type(c, x).dtype == SNUG_BOOL && c->promotes
+                    ? sn_build_logical_and(c->b, x, y)
+                    : sn_build_mul(c->b, x, y);
+}
+
+/* Operands of a division: whole numbers become f64 in TensorFlow (of 8 bits f32), f32 in Keras. */
+static void quotient_pair(sn_fn_call *c, sn_value *x, sn_value *y) {
+    sn_fn_pair(c, 0, 1, x, y);
+    const snug_dtype dtype = sn_fn_type(c, *x).dtype;
+    if (sn_fn_failed(c) || sn_dtype_is_float(dtype))
+        return;
+    const bool small = dtype == SNUG_I8 || dtype == SNUG_U8;
+    const snug_dtype to = c->promotes || small ? SNUG_F32 : SNUG_F64;
+    *x = sn_build_cast(c->b, *x, to);
+    *y = sn_build_cast(c->b, *y, to);
+}
+
+void sn_fn_divide(sn_fn_call *c) {
+    sn_value x, y;
+    quotient_pair(c, &x, &y);
+    c->out[0] = sn_build_div(c->b, x, y);
+}
+
+/* op(x, y), and `otherwise` where the test of one of them is zero; no NaN gets into gradients. */
+static sn_value guarded(sn_fn_call *c, sn_value x, sn_value y, sn_value test,
+                        sn_value (*op)(sn_builder *, sn_value, sn_value)) {
+    const sn_value zero = sn_fn_like(c, test, 0), one = sn_fn_like(c, y, 1),
+                   none = sn_build_equal(c->b, test, zero);
+    return sn_build_select(c->b, none, sn_fn_like(c, x, 0),
+                           op(c->b, x, sn_build_select(c->b, none, one, y)));
+}
+
+void sn_fn_divide_no_nan(sn_fn_call *c) {
+    sn_value x, y;
+    quotient_pair(c, &x, &y);
+    c->out[0] = guarded(c, x, y, y, sn_build_div);
+}
+
+void sn_fn_multiply_no_nan(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = guarded(c, x, y, y, sn_build_mul);
+}
+
+void sn_fn_xdivy(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = guarded(c, x, y, x, sn_build_div);
+}
+
+static sn_value times_log(sn_builder *b, sn_value x, sn_value y) {
+    return sn_build_mul(b, x, sn_build_log(b, y));
+}
+
+static sn_value times_log1p(sn_builder *b, sn_value x, sn_value y) {
+    return sn_build_mul(b, x, sn_build_log1p(b, y));
+}
+
+void sn_fn_xlogy(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = guarded(c, x, y, x, times_log);
+}
+
+void sn_fn_xlog1py(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = guarded(c, x, y, x, times_log1p);
+}
+
+#define PAIR_FUNCTION(name, row)                                                                   \
+    void sn_fn_##name(sn_fn_call *c) {                                                             \
+        sn_value x, y;                                                                             \
+        sn_fn_pair(c, 0, 1, &x, &y);                                                               \
+        c->out[0] = sn_build_##row(c->b, x, y);                                                    \
+    }
+PAIR_FUNCTION(maximum, maximum)
+PAIR_FUNCTION(minimum, minimum)
+PAIR_FUNCTION(floordiv, floor_div)
+PAIR_FUNCTION(mod, mod)
+PAIR_FUNCTION(equal, equal)
+PAIR_FUNCTION(not_equal, not_equal)
+PAIR_FUNCTION(greater, greater)
+PAIR_FUNCTION(greater_equal, greater_equal)
+PAIR_FUNCTION(less, less)
+PAIR_FUNCTION(less_equal, less_equal)
+
+void sn_fn_atan2(sn_fn_call *c) {
+    sn_value x, y;
+    quotient_pair(c, &x, &y);
+    c->out[0] = sn_build_atan2(c->b, x, y);
+}
+
+void sn_fn_hypot(sn_fn_call *c) {
+    sn_value x, y;
+    quotient_pair(c, &x, &y);
+    c->out[0] = sn_build_sqrt(
+        c->b, sn_build_add(c->b, sn_build_square(c->b, x), sn_build_square(c->b, y)));
+}
+
+void sn_fn_squared_difference(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = sn_build_square(c->b, sn_build_sub(c->b, x, y));
+}
+
+/* log(exp x + exp y) = max + log(1 + exp(-|x - y|)) */
+void sn_fn_logaddexp(sn_fn_call *c) {
+    sn_value x, y;
+    quotient_pair(c, &x, &y);
+    const sn_value apart = sn_build_abs(c->b, sn_build_sub(c->b, x, y));
+    c->out[0] = sn_build_add(c->b, sn_build_maximum(c->b, x, y),
+                             sn_build_softplus(c->b, sn_build_neg(c->b, apart)));
+}
+
+void sn_fn_pow(sn_fn_call *c) {
+    sn_value x, y;
+    double v;
+    if (is_number_beside(c, 1, 0, &v, &x)) {
+        c->out[0] = sn_build_value_op(c->b, SN_OP_power, &x, 1, v);
+        return;
+    }
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = sn_build_pow(c->b, x, y);
+}
+
+/* Towards zero: the quotient of the magnitudes, with the sign of the quotient. */
+static sn_value truncated_quotient(sn_fn_call *c, sn_value x, sn_value y) {
+    if (sn_dtype_is_float(sn_fn_type(c, x).dtype))
+        return sn_build_trunc(c->b, sn_build_div(c->b, x, y));
+    const sn_value size =
+        sn_build_floor_div(c->b, sn_build_abs(c->b, x), sn_build_abs(c->b, y));
+    return sn_build_mul(
+        c->b, size, sn_build_mul(c->b, sn_build_sign(c->b, x), sn_build_sign(c->b, y)));
+}
+
+void sn_fn_truncatediv(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = truncated_quotient(c, x, y);
+}
+
+void sn_fn_truncatemod(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = sn_build_sub(c->b, x, sn_build_mul(c->b, y, truncated_quotient(c, x, y)));
+}
+
+/* --- truth values ----------------------------------------------------------------------------- */
+static sn_value truth(sn_fn_call *c, int i) {
+    const sn_value x = sn_fn_value(c, i);
+    return c->promotes ? sn_build_cast(c->b, x, SNUG_BOOL) : x;
+}
+
+void sn_fn_logical_and(sn_fn_call *c) {
+    c->out[0] = sn_build_logical_and(c->b, truth(c, 0), truth(c, 1));
+}
+
+void sn_fn_logical_or(sn_fn_call *c) {
+    c->out[0] = sn_build_logical_or(c->b, truth(c, 0), truth(c, 1));
+}
+
+void sn_fn_logical_xor(sn_fn_call *c) {
+    c->out[0] = sn_build_logical_xor(c->b, truth(c, 0), truth(c, 1));
+}
+
+void sn_fn_logical_not(sn_fn_call *c) {
+    c->out[0] = sn_build_logical_not(c->b, truth(c, 0));
+}
+
+/* Without x and y the places where the condition holds: argument 0 is them already. */
+void sn_fn_where(sn_fn_call *c) {
+    sn_value x, y;
+    const sn_value condition = sn_fn_value(c, 0);
+    if (c->n_args < 3 || c->arg[1].kind == SNUG_ARG_NONE) {
+        c->out[0] = condition;
+        return;
+    }
+    sn_fn_pair(c, 1, 2, &x, &y);
+    c->out[0] = sn_build_select(c->b, sn_build_cast(c->b, condition, SNUG_BOOL), x, y);
+}
+
+void sn_fn_isclose(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    if (!sn_dtype_is_float(sn_fn_type(c, x).dtype)) {
+        c->out[0] = sn_build_equal(c->b, x, y);
+        return;
+    }
+    const sn_value apart = sn_build_abs(c->b, sn_build_sub(c->b, x, y)),
+                   most = sn_build_affine(c->b, sn_build_abs(c->b, y), sn_fn_real(c, "rtol"),
+                                          sn_fn_real(c, "atol"));
+    const sn_value near = sn_build_logical_or(c->b, sn_build_equal(c->b, x, y),
+                                              sn_build_less_equal(c->b, apart, most));
+    const sn_value both =
+        sn_build_logical_and(c->b, sn_build_isnan(c->b, x), sn_build_isnan(c->b, y));
+    c->out[0] = sn_fn_flag(c, "equal_nan") ? sn_build_logical_or(c->b, near, both) : near;
+}
+
+/* --- limits ----------------------------------------------------------------------------------- */
+void sn_fn_clip(sn_fn_call *c) {
+    double low, high;
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_dtype dtype = sn_fn_type(c, x).dtype;
+    if (sn_fn_number(c, 1, &low) && sn_fn_number(c, 2, &high)) {
+        c->out[0] = sn_build_clip(c->b, x, low, high);
+        return;
+    }
+    sn_value y = x;
+    const sn_value most = sn_fn_value_as(c, 2, dtype), least = sn_fn_value_as(c, 1, dtype);
+    y = sn_value_ok(most) ? sn_build_minimum(c->b, y, most) : y;
+    c->out[0] = sn_value_ok(least) ? sn_build_maximum(c->b, y, least) : y;
+}
+
+/* x * limit / max(|x|, limit) */
+void sn_fn_clip_by_norm(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    const uint32_t axes = sn_fn_axes(c, "axes", t.rank);
+    const sn_value limit = sn_fn_value_as(c, 1, t.dtype);
+    const sn_value squares = sn_build_square(c->b, x);
+    const sn_value norm =
+        sn_build_sqrt(c->b, t.rank ? sn_build_sum(c->b, squares, axes, true) : squares);
+    c->out[0] = sn_build_div(c->b, sn_build_mul(c->b, x, limit),
+                             sn_build_maximum(c->b, norm, limit));
+}
+
+/* The root of the sum of all squares of a list. */
+static sn_value global_norm(sn_fn_call *c, const sn_value *x, int n) {
+    sn_value sum = SN_NO_VALUE;
+    for (int i = 0; i < n; i++) {
+        const sn_value squares = sn_build_square(c->b, x[i]);
+        const sn_value part =
+            sn_fn_type(c, x[i]).rank ? sn_build_sum(c->b, squares, 0, false) : squares;
+        sum = i ? sn_build_add(c->b, sum, part) : part;
+    }
+    return sn_build_sqrt(c->b, sum);
+}
+
+void sn_fn_global_norm(sn_fn_call *c) {
+    sn_value x[SN_FN_MAX_OUT];
+    const int n = sn_fn_values(c, 0, x, SN_FN_MAX_OUT);
+    c->out[0] = n ? global_norm(c, x, n) : SN_NO_VALUE;
+}
+
+/* The list, limited as one vector, and the norm it had. */
+void sn_fn_clip_by_global_norm(sn_fn_call *c) {
+    sn_value x[SN_FN_MAX_OUT];
+    const int n = sn_fn_values(c, 0, x, SN_FN_MAX_OUT - 1);
+    if (!n)
+        return;
+    const sn_value given = sn_fn_named(c, "use_norm");
+    const sn_value norm = sn_value_ok(given) ? given : global_norm(c, x, n),
+                   limit = sn_fn_value_as(c, 1, sn_fn_type(c, norm).dtype),
+                   scale = sn_build_div(c->b, limit, sn_build_maximum(c->b, norm, limit));
+    for (int i = 0; i < n; i++)
+        c->out[i] = sn_build_mul(c->b, x[i], scale);
+    c->out[n] = norm;
+    c->n_out = n + 1;
+}
+
+/* --- casts ------------------------------------------------------------------------------------ */
+void sn_fn_cast(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    c->out[0] = sn_build_cast(c->b, x, sn_fn_dtype(c, "dtype", sn_fn_type(c, x).dtype));
+}
+
+/* Whole numbers stay within the new dtype. */
+void sn_fn_saturate_cast(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_dtype to = sn_fn_dtype(c, "dtype", SNUG_F32);
+    const double most = to == SNUG_U8 ? 255 : to == SNUG_I8 ? 127 : to == SNUG_I32 ? INT32_MAX : 0,
+                 least = to == SNUG_U8 ? 0 : -most - 1;
+    c->out[0] = sn_build_cast(c->b, most > 0 ? sn_build_clip(c->b, x, least, most) : x, to);
+}
+
+void sn_fn_to_float32(sn_fn_call *c) {
+    c->out[0] = sn_build_cast(c->b, sn_fn_value(c, 0), SNUG_F32);
+}
+
+void sn_fn_to_float64(sn_fn_call *c) {
+    c->out[0] = sn_build_cast(c->b, sn_fn_value(c, 0), SNUG_F64);
+}
+
+void sn_fn_to_int32(sn_fn_call *c) {
+    c->out[0] = sn_build_cast(c->b, sn_fn_value(c, 0), SNUG_I32);
+}
+
+void sn_fn_to_int64(sn_fn_call *c) {
+    c->out[0] = sn_build_cast(c->b, sn_fn_value(c, 0), SNUG_I64);
+}
+
+/* --- sums of lists ---------------------------------------------------------------------------- */
+void sn_fn_add_n(sn_fn_call *c) {
+    sn_value x[SN_FN_MAX_ITEMS];
+    const int n = sn_fn_values(c, 0, x, SN_FN_MAX_ITEMS);
+    for (int i = 0; i < n; i++)
+        c->out[0] = i ? sn_build_add(c->b, c->out[0], x[i]) : x[0];
+}

@@ -1,0 +1,375 @@
+/* functions_reduce.c: functions along axes: reductions, places of extremes, running sums, sorting,
+ * counts and segments. */
+#include "eager/call.h"
+
+#include <math.h>
+#include <string.h>
+
+/* x over the axes of "axis", all where none are given; a scalar is what it is. */
+static sn_value reduced(sn_fn_call *c, sn_op op, sn_value x) {
+    const int rank = sn_fn_type(c, x).rank;
+    const uint32_t axes = sn_fn_axes(c, "axis", rank);
+    int n;
+    const bool none = sn_fn_ints(c, "axis", &n) && n == 0; /* axis=[] */
+    if (rank == 0 || none || sn_fn_failed(c))
+        return x;
+    return sn_build_reduce(c->b, op, x, axes, sn_fn_flag(c, "keepdims"));
+}
+
+/* Keras adds truth values as int32. */
+static sn_value summand(sn_fn_call *c, int i) {
+    const sn_value x = sn_fn_value(c, i);
+    return c->promotes && sn_fn_type(c, x).dtype == SNUG_BOOL ? sn_build_cast(c->b, x, SNUG_I32)
+                                                              : x;
+}
+
+void sn_fn_sum(sn_fn_call *c) {
+    c->out[0] = reduced(c, SN_OP_sum, summand(c, 0));
+}
+
+void sn_fn_prod(sn_fn_call *c) {
+    c->out[0] = reduced(c, SN_OP_prod, summand(c, 0));
+}
+
+void sn_fn_max(sn_fn_call *c) {
+    c->out[0] = reduced(c, SN_OP_max, sn_fn_value(c, 0));
+}
+
+void sn_fn_min(sn_fn_call *c) {
+    c->out[0] = reduced(c, SN_OP_min, sn_fn_value(c, 0));
+}
+
+static sn_value as_truth(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    return c->promotes ? sn_build_cast(c->b, x, SNUG_BOOL) : x;
+}
+
+void sn_fn_any(sn_fn_call *c) {
+    c->out[0] = reduced(c, SN_OP_max, as_truth(c));
+}
+
+void sn_fn_all(sn_fn_call *c) {
+    c->out[0] = reduced(c, SN_OP_min, as_truth(c));
+}
+
+static int64_t reduced_count(sn_fn_call *c, const snug_type *t) {
+    const uint32_t axes = sn_fn_axes(c, "axis", t->rank);
+    int64_t n = 1;
+    for (int k = 0; k < t->rank; k++)
+        n *= axes == 0 || (axes >> k & 1) ? t->dims[k] : 1;
+    return n;
+}
+
+/* TensorFlow's mean of whole numbers is a whole number, towards zero; Keras' is f32. */
+void sn_fn_mean(sn_fn_call *c) {
+    const sn_value x = sn_fn_float(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    int n;
+    const bool none = sn_fn_ints(c, "axis", &n) && n == 0;
+    if (t.rank == 0 || none || sn_fn_failed(c)) {
+        c->out[0] = x;
+        return;
+    }
+    if (sn_dtype_is_float(t.dtype)) {
+        c->out[0] = sn_build_mean(c->b, x, sn_fn_axes(c, "axis", t.rank), sn_fn_flag(c, "keepdims"));
+        return;
+    }
+    const sn_value sum = reduced(c, SN_OP_sum, x),
+                   count = sn_fn_like(c, x, (double)reduced_count(c, &t));
+    c->out[0] =
+        sn_build_mul(c->b, sn_build_sign(c->b, sum),
+                     sn_build_floor_div(c->b, sn_build_abs(c->b, sum), count));
+}
+
+/* A function of graph/build.h of x, axes and keepdims. */
+typedef sn_value (*reduction)(sn_builder *, sn_value, uint32_t, bool);
+static void reduce_by(sn_fn_call *c, reduction f, double of_scalar) {
+    const sn_value x = sn_fn_float(c, 0);
+    const int rank = sn_fn_type(c, x).rank;
+    const uint32_t axes = sn_fn_axes(c, "axis", rank);
+    if (sn_fn_failed(c))
+        return;
+    c->out[0] = rank ? f(c->b, x, axes, sn_fn_flag(c, "keepdims")) : sn_fn_affine(c, x, of_scalar, 0);
+}
+
+void sn_fn_variance(sn_fn_call *c) {
+    reduce_by(c, sn_build_variance, 0);
+}
+
+void sn_fn_std(sn_fn_call *c) {
+    reduce_by(c, sn_build_deviation, 0);
+}
+
+void sn_fn_logsumexp(sn_fn_call *c) {
+    reduce_by(c, sn_build_logsumexp, 1);
+}
+
+static sn_value length_of(sn_builder *b, sn_value x, uint32_t axes, bool keepdims) {
+    return sn_build_norm(b, x, 2, axes, keepdims);
+}
+
+void sn_fn_euclidean_norm(sn_fn_call *c) {
+    reduce_by(c, length_of, 1);
+}
+
+void sn_fn_count_nonzero(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const sn_value is = sn_build_not_equal(c->b, x, sn_fn_like(c, x, 0));
+    c->out[0] = reduced(c, SN_OP_sum,
+                        sn_build_cast(c->b, is, sn_fn_dtype(c, "dtype", c->promotes ? SNUG_I32 : SNUG_I64)));
+}
+
+/* Mean and variance over axes. */
+void sn_fn_moments(sn_fn_call *c) {
+    const sn_value x = sn_fn_float(c, 0);
+    const int rank = sn_fn_type(c, x).rank;
+    const uint32_t axes = sn_fn_axes(c, "axes", rank);
+    const bool keepdims = sn_fn_flag(c, "keepdims");
+    if (sn_fn_failed(c))
+        return;
+    const sn_value mean = sn_build_mean(c->b, x, axes, true);
+    const sn_value off = sn_build_sub(c->b, x, sn_build_stop_gradient(c->b, mean));
+    c->out[0] = keepdims ? mean : sn_build_mean(c->b, x, axes, false);
+    c->out[1] = sn_build_mean(c->b, sn_build_square(c->b, off), axes, keepdims);
+    c->n_out = 2;
+}
+
+/* --- places of extremes ----------------------------------------------------------------------- */
+static void argument_of(sn_fn_call *c, sn_op op) {
+    sn_value x = sn_fn_value(c, 0);
+    snug_type t = sn_fn_type(c, x);
+    const bool whole = c->promotes && !sn_fn_given(c, "axis");
+    if (sn_fn_failed(c))
+        return;
+    if (t.dtype == SNUG_BOOL)
+        x = sn_build_cast(c->b, x, SNUG_I32);
+    if (whole)
+        x = sn_build_reshape(c->b, x, (const int64_t[]){-1}, 1);
+    const int axis = whole ? 0 : sn_fn_axis(c, "axis", t.rank, 0);
+    sn_attrs a;
+    sn_attrs_default(op, &a);
+    a.argmax.axis = axis;
+    a.argmax.dtype = sn_fn_dtype(c, "output_type", c->promotes ? SNUG_I32 : SNUG_I64);
+    c->out[0] = sn_build(c->b, op, &a, &x, 1);
+    if (sn_fn_flag(c, "keepdims") && !whole)
+        c->out[0] = sn_build_expand_dims(c->b, c->out[0], axis);
+}
+
+void sn_fn_argmax(sn_fn_call *c) {
+    argument_of(c, SN_OP_argmax);
+}
+
+void sn_fn_argmin(sn_fn_call *c) {
+    argument_of(c, SN_OP_argmin);
+}
+
+/* --- running ---------------------------------------------------------------------------------- */
+static void scan_by(sn_fn_call *c, sn_op op) {
+    sn_value x = summand(c, 0);
+    const bool flat = c->promotes && !sn_fn_given(c, "axis");
+    if (flat)
+        x = sn_build_reshape(c->b, x, (const int64_t[]){-1}, 1);
+    const int axis = sn_fn_axis(c, "axis", sn_fn_type(c, x).rank, 0);
+    c->out[0] = sn_build_scan(c->b, op, x, axis, sn_fn_flag(c, "exclusive"),
+                              sn_fn_flag(c, "reverse"));
+}
+
+void sn_fn_cumsum(sn_fn_call *c) {
+    scan_by(c, SN_OP_cumsum);
+}
+
+void sn_fn_cumprod(sn_fn_call *c) {
+    scan_by(c, SN_OP_cumprod);
+}
+
+/* x[1:] - x[:-1] along an axis, n times. */
+void sn_fn_diff(sn_fn_call *c) {
+    c->out[0] = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, c->out[0]);
+    const int axis = sn_fn_axis(c, "axis", t.rank, -1);
+    const int64_t n = sn_fn_int(c, "n");
+    for (int64_t i = 0; i < n && i + 1 < t.dims[axis] && !sn_fn_failed(c); i++) {
+        const int64_t left = t.dims[axis] - i - 1;
+        c->out[0] = sn_build_sub(c->b, sn_build_part(c->b, c->out[0], axis, 1, left),
+                                 sn_build_part(c->b, c->out[0], axis, 0, left));
+    }
+}
+
+/* --- sorting ---------------------------------------------------------------------------------- */
+static void sort_by(sn_fn_call *c, sn_value *values, sn_value *places) {
+    const sn_value x = sn_fn_value(c, 0);
+    const sn_sort how = {.axis = sn_fn_axis(c, "axis", sn_fn_type(c, x).rank, -1),
+                         .descending = sn_fn_says(c, "direction", "descending"),
+                         .places = SNUG_I32};
+    sn_build_sort(c->b, x, &how, values, places);
+}
+
+void sn_fn_sort(sn_fn_call *c) {
+    sn_value places;
+    sort_by(c, &c->out[0], &places);
+}
+
+void sn_fn_argsort(sn_fn_call *c) {
+    sn_value values;
+    sort_by(c, &values, &c->out[0]);
+}
+
+void sn_fn_top_k(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    const sn_sort how = {.axis = -1,
+                         .descending = true,
+                         .k = sn_fn_int(c, "k"),
+                         .places = sn_fn_dtype(c, "index_type", SNUG_I32)};
+    if (t.rank < 1 || how.k < 1 || how.k > t.dims[t.rank - 1])
+        return sn_fn_refuse(c, SNUG_E_INVALID, "input must have at least k=%lld columns",
+                            (long long)how.k);
+    sn_build_sort(c->b, x, &how, &c->out[0], &c->out[1]);
+    c->n_out = 2;
+}
+
+/* Whether fewer than k others are above the score of the target. */
+void sn_fn_in_top_k(sn_fn_call *c) {
+    const sn_value targets = sn_fn_value(c, sn_fn_place(c, "targets")),
+                   scores = sn_fn_value(c, sn_fn_place(c, "predictions"));
+    const sn_value at = sn_build_expand_dims(c->b, targets, -1);
+    const sn_value own = sn_build_take_along_axis(c->b, scores, at, -1);
+    const sn_value above = sn_build_sum(
+        c->b, sn_build_cast(c->b, sn_build_greater(c->b, scores, own), SNUG_I32), 1u << 1, false);
+    c->out[0] = sn_build_less(c->b, above, sn_fn_like(c, above, (double)sn_fn_int(c, "k")));
+    c->out[0] = sn_build_logical_and(
+        c->b, c->out[0],
+        sn_build_reshape(c->b, sn_build_isfinite(c->b, own), (const int64_t[]){-1}, 1));
+}
+
+/* --- counts and segments ---------------------------------------------------------------------- */
+static sn_value scattered(sn_fn_call *c, sn_value at, sn_value what, int64_t n) {
+    const snug_type t = sn_fn_type(c, what);
+    sn_attrs a;
+    sn_attrs_default(SN_OP_scatter_add, &a);
+    a.scatter.dims.n = t.rank;
+    memcpy(a.scatter.dims.v, t.dims, sizeof t.dims);
+    a.scatter.dims.v[0] = n;
+    const sn_value in[2] = {at, what};
+    return sn_build(c->b, SN_OP_scatter_add, &a, in, 2);
+}
+
+/* How often each of 0 .. minlength - 1 is there; the length must be given, for it is a shape. */
+void sn_fn_bincount(sn_fn_call *c) {
+    sn_value x = sn_fn_value(c, 0);
+    const snug_dtype whole = sn_fn_type(c, x).dtype == SNUG_I64 ? SNUG_I64 : SNUG_I32;
+    const int64_t n = sn_fn_int(c, "minlength");
+    if (n < 1)
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
+                            "needs minlength: the shape of its result depends on values");
+    x = sn_build_reshape(c->b, sn_build_cast(c->b, x, whole), (const int64_t[]){-1}, 1);
+    sn_value weights = sn_fn_named(c, "weights");
+    if (sn_value_ok(weights))
+        weights = sn_build_reshape(c->b, weights, (const int64_t[]){-1}, 1);
+    else
+        weights = sn_build_fill(c->b, &(snug_type){SNUG_I32, 1, {sn_fn_type(c, x).dims[0]}}, 1);
+    c->out[0] = scattered(c, x, weights, n);
+}
+
+void sn_fn_segment_sum(sn_fn_call *c) {
+    const sn_value data = sn_fn_value(c, 0), at = sn_fn_value(c, 1);
+    const int64_t n = sn_fn_int(c, "num_segments");
+    if (n < 1)
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
+                            "needs num_segments: the shape of its result depends on values");
+    c->out[0] = scattered(c, at, data, n);
+}
+
+void sn_fn_segment_mean(sn_fn_call *c) {
+    const sn_value data = sn_fn_value(c, 0), at = sn_fn_value(c, 1);
+    const snug_type t = sn_fn_type(c, data);
+    const int64_t n = sn_fn_int(c, "num_segments");
+    if (n < 1 || t.rank < 1)
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
+                            "needs num_segments: the shape of its result depends on values");
+    const sn_value ones = sn_build_fill(c->b, &(snug_type){t.dtype, 1, {t.dims[0]}}, 1),
+                   count = scattered(c, at, ones, n);
+    int64_t dims[SNUG_MAX_RANK] = {n, 1, 1, 1, 1, 1, 1, 1};
+    const sn_value least = sn_build_maximum(c->b, count, sn_fn_like(c, count, 1));
+    c->out[0] = sn_build_div(c->b, scattered(c, at, data, n),
+                             sn_build_reshape(c->b, least, dims, t.rank));
+}
+
+/* --- order statistics ------------------------------------------------------------------------- */
+/* x with the reduced axes as one, the last; *left the others. */
+static sn_value rows_of(sn_fn_call *c, sn_value x, uint32_t axes, snug_type *left) {
+    const snug_type t = sn_fn_type(c, x);
+    int perm[SNUG_MAX_RANK], at = 0;
+    axes = axes ? axes : (1u << t.rank) - 1;
+    *left = (snug_type){.dtype = t.dtype};
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (int k = 0; k < t.rank; k++)
+            if ((axes >> k & 1) == pass)
+                perm[at++] = k;
+    for (int k = 0; k < t.rank; k++)
+        if (!(axes >> k & 1))
+            left->dims[left->rank++] = t.dims[k];
+    int64_t dims[SNUG_MAX_RANK];
+    memcpy(dims, left->dims, sizeof dims);
+    dims[left->rank] = -1;
+    return sn_build_reshape(c->b, sn_build_transpose(c->b, x, perm), dims, left->rank + 1);
+}
+
+static sn_value quantile_of(sn_fn_call *c, sn_value sorted, int axis, double q) {
+    const int64_t n = sn_fn_type(c, sorted).dims[axis];
+    const double at = (double)(n - 1) * q;
+    const int64_t low = (int64_t)floor(at), high = (int64_t)ceil(at);
+    const sn_value below = sn_build_part(c->b, sorted, axis, low, 1);
+    if (low == high || sn_fn_says(c, "method", "lower"))
+        return below;
+    const sn_value above = sn_build_part(c->b, sorted, axis, high, 1);
+    if (sn_fn_says(c, "method", "higher"))
+        return above;
+    const double share = sn_fn_says(c, "method", "midpoint")  ? 0.5
+                         : sn_fn_says(c, "method", "nearest") ? nearbyint(at) - (double)low
+                                                              : at - (double)low;
+    return sn_build_add(c->b, sn_build_affine(c->b, below, 1 - share, 0),
+                        sn_build_affine(c->b, above, share, 0));
+}
+
+static void quantiles(sn_fn_call *c, const double *q, int n, bool stacked) {
+    const sn_value x = sn_fn_float(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    const uint32_t axes = sn_fn_axes(c, "axis", t.rank);
+    snug_type left;
+    sn_value sorted, places, each[SN_MAX_IN];
+    if (sn_fn_failed(c) || t.rank < 1)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "a scalar has no order");
+    const sn_value rows = rows_of(c, x, axes, &left);
+    sn_build_sort(c->b, rows, &(sn_sort){.axis = -1, .places = SNUG_I32}, &sorted, &places);
+    snug_type shape = left;
+    if (sn_fn_flag(c, "keepdims")) {
+        shape = t;
+        for (int k = 0; k < t.rank; k++)
+            shape.dims[k] = !axes || (axes >> k & 1) ? 1 : t.dims[k];
+    }
+    for (int i = 0; i < n && !sn_fn_failed(c); i++)
+        each[i] = sn_build_reshape(c->b, quantile_of(c, sorted, left.rank, q[i]), shape.dims,
+                                   shape.rank);
+    c->out[0] = stacked && !sn_fn_failed(c) ? sn_build_stack(c->b, each, n, 0) : each[0];
+}
+
+void sn_fn_median(sn_fn_call *c) {
+    quantiles(c, &(const double){0.5}, 1, false);
+}
+
+void sn_fn_quantile(sn_fn_call *c) {
+    const snug_argument *a = sn_fn_argument(c, "q");
+    double q[SN_MAX_IN];
+    const bool list = a->kind == SNUG_ARG_LIST;
+    const int n = list ? a->list.n : 1;
+    if (n < 1 || n > SN_MAX_IN)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "up to %d quantiles at once", SN_MAX_IN);
+    for (int i = 0; i < n; i++) {
+        const snug_argument *one = list ? &a->list.items[i] : a;
+        q[i] = one->kind == SNUG_ARG_REAL ? one->real : (double)one->integer;
+        if (!(q[i] >= 0 && q[i] <= 1))
+            return sn_fn_refuse(c, SNUG_E_INVALID, "q=%g is not within 0 and 1", q[i]);
+    }
+    quantiles(c, q, n, list);
+}
