@@ -43,6 +43,9 @@ SNUG_API SNUG_CHECKED snug_status snug_layer_call(snug_layer *layer,
 SNUG_API SNUG_CHECKED snug_status snug_layer_infer(snug_layer *layer, const snug_type *inputs,
                                                    int n_inputs, snug_type *outputs, int max,
                                                    int *n_out, snug_error *err);
+/* Keras' layer.trainable: a frozen layer's variables are not trainable, and batch normalisation uses
+ * its moving statistics. */
+SNUG_API void snug_layer_set_trainable(snug_layer *layer, int trainable);
 SNUG_API int snug_layer_n_variables(const snug_layer *layer);
 SNUG_API snug_variable *snug_layer_variable(const snug_layer *layer, int i); /* lent */
 /* Scalars that regularisers of configuration add to the loss, of the variables as they are now;

@@ -73,8 +73,7 @@ static snug_argument parse_list(sn_fn_call *c, const char *text) {
         double v;
         if (!sn_real_parse(text, &text, &v))
             break;
-        c->items[c->n_items++] =
-            (snug_argument){.kind = SNUG_ARG_INTEGER, .integer = (int64_t)v};
+        c->items[c->n_items++] = (snug_argument){.kind = SNUG_ARG_INTEGER, .integer = (int64_t)v};
         list.list.n++;
         text += *text == ',';
     }
@@ -256,8 +255,8 @@ bool sn_fn_shape(sn_fn_call *c, const char *name, snug_type *out) {
 
 /* --- operands --------------------------------------------------------------------------------- */
 static snug_dtype own_dtype(const snug_argument *a) {
-    return a->kind == SNUG_ARG_REAL   ? SNUG_F32
-           : a->kind == SNUG_ARG_BOOL ? SNUG_BOOL
+    return a->kind == SNUG_ARG_REAL                             ? SNUG_F32
+           : a->kind == SNUG_ARG_BOOL                           ? SNUG_BOOL
            : a->integer >= INT32_MIN && a->integer <= INT32_MAX ? SNUG_I32
                                                                 : SNUG_I64;
 }

@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#define STRICT false
-#define PROMOTES true
+#define STRICT                                        false
+#define PROMOTES                                      true
 #define SNUG_FN(build, mode, names, signature, about) void sn_fn_##build(sn_fn_call *c);
 #include "eager/functions.def"
 #undef SNUG_FN
@@ -111,7 +111,8 @@ static snug_status list_tensor(sn_fn_call *c, snug_argument *a, snug_dtype like,
     const bool empty = s.depth < 0;
     s.type.dtype = s.real || empty ? SNUG_F32 : s.truth ? SNUG_BOOL : s.wide ? SNUG_I64 : SNUG_I32;
     const bool takes = like != SNUG_N_DTYPES && like != SNUG_F16 && like != SNUG_BF16 &&
-                       (empty || sn_dtype_is_float(like) || !s.real) && (like != SNUG_BOOL || s.truth);
+                       (empty || sn_dtype_is_float(like) || !s.real) &&
+                       (like != SNUG_BOOL || s.truth);
     s.type.dtype = takes ? like : s.type.dtype;
     void *data;
     snug_tensor *made;
@@ -154,8 +155,8 @@ static snug_status read_setting(sn_fn_call *c, snug_argument *a, snug_error *err
     snug_tensor *const t = a->tensor;
     SNUG_TRY(snug_tensor_pin(t, &v, err));
     const int64_t n = sn_type_count(&v.type);
-    const bool fits = n <= SN_FN_MAX_ITEMS - c->n_items && v.type.dtype != SNUG_F16 &&
-                      v.type.dtype != SNUG_BF16;
+    const bool fits =
+        n <= SN_FN_MAX_ITEMS - c->n_items && v.type.dtype != SNUG_F16 && v.type.dtype != SNUG_BF16;
     if (fits && v.type.rank == 0) {
         *a = element(&v, 0);
     } else if (fits) {

@@ -1,4 +1,5 @@
-/* functions_image.c: tf.image's common functions on one picture [H, W, C] or several [N, H, W, C]. */
+/* functions_image.c: tf.image's common functions on one picture [H, W, C] or several [N, H, W, C].
+ */
 #include "eager/call.h"
 
 #include "op/picture.h"
@@ -96,15 +97,15 @@ static sn_value surround(sn_fn_call *c, sn_value x, int64_t top, int64_t left, i
 }
 
 void sn_fn_crop_to_box(sn_fn_call *c) {
-    c->out[0] = crop(c, sn_fn_value(c, 0), sn_fn_int(c, "offset_height"),
-                     sn_fn_int(c, "offset_width"), sn_fn_int(c, "target_height"),
-                     sn_fn_int(c, "target_width"));
+    c->out[0] =
+        crop(c, sn_fn_value(c, 0), sn_fn_int(c, "offset_height"), sn_fn_int(c, "offset_width"),
+             sn_fn_int(c, "target_height"), sn_fn_int(c, "target_width"));
 }
 
 void sn_fn_pad_to_box(sn_fn_call *c) {
-    c->out[0] = surround(c, sn_fn_value(c, 0), sn_fn_int(c, "offset_height"),
-                         sn_fn_int(c, "offset_width"), sn_fn_int(c, "target_height"),
-                         sn_fn_int(c, "target_width"));
+    c->out[0] =
+        surround(c, sn_fn_value(c, 0), sn_fn_int(c, "offset_height"), sn_fn_int(c, "offset_width"),
+                 sn_fn_int(c, "target_height"), sn_fn_int(c, "target_width"));
 }
 
 /* Cut or padded alike on both sides. */
@@ -143,8 +144,7 @@ void sn_fn_rgb_to_grayscale(sn_fn_call *c) {
     if (t.rank < 1 || t.dims[t.rank - 1] != 3)
         return sn_fn_refuse(c, SNUG_E_INVALID, "the last axis must be three colours");
     for (int k = 0; k < 3; k++) {
-        const sn_value part =
-            sn_build_affine(c->b, sn_build_part(c->b, x, -1, k, 1), share[k], 0);
+        const sn_value part = sn_build_affine(c->b, sn_build_part(c->b, x, -1, k, 1), share[k], 0);
         sum = k ? sn_build_add(c->b, sum, part) : part;
     }
     c->out[0] = sn_build_cast(c->b, sum, sn_fn_type(c, given).dtype);
@@ -171,8 +171,8 @@ void sn_fn_adjust_contrast(sn_fn_call *c) {
     if (sn_fn_failed(c))
         return;
     const sn_value mean = sn_build_mean(c->b, x, 3u << h, true);
-    const sn_value off = sn_build_affine(c->b, sn_build_sub(c->b, x, mean),
-                                         sn_fn_real(c, "contrast_factor"), 0);
+    const sn_value off =
+        sn_build_affine(c->b, sn_build_sub(c->b, x, mean), sn_fn_real(c, "contrast_factor"), 0);
     c->out[0] = sn_build_add(c->b, off, mean);
 }
 
@@ -194,8 +194,12 @@ void sn_fn_standardize_image(sn_fn_call *c) {
 void sn_fn_convert_image_dtype(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const snug_dtype from = sn_fn_type(c, x).dtype, to = sn_fn_dtype(c, "dtype", from);
-    const double most = from == SNUG_U8 ? 255 : from == SNUG_I8 ? 127 : (double)INT32_MAX,
-                 goal = to == SNUG_U8 ? 255 : to == SNUG_I8 ? 127 : (double)INT32_MAX;
+    const double most = from == SNUG_U8   ? 255
+                        : from == SNUG_I8 ? 127
+                                          : (double)INT32_MAX,
+                 goal = to == SNUG_U8   ? 255
+                        : to == SNUG_I8 ? 127
+                                        : (double)INT32_MAX;
     const bool real_from = sn_dtype_is_float(from), real_to = sn_dtype_is_float(to);
     if (from == to || (real_from && real_to))
         c->out[0] = sn_build_cast(c->b, x, to);
@@ -247,6 +251,7 @@ void sn_fn_random_brightness(sn_fn_call *c) {
     const sn_value x = as_float(c, sn_fn_value(c, 0));
     const double most = sn_fn_real(c, "max_delta");
     const snug_type one = {.dtype = SNUG_F32, .rank = 0};
-    const sn_value by = sn_build_cast(c->b, number_each(c, &one, -most, most), sn_fn_type(c, x).dtype);
+    const sn_value by =
+        sn_build_cast(c->b, number_each(c, &one, -most, most), sn_fn_type(c, x).dtype);
     c->out[0] = sn_build_add(c->b, x, by);
 }

@@ -154,8 +154,8 @@ void sn_fn_scatter_update(sn_fn_call *c) {
         x = sn_build_cast(c->b, x, SNUG_I32);
         t.dtype = SNUG_I32;
     }
-    sn_value what = truth ? sn_build_cast(c->b, sn_fn_value(c, 2), SNUG_I32)
-                          : sn_fn_value_as(c, 2, t.dtype);
+    sn_value what =
+        truth ? sn_build_cast(c->b, sn_fn_value(c, 2), SNUG_I32) : sn_fn_value_as(c, 2, t.dtype);
     if (sn_fn_failed(c))
         return;
     counts = sn_fn_type(c, what);
@@ -192,14 +192,18 @@ static void full_of(sn_fn_call *c, snug_type *t, const char *value) {
     const bool real = a->kind == SNUG_ARG_REAL, truth = a->kind == SNUG_ARG_BOOL;
     const int i = sn_fn_place(c, value);
     double v;
-    t->dtype = sn_fn_dtype(c, "dtype", real || c->promotes ? SNUG_F32 : truth ? SNUG_BOOL : SNUG_I32);
+    t->dtype = sn_fn_dtype(c, "dtype",
+                           real || c->promotes ? SNUG_F32
+                           : truth             ? SNUG_BOOL
+                                               : SNUG_I32);
     if (sn_fn_number(c, i, &v)) {
         c->out[0] = sn_build_fill(c->b, t, v);
         return;
     }
     const sn_value x = sn_fn_value(c, i);
     const snug_dtype own = sn_fn_type(c, x).dtype;
-    c->out[0] = sn_build_broadcast_to(c->b, sn_build_cast(c->b, x, sn_fn_dtype(c, "dtype", own)), t);
+    c->out[0] =
+        sn_build_broadcast_to(c->b, sn_build_cast(c->b, x, sn_fn_dtype(c, "dtype", own)), t);
 }
 
 void sn_fn_fill(sn_fn_call *c) {
@@ -292,8 +296,8 @@ void sn_fn_linspace(sn_fn_call *c) {
 void sn_fn_eye(sn_fn_call *c) {
     const char *const key = sn_fn_place(c, "num_rows") >= 0 ? "num_rows" : "N",
                       *const wide = sn_fn_place(c, "num_rows") >= 0 ? "num_columns" : "M";
-    const int64_t rows = sn_fn_int(c, key), columns = sn_fn_given(c, wide) ? sn_fn_int(c, wide) : rows,
-                  k = sn_fn_int(c, "k");
+    const int64_t rows = sn_fn_int(c, key),
+                  columns = sn_fn_given(c, wide) ? sn_fn_int(c, wide) : rows, k = sn_fn_int(c, "k");
     snug_type t = {sn_fn_dtype(c, "dtype", SNUG_F32), 2, {rows, columns}}, batch = {.rank = 0};
     if (rows < 0 || columns < 0)
         return sn_fn_refuse(c, SNUG_E_INVALID, "a matrix of %lld x %lld", (long long)rows,
@@ -310,7 +314,8 @@ void sn_fn_eye(sn_fn_call *c) {
 
 /* Ones on and below a diagonal. */
 void sn_fn_tri(sn_fn_call *c) {
-    const int64_t rows = sn_fn_int(c, "N"), columns = sn_fn_given(c, "M") ? sn_fn_int(c, "M") : rows;
+    const int64_t rows = sn_fn_int(c, "N"),
+                  columns = sn_fn_given(c, "M") ? sn_fn_int(c, "M") : rows;
     const snug_type t = {sn_fn_dtype(c, "dtype", SNUG_F32), 2, {rows, columns}};
     if (rows < 0 || columns < 0)
         return sn_fn_refuse(c, SNUG_E_INVALID, "a matrix of %lld x %lld", (long long)rows,
@@ -382,8 +387,7 @@ void sn_fn_meshgrid(sn_fn_call *c) {
         const int axis = swapped && i < 2 ? 1 - i : i;
         int64_t dims[SNUG_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
         dims[axis] = t.dims[axis];
-        c->out[i] =
-            sn_build_broadcast_to(c->b, sn_build_reshape(c->b, x[i], dims, n), &t);
+        c->out[i] = sn_build_broadcast_to(c->b, sn_build_reshape(c->b, x[i], dims, n), &t);
     }
     c->n_out = n;
 }
@@ -400,6 +404,6 @@ void sn_fn_searchsorted(sn_fn_call *c) {
     const sn_value below = sn_fn_says(c, "side", "right") ? sn_build_less_equal(c->b, row, each)
                                                           : sn_build_less(c->b, row, each);
     const int last = sn_fn_type(c, below).rank - 1;
-    c->out[0] = sn_build_sum(
-        c->b, sn_build_cast(c->b, below, sn_fn_dtype(c, "out_type", SNUG_I32)), 1u << last, false);
+    c->out[0] = sn_build_sum(c->b, sn_build_cast(c->b, below, sn_fn_dtype(c, "out_type", SNUG_I32)),
+                             1u << last, false);
 }

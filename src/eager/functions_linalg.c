@@ -28,8 +28,7 @@ static sn_value multiply(sn_fn_call *c, sn_value x, sn_value y, bool turn_x, boo
     const int64_t inner = tx.dims[tx.rank - 1], flat[2] = {-1, inner};
     snug_type out = tx;
     out.dims[tx.rank - 1] = ty.dims[turn_y ? 0 : 1];
-    const sn_value rows =
-        product(c, sn_build_reshape(c->b, x, flat, 2), y, false, turn_y);
+    const sn_value rows = product(c, sn_build_reshape(c->b, x, flat, 2), y, false, turn_y);
     return sn_build_reshape(c->b, rows, out.dims, out.rank);
 }
 
@@ -57,8 +56,8 @@ void sn_fn_matvec(sn_fn_call *c) {
     sn_value x, y;
     sn_fn_pair(c, 0, 1, &x, &y);
     const bool turn = sn_fn_flag(c, "transpose_a") || sn_fn_flag(c, "adjoint_a");
-    c->out[0] = sn_build_squeeze(
-        c->b, product(c, x, sn_build_expand_dims(c->b, y, -1), turn, false), -1);
+    c->out[0] =
+        sn_build_squeeze(c->b, product(c, x, sn_build_expand_dims(c->b, y, -1), turn, false), -1);
 }
 
 /* --- products over any axes ------------------------------------------------------------------- */
@@ -120,8 +119,8 @@ static bool read_pairs(sn_fn_call *c, int rank_x, int rank_y, axis_pairs *p) {
         fits = p->x[i] >= 0 && p->x[i] < rank_x && p->y[i] >= 0 && p->y[i] < rank_y;
     }
     if (!fits)
-        sn_fn_refuse(c, SNUG_E_INVALID, "these axes are not of tensors with %d and %d axes",
-                     rank_x, rank_y);
+        sn_fn_refuse(c, SNUG_E_INVALID, "these axes are not of tensors with %d and %d axes", rank_x,
+                     rank_y);
     return fits && !sn_fn_failed(c);
 }
 
@@ -275,8 +274,8 @@ void sn_fn_norm(sn_fn_call *c) {
     if (isinf(p)) {
         c->out[0] = reduce(c, p > 0 ? SN_OP_max : SN_OP_min, size, axes, keepdims);
     } else if (p == 2) {
-        c->out[0] = sn_build_sqrt(
-            c->b, reduce(c, SN_OP_sum, sn_build_square(c->b, x), axes, keepdims));
+        c->out[0] =
+            sn_build_sqrt(c->b, reduce(c, SN_OP_sum, sn_build_square(c->b, x), axes, keepdims));
     } else if (p == 1) {
         c->out[0] = reduce(c, SN_OP_sum, size, axes, keepdims);
     } else if (p > 0) {
@@ -294,8 +293,7 @@ void sn_fn_l2_normalize(sn_fn_call *c) {
     const uint32_t axes = sn_fn_axes(c, "axis", sn_fn_type(c, x).rank);
     const sn_value squares = reduce(c, SN_OP_sum, sn_build_square(c->b, x), axes, true),
                    least = sn_fn_like(c, x, sn_fn_real(c, "epsilon"));
-    c->out[0] =
-        sn_build_mul(c->b, x, sn_build_rsqrt(c->b, sn_build_maximum(c->b, squares, least)));
+    c->out[0] = sn_build_mul(c->b, x, sn_build_rsqrt(c->b, sn_build_maximum(c->b, squares, least)));
 }
 
 /* x over its norm, and the norm. */
@@ -303,12 +301,11 @@ void sn_fn_normalize(sn_fn_call *c) {
     const sn_value x = sn_fn_float(c, 0);
     const uint32_t axes = sn_fn_axes(c, "axis", sn_fn_type(c, x).rank);
     const snug_argument *ord = sn_fn_argument(c, "ord");
-    const double p = ord->kind == SNUG_ARG_INTEGER || ord->kind == SNUG_ARG_REAL
-                         ? sn_fn_real(c, "ord")
-                         : 2;
-    const sn_value size = p == 1 ? reduce(c, SN_OP_sum, sn_build_abs(c->b, x), axes, true)
-                                 : sn_build_sqrt(c->b, reduce(c, SN_OP_sum,
-                                                              sn_build_square(c->b, x), axes, true));
+    const double p =
+        ord->kind == SNUG_ARG_INTEGER || ord->kind == SNUG_ARG_REAL ? sn_fn_real(c, "ord") : 2;
+    const sn_value size =
+        p == 1 ? reduce(c, SN_OP_sum, sn_build_abs(c->b, x), axes, true)
+               : sn_build_sqrt(c->b, reduce(c, SN_OP_sum, sn_build_square(c->b, x), axes, true));
     if (p != 1 && p != 2)
         return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "a norm of order %g", p);
     c->out[0] = sn_build_div(c->b, x, size);
@@ -350,8 +347,8 @@ static sn_value diagonal(sn_fn_call *c, sn_value x, int64_t offset) {
     const int64_t rows = t.dims[t.rank - 2], columns = t.dims[t.rank - 1];
     const int64_t top = offset < 0 ? -offset : 0, left = offset > 0 ? offset : 0;
     const int64_t n = rows - top < columns - left ? rows - top : columns - left;
-    const sn_value sum = sn_build_sum(c->b, sn_build_band(c->b, x, offset, offset),
-                                      1u << (t.rank - 1), false);
+    const sn_value sum =
+        sn_build_sum(c->b, sn_build_band(c->b, x, offset, offset), 1u << (t.rank - 1), false);
     return sn_build_part(c->b, sum, t.rank - 2, n > 0 ? top : 0, n > 0 ? n : 0);
 }
 
@@ -419,7 +416,7 @@ void sn_fn_cross(sn_fn_call *c) {
     if (t.rank < 1 || t.dims[t.rank - 1] != 3)
         return sn_fn_refuse(c, SNUG_E_INVALID, "it needs three components along the last axis");
     sn_builder *const b = c->b;
-    c->out[0] = sn_build_sub(b,
-                             sn_build_mul(b, sn_build_roll(b, x, -1, -1), sn_build_roll(b, y, -1, -2)),
-                             sn_build_mul(b, sn_build_roll(b, x, -1, -2), sn_build_roll(b, y, -1, -1)));
+    c->out[0] =
+        sn_build_sub(b, sn_build_mul(b, sn_build_roll(b, x, -1, -1), sn_build_roll(b, y, -1, -2)),
+                     sn_build_mul(b, sn_build_roll(b, x, -1, -2), sn_build_roll(b, y, -1, -1)));
 }

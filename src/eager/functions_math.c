@@ -66,9 +66,8 @@ void sn_fn_round(sn_fn_call *c) {
     else if (factor == 1)
         c->out[0] = sn_build_round(c->b, x);
     else
-        c->out[0] =
-            sn_build_div(c->b, sn_build_round(c->b, sn_build_affine(c->b, x, factor, 0)),
-                         sn_fn_like(c, x, factor));
+        c->out[0] = sn_build_div(c->b, sn_build_round(c->b, sn_build_affine(c->b, x, factor, 0)),
+                                 sn_fn_like(c, x, factor));
 }
 
 /* Of whole numbers the answer is the same everywhere. */
@@ -119,10 +118,9 @@ void sn_fn_rad2deg(sn_fn_call *c) {
 void sn_fn_sinc(sn_fn_call *c) {
     const sn_value x = sn_build_affine(c->b, sn_fn_float(c, 0), acos(-1), 0);
     const sn_value zero = sn_fn_like(c, x, 0), one = sn_fn_like(c, x, 1),
-                   none = sn_build_equal(c->b, x, zero),
-                   safe = sn_build_select(c->b, none, one, x);
-    c->out[0] = sn_build_select(c->b, none, one,
-                                sn_build_div(c->b, sn_build_sin(c->b, safe), safe));
+                   none = sn_build_equal(c->b, x, zero), safe = sn_build_select(c->b, none, one, x);
+    c->out[0] =
+        sn_build_select(c->b, none, one, sn_build_div(c->b, sn_build_sin(c->b, safe), safe));
 }
 
 void sn_fn_nan_to_num(sn_fn_call *c) {
@@ -137,11 +135,11 @@ void sn_fn_nan_to_num(sn_fn_call *c) {
                  below = sn_fn_given(c, "neginf") ? sn_fn_real(c, "neginf") : -most;
     const sn_value zero = sn_fn_like(c, x, 0), endless = sn_build_isinf(c->b, x),
                    positive = sn_build_greater(c->b, x, zero);
-    const sn_value limit = sn_build_select(c->b, positive, sn_fn_like(c, x, above),
-                                           sn_fn_like(c, x, below));
-    c->out[0] = sn_build_select(c->b, sn_build_isnan(c->b, x),
-                                sn_fn_like(c, x, sn_fn_real(c, "nan")),
-                                sn_build_select(c->b, endless, limit, x));
+    const sn_value limit =
+        sn_build_select(c->b, positive, sn_fn_like(c, x, above), sn_fn_like(c, x, below));
+    c->out[0] =
+        sn_build_select(c->b, sn_build_isnan(c->b, x), sn_fn_like(c, x, sn_fn_real(c, "nan")),
+                        sn_build_select(c->b, endless, limit, x));
 }
 
 /* --- two tensors ------------------------------------------------------------------------------ */
@@ -163,7 +161,7 @@ void sn_fn_add(sn_fn_call *c) {
     }
     sn_fn_pair(c, 0, 1, &x, &y);
     c->out[0] = sn_fn_type(c, x).dtype == SNUG_BOOL && c->promotes ? sn_build_logical_or(c->b, x, y)
-                                                                  : sn_build_add(c->b, x, y);
+                                                                   : sn_build_add(c->b, x, y);
 }
 
 void sn_fn_subtract(sn_fn_call *c) {
@@ -285,8 +283,8 @@ void sn_fn_atan2(sn_fn_call *c) {
 void sn_fn_hypot(sn_fn_call *c) {
     sn_value x, y;
     quotient_pair(c, &x, &y);
-    c->out[0] = sn_build_sqrt(
-        c->b, sn_build_add(c->b, sn_build_square(c->b, x), sn_build_square(c->b, y)));
+    c->out[0] =
+        sn_build_sqrt(c->b, sn_build_add(c->b, sn_build_square(c->b, x), sn_build_square(c->b, y)));
 }
 
 void sn_fn_squared_difference(sn_fn_call *c) {
@@ -319,10 +317,9 @@ void sn_fn_pow(sn_fn_call *c) {
 static sn_value truncated_quotient(sn_fn_call *c, sn_value x, sn_value y) {
     if (sn_dtype_is_float(sn_fn_type(c, x).dtype))
         return sn_build_trunc(c->b, sn_build_div(c->b, x, y));
-    const sn_value size =
-        sn_build_floor_div(c->b, sn_build_abs(c->b, x), sn_build_abs(c->b, y));
-    return sn_build_mul(
-        c->b, size, sn_build_mul(c->b, sn_build_sign(c->b, x), sn_build_sign(c->b, y)));
+    const sn_value size = sn_build_floor_div(c->b, sn_build_abs(c->b, x), sn_build_abs(c->b, y));
+    return sn_build_mul(c->b, size,
+                        sn_build_mul(c->b, sn_build_sign(c->b, x), sn_build_sign(c->b, y)));
 }
 
 void sn_fn_truncatediv(sn_fn_call *c) {
@@ -412,8 +409,8 @@ void sn_fn_clip_by_norm(sn_fn_call *c) {
     const sn_value squares = sn_build_square(c->b, x);
     const sn_value norm =
         sn_build_sqrt(c->b, t.rank ? sn_build_sum(c->b, squares, axes, true) : squares);
-    c->out[0] = sn_build_div(c->b, sn_build_mul(c->b, x, limit),
-                             sn_build_maximum(c->b, norm, limit));
+    c->out[0] =
+        sn_build_div(c->b, sn_build_mul(c->b, x, limit), sn_build_maximum(c->b, norm, limit));
 }
 
 /* The root of the sum of all squares of a list. */
@@ -460,7 +457,10 @@ void sn_fn_cast(sn_fn_call *c) {
 void sn_fn_saturate_cast(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const snug_dtype to = sn_fn_dtype(c, "dtype", SNUG_F32);
-    const double most = to == SNUG_U8 ? 255 : to == SNUG_I8 ? 127 : to == SNUG_I32 ? INT32_MAX : 0,
+    const double most = to == SNUG_U8    ? 255
+                        : to == SNUG_I8  ? 127
+                        : to == SNUG_I32 ? INT32_MAX
+                                         : 0,
                  least = to == SNUG_U8 ? 0 : -most - 1;
     c->out[0] = sn_build_cast(c->b, most > 0 ? sn_build_clip(c->b, x, least, most) : x, to);
 }

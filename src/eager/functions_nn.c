@@ -63,8 +63,7 @@ void sn_fn_elu(sn_fn_call *c) {
 void sn_fn_celu(sn_fn_call *c) {
     const double alpha = sn_fn_real(c, "alpha");
     const sn_value part = sn_build_affine(c->b, sn_fn_float(c, 0), 1 / alpha, 0);
-    c->out[0] =
-        sn_build_affine(c->b, sn_build_value_op(c->b, SN_OP_elu, &part, 1, 1), alpha, 0);
+    c->out[0] = sn_build_affine(c->b, sn_build_value_op(c->b, SN_OP_elu, &part, 1, 1), alpha, 0);
 }
 
 void sn_fn_gelu(sn_fn_call *c) {
@@ -102,8 +101,8 @@ void sn_fn_threshold(sn_fn_call *c) {
 
 void sn_fn_squareplus(sn_fn_call *c) {
     const sn_value x = sn_fn_float(c, 0);
-    const sn_value root = sn_build_sqrt(
-        c->b, sn_build_affine(c->b, sn_build_square(c->b, x), 1, sn_fn_real(c, "b")));
+    const sn_value root =
+        sn_build_sqrt(c->b, sn_build_affine(c->b, sn_build_square(c->b, x), 1, sn_fn_real(c, "b")));
     c->out[0] = sn_build_affine(c->b, sn_build_add(c->b, x, root), 0.5, 0);
 }
 
@@ -159,8 +158,8 @@ void sn_fn_sparse_xent(sn_fn_call *c) {
     const sn_value labels = sn_fn_value(c, 0), logits = sn_fn_value(c, 1);
     const snug_dtype dtype = sn_fn_type(c, labels).dtype;
     const bool whole = dtype == SNUG_I32 || dtype == SNUG_I64;
-    c->out[0] = sn_build_sparse_xent(c->b, logits,
-                                     whole ? labels : sn_build_cast(c->b, labels, SNUG_I32));
+    c->out[0] =
+        sn_build_sparse_xent(c->b, logits, whole ? labels : sn_build_cast(c->b, labels, SNUG_I32));
 }
 
 void sn_fn_sigmoid_xent(sn_fn_call *c) {
@@ -178,9 +177,8 @@ void sn_fn_weighted_xent(sn_fn_call *c) {
     const sn_value tail = sn_build_add(c->b, sn_build_softplus(c->b, size),
                                        sn_build_relu(c->b, sn_build_neg(c->b, x)));
     const sn_value scale = sn_build_affine(c->b, labels, w - 1, 1);
-    c->out[0] = sn_build_add(
-        c->b, sn_build_mul(c->b, sn_build_affine(c->b, labels, -1, 1), x),
-        sn_build_mul(c->b, scale, tail));
+    c->out[0] = sn_build_add(c->b, sn_build_mul(c->b, sn_build_affine(c->b, labels, -1, 1), x),
+                             sn_build_mul(c->b, scale, tail));
 }
 
 /* A loss of nn/loss.c per example, of (target, output, from_logits). */
@@ -235,8 +233,7 @@ typedef struct {
 static const sn_layer_class function_class = {.class_name = "function"};
 
 /* Entries of a setting for n spatial axes: one, n, or with those of batch and channels around. */
-static bool spread_axes(sn_fn_call *c, const char *key, int n, bool channels_first,
-                        int64_t *out) {
+static bool spread_axes(sn_fn_call *c, const char *key, int n, bool channels_first, int64_t *out) {
     int m;
     const int64_t *v = sn_fn_ints(c, key, &m);
     const int from = m == n + 2 ? (channels_first ? 2 : 1) : 0;
@@ -253,7 +250,8 @@ static bool enter_window(sn_fn_call *c, window *w, sn_value x, int n) {
     const char *const format = sn_fn_text(c, "data_format");
     int perm[SNUG_MAX_RANK];
     memset(w, 0, sizeof *w);
-    w->channels_first = (format[0] == 'N' && format[1] == 'C') || strncmp(format, "channels_f", 10) == 0;
+    w->channels_first =
+        (format[0] == 'N' && format[1] == 'C') || strncmp(format, "channels_f", 10) == 0;
     w->layer = (sn_layer){.cls = &function_class, .name = "function"};
     w->call = (sn_layer_call){.b = c->b, .layer = &w->layer, .n_in = 1};
     snprintf(w->call.path, sizeof w->call.path, "%.*s", (int)strcspn(c->names, " "), c->names);
@@ -267,7 +265,7 @@ static bool enter_window(sn_fn_call *c, window *w, sn_value x, int n) {
         perm[k] = k == 0 ? 0 : k == rank - 1 ? 1 : k + 1;
     w->call.in[0] = w->channels_first ? sn_build_transpose(c->b, x, perm) : x;
     w->conf = (sn_spatial_conf){.n = n, .kernel = w->kernel, .strides = w->strides};
-    w->conf.padding = sn_fn_says(c, "padding", "same")    ? "same"
+    w->conf.padding = sn_fn_says(c, "padding", "same")     ? "same"
                       : sn_fn_says(c, "padding", "causal") ? "causal"
                                                            : "valid";
     w->conf.may_be_causal = n == 1;
@@ -340,7 +338,8 @@ void sn_fn_conv(sn_fn_call *c) {
         return sn_fn_refuse(c, SNUG_E_SHAPE, "filters of %lld channels for an input of %lld",
                             (long long)each, (long long)channels);
     if (w.conf.n == 3 && each == channels)
-        leave_window(c, &w, sn_spatial_convolve(&w.call, &w.conf, w.call.in[0], filters, SN_NO_VALUE));
+        leave_window(c, &w,
+                     sn_spatial_convolve(&w.call, &w.conf, w.call.in[0], filters, SN_NO_VALUE));
     else if (w.conf.n < 3)
         leave_window(c, &w, convolve(&w, filters, channels / each));
     else
@@ -467,7 +466,8 @@ void sn_fn_batch_normalization(sn_fn_call *c) {
     const sn_value x = sn_fn_float(c, 0);
     const snug_type t = sn_fn_type(c, x);
     const int axis = sn_fn_given(c, "axis") ? sn_fn_axis(c, "axis", t.rank, -1) : t.rank - 1;
-    const char *const key = sn_fn_place(c, "variance_epsilon") >= 0 ? "variance_epsilon" : "epsilon";
+    const char *const key =
+        sn_fn_place(c, "variance_epsilon") >= 0 ? "variance_epsilon" : "epsilon";
     const sn_value mean = along_axis(c, sn_fn_named_as(c, "mean", t.dtype), t.rank, axis),
                    variance = along_axis(c, sn_fn_named_as(c, "variance", t.dtype), t.rank, axis),
                    scale = along_axis(c, sn_fn_named_as(c, "scale", t.dtype), t.rank, axis),
@@ -481,15 +481,15 @@ void sn_fn_batch_normalization(sn_fn_call *c) {
 static void normalised(sn_fn_call *c, bool centred) {
     sn_value x = sn_fn_float(c, 0);
     const snug_type t = sn_fn_type(c, x);
-    const uint32_t axes = sn_fn_given(c, "axis") ? sn_fn_axes(c, "axis", t.rank)
-                                                 : 1u << (t.rank ? t.rank - 1 : 0);
+    const uint32_t axes =
+        sn_fn_given(c, "axis") ? sn_fn_axes(c, "axis", t.rank) : 1u << (t.rank ? t.rank - 1 : 0);
     if (centred)
         x = sn_build_sub(c->b, x, sn_build_mean(c->b, x, axes, true));
     const sn_value square = sn_build_mean(c->b, sn_build_square(c->b, x), axes, true),
                    by = sn_build_rsqrt(c->b,
                                        sn_build_affine(c->b, square, 1, sn_fn_real(c, "epsilon")));
     const sn_value gamma =
-        sn_fn_named_as(c, sn_fn_place(c, "gamma") >= 0 ? "gamma" : "scale", t.dtype),
+                       sn_fn_named_as(c, sn_fn_place(c, "gamma") >= 0 ? "gamma" : "scale", t.dtype),
                    beta = sn_fn_named_as(c, "beta", t.dtype);
     sn_value y = sn_build_mul(c->b, x, by);
     y = sn_value_ok(gamma) ? sn_build_mul(c->b, y, gamma) : y;

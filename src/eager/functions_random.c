@@ -18,8 +18,8 @@ static int64_t key_of(sn_fn_call *c) {
         sn_fn_refuse(c, SNUG_E_INVALID, "seed must be two integers");
     if (!seed || n < 1)
         return sn_record_draw(&c->r);
-    return sn_record_key(&c->r, (int64_t)sn_rng_key((uint64_t)seed[0],
-                                                    n > 1 ? (uint64_t)seed[1] : UINT64_MAX));
+    return sn_record_key(
+        &c->r, (int64_t)sn_rng_key((uint64_t)seed[0], n > 1 ? (uint64_t)seed[1] : UINT64_MAX));
 }
 
 static sn_value draw(sn_fn_call *c, sn_random_kind kind, const snug_type *t, double a, double b) {
@@ -72,8 +72,7 @@ static void draw_whole(sn_fn_call *c, snug_type t, double low, double high) {
     if (!(high > low))
         return sn_fn_refuse(c, SNUG_E_INVALID, "minval %g is not below maxval %g", low, high);
     const sn_value x = sn_build_floor(c->b, draw(c, SN_RANDOM_UNIFORM, &t, low, high));
-    c->out[0] = sn_build_cast(
-        c->b, sn_build_minimum(c->b, x, sn_fn_like(c, x, high - 1)), dtype);
+    c->out[0] = sn_build_cast(c->b, sn_build_minimum(c->b, x, sn_fn_like(c, x, high - 1)), dtype);
 }
 
 void sn_fn_random_uniform(sn_fn_call *c) {
@@ -139,8 +138,8 @@ void sn_fn_random_categorical(sn_fn_call *c) {
     const double tiny = t.dtype == SNUG_F64 ? 1e-300 : 1e-30;
     const sn_value u = sn_build_clip(c->b, draw(c, SN_RANDOM_UNIFORM, &wide, 0, 1), tiny, 1);
     const sn_value e = sn_build_clip(c->b, sn_build_neg(c->b, sn_build_log(c->b, u)), tiny, 1e300);
-    const sn_value scores = sn_build_sub(c->b, sn_build_expand_dims(c->b, logits, 1),
-                                         sn_build_log(c->b, e));
+    const sn_value scores =
+        sn_build_sub(c->b, sn_build_expand_dims(c->b, logits, 1), sn_build_log(c->b, e));
     c->out[0] = sn_build_argmax(c->b, scores, 2, sn_fn_dtype(c, "dtype", SNUG_I64));
 }
 

@@ -71,14 +71,14 @@ void sn_fn_mean(sn_fn_call *c) {
         return;
     }
     if (sn_dtype_is_float(t.dtype)) {
-        c->out[0] = sn_build_mean(c->b, x, sn_fn_axes(c, "axis", t.rank), sn_fn_flag(c, "keepdims"));
+        c->out[0] =
+            sn_build_mean(c->b, x, sn_fn_axes(c, "axis", t.rank), sn_fn_flag(c, "keepdims"));
         return;
     }
     const sn_value sum = reduced(c, SN_OP_sum, x),
                    count = sn_fn_like(c, x, (double)reduced_count(c, &t));
-    c->out[0] =
-        sn_build_mul(c->b, sn_build_sign(c->b, sum),
-                     sn_build_floor_div(c->b, sn_build_abs(c->b, sum), count));
+    c->out[0] = sn_build_mul(c->b, sn_build_sign(c->b, sum),
+                             sn_build_floor_div(c->b, sn_build_abs(c->b, sum), count));
 }
 
 /* A function of graph/build.h of x, axes and keepdims. */
@@ -89,7 +89,8 @@ static void reduce_by(sn_fn_call *c, reduction f, double of_scalar) {
     const uint32_t axes = sn_fn_axes(c, "axis", rank);
     if (sn_fn_failed(c))
         return;
-    c->out[0] = rank ? f(c->b, x, axes, sn_fn_flag(c, "keepdims")) : sn_fn_affine(c, x, of_scalar, 0);
+    c->out[0] =
+        rank ? f(c->b, x, axes, sn_fn_flag(c, "keepdims")) : sn_fn_affine(c, x, of_scalar, 0);
 }
 
 void sn_fn_variance(sn_fn_call *c) {
@@ -115,8 +116,9 @@ void sn_fn_euclidean_norm(sn_fn_call *c) {
 void sn_fn_count_nonzero(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const sn_value is = sn_build_not_equal(c->b, x, sn_fn_like(c, x, 0));
-    c->out[0] = reduced(c, SN_OP_sum,
-                        sn_build_cast(c->b, is, sn_fn_dtype(c, "dtype", c->promotes ? SNUG_I32 : SNUG_I64)));
+    c->out[0] = reduced(
+        c, SN_OP_sum,
+        sn_build_cast(c->b, is, sn_fn_dtype(c, "dtype", c->promotes ? SNUG_I32 : SNUG_I64)));
 }
 
 /* Mean and variance over axes. */
@@ -170,8 +172,8 @@ static void scan_by(sn_fn_call *c, sn_op op) {
     if (flat)
         x = sn_build_reshape(c->b, x, (const int64_t[]){-1}, 1);
     const int axis = sn_fn_axis(c, "axis", sn_fn_type(c, x).rank, 0);
-    c->out[0] = sn_build_scan(c->b, op, x, axis, sn_fn_flag(c, "exclusive"),
-                              sn_fn_flag(c, "reverse"));
+    c->out[0] =
+        sn_build_scan(c->b, op, x, axis, sn_fn_flag(c, "exclusive"), sn_fn_flag(c, "reverse"));
 }
 
 void sn_fn_cumsum(sn_fn_call *c) {
@@ -291,8 +293,8 @@ void sn_fn_segment_mean(sn_fn_call *c) {
                    count = scattered(c, at, ones, n);
     int64_t dims[SNUG_MAX_RANK] = {n, 1, 1, 1, 1, 1, 1, 1};
     const sn_value least = sn_build_maximum(c->b, count, sn_fn_like(c, count, 1));
-    c->out[0] = sn_build_div(c->b, scattered(c, at, data, n),
-                             sn_build_reshape(c->b, least, dims, t.rank));
+    c->out[0] =
+        sn_build_div(c->b, scattered(c, at, data, n), sn_build_reshape(c->b, least, dims, t.rank));
 }
 
 /* --- order statistics ------------------------------------------------------------------------- */
@@ -349,8 +351,8 @@ static void quantiles(sn_fn_call *c, const double *q, int n, bool stacked) {
             shape.dims[k] = !axes || (axes >> k & 1) ? 1 : t.dims[k];
     }
     for (int i = 0; i < n && !sn_fn_failed(c); i++)
-        each[i] = sn_build_reshape(c->b, quantile_of(c, sorted, left.rank, q[i]), shape.dims,
-                                   shape.rank);
+        each[i] =
+            sn_build_reshape(c->b, quantile_of(c, sorted, left.rank, q[i]), shape.dims, shape.rank);
     c->out[0] = stacked && !sn_fn_failed(c) ? sn_build_stack(c->b, each, n, 0) : each[0];
 }
 

@@ -274,7 +274,8 @@ void sn_fn_tile(sn_fn_call *c) {
     snug_type t = sn_fn_type(c, x);
     int64_t counts[SNUG_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
     int n;
-    const int64_t *given = sn_fn_ints(c, sn_fn_place(c, "repeats") >= 0 ? "repeats" : "multiples", &n);
+    const int64_t *given =
+        sn_fn_ints(c, sn_fn_place(c, "repeats") >= 0 ? "repeats" : "multiples", &n);
     if (n > SNUG_MAX_RANK || (n != t.rank && !c->promotes))
         return sn_fn_refuse(c, SNUG_E_INVALID, "%d multiples of a tensor with %d axes", n, t.rank);
     for (; t.rank < n && !sn_fn_failed(c); t.rank++)
@@ -292,8 +293,7 @@ static sn_value repeat_each(sn_fn_call *c, sn_value x, int axis, const int64_t *
         snug_type t = sn_fn_type(c, x);
         t.dims[axis] = times[i];
         if (times[i] > 0)
-            parts[m++] =
-                sn_build_broadcast_to(c->b, sn_build_part(c->b, x, axis, i, 1), &t);
+            parts[m++] = sn_build_broadcast_to(c->b, sn_build_part(c->b, x, axis, i, 1), &t);
     }
     return m ? join(c, parts, m, axis) : sn_build_part(c->b, x, axis, 0, 0);
 }
@@ -357,8 +357,8 @@ static sn_value pad_edge(sn_fn_call *c, sn_value x, const int64_t *before, const
         parts[n++] = x;
         wide.dims[k] = after[k];
         if (after[k] > 0)
-            parts[n++] = sn_build_broadcast_to(
-                c->b, sn_build_part(c->b, x, k, t.dims[k] - 1, 1), &wide);
+            parts[n++] =
+                sn_build_broadcast_to(c->b, sn_build_part(c->b, x, k, t.dims[k] - 1, 1), &wide);
         x = sn_build_concat(c->b, parts, n, k);
     }
     return x;
@@ -379,8 +379,7 @@ void sn_fn_pad(sn_fn_call *c) {
         after[k] = widths[n == 2 * rank ? 2 * k + 1 : n - 1];
     }
     if (sn_fn_says(c, "mode", "reflect") || sn_fn_says(c, "mode", "symmetric"))
-        c->out[0] =
-            sn_build_pad_mirror(c->b, x, before, after, sn_fn_says(c, "mode", "symmetric"));
+        c->out[0] = sn_build_pad_mirror(c->b, x, before, after, sn_fn_says(c, "mode", "symmetric"));
     else if (sn_fn_says(c, "mode", "edge"))
         c->out[0] = pad_edge(c, x, before, after);
     else if (sn_fn_says(c, "mode", "constant"))
@@ -467,8 +466,7 @@ static void take_entry(sn_fn_call *c, strided *s, int i) {
         return sn_fn_refuse(c, SNUG_E_INVALID, "strides[%d] must be non-zero", i);
     if (!has(s->shrinks, i))
         return take_range(s, i);
-    const int64_t extent = s->t.dims[s->axis],
-                  at = s->begin[i] + (s->begin[i] < 0) * extent;
+    const int64_t extent = s->t.dims[s->axis], at = s->begin[i] + (s->begin[i] < 0) * extent;
     if (at < 0 || at >= extent)
         return sn_fn_refuse(c, SNUG_E_INVALID, "slice index %lld of dimension %d out of bounds",
                             (long long)s->begin[i], s->axis);
@@ -527,8 +525,7 @@ void sn_fn_strided_slice(sn_fn_call *c) {
                      s.rank, SNUG_MAX_RANK);
     if (sn_fn_failed(c))
         return;
-    const sn_value part =
-        is_everything(&s) ? x : sn_build_slice(c->b, x, s.from, s.size, s.by);
+    const sn_value part = is_everything(&s) ? x : sn_build_slice(c->b, x, s.from, s.size, s.by);
     const snug_type out = {s.t.dtype, s.rank, {0}};
     snug_type wanted = out;
     memcpy(wanted.dims, s.dims, sizeof wanted.dims);
@@ -544,7 +541,8 @@ void sn_fn_space_to_depth(sn_fn_call *c) {
     const snug_type t = sn_fn_type(c, x);
     const int64_t n = sn_fn_int(c, "block_size");
     if (t.rank != 4 || n < 1 || t.dims[1] % n || t.dims[2] % n)
-        return sn_fn_refuse(c, SNUG_E_INVALID, "blocks of %lld do not fit the picture", (long long)n);
+        return sn_fn_refuse(c, SNUG_E_INVALID, "blocks of %lld do not fit the picture",
+                            (long long)n);
     const int64_t parts[6] = {t.dims[0], t.dims[1] / n, n, t.dims[2] / n, n, t.dims[3]},
                   flat[4] = {t.dims[0], t.dims[1] / n, t.dims[2] / n, -1};
     c->out[0] = sn_build_reshape(

@@ -18,7 +18,8 @@ snug_status sn_graph_create(snug_engine *e, sn_graph **out, snug_error *err) {
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_GRAPH, sizeof(sn_graph), &block, err));
     sn_graph *g = block;
     g->engine = e;
-    g->var_names = g->param_names = (sn_names){.engine = e, .category = SN_MEM_GRAPH};
+    g->var_names = g->param_names = g->owner_names =
+        (sn_names){.engine = e, .category = SN_MEM_GRAPH};
     snug_status status = sn_zone_create(e, SN_MEM_GRAPH, &g->zone, err);
     if (status == SNUG_OK)
         status = sn_graph_set_owner(g, "", err);
@@ -42,6 +43,7 @@ void sn_graph_destroy(sn_graph *g) {
     free_array(g, g->params, g->cap_params, sizeof *g->params);
     sn_names_clear(&g->var_names);
     sn_names_clear(&g->param_names);
+    sn_names_clear(&g->owner_names);
     free_array(g, g->inputs, g->cap_inputs, sizeof *g->inputs);
     free_array(g, g->outputs, g->cap_outputs, sizeof *g->outputs);
     free_array(g, (void *)g->owners, g->cap_owners, sizeof *g->owners);
@@ -247,6 +249,8 @@ snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out, s
     }
     if (*info.name)
         SNUG_TRY(check_name("a parameter", info.name, err));
+    if (*info.name && g->source)
+        return g->source->find(g->source->ctx, &info, out, err);
     if (*info.name && find_param(g, info.name, out)) {
         if (same_default(&g->params[out->i], &info))
             return SNUG_OK;
@@ -285,20 +289,25 @@ void sn_graph_clear_outputs(sn_graph *g) {
 }
 
 snug_status sn_graph_set_owner(sn_graph *g, const char *owner, snug_error *err) {
-    for (size_t i = 0; i < g->n_owners; i++) {
-        if (strcmp(g->owners[i], owner) == 0) {
-            g->owner = (uint32_t)i;
-            return SNUG_OK;
-        }
+    uint32_t there;
+    if (sn_names_find(&g->owner_names, owner, &there)) {
+        g->owner = there;
+        return SNUG_OK;
     }
     if (*owner)
         SNUG_TRY(check_name("an owner", owner, err));
     SNUG_TRY(RESERVE(g, owners, 1, err));
+    SNUG_TRY(sn_names_reserve(&g->owner_names, err));
     const char *copy;
     SNUG_TRY(sn_zone_text(g->zone, owner, &copy, err));
     g->owner = (uint32_t)g->n_owners;
+    sn_names_put(&g->owner_names, copy, g->owner);
     g->owners[g->n_owners++] = copy;
     return SNUG_OK;
+}
+
+void sn_graph_set_source(sn_graph *g, const sn_param_source *source) {
+    g->source = source;
 }
 
 void sn_graph_set_part(sn_graph *g, sn_part part) {

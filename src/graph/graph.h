@@ -105,6 +105,13 @@ SNUG_CHECKED snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, 
  * INVERSE_EXTENT computes `real`, or leaves it 0 while extents are unknown. */
 SNUG_CHECKED snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out,
                                         snug_error *err);
+/* Who says what a parameter with a name is, instead of one slot for each name: a graph that is
+ * appended to again and again has many "optimizer/rate"s. NULL: nobody. Lent. */
+typedef struct {
+    void *ctx;
+    snug_status (*find)(void *ctx, const sn_param_info *wanted, sn_param *out, snug_error *err);
+} sn_param_source;
+void sn_graph_set_source(sn_graph *g, const sn_param_source *source);
 /* Checks and infers, then appends; `outs` has room for SN_MAX_OUT and gets *n_outs (may be NULL)
  * values. For STATE rows inputs 0..n_out-1 must be newest versions of variables. After any error
  * the graph is what it was. */

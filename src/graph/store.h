@@ -24,12 +24,13 @@ struct snug_graph {
     sn_param_info *params;
     sn_named *inputs, *outputs;
     const char **owners;
-    sn_names var_names, param_names;
+    sn_names var_names, param_names, owner_names;
     size_t n_nodes, n_values, n_vars, n_params, n_inputs, n_outputs, n_owners;
     size_t cap_nodes, cap_values, cap_vars, cap_params, cap_inputs, cap_outputs, cap_owners;
     bool outside;   /* inputs and outputs lie in the caller's memory */
     uint32_t owner; /* of nodes appended from now on */
     sn_part part;
+    const sn_param_source *source; /* of parameters with names, or NULL */
 };
 
 /* Owner by index, for rewrites that copy nodes of a graph with the same owners. */

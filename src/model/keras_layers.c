@@ -169,6 +169,21 @@ static snug_status fill_from_json(void *ctx, sn_network *n, const sn_layer_class
     return SNUG_OK;
 }
 
+snug_status sn_keras_make_layer(sn_network *n, const char *class_name, const json_t *config,
+                                sn_layer **out, snug_error *err) {
+    fill_context c = {.config = (json_t *)(uintptr_t)config, /* only read */
+                      .dtype = n->compute_dtype == SNUG_F64 ? "float64" : "float32",
+                      .last_axis = -1};
+    const sn_layer_spec spec = {.class_name = class_name,
+                                .name = sn_keras_text(config, "name"),
+                                .fill = fill_from_json,
+                                .ctx = &c};
+    const json_t *trainable = json_object_get(config, "trainable");
+    SNUG_TRY(sn_layer_make(n, &spec, out, err));
+    (*out)->trainable = !json_is_false(trainable);
+    return SNUG_OK;
+}
+
 /* --- applying layers and models --------------------------------------------------------------- */
 
 /* Where layers are added: the model itself or a model within it. */

@@ -37,19 +37,39 @@ snug_status sn_network_check_input(const snug_type *input, snug_error *err) {
     return sn_type_check(input, true, err);
 }
 
-snug_status sn_network_create(snug_engine *e, const char *name, const snug_type *input,
-                              sn_network **out, snug_error *err) {
+snug_status sn_network_create_bare(snug_engine *e, snug_dtype dtype, sn_network **out,
+                                   snug_error *err) {
     void *block;
-    SNUG_TRY(sn_network_check_input(input, err));
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_MODEL, sizeof(sn_network), &block, err));
     sn_network *n = block;
     n->engine = e;
+    n->name = "";
     n->var_names = n->layer_names = n->last_numbers =
         (sn_names){.engine = e, .category = SN_MEM_MODEL};
-    n->variable_dtype = n->compute_dtype = input->dtype == SNUG_F64 ? SNUG_F64 : SNUG_F32;
-    snug_status status = sn_zone_create(e, SN_MEM_MODEL, &n->zone, err);
+    n->variable_dtype = n->compute_dtype = dtype;
+    const snug_status status = sn_zone_create(e, SN_MEM_MODEL, &n->zone, err);
     if (status == SNUG_OK)
-        status = sn_zone_text(n->zone, name && name[0] ? name : "sequential", &n->name, err);
+        *out = n;
+    else
+        sn_network_destroy(n);
+    return status;
+}
+
+snug_status sn_network_take_layer(sn_network *n, const sn_layer *layer, snug_error *err) {
+    SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->layers, sizeof *n->layers,
+                     &n->cap_layers, 1, err));
+    n->layers[0] = *layer;
+    n->n_layers = 1;
+    return SNUG_OK;
+}
+
+snug_status sn_network_create(snug_engine *e, const char *name, const snug_type *input,
+                              sn_network **out, snug_error *err) {
+    sn_network *n;
+    SNUG_TRY(sn_network_check_input(input, err));
+    SNUG_TRY(sn_network_create_bare(e, input->dtype == SNUG_F64 ? SNUG_F64 : SNUG_F32, &n, err));
+    snug_status status =
+        sn_zone_text(n->zone, name && name[0] ? name : "sequential", &n->name, err);
     uint32_t first;
     if (status == SNUG_OK)
         status = sn_network_add_input(n, "", input, &first, err);
@@ -131,6 +151,8 @@ bool sn_network_trains(const sn_network *n, uint32_t home) {
 
 snug_status sn_network_read(const sn_network *n, sn_graph *g, uint32_t home, sn_value *out,
                             snug_error *err) {
+    if (n->door)
+        return n->door->read(n->door->ctx, g, home, out, err);
     for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
         const sn_variable *there = sn_graph_var_at(g, (sn_var){i});
         if (there->home == home) {

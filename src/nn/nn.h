@@ -232,6 +232,13 @@ typedef struct {
     bool masked;
 } sn_net_tensor;
 
+/* Where variables are read whose homes are not the graph's own: a recording has handles of its
+ * own for them. */
+typedef struct {
+    void *ctx;
+    snug_status (*read)(void *ctx, sn_graph *g, uint32_t home, sn_value *out, snug_error *err);
+} sn_network_door;
+
 struct sn_network {
     snug_engine *engine;
     sn_zone *zone;      /* names, configurations: category MODEL */
@@ -259,12 +266,19 @@ struct sn_network {
     size_t n_losses, cap_losses;
     snug_dtype variable_dtype, compute_dtype;
     uint64_t seed;
+    const sn_network_door *door; /* NULL: variables are the graph's */
 };
 
 /* `input` has dims[0] = -1, the batch; f32, f64, i32 or i64. */
 SNUG_CHECKED snug_status sn_network_create(snug_engine *e, const char *name, const snug_type *input,
                                            sn_network **out, snug_error *err);
+/* Without an input: for layers that are applied by hand, and for the slots of an optimizer. */
+SNUG_CHECKED snug_status sn_network_create_bare(snug_engine *e, snug_dtype dtype, sn_network **out,
+                                                snug_error *err);
 void sn_network_destroy(sn_network *n);
+/* Makes `layer` (of sn_layer_make) the network's only one, to be applied by hand. */
+SNUG_CHECKED snug_status sn_network_take_layer(sn_network *n, const sn_layer *layer,
+                                               snug_error *err);
 /* One more input, before the first layer is added. */
 SNUG_CHECKED snug_status sn_network_add_input(sn_network *n, const char *name,
                                               const snug_type *input, uint32_t *tensor,

@@ -1,0 +1,85 @@
+/* held.c: the variables of a network as handles of a recorder (eager/layer.h).
+ *
+ * 1. Handles are made outside of calls; a variable that turns up inside one makes it fail, and the
+ * caller tries again with the handle made.
+ * 2. Parameters with names become parameters of this occurrence: keys are drawn, numbers are asked
+ * of the host, others are what they are. */
+#include "eager/layer.h"
+
+#include <string.h>
+
+static snug_status read_held(void *ctx, sn_graph *g, uint32_t home, sn_value *out,
+                             snug_error *err) {
+    sn_held *const h = ctx;
+    (void)g;
+    if (home >= h->n)
+        return sn_fail(err, SNUG_E_INTERNAL, "variable %u has no handle yet", home);
+    *out = sn_record_read(h->call, h->vars[home]);
+    if (h->call->b.error.code != SNUG_OK && err && err != &h->call->b.error)
+        *err = h->call->b.error;
+    return h->call->b.error.code;
+}
+
+static snug_status find_param(void *ctx, const sn_param_info *wanted, sn_param *out,
+                              snug_error *err) {
+    sn_held *const h = ctx;
+    int64_t word = -1;
+    if (wanted->kind == SN_PARAM_KEY)
+        word = sn_record_draw(h->call);
+    for (int i = 0; i < h->n_numbers && word < 0; i++)
+        if (strcmp(h->numbers[i].name, wanted->name) == 0)
+            word = sn_record_ask(h->call, h->host, i);
+    if (word < 0)
+        word = sn_record_number(h->call, wanted->real);
+    *out = (sn_param){(uint32_t)word};
+    if (h->call->b.error.code != SNUG_OK && err && err != &h->call->b.error)
+        *err = h->call->b.error;
+    return h->call->b.error.code;
+}
+
+void sn_held_init(sn_held *h, snug_recorder *r, sn_network *n) {
+    *h = (sn_held){.r = r, .network = n};
+    h->door = (sn_network_door){h, read_held};
+    h->source = (sn_param_source){h, find_param};
+}
+
+void sn_held_clear(sn_held *h) {
+    if (!h->network)
+        return;
+    for (size_t i = 0; i < h->n; i++)
+        snug_variable_drop(h->vars[i]);
+    sn_free(h->network->engine, SN_MEM_MODEL, h->vars, h->cap * sizeof *h->vars);
+    sn_network_destroy(h->network);
+    *h = (sn_held){0};
+}
+
+snug_status sn_held_make(sn_held *h, snug_error *err) {
+    sn_network *const n = h->network;
+    if (h->n == n->n_vars)
+        return SNUG_OK;
+    SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&h->vars, sizeof(snug_variable *), &h->cap,
+                     n->n_vars, err));
+    while (h->n < n->n_vars) {
+        const sn_net_var *v = &n->vars[h->n];
+        const snug_record_variable_options options = {
+            .name = v->name,
+            .not_trainable = !v->trainable || v->slot || !n->layers[v->layer].trainable,
+            .is_slot = v->slot && !v->kept};
+        SNUG_TRY(sn_record_variable(h->r, &v->type, &v->init, &options, &h->vars[h->n], err));
+        h->n++;
+    }
+    return SNUG_OK;
+}
+
+void sn_held_enter(sn_held *h, sn_record_call *c) {
+    h->call = c;
+    h->network->door = &h->door;
+    sn_graph_set_source(c->b.graph, &h->source);
+}
+
+void sn_held_leave(sn_held *h) {
+    sn_graph_set_source(h->call->b.graph, NULL);
+    sn_graph_set_part(h->call->b.graph, SN_PART_FORWARD);
+    h->network->door = NULL;
+    h->call = NULL;
+}

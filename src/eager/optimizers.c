@@ -1,0 +1,239 @@
+/* optimizers.c: optimizers on recorded tensors (include/snug/layer.h): room nn's updates, appended
+ * to the recording. The optimizer's network has a variable for each weight it was given and, behind
+ * it, that weight's slots.
+ *
+ * 1. Slots are made on a scratch graph before the update is recorded.
+ * 2. Numbers that depend on the step are asked of the optimizer when a plan is bound, so that they
+ * are parameters in traces too; a trace that is called counts a step then.
+ * 3. A failed apply counts no step. */
+#include "eager/layer.h"
+
+#include <snug/layer.h>
+#include <stdio.h>
+#include <string.h>
+
+struct snug_optimizer {
+    snug_recorder *r;
+    snug_engine *engine;
+    sn_optimizer conf;
+    sn_held held;
+    int64_t steps;
+    double given_rate;                          /* < 0: none */
+    sn_named_real numbers[SN_OPTIMIZER_PARAMS]; /* of the step that is recorded or called */
+    int n_numbers;
+    sn_host host;
+    int n_refs; /* the owner's, and those of traces */
+};
+
+/* --- numbers of a step ------------------------------------------------------------------------ */
+static void know_step(snug_optimizer *o, int64_t step) {
+    sn_optimizer now = o->conf;
+    if (o->given_rate >= 0) {
+        now.learning_rate = o->given_rate;
+        now.schedule.name[0] = 0;
+    }
+    o->n_numbers = sn_optimizer_params(&now, step, o->numbers, SN_OPTIMIZER_PARAMS);
+}
+
+static double ask(void *ctx, int which) {
+    snug_optimizer *const o = ctx;
+    if (which < 0) {
+        know_step(o, ++o->steps);
+        return 0;
+    }
+    return which < o->n_numbers ? o->numbers[which].value : 0;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+static void hold(void *ctx) {
+    ((snug_optimizer *)ctx)->n_refs++;
+}
+
+static void drop(void *ctx) {
+    snug_optimizer *const o = ctx;
+    if (--o->n_refs > 0)
+        return;
+    sn_held_clear(&o->held);
+    sn_free(o->engine, SN_MEM_MODEL, o, sizeof *o);
+}
+
+void snug_optimizer_destroy(snug_optimizer *o) {
+    if (o)
+        drop(o);
+}
+
+/* The one layer that all weights belong to. */
+static snug_status create_network(snug_optimizer *o, snug_error *err) {
+    sn_network *n;
+    const sn_layer layer = {.name = o->conf.name, .trainable = true};
+    SNUG_TRY(sn_network_create_bare(o->engine, SNUG_F32, &n, err));
+    sn_held_init(&o->held, o->r, n);
+    return sn_network_take_layer(n, &layer, err);
+}
+
+snug_status snug_optimizer_create(snug_recorder *r, const char *optimizer, snug_optimizer **out,
+                                  snug_error *err) {
+    snug_engine *const e = snug_recorder_engine(r);
+    sn_optimizer conf;
+    void *block;
+    SNUG_TRY(sn_optimizer_parse(optimizer, &conf, err));
+    SNUG_TRY(sn_alloc_zero(e, SN_MEM_MODEL, sizeof(snug_optimizer), &block, err));
+    snug_optimizer *const o = block;
+    *o = (snug_optimizer){.r = r, .engine = e, .conf = conf, .given_rate = -1, .n_refs = 1};
+    o->host = (sn_host){o, ask, hold, drop};
+    const snug_status status = create_network(o, err);
+    if (status == SNUG_OK)
+        *out = o;
+    else
+        drop(o);
+    return status;
+}
+
+/* --- weights and slots ------------------------------------------------------------------------ */
+static bool find_weight(const snug_optimizer *o, const snug_variable *v, uint32_t *home) {
+    for (size_t i = 0; i < o->held.n; i++)
+        if (o->held.vars[i] == v) {
+            *home = (uint32_t)i;
+            return true;
+        }
+    return false;
+}
+
+/* Names of variables may be equal, those of a network may not. */
+static snug_status add_weight(snug_optimizer *o, snug_variable *v, snug_error *err) {
+    sn_network *const n = o->held.network;
+    char name[200];
+    uint32_t home;
+    snprintf(name, sizeof name, "%.150s", snug_variable_name(v));
+    for (int k = 1; !name[0] || sn_network_find_variable(n, name, &home); k++)
+        snprintf(name, sizeof name, "%.150s_%d", snug_variable_name(v), k);
+    const sn_net_var var = {.name = name, .type = *snug_variable_type(v), .trainable = true};
+    SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&o->held.vars, sizeof(snug_variable *),
+                     &o->held.cap, n->n_vars + 1, err));
+    SNUG_TRY(sn_network_variable(n, &var, &home, err));
+    snug_variable_hold(v);
+    o->held.vars[o->held.n++] = v;
+    return SNUG_OK;
+}
+
+/* The update of one weight on a scratch graph, which makes its slots. */
+static snug_status make_slots(snug_optimizer *o, const snug_type *type, snug_error *err) {
+    sn_graph *g;
+    sn_value gradient[1];
+    SNUG_TRY(sn_graph_create(o->engine, &g, err));
+    snug_status status = sn_graph_input(g, "gradient", type, gradient, err);
+    /* Only the newest weight trains meanwhile. */
+    sn_network *const n = o->held.network;
+    const size_t n_vars = n->n_vars;
+    for (size_t i = 0; i + 1 < n_vars; i++)
+        n->vars[i].trainable = false;
+    if (status == SNUG_OK)
+        status = sn_optimizer_build(&o->conf, n, g, gradient, 1, err);
+    if (status == SNUG_OK && o->conf.gradient_accumulation_steps > 0)
+        status = sn_optimizer_accumulate(&o->conf, n, g, gradient, 1, err);
+    for (size_t i = 0; i < n_vars; i++)
+        n->vars[i].trainable = !n->vars[i].slot;
+    sn_graph_destroy(g);
+    SNUG_TRY(status);
+    return sn_held_make(&o->held, err);
+}
+
+static snug_status know_weights(snug_optimizer *o, snug_tensor *const *grads,
+                                snug_variable *const *variables, int n, snug_error *err) {
+    uint32_t home;
+    for (int i = 0; i < n; i++) {
+        if (!grads[i] || find_weight(o, variables[i], &home))
+            continue;
+        SNUG_TRY(add_weight(o, variables[i], err));
+        SNUG_TRY(make_slots(o, snug_variable_type(variables[i]), err));
+    }
+    return SNUG_OK;
+}
+
+/* --- a step ----------------------------------------------------------------------------------- */
+/* A gradient for each weight, in the order of homes; SN_NO_VALUE for those that have none. */
+static int collect(const snug_optimizer *o, sn_record_call *c, snug_tensor *const *grads,
+                   snug_variable *const *variables, int n, sn_value *out) {
+    const sn_network *const net = o->held.network;
+    int count = 0;
+    for (uint32_t home = 0; home < net->n_vars; home++) {
+        if (net->vars[home].slot)
+            continue;
+        out[count] = SN_NO_VALUE;
+        for (int i = 0; i < n; i++)
+            if (grads[i] && variables[i] == o->held.vars[home])
+                out[count] =
+                    sn_build_cast(&c->b, sn_record_use(c, grads[i]), net->vars[home].type.dtype);
+        count++;
+    }
+    return count;
+}
+
+static snug_status record(snug_optimizer *o, snug_tensor *const *grads,
+                          snug_variable *const *variables, int n, sn_value *values,
+                          snug_error *err) {
+    const bool updates = sn_optimizer_updates(&o->conf, o->steps + 1);
+    sn_record_call c;
+    SNUG_TRY(sn_record_begin(o->r, &c, err));
+    const int count = collect(o, &c, grads, variables, n, values);
+    o->held.host = &o->host;
+    o->held.numbers = o->numbers;
+    o->held.n_numbers = o->n_numbers;
+    sn_held_enter(&o->held, &c);
+    if (c.b.error.code == SNUG_OK && updates)
+        (void)!sn_optimizer_build(&o->conf, o->held.network, c.b.graph, values, count, &c.b.error);
+    else if (c.b.error.code == SNUG_OK)
+        (void)!sn_optimizer_accumulate(&o->conf, o->held.network, c.b.graph, values, count,
+                                       &c.b.error);
+    sn_held_leave(&o->held);
+    return sn_record_end(&c, err);
+}
+
+snug_status snug_optimizer_apply(snug_optimizer *o, snug_tensor *const *grads,
+                                 snug_variable *const *variables, int n, double rate,
+                                 snug_error *err) {
+    void *values;
+    o->given_rate = rate;
+    SNUG_TRY(know_weights(o, grads, variables, n, err));
+    const size_t bytes = (o->held.network->n_vars + 1) * sizeof(sn_value);
+    SNUG_TRY(sn_alloc(o->engine, SN_MEM_OTHER, bytes, &values, err));
+    know_step(o, o->steps + 1);
+    const snug_status status = record(o, grads, variables, n, values, err);
+    sn_free(o->engine, SN_MEM_OTHER, values, bytes);
+    if (status == SNUG_OK && !snug_is_tracing(o->r))
+        o->steps++;
+    return status;
+}
+
+/* --- settings --------------------------------------------------------------------------------- */
+int64_t snug_optimizer_steps(const snug_optimizer *o) {
+    return o->steps;
+}
+
+void snug_optimizer_set_steps(snug_optimizer *o, int64_t steps) {
+    o->steps = steps;
+}
+
+double snug_optimizer_rate(const snug_optimizer *o) {
+    return sn_optimizer_rate(&o->conf, o->steps);
+}
+
+void snug_optimizer_set_rate(snug_optimizer *o, double rate) {
+    o->conf.learning_rate = rate;
+    o->conf.schedule.name[0] = 0;
+}
+
+/* Slots stand among the weights, in the order they were made. */
+int snug_optimizer_n_slots(const snug_optimizer *o) {
+    int n = 0;
+    for (size_t i = 0; i < o->held.n; i++)
+        n += o->held.network->vars[i].slot;
+    return n;
+}
+
+snug_variable *snug_optimizer_slot(const snug_optimizer *o, int i) {
+    for (size_t k = 0; k < o->held.n; k++)
+        if (o->held.network->vars[k].slot && i-- == 0)
+            return o->held.vars[k];
+    return NULL;
+}
