@@ -374,7 +374,7 @@ void sn_fn_pair(sn_fn_call *c, int i, int k, sn_value *x, sn_value *y) {
     *y = is_number(&z) ? SN_NO_VALUE : value_of(c, &z);
     if (sn_fn_failed(c))
         return;
-    snug_dtype dtype = common(own_dtype(&a), own_dtype(&z));
+    snug_dtype dtype = c->promotes ? common(own_dtype(&a), own_dtype(&z)) : own_dtype(&a);
     if (sn_value_ok(*x) && sn_value_ok(*y)) {
         dtype = sn_fn_type(c, *x).dtype;
         if (sn_fn_type(c, *y).dtype == dtype || !c->promotes)
