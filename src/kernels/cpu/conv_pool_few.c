@@ -12,8 +12,9 @@
  * points of one column after the other, so that four tiles' sums stay in registers.
  *
  * Backward, one of four positions is alive per pooled element: a vector of dy meets, for each tap,
- * a vector of x picked from two rows by the bits of the code: a permutation and one multiply-add
- * where a dense product has four.
+ * a vector of x picked by the bits of the code: a permutation and one multiply-add where a dense
+ * product has four. What a tap may pick, two pixels of two rows, is laid out as one vector before:
+ * permutations of two vectors would cost as much as the products.
  *
  * Bits: an element of y depends on its tile alone. Weights' sums go strip by strip within a group
  * of rows, then group by group; the groups follow from the number of rows, not from threads. */
@@ -30,10 +31,11 @@ enum { MAX_C = 4, STRIP = 32, TILES = 4, MAX_GROUPS = 16, LANES = 16 };
 enum { WIDE = 2 * STRIP + 2, LINE = WIDE * MAX_C + 2 * LANES };
 enum { ROWS = 4, POINTS = 16 };
 
-/* The two vectors are computed here. Otherwise the compiler moves each tile's sums to where they
+/* The vectors are computed here. Otherwise the compiler moves each tile's sums to where they
  * are pooled, one tile after the other, loads every weight four times, and runs out of registers.
  */
 #define HERE2(u, v) __asm__ volatile("" : "+v"(u), "+v"(v))
+#define HERE1(u)    __asm__ volatile("" : "+v"(u))
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -53,18 +55,40 @@ typedef struct {
     int64_t row, j, n;
 } strip;
 
-/* The four rows of x under a strip, with the padding's zeros, and zeros behind. */
-static void copy_rows(const sn_conv_operands *o, strip s, float rows[ROWS][LINE]) {
+/* The four rows of x under a strip, LINE floats of each; what is behind the strip's pixels may be
+ * anything. */
+typedef struct {
+    const float *row[ROWS];
+    float copy[ROWS][LINE];
+} strip_rows;
+
+/* With the padding's zeros, and zeros behind. */
+static void copy_rows(const sn_conv_operands *o, sn_region r, sn_image from, strip_rows *to) {
     const sn_conv *v = &o->v;
     const sn_window w[2] = {sn_window_forward(v, 0), sn_window_forward(v, 1)};
+    for (int k = 0; k < ROWS; k++) {
+        const sn_region line = {r.row + k, r.col, 1, r.wide};
+        sn_copy_region(w, &line, from, v->C, to->copy[k], r.wide);
+        memset(to->copy[k] + r.wide * v->C, 0, (size_t)(LINE - r.wide * v->C) * sizeof(float));
+        to->row[k] = to->copy[k];
+    }
+}
+
+/* Where they lie, if they lie inside and x does not end there. */
+static void find_rows(const sn_conv_operands *o, strip s, strip_rows *to) {
+    const sn_conv *v = &o->v;
     const int64_t image = s.row / o->pool->p.oh, i = s.row % o->pool->p.oh;
     const sn_region r = {2 * i - v->pad[0], 2 * s.j - v->pad[2], ROWS, 2 * s.n + 2};
     const sn_image from = {o->x + image * v->H * v->W * v->C, v->W, v->C};
-    for (int k = 0; k < ROWS; k++) {
-        const sn_region line = {r.row + k, r.col, 1, r.wide};
-        sn_copy_region(w, &line, from, v->C, rows[k], r.wide);
-        memset(rows[k] + r.wide * v->C, 0, (size_t)(LINE - r.wide * v->C) * sizeof(float));
+    const int64_t at = (r.row * v->W + r.col) * v->C, step = v->W * v->C;
+    const int64_t left = (v->N - image) * v->H * step - at;
+    if (r.row < 0 || r.row + ROWS > v->H || r.col < 0 || r.col + r.wide > v->W ||
+        (ROWS - 1) * step + LINE > left) {
+        copy_rows(o, r, from, to);
+        return;
     }
+    for (int k = 0; k < ROWS; k++)
+        to->row[k] = from.data + at + k * step;
 }
 
 static int64_t vectors_of(const sn_conv *v) {
@@ -113,13 +137,14 @@ typedef struct {
     float apart[LINE], sum[LINE], less[LINE];
 } transformed;
 
-INLINE void transform_strip(float rows[ROWS][LINE], int64_t floats, transformed t[4], const int C) {
+INLINE void transform_strip(const float *const row[ROWS], int64_t floats, transformed t[4],
+                            const int C) {
     float line[4][LINE];
     for (int64_t k = 0; k < floats + 2 * C; k++) {
-        line[0][k] = rows[0][k] - rows[2][k];
-        line[1][k] = rows[1][k] + rows[2][k];
-        line[2][k] = rows[2][k] - rows[1][k];
-        line[3][k] = rows[1][k] - rows[3][k];
+        line[0][k] = row[0][k] - row[2][k];
+        line[1][k] = row[1][k] + row[2][k];
+        line[2][k] = row[2][k] - row[1][k];
+        line[3][k] = row[1][k] - row[3][k];
     }
     for (int a = 0; a < 4; a++)
         for (int64_t k = 0; k < floats; k++) {
@@ -168,12 +193,6 @@ INLINE void multiply_tiles(const transformed t[4], int64_t tile, const float *u,
     }
 }
 
-/* Lanes where v is greater than the best, or the first NaN. */
-INLINE __mmask16 wins(__m512 v, __m512 best) {
-    return _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(best, best, _CMP_ORD_Q), v, best,
-                                   _CMP_NLE_UQ);
-}
-
 /* Where the values of a pixel go; code may be NULL. */
 typedef struct {
     float *y;
@@ -190,24 +209,29 @@ INLINE void put_plane(uint8_t *to, __mmask16 bits, bool second) {
         to[0] = (uint8_t)bits;
 }
 
+/* The first of the greatest wins; a NaN stays one. Comparisons take turns with the products,
+ * maxima and sums do not: so there are as few of the former as can be. */
 INLINE void pool_tile(const __m512 y[4], __m512 bias, const pooled_pixel *to) {
-    const __mmask16 right = wins(y[1], y[0]);
-    __m512 best = _mm512_mask_mov_ps(y[0], right, y[1]);
-    const __mmask16 lower = wins(y[2], best);
-    best = _mm512_mask_mov_ps(best, lower, y[2]);
-    const __mmask16 last = wins(y[3], best);
-    best = _mm512_add_ps(_mm512_mask_mov_ps(best, last, y[3]), bias);
+    const __m512 upper = _mm512_max_ps(y[1], y[0]), under = _mm512_max_ps(y[3], y[2]);
+    const __m512 sum = _mm512_add_ps(_mm512_add_ps(y[0], y[1]), _mm512_add_ps(y[2], y[3]));
+    const __mmask16 lower = _mm512_cmp_ps_mask(under, upper, _CMP_GT_OQ);
+    const __m512 left = _mm512_mask_mov_ps(y[0], lower, y[2]);
+    const __mmask16 right =
+        _mm512_cmp_ps_mask(_mm512_mask_mov_ps(y[1], lower, y[3]), left, _CMP_GT_OQ);
+    const __mmask16 lost = _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q);
+    __m512 best = _mm512_mask_mov_ps(_mm512_max_ps(under, upper), lost, sum);
+    best = _mm512_add_ps(best, bias);
     const __m512 zero = _mm512_setzero_ps();
     __mmask16 alive = to->lanes;
     if (to->relu) {
         alive &= _mm512_cmp_ps_mask(best, zero, _CMP_GT_OQ);
-        best = _mm512_mask_mov_ps(best, _mm512_cmp_ps_mask(best, zero, _CMP_LT_OQ), zero);
+        best = _mm512_max_ps(zero, best); /* of a NaN the second */
     }
     _mm512_mask_storeu_ps(to->y, to->lanes, best);
     if (!to->code)
         return;
-    put_plane(to->code, alive & ((right & ~lower) | last), to->second);
-    put_plane(to->code + to->plane, alive & (lower | last), to->second);
+    put_plane(to->code, alive & right, to->second);
+    put_plane(to->code + to->plane, alive & lower, to->second);
     put_plane(to->code + 2 * to->plane, alive, to->second);
 }
 
@@ -234,6 +258,7 @@ INLINE void forward_lanes(const few_pass *l, const transformed t[4], strip s, in
         multiply_tiles(t, tile, u, y, C);
 #pragma GCC unroll 4
         for (int k = 0; k < TILES; k++) {
+            __builtin_prefetch(to.y + s.n * o->v.O, 1);
             if (tile + k < s.n)
                 pool_tile(y[k], bias, &to);
             to.y += o->v.O;
@@ -243,11 +268,11 @@ INLINE void forward_lanes(const few_pass *l, const transformed t[4], strip s, in
 }
 
 INLINE void forward_strip(const few_pass *l, strip s, const int C) {
-    float rows[ROWS][LINE];
+    strip_rows rows;
     transformed t[4];
-    copy_rows(l->o, s, rows);
-    /* Whole blocks of tiles: what is behind the last is zero, and goes nowhere. */
-    transform_strip(rows, (2 * sn_ceil_div(s.n, TILES) * TILES + 2) * C, t, C);
+    find_rows(l->o, s, &rows);
+    /* Whole blocks of tiles: what is behind the last goes nowhere. */
+    transform_strip(rows.row, (2 * sn_ceil_div(s.n, TILES) * TILES + 2) * C, t, C);
     for (int64_t vector = 0; vector < vectors_of(&l->o->v); vector++)
         forward_lanes(l, t, s, vector, C);
 }
@@ -315,12 +340,22 @@ INLINE __mmask16 plane_at(const uint8_t *at, bool second) {
     return bits;
 }
 
-/* The sums of `taps` rows of taps, from row p on, over a strip: sum[(row - p) * 3 C + q * C + c];
- * of the last row also that of dy. Two rows at once share the positions, and their sums fit the
- * registers. */
-INLINE void add_taps(const gradients *g, float rows[ROWS][LINE], const int p, const int taps,
-                     __m512 *sum, __m512 *total, const int C) {
-    const __m512i down = _mm512_set1_epi32(LANES);
+/* Two rows of x, one below the other: the pixels from each column on, HALF floats of either. */
+enum { HALF = LANES / 2, PAIRS = ROWS - 1 };
+typedef float paired[WIDE][LANES] __attribute__((aligned(64)));
+
+INLINE void pair_rows(const float *const row[ROWS], int64_t columns, const int C, paired *pairs) {
+    for (int p = 0; p < PAIRS; p++)
+        for (int64_t k = 0; k < columns; k++) {
+            _mm256_store_ps(pairs[p][k], _mm256_loadu_ps(row[p] + k * C));
+            _mm256_store_ps(pairs[p][k] + HALF, _mm256_loadu_ps(row[p + 1] + k * C));
+        }
+}
+
+/* Sums over a strip: sum[k * C + c] of tap first + k, channel c. */
+INLINE void add_taps(const gradients *g, paired *pairs, const int first, const int taps,
+                     __m512 *sum, const int C) {
+    const __m512i down = _mm512_set1_epi32(HALF);
     const float *dy = g->dy;
     const uint8_t *code = g->code;
     for (int64_t j = 0; j < g->n; j++) {
@@ -328,22 +363,21 @@ INLINE void add_taps(const gradients *g, float rows[ROWS][LINE], const int p, co
                         lower = plane_at(code + g->plane, g->second),
                         alive = plane_at(code + 2 * g->plane, g->second);
         const __m512 d = _mm512_maskz_loadu_ps(alive, dy);
-        __m512 x[3];
-#pragma GCC unroll 3
-        for (int r = 0; r <= taps; r++)
-            x[r] = _mm512_loadu_ps(rows[p + r] + 2 * j * C);
+        if (first == 0) /* the next strip's, of which the same lines come first */
+            __builtin_prefetch(dy + g->n * g->dy_step);
         __m512i at = _mm512_maskz_set1_epi32(right, C);
         at = _mm512_mask_add_epi32(at, lower, at, down);
-#pragma GCC unroll 12
-        for (int k = 0; k < 3 * C; k++) {
-            const __m512i from = _mm512_add_epi32(at, _mm512_set1_epi32(k));
-#pragma GCC unroll 2
-            for (int r = 0; r < taps; r++)
-                sum[r * 3 * C + k] = _mm512_fmadd_ps(_mm512_permutex2var_ps(x[r], from, x[r + 1]),
-                                                     d, sum[r * 3 * C + k]);
+#pragma GCC unroll 4
+        for (int c = 0; c < C; c++) {
+#pragma GCC unroll 9
+            for (int k = 0; k < taps; k++) {
+                const int tap = first + k;
+                const __m512 x = _mm512_load_ps(pairs[tap / 3][2 * j + tap % 3]);
+                sum[k * C + c] = _mm512_fmadd_ps(_mm512_permutexvar_ps(at, x), d, sum[k * C + c]);
+            }
+            at = _mm512_add_epi32(at, _mm512_set1_epi32(1));
+            HERE1(at);
         }
-        if (p + taps == 3)
-            *total = _mm512_add_ps(*total, d);
         dy += g->dy_step;
         code += g->code_step;
     }
@@ -353,27 +387,37 @@ INLINE void add_to(float *at, __m512 v) {
     _mm512_storeu_ps(at, _mm512_add_ps(_mm512_loadu_ps(at), v));
 }
 
-/* Adds tap rows [p, p + taps) of a strip to the group's sums of this vector of channels. */
-INLINE void add_tap_rows(const gradients *g, float rows[ROWS][LINE], const int p, const int taps,
+/* Adds taps [first, first + taps) of a strip to the group's sums of this vector of channels. */
+INLINE void add_tap_sums(const gradients *g, paired *pairs, const int first, const int taps,
                          float *to, int64_t step, const int C) {
-    __m512 sum[6 * MAX_C], total = _mm512_setzero_ps();
-#pragma GCC unroll 24
-    for (int k = 0; k < taps * 3 * C; k++)
+    __m512 sum[9 * MAX_C];
+#pragma GCC unroll 36
+    for (int k = 0; k < taps * C; k++)
         sum[k] = _mm512_setzero_ps();
-    add_taps(g, rows, p, taps, sum, &total, C);
-#pragma GCC unroll 24
-    for (int k = 0; k < taps * 3 * C; k++)
-        add_to(to + (p * 3 * C + k) * step, sum[k]);
-    if (p + taps == 3)
-        add_to(to + 9 * C * step, total);
+    add_taps(g, pairs, first, taps, sum, C);
+#pragma GCC unroll 36
+    for (int k = 0; k < taps * C; k++)
+        add_to(to + (first * C + k) * step, sum[k]);
+}
+
+static void add_bias(const gradients *g, float *to) {
+    __m512 total = _mm512_setzero_ps();
+    for (int64_t j = 0; j < g->n; j++) {
+        const uint8_t *alive = g->code + j * g->code_step + 2 * g->plane;
+        const __m512 d = _mm512_maskz_loadu_ps(plane_at(alive, g->second), g->dy + j * g->dy_step);
+        total = _mm512_add_ps(total, d);
+    }
+    add_to(to, total);
 }
 
 INLINE void dw_strip(const few_dw_pass *l, strip s, float *sums, const int C) {
-    float rows[ROWS][LINE];
+    strip_rows rows;
+    paired pairs[PAIRS];
     const sn_conv_operands *o = l->o;
     const sn_pool *p = &o->pool->p;
     const int64_t pixel = s.row * p->ow + s.j, step = vectors_of(&o->v) * LANES;
-    copy_rows(o, s, rows);
+    find_rows(o, s, &rows);
+    pair_rows(rows.row, 2 * s.n + 2, C, pairs);
     for (int64_t first = 0; first < o->v.O; first += LANES) {
         const int64_t n = sn_min_i64(LANES, o->v.O - first);
         const gradients g = {
@@ -385,8 +429,11 @@ INLINE void dw_strip(const few_dw_pass *l, strip s, float *sums, const int C) {
             .n = s.n,
             .second = n > 8,
         };
-        add_tap_rows(&g, rows, 0, 2, sums + first, step, C);
-        add_tap_rows(&g, rows, 2, 1, sums + first, step, C);
+        /* Up to three channels' sums all fit the registers. */
+        add_tap_sums(&g, pairs, 0, C < 4 ? 9 : 5, sums + first, step, C);
+        if (C == 4)
+            add_tap_sums(&g, pairs, 5, 4, sums + first, step, C);
+        add_bias(&g, sums + 9 * C * step + first);
     }
 }
 
