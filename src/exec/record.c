@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SPARE_NODES 4096
+
 /* --- recordings ------------------------------------------------------------------------------- */
-snug_status sn_recording_create(snug_recorder *r, sn_recording **out, snug_error *err) {
+static snug_status make_recording(snug_recorder *r, sn_recording **out, snug_error *err) {
     void *block;
     SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_GRAPH, sizeof **out, &block, err));
     sn_recording *rec = block;
     rec->r = r;
-    rec->serial = ++r->serial;
     const snug_status status = sn_graph_create(r->engine, &rec->graph, err);
     if (status != SNUG_OK) {
         sn_free(r->engine, SN_MEM_GRAPH, rec, sizeof *rec);
@@ -23,6 +24,17 @@ snug_status sn_recording_create(snug_recorder *r, sn_recording **out, snug_error
     }
     sn_graph_set_outside(rec->graph);
     *out = rec;
+    return SNUG_OK;
+}
+
+snug_status sn_recording_create(snug_recorder *r, sn_recording **out, snug_error *err) {
+    if (r->spare) {
+        *out = r->spare;
+        r->spare = NULL;
+    } else {
+        SNUG_TRY(make_recording(r, out, err));
+    }
+    (*out)->serial = ++r->serial;
     return SNUG_OK;
 }
 
@@ -40,10 +52,8 @@ static void drop_variables(sn_recording *rec, size_t first) {
     rec->n_variable = first < rec->n_variable ? first : rec->n_variable;
 }
 
-void sn_recording_destroy(sn_recording *rec) {
-    if (!rec)
-        return;
-    snug_engine *e = rec->r->engine;
+/* What it holds of others. */
+static void let_go(sn_recording *rec) {
     for (size_t v = 0; v < rec->n_values; v++) /* of a trace: they never get bytes */
         while (rec->handle[v])
             sn_tensor_poison(rec->handle[v], NULL);
@@ -52,6 +62,10 @@ void sn_recording_destroy(sn_recording *rec) {
     for (size_t i = 0; i < rec->n_hosts; i++)
         if (rec->hosts[i].drop)
             rec->hosts[i].drop(rec->hosts[i].ctx);
+}
+
+static void free_recording(sn_recording *rec) {
+    snug_engine *e = rec->r->engine;
     sn_graph_destroy(rec->graph);
     sn_free(e, SN_MEM_GRAPH, rec->handle, rec->cap_handle * sizeof *rec->handle);
     sn_free(e, SN_MEM_GRAPH, rec->tapes, rec->cap_tapes * sizeof *rec->tapes);
@@ -62,6 +76,24 @@ void sn_recording_destroy(sn_recording *rec) {
     sn_free(e, SN_MEM_GRAPH, rec->asked, rec->cap_asked * sizeof *rec->asked);
     sn_free(e, SN_MEM_GRAPH, rec->hosts, rec->cap_hosts * sizeof *rec->hosts);
     sn_free(e, SN_MEM_GRAPH, rec, sizeof *rec);
+}
+
+/* A small one waits to be used again: a loop makes one after the other. */
+void sn_recording_destroy(sn_recording *rec) {
+    snug_error none;
+    if (!rec)
+        return;
+    snug_recorder *r = rec->r;
+    const bool small = rec->n_nodes <= SPARE_NODES && sn_graph_n_nodes(rec->graph) <= SPARE_NODES;
+    let_go(rec);
+    if (r->spare || rec->outer || !small || sn_graph_clear(rec->graph, &none) != SNUG_OK) {
+        free_recording(rec);
+        return;
+    }
+    rec->n_values = rec->n_nodes = rec->n_kept = rec->n_asked = rec->n_hosts = 0;
+    rec->held_bytes = 0;
+    rec->has_effects = false;
+    r->spare = rec;
 }
 
 void sn_recording_link(sn_recording *rec, snug_tensor *t, sn_value v) {
@@ -394,8 +426,11 @@ static snug_status fill_recorder(snug_recorder *r, snug_error *err) {
 
 static void clear_recorder(snug_recorder *r) {
     sn_cache_clear(r);
-    sn_recording_destroy(r->main);
-    r->main = r->now = NULL;
+    if (r->main)
+        sn_recording_destroy(r->main);
+    if (r->spare)
+        free_recording(r->spare);
+    r->main = r->now = r->spare = NULL;
     sn_executor_destroy(r->executor);
     sn_state_destroy(r->state);
     sn_free(r->engine, SN_MEM_OTHER, r->given, r->cap_given * sizeof *r->given);
@@ -421,8 +456,14 @@ snug_status snug_recorder_create(snug_engine *engine, snug_recorder **out, snug_
 }
 
 void sn_recorder_let_go(snug_recorder *r) {
-    if (r->closed && r->live_tensors == 0)
-        sn_free(r->engine, SN_MEM_OTHER, r, sizeof *r);
+    if (!r->closed || r->live_tensors > 0)
+        return;
+    while (r->free_tensors) {
+        snug_tensor *t = r->free_tensors;
+        r->free_tensors = t->twin;
+        sn_free(r->engine, SN_MEM_TENSORS, t, sizeof *t);
+    }
+    sn_free(r->engine, SN_MEM_OTHER, r, sizeof *r);
 }
 
 void snug_recorder_destroy(snug_recorder *r) {

@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+#define MAX_FREE 256 /* structs of tensors that wait to be used again */
+
 /* --- storage ---------------------------------------------------------------------------------- */
 static snug_status new_storage(snug_recorder *r, const sn_storage *like, sn_storage **out,
                                snug_error *err) {
@@ -75,8 +77,13 @@ static void drop_poison(snug_recorder *r, sn_poison *p) {
 /* --- handles ---------------------------------------------------------------------------------- */
 snug_status sn_tensor_create(snug_recorder *r, const snug_type *type, snug_tensor **out,
                              snug_error *err) {
-    void *block;
-    SNUG_TRY(sn_alloc(r->engine, SN_MEM_TENSORS, sizeof **out, &block, err));
+    void *block = r->free_tensors;
+    if (block) {
+        r->free_tensors = r->free_tensors->twin;
+        r->n_free_tensors--;
+    } else {
+        SNUG_TRY(sn_alloc(r->engine, SN_MEM_TENSORS, sizeof **out, &block, err));
+    }
     *out = block;
     **out = (snug_tensor){.r = r, .refs = 1, .type = *type, .state = SN_PENDING};
     r->live_tensors++;
@@ -148,7 +155,13 @@ void snug_tensor_drop(snug_tensor *t) {
         return;
     snug_recorder *r = t->r;
     leave_state(t);
-    sn_free(r->engine, SN_MEM_TENSORS, t, sizeof *t);
+    if (r->n_free_tensors < MAX_FREE) {
+        t->twin = r->free_tensors;
+        r->free_tensors = t;
+        r->n_free_tensors++;
+    } else {
+        sn_free(r->engine, SN_MEM_TENSORS, t, sizeof *t);
+    }
     r->live_tensors--;
     sn_recorder_let_go(r);
 }

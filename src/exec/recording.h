@@ -184,6 +184,9 @@ struct snug_recorder {
     uint64_t seed, n_draws;
     size_t live_tensors, tensor_bytes, variable_bytes;
     bool running, closed;
+    sn_recording *spare;       /* cleared; NULL: none */
+    snug_tensor *free_tensors; /* chained by twin */
+    size_t n_free_tensors;
     snug_recorder_info info;
     char miss[200];
 };

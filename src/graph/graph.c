@@ -51,6 +51,18 @@ void sn_graph_destroy(sn_graph *g) {
     sn_free(g->engine, SN_MEM_GRAPH, g, sizeof *g);
 }
 
+snug_status sn_graph_clear(sn_graph *g, snug_error *err) {
+    sn_zone_destroy(g->zone);
+    g->zone = NULL;
+    g->n_nodes = g->n_values = g->n_vars = g->n_params = 0;
+    g->n_inputs = g->n_outputs = g->n_owners = 0;
+    sn_names_forget(&g->var_names);
+    sn_names_forget(&g->param_names);
+    g->part = SN_PART_FORWARD;
+    SNUG_TRY(sn_zone_create(g->engine, SN_MEM_GRAPH, &g->zone, err));
+    return sn_graph_set_owner(g, "", err);
+}
+
 snug_engine *sn_graph_engine(const sn_graph *g) {
     return g->engine;
 }
@@ -439,7 +451,12 @@ static void append_node(sn_graph *g, const sn_opdesc *d, sn_value *lists) {
 
 snug_status sn_graph_node(sn_graph *g, sn_op op, const sn_attrs *attrs, const sn_value *in,
                           int n_in, sn_value *outs, int *n_outs, snug_error *err) {
-    sn_opdesc d = {.op = op, .n_in = n_in};
+    sn_opdesc d; /* large: types of inputs that are not there stay as they are */
+    d.op = op;
+    d.n_in = n_in;
+    d.n_out = 0;
+    memset(d.out, 0, sizeof d.out);
+    memset(&d.attrs, 0, sizeof d.attrs);
     if (attrs)
         d.attrs = *attrs;
     else if ((unsigned)op < SN_N_OPS)

@@ -93,6 +93,9 @@ typedef struct snug_graph sn_graph; /* the public snug_graph (include/snug/graph
 
 SNUG_CHECKED snug_status sn_graph_create(snug_engine *e, sn_graph **out, snug_error *err);
 void sn_graph_destroy(sn_graph *g);
+/* As after create, but for the room it has; is it outside, it stays so. After an error it may only
+ * be destroyed. */
+SNUG_CHECKED snug_status sn_graph_clear(sn_graph *g, snug_error *err);
 snug_engine *sn_graph_engine(const sn_graph *g);
 size_t sn_graph_bytes(const sn_graph *g);
 
@@ -204,7 +207,6 @@ SNUG_CHECKED snug_status sn_graph_pull_back(sn_graph *g, const sn_pull_back *p, 
 SNUG_CHECKED snug_status sn_graph_gradients_along(sn_graph *g, sn_value loss, const sn_value *wrt,
                                                   int n, const sn_gradient_paths *paths,
                                                   sn_value *grads, snug_error *err);
-
 
 /* Rewrites, each graph -> new graph: instantiate a template for these input types; drop what no
  * output and no effect (STATE, MAYFAIL) needs and fuse pattern pairs (fuse_patterns.c lists them).
