@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 #include "support/fake_device.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,23 @@ static void test_a_curve_of_two_points_has_both_ends(void **state) {
     assert_int_equal(n, 2);
     assert_int_equal(two[0].bytes, many[0].bytes);
     assert_int_equal(two[1].bytes, many[n_many - 1].bytes);
+    sn_graph_destroy(g);
+}
+
+/* 16 rows in 3 slices: 6, 6 and 4 of them; the update and the sums are one run. */
+static void test_a_short_last_slice_counts_its_own_flops(void **state) {
+    sn_graph *g = chain(*state);
+    sn_plan_options o = options(0, 0);
+    sn_plan *whole, *sliced;
+    snug_error err;
+    expect_ok(sn_plan_build(*state, g, &o, &whole, &err), &err);
+    o.slices = 3;
+    expect_ok(sn_plan_build(*state, g, &o, &sliced, &err), &err);
+    assert_int_equal(sliced->n_recomputed, 0);
+    assert_true(whole->flops > 0);
+    assert_true(fabs(sliced->flops - whole->flops) <= 1e-9 * whole->flops);
+    sn_plan_destroy(sliced);
+    sn_plan_destroy(whole);
     sn_graph_destroy(g);
 }
 
@@ -217,6 +235,7 @@ static void test_a_broken_text_of_a_sliced_plan_never_crashes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_a_curve_of_two_points_has_both_ends),
+        engine_test(test_a_short_last_slice_counts_its_own_flops),
         engine_test(test_a_graph_without_an_arena_is_planned_or_refused),
         engine_test(test_a_long_way_back_is_planned),
         engine_test(test_a_failed_request_in_slices_is_a_clean_error),

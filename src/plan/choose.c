@@ -21,7 +21,7 @@
 #define CALLS            64 /* of the recomputation for each block, about */
 #define WALK_WORK        4  /* of a walk through the blocks, for each node and block */
 #define ROOM_TRIES       8  /* to find what blocks need beside values that are held */
-#define FLOOR_TRIES      8  /* to get below the floor that was found first */
+#define FLOOR_TRIES      10 /* to get at the floor and below */
 
 /* What the members of the family are made from. */
 typedef struct {
@@ -63,7 +63,6 @@ static void drop_offer(offer *o) {
 }
 
 static snug_status open_zone(const family *f, sn_zone **out, snug_error *err) {
-    *out = NULL;
     return sn_zone_create(f->p->engine, SN_MEM_PLAN, out, err);
 }
 
@@ -76,7 +75,7 @@ static size_t books_of(const family *f, const offer *o) {
 static snug_status lay_out(family *f, offer *o, snug_error *err) {
     sn_layout layout = {.bound = 0};
     sn_zone *zone;
-    SNUG_TRY(sn_zone_create(f->p->engine, SN_MEM_PLAN, &zone, err));
+    SNUG_TRY(open_zone(f, &zone, err));
     const snug_status st = sn_plan_layout(f->p, zone, &o->program, &layout, err);
     if (st != SNUG_OK) {
         sn_zone_destroy(zone);
@@ -185,41 +184,58 @@ static bool find_full(const offer *o, uint32_t at, size_t limit, sn_stretch *out
     return false;
 }
 
-/* Replaces the stretch where that fits; of *r only its numbers stay. */
-static snug_status recompute_stretch(family *f, offer *o, const sn_stretch *s,
+/* Notes how the stretch is to run where that fits; of *r only its numbers stay. */
+static snug_status recompute_stretch(family *f, sn_recomputer *c, sn_zone *z, sn_replacement *part,
                                      const sn_remat_limits *limits, sn_remat_result *r,
                                      snug_error *err) {
     sn_zone *scratch;
-    sn_program next;
-    SNUG_TRY(sn_zone_create(f->p->engine, SN_MEM_PLAN, &scratch, err));
-    snug_status st = sn_recompute(f->p, scratch, &o->layout, s, limits, r, err);
-    if (st == SNUG_OK && r->fits) {
-        st = sn_program_replace(o->zone, &o->program, s, r, &next, err);
-        if (st == SNUG_OK)
-            o->program = next;
-    }
+    SNUG_TRY(open_zone(f, &scratch, err));
+    snug_status st = sn_recompute(c, scratch, &part->what, limits, r, err);
+    if (st == SNUG_OK && r->fits)
+        st = sn_plan_array(z, r->n_events, sizeof *part->actions, &part->actions, err);
+    part->n_actions = 0;
+    for (uint32_t i = 0; st == SNUG_OK && r->fits && i < r->n_events; i++)
+        if (!r->events[i].frees)
+            part->actions[part->n_actions++] = part->what.first + r->events[i].op;
     sn_zone_destroy(scratch);
     return st;
 }
 
-/* Recomputes where the limit is exceeded; *floor is raised to what those stretches need at least
- * that it does not suffice for. */
+/* *floor is raised to what the stretches need at least that the limit does not suffice for. Without
+ * any limit only that is wanted: of most stretches, that they can do with the floor so far. */
+static snug_status recompute_full(family *f, offer *o, sn_zone *z, size_t limit, size_t *floor,
+                                  snug_error *err) {
+    const uint64_t work = o->of.slices > 1 ? f->block_work : f->work;
+    sn_remat_limits limits = {.budget = limit, .work = work, .no_floor = !o->of.lowest};
+    sn_recomputer *c;
+    sn_replacement *parts;
+    sn_program next;
+    sn_stretch s;
+    uint32_t n = 0;
+    SNUG_TRY(sn_plan_array(z, (size_t)f->split.n_blocks + 1, sizeof *parts, &parts, err));
+    SNUG_TRY(sn_recomputer_create(f->p, z, &o->layout, &c, err));
+    for (uint32_t at = 0; find_full(o, at, limit, &s); at = s.end) {
+        sn_remat_result r;
+        parts[n].what = s;
+        limits.budget = limit > 0 ? limit : *floor;
+        SNUG_TRY(recompute_stretch(f, c, z, &parts[n], &limits, &r, err));
+        n += r.fits && limit > 0;
+        *floor = !r.fits && r.floor > *floor ? r.floor : *floor;
+    }
+    if (n == 0)
+        return SNUG_OK;
+    SNUG_TRY(sn_program_replace(o->zone, &o->program, parts, n, &next, err));
+    o->program = next;
+    return lay_out(f, o, err);
+}
+
 static snug_status recompute_once(family *f, offer *o, size_t limit, size_t *floor,
                                   snug_error *err) {
-    sn_stretch s;
-    for (uint32_t at = 0; find_full(o, at, limit, &s);) {
-        const uint64_t work = o->of.slices > 1 ? f->block_work : f->work;
-        const sn_remat_limits limits = {.budget = limit, .work = work, .no_floor = !o->of.lowest};
-        const uint32_t before = o->program.n;
-        sn_remat_result r;
-        SNUG_TRY(recompute_stretch(f, o, &s, &limits, &r, err));
-        if (r.fits)
-            SNUG_TRY(lay_out(f, o, err));
-        else if (r.floor > *floor)
-            *floor = r.floor;
-        at = s.end + o->program.n - before;
-    }
-    return SNUG_OK;
+    sn_zone *z;
+    SNUG_TRY(open_zone(f, &z, err));
+    const snug_status st = recompute_full(f, o, z, limit, floor, err);
+    sn_zone_destroy(z);
+    return st;
 }
 
 /* Aims lower where the layout lies above what was promised (it shares fewer bytes in place). The
@@ -470,20 +486,25 @@ static snug_status rank_step(family *f, size_t size, ranking *r, number *numbers
     return SNUG_OK;
 }
 
-/* The smallest that a number of slices can be made to be, with everything recomputed; then a little
- * less, as often as that succeeds. */
+/* The smallest that a number of slices can be made to be, with everything recomputed, and a little
+ * above, where steps may be fewer; then a little less, as often as that succeeds and the steps do
+ * not take what it gives. */
 static snug_status rank_floor(family *f, int64_t slices, ranking *r, snug_error *err) {
+    enum { ABOVE = 2 };
+    size_t floor = 0, limit = 0, least = SIZE_MAX;
     offer *o;
-    size_t floor, limit = 0;
-    for (int i = 0; i <= FLOOR_TRIES; i++) {
-        SNUG_TRY(make_member(f, (member){slices, limit, true}, &o, &floor, err));
-        const bool go_on = i == 0 || o->fits;
-        if (go_on && i > 0)
+    bool go_on = true;
+    for (size_t i = 0, needed; go_on && i <= FLOOR_TRIES; i++) {
+        SNUG_TRY(make_member(f, (member){slices, limit, true}, &o, &needed, err));
+        const size_t size = o->layout.bound + books_of(f, o);
+        go_on = i <= ABOVE || (o->fits && size < least);
+        if (o->fits && i > 0)
             rank(f, r, o);
-        limit = i == 0 ? floor : o->layout.bound - o->layout.bound / 64;
+        floor = i == 0 ? needed : floor;
+        least = o->fits && i > 0 && size < least ? size : least;
+        const size_t less = o->layout.bound - o->layout.bound / 64;
+        limit = i <= ABOVE ? floor + floor / 64 * (ABOVE - i) : less;
         drop_offer(o);
-        if (!go_on)
-            break;
     }
     return SNUG_OK;
 }

@@ -101,7 +101,7 @@ static snug_status emit_run(sn_planner *p, const sn_layout *l, uint32_t now, sn_
         step->ws_offset = l->items[l->workspace[now]].offset;
         step->ws_bytes = variant->workspace_bytes;
     }
-    p->plan->flops += variant->flops * (in_block(l, now) ? (double)l->program->slices->repeat : 1);
+    p->plan->flops += variant->flops;
     p->plan->code_bytes += variant->code_bytes;
     return SNUG_OK;
 }

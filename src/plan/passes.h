@@ -72,10 +72,10 @@ typedef struct {
 /* The batch in `repeat` pieces of `rows` rows, the last of `last`. */
 typedef struct {
     int64_t repeat, rows, last;
-    sn_variant
-        *variant;    /* per sliced node: of a slice, with the larger workspace of both heights */
-    size_t *bytes;   /* per value: of a slice, unpadded; of values without a label: whole */
-    double *seconds; /* per node: of all its slices; of others: of one run */
+    sn_variant *variant; /* per sliced node: of a slice, with the larger workspace of both heights
+                            and the flops of all slices */
+    size_t *bytes;       /* per value: of a slice, unpadded; of values without a label: whole */
+    double *seconds;     /* per node: of all its slices; of others: of one run */
 } sn_slices;
 
 /* RUN node id, FEED input id, COPY value id (an old version into the arena; or a value to the spill
@@ -174,13 +174,21 @@ SNUG_CHECKED snug_status sn_plan_layout(sn_planner *p, sn_zone *z, const sn_prog
 typedef struct {
     uint32_t first, end;
 } sn_stretch;
-/* How to run the stretch within limits->budget bytes, those of the layout that live all through it
- * included; and the program with the stretch run so. */
-SNUG_CHECKED snug_status sn_recompute(sn_planner *p, sn_zone *z, const sn_layout *l,
-                                      const sn_stretch *what, const sn_remat_limits *limits,
-                                      sn_remat_result *out, snug_error *err);
+/* How to run a stretch of a layout's program within limits->budget bytes, those of the layout that
+ * live all through it included; one stretch after the other. */
+typedef struct sn_recomputer sn_recomputer;
+SNUG_CHECKED snug_status sn_recomputer_create(sn_planner *p, sn_zone *z, const sn_layout *l,
+                                              sn_recomputer **out, snug_error *err);
+SNUG_CHECKED snug_status sn_recompute(sn_recomputer *r, sn_zone *z, const sn_stretch *what,
+                                      const sn_remat_limits *limits, sn_remat_result *out,
+                                      snug_error *err);
+/* The program with these actions of its own in place of each stretch, the first ones first. */
+typedef struct {
+    sn_stretch what;
+    uint32_t *actions, n_actions;
+} sn_replacement;
 SNUG_CHECKED snug_status sn_program_replace(sn_zone *z, const sn_program *from,
-                                            const sn_stretch *what, const sn_remat_result *r,
+                                            const sn_replacement *parts, uint32_t n,
                                             sn_program *out, snug_error *err);
 /* Seconds of one run of the program. */
 double sn_program_seconds(const sn_planner *p, const sn_program *program);

@@ -12,12 +12,18 @@
 
 #define NONE UINT32_MAX
 
+struct sn_recomputer {
+    sn_planner *p;
+    const sn_layout *l;
+    uint32_t *maker;   /* per copy: the op that makes it, or NONE; of the stretch under way, as */
+    uint32_t *updated; /* per value: the op that overwrites this version, or NONE */
+};
+
 typedef struct {
     sn_planner *p;
     const sn_layout *l;
-    uint32_t first, end;   /* actions of the stretch */
-    uint32_t *maker;       /* per copy: the op that makes it, or NONE */
-    uint32_t *updated;     /* per value: the op that overwrites this version, or NONE */
+    uint32_t first, end; /* actions of the stretch */
+    uint32_t *maker, *updated;
     uint32_t first_update; /* what may fail is not run behind it; NONE: there is none */
     sn_remat_op *ops;
     uint32_t *inputs;
@@ -148,12 +154,8 @@ static void describe_action(stretch *s, uint32_t action) {
 static snug_status describe_stretch(stretch *s, sn_zone *z, snug_error *err) {
     const uint32_t n = s->end - s->first;
     const size_t most = s->l->operand[s->end] - s->l->operand[s->first];
-    SNUG_TRY(sn_plan_array(z, s->l->n_copies, sizeof *s->maker, &s->maker, err));
-    SNUG_TRY(sn_plan_array(z, s->p->n_values, sizeof *s->updated, &s->updated, err));
     SNUG_TRY(sn_plan_array(z, n, sizeof *s->ops, &s->ops, err));
     SNUG_TRY(sn_plan_array(z, most, sizeof *s->inputs, &s->inputs, err));
-    memset(s->maker, 0xff, s->l->n_copies * sizeof *s->maker);
-    memset(s->updated, 0xff, s->p->n_values * sizeof *s->updated);
     for (uint32_t t = s->first; t < s->end; t++)
         if (is_run(s, t))
             note_updates(s, t);
@@ -162,38 +164,67 @@ static snug_status describe_stretch(stretch *s, sn_zone *z, snug_error *err) {
     return SNUG_OK;
 }
 
-/* Bytes that live all through the stretch. */
-static size_t fixed_bytes(const stretch *s) {
-    size_t fixed = 0;
-    for (uint32_t b = 0; b < s->l->n_items; b++) {
-        const sn_pack_item *item = &s->l->items[b];
-        if (item->lower < s->first && item->upper > s->end)
-            fixed += item->size;
-    }
-    return fixed;
+/* Leaves the tables as they were: a program has many stretches. */
+static void forget_stretch(stretch *s) {
+    for (uint32_t i = s->l->operand[s->first]; i < s->l->operand[s->end]; i++)
+        if (s->l->copy[i] != NONE)
+            s->maker[s->l->copy[i]] = NONE;
+    for (uint32_t t = s->first; t < s->end; t++)
+        for (int k = 0; is_run(s, t) && k < node_of(s, t)->n_in; k++)
+            s->updated[node_of(s, t)->in[k].i] = NONE;
 }
 
-snug_status sn_recompute(sn_planner *p, sn_zone *z, const sn_layout *l, const sn_stretch *what,
+snug_status sn_recomputer_create(sn_planner *p, sn_zone *z, const sn_layout *l,
+                                 sn_recomputer **out, snug_error *err) {
+    sn_recomputer *r;
+    SNUG_TRY(sn_plan_array(z, 1, sizeof *r, &r, err));
+    r->p = p;
+    r->l = l;
+    SNUG_TRY(sn_plan_array(z, l->n_copies, sizeof *r->maker, &r->maker, err));
+    SNUG_TRY(sn_plan_array(z, p->n_values, sizeof *r->updated, &r->updated, err));
+    memset(r->maker, 0xff, l->n_copies * sizeof *r->maker);
+    memset(r->updated, 0xff, p->n_values * sizeof *r->updated);
+    *out = r;
+    return SNUG_OK;
+}
+
+/* What lives at the REPEAT of a block lives all through it. */
+snug_status sn_recompute(sn_recomputer *r, sn_zone *z, const sn_stretch *what,
                          const sn_remat_limits *limits, sn_remat_result *out, snug_error *err) {
-    stretch s = {.p = p, .l = l, .first = what->first, .end = what->end, .first_update = NONE};
+    stretch s = {.p = r->p,
+                 .l = r->l,
+                 .first = what->first,
+                 .end = what->end,
+                 .maker = r->maker,
+                 .updated = r->updated,
+                 .first_update = NONE};
     SNUG_TRY(describe_stretch(&s, z, err));
-    const sn_remat_problem problem = {
-        .ops = s.ops, .n = s.end - s.first, .inputs = s.inputs, .fixed_bytes = fixed_bytes(&s)};
+    const sn_remat_problem problem = {.ops = s.ops,
+                                      .n = s.end - s.first,
+                                      .inputs = s.inputs,
+                                      .fixed_bytes = s.first > 0 ? s.l->live[s.first - 1] : 0};
+    forget_stretch(&s);
     return sn_remat(z, &problem, limits, out, err);
 }
 
-snug_status sn_program_replace(sn_zone *z, const sn_program *from, const sn_stretch *what,
-                               const sn_remat_result *r, sn_program *out, snug_error *err) {
-    const uint32_t first = what->first, end = what->end;
+snug_status sn_program_replace(sn_zone *z, const sn_program *from, const sn_replacement *parts,
+                               uint32_t n, sn_program *out, snug_error *err) {
+    size_t most = from->n;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < n; i++)
+        most += parts[i].n_actions;
     *out = *from;
-    SNUG_TRY(
-        sn_plan_array(z, (size_t)from->n + r->n_events, sizeof *out->actions, &out->actions, err));
-    memcpy(out->actions, from->actions, first * sizeof *out->actions);
-    out->n = first;
-    for (uint32_t i = 0; i < r->n_events; i++)
-        if (!r->events[i].frees)
-            out->actions[out->n++] = from->actions[first + r->events[i].op];
-    memcpy(&out->actions[out->n], &from->actions[end], (from->n - end) * sizeof *out->actions);
-    out->n += from->n - end;
+    SNUG_TRY(sn_plan_array(z, most, sizeof *out->actions, &out->actions, err));
+    out->n = 0;
+    for (uint32_t i = 0; i <= n; i++) {
+        const uint32_t end = i < n ? parts[i].what.first : from->n;
+        memcpy(&out->actions[out->n], &from->actions[at], (end - at) * sizeof *out->actions);
+        out->n += end - at;
+        if (i == n)
+            break;
+        for (uint32_t k = 0; k < parts[i].n_actions; k++)
+            out->actions[out->n++] = from->actions[parts[i].actions[k]];
+        at = parts[i].what.end;
+    }
     return SNUG_OK;
 }

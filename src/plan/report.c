@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "plan/passes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -212,17 +213,32 @@ snug_status sn_plan_summarise(sn_plan *p, snug_error *err) {
     return st;
 }
 
+/* What came at a step, and what was there before and did not go. */
+static void go_on(sn_plan_categories *now, const sn_plan_categories *before,
+                  const sn_plan_categories *gone) {
+    now->inputs += before->inputs - gone->inputs;
+    now->activations += before->activations - gone->activations;
+    now->gradients += before->gradients - gone->gradients;
+    now->outputs += before->outputs - gone->outputs;
+}
+
 static snug_status fill_timeline(const sn_plan *p, sn_zone *z, sn_plan_categories *rows,
                                  snug_error *err) {
     holdings h;
+    sn_plan_categories *gone;
     SNUG_TRY(find_holdings(z, p, &h, err));
+    SNUG_TRY(sn_plan_array(z, (size_t)p->n_steps + 1, sizeof *gone, &gone, err));
     memset(rows, 0, p->n_steps * sizeof *rows);
-    for (uint32_t i = 0; i < h.n; i++)
-        for (uint32_t t = h.holdings[i].first; t <= h.holdings[i].last; t++)
-            add_category(p, &h.holdings[i], &rows[t]);
-    for (uint32_t t = 0; t < p->n_steps; t++)
+    for (uint32_t i = 0; i < h.n; i++) {
+        add_category(p, &h.holdings[i], &rows[h.holdings[i].first]);
+        add_category(p, &h.holdings[i], &gone[h.holdings[i].last + 1]);
+    }
+    for (uint32_t t = 0; t < p->n_steps; t++) {
+        if (t > 0)
+            go_on(&rows[t], &rows[t - 1], &gone[t]);
         if (p->steps[t].ws_memory == SN_MEM_FIRST_ARENA)
             rows[t].workspace = padded(p, p->steps[t].ws_bytes);
+    }
     return SNUG_OK;
 }
 
@@ -244,19 +260,48 @@ static uint32_t owner_of(const sn_graph *g, uint32_t value) {
     return v->kind == SN_VALUE_OUTPUT ? sn_graph_node_at(g, v->node)->owner : 0;
 }
 
-/* The owner whose name stands before the last part of the variable's name; 0 when there is none. */
-static uint32_t owner_of_variable(const sn_graph *g, const char *name) {
-    uint32_t best = 0;
-    size_t best_length = 0;
-    for (uint32_t i = 1; i < sn_graph_n_owners(g); i++) {
-        const char *owner = sn_graph_owner_name(g, i);
-        const size_t n = strlen(owner);
-        if (n > best_length && strncmp(owner, name, n) == 0 && name[n] == '/') {
-            best = i;
-            best_length = n;
-        }
+typedef struct {
+    const char *name;
+    uint32_t id;
+} named;
+
+static int by_name(const void *a, const void *b) {
+    const named *x = a, *y = b;
+    const int order = strcmp(x->name, y->name);
+    return order ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+static snug_status sort_owners(sn_zone *z, const sn_graph *g, named **out, snug_error *err) {
+    const uint32_t n = sn_graph_n_owners(g);
+    SNUG_TRY(sn_plan_array(z, n, sizeof **out, out, err));
+    for (uint32_t i = 0; i < n; i++)
+        (*out)[i] = (named){sn_graph_owner_name(g, i), i};
+    qsort(*out, n, sizeof **out, by_name);
+    return SNUG_OK;
+}
+
+/* The first owner with exactly these n letters as name; 0 where there is none. */
+static uint32_t owner_named(const named *owners, uint32_t n_owners, const char *name, size_t n) {
+    uint32_t low = 0, high = n_owners;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (strncmp(owners[middle].name, name, n) < 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return best;
+    const bool found = low < n_owners && strncmp(owners[low].name, name, n) == 0;
+    return found && owners[low].name[n] == '\0' ? owners[low].id : 0;
+}
+
+/* The owner with the longest name that stands before a part of the variable's name; 0 when there is
+ * none. */
+static uint32_t owner_of_variable(const named *owners, uint32_t n_owners, const char *name) {
+    uint32_t found = 0;
+    for (size_t n = strlen(name); n-- > 0 && found == 0;)
+        if (name[n] == '/')
+            found = owner_named(owners, n_owners, name, n);
+    return found;
 }
 
 /* Per owner: the most of its own bytes held at any step. `held` has a place per owner. */
@@ -297,12 +342,17 @@ static snug_status sort_holdings(sn_zone *z, const holdings *h, bool by_last, ui
     return SNUG_OK;
 }
 
-static void add_static(const sn_plan *p, sn_plan_owner_row *rows) {
+static snug_status add_static(sn_zone *z, const sn_plan *p, sn_plan_owner_row *rows,
+                              snug_error *err) {
     const sn_graph *g = p->graph;
+    const uint32_t n_owners = sn_graph_n_owners(g);
+    named *owners;
+    SNUG_TRY(sort_owners(z, g, &owners, err));
     for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
         const sn_variable *var = sn_graph_var_at(g, (sn_var){i});
         if (!var->slot)
-            rows[owner_of_variable(g, var->name)].weight_bytes += p->value_bytes[var->first.i];
+            rows[owner_of_variable(owners, n_owners, var->name)].weight_bytes +=
+                p->value_bytes[var->first.i];
     }
     for (uint32_t i = 0; i < p->n_steps; i++) {
         sn_opdesc d;
@@ -311,6 +361,7 @@ static void add_static(const sn_plan *p, sn_plan_owner_row *rows) {
         sn_graph_desc(g, p->steps[i].node, &d);
         rows[sn_graph_node_at(g, p->steps[i].node)->owner].flops += sn_op_flops(&d);
     }
+    return SNUG_OK;
 }
 
 static snug_status fill_rows(const sn_plan *p, sn_zone *z, sn_plan_owner_row *rows,
@@ -327,8 +378,7 @@ static snug_status fill_rows(const sn_plan *p, sn_zone *z, sn_plan_owner_row *ro
         if (h.holdings[i].first <= p->peak_step && p->peak_step <= h.holdings[i].last)
             rows[owner_of(p->graph, h.holdings[i].value)].at_peak_bytes += h.holdings[i].bytes;
     sweep_owners(&h, by_first, by_last, held, rows);
-    add_static(p, rows);
-    return SNUG_OK;
+    return add_static(z, p, rows, err);
 }
 
 snug_status sn_plan_owner_rows(const sn_plan *p, snug_engine *e, sn_plan_owner_row *rows,

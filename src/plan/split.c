@@ -389,6 +389,7 @@ static snug_status describe_slices(sn_planner *p, const sn_split *s, uint32_t no
     SNUG_TRY(describe_rows(p, s, node, out->last, &last, &last_seconds, err));
     if (last.workspace_bytes > out->variant[node].workspace_bytes)
         out->variant[node].workspace_bytes = last.workspace_bytes;
+    out->variant[node].flops = out->variant[node].flops * (double)(out->repeat - 1) + last.flops;
     out->seconds[node] = seconds * (double)(out->repeat - 1) + last_seconds;
     return SNUG_OK;
 }

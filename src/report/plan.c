@@ -122,11 +122,17 @@ static const char *print_shape(const snug_type *t, int64_t batch, char *text, si
     return text;
 }
 
-/* The row of the layer of that name; zeros for a layer without nodes of its own. */
-static sn_plan_owner_row row_of(const plan_report *r, const char *layer) {
-    for (uint32_t i = 0; i < sn_graph_n_owners(r->step->graph); i++)
-        if (strcmp(sn_graph_owner_name(r->step->graph, i), layer) == 0)
+/* The row of the layer of that name; zeros for a layer without nodes of its own. Owners stand about
+ * in the order of layers: the search goes on at *at, where the last one ended. */
+static sn_plan_owner_row row_of(const plan_report *r, const char *layer, uint32_t *at) {
+    const uint32_t n = sn_graph_n_owners(r->step->graph);
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t i = (*at + k) % n;
+        if (strcmp(sn_graph_owner_name(r->step->graph, i), layer) == 0) {
+            *at = i;
             return r->owners[i];
+        }
+    }
     return (sn_plan_owner_row){0, 0, 0, 0};
 }
 
@@ -144,7 +150,8 @@ static snug_status say_layer(const plan_report *r, const char *name, const char 
 static snug_status say_layers(const plan_report *r, snug_error *err) {
     const char *bold = r->style & SNUG_REPORT_COLOR ? "\x1b[1m" : "";
     const char *off = r->style & SNUG_REPORT_COLOR ? "\x1b[0m" : "";
-    const sn_plan_owner_row inputs = row_of(r, ""), loss = row_of(r, "loss");
+    uint32_t at = 0;
+    const sn_plan_owner_row inputs = row_of(r, "", &at), loss = row_of(r, "loss", &at);
     SNUG_TRY(sn_say(r->w, err, "  %s%-24s %-20s %11s %11s %11s %8s%s\n", bold, "layer",
                     "output shape", "weights", "at the peak", "own peak", "FLOPs", off));
     SNUG_TRY(say_layer(r, "(inputs)", "", &inputs, err));
@@ -152,7 +159,7 @@ static snug_status say_layers(const plan_report *r, snug_error *err) {
         snug_layer_info l;
         char shape[192];
         snug_model_layer(r->model, i, &l);
-        const sn_plan_owner_row row = row_of(r, l.name);
+        const sn_plan_owner_row row = row_of(r, l.name, &at);
         print_shape(&l.output, r->request->batch, shape, sizeof shape);
         SNUG_TRY(say_layer(r, l.name, shape, &row, err));
     }
@@ -321,7 +328,8 @@ static snug_status json_owner(const plan_report *r, const sn_plan_owner_row *o, 
 }
 
 static snug_status json_layers(const plan_report *r, snug_error *err) {
-    const sn_plan_owner_row inputs = row_of(r, ""), loss = row_of(r, "loss");
+    uint32_t at = 0;
+    const sn_plan_owner_row inputs = row_of(r, "", &at), loss = row_of(r, "loss", &at);
     SNUG_TRY(sn_say(r->w, err, ",\"inputs\":{"));
     SNUG_TRY(json_owner(r, &inputs, err));
     SNUG_TRY(sn_say(r->w, err, ",\"loss\":{"));
@@ -330,7 +338,7 @@ static snug_status json_layers(const plan_report *r, snug_error *err) {
     for (size_t i = 0; i < snug_model_n_layers(r->model); i++) {
         snug_layer_info l;
         snug_model_layer(r->model, i, &l);
-        const sn_plan_owner_row o = row_of(r, l.name);
+        const sn_plan_owner_row o = row_of(r, l.name, &at);
         SNUG_TRY(sn_say(r->w, err, "%s{\"name\":", i ? "," : ""));
         SNUG_TRY(sn_json_string(r->w, l.name, err));
         SNUG_TRY(sn_say(r->w, err, ",\"type\":\"%s\",\"output\":[%lld", l.type,
