@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-ROOMS = "base memory tensor op graph nn plan kernels/cpu exec data model train eager report cli".split()
+ROOMS = "base memory tensor op graph nn plan kernels/cpu exec data model train eager report cli python".split()
 MAX_FUNCTION, MAX_FILE, MAX_COLUMNS = 60, 800, 100
 ALLOCATE = re.compile(r"\b(malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|alloca|mmap|strdup|strndup|asprintf)\s*\(")
 MACHINE_PATH = re.compile(r"/(?:root|farm)/|/home/[a-z]+/")
@@ -29,9 +29,9 @@ def includes(path, text, say):
         m = re.match(r'\s*#include\s+"([^"]+)"', line)
         if not m:
             continue
-        if room == "cli":
+        if room in ("cli", "python"):
             if "/" in m.group(1):
-                say(path, n, "the command sees only public headers and its own, not " + m.group(1))
+                say(path, n, "the command and the extension see only public headers and their own, not " + m.group(1))
             continue
         other = room_of("src/" + m.group(1))
         if other is None:

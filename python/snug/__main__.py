@@ -1,0 +1,88 @@
+"""python -m snug [--budget B] [--spill DIR] [--report] [--check] SCRIPT [ARGUMENTS...]
+
+Runs a TensorFlow script on Snug, within a budget: `import tensorflow` and `import keras` inside it give Snug.
+
+  --budget B    the most the process may use: 2GiB, 50%, auto; the environment's SNUG_BUDGET otherwise
+  --spill DIR   a folder on a disk for what does not fit otherwise
+  --report      print at the end who held what, and what the planner did
+  --check       run nothing; list the TensorFlow names of the script that Snug does not have"""
+import os
+import sys
+
+
+def _options(args):
+    """({option: value}, the script and its arguments)"""
+    found = {}
+    while args and args[0].startswith("-"):
+        word = args.pop(0)
+        name, given, value = word.partition("=")
+        if name in ("--budget", "--spill"):
+            if not given:
+                if not args:
+                    sys.exit(f"snug: {name} needs a value")
+                value = args.pop(0)
+            found[name] = value
+        elif name in ("--report", "--check"):
+            found[name] = True
+        elif name in ("-h", "--help"):
+            print(__doc__)
+            sys.exit(0)
+        elif name == "-m" and args:
+            found["-m"] = True
+            break
+        else:
+            sys.exit(f"snug: no option {word}; see python -m snug --help")
+    return found, args
+
+
+def _start(options):
+    import snug
+    size = options.get("--budget") or os.environ.get("SNUG_BUDGET")
+    try:
+        if size:
+            snug.budget(size)
+        if "--spill" in options:
+            snug.spill(options["--spill"])
+    except ValueError as error:
+        sys.exit(f"snug: {error}")
+    if "--report" in options:
+        import atexit
+        from snug import _memory
+        atexit.register(_memory.report, sys.stderr)
+    snug.install()
+
+
+def main():
+    options, args = _options(sys.argv[1:])
+    if not args:
+        sys.exit(__doc__)
+    if "--check" in options:
+        from snug import _check
+        sys.exit(_check.check(args))
+    if not os.path.exists(args[0]) and "-m" not in options:
+        sys.exit(f"snug: there is no file {args[0]}")
+    _start(options)
+    import runpy
+    sys.argv = args
+    if "-m" in options:
+        sys.path[0] = os.getcwd()
+        runpy.run_module(args[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = os.path.dirname(os.path.abspath(args[0]))
+        _run_file(args[0])
+
+
+def _run_file(path):
+    """As the interpreter runs a script: its module is __main__, and stays it for what is pickled or forked."""
+    import types
+    module = types.ModuleType("__main__")
+    module.__file__ = path
+    module.__builtins__ = __builtins__
+    sys.modules["__main__"] = module
+    with open(path, "rb") as f:
+        code = compile(f.read(), path, "exec")
+    exec(code, module.__dict__)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,317 @@
+"""Control flow and results whose shapes depend on values: Python loops and branches over recorded operations.
+
+In a trace these look at values, which makes the function dynamic (see _function.py); that is correct always."""
+from collections import namedtuple
+
+from snug import _C, _nest
+from snug._lazy import tf
+
+Unique = namedtuple("Unique", ["y", "idx"])
+UniqueWithCounts = namedtuple("UniqueWithCounts", ["y", "idx", "count"])
+TopK = namedtuple("TopKV2", ["values", "indices"])
+
+
+def cond(pred, true_fn=None, false_fn=None, name=None):
+    return true_fn() if bool(pred) else false_fn()
+
+
+def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):
+    pairs = pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs
+    for pred, fn in pairs:
+        if bool(pred):
+            return fn()
+    if default is None:
+        raise tf.errors.InvalidArgumentError(None, None, "None of the conditions evaluated as True")
+    return default()
+
+
+def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
+    fns = branch_fns if isinstance(branch_fns, dict) else dict(
+        enumerate(branch_fns) if callable(branch_fns[0]) else branch_fns)
+    i = int(branch_index)
+    if i in fns:
+        return fns[i]()
+    return (default or fns[max(fns)])()
+
+
+def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True, swap_memory=False,
+               maximum_iterations=None, name=None):
+    convert = lambda v: v if isinstance(v, (_C.Tensor, TensorArray)) else tf.convert_to_tensor(v)
+    state = _nest.map_structure(convert, loop_vars)
+    as_dict = isinstance(state, dict)
+    n = 0
+    while (maximum_iterations is None or n < int(maximum_iterations)) and bool(cond(state) if as_dict else cond(*state)):
+        out = body(state) if as_dict else body(*state)
+        if not isinstance(out, (list, tuple, dict)):
+            out = (out,)
+        state = _nest.pack_sequence_as(state, [convert(v) for v in _nest.flatten(out)])
+        n += 1
+    if not as_dict and isinstance(state, (list, tuple)) and len(state) == 1:
+        return state[0] if isinstance(loop_vars, tuple) else state
+    return state
+
+
+def _rows(elems):
+    flat = [tf.convert_to_tensor(e) for e in _nest.flatten(elems)]
+    for i in range(flat[0].shape[0]):
+        yield _nest.pack_sequence_as(elems, [e[i] for e in flat]) if _nest.is_nested(elems) else flat[0][i]
+
+
+def _stack(results):
+    """Results of the same structure, one tensor per leaf."""
+    if not _nest.is_nested(results[0]):
+        return tf.stack([tf.convert_to_tensor(r) for r in results])
+    flat = [_nest.flatten(r) for r in results]
+    stacked = [tf.stack([tf.convert_to_tensor(r[k]) for r in flat]) for k in range(len(flat[0]))]
+    return _nest.pack_sequence_as(results[0], stacked)
+
+
+def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False, infer_shape=True, name=None,
+           fn_output_signature=None):
+    return _stack([fn(row) for row in _rows(elems)])
+
+
+def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
+    return _stack([fn(row) for row in _rows(elems)])
+
+
+def _fold(fn, elems, initializer, reverse):
+    rows = list(_rows(elems))
+    if reverse:
+        rows.reverse()
+    state = rows.pop(0) if initializer is None else _nest.map_structure(tf.convert_to_tensor, initializer)
+    for row in rows:
+        state = fn(state, row)
+        yield state
+
+
+def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, infer_shape=True,
+         reverse=False, name=None):
+    results = list(_fold(fn, elems, initializer, reverse))
+    if initializer is None:
+        rows = list(_rows(elems))
+        results.insert(0, rows[-1] if reverse else rows[0])
+    if reverse:
+        results.reverse()
+    return _stack(results)
+
+
+def _last(states, otherwise):
+    state = otherwise
+    for state in states:
+        pass
+    return state
+
+
+def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None):
+    return _last(_fold(fn, elems, initializer, False), initializer)
+
+
+def foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None):
+    return _last(_fold(fn, elems, initializer, True), initializer)
+
+
+class TensorArray:
+    """A list of tensors that is written by index."""
+
+    def __init__(self, dtype, size=None, dynamic_size=None, clear_after_read=None, tensor_array_name=None, handle=None,
+                 flow=None, infer_shape=True, element_shape=None, colocate_with_first_write_call=True, name=None):
+        self.dtype = tf.as_dtype(dtype)
+        self.dynamic_size = bool(dynamic_size)
+        self._items = [None] * (0 if size is None else int(size))
+        self.element_shape = tf.TensorShape(element_shape)
+        self.handle = self.flow = None
+
+    def write(self, index, value, name=None):
+        i = int(index)
+        if i < 0 or (i >= len(self._items) and not self.dynamic_size):
+            raise tf.errors.OutOfRangeError(None, None, f"Tried to write to index {i} but array is not resizeable and size is: "
+                                            f"{len(self._items)}")
+        items = list(self._items) + [None] * max(0, i + 1 - len(self._items))
+        items[i] = tf.convert_to_tensor(value, dtype=self.dtype)
+        made = TensorArray.__new__(TensorArray)
+        made.__dict__.update(self.__dict__)
+        made._items = items
+        self._items = items
+        return made
+
+    def read(self, index, name=None):
+        i = int(index)
+        if not 0 <= i < len(self._items):
+            raise tf.errors.OutOfRangeError(None, None, f"Tried to read from index {i} but array size is: {len(self._items)}")
+        return self._filled()[i]
+
+    def _filled(self):
+        like = next((t for t in self._items if t is not None), None)
+        if like is None:
+            raise tf.errors.InvalidArgumentError(None, None, "TensorArray has no elements")
+        return [tf.zeros_like(like) if t is None else t for t in self._items]
+
+    def stack(self, name=None):
+        return tf.stack(self._filled())
+
+    def gather(self, indices, name=None):
+        return tf.gather(self.stack(), indices)
+
+    def concat(self, name=None):
+        return tf.concat(self._filled(), 0)
+
+    def unstack(self, value, name=None):
+        self._items = list(tf.unstack(tf.convert_to_tensor(value, dtype=self.dtype)))
+        return self
+
+    def split(self, value, lengths, name=None):
+        self._items = list(tf.split(value, lengths))
+        return self
+
+    def scatter(self, indices, value, name=None):
+        made = self
+        for k, i in enumerate(tf.convert_to_tensor(indices).numpy()):
+            made = made.write(int(i), value[k])
+        return made
+
+    def size(self, name=None):
+        return tf.constant(len(self._items))
+
+    def identity(self):
+        return self
+
+    def close(self, name=None):
+        self._items = []
+
+    def grad(self, source, flow=None, name=None):
+        raise NotImplementedError("TensorArray.grad")
+
+    def __len__(self):
+        return len(self._items)
+
+
+# --- shapes that depend on values -----------------------------------------------------------------------
+def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
+    import numpy as np
+    tensor, mask = tf.convert_to_tensor(tensor), tf.convert_to_tensor(mask)
+    axis = 0 if axis is None else int(axis)
+    if mask.ndim == 0:
+        raise ValueError("mask cannot be scalar.")
+    end = axis + mask.ndim
+    if tuple(tensor.shape[axis:end]) != tuple(mask.shape):
+        raise ValueError(f"Shapes {tuple(tensor.shape[axis:end])} and {mask.shape} are incompatible")
+    flat = tf.reshape(tensor, tuple(tensor.shape[:axis]) + (mask.shape.num_elements(),) + tuple(tensor.shape[end:]))
+    where_true = np.flatnonzero(mask.numpy())
+    return tf.gather(flat, where_true, axis=axis)
+
+
+_where = None
+
+
+def where(condition, x=None, y=None, name=None):
+    global _where
+    if x is None and y is None:
+        import numpy as np
+        return tf.constant(np.argwhere(tf.convert_to_tensor(condition).numpy()).reshape(
+            -1, tf.convert_to_tensor(condition).ndim), dtype=tf.int64)
+    if x is None or y is None:
+        raise ValueError("x and y must both be non-None or both be None.")
+    if _where is None:
+        _where = _C.function("tf.where")
+    return _where(condition, x, y)
+
+
+def _unique(x):
+    """Elements in the order of their first appearance, the number of each place's element, and counts."""
+    import numpy as np
+    a = tf.convert_to_tensor(x).numpy()
+    values, first, inverse, counts = np.unique(a, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return values[order], rank[inverse], counts[order]
+
+
+def unique(x, out_idx=None, name=None):
+    values, places, _ = _unique(x)
+    kind = out_idx or tf.int32
+    return Unique(tf.constant(values), tf.constant(places, dtype=kind))
+
+
+def unique_with_counts(x, out_idx=None, name=None):
+    values, places, counts = _unique(x)
+    kind = out_idx or tf.int32
+    return UniqueWithCounts(tf.constant(values), tf.constant(places, dtype=kind), tf.constant(counts, dtype=kind))
+
+
+def dynamic_partition(data, partitions, num_partitions, name=None):
+    import numpy as np
+    which = tf.convert_to_tensor(partitions).numpy()
+    data = tf.convert_to_tensor(data)
+    flat = tf.reshape(data, (-1,) + tuple(data.shape[which.ndim:]))
+    return [tf.gather(flat, np.flatnonzero(which.ravel() == i)) for i in range(int(num_partitions))]
+
+
+def dynamic_stitch(indices, data, name=None):
+    import numpy as np
+    flat = [tf.reshape(tf.convert_to_tensor(i), [-1]).numpy() for i in indices]
+    parts = [tf.reshape(tf.convert_to_tensor(d), (len(i),) + tuple(tf.convert_to_tensor(d).shape[tf.convert_to_tensor(k).ndim:]))
+             for d, i, k in zip(data, flat, indices)]
+    all_of = np.concatenate(flat)
+    last = np.zeros(int(all_of.max()) + 1, np.int64)
+    last[all_of] = np.arange(len(all_of))
+    return tf.gather(tf.concat(parts, 0), last)
+
+
+def histogram_fixed_width(values, value_range, nbins=100, dtype=None, name=None):
+    import numpy as np
+    low, high = (float(v) for v in value_range)
+    a = np.clip(tf.convert_to_tensor(values).numpy().ravel(), low, high)
+    return tf.constant(np.histogram(a, int(nbins), (low, high))[0], dtype=dtype or tf.int32)
+
+
+# --- results with names ---------------------------------------------------------------------------------
+_several = {}
+
+
+def _row(name):
+    """The row of a name, as a list of its results."""
+    if name not in _several:
+        _several[name] = _C.function(name, True)
+    return _several[name]
+
+
+def top_k(input, k=1, sorted=True, index_type=None, name=None):
+    values, indices = _row("tf.nn.top_k")(input, k, sorted)
+    return TopK(values, indices if index_type is None else tf.cast(indices, index_type))
+
+
+def unstack(value, num=None, axis=0, name="unstack"):
+    return _row("tf.unstack")(value, num, axis)
+
+
+def split(value, num_or_size_splits, axis=0, num=None, name="split"):
+    return _row("tf.split")(value, num_or_size_splits, axis)
+
+
+def meshgrid(*args, indexing="xy", name=None, **ignored):
+    return _row("tf.meshgrid")(list(args), indexing)
+
+
+def moments(x, axes, shift=None, keepdims=False, name=None, **ignored):
+    return tuple(_row("tf.nn.moments")(x, axes, keepdims=keepdims))
+
+
+def group(*inputs, name=None):
+    return None
+
+
+def tuple_of(tensors, control_inputs=None, name=None):
+    return list(tensors)
+
+
+def no_op(name=None):
+    return None
+
+
+def shuffle(value, seed=None, name=None):
+    """Rows in another order; the order is drawn from the recorder's keys."""
+    value = tf.convert_to_tensor(value)
+    order = tf.argsort(_C.random(1, (value.shape[0],), 0.0, 1.0, tf.float32))
+    return tf.gather(value, order)

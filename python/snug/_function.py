@@ -1,0 +1,390 @@
+"""tf.function: a body is recorded once per signature (a trace) and each call appends the trace to the caller's recording.
+
+A body that looks at a value while it is traced (`if tensor:`, `for i in tf.range(n)`, float()) cannot be replayed: the
+function becomes dynamic, its body runs at every call, and one note says so. Variables may be made in the first call only:
+that call runs eagerly, then the body is traced."""
+import functools
+import inspect
+import sys
+import types
+import weakref
+
+from snug import _C, _nest, _tape
+from snug._types import MakesVariable, Peek, TensorSpec
+
+MAX_TRACES = 256
+_open = []                    # traces being recorded, outermost first
+_eager = [False]              # tf.config.run_functions_eagerly
+
+
+class NeedsTape(BaseException):
+    """Raised by tf.gradients in a trace without a tape; the body is then traced with one."""
+
+
+def run_functions_eagerly(run_eagerly):
+    _eager[0] = bool(run_eagerly)
+
+
+def functions_run_eagerly():
+    return _eager[0]
+
+
+def has_own_gradient():
+    """Told by custom_gradient: traces that are open cannot be differentiated from outside."""
+    for trace in _open:
+        trace.own_gradient = True
+
+
+def gradients(ys, xs, grad_ys=None):
+    tape = next((t.tape for t in reversed(_open) if t.tape is not None), None)
+    if tape is None:
+        if not _open:
+            raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead.")
+        raise NeedsTape
+    found = tape.gradient(ys, _nest.flatten(xs), output_gradients=grad_ys)
+    return found
+
+
+# --- signatures -----------------------------------------------------------------------------------------
+_PLAIN = (int, float, bool, str, bytes, type(None), complex)
+_SAME = {}
+
+
+def _is_array(value):
+    return hasattr(value, "__array_interface__") or type(value).__module__ == "numpy"
+
+
+class _Call:
+    """The arguments of one call, taken apart: the key that finds a trace, and the tensors it is called with."""
+    __slots__ = ("key", "tensors", "held")
+
+    def __init__(self, args, kwargs):
+        self.tensors = []
+        self.held = []
+        self.key = (self.part(args), self.part(kwargs) if kwargs else None)
+
+    def part(self, value):
+        if isinstance(value, _C.Tensor):
+            self.tensors.append(value)
+            return ("T", value.dtype._code, tuple(value.shape))
+        if isinstance(value, _PLAIN):
+            return (type(value), value)
+        if isinstance(value, (list, tuple)):
+            return (type(value), tuple([self.part(v) for v in value]))
+        if isinstance(value, dict):
+            return (dict, tuple([(k, self.part(value[k])) for k in sorted(value)]))
+        if isinstance(value, _C.Variable):
+            return ("V", id(value))
+        if _is_array(value):
+            return self.part(_C.convert_to_tensor(value))
+        self.held.append(value)
+        return ("O", type(value), id(value))
+
+
+def _replace(value, tensors):
+    """The same structure with other tensors, in the order in which _Call met them."""
+    if isinstance(value, _C.Tensor):
+        return next(tensors)
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, (list, tuple)):
+        return _nest._rebuild(value, [_replace(v, tensors) for v in value])
+    if isinstance(value, dict):
+        made = {k: _replace(value[k], tensors) for k in sorted(value)}
+        return {k: made[k] for k in value}
+    if isinstance(value, _C.Variable) or not _is_array(value):
+        return value
+    return next(tensors)
+
+
+class _Trace:
+    """A body, recorded for one signature."""
+    __slots__ = ("trace", "shape", "kinds", "others", "own_gradient", "tape", "held", "dead", "arguments")
+
+    def __init__(self):
+        self.trace = _C.Trace()
+        self.own_gradient = False
+        self.tape = None
+        self.dead = False
+
+    def record(self, function, args, kwargs, call, with_tape):
+        stand_ins = self.trace.begin(call.tensors)
+        self.arguments = None
+        if with_tape:
+            self.tape = _tape.GradientTape(persistent=True)
+            self.tape.__enter__()
+            for t in stand_ins:
+                self.tape._watch(t)
+        _open.append(self)
+        around, _tape.ACTIVE[:] = list(_tape.ACTIVE), [self.tape] if with_tape else []
+        try:
+            given = iter(stand_ins)
+            result = function(*_replace(args, given), **_replace(kwargs, given))
+            outputs = self.take_apart(result)
+        except BaseException:
+            self.trace.drop()
+            raise
+        finally:
+            _open.pop()
+            _tape.ACTIVE[:] = around
+            self.tape = None
+        self.trace.end(outputs)
+        self.watch(call.held)
+
+    def take_apart(self, result):
+        """Tensors of the result; what is none stays as it is."""
+        self.shape = result
+        flat = _nest.flatten(result)
+        outputs, self.others = [], []
+        for value in flat:
+            as_is = value is None or not _converts(value)
+            self.others.append((as_is, value if as_is else None))
+            if not as_is:
+                outputs.append(_C.convert_to_tensor(value))
+        self.shape = _nest.map_structure(lambda _: None, result) if _nest.is_nested(result) else None
+        self.kinds = _nest.is_nested(result)
+        return outputs
+
+    def watch(self, held):
+        """The trace is of no use once one of these objects is gone."""
+        self.held = []
+        for value in held:
+            try:
+                self.held.append(weakref.ref(value, lambda _: setattr(self, "dead", True)))
+            except TypeError:
+                self.held.append(value)
+
+    def call(self, tensors):
+        made = iter(self.trace.call(tensors))
+        flat = [value if as_is else next(made) for as_is, value in self.others]
+        return _nest.pack_sequence_as(self.shape, flat) if self.kinds else flat[0]
+
+
+def _converts(value):
+    return _C.is_tensor(value) or isinstance(value, (bool, int, float)) or _is_array(value)
+
+
+def _as_results(result):
+    """What a dynamic body gives, as a traced one would: numbers and arrays are tensors."""
+    def convert(value):
+        return _C.convert_to_tensor(value) if value is not None and _converts(value) else value
+    return _nest.map_structure(convert, result) if _nest.is_nested(result) else convert(result)
+
+
+# --- the function ---------------------------------------------------------------------------------------
+class Function:
+    """What tf.function gives."""
+
+    def __init__(self, python_function, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False,
+                 name=None):
+        functools.update_wrapper(self, python_function)
+        self.python_function = python_function
+        self._signature = None if input_signature is None else tuple(input_signature)
+        self._name = name or getattr(python_function, "__name__", "function")
+        self._traces = {}
+        self._count = 0
+        self._dynamic = False
+        self._made_variables = False
+        self._with_tape = False
+        self._bound = weakref.WeakKeyDictionary()
+        self._parameters = _parameters(python_function)
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        try:
+            found = self._bound.get(instance)
+        except TypeError:
+            return types.MethodType(self, instance)
+        if found is None:
+            me = weakref.ref(instance)
+            body = self.python_function
+
+            def method(*args, **kwargs):
+                return body(me(), *args, **kwargs)
+            method.__name__ = self._name
+            method.__wrapped__ = body
+            found = Function(method, self._signature, name=self._name)
+            found._parameters = self._parameters[1:] if self._parameters else None
+            self._bound[instance] = found
+        return found
+
+    # --- calling ----------------------------------------------------------------------------------
+    def _arrange(self, args, kwargs):
+        """Keywords in their places, so that f(1, b=2) and f(1, 2) share a trace."""
+        if not kwargs or self._parameters is None:
+            return args, kwargs
+        args, kwargs = list(args), dict(kwargs)
+        for name, default in self._parameters[len(args):]:
+            if name in kwargs:
+                args.append(kwargs.pop(name))
+            elif default is not inspect.Parameter.empty and kwargs:
+                args.append(default)
+            else:
+                break
+        return tuple(args), kwargs
+
+    def __call__(self, *args, **kwargs):
+        if kwargs:
+            args, kwargs = self._arrange(args, kwargs)
+        if self._signature is not None:
+            args = self._fit(args)
+        if self._dynamic or _eager[0]:
+            return _as_results(self.python_function(*args, **kwargs))
+        call = _Call(args, kwargs)
+        try:
+            trace = self._traces.get(call.key)
+        except TypeError:
+            return self._become_dynamic("an argument that cannot be hashed", args, kwargs)
+        if trace is None or trace.dead:
+            trace, result = self._record(call, args, kwargs)
+            if trace is None:
+                return result
+            if result is not _SAME:
+                return result
+        if trace.own_gradient and _tape.ACTIVE:
+            return _as_results(self.python_function(*args, **kwargs))
+        result = trace.call(call.tensors)
+        if trace.trace.has_effects and not _tape.ACTIVE and not _open:
+            _C.boundary()
+        return result
+
+    def _record(self, call, args, kwargs):
+        """(trace, _SAME), or (None or trace, the result) where the body already ran."""
+        trace = _Trace()
+        try:
+            trace.record(self.python_function, args, kwargs, call, self._with_tape)
+        except Peek as peek:
+            return None, self._become_dynamic(_line_of(peek), args, kwargs)
+        except NeedsTape:
+            self._with_tape = True
+            return self._record(call, args, kwargs)
+        except MakesVariable:
+            if _open:
+                raise
+            if self._made_variables:
+                raise ValueError("tf.function only supports singleton tf.Variables created on the first call. Make sure the"
+                                 " tf.Variable is only created once or created outside tf.function.") from None
+            self._made_variables = True
+            result = _as_results(self.python_function(*args, **kwargs))
+            trace, again = self._record(call, args, kwargs)
+            return (trace, result) if again is _SAME else (None, again)
+        self._made_variables = True
+        self._count += 1
+        if len(self._traces) >= MAX_TRACES:
+            self._traces.pop(next(iter(self._traces)))
+        self._traces[call.key] = trace
+        return trace, _SAME
+
+    def _become_dynamic(self, where, args, kwargs):
+        if not self._dynamic:
+            self._dynamic = True
+            self._count += 1
+            if not _open:
+                print(f"snug: {self._name} looks at a value while it is traced ({where}); its body runs at every call",
+                      file=sys.stderr)
+        return _as_results(self.python_function(*args, **kwargs))
+
+    def _fit(self, args):
+        """Arguments as the input signature wants them."""
+        if len(args) != len(self._signature):
+            raise TypeError(f"{self._name} takes {len(self._signature)} arguments by its input_signature, {len(args)} given")
+        return tuple(_nest.pack_sequence_as(a, [_fit(v, s) for v, s in zip(_nest.flatten(a), _nest.flatten(spec))])
+                     if _nest.is_nested(spec) else _fit(a, spec) for a, spec in zip(args, self._signature))
+
+    # --- what is asked of it ----------------------------------------------------------------------
+    def get_concrete_function(self, *args, **kwargs):
+        return ConcreteFunction(self, args or self._signature or (), kwargs)
+
+    def experimental_get_tracing_count(self):
+        return self._count
+
+    def pretty_printed_concrete_signatures(self, verbose=True):
+        return "\n".join(f"{self._name}{key}" for key in self._traces)
+
+    @property
+    def input_signature(self):
+        return self._signature
+
+    @property
+    def function_spec(self):
+        return self
+
+    def __repr__(self):
+        return f"<tf.function {self._name}>"
+
+
+def _fit(value, spec):
+    if not isinstance(spec, TensorSpec):
+        return value
+    try:
+        if isinstance(value, _C.Variable):
+            value = value.read_value()
+        t = _C.convert_to_tensor(value, dtype=None if isinstance(value, _C.Tensor) else spec.dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"cannot convert {value!r} to {spec}") from error
+    if t.dtype != spec.dtype or not spec.shape.is_compatible_with(t.shape):
+        raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast TensorSpec(shape={t.shape}, "
+                        f"dtype={t.dtype!r}, name=None) to {spec}`.")
+    return t
+
+
+def _parameters(function):
+    """(name, default) of each parameter that can stand in order; None where that cannot be known."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_POSITIONAL for p in found):
+        return None
+    return [(p.name, p.default) for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.POSITIONAL_ONLY)]
+
+
+def _line_of(peek):
+    """The user's line that looked at the value."""
+    trace, where = peek.__traceback__, "a value"
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if "/snug/" not in code.co_filename:
+            where = f"{code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return where
+
+
+class ConcreteFunction:
+    """One signature of a function; calling it is calling the function."""
+
+    def __init__(self, function, args, kwargs):
+        self._function = function
+        self._specs = args
+        self.name = function._name
+        self.structured_input_signature = (tuple(args), dict(kwargs))
+        specs = [s for s in _nest.flatten(list(args)) if isinstance(s, TensorSpec)]
+        if function._count == 0 and all(s.shape.is_fully_defined() for s in specs):
+            self._trace(args, kwargs)
+
+    def _trace(self, args, kwargs):
+        def example(value):
+            if not isinstance(value, TensorSpec):
+                return value
+            return _C.full(value.shape, 0.0, value.dtype)
+        example_args = tuple(_nest.map_structure(example, a) if _nest.is_nested(a) else example(a) for a in args)
+        call = _Call(example_args, kwargs)
+        if call.key not in self._function._traces:
+            self._function._record(call, example_args, kwargs)
+
+    def __call__(self, *args, **kwargs):
+        for spec, value in zip(self._specs, args):
+            if isinstance(spec, TensorSpec) and _C.is_tensor(value) and value.dtype != spec.dtype:
+                raise TypeError(f"cannot compute {self.name} as an input was expected to be a {spec.dtype.name} tensor but is"
+                                f" a {value.dtype.name} tensor")
+        return self._function(*args, **kwargs)
+
+
+def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False,
+             experimental_implements=None, experimental_autograph_options=None, experimental_attributes=None,
+             experimental_relax_shapes=None, experimental_compile=None, experimental_follow_type_hints=None):
+    """Records func once per signature and replays it."""
+    def decorate(f):
+        return Function(f, input_signature, autograph, jit_compile, reduce_retracing)
+    return decorate if func is None else decorate(func)

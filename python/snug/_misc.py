@@ -1,0 +1,441 @@
+"""Single names of tf that are neither functions of tensors nor belong to a larger file: devices, scopes, printing,
+modules, asserts, versions."""
+import contextlib
+import sys
+import time
+
+from snug import _C, _nest
+from snug._lazy import tf
+
+VERSION, GIT_VERSION, COMPILER_VERSION = "2.21.0", "snug", "gcc"
+newaxis = None
+
+
+# --- places and scopes ----------------------------------------------------------------------------------
+class device(contextlib.ContextDecorator):
+    """All is on the CPU, as TensorFlow's soft placement does where there is no GPU."""
+
+    def __init__(self, device_name=None):
+        self.name = device_name
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        return False
+
+
+class name_scope(contextlib.ContextDecorator):
+    def __init__(self, name, *ignored, **more):
+        self.name = name
+        self._name = name
+
+    def __enter__(self):
+        return f"{self.name}/"
+
+    def __exit__(self, *exception):
+        return False
+
+
+@contextlib.contextmanager
+def init_scope():
+    yield
+
+
+@contextlib.contextmanager
+def control_dependencies(control_inputs):
+    yield
+
+
+def executing_eagerly():
+    return not _C.is_tracing()
+
+
+def inside_function():
+    return _C.is_tracing()
+
+
+class Graph:
+    """There is one recording; as_default() is there for the sake of scripts that say it."""
+
+    @contextlib.contextmanager
+    def as_default(self):
+        yield self
+
+
+class Operation:
+    pass
+
+
+# --- printing -------------------------------------------------------------------------------------------
+def print(*inputs, output_stream=None, summarize=3, sep=" ", end="\n", name=None):
+    """tf.print: to stderr unless told otherwise; long tensors are shortened. In a trace it makes the function dynamic."""
+    text = sep.join(_written(x, summarize) for x in inputs) + end
+    if isinstance(output_stream, str):
+        if output_stream.startswith("file://"):
+            with open(output_stream[7:], "a") as f:
+                f.write(text)
+            return
+        output_stream = None if output_stream != "stdout" else sys.stdout
+    stream = sys.stderr if output_stream is None else output_stream
+    stream.write(text)
+    stream.flush()
+
+
+def _written(x, summarize):
+    if _C.is_tensor(x):
+        return _of_array(x.numpy(), summarize)
+    if isinstance(x, dict):
+        return "{" + ", ".join(f"{_quoted(k, summarize)}: {_quoted(v, summarize)}" for k, v in x.items()) + "}"
+    if isinstance(x, (list, tuple)):
+        marks = "[]" if isinstance(x, list) else "()"
+        return marks[0] + ", ".join(_quoted(v, summarize) for v in x) + marks[1]
+    return _of_array(x, summarize) if hasattr(x, "__array_interface__") else str(x)
+
+
+def _quoted(x, summarize):
+    return f"'{x}'" if isinstance(x, str) else _written(x, summarize)
+
+
+def _of_array(a, summarize):
+    import numpy as np
+    a = np.asarray(a)
+    if a.ndim == 0:
+        return _number(a[()])
+    n = len(a)
+    parts = [_of_array(v, summarize) for v in (a if summarize in (-1, None) or n <= 2 * summarize else a[:summarize])]
+    if summarize not in (-1, None) and n > 2 * summarize:
+        parts += ["..."] + [_of_array(v, summarize) for v in a[-summarize:]]
+    return "[" + ("\n " if a.ndim > 1 else " ").join(p.replace("\n", "\n ") for p in parts) + "]"
+
+
+def _number(v):
+    kind = v.dtype.kind
+    if kind == "b":
+        return str(int(v))
+    if kind == "f":
+        text = repr(float(str(v))) if v == v and abs(v) != float("inf") else str(v)
+        return text[:-2] if text.endswith(".0") else text
+    return str(v)
+
+
+# --- Python in the middle -------------------------------------------------------------------------------
+def py_function(func, inp, Tout, name=None):
+    """func on tensors; its results have no gradient through Python."""
+    out = func(*[tf.convert_to_tensor(x) for x in _nest.flatten(inp)])
+    return _typed(out, Tout)
+
+
+def numpy_function(func, inp, Tout, stateful=True, name=None):
+    return _typed(func(*[tf.convert_to_tensor(x).numpy() for x in _nest.flatten(inp)]), Tout)
+
+
+def _typed(out, kinds):
+    if isinstance(kinds, (list, tuple)):
+        return [tf.cast(tf.convert_to_tensor(o), k) for o, k in zip(out, kinds)]
+    return tf.cast(tf.convert_to_tensor(out), kinds)
+
+
+def get_static_value(tensor, partial=False):
+    if isinstance(tensor, _C.Tensor) and tensor._is_traced:
+        return None
+    return tensor.numpy() if _C.is_tensor(tensor) else tensor
+
+
+def identity_of(x, name=None):
+    return tf.identity(x)
+
+
+def identity_n(input, name=None):
+    return [tf.identity(x) for x in input]
+
+
+def ensure_shape(x, shape, name=None):
+    x = tf.convert_to_tensor(x)
+    if not x.shape.is_compatible_with(shape):
+        raise tf.errors.InvalidArgumentError(
+            None, None, f"Shape of tensor {list(x.shape)} is not compatible with expected shape {shape}.")
+    return x
+
+
+def grad_pass_through(f):
+    """f with the gradient of the identity."""
+    @tf.custom_gradient
+    def through(*args, **kwargs):
+        return f(*args, **kwargs), lambda *dy: dy if len(dy) > 1 else dy[0]
+    return through
+
+
+def timestamp(name=None):
+    return tf.constant(time.time(), dtype=tf.float64)
+
+
+def get_logger():
+    import logging
+    return logging.getLogger("tensorflow")
+
+
+# --- tf.Module ------------------------------------------------------------------------------------------
+class Module:
+    """A holder of variables and of other modules."""
+
+    def __init__(self, name=None):
+        self._name = name or _snake(type(self).__name__)
+
+    @property
+    def name(self):
+        return getattr(self, "_name", None) or _snake(type(self).__name__)
+
+    @property
+    def name_scope(self):
+        return name_scope(self.name)
+
+    @classmethod
+    def with_name_scope(cls, method):
+        return method
+
+    def _walk(self, wanted, seen=None):
+        seen = {id(self)} if seen is None else seen
+        later = []
+        for key in sorted(vars(self)):
+            for value in _leaves(vars(self)[key]):
+                if id(value) in seen:
+                    continue
+                if wanted(value):
+                    seen.add(id(value))
+                    yield value
+                if isinstance(value, Module) or hasattr(value, "_flatten_layers"):
+                    seen.add(id(value))
+                    later.append(value)
+        for module in later:
+            if isinstance(module, Module):
+                yield from module._walk(wanted, seen)
+            else:
+                for v in module.variables:
+                    if wanted(v) and id(v) not in seen:
+                        seen.add(id(v))
+                        yield v
+
+    @property
+    def variables(self):
+        return tuple(self._walk(lambda v: isinstance(v, _C.Variable)))
+
+    @property
+    def trainable_variables(self):
+        return tuple(v for v in self.variables if v.trainable)
+
+    @property
+    def non_trainable_variables(self):
+        return tuple(v for v in self.variables if not v.trainable)
+
+    @property
+    def submodules(self):
+        return tuple(self._walk(lambda v: isinstance(v, Module)))
+
+
+def _leaves(value):
+    if isinstance(value, dict):
+        for key in sorted(value, key=str):
+            yield from _leaves(value[key])
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _leaves(part)
+    else:
+        yield value
+
+
+def _snake(name):
+    return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
+# --- tf.debugging ---------------------------------------------------------------------------------------
+def _fail(message, what):
+    raise tf.errors.InvalidArgumentError(None, None, f"{message or ''} {what}".strip())
+
+
+def _holds(condition):
+    import numpy as np
+    return bool(np.all(condition.numpy() if _C.is_tensor(condition) else condition))
+
+
+def Assert(condition, data=(), summarize=None, name=None):
+    if not _holds(condition):
+        _fail("Expected 'tf.Tensor(False, shape=(), dtype=bool)' to be true. Summarized data:",
+              " ".join(_written(d, 3) for d in data))
+
+
+def _pair(x, y, holds, words, message):
+    x = tf.convert_to_tensor(x)
+    y = tf.convert_to_tensor(y, dtype_hint=x.dtype)
+    if not _holds(holds(x, y)):
+        _fail(message, f"Condition x {words} y did not hold.\nx: {_written(x, 3)}\ny: {_written(y, 3)}")
+
+
+def assert_equal(x, y, message=None, summarize=None, name=None):
+    _pair(x, y, tf.equal, "==", message)
+
+
+def assert_none_equal(x, y, summarize=None, message=None, name=None):
+    _pair(x, y, tf.not_equal, "!=", message)
+
+
+def assert_greater(x, y, message=None, summarize=None, name=None):
+    _pair(x, y, tf.greater, ">", message)
+
+
+def assert_greater_equal(x, y, message=None, summarize=None, name=None):
+    _pair(x, y, tf.greater_equal, ">=", message)
+
+
+def assert_less(x, y, message=None, summarize=None, name=None):
+    _pair(x, y, tf.less, "<", message)
+
+
+def assert_less_equal(x, y, message=None, summarize=None, name=None):
+    _pair(x, y, tf.less_equal, "<=", message)
+
+
+def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=None):
+    x = tf.convert_to_tensor(x)
+    y = tf.convert_to_tensor(y, dtype_hint=x.dtype)
+    eps = {"float64": 2.3e-16, "float16": 1e-3, "bfloat16": 8e-3}.get(x.dtype.name, 1.2e-7) * 10
+    rtol, atol = eps if rtol is None else rtol, eps if atol is None else atol
+    _pair(x, y, lambda a, b: tf.less_equal(tf.abs(a - b), atol + rtol * tf.abs(b)), "and y not equal to tolerance", message)
+
+
+def assert_positive(x, message=None, summarize=None, name=None):
+    _pair(0, x, lambda a, b: tf.greater(x, 0), "> 0", message)
+
+
+def assert_negative(x, message=None, summarize=None, name=None):
+    _pair(0, x, lambda a, b: tf.less(x, 0), "< 0", message)
+
+
+def assert_non_negative(x, message=None, summarize=None, name=None):
+    _pair(0, x, lambda a, b: tf.greater_equal(x, 0), ">= 0", message)
+
+
+def assert_non_positive(x, message=None, summarize=None, name=None):
+    _pair(0, x, lambda a, b: tf.less_equal(x, 0), "<= 0", message)
+
+
+def assert_rank(x, rank, message=None, name=None):
+    n = tf.convert_to_tensor(x).ndim
+    if n != int(rank):
+        raise ValueError(f"{message or ''} Tensor must have rank {int(rank)}. Received rank {n}".strip())
+
+
+def assert_rank_at_least(x, rank, message=None, name=None):
+    n = tf.convert_to_tensor(x).ndim
+    if n < int(rank):
+        raise ValueError(f"{message or ''} Tensor must have rank at least {int(rank)}. Received rank {n}".strip())
+
+
+def assert_scalar(tensor, name=None, message=None):
+    assert_rank(tensor, 0, message)
+
+
+def assert_type(tensor, tf_type, message=None, name=None):
+    if tf.convert_to_tensor(tensor).dtype != tf_type:
+        raise TypeError(f"{message or ''} tensor must be of type {tf_type!r}".strip())
+
+
+def assert_integer(x, message=None, name=None):
+    if not tf.convert_to_tensor(x).dtype.is_integer:
+        raise TypeError(f"{message or ''} tensor must be of an integer type".strip())
+
+
+def assert_proper_iterable(values):
+    if _C.is_tensor(values) or not hasattr(values, "__iter__") or isinstance(values, str):
+        raise TypeError("Expected argument 'values' to be a 'proper' iterable.")
+
+
+def assert_shapes(shapes, data=None, summarize=None, message=None, name=None):
+    sizes = {}
+    for x, dims in (shapes.items() if isinstance(shapes, dict) else shapes):
+        shape = tuple(tf.convert_to_tensor(x.deref() if hasattr(x, "deref") else x).shape)
+        dims = tuple(dims) if isinstance(dims, (list, tuple, str)) else (dims,)
+        if len(dims) != len(shape):
+            raise ValueError(f"{message or ''} a tensor of shape {shape} where {dims} is wanted".strip())
+        for n, d in zip(shape, dims):
+            want = d if isinstance(d, int) else sizes.setdefault(d, n) if d is not None and d != "." else n
+            if n != want:
+                raise ValueError(f"{message or ''} a tensor of shape {shape} where {dims} is wanted".strip())
+
+
+def check_numerics(tensor, message, name=None):
+    tensor = tf.convert_to_tensor(tensor)
+    if not _holds(tf.math.is_finite(tensor)):
+        _fail(message, ": Tensor had NaN or Inf values")
+    return tensor
+
+
+def assert_all_finite(x, message, name=None):
+    return check_numerics(x, message)
+
+
+def is_numeric_tensor(tensor):
+    return _C.is_tensor(tensor) and tensor.dtype.is_numeric
+
+
+def enable_check_numerics(*ignored, **more):
+    pass
+
+
+disable_check_numerics = set_log_device_placement = enable_check_numerics
+
+
+def get_log_device_placement():
+    return False
+
+
+# --- what is the same for everybody ---------------------------------------------------------------------
+def set_verbosity(level, alsologtostdout=False):
+    pass
+
+
+def to_graph(entity, *ignored, **more):
+    return entity
+
+
+def do_not_convert(func=None):
+    return func if func is not None else (lambda f: f)
+
+
+def set_loop_options(*ignored, **more):
+    pass
+
+
+def get_include():
+    return ""
+
+
+def get_lib():
+    return ""
+
+
+def get_build_info():
+    return {"is_cuda_build": False, "is_rocm_build": False}
+
+
+def is_gpu_available(*ignored, **more):
+    return False
+
+
+def is_built_with_cuda():
+    return False
+
+
+def is_built_with_gpu_support():
+    return False
+
+
+def as_bytes(text, encoding="utf-8"):
+    return text if isinstance(text, bytes) else text.encode(encoding)
+
+
+def as_text(text, encoding="utf-8"):
+    return text if isinstance(text, str) else text.decode(encoding)
+
+
+as_str = as_text

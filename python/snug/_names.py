@@ -1,0 +1,160 @@
+"""Where the names of tf come from: the function table of the extension, and the Python files named here. A name is found
+when it is first used; one that is not there raises an AttributeError that names the nearest one that is."""
+import importlib
+import sys
+import types
+
+# Namespaces that Snug has something in.
+SPACES = {"math", "nn", "linalg", "random", "random.experimental", "config", "config.experimental", "config.threading", "config.optimizer",
+          "debugging", "nest", "dtypes", "image", "bitwise", "experimental", "autograph", "autograph.experimental", "version",
+          "sysconfig", "compat", "train", "types", "types.experimental", "test", "profiler", "profiler.experimental", "signal"}
+
+_MODULES = {"errors": "snug.errors", "keras": "snug.keras", "initializers": "snug.keras.initializers",
+            "losses": "snug.keras.losses", "metrics": "snug.keras.metrics", "optimizers": "snug.keras.optimizers",
+            "compat.v1": "snug.compat_v1", "data": "snug.data"}
+
+
+def _from(module, names, prefix=""):
+    """{tf name: (module, attribute)} of words like `cond` or `divide:truediv`."""
+    return {prefix + word.split(":")[0]: (module, word.split(":")[-1]) for word in names.split()}
+
+
+PYTHON = {
+    **_from("snug._C", "constant convert_to_tensor is_tensor Tensor"),
+    **_from("snug._types", "TensorShape TensorSpec as_dtype dtypes.as_dtype:as_dtype DType dtypes.DType:DType"),
+    **_from("snug._variable", "Variable IndexedSlices"),
+    **_from("snug._tape", "GradientTape custom_gradient recompute_grad gradients UnconnectedGradients"),
+    **_from("snug._function", "function"),
+    **_from("snug._function", "run_functions_eagerly functions_run_eagerly", "config."),
+    **_from("snug._function", "run_functions_eagerly", "config.experimental_"),
+    **_from("snug._flow", "cond case switch_case while_loop map_fn vectorized_map scan foldl foldr TensorArray boolean_mask"
+            " where unique unique_with_counts dynamic_partition dynamic_stitch histogram_fixed_width unstack split meshgrid"
+            " group tuple:tuple_of no_op math.top_k:top_k nn.top_k:top_k nn.moments:moments random.shuffle:shuffle"),
+    **_from("snug._nest", "flatten pack_sequence_as map_structure assert_same_structure is_nested", "nest."),
+    **_from("snug._misc", "device name_scope print Module init_scope control_dependencies executing_eagerly py_function"
+            " numpy_function inside_function get_static_value no_gradient:NotDifferentiable Assert ensure_shape"
+            " identity_n newaxis timestamp:timestamp stack_shape:ensure_shape get_logger guarantee_const:identity_of"
+            " grad_pass_through function_spec:executing_eagerly Graph Operation"),
+    **_from("snug._misc", "Assert assert_equal assert_near assert_greater assert_less assert_greater_equal assert_less_equal"
+            " assert_none_equal assert_positive assert_negative assert_non_negative assert_non_positive assert_rank"
+            " assert_rank_at_least assert_shapes assert_type assert_all_finite check_numerics enable_check_numerics"
+            " disable_check_numerics set_log_device_placement get_log_device_placement is_numeric_tensor"
+            " assert_scalar assert_integer assert_proper_iterable", "debugging."),
+    **_from("snug._misc", "assert_equal assert_greater assert_less assert_rank"),
+    **_from("snug._config", "list_physical_devices list_logical_devices get_visible_devices set_visible_devices"
+            " LogicalDeviceConfiguration LogicalDevice PhysicalDevice set_logical_device_configuration"
+            " get_logical_device_configuration set_soft_device_placement get_soft_device_placement", "config."),
+    **_from("snug._config", "list_physical_devices list_logical_devices get_visible_devices set_visible_devices"
+            " set_memory_growth get_memory_growth get_memory_info reset_memory_stats get_memory_usage"
+            " VirtualDeviceConfiguration:LogicalDeviceConfiguration"
+            " set_virtual_device_configuration:set_logical_device_configuration"
+            " get_virtual_device_configuration:get_logical_device_configuration enable_op_determinism"
+            " get_device_details enable_tensor_float_32_execution tensor_float_32_execution_enabled", "config.experimental."),
+    **_from("snug._config", "get_inter_op_parallelism_threads set_inter_op_parallelism_threads"
+            " get_intra_op_parallelism_threads set_intra_op_parallelism_threads", "config.threading."),
+    **_from("snug._config", "set_jit get_jit set_experimental_options get_experimental_options", "config.optimizer."),
+    **_from("snug._random", "set_seed Generator get_global_generator set_global_generator categorical"
+            " Algorithm create_rng_state fixed_unigram_candidate_sampler:none", "random."),
+    **_from("snug._random", "Generator get_global_generator set_global_generator", "random.experimental."),
+    **_from("snug._misc", "set_verbosity to_graph do_not_convert set_loop_options", "autograph."),
+    **_from("snug._misc", "do_not_convert set_loop_options", "autograph.experimental."),
+    **_from("snug._misc", "VERSION GIT_VERSION COMPILER_VERSION", "version."),
+    **_from("snug._misc", "get_include get_lib get_build_info", "sysconfig."),
+    **_from("snug._misc", "is_gpu_available is_built_with_cuda is_built_with_gpu_support TestCase main:test_main", "test."),
+    **_from("snug._misc", "as_str as_bytes as_text", "compat."),
+}
+PYTHON.update({name: ("snug._types", name) for name in (
+    "float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex64 complex128 string"
+    " half double resource variant qint8 quint8 qint32").split()})
+_HALF = {"half": "float16", "double": "float64"}
+
+
+class Space(types.ModuleType):
+    """A namespace of tf that is no file of its own."""
+
+    def __init__(self, path):
+        super().__init__("snug.tensorflow" + ("." + path if path else ""))
+        self.__path__ = []
+        self.__dict__["_path"] = path
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = find(self._path, name)
+        self.__dict__[name] = found
+        return found
+
+    def __dir__(self):
+        return sorted(names_of(self._path))
+
+
+_made = {}
+
+
+def space(path):
+    """The module of a namespace: 'math' is tf.math."""
+    if path in _MODULES:
+        return importlib.import_module(_MODULES[path])
+    if path not in _made:
+        made = _made[path] = Space(path)
+        sys.modules[made.__name__] = made
+    return _made[path]
+
+
+def find(path, name):
+    """The object of tf.PATH.NAME; AttributeError where Snug has none."""
+    from snug import _C
+    full = f"{path}.{name}" if path else name
+    if full in PYTHON:
+        module, attribute = PYTHON[full]
+        if module == "snug._types" and name in _dtypes():
+            return _dtypes()[_HALF.get(name, name)]
+        return getattr(importlib.import_module(module), attribute)
+    if full in _MODULES:
+        try:
+            return space(full)
+        except ModuleNotFoundError:
+            raise AttributeError(missing(path, name)) from None
+    if full in SPACES:
+        return space(full)
+    row = _C.function("tf." + full)
+    if row is None and path in ("math", "nn", "linalg") and name not in PYTHON:
+        row = _C.function("tf." + name)
+    if row is None and not path:
+        row = _C.function("tf.math." + name)
+    if row is None and path in ("math", "nn", "linalg") and name in PYTHON:
+        return find("", name)
+    if row is None:
+        raise AttributeError(missing(path, name))
+    return row
+
+
+def _dtypes():
+    from snug import _types
+    return {**_types.BY_NAME, **{alias: _types.BY_NAME[name] for alias, name in _HALF.items()}}
+
+
+def names_of(path):
+    """All names of a namespace."""
+    from snug import _C
+    prefix = path + "." if path else ""
+    found = {full[len(prefix):] for full in PYTHON if full.startswith(prefix)} | {
+        full[len(prefix):] for full in SPACES | set(_MODULES) if full.startswith(prefix)}
+    for names, _, _ in _C.functions():
+        for word in names.split():
+            if word.startswith("tf." + prefix):
+                found.add(word[3 + len(prefix):])
+    return {name for name in found if "." not in name}
+
+
+def missing(path, name):
+    """What the error says: that it is not there, and the nearest name that is."""
+    import difflib
+    here = f"tf.{path}." if path else "tf."
+    near = difflib.get_close_matches(name, names_of(path), 1, 0.6)
+    if near:
+        return f"{here}{name} is not in Snug; the nearest name is {here}{near[0]}"
+    for other in sorted({""} | SPACES):
+        if other != path and name in names_of(other):
+            return f"{here}{name} is not in Snug; there is tf.{other + '.' if other else ''}{name}"
+    return f"{here}{name} is not in Snug"

@@ -1,0 +1,88 @@
+"""tf.nest: structures of lists, tuples, dicts and named tuples, taken apart and put together. Dicts go by sorted keys."""
+from collections.abc import Mapping
+
+
+def is_nested(structure):
+    return isinstance(structure, (list, tuple, Mapping)) and not _is_leaf(structure)
+
+
+def _is_leaf(structure):
+    return type(structure).__name__ == "TensorShape"
+
+
+def _parts(structure):
+    if isinstance(structure, Mapping):
+        return [structure[key] for key in sorted(structure)]
+    return structure
+
+
+def flatten(structure, expand_composites=False):
+    if not is_nested(structure):
+        return [structure]
+    flat = []
+    for part in _parts(structure):
+        if is_nested(part):
+            flat.extend(flatten(part))
+        else:
+            flat.append(part)
+    return flat
+
+
+def _rebuild(structure, parts):
+    if isinstance(structure, Mapping):
+        made = dict(zip(sorted(structure), parts))
+        ordered = {key: made[key] for key in structure}
+        kind = type(structure)
+        if kind is dict:
+            return ordered
+        try:
+            return kind(ordered)
+        except TypeError:
+            return ordered
+    if hasattr(structure, "_fields"):
+        return type(structure)(*parts)
+    return type(structure)(parts)
+
+
+def _take(structure, flat):
+    if not is_nested(structure):
+        return next(flat)
+    return _rebuild(structure, [_take(part, flat) for part in _parts(structure)])
+
+
+def pack_sequence_as(structure, flat_sequence, expand_composites=False):
+    flat = list(flat_sequence) if is_nested(flat_sequence) else [flat_sequence]
+    if not is_nested(structure):
+        if len(flat) != 1:
+            raise ValueError(f"The target structure is a single value, but flat_sequence has {len(flat)}")
+        return flat[0]
+    want = len(flatten(structure))
+    if want != len(flat):
+        raise ValueError(f"Could not pack sequence. Structure had {want} atoms, but flat_sequence had {len(flat)} items.")
+    return _take(structure, iter(flat))
+
+
+def map_structure(func, *structure, **kwargs):
+    if not structure:
+        raise ValueError("Must provide at least one structure")
+    for other in structure[1:]:
+        assert_same_structure(structure[0], other)
+    results = [func(*leaves) for leaves in zip(*(flatten(s) for s in structure))]
+    return pack_sequence_as(structure[0], results)
+
+
+def assert_same_structure(nest1, nest2, check_types=True, expand_composites=False):
+    if is_nested(nest1) != is_nested(nest2):
+        raise ValueError(f"The two structures don't have the same nested structure: {nest1!r} and {nest2!r}")
+    if not is_nested(nest1):
+        return
+    if isinstance(nest1, Mapping) != isinstance(nest2, Mapping):
+        raise TypeError("The two structures don't have the same sequence type.")
+    if isinstance(nest1, Mapping) and set(nest1) != set(nest2):
+        raise ValueError("The two dictionaries don't have the same set of keys.")
+    if check_types and not isinstance(nest1, Mapping) and type(nest1) is not type(nest2):
+        raise TypeError(f"The two structures don't have the same sequence type: {type(nest1)} and {type(nest2)}")
+    if len(nest1) != len(nest2):
+        raise ValueError("The two structures don't have the same number of elements.")
+    for a, b in zip(_parts(nest1), _parts(nest2)):
+        assert_same_structure(a, b, check_types)

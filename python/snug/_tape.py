@@ -1,0 +1,272 @@
+"""tf.GradientTape, tf.custom_gradient, tf.gradients.
+
+The extension's tape is always persistent; one that is not lets go in gradient(). A function with a gradient of its own
+cuts the tape: its results are sources, and gradient() walks from them to its arguments with the user's function."""
+import functools
+
+from snug import _C, _nest
+from snug._lazy import tf
+
+ACTIVE = []          # tapes that record, outermost first
+
+
+class UnconnectedGradients:
+    NONE, ZERO = "none", "zero"
+
+
+class _Custom:
+    """One call of a function with a gradient of its own."""
+    __slots__ = ("inputs", "outputs", "variables", "gradient")
+
+    def __init__(self, inputs, outputs, variables, gradient):
+        self.inputs, self.outputs, self.variables, self.gradient = inputs, outputs, variables, gradient
+
+
+class GradientTape(_C.Tape):
+    """Records what happens within it, for derivatives."""
+
+    def __init__(self, persistent=False, watch_accessed_variables=True):
+        self._persistent = persistent
+        self._accessed = watch_accessed_variables
+        self._state = "new"
+        self._customs = []
+        self._traced = False
+
+    # --- recording --------------------------------------------------------------------------------
+    def __enter__(self):
+        if not ACTIVE and not _C.is_tracing():
+            _C.boundary()
+        if self._state == "new" or self._state == "used":
+            self._start(True, self._accessed)
+        else:
+            self._resume()
+        self._traced = _C.is_tracing()
+        self._state = "recording"
+        ACTIVE.append(self)
+        return self
+
+    def __exit__(self, *exception):
+        if self._state == "recording":
+            self._stop()
+            self._state = "stopped"
+        if self in ACTIVE:
+            ACTIVE.remove(self)
+
+    def __eq__(self, other):
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def watch(self, tensor):
+        self._open()
+        for t in _nest.flatten(tensor):
+            self._watch(getattr(t, "_snug_variable", t))
+
+    def stop_recording(self):
+        return _Stopped(self)
+
+    def reset(self):
+        self._open()
+        self._reset()
+        self._customs = []
+
+    def watched_variables(self):
+        self._open()
+        return tuple(self._watched())
+
+    def _open(self):
+        if self._state == "used":
+            raise RuntimeError("A non-persistent GradientTape can only be used to compute one set of gradients (or"
+                               " jacobians)")
+        if self._state == "new":
+            raise RuntimeError("The tape has not been entered yet.")
+
+    # --- derivatives ------------------------------------------------------------------------------
+    def _derive(self, targets, seeds, sources):
+        """Flat lists; None where a source is not reached. Each custom call is passed once, the last first."""
+        if not self._customs:
+            return self._gradient(targets, seeds, sources)
+        total = [None] * len(sources)
+        cut = [t for custom in self._customs for t in custom.outputs]
+        owed = [None] * len(cut)
+
+        def spread(targets, seeds):
+            for i, g in enumerate(self._gradient(targets, seeds, sources + cut)):
+                if g is not None:
+                    into, k = (total, i) if i < len(sources) else (owed, i - len(sources))
+                    into[k] = g if into[k] is None else into[k] + g
+
+        spread(targets, seeds)
+        end = len(cut)
+        for custom in reversed(self._customs):
+            begin = end - len(custom.outputs)
+            dy = owed[begin:end]
+            end = begin
+            if all(g is None for g in dy):
+                continue
+            dy = [tf.zeros_like(y) if g is None else g for g, y in zip(dy, custom.outputs)]
+            dx = custom.gradient(*dy)
+            pairs = [(x, g) for x, g in zip(custom.inputs, dx) if g is not None]
+            if pairs:
+                spread([x for x, _ in pairs], [g for _, g in pairs])
+        return total
+
+    def gradient(self, target, sources, output_gradients=None, unconnected_gradients=UnconnectedGradients.NONE):
+        self._open()
+        was_recording = self._state == "recording"
+        if was_recording and not self._persistent:
+            self._stop()
+            self._state = "stopped"
+            ACTIVE.remove(self)
+        flat_sources = [getattr(s, "_snug_variable", s) for s in _nest.flatten(sources)]
+        targets, seeds = _targets(target, output_gradients)
+        try:
+            grads = self._derive(targets, seeds, flat_sources)
+        finally:
+            if not self._persistent:
+                self._release()
+                self._customs = []
+                self._state = "used"
+        if unconnected_gradients in ("zero", UnconnectedGradients.ZERO):
+            grads = [tf.zeros_like(s) if g is None else g for g, s in zip(grads, flat_sources)]
+        return _nest.pack_sequence_as(sources, grads) if _nest.is_nested(sources) else grads[0]
+
+    def jacobian(self, target, sources, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None,
+                 experimental_use_pfor=True):
+        """One gradient per element of the target, stacked."""
+        self._open()
+        flat_sources = [getattr(s, "_snug_variable", s) for s in _nest.flatten(sources)]
+        n = target.shape.num_elements()
+        rows = [self._derive([target], [_one_of(target, i)], flat_sources) for i in range(n)]
+        made = []
+        for k, source in enumerate(flat_sources):
+            parts = [row[k] for row in rows]
+            if parts[0] is None:
+                zero = unconnected_gradients in ("zero", UnconnectedGradients.ZERO)
+                made.append(tf.zeros(tuple(target.shape) + tuple(source.shape), source.dtype) if zero else None)
+            else:
+                made.append(tf.reshape(tf.stack(parts), tuple(target.shape) + tuple(source.shape)))
+        if not self._persistent:
+            self._release()
+            self._state = "used"
+        return _nest.pack_sequence_as(sources, made) if _nest.is_nested(sources) else made[0]
+
+    def batch_jacobian(self, target, source, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None,
+                       experimental_use_pfor=True):
+        """Row i of the target by row i of the source: one gradient per element of a row."""
+        self._open()
+        batch, rest = target.shape[0], tuple(target.shape[1:])
+        n = target.shape.num_elements() // max(batch, 1)
+        flat = tf.reshape(tf.eye(n, dtype=target.dtype), (n,) + rest)
+        parts = []
+        for i in range(n):
+            seed = tf.broadcast_to(flat[i], target.shape)
+            parts.append(self._derive([target], [seed], [source])[0])
+        if not self._persistent:
+            self._release()
+            self._state = "used"
+        if parts[0] is None:
+            return None
+        order = [1, 0] + list(range(2, 1 + len(source.shape)))
+        return tf.reshape(tf.transpose(tf.stack(parts), order), (batch,) + rest + tuple(source.shape[1:]))
+
+
+def _one_of(target, i):
+    n = target.shape.num_elements()
+    return tf.reshape(tf.one_hot(i, n, dtype=target.dtype), target.shape)
+
+
+def _targets(target, output_gradients):
+    """Flat lists; targets that are not floats have no gradient."""
+    flat = _nest.flatten(target)
+    seeds = _nest.flatten(output_gradients) if output_gradients is not None else [None] * len(flat)
+    pairs = [(getattr(t, "_snug_variable", t), s) for t, s in zip(flat, seeds) if t is not None]
+    for t, _ in pairs:
+        if not _C.is_tensor(t):
+            raise TypeError(f"the target must be a tensor, not {type(t)}")
+    pairs = [(t, s) for t, s in pairs if t.dtype.is_floating]
+    return [t for t, _ in pairs], [s for _, s in pairs]
+
+
+class _Stopped:
+    def __init__(self, tape):
+        self.tape = tape
+
+    def __enter__(self):
+        if self.tape._state != "recording":
+            raise ValueError("Tape is not recording.")
+        self.tape._stop()
+        ACTIVE.remove(self.tape)
+
+    def __exit__(self, *exception):
+        self.tape._resume()
+        ACTIVE.append(self.tape)
+
+
+# --- gradients of one's own ---------------------------------------------------------------------------
+def custom_gradient(f=None):
+    """f(*args) gives (result, function of the result's gradients that gives those of args)."""
+    if f is None:
+        return custom_gradient
+
+    @functools.wraps(f)
+    def decorated(*args, **kwargs):
+        from snug import _function
+        if _C.is_tracing() and not any(t._traced for t in ACTIVE):
+            _function.has_own_gradient()
+        if not ACTIVE:
+            return f(*args, **kwargs)[0]
+        return _with_own(f, args, kwargs)
+    return decorated
+
+
+def _with_own(f, args, kwargs):
+    tensors = [x for x in _nest.flatten(list(args)) if isinstance(x, (_C.Tensor, _C.Variable))]
+    inputs = [tf.identity(x) for x in tensors]      # what variables hold now
+    given = iter(tensors)
+    packed = _nest.map_structure(lambda x: next(given) if isinstance(x, (_C.Tensor, _C.Variable)) else x, list(args))
+    tapes = list(ACTIVE)
+    for tape in tapes:
+        tape._stop()
+    try:
+        result, gradient = f(*packed, **kwargs)
+        outputs = [tf.identity(tf.convert_to_tensor(y)) for y in _nest.flatten(result)]
+    finally:
+        for tape in tapes:
+            tape._resume()
+    custom = _Custom(inputs, outputs, [], lambda *dy: _nest.flatten(gradient(*dy)))
+    for tape in tapes:
+        for y in outputs:
+            if y.dtype.is_floating:
+                tape._watch(y)
+        tape._customs.append(custom)
+    return _nest.pack_sequence_as(result, outputs) if _nest.is_nested(result) else outputs[0]
+
+
+def recompute_grad(f):
+    """f itself: what is kept and what is computed again is the planner's business."""
+    return f
+
+
+def gradients(ys, xs, grad_ys=None, name="gradients", gate_gradients=False, aggregation_method=None, stop_gradients=None,
+              unconnected_gradients=UnconnectedGradients.NONE):
+    """tf.gradients within a tf.function: the trace is recorded on a tape of its own."""
+    from snug import _function
+    return _function.gradients(ys, xs, grad_ys)
+
+
+def no_gradient():
+    return _Paused()
+
+
+class _Paused:
+    """All tapes stop within it."""
+
+    def __enter__(self):
+        self.tapes = list(ACTIVE)
+        for tape in self.tapes:
+            tape._stop()
+
+    def __exit__(self, *exception):
+        for tape in self.tapes:
+            tape._resume()

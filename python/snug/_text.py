@@ -1,0 +1,63 @@
+"""How values are written, as TensorFlow writes them; and where a recorded operation stands in the user's files."""
+
+
+def _numbers(array, write):
+    text = str(array) if array.ndim == 0 else write(array)
+    return "\n" + text if "\n" in text else text
+
+
+def _of_trace(tensor):
+    return tensor._is_traced
+
+
+def tensor_repr(tensor):
+    if _of_trace(tensor):
+        return f"<tf.Tensor 'Tensor:0' shape={tensor.shape} dtype={tensor.dtype.name}>"
+    return f"<tf.Tensor: shape={tensor.shape}, dtype={tensor.dtype.name}, numpy={_numbers(tensor.numpy(), repr)}>"
+
+
+def tensor_str(tensor):
+    if _of_trace(tensor):
+        return f'Tensor("Tensor:0", shape={tensor.shape}, dtype={tensor.dtype.name})'
+    return f"tf.Tensor({_numbers(tensor.numpy(), str)}, shape={tensor.shape}, dtype={tensor.dtype.name})"
+
+
+def variable_repr(variable):
+    head = f"<tf.Variable '{variable.name}' shape={variable.shape} dtype={variable.dtype.name}"
+    from snug import _C
+    if _C.is_tracing():
+        return head + ">"
+    return f"{head}, numpy={_numbers(variable.numpy(), repr)}>"
+
+
+class Reference:
+    """What ref() gives: hashable, equal where it is the same object."""
+    __slots__ = ("_wrapped", "__weakref__")
+
+    def __init__(self, wrapped):
+        self._wrapped = wrapped
+
+    def deref(self):
+        return self._wrapped
+
+    def __eq__(self, other):
+        return isinstance(other, Reference) and self._wrapped is other._wrapped
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return id(self._wrapped)
+
+    def __repr__(self):
+        return f"<Reference wrapping {self._wrapped!r}>"
+
+
+def site(code, lasti):
+    """'train.py:41' for an offset into a code object."""
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= lasti < end and number is not None:
+            line = number
+            break
+    return f"{code.co_filename}:{line}"

@@ -1,0 +1,309 @@
+"""What tensors are described with: DType, TensorShape, TensorSpec; and the two signals of the extension.
+
+The order of OF_ENGINE is that of snug_dtype in include/snug/tensor.h."""
+import operator
+
+
+class Peek(BaseException):
+    """Raised where a value is read that an open trace only describes; tf.function catches it."""
+
+
+class MakesVariable(BaseException):
+    """Raised where a variable is made within a trace; tf.function catches it."""
+
+
+class DType:
+    """An element type: tf.float32 and its like. Equal to its name and to NumPy's dtype of that name."""
+    __slots__ = ("name", "_code", "_kind", "size", "__weakref__")
+
+    def __init__(self, name, code, kind, size):
+        self.name = name
+        self._code = code          # of snug_dtype; -1: tensors cannot have it
+        self._kind = kind          # one of f c i u b s r
+        self.size = size
+
+    @property
+    def as_numpy_dtype(self):
+        import numpy as np
+        if self.name == "string":
+            return np.object_
+        if self.name == "bfloat16":
+            raise TypeError("NumPy has no bfloat16")
+        return np.bool_ if self.name == "bool" else getattr(np, self.name)
+
+    is_floating = property(lambda self: self._kind == "f")
+    is_complex = property(lambda self: self._kind == "c")
+    is_integer = property(lambda self: self._kind in "iu")
+    is_unsigned = property(lambda self: self._kind == "u")
+    is_bool = property(lambda self: self._kind == "b")
+    is_numeric = property(lambda self: self._kind in "fciu")
+    base_dtype = real_dtype = property(lambda self: self)
+    as_datatype_enum = property(lambda self: _ENUM.get(self.name, 0))
+    is_numpy_compatible = property(lambda self: self.name != "resource")
+
+    def _limit(self, which):
+        if self.name == "bfloat16":
+            return 3.3895313892515355e38 * (1 if which == "max" else -1)
+        if self._kind == "b":
+            return which == "max"
+        import numpy as np
+        if self._kind == "f":
+            return getattr(np.finfo(self.as_numpy_dtype), which)
+        if self._kind in "iu":
+            return getattr(np.iinfo(self.as_numpy_dtype), which)
+        raise TypeError(f"Cannot find {which}imum value of {self}.")
+
+    max = property(lambda self: self._limit("max"))
+    min = property(lambda self: self._limit("min"))
+
+    @property
+    def limits(self):
+        return (0, self.max) if self._kind in "ub" else (self.min, self.max)
+
+    def is_compatible_with(self, other):
+        return self == other
+
+    def __eq__(self, other):
+        if self is other:
+            return True
+        if isinstance(other, DType) or other is None:
+            return False
+        try:
+            return as_dtype(other) is self
+        except TypeError:
+            return False
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash(self.name)
+
+    def __repr__(self):
+        return "tf." + self.name
+
+    def __str__(self):
+        return f"<dtype: '{self.name}'>"
+
+    def __reduce__(self):
+        return as_dtype, (self.name,)
+
+
+OF_ENGINE = tuple(DType(name, code, kind, size) for code, (name, kind, size) in enumerate(
+    (("float32", "f", 4), ("float64", "f", 8), ("float16", "f", 2), ("bfloat16", "f", 2), ("int8", "i", 1), ("uint8", "u", 1),
+     ("int32", "i", 4), ("int64", "i", 8), ("bool", "b", 1))))
+_OTHERS = tuple(DType(name, -1, kind, size) for name, kind, size in (
+    ("int16", "i", 2), ("uint16", "u", 2), ("uint32", "u", 4), ("uint64", "u", 8), ("complex64", "c", 8),
+    ("complex128", "c", 16), ("string", "s", 0), ("resource", "r", 0), ("variant", "r", 0), ("qint8", "i", 1),
+    ("qint32", "i", 4), ("quint8", "u", 1)))
+BY_NAME = {d.name: d for d in OF_ENGINE + _OTHERS}
+_ENUM = {"float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7, "int64": 9, "bool": 10,
+         "bfloat16": 14, "float16": 19}
+_WORDS = {"half": "float16", "float": "float32", "double": "float64", "str": "string", "object": "string"}
+_CLASSES = {float: "float32", int: "int32", bool: "bool", str: "string", bytes: "string"}
+
+
+def as_dtype(value):
+    """The DType that a name, a NumPy dtype, a Python class or a number of TensorFlow's enumeration means."""
+    if isinstance(value, DType):
+        return value
+    found = None
+    if isinstance(value, str):
+        found = BY_NAME.get(_WORDS.get(value, value))
+    elif isinstance(value, type) and value in _CLASSES:
+        found = BY_NAME[_CLASSES[value]]
+    elif isinstance(value, int):
+        found = next((BY_NAME[n] for n, e in _ENUM.items() if e == value), None)
+    elif value is not None:
+        name = getattr(value, "name", None) or getattr(value, "__name__", None)
+        if name == "bool_":
+            name = "bool"
+        found = BY_NAME.get(_WORDS.get(name, name)) if isinstance(name, str) else None
+        if found is None and hasattr(value, "dtype"):
+            return as_dtype(value.dtype)
+    if found is None:
+        raise TypeError(f"Cannot convert the argument `type_value`: {value!r} to a TensorFlow DType.")
+    return found
+
+
+def _dim(value):
+    if value is None:
+        return None
+    if isinstance(value, str):
+        raise TypeError(f"Dimension value must be integer or None or have an __index__ method, got value '{value!r}'")
+    n = operator.index(value)
+    if n < 0 and n != -1:
+        raise ValueError(f"Dimension {n} must be >= 0")
+    return None if n == -1 else n
+
+
+class TensorShape(tuple):
+    """Extents; None where one is unknown, or in place of all when even the rank is."""
+    __slots__ = ()
+
+    def __new__(cls, dims):
+        if isinstance(dims, TensorShape):
+            return dims
+        if dims is None:
+            return UNKNOWN
+        if not hasattr(dims, "__iter__"):
+            dims = (dims,)
+        return tuple.__new__(cls, map(_dim, dims))
+
+    rank = property(len)
+    ndims = property(len)
+    dims = property(list)
+
+    def as_list(self):
+        return list(self)
+
+    def num_elements(self):
+        n = 1
+        for d in self:
+            if d is None:
+                return None
+            n *= d
+        return n
+
+    def is_fully_defined(self):
+        return None not in self
+
+    def is_compatible_with(self, other):
+        other = TensorShape(other)
+        if self.rank is None or other.rank is None:
+            return True
+        return len(self) == len(other) and all(a is None or b is None or a == b for a, b in zip(self, other))
+
+    def assert_is_compatible_with(self, other):
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
+
+    def assert_has_rank(self, rank):
+        if self.rank not in (None, rank):
+            raise ValueError(f"Shape {self} must have rank {rank}")
+
+    def assert_same_rank(self, other):
+        if self.rank != TensorShape(other).rank:
+            raise ValueError(f"Shapes {self} and {other} must have the same rank")
+
+    def assert_is_fully_defined(self):
+        if not self.is_fully_defined():
+            raise ValueError(f"Shape {self} is not fully defined")
+
+    def with_rank(self, rank):
+        self.assert_has_rank(rank)
+        return TensorShape([None] * rank) if self.rank is None else self
+
+    def with_rank_at_least(self, rank):
+        if self.rank is not None and self.rank < rank:
+            raise ValueError(f"Shape {self} must have rank at least {rank}")
+        return self
+
+    def merge_with(self, other):
+        other = TensorShape(other)
+        self.assert_is_compatible_with(other)
+        if self.rank is None or other.rank is None:
+            return other if self.rank is None else self
+        return TensorShape([b if a is None else a for a, b in zip(self, other)])
+
+    def concatenate(self, other):
+        return TensorShape(tuple(self) + tuple(TensorShape(other)))
+
+    def __add__(self, other):
+        return self.concatenate(other)
+
+    def __radd__(self, other):
+        return TensorShape(other).concatenate(self)
+
+    def __getitem__(self, key):
+        got = tuple.__getitem__(self, key)
+        return TensorShape(got) if isinstance(key, slice) else got
+
+    def __eq__(self, other):
+        if isinstance(other, TensorShape):
+            return tuple.__eq__(self, other) and (self is UNKNOWN) == (other is UNKNOWN)
+        try:
+            return tuple(self) == tuple(TensorShape(other))
+        except (TypeError, ValueError):
+            return NotImplemented
+
+    def __ne__(self, other):
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __repr__(self):
+        return f"TensorShape({list(self)})"
+
+    def __str__(self):
+        return tuple.__repr__(tuple(self)) if len(self) != 1 else f"({self[0]},)"
+
+    def __reduce__(self):
+        return TensorShape, (list(self),)
+
+
+class _Unknown(TensorShape):
+    __slots__ = ()
+    rank = ndims = dims = property(lambda self: None)
+
+    def as_list(self):
+        raise ValueError("as_list() is not defined on an unknown TensorShape.")
+
+    def is_fully_defined(self):
+        return False
+
+    def num_elements(self):
+        return None
+
+    def concatenate(self, other):
+        return self
+
+    def __len__(self):
+        raise ValueError("Cannot take the length of shape with unknown rank.")
+
+    def __iter__(self):
+        raise ValueError("Cannot iterate over a shape with unknown rank.")
+
+    def __bool__(self):
+        return False
+
+    __hash__ = tuple.__hash__
+
+    def __repr__(self):
+        return "TensorShape(None)"
+
+    def __str__(self):
+        return "<unknown>"
+
+
+UNKNOWN = tuple.__new__(_Unknown)
+
+
+class TensorSpec:
+    """What a tensor looks like: shape, dtype, name."""
+    __slots__ = ("shape", "dtype", "name")
+
+    def __init__(self, shape, dtype=BY_NAME["float32"], name=None):
+        self.shape = TensorShape(shape)
+        self.dtype = as_dtype(dtype)
+        self.name = name
+
+    @classmethod
+    def from_tensor(cls, tensor, name=None):
+        return cls(tensor.shape, tensor.dtype, name)
+
+    @classmethod
+    def from_spec(cls, spec, name=None):
+        return cls(spec.shape, spec.dtype, name or spec.name)
+
+    def is_compatible_with(self, other):
+        return self.dtype == other.dtype and self.shape.is_compatible_with(other.shape)
+
+    def __eq__(self, other):
+        return isinstance(other, TensorSpec) and (self.shape, self.dtype, self.name) == (other.shape, other.dtype, other.name)
+
+    def __hash__(self):
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self):
+        return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"

@@ -1,0 +1,133 @@
+"""tf.Variable over the extension's Variable: TensorFlow's signature, and updates of single elements."""
+from snug import _C
+from snug._lazy import tf
+
+
+class Variable(_C.Variable):
+    """A value that is kept and can be assigned to; an operand like a tensor."""
+
+    def __new__(cls, initial_value=None, trainable=None, validate_shape=True, caching_device=None, name=None,
+                variable_def=None, dtype=None, import_scope=None, constraint=None, synchronization=None, aggregation=None,
+                shape=None, **ignored):
+        if initial_value is None:
+            raise ValueError("The `initial_value` arg to `tf.Variable` must be specified except when you are not providing"
+                             " a `variable_def`. You provided neither.")
+        if callable(initial_value) and not _C.is_tensor(initial_value):
+            initial_value = initial_value()
+        if isinstance(initial_value, _C.Tensor) and dtype is not None and initial_value.dtype != dtype:
+            initial_value = tf.cast(initial_value, dtype)
+        self = cls.make(initial_value, dtype, True if trainable is None else bool(trainable), name)
+        self.constraint = constraint
+        return self
+
+    constraint = None
+    synchronization = aggregation = None
+    device = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+    @property
+    def initial_value(self):
+        return self.read_value()
+
+    @property
+    def handle(self):
+        return self
+
+    @property
+    def op(self):
+        return self
+
+    def get_shape(self):
+        return self.shape
+
+    def set_shape(self, shape):
+        self.shape.assert_is_compatible_with(shape)
+
+    def initialized_value(self):
+        return self.read_value()
+
+    def is_initialized(self, name=None):
+        return tf.constant(True)
+
+    def eval(self, session=None):
+        return self.numpy()
+
+    def count_up_to(self, limit):
+        return self.assign_add(1)
+
+    def __copy__(self):
+        return Variable(self.read_value(), trainable=self.trainable, name=self.name[:-2])
+
+    def __deepcopy__(self, memo):
+        made = memo[id(self)] = Variable(self.numpy(), trainable=self.trainable, name=self.name[:-2])
+        return made
+
+    def __reduce__(self):
+        return _again, (self.numpy(), self.trainable, self.name[:-2])
+
+    def __getitem__(self, key):
+        return _C.index_of_variable(self, key)
+
+    # --- single elements --------------------------------------------------------------------------
+    def _by_rows(self, slices, how):
+        indices = tf.convert_to_tensor(slices.indices)
+        return self.assign(how(self.read_value(), indices[..., None], slices.values))
+
+    def scatter_update(self, sparse_delta, use_locking=False, name=None):
+        return self._by_rows(sparse_delta, tf.tensor_scatter_nd_update)
+
+    def scatter_add(self, sparse_delta, use_locking=False, name=None):
+        return self._by_rows(sparse_delta, tf.tensor_scatter_nd_add)
+
+    def scatter_sub(self, sparse_delta, use_locking=False, name=None):
+        return self._by_rows(sparse_delta, tf.tensor_scatter_nd_sub)
+
+    def scatter_max(self, sparse_delta, use_locking=False, name=None):
+        return self._by_rows(sparse_delta, tf.tensor_scatter_nd_max)
+
+    def scatter_min(self, sparse_delta, use_locking=False, name=None):
+        return self._by_rows(sparse_delta, tf.tensor_scatter_nd_min)
+
+    def scatter_nd_update(self, indices, updates, name=None):
+        return self.assign(tf.tensor_scatter_nd_update(self.read_value(), indices, updates))
+
+    def scatter_nd_add(self, indices, updates, name=None):
+        return self.assign(tf.tensor_scatter_nd_add(self.read_value(), indices, updates))
+
+    def scatter_nd_sub(self, indices, updates, name=None):
+        return self.assign(tf.tensor_scatter_nd_sub(self.read_value(), indices, updates))
+
+    def sparse_read(self, indices, name=None):
+        return tf.gather(self.read_value(), indices)
+
+    def gather_nd(self, indices, name=None):
+        return tf.gather_nd(self.read_value(), indices)
+
+
+def _again(value, trainable, name):
+    return Variable(value, trainable=trainable, name=name)
+
+
+def part(place, how):
+    """variable[key].assign and its like: by the flat positions of the part."""
+    variable, key = place
+    change = {"assign": "tensor_scatter_nd_update", "assign_add": "tensor_scatter_nd_add",
+              "assign_sub": "tensor_scatter_nd_sub"}[how]
+
+    def assign(value, use_locking=None, name=None, read_value=True):
+        positions = tf.reshape(tf.range(variable.shape.num_elements()), variable.shape)[key]
+        old = tf.reshape(variable.read_value(), [-1])
+        new = tf.broadcast_to(tf.convert_to_tensor(value, dtype=variable.dtype), positions.shape)
+        made = getattr(tf, change)(old, tf.reshape(positions, [-1, 1]), tf.reshape(new, [-1]))
+        return variable.assign(tf.reshape(made, variable.shape))
+    return assign
+
+
+class IndexedSlices:
+    """Rows of a tensor that is not there as a whole."""
+
+    def __init__(self, values, indices, dense_shape=None):
+        self.values = values
+        self.indices = indices
+        self.dense_shape = dense_shape
+
+    dtype = property(lambda self: self.values.dtype)

@@ -1,0 +1,552 @@
+/* convert.c: Python values as tensors: numbers, NumPy arrays and what looks like them. Arrays are
+ * read through the buffer protocol and copied once, straight into the tensor, whatever their
+ * strides and dtype. */
+#include "py.h"
+
+#include <string.h>
+
+int py_is_float(snug_dtype d) {
+    return d == SNUG_F32 || d == SNUG_F64 || d == SNUG_F16 || d == SNUG_BF16;
+}
+
+int py_is_integer(snug_dtype d) {
+    return d == SNUG_I8 || d == SNUG_U8 || d == SNUG_I32 || d == SNUG_I64;
+}
+
+const char *py_dtype_word(snug_dtype d) {
+    static const char *const words[] = {"float32", "float64", "float16", "bfloat16", "int8",
+                                        "uint8",   "int32",   "int64",   "bool",     "opaque"};
+    return words[d];
+}
+
+PyObject *py_dtype_object(snug_dtype dtype) {
+    PyObject *o = dtype < SNUG_OPAQUE ? py.dtypes[dtype] : Py_None;
+    Py_INCREF(o);
+    return o;
+}
+
+int py_dtype(PyObject *o, snug_dtype *out) {
+    PyObject *made = NULL;
+    if ((PyObject *)Py_TYPE(o) != py.dtype_class) {
+        PyObject *types = PyImport_ImportModule("snug._types");
+        made = types ? PyObject_CallMethod(types, "as_dtype", "O", o) : NULL;
+        Py_XDECREF(types);
+        if (!made)
+            return -1;
+        o = made;
+    }
+    PyObject *code = PyObject_GetAttr(o, py.str_code);
+    long n = code ? PyLong_AsLong(code) : -1;
+    Py_XDECREF(code);
+    if (n < 0 && !PyErr_Occurred())
+        py_error("UnimplementedError", "Snug has no tensors of dtype %S", o);
+    Py_XDECREF(made);
+    *out = n < 0 ? SNUG_F32 : (snug_dtype)n;
+    return n < 0 ? -1 : 0;
+}
+
+PyObject *py_shape(const snug_type *type) {
+    PyObject *dims = PyTuple_New(type->rank);
+    for (int i = 0; dims && i < type->rank; i++) {
+        PyObject *n = PyLong_FromLongLong(type->dims[i]);
+        if (!n || PyTuple_SetItem(dims, i, n) < 0)
+            Py_CLEAR(dims);
+    }
+    PyObject *shape = dims ? PyObject_CallFunctionObjArgs(py.shape_class, dims, NULL) : NULL;
+    Py_XDECREF(dims);
+    return shape;
+}
+
+static int put_dim(snug_type *type, PyObject *o) {
+    PyObject *n = PyNumber_Index(o);
+    if (!n)
+        return -1;
+    long long dim = PyLong_AsLongLong(n);
+    Py_DECREF(n);
+    if (dim == -1 && PyErr_Occurred())
+        return -1;
+    if (type->rank == SNUG_MAX_RANK) {
+        py_error("UnimplementedError", "Snug has tensors of at most %d axes", SNUG_MAX_RANK);
+        return -1;
+    }
+    type->dims[type->rank++] = dim;
+    return 0;
+}
+
+int py_dims(PyObject *o, snug_type *type) {
+    type->rank = 0;
+    if (PyLong_Check(o))
+        return put_dim(type, o);
+    PyObject *list = PySequence_List(o);
+    if (!list && PyIndex_Check(o)) {
+        PyErr_Clear();
+        return put_dim(type, o);
+    }
+    Py_ssize_t n = list ? PyList_Size(list) : 0;
+    int bad = !list;
+    for (Py_ssize_t i = 0; i < n && !bad; i++)
+        bad = put_dim(type, PyList_GetItem(list, i)) < 0;
+    Py_XDECREF(list);
+    return bad ? -1 : 0;
+}
+
+/* --- numbers ---------------------------------------------------------------------------------- */
+int py_is_number(PyObject *o) {
+    return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o);
+}
+
+static uint16_t bf16_of(float f) {
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    if (f != f)
+        return (uint16_t)((u >> 16) | 64);
+    return (uint16_t)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+}
+
+static void put_real(double v, snug_dtype dtype, void *to) {
+    if (dtype == SNUG_F64)
+        memcpy(to, &v, 8);
+    float f = (float)v;
+    if (dtype == SNUG_F32)
+        memcpy(to, &f, 4);
+    _Float16 h = (_Float16)v;
+    if (dtype == SNUG_F16)
+        memcpy(to, &h, 2);
+    uint16_t b = bf16_of(f);
+    if (dtype == SNUG_BF16)
+        memcpy(to, &b, 2);
+}
+
+static void put_whole(long long v, snug_dtype dtype, void *to) {
+    int32_t i = (int32_t)v;
+    if (dtype == SNUG_I64)
+        memcpy(to, &v, 8);
+    else if (dtype == SNUG_I32)
+        memcpy(to, &i, 4);
+    else
+        *(uint8_t *)to = dtype == SNUG_BOOL ? v != 0 : (uint8_t)v;
+}
+
+static int no_place(PyObject *o, snug_dtype dtype) {
+    PyErr_Format(PyExc_TypeError, "Cannot convert %R to EagerTensor of dtype %s", o,
+                 py_dtype_word(dtype));
+    return -1;
+}
+
+int py_put_number(PyObject *o, snug_dtype dtype, void *to) {
+    if (py_is_float(dtype)) {
+        double v = PyFloat_AsDouble(o);
+        if (v == -1 && PyErr_Occurred())
+            return -1;
+        put_real(v, dtype, to);
+        return 0;
+    }
+    if (PyFloat_Check(o) || (dtype == SNUG_BOOL && !PyBool_Check(o)))
+        return no_place(o, dtype);
+    int overflow = 0;
+    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow) {
+        PyErr_SetString(PyExc_ValueError,
+                        "Can't convert Python sequence with out-of-range integer to Tensor.");
+        return -1;
+    }
+    if (v == -1 && PyErr_Occurred())
+        return -1;
+    put_whole(v, dtype, to);
+    return 0;
+}
+
+/* --- arrays ----------------------------------------------------------------------------------- */
+int py_is_array(PyObject *o) {
+    return PyObject_CheckBuffer(o) && !PyBytes_Check(o) && !PyByteArray_Check(o);
+}
+
+/* The elements of foreign arrays: those of tensors and four more. */
+enum { FROM_I16 = SNUG_N_DTYPES, FROM_U16, FROM_U32, FROM_U64 };
+
+int py_array_dtype(const char *format, Py_ssize_t itemsize) {
+    char c = 'B';
+    if (format) {
+        while (*format == '@' || *format == '=' || *format == '<')
+            format++;
+        c = format[0] && !format[1] ? *format : 0;
+    }
+    if (strchr("efd", c) && c)
+        return c == 'e' ? SNUG_F16 : c == 'f' ? SNUG_F32 : SNUG_F64;
+    if (c == '?')
+        return SNUG_BOOL;
+    static const int whole[4][2] = {
+        {SNUG_I8, SNUG_U8}, {FROM_I16, FROM_U16}, {SNUG_I32, FROM_U32}, {SNUG_I64, FROM_U64}};
+    const char *letters = "bBhHiIlLqQnN";
+    const char *at = c ? strchr(letters, c) : NULL;
+    int size = itemsize == 1 ? 0 : itemsize == 2 ? 1 : itemsize == 4 ? 2 : itemsize == 8 ? 3 : -1;
+    return at && size >= 0 ? whole[size][(at - letters) & 1] : -1;
+}
+
+/* n elements that lie stride bytes apart, as dense ones of the dtype. */
+#define TO(D, EXPRESSION)                                                                          \
+    for (Py_ssize_t i = 0; i < n; i++, s += stride) {                                              \
+        memcpy(&v, s, sizeof v);                                                                   \
+        ((D *)to)[i] = (D)(EXPRESSION);                                                            \
+    }                                                                                              \
+    return
+#define FROM(name, S)                                                                              \
+    static void from_##name(const char *s, Py_ssize_t stride, Py_ssize_t n, snug_dtype dtype,      \
+                            void *to) {                                                            \
+        S v;                                                                                       \
+        switch (dtype) {                                                                           \
+        case SNUG_F32:                                                                             \
+            TO(float, v);                                                                          \
+        case SNUG_F64:                                                                             \
+            TO(double, v);                                                                         \
+        case SNUG_F16:                                                                             \
+            TO(_Float16, v);                                                                       \
+        case SNUG_BF16:                                                                            \
+            TO(uint16_t, bf16_of((float)v));                                                       \
+        case SNUG_I8:                                                                              \
+            TO(int8_t, v);                                                                         \
+        case SNUG_U8:                                                                              \
+            TO(uint8_t, v);                                                                        \
+        case SNUG_I32:                                                                             \
+            TO(int32_t, v);                                                                        \
+        case SNUG_I64:                                                                             \
+            TO(int64_t, v);                                                                        \
+        case SNUG_BOOL:                                                                            \
+            TO(uint8_t, v != 0);                                                                   \
+        default:                                                                                   \
+            return;                                                                                \
+        }                                                                                          \
+    }
+FROM(f32, float)
+FROM(f64, double)
+FROM(f16, _Float16)
+FROM(i8, int8_t)
+FROM(u8, uint8_t)
+FROM(i16, int16_t)
+FROM(u16, uint16_t)
+FROM(i32, int32_t)
+FROM(u32, uint32_t)
+FROM(i64, int64_t)
+FROM(u64, uint64_t)
+
+typedef void (*run_fn)(const char *, Py_ssize_t, Py_ssize_t, snug_dtype, void *);
+
+static run_fn run_of(int from) {
+    static const run_fn runs[] = {
+        [SNUG_F32] = from_f32, [SNUG_F64] = from_f64, [SNUG_F16] = from_f16, [SNUG_I8] = from_i8,
+        [SNUG_U8] = from_u8,   [SNUG_I32] = from_i32, [SNUG_I64] = from_i64, [SNUG_BOOL] = from_u8,
+        [FROM_I16] = from_i16, [FROM_U16] = from_u16, [FROM_U32] = from_u32, [FROM_U64] = from_u64,
+    };
+    return runs[from];
+}
+
+static char *put_axis(const Py_buffer *b, int axis, const char *s, run_fn run, snug_dtype dtype,
+                      char *to) {
+    size_t item = snug_dtype_bytes(dtype);
+    if (axis == b->ndim) {
+        run(s, 0, 1, dtype, to);
+        return to + item;
+    }
+    if (axis == b->ndim - 1) {
+        run(s, b->strides[axis], b->shape[axis], dtype, to);
+        return to + item * (size_t)b->shape[axis];
+    }
+    for (Py_ssize_t i = 0; i < b->shape[axis]; i++)
+        to = put_axis(b, axis + 1, s + i * b->strides[axis], run, dtype, to);
+    return to;
+}
+
+int py_put_array(const Py_buffer *from, int from_dtype, snug_dtype dtype, void *to) {
+    if (from_dtype == (int)dtype && PyBuffer_IsContiguous(from, 'C'))
+        memcpy(to, from->buf, (size_t)from->len);
+    else
+        put_axis(from, 0, from->buf, run_of(from_dtype), dtype, to);
+    return 0;
+}
+
+static int array_type(const Py_buffer *b, int dtype, snug_type *type, int *from) {
+    *from = py_array_dtype(b->format, b->itemsize);
+    if (*from < 0 || (*from >= SNUG_N_DTYPES && dtype == PY_ANY)) {
+        py_error("UnimplementedError", "Snug has no tensors of elements '%s'", b->format);
+        return -1;
+    }
+    if (b->ndim > SNUG_MAX_RANK) {
+        py_error("UnimplementedError", "Snug has tensors of at most %d axes", SNUG_MAX_RANK);
+        return -1;
+    }
+    type->dtype = dtype == PY_ANY ? (snug_dtype)*from : (snug_dtype)dtype;
+    type->rank = b->ndim;
+    for (int i = 0; i < b->ndim; i++)
+        type->dims[i] = b->shape[i];
+    return 0;
+}
+
+static snug_tensor *convert_array(PyObject *o, int dtype) {
+    Py_buffer b;
+    snug_error err;
+    snug_tensor *t = NULL;
+    snug_type type;
+    int from;
+    void *to;
+    if (PyObject_GetBuffer(o, &b, PyBUF_FULL_RO) < 0)
+        return NULL;
+    if (array_type(&b, dtype, &type, &from) == 0) {
+        if (snug_tensor_fresh(py.recorder, &type, &t, &to, &err) != SNUG_OK)
+            py_raise(&err);
+        else
+            py_put_array(&b, from, type.dtype, to);
+    }
+    PyBuffer_Release(&b);
+    return t;
+}
+
+/* --- everything ------------------------------------------------------------------------------- */
+int py_is_tensor(PyObject *o) {
+    return PyObject_TypeCheck(o, py.tensor) || PyObject_TypeCheck(o, py.variable);
+}
+
+snug_tensor *py_lend(PyObject *o, snug_tensor **to_drop) {
+    snug_error err;
+    if (PyObject_TypeCheck(o, py.tensor))
+        return ((py_tensor *)o)->t;
+    snug_variable *v = py_variable_of(o);
+    if (!v)
+        return NULL;
+    if (snug_variable_read(v, to_drop, &err) != SNUG_OK) {
+        py_raise(&err);
+        return NULL;
+    }
+    return *to_drop;
+}
+
+static snug_tensor *convert_tensor(PyObject *o, int dtype, py_wish wish) {
+    snug_tensor *read = NULL, *t = py_lend(o, &read);
+    if (!t)
+        return NULL;
+    snug_dtype has = snug_tensor_type(t)->dtype;
+    if (dtype != PY_ANY && wish == PY_MUST && (int)has != dtype) {
+        PyErr_Format(PyExc_ValueError,
+                     "Tensor conversion requested dtype %s for Tensor with dtype %s",
+                     py_dtype_word((snug_dtype)dtype), py_dtype_word(has));
+        py_drop(read);
+        return NULL;
+    }
+    if (!read)
+        snug_tensor_hold(t);
+    return t;
+}
+
+static snug_dtype dtype_of_number(PyObject *o) {
+    if (PyBool_Check(o))
+        return SNUG_BOOL;
+    if (PyFloat_Check(o))
+        return SNUG_F32;
+    int overflow = 0;
+    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    return overflow || v != (int32_t)v ? SNUG_I64 : SNUG_I32;
+}
+
+static snug_tensor *convert_number(PyObject *o, int dtype) {
+    snug_error err;
+    snug_tensor *t;
+    snug_type type = {.dtype = dtype == PY_ANY ? dtype_of_number(o) : (snug_dtype)dtype};
+    int64_t bytes;
+    if (py_put_number(o, type.dtype, &bytes) < 0)
+        return NULL;
+    snug_status s;
+    if (py_is_float(type.dtype))
+        s = snug_tensor_number(py.recorder, type.dtype, PyFloat_AsDouble(o), &t, &err);
+    else
+        s = snug_tensor_copy(py.recorder, &type, &bytes, &t, &err);
+    if (s != SNUG_OK) {
+        py_raise(&err);
+        return NULL;
+    }
+    return t;
+}
+
+static snug_tensor *convert_other(PyObject *o, int dtype, py_wish wish) {
+    if (o == Py_None) {
+        PyErr_Format(PyExc_ValueError,
+                     "Attempt to convert a value (%R) with an unsupported type (%R) to a Tensor.",
+                     o, Py_TYPE(o));
+        return NULL;
+    }
+    if (PyUnicode_Check(o) || PyBytes_Check(o)) {
+        if (dtype == PY_ANY)
+            py_error("UnimplementedError", "Snug has no tensors of text yet: %R", o);
+        else
+            no_place(o, (snug_dtype)dtype);
+        return NULL;
+    }
+    PyObject *array = NULL;
+    if (PyObject_HasAttr(o, py.str_array))
+        array = PyObject_CallMethod(o, "__array__", NULL);
+    else if (PySequence_Check(o) && !PyDict_Check(o))
+        array = PySequence_List(o);
+    else
+        PyErr_Format(PyExc_ValueError,
+                     "Attempt to convert a value (%R) with an unsupported type (%R) to a Tensor.",
+                     o, Py_TYPE(o));
+    snug_tensor *t = array ? py_convert(array, dtype, wish) : NULL;
+    Py_XDECREF(array);
+    return t;
+}
+
+snug_tensor *py_convert(PyObject *o, int dtype, py_wish wish) {
+    if (py_enter() < 0)
+        return NULL;
+    if (py_is_tensor(o))
+        return convert_tensor(o, dtype, wish);
+    if (py_is_number(o))
+        return convert_number(o, dtype);
+    if (PyList_Check(o) || PyTuple_Check(o))
+        return py_convert_list(o, dtype, wish);
+    if (py_is_array(o))
+        return convert_array(o, dtype);
+    return convert_other(o, dtype, wish);
+}
+
+/* --- tf.constant, tf.convert_to_tensor -------------------------------------------------------- */
+static int wished(PyObject *o, int *dtype) {
+    snug_dtype d;
+    *dtype = PY_ANY;
+    if (!o || o == Py_None)
+        return 0;
+    if (py_dtype(o, &d) < 0)
+        return -1;
+    *dtype = (int)d;
+    return 0;
+}
+
+static PyObject *convert_to_tensor(PyObject *self, PyObject *args, PyObject *keywords) {
+    (void)self;
+    static char *names[] = {"value",           "dtype",      "name", "as_ref",
+                            "preferred_dtype", "dtype_hint", NULL};
+    PyObject *value, *dtype = NULL, *ignored = NULL, *hint = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOOOO", names, &value, &dtype, &ignored,
+                                     &ignored, &hint, &hint))
+        return NULL;
+    int d, h;
+    if (wished(dtype, &d) < 0 || wished(hint, &h) < 0)
+        return NULL;
+    if (PyObject_TypeCheck(value, py.tensor) && d == PY_ANY) {
+        Py_INCREF(value);
+        return value;
+    }
+    snug_tensor *t = py_convert(value, d == PY_ANY ? h : d, d == PY_ANY ? PY_FOLLOW : PY_MUST);
+    return t ? py_tensor_new(t) : NULL;
+}
+
+/* The tensor in another shape; a single element fills it. */
+static snug_tensor *in_shape(snug_tensor *t, PyObject *shape) {
+    snug_type type = {.dtype = SNUG_F32};
+    if (py_dims(shape, &type) < 0)
+        return NULL;
+    int64_t have = 1, want = 1;
+    const snug_type *is = snug_tensor_type(t);
+    for (int i = 0; i < is->rank; i++)
+        have *= is->dims[i];
+    for (int i = 0; i < type.rank; i++)
+        want *= type.dims[i];
+    if (have != want && have != 1) {
+        PyErr_Format(PyExc_TypeError,
+                     "Eager execution of tf.constant with unsupported shape. Tensor has %lld "
+                     "elements, but got `shape` with %lld elements).",
+                     (long long)have, (long long)want);
+        return NULL;
+    }
+    snug_argument dims[SNUG_MAX_RANK];
+    for (int i = 0; i < type.rank; i++)
+        dims[i] = (snug_argument){.kind = SNUG_ARG_INTEGER, .integer = type.dims[i]};
+    snug_argument list = {.kind = SNUG_ARG_LIST, .list = {dims, type.rank}};
+    snug_tensor *flat = t, *made;
+    if (have != want && is->rank) {
+        const snug_argument none = {.kind = SNUG_ARG_LIST, .list = {dims, 0}};
+        flat = py_call("tf.reshape",
+                       (snug_argument[]){{.kind = SNUG_ARG_TENSOR, .tensor = t}, none}, 2);
+    }
+    if (!flat)
+        return NULL;
+    made = py_call(have == want ? "tf.reshape" : "tf.broadcast_to",
+                   (snug_argument[]){{.kind = SNUG_ARG_TENSOR, .tensor = flat}, list}, 2);
+    if (flat != t)
+        py_drop(flat);
+    return made;
+}
+
+static PyObject *constant(PyObject *self, PyObject *args, PyObject *keywords) {
+    (void)self;
+    static char *names[] = {"value", "dtype", "shape", "name", NULL};
+    PyObject *value, *dtype = NULL, *shape = Py_None, *ignored = NULL;
+    int d;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOO", names, &value, &dtype, &shape,
+                                     &ignored) ||
+        wished(dtype, &d) < 0)
+        return NULL;
+    if (d != PY_ANY && py_is_tensor(value)) {
+        snug_tensor *t = py_convert(value, PY_ANY, PY_MUST);
+        int other = t && (int)snug_tensor_type(t)->dtype != d;
+        py_drop(t);
+        if (other)
+            return PyErr_Format(PyExc_TypeError, "Expected tensor with dtype %R.", dtype);
+    }
+    snug_tensor *t = py_convert(value, d, PY_MUST);
+    if (t && shape != Py_None) {
+        snug_tensor *shaped = in_shape(t, shape);
+        py_drop(t);
+        t = shaped;
+    }
+    return t ? py_tensor_new(t) : NULL;
+}
+
+/* full(shape, value, dtype): one number everywhere, without bytes. random(kind, shape, a, b,
+ * dtype): drawn now, made when needed. */
+static PyObject *full(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *shape, *dtype;
+    double value;
+    snug_type type;
+    snug_tensor *t;
+    snug_error err;
+    if (!PyArg_ParseTuple(args, "OdO", &shape, &value, &dtype) ||
+        py_dtype(dtype, &type.dtype) < 0 || py_dims(shape, &type) < 0 || py_enter() < 0)
+        return NULL;
+    py_mark_site();
+    if (snug_tensor_full(py.recorder, &type, value, &t, &err) != SNUG_OK)
+        return py_raise(&err);
+    return py_tensor_new(t);
+}
+
+static PyObject *random_tensor(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *shape, *dtype;
+    int kind;
+    double a, b;
+    snug_type type;
+    snug_tensor *t;
+    snug_error err;
+    if (!PyArg_ParseTuple(args, "iOddO", &kind, &shape, &a, &b, &dtype) ||
+        py_dtype(dtype, &type.dtype) < 0 || py_dims(shape, &type) < 0 || py_enter() < 0)
+        return NULL;
+    py_mark_site();
+    if (snug_tensor_random(py.recorder, &type, (snug_init_kind)kind, a, b, &t, &err) != SNUG_OK)
+        return py_raise(&err);
+    return py_tensor_new(t);
+}
+
+static PyObject *is_tensor(PyObject *self, PyObject *o) {
+    (void)self;
+    return PyBool_FromLong(py_is_tensor(o));
+}
+
+PyMethodDef py_convert_methods[] = {
+    {"convert_to_tensor", (PyCFunction)(void (*)(void))convert_to_tensor,
+     METH_VARARGS | METH_KEYWORDS, "convert_to_tensor(value, dtype=None): the value as a tensor."},
+    {"constant", (PyCFunction)(void (*)(void))constant, METH_VARARGS | METH_KEYWORDS,
+     "constant(value, dtype=None, shape=None): a tensor of numbers."},
+    {"full", full, METH_VARARGS, "full(shape, value, dtype): without bytes until needed."},
+    {"random", random_tensor, METH_VARARGS, "random(kind, shape, a, b, dtype)"},
+    {"is_tensor", is_tensor, METH_O, "Whether it is a Tensor or a Variable."},
+    {NULL, NULL, 0, NULL},
+};

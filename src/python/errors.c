@@ -1,0 +1,48 @@
+/* errors.c: statuses of the library as exceptions. The classes live in snug/errors.py, which is
+ * imported when the first error is raised. */
+#include "py.h"
+
+#include <stdarg.h>
+
+static const char *class_of(snug_status code) {
+    static const char *const names[] = {
+        [SNUG_E_INVALID] = "InvalidArgumentError",   [SNUG_E_SHAPE] = "InvalidArgumentError",
+        [SNUG_E_UNSUPPORTED] = "UnimplementedError", [SNUG_E_MEMORY] = "ResourceExhaustedError",
+        [SNUG_E_BUDGET] = "ResourceExhaustedError",  [SNUG_E_OVERFLOW] = "ResourceExhaustedError",
+        [SNUG_E_FORMAT] = "DataLossError",           [SNUG_E_DATA] = "InvalidArgumentError",
+        [SNUG_E_NUMERIC] = "InvalidArgumentError",   [SNUG_E_IO] = "UnavailableError",
+        [SNUG_E_INTERRUPTED] = "CancelledError",     [SNUG_E_TORN] = "AbortedError",
+        [SNUG_E_INTERNAL] = "InternalError",
+    };
+    return code > SNUG_OK && code <= SNUG_E_INTERNAL ? names[code] : "UnknownError";
+}
+
+static PyObject *set(const char *name, PyObject *message) {
+    PyObject *errors = message ? py_helper(&py.errors, "snug.errors") : NULL;
+    PyObject *class = errors ? PyObject_GetAttrString(errors, name) : NULL;
+    PyObject *value = class ? PyObject_CallFunction(class, "OOO", Py_None, Py_None, message) : NULL;
+    if (value)
+        PyErr_SetObject(class, value);
+    Py_XDECREF(value);
+    Py_XDECREF(class);
+    Py_XDECREF(message);
+    return NULL;
+}
+
+PyObject *py_raise(const snug_error *err) {
+    if (PyErr_Occurred()) /* a signal handler's, which stopped the run */
+        return NULL;
+    if (err->code == SNUG_E_INTERRUPTED) {
+        PyErr_SetNone(PyExc_KeyboardInterrupt);
+        return NULL;
+    }
+    return set(class_of(err->code), PyUnicode_FromString(err->text));
+}
+
+PyObject *py_error(const char *name, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    PyObject *message = PyUnicode_FromFormatV(format, list);
+    va_end(list);
+    return set(name, message);
+}

@@ -1,0 +1,490 @@
+/* function.c: one Python callable per row of the function table. Its signature is parsed once, when
+ * somebody first asks for the name; a call turns its arguments into snug_argument and back. There
+ * is no Python in between.
+ *
+ * Whole lists of numbers go to the library as they are, which knows what dtype its other operands
+ * have; arrays and lists with arrays in them become tensors here. */
+#include "py.h"
+
+#include <string.h>
+
+enum { MAX_ARGS = 24, MAX_OUT = 256 };
+
+typedef struct {
+    char kind; /* T V I N B S D */
+    char required;
+    PyObject *name;
+} parameter;
+
+typedef struct {
+    PyObject_HEAD int row;
+    int n;
+    int follows; /* x and y take one dtype, whichever of them has one */
+    int to_list; /* several results: always a list */
+    PyMethodDef method;
+    parameter of[MAX_ARGS];
+} bound;
+
+/* Storage of one call: lists of arguments, and tensors to let go of. */
+typedef struct {
+    snug_argument args[MAX_ARGS];
+    snug_argument few[64];
+    int n_few;
+    void *more[64]; /* lists that did not fit */
+    int n_more;
+    snug_tensor *to_drop[64];
+    int n_drop;
+    PyObject *list; /* made of something that can only be walked once */
+    int dtype;      /* of the first tensor, or PY_ANY */
+} call;
+
+/* --- rows by name ----------------------------------------------------------------------------- */
+/* Names in the code are literals: their addresses find the row. */
+static int row_of(const char *name) {
+    static struct {
+        const char *name;
+        int row;
+    } known[256];
+    size_t at = ((uintptr_t)name >> 2) % 256;
+    for (; known[at].name && known[at].name != name; at = (at + 1) % 256) {
+    }
+    if (!known[at].name) {
+        int row = -1;
+        if (!snug_function_find(name, &row)) {
+            py_error("UnimplementedError", "%s is not in Snug", name);
+            return -1;
+        }
+        known[at].row = row;
+        known[at].name = name;
+    }
+    return known[at].row;
+}
+
+snug_tensor *py_call(const char *name, const snug_argument *args, int n) {
+    snug_tensor *out;
+    snug_error err;
+    int n_out = 1, row = row_of(name);
+    if (row < 0)
+        return NULL;
+    py_mark_site();
+    if (snug_function_call(py.recorder, row, args, n, &out, 1, &n_out, &err) != SNUG_OK) {
+        py_raise(&err);
+        return NULL;
+    }
+    return out;
+}
+
+/* --- arguments -------------------------------------------------------------------------------- */
+static int keep(call *c, snug_tensor *t) {
+    if (!t)
+        return -1;
+    if (c->n_drop == 64) {
+        py_drop(t);
+        PyErr_SetString(PyExc_ValueError, "more than 64 values to convert in one call");
+        return -1;
+    }
+    c->to_drop[c->n_drop++] = t;
+    return 0;
+}
+
+static snug_argument *space(call *c, Py_ssize_t n) {
+    if (n <= 64 - c->n_few) {
+        c->n_few += (int)n;
+        return c->few + c->n_few - n;
+    }
+    snug_argument *list = c->n_more < 64 ? PyMem_Calloc((size_t)n, sizeof *list) : NULL;
+    if (!list)
+        PyErr_NoMemory();
+    else
+        c->more[c->n_more++] = list;
+    return list;
+}
+
+static int as_tensor(call *c, PyObject *o, int dtype, snug_argument *out) {
+    snug_tensor *read = NULL, *t;
+    if (py_is_tensor(o)) {
+        t = py_lend(o, &read);
+        if (!t || (read && keep(c, read) < 0))
+            return -1;
+    } else {
+        t = py_convert(o, dtype, PY_FOLLOW);
+        if (keep(c, t) < 0)
+            return -1;
+    }
+    *out = (snug_argument){.kind = SNUG_ARG_TENSOR, .tensor = t};
+    return 0;
+}
+
+static int as_number(PyObject *o, snug_argument *out) {
+    if (PyFloat_Check(o)) {
+        *out = (snug_argument){.kind = SNUG_ARG_REAL, .real = PyFloat_AsDouble(o)};
+        return 0;
+    }
+    int overflow;
+    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow)
+        *out = (snug_argument){.kind = SNUG_ARG_REAL, .real = PyFloat_AsDouble(o)};
+    else
+        *out = (snug_argument){.kind = PyBool_Check(o) ? SNUG_ARG_BOOL : SNUG_ARG_INTEGER,
+                               .integer = v};
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int is_list(PyObject *o) {
+    return PyList_Check(o) || PyTuple_Check(o);
+}
+
+/* Whether a list holds Python numbers, tensors and such lists alone, and is not long. */
+static int is_plain(PyObject *o, int depth) {
+    Py_ssize_t n = PySequence_Size(o);
+    if (n > 256 || depth > SNUG_MAX_RANK)
+        return 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
+        if (is_list(item) ? !is_plain(item, depth + 1)
+                          : !py_is_number(item) && !py_is_tensor(item) && item != Py_None)
+            return 0;
+    }
+    return 1;
+}
+
+static int as_list(call *c, PyObject *o, char kind, snug_argument *out);
+
+/* A tensor where numbers are wanted is passed on: the library reads it. */
+static int as_setting(call *c, PyObject *o, char kind, snug_argument *out) {
+    if (py_is_tensor(o))
+        return as_tensor(c, o, PY_ANY, out);
+    if (o == Py_None) {
+        out->kind = SNUG_ARG_NONE;
+        return 0;
+    }
+    if (py_is_number(o))
+        return as_number(o, out);
+    if (PyUnicode_Check(o)) {
+        out->kind = SNUG_ARG_TEXT;
+        out->text = PyUnicode_AsUTF8AndSize(o, NULL);
+        return out->text ? 0 : -1;
+    }
+    if (is_list(o))
+        return as_list(c, o, kind, out);
+    if (kind == 'I' && PyIndex_Check(o) && !PySequence_Check(o)) {
+        PyObject *n = PyNumber_Index(o);
+        int bad = !n || as_number(n, out) < 0;
+        Py_XDECREF(n);
+        return bad ? -1 : 0;
+    }
+    if ((kind == 'N' || kind == 'B') && PyNumber_Check(o) && !PySequence_Check(o)) {
+        PyObject *n = PyNumber_Float(o);
+        int bad = !n || as_number(n, out) < 0;
+        Py_XDECREF(n);
+        return bad ? -1 : 0;
+    }
+    return as_tensor(c, o, PY_ANY, out);
+}
+
+static int as_operand(call *c, PyObject *o, int dtype, snug_argument *out) {
+    if (py_is_tensor(o))
+        return as_tensor(c, o, dtype, out);
+    if (py_is_number(o))
+        return as_number(o, out);
+    if (is_list(o) && is_plain(o, 0) && PySequence_Size(o) > 0)
+        return as_list(c, o, 'T', out);
+    return as_tensor(c, o, dtype, out);
+}
+
+static int as_list(call *c, PyObject *o, char kind, snug_argument *out) {
+    Py_ssize_t n = PySequence_Size(o);
+    snug_argument *items = n < 0 ? NULL : space(c, n);
+    if (!items)
+        return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
+        int bad = kind == 'T' || kind == 'V' ? as_operand(c, item, c->dtype, &items[i])
+                                             : as_setting(c, item, kind, &items[i]);
+        if (bad < 0)
+            return -1;
+    }
+    *out = (snug_argument){.kind = SNUG_ARG_LIST, .list = {items, (int)n}};
+    return 0;
+}
+
+static int as_several(call *c, PyObject *o, snug_argument *out) {
+    if (is_list(o))
+        return as_list(c, o, 'V', out);
+    if (py_is_tensor(o) || py_is_array(o) || py_is_number(o))
+        return as_operand(c, o, PY_ANY, out);
+    Py_XDECREF(c->list);
+    c->list = PySequence_List(o); /* a dict's values, a generator; its items are lent */
+    return c->list ? as_list(c, c->list, 'V', out) : -1;
+}
+
+static int take(call *c, const bound *f, int i, PyObject *o) {
+    snug_argument *out = &c->args[i];
+    const char kind = f->of[i].kind;
+    if (o == Py_None) {
+        out->kind = SNUG_ARG_NONE;
+        return 0;
+    }
+    if (kind == 'T')
+        return as_operand(c, o, f->follows && i < 2 ? c->dtype : PY_ANY, out);
+    if (kind == 'V')
+        return as_several(c, o, out);
+    if (kind == 'D') {
+        out->kind = SNUG_ARG_DTYPE;
+        return py_dtype(o, &out->dtype);
+    }
+    if (kind == 'S' && !PyUnicode_Check(o)) {
+        out->kind = SNUG_ARG_NONE;
+        return 0;
+    }
+    return as_setting(c, o, kind, out);
+}
+
+/* --- a call ----------------------------------------------------------------------------------- */
+static int place_of(const bound *f, PyObject *name) {
+    for (int i = 0; i < f->n; i++)
+        if (f->of[i].name == name || PyUnicode_Compare(f->of[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static const char *word_of(const bound *f) {
+    return f->method.ml_name;
+}
+
+/* The objects in the signature's order; how many places are used, or -1. */
+static int arrange(const bound *f, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                   PyObject **in_order) {
+    if (n > f->n) {
+        PyErr_Format(PyExc_TypeError, "%s() takes %d arguments but %zd were given", word_of(f),
+                     f->n, n);
+        return -1;
+    }
+    int used = (int)n;
+    for (Py_ssize_t i = 0; i < n; i++)
+        in_order[i] = args[i];
+    for (Py_ssize_t k = 0; names && k < PyTuple_Size(names); k++) {
+        PyObject *name = PyTuple_GetItem(names, k);
+        int i = place_of(f, name);
+        if (i < 0 && PyUnicode_CompareWithASCIIString(name, "name") == 0)
+            continue;
+        if (i < 0 || in_order[i]) {
+            PyErr_Format(PyExc_TypeError,
+                         i < 0 ? "%s() got an unexpected keyword argument '%U'"
+                               : "%s() got multiple values for argument '%U'",
+                         word_of(f), name);
+            return -1;
+        }
+        in_order[i] = args[n + k];
+        used = i >= used ? i + 1 : used;
+    }
+    for (int i = 0; i < f->n; i++)
+        if (f->of[i].required && !in_order[i]) {
+            PyErr_Format(PyExc_TypeError, "%s() missing required argument: '%U'", word_of(f),
+                         f->of[i].name);
+            return -1;
+        }
+    return used;
+}
+
+/* The dtype that numbers and arrays beside it take: that of the first tensor. */
+static int first_dtype(const bound *f, PyObject *const *in_order, int used) {
+    for (int i = 0; i < used; i++) {
+        PyObject *o = in_order[i];
+        if (!o || (f->of[i].kind != 'T' && f->of[i].kind != 'V'))
+            continue;
+        if (is_list(o))
+            for (Py_ssize_t k = 0; k < PySequence_Size(o); k++) {
+                PyObject *item = PyList_Check(o) ? PyList_GetItem(o, k) : PyTuple_GetItem(o, k);
+                if (py_is_tensor(item)) {
+                    o = item;
+                    break;
+                }
+            }
+        if (PyObject_TypeCheck(o, py.tensor))
+            return (int)snug_tensor_type(((py_tensor *)o)->t)->dtype;
+        if (PyObject_TypeCheck(o, py.variable))
+            return (int)snug_variable_type(((py_variable *)o)->v)->dtype;
+    }
+    return PY_ANY;
+}
+
+static PyObject *give(const bound *f, snug_tensor **out, int n) {
+    if (n == 1 && !f->to_list)
+        return py_tensor_new(out[0]);
+    PyObject *list = PyList_New(n);
+    for (int i = 0; i < n; i++) {
+        PyObject *t = list ? py_tensor_new(out[i]) : NULL;
+        if (!list)
+            py_drop(out[i]);
+        else if (!t || PyList_SetItem(list, i, t) < 0)
+            PyErr_Occurred();
+    }
+    if (PyErr_Occurred())
+        Py_CLEAR(list);
+    return list;
+}
+
+static void clear(call *c) {
+    Py_XDECREF(c->list);
+    for (int i = 0; i < c->n_drop; i++)
+        py_drop(c->to_drop[i]);
+    for (int i = 0; i < c->n_more; i++)
+        PyMem_Free(c->more[i]);
+}
+
+static PyObject *call_row(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    const bound *f = (const bound *)self;
+    PyObject *in_order[MAX_ARGS] = {NULL}, *result = NULL;
+    snug_tensor *out[MAX_OUT];
+    snug_error err;
+    call c;
+    c.n_few = c.n_more = c.n_drop = 0;
+    c.list = NULL;
+    int used = arrange(f, args, n, names, in_order);
+    if (used < 0 || py_enter() < 0)
+        return NULL;
+    c.dtype = first_dtype(f, in_order, used);
+    int bad = 0, n_out = 0;
+    for (int i = 0; i < used && !bad; i++) {
+        c.args[i].kind = SNUG_ARG_NONE;
+        bad = in_order[i] && take(&c, f, i, in_order[i]) < 0;
+    }
+    if (!bad) {
+        py_mark_site();
+        if (snug_function_call(py.recorder, f->row, c.args, used, out, MAX_OUT, &n_out, &err) !=
+            SNUG_OK)
+            py_raise(&err);
+        else
+            result = give(f, out, n_out);
+    }
+    clear(&c);
+    return result;
+}
+
+/* --- making one ------------------------------------------------------------------------------- */
+static void free_bound(PyObject *o) {
+    bound *f = (bound *)o;
+    PyTypeObject *type = Py_TYPE(o);
+    for (int i = 0; i < f->n; i++)
+        Py_XDECREF(f->of[i].name);
+    PyMem_Free((void *)(uintptr_t)f->method.ml_name);
+    PyObject_Free(o);
+    Py_DECREF(type);
+}
+
+static PyType_Slot bound_slots[] = {{Py_tp_dealloc, free_bound}, {0, NULL}};
+static PyType_Spec bound_spec = {.name = "snug._C.Row",
+                                 .basicsize = sizeof(bound),
+                                 .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                 .slots = bound_slots};
+
+static int parse(bound *f, const char *text) {
+    while (*text) {
+        const size_t length = strcspn(text, " "), colon = strcspn(text, ":");
+        if (f->n == MAX_ARGS || colon >= length) {
+            PyErr_Format(PyExc_SystemError, "bad signature of %s", f->method.ml_name);
+            return -1;
+        }
+        parameter *p = &f->of[f->n++];
+        p->name = PyUnicode_FromStringAndSize(text, (Py_ssize_t)colon);
+        if (p->name)
+            PyUnicode_InternInPlace(&p->name);
+        p->kind = text[colon + 1];
+        p->required = colon + 2 >= length || text[colon + 2] != '=';
+        text += length;
+        text += strspn(text, " ");
+    }
+    f->follows = f->n >= 2 && f->of[0].kind == 'T' && f->of[1].kind == 'T' &&
+                 PyUnicode_CompareWithASCIIString(f->of[0].name, "x") == 0 &&
+                 PyUnicode_CompareWithASCIIString(f->of[1].name, "y") == 0;
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static char *copy_text(const char *text) {
+    char *copy = PyMem_Malloc(strlen(text) + 1);
+    return copy ? strcpy(copy, text) : NULL;
+}
+
+/* function(name, to_list=False): the callable of a row, None where there is none. */
+static PyObject *make(PyObject *self, PyObject *args) {
+    static PyTypeObject *type;
+    const char *name;
+    int row, to_list = 0;
+    if (!PyArg_ParseTuple(args, "s|p", &name, &to_list))
+        return NULL;
+    if (!snug_function_find(name, &row))
+        Py_RETURN_NONE;
+    if (!type && !(type = (PyTypeObject *)PyType_FromSpec(&bound_spec)))
+        return NULL;
+    bound *f = PyObject_New(bound, type);
+    if (!f)
+        return NULL;
+    const char *dot = strrchr(name, '.');
+    f->row = row;
+    f->n = f->follows = 0;
+    f->to_list = to_list;
+    f->method =
+        (PyMethodDef){copy_text(dot ? dot + 1 : name), (PyCFunction)(void (*)(void))call_row,
+                      METH_FASTCALL | METH_KEYWORDS, snug_function_at(row)->about};
+    PyObject *callable = NULL;
+    if (f->method.ml_name && parse(f, snug_function_at(row)->signature) == 0)
+        callable = PyCFunction_NewEx(&f->method, (PyObject *)f, self);
+    Py_DECREF(f);
+    return callable;
+}
+
+/* functions(): [(names, signature, about)] of all rows. */
+static PyObject *all(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < snug_function_count(); i++) {
+        const snug_function_info *f = snug_function_at(i);
+        PyObject *row = Py_BuildValue("(sss)", f->names, f->signature, f->about);
+        if (!row || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+/* op(name, attributes, inputs, n_out): a row of the operator table, for what has no function. */
+static PyObject *op(PyObject *self, PyObject *args) {
+    (void)self;
+    const char *name, *attributes;
+    PyObject *inputs;
+    int n_out = 1;
+    enum { MAX = 64 };
+    snug_tensor *in[MAX], *drop[MAX] = {NULL}, *out[MAX];
+    snug_error err;
+    if (!PyArg_ParseTuple(args, "ssO!|i", &name, &attributes, &PyTuple_Type, &inputs, &n_out) ||
+        py_enter() < 0)
+        return NULL;
+    int n = (int)PyTuple_Size(inputs), done = 0;
+    PyObject *result = NULL;
+    if (n > MAX || n_out > MAX)
+        return PyErr_Format(PyExc_ValueError, "at most %d tensors", MAX);
+    for (; done < n; done++) {
+        in[done] = py_lend(PyTuple_GetItem(inputs, done), &drop[done]);
+        if (!in[done])
+            break;
+    }
+    if (done == n) {
+        py_mark_site();
+        if (snug_record_op(py.recorder, name, attributes, in, n, out, n_out, &err) != SNUG_OK)
+            py_raise(&err);
+        else
+            result = give(&(bound){.to_list = n_out != 1}, out, n_out);
+    }
+    for (int i = 0; i < done; i++)
+        py_drop(drop[i]);
+    return result;
+}
+
+PyMethodDef py_function_methods[] = {
+    {"function", make, METH_VARARGS, "function(name): the callable of a row of the table."},
+    {"functions", all, METH_NOARGS, "All rows: (names, signature, about)."},
+    {"index_of_variable", py_index_of_variable, METH_VARARGS, "variable[key], with its assign."},
+    {"op", op, METH_VARARGS, "op(name, attributes, inputs, n_out=1)"},
+    {NULL, NULL, 0, NULL},
+};

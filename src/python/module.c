@@ -1,0 +1,403 @@
+/* module.c: the module snug._C: its one state, the engine and the recorder behind it, made when
+ * something first needs them, and what Python asks of them as a whole: budget, memory, runs.
+ *
+ * Threads: one recorder serves all threads of the process; the GIL orders them. It is given up
+ * while a plan runs (begin_run to end_run); a thread that comes meanwhile waits in py_enter, and
+ * tensors that die meanwhile wait in a list. */
+#include "py.h"
+
+#include <dlfcn.h>
+#include <string.h>
+#include <time.h>
+
+py_state py;
+
+typedef struct py_dropped {
+    snug_tensor *t;
+    struct py_dropped *next;
+} py_dropped;
+
+/* --- hooks of the recorder -------------------------------------------------------------------- */
+static void begin_run(void *ctx) {
+    (void)ctx;
+    py.running = PyThread_get_thread_ident();
+    py.runner = PyEval_SaveThread();
+}
+
+static void end_run(void *ctx) {
+    (void)ctx;
+    PyEval_RestoreThread(py.runner);
+    py.runner = NULL;
+    py.running = 0;
+}
+
+static int take_gil(void) {
+    if (!py.runner)
+        return 0;
+    PyEval_RestoreThread(py.runner);
+    py.runner = NULL;
+    return 1;
+}
+
+static void give_gil(int taken) {
+    if (taken)
+        py.runner = PyEval_SaveThread();
+}
+
+static int interrupted(void *ctx) {
+    (void)ctx;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    double s = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    if (s - py.asked < 0.02)
+        return 0;
+    py.asked = s;
+    int taken = take_gil();
+    int stop = PyErr_CheckSignals() < 0;
+    give_gil(taken);
+    return stop;
+}
+
+/* "train.py:41" of a site, in Python: where code objects know their lines. */
+static const char *site_line(void *ctx, uint64_t site, char *text, size_t size) {
+    (void)ctx;
+    if (!site)
+        return NULL;
+    int taken = take_gil();
+    PyObject *type, *value, *trace, *said = NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *code = (PyObject *)(uintptr_t)(site >> 16);
+    PyObject *module = py_helper(&py.text, "snug._text");
+    if (module)
+        said = PyObject_CallMethod(module, "site", "Oi", code, (int)(site & 0xffff));
+    const char *words = said ? PyUnicode_AsUTF8AndSize(said, NULL) : NULL;
+    if (words) {
+        strncpy(text, words, size - 1);
+        text[size - 1] = 0;
+    }
+    Py_XDECREF(said);
+    PyErr_Restore(type, value, trace);
+    give_gil(taken);
+    return words ? text : NULL;
+}
+
+static int collect(void *ctx) {
+    (void)ctx;
+    int taken = take_gil();
+    Py_ssize_t n = PyGC_Collect();
+    give_gil(taken);
+    return n > 0;
+}
+
+/* --- sites ------------------------------------------------------------------------------------ */
+/* A site is a code object and an offset in it, decoded only when an error names it; the code
+ * object is held for as long as the process lives. */
+void py_mark_site(void) {
+    PyFrameObject *frame = PyEval_GetFrame();
+    if (!frame)
+        return;
+    static PyObject *last;
+    PyObject *code = (PyObject *)PyFrame_GetCode(frame);
+    long lasti = 0;
+    if (py.lasti) {
+        lasti = py.lasti((PyObject *)frame);
+    } else {
+        PyObject *n = PyObject_GetAttr((PyObject *)frame, py.str_lasti);
+        lasti = n ? PyLong_AsLong(n) : 0;
+        Py_XDECREF(n);
+        PyErr_Clear();
+    }
+    if (code != last) {
+        PyObject *key = PyLong_FromVoidPtr(code);
+        if (!key || PyDict_SetItem(py.codes, key, code) < 0)
+            PyErr_Clear();
+        Py_XDECREF(key);
+        last = code;
+    }
+    Py_DECREF(code);
+    snug_recorder_set_site(py.recorder,
+                           ((uint64_t)(uintptr_t)code << 16) | (uint64_t)(lasti & 0xffff));
+}
+
+/* --- engine and recorder ---------------------------------------------------------------------- */
+static int start(void) {
+    snug_error err;
+    snug_engine_options options = {0};
+    if (!py.engine && snug_engine_create(&options, &py.engine, &err) != SNUG_OK) {
+        py_raise(&err);
+        return -1;
+    }
+    if (snug_recorder_create(py.engine, &py.recorder, &err) != SNUG_OK) {
+        py_raise(&err);
+        return -1;
+    }
+    snug_recorder_hooks hooks = {NULL, site_line, interrupted, begin_run, end_run, collect};
+    snug_recorder_set_hooks(py.recorder, &hooks);
+    return 0;
+}
+
+static int wait_for_run(void) {
+    if (py.running == PyThread_get_thread_ident()) {
+        PyErr_SetString(PyExc_RuntimeError, "tensors cannot be used from within a running plan");
+        return -1;
+    }
+    while (py.running) {
+        PyThreadState *me = PyEval_SaveThread();
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+        PyEval_RestoreThread(me);
+    }
+    return 0;
+}
+
+static void drop_waiting(void) {
+    while (py.dropped) {
+        py_dropped *d = py.dropped;
+        py.dropped = d->next;
+        snug_tensor_drop(d->t);
+        PyMem_Free(d);
+    }
+}
+
+int py_enter(void) {
+    if (!py.recorder && start() < 0)
+        return -1;
+    if (py.running && wait_for_run() < 0)
+        return -1;
+    if (py.dropped)
+        drop_waiting();
+    return 0;
+}
+
+void py_drop(snug_tensor *t) {
+    if (!py.running) {
+        snug_tensor_drop(t);
+        return;
+    }
+    py_dropped *d = t ? PyMem_Malloc(sizeof *d) : NULL;
+    if (d) { /* else it leaks: there is nobody to tell */
+        *d = (py_dropped){t, py.dropped};
+        py.dropped = d;
+    }
+}
+
+PyObject *py_helper(PyObject **module, const char *name) {
+    if (!*module)
+        *module = PyImport_ImportModule(name);
+    return *module;
+}
+
+/* --- what Python asks of the whole ------------------------------------------------------------ */
+static int bytes_of(PyObject *o, size_t *bytes) {
+    snug_error err;
+    if (o == Py_None) {
+        *bytes = 0;
+        return 0;
+    }
+    if (PyLong_Check(o)) {
+        *bytes = PyLong_AsSize_t(o);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    const char *text = PyUnicode_AsUTF8AndSize(o, NULL);
+    if (!text)
+        return -1;
+    if (snug_budget_parse(text, bytes, &err) != SNUG_OK) {
+        PyErr_SetString(PyExc_ValueError, err.text);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *set_budget(PyObject *self, PyObject *o) {
+    (void)self;
+    size_t bytes;
+    snug_error err;
+    if (bytes_of(o, &bytes) < 0 || py_enter() < 0)
+        return NULL;
+    if (snug_budget(py.engine, bytes, &err) != SNUG_OK)
+        return py_raise(&err);
+    return PyLong_FromSize_t(bytes);
+}
+
+static PyObject *get_budget(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    return PyLong_FromSize_t(py.engine ? snug_budget_bytes(py.engine) : 0);
+}
+
+static PyObject *set_spill(PyObject *self, PyObject *o) {
+    (void)self;
+    snug_error err;
+    const char *folder = o == Py_None ? NULL : PyUnicode_AsUTF8AndSize(o, NULL);
+    if ((!folder && o != Py_None) || py_enter() < 0)
+        return NULL;
+    if (snug_spill(py.engine, folder, &err) != SNUG_OK)
+        return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
+/* [(category, owner, bytes, peak)], sums first. */
+static PyObject *memory_rows(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    enum { MAX = 256 };
+    if (py_enter() < 0)
+        return NULL;
+    snug_memory_row *rows = PyMem_Malloc(MAX * sizeof *rows);
+    if (!rows)
+        return PyErr_NoMemory();
+    size_t n = snug_engine_memory(py.engine, rows, MAX);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < n && i < MAX; i++) {
+        PyObject *row = Py_BuildValue("(ssnn)", rows[i].category, rows[i].owner,
+                                      (Py_ssize_t)rows[i].bytes, (Py_ssize_t)rows[i].peak_bytes);
+        if (!row || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    PyMem_Free(rows);
+    return list;
+}
+
+static PyObject *engine_info(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    if (py_enter() < 0)
+        return NULL;
+    snug_recorder_info i;
+    snug_recorder_tell(py.recorder, &i);
+    return Py_BuildValue(
+        "{s:n,s:n,s:n,s:K,s:K,s:K,s:d,s:n,s:n,s:n,s:n,s:n,s:n,s:z,s:L,s:n,s:n,s:d,s:d,s:i}",
+        "budget_bytes", (Py_ssize_t)snug_budget_bytes(py.engine), "bytes",
+        (Py_ssize_t)snug_engine_bytes(py.engine), "peak_bytes",
+        (Py_ssize_t)snug_engine_peak_bytes(py.engine), "flushes", (unsigned long long)i.n_flushes,
+        "hits", (unsigned long long)i.n_hits, "misses", (unsigned long long)i.n_misses,
+        "plan_seconds", i.plan_seconds, "nodes", (Py_ssize_t)i.n_nodes, "plans",
+        (Py_ssize_t)i.n_plans, "tensor_bytes", (Py_ssize_t)i.tensor_bytes, "variable_bytes",
+        (Py_ssize_t)i.variable_bytes, "tape_bytes", (Py_ssize_t)i.tape_bytes, "arena_bytes",
+        (Py_ssize_t)i.arena_bytes, "miss", i.miss, "slices", (long long)i.slices, "recomputed",
+        (Py_ssize_t)i.recomputed, "spilled_bytes", (Py_ssize_t)i.spilled_bytes, "step_seconds",
+        i.step_seconds, "plain_seconds", i.plain_seconds, "threads",
+        snug_engine_threads(py.engine));
+}
+
+static PyObject *sync_all(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    snug_error err;
+    if (py_enter() < 0)
+        return NULL;
+    if (snug_sync(py.recorder, &err) != SNUG_OK)
+        return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *boundary(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    snug_error err;
+    if (py_enter() < 0)
+        return NULL;
+    if (snug_boundary(py.recorder, &err) != SNUG_OK)
+        return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *trim(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    if (py_enter() < 0)
+        return NULL;
+    snug_recorder_trim(py.recorder);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_seed(PyObject *self, PyObject *o) {
+    (void)self;
+    unsigned long long seed = PyLong_AsUnsignedLongLongMask(o);
+    if (PyErr_Occurred() || py_enter() < 0)
+        return NULL;
+    snug_recorder_seed(py.recorder, seed);
+    Py_RETURN_NONE;
+}
+
+static PyObject *draw_key(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    if (py_enter() < 0)
+        return NULL;
+    return PyLong_FromLongLong(snug_recorder_draw(py.recorder));
+}
+
+static PyObject *is_tracing(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    return PyBool_FromLong(py.recorder && snug_is_tracing(py.recorder));
+}
+
+static PyMethodDef methods[] = {
+    {"budget", set_budget, METH_O, "Sets the budget: bytes, text or None."},
+    {"budget_bytes", get_budget, METH_NOARGS, "The budget in bytes; 0: none."},
+    {"spill", set_spill, METH_O, "Sets the folder for what does not fit otherwise."},
+    {"memory", memory_rows, METH_NOARGS, "Rows of the ledger: (category, owner, bytes, peak)."},
+    {"info", engine_info, METH_NOARGS, "Counters of the recorder."},
+    {"sync", sync_all, METH_NOARGS, "Runs all that is recorded."},
+    {"boundary", boundary, METH_NOARGS, "Runs what assignments wait for."},
+    {"trim", trim, METH_NOARGS, "Gives plans and the arena back."},
+    {"seed", set_seed, METH_O, "Starts the random keys anew."},
+    {"draw", draw_key, METH_NOARGS, "The next random key."},
+    {"is_tracing", is_tracing, METH_NOARGS, "Whether a trace is open."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* --- making the module ------------------------------------------------------------------------ */
+static int take_dtypes(void) {
+    PyObject *types = PyImport_ImportModule("snug._types");
+    if (!types)
+        return -1;
+    py.dtype_class = PyObject_GetAttrString(types, "DType");
+    py.shape_class = PyObject_GetAttrString(types, "TensorShape");
+    py.peek = PyObject_GetAttrString(types, "Peek");
+    py.make_variable = PyObject_GetAttrString(types, "MakesVariable");
+    PyObject *all = PyObject_GetAttrString(types, "OF_ENGINE");
+    Py_DECREF(types);
+    for (int i = 0; all && i < SNUG_OPAQUE; i++) {
+        py.dtypes[i] = PySequence_GetItem(all, i);
+        if (!py.dtypes[i])
+            break;
+    }
+    Py_XDECREF(all);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int take_symbols(void) {
+    py.str_code = PyUnicode_InternFromString("_code");
+    py.str_lasti = PyUnicode_InternFromString("f_lasti");
+    py.str_array = PyUnicode_InternFromString("__array__");
+    py.codes = PyDict_New();
+    py.variables = PyDict_New();
+    *(void **)&py.lasti = dlsym(RTLD_DEFAULT, "PyFrame_GetLasti");
+    return py.str_code && py.str_lasti && py.str_array && py.codes && py.variables ? 0 : -1;
+}
+
+static int add_type(PyObject *module, PyTypeObject **slot, PyTypeObject *(*make)(PyObject *)) {
+    *slot = make(module);
+    return *slot && PyModule_AddType(module, *slot) == 0 ? 0 : -1;
+}
+
+static int fill_module(PyObject *module) {
+    if (py.tensor) {
+        PyErr_SetString(PyExc_ImportError, "snug._C serves one interpreter of a process");
+        return -1;
+    }
+    if (take_symbols() < 0 || take_dtypes() < 0 ||
+        add_type(module, &py.tensor, py_make_tensor_type) < 0 ||
+        add_type(module, &py.variable, py_make_variable_type) < 0 ||
+        add_type(module, &py.tape, py_make_tape_type) < 0 ||
+        add_type(module, &py.trace, py_make_trace_type) < 0)
+        return -1;
+    if (PyModule_AddFunctions(module, py_function_methods) < 0 ||
+        PyModule_AddFunctions(module, py_convert_methods) < 0)
+        return -1;
+    return PyModule_AddStringConstant(module, "version", snug_version());
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill_module}, {0, NULL}};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "snug._C", .m_methods = methods,
+                                 .m_slots = slots};
+
+PyMODINIT_FUNC PyInit__C(void);
+PyMODINIT_FUNC PyInit__C(void) {
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,139 @@
+/* py.h: what the files of the extension share. The extension is thin: it turns Python objects into
+ * what include/snug wants and back; nothing numeric happens here.
+ *
+ *     module.c    the module, its state, engine and recorder, budget and memory, hooks
+ *     errors.c    snug_error -> exceptions of snug.errors
+ *     convert.c   Python values -> tensors          list.c   nested lists of them
+ *     tensor.c    the type Tensor                    number.c its operators, shared with Variable
+ *     index.c     x[...]                             variable.c the type Variable
+ *     function.c  one callable per row of the function table
+ *     tape.c      GradientTape                       trace.c  what tf.function is made of
+ *
+ * Invariants: (1) the limited API of CPython 3.11 only, NumPy through the buffer protocol alone;
+ * (2) functions that give a pointer or an int give NULL or -1 with a Python exception set; (3) the
+ * recorder is called only with the GIL held and after py_enter(); (4) a tensor given by a function
+ * is held once for the caller, unless its comment says lent. */
+#ifndef SN_PYTHON_PY_H
+#define SN_PYTHON_PY_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030b0000
+#include <Python.h>
+
+#include <snug/function.h>
+#include <snug/layer.h>
+#include <snug/record.h>
+
+typedef struct py_tensor {
+    PyObject_HEAD snug_tensor *t;
+    PyObject *mask; /* Keras' mask that travels with it, or NULL */
+    PyObject *part; /* (variable, key) where it is variable[key], or NULL */
+    PyObject *weak;
+} py_tensor;
+
+typedef struct py_variable {
+    PyObject_HEAD snug_variable *v;
+    PyObject *weak;
+} py_variable;
+
+/* One per process: number slots get no module, and the limited API of 3.11 cannot find one from a
+ * subclass. The module refuses a second interpreter. */
+typedef struct {
+    PyTypeObject *tensor, *variable, *tape, *trace;
+    PyObject *dtype_class; /* snug._types.DType */
+    PyObject *dtypes[SNUG_N_DTYPES];
+    PyObject *shape_class;   /* snug._types.TensorShape */
+    PyObject *text;          /* snug._text: how values are printed; imported when first wanted */
+    PyObject *errors;        /* snug.errors; the same */
+    PyObject *peek;          /* raised where an open trace is read; a BaseException */
+    PyObject *make_variable; /* the same where a variable is made in one */
+    PyObject *str_code, *str_lasti, *str_array;
+    snug_engine *engine;
+    snug_recorder *recorder;
+    PyThreadState *runner; /* of the thread whose plan runs; its GIL is given up */
+    unsigned long running; /* id of that thread, 0: none */
+    double asked;          /* when signals were looked at */
+    struct py_dropped *dropped;
+    PyObject *variables;           /* {address: weak reference}: one object per variable */
+    PyObject *codes;               /* code objects that sites refer to */
+    int (*lasti)(PyObject *frame); /* PyFrame_GetLasti where the interpreter has it */
+} py_state;
+extern py_state py;
+
+/* --- module.c --------------------------------------------------------------------------------- */
+/* Engine and recorder are there and no other thread's plan runs. */
+int py_enter(void);
+/* Where the caller's code stands, for messages. */
+void py_mark_site(void);
+/* Lets go of a tensor, also while a plan runs. */
+void py_drop(snug_tensor *t);
+PyObject *py_helper(PyObject **module, const char *name);
+int py_module_add_types(PyObject *module);
+
+/* --- errors.c --------------------------------------------------------------------------------- */
+/* Sets the exception of the status, unless one is set already; NULL. */
+PyObject *py_raise(const snug_error *err);
+/* Sets snug.errors.NAME. */
+PyObject *py_error(const char *name, const char *format, ...);
+
+/* --- dtypes and shapes ------------------------------------------------------------------------ */
+/* -1 with an exception: not a dtype, or one that tensors cannot have. */
+int py_dtype(PyObject *o, snug_dtype *out);
+PyObject *py_dtype_object(snug_dtype dtype);
+int py_is_float(snug_dtype d);
+int py_is_integer(snug_dtype d);
+const char *py_dtype_word(snug_dtype d); /* "float32" */
+/* The type's extents as a TensorShape. */
+PyObject *py_shape(const snug_type *type);
+/* An int, a sequence of ints, a TensorShape, a tensor of ints. */
+int py_dims(PyObject *o, snug_type *type);
+
+/* --- convert.c -------------------------------------------------------------------------------- */
+#define PY_ANY (-1)
+/* How strict a wish for a dtype is. */
+typedef enum {
+    PY_MUST,   /* convert_to_tensor(x, dtype): tensors of another dtype are refused */
+    PY_FOLLOW, /* the other operand's: arrays and numbers take it, lists where nothing is lost */
+} py_wish;
+int py_is_tensor(PyObject *o);                            /* a Tensor or a Variable */
+snug_tensor *py_lend(PyObject *o, snug_tensor **to_drop); /* of one of these: lent, or read */
+snug_tensor *py_convert(PyObject *o, int dtype, py_wish wish);
+/* -1: the value has no place in the dtype. Numbers as bytes of that dtype. */
+int py_put_number(PyObject *o, snug_dtype dtype, void *to);
+int py_is_number(PyObject *o); /* bool, int, float, or a NumPy scalar */
+int py_is_array(PyObject *o);
+/* The dtype an array (or NumPy scalar) has; -1 where tensors cannot have it. */
+int py_array_dtype(const char *format, Py_ssize_t itemsize);
+/* Copies a strided buffer into dense elements of the dtype. */
+int py_put_array(const Py_buffer *from, int from_dtype, snug_dtype dtype, void *to);
+
+/* --- list.c ----------------------------------------------------------------------------------- */
+snug_tensor *py_convert_list(PyObject *o, int dtype, py_wish wish);
+
+/* --- tensor.c, variable.c --------------------------------------------------------------------- */
+PyObject *py_tensor_new(snug_tensor *t); /* takes the hold, also on failure */
+PyObject *py_numpy(snug_tensor *t);
+int py_read(snug_tensor *t, void *to, size_t bytes); /* Peek in a trace */
+extern PyType_Slot py_number_slots[];
+PyTypeObject *py_make_tensor_type(PyObject *module);
+PyTypeObject *py_make_variable_type(PyObject *module);
+PyTypeObject *py_make_tape_type(PyObject *module);
+PyTypeObject *py_make_trace_type(PyObject *module);
+snug_variable *py_variable_of(PyObject *o);                       /* lent; NULL with TypeError */
+PyObject *py_variable_wrap(snug_variable *v, PyTypeObject *type); /* takes the hold */
+
+PyObject *py_add(PyObject *a, PyObject *b);
+PyObject *py_richcompare(PyObject *a, PyObject *b, int op);
+PyObject *py_index(PyObject *self, PyObject *key);
+PyObject *py_index_of_variable(PyObject *module, PyObject *args);
+PyObject *py_float(PyObject *self);
+PyObject *py_int(PyObject *self);
+int py_bool(PyObject *self);
+
+/* --- function.c ------------------------------------------------------------------------------- */
+/* Calls a row by its name with arguments that are already the library's. */
+snug_tensor *py_call(const char *name, const snug_argument *args, int n);
+extern PyMethodDef py_function_methods[];
+extern PyMethodDef py_convert_methods[];
+
+#endif
