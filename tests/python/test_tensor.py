@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Tensors from Python values and back, operators, indexing, text."""
+import unittest
+
+import numpy as np
+
+import snug.tensorflow as tf
+
+
+class Conversion(unittest.TestCase):
+    def test_numbers_and_lists_take_tensorflows_dtypes(self):
+        for value, dtype in ((1, "int32"), (1.5, "float32"), (True, "bool"), ([1, 2.5], "float32"), (2 ** 40, "int64"),
+                             ([1, 2 ** 40], "int64"), ([np.float64(1)], "float64"), ([np.int64(1), 2], "int32"),
+                             (np.ones(2), "float64"), (np.array([1, 2]), "int64"), ([], "float32"), ([1, True], "int32")):
+            self.assertEqual(tf.constant(value).dtype, dtype, value)
+
+    def test_values_arrive(self):
+        a = np.arange(24).reshape(2, 3, 4)
+        for dtype in ("float32", "float64", "int32", "int64", "uint8", "float16", "int8"):
+            np.testing.assert_array_equal(tf.constant(a.astype(dtype)).numpy(), a.astype(dtype))
+        np.testing.assert_array_equal(tf.constant(a[:, ::-1, ::2]).numpy(), a[:, ::-1, ::2])
+        np.testing.assert_array_equal(tf.constant([a[0], a[1]], dtype=tf.float32).numpy(), a.astype("f4"))
+        np.testing.assert_array_equal(tf.constant([[1, 2], [3, 4]]).numpy(), [[1, 2], [3, 4]])
+        self.assertEqual(tf.constant([[], []]).shape, (2, 0))
+
+    def test_an_array_changed_later_changes_nothing(self):
+        a = np.ones(3, "f4")
+        t = tf.constant(a)
+        a[0] = 5
+        self.assertEqual(t.numpy()[0], 1)
+
+    def test_what_numpy_gives_is_a_copy(self):
+        t = tf.constant([1.0, 2.0])
+        t.numpy()[0] = 9
+        self.assertEqual(float(t[0]), 1)
+
+    def test_refusals(self):
+        self.assertRaises(ValueError, tf.constant, [[1], [2, 3]])
+        self.assertRaises(ValueError, tf.constant, [True, 1])
+        self.assertRaises(ValueError, tf.constant, None)
+        self.assertRaises(ValueError, tf.constant, 2 ** 64)
+        self.assertRaises(TypeError, tf.constant, 1.5, tf.int32)
+        self.assertRaises(ValueError, tf.convert_to_tensor, tf.constant(1.0), tf.int32)
+
+    def test_shape_argument(self):
+        self.assertEqual(tf.constant(3, shape=(2, 2)).numpy().tolist(), [[3, 3], [3, 3]])
+        self.assertEqual(tf.constant([1, 2, 3, 4], shape=(2, 2)).numpy().tolist(), [[1, 2], [3, 4]])
+
+    def test_lists_with_tensors_are_stacked(self):
+        x = tf.constant([1.0, 2.0])
+        np.testing.assert_array_equal(tf.convert_to_tensor([x, 2 * x]).numpy(), [[1, 2], [2, 4]])
+        np.testing.assert_array_equal(tf.convert_to_tensor([x[0], 7]).numpy(), [1, 7])
+
+    def test_buffers_are_read_only(self):
+        m = memoryview(tf.constant([[1.0, 2.0]]))
+        self.assertEqual((m.shape, m.readonly, m.tolist()), ((1, 2), True, [[1.0, 2.0]]))
+        self.assertEqual(np.asarray(tf.constant([1, 2])).tolist(), [1, 2])
+
+
+class Operators(unittest.TestCase):
+    def test_numbers_take_the_tensors_dtype(self):
+        f, i = tf.constant([1.0, 2.0]), tf.constant([1, 2])
+        self.assertEqual((f + 1).dtype, tf.float32)
+        self.assertEqual((2 - f).numpy().tolist(), [1, 0])
+        self.assertEqual((i / 2).dtype, tf.float64)
+        self.assertEqual((i // 2).numpy().tolist(), [0, 1])
+        self.assertEqual((7 % i).numpy().tolist(), [0, 1])
+        self.assertEqual((i ** 2).numpy().tolist(), [1, 4])
+        self.assertEqual((-i).numpy().tolist(), [-1, -2])
+        self.assertEqual((f > 1).numpy().tolist(), [False, True])
+        self.assertEqual((1 == i).numpy().tolist(), [True, False])
+        self.assertRaises(TypeError, lambda: i + 1.5)
+        self.assertRaises(tf.errors.InvalidArgumentError, lambda: f + i)
+        self.assertRaises(tf.errors.InvalidArgumentError, lambda: tf.ones((2, 3)) + tf.ones((2, 4)))
+
+    def test_arrays_follow_the_tensor(self):
+        f = tf.constant([1.0, 2.0])
+        for y in (f + np.ones(2), np.ones(2) + f, f + [1, 1], np.float64(1) + f):
+            self.assertEqual((y.dtype, y.numpy().tolist()), (tf.float32, [2, 3]))
+
+    def test_matmul_and_bool(self):
+        a = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        self.assertEqual((a @ a).numpy().tolist(), [[7, 10], [15, 22]])
+        b = tf.constant([True, False])
+        self.assertEqual(((b & True).numpy().tolist(), (~b).numpy().tolist()), ([True, False], [False, True]))
+
+    def test_none_is_not_equal(self):
+        self.assertIs(tf.constant(1) == None, False)
+        self.assertIs(tf.constant(1) != None, True)
+
+    def test_hash_is_refused_and_ref_is_not(self):
+        t = tf.constant(1)
+        self.assertRaises(TypeError, hash, t)
+        self.assertIs({t.ref(): 1} and t.ref().deref(), t)
+
+
+class Index(unittest.TestCase):
+    def test_as_numpy(self):
+        a = np.arange(60).reshape(3, 4, 5)
+        t = tf.constant(a)
+        for key in (0, -1, (1, 2), (1, 2, 3), slice(1, 3), (slice(None), 1), (Ellipsis, 2), (None, 0), (slice(None, None, -1),),
+                    (slice(None), slice(3, 0, -2)), (slice(2, 1),), (0, Ellipsis, None, slice(None, None, 2)),
+                    (slice(None), slice(-2, None), slice(1, -1))):
+            np.testing.assert_array_equal(t[key].numpy(), a[key], str(key))
+
+    def test_by_tensors(self):
+        t = tf.constant([10, 20, 30])
+        self.assertEqual(int(t[tf.constant(1)]), 20)
+        self.assertEqual(int(t[tf.constant(0) + 2]), 30)
+        self.assertEqual(t[t > 15].numpy().tolist(), [20, 30])
+
+    def test_refusals(self):
+        t = tf.constant([10, 20, 30])
+        self.assertRaises(tf.errors.InvalidArgumentError, lambda: t[3])
+        self.assertRaises(tf.errors.InvalidArgumentError, lambda: t[0, 0])
+        self.assertRaises(TypeError, lambda: t[0.5])
+        self.assertRaises(TypeError, lambda: t["a"])
+
+    def test_iteration(self):
+        self.assertEqual([int(x) for x in tf.constant([1, 2, 3])], [1, 2, 3])
+        self.assertRaises(TypeError, iter, tf.constant(1))
+        self.assertEqual(len(tf.ones((4, 2))), 4)
+
+
+class Text(unittest.TestCase):
+    def test_as_tensorflow_prints(self):
+        self.assertEqual(repr(tf.constant([1.0, 2.0])),
+                         "<tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>")
+        self.assertEqual(repr(tf.constant(1.5)), "<tf.Tensor: shape=(), dtype=float32, numpy=1.5>")
+        self.assertEqual(str(tf.constant([[1, 2], [3, 4]])),
+                         "tf.Tensor(\n[[1 2]\n [3 4]], shape=(2, 2), dtype=int32)")
+        self.assertEqual(f"{tf.constant(1.25):.1f}", "1.2")
+        self.assertEqual(repr(tf.Variable([1.0], name="w")),
+                         "<tf.Variable 'w:0' shape=(1,) dtype=float32, numpy=array([1.], dtype=float32)>")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Variables, tapes and tf.function together."""
+import unittest
+
+import numpy as np
+
+import snug.tensorflow as tf
+from snug import _C
+
+
+class Variables(unittest.TestCase):
+    def test_a_read_keeps_what_it_saw(self):
+        v = tf.Variable(1.0)
+        old = v.read_value()
+        v.assign(2.0)
+        v.assign_add(3.0)
+        v.assign_sub(1.0)
+        self.assertEqual((float(old), float(v)), (1, 4))
+
+    def test_are_operands(self):
+        v = tf.Variable([1.0, 2.0])
+        self.assertEqual(((v * 2).numpy().tolist(), (1 - v).numpy().tolist(), v[1].numpy()), ([2, 4], [0, -1], 2))
+
+    def test_parts_can_be_assigned(self):
+        v = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+        v[0].assign([8.0, 9.0])
+        v[:, 1].assign_add([1.0, 1.0])
+        self.assertEqual(v.numpy().tolist(), [[8, 10], [3, 5]])
+        self.assertFalse(hasattr(tf.constant([1.0])[0], "assign"))
+
+    def test_refusals(self):
+        self.assertRaises(ValueError, tf.Variable(1.0).assign, [1.0, 2.0])
+        self.assertRaises(TypeError, tf.Variable(1).assign, 1.5)
+
+
+class Tapes(unittest.TestCase):
+    def test_gradient_of_structures(self):
+        w, b = tf.Variable([[1.0], [2.0]]), tf.Variable(0.5)
+        x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(x @ w + b))
+        grads = tape.gradient(loss, {"w": w, "b": b})
+        np.testing.assert_allclose(grads["b"].numpy(), 2 * (5.5 + 11.5))
+        np.testing.assert_allclose(grads["w"].numpy(), [[2 * (5.5 + 3 * 11.5)], [2 * (2 * 5.5 + 4 * 11.5)]])
+        self.assertRaises(RuntimeError, tape.gradient, loss, w)
+
+    def test_second_order_and_persistence(self):
+        x = tf.constant(3.0)
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape(persistent=True) as inner:
+                inner.watch(x)
+                y = x ** 3
+                z = y * 2
+            dy = inner.gradient(y, x)
+        self.assertEqual((float(dy), float(inner.gradient(z, x)), float(outer.gradient(dy, x))), (27, 54, 18))
+
+    def test_what_is_not_reached_is_none_or_zero(self):
+        a, b = tf.Variable(1.0), tf.Variable(2.0)
+        with tf.GradientTape() as tape:
+            y = a * 2
+        self.assertIsNone(tape.gradient(y, [a, b])[1])
+        with tf.GradientTape() as tape:
+            y = a * 2
+        self.assertEqual(float(tape.gradient(y, b, unconnected_gradients="zero")), 0)
+
+    def test_jacobian(self):
+        x = tf.constant([1.0, 2.0])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x ** 2
+        self.assertEqual(tape.jacobian(y, x).numpy().tolist(), [[2, 0], [0, 4]])
+
+    def test_a_gradient_of_ones_own(self):
+        @tf.custom_gradient
+        def f(x):
+            return x * x, lambda dy: dy * 100.0
+
+        x = tf.Variable(3.0)
+        with tf.GradientTape() as tape:
+            y = f(x * 2.0) * 5.0
+        self.assertEqual((float(y), float(tape.gradient(y, x))), (180, 1000))
+
+
+class Functions(unittest.TestCase):
+    def test_one_trace_per_signature(self):
+        traced = []
+
+        @tf.function
+        def f(a, b=1.0):
+            traced.append(1)
+            return a * b + 1.0
+
+        self.assertEqual(f(tf.constant([1.0, 2.0])).numpy().tolist(), [2, 3])
+        self.assertEqual(f(tf.constant([5.0, 6.0])).numpy().tolist(), [6, 7])
+        self.assertEqual(len(traced), 1)
+        f(tf.constant([1.0]))
+        f(tf.constant([1.0, 2.0]), b=2.0)
+        self.assertEqual(len(traced), 3)
+
+    def test_variables_and_gradients_go_through(self):
+        v = tf.Variable(2.0)
+
+        @tf.function
+        def f(x):
+            v.assign_add(1.0)
+            return x * v
+
+        with tf.GradientTape() as tape:
+            y = f(tf.constant(10.0))
+        self.assertEqual((float(y), float(v)), (30, 3))
+        self.assertEqual(float(f(tf.constant(1.0))), 4)
+
+    def test_a_peek_makes_it_dynamic(self):
+        @tf.function
+        def f(x):
+            return x if x > 0 else -x
+
+        self.assertEqual((float(f(tf.constant(3.0))), float(f(tf.constant(-4.0)))), (3, 4))
+
+    def test_training_inside(self):
+        w = tf.Variable([[0.5], [-1.0]])
+        x, y = tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([[1.0], [0.0]])
+
+        def step():
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(x @ w - y))
+            w.assign_sub(0.01 * tape.gradient(loss, w))
+            return loss
+
+        eager = [float(step()) for _ in range(3)]
+        w.assign([[0.5], [-1.0]])
+        traced = tf.function(step)
+        self.assertEqual([float(traced()) for _ in range(3)], eager)
+
+    def test_input_signature(self):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+        def f(x):
+            return tf.reduce_sum(x)
+
+        self.assertEqual(float(f([1.0, 2.0])), 3)
+        self.assertRaises(TypeError, f, tf.constant([[1.0]]))
+        self.assertRaises(TypeError, f, tf.constant([1]))
+
+
+class Plans(unittest.TestCase):
+    def test_a_loop_that_prints_each_loss_plans_few_times(self):
+        w = tf.Variable(tf.ones((4, 1)))
+        x = tf.constant(np.arange(32, dtype="f4").reshape(8, 4) / 32)
+        before = _C.info()["misses"]
+        for i in range(50):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(x[i % 4:i % 4 + 4] @ w - 1.0))
+            w.assign_sub((0.1 / (i + 1)) * tape.gradient(loss, w))
+            float(loss)
+        self.assertLessEqual(_C.info()["misses"] - before, 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
