@@ -187,36 +187,6 @@ class TensorArray:
 
 
 # --- shapes that depend on values -----------------------------------------------------------------------
-def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
-    import numpy as np
-    tensor, mask = tf.convert_to_tensor(tensor), tf.convert_to_tensor(mask)
-    axis = 0 if axis is None else int(axis)
-    if mask.ndim == 0:
-        raise ValueError("mask cannot be scalar.")
-    end = axis + mask.ndim
-    if tuple(tensor.shape[axis:end]) != tuple(mask.shape):
-        raise ValueError(f"Shapes {tuple(tensor.shape[axis:end])} and {mask.shape} are incompatible")
-    flat = tf.reshape(tensor, tuple(tensor.shape[:axis]) + (mask.shape.num_elements(),) + tuple(tensor.shape[end:]))
-    where_true = np.flatnonzero(mask.numpy())
-    return tf.gather(flat, where_true, axis=axis)
-
-
-_where = None
-
-
-def where(condition, x=None, y=None, name=None):
-    global _where
-    if x is None and y is None:
-        import numpy as np
-        return tf.constant(np.argwhere(tf.convert_to_tensor(condition).numpy()).reshape(
-            -1, tf.convert_to_tensor(condition).ndim), dtype=tf.int64)
-    if x is None or y is None:
-        raise ValueError("x and y must both be non-None or both be None.")
-    if _where is None:
-        _where = _C.function("tf.where")
-    return _where(condition, x, y)
-
-
 def _unique(x):
     """Elements in the order of their first appearance, the number of each place's element, and counts."""
     import numpy as np
@@ -291,7 +261,7 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
 
 
 def meshgrid(*args, indexing="xy", name=None, **ignored):
-    return _row("tf.meshgrid")(list(args), indexing)
+    return _row("tf.meshgrid")(*args, indexing=indexing)
 
 
 def moments(x, axes, shift=None, keepdims=False, name=None, **ignored):
@@ -308,10 +278,3 @@ def tuple_of(tensors, control_inputs=None, name=None):
 
 def no_op(name=None):
     return None
-
-
-def shuffle(value, seed=None, name=None):
-    """Rows in another order; the order is drawn from the recorder's keys."""
-    value = tf.convert_to_tensor(value)
-    order = tf.argsort(_C.random(1, (value.shape[0],), 0.0, 1.0, tf.float32))
-    return tf.gather(value, order)

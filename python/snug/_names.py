@@ -27,9 +27,9 @@ PYTHON = {
     **_from("snug._function", "function"),
     **_from("snug._function", "run_functions_eagerly functions_run_eagerly", "config."),
     **_from("snug._function", "run_functions_eagerly", "config.experimental_"),
-    **_from("snug._flow", "cond case switch_case while_loop map_fn vectorized_map scan foldl foldr TensorArray boolean_mask"
-            " where unique unique_with_counts dynamic_partition dynamic_stitch histogram_fixed_width unstack split meshgrid"
-            " group tuple:tuple_of no_op math.top_k:top_k nn.top_k:top_k nn.moments:moments random.shuffle:shuffle"),
+    **_from("snug._flow", "cond case switch_case while_loop map_fn vectorized_map scan foldl foldr TensorArray"
+            " unique unique_with_counts dynamic_partition dynamic_stitch histogram_fixed_width unstack split meshgrid"
+            " group tuple:tuple_of no_op math.top_k:top_k nn.top_k:top_k nn.moments:moments"),
     **_from("snug._nest", "flatten pack_sequence_as map_structure assert_same_structure is_nested", "nest."),
     **_from("snug._misc", "device name_scope print Module init_scope control_dependencies executing_eagerly py_function"
             " numpy_function inside_function get_static_value no_gradient:NotDifferentiable Assert ensure_shape"
@@ -53,8 +53,8 @@ PYTHON = {
     **_from("snug._config", "get_inter_op_parallelism_threads set_inter_op_parallelism_threads"
             " get_intra_op_parallelism_threads set_intra_op_parallelism_threads", "config.threading."),
     **_from("snug._config", "set_jit get_jit set_experimental_options get_experimental_options", "config.optimizer."),
-    **_from("snug._random", "set_seed Generator get_global_generator set_global_generator categorical"
-            " Algorithm create_rng_state fixed_unigram_candidate_sampler:none", "random."),
+    **_from("snug._random", "set_seed Generator get_global_generator set_global_generator"
+            " Algorithm create_rng_state", "random."),
     **_from("snug._random", "Generator get_global_generator set_global_generator", "random.experimental."),
     **_from("snug._misc", "set_verbosity to_graph do_not_convert set_loop_options", "autograph."),
     **_from("snug._misc", "do_not_convert set_loop_options", "autograph.experimental."),

@@ -2,8 +2,6 @@
 from snug import _C
 from snug._lazy import tf
 
-_NORMAL, _UNIFORM, _TRUNCATED = 2, 1, 3
-
 
 def set_seed(seed):
     _C.seed(int(seed))
@@ -105,12 +103,3 @@ def get_global_generator():
 
 def set_global_generator(generator):
     _global[:] = [generator]
-
-
-def categorical(logits, num_samples, dtype=None, seed=None, name=None):
-    """By Gumbel's trick: the largest of logits and noise."""
-    logits = tf.convert_to_tensor(logits)
-    shape = (logits.shape[0], int(num_samples), logits.shape[1])
-    u = _C.random(_UNIFORM, shape, 1e-7, 1.0, tf.float32)
-    noise = -tf.math.log(-tf.math.log(u))
-    return tf.argmax(tf.cast(logits, tf.float32)[:, None, :] + noise, axis=-1, output_type=dtype or tf.int64)

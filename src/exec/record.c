@@ -166,9 +166,28 @@ snug_status sn_recording_bytes(sn_recording *rec, const snug_type *type, sn_stor
     return SNUG_OK;
 }
 
+/* A stand-in with these bytes, which nodes taken along for a tape lead to. */
+static bool find_kept(const sn_recording *rec, const snug_tensor *t, sn_value *out) {
+    for (size_t i = 0; i < rec->n_kept; i++) {
+        const sn_value v = rec->kept[i].leaf;
+        const sn_leaf *at = &rec->leaf[sn_graph_value_at(rec->graph, v)->index];
+        if (at->storage == t->storage && at->offset == t->offset &&
+            sn_type_equal(sn_graph_type(rec->graph, v), &t->type)) {
+            *out = v;
+            return true;
+        }
+    }
+    return false;
+}
+
 snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out, snug_error *err) {
     if (is_there(rec, t)) {
         *out = t->leaf;
+        return SNUG_OK;
+    }
+    if (rec->n_kept > 0 && t->storage && find_kept(rec, t, out)) {
+        t->stamp = rec->serial;
+        t->leaf = *out;
         return SNUG_OK;
     }
     if (rec->outer) {

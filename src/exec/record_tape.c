@@ -212,6 +212,14 @@ static sn_value find_leaf(const sn_recording *rec, const snug_tensor *x) {
     return SN_NO_VALUE;
 }
 
+/* What a stand-in stands for: nodes read that. */
+static sn_value behind(const sn_recording *rec, sn_value v) {
+    for (size_t i = 0; i < rec->n_kept; i++)
+        if (rec->kept[i].leaf.i == v.i)
+            return rec->kept[i].value;
+    return v;
+}
+
 static snug_status want_source(const snug_tape *t, const snug_source *s, int source, wanted_list *w,
                                snug_error *err) {
     const sn_recording *rec = t->r->now;
@@ -227,6 +235,7 @@ static snug_status want_source(const snug_tape *t, const snug_source *s, int sou
         v = find_leaf(rec, x);
     else if (x->stamp == rec->serial && x->leaf.i < rec->n_values)
         v = x->leaf; /* captured by the trace */
+    v = sn_value_ok(v) ? behind(rec, v) : v;
     if (!sn_value_ok(v) || !(rec->tapes[v.i] >> t->bit & 1) ||
         !sn_dtype_is_float(sn_graph_type(rec->graph, v)->dtype))
         return SNUG_OK;

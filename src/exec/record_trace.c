@@ -87,7 +87,11 @@ static void leave(snug_trace *t) {
     if (!t->open)
         return;
     t->open = false;
-    t->r->now = t->rec->outer;
+    sn_recording *rec = t->r->now = t->rec->outer;
+    for (size_t i = 0; i < rec->n_variable; i++) { /* variables knew their place in the trace */
+        rec->variable[i]->stamp = rec->serial;
+        rec->variable[i]->var = (sn_var){(uint32_t)i};
+    }
 }
 
 snug_status snug_trace_end(snug_trace *t, snug_tensor *const *outputs, int n, snug_error *err) {

@@ -36,6 +36,11 @@ PyObject *py_raise(const snug_error *err) {
         PyErr_SetNone(PyExc_KeyboardInterrupt);
         return NULL;
     }
+    /* What a trace cannot do a run may: tf.function then runs the body. */
+    if (err->code == SNUG_E_UNSUPPORTED && py.recorder && snug_is_tracing(py.recorder)) {
+        PyErr_SetNone(py.peek);
+        return NULL;
+    }
     return set(class_of(err->code), PyUnicode_FromString(err->text));
 }
 

@@ -11,7 +11,7 @@
 enum { MAX_ARGS = 24, MAX_OUT = 256 };
 
 typedef struct {
-    char kind; /* T V I N B S D */
+    char kind; /* T O W V I N B S D, of function.h */
     char required;
     PyObject *name;
 } parameter;
@@ -19,7 +19,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD int row;
     int n;
-    int follows; /* x and y take one dtype, whichever of them has one */
+    int rest;    /* the place that takes all further ones in order, or -1 */
     int to_list; /* several results: always a list */
     PyMethodDef method;
     parameter of[MAX_ARGS];
@@ -226,16 +226,14 @@ static int take(call *c, const bound *f, int i, PyObject *o) {
         return 0;
     }
     if (kind == 'T')
-        return as_operand(c, o, f->follows && i < 2 ? c->dtype : PY_ANY, out);
+        return as_operand(c, o, c->dtype, out);
+    if (kind == 'O' || kind == 'W')
+        return as_operand(c, o, PY_ANY, out);
     if (kind == 'V')
         return as_several(c, o, out);
     if (kind == 'D') {
         out->kind = SNUG_ARG_DTYPE;
         return py_dtype(o, &out->dtype);
-    }
-    if (kind == 'S' && !PyUnicode_Check(o)) {
-        out->kind = SNUG_ARG_NONE;
-        return 0;
     }
     return as_setting(c, o, kind, out);
 }
@@ -255,13 +253,14 @@ static const char *word_of(const bound *f) {
 /* The objects in the signature's order; how many places are used, or -1. */
 static int arrange(const bound *f, PyObject *const *args, Py_ssize_t n, PyObject *names,
                    PyObject **in_order) {
-    if (n > f->n) {
+    if (n > f->n && f->rest < 0) {
         PyErr_Format(PyExc_TypeError, "%s() takes %d arguments but %zd were given", word_of(f),
                      f->n, n);
         return -1;
     }
-    int used = (int)n;
-    for (Py_ssize_t i = 0; i < n; i++)
+    const int in_place = f->rest >= 0 && n > f->rest ? f->rest : (int)n;
+    int used = in_place < (int)n ? in_place + 1 : in_place;
+    for (Py_ssize_t i = 0; i < in_place; i++)
         in_order[i] = args[i];
     for (Py_ssize_t k = 0; names && k < PyTuple_Size(names); k++) {
         PyObject *name = PyTuple_GetItem(names, k);
@@ -279,7 +278,7 @@ static int arrange(const bound *f, PyObject *const *args, Py_ssize_t n, PyObject
         used = i >= used ? i + 1 : used;
     }
     for (int i = 0; i < f->n; i++)
-        if (f->of[i].required && !in_order[i]) {
+        if (f->of[i].required && !in_order[i] && i != f->rest) {
             PyErr_Format(PyExc_TypeError, "%s() missing required argument: '%U'", word_of(f),
                          f->of[i].name);
             return -1;
@@ -325,6 +324,20 @@ static PyObject *give(const bound *f, snug_tensor **out, int n) {
     return list;
 }
 
+/* The further arguments; a single list of them is meant itself. */
+static PyObject *list_of(PyObject *const *args, Py_ssize_t n) {
+    if (n == 1 && is_list(args[0])) {
+        Py_INCREF(args[0]);
+        return args[0];
+    }
+    PyObject *list = PyList_New(n);
+    for (Py_ssize_t i = 0; list && i < n; i++) {
+        Py_INCREF(args[i]);
+        PyList_SetItem(list, i, args[i]);
+    }
+    return list;
+}
+
 static void clear(call *c) {
     Py_XDECREF(c->list);
     for (int i = 0; i < c->n_drop; i++)
@@ -344,6 +357,11 @@ static PyObject *call_row(PyObject *self, PyObject *const *args, Py_ssize_t n, P
     int used = arrange(f, args, n, names, in_order);
     if (used < 0 || py_enter() < 0)
         return NULL;
+    if (f->rest >= 0 && n > f->rest) {
+        c.list = in_order[f->rest] = list_of(args + f->rest, n - f->rest);
+        if (!c.list)
+            return NULL;
+    }
     c.dtype = first_dtype(f, in_order, used);
     int bad = 0, n_out = 0;
     for (int i = 0; i < used && !bad; i++) {
@@ -386,8 +404,11 @@ static int parse(bound *f, const char *text) {
             PyErr_Format(PyExc_SystemError, "bad signature of %s", f->method.ml_name);
             return -1;
         }
+        const int star = *text == '*';
+        if (star)
+            f->rest = f->n;
         parameter *p = &f->of[f->n++];
-        p->name = PyUnicode_FromStringAndSize(text, (Py_ssize_t)colon);
+        p->name = PyUnicode_FromStringAndSize(text + star, (Py_ssize_t)colon - star);
         if (p->name)
             PyUnicode_InternInPlace(&p->name);
         p->kind = text[colon + 1];
@@ -395,9 +416,6 @@ static int parse(bound *f, const char *text) {
         text += length;
         text += strspn(text, " ");
     }
-    f->follows = f->n >= 2 && f->of[0].kind == 'T' && f->of[1].kind == 'T' &&
-                 PyUnicode_CompareWithASCIIString(f->of[0].name, "x") == 0 &&
-                 PyUnicode_CompareWithASCIIString(f->of[1].name, "y") == 0;
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -422,7 +440,8 @@ static PyObject *make(PyObject *self, PyObject *args) {
         return NULL;
     const char *dot = strrchr(name, '.');
     f->row = row;
-    f->n = f->follows = 0;
+    f->n = 0;
+    f->rest = -1;
     f->to_list = to_list;
     f->method =
         (PyMethodDef){copy_text(dot ? dot + 1 : name), (PyCFunction)(void (*)(void))call_row,

@@ -271,10 +271,17 @@ static int is_mask(PyObject *key) {
 }
 
 static PyObject *by_mask(PyObject *self, PyObject *key) {
-    PyObject *flow = PyImport_ImportModule("snug._flow");
-    PyObject *out = flow ? PyObject_CallMethod(flow, "boolean_mask", "OO", self, key) : NULL;
-    Py_XDECREF(flow);
-    return out;
+    snug_tensor *drop[2] = {NULL, NULL}, *out = NULL;
+    snug_tensor *t = py_enter() < 0 ? NULL : py_lend(self, &drop[0]);
+    snug_tensor *mask = t ? py_lend(key, &drop[1]) : NULL;
+    if (mask)
+        out = py_call("tf.boolean_mask",
+                      (snug_argument[]){{.kind = SNUG_ARG_TENSOR, .tensor = t},
+                                        {.kind = SNUG_ARG_TENSOR, .tensor = mask}},
+                      2);
+    py_drop(drop[0]);
+    py_drop(drop[1]);
+    return out ? py_tensor_new(out) : NULL;
 }
 
 PyObject *py_index(PyObject *self, PyObject *key) {

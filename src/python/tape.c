@@ -80,7 +80,8 @@ static PyObject *watch(PyObject *self, PyObject *x) {
         return NULL;
     snug_tape *tape = ((py_tape *)self)->tape;
     if (PyObject_TypeCheck(x, py.variable)) {
-        snug_tape_watch_variable(tape, ((py_variable *)x)->v);
+        if (snug_tape_watch_variable(tape, ((py_variable *)x)->v, &err) != SNUG_OK)
+            return py_raise(&err);
         Py_RETURN_NONE;
     }
     if (!PyObject_TypeCheck(x, py.tensor))
