@@ -6,6 +6,7 @@
  * of the host, others are what they are. */
 #include "eager/layer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static snug_status read_held(void *ctx, sn_graph *g, uint32_t home, sn_value *out,
@@ -53,6 +54,17 @@ void sn_held_clear(sn_held *h) {
     *h = (sn_held){0};
 }
 
+/* Slots as Keras names them: "adam/dense_kernel_momentum". */
+static const char *name_of(const sn_net_var *v, char *text, size_t size) {
+    const int n = snprintf(text, size, "%s", v->name);
+    if (!v->slot || v->kept || n < 0 || (size_t)n >= size)
+        return v->name;
+    char *at = strchr(text, '/');
+    while (at && (at = strchr(at + 1, '/')))
+        *at = '_';
+    return text;
+}
+
 snug_status sn_held_make(sn_held *h, snug_error *err) {
     sn_network *const n = h->network;
     if (h->n == n->n_vars)
@@ -61,8 +73,9 @@ snug_status sn_held_make(sn_held *h, snug_error *err) {
                      n->n_vars, err));
     while (h->n < n->n_vars) {
         const sn_net_var *v = &n->vars[h->n];
+        char name[300];
         const snug_record_variable_options options = {
-            .name = v->name,
+            .name = name_of(v, name, sizeof name),
             .not_trainable = !v->trainable || v->slot || !n->layers[v->layer].trainable,
             .is_slot = v->slot && !v->kept};
         SNUG_TRY(sn_record_variable(h->r, &v->type, &v->init, &options, &h->vars[h->n], err));
