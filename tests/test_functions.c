@@ -274,11 +274,243 @@ GROUP(linalg)
 GROUP(nn)
 GROUP(image)
 
+/* --- numbers, shapes and random draws --------------------------------------------------------- */
+typedef struct {
+    snug_engine *e;
+    snug_recorder *r;
+    snug_error err;
+} bench;
+
+static bench open_bench(void **state) {
+    bench b = {.e = *state};
+    expect_ok(snug_recorder_create(b.e, &b.r, &b.err), &b.err);
+    return b;
+}
+
+static snug_tensor *call(bench *b, const char *name, const snug_argument *args, int n) {
+    snug_tensor *out;
+    int function, n_out;
+    assert_true(snug_function_find(name, &function));
+    expect_ok(snug_function_call(b->r, function, args, n, &out, 1, &n_out, &b->err), &b->err);
+    return out;
+}
+
+static snug_argument of(snug_tensor *t) {
+    return (snug_argument){.kind = SNUG_ARG_TENSOR, .tensor = t};
+}
+static snug_argument real(double v) {
+    return (snug_argument){.kind = SNUG_ARG_REAL, .real = v};
+}
+static snug_argument whole(int64_t v) {
+    return (snug_argument){.kind = SNUG_ARG_INTEGER, .integer = v};
+}
+static snug_argument list(const snug_argument *items, int n) {
+    snug_argument a = {.kind = SNUG_ARG_LIST};
+    a.list.items = items;
+    a.list.n = n;
+    return a;
+}
+
+static snug_tensor *rows(bench *b, int64_t n, int64_t columns) {
+    snug_tensor *t;
+    void *data;
+    const snug_type type = {SNUG_F32, 2, {n, columns}};
+    expect_ok(snug_tensor_fresh(b->r, &type, &t, &data, &b->err), &b->err);
+    for (int64_t i = 0; i < n * columns; i++)
+        ((float *)data)[i] = (float)i;
+    return t;
+}
+
+static uint64_t misses(const bench *b) {
+    snug_recorder_info info;
+    snug_recorder_tell(b->r, &info);
+    return info.n_misses;
+}
+
+/* One chain of calls whose numbers, limits and starts are others at each round. */
+static double round_of(bench *b, snug_tensor *x, int k) {
+    float v[2 * 3];
+    const int64_t from = k % 4;
+    snug_tensor *part =
+        call(b, "tf.strided_slice",
+             (const snug_argument[]){
+                 of(x), list(&(snug_argument){.kind = SNUG_ARG_INTEGER, .integer = from}, 1),
+                 list(&(snug_argument){.kind = SNUG_ARG_INTEGER, .integer = from + 2}, 1)},
+             3);
+    snug_tensor *sum = call(b, "tf.add", (const snug_argument[]){of(part), real(k % 3)}, 2);
+    snug_tensor *power = call(b, "tf.pow", (const snug_argument[]){of(sum), real(1 + k % 2)}, 2);
+    snug_tensor *limited = call(b, "tf.clip_by_value",
+                                (const snug_argument[]){of(power), real(-k), real(1000 + k)}, 3);
+    expect_ok(snug_tensor_read(limited, v, sizeof v, &b->err), &b->err);
+    snug_tensor_drop(part);
+    snug_tensor_drop(sum);
+    snug_tensor_drop(power);
+    snug_tensor_drop(limited);
+    return (double)v[0];
+}
+
+static void test_numbers_and_starts_are_no_part_of_a_plan(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x = rows(&b, 6, 3);
+    assert_true(round_of(&b, x, 0) == 0);
+    const uint64_t first = misses(&b);
+    for (int k = 1; k < 30; k++) {
+        const double want = pow(3.0 * (k % 4) + k % 3, 1 + k % 2);
+        const double got = round_of(&b, x, k);
+        if (fabs(got - want) > 1e-3)
+            fail_msg("round %d gives %g instead of %g", k, got, want);
+    }
+    assert_int_equal(misses(&b), first);
+    snug_tensor_drop(x);
+    snug_recorder_destroy(b.r);
+}
+
+static void test_arithmetic_on_shapes_is_known_in_a_trace(void **state) {
+    bench b = open_bench(state);
+    snug_trace *trace;
+    snug_tensor *x, *shape, *rows_of_x, *twice, *flat;
+    const snug_type type = {SNUG_F32, 3, {4, 2, 3}};
+    expect_ok(snug_trace_begin(b.r, &type, 1, &x, &trace, &b.err), &b.err);
+    shape = call(&b, "tf.shape", (const snug_argument[]){of(x)}, 1);
+    const snug_argument zero = whole(0), one = whole(1);
+    rows_of_x = call(&b, "tf.strided_slice",
+                     (const snug_argument[]){of(shape),
+                                             list(&zero, 1),
+                                             list(&one, 1),
+                                             {.kind = 0},
+                                             whole(0),
+                                             whole(0),
+                                             whole(0),
+                                             whole(0),
+                                             whole(1)},
+                     9);
+    twice = call(&b, "tf.multiply", (const snug_argument[]){of(rows_of_x), whole(2)}, 2);
+    assert_true(snug_tensor_is_ready(twice));
+    const snug_argument dims[2] = {of(twice), whole(-1)};
+    flat = call(&b, "tf.reshape", (const snug_argument[]){of(x), list(dims, 2)}, 2);
+    assert_int_equal(snug_tensor_type(flat)->dims[0], 8);
+    assert_int_equal(snug_tensor_type(flat)->dims[1], 3);
+    expect_ok(snug_trace_end(trace, &flat, 1, &b.err), &b.err);
+    snug_tensor *all[] = {x, shape, rows_of_x, twice, flat};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        snug_tensor_drop(all[i]);
+    snug_trace_drop(trace);
+    snug_recorder_destroy(b.r);
+}
+
+static void random_numbers(bench *b, const char *name, const snug_argument *args, int n, float *v,
+                           size_t bytes) {
+    snug_tensor *t = call(b, name, args, n);
+    expect_ok(snug_tensor_read(t, v, bytes, &b->err), &b->err);
+    snug_tensor_drop(t);
+}
+
+static void test_draws_differ_and_seeds_repeat_them(void **state) {
+    bench b = open_bench(state);
+    const snug_argument dims[2] = {whole(4), whole(5)}, seed[2] = {whole(3), whole(9)};
+    const snug_argument shape = list(dims, 2), stateless[2] = {shape, list(seed, 2)};
+    float one[20], two[20], three[20];
+    random_numbers(&b, "tf.random.normal", &shape, 1, one, sizeof one);
+    const uint64_t first = misses(&b);
+    random_numbers(&b, "tf.random.normal", &shape, 1, two, sizeof two);
+    assert_int_equal(misses(&b), first);
+    assert_memory_not_equal(one, two, sizeof one);
+    snug_recorder_seed(b.r, 0);
+    random_numbers(&b, "tf.random.normal", &shape, 1, three, sizeof three);
+    assert_memory_equal(one, three, sizeof one);
+    random_numbers(&b, "tf.random.stateless_normal", stateless, 2, one, sizeof one);
+    random_numbers(&b, "tf.random.stateless_normal", stateless, 2, two, sizeof two);
+    assert_memory_equal(one, two, sizeof one);
+    const snug_argument within[4] = {
+        shape, whole(-2), whole(3), {.kind = SNUG_ARG_TEXT, .text = "int32"}};
+    int32_t whole_numbers[20];
+    random_numbers(&b, "tf.random.uniform", within, 4, (float *)whole_numbers,
+                   sizeof whole_numbers);
+    for (int i = 0; i < 20; i++)
+        assert_in_range(whole_numbers[i] + 2, 0, 4);
+    snug_recorder_destroy(b.r);
+}
+
+static void test_a_shuffle_keeps_every_row(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x = rows(&b, 8, 2);
+    float v[16];
+    uint32_t seen = 0;
+    const snug_argument a = of(x);
+    random_numbers(&b, "tf.random.shuffle", &a, 1, v, sizeof v);
+    for (int i = 0; i < 8; i++) {
+        assert_true(v[2 * i + 1] == v[2 * i] + 1);
+        seen |= 1u << ((int)v[2 * i] / 2);
+    }
+    assert_int_equal(seen, 255);
+    snug_tensor_drop(x);
+    snug_recorder_destroy(b.r);
+}
+
+/* --- want of memory --------------------------------------------------------------------------- */
+static snug_status try_calls(snug_recorder *r, snug_tensor *x, snug_error *err) {
+    static const char *const names[] = {"tf.reduce_mean", "tf.nn.softmax", "tf.shape", "tf.where"};
+    const snug_argument one = of(x);
+    snug_tensor *out[4];
+    int n;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int function;
+        assert_true(snug_function_find(names[i], &function));
+        SNUG_TRY(snug_function_call(r, function, &one, 1, out, 4, &n, err));
+        const snug_status status = snug_tensor_is_ready(out[0]) ? SNUG_OK : snug_sync(r, err);
+        snug_tensor_drop(out[0]);
+        SNUG_TRY(status);
+    }
+    const snug_argument items[3] = {real(1), real(2), real(3)}, row = list(items, 3);
+    const snug_argument several[2] = {of(x), row};
+    int function;
+    assert_true(snug_function_find("tf.add", &function));
+    SNUG_TRY(snug_function_call(r, function, several, 2, out, 4, &n, err));
+    snug_tensor_drop(out[0]);
+    assert_true(snug_function_find("tf.stack", &function));
+    const snug_argument same[2] = {of(x), of(x)}, stacked[2] = {list(same, 2), whole(1)};
+    SNUG_TRY(snug_function_call(r, function, stacked, 2, out, 4, &n, err));
+    const snug_status status = snug_sync(r, err);
+    snug_tensor_drop(out[0]);
+    return status;
+}
+
+static snug_status many_calls(snug_engine *e, void *ctx, snug_error *err) {
+    snug_recorder *r;
+    snug_tensor *x;
+    (void)ctx;
+    SNUG_TRY(snug_recorder_create(e, &r, err));
+    const float v[6] = {1, 2, 0, 4, 5, 6};
+    snug_status status = snug_tensor_copy(r, &(snug_type){SNUG_F32, 2, {2, 3}}, v, &x, err);
+    if (status == SNUG_OK) {
+        status = try_calls(r, x, err);
+        snug_tensor_drop(x);
+    }
+    snug_recorder_destroy(r);
+    return status;
+}
+
+static void test_calls_survive_any_failed_request(void **state) {
+    (void)state;
+    sn_fault_sweep(many_calls, NULL);
+}
+
 int main(void) {
 #define TEST(name) engine_test(test_functions_of_##name##_give_what_tensorflow_gives)
     const struct CMUnitTest tests[] = {
-        TEST(one),   TEST(two),    TEST(along), TEST(shape),
-        TEST(index), TEST(linalg), TEST(nn),    TEST(image),
+        TEST(one),
+        TEST(two),
+        TEST(along),
+        TEST(shape),
+        TEST(index),
+        TEST(linalg),
+        TEST(nn),
+        TEST(image),
+        engine_test(test_numbers_and_starts_are_no_part_of_a_plan),
+        engine_test(test_arithmetic_on_shapes_is_known_in_a_trace),
+        engine_test(test_draws_differ_and_seeds_repeat_them),
+        engine_test(test_a_shuffle_keeps_every_row),
+        cmocka_unit_test(test_calls_survive_any_failed_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

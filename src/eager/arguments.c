@@ -291,7 +291,7 @@ static sn_value value_of(sn_fn_call *c, const snug_argument *a) {
     if (sn_fn_failed(c) || a->kind == SNUG_ARG_NONE)
         return SN_NO_VALUE;
     if (a->kind == SNUG_ARG_TENSOR)
-        return sn_record_use(&c->r, a->tensor);
+        return c->fold ? sn_fn_fold_use(c, a->tensor) : sn_record_use(&c->r, a->tensor);
     if (a->kind == SNUG_ARG_LIST)
         return stack_of(c, a);
     if (is_number(a))

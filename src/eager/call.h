@@ -38,6 +38,7 @@ typedef struct {
     snug_argument own[SN_FN_MAX_ARGS], scratch;
     snug_argument items[SN_FN_MAX_ITEMS];
     int n_items;
+    struct sn_fold *fold; /* the call is computed now, on a graph of its own; or NULL */
     int64_t ints[SN_FN_MAX_ITEMS];
     snug_tensor *made[SN_FN_MAX_MADE];
     int n_made;
@@ -101,5 +102,14 @@ sn_value sn_fn_like(sn_fn_call *c, sn_value x, double v);
 /* The result is these integers, which nobody needs to compute; n = elements of the type, at most
  * SN_FN_MAX_ITEMS. */
 void sn_fn_known(sn_fn_call *c, const snug_type *type, const int64_t *v);
+
+/* --- computing now (fold.c) ------------------------------------------------------------------- */
+/* Whether the call is arithmetic on a few whole numbers that have bytes: shapes and places. Then it
+ * is done at once, so that whoever needs them as settings need not run the recording. */
+bool sn_fn_is_small(const sn_fn_call *c);
+/* *done is false when the results are not of that kind; given has room for SN_FN_MAX_OUT. */
+SNUG_CHECKED snug_status sn_fn_fold(sn_fn_call *c, sn_fn build, snug_tensor **given, bool *done,
+                                    snug_error *err);
+sn_value sn_fn_fold_use(sn_fn_call *c, snug_tensor *t);
 
 #endif

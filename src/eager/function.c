@@ -376,11 +376,15 @@ snug_status snug_function_call(snug_recorder *r, int function, const snug_argume
     c.n_args = n_args;
     c.n_out = 1;
     c.known = NULL;
+    c.fold = NULL;
     c.n_items = c.n_made = 0;
     if (n_args > SN_FN_MAX_ARGS)
         return sn_fail(err, SNUG_E_INVALID, "%d arguments; at most %d", n_args, SN_FN_MAX_ARGS);
     snug_status status = prepare(&c, err);
-    if (status == SNUG_OK)
+    bool done = false;
+    if (status == SNUG_OK && sn_fn_is_small(&c))
+        status = sn_fn_fold(&c, f->build, given, &done, err);
+    if (status == SNUG_OK && !done)
         status = record(&c, f, given, max < SN_FN_MAX_OUT ? max : SN_FN_MAX_OUT, err);
     if (status == SNUG_OK && c.known)
         status = give_known(&c, &given[0], err);

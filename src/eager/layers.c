@@ -21,7 +21,8 @@ struct snug_layer {
     snug_engine *engine;
     sn_held held;
     bool is_built;
-    snug_tensor *added[MAX_ADDED];
+    snug_tensor **added;
+    size_t cap_added;
     int n_added;
 };
 
@@ -36,6 +37,7 @@ void snug_layer_destroy(snug_layer *l) {
     if (!l)
         return;
     drop_added(l);
+    sn_free(l->engine, SN_MEM_MODEL, l->added, l->cap_added * sizeof *l->added);
     sn_held_clear(&l->held);
     sn_free(l->engine, SN_MEM_MODEL, l, sizeof *l);
 }
@@ -251,7 +253,9 @@ static void give_outputs(snug_layer *l, sn_record_call *c, record_call *k, const
             memmove(l->added, l->added + 1, (MAX_ADDED - 1) * sizeof *l->added);
             l->n_added--;
         }
-        l->added[l->n_added++] = sn_record_give(c, n->losses[i]);
+        if (sn_grow(l->engine, SN_MEM_MODEL, (void **)&l->added, sizeof *l->added, &l->cap_added,
+                    (size_t)l->n_added + 1, &c->b.error) == SNUG_OK)
+            l->added[l->n_added++] = sn_record_give(c, n->losses[i]);
     }
 }
 
@@ -362,7 +366,8 @@ snug_status snug_layer_losses(snug_layer *l, snug_tensor **out, int max, int *n,
         return sn_fail(err, SNUG_E_INVALID, "%d losses; there is room for %d", wanted, max);
     if (any)
         SNUG_TRY(record_penalties(l, out, max, &count, err));
-    memcpy(out + count, l->added, (size_t)l->n_added * sizeof *out);
+    for (int i = 0; i < l->n_added; i++)
+        out[count + i] = l->added[i];
     *n = count + l->n_added;
     l->n_added = 0;
     return SNUG_OK;
