@@ -5,6 +5,7 @@
 #include "support/support.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,13 @@ void sn_expect_status(snug_status got, snug_status wanted, const snug_error *err
         return;
     print_error("%s, not %s: %s\n", snug_status_name(got), snug_status_name(wanted),
                 err && got != SNUG_OK ? err->text : "");
+    _fail(file, line);
+}
+
+void sn_expect_real(double got, double wanted, double tolerance, const char *file, int line) {
+    if (fabs(got - wanted) <= tolerance)
+        return;
+    print_error("%.17g is not %.17g\n", got, wanted);
     _fail(file, line);
 }
 

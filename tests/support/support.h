@@ -35,6 +35,11 @@ void sn_test_engine_end(snug_engine *e);
 void sn_expect_status(snug_status got, snug_status wanted, const snug_error *err, const char *file,
                       int line);
 
+/* Within the tolerance, else the test fails and shows both. */
+#define expect_real(got, wanted, tolerance)                                                        \
+    sn_expect_real((got), (wanted), (tolerance), __FILE__, __LINE__)
+void sn_expect_real(double got, double wanted, double tolerance, const char *file, int line);
+
 /* The text contains the piece, else the test fails and shows both. */
 #define expect_text(text, piece) sn_expect_text((text), (piece), __FILE__, __LINE__)
 void sn_expect_text(const char *text, const char *piece, const char *file, int line);
