@@ -2,11 +2,9 @@
  * settings that are refused by name. Losses and metrics: test_nn_values.c. */
 #include "support/support.h"
 
-#include "exec/exec.h"
 #include "nn/nn.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static sn_network *begin(void **state, int rank, int64_t a, int64_t b, int64_t c) {

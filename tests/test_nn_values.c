@@ -6,7 +6,6 @@
 #include "nn/nn.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- values, by the naive executor ------------------------------------------------------------ */

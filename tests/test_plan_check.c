@@ -3,7 +3,6 @@
  * one. */
 #include "support/plan_world.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
