@@ -4,8 +4,8 @@
  *     bench_step train|predict MODEL.json BATCH LOSS STEPS [BUDGET]
  *         ->  {"ms": median, "peak_kib": VmHWM, "gflops": ...}
  *
- * BUDGET is bytes of the whole process, "512MiB", or part of the transient arena, "25%": what a
- * step without a limit needs, less the rest of its arena. Then data are computed where they are
+ * BUDGET is bytes of the whole process, "512MiB", or part of the transient arena, "25%": about the
+ * largest budget whose plan has an arena of that part. Then data are computed where they are
  * needed, and the line says what the plan promised, too.
  */
 #include <snug/train.h>
@@ -135,20 +135,38 @@ static snug_status predict(snug_model *m, int64_t batch, int steps, snug_error *
     return status;
 }
 
-/* Plans the step; with a budget (text, or NULL) twice, for a part is one of the plan without. */
+static snug_status plan_within(snug_model *m, const snug_plan_request *request, size_t budget,
+                               snug_model_plan_info *info, snug_error *err) {
+    const snug_status status = snug_budget(snug_model_engine(m), budget, err);
+    return status == SNUG_OK ? snug_model_plan(m, request, info, err) : status;
+}
+
+/* The plan of the largest budget that gives the arena no more than this part of the one in *info;
+ * found by halving, to 1 % of that. */
+static snug_status plan_part(snug_model *m, const snug_plan_request *request, double part,
+                             snug_model_plan_info *info, snug_error *err) {
+    const size_t most = (size_t)(part * (double)info->arena_bytes);
+    size_t high = info->peak_bytes + info->reserve_bytes, low = high - info->arena_bytes + most;
+    snug_status status = SNUG_OK;
+    for (int i = 0; i < 7 && status == SNUG_OK; i++) {
+        const size_t middle = low + (high - low) / 2;
+        status = plan_within(m, request, middle, info, err);
+        *(info->fits && info->arena_bytes > most ? &high : &low) = middle;
+    }
+    return status == SNUG_OK ? plan_within(m, request, low, info, err) : status;
+}
+
+/* Plans the step; with a budget (text, or NULL) again, for a part is one of the plan without. */
 static snug_status plan(snug_model *m, snug_plan_request request, const char *budget,
                         snug_model_plan_info *info, snug_error *err) {
+    size_t bytes;
     snug_status status = snug_model_plan(m, &request, info, err);
     if (status != SNUG_OK || !budget)
         return status;
-    size_t bytes;
     if (strchr(budget, '%'))
-        bytes = info->peak_bytes + info->reserve_bytes -
-                (size_t)((1 - atof(budget) / 100) * (double)info->arena_bytes);
-    else if ((status = snug_bytes_parse(budget, &bytes, err)) != SNUG_OK)
-        return status;
-    status = snug_budget(snug_model_engine(m), bytes, err);
-    return status == SNUG_OK ? snug_model_plan(m, &request, info, err) : status;
+        return plan_part(m, &request, atof(budget) / 100, info, err);
+    status = snug_bytes_parse(budget, &bytes, err);
+    return status == SNUG_OK ? plan_within(m, &request, bytes, info, err) : status;
 }
 
 static void print_plan(const snug_model_plan_info *i) {
