@@ -46,7 +46,7 @@ def _array(value, kind):
 
 
 def _describe(value):
-    """The value as plain data. Order matters: a bool is an int, a TensorShape has as_list, a DType has as_numpy_dtype."""
+    """The value as plain data. Order matters: a bool is an int, and a TensorShape may be a tuple."""
     if value is None or isinstance(value, (bool, int, str)):
         return {"kind": type(value).__name__, "data": value}
     if isinstance(value, float) and not isinstance(value, np.generic):
@@ -55,10 +55,10 @@ def _describe(value):
         return {"kind": "bytes", "data": value.decode()}
     if isinstance(value, dict):
         return {"kind": "dict", "data": [[str(k), _describe(v)] for k, v in value.items()]}
-    if isinstance(value, (list, tuple)):
-        return {"kind": "list" if isinstance(value, list) else "tuple", "data": [_describe(v) for v in value]}
     if hasattr(value, "as_list") and hasattr(value, "rank"):
         return {"kind": "shape", "data": None if value.rank is None else value.as_list()}
+    if isinstance(value, (list, tuple)):
+        return {"kind": "list" if isinstance(value, list) else "tuple", "data": [_describe(v) for v in value]}
     if hasattr(value, "as_numpy_dtype"):
         return {"kind": "dtype", "data": value.name}
     kind = _kind(value)

@@ -5,8 +5,8 @@ from parity import check
 
 x = tf.constant([[3.0, 1.0, 2.0], [0.5, 9.0, -4.0]])
 y = tf.constant([[3.0, 2.0, 1.0], [0.5, 0.0, 0.0]])
-for f in (tf.equal, tf.not_equal, tf.less, tf.less_equal, tf.greater, tf.greater_equal):
-    check(f.__name__, f(x, y))
+for name in "equal not_equal less less_equal greater greater_equal".split():
+    check(name, getattr(tf, name)(x, y))
 check("where", tf.where(x > y, x, y))
 check("where broadcast", tf.where(x > 1.0, x, 0.0))
 check("where indices", tf.where(x > 1.0))

@@ -4,9 +4,8 @@ import tensorflow as tf
 from parity import check
 
 x = tf.constant(np.linspace(-4, 4, 9).reshape(3, 3), tf.float32)
-for f in (tf.nn.relu, tf.nn.relu6, tf.nn.elu, tf.nn.selu, tf.nn.silu, tf.nn.swish, tf.nn.gelu, tf.nn.leaky_relu,
-          tf.nn.sigmoid, tf.nn.tanh, tf.nn.softplus, tf.nn.softsign, tf.nn.softmax, tf.nn.log_softmax):
-    check(f.__name__, f(x))
+for name in "relu relu6 elu selu silu swish gelu leaky_relu sigmoid tanh softplus softsign softmax log_softmax".split():
+    check(name, getattr(tf.nn, name)(x))
 check("leaky alpha", tf.nn.leaky_relu(x, alpha=0.1))
 check("gelu approximate", tf.nn.gelu(x, approximate=True))
 check("softmax axis", tf.nn.softmax(x, axis=0))

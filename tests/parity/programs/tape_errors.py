@@ -22,7 +22,8 @@ check("after an exception", tape.gradient(y, x))
 with tf.GradientTape() as tape:
     y = tf.constant(5.0)
 check("constant target", tape.gradient(y, x))
-raises((TypeError, ValueError), lambda: tf.GradientTape().watch("text"))
+with tf.GradientTape() as tape:
+    raises((TypeError, ValueError), lambda: tape.watch("text"))
 with tf.GradientTape() as tape:
     y = tf.cast(tf.cast(x, tf.int32), tf.float32)
 check("through integers", tape.gradient(y, x))
