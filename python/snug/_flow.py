@@ -38,16 +38,16 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
                maximum_iterations=None, name=None):
     convert = lambda v: v if isinstance(v, (_C.Tensor, TensorArray)) else tf.convert_to_tensor(v)
     state = _nest.map_structure(convert, loop_vars)
-    as_dict = isinstance(state, dict)
     n = 0
-    while (maximum_iterations is None or n < int(maximum_iterations)) and bool(cond(state) if as_dict else cond(*state)):
+    while maximum_iterations is None or n < int(maximum_iterations):
+        as_dict = isinstance(state, dict)
+        if not bool(cond(state) if as_dict else cond(*state)):
+            break
         out = body(state) if as_dict else body(*state)
         if not isinstance(out, (list, tuple, dict)):
             out = (out,)
-        state = _nest.pack_sequence_as(state, [convert(v) for v in _nest.flatten(out)])
+        state = _nest.map_structure(convert, out)
         n += 1
-    if not as_dict and isinstance(state, (list, tuple)) and len(state) == 1:
-        return state[0] if isinstance(loop_vars, tuple) else state
     return state
 
 

@@ -211,21 +211,19 @@ class Function:
 
     # --- calling ----------------------------------------------------------------------------------
     def _arrange(self, args, kwargs):
-        """Keywords in their places, so that f(1, b=2) and f(1, 2) share a trace."""
-        if not kwargs or self._parameters is None:
-            return args, kwargs
+        """Keywords and defaults in their places, so that f(1, b=2), f(1, 2) and f(1) share a trace where b is 2."""
         args, kwargs = list(args), dict(kwargs)
         for name, default in self._parameters[len(args):]:
             if name in kwargs:
                 args.append(kwargs.pop(name))
-            elif default is not inspect.Parameter.empty and kwargs:
+            elif default is not inspect.Parameter.empty:
                 args.append(default)
             else:
                 break
         return tuple(args), kwargs
 
     def __call__(self, *args, **kwargs):
-        if kwargs:
+        if self._parameters is not None and (kwargs or len(args) < len(self._parameters)):
             args, kwargs = self._arrange(args, kwargs)
         if self._signature is not None:
             args = self._fit(args)

@@ -66,6 +66,8 @@ PYTHON = {
 PYTHON.update({name: ("snug._types", name) for name in (
     "float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex64 complex128 string"
     " half double resource variant qint8 quint8 qint32").split()})
+# What TensorFlow's own functions say they are called, where scripts print it.
+_CALLED = {"negative": "neg", "floormod": "floor_mod", "mod": "floor_mod", "divide_no_nan": "div_no_nan", "silu": "swish"}
 _HALF = {"half": "float16", "double": "float64"}
 
 
@@ -117,11 +119,10 @@ def find(path, name):
             raise AttributeError(missing(path, name)) from None
     if full in SPACES:
         return space(full)
-    row = _C.function("tf." + full)
+    called = _CALLED.get(name, name)
+    row = _C.function("tf." + full, False, called)
     if row is None and path in ("math", "nn", "linalg") and name not in PYTHON:
-        row = _C.function("tf." + name)
-    if row is None and not path:
-        row = _C.function("tf.math." + name)
+        row = _C.function("tf." + name, False, called)
     if row is None and path in ("math", "nn", "linalg") and name in PYTHON:
         return find("", name)
     if row is None:
@@ -151,7 +152,7 @@ def missing(path, name):
     """What the error says: that it is not there, and the nearest name that is."""
     import difflib
     here = f"tf.{path}." if path else "tf."
-    near = difflib.get_close_matches(name, names_of(path), 1, 0.6)
+    near = difflib.get_close_matches(name, names_of(path) - {name}, 1, 0.6)
     if near:
         return f"{here}{name} is not in Snug; the nearest name is {here}{near[0]}"
     for other in sorted({""} | SPACES):

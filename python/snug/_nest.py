@@ -3,11 +3,7 @@ from collections.abc import Mapping
 
 
 def is_nested(structure):
-    return isinstance(structure, (list, tuple, Mapping)) and not _is_leaf(structure)
-
-
-def _is_leaf(structure):
-    return type(structure).__name__ == "TensorShape"
+    return isinstance(structure, (list, tuple, Mapping))
 
 
 def _parts(structure):

@@ -30,6 +30,7 @@ class GradientTape(_C.Tape):
         self._accessed = watch_accessed_variables
         self._state = "new"
         self._customs = []
+        self._seen = ()
         self._traced = False
 
     # --- recording --------------------------------------------------------------------------------
@@ -58,6 +59,10 @@ class GradientTape(_C.Tape):
     __hash__ = object.__hash__
 
     def watch(self, tensor):
+        for t in _nest.flatten(tensor):
+            if not _C.is_tensor(t) and not hasattr(t, "_snug_variable"):
+                raise ValueError(f"Passed in object {t!r} of type {type(t).__name__!r}, not tf.Tensor or tf.Variable or"
+                                 " ExtensionType.")
         self._open()
         for t in _nest.flatten(tensor):
             self._watch(getattr(t, "_snug_variable", t))
@@ -71,8 +76,7 @@ class GradientTape(_C.Tape):
         self._customs = []
 
     def watched_variables(self):
-        self._open()
-        return tuple(self._watched())
+        return tuple(self._seen if self._state in ("used", "new") else self._watched())
 
     def _open(self):
         if self._state == "used":
@@ -80,6 +84,13 @@ class GradientTape(_C.Tape):
                                " jacobians)")
         if self._state == "new":
             raise RuntimeError("The tape has not been entered yet.")
+
+    def _use_up(self):
+        if not self._persistent:
+            self._seen = self._watched()
+            self._release()
+            self._customs = []
+            self._state = "used"
 
     # --- derivatives ------------------------------------------------------------------------------
     def _derive(self, targets, seeds, sources):
@@ -123,10 +134,7 @@ class GradientTape(_C.Tape):
         try:
             grads = self._derive(targets, seeds, flat_sources)
         finally:
-            if not self._persistent:
-                self._release()
-                self._customs = []
-                self._state = "used"
+            self._use_up()
         if unconnected_gradients in ("zero", UnconnectedGradients.ZERO):
             grads = [tf.zeros_like(s) if g is None else g for g, s in zip(grads, flat_sources)]
         return _nest.pack_sequence_as(sources, grads) if _nest.is_nested(sources) else grads[0]
@@ -146,9 +154,7 @@ class GradientTape(_C.Tape):
                 made.append(tf.zeros(tuple(target.shape) + tuple(source.shape), source.dtype) if zero else None)
             else:
                 made.append(tf.reshape(tf.stack(parts), tuple(target.shape) + tuple(source.shape)))
-        if not self._persistent:
-            self._release()
-            self._state = "used"
+        self._use_up()
         return _nest.pack_sequence_as(sources, made) if _nest.is_nested(sources) else made[0]
 
     def batch_jacobian(self, target, source, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None,
@@ -162,9 +168,7 @@ class GradientTape(_C.Tape):
         for i in range(n):
             seed = tf.broadcast_to(flat[i], target.shape)
             parts.append(self._derive([target], [seed], [source])[0])
-        if not self._persistent:
-            self._release()
-            self._state = "used"
+        self._use_up()
         if parts[0] is None:
             return None
         order = [1, 0] + list(range(2, 1 + len(source.shape)))

@@ -137,42 +137,64 @@ def _dim(value):
     return None if n == -1 else n
 
 
-class TensorShape(tuple):
+class TensorShape:
     """Extents; None where one is unknown, or in place of all when even the rank is."""
-    __slots__ = ()
+    __slots__ = ("_dims",)
 
-    def __new__(cls, dims):
+    def __init__(self, dims):
         if isinstance(dims, TensorShape):
-            return dims
-        if dims is None:
-            return UNKNOWN
-        if not hasattr(dims, "__iter__"):
-            dims = (dims,)
-        return tuple.__new__(cls, map(_dim, dims))
+            self._dims = dims._dims
+        elif dims is None:
+            self._dims = None
+        elif hasattr(dims, "__iter__"):
+            self._dims = tuple(map(_dim, dims))
+        else:
+            self._dims = (_dim(dims),)
 
-    rank = property(len)
-    ndims = property(len)
-    dims = property(list)
+    @property
+    def rank(self):
+        return None if self._dims is None else len(self._dims)
+
+    ndims = rank
+
+    @property
+    def dims(self):
+        return None if self._dims is None else list(self._dims)
 
     def as_list(self):
-        return list(self)
+        if self._dims is None:
+            raise ValueError("as_list() is not defined on an unknown TensorShape.")
+        return list(self._dims)
+
+    def as_proto(self):
+        return self
 
     def num_elements(self):
+        if not self.is_fully_defined():
+            return None
         n = 1
-        for d in self:
-            if d is None:
-                return None
+        for d in self._dims:
             n *= d
         return n
 
     def is_fully_defined(self):
-        return None not in self
+        return self._dims is not None and None not in self._dims
 
     def is_compatible_with(self, other):
-        other = TensorShape(other)
-        if self.rank is None or other.rank is None:
+        a, b = self._dims, TensorShape(other)._dims
+        if a is None or b is None:
             return True
-        return len(self) == len(other) and all(a is None or b is None or a == b for a, b in zip(self, other))
+        return len(a) == len(b) and all(x is None or y is None or x == y for x, y in zip(a, b))
+
+    def is_subtype_of(self, other):
+        other = TensorShape(other)
+        return other.rank is None or self.is_compatible_with(other)
+
+    def most_specific_compatible_shape(self, other):
+        other = TensorShape(other)
+        if self.rank is None or self.rank != other.rank:
+            return TensorShape(None)
+        return TensorShape([a if a == b else None for a, b in zip(self, other)])
 
     def assert_is_compatible_with(self, other):
         if not self.is_compatible_with(other):
@@ -192,7 +214,7 @@ class TensorShape(tuple):
 
     def with_rank(self, rank):
         self.assert_has_rank(rank)
-        return TensorShape([None] * rank) if self.rank is None else self
+        return TensorShape([None] * rank) if self._dims is None else self
 
     def with_rank_at_least(self, rank):
         if self.rank is not None and self.rank < rank:
@@ -202,12 +224,13 @@ class TensorShape(tuple):
     def merge_with(self, other):
         other = TensorShape(other)
         self.assert_is_compatible_with(other)
-        if self.rank is None or other.rank is None:
-            return other if self.rank is None else self
+        if self._dims is None or other._dims is None:
+            return other if self._dims is None else self
         return TensorShape([b if a is None else a for a, b in zip(self, other)])
 
     def concatenate(self, other):
-        return TensorShape(tuple(self) + tuple(TensorShape(other)))
+        a, b = self._dims, TensorShape(other)._dims
+        return TensorShape(None if a is None or b is None else a + b)
 
     def __add__(self, other):
         return self.concatenate(other)
@@ -216,67 +239,42 @@ class TensorShape(tuple):
         return TensorShape(other).concatenate(self)
 
     def __getitem__(self, key):
-        got = tuple.__getitem__(self, key)
+        if self._dims is None:
+            return TensorShape(None) if isinstance(key, slice) else None
+        got = self._dims[key]
         return TensorShape(got) if isinstance(key, slice) else got
 
-    def __eq__(self, other):
-        if isinstance(other, TensorShape):
-            return tuple.__eq__(self, other) and (self is UNKNOWN) == (other is UNKNOWN)
-        try:
-            return tuple(self) == tuple(TensorShape(other))
-        except (TypeError, ValueError):
-            return NotImplemented
-
-    def __ne__(self, other):
-        return not self == other
-
-    __hash__ = tuple.__hash__
-
-    def __repr__(self):
-        return f"TensorShape({list(self)})"
-
-    def __str__(self):
-        return tuple.__repr__(tuple(self)) if len(self) != 1 else f"({self[0]},)"
-
-    def __reduce__(self):
-        return TensorShape, (list(self),)
-
-
-class _Unknown(TensorShape):
-    __slots__ = ()
-    rank = ndims = dims = property(lambda self: None)
-
-    def as_list(self):
-        raise ValueError("as_list() is not defined on an unknown TensorShape.")
-
-    def is_fully_defined(self):
-        return False
-
-    def num_elements(self):
-        return None
-
-    def concatenate(self, other):
-        return self
-
     def __len__(self):
-        raise ValueError("Cannot take the length of shape with unknown rank.")
+        if self._dims is None:
+            raise ValueError("Cannot take the length of shape with unknown rank.")
+        return len(self._dims)
 
     def __iter__(self):
-        raise ValueError("Cannot iterate over a shape with unknown rank.")
+        if self._dims is None:
+            raise ValueError("Cannot iterate over a shape with unknown rank.")
+        return iter(self._dims)
 
     def __bool__(self):
-        return False
+        return self._dims is not None
 
-    __hash__ = tuple.__hash__
+    def __eq__(self, other):
+        try:
+            other = TensorShape(other)
+        except (TypeError, ValueError):
+            return NotImplemented
+        return self._dims == other._dims
+
+    def __hash__(self):
+        return hash(self._dims)
 
     def __repr__(self):
-        return "TensorShape(None)"
+        return f"TensorShape({None if self._dims is None else list(self._dims)})"
 
     def __str__(self):
-        return "<unknown>"
+        return "<unknown>" if self._dims is None else str(self._dims)
 
-
-UNKNOWN = tuple.__new__(_Unknown)
+    def __reduce__(self):
+        return TensorShape, (self._dims,)
 
 
 class TensorSpec:

@@ -56,13 +56,18 @@ static bool is_on_path(const reverse_pass *p, sn_value v) {
     return !p->paths || (p->paths->marks[v.i] & p->paths->mask) != 0;
 }
 
+/* Of a recording, an assignment's result is a source of its own. */
+static bool carries(const reverse_pass *p, sn_op op) {
+    return sn_grad_rules[op] != sn_grad_zero && !(p->paths && sn_ops[op].effect == SN_STATE);
+}
+
 static void mark_dependent(reverse_pass *p, const sn_value *wrt, int n) {
     for (int k = 0; k < n; k++)
         mark_value(p, wrt[k]);
     for (uint32_t i = 0; i < sn_graph_n_nodes(p->g); i++) {
         const sn_node_info *node = sn_graph_node_at(p->g, (sn_node){i});
         bool any = false;
-        for (int k = 0; k < node->n_in && sn_grad_rules[node->op] != sn_grad_zero; k++)
+        for (int k = 0; k < node->n_in && carries(p, node->op); k++)
             any = any || p->depends[node->in[k].i];
         for (int k = 0; any && k < node->n_out; k++)
             if (is_float(p->g, node->out[k]) && is_on_path(p, node->out[k]))
@@ -171,7 +176,7 @@ static snug_status visit(reverse_pass *p, sn_node n, snug_error *err) {
     /* A copy: the array moves when rules append. */
     const sn_node_info node = *sn_graph_node_at(p->g, n);
     sn_grad_call c;
-    if (!prepare_call(p, &node, &c))
+    if (!prepare_call(p, &node, &c) || !carries(p, node.op))
         return SNUG_OK;
     const sn_grad_rule rule = sn_grad_rules[node.op];
     if (!rule)

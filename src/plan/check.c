@@ -444,7 +444,10 @@ static snug_status set_up(checker *c, sn_zone *z) {
         if (vi->type.dtype != SNUG_OPAQUE)
             SNUG_TRY(snug_type_bytes(&vi->type, &bytes, c->err));
         REQUIRE(bytes == c->p->value_bytes[v], "has another size");
-        c->root[v] = alias ? c->root[sn_graph_node_at(c->g, vi->node)->in[0].i] : v;
+        c->root[v] = v;
+        const sn_value from = alias ? sn_graph_node_at(c->g, vi->node)->in[0] : (sn_value){v};
+        if (sn_graph_value_at(c->g, from)->var < 0) /* a variable's home is copied from */
+            c->root[v] = c->root[from.i];
     }
     for (uint32_t m = 0; m <= TOKENS; m++)
         c->map[m] = (sn_spans){.engine = sn_zone_engine(z), .record_bytes = sizeof(record)};

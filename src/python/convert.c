@@ -29,7 +29,7 @@ int py_dtype(PyObject *o, snug_dtype *out) {
     PyObject *made = NULL;
     if ((PyObject *)Py_TYPE(o) != py.dtype_class) {
         PyObject *types = PyImport_ImportModule("snug._types");
-        made = types ? PyObject_CallMethod(types, "as_dtype", "O", o) : NULL;
+        made = types ? PyObject_CallMethod(types, "as_dtype", "(O)", o) : NULL;
         Py_XDECREF(types);
         if (!made)
             return -1;

@@ -167,6 +167,12 @@ static int as_setting(call *c, PyObject *o, char kind, snug_argument *out) {
     }
     if (is_list(o))
         return as_list(c, o, kind, out);
+    if (kind == 'I' && PySequence_Check(o) && !py_is_array(o)) { /* a TensorShape */
+        PyObject *list = PySequence_List(o);
+        int bad = !list || as_list(c, list, kind, out) < 0;
+        Py_XDECREF(list);
+        return bad ? -1 : 0;
+    }
     if (kind == 'I' && PyIndex_Check(o) && !PySequence_Check(o)) {
         PyObject *n = PyNumber_Index(o);
         int bad = !n || as_number(n, out) < 0;
@@ -424,12 +430,12 @@ static char *copy_text(const char *text) {
     return copy ? strcpy(copy, text) : NULL;
 }
 
-/* function(name, to_list=False): the callable of a row, None where there is none. */
+/* function(name, to_list=False, called=None): the callable of a row, None where there is none. */
 static PyObject *make(PyObject *self, PyObject *args) {
     static PyTypeObject *type;
-    const char *name;
+    const char *name, *called = NULL;
     int row, to_list = 0;
-    if (!PyArg_ParseTuple(args, "s|p", &name, &to_list))
+    if (!PyArg_ParseTuple(args, "s|pz", &name, &to_list, &called))
         return NULL;
     if (!snug_function_find(name, &row))
         Py_RETURN_NONE;
@@ -443,9 +449,11 @@ static PyObject *make(PyObject *self, PyObject *args) {
     f->n = 0;
     f->rest = -1;
     f->to_list = to_list;
-    f->method =
-        (PyMethodDef){copy_text(dot ? dot + 1 : name), (PyCFunction)(void (*)(void))call_row,
-                      METH_FASTCALL | METH_KEYWORDS, snug_function_at(row)->about};
+    f->method = (PyMethodDef){copy_text(called ? called
+                                        : dot  ? dot + 1
+                                               : name),
+                              (PyCFunction)(void (*)(void))call_row, METH_FASTCALL | METH_KEYWORDS,
+                              snug_function_at(row)->about};
     PyObject *callable = NULL;
     if (f->method.ml_name && parse(f, snug_function_at(row)->signature) == 0)
         callable = PyCFunction_NewEx(&f->method, (PyObject *)f, self);

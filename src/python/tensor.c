@@ -246,7 +246,7 @@ int py_bool(PyObject *self) {
 /* --- text ------------------------------------------------------------------------------------- */
 static PyObject *say(PyObject *self, const char *how) {
     PyObject *text = py_helper(&py.text, "snug._text");
-    return text ? PyObject_CallMethod(text, how, "O", self) : NULL;
+    return text ? PyObject_CallMethod(text, how, "(O)", self) : NULL;
 }
 
 static PyObject *repr(PyObject *self) {
@@ -378,7 +378,7 @@ static PyObject *shape_method(PyObject *self, PyObject *none) {
 
 static PyObject *set_shape(PyObject *self, PyObject *shape) {
     PyObject *mine = py_shape(type_of(self));
-    PyObject *ok = mine ? PyObject_CallMethod(mine, "is_compatible_with", "O", shape) : NULL;
+    PyObject *ok = mine ? PyObject_CallMethod(mine, "is_compatible_with", "(O)", shape) : NULL;
     int fits = ok ? PyObject_IsTrue(ok) : -1;
     if (fits == 0)
         PyErr_Format(PyExc_ValueError,
