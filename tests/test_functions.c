@@ -273,6 +273,7 @@ GROUP(index)
 GROUP(linalg)
 GROUP(nn)
 GROUP(image)
+GROUP(more)
 
 /* --- numbers, shapes and random draws --------------------------------------------------------- */
 typedef struct {
@@ -506,6 +507,7 @@ int main(void) {
         TEST(linalg),
         TEST(nn),
         TEST(image),
+        TEST(more),
         engine_test(test_numbers_and_starts_are_no_part_of_a_plan),
         engine_test(test_arithmetic_on_shapes_is_known_in_a_trace),
         engine_test(test_draws_differ_and_seeds_repeat_them),

@@ -14,6 +14,8 @@
  *     T  a tensor, or a number or list that becomes one of the other tensors' dtype
  *     O  the same with a dtype of its own: indices, labels
  *     W  a tensor of truth values, which is read where the places of true ones are wanted
+ *     M  whole numbers, whose largest is read where it decides the shape of the result
+ *     Q  a tensor that is read, for the same reason
  *     V  several tensors: a list; a name that starts with '*' takes all further ones in order
  *     I  an integer or a list of integers; also from a tensor, which is read
  *     N  a number, a parameter of the plan      B  true or false

@@ -265,6 +265,10 @@ static sn_value scalar(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) 
     return sn_build_scalar(c->b, dtype, number_of(a));
 }
 
+sn_value sn_fn_use(sn_fn_call *c, snug_tensor *t) {
+    return c->fold ? sn_fn_fold_use(c, t) : sn_record_use(&c->r, t);
+}
+
 static sn_value value_of(sn_fn_call *c, const snug_argument *a);
 
 /* A list with tensors in it: along a new axis. */
@@ -291,7 +295,7 @@ static sn_value value_of(sn_fn_call *c, const snug_argument *a) {
     if (sn_fn_failed(c) || a->kind == SNUG_ARG_NONE)
         return SN_NO_VALUE;
     if (a->kind == SNUG_ARG_TENSOR)
-        return c->fold ? sn_fn_fold_use(c, a->tensor) : sn_record_use(&c->r, a->tensor);
+        return sn_fn_use(c, a->tensor);
     if (a->kind == SNUG_ARG_LIST)
         return stack_of(c, a);
     if (is_number(a))

@@ -32,7 +32,9 @@ typedef struct {
     int n_args;
     int n_out; /* 1 unless the function says otherwise */
     sn_value out[SN_FN_MAX_OUT];
-    const int64_t *known; /* instead of out[0]: integers that need no run, by sn_fn_known */
+    int64_t largest;        /* of arguments of kind M; -1: not read */
+    snug_tensor *unique[3]; /* of an argument of kind Q: values, places, counts; lent */
+    const int64_t *known;   /* instead of out[0]: integers that need no run, by sn_fn_known */
     snug_type known_type;
     /* inside */
     snug_argument own[SN_FN_MAX_ARGS], scratch;
@@ -40,7 +42,7 @@ typedef struct {
     int n_items;
     struct sn_fold *fold; /* the call is computed now, on a graph of its own; or NULL */
     int64_t ints[SN_FN_MAX_ITEMS];
-    snug_tensor *made[SN_FN_MAX_MADE];
+    snug_tensor *made[SN_FN_MAX_MADE + 4];
     int n_made;
 } sn_fn_call;
 
@@ -79,6 +81,8 @@ bool sn_fn_shape(sn_fn_call *c, const char *name, snug_type *out);
 bool sn_fn_says(sn_fn_call *c, const char *name, const char *text);
 
 /* --- operands --------------------------------------------------------------------------------- */
+/* A tensor in the graph that the call appends to. */
+sn_value sn_fn_use(sn_fn_call *c, snug_tensor *t);
 /* Argument i in a dtype of its own: numbers are f32, i32 or bool. SN_NO_VALUE: not given. */
 sn_value sn_fn_value(sn_fn_call *c, int i);
 /* In a float dtype where the function promotes; else as it is. */

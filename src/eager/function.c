@@ -230,6 +230,67 @@ static snug_status read_places(sn_fn_call *c, snug_argument *a, snug_error *err)
     return SNUG_OK;
 }
 
+/* --- values that decide shapes ---------------------------------------------------------------- */
+static void read_largest(sn_fn_call *c, const snug_view *v) {
+    for (int64_t i = 0; i < sn_type_count(&v->type); i++) {
+        const int64_t n = element(v, i).integer;
+        c->largest = n > c->largest ? n : c->largest;
+    }
+}
+
+/* Each value once, in the order they come; which of them element i is; how often each comes. */
+static snug_status find_unique(sn_fn_call *c, const snug_view *v, snug_error *err) {
+    const size_t bytes = snug_dtype_bytes(v->type.dtype);
+    const int64_t n = sn_type_count(&v->type);
+    const snug_type places = {SNUG_I64, 1, {n}};
+    void *at[3];
+    int64_t found = 0;
+    for (int k = 0; k < 3; k++) {
+        const snug_type t = {k ? SNUG_I64 : v->type.dtype, 1, {n}};
+        if (c->n_made == SN_FN_MAX_MADE)
+            return sn_fail(err, SNUG_E_UNSUPPORTED, "more than %d lists", SN_FN_MAX_MADE);
+        SNUG_TRY(snug_tensor_fresh(c->r.r, k ? &places : &t, &c->unique[k], &at[k], err));
+        c->made[c->n_made++] = c->unique[k];
+    }
+    int64_t *const which = at[1], *const counts = at[2];
+    for (int64_t i = 0; i < n; i++) {
+        const char *const one = (const char *)v->data + (size_t)i * bytes;
+        int64_t k = 0;
+        while (k < found && memcmp((char *)at[0] + (size_t)k * bytes, one, bytes) != 0)
+            k++;
+        if (k == found) {
+            memcpy((char *)at[0] + (size_t)found * bytes, one, bytes);
+            counts[found++] = 0;
+        }
+        which[i] = k;
+        counts[k]++;
+    }
+    for (int k = 0; k < 3; k += 2) { /* as many as there are */
+        SNUG_TRY(snug_tensor_rows(c->unique[k], 0, found, &c->unique[k], err));
+        c->made[c->n_made++] = c->unique[k];
+    }
+    return SNUG_OK;
+}
+
+static snug_status read_values(sn_fn_call *c, char kind, snug_argument *a, snug_error *err) {
+    snug_view v;
+    snug_status status = SNUG_OK;
+    if (a->kind == SNUG_ARG_LIST)
+        SNUG_TRY(list_tensor(c, a, SNUG_N_DTYPES, err));
+    if (a->kind != SNUG_ARG_TENSOR || (kind == 'M' && snug_tensor_is_traced(a->tensor)))
+        return SNUG_OK;
+    if (kind == 'M' && !sn_dtype_is_int(snug_tensor_type(a->tensor)->dtype))
+        return SNUG_OK;
+    snug_tensor *const t = a->tensor;
+    SNUG_TRY(snug_tensor_pin(t, &v, err));
+    if (kind == 'M')
+        read_largest(c, &v);
+    else
+        status = find_unique(c, &v, err);
+    snug_tensor_unpin(t);
+    return status;
+}
+
 /* A copy of a list whose items may be changed. */
 static snug_status own_items(sn_fn_call *c, snug_argument *a, snug_argument **out,
                              snug_error *err) {
@@ -310,6 +371,8 @@ static snug_status prepare_one(sn_fn_call *c, char kind, snug_argument *a, snug_
     const bool chooses = c->n_args > 2 && c->arg[1].kind != SNUG_ARG_NONE && a == &c->own[0];
     if (kind == 'W' && !chooses)
         return read_places(c, a, err);
+    if (kind == 'M' || kind == 'Q')
+        return read_values(c, kind, a, err);
     if (a->kind != SNUG_ARG_LIST)
         return SNUG_OK;
     if (kind == 'V')
@@ -377,6 +440,7 @@ snug_status snug_function_call(snug_recorder *r, int function, const snug_argume
     c.n_out = 1;
     c.known = NULL;
     c.fold = NULL;
+    c.largest = -1;
     c.n_items = c.n_made = 0;
     if (n_args > SN_FN_MAX_ARGS)
         return sn_fail(err, SNUG_E_INVALID, "%d arguments; at most %d", n_args, SN_FN_MAX_ARGS);

@@ -5,6 +5,7 @@
 #include "op/picture.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Axis of the height; the width is behind it. */
 static int height_axis(sn_fn_call *c, const snug_type *t) {
@@ -132,6 +133,54 @@ void sn_fn_central_crop(sn_fn_call *c) {
     const int64_t top = (int64_t)(((double)t.dims[h] - (double)t.dims[h] * share) / 2),
                   left = (int64_t)(((double)t.dims[h + 1] - (double)t.dims[h + 1] * share) / 2);
     c->out[0] = crop(c, x, top, left, t.dims[h] - 2 * top, t.dims[h + 1] - 2 * left);
+}
+
+/* Pixel (i, j) of every window, channel after channel. */
+void sn_fn_extract_patches(sn_fn_call *c) {
+    sn_value x = sn_fn_value(c, 0), parts[SN_FN_MAX_ITEMS];
+    snug_type t = sn_fn_type(c, x);
+    int64_t all[3][4], before[4] = {0}, after[4] = {0}, count[2];
+    static const char *const keys[3] = {"sizes", "strides", "rates"};
+    int n;
+    for (int i = 0; i < 3; i++) {
+        const int64_t *v = sn_fn_ints(c, keys[i], &n);
+        if (n != 4 || t.rank != 4)
+            return sn_fn_refuse(c, SNUG_E_INVALID, "%s needs four entries for pictures", keys[i]);
+        memcpy(all[i], v, sizeof all[i]);
+    }
+    for (int k = 0; k < 2; k++) {
+        const int64_t reach = (all[0][1 + k] - 1) * all[2][1 + k] + 1, by = all[1][1 + k],
+                      extent = t.dims[1 + k];
+        if (reach < 1 || by < 1)
+            return sn_fn_refuse(c, SNUG_E_INVALID, "sizes, strides and rates are at least 1");
+        count[k] =
+            sn_fn_says(c, "padding", "same") ? (extent + by - 1) / by : (extent - reach) / by + 1;
+        const int64_t covered = (count[k] - 1) * by + reach, more = covered - extent;
+        before[1 + k] = more > 0 ? more / 2 : 0;
+        after[1 + k] = more > 0 ? more - more / 2 : 0;
+    }
+    x = sn_build_pad(c->b, x, before, after, 0);
+    const int64_t size[4] = {t.dims[0], count[0], count[1], t.dims[3]},
+                  step[4] = {1, all[1][1], all[1][2], 1}, places = all[0][1] * all[0][2];
+    if (places > SN_MAX_IN || count[0] < 1 || count[1] < 1)
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "windows of more than %d pixels", SN_MAX_IN);
+    for (int64_t k = 0; k < places; k++) {
+        const int64_t from[4] = {0, k / all[0][2] * all[2][1], k % all[0][2] * all[2][2], 0};
+        parts[k] = sn_build_slice(c->b, x, from, size, step);
+    }
+    c->out[0] = sn_build_concat(c->b, parts, (int)places, 3);
+}
+
+/* 20 log10(max) - 10 log10 of the mean square difference of each picture */
+void sn_fn_psnr(sn_fn_call *c) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0)), y = as_float(c, sn_fn_value(c, 1));
+    const int rank = sn_fn_type(c, x).rank;
+    if (rank < 3)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "a picture has 3 axes");
+    const sn_value mse = sn_build_mean(c->b, sn_build_square(c->b, sn_build_sub(c->b, x, y)),
+                                       7u << (rank - 3), false);
+    c->out[0] = sn_build_affine(c->b, sn_build_log(c->b, mse), -10 / log(10),
+                                20 * log10(sn_fn_real(c, "max_val")));
 }
 
 /* --- colours ---------------------------------------------------------------------------------- */

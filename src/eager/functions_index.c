@@ -112,6 +112,51 @@ void sn_fn_nonzero(sn_fn_call *c) {
     c->n_out = (int)t.dims[1];
 }
 
+/* Argument 0 is a list of what there is: values, places, counts. */
+void sn_fn_unique(sn_fn_call *c) {
+    sn_value x[3];
+    for (int i = 0; i < 3; i++)
+        x[i] = sn_fn_use(c, c->unique[i]);
+    c->out[0] = x[0];
+    c->out[1] = sn_build_cast(c->b, x[1], sn_fn_dtype(c, "out_idx", SNUG_I32));
+    c->out[2] = sn_build_cast(c->b, x[2], sn_fn_dtype(c, "out_idx", SNUG_I32));
+    c->n_out = 2;
+}
+
+void sn_fn_unique_with_counts(sn_fn_call *c) {
+    sn_fn_unique(c);
+    c->n_out = 3;
+}
+
+/* The index along each axis of a shape: what is left by the axes behind it. */
+void sn_fn_unravel_index(sn_fn_call *c) {
+    const sn_value at = sn_fn_value(c, 0);
+    snug_type shape;
+    sn_value each[SNUG_MAX_RANK], rest = at;
+    if (!sn_fn_shape(c, "dims", &shape) || shape.rank < 1)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs a shape");
+    for (int k = shape.rank - 1; k >= 0; k--) {
+        const sn_value extent = sn_fn_like(c, at, (double)shape.dims[k]);
+        each[k] = sn_build_mod(c->b, rest, extent);
+        rest = sn_build_floor_div(c->b, rest, extent);
+    }
+    c->out[0] = sn_build_stack(c->b, each, shape.rank, 0);
+}
+
+void sn_fn_ensure_shape(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    snug_type shape;
+    if (!sn_fn_shape(c, "shape", &shape))
+        return;
+    bool fits = shape.rank == t.rank;
+    for (int k = 0; k < t.rank && fits; k++)
+        fits = shape.dims[k] < 0 || shape.dims[k] == t.dims[k];
+    if (!fits)
+        sn_fn_refuse(c, SNUG_E_SHAPE, "the tensor is not compatible with the expected shape");
+    c->out[0] = x;
+}
+
 /* --- scattering ------------------------------------------------------------------------------- */
 static sn_value scatter(sn_fn_call *c, sn_value at, sn_value what, const snug_type *shape) {
     const sn_value in[2] = {at, what};
@@ -294,7 +339,9 @@ void sn_fn_linspace(sn_fn_call *c) {
 
 /* 1 on a diagonal. */
 void sn_fn_eye(sn_fn_call *c) {
-    const char *const key = sn_fn_place(c, "num_rows") >= 0 ? "num_rows" : "N",
+    const char *const key = sn_fn_place(c, "num_rows") >= 0 ? "num_rows"
+                            : sn_fn_place(c, "n") >= 0      ? "n"
+                                                            : "N",
                       *const wide = sn_fn_place(c, "num_rows") >= 0 ? "num_columns" : "M";
     const int64_t rows = sn_fn_int(c, key),
                   columns = sn_fn_given(c, wide) ? sn_fn_int(c, wide) : rows, k = sn_fn_int(c, "k");
@@ -335,7 +382,7 @@ void sn_fn_one_hot(sn_fn_call *c) {
     const bool truth = dtype == SNUG_BOOL;
     const sn_one_hot spec = {.depth = sn_fn_int(c, keras ? "num_classes" : "depth"),
                              .dtype = truth ? SNUG_I32 : dtype,
-                             .axis = (int)sn_fn_int(c, "axis"),
+                             .axis = sn_fn_given(c, "axis") ? (int)sn_fn_int(c, "axis") : -1,
                              .on = 1};
     const sn_value at = indices_of(c, 0);
     if (spec.depth < 0)
@@ -363,8 +410,8 @@ void sn_fn_multi_hot(sn_fn_call *c) {
 /* Position < length. */
 void sn_fn_sequence_mask(sn_fn_call *c) {
     const sn_value lengths = sn_fn_value(c, 0);
-    const int64_t most = sn_fn_int(c, "maxlen");
-    if (!sn_fn_given(c, "maxlen"))
+    const int64_t most = sn_fn_given(c, "maxlen") ? sn_fn_int(c, "maxlen") : c->largest;
+    if (most < 0)
         return sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
                             "needs maxlen: the shape of its result depends on values");
     const sn_value at = count_up(c, most, sn_fn_type(c, lengths).dtype);

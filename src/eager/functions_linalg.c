@@ -291,8 +291,9 @@ void sn_fn_norm(sn_fn_call *c) {
 void sn_fn_l2_normalize(sn_fn_call *c) {
     const sn_value x = sn_fn_float(c, 0);
     const uint32_t axes = sn_fn_axes(c, "axis", sn_fn_type(c, x).rank);
+    const double epsilon = sn_fn_given(c, "epsilon") ? sn_fn_real(c, "epsilon") : 1e-12;
     const sn_value squares = reduce(c, SN_OP_sum, sn_build_square(c->b, x), axes, true),
-                   least = sn_fn_like(c, x, sn_fn_real(c, "epsilon"));
+                   least = sn_fn_like(c, x, epsilon);
     c->out[0] = sn_build_mul(c->b, x, sn_build_rsqrt(c->b, sn_build_maximum(c->b, squares, least)));
 }
 

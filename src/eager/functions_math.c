@@ -488,3 +488,14 @@ void sn_fn_add_n(sn_fn_call *c) {
     for (int i = 0; i < n; i++)
         c->out[0] = i ? sn_build_add(c->b, c->out[0], x[i]) : x[0];
 }
+
+void sn_fn_polyval(sn_fn_call *c) {
+    sn_value a[SN_FN_MAX_ITEMS];
+    const int n = sn_fn_values(c, 0, a, SN_FN_MAX_ITEMS);
+    if (!n)
+        return;
+    const sn_value x = sn_fn_value_as(c, 1, sn_fn_type(c, a[0]).dtype);
+    c->out[0] = a[0];
+    for (int i = 1; i < n; i++)
+        c->out[0] = sn_build_add(c->b, sn_build_mul(c->b, c->out[0], x), a[i]);
+}

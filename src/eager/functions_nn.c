@@ -220,6 +220,50 @@ void sn_fn_l2_loss(sn_fn_call *c) {
     c->out[0] = sn_build_affine(c->b, sum, 0.5, 0);
 }
 
+void sn_fn_log_poisson_loss(sn_fn_call *c) {
+    sn_value target, x;
+    sn_fn_pair(c, 0, 1, &target, &x);
+    sn_value y = sn_build_sub(c->b, sn_build_exp(c->b, x), sn_build_mul(c->b, x, target));
+    if (sn_fn_flag(c, "compute_full_loss")) { /* Stirling's formula, above 1 */
+        const sn_value log_target = sn_build_log(c->b, target);
+        const sn_value more =
+            sn_build_add(c->b, sn_build_sub(c->b, sn_build_mul(c->b, target, log_target), target),
+                         sn_build_affine(c->b, log_target, 0.5, 0.5 * log(2 * acos(-1))));
+        const sn_value zero = sn_fn_like(c, target, 0), one = sn_fn_like(c, target, 1);
+        const sn_value small =
+            sn_build_logical_and(c->b, sn_build_greater_equal(c->b, target, zero),
+                                 sn_build_less_equal(c->b, target, one));
+        y = sn_build_add(c->b, y, sn_build_select(c->b, small, zero, more));
+    }
+    c->out[0] = y;
+}
+
+/* The sum of the losses over how many examples there are in all. */
+void sn_fn_average_loss(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    const sn_value weight = sn_fn_named_as(c, "sample_weight", t.dtype);
+    const sn_value each = sn_value_ok(weight) ? sn_build_mul(c->b, x, weight) : x;
+    const double n = sn_fn_given(c, "global_batch_size") ? sn_fn_real(c, "global_batch_size")
+                     : t.rank                            ? (double)t.dims[0]
+                                                         : 1;
+    const sn_value sum = t.rank ? sn_build_sum(c->b, each, 0, false) : each;
+    c->out[0] = sn_build_div(c->b, sum, sn_fn_like(c, sum, n));
+}
+
+void sn_fn_crelu(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const sn_value both[2] = {x, sn_build_neg(c->b, x)};
+    const int axis = sn_fn_axis(c, "axis", sn_fn_type(c, x).rank, -1);
+    c->out[0] = sn_build_relu(c->b, sn_build_concat(c->b, both, 2, axis));
+}
+
+void sn_fn_zero_fraction(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const sn_value is = sn_build_equal(c->b, x, sn_fn_like(c, x, 0));
+    c->out[0] = sn_build_mean(c->b, sn_build_cast(c->b, is, SNUG_F32), 0, false);
+}
+
 /* --- windows ---------------------------------------------------------------------------------- */
 /* The functions of nn/spatial.h serve layers: what they see of one. */
 typedef struct {
@@ -288,7 +332,9 @@ static const char *stride_key(const sn_fn_call *c) {
 }
 
 static const char *dilation_key(const sn_fn_call *c) {
-    return sn_fn_place(c, "dilations") >= 0 ? "dilations" : "dilation_rate";
+    return sn_fn_place(c, "dilations") >= 0 ? "dilations"
+           : sn_fn_place(c, "rate") >= 0    ? "rate"
+                                            : "dilation_rate";
 }
 
 /* Kernel extents are the first n of the filters'. */
@@ -417,18 +463,28 @@ void sn_fn_conv2d_transpose(sn_fn_call *c) {
 static void pool(sn_fn_call *c, sn_op op) {
     const sn_value x = sn_fn_float(c, 0);
     const int n = sn_fn_type(c, x).rank - 2;
-    const char *const size = sn_fn_place(c, "ksize") >= 0 ? "ksize" : "pool_size";
+    const bool by_shape = sn_fn_place(c, "window_shape") >= 0;
+    const char *const size = by_shape                       ? "window_shape"
+                             : sn_fn_place(c, "ksize") >= 0 ? "ksize"
+                                                            : "pool_size";
     window w;
     if (n < 1 || n > SN_SPATIAL_AXES)
         return sn_fn_refuse(c, SNUG_E_SHAPE, "the input has %d axes; from 3 to 5 are possible",
                             n + 2);
     if (!enter_window(c, &w, x, n) || !spread_axes(c, size, n, w.channels_first, w.kernel))
         return;
-    if (!spread_axes(c, sn_fn_given(c, "strides") ? "strides" : size, n, w.channels_first,
-                     w.strides))
+    if (by_shape && !sn_fn_given(c, "strides"))
+        for (int k = 0; k < n; k++)
+            w.strides[k] = 1;
+    else if (!spread_axes(c, sn_fn_given(c, "strides") ? "strides" : size, n, w.channels_first,
+                          w.strides))
         return;
     sn_spatial_pool(&w.call, op, &w.conf);
     leave_window(c, &w, w.call.out);
+}
+
+void sn_fn_pool(sn_fn_call *c) {
+    pool(c, sn_fn_says(c, "pooling_type", "max") ? SN_OP_maxpool : SN_OP_avgpool);
 }
 
 void sn_fn_max_pool(sn_fn_call *c) {
@@ -502,6 +558,72 @@ void sn_fn_layer_normalization(sn_fn_call *c) {
 
 void sn_fn_rms_normalization(sn_fn_call *c) {
     normalised(c, false);
+}
+
+/* x / (bias + alpha * the sum of squares of channels within the radius)^beta */
+void sn_fn_local_response(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    const int64_t radius = sn_fn_int(c, "depth_radius");
+    if (t.rank != 4 || radius < 0)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs pictures and a radius");
+    const int64_t n = t.dims[3], border[4] = {0, 0, 0, radius};
+    const sn_value squares = sn_build_pad(c->b, sn_build_square(c->b, x), border, border, 0);
+    sn_value sum = SN_NO_VALUE;
+    for (int64_t k = 0; k <= 2 * radius && !sn_fn_failed(c); k++) {
+        const sn_value part = sn_build_part(c->b, squares, 3, k, n);
+        sum = k ? sn_build_add(c->b, sum, part) : part;
+    }
+    const sn_value base = sn_build_affine(c->b, sum, sn_fn_real(c, "alpha"), sn_fn_real(c, "bias"));
+    c->out[0] = sn_build_div(c->b, x,
+                             sn_build_value_op(c->b, SN_OP_power, &base, 1, sn_fn_real(c, "beta")));
+}
+
+void sn_fn_normalize_moments(sn_fn_call *c) {
+    const sn_value counts = sn_fn_value(c, 0);
+    const snug_dtype dtype = sn_fn_type(c, counts).dtype;
+    const sn_value shift = sn_fn_named_as(c, "shift", dtype),
+                   mean = sn_build_div(c->b, sn_fn_value(c, 1), counts),
+                   square = sn_build_div(c->b, sn_fn_value(c, 2), counts);
+    c->out[0] = sn_value_ok(shift) ? sn_build_add(c->b, mean, shift) : mean;
+    c->out[1] = sn_build_sub(c->b, square, sn_build_square(c->b, mean));
+    c->n_out = 2;
+}
+
+void sn_fn_weighted_moments(sn_fn_call *c) {
+    sn_value x, w;
+    sn_fn_pair(c, 0, 2, &x, &w);
+    const snug_type t = sn_fn_type(c, x);
+    const uint32_t axes = sn_fn_axes(c, "axes", t.rank);
+    const bool keepdims = sn_fn_flag(c, "keepdims");
+    if (sn_fn_failed(c))
+        return;
+    const sn_value wide = sn_build_broadcast_to(c->b, w, &t),
+                   sum = sn_build_sum(c->b, wide, axes, true);
+    const sn_value mean =
+        sn_build_div(c->b, sn_build_sum(c->b, sn_build_mul(c->b, x, wide), axes, true), sum);
+    const sn_value off = sn_build_square(c->b, sn_build_sub(c->b, x, mean));
+    const sn_value spread =
+        sn_build_div(c->b, sn_build_sum(c->b, sn_build_mul(c->b, off, wide), axes, true), sum);
+    c->out[0] = keepdims ? mean : sn_build_sum(c->b, mean, axes, false); /* over extents of 1 */
+    c->out[1] = keepdims ? spread : sn_build_sum(c->b, spread, axes, false);
+    c->n_out = 2;
+}
+
+void sn_fn_sufficient_statistics(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    const uint32_t axes = sn_fn_axes(c, "axes", t.rank);
+    const bool keepdims = sn_fn_flag(c, "keepdims");
+    double n = 1;
+    for (int k = 0; k < t.rank; k++)
+        n *= !axes || (axes >> k & 1) ? (double)t.dims[k] : 1;
+    if (sn_fn_failed(c))
+        return;
+    c->out[0] = sn_fn_like(c, x, n);
+    c->out[1] = sn_build_sum(c->b, x, axes, keepdims);
+    c->out[2] = sn_build_sum(c->b, sn_build_square(c->b, x), axes, keepdims);
+    c->n_out = 3;
 }
 
 void sn_fn_embedding_lookup(sn_fn_call *c) {

@@ -172,8 +172,45 @@ static void scan_by(sn_fn_call *c, sn_op op) {
     if (flat)
         x = sn_build_reshape(c->b, x, (const int64_t[]){-1}, 1);
     const int axis = sn_fn_axis(c, "axis", sn_fn_type(c, x).rank, 0);
+    if (sn_fn_given(c, "dtype"))
+        x = sn_build_cast(c->b, x, sn_fn_dtype(c, "dtype", SNUG_F32));
     c->out[0] =
         sn_build_scan(c->b, op, x, axis, sn_fn_flag(c, "exclusive"), sn_fn_flag(c, "reverse"));
+}
+
+/* The largest is taken out first: sums of what is left neither overflow nor vanish at once. */
+void sn_fn_cumulative_logsumexp(sn_fn_call *c) {
+    const sn_value x = sn_fn_value(c, 0);
+    const int axis = sn_fn_axis(c, "axis", sn_fn_type(c, x).rank, 0);
+    if (sn_fn_failed(c))
+        return;
+    const sn_value most = sn_build_stop_gradient(c->b, sn_build_max(c->b, x, 1u << axis, true)),
+                   terms = sn_build_exp(c->b, sn_build_sub(c->b, x, most));
+    const sn_value sums = sn_build_scan(c->b, SN_OP_cumsum, terms, axis, sn_fn_flag(c, "exclusive"),
+                                        sn_fn_flag(c, "reverse"));
+    c->out[0] = sn_build_add(c->b, sn_build_log(c->b, sums), most);
+}
+
+static void ordered(sn_fn_call *c, sn_value (*test)(sn_builder *, sn_value, sn_value)) {
+    const sn_value x = sn_build_reshape(c->b, sn_fn_value(c, 0), (const int64_t[]){-1}, 1);
+    const int64_t n = sn_fn_type(c, x).dims[0];
+    if (sn_fn_failed(c))
+        return;
+    if (n < 2) {
+        c->out[0] = sn_build_scalar(c->b, SNUG_BOOL, 1);
+        return;
+    }
+    c->out[0] = sn_build_all_true(
+        c->b, test(c->b, sn_build_part(c->b, x, 0, 1, n - 1), sn_build_part(c->b, x, 0, 0, n - 1)),
+        0, false);
+}
+
+void sn_fn_is_increasing(sn_fn_call *c) {
+    ordered(c, sn_build_greater);
+}
+
+void sn_fn_is_non_decreasing(sn_fn_call *c) {
+    ordered(c, sn_build_greater_equal);
 }
 
 void sn_fn_cumsum(sn_fn_call *c) {
@@ -256,11 +293,21 @@ static sn_value scattered(sn_fn_call *c, sn_value at, sn_value what, int64_t n) 
     return sn_build(c->b, SN_OP_scatter_add, &a, in, 2);
 }
 
-/* How often each of 0 .. minlength - 1 is there; the length must be given, for it is a shape. */
+/* An extent that a setting says, or, where it is not given, the largest number that was read. */
+static int64_t extent_of(sn_fn_call *c, const char *key) {
+    const int64_t n = sn_fn_given(c, key) ? sn_fn_int(c, key) : c->largest + 1;
+    if (n < 1)
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
+                     "%s is needed here: the shape of the result depends on values", key);
+    return n;
+}
+
+/* How often each number comes, up to the largest, or to what is asked for. */
 void sn_fn_bincount(sn_fn_call *c) {
     sn_value x = sn_fn_value(c, 0);
     const snug_dtype whole = sn_fn_type(c, x).dtype == SNUG_I64 ? SNUG_I64 : SNUG_I32;
-    const int64_t n = sn_fn_int(c, "minlength");
+    const int64_t least = sn_fn_int(c, "minlength"),
+                  n = c->largest + 1 > least ? c->largest + 1 : least;
     if (n < 1)
         return sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
                             "needs minlength: the shape of its result depends on values");
@@ -275,26 +322,71 @@ void sn_fn_bincount(sn_fn_call *c) {
 
 void sn_fn_segment_sum(sn_fn_call *c) {
     const sn_value data = sn_fn_value(c, 0), at = sn_fn_value(c, 1);
-    const int64_t n = sn_fn_int(c, "num_segments");
-    if (n < 1)
-        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
-                            "needs num_segments: the shape of its result depends on values");
-    c->out[0] = scattered(c, at, data, n);
+    const int64_t n = extent_of(c, "num_segments");
+    if (!sn_fn_failed(c))
+        c->out[0] = scattered(c, at, data, n);
 }
 
 void sn_fn_segment_mean(sn_fn_call *c) {
     const sn_value data = sn_fn_value(c, 0), at = sn_fn_value(c, 1);
     const snug_type t = sn_fn_type(c, data);
-    const int64_t n = sn_fn_int(c, "num_segments");
-    if (n < 1 || t.rank < 1)
-        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
-                            "needs num_segments: the shape of its result depends on values");
+    const int64_t n = extent_of(c, "num_segments");
+    if (sn_fn_failed(c))
+        return;
     const sn_value ones = sn_build_fill(c->b, &(snug_type){t.dtype, 1, {t.dims[0]}}, 1),
                    count = scattered(c, at, ones, n);
     int64_t dims[SNUG_MAX_RANK] = {n, 1, 1, 1, 1, 1, 1, 1};
     const sn_value least = sn_build_maximum(c->b, count, sn_fn_like(c, count, 1));
     c->out[0] =
         sn_build_div(c->b, scattered(c, at, data, n), sn_build_reshape(c->b, least, dims, t.rank));
+}
+
+/* Row: the label; column: what it was taken for. */
+void sn_fn_confusion_matrix(sn_fn_call *c) {
+    const snug_dtype dtype = sn_fn_dtype(c, "dtype", SNUG_I32);
+    const sn_value flat_labels =
+                       sn_build_reshape(c->b, sn_fn_value(c, 0), (const int64_t[]){-1, 1}, 2),
+                   flat_said =
+                       sn_build_reshape(c->b, sn_fn_value(c, 1), (const int64_t[]){-1, 1}, 2);
+    const int64_t n = extent_of(c, "num_classes");
+    if (sn_fn_failed(c))
+        return;
+    const sn_value pair[2] = {sn_build_cast(c->b, flat_labels, SNUG_I64),
+                              sn_build_cast(c->b, flat_said, SNUG_I64)};
+    const sn_value at = sn_build_concat(c->b, pair, 2, 1);
+    sn_value weights = sn_fn_named(c, "weights");
+    if (sn_value_ok(weights))
+        weights =
+            sn_build_cast(c->b, sn_build_reshape(c->b, weights, (const int64_t[]){-1}, 1), dtype);
+    else
+        weights = sn_build_fill(c->b, &(snug_type){dtype, 1, {sn_fn_type(c, at).dims[0]}}, 1);
+    const sn_value in[2] = {at, weights};
+    sn_attrs a;
+    sn_attrs_default(SN_OP_scatter_nd, &a);
+    a.scatter_nd.dims = (sn_list){.n = 2, .v = {n, n}};
+    c->out[0] = sn_build(c->b, SN_OP_scatter_nd, &a, in, 2);
+}
+
+/* What lies outside counts in the first or the last range. */
+void sn_fn_histogram(sn_fn_call *c) {
+    const snug_argument *range = sn_fn_argument(c, "value_range");
+    const sn_value x = sn_build_reshape(c->b, sn_fn_value(c, 0), (const int64_t[]){-1}, 1);
+    const int64_t n = sn_fn_int(c, "nbins");
+    if (range->kind != SNUG_ARG_LIST || range->list.n != 2 || n < 1)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs a range of two numbers and nbins");
+    double ends[2];
+    for (int i = 0; i < 2; i++)
+        ends[i] = range->list.items[i].kind == SNUG_ARG_REAL ? range->list.items[i].real
+                                                             : (double)range->list.items[i].integer;
+    const double scale = (double)n / (ends[1] - ends[0]);
+    const sn_value real = sn_build_cast(c->b, x, SNUG_F64);
+    const sn_value at = sn_build_clip(
+        c->b, sn_build_floor(c->b, sn_build_affine(c->b, real, scale, -ends[0] * scale)), 0,
+        (double)(n - 1));
+    const snug_type ones = {sn_fn_dtype(c, "dtype", SNUG_I32), 1, {sn_fn_type(c, x).dims[0]}};
+    c->out[0] = sn_fn_failed(c) ? SN_NO_VALUE
+                                : scattered(c, sn_build_cast(c->b, at, SNUG_I32),
+                                            sn_build_fill(c->b, &ones, 1), n);
 }
 
 /* --- order statistics ------------------------------------------------------------------------- */

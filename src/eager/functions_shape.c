@@ -30,7 +30,10 @@ void sn_fn_transpose(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const int rank = sn_fn_type(c, x).rank;
     int perm[SNUG_MAX_RANK], n;
-    const int64_t *given = sn_fn_ints(c, sn_fn_place(c, "perm") >= 0 ? "perm" : "axes", &n);
+    const char *const key = sn_fn_place(c, "perm") >= 0      ? "perm"
+                            : sn_fn_place(c, "pattern") >= 0 ? "pattern"
+                                                             : "axes";
+    const int64_t *given = sn_fn_ints(c, key, &n);
     if (given && n != rank)
         return sn_fn_refuse(c, SNUG_E_INVALID, "%d axes are named, the tensor has %d", n, rank);
     for (int k = 0; k < rank; k++)
@@ -319,7 +322,7 @@ void sn_fn_repeat(sn_fn_call *c) {
 void sn_fn_reverse(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const int rank = sn_fn_type(c, x).rank;
-    const uint32_t axes = sn_fn_axes(c, "axis", rank);
+    const uint32_t axes = sn_fn_axes(c, sn_fn_place(c, "axes") >= 0 ? "axes" : "axis", rank);
     const bool all = c->promotes && !sn_fn_given(c, "axis");
     c->out[0] = rank ? sn_build_flip(c->b, x, all ? (1u << rank) - 1 : axes) : x;
 }

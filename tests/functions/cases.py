@@ -147,4 +147,17 @@ image = [("tf.image.resize", [IMG, [3, 4]]), ("tf.image.resize", [IMG[0], [7, 8]
          ("tf.image.rgb_to_grayscale", [IMG]), ("tf.image.grayscale_to_rgb", [IMG[..., :1].copy()]), ("tf.image.adjust_brightness", [IMG, 0.2]), ("tf.image.adjust_contrast", [IMG, 1.7]), ("tf.image.per_image_standardization", [IMG]),
          ("tf.image.convert_image_dtype", [whole(2, 2, 3, dtype=np.uint8, low=0, high=255), "float32"]), ("tf.image.convert_image_dtype", [real(2, 2, 3, low=0, high=1), "uint8"])]
 
-GROUPS = {"one": one, "two": two, "along": along, "shape": shape, "index": index, "linalg": linalg, "nn": nn, "image": image}
+L3, P3 = np.array([0, 1, 2, 2], np.int32), np.array([0, 2, 2, 1], np.int32)
+more = [("tf.math.scalar_mul", [2.0, X]), ("tf.math.polyval", [[2.0, 1.0, 3.0], X]), ("tf.math.cumulative_logsumexp", [X], {"axis": 1}), ("tf.math.is_strictly_increasing", [np.float32([1, 2, 3])]), ("tf.math.is_strictly_increasing", [np.float32([1, 1])]),
+        ("tf.math.is_non_decreasing", [np.float32([1, 1])]), ("tf.math.confusion_matrix", [L3, P3]), ("tf.math.confusion_matrix", [L3, P3], {"num_classes": 4}), ("tf.math.segment_sum", [real(4, 2), np.array([0, 0, 1, 2], np.int32)]),
+        ("tf.math.segment_mean", [real(4, 2), np.array([0, 0, 1, 1], np.int32)]), ("tf.math.bincount", [np.array([1, 5, 2, 5], np.int32)]), ("tf.math.bincount", [np.array([1, 5, 2, 5], np.int32)], {"weights": np.float32([1, 2, 3, 4])}),
+        ("tf.histogram_fixed_width", [X, [-2.0, 2.0]], {"nbins": 5}), ("tf.sequence_mask", [np.array([1, 3, 2], np.int32)]), ("tf.unique", [np.array([5, 3, 5, 1, 3], np.int32)]), ("tf.unique", [np.float32([0.5, 2, 0.5])]),
+        ("tf.unique_with_counts", [np.array([5, 3, 5, 1, 3, 7, 8, 8, 9], np.int32)]), ("tf.unravel_index", [np.array([5, 11], np.int32), [3, 4]]), ("tf.ensure_shape", [X, [2, None]]), ("tf.ensure_shape", [X, [3, None]]), ("tf.nn.crelu", [X]),
+        ("tf.nn.zero_fraction", [np.float32([0, 1, 0, 0])]), ("tf.nn.compute_average_loss", [real(4)]), ("tf.nn.compute_average_loss", [real(4)], {"global_batch_size": 8}), ("tf.nn.local_response_normalization", [IMG], {"depth_radius": 1, "alpha": 0.5}),
+        ("tf.nn.weighted_moments", [X, [0], P]), ("tf.nn.log_poisson_loss", [P, X]), ("tf.nn.log_poisson_loss", [P, X], {"compute_full_loss": True}), ("tf.nn.atrous_conv2d", [IMG, real(2, 2, 3, 2), 2, "VALID"]), ("tf.nn.pool", [IMG, [2, 2], "MAX"]),
+        ("tf.nn.pool", [IMG, [2, 2], "AVG"], {"strides": [2, 2], "padding": "SAME"}), ("tf.nn.normalize_moments", [4.0, np.float32([8, 4]), np.float32([20, 10]), None]),
+        ("tf.image.extract_patches", [IMG, [1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1], "VALID"]), ("tf.image.extract_patches", [IMG, [1, 3, 3, 1], [1, 2, 2, 1], [1, 1, 1, 1], "SAME"]), ("tf.image.psnr", [IMG, IMG * np.float32(0.9), 1.0]),
+        ("keras.backend.permute_dimensions", [CUBE, [2, 0, 1]]), ("keras.backend.reverse", [X, 1]), ("keras.backend.dot", [real(2, 3), real(3, 2)]), ("keras.backend.pow", [P, 2.0]), ("keras.backend.sum", [X], {"axis": 1}), ("keras.backend.mean", [X], {"axis": -1}),
+        ("keras.backend.clip", [X, -0.5, 0.5]), ("keras.backend.batch_flatten", [CUBE]), ("keras.backend.concatenate", [[X, Y]]), ("keras.backend.one_hot", [np.array([0, 2], np.int32), 3])]
+
+GROUPS = {"more": more, "one": one, "two": two, "along": along, "shape": shape, "index": index, "linalg": linalg, "nn": nn, "image": image}

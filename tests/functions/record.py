@@ -57,7 +57,7 @@ def as_given(v):
 
 
 def find(name):
-    at = {"tf": tf, "keras": keras}[name.split(".")[0]]
+    at = {"tf": tf, "keras": tf.keras if name.startswith("keras.backend") else keras}[name.split(".")[0]]
     for part in name.split(".")[1:]:
         at = getattr(at, part)
     return at
