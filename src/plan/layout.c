@@ -281,7 +281,7 @@ static void place_ring(layer_out *s) {
     uint32_t first = 0;
     l->ring = SN_NO_BUFFER;
     while (first < s->program->n && (s->program->actions[first].kind != SN_STEP_RUN ||
-                                     !sn_spill_updates(s->p, s->program->actions[first].id)))
+                                     !sn_spill_uses(s->p, s->program->actions[first].id)))
         first++;
     if (first == s->program->n)
         return;

@@ -1,6 +1,6 @@
-/* spill.c: slots of optimizers that wait in a file between updates. A slot is read and written once
- * a step, by its update; so the update is run slice by slice, through a ring of stages in the
- * arena:
+/* spill.c: slots of optimizers that wait in a file between updates. A slot is written once a step,
+ * by its update, which reads it; so the update is run slice by slice, through a ring of stages in
+ * the arena:
  *
  *     in     |s0|s1|s2|s3|..              copy queue: home in the file -> stage
  *     run       |s0|s1|s2|s3|..           compute: the update, in place in the stage
@@ -9,6 +9,8 @@
  * A stage is filled again when what it held last is out. The ring lives from the first such update
  * to the end, so copies of one update run beside whatever comes before and after it. A slice
  * lies in its stage as its home lies in pages: whole pages go straight between stage and disk.
+ * Others that read a slot (lamb's direction is made of new moments) go through the ring as well,
+ * behind the copies of the update, and leave nothing to copy out.
  *
  * Kernels and slices do not depend on how many bytes there are, and a slice has the bits of the
  * whole: results do not change. */
@@ -36,19 +38,12 @@ static const sn_variable *var_at(const sn_planner *p, uint32_t i) {
     return sn_graph_var_at(p->graph, (sn_var){i});
 }
 
-static bool is_read(const sn_planner *p, uint32_t v) {
-    return p->reader_start[v + 1] > p->reader_start[v] || p->is_output[v];
-}
-
-/* The one node that reads the variable, and updates it; NONE: there are others, or none. */
+/* The one node that updates the variable; NONE: there are others, or none. */
 static uint32_t updater_of(const sn_planner *p, uint32_t var) {
     const uint32_t first = var_at(p, var)->first.i, last = var_at(p, var)->last.i;
     const uint32_t update = p->updater[first];
-    if (update == NONE || !p->needed[update] || p->is_output[first] || is_read(p, last) ||
-        p->reader_start[first + 1] - p->reader_start[first] != 1)
-        return NONE;
     const bool once = sn_graph_value_at(p->graph, (sn_value){last})->node.i == update;
-    return once && p->readers[p->reader_start[first]] == update ? update : NONE;
+    return update != NONE && p->needed[update] && once ? update : NONE;
 }
 
 static size_t greatest_divisor(size_t a, size_t b) {
@@ -144,23 +139,53 @@ static snug_status find_cut(const sn_planner *p, uint32_t node, cut *out, snug_e
     return SNUG_OK;
 }
 
+/* A new name of the slot's bytes would have to be theirs, in the file. */
+static bool may_read(const sn_planner *p, uint32_t node, sn_value slot) {
+    const sn_node_info *n = node_at(p, node);
+    const bool reads = sn_ops[n->op].effect == SN_PURE && sn_ops[n->op].inplace != SN_INPLACE_ALIAS;
+    return (reads || p->updater[slot.i] == node) &&
+           has_shape(p, slot, sn_graph_type(p->graph, n->in[0])) &&
+           p->bytes[slot.i] == p->bytes[n->in[0].i];
+}
+
+/* Every reader of this version goes along. */
+static bool may_be_read(const sn_planner *p, sn_value slot) {
+    bool fits = !p->is_output[slot.i];
+    for (uint32_t k = p->reader_start[slot.i]; fits && k < p->reader_start[slot.i + 1]; k++)
+        fits = may_read(p, p->readers[k], slot);
+    return fits;
+}
+
 static bool may_spill(const sn_planner *p, uint32_t var) {
     const sn_variable *v = var_at(p, var);
-    const uint32_t update = updater_of(p, var);
-    return v->slot && update != NONE && p->bytes[v->first.i] >= LEAST_BYTES &&
-           has_shape(p, v->first, sn_graph_type(p->graph, node_at(p, update)->in[0])) &&
-           p->bytes[v->first.i] == p->bytes[node_at(p, update)->in[0].i];
+    return v->slot && updater_of(p, var) != NONE && p->bytes[v->first.i] >= LEAST_BYTES &&
+           may_be_read(p, v->first) && may_be_read(p, v->last);
+}
+
+static bool is_spilled(const sn_planner *p, sn_value v) {
+    const int32_t var = sn_graph_value_at(p->graph, v)->var;
+    return p->spilled && var >= 0 && p->spilled[var];
 }
 
 static int n_spilled(const sn_planner *p, uint32_t node) {
     const sn_node_info *n = node_at(p, node);
     int count = 0;
-    for (int k = 0; p->spilled && sn_ops[n->op].effect == SN_STATE && k < n->n_out; k++)
-        count += p->spilled[sn_graph_value_at(p->graph, n->in[k])->var];
+    for (int k = 0; k < n->n_in; k++)
+        count += is_spilled(p, n->in[k]);
     return count;
 }
 
-bool sn_spill_updates(const sn_planner *p, uint32_t node) {
+static bool updates(const sn_planner *p, uint32_t node) {
+    return sn_ops[node_at(p, node)->op].effect == SN_STATE;
+}
+
+/* In pieces: copies in, the run, copies out. */
+static size_t n_steps_of(const sn_planner *p, uint32_t node, const cut *c) {
+    const size_t n = (size_t)n_spilled(p, node);
+    return n_pieces(c) * (1 + n + (updates(p, node) ? n : 0));
+}
+
+bool sn_spill_uses(const sn_planner *p, uint32_t node) {
     return n_spilled(p, node) > 0;
 }
 
@@ -169,6 +194,16 @@ size_t sn_spill_bytes_of(const sn_planner *p) {
     for (uint32_t i = 0; p->spilled && i < sn_graph_n_vars(p->graph); i++)
         sum += p->spilled[i] ? p->bytes[var_at(p, i)->first.i] : 0;
     return sum;
+}
+
+/* Whether all readers of this version can be cut, or are small. */
+static snug_status check_cuts(const sn_planner *p, sn_value slot, bool *fits, snug_error *err) {
+    for (uint32_t k = p->reader_start[slot.i]; *fits && k < p->reader_start[slot.i + 1]; k++) {
+        cut c;
+        SNUG_TRY(find_cut(p, p->readers[k], &c, err));
+        *fits = c.rows < c.extent || c.bytes <= 2 * p->stage_target;
+    }
+    return SNUG_OK;
 }
 
 /* By the largest slot; slots that can only go in one piece, and a large one, stay. */
@@ -181,15 +216,14 @@ static snug_status find_target(sn_planner *p, bool forced, snug_error *err) {
                       : largest / 64 > MOST_STAGE_BYTES ? MOST_STAGE_BYTES
                                                         : largest / 64;
     for (uint32_t i = 0; !forced && i < sn_graph_n_vars(p->graph); i++) {
-        cut c = {.bytes = 0};
-        if (p->spilled[i])
-            SNUG_TRY(find_cut(p, updater_of(p, i), &c, err));
-        p->spilled[i] = p->spilled[i] && (c.rows < c.extent || c.bytes <= 2 * p->stage_target);
+        const sn_value versions[2] = {var_at(p, i)->first, var_at(p, i)->last};
+        for (int k = 0; p->spilled[i] && k < 2; k++)
+            SNUG_TRY(check_cuts(p, versions[k], &p->spilled[i], err));
     }
     return SNUG_OK;
 }
 
-/* Stages that hold any slice, as many as the update with the most slots asks for. */
+/* Stages that hold any slice, as many as the node with the most slots asks for. */
 static snug_status size_ring(sn_planner *p, snug_error *err) {
     size_t stage = 0;
     int most = 0;
@@ -199,7 +233,7 @@ static snug_status size_ring(sn_planner *p, snug_error *err) {
             continue;
         SNUG_TRY(find_cut(p, i, &c, err));
         stage = c.bytes > stage ? c.bytes : stage;
-        p->n_piece_steps += n_pieces(&c) * (1 + 2 * (size_t)n_spilled(p, i)) - 1;
+        p->n_piece_steps += n_steps_of(p, i, &c) - 1;
         most = n_spilled(p, i) > most ? n_spilled(p, i) : most;
     }
     p->n_stages = (uint32_t)most * STAGES_PER_SLOT;
@@ -245,12 +279,16 @@ void sn_spill_keep(sn_planner *p, size_t room) {
 
 double sn_spill_seconds(const sn_planner *p) {
     const sn_rates *r = &p->device->rates;
-    const double bytes = (double)sn_spill_bytes_of(p);
-    double updates = 0;
-    for (uint32_t i = 0; i < p->n_nodes; i++)
-        updates += p->needed[i] && n_spilled(p, i) > 0 ? p->seconds[i] : 0;
-    const double link = bytes > 0 ? bytes / r->spill_read + bytes / r->spill_write : 0;
-    return link > updates ? link - updates : 0;
+    double link = 0, runs = 0;
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const sn_node_info *n = node_at(p, i);
+        for (int k = 0; p->needed[i] && k < n->n_in; k++) {
+            const double bytes = is_spilled(p, n->in[k]) ? (double)p->bytes[n->in[k].i] : 0;
+            link += bytes / r->spill_read + (updates(p, i) ? bytes / r->spill_write : 0);
+        }
+        runs += p->needed[i] && n_spilled(p, i) > 0 ? p->seconds[i] : 0;
+    }
+    return link > runs ? link - runs : 0;
 }
 
 /* --- the steps -------------------------------------------------------------------------------- */
@@ -259,13 +297,14 @@ typedef struct {
     sn_planner *p;
     sn_step *steps; /* the new list */
     uint32_t n;
-    size_t ring;           /* where the first stage begins */
-    uint32_t *emptied;     /* per stage: the step that copies it out, or NONE */
-    uint32_t next_stage;   /* to be filled */
-    bool begun;            /* some stage was filled: the rest of the ring is free, too */
-    uint32_t computed;     /* the last step on the compute queue, or NONE */
-    const sn_step *update; /* being cut */
-    uint32_t *moved;       /* per step of the old list: its place in the new one */
+    size_t ring;          /* where the first stage begins */
+    uint32_t *emptied;    /* per stage: the step that copies it out, or reads it; or NONE */
+    uint32_t *written;    /* per variable: the step that copied its last slice out, or NONE */
+    uint32_t next_stage;  /* to be filled */
+    bool begun;           /* some stage was filled: the rest of the ring is free, too */
+    uint32_t computed;    /* the last step on the compute queue, or NONE */
+    const sn_step *whole; /* being cut */
+    uint32_t *moved;      /* per step of the old list: its place in the new one */
 } writer;
 
 static snug_status set_waits(const writer *w, sn_step *s, const uint32_t *waits, uint32_t n,
@@ -295,17 +334,20 @@ static snug_status add_copy(writer *w, sn_queue queue, const sn_place *home, con
     return SNUG_OK;
 }
 
-/* What held the stage last is out; and before the ring's first use, what lay there is done with:
- * all that the update waits for, too. */
+/* What held the stage last is out, and so is what the home had before; and before the ring's first
+ * use, what lay there is done with: all that the whole step waits for, too. */
 static snug_status fill_stage(writer *w, uint32_t stage, const sn_place *home, const sn_place *to,
                               snug_error *err) {
-    uint32_t waits[MOST_WAITS + 2], n = 0;
+    const uint32_t written = w->written[sn_graph_value_at(w->p->graph, home->value)->var];
+    uint32_t waits[MOST_WAITS + 3], n = 0;
     if (!w->begun && w->computed != NONE)
         waits[n++] = w->computed;
-    for (uint32_t k = 0; !w->begun && k < w->update->n_waits; k++)
-        waits[n++] = w->moved[w->update->waits[k]];
+    for (uint32_t k = 0; !w->begun && k < w->whole->n_waits; k++)
+        waits[n++] = w->moved[w->whole->waits[k]];
     if (w->emptied[stage] != NONE)
         waits[n++] = w->emptied[stage];
+    if (written != NONE)
+        waits[n++] = written;
     w->begun = true;
     SNUG_TRY(add_copy(w, SN_QUEUE_IN, home, to, err));
     return n > 0 ? set_waits(w, &w->steps[w->n - 1], waits, n, err) : SNUG_OK;
@@ -329,7 +371,7 @@ typedef struct {
     cut c;
     int64_t first, rows;
     sn_place *in, *out;
-    uint32_t stage[SN_MAX_OUT]; /* per output: its stage, or NONE: it is at home in memory */
+    uint32_t stage[SN_MAX_IN]; /* per input: its stage, or NONE: it is in memory */
 } piece;
 
 /* Places of the piece; spilled slots come into stages. */
@@ -339,21 +381,25 @@ static snug_status open_piece(writer *w, piece *q, snug_error *err) {
     const snug_type *like = sn_graph_type(p->graph, s->in[0].value);
     SNUG_TRY(sn_plan_array(p->plan->zone, s->n_in, sizeof *q->in, &q->in, err));
     SNUG_TRY(sn_plan_array(p->plan->zone, s->n_out, sizeof *q->out, &q->out, err));
-    for (int k = 0; k < s->n_in; k++)
-        q->in[k] = has_shape(p, s->in[k].value, like)
-                       ? slice_place(p, &s->in[k], &q->c, q->first, q->rows)
-                       : s->in[k];
-    for (int k = 0; k < s->n_out; k++) {
-        q->out[k] = slice_place(p, &s->out[k], &q->c, q->first, q->rows);
+    for (int k = 0; k < s->n_in + s->n_out; k++) {
+        const sn_place *whole = k < s->n_in ? &s->in[k] : &s->out[k - s->n_in];
+        *(k < s->n_in ? &q->in[k] : &q->out[k - s->n_in]) =
+            has_shape(p, whole->value, like) ? slice_place(p, whole, &q->c, q->first, q->rows)
+                                             : *whole;
+    }
+    for (int k = 0; k < s->n_in; k++) {
         q->stage[k] = NONE;
-        if (!p->spilled[sn_graph_value_at(p->graph, s->in[k].value)->var])
+        if (!is_spilled(p, s->in[k].value))
             continue;
         const sn_place home = q->in[k];
         const uint32_t stage = q->stage[k] = w->next_stage++ % p->n_stages;
-        q->in[k].memory = q->out[k].memory = SN_MEM_FIRST_ARENA;
-        q->in[k].offset = q->out[k].offset =
-            w->ring + stage * p->stage_bytes + home.offset % SN_FILE_ALIGN;
+        q->in[k].memory = SN_MEM_FIRST_ARENA;
+        q->in[k].offset = w->ring + stage * p->stage_bytes + home.offset % SN_FILE_ALIGN;
         SNUG_TRY(fill_stage(w, stage, &home, &q->in[k], err));
+        if (updates(p, s->node.i)) { /* in place */
+            q->out[k].memory = q->in[k].memory;
+            q->out[k].offset = q->in[k].offset;
+        }
     }
     return SNUG_OK;
 }
@@ -381,20 +427,24 @@ static snug_status run_piece(writer *w, const piece *q, snug_error *err) {
 
 static snug_status close_piece(writer *w, const piece *q, snug_error *err) {
     const uint32_t run = w->n - 1;
-    for (int k = 0; k < q->whole->n_out; k++) {
+    for (int k = 0; k < q->whole->n_in; k++) {
         if (q->stage[k] == NONE)
+            continue;
+        w->emptied[q->stage[k]] = run;
+        if (!updates(w->p, q->whole->node.i))
             continue;
         const sn_place home = slice_place(w->p, &q->whole->out[k], &q->c, q->first, q->rows);
         SNUG_TRY(add_copy(w, SN_QUEUE_OUT, &home, &q->out[k], err));
         SNUG_TRY(set_waits(w, &w->steps[w->n - 1], &run, 1, err));
         w->emptied[q->stage[k]] = w->n - 1;
+        w->written[sn_graph_value_at(w->p->graph, home.value)->var] = w->n - 1;
     }
     return SNUG_OK;
 }
 
-static snug_status write_update(writer *w, const sn_step *s, snug_error *err) {
+static snug_status write_pieces(writer *w, const sn_step *s, snug_error *err) {
     piece q = {.whole = s};
-    w->update = s;
+    w->whole = s;
     SNUG_TRY(find_cut(w->p, s->node.i, &q.c, err));
     for (; q.first < q.c.extent; q.first += q.c.rows) {
         const int64_t left = q.c.extent - q.first;
@@ -406,7 +456,7 @@ static snug_status write_update(writer *w, const sn_step *s, snug_error *err) {
     return SNUG_OK;
 }
 
-static bool is_spilled_update(const sn_planner *p, const sn_step *s) {
+static bool uses_slots(const sn_planner *p, const sn_step *s) {
     return s->kind == SN_STEP_RUN && n_spilled(p, s->node.i) > 0;
 }
 
@@ -415,9 +465,9 @@ static snug_status count_steps(const sn_planner *p, size_t *out, snug_error *err
     for (uint32_t i = 0; i < p->plan->n_steps; i++) {
         const sn_step *s = &p->plan->steps[i];
         cut c = {.extent = 1, .rows = 1};
-        if (is_spilled_update(p, s))
+        if (uses_slots(p, s))
             SNUG_TRY(find_cut(p, s->node.i, &c, err));
-        n += is_spilled_update(p, s) ? n_pieces(&c) * (1 + 2 * (size_t)n_spilled(p, s->node.i)) : 1;
+        n += uses_slots(p, s) ? n_steps_of(p, s->node.i, &c) : 1;
     }
     *out = n;
     return n < NONE ? SNUG_OK : sn_fail(err, SNUG_E_OVERFLOW, "plan: %zu steps are too many", n);
@@ -436,24 +486,27 @@ static snug_status move_step(writer *w, const sn_step *s, snug_error *err) {
 static snug_status write_steps(sn_planner *p, size_t ring_offset, snug_error *err) {
     sn_plan *const plan = p->plan;
     writer w = {.p = p, .computed = NONE};
+    const uint32_t n_vars = sn_graph_n_vars(p->graph);
     size_t n;
     uint32_t peak = plan->peak_step;
     SNUG_TRY(count_steps(p, &n, err));
     SNUG_TRY(sn_plan_array(plan->zone, n, sizeof *w.steps, &w.steps, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_stages, sizeof *w.emptied, &w.emptied, err));
+    SNUG_TRY(sn_plan_array(p->work, n_vars, sizeof *w.written, &w.written, err));
     SNUG_TRY(sn_plan_array(p->work, plan->n_steps, sizeof *w.moved, &w.moved, err));
     memset(w.emptied, 0xff, p->n_stages * sizeof *w.emptied);
+    memset(w.written, 0xff, n_vars * sizeof *w.written);
     if (!sn_size_align(ring_offset, SN_FILE_ALIGN, &w.ring))
         return sn_fail(err, SNUG_E_OVERFLOW, "plan: stages exceed the address space");
     for (uint32_t i = 0; i < plan->n_steps; i++) {
         const sn_step *s = &plan->steps[i];
         if (i == plan->peak_step)
             peak = w.n;
-        if (is_spilled_update(p, s))
-            SNUG_TRY(write_update(&w, s, err));
+        if (uses_slots(p, s))
+            SNUG_TRY(write_pieces(&w, s, err));
         else
             SNUG_TRY(move_step(&w, s, err));
-        w.moved[i] = is_spilled_update(p, s) ? w.computed : w.n - 1;
+        w.moved[i] = uses_slots(p, s) ? w.computed : w.n - 1;
     }
     plan->steps = w.steps;
     plan->n_steps = w.n;

@@ -42,8 +42,8 @@ static snug_status state_of(const snug_model *m, size_t *out, snug_error *err) {
     return SNUG_OK;
 }
 
-/* What is still to come beside state and arena: on the ledger, and as code; and variables that lie
- * in a file. */
+/* What is still to come beside state and arena: on the ledger, and as code; and bytes of variables
+ * that lie in a file and not in memory, where the planner does not count them. */
 typedef struct {
     size_t reserve, code, away;
 } extras;
@@ -55,7 +55,7 @@ static snug_status find_share(const snug_model *m, size_t budget, extras x, sn_s
     sn_share s = {.budget = budget, .tables = sn_process_tables(budget)};
     SNUG_TRY(sn_process_book(m->engine, &need, &booking, err));
     SNUG_TRY(state_of(m, &s.state, err));
-    s.state -= x.away > SN_FILE_MEMORY_BYTES ? x.away - SN_FILE_MEMORY_BYTES : 0;
+    s.state -= x.away;
     s.process = booking.booked_bytes;
     s.books = books_of(m) + x.reserve;
     size_t taken = s.process + s.tables + s.books;
@@ -194,13 +194,14 @@ static const sn_model_step *first_training(const snug_model *m) {
 }
 
 /* All plans of a training have the same slots in the spill file: the first one decides. *out has
- * one per variable of the graph; *away: bytes of the others. Variables of both steps stand in the
- * same order, nearly always: the search goes on where the last one ended. */
+ * one per variable of the graph; *away: bytes of the others, less the file's own in memory unless
+ * the planner counts those with its slots. Variables of both steps stand in the same order, nearly
+ * always: the search goes on where the last one ended. */
 static snug_status find_spilled(const sn_model_step *first, const sn_graph *g, sn_zone *z,
                                 const bool **out, size_t *away, snug_error *err) {
     const uint32_t n = sn_graph_n_vars(first->graph);
+    size_t own = 0;
     void *spilled;
-    *away = first->plan->spilled_bytes;
     SNUG_TRY(sn_zone_alloc(z, sn_graph_n_vars(g) * sizeof(bool), &spilled, err));
     for (uint32_t i = 0, k = 0; n > 0 && i < sn_graph_n_vars(g); i++) {
         for (uint32_t t = 0; t < n && home_of(first->graph, k) != home_of(g, i); t++)
@@ -209,8 +210,11 @@ static snug_status find_spilled(const sn_model_step *first, const sn_graph *g, s
             home_of(first->graph, k) == home_of(g, i) && sn_plan_spills(first->plan, (sn_var){k});
         const sn_value v = sn_graph_var_at(first->graph, (sn_var){k})->first;
         ((bool *)spilled)[i] = is;
-        *away -= is ? first->plan->value_bytes[v.i] : 0;
+        own += is ? first->plan->value_bytes[v.i] : 0;
     }
+    const size_t others = first->plan->spilled_bytes - own;
+    const size_t file = own > SN_FILE_MEMORY_BYTES ? 0 : SN_FILE_MEMORY_BYTES;
+    *away = others > file ? others - file : 0;
     *out = spilled;
     return SNUG_OK;
 }

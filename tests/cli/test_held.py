@@ -10,6 +10,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import files  # noqa: E402
+
 SNUG, IN_CGROUP = sys.argv[1:3]
 FULL = bool(os.environ.get("SNUG_TEST_FULL"))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -58,6 +61,28 @@ class Held(unittest.TestCase):
         self.assertLessEqual(abs(plan["peak_bytes"] - peak), max(2 * MIB, peak // 50), f"{plan['peak_bytes']} foreseen, {peak} taken")
         self.assertLessEqual(abs(result["memory"]["residual_bytes"]), max(MIB, peak // 200))
         return True
+
+    def test_spilling(self):
+        """What waits in a file is not memory: neither the process's nor the cache's."""
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+            model = files.model(os.path.join(folder, "m.json"), 512, [files.dense("a", 2048, "relu"), files.dense("b", 1024)],
+                                optimizer="adam", loss="mse")
+            common = [model, "--batch", "64", "--threads", "2", "--spill", folder, "--json", "--budget"]
+            floor = json.loads(subprocess.run([SNUG, "plan", "--train", *common, "1MiB"], capture_output=True).stdout)["floor_bytes"]
+            budget = floor // 4096 * 4096 + MIB
+            plan = json.loads(subprocess.run([SNUG, "plan", "--train", *common, str(budget)], capture_output=True, check=True).stdout)
+            self.assertGreater(plan["spilled_bytes"], 20 * MIB)
+            report = os.path.join(folder, "report.json")
+            fit = subprocess.run([IN_CGROUP, str(budget), report, SNUG, "fit", "--x", "normal:160x512@1", "--y", "normal:160x1024@2",
+                                  "--epochs", "3", *common, str(budget)], capture_output=True, text=True)
+            if fit.returncode == 77:
+                self.skipTest(fit.stderr)
+            with open(report) as f:
+                group = json.load(f)
+        self.assertEqual(fit.returncode, 0, fit.stderr)
+        self.assertFalse(group["killed"])
+        self.assertLessEqual(group["counted_peak_bytes"], budget)
+        self.assertLessEqual(abs(plan["peak_bytes"] - group["counted_peak_bytes"]), max(2 * MIB, budget // 50))
 
     def test_equal_commands_give_equal_plans(self):
         model = os.path.join(ROOT, "examples/models/shapes_cnn.json")

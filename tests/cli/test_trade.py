@@ -60,8 +60,8 @@ class Spill(Case):
         self.assertFalse([n for n in os.listdir(self.dir) if n.startswith("snug-spill")])
         return files.read(self.at(name))
 
-    def test_adam_trains_the_same_weights(self):
-        for switches in ([], ["--optimizer", "adam:gradient_accumulation_steps=2"], ["--optimizer", "adamw"]):
+    def test_optimizers_train_the_same_weights(self):
+        for switches in ([], ["--optimizer", "adam:gradient_accumulation_steps=2"], ["--optimizer", "adamw"], ["--optimizer", "lamb"]):
             high, low = (self.floor("--batch", 32, *switches, "--spill", folder) for folder in ("off", self.dir))
             self.assertLess(low + 10 * MIB, high)
             plain = self.fit("plain", "--batch", 32, *switches)
