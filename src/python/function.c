@@ -352,6 +352,55 @@ static void clear(call *c) {
         PyMem_Free(c->more[i]);
 }
 
+/* --- symbols ---------------------------------------------------------------------------------- */
+/* The first argument that takes the call upon itself: it has a method __snug_function__(function,
+ * args, kwargs). Looked for only where a conversion failed, so tensors pay nothing for it. */
+static PyObject *method_of_symbol(PyObject *o, int depth) {
+    static const char word[] = "__snug_function__";
+    if (!is_list(o)) {
+        PyObject *method = PyObject_HasAttrString(o, word) ? PyObject_GetAttrString(o, word) : NULL;
+        return method;
+    }
+    PyObject *method = NULL;
+    for (Py_ssize_t i = 0; !method && depth < 3 && i < PySequence_Size(o); i++)
+        method = method_of_symbol(PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i),
+                                  depth + 1);
+    return method;
+}
+
+/* What a symbol among the arguments makes of the call; NULL with the old exception where there is
+ * none. */
+static PyObject *call_symbol(bound *f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    PyObject *type, *value, *trace, *method = NULL, *result = NULL;
+    const Py_ssize_t n_names = names ? PyTuple_Size(names) : 0;
+    PyErr_Fetch(&type, &value, &trace);
+    for (Py_ssize_t i = 0; !method && i < n + n_names; i++)
+        method = method_of_symbol(args[i], 0);
+    if (!method) {
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    PyObject *tuple = PyTuple_New(n), *keywords = PyDict_New();
+    for (Py_ssize_t i = 0; tuple && i < n; i++) {
+        Py_INCREF(args[i]);
+        PyTuple_SetItem(tuple, i, args[i]);
+    }
+    int ok = tuple && keywords;
+    for (Py_ssize_t k = 0; ok && k < n_names; k++)
+        ok = PyDict_SetItem(keywords, PyTuple_GetItem(names, k), args[n + k]) == 0;
+    PyObject *me = ok ? PyCFunction_NewEx(&f->method, (PyObject *)f, NULL) : NULL;
+    if (me)
+        result = PyObject_CallFunctionObjArgs(method, me, tuple, keywords, NULL);
+    Py_XDECREF(me);
+    Py_XDECREF(tuple);
+    Py_XDECREF(keywords);
+    Py_DECREF(method);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return result;
+}
+
 static PyObject *call_row(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     const bound *f = (const bound *)self;
     PyObject *in_order[MAX_ARGS] = {NULL}, *result = NULL;
@@ -381,6 +430,8 @@ static PyObject *call_row(PyObject *self, PyObject *const *args, Py_ssize_t n, P
             py_raise(&err);
         else
             result = give(f, out, n_out);
+    } else {
+        result = call_symbol((bound *)self, args, n, names);
     }
     clear(&c);
     return result;
