@@ -1,0 +1,430 @@
+"""keras.Layer: names, weights, building, calling. What a built-in layer computes is in C (_C.Layer); a custom one has `call`."""
+import inspect
+import threading
+
+from snug import _C, _nest
+from snug._types import as_dtype
+from snug.keras import _symbolic
+from snug.keras._names import auto_name, snake
+from snug.keras._symbolic import KerasTensor, Node
+from snug.keras._variable import KerasVariable
+
+_here = threading.local()     # training: of the call around this one; path: names of layers around
+
+
+class InputSpec:
+    def __init__(self, dtype=None, shape=None, ndim=None, max_ndim=None, min_ndim=None, axes=None, allow_last_axis_squeeze=False,
+                 name=None, optional=False):
+        self.dtype, self.shape, self.max_ndim, self.min_ndim = dtype, shape, max_ndim, min_ndim
+        self.ndim = len(shape) if shape is not None else ndim
+        self.axes, self.name = axes or {}, name
+
+
+def _check_spec(layer, specs, inputs):
+    for i, (spec, x) in enumerate(zip(_nest.flatten(specs), _nest.flatten(inputs))):
+        if not isinstance(spec, InputSpec) or not hasattr(x, "shape"):
+            continue
+        rank = len(x.shape)
+        where = f'Input {i} of layer "{layer.name}" is incompatible with the layer: '
+        if spec.ndim is not None and rank != spec.ndim:
+            raise ValueError(f"{where}expected ndim={spec.ndim}, found ndim={rank}. Full shape received: {tuple(x.shape)}")
+        if spec.min_ndim is not None and rank < spec.min_ndim:
+            raise ValueError(f"{where}expected min_ndim={spec.min_ndim}, found ndim={rank}. Full shape received: {tuple(x.shape)}")
+        for axis, want in spec.axes.items():
+            if want is not None and x.shape[axis] not in (want, None):
+                raise ValueError(f"{where}expected axis {axis} of input shape to have value {want}, but received input with"
+                                 f" shape {tuple(x.shape)}")
+
+
+class Layer:
+    _own_graph = False      # a model: its layers are listed, its call is its own
+
+    def __init__(self, *, activity_regularizer=None, trainable=True, dtype=None, autocast=True, name=None, **kwargs):
+        self._ready()
+        shape = kwargs.pop("input_shape", None)
+        if "input_dim" in kwargs:
+            shape = (kwargs.pop("input_dim"),)
+        batch = kwargs.pop("batch_size", None)
+        batch_shape = kwargs.pop("batch_input_shape", kwargs.pop("batch_shape", None))
+        if shape is not None:
+            batch_shape = (batch, *(shape if isinstance(shape, (tuple, list)) else (shape,)))
+        kwargs.pop("weights", None)
+        if kwargs:
+            raise ValueError(f"Unrecognized keyword arguments passed to {type(self).__name__}: {kwargs}")
+        self._batch_input_shape = batch_shape
+        self._name = name or auto_name(snake(type(self).__name__))
+        self._dtype = as_dtype(dtype if dtype is not None else _floatx()) if not hasattr(dtype, "compute_dtype") else as_dtype(dtype.variable_dtype)
+        self._trainable = bool(trainable)
+        from snug.keras import regularizers
+        self.activity_regularizer = regularizers.get(activity_regularizer)
+
+    def _ready(self):
+        """What tracking needs, before anything is set: subclasses may set attributes first."""
+        d = self.__dict__
+        if "_layers" not in d:
+            d.update(_layers=[], _own=[], _metrics=[], _added=[], _nodes=[], built=False, supports_masking=False, input_spec=None,
+                     _trainable=True, _name=None, _dtype=as_dtype(_floatx()), _in_call=False, activity_regularizer=None,
+                     _batch_input_shape=None, stateful=False)
+
+    # --- tracking ---------------------------------------------------------------------------------
+    def __setattr__(self, name, value):
+        self._ready()
+        self._track(value)
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name):
+        value = self.__dict__.get(name)
+        if isinstance(value, Layer) and value in self._layers:
+            self._layers.remove(value)
+        object.__delattr__(self, name)
+
+    def _track(self, value):
+        if isinstance(value, Layer):
+            if value is not self and not any(value is layer for layer in self._layers):
+                self._layers.append(value)
+        elif isinstance(value, _C.Variable):
+            if not any(value is v for v in self._own):
+                self._own.append(value)
+        elif type(value).__name__ != "str" and _is_metric(value):
+            if not any(value is m for m in self._metrics):
+                self._metrics.append(value)
+        elif isinstance(value, (list, tuple)):
+            for part in value:
+                self._track(part)
+        elif isinstance(value, dict):
+            for part in value.values():
+                self._track(part)
+
+    def _all_layers(self):
+        """Layers right below, those appended to lists later included."""
+        for value in list(self.__dict__.values()):
+            if isinstance(value, (list, tuple, dict)) and value is not self._layers:
+                self._track(value)
+        return self._layers
+
+    # --- names and settings -----------------------------------------------------------------------
+    @property
+    def name(self):
+        return self._name
+
+    @name.setter
+    def name(self, value):
+        self.__dict__["_name"] = value
+
+    @property
+    def path(self):
+        return self._name
+
+    @property
+    def dtype(self):
+        return self._dtype.name
+
+    variable_dtype = compute_dtype = dtype
+
+    @property
+    def dtype_policy(self):
+        from snug.keras import mixed_precision
+        return mixed_precision.Policy(self._dtype.name)
+
+    @property
+    def trainable(self):
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value):
+        self._ready()
+        self.__dict__["_trainable"] = bool(value)
+        for v in self._own:
+            if v.__dict__.get("_may_train", True):
+                v.trainable = bool(value)
+        for layer in self._all_layers():
+            layer.trainable = value
+
+    # --- weights ----------------------------------------------------------------------------------
+    @property
+    def variables(self):
+        return self.weights
+
+    @property
+    def weights(self):
+        own = [v for v in self._own if v.__dict__.get("_may_train", v.trainable)]
+        own += [v for v in self._own if not any(v is o for o in own)]
+        seen, out = set(), []
+        for v in own + [v for layer in self._all_layers() for v in layer.weights]:
+            if id(v) not in seen:
+                seen.add(id(v))
+                out.append(v)
+        return out
+
+    @property
+    def trainable_weights(self):
+        return [v for v in self.weights if v.trainable] if self._trainable else []
+
+    @property
+    def non_trainable_weights(self):
+        return self.weights if not self._trainable else [v for v in self.weights if not v.trainable]
+
+    @property
+    def trainable_variables(self):
+        return self.trainable_weights
+
+    @property
+    def non_trainable_variables(self):
+        return self.non_trainable_weights
+
+    @property
+    def metrics(self):
+        out = list(self._metrics)
+        for layer in self._all_layers():
+            out += [m for m in layer.metrics if not any(m is o for o in out)]
+        return out
+
+    def get_weights(self):
+        return [v.numpy() for v in self.weights]
+
+    def set_weights(self, weights):
+        mine = self.weights
+        if len(mine) != len(weights):
+            raise ValueError(f"You called `set_weights(weights)` on layer '{self.name}' with a weight list of length {len(weights)},"
+                             f" but the layer was expecting {len(mine)} weights.")
+        for v, value in zip(mine, weights):
+            shape = tuple(value.shape) if hasattr(value, "shape") else None
+            if shape is not None and shape != tuple(v.shape):
+                raise ValueError(f"Layer {self.name} weight shape {tuple(v.shape)} is not compatible with provided weight shape"
+                                 f" {shape}.")
+            v.assign(value)
+
+    def count_params(self):
+        total = 0
+        for v in self.weights:
+            n = 1
+            for d in v.shape:
+                n *= d
+            total += n
+        return total
+
+    def add_weight(self, shape=None, initializer=None, dtype=None, trainable=True, autocast=True, regularizer=None, constraint=None,
+                   aggregation="none", overwrite_with_gradient=False, name=None, **ignored):
+        from snug.keras import constraints, initializers, regularizers
+        self._ready()
+        if isinstance(shape, str):
+            shape, name = initializer if not isinstance(initializer, str) else (), shape
+            initializer = None
+        shape = () if shape is None else tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
+        dtype = as_dtype(dtype) if dtype is not None else self._dtype
+        if initializer is None:
+            initializer = "glorot_uniform" if dtype.is_floating and shape else "zeros"
+        initializer = initializers.get(initializer)
+        value = initializer(shape, dtype=dtype) if callable(initializer) else _C.convert_to_tensor(initializer, dtype=dtype)
+        v = KerasVariable(value, trainable=trainable and self._trainable, name=f"{self.name}/{name or auto_name('variable')}")
+        v._may_train = bool(trainable)
+        v.regularizer, v.constraint = regularizers.get(regularizer), constraints.get(constraint)
+        if not any(v is o for o in self._own):
+            self._own.append(v)
+        return v
+
+    add_variable = add_weight
+
+    # --- losses -----------------------------------------------------------------------------------
+    def add_loss(self, loss):
+        self._added.extend(loss if isinstance(loss, (list, tuple)) else [loss])
+
+    def add_metric(self, value, name=None, aggregation=None):
+        raise NotImplementedError("add_metric is not in Keras 3; make a keras.metrics.Mean in the constructor and update it")
+
+    def _own_losses(self):
+        found = [loss() if callable(loss) else loss for loss in self._added]
+        found += [v.regularizer(v) for v in self._own if getattr(v, "regularizer", None) is not None and v.trainable]
+        return found
+
+    @property
+    def losses(self):
+        found = self._own_losses()
+        for layer in self._all_layers():
+            found += layer.losses
+        return found
+
+    def _forget_losses(self):
+        self._added.clear()
+        for layer in self._all_layers():
+            layer._forget_losses()
+
+    def _constrain(self):
+        for v in self._own:
+            if getattr(v, "constraint", None) is not None:
+                v.assign(v.constraint(v))
+        for layer in self._all_layers():
+            layer._constrain()
+
+    # --- building and calling ---------------------------------------------------------------------
+    def build(self, input_shape=None):
+        self.built = True
+
+    def _build_for(self, args, kwargs):
+        if self.built:
+            return
+        first = args[0] if args else next(iter(kwargs.values()), None)
+        shape = _symbolic._map(lambda t: tuple(t.shape) if hasattr(t, "shape") else None, first)
+        parameters = _parameters(type(self).build)
+        if type(self).build is not Layer.build:
+            if len(parameters) > 2 and all(p.endswith("_shape") for p in parameters[1:]):
+                names = [p for p in _parameters(type(self).call)[1:]]
+                values = dict(zip(names, args), **kwargs)
+                shapes = {f"{n}_shape": _symbolic._map(lambda t: tuple(t.shape), v) for n, v in values.items()
+                          if any(hasattr(t, "shape") for t in _nest.flatten(v))}
+                self.build(**{p: shapes.get(p) for p in parameters[1:]})
+            else:
+                self.build(shape)
+        self.__dict__["built"] = True
+        if self._trainable is False:
+            self.trainable = False
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return previous_mask
+
+    def compute_output_shape(self, *args, **kwargs):
+        shapes = [KerasTensor(a) if isinstance(a, tuple) else a for a in args]
+        return _symbolic._map(lambda t: tuple(t.shape), self.compute_output_spec(*shapes, **kwargs))
+
+    def compute_output_spec(self, *args, **kwargs):
+        return _symbolic.infer(self.call, args, kwargs)
+
+    def _symbolic_call(self, args, kwargs):
+        self._build_for(args, kwargs)
+        if type(self).compute_output_shape is not Layer.compute_output_shape and len(args) == 1:
+            shape = self.compute_output_shape(_symbolic._map(lambda t: tuple(t.shape), args[0]))
+            dtype = self._dtype
+            outputs = KerasTensor(shape, dtype) if isinstance(shape, tuple) else [KerasTensor(s, dtype) for s in shape]
+        else:
+            outputs = _symbolic.infer(self._plain_call, args, kwargs)
+        self._nodes.append(Node(self, args, kwargs, outputs))
+        return outputs
+
+    def _plain_call(self, *args, **kwargs):
+        return self._run(args, kwargs)
+
+    def __call__(self, *args, **kwargs):
+        self._ready()
+        if not self._name:
+            raise RuntimeError(f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` in the `__init__()` method.")
+        if args and not _nest.is_nested(args[0]):
+            args = (_as_tensor(args[0], self), *args[1:])
+        elif args:
+            args = (_symbolic._map(lambda x: _as_tensor(x, self), args[0]), *args[1:])
+        if self.input_spec is not None and args:
+            _check_spec(self, self.input_spec, args[0])
+        if _symbolic.is_symbolic(list(args), kwargs):
+            return self._symbolic_call(args, kwargs)
+        return self._run(args, kwargs)
+
+    def _run(self, args, kwargs):
+        outer = getattr(_here, "training", None)
+        accepts = _parameters(type(self).call) if not self._own_graph else _parameters(self.call)
+        training = kwargs.get("training")
+        if training is None:
+            training = outer
+        if training is None and getattr(self, "_default_training", None) is not None:
+            training = self._default_training
+        if "training" in accepts and training is not None:
+            kwargs = {**kwargs, "training": training}
+        elif "training" not in accepts:
+            kwargs.pop("training", None) if "training" in kwargs else None
+        masks = _symbolic._map(lambda t: getattr(t, "_keras_mask", None), args[0]) if args else None
+        if "mask" in accepts and kwargs.get("mask") is None and any(m is not None for m in _nest.flatten(masks)):
+            kwargs = {**kwargs, "mask": masks}
+        self._build_for(args, {k: v for k, v in kwargs.items() if k not in ("training", "mask")})
+        _here.training = training
+        try:
+            outputs = self.call(*args, **kwargs)
+        finally:
+            _here.training = outer
+        if self.activity_regularizer is not None:
+            for t in _nest.flatten(outputs):
+                self.add_loss(self.activity_regularizer(t))
+        if any(m is not None for m in _nest.flatten(masks)) and self.supports_masking:
+            self._set_mask(outputs, self.compute_mask(args[0], masks))
+        return outputs
+
+    @staticmethod
+    def _set_mask(outputs, mask):
+        if _nest.is_nested(outputs) or mask is None or _nest.is_nested(mask):
+            return
+        if getattr(outputs, "_keras_mask", None) is None:
+            try:
+                outputs._keras_mask = mask
+            except AttributeError:
+                pass
+
+    def call(self, *args, **kwargs):
+        raise NotImplementedError(f"Layer {type(self).__name__} does not have a `call()` method implemented.")
+
+    # --- configurations ---------------------------------------------------------------------------
+    def get_config(self):
+        config = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
+        if type(self).__init__ is not Layer.__init__ and type(self).get_config is Layer.get_config:
+            needed = [p for p in _parameters(type(self).__init__)[1:] if p not in config]
+            for p in needed:
+                if p in self.__dict__:
+                    config[p] = self.__dict__[p]
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+    @property
+    def input(self):
+        return self._nodes[0].args[0] if self._nodes else None
+
+    @property
+    def output(self):
+        if not self._nodes:
+            raise AttributeError(f"The layer {self.name} has never been called and thus has no defined output.")
+        return self._nodes[0].outputs
+
+    @property
+    def input_shape(self):
+        return _symbolic._map(lambda t: tuple(t.shape), self.input)
+
+    @property
+    def output_shape(self):
+        return _symbolic._map(lambda t: tuple(t.shape), self.output)
+
+    def __repr__(self):
+        return f"<{type(self).__name__} name={self.name}, built={self.built}>"
+
+
+def _is_metric(value):
+    return getattr(type(value), "_is_keras_metric", False)
+
+
+def _floatx():
+    from snug.keras import backend
+    return backend.floatx()
+
+
+def _as_tensor(x, layer):
+    if isinstance(x, (KerasTensor, _C.Tensor)) or x is None:
+        if isinstance(x, _C.Tensor) and x.dtype.is_floating and x.dtype != layer._dtype and layer._dtype.is_floating:
+            from snug._lazy import tf
+            return tf.cast(x, layer._dtype)
+        return x
+    if isinstance(x, _C.Variable):
+        return x.read_value()
+    if hasattr(x, "__array__") or isinstance(x, (int, float, bool)):
+        t = _C.convert_to_tensor(x)
+        return _as_tensor(t, layer)
+    return x
+
+
+_known = {}
+
+
+def _parameters(function):
+    key = getattr(function, "__func__", function)
+    if key not in _known:
+        try:
+            _known[key] = list(inspect.signature(key).parameters)
+        except (TypeError, ValueError):
+            _known[key] = []
+    return _known[key]

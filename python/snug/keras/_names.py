@@ -1,0 +1,22 @@
+"""Automatic names: dense, dense_1, ...; and what clear_session forgets."""
+import re
+
+_counts = {}
+_SNAKE = (re.compile(r"(.)([A-Z][a-z0-9]+)"), re.compile(r"([a-z])([A-Z])"))
+
+
+def snake(name):
+    name = re.sub(r"\W+", "", name)
+    for pattern in _SNAKE:
+        name = pattern.sub(r"\1_\2", name)
+    return name.lower()
+
+
+def auto_name(prefix):
+    n = _counts.get(prefix, 0)
+    _counts[prefix] = n + 1
+    return prefix if n == 0 else f"{prefix}_{n}"
+
+
+def forget():
+    _counts.clear()

@@ -1,0 +1,154 @@
+"""Between objects and configurations: what Keras' serialize and deserialize functions do."""
+import ast
+import importlib
+
+from snug import _C
+
+_registered = {}
+
+
+def parse_signature(text):
+    """[(name, default or REQUIRED)] of a row of _signatures."""
+    out = []
+    for part in text.split("|") if text else []:
+        name, given, default = part.partition("=")
+        out.append((name, ast.literal_eval(default) if given else REQUIRED))
+    return out
+
+
+class _Required:
+    def __repr__(self):
+        return "REQUIRED"
+
+
+REQUIRED = _Required()
+
+
+def bind(cls_name, signature, args, kwargs):
+    """Values by name; what is no argument of the class stays in kwargs."""
+    if len(args) > len(signature):
+        raise TypeError(f"{cls_name}() takes {len(signature)} arguments but {len(args)} were given")
+    values = dict(zip([name for name, _ in signature], args))
+    for name, default in signature[len(args):]:
+        if name in kwargs:
+            values[name] = kwargs.pop(name)
+        elif default is REQUIRED:
+            raise TypeError(f"{cls_name}.__init__() missing 1 required positional argument: '{name}'")
+        else:
+            values[name] = default
+    return values
+
+
+def to_config(value):
+    """What a configuration holds for it, fit for JSON."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [to_config(v) for v in value]
+    if isinstance(value, dict):
+        return {str(k): to_config(v) for k, v in value.items()}
+    if hasattr(value, "get_config"):
+        return serialize_keras_object(value)
+    if _C.is_tensor(value):
+        return value.numpy().tolist()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "name") and type(value).__name__ == "DType":
+        return value.name
+    if callable(value):
+        return getattr(value, "__name__", str(value))
+    raise TypeError(f"{value!r} cannot be written into a configuration")
+
+
+def serialize_keras_object(obj):
+    if obj is None or isinstance(obj, (bool, int, float, str)):
+        return obj
+    if not hasattr(obj, "get_config"):
+        return to_config(obj)
+    module = getattr(type(obj), "_keras_module", "builtins")
+    registered = getattr(type(obj), "_registered_name", None)
+    out = {"module": module, "class_name": type(obj).__name__, "config": to_config(obj.get_config()), "registered_name": registered}
+    shape = getattr(obj, "_build_shape", None)
+    if shape is not None:
+        out["build_config"] = {"input_shape": to_config(shape)}
+    return out
+
+
+_HOMES = ("layers", "_models", "initializers", "regularizers", "constraints", "losses", "metrics", "optimizers",
+          "optimizers.schedules", "activations")
+
+
+def find_class(name, custom=None):
+    for table in (custom or {}, _registered, _scope):
+        if name in table:
+            return table[name]
+        for key, value in table.items():
+            if key.rpartition(">")[2] == name:
+                return value
+    for home in _HOMES:
+        module = importlib.import_module("snug.keras." + home)
+        found = getattr(module, name, None)
+        if isinstance(found, type):
+            return found
+    raise TypeError(f"Could not locate class '{name}'. Make sure custom classes and functions are decorated with"
+                    " `@keras.saving.register_keras_serializable()`, or given in custom_objects.")
+
+
+def deserialize_keras_object(config, custom_objects=None, safe_mode=True, **ignored):
+    if isinstance(config, (list, tuple)):
+        return [deserialize_keras_object(c, custom_objects) for c in config]
+    if not isinstance(config, dict) or "class_name" not in config:
+        return config
+    if config["class_name"] == "__tuple__":
+        return tuple(deserialize_keras_object(c, custom_objects) for c in config["items"])
+    if config["class_name"] == "__keras_tensor__":
+        return config
+    cls = find_class(config["class_name"], custom_objects)
+    inner = config.get("config", {})
+    if hasattr(cls, "_from_config_with"):
+        return cls._from_config_with(inner, custom_objects)
+    return cls.from_config(inner)
+
+
+_scope = {}
+
+
+class custom_object_scope:
+    def __init__(self, custom_objects=None, *more):
+        self.objects = dict(custom_objects or {})
+        for m in more:
+            self.objects.update(m)
+
+    def __enter__(self):
+        self.saved = dict(_scope)
+        _scope.update(self.objects)
+        return self
+
+    def __exit__(self, *exc):
+        _scope.clear()
+        _scope.update(self.saved)
+
+
+CustomObjectScope = custom_object_scope
+
+
+def get_custom_objects():
+    return _scope
+
+
+def register_keras_serializable(package="Custom", name=None):
+    def decorate(obj):
+        full = f"{package}>{name or obj.__name__}"
+        if isinstance(obj, type):
+            obj._registered_name = full
+        _registered[full] = obj
+        return obj
+    return decorate
+
+
+def get_registered_object(name, custom_objects=None, module_objects=None):
+    return _registered.get(name)
+
+
+def get_registered_name(obj):
+    return getattr(obj, "_registered_name", obj.__name__)

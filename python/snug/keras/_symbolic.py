@@ -1,0 +1,171 @@
+"""Symbolic tensors and the graph of calls between them: what functional models are made of."""
+from snug import _C, _nest
+from snug._types import TensorShape, as_dtype
+from snug.keras._names import auto_name
+
+
+class KerasTensor:
+    """A tensor of which only shape and dtype are known; `_keras_history` says which call makes it."""
+    __array_priority__ = 200
+
+    def __init__(self, shape, dtype="float32", sparse=False, record_history=True, name=None):
+        self._shape = tuple(shape)
+        self._dtype = as_dtype(dtype)
+        self.name = name or auto_name("keras_tensor")
+        self._keras_history = None
+        self._keras_mask = None
+        self.sparse = self.ragged = False
+
+    @property
+    def shape(self):
+        return self._shape
+
+    @property
+    def dtype(self):
+        return self._dtype.name
+
+    @property
+    def ndim(self):
+        return len(self._shape)
+
+    @property
+    def node(self):
+        return self._keras_history[0] if self._keras_history else None
+
+    def get_shape(self):
+        return TensorShape(self._shape)
+
+    def __repr__(self):
+        return f"<KerasTensor shape={self._shape}, dtype={self.dtype}, sparse={self.sparse}, ragged={self.ragged}, name={self.name}>"
+
+    def __iter__(self):
+        raise NotImplementedError("Iterating over a symbolic KerasTensor is not supported.")
+
+    def __bool__(self):
+        raise TypeError("A symbolic KerasTensor cannot be used as a boolean.")
+
+    def __array__(self, dtype=None):
+        raise ValueError(f"A KerasTensor is symbolic: it's a placeholder for a shape an a dtype. It doesn't have any actual"
+                         f" numerical value. You cannot convert it to a NumPy array: {self!r}")
+
+    def numpy(self):
+        return self.__array__()
+
+    def __getitem__(self, key):
+        return call(_getitem, self, key)
+
+
+def _getitem(x, key):
+    return x[key]
+
+
+def _operators():
+    import operator
+    names = "add sub mul truediv floordiv mod pow matmul lt le gt ge eq ne and_ or_ xor".split()
+    for word in names:
+        function = getattr(operator, word)
+        stem = word.rstrip("_")
+
+        def forward(self, other, function=function):
+            return call(function, self, other)
+
+        def backward(self, other, function=function):
+            return call(function, other, self)
+        setattr(KerasTensor, f"__{stem}__", forward)
+        if word not in ("lt", "le", "gt", "ge", "eq", "ne"):
+            setattr(KerasTensor, f"__r{stem}__", backward)
+    for word in ("neg", "abs", "invert"):
+        def one(self, function=getattr(operator, word)):
+            return call(function, self)
+        setattr(KerasTensor, f"__{word}__", one)
+    KerasTensor.__hash__ = object.__hash__
+
+
+_operators()
+
+
+class Node:
+    """One call: what was called, with which arguments, and what it gives."""
+
+    def __init__(self, operation, args, kwargs, outputs):
+        self.operation, self.args, self.kwargs = operation, args, kwargs
+        self.inputs = [t for t in _nest.flatten([list(args), kwargs]) if isinstance(t, KerasTensor)]
+        self.outputs = outputs
+        for i, t in enumerate(_nest.flatten(outputs)):
+            if isinstance(t, KerasTensor):
+                t._keras_history = (self, i)
+
+
+class Operation:
+    """A function in a functional model."""
+
+    def __init__(self, function):
+        self.function = function
+        self.name = auto_name(getattr(function, "__name__", "operation").strip("_"))
+        self.layers = []
+
+    def __call__(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+
+def is_symbolic(*structures):
+    return any(isinstance(t, KerasTensor) for s in structures for t in _nest.flatten(s))
+
+
+def call(function, *args, **kwargs):
+    """function(*args) as a node of the graph."""
+    outputs = infer(function, args, kwargs)
+    Node(Operation(function), args, kwargs, outputs)
+    return outputs
+
+
+# Stand-ins for open extents: what differs between the two runs is open.
+_FILLS = (7, 11)
+
+
+def _run(function, args, kwargs, fill):
+    def stand_in(value):
+        if not isinstance(value, KerasTensor):
+            return value
+        shape = [fill if d is None else d for d in value.shape]
+        t = _C.full(shape, 0.0 if value._dtype.is_floating else 0, value._dtype)
+        if value._keras_mask is not None:
+            t._keras_mask = _C.full([fill if d is None else d for d in value._keras_mask.shape], 1, as_dtype("bool"))
+        return t
+    trace = _C.Trace()
+    trace.begin([])
+    try:
+        result = function(*_map(stand_in, args), **_map(stand_in, kwargs))
+        return _map(lambda t: (tuple(t.shape), t.dtype) if _C.is_tensor(t) else t, result)
+    finally:
+        trace.drop()
+
+
+def _map(function, structure):
+    return _nest.map_structure(function, structure) if _nest.is_nested(structure) else function(structure)
+
+
+def _flat_specs(structure, out):
+    if isinstance(structure, tuple) and len(structure) == 2 and isinstance(structure[0], tuple) and hasattr(structure[1], "_code"):
+        out.append(structure)
+        return lambda it: next(it)
+    if isinstance(structure, dict):
+        made = {k: _flat_specs(v, out) for k, v in structure.items()}
+        return lambda it: {k: f(it) for k, f in made.items()}
+    if isinstance(structure, (list, tuple)):
+        made = [_flat_specs(v, out) for v in structure]
+        kind = type(structure)
+        return lambda it: kind([f(it) for f in made])
+    return lambda it: structure
+
+
+def infer(function, args, kwargs):
+    """What function would give, as KerasTensors: it runs twice on stand-ins, recorded and never computed."""
+    first, second = (_run(function, args, kwargs, fill) for fill in _FILLS)
+    specs, others = [], []
+    build = _flat_specs(first, specs)
+    _flat_specs(second, others)
+    made = []
+    for (shape, dtype), (other, _) in zip(specs, others):
+        made.append(KerasTensor([a if a == b else None for a, b in zip(shape, other)], dtype))
+    return build(iter(made))

@@ -1,0 +1,29 @@
+"""keras.Variable: a variable with Keras' names."""
+from snug import _C
+from snug._variable import Variable
+
+
+class KerasVariable(Variable):
+    regularizer = constraint = None
+    overwrite_with_gradient = False
+
+    def __new__(cls, initializer=None, shape=None, dtype=None, trainable=True, autocast=True, aggregation="none", name=None, **ignored):
+        value = initializer
+        if isinstance(value, str):
+            from snug.keras import initializers
+            value = initializers.get(value)
+        if callable(value) and not _C.is_tensor(value):
+            value = value(shape, dtype=dtype or "float32")
+        return super().__new__(cls, value, trainable=trainable, dtype=dtype, name=name)
+
+    @property
+    def path(self):
+        return _C.Variable.name.__get__(self)[:-2]
+
+    @property
+    def name(self):
+        return self.path.rpartition("/")[2]
+
+    @property
+    def value(self):
+        return self.read_value()

@@ -1,0 +1,315 @@
+"""keras.layers: one class per layer of the engine, with Keras' arguments; and those that are Python's: Lambda, wrappers of
+custom layers, Input."""
+import json
+
+from snug import _C, _nest
+from snug.keras import _layer, _serial, _signatures, _symbolic
+from snug.keras._layer import InputSpec, Layer
+from snug.keras._names import auto_name
+from snug.keras._symbolic import KerasTensor, Node
+from snug.keras._variable import KerasVariable
+
+_C.set_variable_class(KerasVariable)
+
+
+class _Built(Layer):
+    """A layer whose build function is the engine's; subclasses are made from the table of signatures."""
+    _signature = None
+
+    def __init__(self, *args, **kwargs):
+        cls = _engine_class(type(self))
+        values = _serial.bind(cls.__name__, cls._arguments(), args, kwargs)
+        regularizer = values.get("activity_regularizer", kwargs.pop("activity_regularizer", None))
+        kwargs.pop("implementation", None), kwargs.pop("use_cudnn", None), kwargs.pop("lora_rank", None)
+        super().__init__(**kwargs)
+        self.__dict__["supports_masking"] = True
+        self.__dict__["_values"] = values
+        self.__dict__["_c"] = None
+        for name, value in values.items():
+            if name == "activation" and (value is None or isinstance(value, str)):
+                from snug.keras import activations
+                value = activations.get(value)
+            if not hasattr(type(self), name):
+                self.__dict__[name] = value
+            if isinstance(value, Layer):
+                self._track(value)
+        if regularizer is not None:
+            self.__dict__["_values"]["activity_regularizer"] = regularizer
+
+    @classmethod
+    def _arguments(cls):
+        if isinstance(cls._signature, str):
+            cls._signature = _serial.parse_signature(cls._signature)
+        return cls._signature
+
+    # --- the engine's layer -----------------------------------------------------------------------
+    def _engine(self):
+        if self._c is None:
+            cls = _engine_class(type(self))
+            config = {k: _serial.to_config(v) for k, v in self._values.items() if v is not None or k == "activation"}
+            config.update(name=self.name, trainable=self._trainable, dtype=self._dtype.name)
+            if config.get("activation", 0) is None:
+                config["activation"] = "linear"
+            self.__dict__["_c"] = _C.Layer(cls.__name__, json.dumps(config))
+        return self._c
+
+    def _take_variables(self):
+        known = len(self._own)
+        made = self._c.variables()
+        if len(made) == known:
+            return
+        for v in made[known:]:
+            v._may_train = v.trainable
+            self._own.append(v)
+        if not self._trainable:
+            self.trainable = False
+
+    @property
+    def trainable(self):
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value):
+        Layer.trainable.fset(self, value)
+        if self.__dict__.get("_c") is not None:
+            self._c.set_trainable(bool(value))
+
+    def build(self, input_shape=None):
+        if input_shape is None:
+            return
+        shapes = [input_shape] if not input_shape or not isinstance(input_shape[0], (tuple, list)) else list(input_shape)
+        self.__dict__["_build_shape"] = input_shape
+        self._engine().infer([(self._input_dtype(), tuple(s)) for s in shapes])
+        self._take_variables()
+        self.__dict__["built"] = True
+
+    def _input_dtype(self):
+        return _layer.as_dtype("int32") if type(self).__name__ == "Embedding" else self._dtype
+
+    def _build_for(self, args, kwargs):
+        if type(self).build is not _Built.build and not self.built:
+            Layer._build_for(self, args, kwargs)
+
+    def _symbolic_call(self, args, kwargs):
+        tensors, roles, words = _arrange(args, kwargs)
+        plain = all(isinstance(t, KerasTensor) for t in tensors) and not any(roles) and not words
+        if plain and type(self).call is _Built.call:
+            made = [KerasTensor(shape, dtype) for dtype, shape in self._engine().infer([(t._dtype, t.shape) for t in tensors])]
+            self._take_variables()
+            self.__dict__["_build_shape"] = _symbolic._map(lambda t: tuple(t.shape), args[0])
+            outputs = made[0] if len(made) == 1 else made
+        else:
+            outputs = _symbolic.infer(self._plain_call, args, kwargs)
+        self.__dict__["built"] = True
+        self._nodes.append(Node(self, args, kwargs, outputs))
+        return outputs
+
+    def call(self, *args, training=None, mask=None, **kwargs):
+        tensors, roles, words = _arrange(args, kwargs)
+        masks = [getattr(t, "_keras_mask", None) for t in tensors]
+        if mask is not None:
+            given = _nest.flatten(mask)
+            masks[:len(given)] = given[:len(masks)]
+        masks = masks if any(m is not None for m in masks) else None
+        outputs, out_mask = self._engine().call(tensors, roles if any(roles) else None, masks, bool(training),
+                                                words or None)
+        self._take_variables()
+        self.__dict__["built"] = True
+        if out_mask is not None:
+            outputs[0]._keras_mask = out_mask
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None
+
+    def compute_output_shape(self, input_shape):
+        shapes = [input_shape] if not isinstance(input_shape[0], (tuple, list)) else list(input_shape)
+        made = [tuple(s) for _, s in self._engine().infer([(self._input_dtype(), tuple(s)) for s in shapes])]
+        return made[0] if len(made) == 1 else made
+
+    def _own_losses(self):
+        found = [loss() if callable(loss) else loss for loss in self._added]
+        if self.__dict__.get("_c") is None:
+            return found
+        found += self._c.losses()
+        engine = {id(v) for v in self._c.variables()}
+        return found + [v.regularizer(v) for v in self._own if id(v) not in engine and v.regularizer is not None]
+
+    def _constrain(self):
+        if self.__dict__.get("_c") is not None:
+            self._c.constrain()
+
+    def get_config(self):
+        return {**Layer.get_config(self), **{k: _serial.to_config(v) for k, v in self._values.items()
+                                             if k not in ("weights",)}}
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        for key, value in config.items():
+            if isinstance(value, dict) and "class_name" in value and key in ("layer", "backward_layer", "cell"):
+                config[key] = _serial.deserialize_keras_object(value)
+            elif key == "cells":
+                config[key] = [_serial.deserialize_keras_object(v) for v in value]
+        if isinstance(config.get("dtype"), dict):
+            config["dtype"] = config["dtype"]["config"]["name"]
+        return cls(**config)
+
+
+def _engine_class(cls):
+    """The class whose name the engine knows: of a subclass, its built-in base."""
+    return next(c for c in cls.__mro__ if "_signature" in c.__dict__ and c is not _Built)
+
+
+def _arrange(args, kwargs):
+    """Flat tensors, their roles, and keywords that are no tensors as the engine's text."""
+    tensors, roles, words = [], [], []
+    for k, arg in enumerate(args):
+        flat = [t for t in _nest.flatten(arg) if t is not None]
+        tensors += flat
+        roles += [None] * len(flat)
+    for name, value in kwargs.items():
+        if value is None or name in ("training", "return_attention_scores") and value is False:
+            continue
+        flat = _nest.flatten(value)
+        if all(_C.is_tensor(t) or isinstance(t, KerasTensor) or hasattr(t, "__array__") for t in flat):
+            tensors += [t if isinstance(t, KerasTensor) else _C.convert_to_tensor(t) for t in flat]
+            roles += [name] * len(flat)
+        else:
+            words.append(f"{name}={str(value).lower() if isinstance(value, bool) else value}")
+    return tensors, roles, " ".join(words)
+
+
+class MultiHeadAttention(_Built):
+    _signature = _signatures.LAYERS["MultiHeadAttention"]
+
+    def call(self, query, value=None, key=None, query_mask=None, value_mask=None, key_mask=None, attention_mask=None,
+             return_attention_scores=False, training=None, use_causal_mask=False):
+        extra = {"key": key, "attention_mask": attention_mask, "query_mask": query_mask, "value_mask": value_mask,
+                 "key_mask": key_mask}
+        extra = {k: v for k, v in extra.items() if v is not None}
+        if use_causal_mask:
+            extra["use_causal_mask"] = True
+        if return_attention_scores:
+            extra["return_attention_scores"] = True
+        return _Built.call(self, query, value=value if value is not None else query, training=training, **extra)
+
+
+def _make(name):
+    cls = type(name, (_Built,), {"_signature": _signatures.LAYERS[name], "__module__": __name__, "_keras_module": "keras.layers",
+                                 "__doc__": f"Keras' {name}, built by the engine."})
+    return cls
+
+
+MultiHeadAttention._keras_module = "keras.layers"
+
+
+def __getattr__(name):
+    name_of = _signatures.LAYER_ALIASES.get(name, name)
+    if name_of in _signatures.LAYERS and name_of not in globals():
+        globals()[name_of] = _make(name_of)
+    if name_of in globals():
+        globals()[name] = globals()[name_of]
+        return globals()[name]
+    if name.startswith("__"):
+        raise AttributeError(name)
+    import difflib
+    near = difflib.get_close_matches(name, list(_signatures.LAYERS) + list(_signatures.LAYER_ALIASES) + _OWN, 1)
+    raise AttributeError(f"keras.layers.{name} is not in Snug" + (f"; the nearest is {near[0]}" if near else ""))
+
+
+_OWN = ["Lambda", "Layer", "InputLayer", "Input", "InputSpec", "Wrapper", "add", "concatenate"]
+
+
+def __dir__():
+    return sorted(list(_signatures.LAYERS) + list(_signatures.LAYER_ALIASES) + _OWN)
+
+
+# --- inputs ---------------------------------------------------------------------------------------------
+class InputLayer(Layer):
+    _keras_module = "keras.layers"
+
+    def __init__(self, shape=None, batch_size=None, dtype=None, sparse=None, ragged=None, batch_shape=None, input_tensor=None,
+                 optional=False, name=None, input_shape=None, batch_input_shape=None, **ignored):
+        shape = shape if shape is not None else input_shape
+        batch_shape = batch_shape or batch_input_shape
+        if batch_shape is None:
+            if shape is None:
+                raise ValueError("You must pass a `shape` argument.")
+            batch_shape = (batch_size, *(shape if isinstance(shape, (tuple, list)) else (shape,)))
+        super().__init__(name=name or auto_name("input_layer"), dtype=None)
+        self.batch_shape = tuple(batch_shape)
+        self.__dict__["_input_dtype"] = _layer.as_dtype(dtype or _layer._floatx())
+        t = KerasTensor(self.batch_shape, self._input_dtype, name=self.name)
+        self._nodes.append(Node(self, (), {}, t))
+        self.__dict__["built"] = True
+
+    def call(self):
+        return None
+
+    @property
+    def dtype(self):
+        return self._input_dtype.name
+
+    @property
+    def output(self):
+        return self._nodes[0].outputs
+
+    def get_config(self):
+        return {"batch_shape": list(self.batch_shape), "dtype": self.dtype, "sparse": False, "ragged": False, "name": self.name}
+
+
+def Input(shape=None, batch_size=None, dtype=None, sparse=None, ragged=None, batch_shape=None, name=None, tensor=None,
+          optional=False):
+    """A symbolic tensor to begin a functional model with."""
+    return InputLayer(shape=shape, batch_size=batch_size, dtype=dtype, batch_shape=batch_shape, name=name).output
+
+
+# --- Python's own ---------------------------------------------------------------------------------------
+class Lambda(Layer):
+    _keras_module = "keras.layers"
+
+    def __init__(self, function, output_shape=None, mask=None, arguments=None, **kwargs):
+        super().__init__(**kwargs)
+        self.function, self.arguments = function, arguments or {}
+        self.__dict__["_output_shape"] = output_shape
+        self.__dict__["supports_masking"] = mask is None
+        self.__dict__["_mask"] = mask
+
+    def call(self, inputs, mask=None, training=None):
+        accepts = _layer._parameters(self.function)
+        kwargs = dict(self.arguments)
+        if "mask" in accepts:
+            kwargs["mask"] = mask
+        if "training" in accepts:
+            kwargs["training"] = training
+        return self.function(inputs, **kwargs)
+
+
+class Wrapper(Layer):
+    def __init__(self, layer, **kwargs):
+        super().__init__(**kwargs)
+        self.layer = layer
+
+
+def _merge(name):
+    def function(inputs, **kwargs):
+        return __getattr__(name)(**kwargs)(inputs)
+    return function
+
+
+for _function, _class in {"add": "Add", "subtract": "Subtract", "multiply": "Multiply", "average": "Average", "maximum": "Maximum",
+                          "minimum": "Minimum", "concatenate": "Concatenate"}.items():
+    globals()[_function] = _merge(_class)
+
+
+def dot(inputs, axes=-1, **kwargs):
+    return __getattr__("Dot")(axes=axes, **kwargs)(inputs)
+
+
+def serialize(layer):
+    return _serial.serialize_keras_object(layer)
+
+
+def deserialize(config, custom_objects=None):
+    return _serial.deserialize_keras_object(config, custom_objects)
