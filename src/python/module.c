@@ -388,7 +388,7 @@ static int fill_module(PyObject *module) {
         add_type(module, &py.trace, py_make_trace_type) < 0)
         return -1;
     if (PyModule_AddFunctions(module, py_function_methods) < 0 ||
-        PyModule_AddFunctions(module, py_convert_methods) < 0)
+        PyModule_AddFunctions(module, py_convert_methods) < 0 || py_keras_add(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "version", snug_version());
 }

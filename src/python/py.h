@@ -8,6 +8,7 @@
  *     index.c     x[...]                             variable.c the type Variable
  *     function.c  one callable per row of the function table
  *     tape.c      GradientTape                       trace.c  what tf.function is made of
+ *     keras.c     what snug.keras is made of
  *
  * Invariants: (1) the limited API of CPython 3.11 only, NumPy through the buffer protocol alone;
  * (2) functions that give a pointer or an int give NULL or -1 with a Python exception set; (3) the
@@ -135,5 +136,8 @@ int py_bool(PyObject *self);
 snug_tensor *py_call(const char *name, const snug_argument *args, int n);
 extern PyMethodDef py_function_methods[];
 extern PyMethodDef py_convert_methods[];
+
+/* --- keras.c ---------------------------------------------------------------------------------- */
+int py_keras_add(PyObject *module);
 
 #endif

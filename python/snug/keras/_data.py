@@ -1,0 +1,131 @@
+"""Batches for fit, evaluate and predict: from arrays, tensors, generators, PyDatasets and anything that can be iterated."""
+from snug import _C, _nest
+
+
+def _is_arrays(x):
+    flat = _nest.flatten(x)
+    return bool(flat) and all(hasattr(a, "shape") and hasattr(a, "__getitem__") and not hasattr(a, "element_spec") for a in flat)
+
+
+def _as_arrays(x):
+    """Lists of numbers become arrays; structures stay."""
+    import numpy as np
+    if x is None or hasattr(x, "shape"):
+        return x.numpy() if isinstance(x, _C.Variable) else x
+    if isinstance(x, dict):
+        return {k: _as_arrays(v) for k, v in x.items()}
+    if isinstance(x, (list, tuple)):
+        if x and all(hasattr(a, "shape") and len(a.shape) for a in x):
+            return type(x)(_as_arrays(a) for a in x)
+        return np.asarray(x)
+    return x
+
+
+def train_validation_split(x, y, w, split):
+    rows = _rows((x, y, w))
+    at = int(rows * (1.0 - split))
+    if at == 0 or at == rows:
+        raise ValueError(f"Training data contains {rows} samples, which is not sufficient to split it into a validation and training set"
+                         f" as specified by `validation_split={split}`.")
+    part = lambda a, first, end: None if a is None else _nest.map_structure(lambda v: v[first:end], a) if _nest.is_nested(a) else a[first:end]
+    return tuple(part(a, 0, at) for a in (x, y, w)), tuple(part(a, at, rows) for a in (x, y, w))
+
+
+def _rows(structure):
+    counts = {int(a.shape[0]) for a in _nest.flatten(structure) if a is not None}
+    if len(counts) > 1:
+        raise ValueError(f"Data cardinality is ambiguous. Make sure all arrays contain the same number of samples. Sizes: {sorted(counts)}")
+    return counts.pop()
+
+
+class Arrays:
+    """Slices of arrays, in order or shuffled anew in each epoch."""
+
+    def __init__(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False, class_weight=None):
+        self.data = (x, y, sample_weight)
+        self.rows = _rows([a for a in _nest.flatten([x, y, sample_weight]) if a is not None])
+        self.batch = batch_size or 32
+        self.shuffle = shuffle
+        self.class_weight = class_weight
+        self.steps = -(-self.rows // self.batch)
+
+    def _part(self, first, order):
+        import numpy as np
+        end = min(first + self.batch, self.rows)
+
+        def cut(a):
+            if a is None:
+                return None
+            if order is None:
+                return _C.convert_to_tensor(a[first:end])
+            if _C.is_tensor(a):
+                from snug._lazy import tf
+                return tf.gather(a, np.asarray(order[first:end]))
+            return _C.convert_to_tensor(a[order[first:end]])
+        return tuple(_nest.map_structure(cut, a) if _nest.is_nested(a) else cut(a) for a in self.data)
+
+    def __iter__(self):
+        import numpy as np
+        from snug.keras import _seed
+        order = _seed.generator().permutation(self.rows) if self.shuffle else None
+        for first in range(0, self.rows, self.batch):
+            yield self._part(first, order)
+
+
+class Stream:
+    """What an iterable gives, batch by batch: x, (x, y) or (x, y, weights)."""
+
+    def __init__(self, source, steps=None):
+        self.source = source
+        self.steps = steps
+        self.open = None
+        if steps is None:
+            try:
+                n = len(source)
+                self.steps = int(n) if n is not None and int(n) >= 0 else None
+            except (TypeError, NotImplementedError):
+                self.steps = None
+
+    def _fresh(self):
+        if hasattr(self.source, "__getitem__") and hasattr(self.source, "__len__") and not hasattr(self.source, "element_spec"):
+            return (self.source[i] for i in range(len(self.source)))
+        return iter(self.source)
+
+    def __iter__(self):
+        if hasattr(self.source, "__next__"):
+            self.open = self.source
+        n = 0
+        stream = self.open if self.open is not None else self._fresh()
+        for batch in stream:
+            yield tuple(_convert(b) for b in _triple(batch))
+            n += 1
+            if self.steps is not None and n >= self.steps:
+                break
+        if n and hasattr(self.source, "on_epoch_end"):
+            self.source.on_epoch_end()
+
+
+def _triple(batch):
+    if isinstance(batch, (tuple, list)) and not (isinstance(batch, list) and len(batch) == 1):
+        parts = tuple(batch)
+        return (parts + (None, None, None))[:3] if len(parts) <= 3 else parts[:3]
+    return batch, None, None
+
+
+def _convert(value):
+    one = lambda v: v if v is None or isinstance(v, _C.Tensor) else _C.convert_to_tensor(v)
+    return _nest.map_structure(one, value) if _nest.is_nested(value) else one(value)
+
+
+def source(x, y=None, sample_weight=None, batch_size=None, shuffle=False, steps=None):
+    """The batches of whatever was given."""
+    if x is None:
+        raise ValueError("`x` is missing")
+    x = _as_arrays(x) if isinstance(x, (list, tuple)) and y is not None else x
+    if isinstance(x, (list, tuple)) and not _is_arrays(x):
+        x = _as_arrays(x)
+    if _is_arrays(x):
+        return Arrays(x, _as_arrays(y), _as_arrays(sample_weight), batch_size, shuffle)
+    if y is not None:
+        raise ValueError("If `x` is a generator or a dataset, `y` must not be given; it comes with `x`.")
+    return Stream(x, steps)

@@ -1,0 +1,478 @@
+"""Model, Functional and Sequential: layers put together. What training does with them is in _training."""
+import json
+
+from snug import _C, _nest
+from snug.keras import _layer, _serial, _symbolic
+from snug.keras._layer import Layer
+from snug.keras._names import auto_name, snake
+from snug.keras._symbolic import KerasTensor, Node
+from snug.keras._training import Trainer
+
+
+class Model(Trainer, Layer):
+    """Subclassed: layers in attributes, `call` by the user. Model(inputs, outputs) is a Functional."""
+    _own_graph = True
+    _keras_module = "keras"
+
+    def __new__(cls, *args, **kwargs):
+        if _is_functional_call(cls, args, kwargs):
+            return object.__new__(Functional)
+        return object.__new__(cls)
+
+    def __init__(self, *args, **kwargs):
+        self._ready()
+        if isinstance(self, Functional) or _has_graph(args, kwargs):
+            self.__dict__["_graph_of"] = True
+            return Functional.__init__(self, *args, **kwargs)
+        Layer.__init__(self, **kwargs)
+
+    @property
+    def layers(self):
+        return [layer for layer in self._all_layers() if isinstance(layer, Layer)]
+
+    def get_layer(self, name=None, index=None):
+        if index is not None:
+            if index >= len(self.layers):
+                raise ValueError(f"Was asked to retrieve layer at index {index} but model only has {len(self.layers)} layers.")
+            return self.layers[index]
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        raise ValueError(f"No such layer: {name}. Existing layers are: {[layer.name for layer in self.layers]}.")
+
+    def build(self, input_shape=None):
+        if input_shape is not None and not self.built and type(self).call is not Layer.call:
+            shapes = input_shape if isinstance(input_shape, (list, dict)) else tuple(input_shape)
+            make = lambda s: KerasTensor(s)
+            x = make(shapes) if isinstance(shapes, tuple) and not isinstance(shapes[0], (tuple, list)) else \
+                {k: make(s) for k, s in shapes.items()} if isinstance(shapes, dict) else [make(s) for s in shapes]
+            _symbolic.infer(self._plain_call, (x,), {})
+        self.__dict__["built"] = True
+
+    def summary(self, line_length=None, positions=None, print_fn=None, expand_nested=False, show_trainable=False, layer_range=None):
+        from snug.keras import _summary
+        _summary.show(self, line_length, print_fn or print, expand_nested, show_trainable)
+
+    # --- files ------------------------------------------------------------------------------------
+    def to_json(self, **kwargs):
+        from snug.keras import __version__
+        return json.dumps({**_serial.serialize_keras_object(self), "keras_version": __version__, "backend": "tensorflow"}, **kwargs)
+
+    def save_weights(self, filepath, overwrite=True, max_shard_size=None, **ignored):
+        from snug.keras import _saving
+        _saving.save_weights(self, filepath, overwrite)
+
+    def load_weights(self, filepath, skip_mismatch=False, by_name=False, **ignored):
+        from snug.keras import _saving
+        _saving.load_weights(self, filepath, skip_mismatch)
+
+    def save(self, filepath, overwrite=True, **ignored):
+        from snug.keras import _saving
+        _saving.save_model(self, filepath, overwrite)
+
+    def export(self, *args, **kwargs):
+        raise NotImplementedError("Model.export writes TensorFlow's SavedModel, which Snug does not have; use save_weights and to_json")
+
+    def get_config(self):
+        if isinstance(self, Functional) or "_graph" in self.__dict__:
+            return Functional.get_config(self)
+        return Layer.get_config(self)
+
+
+def _has_graph(args, kwargs):
+    return (len(args) >= 2 and _symbolic.is_symbolic(args[0]) and _symbolic.is_symbolic(args[1])) or \
+        ("inputs" in kwargs and "outputs" in kwargs) or (len(args) == 1 and "outputs" in kwargs)
+
+
+def _is_functional_call(cls, args, kwargs):
+    return cls is Model and _has_graph(args, kwargs)
+
+
+# --- functional models ----------------------------------------------------------------------------------
+def _sort(inputs, outputs):
+    """Nodes from inputs to outputs, each after those it reads."""
+    order, state = [], {}
+    stop = {id(t) for t in inputs}
+    stack = [(t, False) for t in reversed(_nest.flatten(outputs))]
+    while stack:
+        t, done = stack.pop()
+        if not isinstance(t, KerasTensor) or t._keras_history is None or id(t) in stop:
+            continue
+        node = t._keras_history[0]
+        if done:
+            if state.get(id(node)) != 2:
+                state[id(node)] = 2
+                order.append(node)
+            continue
+        if id(node) in state:
+            continue
+        state[id(node)] = 1
+        stack.append((t, True))
+        stack.extend((x, False) for x in reversed(node.inputs))
+    return order
+
+
+class Functional(Model):
+    def __init__(self, inputs=None, outputs=None, name=None, trainable=True, **kwargs):
+        Layer.__init__(self, name=name or auto_name("functional" if type(self) in (Functional, Model) else snake(type(self).__name__)),
+                       trainable=True)
+        flat = _nest.flatten(inputs)
+        for t in flat:
+            if not isinstance(t, KerasTensor):
+                raise ValueError(f"All `inputs` values must be KerasTensors. Received: {t!r}")
+        self.__dict__.update(_inputs_struct=inputs, _outputs_struct=outputs, _flat_inputs=flat, _graph=_sort(flat, outputs), built=True)
+        made = {id(t) for t in flat}
+        for node in self._graph:
+            made.update(id(t) for t in _nest.flatten(node.outputs))
+        for t in _nest.flatten(outputs):
+            if id(t) not in made:
+                raise ValueError("`inputs` not connected to `outputs`")
+        for t in flat:
+            layer = t._keras_history[0].operation if t._keras_history else None
+            if isinstance(layer, Layer):
+                self._track(layer)
+        for node in self._graph:
+            if isinstance(node.operation, Layer) and not (node.operation.__class__.__name__ == "InputLayer"):
+                self._track(node.operation)
+            elif not isinstance(node.operation, Layer):
+                self._track(list(node.operation.layers))
+        if not trainable:
+            self.trainable = False
+
+    @property
+    def layers(self):
+        return list(self._layers)
+
+    @property
+    def inputs(self):
+        return list(self._flat_inputs)
+
+    @property
+    def outputs(self):
+        return _nest.flatten(self._outputs_struct)
+
+    @property
+    def input(self):
+        return self._inputs_struct
+
+    @property
+    def output(self):
+        return self._outputs_struct
+
+    @property
+    def input_names(self):
+        return [t.name for t in self._flat_inputs]
+
+    @property
+    def output_names(self):
+        return [t._keras_history[0].operation.name for t in self.outputs]
+
+    @property
+    def input_shape(self):
+        return _symbolic._map(lambda t: tuple(t.shape), self._inputs_struct)
+
+    @property
+    def output_shape(self):
+        return _symbolic._map(lambda t: tuple(t.shape), self._outputs_struct)
+
+    def compute_output_shape(self, input_shape):
+        made = _symbolic.infer(self._plain_call, (_nest.map_structure(KerasTensor, input_shape) if isinstance(input_shape, list)
+                                                  else KerasTensor(input_shape),), {})
+        return _symbolic._map(lambda t: tuple(t.shape), made)
+
+    def _flat_values(self, inputs):
+        if isinstance(inputs, dict):
+            if isinstance(self._inputs_struct, dict):
+                return [inputs[k] for k in sorted(self._inputs_struct)]
+            return [inputs[t.name] for t in self._flat_inputs]
+        flat = _nest.flatten(inputs)
+        if len(flat) != len(self._flat_inputs):
+            raise ValueError(f"Function `{self.name}` expects {len(self._flat_inputs)} input(s), but it received {len(flat)} input"
+                             " tensors.")
+        return flat
+
+    def call(self, inputs, training=None, mask=None):
+        values = {}
+        for t, x in zip(self._flat_inputs, self._flat_values(inputs)):
+            values[id(t)] = _fit(x, t)
+        if mask is not None:
+            for t, m in zip(self._flat_inputs, _nest.flatten(mask)):
+                if m is not None and not isinstance(values[id(t)], KerasTensor):
+                    values[id(t)]._keras_mask = m
+        look = lambda t: values[id(t)] if isinstance(t, KerasTensor) and id(t) in values else t
+        for node in self._graph:
+            args = tuple(_symbolic._map(look, a) for a in node.args)
+            kwargs = {k: _symbolic._map(look, v) for k, v in node.kwargs.items()}
+            result = node.operation(*args, **kwargs)
+            for t, value in zip(_nest.flatten(node.outputs), _nest.flatten(result)):
+                values[id(t)] = value
+        return _symbolic._map(look, self._outputs_struct)
+
+    def __call__(self, inputs=None, *args, **kwargs):
+        return Layer.__call__(self, inputs, *args, **kwargs)
+
+    # --- configuration ----------------------------------------------------------------------------
+    def get_config(self):
+        numbers, layers = {}, []
+        for t in self._flat_inputs:
+            node = t._keras_history[0]
+            numbers[id(node)] = 0
+            if not any(node.operation is layer for layer, _ in layers):
+                layers.append((node.operation, [node]))
+        for node in self._graph:
+            if id(node) in numbers:
+                continue
+            entry = next((e for e in layers if e[0] is node.operation), None)
+            if entry is None:
+                entry = (node.operation, [])
+                layers.append(entry)
+            numbers[id(node)] = len(entry[1])
+            entry[1].append(node)
+
+        def place(value):
+            if isinstance(value, KerasTensor):
+                node, i = value._keras_history
+                return {"class_name": "__keras_tensor__", "config": {"shape": list(value.shape), "dtype": value.dtype,
+                        "keras_history": [node.operation.name, numbers[id(node)], i]}}
+            if isinstance(value, (list, tuple)):
+                return [place(v) for v in value]
+            if isinstance(value, dict):
+                return {k: place(v) for k, v in value.items()}
+            return _serial.to_config(value)
+
+        def history(value):
+            node, i = value._keras_history
+            return [node.operation.name, numbers[id(node)], i]
+
+        rows = []
+        for operation, nodes in layers:
+            if not isinstance(operation, Layer):
+                raise NotImplementedError(f"'{operation.name}' is a function, which a configuration cannot hold; use a layer")
+            row = _serial.serialize_keras_object(operation)
+            row["name"] = operation.name
+            row["inbound_nodes"] = [{"args": place(list(n.args)), "kwargs": place(n.kwargs)} for n in nodes if n.inputs]
+            rows.append(row)
+        return {"name": self.name, "trainable": self.trainable, "layers": rows,
+                "input_layers": _symbolic._map(history, self._inputs_struct),
+                "output_layers": _symbolic._map(history, self._outputs_struct)}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return _from_config(config, custom_objects)
+
+    @classmethod
+    def _from_config_with(cls, config, custom_objects):
+        return _from_config(config, custom_objects)
+
+
+def _fit(x, t):
+    """Keras' rule: a missing or surplus axis of size 1 at the end is added or dropped."""
+    from snug._lazy import tf
+    if isinstance(x, KerasTensor) or not hasattr(x, "shape"):
+        return x
+    want, have = len(t.shape), len(x.shape)
+    if have == want - 1 and t.shape[-1] == 1:
+        return tf.expand_dims(x, -1)
+    if have == want + 1 and x.shape[-1] == 1:
+        return tf.squeeze(x, -1)
+    if have != want or any(a is not None and a != b for a, b in zip(t.shape[1:], tuple(x.shape)[1:])):
+        raise ValueError(f'Input 0 of layer "{t.name}" is incompatible with the layer: expected shape={tuple(t.shape)},'
+                         f" found shape={tuple(x.shape)}")
+    if x.dtype != t._dtype and x.dtype.is_floating != t._dtype.is_floating and t._dtype.is_floating:
+        return tf.cast(x, t._dtype)
+    return x
+
+
+def _from_config(config, custom_objects=None):
+    layers, made = {}, {}
+    for row in config["layers"]:
+        layers[row["name"]] = _serial.deserialize_keras_object(row, custom_objects)
+        layers[row["name"]].name = row["name"]
+    waiting = [(row["name"], k, call) for row in config["layers"] for k, call in enumerate(row.get("inbound_nodes", []))]
+    for row in config["layers"]:
+        if row["class_name"] == "InputLayer":
+            made[(row["name"], 0)] = [layers[row["name"]].output]
+
+    def look(value):
+        if isinstance(value, dict) and value.get("class_name") == "__keras_tensor__":
+            name, k, i = value["config"]["keras_history"]
+            return made[(name, k)][i]
+        if isinstance(value, dict) and value.get("class_name") == "__tuple__":
+            return tuple(look(v) for v in value["items"])
+        if isinstance(value, list):
+            return [look(v) for v in value]
+        if isinstance(value, dict):
+            return {k: look(v) for k, v in value.items()}
+        return value
+    while waiting:
+        left = []
+        for name, k, call in waiting:
+            try:
+                args, kwargs = [look(a) for a in call["args"]], {key: look(v) for key, v in call["kwargs"].items()}
+            except KeyError:
+                left.append((name, k, call))
+                continue
+            made[(name, k)] = _nest.flatten(layers[name](*args, **kwargs))
+        if len(left) == len(waiting):
+            raise ValueError("the configuration's layers do not connect")
+        waiting = left
+
+    def ends(value):
+        if isinstance(value, dict):
+            return {k: ends(v) for k, v in value.items()}
+        if value and isinstance(value[0], str):
+            return made[(value[0], value[1])][value[2]]
+        return [ends(v) for v in value]
+    inputs, outputs = ends(config["input_layers"]), ends(config["output_layers"])
+    return Functional(inputs, outputs, name=config.get("name"), trainable=config.get("trainable", True))
+
+
+# --- Sequential -----------------------------------------------------------------------------------------
+class Sequential(Model):
+    def __init__(self, layers=None, trainable=True, name=None):
+        Layer.__init__(self, name=name or auto_name("sequential"), trainable=trainable)
+        self.__dict__.update(_stack=[], _functional=None)
+        for layer in layers or []:
+            self.add(layer)
+
+    def add(self, layer, rebuild=True):
+        from snug.keras import layers as kl
+        if isinstance(layer, KerasTensor):
+            layer = layer._keras_history[0].operation
+        if not isinstance(layer, Layer):
+            if not callable(layer):
+                raise ValueError(f"Only instances of `keras.Layer` can be added to a Sequential model. Received: {layer} (of type"
+                                 f" {type(layer)})")
+            layer = kl.Lambda(layer)
+        if any(layer.name == other.name for other in self._stack):
+            raise ValueError(f"All layers added to a Sequential model should have unique names. Name '{layer.name}' is already the name"
+                             f" of a layer in this model. Update the `name` argument to pass a unique name.")
+        if not self._stack and layer._batch_input_shape is not None and not isinstance(layer, kl.InputLayer):
+            dtype = "int32" if type(layer).__name__ == "Embedding" else None
+            self._stack.append(kl.InputLayer(batch_shape=layer._batch_input_shape, dtype=dtype))
+        self._stack.append(layer)
+        if not isinstance(layer, kl.InputLayer):
+            self._track(layer)
+        self.__dict__["_functional"] = None
+        self._try_build()
+
+    def pop(self, rebuild=True):
+        layer = self._stack.pop()
+        self._layers.remove(layer)
+        self.__dict__["_functional"] = None
+        self._try_build()
+        return layer
+
+    def _try_build(self):
+        from snug.keras import layers as kl
+        if not self._stack or self._functional is not None:
+            return
+        first = self._stack[0]
+        if isinstance(first, kl.InputLayer):
+            x, rest = first.output, self._stack[1:]
+        elif isinstance(first, Functional) or (isinstance(first, Sequential) and first._functional is not None):
+            inner = first if isinstance(first, Functional) else first._functional
+            x, rest = kl.Input(batch_shape=inner.inputs[0].shape, dtype=inner.inputs[0].dtype), self._stack
+        else:
+            return
+        if rest:
+            self._connect(x, rest)
+
+    def _connect(self, x, rest):
+        y = x
+        for layer in rest:
+            y = layer(y)
+        self.__dict__["_functional"] = Functional(x, y, name=self.name)
+        self.__dict__["built"] = True
+
+    def build(self, input_shape=None):
+        from snug.keras import layers as kl
+        if self._functional is None and input_shape is not None and self._stack:
+            if isinstance(self._stack[0], kl.InputLayer):
+                return self._try_build()
+            dtype = "int32" if type(self._stack[0]).__name__ == "Embedding" else None
+            x = kl.Input(batch_shape=tuple(input_shape), dtype=dtype)
+            self.__dict__["_deferred"] = True
+            self._connect(x, self._stack)
+
+    def _build_for(self, args, kwargs):
+        if self._functional is None and args and hasattr(args[0], "shape"):
+            self.build((None, *tuple(args[0].shape)[1:]))
+
+    @property
+    def layers(self):
+        return [layer for layer in self._stack if type(layer).__name__ != "InputLayer"]
+
+    def _all_layers(self):
+        return self._layers
+
+    def call(self, inputs, training=None, mask=None):
+        if self._functional is not None:
+            return self._functional.call(inputs, training=training, mask=mask)
+        for layer in self._stack:
+            inputs = layer(inputs)
+        return inputs
+
+    def _graph_or_raise(self):
+        if self._functional is None:
+            raise AttributeError(f"Sequential model '{self.name}' has no defined input shape yet.")
+        return self._functional
+
+    inputs = property(lambda self: self._graph_or_raise().inputs)
+    outputs = property(lambda self: self._graph_or_raise().outputs)
+    input = property(lambda self: self._graph_or_raise().input)
+    output = property(lambda self: self._graph_or_raise().output)
+    input_shape = property(lambda self: self._graph_or_raise().input_shape)
+    output_shape = property(lambda self: self._graph_or_raise().output_shape)
+    output_names = property(lambda self: self._graph_or_raise().output_names)
+
+    def compute_output_shape(self, input_shape):
+        for layer in self.layers:
+            input_shape = layer.compute_output_shape(input_shape)
+        return input_shape
+
+    def get_config(self):
+        rows = [_serial.serialize_keras_object(layer) for layer in self._stack]
+        config = {"name": self.name, "trainable": self.trainable, "layers": rows}
+        if self._functional is not None:
+            config["build_input_shape"] = list(self._functional.inputs[0].shape)
+        return config
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        model = cls(name=config.get("name"))
+        for row in config["layers"]:
+            model.add(_serial.deserialize_keras_object(row, custom_objects))
+        if model._functional is None and config.get("build_input_shape"):
+            model.build(config["build_input_shape"])
+        return model
+
+    @classmethod
+    def _from_config_with(cls, config, custom_objects):
+        return cls.from_config(config, custom_objects)
+
+
+def model_from_json(text, custom_objects=None):
+    return _serial.deserialize_keras_object(json.loads(text), custom_objects)
+
+
+def model_from_config(config, custom_objects=None):
+    return _serial.deserialize_keras_object(config, custom_objects)
+
+
+def clone_model(model, input_tensors=None, clone_function=None, call_function=None, recursive=False):
+    if clone_function is not None and isinstance(model, Sequential):
+        new = Sequential(name=model.name)
+        for layer in model._stack:
+            new.add(layer if type(layer).__name__ == "InputLayer" else clone_function(layer))
+        return new
+    return type(model).from_config(model.get_config())
+
+
+def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
+    from snug.keras import _saving
+    return _saving.load_model(filepath, custom_objects)
+
+
+def save_model(model, filepath, overwrite=True, **ignored):
+    model.save(filepath, overwrite)

@@ -1,0 +1,452 @@
+"""compile, fit, evaluate, predict: Keras' training loop over recorded steps. A step is traced once per signature (as tf.function
+does) and each batch appends the trace; a step that cannot be traced runs as plain Python."""
+import warnings
+
+from snug import _C, _nest
+from snug.keras import _data, _symbolic
+
+
+class Trainer:
+    optimizer = None
+    compiled = False
+    _loss_tracker = None
+    stop_training = False
+    run_eagerly = False
+
+    # --- compiling --------------------------------------------------------------------------------
+    def compile(self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, run_eagerly=False,
+                steps_per_execution=1, jit_compile="auto", auto_scale_loss=True, **ignored):
+        from snug.keras import losses, metrics as km, optimizers
+        d = self.__dict__
+        d["optimizer"] = optimizers.get(optimizer)
+        d.update(loss=loss, _loss_weights=loss_weights, _metrics_given=metrics, _weighted_given=weighted_metrics,
+                 run_eagerly=bool(run_eagerly), _compiled_losses=None, _compiled_metrics=None, compiled=True,
+                 _loss_tracker=km.Mean(name="loss"), _functions={}, _loss_trackers=None, stop_training=False)
+        losses.check(loss)
+
+    def _require_compiled(self, method):
+        if not self.compiled:
+            raise ValueError(f"You must call `compile()` before calling `{method}()`.")
+
+    def _output_names(self, n):
+        try:
+            names = self.output_names
+        except AttributeError:
+            names = [f"output_{i + 1}" for i in range(n)]
+        return names
+
+    def _resolve(self, y, y_pred):
+        """Losses and metrics per output, once shapes are known."""
+        from snug.keras import losses, metrics as km
+        flat = _nest.flatten(y_pred)
+        keys = sorted(y_pred) if isinstance(y_pred, dict) else None
+        names = keys or self._output_names(len(flat))
+        spread = lambda value, what: _spread(value, names, len(flat), what, self.__dict__.get("_graph") is not None)
+        found = [losses.get(one) for one in spread(self.loss, "loss")]
+        weights = spread(self._loss_weights, "loss_weights")
+        self.__dict__["_compiled_losses"] = list(zip(found, weights))
+        if len(flat) > 1 and self._loss_trackers is None:
+            self.__dict__["_loss_trackers"] = [km.Mean(name=f"{n}_loss") if one is not None else None for n, one in zip(names, found)]
+        made = []
+        for given, weighted in ((self._metrics_given, False), (self._weighted_given, True)):
+            per_output = _spread_metrics(given, names, len(flat))
+            for k, group in enumerate(per_output):
+                for m in group:
+                    metric = km.get_for(m, found[k] if k < len(found) else None, flat[k], _pick(y, y_pred, k))
+                    if len(flat) > 1 and isinstance(m, str) or (len(flat) > 1 and metric is not m):
+                        metric._name = f"{names[k]}_{metric.name}"
+                    made.append((k, metric, weighted))
+        self.__dict__["_compiled_metrics"] = made
+
+    @property
+    def metrics(self):
+        found = [self._loss_tracker] if self._loss_tracker is not None else []
+        found += [t for t in (self.__dict__.get("_loss_trackers") or []) if t is not None]
+        found += [m for m in self._metrics if m is not self._loss_tracker]
+        found += [m for _, m, _ in (self.__dict__.get("_compiled_metrics") or [])]
+        for layer in self._all_layers():
+            found += [m for m in layer.metrics if not any(m is f for f in found)]
+        return found
+
+    @property
+    def metrics_names(self):
+        return [m.name for m in self.metrics]
+
+    def reset_metrics(self):
+        for m in self.metrics:
+            m.reset_state()
+
+    def get_metrics_result(self):
+        out = {}
+        for m in self.metrics:
+            result = m.result()
+            if isinstance(result, dict):
+                out.update(result)
+            else:
+                out[m.name] = result
+        return out
+
+    def get_compile_config(self):
+        from snug.keras import _serial
+        return {"optimizer": _serial.serialize_keras_object(self.optimizer), "loss": _serial.to_config(self.loss),
+                "metrics": _serial.to_config(self._metrics_given)}
+
+    # --- losses and metrics of a batch ------------------------------------------------------------
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        total = None
+        if self.loss is not None and y is not None:
+            if self._compiled_losses is None:
+                self._resolve(y, y_pred)
+            flat = _nest.flatten(y_pred)
+            for k, (loss, weight) in enumerate(self._compiled_losses):
+                if loss is None:
+                    continue
+                target, w = _pick(y, y_pred, k), _pick(sample_weight, y_pred, k, True)
+                value = loss(target, flat[k], sample_weight=_with_mask(w, flat[k]))
+                if self._loss_trackers is not None:
+                    self._loss_trackers[k].update_state(value, sample_weight=_count(flat[k]))
+                value = value * weight if weight is not None else value
+                total = value if total is None else total + value
+        for extra in self.losses:
+            total = extra if total is None else total + extra
+        if total is None:
+            raise ValueError("No loss to compute. Provide a `loss` argument in `compile()`.")
+        return total
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        if y is not None and self._compiled_metrics is None:
+            self._resolve(y, y_pred)
+        flat = _nest.flatten(y_pred)
+        for k, metric, weighted in self._compiled_metrics or []:
+            w = _pick(sample_weight, y_pred, k, True) if weighted else None
+            metric.update_state(_pick(y, y_pred, k), flat[k], sample_weight=_with_mask(w, flat[k]))
+        return self.get_metrics_result()
+
+    # --- steps ------------------------------------------------------------------------------------
+    def train_step(self, data):
+        from snug._tape import GradientTape
+        x, y, sample_weight = unpack_x_y_sample_weight(data)
+        with GradientTape() as tape:
+            y_pred = self(x, training=True)
+            loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
+        self._loss_tracker.update_state(loss, sample_weight=_count(x))
+        variables = self.trainable_weights
+        if variables:
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            self._constrain()
+        else:
+            warnings.warn("The model does not have any trainable weights.")
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def test_step(self, data):
+        x, y, sample_weight = unpack_x_y_sample_weight(data)
+        y_pred = self(x, training=False)
+        loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
+        self._loss_tracker.update_state(loss, sample_weight=_count(x))
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def predict_step(self, data):
+        x, _, _ = unpack_x_y_sample_weight(data)
+        return self(x, training=False)
+
+    def _function(self, name):
+        """The step, traced; plain while something of the model is still to be made."""
+        from snug import _function
+        functions = self.__dict__.setdefault("_functions", {})
+        made = functions.get(name)
+        if made is None:
+            step = getattr(self, name)
+
+            def run(data):
+                self._forget_losses()
+                result = step(data)
+                return result
+            run.__name__ = name
+            made = functions[name] = run if self.run_eagerly else _function.Function(run, name=name)
+        return made
+
+    def make_train_function(self, force=False):
+        return self._function("train_step")
+
+    def make_test_function(self, force=False):
+        return self._function("test_step")
+
+    def make_predict_function(self, force=False):
+        return self._function("predict_step")
+
+    def _step(self, name, data):
+        """One batch; metrics are read by the host only when they are shown."""
+        from snug.keras import metrics as km
+        if name == "train_step" and self.optimizer is not None:
+            self.optimizer._before_step()
+        with km.in_step():
+            result = self._function(name)(data)
+        _C.boundary()
+        return result
+
+    # --- loops ------------------------------------------------------------------------------------
+    def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None, validation_split=0.0,
+            validation_data=None, shuffle=True, class_weight=None, sample_weight=None, initial_epoch=0, steps_per_epoch=None,
+            validation_steps=None, validation_batch_size=None, validation_freq=1, **ignored):
+        from snug.keras import callbacks as kc
+        self._require_compiled("fit")
+        if validation_split and validation_data is None:
+            x, y, sample_weight = _data._as_arrays(x), _data._as_arrays(y), _data._as_arrays(sample_weight)
+            (x, y, sample_weight), validation_data = _data.train_validation_split(x, y, sample_weight, validation_split)
+        batches = _data.source(x, y, sample_weight, batch_size, shuffle, steps_per_epoch)
+        steps = steps_per_epoch or batches.steps
+        runner = kc.CallbackList(callbacks, add_history=True, add_progbar=verbose not in (0, False), verbose=1 if verbose == "auto" else
+                                 int(verbose), epochs=epochs, steps=steps, model=self)
+        self.__dict__["stop_training"] = False
+        runner.on_train_begin()
+        logs = {}
+        for epoch in range(initial_epoch, epochs):
+            self.reset_metrics()
+            runner.on_epoch_begin(epoch)
+            logs = self._epoch(batches, steps, runner, class_weight)
+            if validation_data is not None and (epoch + 1) % validation_freq == 0:
+                found = self._validate(validation_data, validation_batch_size or batch_size, validation_steps, runner)
+                logs.update({"val_" + k: v for k, v in found.items()})
+            runner.on_epoch_end(epoch, logs)
+            if self.stop_training:
+                break
+        runner.on_train_end(logs)
+        return self.history
+
+    def _epoch(self, batches, steps, runner, class_weight):
+        result, n = {}, 0
+        for i, data in enumerate(batches):
+            if steps is not None and i >= steps:
+                break
+            runner.on_train_batch_begin(i)
+            if class_weight:
+                data = _weigh_classes(data, class_weight)
+            result = self._step("train_step", data)
+            runner.on_train_batch_end(i, _Later(result))
+            n = i + 1
+            if self.stop_training:
+                break
+        if n == 0:
+            raise ValueError("The data is empty: there was no batch to train on.")
+        runner.set_steps(n if steps is None else steps)
+        return self._logs(result)
+
+    def _logs(self, result):
+        if isinstance(result, dict):
+            from_metrics = {m.name: m for m in self.metrics}
+            return {k: _number(from_metrics[k].result() if k in from_metrics and not isinstance(v, float) else v)
+                    for k, v in result.items()}
+        return {"loss": _number(result)} if result is not None else {}
+
+    def _validate(self, data, batch_size, steps, runner):
+        parts = data if isinstance(data, (tuple, list)) and not hasattr(data, "element_spec") else (data,)
+        parts = (tuple(parts) + (None, None))[:3]
+        found = self.evaluate(parts[0], parts[1], sample_weight=parts[2], batch_size=batch_size, steps=steps, verbose=0,
+                              callbacks=runner, return_dict=True, _within_fit=True)
+        return found
+
+    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
+                 return_dict=False, _within_fit=False, **ignored):
+        from snug.keras import callbacks as kc
+        self._require_compiled("evaluate")
+        batches = _data.source(x, y, sample_weight, batch_size, False, steps)
+        runner = callbacks if isinstance(callbacks, kc.CallbackList) else \
+            kc.CallbackList(callbacks, add_progbar=verbose not in (0, False), verbose=1 if verbose == "auto" else int(verbose), epochs=1,
+                            steps=steps or batches.steps, model=self)
+        runner.on_test_begin()
+        self.reset_metrics()
+        result = {}
+        for i, data in enumerate(batches):
+            if steps is not None and i >= steps:
+                break
+            runner.on_test_batch_begin(i)
+            result = self._step("test_step", data)
+            runner.on_test_batch_end(i, _Later(result))
+        logs = self._logs(result)
+        runner.on_test_end(logs)
+        if return_dict:
+            return logs
+        values = list(logs.values())
+        return values[0] if len(values) == 1 else values
+
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None, **ignored):
+        import numpy as np
+        from snug.keras import callbacks as kc
+        batches = _data.source(x, None, None, batch_size, False, steps)
+        runner = kc.CallbackList(callbacks, add_progbar=verbose not in (0, False), verbose=1 if verbose == "auto" else int(verbose),
+                                 epochs=1, steps=steps or batches.steps, model=self)
+        runner.on_predict_begin()
+        collected = None
+        for i, data in enumerate(batches):
+            if steps is not None and i >= steps:
+                break
+            runner.on_predict_batch_begin(i)
+            result = self._step("predict_step", data)
+            arrays = _symbolic._map(lambda t: t.numpy() if _C.is_tensor(t) else np.asarray(t), result)
+            runner.on_predict_batch_end(i, {"outputs": arrays})
+            if collected is None:
+                collected = _symbolic._map(lambda a: [a], arrays)
+                shape = arrays
+            else:
+                for group, a in zip(_groups(collected, shape), _nest.flatten(arrays)):
+                    group.append(a)
+        runner.on_predict_end()
+        if collected is None:
+            raise ValueError("The data is empty: there was no batch to predict.")
+        whole = [np.concatenate(group) if group[0].ndim else np.asarray(group) for group in _groups(collected, shape)]
+        return _nest.pack_sequence_as(shape, whole) if _nest.is_nested(shape) else whole[0]
+
+    # --- single batches ---------------------------------------------------------------------------
+    def _on_batch(self, step, data, return_dict):
+        logs = self._logs(self._step(step, data))
+        if return_dict:
+            return logs
+        values = list(logs.values())
+        return values[0] if len(values) == 1 else values
+
+    def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False, reset_metrics=False):
+        self._require_compiled("train_on_batch")
+        data = tuple(_data._convert(_data._as_arrays(v)) for v in (x, y, sample_weight))
+        if class_weight:
+            data = _weigh_classes(data, class_weight)
+        return self._on_batch("train_step", data, return_dict)
+
+    def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
+        self._require_compiled("test_on_batch")
+        return self._on_batch("test_step", tuple(_data._convert(_data._as_arrays(v)) for v in (x, y, sample_weight)), return_dict)
+
+    def predict_on_batch(self, x):
+        result = self._step("predict_step", (_data._convert(_data._as_arrays(x)), None, None))
+        return _symbolic._map(lambda t: t.numpy() if _C.is_tensor(t) else t, result)
+
+
+# --- helpers --------------------------------------------------------------------------------------------
+class _Later(dict):
+    """Logs of a batch: numbers are read when someone looks at them."""
+
+    def __init__(self, result):
+        super().__init__(result if isinstance(result, dict) else {"loss": result} if result is not None else {})
+
+    def __getitem__(self, key):
+        return _number(super().__getitem__(key))
+
+    def get(self, key, default=None):
+        return self[key] if key in self else default
+
+    def items(self):
+        return [(k, self[k]) for k in self]
+
+    def values(self):
+        return [self[k] for k in self]
+
+    def copy(self):
+        return dict(self.items())
+
+
+def _number(value):
+    if isinstance(value, (list, tuple)):
+        return type(value)(_number(v) for v in value)
+    if _C.is_tensor(value):
+        return float(value) if not len(value.shape) else value.numpy()
+    if callable(value):
+        return _number(value())
+    return value
+
+
+def _count(x):
+    first = next((t for t in _nest.flatten(x) if hasattr(t, "shape") and len(t.shape)), None)
+    return None if first is None else first.shape[0]
+
+
+def _groups(collected, shape):
+    """The lists in a structure whose leaves were arrays."""
+    if not _nest.is_nested(shape):
+        return [collected]
+    out = []
+    keys = sorted(shape) if isinstance(shape, dict) else range(len(shape))
+    for k in keys:
+        out += _groups(collected[k], shape[k])
+    return out
+
+
+def _spread(value, names, n, what, functional):
+    if value is None:
+        return [None] * n
+    if isinstance(value, dict):
+        unknown = [k for k in value if k not in names]
+        if unknown:
+            raise ValueError(f"In the dict argument `{what}`, key '{unknown[0]}' does not correspond to any model output. Received:"
+                             f" {what}={value}; outputs are {names}")
+        return [value.get(name) for name in names]
+    if isinstance(value, (list, tuple)):
+        if len(value) != n:
+            raise ValueError(f"For a model with multiple outputs, when providing the `{what}` argument as a list, it should have as many"
+                             f" entries as the model has outputs. Received: {len(value)} for {n} outputs")
+        return list(value)
+    return [value] * n
+
+
+def _spread_metrics(given, names, n):
+    if not given:
+        return [[] for _ in range(n)]
+    as_list = lambda v: [] if v is None else list(v) if isinstance(v, (list, tuple)) else [v]
+    if isinstance(given, dict):
+        return [as_list(given.get(name)) for name in names]
+    if n == 1:
+        flat = []
+        for m in as_list(given):
+            flat += as_list(m)
+        return [flat]
+    if isinstance(given, (list, tuple)) and len(given) == n and any(isinstance(g, (list, tuple)) or g is None for g in given):
+        return [as_list(g) for g in given]
+    if isinstance(given, (list, tuple)) and len(given) == n:
+        return [as_list(g) for g in given]
+    raise ValueError("For a model with multiple outputs, `metrics` must be a list with one entry per output, or a dict by output name.")
+
+
+def _pick(y, y_pred, k, shared=False):
+    """What belongs to output k."""
+    if y is None:
+        return None
+    if not _nest.is_nested(y):
+        return y
+    if isinstance(y, dict) and isinstance(y_pred, dict):
+        return y.get(sorted(y_pred)[k])
+    flat = list(y.values()) if isinstance(y, dict) else _nest.flatten(y)
+    return flat[k] if k < len(flat) else None
+
+
+def _with_mask(weight, y_pred):
+    mask = getattr(y_pred, "_keras_mask", None)
+    if mask is None:
+        return weight
+    from snug._lazy import tf
+    mask = tf.cast(mask, "float32")
+    return mask if weight is None else mask * tf.cast(tf.reshape(weight, list(weight.shape) + [1] * (len(mask.shape) - len(weight.shape))),
+                                                      "float32")
+
+
+def _weigh_classes(data, class_weight):
+    import numpy as np
+    x, y, w = data
+    labels = np.asarray(y)
+    if labels.ndim > 1 and labels.shape[-1] > 1:
+        labels = labels.argmax(-1)
+    labels = labels.reshape(labels.shape[0], -1)[:, 0].astype("int64")
+    weights = np.asarray([class_weight.get(int(c), 1.0) for c in labels], dtype="float32")
+    if w is not None:
+        weights = weights * np.asarray(w)
+    return x, y, _C.convert_to_tensor(weights)
+
+
+def unpack_x_y_sample_weight(data):
+    if not isinstance(data, (tuple, list)):
+        return data, None, None
+    data = tuple(data)
+    return (data + (None, None))[:3]
+
+
+def pack_x_y_sample_weight(x, y=None, sample_weight=None):
+    if y is None:
+        return (x,) if not _nest.is_nested(x) else x
+    return (x, y) if sample_weight is None else (x, y, sample_weight)

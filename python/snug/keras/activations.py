@@ -1,0 +1,81 @@
+"""keras.activations: names to functions of tf."""
+from snug._lazy import tf
+
+_NAMES = {"relu": "nn.relu", "sigmoid": "sigmoid", "tanh": "tanh", "softmax": "nn.softmax", "softplus": "nn.softplus",
+          "softsign": "nn.softsign", "selu": "nn.selu", "elu": "nn.elu", "exponential": "exp", "swish": "nn.silu", "silu": "nn.silu",
+          "log_softmax": "nn.log_softmax", "relu6": "nn.relu6", "leaky_relu": "nn.leaky_relu"}
+
+
+def linear(x):
+    return x
+
+
+def relu(x, negative_slope=0.0, max_value=None, threshold=0.0):
+    if not negative_slope and max_value is None and not threshold:
+        return tf.nn.relu(x)
+    y = tf.where(x >= threshold, x, negative_slope * (x - threshold)) if (negative_slope or threshold) else tf.nn.relu(x)
+    return y if max_value is None else tf.minimum(y, max_value)
+
+
+def gelu(x, approximate=False):
+    return tf.nn.gelu(x, approximate=approximate)
+
+
+def softmax(x, axis=-1):
+    return tf.nn.softmax(x, axis=axis)
+
+
+def hard_sigmoid(x):
+    return tf.nn.relu6(x + 3.0) / 6.0
+
+
+def hard_silu(x):
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu
+
+
+def mish(x):
+    return x * tf.tanh(tf.nn.softplus(x))
+
+
+def log_sigmoid(x):
+    return -tf.nn.softplus(-x)
+
+
+def _wrap(name):
+    def function(x, **kwargs):
+        found = tf
+        for part in _NAMES[name].split("."):
+            found = getattr(found, part)
+        return found(x, **kwargs)
+    function.__name__ = name
+    return function
+
+
+def __getattr__(name):
+    if name in _NAMES:
+        globals()[name] = _wrap(name)
+        return globals()[name]
+    raise AttributeError(f"keras.activations.{name} is not in Snug")
+
+
+def get(identifier):
+    if identifier is None:
+        return linear
+    if isinstance(identifier, str):
+        if identifier in _NAMES or identifier in globals():
+            return globals().get(identifier) or __getattr__(identifier)
+        raise ValueError(f"Could not interpret activation function identifier: {identifier}")
+    if callable(identifier):
+        return identifier
+    raise ValueError(f"Could not interpret activation function identifier: {identifier}")
+
+
+def serialize(activation):
+    return activation.__name__
+
+
+def deserialize(config, custom_objects=None):
+    return get(config)

@@ -1,0 +1,110 @@
+"""keras.backend."""
+import gc
+
+from snug import _C
+from snug.keras import _names
+
+_state = {"floatx": "float32", "epsilon": 1e-7, "format": "channels_last"}
+
+
+def floatx():
+    return _state["floatx"]
+
+
+def set_floatx(value):
+    if value not in ("float16", "bfloat16", "float32", "float64"):
+        raise ValueError(f"Unknown `floatx` value: {value}")
+    _state["floatx"] = value
+
+
+def epsilon():
+    return _state["epsilon"]
+
+
+def set_epsilon(value):
+    _state["epsilon"] = value
+
+
+def image_data_format():
+    return _state["format"]
+
+
+def set_image_data_format(value):
+    _state["format"] = value
+
+
+def backend():
+    return "tensorflow"
+
+
+def clear_session(free_memory=True):
+    """Names begin anew; what nobody holds is collected; plans and the arena go back."""
+    _names.forget()
+    gc.collect()
+    _C.trim()
+
+
+def get_value(x):
+    return x.numpy() if hasattr(x, "numpy") else x
+
+
+def set_value(x, value):
+    x.assign(value)
+
+
+def learning_phase():
+    return 0
+
+
+def set_learning_phase(value):
+    pass
+
+
+def is_keras_tensor(x):
+    from snug.keras._symbolic import KerasTensor
+    return isinstance(x, KerasTensor)
+
+
+def get_uid(prefix=""):
+    return _names._counts.get(prefix, 0) + 1
+
+
+_TF = {"sum": "reduce_sum", "mean": "reduce_mean", "max": "reduce_max", "min": "reduce_min", "prod": "reduce_prod", "any": "reduce_any",
+       "all": "reduce_all", "dot": "matmul", "concatenate": "concat", "permute_dimensions": "transpose", "clip": "clip_by_value",
+       "variable": "Variable", "constant": "constant", "random_normal": "random.normal", "random_uniform": "random.uniform",
+       "l2_normalize": "math.l2_normalize", "softmax": "nn.softmax", "relu": "nn.relu", "std": "math.reduce_std", "var":
+       "math.reduce_variance", "int_shape": "shape", "log": "math.log"}
+
+
+def int_shape(x):
+    return tuple(x.shape)
+
+
+def flatten(x):
+    from snug._lazy import tf
+    return tf.reshape(x, [-1])
+
+
+def mean(x, axis=None, keepdims=False):
+    from snug._lazy import tf
+    return tf.reduce_mean(x, axis=axis, keepdims=keepdims)
+
+
+def sum(x, axis=None, keepdims=False):
+    from snug._lazy import tf
+    return tf.reduce_sum(x, axis=axis, keepdims=keepdims)
+
+
+def binary_crossentropy(target, output, from_logits=False):
+    from snug.keras import losses
+    return losses.binary_crossentropy(target, output, from_logits=from_logits)
+
+
+def __getattr__(name):
+    from snug._lazy import tf
+    if name.startswith("__"):
+        raise AttributeError(name)
+    found = tf
+    for part in _TF.get(name, name).split("."):
+        found = getattr(found, part)
+    return found

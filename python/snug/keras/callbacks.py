@@ -1,0 +1,385 @@
+"""keras.callbacks."""
+import math
+import sys
+import time
+
+_HOOKS = [f"on_{what}_{when}" for what in ("train", "test", "predict") for when in ("begin", "end")] + \
+    [f"on_{what}_batch_{when}" for what in ("train", "test", "predict") for when in ("begin", "end")] + \
+    ["on_epoch_begin", "on_epoch_end"]
+
+
+class Callback:
+    params = None
+    _model = None
+
+    @property
+    def model(self):
+        return self._model
+
+    def set_params(self, params):
+        self.params = params
+
+    def set_model(self, model):
+        self._model = model
+
+    def on_batch_begin(self, batch, logs=None):
+        pass
+
+    def on_batch_end(self, batch, logs=None):
+        pass
+
+    def on_epoch_begin(self, epoch, logs=None):
+        pass
+
+    def on_epoch_end(self, epoch, logs=None):
+        pass
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.on_batch_begin(batch, logs=logs)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.on_batch_end(batch, logs=logs)
+
+
+for _hook in _HOOKS:
+    if not hasattr(Callback, _hook):
+        setattr(Callback, _hook, (lambda self, batch, logs=None: None) if "batch" in _hook else (lambda self, logs=None: None))
+
+
+class CallbackList(Callback):
+    def __init__(self, callbacks=None, add_history=False, add_progbar=False, model=None, **params):
+        self.callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks] if callbacks else []
+        if add_progbar and params.get("verbose"):
+            self.callbacks.append(ProgbarLogger())
+        if add_history:
+            self._history = next((c for c in self.callbacks if isinstance(c, History)), None)
+            if self._history is None:
+                self._history = History()
+                self.callbacks.append(self._history)
+        if model is not None:
+            if add_history:
+                model.__dict__["history"] = self._history
+            for c in self.callbacks:
+                c.set_model(model)
+        for c in self.callbacks:
+            c.set_params(params)
+
+    def append(self, callback):
+        self.callbacks.append(callback)
+
+    def set_steps(self, steps):
+        for c in self.callbacks:
+            if c.params is not None:
+                c.params["steps"] = steps
+
+
+def _forward(hook):
+    if "batch" in hook or "epoch" in hook:
+        def call(self, index, logs=None):
+            for c in self.callbacks:
+                getattr(c, hook)(index, logs if logs is not None else {})
+    else:
+        def call(self, logs=None):
+            for c in self.callbacks:
+                getattr(c, hook)(logs if logs is not None else {})
+    return call
+
+
+for _hook in _HOOKS:
+    setattr(CallbackList, _hook, _forward(_hook))
+
+
+class History(Callback):
+    def __init__(self):
+        self.history, self.epoch = {}, []
+
+    def on_train_begin(self, logs=None):
+        self.epoch = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epoch.append(epoch)
+        for k, v in (logs or {}).items():
+            self.history.setdefault(k, []).append(v)
+
+
+class ProgbarLogger(Callback):
+    """The bar of verbose=1, the line of verbose=2."""
+
+    def __init__(self):
+        self.began = self.shown = 0.0
+        self.done = 0
+
+    def set_params(self, params):
+        self.params = params
+        self.verbose = params.get("verbose", 1)
+
+    def _begin(self):
+        self.began, self.done, self.shown = time.time(), 0, 0.0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._begin()
+        if self.params.get("epochs", 1) > 1 or self.params.get("in_fit", True):
+            print(f"Epoch {epoch + 1}/{self.params['epochs']}")
+
+    def _batch(self, logs):
+        self.done += 1
+        now = time.time()
+        if self.verbose == 1 and now - self.shown > 0.1 and sys.stdout.isatty():
+            self.shown = now
+            self._bar(logs, False)
+
+    def _bar(self, logs, last):
+        total = self.params.get("steps")
+        full = 20 if not total else min(20, int(20 * self.done / total))
+        count = f"{self.done}/{total or 'Unknown'}"
+        seconds = time.time() - self.began
+        step = seconds / max(1, self.done)
+        each = f"{step:.0f}s/step" if step >= 1 else f"{step * 1e3:.0f}ms/step" if step >= 1e-3 else f"{step * 1e6:.0f}us/step"
+        bold, green, plain, white = ("\x1b[1m", "\x1b[32m", "\x1b[0m", "\x1b[37m") if sys.stdout.isatty() else ("",) * 4
+        bar = f"{green}{'━' * full}{plain}{white}{'━' * (20 - full)}{plain}"
+        words = "".join(f" - {k}: {_shown(v)}" for k, v in (logs or {}).items())
+        print(f"\r{bold}{count}{plain} {bar} {bold}{seconds:.0f}s{plain} {each}{words}", end="\n" if last else "", flush=True)
+
+    def _end(self, logs):
+        self.params["steps"] = self.params.get("steps") or self.done
+        if self.verbose == 1:
+            self._bar(logs, True)
+        else:
+            seconds = time.time() - self.began
+            words = "".join(f" - {k}: {_shown(v)}" for k, v in (logs or {}).items())
+            print(f"{self.done}/{self.params['steps']} - {seconds:.0f}s - {seconds / max(1, self.done) * 1e3:.0f}ms/step{words}", flush=True)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._batch(logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._end(logs)
+
+    def on_test_begin(self, logs=None):
+        self.in_fit = self.done > 0 and self.params.get("epochs", 1) >= 1 and self.began > 0
+        if not self.in_fit:
+            self._begin()
+
+    def on_test_batch_end(self, batch, logs=None):
+        if not self.in_fit:
+            self._batch(logs)
+
+    def on_test_end(self, logs=None):
+        if not self.in_fit:
+            self._end(logs)
+
+    def on_predict_begin(self, logs=None):
+        self._begin()
+
+    def on_predict_batch_end(self, batch, logs=None):
+        self._batch(None)
+
+    def on_predict_end(self, logs=None):
+        self._end(None)
+
+
+def _shown(value):
+    try:
+        value = float(value)
+    except (TypeError, ValueError):
+        return str(value)
+    return f"{value:.4f}" if abs(value) > 1e-3 else f"{value:.4e}"
+
+
+class LambdaCallback(Callback):
+    def __init__(self, on_epoch_begin=None, on_epoch_end=None, on_train_begin=None, on_train_end=None, on_train_batch_begin=None,
+                 on_train_batch_end=None, **kwargs):
+        given = dict(on_epoch_begin=on_epoch_begin, on_epoch_end=on_epoch_end, on_train_begin=on_train_begin, on_train_end=on_train_end,
+                     on_train_batch_begin=on_train_batch_begin, on_train_batch_end=on_train_batch_end, **kwargs)
+        for name, function in given.items():
+            if function is not None:
+                setattr(self, name, (lambda f: lambda *a, logs=None: f(*a) if logs is None else f(*a, logs))(function))
+
+
+class TerminateOnNaN(Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        loss = (logs or {}).get("loss")
+        if loss is not None and (math.isnan(loss) or math.isinf(loss)):
+            print(f"Batch {batch}: Invalid loss, terminating training")
+            self.model.stop_training = True
+
+
+class LearningRateScheduler(Callback):
+    def __init__(self, schedule, verbose=0):
+        self.schedule, self.verbose = schedule, verbose
+
+    def on_epoch_begin(self, epoch, logs=None):
+        rate = float(self.model.optimizer.learning_rate)
+        try:
+            rate = self.schedule(epoch, rate)
+        except TypeError:
+            rate = self.schedule(epoch)
+        self.model.optimizer.learning_rate = float(rate)
+        if self.verbose:
+            print(f"\nEpoch {epoch + 1}: LearningRateScheduler setting learning rate to {float(rate)}.")
+
+    def on_epoch_end(self, epoch, logs=None):
+        if logs is not None:
+            logs["learning_rate"] = float(self.model.optimizer.learning_rate)
+
+
+class _Monitor(Callback):
+    """What watches a quantity for being better."""
+
+    def _setup(self, monitor, mode, min_delta=0.0):
+        self.monitor, self.mode, self.min_delta = monitor, mode, abs(min_delta)
+
+    def _rises(self):
+        if self.mode in ("min", "max"):
+            return self.mode == "max"
+        name = self.monitor.removeprefix("val_")
+        return name.endswith(("acc", "accuracy", "auc", "precision", "recall")) or name.startswith(("fmeasure", "f1"))
+
+    def _better(self, value, best):
+        if best is None:
+            return True
+        return value - self.min_delta > best if self._rises() else value + self.min_delta < best
+
+    def _value(self, logs):
+        value = (logs or {}).get(self.monitor)
+        if value is None:
+            import warnings
+            warnings.warn(f"{type(self).__name__} conditioned on metric `{self.monitor}` which is not available. Available metrics are:"
+                          f" {','.join((logs or {}).keys())}")
+        return value
+
+
+class EarlyStopping(_Monitor):
+    def __init__(self, monitor="val_loss", min_delta=0, patience=0, verbose=0, mode="auto", baseline=None, restore_best_weights=False,
+                 start_from_epoch=0):
+        self._setup(monitor, mode, min_delta)
+        self.patience, self.verbose, self.baseline, self.restore_best_weights = patience, verbose, baseline, restore_best_weights
+        self.start_from_epoch = start_from_epoch
+        self.stopped_epoch = self.wait = self.best_epoch = 0
+        self.best = self.best_weights = None
+
+    def on_train_begin(self, logs=None):
+        self.wait = self.stopped_epoch = self.best_epoch = 0
+        self.best = self.best_weights = None
+
+    def on_epoch_end(self, epoch, logs=None):
+        value = self._value(logs)
+        if value is None or epoch < self.start_from_epoch:
+            return
+        if self.restore_best_weights and self.best_weights is None:
+            self.best_weights, self.best_epoch = self.model.get_weights(), epoch
+        self.wait += 1
+        if self._better(value, self.best):
+            self.best, self.best_epoch = value, epoch
+            if self.restore_best_weights:
+                self.best_weights = self.model.get_weights()
+            if self.baseline is None or self._better(value, self.baseline):
+                self.wait = 0
+            return
+        if self.wait >= self.patience and epoch > 0:
+            self.stopped_epoch = epoch
+            self.model.stop_training = True
+
+    def on_train_end(self, logs=None):
+        if self.stopped_epoch > 0 and self.verbose > 0:
+            print(f"Epoch {self.stopped_epoch + 1}: early stopping")
+        if self.restore_best_weights and self.best_weights is not None:
+            if self.verbose > 0:
+                print(f"Restoring model weights from the end of the best epoch: {self.best_epoch + 1}.")
+            self.model.set_weights(self.best_weights)
+
+
+class ReduceLROnPlateau(_Monitor):
+    def __init__(self, monitor="val_loss", factor=0.1, patience=10, verbose=0, mode="auto", min_delta=1e-4, cooldown=0, min_lr=0.0, **kw):
+        if factor >= 1.0:
+            raise ValueError(f"ReduceLROnPlateau does not support a factor >= 1.0. Received factor={factor}")
+        self._setup(monitor, mode, min_delta)
+        self.factor, self.patience, self.verbose, self.cooldown, self.min_lr = factor, patience, verbose, cooldown, min_lr
+        self.wait = self.cooldown_counter = 0
+        self.best = None
+
+    def on_train_begin(self, logs=None):
+        self.wait = self.cooldown_counter = 0
+        self.best = None
+
+    def on_epoch_end(self, epoch, logs=None):
+        rate = float(self.model.optimizer.learning_rate)
+        logs["learning_rate"] = rate
+        value = self._value(logs)
+        if value is None:
+            return
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.wait = 0
+        if self._better(value, self.best):
+            self.best, self.wait = value, 0
+        elif self.cooldown_counter <= 0:
+            self.wait += 1
+            if self.wait >= self.patience and rate > self.min_lr:
+                new = max(rate * self.factor, self.min_lr)
+                self.model.optimizer.learning_rate = new
+                if self.verbose:
+                    print(f"\nEpoch {epoch + 1}: ReduceLROnPlateau reducing learning rate to {new}.")
+                self.cooldown_counter, self.wait = self.cooldown, 0
+
+
+class ModelCheckpoint(_Monitor):
+    def __init__(self, filepath, monitor="val_loss", verbose=0, save_best_only=False, save_weights_only=False, mode="auto",
+                 save_freq="epoch", initial_value_threshold=None, **kw):
+        self._setup(monitor, mode)
+        self.filepath, self.verbose, self.save_best_only, self.save_weights_only = str(filepath), verbose, save_best_only, save_weights_only
+        self.save_freq, self.best = save_freq, initial_value_threshold
+
+    def _save(self, epoch, logs):
+        path = self.filepath.format(epoch=epoch + 1, **{k: v for k, v in (logs or {}).items()})
+        if self.save_weights_only:
+            self.model.save_weights(path, overwrite=True)
+        else:
+            self.model.save(path, overwrite=True)
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.save_freq != "epoch":
+            return
+        if not self.save_best_only:
+            return self._save(epoch, logs)
+        value = self._value(logs)
+        if value is not None and self._better(value, self.best):
+            if self.verbose:
+                print(f"\nEpoch {epoch + 1}: {self.monitor} improved from {self.best} to {value:.5f}, saving model to {self.filepath}")
+            self.best = value
+            self._save(epoch, logs)
+
+
+class CSVLogger(Callback):
+    def __init__(self, filename, separator=",", append=False):
+        self.filename, self.separator, self.append = filename, separator, append
+        self.keys = self.file = None
+
+    def on_train_begin(self, logs=None):
+        self.file = open(self.filename, "a" if self.append else "w", newline="")
+
+    def on_epoch_end(self, epoch, logs=None):
+        import csv
+        writer = csv.writer(self.file, delimiter=self.separator)
+        if self.keys is None:
+            self.keys = sorted(logs)
+            if not (self.append and self.file.tell() > 0):
+                writer.writerow(["epoch", *self.keys])
+        writer.writerow([epoch, *[logs.get(k, "NA") for k in self.keys]])
+        self.file.flush()
+
+    def on_train_end(self, logs=None):
+        self.file.close()
+
+
+class BackupAndRestore(Callback):
+    def __init__(self, backup_dir, save_freq="epoch", **kw):
+        raise NotImplementedError("BackupAndRestore is not in Snug; use ModelCheckpoint(save_weights_only=True)")
+
+
+class TensorBoard(Callback):
+    """Has its place; Snug writes no event files yet."""
+
+    def __init__(self, log_dir="logs", **kwargs):
+        self.log_dir = log_dir
+        print("snug: TensorBoard event files are not written yet; the callback does nothing", file=sys.stderr)

@@ -1,0 +1,189 @@
+"""keras.initializers: objects that give tensors; random ones are recipes until someone needs their numbers."""
+import math
+
+from snug import _C
+from snug._lazy import tf
+from snug._types import as_dtype
+from snug.keras import _serial, _signatures
+from snug.keras._names import snake
+
+_ALIASES = {"normal": "RandomNormal", "uniform": "RandomUniform", "zero": "Zeros", "one": "Ones", "random_normal": "RandomNormal",
+            "random_uniform": "RandomUniform", "constant": "Constant", "orthogonal": "Orthogonal", "identity": "Identity",
+            "IdentityInitializer": "Identity", "OrthogonalInitializer": "Orthogonal", "glorot_uniform": "GlorotUniform"}
+
+
+class Initializer:
+    _keras_module = "keras.initializers"
+
+    def __call__(self, shape, dtype=None):
+        raise NotImplementedError("Initializer subclasses must implement the `__call__()` method.")
+
+    def get_config(self):
+        return {}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+
+def _fans(shape):
+    if len(shape) < 1:
+        return 1.0, 1.0
+    if len(shape) == 1:
+        return shape[0], shape[0]
+    size = 1
+    for d in shape[:-2]:
+        size *= d
+    return shape[-2] * size, shape[-1] * size
+
+
+class _Known(Initializer):
+    _signature = ""
+
+    def __init__(self, *args, **kwargs):
+        cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__)
+        if isinstance(cls._signature, str):
+            cls._signature = _serial.parse_signature(cls._signature)
+        kwargs.pop("dtype", None)
+        self._values = _serial.bind(type(self).__name__, cls._signature, args, kwargs)
+        self.__dict__.update(self._values)
+
+    def get_config(self):
+        return dict(self._values)
+
+    def __call__(self, shape, dtype=None, **ignored):
+        shape = tuple(int(d) for d in shape)
+        return self._tensor(shape, as_dtype(dtype or "float32"))
+
+    def _draw(self, kind, shape, dtype, a, b):
+        if getattr(self, "seed", None) is not None and isinstance(self.seed, int):
+            draw = {"normal": tf.random.stateless_normal, "truncated": tf.random.stateless_truncated_normal,
+                    "uniform": tf.random.stateless_uniform}[kind]
+            return draw(shape, seed=(self.seed, 0), **({"minval": a, "maxval": b} if kind == "uniform" else {"mean": a, "stddev": b}),
+                        dtype=dtype)
+        draw = {"normal": tf.random.normal, "truncated": tf.random.truncated_normal, "uniform": tf.random.uniform}[kind]
+        return draw(shape, a, b, dtype=dtype)
+
+
+class Zeros(_Known):
+    def _tensor(self, shape, dtype):
+        return _C.full(shape, 0.0 if dtype.is_floating else 0, dtype)
+
+
+class Ones(_Known):
+    def _tensor(self, shape, dtype):
+        return _C.full(shape, 1.0 if dtype.is_floating else 1, dtype)
+
+
+class Constant(_Known):
+    _signature = _signatures.INITIALIZERS["Constant"]
+
+    def _tensor(self, shape, dtype):
+        if hasattr(self.value, "__len__") or _C.is_tensor(self.value):
+            return tf.broadcast_to(tf.cast(tf.convert_to_tensor(self.value), dtype), shape)
+        return _C.full(shape, self.value, dtype)
+
+
+class RandomNormal(_Known):
+    _signature = _signatures.INITIALIZERS["RandomNormal"]
+
+    def _tensor(self, shape, dtype):
+        return self._draw("normal", shape, dtype, self.mean, self.stddev)
+
+
+class TruncatedNormal(_Known):
+    _signature = _signatures.INITIALIZERS["TruncatedNormal"]
+
+    def _tensor(self, shape, dtype):
+        return self._draw("truncated", shape, dtype, self.mean, self.stddev)
+
+
+class RandomUniform(_Known):
+    _signature = _signatures.INITIALIZERS["RandomUniform"]
+
+    def _tensor(self, shape, dtype):
+        return self._draw("uniform", shape, dtype, self.minval, self.maxval)
+
+
+class VarianceScaling(_Known):
+    _signature = _signatures.INITIALIZERS["VarianceScaling"]
+
+    def _tensor(self, shape, dtype):
+        fan_in, fan_out = _fans(shape)
+        fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
+        scale = self.scale / max(1.0, fan)
+        if self.distribution == "truncated_normal":
+            return self._draw("truncated", shape, dtype, 0.0, math.sqrt(scale) / 0.87962566103423978)
+        if self.distribution == "untruncated_normal":
+            return self._draw("normal", shape, dtype, 0.0, math.sqrt(scale))
+        limit = math.sqrt(3.0 * scale)
+        return self._draw("uniform", shape, dtype, -limit, limit)
+
+
+def _scaled(name, scale, mode, distribution):
+    def __init__(self, seed=None):
+        VarianceScaling.__init__(self, scale, mode, distribution, seed)
+        self._values = {"seed": seed}
+    return type(name, (VarianceScaling,), {"__init__": __init__, "__module__": __name__})
+
+
+GlorotUniform = _scaled("GlorotUniform", 1.0, "fan_avg", "uniform")
+GlorotNormal = _scaled("GlorotNormal", 1.0, "fan_avg", "truncated_normal")
+HeUniform = _scaled("HeUniform", 2.0, "fan_in", "uniform")
+HeNormal = _scaled("HeNormal", 2.0, "fan_in", "truncated_normal")
+LecunUniform = _scaled("LecunUniform", 1.0, "fan_in", "uniform")
+LecunNormal = _scaled("LecunNormal", 1.0, "fan_in", "truncated_normal")
+
+
+class Identity(_Known):
+    _signature = "gain=1.0"
+
+    def _tensor(self, shape, dtype):
+        return tf.eye(shape[0], shape[1], dtype=dtype) * self.gain
+
+
+class Orthogonal(_Known):
+    _signature = "gain=1.0|seed=None"
+
+    def _tensor(self, shape, dtype):
+        import json
+        from snug.keras import layers
+        rows = 1
+        for d in shape[:-1]:
+            rows *= d
+        maker = layers.Dense(shape[-1], use_bias=False, kernel_initializer=self, dtype=dtype)
+        maker.build((None, rows))
+        del json
+        return tf.reshape(maker.weights[0].read_value(), shape)
+
+
+def get(identifier):
+    if identifier is None or isinstance(identifier, Initializer):
+        return identifier
+    if isinstance(identifier, dict):
+        return _serial.deserialize_keras_object(identifier)
+    if isinstance(identifier, str):
+        name = _ALIASES.get(identifier, identifier)
+        for key, value in list(globals().items()):
+            if isinstance(value, type) and issubclass(value, Initializer) and name in (key, snake(key)):
+                return value()
+        raise ValueError(f"Could not interpret initializer identifier: {identifier}")
+    if isinstance(identifier, type):
+        return identifier()
+    if callable(identifier) or _C.is_tensor(identifier) or hasattr(identifier, "shape"):
+        return identifier
+    raise ValueError(f"Could not interpret initializer identifier: {identifier}")
+
+
+zeros, ones, constant, orthogonal, identity = Zeros, Ones, Constant, Orthogonal, Identity
+random_normal, random_uniform, truncated_normal, variance_scaling = RandomNormal, RandomUniform, TruncatedNormal, VarianceScaling
+glorot_uniform, glorot_normal, he_uniform, he_normal = GlorotUniform, GlorotNormal, HeUniform, HeNormal
+lecun_uniform, lecun_normal = LecunUniform, LecunNormal
+
+
+def serialize(initializer):
+    return _serial.serialize_keras_object(initializer)
+
+
+def deserialize(config, custom_objects=None):
+    return _serial.deserialize_keras_object(config, custom_objects)

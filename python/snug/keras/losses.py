@@ -1,0 +1,205 @@
+"""keras.losses: classes and functions over the engine's losses; custom ones are Python functions or subclasses."""
+from snug import _C
+from snug._lazy import tf
+from snug._types import as_dtype
+from snug.keras import _serial, _signatures
+from snug.keras._names import snake
+
+_ALIASES = {"mse": "mean_squared_error", "mae": "mean_absolute_error", "mape": "mean_absolute_percentage_error",
+            "msle": "mean_squared_logarithmic_error", "bce": "binary_crossentropy", "kld": "kl_divergence",
+            "kullback_leibler_divergence": "kl_divergence", "logcosh": "log_cosh", "MSE": "mean_squared_error",
+            "MAE": "mean_absolute_error", "MAPE": "mean_absolute_percentage_error", "MSLE": "mean_squared_logarithmic_error",
+            "KLD": "kl_divergence", "cosine_similarity": "cosine_similarity", "huber_loss": "huber"}
+_FUNCTIONS = {snake(name): name for name in _signatures.LOSSES if name not in ("Loss", "CTC", "Circle")}
+_FUNCTIONS["kl_divergence"] = "KLDivergence"
+
+
+def _text(name, settings):
+    """The engine's text of a loss; settings equal to their defaults are left out."""
+    words = []
+    for key, value in settings.items():
+        if value is None or key in ("reduction", "axis", "name"):
+            continue
+        words.append(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
+    return name + (":" + ",".join(words) if words else "")
+
+
+def _as_tensors(y_true, y_pred):
+    y_pred = _C.convert_to_tensor(y_pred)
+    if not isinstance(y_true, _C.Tensor):
+        y_true = _C.convert_to_tensor(y_true)
+    return y_true, y_pred
+
+
+def squeeze_or_expand_to_same_rank(x1, x2):
+    a, b = len(x1.shape), len(x2.shape)
+    if a == b:
+        return x1, x2
+    if a == b + 1 and x1.shape[-1] == 1:
+        x1 = tf.squeeze(x1, -1)
+    if b == a + 1 and x2.shape[-1] == 1:
+        x2 = tf.squeeze(x2, -1)
+    return x1, x2
+
+
+class Loss:
+    _keras_module = "keras.losses"
+
+    def __init__(self, name=None, reduction="sum_over_batch_size", dtype=None):
+        self.name = name or snake(type(self).__name__)
+        if reduction not in ("sum_over_batch_size", "sum", "none", None, "auto", "mean", "mean_with_sample_weight"):
+            raise ValueError(f"Invalid value for argument `reduction`. Received: reduction={reduction}")
+        self.reduction = "none" if reduction is None else "sum_over_batch_size" if reduction in ("auto", "mean") else reduction
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        y_true, y_pred = _as_tensors(y_true, y_pred)
+        return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction)
+
+    def call(self, y_true, y_pred):
+        raise NotImplementedError("Subclasses of Loss must implement `call()`.")
+
+    def get_config(self):
+        return {"name": self.name, "reduction": self.reduction}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{k: v for k, v in config.items() if k != "dtype"})
+
+
+def reduce_weighted(values, sample_weight=None, reduction="sum_over_batch_size"):
+    values = _C.convert_to_tensor(values)
+    if sample_weight is not None:
+        w = tf.cast(_C.convert_to_tensor(sample_weight), values.dtype)
+        while len(w.shape) > len(values.shape) and w.shape[-1] == 1:
+            w = tf.squeeze(w, -1)
+        while len(w.shape) < len(values.shape):
+            w = tf.expand_dims(w, -1)
+        values = values * w
+    if reduction == "none":
+        return values
+    total = tf.reduce_sum(values)
+    if reduction == "sum":
+        return total
+    if reduction == "mean_with_sample_weight" and sample_weight is not None:
+        return tf.math.divide_no_nan(total, tf.reduce_sum(w))
+    count = 1
+    for d in values.shape:
+        count *= d
+    return total / count
+
+
+class _Built(Loss):
+    """One of the engine's losses."""
+    _signature = ""
+
+    def __init__(self, *args, **kwargs):
+        cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__)
+        if isinstance(cls._signature, str):
+            cls._signature = _serial.parse_signature(cls._signature)
+        name, dtype = kwargs.pop("name", None), kwargs.pop("dtype", None)
+        values = _serial.bind(type(self).__name__, cls._signature, args, kwargs)
+        if kwargs:
+            raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+        super().__init__(name=name or cls._function, reduction=values.pop("reduction", "sum_over_batch_size"))
+        self._settings = values
+        self._engine_text = _text(cls._function, values)
+        for key, value in values.items():
+            self.__dict__.setdefault(key, value)
+
+    def call(self, y_true, y_pred):
+        return _C.loss(self._engine_text, y_true, y_pred, None, False)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        y_true, y_pred = _as_tensors(y_true, y_pred)
+        if self.reduction == "sum_over_batch_size" and sample_weight is None and type(self).call is _Built.call:
+            return _C.loss(self._engine_text, y_true, y_pred, None, True)
+        return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction)
+
+    def get_config(self):
+        return {**super().get_config(), **self._settings}
+
+
+class LossFunctionWrapper(Loss):
+    """A function (y_true, y_pred) as a loss."""
+
+    def __init__(self, fn, reduction="sum_over_batch_size", name=None, dtype=None, **kwargs):
+        super().__init__(name=name or getattr(fn, "__name__", "loss"), reduction=reduction)
+        self.fn, self._kwargs = fn, kwargs
+
+    def call(self, y_true, y_pred):
+        return self.fn(y_true, y_pred, **self._kwargs)
+
+
+def _make_class(name):
+    function = snake(name) if name != "KLDivergence" else "kl_divergence"
+    return type(name, (_Built,), {"_signature": _signatures.LOSSES[name], "_function": function, "__module__": __name__})
+
+
+def _make_function(name):
+    cls = __getattr__(_FUNCTIONS[name])
+
+    def function(y_true, y_pred, **settings):
+        made = cls(reduction="none", **{k: v for k, v in settings.items() if k != "axis" or v == -1 and False})
+        y_true, y_pred = _as_tensors(y_true, y_pred)
+        if y_true.dtype != y_pred.dtype and not name.startswith("sparse"):
+            y_true = tf.cast(y_true, y_pred.dtype)
+        return made.call(y_true, y_pred)
+    function.__name__ = name
+    return function
+
+
+def __getattr__(name):
+    real = _ALIASES.get(name, name)
+    if real not in globals():
+        if real in _signatures.LOSSES and real not in ("CTC", "Circle"):
+            globals()[real] = _make_class(real)
+        elif real in _FUNCTIONS:
+            globals()[real] = _make_function(real)
+        else:
+            raise AttributeError(f"keras.losses.{name} is not in Snug")
+    globals()[name] = globals()[real]
+    return globals()[name]
+
+
+def __dir__():
+    return sorted(set(_signatures.LOSSES) | set(_FUNCTIONS) | set(_ALIASES) | {"get", "serialize", "deserialize"})
+
+
+def get(identifier):
+    if identifier is None or isinstance(identifier, Loss):
+        return identifier
+    if isinstance(identifier, str):
+        name = _ALIASES.get(identifier, identifier)
+        if name in _FUNCTIONS:
+            return __getattr__(_FUNCTIONS[name])()
+        if name in _signatures.LOSSES:
+            return __getattr__(name)()
+        if name in _serial._scope:
+            return get(_serial._scope[name])
+        raise ValueError(f"Could not interpret loss identifier: {identifier}")
+    if isinstance(identifier, dict):
+        return _serial.deserialize_keras_object(identifier)
+    if isinstance(identifier, type):
+        return identifier()
+    if callable(identifier):
+        name = getattr(identifier, "__name__", "")
+        if globals().get(name) is identifier and name in _FUNCTIONS:
+            return __getattr__(_FUNCTIONS[name])()
+        return LossFunctionWrapper(identifier)
+    raise ValueError(f"Could not interpret loss identifier: {identifier}")
+
+
+def check(loss):
+    """Names are looked up at once, so that a wrong one is refused by compile."""
+    from snug import _nest
+    for one in _nest.flatten(loss):
+        if isinstance(one, str):
+            get(one)
+
+
+def serialize(loss):
+    return _serial.serialize_keras_object(loss)
+
+
+def deserialize(name, custom_objects=None):
+    return _serial.deserialize_keras_object(name, custom_objects)

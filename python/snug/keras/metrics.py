@@ -1,0 +1,349 @@
+"""keras.metrics: the engine's metrics, and Python's own: Mean, Sum, and subclasses with weights of their own."""
+import contextlib
+
+from snug import _C, _nest
+from snug._lazy import tf
+from snug._types import as_dtype
+from snug.keras import _serial, _signatures
+from snug.keras._names import auto_name, snake
+from snug.keras._variable import KerasVariable
+
+_ALIASES = {"mse": "MeanSquaredError", "mae": "MeanAbsoluteError", "mape": "MeanAbsolutePercentageError",
+            "msle": "MeanSquaredLogarithmicError", "MSE": "MeanSquaredError", "MAE": "MeanAbsoluteError",
+            "MAPE": "MeanAbsolutePercentageError", "MSLE": "MeanSquaredLogarithmicError", "cosine_proximity": "CosineSimilarity",
+            "log_cosh": "LogCoshError", "logcosh": "LogCoshError", "kl_divergence": "KLDivergence", "bce": "BinaryCrossentropy",
+            "KLD": "KLDivergence", "rmse": "RootMeanSquaredError"}
+_ENGINE = {"AUC": "auc", "KLDivergence": "kl_divergence", "LogCoshError": "logcosh", "F1Score": "f1_score", "FBetaScore": "fbeta_score",
+           "MeanIoU": "mean_io_u", "BinaryIoU": "binary_io_u", "IoU": "io_u", "OneHotIoU": "one_hot_io_u",
+           "OneHotMeanIoU": "one_hot_mean_io_u", "R2Score": "r2_score"}
+_in_step = [0]
+
+
+@contextlib.contextmanager
+def in_step():
+    """Within a step results are not read: they are promises that fit resolves when it shows them."""
+    _in_step[0] += 1
+    try:
+        yield
+    finally:
+        _in_step[0] -= 1
+
+
+class _Result:
+    """The result of a metric, read when someone looks."""
+
+    def __init__(self, metric):
+        self.metric = metric
+
+    def __call__(self):
+        return self.metric._read()
+
+    def __float__(self):
+        return float(self.metric._read())
+
+    def numpy(self):
+        import numpy as np
+        return np.float32(self.metric._read())
+
+    def __format__(self, spec):
+        return format(float(self), spec)
+
+    def __repr__(self):
+        return repr(float(self))
+
+
+class Metric:
+    """Subclasses add weights, update and give a result."""
+    _is_keras_metric = True
+    _keras_module = "keras.metrics"
+
+    def __init__(self, dtype=None, name=None):
+        self.__dict__.setdefault("_variables", [])
+        if isinstance(dtype, str) and name is None and dtype not in ("float32", "float64", "float16", "int32", "int64"):
+            dtype, name = None, dtype          # tf.keras: Metric(name)
+        self._name = name or auto_name(snake(type(self).__name__))
+        self._dtype = as_dtype(dtype or "float32")
+
+    def __setattr__(self, name, value):
+        if isinstance(value, _C.Variable):
+            known = self.__dict__.setdefault("_variables", [])
+            if not any(value is v for v in known):
+                known.append(value)
+        object.__setattr__(self, name, value)
+
+    @property
+    def name(self):
+        return self._name
+
+    @property
+    def dtype(self):
+        return self._dtype.name
+
+    @property
+    def variables(self):
+        return list(self.__dict__.get("_variables", []))
+
+    weights = non_trainable_variables = variables
+
+    def add_weight(self, shape=(), initializer=None, dtype=None, name=None, **ignored):
+        from snug.keras import initializers
+        if isinstance(shape, str):
+            name, shape = shape, ignored.pop("shape", ())
+        initial = initializers.get(initializer or "zeros")
+        v = KerasVariable(initial(tuple(shape), dtype=as_dtype(dtype) if dtype else self._dtype), trainable=False,
+                          name=f"{self._name}/{name or 'variable'}")
+        self.__dict__.setdefault("_variables", []).append(v)
+        return v
+
+    add_variable = add_weight
+
+    def reset_state(self):
+        for v in self.variables:
+            v.assign(tf.zeros_like(v))
+
+    def reset_states(self):
+        self.reset_state()
+
+    def update_state(self, *args, **kwargs):
+        raise NotImplementedError
+
+    def result(self):
+        raise NotImplementedError
+
+    def _read(self):
+        value = self.result()
+        return float(value) if _C.is_tensor(value) and not len(value.shape) else value
+
+    def __call__(self, *args, **kwargs):
+        self.update_state(*args, **kwargs)
+        return self.result()
+
+    def get_config(self):
+        return {"name": self._name, "dtype": self.dtype}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+    def __repr__(self):
+        return f"<{type(self).__name__} {self._name}>"
+
+
+# --- sums and means of values ---------------------------------------------------------------------------
+class _Reduction(Metric):
+    def __init__(self, name=None, dtype=None):
+        super().__init__(dtype=dtype, name=name or snake(type(self).__name__))
+        self.total = self.add_weight(name="total")
+
+    def _values(self, values, sample_weight):
+        values = tf.cast(_C.convert_to_tensor(values), self._dtype)
+        if sample_weight is None:
+            return values, None
+        w = tf.cast(_C.convert_to_tensor(sample_weight), self._dtype)
+        while len(w.shape) < len(values.shape):
+            w = tf.expand_dims(w, -1)
+        return values * w, w
+
+
+class Sum(_Reduction):
+    def update_state(self, values, sample_weight=None):
+        values, _ = self._values(values, sample_weight)
+        self.total.assign_add(tf.reduce_sum(values))
+
+    def result(self):
+        return self.total.read_value()
+
+
+class Mean(_Reduction):
+    def __init__(self, name="mean", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        self.count = self.add_weight(name="count")
+
+    def update_state(self, values, sample_weight=None):
+        values, w = self._values(values, sample_weight)
+        self.total.assign_add(tf.reduce_sum(values))
+        n = 1
+        for d in values.shape:
+            n *= d
+        if w is None:
+            self.count.assign_add(float(n))
+        elif tuple(w.shape) == tuple(values.shape):
+            self.count.assign_add(tf.reduce_sum(w))
+        else:
+            self.count.assign_add(tf.reduce_sum(tf.broadcast_to(w, values.shape)) if len(values.shape) else tf.reduce_sum(w))
+
+    def result(self):
+        return tf.math.divide_no_nan(self.total.read_value(), self.count.read_value())
+
+
+class MeanMetricWrapper(Mean):
+    """The mean of a function (y_true, y_pred)."""
+
+    def __init__(self, fn, name=None, dtype=None, **kwargs):
+        super().__init__(name=name or getattr(fn, "__name__", "metric"), dtype=dtype)
+        self._fn, self._kwargs = fn, kwargs
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        values = self._fn(_C.convert_to_tensor(y_true), _C.convert_to_tensor(y_pred), **self._kwargs)
+        super().update_state(values, sample_weight=sample_weight)
+
+
+# --- the engine's ---------------------------------------------------------------------------------------
+class _Built(Metric):
+    _signature = ""
+
+    def __init__(self, *args, **kwargs):
+        cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__)
+        if isinstance(cls._signature, str):
+            cls._signature = _serial.parse_signature(cls._signature)
+        name, dtype = kwargs.pop("name", None), kwargs.pop("dtype", None)
+        values = _serial.bind(type(self).__name__, cls._signature, args, kwargs)
+        super().__init__(dtype=dtype, name=name or snake(cls._shown))
+        self._settings = values
+        self._loss = None
+        self.__dict__["_c"] = None
+
+    def _engine_text(self):
+        cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__)
+        words = []
+        for (key, default), value in zip(cls._signature, self._settings.values()):
+            if value is None or value == default:
+                continue
+            key = {"thresholds": "threshold"}.get(key, key)
+            if isinstance(value, (list, tuple)):
+                value = "+".join(str(v) for v in value)
+            words.append(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
+        return cls._engine + (":" + ",".join(words) if words else "")
+
+    def _metric(self):
+        if self._c is None:
+            self.__dict__["_c"] = _C.Metric(self._engine_text(), self._loss)
+        return self._c
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        weight = None if sample_weight is None else _C.convert_to_tensor(sample_weight)
+        self._metric().update(_C.convert_to_tensor(y_true), _C.convert_to_tensor(y_pred), weight)
+
+    def _read(self):
+        import math
+        value = self._metric().result() if self._c is not None else 0.0
+        return 0.0 if math.isnan(value) and self._c is None else value
+
+    def result(self):
+        if _in_step[0] or _C.is_tracing():
+            return _Result(self)
+        return _C.convert_to_tensor(self._read(), dtype=self._dtype)
+
+    def reset_state(self):
+        if self._c is not None:
+            self._c.reset()
+
+    def get_config(self):
+        return {**super().get_config(), **self._settings}
+
+
+def _make(name):
+    engine = _ENGINE.get(name, snake(name))
+    return type(name, (_Built,), {"_signature": _signatures.METRICS[name], "_engine": engine, "_shown": engine if name in _ENGINE and
+                                  name in ("AUC",) else name, "__module__": __name__})
+
+
+def _make_function(name):
+    from snug.keras import losses
+    if name in losses._FUNCTIONS or name in losses._ALIASES:
+        return getattr(losses, name)
+
+    def function(y_true, y_pred, **settings):
+        y_true, y_pred = _C.convert_to_tensor(y_true), _C.convert_to_tensor(y_pred)
+        if name == "binary_accuracy":
+            hit = tf.equal(tf.cast(y_true, y_pred.dtype), tf.cast(y_pred > settings.get("threshold", 0.5), y_pred.dtype))
+            return tf.cast(hit, "float32")
+        if name == "categorical_accuracy":
+            return tf.cast(tf.equal(tf.argmax(y_true, -1), tf.argmax(y_pred, -1)), "float32")
+        if name == "sparse_categorical_accuracy":
+            if len(y_true.shape) == len(y_pred.shape) and y_true.shape[-1] == 1:
+                y_true = tf.squeeze(y_true, -1)
+            return tf.cast(tf.equal(tf.cast(y_true, "int64"), tf.argmax(y_pred, -1)), "float32")
+        raise AttributeError(f"keras.metrics.{name} is not in Snug")
+    function.__name__ = name
+    return function
+
+
+_ACCURACIES = ("binary_accuracy", "categorical_accuracy", "sparse_categorical_accuracy")
+
+
+def __getattr__(name):
+    from snug.keras import losses
+    real = _ALIASES.get(name, name)
+    if name in ("mse", "mae", "mape", "msle", "MSE", "MAE", "MAPE", "MSLE", "kl_divergence"):
+        return getattr(losses, name)
+    if real not in globals():
+        if real in _signatures.METRICS and real not in ("Metric", "Mean", "Sum", "MeanMetricWrapper"):
+            globals()[real] = _make(real)
+        elif real in _ACCURACIES or real in losses._FUNCTIONS:
+            globals()[real] = _make_function(real)
+        else:
+            raise AttributeError(f"keras.metrics.{name} is not in Snug")
+    return globals()[real]
+
+
+def _class_of(text):
+    if text in _ALIASES:
+        return _ALIASES[text]
+    for name in _signatures.METRICS:
+        if name == text or snake(name) == text or _ENGINE.get(name) == text:
+            return name
+    return None
+
+
+def get(identifier):
+    if identifier is None or isinstance(identifier, Metric):
+        return identifier
+    if isinstance(identifier, str):
+        name = _class_of(identifier)
+        if name is None:
+            raise ValueError(f"Could not interpret metric identifier: {identifier}")
+        return __getattr__(name)()
+    if isinstance(identifier, dict):
+        return _serial.deserialize_keras_object(identifier)
+    if isinstance(identifier, type):
+        return identifier()
+    if callable(identifier):
+        return MeanMetricWrapper(identifier)
+    raise ValueError(f"Could not interpret metric identifier: {identifier}")
+
+
+def get_for(identifier, loss, y_pred, y_true):
+    """A metric of compile: "accuracy" means what loss and shapes say."""
+    if isinstance(identifier, str) and identifier in ("accuracy", "acc", "crossentropy", "ce"):
+        kind = _kind(loss, y_pred, y_true)
+        name = kind + ("Accuracy" if identifier in ("accuracy", "acc") else "Crossentropy")
+        metric = __getattr__(name)(name="accuracy" if identifier == "accuracy" else identifier)
+        if identifier == "acc":
+            metric._name = "acc"
+        return metric
+    if isinstance(identifier, str):
+        metric = get(identifier)
+        metric._name = identifier if identifier in _ALIASES else metric._name
+        return metric
+    return get(identifier)
+
+
+def _kind(loss, y_pred, y_true):
+    classes = y_pred.shape[-1] if len(y_pred.shape) else 1
+    name = type(loss).__name__ if loss is not None else ""
+    if "Sparse" in name:
+        return "SparseCategorical"
+    if classes == 1 or "Binary" in name:
+        return "Binary"
+    if y_true is not None and (len(y_true.shape) < len(y_pred.shape) or y_true.shape[-1] == 1):
+        return "SparseCategorical"
+    return "Categorical"
+
+
+def serialize(metric):
+    return _serial.serialize_keras_object(metric)
+
+
+def deserialize(config, custom_objects=None):
+    return _serial.deserialize_keras_object(config, custom_objects)

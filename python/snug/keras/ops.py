@@ -1,0 +1,44 @@
+"""keras.ops: functions of the table under Keras' names; on symbolic tensors a call is a node of the graph."""
+from snug import _C
+from snug.keras import _symbolic
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        function = _C.function("keras.ops." + name)
+    except (AttributeError, KeyError, ValueError):
+        raise AttributeError(f"keras.ops.{name} is not in Snug") from None
+
+    def call(*args, **kwargs):
+        if _symbolic.is_symbolic(list(args), kwargs):
+            return _symbolic.call(function, *args, **kwargs)
+        return function(*args, **kwargs)
+    call.__name__ = name
+    globals()[name] = call
+    return call
+
+
+def convert_to_numpy(x):
+    import numpy as np
+    return np.asarray(x)
+
+
+def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
+    from snug._lazy import tf
+    t = _C.convert_to_tensor(x) if dtype is None else None
+    return t if t is not None else tf.cast(_C.convert_to_tensor(x), dtype) if _C.is_tensor(x) else _C.convert_to_tensor(x, dtype=dtype)
+
+
+def shape(x):
+    return tuple(x.shape)
+
+
+def is_tensor(x):
+    return _C.is_tensor(x)
+
+
+def stop_gradient(x):
+    from snug._lazy import tf
+    return _symbolic.call(tf.stop_gradient, x) if _symbolic.is_symbolic(x) else tf.stop_gradient(x)

@@ -1,0 +1,292 @@
+"""keras.optimizers: Keras' classes over the engine's optimizers."""
+import types as _types
+
+from snug import _C
+from snug._lazy import tf
+from snug.keras import _serial, _signatures, schedules
+from snug.keras._names import auto_name, snake
+from snug.keras.schedules import LearningRateSchedule
+
+_NO = ("Optimizer", "LossScaleOptimizer", "MultiOptimizer", "Muon")
+
+
+class _Rate:
+    """optimizer.learning_rate: a number that can be read, compared and assigned."""
+
+    def __init__(self, optimizer):
+        self._optimizer = optimizer
+
+    def assign(self, value):
+        self._optimizer._set_rate(float(value))
+        return self
+
+    def numpy(self):
+        import numpy as np
+        return np.float32(self._optimizer._rate())
+
+    def __float__(self):
+        return float(self.numpy())
+
+    def __array__(self, dtype=None, copy=None):
+        import numpy as np
+        return np.asarray(self._optimizer._rate(), dtype=dtype or "float32")
+
+    def read_value(self):
+        return tf.constant(self._optimizer._rate())
+
+    value = read_value
+    name = "learning_rate"
+    dtype = "float32"
+    shape = ()
+
+    def __repr__(self):
+        return f"<Variable path={self._optimizer.name}/learning_rate, shape=(), dtype=float32, value={float(self)}>"
+
+    def __format__(self, spec):
+        return format(float(self), spec)
+
+
+def _arithmetic():
+    import operator
+    for word in "add sub mul truediv floordiv mod pow lt le gt ge eq ne".split():
+        function = getattr(operator, word)
+        setattr(_Rate, f"__{word}__", lambda self, other, f=function: f(float(self), float(other)))
+        setattr(_Rate, f"__r{word}__", lambda self, other, f=function: f(float(other), float(self)))
+    _Rate.__neg__ = lambda self: -float(self)
+    _Rate.__hash__ = object.__hash__
+
+
+_arithmetic()
+
+
+class _Steps:
+    """optimizer.iterations."""
+
+    def __init__(self, optimizer):
+        self._optimizer = optimizer
+
+    def numpy(self):
+        import numpy as np
+        return np.int64(self._optimizer._engine().steps)
+
+    def assign(self, value):
+        self._optimizer._engine().steps = int(value)
+        return self
+
+    def assign_add(self, n):
+        return self.assign(int(self) + int(n))
+
+    def __int__(self):
+        return int(self._optimizer._engine().steps)
+
+    __index__ = __int__
+
+    def __float__(self):
+        return float(int(self))
+
+    def __eq__(self, other):
+        return int(self) == int(other)
+
+    def __array__(self, dtype=None, copy=None):
+        import numpy as np
+        return np.asarray(int(self), dtype=dtype or "int64")
+
+    __hash__ = object.__hash__
+    read_value = lambda self: tf.constant(int(self), dtype="int64")
+    value = property(read_value)
+    name = "iteration"
+    dtype = "int64"
+    shape = ()
+
+    def __repr__(self):
+        return f"<Variable path={self._optimizer.name}/iteration, shape=(), dtype=int64, value={int(self)}>"
+
+
+class Optimizer:
+    _keras_module = "keras.optimizers"
+    _signature = ""
+
+    def __init__(self, *args, **kwargs):
+        cls = next((c for c in type(self).__mro__ if "_signature" in c.__dict__ and c is not Optimizer), None)
+        if cls is None:
+            raise NotImplementedError("a custom optimizer must derive from one of keras.optimizers; updates in Python are not in Snug")
+        if isinstance(cls._signature, str):
+            cls._signature = _serial.parse_signature(cls._signature)
+        self.name = kwargs.pop("name", None) or auto_name(cls._engine_name)
+        if "lr" in kwargs:
+            kwargs["learning_rate"] = kwargs.pop("lr")
+        kwargs.pop("jit_compile", None), kwargs.pop("decay", None)
+        self._values = _serial.bind(cls.__name__, cls._signature, args, kwargs)
+        if kwargs:
+            raise ValueError(f"Argument(s) not recognized: {kwargs}")
+        self._kind = cls._engine_name
+        self._schedule = self._values.get("learning_rate")
+        self._number = None
+        if callable(self._schedule) and not isinstance(self._schedule, LearningRateSchedule):
+            self._schedule = self._schedule()
+        if not isinstance(self._schedule, LearningRateSchedule):
+            self._number, self._schedule = float(self._schedule), None
+        self._c = None
+        self.built = False
+        self._variables_seen = []
+        for key, value in self._values.items():
+            if key != "learning_rate":
+                self.__dict__.setdefault(key, value)
+
+    def _engine(self):
+        if self._c is None:
+            words = []
+            defaults = dict(next(c for c in type(self).__mro__ if "_signature" in c.__dict__ and c is not Optimizer)._signature)
+            for key, value in self._values.items():
+                if key in ("learning_rate", "loss_scale_factor") or value is None or value == defaults.get(key):
+                    continue
+                words.append(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
+            words.insert(0, f"learning_rate={self._rate_at(0)!r}")
+            self._c = _C.Optimizer(self._kind + ":" + ",".join(words))
+        return self._c
+
+    def _rate_at(self, step):
+        return float(self._schedule(step)) if self._schedule is not None else self._number
+
+    def _rate(self):
+        return self._rate_at(self._c.steps if self._c is not None else 0)
+
+    def _set_rate(self, value):
+        if self._schedule is not None:
+            raise TypeError("This optimizer was created with a `LearningRateSchedule` object as its `learning_rate` constructor argument,"
+                            " hence its learning rate is not settable.")
+        self._number = value
+        if self._c is not None:
+            self._c.rate = value
+
+    def _before_step(self):
+        """The rate of this step, where Python knows it."""
+        if self._schedule is not None:
+            self._engine().rate = self._rate_at(self._engine().steps)
+
+    @property
+    def learning_rate(self):
+        if self._schedule is not None:
+            import numpy as np
+            return tf.constant(np.float32(self._rate()))
+        return _Rate(self)
+
+    @learning_rate.setter
+    def learning_rate(self, value):
+        if isinstance(value, LearningRateSchedule):
+            self._schedule = value
+            return
+        self._schedule = None
+        self._set_rate(float(value))
+
+    lr = learning_rate
+
+    @property
+    def iterations(self):
+        return _Steps(self)
+
+    @property
+    def variables(self):
+        return [_Steps(self), _Rate(self)] + (self._c.slots() if self._c is not None else [])
+
+    def build(self, variables):
+        self.built = True
+
+    def apply_gradients(self, grads_and_vars, **ignored):
+        pairs = list(grads_and_vars)
+        grads, variables = [g for g, _ in pairs], [v for _, v in pairs]
+        return self.apply(grads, variables)
+
+    def apply(self, grads, trainable_variables=None):
+        variables = list(trainable_variables if trainable_variables is not None else self._variables_seen)
+        self._variables_seen = variables
+        grads = [tf.convert_to_tensor(g) if g is not None else None for g in grads]
+        if not any(g is not None for g in grads):
+            raise ValueError("No gradients provided for any variable.")
+        if not _C.is_tracing():
+            self._before_step()
+        self._engine().apply(grads, variables)
+        self.built = True
+        for v in variables:
+            if getattr(v, "constraint", None) is not None and not hasattr(v, "_may_train"):
+                v.assign(v.constraint(v))
+        if not _C.is_tracing():
+            from snug import _tape
+            if not _tape.ACTIVE:
+                _C.boundary()
+        return self.iterations
+
+    def minimize(self, loss, var_list, tape=None, **ignored):
+        from snug._tape import GradientTape
+        if callable(loss) and not _C.is_tensor(loss):
+            with GradientTape() as tape:
+                value = loss()
+        else:
+            value = loss
+            if tape is None:
+                raise ValueError("`tape` is required when a `Tensor` loss is passed.")
+        variables = var_list() if callable(var_list) else var_list
+        self.apply_gradients(zip(tape.gradient(value, variables), variables))
+
+    def update_step(self, *args):
+        raise NotImplementedError
+
+    def get_config(self):
+        config = {"name": self.name, **self._values}
+        config["learning_rate"] = _serial.serialize_keras_object(self._schedule) if self._schedule is not None else self._number
+        return config
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        config = dict(config)
+        if isinstance(config.get("learning_rate"), dict):
+            config["learning_rate"] = _serial.deserialize_keras_object(config["learning_rate"], custom_objects)
+        return cls(**config)
+
+    def set_weights(self, weights):
+        for v, w in zip(self.variables, weights):
+            v.assign(w)
+
+    def get_weights(self):
+        return [v.numpy() for v in self.variables]
+
+
+def _make(name):
+    return type(name, (Optimizer,), {"_signature": _signatures.OPTIMIZERS[name], "_engine_name": snake(name) if name != "RMSprop" else
+                                     "rmsprop", "__module__": __name__})
+
+
+def __getattr__(name):
+    if name in _signatures.OPTIMIZERS and name not in _NO:
+        globals()[name] = _make(name)
+        return globals()[name]
+    raise AttributeError(f"keras.optimizers.{name} is not in Snug")
+
+
+def get(identifier):
+    if identifier is None or isinstance(identifier, Optimizer):
+        return identifier
+    if isinstance(identifier, str):
+        for name in _signatures.OPTIMIZERS:
+            if name.lower() == identifier.lower() and name not in _NO:
+                return getattr(_here, name)()
+        raise ValueError(f"Could not interpret optimizer identifier: {identifier}")
+    if isinstance(identifier, dict):
+        return _serial.deserialize_keras_object(identifier)
+    raise ValueError(f"Could not interpret optimizer identifier: {identifier}")
+
+
+def serialize(optimizer):
+    return _serial.serialize_keras_object(optimizer)
+
+
+def deserialize(config, custom_objects=None):
+    return _serial.deserialize_keras_object(config, custom_objects)
+
+
+import sys as _sys  # noqa: E402
+
+_here = _sys.modules[__name__]
+legacy = _types.SimpleNamespace()
+for _name in ("Adam", "SGD", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Ftrl"):
+    setattr(legacy, _name, getattr(_here, _name))

@@ -1,0 +1,53 @@
+"""keras.random."""
+from snug._lazy import tf
+
+
+class SeedGenerator:
+    def __init__(self, seed=None, name=None, **kwargs):
+        self.seed, self._count = seed, 0
+
+    def next(self, ordered=True):
+        self._count += 1
+        return (self.seed or 0, self._count)
+
+
+def _seeded(seed):
+    if isinstance(seed, SeedGenerator):
+        return seed.next() if seed.seed is not None else None
+    return None if seed is None else (int(seed), 0)
+
+
+def _draw(plain, stateless, shape, seed, dtype, *numbers):
+    pair = _seeded(seed)
+    dtype = dtype or "float32"
+    if pair is None:
+        return plain(shape, *numbers, dtype=dtype)
+    return stateless(shape, pair, *numbers, dtype=dtype)
+
+
+def normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+    return _draw(tf.random.normal, tf.random.stateless_normal, shape, seed, dtype, mean, stddev)
+
+
+def uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
+    return _draw(tf.random.uniform, tf.random.stateless_uniform, shape, seed, dtype, minval, maxval)
+
+
+def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+    return _draw(tf.random.truncated_normal, tf.random.stateless_truncated_normal, shape, seed, dtype, mean, stddev)
+
+
+def randint(shape, minval, maxval, dtype="int32", seed=None):
+    return _draw(tf.random.uniform, tf.random.stateless_uniform, shape, seed, dtype, minval, maxval)
+
+
+def categorical(logits, num_samples, dtype="int32", seed=None):
+    return tf.random.categorical(logits, num_samples, dtype=dtype)
+
+
+def dropout(inputs, rate, noise_shape=None, seed=None):
+    return tf.nn.dropout(inputs, rate)
+
+
+def shuffle(x, axis=0, seed=None):
+    return tf.random.shuffle(x)

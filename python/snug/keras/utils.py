@@ -1,0 +1,139 @@
+"""keras.utils."""
+from snug import _C
+from snug.keras._data import Stream  # noqa: F401
+from snug.keras._serial import (CustomObjectScope, custom_object_scope, deserialize_keras_object, get_custom_objects,  # noqa: F401
+                                register_keras_serializable, serialize_keras_object)
+from snug.keras._training import pack_x_y_sample_weight, unpack_x_y_sample_weight  # noqa: F401
+
+
+def to_categorical(x, num_classes=None):
+    import numpy as np
+    x = np.asarray(x, dtype="int64")
+    shape = x.shape[:-1] if x.ndim > 1 and x.shape[-1] == 1 else x.shape
+    flat = x.reshape(-1)
+    n = int(num_classes) if num_classes else int(flat.max()) + 1
+    out = np.zeros((flat.size, n))
+    out[np.arange(flat.size), flat] = 1
+    return out.reshape(*shape, n)
+
+
+def normalize(x, axis=-1, order=2):
+    import numpy as np
+    norm = np.atleast_1d(np.linalg.norm(x, order, axis))
+    norm[norm == 0] = 1
+    return x / np.expand_dims(norm, axis)
+
+
+def set_random_seed(seed):
+    import random
+
+    import numpy as np
+    from snug._lazy import tf
+    from snug.keras import _seed
+    random.seed(seed)
+    np.random.seed(seed)
+    tf.random.set_seed(seed)
+    _seed.set_seed(seed)
+
+
+class PyDataset:
+    """Batches by index: subclasses have __len__ and __getitem__."""
+
+    def __init__(self, workers=1, use_multiprocessing=False, max_queue_size=10):
+        self.workers = workers
+
+    def __getitem__(self, index):
+        raise NotImplementedError
+
+    def on_epoch_begin(self):
+        pass
+
+    def on_epoch_end(self):
+        pass
+
+    @property
+    def num_batches(self):
+        return len(self)
+
+
+Sequence = PyDataset
+
+
+def get_file(*args, **kwargs):
+    raise NotImplementedError("keras.utils.get_file downloads, which Snug does not do; give it a local path")
+
+
+def plot_model(*args, **kwargs):
+    raise NotImplementedError("keras.utils.plot_model is not in Snug; model.summary() prints the layers")
+
+
+class Progbar:
+    def __init__(self, target, width=20, verbose=1, interval=0.05, stateful_metrics=None, unit_name="step"):
+        self.target, self.verbose, self.seen, self._sums = target, verbose, 0, {}
+
+    def update(self, current, values=None, finalize=None):
+        self.seen = current
+        for k, v in values or []:
+            total, n = self._sums.get(k, (0.0, 0))
+            self._sums[k] = (total + float(v), n + 1)
+        last = finalize if finalize is not None else self.target is not None and current >= self.target
+        if self.verbose and last:
+            words = "".join(f" - {k}: {t / n:.4f}" for k, (t, n) in self._sums.items())
+            print(f"{current}/{self.target}{words}")
+
+    def add(self, n, values=None):
+        self.update(self.seen + n, values)
+
+
+def pad_sequences(sequences, maxlen=None, dtype="int32", padding="pre", truncating="pre", value=0.0):
+    import numpy as np
+    maxlen = maxlen if maxlen is not None else max((len(s) for s in sequences), default=0)
+    sample = next((np.asarray(s).shape[1:] for s in sequences if len(s)), ())
+    out = np.full((len(sequences), maxlen, *sample), value, dtype=dtype)
+    for i, s in enumerate(sequences):
+        if not len(s):
+            continue
+        s = np.asarray(s[-maxlen:] if truncating == "pre" else s[:maxlen], dtype=dtype)
+        if padding == "post":
+            out[i, :len(s)] = s
+        else:
+            out[i, -len(s):] = s
+    return out
+
+
+def split_dataset(*args, **kwargs):
+    raise NotImplementedError("keras.utils.split_dataset comes with tf.data")
+
+
+def is_keras_tensor(x):
+    from snug.keras._symbolic import KerasTensor
+    return isinstance(x, KerasTensor)
+
+
+def get_source_inputs(tensor):
+    return [tensor]
+
+
+def device(name):
+    from snug._lazy import tf
+    return tf.device(name)
+
+
+def name_scope(name, **ignored):
+    from snug._lazy import tf
+    return tf.name_scope(name)
+
+
+def version():
+    from snug.keras import __version__
+    return __version__
+
+
+clear_session = None
+
+
+def model_to_dot(*args, **kwargs):
+    raise NotImplementedError("keras.utils.model_to_dot is not in Snug")
+
+
+del _C
