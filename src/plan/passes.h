@@ -61,11 +61,12 @@ typedef struct {
 /* The sliced nodes run in blocks 0, 1, ...: a block ends where a sum over the batch is read again.
  * Other nodes run between them. */
 typedef struct {
-    int64_t extent;      /* rows of the batch; 0: nothing can be sliced */
-    sn_label *label;     /* per value */
-    bool *sliced;        /* per node */
-    uint64_t *home_rows; /* per sliced node: bit k: reads rows of input k, a variable */
-    uint32_t *time;      /* per node: 2 b + 1 in block b; 2 b between the blocks b - 1 and b */
+    int64_t extent;       /* rows of the batch; 0: nothing can be sliced */
+    sn_label *label;      /* per value */
+    bool *sliced;         /* per node */
+    uint64_t *whole_rows; /* per sliced node: bit k: reads rows of input k, which has no label: a
+                             variable, or made outside of blocks */
+    uint32_t *time;       /* per node: 2 b + 1 in block b; 2 b between the blocks b - 1 and b */
     uint32_t n_blocks;
 } sn_split;
 
@@ -139,7 +140,10 @@ SNUG_CHECKED snug_status sn_plan_order(sn_planner *p, sn_zone *z, sn_order_kind 
 /* Labels and phases; `order` is any that fits. */
 SNUG_CHECKED snug_status sn_plan_split(sn_planner *p, const sn_order *order, sn_split *out,
                                        snug_error *err);
-/* Of operand k (inputs, then outputs) of a sliced node; rows of variables, too. */
+/* The same with only those nodes in slices that read or make rows of a value of so many bytes. */
+SNUG_CHECKED snug_status sn_split_part(sn_planner *p, const sn_order *order, const sn_split *all,
+                                       size_t bytes, sn_split *out, snug_error *err);
+/* Of operand k (inputs, then outputs) of a sliced node; rows of what lies whole, too. */
 sn_label sn_split_label(const sn_planner *p, const sn_split *s, uint32_t node, int k);
 SNUG_CHECKED snug_status sn_plan_slices(sn_planner *p, sn_zone *z, const sn_split *split,
                                         int64_t repeat, sn_slices *out, snug_error *err);
@@ -170,7 +174,7 @@ SNUG_CHECKED snug_status sn_program_sliced(sn_planner *p, sn_zone *z, const sn_o
                                            snug_error *err);
 SNUG_CHECKED snug_status sn_plan_layout(sn_planner *p, sn_zone *z, const sn_program *program,
                                         sn_layout *out, snug_error *err);
-/* Actions [first, end): a whole program without blocks, or the inside of a block. */
+/* Actions [first, end): the inside of a block, or what stands between two, or the ends. */
 typedef struct {
     uint32_t first, end;
 } sn_stretch;

@@ -150,6 +150,8 @@ typedef struct {
     size_t step_bytes;   /* of a step of the plan: counted with the arena; 0: not counted */
     uint32_t effort;     /* times the usual work; 0: once */
     int64_t slices;      /* run the batch in this many pieces; 0: as few as the limit asks for */
+    size_t part_bytes;   /* with slices: only of what stands at values of so many bytes; 0: of all
+                            that can be sliced */
     bool may_spill;      /* slots may lie in a file: arena_bytes is what the arena may have with all
                             variables in memory; a plan with spilled_bytes has so many more */
     size_t short_bytes;  /* that the variables alone have too many, where arena_bytes is 1 */

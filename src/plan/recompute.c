@@ -1,6 +1,6 @@
 /* recompute.c: makes a program fit a number of bytes by dropping values and making them again
- * (remat.h decides which). It works on a stretch of actions: a whole program without blocks, or the
- * inside of one block, where an action is an operation on slices.
+ * (remat.h decides which). It works on a stretch of actions: the inside of one block, where an
+ * action is an operation on slices, or all between two blocks or the ends of the program.
  *
  *     an action                 op; its bytes are those of the copies it makes in the stretch
  *     a copy that outlives it   fixed bytes: whole values of blocks, sums; made once
@@ -43,10 +43,13 @@ static uint32_t n_in_of(const stretch *s, uint32_t action) {
                              : s->l->program->actions[action].kind == SN_STEP_COPY;
 }
 
+static bool in_block(const stretch *s) {
+    return s->l->block_of[s->first] != NONE;
+}
+
 /* The copy lives and dies in the stretch. */
 static bool is_inside(const stretch *s, const sn_copy *c) {
-    return s->l->program->split && s->l->block_of[s->first] != NONE ? c->local
-                                                                    : c->last < s->l->program->n;
+    return in_block(s) ? c->local : c->last < s->end;
 }
 
 /* Sizes that the layout has aligned before. */
@@ -174,8 +177,8 @@ static void forget_stretch(stretch *s) {
             s->updated[node_of(s, t)->in[k].i] = NONE;
 }
 
-snug_status sn_recomputer_create(sn_planner *p, sn_zone *z, const sn_layout *l,
-                                 sn_recomputer **out, snug_error *err) {
+snug_status sn_recomputer_create(sn_planner *p, sn_zone *z, const sn_layout *l, sn_recomputer **out,
+                                 snug_error *err) {
     sn_recomputer *r;
     SNUG_TRY(sn_plan_array(z, 1, sizeof *r, &r, err));
     r->p = p;
@@ -188,7 +191,18 @@ snug_status sn_recomputer_create(sn_planner *p, sn_zone *z, const sn_layout *l,
     return SNUG_OK;
 }
 
-/* What lives at the REPEAT of a block lives all through it. */
+/* What was made before the stretch: all that lives at the REPEAT of a block lives all through it;
+ * elsewhere it counts to the end of the stretch, where it may go earlier. */
+static size_t fixed_bytes(const stretch *s) {
+    size_t bytes = 0;
+    if (s->first == 0 || in_block(s))
+        return s->first == 0 ? 0 : s->l->live[s->first - 1];
+    for (uint32_t b = 0; b < s->l->n_items; b++)
+        if (s->l->items[b].lower < s->first && s->l->items[b].upper > s->first)
+            bytes += s->l->items[b].size;
+    return bytes;
+}
+
 snug_status sn_recompute(sn_recomputer *r, sn_zone *z, const sn_stretch *what,
                          const sn_remat_limits *limits, sn_remat_result *out, snug_error *err) {
     stretch s = {.p = r->p,
@@ -199,10 +213,8 @@ snug_status sn_recompute(sn_recomputer *r, sn_zone *z, const sn_stretch *what,
                  .updated = r->updated,
                  .first_update = NONE};
     SNUG_TRY(describe_stretch(&s, z, err));
-    const sn_remat_problem problem = {.ops = s.ops,
-                                      .n = s.end - s.first,
-                                      .inputs = s.inputs,
-                                      .fixed_bytes = s.first > 0 ? s.l->live[s.first - 1] : 0};
+    const sn_remat_problem problem = {
+        .ops = s.ops, .n = s.end - s.first, .inputs = s.inputs, .fixed_bytes = fixed_bytes(&s)};
     forget_stretch(&s);
     return sn_remat(z, &problem, limits, out, err);
 }

@@ -9,7 +9,10 @@
  * it, added up slice by slice. Every other node runs whole.
  *
  * Phases: a sum is complete only behind its block. Who reads it (batch normalisation, a loss over
- * sum(w)) belongs to a later block; times are the longest way through such readings. */
+ * sum(w)) belongs to a later block; times are the longest way through such readings.
+ *
+ * A part: only nodes at large values are sliced, the others run whole. What these make has no label
+ * then; sliced nodes read its rows where it lies. */
 #include "plan/passes.h"
 
 #define MAX_BACK 256 /* nodes on a way back: longer ones run whole */
@@ -75,7 +78,7 @@ static void set_labels(labeller *l, uint32_t node, const sn_way *way, int64_t fa
     l->split->sliced[node] = true;
     for (int k = 0; k < n->n_in; k++)
         if (is_var(l, n->in[k]) && way->in[k].axis >= 0)
-            l->split->home_rows[node] |= UINT64_C(1) << k;
+            l->split->whole_rows[node] |= UINT64_C(1) << k;
     for (int k = 0; k < n->n_out; k++)
         if (way->out[k].axis >= 0)
             l->split->label[n->out[k].i] = (sn_label){way->out[k].axis, factor * way->out[k].inner};
@@ -309,33 +312,19 @@ static snug_status put_off(const sn_planner *p, const sn_order *order, sn_split 
     return SNUG_OK;
 }
 
-snug_status sn_plan_split(sn_planner *p, const sn_order *order, sn_split *out, snug_error *err) {
-    const uint32_t batch = find_batch(p);
-    labeller *l;
-    *out = (sn_split){.extent = 0};
-    if (batch == UINT32_MAX)
-        return SNUG_OK;
-    SNUG_TRY(sn_plan_array(p->work, 1, sizeof *l, &l, err));
+static snug_status make_split(sn_planner *p, int64_t extent, sn_split *out, snug_error *err) {
+    *out = (sn_split){.extent = extent};
     SNUG_TRY(sn_plan_array(p->work, p->n_values, sizeof *out->label, &out->label, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *out->sliced, &out->sliced, err));
-    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *out->home_rows, &out->home_rows, err));
+    SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *out->whole_rows, &out->whole_rows, err));
     SNUG_TRY(sn_plan_array(p->work, p->n_nodes, sizeof *out->time, &out->time, err));
     for (uint32_t v = 0; v < p->n_values; v++)
         out->label[v] = (sn_label){-1, 1};
-    out->extent = sn_graph_type(p->graph, (sn_value){batch})->dims[0];
-    for (uint32_t i = 0; i < sn_graph_n_inputs(p->graph); i++) {
-        const sn_value v = sn_graph_input_at(p->graph, i);
-        const snug_type *t = sn_graph_type(p->graph, v);
-        if (t->rank > 0 && t->dims[0] == out->extent)
-            out->label[v.i] = (sn_label){0, 1};
-    }
-    l->p = p;
-    l->split = out;
-    if (out->label[batch].axis < 0)
-        (void)give_label(l, (sn_value){batch}, (sn_label){0, 1});
-    for (uint32_t i = 0; i < p->n_nodes; i++)
-        if (p->needed[i])
-            label_node(l, i);
+    return SNUG_OK;
+}
+
+static snug_status time_nodes(sn_planner *p, const sn_order *order, sn_split *out,
+                              snug_error *err) {
     uint32_t checks = 0;
     for (uint32_t i = 0; i < order->n; i++) {
         const uint32_t node = order->node[i];
@@ -349,11 +338,34 @@ snug_status sn_plan_split(sn_planner *p, const sn_order *order, sn_split *out, s
     return SNUG_OK;
 }
 
-/* --- slices ----------------------------------------------------------------------------------- */
+snug_status sn_plan_split(sn_planner *p, const sn_order *order, sn_split *out, snug_error *err) {
+    const uint32_t batch = find_batch(p);
+    labeller *l;
+    *out = (sn_split){.extent = 0};
+    if (batch == UINT32_MAX)
+        return SNUG_OK;
+    SNUG_TRY(sn_plan_array(p->work, 1, sizeof *l, &l, err));
+    SNUG_TRY(make_split(p, sn_graph_type(p->graph, (sn_value){batch})->dims[0], out, err));
+    for (uint32_t i = 0; i < sn_graph_n_inputs(p->graph); i++) {
+        const sn_value v = sn_graph_input_at(p->graph, i);
+        const snug_type *t = sn_graph_type(p->graph, v);
+        if (t->rank > 0 && t->dims[0] == out->extent)
+            out->label[v.i] = (sn_label){0, 1};
+    }
+    l->p = p;
+    l->split = out;
+    if (out->label[batch].axis < 0)
+        (void)give_label(l, (sn_value){batch}, (sn_label){0, 1});
+    for (uint32_t i = 0; i < p->n_nodes; i++)
+        if (p->needed[i])
+            label_node(l, i);
+    return time_nodes(p, order, out, err);
+}
+
 sn_label sn_split_label(const sn_planner *p, const sn_split *s, uint32_t node, int k) {
     const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){node});
     const sn_value v = k < n->n_in ? n->in[k] : n->out[k - n->n_in];
-    if (k >= n->n_in || !(s->home_rows[node] >> k & 1))
+    if (k >= n->n_in || !(s->whole_rows[node] >> k & 1))
         return s->label[v.i];
     const snug_type *t = sn_graph_type(p->graph, v);
     int axis = 0;
@@ -362,6 +374,72 @@ sn_label sn_split_label(const sn_planner *p, const sn_split *s, uint32_t node, i
     return (sn_label){axis, t->dims[axis] / s->extent};
 }
 
+/* --- a part of it ----------------------------------------------------------------------------- */
+/* The node reads or makes rows of a value with so many bytes. */
+static bool touches(const sn_planner *p, const sn_split *all, uint32_t node, size_t bytes) {
+    const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){node});
+    for (int k = 0; all->sliced[node] && k < n->n_in + n->n_out; k++) {
+        const uint32_t v = k < n->n_in ? n->in[k].i : n->out[k - n->n_in].i;
+        if (sn_split_label(p, all, node, k).axis >= 0 && p->bytes[v] >= bytes)
+            return true;
+    }
+    return false;
+}
+
+/* What only kernels understand is made and read in slices, or neither. */
+static void keep_together(const sn_planner *p, const sn_split *all, uint32_t v, bool *in_part) {
+    const sn_value_info *info = sn_graph_value_at(p->graph, (sn_value){v});
+    if (info->type.dtype != SNUG_OPAQUE || all->label[v].axis < 0)
+        return;
+    bool any = in_part[info->node.i];
+    for (uint32_t k = p->reader_start[v]; k < p->reader_start[v + 1]; k++)
+        any = any || in_part[p->readers[k]];
+    in_part[info->node.i] = any;
+    for (uint32_t k = p->reader_start[v]; k < p->reader_start[v + 1]; k++)
+        in_part[p->readers[k]] = any && all->sliced[p->readers[k]];
+}
+
+/* A name follows the node that made the bytes: a value is whole, or made in slices, under all its
+ * names. */
+static bool is_in_part(const sn_planner *p, const sn_split *all, const bool *in_part,
+                       uint32_t node) {
+    const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){node});
+    if (n->n_out == 0 || p->root[n->out[0].i] == n->out[0].i)
+        return in_part[node];
+    const uint32_t maker = sn_graph_value_at(p->graph, n->in[0])->node.i;
+    return all->sliced[node] && (maker >= p->n_nodes || in_part[maker]);
+}
+
+static void take_node(const sn_planner *p, const sn_split *all, sn_split *part, uint32_t node) {
+    const sn_node_info *n = sn_graph_node_at(p->graph, (sn_node){node});
+    part->whole_rows[node] = all->whole_rows[node];
+    for (int k = 0; k < n->n_in; k++)
+        if (all->label[n->in[k].i].axis >= 0 && part->label[n->in[k].i].axis < 0)
+            part->whole_rows[node] |= UINT64_C(1) << k;
+    for (int k = 0; k < n->n_out; k++)
+        part->label[n->out[k].i] = all->label[n->out[k].i];
+}
+
+snug_status sn_split_part(sn_planner *p, const sn_order *order, const sn_split *all, size_t bytes,
+                          sn_split *out, snug_error *err) {
+    SNUG_TRY(make_split(p, all->extent, out, err));
+    for (uint32_t i = 0; i < sn_graph_n_inputs(p->graph); i++) {
+        const sn_value v = sn_graph_input_at(p->graph, i);
+        out->label[v.i] = all->label[v.i];
+    }
+    for (uint32_t i = 0; i < p->n_nodes; i++)
+        out->sliced[i] = p->needed[i] && touches(p, all, i, bytes);
+    for (uint32_t v = 0; v < p->n_values; v++)
+        keep_together(p, all, v, out->sliced);
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        out->sliced[i] = p->needed[i] && is_in_part(p, all, out->sliced, i);
+        if (out->sliced[i])
+            take_node(p, all, out, i);
+    }
+    return time_nodes(p, order, out, err);
+}
+
+/* --- slices ----------------------------------------------------------------------------------- */
 static void slice_types(const sn_planner *p, const sn_split *s, uint32_t node, int64_t rows,
                         sn_opdesc *d) {
     for (int k = 0; k < d->n_in + d->n_out; k++) {
