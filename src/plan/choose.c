@@ -16,6 +16,8 @@
 
 #define STEPS_PER_OCTAVE 6
 #define FLOOR_TRIES      10 /* to get at the floor and below */
+#define PART_TRIES       3  /* at a step of the ladder */
+#define PART_LOSSES      4
 #define MAX_MEMBERS      512
 #define MAX_NUMBERS      48 /* of slices: two an octave */
 
@@ -126,19 +128,30 @@ static snug_status rank_step(sn_family *f, size_t size, ranking *r, number *numb
     return SNUG_OK;
 }
 
-/* The same with parts, where one could be faster. */
-static snug_status rank_part_step(sn_family *f, size_t size, ranking *r, number *numbers,
-                                  uint32_t n, double *fastest, snug_error *err) {
-    int made = 0;
-    for (uint32_t i = 0; i < n && made < 3 && numbers[i].plain_seconds < *fastest; i++) {
-        number *const k = &numbers[i];
+/* What is known of parts. */
+typedef struct {
+    uint32_t n;
+    number numbers[(SN_MAX_CUTS - 1) * MAX_NUMBERS];
+    int lost[SN_MAX_CUTS]; /* tries of a cut that were not the fastest, one after the other */
+} part_numbers;
+
+/* The same with parts, where one could be faster; a few tries, and none with a cut that has lost
+ * some. */
+static snug_status rank_part_step(sn_family *f, size_t size, ranking *r, part_numbers *p,
+                                  double *fastest, snug_error *err) {
+    int tries = 0;
+    for (uint32_t i = 0; i < p->n && p->numbers[i].plain_seconds < *fastest; i++) {
+        number *const k = &p->numbers[i];
         const sn_member m = {.slices = k->slices, .limit = size, .cut = k->cut};
-        if (k->bound > size && !k->stuck) {
+        if (k->bound > size && !k->stuck && tries < PART_TRIES && p->lost[k->cut] < PART_LOSSES) {
             SNUG_TRY(rank_member(f, m, r, k, err));
-            made += !k->stuck;
+            tries++;
+            p->lost[k->cut] += k->stuck || k->seconds >= *fastest;
         }
-        if (k->bound <= size && k->seconds < *fastest)
+        if (k->bound <= size && k->seconds < *fastest) {
             *fastest = k->seconds;
+            p->lost[k->cut] = 0;
+        }
     }
     return SNUG_OK;
 }
@@ -168,17 +181,18 @@ static snug_status rank_floor(sn_family *f, int64_t slices, ranking *r, snug_err
 
 /* The whole family, whatever the limit is. */
 static snug_status rank_family(sn_family *f, ranking *r, snug_error *err) {
-    number numbers[MAX_NUMBERS], parts[(SN_MAX_CUTS - 1) * MAX_NUMBERS];
+    number numbers[MAX_NUMBERS];
+    part_numbers parts = {.n = 0};
     const sn_split *const split = &f->cuts[0].split;
-    uint32_t n = 0, n_parts = 0, smallest = 0;
+    uint32_t n = 0, smallest = 0;
     double size = (double)f->unlimited; /* 0 where everything is in homes: no ladder */
     SNUG_TRY(rank_cut(f, 0, r, numbers, &n, err));
     for (uint32_t cut = 1; cut < f->n_cuts; cut++)
-        SNUG_TRY(rank_cut(f, cut, r, parts, &n_parts, err));
+        SNUG_TRY(rank_cut(f, cut, r, parts.numbers, &parts.n, err));
     for (double fastest = 0, j = 1; fastest < INFINITY && size >= 1; j++) {
         size = (double)f->unlimited * exp2(-j / STEPS_PER_OCTAVE);
         SNUG_TRY(rank_step(f, (size_t)size, r, numbers, n, &fastest, err));
-        SNUG_TRY(rank_part_step(f, (size_t)size, r, parts, n_parts, &fastest, err));
+        SNUG_TRY(rank_part_step(f, (size_t)size, r, &parts, &fastest, err));
     }
     if (split->extent > 1)
         SNUG_TRY(rank_floor(f, split->extent, r, err));
