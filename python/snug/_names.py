@@ -7,7 +7,7 @@ import types
 # Namespaces that Snug has something in.
 SPACES = {"math", "nn", "linalg", "random", "random.experimental", "config", "config.experimental", "config.threading", "config.optimizer",
           "debugging", "nest", "dtypes", "image", "bitwise", "experimental", "autograph", "autograph.experimental", "version",
-          "sysconfig", "compat", "train", "types", "types.experimental", "test", "profiler", "profiler.experimental", "signal"}
+          "sysconfig", "compat", "strings", "raw_ops", "nn.experimental", "experimental.numpy", "types", "types.experimental", "test", "profiler", "profiler.experimental", "signal"}
 
 _MODULES = {"errors": "snug.errors", "keras": "snug.keras", "initializers": "snug.keras.initializers",
             "losses": "snug.keras.losses", "metrics": "snug.keras.metrics", "optimizers": "snug.keras.optimizers",

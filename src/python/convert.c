@@ -365,6 +365,11 @@ static snug_tensor *convert_number(PyObject *o, int dtype) {
     return t;
 }
 
+/* Tensors that are only described: what they are an argument of asks them. */
+static int is_symbol(PyObject *o) {
+    return !py_is_tensor(o) && !py_is_number(o) && PyObject_HasAttrString(o, "__snug_function__");
+}
+
 static snug_tensor *convert_other(PyObject *o, int dtype, py_wish wish) {
     if (o == Py_None) {
         PyErr_Format(PyExc_ValueError,
@@ -380,7 +385,9 @@ static snug_tensor *convert_other(PyObject *o, int dtype, py_wish wish) {
         return NULL;
     }
     PyObject *array = NULL;
-    if (PyObject_HasAttr(o, py.str_array))
+    if (is_symbol(o))
+        PyErr_Format(PyExc_TypeError, "%R has no value yet", o);
+    else if (PyObject_HasAttr(o, py.str_array))
         array = PyObject_CallMethod(o, "__array__", NULL);
     else if (PySequence_Check(o) && !PyDict_Check(o))
         array = PySequence_List(o);
@@ -430,7 +437,7 @@ static PyObject *convert_to_tensor(PyObject *self, PyObject *args, PyObject *key
     int d, h;
     if (wished(dtype, &d) < 0 || wished(hint, &h) < 0)
         return NULL;
-    if (PyObject_TypeCheck(value, py.tensor) && d == PY_ANY) {
+    if ((PyObject_TypeCheck(value, py.tensor) && d == PY_ANY) || is_symbol(value)) {
         Py_INCREF(value);
         return value;
     }

@@ -11,7 +11,7 @@
 enum { MAX_ARGS = 24, MAX_OUT = 256 };
 
 typedef struct {
-    char kind; /* T O W V I N B S D, of function.h */
+    char kind; /* T O W M Q V I N B S D, of function.h */
     char required;
     PyObject *name;
 } parameter;
@@ -233,7 +233,7 @@ static int take(call *c, const bound *f, int i, PyObject *o) {
     }
     if (kind == 'T')
         return as_operand(c, o, c->dtype, out);
-    if (kind == 'O' || kind == 'W')
+    if (kind == 'O' || kind == 'W' || kind == 'M' || kind == 'Q')
         return as_operand(c, o, PY_ANY, out);
     if (kind == 'V')
         return as_several(c, o, out);

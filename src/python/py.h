@@ -41,7 +41,7 @@ typedef struct py_variable {
  * subclass. The module refuses a second interpreter. */
 typedef struct {
     PyTypeObject *tensor, *variable, *tape, *trace;
-    PyObject *dtype_class; /* snug._types.DType */
+    PyObject *dtype_class;  /* snug._types.DType */
     PyObject *dtypes[SNUG_N_DTYPES];
     PyObject *shape_class;   /* snug._types.TensorShape */
     PyObject *text;          /* snug._text: how values are printed; imported when first wanted */

@@ -1,0 +1,206 @@
+"""tensorflow.compat.v1: graphs and sessions (snug/_graph.py) under TensorFlow 1's names. Functions of tf are the same ones;
+while a graph is built, each call makes an operation."""
+import functools
+import types
+
+from snug import _C, _graph, _names
+from snug._graph import *  # noqa: F403
+from snug._graph import (AUTO_REUSE, Graph, GraphKeys, InteractiveSession, Operation, Session, control_dependencies,  # noqa: F401
+                         get_default_graph, get_default_session)
+from snug._types import TensorShape  # noqa: F401
+
+# How arguments were called before.
+_OLD = {"keep_dims": "keepdims", "reduction_indices": "axis", "dimension": "axis", "squeeze_dims": "axis", "dim": "axis"}
+
+
+def in_graph(function):
+    """The function as scripts of TensorFlow 1 call it."""
+    @functools.wraps(function, assigned=("__name__", "__doc__"))
+    def call(*args, **kwargs):
+        for old in _OLD.keys() & kwargs.keys():
+            kwargs[_OLD[old]] = kwargs.pop(old)
+        kwargs.pop("_sentinel", None)
+        return _graph.make(function, args, kwargs) if _graph.active() else function(*args, **kwargs)
+    return call
+
+
+def _dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None):
+    from snug._lazy import tf
+    keep = keep_prob if rate is None else 1.0 - rate
+    if not isinstance(keep, _C.Tensor):
+        return tf.nn.dropout(x, 1.0 - keep)
+    return x / keep * tf.floor(keep + tf.random.uniform(tf.shape(x), dtype=x.dtype))
+
+
+def _cross_entropy(_sentinel=None, labels=None, logits=None, dim=-1, name=None, axis=None):
+    from snug._lazy import tf
+    return tf.nn.softmax_cross_entropy_with_logits(labels, logits)
+
+
+_SPECIAL = {"nn.dropout": _dropout, "nn.softmax_cross_entropy_with_logits": _cross_entropy,
+            "nn.softmax_cross_entropy_with_logits_v2": _cross_entropy}
+_AS_IS = {"cond", "group", "no_op", "gradients", "Variable", "device", "name_scope", "executing_eagerly", "init_scope"}
+_RENAMED = {"py_func": "numpy_function", "random_normal": "random.normal", "random_uniform": "random.uniform",
+            "truncated_normal": "random.truncated_normal", "random_shuffle": "random.shuffle", "multinomial": "random.categorical",
+            "log": "math.log", "floordiv": "math.floordiv", "mod": "math.floormod", "rsqrt": "math.rsqrt", "ceil": "math.ceil",
+            "erf": "math.erf", "is_nan": "math.is_nan", "is_finite": "math.is_finite", "log1p": "math.log1p",
+            "lgamma": "math.lgamma", "cumprod": "math.cumprod", "reciprocal": "math.reciprocal", "diag": "linalg.tensor_diag",
+            "matrix_diag": "linalg.diag", "matrix_inverse": "linalg.inv", "matrix_transpose": "linalg.matrix_transpose",
+            "unsorted_segment_sum": "math.unsorted_segment_sum", "segment_sum": "math.segment_sum", "rint": "math.rint",
+            "count_nonzero": "math.count_nonzero", "squared_difference": "math.squared_difference", "div": "divide",
+            "confusion_matrix": "math.confusion_matrix", "trace": "linalg.trace", "sparse_softmax": "nn.softmax"}
+
+
+class _Space(types.ModuleType):
+    """tf.compat.v1.nn and its like."""
+
+    def __init__(self, path):
+        super().__init__("snug.compat_v1." + path)
+        self.__path__ = []
+        self.__dict__["_path"] = path
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self.__dict__[name] = _find(self._path, name)
+        return found
+
+
+def _find(path, name):
+    full = f"{path}.{name}" if path else name
+    if full in _SPECIAL:
+        return in_graph(_SPECIAL[full])
+    found = None
+    try:
+        found = _names.find("compat.v1" + ("." + path if path else ""), name)
+    except AttributeError:
+        pass
+    if found is None:
+        found = _names.find(path, name)
+    if isinstance(found, _names.Space):
+        return _Space(full)
+    if isinstance(found, type) or isinstance(found, types.ModuleType) or not callable(found):
+        return found
+    return in_graph(found)
+
+
+def __getattr__(name):
+    import importlib
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in ("train", "losses", "layers", "logging", "summary", "initializers"):
+        return importlib.import_module("snug.compat_v1." + name) if name != "initializers" else _initializers()
+    if name in _initial:
+        return getattr(importlib.import_module("snug.compat_v1.layers"), name)
+    path, _, last = _RENAMED.get(name, name).rpartition(".")
+    found = _find(path, last)
+    globals()[name] = found
+    return found
+
+
+_initial = {"zeros_initializer", "ones_initializer", "constant_initializer", "random_normal_initializer",
+            "truncated_normal_initializer", "random_uniform_initializer", "glorot_uniform_initializer",
+            "glorot_normal_initializer"}
+
+
+def _initializers():
+    from snug.compat_v1 import layers
+    return types.SimpleNamespace(**{n.removesuffix("_initializer"): getattr(layers, n) for n in _initial})
+
+
+# --- names that are not functions of tensors ------------------------------------------------------------
+def Variable(initial_value=None, trainable=True, *args, **kwargs):
+    if _graph.active():
+        return _graph.GraphVariable(initial_value, trainable, *args, **kwargs)
+    from snug._variable import Variable
+    return Variable(initial_value, trainable, *args, **kwargs)
+
+
+def assign(ref, value, validate_shape=None, use_locking=None, name=None):
+    return ref.assign(value)
+
+
+def assign_add(ref, value, use_locking=None, name=None):
+    return ref.assign_add(value)
+
+
+def assign_sub(ref, value, use_locking=None, name=None):
+    return ref.assign_sub(value)
+
+
+def disable_v2_behavior():
+    _graph.disable_eager_execution()
+
+
+def enable_v2_behavior():
+    _graph.enable_eager_execution()
+
+
+def disable_v2_tensorshape():
+    pass
+
+
+enable_resource_variables = disable_resource_variables = disable_tensor_equality = enable_v2_tensorshape = disable_v2_tensorshape
+disable_control_flow_v2 = enable_control_flow_v2 = disable_v2_tensorshape
+initialize_all_variables = _graph.global_variables_initializer
+
+
+def set_random_seed(seed):
+    _C.seed(int(seed))
+
+
+def get_seed(op_seed):
+    return None, op_seed
+
+
+def is_variable_initialized(variable):
+    return None
+
+
+def while_loop(cond, body, loop_vars, *args, **kwargs):
+    from snug import _flow
+    return in_graph(_flow.while_loop)(cond, body, loop_vars)
+
+
+def where(condition, x=None, y=None, name=None):
+    from snug._lazy import tf
+    return in_graph(tf.where)(condition, x, y) if x is not None else in_graph(tf.where)(condition)
+
+
+class _Options:
+    """A record of settings that may all be left out."""
+
+    def __init__(self, **settings):
+        self.__dict__.update(settings)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        made = self.__dict__[name] = _Options()
+        return made
+
+
+class GPUOptions(_Options):
+    pass
+
+
+class ConfigProto(_Options):
+    def __init__(self, **settings):
+        super().__init__(gpu_options=settings.pop("gpu_options", GPUOptions(allow_growth=False,
+                                                                            per_process_gpu_memory_fraction=0.0)), **settings)
+
+
+class RunOptions(_Options):
+    FULL_TRACE = 3
+
+
+class RunMetadata(_Options):
+    pass
+
+
+class app:
+    @staticmethod
+    def run(main=None, argv=None):
+        import sys
+        main = main or sys.modules["__main__"].main
+        sys.exit(main(argv or sys.argv))

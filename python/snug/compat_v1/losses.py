@@ -1,0 +1,70 @@
+"""tf.compat.v1.losses: means over elements, weighted; each is added to the collection of losses."""
+from snug import _graph
+from snug._lazy import tf
+
+
+class Reduction:
+    NONE, SUM, MEAN, SUM_BY_NONZERO_WEIGHTS = "none", "weighted_sum", "weighted_mean", "weighted_sum_by_nonzero_weights"
+    SUM_OVER_BATCH_SIZE = "weighted_sum_over_batch_size"
+
+
+def _reduced(function, args, weights, reduction):
+    def loss(weights, *values):
+        each = function(*[tf.convert_to_tensor(v) for v in values])
+        each = each * tf.cast(weights, each.dtype)
+        if reduction == Reduction.NONE:
+            return each
+        return tf.reduce_sum(each) if reduction == Reduction.SUM else tf.reduce_mean(each)
+    made = _graph.make(loss, (weights,) + args, {}, "loss") if _graph.active() else loss(weights, *args)
+    if _graph.active():
+        _graph.add_to_collection(_graph.GraphKeys.LOSSES, made)
+    return made
+
+
+def mean_squared_error(labels, predictions, weights=1.0, scope=None, loss_collection=None,
+                       reduction=Reduction.SUM_BY_NONZERO_WEIGHTS):
+    return _reduced(lambda y, p: tf.math.squared_difference(p, tf.cast(y, p.dtype)), (labels, predictions), weights, reduction)
+
+
+def absolute_difference(labels, predictions, weights=1.0, scope=None, loss_collection=None,
+                        reduction=Reduction.SUM_BY_NONZERO_WEIGHTS):
+    return _reduced(lambda y, p: tf.abs(p - tf.cast(y, p.dtype)), (labels, predictions), weights, reduction)
+
+
+def log_loss(labels, predictions, weights=1.0, epsilon=1e-7, scope=None, loss_collection=None,
+             reduction=Reduction.SUM_BY_NONZERO_WEIGHTS):
+    def each(y, p):
+        y = tf.cast(y, p.dtype)
+        return -y * tf.math.log(p + epsilon) - (1.0 - y) * tf.math.log(1.0 - p + epsilon)
+    return _reduced(each, (labels, predictions), weights, reduction)
+
+
+def sigmoid_cross_entropy(multi_class_labels, logits, weights=1.0, label_smoothing=0, scope=None, loss_collection=None,
+                          reduction=Reduction.SUM_BY_NONZERO_WEIGHTS):
+    def each(y, z):
+        y = tf.cast(y, z.dtype)
+        y = y * (1 - label_smoothing) + 0.5 * label_smoothing
+        return tf.nn.sigmoid_cross_entropy_with_logits(labels=y, logits=z)
+    return _reduced(each, (multi_class_labels, logits), weights, reduction)
+
+
+def softmax_cross_entropy(onehot_labels, logits, weights=1.0, label_smoothing=0, scope=None, loss_collection=None,
+                          reduction=Reduction.SUM_BY_NONZERO_WEIGHTS):
+    return _reduced(lambda y, z: tf.nn.softmax_cross_entropy_with_logits(tf.cast(y, z.dtype), z), (onehot_labels, logits),
+                    weights, reduction)
+
+
+def sparse_softmax_cross_entropy(labels, logits, weights=1.0, scope=None, loss_collection=None,
+                                 reduction=Reduction.SUM_BY_NONZERO_WEIGHTS):
+    return _reduced(lambda y, z: tf.nn.sparse_softmax_cross_entropy_with_logits(y, z), (labels, logits), weights, reduction)
+
+
+def get_losses(scope=None, loss_collection=None):
+    return _graph.get_collection(_graph.GraphKeys.LOSSES)
+
+
+def get_total_loss(add_regularization_losses=True, name="total_loss", scope=None):
+    total = None
+    for loss in get_losses():
+        total = loss if total is None else total + loss
+    return total
