@@ -98,8 +98,8 @@ static void make_layers(subject *s, json_t *root) {
         if (strcmp(class_of(layer), "InputLayer") == 0)
             continue;
         char *const config = json_dumps(json_object_get(layer, "config"), 0);
-        const snug_status status = snug_layer_create(s->r, class_of(layer), config,
-                                                     &s->layer[s->n_layers], &s->err);
+        const snug_status status =
+            snug_layer_create(s->r, class_of(layer), config, &s->layer[s->n_layers], &s->err);
         free(config);
         if (status != SNUG_OK)
             fail_msg("%s: %s", s->name, s->err.text);

@@ -111,8 +111,8 @@ static void make_hand(bench *b, const net *n, hand *h) {
         char json[400];
         snprintf(json, sizeof json, "{\"dtype\": \"float64\"%s%s}",
                  n->layers[h->n].json[0] ? ", " : "", n->layers[h->n].json);
-        expect_ok(
-            snug_layer_create(b->r, n->layers[h->n].cls, json, &h->layer[h->n], &b->err), &b->err);
+        expect_ok(snug_layer_create(b->r, n->layers[h->n].cls, json, &h->layer[h->n], &b->err),
+                  &b->err);
     }
     expect_ok(snug_optimizer_create(b->r, n->optimizer, &h->optimizer, &b->err), &b->err);
 }
@@ -300,14 +300,15 @@ static void test_recurrent_layers_train_by_hand_as_in_a_model(void **state) {
 }
 
 static void test_masks_go_from_layer_to_layer(void **state) {
-    train_both(state, &(net){.input = {SNUG_I32, 1, {5}},
-                             .layers = {{"Embedding", "input_dim=5 output_dim=3 mask_zero=true",
-                                         "\"input_dim\": 5, \"output_dim\": 3, \"mask_zero\": true"},
-                                        {"LSTM", "units=4", "\"units\": 4"},
-                                        {"Dense", "units=4", "\"units\": 4"}},
-                             .loss = "sparse_categorical_crossentropy:from_logits=true",
-                             .optimizer = "adam:learning_rate=0.01",
-                             .classes = 4});
+    train_both(state,
+               &(net){.input = {SNUG_I32, 1, {5}},
+                      .layers = {{"Embedding", "input_dim=5 output_dim=3 mask_zero=true",
+                                  "\"input_dim\": 5, \"output_dim\": 3, \"mask_zero\": true"},
+                                 {"LSTM", "units=4", "\"units\": 4"},
+                                 {"Dense", "units=4", "\"units\": 4"}},
+                      .loss = "sparse_categorical_crossentropy:from_logits=true",
+                      .optimizer = "adam:learning_rate=0.01",
+                      .classes = 4});
 }
 
 static void test_every_optimizer_trains_by_hand_as_in_a_model(void **state) {
@@ -336,6 +337,340 @@ static void test_every_optimizer_trains_by_hand_as_in_a_model(void **state) {
                                  .optimizer = all[i]});
 }
 
+/* --- what only eager code does ---------------------------------------------------------------- */
+static snug_tensor *numbers(bench *b, snug_dtype dtype, int64_t n, int64_t columns) {
+    static double v[1024];
+    const snug_type t = {dtype, 2, {n, columns}};
+    snug_tensor *x;
+    assert_true(n * columns <= 1024);
+    if (dtype == SNUG_F32)
+        for (int64_t i = 0; i < n * columns; i++)
+            ((float *)v)[i] = (float)(i % 7) - 3;
+    else
+        for (int64_t i = 0; i < n * columns; i++)
+            ((int32_t *)v)[i] = (int32_t)(i % 3);
+    expect_ok(snug_tensor_copy(b->r, &t, v, &x, &b->err), &b->err);
+    return x;
+}
+
+static snug_layer *make_layer(bench *b, const char *cls, const char *json) {
+    snug_layer *l;
+    expect_ok(snug_layer_create(b->r, cls, json, &l, &b->err), &b->err);
+    return l;
+}
+
+static snug_tensor *apply(bench *b, snug_layer *l, snug_tensor *x, int training) {
+    snug_tensor *y;
+    int n;
+    const snug_layer_arguments a = {.inputs = &x, .n_inputs = 1, .training = training};
+    expect_ok(snug_layer_call(l, &a, &y, 1, &n, NULL, &b->err), &b->err);
+    return y;
+}
+
+static void read_all(bench *b, snug_tensor *t, void *to, size_t bytes) {
+    expect_ok(snug_tensor_read(t, to, bytes, &b->err), &b->err);
+    snug_tensor_drop(t);
+}
+
+static void test_dropout_draws_anew_and_keeps_its_plan(void **state) {
+    bench b = open_bench(state);
+    snug_layer *l = make_layer(&b, "Dropout", "{\"rate\": 0.5}");
+    snug_tensor *x = numbers(&b, SNUG_F32, 4, 8);
+    float one[32], two[32], still[32];
+    snug_recorder_info first, second;
+    read_all(&b, apply(&b, l, x, 1), one, sizeof one);
+    snug_recorder_tell(b.r, &first);
+    read_all(&b, apply(&b, l, x, 1), two, sizeof two);
+    snug_recorder_tell(b.r, &second);
+    assert_memory_not_equal(one, two, sizeof one);
+    assert_int_equal(first.n_misses, second.n_misses);
+    read_all(&b, apply(&b, l, x, 0), still, sizeof still);
+    for (int i = 0; i < 32; i++) {
+        assert_true(still[i] == (float)(i % 7) - 3);
+        assert_true(one[i] == 0 || one[i] == 2 * still[i]);
+    }
+    snug_tensor_drop(x);
+    snug_layer_destroy(l);
+    snug_recorder_destroy(b.r);
+}
+
+static void test_types_are_inferred_without_recording(void **state) {
+    bench b = open_bench(state);
+    snug_layer *l = make_layer(&b, "Conv2D", "{\"filters\": 5, \"kernel_size\": [3, 3]}");
+    const snug_type x = {SNUG_F32, 4, {-1, 8, 8, 2}};
+    snug_type y;
+    int n;
+    snug_recorder_info info;
+    expect_ok(snug_layer_infer(l, &x, 1, &y, 1, &n, &b.err), &b.err);
+    assert_int_equal(n, 1);
+    assert_int_equal(y.dims[0], -1);
+    assert_int_equal(y.dims[1], 6);
+    assert_int_equal(y.dims[3], 5);
+    assert_int_equal(snug_layer_n_variables(l), 2);
+    assert_string_equal(snug_variable_name(snug_layer_variable(l, 0)), "conv2d/kernel");
+    snug_recorder_tell(b.r, &info);
+    assert_int_equal(info.n_nodes, 0);
+    snug_layer_destroy(l);
+    snug_recorder_destroy(b.r);
+}
+
+static void test_whole_numbers_are_cast_where_a_layer_needs_it(void **state) {
+    bench b = open_bench(state);
+    snug_layer *l = make_layer(&b, "Dense", "{\"units\": 2, \"kernel_initializer\": \"ones\"}");
+    snug_tensor *x = numbers(&b, SNUG_I32, 2, 3);
+    float y[4];
+    read_all(&b, apply(&b, l, x, 0), y, sizeof y);
+    assert_true(y[0] == 3 && y[3] == 3);
+    snug_tensor_drop(x);
+    snug_layer_destroy(l);
+    snug_recorder_destroy(b.r);
+}
+
+static void test_a_frozen_batch_normalisation_keeps_its_statistics(void **state) {
+    bench b = open_bench(state);
+    snug_layer *l = make_layer(&b, "BatchNormalization", "{}");
+    snug_tensor *x = numbers(&b, SNUG_F32, 5, 4), *t;
+    float mean[4], y[20];
+    snug_tensor_drop(apply(&b, l, x, 1));
+    snug_layer_set_trainable(l, 0);
+    assert_false(snug_variable_is_trainable(snug_layer_variable(l, 0)));
+    expect_ok(snug_variable_read(snug_layer_variable(l, 2), &t, &b.err), &b.err);
+    read_all(&b, t, mean, sizeof mean);
+    assert_true(mean[0] != 0);
+    read_all(&b, apply(&b, l, x, 1), y, sizeof y);
+    float again[4];
+    expect_ok(snug_variable_read(snug_layer_variable(l, 2), &t, &b.err), &b.err);
+    read_all(&b, t, again, sizeof again);
+    assert_memory_equal(mean, again, sizeof mean);
+    snug_tensor_drop(x);
+    snug_layer_destroy(l);
+    snug_recorder_destroy(b.r);
+}
+
+static void test_what_layers_add_to_the_loss_is_given_once(void **state) {
+    bench b = open_bench(state);
+    snug_layer *l = make_layer(&b, "ActivityRegularization", "{\"l2\": 0.5}");
+    snug_tensor *x = numbers(&b, SNUG_F32, 2, 2), *losses[4];
+    int n;
+    float v;
+    snug_tensor_drop(apply(&b, l, x, 1));
+    expect_ok(snug_layer_losses(l, losses, 4, &n, &b.err), &b.err);
+    assert_int_equal(n, 1);
+    read_all(&b, losses[0], &v, sizeof v); /* 0.5 * (9 + 4 + 1 + 0) / 2 rows */
+    assert_true(fabsf(v - 3.5f) < 1e-5f);
+    expect_ok(snug_layer_losses(l, losses, 4, &n, &b.err), &b.err);
+    assert_int_equal(n, 0);
+    snug_tensor_drop(x);
+    snug_layer_destroy(l);
+    snug_recorder_destroy(b.r);
+}
+
+/* The same three steps by a trace: rates by step are asked for at each call. */
+static void test_a_traced_step_trains_like_a_plain_one(void **state) {
+    static const net n = {.input = {SNUG_F64, 1, {3}},
+                          .layers = {{"Dense", "units=1", "\"units\": 1"}},
+                          .loss = "mse",
+                          .optimizer = "nadam:learning_rate=0.05"};
+    static data d;
+    bench b = open_bench(state);
+    hand h[2];
+    snug_tensor *x, *y, *arguments[2];
+    snug_trace *trace;
+    snug_model *m = make_model(&b, &n, &d);
+    expect_ok(snug_tensor_copy(b.r, &d.tx, d.x, &x, &b.err), &b.err);
+    expect_ok(snug_tensor_copy(b.r, &d.ty, d.y, &y, &b.err), &b.err);
+    for (int k = 0; k < 2; k++) {
+        make_hand(&b, &n, &h[k]);
+        snug_tensor_drop(forward(&b, &h[k], x, 0));
+        find_variables(&h[k]);
+        copy_weights(&b, m, &h[k]);
+    }
+    expect_ok(snug_trace_begin(b.r, (const snug_type[]){d.tx, d.ty}, 2, arguments, &trace, &b.err),
+              &b.err);
+    step(&b, &n, &h[0], arguments[0], arguments[1]);
+    expect_ok(snug_trace_end(trace, NULL, 0, &b.err), &b.err);
+    assert_true(snug_trace_has_effects(trace));
+    assert_int_equal(snug_optimizer_steps(h[0].optimizer), 0);
+    for (int i = 0; i < STEPS; i++) {
+        expect_ok(snug_trace_call(trace, (snug_tensor *[]){x, y}, 2, NULL, 0, &b.err), &b.err);
+        step(&b, &n, &h[1], x, y);
+        expect_ok(snug_boundary(b.r, &b.err), &b.err);
+    }
+    assert_int_equal(snug_optimizer_steps(h[0].optimizer), STEPS);
+    train_model(&b, m, &d);
+    compare_weights(&b, m, &h[0]);
+    compare_weights(&b, m, &h[1]);
+    snug_tensor_drop(arguments[0]);
+    snug_tensor_drop(arguments[1]);
+    snug_trace_drop(trace);
+    snug_tensor_drop(x);
+    snug_tensor_drop(y);
+    end_hand(&h[0]);
+    end_hand(&h[1]);
+    snug_model_destroy(m);
+    snug_recorder_destroy(b.r);
+}
+
+static void test_a_new_rate_needs_no_new_plan(void **state) {
+    static const net n = {.input = {SNUG_F64, 1, {3}},
+                          .layers = {{"Dense", "units=1", "\"units\": 1"}},
+                          .loss = "mse",
+                          .optimizer = "adam"};
+    static data d;
+    bench b = open_bench(state);
+    hand h;
+    snug_tensor *x, *y;
+    snug_recorder_info info[2];
+    snug_model *m = make_model(&b, &n, &d);
+    expect_ok(snug_tensor_copy(b.r, &d.tx, d.x, &x, &b.err), &b.err);
+    expect_ok(snug_tensor_copy(b.r, &d.ty, d.y, &y, &b.err), &b.err);
+    make_hand(&b, &n, &h);
+    snug_tensor_drop(forward(&b, &h, x, 0));
+    find_variables(&h);
+    for (int i = 0; i < 12; i++) {
+        snug_optimizer_set_rate(h.optimizer, 0.1 / (i + 1));
+        assert_true(snug_optimizer_rate(h.optimizer) == 0.1 / (i + 1));
+        step(&b, &n, &h, x, y);
+        expect_ok(snug_boundary(b.r, &b.err), &b.err);
+        snug_recorder_tell(b.r, &info[i > 1]);
+    }
+    assert_int_equal(info[0].n_misses, info[1].n_misses);
+    assert_int_equal(snug_optimizer_n_slots(h.optimizer), 4);
+    assert_string_equal(snug_variable_name(snug_optimizer_slot(h.optimizer, 1)),
+                        "adam/dense_kernel_velocity");
+    snug_tensor_drop(x);
+    snug_tensor_drop(y);
+    end_hand(&h);
+    snug_model_destroy(m);
+    snug_recorder_destroy(b.r);
+}
+
+static double metric_after(bench *b, const char *name, snug_tensor *y_true, snug_tensor *y_pred,
+                           int times) {
+    snug_metric *m;
+    double v;
+    expect_ok(snug_metric_create(b->r, name, NULL, &m, &b->err), &b->err);
+    for (int i = 0; i < times; i++)
+        expect_ok(snug_metric_update(m, y_true, y_pred, NULL, &b->err), &b->err);
+    expect_ok(snug_metric_result(m, &v, &b->err), &b->err);
+    double none;
+    expect_ok(snug_metric_reset(m, &b->err), &b->err);
+    expect_ok(snug_metric_result(m, &none, &b->err), &b->err);
+    assert_true(none == 0);
+    snug_metric_destroy(m);
+    return v;
+}
+
+static void test_metrics_add_up_over_batches(void **state) {
+    bench b = open_bench(state);
+    const float scores[8] = {0.1f, 0.9f, 0.8f, 0.2f, 0.4f, 0.6f, 0.7f, 0.3f};
+    const int32_t classes[4] = {1, 0, 0, 0};
+    const float column[4] = {0.9f, 0.2f, 0.6f, 0.4f}, truth[4] = {1, 0, 0, 1};
+    snug_tensor *p, *c, *one, *t;
+    expect_ok(snug_tensor_copy(b.r, &(snug_type){SNUG_F32, 2, {4, 2}}, scores, &p, &b.err), &b.err);
+    expect_ok(snug_tensor_copy(b.r, &(snug_type){SNUG_I32, 1, {4}}, classes, &c, &b.err), &b.err);
+    expect_ok(snug_tensor_copy(b.r, &(snug_type){SNUG_F32, 2, {4, 1}}, column, &one, &b.err),
+              &b.err);
+    expect_ok(snug_tensor_copy(b.r, &(snug_type){SNUG_F32, 2, {4, 1}}, truth, &t, &b.err), &b.err);
+    assert_true(fabs(metric_after(&b, "accuracy", c, p, 3) - 0.75) < 1e-6);
+    assert_true(fabs(metric_after(&b, "sparse_categorical_accuracy", c, p, 1) - 0.75) < 1e-6);
+    assert_true(fabs(metric_after(&b, "accuracy", t, one, 2) - 0.5) < 1e-6);
+    assert_true(fabs(metric_after(&b, "mean_absolute_error", t, one, 2) - 0.375) < 1e-6);
+    assert_true(fabs(metric_after(&b, "precision", t, one, 1) - 0.5) < 1e-6);
+    assert_true(fabs(metric_after(&b, "auc", t, one, 1) - 0.75) < 1e-2);
+    snug_tensor *all[] = {p, c, one, t};
+    for (size_t i = 0; i < 4; i++)
+        snug_tensor_drop(all[i]);
+    snug_recorder_destroy(b.r);
+}
+
+static void test_losses_are_of_examples_or_one_number(void **state) {
+    bench b = open_bench(state);
+    const float p[4] = {1, 2, 3, 5}, y[4] = {0, 2, 1, 1}, w[2] = {1, 3};
+    snug_tensor *tp, *ty, *tw, *loss;
+    float each[2], all;
+    expect_ok(snug_tensor_copy(b.r, &(snug_type){SNUG_F32, 2, {2, 2}}, p, &tp, &b.err), &b.err);
+    expect_ok(snug_tensor_copy(b.r, &(snug_type){SNUG_F32, 2, {2, 2}}, y, &ty, &b.err), &b.err);
+    expect_ok(snug_tensor_copy(b.r, &(snug_type){SNUG_F32, 1, {2}}, w, &tw, &b.err), &b.err);
+    expect_ok(snug_loss_call(b.r, "mse", ty, tp, NULL, 0, &loss, &b.err), &b.err);
+    read_all(&b, loss, each, sizeof each);
+    assert_true(each[0] == 0.5f && each[1] == 10);
+    expect_ok(snug_loss_call(b.r, "mse", ty, tp, tw, 1, &loss, &b.err), &b.err);
+    read_all(&b, loss, &all, sizeof all);
+    assert_true(fabsf(all - (0.5f + 30) / 2) < 1e-5f);
+    expect_status(snug_loss_call(b.r, "no_loss", ty, tp, NULL, 0, &loss, &b.err),
+                  SNUG_E_UNSUPPORTED, &b.err);
+    snug_tensor_drop(tp);
+    snug_tensor_drop(ty);
+    snug_tensor_drop(tw);
+    snug_recorder_destroy(b.r);
+}
+
+static void test_unknown_layers_and_settings_are_refused(void **state) {
+    bench b = open_bench(state);
+    snug_layer *l;
+    snug_optimizer *o;
+    expect_status(snug_layer_create(b.r, "Dens", "{}", &l, &b.err), SNUG_E_UNSUPPORTED, &b.err);
+    expect_status(snug_layer_create(b.r, "Dense", "{\"units\": 3, \"unit\": 4}", &l, &b.err),
+                  SNUG_E_UNSUPPORTED, &b.err);
+    expect_status(snug_layer_create(b.r, "Dense", "{\"units\"", &l, &b.err), SNUG_E_FORMAT, &b.err);
+    expect_status(snug_optimizer_create(b.r, "adamm", &o, &b.err), SNUG_E_UNSUPPORTED, &b.err);
+    snug_recorder_destroy(b.r);
+}
+
+/* --- want of memory --------------------------------------------------------------------------- */
+static snug_status small_step(snug_recorder *r, snug_layer *l, snug_optimizer *o, snug_error *err) {
+    const float v[6] = {1, 2, 3, 4, 5, 6};
+    snug_tensor *x, *y = NULL, *loss = NULL, *grads[2] = {NULL, NULL};
+    snug_tape *tape = NULL;
+    int n;
+    SNUG_TRY(snug_tensor_copy(r, &(snug_type){SNUG_F32, 2, {2, 3}}, v, &x, err));
+    const snug_layer_arguments a = {.inputs = &x, .n_inputs = 1, .training = 1};
+    snug_status status = snug_tape_create(r, NULL, &tape, err);
+    if (status == SNUG_OK)
+        status = snug_layer_call(l, &a, &y, 1, &n, NULL, err);
+    if (status == SNUG_OK)
+        status = snug_loss_call(r, "mse", x, y, NULL, 1, &loss, err);
+    if (status == SNUG_OK) {
+        snug_variable *const vars[2] = {snug_layer_variable(l, 0), snug_layer_variable(l, 1)};
+        const snug_source sources[2] = {{NULL, vars[0]}, {NULL, vars[1]}};
+        status = snug_tape_gradient(tape, &loss, NULL, 1, sources, 2, grads, err);
+        if (status == SNUG_OK)
+            status = snug_optimizer_apply(o, grads, vars, 2, -1, err);
+        else
+            grads[0] = grads[1] = NULL;
+    }
+    if (status == SNUG_OK)
+        status = snug_sync(r, err);
+    snug_tape_drop(tape);
+    snug_tensor *all[] = {x, y, loss, grads[0], grads[1]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        snug_tensor_drop(all[i]);
+    return status;
+}
+
+static snug_status train_small(snug_engine *e, void *ctx, snug_error *err) {
+    snug_recorder *r;
+    snug_layer *l = NULL;
+    snug_optimizer *o = NULL;
+    (void)ctx;
+    SNUG_TRY(snug_recorder_create(e, &r, err));
+    snug_status status = snug_layer_create(r, "Dense", "{\"units\": 3}", &l, err);
+    if (status == SNUG_OK)
+        status = snug_optimizer_create(r, "adam", &o, err);
+    if (status == SNUG_OK)
+        status = small_step(r, l, o, err);
+    snug_optimizer_destroy(o);
+    snug_layer_destroy(l);
+    snug_recorder_destroy(r);
+    return status;
+}
+
+static void test_a_step_survives_any_failed_request(void **state) {
+    (void)state;
+    sn_fault_sweep(train_small, NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_dense_layers_train_by_hand_as_in_a_model),
@@ -343,6 +678,17 @@ int main(void) {
         engine_test(test_recurrent_layers_train_by_hand_as_in_a_model),
         engine_test(test_masks_go_from_layer_to_layer),
         engine_test(test_every_optimizer_trains_by_hand_as_in_a_model),
+        engine_test(test_dropout_draws_anew_and_keeps_its_plan),
+        engine_test(test_types_are_inferred_without_recording),
+        engine_test(test_whole_numbers_are_cast_where_a_layer_needs_it),
+        engine_test(test_a_frozen_batch_normalisation_keeps_its_statistics),
+        engine_test(test_what_layers_add_to_the_loss_is_given_once),
+        engine_test(test_a_traced_step_trains_like_a_plain_one),
+        engine_test(test_a_new_rate_needs_no_new_plan),
+        engine_test(test_metrics_add_up_over_batches),
+        engine_test(test_losses_are_of_examples_or_one_number),
+        engine_test(test_unknown_layers_and_settings_are_refused),
+        cmocka_unit_test(test_a_step_survives_any_failed_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
