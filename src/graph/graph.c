@@ -58,6 +58,7 @@ snug_status sn_graph_clear(sn_graph *g, snug_error *err) {
     g->n_inputs = g->n_outputs = g->n_owners = 0;
     sn_names_forget(&g->var_names);
     sn_names_forget(&g->param_names);
+    sn_names_forget(&g->owner_names);
     g->part = SN_PART_FORWARD;
     SNUG_TRY(sn_zone_create(g->engine, SN_MEM_GRAPH, &g->zone, err));
     return sn_graph_set_owner(g, "", err);
