@@ -3,8 +3,8 @@
  * that it can run in place over dy. */
 #include "graph/rule.h"
 
-#define TWO_OVER_SQRT_PI     1.1283791670955126
-#define ONE_OVER_SQRT_TWO_PI 0.3989422804014327
+#define TWO_OVER_SQRT_PI 1.1283791670955126
+#define ONE_OVER_SQRT_PI 0.5641895835477563
 
 sn_value sn_rule_slot(const sn_grad_call *c, snug_dtype dtype, int64_t slot) {
     sn_attrs a;
@@ -229,17 +229,19 @@ SN_GRAD_RULE(silu_grad) {
     }
 }
 
-/* With phi the normal density: gelu'' = phi(x) (2 - x^2) */
+/* gelu(x) = x erfc(-c x) / 2, c = sqrt(1/2) as a float: its second derivative is
+ * 2 c / sqrt(pi) exp(-c^2 x^2) (1 - c^2 x^2). */
 SN_GRAD_RULE(gelu_grad) {
     if (c->wants[0])
         c->din[0] = sn_build_gelu_grad(c->b, c->dout[0], c->in[1]);
     if (c->wants[1]) {
-        const sn_value xx = sn_build_square(c->b, c->in[1]);
-        const sn_value bell = sn_build_exp(c->b, sn_build_affine(c->b, xx, -0.5, 0));
-        const sn_value second = sn_build_mul(c->b, bell, sn_build_affine(c->b, xx, -1, 2));
+        const double k = (double)0.707106781f;
+        const sn_value uu = sn_build_affine(c->b, sn_build_square(c->b, c->in[1]), k * k, 0);
+        const sn_value bell = sn_build_exp(c->b, sn_build_neg(c->b, uu));
+        const sn_value second = sn_build_mul(c->b, bell, sn_build_affine(c->b, uu, -1, 1));
         const sn_value both = sn_build_mul(c->b, c->dout[0], c->in[0]);
         c->din[1] =
-            sn_build_affine(c->b, sn_build_mul(c->b, both, second), ONE_OVER_SQRT_TWO_PI, 0);
+            sn_build_affine(c->b, sn_build_mul(c->b, both, second), 2 * k * ONE_OVER_SQRT_PI, 0);
     }
 }
 
@@ -260,7 +262,7 @@ SN_GRAD_RULE(hard_silu_grad) {
 /* With u = k (x + a x^3) and t = tanh(u): (1 - t^2) (u' + x u'' / 2 - x t u'^2), where
  * u' = k + 3 k a x^2 and x u'' / 2 = 3 k a x^2 */
 SN_GRAD_RULE(gelu_tanh_grad) {
-    const double k = 0.7978845608028654, a = 0.044715;
+    const double k = 0.7978845608028654, a = (double)0.044715f;
     if (c->wants[0])
         c->din[0] = sn_build_gelu_tanh_grad(c->b, c->dout[0], c->in[1]);
     if (c->wants[1]) {

@@ -400,6 +400,7 @@ snug_status sn_network_build_one(sn_network *n, const sn_application *a, sn_grap
     memcpy(io->out, c.outs, sizeof c.outs);
     io->out_mask = c.out_mask;
     io->n_out = c.n_out;
+    io->ends_masks = c.ends_masks;
     return SNUG_OK;
 }
 
@@ -418,6 +419,8 @@ static snug_status build_all(sn_network *n, sn_graph *g, bool training, made *te
             io.in_mask[k] = tensors[a->in[k]].mask;
         }
         SNUG_TRY(sn_network_build_one(n, a, g, training, &io, err));
+        for (int k = 0; io.ends_masks && k < a->n_in; k++)
+            tensors[a->in[k]].mask = SN_NO_VALUE;
         for (int k = 0; k < a->n_out; k++)
             tensors[a->first + (uint32_t)k] = (made){io.out[k], k ? SN_NO_VALUE : io.out_mask};
     }

@@ -279,8 +279,10 @@ static bool good_heads(sn_layer_call *c, const heads *h) {
     return false;
 }
 
+/* Keras' layer takes the masks off its inputs: a sum of the query and its result has none. */
 void sn_layer_build_multi_head_attention(sn_layer_call *c) {
     const sn_conf_multi_head_attention *conf = c->conf;
+    c->ends_masks = true;
     heads h = {.heads = conf->num_heads,
                .key_heads = conf->num_heads,
                .key_dim = conf->key_dim,

@@ -9,6 +9,7 @@ typedef struct {
     sn_value in[SN_MAX_IN], in_mask[SN_MAX_IN];
     sn_value out[SN_MAX_TENSOR], out_mask;
     int n_out;
+    bool ends_masks; /* of the tensors it read, for applications behind it */
 } sn_applied;
 
 SNUG_CHECKED snug_status sn_network_build_one(sn_network *n, const sn_application *a, sn_graph *g,

@@ -138,6 +138,8 @@ static snug_status build_alone(sn_network *n, sn_graph *g, sn_application *a, sn
     first->masked = sn_value_ok(io.out_mask);
     if (first->masked)
         first->mask = *sn_graph_type(g, io.out_mask);
+    for (int k = 0; io.ends_masks && k < a->n_in; k++)
+        n->tensors[a->in[k]].masked = false;
     return SNUG_OK;
 }
 

@@ -156,6 +156,7 @@ struct sn_layer_call {
     sn_value out;                 /* the answer; the first of several */
     sn_value outs[SN_MAX_TENSOR]; /* outs[1], ... are the others */
     sn_value out_mask;            /* of the first output */
+    bool ends_masks;              /* who reads its inputs later sees no masks on them */
     int next_var; /* how many variables were asked for so far; for sn_layer_variable */
     int next_key; /* how many keys; for sn_layer_key */
     const sn_weight_rule *rule; /* of the wrapper; NULL: none */

@@ -8,6 +8,9 @@
 #include "kernels/cpu/special.h"
 #include "kernels/cpu/vmath.h"
 
+/* TensorFlow's constants of gelu pass through a float, also on their way to doubles. */
+#define ROOT_HALF ((double)0.707106781f)
+
 /* clang-format off */
 /*      name        f32                                       double */
 #define UNARY_MAP(X)                                                                               \
@@ -28,7 +31,7 @@
     X(leaky_relu,   x < 0 ? p * x : x,                        x < 0 ? p * x : x)                   \
     X(elu,          x > 0 ? x : p * sn_expm1_f32(x),          x > 0 ? x : p * expm1(x))            \
     X(silu,         x * sn_sigmoid_f32(x),                    x * sigmoid(x))                      \
-    X(gelu,         0.5f * x * (1.0f + sn_erf_f32(x * 0.707106781f)), 0.5 * x * (1 + erf(x * M_SQRT1_2))) \
+    X(gelu,         0.5f * x * (1.0f + sn_erf_f32(x * 0.707106781f)), 0.5 * x * (1 + erf(x * ROOT_HALF))) \
     X(gelu_tanh,    0.5f * x * (1.0f + sn_tanh_f32(gelu_arg(x))),0.5 * x * (1 + tanh(gelu_arg(x))))\
     X(mish,         x * mish_gate_f32(x),                     x * tanh(softplus(x)))               \
     X(relu_max,     x < 0 ? 0 : x > p ? p : x,                x < 0 ? 0 : x > p ? p : x)           \
@@ -100,7 +103,8 @@ static inline float silu_slope_f32(float x) {
 
 /* Phi(x) + x phi(x) of the normal distribution. */
 static double gelu_slope(double x) {
-    return 0.5 * (1 + erf(x * M_SQRT1_2)) + x * exp(-0.5 * x * x) * 0.39894228040143267794;
+    const double u = x * ROOT_HALF;
+    return 0.5 * (1 + erf(u)) + u * exp(-u * u) * 0.56418958354775628695; /* 1 / sqrt(pi) */
 }
 
 static inline float gelu_slope_f32(float x) {
@@ -110,12 +114,12 @@ static inline float gelu_slope_f32(float x) {
 
 /* sqrt(2 / pi) (x + 0.044715 x^3) and, for the slope, its derivative; of both widths. */
 #define gelu_arg(x)                                                                                \
-    (((x) + ROUNDED(x, 0.044715) * (x) * (x) * (x)) * ROUNDED(x, 0.7978845608028654))
+    (((x) + ROUNDED(x, 0.044715f) * (x) * (x) * (x)) * ROUNDED(x, 0.7978845608028654))
 #define ROUNDED(x, constant) ((__typeof__(x))(constant))
 
 static double gelu_tanh_slope(double x) {
     const double t = tanh(gelu_arg(x));
-    const double inner = 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
+    const double inner = 0.7978845608028654 * (1 + 3 * (double)0.044715f * x * x);
     return 0.5 * (1 + t) + (t * t < 1 ? 0.5 * x * (1 - t * t) * inner : 0);
 }
 
