@@ -62,7 +62,7 @@ static double celu(double x) {
     return fmax(x, 0) + 0.5 * expm1(fmin(x, 0) / 0.5);
 }
 static double gelu_tanh(double x) {
-    return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + near_f32(0.044715) * x * x * x)));
 }
 static double hard_sigmoid(double x) {
     return fmin(fmax(x + 3, 0), 6) / 6;

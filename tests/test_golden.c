@@ -45,8 +45,6 @@ static snug_view load(golden *g, const char *name) {
 }
 
 static double tolerance(const golden *g, int64_t step) {
-    if (g->f64 && strncmp(g->name, "act_gelu", 8) == 0)
-        return 1e-7; /* TensorFlow divides by a square root of 2 rounded to f32 */
     return g->f64 ? 1e-9 : step < 3 ? 1e-5 : 1e-3;
 }
 
