@@ -59,28 +59,69 @@ void sn_layer_build_dense(sn_layer_call *c) {
 }
 
 /* --- Embedding -------------------------------------------------------------------------------- */
-void sn_layer_build_embedding(sn_layer_call *c) {
-    const sn_conf_embedding *conf = c->conf;
-    const snug_type t = input_type(c);
-    if (conf->input_dim < 1 || conf->output_dim < 1) {
+/* The variable "embeddings"; SN_NO_VALUE after refusing. */
+static sn_value embedding_table(sn_layer_call *c, int64_t n, int64_t width, const sn_init *init) {
+    if (n < 1 || width < 1) {
         sn_layer_refuse(c, SNUG_E_INVALID, "input_dim=%lld and output_dim=%lld must be at least 1",
-                        (long long)conf->input_dim, (long long)conf->output_dim);
-        return;
+                        (long long)n, (long long)width);
+        return SN_NO_VALUE;
     }
-    const snug_type table_type = {.rank = 2, .dims = {conf->input_dim, conf->output_dim}};
-    const sn_value table =
-        sn_layer_variable(c, "embeddings", &table_type, &conf->embeddings_initializer, true);
+    const snug_type type = {.rank = 2, .dims = {n, width}};
+    return sn_layer_variable(c, "embeddings", &type, init, true);
+}
+
+/* The rows of the table that the input names. */
+static void look_up(sn_layer_call *c, sn_value table, bool mask_zero) {
+    const snug_type t = input_type(c);
     const sn_value ids =
         sn_dtype_is_int(t.dtype) ? c->in[0] : sn_build_cast(c->b, c->in[0], SNUG_I32);
     sn_attrs a;
     sn_attrs_default(SN_OP_gather, &a);
     a.axis.axis = 0;
     c->out = sn_build(c->b, SN_OP_gather, &a, (const sn_value[]){table, ids}, 2);
-    if (conf->mask_zero) {
+    if (mask_zero) {
         const snug_dtype dtype = sn_dtype_is_int(t.dtype) ? t.dtype : SNUG_I32;
         const sn_value zero = sn_build_scalar(c->b, dtype, 0);
         c->out_mask = sn_build_logical_not(c->b, sn_build_equal(c->b, ids, zero));
     }
+}
+
+void sn_layer_build_embedding(sn_layer_call *c) {
+    const sn_conf_embedding *conf = c->conf;
+    const sn_value table =
+        embedding_table(c, conf->input_dim, conf->output_dim, &conf->embeddings_initializer);
+    if (sn_value_ok(table))
+        look_up(c, table, conf->mask_zero != 0);
+}
+
+/* With reverse=true the products of the input with all rows, or with a kernel of its own. */
+void sn_layer_build_reversible_embedding(sn_layer_call *c) {
+    const sn_conf_reversible_embedding *conf = c->conf;
+    const snug_type own_type = {.rank = 2, .dims = {conf->output_dim, conf->input_dim}};
+    const sn_value table =
+        embedding_table(c, conf->input_dim, conf->output_dim, &conf->embeddings_initializer);
+    sn_value own = SN_NO_VALUE;
+    if (sn_value_ok(table) && !conf->tie_weights)
+        own = sn_layer_variable(c, "reverse_embeddings", &own_type, &conf->embeddings_initializer,
+                                true);
+    if (c->b->error.code != SNUG_OK)
+        return;
+    if (conf->reverse_dtype.text[0])
+        return sn_layer_refuse(c, SNUG_E_UNSUPPORTED, "reverse_dtype=%s; leave it out",
+                               conf->reverse_dtype.text);
+    if (!sn_call_flag(c, "reverse", false))
+        return look_up(c, table, conf->mask_zero != 0);
+    snug_type t = input_type(c);
+    const int64_t flat[2] = {-1, t.dims[t.rank - 1]};
+    const sn_value x = sn_build_reshape(c->b, c->in[0], flat, 2);
+    sn_value y = conf->tie_weights ? sn_build_matmul_t(c->b, x, table, false, true)
+                                   : sn_build_matmul(c->b, x, own, SN_NO_VALUE);
+    if (conf->logit_soft_cap != 0)
+        y = sn_build_affine(
+            c->b, sn_build_tanh(c->b, sn_build_affine(c->b, y, 1 / conf->logit_soft_cap, 0)),
+            conf->logit_soft_cap, 0);
+    t.dims[t.rank - 1] = conf->input_dim;
+    c->out = sn_build_reshape(c->b, y, t.dims, t.rank);
 }
 
 void sn_layer_build_identity(sn_layer_call *c) {
