@@ -3,7 +3,7 @@ import keras
 import numpy as np
 from keras import layers as L
 from keras import ops
-from record import IDS, LABELS, ONEHOT, SPARSE, X, Y3, adam, sgd
+from record import IDS, IMAGES, LABELS, ONEHOT, SEQ, SPARSE, X, Y3, adam, sgd
 
 R = np.random.RandomState(41)
 floatx = lambda: keras.config.floatx()
@@ -39,7 +39,67 @@ def long_array():
     return keras.Model(x, L.Dense(3)(ops.matmul(ops.mean(y, axis=1), a(14, 20))))
 
 
+def reversible():
+    x = L.Input((5,), dtype="int32")
+    tied, own = L.ReversibleEmbedding(9, 4), L.ReversibleEmbedding(9, 4, tie_weights=False, mask_zero=True, logit_soft_cap=3.0, embeddings_regularizer="l2")
+    y = L.GRU(4, return_sequences=True)(own(x))
+    return keras.Model(x, tied(L.Dense(4)(tied(x)), reverse=True) + own(y, reverse=True))
+
+
+def masks_end_at_attention():
+    """MultiHeadAttention takes the masks off its inputs: the sums have none, and no loss is masked."""
+    words, more = L.Input((5,), dtype="int32"), L.Input((5,), dtype="int32")
+    table = L.Embedding(9, 4, mask_zero=True)
+    a, b = table(words), table(more)
+    a = L.LayerNormalization()(L.Add()([a, L.MultiHeadAttention(2, 3)(a, a, use_causal_mask=True)]))
+    b = L.LayerNormalization()(L.Add()([b, L.MultiHeadAttention(2, 3)(query=b, value=a, key=a)]))
+    return keras.Model([words, more], L.Dense(9)(b))
+
+
+def capsules():
+    """Two rounds of routing by agreement."""
+    squash = lambda v: v * ops.sum(ops.square(v), -1, keepdims=True) / (1 + ops.sum(ops.square(v), -1, keepdims=True)) / ops.sqrt(ops.sum(ops.square(v), -1, keepdims=True) + 1e-7)
+    x = L.Input((7, 6, 3))
+    votes = L.EinsumDense("bnd,dce->bnce", output_shape=(None, 4, 3), bias_axes=None)(squash(L.Reshape((-1, 4))(L.Conv2D(4, 3, strides=2)(x))))
+    logits = ops.zeros_like(votes[..., 0])
+    for _ in range(2):
+        v = squash(ops.einsum("bnc,bnce->bce", ops.softmax(logits, axis=-1), votes))
+        logits = logits + ops.einsum("bnce,bce->bnc", votes, v)
+    return keras.Model(x, ops.sqrt(ops.sum(ops.square(v), -1) + 1e-7))
+
+
+def mixer():
+    x = L.Input((5, 4))
+    y = x + L.Permute((2, 1))(L.Dense(5)(L.Dense(6, activation="gelu")(L.Permute((2, 1))(L.LayerNormalization()(x)))))
+    y = y + L.Dense(4)(ops.gelu(L.Dense(6)(L.RMSNormalization()(y)), approximate=True))
+    return keras.Model(x, L.Dense(3)(L.GlobalAveragePooling1D()(y)))
+
+
+def variational():
+    x = L.Input((12,))
+    h = L.Dense(6, activation="relu")(x)
+    mean, spread = L.Dense(2)(h), L.Dense(2)(h)
+    y = L.Dense(12, activation="sigmoid", name="made")(L.Dense(6, activation="relu")(mean + ops.exp(0.5 * spread) * 0.3))
+    kl = L.Identity(name="kl")(-0.5 * ops.sum(1 + spread - ops.square(mean) - ops.exp(spread), axis=1, keepdims=True))
+    return keras.Model(x, [y, kl])
+
+
+def transformed_points():
+    x = L.Input((5, 4))
+    turn = L.Dense(16, kernel_initializer="zeros", bias_initializer=keras.initializers.Constant(0.1))(L.GlobalMaxPooling1D()(L.BatchNormalization()(L.Conv1D(5, 1, activation="relu")(x))))
+    return keras.Model(x, L.Dense(3)(L.GlobalMaxPooling1D()(L.Conv1D(6, 1, activation="relu")(L.Dot(axes=(2, 1))([x, L.Reshape((4, 4))(turn)])))))
+
+
+WORDS = R.randint(0, 9, size=(64, 5)).astype(np.int32)
+SHARES = R.uniform(size=(64, 12))
+logits = lambda: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 CASES = [
+    ("unseen_reversible", reversible, PADDED, WORDS, sgd, logits, ["accuracy"], 3),
+    ("unseen_masks_end_at_attention", masks_end_at_attention, [IDS, PADDED], WORDS, sgd, logits, ["accuracy"], 3),
+    ("unseen_capsules", capsules, IMAGES, ONEHOT, adam, "mse", [], 3),
+    ("unseen_mixer", mixer, SEQ, Y3, lambda: keras.optimizers.Nadam(0.002), "mse", [], 3),
+    ("unseen_variational", variational, SHARES, [SHARES, np.zeros((64, 1))], adam, ["binary_crossentropy", "mae"], [], 3, 16, {"loss_weights": [12.0, 1.0]}),
+    ("unseen_transformed_points", transformed_points, SEQ, Y3, sgd, "log_cosh", [], 3),
     ("unseen_likes_of_integers", likes_of_integers, IDS, Y3, adam, "mse", [], 3),
     ("unseen_masked_from_states", masked_from_states, [PADDED, X], Y3, adam, "mse", [], 3),
     ("unseen_long_array", long_array, X, Y3, adam, "mse", [], 3),
