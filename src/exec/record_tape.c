@@ -374,6 +374,9 @@ void sn_tape_wants(const sn_recording *rec, bool *wanted) {
             wanted[n->out[k].i] |= (sn_ops[n->op].reads & SN_READS_OUT(k)) &&
                                    sn_graph_type(g, n->out[k])->dtype != SNUG_OPAQUE;
     }
+    for (size_t v = 0; open && v < rec->n_values; v++)
+        if (sn_graph_type(g, (sn_value){(uint32_t)v})->dtype == SNUG_OPAQUE)
+            wanted[v] = false; /* its node is run again */
     for (size_t i = 0; open && i < rec->n_kept; i++)
         wanted[rec->kept[i].value.i] = false; /* its leaf is there */
 }
