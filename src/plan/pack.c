@@ -26,7 +26,7 @@ enum { REPAIR_ROUNDS = 12, REPAIR_ROUNDS_LARGE = 4 };
 enum { SCANS_PER_WORK = 4 };
 /* Elementary operations of all attempts together; a million take about 3 ms. */
 #define WORK_SMALL   UINT64_C(2500000)
-#define WORK_PER_BOX UINT64_C(1200) /* of large instances, and of what is within 1 % already */
+#define WORK_PER_BOX UINT64_C(1200) /* of large instances, and of what is near already */
 /* A packing of middling size that is more than 1 % and a page above the bound is hard, and worth
  * some tenths of a second: memory is what this is about. */
 enum { HARD_MAX = 1000, PAGE = 4096 };
@@ -252,9 +252,9 @@ static void place_all(greedy *g, greedy_fit fit, bool whole) {
     memcpy(p->offset, g->offset, p->n * sizeof *g->offset);
 }
 
-/* Within 1 % of the bound: what is left is not worth a long search. */
+/* Within 1 % of the bound or a page: what is left is not worth a long search. */
 static bool is_near(const sn_packing *p) {
-    return p->height <= p->bound + p->bound / 100;
+    return p->height <= p->bound + p->bound / 100 || p->height - p->bound <= PAGE;
 }
 
 static void repair(greedy *g, greedy_key key) {
@@ -352,7 +352,7 @@ static snug_status pack_boxes(snug_engine *e, sn_zone *z, sn_packing *p, uint64_
     /* from the few fullest sections to more and more of them, until within 1 % */
     for (size_t tenths = 9; tenths > 2 && !is_near(p) && work > 0; tenths -= 2)
         SNUG_TRY(pack_critical(e, z, p, p->bound / 10 * tenths, &work, err));
-    if (is_near(p) || p->height - p->bound <= PAGE || p->n > HARD_MAX)
+    if (is_near(p) || p->n > HARD_MAX)
         return SNUG_OK;
     work = WORK_HARD;
     return sn_pack_search(e, p, &work, err);
