@@ -88,7 +88,13 @@ def get_inter_op_parallelism_threads():
     return _state["inter"]
 
 
+def _not_started(what):
+    if _C.is_started():
+        raise RuntimeError(f"{what} cannot be modified after initialization.")
+
+
 def set_inter_op_parallelism_threads(num_threads):
+    _not_started("Inter op parallelism")
     _state["inter"] = num_threads
 
 
@@ -97,6 +103,7 @@ def get_intra_op_parallelism_threads():
 
 
 def set_intra_op_parallelism_threads(num_threads):
+    _not_started("Intra op parallelism")
     _state["intra"] = num_threads
 
 

@@ -422,6 +422,10 @@ def is_gpu_available(*ignored, **more):
     return False
 
 
+def gpu_device_name():
+    return ""
+
+
 def is_built_with_cuda():
     return False
 

@@ -30,6 +30,10 @@ PYTHON = {
     **_from("snug._flow", "cond case switch_case while_loop map_fn vectorized_map scan foldl foldr TensorArray"
             " unique unique_with_counts dynamic_partition dynamic_stitch histogram_fixed_width unstack split meshgrid"
             " group tuple:tuple_of no_op math.top_k:top_k nn.top_k:top_k nn.moments:moments"),
+    **_from("snug._more", "clip_by_global_norm broadcast_static_shape broadcast_dynamic_shape shape_n random.gamma:gamma"
+            " random.poisson:poisson random.stateless_gamma:stateless_gamma"
+            " tensor_scatter_nd_max tensor_scatter_nd_min random_normal_initializer constant_initializer zeros_initializer"
+            " ones_initializer random_uniform_initializer linalg.adjoint:adjoint bitcast"),
     **_from("snug._nest", "flatten pack_sequence_as map_structure assert_same_structure is_nested", "nest."),
     **_from("snug._misc", "device name_scope print Module init_scope control_dependencies executing_eagerly py_function"
             " numpy_function inside_function get_static_value no_gradient:NotDifferentiable Assert ensure_shape"
@@ -60,7 +64,7 @@ PYTHON = {
     **_from("snug._misc", "do_not_convert set_loop_options", "autograph.experimental."),
     **_from("snug._misc", "VERSION GIT_VERSION COMPILER_VERSION", "version."),
     **_from("snug._misc", "get_include get_lib get_build_info", "sysconfig."),
-    **_from("snug._misc", "is_gpu_available is_built_with_cuda is_built_with_gpu_support TestCase main:test_main", "test."),
+    **_from("snug._misc", "is_gpu_available gpu_device_name is_built_with_cuda is_built_with_gpu_support TestCase main:test_main", "test."),
     **_from("snug._misc", "as_str as_bytes as_text", "compat."),
 }
 PYTHON.update({name: ("snug._types", name) for name in (

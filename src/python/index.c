@@ -261,6 +261,46 @@ static snug_tensor *reshape(const plan *p, snug_tensor *t) {
     return same ? t : then(t, "tf.reshape", args, 2);
 }
 
+/* Small whole numbers that are there, such as shapes, stay numbers that are there: nothing is
+ * recorded, and a trace can go on using them. NULL without an exception: not such a case. */
+enum { MAX_KNOWN = 64 };
+static snug_tensor *pick(const plan *p, snug_tensor *t) {
+    int64_t have = 1, want = 1, from[MAX_KNOWN], to[MAX_KNOWN];
+    const snug_dtype dtype = p->type->dtype;
+    const size_t item = snug_dtype_bytes(dtype);
+    for (int i = 0; i < p->n_axes; i++) {
+        have *= p->type->dims[i];
+        want *= p->axis[i].size;
+        if (p->axis[i].gather)
+            return NULL;
+    }
+    if ((dtype != SNUG_I32 && dtype != SNUG_I64) || have > MAX_KNOWN || want > MAX_KNOWN ||
+        !snug_tensor_is_ready(t) || snug_tensor_is_traced(t))
+        return NULL;
+    if (py_read(t, from, (size_t)have * item) < 0)
+        return NULL;
+    for (int64_t k = 0; k < want; k++) {
+        int64_t rest = k, at = 0, stride = 1;
+        for (int i = p->n_axes - 1; i >= 0; i--) {
+            const line *l = &p->axis[i];
+            const int64_t c = l->reversed ? l->size - 1 - rest % l->size : rest % l->size;
+            at += (l->start + c * l->step) * stride;
+            stride *= p->type->dims[i];
+            rest /= l->size;
+        }
+        memcpy((char *)to + (size_t)k * item, (char *)from + (size_t)at * item, item);
+    }
+    snug_type type = p->shape;
+    type.dtype = dtype;
+    snug_tensor *out;
+    snug_error err;
+    if (snug_tensor_copy(py.recorder, &type, to, &out, &err) != SNUG_OK) {
+        py_raise(&err);
+        return NULL;
+    }
+    return out;
+}
+
 static int is_mask(PyObject *key) {
     if (!py_is_tensor(key))
         return 0;
@@ -297,8 +337,11 @@ PyObject *py_index(PyObject *self, PyObject *key) {
         Py_INCREF(keys);
     py_mark_site();
     if (t && keys && read_keys(&p, keys) == 0) {
-        out = cut(&p, t);
-        out = out ? reshape(&p, gather(&p, reverse(&p, out))) : NULL;
+        out = pick(&p, t);
+        if (!out && !PyErr_Occurred()) {
+            out = cut(&p, t);
+            out = out ? reshape(&p, gather(&p, reverse(&p, out))) : NULL;
+        }
     }
     for (int i = 0; i < p.n_keep; i++)
         Py_DECREF(p.keep[i]);

@@ -326,6 +326,11 @@ static PyObject *is_tracing(PyObject *self, PyObject *none) {
     return PyBool_FromLong(py.recorder && snug_is_tracing(py.recorder));
 }
 
+static PyObject *is_started(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    return PyBool_FromLong(py.recorder != NULL);
+}
+
 static PyMethodDef methods[] = {
     {"budget", set_budget, METH_O, "Sets the budget: bytes, text or None."},
     {"budget_bytes", get_budget, METH_NOARGS, "The budget in bytes; 0: none."},
@@ -337,6 +342,7 @@ static PyMethodDef methods[] = {
     {"trim", trim, METH_NOARGS, "Gives plans and the arena back."},
     {"seed", set_seed, METH_O, "Starts the random keys anew."},
     {"draw", draw_key, METH_NOARGS, "The next random key."},
+    {"is_started", is_started, METH_NOARGS, "Whether the engine is there."},
     {"is_tracing", is_tracing, METH_NOARGS, "Whether a trace is open."},
     {NULL, NULL, 0, NULL},
 };

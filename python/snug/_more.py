@@ -1,0 +1,109 @@
+"""Functions of tf that are a few others: over lists of tensors, over shapes, or made of what is in the table."""
+from snug import _C
+from snug._lazy import tf
+from snug._types import TensorShape
+
+
+def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
+    """Tensors scaled together; None stays None."""
+    given = [t for t in t_list if t is not None]
+    norm = tf.linalg.global_norm(given) if use_norm is None else tf.convert_to_tensor(use_norm)
+    scale = clip_norm / tf.maximum(norm, clip_norm)
+    return [None if t is None else t * tf.cast(scale, t.dtype) for t in t_list], norm
+
+
+def _broadcast(a, b):
+    out = []
+    for x, y in zip([1] * (len(b) - len(a)) + list(a), [1] * (len(a) - len(b)) + list(b)):
+        if x != y and 1 not in (x, y) and None not in (x, y):
+            raise ValueError(f"Incompatible shapes for broadcasting: {TensorShape(a)} and {TensorShape(b)}")
+        out.append(y if x == 1 else x if y == 1 or y is None or x == y else y)
+    return out
+
+
+def broadcast_static_shape(shape_x, shape_y):
+    return TensorShape(_broadcast(list(TensorShape(shape_x)), list(TensorShape(shape_y))))
+
+
+def broadcast_dynamic_shape(shape_x, shape_y):
+    return tf.constant(_broadcast([int(d) for d in shape_x], [int(d) for d in shape_y]))
+
+
+def shape_n(input, out_type=None, name=None):
+    return [tf.shape(x) if out_type is None else tf.cast(tf.shape(x), out_type) for x in input]
+
+
+def _scatter_by(tensor, indices, updates, better):
+    """Rows one after the other: several updates of one place are all compared."""
+    import numpy as np
+    tensor, updates = tf.convert_to_tensor(tensor), tf.convert_to_tensor(updates)
+    places = tf.convert_to_tensor(indices)
+    flat = places.numpy().reshape(-1, places.shape[-1])
+    parts = tf.reshape(updates, (len(flat),) + tuple(updates.shape[places.ndim - 1:]))
+    done = {}
+    for i, place in enumerate(map(tuple, flat)):
+        row = parts[i]
+        done[place] = better(done[place] if place in done else tensor[place], row)
+    return tf.tensor_scatter_nd_update(tensor, np.array(list(done)), tf.stack(list(done.values())))
+
+
+def tensor_scatter_nd_max(tensor, indices, updates, name=None):
+    return _scatter_by(tensor, indices, updates, tf.maximum)
+
+
+def tensor_scatter_nd_min(tensor, indices, updates, name=None):
+    return _scatter_by(tensor, indices, updates, tf.minimum)
+
+
+def adjoint(matrix, name=None):
+    return tf.linalg.matrix_transpose(matrix)
+
+
+def bitcast(input, type, name=None):
+    input, kind = tf.convert_to_tensor(input), tf.as_dtype(type)
+    return tf.constant(input.numpy().view(kind.as_numpy_dtype))
+
+
+# --- draws that need a loop of their own: made on the host, from a key of the recorder ------------------
+def _host(shape, dtype, draw, seed=None):
+    import numpy as np
+    key = (_C.draw() if seed is None else int(tf.convert_to_tensor(seed).numpy().sum())) & 0xffffffff
+    return tf.constant(draw(np.random.RandomState(key)), dtype=dtype or tf.float32)
+
+
+def _dims(shape, *parameters):
+    import numpy as np
+    arrays = [tf.convert_to_tensor(p).numpy() for p in parameters]
+    tail = np.broadcast(*arrays).shape
+    head = (int(shape),) if not hasattr(shape, "__iter__") else tuple(int(d) for d in shape)
+    return head + tail, arrays
+
+
+def gamma(shape, alpha, beta=None, dtype=None, seed=None, name=None):
+    dims, (a, b) = _dims(shape, alpha, 1.0 if beta is None else beta)
+    return _host(dims, dtype, lambda r: r.gamma(a, 1.0 / b, dims))
+
+
+def stateless_gamma(shape, seed, alpha, beta=None, dtype=None, name=None):
+    dims = tuple(int(d) for d in shape)
+    a, b = (tf.convert_to_tensor(p).numpy() for p in (alpha, 1.0 if beta is None else beta))
+    return _host(dims, dtype, lambda r: r.gamma(a, 1.0 / b, dims), seed)
+
+
+def poisson(shape, lam, dtype=None, seed=None, name=None):
+    dims, (rate,) = _dims(shape, lam)
+    return _host(dims, dtype, lambda r: r.poisson(rate, dims))
+
+
+# --- initializers of tf.*: Keras' ones ------------------------------------------------------------------
+def _initializer(name):
+    def make(*args, **kwargs):
+        from snug.keras import initializers
+        return getattr(initializers, name)(*args, **kwargs)
+    make.__name__ = name
+    return make
+
+
+random_normal_initializer, random_uniform_initializer = _initializer("RandomNormal"), _initializer("RandomUniform")
+constant_initializer, zeros_initializer, ones_initializer = (_initializer("Constant"), _initializer("Zeros"),
+                                                             _initializer("Ones"))
