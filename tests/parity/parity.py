@@ -19,7 +19,7 @@ import traceback
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FOLDERS = ("programs", "scripts")
+FOLDERS = ("programs", "scripts", "beyond")      # beyond: what later issues bring
 MAX_ELEMENTS = 2000
 _entries = []
 
@@ -100,9 +100,8 @@ def path_of(name):
     return next((p for p in paths if os.path.exists(p)), None)
 
 
-def all_names():
-    found = [f[:-3] for folder in FOLDERS for f in os.listdir(os.path.join(HERE, folder)) if f.endswith(".py")]
-    return sorted(found)
+def all_names(folders=FOLDERS):
+    return sorted(f[:-3] for folder in folders for f in os.listdir(os.path.join(HERE, folder)) if f.endswith(".py"))
 
 
 def _child(name, before, queue):

@@ -108,7 +108,7 @@ class Processes(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.here, parity.HERE = parity.HERE, self.folder.name
-        for name in ("programs", "scripts", "expected"):
+        for name in parity.FOLDERS + ("expected",):
             os.mkdir(os.path.join(parity.HERE, name))
 
     def tearDown(self):

@@ -11,7 +11,7 @@ for m in (M.Accuracy(), M.BinaryAccuracy(), M.BinaryAccuracy(threshold=0.3), M.P
           M.Hinge(), M.LogCoshError(), M.PrecisionAtRecall(0.5), M.SensitivityAtSpecificity(0.5)):
     m.update_state(y, np.round(p) if isinstance(m, M.Accuracy) else p)
     m.update_state(y[:3], p[:3])
-    check(m.name, m.result(), tol=1e-4)
+    check(m.name, float(m.result()), tol=1e-4)
     m.reset_state()
     check("reset " + m.name, float(m.result()))
 probs = np.array([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], "float32")

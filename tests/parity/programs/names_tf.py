@@ -11,9 +11,9 @@ tf: minimum equal not_equal less less_equal greater greater_equal logical_and lo
 tf: reduce_min reduce_prod reduce_any reduce_all reduce_logsumexp argmax argmin cumsum add_n matmul einsum tensordot norm clip_by_value
 tf: clip_by_norm clip_by_global_norm stop_gradient custom_gradient recompute_grad GradientTape function cond case switch_case while_loop
 tf: map_fn scan foldl foldr vectorized_map TensorArray TensorShape TensorSpec IndexedSlices Module device group print name_scope is_tensor
-tf: executing_eagerly init_scope control_dependencies py_function numpy_function saturate_cast truediv scalar_mul searchsorted bitcast
+tf: executing_eagerly init_scope control_dependencies py_function numpy_function saturate_cast truediv scalar_mul searchsorted
 tf: float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 uint16 bool string newaxis as_dtype nest errors UnconnectedGradients
-tf: ensure_shape dynamic_partition dynamic_stitch realdiv truncatediv complex math nn linalg random keras compat config debugging
+tf: ensure_shape dynamic_partition dynamic_stitch realdiv truncatediv math nn linalg random keras compat config debugging
 tf.math: add subtract multiply divide divide_no_nan maximum minimum pow exp log log1p expm1 sqrt rsqrt square abs sign sigmoid log_sigmoid
 tf.math: softplus tanh erf erfinv floor ceil round sin cos reduce_sum reduce_mean reduce_max reduce_min reduce_std reduce_variance reduce_prod
 tf.math: reduce_logsumexp argmax argmin cumsum cumprod top_k in_top_k is_nan is_inf is_finite logical_and logical_or logical_not
@@ -25,7 +25,7 @@ tf.nn: softmax_cross_entropy_with_logits sparse_softmax_cross_entropy_with_logit
 tf.nn: weighted_cross_entropy_with_logits local_response_normalization depth_to_space space_to_depth compute_average_loss
 tf.linalg: matmul matvec einsum tensordot norm diag diag_part set_diag band_part trace eye matrix_transpose l2_normalize global_norm cross
 tf.random: set_seed normal uniform truncated_normal shuffle categorical Generator stateless_normal stateless_uniform
-tf.random: stateless_truncated_normal stateless_categorical get_global_generator gamma poisson
+tf.random: stateless_truncated_normal stateless_categorical get_global_generator
 tf.config: list_physical_devices list_logical_devices set_logical_device_configuration LogicalDeviceConfiguration run_functions_eagerly
 tf.config: functions_run_eagerly threading set_visible_devices get_visible_devices set_soft_device_placement experimental
 tf.config.experimental: set_memory_growth list_physical_devices get_memory_info reset_memory_stats set_virtual_device_configuration
