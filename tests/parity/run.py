@@ -77,9 +77,10 @@ def compare(want, got, tol):
     if kind in ("list", "tuple"):
         return compare_parts(want["data"], got["data"], tol)
     if kind == "dict":
-        if [k for k, _ in want["data"]] != [k for k, _ in got["data"]]:
-            return f"keys {[k for k, _ in got['data']]}, expected {[k for k, _ in want['data']]}"
-        return compare_parts([v for _, v in want["data"]], [v for _, v in got["data"]], tol)
+        left, right = dict(want["data"]), dict(got["data"])
+        if left.keys() != right.keys():
+            return f"keys {sorted(right)}, expected {sorted(left)}"
+        return compare_parts([left[k] for k in left], [right[k] for k in left], tol)
     if kind == "float":
         differs = number_differs(want["data"], got["data"], tol or 1e-5)
     elif kind == "printed":
