@@ -298,6 +298,29 @@ static void test_a_tape_sees_only_what_it_recorded(void **state) {
     close_bench(&b);
 }
 
+/* A persistent tape gives gradients by what a variable held, also after it was assigned and run. */
+static void test_a_tape_remembers_versions(void **state) {
+    bench b = open_bench(state);
+    snug_variable *w = variable(&b, 3);
+    snug_tape *tape;
+    snug_tensor *grad;
+    expect_ok(snug_tape_create(b.r, &(snug_tape_options){.persistent = 1}, &tape, &b.err), &b.err);
+    snug_tensor *v = read(&b, w), *y = op(&b, "square", "", v, NULL);
+    snug_tape_stop(tape);
+    snug_tensor_drop(v);
+    assign(&b, w, 10);
+    const snug_source source = {.variable = w};
+    for (int i = 0; i < 3; i++) {
+        expect_ok(snug_tape_gradient(tape, &y, NULL, 1, &source, 1, &grad, &b.err), &b.err);
+        expect_first(&b, grad, 6);
+        snug_tensor_drop(grad);
+    }
+    snug_tensor_drop(y);
+    snug_tape_drop(tape);
+    snug_variable_drop(w);
+    close_bench(&b);
+}
+
 /* d2(x^3)/dx2 = 6 x, with a run between the two tapes' gradients or not. */
 static void second_order(bench *b, bool peek) {
     snug_tape *outer, *inner;
@@ -449,6 +472,7 @@ int main(void) {
         engine_test(test_a_training_loop_is_one_plan),
         engine_test(test_looking_at_the_loss_before_the_gradient_changes_nothing),
         engine_test(test_a_tape_sees_only_what_it_recorded),
+        engine_test(test_a_tape_remembers_versions),
         engine_test(test_tapes_nest),
         engine_test(test_a_trace_is_applied_at_each_call),
         engine_test(test_a_trace_draws_anew_at_each_call),

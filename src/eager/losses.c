@@ -153,7 +153,10 @@ snug_status snug_metric_update(snug_metric *m, snug_tensor *y_true, snug_tensor 
     SNUG_TRY(sn_record_begin(m->r, &c, err));
     sn_value labels = sn_record_use(&c, y_true), scores = sn_record_use(&c, y_pred),
              w = SN_NO_VALUE;
-    prepare(&c.b, reads_classes(&m->metric, &tt, &tp), &labels, &scores);
+    const bool classes = reads_classes(&m->metric, &tt, &tp);
+    prepare(&c.b, classes, &labels, &scores);
+    if (classes)
+        labels = sn_build_cast(&c.b, labels, SNUG_I32); /* as predicted classes are */
     if (weight)
         w = sn_build_cast(&c.b, sn_record_use(&c, weight), type_of(&c.b, scores).dtype);
     const sn_value sums = sn_metric_build(&c.b, &m->metric, labels, scores, w);

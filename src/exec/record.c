@@ -42,6 +42,8 @@ static void drop_leaves(sn_recording *rec, size_t first) {
     for (size_t i = first; i < rec->n_leaf; i++) {
         sn_storage_drop(rec->r, rec->leaf[i].storage);
         snug_tensor_drop(rec->leaf[i].capture);
+        if (rec->leaf[i].variable)
+            sn_variable_unuse(rec->leaf[i].variable);
     }
     rec->n_leaf = first < rec->n_leaf ? first : rec->n_leaf;
 }

@@ -186,6 +186,11 @@ static snug_status want(snug_recorder *r, wanted_list *w, sn_value v, int source
 static snug_status want_variable(const snug_tape *t, const snug_variable *v, int source,
                                  wanted_list *w, snug_error *err) {
     const sn_recording *rec = t->r->now;
+    for (uint32_t i = 0; i < rec->n_leaf; i++) {
+        const sn_value old = sn_graph_input_at(rec->graph, i);
+        if (rec->leaf[i].variable == v && (rec->tapes[old.i] >> t->bit & 1))
+            SNUG_TRY(want(t->r, w, old, source, err));
+    }
     if (v->stamp != rec->serial || v->var.i >= rec->n_variable || rec->variable[v->var.i] != v)
         return SNUG_OK;
     sn_value at = sn_graph_var_at(rec->graph, v->var)->last;
@@ -390,6 +395,17 @@ typedef struct {
     uint32_t *param; /* per old slot */
 } keeper;
 
+/* Gradients by a variable are asked for by its name, also of a version that is gone. */
+static void note_version(keeper *k, sn_value v, const sn_value_info *info) {
+    const sn_value_info *made = sn_graph_value_at(k->to->graph, k->map[v.i]);
+    snug_variable *of = info->var >= 0 ? k->from->variable[info->var]
+                        : info->kind == SN_VALUE_INPUT ? k->from->leaf[info->index].variable : NULL;
+    if (!of || made->kind != SN_VALUE_INPUT)
+        return;
+    sn_variable_use(of);
+    k->to->leaf[made->index].variable = of;
+}
+
 /* An operand that no node taken along makes: bytes, a variable, or nothing that anyone reads. */
 static snug_status bring(keeper *k, sn_value v, snug_error *err) {
     const sn_graph *g = k->from->graph;
@@ -406,6 +422,7 @@ static snug_status bring(keeper *k, sn_value v, snug_error *err) {
                                     at ? at->offset : 0, &k->map[v.i], err));
     }
     k->to->tapes[k->map[v.i].i] |= k->from->tapes[v.i];
+    note_version(k, v, info);
     return SNUG_OK;
 }
 

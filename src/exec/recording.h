@@ -85,6 +85,7 @@ typedef struct {
     sn_storage *storage; /* held; NULL in a trace */
     size_t offset;
     snug_tensor *capture; /* in a trace: held; NULL: an argument */
+    snug_variable *variable; /* whose older version this is, kept for a tape: its use is held */
 } sn_leaf;
 
 /* A value of an earlier run that tapes may still want a gradient of: the node that made it was

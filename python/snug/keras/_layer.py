@@ -319,6 +319,9 @@ class Layer:
 
     def _run(self, args, kwargs):
         outer = getattr(_here, "training", None)
+        depth = getattr(_here, "depth", 0)
+        if depth == 0:
+            self._forget_losses()
         accepts = _parameters(type(self).call) if not self._own_graph else _parameters(self.call)
         training = kwargs.get("training")
         if training is None:
@@ -327,17 +330,17 @@ class Layer:
             training = self._default_training
         if "training" in accepts and training is not None:
             kwargs = {**kwargs, "training": training}
-        elif "training" not in accepts:
-            kwargs.pop("training", None) if "training" in kwargs else None
+        elif "training" in kwargs and "training" not in accepts:
+            kwargs = {k: v for k, v in kwargs.items() if k != "training"}
         masks = _symbolic._map(lambda t: getattr(t, "_keras_mask", None), args[0]) if args else None
         if "mask" in accepts and kwargs.get("mask") is None and any(m is not None for m in _nest.flatten(masks)):
             kwargs = {**kwargs, "mask": masks}
         self._build_for(args, {k: v for k, v in kwargs.items() if k not in ("training", "mask")})
-        _here.training = training
+        _here.training, _here.depth = training, depth + 1
         try:
             outputs = self.call(*args, **kwargs)
         finally:
-            _here.training = outer
+            _here.training, _here.depth = outer, depth
         if self.activity_regularizer is not None:
             for t in _nest.flatten(outputs):
                 self.add_loss(self.activity_regularizer(t))

@@ -15,15 +15,16 @@ class Model(Trainer, Layer):
     _keras_module = "keras"
 
     def __new__(cls, *args, **kwargs):
-        if _is_functional_call(cls, args, kwargs):
+        if not _has_graph(args, kwargs) or issubclass(cls, Functional):
+            return object.__new__(cls)
+        if cls is Model:
             return object.__new__(Functional)
-        return object.__new__(cls)
+        if cls not in _with_graph:
+            _with_graph[cls] = type(cls.__name__, (cls, Functional), {"__module__": cls.__module__})
+        return object.__new__(_with_graph[cls])
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, **kwargs):
         self._ready()
-        if isinstance(self, Functional) or _has_graph(args, kwargs):
-            self.__dict__["_graph_of"] = True
-            return Functional.__init__(self, *args, **kwargs)
         Layer.__init__(self, **kwargs)
 
     @property
@@ -40,8 +41,14 @@ class Model(Trainer, Layer):
                 return layer
         raise ValueError(f"No such layer: {name}. Existing layers are: {[layer.name for layer in self.layers]}.")
 
+    def _build_for(self, args, kwargs):
+        if not self.built and type(self).build is not Model.build:
+            Layer._build_for(self, args, kwargs)
+        self.__dict__["built"] = True
+
     def build(self, input_shape=None):
         if input_shape is not None and not self.built and type(self).call is not Layer.call:
+            self.__dict__["built"] = True
             shapes = input_shape if isinstance(input_shape, (list, dict)) else tuple(input_shape)
             make = lambda s: KerasTensor(s)
             x = make(shapes) if isinstance(shapes, tuple) and not isinstance(shapes[0], (tuple, list)) else \
@@ -84,8 +91,7 @@ def _has_graph(args, kwargs):
         ("inputs" in kwargs and "outputs" in kwargs) or (len(args) == 1 and "outputs" in kwargs)
 
 
-def _is_functional_call(cls, args, kwargs):
-    return cls is Model and _has_graph(args, kwargs)
+_with_graph = {}    # subclasses of Model that were called with inputs and outputs
 
 
 # --- functional models ----------------------------------------------------------------------------------
@@ -112,6 +118,25 @@ def _sort(inputs, outputs):
     return order
 
 
+def _by_depth(inputs, graph):
+    """Operations as Keras lists them: far from the outputs first, then in the order they were found."""
+    nodes = [t._keras_history[0] for t in inputs if t._keras_history] + graph
+    depth, of, place = {}, {}, {}
+    for node in reversed(nodes):
+        d = max(depth.get(id(node), 0), of.get(id(node.operation), 0))
+        of[id(node.operation)] = depth[id(node)] = d
+        for t in node.inputs:
+            if t._keras_history:
+                parent = id(t._keras_history[0])
+                depth[parent] = max(depth.get(parent, 0), d + 1)
+    order = []
+    for node in nodes:
+        if id(node.operation) not in place:
+            place[id(node.operation)] = len(place)
+            order.append(node.operation)
+    return sorted(order, key=lambda o: (-of[id(o)], place[id(o)]))
+
+
 class Functional(Model):
     def __init__(self, inputs=None, outputs=None, name=None, trainable=True, **kwargs):
         Layer.__init__(self, name=name or auto_name("functional" if type(self) in (Functional, Model) else snake(type(self).__name__)),
@@ -127,15 +152,11 @@ class Functional(Model):
         for t in _nest.flatten(outputs):
             if id(t) not in made:
                 raise ValueError("`inputs` not connected to `outputs`")
-        for t in flat:
-            layer = t._keras_history[0].operation if t._keras_history else None
-            if isinstance(layer, Layer):
-                self._track(layer)
-        for node in self._graph:
-            if isinstance(node.operation, Layer) and not (node.operation.__class__.__name__ == "InputLayer"):
-                self._track(node.operation)
-            elif not isinstance(node.operation, Layer):
-                self._track(list(node.operation.layers))
+        for operation in _by_depth(flat, self._graph):
+            if isinstance(operation, Layer):
+                self._track(operation)
+            else:
+                self._track(list(operation.layers))
         if not trainable:
             self.trainable = False
 
@@ -203,6 +224,8 @@ class Functional(Model):
         for node in self._graph:
             args = tuple(_symbolic._map(look, a) for a in node.args)
             kwargs = {k: _symbolic._map(look, v) for k, v in node.kwargs.items()}
+            if training is not None and isinstance(node.operation, Layer):
+                kwargs["training"] = training  # Keras: what the model is called with wins
             result = node.operation(*args, **kwargs)
             for t, value in zip(_nest.flatten(node.outputs), _nest.flatten(result)):
                 values[id(t)] = value

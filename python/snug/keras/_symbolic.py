@@ -1,6 +1,6 @@
 """Symbolic tensors and the graph of calls between them: what functional models are made of."""
 from snug import _C, _nest
-from snug._types import TensorShape, as_dtype
+from snug._types import MakesVariable, Peek, TensorShape, as_dtype
 from snug.keras._names import auto_name
 
 
@@ -132,11 +132,16 @@ def _run(function, args, kwargs, fill):
         if value._keras_mask is not None:
             t._keras_mask = _C.full([fill if d is None else d for d in value._keras_mask.shape], 1, as_dtype("bool"))
         return t
+    def spec(t):
+        return (tuple(t.shape), t.dtype) if _C.is_tensor(t) else t
     trace = _C.Trace()
     trace.begin([])
     try:
         result = function(*_map(stand_in, args), **_map(stand_in, kwargs))
-        return _map(lambda t: (tuple(t.shape), t.dtype) if _C.is_tensor(t) else t, result)
+        return _map(spec, result)
+    except (Peek, MakesVariable):
+        trace.drop()  # it looks at values, or makes variables: once for real, on zeros
+        return _map(spec, function(*_map(stand_in, args), **_map(stand_in, kwargs)))
     finally:
         trace.drop()
 

@@ -12,6 +12,9 @@ class Trainer:
     _loss_tracker = None
     stop_training = False
     run_eagerly = False
+    jit_compile = False
+    steps_per_execution = 1
+    loss = None
 
     # --- compiling --------------------------------------------------------------------------------
     def compile(self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, run_eagerly=False,
@@ -42,7 +45,7 @@ class Trainer:
         keys = sorted(y_pred) if isinstance(y_pred, dict) else None
         names = keys or self._output_names(len(flat))
         spread = lambda value, what: _spread(value, names, len(flat), what, self.__dict__.get("_graph") is not None)
-        found = [losses.get(one) for one in spread(self.loss, "loss")]
+        found = [losses.as_loss(one) for one in spread(self.loss, "loss")]
         weights = spread(self._loss_weights, "loss_weights")
         self.__dict__["_compiled_losses"] = list(zip(found, weights))
         if len(flat) > 1 and self._loss_trackers is None:
@@ -70,7 +73,8 @@ class Trainer:
 
     @property
     def metrics_names(self):
-        return [m.name for m in self.metrics]
+        own = [m.name for m in self.metrics if not any(m is c for _, c, _ in (self.__dict__.get("_compiled_metrics") or []))]
+        return own[:1] + (["compile_metrics"] if self._metrics_given or self._weighted_given else []) + own[1:]
 
     def reset_metrics(self):
         for m in self.metrics:
@@ -159,8 +163,11 @@ class Trainer:
 
             def run(data):
                 self._forget_losses()
-                result = step(data)
-                return result
+                try:
+                    return step(data)
+                finally:
+                    if _C.is_tracing():
+                        self._forget_losses()  # they are of the trace
             run.__name__ = name
             made = functions[name] = run if self.run_eagerly else _function.Function(run, name=name)
         return made
@@ -180,7 +187,7 @@ class Trainer:
         if name == "train_step" and self.optimizer is not None:
             self.optimizer._before_step()
         with km.in_step():
-            result = self._function(name)(data)
+            result = self._function(name)(_trim(data))
         _C.boundary()
         return result
 
@@ -235,7 +242,7 @@ class Trainer:
         if isinstance(result, dict):
             from_metrics = {m.name: m for m in self.metrics}
             return {k: _number(from_metrics[k].result() if k in from_metrics and not isinstance(v, float) else v)
-                    for k, v in result.items()}
+                    for k, v in sorted(result.items())}
         return {"loss": _number(result)} if result is not None else {}
 
     def _validate(self, data, batch_size, steps, runner):
@@ -264,9 +271,12 @@ class Trainer:
             runner.on_test_batch_end(i, _Later(result))
         logs = self._logs(result)
         runner.on_test_end(logs)
-        if return_dict:
-            return logs
-        values = list(logs.values())
+        return logs if return_dict else self._in_order(logs)
+
+    def _in_order(self, logs):
+        """The loss first, then as the metrics were given."""
+        names = [m.name for m in self.metrics]
+        values = [logs[n] for n in names if n in logs] + [v for k, v in logs.items() if k not in names]
         return values[0] if len(values) == 1 else values
 
     def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None, **ignored):
@@ -299,10 +309,7 @@ class Trainer:
     # --- single batches ---------------------------------------------------------------------------
     def _on_batch(self, step, data, return_dict):
         logs = self._logs(self._step(step, data))
-        if return_dict:
-            return logs
-        values = list(logs.values())
-        return values[0] if len(values) == 1 else values
+        return logs if return_dict else self._in_order(logs)
 
     def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False, reset_metrics=False):
         self._require_compiled("train_on_batch")
@@ -341,6 +348,14 @@ class _Later(dict):
 
     def copy(self):
         return dict(self.items())
+
+
+def _trim(data):
+    """What step functions unpack: no surplus None at the end."""
+    data = tuple(data)
+    while len(data) > 1 and data[-1] is None:
+        data = data[:-1]
+    return data
 
 
 def _number(value):

@@ -1,5 +1,6 @@
 """keras.layers: one class per layer of the engine, with Keras' arguments; and those that are Python's: Lambda, wrappers of
 custom layers, Input."""
+import contextlib
 import json
 
 from snug import _C, _nest
@@ -10,6 +11,9 @@ from snug.keras._symbolic import KerasTensor, Node
 from snug.keras._variable import KerasVariable
 
 _C.set_variable_class(KerasVariable)
+
+
+_NOT_THE_ENGINES = ("use_cudnn", "implementation", "weights", "unroll", "reset_after_build")
 
 
 class _Built(Layer):
@@ -46,7 +50,9 @@ class _Built(Layer):
     def _engine(self):
         if self._c is None:
             cls = _engine_class(type(self))
-            config = {k: _serial.to_config(v) for k, v in self._values.items() if v is not None or k == "activation"}
+            config = {k: _serial.to_config(v) for k, v in self._values.items()
+                      if (v is not None or k == "activation") and k not in _NOT_THE_ENGINES}
+            config = _without(config, _NOT_THE_ENGINES)
             config.update(name=self.name, trainable=self._trainable, dtype=self._dtype.name)
             if config.get("activation", 0) is None:
                 config["activation"] = "linear"
@@ -61,6 +67,8 @@ class _Built(Layer):
         for v in made[known:]:
             v._may_train = v.trainable
             self._own.append(v)
+            if v.path.count("/") == 1 and (v.name not in self._values or v.name == "alpha"):
+                self.__dict__[v.name] = v
         if not self._trainable:
             self.trainable = False
 
@@ -79,7 +87,8 @@ class _Built(Layer):
             return
         shapes = [input_shape] if not input_shape or not isinstance(input_shape[0], (tuple, list)) else list(input_shape)
         self.__dict__["_build_shape"] = input_shape
-        self._engine().infer([(self._input_dtype(), tuple(s)) for s in shapes])
+        with _value_errors():
+            self._engine().infer([(self._input_dtype(), tuple(s)) for s in shapes])
         self._take_variables()
         self.__dict__["built"] = True
 
@@ -94,7 +103,8 @@ class _Built(Layer):
         tensors, roles, words = _arrange(args, kwargs)
         plain = all(isinstance(t, KerasTensor) for t in tensors) and not any(roles) and not words
         if plain and type(self).call is _Built.call:
-            made = [KerasTensor(shape, dtype) for dtype, shape in self._engine().infer([(t._dtype, t.shape) for t in tensors])]
+            with _value_errors():
+                made = [KerasTensor(shape, dtype) for dtype, shape in self._engine().infer([(t._dtype, t.shape) for t in tensors])]
             self._take_variables()
             self.__dict__["_build_shape"] = _symbolic._map(lambda t: tuple(t.shape), args[0])
             outputs = made[0] if len(made) == 1 else made
@@ -111,8 +121,8 @@ class _Built(Layer):
             given = _nest.flatten(mask)
             masks[:len(given)] = given[:len(masks)]
         masks = masks if any(m is not None for m in masks) else None
-        outputs, out_mask = self._engine().call(tensors, roles if any(roles) else None, masks, bool(training),
-                                                words or None)
+        with _value_errors():
+            outputs, out_mask = self._engine().call(tensors, roles if any(roles) else None, masks, bool(training), words or None)
         self._take_variables()
         self.__dict__["built"] = True
         if out_mask is not None:
@@ -156,6 +166,22 @@ class _Built(Layer):
         return cls(**config)
 
 
+def _without(config, keys):
+    if isinstance(config, dict):
+        return {k: _without(v, keys) for k, v in config.items() if k not in keys}
+    return [_without(v, keys) for v in config] if isinstance(config, list) else config
+
+
+@contextlib.contextmanager
+def _value_errors():
+    """Keras refuses shapes and settings with a ValueError."""
+    from snug import errors
+    try:
+        yield
+    except errors.InvalidArgumentError as error:
+        raise ValueError(str(error)) from None
+
+
 def _engine_class(cls):
     """The class whose name the engine knows: of a subclass, its built-in base."""
     return next(c for c in cls.__mro__ if "_signature" in c.__dict__ and c is not _Built)
@@ -178,6 +204,25 @@ def _arrange(args, kwargs):
         else:
             words.append(f"{name}={str(value).lower() if isinstance(value, bool) else value}")
     return tensors, roles, " ".join(words)
+
+
+class Normalization(_Built):
+    _signature = _signatures.LAYERS["Normalization"]
+    _keras_module = "keras.layers"
+
+    def adapt(self, data):
+        """Mean and variance of the data, over all axes but those that are kept."""
+        from snug._lazy import tf
+        batches = [_C.convert_to_tensor(data)] if hasattr(data, "shape") or isinstance(data, list) else \
+            [_C.convert_to_tensor(b[0] if isinstance(b, tuple) else b) for b in data]
+        x = tf.cast(tf.concat(batches, 0) if len(batches) > 1 else batches[0], "float32")
+        x = tf.reshape(x, [-1, 1]) if len(x.shape) == 1 else x
+        axis = self._values["axis"]
+        keep = () if axis is None else tuple(a % len(x.shape) for a in (axis if isinstance(axis, (list, tuple)) else (axis,)))
+        over = [a for a in range(len(x.shape)) if a not in keep]
+        mean, variance = tf.nn.moments(x, over)
+        self._values["mean"], self._values["variance"] = mean.numpy().tolist(), variance.numpy().tolist()
+        self.__dict__.update(mean=mean, variance=variance, _c=None)
 
 
 class MultiHeadAttention(_Built):

@@ -25,10 +25,16 @@ def _text(name, settings):
 
 
 def _as_tensors(y_true, y_pred):
-    y_pred = _C.convert_to_tensor(y_pred)
-    if not isinstance(y_true, _C.Tensor):
-        y_true = _C.convert_to_tensor(y_true)
-    return y_true, y_pred
+    return _floatx(y_true), _floatx(y_pred)
+
+
+def _floatx(y):
+    """Arrays become tensors of Keras' float type; integers stay."""
+    if isinstance(y, _C.Tensor):
+        return y
+    from snug.keras import backend
+    y = _C.convert_to_tensor(y)
+    return tf.cast(y, backend.floatx()) if y.dtype.is_floating and y.dtype.name != backend.floatx() else y
 
 
 def squeeze_or_expand_to_same_rank(x1, x2):
@@ -166,6 +172,15 @@ def __dir__():
 
 
 def get(identifier):
+    """By name a function, as Keras gives it."""
+    if isinstance(identifier, str):
+        name = _ALIASES.get(identifier, identifier)
+        if name in _FUNCTIONS:
+            return getattr(_here, name)
+    return as_loss(identifier)
+
+
+def as_loss(identifier):
     if identifier is None or isinstance(identifier, Loss):
         return identifier
     if isinstance(identifier, str):
@@ -175,7 +190,7 @@ def get(identifier):
         if name in _signatures.LOSSES:
             return __getattr__(name)()
         if name in _serial._scope:
-            return get(_serial._scope[name])
+            return as_loss(_serial._scope[name])
         raise ValueError(f"Could not interpret loss identifier: {identifier}")
     if isinstance(identifier, dict):
         return _serial.deserialize_keras_object(identifier)
@@ -194,7 +209,12 @@ def check(loss):
     from snug import _nest
     for one in _nest.flatten(loss):
         if isinstance(one, str):
-            get(one)
+            as_loss(one)
+
+
+import sys as _sys  # noqa: E402
+
+_here = _sys.modules[__name__]
 
 
 def serialize(loss):

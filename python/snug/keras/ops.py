@@ -6,10 +6,9 @@ from snug.keras import _symbolic
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    try:
-        function = _C.function("keras.ops." + name)
-    except (AttributeError, KeyError, ValueError):
-        raise AttributeError(f"keras.ops.{name} is not in Snug") from None
+    function = _find(name)
+    if function is None:
+        raise AttributeError(f"keras.ops.{name} is not in Snug")
 
     def call(*args, **kwargs):
         if _symbolic.is_symbolic(list(args), kwargs):
@@ -18,6 +17,24 @@ def __getattr__(name):
     call.__name__ = name
     globals()[name] = call
     return call
+
+
+_TF = {"cond": "cond", "scatter": "scatter_nd", "scatter_update": "tensor_scatter_nd_update", "vectorized_map": "vectorized_map",
+       "while_loop": "while_loop", "map": "map_fn", "top_k": "math.top_k", "split": "split", "meshgrid": "meshgrid", "unstack":
+       "unstack", "custom_gradient": "custom_gradient", "moments": "nn.moments", "switch": "switch_case"}
+
+
+def _find(name):
+    from snug._lazy import tf
+    try:
+        found = _C.function("keras.ops." + name)
+    except (AttributeError, KeyError, ValueError):
+        found = None
+    if found is None and name in _TF:
+        found = tf
+        for part in _TF[name].split("."):
+            found = getattr(found, part)
+    return found
 
 
 def convert_to_numpy(x):

@@ -2,7 +2,7 @@
 from snug import _C
 from snug.keras._data import Stream  # noqa: F401
 from snug.keras._serial import (CustomObjectScope, custom_object_scope, deserialize_keras_object, get_custom_objects,  # noqa: F401
-                                register_keras_serializable, serialize_keras_object)
+                                get_registered_name, get_registered_object, register_keras_serializable, serialize_keras_object)
 from snug.keras._training import pack_x_y_sample_weight, unpack_x_y_sample_weight  # noqa: F401
 
 
@@ -127,9 +127,6 @@ def name_scope(name, **ignored):
 def version():
     from snug.keras import __version__
     return __version__
-
-
-clear_session = None
 
 
 def model_to_dot(*args, **kwargs):
