@@ -274,6 +274,7 @@ GROUP(linalg)
 GROUP(nn)
 GROUP(image)
 GROUP(more)
+GROUP(solve)
 
 /* --- numbers, shapes and random draws --------------------------------------------------------- */
 typedef struct {
@@ -508,6 +509,7 @@ int main(void) {
         TEST(nn),
         TEST(image),
         TEST(more),
+        TEST(solve),
         engine_test(test_numbers_and_starts_are_no_part_of_a_plan),
         engine_test(test_arithmetic_on_shapes_is_known_in_a_trace),
         engine_test(test_draws_differ_and_seeds_repeat_them),

@@ -211,6 +211,28 @@ void sn_fn_scatter_update(sn_fn_call *c) {
     c->out[0] = truth ? sn_build_cast(c->b, y, SNUG_BOOL) : y;
 }
 
+/* The larger or smaller of both where something is scattered to; an index may come once. */
+static void scatter_extreme(sn_fn_call *c, sn_value (*join)(sn_builder *, sn_value, sn_value)) {
+    const sn_value x = sn_fn_value(c, 0), at = indices_of(c, 1);
+    const snug_type t = sn_fn_type(c, x);
+    const sn_value what = sn_fn_value_as(c, 2, t.dtype);
+    if (sn_fn_failed(c))
+        return;
+    snug_type counts = sn_fn_type(c, what);
+    counts.dtype = SNUG_I32;
+    const sn_value hit = scatter(c, at, sn_build_fill(c->b, &counts, 1), &t),
+                   there = sn_build_greater(c->b, hit, sn_fn_like(c, hit, 0));
+    c->out[0] = sn_build_select(c->b, there, join(c->b, x, scatter(c, at, what, &t)), x);
+}
+
+void sn_fn_scatter_max(sn_fn_call *c) {
+    scatter_extreme(c, sn_build_maximum);
+}
+
+void sn_fn_scatter_min(sn_fn_call *c) {
+    scatter_extreme(c, sn_build_minimum);
+}
+
 /* --- from nothing ----------------------------------------------------------------------------- */
 static void fill_with(sn_fn_call *c, double v) {
     snug_type t;

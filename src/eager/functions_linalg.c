@@ -160,6 +160,21 @@ void sn_fn_outer(sn_fn_call *c) {
                              sn_build_reshape(c->b, y, (const int64_t[]){1, -1}, 2));
 }
 
+/* The diagonal `offset` above the main one of the last two axes. */
+static sn_value diagonal(sn_fn_call *c, sn_value x, int64_t offset) {
+    const snug_type t = sn_fn_type(c, x);
+    if (t.rank < 2) {
+        sn_fn_refuse(c, SNUG_E_INVALID, "a tensor with %d axes has no diagonal", t.rank);
+        return SN_NO_VALUE;
+    }
+    const int64_t rows = t.dims[t.rank - 2], columns = t.dims[t.rank - 1];
+    const int64_t top = offset < 0 ? -offset : 0, left = offset > 0 ? offset : 0;
+    const int64_t n = rows - top < columns - left ? rows - top : columns - left;
+    const sn_value sum =
+        sn_build_sum(c->b, sn_build_band(c->b, x, offset, offset), 1u << (t.rank - 1), false);
+    return sn_build_part(c->b, sum, t.rank - 2, n > 0 ? top : 0, n > 0 ? n : 0);
+}
+
 /* --- einsum ----------------------------------------------------------------------------------- */
 #define MAX_EQUATION 128
 typedef struct {
@@ -234,6 +249,35 @@ static void between(const equation *e, int next, char *out, size_t size) {
         }
 }
 
+/* A letter that stands twice in a term means the diagonal of its two axes, which goes last. */
+static sn_value without_twins(sn_fn_call *c, sn_value x, char *term) {
+    for (int i = 0; term[i]; i++) {
+        const char *const twin = term[i] == '.' ? NULL : strchr(term + i + 1, term[i]);
+        const int rank = (int)strlen(term), other = twin ? (int)(twin - term) : 0;
+        int perm[SNUG_MAX_RANK], at = 0;
+        char left[32];
+        if (!twin)
+            continue;
+        if (strchr(term, '.') || rank > SNUG_MAX_RANK || sn_fn_type(c, x).rank != rank) {
+            sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "a letter stands twice in '%s'", term);
+            return SN_NO_VALUE;
+        }
+        for (int k = 0; k < rank; k++)
+            if (k != i && k != other) {
+                left[at] = term[k];
+                perm[at++] = k;
+            }
+        left[at] = term[i];
+        left[at + 1] = 0;
+        perm[rank - 2] = i;
+        perm[rank - 1] = other;
+        x = diagonal(c, sn_build_transpose(c->b, x, perm), 0);
+        snprintf(term, sizeof left, "%s", left);
+        i = -1;
+    }
+    return x;
+}
+
 /* Two at a time, from the left. */
 void sn_fn_einsum(sn_fn_call *c) {
     sn_value x[SN_MAX_IN];
@@ -244,6 +288,8 @@ void sn_fn_einsum(sn_fn_call *c) {
         return;
     if (n != e.n)
         return sn_fn_refuse(c, SNUG_E_INVALID, "the equation has %d terms for %d tensors", e.n, n);
+    for (int i = 0; i < n; i++)
+        x[i] = without_twins(c, x[i], e.term[i]);
     for (int i = 1; i + 1 < n; i++) {
         char part[32];
         between(&e, i, part, sizeof part);
@@ -336,21 +382,6 @@ void sn_fn_diag(sn_fn_call *c) {
     t.rank++;
     const sn_value rows = sn_build_expand_dims(c->b, x, -2);
     c->out[0] = sn_build_band(c->b, sn_build_broadcast_to(c->b, rows, &t), 0, 0);
-}
-
-/* The diagonal `offset` above the main one of the last two axes. */
-static sn_value diagonal(sn_fn_call *c, sn_value x, int64_t offset) {
-    const snug_type t = sn_fn_type(c, x);
-    if (t.rank < 2) {
-        sn_fn_refuse(c, SNUG_E_INVALID, "a tensor with %d axes has no diagonal", t.rank);
-        return SN_NO_VALUE;
-    }
-    const int64_t rows = t.dims[t.rank - 2], columns = t.dims[t.rank - 1];
-    const int64_t top = offset < 0 ? -offset : 0, left = offset > 0 ? offset : 0;
-    const int64_t n = rows - top < columns - left ? rows - top : columns - left;
-    const sn_value sum =
-        sn_build_sum(c->b, sn_build_band(c->b, x, offset, offset), 1u << (t.rank - 1), false);
-    return sn_build_part(c->b, sum, t.rank - 2, n > 0 ? top : 0, n > 0 ? n : 0);
 }
 
 /* x with two axes at the end. */

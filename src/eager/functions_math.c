@@ -385,6 +385,67 @@ void sn_fn_isclose(sn_fn_call *c) {
     c->out[0] = sn_fn_flag(c, "equal_nan") ? sn_build_logical_or(c->b, near, both) : near;
 }
 
+/* --- bits ------------------------------------------------------------------------------------- */
+/* Bit k of whole numbers, as 0 or 1: what is left of x over 2^k, which floor division gives for
+ * negative numbers, too. */
+static sn_value bit(sn_fn_call *c, sn_value x, int k) {
+    const sn_value part = sn_build_floor_div(c->b, x, sn_fn_like(c, x, ldexp(1, k)));
+    return sn_build_mod(c->b, part, sn_fn_like(c, x, 2));
+}
+
+/* Both bits, and as many as only one has, make all three functions: there are no rows of bits, so
+ * this is for small tensors. */
+static void by_bits(sn_fn_call *c, bool both, bool one) {
+    sn_value x, y, sum = SN_NO_VALUE;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    const snug_dtype dtype = sn_fn_type(c, x).dtype;
+    if (sn_fn_failed(c) || dtype == SNUG_BOOL || !sn_dtype_is_int(dtype))
+        return sn_fn_refuse(c, SNUG_E_SHAPE, "it needs whole numbers");
+    const int n = (int)snug_dtype_bytes(dtype) * 8;
+    for (int k = 0; k < n && !sn_fn_failed(c); k++) {
+        const sn_value a = bit(c, x, k), z = bit(c, y, k), and = sn_build_mul(c->b, a, z);
+        const sn_value xor
+            = sn_build_sub(c->b, sn_build_add(c->b, a, z), sn_fn_affine(c, and, 2, 0));
+        sn_value on = both && one ? sn_build_add(c->b, and, xor) : both ? and : xor;
+        const double weight = k == n - 1 && dtype != SNUG_U8 ? -ldexp(1, k) : ldexp(1, k);
+        on = sn_build_mul(c->b, on, sn_fn_like(c, x, weight));
+        sum = k ? sn_build_add(c->b, sum, on) : on;
+    }
+    c->out[0] = sum;
+}
+
+void sn_fn_bitwise_and(sn_fn_call *c) {
+    by_bits(c, true, false);
+}
+
+void sn_fn_bitwise_or(sn_fn_call *c) {
+    by_bits(c, true, true);
+}
+
+void sn_fn_bitwise_xor(sn_fn_call *c) {
+    by_bits(c, false, true);
+}
+
+void sn_fn_bitwise_invert(sn_fn_call *c) {
+    c->out[0] = sn_fn_affine(c, sn_fn_value(c, 0), -1, -1);
+}
+
+static sn_value power_of_two(sn_fn_call *c, sn_value y) {
+    return sn_build_pow(c->b, sn_fn_like(c, y, 2), y);
+}
+
+void sn_fn_left_shift(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = sn_build_mul(c->b, x, power_of_two(c, y));
+}
+
+void sn_fn_right_shift(sn_fn_call *c) {
+    sn_value x, y;
+    sn_fn_pair(c, 0, 1, &x, &y);
+    c->out[0] = sn_build_floor_div(c->b, x, power_of_two(c, y));
+}
+
 /* --- limits ----------------------------------------------------------------------------------- */
 void sn_fn_clip(sn_fn_call *c) {
     double low, high;

@@ -337,9 +337,29 @@ static const char *dilation_key(const sn_fn_call *c) {
                                             : "dilation_rate";
 }
 
+/* x with the borders that a list of paddings says; the window's own are none then. */
+static sn_value with_borders(sn_fn_call *c, sn_value x) {
+    const snug_type t = sn_fn_type(c, x);
+    int64_t before[SNUG_MAX_RANK], after[SNUG_MAX_RANK];
+    int n;
+    if (sn_fn_argument(c, "padding")->kind != SNUG_ARG_LIST)
+        return x;
+    const int64_t *widths = sn_fn_ints(c, "padding", &n);
+    if (n != 2 * t.rank) {
+        sn_fn_refuse(c, SNUG_E_INVALID, "padding needs two widths for each of %d axes", t.rank);
+        return SN_NO_VALUE;
+    }
+    for (int k = 0; k < t.rank; k++) {
+        before[k] = widths[2 * k];
+        after[k] = widths[2 * k + 1];
+    }
+    return sn_build_pad(c->b, x, before, after, 0);
+}
+
 /* Kernel extents are the first n of the filters'. */
 static bool enter_convolution(sn_fn_call *c, window *w, sn_value x, sn_value filters) {
     const snug_type t = sn_fn_type(c, filters);
+    x = with_borders(c, x);
     const int n = sn_fn_type(c, x).rank - 2;
     if (n < 1 || n > SN_SPATIAL_AXES || t.rank != n + 2) {
         sn_fn_refuse(c, SNUG_E_SHAPE, "filters with %d axes for an input with %d", t.rank, n + 2);

@@ -45,8 +45,7 @@ static void prepare(sn_builder *b, bool sparse, sn_value *y_true, sn_value *y_pr
         same_rank(b, y_true, y_pred);
         return;
     }
-    if (t.dtype != SNUG_I32 && t.dtype != SNUG_I64)
-        *y_true = sn_build_cast(b, *y_true, SNUG_I32);
+    *y_true = sn_build_cast(b, *y_true, SNUG_I32);
     if (t.rank == p.rank && t.rank > 0 && t.dims[t.rank - 1] == 1)
         *y_true = sn_build_squeeze(b, *y_true, -1);
 }

@@ -22,6 +22,7 @@ static const sn_keras_inert layer_inert[] = {
     {"trainable", "*"}, /* read by freeze */
     {"seed", "*"},      /* of layers that draw nothing */
     {"optional", "*"},
+    {"use_cudnn", "*"},
     {"batch_size", "*"},
     {"input_length", "*"},
     {"renorm_momentum", "*"},

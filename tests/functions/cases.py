@@ -160,4 +160,15 @@ more = [("tf.math.scalar_mul", [2.0, X]), ("tf.math.polyval", [[2.0, 1.0, 3.0], 
         ("keras.backend.permute_dimensions", [CUBE, [2, 0, 1]]), ("keras.backend.reverse", [X, 1]), ("keras.backend.dot", [real(2, 3), real(3, 2)]), ("keras.backend.pow", [P, 2.0]), ("keras.backend.sum", [X], {"axis": 1}), ("keras.backend.mean", [X], {"axis": -1}),
         ("keras.backend.clip", [X, -0.5, 0.5]), ("keras.backend.batch_flatten", [CUBE]), ("keras.backend.concatenate", [[X, Y]]), ("keras.backend.one_hot", [np.array([0, 2], np.int32), 3])]
 
-GROUPS = {"more": more, "one": one, "two": two, "along": along, "shape": shape, "index": index, "linalg": linalg, "nn": nn, "image": image}
+S = real(3, 3) @ real(3, 3) + 4 * np.eye(3, dtype=np.float32)
+W = np.stack([np.array([[0, 2, 1], [3, 1, 0], [1, 1, 4]], np.float64), S.astype(np.float64)])
+SPD = (lambda a: np.round(a @ a.T + 3 * np.eye(4), 2).astype(np.float64))(real(4, 4))
+solve = [("tf.linalg.inv", [S]), ("tf.linalg.inv", [W]), ("tf.linalg.inv", [W], {"adjoint": True}), ("tf.linalg.det", [W]), ("tf.linalg.det", [S]), ("tf.linalg.slogdet", [W]), ("tf.linalg.logdet", [SPD]), ("tf.linalg.solve", [W, real(2, 3, 2, dtype=np.float64)]),
+         ("tf.linalg.solve", [S, real(3, 2)]), ("tf.linalg.triangular_solve", [SPD, real(4, 1, dtype=np.float64)]), ("tf.linalg.triangular_solve", [SPD, real(4, 1, dtype=np.float64)], {"lower": False}), ("tf.linalg.cholesky", [SPD]), ("keras.ops.inv", [S]),
+         ("keras.ops.det", [S]), ("keras.ops.solve", [S, real(3)]), ("keras.ops.cholesky", [SPD]), ("tf.linalg.adjoint", [CUBE]), ("tf.einsum", ["ii->", [S]], {}, 1), ("tf.einsum", ["ii->i", [S]], {}, 1), ("tf.einsum", ["bii,bj->bj", [W, real(2, 2, dtype=np.float64)]], {}, 1),
+         ("tf.bitwise.bitwise_and", [np.array([5, 6, -3], np.int32), np.array([3, 3, 7], np.int32)]), ("tf.bitwise.bitwise_or", [np.array([5, 6, -3], np.int32), np.array([3, 3, 7], np.int32)]), ("tf.bitwise.bitwise_xor", [np.array([5, 6, -3], np.int32), np.array([3, 3, 7], np.int32)]),
+         ("tf.bitwise.left_shift", [np.array([1, 2], np.int32), np.array([3, 1], np.int32)]), ("tf.bitwise.right_shift", [np.array([9, -8], np.int32), np.array([1, 2], np.int32)]), ("tf.bitwise.invert", [np.array([9, -8], np.int32)]),
+         ("tf.tensor_scatter_nd_max", [X, np.array([[0, 1], [1, 2]], np.int32), np.float32([9, -8])]), ("tf.tensor_scatter_nd_min", [X, np.array([[0, 1], [1, 2]], np.int32), np.float32([9, -8])]),
+         ("tf.nn.conv2d", [IMG, real(3, 3, 3, 1), 1, [[0, 0], [1, 1], [2, 0], [0, 0]]])]
+
+GROUPS = {"solve": solve, "more": more, "one": one, "two": two, "along": along, "shape": shape, "index": index, "linalg": linalg, "nn": nn, "image": image}

@@ -1,0 +1,203 @@
+/* functions_solve.c: linear equations, inverses, determinants and Cholesky factors of small
+ * matrices [..., n, n] as compositions of rows: elimination with row exchange, one column after the
+ * other. Gradients come from the rows. Meant for matrices of up to a hundred rows: each column is a
+ * few nodes that touch the whole matrix. */
+#include "eager/call.h"
+
+#define MAX_ROWS 128
+
+/* --- small parts ------------------------------------------------------------------------------ */
+/* The matrices of argument 0; false after refusing. */
+static bool square_input(sn_fn_call *c, sn_value *x, snug_type *t) {
+    *x = sn_fn_float(c, 0);
+    *t = sn_fn_type(c, *x);
+    const int r = t->rank;
+    if (!sn_fn_failed(c) && (r < 2 || t->dims[r - 1] != t->dims[r - 2]))
+        sn_fn_refuse(c, SNUG_E_INVALID, "it needs square matrices");
+    if (!sn_fn_failed(c) && t->dims[r - 1] > MAX_ROWS)
+        sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "matrices of %lld rows; up to %d are possible",
+                     (long long)t->dims[r - 1], MAX_ROWS);
+    return !sn_fn_failed(c);
+}
+
+/* Column k of matrices, as [..., rows, 1]; row k as [..., 1, columns]. */
+static sn_value column(sn_fn_call *c, sn_value m, int64_t k) {
+    return sn_build_part(c->b, m, -1, k, 1);
+}
+static sn_value row_of(sn_fn_call *c, sn_value m, int64_t k) {
+    return sn_build_part(c->b, m, -2, k, 1);
+}
+
+/* The unit vector k of length n, as a column. */
+static sn_value unit(sn_fn_call *c, snug_dtype dtype, int64_t n, int64_t k) {
+    const sn_one_hot spec = {.depth = n, .dtype = dtype, .axis = -1, .on = 1};
+    const sn_value at = sn_build_scalar(c->b, SNUG_I32, (double)k);
+    return sn_build_expand_dims(c->b, sn_build_one_hot(c->b, at, &spec), -1);
+}
+
+static sn_value identity_like(sn_fn_call *c, const snug_type *t) {
+    return sn_build_band(c->b, sn_build_fill(c->b, t, 1), 0, 0);
+}
+
+/* --- elimination ------------------------------------------------------------------------------ */
+typedef struct {
+    sn_value m; /* the matrix, and behind it the right sides: in the end the unit and the answer */
+    int64_t n;  /* rows */
+    sn_value sign;    /* of the row exchanges, [..., 1, 1] */
+    sn_value log;     /* the sum of the logarithms of the pivots' magnitudes; or SN_NO_VALUE */
+    sn_value product; /* of the pivots; or SN_NO_VALUE */
+} elimination;
+
+static sn_value times(sn_fn_call *c, sn_value product, sn_value factor) {
+    return sn_value_ok(product) ? sn_build_mul(c->b, product, factor) : factor;
+}
+
+/* Brings column k to the unit vector: its largest entry from row k on becomes the pivot. */
+static void eliminate(sn_fn_call *c, elimination *e, int64_t k) {
+    const snug_type t = sn_fn_type(c, e->m);
+    const int r = t.rank;
+    if (sn_fn_failed(c))
+        return;
+    const sn_value below =
+        sn_build_part(c->b, sn_build_abs(c->b, column(c, e->m, k)), r - 2, k, e->n - k);
+    const sn_value found = sn_build_argmax(c->b, below, r - 2, SNUG_I32); /* [..., 1] */
+    const sn_value p = sn_fn_affine(c, found, 1, (double)k);
+    const sn_one_hot spec = {.depth = e->n, .dtype = t.dtype, .axis = -1, .on = 1};
+    const sn_value hot = sn_build_swapaxes(c->b, sn_build_one_hot(c->b, p, &spec), -2, -1);
+    const sn_value here = unit(c, t.dtype, e->n, k), old = row_of(c, e->m, k);
+    const sn_value chosen =
+        sn_build_sum(c->b, sn_build_mul(c->b, hot, e->m), 1u << (r - 2), true); /* [..., 1, m] */
+    const sn_value apart = sn_build_sub(c->b, old, chosen);
+    const sn_value swapped =
+        sn_build_add(c->b, e->m, sn_build_mul(c->b, sn_build_sub(c->b, hot, here), apart));
+    const sn_value pivot = column(c, chosen, k); /* [..., 1, 1] */
+    const sn_value line = sn_build_div(c->b, chosen, pivot);
+    const sn_value by = sn_build_sub(c->b, column(c, swapped, k), here);
+    e->m = sn_build_sub(c->b, swapped, sn_build_mul(c->b, by, line));
+    const sn_value same = sn_build_equal(c->b, found, sn_fn_like(c, found, 0));
+    const sn_value turn = sn_build_affine(c->b, sn_build_cast(c->b, same, t.dtype), 2, -1);
+    e->sign =
+        times(c, e->sign,
+              sn_build_mul(c->b, sn_build_expand_dims(c->b, turn, -1), sn_build_sign(c->b, pivot)));
+    e->product = times(c, e->product, sn_build_abs(c->b, pivot));
+    const sn_value size = sn_build_log(c->b, sn_build_abs(c->b, pivot));
+    e->log = sn_value_ok(e->log) ? sn_build_add(c->b, e->log, size) : size;
+}
+
+static elimination eliminated(sn_fn_call *c, sn_value m, int64_t n) {
+    elimination e = {m, n, SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE};
+    for (int64_t k = 0; k < n && !sn_fn_failed(c); k++)
+        eliminate(c, &e, k);
+    return e;
+}
+
+/* The x of a x = b. */
+static sn_value solution(sn_fn_call *c, sn_value a, sn_value b) {
+    snug_type ta = sn_fn_type(c, a), tb = sn_fn_type(c, b);
+    const int r = ta.rank;
+    if (!sn_fn_failed(c) && (tb.rank != r || tb.dims[r - 2] != ta.dims[r - 2]))
+        sn_fn_refuse(c, SNUG_E_SHAPE, "the right side does not have the rows of the matrix");
+    if (sn_fn_failed(c))
+        return SN_NO_VALUE;
+    const sn_value both[2] = {a, b};
+    const elimination e = eliminated(c, sn_build_concat(c->b, both, 2, -1), ta.dims[r - 1]);
+    return sn_build_part(c->b, e.m, -1, ta.dims[r - 1], tb.dims[r - 1]);
+}
+
+void sn_fn_inverse(sn_fn_call *c) {
+    sn_value x;
+    snug_type t;
+    if (!square_input(c, &x, &t))
+        return;
+    if (sn_fn_flag(c, "adjoint"))
+        x = sn_build_swapaxes(c->b, x, -2, -1);
+    c->out[0] = solution(c, x, identity_like(c, &t));
+}
+
+/* A right side that is a vector is a column. */
+void sn_fn_solve(sn_fn_call *c) {
+    sn_value x;
+    snug_type t;
+    if (!square_input(c, &x, &t))
+        return;
+    sn_value y = sn_fn_value_as(c, 1, t.dtype);
+    const bool vector = sn_fn_type(c, y).rank == t.rank - 1;
+    if (sn_fn_flag(c, "adjoint"))
+        x = sn_build_swapaxes(c->b, x, -2, -1);
+    y = vector ? sn_build_expand_dims(c->b, y, -1) : y;
+    const sn_value z = solution(c, x, y);
+    c->out[0] = vector ? sn_build_squeeze(c->b, z, -1) : z;
+}
+
+void sn_fn_triangular_solve(sn_fn_call *c) {
+    sn_value x;
+    snug_type t;
+    if (!square_input(c, &x, &t))
+        return;
+    const bool lower = sn_fn_flag(c, "lower");
+    const sn_value y = sn_fn_value_as(c, 1, t.dtype);
+    x = sn_build_band(c->b, x, lower ? INT32_MIN : 0, lower ? 0 : INT32_MAX);
+    if (sn_fn_flag(c, "adjoint"))
+        x = sn_build_swapaxes(c->b, x, -2, -1);
+    c->out[0] = solution(c, x, y);
+}
+
+/* [..., 1, 1] without the two. */
+static sn_value number_each(sn_fn_call *c, sn_value v) {
+    return sn_build_squeeze(c->b, sn_build_squeeze(c->b, v, -1), -1);
+}
+
+void sn_fn_determinant(sn_fn_call *c) {
+    sn_value x;
+    snug_type t;
+    if (!square_input(c, &x, &t))
+        return;
+    const elimination e = eliminated(c, x, t.dims[t.rank - 1]);
+    c->out[0] = number_each(c, sn_build_mul(c->b, e.sign, e.product));
+}
+
+void sn_fn_slogdet(sn_fn_call *c) {
+    sn_value x;
+    snug_type t;
+    if (!square_input(c, &x, &t))
+        return;
+    const elimination e = eliminated(c, x, t.dims[t.rank - 1]);
+    c->out[0] = number_each(c, e.sign);
+    c->out[1] = number_each(c, e.log);
+    c->n_out = 2;
+}
+
+void sn_fn_logdet(sn_fn_call *c) {
+    sn_fn_slogdet(c);
+    c->out[0] = c->out[1];
+    c->n_out = 1;
+}
+
+/* --- Cholesky --------------------------------------------------------------------------------- */
+/* Column k of the factor is that of what is left, over the root of its pivot; then the product of
+ * the column with itself is taken off. */
+void sn_fn_cholesky(sn_fn_call *c) {
+    sn_value x, columns[MAX_ROWS];
+    snug_type t;
+    if (!square_input(c, &x, &t))
+        return;
+    const int64_t n = t.dims[t.rank - 1];
+    for (int64_t k = 0; k < n && !sn_fn_failed(c); k++) {
+        const sn_value pivot = row_of(c, column(c, x, k), k);
+        const sn_value whole = sn_build_div(c->b, column(c, x, k), sn_build_sqrt(c->b, pivot));
+        columns[k] = whole;
+        x = sn_build_sub(c->b, x,
+                         sn_build_mul(c->b, whole, sn_build_swapaxes(c->b, whole, -2, -1)));
+    }
+    sn_value factor = SN_NO_VALUE;
+    for (int64_t k = 0; k < n && !sn_fn_failed(c); k += SN_MAX_IN - 1) {
+        sn_value some[SN_MAX_IN];
+        int m = 0;
+        if (k)
+            some[m++] = factor;
+        for (int64_t i = k; i < n && i < k + SN_MAX_IN - 1; i++)
+            some[m++] = columns[i];
+        factor = sn_build_concat(c->b, some, m, -1);
+    }
+    c->out[0] = sn_build_band(c->b, factor, INT32_MIN, 0);
+}
