@@ -349,6 +349,10 @@ def _line_of(peek):
     return where
 
 
+def _spec_of(value):
+    return TensorSpec(value.shape, value.dtype) if _C.is_tensor(value) else None
+
+
 class ConcreteFunction:
     """One signature of a function; calling it is calling the function."""
 
@@ -370,6 +374,27 @@ class ConcreteFunction:
         call = _Call(example_args, kwargs)
         if call.key not in self._function._traces:
             self._function._record(call, example_args, kwargs)
+
+    @property
+    def structured_outputs(self):
+        """What a call gives, as specs: the body is run on two sets of stand-ins; extents that differ are open."""
+        result, other = self._results(7), self._results(11)
+        pairs = [(_spec_of(x), _spec_of(y)) for x, y in zip(_nest.flatten(result), _nest.flatten(other))]
+        specs = [x and TensorSpec([a if a == b else None for a, b in zip(x.shape, y.shape)], x.dtype) for x, y in pairs]
+        return _nest.pack_sequence_as(result, specs) if _nest.is_nested(result) else specs[0]
+
+    def _results(self, fill):
+        def stand_in(value):
+            if not isinstance(value, TensorSpec):
+                return value
+            return _C.full([fill if d is None else d for d in value.shape], 0.0, value.dtype)
+        args, kwargs = (_nest.map_structure(stand_in, x) if x else x for x in self.structured_input_signature)
+        trace = _C.Trace()
+        trace.begin([])
+        try:
+            return _as_results(self._function.python_function(*args, **kwargs))
+        finally:
+            trace.drop()
 
     def __call__(self, *args, **kwargs):
         for spec, value in zip(self._specs, args):

@@ -267,7 +267,11 @@ int py_put_array(const Py_buffer *from, int from_dtype, snug_dtype dtype, void *
 static int array_type(const Py_buffer *b, int dtype, snug_type *type, int *from) {
     *from = py_array_dtype(b->format, b->itemsize);
     if (*from < 0 || (*from >= SNUG_N_DTYPES && dtype == PY_ANY)) {
-        py_error("UnimplementedError", "Snug has no tensors of elements '%s'", b->format);
+        if (strcmp(b->format, "O") == 0)
+            PyErr_SetString(PyExc_ValueError, "Failed to convert a NumPy array to a Tensor"
+                                              " (Unsupported object type).");
+        else
+            py_error("UnimplementedError", "Snug has no tensors of elements '%s'", b->format);
         return -1;
     }
     if (b->ndim > SNUG_MAX_RANK) {
