@@ -14,6 +14,7 @@
 #define CALLS      64 /* of the recomputation for each block, about */
 #define WALK_WORK  4  /* of a walk through the blocks, for each node and block */
 #define ROOM_TRIES 8  /* to find what blocks need beside values that are held */
+#define FREE_TRIES 3  /* of them; then room only becomes less, so that they end */
 
 void sn_offer_drop(sn_offer *o) {
     if (!o)
@@ -64,9 +65,12 @@ static snug_status make_sliced(sn_family *f, sn_offer *o, const sn_hold_limits *
     return lay_out(f, o, err);
 }
 
-/* What the limit leaves beside all else that lives in a block and in front of it. */
-static void find_room(const sn_offer *o, const sn_block_runs *runs, double *room) {
+/* What the limit leaves beside all else that lives in a block and in front of it; `lower`: never
+ * more than before. */
+static void find_room(const sn_offer *o, const sn_block_runs *runs, bool lower, double *room) {
     uint32_t block = UINT32_MAX;
+    for (uint32_t b = 0; b < o->program.split->n_blocks && !lower; b++)
+        room[b] = (double)o->of.limit;
     for (uint32_t t = o->program.n; t-- > 0;) {
         if (o->program.actions[t].kind == SN_STEP_END)
             block = o->program.actions[t].id;
@@ -106,7 +110,7 @@ static snug_status fill_rooms(sn_family *f, sn_offer *o, double *room, attempt *
         searched = searched || now;
         SNUG_TRY(make_sliced(f, o, &limits, &runs, err));
         keep_better(o, best);
-        find_room(o, &runs, room);
+        find_room(o, &runs, i >= FREE_TRIES, room);
     }
     return SNUG_OK;
 }

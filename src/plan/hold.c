@@ -303,10 +303,12 @@ static void find_next(sn_holder *h) {
     }
 }
 
-/* To make the root again behind this block; or, `here`, in it beside what it runs anyhow. */
-static double price_of(sn_holder *h, uint32_t root, bool here) {
+/* To make the root again behind this block; or, `here`, in it beside what it runs anyhow. *revived:
+ * bytes that are held for nothing else and would have to stay for it. */
+static double price_of(sn_holder *h, uint32_t root, bool here, double *revived) {
     uint32_t n = 0, looks = 0;
     double seconds = 0;
+    *revived = 0;
     h->n_prices++;
     h->stack[n++] = maker_of(h, root);
     h->seen[h->stack[0]] = h->n_prices;
@@ -315,12 +317,14 @@ static double price_of(sn_holder *h, uint32_t root, bool here) {
         seconds += h->slices->seconds[node];
         for (uint32_t k = h->in_start[node]; k < h->in_start[node + 1]; k++) {
             const operand of = h->in[k];
-            if (of.maker == NONE || h->seen[of.maker] == h->n_prices ||
-                (here ? is_available(h, of.root) || h->runs[of.maker] == h->stamp
-                      : stays(h, of.root)))
+            if (of.maker == NONE || h->seen[of.maker] == h->n_prices)
                 continue;
             h->seen[of.maker] = h->n_prices;
-            h->stack[n++] = of.maker;
+            if (h->held_as[of.root] != NONE && h->next[of.root] == NONE)
+                *revived += (double)h->p->padded[of.root];
+            if (here ? !is_available(h, of.root) && h->runs[of.maker] != h->stamp
+                     : !stays(h, of.root))
+                h->stack[n++] = of.maker;
         }
     }
     return seconds;
@@ -349,9 +353,12 @@ static void lower_next(sn_holder *h, uint32_t root) {
 }
 
 /* --- what goes -------------------------------------------------------------------------------- */
+/* INFINITY: nothing is gained, as something else must stay in its place. */
 static double score_of(sn_holder *h, uint32_t root) {
-    return h->bias[root] * price_of(h, root, false) /
-           ((double)h->p->padded[root] * (double)(h->next[root] - h->block));
+    double revived;
+    const double seconds = h->bias[root] * price_of(h, root, false, &revived);
+    const double gain = (double)h->p->padded[root] - revived;
+    return gain > 0 ? seconds / (gain * (double)(h->next[root] - h->block)) : INFINITY;
 }
 
 /* No longer held, or not held at all. */
@@ -469,12 +476,13 @@ static bool make_room(sn_holder *h) {
 /* Something that the block reads goes before it; false: nothing can. */
 static bool let_read_go(sn_holder *h) {
     uint32_t best = NONE;
-    double least = INFINITY;
+    double least = INFINITY, revived;
     for (uint32_t i = 0; i < h->n_residents; i++) {
         const uint32_t root = h->residents[i];
         if (h->read[root] != h->stamp)
             continue;
-        const double score = h->bias[root] * price_of(h, root, true) / (double)h->p->padded[root];
+        const double seconds = price_of(h, root, true, &revived);
+        const double score = h->bias[root] * seconds / (double)h->p->padded[root];
         if (score < least || (score == least && root < best)) {
             least = score;
             best = root;

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NONE UINT32_MAX
+
 typedef struct {
     sn_planner *p;
     const sn_order *order;
@@ -21,6 +23,9 @@ typedef struct {
     uint32_t *place;  /* per node: where it stands in the order */
     uint32_t *places; /* of the nodes of the block under way, ascending */
     uint32_t n_places;
+    uint32_t *in_block;       /* per node: 1 + the block under way that has yet to run it */
+    uint32_t *nodes, n_nodes; /* of the block under way, as they run */
+    uint32_t *stack;
     bool *fed;        /* per input of the graph: whole */
     bool *read_whole; /* per root: read outside of blocks */
     uint32_t *fed_in; /* per input of the graph: the block that has its slices */
@@ -103,12 +108,51 @@ static int by_place(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* The first thing the node is made of that the block makes and has not yet; NONE: nothing. */
+static uint32_t missing_for(const writer *w, uint32_t node, uint32_t block) {
+    const sn_node_info *n = node_at(w, node);
+    for (int k = 0; k < n->n_in; k++) {
+        const uint32_t maker = maker_of(w->p, n->in[k].i);
+        if (maker < w->p->n_nodes && w->in_block[maker] == block + 1)
+            return maker;
+    }
+    return NONE;
+}
+
+/* The node, and before it what it is made of. */
+static void run_in_time(writer *w, uint32_t node, uint32_t block) {
+    uint32_t n = 0;
+    if (w->in_block[node] == block + 1)
+        w->stack[n++] = node;
+    while (n > 0) {
+        const uint32_t next = missing_for(w, w->stack[n - 1], block);
+        if (next != NONE) {
+            w->stack[n++] = next;
+            continue;
+        }
+        w->nodes[w->n_nodes++] = w->stack[--n];
+        w->in_block[w->stack[n]] = 0;
+    }
+}
+
+/* The nodes of a block: those that run for the first time in their order, what is made again right
+ * before it is needed. So it lives shorter, and may take the bytes of what was read before. */
 static void list_block(writer *w, uint32_t block) {
     const uint32_t first = w->runs->start[block];
     w->n_places = w->runs->start[block + 1] - first;
-    for (uint32_t i = 0; i < w->n_places; i++)
-        w->places[i] = w->place[w->runs->node[first + i]];
+    w->n_nodes = 0;
+    for (uint32_t i = 0; i < w->n_places; i++) {
+        const uint32_t node = w->runs->node[first + i];
+        w->places[i] = w->place[node];
+        w->in_block[node] = block + 1;
+    }
     qsort(w->places, w->n_places, sizeof *w->places, by_place);
+    for (int again = 0; again < 2; again++)
+        for (uint32_t i = 0; i < w->n_places; i++) {
+            const uint32_t node = w->order->node[w->places[i]];
+            if (again || w->split->time[node] / 2 == block)
+                run_in_time(w, node, block);
+        }
 }
 
 /* Updates wait for the last block that reads what they overwrite. A block must not wait for such an
@@ -149,8 +193,8 @@ static bool is_fed_whole(const writer *w, uint32_t v) {
 
 /* Inputs that the block needs whole, before it. */
 static void feed_block(writer *w) {
-    for (uint32_t i = 0; i < w->n_places; i++) {
-        const sn_node_info *n = node_at(w, w->order->node[w->places[i]]);
+    for (uint32_t i = 0; i < w->n_nodes; i++) {
+        const sn_node_info *n = node_at(w, w->nodes[i]);
         for (int k = 0; k < n->n_in; k++)
             if (is_fed_whole(w, n->in[k].i))
                 feed_whole(w, n->in[k].i);
@@ -168,12 +212,12 @@ static void feed_slices(writer *w, uint32_t v, uint32_t block) {
 
 static void write_block(writer *w, uint32_t block) {
     list_block(w, block);
-    if (w->n_places == 0)
+    if (w->n_nodes == 0)
         return;
     feed_block(w);
     add(w->out, SN_STEP_REPEAT, block);
-    for (uint32_t i = 0; i < w->n_places; i++) {
-        const uint32_t node = w->order->node[w->places[i]];
+    for (uint32_t i = 0; i < w->n_nodes; i++) {
+        const uint32_t node = w->nodes[i];
         const sn_node_info *n = node_at(w, node);
         for (int k = 0; k < n->n_in; k++)
             feed_slices(w, n->in[k].i, block);
@@ -202,6 +246,9 @@ static snug_status make_sliced(writer *w, sn_zone *z, snug_error *err) {
     SNUG_TRY(sn_plan_array(z, p->n_values, sizeof *w->read_whole, &w->read_whole, err));
     SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *w->place, &w->place, err));
     SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *w->places, &w->places, err));
+    SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *w->in_block, &w->in_block, err));
+    SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *w->nodes, &w->nodes, err));
+    SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *w->stack, &w->stack, err));
     SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *w->last, &w->last, err));
     SNUG_TRY(sn_plan_array(z, p->n_nodes, sizeof *w->time, &w->time, err));
     SNUG_TRY(sn_plan_array(z, n_inputs, sizeof *w->fed_in, &w->fed_in, err));
