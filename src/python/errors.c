@@ -32,10 +32,6 @@ static PyObject *set(const char *name, PyObject *message) {
 PyObject *py_raise(const snug_error *err) {
     if (PyErr_Occurred()) /* a signal handler's, which stopped the run */
         return NULL;
-    if (err->code == SNUG_E_INTERRUPTED) {
-        PyErr_SetNone(PyExc_KeyboardInterrupt);
-        return NULL;
-    }
     /* What a trace cannot do a run may: tf.function then runs the body. */
     if (err->code == SNUG_E_UNSUPPORTED && py.recorder && snug_is_tracing(py.recorder)) {
         PyErr_SetNone(py.peek);

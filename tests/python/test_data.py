@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""tf.data: the stages that scripts use."""
+import unittest
+
+import numpy as np
+
+import snug.tensorflow as tf
+
+Dataset = tf.data.Dataset
+
+
+class Stages(unittest.TestCase):
+    def test_slices_in_batches_with_a_short_last_one(self):
+        x, y = np.arange(10.0).reshape(5, 2), np.arange(5)
+        got = list(Dataset.from_tensor_slices((x, y)).batch(2))
+        self.assertEqual([b.shape[0] for _, b in got], [2, 2, 1])
+        np.testing.assert_array_equal(got[1][0].numpy(), x[2:4])
+        self.assertEqual(len(Dataset.from_tensor_slices(y).batch(2, drop_remainder=True)), 2)
+
+    def test_map_filter_take_skip_repeat(self):
+        d = Dataset.range(10).map(lambda i: i * i).filter(lambda i: i % 2 == 0).skip(1).take(3).repeat(2)
+        self.assertEqual([int(i) for i in d], [4, 16, 36, 4, 16, 36])
+
+    def test_shuffle_keeps_all_and_changes_each_time(self):
+        d = Dataset.range(100).shuffle(100, seed=3)
+        first, second = [int(i) for i in d], [int(i) for i in d]
+        self.assertEqual(sorted(first), list(range(100)))
+        self.assertNotEqual(first, second)
+        again = Dataset.range(100).shuffle(100, seed=3)
+        self.assertEqual([int(i) for i in again], first)
+
+    def test_structures_and_zip(self):
+        d = Dataset.from_tensor_slices({"a": [1, 2], "b": [[1.0], [2.0]]})
+        self.assertEqual([int(e["a"]) for e in d], [1, 2])
+        z = Dataset.zip((Dataset.range(3), Dataset.range(3, 6)))
+        self.assertEqual([(int(a), int(b)) for a, b in z], [(0, 3), (1, 4), (2, 5)])
+
+    def test_generator_and_numpy(self):
+        d = Dataset.from_generator(lambda: iter([(1, [1.0, 2.0])]), output_signature=(
+            tf.TensorSpec((), tf.int32), tf.TensorSpec((2,), tf.float32)))
+        (a, b), = list(d)
+        self.assertEqual((a.dtype, b.dtype, b.numpy().tolist()), (tf.int32, tf.float32, [1, 2]))
+        self.assertEqual(list(Dataset.range(3).as_numpy_iterator()), [0, 1, 2])
+
+    def test_padded_batch_and_unbatch(self):
+        d = Dataset.from_generator(lambda: iter([[1], [1, 2, 3]]), output_types=tf.int32).padded_batch(2)
+        self.assertEqual(next(iter(d)).numpy().tolist(), [[1, 0, 0], [1, 2, 3]])
+        self.assertEqual([int(i) for i in Dataset.range(6).batch(4).unbatch()], list(range(6)))
+
+
+if __name__ == "__main__":
+    unittest.main()
