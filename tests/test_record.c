@@ -132,6 +132,38 @@ static void test_an_error_leaves_the_recording_as_it_was(void **state) {
     close_bench(&b);
 }
 
+static void test_random_numbers_that_are_held_cost_nothing(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x, *grad;
+    snug_tape *tape;
+    const snug_type type = {SNUG_F32, 2, {64, INT64_C(1) << 20}};
+    expect_ok(snug_budget(b.e, (size_t)160 << 20, &b.err), &b.err);
+    expect_ok(snug_tensor_random(b.r, &type, SNUG_INIT_NORMAL, 0, 1, &x, &b.err), &b.err);
+    for (int i = 0; i < 2; i++) {
+        snug_tensor *y = op(&b, "mul", "", x, x), *sum = op(&b, "sum", "axes=0,1", y, NULL);
+        snug_tensor_drop(y);
+        const float value = first_of(&b, sum);
+        assert_true(value > 0.99f * (float)(64 << 20) && value < 1.01f * (float)(64 << 20));
+        assert_true(info_of(&b).slices > 1);
+        assert_true(info_of(&b).tensor_bytes < 1024);
+        snug_tensor_drop(sum);
+    }
+    const snug_type small = {SNUG_F32, 1, {4}};
+    snug_tensor_drop(x);
+    expect_ok(snug_tensor_random(b.r, &small, SNUG_INIT_NORMAL, 0, 1, &x, &b.err), &b.err);
+    const float first = first_of(&b, x);
+    expect_ok(snug_tape_create(b.r, NULL, &tape, &b.err), &b.err);
+    expect_ok(snug_tape_watch(tape, x, &b.err), &b.err);
+    snug_tensor *square = op(&b, "square", "", x, NULL);
+    expect_ok(
+        snug_tape_gradient(tape, &square, NULL, 1, &(snug_source){.tensor = x}, 1, &grad, &b.err),
+        &b.err);
+    expect_first(&b, grad, 2.0 * (double)first);
+    snug_tensor_drop(x), snug_tensor_drop(square), snug_tensor_drop(grad);
+    snug_tape_drop(tape);
+    close_bench(&b);
+}
+
 /* --- variables -------------------------------------------------------------------------------- */
 static void test_a_read_before_an_assignment_keeps_the_old_value(void **state) {
     bench b = open_bench(state);
@@ -464,6 +496,7 @@ int main(void) {
         engine_test(test_a_value_is_computed_when_it_is_read),
         engine_test(test_what_nobody_holds_is_not_computed),
         engine_test(test_an_alias_of_bytes_shares_them),
+        engine_test(test_random_numbers_that_are_held_cost_nothing),
         engine_test(test_an_error_leaves_the_recording_as_it_was),
         engine_test(test_a_read_before_an_assignment_keeps_the_old_value),
         engine_test(test_two_variables_can_be_swapped),

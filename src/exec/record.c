@@ -225,6 +225,48 @@ snug_status sn_recording_variable(sn_recording *rec, snug_variable *v, sn_var *o
     return SNUG_OK;
 }
 
+/* --- numbers to come -------------------------------------------------------------------------- */
+static const sn_recipe_kind recipe_kinds[] = {[SN_RANDOM_UNIFORM] = SN_RECIPE_UNIFORM,
+                                              [SN_RANDOM_NORMAL] = SN_RECIPE_NORMAL,
+                                              [SN_RANDOM_TRUNCATED] = SN_RECIPE_TRUNCATED};
+
+static const sn_param_info *param_at(const sn_graph *g, int64_t slot) {
+    return sn_graph_param_at(g, (sn_param){(uint32_t)slot});
+}
+
+bool sn_recording_recipe(const sn_recording *rec, sn_value v, sn_recipe *out) {
+    const sn_graph *g = rec->graph;
+    const sn_value_info *info = sn_graph_value_at(g, v);
+    if (info->node.i == UINT32_MAX || info->type.dtype == SNUG_BOOL)
+        return false;
+    const sn_node_info *n = sn_graph_node_at(g, info->node);
+    const sn_attrs *a = &n->attrs;
+    if (n->op == SN_OP_fill)
+        *out = (sn_recipe){.kind = SN_RECIPE_CONSTANT, .a = param_at(g, a->fill.value)->real};
+    if (n->op == SN_OP_random)
+        *out = (sn_recipe){.kind = recipe_kinds[a->random.kind],
+                           .key = (uint64_t)param_at(g, a->random.key)->key,
+                           .a = param_at(g, a->random.low)->real,
+                           .b = param_at(g, a->random.high)->real};
+    return n->op == SN_OP_fill || n->op == SN_OP_random;
+}
+
+sn_value sn_build_recipe(sn_builder *b, const snug_type *type, const sn_recipe *recipe) {
+    sn_attrs attrs;
+    if (recipe->kind == SN_RECIPE_CONSTANT)
+        return sn_build_fill(b, type, recipe->a);
+    sn_attrs_default(SN_OP_random, &attrs);
+    attrs.random.dims.n = type->rank;
+    memcpy(attrs.random.dims.v, type->dims, sizeof type->dims);
+    attrs.random.dtype = type->dtype;
+    while (recipe_kinds[attrs.random.kind] != recipe->kind)
+        attrs.random.kind++;
+    attrs.random.key = (int64_t)sn_build_key(b, "", (int64_t)recipe->key).i;
+    attrs.random.low = (int64_t)sn_build_param(b, "", recipe->a).i;
+    attrs.random.high = (int64_t)sn_build_param(b, "", recipe->b).i;
+    return sn_build(b, SN_OP_random, &attrs, NULL, 0);
+}
+
 /* --- a call ----------------------------------------------------------------------------------- */
 snug_status sn_record_begin(snug_recorder *r, sn_record_call *c, snug_error *err) {
     if (r->closed)
@@ -235,6 +277,20 @@ snug_status sn_record_begin(snug_recorder *r, sn_record_call *c, snug_error *err
     c->n_asked = r->now->n_asked;
     r->n_given = 0;
     return SNUG_OK;
+}
+
+/* The recipe becomes a node of this recording when the call succeeds. */
+static bool note_used(sn_record_call *c, snug_tensor *t, sn_value v) {
+    snug_recorder *r = c->r;
+    if (sn_grow(r->engine, SN_MEM_OTHER, &r->given, sizeof *r->given, &r->cap_given, r->n_given + 1,
+                &c->b.error) != SNUG_OK)
+        return false;
+    if (sn_recording_cover(r->now, &c->b.error) != SNUG_OK)
+        return false;
+    r->now->tapes[v.i] |= sn_tensor_tapes(t);
+    snug_tensor_hold(t);
+    r->given[r->n_given++] = (struct sn_given){t, v};
+    return true;
 }
 
 static sn_value use(sn_record_call *c, snug_tensor *t, snug_error *err) {
@@ -250,6 +306,9 @@ static sn_value use(sn_record_call *c, snug_tensor *t, snug_error *err) {
             sn_fail(err, SNUG_E_MEMORY, "the run that makes this tensor failed");
     } else if (t->state == SN_PENDING && t->rec == rec) {
         return t->value;
+    } else if (t->state == SN_RECIPE && !rec->outer) {
+        v = sn_build_recipe(&c->b, &t->type, &t->recipe);
+        return sn_value_ok(v) && note_used(c, t, v) ? v : SN_NO_VALUE;
     } else if (t->state == SN_VERSION && !rec->outer) {
         if (sn_recording_variable(rec, t->variable, &var, err) != SNUG_OK)
             return SN_NO_VALUE;
@@ -359,6 +418,23 @@ static snug_status say_where(snug_recorder *r, snug_status status, snug_error *e
     return sn_fail_in(err, status, "%s", r->hooks.line(r->hooks.ctx, r->site, text, sizeof text));
 }
 
+/* New handles, and recipes that have become nodes. */
+static void link_given(snug_recorder *r, sn_recording *rec) {
+    for (size_t i = 0; i < r->n_given; i++) {
+        snug_tensor *t = r->given[i].tensor;
+        if (t->state == SN_RECIPE) {
+            t->state = SN_PENDING;
+            sn_recording_link(rec, t, r->given[i].value);
+            snug_tensor_drop(t);
+        } else if (t->rec) {
+            snug_tensor_drop(t); /* used twice in one call */
+        } else {
+            sn_recording_link(rec, t, r->given[i].value);
+        }
+    }
+    r->n_given = 0;
+}
+
 snug_status sn_record_end(sn_record_call *c, snug_error *err) {
     sn_recording *rec = c->r->now;
     const size_t first = c->mark.n_nodes;
@@ -373,9 +449,7 @@ snug_status sn_record_end(sn_record_call *c, snug_error *err) {
         mark_node(rec, i);
         note_write(rec, i);
     }
-    for (size_t i = 0; i < c->r->n_given; i++)
-        sn_recording_link(rec, c->r->given[i].tensor, c->r->given[i].value);
-    c->r->n_given = 0;
+    link_given(c->r, rec);
     if (rec->outer || (rec->n_nodes < SN_MAX_RECORDED && rec->held_bytes < SN_MAX_HELD))
         return SNUG_OK;
     return sn_flush(c->r, err);

@@ -72,6 +72,9 @@ static snug_status name_outputs(run *u, snug_error *err) {
     sn_tape_wants(u->rec, u->wanted);
     for (uint32_t i = 0; i < u->n_wanted; i++) {
         const sn_value v = {i};
+        sn_recipe recipe;
+        if (sn_recording_recipe(u->rec, v, &recipe))
+            continue; /* stays one */
         if ((u->rec->handle[i] || u->wanted[i]) && (is_made(g, v) || is_overwritten(g, v)))
             SNUG_TRY(name_output(u, v, err));
     }
@@ -230,7 +233,10 @@ static void settle_handle(run *u, snug_tensor *t) {
     const sn_leaf *at = info->kind == SN_VALUE_INPUT ? &u->rec->leaf[info->index]
                         : u->stored                  ? &u->stored[t->value.i]
                                                      : NULL;
-    if (at && at->storage) {
+    sn_recipe recipe;
+    if (sn_recording_recipe(u->rec, t->value, &recipe)) {
+        sn_tensor_make_recipe(t, &recipe);
+    } else if (at && at->storage) {
         sn_storage_hold(at->storage);
         sn_tensor_make_ready(t, at->storage, at->offset);
     } else {

@@ -179,35 +179,18 @@ snug_status snug_variable_update(snug_recorder *r, const char *op, const char *a
 }
 
 /* A tensor that is nothing but numbers to come is the variable's recipe; any other is assigned. */
-static bool recipe_of(const snug_tensor *t, sn_recipe *out) {
-    static const sn_recipe_kind kinds[] = {[SN_RANDOM_UNIFORM] = SN_RECIPE_UNIFORM,
-                                           [SN_RANDOM_NORMAL] = SN_RECIPE_NORMAL,
-                                           [SN_RANDOM_TRUNCATED] = SN_RECIPE_TRUNCATED};
-    if (t->state != SN_PENDING || t->rec != t->r->main || t->type.dtype == SNUG_BOOL)
-        return false;
-    const sn_graph *g = t->rec->graph;
-    const sn_node maker = sn_graph_value_at(g, t->value)->node;
-    if (maker.i == UINT32_MAX)
-        return false;
-    const sn_node_info *n = sn_graph_node_at(g, maker);
-    const sn_attrs *a = &n->attrs;
-    if (n->op == SN_OP_fill)
-        *out = (sn_recipe){.kind = SN_RECIPE_CONSTANT,
-                           .a = sn_graph_param_at(g, (sn_param){(uint32_t)a->fill.value})->real};
-    if (n->op == SN_OP_random)
-        *out = (sn_recipe){
-            .kind = kinds[a->random.kind],
-            .key = (uint64_t)sn_graph_param_at(g, (sn_param){(uint32_t)a->random.key})->key,
-            .a = sn_graph_param_at(g, (sn_param){(uint32_t)a->random.low})->real,
-            .b = sn_graph_param_at(g, (sn_param){(uint32_t)a->random.high})->real};
-    return n->op == SN_OP_fill || n->op == SN_OP_random;
+static bool find_recipe(const snug_tensor *t, sn_recipe *out) {
+    if (t->state == SN_RECIPE)
+        *out = t->recipe;
+    return t->state == SN_RECIPE || (t->state == SN_PENDING && t->rec == t->r->main &&
+                                     sn_recording_recipe(t->rec, t->value, out));
 }
 
 snug_status snug_variable_create(snug_recorder *r, snug_tensor *value,
                                  const snug_record_variable_options *options, snug_variable **out,
                                  snug_error *err) {
     sn_recipe init = {.kind = SN_RECIPE_CONSTANT};
-    const bool is_recipe = recipe_of(value, &init);
+    const bool is_recipe = find_recipe(value, &init);
     SNUG_TRY(sn_record_variable(r, &value->type, &init, options, out, err));
     if (is_recipe)
         return SNUG_OK;

@@ -398,8 +398,9 @@ typedef struct {
 /* Gradients by a variable are asked for by its name, also of a version that is gone. */
 static void note_version(keeper *k, sn_value v, const sn_value_info *info) {
     const sn_value_info *made = sn_graph_value_at(k->to->graph, k->map[v.i]);
-    snug_variable *of = info->var >= 0 ? k->from->variable[info->var]
-                        : info->kind == SN_VALUE_INPUT ? k->from->leaf[info->index].variable : NULL;
+    snug_variable *of = info->var >= 0                 ? k->from->variable[info->var]
+                        : info->kind == SN_VALUE_INPUT ? k->from->leaf[info->index].variable
+                                                       : NULL;
     if (!of || made->kind != SN_VALUE_INPUT)
         return;
     sn_variable_use(of);
@@ -414,7 +415,17 @@ static snug_status bring(keeper *k, sn_value v, snug_error *err) {
                         : k->stored                  ? &k->stored[v.i]
                                                      : NULL;
     sn_var var;
-    if (info->var >= 0 && sn_graph_var_at(g, (sn_var){(uint32_t)info->var})->last.i == v.i) {
+    sn_recipe recipe;
+    if (sn_recording_recipe(k->from, v, &recipe)) {
+        sn_builder b = sn_builder_on(k->to->graph);
+        k->map[v.i] = sn_build_recipe(&b, &info->type, &recipe);
+        SNUG_TRY(sn_builder_done(&b, err));
+        SNUG_TRY(sn_recording_cover(k->to, err));
+        for (snug_tensor *t = k->from->handle[v.i]; t; t = t->twin) {
+            t->stamp = k->to->serial;
+            t->leaf = k->map[v.i];
+        }
+    } else if (info->var >= 0 && sn_graph_var_at(g, (sn_var){(uint32_t)info->var})->last.i == v.i) {
         SNUG_TRY(sn_recording_variable(k->to, k->from->variable[info->var], &var, err));
         k->map[v.i] = sn_graph_var_at(k->to->graph, var)->first;
     } else {

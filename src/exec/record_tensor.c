@@ -128,6 +128,12 @@ void sn_tensor_make_version(snug_tensor *t, snug_variable *v) {
     v->readers = t;
 }
 
+void sn_tensor_make_recipe(snug_tensor *t, const sn_recipe *recipe) {
+    leave_state(t);
+    t->state = SN_RECIPE;
+    t->recipe = *recipe;
+}
+
 void sn_tensor_poison(snug_tensor *t, sn_poison *p) {
     leave_state(t);
     t->state = SN_POISONED;
@@ -238,11 +244,28 @@ static snug_status check_traced(const snug_tensor *t, snug_error *err) {
     return SNUG_OK;
 }
 
+/* Numbers are made without a run. */
+static snug_status make_numbers(snug_tensor *t, snug_error *err) {
+    sn_storage *s;
+    size_t bytes;
+    SNUG_TRY(snug_type_bytes(&t->type, &bytes, err));
+    SNUG_TRY(sn_storage_create(t->r, SN_MEM_TENSORS, bytes, &s, err));
+    const snug_status status =
+        sn_recipe_fill(&t->recipe, 0, (size_t)sn_type_count(&t->type), t->type.dtype, s->data, err);
+    if (status != SNUG_OK)
+        sn_storage_drop(t->r, s);
+    else
+        sn_tensor_make_ready(t, s, 0);
+    return status;
+}
+
 /* Bytes there are, after running what is recorded where there were none. */
 static snug_status settle(snug_tensor *t, const void **data, snug_error *err) {
     SNUG_TRY(check_traced(t, err));
     if (t->state == SN_PENDING || (t->state == SN_VERSION && t->r->main->has_effects))
         SNUG_TRY(sn_flush(t->r, err));
+    if (t->state == SN_RECIPE)
+        SNUG_TRY(make_numbers(t, err));
     if (t->state == SN_POISONED) {
         if (err && t->poison)
             *err = t->poison->error;

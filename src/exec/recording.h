@@ -5,6 +5,7 @@
  *     PENDING   a value of an open recording; no bytes
  *     READY     bytes in a storage, from an offset on
  *     VERSION   what a variable holds as long as nobody assigns it; no bytes of its own
+ *     RECIPE    numbers that can be made at any time, one value or random ones; no bytes, no node
  *     POISONED  its run failed; every use says why
  *
  * Invariants:
@@ -40,7 +41,7 @@ typedef struct {
     snug_error error;
 } sn_poison;
 
-typedef enum { SN_PENDING, SN_READY, SN_VERSION, SN_POISONED } sn_tensor_state;
+typedef enum { SN_PENDING, SN_READY, SN_VERSION, SN_RECIPE, SN_POISONED } sn_tensor_state;
 
 typedef struct sn_recording sn_recording;
 
@@ -56,6 +57,7 @@ struct snug_tensor {
     size_t offset;
     snug_variable *variable; /* VERSION: held */
     snug_tensor *next_reader, **reader_link;
+    sn_recipe recipe;  /* RECIPE */
     sn_poison *poison; /* POISONED */
     uint64_t stamp;    /* serial of the recording in which it is value `leaf` */
     sn_value leaf;
@@ -84,7 +86,7 @@ struct snug_variable {
 typedef struct {
     sn_storage *storage; /* held; NULL in a trace */
     size_t offset;
-    snug_tensor *capture; /* in a trace: held; NULL: an argument */
+    snug_tensor *capture;    /* in a trace: held; NULL: an argument */
     snug_variable *variable; /* whose older version this is, kept for a tape: its use is held */
 } sn_leaf;
 
@@ -208,6 +210,7 @@ SNUG_CHECKED snug_status sn_tensor_create(snug_recorder *r, const snug_type *typ
 /* Takes over one hold of the storage. */
 void sn_tensor_make_ready(snug_tensor *t, sn_storage *s, size_t offset);
 void sn_tensor_make_version(snug_tensor *t, snug_variable *v);
+void sn_tensor_make_recipe(snug_tensor *t, const sn_recipe *recipe);
 void sn_tensor_poison(snug_tensor *t, sn_poison *p);
 /* Tapes that watch it and still live. */
 uint32_t sn_tensor_tapes(const snug_tensor *t);
@@ -228,6 +231,11 @@ SNUG_CHECKED snug_status sn_recording_variable(sn_recording *rec, snug_variable 
                                                snug_error *err);
 SNUG_CHECKED snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out,
                                            snug_error *err);
+
+/* Whether the value is nothing but numbers to come: then what they are. */
+bool sn_recording_recipe(const sn_recording *rec, sn_value v, sn_recipe *out);
+/* The node that makes such numbers. */
+sn_value sn_build_recipe(sn_builder *b, const snug_type *type, const sn_recipe *recipe);
 
 /* --- record.c, record_tape.c ------------------------------------------------------------------ */
 /* A closed recorder goes with its last handle. */
