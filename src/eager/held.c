@@ -6,6 +6,8 @@
  * of the host, others are what they are. */
 #include "eager/layer.h"
 
+#include "base/rng.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -65,6 +67,17 @@ static const char *name_of(const sn_net_var *v, char *text, size_t size) {
     return text;
 }
 
+/* Initial numbers follow from the network's seed and the variable's place, whatever its name is: two
+ * layers that are made alike after the same seed begin alike. */
+static sn_recipe initial_of(const sn_network *n, const sn_net_var *v, size_t home) {
+    sn_recipe init = v->init;
+    const bool drawn = init.kind == SN_RECIPE_UNIFORM || init.kind == SN_RECIPE_NORMAL ||
+                       init.kind == SN_RECIPE_TRUNCATED || init.kind == SN_RECIPE_ORTHOGONAL;
+    if (drawn && !v->own_seed)
+        init.key = sn_rng_key(n->seed, home);
+    return init;
+}
+
 snug_status sn_held_make(sn_held *h, snug_error *err) {
     sn_network *const n = h->network;
     if (h->n == n->n_vars)
@@ -78,7 +91,8 @@ snug_status sn_held_make(sn_held *h, snug_error *err) {
             .name = name_of(v, name, sizeof name),
             .not_trainable = !v->trainable || v->slot || !n->layers[v->layer].trainable,
             .is_slot = v->slot && !v->kept};
-        SNUG_TRY(sn_record_variable(h->r, &v->type, &v->init, &options, &h->vars[h->n], err));
+        const sn_recipe init = initial_of(n, v, h->n);
+        SNUG_TRY(sn_record_variable(h->r, &v->type, &init, &options, &h->vars[h->n], err));
         h->n++;
     }
     return SNUG_OK;
