@@ -67,8 +67,8 @@ static const char *name_of(const sn_net_var *v, char *text, size_t size) {
     return text;
 }
 
-/* Initial numbers follow from the network's seed and the variable's place, whatever its name is: two
- * layers that are made alike after the same seed begin alike. */
+/* Initial numbers follow from the network's seed and the variable's place, whatever its name is:
+ * two layers that are made alike after the same seed begin alike. */
 static sn_recipe initial_of(const sn_network *n, const sn_net_var *v, size_t home) {
     sn_recipe init = v->init;
     const bool drawn = init.kind == SN_RECIPE_UNIFORM || init.kind == SN_RECIPE_NORMAL ||

@@ -191,13 +191,13 @@ static double nadam_product(double beta_1, int64_t step) {
 /* The numbers of step t that Nadam's operator takes: mean_rate, now_rate, square_part. */
 static double nadam_part(const sn_optimizer *o, int64_t step, int part) {
     const double beta_1 = sn_keras_number(o->beta_1), decay = sn_keras_number(0.96);
+    if (part == 2)
+        return 1 / (1 - pow(sn_keras_number(o->beta_2), (double)step));
     const double product = nadam_product(o->beta_1, step);
     const double next = nadam_share(beta_1, decay, step + 1);
     if (part == 0)
         return o->learning_rate * next / (1 - product * next);
-    if (part == 1)
-        return o->learning_rate * (1 - nadam_share(beta_1, decay, step)) / (1 - product);
-    return 1 / (1 - pow(sn_keras_number(o->beta_2), (double)step));
+    return o->learning_rate * (1 - nadam_share(beta_1, decay, step)) / (1 - product);
 }
 
 /* --- the rows --------------------------------------------------------------------------------- */
