@@ -100,8 +100,23 @@ static snug_status largest_batch(snug_model *m, const snug_plan_request *request
     return SNUG_OK;
 }
 
+/* What the smallest budget would be with a folder to spill to. */
+static snug_status find_spilled(snug_model *m, const snug_plan_request *request, size_t *out,
+                                snug_error *err) {
+    snug_model_plan_info info = {.floor_bytes = 0};
+    *out = 0;
+    if (sn_engine_spill_folder(m->engine))
+        return SNUG_OK;
+    m->as_if_spilling = true;
+    const snug_status status = sn_model_verdict(m, request, &info, err);
+    m->as_if_spilling = false;
+    *out = info.floor_bytes;
+    return status;
+}
+
 snug_status sn_advice_find(snug_model *m, const snug_plan_request *request, sn_advice *out,
                            snug_error *err) {
+    SNUG_TRY(find_spilled(m, request, &out->spill_floor, err));
     SNUG_TRY(largest_batch(m, request, fits_at_all, &out->batch, err));
     snug_plan_request fitting = *request;
     fitting.batch = out->batch + 1;
@@ -129,6 +144,26 @@ static snug_status say_slots(const snug_model *m, const snug_model_plan_info *in
                   m->compiled.optimizer.name);
 }
 
+/* Only where it is worth a file. */
+static snug_status say_spill(const snug_model_plan_info *info, const sn_advice *a,
+                             const snug_writer *w, snug_error *err) {
+    char floor[32];
+    if (a->spill_floor == 0 || a->spill_floor > info->floor_bytes - info->floor_bytes / 16)
+        return SNUG_OK;
+    return sn_say(w, err, "    --spill DIR           from %s on: slots and values wait in a file\n",
+                  snug_bytes_print(a->spill_floor, floor, sizeof floor));
+}
+
+static snug_status say_precision(const snug_model *m, const snug_model_plan_info *info,
+                                 const snug_writer *w, snug_error *err) {
+    char bytes[32];
+    if (m->network->compute_dtype != SNUG_F64)
+        return SNUG_OK;
+    return sn_say(
+        w, err, "    --dtype f32           saves %s: half of weights and slots\n",
+        snug_bytes_print((info->weights_bytes + info->optimizer_bytes) / 2, bytes, sizeof bytes));
+}
+
 snug_status sn_advice_say(snug_model *m, const snug_model_plan_info *info, const sn_advice *a,
                           const snug_writer *w, snug_error *err) {
     char floor[32];
@@ -136,6 +171,8 @@ snug_status sn_advice_say(snug_model *m, const snug_model_plan_info *info, const
     SNUG_TRY(sn_say(w, err, "  what would fit:\n    --budget %-12zu %s\n", info->floor_bytes,
                     snug_bytes_print(info->floor_bytes, floor, sizeof floor)));
     SNUG_TRY(say_batches(a, w, err));
+    SNUG_TRY(say_spill(info, a, w, err));
+    SNUG_TRY(say_precision(m, info, w, err));
     SNUG_TRY(say_slots(m, info, w, err));
     return sn_say(w, err, "  the smallest plan:\n\n");
 }

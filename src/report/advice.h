@@ -8,6 +8,7 @@
 typedef struct {
     int64_t batch;       /* about the largest that fits the budget */
     int64_t whole_batch; /* the same without slices */
+    size_t spill_floor;  /* the smallest budget with a folder to spill to; 0: there is one */
 } sn_advice;
 
 /* The request has its budget. Looks at other steps: ask for the verdict again afterwards. */

@@ -313,7 +313,7 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
     snug_status st = SNUG_OK;
     size_t away = 0;
     unfuse(s);
-    o.may_spill = sn_engine_spill_folder(m->engine) != NULL;
+    o.may_spill = sn_engine_spill_folder(m->engine) || m->as_if_spilling;
     if (o.may_spill && first) {
         SNUG_TRY(sn_zone_create(m->engine, SN_MEM_PLAN, &z, err));
         st = find_spilled(first, s->graph, z, &o.spilled, &away, err);

@@ -72,6 +72,7 @@ struct snug_model {
     size_t pinned_bytes;
     int64_t pinned_batch;
     uint32_t effort;      /* of the planner: times the usual work; 0: once */
+    bool as_if_spilling;  /* plans that are only looked at may spill, without a folder */
     sn_model_step looked; /* by sn_model_verdict, last; no session */
     sn_compiled compiled;
     char optimizer_text[640];

@@ -85,6 +85,15 @@ class Refusals(Case):
         self.assertEqual(r.returncode, 3)
         self.assertIn("full in layer giant (matmul)", r.stdout)
 
+    def test_what_would_fit_is_told_with_its_number(self):
+        said = self.run_snug("plan", self.wide, "--train", "--threads", 1, "--budget", "30MiB").stdout
+        floor = self.plan(self.wide, "--spill", self.dir, "--budget", "1MiB")["floor_bytes"]
+        self.assertIn(f"--spill DIR           from {floor / MIB:.1f} MiB on", said)
+        self.assertNotIn("--dtype", said)
+        said = self.run_snug("plan", self.wide, "--train", "--dtype", "f64", "--spill", self.dir, "--budget", "30MiB").stdout
+        self.assertNotIn("--spill DIR", said)
+        self.assertIn("--dtype f32           saves ", said)
+
     def spilling(self, folder):
         """A fit that must spill."""
         floor = self.plan(self.wide, "--budget", "1MiB")["floor_bytes"]
