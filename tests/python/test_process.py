@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""What a process meets: refusals, interrupts, threads, and that nothing is left behind."""
+import gc
+import os
+import signal
+import sys
+import threading
+import time
+import unittest
+
+import numpy as np
+
+import snug
+import snug.tensorflow as tf
+from snug import _C
+
+
+def held():
+    gc.collect()
+    _C.sync()
+    info = _C.info()
+    return info["tensor_bytes"], info["variable_bytes"], info["tape_bytes"]
+
+
+class Leaks(unittest.TestCase):
+    def test_nothing_is_left_of_tensors_tapes_functions_variables(self):
+        def work(n):
+            for i in range(n):
+                v = tf.Variable(np.ones((4, 4), "f4"))
+                with tf.GradientTape() as tape:
+                    y = tf.reduce_sum(tf.constant([[1.0] * 4]) @ v)
+                tape.gradient(y, [v])
+                v[0].assign(tf.zeros(4))
+                tf.function(lambda x: x + v)(y)
+                if i % 50 == 0:
+                    float(y), repr(y), memoryview(y), y.shape, tf.split(tf.ones(4), 2)
+
+        work(100)
+        before, objects = held(), len(gc.get_objects())
+        blocks = sys.getallocatedblocks()
+        work(1000)
+        self.assertEqual(held(), before)
+        self.assertLess(len(gc.get_objects()) - objects, 200)
+        self.assertLess(sys.getallocatedblocks() - blocks, 2000)
+
+    def test_reference_counts_stay(self):
+        a = np.ones(3, "f4")
+        x = tf.constant(a)
+        counts = lambda: [sys.getrefcount(o) for o in (None, True, a, tf.float32, x)]
+        for _ in range(3):
+            tf.reduce_sum(x, axis=None, keepdims=True), x + a, tf.cast(a, tf.float32), x[None], x == None
+        before = counts()
+        for _ in range(400):
+            tf.reduce_sum(x, axis=None, keepdims=True), x + a, tf.cast(a, tf.float32), x[None], x == None
+            self.assertRaises(TypeError, lambda: tf.reduce_sum(x, nonsense=True))
+            self.assertRaises(tf.errors.InvalidArgumentError, lambda: x + tf.ones(4))
+        after = counts()
+        for b, c in zip(before, after):
+            self.assertLess(abs(c - b), 200)
+
+
+class Refusals(unittest.TestCase):
+    def tearDown(self):
+        snug.budget(None)
+
+    def test_a_thousand_refusals_and_a_smaller_step_after_each(self):
+        snug.budget("400MiB")
+        start = None
+        for i in range(1000):
+            with self.assertRaises(snug.BudgetError):
+                (tf.ones((20000, 20000)) * 2.0 + tf.random.normal((20000, 20000))).numpy()
+            self.assertEqual(float(tf.reduce_sum(tf.ones(10))), 10)
+            if i == 20:
+                start = held(), _C.info()["bytes"]
+        self.assertEqual(held(), start[0])
+        self.assertLessEqual(_C.info()["bytes"], start[1] + (1 << 20))
+
+
+class Interrupts(unittest.TestCase):
+    def test_a_step_stops_and_the_process_goes_on(self):
+        v = tf.Variable(1.0)
+        float(v)
+        x = tf.random.normal((1500, 1500))
+        x.numpy()
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with self.assertRaises(KeyboardInterrupt):
+            for _ in range(100):
+                y = x
+                for _ in range(30):
+                    y = tf.matmul(y, x) * 1e-3
+                float(tf.reduce_sum(y))
+        timer.join()
+        self.assertEqual((float(v), float(tf.reduce_sum(tf.ones(5)))), (1, 5))
+
+
+class Threads(unittest.TestCase):
+    def test_others_go_on_while_a_plan_runs(self):
+        ticks, stop = [0], threading.Event()
+
+        def tick():
+            while not stop.is_set():
+                ticks[0] += 1
+                time.sleep(0.001)
+
+        thread = threading.Thread(target=tick)
+        y = x = tf.random.normal((1200, 1200))
+        for _ in range(10):
+            y = tf.matmul(y, x) * 1e-3
+        thread.start()
+        before = ticks[0]
+        float(tf.reduce_sum(y))
+        during = ticks[0] - before
+        stop.set()
+        thread.join()
+        self.assertGreater(during, 3)
+
+    def test_threads_compute_what_one_does(self):
+        def work(k, out):
+            v = tf.Variable(float(k))
+            for _ in range(30):
+                v.assign(v * 1.5 - 1.0)
+                float(v)
+            out[k] = float(v)
+
+        alone, together = {}, {}
+        for k in range(4):
+            work(k, alone)
+        threads = [threading.Thread(target=work, args=(k, together)) for k in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(alone, together)
+
+
+if __name__ == "__main__":
+    unittest.main()
