@@ -63,13 +63,17 @@ class Trainer:
 
     @property
     def metrics(self):
+        compiled = [m for _, m, _ in (self.__dict__.get("_compiled_metrics") or [])]
         found = [self._loss_tracker] if self._loss_tracker is not None else []
         found += [t for t in (self.__dict__.get("_loss_trackers") or []) if t is not None]
-        found += [m for m in self._metrics if m is not self._loss_tracker]
-        found += [m for _, m, _ in (self.__dict__.get("_compiled_metrics") or [])]
-        for layer in self._all_layers():
-            found += [m for m in layer.metrics if not any(m is f for f in found)]
-        return found
+        given = [m for group in (self.__dict__.get("_metrics_given"), self.__dict__.get("_weighted_given"))
+                 for m in _nest.flatten(group)]
+        layers = self._all_layers()
+        found += [m for m in self._metrics if not any(m is g for g in given)] + compiled
+        for layer in layers:
+            found += layer.metrics
+        seen = set()
+        return [m for m in found if not (id(m) in seen or seen.add(id(m)))]
 
     @property
     def metrics_names(self):
@@ -308,6 +312,7 @@ class Trainer:
 
     # --- single batches ---------------------------------------------------------------------------
     def _on_batch(self, step, data, return_dict):
+        self.reset_metrics()
         logs = self._logs(self._step(step, data))
         return logs if return_dict else self._in_order(logs)
 
@@ -355,7 +360,7 @@ def _trim(data):
     data = tuple(data)
     while len(data) > 1 and data[-1] is None:
         data = data[:-1]
-    return data
+    return data[0] if len(data) == 1 and not isinstance(data[0], (tuple, list)) else data
 
 
 def _number(value):

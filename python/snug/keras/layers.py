@@ -23,6 +23,7 @@ class _Built(Layer):
     def __init__(self, *args, **kwargs):
         cls = _engine_class(type(self))
         values = _serial.bind(cls.__name__, cls._arguments(), args, kwargs)
+        _check_values(cls.__name__, values)
         regularizer = values.get("activity_regularizer", kwargs.pop("activity_regularizer", None))
         kwargs.pop("implementation", None), kwargs.pop("use_cudnn", None), kwargs.pop("lora_rank", None)
         super().__init__(**kwargs)
@@ -164,6 +165,20 @@ class _Built(Layer):
         if isinstance(config.get("dtype"), dict):
             config["dtype"] = config["dtype"]["config"]["name"]
         return cls(**config)
+
+
+_PADDINGS = ("valid", "same", "causal")
+
+
+def _check_values(name, values):
+    for key in ("units", "filters", "output_dim"):
+        if key in values and (not isinstance(values[key], int) or values[key] <= 0) and not hasattr(values[key], "__index__"):
+            raise ValueError(f"Received an invalid value for `{key}`, expected a positive integer. Received: {key}={values[key]}")
+        if key in values and values[key] <= 0:
+            raise ValueError(f"Received an invalid value for `{key}`, expected a positive integer. Received: {key}={values[key]}")
+    padding = values.get("padding")
+    if isinstance(padding, str) and padding.lower() not in _PADDINGS:
+        raise ValueError(f"The `padding` argument must be a list/tuple or one of {_PADDINGS}. Received: {padding}")
 
 
 def _without(config, keys):

@@ -39,12 +39,10 @@ def _floatx(y):
 
 def squeeze_or_expand_to_same_rank(x1, x2):
     a, b = len(x1.shape), len(x2.shape)
-    if a == b:
-        return x1, x2
     if a == b + 1 and x1.shape[-1] == 1:
-        x1 = tf.squeeze(x1, -1)
+        return (x1, tf.expand_dims(x2, -1)) if b == 1 else (tf.squeeze(x1, -1), x2)
     if b == a + 1 and x2.shape[-1] == 1:
-        x2 = tf.squeeze(x2, -1)
+        return (tf.expand_dims(x1, -1), x2) if a == 1 else (x1, tf.squeeze(x2, -1))
     return x1, x2
 
 
@@ -133,7 +131,9 @@ class LossFunctionWrapper(Loss):
         self.fn, self._kwargs = fn, kwargs
 
     def call(self, y_true, y_pred):
-        return self.fn(y_true, y_pred, **self._kwargs)
+        if not isinstance(y_pred, _C.Tensor) or not isinstance(y_true, _C.Tensor):
+            return self.fn(y_true, y_pred, **self._kwargs)
+        return self.fn(*squeeze_or_expand_to_same_rank(y_true, y_pred), **self._kwargs)
 
 
 def _make_class(name):

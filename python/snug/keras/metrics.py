@@ -184,8 +184,19 @@ class MeanMetricWrapper(Mean):
         self._fn, self._kwargs = fn, kwargs
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        values = self._fn(_C.convert_to_tensor(y_true), _C.convert_to_tensor(y_pred), **self._kwargs)
+        from snug.keras.losses import squeeze_or_expand_to_same_rank
+        y_true, y_pred = squeeze_or_expand_to_same_rank(_C.convert_to_tensor(y_true), _C.convert_to_tensor(y_pred))
+        values = self._fn(y_true, y_pred, **self._kwargs)
         super().update_state(values, sample_weight=sample_weight)
+
+
+def _equal(y_true, y_pred):
+    return tf.cast(tf.equal(tf.cast(y_true, y_pred.dtype), y_pred), "float32")
+
+
+class Accuracy(MeanMetricWrapper):
+    def __init__(self, name="accuracy", dtype=None):
+        super().__init__(_equal, name=name, dtype=dtype)
 
 
 # --- the engine's ---------------------------------------------------------------------------------------
@@ -222,7 +233,11 @@ class _Built(Metric):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         weight = None if sample_weight is None else _C.convert_to_tensor(sample_weight)
-        self._metric().update(_C.convert_to_tensor(y_true), _C.convert_to_tensor(y_pred), weight)
+        y_true, y_pred = _C.convert_to_tensor(y_true), _C.convert_to_tensor(y_pred)
+        if "hinge" in self._engine and "categorical" not in self._engine:
+            y_true = tf.where(tf.equal(tf.cast(y_true, y_pred.dtype), 0.0), -tf.ones_like(y_pred), tf.cast(y_true, y_pred.dtype)) \
+                if tuple(y_true.shape) == tuple(y_pred.shape) else y_true
+        self._metric().update(y_true, y_pred, weight)
 
     def _read(self):
         import math
@@ -244,8 +259,7 @@ class _Built(Metric):
 
 def _make(name):
     engine = _ENGINE.get(name, snake(name))
-    return type(name, (_Built,), {"_signature": _signatures.METRICS[name], "_engine": engine, "_shown": engine if name in _ENGINE and
-                                  name in ("AUC",) else name, "__module__": __name__})
+    return type(name, (_Built,), {"_signature": _signatures.METRICS[name], "_engine": engine, "_shown": {"AUC": "auc", "LogCoshError": "logcosh"}.get(name, name), "__module__": __name__})
 
 
 def _make_function(name):
@@ -278,7 +292,7 @@ def __getattr__(name):
     if name in ("mse", "mae", "mape", "msle", "MSE", "MAE", "MAPE", "MSLE", "kl_divergence"):
         return getattr(losses, name)
     if real not in globals():
-        if real in _signatures.METRICS and real not in ("Metric", "Mean", "Sum", "MeanMetricWrapper"):
+        if real in _signatures.METRICS and real not in ("Metric", "Mean", "Sum", "MeanMetricWrapper", "Accuracy"):
             globals()[real] = _make(real)
         elif real in _ACCURACIES or real in losses._FUNCTIONS:
             globals()[real] = _make_function(real)

@@ -1,9 +1,5 @@
 """keras.preprocessing."""
-import types
-
-from snug.keras.utils import pad_sequences
-
-sequence = types.SimpleNamespace(pad_sequences=pad_sequences)
+from snug.keras.preprocessing import sequence  # noqa: F401
 
 
 def __getattr__(name):
