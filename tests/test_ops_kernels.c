@@ -101,6 +101,11 @@ static void check_in_place(sn_subject *s) {
             const placing versions = {.over = {0, 1, 2, 3}};
             compare_placed(s, &hows[h], &versions);
         }
+        if (sn_ops[s->op].inplace == SN_INPLACE_STATE_LAST) {
+            const placing apart = {.over = {0, 1, 2, -1}}, over = {.over = {0, 1, 2, 3}};
+            compare_placed(s, &hows[h], &apart);
+            compare_placed(s, &hows[h], &over);
+        }
     }
 }
 

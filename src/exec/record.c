@@ -404,7 +404,7 @@ static void note_write(sn_recording *rec, uint32_t i) {
     if (sn_ops[n->op].effect != SN_STATE)
         return;
     rec->has_effects = true;
-    for (int k = 0; !rec->outer && k < n->n_out; k++) {
+    for (int k = 0; !rec->outer && k < sn_op_versions(n->op, n->n_out); k++) {
         const int32_t var = sn_graph_value_at(rec->graph, n->out[k])->var;
         sn_variable_detach(rec->variable[var], rec,
                            sn_graph_var_at(rec->graph, (sn_var){(uint32_t)var})->first);

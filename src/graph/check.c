@@ -80,11 +80,11 @@ static snug_status check_params(const sn_graph *g, uint32_t n, snug_error *err) 
 /* STATE: output k continues the variable of input k; other rows make no versions. */
 static snug_status check_state(const sn_graph *g, uint32_t n, snug_error *err) {
     const sn_node_info *node = sn_graph_node_at(g, (sn_node){n});
-    const bool is_state = sn_ops[node->op].effect == SN_STATE;
     for (int k = 0; k < node->n_out; k++) {
+        const bool is_state = k < sn_op_versions(node->op, node->n_out);
         const sn_value_info *out = sn_graph_value_at(g, node->out[k]);
         if (!is_state && out->var >= 0)
-            return fail_at(g, n, err, "makes a version of a variable but has no STATE effect");
+            return fail_at(g, n, err, "makes a version of a variable its row does not write");
         if (!is_state)
             continue;
         const sn_value_info *in = sn_graph_value_at(g, node->in[k]);

@@ -9,10 +9,13 @@
  *     activation      relu, relu_max=6, tanh, sigmoid, silu(matmul or conv2d) -> act
  *     bias_gradient   conv2d_dw(x, d) and sum(d) to [C] -> conv2d_dw with bias=1
  *     cross_entropy   -sum(labels log(softmax(x))) -> softmax_xent or sparse_xent: see fuse_xent.c
- *     dense_update    adam(w, m, v, matmul(x, dy)) -> matmul_adam(w, m, v, x, dy), where asked for
+ *     dense_update    adam(w, m, v, matmul(x, dy)) -> matmul_adam(w, m, v, x, dy), where asked for;
+ *                     with matmul(dy, w) -> matmul_adam_dx(w, m, v, x, dy), in its place
  *     channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx of a batch norm at once
  */
 #include "graph/fuse.h"
+
+#include <string.h>
 
 /* --- questions -------------------------------------------------------------------------------- */
 
@@ -293,6 +296,61 @@ static sn_record *match_gradient(const sn_fuser *f, sn_value v) {
                : NULL;
 }
 
+static bool reads(const sn_record *r, const sn_value *values, int n) {
+    for (int i = 0; i < r->node.n_in; i++)
+        for (int k = 0; k < n; k++)
+            if (r->in[i].i == values[k].i)
+                return true;
+    return false;
+}
+
+/* An update in place `at` may stand in place `to` instead: what could refuse the step, and what
+ * reads the variables as they were, comes before. */
+static bool may_move_up(const sn_fuser *f, uint32_t at, uint32_t to) {
+    for (uint32_t i = to + 1; i < f->n_nodes; i++) {
+        const sn_record *r = &f->records[i];
+        if (i != at && !r->gone &&
+            ((i < at && sn_ops[r->node.op].effect == SN_MAYFAIL) || reads(r, f->records[at].in, 3)))
+            return false;
+    }
+    return true;
+}
+
+/* dy w^T of the weights that the update in place n changes by x^T dy, where the update may move
+ * there; its place, or UINT32_MAX. Kernels take sums over this many columns. */
+static uint32_t find_dx(const sn_fuser *f, uint32_t n, const sn_record *product) {
+    enum { MOST_COLUMNS = 2048 };
+    const sn_value w = f->records[n].in[0], x = product->in[0], dy = product->in[1];
+    for (uint32_t i = 0; i < f->readers[w.i].n; i++) {
+        const uint32_t place = f->places[f->readers[w.i].first + i];
+        const sn_record *r = &f->records[place];
+        const sn_attrs_matmul *a = &r->node.attrs.matmul;
+        if (!r->gone && r->node.op == SN_OP_matmul && r->node.n_in == 2 && r->in[0].i == dy.i &&
+            r->in[1].i == w.i && a->trans_b && !a->trans_a && !a->fold_b && a->act == SN_ACT_none &&
+            sn_graph_type(f->g, w)->dims[1] <= MOST_COLUMNS &&
+            (f->maker[x.i] == UINT32_MAX || f->maker[x.i] < place) && may_move_up(f, n, place))
+            return place;
+    }
+    return UINT32_MAX;
+}
+
+/* The update moves to the product in this place, whose value is its last output. */
+static void join_dx(sn_fuser *f, sn_record *adam, uint32_t place) {
+    sn_record *r = &f->records[place];
+    const sn_value dx = r->out[0];
+    r->node = adam->node;
+    r->node.op = SN_OP_matmul_adam_dx;
+    r->node.n_out = 4;
+    r->node.in = r->in;
+    r->node.out = r->out;
+    memcpy(r->in, adam->in, sizeof r->in);
+    memcpy(r->out, adam->out, sizeof r->out);
+    r->out[3] = dx;
+    for (int k = 0; k < 3; k++)
+        f->maker[r->out[k].i] = place;
+    adam->gone = true;
+}
+
 static bool fuse_dense_update(sn_fuser *f, uint32_t n) {
     sn_record *adam = &f->records[n];
     if (!f->options.dense_update || adam->node.op != SN_OP_adam || adam->node.n_in != 4)
@@ -307,6 +365,9 @@ static bool fuse_dense_update(sn_fuser *f, uint32_t n) {
         f->readers[product->in[i].i].is_kept = true; /* its readers are others now */
     }
     product->gone = true;
+    const uint32_t place = find_dx(f, n, product);
+    if (place != UINT32_MAX)
+        join_dx(f, adam, place);
     return true;
 }
 

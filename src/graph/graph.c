@@ -377,11 +377,12 @@ static snug_status check_slots(const sn_graph *g, sn_opdesc *d, snug_error *err)
     return SNUG_OK;
 }
 
-/* STATE rows: input k < n_out is the newest version of a variable, each variable once. */
+/* STATE rows: input k is the newest version of a variable that output k continues, each variable
+ * once. */
 static snug_status check_versions(const sn_graph *g, const sn_opdesc *d, const sn_value *in,
                                   snug_error *err) {
     const char *op = sn_ops[d->op].name;
-    for (int k = 0; k < d->n_out; k++) {
+    for (int k = 0; k < sn_op_versions(d->op, d->n_out); k++) {
         const sn_value_info *v = &g->values[in[k].i];
         if (v->var < 0)
             return sn_fail(err, SNUG_E_INVALID, "%s: input %d (value %u) is not a variable", op, k,
@@ -424,8 +425,8 @@ static snug_status describe_node(const sn_graph *g, sn_opdesc *d, const sn_value
 /* Room was reserved; nothing here can fail. `lists` holds the inputs, then the outputs. */
 static void append_node(sn_graph *g, const sn_opdesc *d, sn_value *lists) {
     const sn_node node = {(uint32_t)g->n_nodes};
-    const bool is_state = sn_ops[d->op].effect == SN_STATE;
     for (int k = 0; k < d->n_out; k++) {
+        const bool is_state = k < sn_op_versions(d->op, d->n_out);
         sn_value_info info = {.kind = SN_VALUE_OUTPUT,
                               .type = d->out[k],
                               .node = node,

@@ -276,6 +276,11 @@ static void update_way(const sn_opdesc *d, sn_ways *ways, int axis, int other) {
     sn_carry(&way->in[other], 1);
 }
 
+void sn_axes_matmul_adam_dx(const sn_opdesc *d, sn_ways *ways) {
+    update_way(d, ways, 0, 3);
+    sn_carry(&ways->way[ways->n - 1].out[3], 1);
+}
+
 void sn_axes_matmul_adam(const sn_opdesc *d, sn_ways *ways) {
     update_way(d, ways, 0, 3);
     update_way(d, ways, 1, 4);

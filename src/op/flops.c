@@ -22,6 +22,10 @@ static double matmul_adam_flops(const sn_opdesc *d) {
     return all(&d->in[0]) * (2 * (double)d->in[3].dims[0] + 12);
 }
 
+static double matmul_adam_dx_flops(const sn_opdesc *d) {
+    return all(&d->in[0]) * (4 * (double)d->in[3].dims[0] + 12);
+}
+
 /* Each result of the convolution takes kh * kw * C/groups products, in whichever direction. */
 static double conv2d_flops(const sn_opdesc *d) {
     return 2 * all(&d->out[0]) * count(&d->in[1], 0, 3);
@@ -90,6 +94,7 @@ static double element_flops(const sn_opdesc *d) {
 static double (*const heavy[SN_N_OPS])(const sn_opdesc *d) = {
     [SN_OP_matmul] = matmul_flops,
     [SN_OP_matmul_adam] = matmul_adam_flops,
+    [SN_OP_matmul_adam_dx] = matmul_adam_dx_flops,
     [SN_OP_conv2d] = conv2d_flops,
     [SN_OP_conv2d_dx] = conv2d_dx_flops,
     [SN_OP_conv2d_dw] = conv2d_dw_flops,

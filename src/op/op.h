@@ -151,7 +151,8 @@ typedef enum {
     SN_INPLACE_SECOND = 2,
     SN_INPLACE_EITHER = 3,
     SN_INPLACE_ALIAS = 16, /* output 0 may be input 0, also while input 0 has later readers */
-    SN_INPLACE_STATE = 32
+    SN_INPLACE_STATE = 32,
+    SN_INPLACE_STATE_LAST = 64 /* the last output is a value, and may overwrite input n_out - 1 */
 } sn_inplace;
 
 #define SN_READS_IN(i)  (1u << (i))
@@ -170,6 +171,21 @@ typedef struct {
 } sn_op_row;
 
 extern const sn_op_row sn_ops[SN_N_OPS];
+
+/* How many of so many outputs, the first ones, are next versions of variables. */
+static inline int sn_op_versions(sn_op op, int n_out) {
+    if (sn_ops[op].effect != SN_STATE)
+        return 0;
+    return sn_ops[op].inplace == SN_INPLACE_STATE_LAST ? n_out - 1 : n_out;
+}
+
+/* Whether output k may overwrite input j. */
+static inline bool sn_op_may_overwrite(sn_op op, int n_out, int k, int j) {
+    const uint32_t rule = (uint32_t)sn_ops[op].inplace;
+    if (rule == SN_INPLACE_STATE_LAST)
+        return k == n_out - 1 && j == k;
+    return k == 0 && j < 2 && (rule >> j & 1) != 0;
+}
 
 /* The error for an unknown name says which are near. */
 SNUG_CHECKED snug_status sn_op_find(const char *name, sn_op *out, snug_error *err);

@@ -234,6 +234,13 @@ snug_status sn_shape_matmul_adam(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
+/* The same, and dx like x. */
+snug_status sn_shape_matmul_adam_dx(sn_opdesc *d, snug_error *err) {
+    SNUG_TRY(sn_shape_matmul_adam(d, err));
+    d->out[d->n_out++] = d->in[3];
+    return SNUG_OK;
+}
+
 /* (w, v, g), with the average gradient behind v where centered, then the momentum where there is
  * one, and the squares behind g where they are given. */
 snug_status sn_shape_rmsprop(sn_opdesc *d, snug_error *err) {

@@ -129,7 +129,6 @@ static bool counted(const sn_node_info *n, int k, const uint32_t *root) {
 /* Bytes of the arena while the node runs; those of sums for updates not, by row. */
 static snug_status need_of(bounder *b, uint32_t node, bool by_row, size_t *out, snug_error *err) {
     const sn_node_info *n = node_at(b, node);
-    const uint32_t rule = (uint32_t)sn_ops[n->op].inplace;
     size_t need = 0, shared = 0;
     SNUG_TRY(workspace(b, node, by_row, &need, err));
     for (int k = 0; k < n->n_in; k++)
@@ -141,8 +140,9 @@ static snug_status need_of(bounder *b, uint32_t node, bool by_row, size_t *out, 
         if (is_home(b, n->out[k]) || b->root[v] != v || (by_row && b->is_sum[v] && b->wanted[v]))
             continue;
         need += part(b, v, by_row);
-        for (int j = 0; k == 0 && j < 2 && j < n->n_in; j++)
-            if ((rule >> j & 1) && !is_home(b, n->in[j]) && b->bytes[n->in[j].i] == b->bytes[v])
+        for (int j = 0; j < n->n_in; j++)
+            if (sn_op_may_overwrite(n->op, n->n_out, k, j) && !is_home(b, n->in[j]) &&
+                b->bytes[n->in[j].i] == b->bytes[v])
                 shared = part(b, v, by_row);
     }
     *out = need - shared;

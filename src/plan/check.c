@@ -215,7 +215,8 @@ static snug_status check_kernel(checker *c, const sn_step *s) {
 
 /* Outputs overwrite inputs as the table allows; those that update, always; nothing else overlaps.
  */
-static snug_status check_overlaps(checker *c, const sn_step *s, uint32_t rule) {
+static snug_status check_overlaps(checker *c, const sn_step *s) {
+    const sn_node_info *n = s->kind == SN_STEP_RUN ? sn_graph_node_at(c->g, s->node) : NULL;
     for (int k = s->n_in; k <= s->n_in + s->n_out; k++)
         for (int j = 0; j < k; j++) {
             const area *a = &c->at[k], *b = &c->at[j];
@@ -224,9 +225,12 @@ static snug_status check_overlaps(checker *c, const sn_step *s, uint32_t rule) {
                 a->memory == b->memory && a->start == b->start && a->bytes == b->bytes;
             const bool apart = a->memory != b->memory || a->bytes == 0 || b->bytes == 0 ||
                                a->start >= b->start + b->bytes || b->start >= a->start + a->bytes;
-            const bool updates = rule == SN_INPLACE_STATE && out == j;
-            const bool alias = rule == SN_INPLACE_ALIAS && j == 0;
-            const bool allowed = updates || (out == 0 && (alias || (j < 2 && (rule >> j & 1))));
+            const bool writes = n && out >= 0;
+            const bool updates = writes && out == j && out < sn_op_versions(n->op, n->n_out);
+            const bool alias =
+                writes && out == 0 && j == 0 && sn_ops[n->op].inplace == SN_INPLACE_ALIAS;
+            const bool allowed =
+                updates || alias || (writes && sn_op_may_overwrite(n->op, n->n_out, out, j));
             c->value = a->root;
             REQUIRE(!updates || same, "updates a copy");
             REQUIRE(apart || (allowed && same), "overwrites an operand or copies onto itself");
@@ -297,7 +301,7 @@ static snug_status check_step(checker *c, const sn_step *s) {
                       .align = c->devices[s->device]->align};
     c->cut = (sn_cut){0, 1, 1, 0};
     SNUG_TRY(runs ? check_kernel(c, s) : SNUG_OK);
-    SNUG_TRY(check_overlaps(c, s, runs ? row_of(c, s->node.i)->inplace : SN_INPLACE_NEVER));
+    SNUG_TRY(check_overlaps(c, s));
     for (int k = 0; k < s->n_in; k++)
         SNUG_TRY(touch(c, &c->at[k], false, ALL_ROWS));
     for (int k = s->n_in; k < n; k++) {

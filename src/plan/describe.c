@@ -107,9 +107,7 @@ static bool reads_before(const sn_node_info *n, int k) {
 }
 
 static void note_updates(sn_planner *p, uint32_t i, const sn_node_info *n) {
-    if (sn_ops[n->op].effect != SN_STATE)
-        return;
-    for (int k = 0; k < n->n_out; k++)
+    for (int k = 0; k < sn_op_versions(n->op, n->n_out); k++)
         p->updater[n->in[k].i] = i;
 }
 

@@ -71,7 +71,7 @@ static void resolve_run(layer_out *s, uint32_t node, uint32_t now, uint32_t *out
         *out++ = read_copy(s, n->in[k].i, now);
     for (int k = 0; k < n->n_out; k++) {
         const uint32_t old = k < n->n_in ? n->in[k].i : 0;
-        if (sn_ops[n->op].effect == SN_STATE && s->set_by[old] != NONE)
+        if (k < sn_op_versions(n->op, n->n_out) && s->set_by[old] != NONE)
             s->newest[old] = s->set_by[old];
         *out++ = write_output(s, n->out[k].i, now);
     }
@@ -174,19 +174,18 @@ static bool same_kind(const layer_out *s, const sn_copy *in, const sn_copy *out)
     return out->block == NONE || (has_label(s, in->value) && has_label(s, out->value));
 }
 
-/* Whether output 0 of the node may take over the buffer of input k at action `now`. */
-static bool may_take(const layer_out *s, const sn_node_info *n, int k, uint32_t now) {
-    const uint32_t rule = (uint32_t)sn_ops[n->op].inplace;
+/* Whether output `o` of the node may take over the buffer of input k at action `now`. */
+static bool may_take(const layer_out *s, const sn_node_info *n, int o, int k, uint32_t now) {
     const uint32_t *copy = &s->l->copy[s->l->operand[now]];
-    if (k > 1 || !(rule & (1u << k)) || copy[k] == NONE)
+    if (!sn_op_may_overwrite(n->op, n->n_out, o, k) || copy[k] == NONE)
         return false;
-    const sn_copy *in = &s->l->copies[copy[k]], *out = &s->l->copies[copy[n->n_in]];
+    const sn_copy *in = &s->l->copies[copy[k]], *out = &s->l->copies[copy[n->n_in + o]];
     if (in->buffer == SN_NO_BUFFER || s->last[in->buffer] != now || !same_kind(s, in, out) ||
         bytes_of(s, in) != bytes_of(s, out) || sn_plan_in_state(s->p, in->value))
         return false;
     for (int j = 0; j < n->n_in; j++)
         if (copy[j] != NONE && s->l->copies[copy[j]].buffer == in->buffer &&
-            !(j <= 1 && (rule & (1u << j))))
+            !sn_op_may_overwrite(n->op, n->n_out, o, j))
             return false;
     return true;
 }
@@ -235,8 +234,8 @@ static void place_outputs(layer_out *s, const sn_node_info *n, uint32_t now) {
         if (c == NONE || s->l->copies[c].buffer != SN_NO_BUFFER)
             continue; /* in its home, or another name of an input */
         int taken = -1;
-        for (int j = 0; k == 0 && j < n->n_in && taken < 0; j++)
-            taken = may_take(s, n, j, now) ? j : -1;
+        for (int j = 0; j < n->n_in && taken < 0; j++)
+            taken = may_take(s, n, k, j, now) ? j : -1;
         const uint32_t gone = taken >= 0 ? NONE : find_gone(s, &s->l->copies[c]);
         if (taken >= 0)
             take_buffer(s, copy[taken], c);

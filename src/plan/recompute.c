@@ -126,7 +126,7 @@ static void note_updates(stretch *s, uint32_t action) {
     const sn_node_info *n = node_of(s, action);
     if (sn_ops[n->op].effect != SN_STATE)
         return;
-    for (int k = 0; k < n->n_out; k++)
+    for (int k = 0; k < sn_op_versions(n->op, n->n_out); k++)
         s->updated[n->in[k].i] = action - s->first;
     if (s->first_update == NONE)
         s->first_update = action - s->first;

@@ -19,6 +19,8 @@ static const char *inplace_name(sn_inplace i) {
         return "alias";
     case SN_INPLACE_STATE:
         return "state";
+    case SN_INPLACE_STATE_LAST:
+        return "state, last";
     default:
         return "never";
     }

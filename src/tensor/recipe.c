@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 enum { CHUNK = 256 };
 
@@ -171,6 +172,11 @@ snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size_t n, snug_dt
     for (size_t done = 0; done < n;) {
         const size_t k = n - done < CHUNK ? n - done : CHUNK;
         chunk c;
+        if (done > 0 && r->kind == SN_RECIPE_CONSTANT) { /* like the chunk there is */
+            memcpy((char *)dst + done * elem_bytes, dst, k * elem_bytes);
+            done += k;
+            continue;
+        }
         const snug_dtype made = make_chunk(r, first + done, k, dtype, &c);
         SNUG_TRY(sn_convert(made, &c, dtype, (char *)dst + done * elem_bytes, k, err));
         done += k;

@@ -517,6 +517,7 @@ const sn_tolerance sn_case_tolerances[SN_N_OPS] = {
     [SN_OP_sgd_momentum] = {.ulps = 2, .inputs = 2},
     [SN_OP_adam] = {.ulps = 2, .inputs = 2},
     [SN_OP_matmul_adam] = {.ulps = 4, .inputs = 4, .largest = 16},
+    [SN_OP_matmul_adam_dx] = {.ulps = 4, .inputs = 4, .largest = 16},
     [SN_OP_amsgrad] = {.ulps = 2, .inputs = 2},
     [SN_OP_rmsprop] = {.ulps = 2, .inputs = 2},
     [SN_OP_adagrad] = {.ulps = 2, .inputs = 2},

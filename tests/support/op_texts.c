@@ -262,6 +262,8 @@ const char *const op_good[] = {
     "rmsprop rate=p0 rho=p1 momentum=p2 epsilon=p3 f32[2] f32[2] f32[2] -> f32[2] f32[2]",
     "adagrad rate=p0 epsilon=p1 f32[2] f32[2] f32[2] -> f32[2] f32[2]",
     "adadelta rate=p0 rho=p1 epsilon=p2 f32[2] f32[2] f32[2] f32[2] -> f32[2] f32[2] f32[2]",
+    "matmul_adam_dx rate=p0 one_minus_beta1=p1 one_minus_beta2=p2 epsilon=p3 f32[3,2] f32[3,2] "
+    "f32[3,2] f32[5,3] f32[5,2] -> f32[3,2] f32[3,2] f32[3,2] f32[5,3]",
     "matmul_adam rate=p0 one_minus_beta1=p1 one_minus_beta2=p2 epsilon=p3 f32[3,2] f32[3,2] "
     "f32[3,2] f32[5,3] f32[5,2] -> f32[3,2] f32[3,2] f32[3,2]",
     "adamax rate=p0 one_minus_beta1=p1 beta2=p2 epsilon=p3 f32[2] f32[2] f32[2] f32[2] -> f32[2] "

@@ -88,6 +88,7 @@ static const row rows[SN_N_OPS] = {
     [SN_OP_resize] = LOOP(0.1),
     [SN_OP_resize_grad] = LOOP(0.13),
     [SN_OP_matmul_adam] = LOOP(1), /* its family says more */
+    [SN_OP_matmul_adam_dx] = LOOP(1),
     [SN_OP_adam] = LOOP(0.17),
     [SN_OP_amsgrad] = LOOP(0.2),
     [SN_OP_adamax] = LOOP(0.2),

@@ -1,13 +1,14 @@
 /* update_dense.c: the family matmul_adam: Adam's update of a dense layer's weights w [M, N] by the
- * gradient x^T dy of x [K, M] and dy [K, N], which never exists as a whole.
+ * gradient x^T dy of x [K, M] and dy [K, N], which never exists as a whole; and, where there is a
+ * fourth output, dx = dy w^T with the weights as they were, which may lie over x.
  *
- * Rows of w go in spans: a span's gradient is made in the taker's scratch and taken by the update
- * while it is in the cache. Sums are added as product.h orders them (terms one by one within a
- * piece, pieces within a group, then the groups), and the update is adam's own loop: so the bits of
- * the rows matmul and adam apart.
+ * Rows of w go in spans: a span's gradient is made in the taker's scratch, then its columns of dx,
+ * and then the update takes the gradient, all while they are in the cache. Sums are added as
+ * product.h orders them (terms one by one within a piece, pieces within a group, then the groups),
+ * and the update is adam's own loop: so the bits of the rows matmul and adam apart.
  *
- * Scratch per taker: the gradient of a span; the sum of a group behind it where there are several;
- * a piece's where there are several. Every taker has a first span of its own, the last taker's is
+ * Scratch per taker: turned weights for dx; sums of a piece and of a group, where there are
+ * several; the gradient of a span. Every taker has a first span of its own, the last taker's is
  * span 0, which is the longest: the last byte is always written. */
 #include "kernels/cpu/adam.h"
 #include "kernels/cpu/matrix.h"
@@ -18,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WEIGHTS, MEAN, SQUARE, X, DY };
+enum { WEIGHTS, MEAN, SQUARE, X, DY, DX = X };
 
 /* --- reference ------------------------------------------------------------------------------- */
 /* The gradient is rounded to the weights' type, as the row matmul would store it. */
@@ -37,21 +38,45 @@ static double param_of(const sn_call *c, int i) {
     return c->in[WEIGHTS].type.dtype == SNUG_F64 ? value : (double)(float)value;
 }
 
+/* The averages of element i, by a gradient nobody needs after that. */
+static void average(const sn_call *c, int64_t i, double g) {
+    const double mean = sn_real_at(sn_reals_of(&c->in[MEAN]), i),
+                 square = sn_real_at(sn_reals_of(&c->in[SQUARE]), i);
+    sn_real_put(sn_reals_of(&c->out[MEAN]), i, mean + (g - mean) * param_of(c, 1));
+    sn_real_put(sn_reals_of(&c->out[SQUARE]), i, square + (g * g - square) * param_of(c, 2));
+}
+
+/* Row `row` of w is column `row` of x and dx. */
+static void reference_dx(const sn_call *c, int64_t row) {
+    const sn_reals w = sn_reals_of(&c->in[WEIGHTS]), dy = sn_reals_of(&c->in[DY]);
+    const int64_t *dims = c->in[WEIGHTS].type.dims;
+    for (int64_t k = 0; k < c->in[X].type.dims[0]; k++) {
+        double sum = 0;
+        for (int64_t n = 0; n < dims[1]; n++)
+            sum += sn_real_at(dy, k * dims[1] + n) * sn_real_at(w, row * dims[1] + n);
+        sn_real_put(sn_reals_of(&c->out[DX]), k * dims[0] + row, sum);
+    }
+}
+
+static void step_weight(const sn_call *c, int64_t i) {
+    const double mean = sn_real_at(sn_reals_of(&c->out[MEAN]), i),
+                 square = sn_real_at(sn_reals_of(&c->out[SQUARE]), i),
+                 w = sn_real_at(sn_reals_of(&c->in[WEIGHTS]), i);
+    sn_real_put(sn_reals_of(&c->out[WEIGHTS]), i,
+                w - param_of(c, 0) * mean / (sqrt(square) + param_of(c, 3)));
+}
+
+/* Row by row of w: first what needs x, then what needs w and may overwrite x, then w. */
 static snug_status reference_matmul_adam(const sn_call *c, snug_error *err) {
     (void)err;
-    const int64_t *dims = c->in[WEIGHTS].type.dims;
-    const double rate = param_of(c, 0), toward1 = param_of(c, 1), toward2 = param_of(c, 2);
-    for (int64_t i = 0; i < dims[0] * dims[1]; i++) {
-        const double g = gradient_at(c, i / dims[1], i % dims[1]);
-        double mean = sn_real_at(sn_reals_of(&c->in[MEAN]), i);
-        double square = sn_real_at(sn_reals_of(&c->in[SQUARE]), i);
-        mean += (g - mean) * toward1;
-        square += (g * g - square) * toward2;
-        const double w = sn_real_at(sn_reals_of(&c->in[WEIGHTS]), i);
-        sn_real_put(sn_reals_of(&c->out[WEIGHTS]), i,
-                    w - rate * mean / (sqrt(square) + param_of(c, 3)));
-        sn_real_put(sn_reals_of(&c->out[MEAN]), i, mean);
-        sn_real_put(sn_reals_of(&c->out[SQUARE]), i, square);
+    const int64_t rows = c->in[WEIGHTS].type.dims[0], columns = c->in[WEIGHTS].type.dims[1];
+    for (int64_t row = 0; row < rows; row++) {
+        for (int64_t n = 0; n < columns; n++)
+            average(c, row * columns + n, gradient_at(c, row, n));
+        if (c->n_out > DX)
+            reference_dx(c, row);
+        for (int64_t n = 0; n < columns; n++)
+            step_weight(c, row * columns + n);
     }
     return SNUG_OK;
 }
@@ -62,6 +87,8 @@ typedef struct {
     int64_t M, N, K;
     int64_t rows, n_spans, n_takers; /* rows of every span but the last */
     int64_t n_pieces, n_groups;
+    int64_t dx_pieces;     /* of the sums over N; 0: no dx */
+    int64_t turned_floats; /* whole cache lines */
     int64_t own_floats;
 } cut;
 
@@ -70,7 +97,18 @@ static int64_t span_floats(const cut *u) {
     return u->rows * u->N;
 }
 
-static cut cut_for(const snug_type *w, int64_t terms, int n_threads) {
+/* Terms of every piece of a sum but the last. */
+static int64_t depth_of(int64_t terms, int64_t n_pieces) {
+    return n_pieces > 0 ? sn_ceil_div(terms, n_pieces) : 0;
+}
+
+/* Sums of dx over nothing, and those in several groups, are the reference's. */
+static bool is_fast(const snug_type *w, int n_out) {
+    return w->dtype == SNUG_F32 &&
+           (n_out <= DX || sn_product_groups(sn_ceil_div(w->dims[1], SN_PRODUCT_DEPTH)) == 1);
+}
+
+static cut cut_for(const snug_type *w, int64_t terms, int n_out, int n_threads) {
     enum { FLOATS = 4096, LEAST = 16, MOST = 256, SMALL = 1 << 18 };
     cut u = {.M = w->dims[0], .N = w->dims[1], .K = terms};
     const int64_t wanted = u.N > 0 ? FLOATS / u.N / LEAST * LEAST : LEAST;
@@ -83,7 +121,11 @@ static cut cut_for(const snug_type *w, int64_t terms, int n_threads) {
     u.n_pieces = sn_ceil_div(u.K, SN_PRODUCT_DEPTH);
     u.n_groups = sn_product_groups(u.n_pieces);
     const int64_t buffers = 1 + (u.n_groups > 1) + (u.n_pieces > 1);
-    u.own_floats = (buffers - 1) * sn_lines(span_floats(&u)) + span_floats(&u);
+    if (n_out > DX) {
+        u.dx_pieces = sn_ceil_div(u.N, SN_PRODUCT_DEPTH);
+        u.turned_floats = sn_lines(sn_gemm_packed(depth_of(u.N, u.dx_pieces), u.rows));
+    }
+    u.own_floats = u.turned_floats + (buffers - 1) * sn_lines(span_floats(&u)) + span_floats(&u);
     return u;
 }
 
@@ -163,13 +205,14 @@ static void add_to(float *sum, const float *more, int64_t n) {
         sum[i] += more[i];
 }
 
-/* The buffers stand in own in the order: piece, group, gradient; only those that are needed. */
+/* The buffers stand in own in the order: turned, piece, group, gradient; only those that are
+ * needed. */
 static float *make_gradient(const pass *l, span s, float *own) {
     const cut *u = &l->u;
-    const int64_t depth = u->n_pieces > 0 ? sn_ceil_div(u->K, u->n_pieces) : 0, n = s.n * u->N;
-    const int64_t step = sn_lines(span_floats(u));
-    float *piece = own, *group = piece + (u->n_pieces > 1 ? step : 0);
-    float *g = group + (u->n_groups > 1 ? step : 0);
+    const int64_t depth = depth_of(u->K, u->n_pieces), n = s.n * u->N;
+    const int64_t line = sn_lines(span_floats(u));
+    float *piece = own + u->turned_floats, *group = piece + (u->n_pieces > 1 ? line : 0);
+    float *g = group + (u->n_groups > 1 ? line : 0);
     if (u->n_pieces == 0)
         memset(g, 0, (size_t)n * sizeof(float));
     for (int64_t i = 0; i < u->n_groups; i++) {
@@ -185,6 +228,48 @@ static float *make_gradient(const pass *l, span s, float *own) {
             add_to(g, sum, n);
     }
     return g;
+}
+
+/* --- dx -------------------------------------------------------------------------------------- */
+/* Columns [s.first, s.first + s.n) of dx from terms [k, k + terms), whose weights are turned. */
+static void multiply(const pass *l, span s, int64_t k, int64_t terms, const float *turned) {
+    enum { ROWS_OF_DX = 96 };
+    const cut *u = &l->u;
+    int64_t a_row[ROWS_OF_DX], c_row[ROWS_OF_DX], a_col[SN_PRODUCT_DEPTH];
+    sn_gemm g = {.n = s.n, .k = terms, .a = l->c->in[DY].data, .b = turned, .add = k > 0};
+    g.c = (float *)l->c->out[DX].data + s.first;
+    g.a_row = a_row;
+    g.a_col = a_col;
+    g.c_row = c_row;
+    for (int64_t j = 0; j < terms; j++)
+        a_col[j] = k + j;
+    for (int64_t m = 0; m < u->K; m += g.m) {
+        g.m = sn_min_i64(ROWS_OF_DX, u->K - m);
+        for (int64_t i = 0; i < g.m; i++) {
+            a_row[i] = (m + i) * u->N;
+            c_row[i] = (m + i) * u->M;
+        }
+        SN_CPU(gemm)(&g);
+    }
+}
+
+static void make_dx(const pass *l, span s, float *turned) {
+    const cut *u = &l->u;
+    const int64_t depth = depth_of(u->N, u->dx_pieces);
+    int64_t row[SN_PRODUCT_DEPTH];
+    for (int64_t j = 0; j < depth; j++)
+        row[j] = j;
+    for (int64_t k = 0; k < u->N; k += depth) {
+        const sn_gemm_source source = {
+            .k = sn_min_i64(depth, u->N - k),
+            .n = s.n,
+            .b = (const float *)l->c->in[WEIGHTS].data + s.first * u->N + k,
+            .row = row,
+            .col = u->N,
+        };
+        SN_CPU(gemm_pack)(&source, turned);
+        multiply(l, s, k, source.k, turned);
+    }
 }
 
 /* --- the update ------------------------------------------------------------------------------ */
@@ -209,16 +294,21 @@ static void take_spans(const void *ctx, int64_t first, int64_t end) {
         for (int64_t i = u->n_takers - 1 - taker; i < u->n_spans;
              i = atomic_fetch_add(l->next, 1)) {
             const span s = {i * u->rows, sn_min_i64(u->rows, u->M - i * u->rows)};
-            update_weights(l->c, s.first * u->N, make_gradient(l, s, own), s.n * u->N);
+            const float *g = make_gradient(l, s, own);
+            if (u->dx_pieces > 0)
+                make_dx(l, s, own);
+            update_weights(l->c, s.first * u->N, g, s.n * u->N);
         }
     }
 }
 
 static snug_status run_matmul_adam(const sn_call *c, snug_error *err) {
-    if (!sn_call_is_f32(c))
+    const snug_type *w = &c->in[WEIGHTS].type;
+    if (!is_fast(w, c->n_out))
         return reference_matmul_adam(c, err);
-    pass l = {cut_for(&c->in[WEIGHTS].type, c->in[X].type.dims[0], c->n_threads), c, c->workspace,
-              NULL};
+    pass l = {.u = cut_for(w, c->in[X].type.dims[0], c->n_out, c->n_threads)};
+    l.c = c;
+    l.scratch = c->workspace;
     _Atomic int64_t next = l.u.n_takers;
     l.next = &next;
     sn_team_run(c->team, l.u.n_takers, take_spans, &l);
@@ -230,18 +320,18 @@ static snug_status run_matmul_adam(const sn_call *c, snug_error *err) {
  * (measured with 8 and 32 terms and 10 columns); `own` is what the update is counted as. */
 static double update_efficiency(const cut *u) {
     static const double product = 0.18, update = 17, own = 12;
-    const double terms = 2 * (double)u->K;
+    const double terms = (u->dx_pieces > 0 ? 4 : 2) * (double)u->K;
     return (terms + own) / (terms * product / sn_gemm_filled(u->N) + update);
 }
 
 static snug_status describe_matmul_adam(const sn_opdesc *d, int n_threads, sn_variant *out,
                                         snug_error *err) {
     (void)err;
-    if (d->in[0].dtype != SNUG_F32) {
+    if (!is_fast(&d->in[WEIGHTS], d->n_out)) {
         snprintf(out->impl, sizeof out->impl, "reference");
         return SNUG_OK;
     }
-    const cut u = cut_for(&d->in[WEIGHTS], d->in[X].dims[0], n_threads);
+    const cut u = cut_for(&d->in[WEIGHTS], d->in[X].dims[0], d->n_out, n_threads);
     if (u.n_takers > 0)
         out->workspace_bytes =
             (size_t)((u.n_takers - 1) * taker_floats(&u) + u.own_floats) * sizeof(float);
