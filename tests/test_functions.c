@@ -275,6 +275,7 @@ GROUP(nn)
 GROUP(image)
 GROUP(more)
 GROUP(solve)
+GROUP(less)
 
 /* --- numbers, shapes and random draws --------------------------------------------------------- */
 typedef struct {
@@ -449,6 +450,45 @@ static void test_a_shuffle_keeps_every_row(void **state) {
     snug_recorder_destroy(b.r);
 }
 
+static double mean_of(bench *b, const char *name, const snug_argument *args, int n) {
+    static float v[4000];
+    double sum = 0;
+    random_numbers(b, name, args, n, v, sizeof v);
+    for (int i = 0; i < 4000; i++)
+        sum += (double)v[i];
+    return sum / 4000;
+}
+
+static void test_gamma_and_poisson_numbers_have_their_means(void **state) {
+    bench b = open_bench(state);
+    const snug_argument n = whole(4000), shape = list(&n, 1);
+    assert_true(fabs(mean_of(&b, "tf.random.gamma", (const snug_argument[]){shape, real(2)}, 2) -
+                     2) < 0.15);
+    assert_true(
+        fabs(mean_of(&b, "tf.random.gamma", (const snug_argument[]){shape, real(0.5), real(2)}, 3) -
+             0.25) < 0.05);
+    assert_true(fabs(mean_of(&b, "tf.random.poisson", (const snug_argument[]){shape, real(3)}, 2) -
+                     3) < 0.15);
+    snug_recorder_destroy(b.r);
+}
+
+static void test_a_random_crop_is_a_part_of_the_tensor(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x = rows(&b, 8, 6);
+    const snug_argument dims[2] = {whole(3), whole(2)}, args[2] = {of(x), list(dims, 2)};
+    bool moved = false;
+    for (int k = 0; k < 6; k++) {
+        float v[6];
+        random_numbers(&b, "tf.image.random_crop", args, 2, v, sizeof v);
+        for (int i = 0; i < 6; i++)
+            assert_true(v[i] == v[0] + (float)(i / 2 * 6 + i % 2));
+        moved = moved || v[0] > 0;
+    }
+    assert_true(moved);
+    snug_tensor_drop(x);
+    snug_recorder_destroy(b.r);
+}
+
 /* --- want of memory --------------------------------------------------------------------------- */
 static snug_status try_calls(snug_recorder *r, snug_tensor *x, snug_error *err) {
     static const char *const names[] = {"tf.reduce_mean", "tf.nn.softmax", "tf.shape", "tf.where"};
@@ -510,10 +550,13 @@ int main(void) {
         TEST(image),
         TEST(more),
         TEST(solve),
+        TEST(less),
         engine_test(test_numbers_and_starts_are_no_part_of_a_plan),
         engine_test(test_arithmetic_on_shapes_is_known_in_a_trace),
         engine_test(test_draws_differ_and_seeds_repeat_them),
         engine_test(test_a_shuffle_keeps_every_row),
+        engine_test(test_gamma_and_poisson_numbers_have_their_means),
+        engine_test(test_a_random_crop_is_a_part_of_the_tensor),
         cmocka_unit_test(test_calls_survive_any_failed_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,6 +261,118 @@ void sn_fn_convert_image_dtype(sn_fn_call *c) {
         sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "from one integer dtype to another");
 }
 
+/* --- hue and saturation ----------------------------------------------------------------------- */
+static sn_value channel(sn_fn_call *c, sn_value x, int k) {
+    return sn_build_part(c->b, x, -1, k, 1);
+}
+
+/* x / y, 0 where y is 0. */
+static sn_value share(sn_fn_call *c, sn_value x, sn_value y) {
+    const sn_value zero = sn_fn_like(c, y, 0), none = sn_build_equal(c->b, y, zero);
+    return sn_build_select(
+        c->b, none, zero,
+        sn_build_div(c->b, x, sn_build_select(c->b, none, sn_fn_like(c, y, 1), y)));
+}
+
+/* Which colour is largest says where on the circle of six parts the hue lies. */
+static sn_value to_hsv(sn_fn_call *c, sn_value x) {
+    const sn_value r = channel(c, x, 0), g = channel(c, x, 1), b = channel(c, x, 2);
+    const sn_value most = sn_build_maximum(c->b, r, sn_build_maximum(c->b, g, b)),
+                   least = sn_build_minimum(c->b, r, sn_build_minimum(c->b, g, b)),
+                   range = sn_build_sub(c->b, most, least);
+    const sn_value by_r = share(c, sn_build_sub(c->b, g, b), range),
+                   by_g = sn_build_affine(c->b, share(c, sn_build_sub(c->b, b, r), range), 1, 2),
+                   by_b = sn_build_affine(c->b, share(c, sn_build_sub(c->b, r, g), range), 1, 4);
+    const sn_value is_r = sn_build_equal(c->b, most, r), is_g = sn_build_equal(c->b, most, g);
+    const sn_value six = sn_build_select(c->b, is_r, by_r, sn_build_select(c->b, is_g, by_g, by_b));
+    const sn_value flat = sn_build_equal(c->b, range, sn_fn_like(c, range, 0));
+    const sn_value turns = sn_build_affine(c->b, six, 1.0 / 6, 0),
+                   hue = sn_build_sub(c->b, turns, sn_build_floor(c->b, turns));
+    const sn_value parts[3] = {sn_build_select(c->b, flat, sn_fn_like(c, x, 0), hue),
+                               share(c, range, most), most};
+    return sn_build_concat(c->b, parts, 3, -1);
+}
+
+/* v - v s max(0, min(k, 4 - k, 1)) with k = (n + 6 h) mod 6, for n = 5, 3, 1. */
+static sn_value from_hsv(sn_fn_call *c, sn_value x) {
+    const sn_value h = channel(c, x, 0), s = channel(c, x, 1), v = channel(c, x, 2),
+                   vs = sn_build_mul(c->b, v, s);
+    sn_value parts[3];
+    for (int i = 0; i < 3; i++) {
+        const sn_value k =
+            sn_build_mod(c->b, sn_build_affine(c->b, h, 6, 5 - 2 * i), sn_fn_like(c, h, 6));
+        const sn_value inside = sn_build_minimum(c->b, k, sn_build_affine(c->b, k, -1, 4));
+        parts[i] = sn_build_sub(c->b, v, sn_build_mul(c->b, vs, sn_build_clip(c->b, inside, 0, 1)));
+    }
+    return sn_build_concat(c->b, parts, 3, -1);
+}
+
+static bool has_colours(sn_fn_call *c, sn_value x) {
+    const snug_type t = sn_fn_type(c, x);
+    if (!sn_fn_failed(c) && (t.rank < 1 || t.dims[t.rank - 1] != 3))
+        sn_fn_refuse(c, SNUG_E_INVALID, "the last axis must be three colours");
+    return !sn_fn_failed(c);
+}
+
+void sn_fn_rgb_to_hsv(sn_fn_call *c) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    c->out[0] = has_colours(c, x) ? to_hsv(c, x) : SN_NO_VALUE;
+}
+
+void sn_fn_hsv_to_rgb(sn_fn_call *c) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    c->out[0] = has_colours(c, x) ? from_hsv(c, x) : SN_NO_VALUE;
+}
+
+/* Hue plus `turn`, saturation times `factor`; either may be SN_NO_VALUE. */
+static void recolour(sn_fn_call *c, sn_value turn, sn_value factor) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    if (!has_colours(c, x))
+        return;
+    const sn_value hsv = to_hsv(c, x);
+    sn_value parts[3] = {channel(c, hsv, 0), channel(c, hsv, 1), channel(c, hsv, 2)};
+    if (sn_value_ok(turn)) {
+        const sn_value h = sn_build_add(c->b, parts[0], turn);
+        parts[0] = sn_build_sub(c->b, h, sn_build_floor(c->b, h));
+    }
+    if (sn_value_ok(factor))
+        parts[1] = sn_build_clip(c->b, sn_build_mul(c->b, parts[1], factor), 0, 1);
+    c->out[0] = from_hsv(c, sn_build_concat(c->b, parts, 3, -1));
+}
+
+void sn_fn_adjust_saturation(sn_fn_call *c) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    recolour(c, SN_NO_VALUE, sn_fn_like(c, x, sn_fn_real(c, "saturation_factor")));
+}
+
+void sn_fn_adjust_hue(sn_fn_call *c) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    recolour(c, sn_fn_like(c, x, sn_fn_real(c, "delta")), SN_NO_VALUE);
+}
+
+void sn_fn_adjust_gamma(sn_fn_call *c) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    c->out[0] =
+        sn_build_affine(c->b, sn_build_value_op(c->b, SN_OP_power, &x, 1, sn_fn_real(c, "gamma")),
+                        sn_fn_real(c, "gain"), 0);
+}
+
+void sn_fn_total_variation(sn_fn_call *c) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    const snug_type t = sn_fn_type(c, x);
+    const int h = height_axis(c, &t);
+    sn_value sum = SN_NO_VALUE;
+    for (int axis = h; axis < h + 2 && !sn_fn_failed(c); axis++) {
+        const int64_t n = t.dims[axis] - 1;
+        const sn_value apart =
+            sn_build_abs(c->b, sn_build_sub(c->b, sn_build_part(c->b, x, axis, 1, n),
+                                            sn_build_part(c->b, x, axis, 0, n)));
+        const sn_value part = sn_build_sum(c->b, apart, 7u << h, false);
+        sum = axis > h ? sn_build_add(c->b, sum, part) : part;
+    }
+    c->out[0] = sum;
+}
+
 /* --- random ----------------------------------------------------------------------------------- */
 /* A number for each picture, of a shape that spreads over it. */
 static sn_value number_each(sn_fn_call *c, const snug_type *t, double low, double high) {
@@ -303,4 +415,31 @@ void sn_fn_random_brightness(sn_fn_call *c) {
     const sn_value by =
         sn_build_cast(c->b, number_each(c, &one, -most, most), sn_fn_type(c, x).dtype);
     c->out[0] = sn_build_add(c->b, x, by);
+}
+
+static sn_value one_number(sn_fn_call *c, sn_value like, double low, double high) {
+    const snug_type one = {.dtype = SNUG_F32, .rank = 0};
+    return sn_build_cast(c->b, number_each(c, &one, low, high), sn_fn_type(c, like).dtype);
+}
+
+void sn_fn_random_contrast(sn_fn_call *c) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    const snug_type t = sn_fn_type(c, x);
+    const int h = height_axis(c, &t);
+    if (sn_fn_failed(c))
+        return;
+    const sn_value factor = one_number(c, x, sn_fn_real(c, "lower"), sn_fn_real(c, "upper")),
+                   mean = sn_build_mean(c->b, x, 3u << h, true);
+    c->out[0] = sn_build_add(c->b, sn_build_mul(c->b, sn_build_sub(c->b, x, mean), factor), mean);
+}
+
+void sn_fn_random_saturation(sn_fn_call *c) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    recolour(c, SN_NO_VALUE, one_number(c, x, sn_fn_real(c, "lower"), sn_fn_real(c, "upper")));
+}
+
+void sn_fn_random_hue(sn_fn_call *c) {
+    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    const double most = sn_fn_real(c, "max_delta");
+    recolour(c, one_number(c, x, -most, most), SN_NO_VALUE);
 }

@@ -476,3 +476,14 @@ void sn_fn_searchsorted(sn_fn_call *c) {
     c->out[0] = sn_build_sum(c->b, sn_build_cast(c->b, below, sn_fn_dtype(c, "out_type", SNUG_I32)),
                              1u << last, false);
 }
+
+/* NumPy's: the place behind which each value stands. */
+void sn_fn_digitize(sn_fn_call *c) {
+    sn_value values, edges;
+    sn_fn_pair(c, 0, 1, &values, &edges);
+    const sn_value below = sn_build_less_equal(c->b, edges, sn_build_expand_dims(c->b, values, -1));
+    const int last = sn_fn_type(c, below).rank - 1;
+    c->out[0] = sn_fn_failed(c)
+                    ? SN_NO_VALUE
+                    : sn_build_sum(c->b, sn_build_cast(c->b, below, SNUG_I32), 1u << last, false);
+}

@@ -480,6 +480,41 @@ void sn_fn_conv2d_transpose(sn_fn_call *c) {
     leave_window(c, &w, sn_build(c->b, SN_OP_conv2d_dx, &a, in, 2));
 }
 
+/* Keras': the output is as long as its padding and strides say. */
+void sn_fn_conv_transpose(sn_fn_call *c) {
+    sn_value x, filters;
+    window w;
+    sn_spatial s;
+    sn_fn_pair(c, 0, 1, &x, &filters);
+    if (sn_fn_failed(c) || !enter_convolution(c, &w, x, filters))
+        return;
+    const snug_type t = sn_fn_type(c, w.call.in[0]), f = sn_fn_type(c, filters);
+    if (w.conf.n > 2 || sn_fn_given(c, "output_padding"))
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "three axes, or output_padding");
+    if (!sn_spatial_settings(&w.call, &w.conf, &s))
+        return;
+    const int skip = SN_SPATIAL_AXES - w.conf.n;
+    for (int k = 0; k < SN_SPATIAL_AXES; k++) {
+        const int64_t n = k < skip ? 1 : t.dims[1 + k - skip], reach = sn_spatial_reach(&s, k);
+        const int64_t over = reach > s.stride[k] ? reach - s.stride[k] : 0;
+        s.size[k] = k < skip ? 1 : n * s.stride[k] + (w.conf.padding[0] == 's' ? 0 : over);
+    }
+    if (!sn_spatial_padding(&w.call, &w.conf, &s))
+        return;
+    const int64_t pictures[4] = {s.kernel[1], s.kernel[2], f.dims[f.rank - 2], f.dims[f.rank - 1]};
+    sn_attrs a;
+    sn_attrs_default(SN_OP_conv2d_dx, &a);
+    memcpy(a.conv_dx.stride, s.stride + 1, sizeof a.conv_dx.stride);
+    memcpy(a.conv_dx.dilation, s.dilation + 1, sizeof a.conv_dx.dilation);
+    memcpy(a.conv_dx.pad, s.pad + 2, sizeof a.conv_dx.pad);
+    memcpy(a.conv_dx.input, s.size + 1, sizeof a.conv_dx.input);
+    a.conv_dx.groups = 1;
+    const sn_value in[2] = {sn_spatial_pictures(&w.call, &s, w.call.in[0]),
+                            f.rank == 4 ? filters : sn_build_reshape(c->b, filters, pictures, 4)};
+    leave_window(c, &w,
+                 sn_spatial_volumes(&w.call, &s, sn_build(c->b, SN_OP_conv2d_dx, &a, in, 2), 1));
+}
+
 static void pool(sn_fn_call *c, sn_op op) {
     const sn_value x = sn_fn_float(c, 0);
     const int n = sn_fn_type(c, x).rank - 2;

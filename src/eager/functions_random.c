@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 
+#include <math.h>
 #include <string.h>
 
 /* What the draw is from: a seed that decides, or the next of the recorder's. */
@@ -165,4 +166,101 @@ void sn_fn_dropout(sn_fn_call *c) {
         noise.dims[k] = noise.dims[k] < 0 ? t.dims[k] : noise.dims[k];
     const sn_value ones = sn_build_fill(c->b, &noise, 1);
     c->out[0] = sn_build_mul(c->b, x, sn_build(c->b, SN_OP_dropout, &a, &ones, 1));
+}
+
+/* A part of the given size that begins anywhere it fits: indices from a random start on. */
+void sn_fn_random_crop(sn_fn_call *c) {
+    sn_value x = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    snug_type size;
+    if (!sn_fn_shape(c, "size", &size))
+        return;
+    if (size.rank != t.rank)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "size has %d entries, the tensor %d axes", size.rank,
+                            t.rank);
+    for (int k = 0; k < t.rank && !sn_fn_failed(c); k++) {
+        const int64_t n = size.dims[k] < 0 ? t.dims[k] : size.dims[k];
+        if (n > t.dims[k])
+            return sn_fn_refuse(c, SNUG_E_INVALID, "needs value.shape >= size along axis %d", k);
+        if (n == t.dims[k])
+            continue;
+        const snug_type one = {SNUG_F64, 1, {1}}, row = {SNUG_I32, 1, {n}};
+        const sn_value start = sn_build_cast(
+            c->b,
+            sn_build_floor(c->b, draw(c, SN_RANDOM_UNIFORM, &one, 0, (double)(t.dims[k] - n + 1))),
+            SNUG_I32);
+        const sn_value steps =
+            sn_build_scan(c->b, SN_OP_cumsum, sn_build_fill(c->b, &row, 1), 0, true, false);
+        const sn_value in[2] = {x, sn_build_add(c->b, steps, start)};
+        sn_attrs a;
+        sn_attrs_default(SN_OP_gather, &a);
+        a.axis.axis = k;
+        x = sn_build(c->b, SN_OP_gather, &a, in, 2);
+    }
+    c->out[0] = x;
+}
+
+/* Marsaglia and Tsang: d (1 + x / sqrt(9 d))^3 of a normal x, where a uniform number allows it. Of
+ * TRIES the first that is allowed; that none is happens less than once in 10^7. Below 1 the number
+ * for alpha + 1 is multiplied by u^(1 / alpha). */
+#define TRIES 6
+static sn_value gamma_numbers(sn_fn_call *c, sn_value alpha, const snug_type *t) {
+    sn_builder *const b = c->b;
+    const sn_value one = sn_build_scalar(b, t->dtype, 1), zero = sn_build_scalar(b, t->dtype, 0);
+    const sn_value small = sn_build_less(b, alpha, one);
+    const sn_value shape = sn_build_select(b, small, sn_build_affine(b, alpha, 1, 1), alpha);
+    const sn_value d = sn_build_affine(b, shape, 1, -1.0 / 3);
+    const sn_value by = sn_build_rsqrt(b, sn_build_affine(b, d, 9, 0));
+    sn_value found = sn_build_broadcast_to(b, d, t);
+    for (int i = 0; i < TRIES; i++) {
+        const sn_value x = draw(c, SN_RANDOM_NORMAL, t, 0, 1),
+                       u = draw(c, SN_RANDOM_UNIFORM, t, 0, 1);
+        const sn_value root = sn_build_affine(b, sn_build_mul(b, x, by), 1, 1);
+        const sn_value v = sn_build_mul(b, root, sn_build_square(b, root));
+        const sn_value safe = sn_build_select(b, sn_build_greater(b, v, zero), v, one);
+        const sn_value most = sn_build_add(
+            b, sn_build_affine(b, sn_build_square(b, x), 0.5, 0),
+            sn_build_mul(b, d,
+                         sn_build_add(b, sn_build_affine(b, v, -1, 1), sn_build_log(b, safe))));
+        const sn_value fits = sn_build_logical_and(b, sn_build_greater(b, v, zero),
+                                                   sn_build_less(b, sn_build_log(b, u), most));
+        found = sn_build_select(b, fits, sn_build_mul(b, d, v), found);
+    }
+    const sn_value less = sn_build_exp(
+        b, sn_build_div(b, sn_build_log(b, draw(c, SN_RANDOM_UNIFORM, t, 0, 1)), alpha));
+    return sn_build_mul(b, found, sn_build_select(b, small, less, one));
+}
+
+void sn_fn_random_gamma(sn_fn_call *c) {
+    snug_type t;
+    if (!sn_fn_shape(c, "shape", &t))
+        return;
+    t.dtype = sn_fn_dtype(c, "dtype", SNUG_F32);
+    const sn_value alpha = sn_fn_named_as(c, "alpha", t.dtype),
+                   beta = sn_fn_named_as(c, "beta", t.dtype);
+    const snug_type more = sn_fn_type(c, alpha);
+    for (int k = 0; k < more.rank && t.rank < SNUG_MAX_RANK; k++)
+        t.dims[t.rank++] = more.dims[k];
+    if (sn_fn_failed(c))
+        return;
+    const sn_value x = gamma_numbers(c, alpha, &t);
+    c->out[0] = sn_value_ok(beta) ? sn_build_div(c->b, x, beta) : x;
+}
+
+/* How many waiting times of mean 1 fit into `lam`: far more are drawn than are ever needed. */
+void sn_fn_random_poisson(sn_fn_call *c) {
+    snug_type t;
+    const double lam = sn_fn_real(c, "lam");
+    if (!sn_fn_shape(c, "shape", &t))
+        return;
+    if (!(lam >= 0 && lam <= 1000) || t.rank == SNUG_MAX_RANK)
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "lam=%g; one number of up to 1000", lam);
+    const snug_dtype dtype = sn_fn_dtype(c, "dtype", SNUG_F32);
+    t.dtype = SNUG_F32;
+    t.dims[t.rank++] = (int64_t)(lam + 10 * sqrt(lam) + 20);
+    const sn_value u = sn_build_clip(c->b, draw(c, SN_RANDOM_UNIFORM, &t, 0, 1), 1e-30, 1);
+    const sn_value times = sn_build_scan(
+        c->b, SN_OP_cumsum, sn_build_neg(c->b, sn_build_log(c->b, u)), -1, false, false);
+    const sn_value before = sn_build_less(c->b, times, sn_fn_like(c, times, lam));
+    c->out[0] = sn_build_sum(c->b, sn_build_cast(c->b, before, dtype), 1u << (t.rank - 1), false);
 }

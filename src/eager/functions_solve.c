@@ -201,3 +201,56 @@ void sn_fn_cholesky(sn_fn_call *c) {
     }
     c->out[0] = sn_build_band(c->b, factor, INT32_MIN, 0);
 }
+
+/* --- with factors ----------------------------------------------------------------------------- */
+void sn_fn_cholesky_solve(sn_fn_call *c) {
+    sn_value x;
+    snug_type t;
+    if (!square_input(c, &x, &t))
+        return;
+    const sn_value lower = sn_build_band(c->b, x, INT32_MIN, 0),
+                   y = solution(c, lower, sn_fn_value_as(c, 1, t.dtype));
+    c->out[0] = solution(c, sn_build_swapaxes(c->b, lower, -2, -1), y);
+}
+
+/* The normal equations: (a' a + l2) x = a' b. */
+void sn_fn_lstsq(sn_fn_call *c) {
+    sn_value a, b;
+    sn_fn_pair(c, 0, 1, &a, &b);
+    if (sn_fn_failed(c) || sn_fn_type(c, a).rank < 2)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs matrices");
+    sn_value square = sn_build_matmul_t(c->b, a, a, true, false);
+    const snug_type t = sn_fn_type(c, square);
+    const sn_value more =
+        sn_build_affine(c->b, identity_like(c, &t), sn_fn_real(c, "l2_regularizer"), 0);
+    square = sn_build_add(c->b, square, more);
+    if (!sn_fn_failed(c) && t.dims[t.rank - 1] > MAX_ROWS)
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "more than %d unknowns", MAX_ROWS);
+    c->out[0] = solution(c, square, sn_build_matmul_t(c->b, a, b, true, false));
+}
+
+/* Gram and Schmidt, twice for accuracy: columns at right angles, and what they are multiplied by.
+ * Signs are those of positive diagonals. */
+void sn_fn_qr(sn_fn_call *c) {
+    const sn_value x = sn_fn_float(c, 0);
+    const snug_type t = sn_fn_type(c, x);
+    sn_value q = SN_NO_VALUE;
+    if (sn_fn_failed(c) || t.rank < 2 || t.dims[t.rank - 1] > t.dims[t.rank - 2] ||
+        t.dims[t.rank - 1] > MAX_ROWS)
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
+                            "it needs matrices with at least as many rows as columns");
+    for (int64_t k = 0; k < t.dims[t.rank - 1] && !sn_fn_failed(c); k++) {
+        sn_value v = column(c, x, k);
+        for (int pass = 0; pass < 2 && k; pass++)
+            v = sn_build_sub(c->b, v,
+                             sn_build_matmul_t(c->b, q, sn_build_matmul_t(c->b, q, v, true, false),
+                                               false, false));
+        const sn_value length = sn_build_sqrt(
+            c->b, sn_build_sum(c->b, sn_build_square(c->b, v), 1u << (t.rank - 2), true));
+        const sn_value both[2] = {q, sn_build_div(c->b, v, length)};
+        q = k ? sn_build_concat(c->b, both, 2, -1) : both[1];
+    }
+    c->out[0] = q;
+    c->out[1] = sn_build_band(c->b, sn_build_matmul_t(c->b, q, x, true, false), 0, INT32_MAX);
+    c->n_out = 2;
+}

@@ -171,4 +171,19 @@ solve = [("tf.linalg.inv", [S]), ("tf.linalg.inv", [W]), ("tf.linalg.inv", [W], 
          ("tf.tensor_scatter_nd_max", [X, np.array([[0, 1], [1, 2]], np.int32), np.float32([9, -8])]), ("tf.tensor_scatter_nd_min", [X, np.array([[0, 1], [1, 2]], np.int32), np.float32([9, -8])]),
          ("tf.nn.conv2d", [IMG, real(3, 3, 3, 1), 1, [[0, 0], [1, 1], [2, 0], [0, 0]]])]
 
-GROUPS = {"solve": solve, "more": more, "one": one, "two": two, "along": along, "shape": shape, "index": index, "linalg": linalg, "nn": nn, "image": image}
+H = np.array([[1, np.nan, 3], [4, 5, np.nan]], np.float32)
+RGB = real(2, 4, 5, 3, low=0.0, high=1.0)
+less = [("keras.ops." + f, [H]) for f in "nansum nanprod nanmax nanmin nanmean nanvar nanstd".split()] + [("keras.ops.nanmean", [H], {"axis": 1}), ("keras.ops.nanstd", [H], {"axis": 0, "keepdims": True})]
+less += [("keras.ops.average", [X]), ("keras.ops.average", [X], {"axis": 1, "weights": np.float32([1, 2, 3])}), ("keras.ops.ptp", [X], {"axis": 1}), ("keras.ops.vdot", [X, Y]), ("keras.ops.trapezoid", [X], {"dx": 0.5}), ("keras.ops.cbrt", [X]),
+         ("keras.ops.heaviside", [np.float32([-1, 0, 2]), 0.5]), ("tf.math.reciprocal_no_nan", [np.float32([0, 2])]), ("tf.math.ndtri", [np.float32([0.1, 0.5, 0.9])]), ("keras.ops.logaddexp2", [X, Y]), ("keras.ops.isposinf", [np.float32([1, np.inf, -np.inf])]),
+         ("keras.ops.isneginf", [np.float32([1, np.inf, -np.inf])]), ("keras.ops.isin", [I, [1, 2, 3]]), ("keras.ops.fmod", [I, J]), ("keras.ops.rot90", [CUBE]), ("keras.ops.rot90", [CUBE], {"k": 3, "axes": [1, 2]}), ("tf.image.rot90", [IMG]), ("tf.image.rot90", [IMG[0]], {"k": 3}),
+         ("keras.ops.flipud", [X]), ("keras.ops.fliplr", [X]), ("keras.ops.append", [X, Y]), ("keras.ops.append", [X, Y], {"axis": 0}), ("keras.ops.slice_update", [CUBE, [0, 1, 2], real(1, 2, 2)]), ("tf.reverse_sequence", [CUBE, np.array([2, 3], np.int32)], {"seq_axis": 1, "batch_axis": 0}),
+         ("tf.math.unsorted_segment_max", [real(4, 2), np.array([0, 2, 0, 2], np.int32), 3]), ("tf.math.unsorted_segment_min", [real(4, 2), np.array([0, 2, 0, 2], np.int32), 4]), ("tf.math.unsorted_segment_prod", [real(4, 2), np.array([0, 2, 0, 2], np.int32), 3]),
+         ("tf.math.segment_max", [real(4, 2), np.array([0, 0, 1, 1], np.int32)]), ("keras.ops.diag", [real(3)], {"k": 1}), ("keras.ops.diag", [real(3, 4)], {"k": -1}), ("keras.ops.kron", [real(2, 2), real(2, 3)]),
+         ("keras.ops.dot_product_attention", [real(2, 3, 2, 4), real(2, 5, 2, 4), real(2, 5, 2, 4)]), ("keras.ops.dot_product_attention", [real(2, 3, 2, 4), real(2, 3, 2, 4), real(2, 3, 2, 4)], {"is_causal": True}), ("keras.ops.digitize", [X, np.float32([-1, 0, 1])]),
+         ("tf.image.rgb_to_hsv", [RGB]), ("tf.image.hsv_to_rgb", [RGB]), ("tf.image.adjust_saturation", [RGB, 0.5]), ("tf.image.adjust_hue", [RGB, 0.2]), ("tf.image.adjust_gamma", [RGB, 2.0, 1.5]), ("tf.image.total_variation", [IMG]),
+         ("tf.linalg.lstsq", [real(5, 3, dtype=np.float64), real(5, 2, dtype=np.float64)], {"l2_regularizer": 0.1}), ("tf.linalg.cholesky_solve", [SPD, real(4, 1, dtype=np.float64)]), ("keras.ops.conv_transpose", [real(2, 3, 3, 4), real(3, 3, 2, 4), 2, "same"]),
+         ("keras.ops.conv_transpose", [real(2, 3, 3, 4), real(3, 3, 2, 4), 2, "valid"]), ("keras.ops.conv_transpose", [real(2, 5, 4), real(3, 2, 4), 2, "same"]), ("keras.ops.space_to_depth", [real(1, 4, 4, 2), 2]), ("keras.backend.repeat_elements", [X, 2, 1]),
+         ("keras.backend.arange", [5]), ("keras.backend.tile", [X, [2, 1]]), ("tf.math.softmax", [X])]
+
+GROUPS = {"less": less, "solve": solve, "more": more, "one": one, "two": two, "along": along, "shape": shape, "index": index, "linalg": linalg, "nn": nn, "image": image}
