@@ -16,6 +16,10 @@
 
 #define MAX_ENTRIES 256
 #define ROOM_BAND   ((size_t)4 << 20)
+/* Of a step of a plan and of the session that runs it. */
+#define STEP_BYTES 1536
+/* From so many weights on a dense layer's gradient is worth not having. */
+#define WIDE_WEIGHTS (INT64_C(1) << 20)
 
 /* --- the key ---------------------------------------------------------------------------------- */
 typedef struct {
@@ -170,6 +174,43 @@ static snug_status refuse(const snug_recorder *r, const sn_plan_floor *floor, si
         snug_bytes_print(least, need, sizeof need));
 }
 
+static bool has_wide_update(const sn_graph *g) {
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++) {
+        const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
+        if (n->op == SN_OP_adam && sn_type_count(sn_graph_type(g, n->in[0])) >= WIDE_WEIGHTS)
+            return true;
+    }
+    return false;
+}
+
+static snug_status fuse_again(const sn_recording *rec, const sn_fuse_options *fuse, sn_entry *e,
+                              snug_error *err) {
+    sn_graph_destroy(e->graph);
+    e->graph = NULL;
+    return sn_graph_fuse_with(rec->graph, fuse, &e->graph, err);
+}
+
+/* A wide dense layer's gradient inside its update, where the whole step then needs no slices. */
+static snug_status plan_wide(snug_recorder *r, const sn_recording *rec, const sn_plan_options *o,
+                             sn_entry *e, snug_error *err) {
+    const uint32_t n_plain = sn_graph_n_nodes(e->graph);
+    const sn_fuse_options plain = {.params = e->params};
+    const sn_fuse_options fuse = {.params = e->params, .dense_update = WIDE_WEIGHTS};
+    sn_plan_options unlimited = *o;
+    unlimited.arena_bytes = 0;
+    unlimited.floor = NULL;
+    SNUG_TRY(fuse_again(rec, &fuse, e, err));
+    if (sn_graph_n_nodes(e->graph) == n_plain)
+        return SNUG_OK;
+    SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
+    const size_t need = e->plan->memories[SN_MEM_FIRST_ARENA].bytes + e->plan->n_steps * STEP_BYTES;
+    if (o->arena_bytes == 0 || need <= o->arena_bytes)
+        return SNUG_OK;
+    sn_plan_destroy(e->plan);
+    e->plan = NULL;
+    return fuse_again(rec, &plain, e, err);
+}
+
 static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
                               sn_entry *e, snug_error *err) {
     const sn_device *device = &r->device.device;
@@ -178,10 +219,13 @@ static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t 
     const sn_plan_options o = {.devices = &device,
                                .n_devices = 1,
                                .arena_bytes = room,
-                               .step_bytes = room ? 1536 : 0,
+                               .step_bytes = room ? STEP_BYTES : 0,
                                .floor = &floor};
     SNUG_TRY(sn_graph_fuse_with(rec->graph, &fuse, &e->graph, err));
-    const snug_status status = sn_plan_build(r->engine, e->graph, &o, &e->plan, err);
+    if (has_wide_update(e->graph))
+        SNUG_TRY(plan_wide(r, rec, &o, e, err));
+    const snug_status status =
+        e->plan ? SNUG_OK : sn_plan_build(r->engine, e->graph, &o, &e->plan, err);
     if (status == SNUG_E_BUDGET)
         return refuse(r, &floor, room, extra, err);
     SNUG_TRY(status);
