@@ -338,6 +338,25 @@ static void test_a_tape_sees_only_what_it_recorded(void **state) {
     close_bench(&b);
 }
 
+/* Numbers to come have no bytes to be found by: a run between must not lose that they are watched. */
+static void test_a_tape_finds_watched_numbers_after_a_run(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x, *grad;
+    snug_tape *tape;
+    const snug_type type = {.dtype = SNUG_F32, .rank = 1, .dims = {4}};
+    expect_ok(snug_tensor_full(b.r, &type, 3, &x, &b.err), &b.err);
+    expect_ok(snug_tape_create(b.r, NULL, &tape, &b.err), &b.err);
+    expect_ok(snug_tape_watch(tape, x, &b.err), &b.err);
+    snug_tensor *y = op(&b, "square", "", x, NULL);
+    expect_first(&b, y, 9);
+    const snug_source source = {.tensor = x};
+    expect_ok(snug_tape_gradient(tape, &y, NULL, 1, &source, 1, &grad, &b.err), &b.err);
+    expect_first(&b, grad, 6);
+    snug_tensor_drop(x), snug_tensor_drop(y), snug_tensor_drop(grad);
+    snug_tape_drop(tape);
+    close_bench(&b);
+}
+
 /* A persistent tape gives gradients by what a variable held, also after it was assigned and run. */
 static void test_a_tape_remembers_versions(void **state) {
     bench b = open_bench(state);
@@ -513,6 +532,7 @@ int main(void) {
         engine_test(test_a_training_loop_is_one_plan),
         engine_test(test_looking_at_the_loss_before_the_gradient_changes_nothing),
         engine_test(test_a_tape_sees_only_what_it_recorded),
+        engine_test(test_a_tape_finds_watched_numbers_after_a_run),
         engine_test(test_a_tape_remembers_versions),
         engine_test(test_tapes_nest),
         engine_test(test_a_trace_is_applied_at_each_call),

@@ -122,6 +122,20 @@ class GradientTape(_C.Tape):
                 spread([x for x, _ in pairs], [g for _, g in pairs])
         return total
 
+    def _derive_with_variables(self, targets, seeds, sources):
+        """A variable that is a target itself has ones by itself."""
+        pairs = list(zip(targets, seeds))
+        own = [(t, s) for t, s in pairs if isinstance(t, _C.Variable)]
+        rest = [(t, s) for t, s in pairs if not isinstance(t, _C.Variable)]
+        grads = [None] * len(sources)
+        if rest or not own:
+            grads = self._derive([t for t, _ in rest], [s for _, s in rest], sources)
+        for t, seed in own:
+            for i in [i for i, source in enumerate(sources) if source is t]:
+                g = tf.ones_like(t) if seed is None else tf.convert_to_tensor(seed)
+                grads[i] = g if grads[i] is None else grads[i] + g
+        return grads
+
     def gradient(self, target, sources, output_gradients=None, unconnected_gradients=UnconnectedGradients.NONE):
         self._open()
         was_recording = self._state == "recording"
@@ -132,7 +146,7 @@ class GradientTape(_C.Tape):
         flat_sources = [getattr(s, "_snug_variable", s) for s in _nest.flatten(sources)]
         targets, seeds = _targets(target, output_gradients)
         try:
-            grads = self._derive(targets, seeds, flat_sources)
+            grads = self._derive_with_variables(targets, seeds, flat_sources)
         finally:
             self._use_up()
         if unconnected_gradients in ("zero", UnconnectedGradients.ZERO):
@@ -234,7 +248,7 @@ def _with_own(f, args, kwargs):
         tape._stop()
     try:
         result, gradient = f(*packed, **kwargs)
-        outputs = [tf.identity(tf.convert_to_tensor(y)) for y in _nest.flatten(result)]
+        outputs = [tf.stop_gradient(tf.convert_to_tensor(y)) for y in _nest.flatten(result)]   # also where it is an argument
     finally:
         for tape in tapes:
             tape._resume()

@@ -407,6 +407,14 @@ static void note_version(keeper *k, sn_value v, const sn_value_info *info) {
     k->to->leaf[made->index].variable = of;
 }
 
+/* Handles of a value find it in the fresh recording. */
+static void point_handles(keeper *k, sn_value old, sn_value made) {
+    for (snug_tensor *t = k->from->handle[old.i]; t; t = t->twin) {
+        t->stamp = k->to->serial;
+        t->leaf = made;
+    }
+}
+
 /* An operand that no node taken along makes: bytes, a variable, or nothing that anyone reads. */
 static snug_status bring(keeper *k, sn_value v, snug_error *err) {
     const sn_graph *g = k->from->graph;
@@ -421,10 +429,7 @@ static snug_status bring(keeper *k, sn_value v, snug_error *err) {
         k->map[v.i] = sn_build_recipe(&b, &info->type, &recipe);
         SNUG_TRY(sn_builder_done(&b, err));
         SNUG_TRY(sn_recording_cover(k->to, err));
-        for (snug_tensor *t = k->from->handle[v.i]; t; t = t->twin) {
-            t->stamp = k->to->serial;
-            t->leaf = k->map[v.i];
-        }
+        point_handles(k, v, k->map[v.i]);
     } else if (info->var >= 0 && sn_graph_var_at(g, (sn_var){(uint32_t)info->var})->last.i == v.i) {
         SNUG_TRY(sn_recording_variable(k->to, k->from->variable[info->var], &var, err));
         k->map[v.i] = sn_graph_var_at(k->to->graph, var)->first;
@@ -472,10 +477,7 @@ static snug_status stand_in(keeper *k, sn_value old, snug_error *err) {
                                 &leaf, err));
     to->tapes[leaf.i] = k->from->tapes[old.i];
     to->kept[to->n_kept++] = (sn_kept){k->map[old.i], leaf};
-    for (snug_tensor *t = k->from->handle[old.i]; t; t = t->twin) {
-        t->stamp = to->serial;
-        t->leaf = leaf;
-    }
+    point_handles(k, old, leaf);
     return SNUG_OK;
 }
 
@@ -491,9 +493,12 @@ static snug_status keep_node(keeper *k, const sn_node_info *n, snug_error *err) 
     SNUG_TRY(copy_params(k, n->op, &attrs, err));
     SNUG_TRY(sn_graph_node(k->to->graph, n->op, &attrs, in, n->n_in, outs, &n_outs, err));
     SNUG_TRY(sn_recording_cover(k->to, err));
+    sn_recipe recipe;
     for (int i = 0; i < n_outs; i++) {
         k->map[n->out[i].i] = outs[i];
         k->to->tapes[outs[i].i] = k->from->tapes[n->out[i].i];
+        if (sn_recording_recipe(k->from, n->out[i], &recipe)) /* watched: it never has bytes */
+            point_handles(k, n->out[i], outs[i]);
     }
     for (int i = 0; i < n_outs; i++)
         SNUG_TRY(stand_in(k, n->out[i], err));

@@ -17,3 +17,7 @@ check("polyval", tf.math.polyval([tf.constant(2.0), tf.constant(1.0)], tf.consta
 check("cumulative", tf.math.cumulative_logsumexp(x[0]))
 check("unravel", tf.unravel_index([1, 5], [2, 3]))
 check("shape_n", [s.numpy().tolist() for s in tf.shape_n([x, x[0]])])
+v = tf.Variable(2.0)
+with tf.GradientTape() as tape:
+    y = tf.sign(v)
+check("gradient of the sign", tape.gradient(y, v))

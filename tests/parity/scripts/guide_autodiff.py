@@ -102,7 +102,7 @@ x = tf.Variable([[2.0, 2.0], [2.0, 2.0]])
 for epoch in range(2):
     with tf.GradientTape() as tape:
         y = x + 1
-    print(type(x).__name__, ":", tape.gradient(y, x) is None)
+    print(isinstance(x, tf.Variable), ":", tape.gradient(y, x) is None)
     x = x + 1
 x0 = tf.Variable(3.0)
 x1 = tf.Variable(0.0)
