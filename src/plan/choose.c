@@ -17,7 +17,7 @@
 #define STEPS_PER_OCTAVE 6
 #define FLOOR_TRIES      10 /* to get at the floor and below */
 #define PART_TRIES       3  /* at a step of the ladder */
-#define PART_LOSSES      4
+#define MAX_LOSSES       4  /* in a row, before a number or a part is given up */
 #define MAX_MEMBERS      512
 #define MAX_NUMBERS      48 /* of slices: two an octave */
 
@@ -40,6 +40,7 @@ typedef struct {
     double seconds;       /* of the smallest member so far */
     size_t bound;
     bool stuck; /* it does not get smaller */
+    int lost;   /* steps in a row where more slices were faster */
 } number;
 
 static void rank(const sn_family *f, ranking *r, const sn_offer *o) {
@@ -103,28 +104,32 @@ static snug_status rank_cut(sn_family *f, uint32_t cut, ranking *r, number *numb
 
 /* One step of the ladder: with which numbers of slices can this size be reached? Those that are
  * fastest without recomputation are tried, until one is faster than the others can be; at most a
- * few of them. Where values lie between blocks, twice as many slices leave more for these.
- * *fastest: seconds of the fastest that can; INFINITY: none. */
+ * few of them, and none that has lost to more slices for some steps. Where values lie between
+ * blocks, twice as many slices leave more for these. *fastest: seconds of the fastest that can;
+ * INFINITY: none. */
 static snug_status rank_step(sn_family *f, size_t size, ranking *r, number *numbers, uint32_t n,
                              double *fastest, snug_error *err) {
     const bool phases = f->cuts[0].split.n_blocks > 2;
     const int most = phases ? 3 : 4;
     const int64_t apart = phases ? 2 : 1;
-    int64_t least = 1;
-    double best = INFINITY;
+    int64_t least = 1, winner = 0;
     int made = 0;
-    for (uint32_t i = 0; i < n && numbers[i].plain_seconds < best; i++) {
+    *fastest = INFINITY;
+    for (uint32_t i = 0; i < n && numbers[i].plain_seconds < *fastest; i++) {
         number *const k = &numbers[i];
-        if (k->bound > size && !k->stuck &&
+        if (k->bound > size && !k->stuck && k->lost < MAX_LOSSES &&
             (k->slices == 1 || (made < most && k->slices >= least))) {
             SNUG_TRY(rank_member(f, (sn_member){.slices = k->slices, .limit = size}, r, k, err));
             made += !k->stuck && k->slices > 1;
             least = k->stuck ? least : apart * k->slices;
         }
-        if (k->bound <= size && k->seconds < best)
-            best = k->seconds;
+        if (k->bound <= size && k->seconds < *fastest) {
+            *fastest = k->seconds;
+            winner = k->slices;
+        }
     }
-    *fastest = best;
+    for (uint32_t i = 0; i < n; i++)
+        numbers[i].lost = numbers[i].slices < winner ? numbers[i].lost + 1 : 0;
     return SNUG_OK;
 }
 
@@ -143,7 +148,7 @@ static snug_status rank_part_step(sn_family *f, size_t size, ranking *r, part_nu
     for (uint32_t i = 0; i < p->n && p->numbers[i].plain_seconds < *fastest; i++) {
         number *const k = &p->numbers[i];
         const sn_member m = {.slices = k->slices, .limit = size, .cut = k->cut};
-        if (k->bound > size && !k->stuck && tries < PART_TRIES && p->lost[k->cut] < PART_LOSSES) {
+        if (k->bound > size && !k->stuck && tries < PART_TRIES && p->lost[k->cut] < MAX_LOSSES) {
             SNUG_TRY(rank_member(f, m, r, k, err));
             tries++;
             p->lost[k->cut] += k->stuck || k->seconds >= *fastest;
@@ -156,14 +161,28 @@ static snug_status rank_part_step(sn_family *f, size_t size, ranking *r, part_nu
     return SNUG_OK;
 }
 
+/* What nothing can be below with this many slices and everything made again: its steps. */
+static snug_status least_books(sn_family *f, int64_t slices, size_t *out, snug_error *err) {
+    sn_offer *o;
+    size_t floor;
+    SNUG_TRY(sn_family_make(f, (sn_member){slices, SIZE_MAX, true, 0}, &o, &floor, err));
+    *out = sn_offer_books(f, o);
+    sn_offer_drop(o);
+    return SNUG_OK;
+}
+
 /* The smallest that a number of slices can be made to be, with everything recomputed, and a little
  * above, where steps may be fewer; then a little less, as often as that succeeds and the steps do
  * not take what it gives. */
 static snug_status rank_floor(sn_family *f, int64_t slices, ranking *r, snug_error *err) {
     enum { ABOVE = 2 };
-    size_t floor = 0, limit = 0, least = SIZE_MAX;
+    size_t floor = 0, limit = 0, least = SIZE_MAX, books;
     sn_offer *o;
-    bool go_on = true;
+    SNUG_TRY(least_books(f, slices, &books, err));
+    for (uint32_t i = 0; i < r->n; i++)
+        least = r->at[i].bound < least ? r->at[i].bound : least;
+    bool go_on = books < least;
+    least = SIZE_MAX;
     for (size_t i = 0, needed; go_on && i <= FLOOR_TRIES; i++) {
         SNUG_TRY(sn_family_make(f, (sn_member){slices, limit, true, 0}, &o, &needed, err));
         const size_t size = o->layout.bound + sn_offer_books(f, o);

@@ -181,7 +181,7 @@ static snug_status recompute_stretch(sn_family *f, sn_recomputer *c, sn_zone *z,
 static snug_status recompute_full(sn_family *f, sn_offer *o, sn_zone *z, size_t limit,
                                   size_t *floor, snug_error *err) {
     const sn_family_cut *cut = cut_of(f, o);
-    sn_remat_limits limits = {.no_floor = !o->of.lowest};
+    sn_remat_limits limits = {.no_floor = !o->of.lowest, .any = limit == 0};
     sn_recomputer *c;
     sn_replacement *parts;
     sn_program next;

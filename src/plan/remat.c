@@ -230,6 +230,10 @@ static snug_status solve(sn_zone *work, const sn_remat_program *g, const sn_rema
         return SNUG_OK;
     SNUG_TRY(sn_remat_greedy_create(work, g, &s, err));
     SNUG_TRY(sn_remat_list_init(work, g, &spare, err));
+    if (l->any && fits_somehow(s, l->budget, &spare)) {
+        sn_remat_list_copy(g, list, &spare);
+        return SNUG_OK;
+    }
     if (!find_cheapest(s, g, l, &spare, list) && !l->no_floor) {
         find_floor(s, g, &spare, list);
         SNUG_TRY(sn_remat_lower(work, g, l->work, list, err));
