@@ -90,6 +90,9 @@ void sn_block_clear(sn_block *b); /* legal on zeroed */
 typedef struct sn_zone sn_zone;
 SNUG_CHECKED snug_status sn_zone_create(snug_engine *e, sn_category cat, sn_zone **out,
                                         snug_error *err);
+/* For a short while and about so many bytes: in one piece where they suffice. */
+SNUG_CHECKED snug_status sn_zone_create_for(snug_engine *e, sn_category cat, size_t bytes,
+                                            sn_zone **out, snug_error *err);
 /* Aligned to 16, zeroed. */
 SNUG_CHECKED snug_status sn_zone_alloc(sn_zone *z, size_t bytes, void **out, snug_error *err);
 SNUG_CHECKED snug_status sn_zone_text(sn_zone *z, const char *text, const char **out,

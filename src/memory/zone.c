@@ -65,15 +65,22 @@ static bool step_of(size_t bytes, size_t *out) {
            sn_size_align(*out, ZONE_ALIGN, out);
 }
 
-snug_status sn_zone_create(snug_engine *e, sn_category cat, sn_zone **out, snug_error *err) {
+snug_status sn_zone_create_for(snug_engine *e, sn_category cat, size_t bytes, sn_zone **out,
+                               snug_error *err) {
+    size_t first = FIRST_CHUNK_BYTES, step = 0;
     chunk *c;
-    SNUG_TRY(create_chunk(e, cat, FIRST_CHUNK_BYTES, &c, err));
-    size_t step = 0;
+    while (first < bytes && first < LARGEST_CHUNK_BYTES)
+        first *= 2;
+    SNUG_TRY(create_chunk(e, cat, first, &c, err));
     step_of(sizeof(sn_zone), &step);
     sn_zone *z = take(c, step, sizeof *z);
-    *z = (sn_zone){e, cat, c, c->bytes, (size_t)FIRST_CHUNK_BYTES * 2};
+    *z = (sn_zone){e, cat, c, c->bytes, first < LARGEST_CHUNK_BYTES ? first * 2 : first};
     *out = z;
     return SNUG_OK;
+}
+
+snug_status sn_zone_create(snug_engine *e, sn_category cat, sn_zone **out, snug_error *err) {
+    return sn_zone_create_for(e, cat, FIRST_CHUNK_BYTES, out, err);
 }
 
 snug_status sn_zone_alloc(sn_zone *z, size_t bytes, void **out, snug_error *err) {

@@ -23,8 +23,10 @@ void sn_offer_drop(sn_offer *o) {
     sn_zone_destroy(o->zone);
 }
 
+/* A layout or a list of actions takes about so much for a node. */
 static snug_status open_zone(const sn_family *f, sn_zone **out, snug_error *err) {
-    return sn_zone_create(f->p->engine, SN_MEM_PLAN, out, err);
+    const size_t bytes = (size_t)f->p->n_nodes * 200;
+    return sn_zone_create_for(f->p->engine, SN_MEM_PLAN, bytes, out, err);
 }
 
 size_t sn_offer_books(const sn_family *f, const sn_offer *o) {
@@ -259,7 +261,7 @@ snug_status sn_family_make(sn_family *f, sn_member m, sn_offer **out, size_t *fl
     sn_offer *o = NULL;
     *floor = 0;
     *out = NULL;
-    SNUG_TRY(sn_zone_create(f->p->engine, SN_MEM_PLAN, &zone, err));
+    SNUG_TRY(open_zone(f, &zone, err));
     snug_status st = sn_plan_array(zone, 1, sizeof *o, &o, err);
     if (st == SNUG_OK) {
         o->zone = zone;

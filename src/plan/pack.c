@@ -364,7 +364,7 @@ snug_status sn_pack_to(snug_engine *e, sn_pack_item *items, uint32_t n,
     SNUG_TRY(check_items(items, n, err));
     sn_zone *z = NULL;
     sn_packing p;
-    SNUG_TRY(sn_zone_create(e, SN_MEM_PLAN, &z, err));
+    SNUG_TRY(sn_zone_create_for(e, SN_MEM_PLAN, (size_t)n * 200, &z, err));
     snug_status st = make_boxes(z, items, n, &p, err);
     if (st != SNUG_OK)
         goto done;

@@ -261,7 +261,7 @@ snug_status sn_remat(sn_zone *z, const sn_remat_problem *p, const sn_remat_limit
                      sn_remat_result *out, snug_error *err) {
     sn_zone *work;
     SNUG_TRY(check_problem(p, err));
-    SNUG_TRY(sn_zone_create(sn_zone_engine(z), SN_MEM_PLAN, &work, err));
+    SNUG_TRY(sn_zone_create_for(sn_zone_engine(z), SN_MEM_PLAN, (size_t)p->n * 2000, &work, err));
     const snug_status status = answer(z, work, p, l, out, err);
     sn_zone_destroy(work);
     return status;
