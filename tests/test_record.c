@@ -204,6 +204,29 @@ static void test_two_variables_can_be_swapped(void **state) {
     close_bench(&b);
 }
 
+/* A variable that is dropped before it was needed never gets bytes of its own. */
+static void test_a_variable_that_nobody_can_reach_is_a_value(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *sum = NULL;
+    for (int i = 0; i < 3; i++) {
+        snug_variable *v = variable(&b, i + 1);
+        snug_tensor *x = read(&b, v), *y = sum ? op(&b, "add", "", sum, x) : NULL;
+        snug_tensor_drop(sum);
+        snug_variable_drop(v);
+        sum = y ? y : x;
+        if (y)
+            snug_tensor_drop(x);
+    }
+    snug_variable *stays = variable(&b, 10);
+    snug_tensor *x = read(&b, stays), *y = op(&b, "add", "", sum, x);
+    snug_tensor_drop(sum), snug_tensor_drop(x);
+    expect_first(&b, y, 16);
+    assert_int_equal(info_of(&b).variable_bytes, 16); /* of the one that stays */
+    snug_tensor_drop(y);
+    snug_variable_drop(stays);
+    close_bench(&b);
+}
+
 /* All programs of four actions over two variables, with every choice of when to run. */
 static double play(bench *b, unsigned program, unsigned syncs) {
     snug_variable *v[2] = {variable(b, 1), variable(b, 2)};
@@ -527,6 +550,7 @@ int main(void) {
         engine_test(test_an_error_leaves_the_recording_as_it_was),
         engine_test(test_a_read_before_an_assignment_keeps_the_old_value),
         engine_test(test_two_variables_can_be_swapped),
+        engine_test(test_a_variable_that_nobody_can_reach_is_a_value),
         engine_test(test_results_do_not_depend_on_when_things_run),
         engine_test(test_numbers_and_rows_are_no_structure),
         engine_test(test_a_training_loop_is_one_plan),

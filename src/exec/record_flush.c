@@ -1,5 +1,6 @@
 /* record_flush.c: everything recorded that is wanted runs as one plan.
  *
+ *     inline    variables that nobody can reach are ordinary values
  *     name      values with handles, and what open tapes will read, become outputs of the graph
  *     find      a plan at hand, or a new one
  *     bind      leaves, homes of variables, fresh storage for outputs, parameters
@@ -291,8 +292,9 @@ static void clear(run *u) {
 /* Once more after the caller has let go of what it could. */
 static snug_status try_twice(run *u, snug_error *err) {
     const snug_recorder *r = u->r;
-    const sn_graph_mark mark = sn_graph_mark_now(u->rec->graph);
     snug_error first;
+    SNUG_TRY(sn_recording_inline(u->rec, err));
+    const sn_graph_mark mark = sn_graph_mark_now(u->rec->graph);
     const snug_status status = find_and_run(u, &first);
     if (status == SNUG_E_BUDGET && r->hooks.collect && r->hooks.collect(r->hooks.ctx)) {
         clear(u);

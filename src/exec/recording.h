@@ -258,6 +258,10 @@ SNUG_CHECKED snug_status sn_recording_cover(sn_recording *rec, snug_error *err);
 SNUG_CHECKED snug_status sn_recording_bytes(sn_recording *rec, const snug_type *type, sn_storage *s,
                                             size_t offset, sn_value *out, snug_error *err);
 
+/* --- record_inline.c -------------------------------------------------------------------------- */
+/* Variables that nobody can reach become the numbers they would start with. */
+SNUG_CHECKED snug_status sn_recording_inline(sn_recording *rec, snug_error *err);
+
 /* --- flush.c, cache.c ------------------------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_flush(snug_recorder *r, snug_error *err);
 /* The plan of a recording whose outputs are named; makes it when there is none at hand. */
