@@ -246,6 +246,7 @@ static uint32_t spill_some(const fixture *f, const sn_graph *g, uint32_t eighths
     expect_ok(sn_program_plain(&p, p.work, &order, &program, &err), &err);
     expect_ok(sn_plan_layout(&p, p.work, &program, &l, &err), &err);
     const size_t limit = l.bound / 8 * eighths;
+    expect_ok(sn_spill_begin(&p, p.work, &program, &err), &err);
     expect_ok(sn_spill_values(&p, p.work, limit, &program, &l, &err), &err);
     *kept = l.bound <= limit;
     expect_ok(sn_spill_time(&p, &l, &seconds, &err), &err);

@@ -399,45 +399,67 @@ snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point
 }
 
 /* --- values in a file ------------------------------------------------------------------------- */
-/* The plain program, with as many values in the file as its limit asks for. */
-static snug_status fill_file(sn_family *f, sn_offer *o, size_t *height, snug_error *err) {
-    SNUG_TRY(sn_program_plain(f->p, o->zone, &f->order, &o->program, err));
-    SNUG_TRY(sn_spill_values(f->p, o->zone, o->of.limit, &o->program, &o->layout, err));
-    SNUG_TRY(sn_spill_time(f->p, &o->layout, &o->seconds, err));
-    o->fits = o->layout.bound <= o->of.limit;
-    return pack_offer(o, height, err);
-}
-
-/* Makes the member with this limit; where `take`, it is the plan now. */
-static snug_status try_file(sn_family *f, sn_offer *o, size_t *height, bool take, snug_error *err) {
+/* The plain program, nothing in the file yet. */
+static snug_status open_file(sn_family *f, sn_offer *o, snug_error *err) {
+    *o = (sn_offer){.of = {.slices = 1}, .fits = true};
     SNUG_TRY(sn_zone_create(f->p->engine, SN_MEM_PLAN, &o->zone, err));
-    snug_status st = fill_file(f, o, height, err);
-    if (st == SNUG_OK && take)
-        st = take_offer(f, o, *height, err);
-    *height += sn_offer_books(f, o);
-    sn_zone_destroy(o->zone);
+    snug_status st = sn_program_plain(f->p, o->zone, &f->order, &o->program, err);
+    if (st == SNUG_OK)
+        st = sn_spill_begin(f->p, o->zone, &o->program, err);
+    if (st != SNUG_OK)
+        sn_zone_destroy(o->zone);
     return st;
 }
 
-/* As in memory: the fastest that fits, of a ladder of limits that does not depend on the budget. */
-static snug_status choose_file(sn_family *f, const sn_plan_options *o, snug_error *err) {
-    size_t best = 0, height = 0;
+/* As many more values in the file as the limit asks for; *height with the steps themselves. */
+static snug_status lower_file(sn_family *f, sn_offer *o, size_t limit, size_t *height,
+                              snug_error *err) {
+    o->of.limit = limit;
+    sn_zone_destroy(o->layout_zone);
+    o->layout_zone = NULL;
+    SNUG_TRY(sn_zone_create(f->p->engine, SN_MEM_PLAN, &o->layout_zone, err));
+    SNUG_TRY(sn_spill_values(f->p, o->layout_zone, limit, &o->program, &o->layout, err));
+    SNUG_TRY(sn_spill_time(f->p, &o->layout, &o->seconds, err));
+    o->fits = o->layout.bound <= limit;
+    SNUG_TRY(pack_offer(o, height, err));
+    *height += sn_offer_books(f, o);
+    return SNUG_OK;
+}
+
+/* As in memory: the fastest that fits, of a ladder of limits that does not depend on the budget.
+ * *best: its limit, or 0. */
+static snug_status find_file(sn_family *f, size_t arena_bytes, size_t *best, snug_error *err) {
     double seconds = INFINITY;
-    sn_offer file = {.fits = true};
-    for (int j = 1; file.fits && f->unlimited > 0; j++) {
+    snug_status st = SNUG_OK;
+    sn_offer file;
+    *best = 0;
+    SNUG_TRY(open_file(f, &file, err));
+    for (int j = 1; st == SNUG_OK && file.fits && f->unlimited > 0; j++) {
         const double limit = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
-        file = (sn_offer){.of = {.slices = 1, .limit = (size_t)limit}};
-        SNUG_TRY(try_file(f, &file, &height, false, err));
-        if (height > o->arena_bytes || file.seconds >= seconds)
+        size_t height = SIZE_MAX;
+        st = lower_file(f, &file, (size_t)limit, &height, err);
+        if (st != SNUG_OK || height > arena_bytes || file.seconds >= seconds)
             continue;
-        best = file.of.limit;
+        *best = file.of.limit;
         seconds = file.seconds;
     }
+    sn_offer_drop(&file);
+    return st;
+}
+
+static snug_status choose_file(sn_family *f, const sn_plan_options *o, snug_error *err) {
+    size_t best, height = 0;
+    sn_offer file;
+    SNUG_TRY(find_file(f, o->arena_bytes, &best, err));
     if (best == 0)
         return sn_fail(err, SNUG_E_BUDGET, "no plan with values in a file fits %zu bytes",
                        o->arena_bytes);
-    file = (sn_offer){.of = {.slices = 1, .limit = best}};
-    return try_file(f, &file, &height, true, err);
+    SNUG_TRY(open_file(f, &file, err));
+    snug_status st = lower_file(f, &file, best, &height, err);
+    if (st == SNUG_OK)
+        st = take_offer(f, &file, height - sn_offer_books(f, &file), err);
+    sn_offer_drop(&file);
+    return st;
 }
 
 /* As many slices as asked for. */

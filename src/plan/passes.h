@@ -41,6 +41,7 @@ typedef struct {
     size_t n_piece_steps; /* steps beyond one for each update */
     size_t *file_at;      /* per value: its place in the file of values, or SIZE_MAX */
     size_t file_bytes;    /* of that file; 0: there is none */
+    uint32_t n_out;       /* values that have a place there */
     bool spills_values;
     size_t arena_limit; /* what the arena may have; 0: no limit */
 } sn_planner;
@@ -212,7 +213,10 @@ void sn_spill_keep(sn_planner *p, size_t room);
 /* Cuts the updates of the emitted plan into slices that go through the ring. */
 SNUG_CHECKED snug_status sn_spill_emit(sn_planner *p, const sn_layout *l, snug_error *err);
 /* Takes values of a program without blocks to the file until it needs no more than `limit` bytes,
- * or nothing more can go; *l is its layout. */
+ * or nothing more can go; *l is its layout, in z. May be called again with lower limits: that gives
+ * what the lower limit gives at once. */
+SNUG_CHECKED snug_status sn_spill_begin(sn_planner *p, sn_zone *z, sn_program *program,
+                                        snug_error *err);
 SNUG_CHECKED snug_status sn_spill_values(sn_planner *p, sn_zone *z, size_t limit,
                                          sn_program *program, sn_layout *l, snug_error *err);
 /* Seconds of such a program, waiting included. */

@@ -18,7 +18,7 @@
 #define NONE        UINT32_MAX
 #define LEAST_PART  256 /* of the live bytes: smaller values gain nothing */
 #define MOST_VALUES 256
-#define MOST_ROUNDS 1024
+#define MOST_ROUNDS 4096
 
 typedef struct {
     sn_planner *p;
@@ -172,6 +172,7 @@ static snug_status apply(sn_planner *p, const choice *c, sn_program *program, sn
     put_action(program, c->back, (sn_action){.kind = SN_STEP_COPY, .id = c->value, .back = true});
     put_action(program, c->prev + 1,
                (sn_action){.kind = SN_STEP_COPY, .id = c->value, .hold = c->hold});
+    p->n_out++;
     p->file_at[c->value] = p->file_bytes;
     if (!sn_size_add(p->file_bytes, p->bytes[c->value], &end) ||
         !sn_size_align(end, SN_FILE_ALIGN, &p->file_bytes))
@@ -196,25 +197,24 @@ static snug_status change_once(sn_planner *p, sn_zone *z, size_t limit, sn_progr
     return *done ? SNUG_OK : apply(p, &c, program, err);
 }
 
-/* Room for all copies that may come. */
-static snug_status make_room(sn_zone *z, sn_program *program, snug_error *err) {
+/* With room for all copies that may come. */
+snug_status sn_spill_begin(sn_planner *p, sn_zone *z, sn_program *program, snug_error *err) {
     sn_action *actions;
     SNUG_TRY(
         sn_plan_array(z, (size_t)program->n + 2 * MOST_VALUES, sizeof *actions, &actions, err));
     memcpy(actions, program->actions, program->n * sizeof *actions);
     program->actions = actions;
+    SNUG_TRY(sn_plan_array(z, p->n_values, sizeof *p->file_at, &p->file_at, err));
+    memset(p->file_at, 0xff, p->n_values * sizeof *p->file_at);
+    p->file_bytes = 0;
+    p->n_out = 0;
     return SNUG_OK;
 }
 
 snug_status sn_spill_values(sn_planner *p, sn_zone *z, size_t limit, sn_program *program,
                             sn_layout *l, snug_error *err) {
-    const uint32_t n = program->n;
     bool done = false;
-    SNUG_TRY(sn_plan_array(z, p->n_values, sizeof *p->file_at, &p->file_at, err));
-    memset(p->file_at, 0xff, p->n_values * sizeof *p->file_at);
-    p->file_bytes = 0;
-    SNUG_TRY(make_room(z, program, err));
-    for (int i = 0; i < MOST_ROUNDS && program->n < n + 2 * MOST_VALUES && !done; i++) {
+    for (int i = 0; i < MOST_ROUNDS && p->n_out < MOST_VALUES && !done; i++) {
         sn_zone *round;
         SNUG_TRY(sn_zone_create(p->engine, SN_MEM_PLAN, &round, err));
         const snug_status st = change_once(p, round, limit, program, &done, err);
