@@ -28,7 +28,7 @@ def _build(folder):
     """The package as CMake leaves it: folder/python/snug."""
     cmake = ["cmake", "-S", ROOT, "-B", folder, "-DSNUG_TESTS=OFF", f"-DSNUG_PYTHON={sys.executable}"]
     subprocess.run(cmake, check=True, stdout=sys.stderr)
-    subprocess.run(["cmake", "--build", folder, "--target", "snug_package", "-j"], check=True, stdout=sys.stderr)
+    subprocess.run(["cmake", "--build", folder, "--target", "snug_package", "-j", str(os.cpu_count() or 1)], check=True, stdout=sys.stderr)
     return os.path.join(folder, "python")
 
 
