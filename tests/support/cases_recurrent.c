@@ -11,16 +11,15 @@
 #define LSTM_OF(B, T, H, GH, kernel, more)                                                         \
     "f[" #B "," #T "," #GH "] f[" #H "," #GH "]" kernel " f[" #B "," #H "] f[" #B "," #H "]" more
 SET(lstm, {USUAL, LSTM(3, 4, 5, 20, "")}, {USUAL, LSTM(1, 1, 1, 4, "")},
-        {USUAL " reverse=1", LSTM(2, 5, 3, 12, "")}, {USUAL, LSTM(3, 4, 2, 8, " bool[3,4]")},
-        {USUAL " reverse=1", LSTM(3, 4, 2, 8, " bool[3,4]")},
-        {USUAL, LSTM(2, 4, 3, 12, " f[2,12]@pos")},
-        {USUAL, LSTM(4, 3, 2, 8, " bool[4,3] f[4,8]@pos")},
-        {"act=relu gate_act=hard_sigmoid", LSTM(3, 3, 4, 16, ""), VALUES},
-        {"", LSTM(2, 2, 3, 12, "")}, {"act=sigmoid gate_act=tanh", LSTM(2, 3, 2, 8, "")},
-        {USUAL, LSTM(0, 4, 3, 12, "")}, {USUAL, LSTM(3, 0, 2, 8, "")},
-        {USUAL, LSTM(2, 3, 0, 0, "")}, {USUAL, LSTM(55, 3, 17, 68, " bool[55,3]")},
-        {USUAL, LSTM_OF(7, 9, 67, 268, "@prob", ""), VALUES},
-        {USUAL " reverse=1", LSTM_OF(29, 6, 35, 140, "@prob", " bool[29,6] f[29,140]@pos"), VALUES})
+    {USUAL " reverse=1", LSTM(2, 5, 3, 12, "")}, {USUAL, LSTM(3, 4, 2, 8, " bool[3,4]")},
+    {USUAL " reverse=1", LSTM(3, 4, 2, 8, " bool[3,4]")},
+    {USUAL, LSTM(2, 4, 3, 12, " f[2,12]@pos")}, {USUAL, LSTM(4, 3, 2, 8, " bool[4,3] f[4,8]@pos")},
+    {"act=relu gate_act=hard_sigmoid", LSTM(3, 3, 4, 16, ""), VALUES}, {"", LSTM(2, 2, 3, 12, "")},
+    {"act=sigmoid gate_act=tanh", LSTM(2, 3, 2, 8, "")}, {USUAL, LSTM(0, 4, 3, 12, "")},
+    {USUAL, LSTM(3, 0, 2, 8, "")}, {USUAL, LSTM(2, 3, 0, 0, "")},
+    {USUAL, LSTM(55, 3, 17, 68, " bool[55,3]")},
+    {USUAL, LSTM_OF(7, 9, 67, 268, "@prob", ""), VALUES},
+    {USUAL " reverse=1", LSTM_OF(29, 6, 35, 140, "@prob", " bool[29,6] f[29,140]@pos"), VALUES})
 
 /* (gates, U, d last, c0, cells, ...) */
 #define LSTM_GRAD(B, T, H, GH, HH, more)                                                           \
@@ -42,19 +41,18 @@ SET(lstm_grad, {USUAL, LSTM_GRAD(3, 4, 5, 20, 10, "")},
 #define GRU_OF(B, T, H, GH, kernel, more)                                                          \
     "f[" #B "," #T "," #GH "] f[" #H "," #GH "]" kernel " f[" #B "," #H "]" more
 #define AFTER " reset_after=1"
-SET(gru, {USUAL, GRU(3, 4, 5, 15, "")},
-        {USUAL AFTER, GRU(3, 4, 5, 15, " f[15]")}, {USUAL, GRU(1, 1, 1, 3, "")},
-        {USUAL AFTER " reverse=1", GRU(2, 5, 3, 9, " f[9]")},
-        {USUAL " reverse=1", GRU(2, 5, 3, 9, " bool[2,5]")},
-        {USUAL AFTER, GRU(3, 4, 2, 6, " f[6] bool[3,4]")},
-        {USUAL AFTER, GRU(2, 4, 3, 9, " f[9] f[2,9]@pos")}, {USUAL, GRU(2, 4, 3, 9, " f[2,9]@pos")},
-        {USUAL, GRU(4, 3, 2, 6, " bool[4,3] f[4,6]@pos")},
-        {"act=relu gate_act=hard_sigmoid" AFTER, GRU(3, 3, 4, 12, " f[12]"), VALUES},
-        {"act=sigmoid gate_act=tanh", GRU(2, 3, 2, 6, "")}, {USUAL, GRU(0, 4, 3, 9, "")},
-        {USUAL AFTER, GRU(3, 0, 2, 6, " f[6]")}, {USUAL, GRU(2, 3, 0, 0, "")},
-        {USUAL, GRU(55, 3, 17, 51, " bool[55,3]")},
-        {USUAL AFTER, GRU_OF(7, 9, 67, 201, "@prob", " f[201]"), VALUES},
-        {USUAL " reverse=1", GRU_OF(29, 6, 35, 105, "@prob", " bool[29,6] f[29,105]@pos"), VALUES})
+SET(gru, {USUAL, GRU(3, 4, 5, 15, "")}, {USUAL AFTER, GRU(3, 4, 5, 15, " f[15]")},
+    {USUAL, GRU(1, 1, 1, 3, "")}, {USUAL AFTER " reverse=1", GRU(2, 5, 3, 9, " f[9]")},
+    {USUAL " reverse=1", GRU(2, 5, 3, 9, " bool[2,5]")},
+    {USUAL AFTER, GRU(3, 4, 2, 6, " f[6] bool[3,4]")},
+    {USUAL AFTER, GRU(2, 4, 3, 9, " f[9] f[2,9]@pos")}, {USUAL, GRU(2, 4, 3, 9, " f[2,9]@pos")},
+    {USUAL, GRU(4, 3, 2, 6, " bool[4,3] f[4,6]@pos")},
+    {"act=relu gate_act=hard_sigmoid" AFTER, GRU(3, 3, 4, 12, " f[12]"), VALUES},
+    {"act=sigmoid gate_act=tanh", GRU(2, 3, 2, 6, "")}, {USUAL, GRU(0, 4, 3, 9, "")},
+    {USUAL AFTER, GRU(3, 0, 2, 6, " f[6]")}, {USUAL, GRU(2, 3, 0, 0, "")},
+    {USUAL, GRU(55, 3, 17, 51, " bool[55,3]")},
+    {USUAL AFTER, GRU_OF(7, 9, 67, 201, "@prob", " f[201]"), VALUES},
+    {USUAL " reverse=1", GRU_OF(29, 6, 35, 105, "@prob", " bool[29,6] f[29,105]@pos"), VALUES})
 
 /* (gates, U, d last, h0, hidden, [inner], ...) */
 #define GRU_GRAD(B, T, H, GH, more)                                                                \
@@ -91,4 +89,4 @@ SET(simple_rnn_grad, {"act=tanh", SIMPLE(3, 4, 5, "")},
     {"", SIMPLE(3, 4, 2, " bool[3,4]")}, {"act=relu", SIMPLE(3, 4, 2, "")},
     {"act=tanh", SIMPLE(1, 1, 1, "")}, {"act=tanh", SIMPLE(0, 4, 3, "")},
     {"act=tanh", SIMPLE(3, 0, 2, "")}, {"act=tanh", SIMPLE(2, 3, 0, "")},
-    {"act=tanh", SIMPLE(55, 3, 17, " bool[55,3]")}, {"act=tanh", SIMPLE(9, 16, 67, "")})
+    {"act=tanh", SIMPLE(55, 3, 17, " bool[55,3]"), VALUES}, {"act=tanh", SIMPLE(9, 16, 67, "")})
