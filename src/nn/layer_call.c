@@ -409,6 +409,13 @@ typedef struct {
     sn_value value, mask;
 } made;
 
+/* Also of tensors that are the same value: a dropout that drops nothing gives what it got. */
+static void end_mask(made *tensors, uint32_t n, sn_value of) {
+    for (uint32_t i = 0; i < n; i++)
+        if (tensors[i].value.i == of.i)
+            tensors[i].mask = SN_NO_VALUE;
+}
+
 static snug_status build_all(sn_network *n, sn_graph *g, bool training, made *tensors,
                              snug_error *err) {
     for (size_t i = 0; i < n->n_applications; i++) {
@@ -420,7 +427,7 @@ static snug_status build_all(sn_network *n, sn_graph *g, bool training, made *te
         }
         SNUG_TRY(sn_network_build_one(n, a, g, training, &io, err));
         for (int k = 0; io.ends_masks && k < a->n_in; k++)
-            tensors[a->in[k]].mask = SN_NO_VALUE;
+            end_mask(tensors, a->first, io.in[k]);
         for (int k = 0; k < a->n_out; k++)
             tensors[a->first + (uint32_t)k] = (made){io.out[k], k ? SN_NO_VALUE : io.out_mask};
     }

@@ -1,6 +1,6 @@
 /* schedule.c: Keras' learning-rate schedules, one row each, as functions of the number of steps
  * taken so far. A rate is a parameter of the step: no plan depends on it. Keras computes them in
- * f32; so the result is rounded to f32. */
+ * f32, also for f64 models: every operation here is rounded as there. */
 #include "nn/nn.h"
 #include "nn/text.h"
 
@@ -11,66 +11,80 @@
 typedef struct {
     sn_schedule defaults;
     const char *settings, *needed;
-    double (*rate)(const sn_schedule *s, double step);
+    float (*rate)(const sn_schedule *s, float step);
 } schedule_row;
 
 /* --- the functions ---------------------------------------------------------------------------- */
-static double decays(const sn_schedule *s, double step) {
-    const double p = step / s->decay_steps;
-    return s->staircase ? floor(p) : p;
+static float power(float x, float y) {
+    return (float)pow((double)x, (double)y);
 }
 
-static double exponential(const sn_schedule *s, double step) {
-    return s->initial_learning_rate * pow(s->decay_rate, decays(s, step));
+/* (1 + cos(pi p)) / 2 */
+static float half_wave(float p) {
+    return 0.5f * (1.0f + (float)cos((double)((float)M_PI * p)));
 }
 
-static double inverse_time(const sn_schedule *s, double step) {
-    return s->initial_learning_rate / (1 + s->decay_rate * decays(s, step));
+static float decays(const sn_schedule *s, float step) {
+    const float p = step / (float)s->decay_steps;
+    return s->staircase ? floorf(p) : p;
+}
+
+static float exponential(const sn_schedule *s, float step) {
+    return (float)s->initial_learning_rate * power((float)s->decay_rate, decays(s, step));
+}
+
+static float inverse_time(const sn_schedule *s, float step) {
+    return (float)s->initial_learning_rate / (1.0f + (float)s->decay_rate * decays(s, step));
 }
 
 /* values[i] up to and with boundary i. */
-static double piecewise(const sn_schedule *s, double step) {
+static float piecewise(const sn_schedule *s, float step) {
     int i = 0;
-    while (i < s->n_boundaries && step > s->boundaries[i])
+    while (i < s->n_boundaries && (double)step > s->boundaries[i])
         i++;
-    return s->values[i];
+    return (float)s->values[i];
 }
 
-static double polynomial(const sn_schedule *s, double step) {
-    double over = s->decay_steps;
+static float polynomial(const sn_schedule *s, float step) {
+    const float end = (float)s->end_learning_rate;
+    float over = (float)s->decay_steps;
     if (s->cycle)
-        over *= step == 0 ? 1 : ceil(step / s->decay_steps);
-    const double p = (s->cycle ? step : fmin(step, over)) / over;
-    return (s->initial_learning_rate - s->end_learning_rate) * pow(1 - p, s->power) +
-           s->end_learning_rate;
+        over *= step == 0 ? 1.0f : ceilf(step / over);
+    else
+        step = fminf(step, over);
+    const float left = power(1.0f - step / over, (float)s->power);
+    return ((float)s->initial_learning_rate - end) * left + end;
 }
 
-/* From 1 to alpha, with p from 0 to 1. */
-static double half_wave(double p, double alpha) {
-    return (1 - alpha) * 0.5 * (1 + cos(acos(-1) * p)) + alpha;
+/* From `first` to alpha times that, in decay_steps. */
+static float cosine_from(const sn_schedule *s, float first, float step) {
+    const float over = (float)s->decay_steps;
+    const float wave = half_wave(fminf(step, over) / over);
+    return first * ((float)(1 - s->alpha) * wave + (float)s->alpha);
 }
 
-static double cosine(const sn_schedule *s, double step) {
-    const double first = s->initial_learning_rate;
+static float cosine(const sn_schedule *s, float step) {
+    const float first = (float)s->initial_learning_rate, target = (float)s->warmup_target;
     if (isnan(s->warmup_target))
-        return first * half_wave(fmin(step, s->decay_steps) / s->decay_steps, s->alpha);
-    if (step < s->warmup_steps)
-        return first + (s->warmup_target - first) * step / s->warmup_steps;
-    const double since = fmin(step - s->warmup_steps, s->decay_steps);
-    return s->warmup_target * half_wave(since / s->decay_steps, s->alpha);
+        return cosine_from(s, first, step);
+    if ((double)step < s->warmup_steps)
+        return step / (float)s->warmup_steps * (target - first) + first;
+    return cosine_from(s, target, step - (float)s->warmup_steps);
 }
 
 /* Each restart takes t_mul times as long and starts at m_mul times the rate of the one before. */
-static double restarts(const sn_schedule *s, double step) {
-    double p = step / s->first_decay_steps, n = floor(p), before = n, length = 1;
-    if (s->t_mul != 1) {
-        n = floor(log(1 - p * (1 - s->t_mul)) / log(s->t_mul));
-        length = pow(s->t_mul, n);
-        before = (1 - length) / (1 - s->t_mul);
-    }
-    p = (p - before) / length;
-    return s->initial_learning_rate *
-           ((1 - s->alpha) * 0.5 * pow(s->m_mul, n) * (1 + cos(acos(-1) * p)) + s->alpha);
+static float restarts(const sn_schedule *s, float step) {
+    const float t_mul = (float)s->t_mul, alpha = (float)s->alpha;
+    float p = step / (float)s->first_decay_steps, n = floorf(p);
+    if (t_mul != 1) {
+        const float reach = 1.0f - p * (1.0f - t_mul);
+        n = floorf((float)log((double)reach) / (float)log((double)t_mul));
+        const float length = power(t_mul, n);
+        p = (p - (1.0f - length) / (1.0f - t_mul)) / length;
+    } else
+        p -= n;
+    const float wave = power((float)s->m_mul, n) * half_wave(p);
+    return (float)s->initial_learning_rate * ((1.0f - alpha) * wave + alpha);
 }
 
 /* --- the rows --------------------------------------------------------------------------------- */
@@ -107,7 +121,7 @@ static const schedule_row *find_row(const char *name) {
 }
 
 double sn_schedule_rate(const sn_schedule *s, int64_t steps) {
-    return sn_keras_number(find_row(s->name)->rate(s, (double)steps));
+    return (double)find_row(s->name)->rate(s, (float)steps);
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
