@@ -56,6 +56,14 @@ def masks_end_at_attention():
     return keras.Model([words, more], L.Dense(9)(b))
 
 
+def masks_behind_dropout():
+    """A dropout that drops nothing gives the tensor it got, which then loses its mask, too."""
+    x = L.Input((5,), dtype="int32")
+    a = L.Embedding(9, 4, mask_zero=True)(x)
+    b = L.Dropout(0.0)(a)
+    return keras.Model(x, L.Dense(9)(L.Add()([a, L.MultiHeadAttention(2, 3)(b, b)])))
+
+
 def capsules():
     """Two rounds of routing by agreement."""
     squash = lambda v: v * ops.sum(ops.square(v), -1, keepdims=True) / (1 + ops.sum(ops.square(v), -1, keepdims=True)) / ops.sqrt(ops.sum(ops.square(v), -1, keepdims=True) + 1e-7)
@@ -96,6 +104,7 @@ logits = lambda: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 CASES = [
     ("unseen_reversible", reversible, PADDED, WORDS, sgd, logits, ["accuracy"], 3),
     ("unseen_masks_end_at_attention", masks_end_at_attention, [IDS, PADDED], WORDS, sgd, logits, ["accuracy"], 3),
+    ("unseen_masks_behind_dropout", masks_behind_dropout, PADDED, WORDS, sgd, logits, ["accuracy"], 3),
     ("unseen_capsules", capsules, IMAGES, ONEHOT, adam, "mse", [], 3),
     ("unseen_mixer", mixer, SEQ, Y3, lambda: keras.optimizers.Nadam(0.002), "mse", [], 3),
     ("unseen_variational", variational, SHARES, [SHARES, np.zeros((64, 1))], adam, ["binary_crossentropy", "mae"], [], 3, 16, {"loss_weights": [12.0, 1.0]}),
