@@ -289,11 +289,9 @@ static void find_next(sn_holder *h) {
             h->at[v]++;
         h->next[v] = h->at[v] < end ? h->use[h->at[v]] : NONE;
     }
-    for (uint32_t i = h->n_sliced; i-- > 0;) {
-        const uint32_t node = h->nodes[i];
+    for (uint32_t i = h->own_start[h->block + 1]; i-- > 0;) { /* readers before what they read */
+        const uint32_t node = h->own[i];
         uint32_t soonest = NONE;
-        if (block_of(h, node) > h->block)
-            continue;
         for (uint32_t k = h->out_start[node]; k < h->out_start[node + 1]; k++)
             if (h->next[h->out[k]] < soonest && !stays(h, h->out[k]))
                 soonest = h->next[h->out[k]];
@@ -400,34 +398,45 @@ static void list_candidates(sn_holder *h) {
         }
 }
 
+/* Read in this block for the last time. */
+static bool dies(const sn_holder *h, uint32_t root) {
+    return h->read[root] == h->stamp && (h->next[root] == NONE || h->ends[root] == h->stamp);
+}
+
 /* Bytes of what is held in the block. A value that is made takes the place of one of its size that
- * is read here for the last time. *more: how many values of this size are made beyond those. */
-static double held_bytes(const sn_holder *h, size_t size, int *more) {
+ * dies. */
+static double held_bytes(const sn_holder *h) {
     double bytes = 0;
     uint32_t n = 0;
-    *more = 0;
     for (uint32_t i = 0; i < h->n_residents; i++) {
-        const uint32_t root = h->residents[i];
-        bytes += (double)h->p->padded[root];
-        if (h->read[root] == h->stamp && (h->next[root] == NONE || h->ends[root] == h->stamp))
-            h->dying[n++] = h->p->padded[root];
+        const size_t size = h->p->padded[h->residents[i]];
+        bytes += (double)size;
+        if (dies(h, h->residents[i]))
+            h->dying[n++] = size;
     }
-    for (uint32_t i = 0; i < n; i++)
-        *more -= h->dying[i] == size;
     for (uint32_t i = 0; i < h->n_candidates; i++) {
-        const size_t made = h->p->padded[h->candidates[i].root];
+        const size_t size = h->p->padded[h->candidates[i].root];
         uint32_t k = 0;
         if (h->candidates[i].way != MADE)
             continue;
-        *more += made == size;
-        while (k < n && h->dying[k] != made)
+        while (k < n && h->dying[k] != size)
             k++;
         if (k < n)
             h->dying[k] = h->dying[--n];
         else
-            bytes += (double)made;
+            bytes += (double)size;
     }
     return bytes;
+}
+
+/* Whether more values of this size are made than die. */
+static bool are_more_made(const sn_holder *h, size_t size) {
+    int more = 0;
+    for (uint32_t i = 0; i < h->n_candidates; i++)
+        more += h->candidates[i].way == MADE && h->p->padded[h->candidates[i].root] == size;
+    for (uint32_t i = 0; i < h->n_residents; i++)
+        more -= h->p->padded[h->residents[i]] == size && dies(h, h->residents[i]);
+    return more > 0;
 }
 
 /* The candidate with the lowest score. Old scores are lower bounds, so only the lowest is asked
@@ -436,7 +445,6 @@ static candidate *lowest(sn_holder *h) {
     for (;;) {
         candidate *best = &h->candidates[0];
         double second = INFINITY;
-        int more;
         for (uint32_t i = 1; i < h->n_candidates; i++) {
             candidate *const c = &h->candidates[i];
             const double worse = c->score < best->score ? best->score : c->score;
@@ -445,8 +453,8 @@ static candidate *lowest(sn_holder *h) {
         }
         if (best->score == INFINITY)
             return NULL;
-        (void)held_bytes(h, h->p->padded[best->root], &more);
-        const double score = best->way == PASSES || more > 0 ? score_of(h, best->root) : INFINITY;
+        const bool gives = best->way == PASSES || are_more_made(h, h->p->padded[best->root]);
+        const double score = gives ? score_of(h, best->root) : INFINITY;
         const bool settled = score < INFINITY && score <= fmax(best->score * 1.001, second);
         best->score = score;
         if (settled)
@@ -456,9 +464,8 @@ static candidate *lowest(sn_holder *h) {
 
 /* Lets candidates go until the block has room. */
 static bool make_room(sn_holder *h) {
-    int more;
     list_candidates(h);
-    while (held_bytes(h, 0, &more) > h->room[h->block]) {
+    while (held_bytes(h) > h->room[h->block]) {
         candidate *const c = h->n_candidates > 0 ? lowest(h) : NULL;
         if (!c)
             return false;
@@ -541,7 +548,6 @@ static void start_over(sn_holder *h) {
 }
 
 static snug_status walk(sn_holder *h, double *held, snug_error *err) {
-    int more_made;
     start_over(h);
     h->n_holds = 0;
     for (h->block = 0; h->block < h->split->n_blocks; h->block++) {
@@ -551,7 +557,7 @@ static snug_status walk(sn_holder *h, double *held, snug_error *err) {
             find_next(h);
             more = !make_room(h) && let_read_go(h);
         }
-        held[h->block] = held_bytes(h, 0, &more_made);
+        held[h->block] = held_bytes(h);
         SNUG_TRY(close_block(h, err));
         keep_forced(h);
     }
