@@ -158,6 +158,11 @@ snug_status snug_metric_update(snug_metric *m, snug_tensor *y_true, snug_tensor 
         labels = sn_build_cast(&c.b, labels, SNUG_I32); /* as predicted classes are */
     if (weight)
         w = sn_build_cast(&c.b, sn_record_use(&c, weight), type_of(&c.b, scores).dtype);
+    if (m->metric.loss.name[0] && tt.rank == 1 && tp.rank == 1) { /* a loss of one example */
+        const int64_t row[2] = {1, -1};
+        labels = sn_build_reshape(&c.b, labels, row, 2);
+        scores = sn_build_reshape(&c.b, scores, row, 2);
+    }
     const sn_value sums = sn_metric_build(&c.b, &m->metric, labels, scores, w);
     const sn_value row = sn_build_reshape(&c.b, sums, (const int64_t[]){-1}, 1);
     const sn_value in[2] = {sn_record_version(&c, m->sums), sn_build_cast(&c.b, row, SNUG_F64)};
