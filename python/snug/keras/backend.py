@@ -104,6 +104,12 @@ def __getattr__(name):
     from snug._lazy import tf
     if name.startswith("__"):
         raise AttributeError(name)
+    try:
+        found = _C.function("keras.backend." + name)
+    except (AttributeError, KeyError, ValueError):
+        found = None
+    if found is not None:
+        return found
     found = tf
     for part in _TF.get(name, name).split("."):
         found = getattr(found, part)
