@@ -143,7 +143,11 @@ class Layer:
     # --- weights ----------------------------------------------------------------------------------
     @property
     def variables(self):
-        return self.weights
+        return self.weights + [s for layer in self._with_inner() for s in layer._seeds()]
+
+    def _seeds(self):
+        """State of random numbers, which Keras counts as a variable."""
+        return []
 
     @property
     def weights(self):
@@ -232,17 +236,29 @@ class Layer:
     def add_metric(self, value, name=None, aggregation=None):
         raise NotImplementedError("add_metric is not in Keras 3; make a keras.metrics.Mean in the constructor and update it")
 
-    def _own_losses(self):
-        found = [loss() if callable(loss) else loss for loss in self._added]
-        found += [v.regularizer(v) for v in self._own if getattr(v, "regularizer", None) is not None and v.trainable]
-        return found
+    def _own_added(self):
+        return [loss() if callable(loss) and not _C.is_tensor(loss) else loss for loss in self._added]
+
+    def _own_penalties(self):
+        return [v.regularizer(v) for v in self._own if getattr(v, "regularizer", None) is not None and v.trainable]
+
+    def _with_inner(self):
+        """This layer and all below it, each once."""
+        seen, out, stack = set(), [], [self]
+        while stack:
+            layer = stack.pop(0)
+            if id(layer) not in seen:
+                seen.add(id(layer))
+                out.append(layer)
+                stack = list(layer._all_layers()) + stack
+        return out
 
     @property
     def losses(self):
-        found = self._own_losses()
-        for layer in self._all_layers():
-            found += layer.losses
-        return found
+        """What calls added, then what regularisers say of the weights."""
+        layers = self._with_inner()
+        found = [loss for layer in layers for loss in layer._own_added()]
+        return found + [loss for layer in layers for loss in layer._own_penalties()]
 
     def _forget_losses(self):
         self._added.clear()

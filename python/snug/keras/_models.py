@@ -444,7 +444,7 @@ class Sequential(Model):
     inputs = property(lambda self: self._graph_or_raise().inputs)
     outputs = property(lambda self: self._graph_or_raise().outputs)
     input = property(lambda self: self._graph_or_raise().input)
-    output = property(lambda self: self._graph_or_raise().output)
+    output = property(lambda self: self._nodes[0].outputs if self._nodes else self._graph_or_raise().output)
     input_shape = property(lambda self: self._graph_or_raise().input_shape)
     output_shape = property(lambda self: self._graph_or_raise().output_shape)
     output_names = property(lambda self: self._graph_or_raise().output_names)

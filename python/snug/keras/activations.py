@@ -58,6 +58,12 @@ def __getattr__(name):
     if name in _NAMES:
         globals()[name] = _wrap(name)
         return globals()[name]
+    if not name.startswith("_"):
+        from snug.keras import ops
+        function = getattr(ops, name, None)
+        if function is not None:
+            globals()[name] = function
+            return function
     raise AttributeError(f"keras.activations.{name} is not in Snug")
 
 
@@ -65,9 +71,10 @@ def get(identifier):
     if identifier is None:
         return linear
     if isinstance(identifier, str):
-        if identifier in _NAMES or identifier in globals():
+        try:
             return globals().get(identifier) or __getattr__(identifier)
-        raise ValueError(f"Could not interpret activation function identifier: {identifier}")
+        except AttributeError:
+            raise ValueError(f"Could not interpret activation function identifier: {identifier}") from None
     if callable(identifier):
         return identifier
     raise ValueError(f"Could not interpret activation function identifier: {identifier}")

@@ -80,6 +80,11 @@ def int_shape(x):
     return tuple(x.shape)
 
 
+def expand_dims(x, axis=-1):
+    from snug._lazy import tf
+    return tf.expand_dims(x, axis)
+
+
 def flatten(x):
     from snug._lazy import tf
     return tf.reshape(x, [-1])

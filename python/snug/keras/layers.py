@@ -138,13 +138,17 @@ class _Built(Layer):
         made = [tuple(s) for _, s in self._engine().infer([(self._input_dtype(), tuple(s)) for s in shapes])]
         return made[0] if len(made) == 1 else made
 
-    def _own_losses(self):
-        found = [loss() if callable(loss) else loss for loss in self._added]
-        if self.__dict__.get("_c") is None:
-            return found
-        found += self._c.losses()
-        engine = {id(v) for v in self._c.variables()}
-        return found + [v.regularizer(v) for v in self._own if id(v) not in engine and v.regularizer is not None]
+    def _own_penalties(self):
+        found = self._c.losses() if self.__dict__.get("_c") is not None else []
+        return found + [v.regularizer(v) for v in self._own if v.regularizer is not None]
+
+    def _seeds(self):
+        if not any(word in type(self).__name__ for word in ("Dropout", "Noise", "Random")) or not self.built:
+            return []
+        if "_seed_state" not in self.__dict__:
+            self.__dict__["_seed_state"] = KerasVariable(_C.full((2,), 0, _layer.as_dtype("int64")), trainable=False,
+                                                         name="seed_generator/seed_generator_state")
+        return [self._seed_state]
 
     def _constrain(self):
         if self.__dict__.get("_c") is not None:
@@ -206,7 +210,8 @@ def _arrange(args, kwargs):
     """Flat tensors, their roles, and keywords that are no tensors as the engine's text."""
     tensors, roles, words = [], [], []
     for k, arg in enumerate(args):
-        flat = [t for t in _nest.flatten(arg) if t is not None]
+        flat = [t if _C.is_tensor(t) or isinstance(t, KerasTensor) else _C.convert_to_tensor(t)
+                for t in _nest.flatten(arg) if t is not None]
         tensors += flat
         roles += [None] * len(flat)
     for name, value in kwargs.items():
@@ -237,7 +242,8 @@ class Normalization(_Built):
         over = [a for a in range(len(x.shape)) if a not in keep]
         mean, variance = tf.nn.moments(x, over)
         self._values["mean"], self._values["variance"] = mean.numpy().tolist(), variance.numpy().tolist()
-        self.__dict__.update(mean=mean, variance=variance, _c=None)
+        rows = [1] * (len(x.shape) - len(mean.shape)) + list(mean.shape)
+        self.__dict__.update(mean=tf.reshape(mean, rows), variance=tf.reshape(variance, rows), _c=None, built=True)
 
 
 class MultiHeadAttention(_Built):
@@ -344,6 +350,54 @@ class Lambda(Layer):
         if "training" in accepts:
             kwargs["training"] = training
         return self.function(inputs, **kwargs)
+
+
+class RNN(_Built):
+    """Cells of the engine run in it; a cell written in Python is stepped here."""
+    _signature = _signatures.LAYERS["RNN"]
+    _keras_module = "keras.layers"
+
+    def __init__(self, cell, *args, **kwargs):
+        if isinstance(cell, (list, tuple)):
+            cell = __getattr__("StackedRNNCells")(list(cell))
+        super().__init__(cell, *args, **kwargs)
+        self.__dict__["_python"] = not isinstance(cell, _Built)
+
+    def _engine(self):
+        if self._python:
+            raise NotImplementedError("this RNN has a cell written in Python")
+        return super()._engine()
+
+    def _symbolic_call(self, args, kwargs):
+        return Layer._symbolic_call(self, args, kwargs) if self._python else super()._symbolic_call(args, kwargs)
+
+    def call(self, sequences, initial_state=None, mask=None, training=None):
+        if not self._python:
+            extra = {} if initial_state is None else {"initial_state": initial_state}
+            return super().call(sequences, mask=mask, training=training, **extra)
+        return self._step_all(sequences, initial_state, training)
+
+    def _step_all(self, sequences, initial_state, training):
+        from snug._lazy import tf
+        cell, steps = self.cell, sequences.shape[1]
+        sizes = cell.state_size if isinstance(cell.state_size, (list, tuple)) else [cell.state_size]
+        states = list(_nest.flatten(initial_state)) if initial_state is not None else \
+            [tf.zeros((sequences.shape[0], s)) for s in sizes]
+        outputs = []
+        accepts = _layer._parameters(type(cell).call)
+        extra = {"training": training} if "training" in accepts else {}
+        for t in (range(steps - 1, -1, -1) if self.go_backwards else range(steps)):
+            given = states if isinstance(cell.state_size, (list, tuple)) else states[0]
+            output, states = cell(sequences[:, t], [given] if not isinstance(given, list) else given, **extra)
+            states = list(_nest.flatten(states))
+            outputs.append(output)
+        result = tf.stack(outputs, axis=1) if self.return_sequences else outputs[-1]
+        return [result, *states] if self.return_state else result
+
+    def _build_for(self, args, kwargs):
+        if not self._python:
+            return super()._build_for(args, kwargs)
+        self.__dict__["built"] = True
 
 
 class Wrapper(Layer):
