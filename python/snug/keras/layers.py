@@ -38,6 +38,7 @@ class _Built(Layer):
                 self.__dict__[name] = value
             if isinstance(value, Layer):
                 self._track(value)
+        self.__dict__["activity_regularizer"] = None  # the engine's business
         if regularizer is not None:
             self.__dict__["_values"]["activity_regularizer"] = regularizer
 

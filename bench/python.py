@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""The Python door against TensorFlow: the same small programs, one after the other, in the same run.
+
+usage: bench/python.py BUILD [ROW ...]     SNUG_BENCH_TENSORFLOW: an interpreter that has TensorFlow; without it Snug alone
+
+A row prints its seconds (the smallest of a few) and the peak of its process. What is measured is in ROWS below."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HEAD = """
+import json, resource, sys, time
+begin = time.perf_counter()
+import numpy as np
+numpy_seconds, numpy_peak = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+begin = time.perf_counter()
+import tensorflow as tf
+import_seconds, import_peak = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+def best(function, times, warm=3):
+    for _ in range(warm):
+        function()
+    found = []
+    for _ in range(times):
+        t = time.perf_counter(); function(); found.append(time.perf_counter() - t)
+    return min(found)
+
+def done(seconds, peak=None):
+    print("ROW " + json.dumps([seconds, (peak or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1024]))
+"""
+
+MLP = """
+model = tf.keras.Sequential([tf.keras.layers.Dense(64, activation="relu"), tf.keras.layers.Dense(10)])
+loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+optimizer = tf.keras.optimizers.Adam()
+x, y = tf.constant(np.random.rand(64, 32).astype("float32")), tf.constant(np.arange(64) % 10)
+def step():
+    with tf.GradientTape() as tape:
+        loss = loss_of(y, model(x, training=True))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    return loss
+"""
+
+CONV = """
+model = tf.keras.Sequential([tf.keras.layers.Conv2D(32, 3, activation="relu"), tf.keras.layers.MaxPooling2D(),
+                             tf.keras.layers.Flatten(), tf.keras.layers.Dense(10)])
+loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+optimizer = tf.keras.optimizers.Adam()
+x, y = tf.constant(np.random.rand(32, 128, 128, 3).astype("float32")), tf.constant(np.arange(32) % 10)
+def step():
+    with tf.GradientTape() as tape:
+        loss = loss_of(y, model(x, training=True))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    return float(loss)
+"""
+
+LAYERS = """
+x = tf.random.normal((1000, 100))
+t = time.perf_counter()
+for _ in range(5000):
+    x = tf.keras.layers.Dense(100)(x)
+"""
+
+# name, program, what the issue asks for
+ROWS = [
+    ("import", "done(import_seconds, import_peak - (numpy_peak if 'snug' in sys.modules else 0))", "0.05 s, 15 MiB beyond NumPy"),
+    ("5,000 Dense, not looked at", LAYERS + "done(time.perf_counter() - t)", "0.5 s, 120 MiB"),
+    ("5,000 Dense, looked at", LAYERS + "float(tf.reduce_sum(x)); done(time.perf_counter() - t)", "2 s, 120 MiB"),
+    ("313 eager calls of two layers", MLP + "data = np.random.rand(313 * 64, 32).astype('float32')\n"
+     "def run():\n    for i in range(313):\n        out = model(data[i * 64:(i + 1) * 64])\n    return out.numpy()\ndone(best(run, 5))",
+     "0.15 s"),
+    ("MLP step, eager", MLP + "done(best(step, 200, 10))", "0.4 ms"),
+    ("MLP step, tf.function", MLP + "traced = tf.function(step)\ndone(best(lambda: float(traced()), 500, 10))", "0.2 ms"),
+    ("MLP step, fit", MLP + "model.compile(optimizer, loss_of)\nxs, ys = np.random.rand(313 * 64, 32).astype('float32'), np.arange(313 * 64) % 10\n"
+     "done(best(lambda: model.fit(xs, ys, batch_size=64, verbose=0), 3, 1) / 313)", "0.2 ms"),
+    ("conv32 step, eager", CONV + "done(best(step, 10, 3))", "the budget issue's step + 1 ms"),
+    ("conv32, ten steps, whole script", CONV + "for _ in range(10):\n    print(step())\ndone(time.perf_counter() - begin)", "1.0 s, 160 MiB"),
+    ("list of 1,000 arrays to a tensor", "arrays = [np.zeros((1000, 100)) for _ in range(1000)]\nheld = resource.getrusage(resource.RUSAGE_SELF)"
+     ".ru_maxrss\nt = time.perf_counter()\nx = tf.constant(arrays, dtype=tf.float32)\nfloat(x[0, 0, 0])\n"
+     "done(time.perf_counter() - t, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held)", "the tensor (381 MiB) + 64 MiB"),
+    ("recorded scalar operation", "a = tf.constant(1.0)\nt = time.perf_counter()\nfor _ in range(40000):\n    a = a + 1.5\nfloat(a)\n"
+     "done((time.perf_counter() - t) / 40000)", "1 us"),
+]
+
+
+def run(command, program, head=HEAD):
+    with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as file:
+        file.write(head + program)
+    try:
+        out = subprocess.run(command + [file.name], capture_output=True, text=True, timeout=600, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+    finally:
+        os.unlink(file.name)
+    for line in out.stdout.splitlines():
+        if line.startswith("ROW "):
+            return json.loads(line[4:])
+    sys.exit(f"{' '.join(command)} gave no row:\n{out.stdout[-500:]}\n{out.stderr[-1500:]}")
+
+
+def shown(seconds):
+    return f"{seconds * 1e6:.2f} us" if seconds < 1e-4 else f"{seconds * 1e3:.2f} ms" if seconds < 0.1 else f"{seconds:.2f} s"
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    build, wanted = sys.argv[1], sys.argv[2:]
+    peer = os.environ.get("SNUG_BENCH_TENSORFLOW")
+    print(f"{'what':36} {'Snug':>10} {'MiB':>7} {'TensorFlow':>11} {'MiB':>7} {'ratio':>7}  asked for")
+    for name, program, goal in ROWS:
+        if wanted and not any(w in name for w in wanted):
+            continue
+        python = os.path.join(build, "venv/bin/python")
+        if name == "import":  # the launcher would have imported most of it before
+            head = HEAD.replace("import tensorflow as tf\n", "import snug; snug.install()\nimport tensorflow as tf; tf.constant(1.0)\n")
+            seconds, peak = run([python], program, head)
+        else:
+            seconds, peak = run([python, "-m", "snug"], program)
+        line = f"{name:36} {shown(seconds):>10} {peak:7.0f}"
+        if peer:
+            other, other_peak = run([peer], program)
+            line += f" {shown(other):>11} {other_peak:7.0f} {seconds / other:6.3f}x"
+        else:
+            line += " " * 28
+        print(f"{line}  {goal}", flush=True)
+
+
+main()
