@@ -338,6 +338,23 @@ static void test_looking_at_the_loss_before_the_gradient_changes_nothing(void **
     close_bench(&b);
 }
 
+/* x / 3 and 3 / x have the same leaves and nodes; which value is which is structure. */
+static void test_plans_know_which_value_is_which(void **state) {
+    bench b = open_bench(state);
+    const snug_type type = {.dtype = SNUG_F32, .rank = 1, .dims = {2}};
+    snug_tensor *three;
+    expect_ok(snug_tensor_full(b.r, &type, 3, &three, &b.err), &b.err);
+    expect_ok(snug_sync(b.r, &b.err), &b.err); /* no node of the recordings to come */
+    for (int turned = 0; turned < 4; turned++) {
+        snug_tensor *x = vector(&b, (float[]){6, 2}, 2);
+        snug_tensor *y = turned & 1 ? op(&b, "div", "", three, x) : op(&b, "div", "", x, three);
+        expect_first(&b, y, turned & 1 ? 0.5f : 2);
+        snug_tensor_drop(x), snug_tensor_drop(y);
+    }
+    snug_tensor_drop(three);
+    close_bench(&b);
+}
+
 /* --- tapes ------------------------------------------------------------------------------------ */
 static void test_a_tape_sees_only_what_it_recorded(void **state) {
     bench b = open_bench(state);
@@ -553,6 +570,7 @@ int main(void) {
         engine_test(test_a_variable_that_nobody_can_reach_is_a_value),
         engine_test(test_results_do_not_depend_on_when_things_run),
         engine_test(test_numbers_and_rows_are_no_structure),
+        engine_test(test_plans_know_which_value_is_which),
         engine_test(test_a_training_loop_is_one_plan),
         engine_test(test_looking_at_the_loss_before_the_gradient_changes_nothing),
         engine_test(test_a_tape_sees_only_what_it_recorded),

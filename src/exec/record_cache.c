@@ -1,7 +1,8 @@
 /* record_cache.c: plans at hand. A recording is written as a list of words: types of leaves and
- * variables, kinds of parameters, nodes with the structure of their attributes, outputs. The hash
- * of the words finds an entry, comparing them proves it. Values of parameters, addresses and
- * contents are not in it; how much room there is, is compared.
+ * variables, kinds of parameters, nodes with the structure of their attributes, outputs, and which
+ * value each of them is, since leaves and nodes come in any order. The hash of the words finds an
+ * entry, comparing them proves it. Values of parameters, addresses and contents are not in it; how
+ * much room there is, is compared.
  *
  * A plan for a limit is taken where it fits the room there is now; so what runs depends on
  * structure and room, never on what ran before. */
@@ -33,7 +34,7 @@ static snug_status reserve(key *k, size_t more, snug_error *err) {
 }
 
 static snug_status add_type(key *k, const snug_type *t, snug_error *err) {
-    SNUG_TRY(reserve(k, 1 + SNUG_MAX_RANK, err));
+    SNUG_TRY(reserve(k, 2 + SNUG_MAX_RANK, err)); /* one for the caller */
     k->words[k->n++] = (uint64_t)t->dtype << 8 | (uint64_t)t->rank;
     for (int a = 0; a < t->rank; a++)
         k->words[k->n++] = (uint64_t)t->dims[a];
@@ -49,10 +50,12 @@ static void add_field(key *k, const sn_field *f, const sn_attrs *a) {
 
 static snug_status add_node(key *k, const sn_node_info *n, snug_error *err) {
     const sn_attr_family *family = sn_ops[n->op].attrs;
-    SNUG_TRY(reserve(k, 1 + SN_ATTR_WORDS + n->n_in, err));
+    SNUG_TRY(reserve(k, 1 + SN_ATTR_WORDS + SN_MAX_IN + SN_MAX_OUT, err));
     k->words[k->n++] = (uint64_t)n->op << 16 | n->n_in;
     for (int i = 0; i < n->n_in; i++)
         k->words[k->n++] = n->in[i].i;
+    for (int i = 0; i < n->n_out; i++)
+        k->words[k->n++] = n->out[i].i;
     for (int i = 0; i < family->n_fields; i++)
         add_field(k, &family->fields[i], &n->attrs);
     return SNUG_OK;
@@ -66,11 +69,14 @@ static snug_status write_key(const sn_recording *rec, key *k, snug_error *err) {
     k->words[k->n++] = sn_graph_n_params(g);
     k->words[k->n++] = sn_graph_n_nodes(g);
     for (uint32_t i = 0; i < sn_graph_n_inputs(g); i++) {
-        SNUG_TRY(add_type(k, sn_graph_type(g, sn_graph_input_at(g, i)), err));
+        const sn_value v = sn_graph_input_at(g, i);
+        SNUG_TRY(add_type(k, sn_graph_type(g, v), err));
+        k->words[k->n++] = v.i;
     }
     for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
         const sn_variable *v = sn_graph_var_at(g, (sn_var){i});
         SNUG_TRY(add_type(k, &v->type, err));
+        k->words[k->n++] = v->first.i;
     }
     SNUG_TRY(reserve(k, sn_graph_n_params(g), err));
     for (uint32_t i = 0; i < sn_graph_n_params(g); i++)
