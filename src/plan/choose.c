@@ -15,9 +15,11 @@
 #include <math.h>
 
 #define STEPS_PER_OCTAVE 6
-#define FLOOR_TRIES      10 /* to get at the floor and below */
-#define PART_TRIES       3  /* at a step of the ladder */
-#define MAX_LOSSES       4  /* in a row, before a number or a part is given up */
+#define FLOOR_TRIES      10  /* to get at the floor and below */
+#define PART_TRIES       3   /* at a step of the ladder */
+#define MANY_BLOCKS      128 /* one more step of the ladder without slices for each */
+#define MAX_IDLE         2 /* steps in a row that give nothing smaller, with the bytes of a plan */
+#define MAX_LOSSES       4 /* in a row, before a number or a part is given up */
 #define MAX_MEMBERS      512
 #define MAX_NUMBERS      48 /* of slices: two an octave */
 
@@ -29,6 +31,7 @@ typedef struct {
 } ranked;
 typedef struct {
     uint32_t n;
+    size_t least; /* of all bounds */
     ranked at[MAX_MEMBERS];
 } ranking;
 
@@ -48,6 +51,7 @@ static void rank(const sn_family *f, ranking *r, const sn_offer *o) {
         return;
     const ranked new = {o->of, o->seconds, o->layout.bound + sn_offer_books(f, o)};
     uint32_t i = r->n++;
+    r->least = i == 0 || new.bound < r->least ? new.bound : r->least;
     for (; i > 0 && (r->at[i - 1].seconds > new.seconds ||
                      (r->at[i - 1].seconds == new.seconds && r->at[i - 1].bound < new.bound));
          i--)
@@ -102,33 +106,40 @@ static snug_status rank_cut(sn_family *f, uint32_t cut, ranking *r, number *numb
     return SNUG_OK;
 }
 
-/* One step of the ladder: with which numbers of slices can this size be reached? Those that are
- * fastest without recomputation are tried, until one is faster than the others can be; at most a
- * few of them, and none that has lost to more slices for some steps. Where values lie between
- * blocks, twice as many slices leave more for these. *fastest: seconds of the fastest that can;
- * INFINITY: none. */
-static snug_status rank_step(sn_family *f, size_t size, ranking *r, number *numbers, uint32_t n,
-                             double *fastest, snug_error *err) {
+/* A step of the ladder. */
+typedef struct {
+    size_t size;
+    bool only_plain; /* slices are not looked at: there are many blocks */
+    double fastest;  /* seconds of the fastest member that is small enough; INFINITY: none */
+} rung;
+
+/* With which numbers of slices can the size be reached? Those that are fastest without
+ * recomputation are tried, until one is faster than the others can be; at most a few of them, and
+ * none that has lost to more slices for some steps. Where values lie between blocks, twice as many
+ * slices leave more for these. */
+static snug_status rank_step(sn_family *f, rung *at, ranking *r, number *numbers, uint32_t n,
+                             snug_error *err) {
     const bool phases = f->cuts[0].split.n_blocks > 2;
-    const int most = phases ? 3 : 4;
+    const int most = at->only_plain ? 0 : phases ? 3 : 4;
     const int64_t apart = phases ? 2 : 1;
     int64_t least = 1, winner = 0;
     int made = 0;
-    *fastest = INFINITY;
-    for (uint32_t i = 0; i < n && numbers[i].plain_seconds < *fastest; i++) {
+    at->fastest = INFINITY;
+    for (uint32_t i = 0; i < n && numbers[i].plain_seconds < at->fastest; i++) {
         number *const k = &numbers[i];
-        if (k->bound > size && !k->stuck && k->lost < MAX_LOSSES &&
+        const sn_member m = {.slices = k->slices, .limit = at->size};
+        if (k->bound > at->size && !k->stuck && k->lost < MAX_LOSSES &&
             (k->slices == 1 || (made < most && k->slices >= least))) {
-            SNUG_TRY(rank_member(f, (sn_member){.slices = k->slices, .limit = size}, r, k, err));
+            SNUG_TRY(rank_member(f, m, r, k, err));
             made += !k->stuck && k->slices > 1;
             least = k->stuck ? least : apart * k->slices;
         }
-        if (k->bound <= size && k->seconds < *fastest) {
-            *fastest = k->seconds;
+        if (k->bound <= at->size && k->seconds < at->fastest) {
+            at->fastest = k->seconds;
             winner = k->slices;
         }
     }
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n && !at->only_plain; i++)
         numbers[i].lost = numbers[i].slices < winner ? numbers[i].lost + 1 : 0;
     return SNUG_OK;
 }
@@ -142,19 +153,20 @@ typedef struct {
 
 /* The same with parts, where one could be faster; a few tries, and none with a cut that has lost
  * some. */
-static snug_status rank_part_step(sn_family *f, size_t size, ranking *r, part_numbers *p,
-                                  double *fastest, snug_error *err) {
-    int tries = 0;
-    for (uint32_t i = 0; i < p->n && p->numbers[i].plain_seconds < *fastest; i++) {
+static snug_status rank_part_step(sn_family *f, rung *at, ranking *r, part_numbers *p,
+                                  snug_error *err) {
+    int tries = at->only_plain ? PART_TRIES : 0;
+    for (uint32_t i = 0; i < p->n && p->numbers[i].plain_seconds < at->fastest; i++) {
         number *const k = &p->numbers[i];
-        const sn_member m = {.slices = k->slices, .limit = size, .cut = k->cut};
-        if (k->bound > size && !k->stuck && tries < PART_TRIES && p->lost[k->cut] < MAX_LOSSES) {
+        const sn_member m = {.slices = k->slices, .limit = at->size, .cut = k->cut};
+        if (k->bound > at->size && !k->stuck && tries < PART_TRIES &&
+            p->lost[k->cut] < MAX_LOSSES) {
             SNUG_TRY(rank_member(f, m, r, k, err));
             tries++;
-            p->lost[k->cut] += k->stuck || k->seconds >= *fastest;
+            p->lost[k->cut] += k->stuck || k->seconds >= at->fastest;
         }
-        if (k->bound <= size && k->seconds < *fastest) {
-            *fastest = k->seconds;
+        if (k->bound <= at->size && k->seconds < at->fastest) {
+            at->fastest = k->seconds;
             p->lost[k->cut] = 0;
         }
     }
@@ -179,10 +191,7 @@ static snug_status rank_floor(sn_family *f, int64_t slices, ranking *r, snug_err
     size_t floor = 0, limit = 0, least = SIZE_MAX, books;
     sn_offer *o;
     SNUG_TRY(least_books(f, slices, &books, err));
-    for (uint32_t i = 0; i < r->n; i++)
-        least = r->at[i].bound < least ? r->at[i].bound : least;
-    bool go_on = books < least;
-    least = SIZE_MAX;
+    bool go_on = r->n == 0 || books < r->least;
     for (size_t i = 0, needed; go_on && i <= FLOOR_TRIES; i++) {
         SNUG_TRY(sn_family_make(f, (sn_member){slices, limit, true, 0}, &o, &needed, err));
         const size_t size = o->layout.bound + sn_offer_books(f, o);
@@ -203,15 +212,21 @@ static snug_status rank_family(sn_family *f, ranking *r, snug_error *err) {
     number numbers[MAX_NUMBERS];
     part_numbers parts = {.n = 0};
     const sn_split *const split = &f->cuts[0].split;
+    const uint32_t apart = 1 + split->n_blocks / MANY_BLOCKS;
     uint32_t n = 0, smallest = 0;
     double size = (double)f->unlimited; /* 0 where everything is in homes: no ladder */
     SNUG_TRY(rank_cut(f, 0, r, numbers, &n, err));
     for (uint32_t cut = 1; cut < f->n_cuts; cut++)
         SNUG_TRY(rank_cut(f, cut, r, parts.numbers, &parts.n, err));
-    for (double fastest = 0, j = 1; fastest < INFINITY && size >= 1; j++) {
-        size = (double)f->unlimited * exp2(-j / STEPS_PER_OCTAVE);
-        SNUG_TRY(rank_step(f, (size_t)size, r, numbers, n, &fastest, err));
-        SNUG_TRY(rank_part_step(f, (size_t)size, r, &parts, &fastest, err));
+    for (uint32_t j = 1, idle = 0; idle < MAX_IDLE && size >= 1; j++) {
+        const size_t least = r->least;
+        size = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
+        rung at = {.size = (size_t)size, .only_plain = j % apart != 0};
+        SNUG_TRY(rank_step(f, &at, r, numbers, n, err));
+        SNUG_TRY(rank_part_step(f, &at, r, &parts, err));
+        idle = at.only_plain ? idle : r->least < least ? 0 : idle + 1;
+        if (at.fastest == INFINITY && !at.only_plain)
+            break;
     }
     if (split->extent > 1)
         SNUG_TRY(rank_floor(f, split->extent, r, err));

@@ -226,10 +226,29 @@ static void write_block(writer *w, uint32_t block) {
     add(w->out, SN_STEP_END, block);
 }
 
-static void write_between(writer *w, uint32_t time) {
-    for (uint32_t i = 0; i < w->order->n; i++)
-        if (w->time[w->order->node[i]] == time)
-            run_whole(w, w->order->node[i]);
+/* Nodes that run between blocks: one chain for each place between them, in the order of nodes. */
+typedef struct {
+    uint32_t *first; /* per block, before it; and behind the last */
+    uint32_t *next;  /* per node */
+    uint32_t end;    /* the last place */
+} chains;
+
+static snug_status chain_nodes(const writer *w, sn_zone *z, chains *out, snug_error *err) {
+    const sn_order *order = w->order;
+    out->end = 0;
+    for (uint32_t i = 0; i < order->n; i++)
+        out->end = w->time[order->node[i]] / 2 > out->end ? w->time[order->node[i]] / 2 : out->end;
+    SNUG_TRY(sn_plan_array(z, (size_t)out->end + 1, sizeof *out->first, &out->first, err));
+    SNUG_TRY(sn_plan_array(z, w->p->n_nodes, sizeof *out->next, &out->next, err));
+    memset(out->first, 0xff, ((size_t)out->end + 1) * sizeof *out->first);
+    for (uint32_t i = order->n; i-- > 0;) {
+        const uint32_t node = order->node[i], time = w->time[node];
+        if (time % 2 != 0)
+            continue;
+        out->next[node] = out->first[time / 2];
+        out->first[time / 2] = node;
+    }
+    return SNUG_OK;
 }
 
 static void find_read_whole(writer *w) {
@@ -267,13 +286,13 @@ static snug_status make_sliced(writer *w, sn_zone *z, snug_error *err) {
 snug_status sn_program_sliced(sn_planner *p, sn_zone *z, const sn_order *order,
                               const sn_block_runs *runs, sn_program *out, snug_error *err) {
     writer w = {.p = p, .order = order, .split = out->split, .runs = runs, .out = out};
-    uint32_t end = 0;
+    chains between;
     SNUG_TRY(make_sliced(&w, z, err));
     put_off_updates(&w);
-    for (uint32_t i = 0; i < order->n; i++)
-        end = w.time[order->node[i]] / 2 > end ? w.time[order->node[i]] / 2 : end;
-    for (uint32_t b = 0; b <= end; b++) {
-        write_between(&w, 2 * b);
+    SNUG_TRY(chain_nodes(&w, z, &between, err));
+    for (uint32_t b = 0; b <= between.end; b++) {
+        for (uint32_t i = between.first[b]; i != UINT32_MAX; i = between.next[i])
+            run_whole(&w, i);
         if (b < w.split->n_blocks)
             write_block(&w, b);
     }
