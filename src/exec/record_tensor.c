@@ -3,11 +3,49 @@
 #include "exec/recording.h"
 
 #include "base/rng.h"
+#include "memory/team.h"
 
 #include <assert.h>
 #include <string.h>
 
 #define MAX_FREE 256 /* structs of tensors that wait to be used again */
+
+/* --- numbers ---------------------------------------------------------------------------------- */
+#define CHUNK ((int64_t)1 << 16) /* elements that a thread makes at a time */
+
+typedef struct {
+    const sn_recipe *recipe;
+    snug_dtype dtype;
+    size_t count, element;
+    unsigned char *to;
+} numbers;
+
+/* The recipe was tried before: it cannot fail here. */
+static void fill_chunks(const void *ctx, int64_t first, int64_t end) {
+    const numbers *n = ctx;
+    for (int64_t i = first; i < end; i++) {
+        const size_t at = (size_t)(i * CHUNK), left = n->count - at;
+        const snug_status filled =
+            sn_recipe_fill(n->recipe, at, left < (size_t)CHUNK ? left : (size_t)CHUNK, n->dtype,
+                           n->to + at * n->element, NULL);
+        (void)filled;
+    }
+}
+
+/* All threads together, where elements can be made one by one. */
+static snug_status fill(snug_engine *e, const sn_recipe *recipe, const snug_type *type, void *to,
+                        snug_error *err) {
+    const size_t count = (size_t)sn_type_count(type);
+    const numbers n = {recipe, type->dtype, count, snug_dtype_bytes(type->dtype), to};
+    sn_team *team;
+    if (count < 4 * (size_t)CHUNK || recipe->kind > SN_RECIPE_TRUNCATED)
+        return sn_recipe_fill(recipe, 0, count, type->dtype, to, err);
+    SNUG_TRY(sn_recipe_fill(recipe, 0, 0, type->dtype, to, err));
+    SNUG_TRY(sn_team_hold(e, &team, err));
+    sn_team_run(team, ((int64_t)count + CHUNK - 1) / CHUNK, fill_chunks, &n);
+    sn_team_drop(e);
+    return SNUG_OK;
+}
 
 /* --- storage ---------------------------------------------------------------------------------- */
 static snug_status new_storage(snug_recorder *r, const sn_storage *like, sn_storage **out,
@@ -250,8 +288,7 @@ static snug_status make_numbers(snug_tensor *t, snug_error *err) {
     size_t bytes;
     SNUG_TRY(snug_type_bytes(&t->type, &bytes, err));
     SNUG_TRY(sn_storage_create(t->r, SN_MEM_TENSORS, bytes, &s, err));
-    const snug_status status =
-        sn_recipe_fill(&t->recipe, 0, (size_t)sn_type_count(&t->type), t->type.dtype, s->data, err);
+    const snug_status status = fill(t->r->engine, &t->recipe, &t->type, s->data, err);
     if (status != SNUG_OK)
         sn_storage_drop(t->r, s);
     else
@@ -390,12 +427,11 @@ snug_status sn_variable_storage(snug_variable *v, snug_error *err) {
     sn_storage *s;
     SNUG_TRY(snug_type_bytes(&v->type, &bytes, err));
     SNUG_TRY(sn_storage_create(v->r, v->slot ? SN_MEM_SLOTS : SN_MEM_WEIGHTS, bytes, &s, err));
-    const size_t count = (size_t)sn_type_count(&v->type);
     snug_status status = SNUG_OK;
     if (v->type.dtype == SNUG_BOOL)
         memset(s->data, v->init.a != 0, bytes);
     else
-        status = sn_recipe_fill(&v->init, 0, count, v->type.dtype, s->data, err);
+        status = fill(v->r->engine, &v->init, &v->type, s->data, err);
     if (status != SNUG_OK)
         sn_storage_drop(v->r, s);
     else
