@@ -34,6 +34,11 @@ class Conversion(unittest.TestCase):
         t.numpy()[0] = 9
         self.assertEqual(float(t[0]), 1)
 
+    def test_half_precision_is_cast_and_moved(self):
+        h = tf.cast(tf.constant([2.2, 70000.0, -0.5]), tf.float16)
+        np.testing.assert_array_equal(h.numpy(), np.array([2.2, 70000.0, -0.5], "f4").astype("f2"))
+        self.assertEqual(tf.cast(tf.reshape(h[::2], (2, 1)), tf.int32).numpy().tolist(), [[2], [0]])
+
     def test_refusals(self):
         self.assertRaises(ValueError, tf.constant, [[1], [2, 3]])
         self.assertRaises(ValueError, tf.constant, [True, 1])

@@ -8,6 +8,7 @@
 #define TYPE_MAP(X, ...)                      \
     X(SNUG_F32, float, REAL, __VA_ARGS__)     \
     X(SNUG_F64, double, REAL, __VA_ARGS__)    \
+    X(SNUG_F16, _Float16, REAL, __VA_ARGS__)  \
     X(SNUG_I8, int8_t, WHOLE, __VA_ARGS__)    \
     X(SNUG_U8, uint8_t, WHOLE, __VA_ARGS__)   \
     X(SNUG_I32, int32_t, WHOLE, __VA_ARGS__)  \
@@ -50,10 +51,11 @@ static inline double within(double v, double low, double high) {
     }
 
 /* clang-format off */
-/* The 49 spans: TYPE_MAP inside TYPE_MAP needs a second name for the inner one. */
+/* The 64 spans: TYPE_MAP inside TYPE_MAP needs a second name for the inner one. */
 #define TYPE_MAP_TO(X, ...)                   \
     X(SNUG_F32, float, REAL, __VA_ARGS__)     \
     X(SNUG_F64, double, REAL, __VA_ARGS__)    \
+    X(SNUG_F16, _Float16, REAL, __VA_ARGS__)  \
     X(SNUG_I8, int8_t, WHOLE, __VA_ARGS__)    \
     X(SNUG_U8, uint8_t, WHOLE, __VA_ARGS__)   \
     X(SNUG_I32, int32_t, WHOLE, __VA_ARGS__)  \

@@ -80,11 +80,21 @@ const sn_cpu_family *sn_cpu_family_for(const char *isa, sn_op op) {
     return NULL;
 }
 
-/* Half-precision operands have no kernels yet; everything else the shape rules admit has. */
+/* Rows that take 16-bit floats: casts, and those that only move bytes. */
+static bool takes_half(sn_op op) {
+    static const bool rows[SN_N_OPS] = {
+        [SN_OP_cast] = true,    [SN_OP_identity] = true,     [SN_OP_stop_gradient] = true,
+        [SN_OP_reshape] = true, [SN_OP_broadcast_to] = true, [SN_OP_transpose] = true,
+        [SN_OP_concat] = true,  [SN_OP_slice] = true,
+    };
+    return rows[op];
+}
+
+/* Half-precision operands have few kernels yet; everything else the shape rules admit has. */
 static snug_status check_dtypes(const sn_opdesc *d, snug_error *err) {
     for (int i = 0; i < d->n_in + d->n_out; i++) {
         const snug_dtype t = i < d->n_in ? d->in[i].dtype : d->out[i - d->n_in].dtype;
-        if (t == SNUG_F16 || t == SNUG_BF16)
+        if (t == SNUG_BF16 || (t == SNUG_F16 && !takes_half(d->op)))
             return sn_fail(err, SNUG_E_UNSUPPORTED,
                            "no CPU kernel for %s operands; cast to f32 before it",
                            snug_dtype_name(t));
