@@ -401,10 +401,17 @@ static PyObject *itself(PyObject *self, PyObject *ignored) {
     return self;
 }
 
+/* As NumPy formats arrays: a scalar as a Python number. */
 static PyObject *format(PyObject *self, PyObject *spec) {
-    if (PyUnicode_GetLength(spec) == 0)
+    snug_tensor *t = ((py_tensor *)self)->t;
+    if (py.recorder && snug_tensor_is_traced(t) && PyUnicode_GetLength(spec) == 0)
         return str(self);
-    PyObject *value = py_numpy(((py_tensor *)self)->t);
+    PyObject *value = py_numpy(t);
+    if (value && type_of(self)->rank == 0) {
+        PyObject *number = PyObject_CallMethod(value, "item", NULL);
+        Py_DECREF(value);
+        value = number;
+    }
     PyObject *text = value ? PyObject_Format(value, spec) : NULL;
     Py_XDECREF(value);
     return text;

@@ -134,7 +134,7 @@ class Text(unittest.TestCase):
         self.assertEqual(repr(tf.constant(1.5)), "<tf.Tensor: shape=(), dtype=float32, numpy=1.5>")
         self.assertEqual(str(tf.constant([[1, 2], [3, 4]])),
                          "tf.Tensor(\n[[1 2]\n [3 4]], shape=(2, 2), dtype=int32)")
-        self.assertEqual(f"{tf.constant(1.25):.1f}", "1.2")
+        self.assertEqual(f"{tf.constant(1.25):.1f} {tf.constant(3.7)} {tf.constant([1, 2])}", "1.2 3.700000047683716 [1 2]")
         self.assertEqual(repr(tf.Variable([1.0], name="w")),
                          "<tf.Variable 'w:0' shape=(1,) dtype=float32, numpy=array([1.], dtype=float32)>")
 
