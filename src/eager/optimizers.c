@@ -90,12 +90,16 @@ snug_status snug_optimizer_create(snug_recorder *r, const char *optimizer, snug_
 }
 
 /* --- weights and slots ------------------------------------------------------------------------ */
+/* Looks from *home on and around: variables come in the same order at each step. */
 static bool find_weight(const snug_optimizer *o, const snug_variable *v, uint32_t *home) {
-    for (size_t i = 0; i < o->held.n; i++)
-        if (o->held.vars[i] == v) {
-            *home = (uint32_t)i;
+    const uint32_t n = (uint32_t)o->held.n, from = *home < n ? *home : 0;
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t at = from + k < n ? from + k : from + k - n;
+        if (o->held.vars[at] == v) {
+            *home = at;
             return true;
         }
+    }
     return false;
 }
 
@@ -140,7 +144,7 @@ static snug_status make_slots(snug_optimizer *o, const snug_type *type, snug_err
 
 static snug_status know_weights(snug_optimizer *o, snug_tensor *const *grads,
                                 snug_variable *const *variables, int n, snug_error *err) {
-    uint32_t home;
+    uint32_t home = 0;
     for (int i = 0; i < n; i++) {
         if (!grads[i] || find_weight(o, variables[i], &home))
             continue;
@@ -151,21 +155,22 @@ static snug_status know_weights(snug_optimizer *o, snug_tensor *const *grads,
 }
 
 /* --- a step ----------------------------------------------------------------------------------- */
-/* A gradient for each weight, in the order of homes; SN_NO_VALUE for those that have none. */
+/* A gradient for each weight, in the order of homes; SN_NO_VALUE for those that have none. out has
+ * room for all variables: gradients stand at their homes first. */
 static int collect(const snug_optimizer *o, sn_record_call *c, snug_tensor *const *grads,
                    snug_variable *const *variables, int n, sn_value *out) {
     const sn_network *const net = o->held.network;
+    uint32_t home = 0;
     int count = 0;
-    for (uint32_t home = 0; home < net->n_vars; home++) {
-        if (net->vars[home].slot)
-            continue;
-        out[count] = SN_NO_VALUE;
-        for (int i = 0; i < n; i++)
-            if (grads[i] && variables[i] == o->held.vars[home])
-                out[count] =
-                    sn_build_cast(&c->b, sn_record_use(c, grads[i]), net->vars[home].type.dtype);
-        count++;
-    }
+    for (size_t i = 0; i < net->n_vars; i++)
+        out[i] = SN_NO_VALUE;
+    for (int i = 0; i < n; i++)
+        if (grads[i] && find_weight(o, variables[i], &home))
+            out[home] =
+                sn_build_cast(&c->b, sn_record_use(c, grads[i]), net->vars[home].type.dtype);
+    for (size_t i = 0; i < net->n_vars; i++)
+        if (!net->vars[i].slot)
+            out[count++] = out[i];
     return count;
 }
 
