@@ -18,7 +18,7 @@
 #define FLOOR_TRIES      10  /* to get at the floor and below */
 #define PART_TRIES       3   /* at a step of the ladder */
 #define MANY_BLOCKS      128 /* one more step of the ladder without slices for each */
-#define MAX_IDLE         2 /* steps in a row that give nothing smaller, with the bytes of a plan */
+#define MAX_LARGER       2
 #define MAX_LOSSES       4 /* in a row, before a number or a part is given up */
 #define MAX_MEMBERS      512
 #define MAX_NUMBERS      48 /* of slices: two an octave */
@@ -42,8 +42,10 @@ typedef struct {
     double plain_seconds; /* without recomputation: nothing takes less */
     double seconds;       /* of the smallest member so far */
     size_t bound;
-    bool stuck; /* it does not get smaller */
-    int lost;   /* steps in a row where more slices were faster */
+    bool stuck;   /* it does not get smaller */
+    size_t total; /* bytes of that one with its steps */
+    int larger;   /* members in a row whose steps took what the arena gave */
+    int lost;     /* steps in a row where more slices were faster */
 } number;
 
 static void rank(const sn_family *f, ranking *r, const sn_offer *o) {
@@ -67,7 +69,10 @@ static snug_status rank_member(sn_family *f, sn_member m, ranking *r, number *ab
     SNUG_TRY(sn_family_make(f, m, &o, &floor, err));
     about->stuck = !o->fits;
     if (o->fits) {
+        const size_t total = o->layout.bound + sn_offer_books(f, o);
         rank(f, r, o);
+        about->larger = about->total > 0 && total >= about->total ? about->larger + 1 : 0;
+        about->total = total;
         about->seconds = o->seconds;
         about->bound = o->layout.bound;
     }
@@ -128,7 +133,7 @@ static snug_status rank_step(sn_family *f, rung *at, ranking *r, number *numbers
     for (uint32_t i = 0; i < n && numbers[i].plain_seconds < at->fastest; i++) {
         number *const k = &numbers[i];
         const sn_member m = {.slices = k->slices, .limit = at->size};
-        if (k->bound > at->size && !k->stuck && k->lost < MAX_LOSSES &&
+        if (k->bound > at->size && !k->stuck && k->lost < MAX_LOSSES && k->larger < MAX_LARGER &&
             (k->slices == 1 || (made < most && k->slices >= least))) {
             SNUG_TRY(rank_member(f, m, r, k, err));
             made += !k->stuck && k->slices > 1;
@@ -159,7 +164,7 @@ static snug_status rank_part_step(sn_family *f, rung *at, ranking *r, part_numbe
     for (uint32_t i = 0; i < p->n && p->numbers[i].plain_seconds < at->fastest; i++) {
         number *const k = &p->numbers[i];
         const sn_member m = {.slices = k->slices, .limit = at->size, .cut = k->cut};
-        if (k->bound > at->size && !k->stuck && tries < PART_TRIES &&
+        if (k->bound > at->size && !k->stuck && k->larger < MAX_LARGER && tries < PART_TRIES &&
             p->lost[k->cut] < MAX_LOSSES) {
             SNUG_TRY(rank_member(f, m, r, k, err));
             tries++;
@@ -218,13 +223,11 @@ static snug_status rank_family(sn_family *f, ranking *r, snug_error *err) {
     SNUG_TRY(rank_cut(f, 0, r, numbers, &n, err));
     for (uint32_t cut = 1; cut < f->n_cuts; cut++)
         SNUG_TRY(rank_cut(f, cut, r, parts.numbers, &parts.n, err));
-    for (uint32_t j = 1, idle = 0; idle < MAX_IDLE && size >= 1; j++) {
-        const size_t least = r->least;
+    for (uint32_t j = 1; size >= 1; j++) {
         size = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
         rung at = {.size = (size_t)size, .only_plain = j % apart != 0};
         SNUG_TRY(rank_step(f, &at, r, numbers, n, err));
         SNUG_TRY(rank_part_step(f, &at, r, &parts, err));
-        idle = at.only_plain ? idle : r->least < least ? 0 : idle + 1;
         if (at.fastest == INFINITY && !at.only_plain)
             break;
     }
