@@ -31,6 +31,13 @@ class Model(Trainer, Layer):
     def layers(self):
         return [layer for layer in self._all_layers() if isinstance(layer, Layer)]
 
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """A functional model's configuration may be given to keras.Model itself."""
+        if "layers" in config and "input_layers" in config:
+            return _from_config(config, custom_objects)
+        return super().from_config(config)
+
     def get_layer(self, name=None, index=None):
         if index is not None:
             if index >= len(self.layers):

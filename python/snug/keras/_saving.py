@@ -1,4 +1,4 @@
-"""Weights in files: .npz (by position and path) and .safetensors; whole models as a JSON beside them are not written yet."""
+"""Weights in files: .weights.h5 as Keras writes them, .npz (by position and path) and .safetensors; whole models as a JSON beside them are not written yet."""
 import json
 import os
 import struct
@@ -11,7 +11,7 @@ def _kind(path):
     if path.endswith(".safetensors"):
         return "safetensors"
     if path.endswith((".weights.h5", ".h5", ".hdf5")):
-        raise NotImplementedError(f"'{path}': HDF5 files are not in Snug yet; use a name that ends in .npz or .safetensors")
+        return "h5"
     raise ValueError(f"The filename must end in `.weights.h5`, `.npz` or `.safetensors`. Received: filepath={path}")
 
 
@@ -24,14 +24,121 @@ def _names(model):
     return names
 
 
+# --- where Keras keeps what ------------------------------------------------------------------------------
+_RECURRENT = ("LSTM", "GRU", "SimpleRNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D")
+
+
+def _parts_of(layer):
+    """{group: weights} of a built-in layer that Keras makes of several."""
+    from snug.keras._names import snake
+    kind, weights = type(layer).__name__, layer.weights
+    if kind in _RECURRENT:
+        return {"cell": weights}
+    if kind == "Bidirectional":
+        half, inner = len(weights) // 2, "/cell" if type(layer.layer).__name__ in _RECURRENT else ""
+        return {"forward_layer" + inner: weights[:half], "backward_layer" + inner: weights[half:]}
+    if kind == "TimeDistributed":
+        return {"layer": weights}
+    if kind == "MultiHeadAttention" and weights:
+        n = len(weights) // 4
+        return {word + "_dense": weights[n * i:n * i + n] for i, word in enumerate(("query", "key", "value", "output"))}
+    if kind == "RNN":
+        cells = getattr(layer.cell, "cells", layer.cell)
+        if not isinstance(cells, (list, tuple)):
+            return {"cell": weights}
+        n, names = len(weights) // len(cells), _numbered(snake(type(c).__name__) for c in cells)
+        return {"cell/cells/" + name: weights[n * i:n * i + n] for i, name in enumerate(names)}
+    return None
+
+
+def _numbered(names):
+    """The second of a name gets _1, the third _2."""
+    seen, out = {}, []
+    for name in names:
+        n = seen[name] = seen.get(name, -1) + 1
+        out.append(f"{name}_{n}" if n else name)
+    return out
+
+
+def _children(layer):
+    """(name, layers) of what hangs below, in Keras' order: attributes by name, containers as lists."""
+    from snug.keras._layer import Layer
+    from snug.keras._models import Functional, Model, Sequential
+    if isinstance(layer, (Functional, Sequential)):
+        yield "layers", list(layer.layers)
+        return
+    attributes = {k: v for k, v in vars(layer).items() if not k.startswith("_")}
+    if isinstance(layer, Model):
+        attributes["layers"] = list(layer.layers)
+    for name in sorted(attributes):
+        value = attributes[name]
+        value = list(value.values()) if isinstance(value, dict) else value
+        if isinstance(value, Layer) or isinstance(value, (list, tuple)) and any(isinstance(v, Layer) for v in value):
+            yield name, value
+
+
+def _groups(layer, path="", visited=None):
+    """(path of the group, its variables) of a model, as Keras walks it; each layer once."""
+    from snug.keras._layer import Layer
+    from snug.keras._names import snake
+    visited = set() if visited is None else visited
+    if id(layer) in visited:
+        return
+    visited.add(id(layer))
+    built_in = type(layer).__module__.startswith("snug.") and not layer._own_graph
+    parts = _parts_of(layer) if built_in else None
+    if built_in:
+        yield path + "vars", [] if parts else layer.weights
+        for name, weights in (parts or {}).items():
+            yield f"{path}{name}/vars", weights
+        return
+    own = {id(v) for v in layer._own}
+    yield path + "vars", [v for v in layer.weights if id(v) in own]
+    for name, value in _children(layer):
+        if isinstance(value, Layer):
+            yield from _groups(value, f"{path}{name}/", visited)
+            continue
+        inner = [v for v in value if isinstance(v, Layer)]
+        for v, word in zip(inner, _numbered(snake(type(v).__name__) for v in inner)):
+            yield from _groups(v, f"{path}{name}/{word}/", visited)
+
+
+def _write_h5(path, model):
+    from snug.keras import _hdf5
+    tree = {}
+    for group, variables in _groups(model):
+        at = tree
+        for word in group.split("/"):
+            at = at.setdefault(word, {})
+        at.update({str(i): v.numpy() for i, v in enumerate(variables)})
+    _hdf5.write(path, tree)
+
+
+def _read_h5(path, model):
+    """The arrays of a file in the order of the model's weights."""
+    from snug.keras import _hdf5
+    tree, found = _hdf5.read(path), {}
+    for group, variables in _groups(model):
+        at = tree
+        for word in group.split("/"):
+            at = at.get(word, {}) if isinstance(at, dict) else {}
+        if variables and len(at) != len(variables):
+            raise ValueError(f"'{path}' has {len(at)} arrays in '{group}', the model {len(variables)} variables there: it is of"
+                             " another model")
+        found.update({id(v): at[str(i)] for i, v in enumerate(variables)})
+    return [found[id(v)] for v in model.weights]
+
+
 def save_weights(model, path, overwrite=True):
     import numpy as np
     kind, path = _kind(path), str(path)
     if not overwrite and os.path.exists(path):
         raise ValueError(f"'{path}' exists; give overwrite=True")
-    arrays = {name: v.numpy() for name, v in zip(_names(model), model.weights)}
     part = path + ".part"
-    if kind == "npz":
+    arrays = {} if kind == "h5" else {name: v.numpy() for name, v in zip(_names(model), model.weights)}
+    if kind == "h5":
+        _write_h5(part, model)
+    elif kind == "npz":
         with open(part, "wb") as file:
             np.savez(file, **arrays)
     else:
@@ -76,7 +183,9 @@ def load_weights(model, path, skip_mismatch=False):
     kind, path = _kind(path), str(path)
     if not os.path.exists(path):
         raise FileNotFoundError(f"No such file: '{path}'")
-    if kind == "npz":
+    if kind == "h5":
+        arrays = dict(enumerate(_read_h5(path, model)))
+    elif kind == "npz":
         with np.load(path) as file:
             arrays = {name: file[name] for name in file.files}
     else:

@@ -363,6 +363,8 @@ class CSVLogger(Callback):
         writer = csv.writer(self.file, delimiter=self.separator)
         if self.keys is None:
             self.keys = sorted(logs)
+            if not any(k.startswith("val_") for k in self.keys):
+                self.keys += ["val_" + k for k in self.keys]       # as Keras: validation may come in a later epoch
             if not (self.append and self.file.tell() > 0):
                 writer.writerow(["epoch", *self.keys])
         writer.writerow([epoch, *[logs.get(k, "NA") for k in self.keys]])

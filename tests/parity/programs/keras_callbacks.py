@@ -61,7 +61,7 @@ with tempfile.TemporaryDirectory() as folder:
     check("checkpoint", os.path.exists(path))
     lines = open(os.path.join(folder, "log.csv")).read().splitlines()
     check("csv", [lines[0], len(lines)])
-m = build(float("nan"))
+m = build(1e30)
 check("nan", len(m.fit(x, y, epochs=3, batch_size=4, verbose=0, callbacks=[keras.callbacks.TerminateOnNaN()]).history["loss"]))
 h = keras.callbacks.History()
 build().fit(x, y, epochs=2, verbose=0, callbacks=[h])

@@ -1,0 +1,208 @@
+"""HDF5, as much of it as weight files need: groups and contiguous arrays, superblock 0, as h5py writes them by default.
+
+A file is a tree of dicts with arrays as leaves. Bytes of arrays go from and to the file directly. Reading trusts nothing:
+addresses and sizes are checked against the file, and whatever is not plain raises ValueError."""
+import os
+import struct
+
+UNDEFINED = (1 << 64) - 1
+MAGIC = b"\x89HDF\r\n\x1a\n"
+LEAF, INNER = 4, 16               # half of the names in a leaf, half of the children of a tree node
+_FLOATS = {4: (0x1f, struct.pack("<HHBBBBI", 0, 32, 23, 8, 0, 23, 127)), 8: (0x3f, struct.pack("<HHBBBBI", 0, 64, 52, 11, 0, 52, 1023))}
+
+
+# --- writing --------------------------------------------------------------------------------------------
+class _Writer:
+    def __init__(self, file):
+        self.file, self.end = file, 96
+
+    def place(self, size):
+        """Room for so many bytes."""
+        at = self.end
+        self.end += size + -size % 8
+        return at
+
+    def put(self, at, data):
+        self.file.seek(at)
+        self.file.write(data)
+        return at
+
+    def header(self, messages):
+        """An object header: (type, data) of each message."""
+        body = b"".join(struct.pack("<HHBBBB", kind, len(data) + -len(data) % 8, 0, 0, 0, 0) + data + b"\0" * (-len(data) % 8)
+                        for kind, data in messages)
+        head = struct.pack("<BBHIII", 1, 0, len(messages), 1, len(body), 0)
+        return self.put(self.place(len(head) + len(body)), head + body)
+
+    def array(self, a):
+        import numpy as np
+        a = np.ascontiguousarray(a) if a.ndim else np.asarray(a)
+        at = self.place(a.nbytes) if a.nbytes else UNDEFINED
+        if a.nbytes:
+            self.put(at, a.astype(a.dtype.newbyteorder("<"), copy=False).tobytes())
+        space = struct.pack("<BBBBI", 1, a.ndim, 0, 0, 0) + struct.pack(f"<{a.ndim}Q", *a.shape)
+        return self.header([(1, space), (3, _type_of(a.dtype)), (5, bytes([2, 2, 2, 0])), (8, struct.pack("<BBQQ", 3, 1, at, a.nbytes))])
+
+    def group(self, tree):
+        """(header, tree, heap) of a group: its members first, then the index of their names."""
+        names = sorted(tree, key=lambda n: n.encode())
+        members = {n: self.group(tree[n]) if isinstance(tree[n], dict) else (self.array(tree[n]), None, None) for n in names}
+        text, offsets = bytearray(8), {}
+        for n in names:
+            offsets[n] = len(text)
+            raw = n.encode() + b"\0"
+            text += raw + b"\0" * (-len(raw) % 8)
+        data = self.put(self.place(len(text)), bytes(text))
+        heap = self.put(self.place(32), b"HEAP" + struct.pack("<IQQQ", 0, len(text), 1, data))
+        leaves = [self.leaf(names[i:i + 2 * LEAF], members, offsets) for i in range(0, len(names), 2 * LEAF)]
+        index = self.index(leaves)
+        return self.header([(0x11, struct.pack("<QQ", index, heap))]), index, heap
+
+    def leaf(self, names, members, offsets):
+        body = b"".join(_entry(offsets[n], *members[n]) for n in names)
+        raw = b"SNOD" + struct.pack("<BBH", 1, 0, len(names)) + body
+        return self.put(self.place(8 + 2 * LEAF * 40), raw.ljust(8 + 2 * LEAF * 40, b"\0")), offsets[names[-1]]
+
+    def index(self, children, level=0):
+        """The tree over leaves (address, offset of the last name)."""
+        size = 24 + (2 * INNER + 1) * 8 + 2 * INNER * 8
+        made, last = [], 0
+        for i in range(0, max(len(children), 1), 2 * INNER):
+            part = children[i:i + 2 * INNER]
+            raw = b"TREE" + struct.pack("<BBHQQ", 0, level, len(part), UNDEFINED, UNDEFINED) + struct.pack("<Q", last)
+            for at, name in part:
+                raw += struct.pack("<QQ", at, name)
+                last = name
+            made.append((self.put(self.place(size), raw.ljust(size, b"\0")), last))
+        return made[0][0] if len(made) == 1 else self.index(made, level + 1)
+
+
+def _entry(name, header, tree, heap):
+    if tree is None:
+        return struct.pack("<QQII16x", name, header, 0, 0)
+    return struct.pack("<QQIIQQ", name, header, 1, 0, tree, heap)
+
+
+def _type_of(dtype):
+    if dtype.kind == "f" and dtype.itemsize in _FLOATS:
+        sign, rest = _FLOATS[dtype.itemsize]
+        return bytes([0x11, 0x20, sign, 0]) + struct.pack("<I", dtype.itemsize) + rest
+    if dtype.kind in "iu":
+        return bytes([0x10, 8 if dtype.kind == "i" else 0, 0, 0]) + struct.pack("<IHH", dtype.itemsize, 0, 8 * dtype.itemsize)
+    raise ValueError(f"arrays of {dtype} are not written to HDF5")
+
+
+def write(path, tree):
+    """A tree of dicts and arrays as a file."""
+    with open(path, "wb") as file:
+        w = _Writer(file)
+        header, index, heap = w.group(tree)
+        w.put(0, MAGIC + bytes([0, 0, 0, 0, 0, 8, 8, 0]) + struct.pack("<HHI", LEAF, INNER, 0)
+              + struct.pack("<QQQQ", 0, UNDEFINED, w.end, UNDEFINED) + _entry(0, header, index, heap))
+        file.truncate(w.end)
+
+
+# --- reading --------------------------------------------------------------------------------------------
+class _Reader:
+    def __init__(self, path):
+        self.path, self.size = path, os.path.getsize(path)
+        self.file = open(path, "rb")
+
+    def wrong(self, why):
+        return ValueError(f"'{self.path}': {why}")
+
+    def at(self, address, n):
+        if address < 0 or n < 0 or address + n > self.size:
+            raise self.wrong(f"{n} bytes at {address} are beyond its {self.size}: cut off or damaged")
+        self.file.seek(address)
+        return self.file.read(n)
+
+    def unpack(self, form, address):
+        return struct.unpack(form, self.at(address, struct.calcsize(form)))
+
+    def messages(self, address):
+        """(type, data) of an object's header, its continuations included."""
+        version, _, count, _, length = self.unpack("<BBHII", address)
+        if version != 1:
+            raise self.wrong("its objects are of a newer HDF5 format; save it with h5py's default libver")
+        blocks, found = [(address + 16, length)], []
+        while blocks and len(found) < count:
+            at, left = blocks.pop(0)
+            while left >= 8 and len(found) < count:
+                kind, size = self.unpack("<HH", at)
+                data = self.at(at + 8, size)
+                found.append((kind, data))
+                if kind == 0x10 and size >= 16:
+                    blocks.append(struct.unpack("<QQ", data[:16]))
+                at, left = at + 8 + size, left - 8 - size
+        return found
+
+    def read(self, address, depth=0):
+        """An array, or a group as a dict."""
+        if depth > 64:
+            raise self.wrong("its groups are nested too deep")
+        messages = dict(self.messages(address))
+        if 0x11 in messages:
+            index, heap = struct.unpack("<QQ", messages[0x11][:16])
+            if self.at(heap, 4) != b"HEAP":
+                raise self.wrong("a group has no names")
+            names, = self.unpack("<Q", heap + 24)
+            return {self.name(names + offset): self.read(header, depth + 1) for offset, header in self.entries(index, 0)}
+        if 1 in messages and 3 in messages and 8 in messages:
+            return self.array(messages)
+        return {}
+
+    def name(self, at):
+        raw = self.at(at, min(256, self.size - at))
+        if b"\0" not in raw:
+            raise self.wrong("a name has no end")
+        return raw[:raw.index(b"\0")].decode("utf-8", "replace")
+
+    def entries(self, address, depth):
+        """(offset of the name, header) of all members under a tree node or leaf."""
+        mark = self.at(address, 4)
+        if mark == b"SNOD":
+            count, = self.unpack("<H", address + 6)
+            for i in range(count):
+                yield self.unpack("<QQ", address + 8 + 40 * i)
+        elif mark == b"TREE" and depth < 16:
+            count, = self.unpack("<H", address + 6)
+            for i in range(count):
+                child, = self.unpack("<Q", address + 24 + 8 + 16 * i)
+                yield from self.entries(child, depth + 1)
+        else:
+            raise self.wrong("a group's index is damaged")
+
+    def array(self, messages):
+        import numpy as np
+        space, kind, layout = messages[1], messages[3], messages[8]
+        rank, skip = space[1], 8 if space[0] == 1 else 4
+        shape = struct.unpack(f"<{rank}Q", space[skip:skip + 8 * rank])
+        size, = struct.unpack("<I", kind[4:8])
+        form = {1: "f", 0: "i" if kind[1] & 8 else "u"}.get(kind[0] & 15)
+        if form is None or kind[1] & 1 or (form, size) not in [("f", 2), ("f", 4), ("f", 8)] + [(c, n) for c in "iu" for n in (1, 2, 4, 8)]:
+            raise self.wrong("it has arrays of elements that Snug does not read")
+        if layout[0] != 3 or layout[1] != 1:
+            raise self.wrong("it has arrays in chunks or compressed; weight files have plain ones")
+        at, n = struct.unpack("<QQ", layout[2:18])
+        count = 1
+        for d in shape:
+            count *= d
+        if count * size > self.size or (count and n < count * size):
+            raise self.wrong(f"an array of shape {shape} does not fit into it")
+        data = self.at(at, count * size) if count else b""
+        return np.frombuffer(data, np.dtype(f"<{form}{size}")).reshape(shape)
+
+
+def read(path):
+    """The tree of a file."""
+    r = _Reader(path)
+    with r.file:
+        if r.size < 96 or r.at(0, 8) != MAGIC:
+            raise r.wrong("it is no HDF5 file")
+        if r.at(8, 1) != b"\0" or r.at(13, 2) != b"\x08\x08":
+            raise r.wrong("it is of a newer HDF5 format; save it with h5py's default libver")
+        try:
+            return r.read(r.unpack("<Q", 64)[0])
+        except (struct.error, IndexError):
+            raise r.wrong("it is damaged") from None

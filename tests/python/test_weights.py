@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Weights in files. data/lstm_dense.weights.h5 was written by Keras 3.15: an LSTM(1) on (3, 2), then a Dense(1)."""
+import os
+import random
+import tempfile
+import unittest
+
+import numpy as np
+
+from snug import keras
+from snug.keras import _hdf5, _saving
+from snug.keras import layers as L
+
+FROM_KERAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "lstm_dense.weights.h5")
+
+
+def lstm_dense():
+    return keras.Sequential([keras.Input((3, 2)), L.LSTM(1), L.Dense(1)])
+
+
+class Block(L.Layer):
+    def __init__(self):
+        super().__init__()
+        self.two = [L.Dense(3), L.Dense(2)]
+        self.one = L.Dense(2)
+        self.k = self.add_weight(shape=(2,), name="k")
+
+    def call(self, x):
+        return self.two[1](self.two[0](self.one(x))) * self.k
+
+
+class Net(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.zeta, self.alpha, self.heads = L.Dense(3), L.Dense(2), {"b": L.Dense(1), "a": L.Dense(1)}
+        self.block = Block()
+
+    def call(self, x):
+        x = self.block(self.alpha(self.zeta(x)))
+        return self.heads["a"](x) + self.heads["b"](x)
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def test_a_file_of_keras_is_read(self):
+        model = lstm_dense()
+        model.load_weights(FROM_KERAS)
+        y = model(np.arange(6.0, dtype="float32").reshape(1, 3, 2)).numpy()
+        self.assertAlmostEqual(float(y[0, 0]), 0.8339908, places=5)
+
+    def test_what_is_written_has_keras_paths(self):
+        model = lstm_dense()
+        model.load_weights(FROM_KERAS)
+        model.save_weights(self.path("a.weights.h5"))
+        mine, theirs = _hdf5.read(self.path("a.weights.h5")), _hdf5.read(FROM_KERAS)
+        for group in (("lstm", "cell"), ("dense",)):
+            a, b = mine["layers"], theirs["layers"]
+            for word in group + ("vars",):
+                a, b = a[word], b[word]
+            self.assertEqual(sorted(a), sorted(b))
+            self.assertTrue(all(np.array_equal(a[k], b[k]) for k in a))
+
+    def test_groups_of_a_subclassed_model_are_keras(self):
+        net = Net()
+        net(np.ones((1, 4), "float32"))
+        paths = [p for p, variables in _saving._groups(net) if variables]
+        self.assertEqual(paths, ["alpha/vars", "block/vars", "block/one/vars", "block/two/dense/vars", "block/two/dense_1/vars",
+                                 "heads/dense/vars", "heads/dense_1/vars", "layers/dense/vars"])
+
+    def test_weights_come_back_from_every_kind_of_file(self):
+        for name in ("w.weights.h5", "w.npz", "w.safetensors"):
+            a, b = Net(), Net()
+            x = np.ones((1, 4), "float32")
+            a(x), b(x)
+            a.save_weights(self.path(name))
+            b.load_weights(self.path(name))
+            self.assertTrue(all(np.array_equal(p, q) for p, q in zip(a.get_weights(), b.get_weights())), name)
+
+    def test_another_models_file_is_refused(self):
+        other = keras.Sequential([keras.Input((2,)), L.Dense(1), L.Dense(1)])
+        before = other.get_weights()
+        with self.assertRaises(ValueError):
+            other.load_weights(FROM_KERAS)
+        self.assertTrue(all(np.array_equal(p, q) for p, q in zip(before, other.get_weights())))
+
+    def test_large_groups_and_odd_arrays_come_back(self):
+        tree = {"layers": {f"dense_{i}": {"vars": {"0": np.full((2, 3), i, "float32"), "1": np.array(7, "int64"),
+                                                   "2": np.zeros((0, 3)), "3": np.arange(3, dtype="uint8")}} for i in range(600)}, "vars": {}}
+        _hdf5.write(self.path("big.h5"), tree)
+        back = _hdf5.read(self.path("big.h5"))
+        self.assertEqual((sorted(back["layers"]), back["vars"]), (sorted(tree["layers"]), {}))
+        for name, group in tree["layers"].items():
+            for k, a in group["vars"].items():
+                b = back["layers"][name]["vars"][k]
+                self.assertTrue(a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a, b))
+
+    def test_damaged_files_raise_value_errors(self):
+        with open(FROM_KERAS, "rb") as file:
+            good = file.read()
+        draw = random.Random(1)
+        for i in range(400):
+            bad = bytearray(good)
+            for _ in range(1 + i % 4):
+                bad[draw.randrange(len(bad))] = draw.randrange(256)
+            bad = bad[:draw.choice([len(bad), draw.randrange(len(bad))])]
+            with open(self.path("bad.h5"), "wb") as file:
+                file.write(bad)
+            try:
+                _hdf5.read(self.path("bad.h5"))
+            except ValueError:
+                pass
+        for end in (0, 8, 95, 400):
+            with open(self.path("bad.h5"), "wb") as file:
+                file.write(good[:end])
+            with self.assertRaises(ValueError):
+                _hdf5.read(self.path("bad.h5"))
+
+
+if __name__ == "__main__":
+    unittest.main()
