@@ -207,6 +207,12 @@ static int bytes_of(PyObject *o, size_t *bytes) {
     return 0;
 }
 
+static PyObject *parse_budget(PyObject *self, PyObject *o) {
+    (void)self;
+    size_t bytes;
+    return bytes_of(o, &bytes) < 0 ? NULL : PyLong_FromSize_t(bytes);
+}
+
 static PyObject *set_budget(PyObject *self, PyObject *o) {
     (void)self;
     size_t bytes;
@@ -333,6 +339,8 @@ static PyObject *is_started(PyObject *self, PyObject *none) {
 
 static PyMethodDef methods[] = {
     {"budget", set_budget, METH_O, "Sets the budget: bytes, text or None."},
+    {"parse_budget", parse_budget, METH_O, "Bytes of a budget's text."},
+    {"plan", py_plan, METH_VARARGS, "The verdict on a step of a model in a file."},
     {"budget_bytes", get_budget, METH_NOARGS, "The budget in bytes; 0: none."},
     {"spill", set_spill, METH_O, "Sets the folder for what does not fit otherwise."},
     {"memory", memory_rows, METH_NOARGS, "Rows of the ledger: (category, owner, bytes, peak)."},

@@ -8,7 +8,7 @@
  *     index.c     x[...]                             variable.c the type Variable
  *     function.c  one callable per row of the function table
  *     tape.c      GradientTape                       trace.c  what tf.function is made of
- *     keras.c     what snug.keras is made of
+ *     plan.c      what a step will use               keras.c  layers, losses, metrics, optimizers
  *
  * Invariants: (1) the limited API of CPython 3.11 only, NumPy through the buffer protocol alone;
  * (2) functions that give a pointer or an int give NULL or -1 with a Python exception set; (3) the
@@ -41,7 +41,7 @@ typedef struct py_variable {
  * subclass. The module refuses a second interpreter. */
 typedef struct {
     PyTypeObject *tensor, *variable, *tape, *trace;
-    PyObject *dtype_class;  /* snug._types.DType */
+    PyObject *dtype_class; /* snug._types.DType */
     PyObject *dtypes[SNUG_N_DTYPES];
     PyObject *shape_class;   /* snug._types.TensorShape */
     PyObject *text;          /* snug._text: how values are printed; imported when first wanted */
@@ -134,6 +134,7 @@ int py_bool(PyObject *self);
 /* --- function.c ------------------------------------------------------------------------------- */
 /* Calls a row by its name with arguments that are already the library's. */
 snug_tensor *py_call(const char *name, const snug_argument *args, int n);
+PyObject *py_plan(PyObject *self, PyObject *args); /* plan.c */
 extern PyMethodDef py_function_methods[];
 extern PyMethodDef py_convert_methods[];
 

@@ -76,6 +76,18 @@ class Refusals(unittest.TestCase):
         self.assertLessEqual(_C.info()["bytes"], start[1] + (1 << 20))
 
 
+class Verdicts(unittest.TestCase):
+    def test_a_plan_prints_as_the_command_does_and_has_fields(self):
+        from snug import keras
+        model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, activation="relu"), keras.layers.Dense(2)])
+        model.compile("adam", "mse")
+        plan = snug.plan(model, batch=64, budget="200MiB")
+        self.assertIn("a training step with adam", str(plan))
+        self.assertTrue(plan.fits)
+        self.assertGreater(plan.budget_bytes, plan.peak_bytes)
+        self.assertFalse(snug.plan(model, batch=64, budget="1MiB").fits)
+
+
 class Interrupts(unittest.TestCase):
     def test_a_step_stops_and_the_process_goes_on(self):
         v = tf.Variable(1.0)
