@@ -185,7 +185,8 @@ static void read_call(reader *in, const char *line, a_call *c) {
     snprintf(c->name, sizeof c->name, "%s", line + 5);
     c->known = snug_function_find(c->name, &c->function) != 0;
     in->n_pool = 0;
-    while (*in->at && strncmp(in->at, "out", 3) != 0 && strncmp(in->at, "fails", 5) != 0) {
+    while (*in->at && strncmp(in->at, "out", 3) != 0 && strncmp(in->at, "fails", 5) != 0 &&
+           strncmp(in->at, "grad", 4) != 0) {
         char *text = next_line(in);
         int place = c->n_args;
         if (strncmp(text, "kw ", 3) == 0) {
@@ -203,12 +204,50 @@ static void read_call(reader *in, const char *line, a_call *c) {
     }
 }
 
+/* A tape that sees the first argument, where that is a float tensor. */
+static snug_tape *watch_first(reader *in, const a_call *c) {
+    snug_tape *tape;
+    snug_error err;
+    expect_ok(snug_tape_create(in->r, NULL, &tape, &err), &err);
+    if (c->args[0].kind == SNUG_ARG_TENSOR &&
+        sn_dtype_is_float(snug_tensor_type(c->args[0].tensor)->dtype))
+        expect_ok(snug_tape_watch(tape, c->args[0].tensor, &err), &err);
+    return tape;
+}
+
+/* The gradient of the sum of the results by the first argument. */
+static void check_gradient(snug_tape *tape, const a_call *c, char *line, snug_tensor *const *out,
+                           int n, char why[600]) {
+    snug_type type;
+    snug_error err;
+    snug_tensor *targets[MAX_OUT], *got = NULL;
+    int n_targets = 0;
+    double *const want = parse_tensor(line, &type);
+    for (int i = 0; i < n; i++)
+        if (sn_dtype_is_float(snug_tensor_type(out[i])->dtype))
+            targets[n_targets++] = out[i];
+    const snug_source source = {c->args[0].tensor, NULL};
+    char inner[500] = "";
+    if (n_targets &&
+        snug_tape_gradient(tape, targets, NULL, n_targets, &source, 1, &got, &err) != SNUG_OK)
+        snprintf(inner, sizeof inner, "%.450s", err.text);
+    else if (n_targets && !got)
+        snprintf(inner, sizeof inner, "there is none");
+    else if (n_targets)
+        differs(&type, want, got, inner, sizeof inner);
+    if (inner[0])
+        snprintf(why, 600, "gradient: %s", inner);
+    snug_tensor_drop(got);
+    free(want);
+}
+
 /* The number of differences, which are printed into `report`. */
 static void check_results(reader *in, const a_call *c, char *report, size_t size) {
     snug_tensor *out[MAX_OUT];
     snug_error err = {0};
     int n = 0, k = 0;
     char why[600] = "";
+    snug_tape *const tape = watch_first(in, c);
     const snug_status status =
         c->known
             ? snug_function_call(in->r, c->function, c->args, c->n_args, out, MAX_OUT, &n, &err)
@@ -228,6 +267,9 @@ static void check_results(reader *in, const a_call *c, char *report, size_t size
             differs(&type, v, out[k], why, sizeof why);
         free(v);
     }
+    if (strncmp(in->at, "grad ", 5) == 0)
+        check_gradient(tape, c, next_line(in) + 5, out, status == SNUG_OK && !why[0] ? n : 0, why);
+    snug_tape_drop(tape);
     if (!why[0] && !fails && k != n)
         snprintf(why, sizeof why, "%d results instead of %d", n, k);
     for (int i = 0; i < n; i++)

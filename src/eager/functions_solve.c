@@ -182,6 +182,8 @@ void sn_fn_cholesky(sn_fn_call *c) {
     if (!square_input(c, &x, &t))
         return;
     const int64_t n = t.dims[t.rank - 1];
+    /* Both triangles count alike, also in the gradient. */
+    x = sn_build_affine(c->b, sn_build_add(c->b, x, sn_build_swapaxes(c->b, x, -2, -1)), 0.5, 0);
     for (int64_t k = 0; k < n && !sn_fn_failed(c); k++) {
         const sn_value pivot = row_of(c, column(c, x, k), k);
         const sn_value whole = sn_build_div(c->b, column(c, x, k), sn_build_sqrt(c->b, pivot));

@@ -3,7 +3,7 @@
 usage: record.py   (in a Python with TensorFlow 2.21 and Keras 3)
 
 A case is a block of lines: `call NAME`, its arguments, one per line (`kw NAME` before one given by name), then `out` lines with
-the results, or `fails`. Arguments: T dtype rank dims... values..., I integer, R real, B truth, S text, N none, L n (n arguments
+the results and, where the first of the arguments is a float tensor, a `grad` line with the gradient of their sum by it; or `fails`. Arguments: T dtype rank dims... values..., I integer, R real, B truth, S text, N none, L n (n arguments
 follow)."""
 import os
 import sys
@@ -15,6 +15,8 @@ import tensorflow as tf  # noqa: E402
 import keras  # noqa: E402
 
 sys.path.insert(0, os.path.dirname(__file__))
+# Draws, functions with ties in their cases, and those whose gradient is None in Snug where it is zeros in TensorFlow.
+NO_GRADIENT = "dropout where boolean_mask rgb_to_hsv sign ensure_shape".split()
 NAMES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "bool": "bool", "uint8": "u8", "int8": "i8"}
 
 
@@ -77,13 +79,30 @@ def record(name, args, kwargs, spread):
         lines.append("kw " + k)
         argument(v, lines)
     call = [as_given(a) for a in args]
+    first = call[0] if call and isinstance(args[0], np.ndarray) and args[0].dtype.kind == "f" else None
     if spread is not None:
         call = call[:spread] + list(call[spread])
     try:
-        results = flat(find(name)(*call, **{k: as_given(v) for k, v in kwargs.items()}))
+        with tf.GradientTape() as tape:
+            if first is not None:
+                tape.watch(first)
+            given = find(name)(*call, **{k: as_given(v) for k, v in kwargs.items()})
+        results = flat(given)
     except (tf.errors.InvalidArgumentError, ValueError, TypeError):
         return lines + ["fails"]
-    return lines + ["out " + tensor(r) for r in results]
+    lines += ["out " + tensor(r) for r in results]
+    return lines + gradient(tape, given, first, name)
+
+
+def gradient(tape, given, first, name):
+    if first is None or name.split(".")[-1] in NO_GRADIENT:
+        return []
+    try:
+        targets = [g for g in tf.nest.flatten(given) if tf.is_tensor(g) and g.dtype.is_floating]
+        g = tape.gradient(targets, first) if targets else None
+    except (LookupError, ValueError):
+        return []
+    return [] if g is None else ["grad " + tensor(tf.convert_to_tensor(g).numpy())]
 
 
 def main():
