@@ -29,8 +29,10 @@ static bool is_small(const snug_type *t) {
            (t->dtype == SNUG_I32 || t->dtype == SNUG_I64 || t->dtype == SNUG_BOOL);
 }
 
-/* Counts tensors; false where one is not small or has no bytes. */
+/* Counts tensors; false where one is not small or has no bytes, or where floats are asked for. */
 static bool are_small(const snug_argument *a, int *n) {
+    if (a->kind == SNUG_ARG_DTYPE)
+        return !sn_dtype_is_float(a->dtype);
     if (a->kind == SNUG_ARG_TENSOR) {
         ++*n;
         return is_small(snug_tensor_type(a->tensor)) && snug_tensor_is_ready(a->tensor);
