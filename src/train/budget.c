@@ -15,6 +15,10 @@
 #define SESSION_BYTES 1024
 /* Of a plan without its steps, at most: tables, and the rest of its last block. */
 #define PLAN_BYTES 16384
+/* A remainder of the batch may need more than the whole (its slices do not come out even): this
+ * part of the arena, and no more than so many bytes, are kept for that. */
+#define REMAINDER_PART  8
+#define REMAINDER_BYTES ((size_t)256 << 10)
 
 /* What the ledger holds now in every category but those of state and arena. */
 static size_t books_of(const snug_model *m) {
@@ -43,16 +47,22 @@ static snug_status state_of(const snug_model *m, size_t *out, snug_error *err) {
 }
 
 /* What is still to come beside state and arena: on the ledger, and as code; and bytes of variables
- * that lie in a file and not in memory, where the planner does not count them. */
+ * that lie in a file and not in memory, where the planner does not count them. `first`: of a
+ * training. */
 typedef struct {
     size_t reserve, code, away;
+    bool first;
 } extras;
+
+static size_t least_of(size_t a, size_t b) {
+    return a < b ? a : b;
+}
 
 static snug_status find_share(const snug_model *m, size_t budget, extras x, sn_share *out,
                               snug_error *err) {
     sn_process_booking booking;
     const sn_process_need need = {.code_bytes = x.code};
-    sn_share s = {.budget = budget, .tables = sn_process_tables(budget)};
+    sn_share s = {.budget = budget, .tables = sn_process_tables(budget), .first = x.first};
     SNUG_TRY(sn_process_book(m->engine, &need, &booking, err));
     SNUG_TRY(state_of(m, &s.state, err));
     s.state -= x.away;
@@ -65,6 +75,8 @@ static snug_status find_share(const snug_model *m, size_t budget, extras x, sn_s
         s.arena = budget - taken;
     else
         s.missing = taken - budget;
+    if (x.first)
+        s.arena -= least_of(s.arena / (REMAINDER_PART + 1), REMAINDER_BYTES);
     *out = s;
     return SNUG_OK;
 }
@@ -144,9 +156,11 @@ static size_t with_tables(size_t bytes) {
 
 /* The budget for the smallest plan. */
 static sn_budget_floor floor_of(const sn_share *share, const sn_plan_floor *least) {
+    const size_t spare =
+        share->first ? least_of(least->bytes / REMAINDER_PART, REMAINDER_BYTES) : 0;
     return (sn_budget_floor){.budget =
                                  with_tables(share->process + share->state - least->spilled_bytes +
-                                             share->books + least->bytes),
+                                             share->books + least->bytes + spare),
                              .arena = least->bytes,
                              .spilled = least->spilled_bytes,
                              .seconds = least->seconds};
@@ -285,7 +299,7 @@ static snug_status plan_step(snug_model *m, sn_model_step *s, sn_plan_options *o
 static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options *o, size_t away,
                                sn_share *share, snug_error *err) {
     const size_t others = arena_of_others(m) + (size_t)sn_graph_n_nodes(s->graph) * STEP_BYTES;
-    extras x = {.reserve = to_come(m, s), .away = away};
+    extras x = {.reserve = to_come(m, s), .away = away, .first = n_alike(m, s) > 0};
     SNUG_TRY(code_of(m, s, o, &x.code, err));
     SNUG_TRY(find_share(m, share->budget, x, share, err));
     const bool may_share = m->n_steps > 0 && others < share->arena;
@@ -416,7 +430,7 @@ snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, 
         .step_bytes = step_bytes_of(m, s),
         .effort = m->effort,
     };
-    extras x = {.reserve = to_come(m, s)};
+    extras x = {.reserve = to_come(m, s), .first = n_alike(m, s) > 0};
     sn_share share;
     SNUG_TRY(code_of(m, s, &o, &x.code, err));
     SNUG_TRY(find_share(m, 0, x, &share, err));

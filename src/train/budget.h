@@ -15,6 +15,7 @@ typedef struct {
     size_t state;   /* all variables of the network, in whole pages */
     size_t books;   /* on the ledger beside state and arena, and reserved there */
     size_t arena;   /* what is left */
+    bool first;     /* a little of it is kept for the plan of a remainder (budget.c) */
     size_t missing; /* what the others have too many, where nothing is left */
 } sn_share;
 
