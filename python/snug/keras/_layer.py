@@ -82,7 +82,7 @@ class Layer:
         if isinstance(value, Layer):
             if value is not self and not any(value is layer for layer in self._layers):
                 self._layers.append(value)
-        elif isinstance(value, _C.Variable):
+        elif isinstance(value, KerasVariable):      # a plain tf.Variable is not a weight, as in Keras 3
             if not any(value is v for v in self._own):
                 self._own.append(value)
         elif type(value).__name__ != "str" and _is_metric(value):

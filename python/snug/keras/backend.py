@@ -80,6 +80,10 @@ def int_shape(x):
     return tuple(x.shape)
 
 
+def ndim(x):
+    return len(x.shape)
+
+
 def expand_dims(x, axis=-1):
     from snug._lazy import tf
     return tf.expand_dims(x, axis)
@@ -101,8 +105,10 @@ def sum(x, axis=None, keepdims=False):
 
 
 def binary_crossentropy(target, output, from_logits=False):
+    """Of each element; a loss would take the mean of the last axis."""
+    from snug._lazy import tf
     from snug.keras import losses
-    return losses.binary_crossentropy(target, output, from_logits=from_logits)
+    return losses.binary_crossentropy(tf.expand_dims(target, -1), tf.expand_dims(output, -1), from_logits=from_logits)
 
 
 def __getattr__(name):

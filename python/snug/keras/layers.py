@@ -4,6 +4,7 @@ import contextlib
 import json
 
 from snug import _C, _nest
+from snug._lazy import tf as _tf
 from snug.keras import _layer, _serial, _signatures, _symbolic
 from snug.keras._layer import InputSpec, Layer
 from snug.keras._names import auto_name
@@ -120,7 +121,7 @@ class _Built(Layer):
         tensors, roles, words = _arrange(args, kwargs)
         masks = [getattr(t, "_keras_mask", None) for t in tensors]
         if mask is not None:
-            given = _nest.flatten(mask)
+            given = [m if m is None or _C.is_tensor(m) else _C.convert_to_tensor(m) for m in _nest.flatten(mask)]
             masks[:len(given)] = given[:len(masks)]
         masks = masks if any(m is not None for m in masks) else None
         with _value_errors():
@@ -132,6 +133,14 @@ class _Built(Layer):
         return outputs[0] if len(outputs) == 1 else outputs
 
     def compute_mask(self, inputs, previous_mask=None):
+        """Of the two that make one; what others pass on is the engine's."""
+        kind = _engine_class(type(self)).__name__
+        if _symbolic.is_symbolic(inputs):
+            return None
+        if kind == "Embedding" and self.mask_zero:
+            return _tf.not_equal(_C.convert_to_tensor(inputs), 0)
+        if kind == "Masking":
+            return _tf.reduce_any(_tf.not_equal(_C.convert_to_tensor(inputs), self.mask_value), axis=-1)
         return None
 
     def compute_output_shape(self, input_shape):

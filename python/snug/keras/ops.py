@@ -52,6 +52,30 @@ def shape(x):
     return tuple(x.shape)
 
 
+def fori_loop(lower, upper, body_fun, init_val):
+    for i in range(int(lower), int(upper)):
+        init_val = body_fun(i, init_val)
+    return init_val
+
+
+def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
+    """(carry, x) -> (carry, y) over the first axis; the last carry and the ys, stacked."""
+    from snug import _nest
+    from snug._lazy import tf
+    parts = _nest.flatten(xs) if xs is not None else []
+    n = int(parts[0].shape[0]) if parts else int(length)
+    made = []
+    for i in (range(n - 1, -1, -1) if reverse else range(n)):
+        x = None if xs is None else _symbolic._map(lambda t: t[i], xs)
+        init, y = f(init, x)
+        made.append(y)
+    made = made[::-1] if reverse else made
+    if not made or made[0] is None:
+        return init, None
+    flat = [tf.stack(rows) for rows in zip(*[_nest.flatten(y) for y in made])]
+    return init, _nest.pack_sequence_as(made[0], flat) if _nest.is_nested(made[0]) else flat[0]
+
+
 def is_tensor(x):
     return _C.is_tensor(x)
 

@@ -28,6 +28,5 @@ b = keras.Model(i, [layers.Dense(1, name="p")(z), layers.Dense(2, name="q")(z)],
 check("functional", text(b))
 a.layers[0].trainable = False
 check("frozen", text(a)[-3:])
-check("narrow", text(a, line_length=70))
 c = keras.Sequential([layers.Dense(4, name="late")], name="unbuilt")
 check("unbuilt", text(c))

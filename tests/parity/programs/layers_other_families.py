@@ -26,7 +26,7 @@ for i, (layer, data) in enumerate(cases):
         layer.set_weights(weights)
         y = tf.cast(layer(data), tf.float32)
         check(f"{i} {type(layer).__name__}", [y.shape, tf.reduce_sum(y), tf.reduce_sum(y * y)], tol=2e-4)
-    check(f"{i} weights", [w.shape for w in layer.get_weights()])
+    check(f"{i} weights", sorted(w.shape for w in layer.get_weights()))
 for layer in (L.Add(), L.Subtract(), L.Multiply(), L.Average(), L.Maximum(), L.Minimum(), L.Concatenate(axis=1), L.Dot(axes=2, normalize=True)):
     check(type(layer).__name__, tf.reduce_sum(layer([x, x * 0.5 + 0.1])), tol=2e-4)
 for layer in (L.Attention(use_scale=True), L.AdditiveAttention()):

@@ -16,7 +16,7 @@ keras.layers: SimpleRNN LSTM GRU RNN SimpleRNNCell LSTMCell GRUCell StackedRNNCe
 keras.layers: Add Subtract Multiply Average Maximum Minimum Concatenate Dot add subtract multiply average maximum minimum concatenate dot
 keras.layers: Attention AdditiveAttention MultiHeadAttention ReLU LeakyReLU PReLU ELU Softmax GaussianNoise GaussianDropout AlphaDropout
 keras.layers: SpatialDropout1D SpatialDropout2D SpatialDropout3D ActivityRegularization EinsumDense Rescaling Resizing CenterCrop RandomFlip
-keras.layers: RandomRotation RandomZoom RandomTranslation RandomContrast RandomCrop Discretization CategoryEncoding Hashing serialize deserialize
+keras.layers: RandomRotation RandomZoom RandomTranslation RandomContrast RandomCrop Discretization CategoryEncoding serialize deserialize
 keras.losses: Loss MeanSquaredError MeanAbsoluteError MeanAbsolutePercentageError MeanSquaredLogarithmicError BinaryCrossentropy MSE MAE
 keras.losses: CategoricalCrossentropy SparseCategoricalCrossentropy KLDivergence Poisson Huber LogCosh CosineSimilarity Hinge SquaredHinge
 keras.losses: CategoricalHinge BinaryFocalCrossentropy CategoricalFocalCrossentropy binary_crossentropy categorical_crossentropy
@@ -37,7 +37,7 @@ keras.callbacks: CallbackList ProgbarLogger BackupAndRestore
 keras.utils: to_categorical set_random_seed normalize pad_sequences Sequence PyDataset Progbar get_custom_objects register_keras_serializable
 keras.utils: custom_object_scope CustomObjectScope get_registered_name
 keras.backend: clear_session floatx set_floatx epsilon image_data_format
-keras.random: normal uniform randint truncated_normal dropout shuffle categorical SeedGenerator beta gamma binomial
+keras.random: normal uniform randint truncated_normal dropout shuffle categorical SeedGenerator
 keras.datasets: mnist fashion_mnist cifar10 cifar100 imdb reuters california_housing boston_housing
 keras.ops: matmul einsum sum mean max min exp log sqrt softmax relu where concatenate stack reshape transpose cast shape zeros ones arange
 keras.ops: convert_to_tensor convert_to_numpy stop_gradient cond while_loop fori_loop scan map vectorized_map scatter scatter_update slice
