@@ -1,10 +1,13 @@
 /* team.c: fork and join without a lock.
  *
- * A region (one sn_team_run) is cut into shares. `open` counts the shares nobody has taken, `left`
- * those that are not finished.
+ * A region (one sn_team_run) is cut into shares. `open` counts the shares nobody has taken, and how
+ * many workers have taken; `left` those that are not finished.
  *
  *     caller   part, ctx, n := ...   left := s   open := s   [take and run shares]   wait: left = 0
  *     worker   wait: open > 0        take: open := open - 1   run   left := left - 1
+ *
+ * The caller takes shares from the first on, workers from the last on: what a loop leaves in the
+ * cache of a core is there for the loop after it. Between cores that is slower than memory.
  *
  * Invariants:
  * 1. Only who has taken a share reads part, ctx, n and n_shares: the region cannot end before that
@@ -33,6 +36,9 @@
 /* More shares than threads: when one is late the others take over. */
 #define SHARES_PER_THREAD 4
 #define WAITING           0x80000000u
+/* `open`: shares nobody has taken, and TAKEN for each that a worker has. */
+#define OPEN  0xffffu
+#define TAKEN 0x10000u
 
 struct sn_team {
     snug_engine *engine;
@@ -91,13 +97,15 @@ static bool spin_until(bool (*came)(sn_team *t), sn_team *t) {
 
 /* --- shares ----------------------------------------------------------------------------------- */
 
-static bool take_share(sn_team *t, uint32_t *share) {
+static bool take_share(sn_team *t, bool worker, uint32_t *share) {
     unsigned open = atomic_load(&t->open);
-    while (open > 0)
-        if (atomic_compare_exchange_weak(&t->open, &open, open - 1)) {
-            *share = t->n_shares - open;
+    while ((open & OPEN) > 0) {
+        const unsigned taken = open / TAKEN;
+        if (atomic_compare_exchange_weak(&t->open, &open, open - 1 + (worker ? TAKEN : 0))) {
+            *share = worker ? t->n_shares - 1 - taken : t->n_shares - (open & OPEN) - taken;
             return true;
         }
+    }
     return false;
 }
 
@@ -105,9 +113,9 @@ static int64_t first_of(const sn_team *t, uint32_t share) {
     return t->n / t->n_shares * share + t->n % t->n_shares * share / t->n_shares;
 }
 
-static void work_on_shares(sn_team *t) {
+static void work_on_shares(sn_team *t, bool worker) {
     uint32_t share;
-    while (take_share(t, &share)) {
+    while (take_share(t, worker, &share)) {
         t->part(t->ctx, first_of(t, share), first_of(t, share + 1));
         if (atomic_fetch_sub(&t->left, 1) == (WAITING | 1))
             futex_wake(&t->left, 1);
@@ -117,7 +125,7 @@ static void work_on_shares(sn_team *t) {
 /* --- workers ---------------------------------------------------------------------------------- */
 
 static bool has_news(sn_team *t) {
-    return atomic_load(&t->open) > 0 || atomic_load(&t->quit);
+    return (atomic_load(&t->open) & OPEN) > 0 || atomic_load(&t->quit);
 }
 
 static void sleep_until_rung(sn_team *t) {
@@ -133,7 +141,7 @@ static void *work(void *ctx) {
     while (!atomic_load(&t->quit)) {
         if (!spin_until(has_news, t))
             sleep_until_rung(t);
-        work_on_shares(t);
+        work_on_shares(t, true);
     }
     return NULL;
 }
@@ -164,7 +172,8 @@ void sn_team_run(sn_team *t, int64_t n, sn_items part, const void *ctx) {
         part(ctx, 0, n);
         return;
     }
-    const int64_t most = (int64_t)SHARES_PER_THREAD * (t->n_workers + 1);
+    const int64_t wanted = (int64_t)SHARES_PER_THREAD * (t->n_workers + 1);
+    const int64_t most = wanted < OPEN ? wanted : OPEN;
     t->part = part;
     t->ctx = ctx;
     t->n = n;
@@ -173,7 +182,7 @@ void sn_team_run(sn_team *t, int64_t n, sn_items part, const void *ctx) {
     atomic_store(&t->open, t->n_shares);
     if (atomic_load(&t->n_asleep) > 0)
         ring(t);
-    work_on_shares(t);
+    work_on_shares(t, false);
     wait_for_others(t);
     atomic_store(&t->busy, false);
 }
