@@ -91,32 +91,56 @@ static int collect(void *ctx) {
 
 /* --- sites ------------------------------------------------------------------------------------ */
 /* A site is a code object and an offset in it, decoded only when an error names it; the code
- * object is held for as long as the process lives. */
+ * object is held for as long as the process lives. Frames of Snug's own Python files are passed
+ * over: the user's line is the one that counts. */
+static int is_own(PyObject *code) {
+    enum { N_KNOWN = 256 };
+    static struct {
+        PyObject *code;
+        int own;
+    } known[N_KNOWN];
+    const size_t at = ((uintptr_t)code >> 5) % N_KNOWN;
+    if (known[at].code == code)
+        return known[at].own;
+    PyObject *key = PyLong_FromVoidPtr(code), *name = PyObject_GetAttrString(code, "co_filename");
+    const char *path = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    const int own = path && py.folder[0] && strncmp(path, py.folder, strlen(py.folder)) == 0;
+    if (key && PyDict_SetItem(py.codes, key, code) == 0) {
+        known[at].code = code;
+        known[at].own = own;
+    }
+    PyErr_Clear();
+    Py_XDECREF(key);
+    Py_XDECREF(name);
+    return own;
+}
+
+static long offset_in(PyFrameObject *frame) {
+    if (py.lasti)
+        return py.lasti((PyObject *)frame);
+    PyObject *n = PyObject_GetAttr((PyObject *)frame, py.str_lasti);
+    const long lasti = n ? PyLong_AsLong(n) : 0;
+    Py_XDECREF(n);
+    PyErr_Clear();
+    return lasti;
+}
+
 void py_mark_site(void) {
     PyFrameObject *frame = PyEval_GetFrame();
-    if (!frame)
-        return;
-    static PyObject *last;
-    PyObject *code = (PyObject *)PyFrame_GetCode(frame);
-    long lasti = 0;
-    if (py.lasti) {
-        lasti = py.lasti((PyObject *)frame);
-    } else {
-        PyObject *n = PyObject_GetAttr((PyObject *)frame, py.str_lasti);
-        lasti = n ? PyLong_AsLong(n) : 0;
-        Py_XDECREF(n);
-        PyErr_Clear();
+    Py_XINCREF((PyObject *)frame);
+    for (int depth = 0; frame && depth < 64; depth++) {
+        PyObject *code = (PyObject *)PyFrame_GetCode(frame); /* is_own keeps it */
+        Py_DECREF(code);
+        if (!is_own(code) || !py.back) {
+            snug_recorder_set_site(py.recorder, ((uint64_t)(uintptr_t)code << 16) |
+                                                    (uint64_t)(offset_in(frame) & 0xffff));
+            break;
+        }
+        PyFrameObject *back = (PyFrameObject *)py.back((PyObject *)frame);
+        Py_DECREF((PyObject *)frame);
+        frame = back;
     }
-    if (code != last) {
-        PyObject *key = PyLong_FromVoidPtr(code);
-        if (!key || PyDict_SetItem(py.codes, key, code) < 0)
-            PyErr_Clear();
-        Py_XDECREF(key);
-        last = code;
-    }
-    Py_DECREF(code);
-    snug_recorder_set_site(py.recorder,
-                           ((uint64_t)(uintptr_t)code << 16) | (uint64_t)(lasti & 0xffff));
+    Py_XDECREF((PyObject *)frame);
 }
 
 /* --- engine and recorder ---------------------------------------------------------------------- */
@@ -356,6 +380,17 @@ static PyMethodDef methods[] = {
 };
 
 /* --- making the module ------------------------------------------------------------------------ */
+/* Where Snug's Python files are. */
+static void take_folder(PyObject *module) {
+    PyObject *file = PyObject_GetAttrString(module, "__file__");
+    const char *path = file ? PyUnicode_AsUTF8AndSize(file, NULL) : NULL;
+    const char *end = path ? strrchr(path, '/') : NULL;
+    if (end && (size_t)(end - path) + 2 < sizeof py.folder)
+        memcpy(py.folder, path, (size_t)(end - path) + 1);
+    PyErr_Clear();
+    Py_XDECREF(file);
+}
+
 static int take_dtypes(void) {
     PyObject *types = PyImport_ImportModule("snug._types");
     if (!types)
@@ -365,6 +400,7 @@ static int take_dtypes(void) {
     py.peek = PyObject_GetAttrString(types, "Peek");
     py.make_variable = PyObject_GetAttrString(types, "MakesVariable");
     PyObject *all = PyObject_GetAttrString(types, "OF_ENGINE");
+    take_folder(types);
     Py_DECREF(types);
     for (int i = 0; all && i < SNUG_OPAQUE; i++) {
         py.dtypes[i] = PySequence_GetItem(all, i);
@@ -382,6 +418,7 @@ static int take_symbols(void) {
     py.codes = PyDict_New();
     py.variables = PyDict_New();
     *(void **)&py.lasti = dlsym(RTLD_DEFAULT, "PyFrame_GetLasti");
+    *(void **)&py.back = dlsym(RTLD_DEFAULT, "PyFrame_GetBack");
     return py.str_code && py.str_lasti && py.str_array && py.codes && py.variables ? 0 : -1;
 }
 

@@ -55,9 +55,11 @@ typedef struct {
     unsigned long running; /* id of that thread, 0: none */
     double asked;          /* when signals were looked at */
     struct py_dropped *dropped;
-    PyObject *variables;           /* {address: weak reference}: one object per variable */
-    PyObject *codes;               /* code objects that sites refer to */
-    int (*lasti)(PyObject *frame); /* PyFrame_GetLasti where the interpreter has it */
+    PyObject *variables;                /* {address: weak reference}: one object per variable */
+    PyObject *codes;                    /* code objects that sites refer to */
+    int (*lasti)(PyObject *frame);      /* PyFrame_GetLasti where the interpreter has it */
+    PyObject *(*back)(PyObject *frame); /* PyFrame_GetBack; the same */
+    char folder[512];                   /* of Snug's Python files, with the last slash */
 } py_state;
 extern py_state py;
 
