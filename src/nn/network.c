@@ -56,8 +56,14 @@ snug_status sn_network_create_bare(snug_engine *e, snug_dtype dtype, sn_network 
 }
 
 snug_status sn_network_take_layer(sn_network *n, const sn_layer *layer, snug_error *err) {
-    SNUG_TRY(sn_grow(n->engine, SN_MEM_MODEL, (void **)&n->layers, sizeof *n->layers,
-                     &n->cap_layers, 1, err));
+    enum { FEW_VARS = 3 }; /* most layers have no more, and there may be thousands of networks */
+    void *block;
+    SNUG_TRY(sn_alloc(n->engine, SN_MEM_MODEL, sizeof *n->layers, &block, err));
+    n->layers = block;
+    n->cap_layers = 1;
+    SNUG_TRY(sn_alloc(n->engine, SN_MEM_MODEL, FEW_VARS * sizeof *n->vars, &block, err));
+    n->vars = block;
+    n->cap_vars = FEW_VARS;
     n->layers[0] = *layer;
     n->n_layers = 1;
     return SNUG_OK;
