@@ -371,7 +371,10 @@ class RNN(_Built):
         if isinstance(cell, (list, tuple)):
             cell = __getattr__("StackedRNNCells")(list(cell))
         super().__init__(cell, *args, **kwargs)
-        self.__dict__["_python"] = not isinstance(cell, _Built)
+        shared = isinstance(cell, _Cell) and cell.__dict__.get("_rnn") is not None
+        self.__dict__["_python"] = not isinstance(cell, _Built) or shared
+        if isinstance(cell, _Cell) and not shared:
+            cell.__dict__["_rnn"] = self
 
     def _engine(self):
         if self._python:
@@ -408,6 +411,77 @@ class RNN(_Built):
         if not self._python:
             return super()._build_for(args, kwargs)
         self.__dict__["built"] = True
+
+
+class _Cell(_Built):
+    """One step of a recurrent layer. Its weights are those of the first RNN around it; called by itself it makes one."""
+    _keras_module = "keras.layers"
+    _n_states = 1
+
+    state_size = property(lambda self: self.units if self._n_states == 1 else [self.units] * self._n_states)
+    output_size = property(lambda self: self.units)
+    kernel = property(lambda self: self.weights[0])
+    recurrent_kernel = property(lambda self: self.weights[1])
+    bias = property(lambda self: self.weights[2] if self.use_bias else None)
+
+    def build(self, input_shape=None):
+        if self.__dict__.get("_rnn") is None:
+            RNN(self)
+        self._rnn.build((None, 1, input_shape[-1]))
+        self.__dict__["built"] = True
+
+    @property
+    def weights(self):
+        rnn = self.__dict__.get("_rnn")
+        return list(rnn._own) if rnn is not None else []
+
+    def get_initial_state(self, batch_size=None):
+        return [_tf.zeros((batch_size, self.units)) for _ in range(self._n_states)]
+
+    def call(self, inputs, states, training=None):
+        if training and (self.dropout or self.recurrent_dropout):
+            raise NotImplementedError("a cell with dropout is trained within an RNN layer")
+        states = [_C.convert_to_tensor(s) for s in _nest.flatten(states)]
+        made = self._step(inputs, states, *[w.read_value() for w in self.weights])
+        return made[0], made
+
+    def _activation(self, name):
+        from snug.keras import activations
+        return activations.get(self._values[name])
+
+
+class SimpleRNNCell(_Cell):
+    _signature = _signatures.LAYERS["SimpleRNNCell"]
+
+    def _step(self, x, states, kernel, recurrent, bias=None):
+        z = x @ kernel + states[0] @ recurrent
+        return [self._activation("activation")(z if bias is None else z + bias)]
+
+
+class LSTMCell(_Cell):
+    _signature = _signatures.LAYERS["LSTMCell"]
+    _n_states = 2
+
+    def _step(self, x, states, kernel, recurrent, bias=None):
+        gate, bend = self._activation("recurrent_activation"), self._activation("activation")
+        z = x @ kernel + states[0] @ recurrent
+        i, f, c, o = _tf.split(z if bias is None else z + bias, 4, axis=-1)
+        carry = gate(f) * states[1] + gate(i) * bend(c)
+        return [gate(o) * bend(carry), carry]
+
+
+class GRUCell(_Cell):
+    _signature = _signatures.LAYERS["GRUCell"]
+
+    def _step(self, x, states, kernel, recurrent, bias=None):
+        gate, bend, h, u = self._activation("recurrent_activation"), self._activation("activation"), states[0], self.units
+        both = bias is not None and self.reset_after
+        a = x @ kernel if bias is None else x @ kernel + (bias[0] if both else bias)
+        b = h @ recurrent if self.reset_after else h @ recurrent[:, :2 * u]
+        b = b + bias[1] if both else b
+        z, r = gate(a[:, :u] + b[:, :u]), gate(a[:, u:2 * u] + b[:, u:2 * u])
+        inner = r * b[:, 2 * u:] if self.reset_after else (r * h) @ recurrent[:, 2 * u:]
+        return [z * h + (1.0 - z) * bend(a[:, 2 * u:] + inner)]
 
 
 class Wrapper(Layer):
