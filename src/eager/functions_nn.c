@@ -450,37 +450,27 @@ void sn_fn_separable_conv(sn_fn_call *c) {
     leave_window(c, &w, sn_build_reshape(c->b, rows, out.dims, out.rank));
 }
 
-/* Filters [h, w, out, in]; the window is one over the output, whose shape is given. */
-void sn_fn_conv2d_transpose(sn_fn_call *c) {
-    sn_value x, filters;
-    window w;
-    sn_spatial s;
-    snug_type out;
-    sn_fn_pair(c, 0, 1, &x, &filters);
-    if (sn_fn_failed(c) || !enter_convolution(c, &w, x, filters) ||
-        !sn_fn_shape(c, "output_shape", &out))
-        return;
-    if (out.rank != 4 || w.conf.n != 2)
-        return sn_fn_refuse(c, SNUG_E_SHAPE, "output_shape must have four entries");
-    if (!sn_spatial_settings(&w.call, &w.conf, &s))
-        return;
-    s.size[0] = 1;
-    for (int k = 0; k < 2; k++)
-        s.size[1 + k] = out.dims[(w.channels_first ? 2 : 1) + k];
-    if (!sn_spatial_padding(&w.call, &w.conf, &s))
-        return;
-    sn_attrs a;
-    sn_attrs_default(SN_OP_conv2d_dx, &a);
-    memcpy(a.conv_dx.stride, s.stride + 1, sizeof a.conv_dx.stride);
-    memcpy(a.conv_dx.dilation, s.dilation + 1, sizeof a.conv_dx.dilation);
-    memcpy(a.conv_dx.pad, s.pad + 2, sizeof a.conv_dx.pad);
-    memcpy(a.conv_dx.input, s.size + 1, sizeof a.conv_dx.input);
-    a.conv_dx.groups = 1;
-    const sn_value in[2] = {w.call.in[0], filters};
-    leave_window(c, &w, sn_build(c->b, SN_OP_conv2d_dx, &a, in, 2));
+/* Extents of a transposed convolution's output, over which its window is: as given, or as padding
+ * and strides say. */
+static bool transposed_size(sn_fn_call *c, const window *w, sn_spatial *s) {
+    const snug_type t = sn_fn_type(c, w->call.in[0]);
+    const int skip = SN_SPATIAL_AXES - w->conf.n, first = w->channels_first ? 2 : 1;
+    snug_type out = {.rank = 0};
+    if (sn_fn_given(c, "output_shape") && !sn_fn_shape(c, "output_shape", &out))
+        return false;
+    if (out.rank && out.rank != t.rank)
+        sn_fn_refuse(c, SNUG_E_SHAPE, "output_shape must have %d entries", t.rank);
+    for (int k = 0; k < SN_SPATIAL_AXES; k++) {
+        const int64_t n = k < skip ? 1 : t.dims[1 + k - skip], reach = sn_spatial_reach(s, k);
+        const int64_t over = reach > s->stride[k] ? reach - s->stride[k] : 0;
+        s->size[k] = k < skip   ? 1
+                     : out.rank ? out.dims[first + k - skip]
+                                : n * s->stride[k] + (w->conf.padding[0] == 's' ? 0 : over);
+    }
+    return !sn_fn_failed(c);
 }
 
-/* Keras': the output is as long as its padding and strides say. */
+/* Filters [kernel..., out, in], over one or two axes. */
 void sn_fn_conv_transpose(sn_fn_call *c) {
     sn_value x, filters;
     window w;
@@ -488,18 +478,11 @@ void sn_fn_conv_transpose(sn_fn_call *c) {
     sn_fn_pair(c, 0, 1, &x, &filters);
     if (sn_fn_failed(c) || !enter_convolution(c, &w, x, filters))
         return;
-    const snug_type t = sn_fn_type(c, w.call.in[0]), f = sn_fn_type(c, filters);
+    const snug_type f = sn_fn_type(c, filters);
     if (w.conf.n > 2 || sn_fn_given(c, "output_padding"))
         return sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "three axes, or output_padding");
-    if (!sn_spatial_settings(&w.call, &w.conf, &s))
-        return;
-    const int skip = SN_SPATIAL_AXES - w.conf.n;
-    for (int k = 0; k < SN_SPATIAL_AXES; k++) {
-        const int64_t n = k < skip ? 1 : t.dims[1 + k - skip], reach = sn_spatial_reach(&s, k);
-        const int64_t over = reach > s.stride[k] ? reach - s.stride[k] : 0;
-        s.size[k] = k < skip ? 1 : n * s.stride[k] + (w.conf.padding[0] == 's' ? 0 : over);
-    }
-    if (!sn_spatial_padding(&w.call, &w.conf, &s))
+    if (!sn_spatial_settings(&w.call, &w.conf, &s) || !transposed_size(c, &w, &s) ||
+        !sn_spatial_padding(&w.call, &w.conf, &s))
         return;
     const int64_t pictures[4] = {s.kernel[1], s.kernel[2], f.dims[f.rank - 2], f.dims[f.rank - 1]};
     sn_attrs a;

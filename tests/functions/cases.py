@@ -184,6 +184,6 @@ less += [("keras.ops.average", [X]), ("keras.ops.average", [X], {"axis": 1, "wei
          ("tf.image.rgb_to_hsv", [RGB]), ("tf.image.hsv_to_rgb", [RGB]), ("tf.image.adjust_saturation", [RGB, 0.5]), ("tf.image.adjust_hue", [RGB, 0.2]), ("tf.image.adjust_gamma", [RGB, 2.0, 1.5]), ("tf.image.total_variation", [IMG]),
          ("tf.linalg.lstsq", [real(5, 3, dtype=np.float64), real(5, 2, dtype=np.float64)], {"l2_regularizer": 0.1}), ("tf.linalg.cholesky_solve", [SPD, real(4, 1, dtype=np.float64)]), ("keras.ops.conv_transpose", [real(2, 3, 3, 4), real(3, 3, 2, 4), 2, "same"]),
          ("keras.ops.conv_transpose", [real(2, 3, 3, 4), real(3, 3, 2, 4), 2, "valid"]), ("keras.ops.conv_transpose", [real(2, 5, 4), real(3, 2, 4), 2, "same"]), ("keras.ops.space_to_depth", [real(1, 4, 4, 2), 2]), ("keras.backend.repeat_elements", [X, 2, 1]),
-         ("keras.backend.arange", [5]), ("keras.backend.tile", [X, [2, 1]]), ("tf.math.softmax", [X])]
+         ("keras.backend.arange", [5]), ("keras.backend.tile", [X, [2, 1]]), ("tf.math.softmax", [X]), ("tf.nn.conv1d_transpose", [real(2, 3, 4), real(3, 2, 4), [2, 6, 2], 2])]
 
 GROUPS = {"less": less, "solve": solve, "more": more, "one": one, "two": two, "along": along, "shape": shape, "index": index, "linalg": linalg, "nn": nn, "image": image}
