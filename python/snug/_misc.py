@@ -85,6 +85,9 @@ def print(*inputs, output_stream=None, summarize=3, sep=" ", end="\n", name=None
 def _written(x, summarize):
     if _C.is_tensor(x):
         return _of_array(x.numpy(), summarize)
+    if getattr(x, "dtype", None) == "string" and hasattr(x, "numpy"):
+        a = x.numpy()
+        return a.decode() if isinstance(a, bytes) else "[" + " ".join(f'"{v.decode()}"' for v in a.ravel()) + "]"
     if isinstance(x, dict):
         return "{" + ", ".join(f"{_quoted(k, summarize)}: {_quoted(v, summarize)}" for k, v in x.items()) + "}"
     if isinstance(x, (list, tuple)):

@@ -65,6 +65,9 @@ PYTHON = {
     **_from("snug._misc", "VERSION GIT_VERSION COMPILER_VERSION", "version."),
     **_from("snug._misc", "get_include get_lib get_build_info", "sysconfig."),
     **_from("snug._misc", "is_gpu_available gpu_device_name is_built_with_cuda is_built_with_gpu_support TestCase main:test_main", "test."),
+    **_from("snug._strings", "join length upper lower strip substr regex_replace regex_full_match to_number as_string"
+            " reduce_join format split to_hash_bucket_fast", "strings."),
+    **_from("snug._strings", "as_string"),
     **_from("snug._misc", "as_str as_bytes as_text", "compat."),
 }
 PYTHON.update({name: ("snug._types", name) for name in (

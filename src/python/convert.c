@@ -427,6 +427,30 @@ static int wished(PyObject *o, int *dtype) {
     return 0;
 }
 
+/* Whether a value, or the first one of a nested list, is text. */
+static int is_text(PyObject *o) {
+    for (int depth = 0; depth < 16 && (PyList_Check(o) || PyTuple_Check(o)); depth++) {
+        if (PySequence_Size(o) == 0)
+            return 0;
+        o = PyList_Check(o) ? PyList_GetItem(o, 0) : PyTuple_GetItem(o, 0);
+    }
+    return PyUnicode_Check(o) || PyBytes_Check(o);
+}
+
+static int may_be_text(PyObject *dtype) {
+    return !dtype || dtype == Py_None || PyObject_RichCompareBool(dtype, py.string, Py_EQ) == 1;
+}
+
+/* Tensors of text are Python's. */
+static PyObject *make_text(PyObject *value, PyObject *shape) {
+    PyObject *module = PyImport_ImportModule("snug._strings");
+    PyObject *made =
+        module ? PyObject_CallMethod(module, "StringTensor", "OO", value, shape ? shape : Py_None)
+               : NULL;
+    Py_XDECREF(module);
+    return made;
+}
+
 static PyObject *convert_to_tensor(PyObject *self, PyObject *args, PyObject *keywords) {
     (void)self;
     static char *names[] = {"value",           "dtype",      "name", "as_ref",
@@ -436,6 +460,8 @@ static PyObject *convert_to_tensor(PyObject *self, PyObject *args, PyObject *key
                                      &ignored, &hint, &hint))
         return NULL;
     int d, h;
+    if (is_text(value) && may_be_text(dtype))
+        return make_text(value, NULL);
     if (wished(dtype, &d) < 0 || wished(hint, &h) < 0)
         return NULL;
     if ((PyObject_TypeCheck(value, py.tensor) && d == PY_ANY) || is_symbol(value)) {
@@ -489,8 +515,11 @@ static PyObject *constant(PyObject *self, PyObject *args, PyObject *keywords) {
     PyObject *value, *dtype = NULL, *shape = Py_None, *ignored = NULL;
     int d;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOO", names, &value, &dtype, &shape,
-                                     &ignored) ||
-        wished(dtype, &d) < 0)
+                                     &ignored))
+        return NULL;
+    if (is_text(value) && may_be_text(dtype))
+        return make_text(value, shape);
+    if (wished(dtype, &d) < 0)
         return NULL;
     if (d != PY_ANY && py_is_tensor(value)) {
         snug_tensor *t = py_convert(value, PY_ANY, PY_MUST);

@@ -401,6 +401,9 @@ static int take_dtypes(void) {
     py.make_variable = PyObject_GetAttrString(types, "MakesVariable");
     PyObject *all = PyObject_GetAttrString(types, "OF_ENGINE");
     take_folder(types);
+    PyObject *names = PyObject_GetAttrString(types, "BY_NAME");
+    py.string = names ? PyMapping_GetItemString(names, "string") : NULL;
+    Py_XDECREF(names);
     Py_DECREF(types);
     for (int i = 0; all && i < SNUG_OPAQUE; i++) {
         py.dtypes[i] = PySequence_GetItem(all, i);

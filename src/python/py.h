@@ -43,6 +43,7 @@ typedef struct {
     PyTypeObject *tensor, *variable, *tape, *trace;
     PyObject *dtype_class; /* snug._types.DType */
     PyObject *dtypes[SNUG_N_DTYPES];
+    PyObject *string;        /* tf.string */
     PyObject *shape_class;   /* snug._types.TensorShape */
     PyObject *text;          /* snug._text: how values are printed; imported when first wanted */
     PyObject *errors;        /* snug.errors; the same */
