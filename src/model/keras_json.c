@@ -261,10 +261,19 @@ static snug_status read_setting(const json_t *config, const char *key, uint32_t 
     return read ? SNUG_OK : refuse_compile(key, value, err);
 }
 
+/* What a LossScaleOptimizer wraps: with f32 and f64, which need no scale, its steps are the same.
+ */
+static const json_t *unwrapped(const json_t *optimizer) {
+    const char *class_name = sn_keras_text(optimizer, "class_name");
+    return class_name && strcmp(class_name, "LossScaleOptimizer") == 0
+               ? json_object_get(json_object_get(optimizer, "config"), "inner_optimizer")
+               : optimizer;
+}
+
 static snug_status read_compile(const json_t *root, const sn_network *n, sn_keras_compile *out,
                                 snug_error *err) {
     const json_t *c = json_object_get(root, "compile_config");
-    const json_t *optimizer = json_object_get(c, "optimizer");
+    const json_t *optimizer = unwrapped(json_object_get(c, "optimizer"));
     *out = (sn_keras_compile){{0}, {0}, {0}, {0}, {0}};
     if (optimizer && !json_is_null(optimizer) &&
         !sn_keras_object(optimizer, optimizer_inert, out->optimizer, sizeof out->optimizer))
