@@ -105,6 +105,7 @@ CASES = [
     ("unseen_reversible", reversible, PADDED, WORDS, sgd, logits, ["accuracy"], 3),
     ("unseen_masks_end_at_attention", masks_end_at_attention, [IDS, PADDED], WORDS, sgd, logits, ["accuracy"], 3),
     ("unseen_masks_behind_dropout", masks_behind_dropout, PADDED, WORDS, sgd, logits, ["accuracy"], 3),
+    ("unseen_loss_scale", one(3), X, Y3, lambda: keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(0.01, clipnorm=0.5)), "mse", [], 3),
     ("unseen_capsules", capsules, IMAGES, ONEHOT, adam, "mse", [], 3),
     ("unseen_mixer", mixer, SEQ, Y3, lambda: keras.optimizers.Nadam(0.002), "mse", [], 3),
     ("unseen_variational", variational, SHARES, [SHARES, np.zeros((64, 1))], adam, ["binary_crossentropy", "mae"], [], 3, 16, {"loss_weights": [12.0, 1.0]}),
