@@ -7,9 +7,9 @@ usage: budget.py BUILD [--steps N] [--rounds N] [PART...]; parts: curve (the def
   big    conv32-pool-dense10 on 1024 x 1024 x 3: batch 256 in 2 GiB; batch 8 beside TensorFlow
   vgg    256-256-512-512-1024-1024 on 128 x 128 x 3, batch 32, in 512 MiB
 Networks come from Keras in the interpreter SNUG_BENCH_TENSORFLOW names. Each limited run has an unlimited one right before it; medians of
-steps, and of all rounds the pair that took least: on virtual machines two cores behave at times as halves of one, for seconds to
-minutes, which costs slices in a cache more than whole batches in memory (U-Net without a limit and with 8 % of its arena: 79 and 100 ms a
-step, in other minutes 108 and 200). Take several rounds."""
+steps, and of all rounds the pair that took least: on virtual machines two cores lie at times, for seconds to minutes, as if they had no
+cache in common, which costs slices in a cache more than whole batches in memory (U-Net without a limit and with 8 % of its arena: 79 and
+100 ms a step, in other minutes 108 and 200). Take several rounds."""
 import argparse
 import json
 import os
