@@ -663,6 +663,32 @@ static void test_recipes_that_make_no_sense_are_refused(void **state) {
     }
 }
 
+static void test_recipe_feed_has_the_same_bits_from_many_threads(void **unused) {
+    (void)unused;
+    enum { ROWS = 3, ROW = 50001 };
+    static float want[ROWS * ROW], have[ROWS * ROW];
+    static const sn_recipe recipes[] = {{SN_RECIPE_NORMAL, 7, 0, 1},
+                                        {SN_RECIPE_CONSTANT, 0, 2.5, 0}};
+    const snug_type type = {SNUG_F32, 2, {ROWS + 2, ROW}};
+    for (size_t i = 0; i < sizeof recipes / sizeof recipes[0]; i++) {
+        snug_error err;
+        snug_engine *e;
+        sn_team *team;
+        snug_feed *feed;
+        expect_ok(snug_engine_create(&(snug_engine_options){.n_threads = 3}, &e, &err), &err);
+        expect_ok(sn_team_hold(e, &team, &err), &err);
+        expect_ok(sn_feed_from_recipe(e, &type, &recipes[i], &feed, &err), &err);
+        const snug_view view = view_of(have, SNUG_F32, ROWS, ROW);
+        memset(have, 0xff, sizeof have);
+        expect_ok(snug_feed_fill(feed, 2, ROWS, &view, &err), &err);
+        expect_ok(sn_recipe_fill(&recipes[i], 2 * ROW, ROWS * ROW, SNUG_F32, want, &err), &err);
+        assert_memory_equal(have, want, sizeof want);
+        snug_feed_destroy(feed);
+        sn_team_drop(e);
+        snug_engine_destroy(e);
+    }
+}
+
 static void test_recipe_feed_of_any_size_costs_next_to_nothing(void **state) {
     snug_engine *e = *state;
     snug_error err = {0};
@@ -737,6 +763,7 @@ int main(void) {
         cmocka_unit_test(test_slice_of_a_recipe_has_the_bits_of_the_whole),
         cmocka_unit_test(test_recipes_stay_in_their_range),
         cmocka_unit_test(test_recipes_that_make_no_sense_are_refused),
+        cmocka_unit_test(test_recipe_feed_has_the_same_bits_from_many_threads),
         engine_test(test_recipe_feed_of_any_size_costs_next_to_nothing),
         cmocka_unit_test(test_threads_copy_large_rows_of_memory),
         cmocka_unit_test(test_feeds_survive_any_failed_request),

@@ -9,10 +9,12 @@
 #include "tensor/feed.h"
 
 #include "base/rng.h"
+#include "memory/team.h"
 #include "tensor/orthogonal.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { CHUNK = 256 };
@@ -190,11 +192,47 @@ typedef struct {
     int64_t row_count;
 } recipe_feed;
 
+/* From this size on elements are computed by the engine's threads, in parts. */
+enum { LARGE = 1 << 16, PART = 1 << 13 };
+
+typedef struct {
+    const sn_recipe *recipe;
+    uint64_t first;
+    size_t n;
+    snug_dtype dtype;
+    char *to;
+    atomic_bool *failed;
+} large_fill;
+
+static void fill_parts(const void *ctx, int64_t first, int64_t end) {
+    const large_fill *l = ctx;
+    const size_t at = (size_t)first * PART, stop = (size_t)end * PART;
+    const size_t n = (stop < l->n ? stop : l->n) - at;
+    if (sn_recipe_fill(l->recipe, l->first + at, n, l->dtype,
+                       l->to + at * snug_dtype_bytes(l->dtype), NULL) != SNUG_OK)
+        atomic_store(l->failed, true);
+}
+
+/* Matrices that are made whole and sources go by themselves, and so does what a thread could not
+ * do, for the message's sake. */
 static snug_status recipe_feed_fill(void *ctx, int64_t first_row, int64_t n_rows,
                                     const snug_view *dst, snug_error *err) {
     const recipe_feed *f = ctx;
-    return sn_recipe_fill(&f->recipe, (uint64_t)(first_row * f->row_count),
-                          (size_t)(n_rows * f->row_count), dst->type.dtype, dst->data, err);
+    atomic_bool failed = f->recipe.kind == SN_RECIPE_ORTHOGONAL || sn_recipe_source(&f->recipe);
+    const large_fill l = {
+        .recipe = &f->recipe,
+        .first = (uint64_t)(first_row * f->row_count),
+        .n = (size_t)(n_rows * f->row_count),
+        .dtype = dst->type.dtype,
+        .to = dst->data,
+        .failed = &failed,
+    };
+    if (l.n >= LARGE && !failed) {
+        sn_team_run(sn_team_of(f->engine), (int64_t)((l.n + PART - 1) / PART), fill_parts, &l);
+        if (!failed)
+            return SNUG_OK;
+    }
+    return sn_recipe_fill(l.recipe, l.first, l.n, l.dtype, l.to, err);
 }
 
 static void recipe_feed_release(void *ctx) {
