@@ -18,8 +18,8 @@
 #define FLOOR_TRIES      10  /* to get at the floor and below */
 #define PART_TRIES       3   /* at a step of the ladder */
 #define MANY_BLOCKS      128 /* one more step of the ladder without slices for each */
-#define MAX_LARGER       2
-#define MAX_LOSSES       4 /* in a row, before a number or a part is given up */
+#define MAX_LARGER       2   /* members in a row, before a number is given up */
+#define MAX_LOSSES       4   /* steps in a row, before a number or a part is given up */
 #define MAX_MEMBERS      512
 #define MAX_NUMBERS      48 /* of slices: two an octave */
 
@@ -67,15 +67,17 @@ static snug_status rank_member(sn_family *f, sn_member m, ranking *r, number *ab
     sn_offer *o;
     size_t floor;
     SNUG_TRY(sn_family_make(f, m, &o, &floor, err));
+    const size_t books = sn_offer_books(f, o), total = o->layout.bound + books;
+    const bool too_long = r->n > 0 && books >= r->least;
     about->stuck = !o->fits;
     if (o->fits) {
-        const size_t total = o->layout.bound + sn_offer_books(f, o);
         rank(f, r, o);
         about->larger = about->total > 0 && total >= about->total ? about->larger + 1 : 0;
         about->total = total;
         about->seconds = o->seconds;
         about->bound = o->layout.bound;
     }
+    about->larger = too_long ? MAX_LARGER : about->larger;
     sn_offer_drop(o);
     return SNUG_OK;
 }
@@ -111,6 +113,13 @@ static snug_status rank_cut(sn_family *f, uint32_t cut, ranking *r, number *numb
     return SNUG_OK;
 }
 
+/* What takes too many steps with some slices does so with fewer. */
+static void give_up(number *numbers, uint32_t n, int64_t slices) {
+    for (uint32_t i = 0; i < n; i++)
+        if (numbers[i].slices < slices)
+            numbers[i].larger = MAX_LARGER;
+}
+
 /* A step of the ladder. */
 typedef struct {
     size_t size;
@@ -138,6 +147,8 @@ static snug_status rank_step(sn_family *f, rung *at, ranking *r, number *numbers
             SNUG_TRY(rank_member(f, m, r, k, err));
             made += !k->stuck && k->slices > 1;
             least = k->stuck ? least : apart * k->slices;
+            if (k->larger == MAX_LARGER)
+                give_up(numbers, n, k->slices);
         }
         if (k->bound <= at->size && k->seconds < at->fastest) {
             at->fastest = k->seconds;
