@@ -262,6 +262,59 @@ static void test_random_graphs_are_equal_within_any_budget(void **state) {
         assert_true(n_sliced > (int)n / 8 && n_recomputed > (int)n / 8);
 }
 
+/* The bytes of some value that is not a scalar: a part is what stands at values as large. */
+static size_t draw_bytes(const sn_graph *g, uint64_t seed) {
+    size_t bytes = 0;
+    snug_error err;
+    for (uint64_t i = 0; i < 16 && bytes <= sizeof(double); i++) {
+        const uint64_t v = sn_rng_key(seed, 20 + i) % sn_graph_n_values(g);
+        const snug_type *t = sn_graph_type(g, (sn_value){(uint32_t)v});
+        if (t->dtype != SNUG_OPAQUE)
+            expect_ok(snug_type_bytes(t, &bytes, &err), &err);
+    }
+    return bytes > 0 ? bytes : 1;
+}
+
+/* In slices where they stand at large values, every second time within too few bytes. */
+static bool run_part(uint64_t seed) {
+    snug_engine *e = sn_test_engine(0);
+    snug_error err;
+    sn_graph *g;
+    sn_graph_subject s;
+    sn_step_run naive, planned;
+    const int n_nodes = 10 + (int)(sn_rng_key(seed, 1) % 90);
+    expect_ok(sn_random_smooth_graph(e, seed, n_nodes, &g, &err), &err);
+    sn_graph_subject_make(e, g, seed, &s);
+    const sn_plan_options o = {.slices = 2 + (int64_t)(sn_rng_key(seed, 8) % 4),
+                               .part_bytes = draw_bytes(g, seed),
+                               .arena_bytes = seed % 2 * 512};
+    const bool is_part = sn_step_run_try(&s.subject, &o, &planned, &err) == SNUG_OK;
+    if (is_part) {
+        run_naively(&s.subject, &naive);
+        sn_step_run_expect_close(&planned, &naive, 1e-12, "a part");
+        sn_step_run_clear(&naive);
+        sn_step_run_clear(&planned);
+    } else if (o.arena_bytes == 0 || err.code != SNUG_E_BUDGET) {
+        expect_status(err.code, SNUG_E_INVALID, &err);
+    }
+    sn_graph_subject_clear(&s);
+    sn_graph_destroy(g);
+    sn_test_engine_end(e);
+    return is_part;
+}
+
+static void test_random_graphs_are_equal_with_a_part_in_slices(void **state) {
+    progress *p = *state;
+    const uint64_t first = number_from("SNUG_RANDOM_SEED", 1);
+    const uint64_t n = number_from("SNUG_RANDOM_GRAPHS", getenv("SNUG_TEST_FULL") ? 2000 : 150);
+    int n_parts = 0;
+    for (p->seed = first; p->seed < first + n; p->seed++)
+        n_parts += run_part(p->seed);
+    p->through = true;
+    if (n >= 150)
+        assert_true(n_parts > (int)n / 4);
+}
+
 static int say_seed(void **state) {
     const progress *p = *state;
     if (!p->through)
@@ -271,12 +324,14 @@ static int say_seed(void **state) {
 }
 
 int main(void) {
-    progress p = {0}, within = {0};
+    progress p = {0}, within = {0}, part = {0};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate_setup_teardown(
             test_random_graphs_are_bit_equal_to_the_naive_executor, NULL, say_seed, &p),
         cmocka_unit_test_prestate_setup_teardown(test_random_graphs_are_equal_within_any_budget,
                                                  NULL, say_seed, &within),
+        cmocka_unit_test_prestate_setup_teardown(test_random_graphs_are_equal_with_a_part_in_slices,
+                                                 NULL, say_seed, &part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

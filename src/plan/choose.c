@@ -287,16 +287,16 @@ static snug_status take_offer(sn_family *f, sn_offer *o, size_t height, snug_err
     return sn_plan_emit(f->p, &o->layout, err);
 }
 
-/* Makes and packs a member; where its height is within the limit (0: none) it is the plan now. */
+/* Makes and packs a member; where its height is within the limit (0: none) it is the plan now.
+ * SIZE_MAX: it is impossible. */
 static snug_status try_member(sn_family *f, sn_member m, size_t limit, size_t *height,
                               snug_error *err) {
     sn_offer *o;
-    size_t floor;
+    size_t floor, arena = 0;
     SNUG_TRY(sn_family_make(f, m, &o, &floor, err));
-    snug_status st = pack_offer(o, height, err);
-    const size_t arena = st == SNUG_OK ? *height : 0;
-    *height = arena + sn_offer_books(f, o);
-    if (st == SNUG_OK && (limit == 0 || *height <= limit))
+    snug_status st = o->program.possible ? pack_offer(o, &arena, err) : SNUG_OK;
+    *height = o->program.possible ? arena + sn_offer_books(f, o) : SIZE_MAX;
+    if (st == SNUG_OK && o->program.possible && (limit == 0 || *height <= limit))
         st = take_offer(f, o, arena, err);
     sn_offer_drop(o);
     return st;
@@ -501,7 +501,11 @@ static snug_status choose_sliced(sn_family *f, const sn_plan_options *o, snug_er
     const sn_member m = {.slices = o->slices < extent ? o->slices : extent,
                          .limit = o->arena_bytes ? o->arena_bytes : SIZE_MAX,
                          .cut = o->part_bytes > 0};
-    return try_member(f, m, 0, &height, err);
+    SNUG_TRY(try_member(f, m, 0, &height, err));
+    return height < SIZE_MAX
+               ? SNUG_OK
+               : sn_fail(err, SNUG_E_BUDGET, "plan: a block would wait for itself in %zu bytes",
+                         o->arena_bytes);
 }
 
 snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err) {
