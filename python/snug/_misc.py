@@ -437,6 +437,31 @@ def is_built_with_gpu_support():
     return False
 
 
+def _test_case():
+    import unittest
+
+    class TestCase(unittest.TestCase):
+        """unittest's, with comparisons of tensors."""
+
+        def assertAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):
+            import numpy as np
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol, atol)
+
+        def assertAllEqual(self, a, b, msg=None):
+            import numpy as np
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+        def evaluate(self, tensors):
+            return _nest.map_structure(lambda t: t.numpy() if _C.is_tensor(t) else t, tensors)
+    return TestCase
+
+
+def __getattr__(name):
+    if name == "TestCase":
+        return _test_case()
+    raise AttributeError(name)
+
+
 def as_bytes(text, encoding="utf-8"):
     return text if isinstance(text, bytes) else text.encode(encoding)
 

@@ -5,9 +5,11 @@ import sys
 import types
 
 # Namespaces that Snug has something in.
-SPACES = {"math", "nn", "linalg", "random", "random.experimental", "config", "config.experimental", "config.threading", "config.optimizer",
+SPACES = {"math", "nn", "linalg", "random", "random.experimental", "config", "config.experimental", "config.threading",
+          "config.optimizer",
           "debugging", "nest", "dtypes", "image", "bitwise", "experimental", "autograph", "autograph.experimental", "version",
-          "sysconfig", "compat", "strings", "raw_ops", "nn.experimental", "experimental.numpy", "types", "types.experimental", "test", "profiler", "profiler.experimental", "signal"}
+          "sysconfig", "compat", "train", "strings", "raw_ops", "nn.experimental", "experimental.numpy",
+          "types", "types.experimental", "test", "profiler", "profiler.experimental", "signal"}
 
 _MODULES = {"errors": "snug.errors", "keras": "snug.keras", "initializers": "snug.keras.initializers",
             "losses": "snug.keras.losses", "metrics": "snug.keras.metrics", "optimizers": "snug.keras.optimizers",
@@ -36,9 +38,9 @@ PYTHON = {
             " ones_initializer random_uniform_initializer linalg.adjoint:adjoint bitcast"),
     **_from("snug._nest", "flatten pack_sequence_as map_structure assert_same_structure is_nested", "nest."),
     **_from("snug._misc", "device name_scope print Module init_scope control_dependencies executing_eagerly py_function"
-            " numpy_function inside_function get_static_value no_gradient:NotDifferentiable Assert ensure_shape"
-            " identity_n newaxis timestamp:timestamp stack_shape:ensure_shape get_logger guarantee_const:identity_of"
-            " grad_pass_through function_spec:executing_eagerly Graph Operation"),
+            " numpy_function inside_function get_static_value Assert ensure_shape"
+            " identity_n newaxis timestamp get_logger guarantee_const:identity_of"
+            " grad_pass_through Graph Operation"),
     **_from("snug._misc", "Assert assert_equal assert_near assert_greater assert_less assert_greater_equal assert_less_equal"
             " assert_none_equal assert_positive assert_negative assert_non_negative assert_non_positive assert_rank"
             " assert_rank_at_least assert_shapes assert_type assert_all_finite check_numerics enable_check_numerics"
@@ -64,7 +66,8 @@ PYTHON = {
     **_from("snug._misc", "do_not_convert set_loop_options", "autograph.experimental."),
     **_from("snug._misc", "VERSION GIT_VERSION COMPILER_VERSION", "version."),
     **_from("snug._misc", "get_include get_lib get_build_info", "sysconfig."),
-    **_from("snug._misc", "is_gpu_available gpu_device_name is_built_with_cuda is_built_with_gpu_support TestCase main:test_main", "test."),
+    **_from("snug._misc", "is_gpu_available gpu_device_name is_built_with_cuda is_built_with_gpu_support TestCase", "test."),
+    **_from("snug._train", "Checkpoint CheckpointManager latest_checkpoint", "train."),
     **_from("snug._strings", "join length upper lower strip substr regex_replace regex_full_match to_number as_string"
             " reduce_join format split to_hash_bucket_fast", "strings."),
     **_from("snug._strings", "as_string"),

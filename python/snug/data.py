@@ -208,7 +208,7 @@ class Dataset:
     def take(self, count, name=None):
         import itertools
         k = int(count)
-        known = self._size if k < 0 else k if self._size == INFINITE_CARDINALITY else min(k, self._size) if self._size >= 0 else -2
+        known = self._size if k < 0 or self._size == UNKNOWN_CARDINALITY else k if self._size < 0 else min(k, self._size)
         return Dataset(lambda: itertools.islice(self._make(), None if k < 0 else k), known)
 
     def skip(self, count, name=None):

@@ -143,6 +143,22 @@ class Functions(unittest.TestCase):
         self.assertRaises(TypeError, f, tf.constant([1]))
 
 
+class Checkpoints(unittest.TestCase):
+    def test_variables_come_back(self):
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            v, w = tf.Variable([1.0, 2.0]), tf.Variable(3)
+            manager = tf.train.CheckpointManager(tf.train.Checkpoint(v=v, more=[w]), folder, max_to_keep=2)
+            for _ in range(3):
+                manager.save()
+            v.assign([0.0, 0.0])
+            w.assign(0)
+            tf.train.Checkpoint(v=v, more=[w]).restore(tf.train.latest_checkpoint(folder)).assert_consumed()
+            self.assertEqual((v.numpy().tolist(), int(w), len(manager.checkpoints)), ([1, 2], 3, 2))
+            with self.assertRaises(tf.errors.NotFoundError):
+                tf.train.Checkpoint(v=v).restore(folder + "/none")
+
+
 class Plans(unittest.TestCase):
     def test_a_loop_that_prints_each_loss_plans_few_times(self):
         w = tf.Variable(tf.ones((4, 1)))

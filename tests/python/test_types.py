@@ -63,6 +63,12 @@ class Names(unittest.TestCase):
         with self.assertRaisesRegex(AttributeError, "not in Snug"):
             tf.nonsense_that_is_nowhere
 
+    def test_every_name_of_python_files_is_there(self):
+        from snug import _names
+        for full in _names.PYTHON:
+            path, _, name = full.rpartition(".")
+            _names.find(path, name)
+
     def test_real_names(self):
         self.assertEqual(_hook.real_name("tensorflow.keras.layers"), "snug.keras.layers")
         self.assertEqual(_hook.real_name("tensorflow"), "snug.tensorflow")
