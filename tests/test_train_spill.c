@@ -8,17 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 512 -> 2048 -> 3 with adam: slots of 4 MiB each. */
+/* 64 -> 512 -> 2048 -> 3 with adam: slots of 4 MiB each. Without a file the middle layer's two
+ * gradients are made within its update. */
 static const char text[] =
     "{\"class_name\":\"Sequential\",\"config\":{\"name\":\"wide\",\"layers\":["
-    "{\"class_name\":\"InputLayer\",\"config\":{\"batch_shape\":[null,512],\"name\":\"input\"}},"
+    "{\"class_name\":\"InputLayer\",\"config\":{\"batch_shape\":[null,64],\"name\":\"input\"}},"
+    "{\"class_name\":\"Dense\",\"config\":{\"name\":\"first\",\"units\":512}},"
     "{\"class_name\":\"Dense\",\"config\":{\"name\":\"a\",\"units\":2048,\"activation\":\"relu\"}},"
     "{\"class_name\":\"Dense\",\"config\":{\"name\":\"b\",\"units\":3,\"activation\":\"softmax\"}}]"
     "},"
     "\"compile_config\":{\"loss\":\"sparse_categorical_crossentropy\",\"optimizer\":{\"class_"
     "name\":"
     "\"Adam\",\"config\":{\"learning_rate\":0.01,\"use_ema\":true,\"ema_momentum\":0.5}}}}";
-enum { N_WEIGHTS = 512 * 2048 + 2048 + 2048 * 3 + 3 };
+enum { N_WEIGHTS = 64 * 512 + 512 + 512 * 2048 + 2048 + 2048 * 3 + 3 };
 
 typedef struct {
     snug_engine *engine;
@@ -35,7 +37,7 @@ static void begin(world *w) {
     sn_test_path(&w->dir, "wide.json", w->json);
     sn_test_write_file(w->json, text, sizeof text - 1);
     expect_ok(snug_model_load(w->engine, w->json, &w->model, &err), &err);
-    expect_ok(snug_feed_open(w->engine, "normal:80x512@1", &w->x, &err), &err);
+    expect_ok(snug_feed_open(w->engine, "normal:80x64@1", &w->x, &err), &err);
     expect_ok(snug_feed_open(w->engine, "labels:80@2@3", &w->y, &err), &err);
 }
 
