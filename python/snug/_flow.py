@@ -4,7 +4,7 @@ In a trace these look at values, which makes the function dynamic (see _function
 from collections import namedtuple
 
 from snug import _C, _nest
-from snug._lazy import tf
+from snug._lazy import graph, tf
 
 Unique = namedtuple("Unique", ["y", "idx"])
 UniqueWithCounts = namedtuple("UniqueWithCounts", ["y", "idx", "count"])
@@ -12,6 +12,8 @@ TopK = namedtuple("TopKV2", ["values", "indices"])
 
 
 def cond(pred, true_fn=None, false_fn=None, name=None):
+    if graph() is not None:
+        return graph().cond(pred, true_fn, false_fn)
     return true_fn() if bool(pred) else false_fn()
 
 
@@ -269,6 +271,8 @@ def moments(x, axes, shift=None, keepdims=False, name=None, **ignored):
 
 
 def group(*inputs, name=None):
+    if graph() is not None:
+        return graph().group(*inputs, name=name)
     return None
 
 

@@ -1,4 +1,11 @@
 """`tf` for Snug's own Python files: the names of snug.tensorflow, found when first used."""
+import sys
+
+
+def graph():
+    """snug._graph while a graph of TensorFlow 1 is being built, else None."""
+    found = sys.modules.get("snug._graph")
+    return found if found is not None and found.active() else None
 
 
 class _Names:

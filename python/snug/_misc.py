@@ -5,7 +5,7 @@ import sys
 import time
 
 from snug import _C, _nest
-from snug._lazy import tf
+from snug._lazy import graph, tf
 
 VERSION, GIT_VERSION, COMPILER_VERSION = "2.21.0", "snug", "gcc"
 newaxis = None
@@ -44,11 +44,15 @@ def init_scope():
 
 @contextlib.contextmanager
 def control_dependencies(control_inputs):
-    yield
+    if graph() is None:
+        yield
+        return
+    with graph().control_dependencies(control_inputs):
+        yield
 
 
 def executing_eagerly():
-    return not _C.is_tracing()
+    return graph() is None and not _C.is_tracing()
 
 
 def inside_function():

@@ -5,7 +5,7 @@ cuts the tape: its results are sources, and gradient() walks from them to its ar
 import functools
 
 from snug import _C, _nest
-from snug._lazy import tf
+from snug._lazy import graph, tf
 
 ACTIVE = []          # tapes that record, outermost first
 
@@ -270,6 +270,8 @@ def gradients(ys, xs, grad_ys=None, name="gradients", gate_gradients=False, aggr
               unconnected_gradients=UnconnectedGradients.NONE):
     """tf.gradients within a tf.function: the trace is recorded on a tape of its own."""
     from snug import _function
+    if graph() is not None:
+        return graph().gradients(ys, xs, grad_ys)
     return _function.gradients(ys, xs, grad_ys)
 
 

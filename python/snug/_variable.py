@@ -1,6 +1,6 @@
 """tf.Variable over the extension's Variable: TensorFlow's signature, and updates of single elements."""
 from snug import _C
-from snug._lazy import tf
+from snug._lazy import graph, tf
 
 
 class Variable(_C.Variable):
@@ -9,6 +9,8 @@ class Variable(_C.Variable):
     def __new__(cls, initial_value=None, trainable=None, validate_shape=True, caching_device=None, name=None,
                 variable_def=None, dtype=None, import_scope=None, constraint=None, synchronization=None, aggregation=None,
                 shape=None, **ignored):
+        if cls is Variable and graph() is not None:
+            return graph().GraphVariable(initial_value, trainable is not False, name=name, dtype=dtype)
         if initial_value is None:
             raise ValueError("The `initial_value` arg to `tf.Variable` must be specified except when you are not providing"
                              " a `variable_def`. You provided neither.")

@@ -144,6 +144,11 @@ def _by_depth(inputs, graph):
     return sorted(order, key=lambda o: (-of[id(o)], place[id(o)]))
 
 
+def _alone(made):
+    """As Keras: what is alone is no list."""
+    return made[0] if isinstance(made, list) and len(made) == 1 else made
+
+
 class Functional(Model):
     def __init__(self, inputs=None, outputs=None, name=None, trainable=True, **kwargs):
         Layer.__init__(self, name=name or auto_name("functional" if type(self) in (Functional, Model) else snake(type(self).__name__)),
@@ -197,11 +202,11 @@ class Functional(Model):
 
     @property
     def input_shape(self):
-        return _symbolic._map(lambda t: tuple(t.shape), self._inputs_struct)
+        return _alone(_symbolic._map(lambda t: tuple(t.shape), self._inputs_struct))
 
     @property
     def output_shape(self):
-        return _symbolic._map(lambda t: tuple(t.shape), self._outputs_struct)
+        return _alone(_symbolic._map(lambda t: tuple(t.shape), self._outputs_struct))
 
     def compute_output_shape(self, input_shape):
         made = _symbolic.infer(self._plain_call, (_nest.map_structure(KerasTensor, input_shape) if isinstance(input_shape, list)
@@ -236,7 +241,7 @@ class Functional(Model):
             result = node.operation(*args, **kwargs)
             for t, value in zip(_nest.flatten(node.outputs), _nest.flatten(result)):
                 values[id(t)] = value
-        return _symbolic._map(look, self._outputs_struct)
+        return _alone(_symbolic._map(look, self._outputs_struct))
 
     def __call__(self, inputs=None, *args, **kwargs):
         return Layer.__call__(self, inputs, *args, **kwargs)
