@@ -1,6 +1,6 @@
 /* in_cgroup.c: a command inside a memory cgroup of its own, for tests that are scripts.
  *
- *     in_cgroup LIMIT REPORT COMMAND [ARGUMENT...]
+ *     in_cgroup LIMIT REPORT.json COMMAND [ARGUMENT...]
  *
  * LIMIT as in "512MiB". REPORT gets one line of JSON: limit_bytes, exit_code, signal, killed,
  * max_usage_bytes, counted_peak_bytes. The exit code is the command's, 137 where it was killed, and
@@ -9,13 +9,16 @@
 #include "support/support.h"
 
 #include <stdio.h>
+#include <string.h>
 
 int main(int argc, char **argv) {
     size_t limit;
     snug_error err;
     sn_cgroup_result r;
-    if (argc < 4 || snug_bytes_parse(argv[1], &limit, &err) != SNUG_OK) {
-        fprintf(stderr, "usage: in_cgroup LIMIT REPORT COMMAND [ARGUMENT...]\n");
+    /* REPORT is overwritten: a command in its place must not be. */
+    const char *dot = argc < 4 ? NULL : strrchr(argv[2], '.');
+    if (!dot || strcmp(dot, ".json") != 0 || snug_bytes_parse(argv[1], &limit, &err) != SNUG_OK) {
+        fprintf(stderr, "usage: in_cgroup LIMIT REPORT.json COMMAND [ARGUMENT...]\n");
         return 2;
     }
     const char *why = sn_cgroup_run(NULL, limit, sn_cgroup_command, argv + 3, &r);
