@@ -501,7 +501,8 @@ def clone_model(model, input_tensors=None, clone_function=None, call_function=No
         for layer in model._stack:
             new.add(layer if type(layer).__name__ == "InputLayer" else clone_function(layer))
         return new
-    return type(model).from_config(model.get_config())
+    own = {type(layer).__name__: type(layer) for layer in model._with_inner() if not type(layer).__module__.startswith("snug.")}
+    return type(model).from_config(model.get_config(), own)
 
 
 def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):

@@ -75,7 +75,7 @@ def serialize_keras_object(obj):
 
 
 _HOMES = ("layers", "_models", "initializers", "regularizers", "constraints", "losses", "metrics", "optimizers",
-          "optimizers.schedules", "activations")
+          "schedules", "activations")
 
 
 def find_class(name, custom=None):

@@ -1,5 +1,6 @@
 """keras.metrics: the engine's metrics, and Python's own: Mean, Sum, and subclasses with weights of their own."""
 import contextlib
+import operator
 
 from snug import _C, _nest
 from snug._lazy import tf
@@ -50,6 +51,28 @@ class _Result:
 
     def __repr__(self):
         return repr(float(self))
+
+    def _tensor(self):
+        return _C.convert_to_tensor(self.metric._read())
+
+    __hash__ = object.__hash__
+
+
+def _operators():
+    """A metric made of others computes with their results: they are read then."""
+    for word in "add sub mul truediv pow lt le gt ge".split():
+        function = getattr(operator, word)
+        setattr(_Result, f"__{word}__", lambda self, other, f=function: f(self._tensor(), _tensor_of(other)))
+        if len(word) > 2:
+            setattr(_Result, f"__r{word}__", lambda self, other, f=function: f(_tensor_of(other), self._tensor()))
+    _Result.__neg__ = lambda self: -self._tensor()
+
+
+def _tensor_of(value):
+    return value._tensor() if isinstance(value, _Result) else value
+
+
+_operators()
 
 
 class Metric:

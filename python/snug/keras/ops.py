@@ -48,6 +48,10 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
     return t if t is not None else tf.cast(_C.convert_to_tensor(x), dtype) if _C.is_tensor(x) else _C.convert_to_tensor(x, dtype=dtype)
 
 
+def array(x, dtype=None):
+    return convert_to_tensor(x, dtype)
+
+
 def shape(x):
     return tuple(x.shape)
 
