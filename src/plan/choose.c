@@ -201,7 +201,7 @@ static snug_status least_books(sn_family *f, int64_t slices, size_t *out, snug_e
 
 /* The smallest that a number of slices can be made to be, with everything recomputed, and a little
  * above, where steps may be fewer; then a little less, as often as that succeeds and the steps do
- * not take what it gives. */
+ * not take what it gives. Nothing where that is no smaller than what there is. */
 static snug_status rank_floor(sn_family *f, int64_t slices, ranking *r, snug_error *err) {
     enum { ABOVE = 2 };
     size_t floor = 0, limit = 0, least = SIZE_MAX, books;
@@ -211,7 +211,8 @@ static snug_status rank_floor(sn_family *f, int64_t slices, ranking *r, snug_err
     for (size_t i = 0, needed; go_on && i <= FLOOR_TRIES; i++) {
         SNUG_TRY(sn_family_make(f, (sn_member){slices, limit, true, 0}, &o, &needed, err));
         const size_t size = o->layout.bound + sn_offer_books(f, o);
-        go_on = i <= ABOVE || (o->fits && size < least);
+        go_on = i == 0 ? needed + books < r->least || r->n == 0
+                       : i <= ABOVE || (o->fits && size < least);
         if (o->fits && i > 0)
             rank(f, r, o);
         floor = i == 0 ? needed : floor;
