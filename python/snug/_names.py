@@ -8,7 +8,7 @@ import types
 SPACES = {"math", "nn", "linalg", "random", "random.experimental", "config", "config.experimental", "config.threading",
           "config.optimizer",
           "debugging", "nest", "dtypes", "image", "bitwise", "experimental", "autograph", "autograph.experimental", "version",
-          "sysconfig", "compat", "train", "strings", "raw_ops", "nn.experimental", "experimental.numpy",
+          "sysconfig", "compat", "distribute", "summary", "io", "io.gfile", "train", "strings", "raw_ops", "nn.experimental", "experimental.numpy",
           "types", "types.experimental", "test", "profiler", "profiler.experimental", "signal"}
 
 _MODULES = {"errors": "snug.errors", "keras": "snug.keras", "initializers": "snug.keras.initializers",
@@ -67,6 +67,13 @@ PYTHON = {
     **_from("snug._misc", "VERSION GIT_VERSION COMPILER_VERSION", "version."),
     **_from("snug._misc", "get_include get_lib get_build_info", "sysconfig."),
     **_from("snug._misc", "is_gpu_available gpu_device_name is_built_with_cuda is_built_with_gpu_support TestCase", "test."),
+    **_from("snug._distribute", "Strategy MirroredStrategy OneDeviceStrategy MultiWorkerMirroredStrategy TPUStrategy ReduceOp"
+            " get_strategy has_strategy in_cross_replica_context get_replica_context InputContext", "distribute."),
+    **_from("snug._distribute", "create_file_writer create_noop_writer scalar histogram image text trace_on trace_export"
+            " trace_off flush", "summary."),
+    **_from("snug._files", "exists isdir remove rename listdir join makedirs mkdir rmtree glob copy walk stat GFile",
+            "io.gfile."),
+    **_from("snug._files", "read_file write_file", "io."),
     **_from("snug._train", "Checkpoint CheckpointManager latest_checkpoint", "train."),
     **_from("snug._strings", "join length upper lower strip substr regex_replace regex_full_match to_number as_string"
             " reduce_join format split to_hash_bucket_fast", "strings."),
