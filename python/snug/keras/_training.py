@@ -71,7 +71,8 @@ class Trainer:
         layers = self._all_layers()
         found += [m for m in self._metrics if not any(m is g for g in given)] + compiled
         for layer in layers:
-            found += layer.metrics
+            if not isinstance(layer, Trainer):      # a model inside keeps its own loss and metrics to itself
+                found += layer.metrics
         seen = set()
         return [m for m in found if not (id(m) in seen or seen.add(id(m)))]
 

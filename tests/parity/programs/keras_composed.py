@@ -63,3 +63,31 @@ out = ops.concatenate([ops.mean(q, axis=1), ops.max(s, axis=1)], axis=-1)
 attention = keras.Model(s, out)
 check("shape", attention.output_shape)
 check("ops model", attention(np.sin(np.arange(24.0)).reshape(2, 4, 3).astype("float32")))
+
+
+class Distiller(keras.Model):
+    def __init__(self, student, teacher):
+        super().__init__()
+        self.teacher, self.student = teacher, student
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, **kwargs):
+        return tf.reduce_mean(tf.square(self.teacher(x, training=False) - y_pred))
+
+    def call(self, x):
+        return self.student(x)
+
+
+def small(value):
+    return keras.Sequential([keras.Input((3,)), layers.Dense(1, kernel_initializer=keras.initializers.Constant(value))])
+
+
+teacher = small(0.5)
+teacher.compile("sgd", "mse", metrics=["mae"])
+teacher.fit(x, y, epochs=1, verbose=0, shuffle=False)
+teacher.trainable = False
+distiller = Distiller(small(0.1), teacher)
+distiller.compile(keras.optimizers.SGD(0.2), metrics=["mae"])
+h = distiller.fit(x, y, epochs=3, batch_size=10, shuffle=False, verbose=0).history
+check("keys of the outer model", sorted(h))
+check("losses of the outer model", h["loss"], tol=1e-4)
+check("evaluate", distiller.evaluate(x, y, verbose=0), tol=1e-4)
