@@ -93,6 +93,7 @@ void sn_recording_destroy(sn_recording *rec) {
         return;
     }
     rec->n_values = rec->n_nodes = rec->n_kept = rec->n_asked = rec->n_hosts = 0;
+    rec->n_brought = 0;
     rec->held_bytes = 0;
     rec->has_effects = false;
     r->spare = rec;
@@ -149,6 +150,20 @@ static bool is_there(const sn_recording *rec, const snug_tensor *t) {
     return t->state == SN_READY && leaf->storage == t->storage && leaf->offset == t->offset;
 }
 
+/* Numbers to come whose node was taken along for a tape. */
+static bool is_taken_along(const sn_recording *rec, const snug_tensor *t) {
+    sn_recipe recipe;
+    return t->state == SN_RECIPE && t->stamp == rec->serial &&
+           t->leaf.i < sn_graph_n_values(rec->graph) &&
+           sn_type_equal(sn_graph_type(rec->graph, t->leaf), &t->type) &&
+           sn_recording_recipe(rec, t->leaf, &recipe) && recipe.kind == t->recipe.kind &&
+           recipe.key == t->recipe.key && recipe.a == t->recipe.a && recipe.b == t->recipe.b;
+}
+
+bool sn_recording_stands(const sn_recording *rec, const snug_tensor *t) {
+    return is_there(rec, t) || is_taken_along(rec, t);
+}
+
 static snug_status add_leaf(sn_recording *rec, const snug_type *type, sn_leaf leaf, sn_value *out,
                             snug_error *err) {
     char name[16];
@@ -168,16 +183,13 @@ snug_status sn_recording_bytes(sn_recording *rec, const snug_type *type, sn_stor
     return SNUG_OK;
 }
 
-/* A stand-in with these bytes, which nodes taken along for a tape lead to. */
-static bool find_kept(const sn_recording *rec, const snug_tensor *t, sn_value *out) {
-    for (size_t i = 0; i < rec->n_kept; i++) {
-        const sn_value v = rec->kept[i].leaf;
-        const sn_leaf *at = &rec->leaf[sn_graph_value_at(rec->graph, v)->index];
-        if (at->storage == t->storage && at->offset == t->offset &&
-            sn_type_equal(sn_graph_type(rec->graph, v), &t->type)) {
-            *out = v;
+/* A leaf with these bytes that nodes taken along for a tape lead to or read. */
+static bool find_brought(const sn_recording *rec, const snug_tensor *t, sn_value *out) {
+    for (uint32_t i = 0; i < rec->n_brought; i++) {
+        *out = sn_graph_input_at(rec->graph, i);
+        if (rec->leaf[i].storage == t->storage && rec->leaf[i].offset == t->offset &&
+            sn_type_equal(sn_graph_type(rec->graph, *out), &t->type))
             return true;
-        }
     }
     return false;
 }
@@ -187,7 +199,7 @@ snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out, 
         *out = t->leaf;
         return SNUG_OK;
     }
-    if (rec->n_kept > 0 && t->storage && find_kept(rec, t, out)) {
+    if (t->storage && sn_tensor_tapes(t) != 0 && find_brought(rec, t, out)) {
         t->stamp = rec->serial;
         t->leaf = *out;
         return SNUG_OK;
@@ -223,6 +235,13 @@ snug_status sn_recording_variable(sn_recording *rec, snug_variable *v, sn_var *o
     rec->variable[rec->n_variable++] = v;
     v->stamp = rec->serial;
     return SNUG_OK;
+}
+
+void sn_recording_stamp(sn_recording *rec) {
+    for (size_t i = 0; i < rec->n_variable; i++) {
+        rec->variable[i]->stamp = rec->serial;
+        rec->variable[i]->var = (sn_var){(uint32_t)i};
+    }
 }
 
 /* --- numbers to come -------------------------------------------------------------------------- */
@@ -268,9 +287,15 @@ sn_value sn_build_recipe(sn_builder *b, const snug_type *type, const sn_recipe *
 }
 
 /* --- a call ----------------------------------------------------------------------------------- */
+static bool is_full(const sn_recording *rec) {
+    return !rec->outer && (rec->n_nodes >= SN_MAX_RECORDED || rec->held_bytes >= SN_MAX_HELD);
+}
+
 snug_status sn_record_begin(snug_recorder *r, sn_record_call *c, snug_error *err) {
     if (r->closed)
         return sn_fail(err, SNUG_E_INVALID, "the recorder is closed");
+    if (!r->running && is_full(r->now)) /* before the call: it has given nothing yet */
+        SNUG_TRY(sn_flush(r, err));
     c->r = r;
     c->b = sn_builder_on(r->now->graph);
     c->mark = sn_graph_mark_now(r->now->graph);
@@ -293,6 +318,16 @@ static bool note_used(sn_record_call *c, snug_tensor *t, sn_value v) {
     return true;
 }
 
+/* Used twice in one call. */
+static bool is_given(const snug_recorder *r, const snug_tensor *t, sn_value *out) {
+    for (size_t i = 0; i < r->n_given; i++)
+        if (r->given[i].tensor == t) {
+            *out = r->given[i].value;
+            return true;
+        }
+    return false;
+}
+
 static sn_value use(sn_record_call *c, snug_tensor *t, snug_error *err) {
     sn_recording *rec = c->r->now;
     sn_value v = SN_NO_VALUE;
@@ -307,7 +342,9 @@ static sn_value use(sn_record_call *c, snug_tensor *t, snug_error *err) {
     } else if (t->state == SN_PENDING && t->rec == rec) {
         return t->value;
     } else if (t->state == SN_RECIPE && !rec->outer) {
-        v = sn_build_recipe(&c->b, &t->type, &t->recipe);
+        if (is_given(c->r, t, &v))
+            return v;
+        v = is_taken_along(rec, t) ? t->leaf : sn_build_recipe(&c->b, &t->type, &t->recipe);
         return sn_value_ok(v) && note_used(c, t, v) ? v : SN_NO_VALUE;
     } else if (t->state == SN_VERSION && !rec->outer) {
         if (sn_recording_variable(rec, t->variable, &var, err) != SNUG_OK)
@@ -426,8 +463,6 @@ static void link_given(snug_recorder *r, sn_recording *rec) {
             t->state = SN_PENDING;
             sn_recording_link(rec, t, r->given[i].value);
             snug_tensor_drop(t);
-        } else if (t->rec) {
-            snug_tensor_drop(t); /* used twice in one call */
         } else {
             sn_recording_link(rec, t, r->given[i].value);
         }
@@ -450,9 +485,7 @@ snug_status sn_record_end(sn_record_call *c, snug_error *err) {
         note_write(rec, i);
     }
     link_given(c->r, rec);
-    if (rec->outer || (rec->n_nodes < SN_MAX_RECORDED && rec->held_bytes < SN_MAX_HELD))
-        return SNUG_OK;
-    return sn_flush(c->r, err);
+    return SNUG_OK;
 }
 
 /* --- numbers ---------------------------------------------------------------------------------- */

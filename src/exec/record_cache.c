@@ -48,9 +48,9 @@ static void add_field(key *k, const sn_field *f, const sn_attrs *a) {
         k->words[k->n++] = (uint64_t)a->word[f->word + w];
 }
 
-static snug_status add_node(key *k, const sn_node_info *n, snug_error *err) {
+static snug_status add_node(key *k, const sn_graph *g, const sn_node_info *n, snug_error *err) {
     const sn_attr_family *family = sn_ops[n->op].attrs;
-    SNUG_TRY(reserve(k, 1 + SN_ATTR_WORDS + SN_MAX_IN + SN_MAX_OUT, err));
+    SNUG_TRY(reserve(k, 2 + SN_ATTR_WORDS + SN_MAX_IN + SN_MAX_OUT, err));
     k->words[k->n++] = (uint64_t)n->op << 16 | n->n_in;
     for (int i = 0; i < n->n_in; i++)
         k->words[k->n++] = n->in[i].i;
@@ -58,6 +58,10 @@ static snug_status add_node(key *k, const sn_node_info *n, snug_error *err) {
         k->words[k->n++] = n->out[i].i;
     for (int i = 0; i < family->n_fields; i++)
         add_field(k, &family->fields[i], &n->attrs);
+    if (n->op == SN_OP_relu_max) { /* a cap of six goes into the product before it */
+        const sn_param cap = {(uint32_t)n->attrs.value.value};
+        k->words[k->n++] = sn_graph_param_at(g, cap)->real == 6;
+    }
     return SNUG_OK;
 }
 
@@ -78,11 +82,15 @@ static snug_status write_key(const sn_recording *rec, key *k, snug_error *err) {
         SNUG_TRY(add_type(k, &v->type, err));
         k->words[k->n++] = v->first.i;
     }
-    SNUG_TRY(reserve(k, sn_graph_n_params(g), err));
-    for (uint32_t i = 0; i < sn_graph_n_params(g); i++)
-        k->words[k->n++] = sn_graph_param_at(g, (sn_param){i})->kind;
+    SNUG_TRY(reserve(k, 2 * (size_t)sn_graph_n_params(g), err));
+    for (uint32_t i = 0; i < sn_graph_n_params(g); i++) {
+        const sn_param_info *p = sn_graph_param_at(g, (sn_param){i});
+        k->words[k->n++] = p->kind;
+        if (p->kind == SN_PARAM_INVERSE_EXTENT)
+            k->words[k->n++] = (uint64_t)p->axes << 32 | p->of.i;
+    }
     for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++)
-        SNUG_TRY(add_node(k, sn_graph_node_at(g, (sn_node){i}), err));
+        SNUG_TRY(add_node(k, g, sn_graph_node_at(g, (sn_node){i}), err));
     SNUG_TRY(reserve(k, sn_graph_n_outputs(g) + 1, err));
     for (uint32_t i = 0; i < sn_graph_n_outputs(g); i++)
         k->words[k->n++] = sn_graph_output_at(g, i).i;

@@ -307,6 +307,14 @@ static snug_status try_twice(run *u, snug_error *err) {
     return status;
 }
 
+/* Open traces lead to it, too. */
+static void replace_main(snug_recorder *r, sn_recording *fresh) {
+    sn_recording **link = &r->now;
+    while (*link != r->main)
+        link = &(*link)->outer;
+    *link = r->main = fresh;
+}
+
 snug_status sn_flush(snug_recorder *r, snug_error *err) {
     run u = {.r = r, .rec = r->main};
     snug_error why = {SNUG_OK, ""};
@@ -316,12 +324,12 @@ snug_status sn_flush(snug_recorder *r, snug_error *err) {
     if (u.rec->n_values == 0)
         return SNUG_OK;
     SNUG_TRY(sn_recording_create(r, &u.fresh, err));
-    r->main = u.fresh;
-    r->now = r->now == u.rec ? u.fresh : r->now;
+    replace_main(r, u.fresh);
     r->running = true;
     snug_status status = try_twice(&u, &why);
     if (status == SNUG_OK && sn_tapes_open(r) != 0)
         status = sn_tape_keep(u.rec, u.stored, u.fresh, &why);
+    sn_recording_stamp(r->now);
     if (status == SNUG_OK) {
         settle(&u);
     } else {

@@ -26,6 +26,7 @@ snug_status snug_tape_create(snug_recorder *r, const snug_tape_options *o, snug_
                      .watches = !(o && o->not_watching),
                      .active = true};
     r->tape[bit] = t;
+    r->live_tensors++;
     r->tape_born[bit] = ++r->serial;
     r->active_tapes |= 1u << bit;
     if (t->watches)
@@ -54,13 +55,14 @@ void snug_tape_drop(snug_tape *t) {
         return;
     snug_recorder *r = t->r;
     snug_tape_stop(t);
-    if (!r->closed)
-        forget(t);
+    forget(t);
     r->watching_tapes &= ~(1u << t->bit);
     r->explicit_tapes &= ~(1u << t->bit);
     r->tape[t->bit] = NULL;
     sn_free(r->engine, SN_MEM_TAPES, t->watched, t->cap_watched * sizeof *t->watched);
     sn_free(r->engine, SN_MEM_TAPES, t, sizeof *t);
+    r->live_tensors--;
+    sn_recorder_let_go(r);
 }
 
 void snug_tape_stop(snug_tape *t) {
@@ -204,19 +206,6 @@ static snug_status want_variable(const snug_tape *t, const snug_variable *v, int
     }
 }
 
-/* Where the recording has these very bytes. */
-static sn_value find_leaf(const sn_recording *rec, const snug_tensor *x) {
-    if (x->stamp == rec->serial && x->leaf.i < rec->n_values)
-        return x->leaf;
-    for (uint32_t i = 0; i < rec->n_leaf; i++) {
-        const sn_value v = sn_graph_input_at(rec->graph, i);
-        if (rec->leaf[i].storage == x->storage && rec->leaf[i].offset == x->offset &&
-            sn_type_equal(sn_graph_type(rec->graph, v), &x->type))
-            return v;
-    }
-    return SN_NO_VALUE;
-}
-
 /* What a stand-in stands for: nodes read that. */
 static sn_value behind(const sn_recording *rec, sn_value v) {
     for (size_t i = 0; i < rec->n_kept; i++)
@@ -225,26 +214,55 @@ static sn_value behind(const sn_recording *rec, sn_value v) {
     return v;
 }
 
+static snug_status want_value(const snug_tape *t, sn_value v, int source, wanted_list *w,
+                              snug_error *err) {
+    const sn_recording *rec = t->r->now;
+    v = behind(rec, v);
+    if (!(rec->tapes[v.i] >> t->bit & 1) || !sn_dtype_is_float(sn_graph_type(rec->graph, v)->dtype))
+        return SNUG_OK;
+    for (int i = 0; i < w->n; i++)
+        if (w->source[i] == source && w->value[i].i == v.i)
+            return SNUG_OK;
+    return want(t->r, w, v, source, err);
+}
+
+/* Wherever the recording has these very bytes: a run, or a trace, makes more leaves of them. What
+ * stands in for a result may have the bytes of an operand, and is another value. */
+static snug_status want_bytes(const snug_tape *t, const snug_tensor *x, bool stand_ins, int source,
+                              wanted_list *w, snug_error *err) {
+    const sn_recording *rec = t->r->now;
+    for (uint32_t i = 0; i < rec->n_leaf; i++) {
+        const sn_value v = sn_graph_input_at(rec->graph, i);
+        if (rec->leaf[i].storage == x->storage && rec->leaf[i].offset == x->offset &&
+            sn_type_equal(sn_graph_type(rec->graph, v), &x->type) &&
+            (behind(rec, v).i != v.i) == stand_ins)
+            SNUG_TRY(want_value(t, v, source, w, err));
+    }
+    return SNUG_OK;
+}
+
+static snug_status want_ready(const snug_tape *t, const snug_tensor *x, int source, wanted_list *w,
+                              snug_error *err) {
+    const sn_recording *rec = t->r->now;
+    const int before = w->n;
+    if (sn_recording_stands(rec, x) && behind(rec, x->leaf).i != x->leaf.i)
+        return want_value(t, x->leaf, source, w, err);
+    SNUG_TRY(want_bytes(t, x, false, source, w, err));
+    return w->n > before ? SNUG_OK : want_bytes(t, x, true, source, w, err);
+}
+
 static snug_status want_source(const snug_tape *t, const snug_source *s, int source, wanted_list *w,
                                snug_error *err) {
     const sn_recording *rec = t->r->now;
     const snug_tensor *x = s->tensor;
-    sn_value v = SN_NO_VALUE;
-    if (s->variable)
-        return want_variable(t, s->variable, source, w, err);
+    if (s->variable || x->state == SN_VERSION)
+        return want_variable(t, s->variable ? s->variable : x->variable, source, w, err);
     if (x->state == SN_PENDING && x->rec == rec)
-        v = x->value;
-    else if (x->state == SN_VERSION)
-        return want_variable(t, x->variable, source, w, err);
-    else if (x->state == SN_READY)
-        v = find_leaf(rec, x);
-    else if (x->stamp == rec->serial && x->leaf.i < rec->n_values)
-        v = x->leaf; /* captured by the trace */
-    v = sn_value_ok(v) ? behind(rec, v) : v;
-    if (!sn_value_ok(v) || !(rec->tapes[v.i] >> t->bit & 1) ||
-        !sn_dtype_is_float(sn_graph_type(rec->graph, v)->dtype))
-        return SNUG_OK;
-    return want(t->r, w, v, source, err);
+        return want_value(t, x->value, source, w, err);
+    if (x->state == SN_READY && !rec->outer)
+        return want_ready(t, x, source, w, err);
+    /* Captured by the trace, or numbers to come. */
+    return sn_recording_stands(rec, x) ? want_value(t, x->leaf, source, w, err) : SNUG_OK;
 }
 
 static snug_status make_paths(const sn_recording *rec, sn_value **stand_in, snug_error *err) {
@@ -270,8 +288,8 @@ static snug_status differentiate(sn_record_call *c, const snug_tape *t, sn_value
     SNUG_TRY(sn_alloc_zero(t->r->engine, SN_MEM_TAPES, n * sizeof(uint32_t), &marks, err));
     snug_status status = make_paths(rec, &stand_in, err);
     memcpy(marks, rec->tapes, rec->n_values * sizeof(uint32_t));
-    for (size_t v = rec->n_values; v < n; v++)
-        ((uint32_t *)marks)[v] = 1u << t->bit; /* of the sum of targets */
+    for (size_t v = c->mark.n_values; v < n; v++)
+        ((uint32_t *)marks)[v] |= 1u << t->bit; /* of the sum of targets */
     const sn_gradient_paths paths = {.marks = marks, .mask = 1u << t->bit, .stand_in = stand_in};
     if (status == SNUG_OK)
         status = sn_graph_gradients_along(c->b.graph, loss, w->value, w->n, &paths, grads, err);
@@ -292,23 +310,46 @@ static void give(sn_record_call *c, const wanted_list *w, const sn_value *grads,
     }
 }
 
-static snug_status append_gradient(snug_tape *t, snug_tensor *const *targets,
-                                   snug_tensor *const *seeds, int n_targets, const wanted_list *w,
-                                   int n_sources, snug_tensor **out, snug_error *err) {
-    sn_record_call c;
-    void *grads = NULL;
+/* What is asked of a tape. */
+typedef struct {
+    snug_tensor *const *targets, *const *seeds;
+    int n_targets;
+    const snug_source *sources;
+    int n_sources;
+} question;
+
+/* Targets first: what comes in with them may be a source. */
+static snug_status answer(sn_record_call *c, const snug_tape *t, const question *q, wanted_list *w,
+                          snug_tensor **out) {
+    snug_error *err = &c->b.error;
+    void *grads;
+    const sn_value loss = total(c, q->targets, q->seeds, q->n_targets);
+    SNUG_TRY(c->b.error.code);
+    for (int i = 0; i < q->n_sources; i++)
+        SNUG_TRY(want_source(t, &q->sources[i], i, w, err));
+    if (w->n == 0 || !sn_value_ok(loss))
+        return SNUG_OK;
     const size_t bytes = (size_t)w->n * sizeof(sn_value);
+    SNUG_TRY(sn_alloc(t->r->engine, SN_MEM_TAPES, bytes, &grads, err));
+    memset(grads, 0xff, bytes);
+    const snug_status status = differentiate(c, t, loss, w, grads, err);
+    if (status == SNUG_OK)
+        give(c, w, grads, q->n_sources, out);
+    sn_free(t->r->engine, SN_MEM_TAPES, grads, bytes);
+    return status;
+}
+
+static snug_status append_gradient(const snug_tape *t, const question *q, snug_tensor **out,
+                                   snug_error *err) {
+    sn_record_call c;
+    wanted_list w = {0};
     SNUG_TRY(sn_record_begin(t->r, &c, err));
-    const sn_value loss = total(&c, targets, seeds, n_targets);
-    if (c.b.error.code == SNUG_OK &&
-        sn_alloc(t->r->engine, SN_MEM_TAPES, bytes, &grads, &c.b.error) == SNUG_OK) {
-        memset(grads, 0xff, bytes);
-        if (sn_value_ok(loss) && differentiate(&c, t, loss, w, grads, &c.b.error) == SNUG_OK)
-            give(&c, w, grads, n_sources, out);
-    }
-    sn_free(t->r->engine, SN_MEM_TAPES, grads, grads ? bytes : 0);
+    const snug_status answered = answer(&c, t, q, &w, out);
+    (void)answered; /* sticks in the call */
+    sn_free(t->r->engine, SN_MEM_TAPES, w.value, w.cap_value * sizeof *w.value);
+    sn_free(t->r->engine, SN_MEM_TAPES, w.source, w.cap_source * sizeof *w.source);
     const snug_status status = sn_record_end(&c, err);
-    for (int i = 0; status != SNUG_OK && i < n_sources; i++)
+    for (int i = 0; status != SNUG_OK && i < q->n_sources; i++)
         out[i] = NULL;
     return status;
 }
@@ -324,19 +365,13 @@ static void use_up(snug_tape *t) {
 snug_status snug_tape_gradient(snug_tape *t, snug_tensor *const *targets, snug_tensor *const *seeds,
                                int n_targets, const snug_source *sources, int n_sources,
                                snug_tensor **grads, snug_error *err) {
-    wanted_list w = {0};
-    snug_status status = SNUG_OK;
+    const question q = {targets, seeds, n_targets, sources, n_sources};
     if (t->used)
         return sn_fail(err, SNUG_E_INVALID,
                        "the tape is used up: only a persistent one gives gradients more than once");
     for (int i = 0; i < n_sources; i++)
         grads[i] = NULL;
-    for (int i = 0; i < n_sources && status == SNUG_OK; i++)
-        status = want_source(t, &sources[i], i, &w, err);
-    if (status == SNUG_OK && w.n > 0)
-        status = append_gradient(t, targets, seeds, n_targets, &w, n_sources, grads, err);
-    sn_free(t->r->engine, SN_MEM_TAPES, w.value, w.cap_value * sizeof *w.value);
-    sn_free(t->r->engine, SN_MEM_TAPES, w.source, w.cap_source * sizeof *w.source);
+    const snug_status status = append_gradient(t, &q, grads, err);
     use_up(t);
     return status;
 }
@@ -392,6 +427,7 @@ typedef struct {
     sn_recording *to;
     const sn_leaf *stored;
     sn_value *map;   /* per old value; SN_NO_VALUE: not there yet */
+    sn_value *read;  /* per old value: its stand-in, or SN_NO_VALUE */
     uint32_t *param; /* per old slot */
 } keeper;
 
@@ -477,6 +513,7 @@ static snug_status stand_in(keeper *k, sn_value old, snug_error *err) {
                                 &leaf, err));
     to->tapes[leaf.i] = k->from->tapes[old.i];
     to->kept[to->n_kept++] = (sn_kept){k->map[old.i], leaf};
+    k->read[old.i] = leaf;
     point_handles(k, old, leaf);
     return SNUG_OK;
 }
@@ -488,7 +525,7 @@ static snug_status keep_node(keeper *k, const sn_node_info *n, snug_error *err) 
     for (int i = 0; i < n->n_in; i++) {
         if (!sn_value_ok(k->map[n->in[i].i]))
             SNUG_TRY(bring(k, n->in[i], err));
-        in[i] = k->map[n->in[i].i];
+        in[i] = sn_value_ok(k->read[n->in[i].i]) ? k->read[n->in[i].i] : k->map[n->in[i].i];
     }
     SNUG_TRY(copy_params(k, n->op, &attrs, err));
     SNUG_TRY(sn_graph_node(k->to->graph, n->op, &attrs, in, n->n_in, outs, &n_outs, err));
@@ -520,10 +557,26 @@ static snug_status keep_old(keeper *k, snug_error *err) {
     return SNUG_OK;
 }
 
+/* Versions that are gone, as long as handles have them: who reads one reads the variable. */
+static snug_status keep_versions(keeper *k, uint32_t open, snug_error *err) {
+    const sn_recording *from = k->from;
+    for (uint32_t i = 0; i < from->n_values; i++) {
+        const sn_value_info *info = sn_graph_value_at(from->graph, (sn_value){i});
+        const sn_leaf *leaf = info->kind == SN_VALUE_INPUT ? &from->leaf[info->index] : NULL;
+        const bool older =
+            leaf ? leaf->variable && leaf->storage && leaf->storage->refs > 1
+                 : info->var >= 0 && from->handle[i] &&
+                       sn_graph_var_at(from->graph, (sn_var){(uint32_t)info->var})->last.i != i;
+        if (older && (from->tapes[i] & open) && !sn_value_ok(k->map[i]))
+            SNUG_TRY(bring(k, (sn_value){i}, err));
+    }
+    return SNUG_OK;
+}
+
 snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored, sn_recording *fresh,
                          snug_error *err) {
     const uint32_t open = sn_tapes_open(rec->r);
-    const size_t value_bytes = rec->n_values * sizeof(sn_value),
+    const size_t value_bytes = 2 * rec->n_values * sizeof(sn_value),
                  param_bytes = sn_graph_n_params(rec->graph) * sizeof(uint32_t);
     keeper k = {.from = rec, .to = fresh, .stored = stored};
     void *map = NULL, *param = NULL;
@@ -532,6 +585,7 @@ snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored, sn_reco
         status = sn_alloc(rec->r->engine, SN_MEM_TAPES, param_bytes, &param, err);
     if (status == SNUG_OK) {
         k.map = memset(map, 0xff, value_bytes);
+        k.read = k.map + rec->n_values;
         k.param = memset(param, 0xff, param_bytes);
     }
     for (uint32_t i = 0; status == SNUG_OK && i < rec->n_nodes; i++) {
@@ -541,6 +595,9 @@ snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored, sn_reco
     }
     if (status == SNUG_OK)
         status = keep_old(&k, err);
+    if (status == SNUG_OK)
+        status = keep_versions(&k, open, err);
+    fresh->n_brought = fresh->n_leaf;
     sn_free(rec->r->engine, SN_MEM_TAPES, param, param ? param_bytes : 0);
     sn_free(rec->r->engine, SN_MEM_TAPES, map, map ? value_bytes : 0);
     return status;

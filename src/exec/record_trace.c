@@ -27,6 +27,7 @@ snug_status snug_trace_begin(snug_recorder *r, const snug_type *types, int n,
     SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_GRAPH, sizeof **out, &block, err));
     snug_trace *t = block;
     t->r = r;
+    r->live_tensors++;
     snug_status status = sn_recording_create(r, &t->rec, err);
     if (status == SNUG_OK) {
         t->open = true;
@@ -83,15 +84,18 @@ static snug_status note_outputs(snug_trace *t, snug_tensor *const *outputs, int 
     return sn_record_end(&c, err);
 }
 
+/* A trace inside that is still open goes on without this one. */
 static void leave(snug_trace *t) {
     if (!t->open)
         return;
     t->open = false;
-    sn_recording *rec = t->r->now = t->rec->outer;
-    for (size_t i = 0; i < rec->n_variable; i++) { /* variables knew their place in the trace */
-        rec->variable[i]->stamp = rec->serial;
-        rec->variable[i]->var = (sn_var){(uint32_t)i};
-    }
+    sn_recording **link = &t->r->now;
+    while (*link && *link != t->rec)
+        link = &(*link)->outer;
+    if (!*link)
+        return; /* the recorder is closed */
+    *link = t->rec->outer;
+    sn_recording_stamp(t->r->now); /* variables knew their place in the trace */
 }
 
 snug_status snug_trace_end(snug_trace *t, snug_tensor *const *outputs, int n, snug_error *err) {
@@ -107,12 +111,15 @@ snug_status snug_trace_end(snug_trace *t, snug_tensor *const *outputs, int n, sn
 void snug_trace_drop(snug_trace *t) {
     if (!t)
         return;
-    snug_engine *e = t->r->engine;
+    snug_recorder *r = t->r;
+    snug_engine *e = r->engine;
     leave(t);
     sn_recording_destroy(t->rec);
     sn_free(e, SN_MEM_GRAPH, t->outputs, (size_t)t->n_outputs * sizeof *t->outputs);
     sn_free(e, SN_MEM_GRAPH, t->needed, t->n_needed * sizeof *t->needed);
     sn_free(e, SN_MEM_GRAPH, t, sizeof *t);
+    r->live_tensors--;
+    sn_recorder_let_go(r);
 }
 
 int snug_trace_has_effects(const snug_trace *t) {

@@ -115,6 +115,7 @@ struct sn_recording {
     size_t n_values, n_nodes; /* covered by these arrays */
     sn_leaf *leaf;            /* per input */
     size_t n_leaf, cap_leaf;
+    size_t n_brought;         /* of them: taken along for tapes */
     snug_variable **variable; /* per variable: its uses are held */
     size_t n_variable, cap_variable;
     size_t held_bytes; /* of leaves that nobody else held when they came */
@@ -185,7 +186,8 @@ struct snug_recorder {
     size_t n_given, cap_given;
     uint32_t n_variables; /* made so far: ids */
     uint64_t seed, n_draws;
-    size_t live_tensors, tensor_bytes, variable_bytes;
+    size_t live_tensors; /* and variables, tapes, traces: what is still held */
+    size_t tensor_bytes, variable_bytes;
     bool running, closed;
     sn_recording *spare;       /* cleared; NULL: none */
     snug_tensor *free_tensors; /* chained by twin */
@@ -229,6 +231,10 @@ void sn_recording_unlink(snug_tensor *t);
 /* The variable's index in the recording; brought in when it is new. */
 SNUG_CHECKED snug_status sn_recording_variable(sn_recording *rec, snug_variable *v, sn_var *out,
                                                snug_error *err);
+/* Its variables know their places in it again. */
+void sn_recording_stamp(sn_recording *rec);
+/* Whether the tensor's stamp says where it is in this recording. */
+bool sn_recording_stands(const sn_recording *rec, const snug_tensor *t);
 SNUG_CHECKED snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out,
                                            snug_error *err);
 

@@ -1,0 +1,323 @@
+/* test_record_life.c: recorded execution where runs, traces, tapes and drops come in unusual
+ * orders: who holds what, what a gradient finds after runs, which recordings share a plan. */
+#include <string.h>
+
+#include "exec/recording.h"
+#include "memory/process.h"
+#include "support/support.h"
+
+typedef struct {
+    snug_engine *e;
+    snug_recorder *r;
+    snug_error err;
+} bench;
+
+#define OK(call) expect_ok((call), &b->err)
+
+static bench open_bench(void **state) {
+    bench b = {.e = *state};
+    expect_ok(snug_recorder_create(b.e, &b.r, &b.err), &b.err);
+    return b;
+}
+
+static const snug_type four = {SNUG_F32, 1, {4}};
+
+static snug_tensor *tensor(bench *b, float first) {
+    snug_tensor *t;
+    OK(snug_tensor_copy(b->r, &four, (float[]){first, 1, 2, 3}, &t, &b->err));
+    return t;
+}
+
+static snug_tensor *full(bench *b, double value) {
+    snug_tensor *t;
+    OK(snug_tensor_full(b->r, &four, value, &t, &b->err));
+    return t;
+}
+
+static snug_tensor *op(bench *b, const char *name, const char *attrs, snug_tensor *x,
+                       snug_tensor *y) {
+    snug_tensor *in[2] = {x, y}, *out;
+    OK(snug_record_op(b->r, name, attrs, in, y ? 2 : 1, &out, 1, &b->err));
+    return out;
+}
+
+static snug_variable *variable(bench *b, double value) {
+    snug_variable *v;
+    snug_tensor *t = full(b, value);
+    OK(snug_variable_create(b->r, t, NULL, &v, &b->err));
+    snug_tensor_drop(t);
+    return v;
+}
+
+static snug_tensor *read(bench *b, snug_variable *v) {
+    snug_tensor *t;
+    OK(snug_variable_read(v, &t, &b->err));
+    return t;
+}
+
+static void assign(bench *b, snug_variable *v, double value) {
+    snug_tensor *t = full(b, value);
+    OK(snug_variable_assign(v, t, &b->err));
+    snug_tensor_drop(t);
+}
+
+static void sync(bench *b) {
+    OK(snug_sync(b->r, &b->err));
+}
+
+static snug_tape *tape(bench *b, snug_tensor *watched) {
+    snug_tape *t;
+    OK(snug_tape_create(b->r, NULL, &t, &b->err));
+    if (watched)
+        OK(snug_tape_watch(t, watched, &b->err));
+    return t;
+}
+
+static void expect_first(bench *b, snug_tensor *t, double want) {
+    float v[64];
+    size_t bytes;
+    assert_non_null(t);
+    OK(snug_type_bytes(snug_tensor_type(t), &bytes, &b->err));
+    assert_true(bytes <= sizeof v);
+    OK(snug_tensor_read(t, v, bytes, &b->err));
+    if (!((double)v[0] > want - 1e-5 && (double)v[0] < want + 1e-5))
+        fail_msg("%g instead of %g", (double)v[0], want);
+}
+
+/* Uses the tape up, drops it and the target. */
+static void expect_gradient(bench *b, snug_tape *t, snug_tensor *target, snug_source by,
+                            double want) {
+    snug_tensor *grad;
+    OK(snug_tape_gradient(t, &target, NULL, 1, &by, 1, &grad, &b->err));
+    expect_first(b, grad, want);
+    snug_tensor_drop(grad), snug_tensor_drop(target);
+    snug_tape_drop(t);
+}
+
+static void drop_all(snug_tensor *const *t, int n) {
+    for (int i = 0; i < n; i++)
+        snug_tensor_drop(t[i]);
+}
+#define DROP(...)                                                                                  \
+    drop_all((snug_tensor *[]){__VA_ARGS__},                                                       \
+             (int)(sizeof((snug_tensor *[]){__VA_ARGS__}) / sizeof(snug_tensor *)))
+
+/* --- who holds what --------------------------------------------------------------------------- */
+static void test_everything_may_be_dropped_after_the_recorder(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    snug_variable *v = variable(b, 2);
+    snug_tensor *x = tensor(b, 1), *w = read(b, v), *y = op(b, "mul", "", x, w), *arg;
+    snug_tape *t = tape(b, x);
+    snug_tensor *u = read(b, v), *z = op(b, "mul", "", x, u);
+    snug_trace *open, *closed;
+    sync(b);
+    snug_tensor *pending = op(b, "square", "", z, NULL);
+    OK(snug_trace_begin(b->r, &four, 1, &arg, &closed, &b->err));
+    snug_tensor *inside = op(b, "mul", "", arg, pending);
+    OK(snug_trace_end(closed, &inside, 1, &b->err));
+    OK(snug_trace_begin(b->r, NULL, 0, NULL, &open, &b->err));
+    snug_recorder_destroy(b->r);
+    snug_variable_drop(v);
+    snug_trace_drop(open);
+    DROP(x, w, y, u, z, pending, arg, inside);
+    snug_trace_drop(closed);
+    snug_tape_drop(t);
+}
+
+static void test_an_outer_trace_may_go_first(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    snug_trace *outer, *inner;
+    snug_tensor *x, *y;
+    OK(snug_trace_begin(b->r, &four, 1, &x, &outer, &b->err));
+    OK(snug_trace_begin(b->r, &four, 1, &y, &inner, &b->err));
+    snug_tensor *z = op(b, "mul", "", x, y);
+    snug_trace_drop(outer);
+    assert_true(snug_is_tracing(b->r));
+    snug_trace_drop(inner);
+    assert_false(snug_is_tracing(b->r));
+    snug_tensor *a = tensor(b, 5), *c = op(b, "add", "", a, a);
+    expect_first(b, c, 10);
+    DROP(x, y, z, a, c);
+    snug_recorder_destroy(b->r);
+}
+
+/* A value from outside is read while a function is traced: what is recorded outside runs. */
+static void test_a_run_may_come_in_the_middle_of_a_trace(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    snug_trace *trace;
+    snug_tensor *x, *result, *a = tensor(b, 3), *outside = op(b, "square", "", a, NULL);
+    snug_variable *v = variable(b, 2);
+    snug_tape *t = tape(b, NULL);
+    snug_tensor *w = read(b, v), *seen = op(b, "mul", "", w, a);
+    OK(snug_trace_begin(b->r, &four, 1, &x, &trace, &b->err));
+    snug_tensor *w1 = read(b, v), *y = op(b, "mul", "", x, w1);
+    OK(snug_variable_assign(v, y, &b->err));
+    expect_first(b, outside, 9); /* runs */
+    snug_tensor *w2 = read(b, v), *z = op(b, "add", "", w2, outside);
+    OK(snug_trace_end(trace, &z, 1, &b->err));
+    assert_false(snug_is_tracing(b->r));
+    OK(snug_trace_call(trace, &a, 1, &result, 1, &b->err));
+    expect_first(b, result, 15); /* 3 * 2 + 9 */
+    snug_tensor *now = read(b, v);
+    expect_first(b, now, 6);
+    DROP(x, result, a, outside, w, seen, w1, y, w2, z, now);
+    snug_trace_drop(trace);
+    snug_tape_drop(t);
+    snug_variable_drop(v);
+    snug_recorder_destroy(b->r);
+}
+
+/* --- gradients after runs --------------------------------------------------------------------- */
+/* d(x^2 + 3 x) = 2 x + 3, with a run or a trace between the two uses of x. */
+static void test_all_uses_of_a_source_count(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    for (int how = 0; how < 4; how++) {
+        snug_tensor *x = how & 1 ? full(b, 2) : tensor(b, 2), *three = full(b, 3), *z;
+        snug_tape *t = tape(b, x);
+        snug_trace *trace = NULL;
+        snug_tensor *y = op(b, "mul", "", x, x);
+        if (how < 2) {
+            sync(b);
+            z = op(b, "mul", "", x, three);
+        } else {
+            OK(snug_trace_begin(b->r, NULL, 0, NULL, &trace, &b->err));
+            snug_tensor *inside = op(b, "mul", "", x, three);
+            OK(snug_trace_end(trace, &inside, 1, &b->err));
+            OK(snug_trace_call(trace, NULL, 0, &z, 1, &b->err));
+            snug_tensor_drop(inside);
+        }
+        if (how == 0)
+            sync(b);
+        expect_gradient(b, t, op(b, "add", "", y, z), (snug_source){.tensor = x}, 7);
+        DROP(x, three, y, z);
+        snug_trace_drop(trace);
+    }
+    snug_recorder_destroy(b->r);
+}
+
+static void test_several_targets_and_seeds_count(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    snug_tensor *x = tensor(b, 2), *grad;
+    snug_tape *t = tape(b, x);
+    snug_tensor *targets[2] = {op(b, "square", "", x, NULL), op(b, "add", "", x, x)};
+    snug_tensor *seeds[2] = {tensor(b, 10), tensor(b, 100)};
+    OK(snug_tape_gradient(t, targets, seeds, 2, &(snug_source){.tensor = x}, 1, &grad, &b->err));
+    expect_first(b, grad, 4 * 10 + 2 * 100);
+    DROP(x, grad, targets[0], targets[1], seeds[0], seeds[1]);
+    snug_tape_drop(t);
+    snug_recorder_destroy(b->r);
+}
+
+/* What a function gives may be the very value it was given. */
+static void test_a_target_may_be_its_source(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    for (int reads = 0; reads < 2; reads++) {
+        snug_tensor *x = tensor(b, 2), *y, *arg;
+        snug_trace *identity;
+        OK(snug_trace_begin(b->r, &four, 1, &arg, &identity, &b->err));
+        OK(snug_trace_end(identity, &arg, 1, &b->err));
+        snug_tape *t = tape(b, x);
+        OK(snug_trace_call(identity, &x, 1, &y, 1, &b->err));
+        if (reads)
+            expect_first(b, y, 2);
+        expect_gradient(b, t, y, (snug_source){.tensor = x}, 1);
+        DROP(x, arg);
+        snug_trace_drop(identity);
+    }
+    snug_recorder_destroy(b->r);
+}
+
+/* A result may have the very bytes of its operand. */
+static void test_an_alias_is_another_value(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    for (int by_alias = 0; by_alias < 2; by_alias++) {
+        snug_tensor *x = tensor(b, 2);
+        snug_tape *t = tape(b, x);
+        snug_tensor *y = op(b, "reshape", "dims=4", x, NULL), *z = op(b, "mul", "", x, x);
+        expect_first(b, y, 2);
+        assert_ptr_equal(y->storage, x->storage);
+        expect_gradient(b, t, op(b, "add", "", y, z), (snug_source){.tensor = by_alias ? y : x},
+                        by_alias ? 1 : 5);
+        DROP(x, y, z);
+    }
+    snug_recorder_destroy(b->r);
+}
+
+/* Another run, which has nothing to do with what is kept. */
+static void run_something(bench *b) {
+    snug_tensor *x = tensor(b, 1), *y = op(b, "square", "", x, NULL);
+    expect_first(b, y, 1);
+    DROP(x, y);
+}
+
+/* The codes of a maximum are made again from what the run kept, not from what it did not. */
+static void test_codes_are_made_again_after_a_run(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    const snug_type image = {SNUG_F32, 4, {1, 2, 2, 1}};
+    for (int runs = 0; runs < 3; runs++) {
+        snug_tensor *x, *k, *pooled[2];
+        OK(snug_tensor_copy(b->r, &image, (float[]){5, 1, 2, 3}, &x, &b->err));
+        OK(snug_tensor_copy(b->r, &image, (float[]){0, 1, 0, 1}, &k, &b->err));
+        snug_tape *t = tape(b, x);
+        snug_tensor *unseen = op(b, "exp", "", k, NULL), *sum = op(b, "add", "", x, unseen);
+        OK(snug_record_op(b->r, "maxpool", "kernel=2,2 stride=2,2", &sum, 1, pooled, 1, &b->err));
+        DROP(unseen, sum, k);
+        for (int i = 0; i < runs; i++)
+            expect_first(b, pooled[0], 6), run_something(b);
+        expect_gradient(b, t, pooled[0], (snug_source){.tensor = x}, 1);
+        DROP(x);
+    }
+    snug_recorder_destroy(b->r);
+}
+
+/* A handle of an older version is still the variable to a tape, runs later. */
+static void test_an_old_version_is_its_variable(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    for (int runs = 1; runs < 4; runs++) {
+        snug_variable *v = variable(b, 3);
+        snug_tape *t = tape(b, NULL);
+        snug_tensor *old = read(b, v);
+        assign(b, v, 10);
+        for (int i = 0; i < runs; i++)
+            run_something(b);
+        expect_gradient(b, t, op(b, "square", "", old, NULL), (snug_source){.variable = v}, 6);
+        DROP(old);
+        snug_variable_drop(v);
+    }
+    snug_recorder_destroy(b->r);
+}
+
+/* --- plans ------------------------------------------------------------------------------------ */
+/* A cap of six is part of the product; any other is a number. */
+static void test_a_cap_is_not_always_six(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    static const char *const caps[] = {"value=6", "value=3", "value=6", "value=7"};
+    static const double want[] = {6, 3, 6, 7};
+    const snug_type square = {SNUG_F32, 2, {2, 2}};
+    snug_tensor *x;
+    OK(snug_tensor_copy(b->r, &square, (float[]){2, 2, 2, 2}, &x, &b->err));
+    for (int i = 0; i < 4; i++) {
+        snug_tensor *y = op(b, "matmul", "", x, x), *z = op(b, "relu_max", caps[i], y, NULL);
+        snug_tensor_drop(y);
+        expect_first(b, z, want[i]);
+        snug_tensor_drop(z);
+    }
+    DROP(x);
+    snug_recorder_destroy(b->r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        engine_test(test_everything_may_be_dropped_after_the_recorder),
+        engine_test(test_an_outer_trace_may_go_first),
+        engine_test(test_a_run_may_come_in_the_middle_of_a_trace),
+        engine_test(test_all_uses_of_a_source_count),
+        engine_test(test_several_targets_and_seeds_count),
+        engine_test(test_a_target_may_be_its_source),
+        engine_test(test_an_alias_is_another_value),
+        engine_test(test_codes_are_made_again_after_a_run),
+        engine_test(test_an_old_version_is_its_variable),
+        engine_test(test_a_cap_is_not_always_six),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
