@@ -266,6 +266,10 @@ static sn_value scalar(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) 
 }
 
 sn_value sn_fn_use(sn_fn_call *c, snug_tensor *t) {
+    if (!t) {
+        sn_fn_refuse(c, SNUG_E_INVALID, "a tensor is wanted");
+        return SN_NO_VALUE;
+    }
     return c->fold ? sn_fn_fold_use(c, t) : sn_record_use(&c->r, t);
 }
 

@@ -76,6 +76,9 @@ static snug_status make_outputs(sn_fn_call *c, snug_tensor **given, snug_view *v
     sn_graph *const g = c->b->graph;
     for (int i = 0; i < c->n_out; i++) {
         char name[16];
+        *fits = sn_value_ok(c->out[i]); /* else an argument is missing: recording says so */
+        if (!*fits)
+            return SNUG_OK;
         const snug_type t = *sn_graph_type(g, c->out[i]);
         *fits = c->n_out <= MAX_TENSORS && is_small(&t);
         if (!*fits)
@@ -103,6 +106,7 @@ static snug_status fold_on(sn_fn_call *c, sn_fn build, snug_tensor **given, bool
     snug_view views[MAX_TENSORS];
     bool fits = true;
     c->b = &c->r.b;
+    memset(c->out, 0xff, sizeof c->out);
     build(c);
     SNUG_TRY(sn_builder_done(c->b, err));
     if (c->known) {

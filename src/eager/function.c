@@ -413,15 +413,31 @@ static snug_status give_known(const sn_fn_call *c, snug_tensor **out, snug_error
     return SNUG_OK;
 }
 
+/* Recorded tensors know all of their extents: -1 is for shapes of files. */
+static bool is_known(const sn_fn_call *c, sn_value v) {
+    const snug_type t = sn_fn_type(c, v);
+    for (int k = 0; k < t.rank; k++)
+        if (t.dims[k] < 0)
+            return false;
+    return true;
+}
+
 static snug_status record(sn_fn_call *c, const row *f, snug_tensor **given, int max,
                           snug_error *err) {
     SNUG_TRY(sn_record_begin(c->r.r, &c->r, err));
     c->b = &c->r.b;
+    memset(c->out, 0xff, (size_t)max * sizeof *c->out);
     f->build(c);
     if (c->n_out > max)
         sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "%d results; at most %d are possible", c->n_out, max);
-    for (int i = 0; !c->known && i < c->n_out && !sn_fn_failed(c); i++)
-        given[i] = sn_record_give(&c->r, c->out[i]);
+    for (int i = 0; !c->known && i < c->n_out && !sn_fn_failed(c); i++) {
+        if (!sn_value_ok(c->out[i]))
+            sn_fn_refuse(c, SNUG_E_INVALID, "an argument is missing");
+        else if (!is_known(c, c->out[i]))
+            sn_fn_refuse(c, SNUG_E_SHAPE, "an extent is negative");
+        else
+            given[i] = sn_record_give(&c->r, c->out[i]);
+    }
     return sn_record_end(&c->r, err);
 }
 
@@ -442,6 +458,7 @@ snug_status snug_function_call(snug_recorder *r, int function, const snug_argume
     c.fold = NULL;
     c.largest = -1;
     c.n_items = c.n_made = 0;
+    c.unique[0] = c.unique[1] = c.unique[2] = NULL;
     if (n_args > SN_FN_MAX_ARGS)
         return sn_fail(err, SNUG_E_INVALID, "%d arguments; at most %d", n_args, SN_FN_MAX_ARGS);
     snug_status status = prepare(&c, err);

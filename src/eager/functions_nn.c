@@ -191,6 +191,8 @@ static void loss_terms(sn_fn_call *c, const char *name) {
     if (sn_fn_failed(c) || sn_loss_parse(text, &l, &c->b->error) != SNUG_OK)
         return;
     const snug_type t = sn_fn_type(c, output), tt = sn_fn_type(c, target);
+    if (!sn_value_ok(output) || !sn_value_ok(target) || t.rank == 0)
+        return sn_fn_refuse(c, SNUG_E_SHAPE, "target and output must have an axis");
     if (!l.sparse)
         target = sn_build_cast(c->b, target, t.dtype);
     else if (tt.rank == t.rank && tt.rank > 0 && tt.dims[tt.rank - 1] == 1)

@@ -229,6 +229,13 @@ static int take(call *c, const bound *f, int i, PyObject *o) {
     const char kind = f->of[i].kind;
     if (o == Py_None) {
         out->kind = SNUG_ARG_NONE;
+        if (f->of[i].required && strchr("TOWMQV", kind)) {
+            PyErr_Format(PyExc_ValueError,
+                         "Attempt to convert a value (None) with an unsupported type (%R) to a "
+                         "Tensor.",
+                         Py_TYPE(o));
+            return -1;
+        }
         return 0;
     }
     if (kind == 'T')
