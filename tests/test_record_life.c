@@ -306,6 +306,24 @@ static void test_a_cap_is_not_always_six(void **state) {
     snug_recorder_destroy(b->r);
 }
 
+/* v.assign(v), and of an alias of it. */
+static void test_a_variable_may_be_assigned_itself(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    for (int how = 0; how < 4; how++) {
+        snug_variable *v = variable(b, 3);
+        snug_tensor *x = read(b, v), *y = how & 1 ? op(b, "reshape", "dims=4", x, NULL) : NULL;
+        if (how & 2)
+            assign(b, v, 5);
+        OK(snug_variable_assign(v, y ? y : x, &b->err));
+        sync(b);
+        snug_tensor *now = read(b, v);
+        expect_first(b, now, 3);
+        DROP(x, y, now);
+        snug_variable_drop(v);
+    }
+    snug_recorder_destroy(b->r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_everything_may_be_dropped_after_the_recorder),
@@ -318,6 +336,7 @@ int main(void) {
         engine_test(test_codes_are_made_again_after_a_run),
         engine_test(test_an_old_version_is_its_variable),
         engine_test(test_a_cap_is_not_always_six),
+        engine_test(test_a_variable_may_be_assigned_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,8 +136,7 @@ snug_status sn_recording_cover(sn_recording *rec, snug_error *err) {
 }
 
 /* --- operands --------------------------------------------------------------------------------- */
-/* Whether the stamp says where the tensor's bytes are in this recording. */
-static bool is_there(const sn_recording *rec, const snug_tensor *t) {
+bool sn_recording_stands(const sn_recording *rec, const snug_tensor *t) {
     if (t->stamp != rec->serial || t->leaf.i >= sn_graph_n_values(rec->graph))
         return false;
     const sn_value_info *info = sn_graph_value_at(rec->graph, t->leaf);
@@ -148,20 +147,6 @@ static bool is_there(const sn_recording *rec, const snug_tensor *t) {
     if (leaf->capture)
         return leaf->capture == t;
     return t->state == SN_READY && leaf->storage == t->storage && leaf->offset == t->offset;
-}
-
-/* Numbers to come whose node was taken along for a tape. */
-static bool is_taken_along(const sn_recording *rec, const snug_tensor *t) {
-    sn_recipe recipe;
-    return t->state == SN_RECIPE && t->stamp == rec->serial &&
-           t->leaf.i < sn_graph_n_values(rec->graph) &&
-           sn_type_equal(sn_graph_type(rec->graph, t->leaf), &t->type) &&
-           sn_recording_recipe(rec, t->leaf, &recipe) && recipe.kind == t->recipe.kind &&
-           recipe.key == t->recipe.key && recipe.a == t->recipe.a && recipe.b == t->recipe.b;
-}
-
-bool sn_recording_stands(const sn_recording *rec, const snug_tensor *t) {
-    return is_there(rec, t) || is_taken_along(rec, t);
 }
 
 static snug_status add_leaf(sn_recording *rec, const snug_type *type, sn_leaf leaf, sn_value *out,
@@ -183,6 +168,21 @@ snug_status sn_recording_bytes(sn_recording *rec, const snug_type *type, sn_stor
     return SNUG_OK;
 }
 
+snug_status sn_recording_stand_in(sn_recording *rec, sn_value value, sn_storage *s, sn_value *leaf,
+                                  snug_error *err) {
+    const snug_type type = *sn_graph_type(rec->graph, value);
+    const sn_graph_mark mark = sn_graph_mark_now(rec->graph);
+    SNUG_TRY(GROW(rec, kept, rec->n_kept + 1, err));
+    const snug_status status = sn_recording_bytes(rec, &type, s, 0, leaf, err);
+    if (status != SNUG_OK) {
+        sn_graph_go_back(rec->graph, &mark);
+        return status;
+    }
+    rec->tapes[leaf->i] = rec->tapes[value.i];
+    rec->kept[rec->n_kept++] = (sn_kept){value, *leaf};
+    return SNUG_OK;
+}
+
 /* A leaf with these bytes that nodes taken along for a tape lead to or read. */
 static bool find_brought(const sn_recording *rec, const snug_tensor *t, sn_value *out) {
     for (uint32_t i = 0; i < rec->n_brought; i++) {
@@ -195,7 +195,7 @@ static bool find_brought(const sn_recording *rec, const snug_tensor *t, sn_value
 }
 
 snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out, snug_error *err) {
-    if (is_there(rec, t)) {
+    if (sn_recording_stands(rec, t)) {
         *out = t->leaf;
         return SNUG_OK;
     }
@@ -318,8 +318,7 @@ static bool note_used(sn_record_call *c, snug_tensor *t, sn_value v) {
     return true;
 }
 
-/* Used twice in one call. */
-static bool is_given(const snug_recorder *r, const snug_tensor *t, sn_value *out) {
+bool sn_record_given(const snug_recorder *r, const snug_tensor *t, sn_value *out) {
     for (size_t i = 0; i < r->n_given; i++)
         if (r->given[i].tensor == t) {
             *out = r->given[i].value;
@@ -342,9 +341,9 @@ static sn_value use(sn_record_call *c, snug_tensor *t, snug_error *err) {
     } else if (t->state == SN_PENDING && t->rec == rec) {
         return t->value;
     } else if (t->state == SN_RECIPE && !rec->outer) {
-        if (is_given(c->r, t, &v))
+        if (sn_record_given(c->r, t, &v))
             return v;
-        v = is_taken_along(rec, t) ? t->leaf : sn_build_recipe(&c->b, &t->type, &t->recipe);
+        v = sn_build_recipe(&c->b, &t->type, &t->recipe);
         return sn_value_ok(v) && note_used(c, t, v) ? v : SN_NO_VALUE;
     } else if (t->state == SN_VERSION && !rec->outer) {
         if (sn_recording_variable(rec, t->variable, &var, err) != SNUG_OK)

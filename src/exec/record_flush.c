@@ -235,6 +235,11 @@ static void settle_handle(run *u, snug_tensor *t) {
                         : u->stored                  ? &u->stored[t->value.i]
                                                      : NULL;
     sn_recipe recipe;
+    if (sn_recording_recipe(u->rec, t->value, &recipe) && t->stamp == u->fresh->serial) {
+        sn_recording_unlink(t); /* a tape took the node along */
+        sn_recording_link(u->fresh, t, t->leaf);
+        return;
+    }
     if (sn_recording_recipe(u->rec, t->value, &recipe)) {
         sn_tensor_make_recipe(t, &recipe);
     } else if (at && at->storage) {

@@ -261,8 +261,10 @@ static snug_status want_source(const snug_tape *t, const snug_source *s, int sou
         return want_value(t, x->value, source, w, err);
     if (x->state == SN_READY && !rec->outer)
         return want_ready(t, x, source, w, err);
-    /* Captured by the trace, or numbers to come. */
-    return sn_recording_stands(rec, x) ? want_value(t, x->leaf, source, w, err) : SNUG_OK;
+    sn_value v = x->leaf; /* captured by the trace; or numbers to come that are a target */
+    return sn_recording_stands(rec, x) || sn_record_given(t->r, x, &v)
+               ? want_value(t, v, source, w, err)
+               : SNUG_OK;
 }
 
 static snug_status make_paths(const sn_recording *rec, sn_value **stand_in, snug_error *err) {

@@ -296,6 +296,32 @@ static snug_status make_numbers(snug_tensor *t, snug_error *err) {
     return status;
 }
 
+/* The same where a tape has the node: bytes stand in for it. */
+static snug_status make_watched_numbers(snug_tensor *t, snug_error *err) {
+    sn_recording *rec = t->rec;
+    const sn_value value = t->value;
+    sn_storage *s;
+    sn_value leaf;
+    size_t bytes;
+    sn_recipe recipe = {0};
+    (void)sn_recording_recipe(rec, value, &recipe);
+    SNUG_TRY(snug_type_bytes(&t->type, &bytes, err));
+    SNUG_TRY(sn_storage_create(t->r, SN_MEM_TENSORS, bytes, &s, err));
+    snug_status status = fill(t->r->engine, &recipe, &t->type, s->data, err);
+    if (status == SNUG_OK)
+        status = sn_recording_stand_in(rec, value, s, &leaf, err);
+    for (snug_tensor *h; status == SNUG_OK && (h = rec->handle[value.i]);) {
+        sn_storage_hold(s);
+        sn_tensor_make_ready(h, s, 0);
+        h->stamp = rec->serial;
+        h->leaf = leaf;
+        h->tapes = rec->tapes[value.i];
+        h->marked = t->r->serial;
+    }
+    sn_storage_drop(t->r, s);
+    return status;
+}
+
 /* Bytes there are, after running what is recorded where there were none. */
 static snug_status settle(snug_tensor *t, const void **data, snug_error *err) {
     SNUG_TRY(check_traced(t, err));
@@ -303,6 +329,8 @@ static snug_status settle(snug_tensor *t, const void **data, snug_error *err) {
         SNUG_TRY(sn_flush(t->r, err));
     if (t->state == SN_RECIPE)
         SNUG_TRY(make_numbers(t, err));
+    if (t->state == SN_PENDING)
+        SNUG_TRY(make_watched_numbers(t, err));
     if (t->state == SN_POISONED) {
         if (err && t->poison)
             *err = t->poison->error;

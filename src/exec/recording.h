@@ -233,13 +233,18 @@ SNUG_CHECKED snug_status sn_recording_variable(sn_recording *rec, snug_variable 
                                                snug_error *err);
 /* Its variables know their places in it again. */
 void sn_recording_stamp(sn_recording *rec);
-/* Whether the tensor's stamp says where it is in this recording. */
+/* Whether the tensor's stamp says where its bytes are in this recording. */
 bool sn_recording_stands(const sn_recording *rec, const snug_tensor *t);
 SNUG_CHECKED snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out,
                                            snug_error *err);
 
 /* Whether the value is nothing but numbers to come: then what they are. */
 bool sn_recording_recipe(const sn_recording *rec, sn_value v, sn_recipe *out);
+/* Bytes for a value that tapes want a gradient of; the leaf holds them, too. */
+SNUG_CHECKED snug_status sn_recording_stand_in(sn_recording *rec, sn_value value, sn_storage *s,
+                                               sn_value *leaf, snug_error *err);
+/* What the tensor is in the call under way: used, and not linked yet. */
+bool sn_record_given(const snug_recorder *r, const snug_tensor *t, sn_value *out);
 /* The node that makes such numbers. */
 sn_value sn_build_recipe(sn_builder *b, const snug_type *type, const sn_recipe *recipe);
 

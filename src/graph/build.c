@@ -29,10 +29,55 @@ static void keep_error(sn_builder *b, snug_status status) {
         sn_fail_in(&b->error, status, "%s", owner);
 }
 
+/* Whether v is the value `of`, seen in another shape or not. */
+static bool is_alias(const sn_graph *g, sn_value v, sn_value of) {
+    while (v.i != of.i) {
+        const sn_node maker =
+            v.i < sn_graph_n_values(g) ? sn_graph_value_at(g, v)->node : (sn_node){UINT32_MAX};
+        if (maker.i == UINT32_MAX ||
+            sn_ops[sn_graph_node_at(g, maker)->op].inplace != SN_INPLACE_ALIAS)
+            return false;
+        v = sn_graph_node_at(g, maker)->in[0];
+    }
+    return true;
+}
+
+static sn_value copy_of(sn_builder *b, sn_value v) {
+    const snug_type type = *sn_graph_type(b->graph, v);
+    sn_attrs a;
+    sn_value out[SN_MAX_OUT] = {SN_NO_VALUE};
+    sn_attrs_default(SN_OP_broadcast_to, &a);
+    a.shape.dims.n = type.rank;
+    memcpy(a.shape.dims.v, type.dims, sizeof type.dims);
+    const snug_status status =
+        sn_graph_node(b->graph, SN_OP_broadcast_to, &a, &v, 1, out, NULL, &b->error);
+    if (status != SNUG_OK)
+        keep_error(b, status);
+    return out[0];
+}
+
+/* A variable that is updated by what it holds: it cannot be read while it is written. */
+static void copy_what_is_written(sn_builder *b, sn_value *in, int n_in) {
+    const uint32_t n_values = sn_graph_n_values(b->graph);
+    for (int k = 0; k < n_in; k++)
+        for (int j = 0; j < k && in[k].i < n_values; j++)
+            if (in[j].i < n_values && sn_graph_value_at(b->graph, in[j])->var >= 0 &&
+                is_alias(b->graph, in[k], in[j])) {
+                in[k] = copy_of(b, in[k]);
+                break;
+            }
+}
+
 void sn_build_all(sn_builder *b, sn_op op, const sn_attrs *attrs, const sn_value *in, int n_in,
                   sn_value *outs) {
     for (int k = 0; k < SN_MAX_OUT; k++)
         outs[k] = SN_NO_VALUE;
+    sn_value operands[SN_MAX_IN];
+    if (!failed(b) && sn_ops[op].effect == SN_STATE && n_in <= SN_MAX_IN) {
+        memcpy(operands, in, (size_t)n_in * sizeof *in);
+        copy_what_is_written(b, operands, n_in);
+        in = operands;
+    }
     if (failed(b))
         return;
     const snug_status status = sn_graph_node(b->graph, op, attrs, in, n_in, outs, NULL, &b->error);
