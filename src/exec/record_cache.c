@@ -16,7 +16,8 @@
 #include <time.h>
 
 #define MAX_ENTRIES 256
-#define ROOM_BAND   ((size_t)4 << 20)
+#define MIB         ((size_t)1 << 20)
+#define ROOM_BAND   (4 * MIB)
 /* Of a step of a plan and of the session that runs it. */
 #define STEP_BYTES 1536
 /* From so many weights on a dense layer's gradient is worth not having. */
@@ -153,7 +154,10 @@ static snug_status find_room(snug_recorder *r, size_t extra, size_t *room, snug_
         return SNUG_OK;
     SNUG_TRY(sn_process_book(r->engine, &(sn_process_need){0}, &booking, err));
     size_t taken = booking.booked_bytes + sn_process_tables(budget) + held_bytes(r);
-    if (!sn_size_add(taken, extra, &taken) || taken >= budget) {
+    if (!sn_size_add(taken, extra, &taken))
+        return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
+    r->taken_bytes = taken;
+    if (taken >= budget) {
         *room = 1;
         return SNUG_OK;
     }
@@ -169,20 +173,49 @@ static double seconds_now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static snug_status refuse(const snug_recorder *r, const sn_plan_floor *floor, size_t room,
-                          size_t extra, snug_error *err) {
-    const size_t budget = snug_budget_bytes(r->engine);
-    const size_t least = budget - (room > 1 ? room : 0) + floor->bytes;
-    char have[24], need[24], arena[24], outputs[24], held[24], left[24];
+/* The largest value that some node of the recording makes: what it is, and where. */
+static const char *largest(const snug_recorder *r, const sn_recording *rec, char *text,
+                           size_t size) {
+    const sn_graph *g = rec->graph;
+    uint32_t best = UINT32_MAX;
+    int64_t most = 0;
+    for (uint32_t i = 0; i < rec->n_nodes; i++) {
+        const sn_value v = sn_graph_node_at(g, (sn_node){i})->out[0];
+        const int64_t count = sn_type_count(sn_graph_type(g, v));
+        if (count > most) {
+            most = count;
+            best = i;
+        }
+    }
+    if (best == UINT32_MAX)
+        return "nothing";
+    char type[192], where[96] = "";
+    const sn_node_info *n = sn_graph_node_at(g, (sn_node){best});
+    const char *line = r->hooks.line && rec->site[best]
+                           ? r->hooks.line(r->hooks.ctx, rec->site[best], where, sizeof where)
+                           : "";
+    snprintf(text, size, "%s %s%s%s", sn_ops[n->op].name,
+             snug_type_print(sn_graph_type(g, n->out[0]), type, sizeof type), *line ? ", " : "",
+             line);
+    return text;
+}
+
+static snug_status refuse(const snug_recorder *r, const sn_recording *rec,
+                          const sn_plan_floor *floor, size_t extra, snug_error *err) {
+    const size_t budget = snug_budget_bytes(r->engine), left = budget - r->taken_bytes;
+    const size_t arena_bytes = (floor->bytes + ROOM_BAND - 1) / ROOM_BAND * ROOM_BAND;
+    const size_t tables = sn_process_tables(r->taken_bytes + arena_bytes);
+    const size_t least = (r->taken_bytes + arena_bytes + tables + MIB - 1) / MIB * MIB;
+    char have[24], need[24], arena[24], outputs[24], held[24], rest[24], value[320];
     return sn_fail(
         err, SNUG_E_BUDGET,
-        "out of memory: what is recorded here needs at least %s beside %s for its results, and %s "
-        "of the budget of %s is left; %s is held by tensors, variables and plans. The smallest "
-        "budget for it is %s; or use a smaller batch, drop tensors that are no longer needed, or "
-        "allow a spill folder",
-        snug_bytes_print(floor->bytes, arena, sizeof arena),
+        "out of memory: this step (its largest value: %s) needs %s beside %s for its results; %s "
+        "of "
+        "the budget of %s is left, %s is held by tensors, variables and plans. The smallest budget "
+        "for it is %s; or use a smaller batch, drop tensors that are no longer needed",
+        largest(r, rec, value, sizeof value), snug_bytes_print(floor->bytes, arena, sizeof arena),
         snug_bytes_print(extra, outputs, sizeof outputs),
-        snug_bytes_print(room > 1 ? room : 0, left, sizeof left),
+        snug_bytes_print(r->taken_bytes - extra < budget ? left + extra : 0, rest, sizeof rest),
         snug_bytes_print(budget, have, sizeof have),
         snug_bytes_print(held_bytes(r), held, sizeof held),
         snug_bytes_print(least, need, sizeof need));
@@ -241,7 +274,7 @@ static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t 
     const snug_status status =
         e->plan ? SNUG_OK : sn_plan_build(r->engine, e->graph, &o, &e->plan, err);
     if (status == SNUG_E_BUDGET)
-        return refuse(r, &floor, room, extra, err);
+        return refuse(r, rec, &floor, extra, err);
     SNUG_TRY(status);
     return sn_executor_add(r->executor, e->plan, &e->session, err);
 }

@@ -187,6 +187,7 @@ struct snug_recorder {
     uint32_t n_variables; /* made so far: ids */
     uint64_t seed, n_draws;
     size_t live_tensors; /* and variables, tapes, traces: what is still held */
+    size_t taken_bytes; /* of the budget, by all but the arena of the newest run */
     size_t tensor_bytes, variable_bytes;
     bool running, closed;
     sn_recording *spare;       /* cleared; NULL: none */
