@@ -180,6 +180,8 @@ static snug_status record(snug_optimizer *o, snug_tensor *const *grads,
     const bool updates = sn_optimizer_updates(&o->conf, o->steps + 1);
     sn_record_call c;
     SNUG_TRY(sn_record_begin(o->r, &c, err));
+    if (snug_is_tracing(o->r))
+        sn_record_tell(&c, &o->host);
     const int count = collect(o, &c, grads, variables, n, values);
     o->held.host = &o->host;
     o->held.numbers = o->numbers;

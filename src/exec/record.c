@@ -94,6 +94,7 @@ void sn_recording_destroy(sn_recording *rec) {
     }
     rec->n_values = rec->n_nodes = rec->n_kept = rec->n_asked = rec->n_hosts = 0;
     rec->n_brought = 0;
+    rec->n_again = 0;
     rec->held_bytes = 0;
     rec->has_effects = false;
     r->spare = rec;
@@ -532,6 +533,13 @@ int64_t sn_record_ask(sn_record_call *c, const sn_host *host, int which) {
     if (c->b.error.code == SNUG_OK && c->r->now->outer)
         note_asked(c, (sn_asked){(uint32_t)slot, host_index(c, host), which});
     return slot;
+}
+
+void sn_record_tell(sn_record_call *c, const sn_host *host) {
+    if (!c->r->now->outer)
+        (void)host->ask(host->ctx, -1);
+    else if (c->b.error.code == SNUG_OK)
+        note_asked(c, (sn_asked){UINT32_MAX, host_index(c, host), -1});
 }
 
 void snug_recorder_seed(snug_recorder *r, uint64_t seed) {

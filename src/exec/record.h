@@ -41,7 +41,8 @@ int64_t sn_record_key(sn_record_call *c, int64_t value);
 /* A key that differs from draw to draw; a trace draws again at each call. */
 int64_t sn_record_draw(sn_record_call *c);
 /* Numbers that the host knows, such as a learning rate by step: asked for now, or, in a trace, at
- * each call of it. At a call every host is first told so, once (which -1), then asked. */
+ * each call of it. A host is told (which -1) where its next step begins, as often as a call of the
+ * trace has steps of it, and asked in between. */
 typedef struct {
     void *ctx;
     double (*ask)(void *ctx, int which);
@@ -49,6 +50,7 @@ typedef struct {
     void (*drop)(void *ctx);
 } sn_host;
 int64_t sn_record_ask(sn_record_call *c, const sn_host *host, int which);
+void sn_record_tell(sn_record_call *c, const sn_host *host);
 
 /* A variable that starts from a recipe, without bytes until it is read. */
 SNUG_CHECKED snug_status sn_record_variable(snug_recorder *r, const snug_type *type,

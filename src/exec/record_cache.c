@@ -68,11 +68,12 @@ static snug_status add_node(key *k, const sn_graph *g, const sn_node_info *n, sn
 
 static snug_status write_key(const sn_recording *rec, key *k, snug_error *err) {
     const sn_graph *g = rec->graph;
-    SNUG_TRY(reserve(k, 5, err));
+    SNUG_TRY(reserve(k, 6, err));
     k->words[k->n++] = sn_graph_n_inputs(g);
     k->words[k->n++] = sn_graph_n_vars(g);
     k->words[k->n++] = sn_graph_n_params(g);
     k->words[k->n++] = sn_graph_n_nodes(g);
+    k->words[k->n++] = rec->n_again;
     for (uint32_t i = 0; i < sn_graph_n_inputs(g); i++) {
         const sn_value v = sn_graph_input_at(g, i);
         SNUG_TRY(add_type(k, sn_graph_type(g, v), err));
@@ -241,8 +242,9 @@ static snug_status fuse_again(const sn_recording *rec, const sn_fuse_options *fu
 static snug_status plan_wide(snug_recorder *r, const sn_recording *rec, const sn_plan_options *o,
                              sn_entry *e, snug_error *err) {
     const uint32_t n_plain = sn_graph_n_nodes(e->graph);
-    const sn_fuse_options plain = {.params = e->params};
-    const sn_fuse_options fuse = {.params = e->params, .dense_update = WIDE_WEIGHTS};
+    const sn_fuse_options plain = {.params = e->params, .n_checked = rec->n_again};
+    const sn_fuse_options fuse = {
+        .params = e->params, .n_checked = rec->n_again, .dense_update = WIDE_WEIGHTS};
     sn_plan_options unlimited = *o;
     unlimited.arena_bytes = 0;
     unlimited.floor = NULL;
@@ -261,7 +263,7 @@ static snug_status plan_wide(snug_recorder *r, const sn_recording *rec, const sn
 static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
                               sn_entry *e, snug_error *err) {
     const sn_device *device = &r->device.device;
-    const sn_fuse_options fuse = {.params = e->params};
+    const sn_fuse_options fuse = {.params = e->params, .n_checked = rec->n_again};
     sn_plan_floor floor = {0};
     const sn_plan_options o = {.devices = &device,
                                .n_devices = 1,

@@ -600,6 +600,7 @@ snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored, sn_reco
     if (status == SNUG_OK)
         status = keep_versions(&k, open, err);
     fresh->n_brought = fresh->n_leaf;
+    fresh->n_again = sn_graph_n_nodes(fresh->graph);
     sn_free(rec->r->engine, SN_MEM_TAPES, param, param ? param_bytes : 0);
     sn_free(rec->r->engine, SN_MEM_TAPES, map, map ? value_bytes : 0);
     return status;

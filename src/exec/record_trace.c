@@ -153,10 +153,12 @@ static void map_inputs(applier *a, snug_tensor *const *arguments) {
 
 /* Numbers of this call, before any node asks for its slot. */
 static void ask_hosts(applier *a) {
-    for (size_t i = 0; i < a->from->n_hosts; i++)
-        (void)a->from->hosts[i].ask(a->from->hosts[i].ctx, -1);
     for (size_t i = 0; i < a->from->n_asked; i++) {
         const sn_asked *q = &a->from->asked[i];
+        if (q->which < 0) {
+            sn_record_tell(&a->c, &a->from->hosts[q->host]);
+            continue;
+        }
         a->param[q->slot] =
             (uint32_t)(q->host == UINT32_MAX
                            ? sn_record_draw(&a->c)

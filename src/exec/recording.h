@@ -99,7 +99,7 @@ typedef struct {
 typedef struct {
     uint32_t slot;
     uint32_t host; /* index into hosts; UINT32_MAX: a draw */
-    int which;
+    int which;     /* -1: its next step begins; without a slot */
 } sn_asked;
 
 struct sn_recording {
@@ -122,6 +122,7 @@ struct sn_recording {
     bool has_effects;
     sn_kept *kept;
     size_t n_kept, cap_kept;
+    uint32_t n_again; /* so many first nodes ran before and are here for tapes */
     /* traces only */
     sn_recording *outer;
     sn_asked *asked;

@@ -48,7 +48,8 @@ static snug_status drop_dead(sn_fuser *f, snug_error *err) {
     for (uint32_t n = f->n_nodes; n-- > 0;) {
         const sn_node_info *node = &f->records[n].node;
         const sn_effect effect = sn_ops[node->op].effect;
-        if (!needed[n] && effect != SN_STATE && effect != SN_MAYFAIL)
+        const bool may_fail = effect == SN_MAYFAIL && n >= f->options.n_checked;
+        if (!needed[n] && effect != SN_STATE && !may_fail)
             f->records[n].gone = true;
         if (f->records[n].gone)
             continue;
