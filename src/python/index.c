@@ -1,4 +1,4 @@
-/* index.c: x[...]: integers, slices with steps, ..., None, scalar tensors, boolean masks.
+/* index.c: x[...]: integers, slices with steps, ..., None, scalar tensors, boolean masks and arrays.
  *
  * A key is first read into one line per axis of x and the shape of the result; then at most four
  * operations are recorded: rows or a slice, a reversal, gathers for tensors as indices, a new
@@ -301,9 +301,20 @@ static snug_tensor *pick(const plan *p, snug_tensor *t) {
     return out;
 }
 
+static int is_array_of_bools(PyObject *key) {
+    Py_buffer b;
+    if (!py_is_array(key) || PyObject_GetBuffer(key, &b, PyBUF_FULL_RO) < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    const int found = b.ndim > 0 && py_array_dtype(b.format, b.itemsize) == SNUG_BOOL;
+    PyBuffer_Release(&b);
+    return found;
+}
+
 static int is_mask(PyObject *key) {
     if (!py_is_tensor(key))
-        return 0;
+        return is_array_of_bools(key);
     const snug_type *type = PyObject_TypeCheck(key, py.tensor)
                                 ? snug_tensor_type(((py_tensor *)key)->t)
                                 : snug_variable_type(((py_variable *)key)->v);
@@ -313,7 +324,9 @@ static int is_mask(PyObject *key) {
 static PyObject *by_mask(PyObject *self, PyObject *key) {
     snug_tensor *drop[2] = {NULL, NULL}, *out = NULL;
     snug_tensor *t = py_enter() < 0 ? NULL : py_lend(self, &drop[0]);
-    snug_tensor *mask = t ? py_lend(key, &drop[1]) : NULL;
+    snug_tensor *mask = !t                  ? NULL
+                        : py_is_tensor(key) ? py_lend(key, &drop[1])
+                                            : (drop[1] = py_convert(key, SNUG_BOOL, PY_MUST));
     if (mask)
         out = py_call("tf.boolean_mask",
                       (snug_argument[]){{.kind = SNUG_ARG_TENSOR, .tensor = t},
