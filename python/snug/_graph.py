@@ -414,8 +414,15 @@ def variable_scope(name_or_scope=None, default_name=None, values=None, initializ
     try:
         yield scope
     finally:
+        for key in [k for k in graph.names if k.startswith(layers_in(graph))]:
+            del graph.names[key]             # the scope, entered again, names its layers from the start
         graph.scopes.pop()
         graph.var_scopes = graph.var_scopes[:-1]
+
+
+def layers_in(graph):
+    """Where the names of the open variable scope's layers are counted."""
+    return "/".join(["layers"] + [s.name for s in getattr(graph, "var_scopes", [])]) + "/"
 
 
 class _Scope:

@@ -1,6 +1,7 @@
 """Single names of tf that are neither functions of tensors nor belong to a larger file: devices, scopes, printing,
 modules, asserts, versions."""
 import contextlib
+import functools
 import sys
 import time
 
@@ -133,7 +134,9 @@ def py_function(func, inp, Tout, name=None):
     return _typed(out, Tout)
 
 
-def numpy_function(func, inp, Tout, stateful=True, name=None):
+def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
+    if func is None:                        # @tf.numpy_function(Tout=...)
+        return lambda f: functools.wraps(f)(lambda *args: numpy_function(f, args, Tout))
     return _typed(func(*[tf.convert_to_tensor(x).numpy() for x in _nest.flatten(inp)]), Tout)
 
 

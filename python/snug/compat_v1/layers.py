@@ -55,8 +55,9 @@ def _named(name, default):
     graph = _graph.get_default_graph()
     if name:
         return name
-    n = graph.names.get("layers/" + default, 0)
-    graph.names["layers/" + default] = n + 1
+    key = _graph.layers_in(graph) + default
+    n = graph.names.get(key, 0)
+    graph.names[key] = n + 1
     return default if n == 0 else f"{default}_{n}"
 
 

@@ -1,4 +1,6 @@
 """tf.compat.v1.train: optimizers over graphs, decays, the global step."""
+import os
+
 from snug import _graph
 from snug._lazy import tf
 
@@ -198,6 +200,7 @@ class Saver:
         import numpy as np
         if global_step is not None:
             save_path = f"{save_path}-{int(global_step)}"
+        os.makedirs(os.path.dirname(save_path) or ".", exist_ok=True)
         np.savez(save_path + ".npz", **dict(zip(self.variables, sess.run(list(self.variables.values())))))
         return save_path
 

@@ -1,5 +1,6 @@
 """compile, fit, evaluate, predict: Keras' training loop over recorded steps. A step is traced once per signature (as tf.function
 does) and each batch appends the trace; a step that cannot be traced runs as plain Python."""
+import inspect
 import warnings
 
 from snug import _C, _nest
@@ -47,9 +48,9 @@ class Trainer:
         spread = lambda value, what: _spread(value, names, len(flat), what, self.__dict__.get("_graph") is not None)
         found = [losses.as_loss(one) for one in spread(self.loss, "loss")]
         weights = spread(self._loss_weights, "loss_weights")
-        self.__dict__["_compiled_losses"] = list(zip(found, weights))
-        if len(flat) > 1 and self._loss_trackers is None:
-            self.__dict__["_loss_trackers"] = [km.Mean(name=f"{n}_loss") if one is not None else None for n, one in zip(names, found)]
+        trackers = self._loss_trackers          # nothing is set before all is made: making variables may start the step again
+        if len(flat) > 1 and trackers is None:
+            trackers = [km.Mean(name=f"{n}_loss") if one is not None else None for n, one in zip(names, found)]
         made = []
         for given, weighted in ((self._metrics_given, False), (self._weighted_given, True)):
             per_output = _spread_metrics(given, names, len(flat))
@@ -59,7 +60,7 @@ class Trainer:
                     if len(flat) > 1 and isinstance(m, str) or (len(flat) > 1 and metric is not m):
                         metric._name = f"{names[k]}_{metric.name}"
                     made.append((k, metric, weighted))
-        self.__dict__["_compiled_metrics"] = made
+        self.__dict__.update(_compiled_losses=list(zip(found, weights)), _loss_trackers=trackers, _compiled_metrics=made)
 
     @property
     def metrics(self):
@@ -69,10 +70,10 @@ class Trainer:
         given = [m for group in (self.__dict__.get("_metrics_given"), self.__dict__.get("_weighted_given"))
                  for m in _nest.flatten(group)]
         layers = self._all_layers()
+        if self.__dict__.get("_compiled_metrics") is None:          # before the first batch: those that are there
+            compiled = [m for m in given if getattr(m, "_is_keras_metric", False)]
         found += [m for m in self._metrics if not any(m is g for g in given)] + compiled
-        for layer in layers:
-            if not isinstance(layer, Trainer):      # a model inside keeps its own loss and metrics to itself
-                found += layer.metrics
+        found += _of_layers(layers)
         seen = set()
         return [m for m in found if not (id(m) in seen or seen.add(id(m)))]
 
@@ -122,6 +123,12 @@ class Trainer:
             raise ValueError("No loss to compute. Provide a `loss` argument in `compile()`.")
         return total
 
+    def _compute_loss(self, x, y, y_pred, sample_weight, training):
+        """compute_loss as the model has it: an override need not take `training`."""
+        given = inspect.signature(self.compute_loss).parameters
+        takes = "training" in given or any(p.kind is p.VAR_KEYWORD for p in given.values())
+        return self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, **({"training": training} if takes else {}))
+
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         if y is not None and self._compiled_metrics is None:
             self._resolve(y, y_pred)
@@ -137,7 +144,7 @@ class Trainer:
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         with GradientTape() as tape:
             y_pred = self(x, training=True)
-            loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
+            loss = self._compute_loss(x, y, y_pred, sample_weight, True)
         self._loss_tracker.update_state(loss, sample_weight=_count(x))
         variables = self.trainable_weights
         if variables:
@@ -150,7 +157,7 @@ class Trainer:
     def test_step(self, data):
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)
-        loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
+        loss = self._compute_loss(x, y, y_pred, sample_weight, False)
         self._loss_tracker.update_state(loss, sample_weight=_count(x))
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
@@ -334,6 +341,11 @@ class Trainer:
 
 
 # --- helpers --------------------------------------------------------------------------------------------
+def _of_layers(layers):
+    """Metrics of layers; a model below counts for its layers alone: what it was compiled with is its own business."""
+    return [m for layer in layers for m in (_of_layers(layer._all_layers()) if isinstance(layer, Trainer) else layer.metrics)]
+
+
 class _Later(dict):
     """Logs of a batch: numbers are read when someone looks at them."""
 

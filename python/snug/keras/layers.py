@@ -49,6 +49,25 @@ class _Built(Layer):
             cls._signature = _serial.parse_signature(cls._signature)
         return cls._signature
 
+    def __setattr__(self, name, value):
+        if name == "activation" and value is None:
+            from snug.keras import activations
+            value = activations.get(None)
+        super().__setattr__(name, value)
+        if name in ("activation", "rate") and name in self.__dict__.get("_values", ()):
+            self._values[name] = value
+            self._renew()
+
+    def _renew(self):
+        """A setting changed: the engine's layer is made anew, and what the weights hold is taken along."""
+        held, self.__dict__["_c"] = list(self._own), None
+        if not held:
+            return
+        del self._own[:]
+        self.build(self._build_shape)
+        for old, new in zip(held, self._own):
+            new.assign(old)
+
     # --- the engine's layer -----------------------------------------------------------------------
     def _engine(self):
         if self._c is None:
@@ -124,6 +143,8 @@ class _Built(Layer):
             given = [m if m is None or _C.is_tensor(m) else _C.convert_to_tensor(m) for m in _nest.flatten(mask)]
             masks[:len(given)] = given[:len(masks)]
         masks = masks if any(m is not None for m in masks) else None
+        if not self.built:
+            self.__dict__["_build_shape"] = _symbolic._map(lambda t: tuple(t.shape), args[0])
         with _value_errors():
             outputs, out_mask = self._engine().call(tensors, roles if any(roles) else None, masks, bool(training), words or None)
         self._take_variables()

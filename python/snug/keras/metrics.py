@@ -1,5 +1,6 @@
 """keras.metrics: the engine's metrics, and Python's own: Mean, Sum, and subclasses with weights of their own."""
 import contextlib
+import functools
 import operator
 
 from snug import _C, _nest
@@ -28,6 +29,10 @@ def in_step():
         yield
     finally:
         _in_step[0] -= 1
+
+
+def _is_promised():
+    return _in_step[0] or _C.is_tracing()
 
 
 class _Result:
@@ -86,6 +91,21 @@ class Metric:
             dtype, name = None, dtype          # tf.keras: Metric(name)
         self._name = name or auto_name(snake(type(self).__name__))
         self._dtype = as_dtype(dtype or "float32")
+
+    def __init_subclass__(cls, **kwargs):
+        """A result made of results that are promises within a step is one too."""
+        super().__init_subclass__(**kwargs)
+        result = cls.__dict__.get("result")
+        if result is None or cls.__module__ == __name__:
+            return
+
+        @functools.wraps(result)
+        def later(self):
+            return _Result(self) if _is_promised() and self._holds_built() else result(self)
+        cls.result = later
+
+    def _holds_built(self):
+        return any(isinstance(v, _Built) or isinstance(v, Metric) and v._holds_built() for v in self.__dict__.values())
 
     def __setattr__(self, name, value):
         if isinstance(value, _C.Variable):
@@ -268,7 +288,7 @@ class _Built(Metric):
         return 0.0 if math.isnan(value) and self._c is None else value
 
     def result(self):
-        if _in_step[0] or _C.is_tracing():
+        if _is_promised():
             return _Result(self)
         return _C.convert_to_tensor(self._read(), dtype=self._dtype)
 
