@@ -1,4 +1,4 @@
-/* index.c: x[...]: integers, slices with steps, ..., None, scalar tensors, boolean masks and arrays.
+/* index.c: x[...]: integers, slices with steps, ..., None, scalar tensors, masks (arrays too).
  *
  * A key is first read into one line per axis of x and the shape of the result; then at most four
  * operations are recorded: rows or a slice, a reversal, gathers for tensors as indices, a new
