@@ -306,7 +306,7 @@ static void test_when_things_run_changes_no_bit(void **state) {
     snug_recorder *r;
     snug_error err;
     expect_ok(snug_recorder_create(*state, &r, &err), &err);
-    for (uint64_t seed = 1; seed <= 250; seed++) {
+    for (uint64_t seed = 1; seed <= 2500; seed++) {
         at_once = (player){.r = r, .seed = seed};
         play(&at_once);
         for (uint64_t k = 0; k < 3; k++) {

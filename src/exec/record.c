@@ -179,17 +179,17 @@ snug_status sn_recording_stand_in(sn_recording *rec, sn_value value, sn_storage 
         sn_graph_go_back(rec->graph, &mark);
         return status;
     }
+    rec->leaf[rec->n_leaf - 1].id = ++rec->r->serial;
     rec->tapes[leaf->i] = rec->tapes[value.i];
     rec->kept[rec->n_kept++] = (sn_kept){value, *leaf};
     return SNUG_OK;
 }
 
-/* A leaf with these bytes that nodes taken along for a tape lead to or read. */
+/* The leaf of this value that was taken along for a tape. */
 static bool find_brought(const sn_recording *rec, const snug_tensor *t, sn_value *out) {
-    for (uint32_t i = 0; i < rec->n_brought; i++) {
+    for (uint32_t i = 0; t->id != 0 && i < rec->n_brought; i++) {
         *out = sn_graph_input_at(rec->graph, i);
-        if (rec->leaf[i].storage == t->storage && rec->leaf[i].offset == t->offset &&
-            sn_type_equal(sn_graph_type(rec->graph, *out), &t->type))
+        if (rec->leaf[i].id == t->id)
             return true;
     }
     return false;
@@ -200,7 +200,7 @@ snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out, 
         *out = t->leaf;
         return SNUG_OK;
     }
-    if (t->storage && sn_tensor_tapes(t) != 0 && find_brought(rec, t, out)) {
+    if (find_brought(rec, t, out)) {
         t->stamp = rec->serial;
         t->leaf = *out;
         return SNUG_OK;
@@ -212,6 +212,8 @@ snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out, 
         SNUG_TRY(sn_recording_bytes(rec, &t->type, t->storage, t->offset, out, err));
         rec->held_bytes += t->storage->refs <= 2 ? t->storage->bytes : 0;
     }
+    t->id = t->id ? t->id : ++rec->r->serial;
+    rec->leaf[rec->n_leaf - 1].id = t->id;
     rec->tapes[out->i] = sn_tensor_tapes(t);
     t->stamp = rec->serial;
     t->leaf = *out;

@@ -245,6 +245,7 @@ static void settle_handle(run *u, snug_tensor *t) {
     } else if (at && at->storage) {
         sn_storage_hold(at->storage);
         sn_tensor_make_ready(t, at->storage, at->offset);
+        t->id = info->kind == SN_VALUE_INPUT ? at->id : t->id;
     } else {
         sn_tensor_make_version(t, u->rec->variable[info->var]);
     }

@@ -226,29 +226,14 @@ static snug_status want_value(const snug_tape *t, sn_value v, int source, wanted
     return want(t->r, w, v, source, err);
 }
 
-/* Wherever the recording has these very bytes: a run, or a trace, makes more leaves of them. What
- * stands in for a result may have the bytes of an operand, and is another value. */
-static snug_status want_bytes(const snug_tape *t, const snug_tensor *x, bool stand_ins, int source,
-                              wanted_list *w, snug_error *err) {
+/* All leaves of the value: a run, or a trace, makes more of them. */
+static snug_status want_leaves(const snug_tape *t, const snug_tensor *x, int source, wanted_list *w,
+                               snug_error *err) {
     const sn_recording *rec = t->r->now;
-    for (uint32_t i = 0; i < rec->n_leaf; i++) {
-        const sn_value v = sn_graph_input_at(rec->graph, i);
-        if (rec->leaf[i].storage == x->storage && rec->leaf[i].offset == x->offset &&
-            sn_type_equal(sn_graph_type(rec->graph, v), &x->type) &&
-            (behind(rec, v).i != v.i) == stand_ins)
-            SNUG_TRY(want_value(t, v, source, w, err));
-    }
+    for (uint32_t i = 0; x->id != 0 && i < rec->n_leaf; i++)
+        if (rec->leaf[i].id == x->id)
+            SNUG_TRY(want_value(t, sn_graph_input_at(rec->graph, i), source, w, err));
     return SNUG_OK;
-}
-
-static snug_status want_ready(const snug_tape *t, const snug_tensor *x, int source, wanted_list *w,
-                              snug_error *err) {
-    const sn_recording *rec = t->r->now;
-    const int before = w->n;
-    if (sn_recording_stands(rec, x) && behind(rec, x->leaf).i != x->leaf.i)
-        return want_value(t, x->leaf, source, w, err);
-    SNUG_TRY(want_bytes(t, x, false, source, w, err));
-    return w->n > before ? SNUG_OK : want_bytes(t, x, true, source, w, err);
 }
 
 static snug_status want_source(const snug_tape *t, const snug_source *s, int source, wanted_list *w,
@@ -260,7 +245,7 @@ static snug_status want_source(const snug_tape *t, const snug_source *s, int sou
     if (x->state == SN_PENDING && x->rec == rec)
         return want_value(t, x->value, source, w, err);
     if (x->state == SN_READY && !rec->outer)
-        return want_ready(t, x, source, w, err);
+        return want_leaves(t, x, source, w, err);
     sn_value v = x->leaf; /* captured by the trace; or numbers to come that are a target */
     return sn_recording_stands(rec, x) || sn_record_given(t->r, x, &v)
                ? want_value(t, v, source, w, err)
@@ -445,12 +430,17 @@ static void note_version(keeper *k, sn_value v, const sn_value_info *info) {
     k->to->leaf[made->index].variable = of;
 }
 
-/* Handles of a value find it in the fresh recording. */
+/* Handles of a value find it in the fresh recording, and in those after it. */
 static void point_handles(keeper *k, sn_value old, sn_value made) {
+    const sn_value_info *info = sn_graph_value_at(k->to->graph, made);
+    const uint64_t id = ++k->to->r->serial;
     for (snug_tensor *t = k->from->handle[old.i]; t; t = t->twin) {
         t->stamp = k->to->serial;
         t->leaf = made;
+        t->id = id;
     }
+    if (info->kind == SN_VALUE_INPUT)
+        k->to->leaf[info->index].id = id;
 }
 
 /* An operand that no node taken along makes: bytes, a variable, or nothing that anyone reads. */
@@ -474,6 +464,9 @@ static snug_status bring(keeper *k, sn_value v, snug_error *err) {
     } else {
         SNUG_TRY(sn_recording_bytes(k->to, &info->type, at ? at->storage : NULL,
                                     at ? at->offset : 0, &k->map[v.i], err));
+        point_handles(k, v, k->map[v.i]);
+        if (info->kind == SN_VALUE_INPUT)
+            k->to->leaf[k->to->n_leaf - 1].id = at->id;
     }
     k->to->tapes[k->map[v.i].i] |= k->from->tapes[v.i];
     note_version(k, v, info);

@@ -315,6 +315,7 @@ static snug_status make_watched_numbers(snug_tensor *t, snug_error *err) {
         sn_tensor_make_ready(h, s, 0);
         h->stamp = rec->serial;
         h->leaf = leaf;
+        h->id = rec->leaf[rec->n_leaf - 1].id;
         h->tapes = rec->tapes[value.i];
         h->marked = t->r->serial;
     }

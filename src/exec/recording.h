@@ -61,6 +61,7 @@ struct snug_tensor {
     sn_poison *poison; /* POISONED */
     uint64_t stamp;    /* serial of the recording in which it is value `leaf` */
     sn_value leaf;
+    uint64_t id;    /* of its value where recordings have leaves of it; 0: none yet */
     uint32_t tapes; /* READY, VERSION: that watch it, if they are not younger than `marked` */
     uint64_t marked;
 };
@@ -88,6 +89,7 @@ typedef struct {
     size_t offset;
     snug_tensor *capture;    /* in a trace: held; NULL: an argument */
     snug_variable *variable; /* whose older version this is, kept for a tape: its use is held */
+    uint64_t id; /* of the value, from run to run: other values may have the same bytes */
 } sn_leaf;
 
 /* A value of an earlier run that tapes may still want a gradient of: the node that made it was

@@ -86,9 +86,12 @@ static snug_status make_writer(writer *w, sn_zone *z, size_t n_actions, snug_err
     return SNUG_OK;
 }
 
-/* Feeds and copies beside the runs. */
+/* Feeds and copies beside the runs: of a variable, each version that is overwritten. */
 static size_t most_extra(const sn_planner *p) {
-    return (size_t)sn_graph_n_inputs(p->graph) + sn_graph_n_vars(p->graph);
+    size_t n = sn_graph_n_inputs(p->graph);
+    for (uint32_t v = 0; v < p->n_values; v++)
+        n += p->updater[v] != NONE;
+    return n;
 }
 
 snug_status sn_program_plain(sn_planner *p, sn_zone *z, const sn_order *order, sn_program *out,
