@@ -324,6 +324,154 @@ static void test_a_variable_may_be_assigned_itself(void **state) {
     snug_recorder_destroy(b->r);
 }
 
+/* --- growth ----------------------------------------------------------------------------------- */
+static void test_what_is_dropped_leaves_nothing(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    size_t before = 0;
+    for (int round = 0; round < 3; round++) {
+        snug_tensor *x = tensor(b, 1), *y;
+        for (int i = 0; i < 70000; i++)
+            snug_tensor_drop(op(b, "square", "", x, NULL));
+        for (int i = 0; i < 3000; i++) {
+            snug_variable *v = variable(b, i);
+            if (i % 3 == 0)
+                assign(b, v, 1);
+            snug_tensor *w = i % 3 ? read(b, v) : NULL;
+            if (i % 300 == 1)
+                expect_first(b, w, i);
+            snug_tensor_drop(w);
+            snug_variable_drop(v);
+        }
+        y = op(b, "add", "", x, x);
+        expect_first(b, y, 2);
+        DROP(x, y);
+        sync(b);
+        if (round == 1)
+            before = snug_engine_bytes(b->e);
+    }
+    assert_true(snug_engine_bytes(b->e) <= before);
+    snug_recorder_destroy(b->r);
+}
+
+static void test_a_long_chain_goes_at_once(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    snug_tensor *x = tensor(b, 1), *y;
+    for (int i = 0; i < 150000; i++) {
+        y = op(b, "affine", "scale=1 shift=0", x, NULL);
+        snug_tensor_drop(x);
+        x = y;
+    }
+    snug_tensor_drop(x);
+    x = tensor(b, 4);
+    expect_first(b, x, 4);
+    DROP(x);
+    snug_recorder_destroy(b->r);
+}
+
+/* Whatever fails, its error goes with the last handle that has it. */
+static void test_refusals_leave_nothing(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    const snug_type huge = {SNUG_F32, 1, {INT64_C(200) << 20}};
+    sn_process_booking booking;
+    size_t before = 0;
+    OK(sn_process_book(b->e, &(sn_process_need){0}, &booking, &b->err));
+    OK(snug_budget(b->e, booking.booked_bytes + ((size_t)192 << 20), &b->err));
+    snug_variable *v = variable(b, 3);
+    for (int i = 0; i < 300; i++) {
+        snug_tensor *x, *w = read(b, v);
+        float first;
+        OK(snug_tensor_random(b->r, &huge, SNUG_INIT_NORMAL, 0, 1, &x, &b->err));
+        snug_tape *t = tape(b, x);
+        snug_tensor *sorted = op(b, "sort", "dtype=i32", x, NULL), *y = op(b, "mul", "", w, w);
+        assign(b, v, 7);
+        snug_tensor *sum = op(b, "sum", "axes=0", sorted, NULL),
+                    *lost = op(b, "square", "", y, NULL);
+        expect_status(snug_tensor_read(sum, &first, sizeof first, &b->err), SNUG_E_BUDGET, &b->err);
+        float four_[4];
+        expect_status(snug_tensor_read(lost, four_, sizeof four_, &b->err), SNUG_E_BUDGET, &b->err);
+        DROP(x, w, sorted, y, sum, lost);
+        snug_tape_drop(t);
+        w = read(b, v);
+        expect_first(b, w, 3);
+        DROP(w);
+        if (i == 20)
+            before = snug_engine_bytes(b->e);
+    }
+    assert_true(snug_engine_bytes(b->e) <= before);
+    snug_variable_drop(v);
+    snug_recorder_destroy(b->r);
+}
+
+/* --- any request may fail --------------------------------------------------------------------- */
+typedef struct {
+    snug_recorder *r;
+    snug_tensor *t[16];
+    snug_variable *v[2];
+    snug_tape *tape;
+    snug_trace *trace;
+} program;
+
+static snug_status trace_it(program *p, snug_error *err) {
+    snug_tensor **t = p->t;
+    const snug_type types[2] = {four, four};
+    SNUG_TRY(snug_trace_begin(p->r, types, 2, &t[0], &p->trace, err));
+    snug_tensor_drop(t[1]); /* not used */
+    t[1] = NULL;
+    SNUG_TRY(snug_variable_read(p->v[0], &t[1], err));
+    SNUG_TRY(snug_record_op(p->r, "mul", "", (snug_tensor *[]){t[0], t[1]}, 2, &t[2], 1, err));
+    SNUG_TRY(snug_tensor_random(p->r, &four, SNUG_INIT_NORMAL, 0, 1, &t[3], err));
+    SNUG_TRY(snug_record_op(p->r, "add", "", (snug_tensor *[]){t[2], t[3]}, 2, &t[4], 1, err));
+    SNUG_TRY(snug_variable_assign(p->v[0], t[4], err));
+    return snug_trace_end(p->trace, &t[4], 1, err);
+}
+
+static snug_status play(program *p, snug_error *err) {
+    snug_tensor **t = p->t, *grads[2];
+    float out[4];
+    SNUG_TRY(snug_tensor_full(p->r, &four, 2, &t[5], err));
+    SNUG_TRY(snug_variable_create(p->r, t[5], NULL, &p->v[0], err));
+    SNUG_TRY(snug_variable_create(p->r, t[5], NULL, &p->v[1], err));
+    SNUG_TRY(trace_it(p, err));
+    SNUG_TRY(snug_variable_read(p->v[1], &t[6], err));
+    SNUG_TRY(snug_record_op(p->r, "square", "", &t[6], 1, &t[7], 1, err));
+    snug_tensor_drop(t[6]);
+    t[6] = NULL;
+    snug_variable_drop(p->v[1]); /* an ordinary value from here on */
+    p->v[1] = NULL;
+    SNUG_TRY(snug_tape_create(p->r, &(snug_tape_options){.persistent = 1}, &p->tape, err));
+    SNUG_TRY(snug_tape_watch(p->tape, t[5], err));
+    SNUG_TRY(snug_record_op(p->r, "mul", "", (snug_tensor *[]){t[5], t[5]}, 2, &t[8], 1, err));
+    SNUG_TRY(snug_trace_call(p->trace, (snug_tensor *[]){t[8], t[7]}, 2, &t[9], 1, err));
+    SNUG_TRY(snug_tensor_read(t[9], out, sizeof out, err));
+    SNUG_TRY(snug_tensor_read(t[5], out, sizeof out, err)); /* bytes for watched numbers */
+    SNUG_TRY(snug_record_op(p->r, "mul", "", (snug_tensor *[]){t[9], t[5]}, 2, &t[10], 1, err));
+    SNUG_TRY(snug_sync(p->r, err));
+    const snug_source by[2] = {{.tensor = t[5]}, {.variable = p->v[0]}};
+    SNUG_TRY(snug_tape_gradient(p->tape, &t[10], NULL, 1, by, 2, grads, err));
+    t[11] = grads[0], t[12] = grads[1];
+    SNUG_TRY(snug_variable_update(p->r, "sgd", "rate=0.5 momentum=0", p->v, 1, &t[12], 1, err));
+    return snug_tensor_read(t[11], out, sizeof out, err);
+}
+
+static snug_status long_program(snug_engine *e, void *ctx, snug_error *err) {
+    program p = {.r = NULL};
+    (void)ctx;
+    SNUG_TRY(snug_recorder_create(e, &p.r, err));
+    const snug_status status = play(&p, err);
+    drop_all(p.t, 16);
+    for (int i = 0; i < 2; i++)
+        snug_variable_drop(p.v[i]);
+    snug_tape_drop(p.tape);
+    snug_trace_drop(p.trace);
+    snug_recorder_destroy(p.r);
+    return status;
+}
+
+static void test_any_request_of_a_long_program_may_fail(void **state) {
+    (void)state;
+    sn_fault_sweep(long_program, NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_everything_may_be_dropped_after_the_recorder),
@@ -337,6 +485,10 @@ int main(void) {
         engine_test(test_an_old_version_is_its_variable),
         engine_test(test_a_cap_is_not_always_six),
         engine_test(test_a_variable_may_be_assigned_itself),
+        engine_test(test_what_is_dropped_leaves_nothing),
+        engine_test(test_a_long_chain_goes_at_once),
+        engine_test(test_refusals_leave_nothing),
+        cmocka_unit_test(test_any_request_of_a_long_program_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

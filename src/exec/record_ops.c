@@ -191,11 +191,12 @@ snug_status snug_variable_create(snug_recorder *r, snug_tensor *value,
                                  snug_error *err) {
     sn_recipe init = {.kind = SN_RECIPE_CONSTANT};
     const bool is_recipe = find_recipe(value, &init);
-    SNUG_TRY(sn_record_variable(r, &value->type, &init, options, out, err));
-    if (is_recipe)
-        return SNUG_OK;
-    const snug_status status = snug_variable_assign(*out, value, err);
-    if (status != SNUG_OK)
-        snug_variable_drop(*out);
+    snug_variable *v;
+    SNUG_TRY(sn_record_variable(r, &value->type, &init, options, &v, err));
+    const snug_status status = is_recipe ? SNUG_OK : snug_variable_assign(v, value, err);
+    if (status == SNUG_OK)
+        *out = v;
+    else
+        snug_variable_drop(v);
     return status;
 }

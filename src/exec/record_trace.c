@@ -37,7 +37,7 @@ snug_status snug_trace_begin(snug_recorder *r, const snug_type *types, int n,
     }
     if (status != SNUG_OK) {
         for (int i = 0; i < t->n_arguments; i++)
-            snug_tensor_drop(arguments[i]);
+            snug_tensor_drop(arguments[i]), arguments[i] = NULL;
         snug_trace_drop(t);
         return status;
     }
