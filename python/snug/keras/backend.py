@@ -94,6 +94,10 @@ def flatten(x):
     return tf.reshape(x, [-1])
 
 
+def set_session(session):
+    """TensorFlow 1's way to give Keras a session's settings; models here run without one."""
+
+
 def mean(x, axis=None, keepdims=False):
     from snug._lazy import tf
     return tf.reduce_mean(x, axis=axis, keepdims=keepdims)

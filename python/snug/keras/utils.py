@@ -101,6 +101,32 @@ def pad_sequences(sequences, maxlen=None, dtype="int32", padding="pre", truncati
     return out
 
 
+def timeseries_dataset_from_array(data, targets, sequence_length, sequence_stride=1, sampling_rate=1, batch_size=128, shuffle=False,
+                                  seed=None, start_index=None, end_index=None):
+    """Windows over the rows of an array, each with the target at its first row."""
+    import numpy as np
+    from snug._lazy import tf
+    data = np.asarray(data)[start_index:end_index]
+    targets = None if targets is None else np.asarray(targets)[start_index:end_index]
+    count = len(data) - (sequence_length - 1) * sampling_rate
+    starts = np.arange(0, count if targets is None else min(count, len(targets)), sequence_stride)
+    if shuffle:
+        np.random.RandomState(seed).shuffle(starts)
+
+    def windows():
+        for i in starts:
+            window = data[i:i + sequence_length * sampling_rate:sampling_rate]
+            yield window if targets is None else (window, targets[i])
+
+    signature = tf.TensorSpec((sequence_length, *data.shape[1:]), data.dtype)
+    if targets is not None:
+        signature = (signature, tf.TensorSpec(targets.shape[1:], targets.dtype))
+    found = tf.data.Dataset.from_generator(windows, output_signature=signature)
+    if shuffle:
+        found = found.shuffle(buffer_size=batch_size * 8 if batch_size else 1024, seed=seed)
+    return found.batch(batch_size) if batch_size else found
+
+
 def split_dataset(*args, **kwargs):
     raise NotImplementedError("keras.utils.split_dataset comes with tf.data")
 
