@@ -287,6 +287,28 @@ static void test_an_old_version_is_its_variable(void **state) {
     snug_recorder_destroy(b->r);
 }
 
+/* Bytes that are lent are a copy, and still the variable to a tape. */
+static void test_a_pinned_version_is_its_variable(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    for (int runs = 0; runs < 3; runs++) {
+        snug_variable *v = variable(b, 3);
+        snug_tape *t = tape(b, NULL);
+        snug_tensor *x = read(b, v);
+        snug_view view;
+        sync(b);
+        OK(snug_tensor_pin(x, &view, &b->err));
+        assign(b, v, 8);
+        for (int i = 0; i < runs; i++)
+            run_something(b);
+        expect_gradient(b, t, op(b, "square", "", x, NULL), (snug_source){.variable = v}, 6);
+        assert_true(((const float *)view.data)[0] == 3);
+        snug_tensor_unpin(x);
+        DROP(x);
+        snug_variable_drop(v);
+    }
+    snug_recorder_destroy(b->r);
+}
+
 /* --- plans ------------------------------------------------------------------------------------ */
 /* A cap of six is part of the product; any other is a number. */
 static void test_a_cap_is_not_always_six(void **state) {
@@ -483,6 +505,7 @@ int main(void) {
         engine_test(test_an_alias_is_another_value),
         engine_test(test_codes_are_made_again_after_a_run),
         engine_test(test_an_old_version_is_its_variable),
+        engine_test(test_a_pinned_version_is_its_variable),
         engine_test(test_a_cap_is_not_always_six),
         engine_test(test_a_variable_may_be_assigned_itself),
         engine_test(test_what_is_dropped_leaves_nothing),

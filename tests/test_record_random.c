@@ -264,10 +264,16 @@ static void maybe_sync(player *p) {
     const uint64_t chance = sn_rng_key(p->sync_seed, ++p->n_syncs) >> 20;
     if (p->how == 2 || (p->how == 1 && chance % 3 != 0))
         return;
-    if (p->how == 0 || chance % 2)
+    snug_tensor *t = p->slot[chance / 3 % N_SLOTS];
+    if (p->how == 0 || chance / 16 % 3 == 0) {
         OK(snug_sync(p->r, &p->err));
-    else
-        OK(snug_tensor_read(p->slot[chance / 2 % N_SLOTS], data, sizeof data, &p->err));
+    } else if (chance / 16 % 3 == 1) {
+        OK(snug_tensor_read(t, data, sizeof data, &p->err));
+    } else {
+        snug_view view;
+        OK(snug_tensor_pin(t, &view, &p->err));
+        snug_tensor_unpin(t);
+    }
 }
 
 static void play(player *p) {

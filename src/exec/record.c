@@ -185,6 +185,24 @@ snug_status sn_recording_stand_in(sn_recording *rec, sn_value value, sn_storage 
     return SNUG_OK;
 }
 
+snug_status sn_recording_version(sn_recording *rec, snug_tensor *t, sn_storage *s,
+                                 snug_error *err) {
+    const sn_graph_mark mark = sn_graph_mark_now(rec->graph);
+    sn_value leaf;
+    const snug_status status = sn_recording_bytes(rec, &t->type, s, 0, &leaf, err);
+    if (status != SNUG_OK) {
+        sn_graph_go_back(rec->graph, &mark);
+        return status;
+    }
+    sn_variable_use(t->variable);
+    rec->leaf[rec->n_leaf - 1].variable = t->variable;
+    rec->leaf[rec->n_leaf - 1].id = t->id = ++rec->r->serial;
+    rec->tapes[leaf.i] = sn_tensor_tapes(t);
+    t->stamp = rec->serial;
+    t->leaf = leaf;
+    return SNUG_OK;
+}
+
 /* The leaf of this value that was taken along for a tape. */
 static bool find_brought(const sn_recording *rec, const snug_tensor *t, sn_value *out) {
     for (uint32_t i = 0; t->id != 0 && i < rec->n_brought; i++) {

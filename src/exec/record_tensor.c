@@ -366,8 +366,13 @@ static snug_status copy_version(snug_tensor *t, snug_error *err) {
     sn_storage *s;
     SNUG_TRY(sn_storage_create(t->r, SN_MEM_TENSORS, v->storage->bytes, &s, err));
     memcpy(s->data, v->storage->data, s->bytes);
-    sn_tensor_make_ready(t, s, 0);
-    return SNUG_OK;
+    const snug_status status =
+        sn_tensor_tapes(t) == 0 ? SNUG_OK : sn_recording_version(t->r->main, t, s, err);
+    if (status == SNUG_OK)
+        sn_tensor_make_ready(t, s, 0);
+    else
+        sn_storage_drop(t->r, s);
+    return status;
 }
 
 snug_status snug_tensor_pin(snug_tensor *t, snug_view *out, snug_error *err) {

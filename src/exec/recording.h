@@ -247,6 +247,9 @@ bool sn_recording_recipe(const sn_recording *rec, sn_value v, sn_recipe *out);
 /* Bytes for a value that tapes want a gradient of; the leaf holds them, too. */
 SNUG_CHECKED snug_status sn_recording_stand_in(sn_recording *rec, sn_value value, sn_storage *s,
                                                sn_value *leaf, snug_error *err);
+/* Bytes for a VERSION handle that tapes watch; they stay the variable's to them. */
+SNUG_CHECKED snug_status sn_recording_version(sn_recording *rec, snug_tensor *t, sn_storage *s,
+                                              snug_error *err);
 /* What the tensor is in the call under way: used, and not linked yet. */
 bool sn_record_given(const snug_recorder *r, const snug_tensor *t, sn_value *out);
 /* The node that makes such numbers. */
