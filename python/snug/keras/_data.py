@@ -38,6 +38,14 @@ def _rows(structure):
     return counts.pop()
 
 
+def _floats(rows):
+    """Rows of an array as a tensor: numbers with a fraction are of Keras' float type, as Keras has them."""
+    from snug._lazy import tf
+    from snug.keras import backend
+    rows = _C.convert_to_tensor(rows)
+    return tf.cast(rows, backend.floatx()) if rows.dtype.is_floating and rows.dtype.name != backend.floatx() else rows
+
+
 class Arrays:
     """Slices of arrays, in order or shuffled anew in each epoch."""
 
@@ -57,11 +65,11 @@ class Arrays:
             if a is None:
                 return None
             if order is None:
-                return _C.convert_to_tensor(a[first:end])
+                return _floats(a[first:end])
             if _C.is_tensor(a):
                 from snug._lazy import tf
-                return tf.gather(a, np.asarray(order[first:end]))
-            return _C.convert_to_tensor(a[order[first:end]])
+                return _floats(tf.gather(a, np.asarray(order[first:end])))
+            return _floats(a[order[first:end]])
         return tuple(_nest.map_structure(cut, a) if _nest.is_nested(a) else cut(a) for a in self.data)
 
     def __iter__(self):

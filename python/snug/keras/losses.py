@@ -56,7 +56,8 @@ class Loss:
         self.reduction = "none" if reduction is None else "sum_over_batch_size" if reduction in ("auto", "mean") else reduction
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        y_true, y_pred = _as_tensors(y_true, y_pred)
+        from snug.keras import backend
+        y_true, y_pred = (tf.cast(y, backend.floatx()) for y in _as_tensors(y_true, y_pred))     # labels too, as in Keras
         return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction)
 
     def call(self, y_true, y_pred):

@@ -227,13 +227,13 @@ class MeanMetricWrapper(Mean):
         self._fn, self._kwargs = fn, kwargs
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        from snug.keras.losses import squeeze_or_expand_to_same_rank
-        y_true, y_pred = squeeze_or_expand_to_same_rank(_C.convert_to_tensor(y_true), _C.convert_to_tensor(y_pred))
-        values = self._fn(y_true, y_pred, **self._kwargs)
+        values = self._fn(_C.convert_to_tensor(y_true), _C.convert_to_tensor(y_pred), **self._kwargs)
         super().update_state(values, sample_weight=sample_weight)
 
 
 def _equal(y_true, y_pred):
+    from snug.keras.losses import squeeze_or_expand_to_same_rank
+    y_true, y_pred = squeeze_or_expand_to_same_rank(y_true, y_pred)
     return tf.cast(tf.equal(tf.cast(y_true, y_pred.dtype), y_pred), "float32")
 
 
