@@ -477,6 +477,7 @@ void sn_variable_detach(snug_variable *v, sn_recording *rec, sn_value version) {
     while (v->readers) {
         snug_tensor *t = v->readers;
         sn_variable_use(v); /* until the handle is in the recording, which holds it, too */
+        rec->tapes[version.i] |= sn_tensor_tapes(t);
         leave_state(t);
         t->state = SN_PENDING;
         sn_recording_link(rec, t, version);
