@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Python door against TensorFlow: the same small programs, one after the other, in the same run.
 
-usage: bench/python.py BUILD [ROW ...]     SNUG_BENCH_TENSORFLOW: an interpreter that has TensorFlow; without it Snug alone
+usage: bench/door.py BUILD [ROW ...]     SNUG_BENCH_TENSORFLOW: an interpreter that has TensorFlow; without it Snug alone
 
 A row prints its seconds (the smallest of a few) and the peak of its process. What is measured is in ROWS below."""
 import json
