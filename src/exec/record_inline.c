@@ -47,21 +47,6 @@ static snug_status copy_ends(copier *c, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status map_slot(copier *c, int64_t *slot, snug_error *err) {
-    if (*slot < 0)
-        return SNUG_OK;
-    if (c->param[*slot] == UINT32_MAX) {
-        sn_param_info p = *sn_graph_param_at(c->rec->graph, (sn_param){(uint32_t)*slot});
-        sn_param made;
-        if (p.kind == SN_PARAM_INVERSE_EXTENT)
-            p.of = c->map[p.of.i];
-        SNUG_TRY(sn_graph_param(c->to, &p, &made, err));
-        c->param[*slot] = made.i;
-    }
-    *slot = c->param[*slot];
-    return SNUG_OK;
-}
-
 /* The numbers of a lost variable, for its first reader. */
 static snug_status make_numbers(copier *c, sn_value v, snug_error *err) {
     const sn_value_info *info = sn_graph_value_at(c->rec->graph, v);
@@ -72,7 +57,6 @@ static snug_status make_numbers(copier *c, sn_value v, snug_error *err) {
 
 static snug_status copy_node(copier *c, uint32_t i, snug_error *err) {
     const sn_node_info *n = sn_graph_node_at(c->rec->graph, (sn_node){i});
-    const sn_attr_family *family = sn_ops[n->op].attrs;
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
     sn_attrs attrs = n->attrs;
     for (int k = 0; k < n->n_in; k++) {
@@ -80,9 +64,8 @@ static snug_status copy_node(copier *c, uint32_t i, snug_error *err) {
             SNUG_TRY(make_numbers(c, n->in[k], err));
         in[k] = c->map[n->in[k].i];
     }
-    for (int f = 0; f < family->n_fields; f++)
-        for (int w = 0; sn_field_is_param(&family->fields[f]) && w < family->fields[f].n; w++)
-            SNUG_TRY(map_slot(c, &attrs.word[family->fields[f].word + w], err));
+    const sn_graph_move move = {c->rec->graph, c->to, c->map, c->param, true};
+    SNUG_TRY(sn_graph_move_attrs(&move, n->op, &attrs, err));
     sn_graph_set_part(c->to, n->part);
     SNUG_TRY(sn_graph_node(c->to, n->op, &attrs, in, n->n_in, outs, NULL, err));
     for (int k = 0; k < n->n_out; k++)

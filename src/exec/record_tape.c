@@ -473,28 +473,6 @@ static snug_status bring(keeper *k, sn_value v, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status copy_params(keeper *k, sn_op op, sn_attrs *a, snug_error *err) {
-    const sn_attr_family *family = sn_ops[op].attrs;
-    for (int i = 0; i < family->n_fields; i++) {
-        const sn_field *f = &family->fields[i];
-        for (int w = 0; sn_field_is_param(f) && w < f->n; w++) {
-            int64_t *slot = &a->word[f->word + w];
-            if (*slot < 0)
-                continue;
-            if (k->param[*slot] == UINT32_MAX) {
-                sn_param_info p = *sn_graph_param_at(k->from->graph, (sn_param){(uint32_t)*slot});
-                sn_param made;
-                p.name = "";
-                p.kind = p.kind == SN_PARAM_INVERSE_EXTENT ? SN_PARAM_REAL : p.kind;
-                SNUG_TRY(sn_graph_param(k->to->graph, &p, &made, err));
-                k->param[*slot] = made.i;
-            }
-            *slot = k->param[*slot];
-        }
-    }
-    return SNUG_OK;
-}
-
 /* The outputs that have bytes get stand-ins. */
 static snug_status stand_in(keeper *k, sn_value old, snug_error *err) {
     sn_recording *to = k->to;
@@ -522,7 +500,8 @@ static snug_status keep_node(keeper *k, const sn_node_info *n, snug_error *err) 
             SNUG_TRY(bring(k, n->in[i], err));
         in[i] = sn_value_ok(k->read[n->in[i].i]) ? k->read[n->in[i].i] : k->map[n->in[i].i];
     }
-    SNUG_TRY(copy_params(k, n->op, &attrs, err));
+    const sn_graph_move move = {k->from->graph, k->to->graph, k->map, k->param, true};
+    SNUG_TRY(sn_graph_move_attrs(&move, n->op, &attrs, err));
     SNUG_TRY(sn_graph_node(k->to->graph, n->op, &attrs, in, n->n_in, outs, &n_outs, err));
     SNUG_TRY(sn_recording_cover(k->to, err));
     sn_recipe recipe;

@@ -166,31 +166,12 @@ static void ask_hosts(applier *a) {
     }
 }
 
-static uint32_t map_param(applier *a, uint32_t slot) {
-    if (a->param[slot] != UINT32_MAX || a->c.b.error.code != SNUG_OK)
-        return a->param[slot];
-    sn_param_info p = *sn_graph_param_at(a->from->graph, (sn_param){slot});
-    sn_param made = {0};
-    p.name = "";
-    if (p.kind == SN_PARAM_INVERSE_EXTENT) {
-        p.of = a->map[p.of.i];
-        p.kind = sn_value_ok(p.of) ? p.kind : SN_PARAM_REAL;
-    }
-    if (sn_graph_param(a->c.b.graph, &p, &made, &a->c.b.error) == SNUG_OK)
-        a->param[slot] = made.i;
-    return a->param[slot];
-}
-
 static void apply_node(applier *a, const sn_node_info *n) {
-    const sn_attr_family *family = sn_ops[n->op].attrs;
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
     sn_attrs attrs = n->attrs;
-    for (int i = 0; i < family->n_fields; i++) {
-        const sn_field *f = &family->fields[i];
-        for (int w = 0; sn_field_is_param(f) && w < f->n; w++)
-            if (attrs.word[f->word + w] >= 0)
-                attrs.word[f->word + w] = map_param(a, (uint32_t)attrs.word[f->word + w]);
-    }
+    const sn_graph_move move = {a->from->graph, a->c.b.graph, a->map, a->param, true};
+    if (sn_graph_move_attrs(&move, n->op, &attrs, &a->c.b.error) != SNUG_OK)
+        return;
     for (int i = 0; i < n->n_in; i++)
         in[i] = a->map[n->in[i].i];
     sn_graph_set_part(a->c.b.graph, n->part);

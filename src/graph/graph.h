@@ -208,6 +208,19 @@ SNUG_CHECKED snug_status sn_graph_gradients_along(sn_graph *g, sn_value loss, co
                                                   int n, const sn_gradient_paths *paths,
                                                   sn_value *grads, snug_error *err);
 
+/* A node on its way from one graph into another: its attributes with the slots of the new graph,
+ * which are made where param says UINT32_MAX. An inverse extent whose value did not come along is a
+ * plain number by now. */
+typedef struct {
+    const sn_graph *from;
+    sn_graph *to;
+    const sn_value *value; /* by old id; SN_NO_VALUE: not made (yet) */
+    uint32_t *param;       /* by old slot; UINT32_MAX: not made (yet) */
+    bool unnamed;          /* slots lose their names: the same nodes may come again */
+} sn_graph_move;
+SNUG_CHECKED snug_status sn_graph_move_attrs(const sn_graph_move *m, sn_op op, sn_attrs *attrs,
+                                             snug_error *err);
+
 /* Rewrites, each graph -> new graph: instantiate a template for these input types; drop what no
  * output and no effect (STATE, MAYFAIL) needs and fuse pattern pairs (fuse_patterns.c lists them).
  * Ids change; names, owners and the order of updates stay. */

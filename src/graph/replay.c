@@ -28,27 +28,48 @@ static snug_status copy_variables(sn_replay *r, snug_error *err) {
     return SNUG_OK;
 }
 
-/* An inverse extent whose value was dropped is a plain number by now. */
-static snug_status copy_param(sn_replay *r, uint32_t slot, snug_error *err) {
-    if (r->param[slot] != UINT32_MAX)
+static snug_status copy_param(const sn_graph_move *m, uint32_t slot, snug_error *err) {
+    if (m->param[slot] != UINT32_MAX)
         return SNUG_OK;
-    sn_param_info info = *sn_graph_param_at(r->from, (sn_param){slot});
+    sn_param_info info = *sn_graph_param_at(m->from, (sn_param){slot});
     if (info.kind == SN_PARAM_INVERSE_EXTENT) {
-        info.of = r->value[info.of.i];
+        info.of = m->value[info.of.i];
         if (!sn_value_ok(info.of))
             info.kind = SN_PARAM_REAL;
     }
+    if (m->unnamed)
+        info.name = "";
     sn_param p;
-    SNUG_TRY(sn_graph_param(r->to, &info, &p, err));
-    r->param[slot] = p.i;
+    SNUG_TRY(sn_graph_param(m->to, &info, &p, err));
+    m->param[slot] = p.i;
     return SNUG_OK;
 }
 
+snug_status sn_graph_move_attrs(const sn_graph_move *m, sn_op op, sn_attrs *a, snug_error *err) {
+    const sn_attr_family *family = sn_ops[op].attrs;
+    for (int i = 0; i < family->n_fields; i++) {
+        const sn_field *f = &family->fields[i];
+        for (int k = 0; sn_field_is_param(f) && k < f->n; k++) {
+            int64_t *word = &a->word[f->word + k];
+            if (*word < 0)
+                continue;
+            SNUG_TRY(copy_param(m, (uint32_t)*word, err));
+            *word = m->param[*word];
+        }
+    }
+    return SNUG_OK;
+}
+
+static sn_graph_move move_of(const sn_replay *r) {
+    return (sn_graph_move){.from = r->from, .to = r->to, .value = r->value, .param = r->param};
+}
+
 static snug_status copy_named_params(sn_replay *r, snug_error *err) {
+    const sn_graph_move m = move_of(r);
     for (uint32_t i = 0; i < sn_graph_n_params(r->from); i++) {
         const sn_param_info *p = sn_graph_param_at(r->from, (sn_param){i});
         if (*p->name && p->kind != SN_PARAM_INVERSE_EXTENT)
-            SNUG_TRY(copy_param(r, i, err));
+            SNUG_TRY(copy_param(&m, i, err));
     }
     return SNUG_OK;
 }
@@ -82,28 +103,12 @@ snug_status sn_replay_init(sn_replay *r, const sn_graph *from, const snug_type *
     return status;
 }
 
-static snug_status map_attrs(sn_replay *r, sn_op op, sn_attrs *a, snug_error *err) {
-    const sn_attr_family *family = sn_ops[op].attrs;
-    for (int i = 0; i < family->n_fields; i++) {
-        const sn_field *f = &family->fields[i];
-        if (!sn_field_is_param(f))
-            continue;
-        for (int k = 0; k < f->n; k++) {
-            const uint32_t slot = (uint32_t)a->word[f->word + k];
-            if (a->word[f->word + k] < 0)
-                continue;
-            SNUG_TRY(copy_param(r, slot, err));
-            a->word[f->word + k] = r->param[slot];
-        }
-    }
-    return SNUG_OK;
-}
-
 snug_status sn_replay_node(sn_replay *r, const sn_node_info *node, snug_error *err) {
     sn_attrs attrs = node->attrs;
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
     int n_outs = 0;
-    SNUG_TRY(map_attrs(r, node->op, &attrs, err));
+    const sn_graph_move m = move_of(r);
+    SNUG_TRY(sn_graph_move_attrs(&m, node->op, &attrs, err));
     for (int i = 0; i < node->n_in; i++)
         in[i] = r->value[node->in[i].i];
     sn_graph_set_owner_at(r->to, node->owner);
