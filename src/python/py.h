@@ -126,6 +126,11 @@ PyTypeObject *py_make_trace_type(PyObject *module);
 snug_variable *py_variable_of(PyObject *o);                       /* lent; NULL with TypeError */
 PyObject *py_variable_wrap(snug_variable *v, PyTypeObject *type); /* takes the hold */
 
+/* Getters that both types have. */
+PyObject *py_get_shape(PyObject *self, void *unused);
+PyObject *py_get_dtype(PyObject *self, void *unused);
+PyObject *py_get_ndim(PyObject *self, void *unused);
+
 PyObject *py_add(PyObject *a, PyObject *b);
 PyObject *py_richcompare(PyObject *a, PyObject *b, int op);
 PyObject *py_index(PyObject *self, PyObject *key);

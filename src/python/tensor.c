@@ -263,19 +263,21 @@ static Py_hash_t hash(PyObject *self) {
 }
 
 /* --- attributes ------------------------------------------------------------------------------- */
+/* Of a Tensor or a Variable. */
 static const snug_type *type_of(PyObject *self) {
-    return snug_tensor_type(((py_tensor *)self)->t);
+    return PyObject_TypeCheck(self, py.variable) ? snug_variable_type(((py_variable *)self)->v)
+                                                 : snug_tensor_type(((py_tensor *)self)->t);
 }
 
-static PyObject *get_shape(PyObject *self, void *c) {
+PyObject *py_get_shape(PyObject *self, void *c) {
     (void)c;
     return py_shape(type_of(self));
 }
-static PyObject *get_dtype(PyObject *self, void *c) {
+PyObject *py_get_dtype(PyObject *self, void *c) {
     (void)c;
     return py_dtype_object(type_of(self)->dtype);
 }
-static PyObject *get_ndim(PyObject *self, void *c) {
+PyObject *py_get_ndim(PyObject *self, void *c) {
     (void)c;
     return PyLong_FromLong(type_of(self)->rank);
 }
@@ -331,9 +333,9 @@ static PyObject *get_is_ready(PyObject *self, void *c) {
 }
 
 static PyGetSetDef getset[] = {
-    {"shape", get_shape, NULL, "Extents, a TensorShape.", NULL},
-    {"dtype", get_dtype, NULL, "Element type.", NULL},
-    {"ndim", get_ndim, NULL, "How many axes there are.", NULL},
+    {"shape", py_get_shape, NULL, "Extents, a TensorShape.", NULL},
+    {"dtype", py_get_dtype, NULL, "Element type.", NULL},
+    {"ndim", py_get_ndim, NULL, "How many axes there are.", NULL},
     {"device", get_device, NULL, "Where it lives.", NULL},
     {"name", get_name, NULL, "In a trace; else an AttributeError.", "name"},
     {"op", get_name, NULL, NULL, "op"},

@@ -239,18 +239,6 @@ static PyObject *assign_sub(PyObject *self, PyObject *args, PyObject *keywords) 
 static const snug_type *type_of(PyObject *self) {
     return snug_variable_type(((py_variable *)self)->v);
 }
-static PyObject *get_shape(PyObject *self, void *c) {
-    (void)c;
-    return py_shape(type_of(self));
-}
-static PyObject *get_dtype(PyObject *self, void *c) {
-    (void)c;
-    return py_dtype_object(type_of(self)->dtype);
-}
-static PyObject *get_ndim(PyObject *self, void *c) {
-    (void)c;
-    return PyLong_FromLong(type_of(self)->rank);
-}
 static PyObject *get_name(PyObject *self, void *c) {
     (void)c;
     return PyUnicode_FromFormat("%s:0", snug_variable_name(((py_variable *)self)->v));
@@ -273,9 +261,9 @@ static PyObject *get_priority(PyObject *self, void *c) {
 }
 
 static PyGetSetDef getset[] = {
-    {"shape", get_shape, NULL, "Extents, a TensorShape.", NULL},
-    {"dtype", get_dtype, NULL, "Element type.", NULL},
-    {"ndim", get_ndim, NULL, "How many axes there are.", NULL},
+    {"shape", py_get_shape, NULL, "Extents, a TensorShape.", NULL},
+    {"dtype", py_get_dtype, NULL, "Element type.", NULL},
+    {"ndim", py_get_ndim, NULL, "How many axes there are.", NULL},
     {"name", get_name, NULL, "Its name, with TensorFlow's :0.", NULL},
     {"trainable", get_trainable, set_trainable, "Whether tapes watch it.", NULL},
     {"__array_priority__", get_priority, NULL, NULL, NULL},
