@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "eager/layer.h"
-#include "support/support.h"
+#include "support/bench.h"
 
 #include <snug/layer.h>
 #include <snug/model.h>
@@ -27,18 +27,6 @@ typedef struct {
     const char *loss, *optimizer;
     int64_t classes; /* 0: targets are numbers */
 } net;
-
-typedef struct {
-    snug_engine *e;
-    snug_recorder *r;
-    snug_error err;
-} bench;
-
-static bench open_bench(void **state) {
-    bench b = {.e = *state};
-    expect_ok(snug_recorder_create(b.e, &b.r, &b.err), &b.err);
-    return b;
-}
 
 /* --- data ------------------------------------------------------------------------------------- */
 static double noise(uint32_t *seed) {

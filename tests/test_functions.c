@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "eager/call.h"
-#include "support/support.h"
+#include "support/bench.h"
 
 #define MAX_POOL 400
 #define MAX_OUT  64
@@ -320,18 +320,6 @@ GROUP(solve)
 GROUP(less)
 
 /* --- numbers, shapes and random draws --------------------------------------------------------- */
-typedef struct {
-    snug_engine *e;
-    snug_recorder *r;
-    snug_error err;
-} bench;
-
-static bench open_bench(void **state) {
-    bench b = {.e = *state};
-    expect_ok(snug_recorder_create(b.e, &b.r, &b.err), &b.err);
-    return b;
-}
-
 static snug_tensor *call(bench *b, const char *name, const snug_argument *args, int n) {
     snug_tensor *out;
     int function, n_out;

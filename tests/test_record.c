@@ -3,19 +3,7 @@
 
 #include "exec/recording.h"
 #include "memory/process.h"
-#include "support/support.h"
-
-typedef struct {
-    snug_engine *e;
-    snug_recorder *r;
-    snug_error err;
-} bench;
-
-static bench open_bench(void **state) {
-    bench b = {.e = *state};
-    expect_ok(snug_recorder_create(b.e, &b.r, &b.err), &b.err);
-    return b;
-}
+#include "support/bench.h"
 
 static void close_bench(bench *b) {
     snug_recorder_destroy(b->r);
@@ -378,7 +366,8 @@ static void test_a_tape_sees_only_what_it_recorded(void **state) {
     close_bench(&b);
 }
 
-/* Numbers to come have no bytes to be found by: a run between must not lose that they are watched. */
+/* Numbers to come have no bytes to be found by: a run between must not lose that they are watched.
+ */
 static void test_a_tape_finds_watched_numbers_after_a_run(void **state) {
     bench b = open_bench(state);
     snug_tensor *x, *grad;

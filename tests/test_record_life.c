@@ -4,21 +4,9 @@
 
 #include "exec/recording.h"
 #include "memory/process.h"
-#include "support/support.h"
-
-typedef struct {
-    snug_engine *e;
-    snug_recorder *r;
-    snug_error err;
-} bench;
+#include "support/bench.h"
 
 #define OK(call) expect_ok((call), &b->err)
-
-static bench open_bench(void **state) {
-    bench b = {.e = *state};
-    expect_ok(snug_recorder_create(b.e, &b.r, &b.err), &b.err);
-    return b;
-}
 
 static const snug_type four = {SNUG_F32, 1, {4}};
 

@@ -304,19 +304,7 @@ static void test_a_penalty_on_attention_and_an_lstm_trains(void **state) {
             (void)sn_build(&b, SN_OP_sgd, &a, (sn_value[]){v[i + 1], grads[i]}, 2);
     world_ok(&w, sn_builder_done(&b, &w.err));
     world_ok(&w, sn_graph_output(w.graph, "loss", loss, &w.err));
-    sn_graph *fused;
-    world_ok(&w, sn_graph_fuse(w.graph, &fused, &w.err));
-    sn_graph_destroy(w.graph);
-    w.graph = fused;
-    world_plan(&w);
-    world_prepare(&w, NULL);
-    world_run(&w);
-    const float first = world_scalar(&w, "loss");
-    for (int step = 0; step < 200; step++)
-        world_run(&w);
-    const float last = world_scalar(&w, "loss");
-    if (!(last < 0.2f * first))
-        fail_msg("the loss was %g, and after 200 steps %g", (double)first, (double)last);
+    world_falls(&w, 200, 0.2f);
     world_close(&w);
 }
 

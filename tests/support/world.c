@@ -260,3 +260,19 @@ void world_run_and_compare(world *w, int n_runs) {
     sn_state_destroy(naive);
     free(bytes);
 }
+
+void world_falls(world *w, int steps, float part) {
+    sn_graph *fused;
+    world_ok(w, sn_graph_fuse(w->graph, &fused, &w->err));
+    sn_graph_destroy(w->graph);
+    w->graph = fused;
+    world_plan(w);
+    world_prepare(w, NULL);
+    world_run(w);
+    const float first = world_scalar(w, "loss");
+    for (int step = 0; step < steps; step++)
+        world_run(w);
+    const float last = world_scalar(w, "loss");
+    if (!(last < part * first))
+        fail_msg("the loss was %g, and after %d steps %g", (double)first, steps, (double)last);
+}

@@ -69,6 +69,9 @@ sn_input_binding world_binding(world *w, uint32_t input);
 void world_run_and_compare(world *w, int n_runs);
 
 float world_scalar(const world *w, const char *output);
+/* Plans the fused graph, runs it `steps` times, and fails unless its output "loss" falls below
+ * `part` of what it was. */
+void world_falls(world *w, int steps, float part);
 /* A copy of all variables' bytes, one behind the other; the caller frees it. */
 unsigned char *world_variables(const world *w, sn_state *state, size_t *bytes);
 
