@@ -85,6 +85,32 @@ static void test_hardly_any_bytes_cost_a_few_more(void **state) {
     close_chain(&c);
 }
 
+/* Whole values that lie where others lay are counted in their place, not beside them. */
+static void test_reports_never_count_a_byte_twice(void **state) {
+    chain c;
+    sn_cpu_device cpu;
+    snug_error err;
+    sn_plan *p;
+    open_chain(&c, *state);
+    sn_cpu_device_init(&cpu, 1, false);
+    const sn_device *device = &cpu.device;
+    const sn_plan_options o = {.devices = &device,
+                               .n_devices = 1,
+                               .arena_bytes = (size_t)(0.12 * (double)c.plain.arena_bytes)};
+    expect_ok(sn_plan_build(*state, c.s.subject.graph, &o, &p, &err), &err);
+    sn_plan_categories *rows = calloc(p->n_steps, sizeof *rows);
+    assert_non_null(rows);
+    expect_ok(sn_plan_timeline(p, *state, rows, &err), &err);
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        if (rows[i].inputs + rows[i].activations + rows[i].gradients + rows[i].workspace +
+                rows[i].outputs >
+            p->memories[SN_MEM_FIRST_ARENA].bytes)
+            fail_msg("step %u holds more than the arena has", i);
+    free(rows);
+    sn_plan_destroy(p);
+    close_chain(&c);
+}
+
 static void test_without_a_limit_nothing_is_made_twice(void **state) {
     chain c;
     sn_step_run run;
@@ -100,6 +126,7 @@ static void test_without_a_limit_nothing_is_made_twice(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        engine_test(test_reports_never_count_a_byte_twice),
         engine_test(test_without_a_limit_nothing_is_made_twice),
         engine_test(test_few_bytes_cost_a_few_forward_passes),
         engine_test(test_hardly_any_bytes_cost_a_few_more),

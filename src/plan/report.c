@@ -4,8 +4,9 @@
  * A holding is a stay of a value in the first arena: from the step that writes it through the last
  * that needs it; a value that is made again is held again. A value that lies in another's bytes
  * because nobody changes them (an alias) shares that holding; one that takes over dying bytes (in
- * place) ends it. A whole value that a block touches is held from its REPEAT through its END. So
- * the holdings of a step never count a byte twice, and at the peak they add up to the bound. */
+ * place, or where a block has read them for the last time) ends it. A whole value that a block
+ * touches is held from its REPEAT through its END. So the holdings of a step never count a byte
+ * twice, and at the peak they add up to the bound. */
 #include "base/size.h"
 #include "plan/passes.h"
 
@@ -16,8 +17,9 @@ typedef struct {
     uint32_t first, last; /* steps */
     uint32_t value;       /* the first to lie there */
     uint32_t block;       /* the REPEAT it was made under, or UINT32_MAX */
-    size_t bytes;         /* padded */
-    bool is_local;        /* a slice at a time */
+    size_t offset;
+    size_t bytes;  /* padded */
+    bool is_local; /* a slice at a time */
     bool is_output;
 } holding;
 
@@ -27,6 +29,8 @@ typedef struct {
     uint32_t *held_by; /* per value: its newest holding */
     holding *holdings;
     uint32_t n;
+    uint32_t *newest; /* by offset, hashed: the newest holding there; size a power of two */
+    size_t n_newest;
 } holdings;
 
 static size_t padded(const sn_plan *p, size_t bytes) {
@@ -52,6 +56,14 @@ static uint32_t shared_with(const holdings *h, const sn_step *s, const sn_place 
     return UINT32_MAX;
 }
 
+/* Where the newest holding at this offset is noted, or would be. */
+static uint32_t *newest_at(const holdings *h, size_t offset) {
+    size_t i = offset / 64 * 0x9e3779b97f4a7c15u >> 32 & (h->n_newest - 1);
+    while (h->newest[i] != UINT32_MAX && h->holdings[h->newest[i]].offset != offset)
+        i = (i + 1) & (h->n_newest - 1);
+    return &h->newest[i];
+}
+
 static bool is_alias(const sn_plan *p, const sn_step *s) {
     return s->kind == SN_STEP_RUN &&
            sn_ops[sn_graph_node_at(p->graph, s->node)->op].inplace == SN_INPLACE_ALIAS;
@@ -70,11 +82,16 @@ static void hold_output(holdings *h, uint32_t step, const sn_place *out, uint32_
     const bool local = block != UINT32_MAX && out->rows >= 0 && out->stride == 0;
     if (out->memory != SN_MEM_FIRST_ARENA || p->value_bytes[v] == 0 || is_staged(p, out))
         return;
-    const uint32_t from = shared_with(h, &p->steps[step], out);
+    const size_t bytes = padded(p, sn_plan_place_bytes(p, out));
+    uint32_t *const there = newest_at(h, out->offset);
+    uint32_t from = shared_with(h, &p->steps[step], out);
     if (from != UINT32_MAX && is_alias(p, &p->steps[step])) {
         h->held_by[v] = from;
         return;
     }
+    if (from == UINT32_MAX && *there != UINT32_MAX && h->holdings[*there].last >= step &&
+        h->holdings[*there].bytes == bytes)
+        from = *there;
     if (from != UINT32_MAX) {
         holding *const old = &h->holdings[from];
         if (old->first < step)
@@ -83,12 +100,13 @@ static void hold_output(holdings *h, uint32_t step, const sn_place *out, uint32_
             old->bytes = 0;
     }
     const uint32_t first = local || block == UINT32_MAX || from != UINT32_MAX ? step : block;
-    h->held_by[v] = h->n;
+    h->held_by[v] = *there = h->n;
     h->holdings[h->n++] = (holding){.first = first,
                                     .last = step,
                                     .value = v,
                                     .block = block,
-                                    .bytes = padded(p, sn_plan_place_bytes(p, out)),
+                                    .offset = out->offset,
+                                    .bytes = bytes,
                                     .is_local = local};
     extend(h, h->held_by[v], block, step);
 }
@@ -121,7 +139,12 @@ static snug_status find_holdings(sn_zone *z, const sn_plan *p, holdings *h, snug
     *h = (holdings){.p = p};
     SNUG_TRY(sn_plan_array(z, p->n_steps, sizeof *h->end_of, &h->end_of, err));
     SNUG_TRY(sn_plan_array(z, n_values, sizeof *h->held_by, &h->held_by, err));
-    SNUG_TRY(sn_plan_array(z, find_blocks(h), sizeof *h->holdings, &h->holdings, err));
+    const uint32_t most = find_blocks(h);
+    for (h->n_newest = 1; h->n_newest <= 2 * (size_t)most;)
+        h->n_newest *= 2;
+    SNUG_TRY(sn_plan_array(z, most, sizeof *h->holdings, &h->holdings, err));
+    SNUG_TRY(sn_plan_array(z, h->n_newest, sizeof *h->newest, &h->newest, err));
+    memset(h->newest, 0xff, h->n_newest * sizeof *h->newest);
     memset(h->held_by, 0xff, n_values * sizeof *h->held_by);
     for (uint32_t i = 0; i < p->n_steps; i++) {
         if (p->steps[i].kind == SN_STEP_REPEAT)
