@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 SOURCE, BUILD = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
-ROW = "SNUG_OP(frobnicate, 1, none, {shape}, {gradient}, NOTHING, NEVER, {axes}, PURE, NO, {cpu}, {cases})\n"
+ROW = "SNUG_OP(frobnicate, 1, none, {shape}, {gradient}, NOTHING, NEVER, {axes}, PURE, NO, {cpu}, host, {cases})\n"
 WHOLE = {"shape": "same", "gradient": "identity", "axes": "elementwise", "cpu": "identity", "cases": "unary"}
 
 

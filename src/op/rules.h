@@ -9,7 +9,7 @@
 
 #include "op/op.h"
 
-#define SNUG_OP(name, n, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cases)        \
+#define SNUG_OP(name, n, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cuda, cases)  \
     snug_status sn_shape_##shape(sn_opdesc *d, snug_error *err);                                   \
     void sn_axes_##axes(const sn_opdesc *d, sn_ways *ways);
 #include "op/ops.def"

@@ -25,7 +25,7 @@
 
 const sn_op_row sn_ops[SN_N_OPS] = {
 #define SNUG_OP(op_name, n, family, shape_rule, grad, read, in_place, axis_rule, eff, acc, cpu,    \
-                cases)                                                                             \
+                cuda, cases)                                                                       \
     [SN_OP_##op_name] = {.name = #op_name,                                                         \
                          ARITY(n),                                                                 \
                          .attrs = &sn_family_##family,                                             \

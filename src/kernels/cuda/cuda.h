@@ -1,0 +1,56 @@
+/* cuda.h: the GPU's kernels. The cuda column of ops.def names a family (`host`: none); a family
+ * describes what a call will need, may prepare an object per planned step (a cuDNN plan), and
+ * enqueues the call on a stream. C++ as nvcc wants it, in C's manner: no classes, no exceptions, no
+ * allocation.
+ *
+ * The same files are compiled twice: by nvcc for the plug-in, and by the C++ compiler with
+ * SN_CUDA_EMULATED against tests/support/cuda_emulator.h, which runs grids thread by thread on the
+ * processor. So every own kernel is tested where there is no GPU. What the emulator lacks
+ * (mma.sync, cp.async) has a plain path beside it. Launch with SN_LAUNCH, declare shared memory
+ * with SN_SHARED.
+ *
+ * Rules, beyond those of op/runner.h and of kernels/cpu/cpu.h (same results, position-free bits):
+ * 1. Parameters are read through call->param on the device; attributes, shapes, first and full are
+ * launch arguments.
+ * 2. No atomics on floats, no order that depends on scheduling.
+ * 3. No stack frames (local memory costs 264 MiB of device memory for each KiB): fixed-size arrays
+ * only where they stay in registers. The build fails on a frame.
+ * 4. 64-bit sizes; a grid-stride loop, so that any size runs; size-0 operands launch nothing. */
+#ifndef SN_KERNELS_CUDA_CUDA_H
+#define SN_KERNELS_CUDA_CUDA_H
+
+#ifdef SN_CUDA_EMULATED
+#include SN_CUDA_EMULATOR /* the build names it */
+#else
+#include <cuda_runtime.h>
+#define SN_LAUNCH(kernel, grid, block, shared, stream, ...)                                        \
+    kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
+#define SN_SHARED(type, name) extern __shared__ type name[]
+#endif
+
+extern "C" {
+#include "op/runner.h"
+}
+
+/* One call on a stream. `gpu` has the libraries' handles, loaded when first asked for. */
+typedef struct {
+    sn_gpu *gpu;
+    cudaStream_t stream;
+    const sn_call *call;
+    uint32_t *refused; /* device word for MAYFAIL kernels: 0, or the node's complaint */
+} sn_cuda_call;
+
+typedef struct {
+    snug_status (*run)(const sn_cuda_call *c, snug_error *err);
+    /* NULL: no workspace, "own:cuda", flops and bytes from types. SNUG_E_UNSUPPORTED: these types
+     * or attributes have no kernel, the host runs them. */
+    snug_status (*describe)(const sn_gpu *g, const sn_opdesc *d, sn_variant *out, snug_error *err);
+    snug_status (*prepare)(sn_gpu *g, const sn_opdesc *d, const char *impl, void **prepared,
+                           snug_error *err);
+    void (*release)(sn_gpu *g, void *prepared);
+} sn_cuda_family;
+
+/* NULL for `host`. */
+const sn_cuda_family *sn_cuda_family_of(sn_op op);
+
+#endif
