@@ -115,6 +115,74 @@ static void test_an_alias_of_bytes_shares_them(void **state) {
     close_bench(&b);
 }
 
+/* Of `n` floats, all 3, in bytes of its own. */
+static snug_tensor *threes(bench *b, int64_t n) {
+    snug_tensor *t;
+    void *data;
+    expect_ok(snug_tensor_fresh(b->r, &(snug_type){SNUG_F32, 2, {n / 64, 64}}, &t, &data, &b->err),
+              &b->err);
+    for (int64_t i = 0; i < n; i++)
+        ((float *)data)[i] = 3;
+    return t;
+}
+
+static void expect_all(bench *b, snug_tensor *t, float want) {
+    snug_view v;
+    expect_ok(snug_tensor_pin(t, &v, &b->err), &b->err);
+    for (size_t i = 0; i < v.bytes / 4; i++)
+        if (((const float *)v.data)[i] < want || ((const float *)v.data)[i] > want)
+            fail_msg("element %zu is %g", i, (double)((const float *)v.data)[i]);
+    snug_tensor_unpin(t);
+}
+
+static void test_a_result_takes_the_bytes_of_an_operand_nobody_holds(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x = threes(&b, 4096), *y = op(&b, "square", "", x, NULL);
+    const sn_storage *bytes = x->storage;
+    snug_tensor_drop(x);
+    expect_all(&b, y, 9);
+    assert_ptr_equal(y->storage, bytes);
+    snug_tensor *z = op(&b, "square", "", y, NULL); /* the same plan, but y is held */
+    expect_all(&b, z, 81);
+    assert_ptr_not_equal(z->storage, y->storage);
+    expect_all(&b, y, 9);
+    assert_int_equal(info_of(&b).n_misses, 1);
+    snug_tensor *view = op(&b, "reshape", "dims=4096", z, NULL); /* others may have the bytes */
+    snug_tensor *w = op(&b, "square", "", z, NULL);
+    snug_tensor_drop(z);
+    expect_all(&b, w, 6561);
+    expect_all(&b, view, 81);
+    snug_tensor_drop(y), snug_tensor_drop(w), snug_tensor_drop(view);
+    close_bench(&b);
+}
+
+static void test_operands_that_are_read_again_keep_their_bytes(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x = threes(&b, 4096), *y = op(&b, "square", "", x, NULL);
+    snug_tensor *z = op(&b, "add", "", x, y); /* the last reader of both */
+    snug_tensor_drop(x);
+    expect_all(&b, y, 9);
+    expect_all(&b, z, 12);
+    snug_tensor_drop(y), snug_tensor_drop(z);
+    close_bench(&b);
+}
+
+/* 16 MiB of numbers, and room for less than twice that. */
+static void test_shared_bytes_count_once_in_the_budget(void **state) {
+    bench b = open_bench(state);
+    const int64_t n = (int64_t)4 << 20;
+    set_budget(&b, (size_t)28 << 20);
+    snug_tensor *x = threes(&b, n), *y = op(&b, "square", "", x, NULL);
+    snug_tensor_drop(x);
+    expect_all(&b, y, 9);
+    snug_tensor *z = op(&b, "square", "", y, NULL);
+    expect_status(snug_sync(b.r, &b.err), SNUG_E_BUDGET, &b.err);
+    snug_tensor_drop(z);
+    expect_all(&b, y, 9);
+    snug_tensor_drop(y);
+    close_bench(&b);
+}
+
 static void test_an_error_leaves_the_recording_as_it_was(void **state) {
     bench b = open_bench(state);
     snug_tensor *x = vector(&b, (float[]){1, 2, 3, 4}, 4), *y = op(&b, "square", "", x, NULL);
@@ -553,6 +621,9 @@ int main(void) {
         engine_test(test_what_nobody_holds_is_not_computed),
         engine_test(test_an_alias_of_bytes_shares_them),
         engine_test(test_random_numbers_that_are_held_cost_nothing),
+        engine_test(test_a_result_takes_the_bytes_of_an_operand_nobody_holds),
+        engine_test(test_operands_that_are_read_again_keep_their_bytes),
+        engine_test(test_shared_bytes_count_once_in_the_budget),
         engine_test(test_an_error_leaves_the_recording_as_it_was),
         engine_test(test_a_read_before_an_assignment_keeps_the_old_value),
         engine_test(test_two_variables_can_be_swapped),

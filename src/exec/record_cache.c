@@ -113,6 +113,8 @@ static void destroy_entry(snug_recorder *r, sn_entry *e) {
     if (e->session)
         sn_executor_remove(r->executor, e->session);
     sn_plan_destroy(e->plan);
+    sn_free(r->engine, SN_MEM_PLAN, e->donor,
+            e->donor ? sn_graph_n_outputs(e->graph) * sizeof *e->donor : 0);
     sn_graph_destroy(e->graph);
     sn_free(r->engine, SN_MEM_PLAN, e->params, e->n_params * sizeof *e->params);
     sn_free(r->engine, SN_MEM_PLAN, e->key, e->key_words * sizeof *e->key);
@@ -260,6 +262,15 @@ static snug_status plan_wide(snug_recorder *r, const sn_recording *rec, const sn
     return fuse_again(rec, &plain, e, err);
 }
 
+static snug_status find_donors(snug_recorder *r, sn_entry *e, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc(r->engine, SN_MEM_PLAN, sn_graph_n_outputs(e->graph) * sizeof *e->donor,
+                      &block, err));
+    e->donor = block;
+    sn_plan_donors(e->plan, e->donor);
+    return SNUG_OK;
+}
+
 static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
                               sn_entry *e, snug_error *err) {
     const sn_device *device = &r->device.device;
@@ -278,6 +289,7 @@ static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t 
     if (status == SNUG_E_BUDGET)
         return refuse(r, rec, &floor, extra, err);
     SNUG_TRY(status);
+    SNUG_TRY(find_donors(r, e, err));
     return sn_executor_add(r->executor, e->plan, &e->session, err);
 }
 

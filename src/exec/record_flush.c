@@ -82,15 +82,58 @@ static snug_status name_outputs(run *u, snug_error *err) {
     return SNUG_OK;
 }
 
+/* --- bytes that nobody needs any more --------------------------------------------------------- */
+/* Only this recording has them: no handle, no tape, no other leaf. */
+static bool is_free(const run *u, uint32_t input) {
+    const sn_leaf *leaf = &u->rec->leaf[input];
+    const sn_storage *s = leaf->storage;
+    return s && s->refs == 1 && !s->foreign && leaf->offset == 0 &&
+           !u->rec->handle[sn_graph_input_at(u->rec->graph, input).i] && sn_tapes_open(u->r) == 0;
+}
+
+/* Whether the value will probably take over bytes: its maker reads a free leaf last and may write
+ * over it. What the plan says counts in the end. */
+static bool may_take(const run *u, sn_value v, size_t bytes) {
+    const sn_graph *g = u->rec->graph;
+    const sn_value_info *info = sn_graph_value_at(g, v);
+    if (info->node.i == UINT32_MAX || info->var >= 0)
+        return false;
+    const sn_node_info *n = sn_graph_node_at(g, info->node);
+    for (int k = 0; k < n->n_in; k++) {
+        const sn_value_info *in = sn_graph_value_at(g, n->in[k]);
+        if (in->kind == SN_VALUE_INPUT &&
+            sn_op_may_overwrite(n->op, n->n_out, (int)info->index, k) && is_free(u, in->index) &&
+            u->rec->leaf[in->index].storage->bytes == bytes)
+            return true;
+    }
+    return false;
+}
+
+/* The leaf whose bytes output i takes over, or UINT32_MAX. */
+static uint32_t donor_of(const run *u, size_t i) {
+    const uint32_t input = u->entry->donor[i];
+    const sn_plan *p = u->entry->plan;
+    if (input == UINT32_MAX || !is_free(u, input) ||
+        u->rec->leaf[input].storage->bytes !=
+            p->value_bytes[sn_graph_output_at(p->graph, (uint32_t)i).i])
+        return UINT32_MAX;
+    return input;
+}
+
 /* --- binding ---------------------------------------------------------------------------------- */
-static snug_status count_extra(const run *u, size_t *extra, snug_error *err) {
+static snug_status output_bytes(const run *u, size_t i, size_t *bytes, snug_error *err) {
+    const snug_type *t = sn_graph_type(u->rec->graph, u->output[i]);
+    *bytes = 0;
+    return t->dtype == SNUG_OPAQUE ? SNUG_OK : snug_type_bytes(t, bytes, err);
+}
+
+/* What will be new beside the arena; `hopeful` leaves out what may lie in bytes that are there. */
+static snug_status count_extra(const run *u, bool hopeful, size_t *extra, snug_error *err) {
     *extra = 0;
     for (size_t i = 0; i < u->n_output; i++) {
-        size_t bytes = 0;
-        const snug_type *t = sn_graph_type(u->rec->graph, u->output[i]);
-        if (t->dtype != SNUG_OPAQUE)
-            SNUG_TRY(snug_type_bytes(t, &bytes, err));
-        *extra += bytes;
+        size_t bytes;
+        SNUG_TRY(output_bytes(u, i, &bytes, err));
+        *extra += hopeful && may_take(u, u->output[i], bytes) ? 0 : bytes;
     }
     for (size_t i = 0; i < u->rec->n_variable; i++) {
         size_t bytes;
@@ -98,6 +141,20 @@ static snug_status count_extra(const run *u, size_t *extra, snug_error *err) {
         *extra += u->rec->variable[i]->storage ? 0 : bytes;
     }
     return SNUG_OK;
+}
+
+/* With room for what is not shared after all. */
+static snug_status find_entry(run *u, snug_error *err) {
+    size_t extra, all, shared = 0;
+    SNUG_TRY(count_extra(u, true, &extra, err));
+    SNUG_TRY(count_extra(u, false, &all, err));
+    SNUG_TRY(sn_cache_find(u->r, u->rec, extra, &u->entry, err));
+    for (size_t i = 0; extra < all && i < u->n_output; i++) {
+        size_t bytes;
+        SNUG_TRY(output_bytes(u, i, &bytes, err));
+        shared += donor_of(u, i) == UINT32_MAX ? 0 : bytes;
+    }
+    return all - shared <= extra ? SNUG_OK : sn_cache_find(u->r, u->rec, all, &u->entry, err);
 }
 
 static void bind_leaves(const run *u) {
@@ -130,7 +187,7 @@ static size_t first_with_root(const run *u, size_t i) {
     return i;
 }
 
-/* Bytes of a leaf or of another output, or fresh ones. */
+/* Bytes of a leaf, of another output or that nobody needs, or fresh ones. */
 static snug_status store_output(run *u, size_t i, snug_error *err) {
     const sn_entry *e = u->entry;
     const sn_value v = sn_graph_output_at(e->graph, (uint32_t)i);
@@ -144,14 +201,16 @@ static snug_status store_output(run *u, size_t i, snug_error *err) {
         u->storage[i] = at->storage;
         return SNUG_OK;
     }
-    if (other != i) {
-        u->storage[i] = u->storage[other];
+    const uint32_t donor = other == i ? donor_of(u, i) : UINT32_MAX;
+    if (other != i || donor != UINT32_MAX) {
+        u->storage[i] = donor == UINT32_MAX ? u->storage[other] : u->rec->leaf[donor].storage;
         sn_storage_hold(u->storage[i]);
     } else {
         SNUG_TRY(sn_storage_create(u->r, SN_MEM_TENSORS, e->plan->value_bytes[root.i],
                                    &u->storage[i], err));
-        sn_session_bind_value(e->session, v, u->storage[i]->data);
     }
+    if (other == i)
+        sn_session_bind_value(e->session, v, u->storage[i]->data);
     *at = (sn_leaf){.storage = u->storage[i]};
     return SNUG_OK;
 }
@@ -215,12 +274,10 @@ static void tell(snug_recorder *r, const sn_plan *p) {
 }
 
 static snug_status find_and_run(run *u, snug_error *err) {
-    size_t extra;
     SNUG_TRY(name_outputs(u, err));
     if (sn_graph_n_outputs(u->rec->graph) == 0 && !u->rec->has_effects)
         return SNUG_OK; /* nobody wants anything that is not there */
-    SNUG_TRY(count_extra(u, &extra, err));
-    SNUG_TRY(sn_cache_find(u->r, u->rec, extra, &u->entry, err));
+    SNUG_TRY(find_entry(u, err));
     SNUG_TRY(bind(u, err));
     tell(u->r, u->entry->plan);
     return execute(u, err);

@@ -161,6 +161,7 @@ typedef struct sn_entry {
     uint32_t *params; /* per slot of a recording: of the graph; UINT32_MAX: gone */
     uint32_t n_params;
     sn_plan *plan;
+    uint32_t *donor; /* per output: the leaf whose bytes it may take; UINT32_MAX: none */
     sn_session *session;
     size_t arena_limit; /* the plan was made for; 0: none */
     uint64_t last_used;

@@ -180,6 +180,10 @@ SNUG_CHECKED snug_status sn_plan_curve(snug_engine *e, const sn_graph *g, const 
 void sn_plan_thin(sn_plan_point *points, uint32_t *n);
 void sn_plan_destroy(sn_plan *p);
 
+/* Of a graph that has its inputs and outputs outside: per output the input whose bytes it may be
+ * where the caller needs them no more, each input at most once; UINT32_MAX: none. */
+void sn_plan_donors(const sn_plan *p, uint32_t *donor);
+
 /* The independent checker (check.c, shares no code with the planner): replays bytes, dependencies,
  * waits and versions; recomputes used bytes and compares them with what the plan promises. */
 SNUG_CHECKED snug_status sn_plan_check(const sn_plan *p, const sn_device *const *devices,
