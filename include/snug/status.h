@@ -38,6 +38,7 @@ extern "C" {
     X(E_NUMERIC, 5, "NaN or infinity")                                                             \
     X(E_IO, 6, "a file could not be read or written, or the disk is full")                         \
     X(E_INTERRUPTED, 130, "stopped by the caller")                                                 \
+    X(E_END, 1, "there are no more elements")                                                      \
     X(E_TORN, 1, "a step stopped half-way; load weights to go on")                                 \
     X(E_INTERNAL, 70, "a bug in Snug")
 
