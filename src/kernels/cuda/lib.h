@@ -1,0 +1,77 @@
+/* lib.h: what kernels ask of the GPU object, and the libraries' two borders. The object keeps one
+ * slot per library: NULL until a plan names one of its kernels, since loading one costs hundreds of
+ * MiB of the host.
+ *
+ *     sn_blas_choice pick;
+ *     SNUG_TRY(sn_blas_choose(gpu, &product, &pick, err));   // UNSUPPORTED: no library, no way
+ *     SNUG_TRY(sn_blas_make(gpu, &product, pick.impl, &plan, err));
+ *     SNUG_TRY(sn_blas_run(gpu, plan, &operands, stream, err));
+ */
+#ifndef SN_KERNELS_CUDA_LIB_H
+#define SN_KERNELS_CUDA_LIB_H
+
+#include "kernels/cuda/cuda.h"
+
+/* --- of the object --------------------------------------------------------------------------- */
+typedef enum { SN_GPU_BLAS, SN_GPU_DNN, SN_GPU_N_LIBRARIES } sn_gpu_library;
+
+const sn_gpu_options *sn_gpu_options_of(const sn_gpu *g);
+int sn_gpu_multiprocessors(const sn_gpu *g);
+void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which);
+
+/* The cap of one node's scratch. */
+static inline size_t sn_gpu_workspace_cap(const sn_gpu *g) {
+    const size_t wish = sn_gpu_options_of(g)->workspace_bytes;
+    return wish > 0 ? wish : (size_t)64 << 20;
+}
+
+static inline bool sn_gpu_is_exact(const sn_gpu *g) {
+    return sn_gpu_options_of(g)->exact;
+}
+
+/* --- for the object -------------------------------------------------------------------------- */
+/* "13.1.0", or "" where the library is not found; both load the library. */
+void sn_blas_version(const sn_gpu *g, char *text, size_t size);
+void sn_dnn_version(const sn_gpu *g, char *text, size_t size);
+/* Handles go; all plans are gone already. Nothing to do where none was loaded. */
+void sn_blas_close(sn_gpu *g);
+void sn_dnn_close(sn_gpu *g);
+
+/* --- cuBLASLt -------------------------------------------------------------------------------- */
+/* C[b] = act(A[b] B[b] + bias), matrices of f32 by rows: A is [M, K], with trans_a it lies as [K,
+ * M]; likewise B [K, N]. Pitches are floats between rows as they lie, steps between entries. */
+typedef struct {
+    int64_t batch, M, N, K;
+    bool trans_a, trans_b;
+    int64_t a_pitch, b_pitch, c_pitch;
+    int64_t a_step, b_step, c_step;
+    bool bias, relu;
+} sn_blas_product;
+
+typedef struct {
+    char impl[40]; /* "cublaslt:66.20.1 ws 4MiB" */
+    size_t workspace_bytes;
+} sn_blas_choice;
+
+typedef struct sn_blas_plan sn_blas_plan;
+
+typedef struct {
+    const float *a, *b, *bias;
+    float *c;
+    bool add; /* to what is in C */
+    void *workspace;
+} sn_blas_operands;
+
+/* The first way its heuristic names under the cap; SNUG_E_UNSUPPORTED where there is none, or no
+ * library. */
+snug_status sn_blas_choose(const sn_gpu *g, const sn_blas_product *p, sn_blas_choice *out,
+                           snug_error *err);
+/* impl pins the way: the one of that name, if it takes these extents, else the first. */
+snug_status sn_blas_make(sn_gpu *g, const sn_blas_product *p, const char *impl, sn_blas_plan **out,
+                         snug_error *err);
+void sn_blas_drop(sn_gpu *g, sn_blas_plan *plan);
+size_t sn_blas_workspace(const sn_blas_plan *plan);
+snug_status sn_blas_run(const sn_gpu *g, const sn_blas_plan *plan, const sn_blas_operands *o,
+                        cudaStream_t stream, snug_error *err);
+
+#endif
