@@ -65,18 +65,4 @@ SNUG_CHECKED snug_status sn_stage_create(const sn_stage_class *kind, snug_engine
                                          snug_dataset **out, snug_error *err);
 SNUG_CHECKED snug_status sn_cursor_next(sn_cursor *c, snug_element *out, snug_error *err);
 
-/* --- functions on parts that no arena can hold: files, texts, pictures of unknown size -------- */
-/* One row per function, data_ops.def: its TensorFlow names, its signature (as in function.h, with X
- * for a text or number part), the function. Attributes come as text "channels=3 method=area". */
-typedef struct {
-    snug_engine *engine;
-    int n_in;
-    const snug_datum *in;
-    const char *const *attr; /* by the signature's order; NULL: not given */
-    snug_datum *out;         /* up to SNUG_MAX_PARTS */
-    int n_out;               /* set by the function */
-    uint64_t key;            /* of random ones: seed and element */
-} sn_data_call;
-typedef snug_status (*sn_data_fn)(sn_data_call *c, snug_error *err);
-
 #endif
