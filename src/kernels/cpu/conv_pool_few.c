@@ -27,8 +27,8 @@
 #include "kernels/cpu/window.h"
 
 enum { MAX_C = 4, STRIP = 32, TILES = 4, MAX_GROUPS = 16, LANES = 16 };
-/* Pixels of a strip's rows, their floats with room for a vector behind. */
-enum { WIDE = 2 * STRIP + 2, LINE = WIDE * MAX_C + 2 * LANES };
+/* Pixels of a strip's rows, their floats with room for a vector behind: whole vectors. */
+enum { WIDE = 2 * STRIP + 2, LINE = (WIDE * MAX_C / LANES + 3) * LANES };
 enum { ROWS = 4, POINTS = 16 };
 
 /* The vectors are computed here. Otherwise the compiler moves each tile's sums to where they
@@ -74,6 +74,14 @@ static void copy_rows(const sn_conv_operands *o, sn_region r, sn_image from, str
     }
 }
 
+/* The two rows that the strip below reads and this one does not. */
+static void fetch_below(const float *x, int64_t step, int64_t floats) {
+    for (int64_t k = 0; k < floats; k += LANES) {
+        __builtin_prefetch(x + k);
+        __builtin_prefetch(x + step + k);
+    }
+}
+
 /* Where they lie, if they lie inside and x does not end there. */
 static void find_rows(const sn_conv_operands *o, strip s, strip_rows *to) {
     const sn_conv *v = &o->v;
@@ -82,6 +90,7 @@ static void find_rows(const sn_conv_operands *o, strip s, strip_rows *to) {
     const sn_image from = {o->x + image * v->H * v->W * v->C, v->W, v->C};
     const int64_t at = (r.row * v->W + r.col) * v->C, step = v->W * v->C;
     const int64_t left = (v->N - image) * v->H * step - at;
+    fetch_below(from.data + at + ROWS * step, step, r.wide * v->C);
     if (r.row < 0 || r.row + ROWS > v->H || r.col < 0 || r.col + r.wide > v->W ||
         (ROWS - 1) * step + LINE > left) {
         copy_rows(o, r, from, to);
@@ -135,23 +144,32 @@ static void transform_weights(const sn_conv_operands *o, float *to) {
 /* Along the columns: differences two apart, sums and differences of neighbours. */
 typedef struct {
     float apart[LINE], sum[LINE], less[LINE];
-} transformed;
+} __attribute__((aligned(64))) transformed;
+
+/* A vector of every transformed row, from float k of the rows on. */
+INLINE void transform_rows(const float *const row[ROWS], int64_t k, __m512 line[4]) {
+    const __m512 r[ROWS] = {_mm512_loadu_ps(row[0] + k), _mm512_loadu_ps(row[1] + k),
+                            _mm512_loadu_ps(row[2] + k), _mm512_loadu_ps(row[3] + k)};
+    line[0] = _mm512_sub_ps(r[0], r[2]);
+    line[1] = _mm512_add_ps(r[1], r[2]);
+    line[2] = _mm512_sub_ps(r[2], r[1]);
+    line[3] = _mm512_sub_ps(r[1], r[3]);
+}
 
 INLINE void transform_strip(const float *const row[ROWS], int64_t floats, transformed t[4],
                             const int C) {
-    float line[4][LINE];
-    for (int64_t k = 0; k < floats + 2 * C; k++) {
-        line[0][k] = row[0][k] - row[2][k];
-        line[1][k] = row[1][k] + row[2][k];
-        line[2][k] = row[2][k] - row[1][k];
-        line[3][k] = row[1][k] - row[3][k];
-    }
-    for (int a = 0; a < 4; a++)
-        for (int64_t k = 0; k < floats; k++) {
-            t[a].apart[k] = line[a][k] - line[a][k + 2 * C];
-            t[a].sum[k] = line[a][k] + line[a][k + C];
-            t[a].less[k] = line[a][k + C] - line[a][k];
+    for (int64_t k = 0; k < floats; k += LANES) {
+        __m512 here[4], next[4], behind[4];
+        transform_rows(row, k, here);
+        transform_rows(row, k + C, next);
+        transform_rows(row, k + 2 * C, behind);
+#pragma GCC unroll 4
+        for (int a = 0; a < 4; a++) {
+            _mm512_store_ps(t[a].apart + k, _mm512_sub_ps(here[a], behind[a]));
+            _mm512_store_ps(t[a].sum + k, _mm512_add_ps(here[a], next[a]));
+            _mm512_store_ps(t[a].less + k, _mm512_sub_ps(next[a], here[a]));
         }
+    }
 }
 
 /* Where point (a, b) of tile 0 is read. */
@@ -352,21 +370,42 @@ INLINE void pair_rows(const float *const row[ROWS], int64_t columns, const int C
         }
 }
 
-/* Sums over a strip: sum[k * C + c] of tap first + k, channel c. */
-INLINE void add_taps(const gradients *g, paired *pairs, const int first, const int taps,
-                     __m512 *sum, const int C) {
+/* Of a strip's pixels, one vector of channels: what flows back, and which place of a pair it meets.
+ * Found before the products, which would wait for the codes at every pixel. */
+typedef struct {
+    float d[STRIP][LANES] __attribute__((aligned(64)));
+    int32_t at[STRIP][LANES] __attribute__((aligned(64)));
+} flows;
+
+/* Returns the sum of what flows, which is the bias's. */
+INLINE __m512 find_flows(const gradients *g, flows *to, const int C) {
     const __m512i down = _mm512_set1_epi32(HALF);
     const float *dy = g->dy;
     const uint8_t *code = g->code;
+    __m512 total = _mm512_setzero_ps();
     for (int64_t j = 0; j < g->n; j++) {
         const __mmask16 right = plane_at(code, g->second),
                         lower = plane_at(code + g->plane, g->second),
                         alive = plane_at(code + 2 * g->plane, g->second);
         const __m512 d = _mm512_maskz_loadu_ps(alive, dy);
-        if (first == 0) /* the next strip's, of which the same lines come first */
-            __builtin_prefetch(dy + g->n * g->dy_step);
-        __m512i at = _mm512_maskz_set1_epi32(right, C);
-        at = _mm512_mask_add_epi32(at, lower, at, down);
+        const __m512i at = _mm512_maskz_set1_epi32(right, C);
+        /* the next strip's, of which the same lines come first */
+        __builtin_prefetch(dy + g->n * g->dy_step);
+        total = _mm512_add_ps(total, d);
+        _mm512_store_ps(to->d[j], d);
+        _mm512_store_si512(to->at[j], _mm512_mask_add_epi32(at, lower, at, down));
+        dy += g->dy_step;
+        code += g->code_step;
+    }
+    return total;
+}
+
+/* Sums over a strip of n pixels: sum[k * C + c] of tap first + k, channel c. */
+INLINE void add_taps(const flows *f, int64_t n, paired *pairs, const int first, const int taps,
+                     __m512 *sum, const int C) {
+    for (int64_t j = 0; j < n; j++) {
+        const __m512 d = _mm512_load_ps(f->d[j]);
+        __m512i at = _mm512_load_si512(f->at[j]);
 #pragma GCC unroll 4
         for (int c = 0; c < C; c++) {
 #pragma GCC unroll 9
@@ -378,8 +417,6 @@ INLINE void add_taps(const gradients *g, paired *pairs, const int first, const i
             at = _mm512_add_epi32(at, _mm512_set1_epi32(1));
             HERE1(at);
         }
-        dy += g->dy_step;
-        code += g->code_step;
     }
 }
 
@@ -388,31 +425,22 @@ INLINE void add_to(float *at, __m512 v) {
 }
 
 /* Adds taps [first, first + taps) of a strip to the group's sums of this vector of channels. */
-INLINE void add_tap_sums(const gradients *g, paired *pairs, const int first, const int taps,
+INLINE void add_tap_sums(const flows *f, int64_t n, paired *pairs, const int first, const int taps,
                          float *to, int64_t step, const int C) {
     __m512 sum[9 * MAX_C];
 #pragma GCC unroll 36
     for (int k = 0; k < taps * C; k++)
         sum[k] = _mm512_setzero_ps();
-    add_taps(g, pairs, first, taps, sum, C);
+    add_taps(f, n, pairs, first, taps, sum, C);
 #pragma GCC unroll 36
     for (int k = 0; k < taps * C; k++)
         add_to(to + (first * C + k) * step, sum[k]);
 }
 
-static void add_bias(const gradients *g, float *to) {
-    __m512 total = _mm512_setzero_ps();
-    for (int64_t j = 0; j < g->n; j++) {
-        const uint8_t *alive = g->code + j * g->code_step + 2 * g->plane;
-        const __m512 d = _mm512_maskz_loadu_ps(plane_at(alive, g->second), g->dy + j * g->dy_step);
-        total = _mm512_add_ps(total, d);
-    }
-    add_to(to, total);
-}
-
 INLINE void dw_strip(const few_dw_pass *l, strip s, float *sums, const int C) {
     strip_rows rows;
     paired pairs[PAIRS];
+    flows f;
     const sn_conv_operands *o = l->o;
     const sn_pool *p = &o->pool->p;
     const int64_t pixel = s.row * p->ow + s.j, step = vectors_of(&o->v) * LANES;
@@ -429,11 +457,11 @@ INLINE void dw_strip(const few_dw_pass *l, strip s, float *sums, const int C) {
             .n = s.n,
             .second = n > 8,
         };
+        add_to(sums + 9 * C * step + first, find_flows(&g, &f, C));
         /* Up to three channels' sums all fit the registers. */
-        add_tap_sums(&g, pairs, 0, C < 4 ? 9 : 5, sums + first, step, C);
+        add_tap_sums(&f, s.n, pairs, 0, C < 4 ? 9 : 5, sums + first, step, C);
         if (C == 4)
-            add_tap_sums(&g, pairs, 5, 4, sums + first, step, C);
-        add_bias(&g, sums + 9 * C * step + first);
+            add_tap_sums(&f, s.n, pairs, 5, 4, sums + first, step, C);
     }
 }
 
