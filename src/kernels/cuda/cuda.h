@@ -25,7 +25,10 @@
 #include <cuda_runtime.h>
 #define SN_LAUNCH(kernel, grid, block, shared, stream, ...)                                        \
     kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
-#define SN_SHARED(type, name) extern __shared__ type name[]
+/* For kernels whose threads never wait for another. */
+#define SN_LAUNCH_APART SN_LAUNCH
+#define SN_SHARED(type, name) extern __shared__ __align__(16) unsigned char sn_shared_bytes[]; \
+    type *const name = (type *)sn_shared_bytes
 #endif
 
 extern "C" {
