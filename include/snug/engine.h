@@ -9,7 +9,9 @@
  *     snug_engine_destroy(engine);
  *
  * Every create call takes an engine; there is no global state. An engine must outlive what was made
- * with it. One engine may be used by one thread at a time; two engines are independent. */
+ * with it. Threads may share an engine: requests, the account book and what it says are safe from
+ * any of them. What is made from it (models, plans, recorders, iterators) is used by one thread at
+ * a time, unless its header says more. Two engines are independent. */
 #ifndef SNUG_ENGINE_H
 #define SNUG_ENGINE_H
 
@@ -22,7 +24,8 @@ extern "C" {
 typedef struct snug_engine snug_engine;
 
 /* The caller's allocator. alloc returns memory aligned to `align` (a power of two) or NULL; free is
- * told the size it asked for. Zeroed is not promised. */
+ * told the size it asked for. Zeroed is not promised. Asked by one thread at a time, which must not
+ * ask the engine for anything meanwhile. */
 typedef struct {
     void *ctx;
     void *(*alloc)(void *ctx, size_t bytes, size_t align);
@@ -89,7 +92,8 @@ SNUG_API size_t snug_budget_bytes(const snug_engine *engine);
 SNUG_API SNUG_CHECKED snug_status snug_spill(snug_engine *engine, const char *folder,
                                              snug_error *err);
 
-/* One row of the account book. The names are lent until the next call that changes memory. */
+/* One row of the account book. The names are lent until the next call that changes memory, from
+ * any thread. */
 typedef struct {
     const char *category; /* "weights", "arena", "graph", ... */
     const char *owner;    /* "conv2d/kernel", "plan 2", ..., "" for the category's sum */

@@ -4,7 +4,9 @@
  * Invariants:
  * 1. Order of a request: ask the ledger, take the bytes, book them. A failure at any point changes
  *    nothing.
- * 2. The allocator is asked for at least one byte, so that each pointer is unique, and told the
+ * 2. All of that happens under the engine's lock, so a caller's allocator is asked by one thread at
+ *    a time.
+ * 3. The allocator is asked for at least one byte, so that each pointer is unique, and told the
  *    same size when it gets it back. */
 #include "base/size.h"
 #include "memory/private.h"
@@ -80,18 +82,25 @@ static void *take_raw(snug_engine *e, sn_category cat, size_t raw) {
                             : e->allocator.alloc(e->allocator.ctx, raw, SN_ALLOC_ALIGN);
 }
 
-snug_status sn_alloc(snug_engine *e, sn_category cat, size_t bytes, void **out, snug_error *err) {
-    const sn_request r = {.category = cat, .owner = "", .bytes = bytes};
-    SNUG_TRY(sn_ledger_ask(e, &r, err));
+static snug_status take(snug_engine *e, const sn_request *r, void **out, snug_error *err) {
+    SNUG_TRY(sn_ledger_ask(e, r, err));
     size_t raw;
     void *p = NULL;
-    if (raw_bytes(e, bytes, &raw))
-        p = take_raw(e, cat, raw);
+    if (raw_bytes(e, r->bytes, &raw))
+        p = take_raw(e, r->category, raw);
     if (!p)
-        return sn_ledger_fail(e, &r, err);
-    sn_ledger_book(e, &r);
-    *out = mark_live(e, &r, p);
+        return sn_ledger_fail(e, r, err);
+    sn_ledger_book(e, r);
+    *out = mark_live(e, r, p);
     return SNUG_OK;
+}
+
+snug_status sn_alloc(snug_engine *e, sn_category cat, size_t bytes, void **out, snug_error *err) {
+    const sn_request r = {.category = cat, .owner = "", .bytes = bytes};
+    sn_ledger_lock(e);
+    const snug_status status = take(e, &r, out, err);
+    sn_ledger_unlock(e);
+    return status;
 }
 
 snug_status sn_alloc_zero(snug_engine *e, sn_category cat, size_t bytes, void **out,
@@ -113,11 +122,13 @@ void sn_free(snug_engine *e, sn_category cat, void *block, size_t bytes) {
     assert(fits);
     (void)fits;
     void *p = mark_dead(e, &r, block);
+    sn_ledger_lock(e);
     if (is_large(e, raw))
         sn_large_give(e, p);
     else
         e->allocator.free(e->allocator.ctx, p, raw);
     sn_ledger_release(e, cat, bytes);
+    sn_ledger_unlock(e);
 }
 
 /* Twice the capacity there is, or `need` where that is more, or where twice passes the address

@@ -120,6 +120,20 @@ static void link_block(sn_block *b) {
     e->blocks = b;
 }
 
+static snug_status take_block(sn_block *b, const sn_block_options *o, const sn_request *r,
+                              sn_block *out, snug_error *err) {
+    char *base = NULL;
+    SNUG_TRY(sn_ledger_ask(b->engine, r, err));
+    SNUG_TRY(take_pages(b, o, r, &base, err));
+    sn_ledger_book(b->engine, r);
+    b->data = base + front_bytes(b);
+    SN_POISON(base, b->mapped_bytes);
+    SN_UNPOISON(b->data, b->bytes);
+    *out = *b;
+    link_block(out);
+    return SNUG_OK;
+}
+
 snug_status sn_block_init(snug_engine *e, sn_category cat, const char *owner, size_t bytes,
                           const sn_block_options *o, sn_block *out, snug_error *err) {
     static const sn_block_options defaults;
@@ -131,22 +145,17 @@ snug_status sn_block_init(snug_engine *e, sn_category cat, const char *owner, si
         return sn_fail(err, SNUG_E_OVERFLOW, "%zu bytes for %s %s exceed the address space", bytes,
                        sn_category_name(cat), b.owner);
     const sn_request r = {.category = cat, .owner = b.owner, .bytes = b.mapped_bytes};
-    SNUG_TRY(sn_ledger_ask(e, &r, err));
-    char *base = NULL;
-    SNUG_TRY(take_pages(&b, o, &r, &base, err));
-    sn_ledger_book(e, &r);
-    b.data = base + front_bytes(&b);
-    SN_POISON(base, b.mapped_bytes);
-    SN_UNPOISON(b.data, bytes);
-    *out = b;
-    link_block(out);
-    return SNUG_OK;
+    sn_ledger_lock(e);
+    const snug_status status = take_block(&b, o, &r, out, err);
+    sn_ledger_unlock(e);
+    return status;
 }
 
 void sn_block_clear(sn_block *b) {
     if (!b || !b->data)
         return;
     snug_engine *e = b->engine;
+    sn_ledger_lock(e);
     if (b->prev)
         b->prev->next = b->next;
     else
@@ -160,5 +169,6 @@ void sn_block_clear(sn_block *b) {
     else
         munmap(base, b->mapped_bytes + (b->guarded ? page_size() : 0));
     sn_ledger_release(e, b->category, b->mapped_bytes);
+    sn_ledger_unlock(e);
     *b = (sn_block){0};
 }

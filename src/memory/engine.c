@@ -74,6 +74,11 @@ snug_status snug_engine_create(const snug_engine_options *options, snug_engine *
             o->n_threads > 0 ? o->n_threads : sn_limits_threads(&sn_io_system, count_cores()),
         .budget_bytes = o->budget_bytes,
     };
+    if (pthread_mutex_init(&e->ledger_mutex, NULL) != 0 ||
+        pthread_mutex_init(&e->team_mutex, NULL) != 0) {
+        allocator.free(allocator.ctx, e, sizeof *e);
+        return sn_fail(err, SNUG_E_MEMORY, "the system has no mutex for an engine; free memory");
+    }
     sn_fault_wrap_io(e);
     *out = e;
     return SNUG_OK;
@@ -83,6 +88,8 @@ void snug_engine_destroy(snug_engine *engine) {
     if (!engine)
         return;
     const snug_allocator allocator = engine->allocator;
+    pthread_mutex_destroy(&engine->ledger_mutex);
+    pthread_mutex_destroy(&engine->team_mutex);
     allocator.free(allocator.ctx, engine, sizeof *engine);
 }
 

@@ -4,7 +4,9 @@
  * Invariants:
  * 1. Each request names a category, each release states its size; counters change after success.
  * 2. held <= budget at any time when a budget is set; a refused request changes nothing.
- * 3. The fault hook sees every request of memory and every call of the I/O table. */
+ * 3. Any thread may make any of these calls; a zone, a block or an array that grows is used by one
+ *    at a time.
+ * 4. The fault hook sees every request of memory and every call of the I/O table. */
 #ifndef SN_MEMORY_ENGINE_H
 #define SN_MEMORY_ENGINE_H
 

@@ -4,7 +4,8 @@
  * Invariants:
  * 1. sn_ledger_ask only looks; sn_ledger_book is called once the bytes are really there. So a
  *    refused or failed request leaves every number as it was.
- * 2. Rows are ordered by bytes, then category, then owner: the same blocks print the same in any
+ * 2. All of it happens under the engine's lock.
+ * 3. Rows are ordered by bytes, then category, then owner: the same blocks print the same in any
  *    order made. */
 #include "base/size.h"
 #include "memory/private.h"
@@ -21,6 +22,14 @@ static const char *const category_names[SN_N_CATEGORIES] = {
 const char *sn_category_name(sn_category cat) {
     assert((size_t)cat < SN_N_CATEGORIES);
     return category_names[cat];
+}
+
+void sn_ledger_lock(const snug_engine *e) {
+    pthread_mutex_lock(&((snug_engine *)e)->ledger_mutex);
+}
+
+void sn_ledger_unlock(const snug_engine *e) {
+    pthread_mutex_unlock(&((snug_engine *)e)->ledger_mutex);
 }
 
 /* Ties go to the category named first, so that messages do not depend on history. */
@@ -97,21 +106,32 @@ void sn_ledger_release(snug_engine *e, sn_category cat, size_t bytes) {
 
 snug_status sn_claim(snug_engine *e, sn_category cat, size_t bytes, snug_error *err) {
     const sn_request r = {.category = cat, .owner = "", .bytes = bytes};
-    SNUG_TRY(sn_ledger_ask(e, &r, err));
-    sn_ledger_book(e, &r);
-    return SNUG_OK;
+    sn_ledger_lock(e);
+    const snug_status status = sn_ledger_ask(e, &r, err);
+    if (status == SNUG_OK)
+        sn_ledger_book(e, &r);
+    sn_ledger_unlock(e);
+    return status;
 }
 
 void sn_unclaim(snug_engine *e, sn_category cat, size_t bytes) {
+    sn_ledger_lock(e);
     sn_ledger_release(e, cat, bytes);
+    sn_ledger_unlock(e);
 }
 
 size_t snug_engine_bytes(const snug_engine *engine) {
-    return engine->held_bytes;
+    sn_ledger_lock(engine);
+    const size_t bytes = engine->held_bytes;
+    sn_ledger_unlock(engine);
+    return bytes;
 }
 
 size_t snug_engine_peak_bytes(const snug_engine *engine) {
-    return engine->peak_bytes;
+    sn_ledger_lock(engine);
+    const size_t bytes = engine->peak_bytes;
+    sn_ledger_unlock(engine);
+    return bytes;
 }
 
 static bool row_before(const snug_memory_row *a, const snug_memory_row *b) {
@@ -135,6 +155,7 @@ static void insert_row(snug_memory_row *rows, size_t n, size_t max, const snug_m
 
 size_t snug_engine_memory(const snug_engine *engine, snug_memory_row *rows, size_t max) {
     size_t n = 0;
+    sn_ledger_lock(engine);
     for (size_t c = 0; c < SN_N_CATEGORIES; c++) {
         const sn_account *a = &engine->accounts[c];
         if (a->peak_bytes == 0)
@@ -151,5 +172,6 @@ size_t snug_engine_memory(const snug_engine *engine, snug_memory_row *rows, size
             insert_row(rows + n_sums, n - n_sums, max - n_sums, &row);
         n++;
     }
+    sn_ledger_unlock(engine);
     return n;
 }

@@ -3,13 +3,17 @@
  * Invariants:
  * 1. held is the sum of accounts[].bytes; accounts[c].bytes covers the blocks of category c.
  * 2. The engine's own bytes (this struct) come from the allocator but are not on the ledger, so
- *    that an engine with nothing made from it holds 0. */
+ *    that an engine with nothing made from it holds 0.
+ * 3. The ledger (sums, peaks, both lists) is read and written under ledger_mutex, which is also
+ * held while bytes are taken or given back: between a request's look and its booking nobody else
+ *    books. Nothing called under it asks the engine for anything. */
 #ifndef SN_MEMORY_PRIVATE_H
 #define SN_MEMORY_PRIVATE_H
 
 #include "memory/engine.h"
 #include "memory/team.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #define SN_ALLOC_ALIGN 64u
@@ -50,6 +54,7 @@ typedef struct sn_large {
 
 struct snug_engine {
     snug_allocator allocator;
+    pthread_mutex_t ledger_mutex, team_mutex;
     bool foreign;       /* the caller's: blocks come from it too, nothing is put around its bytes */
     snug_io io;         /* the real table */
     snug_io guarded_io; /* the same with the fault hook in front; ctx is this engine */
@@ -64,8 +69,8 @@ struct snug_engine {
     sn_rates rates; /* where measured */
     bool measured;
     char spill_folder[1024]; /* "": none */
-    sn_team *team;           /* while there are holders, and more than one thread */
-    size_t n_team_holders;
+    _Atomic(sn_team *) team; /* while there are holders, and more than one thread */
+    size_t n_team_holders;   /* under team_mutex */
 };
 
 /* A request on its way to the ledger; owner "" when no block. */
@@ -77,8 +82,12 @@ typedef struct {
 
 const char *sn_category_name(sn_category cat);
 
-/* Whether the request may be made: the fault hook and the budget. Changes nothing but the hook's
- * count. */
+/* A mutex is no part of what `const` promises about an engine. */
+void sn_ledger_lock(const snug_engine *e);
+void sn_ledger_unlock(const snug_engine *e);
+
+/* Under the lock, these four. Whether the request may be made: the fault hook and the budget.
+ * Changes nothing but the hook's count. */
 SNUG_CHECKED snug_status sn_ledger_ask(snug_engine *e, const sn_request *r, snug_error *err);
 void sn_ledger_book(snug_engine *e, const sn_request *r);
 void sn_ledger_release(snug_engine *e, sn_category cat, size_t bytes);
@@ -86,7 +95,7 @@ snug_status sn_ledger_fail(const snug_engine *e, const sn_request *r, snug_error
 
 /* From this size on allocations are mapped, unless a caller's allocator serves them. */
 #define SN_LARGE_BYTES ((size_t)128 << 10)
-/* NULL when the system has none. Data are zero. */
+/* Under the ledger's lock. NULL when the system has none. Data are zero. */
 void *sn_large_take(snug_engine *e, sn_category cat, size_t bytes);
 void sn_large_give(snug_engine *e, void *data);
 /* Where a block's pages begin. */

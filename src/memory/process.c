@@ -189,8 +189,10 @@ void sn_process_measure(const snug_io *io, const snug_engine *e, sn_process_tabl
     sn_process p;
     *out = (sn_process_table){.n = SN_N_PROCESS + SN_N_CATEGORIES};
     (void)sn_smaps_each(io, find_own_file, &w);
+    sn_ledger_lock(e);
     (void)sn_smaps_each(io, add_mapping, &w);
     const size_t in_heap = measure_ledger(e, ledger);
+    sn_ledger_unlock(e);
     sn_process_read(io, &p);
     size_t *heap = &w.bytes[SN_PROCESS_HEAP];
     *heap += mallinfo2().hblkhd;
@@ -261,7 +263,9 @@ static bool find_band(snug_engine *e, size_t expected) {
 static size_t beside_the_ledger(const snug_engine *e) {
     size_t ledger[SN_N_CATEGORIES] = {0};
     sn_process p;
+    sn_ledger_lock(e);
     (void)measure_ledger(e, ledger);
+    sn_ledger_unlock(e);
     sn_process_read(&sn_io_system, &p);
     size_t n = sn_process_counted(&p);
     for (size_t c = 0; c < SN_N_CATEGORIES; c++)

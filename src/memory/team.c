@@ -231,18 +231,28 @@ void sn_team_destroy(sn_team *t) {
 }
 
 snug_status sn_team_hold(snug_engine *e, sn_team **out, snug_error *err) {
-    if (e->n_team_holders == 0)
-        SNUG_TRY(sn_team_create(e, e->n_threads, &e->team, err));
-    e->n_team_holders++;
-    *out = e->team;
-    return SNUG_OK;
+    sn_team *team = NULL;
+    snug_status status = SNUG_OK;
+    pthread_mutex_lock(&e->team_mutex);
+    if (e->n_team_holders == 0) {
+        status = sn_team_create(e, e->n_threads, &team, err);
+        e->team = team;
+    }
+    if (status == SNUG_OK) {
+        e->n_team_holders++;
+        *out = e->team;
+    }
+    pthread_mutex_unlock(&e->team_mutex);
+    return status;
 }
 
 void sn_team_drop(snug_engine *e) {
-    if (--e->n_team_holders > 0)
-        return;
-    sn_team_destroy(e->team);
-    e->team = NULL;
+    pthread_mutex_lock(&e->team_mutex);
+    if (--e->n_team_holders == 0) {
+        sn_team_destroy(e->team);
+        e->team = NULL;
+    }
+    pthread_mutex_unlock(&e->team_mutex);
 }
 
 sn_team *sn_team_of(const snug_engine *e) {
