@@ -524,19 +524,19 @@ static void test_graph_check_catches_broken_invariants(void **state) {
     snug_error err;
     expect_ok(build_rich(f.g, &err), &err);
     sn_graph *g = f.g;
-    sn_node_info *first = &g->nodes[0], *last = &g->nodes[g->n_nodes - 1];
+    sn_node_info *first = SN_PAGED(g->nodes, 0), *last = SN_PAGED(g->nodes, g->n_nodes - 1);
     sn_value *first_in = (sn_value *)(uintptr_t)first->in;
     expect_caught(g, first_in[0].i, first->out[0].i);
     expect_caught(g, first->n_out, 1);
     expect_caught(g, first->owner, 99);
     expect_caught(g, first->attrs.pool.kernel[0], 3);
     expect_caught(g, last->attrs.momentum.momentum, 999);
-    expect_caught(g, g->values[first->out[0].i].type.dims[0], 3);
-    expect_caught(g, g->values[first->out[0].i].var, 0);
-    expect_caught(g, g->values[last->out[0].i].version, 2);
+    expect_caught(g, SN_PAGED(g->values, first->out[0].i)->type.dims[0], 3);
+    expect_caught(g, SN_PAGED(g->values, first->out[0].i)->var, 0);
+    expect_caught(g, SN_PAGED(g->values, last->out[0].i)->version, 2);
     expect_caught(g, g->vars[2].last, g->vars[2].first);
     expect_caught(g, g->vars[1].name, g->vars[0].name);
-    expect_caught(g, g->values[f.x.i].index, 1);
+    expect_caught(g, SN_PAGED(g->values, f.x.i)->index, 1);
     expect_caught(g, g->outputs[0].value.i, 1000);
     sn_graph_destroy(g);
 }

@@ -337,9 +337,11 @@ static snug_status list_tensors(sn_fn_call *c, snug_argument *a, snug_dtype like
 
 /* --- a call ----------------------------------------------------------------------------------- */
 static const char *next_kind(const char *at, char *kind) {
-    at += strcspn(at, ":");
+    while (*at && *at != ':')
+        at++;
     *kind = *at ? at[1] : 0;
-    at += strcspn(at, " ");
+    while (*at && *at != ' ')
+        at++;
     return *at ? at + 1 : at;
 }
 

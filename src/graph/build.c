@@ -8,7 +8,11 @@
 #include <string.h>
 
 sn_builder sn_builder_on(sn_graph *g) {
-    return (sn_builder){.graph = g, .error = {.code = SNUG_OK}};
+    sn_builder b; /* its error's text is long: not cleared */
+    b.graph = g;
+    b.error.code = SNUG_OK;
+    b.error.text[0] = 0;
+    return b;
 }
 
 snug_status sn_builder_done(const sn_builder *b, snug_error *err) {

@@ -34,13 +34,21 @@ static void free_array(sn_graph *g, void *array, size_t cap, size_t elem_bytes) 
     sn_free(g->engine, SN_MEM_GRAPH, array, cap * elem_bytes);
 }
 
+static size_t paged_bytes(uint32_t n_pages, size_t elem_bytes) {
+    return (((size_t)SN_FIRST_PAGE << n_pages) - SN_FIRST_PAGE) * elem_bytes;
+}
+
+#define FREE_PAGES(g, what)                                                                        \
+    for (uint32_t p = 0; p < (g)->pages_##what; p++)                                               \
+    free_array((g), (g)->what[p], (size_t)SN_FIRST_PAGE << p, sizeof *(g)->what[p])
+
 void sn_graph_destroy(sn_graph *g) {
     if (!g)
         return;
-    free_array(g, g->nodes, g->cap_nodes, sizeof *g->nodes);
-    free_array(g, g->values, g->cap_values, sizeof *g->values);
+    FREE_PAGES(g, nodes);
+    FREE_PAGES(g, values);
+    FREE_PAGES(g, params);
     free_array(g, g->vars, g->cap_vars, sizeof *g->vars);
-    free_array(g, g->params, g->cap_params, sizeof *g->params);
     sn_names_clear(&g->var_names);
     sn_names_clear(&g->param_names);
     sn_names_clear(&g->owner_names);
@@ -69,10 +77,11 @@ snug_engine *sn_graph_engine(const sn_graph *g) {
 }
 
 size_t sn_graph_bytes(const sn_graph *g) {
-    return sizeof *g + sn_zone_bytes(g->zone) + g->cap_nodes * sizeof *g->nodes +
-           g->cap_values * sizeof *g->values + g->cap_vars * sizeof *g->vars +
-           g->cap_params * sizeof *g->params + g->cap_inputs * sizeof *g->inputs +
-           g->cap_outputs * sizeof *g->outputs + g->cap_owners * sizeof *g->owners +
+    return sizeof *g + sn_zone_bytes(g->zone) + paged_bytes(g->pages_nodes, sizeof **g->nodes) +
+           paged_bytes(g->pages_values, sizeof **g->values) +
+           paged_bytes(g->pages_params, sizeof **g->params) + g->cap_vars * sizeof *g->vars +
+           g->cap_inputs * sizeof *g->inputs + g->cap_outputs * sizeof *g->outputs +
+           g->cap_owners * sizeof *g->owners +
            (g->var_names.cap + g->param_names.cap) * sizeof(sn_name_entry);
 }
 
@@ -91,12 +100,32 @@ static snug_status reserve(sn_graph *g, void *array, size_t elem_bytes, size_t *
     reserve((g), &(g)->what, sizeof *(g)->what, &(g)->cap_##what, (g)->n_##what + (size_t)(more),  \
             (err))
 
+/* The pages for n elements; *page is where they are listed. */
+static snug_status reserve_pages(sn_graph *g, void *page, size_t elem_bytes, uint32_t *n_pages,
+                                 size_t n, snug_error *err) {
+    while (n > 0 && *n_pages <= sn_page_of(n - 1)) {
+        void *block;
+        if (n >= UINT32_MAX - SN_FIRST_PAGE)
+            return sn_fail(err, SNUG_E_OVERFLOW, "a graph holds at most %u items of a kind",
+                           UINT32_MAX - SN_FIRST_PAGE - 1);
+        SNUG_TRY(sn_alloc(g->engine, SN_MEM_GRAPH, ((size_t)SN_FIRST_PAGE << *n_pages) * elem_bytes,
+                          &block, err));
+        memcpy((char *)page + *n_pages * sizeof block, &block, sizeof block);
+        ++*n_pages;
+    }
+    return SNUG_OK;
+}
+
+#define RESERVE_PAGES(g, what, more, err)                                                          \
+    reserve_pages((g), (g)->what, sizeof **(g)->what, &(g)->pages_##what,                          \
+                  (g)->n_##what + (size_t)(more), (err))
+
 static bool value_exists(const sn_graph *g, sn_value v) {
     return v.i < g->n_values;
 }
 
 static sn_value append_value(sn_graph *g, const sn_value_info *info) {
-    g->values[g->n_values] = *info;
+    *SN_PAGED(g->values, g->n_values) = *info;
     return (sn_value){(uint32_t)g->n_values++};
 }
 
@@ -145,7 +174,7 @@ snug_status sn_graph_input(sn_graph *g, const char *name, const snug_type *type,
         return sn_fail(err, SNUG_E_INVALID,
                        "there is an input '%.80s' already; choose another name", name);
     SNUG_TRY(check_outside_type(name, type, true, err));
-    SNUG_TRY(RESERVE(g, values, 1, err));
+    SNUG_TRY(RESERVE_PAGES(g, values, 1, err));
     SNUG_TRY(RESERVE(g, inputs, 1, err));
     const char *copy;
     SNUG_TRY(sn_zone_text(g->zone, name, &copy, err));
@@ -185,7 +214,7 @@ static snug_status check_variable(const sn_graph *g, const sn_variable *var, snu
 
 snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, sn_value *out, snug_error *err) {
     SNUG_TRY(check_variable(g, var, err));
-    SNUG_TRY(RESERVE(g, values, 1, err));
+    SNUG_TRY(RESERVE_PAGES(g, values, 1, err));
     SNUG_TRY(RESERVE(g, vars, 1, err));
     SNUG_TRY(sn_names_reserve(&g->var_names, err));
     sn_variable v = *var;
@@ -226,7 +255,7 @@ static snug_status resolve_extent(const sn_graph *g, sn_param_info *p, snug_erro
         return sn_fail(err, SNUG_E_INVALID,
                        "an inverse extent of value %u, but there are %zu values", p->of.i,
                        g->n_values);
-    const snug_type *t = &g->values[p->of.i].type;
+    const snug_type *t = &SN_PAGED(g->values, p->of.i)->type;
     if (t->rank < SNUG_MAX_RANK && p->axes >> t->rank)
         return sn_fail(err, SNUG_E_INVALID, "an inverse extent of axes 0x%x of a value of rank %d",
                        p->axes, t->rank);
@@ -243,7 +272,7 @@ static bool same_default(const sn_param_info *a, const sn_param_info *b) {
 static bool find_param(const sn_graph *g, const char *name, sn_param *out) {
     uint32_t i;
     if (!sn_names_find(&g->param_names, name, &i) || i >= g->n_params ||
-        strcmp(g->params[i].name, name) != 0)
+        strcmp(SN_PAGED(g->params, i)->name, name) != 0)
         return false;
     *out = (sn_param){i};
     return true;
@@ -265,19 +294,23 @@ snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out, s
     if (*info.name && g->source)
         return g->source->find(g->source->ctx, &info, out, err);
     if (*info.name && find_param(g, info.name, out)) {
-        if (same_default(&g->params[out->i], &info))
+        if (same_default(SN_PAGED(g->params, out->i), &info))
             return SNUG_OK;
         return sn_fail(err, SNUG_E_INVALID,
                        "parameter '%.80s' is there already with another kind or default",
                        info.name);
     }
-    SNUG_TRY(RESERVE(g, params, 1, err));
-    SNUG_TRY(sn_names_reserve(&g->param_names, err));
-    SNUG_TRY(sn_zone_text(g->zone, info.name, &info.name, err));
+    SNUG_TRY(RESERVE_PAGES(g, params, 1, err));
     *out = (sn_param){(uint32_t)g->n_params};
-    if (*info.name)
+    if (*info.name) {
+        SNUG_TRY(sn_names_reserve(&g->param_names, err));
+        SNUG_TRY(sn_zone_text(g->zone, info.name, &info.name, err));
         sn_names_put(&g->param_names, info.name, out->i);
-    g->params[g->n_params++] = info;
+    } else {
+        info.name = "";
+    }
+    *SN_PAGED(g->params, g->n_params) = info;
+    g->n_params++;
     return SNUG_OK;
 }
 
@@ -352,7 +385,7 @@ static snug_status check_slot(const sn_graph *g, const sn_opdesc *d, const sn_fi
             err, SNUG_E_INVALID,
             "%s: %s names parameter slot %lld, but there are %zu; make one with sn_graph_param", op,
             f->name, (long long)slot, g->n_params);
-    const bool is_key = g->params[slot].kind == SN_PARAM_KEY;
+    const bool is_key = SN_PAGED(g->params, (size_t)slot)->kind == SN_PARAM_KEY;
     if (is_key != (f->kind == SN_FIELD_KEY))
         return sn_fail(err, SNUG_E_INVALID, "%s: %s needs %s parameter, slot %lld is not one", op,
                        f->name, f->kind == SN_FIELD_KEY ? "an integer" : "a real", (long long)slot);
@@ -383,7 +416,7 @@ static snug_status check_versions(const sn_graph *g, const sn_opdesc *d, const s
                                   snug_error *err) {
     const char *op = sn_ops[d->op].name;
     for (int k = 0; k < sn_op_versions(d->op, d->n_out); k++) {
-        const sn_value_info *v = &g->values[in[k].i];
+        const sn_value_info *v = SN_PAGED(g->values, in[k].i);
         if (v->var < 0)
             return sn_fail(err, SNUG_E_INVALID, "%s: input %d (value %u) is not a variable", op, k,
                            in[k].i);
@@ -391,7 +424,8 @@ static snug_status check_versions(const sn_graph *g, const sn_opdesc *d, const s
         if (var->last.i != in[k].i)
             return sn_fail(err, SNUG_E_INVALID,
                            "%s: input %d is version %u of '%.80s', the newest is %u (value %u)", op,
-                           k, v->version, var->name, g->values[var->last.i].version, var->last.i);
+                           k, v->version, var->name, SN_PAGED(g->values, var->last.i)->version,
+                           var->last.i);
         for (int j = 0; j < k; j++)
             if (in[j].i == in[k].i)
                 return sn_fail(err, SNUG_E_INVALID,
@@ -413,7 +447,7 @@ static snug_status describe_node(const sn_graph *g, sn_opdesc *d, const sn_value
             return sn_fail(err, SNUG_E_INVALID,
                            "%s: input %d is value %u, but there are %zu values", row->name, i,
                            in[i].i, g->n_values);
-        d->in[i] = g->values[in[i].i].type;
+        d->in[i] = SN_PAGED(g->values, in[i].i)->type;
     }
     SNUG_TRY(check_slots(g, d, err));
     SNUG_TRY(sn_op_infer(d, err));
@@ -433,7 +467,7 @@ static void append_node(sn_graph *g, const sn_opdesc *d, sn_value *lists) {
                               .index = (uint32_t)k,
                               .var = -1};
         if (is_state) {
-            const sn_value_info *before = &g->values[lists[k].i];
+            const sn_value_info *before = SN_PAGED(g->values, lists[k].i);
             info.var = before->var;
             info.version = before->version + 1;
         }
@@ -441,14 +475,15 @@ static void append_node(sn_graph *g, const sn_opdesc *d, sn_value *lists) {
         if (is_state)
             g->vars[info.var].last = lists[d->n_in + k];
     }
-    g->nodes[g->n_nodes++] = (sn_node_info){.op = d->op,
-                                            .attrs = d->attrs,
-                                            .n_in = (uint16_t)d->n_in,
-                                            .n_out = (uint16_t)d->n_out,
-                                            .in = lists,
-                                            .out = lists + d->n_in,
-                                            .owner = g->owner,
-                                            .part = g->part};
+    *SN_PAGED(g->nodes, g->n_nodes) = (sn_node_info){.op = d->op,
+                                                     .attrs = d->attrs,
+                                                     .n_in = (uint16_t)d->n_in,
+                                                     .n_out = (uint16_t)d->n_out,
+                                                     .in = lists,
+                                                     .out = lists + d->n_in,
+                                                     .owner = g->owner,
+                                                     .part = g->part};
+    g->n_nodes++;
 }
 
 snug_status sn_graph_node(sn_graph *g, sn_op op, const sn_attrs *attrs, const sn_value *in,
@@ -458,14 +493,15 @@ snug_status sn_graph_node(sn_graph *g, sn_op op, const sn_attrs *attrs, const sn
     d.n_in = n_in;
     d.n_out = 0;
     memset(d.out, 0, sizeof d.out);
-    memset(&d.attrs, 0, sizeof d.attrs);
     if (attrs)
         d.attrs = *attrs;
     else if ((unsigned)op < SN_N_OPS)
         sn_attrs_default(op, &d.attrs);
+    else
+        memset(&d.attrs, 0, sizeof d.attrs);
     SNUG_TRY(describe_node(g, &d, in, err));
-    SNUG_TRY(RESERVE(g, values, d.n_out, err));
-    SNUG_TRY(RESERVE(g, nodes, 1, err));
+    SNUG_TRY(RESERVE_PAGES(g, values, d.n_out, err));
+    SNUG_TRY(RESERVE_PAGES(g, nodes, 1, err));
     void *block;
     SNUG_TRY(sn_zone_alloc(g->zone, (size_t)(d.n_in + d.n_out) * sizeof(sn_value), &block, err));
     sn_value *lists = block;
@@ -486,8 +522,8 @@ sn_graph_mark sn_graph_mark_now(const sn_graph *g) {
 /* The newest version that is older than the mark. */
 static void take_version_back(sn_graph *g, sn_variable *var, size_t n_values) {
     while (var->last.i >= n_values) {
-        const sn_value_info *v = &g->values[var->last.i];
-        var->last = g->nodes[v->node.i].in[v->index];
+        const sn_value_info *v = SN_PAGED(g->values, var->last.i);
+        var->last = SN_PAGED(g->nodes, v->node.i)->in[v->index];
     }
 }
 
@@ -519,11 +555,11 @@ COUNT(owners)
 #undef COUNT
 
 const sn_node_info *sn_graph_node_at(const sn_graph *g, sn_node n) {
-    return &g->nodes[n.i];
+    return SN_PAGED(g->nodes, n.i);
 }
 
 const sn_value_info *sn_graph_value_at(const sn_graph *g, sn_value v) {
-    return &g->values[v.i];
+    return SN_PAGED(g->values, v.i);
 }
 
 const sn_variable *sn_graph_var_at(const sn_graph *g, sn_var v) {
@@ -531,7 +567,7 @@ const sn_variable *sn_graph_var_at(const sn_graph *g, sn_var v) {
 }
 
 const sn_param_info *sn_graph_param_at(const sn_graph *g, sn_param p) {
-    return &g->params[p.i];
+    return SN_PAGED(g->params, p.i);
 }
 
 const char *sn_graph_owner_name(const sn_graph *g, uint32_t owner) {
@@ -555,13 +591,13 @@ const char *sn_graph_output_name(const sn_graph *g, uint32_t i) {
 }
 
 void sn_graph_desc(const sn_graph *g, sn_node n, sn_opdesc *out) {
-    const sn_node_info *node = &g->nodes[n.i];
+    const sn_node_info *node = SN_PAGED(g->nodes, n.i);
     *out =
         (sn_opdesc){.op = node->op, .attrs = node->attrs, .n_in = node->n_in, .n_out = node->n_out};
     for (int i = 0; i < node->n_in; i++)
-        out->in[i] = g->values[node->in[i].i].type;
+        out->in[i] = SN_PAGED(g->values, node->in[i].i)->type;
     for (int k = 0; k < node->n_out; k++)
-        out->out[k] = g->values[node->out[k].i].type;
+        out->out[k] = SN_PAGED(g->values, node->out[k].i)->type;
 }
 
 /* "a, b, c" of the names there are, cut when full. */
@@ -611,7 +647,7 @@ snug_status sn_graph_find_param(const sn_graph *g, const char *name, sn_param *o
                                 snug_error *err) {
     name_list l = {.used = 0};
     for (size_t i = 0; i < g->n_params; i++) {
-        const char *have = g->params[i].name;
+        const char *have = SN_PAGED(g->params, i)->name;
         if (*have && strcmp(have, name) == 0) {
             *out = (sn_param){(uint32_t)i};
             return SNUG_OK;

@@ -78,7 +78,8 @@ void sn_attrs_default(sn_op op, sn_attrs *a) {
         for (int w = 0; sn_field_is_param(f) && w < f->n; w++)
             a->word[f->word + w] = -1;
         for (size_t k = 0; k < sizeof ones / sizeof ones[0]; k++) {
-            for (int w = 0; w < f->n && strcmp(f->name, ones[k]) == 0; w++)
+            const bool is_one = f->name[0] == ones[k][0] && strcmp(f->name, ones[k]) == 0;
+            for (int w = 0; is_one && w < f->n; w++)
                 a->word[f->word + w] = 1;
         }
     }

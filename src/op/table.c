@@ -152,11 +152,19 @@ snug_status sn_op_infer(sn_opdesc *d, snug_error *err) {
     for (int i = 0; i < family->n_fields; i++)
         SNUG_TRY(check_field(d, &family->fields[i], err));
     SNUG_TRY(check_inputs(d, err));
-    sn_opdesc result = *d;
-    SNUG_TRY(sn_ops[d->op].shape(&result, err));
-    SNUG_TRY(check_outputs(&result, err));
-    *d = result;
-    return SNUG_OK;
+    const sn_attrs attrs = d->attrs; /* what a shape rule writes; the whole is large */
+    const int n_out = d->n_out;
+    snug_type out[SN_MAX_OUT];
+    memcpy(out, d->out, sizeof out);
+    snug_status status = sn_ops[d->op].shape(d, err);
+    if (status == SNUG_OK)
+        status = check_outputs(d, err);
+    if (status != SNUG_OK) {
+        d->attrs = attrs;
+        d->n_out = n_out;
+        memcpy(d->out, out, sizeof out);
+    }
+    return status;
 }
 
 void sn_op_ways(const sn_opdesc *d, sn_ways *ways) {
