@@ -229,13 +229,18 @@ static void bind_params(const run *u) {
     }
 }
 
-static snug_status bind(run *u, snug_error *err) {
+static snug_status make_lists(run *u, snug_error *err) {
     void *block;
     snug_engine *e = u->r->engine;
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, u->n_output * sizeof *u->storage, &block, err));
     u->storage = block;
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, u->n_wanted * sizeof *u->stored, &block, err));
     u->stored = block;
+    return SNUG_OK;
+}
+
+static snug_status bind(run *u, snug_error *err) {
+    SNUG_TRY(make_lists(u, err));
     SNUG_TRY(bind_variables(u, err));
     bind_leaves(u);
     for (size_t i = 0; i < u->n_output; i++)
@@ -264,6 +269,26 @@ static snug_status execute(run *u, snug_error *err) {
     return status;
 }
 
+/* Outputs are made by nodes: there are no variables. */
+static snug_status run_direct(run *u, snug_error *err) {
+    snug_recorder *r = u->r;
+    SNUG_TRY(make_lists(u, err));
+    for (size_t i = 0; i < u->n_output; i++) {
+        size_t bytes;
+        SNUG_TRY(output_bytes(u, i, &bytes, err));
+        SNUG_TRY(sn_storage_create(r, SN_MEM_TENSORS, bytes, &u->storage[i], err));
+        u->stored[u->output[i].i] = (sn_leaf){.storage = u->storage[i]};
+    }
+    r->info.n_flushes++;
+    if (r->hooks.begin_run)
+        r->hooks.begin_run(r->hooks.ctx);
+    const snug_status status =
+        sn_direct_run(u->rec, &(sn_direct_values){u->output, u->storage, u->n_output}, err);
+    if (r->hooks.end_run)
+        r->hooks.end_run(r->hooks.ctx);
+    return status;
+}
+
 static void tell(snug_recorder *r, const sn_plan *p) {
     r->info.n_flushes++;
     r->info.slices = p->slices;
@@ -277,6 +302,8 @@ static snug_status find_and_run(run *u, snug_error *err) {
     SNUG_TRY(name_outputs(u, err));
     if (sn_graph_n_outputs(u->rec->graph) == 0 && !u->rec->has_effects)
         return SNUG_OK; /* nobody wants anything that is not there */
+    if (sn_direct_fits(u->rec))
+        return run_direct(u, err);
     SNUG_TRY(find_entry(u, err));
     SNUG_TRY(bind(u, err));
     tell(u->r, u->entry->plan);

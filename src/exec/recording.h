@@ -281,6 +281,18 @@ SNUG_CHECKED snug_status sn_recording_bytes(sn_recording *rec, const snug_type *
 /* Variables that nobody can reach become the numbers they would start with. */
 SNUG_CHECKED snug_status sn_recording_inline(sn_recording *rec, snug_error *err);
 
+/* --- record_direct.c -------------------------------------------------------------------------- */
+/* Whether so many so small values are better run without a plan. */
+bool sn_direct_fits(const sn_recording *rec);
+/* What such a run shall give, made by nodes: bytes for each. */
+typedef struct {
+    const sn_value *value;
+    sn_storage *const *storage;
+    size_t n;
+} sn_direct_values;
+SNUG_CHECKED snug_status sn_direct_run(const sn_recording *rec, const sn_direct_values *values,
+                                       snug_error *err);
+
 /* --- flush.c, cache.c ------------------------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_flush(snug_recorder *r, snug_error *err);
 /* The plan of a recording whose outputs are named; makes it when there is none at hand. */
