@@ -50,7 +50,7 @@ def lacks(dotted):
             return None
         try:
             at = getattr(at, part)
-        except AttributeError as error:
+        except (AttributeError, ImportError) as error:
             try:
                 at = importlib.import_module(_hook.real_name(".".join(parts[:i + 1])))
             except ImportError:
