@@ -85,6 +85,10 @@ SNUG_API void snug_optimizer_destroy(snug_optimizer *o);
 SNUG_API SNUG_CHECKED snug_status snug_optimizer_apply(snug_optimizer *o, snug_tensor *const *grads,
                                                        snug_variable *const *variables, int n,
                                                        double rate, snug_error *err);
+/* Makes the slots of variables now, and not with their first update. */
+SNUG_API SNUG_CHECKED snug_status snug_optimizer_build(snug_optimizer *o,
+                                                       snug_variable *const *variables, int n,
+                                                       snug_error *err);
 SNUG_API int64_t snug_optimizer_steps(const snug_optimizer *o);
 SNUG_API void snug_optimizer_set_steps(snug_optimizer *o, int64_t steps);
 SNUG_API double snug_optimizer_rate(const snug_optimizer *o); /* of the next step */

@@ -142,11 +142,12 @@ static snug_status make_slots(snug_optimizer *o, const snug_type *type, snug_err
     return sn_held_make(&o->held, err);
 }
 
+/* Of those that have a gradient; grads NULL: of all. */
 static snug_status know_weights(snug_optimizer *o, snug_tensor *const *grads,
                                 snug_variable *const *variables, int n, snug_error *err) {
     uint32_t home = 0;
     for (int i = 0; i < n; i++) {
-        if (!grads[i] || find_weight(o, variables[i], &home))
+        if ((grads && !grads[i]) || find_weight(o, variables[i], &home))
             continue;
         SNUG_TRY(add_weight(o, variables[i], err));
         SNUG_TRY(make_slots(o, snug_variable_type(variables[i]), err));
@@ -210,6 +211,11 @@ snug_status snug_optimizer_apply(snug_optimizer *o, snug_tensor *const *grads,
     if (status == SNUG_OK && !snug_is_tracing(o->r))
         o->steps++;
     return status;
+}
+
+snug_status snug_optimizer_build(snug_optimizer *o, snug_variable *const *variables, int n,
+                                 snug_error *err) {
+    return know_weights(o, NULL, variables, n, err);
 }
 
 /* --- settings --------------------------------------------------------------------------------- */

@@ -432,6 +432,23 @@ static PyObject *optimizer_apply(PyObject *self, PyObject *args) {
     return done ? Py_NewRef(Py_None) : NULL;
 }
 
+/* build(variables): their slots, before the first update. */
+static PyObject *optimizer_build(PyObject *self, PyObject *variables) {
+    snug_error err;
+    if (!PyList_Check(variables))
+        return PyErr_Format(PyExc_TypeError, "build() takes a list of variables");
+    if (py_enter() < 0)
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyList_Size(variables); i++) {
+        snug_variable *v = py_variable_of(PyList_GetItem(variables, i));
+        if (!v)
+            return NULL;
+        if (snug_optimizer_build(optimizer_of(self), &v, 1, &err) != SNUG_OK)
+            return py_raise(&err);
+    }
+    return Py_NewRef(Py_None);
+}
+
 static PyObject *optimizer_slots(PyObject *self, PyObject *none) {
     (void)none;
     const int n = snug_optimizer_n_slots(optimizer_of(self));
@@ -474,6 +491,7 @@ static int set_rate(PyObject *self, PyObject *value, void *none) {
 
 static PyMethodDef optimizer_methods[] = {
     {"apply", optimizer_apply, METH_VARARGS, "apply(gradients, variables, rate=-1)"},
+    {"build", optimizer_build, METH_O, "Makes the slots of variables now."},
     {"slots", optimizer_slots, METH_NOARGS, "Variables it keeps for those it has updated."},
     {NULL, NULL, 0, NULL},
 };

@@ -40,6 +40,74 @@ class Net(keras.Model):
         return self.heads["a"](x) + self.heads["b"](x)
 
 
+class Scale(L.Layer):
+    def __init__(self, by, **kwargs):
+        super().__init__(**kwargs)
+        self.by, self.dense = by, L.Dense(2)
+
+    def call(self, x):
+        return self.dense(x) * self.by
+
+    def get_config(self):
+        return {**super().get_config(), "by": self.by}
+
+
+def own_loss(y_true, y_pred):
+    return keras.ops.mean(keras.ops.abs(y_true - y_pred))
+
+
+class Whole(unittest.TestCase):
+    """.keras files. data/two.keras was written by Keras 3.15 after four steps of Adam; the numbers here are Keras'."""
+    X = np.linspace(-1, 1, 24, dtype="float32").reshape(8, 3)
+    Y = [X[:, :1] * 2, np.eye(2, dtype="float32")[np.arange(8) % 2]]
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.two = os.path.join(os.path.dirname(FROM_KERAS), "two.keras")
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def goes_on_as_keras(self, model):
+        a, b = model.predict(self.X[:2], verbose=0)
+        np.testing.assert_allclose(a, [[-1.6082495], [-1.528205]], rtol=1e-5)
+        np.testing.assert_allclose(b, [[0.43785125, 0.5621488], [0.4376207, 0.5623793]], rtol=1e-5)
+        history = model.fit(self.X, self.Y, epochs=2, batch_size=4, shuffle=False, verbose=0).history
+        np.testing.assert_allclose(history["loss"], [0.4239071, 0.4207758], rtol=1e-5)
+        self.assertEqual(int(model.optimizer.iterations), 8)
+
+    def test_a_model_of_keras_goes_on_training(self):
+        self.goes_on_as_keras(keras.models.load_model(self.two))
+
+    def test_what_is_written_is_the_same_model(self):
+        keras.models.load_model(self.two).save(self.path("again.keras"))
+        self.goes_on_as_keras(keras.models.load_model(self.path("again.keras")))
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["again.keras"])
+
+    def test_own_classes_and_functions_come_back(self):
+        x = keras.Input((3,))
+        model = keras.Model(x, Scale(3.0)(x))
+        model.compile("sgd", own_loss)
+        model.fit(self.X, self.X[:, :2], verbose=0)
+        model.save(self.path("own.keras"))
+        same = keras.models.load_model(self.path("own.keras"), custom_objects={"Scale": Scale, "own_loss": own_loss})
+        np.testing.assert_array_equal(same.predict(self.X, verbose=0), model.predict(self.X, verbose=0))
+        self.assertIs(same.loss, own_loss)
+
+    def test_compile_false_leaves_the_optimizer_out(self):
+        self.assertFalse(keras.models.load_model(self.two, compile=False).compiled)
+
+    def test_other_files_are_refused_by_name(self):
+        with open(self.path("no.keras"), "w") as f:
+            f.write("text")
+        for name, words in (("no.keras", "not a file that Keras wrote"), ("gone.keras", "File not found"), ("m.h5", "File")):
+            with self.assertRaisesRegex(ValueError, words):
+                keras.models.load_model(self.path(name))
+        with self.assertRaisesRegex(ValueError, "extension"):
+            lstm_dense().save(self.path("model"))
+
+
 class Files(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

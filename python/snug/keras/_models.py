@@ -507,7 +507,7 @@ def clone_model(model, input_tensors=None, clone_function=None, call_function=No
 
 def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
     from snug.keras import _saving
-    return _saving.load_model(filepath, custom_objects)
+    return _saving.load_model(filepath, custom_objects, compile)
 
 
 def save_model(model, filepath, overwrite=True, **ignored):

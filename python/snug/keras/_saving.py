@@ -1,4 +1,5 @@
-"""Weights in files: .weights.h5 as Keras writes them, .npz (by position and path) and .safetensors; whole models as a JSON beside them are not written yet."""
+"""Models in files: weights as .weights.h5 (Keras' own), .npz (by position and path) and .safetensors; whole models as .keras, which is
+a zip of metadata.json, config.json and model.weights.h5."""
 import json
 import os
 import struct
@@ -103,10 +104,10 @@ def _groups(layer, path="", visited=None):
             yield from _groups(v, f"{path}{name}/{word}/", visited)
 
 
-def _write_h5(path, model):
+def _write_h5(path, groups):
     from snug.keras import _hdf5
     tree = {}
-    for group, variables in _groups(model):
+    for group, variables in groups:
         at = tree
         for word in group.split("/"):
             at = at.setdefault(word, {})
@@ -114,14 +115,18 @@ def _write_h5(path, model):
     _hdf5.write(path, tree)
 
 
+def _group_of(tree, group):
+    for word in group.split("/"):
+        tree = tree.get(word, {}) if isinstance(tree, dict) else {}
+    return tree
+
+
 def _read_h5(path, model):
     """The arrays of a file in the order of the model's weights."""
     from snug.keras import _hdf5
     tree, found = _hdf5.read(path), {}
     for group, variables in _groups(model):
-        at = tree
-        for word in group.split("/"):
-            at = at.get(word, {}) if isinstance(at, dict) else {}
+        at = _group_of(tree, group)
         if variables and len(at) != len(variables):
             raise ValueError(f"'{path}' has {len(at)} arrays in '{group}', the model {len(variables)} variables there: it is of"
                              " another model")
@@ -137,7 +142,7 @@ def save_weights(model, path, overwrite=True):
     part = path + ".part"
     arrays = {} if kind == "h5" else {name: v.numpy() for name, v in zip(_names(model), model.weights)}
     if kind == "h5":
-        _write_h5(part, model)
+        _write_h5(part, _groups(model))
     elif kind == "npz":
         with open(part, "wb") as file:
             np.savez(file, **arrays)
@@ -202,9 +207,92 @@ def load_weights(model, path, skip_mismatch=False):
         v.assign(value)
 
 
+# --- whole models ----------------------------------------------------------------------------------------
+_CONFIG, _METADATA, _WEIGHTS, _OPTIMIZER = "config.json", "metadata.json", "model.weights.h5", "optimizer/vars"
+
+
+def _check_name(path):
+    if not path.endswith(".keras"):
+        raise ValueError("Invalid filepath extension for saving. Please add either a `.keras` extension for the native Keras format"
+                         f" (recommended); Snug has no other for whole models. Received: filepath={path}.")
+
+
 def save_model(model, path, overwrite=True):
-    raise NotImplementedError(f"'{path}': whole models are not written yet; use model.save_weights('x.safetensors') and model.to_json()")
+    from snug.keras import _serial, __version__
+    import time
+    import zipfile
+    path = str(path)
+    _check_name(path)
+    if not overwrite and os.path.exists(path):
+        raise ValueError(f"'{path}' exists; give overwrite=True")
+    config = _serial.serialize_keras_object(model)
+    groups = list(_groups(model))
+    if model.compiled:
+        config["compile_config"] = model.get_compile_config()
+        if model.optimizer is not None and model.optimizer.built:
+            groups.append((_OPTIMIZER, model.optimizer.variables))
+    weights, part = path + ".weights.part", path + ".part"
+    try:
+        _write_h5(weights, groups)
+        with zipfile.ZipFile(part, "w") as file:
+            file.writestr(_METADATA, json.dumps({"keras_version": __version__, "date_saved": time.strftime("%Y-%m-%d@%H:%M:%S")}))
+            file.writestr(_CONFIG, json.dumps(config))
+            file.write(weights, _WEIGHTS)
+        os.replace(part, path)
+    finally:
+        for left in (weights, part):
+            if os.path.exists(left):
+                os.remove(left)
 
 
-def load_model(path, custom_objects=None):
-    raise NotImplementedError(f"'{path}': whole models are not read yet; use keras.models.model_from_json and load_weights")
+def _load_optimizer(model, path):
+    from snug.keras import _hdf5
+    arrays = _group_of(_hdf5.read(path), _OPTIMIZER)
+    if not arrays or model.optimizer is None:
+        return
+    model.optimizer.build(model.trainable_variables)
+    variables = model.optimizer.variables
+    if len(variables) == len(arrays):         # one of another kind starts anew, as Keras' does
+        for i, v in enumerate(variables):
+            if i != 1 or model.optimizer._schedule is None:
+                v.assign(arrays[str(i)])
+
+
+def _unpack(path):
+    """The configuration of a whole model, and its weights in a file beside it, which the caller removes."""
+    import shutil
+    import tempfile
+    import zipfile
+    try:
+        with zipfile.ZipFile(path) as file:
+            config = json.loads(file.read(_CONFIG))
+            handle, weights = tempfile.mkstemp(".weights.h5", dir=os.path.dirname(os.path.abspath(path)))
+            with file.open(_WEIGHTS) as source, os.fdopen(handle, "wb") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+            return config, weights
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise ValueError(f"'{path}' is not a file that Keras wrote as .keras: {error}") from None
+
+
+def load_model(path, custom_objects=None, compile=True):
+    from snug.keras import _serial
+    path = str(path)
+    if not os.path.exists(path):
+        raise ValueError(f"File not found: filepath={path}. Please ensure the file is an accessible `.keras` zip file.")
+    if not path.endswith(".keras"):
+        raise ValueError(f"File format not supported: filepath={path}. Snug reads whole models as `.keras` files, and weights by"
+                         " load_weights.")
+    config, weights = _unpack(path)
+    try:
+        with _serial.custom_object_scope(custom_objects):
+            model = _serial.deserialize_keras_object(config)
+            shape = config.get("build_config", {}).get("input_shape")
+            if not model.built and shape is not None:
+                model.build(tuple(shape) if isinstance(shape, list) else shape)
+            load_weights(model, weights)
+            if compile and config.get("compile_config"):
+                model.compile_from_config(config["compile_config"])
+                _load_optimizer(model, weights)
+    finally:
+        os.remove(weights)
+    return model

@@ -1,6 +1,7 @@
 """Between objects and configurations: what Keras' serialize and deserialize functions do."""
 import ast
 import importlib
+import sys
 
 from snug import _C
 
@@ -56,8 +57,17 @@ def to_config(value):
     if hasattr(value, "name") and type(value).__name__ == "DType":
         return value.name
     if callable(value):
-        return getattr(value, "__name__", str(value))
+        return _function_config(value)
     raise TypeError(f"{value!r} cannot be written into a configuration")
+
+
+def _function_config(function):
+    """A function of Keras' by its name; one of the user's with the module it stands in."""
+    name = getattr(function, "__name__", str(function))
+    module = getattr(function, "__module__", None) or ""
+    if module.startswith("snug.") or not hasattr(function, "__code__"):
+        return name
+    return {"module": module, "class_name": "function", "config": name, "registered_name": get_registered_name(function)}
 
 
 def serialize_keras_object(obj):
@@ -65,7 +75,8 @@ def serialize_keras_object(obj):
         return obj
     if not hasattr(obj, "get_config"):
         return to_config(obj)
-    module = getattr(type(obj), "_keras_module", "builtins")
+    home = type(obj).__module__
+    module = getattr(type(obj), "_keras_module", "keras." + home[len("snug.keras."):] if home.startswith("snug.keras.") else home)
     registered = getattr(type(obj), "_registered_name", None)
     out = {"module": module, "class_name": type(obj).__name__, "config": to_config(obj.get_config()), "registered_name": registered}
     shape = getattr(obj, "_build_shape", None)
@@ -76,6 +87,11 @@ def serialize_keras_object(obj):
 
 _HOMES = ("layers", "_models", "initializers", "regularizers", "constraints", "losses", "metrics", "optimizers",
           "schedules", "activations")
+
+
+def _of_user(module, name):
+    """A class or function of a module of the user's that is loaded."""
+    return getattr(sys.modules.get(module), name, None) if module and not module.startswith("keras") else None
 
 
 def find_class(name, custom=None):
@@ -103,11 +119,31 @@ def deserialize_keras_object(config, custom_objects=None, safe_mode=True, **igno
         return tuple(deserialize_keras_object(c, custom_objects) for c in config["items"])
     if config["class_name"] == "__keras_tensor__":
         return config
-    cls = find_class(config["class_name"], custom_objects)
+    if config["class_name"] == "function":
+        return _of_user(config.get("module"), config["config"]) or find_function(config["config"], custom_objects)
+    cls = _of_user(config.get("module"), config["class_name"]) or find_class(config["class_name"], custom_objects)
     inner = config.get("config", {})
     if hasattr(cls, "_from_config_with"):
         return cls._from_config_with(inner, custom_objects)
     return cls.from_config(inner)
+
+
+def find_function(name, custom=None):
+    for table in (custom or {}, _registered, _scope):
+        for key, value in table.items():
+            if key.rpartition(">")[2] == name:
+                return value
+    raise TypeError(f"Could not locate function '{name}'. Make sure custom classes and functions are decorated with"
+                    " `@keras.saving.register_keras_serializable()`, or given in custom_objects.")
+
+
+def from_config(value):
+    """What to_config wrote, as objects again; names stay names."""
+    if isinstance(value, (list, tuple)):
+        return [from_config(v) for v in value]
+    if isinstance(value, dict) and "class_name" not in value:
+        return {k: from_config(v) for k, v in value.items()}
+    return deserialize_keras_object(value) if isinstance(value, dict) else value
 
 
 _scope = {}

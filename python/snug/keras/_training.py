@@ -99,7 +99,13 @@ class Trainer:
     def get_compile_config(self):
         from snug.keras import _serial
         return {"optimizer": _serial.serialize_keras_object(self.optimizer), "loss": _serial.to_config(self.loss),
-                "metrics": _serial.to_config(self._metrics_given)}
+                "loss_weights": _serial.to_config(self._loss_weights), "metrics": _serial.to_config(self._metrics_given),
+                "weighted_metrics": _serial.to_config(self._weighted_given), "run_eagerly": self.run_eagerly,
+                "steps_per_execution": 1, "jit_compile": False}
+
+    def compile_from_config(self, config):
+        from snug.keras import _serial
+        self.compile(**{k: _serial.from_config(v) for k, v in config.items()})
 
     # --- losses and metrics of a batch ------------------------------------------------------------
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):

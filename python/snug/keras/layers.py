@@ -199,6 +199,8 @@ class _Built(Layer):
                 config[key] = [_serial.deserialize_keras_object(v) for v in value]
         if isinstance(config.get("dtype"), dict):
             config["dtype"] = config["dtype"]["config"]["name"]
+        if config.get("quantization_config", 0) is None:
+            del config["quantization_config"]
         return cls(**config)
 
 

@@ -190,6 +190,7 @@ class Optimizer:
         return [_Steps(self), _Rate(self)] + (self._c.slots() if self._c is not None else [])
 
     def build(self, variables):
+        self._engine().build(list(variables))
         self.built = True
 
     def apply_gradients(self, grads_and_vars, **ignored):
