@@ -64,10 +64,9 @@ def to_config(value):
 def _function_config(function):
     """A function of Keras' by its name; one of the user's with the module it stands in."""
     name = getattr(function, "__name__", str(function))
-    module = getattr(function, "__module__", None) or ""
-    if module.startswith("snug.") or not hasattr(function, "__code__"):
+    if not hasattr(function, "__code__") or function.__module__.startswith("snug."):
         return name
-    return {"module": module, "class_name": "function", "config": name, "registered_name": get_registered_name(function)}
+    return {"module": function.__module__, "class_name": "function", "config": name, "registered_name": get_registered_name(function)}
 
 
 def serialize_keras_object(obj):
