@@ -1,4 +1,5 @@
 /* test_record.c: recorded execution: what runs, when, with which plan, and who holds what. */
+#include <stdio.h>
 #include <string.h>
 
 #include "exec/recording.h"
@@ -411,6 +412,68 @@ static void test_plans_know_which_value_is_which(void **state) {
     close_bench(&b);
 }
 
+/* --- bounds ----------------------------------------------------------------------------------- */
+static void test_assignments_of_much_work_do_not_pile_up(void **state) {
+    bench b = open_bench(state);
+    const snug_type type = {SNUG_F32, 2, {1024, 1024}};
+    snug_variable *v;
+    snug_tensor *x, *y;
+    expect_ok(snug_tensor_full(b.r, &type, 0.5 / 1024, &x, &b.err), &b.err);
+    expect_ok(snug_variable_create(b.r, x, NULL, &v, &b.err), &b.err);
+    for (int i = 0; i < 30; i++) {
+        snug_tensor *now = read(&b, v);
+        y = op(&b, "matmul", "", now, x);
+        if (i >= 15)
+            expect_ok(snug_variable_assign(v, y, &b.err), &b.err);
+        snug_tensor_drop(now), snug_tensor_drop(y);
+        assert_true(i > 15 || info_of(&b).n_flushes == 0); /* products alone may wait */
+    }
+    assert_int_equal(info_of(&b).n_flushes, 1);
+    snug_tensor_drop(x);
+    snug_variable_drop(v);
+    close_bench(&b);
+}
+
+/* --- where ------------------------------------------------------------------------------------ */
+static const char *say_line(void *ctx, uint64_t site, char *text, size_t size) {
+    (void)ctx;
+    snprintf(text, size, "train.py:%d", (int)site);
+    return text;
+}
+
+static snug_tensor *gather_at(bench *b, uint64_t site, snug_tensor *x, snug_tensor *i) {
+    snug_recorder_set_site(b->r, site);
+    return op(b, "gather", "axis=0", x, i);
+}
+
+/* Also with the plan of another call, and in a trace, whose own line it is. */
+static void test_an_error_in_a_run_says_where_it_was_recorded(void **state) {
+    bench b = open_bench(state);
+    float v[2];
+    snug_trace *trace;
+    snug_tensor *argument, *out, *i, *x = vector(&b, (float[]){1, 2, 3, 4}, 4);
+    snug_recorder_set_hooks(b.r, &(snug_recorder_hooks){.line = say_line});
+    expect_ok(snug_tensor_copy(b.r, &(snug_type){SNUG_I32, 1, {2}}, (int32_t[]){1, 9}, &i, &b.err),
+              &b.err);
+    for (uint64_t site = 41; site < 43; site++) {
+        snug_tensor *y = gather_at(&b, site, x, i);
+        expect_status(snug_tensor_read(y, v, sizeof v, &b.err), SNUG_E_DATA, &b.err);
+        expect_text(b.err.text, site == 41 ? "gather f32[2], train.py:41" : "train.py:42");
+        snug_tensor_drop(y);
+    }
+    expect_ok(snug_trace_begin(b.r, snug_tensor_type(x), 1, &argument, &trace, &b.err), &b.err);
+    snug_tensor *y = gather_at(&b, 7, argument, i);
+    expect_ok(snug_trace_end(trace, &y, 1, &b.err), &b.err);
+    snug_recorder_set_site(b.r, 8);
+    expect_ok(snug_trace_call(trace, &x, 1, &out, 1, &b.err), &b.err);
+    expect_status(snug_tensor_read(out, v, sizeof v, &b.err), SNUG_E_DATA, &b.err);
+    expect_text(b.err.text, "train.py:7");
+    snug_tensor_drop(argument), snug_tensor_drop(y), snug_tensor_drop(out);
+    snug_tensor_drop(i), snug_tensor_drop(x);
+    snug_trace_drop(trace);
+    close_bench(&b);
+}
+
 /* --- tapes ------------------------------------------------------------------------------------ */
 static void test_a_tape_sees_only_what_it_recorded(void **state) {
     bench b = open_bench(state);
@@ -633,6 +696,8 @@ int main(void) {
         engine_test(test_plans_know_which_value_is_which),
         engine_test(test_a_training_loop_is_one_plan),
         engine_test(test_looking_at_the_loss_before_the_gradient_changes_nothing),
+        engine_test(test_assignments_of_much_work_do_not_pile_up),
+        engine_test(test_an_error_in_a_run_says_where_it_was_recorded),
         engine_test(test_a_tape_sees_only_what_it_recorded),
         engine_test(test_a_tape_finds_watched_numbers_after_a_run),
         engine_test(test_a_tape_remembers_versions),

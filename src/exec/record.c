@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define SPARE_NODES 4096
+/* Going through an element of memory takes as long as so many operations of a product. */
+#define ELEMENT_WORK 16
 
 /* --- recordings ------------------------------------------------------------------------------- */
 static snug_status make_recording(snug_recorder *r, sn_recording **out, snug_error *err) {
@@ -97,6 +99,7 @@ void sn_recording_destroy(sn_recording *rec) {
     rec->n_again = 0;
     rec->held_bytes = 0;
     rec->has_effects = false;
+    rec->work = 0;
     r->spare = rec;
 }
 
@@ -308,8 +311,10 @@ sn_value sn_build_recipe(sn_builder *b, const snug_type *type, const sn_recipe *
 }
 
 /* --- a call ----------------------------------------------------------------------------------- */
+/* Under a tape a cut would keep what the gradient could make again. */
 static bool is_full(const sn_recording *rec) {
-    return !rec->outer && (rec->n_nodes >= SN_MAX_RECORDED || rec->held_bytes >= SN_MAX_HELD);
+    return !rec->outer && (rec->n_nodes >= SN_MAX_RECORDED || rec->held_bytes >= SN_MAX_HELD ||
+                           (rec->work >= SN_MAX_WORK && sn_tapes_open(rec->r) == 0));
 }
 
 snug_status sn_record_begin(snug_recorder *r, sn_record_call *c, snug_error *err) {
@@ -468,6 +473,37 @@ static void note_write(sn_recording *rec, uint32_t i) {
     }
 }
 
+/* Small operands are not worth the question. */
+static void count_work(sn_recording *rec, uint32_t i) {
+    enum { LEAST_COUNT = 1 << 14 };
+    const sn_graph *g = rec->graph;
+    const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
+    int64_t most = 0;
+    for (int k = 0; k < n->n_in + n->n_out; k++) {
+        const sn_value v = k < n->n_in ? n->in[k] : n->out[k - n->n_in];
+        const int64_t count = sn_type_count(sn_graph_type(g, v));
+        most = count > most ? count : most;
+    }
+    if (!rec->has_effects || most < LEAST_COUNT)
+        return;
+    sn_opdesc d;
+    sn_graph_desc(g, (sn_node){i}, &d);
+    rec->work += sn_op_flops(&d) + ELEMENT_WORK * (double)most;
+}
+
+const char *sn_recording_where(const sn_recording *rec, sn_node n, char *text, size_t size) {
+    const snug_recorder_hooks *hooks = &rec->r->hooks;
+    const sn_node_info *node = sn_graph_node_at(rec->graph, n);
+    char type[192], where[160] = "";
+    const uint64_t site = n.i < rec->n_nodes ? rec->site[n.i] : 0;
+    const char *line =
+        site && hooks->line ? hooks->line(hooks->ctx, site, where, sizeof where) : "";
+    snprintf(text, size, "%s %s%s%s", sn_ops[node->op].name,
+             snug_type_print(sn_graph_type(rec->graph, node->out[0]), type, sizeof type),
+             line && *line ? ", " : "", line ? line : "");
+    return text;
+}
+
 static snug_status say_where(snug_recorder *r, snug_status status, snug_error *err) {
     char text[160];
     if (!err || !r->hooks.line || r->site == 0)
@@ -503,6 +539,7 @@ snug_status sn_record_end(sn_record_call *c, snug_error *err) {
     for (uint32_t i = (uint32_t)first; i < rec->n_nodes; i++) {
         mark_node(rec, i);
         note_write(rec, i);
+        count_work(rec, i);
     }
     link_given(c->r, rec);
     return SNUG_OK;

@@ -117,6 +117,7 @@ static void destroy_entry(snug_recorder *r, sn_entry *e) {
             e->donor ? sn_graph_n_outputs(e->graph) * sizeof *e->donor : 0);
     sn_graph_destroy(e->graph);
     sn_free(r->engine, SN_MEM_PLAN, e->params, e->n_params * sizeof *e->params);
+    sn_free(r->engine, SN_MEM_PLAN, e->origin, e->n_origin * sizeof *e->origin);
     sn_free(r->engine, SN_MEM_PLAN, e->key, e->key_words * sizeof *e->key);
     sn_free(r->engine, SN_MEM_PLAN, e, sizeof *e);
 }
@@ -177,8 +178,7 @@ static double seconds_now(void) {
 }
 
 /* The largest value that some node of the recording makes: what it is, and where. */
-static const char *largest(const snug_recorder *r, const sn_recording *rec, char *text,
-                           size_t size) {
+static const char *largest(const sn_recording *rec, char *text, size_t size) {
     const sn_graph *g = rec->graph;
     uint32_t best = UINT32_MAX;
     int64_t most = 0;
@@ -190,17 +190,7 @@ static const char *largest(const snug_recorder *r, const sn_recording *rec, char
             best = i;
         }
     }
-    if (best == UINT32_MAX)
-        return "nothing";
-    char type[192], where[96] = "";
-    const sn_node_info *n = sn_graph_node_at(g, (sn_node){best});
-    const char *line = r->hooks.line && rec->site[best]
-                           ? r->hooks.line(r->hooks.ctx, rec->site[best], where, sizeof where)
-                           : "";
-    snprintf(text, size, "%s %s%s%s", sn_ops[n->op].name,
-             snug_type_print(sn_graph_type(g, n->out[0]), type, sizeof type), *line ? ", " : "",
-             line);
-    return text;
+    return best == UINT32_MAX ? "nothing" : sn_recording_where(rec, (sn_node){best}, text, size);
 }
 
 static snug_status refuse(const snug_recorder *r, const sn_recording *rec,
@@ -216,7 +206,7 @@ static snug_status refuse(const snug_recorder *r, const sn_recording *rec,
         "of "
         "the budget of %s is left, %s is held by tensors, variables and plans. The smallest budget "
         "for it is %s; or use a smaller batch, drop tensors that are no longer needed",
-        largest(r, rec, value, sizeof value), snug_bytes_print(floor->bytes, arena, sizeof arena),
+        largest(rec, value, sizeof value), snug_bytes_print(floor->bytes, arena, sizeof arena),
         snug_bytes_print(extra, outputs, sizeof outputs),
         snug_bytes_print(r->taken_bytes - extra < budget ? left + extra : 0, rest, sizeof rest),
         snug_bytes_print(budget, have, sizeof have),
@@ -244,9 +234,10 @@ static snug_status fuse_again(const sn_recording *rec, const sn_fuse_options *fu
 static snug_status plan_wide(snug_recorder *r, const sn_recording *rec, const sn_plan_options *o,
                              sn_entry *e, snug_error *err) {
     const uint32_t n_plain = sn_graph_n_nodes(e->graph);
-    const sn_fuse_options plain = {.params = e->params, .n_checked = rec->n_again};
-    const sn_fuse_options fuse = {
-        .params = e->params, .n_checked = rec->n_again, .dense_update = WIDE_WEIGHTS};
+    const sn_fuse_options plain = {
+        .params = e->params, .origin = e->origin, .n_checked = rec->n_again};
+    sn_fuse_options fuse = plain;
+    fuse.dense_update = WIDE_WEIGHTS;
     sn_plan_options unlimited = *o;
     unlimited.arena_bytes = 0;
     unlimited.floor = NULL;
@@ -274,7 +265,8 @@ static snug_status find_donors(snug_recorder *r, sn_entry *e, snug_error *err) {
 static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
                               sn_entry *e, snug_error *err) {
     const sn_device *device = &r->device.device;
-    const sn_fuse_options fuse = {.params = e->params, .n_checked = rec->n_again};
+    const sn_fuse_options fuse = {
+        .params = e->params, .origin = e->origin, .n_checked = rec->n_again};
     sn_plan_floor floor = {0};
     const sn_plan_options o = {.devices = &device,
                                .n_devices = 1,
@@ -293,21 +285,29 @@ static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t 
     return sn_executor_add(r->executor, e->plan, &e->session, err);
 }
 
+/* From the recording's slots, and to its nodes. */
+static snug_status make_maps(const sn_recording *rec, sn_entry *e, snug_error *err) {
+    snug_engine *engine = rec->r->engine;
+    const uint32_t n_params = sn_graph_n_params(rec->graph), n_nodes = sn_graph_n_nodes(rec->graph);
+    void *block;
+    SNUG_TRY(sn_alloc(engine, SN_MEM_PLAN, n_params * sizeof *e->params, &block, err));
+    e->params = block;
+    e->n_params = n_params;
+    SNUG_TRY(sn_alloc(engine, SN_MEM_PLAN, n_nodes * sizeof *e->origin, &block, err));
+    e->origin = block;
+    e->n_origin = n_nodes;
+    return SNUG_OK;
+}
+
 static snug_status make_entry(snug_recorder *r, const sn_recording *rec, key *k, size_t room,
                               size_t extra, sn_entry **out, snug_error *err) {
     void *block;
     SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_PLAN, sizeof **out, &block, err));
     sn_entry *e = block;
     const double start = seconds_now();
-    e->n_params = sn_graph_n_params(rec->graph);
-    snug_status status =
-        sn_alloc(r->engine, SN_MEM_PLAN, e->n_params * sizeof *e->params, &block, err);
-    if (status == SNUG_OK) {
-        e->params = block;
+    snug_status status = make_maps(rec, e, err);
+    if (status == SNUG_OK)
         status = plan_entry(r, rec, room, extra, e, err);
-    } else {
-        e->n_params = 0;
-    }
     if (status == SNUG_OK)
         status = sn_alloc(r->engine, SN_MEM_PLAN, k->n * sizeof *e->key, &block, err);
     if (status != SNUG_OK) {

@@ -32,6 +32,7 @@ typedef struct {
     bool *needed; /* per node */
     void **data;  /* per value; NULL: not there (yet) */
     model *models[SN_N_OPS];
+    sn_node failed;
 } runner;
 
 /* --- which recordings ------------------------------------------------------------------------- */
@@ -154,7 +155,9 @@ static snug_status run_node(runner *r, uint32_t i, snug_error *err) {
     snug_status status = m->check ? m->check(&m->call, err) : SNUG_OK;
     if (status == SNUG_OK)
         status = m->kernel(&m->call, err);
-    return status == SNUG_OK ? SNUG_OK : sn_fail_at(r->graph, (sn_node){i}, status, err);
+    if (status != SNUG_OK)
+        r->failed = (sn_node){i};
+    return status;
 }
 
 static void mark_needed(const runner *r) {
@@ -203,10 +206,10 @@ static snug_status take_arrays(runner *r, snug_error *err) {
     return SNUG_OK;
 }
 
-snug_status sn_direct_run(const sn_recording *rec, const sn_direct_values *values,
+snug_status sn_direct_run(const sn_recording *rec, const sn_direct_values *values, sn_node *failed,
                           snug_error *err) {
     snug_engine *e = rec->r->engine;
-    runner r = {.rec = rec, .graph = rec->graph, .values = values};
+    runner r = {.rec = rec, .graph = rec->graph, .values = values, .failed = SN_NO_NODE};
     SNUG_TRY(sn_zone_create(e, SN_MEM_PLAN, &r.zone, err));
     snug_status status = take_arrays(&r, err);
     if (status == SNUG_OK)
@@ -216,5 +219,6 @@ snug_status sn_direct_run(const sn_recording *rec, const sn_direct_values *value
         sn_team_drop(e);
     }
     sn_zone_destroy(r.zone);
+    *failed = r.failed;
     return status;
 }

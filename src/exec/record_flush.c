@@ -82,6 +82,14 @@ static snug_status name_outputs(run *u, snug_error *err) {
     return SNUG_OK;
 }
 
+/* Puts the operation and its line in front, where it is known. */
+static snug_status fail_at(const run *u, sn_node n, snug_status status, snug_error *err) {
+    char where[400];
+    if (n.i == UINT32_MAX)
+        return status;
+    return sn_fail_in(err, status, "%s", sn_recording_where(u->rec, n, where, sizeof where));
+}
+
 /* --- bytes that nobody needs any more --------------------------------------------------------- */
 /* Only this recording has them: no handle, no tape, no other leaf. */
 static bool is_free(const run *u, uint32_t input) {
@@ -206,8 +214,10 @@ static snug_status store_output(run *u, size_t i, snug_error *err) {
         u->storage[i] = donor == UINT32_MAX ? u->storage[other] : u->rec->leaf[donor].storage;
         sn_storage_hold(u->storage[i]);
     } else {
-        SNUG_TRY(sn_storage_create(u->r, SN_MEM_TENSORS, e->plan->value_bytes[root.i],
-                                   &u->storage[i], err));
+        const snug_status status = sn_storage_create(
+            u->r, SN_MEM_TENSORS, e->plan->value_bytes[root.i], &u->storage[i], err);
+        if (status != SNUG_OK)
+            return fail_at(u, sn_graph_value_at(u->rec->graph, u->output[i])->node, status, err);
     }
     if (other == i)
         sn_session_bind_value(e->session, v, u->storage[i]->data);
@@ -266,7 +276,10 @@ static snug_status execute(run *u, snug_error *err) {
     const snug_status status = sn_session_run(s, err);
     if (r->hooks.end_run)
         r->hooks.end_run(r->hooks.ctx);
-    return status;
+    const sn_node node = status == SNUG_OK ? SN_NO_NODE : sn_session_failed(s);
+    return node.i < u->entry->n_origin
+               ? fail_at(u, (sn_node){u->entry->origin[node.i]}, status, err)
+               : status;
 }
 
 /* Outputs are made by nodes: there are no variables. */
@@ -282,11 +295,12 @@ static snug_status run_direct(run *u, snug_error *err) {
     r->info.n_flushes++;
     if (r->hooks.begin_run)
         r->hooks.begin_run(r->hooks.ctx);
-    const snug_status status =
-        sn_direct_run(u->rec, &(sn_direct_values){u->output, u->storage, u->n_output}, err);
+    sn_node failed = SN_NO_NODE;
+    const sn_direct_values values = {u->output, u->storage, u->n_output};
+    const snug_status status = sn_direct_run(u->rec, &values, &failed, err);
     if (r->hooks.end_run)
         r->hooks.end_run(r->hooks.ctx);
-    return status;
+    return fail_at(u, failed, status, err);
 }
 
 static void tell(snug_recorder *r, const sn_plan *p) {

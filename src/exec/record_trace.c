@@ -166,18 +166,27 @@ static void ask_hosts(applier *a) {
     }
 }
 
-static void apply_node(applier *a, const sn_node_info *n) {
+/* With the line of the trace that it stands in. */
+static void apply_node(applier *a, uint32_t i) {
+    const sn_node_info *n = sn_graph_node_at(a->from->graph, (sn_node){i});
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
     sn_attrs attrs = n->attrs;
     const sn_graph_move move = {a->from->graph, a->c.b.graph, a->map, a->param, true};
     if (sn_graph_move_attrs(&move, n->op, &attrs, &a->c.b.error) != SNUG_OK)
         return;
-    for (int i = 0; i < n->n_in; i++)
-        in[i] = a->map[n->in[i].i];
+    for (int k = 0; k < n->n_in; k++)
+        in[k] = a->map[n->in[k].i];
     sn_graph_set_part(a->c.b.graph, n->part);
     sn_build_all(&a->c.b, n->op, &attrs, in, n->n_in, outs);
     for (int k = 0; k < n->n_out; k++)
         a->map[n->out[k].i] = outs[k];
+    snug_recorder *r = a->c.r;
+    const uint64_t site = r->site;
+    r->site = a->from->site[i];
+    const snug_status covered =
+        a->c.b.error.code == SNUG_OK ? sn_recording_cover(r->now, &a->c.b.error) : SNUG_OK;
+    (void)covered; /* sticks in the call */
+    r->site = site;
 }
 
 static snug_status make_maps(applier *a, snug_error *err) {
@@ -232,7 +241,7 @@ snug_status snug_trace_call(snug_trace *t, snug_tensor *const *arguments, int n,
     ask_hosts(&a);
     for (uint32_t i = 0; i < t->n_needed && a.c.b.error.code == SNUG_OK; i++)
         if (t->needed[i])
-            apply_node(&a, sn_graph_node_at(t->rec->graph, (sn_node){i}));
+            apply_node(&a, i);
     for (int i = 0; i < n_out && i < t->n_outputs; i++)
         outputs[i] = sn_record_give(&a.c, a.map[t->outputs[i].i]);
     sn_graph_set_part(a.c.b.graph, SN_PART_FORWARD);

@@ -24,6 +24,9 @@
 #define SN_MAX_TAPES    32
 #define SN_MAX_RECORDED 65536              /* nodes, after which a recording runs by itself */
 #define SN_MAX_HELD     ((size_t)64 << 20) /* bytes of leaves that only the recording holds */
+/* Operations behind the first assignment: a run is not interrupted from there on, so it must not
+ * take much longer than a second. */
+#define SN_MAX_WORK 2e10
 
 typedef struct {
     void *data;
@@ -122,6 +125,7 @@ struct sn_recording {
     size_t n_variable, cap_variable;
     size_t held_bytes; /* of leaves that nobody else held when they came */
     bool has_effects;
+    double work; /* operations recorded since it has */
     sn_kept *kept;
     size_t n_kept, cap_kept;
     uint32_t n_again; /* so many first nodes ran before and are here for tapes */
@@ -160,6 +164,8 @@ typedef struct sn_entry {
     sn_graph *graph;  /* fused */
     uint32_t *params; /* per slot of a recording: of the graph; UINT32_MAX: gone */
     uint32_t n_params;
+    uint32_t *origin; /* per node of the graph: of the recording */
+    uint32_t n_origin;
     sn_plan *plan;
     uint32_t *donor; /* per output: the leaf whose bytes it may take; UINT32_MAX: none */
     sn_session *session;
@@ -191,7 +197,7 @@ struct snug_recorder {
     uint32_t n_variables; /* made so far: ids */
     uint64_t seed, n_draws;
     size_t live_tensors; /* and variables, tapes, traces: what is still held */
-    size_t taken_bytes; /* of the budget, by all but the arena of the newest run */
+    size_t taken_bytes;  /* of the budget, by all but the arena of the newest run */
     size_t tensor_bytes, variable_bytes;
     bool running, closed;
     sn_recording *spare;       /* cleared; NULL: none */
@@ -243,6 +249,8 @@ bool sn_recording_stands(const sn_recording *rec, const snug_tensor *t);
 SNUG_CHECKED snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out,
                                            snug_error *err);
 
+/* "matmul f32[32,10], train.py:41", of a node of the recording. */
+const char *sn_recording_where(const sn_recording *rec, sn_node n, char *text, size_t size);
 /* Whether the value is nothing but numbers to come: then what they are. */
 bool sn_recording_recipe(const sn_recording *rec, sn_value v, sn_recipe *out);
 /* Bytes for a value that tapes want a gradient of; the leaf holds them, too. */
@@ -290,8 +298,9 @@ typedef struct {
     sn_storage *const *storage;
     size_t n;
 } sn_direct_values;
+/* failed: the node that an error came from, where it came from one. */
 SNUG_CHECKED snug_status sn_direct_run(const sn_recording *rec, const sn_direct_values *values,
-                                       snug_error *err);
+                                       sn_node *failed, snug_error *err);
 
 /* --- flush.c, cache.c ------------------------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_flush(snug_recorder *r, snug_error *err);

@@ -143,6 +143,12 @@ static void set_position(const sn_walk *w, const sn_place *place, sn_call *call)
     call->full = type->rank > 0 ? type->dims[call->axis] : 1;
 }
 
+/* Who has inputs and outputs outside knows what stood where, and asks sn_session_failed. */
+static snug_status fail_at(const sn_session *s, sn_node n, snug_status status, snug_error *err) {
+    return sn_graph_is_outside(s->plan->graph) ? status
+                                               : sn_fail_at(s->plan->graph, n, status, err);
+}
+
 static snug_status run_node(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape,
                             snug_error *err) {
     sn_session *s = w->s;
@@ -158,7 +164,7 @@ static snug_status run_node(const sn_walk *w, const sn_bound *bound, const sn_bo
     if (step->n_out > 0)
         set_position(w, &step->out[0], &call);
     const snug_status status = bound->kernel(&call, err);
-    return status == SNUG_OK ? SNUG_OK : sn_fail_at(s->plan->graph, step->node, status, err);
+    return status == SNUG_OK ? SNUG_OK : fail_at(s, step->node, status, err);
 }
 
 static snug_status run_feed(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape,
@@ -237,7 +243,7 @@ void sn_run_lane(sn_session *s, uint32_t lane) {
 
 /* What kernels would refuse by their parameters is refused here: a run that begins fails only by
  * its data. */
-static snug_status check_params(const sn_session *s, snug_error *err) {
+static snug_status check_params(sn_session *s, snug_error *err) {
     for (uint32_t i = 0; i < s->plan->n_steps; i++) {
         const sn_bound *bound = &s->bound[i];
         if (!bound->check)
@@ -250,8 +256,10 @@ static snug_status check_params(const sn_session *s, snug_error *err) {
             call.in = shapes[k]->views;
             call.out = shapes[k]->views + bound->step->n_in;
             const snug_status status = bound->check(&call, err);
-            if (status != SNUG_OK)
-                return sn_fail_at(s->plan->graph, bound->step->node, status, err);
+            if (status != SNUG_OK) {
+                s->failed_step = i;
+                return fail_at(s, bound->step->node, status, err);
+            }
         }
     }
     return SNUG_OK;
@@ -272,13 +280,14 @@ snug_status sn_session_run(sn_session *s, snug_error *err) {
         return sn_fail(
             err, SNUG_E_TORN,
             "an earlier step stopped after it had changed some variables; load weights to go on");
+    s->failed_step = UINT32_MAX;
+    s->status = SNUG_OK;
     SNUG_TRY(sn_bind_sources(s, err));
     SNUG_TRY(check_params(s, err));
     if (x->options.poison_set && x->options.poison >= 0)
         poison_arenas(x);
     s->n_done = 0;
     s->wrote_state = false;
-    s->status = SNUG_OK;
     memset(s->done, 0, s->plan->n_steps * sizeof *s->done);
     if ((s->lanes & ~1u) != 0 && sn_crew_is_here(&x->crew)) {
         sn_crew_begin(&x->crew, s);
@@ -294,4 +303,10 @@ snug_status sn_session_run(sn_session *s, snug_error *err) {
     if (err)
         *err = s->error;
     return s->status;
+}
+
+sn_node sn_session_failed(const sn_session *s) {
+    const bool known = s->failed_step < s->plan->n_steps && s->status != SNUG_E_INTERRUPTED &&
+                       s->plan->steps[s->failed_step].kind == SN_STEP_RUN;
+    return known ? s->plan->steps[s->failed_step].node : SN_NO_NODE;
 }

@@ -130,9 +130,13 @@ static snug_status emit(const sn_fuser *f, sn_graph **out, snug_error *err) {
     snug_status status = sn_replay_init(&r, f->g, NULL, err);
     if (status != SNUG_OK)
         return status;
-    for (uint32_t n = 0; n < f->n_nodes && status == SNUG_OK; n++)
-        if (!f->records[n].gone)
-            status = sn_replay_node(&r, &f->records[n].node, err);
+    for (uint32_t n = 0; n < f->n_nodes && status == SNUG_OK; n++) {
+        if (f->records[n].gone)
+            continue;
+        if (f->options.origin)
+            f->options.origin[sn_graph_n_nodes(r.to)] = n;
+        status = sn_replay_node(&r, &f->records[n].node, err);
+    }
     if (status == SNUG_OK)
         status = sn_replay_take(&r, out, err);
     if (status == SNUG_OK && f->options.params)

@@ -236,6 +236,8 @@ typedef struct {
     int64_t dense_update; /* from this many weights on; 0: never */
     uint32_t *params;     /* NULL, or one per parameter slot: its number in the new graph is written
                              there, UINT32_MAX where it is gone */
+    uint32_t *origin;     /* NULL, or one per node: of each node of the new graph the old one in
+                             whose place it stands */
     uint32_t n_checked;   /* so many first nodes ran before: what may fail there need not run again
                              only to find out */
 } sn_fuse_options;

@@ -106,6 +106,29 @@ class Interrupts(unittest.TestCase):
         self.assertEqual((float(v), float(tf.reduce_sum(tf.ones(5)))), (1, 5))
 
 
+    def test_a_loop_of_assignments_stops(self):
+        v, x = tf.Variable(tf.ones((1000, 1000))), tf.ones((1000, 1000)) * 1e-3
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        done = 0
+        with self.assertRaises(KeyboardInterrupt):
+            for _ in range(20000):  # one plan of all of them would take minutes
+                v.assign(tf.matmul(v, x))
+                done += 1
+        timer.join()
+        self.assertLess(done, 20000)
+        self.assertAlmostEqual(float(v[0, 0]), 1, 3)
+
+
+class Lines(unittest.TestCase):
+    def test_an_error_in_a_run_names_the_line_that_recorded_it(self):
+        x, i = tf.constant([1.0, 2.0]) * 2, tf.cast(tf.constant([0.0, 5.0]) * 1, tf.int32)
+        y = tf.gather(x, i)
+        line = sys._getframe().f_lineno - 1
+        with self.assertRaisesRegex(tf.errors.InvalidArgumentError, rf"test_process.py:{line}: index 5"):
+            float(tf.reduce_sum(y))
+
+
 class Threads(unittest.TestCase):
     def test_others_go_on_while_a_plan_runs(self):
         ticks, stop = [0], threading.Event()
