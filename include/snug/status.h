@@ -40,6 +40,7 @@ extern "C" {
     X(E_INTERRUPTED, 130, "stopped by the caller")                                                 \
     X(E_END, 1, "there are no more elements")                                                      \
     X(E_TORN, 1, "a step stopped half-way; load weights to go on")                                 \
+    X(E_DEVICE, 1, "a device is missing, or failed and must be opened again")                      \
     X(E_INTERNAL, 70, "a bug in Snug")
 
 typedef enum {

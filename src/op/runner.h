@@ -16,7 +16,8 @@
  * address (the executor copies all parameters of a run there first). So a captured run can be
  * replayed with other learning rates, seeds and slice starts.
  * 3. Nothing is allocated on the device by run, copy, order, finish, replay.
- * 4. Kernels that refuse values (MAYFAIL rows) write a word; finish turns it into the error.
+ * 4. Kernels that refuse values (MAYFAIL rows) write a word; finish turns it into the error,
+ * and forgets it.
  * 5. A sticky device error poisons this object: every later call returns it, until close. The
  * process stays well.
  * 6. Same inputs, same bits, run to run; a slice of a batch gives the whole's bits with own
@@ -26,7 +27,9 @@
 
 #include "op/call.h"
 
-#define SN_GPU_ABI 1
+#define SN_GPU_ABI     1
+#define SN_GPU_QUEUES  3 /* of plan.h: compute, in, out */
+#define SN_GPU_MOMENTS 8
 
 typedef struct sn_gpu sn_gpu;
 
@@ -58,6 +61,7 @@ typedef struct {
                              modules, libraries, streams */
     size_t held_bytes;    /* by alloc, as the device rounds them */
     size_t granule_bytes; /* sizes are rounded up to this */
+    bool watched;         /* by NVML; else context_bytes is what it usually is */
 } sn_gpu_facts;
 
 typedef enum {
@@ -76,6 +80,8 @@ typedef struct {
      */
     void (*close)(sn_gpu *g, bool reset);
     snug_status (*facts)(sn_gpu *g, sn_gpu_facts *out, snug_error *err);
+    /* Fills blas and dnn, and loads the libraries for it: only to tell people. */
+    void (*libraries)(sn_gpu *g, sn_gpu_facts *out);
 
     /* The description the planner reads: variants, workspace, rates. SNUG_E_UNSUPPORTED from its
      * describe: the row has no kernel here, and the executor runs it on the host. */
@@ -99,6 +105,9 @@ typedef struct {
                         size_t bytes, snug_error *err);
     snug_status (*fill)(sn_gpu *g, int queue, void *to, int byte, size_t bytes, snug_error *err);
     snug_status (*order)(sn_gpu *g, int earlier, int later, snug_error *err);
+    /* Moments of a queue: what it was given before mark is done when await returns. */
+    snug_status (*mark)(sn_gpu *g, int queue, int moment, snug_error *err);
+    snug_status (*await)(sn_gpu *g, int moment, snug_error *err);
     snug_status (*finish)(sn_gpu *g, snug_error *err);
 
     /* Everything given to queue 0 between the two (and ordered into it) becomes one object, not

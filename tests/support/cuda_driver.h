@@ -1,0 +1,28 @@
+/* cuda_driver.h: the card of the emulated plug-in, for tests to change between two opens. */
+#ifndef SN_TESTS_CUDA_DRIVER_H
+#define SN_TESTS_CUDA_DRIVER_H
+
+#ifdef __cplusplus
+#include "kernels/cuda/driver.h"
+extern "C" {
+#else
+#include "op/runner.h"
+#endif
+
+typedef struct {
+    size_t total_bytes, context_bytes, others_bytes;
+    int n_devices;
+    size_t held_bytes; /* of blocks now */
+    int64_t fail_at;   /* this call of the driver fails, and all after it until the next open */
+    bool lost;
+    int64_t n_replays; /* of captured runs */
+    int n_contexts;
+} sn_emulated_card;
+
+typedef sn_emulated_card *(*sn_emulated_world_fn)(void);
+
+#ifdef __cplusplus
+SNUG_API sn_emulated_card *sn_emulated_world(void);
+}
+#endif
+#endif
