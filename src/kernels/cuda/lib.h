@@ -74,4 +74,45 @@ size_t sn_blas_workspace(const sn_blas_plan *plan);
 snug_status sn_blas_run(const sn_gpu *g, const sn_blas_plan *plan, const sn_blas_operands *o,
                         cudaStream_t stream, snug_error *err);
 
+/* --- cuDNN ----------------------------------------------------------------------------------- */
+typedef enum { SN_DNN_FORWARD, SN_DNN_DX, SN_DNN_DW } sn_dnn_kind;
+
+/* x [N, H, W, C], w [O, kh, kw, C] (mind the order), y [N, oh, ow, O], all f32 and dense; pad is
+ * top, bottom, left, right. */
+typedef struct {
+    sn_dnn_kind kind;
+    int64_t N, H, W, C, kh, kw, O, oh, ow;
+    int64_t stride[2], pad[4], dilation[2];
+    bool bias, relu; /* forward only */
+} sn_dnn_conv;
+
+typedef struct {
+    char impl[40]; /* "cudnn:eng12.3fa1 ws 7MiB" */
+    size_t workspace_bytes;
+    bool bias, relu; /* which of them the engine takes on; the rest is the caller's */
+} sn_dnn_choice;
+
+typedef struct sn_dnn_plan sn_dnn_plan;
+
+/* Those that are inputs and the one that is the output, by kind. */
+typedef struct {
+    void *x, *w, *y;
+    const void *bias;
+    void *workspace;
+} sn_dnn_operands;
+
+/* The first deterministic engine of its heuristic under the cap that needs no compiler at run time;
+ * SNUG_E_UNSUPPORTED where there is none, or no library. */
+snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_dnn_choice *out,
+                          snug_error *err);
+snug_status sn_dnn_make(sn_gpu *g, const sn_dnn_conv *v, const char *impl, sn_dnn_plan **out,
+                        snug_error *err);
+void sn_dnn_drop(sn_gpu *g, sn_dnn_plan *plan);
+size_t sn_dnn_workspace(const sn_dnn_plan *plan);
+/* Whether the engine adds the bias and takes relu. */
+bool sn_dnn_takes_bias(const sn_dnn_plan *plan);
+bool sn_dnn_takes_relu(const sn_dnn_plan *plan);
+snug_status sn_dnn_run(const sn_gpu *g, const sn_dnn_plan *plan, const sn_dnn_operands *o,
+                       cudaStream_t stream, snug_error *err);
+
 #endif

@@ -1,0 +1,409 @@
+/* blas.cu: cuBLASLt, found when the first plan names one of its products and never linked: a net
+ * that needs no library does not pay for it. Its matrices lie by columns, so a product by rows is
+ * asked for with the operands changed: C^T = B^T A^T.
+ *
+ * 1. A way is what the heuristic names first under the cap; its numbers stand in impl
+ * (algorithm.tile.stages.parts of K) and pin it when the product is made, perhaps for fewer rows.
+ * 2. All of its reductions are in a fixed order: none adds by atomics.
+ * 3. C is also D: adding into C is a beta of 1, given at the run. */
+#include "kernels/cuda/lib.h"
+
+#ifdef SN_CUDA_EMULATED
+
+void sn_blas_version(const sn_gpu *g, char *text, size_t size) {
+    (void)g;
+    if (size > 0)
+        text[0] = 0;
+}
+void sn_blas_close(sn_gpu *g) {
+    (void)g;
+}
+snug_status sn_blas_choose(const sn_gpu *g, const sn_blas_product *p, sn_blas_choice *out,
+                           snug_error *err) {
+    (void)g, (void)p, (void)out;
+    return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuBLASLt");
+}
+snug_status sn_blas_make(sn_gpu *g, const sn_blas_product *p, const char *impl, sn_blas_plan **out,
+                         snug_error *err) {
+    (void)g, (void)p, (void)impl, (void)out;
+    return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuBLASLt");
+}
+void sn_blas_drop(sn_gpu *g, sn_blas_plan *plan) {
+    (void)g, (void)plan;
+}
+size_t sn_blas_workspace(const sn_blas_plan *plan) {
+    (void)plan;
+    return 0;
+}
+snug_status sn_blas_run(const sn_gpu *g, const sn_blas_plan *plan, const sn_blas_operands *o,
+                        cudaStream_t stream, snug_error *err) {
+    (void)g, (void)plan, (void)o, (void)stream;
+    return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuBLASLt");
+}
+
+#else
+
+#include <cublasLt.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- the library ----------------------------------------------------------------------------- */
+#define SYMBOLS(X)                                                                                 \
+    X(cublasLtCreate)                                                                              \
+    X(cublasLtDestroy)                                                                             \
+    X(cublasLtGetVersion)                                                                          \
+    X(cublasLtMatmul)                                                                              \
+    X(cublasLtMatmulAlgoGetHeuristic)                                                              \
+    X(cublasLtMatmulAlgoConfigGetAttribute)                                                        \
+    X(cublasLtMatmulDescCreate)                                                                    \
+    X(cublasLtMatmulDescDestroy)                                                                   \
+    X(cublasLtMatmulDescSetAttribute)                                                              \
+    X(cublasLtMatrixLayoutCreate)                                                                  \
+    X(cublasLtMatrixLayoutDestroy)                                                                 \
+    X(cublasLtMatrixLayoutSetAttribute)                                                            \
+    X(cublasLtMatmulPreferenceCreate)                                                              \
+    X(cublasLtMatmulPreferenceDestroy)                                                             \
+    X(cublasLtMatmulPreferenceSetAttribute)
+
+enum { REMEMBERED = 256 }; /* choices, by their product's hash */
+
+typedef struct {
+    void *file; /* NULL: the library is missing */
+    char why[160];
+    cublasLtHandle_t handle;
+#define X(name) decltype(&name) name##_;
+    SYMBOLS(X)
+#undef X
+    sn_blas_product asked[REMEMBERED];
+    sn_blas_choice answer[REMEMBERED];
+} library;
+
+static void *open_file(void) {
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"};
+    void *file = NULL;
+    for (int i = 0; i < 3 && !file; i++)
+        file = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    return file;
+}
+
+static bool find_symbols(library *l) {
+    bool all = true;
+#define X(name)                                                                                    \
+    l->name##_ = (decltype(&name))dlsym(l->file, #name);                                           \
+    all = all && l->name##_;
+    SYMBOLS(X)
+#undef X
+    return all;
+}
+
+static void load(const sn_gpu *g, library *l) {
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    if (host->fault && host->fault(host->ctx)) {
+        snprintf(l->why, sizeof l->why, "no cuBLASLt handle (a fault was asked for)");
+        return;
+    }
+    l->file = open_file();
+    if (!l->file) {
+        snprintf(l->why, sizeof l->why, "no libcublasLt.so.13: %.100s", dlerror());
+        return;
+    }
+    const bool whole = find_symbols(l);
+    if (whole && l->cublasLtCreate_(&l->handle) == CUBLAS_STATUS_SUCCESS)
+        return;
+    snprintf(l->why, sizeof l->why, "%s",
+             whole ? "cuBLASLt gives no handle" : "libcublasLt lacks a function");
+    dlclose(l->file);
+    l->file = NULL;
+}
+
+/* Loaded when first asked for; what is missing is not looked for again. */
+static library *library_of(const sn_gpu *g) {
+    void **slot = sn_gpu_library_slot(g, SN_GPU_BLAS);
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    if (!*slot) {
+        library *l = (library *)host->alloc(host->ctx, sizeof(library));
+        if (!l)
+            return NULL;
+        memset((void *)l, 0, sizeof *l);
+        load(g, l);
+        *slot = l;
+    }
+    return (library *)*slot;
+}
+
+static snug_status want(const sn_gpu *g, library **out, snug_error *err) {
+    library *l = library_of(g);
+    if (!l)
+        return sn_fail(err, SNUG_E_MEMORY, "no host memory for cuBLASLt's table");
+    if (!l->file)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "%s", l->why);
+    *out = l;
+    return SNUG_OK;
+}
+
+void sn_blas_version(const sn_gpu *g, char *text, size_t size) {
+    const library *l = library_of(g);
+    const size_t v = l && l->file ? l->cublasLtGetVersion_() : 0;
+    if (v > 0)
+        snprintf(text, size, "%zu.%zu.%zu", v / 10000, v / 100 % 100, v % 100);
+    else if (size > 0)
+        text[0] = 0;
+}
+
+void sn_blas_close(sn_gpu *g) {
+    void **slot = sn_gpu_library_slot(g, SN_GPU_BLAS);
+    library *l = (library *)*slot;
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    if (!l)
+        return;
+    if (l->file) {
+        (void)l->cublasLtDestroy_(l->handle);
+        dlclose(l->file);
+    }
+    host->free(host->ctx, l, sizeof *l);
+    *slot = NULL;
+}
+
+/* --- descriptors ----------------------------------------------------------------------------- */
+struct sn_blas_plan {
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t a, b, c; /* the library's: a is our B */
+    cublasLtMatmulAlgo_t algo;
+    size_t workspace_bytes;
+    bool bias;
+};
+
+static void clear(const library *l, sn_blas_plan *p) {
+    if (p->desc)
+        (void)l->cublasLtMatmulDescDestroy_(p->desc);
+    cublasLtMatrixLayout_t layouts[] = {p->a, p->b, p->c};
+    for (int i = 0; i < 3; i++)
+        if (layouts[i])
+            (void)l->cublasLtMatrixLayoutDestroy_(layouts[i]);
+    memset((void *)p, 0, sizeof *p);
+}
+
+/* rows by columns as the library counts them. */
+static bool lay_out(const library *l, cublasLtMatrixLayout_t *out, int64_t rows, int64_t columns,
+                    int64_t pitch, const sn_blas_product *p, int64_t step) {
+    const int32_t batch = (int32_t)p->batch;
+    if (l->cublasLtMatrixLayoutCreate_(out, CUDA_R_32F, (uint64_t)rows, (uint64_t)columns, pitch) !=
+        CUBLAS_STATUS_SUCCESS)
+        return false;
+    return l->cublasLtMatrixLayoutSetAttribute_(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
+                                                sizeof batch) == CUBLAS_STATUS_SUCCESS &&
+           l->cublasLtMatrixLayoutSetAttribute_(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                &step, sizeof step) == CUBLAS_STATUS_SUCCESS;
+}
+
+static bool set(const library *l, cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t which,
+                const void *value, size_t bytes) {
+    return l->cublasLtMatmulDescSetAttribute_(desc, which, value, bytes) == CUBLAS_STATUS_SUCCESS;
+}
+
+static bool describe(const library *l, const sn_blas_product *p, bool exact, sn_blas_plan *out) {
+    const cublasOperation_t turn_a = p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                            turn_b = p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasLtEpilogue_t epilogue = p->bias && p->relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                        : p->bias          ? CUBLASLT_EPILOGUE_BIAS
+                                        : p->relu          ? CUBLASLT_EPILOGUE_RELU
+                                                           : CUBLASLT_EPILOGUE_DEFAULT;
+    const cublasComputeType_t type = exact ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32;
+    out->bias = p->bias;
+    if (l->cublasLtMatmulDescCreate_(&out->desc, type, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS)
+        return false;
+    return set(l, out->desc, CUBLASLT_MATMUL_DESC_TRANSA, &turn_a, sizeof turn_a) &&
+           set(l, out->desc, CUBLASLT_MATMUL_DESC_TRANSB, &turn_b, sizeof turn_b) &&
+           set(l, out->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue) &&
+           lay_out(l, &out->a, p->trans_b ? p->K : p->N, p->trans_b ? p->N : p->K, p->b_pitch, p,
+                   p->b_step) &&
+           lay_out(l, &out->b, p->trans_a ? p->M : p->K, p->trans_a ? p->K : p->M, p->a_pitch, p,
+                   p->a_step) &&
+           lay_out(l, &out->c, p->N, p->M, p->c_pitch, p, p->c_step);
+}
+
+/* --- the choice ------------------------------------------------------------------------------ */
+enum { WAYS = 12 };
+
+/* Rows of a slice begin anywhere: what every row is aligned to, 16 bytes at most. */
+static uint32_t alignment(int64_t pitch, int64_t step) {
+    return pitch % 4 == 0 && step % 4 == 0 ? 16 : 4;
+}
+
+static bool prefer(const library *l, const sn_gpu *g, const sn_blas_product *p,
+                   cublasLtMatmulPreference_t pref) {
+    const size_t cap = sn_gpu_workspace_cap(g);
+    const uint32_t a = alignment(p->b_pitch, p->b_step), b = alignment(p->a_pitch, p->a_step),
+                   c = alignment(p->c_pitch, p->c_step);
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t which;
+        const void *value;
+        size_t bytes;
+    } wishes[] = {{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &cap, sizeof cap},
+                  {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &a, sizeof a},
+                  {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &b, sizeof b},
+                  {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c, sizeof c},
+                  {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof c}};
+    for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++)
+        if (l->cublasLtMatmulPreferenceSetAttribute_(pref, wishes[i].which, wishes[i].value,
+                                                     wishes[i].bytes) != CUBLAS_STATUS_SUCCESS)
+            return false;
+    return true;
+}
+
+static int list_ways(const library *l, const sn_gpu *g, const sn_blas_product *p,
+                     const sn_blas_plan *plan, cublasLtMatmulHeuristicResult_t *ways) {
+    cublasLtMatmulPreference_t pref;
+    int n = 0;
+    if (l->cublasLtMatmulPreferenceCreate_(&pref) != CUBLAS_STATUS_SUCCESS)
+        return 0;
+    if (!prefer(l, g, p, pref) ||
+        l->cublasLtMatmulAlgoGetHeuristic_(l->handle, plan->desc, plan->a, plan->b, plan->c,
+                                           plan->c, pref, WAYS, ways, &n) != CUBLAS_STATUS_SUCCESS)
+        n = 0;
+    (void)l->cublasLtMatmulPreferenceDestroy_(pref);
+    return n;
+}
+
+static int number(const library *l, const cublasLtMatmulAlgo_t *algo,
+                  cublasLtMatmulAlgoConfigAttributes_t which) {
+    uint32_t value = 0;
+    size_t written;
+    if (l->cublasLtMatmulAlgoConfigGetAttribute_(algo, which, &value, sizeof value, &written) !=
+        CUBLAS_STATUS_SUCCESS)
+        return -1;
+    return (int)value;
+}
+
+/* "cublaslt:algo66.20.7.1": what decides the order of a sum, and a little more. */
+static void name_way(const library *l, const cublasLtMatmulAlgo_t *algo, char *text, size_t size) {
+    snprintf(text, size, "cublaslt:algo%d.%d.%d.%d", number(l, algo, CUBLASLT_ALGO_CONFIG_ID),
+             number(l, algo, CUBLASLT_ALGO_CONFIG_TILE_ID),
+             number(l, algo, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+             number(l, algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
+}
+
+/* The way that impl names, or the first; -1 where there is none. */
+static int pick(const library *l, const cublasLtMatmulHeuristicResult_t *ways, int n,
+                const char *impl) {
+    char text[40];
+    int first = -1;
+    for (int i = 0; i < n; i++) {
+        if (ways[i].state != CUBLAS_STATUS_SUCCESS)
+            continue;
+        if (first < 0)
+            first = i;
+        name_way(l, &ways[i].algo, text, sizeof text);
+        const size_t length = strlen(text);
+        if (impl && strncmp(impl, text, length) == 0 && (impl[length] == ' ' || !impl[length]))
+            return i;
+    }
+    return first;
+}
+
+static snug_status prepare(const library *l, const sn_gpu *g, const sn_blas_product *p,
+                           const char *impl, sn_blas_plan *out, snug_error *err) {
+    cublasLtMatmulHeuristicResult_t ways[WAYS];
+    memset((void *)out, 0, sizeof *out);
+    int n = 0, at = -1;
+    if (p->batch <= INT32_MAX && describe(l, p, sn_gpu_is_exact(g), out)) {
+        n = list_ways(l, g, p, out, ways);
+        at = pick(l, ways, n, impl);
+    }
+    if (at < 0) {
+        clear(l, out);
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "cuBLASLt has no way for a product of %lld x %lld x %lld, %lld times",
+                       (long long)p->M, (long long)p->N, (long long)p->K, (long long)p->batch);
+    }
+    out->algo = ways[at].algo;
+    out->workspace_bytes = ways[at].workspaceSize;
+    return SNUG_OK;
+}
+
+static size_t hash(const sn_blas_product *p) {
+    const int64_t words[] = {p->batch,   p->M,      p->N,      p->K,
+                             p->a_pitch, p->b_step, p->a_step, p->trans_a * 2 + p->trans_b};
+    uint64_t h = 1469598103934665603u;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        h = (h ^ (uint64_t)words[i]) * 1099511628211u;
+    return (size_t)(h >> 32) % REMEMBERED;
+}
+
+static bool is_same(const sn_blas_product *p, const sn_blas_product *q) {
+    return p->batch == q->batch && p->M == q->M && p->N == q->N && p->K == q->K &&
+           p->trans_a == q->trans_a && p->trans_b == q->trans_b && p->a_pitch == q->a_pitch &&
+           p->b_pitch == q->b_pitch && p->c_pitch == q->c_pitch && p->a_step == q->a_step &&
+           p->b_step == q->b_step && p->c_step == q->c_step && p->bias == q->bias &&
+           p->relu == q->relu;
+}
+
+/* A planner asks for the same product often, and a heuristic takes its time. */
+snug_status sn_blas_choose(const sn_gpu *g, const sn_blas_product *p, sn_blas_choice *out,
+                           snug_error *err) {
+    library *l;
+    SNUG_TRY(want(g, &l, err));
+    const size_t at = hash(p);
+    if (!l->answer[at].impl[0] || !is_same(&l->asked[at], p)) {
+        sn_blas_plan plan;
+        sn_blas_choice made;
+        char name[26];
+        SNUG_TRY(prepare(l, g, p, NULL, &plan, err));
+        name_way(l, &plan.algo, name, sizeof name);
+        const unsigned mib = (unsigned)((plan.workspace_bytes + 0xfffff) >> 20) % 10000;
+        snprintf(made.impl, sizeof made.impl, "%s ws %uMiB", name, mib);
+        made.workspace_bytes = plan.workspace_bytes;
+        clear(l, &plan);
+        l->asked[at] = *p;
+        l->answer[at] = made;
+    }
+    *out = l->answer[at];
+    return SNUG_OK;
+}
+
+snug_status sn_blas_make(sn_gpu *g, const sn_blas_product *p, const char *impl, sn_blas_plan **out,
+                         snug_error *err) {
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    library *l;
+    SNUG_TRY(want(g, &l, err));
+    sn_blas_plan *plan = (sn_blas_plan *)host->alloc(host->ctx, sizeof *plan);
+    if (!plan)
+        return sn_fail(err, SNUG_E_MEMORY, "no host memory for a product's plan");
+    const snug_status status = prepare(l, g, p, impl, plan, err);
+    if (status == SNUG_OK)
+        *out = plan;
+    else
+        host->free(host->ctx, plan, sizeof *plan);
+    return status;
+}
+
+void sn_blas_drop(sn_gpu *g, sn_blas_plan *plan) {
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    if (!plan)
+        return;
+    clear(library_of(g), plan);
+    host->free(host->ctx, plan, sizeof *plan);
+}
+
+size_t sn_blas_workspace(const sn_blas_plan *plan) {
+    return plan->workspace_bytes;
+}
+
+snug_status sn_blas_run(const sn_gpu *g, const sn_blas_plan *plan, const sn_blas_operands *o,
+                        cudaStream_t stream, snug_error *err) {
+    const library *l = library_of(g);
+    const float one = 1, beta = o->add ? 1.0f : 0.0f;
+    if (plan->bias &&
+        !set(l, plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &o->bias, sizeof o->bias))
+        return sn_fail(err, SNUG_E_INTERNAL, "cuBLASLt takes no bias here");
+    const cublasStatus_t status = l->cublasLtMatmul_(
+        l->handle, plan->desc, &one, o->b, plan->a, o->a, plan->b, &beta, o->c, plan->c, o->c,
+        plan->c, &plan->algo, o->workspace, plan->workspace_bytes, stream);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return sn_fail(err, SNUG_E_INTERNAL, "cuBLASLt refuses a product it named a way for (%d)",
+                       (int)status);
+    return SNUG_OK;
+}
+
+#endif

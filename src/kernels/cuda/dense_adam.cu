@@ -1,0 +1,256 @@
+/* dense_adam.cu: the family matmul_adam: Adam's update of weights w [M, N] by the gradient x^T dy
+ * of x [K, M] and dy [K, N], which is never in memory; and, with a fourth output, dx = dy w^T with
+ * the weights as they were, which may lie over x.
+ *
+ * Few columns: a block owns SPAN rows of w, a thread 1 or 2 of them with all columns. It goes
+ * through x once, CHUNK images at a time: all loaded before the first of them is overwritten by dx,
+ * since the compiler may move no load over a store. The gradients then go through shared memory to
+ * the update, whose reads and writes are in order. Sums are added in the order of the images.
+ * Otherwise: three plain kernels, of the averages, dx, and the weights. */
+#include "kernels/cuda/cuda.h"
+
+#include <stdio.h>
+
+enum { WEIGHTS, MEAN, SQUARE, X, DY, DX = X };
+enum { THREADS = 256, CHUNK = 8, STAGED = 64 };
+
+typedef struct {
+    int64_t M, N, K;
+    const void *w, *m, *v, *x, *dy;
+    void *w_out, *m_out, *v_out, *dx; /* dx may be x, or NULL */
+    const sn_scalar *param;
+} update;
+
+/* As the weights' type has them. */
+template <class T> struct rates { T rate, toward1, toward2, epsilon; };
+
+template <class T> static __device__ rates<T> rates_of(const sn_scalar *p) {
+    return rates<T>{(T)p[0].real, (T)p[1].real, (T)p[2].real, (T)p[3].real};
+}
+
+static inline __device__ float root(float x) {
+    return sqrtf(x);
+}
+static inline __device__ double root(double x) {
+    return sqrt(x);
+}
+
+/* --- few columns ----------------------------------------------------------------------------- */
+template <int N> struct span_of {
+    enum { rows = N > 10 ? 1 : 2, value = THREADS * rows };
+};
+
+/* dy of images [k, k + STAGED), zeros behind the last. */
+template <int N> static __device__ void stage(const float *dy, int64_t k, int64_t K, float *to) {
+    __syncthreads();
+    for (int e = (int)threadIdx.x; e < STAGED * N; e += THREADS)
+        to[e] = k + e / N < K ? dy[k * N + e] : 0.0f;
+    __syncthreads();
+}
+
+/* Images [k, k + n) of the thread's rows, n <= CHUNK. */
+template <int N, int R, bool BACK>
+static __device__ void take_images(const update &u, int64_t first, int64_t k, int n,
+                                   const float *dy, const float w[R][N], float sum[R][N]) {
+    const float *x = (const float *)u.x + k * u.M + first;
+    float *dx = (float *)u.dx + k * u.M + first;
+    float value[CHUNK][R];
+#pragma unroll
+    for (int i = 0; i < CHUNK; i++)
+#pragma unroll
+        for (int r = 0; r < R; r++)
+            value[i][r] = i < n && first + r * THREADS < u.M ? x[i * u.M + r * THREADS] : 0.0f;
+#pragma unroll
+    for (int i = 0; i < CHUNK; i++) {
+        float back[R] = {};
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float d = dy[i * N + j];
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+                sum[r][j] += value[i][r] * d;
+                if (BACK)
+                    back[r] += d * w[r][j];
+            }
+        }
+#pragma unroll
+        for (int r = 0; BACK && r < R; r++)
+            if (i < n && first + r * THREADS < u.M)
+                dx[i * u.M + r * THREADS] = back[r];
+    }
+}
+
+/* Elements [first, first + n) of the weights, by the gradients g in shared memory. */
+static __device__ void step(const update &u, int64_t first, int n, const float *g) {
+    const rates<float> p = rates_of<float>(u.param);
+#pragma unroll 4
+    for (int e = (int)threadIdx.x; e < n; e += THREADS) {
+        const int64_t at = first + e;
+        const float w = ((const float *)u.w)[at], m = ((const float *)u.m)[at],
+                    v = ((const float *)u.v)[at], d = g[e];
+        const float mean = m + (d - m) * p.toward1, square = v + (d * d - v) * p.toward2;
+        ((float *)u.w_out)[at] = w - p.rate * mean / (root(square) + p.epsilon);
+        ((float *)u.m_out)[at] = mean;
+        ((float *)u.v_out)[at] = square;
+    }
+}
+
+template <int N, bool BACK>
+static __global__ void __launch_bounds__(THREADS, 2)
+    update_spans(const __grid_constant__ update u) {
+    enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
+    __shared__ float tile[SPAN * N], staged[STAGED * N];
+    const int64_t spans = (u.M + SPAN - 1) / SPAN;
+    for (int64_t span = blockIdx.x; span < spans; span += gridDim.x) {
+        const int64_t row = span * SPAN, first = row + threadIdx.x;
+        const int rows = u.M - row < SPAN ? (int)(u.M - row) : (int)SPAN;
+        float sum[R][N] = {}, w[R][N] = {};
+        if (BACK) {
+            for (int e = (int)threadIdx.x; e < rows * N; e += THREADS)
+                tile[e] = ((const float *)u.w)[row * N + e];
+            __syncthreads();
+#pragma unroll
+            for (int r = 0; r < R; r++)
+#pragma unroll
+                for (int j = 0; j < N; j++)
+                    w[r][j] = tile[((int)threadIdx.x + r * THREADS) * N + j];
+        }
+        for (int64_t k = 0; k < u.K; k += STAGED) {
+            const int64_t end = k + STAGED < u.K ? k + STAGED : u.K;
+            stage<N>((const float *)u.dy, k, u.K, staged);
+            for (int64_t i = k; i < end; i += CHUNK)
+                take_images<N, R, BACK>(u, first, i, end - i < CHUNK ? (int)(end - i) : (int)CHUNK,
+                                        staged + (i - k) * N, w, sum);
+        }
+        __syncthreads();
+#pragma unroll
+        for (int r = 0; r < R; r++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                tile[((int)threadIdx.x + r * THREADS) * N + j] = sum[r][j];
+        __syncthreads();
+        step(u, row * N, rows * N, tile);
+        __syncthreads();
+    }
+}
+
+/* --- any columns ----------------------------------------------------------------------------- */
+template <class T> static __global__ void average(const __grid_constant__ update u) {
+    const rates<T> p = rates_of<T>(u.param);
+    const T *x = (const T *)u.x, *dy = (const T *)u.dy;
+    const int64_t count = u.M * u.N;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        const int64_t row = i / u.N, column = i % u.N;
+        T sum = 0;
+        for (int64_t k = 0; k < u.K; k++)
+            sum += x[k * u.M + row] * dy[k * u.N + column];
+        const T m = ((const T *)u.m)[i], v = ((const T *)u.v)[i];
+        ((T *)u.m_out)[i] = m + (sum - m) * p.toward1;
+        ((T *)u.v_out)[i] = v + (sum * sum - v) * p.toward2;
+    }
+}
+
+template <class T> static __global__ void make_dx(const __grid_constant__ update u) {
+    const T *w = (const T *)u.w, *dy = (const T *)u.dy;
+    const int64_t count = u.K * u.M;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        const T *a = dy + i / u.M * u.N, *b = w + i % u.M * u.N;
+        T sum = 0;
+        for (int64_t n = 0; n < u.N; n++)
+            sum += a[n] * b[n];
+        ((T *)u.dx)[i] = sum;
+    }
+}
+
+template <class T> static __global__ void step_weights(const __grid_constant__ update u) {
+    const rates<T> p = rates_of<T>(u.param);
+    const int64_t count = u.M * u.N;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        const T mean = ((const T *)u.m_out)[i], square = ((const T *)u.v_out)[i];
+        ((T *)u.w_out)[i] = ((const T *)u.w)[i] - p.rate * mean / (root(square) + p.epsilon);
+    }
+}
+
+static unsigned grid_of(int64_t n) {
+    const int64_t blocks = (n + THREADS - 1) / THREADS, most = 1 << 20;
+    return (unsigned)(blocks < most ? blocks : most);
+}
+
+template <class T> static void run_plain(const update *u, cudaStream_t stream) {
+    const int64_t count = u->M * u->N;
+    if (count > 0)
+        SN_LAUNCH(average<T>, grid_of(count), THREADS, 0, stream, *u);
+    if (u->dx && u->K * u->M > 0)
+        SN_LAUNCH(make_dx<T>, grid_of(u->K * u->M), THREADS, 0, stream, *u);
+    if (count > 0)
+        SN_LAUNCH(step_weights<T>, grid_of(count), THREADS, 0, stream, *u);
+}
+
+/* --- the family ------------------------------------------------------------------------------ */
+#define WIDTHS(X) X(1) X(2) X(3) X(4) X(5) X(8) X(10) X(16)
+
+/* False: no kernel for so many columns. */
+static bool run_few(const update *u, cudaStream_t stream) {
+#define RUN(n)                                                                                     \
+    if (u->N == n) {                                                                               \
+        const int64_t spans = (u->M + span_of<n>::value - 1) / span_of<n>::value;                  \
+        const unsigned grid = (unsigned)(spans < (1 << 20) ? spans : 1 << 20);                     \
+        if (grid > 0 && u->dx)                                                                     \
+            SN_LAUNCH((update_spans<n, true>), grid, THREADS, 0, stream, *u);                      \
+        else if (grid > 0)                                                                         \
+            SN_LAUNCH((update_spans<n, false>), grid, THREADS, 0, stream, *u);                     \
+        return true;                                                                               \
+    }
+    WIDTHS(RUN)
+#undef RUN
+    return false;
+}
+
+static bool is_few(int64_t n) {
+#define SAME(width)                                                                                \
+    if (n == width)                                                                                \
+        return true;
+    WIDTHS(SAME)
+#undef SAME
+    return false;
+}
+
+static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out, snug_error *err) {
+    const snug_dtype dtype = d->in[WEIGHTS].dtype;
+    (void)g;
+    if (dtype != SNUG_F32 && dtype != SNUG_F64)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "no CUDA update of %s", snug_dtype_name(dtype));
+    const bool few = dtype == SNUG_F32 && is_few(d->in[WEIGHTS].dims[1]);
+    snprintf(out->impl, sizeof out->impl, "%s", few ? "own:spans" : "own:plain");
+    return SNUG_OK;
+}
+
+static snug_status run(const sn_cuda_call *c, snug_error *err) {
+    const sn_call *k = c->call;
+    const int64_t *dims = k->in[WEIGHTS].type.dims;
+    (void)err;
+    const update u = {dims[0],
+                      dims[1],
+                      k->in[X].type.dims[0],
+                      k->in[WEIGHTS].data,
+                      k->in[MEAN].data,
+                      k->in[SQUARE].data,
+                      k->in[X].data,
+                      k->in[DY].data,
+                      k->out[WEIGHTS].data,
+                      k->out[MEAN].data,
+                      k->out[SQUARE].data,
+                      k->n_out > DX ? k->out[DX].data : NULL,
+                      k->param};
+    if (k->in[WEIGHTS].type.dtype == SNUG_F64)
+        run_plain<double>(&u, c->stream);
+    else if (!run_few(&u, c->stream))
+        run_plain<float>(&u, c->stream);
+    return SNUG_OK;
+}
+
+extern const sn_cuda_family sn_cuda_matmul_adam;
+const sn_cuda_family sn_cuda_matmul_adam = {run, describe, NULL, NULL};

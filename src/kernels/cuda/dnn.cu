@@ -1,0 +1,617 @@
+/* dnn.cu: cuDNN's backend interface, found when the first plan names one of its engines and never
+ * linked. A convolution is a small graph of descriptors (convolution, then bias, then relu); the
+ * heuristic names engines for it, in the order it believes in.
+ *
+ * 1. Never an engine that is not deterministic, that wants more scratch than the cap, or that
+ * would compile code at run time (half a second each). With exact arithmetic none that uses tensor
+ * cores or transforms.
+ * 2. impl names engine and knobs (a hash of them), and pins them.
+ * 3. Filters are KRSC: others are taken without complaint and give wrong numbers.
+ * 4. Bias and relu ride along where an engine takes them; choose says which do. */
+#include "kernels/cuda/lib.h"
+
+#ifdef SN_CUDA_EMULATED
+
+void sn_dnn_version(const sn_gpu *g, char *text, size_t size) {
+    (void)g;
+    if (size > 0)
+        text[0] = 0;
+}
+void sn_dnn_close(sn_gpu *g) {
+    (void)g;
+}
+snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_dnn_choice *out,
+                          snug_error *err) {
+    (void)g, (void)v, (void)out;
+    return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuDNN");
+}
+snug_status sn_dnn_make(sn_gpu *g, const sn_dnn_conv *v, const char *impl, sn_dnn_plan **out,
+                        snug_error *err) {
+    (void)g, (void)v, (void)impl, (void)out;
+    return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuDNN");
+}
+void sn_dnn_drop(sn_gpu *g, sn_dnn_plan *plan) {
+    (void)g, (void)plan;
+}
+size_t sn_dnn_workspace(const sn_dnn_plan *plan) {
+    (void)plan;
+    return 0;
+}
+bool sn_dnn_takes_bias(const sn_dnn_plan *plan) {
+    (void)plan;
+    return false;
+}
+bool sn_dnn_takes_relu(const sn_dnn_plan *plan) {
+    (void)plan;
+    return false;
+}
+snug_status sn_dnn_run(const sn_gpu *g, const sn_dnn_plan *plan, const sn_dnn_operands *o,
+                       cudaStream_t stream, snug_error *err) {
+    (void)g, (void)plan, (void)o, (void)stream;
+    return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuDNN");
+}
+
+#else
+
+#include <cudnn.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- the library ----------------------------------------------------------------------------- */
+#define SYMBOLS(X)                                                                                 \
+    X(cudnnCreate)                                                                                 \
+    X(cudnnDestroy)                                                                                \
+    X(cudnnGetVersion)                                                                             \
+    X(cudnnSetStream)                                                                              \
+    X(cudnnBackendCreateDescriptor)                                                                \
+    X(cudnnBackendDestroyDescriptor)                                                               \
+    X(cudnnBackendSetAttribute)                                                                    \
+    X(cudnnBackendGetAttribute)                                                                    \
+    X(cudnnBackendFinalize)                                                                        \
+    X(cudnnBackendExecute)
+
+enum { REMEMBERED = 512 }; /* choices, by their convolution's hash */
+
+typedef struct {
+    void *file; /* NULL: the library is missing */
+    char why[160];
+    cudnnHandle_t handle;
+#define X(name) decltype(&name) name##_;
+    SYMBOLS(X)
+#undef X
+    sn_dnn_conv asked[REMEMBERED];
+    sn_dnn_choice answer[REMEMBERED];
+} library;
+
+static bool find_symbols(library *l) {
+    bool all = true;
+#define X(name)                                                                                    \
+    l->name##_ = (decltype(&name))dlsym(l->file, #name);                                           \
+    all = all && l->name##_;
+    SYMBOLS(X)
+#undef X
+    return all;
+}
+
+static void load(const sn_gpu *g, library *l) {
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    if (host->fault && host->fault(host->ctx)) {
+        snprintf(l->why, sizeof l->why, "no cuDNN handle (a fault was asked for)");
+        return;
+    }
+    l->file = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+    if (!l->file) {
+        snprintf(l->why, sizeof l->why, "no libcudnn.so.9: %.100s", dlerror());
+        return;
+    }
+    const bool whole = find_symbols(l);
+    if (whole && l->cudnnCreate_(&l->handle) == CUDNN_STATUS_SUCCESS)
+        return;
+    snprintf(l->why, sizeof l->why, "%s",
+             whole ? "cuDNN gives no handle" : "libcudnn lacks a function");
+    dlclose(l->file);
+    l->file = NULL;
+}
+
+/* Loaded when first asked for; what is missing is not looked for again. */
+static library *library_of(const sn_gpu *g) {
+    void **slot = sn_gpu_library_slot(g, SN_GPU_DNN);
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    if (!*slot) {
+        library *l = (library *)host->alloc(host->ctx, sizeof(library));
+        if (!l)
+            return NULL;
+        memset((void *)l, 0, sizeof *l);
+        load(g, l);
+        *slot = l;
+    }
+    return (library *)*slot;
+}
+
+static snug_status want(const sn_gpu *g, library **out, snug_error *err) {
+    library *l = library_of(g);
+    if (!l)
+        return sn_fail(err, SNUG_E_MEMORY, "no host memory for cuDNN's table");
+    if (!l->file)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "%s", l->why);
+    *out = l;
+    return SNUG_OK;
+}
+
+void sn_dnn_version(const sn_gpu *g, char *text, size_t size) {
+    const library *l = library_of(g);
+    const size_t v = l && l->file ? l->cudnnGetVersion_() : 0;
+    if (v > 0)
+        snprintf(text, size, "%zu.%zu.%zu", v / 10000, v / 100 % 100, v % 100);
+    else if (size > 0)
+        text[0] = 0;
+}
+
+void sn_dnn_close(sn_gpu *g) {
+    void **slot = sn_gpu_library_slot(g, SN_GPU_DNN);
+    library *l = (library *)*slot;
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    if (!l)
+        return;
+    if (l->file) {
+        (void)l->cudnnDestroy_(l->handle);
+        dlclose(l->file);
+    }
+    host->free(host->ctx, l, sizeof *l);
+    *slot = NULL;
+}
+
+/* --- descriptors ----------------------------------------------------------------------------- */
+enum { MOST_PARTS = 16 };
+enum { ID_X = 1, ID_W, ID_Y, ID_BIAS, ID_SUM, ID_RAW };
+
+/* All descriptors of a plan, destroyed last first. `well`: nothing was refused so far. */
+struct sn_dnn_plan {
+    int n;
+    cudnnBackendDescriptor_t part[MOST_PARTS];
+    cudnnBackendDescriptor_t graph, plan;
+    bool well, bias, relu;
+    size_t workspace_bytes;
+};
+
+static cudnnBackendDescriptor_t add(const library *l, sn_dnn_plan *p,
+                                    cudnnBackendDescriptorType_t type) {
+    cudnnBackendDescriptor_t d = NULL;
+    p->well = p->well && p->n < MOST_PARTS &&
+              l->cudnnBackendCreateDescriptor_(type, &d) == CUDNN_STATUS_SUCCESS;
+    if (p->well)
+        p->part[p->n++] = d;
+    return d;
+}
+
+static void set(const library *l, sn_dnn_plan *p, cudnnBackendDescriptor_t d,
+                cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n,
+                const void *values) {
+    p->well =
+        p->well && l->cudnnBackendSetAttribute_(d, name, type, n, values) == CUDNN_STATUS_SUCCESS;
+}
+
+static void finish(const library *l, sn_dnn_plan *p, cudnnBackendDescriptor_t d) {
+    p->well = p->well && l->cudnnBackendFinalize_(d) == CUDNN_STATUS_SUCCESS;
+}
+
+static void clear(const library *l, sn_dnn_plan *p) {
+    while (p->n > 0)
+        (void)l->cudnnBackendDestroyDescriptor_(p->part[--p->n]);
+    memset((void *)p, 0, sizeof *p);
+}
+
+/* A tensor of channels last; dims are N, C, H, W. */
+static cudnnBackendDescriptor_t tensor(const library *l, sn_dnn_plan *p, int64_t id,
+                                       const int64_t dims[4], bool is_virtual) {
+    const int64_t strides[4] = {dims[1] * dims[2] * dims[3], 1, dims[3] * dims[1], dims[1]};
+    const int64_t align = strides[0] % 4 == 0 ? 16 : 4;
+    const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t d = add(l, p, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    set(l, p, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+    set(l, p, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims);
+    set(l, p, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
+    set(l, p, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
+    set(l, p, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &align);
+    if (is_virtual)
+        set(l, p, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
+    finish(l, p, d);
+    return d;
+}
+
+static cudnnBackendDescriptor_t window(const library *l, sn_dnn_plan *p, const sn_dnn_conv *v) {
+    const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+    const int64_t rank = 2, before[2] = {v->pad[0], v->pad[2]}, after[2] = {v->pad[1], v->pad[3]};
+    cudnnBackendDescriptor_t d = add(l, p, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    set(l, p, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+    set(l, p, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+    set(l, p, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &rank);
+    set(l, p, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, v->dilation);
+    set(l, p, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, v->stride);
+    set(l, p, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, before);
+    set(l, p, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, after);
+    finish(l, p, d);
+    return d;
+}
+
+/* What the three operations call their parts. */
+typedef struct {
+    cudnnBackendDescriptorType_t type;
+    cudnnBackendAttributeName_t x, w, y, window, alpha, beta;
+} operation;
+
+static const operation operations[] = {
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+};
+
+static cudnnBackendDescriptor_t pointwise(const library *l, sn_dnn_plan *p,
+                                          cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
+                                          cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y) {
+    const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t how = add(l, p, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    set(l, p, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+    set(l, p, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
+    finish(l, p, how);
+    cudnnBackendDescriptor_t d = add(l, p, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    const cudnnBackendAttributeType_t part = CUDNN_TYPE_BACKEND_DESCRIPTOR;
+    set(l, p, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, part, 1, &how);
+    set(l, p, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, part, 1, &x);
+    if (b)
+        set(l, p, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, part, 1, &b);
+    set(l, p, d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, part, 1, &y);
+    finish(l, p, d);
+    return d;
+}
+
+/* The graph: convolution, and after it what p says it takes along. */
+static void build_graph(const library *l, sn_dnn_plan *p, const sn_dnn_conv *v) {
+    const operation *o = &operations[v->kind];
+    const int64_t xd[4] = {v->N, v->C, v->H, v->W}, wd[4] = {v->O, v->C, v->kh, v->kw},
+                  yd[4] = {v->N, v->O, v->oh, v->ow}, bd[4] = {1, v->O, 1, 1};
+    const float one = 1, zero = 0;
+    const cudnnBackendAttributeType_t part = CUDNN_TYPE_BACKEND_DESCRIPTOR;
+    cudnnBackendDescriptor_t ops[3], x = tensor(l, p, ID_X, xd, false),
+                                     w = tensor(l, p, ID_W, wd, false),
+                                     y = tensor(l, p, ID_Y, yd, false), raw = y, sum = y;
+    int64_t n = 0;
+    if (p->bias)
+        raw = tensor(l, p, ID_RAW, yd, true);
+    if (p->relu)
+        sum = tensor(l, p, ID_SUM, yd, true);
+    cudnnBackendDescriptor_t how = window(l, p, v), conv = add(l, p, o->type);
+    set(l, p, conv, o->x, part, 1, &x);
+    set(l, p, conv, o->w, part, 1, &w);
+    set(l, p, conv, o->y, part, 1, p->bias ? &raw : &sum);
+    set(l, p, conv, o->window, part, 1, &how);
+    set(l, p, conv, o->alpha, CUDNN_TYPE_FLOAT, 1, &one);
+    set(l, p, conv, o->beta, CUDNN_TYPE_FLOAT, 1, &zero);
+    finish(l, p, conv);
+    ops[n++] = conv;
+    if (p->bias)
+        ops[n++] = pointwise(l, p, CUDNN_POINTWISE_ADD, raw, tensor(l, p, ID_BIAS, bd, false), sum);
+    if (p->relu)
+        ops[n++] = pointwise(l, p, CUDNN_POINTWISE_RELU_FWD, sum, NULL, y);
+    p->graph = add(l, p, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    set(l, p, p->graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &l->handle);
+    set(l, p, p->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, part, n, ops);
+    finish(l, p, p->graph);
+}
+
+/* --- engines --------------------------------------------------------------------------------- */
+enum { MOST_WAYS = 32 };
+
+/* The configurations a heuristic named. */
+typedef struct {
+    int n;
+    cudnnBackendDescriptor_t heuristic, way[MOST_WAYS];
+} ways;
+
+static void drop_ways(const library *l, ways *s) {
+    for (int i = 0; i < MOST_WAYS; i++)
+        if (s->way[i])
+            (void)l->cudnnBackendDestroyDescriptor_(s->way[i]);
+    if (s->heuristic)
+        (void)l->cudnnBackendDestroyDescriptor_(s->heuristic);
+}
+
+static void list_ways(const library *l, const sn_dnn_plan *p, ways *s) {
+    const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
+    int64_t n = 0;
+    memset((void *)s, 0, sizeof *s);
+    if (l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &s->heuristic) !=
+        CUDNN_STATUS_SUCCESS)
+        return;
+    if (l->cudnnBackendSetAttribute_(s->heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
+                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                     &p->graph) != CUDNN_STATUS_SUCCESS ||
+        l->cudnnBackendSetAttribute_(s->heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE,
+                                     1, &mode) != CUDNN_STATUS_SUCCESS ||
+        l->cudnnBackendFinalize_(s->heuristic) != CUDNN_STATUS_SUCCESS)
+        return;
+    for (int i = 0; i < MOST_WAYS; i++)
+        if (l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &s->way[i]) !=
+            CUDNN_STATUS_SUCCESS)
+            return;
+    if (l->cudnnBackendGetAttribute_(s->heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_WAYS, &n,
+                                     s->way) == CUDNN_STATUS_SUCCESS)
+        s->n = n < MOST_WAYS ? (int)n : (int)MOST_WAYS;
+}
+
+/* What an engine says of itself. */
+typedef struct {
+    int64_t index;
+    uint32_t numerical, behavior; /* bits of its notes */
+    uint32_t knobs;               /* a hash */
+    int64_t workspace;
+} facts;
+
+static uint32_t notes(const library *l, cudnnBackendDescriptor_t engine,
+                      cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) {
+    int values[16];
+    int64_t n = 0;
+    uint32_t bits = 0;
+    if (l->cudnnBackendGetAttribute_(engine, name, type, 16, &n, values) != CUDNN_STATUS_SUCCESS)
+        return 0;
+    for (int64_t i = 0; i < n && i < 16; i++)
+        bits |= 1u << (values[i] & 31);
+    return bits;
+}
+
+static uint32_t hash_knobs(const library *l, cudnnBackendDescriptor_t way) {
+    enum { MOST = 32 };
+    cudnnBackendDescriptor_t knob[MOST] = {};
+    int64_t n = 0, one;
+    uint32_t h = 2166136261u;
+    for (int i = 0; i < MOST; i++)
+        if (l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &knob[i]) !=
+            CUDNN_STATUS_SUCCESS)
+            knob[i] = NULL;
+    if (!knob[MOST - 1] || l->cudnnBackendGetAttribute_(way, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST, &n,
+                                                        knob) != CUDNN_STATUS_SUCCESS)
+        n = 0;
+    for (int64_t i = 0; i < n && i < MOST; i++) {
+        cudnnBackendKnobType_t type = (cudnnBackendKnobType_t)0;
+        int64_t value = 0;
+        (void)l->cudnnBackendGetAttribute_(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
+                                           CUDNN_TYPE_KNOB_TYPE, 1, &one, &type);
+        (void)l->cudnnBackendGetAttribute_(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE,
+                                           CUDNN_TYPE_INT64, 1, &one, &value);
+        h = (h ^ ((uint32_t)type * 1000003u + (uint32_t)value)) * 16777619u;
+    }
+    for (int i = 0; i < MOST; i++)
+        if (knob[i])
+            (void)l->cudnnBackendDestroyDescriptor_(knob[i]);
+    return h >> 16;
+}
+
+static bool read_facts(const library *l, cudnnBackendDescriptor_t way, facts *out) {
+    cudnnBackendDescriptor_t engine = NULL;
+    int64_t n = 0;
+    if (l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) !=
+        CUDNN_STATUS_SUCCESS)
+        return false;
+    const bool well =
+        l->cudnnBackendGetAttribute_(way, CUDNN_ATTR_ENGINECFG_ENGINE,
+                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n,
+                                     &engine) == CUDNN_STATUS_SUCCESS &&
+        l->cudnnBackendGetAttribute_(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
+                                     &n, &out->index) == CUDNN_STATUS_SUCCESS &&
+        l->cudnnBackendGetAttribute_(way, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
+                                     &n, &out->workspace) == CUDNN_STATUS_SUCCESS;
+    if (well) {
+        out->numerical =
+            notes(l, engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE);
+        out->behavior = notes(l, engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
+        out->knobs = hash_knobs(l, way);
+    }
+    (void)l->cudnnBackendDestroyDescriptor_(engine);
+    return well;
+}
+
+static bool is_welcome(const sn_gpu *g, const facts *f) {
+    uint32_t never = 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC | 1u << CUDNN_NUMERICAL_NOTE_FFT;
+    if (sn_gpu_is_exact(g))
+        never |= 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE |
+                 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
+                 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
+    return (f->numerical & never) == 0 &&
+           (f->behavior & 1u << CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) == 0 &&
+           f->workspace >= 0 && (size_t)f->workspace <= sn_gpu_workspace_cap(g);
+}
+
+static void name_way(const facts *f, char *text, size_t size) {
+    snprintf(text, size, "cudnn:eng%d.%04x", (int)f->index, f->knobs & 0xffff);
+}
+
+/* The plan of one way, which it keeps; it may be refused even now. */
+static bool build_plan(const library *l, sn_dnn_plan *p, cudnnBackendDescriptor_t *way,
+                       size_t bytes) {
+    const int before = p->n;
+    p->plan = add(l, p, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    set(l, p, p->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &l->handle);
+    set(l, p, p->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+        way);
+    finish(l, p, p->plan);
+    p->workspace_bytes = bytes;
+    if (p->well && p->n < MOST_PARTS) {
+        p->part[p->n++] = *way;
+        *way = NULL;
+        return true;
+    }
+    while (p->n > before)
+        (void)l->cudnnBackendDestroyDescriptor_(p->part[--p->n]);
+    p->well = true;
+    return false;
+}
+
+/* The welcome way that impl names, else the first, for the graph p has. False: none. */
+static bool pick(const library *l, const sn_gpu *g, sn_dnn_plan *p, const char *impl, char *name,
+                 size_t size) {
+    ways s;
+    list_ways(l, p, &s);
+    bool found = false;
+    for (int pass = impl ? 0 : 1; pass < 2 && !found; pass++)
+        for (int i = 0; i < s.n && !found; i++) {
+            facts f = {};
+            if (!read_facts(l, s.way[i], &f) || !is_welcome(g, &f))
+                continue;
+            name_way(&f, name, size);
+            if (pass == 0 && strncmp(impl, name, strlen(name)) != 0)
+                continue;
+            found = build_plan(l, p, &s.way[i], (size_t)f.workspace);
+        }
+    drop_ways(l, &s);
+    return found;
+}
+
+/* With as much behind the convolution as an engine takes along. */
+static snug_status prepare(const library *l, const sn_gpu *g, const sn_dnn_conv *v,
+                           const char *impl, sn_dnn_plan *out, char *name, size_t size,
+                           snug_error *err) {
+    const bool tries[3][2] = {{v->bias, v->relu}, {v->bias, false}, {false, false}};
+    for (int i = 0; i < 3; i++) {
+        if (i > 0 && tries[i][0] == tries[i - 1][0] && tries[i][1] == tries[i - 1][1])
+            continue;
+        memset((void *)out, 0, sizeof *out);
+        out->well = true;
+        out->bias = tries[i][0];
+        out->relu = tries[i][1];
+        build_graph(l, out, v);
+        if (out->well && pick(l, g, out, impl, name, size))
+            return SNUG_OK;
+        clear(l, out);
+    }
+    return sn_fail(err, SNUG_E_UNSUPPORTED,
+                   "cuDNN has no engine for a convolution of %lld x %lld x %lld x %lld by %lld x "
+                   "%lld to %lld channels in %zu bytes of scratch",
+                   (long long)v->N, (long long)v->H, (long long)v->W, (long long)v->C,
+                   (long long)v->kh, (long long)v->kw, (long long)v->O, sn_gpu_workspace_cap(g));
+}
+
+/* --- what others call ------------------------------------------------------------------------ */
+static bool is_same(const sn_dnn_conv *p, const sn_dnn_conv *q) {
+    bool same = p->kind == q->kind && p->N == q->N && p->H == q->H && p->W == q->W &&
+                p->C == q->C && p->kh == q->kh && p->kw == q->kw && p->O == q->O &&
+                p->oh == q->oh && p->ow == q->ow && p->bias == q->bias && p->relu == q->relu;
+    for (int i = 0; i < 4; i++)
+        same = same && p->pad[i] == q->pad[i];
+    for (int i = 0; i < 2; i++)
+        same = same && p->stride[i] == q->stride[i] && p->dilation[i] == q->dilation[i];
+    return same;
+}
+
+static size_t hash(const sn_dnn_conv *v) {
+    const int64_t words[] = {
+        (int64_t)v->kind, v->N,      v->H,    v->W,    v->C,  v->kh,         v->O,
+        v->stride[0],     v->pad[0], v->bias, v->relu, v->kw, v->dilation[0]};
+    uint64_t h = 1469598103934665603u;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        h = (h ^ (uint64_t)words[i]) * 1099511628211u;
+    return (size_t)(h >> 32) % REMEMBERED;
+}
+
+/* A planner asks for the same convolution often. */
+snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_dnn_choice *out,
+                          snug_error *err) {
+    library *l;
+    SNUG_TRY(want(g, &l, err));
+    const size_t at = hash(v);
+    if (!l->answer[at].impl[0] || !is_same(&l->asked[at], v)) {
+        sn_dnn_plan plan;
+        sn_dnn_choice made;
+        char name[24];
+        SNUG_TRY(prepare(l, g, v, NULL, &plan, name, sizeof name, err));
+        const unsigned mib = (unsigned)((plan.workspace_bytes + 0xfffff) >> 20) % 10000;
+        snprintf(made.impl, sizeof made.impl, "%s ws %uMiB", name, mib);
+        made.workspace_bytes = plan.workspace_bytes;
+        made.bias = plan.bias;
+        made.relu = plan.relu;
+        clear(l, &plan);
+        l->asked[at] = *v;
+        l->answer[at] = made;
+    }
+    *out = l->answer[at];
+    return SNUG_OK;
+}
+
+snug_status sn_dnn_make(sn_gpu *g, const sn_dnn_conv *v, const char *impl, sn_dnn_plan **out,
+                        snug_error *err) {
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    char name[24];
+    library *l;
+    SNUG_TRY(want(g, &l, err));
+    sn_dnn_plan *plan = (sn_dnn_plan *)host->alloc(host->ctx, sizeof *plan);
+    if (!plan)
+        return sn_fail(err, SNUG_E_MEMORY, "no host memory for a convolution's plan");
+    const snug_status status = prepare(l, g, v, impl, plan, name, sizeof name, err);
+    if (status == SNUG_OK)
+        *out = plan;
+    else
+        host->free(host->ctx, plan, sizeof *plan);
+    return status;
+}
+
+void sn_dnn_drop(sn_gpu *g, sn_dnn_plan *plan) {
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    if (!plan)
+        return;
+    clear(library_of(g), plan);
+    host->free(host->ctx, plan, sizeof *plan);
+}
+
+size_t sn_dnn_workspace(const sn_dnn_plan *plan) {
+    return plan->workspace_bytes;
+}
+
+bool sn_dnn_takes_bias(const sn_dnn_plan *plan) {
+    return plan->bias;
+}
+
+bool sn_dnn_takes_relu(const sn_dnn_plan *plan) {
+    return plan->relu;
+}
+
+snug_status sn_dnn_run(const sn_gpu *g, const sn_dnn_plan *plan, const sn_dnn_operands *o,
+                       cudaStream_t stream, snug_error *err) {
+    const library *l = library_of(g);
+    const int64_t ids[4] = {ID_X, ID_W, ID_Y, ID_BIAS}, n = plan->bias ? 4 : 3;
+    void *const data[4] = {o->x, o->w, o->y, (void *)o->bias};
+    sn_dnn_plan pack = {}; /* its only part: the addresses */
+    pack.well = l->cudnnSetStream_(l->handle, stream) == CUDNN_STATUS_SUCCESS;
+    cudnnBackendDescriptor_t d = add(l, &pack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    set(l, &pack, d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids);
+    set(l, &pack, d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, data);
+    set(l, &pack, d, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &o->workspace);
+    finish(l, &pack, d);
+    cudnnStatus_t status = CUDNN_STATUS_BAD_PARAM;
+    if (pack.well)
+        status = l->cudnnBackendExecute_(l->handle, plan->plan, d);
+    clear(l, &pack);
+    if (status != CUDNN_STATUS_SUCCESS)
+        return sn_fail(err, SNUG_E_INTERNAL,
+                       "cuDNN refuses a convolution it named an engine for "
+                       "(%d)",
+                       (int)status);
+    return SNUG_OK;
+}
+
+#endif

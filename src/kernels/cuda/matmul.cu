@@ -1,0 +1,408 @@
+/* matmul.cu: the family matmul. Large products of f32 are cuBLASLt's; small ones and those it does
+ * not know (f64, leading axes spread in part) are made here, by tiles, so that a small net needs no
+ * library; sums over very many terms with few columns are dense.h's.
+ *
+ * An element of an own product is the sum of its groups of DEPTH terms, in order; a group's terms
+ * are added one by one. Where tiles are too few for the card, groups are blocks of their own and a
+ * second kernel adds them, in order: the bits are the same. */
+#include "kernels/cuda/act.h"
+#include "kernels/cuda/dense.h"
+#include "kernels/cuda/lib.h"
+
+extern "C" {
+#include "kernels/cpu/matrix.h"
+}
+
+#include <stdio.h>
+
+enum { DEPTH = 512, STEP = 16, MAX_LEADING = SNUG_MAX_RANK - 2 };
+
+/* --- a product as kernels see it ------------------------------------------------------------- */
+typedef struct {
+    int64_t batch, M, N, K;
+    int64_t a_row, a_col, b_row, b_col;
+    int n_leading; /* axes of the batch, and what a step along each moves the operands */
+    int64_t extent[MAX_LEADING], a_step[MAX_LEADING], b_step[MAX_LEADING];
+    int64_t n_groups;
+    int act;
+    bool add;
+} product;
+
+typedef struct {
+    const void *a, *b, *bias;
+    void *c;
+    void *partial; /* [n_groups][batch M N], or NULL: whole sums */
+} operands;
+
+/* What a step along axis i of the output's leading axes moves an operand; 0 where it is spread. */
+static int64_t step_of(const snug_type *out, const snug_type *t, int i) {
+    const int at = t->rank - (out->rank - i); /* the same axis of t */
+    return at < 0 || t->dims[at] == 1 ? 0 : sn_type_span(t, at + 1, t->rank);
+}
+
+static product product_of(const sn_matmul_shape *s) {
+    product p = {};
+    p.batch = s->batch;
+    p.M = s->M;
+    p.N = s->N;
+    p.K = s->K;
+    p.a_row = s->a_row;
+    p.a_col = s->a_col;
+    p.b_row = s->b_row;
+    p.b_col = s->b_col;
+    p.n_leading = s->out.rank - 2;
+    for (int i = 0; i < p.n_leading; i++) {
+        p.extent[i] = s->out.dims[i];
+        p.a_step[i] = step_of(&s->out, &s->a, i);
+        p.b_step[i] = step_of(&s->out, &s->b, i);
+    }
+    p.n_groups = (p.K + DEPTH - 1) / DEPTH;
+    return p;
+}
+
+/* One matrix B for all rows of a plain A: they are the rows of one matrix. */
+static void fold_rows(product *p) {
+    int64_t a_step = p->M * p->a_row;
+    if (p->a_col != 1)
+        return;
+    for (int i = p->n_leading - 1; i >= 0; i--) {
+        if (p->extent[i] != 1 && (p->b_step[i] != 0 || p->a_step[i] != a_step))
+            return;
+        a_step *= p->extent[i];
+    }
+    p->M *= p->batch;
+    p->batch = 1;
+    p->n_leading = 0;
+}
+
+/* --- tiles ----------------------------------------------------------------------------------- */
+/* First elements of batch entry b. */
+static __device__ void find_entry(const product &p, int64_t b, int64_t *a_at, int64_t *b_at) {
+    int64_t x = 0, y = 0;
+    for (int i = p.n_leading - 1; i >= 0; i--) {
+        x += b % p.extent[i] * p.a_step[i];
+        y += b % p.extent[i] * p.b_step[i];
+        b /= p.extent[i];
+    }
+    *a_at = x;
+    *b_at = y;
+}
+
+template <class T>
+static __device__ void put(const product &p, const operands &o, int64_t at, int64_t n, T sum) {
+    T *c = (T *)o.c;
+    if (o.bias)
+        sum += ((const T *)o.bias)[n];
+    sum = sn_act_of(p.act, sum);
+    c[at] = p.add ? c[at] + sum : sum;
+}
+
+/* to[k][i] = from(i, k) for STEP values of k and SIZE of i, zeros outside; neighbouring threads
+ * read neighbouring addresses. */
+template <class T, int SIZE, int THREADS>
+static __device__ void fetch(T (*to)[SIZE + 4], const T *from, int64_t n, int64_t i_step, int64_t k,
+                             int64_t k_step) {
+    const bool along_k = k_step == 1;
+#pragma unroll
+    for (int j = (int)threadIdx.x; j < SIZE * STEP; j += THREADS) {
+        const int i = along_k ? j / STEP : j % SIZE, q = along_k ? j % STEP : j / SIZE;
+        to[q][i] = i < n && q < k ? from[i * i_step + q * k_step] : T(0);
+    }
+}
+
+/* A thread owns TM x TN sums. Rows and columns of a tile lie TM and TN apart for a thread's first
+ * of each: its neighbours' are beside them. */
+template <class T, int BM, int BN, int TM, int TN>
+static __global__ void __launch_bounds__((BM / TM) * (BN / TN))
+    multiply(const __grid_constant__ product p, const __grid_constant__ operands o,
+             int64_t n_tasks) {
+    enum { ACROSS = BN / TN, THREADS = (BM / TM) * ACROSS };
+    __shared__ T a_tile[STEP][BM + 4], b_tile[STEP][BN + 4];
+    const int row = (int)threadIdx.x / ACROSS * TM, column = (int)threadIdx.x % ACROSS * TN;
+    const int64_t across = (p.N + BN - 1) / BN, down = (p.M + BM - 1) / BM;
+    for (int64_t task = blockIdx.x; task < n_tasks; task += gridDim.x) {
+        const int64_t tile = o.partial ? task / p.n_groups : task;
+        const int64_t first = o.partial ? task % p.n_groups : 0,
+                      last = o.partial ? first + 1 : p.n_groups;
+        const int64_t n0 = tile % across * BN, m0 = tile / across % down * BM,
+                      entry = tile / across / down;
+        int64_t a_at, b_at;
+        find_entry(p, entry, &a_at, &b_at);
+        const T *a = (const T *)o.a + a_at + m0 * p.a_row,
+                *b = (const T *)o.b + b_at + n0 * p.b_col;
+        T total[TM][TN] = {};
+        for (int64_t group = first; group < last; group++) {
+            const int64_t end = (group + 1) * DEPTH < p.K ? (group + 1) * DEPTH : p.K;
+            T sum[TM][TN] = {};
+            for (int64_t k = group * DEPTH; k < end; k += STEP) {
+                __syncthreads();
+                fetch<T, BM, THREADS>(a_tile, a + k * p.a_col, p.M - m0, p.a_row, end - k, p.a_col);
+                fetch<T, BN, THREADS>(b_tile, b + k * p.b_row, p.N - n0, p.b_col, end - k, p.b_row);
+                __syncthreads();
+#pragma unroll
+                for (int q = 0; q < STEP; q++)
+#pragma unroll
+                    for (int i = 0; i < TM; i++)
+#pragma unroll
+                        for (int j = 0; j < TN; j++)
+                            sum[i][j] += a_tile[q][row + i] * b_tile[q][column + j];
+            }
+#pragma unroll
+            for (int i = 0; i < TM; i++)
+#pragma unroll
+                for (int j = 0; j < TN; j++)
+                    total[i][j] = total[i][j] + sum[i][j];
+        }
+        const int64_t count = p.batch * p.M * p.N;
+#pragma unroll
+        for (int i = 0; i < TM; i++)
+#pragma unroll
+            for (int j = 0; j < TN; j++) {
+                const int64_t m = m0 + row + i, n = n0 + column + j;
+                const int64_t at = (entry * p.M + m) * p.N + n;
+                if (m >= p.M || n >= p.N)
+                    continue;
+                if (o.partial)
+                    ((T *)o.partial)[first * count + at] = total[i][j];
+                else
+                    put(p, o, at, n, total[i][j]);
+            }
+    }
+}
+
+template <class T>
+static __global__ void add_groups(const __grid_constant__ product p,
+                                  const __grid_constant__ operands o) {
+    const int64_t count = p.batch * p.M * p.N;
+    const T *partial = (const T *)o.partial;
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < count;
+         at += (int64_t)gridDim.x * blockDim.x) {
+        T total = 0;
+#pragma unroll 8
+        for (int64_t group = 0; group < p.n_groups; group++)
+            total = total + partial[group * count + at];
+        put(p, o, at, at % p.N, total);
+    }
+}
+
+/* In place over what the library stored. */
+static __global__ void activate(float *c, int64_t n, int act) {
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += (int64_t)gridDim.x * blockDim.x)
+        c[i] = sn_act_of(act, c[i]);
+}
+
+/* --- launching them -------------------------------------------------------------------------- */
+/* Tiles by the product's form: few columns, few rows, or neither. */
+typedef struct {
+    int rows, columns;
+} tiling;
+
+static tiling tiling_of(const product *p) {
+    if (p->N <= 16)
+        return (tiling){128, 16};
+    if (p->M <= 16)
+        return (tiling){16, 128};
+    return (tiling){64, 64};
+}
+
+static int64_t count_tiles(const product *p) {
+    const tiling t = tiling_of(p);
+    return p->batch * ((p->M + t.rows - 1) / t.rows) * ((p->N + t.columns - 1) / t.columns);
+}
+
+/* Bytes of the sums that wait; 0: tiles make whole sums. */
+static size_t partial_bytes(const sn_gpu *g, const product *p, size_t element) {
+    const int64_t wanted = 2 * (int64_t)sn_gpu_multiprocessors(g);
+    const double bytes =
+        (double)p->n_groups * (double)p->batch * (double)p->M * (double)p->N * (double)element;
+    if (p->n_groups < 2 || count_tiles(p) >= wanted || bytes > (double)sn_gpu_workspace_cap(g))
+        return 0;
+    return (size_t)(p->n_groups * p->batch * p->M * p->N) * element;
+}
+
+static unsigned grid_of(int64_t n) {
+    const int64_t most = 1 << 20;
+    return (unsigned)(n < most ? n : most);
+}
+
+template <class T> static void run_tiles(const product *p, const operands *o, cudaStream_t stream) {
+    const int64_t n_tasks = count_tiles(p) * (o->partial ? p->n_groups : 1);
+    const tiling t = tiling_of(p);
+    const unsigned grid = grid_of(n_tasks);
+    if (t.columns == 16)
+        SN_LAUNCH((multiply<T, 128, 16, 4, 4>), grid, 128, 0, stream, *p, *o, n_tasks);
+    else if (t.rows == 16)
+        SN_LAUNCH((multiply<T, 16, 128, 4, 4>), grid, 128, 0, stream, *p, *o, n_tasks);
+    else
+        SN_LAUNCH((multiply<T, 64, 64, 4, 4>), grid, 256, 0, stream, *p, *o, n_tasks);
+    if (o->partial)
+        SN_LAUNCH((add_groups<T>), grid_of((p->batch * p->M * p->N + 127) / 128), 128, 0, stream,
+                  *p, *o);
+}
+
+/* --- which kernel ---------------------------------------------------------------------------- */
+/* As the library sees it; false: its leading axes move the operands in no even steps. */
+static bool library_product(const product *p, const sn_attrs_matmul *attrs, bool bias,
+                            sn_blas_product *out) {
+    int64_t a_step = 0, b_step = 0, a_even = p->M * p->K, b_even = p->K * p->N;
+    bool even = true;
+    for (int i = p->n_leading - 1; i >= 0; i--) {
+        if (p->extent[i] == 1)
+            continue;
+        const bool inner = a_step == 0 && b_step == 0;
+        if (inner) {
+            a_step = p->a_step[i];
+            b_step = p->b_step[i];
+        }
+        even = even && (p->a_step[i] == (a_step ? a_even : 0)) &&
+               (p->b_step[i] == (b_step ? b_even : 0));
+        a_even *= p->extent[i];
+        b_even *= p->extent[i];
+    }
+    out->batch = p->batch;
+    out->M = p->M;
+    out->N = p->N;
+    out->K = p->K;
+    out->trans_a = attrs->trans_a != 0;
+    out->trans_b = attrs->trans_b != 0;
+    out->a_pitch = out->trans_a ? p->M : p->K;
+    out->b_pitch = out->trans_b ? p->K : p->N;
+    out->c_pitch = p->N;
+    out->a_step = a_step;
+    out->b_step = b_step;
+    out->c_step = p->M * p->N;
+    out->bias = bias;
+    out->relu = attrs->act == SN_ACT_relu;
+    return even;
+}
+
+/* By what a batch's extent does not change: the weights of a layer, or its two widths where the
+ * sum is over the batch. */
+static bool is_small(const product *p, const sn_attrs_matmul *attrs) {
+    const int64_t most = 1 << 16;
+    return (attrs->trans_a ? p->M : p->K) * p->N <= most || p->K == 0;
+}
+
+static product of_types(const sn_attrs_matmul *attrs, const snug_type *a, const snug_type *b,
+                        const snug_type *out) {
+    const sn_matmul_shape s = sn_matmul_shape_of(attrs, a, b, out);
+    product p = product_of(&s);
+    fold_rows(&p);
+    p.act = (int)attrs->act;
+    return p;
+}
+
+static sn_dense_product dense_of(const product *p) {
+    return (sn_dense_product){p->M, p->N, p->K};
+}
+
+/* Long rows of A, a plain B of few columns. */
+static bool is_dense(const product *p, snug_dtype dtype) {
+    const sn_dense_product d = dense_of(p);
+    return dtype == SNUG_F32 && p->batch == 1 && p->a_col == 1 && p->b_col == 1 &&
+           sn_dense_takes(&d);
+}
+
+static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out, snug_error *err) {
+    const snug_dtype dtype = d->in[0].dtype;
+    if (dtype != SNUG_F32 && dtype != SNUG_F64)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "no CUDA product of %s", snug_dtype_name(dtype));
+    const product p = of_types(&d->attrs.matmul, &d->in[0], &d->in[1], &d->out[0]);
+    sn_blas_product q;
+    sn_blas_choice choice;
+    if (is_dense(&p, dtype)) {
+        const sn_dense_product e = dense_of(&p);
+        out->workspace_bytes = sn_dense_workspace(g, &e);
+        snprintf(out->impl, sizeof out->impl, "own:dense");
+        return SNUG_OK;
+    }
+    if (dtype == SNUG_F32 && !is_small(&p, &d->attrs.matmul) && p.batch * p.M * p.N > 0 &&
+        library_product(&p, &d->attrs.matmul, d->n_in > 2, &q) &&
+        sn_blas_choose(g, &q, &choice, NULL) == SNUG_OK) {
+        out->workspace_bytes = choice.workspace_bytes;
+        snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
+        return SNUG_OK;
+    }
+    out->workspace_bytes = partial_bytes(g, &p, snug_dtype_bytes(dtype));
+    snprintf(out->impl, sizeof out->impl,
+             out->workspace_bytes > 0 ? "own:tiles in parts" : "own:tiles");
+    return SNUG_OK;
+}
+
+static snug_status prepare(sn_gpu *g, const sn_opdesc *d, const char *impl, void **prepared,
+                           snug_error *err) {
+    *prepared = NULL;
+    if (strncmp(impl, "cublaslt:", 9) != 0)
+        return SNUG_OK;
+    const product p = of_types(&d->attrs.matmul, &d->in[0], &d->in[1], &d->out[0]);
+    sn_blas_product q;
+    sn_blas_plan *plan;
+    if (!library_product(&p, &d->attrs.matmul, d->n_in > 2, &q))
+        return sn_fail(err, SNUG_E_INTERNAL, "'%s' does not take this product", impl);
+    SNUG_TRY(sn_blas_make(g, &q, impl, &plan, err));
+    *prepared = plan;
+    return SNUG_OK;
+}
+
+static void release(sn_gpu *g, void *prepared) {
+    sn_blas_drop(g, (sn_blas_plan *)prepared);
+}
+
+/* --- a call ---------------------------------------------------------------------------------- */
+static snug_status run_library(const sn_cuda_call *c, const product *p, snug_error *err) {
+    const sn_call *k = c->call;
+    const sn_blas_plan *plan = (const sn_blas_plan *)k->prepared;
+    const sn_blas_operands o = {(const float *)k->in[0].data,
+                                (const float *)k->in[1].data,
+                                k->n_in > 2 ? (const float *)k->in[2].data : NULL,
+                                (float *)k->out[0].data,
+                                k->accumulate,
+                                k->workspace};
+    if (sn_blas_workspace(plan) > k->workspace_bytes)
+        return sn_fail(err, SNUG_E_INTERNAL,
+                       "cuBLASLt wants %zu bytes of scratch, the plan has %zu",
+                       sn_blas_workspace(plan), k->workspace_bytes);
+    SNUG_TRY(sn_blas_run(c->gpu, plan, &o, c->stream, err));
+    const int64_t count = p->batch * p->M * p->N;
+    if (p->act != SN_ACT_none && p->act != SN_ACT_relu)
+        SN_LAUNCH(activate, grid_of((count + 255) / 256), 256, 0, c->stream, o.c, count, p->act);
+    return SNUG_OK;
+}
+
+static snug_status run(const sn_cuda_call *c, snug_error *err) {
+    const sn_call *k = c->call;
+    const snug_dtype dtype = k->in[0].type.dtype;
+    product p = of_types(&k->attrs->matmul, &k->in[0].type, &k->in[1].type, &k->out[0].type);
+    p.add = k->accumulate;
+    if (p.add && (k->n_in > 2 || p.act != SN_ACT_none))
+        return sn_fail(err, SNUG_E_INTERNAL,
+                       "adds into its output only without bias and activation");
+    if (p.batch * p.M * p.N == 0)
+        return SNUG_OK;
+    if (k->prepared)
+        return run_library(c, &p, err);
+    operands o = {k->in[0].data, k->in[1].data, k->n_in > 2 ? k->in[2].data : NULL, k->out[0].data,
+                  NULL};
+    if (is_dense(&p, dtype)) {
+        const sn_dense_product e = dense_of(&p);
+        const sn_dense_operands d = {(const float *)o.a,
+                                     (const float *)o.b,
+                                     (const float *)o.bias,
+                                     (float *)o.c,
+                                     p.add,
+                                     p.act};
+        sn_dense_run(c, &e, &d);
+        return SNUG_OK;
+    }
+    const size_t bytes = partial_bytes(c->gpu, &p, snug_dtype_bytes(dtype));
+    o.partial = bytes > 0 && bytes <= k->workspace_bytes ? k->workspace : NULL;
+    if (dtype == SNUG_F32)
+        run_tiles<float>(&p, &o, c->stream);
+    else
+        run_tiles<double>(&p, &o, c->stream);
+    return SNUG_OK;
+}
+
+extern const sn_cuda_family sn_cuda_matmul;
+const sn_cuda_family sn_cuda_matmul = {run, describe, prepare, release};
