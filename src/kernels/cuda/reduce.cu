@@ -109,6 +109,10 @@ template <> __device__ __forceinline__ double highest<double>(void) {
     return INFINITY;
 }
 
+template <> __device__ __forceinline__ bool highest<bool>(void) {
+    return true;
+}
+
 template <class M> struct max_f {
     typedef M value;
     enum { N = 1 };
