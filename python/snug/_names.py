@@ -5,7 +5,7 @@ import sys
 import types
 
 # Namespaces that Snug has something in.
-SPACES = {"math", "nn", "linalg", "random", "random.experimental", "config", "config.experimental", "config.threading",
+SPACES = {"math", "autodiff", "nn", "linalg", "random", "random.experimental", "config", "config.experimental", "config.threading",
           "config.optimizer",
           "debugging", "nest", "dtypes", "image", "bitwise", "experimental", "autograph", "autograph.experimental", "version",
           "sysconfig", "compat", "distribute", "summary", "io", "io.gfile", "train", "strings", "raw_ops", "nn.experimental", "experimental.numpy",
@@ -26,6 +26,7 @@ PYTHON = {
     **_from("snug._types", "TensorShape TensorSpec as_dtype dtypes.as_dtype:as_dtype DType dtypes.DType:DType"),
     **_from("snug._variable", "Variable IndexedSlices"),
     **_from("snug._tape", "GradientTape custom_gradient recompute_grad gradients UnconnectedGradients"),
+    **_from("snug._tape", "GradientTape", "autodiff."),
     **_from("snug._function", "function"),
     **_from("snug._function", "run_functions_eagerly functions_run_eagerly", "config."),
     **_from("snug._function", "run_functions_eagerly", "config.experimental_"),

@@ -72,3 +72,11 @@ def get(identifier):
     if found is None:
         raise ValueError(f"Could not interpret constraint identifier: {identifier}")
     return found()
+
+
+def serialize(constraint):
+    return _serial.serialize_keras_object(constraint)
+
+
+def deserialize(config, custom_objects=None):
+    return _serial.deserialize_keras_object(config, custom_objects)

@@ -82,3 +82,11 @@ def get(identifier):
     if found is None:
         raise ValueError(f"Could not interpret regularizer identifier: {identifier}")
     return found()
+
+
+def serialize(regularizer):
+    return _serial.serialize_keras_object(regularizer)
+
+
+def deserialize(config, custom_objects=None):
+    return _serial.deserialize_keras_object(config, custom_objects)
