@@ -1,0 +1,281 @@
+/* conv.cu: the families conv2d, conv2d_dx and conv2d_dw: which kernel runs, and a call of it.
+ *
+ *   an engine of cuDNN     f32, one group; filters are turned into scratch and back around it
+ *   products of a turned x the gradient of 3 x 3 filters with many channels (conv_turned.cu)
+ *   plain                  the rest, and everything where cuDNN is missing (conv_own.cu)
+ *
+ * Engines want the same padding on both sides. Where it differs the filter gets rows or columns of
+ * zeros on the other side, since it is copied anyway.
+ *
+ * Scratch: the turned filter, then the engine's, which the bias gradient uses after it. */
+#include "kernels/cuda/conv.h"
+#include "kernels/cuda/own.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    sn_dnn_plan *engine;
+    sn_turned_dw *turned;
+} prepared_conv;
+
+/* --- geometry -------------------------------------------------------------------------------- */
+static sn_conv conv_of(sn_dnn_kind kind, const sn_attrs *a, const snug_type *const in[],
+                       const snug_type *out, int n_in) {
+    if (kind == SN_DNN_DX)
+        return sn_conv_dx(&a->conv_dx, in, out);
+    if (kind == SN_DNN_DW)
+        return sn_conv_dw(&a->conv_dw, in, out);
+    return sn_conv_forward(&a->conv, in, out, n_in);
+}
+
+static sn_conv of_desc(const sn_opdesc *d, sn_dnn_kind kind) {
+    const snug_type *in[] = {&d->in[0], &d->in[1], &d->in[2]};
+    return conv_of(kind, &d->attrs, in, &d->out[0], d->n_in);
+}
+
+static sn_conv of_call(const sn_call *c, sn_dnn_kind kind) {
+    const snug_type *in[] = {&c->in[0].type, &c->in[1].type, c->n_in > 2 ? &c->in[2].type : NULL};
+    return conv_of(kind, c->attrs, in, &c->out[0].type, c->n_in);
+}
+
+static int64_t pixels_of(const sn_conv *v) {
+    return v->N * v->oh * v->ow;
+}
+
+static bool is_empty(const sn_conv *v) {
+    return v->N * v->H * v->W * v->C == 0 || pixels_of(v) * v->O == 0;
+}
+
+/* Rows or columns of zeros that make the padding of an axis even; < 0: no number of them does. */
+static int64_t missing(const sn_conv *v, int axis) {
+    const int64_t before = v->pad[2 * axis], after = v->pad[2 * axis + 1];
+    const int64_t apart = before > after ? before - after : after - before;
+    return apart % v->dilation[axis] == 0 ? apart / v->dilation[axis] : -1;
+}
+
+/* The filter as the engine gets it. */
+static sn_turned turned_of(const sn_conv *v) {
+    sn_turned t = {v->kh, v->kw, v->C, v->O, v->kh + missing(v, 0), v->kw + missing(v, 1), 0, 0};
+    t.top = v->pad[0] < v->pad[1] ? missing(v, 0) : 0;
+    t.left = v->pad[2] < v->pad[3] ? missing(v, 1) : 0;
+    return t;
+}
+
+static bool engine_conv(const sn_conv *v, sn_dnn_kind kind, sn_dnn_conv *out) {
+    if (v->groups != 1 || is_empty(v) || missing(v, 0) < 0 || missing(v, 1) < 0)
+        return false;
+    const sn_turned t = turned_of(v);
+    sn_dnn_conv e = {};
+    e.kind = kind;
+    e.N = v->N;
+    e.H = v->H;
+    e.W = v->W;
+    e.C = v->C;
+    e.kh = t.high;
+    e.kw = t.wide;
+    e.O = v->O;
+    e.oh = v->oh;
+    e.ow = v->ow;
+    for (int i = 0; i < 2; i++) {
+        const int64_t before = v->pad[2 * i], after = v->pad[2 * i + 1];
+        e.stride[i] = v->stride[i];
+        e.dilation[i] = v->dilation[i];
+        e.pad[2 * i] = e.pad[2 * i + 1] = before > after ? before : after;
+    }
+    e.bias = kind == SN_DNN_FORWARD && v->bias && !v->line;
+    e.relu = kind == SN_DNN_FORWARD && v->act == SN_ACT_relu && !v->line;
+    *out = e;
+    return true;
+}
+
+/* --- descriptions ---------------------------------------------------------------------------- */
+static size_t whole(size_t bytes) {
+    return (bytes + 255) / 256 * 256;
+}
+
+static size_t filter_bytes(const sn_conv *v) {
+    const sn_turned t = turned_of(v);
+    return whole((size_t)(t.high * t.wide * t.C * t.O) * sizeof(float));
+}
+
+static size_t sums_bytes(const sn_conv *v) {
+    return v->bias ? sn_column_sums_bytes(pixels_of(v), v->O) : 0;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kind, sn_variant *out,
+                            snug_error *err) {
+    const snug_dtype dtype = d->in[0].dtype;
+    if (dtype != SNUG_F32 && dtype != SNUG_F64)
+        return sn_cuda_no_kernel(dtype, err);
+    const sn_conv v = of_desc(d, kind);
+    const bool dw = kind == SN_DNN_DW;
+    sn_dnn_conv e;
+    sn_dnn_choice choice;
+    if (dtype == SNUG_F32 && dw && sn_turned_dw_takes(g, &v)) {
+        const size_t bytes = sn_turned_dw_bytes(g, &v);
+        if (bytes > 0) {
+            out->workspace_bytes = larger(bytes, sums_bytes(&v));
+            snprintf(out->impl, sizeof out->impl, "cublaslt:turned");
+            return SNUG_OK;
+        }
+    }
+    if (dtype == SNUG_F32 && engine_conv(&v, kind, &e) &&
+        sn_dnn_choose(g, &e, &choice, NULL) == SNUG_OK) {
+        out->workspace_bytes =
+            filter_bytes(&v) + larger(choice.workspace_bytes, dw ? sums_bytes(&v) : 0);
+        snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
+        return SNUG_OK;
+    }
+    out->workspace_bytes = dw ? sn_conv_plain_dw_bytes(g, &v, dtype) : 0;
+    snprintf(out->impl, sizeof out->impl, "own:plain");
+    return SNUG_OK;
+}
+
+static snug_status make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const char *impl,
+                        prepared_conv *out, snug_error *err) {
+    sn_dnn_conv e;
+    if (strcmp(impl, "cublaslt:turned") == 0)
+        return sn_turned_dw_make(g, v, &out->turned, err);
+    if (!engine_conv(v, kind, &e))
+        return sn_fail(err, SNUG_E_INTERNAL, "'%s' does not take this convolution", impl);
+    return sn_dnn_make(g, &e, impl, &out->engine, err);
+}
+
+static snug_status prepare(sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kind, const char *impl,
+                           void **prepared, snug_error *err) {
+    *prepared = NULL;
+    if (strncmp(impl, "cudnn:", 6) != 0 && strncmp(impl, "cublaslt:", 9) != 0)
+        return SNUG_OK;
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    const sn_conv v = of_desc(d, kind);
+    prepared_conv *p = (prepared_conv *)host->alloc(host->ctx, sizeof *p);
+    if (!p)
+        return sn_fail(err, SNUG_E_MEMORY, "no host memory for a convolution's plan");
+    memset((void *)p, 0, sizeof *p);
+    const snug_status status = make(g, &v, kind, impl, p, err);
+    if (status == SNUG_OK)
+        *prepared = p;
+    else
+        host->free(host->ctx, p, sizeof *p);
+    return status;
+}
+
+static void release(sn_gpu *g, void *prepared) {
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    prepared_conv *p = (prepared_conv *)prepared;
+    if (!p)
+        return;
+    sn_dnn_drop(g, p->engine);
+    sn_turned_dw_drop(g, p->turned);
+    host->free(host->ctx, p, sizeof *p);
+}
+
+/* --- calls ----------------------------------------------------------------------------------- */
+static snug_status run_engine(const sn_cuda_call *c, const sn_conv *v, sn_dnn_operands *o,
+                              snug_error *err) {
+    const sn_dnn_plan *plan = ((const prepared_conv *)c->call->prepared)->engine;
+    const size_t filter = filter_bytes(v);
+    if (filter + sn_dnn_workspace(plan) > c->call->workspace_bytes)
+        return sn_fail(err, SNUG_E_INTERNAL, "cuDNN wants %zu bytes of scratch, the plan has %zu",
+                       filter + sn_dnn_workspace(plan), c->call->workspace_bytes);
+    o->w = c->call->workspace;
+    o->workspace = (char *)c->call->workspace + filter;
+    return sn_dnn_run(c->gpu, plan, o, c->stream, err);
+}
+
+static snug_status run_forward(const sn_cuda_call *c, snug_error *err) {
+    const sn_call *k = c->call;
+    const sn_conv v = of_call(k, SN_DNN_FORWARD);
+    const size_t element = snug_dtype_bytes(k->in[0].type.dtype);
+    sn_cuda_conv o = {};
+    o.dtype = k->in[0].type.dtype;
+    o.x = k->in[SN_CONV_X].data;
+    o.w = k->in[SN_CONV_W].data;
+    o.bias = k->n_in > 2 ? k->in[SN_CONV_BIAS].data : NULL;
+    o.y = k->out[0].data;
+    if (v.line) {
+        o.scale = o.bias;
+        o.bias = (const char *)o.bias + (size_t)v.O * element;
+    }
+    if (!k->prepared) {
+        sn_conv_plain(c, &v, &o);
+        return SNUG_OK;
+    }
+    const sn_dnn_plan *plan = ((const prepared_conv *)k->prepared)->engine;
+    const sn_turned t = turned_of(&v);
+    sn_dnn_operands e = {(void *)o.x, NULL, o.y, o.bias, NULL};
+    sn_filter_turn(c, &t, (const float *)o.w, (float *)k->workspace);
+    SNUG_TRY(run_engine(c, &v, &e, err));
+    sn_conv_finish(c, (float *)o.y, pixels_of(&v), v.O, (const float *)o.scale,
+                   sn_dnn_takes_bias(plan) ? NULL : (const float *)o.bias,
+                   sn_dnn_takes_relu(plan) ? (int)SN_ACT_none : (int)v.act);
+    return SNUG_OK;
+}
+
+static snug_status run_dx(const sn_cuda_call *c, snug_error *err) {
+    const sn_call *k = c->call;
+    const sn_conv v = of_call(k, SN_DNN_DX);
+    sn_cuda_conv o = {};
+    o.dtype = k->in[0].type.dtype;
+    o.dy = k->in[SN_CONV_DX_DY].data;
+    o.w = k->in[SN_CONV_DX_W].data;
+    o.dx = k->out[0].data;
+    if (!k->prepared) {
+        sn_conv_plain_dx(c, &v, &o);
+        return SNUG_OK;
+    }
+    const sn_turned t = turned_of(&v);
+    sn_dnn_operands e = {o.dx, NULL, (void *)o.dy, NULL, NULL};
+    sn_filter_turn(c, &t, (const float *)o.w, (float *)k->workspace);
+    return run_engine(c, &v, &e, err);
+}
+
+static snug_status run_dw(const sn_cuda_call *c, snug_error *err) {
+    const sn_call *k = c->call;
+    const sn_conv v = of_call(k, SN_DNN_DW);
+    const prepared_conv *p = (const prepared_conv *)k->prepared;
+    sn_cuda_conv o = {};
+    o.dtype = k->in[0].type.dtype;
+    o.x = k->in[SN_CONV_DW_X].data;
+    o.dy = k->in[SN_CONV_DW_DY].data;
+    o.dw = k->out[0].data;
+    o.db = k->n_out > 1 ? k->out[1].data : NULL;
+    o.accumulate = k->accumulate;
+    if (!p) {
+        sn_conv_plain_dw(c, &v, &o, k->workspace);
+        return SNUG_OK;
+    }
+    char *scratch = (char *)k->workspace;
+    if (p->turned) {
+        SNUG_TRY(sn_turned_dw_run(c, p->turned, &v, &o, scratch, err));
+    } else {
+        const sn_turned t = turned_of(&v);
+        sn_dnn_operands e = {(void *)o.x, NULL, (void *)o.dy, NULL, NULL};
+        SNUG_TRY(run_engine(c, &v, &e, err));
+        sn_filter_return(c, &t, (const float *)scratch, o.accumulate, (float *)o.dw);
+        scratch += filter_bytes(&v);
+    }
+    if (o.db)
+        sn_column_sums(c, (const float *)o.dy, pixels_of(&v), v.O, o.accumulate, (float *)o.db,
+                       scratch);
+    return SNUG_OK;
+}
+
+#define FAMILY(name, kind, run)                                                                    \
+    static snug_status describe_##name(const sn_gpu *g, const sn_opdesc *d, sn_variant *out,       \
+                                       snug_error *err) {                                          \
+        return describe(g, d, kind, out, err);                                                     \
+    }                                                                                              \
+    static snug_status prepare_##name(sn_gpu *g, const sn_opdesc *d, const char *impl,             \
+                                      void **prepared, snug_error *err) {                          \
+        return prepare(g, d, kind, impl, prepared, err);                                           \
+    }                                                                                              \
+    SN_CUDA_FAMILY(name, run, describe_##name, prepare_##name, release)
+FAMILY(conv2d, SN_DNN_FORWARD, run_forward)
+FAMILY(conv2d_dx, SN_DNN_DX, run_dx)
+FAMILY(conv2d_dw, SN_DNN_DW, run_dw)

@@ -1,0 +1,61 @@
+/* conv.h: convolutions on the GPU: the plain kernels, and what goes on around an engine. Geometry
+ * is kernels/cpu/conv.h's; filters are [kh, kw, C / groups, O] wherever a caller sees them. */
+#ifndef SN_KERNELS_CUDA_CONV_H
+#define SN_KERNELS_CUDA_CONV_H
+
+#include "kernels/cuda/lib.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* C leaves them out */
+extern "C" {
+#include "kernels/cpu/conv.h"
+}
+#pragma GCC diagnostic pop
+
+/* Memory of a call, f32 or f64. */
+typedef struct {
+    snug_dtype dtype;
+    const void *x, *w, *dy, *bias, *scale; /* those the operator reads */
+    void *y, *dx, *dw, *db;                /* those it writes; db may be NULL */
+    bool accumulate;                       /* dw, db */
+} sn_cuda_conv;
+
+/* --- plain: any stride, dilation, groups ------------------------------------------------------ */
+void sn_conv_plain(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o);
+void sn_conv_plain_dx(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o);
+/* Also db. */
+size_t sn_conv_plain_dw_bytes(const sn_gpu *g, const sn_conv *v, snug_dtype dtype);
+void sn_conv_plain_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
+                      void *scratch);
+
+/* --- around an engine, f32 -------------------------------------------------------------------- */
+/* out[column] (+)= the sum of x[rows][columns] over its rows, in a fixed order. */
+size_t sn_column_sums_bytes(int64_t rows, int64_t columns);
+void sn_column_sums(const sn_cuda_call *c, const float *x, int64_t rows, int64_t columns, bool add,
+                    float *out, void *scratch);
+/* y = act(scale y + bias) over [pixels][channels]; scale and bias may be NULL. */
+void sn_conv_finish(const sn_cuda_call *c, float *y, int64_t pixels, int64_t channels,
+                    const float *scale, const float *bias, int act);
+
+/* A filter as an engine has it: [O][kh + more rows][kw + more columns][C], zeros where `first` of
+ * the rows or columns, or those behind, are not the filter's own. */
+typedef struct {
+    int64_t kh, kw, C, O; /* the filter's own */
+    int64_t high, wide;   /* the engine's */
+    int64_t top, left;    /* where the filter lies in it */
+} sn_turned;
+void sn_filter_turn(const sn_cuda_call *c, const sn_turned *t, const float *w, float *out);
+void sn_filter_return(const sn_cuda_call *c, const sn_turned *t, const float *from, bool add,
+                      float *w);
+
+/* --- the weight gradient as products of a turned input (conv_turned.cu) ------------------------
+ */
+bool sn_turned_dw_takes(const sn_gpu *g, const sn_conv *v);
+size_t sn_turned_dw_bytes(const sn_gpu *g, const sn_conv *v);
+typedef struct sn_turned_dw sn_turned_dw;
+snug_status sn_turned_dw_make(sn_gpu *g, const sn_conv *v, sn_turned_dw **out, snug_error *err);
+void sn_turned_dw_drop(sn_gpu *g, sn_turned_dw *plan);
+snug_status sn_turned_dw_run(const sn_cuda_call *c, const sn_turned_dw *plan, const sn_conv *v,
+                             const sn_cuda_conv *o, void *scratch, snug_error *err);
+
+#endif

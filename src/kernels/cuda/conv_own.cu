@@ -1,0 +1,276 @@
+/* conv_own.cu: convolutions without a library: one thread per element of the result, any stride,
+ * dilation and groups; f32 and f64. They serve depthwise convolutions, which no engine does well,
+ * and everything where cuDNN is missing.
+ *
+ * A weight gradient's pixels are cut into chunks; a thread sums one element over one chunk, and a
+ * second kernel adds the chunks in order. */
+#include "kernels/cuda/conv.h"
+
+#include "kernels/cuda/act.h"
+#include "kernels/cuda/own.h"
+
+/* Extents that elements are taken apart by. */
+typedef struct {
+    sn_divisor channels, width, height;
+} parts;
+
+/* (image, row, column, channel) of element i of an image-shaped value. */
+typedef struct {
+    int64_t n, i, j, c;
+} place;
+
+static __device__ __forceinline__ place place_of(const parts &p, int64_t i) {
+    place at;
+    const int64_t pixel = sn_div(i, p.channels), line = sn_div(pixel, p.width);
+    at.c = i - pixel * p.channels.d;
+    at.j = pixel - line * p.width.d;
+    at.n = sn_div(line, p.height);
+    at.i = line - at.n * p.height.d;
+    return at;
+}
+
+static parts parts_of(int64_t height, int64_t width, int64_t channels) {
+    const parts p = {sn_divisor_of(channels), sn_divisor_of(width), sn_divisor_of(height)};
+    return p;
+}
+
+/* --- forward --------------------------------------------------------------------------------- */
+template <class T> struct forward {
+    sn_conv v;
+    parts y_parts;
+    sn_divisor group_width;
+    int64_t depth;
+    const T *x, *w, *bias, *scale;
+    T *y;
+
+    __device__ void operator()(int64_t at) const {
+        const place o = place_of(y_parts, at);
+        const int64_t first = sn_div(o.c, group_width) * depth;
+        T sum = 0;
+        for (int64_t p = 0; p < v.kh; p++) {
+            const int64_t row = o.i * v.stride[0] + p * v.dilation[0] - v.pad[0];
+            if (row < 0 || row >= v.H)
+                continue;
+            for (int64_t q = 0; q < v.kw; q++) {
+                const int64_t col = o.j * v.stride[1] + q * v.dilation[1] - v.pad[2];
+                if (col < 0 || col >= v.W)
+                    continue;
+                const T *from = x + ((o.n * v.H + row) * v.W + col) * v.C + first;
+                const T *weight = w + (p * v.kw + q) * depth * v.O + o.c;
+                for (int64_t k = 0; k < depth; k++)
+                    sum += from[k] * weight[k * v.O];
+            }
+        }
+        if (scale)
+            sum *= scale[o.c];
+        if (bias)
+            sum += bias[o.c];
+        y[at] = sn_act_of((int)v.act, sum);
+    }
+};
+
+template <class T>
+static void run_forward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
+    const forward<T> f = {*v,
+                          parts_of(v->oh, v->ow, v->O),
+                          sn_divisor_of(v->O / v->groups),
+                          v->C / v->groups,
+                          (const T *)o->x,
+                          (const T *)o->w,
+                          (const T *)o->bias,
+                          (const T *)o->scale,
+                          (T *)o->y};
+    sn_each(c, v->N * v->oh * v->ow * v->O, f);
+}
+
+void sn_conv_plain(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
+    if (o->dtype == SNUG_F32)
+        run_forward<float>(c, v, o);
+    else
+        run_forward<double>(c, v, o);
+}
+
+/* --- the input's gradient -------------------------------------------------------------------- */
+/* The output position that place k of the kernel links to input position `at`, or -1. */
+static __device__ __forceinline__ int64_t under(int64_t at, int64_t k, int64_t pad,
+                                                int64_t dilation, const sn_divisor &stride,
+                                                int64_t extent) {
+    const int64_t scaled = at + pad - k * dilation;
+    if (scaled < 0)
+        return -1;
+    const int64_t o = sn_div(scaled, stride);
+    return o * stride.d == scaled && o < extent ? o : -1;
+}
+
+template <class T> struct backward {
+    sn_conv v;
+    parts x_parts;
+    sn_divisor group_depth, down, across;
+    int64_t width; /* outputs of a group */
+    const T *dy, *w;
+    T *dx;
+
+    __device__ void operator()(int64_t at) const {
+        const place x = place_of(x_parts, at);
+        const int64_t group = sn_div(x.c, group_depth), k = x.c - group * group_depth.d;
+        T sum = 0;
+        for (int64_t p = 0; p < v.kh; p++) {
+            const int64_t i = under(x.i, p, v.pad[0], v.dilation[0], down, v.oh);
+            for (int64_t q = 0; i >= 0 && q < v.kw; q++) {
+                const int64_t j = under(x.j, q, v.pad[2], v.dilation[1], across, v.ow);
+                if (j < 0)
+                    continue;
+                const T *from = dy + ((x.n * v.oh + i) * v.ow + j) * v.O + group * width;
+                const T *weight = w + ((p * v.kw + q) * group_depth.d + k) * v.O + group * width;
+                for (int64_t o = 0; o < width; o++)
+                    sum += from[o] * weight[o];
+            }
+        }
+        dx[at] = sum;
+    }
+};
+
+template <class T>
+static void run_backward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
+    const backward<T> f = {*v,
+                           parts_of(v->H, v->W, v->C),
+                           sn_divisor_of(v->C / v->groups),
+                           sn_divisor_of(v->stride[0]),
+                           sn_divisor_of(v->stride[1]),
+                           v->O / v->groups,
+                           (const T *)o->dy,
+                           (const T *)o->w,
+                           (T *)o->dx};
+    sn_each(c, v->N * v->H * v->W * v->C, f);
+}
+
+void sn_conv_plain_dx(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
+    if (o->dtype == SNUG_F32)
+        run_backward<float>(c, v, o);
+    else
+        run_backward<double>(c, v, o);
+}
+
+/* --- the weights' gradient ------------------------------------------------------------------- */
+static int64_t count_weights(const sn_conv *v) {
+    return v->kh * v->kw * (v->C / v->groups) * v->O;
+}
+
+/* Elements of dw, and behind them of db. */
+static int64_t count_results(const sn_conv *v) {
+    return count_weights(v) + (v->bias ? v->O : 0);
+}
+
+/* Pixels of a chunk: enough chunks to fill the card, not more than their sums have room. */
+static int64_t chunk_pixels(const sn_conv *v, size_t cap, size_t element) {
+    enum { LEAST = 64, WANTED_THREADS = 1 << 18 };
+    const int64_t pixels = v->N * v->oh * v->ow, count = count_results(v);
+    int64_t chunks = WANTED_THREADS / (count > 0 ? count : 1) + 1;
+    const int64_t most = (int64_t)(cap / element) / (count > 0 ? count : 1);
+    chunks = chunks < most ? chunks : most;
+    chunks = chunks < 1 ? 1 : chunks;
+    const int64_t size = sn_cuda_ceil(pixels, chunks);
+    return size < LEAST ? (int64_t)LEAST : size;
+}
+
+static int64_t count_chunks(const sn_conv *v, size_t cap, size_t element) {
+    const int64_t pixels = v->N * v->oh * v->ow;
+    return pixels > 0 ? sn_cuda_ceil(pixels, chunk_pixels(v, cap, element)) : 1;
+}
+
+template <class T> struct sum_chunk {
+    sn_conv v;
+    sn_divisor results, outputs, depth, wide, group_width, y_width, y_height;
+    int64_t n_weights, pixels, size;
+    const T *x, *dy;
+    T *partial; /* [chunk][result] */
+
+    __device__ T bias_at(int64_t o, int64_t first, int64_t end) const {
+        T sum = 0;
+        for (int64_t i = first; i < end; i++)
+            sum += dy[i * v.O + o];
+        return sum;
+    }
+
+    __device__ void operator()(int64_t at) const {
+        const int64_t chunk = sn_div(at, results), e = at - chunk * results.d;
+        const int64_t first = chunk * size, end = first + size < pixels ? first + size : pixels;
+        if (e >= n_weights) {
+            partial[at] = bias_at(e - n_weights, first, end);
+            return;
+        }
+        const int64_t kc = sn_div(e, outputs), o = e - kc * v.O;
+        const int64_t pq = sn_div(kc, depth), k = kc - pq * depth.d;
+        const int64_t p = sn_div(pq, wide), q = pq - p * wide.d;
+        const int64_t channel = sn_div(o, group_width) * depth.d + k;
+        const int64_t down = p * v.dilation[0] - v.pad[0], across = q * v.dilation[1] - v.pad[2];
+        int64_t line = sn_div(first, y_width), j = first - line * y_width.d;
+        int64_t n = sn_div(line, y_height), i = line - n * y_height.d;
+        T sum = 0;
+        for (int64_t pixel = first; pixel < end; pixel++) {
+            const int64_t row = i * v.stride[0] + down, col = j * v.stride[1] + across;
+            if (row >= 0 && row < v.H && col >= 0 && col < v.W)
+                sum += x[((n * v.H + row) * v.W + col) * v.C + channel] * dy[pixel * v.O + o];
+            if (++j == v.ow) {
+                j = 0;
+                if (++i == v.oh) {
+                    i = 0;
+                    n++;
+                }
+            }
+        }
+        partial[at] = sum;
+    }
+};
+
+template <class T> struct add_chunks {
+    int64_t n_results, n_weights, n_chunks;
+    const T *partial;
+    T *dw, *db;
+    bool add;
+
+    __device__ void operator()(int64_t e) const {
+        double sum = 0;
+        for (int64_t i = 0; i < n_chunks; i++)
+            sum += (double)partial[i * n_results + e];
+        T *to = e < n_weights ? dw + e : db + (e - n_weights);
+        *to = add ? *to + (T)sum : (T)sum;
+    }
+};
+
+size_t sn_conv_plain_dw_bytes(const sn_gpu *g, const sn_conv *v, snug_dtype dtype) {
+    const size_t element = snug_dtype_bytes(dtype);
+    return (size_t)(count_chunks(v, sn_gpu_workspace_cap(g), element) * count_results(v)) * element;
+}
+
+template <class T>
+static void run_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o, void *scratch) {
+    const size_t cap = sn_gpu_workspace_cap(c->gpu);
+    const int64_t n = count_results(v), chunks = count_chunks(v, cap, sizeof(T));
+    const sum_chunk<T> f = {*v,
+                            sn_divisor_of(n),
+                            sn_divisor_of(v->O),
+                            sn_divisor_of(v->C / v->groups),
+                            sn_divisor_of(v->kw),
+                            sn_divisor_of(v->O / v->groups),
+                            sn_divisor_of(v->ow),
+                            sn_divisor_of(v->oh),
+                            count_weights(v),
+                            v->N * v->oh * v->ow,
+                            chunk_pixels(v, cap, sizeof(T)),
+                            (const T *)o->x,
+                            (const T *)o->dy,
+                            (T *)scratch};
+    const add_chunks<T> g = {n,          count_weights(v), chunks,       (const T *)scratch,
+                             (T *)o->dw, (T *)o->db,       o->accumulate};
+    sn_each(c, n * chunks, f);
+    sn_each(c, n, g);
+}
+
+void sn_conv_plain_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
+                      void *scratch) {
+    if (o->dtype == SNUG_F32)
+        run_dw<float>(c, v, o, scratch);
+    else
+        run_dw<double>(c, v, o, scratch);
+}
