@@ -187,15 +187,29 @@ void SN_CPU(gemm)(const sn_gemm *g) {
         run_panel(g, n, g->n - n < SN_GEMM_NR ? g->n - n : SN_GEMM_NR);
 }
 
-/* Rows of a panel lie contiguous in memory: nv vectors, of which the last has `tail` lanes. */
-static void copy_rows(const sn_gemm_source *s, const float *b, int64_t nv, int64_t tail,
-                      float *packed) {
-    for (int64_t i = 0; i < s->k; i++, packed += nv * SN_GEMM_VL) {
-        const float *row = b + s->row[i];
-        for (int64_t j = 0; j < nv - 1; j++)
-            sn_vec_store(packed + j * SN_GEMM_VL, sn_vec_load(row + j * SN_GEMM_VL));
-        sn_vec_store(packed + (nv - 1) * SN_GEMM_VL,
-                     sn_vec_load_part(row + (nv - 1) * SN_GEMM_VL, tail));
+/* n <= NR floats of a row, with zeros up to whole vectors. */
+static inline void copy_part(const float *row, int64_t n, float *to) {
+    for (; n >= SN_GEMM_VL; n -= SN_GEMM_VL, row += SN_GEMM_VL, to += SN_GEMM_VL)
+        sn_vec_store(to, sn_vec_load(row));
+    if (n > 0)
+        sn_vec_store(to, sn_vec_load_part(row, n));
+}
+
+/* Columns lie side by side: row by row, for a row is one run of memory, and rows may be a page
+ * apart. Nobody but us knows which comes next. */
+static void pack_rows(const sn_gemm_source *s, float *packed) {
+    enum { LINE = 16, LINES_AHEAD = 32 };
+    const int64_t ahead = 1 + LINES_AHEAD * LINE / s->n;
+    for (int64_t i = 0; i < s->k; i++) {
+        const float *row = s->b + s->row[i];
+        const float *later = s->b + s->row[i + ahead < s->k ? i + ahead : s->k - 1];
+        for (int64_t j = 0; j < s->n; j += LINE)
+            __builtin_prefetch(later + j);
+        for (int64_t j = 0; j < s->n; j += SN_GEMM_NR) {
+            const int64_t n = s->n - j < SN_GEMM_NR ? s->n - j : SN_GEMM_NR;
+            const int64_t stride = (n + SN_GEMM_VL - 1) / SN_GEMM_VL * SN_GEMM_VL;
+            copy_part(row + j, n, packed + j * s->k + i * stride);
+        }
     }
 }
 
@@ -253,10 +267,6 @@ static void gather(const sn_gemm_source *s, const float *b, int64_t k, int64_t n
 static void pack_panel(const sn_gemm_source *s, int64_t first, int64_t n, float *packed) {
     const int64_t nv = (n + SN_GEMM_VL - 1) / SN_GEMM_VL, stride = nv * SN_GEMM_VL;
     const float *b = s->b + first * s->col;
-    if (s->col == 1) {
-        copy_rows(s, b, nv, n - (nv - 1) * SN_GEMM_VL, packed);
-        return;
-    }
     for (int64_t k = 0; k < s->k; k += SN_GEMM_VL) {
         const int64_t high = s->k - k < SN_GEMM_VL ? s->k - k : SN_GEMM_VL;
         const bool run = is_run(s->row + k, high);
@@ -272,6 +282,10 @@ static void pack_panel(const sn_gemm_source *s, int64_t first, int64_t n, float 
 }
 
 void SN_CPU(gemm_pack)(const sn_gemm_source *s, float *packed) {
+    if (s->col == 1 && s->n > 0) {
+        pack_rows(s, packed);
+        return;
+    }
     for (int64_t j = 0; j < s->n; j += SN_GEMM_NR)
         pack_panel(s, j, s->n - j < SN_GEMM_NR ? s->n - j : SN_GEMM_NR, packed + j * s->k);
 }

@@ -92,6 +92,11 @@ static bool shares_b(const operands *o) {
            rows >= 4 * SN_PRODUCT_ROWS && rows >= 2 * o->s.K;
 }
 
+/* Both operands are packed for every block: larger blocks do it less often. */
+static bool is_tall(const operands *o) {
+    return packs_a(o) && !shares_b(o) && !reads_b(o);
+}
+
 static int64_t packed_b_floats(const sn_product *p) {
     const bool packs = !shares_b(p->ctx) && !reads_b(p->ctx);
     return packs ? sn_gemm_packed(depth_of(p->ctx), p->columns) : 0;
@@ -162,8 +167,13 @@ static const float *pack_a(const sn_product *p, const sn_product_block *b, const
     const operands *o = p->ctx;
     float *packed = b->own + sn_lines(packed_b_floats(p));
     const float *from = a + b->row_block * p->rows;
-    for (int64_t i = 0; i < k; i++)
+    enum { LINE = 16, AHEAD = 4 };
+    for (int64_t i = 0; i < k; i++) {
+        const float *later = from + (i + AHEAD < k ? i + AHEAD : i) * o->s.a_col;
+        for (int64_t j = 0; j < b->rows; j += LINE)
+            __builtin_prefetch(later + j);
         memcpy(packed + i * b->rows, from + i * o->s.a_col, (size_t)b->rows * sizeof(float));
+    }
     return packed;
 }
 
@@ -198,6 +208,7 @@ static sn_product product_of(const operands *o, int n_threads) {
         .open = open_rows,
         .piece = open_piece,
         .own_floats = own_floats,
+        .tall = is_tall(o),
     };
     if (shares_b(o)) {
         p.fill_shared = fill_shared;
@@ -226,7 +237,8 @@ static snug_status run_matmul(const sn_call *c, snug_error *err) {
  * storing C as much as STORE terms. */
 static double efficiency(const operands *o) {
     enum { PACK = 7, READ = 4, STORE = 4 };
-    const int64_t blocks = shares_b(o) ? 1 : sn_ceil_div(o->s.M, SN_PRODUCT_ROWS);
+    const int64_t most = is_tall(o) ? SN_PRODUCT_TALL : SN_PRODUCT_ROWS;
+    const int64_t blocks = shares_b(o) ? 1 : sn_ceil_div(o->s.M, most);
     const int64_t rows = shares_b(o) ? o->s.batch * o->s.M : o->s.M / (blocks > 0 ? blocks : 1);
     const int64_t extra = reads_b(o) ? READ : PACK;
     const double stored = (double)o->s.K / (double)(o->s.K + STORE);

@@ -69,8 +69,8 @@ static int64_t workspace_floats(sn_product *p) {
  * again. */
 void SN_CPU(product_cut)(sn_product *p, int n_threads) {
     p->threads = p->work < SMALL || n_threads < 1 ? 1 : n_threads;
-    const int64_t wanted = p->threads > 1 ? 4 * (int64_t)p->threads : 1;
-    p->limit = SN_PRODUCT_ROWS;
+    const int64_t wanted = p->threads > 1 ? (p->tall ? 2 : 4) * (int64_t)p->threads : 1;
+    p->limit = p->tall ? SN_PRODUCT_TALL : SN_PRODUCT_ROWS;
     p->columns = sn_min_i64(SN_PRODUCT_COLUMNS, p->N);
     p->n_groups = sn_product_groups(p->n_pieces);
     while (count_blocks(p) < wanted && p->columns > SN_GEMM_NR)
@@ -86,7 +86,7 @@ void SN_CPU(product_cut)(sn_product *p, int n_threads) {
 /* --- one block ------------------------------------------------------------------------------- */
 /* The sum of one group's pieces, as a dense matrix of its own. */
 static void sum_group(const sn_product *p, sn_product_block *b, int64_t group, float *sum) {
-    int64_t row[SN_PRODUCT_ROWS];
+    int64_t row[SN_PRODUCT_TALL];
     for (int64_t i = 0; i < b->rows; i++)
         row[i] = i * b->columns;
     sn_gemm g = {.m = b->rows, .n = b->columns, .c = sum, .c_row = row};

@@ -16,6 +16,8 @@
 #include "kernels/cpu/loops.h"
 
 enum { SN_PRODUCT_ROWS = 120, SN_PRODUCT_COLUMNS = 256, SN_PRODUCT_DEPTH = 256 };
+/* Of products that pack both operands for every block: larger blocks pack less. */
+enum { SN_PRODUCT_TALL = 264 };
 
 typedef struct sn_product sn_product;
 
@@ -29,7 +31,7 @@ typedef struct {
     /* filled by open: */
     int64_t rows;
     float *c; /* C(i, j) = c[c_row[i] + j], j counted from column 0 */
-    int64_t a_row[SN_PRODUCT_ROWS], c_row[SN_PRODUCT_ROWS];
+    int64_t a_row[SN_PRODUCT_TALL], c_row[SN_PRODUCT_TALL];
     int64_t a_col[SN_PRODUCT_DEPTH]; /* scratch of piece */
 } sn_product_block;
 
@@ -58,6 +60,7 @@ struct sn_product {
     const float *scale;    /* the same: elements are multiplied by it before the bias */
     int64_t act;
     bool accumulate;
+    bool tall; /* blocks have up to SN_PRODUCT_TALL rows, and a thread two of them */
     /* set by sn_product_cut: */
     int64_t limit, rows, columns, n_row_blocks, n_column_blocks, n_groups;
     int threads;
