@@ -312,12 +312,17 @@ def __getattr__(name):
         return globals()[name]
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _OF_TEXT:
+        from snug.keras import _lookup
+        globals()[name] = getattr(_lookup, name)
+        return globals()[name]
     import difflib
     near = difflib.get_close_matches(name, list(_signatures.LAYERS) + list(_signatures.LAYER_ALIASES) + _OWN, 1)
     raise AttributeError(f"keras.layers.{name} is not in Snug" + (f"; the nearest is {near[0]}" if near else ""))
 
 
-_OWN = ["Lambda", "Layer", "InputLayer", "Input", "InputSpec", "Wrapper", "add", "concatenate"]
+_OF_TEXT = ["StringLookup", "IntegerLookup", "TextVectorization"]
+_OWN = ["Lambda", "Layer", "InputLayer", "Input", "InputSpec", "Wrapper", "add", "concatenate"] + _OF_TEXT
 
 
 def __dir__():

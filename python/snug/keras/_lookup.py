@@ -1,0 +1,266 @@
+"""Layers between text and numbers: StringLookup, IntegerLookup, TextVectorization. They are tables of the host, not recorded: what comes out
+are whole numbers (or counts), which are. A table is made by adapt(), or given as a vocabulary."""
+import re
+
+from snug import _C
+from snug._lazy import tf
+from snug.keras._layer import Layer
+
+_PUNCTUATION = re.compile(r"""[!"#$%&()*+,\-./:;<=>?@\[\\\]^_`{|}~']""")
+_MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
+
+
+def _array(inputs):
+    """An array of Python values: bytes for text, numbers otherwise."""
+    import numpy as np
+    from snug._strings import StringTensor
+    if isinstance(inputs, StringTensor):
+        return inputs._array
+    if _C.is_tensor(inputs):
+        return inputs.numpy()
+    a = np.asarray(inputs)
+    return StringTensor(inputs)._array if a.dtype.kind in "UOS" else a
+
+
+def _batches(data):
+    """The arrays of a data set, a list or one array; of pairs, the first."""
+    if hasattr(data, "as_numpy_iterator") or hasattr(data, "__next__"):
+        for element in data:
+            yield _array(element[0] if isinstance(element, tuple) else element)
+    else:
+        yield _array(data)
+
+
+class _Lookup(Layer):
+    """What the layers share. The table: mask token (where there is one), unknown ones, then the vocabulary."""
+    _keras_module = "keras.layers"
+
+    def __init__(self, max_tokens, num_oov_indices, mask_token, oov_token, vocabulary, idf_weights=None, invert=False, output_mode="int",
+                 pad_to_max_tokens=False, **kwargs):
+        kwargs.pop("sparse", None), kwargs.pop("encoding", None), kwargs.pop("vocabulary_dtype", None)
+        kwargs.pop("dtype", None)
+        super().__init__(**kwargs)
+        if output_mode not in _MODES:
+            raise ValueError(f"Argument `output_mode` must be one of {list(_MODES)}. Received: output_mode={output_mode}")
+        if max_tokens is not None and max_tokens <= num_oov_indices + (mask_token is not None and output_mode == "int"):
+            raise ValueError(f"If set, `max_tokens` must be greater than {num_oov_indices}. Received: max_tokens={max_tokens}")
+        self.max_tokens, self.num_oov_indices, self.mask_token, self.oov_token = max_tokens, num_oov_indices, mask_token, oov_token
+        self.invert, self.output_mode, self.pad_to_max_tokens = invert, output_mode, pad_to_max_tokens
+        self._tokens, self._index, self._idf, self._counts, self._documents = [], {}, None, {}, {}
+        self._seen, self.built, self.supports_jit = 0, True, False
+        if vocabulary is not None:
+            self.set_vocabulary(vocabulary, idf_weights)
+
+    # --- the table ------------------------------------------------------------------------------------
+    def _special(self):
+        mask = [self.mask_token] if self.mask_token is not None and self.output_mode == "int" else []
+        return mask + [self.oov_token] * self.num_oov_indices
+
+    def _token(self, value):
+        return value.decode() if isinstance(value, bytes) else value
+
+    def get_vocabulary(self, include_special_tokens=True):
+        return (self._special() if include_special_tokens else []) + self._tokens
+
+    def vocabulary_size(self):
+        if self.pad_to_max_tokens and self.max_tokens:
+            return self.max_tokens
+        return len(self._special()) + len(self._tokens)
+
+    vocab_size = vocabulary_size
+
+    def set_vocabulary(self, vocabulary, idf_weights=None):
+        if isinstance(vocabulary, str):
+            with open(vocabulary, encoding="utf-8") as file:
+                vocabulary = file.read().splitlines()
+        tokens = [self._token(v) for v in (_array(vocabulary).tolist() if not isinstance(vocabulary, list) else vocabulary)]
+        special = self._special()
+        if special and tokens[:len(special)] == special:
+            tokens = tokens[len(special):]
+        if len(set(tokens)) != len(tokens):
+            raise ValueError("The passed vocabulary has at least one repeated term. Please uniquify your dataset.")
+        if self.max_tokens is not None and len(tokens) + len(special) > self.max_tokens:
+            raise ValueError(f"Attempted to set a vocabulary larger than the maximum vocab size. Received vocabulary size is"
+                             f" {len(tokens) + len(special)}; `max_tokens` is {self.max_tokens}.")
+        self._tokens = tokens
+        self._index = {t: i for i, t in enumerate(tokens, len(special))}
+        if self.mask_token is not None and self.output_mode == "int":
+            self._index.setdefault(self.mask_token, 0)
+        if idf_weights is not None:
+            import numpy as np
+            weights = [float(w) for w in idf_weights]
+            self._idf = np.array([sum(weights) / max(len(weights), 1)] * self.num_oov_indices + weights, "float32")
+
+    def adapt(self, data, batch_size=None, steps=None):
+        self.reset_state()
+        for i, batch in enumerate(_batches(data)):
+            if steps is not None and i == steps:
+                break
+            self.update_state(batch)
+        self.finalize_state()
+
+    def reset_state(self):
+        self._counts, self._documents, self._seen = {}, {}, 0
+
+    def _rows(self, batch):
+        return [[self._token(v) for v in row.ravel()] for row in (batch.reshape(-1, 1) if batch.ndim < 2 else batch)]
+
+    def update_state(self, data):
+        rows = self._rows(_array(data))
+        self._seen += len(rows)
+        for row in rows:
+            for token in row:
+                self._counts[token] = self._counts.get(token, 0) + 1
+            for token in set(row):
+                self._documents[token] = self._documents.get(token, 0) + 1
+
+    def finalize_state(self):
+        """The most frequent first; of equally frequent ones the last in the alphabet."""
+        import math
+        drop = {self.oov_token, self.mask_token}
+        found = sorted((t for t in self._counts if t not in drop), reverse=True)
+        found.sort(key=lambda t: -self._counts[t])
+        if self.max_tokens is not None:
+            found = found[:self.max_tokens - len(self._special())]
+        idf = [math.log(1 + self._seen / (1 + self._documents[t])) for t in found] if self.output_mode == "tf_idf" else None
+        self.set_vocabulary(found, idf)
+
+    # --- looking up -----------------------------------------------------------------------------------
+    def _ids(self, a):
+        import numpy as np
+        if not self._tokens and not self.num_oov_indices:
+            raise RuntimeError(f"{type(self).__name__} has no vocabulary; call adapt(), or give one")
+        unknown = self.num_oov_indices and (1 if self.mask_token is not None and self.output_mode == "int" else 0)
+
+        def one(v):
+            found = self._index.get(self._token(v))
+            if found is None and not self.num_oov_indices:
+                raise tf.errors.InvalidArgumentError(None, None, f"When `num_oov_indices=0` all inputs should be in vocabulary, found OOV"
+                                                     f" values [{v!r}], consider setting `num_oov_indices=1`.")
+            return unknown if found is None else found
+        return np.array([one(v) for v in a.ravel()], "int64").reshape(a.shape)
+
+    def _counted(self, ids):
+        """Rows of ids as vectors of the vocabulary's size."""
+        import numpy as np
+        size = self.vocabulary_size()
+        if self.output_mode == "one_hot":
+            flat = ids[..., 0] if ids.ndim and ids.shape[-1] == 1 else ids
+            return tf.constant(np.eye(size, dtype="int64")[flat])
+        rows = ids.reshape(-1, ids.shape[-1]) if ids.ndim else ids.reshape(1, 1)
+        out = np.zeros((len(rows), size), "float32" if self.output_mode == "tf_idf" else "int64")
+        for row, given in zip(out, rows):
+            np.add.at(row, given[given >= 0], 1)
+        if self.output_mode == "multi_hot":
+            out = (out > 0).astype("int64")
+        if self.output_mode == "tf_idf":
+            out[:, :len(self._idf)] *= self._idf
+        return tf.constant(out.reshape(ids.shape[:-1] + (size,)) if ids.ndim else out[0])
+
+    def __call__(self, inputs, **ignored):
+        return self.call(inputs)
+
+    def call(self, inputs):
+        if self.invert:
+            return self._inverted(_array(inputs))
+        ids = self._ids(_array(inputs))
+        return tf.constant(ids) if self.output_mode == "int" else self._counted(ids)
+
+    def _inverted(self, ids):
+        from snug._strings import StringTensor
+        table = self.get_vocabulary()
+        words = [table[i] if 0 <= i < len(table) else self.oov_token for i in ids.ravel().tolist()]
+        if isinstance(self.oov_token, int):
+            return tf.constant(words, dtype=tf.int64, shape=ids.shape)
+        return StringTensor(words, ids.shape) if ids.ndim else StringTensor(words[0])
+
+    def compute_output_shape(self, input_shape):
+        return tuple(input_shape) if self.output_mode == "int" else (*input_shape[:-1], self.vocabulary_size())
+
+    def get_config(self):
+        return {**super().get_config(), "max_tokens": self.max_tokens, "num_oov_indices": self.num_oov_indices,
+                "mask_token": self.mask_token, "oov_token": self.oov_token, "vocabulary": list(self._tokens) or None,
+                "invert": self.invert, "output_mode": self.output_mode, "pad_to_max_tokens": self.pad_to_max_tokens}
+
+
+class StringLookup(_Lookup):
+    def __init__(self, max_tokens=None, num_oov_indices=1, mask_token=None, oov_token="[UNK]", vocabulary=None, idf_weights=None,
+                 invert=False, output_mode="int", pad_to_max_tokens=False, sparse=False, encoding="utf-8", name=None, **kwargs):
+        super().__init__(max_tokens, num_oov_indices, mask_token, oov_token, vocabulary, idf_weights, invert, output_mode,
+                         pad_to_max_tokens, name=name, **kwargs)
+
+
+class IntegerLookup(_Lookup):
+    def __init__(self, max_tokens=None, num_oov_indices=1, mask_token=None, oov_token=-1, vocabulary=None, vocabulary_dtype="int64",
+                 idf_weights=None, invert=False, output_mode="int", sparse=False, pad_to_max_tokens=False, name=None, **kwargs):
+        super().__init__(max_tokens, num_oov_indices, mask_token, oov_token, vocabulary, idf_weights, invert, output_mode,
+                         pad_to_max_tokens, name=name, **kwargs)
+
+    def _token(self, value):
+        return int(value)
+
+
+class TextVectorization(_Lookup):
+    """Lines of text as rows of word numbers, or counts of words."""
+
+    def __init__(self, max_tokens=None, standardize="lower_and_strip_punctuation", split="whitespace", ngrams=None, output_mode="int",
+                 output_sequence_length=None, pad_to_max_tokens=False, vocabulary=None, idf_weights=None, sparse=False, ragged=False,
+                 encoding="utf-8", name=None, **kwargs):
+        if ragged:
+            raise ValueError("TextVectorization(ragged=True): Snug has no ragged tensors")
+        kwargs.pop("num_oov_indices", None), kwargs.pop("mask_token", None), kwargs.pop("oov_token", None), kwargs.pop("invert", None)
+        super().__init__(max_tokens, 1, "", "[UNK]", None, None, False, output_mode, pad_to_max_tokens, name=name, **kwargs)
+        self.standardize, self.split, self.ngrams, self.output_sequence_length = standardize, split, ngrams, output_sequence_length
+        if vocabulary is not None:
+            self.set_vocabulary(vocabulary, idf_weights)
+
+    def _standard(self, line):
+        """Upper to lower, punctuation off; a function of the user's sees tensors of text."""
+        rule = self.standardize
+        if callable(rule):
+            from snug._strings import StringTensor
+            return rule(StringTensor(line)).numpy().decode()
+        if rule in ("lower", "lower_and_strip_punctuation"):
+            line = line.lower()
+        return _PUNCTUATION.sub("", line) if rule in ("strip_punctuation", "lower_and_strip_punctuation") else line
+
+    def _words(self, line):
+        line = self._standard(self._token(line))
+        if callable(self.split):
+            from snug._strings import StringTensor
+            words = [w.decode() for w in self.split(StringTensor(line)).numpy()]
+        else:
+            words = line.split() if self.split == "whitespace" else list(line) if self.split == "character" else [line]
+        if self.ngrams is None:
+            return words
+        sizes = range(1, self.ngrams + 1) if isinstance(self.ngrams, int) else self.ngrams
+        return [" ".join(words[i:i + n]) for n in sizes for i in range(len(words) - n + 1)]
+
+    def _rows(self, batch):
+        return [self._words(line) for line in batch.ravel()]
+
+    def call(self, inputs):
+        import numpy as np
+        a = _array(inputs)
+        rows = self._rows(a)
+        if self.output_mode != "int":
+            width = max([len(r) for r in rows] + [1])
+            ids = np.full((len(rows), width), -1, "int64")
+            for row, words in zip(ids, rows):
+                row[:len(words)] = [self._index.get(w, 0) for w in words]
+            out = self._counted(ids)
+            return out[0] if a.ndim == 0 else out
+        width = self.output_sequence_length or max([len(r) for r in rows] + [0])
+        ids = np.zeros((len(rows), width), "int64")
+        for row, words in zip(ids, rows):
+            found = [self._index.get(w, 1) for w in words[:width]]
+            row[:len(found)] = found
+        return tf.constant(ids[0] if a.ndim == 0 else ids)
+
+    def compute_output_shape(self, input_shape):
+        return (input_shape[0], self.output_sequence_length if self.output_mode == "int" else self.vocabulary_size())
+
+    def get_config(self):
+        return {**Layer.get_config(self), "max_tokens": self.max_tokens, "standardize": self.standardize, "split": self.split,
+                "ngrams": self.ngrams, "output_mode": self.output_mode, "output_sequence_length": self.output_sequence_length,
+                "pad_to_max_tokens": self.pad_to_max_tokens, "vocabulary": self.get_vocabulary() if self._tokens else None}
