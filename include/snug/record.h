@@ -14,7 +14,12 @@
  *     snug_recorder_destroy(r);
  *
  * Handles are counted: every call that gives one gives it held once; drop never fails, never runs
- * anything. One recorder is used by one thread at a time. examples/record.c is a whole program. */
+ * anything. One recorder is used by one thread at a time. examples/record.c is a whole program.
+ *
+ * Threads that take turns, under a lock of the caller's, each say who they are first; then what a
+ * thread records is its own: its open recording, traces and active tapes. Who uses a tensor that
+ * another thread has recorded runs that thread's recording first. Tensors, variables and plans are
+ * common, and one plan runs at a time; hooks may give the lock up meanwhile. */
 #ifndef SNUG_RECORD_H
 #define SNUG_RECORD_H
 
@@ -35,6 +40,12 @@ SNUG_API SNUG_CHECKED snug_status snug_recorder_create(snug_engine *engine, snug
 /* Handles that are still held stay legal to drop, and to nothing else. */
 SNUG_API void snug_recorder_destroy(snug_recorder *r);
 SNUG_API snug_engine *snug_recorder_engine(const snug_recorder *r);
+/* Calls from now on are the thread's; `thread` is the caller's own id, not 0. */
+SNUG_API SNUG_CHECKED snug_status snug_recorder_enter(snug_recorder *r, uint64_t thread,
+                                                      snug_error *err);
+/* The thread is gone: what it has recorded is run, and its place freed. 0: not yet, because a plan
+ * runs or a trace or tape of its is open; ask again. */
+SNUG_API int snug_recorder_leave(snug_recorder *r, uint64_t thread);
 
 /* Where an operation is recorded from, for messages: `site` is the caller's own id, and line(ctx,
  * site) says it in words ("train.py:41") when an error needs it. */

@@ -10,10 +10,11 @@ import types
 import weakref
 
 from snug import _C, _nest, _tape
+from snug._threads import ThreadList
 from snug._types import MakesVariable, Peek, TensorSpec
 
 MAX_TRACES = 256
-_open = []                    # traces being recorded, outermost first
+_open = ThreadList()          # traces being recorded, outermost first
 _eager = [False]              # tf.config.run_functions_eagerly
 
 

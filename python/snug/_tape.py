@@ -6,8 +6,9 @@ import functools
 
 from snug import _C, _nest
 from snug._lazy import graph, tf
+from snug._threads import ThreadList
 
-ACTIVE = []          # tapes that record, outermost first
+ACTIVE = ThreadList()          # tapes that record, outermost first
 
 
 class UnconnectedGradients:

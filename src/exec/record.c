@@ -247,6 +247,8 @@ snug_status sn_recording_variable(sn_recording *rec, snug_variable *v, sn_var *o
         *out = v->var;
         return SNUG_OK;
     }
+    if (rec->r->seats->next && !rec->outer)
+        sn_seat_settle(rec->r, v, true);
     char name[16];
     sn_value first;
     snprintf(name, sizeof name, "v%u", v->id);
@@ -340,7 +342,7 @@ static bool note_used(sn_record_call *c, snug_tensor *t, sn_value v) {
         return false;
     r->now->tapes[v.i] |= sn_tensor_tapes(t);
     snug_tensor_hold(t);
-    r->given[r->n_given++] = (struct sn_given){t, v};
+    r->given[r->n_given++] = (sn_given){t, v};
     return true;
 }
 
@@ -377,6 +379,9 @@ static sn_value use(sn_record_call *c, snug_tensor *t, snug_error *err) {
         v = sn_graph_var_at(rec->graph, var)->first;
         rec->tapes[v.i] |= sn_tensor_tapes(t);
         return v;
+    } else if (t->state == SN_PENDING && !t->rec->outer && !rec->outer) {
+        if (sn_seat_flush(c->r, t->rec, err) == SNUG_OK)
+            return use(c, t, err);
     } else if (t->state == SN_PENDING && !rec->outer) {
         sn_fail(err, SNUG_E_INVALID, "a tensor of a function that is being traced is used outside");
     } else if (sn_recording_leaf(rec, t, &v, err) != SNUG_OK) {
@@ -431,7 +436,7 @@ snug_tensor *sn_record_give(sn_record_call *c, sn_value v) {
                 &c->b.error) != SNUG_OK ||
         sn_tensor_create(r, sn_graph_type(c->b.graph, v), &t, &c->b.error) != SNUG_OK)
         return NULL;
-    r->given[r->n_given++] = (struct sn_given){t, v};
+    r->given[r->n_given++] = (sn_given){t, v};
     return t;
 }
 
@@ -468,6 +473,8 @@ static void note_write(sn_recording *rec, uint32_t i) {
     rec->has_effects = true;
     for (int k = 0; !rec->outer && k < sn_op_versions(n->op, n->n_out); k++) {
         const int32_t var = sn_graph_value_at(rec->graph, n->out[k])->var;
+        if (rec->r->seats->next)
+            sn_seat_settle(rec->r, rec->variable[var], false);
         sn_variable_detach(rec->variable[var], rec,
                            sn_graph_var_at(rec->graph, (sn_var){(uint32_t)var})->first);
     }
@@ -611,23 +618,19 @@ static snug_status fill_recorder(snug_recorder *r, snug_error *err) {
     SNUG_TRY(sn_state_create(r->engine, &r->state, err));
     const sn_executor_options o = {.spill_folder = sn_engine_spill_folder(r->engine)};
     SNUG_TRY(sn_executor_create(r->engine, r->state, &device, 1, &o, &r->executor, err));
-    SNUG_TRY(sn_recording_create(r, &r->main, err));
-    r->now = r->main;
+    SNUG_TRY(sn_seat_add(r, 0, &r->seat, err));
+    r->main = r->now = r->seat->main;
     return SNUG_OK;
 }
 
 static void clear_recorder(snug_recorder *r) {
     sn_cache_clear(r);
-    if (r->main)
-        sn_recording_destroy(r->main);
+    sn_seat_clear(r);
     if (r->spare)
         free_recording(r->spare);
-    r->main = r->now = r->spare = NULL;
+    r->spare = NULL;
     sn_executor_destroy(r->executor);
     sn_state_destroy(r->state);
-    sn_free(r->engine, SN_MEM_OTHER, r->given, r->cap_given * sizeof *r->given);
-    r->given = NULL;
-    r->cap_given = 0;
     r->executor = NULL;
     r->state = NULL;
 }
@@ -681,7 +684,7 @@ void snug_recorder_set_hooks(snug_recorder *r, const snug_recorder_hooks *hooks)
 }
 
 snug_status snug_sync(snug_recorder *r, snug_error *err) {
-    return sn_flush(r, err);
+    return sn_seat_flush_all(r, err);
 }
 
 snug_status snug_boundary(snug_recorder *r, snug_error *err) {

@@ -182,8 +182,8 @@ snug_status snug_variable_update(snug_recorder *r, const char *op, const char *a
 static bool find_recipe(const snug_tensor *t, sn_recipe *out) {
     if (t->state == SN_RECIPE)
         *out = t->recipe;
-    return t->state == SN_RECIPE || (t->state == SN_PENDING && t->rec == t->r->main &&
-                                     sn_recording_recipe(t->rec, t->value, out));
+    return t->state == SN_RECIPE ||
+           (t->state == SN_PENDING && !t->rec->outer && sn_recording_recipe(t->rec, t->value, out));
 }
 
 snug_status snug_variable_create(snug_recorder *r, snug_tensor *value,

@@ -21,6 +21,7 @@ snug_status snug_tape_create(snug_recorder *r, const snug_tape_options *o, snug_
     SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_TAPES, sizeof **out, &block, err));
     snug_tape *t = block;
     *t = (snug_tape){.r = r,
+                     .seat = r->seat,
                      .bit = bit,
                      .persistent = o && o->persistent,
                      .watches = !(o && o->not_watching),
@@ -42,8 +43,9 @@ static void forget_marks(sn_recording *rec, uint32_t bit) {
 
 static void forget(snug_tape *t) {
     snug_recorder *r = t->r;
-    for (sn_recording *rec = r->now; rec; rec = rec->outer)
-        forget_marks(rec, t->bit);
+    for (const sn_seat *s = r->seats; s; s = s->next)
+        for (sn_recording *rec = sn_seat_now(r, s); rec; rec = rec->outer)
+            forget_marks(rec, t->bit);
     for (size_t i = 0; i < t->n_watched; i++)
         sn_variable_unuse(t->watched[i]);
     t->n_watched = 0;
@@ -68,6 +70,8 @@ void snug_tape_drop(snug_tape *t) {
 void snug_tape_stop(snug_tape *t) {
     t->active = false;
     t->r->active_tapes &= ~(1u << t->bit);
+    for (sn_seat *s = t->r->seats; s; s = s->next)
+        s->active_tapes &= ~(1u << t->bit);
 }
 
 snug_status snug_tape_resume(snug_tape *t, snug_error *err) {
@@ -358,7 +362,9 @@ snug_status snug_tape_gradient(snug_tape *t, snug_tensor *const *targets, snug_t
                        "the tape is used up: only a persistent one gives gradients more than once");
     for (int i = 0; i < n_sources; i++)
         grads[i] = NULL;
+    sn_seat *mine = t->seat ? sn_seat_take(t->r, t->seat) : t->r->seat; /* its nodes are there */
     const snug_status status = append_gradient(t, &q, grads, err);
+    (void)sn_seat_take(t->r, mine);
     use_up(t);
     return status;
 }

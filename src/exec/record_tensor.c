@@ -223,7 +223,7 @@ int snug_tensor_is_ready(const snug_tensor *t) {
 }
 
 int snug_tensor_is_traced(const snug_tensor *t) {
-    return t->state == SN_PENDING && t->rec && t->rec != t->r->main;
+    return t->state == SN_PENDING && t->rec && t->rec->outer;
 }
 
 /* --- tensors with bytes ----------------------------------------------------------------------- */
@@ -276,7 +276,7 @@ snug_status snug_tensor_borrow(snug_recorder *r, const snug_type *type, const vo
 
 /* --- looking at bytes ------------------------------------------------------------------------- */
 static snug_status check_traced(const snug_tensor *t, snug_error *err) {
-    if (t->state == SN_PENDING && t->rec != t->r->main)
+    if (snug_tensor_is_traced(t))
         return sn_fail(err, SNUG_E_UNSUPPORTED,
                        "a tensor of a function that is being traced has no value yet");
     return SNUG_OK;
@@ -326,7 +326,9 @@ static snug_status make_watched_numbers(snug_tensor *t, snug_error *err) {
 /* Bytes there are, after running what is recorded where there were none. */
 static snug_status settle(snug_tensor *t, const void **data, snug_error *err) {
     SNUG_TRY(check_traced(t, err));
-    if (t->state == SN_PENDING || (t->state == SN_VERSION && t->r->main->has_effects))
+    if (t->state == SN_PENDING)
+        SNUG_TRY(sn_seat_flush(t->r, t->rec, err));
+    else if (t->state == SN_VERSION && t->r->main->has_effects)
         SNUG_TRY(sn_flush(t->r, err));
     if (t->state == SN_RECIPE)
         SNUG_TRY(make_numbers(t, err));

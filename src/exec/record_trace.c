@@ -89,13 +89,15 @@ static void leave(snug_trace *t) {
     if (!t->open)
         return;
     t->open = false;
-    sn_recording **link = &t->r->now;
-    while (*link && *link != t->rec)
-        link = &(*link)->outer;
-    if (!*link)
-        return; /* the recorder is closed */
-    *link = t->rec->outer;
-    sn_recording_stamp(t->r->now); /* variables knew their place in the trace */
+    for (sn_seat *s = t->r->seats; s; s = s->next) { /* none: the recorder is closed */
+        sn_recording **link = s == t->r->seat ? &t->r->now : &s->now;
+        while (*link && *link != t->rec)
+            link = &(*link)->outer;
+        if (*link)
+            *link = t->rec->outer;
+    }
+    if (t->r->now)
+        sn_recording_stamp(t->r->now); /* variables knew their place in the trace */
 }
 
 snug_status snug_trace_end(snug_trace *t, snug_tensor *const *outputs, int n, snug_error *err) {

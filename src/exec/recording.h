@@ -139,6 +139,7 @@ struct sn_recording {
 
 struct snug_tape {
     snug_recorder *r;
+    struct sn_seat *seat; /* whose thread made it; NULL: that is gone */
     uint32_t bit;
     bool persistent, watches, active, used;
     snug_variable **watched; /* uses held, in order of first read */
@@ -174,11 +175,30 @@ typedef struct sn_entry {
     struct sn_entry *next;
 } sn_entry;
 
+/* A handle of the call under way, with its value. */
+typedef struct {
+    snug_tensor *tensor;
+    sn_value value;
+} sn_given;
+
+/* What a thread has of its own (record_seat.c). Of the one that sits, the recorder's fields of
+ * these names are the truth. */
+typedef struct sn_seat {
+    struct sn_seat *next;
+    uint64_t thread; /* 0: nobody's yet */
+    sn_recording *main, *now;
+    uint32_t active_tapes;
+    sn_given *given;
+    size_t n_given, cap_given;
+    uint64_t site;
+} sn_seat;
+
 struct snug_recorder {
     snug_engine *engine;
     snug_recorder_hooks hooks;
     uint64_t site;
     uint64_t serial;          /* of the newest recording, tape or mark */
+    sn_seat *seats, *seat;    /* the one that sits */
     sn_recording *main, *now; /* now: the innermost open trace, or main */
     sn_state *state;          /* empty: executors want one */
     sn_cpu_device device;
@@ -188,11 +208,7 @@ struct snug_recorder {
     snug_tape *tape[SN_MAX_TAPES];
     uint64_t tape_born[SN_MAX_TAPES];
     uint32_t active_tapes, watching_tapes, explicit_tapes; /* the last: watch given variables */
-    /* Handles of the call under way, with their values. */
-    struct sn_given {
-        snug_tensor *tensor;
-        sn_value value;
-    } * given;
+    sn_given *given;
     size_t n_given, cap_given;
     uint32_t n_variables; /* made so far: ids */
     uint64_t seed, n_draws;
@@ -284,6 +300,20 @@ SNUG_CHECKED snug_status sn_recording_cover(sn_recording *rec, snug_error *err);
 /* A leaf on bytes that are there. */
 SNUG_CHECKED snug_status sn_recording_bytes(sn_recording *rec, const snug_type *type, sn_storage *s,
                                             size_t offset, sn_value *out, snug_error *err);
+
+/* --- record_seat.c ---------------------------------------------------------------------------- */
+SNUG_CHECKED snug_status sn_seat_add(snug_recorder *r, uint64_t thread, sn_seat **out,
+                                     snug_error *err);
+/* Another one sits from now on; gives the one before. */
+sn_seat *sn_seat_take(snug_recorder *r, sn_seat *s);
+sn_recording *sn_seat_main(const snug_recorder *r, const sn_seat *s);
+sn_recording *sn_seat_now(const snug_recorder *r, const sn_seat *s);
+/* Runs the recording of whichever seat it is the open one of. */
+SNUG_CHECKED snug_status sn_seat_flush(snug_recorder *r, const sn_recording *rec, snug_error *err);
+SNUG_CHECKED snug_status sn_seat_flush_all(snug_recorder *r, snug_error *err);
+/* Runs what other seats have recorded with the variable, or only who writes it. */
+void sn_seat_settle(snug_recorder *r, const snug_variable *v, bool writers_only);
+void sn_seat_clear(snug_recorder *r);
 
 /* --- record_inline.c -------------------------------------------------------------------------- */
 /* Variables that nobody can reach become the numbers they would start with. */

@@ -1,9 +1,10 @@
 /* module.c: the module snug._C: its one state, the engine and the recorder behind it, made when
  * something first needs them, and what Python asks of them as a whole: budget, memory, runs.
  *
- * Threads: one recorder serves all threads of the process; the GIL orders them. It is given up
- * while a plan runs (begin_run to end_run); a thread that comes meanwhile waits in py_enter, and
- * tensors that die meanwhile wait in a list. */
+ * Threads: one recorder serves all threads of the process, each with a recording of its own; the
+ * GIL orders them. It is given up while a plan runs (begin_run to end_run); a thread that comes
+ * meanwhile waits in py_enter, and tensors that die meanwhile wait in a list. A capsule in each
+ * thread's dictionary holds its id and goes with the thread. */
 #include "py.h"
 
 #include <dlfcn.h>
@@ -16,6 +17,12 @@ typedef struct py_dropped {
     snug_tensor *t;
     struct py_dropped *next;
 } py_dropped;
+
+/* Threads that are gone and whose place is not freed yet. */
+typedef struct py_gone {
+    uint64_t thread;
+    struct py_gone *next;
+} py_gone;
 
 /* --- hooks of the recorder -------------------------------------------------------------------- */
 static void begin_run(void *ctx) {
@@ -125,7 +132,10 @@ static long offset_in(PyFrameObject *frame) {
     return lasti;
 }
 
+static void sit_again(void);
+
 void py_mark_site(void) {
+    sit_again();
     PyFrameObject *frame = PyEval_GetFrame();
     Py_XINCREF((PyObject *)frame);
     for (int depth = 0; frame && depth < 64; depth++) {
@@ -182,14 +192,88 @@ static void drop_waiting(void) {
     }
 }
 
+/* --- threads ---------------------------------------------------------------------------------- */
+static void free_place(PyObject *capsule) {
+    py_gone *gone = PyCapsule_GetPointer(capsule, "snug.thread");
+    if (gone) {
+        gone->next = py.gone;
+        py.gone = gone;
+    }
+    py.seated = NULL;
+}
+
+/* The id that this thread has, or gets. */
+static int find_thread(uint64_t *thread) {
+    PyObject *dict = PyThreadState_GetDict();
+    PyObject *found = dict ? PyDict_GetItemString(dict, "snug.thread") : NULL;
+    if (!found && dict) {
+        py_gone *mine = PyMem_Malloc(sizeof *mine);
+        PyObject *made = mine ? PyCapsule_New(mine, "snug.thread", free_place) : NULL;
+        if (!made)
+            PyMem_Free(mine);
+        else
+            *mine = (py_gone){++py.n_threads, NULL};
+        if (made && PyDict_SetItemString(dict, "snug.thread", made) == 0)
+            found = made;
+        Py_XDECREF(made); /* the dictionary has it, or it goes */
+    }
+    if (!found) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    *thread = ((py_gone *)PyCapsule_GetPointer(found, "snug.thread"))->thread;
+    return 0;
+}
+
+static int sit_down(void) {
+    uint64_t thread;
+    snug_error err;
+    if (find_thread(&thread) < 0)
+        return -1;
+    if (snug_recorder_enter(py.recorder, thread, &err) != SNUG_OK) {
+        py_raise(&err);
+        return -1;
+    }
+    py.seated = PyThreadState_Get();
+    return 0;
+}
+
+/* What threads that are gone have recorded happens now. */
+static void clear_places(void) {
+    for (py_gone **link = &py.gone; *link;) {
+        py_gone *g = *link;
+        if (snug_recorder_leave(py.recorder, g->thread)) {
+            *link = g->next;
+            PyMem_Free(g);
+        } else {
+            link = &g->next;
+        }
+    }
+}
+
 int py_enter(void) {
     if (!py.recorder && start() < 0)
         return -1;
     if (py.running && wait_for_run() < 0)
         return -1;
+    if (py.seated != PyThreadState_Get() && sit_down() < 0)
+        return -1;
     if (py.dropped)
         drop_waiting();
+    if (py.gone)
+        clear_places();
     return 0;
+}
+
+/* Python code that ran since py_enter may have let another thread in. */
+static void sit_again(void) {
+    if (py.seated == PyThreadState_Get() && !py.running)
+        return;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    if (py_enter() < 0)
+        PyErr_Clear();
+    PyErr_Restore(type, value, trace);
 }
 
 void py_drop(snug_tensor *t) {
@@ -353,6 +437,8 @@ static PyObject *draw_key(PyObject *self, PyObject *none) {
 
 static PyObject *is_tracing(PyObject *self, PyObject *none) {
     (void)self, (void)none;
+    if (py.recorder && py_enter() < 0)
+        return NULL;
     return PyBool_FromLong(py.recorder && snug_is_tracing(py.recorder));
 }
 

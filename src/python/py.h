@@ -55,6 +55,9 @@ typedef struct {
     PyThreadState *runner; /* of the thread whose plan runs; its GIL is given up */
     unsigned long running; /* id of that thread, 0: none */
     double asked;          /* when signals were looked at */
+    PyThreadState *seated; /* of the thread whose recording is the recorder's; NULL: ask */
+    uint64_t n_threads;    /* ids given so far */
+    struct py_gone *gone;
     struct py_dropped *dropped;
     PyObject *variables;                /* {address: weak reference}: one object per variable */
     PyObject *codes;                    /* code objects that sites refer to */

@@ -168,6 +168,87 @@ class Threads(unittest.TestCase):
             t.join()
         self.assertEqual(alone, together)
 
+    def test_models_train_side_by_side(self):
+        from snug import keras
+
+        def train(seed, out):
+            x = np.random.default_rng(seed).normal(size=(64, 4)).astype("f4")
+            w = tf.Variable(x[:4, :1])
+            predict = tf.function(lambda a: tf.sigmoid(tf.matmul(a, w)))
+            for _ in range(20):
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_mean((predict(x) - 1.0) ** 2)
+                w.assign_sub(0.5 * tape.gradient(loss, w))
+            model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, kernel_initializer="ones"),
+                                      keras.layers.Dense(1, kernel_initializer="ones")])
+            model.compile("adam", "mse")
+            model.fit(x, x[:, :1], batch_size=16, epochs=2, verbose=0, shuffle=False)
+            out[seed] = float(loss), w.numpy().tolist(), model.evaluate(x, x[:, :1], verbose=0)
+
+        alone, together = {}, {}
+        for k in range(3):
+            train(k, alone)
+        threads = [threading.Thread(target=train, args=(k, together)) for k in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(alone, together)
+
+    def test_a_tape_of_one_thread_sees_nothing_of_another(self):
+        x, seen = tf.constant([2.0, 3.0]), {}
+
+        def other():
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = x * x * x
+            seen["g"], seen["y"] = tape.gradient(y, x), y
+
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            y = x * x
+        self.assertEqual(tape.gradient(y, x).numpy().tolist(), [4, 6])
+        self.assertEqual(seen["g"].numpy().tolist(), [12, 27])
+        self.assertEqual((seen["y"] + 1).numpy().tolist(), [9, 28])
+
+    def test_a_variable_that_threads_share_is_written_in_turn(self):
+        v, lock = tf.Variable(0.0), threading.Lock()
+
+        def bump():
+            for i in range(50):
+                with lock:
+                    v.assign_add(1.0)
+                if i % 20 == 0:
+                    float(v)
+
+        threads = [threading.Thread(target=bump) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(float(v), 200)
+
+    def test_threads_that_are_gone_leave_nothing(self):
+        def work():
+            v = tf.Variable(tf.ones((64, 64)))
+            v.assign(v * 2.0)
+            kept.append(v)
+
+        kept = []
+        for i in range(40):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+            if i >= 20:
+                self.assertEqual(float(kept[-1][0, 0]), 2)
+            if i == 20:
+                before = _C.info()["bytes"] - 64 * 64 * 4 * len(kept)
+        after = _C.info()["bytes"] - 64 * 64 * 4 * len(kept)
+        self.assertLess(after - before, 1 << 16)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -7,6 +7,7 @@ from snug import _C, _nest
 from snug._lazy import tf
 from snug._types import as_dtype
 from snug.keras import _serial, _signatures
+from snug._threads import ThreadList
 from snug.keras._names import auto_name, snake
 from snug.keras._variable import KerasVariable
 
@@ -18,7 +19,7 @@ _ALIASES = {"mse": "MeanSquaredError", "mae": "MeanAbsoluteError", "mape": "Mean
 _ENGINE = {"AUC": "auc", "KLDivergence": "kl_divergence", "LogCoshError": "logcosh", "F1Score": "f1_score", "FBetaScore": "fbeta_score",
            "MeanIoU": "mean_io_u", "BinaryIoU": "binary_io_u", "IoU": "io_u", "OneHotIoU": "one_hot_io_u",
            "OneHotMeanIoU": "one_hot_mean_io_u", "R2Score": "r2_score"}
-_in_step = [0]
+_in_step = ThreadList([0])
 
 
 @contextlib.contextmanager

@@ -1,0 +1,28 @@
+"""Lists that each thread has for itself: tapes that record, traces that are open."""
+import threading
+
+
+class ThreadList(threading.local):
+    """As much of a list as a stack needs."""
+
+    def __init__(self, first=()):
+        self.items = list(first)
+        self.append, self.pop, self.remove = self.items.append, self.items.pop, self.items.remove
+
+    def __len__(self):
+        return len(self.items)
+
+    def __iter__(self):
+        return iter(self.items)
+
+    def __reversed__(self):
+        return reversed(self.items)
+
+    def __contains__(self, item):
+        return item in self.items
+
+    def __getitem__(self, key):
+        return self.items[key]
+
+    def __setitem__(self, key, value):
+        self.items[key] = value
