@@ -71,7 +71,7 @@ static __device__ __forceinline__ sn_pack<M> pack_at(const M *from, int64_t at, 
 
 /* M: what memory holds, C: the type computed in, R: the result's. */
 template <class Op, class M, class C, class R>
-static __global__ void __launch_bounds__(256)
+static __global__ void __launch_bounds__(256, 2)
     binary_kernel(const __grid_constant__ sn_steps s, const M *a, const M *b, R *out, bool packed) {
     int64_t done = 0, at[3];
     if (sizeof(M) == 4 && sizeof(R) == 4 && packed) {

@@ -32,7 +32,7 @@ static __device__ __forceinline__ double sn_real_param(const sn_reals_at &r, int
 
 /* M: what memory holds; R: the result's type, as wide as M where `packed`: 4 bytes each. */
 template <class F, class M, class R>
-static __global__ void __launch_bounds__(256)
+static __global__ void __launch_bounds__(256, 2)
     sn_map_kernel(const M *a, const M *b, R *out, int64_t n, bool packed, sn_reals_at params) {
     const F f = F::make(sn_real_param(params, 0), sn_real_param(params, 1));
     int64_t done = 0;

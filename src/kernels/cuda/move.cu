@@ -81,7 +81,7 @@ typedef struct {
 } turning;
 
 template <class W>
-static __global__ void __launch_bounds__(TILE *TILE_ROWS)
+static __global__ void __launch_bounds__(TILE *TILE_ROWS, 2)
     turn_kernel(const __grid_constant__ turning t, W *to, const W *from) {
     __shared__ W tile[TILE][TILE + 1];
     const int x = (int)threadIdx.x % TILE, y = (int)threadIdx.x / TILE;

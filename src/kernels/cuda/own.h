@@ -106,7 +106,7 @@ static __device__ __forceinline__ int64_t sn_all_threads(void) {
 }
 
 template <class F>
-static __global__ void __launch_bounds__(256)
+static __global__ void __launch_bounds__(256, 2)
     sn_each_kernel(const __grid_constant__ F f, int64_t n) {
     for (int64_t i = sn_thread(); i < n; i += sn_all_threads())
         f(i);

@@ -196,7 +196,7 @@ static __device__ __forceinline__ bool beats(M b, int64_t at_b, M a, int64_t at_
 
 /* One warp per output. */
 template <class M, bool most>
-static __global__ void __launch_bounds__(256)
+static __global__ void __launch_bounds__(256, 2)
     find_kernel(const M *x, void *out, bool wide, int64_t outputs, int64_t n, sn_divisor inner) {
     const int lane = (int)threadIdx.x % 32;
     for (int64_t o = sn_thread() / 32; o < outputs; o += sn_all_threads() / 32) {

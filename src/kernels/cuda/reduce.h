@@ -61,7 +61,7 @@ static inline size_t sn_columns_bytes(const sn_columns *p, int n) {
 
 /* Partial values of output o lie at (o * chunks + chunk) * N. */
 template <class F>
-static __global__ void __launch_bounds__(SN_STRIP *SN_DOWN)
+static __global__ void __launch_bounds__(SN_STRIP *SN_DOWN, 2)
     sn_columns_kernel(const __grid_constant__ F f, const __grid_constant__ sn_columns p,
                       typename F::value *partial) {
     typedef typename F::value V;
@@ -116,7 +116,7 @@ template <class F> static __device__ __forceinline__ void sn_warp_fold(typename 
 
 /* One warp per output adds its chunks. */
 template <class F>
-static __global__ void __launch_bounds__(256)
+static __global__ void __launch_bounds__(256, 2)
     sn_finish_kernel(const __grid_constant__ F f, int64_t outputs, int64_t chunks,
                      const typename F::value *partial) {
     typedef typename F::value V;
@@ -199,7 +199,7 @@ static inline size_t sn_rows_bytes(const sn_rows *p, int n) {
 
 /* `wide`: a block per output and chunk, else a warp per output. */
 template <class F, bool wide>
-static __global__ void __launch_bounds__(256)
+static __global__ void __launch_bounds__(256, 2)
     sn_rows_kernel(const __grid_constant__ F f, const __grid_constant__ sn_rows p,
                    typename F::value *partial) {
     typedef typename F::value V;

@@ -1,0 +1,218 @@
+/* softmax.cu: softmax and the cross-entropies, row by row over the last axis, in the log-sum-exp
+ * form that does not overflow.
+ *
+ *   softmax(x), log_softmax(x), softmax_grad(dy, y) -> y * (dy - sum(dy * y))
+ *   softmax_xent(x, labels) -> loss per row = sum(labels * (lse(x) - x))
+ *   softmax_xent_grad(x, labels, dloss) -> (softmax(x) * sum(labels) - labels) * dloss; with
+ *                     `unit` the sum is taken for 1
+ *   sparse_xent(x, label), sparse_xent_grad(x, label, dloss): the same, one class number per row
+ *
+ * A class number outside the row is refused by sparse_xent; with skip=1, and in its gradient, such
+ * a row counts nothing. */
+#include "kernels/cuda/rows.h"
+
+static __device__ __forceinline__ float exp_of(float x) {
+    return expf(x);
+}
+static __device__ __forceinline__ double exp_of(double x) {
+    return exp(x);
+}
+
+/* The maximum of a row, and log(sum(exp(x - max))): their sum would lose the logarithm beside a
+ * huge maximum. */
+typedef struct {
+    double max, sum;
+} row_sum;
+
+template <class T, bool wide>
+static __device__ __forceinline__ row_sum sum_of(const T *x, int64_t width,
+                                                 const sn_row_team<wide> &t) {
+    row_sum s = {-INFINITY, 0};
+#pragma unroll 4
+    for (int64_t j = t.at(); j < width; j += t.size())
+        s.max = t.larger(s.max, (double)x[j]);
+    s.max = t.max(s.max);
+#pragma unroll 4
+    for (int64_t j = t.at(); j < width; j += t.size())
+        s.sum += (double)exp_of((T)((double)x[j] - s.max));
+    s.sum = t.sum(s.sum);
+    return s;
+}
+
+static __device__ __forceinline__ double lse_of(const row_sum &s) {
+    return isinf(s.max) && s.max < 0 ? s.max : s.max + log(s.sum);
+}
+
+template <class T> struct softmax_f {
+    const T *x;
+    T *y;
+    int64_t width;
+    bool logarithm;
+    template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
+        const T *from = x + r * width;
+        const row_sum s = sum_of(from, width, t);
+        const double rest = log(s.sum), share = 1 / s.sum;
+        for (int64_t j = t.at(); j < width; j += t.size()) {
+            const double v = (double)from[j] - s.max;
+            y[r * width + j] = logarithm ? (T)(v - rest) : (T)((double)exp_of((T)v) * share);
+        }
+    }
+};
+
+template <class T> static void softmax(const sn_cuda_call *c, bool logarithm) {
+    const snug_type *t = &c->call->in[0].type;
+    sn_rows_run(c, sn_rows_in(t), sn_width_in(t),
+                softmax_f<T>{sn_in<T>(c, 0), sn_out<T>(c, 0), sn_width_in(t), logarithm});
+}
+
+static snug_status run_softmax(const sn_cuda_call *c, snug_error *err) {
+    SN_BY_REAL(sn_dtype_in(c, 0), err, softmax, c, false);
+    return SNUG_OK;
+}
+static snug_status run_log_softmax(const sn_cuda_call *c, snug_error *err) {
+    SN_BY_REAL(sn_dtype_in(c, 0), err, softmax, c, true);
+    return SNUG_OK;
+}
+SN_CUDA_FAMILY(softmax, run_softmax)
+SN_CUDA_FAMILY(log_softmax, run_log_softmax)
+
+template <class T> struct softmax_grad_f {
+    const T *dy, *y;
+    T *dx;
+    int64_t width;
+    template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
+        double dot = 0;
+        for (int64_t j = r * width + t.at(); j < (r + 1) * width; j += t.size())
+            dot += (double)dy[j] * (double)y[j];
+        dot = t.sum(dot);
+        for (int64_t j = r * width + t.at(); j < (r + 1) * width; j += t.size())
+            dx[j] = (T)((double)y[j] * ((double)dy[j] - dot));
+    }
+};
+
+template <class T> static void softmax_grad(const sn_cuda_call *c) {
+    const snug_type *t = &c->call->in[0].type;
+    sn_rows_run(c, sn_rows_in(t), sn_width_in(t),
+                softmax_grad_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_out<T>(c, 0), sn_width_in(t)});
+}
+static snug_status run_softmax_grad(const sn_cuda_call *c, snug_error *err) {
+    SN_BY_REAL(sn_dtype_in(c, 0), err, softmax_grad, c);
+    return SNUG_OK;
+}
+SN_CUDA_FAMILY(softmax_grad, run_softmax_grad)
+
+/* --- weights per class ------------------------------------------------------------------------ */
+template <class T> struct xent_f {
+    const T *x, *labels;
+    T *loss;
+    int64_t width;
+    template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
+        const double lse = lse_of(sum_of(x + r * width, width, t));
+        double sum = 0;
+        for (int64_t j = r * width + t.at(); j < (r + 1) * width; j += t.size())
+            if (labels[j] != 0) /* a class of no weight may have logit -infinity */
+                sum += (double)labels[j] * (lse - (double)x[j]);
+        sum = t.sum(sum);
+        if (t.at() == 0)
+            loss[r] = (T)sum;
+    }
+};
+
+template <class T> struct xent_grad_f {
+    const T *x, *labels, *dloss;
+    T *dx;
+    int64_t width;
+    bool unit;
+    template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
+        const double lse = lse_of(sum_of(x + r * width, width, t)), scale = (double)dloss[r];
+        double weight = 0;
+        for (int64_t j = r * width + t.at(); j < (r + 1) * width && !unit; j += t.size())
+            weight += (double)labels[j];
+        weight = unit ? 1 : t.sum(weight);
+        for (int64_t j = r * width + t.at(); j < (r + 1) * width; j += t.size()) {
+            const double p = (double)exp_of((T)((double)x[j] - lse));
+            dx[j] = (T)((p * weight - (double)labels[j]) * scale);
+        }
+    }
+};
+
+template <class T> static void xent(const sn_cuda_call *c) {
+    const snug_type *t = &c->call->in[0].type;
+    sn_rows_run(c, sn_rows_in(t), sn_width_in(t),
+                xent_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_out<T>(c, 0), sn_width_in(t)});
+}
+template <class T> static void xent_grad(const sn_cuda_call *c) {
+    const snug_type *t = &c->call->in[0].type;
+    sn_rows_run(c, sn_rows_in(t), sn_width_in(t),
+                xent_grad_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_in<T>(c, 2), sn_out<T>(c, 0),
+                               sn_width_in(t), c->call->attrs->xent.unit != 0});
+}
+static snug_status run_xent(const sn_cuda_call *c, snug_error *err) {
+    SN_BY_REAL(sn_dtype_in(c, 0), err, xent, c);
+    return SNUG_OK;
+}
+static snug_status run_xent_grad(const sn_cuda_call *c, snug_error *err) {
+    SN_BY_REAL(sn_dtype_in(c, 0), err, xent_grad, c);
+    return SNUG_OK;
+}
+SN_CUDA_FAMILY(softmax_xent, run_xent)
+SN_CUDA_FAMILY(softmax_xent_grad, run_xent_grad)
+
+/* --- one class number per row ----------------------------------------------------------------- */
+template <class T> struct sparse_f {
+    const T *x;
+    sn_indices labels;
+    T *loss;
+    int64_t width;
+    uint32_t *refused; /* NULL: rows without a class are skipped */
+    template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
+        const int64_t label = sn_index_at(labels, r);
+        const bool inside = label >= 0 && label < width;
+        const double lse = lse_of(sum_of(x + r * width, width, t));
+        if (t.at() != 0)
+            return;
+        if (!inside && refused)
+            *refused = SN_CUDA_REFUSED_LABEL;
+        loss[r] = inside ? (T)(lse - (double)x[r * width + label]) : (T)0;
+    }
+};
+
+template <class T> struct sparse_grad_f {
+    const T *x;
+    sn_indices labels;
+    const T *dloss;
+    T *dx;
+    int64_t width;
+    template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
+        const int64_t label = sn_index_at(labels, r);
+        const double lse = lse_of(sum_of(x + r * width, width, t));
+        const double scale = label >= 0 && label < width ? (double)dloss[r] : 0;
+        for (int64_t j = t.at(); j < width; j += t.size()) {
+            const double p = (double)exp_of((T)((double)x[r * width + j] - lse));
+            dx[r * width + j] = (T)((p - (j == label ? 1 : 0)) * scale);
+        }
+    }
+};
+
+template <class T> static void sparse(const sn_cuda_call *c) {
+    const snug_type *t = &c->call->in[0].type;
+    sn_rows_run(c, sn_rows_in(t), sn_width_in(t),
+                sparse_f<T>{sn_in<T>(c, 0), sn_indices_of(&c->call->in[1]), sn_out<T>(c, 0),
+                            sn_width_in(t), c->call->attrs->labels.skip ? NULL : c->refused});
+}
+template <class T> static void sparse_grad(const sn_cuda_call *c) {
+    const snug_type *t = &c->call->in[0].type;
+    sn_rows_run(c, sn_rows_in(t), sn_width_in(t),
+                sparse_grad_f<T>{sn_in<T>(c, 0), sn_indices_of(&c->call->in[1]), sn_in<T>(c, 2),
+                                 sn_out<T>(c, 0), sn_width_in(t)});
+}
+static snug_status run_sparse(const sn_cuda_call *c, snug_error *err) {
+    SN_BY_REAL(sn_dtype_in(c, 0), err, sparse, c);
+    return SNUG_OK;
+}
+static snug_status run_sparse_grad(const sn_cuda_call *c, snug_error *err) {
+    SN_BY_REAL(sn_dtype_in(c, 0), err, sparse_grad, c);
+    return SNUG_OK;
+}
+SN_CUDA_FAMILY(sparse_xent, run_sparse)
+SN_CUDA_FAMILY(sparse_xent_grad, run_sparse_grad)
