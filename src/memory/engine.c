@@ -75,7 +75,8 @@ snug_status snug_engine_create(const snug_engine_options *options, snug_engine *
         .budget_bytes = o->budget_bytes,
     };
     if (pthread_mutex_init(&e->ledger_mutex, NULL) != 0 ||
-        pthread_mutex_init(&e->team_mutex, NULL) != 0) {
+        pthread_mutex_init(&e->team_mutex, NULL) != 0 ||
+        pthread_mutex_init(&e->pool.mutex, NULL) != 0) {
         allocator.free(allocator.ctx, e, sizeof *e);
         return sn_fail(err, SNUG_E_MEMORY, "the system has no mutex for an engine; free memory");
     }
@@ -90,6 +91,7 @@ void snug_engine_destroy(snug_engine *engine) {
     const snug_allocator allocator = engine->allocator;
     pthread_mutex_destroy(&engine->ledger_mutex);
     pthread_mutex_destroy(&engine->team_mutex);
+    pthread_mutex_destroy(&engine->pool.mutex);
     allocator.free(allocator.ctx, engine, sizeof *engine);
 }
 

@@ -52,6 +52,15 @@ typedef struct sn_large {
     sn_category category;
 } sn_large;
 
+/* Buffers of pipelines (pool.c). */
+#define SN_POOL_CLASSES (8 * 36)
+typedef struct {
+    pthread_mutex_t mutex;
+    size_t holders;
+    _Atomic size_t free_bytes, taken_bytes, limit;
+    void *free[SN_POOL_CLASSES];
+} sn_pool;
+
 struct snug_engine {
     snug_allocator allocator;
     pthread_mutex_t ledger_mutex, team_mutex;
@@ -71,6 +80,7 @@ struct snug_engine {
     char spill_folder[1024]; /* "": none */
     _Atomic(sn_team *) team; /* while there are holders, and more than one thread */
     size_t n_team_holders;   /* under team_mutex */
+    sn_pool pool;
 };
 
 /* A request on its way to the ledger; owner "" when no block. */

@@ -1,0 +1,21 @@
+/* iterator.h: the inside of an iterator (iterator.c), for the few that look into it. */
+#ifndef SN_DATA_ITERATOR_H
+#define SN_DATA_ITERATOR_H
+
+#include "data/stage.h"
+
+#include <pthread.h>
+
+/* As an ordinal: count the iterators of each stage. */
+#define SN_COUNT_ITERATORS UINT64_MAX
+
+struct snug_iterator {
+    snug_engine *engine;
+    sn_place *root;
+    sn_cursor *cursor;        /* of root; NULL after a restore that failed */
+    _Atomic(pthread_t) owner; /* who asks it now */
+    int (*asked)(void *ctx);
+    void *asked_ctx;
+};
+
+#endif

@@ -1,0 +1,129 @@
+/* pool.c: free buffers by size class (pool.h). Eight classes between two powers of two, so that
+ * rounding up costs at most an eighth.
+ *
+ * Invariants:
+ * 1. A free buffer's first bytes point to the next of its class.
+ * 2. What is free is never more than what is taken, or LEAST_FREE_BYTES: a pipeline at its end does
+ *    not sit on its largest moment.
+ * 3. Below SMALL_BYTES nothing is kept: the C library does that as well. */
+#include "memory/pool.h"
+
+#include "base/size.h"
+#include "memory/private.h"
+
+#include <string.h>
+
+#define SMALL_BYTES      ((size_t)4096)
+#define LEAST_FREE_BYTES ((size_t)1 << 20)
+
+/* Rounds up to a class and names it. */
+static bool find_class(size_t bytes, size_t *rounded, size_t *class_index) {
+    if (bytes < SMALL_BYTES) {
+        *rounded = bytes;
+        return true;
+    }
+    const unsigned log = 63u - (unsigned)__builtin_clzll(bytes);
+    const size_t step = (size_t)1 << (log - 3);
+    if (!sn_size_align(bytes, step, rounded))
+        return false;
+    const unsigned top = 63u - (unsigned)__builtin_clzll(*rounded);
+    *class_index = (size_t)(top - 12) * 8 + (*rounded >> (top - 3)) % 8;
+    return *class_index < SN_POOL_CLASSES;
+}
+
+static void *pop(sn_pool *p, size_t class_index, size_t bytes) {
+    void *block = p->free[class_index];
+    if (block) {
+        memcpy(&p->free[class_index], block, sizeof block);
+        p->free_bytes -= bytes;
+    }
+    return block;
+}
+
+/* Gives every free buffer back to the system; under the mutex. */
+static void empty(snug_engine *e) {
+    sn_pool *p = &e->pool;
+    for (size_t c = 0; c < SN_POOL_CLASSES; c++) {
+        const unsigned top = 12 + (unsigned)(c / 8);
+        const size_t bytes = (8 + c % 8) << (top - 3);
+        for (void *b; (b = pop(p, c, bytes));)
+            sn_free(e, SN_MEM_INPUT, b, bytes);
+    }
+}
+
+snug_status sn_pool_take(snug_engine *e, size_t bytes, void **out, size_t *taken, snug_error *err) {
+    sn_pool *p = &e->pool;
+    size_t n, class_index = 0;
+    if (!find_class(bytes > 0 ? bytes : 1, &n, &class_index))
+        return sn_fail(err, SNUG_E_OVERFLOW, "an element of %zu bytes exceeds the address space",
+                       bytes);
+    void *block = NULL;
+    snug_status status = SNUG_OK;
+    if (n >= SMALL_BYTES) {
+        pthread_mutex_lock(&p->mutex);
+        block = pop(p, class_index, n);
+        pthread_mutex_unlock(&p->mutex);
+    }
+    if (!block)
+        status = sn_alloc(e, SN_MEM_INPUT, n, &block, err);
+    if (status != SNUG_OK && p->free_bytes > 0) {
+        pthread_mutex_lock(&p->mutex);
+        empty(e);
+        pthread_mutex_unlock(&p->mutex);
+        status = sn_alloc(e, SN_MEM_INPUT, n, &block, err);
+    }
+    if (status != SNUG_OK)
+        return status;
+    atomic_fetch_add(&p->taken_bytes, n);
+    *out = block;
+    *taken = n;
+    return SNUG_OK;
+}
+
+void sn_pool_give(snug_engine *e, void *block, size_t taken) {
+    sn_pool *p = &e->pool;
+    size_t n, class_index = 0;
+    const size_t still = atomic_fetch_sub(&p->taken_bytes, taken) - taken;
+    if (taken >= SMALL_BYTES && find_class(taken, &n, &class_index)) {
+        const size_t most = still > LEAST_FREE_BYTES ? still : LEAST_FREE_BYTES;
+        pthread_mutex_lock(&p->mutex);
+        const bool keep = p->holders > 0 && p->free_bytes + taken <= most &&
+                          (p->limit == 0 || still + p->free_bytes + taken <= p->limit);
+        if (keep) {
+            memcpy(block, &p->free[class_index], sizeof block);
+            p->free[class_index] = block;
+            p->free_bytes += taken;
+        }
+        pthread_mutex_unlock(&p->mutex);
+        if (keep)
+            return;
+    }
+    sn_free(e, SN_MEM_INPUT, block, taken);
+}
+
+void sn_pool_hold(snug_engine *e) {
+    pthread_mutex_lock(&e->pool.mutex);
+    e->pool.holders++;
+    pthread_mutex_unlock(&e->pool.mutex);
+}
+
+void sn_pool_drop(snug_engine *e) {
+    pthread_mutex_lock(&e->pool.mutex);
+    if (--e->pool.holders == 0)
+        empty(e);
+    pthread_mutex_unlock(&e->pool.mutex);
+}
+
+void sn_pool_set_limit(snug_engine *e, size_t bytes) {
+    pthread_mutex_lock(&e->pool.mutex);
+    e->pool.limit = bytes;
+    pthread_mutex_unlock(&e->pool.mutex);
+}
+
+size_t sn_pool_limit(const snug_engine *e) {
+    return e->pool.limit;
+}
+
+size_t sn_pool_taken(const snug_engine *e) {
+    return e->pool.taken_bytes;
+}
