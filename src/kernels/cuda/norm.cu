@@ -1,0 +1,338 @@
+/* norm.cu: normalisation; channels are the last axis. kernels/cpu/norm.c says what each row gives.
+ *
+ * Maps over channels: a thread has the same few channels of several rows, so that what depends on
+ * the channel alone is read and computed once. Sums over rows go by columns (reduce.h), rows of
+ * layernorm by warps or blocks (rows.h). */
+#include "kernels/cuda/reduce.h"
+#include "kernels/cuda/rows.h"
+
+static __device__ __forceinline__ float root_of(float x) {
+    return sqrtf(x);
+}
+static __device__ __forceinline__ double root_of(double x) {
+    return sqrt(x);
+}
+
+/* --- maps over channels ----------------------------------------------------------------------- */
+enum { ROWS = 8 }; /* of a thread */
+
+template <class T, int N> struct __align__(sizeof(T) * N) pack_of {
+    T v[N];
+};
+template <class T, int N> static __device__ __forceinline__ pack_of<T, N> load(const T *at) {
+    return *(const pack_of<T, N> *)at;
+}
+
+/* One thread has channels [pack * N, ...) of ROWS rows. F::Line is what it keeps of the channel. */
+template <class F, class T, int N> struct channels_f {
+    F f;
+    sn_divisor packs;
+    int64_t rows;
+    __device__ void operator()(int64_t i) const {
+        const int64_t group = sn_div(i, packs), channel = (i - group * packs.d) * N;
+        const int64_t first = group * ROWS, end = first + ROWS < rows ? first + ROWS : rows;
+        const typename F::template Line<N> line = f.template line<N>(channel);
+#pragma unroll 4
+        for (int64_t r = first; r < end; r++)
+            f.template apply<N>(line, r * packs.d * N + channel);
+    }
+};
+
+template <class F, class T> static void run_channels(const sn_cuda_call *c, F f, bool aligned) {
+    const snug_type *t = &c->call->out[0].type;
+    const int64_t rows = sn_rows_in(t), C = sn_width_in(t), groups = sn_cuda_ceil(rows, ROWS);
+    if (C == 0)
+        return;
+    if (sizeof(T) == 4 && C % 4 == 0 && aligned)
+        sn_each(c, groups * (C / 4), channels_f<F, T, 4>{f, sn_divisor_of(C / 4), rows});
+    else
+        sn_each(c, groups * C, channels_f<F, T, 1>{f, sn_divisor_of(C), rows});
+}
+
+static bool all_aligned(const sn_cuda_call *c) {
+    bool ok = sn_aligned(c->call->out[0].data);
+    for (int i = 0; i < c->call->n_in; i++)
+        ok = ok && sn_aligned(c->call->in[i].data);
+    return ok;
+}
+
+template <class T> struct normalise_f {
+    const T *x, *mean, *variance, *gamma, *beta;
+    T *y;
+    const sn_scalar *epsilon;
+    template <int N> struct Line { T mean[N], rstd[N], gamma[N], beta[N]; };
+    template <int N> __device__ Line<N> line(int64_t channel) const {
+        Line<N> l;
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            l.mean[k] = mean[channel + k];
+            l.rstd[k] = (T)(1 / sqrt((double)variance[channel + k] + epsilon->real));
+            l.gamma[k] = gamma[channel + k];
+            l.beta[k] = beta[channel + k];
+        }
+        return l;
+    }
+    template <int N> __device__ void apply(const Line<N> &l, int64_t at) const {
+        pack_of<T, N> v = load<T, N>(x + at);
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            v.v[k] = l.gamma[k] * ((v.v[k] - l.mean[k]) * l.rstd[k]) + l.beta[k];
+        *(pack_of<T, N> *)(y + at) = v;
+    }
+};
+
+template <class T> static void normalise(const sn_cuda_call *c) {
+    run_channels<normalise_f<T>, T>(c,
+                                    normalise_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_in<T>(c, 2),
+                                                   sn_in<T>(c, 3), sn_in<T>(c, 4), sn_out<T>(c, 0),
+                                                   c->call->param},
+                                    all_aligned(c));
+}
+static snug_status run_normalise(const sn_cuda_call *c, snug_error *err) {
+    SN_BY_REAL(sn_dtype_in(c, 0), err, normalise, c);
+    return SNUG_OK;
+}
+SN_CUDA_FAMILY(normalise, run_normalise)
+
+template <class T> struct affine_f {
+    const T *p, *q, *a, *b, *c;
+    T *y;
+    template <int N> struct Line { T a[N], b[N], c[N]; };
+    template <int N> __device__ Line<N> line(int64_t channel) const {
+        Line<N> l;
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            l.a[k] = a[channel + k];
+            l.b[k] = b[channel + k];
+            l.c[k] = c[channel + k];
+        }
+        return l;
+    }
+    template <int N> __device__ void apply(const Line<N> &l, int64_t at) const {
+        const pack_of<T, N> u = load<T, N>(p + at), v = load<T, N>(q + at);
+        pack_of<T, N> to;
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            to.v[k] = l.a[k] * u.v[k] + l.b[k] * v.v[k] + l.c[k];
+        *(pack_of<T, N> *)(y + at) = to;
+    }
+};
+
+template <class T> static void channel_affine(const sn_cuda_call *c) {
+    run_channels<affine_f<T>, T>(c,
+                                 affine_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_in<T>(c, 2),
+                                             sn_in<T>(c, 3), sn_in<T>(c, 4), sn_out<T>(c, 0)},
+                                 all_aligned(c));
+}
+static snug_status run_channel_affine(const sn_cuda_call *c, snug_error *err) {
+    SN_BY_REAL(sn_dtype_in(c, 0), err, channel_affine, c);
+    return SNUG_OK;
+}
+SN_CUDA_FAMILY(channel_affine, run_channel_affine)
+
+template <class T> struct line_f {
+    const T *mean, *variance, *gamma, *beta, *bias;
+    T *out;
+    const sn_scalar *epsilon;
+    int64_t C;
+    __device__ void operator()(int64_t k) const {
+        const double rstd = 1 / sqrt((double)variance[k] + epsilon->real);
+        const double scale = (double)gamma[k] * rstd, moved = bias ? (double)bias[k] : 0;
+        out[k] = (T)scale;
+        out[C + k] = (T)((double)beta[k] + (moved - (double)mean[k]) * scale);
+    }
+};
+
+template <class T> static void normalise_line(const sn_cuda_call *c) {
+    const int64_t C = sn_width_in(&c->call->in[0].type);
+    sn_each(c, C,
+            line_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_in<T>(c, 2), sn_in<T>(c, 3),
+                      c->call->n_in > 4 ? sn_in<T>(c, 4) : NULL, sn_out<T>(c, 0), c->call->param,
+                      C});
+}
+static snug_status run_normalise_line(const sn_cuda_call *c, snug_error *err) {
+    SN_BY_REAL(sn_dtype_in(c, 0), err, normalise_line, c);
+    return SNUG_OK;
+}
+SN_CUDA_FAMILY(normalise_line, run_normalise_line)
+
+/* --- sums over rows --------------------------------------------------------------------------- */
+/* Two sums per channel; R: what the outputs hold. */
+template <class R> struct pair_sums {
+    typedef double value;
+    enum { N = 2 };
+    R *first, *second;
+    bool accumulate;
+    static __device__ double start() { return 0; }
+    static __device__ double combine(double a, double b) { return a + b; }
+    __device__ void put(int64_t o, const double *v) const {
+        first[o] = (R)(accumulate ? (double)first[o] + v[0] : v[0]);
+        second[o] = (R)(accumulate ? (double)second[o] + v[1] : v[1]);
+    }
+};
+
+template <class T> struct moments_f : pair_sums<double> {
+    const T *x;
+    __device__ void add(int64_t at, int64_t, int64_t, double *v) const {
+        const double e = (double)x[at];
+        v[0] += e;
+        v[1] += e * e;
+    }
+};
+/* Statistics per channel; `spread` is the variance. */
+template <class T> struct normalise_sums_f : pair_sums<T> {
+    const T *dy, *x, *mean, *spread;
+    const sn_scalar *epsilon;
+    __device__ void add(int64_t at, int64_t, int64_t column, double *v) const {
+        const double g = (double)dy[at];
+        v[0] += g;
+        v[1] += g * ((double)x[at] - (double)mean[column]);
+    }
+    __device__ void put(int64_t o, const double *v) const {
+        const double both[2] = {v[0], v[1] / sqrt((double)spread[o] + epsilon->real)};
+        pair_sums<T>::put(o, both);
+    }
+};
+/* Statistics per row; `spread` is 1 / deviation. */
+template <class T> struct layernorm_sums_f : pair_sums<T> {
+    const T *dy, *x, *mean, *spread;
+    __device__ void add(int64_t at, int64_t row, int64_t, double *v) const {
+        const double g = (double)dy[at];
+        v[0] += g;
+        v[1] += g * (((double)x[at] - (double)mean[row]) * (double)spread[row]);
+    }
+};
+
+static sn_columns columns_of(const snug_type *t) {
+    return sn_columns_of(1, sn_rows_in(t), sn_width_in(t));
+}
+
+static snug_status describe_sums(const sn_gpu *g, const sn_opdesc *d, sn_variant *out,
+                                 snug_error *err) {
+    (void)g, (void)err;
+    const sn_columns p = columns_of(&d->in[0]);
+    out->workspace_bytes = sn_columns_bytes(&p, 2);
+    return SNUG_OK;
+}
+
+template <class R> static void set_outputs(const sn_cuda_call *c, pair_sums<R> *f) {
+    f->first = sn_out<R>(c, 0);
+    f->second = sn_out<R>(c, 1);
+    f->accumulate = c->call->accumulate;
+}
+
+template <class F> static void run_sums(const sn_cuda_call *c, F f) {
+    const sn_columns p = columns_of(&c->call->in[0].type);
+    sn_reduce_columns(c, f, &p, c->call->workspace);
+}
+
+template <class T> static void moments(const sn_cuda_call *c) {
+    moments_f<T> f;
+    set_outputs<double>(c, &f);
+    f.x = sn_in<T>(c, 0);
+    run_sums(c, f);
+}
+template <class T> static void normalise_sums(const sn_cuda_call *c) {
+    normalise_sums_f<T> f;
+    set_outputs<T>(c, &f);
+    f.dy = sn_in<T>(c, 0);
+    f.x = sn_in<T>(c, 1);
+    f.mean = sn_in<T>(c, 2);
+    f.spread = sn_in<T>(c, 3);
+    f.epsilon = c->call->param;
+    run_sums(c, f);
+}
+template <class T> static void layernorm_sums(const sn_cuda_call *c) {
+    layernorm_sums_f<T> f;
+    set_outputs<T>(c, &f);
+    f.dy = sn_in<T>(c, 0);
+    f.x = sn_in<T>(c, 1);
+    f.mean = sn_in<T>(c, 2);
+    f.spread = sn_in<T>(c, 3);
+    run_sums(c, f);
+}
+#define SUMS(name)                                                                                 \
+    static snug_status run_##name(const sn_cuda_call *c, snug_error *err) {                        \
+        SN_BY_REAL(sn_dtype_in(c, 0), err, name, c);                                               \
+        return SNUG_OK;                                                                            \
+    }                                                                                              \
+    SN_CUDA_FAMILY(name, run_##name, describe_sums)
+SUMS(moments)
+SUMS(normalise_sums)
+SUMS(layernorm_sums)
+
+/* --- rows of layernorm ------------------------------------------------------------------------ */
+template <class T> struct layernorm_f {
+    const T *x, *gamma, *beta;
+    T *y, *means, *rstds;
+    const sn_scalar *epsilon;
+    int64_t C;
+    template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
+        const T *from = x + r * C;
+        double sum = 0, squares = 0;
+#pragma unroll 4
+        for (int64_t k = t.at(); k < C; k += t.size())
+            sum += (double)from[k];
+        const double mean = t.sum(sum) / (double)C;
+#pragma unroll 4
+        for (int64_t k = t.at(); k < C; k += t.size())
+            squares += ((double)from[k] - mean) * ((double)from[k] - mean);
+        const double rstd = 1 / sqrt(t.sum(squares) / (double)C + epsilon->real);
+#pragma unroll 4
+        for (int64_t k = t.at(); k < C; k += t.size())
+            y[r * C + k] =
+                (T)((double)gamma[k] * (((double)from[k] - mean) * rstd) + (double)beta[k]);
+        if (t.at() == 0) {
+            means[r] = (T)mean;
+            rstds[r] = (T)rstd;
+        }
+    }
+};
+
+/* dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), where g = gamma * dy */
+template <class T> struct layernorm_dx_f {
+    const T *dy, *x, *gamma, *means, *rstds;
+    T *dx;
+    int64_t C;
+    template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
+        const double mean = (double)means[r], rstd = (double)rstds[r];
+        double sum = 0, product = 0;
+#pragma unroll 4
+        for (int64_t k = t.at(); k < C; k += t.size()) {
+            const double g = (double)gamma[k] * (double)dy[r * C + k];
+            sum += g;
+            product += g * (((double)x[r * C + k] - mean) * rstd);
+        }
+        sum = t.sum(sum) / (double)C;
+        product = t.sum(product) / (double)C;
+#pragma unroll 4
+        for (int64_t k = t.at(); k < C; k += t.size()) {
+            const double g = (double)gamma[k] * (double)dy[r * C + k];
+            const double xhat = ((double)x[r * C + k] - mean) * rstd;
+            dx[r * C + k] = (T)(rstd * (g - sum - xhat * product));
+        }
+    }
+};
+
+template <class T> static void layernorm(const sn_cuda_call *c) {
+    const snug_type *t = &c->call->in[0].type;
+    sn_rows_run(c, sn_rows_in(t), sn_width_in(t),
+                layernorm_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_in<T>(c, 2), sn_out<T>(c, 0),
+                               sn_out<T>(c, 1), sn_out<T>(c, 2), c->call->param, sn_width_in(t)});
+}
+template <class T> static void layernorm_dx(const sn_cuda_call *c) {
+    const snug_type *t = &c->call->in[0].type;
+    sn_rows_run(c, sn_rows_in(t), sn_width_in(t),
+                layernorm_dx_f<T>{sn_in<T>(c, 0), sn_in<T>(c, 1), sn_in<T>(c, 2), sn_in<T>(c, 3),
+                                  sn_in<T>(c, 4), sn_out<T>(c, 0), sn_width_in(t)});
+}
+static snug_status run_layernorm(const sn_cuda_call *c, snug_error *err) {
+    SN_BY_REAL(sn_dtype_in(c, 0), err, layernorm, c);
+    return SNUG_OK;
+}
+static snug_status run_layernorm_dx(const sn_cuda_call *c, snug_error *err) {
+    SN_BY_REAL(sn_dtype_in(c, 0), err, layernorm_dx, c);
+    return SNUG_OK;
+}
+SN_CUDA_FAMILY(layernorm, run_layernorm)
+SN_CUDA_FAMILY(layernorm_dx, run_layernorm_dx)

@@ -1,0 +1,277 @@
+/* pool.cu: pooling over x [N, H, W, C]; y is [N, oh, ow, C].
+ *
+ * 1. The code of maxpool is one byte per output: the place of the maximum in its window, row by
+ * row.
+ * 2. Padding never wins and is never counted; the first maximum wins; a NaN beats every number.
+ * 3. Each element of dx adds up the windows that hold it, in the order of window places.
+ *
+ * A thread has one pixel's channel, or four of them where f32 channels divide by four. */
+#include "kernels/cuda/own.h"
+
+template <class T, int N> struct __align__(sizeof(T) * N) pack_of {
+    T v[N];
+};
+
+/* Pixels of `down` rows and `across` columns are counted through; the others are looked up. */
+typedef struct {
+    int64_t H, W, oh, ow, kernel[2], stride[2], pad[2];
+    sn_divisor packs, across, down, step[2];
+} pool;
+
+static pool pool_of(const snug_type *big, const snug_type *small, const sn_attrs_pool *a,
+                    bool backward, int width) {
+    const snug_type *over = backward ? big : small;
+    pool p = {big->dims[1],
+              big->dims[2],
+              small->dims[1],
+              small->dims[2],
+              {a->kernel[0], a->kernel[1]},
+              {a->stride[0], a->stride[1]},
+              {a->pad[0], a->pad[2]},
+              sn_divisor_of(big->dims[3] / width),
+              sn_divisor_of(over->dims[2]),
+              sn_divisor_of(over->dims[1]),
+              {sn_divisor_of(a->stride[0]), sn_divisor_of(a->stride[1])}};
+    return p;
+}
+
+/* pool_grad begins like pool: kernel, stride, pad. */
+static sn_attrs_pool head_of(const sn_attrs_pool_grad *a) {
+    sn_attrs_pool head;
+    memcpy(head.kernel, a->kernel, sizeof head.kernel);
+    memcpy(head.stride, a->stride, sizeof head.stride);
+    memcpy(head.pad, a->pad, sizeof head.pad);
+    return head;
+}
+
+/* Item i: image, row and column of those counted through, and the first channel's pack. */
+typedef struct {
+    int64_t n, row, col, pack;
+} spot;
+static __device__ __forceinline__ spot spot_of(const pool &p, int64_t i) {
+    spot s;
+    const int64_t pixel = sn_div(i, p.packs), line = sn_div(pixel, p.across);
+    s.pack = i - pixel * p.packs.d;
+    s.col = pixel - line * p.across.d;
+    s.n = sn_div(line, p.down);
+    s.row = line - s.n * p.down.d;
+    return s;
+}
+
+/* Places [from, to) of a window along one axis that lie inside x, and where the window starts. */
+typedef struct {
+    int64_t from, to, start;
+} span;
+static __device__ __forceinline__ span window_of(const pool &p, int axis, int64_t o) {
+    const int64_t start = o * p.stride[axis] - p.pad[axis];
+    const int64_t room = (axis == 0 ? p.H : p.W) - start;
+    span s = {start < 0 ? -start : 0, room < p.kernel[axis] ? room : p.kernel[axis], start};
+    s.to = s.to > s.from ? s.to : s.from;
+    return s;
+}
+
+/* The window along an axis whose place k is input position `at`, or -1. */
+static __device__ __forceinline__ int64_t under(const pool &p, int axis, int64_t at, int64_t k) {
+    const int64_t scaled = at + p.pad[axis] - k;
+    if (scaled < 0)
+        return -1;
+    const int64_t o = sn_div(scaled, p.step[axis]);
+    return o * p.stride[axis] == scaled && o < (axis == 0 ? p.oh : p.ow) ? o : -1;
+}
+
+/* --- forward ---------------------------------------------------------------------------------- */
+template <class T, int N> struct maxpool_f {
+    pool p;
+    const pack_of<T, N> *x;
+    pack_of<T, N> *y;
+    pack_of<uint8_t, N> *code;
+    __device__ void operator()(int64_t i) const {
+        const spot s = spot_of(p, i);
+        const span r = window_of(p, 0, s.row), c = window_of(p, 1, s.col);
+        pack_of<T, N> best;
+        pack_of<uint8_t, N> place;
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            best.v[k] = (T)-INFINITY;
+            place.v[k] = 0;
+        }
+        bool first = true;
+        for (int64_t a = r.from; a < r.to; a++)
+            for (int64_t b = c.from; b < c.to; b++) {
+                const pack_of<T, N> v =
+                    x[((s.n * p.H + r.start + a) * p.W + c.start + b) * p.packs.d + s.pack];
+#pragma unroll
+                for (int k = 0; k < N; k++)
+                    if (first || v.v[k] > best.v[k] ||
+                        (v.v[k] != v.v[k] && best.v[k] == best.v[k])) {
+                        best.v[k] = v.v[k];
+                        place.v[k] = (uint8_t)(a * p.kernel[1] + b);
+                    }
+                first = false;
+            }
+        y[i] = best;
+        code[i] = place;
+    }
+};
+
+template <class T, int N> struct avgpool_f {
+    pool p;
+    const pack_of<T, N> *x;
+    pack_of<T, N> *y;
+    __device__ void operator()(int64_t i) const {
+        const spot s = spot_of(p, i);
+        const span r = window_of(p, 0, s.row), c = window_of(p, 1, s.col);
+        double sum[N] = {};
+        for (int64_t a = r.from; a < r.to; a++)
+            for (int64_t b = c.from; b < c.to; b++) {
+                const pack_of<T, N> v =
+                    x[((s.n * p.H + r.start + a) * p.W + c.start + b) * p.packs.d + s.pack];
+#pragma unroll
+                for (int k = 0; k < N; k++)
+                    sum[k] += (double)v.v[k];
+            }
+        const int64_t cells = (r.to - r.from) * (c.to - c.from);
+        pack_of<T, N> out;
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            out.v[k] = cells > 0 ? (T)(sum[k] / (double)cells) : (T)0;
+        y[i] = out;
+    }
+};
+
+/* The elements that were the maxima. */
+template <class T> struct pick_f {
+    pool p;
+    const T *x;
+    const uint8_t *code;
+    T *y;
+    __device__ void operator()(int64_t i) const {
+        const spot s = spot_of(p, i);
+        const int64_t row = s.row * p.stride[0] - p.pad[0] + code[i] / p.kernel[1];
+        const int64_t col = s.col * p.stride[1] - p.pad[1] + code[i] % p.kernel[1];
+        const bool inside = row >= 0 && row < p.H && col >= 0 && col < p.W;
+        y[i] = inside ? x[((s.n * p.H + row) * p.W + col) * p.packs.d + s.pack] : (T)0;
+    }
+};
+
+/* --- backward --------------------------------------------------------------------------------- */
+/* code NULL: the mean's share, else where it was the maximum. */
+template <class T, int N> struct backward_f {
+    pool p;
+    const pack_of<T, N> *dy;
+    const pack_of<uint8_t, N> *code;
+    pack_of<T, N> *dx;
+    __device__ void operator()(int64_t i) const {
+        const spot s = spot_of(p, i);
+        double sum[N] = {};
+        for (int64_t a = 0; a < p.kernel[0]; a++) {
+            const int64_t row = under(p, 0, s.row, a);
+            for (int64_t b = 0; b < p.kernel[1] && row >= 0; b++) {
+                const int64_t col = under(p, 1, s.col, b);
+                if (col < 0)
+                    continue;
+                const int64_t at = ((s.n * p.oh + row) * p.ow + col) * p.packs.d + s.pack;
+                const span r = window_of(p, 0, row), c = window_of(p, 1, col);
+                const double cells = code ? 1 : (double)((r.to - r.from) * (c.to - c.from));
+                const pack_of<T, N> g = dy[at];
+#pragma unroll
+                for (int k = 0; k < N; k++)
+                    if (!code || code[at].v[k] == a * p.kernel[1] + b)
+                        sum[k] += code ? (double)g.v[k] : (double)g.v[k] / cells;
+            }
+        }
+        pack_of<T, N> out;
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            out.v[k] = (T)sum[k];
+        dx[i] = out;
+    }
+};
+
+/* --- calls ------------------------------------------------------------------------------------ */
+/* Channels a thread takes. */
+static int width_for(const sn_cuda_call *c) {
+    const sn_call *k = c->call;
+    bool ok = k->in[0].type.dims[3] % 4 == 0 && k->in[0].type.dtype == SNUG_F32;
+    for (int i = 0; i < k->n_in; i++)
+        ok = ok && sn_aligned(k->in[i].data);
+    for (int i = 0; i < k->n_out; i++)
+        ok = ok && sn_aligned(k->out[i].data);
+    return ok ? 4 : 1;
+}
+
+template <class T, int N> static void maxpool_by(const sn_cuda_call *c) {
+    const snug_view *x = &c->call->in[0], *y = &c->call->out[0];
+    sn_each(c, sn_cuda_elements(y) / N,
+            maxpool_f<T, N>{pool_of(&x->type, &y->type, &c->call->attrs->pool, false, N),
+                            (const pack_of<T, N> *)x->data, (pack_of<T, N> *)y->data,
+                            (pack_of<uint8_t, N> *)c->call->out[1].data});
+}
+template <class T, int N> static void avgpool_by(const sn_cuda_call *c) {
+    const snug_view *x = &c->call->in[0], *y = &c->call->out[0];
+    sn_each(c, sn_cuda_elements(y) / N,
+            avgpool_f<T, N>{pool_of(&x->type, &y->type, &c->call->attrs->pool, false, N),
+                            (const pack_of<T, N> *)x->data, (pack_of<T, N> *)y->data});
+}
+template <class T, int N> static void backward_by(const sn_cuda_call *c) {
+    const snug_view *dy = &c->call->in[0], *dx = &c->call->out[0];
+    const sn_attrs_pool head = head_of(&c->call->attrs->pool_grad);
+    const void *code = c->call->n_in > 1 ? c->call->in[1].data : NULL;
+    sn_each(c, sn_cuda_elements(dx) / N,
+            backward_f<T, N>{pool_of(&dx->type, &dy->type, &head, true, N),
+                             (const pack_of<T, N> *)dy->data, (const pack_of<uint8_t, N> *)code,
+                             (pack_of<T, N> *)dx->data});
+}
+template <class T> static void pick(const sn_cuda_call *c) {
+    const snug_view *x = &c->call->in[0], *y = &c->call->out[0];
+    const sn_attrs_pool head = head_of(&c->call->attrs->pool_grad);
+    sn_each(c, sn_cuda_elements(y),
+            pick_f<T>{pool_of(&x->type, &y->type, &head, false, 1), sn_in<T>(c, 0),
+                      sn_in<uint8_t>(c, 1), sn_out<T>(c, 0)});
+}
+
+#define POOLING(name, by, describe)                                                                \
+    static snug_status run_##name(const sn_cuda_call *c, snug_error *err) {                        \
+        if (sn_dtype_in(c, 0) == SNUG_F32 && width_for(c) == 4)                                    \
+            by<float, 4>(c);                                                                       \
+        else if (sn_dtype_in(c, 0) == SNUG_F32)                                                    \
+            by<float, 1>(c);                                                                       \
+        else if (sn_dtype_in(c, 0) == SNUG_F64)                                                    \
+            by<double, 1>(c);                                                                      \
+        else                                                                                       \
+            return sn_cuda_no_kernel(sn_dtype_in(c, 0), err);                                      \
+        return SNUG_OK;                                                                            \
+    }                                                                                              \
+    SN_CUDA_FAMILY(name, run_##name, describe)
+
+static snug_status check_window(const int64_t kernel[2], snug_error *err) {
+    if (kernel[0] > 256 || kernel[1] > 256 || kernel[0] * kernel[1] > 256)
+        return sn_fail(err, SNUG_E_UNSUPPORTED,
+                       "a max-pool window of %lld x %lld has more than 256 places, which one byte "
+                       "cannot tell apart; pool in two steps",
+                       (long long)kernel[0], (long long)kernel[1]);
+    return SNUG_OK;
+}
+static snug_status describe_maxpool(const sn_gpu *g, const sn_opdesc *d, sn_variant *out,
+                                    snug_error *err) {
+    (void)g;
+    SNUG_TRY(check_window(d->attrs.pool.kernel, err));
+    out->opaque_bytes[1] = (size_t)sn_cuda_count(&d->out[0], 0, d->out[0].rank);
+    return SNUG_OK;
+}
+static snug_status describe_code(const sn_gpu *g, const sn_opdesc *d, sn_variant *out,
+                                 snug_error *err) {
+    (void)g, (void)out;
+    return check_window(d->attrs.pool_grad.kernel, err);
+}
+
+POOLING(maxpool, maxpool_by, describe_maxpool)
+POOLING(avgpool, avgpool_by, NULL)
+POOLING(maxpool_grad, backward_by, describe_code)
+POOLING(avgpool_grad, backward_by, NULL)
+
+static snug_status run_pick(const sn_cuda_call *c, snug_error *err) {
+    SN_BY_REAL(sn_dtype_in(c, 0), err, pick, c);
+    return SNUG_OK;
+}
+SN_CUDA_FAMILY(maxpool_pick, run_pick, describe_code)
