@@ -109,7 +109,7 @@ static double gelu_slope(double x) {
 
 static inline float gelu_slope_f32(float x) {
     return 0.5f * (1.0f + sn_erf_f32(x * 0.707106781f)) +
-           x * sn_exp_f32(-0.5f * x * x) * 0.398942280f;
+           x * sn_exp_down_f32(-0.5f * x * x) * 0.398942280f;
 }
 
 /* sqrt(2 / pi) (x + 0.044715 x^3) and, for the slope, its derivative; of both widths. */

@@ -54,13 +54,15 @@ static inline float sn_exp_reduced(float x, int32_t *n) {
 
 /* 2^n is applied in two halves: n runs from -150 (results below the normal range) to 128
  * (infinity). */
-static inline float sn_exp_f32(float x) {
+static inline float sn_exp_down_f32(float x) { /* x <= 89 */
     int32_t n;
-    const float low = x < -104.0f ? -104.0f : x;
-    const float clamped = low > 89.0f ? 89.0f : low;
-    const float q = sn_exp_reduced(clamped, &n);
+    const float q = sn_exp_reduced(x < -104.0f ? -104.0f : x, &n);
     const int32_t half = n >> 1;
     return (1.0f + q) * sn_exp2_int(half) * sn_exp2_int(n - half);
+}
+
+static inline float sn_exp_f32(float x) {
+    return sn_exp_down_f32(x > 89.0f ? 89.0f : x);
 }
 
 /* exp(x) - 1 for x <= 0 (elu); -1 below -18. */
@@ -160,7 +162,7 @@ static inline float sn_wave_f32(float x, int64_t quarter) {
 }
 
 static inline float sn_sigmoid_f32(float x) {
-    const float e = sn_exp_f32(-fabsf(x));
+    const float e = sn_exp_down_f32(-fabsf(x));
     const float s = 1.0f / (1.0f + e);
     return x < 0.0f ? e * s : s;
 }
@@ -168,7 +170,7 @@ static inline float sn_sigmoid_f32(float x) {
 /* log(1 + exp(x)) without overflow. */
 static inline float sn_softplus_f32(float x) {
     const float positive = x > 0.0f ? x : 0.0f;
-    const float y = positive + sn_log1p_f32(sn_exp_f32(-fabsf(x)));
+    const float y = positive + sn_log1p_f32(sn_exp_down_f32(-fabsf(x)));
     return x != x ? x : y;
 }
 
@@ -189,8 +191,10 @@ static inline float sn_erf_f32(float x) {
              b * (6.378837228e-01f +
                   b * (1.033268049e-01f +
                        b * (-2.194016986e-02f + b * (2.972376533e-03f + b * -1.888169645e-04f)))));
+    int32_t n; /* -g lies in [-16, 0]: no limit, one power */
+    const float e = 1.0f + sn_exp_reduced(-g, &n);
     const float small = a + a * q;
-    const float large = 1.0f - sn_exp_f32(-g);
+    const float large = 1.0f - e * sn_exp2_int(n);
     return copysignf(a < 1.0f ? small : large, x);
 }
 
