@@ -64,12 +64,23 @@ def main():
     _start(options)
     import runpy
     sys.argv = args
+    sys.excepthook = _said_from_the_script
     if "-m" in options:
         sys.path[0] = os.getcwd()
         runpy.run_module(args[0], run_name="__main__", alter_sys=True)
     else:
         sys.path[0] = os.path.dirname(os.path.abspath(args[0]))
         _run_file(args[0])
+
+
+def _said_from_the_script(kind, error, frames):
+    """An error as the interpreter prints it, without the frames of this launcher."""
+    while frames and frames.tb_frame.f_code.co_filename in _LAUNCHER:
+        frames = frames.tb_next
+    sys.__excepthook__(kind, error.with_traceback(frames), frames)
+
+
+_LAUNCHER = (__file__, "<frozen runpy>")
 
 
 def _run_file(path):

@@ -40,6 +40,13 @@ class Launcher(unittest.TestCase):
         self.assertNotEqual(code, 0)
         self.assertIn("lots", err)
 
+    def test_errors_begin_in_the_script(self):
+        code, _, err = snug("SCRIPT", text="import tensorflow as tf\ndef f():\n    return tf.ones((2, 3)) @ tf.ones((2, 3))\nf()\n")
+        self.assertEqual(code, 1)
+        self.assertTrue(err.startswith('Traceback (most recent call last):\n  File "script.py", line 4, in <module>'), err)
+        code, _, err = snug("SCRIPT", text="def f(:\n")
+        self.assertEqual((code, err.split("\n")[0]), (1, '  File "script.py", line 1'))
+
     def test_report_says_who_held_what(self):
         code, _, err = snug("--report", "SCRIPT", text="import tensorflow as tf\nfloat(tf.reduce_sum(tf.ones((9, 9)) * 2.0))")
         self.assertEqual(code, 0)
