@@ -245,14 +245,26 @@ static bool is_run(const int64_t *row, int64_t n) {
 /* Columns of B are contiguous along these k <= VL rows: n <= VL columns are read as rows and
  * turned.
  */
-static void turn_square(const float *b, int64_t col, int64_t k, int64_t n, float *packed,
-                        int64_t stride) {
+static inline __attribute__((always_inline)) void turn_part(const float *b, int64_t col, int64_t k,
+                                                            int64_t n, float *packed,
+                                                            int64_t stride) {
     sn_vec square[SN_GEMM_VL] = {0};
+#pragma GCC unroll 16
     for (int64_t j = 0; j < n; j++)
         square[j] = k == SN_GEMM_VL ? sn_vec_load(b + j * col) : sn_vec_load_part(b + j * col, k);
     turn(square);
+#pragma GCC unroll 16
     for (int64_t i = 0; i < k; i++)
         sn_vec_store(packed + i * stride, square[i]);
+}
+
+/* A whole one stays in registers. */
+static void turn_square(const float *b, int64_t col, int64_t k, int64_t n, float *packed,
+                        int64_t stride) {
+    if (k == SN_GEMM_VL && n == SN_GEMM_VL)
+        turn_part(b, col, SN_GEMM_VL, SN_GEMM_VL, packed, stride);
+    else
+        turn_part(b, col, k, n, packed, stride);
 }
 
 /* Rows [first, first + k) of vector j of a panel, element by element. */
