@@ -17,6 +17,37 @@ _C.set_variable_class(KerasVariable)
 _NOT_THE_ENGINES = ("use_cudnn", "implementation", "weights", "unroll", "reset_after_build")
 
 
+_PER_AXIS = ("kernel_size", "strides", "dilation_rate", "pool_size", "size", "output_padding")
+_BOTH_ENDS = ("padding", "cropping")
+
+
+def _spell_out(name, values):
+    """Numbers that stand for one per axis become tuples, as Keras' layers hold them."""
+    if "data_format" in values and values["data_format"] is None:
+        values["data_format"] = "channels_last"
+    rank = next((i for i in (1, 2, 3) if f"{i}D" in name), 0)
+    if not rank:
+        return
+    for key in _PER_AXIS:
+        if isinstance(values.get(key), int) and not (key == "size" and rank == 1):
+            values[key] = (values[key],) * rank
+    for key in _BOTH_ENDS:
+        if isinstance(values.get(key), int):
+            values[key] = (values[key],) * 2 if rank == 1 else ((values[key],) * 2,) * rank
+    if "pool_size" in values and values["strides"] is None:
+        values["strides"] = values["pool_size"]
+
+
+def _written(key, value):
+    """A setting as Keras' get_config gives it."""
+    if key.endswith("_initializer") and isinstance(value, str):
+        from snug.keras import initializers
+        value = initializers.get(value)
+    if key in ("activation", "recurrent_activation") and value is None:
+        return "linear"
+    return value if isinstance(value, tuple) else _serial.to_config(value)
+
+
 class _Built(Layer):
     """A layer whose build function is the engine's; subclasses are made from the table of signatures."""
     _signature = None
@@ -25,6 +56,7 @@ class _Built(Layer):
         cls = _engine_class(type(self))
         values = _serial.bind(cls.__name__, cls._arguments(), args, kwargs)
         _check_values(cls.__name__, values)
+        _spell_out(cls.__name__, values)
         regularizer = values.get("activity_regularizer", kwargs.pop("activity_regularizer", None))
         kwargs.pop("implementation", None), kwargs.pop("use_cudnn", None), kwargs.pop("lora_rank", None)
         super().__init__(**kwargs)
@@ -186,8 +218,7 @@ class _Built(Layer):
             self._c.constrain()
 
     def get_config(self):
-        return {**Layer.get_config(self), **{k: _serial.to_config(v) for k, v in self._values.items()
-                                             if k not in ("weights",)}}
+        return {**Layer.get_config(self), **{k: _written(k, v) for k, v in self._values.items() if k not in ("weights", "use_cudnn")}}
 
     @classmethod
     def from_config(cls, config):
