@@ -173,7 +173,7 @@ static void bench(const sn_kernel_case *c, int n_threads) {
     printf("%9.3f ms %7.1f GFLOP/s %7.1f GB/s %8zu KiB  %s %s %s\n", ms, v.flops / ms * 1e-6,
            v.bytes / ms * 1e-6, v.workspace_bytes / 1024, c->op, c->attrs, c->types);
     free(workspace);
-    sn_end(&r);
+    sn_kernel_close(&r);
 }
 
 int main(int argc, char **argv) {

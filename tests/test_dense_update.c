@@ -47,9 +47,9 @@ static void expect_bits_of_two(int64_t terms, int64_t rows, int64_t columns, int
     sn_run(&once);
     for (int k = 0; k < 3; k++)
         assert_memory_equal(once.out[k].data, apart.out[k].data, apart.out[k].bytes);
-    sn_end(&product);
-    sn_end(&apart);
-    sn_end(&once);
+    sn_kernel_close(&product);
+    sn_kernel_close(&apart);
+    sn_kernel_close(&once);
 }
 
 static void test_update_at_once_has_the_bits_of_two_rows(void **state) {
@@ -98,9 +98,9 @@ static void expect_bits_of_three(int64_t terms, int64_t rows, int64_t columns, i
         assert_memory_equal(once.out[k].data, update.out[k].data, update.out[k].bytes);
     assert_memory_equal(once.out[3].data, dx.out[0].data, dx.out[0].bytes);
     once.out[3].data = own;
-    sn_end(&dx);
-    sn_end(&update);
-    sn_end(&once);
+    sn_kernel_close(&dx);
+    sn_kernel_close(&update);
+    sn_kernel_close(&once);
 }
 
 static void test_update_with_dx_has_the_bits_of_three_rows(void **state) {

@@ -88,7 +88,7 @@ static void test_elementwise_fast_is_near_reference(void **state) {
                          (double)got, (double)want[j]);
         }
         free(want);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -116,7 +116,7 @@ static void test_elementwise_bits_do_not_depend_on_position(void **state) {
                 fail_msg("%s: %d elements from %d on", sn_ops[whole.d.op].name, (int)n,
                          (int)offset);
         }
-        sn_end(&whole);
+        sn_kernel_close(&whole);
     }
 }
 
@@ -136,7 +136,7 @@ static void test_elementwise_threads_and_place_do_not_matter(void **state) {
         sn_run(&in_place);
         expect_bits(&in_place, want, "in place differs");
         free(want);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -156,7 +156,7 @@ static void test_elementwise_instruction_sets_agree(void **state) {
             expect_bits(&k, want, others[j]);
         }
         free(want);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -166,7 +166,7 @@ static void test_elementwise_f64_is_the_reference(void **state) {
         sn_test_call k;
         begin_map(&k, &map_cases[i], SNUG_F64, 40003);
         expect_fast_is_reference(&k);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -188,7 +188,7 @@ static void test_integers_are_exact_and_wrap(void **state) {
     k.d.op = SN_OP_relu;
     sn_run(&k);
     assert_true(y[0] == 0 && y[1] == 0 && y[2] == 3037000501);
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 static void test_relu_and_clip_keep_nan(void **state) {
@@ -206,7 +206,7 @@ static void test_relu_and_clip_keep_nan(void **state) {
         sn_run(&k);
         for (int j = 0; j < 33; j++)
             assert_int_equal(isnan(((float *)k.out[0].data)[j]) != 0, j % 4 == 0);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -329,7 +329,7 @@ static void test_broadcasting_fast_is_reference(void **state) {
             sn_add_in(&k, s % 2 ? a : b, -3, 5);
             sn_ready(&k);
             expect_fast_is_reference(&k);
-            sn_end(&k);
+            sn_kernel_close(&k);
         }
     }
 }
@@ -348,7 +348,7 @@ static void test_broadcasting_values(void **state) {
     assert_memory_equal(k.out[0].data, want, sizeof want);
     sn_run_reference(&k);
     assert_memory_equal(k.out[0].data, want, sizeof want);
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 static void test_maximum_gives_nan_for_nan(void **state) {
@@ -366,7 +366,7 @@ static void test_maximum_gives_nan_for_nan(void **state) {
             assert_int_equal(isnan(((float *)k.out[0].data)[j]) != 0, j == 3 || j == 37);
         k.d.op = SN_OP_minimum;
     }
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 static void test_select_takes_by_condition(void **state) {
@@ -383,7 +383,7 @@ static void test_select_takes_by_condition(void **state) {
         sn_add_in(&k, no, 100, 200);
         sn_ready(&k);
         expect_fast_is_reference(&k);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -447,7 +447,7 @@ static void test_sum_and_max_over_many_shapes(void **state) {
         k.d.op = SN_OP_max;
         k.threads = 1;
         expect_fast_is_reference(&k);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -484,7 +484,7 @@ static void test_sum_bits_depend_on_the_extent_alone(void **state) {
             assert_memory_equal((float *)columns.out[0].data + k, one.out[0].data, sizeof(float));
             assert_memory_equal((float *)apart.out[0].data + k, one.out[0].data, sizeof(float));
         }
-        sn_end(&one), sn_end(&rows), sn_end(&columns), sn_end(&apart);
+        sn_kernel_close(&one), sn_kernel_close(&rows), sn_kernel_close(&columns), sn_kernel_close(&apart);
     }
 }
 
@@ -505,7 +505,7 @@ static void test_sum_adds_into_its_output(void **state) {
         if (extents[e] == 0)
             assert_true(once[0] == 0);
         free(once);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -518,7 +518,7 @@ static void test_sum_of_other_dtypes(void **state) {
         expect_fast_is_reference(&k);
         k.d.op = SN_OP_max;
         expect_fast_is_reference(&k);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -528,14 +528,14 @@ static void test_max_of_nothing_and_nan(void **state) {
     begin_reduce(&k, SN_OP_max, SHAPE(SNUG_F32, 3, 0), LIST(1));
     sn_run(&k);
     assert_true(((float *)k.out[0].data)[2] == -INFINITY);
-    sn_end(&k);
+    sn_kernel_close(&k);
     for (int axis = 0; axis < 2; axis++) {
         begin_reduce(&k, SN_OP_max, SHAPE(SNUG_F32, 20, 20), LIST(axis));
         ((float *)k.in[0].data)[7 * 20 + 7] = NAN;
         sn_run(&k);
         for (int i = 0; i < 20; i++)
             assert_int_equal(isnan(((float *)k.out[0].data)[i]) != 0, i == 7);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -559,7 +559,7 @@ static void test_argmax_is_the_first_largest(void **state) {
     sn_ready(&k);
     sn_run(&k);
     assert_memory_equal(k.out[0].data, columns, sizeof columns);
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 int main(void) {

@@ -62,7 +62,7 @@ static void test_a_blind_causal_query_weighs_all_keys_alike(void **state) {
     for (int s = 0; s < T; s++)
         mean += (double)v[s * H * D] / T;
     assert_true(fabs((double)y[0] - mean) < 1e-6);
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 static void test_gradients_of_blind_causal_queries_are_the_reference_s(void **state) {
@@ -77,8 +77,8 @@ static void test_gradients_of_blind_causal_queries_are_the_reference_s(void **st
     memcpy(k.in[4].data, forward.out[1].data, k.in[4].bytes);
     memcpy(k.in[6].data, forward.in[3].data, k.in[6].bytes);
     compare(&k);
-    sn_end(&k);
-    sn_end(&forward);
+    sn_kernel_close(&k);
+    sn_kernel_close(&forward);
 }
 
 int main(void) {

@@ -217,8 +217,8 @@ static void test_fast_kernels_of_every_build_agree_with_references(void **state)
             sn_kernel_call(&fast, fast.family->run, 2, false);
             expect_close(&cases[i], &fast, &reference);
         }
-        sn_end(&fast);
-        sn_end(&reference);
+        sn_kernel_close(&fast);
+        sn_kernel_close(&reference);
     }
 }
 
@@ -238,8 +238,8 @@ static void test_bits_do_not_depend_on_threads(void **state) {
             sn_kernel_call(&many, many.family->run, n_threads, false);
             expect_same_bits(&cases[i], &many, &one);
         }
-        sn_end(&one);
-        sn_end(&many);
+        sn_kernel_close(&one);
+        sn_kernel_close(&many);
     }
 }
 
@@ -265,7 +265,7 @@ static void test_workspaces_are_needed_to_the_last_byte(void **state) {
         r.family = sn_cpu_family_for(builds[i % 3], r.d.op);
         for (int n_threads = 1; n_threads <= 4 && r.family; n_threads++)
             expect_all_needed(&r, c, n_threads);
-        sn_end(&r);
+        sn_kernel_close(&r);
     }
 }
 
@@ -289,8 +289,8 @@ static void test_a_slice_of_a_batch_gives_the_bits_of_the_whole(void **state) {
                 fail_msg("%s %s %s: a slice has other bits", cases[i].op, cases[i].attrs,
                          cases[i].types);
         }
-        sn_end(&whole);
-        sn_end(&slice);
+        sn_kernel_close(&whole);
+        sn_kernel_close(&slice);
     }
 }
 
@@ -309,8 +309,8 @@ static void test_accumulating_adds_to_what_is_there(void **state) {
             sn_kernel_call(&fast, fast.family->run, 2, true);
             expect_close(&cases[i], &fast, &reference);
         }
-        sn_end(&fast);
-        sn_end(&reference);
+        sn_kernel_close(&fast);
+        sn_kernel_close(&reference);
     }
 }
 
@@ -351,8 +351,8 @@ static void test_in_place_gives_the_same_bits(void **state) {
                 run_in_place(&same, at);
                 expect_same_bits(&cases[i], &same, &apart);
             }
-        sn_end(&apart);
-        sn_end(&same);
+        sn_kernel_close(&apart);
+        sn_kernel_close(&same);
     }
 }
 
@@ -368,7 +368,7 @@ static void test_a_label_out_of_range_is_named_with_its_row(void **state) {
     ((int32_t *)r.in[1].data)[3] = -1;
     expect_status(sn_kernel_try(&r, r.family->reference, 1, false, &err), SNUG_E_DATA, &err);
     expect_text(err.text, "label -1 at row 3");
-    sn_end(&r);
+    sn_kernel_close(&r);
 }
 
 static void test_a_nan_wins_a_max_pool_and_the_first_maximum_wins(void **state) {
@@ -387,7 +387,7 @@ static void test_a_nan_wins_a_max_pool_and_the_first_maximum_wins(void **state) 
         assert_true(y[1] == 5.0f);
         assert_int_equal(code[1], 0);
     }
-    sn_end(&r);
+    sn_kernel_close(&r);
 }
 
 static void test_a_window_of_more_than_256_places_is_refused(void **state) {
@@ -418,12 +418,12 @@ static void test_groups_are_the_library_s_depthwise_and_dense_layers_ours(void *
     sn_kernel_open(&r, &groups, 1);
     expect_text(r.variant.impl, "onednn:");
     assert_true(r.variant.code_bytes > 0);
-    sn_end(&r);
+    sn_kernel_close(&r);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         sn_kernel_open(&r, &own[i], 1);
         expect_text(r.variant.impl, "own:");
         assert_int_equal(r.variant.code_bytes, 0);
-        sn_end(&r);
+        sn_kernel_close(&r);
     }
 }
 
@@ -442,7 +442,7 @@ static void test_preparing_survives_a_failed_request(void **state) {
     sn_test_call r;
     sn_kernel_open(&r, &c, 1);
     sn_fault_sweep(prepare_and_release, &r);
-    sn_end(&r);
+    sn_kernel_close(&r);
 }
 
 static void test_a_convolution_with_a_huge_stride_is_refused(void **state) {
@@ -512,7 +512,7 @@ static void test_large_logits_do_not_overflow(void **state) {
         const double p = 1 / (1 + exp(1));
         assert_true(fabs(y[0] - (k / 2 ? log(p) : p)) < 1e-6);
         assert_true(k / 2 ? isinf(y[2]) && y[2] < 0 : y[2] == 0.0f);
-        sn_end(&r);
+        sn_kernel_close(&r);
     }
 }
 

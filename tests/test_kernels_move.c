@@ -33,7 +33,7 @@ static void test_transpose_fast_is_reference(void **state) {
         k.d.attrs.perm.perm = rows[r].perm;
         sn_ready(&k);
         expect_fast_is_reference(&k);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -48,7 +48,7 @@ static void test_transpose_values(void **state) {
     sn_ready(&k);
     sn_run_reference(&k);
     assert_memory_equal(k.out[0].data, want, sizeof want);
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 static void test_broadcast_to_and_fill_are_reference(void **state) {
@@ -61,7 +61,7 @@ static void test_broadcast_to_and_fill_are_reference(void **state) {
         k.d.attrs.shape.dims = shapes[i];
         sn_ready(&k);
         expect_fast_is_reference(&k);
-        sn_end(&k);
+        sn_kernel_close(&k);
         sn_begin(&k, SN_OP_fill);
         k.d.attrs.fill.dims = shapes[i];
         k.d.attrs.fill.dtype = i == 0 ? SNUG_F32 : i == 1 ? SNUG_I32 : SNUG_U8;
@@ -71,7 +71,7 @@ static void test_broadcast_to_and_fill_are_reference(void **state) {
         assert_int_equal(((uint8_t *)k.out[0].data)[k.out[0].bytes - 1], i == 0   ? 0x40
                                                                          : i == 1 ? 0
                                                                                   : 7);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -91,7 +91,7 @@ static void test_concat_puts_parts_side_by_side(void **state) {
         const int64_t inner = sn_type_span(&k.d.out[0], axis + 1, 3);
         for (int64_t i = 0; i < sn_type_count(&k.d.out[0]); i++)
             assert_int_equal((int)floorf(((float *)k.out[0].data)[i]), i / inner % 9 < 3 ? 1 : 2);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -124,13 +124,13 @@ static void test_slice_and_its_gradient(void **state) {
         sum_out += (double)((float *)back.out[0].data)[i];
     assert_true(fabs(sum_in - sum_out) < 1e-9);
     assert_true(((float *)back.out[0].data)[(1 * 12 + 5) * 7] == ((float *)back.in[0].data)[7]);
-    sn_end(&back);
+    sn_kernel_close(&back);
     k.param[1].key = 3;
     snug_error err;
     expect_status(sn_run_with(&k, sn_cpu_family_of(SN_OP_slice), false, &err), SNUG_E_INVALID,
                   &err);
     expect_text(err.text, "axis 1 of extent 12");
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 static void test_pad_surrounds_with_the_value(void **state) {
@@ -146,7 +146,7 @@ static void test_pad_surrounds_with_the_value(void **state) {
     sn_ready(&k);
     expect_fast_is_reference(&k);
     assert_memory_equal(k.out[0].data, want, sizeof want);
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 static void test_identity_copies_once_and_leaves_itself(void **state) {
@@ -162,7 +162,7 @@ static void test_identity_copies_once_and_leaves_itself(void **state) {
     alias.out[0].data = k.in[0].data;
     sn_run(&alias);
     assert_memory_equal(k.out[0].data, k.in[0].data, k.in[0].bytes);
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 static void test_cast_saturates_and_truncates(void **state) {
@@ -181,7 +181,7 @@ static void test_cast_saturates_and_truncates(void **state) {
         sn_ready(&k);
         sn_run(&k);
         expect_bits(&k, want[i], "cast");
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -210,7 +210,7 @@ static void test_gather_takes_rows_along_any_axis(void **state) {
             const int64_t from = (i / inner / 12 * 9 + index) * inner + i % inner;
             assert_true(((float *)k.out[0].data)[i] == ((float *)k.in[0].data)[from]);
         }
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -225,7 +225,7 @@ static void test_gather_names_a_bad_index(void **state) {
     ((int32_t *)k.in[1].data)[7] = -1;
     expect_status(sn_run_with(&k, sn_cpu_family_of(SN_OP_gather), false, &err), SNUG_E_DATA, &err);
     expect_text(err.text, "index -1");
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 static void test_scatter_add_is_the_same_for_any_threads(void **state) {
@@ -250,7 +250,7 @@ static void test_scatter_add_is_the_same_for_any_threads(void **state) {
         for (int64_t i = 0; i < sn_type_count(&k.d.out[0]); i++)
             assert_true(fabsf(((float *)k.out[0].data)[i] - 2 * once[i]) < 1e-4f);
         free(once);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -265,7 +265,7 @@ static void test_one_hot_has_zeros_outside(void **state) {
     sn_ready(&k);
     sn_run(&k);
     assert_memory_equal(k.out[0].data, want, sizeof want);
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 /* --- randomness, checks, updates ----------------------------------------------------------- */
@@ -299,7 +299,7 @@ static void test_slices_draw_the_numbers_of_the_whole(void **state) {
                 assert_true(fabsf(((float *)part.out[0].data)[i] -
                                   ((float *)part.in[0].data)[i] / 0.6f) < 1e-6f);
         }
-        sn_end(&whole), sn_end(&part);
+        sn_kernel_close(&whole), sn_kernel_close(&part);
     }
 }
 
@@ -318,7 +318,7 @@ static void test_dropout_keeps_the_right_share(void **state) {
         for (int j = 0; j < 40000; j++)
             kept[i] +=
                 i == 0 ? ((float *)k.out[0].data)[j] != 0 : ((double *)k.out[0].data)[j] != 0;
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
     assert_true(kept[0] > 29500 && kept[0] < 30500);
     assert_true(kept[0] == kept[1]);
@@ -346,7 +346,7 @@ static void test_random_follows_its_kind(void **state) {
         assert_true(kind == SN_RANDOM_UNIFORM     ? low >= 2
                     : kind == SN_RANDOM_TRUNCATED ? low >= -8
                                                   : low < -8);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -372,7 +372,7 @@ static void test_check_finite_names_the_first(void **state) {
                   SNUG_E_NUMERIC, &err);
     expect_text(err.text, "element 105 is nan");
     assert_null(strstr(err.text, "check_finite")); /* the caller names the operator */
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 static void test_updates_follow_keras(void **state) {
@@ -392,7 +392,7 @@ static void test_updates_follow_keras(void **state) {
         assert_true(fabs(((double *)k.out[0].data)[i] -
                          (w[i] - 0.01 * mean / (sqrt(square) + 1e-7))) < 1e-14);
     }
-    sn_end(&k);
+    sn_kernel_close(&k);
     for (int nesterov = 0; nesterov < 2; nesterov++) {
         sn_begin(&k, SN_OP_sgd_momentum);
         for (int i = 0; i < 3; i++)
@@ -408,7 +408,7 @@ static void test_updates_follow_keras(void **state) {
             assert_true(fabs(((double *)k.out[1].data)[i] - moved) < 1e-15);
             assert_true(fabs(((double *)k.out[0].data)[i] - (w[i] + step)) < 1e-15);
         }
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -447,7 +447,7 @@ static void test_updates_in_place_are_the_same(void **state) {
         expect_bits(&home, got, "in place differs");
         free(want);
         free(got);
-        sn_end(&k);
+        sn_kernel_close(&k);
     }
 }
 
@@ -474,7 +474,7 @@ static void test_device_describes_and_refuses(void **state) {
     k.d.in[0].dtype = SNUG_BF16;
     expect_status(cpu.device.describe(&cpu.device, &k.d, &v, &err), SNUG_E_UNSUPPORTED, &err);
     expect_text(err.text, "bf16 operands");
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 int main(void) {

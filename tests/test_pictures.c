@@ -74,7 +74,7 @@ static void check_call(const recorded *r, const sn_st_entry *t) {
     sn_run_reference(&k);
     expect_near(&k, t->name, want.data, true);
     test_free(want.data);
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 static void check_all(const char *prefix, int at_least) {
@@ -123,7 +123,7 @@ static void test_warp_by_whole_pixels_copies(void **state) {
     sn_run(&k);
     for (int i = 0; i < 2; i++)
         assert_memory_equal((float *)k.out[0].data + 3 * i, x + (1 + i) * 5 + 2, 3 * sizeof *x);
-    sn_end(&k);
+    sn_kernel_close(&k);
 }
 
 int main(void) {

@@ -55,7 +55,7 @@ void sn_unready(sn_test_call *k) {
     sn_views_free(k->out, k->d.n_out);
 }
 
-void sn_end(sn_test_call *k) {
+void sn_kernel_close(sn_test_call *k) {
     sn_views_free(k->in, k->d.n_in);
     sn_unready(k);
 }

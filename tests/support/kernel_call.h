@@ -6,7 +6,7 @@
  *     sn_add_in(&k, SHAPE(SNUG_F32, 3), -1, 1);
  *     sn_ready(&k);                                     // infers the outputs
  *     sn_run(&k);                                       // the fast kernel of this machine
- *     sn_end(&k);
+ *     sn_kernel_close(&k);
  *
  * The same from a line of text, for tables of cases:
  *
@@ -53,7 +53,7 @@ void sn_add_in(sn_test_call *k, snug_type t, double low, double high);
 void sn_ready(sn_test_call *k);
 /* Gives the outputs back; another sn_ready may follow. */
 void sn_unready(sn_test_call *k);
-void sn_end(sn_test_call *k);
+void sn_kernel_close(sn_test_call *k);
 
 /* --- from text ---------------------------------------------------------------------------------*/
 typedef struct {
@@ -64,7 +64,7 @@ typedef struct {
 } sn_kernel_case;
 
 /* Inputs are numbers that follow from the seed: reals in [-1, 1], class numbers and codes in range.
- * Fails the test when the line is wrong. End it with sn_end. */
+ * Fails the test when the line is wrong. End it with sn_kernel_close. */
 void sn_kernel_open(sn_test_call *k, const sn_kernel_case *c, uint64_t seed);
 /* The same operator on the same inputs' rows [first, first + n) of the batch. */
 void sn_kernel_slice(sn_test_call *slice, const sn_test_call *whole, unsigned batch, int64_t first,
