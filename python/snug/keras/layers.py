@@ -32,8 +32,11 @@ def _spell_out(name, values):
         if isinstance(values.get(key), int) and not (key == "size" and rank == 1):
             values[key] = (values[key],) * rank
     for key in _BOTH_ENDS:
-        if isinstance(values.get(key), int):
-            values[key] = (values[key],) * 2 if rank == 1 else ((values[key],) * 2,) * rank
+        value = values.get(key)
+        if isinstance(value, int):
+            value = values[key] = (value,) * max(rank, 2)
+        if isinstance(value, (list, tuple)) and rank > 1:
+            values[key] = tuple((v, v) if isinstance(v, int) else tuple(v) for v in value)
     if "pool_size" in values and values["strides"] is None:
         values["strides"] = values["pool_size"]
 
