@@ -380,6 +380,76 @@ static void test_a_long_chain_goes_at_once(void **state) {
     snug_recorder_destroy(b->r);
 }
 
+/* A run under it kept what gradients would read. */
+static void test_a_dropped_tape_gives_its_bytes_back(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    const snug_type wide = {SNUG_F32, 1, {1 << 20}};
+    snug_recorder_info info;
+    snug_tensor *x, *sum;
+    snug_tape *t;
+    OK(snug_tensor_full(b->r, &wide, 0.5, &x, &b->err));
+    OK(snug_tape_create(b->r, &(snug_tape_options){.persistent = 1}, &t, &b->err));
+    OK(snug_tape_watch(t, x, &b->err));
+    snug_tensor *y = op(b, "sin", "", x, NULL), *z = op(b, "sin", "", y, NULL);
+    sum = op(b, "sum", "axes=0", z, NULL);
+    snug_tensor *later = op(b, "affine", "scale=2 shift=0", sum, NULL);
+    DROP(y, z);
+    sync(b);
+    snug_tensor *twice =
+        op(b, "add", "", later, sum); /* recorded, and none of the tape's business */
+    snug_recorder_tell(b->r, &info);
+    assert_true(info.tape_bytes >= (size_t)4 << 20);
+    const size_t before = snug_engine_bytes(b->e);
+    snug_tape_drop(t);
+    snug_recorder_tell(b->r, &info);
+    assert_int_equal(info.tape_bytes, 0);
+    assert_true(snug_engine_bytes(b->e) + ((size_t)4 << 20) <= before);
+    float v, w;
+    OK(snug_tensor_read(twice, &v, sizeof v, &b->err));
+    OK(snug_tensor_read(sum, &w, sizeof w, &b->err));
+    expect_real((double)v, 3 * (double)w, 1e-3 * (double)w);
+    DROP(x, sum, later, twice);
+    snug_recorder_destroy(b->r);
+}
+
+/* An index that is not there, found after the variable was written. */
+static void tear(bench *b, snug_variable *v) {
+    snug_tensor *bad, *now;
+    float first[4];
+    OK(snug_tensor_copy(b->r, &(snug_type){SNUG_I32, 1, {4}}, (int32_t[]){0, 1, 2, 9}, &bad,
+                        &b->err));
+    assign(b, v, 5);
+    now = read(b, v);
+    snug_tensor *y = op(b, "gather", "axis=0", now, bad);
+    expect_status(snug_tensor_read(y, first, sizeof first, &b->err), SNUG_E_DATA, &b->err);
+    DROP(bad, now, y);
+}
+
+static void test_a_torn_variable_is_whole_once_an_assignment_has_run(void **state) {
+    bench bench_ = open_bench(state), *b = &bench_;
+    snug_variable *v = variable(b, 1);
+    snug_tensor *old = read(b, v), *now, *bad;
+    sync(b);
+    tear(b, v);
+    expect_status(snug_variable_read(v, &now, &b->err), SNUG_E_TORN, &b->err);
+    snug_tensor *one = tensor(b, 1);
+    expect_status(snug_variable_update(b->r, "assign_add", "", &v, 1, &one, 1, &b->err),
+                  SNUG_E_TORN, &b->err);
+    OK(snug_tensor_copy(b->r, &(snug_type){SNUG_I32, 1, {4}}, (int32_t[]){0, 1, 2, 9}, &bad,
+                        &b->err));
+    snug_tensor *y = op(b, "gather", "axis=0", one, bad);
+    OK(snug_variable_assign(v, y, &b->err)); /* which fails */
+    expect_status(snug_sync(b->r, &b->err), SNUG_E_DATA, &b->err);
+    expect_status(snug_variable_read(v, &now, &b->err), SNUG_E_TORN, &b->err);
+    assign(b, v, 7);
+    now = read(b, v);
+    expect_first(b, now, 7);
+    assert_false(v->torn);
+    DROP(old, now, one, bad, y);
+    snug_variable_drop(v);
+    snug_recorder_destroy(b->r);
+}
+
 /* Whatever fails, its error goes with the last handle that has it. */
 static void test_refusals_leave_nothing(void **state) {
     bench bench_ = open_bench(state), *b = &bench_;
@@ -500,6 +570,8 @@ int main(void) {
         engine_test(test_a_variable_may_be_assigned_itself),
         engine_test(test_what_is_dropped_leaves_nothing),
         engine_test(test_a_long_chain_goes_at_once),
+        engine_test(test_a_dropped_tape_gives_its_bytes_back),
+        engine_test(test_a_torn_variable_is_whole_once_an_assignment_has_run),
         engine_test(test_refusals_leave_nothing),
         cmocka_unit_test(test_any_request_of_a_long_program_may_fail),
     };

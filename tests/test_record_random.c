@@ -198,14 +198,10 @@ static void drop_out(player *p) {
 }
 
 /* --- tapes ------------------------------------------------------------------------------------ */
-/* What was read before the tape is no read of the tape's: it becomes a value. */
 static void begin_tape(player *p) {
     const snug_tape_options o = {.persistent = draw(p, 2) == 0};
     if (p->tape)
         return;
-    for (unsigned i = 0; i < N_SLOTS; i++)
-        if (p->is_read[i])
-            put(p, i, op(p, "affine", "scale=1 shift=1", p->slot[i], NULL));
     OK(snug_tape_create(p->r, &o, &p->tape, &p->err));
     p->tape_age = 0;
     p->watched = draw(p, 3) ? op(p, "affine", "scale=1 shift=1", any(p), NULL) : full(p, 2);

@@ -63,6 +63,7 @@ static void let_go(sn_recording *rec) {
             sn_tensor_poison(rec->handle[v], NULL);
     drop_leaves(rec, 0);
     drop_variables(rec, 0);
+    sn_recording_drop_echoes(rec, 0);
     for (size_t i = 0; i < rec->n_hosts; i++)
         if (rec->hosts[i].drop)
             rec->hosts[i].drop(rec->hosts[i].ctx);
@@ -77,6 +78,7 @@ static void free_recording(sn_recording *rec) {
     sn_free(e, SN_MEM_GRAPH, rec->leaf, rec->cap_leaf * sizeof *rec->leaf);
     sn_free(e, SN_MEM_GRAPH, rec->variable, rec->cap_variable * sizeof *rec->variable);
     sn_free(e, SN_MEM_GRAPH, rec->kept, rec->cap_kept * sizeof *rec->kept);
+    sn_free(e, SN_MEM_GRAPH, rec->echo, rec->cap_echo * sizeof *rec->echo);
     sn_free(e, SN_MEM_GRAPH, rec->asked, rec->cap_asked * sizeof *rec->asked);
     sn_free(e, SN_MEM_GRAPH, rec->hosts, rec->cap_hosts * sizeof *rec->hosts);
     sn_free(e, SN_MEM_GRAPH, rec, sizeof *rec);
@@ -394,35 +396,6 @@ sn_value sn_record_use(sn_record_call *c, snug_tensor *t) {
     return c->b.error.code == SNUG_OK ? use(c, t, &c->b.error) : SN_NO_VALUE;
 }
 
-sn_value sn_record_version(sn_record_call *c, snug_variable *v) {
-    sn_var var;
-    if (c->b.error.code != SNUG_OK ||
-        sn_recording_variable(c->r->now, v, &var, &c->b.error) != SNUG_OK)
-        return SN_NO_VALUE;
-    return sn_graph_var_at(c->r->now->graph, var)->last;
-}
-
-/* The tapes that watch variables see this one from now on. */
-static snug_status watch(snug_recorder *r, snug_variable *v, snug_error *err) {
-    for (uint32_t rest = r->active_tapes & r->watching_tapes; rest; rest &= rest - 1)
-        SNUG_TRY(sn_tape_note(r->tape[__builtin_ctz(rest)], v, err));
-    return SNUG_OK;
-}
-
-sn_value sn_record_read(sn_record_call *c, snug_variable *v) {
-    const sn_value value = sn_record_version(c, v);
-    if (!sn_value_ok(value))
-        return value;
-    uint32_t mask = sn_tapes_of_variable(c->r, v);
-    if (v->trainable) {
-        mask |= c->r->active_tapes & c->r->watching_tapes;
-        if (watch(c->r, v, &c->b.error) != SNUG_OK)
-            return SN_NO_VALUE;
-    }
-    c->r->now->tapes[value.i] |= mask;
-    return value;
-}
-
 snug_tensor *sn_record_give(sn_record_call *c, sn_value v) {
     if (c->b.error.code != SNUG_OK)
         return NULL;
@@ -445,6 +418,7 @@ static void undo(sn_record_call *c) {
     for (size_t i = 0; i < c->r->n_given; i++)
         snug_tensor_drop(c->r->given[i].tensor);
     sn_graph_go_back(rec->graph, &c->mark);
+    sn_recording_drop_echoes(rec, c->mark.n_values);
     drop_leaves(rec, c->mark.n_inputs);
     drop_variables(rec, c->mark.n_vars);
     rec->n_values = c->mark.n_values < rec->n_values ? c->mark.n_values : rec->n_values;
@@ -691,8 +665,21 @@ snug_status snug_boundary(snug_recorder *r, snug_error *err) {
     return r->now == r->main && r->main->has_effects ? sn_flush(r, err) : SNUG_OK;
 }
 
+/* Of leaves that only recordings hold, brought there for tapes. */
+static size_t tape_bytes(const snug_recorder *r) {
+    size_t sum = 0;
+    for (const sn_seat *s = r->seats; s; s = s->next) {
+        const sn_recording *rec = sn_seat_main(r, s);
+        for (size_t i = 0; i < rec->n_brought; i++)
+            if (rec->leaf[i].storage && rec->leaf[i].storage->refs == 1)
+                sum += rec->leaf[i].storage->bytes;
+    }
+    return sum;
+}
+
 void snug_recorder_tell(const snug_recorder *r, snug_recorder_info *out) {
     *out = r->info;
+    out->tape_bytes = tape_bytes(r);
     out->n_nodes = r->main->n_nodes;
     out->n_plans = r->n_entries;
     out->tensor_bytes = r->tensor_bytes;

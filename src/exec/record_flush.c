@@ -365,7 +365,16 @@ static void tear_variables(run *u) {
     sn_state_mend(u->r->state);
     for (uint32_t i = 0; i < u->rec->n_variable; i++) {
         const sn_variable *v = sn_graph_var_at(g, (sn_var){i});
-        u->rec->variable[i]->torn = v->first.i != v->last.i;
+        u->rec->variable[i]->torn |= v->first.i != v->last.i;
+    }
+}
+
+/* Torn variables that were assigned are whole again if the run went well. */
+static void mend_variables(run *u, bool went_well) {
+    for (uint32_t i = 0; i < u->rec->n_variable; i++) {
+        snug_variable *v = u->rec->variable[i];
+        v->torn = v->torn && !(v->mended && went_well);
+        v->mended = false;
     }
 }
 
@@ -434,6 +443,7 @@ snug_status sn_flush(snug_recorder *r, snug_error *err) {
     if (status == SNUG_OK && sn_tapes_open(r) != 0)
         status = sn_tape_keep(u.rec, u.stored, u.fresh, &why);
     sn_recording_stamp(r->now);
+    mend_variables(&u, status == SNUG_OK);
     if (status == SNUG_OK) {
         settle(&u);
     } else {

@@ -127,6 +127,11 @@ static void move_over(copier *c, arrays *a) {
     }
     for (size_t i = 0; i < rec->n_kept; i++)
         rec->kept[i] = (sn_kept){c->map[rec->kept[i].value.i], c->map[rec->kept[i].leaf.i]};
+    for (size_t i = 0; i < rec->n_echo; i++) {
+        sn_echo *echo = &rec->echo[i];
+        echo->value = c->map[echo->value.i];
+        echo->of = sn_value_ok(echo->of) ? c->map[echo->of.i] : echo->of;
+    }
     move_variables(c);
     sn_graph_destroy(rec->graph);
     sn_free(e, SN_MEM_GRAPH, rec->handle, rec->cap_handle * sizeof *rec->handle);

@@ -136,13 +136,6 @@ snug_status snug_tensor_rows(snug_tensor *t, int64_t first, int64_t n, snug_tens
 }
 
 /* --- variables -------------------------------------------------------------------------------- */
-snug_status snug_variable_read(snug_variable *v, snug_tensor **out, snug_error *err) {
-    sn_record_call c;
-    SNUG_TRY(sn_record_begin(v->r, &c, err));
-    *out = sn_record_give(&c, sn_record_read(&c, v));
-    return ended(&c, out, 1, err);
-}
-
 static snug_status check_assigned(const snug_variable *v, const snug_tensor *t, snug_error *err) {
     char want[192], have[192];
     if (sn_type_equal(&v->type, &t->type))
@@ -158,8 +151,10 @@ snug_status snug_variable_assign(snug_variable *v, snug_tensor *value, snug_erro
     SNUG_TRY(sn_record_begin(v->r, &c, err));
     const sn_value in[2] = {sn_record_version(&c, v), sn_record_use(&c, value)};
     sn_build(&c.b, SN_OP_assign, NULL, in, 2);
+    if (c.b.error.code == SNUG_OK)
+        c.b.error.code = sn_record_watch(v->r, v, &c.b.error);
     SNUG_TRY(sn_record_end(&c, err));
-    v->torn = false;
+    v->mended = v->torn && !snug_is_tracing(v->r);
     return SNUG_OK;
 }
 
@@ -170,8 +165,13 @@ snug_status snug_variable_update(snug_recorder *r, const char *op, const char *a
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
     SNUG_TRY(check_count(op, n_vars + n_tensors, err));
     SNUG_TRY(sn_record_begin(r, &c, err));
-    for (int i = 0; i < n_vars; i++)
+    for (int i = 0; i < n_vars; i++) {
         in[i] = sn_record_version(&c, variables[i]);
+        if (c.b.error.code == SNUG_OK)
+            c.b.error.code = variables[i]->torn && !variables[i]->mended
+                                 ? sn_variable_torn(variables[i], &c.b.error)
+                                 : sn_record_watch(r, variables[i], &c.b.error);
+    }
     for (int i = 0; i < n_tensors; i++)
         in[n_vars + i] = sn_record_use(&c, tensors[i]);
     append(&c, op, attributes, in, n_vars + n_tensors, outs);

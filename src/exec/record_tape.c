@@ -41,11 +41,21 @@ static void forget_marks(sn_recording *rec, uint32_t bit) {
         rec->tapes[v] &= ~(1u << bit);
 }
 
+/* Without memory for it the bytes stay until the next run. */
+static void prune(sn_recording *rec) {
+    snug_error none;
+    const snug_status status = rec->n_brought > 0 ? sn_tape_prune(rec, &none) : SNUG_OK;
+    (void)status;
+}
+
 static void forget(snug_tape *t) {
     snug_recorder *r = t->r;
-    for (const sn_seat *s = r->seats; s; s = s->next)
+    for (const sn_seat *s = r->seats; s; s = s->next) {
         for (sn_recording *rec = sn_seat_now(r, s); rec; rec = rec->outer)
             forget_marks(rec, t->bit);
+        if (!r->running)
+            prune(sn_seat_main(r, s));
+    }
     for (size_t i = 0; i < t->n_watched; i++)
         sn_variable_unuse(t->watched[i]);
     t->n_watched = 0;
@@ -120,8 +130,8 @@ uint32_t sn_tapes_of_variable(const snug_recorder *r, const snug_variable *v) {
 
 snug_status snug_tape_watch(snug_tape *t, snug_tensor *x, snug_error *err) {
     const uint32_t bit = 1u << t->bit;
-    if (!sn_dtype_is_float(x->type.dtype))
-        return SNUG_OK;
+    if (!sn_dtype_is_float(x->type.dtype) || t->r->active_tapes == 0)
+        return SNUG_OK; /* as TensorFlow, where no tape records */
     if (x->state == SN_POISONED && x->poison) {
         if (err)
             *err = x->poison->error;
@@ -197,6 +207,9 @@ static snug_status want_variable(const snug_tape *t, const snug_variable *v, int
         if (rec->leaf[i].variable == v && (rec->tapes[old.i] >> t->bit & 1))
             SNUG_TRY(want(t->r, w, old, source, err));
     }
+    for (size_t i = 0; i < rec->n_echo; i++)
+        if (rec->echo[i].variable == v && (rec->tapes[rec->echo[i].value.i] >> t->bit & 1))
+            SNUG_TRY(want(t->r, w, rec->echo[i].value, source, err));
     if (v->stamp != rec->serial || v->var.i >= rec->n_variable || rec->variable[v->var.i] != v)
         return SNUG_OK;
     sn_value at = sn_graph_var_at(rec->graph, v->var)->last;
@@ -244,6 +257,8 @@ static snug_status want_source(const snug_tape *t, const snug_source *s, int sou
                                snug_error *err) {
     const sn_recording *rec = t->r->now;
     const snug_tensor *x = s->tensor;
+    if (!s->variable && x->state == SN_VERSION && !(sn_tensor_tapes(x) >> t->bit & 1))
+        return SNUG_OK; /* read where the tape did not see it */
     if (s->variable || x->state == SN_VERSION)
         return want_variable(t, s->variable ? s->variable : x->variable, source, w, err);
     if (x->state == SN_PENDING && x->rec == rec)
@@ -537,6 +552,17 @@ static snug_status keep_old(keeper *k, snug_error *err) {
     return SNUG_OK;
 }
 
+/* Only to be found by gradients: readers of now get others. */
+static snug_status keep_echoes(keeper *k, uint32_t open, snug_error *err) {
+    for (size_t i = 0; i < k->from->n_echo; i++) {
+        const sn_echo *e = &k->from->echo[i];
+        const sn_value now = k->map[e->value.i];
+        if (sn_value_ok(now) && (k->from->tapes[e->value.i] & open))
+            SNUG_TRY(sn_recording_echo(k->to, &(sn_echo){now, SN_NO_VALUE, e->variable}, err));
+    }
+    return SNUG_OK;
+}
+
 /* Versions that are gone, as long as handles have them: who reads one reads the variable. */
 static snug_status keep_versions(keeper *k, uint32_t open, snug_error *err) {
     const sn_recording *from = k->from;
@@ -577,9 +603,47 @@ snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored, sn_reco
         status = keep_old(&k, err);
     if (status == SNUG_OK)
         status = keep_versions(&k, open, err);
+    if (status == SNUG_OK)
+        status = keep_echoes(&k, open, err);
     fresh->n_brought = fresh->n_leaf;
     fresh->n_again = sn_graph_n_nodes(fresh->graph);
     sn_free(rec->r->engine, SN_MEM_TAPES, param, param ? param_bytes : 0);
     sn_free(rec->r->engine, SN_MEM_TAPES, map, map ? value_bytes : 0);
     return status;
+}
+
+/* --- what no tape needs any more -------------------------------------------------------------- */
+/* Per value: whether a handle, an open tape or an effect needs it. */
+static void mark_live(const sn_recording *rec, bool *live) {
+    const sn_graph *g = rec->graph;
+    const uint32_t open = sn_tapes_open(rec->r);
+    for (size_t v = 0; v < rec->n_values; v++)
+        live[v] = rec->handle[v] || (rec->tapes[v] & open);
+    for (uint32_t i = (uint32_t)rec->n_nodes; i-- > 0;) {
+        const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
+        const sn_effect effect = sn_ops[n->op].effect;
+        bool needed = effect == SN_STATE || (effect == SN_MAYFAIL && i >= rec->n_again);
+        for (int k = 0; k < n->n_out; k++)
+            needed = needed || live[n->out[k].i];
+        for (int k = 0; needed && k < n->n_in; k++)
+            live[n->in[k].i] = true;
+    }
+}
+
+/* A leaf without bytes is one that nobody reads. */
+snug_status sn_tape_prune(sn_recording *rec, snug_error *err) {
+    void *live;
+    SNUG_TRY(sn_alloc(rec->r->engine, SN_MEM_TAPES, rec->n_values * sizeof(bool), &live, err));
+    mark_live(rec, live);
+    for (uint32_t i = 0; i < rec->n_brought; i++) {
+        sn_leaf *leaf = &rec->leaf[i];
+        if (((bool *)live)[sn_graph_input_at(rec->graph, i).i])
+            continue;
+        sn_storage_drop(rec->r, leaf->storage);
+        if (leaf->variable)
+            sn_variable_unuse(leaf->variable);
+        *leaf = (sn_leaf){.storage = NULL};
+    }
+    sn_free(rec->r->engine, SN_MEM_TAPES, live, rec->n_values * sizeof(bool));
+    return SNUG_OK;
 }

@@ -452,11 +452,15 @@ snug_status sn_record_variable(snug_recorder *r, const snug_type *type, const sn
     return SNUG_OK;
 }
 
+snug_status sn_variable_torn(const snug_variable *v, snug_error *err) {
+    return sn_fail(err, SNUG_E_TORN,
+                   "variable '%s' was being written when a run stopped; assign it to go on",
+                   v->name);
+}
+
 snug_status sn_variable_storage(snug_variable *v, snug_error *err) {
-    if (v->torn)
-        return sn_fail(err, SNUG_E_TORN,
-                       "variable '%s' was being written when a run stopped; assign it to go on",
-                       v->name);
+    if (v->torn && !v->mended)
+        return sn_variable_torn(v, err);
     if (v->storage)
         return SNUG_OK;
     size_t bytes;
@@ -475,7 +479,21 @@ snug_status sn_variable_storage(snug_variable *v, snug_error *err) {
     return status;
 }
 
+/* What they had is lost. */
+static void poison_readers(snug_variable *v) {
+    snug_error why;
+    (void)sn_variable_torn(v, &why);
+    sn_poison *p = sn_poison_create(v->r, &why);
+    sn_variable_use(v);
+    while (v->readers)
+        sn_tensor_poison(v->readers, p);
+    sn_variable_unuse(v);
+    drop_poison(v->r, p);
+}
+
 void sn_variable_detach(snug_variable *v, sn_recording *rec, sn_value version) {
+    if (v->torn && !v->mended)
+        poison_readers(v);
     while (v->readers) {
         snug_tensor *t = v->readers;
         sn_variable_use(v); /* until the handle is in the recording, which holds it, too */

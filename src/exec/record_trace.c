@@ -168,16 +168,34 @@ static void ask_hosts(applier *a) {
     }
 }
 
+/* A tape inside the trace needed it; outside the variable is read as ever. */
+static bool is_echo(const sn_recording *rec, sn_value v) {
+    for (size_t i = 0; i < rec->n_echo; i++)
+        if (rec->echo[i].value.i == v.i)
+            return true;
+    return false;
+}
+
+/* What an update overwrites: the variable itself, where readers may have an echo. */
+static sn_value newest(applier *a, sn_value version) {
+    const int32_t var = sn_graph_value_at(a->from->graph, version)->var;
+    return sn_record_version(&a->c, a->from->variable[var]);
+}
+
 /* With the line of the trace that it stands in. */
 static void apply_node(applier *a, uint32_t i) {
     const sn_node_info *n = sn_graph_node_at(a->from->graph, (sn_node){i});
+    if (a->from->n_echo > 0 && is_echo(a->from, n->out[0])) {
+        a->map[n->out[0].i] = a->map[n->in[0].i];
+        return;
+    }
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
     sn_attrs attrs = n->attrs;
     const sn_graph_move move = {a->from->graph, a->c.b.graph, a->map, a->param, true};
     if (sn_graph_move_attrs(&move, n->op, &attrs, &a->c.b.error) != SNUG_OK)
         return;
     for (int k = 0; k < n->n_in; k++)
-        in[k] = a->map[n->in[k].i];
+        in[k] = k < sn_op_versions(n->op, n->n_out) ? newest(a, n->in[k]) : a->map[n->in[k].i];
     sn_graph_set_part(a->c.b.graph, n->part);
     sn_build_all(&a->c.b, n->op, &attrs, in, n->n_in, outs);
     for (int k = 0; k < n->n_out; k++)

@@ -77,7 +77,9 @@ struct snug_variable {
     snug_type type;
     char *name;
     size_t name_bytes;
-    bool trainable, slot, torn;
+    bool trainable, slot;
+    bool torn;            /* a run stopped while it was written */
+    bool mended;          /* torn, and assigned anew in the recording */
     sn_recipe init;       /* what a storage that is made late holds */
     sn_storage *storage;  /* NULL: not made yet */
     snug_tensor *readers; /* VERSION handles */
@@ -100,6 +102,12 @@ typedef struct {
 typedef struct {
     sn_value value, leaf;
 } sn_kept;
+
+/* What a variable holds, for a tape that others with the same value are not seen by. */
+typedef struct {
+    sn_value value, of;      /* of SN_NO_VALUE: of an earlier run */
+    snug_variable *variable; /* its use is held */
+} sn_echo;
 
 typedef struct {
     uint32_t slot;
@@ -129,6 +137,8 @@ struct sn_recording {
     sn_kept *kept;
     size_t n_kept, cap_kept;
     uint32_t n_again; /* so many first nodes ran before and are here for tapes */
+    sn_echo *echo;
+    size_t n_echo, cap_echo;
     /* traces only */
     sn_recording *outer;
     sn_asked *asked;
@@ -283,6 +293,12 @@ sn_value sn_build_recipe(sn_builder *b, const snug_type *type, const sn_recipe *
 /* --- record.c, record_tape.c ------------------------------------------------------------------ */
 /* A closed recorder goes with its last handle. */
 void sn_recorder_let_go(snug_recorder *r);
+/* Its tapes that are active and watch see it from now on. */
+SNUG_CHECKED snug_status sn_record_watch(snug_recorder *r, snug_variable *v, snug_error *err);
+SNUG_CHECKED snug_status sn_recording_echo(sn_recording *rec, const sn_echo *echo, snug_error *err);
+/* Those whose values are not there any more. */
+void sn_recording_drop_echoes(sn_recording *rec, size_t n_values);
+snug_status sn_variable_torn(const snug_variable *v, snug_error *err);
 /* The tape has seen this variable; and the tapes that watch it. */
 SNUG_CHECKED snug_status sn_tape_note(snug_tape *t, snug_variable *v, snug_error *err);
 uint32_t sn_tapes_of_variable(const snug_recorder *r, const snug_variable *v);
@@ -295,6 +311,8 @@ void sn_tape_wants(const sn_recording *rec, bool *wanted);
  * value v are now, NULL: nowhere. */
 SNUG_CHECKED snug_status sn_tape_keep(const sn_recording *rec, const sn_leaf *stored,
                                       sn_recording *fresh, snug_error *err);
+/* Bytes that were brought for tapes and that none of them needs any more go. */
+SNUG_CHECKED snug_status sn_tape_prune(sn_recording *rec, snug_error *err);
 /* Its arrays cover all values and nodes of the graph. */
 SNUG_CHECKED snug_status sn_recording_cover(sn_recording *rec, snug_error *err);
 /* A leaf on bytes that are there. */

@@ -26,9 +26,16 @@ void sn_rule_pull_back(const sn_grad_call *c, const sn_pull_back *p, sn_value *g
         c->b->error.code = sn_graph_pull_back(c->b->graph, p, grads, &c->b->error);
 }
 
-/* Nothing flows back: fill, random, sign, one_hot, stop_gradient. */
+/* Nothing flows back: fill, random, one_hot, stop_gradient. */
 SN_GRAD_RULE(zero) {
     (void)c;
+}
+
+/* A gradient that is there, and zero. */
+SN_GRAD_RULE(sign) {
+    const snug_type type = sn_rule_type(c, c->in[0]);
+    c->din[0] = sn_type_known(&type) ? sn_build_fill(c->b, &type, 0)
+                                     : sn_build_affine(c->b, c->dout[0], 0, 0);
 }
 
 SN_GRAD_RULE(identity) {

@@ -59,6 +59,20 @@ class Leaks(unittest.TestCase):
             self.assertLess(abs(c - b), 200)
 
 
+class Tapes(unittest.TestCase):
+    def test_a_dropped_tape_lowers_memory(self):
+        x = tf.constant(np.full((1000, 1000), 0.5, "f4"))
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(tf.sin(tf.sin(x) * x))
+        float(y)
+        held_by_tape, before = _C.info()["tape_bytes"], snug.memory().bytes
+        self.assertGreater(held_by_tape, 4_000_000)
+        del tape
+        self.assertEqual(_C.info()["tape_bytes"], 0)
+        self.assertLessEqual(snug.memory().bytes, before - held_by_tape)
+
+
 class Refusals(unittest.TestCase):
     def tearDown(self):
         snug.budget(None)
