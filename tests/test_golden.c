@@ -2,7 +2,9 @@
  * 2.21 did with it (record.py): from the same weights the same losses, weights, predictions and metrics must come out.
  *
  * Tolerances, relative to the largest magnitude of the tensor: f32 1e-5 for the first three steps, 1e-3 at step 20; f64
- * 1e-9 throughout. */
+ * 1e-9 throughout.
+ *
+ * SNUG_TEST_DEVICE=gpu runs them on a GPU; arguments name cases to run. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,6 +17,7 @@
 
 #include <dirent.h>
 #include <math.h>
+#include <snug/device.h>
 #include <snug/train.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,6 +276,9 @@ static void follows_keras(void **state) {
     snprintf(g.name, sizeof g.name, "%s", (const char *)*state);
     g.f64 = strstr(g.name, "_f64") != NULL;
     expect_ok(snug_engine_create(NULL, &g.engine, &err), &err);
+    const char *device = getenv("SNUG_TEST_DEVICE");
+    if (device)
+        expect_ok(snug_device(g.engine, device, &(snug_device_options){.exact = 1}, &err), &err);
     snprintf(path, sizeof path, "%s/golden/%s/model.json", SNUG_TEST_DATA, g.name);
     expect_ok(snug_model_load(g.engine, path, &g.model, &err), &err);
     snprintf(path, sizeof path, "%s/golden/%s/case.safetensors", SNUG_TEST_DATA, g.name);
@@ -291,6 +297,7 @@ static void follows_keras(void **state) {
     free_all(&d.x);
     sn_safetensors_close(g.file);
     snug_model_destroy(g.model);
+    expect_ok(snug_device(g.engine, "cpu", NULL, &err), &err);
     assert_int_equal(snug_engine_bytes(g.engine), 0);
     snug_engine_destroy(g.engine);
 }
@@ -299,17 +306,27 @@ static int is_case(const struct dirent *d) {
     return strstr(d->d_name, "_f32") || strstr(d->d_name, "_f64");
 }
 
-int main(void) {
+static bool is_wanted(const char *name, int n, char **wanted) {
+    bool found = n == 0;
+    for (int i = 0; i < n && !found; i++)
+        found = strcmp(name, wanted[i]) == 0;
+    return found;
+}
+
+int main(int argc, char **argv) {
     struct dirent **names;
     struct CMUnitTest tests[MAX_CASES];
+    size_t n_tests = 0;
     const int n = scandir(SNUG_TEST_DATA "/golden", &names, is_case, alphasort);
     if (n < 40 || n > MAX_CASES) {
         fprintf(stderr, "expected at least 40 golden cases, found %d\n", n);
         return 1;
     }
     for (int i = 0; i < n; i++)
-        tests[i] = (struct CMUnitTest){names[i]->d_name, follows_keras, NULL, NULL, names[i]->d_name};
-    const int failed = _cmocka_run_group_tests("golden", tests, (size_t)n, NULL, NULL);
+        if (is_wanted(names[i]->d_name, argc - 1, argv + 1))
+            tests[n_tests++] =
+                (struct CMUnitTest){names[i]->d_name, follows_keras, NULL, NULL, names[i]->d_name};
+    const int failed = n_tests > 0 ? _cmocka_run_group_tests("golden", tests, n_tests, NULL, NULL) : 1;
     for (int i = 0; i < n; i++)
         free(names[i]);
     free(names);

@@ -159,8 +159,9 @@ snug_status sn_bind_steps(sn_session *s, snug_error *err) {
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
-static snug_status prepare_shape(sn_session *s, const sn_step *step, sn_bound_shape *shape,
+static snug_status prepare_shape(sn_session *s, const sn_bound *bound, sn_bound_shape *shape,
                                  snug_error *err) {
+    const sn_step *step = bound->step;
     if (!shape->views || shape->prepared)
         return SNUG_OK;
     sn_opdesc desc;
@@ -169,8 +170,10 @@ static snug_status prepare_shape(sn_session *s, const sn_step *step, sn_bound_sh
         desc.in[i] = shape->views[i].type;
     for (int i = 0; i < desc.n_out; i++)
         desc.out[i] = shape->views[desc.n_in + i].type;
-    const snug_status status =
-        sn_kernel_prepare(s->executor->engine, device_of(s, step), &desc, &shape->prepared, err);
+    const snug_status status = s->executor->gpu
+                                   ? sn_gpu_prepare_shape(s, bound, &desc, &shape->prepared, err)
+                                   : sn_kernel_prepare(s->executor->engine, device_of(s, step),
+                                                       &desc, &shape->prepared, err);
     return status == SNUG_OK ? SNUG_OK : sn_fail_at(s->plan->graph, step->node, status, err);
 }
 
@@ -179,18 +182,25 @@ snug_status sn_bind_kernels(sn_session *s, snug_error *err) {
         sn_bound *bound = &s->bound[i];
         if (bound->step->kind != SN_STEP_RUN)
             continue;
-        SNUG_TRY(prepare_shape(s, bound->step, &bound->whole, err));
-        SNUG_TRY(prepare_shape(s, bound->step, &bound->last, err));
+        SNUG_TRY(prepare_shape(s, bound, &bound->whole, err));
+        SNUG_TRY(prepare_shape(s, bound, &bound->last, err));
     }
     return SNUG_OK;
+}
+
+static void release_shape(sn_session *s, const sn_bound *bound, sn_bound_shape *shape) {
+    if (s->executor->gpu)
+        sn_gpu_release(s, bound, shape->prepared);
+    else
+        sn_kernel_release(s->executor->engine, bound->call.op, shape->prepared);
+    shape->prepared = NULL;
 }
 
 void sn_bind_release(sn_session *s) {
     for (uint32_t i = 0; s->bound && i < s->plan->n_steps; i++) {
         sn_bound *bound = &s->bound[i];
-        sn_kernel_release(s->executor->engine, bound->call.op, bound->whole.prepared);
-        sn_kernel_release(s->executor->engine, bound->call.op, bound->last.prepared);
-        bound->whole.prepared = bound->last.prepared = NULL;
+        release_shape(s, bound, &bound->whole);
+        release_shape(s, bound, &bound->last);
     }
 }
 
@@ -237,6 +247,8 @@ static snug_status locate(sn_session *s, const sn_place *place, unsigned char **
  * where the plan has them. */
 static snug_status locate_step(sn_session *s, sn_bound *bound, snug_error *err) {
     const sn_step *step = bound->step;
+    if (s->executor->gpu)
+        return sn_gpu_locate(s, bound, err);
     bound->file = NULL;
     for (uint32_t j = 0; j < n_places(step); j++) {
         const sn_place *place = place_at(step, j);
@@ -318,11 +330,14 @@ snug_status sn_bind_pointers(sn_session *s, snug_error *err) {
             SNUG_TRY(locate_step(s, &s->bound[i], err));
     for (uint32_t k = 0; k < sn_graph_n_outputs(g); k++) {
         const sn_place *place = &s->plan->outputs[k];
-        unsigned char *base;
-        SNUG_TRY(locate(s, place, &base, err));
+        unsigned char *base = NULL;
+        if (!s->executor->gpu)
+            SNUG_TRY(locate(s, place, &base, err));
         s->outputs[k].data = base;
         s->outputs[k].type = *sn_graph_type(g, place->value);
         s->outputs[k].bytes = s->plan->value_bytes[place->value.i];
     }
+    if (s->executor->gpu)
+        sn_gpu_locate_outputs(s);
     return SNUG_OK;
 }

@@ -16,6 +16,7 @@
 #ifndef SN_EXEC_EXEC_H
 #define SN_EXEC_EXEC_H
 
+#include "exec/gpu.h"
 #include "kernels/cpu/cpu.h"
 #include "memory/spill.h"
 #include "plan/plan.h"
@@ -24,6 +25,8 @@
 typedef struct sn_state sn_state;
 
 SNUG_CHECKED snug_status sn_state_create(snug_engine *e, sn_state **out, snug_error *err);
+/* Where the homes of plans lie; NULL, as after create: on the host. Before the first is added. */
+void sn_state_set_gpu(sn_state *s, sn_gpu_device *gpu);
 void sn_state_destroy(sn_state *s);
 /* A new home. Its bytes are made, and filled from the recipe, when a plan or a view wants them
  * first. Names are unique. */
@@ -39,7 +42,8 @@ uint32_t sn_state_count(const sn_state *s);
 const sn_home *sn_state_home(const sn_state *s, uint32_t id);
 size_t sn_state_bytes(const sn_state *s); /* of all homes, allocated or not */
 /* Makes the bytes when they are not there yet. Those of a spilled home are not in memory:
- * SNUG_E_INVALID. */
+ * SNUG_E_INVALID. Of a home on a GPU it is a copy, which the next run takes back: lent until then.
+ */
 SNUG_CHECKED snug_status sn_state_view(sn_state *s, uint32_t id, snug_view *out, snug_error *err);
 /* Bytes that are there become those of the recipe again. */
 SNUG_CHECKED snug_status sn_state_restart(sn_state *s, uint32_t id, snug_error *err);
@@ -55,8 +59,16 @@ SNUG_CHECKED snug_status sn_state_write(sn_state *s, uint32_t id, size_t first, 
 SNUG_CHECKED snug_status sn_state_spill(sn_state *s, uint32_t id, const char *folder,
                                         snug_error *err);
 SNUG_CHECKED snug_status sn_state_unspill(sn_state *s, uint32_t id, snug_error *err);
-/* The file of a spilled home, and where it begins there; NULL: the home is not spilled. */
+bool sn_state_is_spilled(const sn_state *s, uint32_t id);
+/* The file of a spilled home, and where it begins there; NULL: the home is not spilled, or pinned
+ * (on a GPU). */
 sn_spill *sn_state_file(const sn_state *s, uint32_t id, size_t *offset);
+/* On a GPU: gives the homes that are wanted (one per home) a place there, all of them in one block;
+ * where a home lies (device memory, or pinned while spilled); takes blocks that were looked at back
+ * to their places. */
+SNUG_CHECKED snug_status sn_state_place(sn_state *s, const bool *wanted, snug_error *err);
+void *sn_state_at(const sn_state *s, uint32_t id);
+SNUG_CHECKED snug_status sn_state_settle(sn_state *s, snug_error *err);
 /* Gives homes n, n + 1, ... back; no session may use them any more. */
 void sn_state_truncate(sn_state *s, uint32_t n);
 /* Torn: some variables belong to one moment and some to another; plans refuse to run until mended.

@@ -10,6 +10,7 @@
 
 #include "base/size.h"
 
+#include <stdio.h>
 #include <string.h>
 
 snug_status sn_executor_create(snug_engine *e, sn_state *state, const sn_device *const *devices,
@@ -18,14 +19,20 @@ snug_status sn_executor_create(snug_engine *e, sn_state *state, const sn_device 
     if (n_devices < 1 || n_devices > SN_MAX_DEVICES)
         return sn_fail(err, SNUG_E_INVALID, "%d devices; an executor has 1 to %d", n_devices,
                        SN_MAX_DEVICES);
+    for (int i = 0; n_devices > 1 && i < n_devices; i++)
+        if (sn_gpu_of(devices[i]))
+            return sn_fail(err, SNUG_E_UNSUPPORTED, "an executor with a GPU has no other device");
     void *block;
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, sizeof(sn_executor), &block, err));
     sn_executor *x = block;
     x->engine = e;
     x->state = state;
     x->n_devices = (uint32_t)n_devices;
-    for (int i = 0; i < n_devices; i++)
-        x->devices[i] = *(const sn_cpu_device *)devices[i]; /* the only kind there is so far */
+    x->gpu = sn_gpu_of(devices[0]);
+    for (int i = 0; i < n_devices; i++) {
+        x->devices[i] = x->gpu ? x->gpu->host : *(const sn_cpu_device *)devices[i];
+        snprintf(x->names[i], sizeof x->names[i], "%s", devices[i]->name);
+    }
     if (o)
         x->options = *o;
     *out = x;
@@ -33,6 +40,7 @@ snug_status sn_executor_create(snug_engine *e, sn_state *state, const sn_device 
 }
 
 static void destroy_session(sn_session *s) {
+    sn_gpu_drop_graphs(s);
     sn_bind_release(s);
     sn_zone_destroy(s->zone);
     sn_free(s->executor->engine, SN_MEM_PLAN, s, sizeof *s);
@@ -60,6 +68,8 @@ void sn_executor_destroy(sn_executor *x) {
         sn_block_clear(&x->arenas[m]);
         sn_spill_destroy(x->files[m]);
     }
+    if (x->gpu)
+        sn_gpu_clear(x);
     sn_free(x->engine, SN_MEM_PLAN, x, sizeof *x);
 }
 
@@ -69,12 +79,12 @@ static snug_status map_devices(sn_session *s, snug_error *err) {
     const sn_executor *x = s->executor;
     for (uint32_t d = 0; d < s->plan->n_devices; d++) {
         uint32_t k = 0;
-        while (k < x->n_devices && strcmp(x->devices[k].device.name, s->plan->device_names[d]) != 0)
+        while (k < x->n_devices && strcmp(x->names[k], s->plan->device_names[d]) != 0)
             k++;
         if (k == x->n_devices)
             return sn_fail(err, SNUG_E_INVALID,
                            "the plan is for device '%s'; the executor has %u, the first is '%s'",
-                           s->plan->device_names[d], x->n_devices, x->devices[0].device.name);
+                           s->plan->device_names[d], x->n_devices, x->names[0]);
         s->device_of[d] = k;
     }
     return SNUG_OK;
@@ -120,12 +130,15 @@ static snug_status fill_session(sn_session *s, snug_error *err) {
     SNUG_TRY(sn_session_take(s, sn_graph_n_inputs(g), sizeof *s->inputs, &s->inputs, err));
     for (uint32_t i = 0; i < sn_graph_n_params(g); i++)
         s->params[i] = sn_param_default(sn_graph_param_at(g, (sn_param){i}));
-    return sn_bind_steps(s, err);
+    SNUG_TRY(sn_bind_steps(s, err));
+    return s->executor->gpu ? sn_gpu_measure(s, err) : SNUG_OK;
 }
 
 /* Whether the session can run with the arenas, files, homes and lanes there are. */
 static bool fits(const sn_session *s) {
     const sn_executor *x = s->executor;
+    if (x->gpu)
+        return sn_gpu_fits(s) && sn_files_fit(s);
     for (uint32_t m = SN_MEM_FIRST_ARENA; m < s->plan->n_memories; m++)
         if (s->plan->memories[m].kind == SN_MEMORY_BYTES &&
             (!x->arenas[m].data || x->arenas[m].bytes < s->plan->memories[m].bytes))
@@ -139,6 +152,7 @@ static bool fits(const sn_session *s) {
 }
 
 static snug_status make_ready(sn_session *s, snug_error *err) {
+    sn_gpu_drop_graphs(s);
     SNUG_TRY(sn_bind_kernels(s, err));
     SNUG_TRY(sn_bind_pointers(s, err));
     s->ready = true;
@@ -217,6 +231,14 @@ static snug_status hold_team(sn_executor *x, snug_error *err) {
     return SNUG_OK;
 }
 
+static snug_status make_host(sn_executor *x, uint32_t lanes, snug_error *err) {
+    for (const sn_session *s = x->first; s; s = s->next)
+        SNUG_TRY(make_homes(s, err));
+    for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
+        SNUG_TRY(make_arena(x, m, err));
+    return sn_crew_start(&x->crew, x->engine, lanes, err);
+}
+
 snug_status sn_executor_prepare(sn_executor *x, snug_error *err) {
     uint32_t lanes = 0;
     x->prepared = false;
@@ -225,12 +247,11 @@ snug_status sn_executor_prepare(sn_executor *x, snug_error *err) {
         lanes |= s->lanes;
     }
     SNUG_TRY(sn_files_make(x, err));
-    for (const sn_session *s = x->first; s; s = s->next)
-        SNUG_TRY(make_homes(s, err));
-    for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
-        SNUG_TRY(make_arena(x, m, err));
     SNUG_TRY(hold_team(x, err));
-    SNUG_TRY(sn_crew_start(&x->crew, x->engine, lanes, err));
+    if (x->gpu)
+        SNUG_TRY(sn_gpu_make(x, err));
+    else
+        SNUG_TRY(make_host(x, lanes, err));
     for (sn_session *s = x->first; s; s = s->next)
         SNUG_TRY(make_ready(s, err));
     x->prepared = true;
@@ -243,11 +264,15 @@ void sn_executor_forget(sn_executor *x) {
     x->prepared = false;
     for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++)
         sn_block_clear(&x->arenas[m]);
+    if (x->gpu)
+        sn_gpu_clear_arenas(x);
 }
 
 snug_view sn_executor_arena(const sn_executor *x, uint32_t memory) {
     const sn_block *b = &x->arenas[memory];
-    snug_view view = {.data = b->data, .bytes = b->bytes};
-    view.type = (snug_type){.dtype = SNUG_U8, .rank = 1, .dims = {(int64_t)b->bytes}};
+    const sn_gpu_piece *there = &x->side.arenas[memory];
+    snug_view view = {.data = x->gpu ? there->data : b->data,
+                      .bytes = x->gpu ? there->bytes : b->bytes};
+    view.type = (snug_type){.dtype = SNUG_U8, .rank = 1, .dims = {(int64_t)view.bytes}};
     return view;
 }

@@ -11,18 +11,23 @@
 
 enum { ANYWHERE, IN_MEMORY, IN_FILE }; /* where plans want a home */
 
+/* Of the memory that is a file, or pinned on a GPU; 0: there is none. */
+static size_t file_bytes(const sn_executor *x, uint32_t m) {
+    if (x->gpu)
+        return x->side.files[m].bytes;
+    return x->files[m] ? sn_spill_bytes(x->files[m]) : 0;
+}
+
 bool sn_files_fit(const sn_session *s) {
     const sn_executor *x = s->executor;
     const sn_graph *g = s->plan->graph;
     for (uint32_t m = SN_MEM_FIRST_ARENA; m < s->plan->n_memories; m++)
         if (s->plan->memories[m].kind == SN_MEMORY_FILE &&
-            (!x->files[m] || sn_spill_bytes(x->files[m]) < s->plan->memories[m].bytes))
+            file_bytes(x, m) < s->plan->memories[m].bytes)
             return false;
     for (uint32_t i = 0; !s->sources && i < sn_graph_n_vars(g); i++) {
-        size_t offset;
         const uint32_t home = sn_graph_var_at(g, (sn_var){i})->home;
-        const bool in_file = sn_state_file(x->state, home, &offset) != NULL;
-        if (in_file != sn_plan_spills(s->plan, (sn_var){i}))
+        if (sn_state_is_spilled(x->state, home) != sn_plan_spills(s->plan, (sn_var){i}))
             return false;
     }
     return true;
@@ -49,16 +54,16 @@ static size_t file_to_make(const sn_executor *x, uint32_t m) {
     size_t bytes;
     const char *name;
     const bool wanted = sn_executor_largest(x, m, SN_MEMORY_FILE, &bytes, &name);
-    return wanted && (!x->files[m] || sn_spill_bytes(x->files[m]) < bytes) ? bytes : 0;
+    return wanted && file_bytes(x, m) < bytes ? bytes : 0;
 }
 
 /* Of homes that are to be moved into the file. */
 static snug_status add_homes(const sn_executor *x, const unsigned char *wanted, size_t *sum,
                              snug_error *err) {
     for (uint32_t i = 0; i < sn_state_count(x->state); i++) {
-        size_t bytes, offset;
+        size_t bytes;
         SNUG_TRY(snug_type_bytes(&sn_state_home(x->state, i)->type, &bytes, err));
-        if (wanted[i] == IN_FILE && !sn_state_file(x->state, i, &offset) &&
+        if (wanted[i] == IN_FILE && !sn_state_is_spilled(x->state, i) &&
             !sn_size_add(*sum, bytes, sum))
             return sn_fail(err, SNUG_E_OVERFLOW, "the plans spill more than any disk has");
     }
@@ -72,7 +77,7 @@ static snug_status check_room(const sn_executor *x, const unsigned char *wanted,
     for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
         if (!sn_size_add(sum, file_to_make(x, m), &sum))
             return sn_fail(err, SNUG_E_OVERFLOW, "the plans spill more than any disk has");
-    if (sum == 0)
+    if (sum == 0 || x->gpu)
         return SNUG_OK;
     if (!folder)
         return sn_fail(err, SNUG_E_INVALID,
@@ -82,6 +87,15 @@ static snug_status check_room(const sn_executor *x, const unsigned char *wanted,
                                 sum < INT64_MAX ? (int64_t)sum : INT64_MAX, err);
 }
 
+static snug_status pin_file(sn_executor *x, uint32_t m, size_t bytes, snug_error *err) {
+    sn_gpu_piece *file = &x->side.files[m];
+    x->gpu->api->unpin(x->gpu->gpu, file->data, file->bytes);
+    *file = (sn_gpu_piece){.data = NULL};
+    SNUG_TRY(x->gpu->api->pin(x->gpu->gpu, bytes, &file->data, err));
+    file->bytes = bytes;
+    return SNUG_OK;
+}
+
 /* What a file held is of no use after a run: a larger one replaces it. */
 static snug_status make_file(sn_executor *x, uint32_t m, snug_error *err) {
     const size_t bytes = file_to_make(x, m);
@@ -89,14 +103,15 @@ static snug_status make_file(sn_executor *x, uint32_t m, snug_error *err) {
         return SNUG_OK;
     for (sn_session *s = x->first; s; s = s->next)
         s->ready = false;
+    if (x->gpu)
+        return pin_file(x, m, bytes, err);
     sn_spill_destroy(x->files[m]);
     x->files[m] = NULL;
     return sn_spill_create(x->engine, x->options.spill_folder, bytes, &x->files[m], err);
 }
 
 static snug_status move_home(sn_executor *x, uint32_t id, unsigned char wanted, snug_error *err) {
-    size_t offset;
-    const bool in_file = sn_state_file(x->state, id, &offset) != NULL;
+    const bool in_file = sn_state_is_spilled(x->state, id);
     if (wanted == ANYWHERE || in_file == (wanted == IN_FILE))
         return SNUG_OK;
     for (sn_session *s = x->first; s; s = s->next)

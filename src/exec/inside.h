@@ -44,6 +44,11 @@ typedef struct {
     sn_spill *file;             /* COPY: of the one end that lies in a file, whose base is NULL */
     size_t file_offset;
     bool to_file;
+    /* on a GPU */
+    bool on_host;            /* the row has no kernel there */
+    bool from_host, to_host; /* COPY: that end is pinned memory */
+    size_t param_at;         /* of its parameters among the session's */
+    size_t stage_at;         /* FEED staged whole: of iteration 0; the others follow */
     bool writes_state;
     uint32_t lane;
     uint32_t block; /* its REPEAT step, or SN_NO_BLOCK */
@@ -80,6 +85,30 @@ typedef struct sn_fixup {
     size_t offset;
 } sn_fixup;
 
+/* Bytes of the buffers that a run on a GPU needs, each a multiple of 256. */
+typedef struct {
+    size_t params;  /* on the device, and pinned to fill them */
+    size_t outputs; /* pinned: what the caller reads */
+    size_t stage;   /* pinned: feeds on their way */
+    size_t scratch; /* pinned: operands of rows that run on the host */
+} sn_gpu_sizes;
+
+/* What a session has for a GPU. */
+typedef struct {
+    sn_gpu_sizes sizes;
+    bool whole;         /* all feeds of a run are staged before it begins */
+    size_t piece_bytes; /* else: of one slot of the ring */
+    uint32_t next_slot;
+    uint32_t queues; /* bit set of queues with steps */
+    bool has_host_rows;
+    bool checks, writes;       /* a row may refuse values; writes state */
+    unsigned char **output_at; /* on the device, one per output */
+    uint32_t n_runs;
+    bool capturing, never;   /* never: it could not be captured */
+    sn_gpu_graph *graphs[2]; /* up to the first state write, and the rest; NULL: not captured */
+    uint32_t n_graphs;
+} sn_gpu_part;
+
 struct sn_session {
     sn_executor *executor;
     const sn_plan *plan;
@@ -97,6 +126,7 @@ struct sn_session {
     uint32_t device_of[SN_MAX_DEVICES]; /* the plan's devices in the executor's numbering */
     uint32_t lanes;                     /* bit set of lanes with steps */
     bool ready;                         /* pointers final, kernels prepared */
+    sn_gpu_part gpu;                    /* on a GPU, else zeroed */
     bool (*interrupt)(void *ctx);
     void *interrupt_ctx;
     /* run */
@@ -109,11 +139,29 @@ struct sn_session {
     sn_session *next;
 };
 
+/* A block of device or pinned memory. */
+typedef struct {
+    void *data;
+    size_t bytes;
+} sn_gpu_piece;
+
+/* What an executor has on a GPU: in place of arenas and files, and buffers for all sessions. */
+typedef struct {
+    sn_gpu_piece arenas[SN_MAX_MEMORIES];
+    sn_gpu_piece files[SN_MAX_MEMORIES]; /* pinned */
+    sn_gpu_sizes sizes;
+    void *params;        /* on the device */
+    sn_gpu_piece pinned; /* params, outputs, stage, scratch */
+} sn_gpu_side;
+
 struct sn_executor {
     snug_engine *engine;
     sn_state *state;
-    sn_cpu_device devices[SN_MAX_DEVICES]; /* copies */
+    sn_cpu_device devices[SN_MAX_DEVICES]; /* copies; of a GPU the host's that helps it out */
+    char names[SN_MAX_DEVICES][24];
     uint32_t n_devices;
+    sn_gpu_device *gpu; /* the only device, or NULL */
+    sn_gpu_side side;
     sn_executor_options options;
     sn_block arenas[SN_MAX_MEMORIES]; /* by the plans' memory numbers; 0 is unused */
     sn_spill *files[SN_MAX_MEMORIES]; /* the same of memories that are files */
@@ -183,6 +231,59 @@ bool sn_crew_serves(const sn_crew *c, uint32_t lane);
 /* Lets all live lanes work on s, and waits until they are through. */
 void sn_crew_begin(sn_crew *c, sn_session *s);
 void sn_crew_finish(sn_crew *c);
+
+/* --- gpu_bind.c: what a session and an executor need on a GPU ----------------------------------
+ */
+/* After sn_bind_steps. */
+SNUG_CHECKED snug_status sn_gpu_measure(sn_session *s, snug_error *err);
+SNUG_CHECKED snug_status sn_gpu_prepare_shape(sn_session *s, const sn_bound *bound,
+                                              const sn_opdesc *desc, void **prepared,
+                                              snug_error *err);
+void sn_gpu_release(sn_session *s, const sn_bound *bound, void *prepared);
+/* Arenas, pinned memories and buffers as large as the sessions need; homes have their places. */
+SNUG_CHECKED snug_status sn_gpu_make(sn_executor *x, snug_error *err);
+void sn_gpu_clear(sn_executor *x);
+void sn_gpu_clear_arenas(sn_executor *x);
+bool sn_gpu_fits(const sn_session *s);
+SNUG_CHECKED snug_status sn_gpu_locate(sn_session *s, sn_bound *bound, snug_error *err);
+void sn_gpu_locate_outputs(sn_session *s);
+void sn_gpu_drop_graphs(sn_session *s);
+/* Where a part of the pinned block begins. */
+unsigned char *sn_gpu_pinned_outputs(const sn_executor *x);
+unsigned char *sn_gpu_pinned_stage(const sn_executor *x);
+unsigned char *sn_gpu_pinned_scratch(const sn_executor *x);
+
+/* --- gpu_run.c: steps enqueued ---------------------------------------------------------------- */
+#define SN_GPU_RING                                                                                \
+    4 /* slots of feeds that are not staged whole; moments of these numbers are theirs */
+/* Before the first step: homes and parameters go there. */
+SNUG_CHECKED snug_status sn_gpu_begin(sn_session *s, snug_error *err);
+/* What the queues are given first. */
+SNUG_CHECKED snug_status sn_gpu_send_params(const sn_session *s, snug_error *err);
+/* Before each step: it waits for others as the plan says. */
+SNUG_CHECKED snug_status sn_gpu_wait(const sn_session *s, const sn_step *step, snug_error *err);
+/* All queues have done what they were given before one goes on. */
+SNUG_CHECKED snug_status sn_gpu_join(const sn_session *s, snug_error *err);
+SNUG_CHECKED snug_status sn_gpu_call(sn_session *s, const sn_bound *bound, const sn_call *call,
+                                     snug_error *err);
+/* Rows of an input that the ring brings, piece by piece. */
+SNUG_CHECKED snug_status sn_gpu_feed_ring(sn_session *s, const sn_input_binding *input,
+                                          int64_t first_row, const snug_view *to, snug_error *err);
+unsigned char *sn_gpu_slot(const sn_session *s, const sn_bound *bound, int64_t iteration);
+SNUG_CHECKED snug_status sn_gpu_copy_step(sn_session *s, const sn_bound *bound,
+                                          const sn_bound_shape *shape, snug_error *err);
+/* Nothing was written so far: whether the rows that ran agree to go on. While capturing the first
+ * part ends here. */
+SNUG_CHECKED snug_status sn_gpu_before_writes(sn_session *s, snug_error *err);
+/* Outputs come back. */
+SNUG_CHECKED snug_status sn_gpu_end(sn_session *s, snug_error *err);
+bool sn_gpu_may_capture(const sn_session *s);
+SNUG_CHECKED snug_status sn_gpu_capture(sn_session *s, snug_error *err);
+/* ok: all steps were given; else what was captured is dropped. */
+SNUG_CHECKED snug_status sn_gpu_captured(sn_session *s, bool ok, snug_error *err);
+SNUG_CHECKED snug_status sn_gpu_replay(sn_session *s, uint32_t part, snug_error *err);
+/* Waits for all; an error names the row that can have refused. */
+SNUG_CHECKED snug_status sn_gpu_finish(sn_session *s, snug_error *err);
 
 /* --- run.c ------------------------------------------------------------------------------------ */
 /* Runs the steps of one lane beside the others; results and errors are in the session. */

@@ -55,8 +55,7 @@ static snug_status read_variables(sn_naive *n, snug_error *err) {
     for (uint32_t i = 0; i < sn_graph_n_vars(n->graph); i++) {
         const sn_variable *var = sn_graph_var_at(n->graph, (sn_var){i});
         snug_view *view = &n->views[var->first.i];
-        size_t offset;
-        if (!sn_state_file(n->state, var->home, &offset)) {
+        if (!sn_state_is_spilled(n->state, var->home)) {
             SNUG_TRY(sn_state_view(n->state, var->home, view, err));
             continue;
         }

@@ -73,12 +73,25 @@ static void note_failure(const sn_walk *w, snug_status status, const snug_error 
         pthread_cond_broadcast(&s->executor->crew.changed);
 }
 
+/* On a GPU: order among queues, and before the first state write the device's word that nothing was
+ * refused. */
+static void begin_there(const sn_walk *w) {
+    sn_session *s = w->s;
+    snug_error err = {SNUG_OK, ""};
+    snug_status status = sn_gpu_wait(s, &s->plan->steps[w->step], &err);
+    if (status == SNUG_OK && s->bound[w->step].writes_state && !s->wrote_state)
+        status = sn_gpu_before_writes(s, &err);
+    if (status != SNUG_OK)
+        note_failure(w, status, &err);
+}
+
 /* Waits for the step's turn; false when the run has failed. Asks for an interrupt, claims the first
  * state write. */
 static bool begin_step(const sn_walk *w) {
     sn_session *s = w->s;
     lock(w);
-    const bool ask = (w->lane == 0 || !w->shared) && s->interrupt && !s->wrote_state;
+    const bool ask =
+        (w->lane == 0 || !w->shared) && s->interrupt && !s->wrote_state && !s->gpu.capturing;
     unlock(w);
     const bool interrupted =
         ask && s->interrupt(s->interrupt_ctx); /* the caller's code: not under our lock */
@@ -92,6 +105,8 @@ static bool begin_step(const sn_walk *w) {
                              "stopped by the caller before the step changed anything"),
                      &err);
     }
+    if (s->executor->gpu && s->status == SNUG_OK)
+        begin_there(w);
     const bool go = s->status == SNUG_OK;
     if (go && s->bound[w->step].writes_state)
         s->wrote_state = true;
@@ -163,28 +178,54 @@ static snug_status run_node(const sn_walk *w, const sn_bound *bound, const sn_bo
                       (step->accumulate == SN_ACC_ADD_LATER && w->iteration > 0);
     if (step->n_out > 0)
         set_position(w, &step->out[0], &call);
-    const snug_status status = bound->kernel(&call, err);
+    const snug_status status =
+        s->executor->gpu ? sn_gpu_call(s, bound, &call, err) : bound->kernel(&call, err);
     return status == SNUG_OK ? SNUG_OK : fail_at(s, step->node, status, err);
+}
+
+static snug_status fill_view(const sn_walk *w, const sn_step *step, const snug_view *view,
+                             snug_error *err) {
+    const sn_input_binding *input = &w->s->inputs[step->input];
+    const int64_t n_rows = view->type.rank > 0 ? view->type.dims[0] : 1;
+    return input->fill(input->ctx, first_row(w, &step->out[0]), n_rows, view, err);
+}
+
+/* What was staged goes over, or the ring brings it. */
+static snug_status feed_there(const sn_walk *w, const sn_bound *bound, const snug_view *view,
+                              snug_error *err) {
+    sn_session *s = w->s;
+    const sn_gpu_device *d = s->executor->gpu;
+    if (s->gpu.whole)
+        return d->api->copy(d->gpu, SN_GPU_TO, bound->step->queue, view->data,
+                            sn_gpu_slot(s, bound, w->iteration), view->bytes, err);
+    return sn_gpu_feed_ring(s, &s->inputs[bound->step->input], first_row(w, &bound->step->out[0]),
+                            view, err);
+}
+
+static snug_status check_input(const sn_session *s, uint32_t input, snug_error *err) {
+    if (s->inputs[input].fill)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID, "input '%s' has no data; bind a feed to it before the run",
+                   sn_graph_input_name(s->plan->graph, input));
 }
 
 static snug_status run_feed(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape,
                             snug_error *err) {
     const sn_step *step = bound->step;
-    const char *name = sn_graph_input_name(w->s->plan->graph, step->input);
-    const sn_input_binding *input = &w->s->inputs[step->input];
     const snug_view *view = &shape->views[0];
-    if (!input->fill)
-        return sn_fail(err, SNUG_E_INVALID,
-                       "input '%s' has no data; bind a feed to it before the run", name);
-    const int64_t n_rows = view->type.rank > 0 ? view->type.dims[0] : 1;
+    SNUG_TRY(check_input(w->s, step->input, err));
     const snug_status status =
-        input->fill(input->ctx, first_row(w, &step->out[0]), n_rows, view, err);
-    return status == SNUG_OK ? SNUG_OK : sn_fail_in(err, status, "input '%s'", name);
+        w->s->executor->gpu ? feed_there(w, bound, view, err) : fill_view(w, step, view, err);
+    return status == SNUG_OK ? SNUG_OK
+                             : sn_fail_in(err, status, "input '%s'",
+                                          sn_graph_input_name(w->s->plan->graph, step->input));
 }
 
 static snug_status run_copy(const sn_walk *w, const sn_bound *bound, const sn_bound_shape *shape,
                             snug_error *err) {
     const snug_view *from = &shape->views[0], *to = &shape->views[1];
+    if (w->s->executor->gpu)
+        return sn_gpu_copy_step(w->s, bound, shape, err);
     const sn_place *place = bound->to_file ? &bound->step->out[0] : &bound->step->in[0];
     const size_t at = bound->file_offset + (size_t)w->iteration * place->stride;
     if (bound->file && bound->to_file)
@@ -221,11 +262,21 @@ static void enter_or_leave(sn_walk *w, const sn_step *step) {
     }
 }
 
+/* Queues enter, iterate and leave a block together. */
+static void join_there(const sn_walk *w) {
+    snug_error err = {SNUG_OK, ""};
+    const snug_status status = sn_gpu_join(w->s, &err);
+    if (status != SNUG_OK)
+        note_failure(w, status, &err);
+}
+
 static void walk(sn_session *s, uint32_t lane, bool shared) {
     sn_walk w = {.s = s, .lane = lane, .shared = shared, .block = SN_NO_BLOCK};
     for (; w.step < s->plan->n_steps; w.step++) {
         const sn_step *step = &s->plan->steps[w.step];
         if (step->kind == SN_STEP_REPEAT || step->kind == SN_STEP_END) {
+            if (s->executor->gpu)
+                join_there(&w);
             enter_or_leave(&w, step);
         } else if (s->bound[w.step].lane == lane || lane == ALL_LANES) {
             snug_error err = {SNUG_OK, ""};
@@ -265,6 +316,72 @@ static snug_status check_params(sn_session *s, snug_error *err) {
     return SNUG_OK;
 }
 
+/* --- a run on a GPU --------------------------------------------------------------------------- */
+
+/* All rows of all inputs, before anything is enqueued. */
+static snug_status stage_feeds(sn_session *s, snug_error *err) {
+    sn_walk w = {.s = s, .lane = ALL_LANES, .block = SN_NO_BLOCK};
+    for (; w.step < s->plan->n_steps; w.step++) {
+        const sn_step *step = &s->plan->steps[w.step];
+        const sn_bound *bound = &s->bound[w.step];
+        if (step->kind == SN_STEP_REPEAT || step->kind == SN_STEP_END)
+            enter_or_leave(&w, step);
+        if (step->kind != SN_STEP_FEED)
+            continue;
+        snug_view view = aim_views(&w, bound)->views[0];
+        view.data = sn_gpu_slot(s, bound, w.iteration);
+        SNUG_TRY(check_input(s, step->input, err));
+        const snug_status status = fill_view(&w, step, &view, err);
+        if (status != SNUG_OK)
+            return sn_fail_in(err, status, "input '%s'",
+                              sn_graph_input_name(s->plan->graph, step->input));
+    }
+    return SNUG_OK;
+}
+
+/* Enqueues everything from parameters to outputs. */
+static snug_status walk_there(sn_session *s, snug_error *err) {
+    SNUG_TRY(sn_gpu_send_params(s, err));
+    walk(s, ALL_LANES, false); /* its error is the session's */
+    if (s->status == SNUG_OK)
+        return sn_gpu_end(s, err);
+    if (!s->gpu.capturing && sn_gpu_finish(s, NULL) != SNUG_OK)
+        return s->status; /* the first error counts */
+    return s->status;
+}
+
+/* Enqueues everything into captures. Where that cannot be, the run goes on without. */
+static void capture(sn_session *s) {
+    const bool ok = sn_gpu_capture(s, NULL) == SNUG_OK && walk_there(s, NULL) == SNUG_OK;
+    if (sn_gpu_captured(s, ok, NULL) != SNUG_OK || !ok)
+        s->status = SNUG_OK;
+    s->wrote_state = false;
+}
+
+static snug_status replay(sn_session *s, snug_error *err) {
+    if (s->interrupt && s->interrupt(s->interrupt_ctx))
+        return sn_fail(err, SNUG_E_INTERRUPTED,
+                       "stopped by the caller before the step changed anything");
+    s->wrote_state = s->gpu.writes && s->gpu.n_graphs == 1;
+    SNUG_TRY(sn_gpu_replay(s, 0, err));
+    if (s->gpu.n_graphs > 1) {
+        SNUG_TRY(sn_gpu_finish(s, err));
+        s->wrote_state = true;
+        SNUG_TRY(sn_gpu_replay(s, 1, err));
+    }
+    return sn_gpu_finish(s, err);
+}
+
+static snug_status run_there(sn_session *s, snug_error *err) {
+    SNUG_TRY(sn_gpu_begin(s, err));
+    if (s->gpu.whole)
+        SNUG_TRY(stage_feeds(s, err));
+    if (s->gpu.n_graphs == 0 && sn_gpu_may_capture(s))
+        capture(s);
+    s->gpu.n_runs++;
+    return s->gpu.n_graphs > 0 ? replay(s, err) : walk_there(s, err);
+}
+
 static void poison_arenas(sn_executor *x) {
     for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
         if (x->arenas[m].data)
@@ -289,7 +406,9 @@ snug_status sn_session_run(sn_session *s, snug_error *err) {
     s->n_done = 0;
     s->wrote_state = false;
     memset(s->done, 0, s->plan->n_steps * sizeof *s->done);
-    if ((s->lanes & ~1u) != 0 && sn_crew_is_here(&x->crew)) {
+    if (x->gpu) {
+        s->status = run_there(s, &s->error);
+    } else if ((s->lanes & ~1u) != 0 && sn_crew_is_here(&x->crew)) {
         sn_crew_begin(&x->crew, s);
         walk(s, 0, true);
         sn_crew_finish(&x->crew);

@@ -18,7 +18,8 @@ typedef struct {
     snug_engine *engine;
     sn_state *state;
     sn_executor *executor;
-    sn_cpu_device device;
+    sn_cpu_device cpu;
+    const sn_device *device; /* cpu, or the engine's GPU */
     uint32_t n_sessions;
 } sn_core;
 
@@ -51,9 +52,11 @@ static snug_status create_core(snug_engine *e, sn_core **out, snug_error *err) {
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_MODEL, sizeof(sn_core), &block, err));
     sn_core *c = block;
     c->engine = e;
-    sn_cpu_device_of(e, &c->device);
-    const sn_device *devices[1] = {&c->device.device};
+    c->device = sn_engine_device(e, &c->cpu);
+    const sn_device *devices[1] = {c->device};
     snug_status status = sn_state_create(e, &c->state, err);
+    if (status == SNUG_OK)
+        sn_state_set_gpu(c->state, sn_gpu_of(c->device));
     if (status == SNUG_OK)
         status = sn_executor_create(e, c->state, devices, 1, NULL, &c->executor, err);
     if (status == SNUG_OK)
@@ -106,7 +109,7 @@ static snug_status settle_variables(snug_session *s, snug_error *err) {
 
 static snug_status fill_session(snug_session *s, const snug_graph *graph, snug_error *err) {
     sn_core *c = s->core;
-    const sn_device *devices[1] = {&c->device.device};
+    const sn_device *devices[1] = {c->device};
     const sn_plan_options options = {.devices = devices, .n_devices = 1};
     void *sources;
     SNUG_TRY(sn_graph_check(graph, false, err));

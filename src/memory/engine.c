@@ -88,11 +88,23 @@ snug_status snug_engine_create(const snug_engine_options *options, snug_engine *
 void snug_engine_destroy(snug_engine *engine) {
     if (!engine)
         return;
+    sn_engine_attach(engine, NULL, NULL);
     const snug_allocator allocator = engine->allocator;
     pthread_mutex_destroy(&engine->ledger_mutex);
     pthread_mutex_destroy(&engine->team_mutex);
     pthread_mutex_destroy(&engine->pool.mutex);
     allocator.free(allocator.ctx, engine, sizeof *engine);
+}
+
+void sn_engine_attach(snug_engine *e, void *object, void (*destroy)(void *object)) {
+    if (e->attached)
+        e->destroy_attached(e->attached);
+    e->attached = object;
+    e->destroy_attached = destroy;
+}
+
+void *sn_engine_attached(const snug_engine *e) {
+    return e->attached;
 }
 
 const sn_rates *sn_engine_rates(const snug_engine *e) {

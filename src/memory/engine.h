@@ -66,6 +66,11 @@ void sn_engine_set_rates(snug_engine *e, const sn_rates *r);
 /* Of snug_spill; NULL: nothing is spilled. Lent. */
 const char *sn_engine_spill_folder(const snug_engine *e);
 
+/* One object that lives as long as the engine and is destroyed before it: the device that models
+ * made with it run on. Replaces the one there was. */
+void sn_engine_attach(snug_engine *e, void *object, void (*destroy)(void *object));
+void *sn_engine_attached(const snug_engine *e);
+
 /* --- blocks: large memory with an owner's name on the ledger ---------------------------------- */
 typedef struct sn_block {
     snug_engine *engine;
@@ -109,6 +114,8 @@ typedef enum { SN_FAULT_EIO, SN_FAULT_ENOSPC, SN_FAULT_EROFS, SN_FAULT_SHORT } s
  * disarms. */
 void sn_fault_memory(snug_engine *e, int64_t n, bool for_good);
 void sn_fault_io(snug_engine *e, int64_t n, sn_fault_kind kind, bool for_good);
+/* A request of a device, which the hook of memory sees too: whether it is to fail. */
+bool sn_fault_asks(snug_engine *e);
 /* Whether the armed fault has struck, and how many requests of each kind were made since arming. */
 bool sn_fault_fired(const snug_engine *e);
 int64_t sn_fault_memory_requests(const snug_engine *e);

@@ -23,6 +23,10 @@ bool sn_fault_strikes(snug_engine *e, sn_fault_counter *c) {
     return true;
 }
 
+bool sn_fault_asks(snug_engine *e) {
+    return sn_fault_strikes(e, &e->faults.memory);
+}
+
 void sn_fault_memory(snug_engine *e, int64_t n, bool for_good) {
     e->faults.memory = (sn_fault_counter){.at = n, .seen = 0, .for_good = for_good};
     if (n >= 0)

@@ -81,6 +81,8 @@ struct snug_engine {
     _Atomic(sn_team *) team; /* while there are holders, and more than one thread */
     size_t n_team_holders;   /* under team_mutex */
     sn_pool pool;
+    void *attached;
+    void (*destroy_attached)(void *object);
 };
 
 /* A request on its way to the ledger; owner "" when no block. */

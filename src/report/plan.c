@@ -44,7 +44,9 @@ static size_t spare_of(const snug_model_plan_info *p) {
 }
 
 /* Every byte of the peak, once; with a budget every byte of that. */
-static void make_rows(const snug_model_plan_info *p, category_row rows[N_ROWS]) {
+static void make_rows(const plan_report *r, category_row rows[N_ROWS]) {
+    const snug_model_plan_info *p = &r->info;
+    const bool on_gpu = sn_gpu_of(r->model->target) != NULL;
     const size_t live = p->input_bytes + p->activation_bytes + p->gradient_bytes +
                         p->workspace_bytes + p->output_bytes;
     const size_t known = p->process_bytes + p->weights_bytes + p->optimizer_bytes + p->arena_bytes +
@@ -60,9 +62,11 @@ static void make_rows(const snug_model_plan_info *p, category_row rows[N_ROWS]) 
         {"outputs", p->output_bytes, true},
         {"packing gap", p->arena_bytes > live ? p->arena_bytes - live : 0, true},
         {"graph and plan", p->graph_bytes + p->plan_bytes, false},
-        {"sessions, windows, names", p->peak_bytes > known ? p->peak_bytes - known : 0, false},
-        {"process", p->process_bytes, false},
-        {"reserve for the process", p->budget_bytes ? p->reserve_bytes : 0, false},
+        {on_gpu ? "buffers" : "sessions, windows, names",
+         p->peak_bytes > known ? p->peak_bytes - known : 0, false},
+        {on_gpu ? "context" : "process", p->process_bytes, false},
+        {on_gpu ? "reserve for libraries" : "reserve for the process",
+         p->budget_bytes ? p->reserve_bytes : 0, false},
         {"spare", spare_of(p), false},
     };
     memcpy(rows, made, sizeof made);
@@ -273,7 +277,7 @@ static snug_status say_facts(const plan_report *r, snug_error *err) {
 
 static snug_status say_text(const plan_report *r, snug_error *err) {
     category_row rows[N_ROWS];
-    make_rows(&r->info, rows);
+    make_rows(r, rows);
     SNUG_TRY(say_head(r, err));
     for (int i = 0; i < n_rows(r); i++)
         SNUG_TRY(say_category(r, &rows[i], err));
@@ -289,7 +293,7 @@ static snug_status say_text(const plan_report *r, snug_error *err) {
 
 static snug_status json_rows(const plan_report *r, snug_error *err) {
     category_row rows[N_ROWS];
-    make_rows(&r->info, rows);
+    make_rows(r, rows);
     SNUG_TRY(sn_say(r->w, err, ",\"rows\":["));
     for (int i = 0; i < n_rows(r); i++)
         SNUG_TRY(sn_say(r->w, err, "%s{\"name\":\"%s\",\"bytes\":%zu,\"in_arena\":%s}",

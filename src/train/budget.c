@@ -63,6 +63,10 @@ static snug_status find_share(const snug_model *m, size_t budget, extras x, sn_s
     sn_process_booking booking;
     const sn_process_need need = {.code_bytes = x.code};
     sn_share s = {.budget = budget, .tables = sn_process_tables(budget), .first = x.first};
+    if (sn_gpu_of(m->target)) {
+        *out = (sn_share){.budget = budget};
+        return sn_gpu_share(m, x.code, x.away, out, err);
+    }
     SNUG_TRY(sn_process_book(m->engine, &need, &booking, err));
     SNUG_TRY(state_of(m, &s.state, err));
     s.state -= x.away;
@@ -103,6 +107,8 @@ static size_t n_alike(const snug_model *m, const sn_model_step *s) {
 /* Those are expected to take as many steps as the whole batch: a plan for little memory has many
  * more than one per node. */
 static size_t step_bytes_of(const snug_model *m, const sn_model_step *s) {
+    if (sn_gpu_of(m->target))
+        return 0; /* the host's */
     return (1 + n_alike(m, s)) * STEP_BYTES;
 }
 
@@ -158,9 +164,10 @@ static size_t with_tables(size_t bytes) {
 static sn_budget_floor floor_of(const sn_share *share, const sn_plan_floor *least) {
     const size_t spare =
         share->first ? least_of(least->bytes / REMAINDER_PART, REMAINDER_BYTES) : 0;
-    return (sn_budget_floor){.budget =
-                                 with_tables(share->process + share->state - least->spilled_bytes +
-                                             share->books + least->bytes + spare),
+    const size_t sum =
+        share->process + share->state - least->spilled_bytes + share->books + least->bytes + spare;
+    const size_t unit = share->granule;
+    return (sn_budget_floor){.budget = unit > 0 ? (sum / unit + 1) * unit : with_tables(sum),
                              .arena = least->bytes,
                              .spilled = least->spilled_bytes,
                              .seconds = least->seconds};
@@ -173,25 +180,27 @@ static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_
     return sn_fail(
         err, SNUG_E_BUDGET,
         "a budget of %s is too small for model '%s' with a batch of %lld: the smallest is "
-        "%s (%s process, %s variables, %s graph and plan, %s arena, %.3g s a step); give "
+        "%s (%s %s, %s variables, %s %s, %s arena, %.3g s a step); give "
         "it that, or use a smaller batch",
         snug_bytes_print(share->budget, have, sizeof have), m->network->name, (long long)s->batch,
         snug_bytes_print(f->budget, need, sizeof need),
         snug_bytes_print(f->budget - rest, process, sizeof process),
+        share->granule > 0 ? "context" : "process",
         snug_bytes_print(variables, state, sizeof state),
         snug_bytes_print(share->books, books, sizeof books),
+        share->granule > 0 ? "buffers" : "graph and plan",
         snug_bytes_print(f->arena, arena, sizeof arena), f->seconds);
 }
 
-/* Of the kernels of the whole batch. The bound of one has room for the two of a slice and of a
- * shorter last one. */
+/* Of the kernels of the whole batch, or of a GPU's libraries. The bound of one has room for the two
+ * of a slice and of a shorter last one. */
 static snug_status code_of(const snug_model *m, sn_model_step *s, const sn_plan_options *o,
                            size_t *out, snug_error *err) {
     sn_plan_options plain = *o;
     sn_plan *plan;
     plain.arena_bytes = 0;
     SNUG_TRY(sn_plan_build(m->engine, s->graph, &plain, &plan, err));
-    *out = plan->code_bytes;
+    *out = sn_gpu_of(m->target) ? sn_gpu_reserve(plan) : plan->code_bytes;
     sn_plan_destroy(plan);
     return SNUG_OK;
 }
@@ -315,7 +324,7 @@ static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options 
 
 snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget, sn_share *share,
                                  sn_budget_floor *floor, snug_error *err) {
-    const sn_device *const devices[1] = {&m->device.device};
+    const sn_device *const devices[1] = {m->target};
     sn_plan_floor least = {.bytes = 0};
     sn_plan_options o = {.devices = devices,
                          .n_devices = 1,
@@ -327,7 +336,8 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
     snug_status st = SNUG_OK;
     size_t away = 0;
     unfuse(s);
-    o.may_spill = sn_engine_spill_folder(m->engine) || m->as_if_spilling;
+    o.may_spill =
+        sn_engine_spill_folder(m->engine) || m->as_if_spilling || sn_gpu_of(m->target) != NULL;
     if (o.may_spill && first) {
         SNUG_TRY(sn_zone_create(m->engine, SN_MEM_PLAN, &z, err));
         st = find_spilled(first, s->graph, z, &o.spilled, &away, err);
@@ -360,6 +370,8 @@ snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan, sn_forec
         (plan->spilled_bytes > 0 ? 1u : 0u) + (plan->spilled_value_bytes > 0 ? 1u : 0u);
     sn_process_booking booking;
     size_t state;
+    if (sn_gpu_of(m->target))
+        return sn_gpu_forecast(m, plan, out, err);
     SNUG_TRY(state_of(m, &state, err));
     state -= plan->spilled_bytes;
     const sn_process_need need = {
@@ -423,7 +435,7 @@ static snug_status add_fused(snug_model *m, sn_model_step *s, const sn_plan_opti
 
 snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, uint32_t max,
                            uint32_t *n, snug_error *err) {
-    const sn_device *const devices[1] = {&m->device.device};
+    const sn_device *const devices[1] = {m->target};
     const sn_plan_options o = {
         .devices = devices,
         .n_devices = 1,

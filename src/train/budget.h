@@ -17,13 +17,26 @@ typedef struct {
     size_t arena;   /* what is left */
     bool first;     /* a little of it is kept for the plan of a remainder (budget.c) */
     size_t missing; /* what the others have too many, where nothing is left */
+    size_t granule; /* on a GPU: memory there is given in multiples of this; else 0 */
 } sn_share;
+
+/* On a GPU budget and rows are those of its memory: `process` is the context with what libraries
+ * may still take, `books` the buffers there. (budget_gpu.c)
+ *
+ * The budget that a model has: the engine's, or its GPU's; there no budget means what is left. */
+SNUG_CHECKED snug_status sn_model_budget(const snug_model *m, size_t *out, snug_error *err);
 
 /* What is expected when the step has run: the process beside the ledger, and what is booked for it
  * beyond that; all variables in whole pages; the books on the ledger. */
 typedef struct {
     size_t process, reserve, state, books;
 } sn_forecast;
+SNUG_CHECKED snug_status sn_gpu_share(const snug_model *m, size_t reserve, size_t away,
+                                      sn_share *inout, snug_error *err);
+SNUG_CHECKED snug_status sn_gpu_forecast(const snug_model *m, const sn_plan *plan, sn_forecast *out,
+                                         snug_error *err);
+/* That libraries the plan names, and captured runs, may take beyond the context there is. */
+size_t sn_gpu_reserve(const sn_plan *plan);
 SNUG_CHECKED snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan,
                                            sn_forecast *out, snug_error *err);
 

@@ -23,8 +23,10 @@ static snug_status create_from(sn_network *network, snug_model **out, snug_error
     snug_model *const m = block;
     m->engine = e;
     m->network = network;
-    sn_cpu_device_of(e, &m->device);
+    m->target = sn_engine_device(e, &m->device);
     status = sn_state_create(e, &m->state, err);
+    if (status == SNUG_OK)
+        sn_state_set_gpu(m->state, sn_gpu_of(m->target));
     if (status == SNUG_OK)
         status = set_compiled(m, &(snug_compile){.optimizer = "adam", .loss = "mse"}, err);
     if (status == SNUG_OK)

@@ -65,7 +65,8 @@ struct snug_model {
     sn_network *network;
     sn_state *state;
     sn_cpu_device device;
-    sn_executor *executor; /* NULL while no step has a session */
+    const sn_device *target; /* what plans are made for: that device, or the engine's GPU */
+    sn_executor *executor;   /* NULL while no step has a session */
     sn_model_step steps[SN_MODEL_MAX_STEPS];
     int n_steps, n_pinned;
     char *pinned_text; /* a plan for training steps of pinned_batch rows, or NULL */

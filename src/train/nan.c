@@ -56,19 +56,13 @@ static snug_status stop(search *s, snug_error *err) {
     return sn_fail(err, SNUG_E_NUMERIC, "%s", s->text);
 }
 
-/* What waits in the spill file is not looked at: a bad slot shows in the weights a step later. */
-static bool in_memory(const snug_model *m, uint32_t home) {
-    size_t offset;
-    return !sn_state_file(m->state, home, &offset);
-}
-
 static snug_status look_at_weights(search *s, snug_model *m, snug_error *err) {
     for (uint32_t i = 0; i < sn_state_count(m->state); i++) {
         snug_view view;
         double value;
         char at[120];
-        if (!in_memory(m, i))
-            continue;
+        if (sn_state_is_spilled(m->state, i))
+            continue; /* a bad slot shows in the weights a step later */
         SNUG_TRY(sn_state_view(m->state, i, &view, err));
         const int64_t bad = first_bad(&view, &value);
         if (bad < 0)

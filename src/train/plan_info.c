@@ -58,6 +58,8 @@ static snug_status tell_share(const snug_model *m, const sn_model_step *s,
     sn_forecast f;
     SNUG_TRY(sn_model_forecast(m, s->plan, &f, err));
     sum_state(m, out);
+    if (sn_gpu_of(m->target))
+        out->graph_bytes = out->plan_bytes = 0; /* the host's */
     out->optimizer_bytes -= s->plan->spilled_bytes;
     out->process_bytes = f.process;
     out->reserve_bytes = f.reserve;
@@ -104,9 +106,10 @@ static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_mo
 
 snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
                              snug_model_plan_info *out, snug_error *err) {
-    const size_t budget =
-        request->budget_bytes > 0 ? request->budget_bytes : snug_budget_bytes(m->engine);
+    size_t budget = request->budget_bytes;
     snug_model_plan_info info = {.fits = 0};
+    if (budget == 0)
+        SNUG_TRY(sn_model_budget(m, &budget, err));
     sn_model_step_close(&m->looked);
     SNUG_TRY(sn_model_step_open(m, request, &m->looked, err));
     m->effort = request->best ? BEST_EFFORT : 0;

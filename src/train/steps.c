@@ -76,11 +76,17 @@ static snug_status build_step(snug_model *m, sn_model_step *s, snug_error *err) 
     return sn_step_build(&spec, s->mode, s->batch, &s->graph, err);
 }
 
+static snug_status check_plan(const snug_model *m, const sn_plan *plan, snug_error *err) {
+    size_t budget;
+    SNUG_TRY(sn_model_budget(m, &budget, err));
+    return sn_model_check_plan(m, plan, budget, err);
+}
+
 static snug_status parse_plan(snug_model *m, sn_model_step *s, snug_error *err) {
-    const sn_device *const devices[1] = {&m->device.device};
+    const sn_device *const devices[1] = {m->target};
     const snug_status status =
         sn_plan_parse(m->engine, s->graph, m->pinned_text, devices, 1, &s->plan, err);
-    return status == SNUG_OK ? sn_model_check_plan(m, s->plan, snug_budget_bytes(m->engine), err)
+    return status == SNUG_OK ? check_plan(m, s->plan, err)
                              : sn_fail_in(err, status,
                                           "the plan that was given is of another model, "
                                           "batch, machine or version");
@@ -99,9 +105,10 @@ static void name_peak(snug_model *m, sn_model_step *s, size_t floor, snug_error 
 
 static snug_status plan_step(snug_model *m, sn_model_step *s, snug_error *err) {
     sn_share share;
+    size_t budget;
     sn_budget_floor floor = {.budget = 0};
-    const snug_status status =
-        sn_model_plan_within(m, s, snug_budget_bytes(m->engine), &share, &floor, err);
+    SNUG_TRY(sn_model_budget(m, &budget, err));
+    const snug_status status = sn_model_plan_within(m, s, budget, &share, &floor, err);
     if (status == SNUG_E_BUDGET && floor.budget > 0)
         name_peak(m, s, floor.budget, err);
     return status;
@@ -314,7 +321,7 @@ snug_status sn_model_add_homes(snug_model *m, snug_error *err) {
 }
 
 static snug_status prepare(snug_model *m, snug_error *err) {
-    const sn_device *const devices[1] = {&m->device.device};
+    const sn_device *const devices[1] = {m->target};
     const sn_executor_options options = {.spill_folder = sn_engine_spill_folder(m->engine)};
     bool fresh = !m->executor;
     SNUG_TRY(sn_model_add_homes(m, err));

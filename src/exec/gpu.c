@@ -1,0 +1,269 @@
+/* gpu.c: the plug-in: finding, loading and opening it, the device it describes to the planner, and
+ * device memory within a budget.
+ *
+ * The plug-in is looked for beside this library (or the program it is part of), then where the
+ * loader looks. SNUG_CUDA_PLUGIN names another file, for tests. */
+#include "exec/gpu.h"
+
+#include "base/size.h"
+#include "memory/engine.h"
+
+#include <snug/device.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_NAME "libsnug-cuda.so"
+#define HOST_ROW  "host:"
+
+/* --- loading ---------------------------------------------------------------------------------- */
+
+/* dladdr wants an address of this library. */
+static const char here;
+
+static void *load_beside(void) {
+    Dl_info info;
+    char path[1024];
+    if (dladdr(&here, &info) == 0 || !info.dli_fname)
+        return NULL;
+    const char *slash = strrchr(info.dli_fname, '/');
+    const int n = slash ? (int)(slash - info.dli_fname) : 1;
+    const int length =
+        snprintf(path, sizeof path, "%.*s/%s", n, slash ? info.dli_fname : ".", FILE_NAME);
+    return length > 0 && length < (int)sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+}
+
+static void *load(const char *path) {
+    const char *other = path ? path : getenv("SNUG_CUDA_PLUGIN");
+    if (other && other[0])
+        return dlopen(other, RTLD_NOW | RTLD_LOCAL);
+    void *library = load_beside();
+    return library ? library : dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
+}
+
+static snug_status find_api(void *library, const sn_gpu_api **out, snug_error *err) {
+    sn_gpu_plugin_fn plugin;
+    void *symbol = dlsym(library, "sn_gpu_plugin");
+    memcpy(&plugin, &symbol, sizeof plugin);
+    if (!symbol)
+        return sn_fail(err, SNUG_E_DEVICE, "the GPU plug-in is no plug-in of Snug");
+    *out = plugin(SN_GPU_ABI);
+    return *out ? SNUG_OK
+                : sn_fail(err, SNUG_E_DEVICE,
+                          "the GPU plug-in was built for another version of Snug; build both "
+                          "together");
+}
+
+static snug_status load_plugin(const char *path, void **library, const sn_gpu_api **api,
+                               snug_error *err) {
+    *library = load(path);
+    if (!*library) {
+        const char *why = dlerror();
+        return sn_fail(err, SNUG_E_DEVICE,
+                       "there is no GPU plug-in (%s): %.200s; build it where nvcc is",
+                       path ? path : FILE_NAME, why ? why : "not found");
+    }
+    const snug_status status = find_api(*library, api, err);
+    if (status != SNUG_OK)
+        dlclose(*library);
+    return status;
+}
+
+int snug_device_count(const char *plugin, char *why, size_t size) {
+    void *library;
+    const sn_gpu_api *api;
+    snug_error err;
+    if (load_plugin(plugin, &library, &api, &err) != SNUG_OK) {
+        snprintf(why, size, "%s", err.text);
+        return 0;
+    }
+    const int n = api->count(why, size);
+    dlclose(library);
+    return n;
+}
+
+/* --- what the planner sees -------------------------------------------------------------------- */
+
+/* Rows without a kernel are the host's; their operands go over the link both ways. */
+static snug_status describe_host_row(const sn_gpu_device *g, const sn_opdesc *d, sn_variant *out,
+                                     snug_error *err) {
+    sn_variant v = {.id = 0};
+    SNUG_TRY(g->host.device.describe(&g->host.device, d, &v, err));
+    const double rate = g->device.rates.memory / g->device.rates.spill_read;
+    *out = v;
+    snprintf(out->impl, sizeof out->impl, HOST_ROW "%.30s", v.impl);
+    out->workspace_bytes = 0; /* the host's */
+    out->bytes = v.bytes * rate;
+    out->speed = SN_SPEED_LOOP;
+    out->flops = 0;
+    return SNUG_OK;
+}
+
+static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_variant *out,
+                            snug_error *err) {
+    const sn_gpu_device *g = (const sn_gpu_device *)device;
+    const sn_device *own = g->api->device(g->gpu);
+    const snug_status status = own->describe(own, d, out, err);
+    return status == SNUG_E_UNSUPPORTED ? describe_host_row(g, d, out, err) : status;
+}
+
+sn_gpu_device *sn_gpu_of(const sn_device *d) {
+    return d->describe == describe ? (sn_gpu_device *)(uintptr_t)d : NULL;
+}
+
+bool sn_gpu_is_host_row(const char *impl) {
+    return strncmp(impl, HOST_ROW, sizeof HOST_ROW - 1) == 0;
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static void *host_alloc(void *ctx, size_t bytes) {
+    void *block;
+    return sn_alloc(ctx, SN_MEM_KERNELS, bytes, &block, NULL) == SNUG_OK ? block : NULL;
+}
+
+static void host_free(void *ctx, void *block, size_t bytes) {
+    sn_free(ctx, SN_MEM_KERNELS, block, bytes);
+}
+
+static bool host_fault(void *ctx) {
+    return sn_fault_asks(ctx);
+}
+
+static void close_gpu(void *object) {
+    sn_gpu_device *g = object;
+    if (g->gpu)
+        g->api->close(g->gpu, false);
+    if (g->library)
+        dlclose(g->library);
+    sn_free(g->engine, SN_MEM_KERNELS, g, sizeof *g);
+}
+
+static snug_status check_context(sn_gpu_device *g, snug_error *err) {
+    sn_gpu_facts facts;
+    char have[24], need[24];
+    SNUG_TRY(g->api->facts(g->gpu, &facts, err));
+    if (g->budget_bytes == 0 || facts.context_bytes < g->budget_bytes)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_BUDGET,
+                   "a budget of %s on %s is less than its context alone takes, %s; give it more",
+                   snug_bytes_print(g->budget_bytes, have, sizeof have), g->device.name,
+                   snug_bytes_print(facts.context_bytes, need, sizeof need));
+}
+
+static snug_status open_gpu(sn_gpu_device *g, int index, const snug_device_options *o,
+                            snug_error *err) {
+    const sn_gpu_options options = {.index = index,
+                                    .exact = o->exact != 0,
+                                    .host = {g->engine, host_alloc, host_free, host_fault}};
+    SNUG_TRY(load_plugin(o->plugin, &g->library, &g->api, err));
+    SNUG_TRY(g->api->open(&options, &g->gpu, err));
+    g->device = *g->api->device(g->gpu);
+    g->device.describe = describe;
+    g->budget_bytes = o->budget_bytes;
+    sn_cpu_device_of(g->engine, &g->host);
+    return check_context(g, err);
+}
+
+static snug_status parse_name(const char *name, bool *is_gpu, int *index, snug_error *err) {
+    char rest;
+    *index = 0;
+    *is_gpu = strncmp(name, "gpu", 3) == 0;
+    const bool plain = strcmp(name, "gpu") == 0 || strcmp(name, "cpu") == 0;
+    if (plain || (*is_gpu && sscanf(name, "gpu:%3d%c", index, &rest) == 1 && *index >= 0))
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID, "there is no device '%.40s'; say cpu, gpu or gpu:1", name);
+}
+
+snug_status snug_device(snug_engine *engine, const char *name, const snug_device_options *options,
+                        snug_error *err) {
+    const snug_device_options none = {.budget_bytes = 0};
+    bool is_gpu;
+    int index;
+    void *block;
+    if (!engine || !name)
+        return sn_fail(err, SNUG_E_INVALID, "snug_device: engine and name must not be NULL");
+    SNUG_TRY(parse_name(name, &is_gpu, &index, err));
+    sn_engine_attach(engine, NULL, NULL);
+    if (!is_gpu)
+        return SNUG_OK;
+    SNUG_TRY(sn_alloc_zero(engine, SN_MEM_KERNELS, sizeof(sn_gpu_device), &block, err));
+    sn_gpu_device *g = block;
+    g->engine = engine;
+    const snug_status status = open_gpu(g, index, options ? options : &none, err);
+    if (status == SNUG_OK)
+        sn_engine_attach(engine, g, close_gpu);
+    else
+        close_gpu(g);
+    return status;
+}
+
+sn_gpu_device *sn_engine_gpu(const snug_engine *e) {
+    return sn_engine_attached(e);
+}
+
+const sn_device *sn_engine_device(const snug_engine *e, sn_cpu_device *cpu) {
+    sn_gpu_device *g = sn_engine_gpu(e);
+    sn_cpu_device_of(e, cpu);
+    return g ? &g->device : &cpu->device;
+}
+
+snug_status snug_device_look(snug_engine *engine, snug_device_info *out, snug_error *err) {
+    sn_gpu_device *g = engine ? sn_engine_gpu(engine) : NULL;
+    sn_gpu_facts f;
+    if (!engine || !out)
+        return sn_fail(err, SNUG_E_INVALID, "snug_device_look: engine and out must not be NULL");
+    if (!g) {
+        *out = (snug_device_info){.name = "cpu:0"};
+        return SNUG_OK;
+    }
+    SNUG_TRY(g->api->facts(g->gpu, &f, err));
+    *out = (snug_device_info){.capability = f.capability,
+                              .total_bytes = f.total_bytes,
+                              .free_bytes = f.free_bytes,
+                              .context_bytes = f.context_bytes,
+                              .held_bytes = f.held_bytes,
+                              .budget_bytes = g->budget_bytes,
+                              .watched = f.watched};
+    snprintf(out->name, sizeof out->name, "%s", g->device.name);
+    memcpy(out->model, f.name, sizeof out->model);
+    memcpy(out->driver, f.driver, sizeof out->driver);
+    memcpy(out->runtime, f.runtime, sizeof out->runtime);
+    return SNUG_OK;
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err) {
+    sn_gpu_facts f;
+    SNUG_TRY(d->api->facts(d->gpu, &f, err));
+    const size_t taken = f.context_bytes + f.held_bytes;
+    const size_t left = d->budget_bytes > taken ? d->budget_bytes - taken : 0;
+    *bytes = d->budget_bytes > 0 && left < f.free_bytes ? left : f.free_bytes;
+    return SNUG_OK;
+}
+
+snug_status sn_gpu_take(sn_gpu_device *d, const char *what, size_t bytes, void **out,
+                        snug_error *err) {
+    size_t room;
+    char have[24], need[24];
+    SNUG_TRY(sn_gpu_room(d, &room, err));
+    if (bytes > room)
+        return sn_fail(err, SNUG_E_BUDGET, "%s has %s left, %s needs %s; give it a larger budget",
+                       d->device.name, snug_bytes_print(room, have, sizeof have), what,
+                       snug_bytes_print(bytes, need, sizeof need));
+    return d->api->alloc(d->gpu, bytes, out, err);
+}
+
+void sn_gpu_give(sn_gpu_device *d, void *block) {
+    if (block)
+        d->api->free(d->gpu, block);
+}
+
+snug_status sn_gpu_move(sn_gpu_device *d, sn_gpu_copy kind, void *to, const void *from,
+                        size_t bytes, snug_error *err) {
+    SNUG_TRY(d->api->copy(d->gpu, kind, 0, to, from, bytes, err));
+    return d->api->finish(d->gpu, err);
+}

@@ -1,0 +1,47 @@
+/* gpu.h: a GPU as the device of plans: the plug-in, loaded and opened, and what the executor keeps
+ * for it.
+ *
+ * To the planner it is an sn_device. A row that has no kernel there is described by the host's: its
+ * impl begins with "host:", and the executor runs it on the processor between two copies.
+ *
+ * All steps of a run are enqueued by the calling thread, in the order of the plan: queue q of the
+ * plan is queue q of the device. A run that can be captured (its feeds are staged whole, no row
+ * runs on the host) is captured the first time and replayed from then on, in two parts: up to the
+ * first state write, and the rest. Between them the device is asked whether a kernel refused its
+ * values: so a run that fails there leaves all variables as they were. */
+#ifndef SN_EXEC_GPU_H
+#define SN_EXEC_GPU_H
+
+#include "kernels/cpu/cpu.h"
+#include "op/runner.h"
+
+typedef struct sn_gpu_device {
+    sn_device device; /* first member: an sn_gpu_device is an sn_device */
+    sn_cpu_device host;
+    snug_engine *engine;
+    void *library;
+    const sn_gpu_api *api;
+    sn_gpu *gpu;
+    size_t budget_bytes; /* of device memory, all of it; 0: no limit */
+} sn_gpu_device;
+
+/* NULL: the device is the host. */
+sn_gpu_device *sn_gpu_of(const sn_device *d);
+/* That of snug_device; NULL: models of the engine run on the host. */
+sn_gpu_device *sn_engine_gpu(const snug_engine *e);
+/* The device that things made with the engine run on: *cpu, filled, or the GPU's. */
+const sn_device *sn_engine_device(const snug_engine *e, sn_cpu_device *cpu);
+
+/* Device memory within the budget: SNUG_E_BUDGET names both. `what` is for the message. */
+SNUG_CHECKED snug_status sn_gpu_take(sn_gpu_device *d, const char *what, size_t bytes, void **out,
+                                     snug_error *err);
+void sn_gpu_give(sn_gpu_device *d, void *block); /* NULL is legal */
+/* What sn_gpu_take may still give: of the budget, and of what is free. */
+SNUG_CHECKED snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err);
+/* Copies now, and waits. */
+SNUG_CHECKED snug_status sn_gpu_move(sn_gpu_device *d, sn_gpu_copy kind, void *to, const void *from,
+                                     size_t bytes, snug_error *err);
+/* Whether a planned step runs on the host. */
+bool sn_gpu_is_host_row(const char *impl);
+
+#endif

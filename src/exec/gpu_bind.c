@@ -1,0 +1,288 @@
+/* gpu_bind.c: what a plan needs to run on a GPU beyond its arena: parameters on the device, pinned
+ * memory for feeds, outputs and operands of rows that run on the host; and where everything lies.
+ *
+ * Invariants:
+ * 1. The buffers are one block for all sessions of an executor, as large as the largest asks for.
+ * 2. A captured run holds addresses: it is dropped whenever something moves. */
+#include "exec/inside.h"
+
+#include "base/size.h"
+
+#include <string.h>
+
+#define UNIT ((size_t)256)
+/* Feeds of a run up to this are staged whole; others go through a ring of pieces. */
+#define WHOLE_BYTES ((size_t)64 << 20)
+#define PIECE_BYTES ((size_t)16 << 20)
+
+static size_t in_units(size_t bytes) {
+    return (bytes + UNIT - 1) / UNIT * UNIT;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+/* --- measuring -------------------------------------------------------------------------------- */
+
+static int64_t iterations_of(const sn_session *s, const sn_bound *bound) {
+    return bound->block == SN_NO_BLOCK ? 1 : s->plan->steps[bound->block].repeat;
+}
+
+static void measure_feed(sn_session *s, sn_bound *bound, size_t *sum) {
+    const snug_view *view = &bound->whole.views[0];
+    const int64_t rows = view->type.rank > 0 ? view->type.dims[0] : 1;
+    const size_t row = rows > 0 ? view->bytes / (size_t)rows : view->bytes;
+    const size_t piece = view->bytes < PIECE_BYTES ? view->bytes : larger(row, PIECE_BYTES);
+    bound->stage_at = *sum;
+    *sum += in_units(view->bytes) * (size_t)iterations_of(s, bound);
+    s->gpu.piece_bytes = larger(s->gpu.piece_bytes, in_units(piece));
+}
+
+/* Operands and scratch of a row that the host runs. */
+static snug_status measure_host_row(sn_session *s, sn_bound *bound, snug_error *err) {
+    const sn_device *host = &s->executor->gpu->host.device;
+    const sn_step *step = bound->step;
+    sn_opdesc desc;
+    sn_variant variant = {.id = 0};
+    size_t sum = 0;
+    sn_graph_desc(s->plan->graph, step->node, &desc);
+    for (int i = 0; i < desc.n_in; i++)
+        desc.in[i] = bound->whole.views[i].type;
+    for (int i = 0; i < desc.n_out; i++)
+        desc.out[i] = bound->whole.views[desc.n_in + i].type;
+    SNUG_TRY(host->describe(host, &desc, &variant, err));
+    for (uint32_t j = 0; j < (uint32_t)step->n_in + step->n_out; j++)
+        sum += in_units(bound->whole.views[j].bytes);
+    bound->on_host = true;
+    bound->call.workspace_bytes = variant.workspace_bytes;
+    s->gpu.has_host_rows = true;
+    s->gpu.sizes.scratch = larger(s->gpu.sizes.scratch, sum + in_units(variant.workspace_bytes));
+    return SNUG_OK;
+}
+
+static snug_status measure_run(sn_session *s, sn_bound *bound, size_t *n_params, snug_error *err) {
+    bound->param_at = *n_params;
+    *n_params += bound->n_params;
+    s->gpu.checks = s->gpu.checks || sn_ops[bound->call.op].effect == SN_MAYFAIL;
+    return sn_gpu_is_host_row(bound->step->impl) ? measure_host_row(s, bound, err) : SNUG_OK;
+}
+
+snug_status sn_gpu_measure(sn_session *s, snug_error *err) {
+    const sn_graph *g = s->plan->graph;
+    size_t n_params = 0, staged = 0;
+    if (sn_graph_is_outside(g))
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "recorded code does not run on a GPU yet");
+    for (uint32_t i = 0; i < s->plan->n_steps; i++) {
+        sn_bound *bound = &s->bound[i];
+        if (bound->step->kind == SN_STEP_FEED)
+            measure_feed(s, bound, &staged);
+        else if (bound->step->kind == SN_STEP_RUN)
+            SNUG_TRY(measure_run(s, bound, &n_params, err));
+        s->gpu.writes = s->gpu.writes || bound->writes_state;
+        if (bound->base)
+            s->gpu.queues |= 1u << bound->step->queue;
+    }
+    for (uint32_t k = 0; k < sn_graph_n_outputs(g); k++)
+        s->gpu.sizes.outputs += in_units(s->plan->value_bytes[s->plan->outputs[k].value.i]);
+    s->gpu.whole = staged <= WHOLE_BYTES;
+    s->gpu.sizes.stage = s->gpu.whole ? staged : SN_GPU_RING * s->gpu.piece_bytes;
+    s->gpu.sizes.params = in_units(n_params * sizeof(sn_scalar));
+    return sn_session_take(s, sn_graph_n_outputs(g), sizeof *s->gpu.output_at, &s->gpu.output_at,
+                           err);
+}
+
+/* --- kernels ---------------------------------------------------------------------------------- */
+
+snug_status sn_gpu_prepare_shape(sn_session *s, const sn_bound *bound, const sn_opdesc *desc,
+                                 void **prepared, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    if (bound->on_host)
+        return sn_kernel_prepare(s->executor->engine, &d->host, desc, prepared, err);
+    return d->api->prepare(d->gpu, desc, bound->step->impl, prepared, err);
+}
+
+void sn_gpu_release(sn_session *s, const sn_bound *bound, void *prepared) {
+    const sn_gpu_device *d = s->executor->gpu;
+    if (bound->on_host)
+        sn_kernel_release(s->executor->engine, bound->call.op, prepared);
+    else if (prepared)
+        d->api->release(d->gpu, bound->call.op, prepared);
+}
+
+void sn_gpu_drop_graphs(sn_session *s) {
+    const sn_gpu_device *d = s->executor->gpu;
+    for (uint32_t i = 0; i < s->gpu.n_graphs; i++)
+        d->api->drop(d->gpu, s->gpu.graphs[i]);
+    s->gpu.n_graphs = 0;
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+static void make_unready(sn_executor *x) {
+    for (sn_session *s = x->first; s; s = s->next)
+        s->ready = false;
+}
+
+static snug_status make_arena(sn_executor *x, uint32_t m, snug_error *err) {
+    size_t bytes;
+    const char *name;
+    sn_gpu_piece *arena = &x->side.arenas[m];
+    if (!sn_executor_largest(x, m, SN_MEMORY_BYTES, &bytes, &name) ||
+        (arena->data && arena->bytes >= bytes))
+        return SNUG_OK;
+    make_unready(x);
+    sn_gpu_give(x->gpu, arena->data);
+    *arena = (sn_gpu_piece){.data = NULL};
+    SNUG_TRY(sn_gpu_take(x->gpu, name, bytes, &arena->data, err));
+    arena->bytes = bytes;
+    return SNUG_OK;
+}
+
+static bool cover(const sn_gpu_sizes *have, const sn_gpu_sizes *need) {
+    return have->params >= need->params && have->outputs >= need->outputs &&
+           have->stage >= need->stage && have->scratch >= need->scratch;
+}
+
+static sn_gpu_sizes largest_of(sn_gpu_sizes a, const sn_gpu_sizes *b) {
+    return (sn_gpu_sizes){larger(a.params, b->params), larger(a.outputs, b->outputs),
+                          larger(a.stage, b->stage), larger(a.scratch, b->scratch)};
+}
+
+static void clear_buffers(sn_executor *x) {
+    sn_gpu_give(x->gpu, x->side.params);
+    if (x->side.pinned.data)
+        x->gpu->api->unpin(x->gpu->gpu, x->side.pinned.data, x->side.pinned.bytes);
+    x->side.params = NULL;
+    x->side.pinned = (sn_gpu_piece){.data = NULL};
+    x->side.sizes = (sn_gpu_sizes){.params = 0};
+}
+
+static snug_status make_buffers(sn_executor *x, snug_error *err) {
+    sn_gpu_sizes need = x->side.sizes;
+    for (const sn_session *s = x->first; s; s = s->next)
+        need = largest_of(need, &s->gpu.sizes);
+    if (x->side.pinned.data && cover(&x->side.sizes, &need))
+        return SNUG_OK;
+    make_unready(x);
+    clear_buffers(x);
+    const size_t sum = need.params + need.outputs + need.stage + need.scratch;
+    SNUG_TRY(sn_gpu_take(x->gpu, "parameters", need.params, &x->side.params, err));
+    SNUG_TRY(x->gpu->api->pin(x->gpu->gpu, sum, &x->side.pinned.data, err));
+    x->side.pinned.bytes = sum;
+    x->side.sizes = need;
+    return SNUG_OK;
+}
+
+/* Of the plans' own variables: a model that only predicts does not pay for an optimizer's slots. */
+static snug_status place_homes(sn_executor *x, bool *wanted, snug_error *err) {
+    for (const sn_session *s = x->first; s; s = s->next)
+        for (uint32_t i = 0; i < sn_graph_n_vars(s->plan->graph); i++)
+            if (!sn_plan_spills(s->plan, (sn_var){i}))
+                wanted[sn_graph_var_at(s->plan->graph, (sn_var){i})->home] = true;
+    return sn_state_place(x->state, wanted, err);
+}
+
+static snug_status make_homes(sn_executor *x, snug_error *err) {
+    const size_t n = sn_state_count(x->state);
+    void *wanted;
+    SNUG_TRY(sn_alloc_zero(x->engine, SN_MEM_PLAN, n, &wanted, err));
+    const snug_status status = place_homes(x, wanted, err);
+    sn_free(x->engine, SN_MEM_PLAN, wanted, n);
+    return status;
+}
+
+snug_status sn_gpu_make(sn_executor *x, snug_error *err) {
+    SNUG_TRY(make_homes(x, err));
+    for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
+        SNUG_TRY(make_arena(x, m, err));
+    return make_buffers(x, err);
+}
+
+void sn_gpu_clear_arenas(sn_executor *x) {
+    for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++) {
+        sn_gpu_give(x->gpu, x->side.arenas[m].data);
+        x->side.arenas[m] = (sn_gpu_piece){.data = NULL};
+    }
+}
+
+void sn_gpu_clear(sn_executor *x) {
+    sn_gpu_clear_arenas(x);
+    clear_buffers(x);
+    for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++)
+        x->gpu->api->unpin(x->gpu->gpu, x->side.files[m].data, x->side.files[m].bytes);
+}
+
+bool sn_gpu_fits(const sn_session *s) {
+    const sn_gpu_side *side = &s->executor->side;
+    for (uint32_t m = SN_MEM_FIRST_ARENA; m < s->plan->n_memories; m++)
+        if (s->plan->memories[m].kind == SN_MEMORY_BYTES &&
+            (!side->arenas[m].data || side->arenas[m].bytes < s->plan->memories[m].bytes))
+            return false;
+    for (uint32_t i = 0; i < sn_graph_n_vars(s->plan->graph); i++)
+        if (!sn_state_at(s->executor->state, sn_graph_var_at(s->plan->graph, (sn_var){i})->home))
+            return false;
+    return side->pinned.data && cover(&side->sizes, &s->gpu.sizes);
+}
+
+/* --- places ----------------------------------------------------------------------------------- */
+
+/* *host: pinned memory, that only copies reach. */
+static unsigned char *place_of(const sn_session *s, const sn_place *place, bool *host) {
+    const sn_executor *x = s->executor;
+    const sn_graph *g = s->plan->graph;
+    *host = false;
+    if (place->memory == SN_MEM_STATE) {
+        const int32_t var = sn_graph_value_at(g, place->value)->var;
+        const uint32_t home = sn_graph_var_at(g, (sn_var){(uint32_t)var})->home;
+        *host = sn_state_is_spilled(x->state, home);
+        return (unsigned char *)sn_state_at(x->state, home) + place->offset;
+    }
+    *host = s->plan->memories[place->memory].kind == SN_MEMORY_FILE;
+    const sn_gpu_piece *piece =
+        *host ? &x->side.files[place->memory] : &x->side.arenas[place->memory];
+    return (unsigned char *)piece->data + place->offset;
+}
+
+snug_status sn_gpu_locate(sn_session *s, sn_bound *bound, snug_error *err) {
+    const sn_step *step = bound->step;
+    bool host = false, some = false;
+    for (uint32_t j = 0; j < (uint32_t)step->n_in + step->n_out; j++) {
+        bound->base[j] =
+            place_of(s, j < step->n_in ? &step->in[j] : &step->out[j - step->n_in], &host);
+        some = some || host;
+        if (j < step->n_in)
+            bound->from_host = host;
+        else
+            bound->to_host = host;
+    }
+    if (some && step->kind != SN_STEP_COPY)
+        return sn_fail(err, SNUG_E_INTERNAL, "a step of the plan works in pinned memory");
+    bound->call.team = s->executor->team;
+    if (step->ws_bytes > 0)
+        bound->call.workspace =
+            (unsigned char *)s->executor->side.arenas[step->ws_memory].data + step->ws_offset;
+    return SNUG_OK;
+}
+
+unsigned char *sn_gpu_pinned_outputs(const sn_executor *x) {
+    return (unsigned char *)x->side.pinned.data + x->side.sizes.params;
+}
+
+unsigned char *sn_gpu_pinned_stage(const sn_executor *x) {
+    return sn_gpu_pinned_outputs(x) + x->side.sizes.outputs;
+}
+
+unsigned char *sn_gpu_pinned_scratch(const sn_executor *x) {
+    return sn_gpu_pinned_stage(x) + x->side.sizes.stage;
+}
+
+void sn_gpu_locate_outputs(sn_session *s) {
+    unsigned char *at = sn_gpu_pinned_outputs(s->executor);
+    for (uint32_t k = 0; k < sn_graph_n_outputs(s->plan->graph); k++) {
+        bool host;
+        s->gpu.output_at[k] = place_of(s, &s->plan->outputs[k], &host);
+        s->outputs[k].data = at;
+        at += in_units(s->outputs[k].bytes);
+    }
+}

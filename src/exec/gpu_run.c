@@ -1,0 +1,269 @@
+/* gpu_run.c: the steps of a run on a GPU, enqueued one by one, or captured and replayed.
+ *
+ * Invariants:
+ * 1. Nothing is allocated on the device here, but by a capture.
+ * 2. Pinned bytes are written by the host only when the device has read what was there: the ring's
+ * slots have moments; all else is written between two runs, which end with finish.
+ * 3. While capturing nothing waits for the device. */
+#include "exec/inside.h"
+
+#include <string.h>
+
+#define HOST_MOMENT SN_GPU_RING /* of rows that run on the host */
+#define CAPTURE_RUN 1           /* a plan that runs once is not worth capturing */
+
+static size_t in_units(size_t bytes) {
+    return (bytes + 255) / 256 * 256;
+}
+
+/* --- order ------------------------------------------------------------------------------------ */
+
+/* Compute waits for the others, and they for it. */
+static snug_status merge(const sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    for (int q = SN_QUEUE_IN; q < SN_N_QUEUES; q++)
+        if (s->gpu.queues >> q & 1u)
+            SNUG_TRY(d->api->order(d->gpu, q, SN_QUEUE_COMPUTE, err));
+    return SNUG_OK;
+}
+
+static snug_status fork_queues(const sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    for (int q = SN_QUEUE_IN; q < SN_N_QUEUES; q++)
+        if (s->gpu.queues >> q & 1u)
+            SNUG_TRY(d->api->order(d->gpu, SN_QUEUE_COMPUTE, q, err));
+    return SNUG_OK;
+}
+
+snug_status sn_gpu_join(const sn_session *s, snug_error *err) {
+    SNUG_TRY(merge(s, err));
+    return fork_queues(s, err);
+}
+
+snug_status sn_gpu_wait(const sn_session *s, const sn_step *step, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    bool waited[SN_N_QUEUES] = {false};
+    for (uint32_t k = 0; k < step->n_waits; k++) {
+        const sn_queue q = s->plan->steps[step->waits[k]].queue;
+        if (q == step->queue || waited[q])
+            continue;
+        waited[q] = true;
+        SNUG_TRY(d->api->order(d->gpu, q, step->queue, err));
+    }
+    return SNUG_OK;
+}
+
+/* --- before and after ------------------------------------------------------------------------- */
+
+static void gather_params(sn_session *s) {
+    sn_scalar *to = s->executor->side.pinned.data;
+    for (uint32_t i = 0; i < s->plan->n_steps; i++) {
+        sn_bound *bound = &s->bound[i];
+        if (bound->n_params == 0)
+            continue;
+        sn_param_gather(s->params, sn_graph_n_params(s->plan->graph), bound->slots, bound->n_params,
+                        bound->params);
+        memcpy(to + bound->param_at, bound->params, bound->n_params * sizeof *to);
+    }
+}
+
+static snug_status poison(sn_executor *x, snug_error *err) {
+    const sn_gpu_device *d = x->gpu;
+    for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
+        SNUG_TRY(d->api->fill(d->gpu, SN_QUEUE_COMPUTE, x->side.arenas[m].data, x->options.poison,
+                              x->side.arenas[m].bytes, err));
+    return SNUG_OK;
+}
+
+snug_status sn_gpu_begin(sn_session *s, snug_error *err) {
+    sn_executor *x = s->executor;
+    SNUG_TRY(sn_state_settle(x->state, err));
+    gather_params(s);
+    s->gpu.next_slot = 0;
+    return x->options.poison_set && x->options.poison >= 0 ? poison(x, err) : SNUG_OK;
+}
+
+/* What the first part of a run begins with. */
+snug_status sn_gpu_send_params(const sn_session *s, snug_error *err) {
+    const sn_executor *x = s->executor;
+    SNUG_TRY(x->gpu->api->copy(x->gpu->gpu, SN_GPU_TO, SN_QUEUE_COMPUTE, x->side.params,
+                               x->side.pinned.data, s->gpu.sizes.params, err));
+    return fork_queues(s, err);
+}
+
+/* The row that can have refused its values, where there is one only. */
+static snug_status name_refusal(const sn_session *s, snug_status status, snug_error *err) {
+    uint32_t n = 0, found = 0;
+    for (uint32_t i = 0; i < s->plan->n_steps; i++) {
+        const sn_bound *bound = &s->bound[i];
+        if (bound->step->kind != SN_STEP_RUN || sn_ops[bound->call.op].effect != SN_MAYFAIL)
+            continue;
+        n++;
+        found = i;
+    }
+    const bool refused = status == SNUG_E_NUMERIC || status == SNUG_E_DATA;
+    return refused && n == 1 ? sn_fail_at(s->plan->graph, s->plan->steps[found].node, status, err)
+                             : status;
+}
+
+snug_status sn_gpu_finish(sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    const snug_status status = d->api->finish(d->gpu, err);
+    return status == SNUG_OK ? SNUG_OK : name_refusal(s, status, err);
+}
+
+static snug_status fetch_outputs(const sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    for (uint32_t k = 0; k < sn_graph_n_outputs(s->plan->graph); k++)
+        SNUG_TRY(d->api->copy(d->gpu, SN_GPU_FROM, SN_QUEUE_COMPUTE, s->outputs[k].data,
+                              s->gpu.output_at[k], s->outputs[k].bytes, err));
+    return SNUG_OK;
+}
+
+snug_status sn_gpu_end(sn_session *s, snug_error *err) {
+    SNUG_TRY(merge(s, err));
+    SNUG_TRY(fetch_outputs(s, err));
+    return s->gpu.capturing ? SNUG_OK : sn_gpu_finish(s, err);
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+/* Operands of a row on the host: each has its bytes in the scratch, an output that overwrites an
+ * input has that input's. Returns what is behind them. */
+static unsigned char *lay_out(const sn_call *call, unsigned char *at, snug_view *views) {
+    const int n = call->n_in + call->n_out;
+    for (int j = 0; j < n; j++) {
+        const snug_view *from = j < call->n_in ? &call->in[j] : &call->out[j - call->n_in];
+        int same = 0;
+        while (same < call->n_in && (j < call->n_in || call->in[same].data != from->data))
+            same++;
+        views[j] = *from;
+        views[j].data = same < call->n_in ? views[same].data : at;
+        at += same < call->n_in ? 0 : in_units(from->bytes);
+    }
+    return at;
+}
+
+static snug_status run_on_host(const sn_session *s, const sn_bound *bound, const sn_call *call,
+                               snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    const int queue = bound->step->queue;
+    snug_view views[SN_MAX_IN + SN_MAX_OUT];
+    sn_call here = *call;
+    here.workspace = lay_out(call, sn_gpu_pinned_scratch(s->executor), views);
+    here.in = views;
+    here.out = views + call->n_in;
+    for (int j = 0; j < call->n_in + (call->accumulate ? call->n_out : 0); j++) {
+        const snug_view *from = j < call->n_in ? &call->in[j] : &call->out[j - call->n_in];
+        SNUG_TRY(
+            d->api->copy(d->gpu, SN_GPU_FROM, queue, views[j].data, from->data, from->bytes, err));
+    }
+    SNUG_TRY(d->api->mark(d->gpu, queue, HOST_MOMENT, err));
+    SNUG_TRY(d->api->await(d->gpu, HOST_MOMENT, err));
+    SNUG_TRY(bound->kernel(&here, err));
+    for (int k = 0; k < call->n_out; k++)
+        SNUG_TRY(d->api->copy(d->gpu, SN_GPU_TO, queue, call->out[k].data, here.out[k].data,
+                              call->out[k].bytes, err));
+    return SNUG_OK;
+}
+
+snug_status sn_gpu_call(sn_session *s, const sn_bound *bound, const sn_call *call,
+                        snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    sn_call there = *call;
+    if (bound->on_host)
+        return run_on_host(s, bound, call, err);
+    there.param = (const sn_scalar *)s->executor->side.params + bound->param_at;
+    return d->api->run(d->gpu, bound->step->queue, &there, err);
+}
+
+/* --- feeds and copies ------------------------------------------------------------------------- */
+
+unsigned char *sn_gpu_slot(const sn_session *s, const sn_bound *bound, int64_t iteration) {
+    return sn_gpu_pinned_stage(s->executor) + bound->stage_at +
+           (size_t)iteration * in_units(bound->whole.views[0].bytes);
+}
+
+snug_status sn_gpu_feed_ring(sn_session *s, const sn_input_binding *input, int64_t first_row,
+                             const snug_view *to, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    const int64_t rows = to->type.rank > 0 ? to->type.dims[0] : 1;
+    const size_t row_bytes = rows > 0 ? to->bytes / (size_t)rows : 1;
+    const int64_t step = row_bytes > 0 ? (int64_t)(s->gpu.piece_bytes / row_bytes) : rows;
+    for (int64_t at = 0; at < rows; at += step) {
+        const int64_t n = rows - at < step ? rows - at : step;
+        const uint32_t slot = s->gpu.next_slot++ % SN_GPU_RING;
+        snug_view piece = *to;
+        piece.data = sn_gpu_pinned_stage(s->executor) + slot * s->gpu.piece_bytes;
+        piece.bytes = (size_t)n * row_bytes;
+        if (piece.type.rank > 0)
+            piece.type.dims[0] = n;
+        SNUG_TRY(d->api->await(d->gpu, (int)slot, err));
+        SNUG_TRY(input->fill(input->ctx, first_row + at, n, &piece, err));
+        SNUG_TRY(d->api->copy(d->gpu, SN_GPU_TO, SN_QUEUE_COMPUTE,
+                              (unsigned char *)to->data + (size_t)at * row_bytes, piece.data,
+                              piece.bytes, err));
+        SNUG_TRY(d->api->mark(d->gpu, SN_QUEUE_COMPUTE, (int)slot, err));
+    }
+    return SNUG_OK;
+}
+
+snug_status sn_gpu_copy_step(sn_session *s, const sn_bound *bound, const sn_bound_shape *shape,
+                             snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    const snug_view *from = &shape->views[0], *to = &shape->views[1];
+    const sn_gpu_copy kind = bound->from_host ? SN_GPU_TO
+                             : bound->to_host ? SN_GPU_FROM
+                                              : SN_GPU_WITHIN;
+    return from->data == to->data ? SNUG_OK
+                                  : d->api->copy(d->gpu, kind, bound->step->queue, to->data,
+                                                 from->data, from->bytes, err);
+}
+
+/* --- captured runs ---------------------------------------------------------------------------- */
+
+bool sn_gpu_may_capture(const sn_session *s) {
+    return s->gpu.whole && !s->gpu.has_host_rows && !s->gpu.never && s->gpu.n_runs >= CAPTURE_RUN;
+}
+
+snug_status sn_gpu_capture(sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    SNUG_TRY(d->api->capture(d->gpu, err));
+    s->gpu.capturing = true;
+    return SNUG_OK;
+}
+
+static snug_status end_part(sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    s->gpu.capturing = false;
+    SNUG_TRY(d->api->captured(d->gpu, &s->gpu.graphs[s->gpu.n_graphs], err));
+    s->gpu.n_graphs++;
+    return SNUG_OK;
+}
+
+snug_status sn_gpu_captured(sn_session *s, bool ok, snug_error *err) {
+    snug_status status = s->gpu.capturing ? end_part(s, err) : SNUG_OK;
+    if (!ok || status != SNUG_OK) {
+        sn_gpu_drop_graphs(s);
+        s->gpu.never = true;
+    }
+    return status;
+}
+
+snug_status sn_gpu_before_writes(sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    if (!s->gpu.checks)
+        return SNUG_OK;
+    if (!s->gpu.capturing)
+        return sn_gpu_finish(s, err);
+    SNUG_TRY(merge(s, err));
+    SNUG_TRY(end_part(s, err));
+    SNUG_TRY(d->api->capture(d->gpu, err));
+    s->gpu.capturing = true;
+    return fork_queues(s, err);
+}
+
+snug_status sn_gpu_replay(sn_session *s, uint32_t part, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    return d->api->replay(d->gpu, s->gpu.graphs[part], err);
+}
