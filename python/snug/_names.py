@@ -5,7 +5,7 @@ import sys
 import types
 
 # Namespaces that Snug has something in.
-SPACES = {"math", "autodiff", "nn", "linalg", "random", "random.experimental", "config", "config.experimental", "config.threading",
+SPACES = {"math", "lookup", "autodiff", "nn", "linalg", "random", "random.experimental", "config", "config.experimental", "config.threading",
           "config.optimizer",
           "debugging", "nest", "dtypes", "image", "bitwise", "experimental", "autograph", "autograph.experimental", "version",
           "sysconfig", "compat", "distribute", "summary", "io", "io.gfile", "train", "strings", "raw_ops", "nn.experimental", "experimental.numpy",
@@ -79,6 +79,7 @@ PYTHON = {
     **_from("snug._strings", "join length upper lower strip substr regex_replace regex_full_match to_number as_string"
             " reduce_join format split to_hash_bucket_fast", "strings."),
     **_from("snug._strings", "as_string"),
+    **_from("snug._lookup", "KeyValueTensorInitializer StaticHashTable TextFileInitializer TextFileIndex", "lookup."),
     **_from("snug._misc", "as_str as_bytes as_text", "compat."),
 }
 PYTHON.update({name: ("snug._types", name) for name in (
