@@ -182,6 +182,12 @@ static inline float __uint_as_float(unsigned bits) {
     memcpy(&v, &bits, sizeof v);
     return v;
 }
+static inline double cospi(double v) {
+    return cos(v * M_PI);
+}
+static inline double sinpi(double v) {
+    return sin(v * M_PI);
+}
 static inline float rsqrtf(float v) {
     return 1 / sqrtf(v);
 }

@@ -6,13 +6,6 @@
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
 
-static __device__ __forceinline__ float root_of(float x) {
-    return sqrtf(x);
-}
-static __device__ __forceinline__ double root_of(double x) {
-    return sqrt(x);
-}
-
 /* --- maps over channels ----------------------------------------------------------------------- */
 enum { ROWS = 8 }; /* of a thread */
 
