@@ -177,6 +177,11 @@ static inline unsigned __float_as_uint(float v) {
     memcpy(&bits, &v, sizeof bits);
     return bits;
 }
+static inline long long __double_as_longlong(double v) {
+    long long bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
 static inline float __uint_as_float(unsigned bits) {
     float v;
     memcpy(&v, &bits, sizeof v);

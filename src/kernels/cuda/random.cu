@@ -16,9 +16,7 @@ extern "C" {
 #define ADD(a, b) __fadd_rn((a), (b))
 #define SUB(a, b) __fsub_rn((a), (b))
 
-template <class T> struct four {
-    T v[4];
-};
+template <class T> struct four { T v[4]; };
 
 /* -2 ln(x / 2^32) for 1 <= x <= 2^32. */
 static __device__ __forceinline__ float minus_two_log(int64_t x) {

@@ -1,6 +1,6 @@
-/* random.h: base/rng.h on the device: Philox-4x32-10 by counter. Element i of a stream is a function
- * of (key, i) alone, with the processor's bits: f32 numbers use separate roundings of +, -, *, /
- * and sqrt only, so nothing is contracted; f64 normals may differ in the last bits. */
+/* random.h: base/rng.h on the device: Philox-4x32-10 by counter. Element i of a stream is a
+ * function of (key, i) alone, with the processor's bits: f32 numbers use separate roundings of +,
+ * -, *, / and sqrt only, so nothing is contracted; f64 normals may differ in the last bits. */
 #ifndef SN_KERNELS_CUDA_RANDOM_H
 #define SN_KERNELS_CUDA_RANDOM_H
 
