@@ -2,7 +2,7 @@
 # Installs the Debian packages Snug is built with, and those named behind it, when missing; says which. Does nothing
 # when all are there.
 set -eu
-wanted="gcc cmake ninja-build pkg-config python3 python3-dev python3-numpy libdnnl-dev libjansson-dev zlib1g-dev libcmocka-dev $*"
+wanted="gcc cmake ninja-build pkg-config python3 python3-dev python3-numpy libdnnl-dev libjansson-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev libcmocka-dev $*"
 missing=""
 command -v dpkg-query >/dev/null || { echo "snug: no dpkg here; install by hand: $wanted" >&2; exit 0; }
 for p in $wanted; do

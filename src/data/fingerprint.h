@@ -1,0 +1,11 @@
+/* fingerprint.h: the 64-bit hash of texts that TensorFlow's "fast" buckets are made of (FarmHash's
+ * Fingerprint64), so that a text falls into the same bucket. */
+#ifndef SN_DATA_FINGERPRINT_H
+#define SN_DATA_FINGERPRINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t sn_fingerprint64(const char *text, size_t n);
+
+#endif

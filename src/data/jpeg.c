@@ -1,0 +1,187 @@
+/* jpeg.c: JPEG pictures through libjpeg-turbo, row by row into their place, with TensorFlow's
+ * choices: the exact transform, smooth colour planes, CMYK turned to RGB.
+ *
+ * libjpeg's errors do not return, so they leave by longjmp: to setjmp in `read_rows`, `read_head`
+ * and nowhere else. All that is needed behind the jump lives in the `reader`, never in a local.
+ * Its own memory is small and of fixed size for usual files; for progressive ones it holds all
+ * coefficients, which are booked before they are asked for. */
+#include "data/picture.h"
+
+#include "base/size.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jpeglib.h>
+#include <jerror.h>
+
+/* A progressive file may repeat itself for hours. */
+#define MAX_SCANS 512
+
+typedef struct {
+    struct jpeg_decompress_struct d;
+    struct jpeg_error_mgr errors;
+    struct jpeg_progress_mgr progress;
+    jmp_buf leave;
+    char reason[JMSG_LENGTH_MAX];
+    bool recover;
+    const sn_picture_source *source;
+    snug_datum picture;
+    unsigned char *cmyk; /* a row of four colours; NULL: rows go to their place */
+} reader;
+
+static void leave_with_message(j_common_ptr d) {
+    reader *r = d->client_data;
+    d->err->format_message(d, r->reason);
+    longjmp(r->leave, 1);
+}
+
+/* Warnings: only an early end is an error, as in TensorFlow. */
+static void note(j_common_ptr d, int level) {
+    reader *r = d->client_data;
+    if (level == -1 && d->err->msg_code == JWRN_JPEG_EOF && !r->recover)
+        leave_with_message(d);
+}
+
+static void say_nothing(j_common_ptr d) {
+    (void)d;
+}
+
+static void limit_scans(j_common_ptr d) {
+    reader *r = d->client_data;
+    if (r->d.input_scan_number <= MAX_SCANS)
+        return;
+    snprintf(r->reason, sizeof r->reason, "it has more than %d scans", MAX_SCANS);
+    longjmp(r->leave, 1);
+}
+
+static snug_status fail(const reader *r, snug_error *err) {
+    const size_t left = r->d.src ? r->d.src->bytes_in_buffer : 0;
+    const bool ended = r->errors.msg_code == JWRN_JPEG_EOF;
+    return sn_fail(err, SNUG_E_FORMAT, "cannot decode %s as JPEG at byte %zu: %s%s",
+                   r->source->name,
+                   ended || left > r->source->n ? r->source->n : r->source->n - left, r->reason,
+                   ended ? "; the file is truncated: get a whole copy" : "");
+}
+
+static void set_colours(reader *r, int channels) {
+    const J_COLOR_SPACE from = r->d.jpeg_color_space;
+    const bool four = from == JCS_CMYK || from == JCS_YCCK;
+    if (channels == 0)
+        channels = r->d.num_components == 1 ? 1 : 3;
+    r->d.out_color_space = channels == 1 ? JCS_GRAYSCALE : four ? JCS_CMYK : JCS_RGB;
+}
+
+/* False: r->reason says why. */
+static bool read_head(reader *r, const sn_picture_options *o) {
+    if (setjmp(r->leave))
+        return false;
+    jpeg_create_decompress(&r->d);
+    jpeg_mem_src(&r->d, r->source->bytes, (unsigned long)r->source->n);
+    (void)jpeg_read_header(&r->d, TRUE);
+    set_colours(r, o->channels);
+    r->d.dct_method = o->fast_dct ? JDCT_IFAST : JDCT_ISLOW;
+    r->d.do_fancy_upsampling = o->fancy;
+    r->d.scale_num = 1;
+    r->d.scale_denom = (unsigned)o->ratio;
+    jpeg_calc_output_dimensions(&r->d);
+    return true;
+}
+
+/* As TensorFlow turns them. */
+static void cmyk_to_rgb(const unsigned char *from, unsigned char *to, size_t n, bool adobe) {
+    for (size_t i = 0; i < n; i++) {
+        const int k = from[4 * i + 3];
+        for (size_t c = 0; c < 3; c++) {
+            const int v = from[4 * i + c];
+            to[3 * i + c] = (unsigned char)(adobe ? v * k / 255 : (255 - v) * (255 - k) / 255);
+        }
+    }
+}
+
+static bool read_rows(reader *r) {
+    if (setjmp(r->leave))
+        return false;
+    (void)jpeg_start_decompress(&r->d);
+    const size_t row = (size_t)r->picture.type.dims[1] * (size_t)r->picture.type.dims[2];
+    unsigned char *to = r->picture.data;
+    while (r->d.output_scanline < r->d.output_height) {
+        unsigned char *line = to + row * r->d.output_scanline;
+        JSAMPROW target = r->cmyk ? r->cmyk : line;
+        if (jpeg_read_scanlines(&r->d, &target, 1) == 0)
+            return false;
+        if (r->cmyk)
+            cmyk_to_rgb(r->cmyk, line, r->d.output_width, r->d.saw_Adobe_marker);
+    }
+    return true;
+}
+
+/* What libjpeg will take for a file of several scans: every coefficient of it. */
+static bool coefficient_bytes(const reader *r, size_t *bytes) {
+    *bytes = 0;
+    if (!jpeg_has_multiple_scans((j_decompress_ptr)&r->d))
+        return true;
+    size_t blocks, all = 0;
+    for (int i = 0; i < r->d.num_components; i++) {
+        const jpeg_component_info *k = &r->d.comp_info[i];
+        if (!sn_size_mul((size_t)k->width_in_blocks + 1, (size_t)k->height_in_blocks + 1,
+                         &blocks) ||
+            !sn_size_mul(blocks, sizeof(JBLOCK), &blocks) || !sn_size_add(all, blocks, &all))
+            return false;
+    }
+    *bytes = all;
+    return true;
+}
+
+/* The header is read; *out on success. */
+static snug_status decode(reader *r, snug_engine *e, snug_datum *out, snug_error *err) {
+    const bool cmyk = r->d.out_color_space == JCS_CMYK;
+    const int64_t extents[3] = {r->d.output_height, r->d.output_width,
+                                cmyk ? 3 : r->d.out_color_components};
+    snug_datum row = {.data = NULL};
+    SNUG_TRY(sn_picture_create(e, r->source, extents, &r->picture, err));
+    snug_status status = SNUG_OK;
+    if (cmyk)
+        status = sn_scratch(e, (size_t)r->d.output_width * 4, &row, err);
+    r->cmyk = row.data;
+    if (status == SNUG_OK && !read_rows(r))
+        status = fail(r, err);
+    if (row.data)
+        snug_datum_drop(&row);
+    if (status == SNUG_OK)
+        *out = r->picture;
+    else
+        snug_datum_drop(&r->picture);
+    return status;
+}
+
+static snug_status decode_booked(reader *r, snug_engine *e, snug_datum *out, snug_error *err) {
+    size_t bytes;
+    if (!coefficient_bytes(r, &bytes))
+        return sn_fail(err, SNUG_E_OVERFLOW, "%s: the picture exceeds the address space",
+                       r->source->name);
+    SNUG_TRY(sn_claim(e, SN_MEM_INPUT, bytes, err));
+    const snug_status status = decode(r, e, out, err);
+    sn_unclaim(e, SN_MEM_INPUT, bytes);
+    return status;
+}
+
+snug_status sn_jpeg_read(snug_engine *e, const sn_picture_source *s, const sn_picture_options *o,
+                         snug_datum *out, snug_error *err) {
+    reader r = {.source = s, .recover = o->recover};
+    r.d.client_data = &r;
+    r.d.err = jpeg_std_error(&r.errors);
+    r.errors.error_exit = leave_with_message;
+    r.errors.emit_message = note;
+    r.errors.output_message = say_nothing;
+    r.progress.progress_monitor = limit_scans;
+    if (sn_picture_guess(s->bytes, s->n) != SN_PICTURE_JPEG)
+        return sn_fail(err, SNUG_E_FORMAT, "%s is no JPEG picture: it does not start with ff d8 ff",
+                       s->name);
+    const bool head = read_head(&r, o);
+    r.d.progress = &r.progress;
+    const snug_status status = head ? decode_booked(&r, e, out, err) : fail(&r, err);
+    jpeg_destroy_decompress(&r.d);
+    return status;
+}

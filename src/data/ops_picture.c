@@ -1,0 +1,100 @@
+/* ops_picture.c: the rows that decode pictures, and what all formats share. */
+#include "data/picture.h"
+
+#include <string.h>
+
+sn_picture_kind sn_picture_guess(const unsigned char *b, size_t n) {
+    if (n >= 3 && b[0] == 0xff && b[1] == 0xd8 && b[2] == 0xff)
+        return SN_PICTURE_JPEG;
+    if (n >= 8 && memcmp(b, "\x89PNG\r\n\x1a\n", 8) == 0)
+        return SN_PICTURE_PNG;
+    if (n >= 6 && (memcmp(b, "GIF87a", 6) == 0 || memcmp(b, "GIF89a", 6) == 0))
+        return SN_PICTURE_GIF;
+    if (n >= 2 && b[0] == 'B' && b[1] == 'M')
+        return SN_PICTURE_BMP;
+    return SN_PICTURE_NONE;
+}
+
+snug_status sn_picture_create(snug_engine *e, const sn_picture_source *s, const int64_t extents[3],
+                              snug_datum *out, snug_error *err) {
+    const int64_t h = extents[0], w = extents[1];
+    if (h <= 0 || w <= 0)
+        return sn_fail(err, SNUG_E_FORMAT, "%s: its header says %lld x %lld pixels", s->name,
+                       (long long)w, (long long)h);
+    if (h > SN_MAX_PIXELS / w)
+        return sn_fail(err, SNUG_E_FORMAT,
+                       "%s: its header says %lld x %lld pixels, more than the limit of %lld; make "
+                       "it smaller before training",
+                       s->name, (long long)w, (long long)h, (long long)SN_MAX_PIXELS);
+    const snug_type type = {.dtype = SNUG_U8, .rank = 3, .dims = {h, w, extents[2]}};
+    return snug_datum_create(e, &type, out, err);
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+static snug_status check_channels(const sn_data_call *c, int64_t channels, const char *allowed,
+                                  snug_error *err) {
+    char me[64];
+    if (channels >= 0 && channels <= 4 && strchr(allowed, '0' + (char)channels))
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INVALID, "%s: channels=%lld; there are %s",
+                   sn_data_name(c->op, me, sizeof me), (long long)channels, allowed);
+}
+
+typedef snug_status (*read_fn)(snug_engine *e, const sn_picture_source *s,
+                               const sn_picture_options *o, snug_datum *out, snug_error *err);
+
+static snug_status decode_with(sn_data_call *c, read_fn read, const sn_picture_options *o,
+                               snug_error *err) {
+    SNUG_TRY(sn_data_want_text(c, 0, err));
+    char me[64], name[SN_ORIGIN_TEXT];
+    if (sn_datum_count(&c->in[0]) != 1)
+        return sn_fail(err, SNUG_E_SHAPE, "%s takes one text, not %lld; use map",
+                       sn_data_name(c->op, me, sizeof me), (long long)sn_datum_count(&c->in[0]));
+    const snug_text *t = sn_texts_of(&c->in[0]);
+    const sn_picture_source s = {(const unsigned char *)t->data, t->bytes,
+                                 sn_origin_print(&c->in[0], t, name, sizeof name)};
+    SNUG_TRY(read(c->engine, &s, o, &c->out[0], err));
+    c->n_out = 1;
+    return SNUG_OK;
+}
+
+snug_status sn_data_decode_jpeg(sn_data_call *c, snug_error *err) {
+    const int64_t channels = sn_data_int(c->op, "channels"), ratio = sn_data_int(c->op, "ratio");
+    const snug_text dct = sn_data_text(c->op, "dct_method");
+    SNUG_TRY(check_channels(c, channels, "0, 1 and 3", err));
+    if (ratio != 1 && ratio != 2 && ratio != 4 && ratio != 8)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "tf.io.decode_jpeg: ratio=%lld; there are 1, 2, 4 and 8", (long long)ratio);
+    return decode_with(
+        c, sn_jpeg_read,
+        &(sn_picture_options){
+            .channels = (int)channels,
+            .ratio = (int)ratio,
+            .fancy = sn_data_bool(c->op, "fancy_upscaling"),
+            .recover = sn_data_bool(c->op, "try_recover_truncated"),
+            .fast_dct = dct.bytes != 16 || memcmp(dct.data, "INTEGER_ACCURATE", 16) != 0,
+        },
+        err);
+}
+
+snug_status sn_data_decode_png(sn_data_call *c, snug_error *err) {
+    const int64_t channels = sn_data_int(c->op, "channels");
+    snug_dtype dtype;
+    SNUG_TRY(sn_data_dtype(c->op, "dtype", &dtype, err));
+    if (dtype != SNUG_U8)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "tf.io.decode_png gives uint8 alone in Snug");
+    SNUG_TRY(check_channels(c, channels, "0, 1, 2, 3 and 4", err));
+    return decode_with(c, sn_png_read, &(sn_picture_options){.channels = (int)channels}, err);
+}
+
+/* --- specs ------------------------------------------------------------------------------------ */
+snug_status sn_spec_picture(const snug_data_op *op, const snug_spec *in, snug_spec *out,
+                            snug_error *err) {
+    (void)in;
+    (void)err;
+    const int64_t channels = sn_data_int(op, "channels");
+    out->n = 1;
+    out->type[0] =
+        (snug_type){.dtype = SNUG_U8, .rank = 3, .dims = {-1, -1, channels > 0 ? channels : -1}};
+    return SNUG_OK;
+}

@@ -1,0 +1,56 @@
+/* picture.h: pictures in files. A format is two functions: the header (extents, channels), and all
+ * rows straight into their place. Bytes come from anywhere: nothing in them may crash, hang or make
+ * the program ask for memory without limit.
+ *
+ *     sn_picture p;
+ *     SNUG_TRY(sn_jpeg_read(e, &source, &options, &p, err));     // p.datum: u8[H, W, C]
+ */
+#ifndef SN_DATA_PICTURE_H
+#define SN_DATA_PICTURE_H
+
+#include "data/data_ops.h"
+
+/* A picture of more pixels is refused before a byte is asked for. */
+#define SN_MAX_PIXELS ((int64_t)1 << 28)
+
+typedef struct {
+    const unsigned char *bytes;
+    size_t n;
+    const char *name; /* for messages: "'a.jpg' (512 bytes)" */
+} sn_picture_source;
+
+typedef struct {
+    int channels;    /* 0: as the file has them; 1, 2, 3 or 4 */
+    int ratio;       /* JPEG: 1, 2, 4, 8: so many pixels become one */
+    bool fancy;      /* JPEG: smooth colour planes */
+    bool fast_dct;   /* JPEG: the less exact transform */
+    bool recover;    /* JPEG: the part of a truncated file that is there */
+    bool all_frames; /* GIF: u8[frames, H, W, 3], else the first */
+} sn_picture_options;
+
+typedef enum {
+    SN_PICTURE_NONE,
+    SN_PICTURE_JPEG,
+    SN_PICTURE_PNG,
+    SN_PICTURE_GIF,
+    SN_PICTURE_BMP
+} sn_picture_kind;
+/* What the first bytes say. */
+sn_picture_kind sn_picture_guess(const unsigned char *bytes, size_t n);
+
+/* Room for a picture whose header said so; SNUG_E_FORMAT beyond the limit, with the numbers. */
+SNUG_CHECKED snug_status sn_picture_create(snug_engine *e, const sn_picture_source *s,
+                                           const int64_t extents[3], snug_datum *out,
+                                           snug_error *err);
+
+SNUG_CHECKED snug_status sn_jpeg_read(snug_engine *e, const sn_picture_source *s,
+                                      const sn_picture_options *o, snug_datum *out,
+                                      snug_error *err);
+SNUG_CHECKED snug_status sn_png_read(snug_engine *e, const sn_picture_source *s,
+                                     const sn_picture_options *o, snug_datum *out, snug_error *err);
+SNUG_CHECKED snug_status sn_bmp_read(snug_engine *e, const sn_picture_source *s,
+                                     const sn_picture_options *o, snug_datum *out, snug_error *err);
+SNUG_CHECKED snug_status sn_gif_read(snug_engine *e, const sn_picture_source *s,
+                                     const sn_picture_options *o, snug_datum *out, snug_error *err);
+
+#endif
