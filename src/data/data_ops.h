@@ -58,6 +58,7 @@ struct snug_data_op {
 #define sn_prepare_none NULL
 snug_status sn_prepare_features(snug_data_op *op, snug_error *err);
 snug_status sn_prepare_regex(snug_data_op *op, snug_error *err);
+snug_status sn_prepare_resize(snug_data_op *op, snug_error *err);
 
 /* --- attributes, by name; the default stands in the signature --------------------------------- */
 int64_t sn_data_int(const snug_data_op *op, const char *name);

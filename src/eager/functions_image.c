@@ -47,7 +47,8 @@ void sn_fn_resize(sn_fn_call *c) {
         sn_resize_method method;
     } known[] = {{"nearest", SN_RESIZE_NEAREST},   {"bilinear", SN_RESIZE_BILINEAR},
                  {"bicubic", SN_RESIZE_BICUBIC},   {"area", SN_RESIZE_AREA},
-                 {"lanczos3", SN_RESIZE_LANCZOS3}, {"lanczos5", SN_RESIZE_LANCZOS5}};
+                 {"lanczos3", SN_RESIZE_LANCZOS3}, {"lanczos5", SN_RESIZE_LANCZOS5},
+                 {"gaussian", SN_RESIZE_GAUSSIAN}, {"mitchellcubic", SN_RESIZE_MITCHELL}};
     const char *const key = sn_fn_place(c, "interpolation") >= 0 ? "interpolation" : "method";
     const sn_value given = sn_fn_value(c, 0);
     const snug_type t = sn_fn_type(c, given);

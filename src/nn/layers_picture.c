@@ -34,8 +34,9 @@ bool sn_picture_size(sn_layer_call *c, int64_t height, int64_t width, int64_t *s
 }
 
 static bool method_of(sn_layer_call *c, const char *name, int64_t *method) {
-    static const char *const names[SN_N_RESIZE] = {"nearest", "bilinear", "bicubic",
-                                                   "area",    "lanczos3", "lanczos5"};
+    static const char *const names[SN_N_RESIZE] = {"nearest",  "bilinear",     "bicubic",
+                                                   "area",     "lanczos3",     "lanczos5",
+                                                   "gaussian", "mitchellcubic"};
     for (int i = 0; i < SN_N_RESIZE; i++)
         if (strcmp(name, names[i]) == 0) {
             *method = i;
@@ -43,7 +44,7 @@ static bool method_of(sn_layer_call *c, const char *name, int64_t *method) {
         }
     sn_layer_refuse(c, SNUG_E_INVALID,
                     "interpolation=%s is not known; there are nearest, bilinear, bicubic, area, "
-                    "lanczos3 and lanczos5",
+                    "lanczos3, lanczos5, gaussian and mitchellcubic",
                     name);
     return false;
 }

@@ -10,6 +10,8 @@ typedef enum {
     SN_RESIZE_AREA,
     SN_RESIZE_LANCZOS3,
     SN_RESIZE_LANCZOS5,
+    SN_RESIZE_GAUSSIAN, /* radius 3/2, sigma 1/2 */
+    SN_RESIZE_MITCHELL, /* Mitchell and Netravali's cubic, B = C = 1/3 */
     SN_N_RESIZE
 } sn_resize_method;
 

@@ -25,7 +25,7 @@ static snug_status resized_by(sn_opdesc *d, bool back, snug_error *err) {
     if (a->method < 0 || a->method >= SN_N_RESIZE)
         return sn_fail(err, SNUG_E_INVALID,
                        "%s: method=%lld; 0 is nearest, 1 bilinear, 2 bicubic, 3 area, 4 lanczos3, "
-                       "5 lanczos5",
+                       "5 lanczos5, 6 gaussian, 7 mitchellcubic",
                        sn_op_name(d), (long long)a->method);
     SNUG_TRY(sn_want_flag(d, "antialias", a->antialias, err));
     return resized(d, a->size, back, err);

@@ -223,8 +223,26 @@ def numbers():
     case("raw_fixed", "tf.io.decode_raw", [raw], tf.io.decode_raw(raw, tf.uint8, fixed_length=6), out_type="uint8", fixed_length=6)
 
 
+def resizes():
+    methods = ("bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5", "gaussian", "mitchellcubic")
+    rgb, grey = picture(9, 12, 3, 5), picture(7, 5, 1, 6)
+    for method in methods:
+        for name, image, size in (("down", rgb, (5, 4)), ("up", grey, (11, 9)), ("mixed", picture(4, 9, 4, 7), (6, 5))):
+            for antialias in (False, True):
+                case(f"resize_{method}_{name}_{antialias}", "tf.image.resize", [image],
+                     tf.image.resize(image, size, method, antialias=antialias), 1e-3, size=size, method=method, antialias=antialias)
+    case("resize_f32", "tf.image.resize", [rgb[None].astype(np.float32) / 255], tf.image.resize(rgb[None].astype(np.float32) / 255,
+                                                                                             (6, 7)), 1e-5, size=(6, 7))
+    case("resize_i32", "tf.image.resize", [rgb.astype(np.int32)], tf.image.resize(rgb.astype(np.int32), (6, 7)), 1e-3, size=(6, 7))
+    for size in ((5, 20), (20, 5), (3, 3)):
+        case(f"resize_aspect_{size[0]}_{size[1]}", "tf.image.resize", [rgb],
+             tf.image.resize(rgb, size, preserve_aspect_ratio=True), 1e-3, size=size, preserve_aspect_ratio=True)
+    batch = np.stack([rgb, picture(9, 12, 3, 8)])
+    case("resize_batch", "tf.image.resize", [batch], tf.image.resize(batch, (4, 6)), 1e-3, size=(4, 6))
+
+
 def main(names):
-    for make in (pictures, examples, texts, patterns, numbers):
+    for make in (pictures, examples, texts, patterns, numbers, resizes):
         make()
     for name in names or CASES:
         write(name)

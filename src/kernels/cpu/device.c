@@ -2,6 +2,7 @@
  * planner reads. The choice depends on the processor alone: no environment variable, no clock, no
  * state. */
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/picture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,17 +10,21 @@
 typedef const sn_cpu_family *const sn_cpu_table[SN_N_OPS];
 
 extern sn_cpu_table sn_cpu_families_base;
+extern const sn_cpu_picture sn_cpu_picture_base;
 #ifdef SN_HAS_ISA_AVX2
 extern sn_cpu_table sn_cpu_families_avx2;
+extern const sn_cpu_picture sn_cpu_picture_avx2;
 #endif
 #ifdef SN_HAS_ISA_AVX512
 extern sn_cpu_table sn_cpu_families_avx512;
+extern const sn_cpu_picture sn_cpu_picture_avx512;
 #endif
 
 /* Best first. */
 typedef struct {
     const char *isa;
     const sn_cpu_family *const *families;
+    const sn_cpu_picture *picture;
     sn_rates rates; /* measured on one machine of the kind; `snug doctor --calibrate` does better */
 } sn_cpu_build;
 
@@ -33,15 +38,18 @@ static const sn_cpu_build builds[] = {
 #ifdef SN_HAS_ISA_AVX512
     {"avx512",
      sn_cpu_families_avx512,
+     &sn_cpu_picture_avx512,
      {.product = 1.07e11, .product_memory = 1.5e10, .loop = 4e10, .math = 2e9, MACHINE}},
 #endif
 #ifdef SN_HAS_ISA_AVX2
     {"avx2",
      sn_cpu_families_avx2,
+     &sn_cpu_picture_avx2,
      {.product = 6e10, .product_memory = 1.5e10, .loop = 2e10, .math = 1.2e9, MACHINE}},
 #endif
     {"base",
      sn_cpu_families_base,
+     &sn_cpu_picture_base,
      {.product = 1.5e10, .product_memory = 1e10, .loop = 8e9, .math = 3e8, MACHINE}},
 };
 enum { N_BUILDS = sizeof builds / sizeof builds[0] };
@@ -77,6 +85,17 @@ const sn_cpu_family *sn_cpu_family_for(const char *isa, sn_op op) {
     for (int i = 0; i < N_BUILDS; i++)
         if (strcmp(builds[i].isa, isa) == 0 && runs_here(isa))
             return builds[i].families[op];
+    return NULL;
+}
+
+const sn_cpu_picture *sn_cpu_picture_of(void) {
+    return best_build()->picture;
+}
+
+const sn_cpu_picture *sn_cpu_picture_for(const char *isa) {
+    for (int i = 0; i < N_BUILDS; i++)
+        if (strcmp(builds[i].isa, isa) == 0 && runs_here(isa))
+            return builds[i].picture;
     return NULL;
 }
 

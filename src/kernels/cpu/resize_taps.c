@@ -4,7 +4,8 @@
  *   bicubic             four around it, by Keys' cubic tabulated in steps of 1/1024; what lies
  *                       outside has no weight
  *   area                all that overlap, by how much of them does
- *   lanczos, antialias  all within the kernel's radius, which grows with the step when the picture
+ *   lanczos, gaussian,
+ *   mitchell, antialias all within the kernel's radius, which grows with the step when the picture
  *                       shrinks and antialias is on */
 #include "kernels/cpu/resize_taps.h"
 
@@ -41,18 +42,33 @@ static float lanczos(float x, float radius) {
     return x <= 1e-3f ? 1 : radius * sinf(pi * x) * sinf(pi * x / radius) / (pi * pi * x * x);
 }
 
+static float gaussian(float x) {
+    const float sigma = 0.5f;
+    return x >= 1.5f ? 0 : expf(-x * x / (2 * sigma * sigma));
+}
+
+static float mitchell(float x) {
+    if (x >= 2)
+        return 0;
+    return x >= 1 ? (((-7.0f / 18.0f) * x + 2) * x - 10.0f / 3.0f) * x + 16.0f / 9.0f
+                  : (((7.0f / 6.0f) * x - 2) * x) * x + 8.0f / 9.0f;
+}
+
 static float radius_of(const sn_resize_axis *a) {
-    static const float radius[SN_N_RESIZE] = {[SN_RESIZE_BILINEAR] = 1,
-                                              [SN_RESIZE_BICUBIC] = 2,
-                                              [SN_RESIZE_LANCZOS3] = 3,
-                                              [SN_RESIZE_LANCZOS5] = 5};
+    static const float radius[SN_N_RESIZE] = {
+        [SN_RESIZE_BILINEAR] = 1, [SN_RESIZE_BICUBIC] = 2,     [SN_RESIZE_LANCZOS3] = 3,
+        [SN_RESIZE_LANCZOS5] = 5, [SN_RESIZE_GAUSSIAN] = 1.5f, [SN_RESIZE_MITCHELL] = 2};
     return radius[a->method];
 }
 
 static float kernel_at(const sn_resize_axis *a, float x) {
     if (a->method == SN_RESIZE_BILINEAR)
         return triangle(x);
-    return a->method == SN_RESIZE_BICUBIC ? keys_cubic(x) : lanczos(x, radius_of(a));
+    if (a->method == SN_RESIZE_BICUBIC)
+        return keys_cubic(x);
+    if (a->method == SN_RESIZE_GAUSSIAN)
+        return gaussian(x);
+    return a->method == SN_RESIZE_MITCHELL ? mitchell(x) : lanczos(x, radius_of(a));
 }
 
 /* How much the kernel is stretched. */
