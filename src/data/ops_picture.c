@@ -15,8 +15,8 @@ sn_picture_kind sn_picture_guess(const unsigned char *b, size_t n) {
     return SN_PICTURE_NONE;
 }
 
-snug_status sn_picture_create(snug_engine *e, const sn_picture_source *s, const int64_t extents[3],
-                              snug_datum *out, snug_error *err) {
+snug_status sn_picture_check(const sn_picture_source *s, const int64_t extents[3],
+                             snug_error *err) {
     const int64_t h = extents[0], w = extents[1];
     if (h <= 0 || w <= 0)
         return sn_fail(err, SNUG_E_FORMAT, "%s: its header says %lld x %lld pixels", s->name,
@@ -26,7 +26,14 @@ snug_status sn_picture_create(snug_engine *e, const sn_picture_source *s, const 
                        "%s: its header says %lld x %lld pixels, more than the limit of %lld; make "
                        "it smaller before training",
                        s->name, (long long)w, (long long)h, (long long)SN_MAX_PIXELS);
-    const snug_type type = {.dtype = SNUG_U8, .rank = 3, .dims = {h, w, extents[2]}};
+    return SNUG_OK;
+}
+
+snug_status sn_picture_create(snug_engine *e, const sn_picture_source *s, const int64_t extents[3],
+                              snug_datum *out, snug_error *err) {
+    SNUG_TRY(sn_picture_check(s, extents, err));
+    const snug_type type = {
+        .dtype = SNUG_U8, .rank = 3, .dims = {extents[0], extents[1], extents[2]}};
     return snug_datum_create(e, &type, out, err);
 }
 
@@ -87,6 +94,72 @@ snug_status sn_data_decode_png(sn_data_call *c, snug_error *err) {
     return decode_with(c, sn_png_read, &(sn_picture_options){.channels = (int)channels}, err);
 }
 
+snug_status sn_data_decode_bmp(sn_data_call *c, snug_error *err) {
+    const int64_t channels = sn_data_int(c->op, "channels");
+    SNUG_TRY(check_channels(c, channels, "0, 1, 3 and 4", err));
+    return decode_with(c, sn_bmp_read, &(sn_picture_options){.channels = (int)channels}, err);
+}
+
+snug_status sn_data_decode_gif(sn_data_call *c, snug_error *err) {
+    return decode_with(c, sn_gif_read, &(sn_picture_options){.all_frames = true}, err);
+}
+
+/* Any of the formats, by its first bytes. */
+static snug_status read_any(snug_engine *e, const sn_picture_source *s, const sn_picture_options *o,
+                            snug_datum *out, snug_error *err) {
+    static const read_fn readers[] = {NULL, sn_jpeg_read, sn_png_read, sn_gif_read, sn_bmp_read};
+    const sn_picture_kind kind = sn_picture_guess(s->bytes, s->n);
+    if (kind == SN_PICTURE_NONE)
+        return sn_fail(err, SNUG_E_FORMAT,
+                       "%s is no picture: its first bytes are none of JPEG, PNG, GIF or BMP",
+                       s->name);
+    if (kind == SN_PICTURE_JPEG && (o->channels == 2 || o->channels == 4))
+        return sn_fail(err, SNUG_E_INVALID, "%s: JPEG pictures have 1 or 3 channels, not %d",
+                       s->name, o->channels);
+    if (kind == SN_PICTURE_GIF && o->channels != 0 && o->channels != 3)
+        return sn_fail(err, SNUG_E_INVALID, "%s: GIF pictures have 3 channels, not %d", s->name,
+                       o->channels);
+    return readers[kind](e, s, o, out, err);
+}
+
+/* Bytes as floats from 0 to 1, as tf.image.convert_image_dtype makes them. */
+static snug_status scale_to_floats(sn_data_call *c, snug_error *err) {
+    snug_type type = c->out[0].type;
+    type.dtype = SNUG_F32;
+    snug_datum floats;
+    SNUG_TRY(snug_datum_create(c->engine, &type, &floats, err));
+    const unsigned char *from = c->out[0].data;
+    float *to = floats.data;
+    for (size_t i = 0; i < c->out[0].bytes; i++)
+        to[i] = (float)from[i] * (1.0f / 255.0f);
+    snug_datum_drop(&c->out[0]);
+    c->out[0] = floats;
+    return SNUG_OK;
+}
+
+snug_status sn_data_decode_image(sn_data_call *c, snug_error *err) {
+    const int64_t channels = sn_data_int(c->op, "channels");
+    snug_dtype dtype;
+    SNUG_TRY(sn_data_dtype(c->op, "dtype", &dtype, err));
+    SNUG_TRY(check_channels(c, channels, "0, 1, 2, 3 and 4", err));
+    if (dtype != SNUG_U8 && dtype != SNUG_F32)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "tf.io.decode_image gives uint8 or float32");
+    const sn_picture_options o = {.channels = (int)channels,
+                                  .ratio = 1,
+                                  .fancy = true,
+                                  .fast_dct = true,
+                                  .all_frames = sn_data_bool(c->op, "expand_animations")};
+    SNUG_TRY(decode_with(c, read_any, &o, err));
+    if (dtype == SNUG_U8)
+        return SNUG_OK;
+    const snug_status status = scale_to_floats(c, err);
+    if (status != SNUG_OK) {
+        snug_datum_drop(&c->out[0]);
+        c->n_out = 0;
+    }
+    return status;
+}
+
 /* --- specs ------------------------------------------------------------------------------------ */
 snug_status sn_spec_picture(const snug_data_op *op, const snug_spec *in, snug_spec *out,
                             snug_error *err) {
@@ -96,5 +169,25 @@ snug_status sn_spec_picture(const snug_data_op *op, const snug_spec *in, snug_sp
     out->n = 1;
     out->type[0] =
         (snug_type){.dtype = SNUG_U8, .rank = 3, .dims = {-1, -1, channels > 0 ? channels : -1}};
+    return SNUG_OK;
+}
+
+snug_status sn_spec_frames(const snug_data_op *op, const snug_spec *in, snug_spec *out,
+                           snug_error *err) {
+    (void)op;
+    (void)in;
+    (void)err;
+    out->n = 1;
+    out->type[0] = (snug_type){.dtype = SNUG_U8, .rank = 4, .dims = {-1, -1, -1, 3}};
+    return SNUG_OK;
+}
+
+/* With animations not even the rank is known before. */
+snug_status sn_spec_image(const snug_data_op *op, const snug_spec *in, snug_spec *out,
+                          snug_error *err) {
+    SNUG_TRY(sn_spec_picture(op, in, out, err));
+    SNUG_TRY(sn_data_dtype(op, "dtype", &out->type[0].dtype, err));
+    if (sn_data_bool(op, "expand_animations"))
+        out->type[0].rank = -1;
     return SNUG_OK;
 }

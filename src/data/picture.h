@@ -38,7 +38,10 @@ typedef enum {
 /* What the first bytes say. */
 sn_picture_kind sn_picture_guess(const unsigned char *bytes, size_t n);
 
-/* Room for a picture whose header said so; SNUG_E_FORMAT beyond the limit, with the numbers. */
+/* SNUG_E_FORMAT for no pixels and for more than the limit, with the numbers. */
+SNUG_CHECKED snug_status sn_picture_check(const sn_picture_source *s, const int64_t extents[3],
+                                          snug_error *err);
+/* Room for a picture whose header said so, checked as above. */
 SNUG_CHECKED snug_status sn_picture_create(snug_engine *e, const sn_picture_source *s,
                                            const int64_t extents[3], snug_datum *out,
                                            snug_error *err);

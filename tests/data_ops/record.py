@@ -80,6 +80,85 @@ def png_file(rows, depth, colour, width=None, interlace=False, **chunks):
         chunk(k.encode(), v) for k, v in chunks.items()) + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b"")
 
 
+def bmp_file(image, top_down=False):
+    h, w, c = image.shape
+    pixels = image if c == 1 else np.concatenate([image[..., 2::-1], image[..., 3:]], axis=-1)
+    rows = [r.tobytes() + b"\0" * (-w * c % 4) for r in pixels]
+    data = b"".join(rows if top_down else rows[::-1])
+    palette = bytes(v for i in range(256) for v in (i, i, i, 0)) if c == 1 else b""
+    first = 54 + len(palette)
+    return struct.pack("<2sIHHIIiiHHIIIIII", b"BM", first + len(data), 0, 0, first, 40, w, -h if top_down else h, 1, 8 * c, 0, len(data),
+                       2835, 2835, 0, 0) + palette + data
+
+
+def gif_file(frames, colours, interlace=False):
+    """frames: (x, y, indices, transparent). Codes stay as long as they start: a clear code often enough."""
+    bits = max(2, (len(colours) - 1).bit_length())
+    out = struct.pack("<6sHHBBB", b"GIF89a", frames[0][2].shape[1], frames[0][2].shape[0], 0x80 | (bits - 1), 0, 0)
+    out += b"".join(bytes(c) for c in colours) + b"\0\0\0" * ((1 << bits) - len(colours))
+    for x, y, index, transparent in frames:
+        out += struct.pack("<BBBBHBB", 0x21, 0xf9, 4, 1 if transparent is not None else 0, 0, transparent or 0, 0)
+        rows = list(range(index.shape[0]))
+        if interlace:
+            rows = rows[::8] + rows[4::8] + rows[2::4] + rows[1::2]
+        out += struct.pack("<BHHHHB", 0x2c, x, y, index.shape[1], index.shape[0], 0x40 if interlace else 0)
+        out += bytes([bits]) + blocks(lzw(index[rows].ravel().tolist(), bits)) + b"\0"
+    return out + b"\x3b"
+
+
+def lzw(values, bits):
+    """The usual coder: strings seen before become codes of their own."""
+    clear, stream, n = 1 << bits, 0, 0
+
+    def put(code, width):
+        nonlocal stream, n
+        stream |= code << n
+        n += width
+    table, width, word = {(i,): i for i in range(clear)}, bits + 1, ()
+    put(clear, width)
+    for v in values:
+        if word + (v,) in table:
+            word += (v,)
+            continue
+        put(table[word], width)
+        table[word + (v,)] = len(table) + 2
+        if len(table) + 2 > (1 << width):
+            width += 1
+        word = (v,)
+    put(table[word], width)
+    put(clear + 1, width)
+    return stream.to_bytes(n // 8 + 1, "little")
+
+
+def blocks(data):
+    return b"".join(bytes([len(data[i:i + 255])]) + data[i:i + 255] for i in range(0, len(data), 255))
+
+
+def more_pictures():
+    rgb = picture(9, 7, 3, 11)
+    for name, file in {"grey": bmp_file(picture(5, 6, 1)), "rgb": bmp_file(rgb), "alpha": bmp_file(picture(4, 5, 4)),
+                       "down": bmp_file(rgb, True)}.items():
+        case(f"bmp_{name}", "tf.io.decode_bmp", [file], tf.io.decode_bmp(file))
+    rng = np.random.default_rng(5)
+    colours = rng.integers(0, 256, (11, 3)).tolist()
+    first, second = rng.integers(0, 11, (23, 19)) // 3 * 3, rng.integers(0, 11, (6, 5))
+    for name, file in {"one": gif_file([(0, 0, first, None)], colours), "passes": gif_file([(0, 0, first, None)], colours, True),
+                       "two": gif_file([(0, 0, first, None), (3, 4, second, None)], colours)}.items():
+        case(f"gif_{name}", "tf.io.decode_gif", [file], tf.io.decode_gif(file))
+    gif = gif_file([(0, 0, first, None), (0, 0, first[::-1], None)], colours)
+    files = {"jpeg": tf.io.encode_jpeg(rgb).numpy(), "png": tf.io.encode_png(rgb).numpy(), "bmp": bmp_file(rgb), "gif": gif}
+    for name, file in files.items():
+        for animations in (True, False):
+            case(f"image_{name}_{animations}", "tf.io.decode_image", [file],
+                 tf.io.decode_image(file, expand_animations=animations), 1, expand_animations=animations)
+    for channels in (1, 3):
+        case(f"image_channels_{channels}", "tf.io.decode_image", [files["png"]],
+             tf.io.decode_image(files["png"], channels=channels, expand_animations=False), 1, channels=channels,
+             expand_animations=False)
+    case("image_float", "tf.io.decode_image", [files["png"]],
+         tf.io.decode_image(files["png"], dtype=tf.float32, expand_animations=False), 1e-6, dtype="float32", expand_animations=False)
+
+
 def pictures():
     rgb, grey = picture(21, 34, 3), picture(13, 9, 1, 1)
     for name, jpeg in {"rgb": tf.io.encode_jpeg(rgb, quality=90), "grey": tf.io.encode_jpeg(grey),
@@ -242,7 +321,7 @@ def resizes():
 
 
 def main(names):
-    for make in (pictures, examples, texts, patterns, numbers, resizes):
+    for make in (pictures, more_pictures, examples, texts, patterns, numbers, resizes):
         make()
     for name in names or CASES:
         write(name)
