@@ -238,9 +238,9 @@ static bool parse_flags(parser *p) {
         else if (*p->at == 'm')
             p->lines = on;
         else
-            refuse(p, "look-around and such flags are not in RE2");
-    if (p->at == p->end) {
-        refuse(p, "( without )");
+            break;
+    if (p->at == p->end || (*p->at != ':' && *p->at != ')')) {
+        refuse(p, p->at == p->end ? "( without )" : "look-around and such flags are not in RE2");
         return false;
     }
     return *p->at++ == ':';
