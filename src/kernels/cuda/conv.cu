@@ -116,6 +116,7 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kin
     const bool dw = kind == SN_DNN_DW;
     sn_dnn_conv e;
     sn_dnn_choice choice;
+    out->speed = SN_SPEED_PRODUCT;
     if (dtype == SNUG_F32 && dw && sn_turned_dw_takes(g, &v)) {
         const size_t bytes = sn_turned_dw_bytes(g, &v);
         if (bytes > 0) {
@@ -131,6 +132,7 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kin
         snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
         return SNUG_OK;
     }
+    out->efficiency = 0.01;
     out->workspace_bytes = dw ? sn_conv_plain_dw_bytes(g, &v, dtype) : 0;
     snprintf(out->impl, sizeof out->impl, "own:plain");
     return SNUG_OK;

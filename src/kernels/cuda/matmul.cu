@@ -311,6 +311,7 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
     const product p = of_types(&d->attrs.matmul, &d->in[0], &d->in[1], &d->out[0]);
     sn_blas_product q;
     sn_blas_choice choice;
+    out->speed = SN_SPEED_PRODUCT;
     if (is_dense(&p, dtype)) {
         const sn_dense_product e = dense_of(&p);
         out->workspace_bytes = sn_dense_workspace(g, &e);
@@ -324,6 +325,7 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
         snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
         return SNUG_OK;
     }
+    out->efficiency = 0.05; /* no tensor cores */
     out->workspace_bytes = partial_bytes(g, &p, snug_dtype_bytes(dtype));
     snprintf(out->impl, sizeof out->impl,
              out->workspace_bytes > 0 ? "own:tiles in parts" : "own:tiles");
