@@ -393,6 +393,52 @@ static void conv(shape v, const char *how) {
         show(&s, &last_code);
 }
 
+/* relu and 2 x 2 pooling behind it; the gradients use its codes. */
+static void conv_pool(int64_t N, int64_t H, int64_t C, int64_t O, int64_t pad, bool back) {
+    const int64_t big = H + 2 * pad - 2, small = big / 2;
+    const snug_type x = type_of(4, N, H, H, C), w = type_of(4, (int64_t)3, (int64_t)3, C, O);
+    snug_type y = type_of(4, N, small, small, O);
+    const int64_t pool[8] = {2, 2, 2, 2, 0, 0, 0, 0}, pads[4] = {pad, pad, pad, pad};
+    for (int kind = 0; kind < (back ? 3 : 2); kind++) {
+        static const sn_op ops[] = {SN_OP_conv2d_pool, SN_OP_conv2d_pool_dw, SN_OP_conv2d_pool_dx};
+        static const char *const names[] = {"y", "dw", "dx"};
+        subject s = start(ops[kind], "convpool %s %lldx%lld^2x%lld->%lld p%lld", names[kind],
+                          (long long)N, (long long)H, (long long)C, (long long)O, (long long)pad);
+        memcpy(s.d.attrs.conv.pad, pads, sizeof pads); /* all three begin alike */
+        s.d.n_in = 3;
+        s.d.in[0] = kind == 2 ? y : x;
+        s.d.in[1] = kind == 1 ? y : w;
+        s.d.in[2] = y;
+        s.d.in[2].dtype = SNUG_OPAQUE;
+        if (kind == 0) {
+            s.d.in[2] = type_of(1, O);
+            s.d.attrs.conv_pool.act = SN_ACT_relu;
+            s.d.attrs.conv_pool.codes = 1;
+            memcpy(s.d.attrs.conv_pool.pool, pool, sizeof pool);
+        } else if (kind == 1) {
+            s.d.attrs.conv_pool_dw.kernel[0] = s.d.attrs.conv_pool_dw.kernel[1] = 3;
+            s.d.attrs.conv_pool_dw.bias = 1;
+            memcpy(s.d.attrs.conv_pool_dw.pool, pool, sizeof pool);
+        } else {
+            s.d.attrs.conv_pool_dx.input[0] = s.d.attrs.conv_pool_dx.input[1] = H;
+            memcpy(s.d.attrs.conv_pool_dx.pool, pool, sizeof pool);
+        }
+        if (is_wanted(s.name))
+            show(&s, &last_code);
+    }
+}
+
+static void list_pools(void) {
+    conv_pool(3, 70, 3, 32, 0, true);
+    conv_pool(2, 66, 3, 64, 1, true);
+    conv_pool(2, 69, 3, 32, 1, true);
+    conv_pool(4, 32, 64, 96, 1, true);
+    conv_pool(32, 1024, 3, 32, 0, false);
+    conv_pool(32, 128, 256, 256, 1, true);
+    conv_pool(32, 64, 512, 512, 1, true);
+    conv_pool(32, 32, 1024, 1024, 1, true);
+}
+
 static void adam(int64_t M, int64_t N, int64_t K, bool dx) {
     subject s = start(dx ? SN_OP_matmul_adam_dx : SN_OP_matmul_adam, "adam%s %lldx%lld of %lld",
                       dx ? " dx" : "", (long long)M, (long long)N, (long long)K);
@@ -492,5 +538,6 @@ int main(int argc, char **argv) {
     printf("cuBLASLt %s, cuDNN %s%s\n", blas, dnn, gpu.options.exact ? ", exact" : "");
     list_products();
     list_convolutions();
+    list_pools();
     return 0;
 }

@@ -14,10 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct {
+struct sn_conv_step {
     sn_dnn_plan *engine;
     sn_turned_dw *turned;
-} prepared_conv;
+};
 
 /* --- geometry -------------------------------------------------------------------------------- */
 static sn_conv conv_of(sn_dnn_kind kind, const sn_attrs *a, const snug_type *const in[],
@@ -107,39 +107,32 @@ static size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kind, sn_variant *out,
-                            snug_error *err) {
-    const snug_dtype dtype = d->in[0].dtype;
-    if (dtype != SNUG_F32 && dtype != SNUG_F64)
-        return sn_cuda_no_kernel(dtype, err);
-    const sn_conv v = of_desc(d, kind);
+void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, snug_dtype dtype,
+                    sn_conv_choice *out) {
     const bool dw = kind == SN_DNN_DW;
     sn_dnn_conv e;
     sn_dnn_choice choice;
-    out->speed = SN_SPEED_PRODUCT;
-    if (dtype == SNUG_F32 && dw && sn_turned_dw_takes(g, &v)) {
-        const size_t bytes = sn_turned_dw_bytes(g, &v);
-        if (bytes > 0) {
-            out->workspace_bytes = larger(bytes, sums_bytes(&v));
-            snprintf(out->impl, sizeof out->impl, "cublaslt:turned");
-            return SNUG_OK;
-        }
+    out->efficiency = 1;
+    if (dtype == SNUG_F32 && dw && sn_turned_dw_takes(g, v)) {
+        const size_t bytes = sn_turned_dw_bytes(g, v);
+        out->bytes = larger(bytes, sums_bytes(v));
+        snprintf(out->impl, sizeof out->impl, "cublaslt:turned");
+        if (bytes > 0)
+            return;
     }
-    if (dtype == SNUG_F32 && engine_conv(&v, kind, &e) &&
+    if (dtype == SNUG_F32 && engine_conv(v, kind, &e) &&
         sn_dnn_choose(g, &e, &choice, NULL) == SNUG_OK) {
-        out->workspace_bytes =
-            filter_bytes(&v) + larger(choice.workspace_bytes, dw ? sums_bytes(&v) : 0);
+        out->bytes = filter_bytes(v) + larger(choice.workspace_bytes, dw ? sums_bytes(v) : 0);
         snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
-        return SNUG_OK;
+        return;
     }
     out->efficiency = 0.01;
-    out->workspace_bytes = dw ? sn_conv_plain_dw_bytes(g, &v, dtype) : 0;
+    out->bytes = dw ? sn_conv_plain_dw_bytes(g, v, dtype) : 0;
     snprintf(out->impl, sizeof out->impl, "own:plain");
-    return SNUG_OK;
 }
 
 static snug_status make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const char *impl,
-                        prepared_conv *out, snug_error *err) {
+                        sn_conv_step *out, snug_error *err) {
     sn_dnn_conv e;
     if (strcmp(impl, "cublaslt:turned") == 0)
         return sn_turned_dw_make(g, v, &out->turned, err);
@@ -148,99 +141,157 @@ static snug_status make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const cha
     return sn_dnn_make(g, &e, impl, &out->engine, err);
 }
 
-static snug_status prepare(sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kind, const char *impl,
-                           void **prepared, snug_error *err) {
-    *prepared = NULL;
+snug_status sn_conv_make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const char *impl,
+                         sn_conv_step **out, snug_error *err) {
+    *out = NULL;
     if (strncmp(impl, "cudnn:", 6) != 0 && strncmp(impl, "cublaslt:", 9) != 0)
         return SNUG_OK;
     const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
-    const sn_conv v = of_desc(d, kind);
-    prepared_conv *p = (prepared_conv *)host->alloc(host->ctx, sizeof *p);
+    sn_conv_step *p = (sn_conv_step *)host->alloc(host->ctx, sizeof *p);
     if (!p)
         return sn_fail(err, SNUG_E_MEMORY, "no host memory for a convolution's plan");
     memset((void *)p, 0, sizeof *p);
-    const snug_status status = make(g, &v, kind, impl, p, err);
+    const snug_status status = make(g, v, kind, impl, p, err);
     if (status == SNUG_OK)
-        *prepared = p;
+        *out = p;
     else
         host->free(host->ctx, p, sizeof *p);
     return status;
 }
 
-static void release(sn_gpu *g, void *prepared) {
-    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
-    prepared_conv *p = (prepared_conv *)prepared;
-    if (!p)
+void sn_conv_drop(sn_gpu *g, sn_conv_step *step) {
+    if (!step)
         return;
-    sn_dnn_drop(g, p->engine);
-    sn_turned_dw_drop(g, p->turned);
-    host->free(host->ctx, p, sizeof *p);
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    sn_dnn_drop(g, step->engine);
+    sn_turned_dw_drop(g, step->turned);
+    host->free(host->ctx, step, sizeof *step);
 }
 
-/* --- calls ----------------------------------------------------------------------------------- */
-static snug_status run_engine(const sn_cuda_call *c, const sn_conv *v, sn_dnn_operands *o,
-                              snug_error *err) {
-    const sn_dnn_plan *plan = ((const prepared_conv *)c->call->prepared)->engine;
-    const size_t filter = filter_bytes(v);
-    if (filter + sn_dnn_workspace(plan) > c->call->workspace_bytes)
-        return sn_fail(err, SNUG_E_INTERNAL, "cuDNN wants %zu bytes of scratch, the plan has %zu",
-                       filter + sn_dnn_workspace(plan), c->call->workspace_bytes);
-    o->w = c->call->workspace;
-    o->workspace = (char *)c->call->workspace + filter;
-    return sn_dnn_run(c->gpu, plan, o, c->stream, err);
+/* --- runs ------------------------------------------------------------------------------------ */
+/* The turned filter lies in front of the engine's scratch. */
+static snug_status run_engine(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
+                              sn_dnn_operands o, void *scratch, snug_error *err) {
+    o.w = scratch;
+    o.workspace = (char *)scratch + filter_bytes(v);
+    return sn_dnn_run(c->gpu, step->engine, &o, c->stream, err);
 }
 
-static snug_status run_forward(const sn_cuda_call *c, snug_error *err) {
+static snug_status run_forward(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
+                               const sn_cuda_conv *o, void *scratch, snug_error *err) {
+    const sn_turned t = turned_of(v);
+    const sn_dnn_operands e = {(void *)o->x, NULL, o->y, o->bias, NULL};
+    sn_filter_turn(c, &t, (const float *)o->w, (float *)scratch);
+    SNUG_TRY(run_engine(c, step, v, e, scratch, err));
+    sn_conv_finish(c, (float *)o->y, pixels_of(v), v->O, (const float *)o->scale,
+                   sn_dnn_takes_bias(step->engine) ? NULL : (const float *)o->bias,
+                   sn_dnn_takes_relu(step->engine) ? (int)SN_ACT_none : (int)v->act);
+    return SNUG_OK;
+}
+
+static snug_status run_dx(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
+                          const sn_cuda_conv *o, void *scratch, snug_error *err) {
+    const sn_turned t = turned_of(v);
+    const sn_dnn_operands e = {o->dx, NULL, (void *)o->dy, NULL, NULL};
+    sn_filter_turn(c, &t, (const float *)o->w, (float *)scratch);
+    return run_engine(c, step, v, e, scratch, err);
+}
+
+static snug_status run_dw(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
+                          const sn_cuda_conv *o, void *scratch, snug_error *err) {
+    char *rest = (char *)scratch;
+    if (step->turned) {
+        SNUG_TRY(sn_turned_dw_run(c, step->turned, v, o, scratch, err));
+    } else {
+        const sn_turned t = turned_of(v);
+        const sn_dnn_operands e = {(void *)o->x, NULL, (void *)o->dy, NULL, NULL};
+        SNUG_TRY(run_engine(c, step, v, e, scratch, err));
+        sn_filter_return(c, &t, (const float *)scratch, o->accumulate, (float *)o->dw);
+        rest += filter_bytes(v);
+    }
+    if (o->db)
+        sn_column_sums(c, (const float *)o->dy, pixels_of(v), v->O, o->accumulate, (float *)o->db,
+                       rest);
+    return SNUG_OK;
+}
+
+snug_status sn_conv_run(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
+                        sn_dnn_kind kind, const sn_cuda_conv *o, void *scratch, snug_error *err) {
+    if (step)
+        return (kind == SN_DNN_FORWARD ? run_forward
+                : kind == SN_DNN_DX    ? run_dx
+                                       : run_dw)(c, step, v, o, scratch, err);
+    if (kind == SN_DNN_FORWARD)
+        sn_conv_plain(c, v, o);
+    else if (kind == SN_DNN_DX)
+        sn_conv_plain_dx(c, v, o);
+    else
+        sn_conv_plain_dw(c, v, o, scratch);
+    return SNUG_OK;
+}
+
+/* --- families -------------------------------------------------------------------------------- */
+static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kind, sn_variant *out,
+                            snug_error *err) {
+    const snug_dtype dtype = d->in[0].dtype;
+    if (dtype != SNUG_F32 && dtype != SNUG_F64)
+        return sn_cuda_no_kernel(dtype, err);
+    const sn_conv v = of_desc(d, kind);
+    sn_conv_choice choice;
+    sn_conv_choose(g, &v, kind, dtype, &choice);
+    out->speed = SN_SPEED_PRODUCT;
+    out->efficiency = choice.efficiency;
+    out->workspace_bytes = choice.bytes;
+    snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
+    return SNUG_OK;
+}
+
+static snug_status prepare(sn_gpu *g, const sn_opdesc *d, sn_dnn_kind kind, const char *impl,
+                           void **prepared, snug_error *err) {
+    const sn_conv v = of_desc(d, kind);
+    return sn_conv_make(g, &v, kind, impl, (sn_conv_step **)prepared, err);
+}
+
+static void release(sn_gpu *g, void *prepared) {
+    sn_conv_drop(g, (sn_conv_step *)prepared);
+}
+
+static snug_status run(const sn_cuda_call *c, sn_dnn_kind kind, const sn_cuda_conv *o,
+                       snug_error *err) {
     const sn_call *k = c->call;
-    const sn_conv v = of_call(k, SN_DNN_FORWARD);
-    const size_t element = snug_dtype_bytes(k->in[0].type.dtype);
+    const sn_conv v = of_call(k, kind);
+    const sn_conv_step *step = (const sn_conv_step *)k->prepared;
+    if (step && step->engine &&
+        filter_bytes(&v) + sn_dnn_workspace(step->engine) > k->workspace_bytes)
+        return sn_fail(err, SNUG_E_INTERNAL, "cuDNN wants %zu bytes of scratch, the plan has %zu",
+                       filter_bytes(&v) + sn_dnn_workspace(step->engine), k->workspace_bytes);
+    return sn_conv_run(c, step, &v, kind, o, k->workspace, err);
+}
+
+static snug_status run_conv2d(const sn_cuda_call *c, snug_error *err) {
+    const sn_call *k = c->call;
     sn_cuda_conv o = {};
     o.dtype = k->in[0].type.dtype;
     o.x = k->in[SN_CONV_X].data;
     o.w = k->in[SN_CONV_W].data;
     o.bias = k->n_in > 2 ? k->in[SN_CONV_BIAS].data : NULL;
     o.y = k->out[0].data;
-    if (v.line) {
-        o.scale = o.bias;
-        o.bias = (const char *)o.bias + (size_t)v.O * element;
-    }
-    if (!k->prepared) {
-        sn_conv_plain(c, &v, &o);
-        return SNUG_OK;
-    }
-    const sn_dnn_plan *plan = ((const prepared_conv *)k->prepared)->engine;
-    const sn_turned t = turned_of(&v);
-    sn_dnn_operands e = {(void *)o.x, NULL, o.y, o.bias, NULL};
-    sn_filter_turn(c, &t, (const float *)o.w, (float *)k->workspace);
-    SNUG_TRY(run_engine(c, &v, &e, err));
-    sn_conv_finish(c, (float *)o.y, pixels_of(&v), v.O, (const float *)o.scale,
-                   sn_dnn_takes_bias(plan) ? NULL : (const float *)o.bias,
-                   sn_dnn_takes_relu(plan) ? (int)SN_ACT_none : (int)v.act);
-    return SNUG_OK;
+    sn_conv_split_line(k, &o);
+    return run(c, SN_DNN_FORWARD, &o, err);
 }
 
-static snug_status run_dx(const sn_cuda_call *c, snug_error *err) {
+static snug_status run_conv2d_dx(const sn_cuda_call *c, snug_error *err) {
     const sn_call *k = c->call;
-    const sn_conv v = of_call(k, SN_DNN_DX);
     sn_cuda_conv o = {};
     o.dtype = k->in[0].type.dtype;
     o.dy = k->in[SN_CONV_DX_DY].data;
     o.w = k->in[SN_CONV_DX_W].data;
     o.dx = k->out[0].data;
-    if (!k->prepared) {
-        sn_conv_plain_dx(c, &v, &o);
-        return SNUG_OK;
-    }
-    const sn_turned t = turned_of(&v);
-    sn_dnn_operands e = {o.dx, NULL, (void *)o.dy, NULL, NULL};
-    sn_filter_turn(c, &t, (const float *)o.w, (float *)k->workspace);
-    return run_engine(c, &v, &e, err);
+    return run(c, SN_DNN_DX, &o, err);
 }
 
-static snug_status run_dw(const sn_cuda_call *c, snug_error *err) {
+static snug_status run_conv2d_dw(const sn_cuda_call *c, snug_error *err) {
     const sn_call *k = c->call;
-    const sn_conv v = of_call(k, SN_DNN_DW);
-    const prepared_conv *p = (const prepared_conv *)k->prepared;
     sn_cuda_conv o = {};
     o.dtype = k->in[0].type.dtype;
     o.x = k->in[SN_CONV_DW_X].data;
@@ -248,24 +299,7 @@ static snug_status run_dw(const sn_cuda_call *c, snug_error *err) {
     o.dw = k->out[0].data;
     o.db = k->n_out > 1 ? k->out[1].data : NULL;
     o.accumulate = k->accumulate;
-    if (!p) {
-        sn_conv_plain_dw(c, &v, &o, k->workspace);
-        return SNUG_OK;
-    }
-    char *scratch = (char *)k->workspace;
-    if (p->turned) {
-        SNUG_TRY(sn_turned_dw_run(c, p->turned, &v, &o, scratch, err));
-    } else {
-        const sn_turned t = turned_of(&v);
-        sn_dnn_operands e = {(void *)o.x, NULL, (void *)o.dy, NULL, NULL};
-        SNUG_TRY(run_engine(c, &v, &e, err));
-        sn_filter_return(c, &t, (const float *)scratch, o.accumulate, (float *)o.dw);
-        scratch += filter_bytes(&v);
-    }
-    if (o.db)
-        sn_column_sums(c, (const float *)o.dy, pixels_of(&v), v.O, o.accumulate, (float *)o.db,
-                       scratch);
-    return SNUG_OK;
+    return run(c, SN_DNN_DW, &o, err);
 }
 
 #define FAMILY(name, kind, run)                                                                    \
@@ -278,6 +312,6 @@ static snug_status run_dw(const sn_cuda_call *c, snug_error *err) {
         return prepare(g, d, kind, impl, prepared, err);                                           \
     }                                                                                              \
     SN_CUDA_FAMILY(name, run, describe_##name, prepare_##name, release)
-FAMILY(conv2d, SN_DNN_FORWARD, run_forward)
-FAMILY(conv2d_dx, SN_DNN_DX, run_dx)
-FAMILY(conv2d_dw, SN_DNN_DW, run_dw)
+FAMILY(conv2d, SN_DNN_FORWARD, run_conv2d)
+FAMILY(conv2d_dx, SN_DNN_DX, run_conv2d_dx)
+FAMILY(conv2d_dw, SN_DNN_DW, run_conv2d_dw)

@@ -20,6 +20,33 @@ typedef struct {
     bool accumulate;                       /* dw, db */
 } sn_cuda_conv;
 
+/* A forward call's bias may be a line: scale, then shift. */
+static inline void sn_conv_split_line(const sn_call *k, sn_cuda_conv *o) {
+    if (k->n_in <= SN_CONV_BIAS || k->in[SN_CONV_BIAS].type.rank != 2)
+        return;
+    o->scale = o->bias;
+    o->bias = (const char *)o->bias + k->in[SN_CONV_BIAS].bytes / 2;
+}
+
+/* --- one convolution, by whichever kernel suits ------------------------------------------------
+ */
+typedef struct {
+    char impl[40];
+    size_t bytes; /* scratch */
+    double efficiency;
+} sn_conv_choice;
+
+typedef struct sn_conv_step sn_conv_step;
+
+void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, snug_dtype dtype,
+                    sn_conv_choice *out);
+/* *out is NULL for kernels that need no preparation. */
+snug_status sn_conv_make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const char *impl,
+                         sn_conv_step **out, snug_error *err);
+void sn_conv_drop(sn_gpu *g, sn_conv_step *step);
+snug_status sn_conv_run(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
+                        sn_dnn_kind kind, const sn_cuda_conv *o, void *scratch, snug_error *err);
+
 /* --- plain: any stride, dilation, groups ------------------------------------------------------ */
 void sn_conv_plain(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o);
 void sn_conv_plain_dx(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o);

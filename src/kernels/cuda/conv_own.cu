@@ -35,7 +35,7 @@ static parts parts_of(int64_t height, int64_t width, int64_t channels) {
 }
 
 /* --- forward --------------------------------------------------------------------------------- */
-template <class T> struct forward {
+template <class T> struct conv_forward {
     sn_conv v;
     parts y_parts;
     sn_divisor group_width;
@@ -71,15 +71,15 @@ template <class T> struct forward {
 
 template <class T>
 static void run_forward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
-    const forward<T> f = {*v,
-                          parts_of(v->oh, v->ow, v->O),
-                          sn_divisor_of(v->O / v->groups),
-                          v->C / v->groups,
-                          (const T *)o->x,
-                          (const T *)o->w,
-                          (const T *)o->bias,
-                          (const T *)o->scale,
-                          (T *)o->y};
+    const conv_forward<T> f = {*v,
+                               parts_of(v->oh, v->ow, v->O),
+                               sn_divisor_of(v->O / v->groups),
+                               v->C / v->groups,
+                               (const T *)o->x,
+                               (const T *)o->w,
+                               (const T *)o->bias,
+                               (const T *)o->scale,
+                               (T *)o->y};
     sn_each(c, v->N * v->oh * v->ow * v->O, f);
 }
 
@@ -102,7 +102,7 @@ static __device__ __forceinline__ int64_t under(int64_t at, int64_t k, int64_t p
     return o * stride.d == scaled && o < extent ? o : -1;
 }
 
-template <class T> struct backward {
+template <class T> struct conv_backward {
     sn_conv v;
     parts x_parts;
     sn_divisor group_depth, down, across;
@@ -132,15 +132,15 @@ template <class T> struct backward {
 
 template <class T>
 static void run_backward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
-    const backward<T> f = {*v,
-                           parts_of(v->H, v->W, v->C),
-                           sn_divisor_of(v->C / v->groups),
-                           sn_divisor_of(v->stride[0]),
-                           sn_divisor_of(v->stride[1]),
-                           v->O / v->groups,
-                           (const T *)o->dy,
-                           (const T *)o->w,
-                           (T *)o->dx};
+    const conv_backward<T> f = {*v,
+                                parts_of(v->H, v->W, v->C),
+                                sn_divisor_of(v->C / v->groups),
+                                sn_divisor_of(v->stride[0]),
+                                sn_divisor_of(v->stride[1]),
+                                v->O / v->groups,
+                                (const T *)o->dy,
+                                (const T *)o->w,
+                                (T *)o->dx};
     sn_each(c, v->N * v->H * v->W * v->C, f);
 }
 
@@ -178,7 +178,7 @@ static int64_t count_chunks(const sn_conv *v, size_t cap, size_t element) {
     return pixels > 0 ? sn_cuda_ceil(pixels, chunk_pixels(v, cap, element)) : 1;
 }
 
-template <class T> struct sum_chunk {
+template <class T> struct conv_sum_chunk {
     sn_conv v;
     sn_divisor results, outputs, depth, wide, group_width, y_width, y_height;
     int64_t n_weights, pixels, size;
@@ -223,7 +223,7 @@ template <class T> struct sum_chunk {
     }
 };
 
-template <class T> struct add_chunks {
+template <class T> struct conv_add_chunks {
     int64_t n_results, n_weights, n_chunks;
     const T *partial;
     T *dw, *db;
@@ -247,22 +247,22 @@ template <class T>
 static void run_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o, void *scratch) {
     const size_t cap = sn_gpu_workspace_cap(c->gpu);
     const int64_t n = count_results(v), chunks = count_chunks(v, cap, sizeof(T));
-    const sum_chunk<T> f = {*v,
-                            sn_divisor_of(n),
-                            sn_divisor_of(v->O),
-                            sn_divisor_of(v->C / v->groups),
-                            sn_divisor_of(v->kw),
-                            sn_divisor_of(v->O / v->groups),
-                            sn_divisor_of(v->ow),
-                            sn_divisor_of(v->oh),
-                            count_weights(v),
-                            v->N * v->oh * v->ow,
-                            chunk_pixels(v, cap, sizeof(T)),
-                            (const T *)o->x,
-                            (const T *)o->dy,
-                            (T *)scratch};
-    const add_chunks<T> g = {n,          count_weights(v), chunks,       (const T *)scratch,
-                             (T *)o->dw, (T *)o->db,       o->accumulate};
+    const conv_sum_chunk<T> f = {*v,
+                                 sn_divisor_of(n),
+                                 sn_divisor_of(v->O),
+                                 sn_divisor_of(v->C / v->groups),
+                                 sn_divisor_of(v->kw),
+                                 sn_divisor_of(v->O / v->groups),
+                                 sn_divisor_of(v->ow),
+                                 sn_divisor_of(v->oh),
+                                 count_weights(v),
+                                 v->N * v->oh * v->ow,
+                                 chunk_pixels(v, cap, sizeof(T)),
+                                 (const T *)o->x,
+                                 (const T *)o->dy,
+                                 (T *)scratch};
+    const conv_add_chunks<T> g = {n,          count_weights(v), chunks,       (const T *)scratch,
+                                  (T *)o->dw, (T *)o->db,       o->accumulate};
     sn_each(c, n * chunks, f);
     sn_each(c, n, g);
 }

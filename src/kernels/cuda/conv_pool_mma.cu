@@ -1,0 +1,433 @@
+/* conv_pool_mma.cu: 3 x 3 convolution of 3 channels, bias, relu and 2 x 2 max-pooling in one
+ * kernel, and its weight gradient in another, on tensor cores (TF32).
+ *
+ * A block takes a tile of ROWS x COLUMNS pooled pixels; the pixels of x under it lie in shared
+ * memory, rounded to TF32. The taps of a filter are 27 = 3 rows of 9 floats that lie side by side
+ * in x (k = 9 ky + 3 kx + c, as the filter has them).
+ *
+ * Forward: rows g and g + 8 of a product are an even column of the convolution and the odd one
+ * beside it, and there is one product for an even line and one for the odd one below: so a thread
+ * owns the four values of its windows. Terms: per row of taps 0-3 and 4-7 as one k8, then tap 8 of
+ * the three rows as a k4. Column n of n-tile q is channel 8 (n / 2) + 2 q + n % 2, so that a thread
+ * ends with eight neighbouring channels.
+ *
+ * Gradient: rows are taps (the 28th is constant 1: the bias), columns are channels (n of n-tile q
+ * is 4 n + q), terms are 4 pooled pixels x 2 columns; an entry is the pooled gradient where the
+ * code names that place, else 0. A grid that stays makes one sum per block; a second kernel adds
+ * them in order. */
+#include "kernels/cuda/conv_pool.h"
+#include "kernels/cuda/own.h"
+
+#ifdef SN_CUDA_EMULATED
+
+bool sn_conv_pool_mma_takes(const sn_gpu *g, const sn_conv_pool *q) {
+    (void)g, (void)q;
+    return false;
+}
+void sn_conv_pool_mma(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o) {
+    (void)c, (void)q, (void)o;
+}
+size_t sn_conv_pool_mma_dw_bytes(const sn_gpu *g, const sn_conv_pool *q) {
+    (void)g, (void)q;
+    return 0;
+}
+void sn_conv_pool_mma_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
+                         void *scratch) {
+    (void)c, (void)q, (void)o, (void)scratch;
+}
+
+#else
+
+enum {
+    WARPS = 4,
+    THREADS = 32 * WARPS,
+    COLUMNS = 8 * WARPS, /* pooled, of a tile */
+    ROWS = 16,
+    CHANNELS = 32,
+    HIGH = 2 * ROWS + 2,          /* lines of x under a tile */
+    WIDE = 3 * (2 * COLUMNS + 2), /* floats of one */
+    PITCH = WIDE + 2,             /* whole float4s */
+    TAPS = 28                     /* and the bias */
+};
+
+bool sn_conv_pool_mma_takes(const sn_gpu *g, const sn_conv_pool *q) {
+    const sn_conv *v = &q->v;
+    const sn_pool *p = &q->p;
+    bool takes = !sn_gpu_is_exact(g) && v->groups == 1 && v->C == 3 && v->kh == 3 && v->kw == 3 &&
+                 v->O % CHANNELS == 0 && !v->line && v->N * p->oh * p->ow > 0;
+    for (int i = 0; i < 2; i++)
+        takes = takes && v->stride[i] == 1 && v->dilation[i] == 1 && p->kernel[i] == 2 &&
+                p->stride[i] == 2 && p->pad[2 * i] == 0;
+    /* no window reaches over the edge of the convolution's result */
+    return takes && 2 * p->oh <= v->oh && 2 * p->ow <= v->ow;
+}
+
+/* --- pieces ---------------------------------------------------------------------------------- */
+typedef struct {
+    const float *x, *w, *bias, *dy;
+    float *y, *partial;
+    uint8_t *code;
+    int64_t N;
+    int H, W, O, oh, ow;   /* oh, ow: pooled */
+    int top, left;         /* padding */
+    int down, across;      /* tiles */
+    int64_t tiles;         /* images, down, across */
+    bool relu, wide_reads; /* x may be read by float4s */
+} job;
+
+static __device__ __forceinline__ uint32_t round_tf32(float v) {
+    uint32_t bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
+    return bits;
+}
+
+static __device__ __forceinline__ void multiply8(float d[4], uint32_t a0, uint32_t a1, uint32_t a2,
+                                                 uint32_t a3, uint32_t b0, uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+static __device__ __forceinline__ void multiply4(float d[4], uint32_t a0, uint32_t a1,
+                                                 uint32_t b0) {
+    asm("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a0), "r"(a1), "r"(b0));
+}
+
+/* Where a tile lies: image and first pooled pixel. */
+typedef struct {
+    int64_t n;
+    int i, j;
+} corner;
+
+static __device__ __forceinline__ corner corner_of(const job &o, int64_t tile) {
+    corner at;
+    const int inside = (int)(tile % (o.down * o.across));
+    at.n = tile / (o.down * o.across);
+    at.i = inside / o.across * ROWS;
+    at.j = inside % o.across * COLUMNS;
+    return at;
+}
+
+/* The pixels of x under a tile, zeros outside the image. */
+static __device__ void fetch(const job &o, const corner &at, uint32_t *to) {
+    const int row0 = 2 * at.i - o.top, first = 3 * (2 * at.j - o.left), line = 3 * o.W;
+    const float *image = o.x + at.n * o.H * line;
+    if (o.wide_reads) {
+        for (int e = (int)threadIdx.x; e < HIGH * (PITCH / 4); e += THREADS) {
+            const int r = e / (PITCH / 4), q = e % (PITCH / 4) * 4, row = row0 + r,
+                      at_x = first + q;
+            float4 v = make_float4(0, 0, 0, 0);
+            if (row >= 0 && row < o.H && at_x < line) /* lines end with a whole float4 */
+                v = *(const float4 *)(image + (int64_t)row * line + at_x);
+            *(uint4 *)(to + r * PITCH + q) =
+                make_uint4(round_tf32(v.x), round_tf32(v.y), round_tf32(v.z), round_tf32(v.w));
+        }
+        return;
+    }
+    for (int e = (int)threadIdx.x; e < HIGH * PITCH; e += THREADS) {
+        const int r = e / PITCH, q = e % PITCH, row = row0 + r, at_x = first + q;
+        const bool in = row >= 0 && row < o.H && at_x >= 0 && at_x < line;
+        to[e] = in ? round_tf32(image[(int64_t)row * line + at_x]) : 0u;
+    }
+}
+
+/* --- forward --------------------------------------------------------------------------------- */
+/* Fragments of the filters of a thread's columns: three k8 and a k4 for each n-tile. */
+typedef struct {
+    uint32_t low[4][3], high[4][3], last[4];
+} filters;
+
+static __device__ void load_filters(const job &o, int first, filters *f) {
+    const int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        const float *w = o.w + first + 8 * (g / 2) + 2 * q + g % 2;
+#pragma unroll
+        for (int ky = 0; ky < 3; ky++) {
+            f->low[q][ky] = round_tf32(w[(9 * ky + t) * o.O]);
+            f->high[q][ky] = round_tf32(w[(9 * ky + t + 4) * o.O]);
+        }
+        f->last[q] = t < 3 ? round_tf32(w[(9 * t + 8) * o.O]) : 0u;
+    }
+}
+
+/* What a line of x gives: taps t and t + 4 of the even and of the odd column. */
+typedef struct {
+    uint32_t a[4];
+} taps;
+
+static __device__ __forceinline__ taps load_taps(const uint32_t *line, int t) {
+    taps r;
+    r.a[0] = line[t];
+    r.a[1] = line[t + 3];
+    r.a[2] = line[t + 4];
+    r.a[3] = line[t + 7];
+    return r;
+}
+
+/* One line of the convolution from three lines of x: sum[n-tile]. */
+static __device__ __forceinline__ void convolve(const filters &f, const taps &x0, const taps &x1,
+                                                const taps &x2, uint32_t even, uint32_t odd,
+                                                float sum[4][4]) {
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        multiply8(sum[q], x0.a[0], x0.a[1], x0.a[2], x0.a[3], f.low[q][0], f.high[q][0]);
+        multiply8(sum[q], x1.a[0], x1.a[1], x1.a[2], x1.a[3], f.low[q][1], f.high[q][1]);
+        multiply8(sum[q], x2.a[0], x2.a[1], x2.a[2], x2.a[3], f.low[q][2], f.high[q][2]);
+        multiply4(sum[q], even, odd, f.last[q]);
+    }
+}
+
+static __device__ __forceinline__ float larger(float a, float b) {
+    float m;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(b));
+    return m;
+}
+
+/* The window of one channel; bits: its column, row and whether it is alive, at bit e. */
+static __device__ __forceinline__ float pool(float v0, float v1, float v2, float v3, bool relu,
+                                             int e, uint32_t bits[3]) {
+    const float best = larger(larger(v0, v1), larger(v2, v3));
+    const bool up = v0 == best || v1 == best, left = v0 == best || (!(v1 == best) && v2 == best);
+    const bool alive = !relu || best > 0.0f;
+    bits[0] |= (uint32_t)(alive && !left) << e;
+    bits[1] |= (uint32_t)(alive && !up) << e;
+    bits[2] |= (uint32_t)alive << e;
+    return relu && best < 0.0f ? 0.0f : best;
+}
+
+/* Eight channels of one pooled pixel from two lines' sums: 0, 1 the even column, 2, 3 the odd. */
+static __device__ void store_pixel(const job &o, int64_t pixel, int channel, const float up[4][4],
+                                   const float down[4][4]) {
+    float y[8];
+    uint32_t bits[3] = {0, 0, 0};
+#pragma unroll
+    for (int e = 0; e < 8; e++) {
+        const int q = e / 2, s = e % 2;
+        y[e] = pool(up[q][s], up[q][s + 2], down[q][s], down[q][s + 2], o.relu, e, bits);
+    }
+    float4 *to = (float4 *)(o.y + pixel * o.O + channel);
+    to[0] = make_float4(y[0], y[1], y[2], y[3]);
+    to[1] = make_float4(y[4], y[5], y[6], y[7]);
+    const int plane = o.O / 8;
+#pragma unroll
+    for (int i = 0; o.code && i < 3; i++)
+        o.code[(pixel * 3 + i) * plane + channel / 8] = (uint8_t)bits[i];
+}
+
+static __global__ void __launch_bounds__(THREADS, 4) pool_tiles(const __grid_constant__ job o) {
+    __shared__ __align__(16) uint32_t x[HIGH * PITCH];
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, g = lane / 4,
+              t = lane % 4;
+    const int groups = o.O / CHANNELS, first = (int)(blockIdx.x % (unsigned)groups) * CHANNELS;
+    const corner at = corner_of(o, blockIdx.x / (unsigned)groups);
+    filters f;
+    float bias[8];
+    load_filters(o, first, &f);
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        bias[e] = o.bias ? o.bias[first + 8 * t + e] : 0.0f;
+    fetch(o, at, x);
+    __syncthreads();
+    const uint32_t *column = x + 6 * (8 * warp + g);
+    taps x0 = load_taps(column, t), x1 = load_taps(column + PITCH, t);
+    const int lines = t < 3 ? t : 0; /* of the k4: whose fourth filter is zero */
+#pragma unroll 2
+    for (int r = 0; r < ROWS; r++) {
+        const uint32_t *line = column + 2 * r * PITCH, *eighth = line + lines * PITCH + 8;
+        const taps x2 = load_taps(line + 2 * PITCH, t), x3 = load_taps(line + 3 * PITCH, t);
+        float up[4][4], down[4][4];
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                up[q][e] = down[q][e] = bias[2 * q + e % 2];
+        convolve(f, x0, x1, x2, eighth[0], eighth[3], up);
+        convolve(f, x1, x2, x3, eighth[PITCH], eighth[PITCH + 3], down);
+        const int i = at.i + r, j = at.j + 8 * warp + g;
+        if (i < o.oh && j < o.ow)
+            store_pixel(o, (at.n * o.oh + i) * o.ow + j, first + 8 * t, up, down);
+        x0 = x2;
+        x1 = x3;
+    }
+}
+
+static job job_of(const sn_conv_pool *q, const sn_cuda_conv_pool *o) {
+    job k = {};
+    k.x = (const float *)o->o.x;
+    k.w = (const float *)o->o.w;
+    k.bias = (const float *)o->o.bias;
+    k.dy = (const float *)o->o.dy;
+    k.y = (float *)o->o.y;
+    k.code = o->code;
+    k.N = q->v.N;
+    k.H = (int)q->v.H;
+    k.W = (int)q->v.W;
+    k.O = (int)q->v.O;
+    k.oh = (int)q->p.oh;
+    k.ow = (int)q->p.ow;
+    k.top = (int)q->v.pad[0];
+    k.left = (int)q->v.pad[2];
+    k.down = (k.oh + ROWS - 1) / ROWS;
+    k.across = (k.ow + COLUMNS - 1) / COLUMNS;
+    k.tiles = k.N * k.down * k.across;
+    k.relu = q->relu;
+    k.wide_reads = k.left == 0 && 3 * k.W % 4 == 0 && sn_aligned(k.x);
+    return k;
+}
+
+void sn_conv_pool_mma(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o) {
+    const job k = job_of(q, o);
+    SN_LAUNCH(pool_tiles, (unsigned)(k.tiles * (k.O / CHANNELS)), THREADS, 0, c->stream, k);
+}
+
+/* --- the weights' gradient ------------------------------------------------------------------- */
+/* Offsets of a thread's taps in the tile, or what they are instead. */
+typedef struct {
+    int at[4];
+    uint32_t instead[4]; /* where at is negative */
+} rows;
+
+static __device__ rows rows_of(int g) {
+    rows r;
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const int tap = g + 8 * e;
+        r.at[e] = tap < TAPS - 1 ? tap / 9 * PITCH + tap % 9 : -1;
+        r.instead[e] = tap == TAPS - 1 ? __float_as_uint(1.0f) : 0u;
+    }
+    return r;
+}
+
+/* Four pooled pixels from column `x` of their first line on; d and the codes' planes are of the
+ * thread's pixel and channels. */
+static __device__ void add_pixels(const uint32_t *x, const rows &r, const uint32_t d[4],
+                                  const uint32_t plane[3], float sum[2][4][4]) {
+#pragma unroll
+    for (int line = 0; line < 2; line++) {
+        uint32_t a[4][2]; /* taps; even and odd column */
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+#pragma unroll
+            for (int s = 0; s < 2; s++)
+                a[e][s] = r.at[e] >= 0 ? x[line * PITCH + r.at[e] + 3 * s] : r.instead[e];
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            const bool here = (plane[2] >> q & 1u) && (plane[1] >> q & 1u) == (uint32_t)line;
+            const bool odd = plane[0] >> q & 1u;
+            const uint32_t b0 = here && !odd ? d[q] : 0u, b1 = here && odd ? d[q] : 0u;
+            multiply8(sum[0][q], a[0][0], a[1][0], a[0][1], a[1][1], b0, b1);
+            multiply8(sum[1][q], a[2][0], a[3][0], a[2][1], a[3][1], b0, b1);
+        }
+    }
+}
+
+static __device__ void add_tile(const job &o, const corner &at, int first, const uint32_t *x,
+                                const rows &r, float sum[2][4][4]) {
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, g = lane / 4,
+              t = lane % 4;
+    for (int i = 0; i < ROWS && at.i + i < o.oh; i++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int j = 8 * warp + 4 * half + t;
+            uint32_t d[4] = {0, 0, 0, 0}, plane[3] = {0, 0, 0};
+            if (at.j + j < o.ow) {
+                const int64_t pixel = (at.n * o.oh + at.i + i) * o.ow + at.j + j;
+                const float4 v = *(const float4 *)(o.dy + pixel * o.O + first + 4 * g);
+                const uint32_t *code = (const uint32_t *)(o.code + (pixel * 3 * o.O + first) / 8);
+#pragma unroll
+                for (int e = 0; e < 3; e++)
+                    plane[e] = code[e * o.O / 32] >> 4 * g;
+                d[0] = round_tf32(v.x);
+                d[1] = round_tf32(v.y);
+                d[2] = round_tf32(v.z);
+                d[3] = round_tf32(v.w);
+            }
+            add_pixels(x + 2 * i * PITCH + 6 * j, r, d, plane, sum);
+        }
+}
+
+/* The block's sum from its warps', in order; x is free by now. */
+static __device__ void store_sums(const job &o, int group, float sum[2][4][4], float *all) {
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, g = lane / 4,
+              t = lane % 4;
+    const int64_t block = blockIdx.x / (unsigned)(o.O / CHANNELS);
+    __syncthreads();
+#pragma unroll
+    for (int m = 0; m < 2; m++)
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const int tap = 16 * m + g + 8 * (e / 2), channel = 4 * (2 * t + e % 2) + q;
+                if (tap < TAPS)
+                    all[(warp * TAPS + tap) * CHANNELS + channel] = sum[m][q][e];
+            }
+    __syncthreads();
+    for (int e = (int)threadIdx.x; e < TAPS * CHANNELS; e += THREADS) {
+        float total = 0;
+        for (int w = 0; w < WARPS; w++)
+            total += all[w * TAPS * CHANNELS + e];
+        o.partial[(block * TAPS + e / CHANNELS) * o.O + group + e % CHANNELS] = total;
+    }
+}
+
+static __global__ void __launch_bounds__(THREADS, 4) sum_tiles(const __grid_constant__ job o) {
+    __shared__ __align__(16) uint32_t x[HIGH * PITCH];
+    const int groups = o.O / CHANNELS, first = (int)(blockIdx.x % (unsigned)groups) * CHANNELS;
+    const rows r = rows_of((int)threadIdx.x % 32 / 4);
+    float sum[2][4][4] = {};
+    for (int64_t tile = blockIdx.x / (unsigned)groups; tile < o.tiles;
+         tile += gridDim.x / (unsigned)groups) {
+        const corner at = corner_of(o, tile);
+        __syncthreads();
+        fetch(o, at, x);
+        __syncthreads();
+        add_tile(o, at, first, x, r, sum);
+    }
+    store_sums(o, first, sum, (float *)x);
+}
+
+/* A warp adds the blocks' sums of an element: 27 taps of dw, then db. */
+static __global__ void add_blocks(const float *partial, int64_t blocks, int O, bool add, float *dw,
+                                  float *db) {
+    const int lane = (int)threadIdx.x % 32, count = TAPS * O;
+    for (int at = (int)(sn_thread() / 32); at < count; at += (int)(sn_all_threads() / 32)) {
+        double sum = 0;
+        for (int64_t i = lane; i < blocks; i += 32)
+            sum += (double)partial[i * count + at];
+        sum = sn_warp_sum(sum);
+        float *to = at < count - O ? dw + at : db ? db + (at - (count - O)) : NULL;
+        if (lane == 0 && to)
+            *to = add ? *to + (float)sum : (float)sum;
+    }
+}
+
+/* Blocks of each group of channels: as many as the card holds, not more than tiles. */
+static int64_t count_blocks(const sn_gpu *g, const sn_conv_pool *q) {
+    const int64_t tiles =
+        q->v.N * ((q->p.oh + ROWS - 1) / ROWS) * ((q->p.ow + COLUMNS - 1) / COLUMNS);
+    const int64_t wanted = 4 * (int64_t)sn_gpu_multiprocessors(g) / (q->v.O / CHANNELS);
+    return tiles < wanted ? tiles : wanted > 0 ? wanted : 1;
+}
+
+size_t sn_conv_pool_mma_dw_bytes(const sn_gpu *g, const sn_conv_pool *q) {
+    return (size_t)(count_blocks(g, q) * TAPS * q->v.O) * sizeof(float);
+}
+
+void sn_conv_pool_mma_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
+                         void *scratch) {
+    const int64_t blocks = count_blocks(c->gpu, q);
+    job k = job_of(q, o);
+    k.partial = (float *)scratch;
+    SN_LAUNCH(sum_tiles, (unsigned)(blocks * (k.O / CHANNELS)), THREADS, 0, c->stream, k);
+    SN_LAUNCH(add_blocks, sn_blocks(TAPS * (int64_t)k.O, 4), 128, 0, c->stream,
+              (const float *)scratch, blocks, k.O, o->o.accumulate, (float *)o->o.dw,
+              (float *)o->o.db);
+}
+
+#endif

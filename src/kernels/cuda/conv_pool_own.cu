@@ -1,0 +1,485 @@
+/* conv_pool_own.cu: convolution and pooling at once, plainly: one thread per element of the result,
+ * which makes every convolution of its window again; f32 and f64. And the two passes that pool, or
+ * spread, a convolution's result that does lie in memory.
+ *
+ * A thread that pools takes eight channels of a pixel: a byte of each plane of codes is one
+ * thread's. The first maximum of a window wins, a NaN beats every number, pooling's padding never
+ * wins. */
+#include "kernels/cuda/conv_pool.h"
+
+#include "kernels/cuda/act.h"
+#include "kernels/cuda/own.h"
+
+/* (image, row, column, channel) of element i of an image-shaped value. */
+typedef struct {
+    sn_divisor channels, width, height;
+} parts;
+
+typedef struct {
+    int64_t n, i, j, c;
+} place;
+
+static __device__ __forceinline__ place place_of(const parts &p, int64_t i) {
+    place at;
+    const int64_t pixel = sn_div(i, p.channels), line = sn_div(pixel, p.width);
+    at.c = i - pixel * p.channels.d;
+    at.j = pixel - line * p.width.d;
+    at.n = sn_div(line, p.height);
+    at.i = line - at.n * p.height.d;
+    return at;
+}
+
+static parts parts_of(int64_t height, int64_t width, int64_t channels) {
+    const parts p = {sn_divisor_of(channels), sn_divisor_of(width), sn_divisor_of(height)};
+    return p;
+}
+
+/* The maximum so far, and where it stood. */
+template <class T> struct conv_pool_winner {
+    T best;
+    int place; /* -1: none yet */
+
+    __device__ void meet(T v, int at) {
+        if (place < 0 || v > best || (v != v && best == best)) {
+            best = v;
+            place = at;
+        }
+    }
+};
+
+/* Codes of eight channels, until they are stored. */
+typedef struct {
+    unsigned column, row, alive; /* a bit each */
+} octet;
+
+template <class T>
+static __device__ __forceinline__ T pooled(const conv_pool_winner<T> &w, bool relu) {
+    return relu ? sn_act_of((int)SN_ACT_relu, w.best) : w.best;
+}
+
+/* Channel 8 o + e of a pixel; bytes are stored at once, bits wait. */
+template <class T>
+static __device__ __forceinline__ void note(const sn_pool &p, const conv_pool_winner<T> &w,
+                                            bool relu, int e, octet *bits, uint8_t *byte) {
+    const bool alive = !relu || w.best > T(0);
+    if (!sn_code_is_planes(p)) {
+        *byte = alive ? (uint8_t)w.place : (uint8_t)SN_CODE_DEAD;
+        return;
+    }
+    const int wide = (int)p.kernel[1];
+    bits->alive |= (unsigned)alive << e;
+    bits->row |= (unsigned)(alive && w.place >= wide) << e;
+    bits->column |= (unsigned)(alive && w.place % wide) << e;
+}
+
+static __device__ __forceinline__ void put_octet(const sn_pool &p, const octet &bits,
+                                                 uint8_t *pixel, int64_t o) {
+    const int64_t plane = sn_code_plane(p);
+    if (!sn_code_is_planes(p))
+        return;
+    pixel[o] = (uint8_t)bits.column;
+    pixel[plane + o] = (uint8_t)bits.row;
+    pixel[2 * plane + o] = (uint8_t)bits.alive;
+}
+
+/* --- forward --------------------------------------------------------------------------------- */
+template <class T> struct conv_pool_forward {
+    sn_conv v;
+    sn_pool p;
+    bool relu;
+    parts octets;
+    sn_divisor group_width;
+    int64_t depth; /* inputs of a group */
+    const T *x, *w, *bias, *scale;
+    T *y;
+    uint8_t *code;
+
+    /* Channel c of the convolution at (i, j) of image n. */
+    __device__ __forceinline__ T result(int64_t n, int64_t c, int64_t i, int64_t j) const {
+        const int64_t first = sn_div(c, group_width) * depth;
+        T sum = 0;
+        for (int64_t a = 0; a < v.kh; a++) {
+            const int64_t row = i * v.stride[0] + a * v.dilation[0] - v.pad[0];
+            for (int64_t b = 0; row >= 0 && row < v.H && b < v.kw; b++) {
+                const int64_t col = j * v.stride[1] + b * v.dilation[1] - v.pad[2];
+                if (col < 0 || col >= v.W)
+                    continue;
+                const T *from = x + ((n * v.H + row) * v.W + col) * v.C + first;
+                const T *weight = w + (a * v.kw + b) * depth * v.O + c;
+                for (int64_t k = 0; k < depth; k++)
+                    sum += from[k] * weight[k * v.O];
+            }
+        }
+        if (scale)
+            sum *= scale[c];
+        return bias ? sum + bias[c] : sum;
+    }
+
+    __device__ __forceinline__ conv_pool_winner<T> pool(const place &o, int64_t c) const {
+        conv_pool_winner<T> win = {0, -1};
+        for (int64_t a = 0; a < p.kernel[0]; a++) {
+            const int64_t i = o.i * p.stride[0] - p.pad[0] + a;
+            for (int64_t b = 0; i >= 0 && i < p.H && b < p.kernel[1]; b++) {
+                const int64_t j = o.j * p.stride[1] - p.pad[2] + b;
+                if (j >= 0 && j < p.W)
+                    win.meet(result(o.n, c, i, j), (int)(a * p.kernel[1] + b));
+            }
+        }
+        return win;
+    }
+
+    __device__ void operator()(int64_t at) const {
+        const place o = place_of(octets, at);
+        const int64_t pixel = (o.n * p.oh + o.i) * p.ow + o.j;
+        uint8_t *codes = code ? code + pixel * sn_code_pixel(p) : NULL;
+        octet bits = {0, 0, 0};
+        for (int e = 0; e < 8 && 8 * o.c + e < p.C; e++) {
+            const int64_t c = 8 * o.c + e;
+            const conv_pool_winner<T> win = pool(o, c);
+            y[pixel * p.C + c] = pooled(win, relu);
+            if (codes)
+                note(p, win, relu, e, &bits, codes + c);
+        }
+        if (codes)
+            put_octet(p, bits, codes, o.c);
+    }
+};
+
+static int64_t count_octets(const sn_pool *p) {
+    return p->N * p->oh * p->ow * sn_code_plane(*p);
+}
+
+template <class T>
+static void run_forward(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o) {
+    const conv_pool_forward<T> f = {q->v,
+                                    q->p,
+                                    q->relu,
+                                    parts_of(q->p.oh, q->p.ow, sn_code_plane(q->p)),
+                                    sn_divisor_of(q->v.O / q->v.groups),
+                                    q->v.C / q->v.groups,
+                                    (const T *)o->o.x,
+                                    (const T *)o->o.w,
+                                    (const T *)o->o.bias,
+                                    (const T *)o->o.scale,
+                                    (T *)o->o.y,
+                                    o->code};
+    sn_each(c, count_octets(&q->p), f);
+}
+
+void sn_conv_pool_plain(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o) {
+    if (o->o.dtype == SNUG_F32)
+        run_forward<float>(c, q, o);
+    else
+        run_forward<double>(c, q, o);
+}
+
+/* --- where a gradient goes ------------------------------------------------------------------- */
+/* The position that place k links to position `at` of the larger side, or -1. */
+static __device__ __forceinline__ int64_t under(int64_t at, int64_t k, int64_t pad,
+                                                int64_t dilation, const sn_divisor &stride,
+                                                int64_t extent) {
+    const int64_t scaled = at + pad - k * dilation;
+    if (scaled < 0)
+        return -1;
+    const int64_t o = sn_div(scaled, stride);
+    return o * stride.d == scaled && o < extent ? o : -1;
+}
+
+/* The gradient of element (n, i, j, o) of the convolution's result. */
+template <class T> struct conv_pool_spread {
+    sn_pool p;
+    sn_divisor down, across; /* strides of the pooling */
+    const T *dy;
+    const uint8_t *code;
+
+    __device__ __forceinline__ T at(int64_t n, int64_t i, int64_t j, int64_t o) const {
+        T sum = 0;
+        for (int64_t a = 0; a < p.kernel[0]; a++) {
+            const int64_t r = under(i, a, p.pad[0], 1, down, p.oh);
+            for (int64_t b = 0; r >= 0 && b < p.kernel[1]; b++) {
+                const int64_t s = under(j, b, p.pad[2], 1, across, p.ow);
+                const int64_t pixel = (n * p.oh + r) * p.ow + s;
+                if (s >= 0 &&
+                    sn_code_get(p, code + pixel * sn_code_pixel(p), o) == a * p.kernel[1] + b)
+                    sum += dy[pixel * p.C + o];
+            }
+        }
+        return sum;
+    }
+};
+
+template <class T>
+static conv_pool_spread<T> spread_with(const sn_pool *p, const void *dy, const uint8_t *code) {
+    const conv_pool_spread<T> s = {*p, sn_divisor_of(p->stride[0]), sn_divisor_of(p->stride[1]),
+                                   (const T *)dy, code};
+    return s;
+}
+
+template <class T> struct conv_pool_backward {
+    sn_conv v;
+    conv_pool_spread<T> spread;
+    parts x_parts;
+    sn_divisor group_depth, down, across;
+    int64_t width; /* outputs of a group */
+    const T *w;
+    T *dx;
+
+    __device__ void operator()(int64_t at) const {
+        const place x = place_of(x_parts, at);
+        const int64_t group = sn_div(x.c, group_depth), k = x.c - group * group_depth.d;
+        T sum = 0;
+        for (int64_t a = 0; a < v.kh; a++) {
+            const int64_t i = under(x.i, a, v.pad[0], v.dilation[0], down, v.oh);
+            for (int64_t b = 0; i >= 0 && b < v.kw; b++) {
+                const int64_t j = under(x.j, b, v.pad[2], v.dilation[1], across, v.ow);
+                const T *weight = w + ((a * v.kw + b) * group_depth.d + k) * v.O + group * width;
+                for (int64_t o = 0; j >= 0 && o < width; o++)
+                    sum += spread.at(x.n, i, j, group * width + o) * weight[o];
+            }
+        }
+        dx[at] = sum;
+    }
+};
+
+template <class T>
+static void run_dx(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o) {
+    const sn_conv *v = &q->v;
+    const conv_pool_backward<T> f = {*v,
+                                     spread_with<T>(&q->p, o->o.dy, o->code),
+                                     parts_of(v->H, v->W, v->C),
+                                     sn_divisor_of(v->C / v->groups),
+                                     sn_divisor_of(v->stride[0]),
+                                     sn_divisor_of(v->stride[1]),
+                                     v->O / v->groups,
+                                     (const T *)o->o.w,
+                                     (T *)o->o.dx};
+    sn_each(c, v->N * v->H * v->W * v->C, f);
+}
+
+void sn_conv_pool_plain_dx(const sn_cuda_call *c, const sn_conv_pool *q,
+                           const sn_cuda_conv_pool *o) {
+    if (o->o.dtype == SNUG_F32)
+        run_dx<float>(c, q, o);
+    else
+        run_dx<double>(c, q, o);
+}
+
+/* --- the weights' gradient ------------------------------------------------------------------- */
+static int64_t count_weights(const sn_conv *v) {
+    return v->kh * v->kw * (v->C / v->groups) * v->O;
+}
+
+static int64_t count_results(const sn_conv *v) {
+    return count_weights(v) + (v->bias ? v->O : 0);
+}
+
+static int64_t chunk_pixels(const sn_conv_pool *q, size_t cap, size_t element) {
+    enum { LEAST = 64, WANTED_THREADS = 1 << 18 };
+    const int64_t pixels = q->p.N * q->p.oh * q->p.ow, count = count_results(&q->v);
+    const int64_t most = (int64_t)(cap / element) / (count > 0 ? count : 1);
+    int64_t chunks = WANTED_THREADS / (count > 0 ? count : 1) + 1;
+    chunks = chunks < most ? chunks : most;
+    const int64_t size = sn_cuda_ceil(pixels, chunks < 1 ? 1 : chunks);
+    return size < LEAST ? (int64_t)LEAST : size;
+}
+
+static int64_t count_chunks(const sn_conv_pool *q, size_t cap, size_t element) {
+    const int64_t pixels = q->p.N * q->p.oh * q->p.ow;
+    return pixels > 0 ? sn_cuda_ceil(pixels, chunk_pixels(q, cap, element)) : 1;
+}
+
+/* One element over the pooled pixels of one chunk. */
+template <class T> struct conv_pool_sum_chunk {
+    sn_conv v;
+    sn_pool p;
+    sn_divisor results, outputs, depth, wide, group_width, y_width, y_height, across;
+    int64_t n_weights, pixels, size;
+    const T *x, *dy;
+    const uint8_t *code;
+    T *partial;
+
+    /* x under place (a, b) of the kernel where the winner of pooled element (n, i, j) stood. */
+    __device__ __forceinline__ T under_winner(int64_t n, int64_t i, int64_t j, int won, int64_t a,
+                                              int64_t b, int64_t channel) const {
+        const int64_t place_row = sn_div(won, across), place_col = won - place_row * across.d;
+        const int64_t r = i * p.stride[0] - p.pad[0] + place_row,
+                      s = j * p.stride[1] - p.pad[2] + place_col;
+        const int64_t row = r * v.stride[0] + a * v.dilation[0] - v.pad[0],
+                      col = s * v.stride[1] + b * v.dilation[1] - v.pad[2];
+        if (row < 0 || row >= v.H || col < 0 || col >= v.W)
+            return T(0);
+        return x[((n * v.H + row) * v.W + col) * v.C + channel];
+    }
+
+    __device__ void operator()(int64_t at) const {
+        const int64_t chunk = sn_div(at, results), e = at - chunk * results.d;
+        const int64_t first = chunk * size, end = first + size < pixels ? first + size : pixels;
+        const bool is_bias = e >= n_weights;
+        const int64_t kc = is_bias ? 0 : sn_div(e, outputs),
+                      o = is_bias ? e - n_weights : e - kc * outputs.d;
+        const int64_t ab = sn_div(kc, depth), k = kc - ab * depth.d;
+        const int64_t a = sn_div(ab, wide), b = ab - a * wide.d;
+        const int64_t channel = sn_div(o, group_width) * depth.d + k;
+        T sum = 0;
+        for (int64_t pixel = first; pixel < end; pixel++) {
+            const int won = sn_code_get(p, code + pixel * sn_code_pixel(p), o);
+            const int64_t line = sn_div(pixel, y_width), n = sn_div(line, y_height);
+            if (won == SN_CODE_DEAD)
+                continue;
+            const T d = dy[pixel * v.O + o];
+            sum += is_bias ? d
+                           : d * under_winner(n, line - n * y_height.d, pixel - line * y_width.d,
+                                              won, a, b, channel);
+        }
+        partial[at] = sum;
+    }
+};
+
+template <class T> struct conv_pool_add_chunks {
+    int64_t n_results, n_weights, n_chunks;
+    const T *partial;
+    T *dw, *db;
+    bool add;
+
+    __device__ void operator()(int64_t e) const {
+        double sum = 0;
+        for (int64_t i = 0; i < n_chunks; i++)
+            sum += (double)partial[i * n_results + e];
+        T *to = e < n_weights ? dw + e : db + (e - n_weights);
+        *to = add ? *to + (T)sum : (T)sum;
+    }
+};
+
+size_t sn_conv_pool_plain_dw_bytes(const sn_gpu *g, const sn_conv_pool *q, snug_dtype dtype) {
+    const size_t element = snug_dtype_bytes(dtype);
+    return (size_t)(count_chunks(q, sn_gpu_workspace_cap(g), element) * count_results(&q->v)) *
+           element;
+}
+
+template <class T>
+static void run_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
+                   void *scratch) {
+    const sn_conv *v = &q->v;
+    const size_t cap = sn_gpu_workspace_cap(c->gpu);
+    const int64_t n = count_results(v), chunks = count_chunks(q, cap, sizeof(T));
+    const conv_pool_sum_chunk<T> f = {*v,
+                                      q->p,
+                                      sn_divisor_of(n),
+                                      sn_divisor_of(v->O),
+                                      sn_divisor_of(v->C / v->groups),
+                                      sn_divisor_of(v->kw),
+                                      sn_divisor_of(v->O / v->groups),
+                                      sn_divisor_of(q->p.ow),
+                                      sn_divisor_of(q->p.oh),
+                                      sn_divisor_of(q->p.kernel[1]),
+                                      count_weights(v),
+                                      q->p.N * q->p.oh * q->p.ow,
+                                      chunk_pixels(q, cap, sizeof(T)),
+                                      (const T *)o->o.x,
+                                      (const T *)o->o.dy,
+                                      o->code,
+                                      (T *)scratch};
+    const conv_pool_add_chunks<T> g = {n,
+                                       count_weights(v),
+                                       chunks,
+                                       (const T *)scratch,
+                                       (T *)o->o.dw,
+                                       (T *)o->o.db,
+                                       o->o.accumulate};
+    sn_each(c, n * chunks, f);
+    sn_each(c, n, g);
+}
+
+void sn_conv_pool_plain_dw(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_conv_pool *o,
+                           void *scratch) {
+    if (o->o.dtype == SNUG_F32)
+        run_dw<float>(c, q, o, scratch);
+    else
+        run_dw<double>(c, q, o, scratch);
+}
+
+/* --- a result that lies in memory ------------------------------------------------------------ */
+struct conv_pool_take {
+    sn_pool p;
+    bool relu;
+    parts octets;
+    const float *big, *bias, *scale;
+    float *y;
+    uint8_t *code;
+
+    /* Place `at` of the window, at `from` on, meets the best so far. */
+    __device__ __forceinline__ void meet(conv_pool_winner<float> win[8], const float *from,
+                                         int64_t first, int at) const {
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            const int64_t c = first + e;
+            if (c >= p.C)
+                continue;
+            float v = from[c];
+            if (scale)
+                v *= scale[c];
+            win[e].meet(bias ? v + bias[c] : v, at);
+        }
+    }
+
+    __device__ void operator()(int64_t at) const {
+        const place o = place_of(octets, at);
+        const int64_t pixel = (o.n * p.oh + o.i) * p.ow + o.j, first = 8 * o.c;
+        uint8_t *codes = code ? code + pixel * sn_code_pixel(p) : NULL;
+        conv_pool_winner<float> win[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            win[e].place = -1;
+        for (int64_t a = 0; a < p.kernel[0]; a++) {
+            const int64_t i = o.i * p.stride[0] - p.pad[0] + a;
+            for (int64_t b = 0; i >= 0 && i < p.H && b < p.kernel[1]; b++) {
+                const int64_t j = o.j * p.stride[1] - p.pad[2] + b;
+                if (j >= 0 && j < p.W)
+                    meet(win, big + ((o.n * p.H + i) * p.W + j) * p.C, first,
+                         (int)(a * p.kernel[1] + b));
+            }
+        }
+        octet bits = {0, 0, 0};
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            if (first + e < p.C) {
+                y[pixel * p.C + first + e] = pooled(win[e], relu);
+                if (codes)
+                    note(p, win[e], relu, e, &bits, codes + first + e);
+            }
+        if (codes)
+            put_octet(p, bits, codes, o.c);
+    }
+};
+
+void sn_pool_take(const sn_cuda_call *c, const sn_conv_pool *q, const float *big,
+                  const sn_cuda_conv_pool *o) {
+    const conv_pool_take f = {q->p,
+                              q->relu,
+                              parts_of(q->p.oh, q->p.ow, sn_code_plane(q->p)),
+                              big,
+                              (const float *)o->o.bias,
+                              (const float *)o->o.scale,
+                              (float *)o->o.y,
+                              o->code};
+    sn_each(c, count_octets(&q->p), f);
+}
+
+struct conv_pool_spread_one {
+    conv_pool_spread<float> spread;
+    parts big_parts;
+    float *big;
+
+    __device__ void operator()(int64_t at) const {
+        const place o = place_of(big_parts, at);
+        big[at] = spread.at(o.n, o.i, o.j, o.c);
+    }
+};
+
+void sn_pool_spread(const sn_cuda_call *c, const sn_conv_pool *q, const float *dy,
+                    const uint8_t *code, float *big) {
+    const sn_conv *v = &q->v;
+    const conv_pool_spread_one f = {spread_with<float>(&q->p, dy, code),
+                                    parts_of(v->oh, v->ow, v->O), big};
+    sn_each(c, v->N * v->oh * v->ow * v->O, f);
+}
