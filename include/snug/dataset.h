@@ -194,6 +194,14 @@ typedef struct {
 } snug_padding;
 SNUG_API SNUG_CHECKED snug_status snug_dataset_padded_batch(snug_dataset *d, const snug_padding *o,
                                                             snug_dataset **out, snug_error *err);
+/* Rows that overlap: `size` elements, each `stride`-th, as arrays; the next window begins `shift`
+ * elements later (0: size). The dataset of one window: snug_dataset_from_element with slices. */
+typedef struct {
+    int64_t size, shift, stride; /* stride 0: 1 */
+    int drop_remainder;
+} snug_window;
+SNUG_API SNUG_CHECKED snug_status snug_dataset_window(snug_dataset *d, const snug_window *o,
+                                                      snug_dataset **out, snug_error *err);
 SNUG_API SNUG_CHECKED snug_status snug_dataset_unbatch(snug_dataset *d, snug_dataset **out,
                                                        snug_error *err);
 SNUG_API SNUG_CHECKED snug_status snug_dataset_repeat(snug_dataset *d, int64_t times,
@@ -235,8 +243,8 @@ SNUG_API void snug_iterator_destroy(snug_iterator *it);
 /* SNUG_E_END when there are no more. The element is the caller's (snug_element_drop). */
 SNUG_API SNUG_CHECKED snug_status snug_iterator_next(snug_iterator *it, snug_element *out,
                                                      snug_error *err);
-/* The next batch straight into the caller's buffers (views of the spec's types with room for `rows`
- * rows); *rows: how many came, 0 at the end. Without a batch as last stage: SNUG_E_INVALID. */
+/* The next batch straight into the caller's buffers, converting as feeds do (views of the spec's
+ * shapes with room for a batch's rows); *rows: how many came, 0 at the end. */
 SNUG_API SNUG_CHECKED snug_status snug_iterator_fill(snug_iterator *it, const snug_view *views,
                                                      int n, int64_t *rows, snug_error *err);
 /* Asked while waiting for other threads; true: SNUG_E_INTERRUPTED. */

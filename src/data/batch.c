@@ -29,8 +29,10 @@ static int64_t rows_at_first(const sn_cursor *c, int64_t size) {
     return size < most ? size : most < 1 ? 1 : most;
 }
 
-static snug_type with_rows(const snug_type *row, int64_t n) {
+snug_type sn_type_with_rows(const snug_type *row, int64_t n) {
     snug_type t = {.dtype = row->dtype, .rank = row->rank + 1};
+    if (row->rank < 0 || row->rank >= SNUG_MAX_RANK)
+        return *row;
     t.dims[0] = n;
     memcpy(t.dims + 1, row->dims, (size_t)row->rank * sizeof *row->dims);
     return t;
@@ -56,7 +58,7 @@ static snug_status make_arrays(const sn_cursor *c, const snug_spec *s, int64_t r
         status = check_rank(&s->type[i], i, err);
         if (status != SNUG_OK || s->is_text[i])
             continue;
-        const snug_type type = with_rows(&s->type[i], rows);
+        const snug_type type = sn_type_with_rows(&s->type[i], rows);
         status = snug_datum_create(c->stage->engine, &type, &out->part[i], err);
         to->part[i].data = out->part[i].data;
         to->part[i].row_bytes = rows > 0 ? out->part[i].bytes / (size_t)rows : 0;
@@ -148,21 +150,30 @@ static snug_status check_same_shape(const snug_datum *d, const snug_datum *first
                    snug_type_print(&first->type, b, sizeof b));
 }
 
+/* Which parts become one array. */
+typedef struct {
+    const sn_gathering *all;
+    int n_parts, part;
+    sn_rows_of rows;
+} column;
+
+static const snug_datum *cell(const column *c, int64_t i) {
+    return &c->all->parts[(c->rows.first + i * c->rows.step) * c->n_parts + c->part];
+}
+
 /* Texts of all rows, one after another. */
-static snug_status join_texts(snug_engine *e, const sn_gathering *g, int n_parts, int part,
-                              snug_datum *out, snug_error *err) {
-    const snug_datum *first = &g->parts[part];
-    const snug_type type = with_rows(&first->type, g->n);
-    const size_t in_row = (size_t)sn_type_count(&first->type), n = in_row * (size_t)g->n;
+static snug_status join_texts(snug_engine *e, const column *c, snug_datum *out, snug_error *err) {
+    const snug_datum *first = cell(c, 0);
+    const snug_type type = sn_type_with_rows(&first->type, c->rows.count);
+    const size_t in_row = (size_t)sn_type_count(&first->type), n = in_row * (size_t)c->rows.count;
     void *block;
     SNUG_TRY(sn_alloc(e, SN_MEM_INPUT, n * sizeof(snug_text), &block, err));
     snug_text *all = block;
     snug_status status = SNUG_OK;
-    for (int64_t i = 0; i < g->n && status == SNUG_OK; i++) {
-        const snug_datum *d = &g->parts[i * n_parts + part];
-        status = check_same_shape(d, first, part, err);
+    for (int64_t i = 0; i < c->rows.count && status == SNUG_OK; i++) {
+        status = check_same_shape(cell(c, i), first, c->part, err);
         if (status == SNUG_OK && in_row > 0)
-            memcpy(all + (size_t)i * in_row, d->data, in_row * sizeof *all);
+            memcpy(all + (size_t)i * in_row, cell(c, i)->data, in_row * sizeof *all);
     }
     if (status == SNUG_OK)
         status = snug_datum_texts(e, &type, all, out, err);
@@ -170,33 +181,30 @@ static snug_status join_texts(snug_engine *e, const sn_gathering *g, int n_parts
     return status;
 }
 
-static snug_status join_numbers(snug_engine *e, const sn_gathering *g, int n_parts, int part,
-                                snug_datum *out, snug_error *err) {
-    const snug_datum *first = &g->parts[part];
-    const snug_type type = with_rows(&first->type, g->n);
+static snug_status join_numbers(snug_engine *e, const column *c, snug_datum *out, snug_error *err) {
+    const snug_datum *first = cell(c, 0);
+    const snug_type type = sn_type_with_rows(&first->type, c->rows.count);
     SNUG_TRY(snug_datum_create(e, &type, out, err));
-    for (int64_t i = 0; i < g->n; i++) {
-        const snug_datum *d = &g->parts[i * n_parts + part];
-        const snug_status status = check_same_shape(d, first, part, err);
+    for (int64_t i = 0; i < c->rows.count; i++) {
+        const snug_status status = check_same_shape(cell(c, i), first, c->part, err);
         if (status != SNUG_OK) {
             snug_datum_drop(out);
             return status;
         }
-        memcpy((char *)out->data + (size_t)i * first->bytes, d->data, first->bytes);
+        memcpy((char *)out->data + (size_t)i * first->bytes, cell(c, i)->data, first->bytes);
     }
     return SNUG_OK;
 }
 
-static snug_status join(const sn_cursor *c, const sn_gathering *g, int n_parts, snug_element *out,
-                        snug_error *err) {
-    snug_engine *e = c->stage->engine;
+snug_status sn_gathering_join(snug_engine *e, const sn_gathering *g, int n_parts, sn_rows_of rows,
+                              snug_element *out, snug_error *err) {
     snug_status status = SNUG_OK;
     out->n = 0;
     for (int p = 0; p < n_parts && status == SNUG_OK; p++) {
-        status = check_rank(&g->parts[p].type, p, err);
+        const column c = {g, n_parts, p, rows};
+        status = check_rank(&cell(&c, 0)->type, p, err);
         if (status == SNUG_OK)
-            status = (g->parts[p].is_text ? join_texts : join_numbers)(e, g, n_parts, p,
-                                                                       &out->part[p], err);
+            status = (cell(&c, 0)->is_text ? join_texts : join_numbers)(e, &c, &out->part[p], err);
         out->n += status == SNUG_OK;
     }
     if (status != SNUG_OK)
@@ -232,7 +240,8 @@ static snug_status next_gathered(sn_cursor *c, snug_element *out, snug_error *er
     if (status == SNUG_OK && g.n < b->size && b->drop_remainder)
         status = sn_end(err);
     if (status == SNUG_OK)
-        status = join(c, &g, n_parts, out, err);
+        status =
+            sn_gathering_join(c->stage->engine, &g, n_parts, (sn_rows_of){0, 1, g.n}, out, err);
     sn_gathering_clear(c->stage->engine, &g, n_parts);
     return status;
 }
@@ -269,11 +278,8 @@ snug_status snug_dataset_batch(snug_dataset *d, int64_t size, int drop_remainder
     }
     SNUG_TRY(sn_stage_after(&batch_class, d, sizeof(sn_batch), &made, err));
     *(sn_batch *)made->ctx = (sn_batch){size, drop_remainder != 0, sn_spec_is_fixed(&d->spec)};
-    for (int i = 0; i < made->spec.n; i++) {
-        snug_type *t = &made->spec.type[i];
-        if (t->rank >= 0 && t->rank < SNUG_MAX_RANK)
-            *t = with_rows(&d->spec.type[i], drop_remainder ? size : -1);
-    }
+    for (int i = 0; i < made->spec.n; i++)
+        made->spec.type[i] = sn_type_with_rows(&d->spec.type[i], drop_remainder ? size : -1);
     made->cardinality = sn_batch_cardinality(d->cardinality, size, drop_remainder);
     *out = made;
     return SNUG_OK;

@@ -212,7 +212,7 @@ void snug_iterator_destroy(snug_iterator *it) {
     sn_pool_drop(e);
 }
 
-static snug_status begin_call(snug_iterator *it, snug_error *err) {
+snug_status sn_iterator_begin(snug_iterator *it, snug_error *err) {
     it->owner = pthread_self();
     if (!it->cursor)
         return sn_fail(err, SNUG_E_INVALID,
@@ -225,7 +225,7 @@ static snug_status begin_call(snug_iterator *it, snug_error *err) {
 snug_status snug_iterator_next(snug_iterator *it, snug_element *out, snug_error *err) {
     if (!it || !out)
         return sn_fail(err, SNUG_E_INVALID, "snug_iterator_next: an argument is NULL");
-    SNUG_TRY(begin_call(it, err));
+    SNUG_TRY(sn_iterator_begin(it, err));
     return sn_cursor_next(it->cursor, out, err);
 }
 

@@ -18,4 +18,7 @@ struct snug_iterator {
     void *asked_ctx;
 };
 
+/* At the start of each call: who asks, and whether it shall stop. */
+SNUG_CHECKED snug_status sn_iterator_begin(snug_iterator *it, snug_error *err);
+
 #endif

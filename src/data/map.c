@@ -192,16 +192,17 @@ static bool has_room(const map_run *r) {
 static void fill_slots(map_run *r) {
     while (!r->ended && has_room(r)) {
         slot *s = &r->slots[r->tail % r->n_slots];
-        s->status = sn_cursor_next(r->cursor->before[0], &s->in, &s->err);
-        r->ended = s->status == SNUG_E_END;
+        const snug_status status = sn_cursor_next(r->cursor->before[0], &s->in, &s->err);
+        r->ended = status == SNUG_E_END;
         if (r->ended)
             return;
         pthread_mutex_lock(&r->mutex);
-        s->state = s->status == SNUG_OK ? SLOT_QUEUED : SLOT_DONE;
+        s->status = status;
+        s->state = status == SNUG_OK ? SLOT_QUEUED : SLOT_DONE;
         r->tail++;
         pthread_cond_signal(&r->work);
         pthread_mutex_unlock(&r->mutex);
-        if (s->status != SNUG_OK)
+        if (status != SNUG_OK)
             return;
     }
 }

@@ -147,3 +147,145 @@ snug_mapper sn_adder_mapper(const sn_adder *a) {
     return (snug_mapper){
         .ctx = (void *)(uintptr_t)a, .open = open_adder, .close = close_adder, .call = call_adder};
 }
+
+/* --- pipelines -------------------------------------------------------------------------------- */
+static const sn_adder plus_ten = {.add = 10, .sleep_us = 30};
+static const sn_adder evens = {.keeps_even = 1};
+
+static snug_status map_ten(snug_dataset *d, const sn_knobs *k, snug_dataset **out,
+                           snug_error *err) {
+    const snug_mapper f = sn_adder_mapper(&plus_ten);
+    return snug_dataset_map(d, &f, &(snug_map_options){.workers = k->workers}, out, err);
+}
+
+static snug_status range_ten(snug_engine *e, int64_t n, const sn_knobs *k, snug_dataset **out,
+                             snug_error *err) {
+    snug_dataset *d;
+    SNUG_TRY(snug_dataset_range(e, 0, n, 1, &d, err));
+    return map_ten(d, k, out, err);
+}
+
+static snug_status make_batches(snug_engine *e, const sn_knobs *k, snug_dataset **out,
+                                snug_error *err) {
+    snug_dataset *d;
+    SNUG_TRY(range_ten(e, 11, k, &d, err));
+    SNUG_TRY(snug_dataset_batch(d, 3, 0, &d, err));
+    return snug_dataset_prefetch(d, k->depth, out, err);
+}
+
+static snug_status make_shuffled(snug_engine *e, const sn_knobs *k, snug_dataset **out,
+                                 snug_error *err) {
+    snug_dataset *d;
+    SNUG_TRY(snug_dataset_range(e, 0, 9, 1, &d, err));
+    SNUG_TRY(snug_dataset_shuffle(d, &(snug_shuffle){.buffer = 4, .seed = 5}, &d, err));
+    SNUG_TRY(map_ten(d, k, &d, err));
+    SNUG_TRY(snug_dataset_repeat(d, 3, &d, err));
+    SNUG_TRY(snug_dataset_batch(d, 2, 1, &d, err));
+    return snug_dataset_prefetch(d, k->depth, out, err);
+}
+
+static snug_status make_stream_shuffled(snug_engine *e, const sn_knobs *k, snug_dataset **out,
+                                        snug_error *err) {
+    snug_dataset *d;
+    SNUG_TRY(range_ten(e, 12, k, &d, err));
+    SNUG_TRY(snug_dataset_shuffle(
+        d, &(snug_shuffle){.buffer = 5, .seed = 5, .spill_folder = k->folder}, &d, err));
+    return snug_dataset_repeat(d, 2, out, err);
+}
+
+static snug_status make_filtered(snug_engine *e, const sn_knobs *k, snug_dataset **out,
+                                 snug_error *err) {
+    snug_dataset *d;
+    const snug_mapper even = sn_adder_mapper(&evens);
+    SNUG_TRY(range_ten(e, 12, k, &d, err));
+    SNUG_TRY(snug_dataset_filter(d, &even, &d, err));
+    SNUG_TRY(snug_dataset_enumerate(d, 100, &d, err));
+    SNUG_TRY(snug_dataset_repeat(d, 2, &d, err));
+    return snug_dataset_padded_batch(d, &(snug_padding){.size = 4}, out, err);
+}
+
+static snug_status make_cut(snug_engine *e, const sn_knobs *k, snug_dataset **out,
+                            snug_error *err) {
+    snug_dataset *d, *more;
+    SNUG_TRY(range_ten(e, 40, k, &d, err));
+    SNUG_TRY(snug_dataset_skip(d, 3, &d, err));
+    SNUG_TRY(snug_dataset_shard(d, 3, 1, &d, err));
+    SNUG_TRY(snug_dataset_take(d, 7, &d, err));
+    const snug_status status = range_ten(e, 3, k, &more, err);
+    if (status != SNUG_OK) {
+        snug_dataset_drop(d);
+        return status;
+    }
+    SNUG_TRY(snug_dataset_concatenate(d, more, &d, err));
+    return snug_dataset_window(d, &(snug_window){.size = 3, .shift = 2}, out, err);
+}
+
+static snug_status make_zipped(snug_engine *e, const sn_knobs *k, snug_dataset **out,
+                               snug_error *err) {
+    snug_dataset *d[2];
+    SNUG_TRY(range_ten(e, 8, k, &d[0], err));
+    const snug_status status = snug_dataset_range(e, 50, 0, -7, &d[1], err);
+    if (status != SNUG_OK) {
+        snug_dataset_drop(d[0]);
+        return status;
+    }
+    SNUG_TRY(snug_dataset_zip(d, 2, &d[0], err));
+    SNUG_TRY(snug_dataset_batch(d[0], 3, 0, &d[0], err));
+    return snug_dataset_unbatch(d[0], out, err);
+}
+
+static snug_status make_cached(snug_engine *e, const sn_knobs *k, snug_dataset **out,
+                               snug_error *err) {
+    snug_dataset *d;
+    SNUG_TRY(range_ten(e, 7, k, &d, err));
+    SNUG_TRY(snug_dataset_shuffle(d, &(snug_shuffle){.buffer = 3, .seed = 1}, &d, err));
+    SNUG_TRY(snug_dataset_cache(d, NULL, &d, err));
+    return snug_dataset_repeat(d, 3, out, err);
+}
+
+static snug_status make_range(void *ctx, const snug_element *in, snug_dataset **out,
+                              snug_error *err) {
+    snug_dataset *d;
+    const int64_t n = *(const int64_t *)in->part[0].data;
+    SNUG_TRY(snug_dataset_range(ctx, n * 10, n * 10 + n, 1, &d, err));
+    return snug_dataset_shuffle(d, &(snug_shuffle){.buffer = 9, .seed = 2}, out, err);
+}
+
+static snug_status make_interleaved(snug_engine *e, const sn_knobs *k, snug_dataset **out,
+                                    snug_error *err) {
+    snug_dataset *d;
+    const snug_expander f = {
+        .ctx = e, .spec = {.n = 1, .type = {{.dtype = SNUG_I64}}}, .make = make_range};
+    SNUG_TRY(snug_dataset_range(e, 0, 6, 1, &d, err));
+    SNUG_TRY(snug_dataset_interleave(d, &f, &(snug_interleave){.cycle = 3, .block = 2}, &d, err));
+    SNUG_TRY(snug_dataset_repeat(d, 2, &d, err));
+    SNUG_TRY(map_ten(d, k, &d, err));
+    return snug_dataset_prefetch(d, k->depth, out, err);
+}
+
+static snug_status make_chosen(snug_engine *e, const sn_knobs *k, snug_dataset **out,
+                               snug_error *err) {
+    snug_dataset *d[2];
+    const double weights[] = {1, 2};
+    SNUG_TRY(range_ten(e, 5, k, &d[0], err));
+    const snug_status status = range_ten(e, 5, k, &d[1], err);
+    if (status != SNUG_OK) {
+        snug_dataset_drop(d[0]);
+        return status;
+    }
+    SNUG_TRY(snug_dataset_choose(d, 2, &(snug_choice){.weights = weights, .seed = 4}, &d[0], err));
+    return snug_dataset_repeat(d[0], 2, out, err);
+}
+
+snug_status sn_pipeline(snug_engine *e, int which, const sn_knobs *k, snug_dataset **out,
+                        snug_error *err) {
+    static snug_status (*const make[])(snug_engine *, const sn_knobs *, snug_dataset **,
+                                       snug_error *) = {
+        make_batches, make_shuffled, make_stream_shuffled, make_filtered, make_cut,
+        make_zipped,  make_cached,   make_interleaved,     make_chosen,
+    };
+    *out = NULL;
+    if ((size_t)which >= sizeof make / sizeof *make)
+        return SNUG_OK;
+    return make[which](e, k, out, err);
+}

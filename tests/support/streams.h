@@ -25,4 +25,14 @@ typedef struct {
 } sn_adder;
 snug_mapper sn_adder_mapper(const sn_adder *a);
 
+/* Pipelines of every stage, for sweeps: the same stream whatever the knobs are. *out NULL: there is
+ * no pipeline of that number. */
+typedef struct {
+    int workers;        /* of maps */
+    int64_t depth;      /* of prefetches */
+    const char *folder; /* for caches in files and what spills */
+} sn_knobs;
+snug_status sn_pipeline(snug_engine *e, int which, const sn_knobs *k, snug_dataset **out,
+                        snug_error *err);
+
 #endif

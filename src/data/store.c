@@ -1,0 +1,186 @@
+/* store.c: slots of elements, resident or in a file (store.h).
+ *
+ * Invariants:
+ * 1. A slot is empty (bytes 0), resident (item), or in the log (item NULL).
+ * 2. Which slots are resident depends on the limit; what they give does not.
+ * 3. An element that fails to be put stays the caller's. */
+#include "data/store.h"
+
+#include "base/size.h"
+#include "data/log.h"
+#include "data/record.h"
+#include "memory/pool.h"
+
+#include <string.h>
+
+/* A resident element: its parts, without the room that a snug_element has for others. */
+typedef struct {
+    int n;
+    int64_t index;
+    snug_datum part[];
+} item;
+
+typedef struct {
+    item *item;
+    uint64_t where; /* in the log */
+    size_t bytes;   /* of the record, or counted for the item; 0: empty */
+} slot;
+
+struct sn_store {
+    snug_engine *engine;
+    sn_store_plan plan;
+    slot *slots;
+    size_t n, cap;
+    size_t resident_bytes;
+    sn_log *log;
+    unsigned char *buffer; /* of one record */
+    size_t buffer_cap;
+};
+
+size_t sn_share_of_limit(const snug_engine *e) {
+    const size_t limit = sn_pool_limit(e);
+    return limit > 0 && limit < 4 ? 1 : limit / 2;
+}
+
+snug_status sn_store_create(snug_engine *e, const sn_store_plan *plan, sn_store **out,
+                            snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc_zero(e, SN_MEM_INPUT, sizeof(sn_store), &block, err));
+    sn_store *s = block;
+    s->engine = e;
+    s->plan = *plan;
+    *out = s;
+    return SNUG_OK;
+}
+
+static size_t item_bytes(int n) {
+    return sizeof(item) + (size_t)n * sizeof(snug_datum);
+}
+
+/* n more (or fewer) bytes are resident. */
+static void count_bytes(sn_store *s, int64_t n) {
+    s->resident_bytes += (size_t)n;
+    if (s->plan.place)
+        sn_place_hold(s->plan.place, n);
+}
+
+static void free_item(sn_store *s, slot *at) {
+    count_bytes(s, -(int64_t)at->bytes);
+    sn_free(s->engine, SN_MEM_INPUT, at->item, item_bytes(at->item->n));
+    *at = (slot){0};
+}
+
+void sn_store_destroy(sn_store *s) {
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n; i++) {
+        item *it = s->slots[i].item;
+        if (!it)
+            continue;
+        for (int p = 0; p < it->n; p++)
+            snug_datum_drop(&it->part[p]);
+        free_item(s, &s->slots[i]);
+    }
+    sn_log_destroy(s->log);
+    sn_free(s->engine, SN_MEM_INPUT, s->slots, s->cap * sizeof *s->slots);
+    sn_free(s->engine, SN_MEM_INPUT, s->buffer, s->buffer_cap);
+    sn_free(s->engine, SN_MEM_INPUT, s, sizeof *s);
+}
+
+bool sn_store_has_spilled(const sn_store *s) {
+    return s->log != NULL;
+}
+
+/* --- in memory -------------------------------------------------------------------------------- */
+static snug_status keep(sn_store *s, slot *at, snug_element *e, size_t counted, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc(s->engine, SN_MEM_INPUT, item_bytes(e->n), &block, err));
+    item *it = block;
+    it->n = e->n;
+    it->index = e->index;
+    memcpy(it->part, e->part, (size_t)e->n * sizeof *e->part);
+    e->n = 0;
+    *at = (slot){.item = it, .bytes = counted};
+    count_bytes(s, (int64_t)counted);
+    return SNUG_OK;
+}
+
+/* --- in the file ------------------------------------------------------------------------------ */
+static snug_status fail_limit(const sn_store *s, size_t counted, snug_error *err) {
+    char have[32], all[32];
+    return sn_fail(err, SNUG_E_BUDGET,
+                   "%s holds %s of the %s that it may; an element of %zu bytes does not fit: give "
+                   "a folder to spill to, a smaller buffer or a larger limit",
+                   s->plan.what, snug_bytes_print(s->resident_bytes, have, sizeof have),
+                   snug_bytes_print(s->plan.limit_bytes, all, sizeof all), counted);
+}
+
+static snug_status spill(sn_store *s, slot *at, snug_element *e, snug_error *err) {
+    size_t n = 0;
+    uint64_t where;
+    SNUG_TRY(sn_record_bytes(e, &n, err));
+    SNUG_TRY(sn_grow(s->engine, SN_MEM_INPUT, &s->buffer, 1, &s->buffer_cap, n, err));
+    if (!s->log)
+        SNUG_TRY(sn_log_create(s->engine, s->plan.folder, &s->log, err));
+    sn_record_write(e, s->buffer);
+    SNUG_TRY(sn_log_add(s->log, s->buffer, n, &where, err));
+    *at = (slot){.where = where, .bytes = n};
+    snug_element_drop(e);
+    return SNUG_OK;
+}
+
+static snug_status read_back(sn_store *s, const slot *at, snug_element *out, snug_error *err) {
+    SNUG_TRY(sn_log_read(s->log, at->where, at->bytes, s->buffer, err));
+    return sn_record_read(s->engine, s->buffer, at->bytes, out, err);
+}
+
+/* --- slots ------------------------------------------------------------------------------------ */
+snug_status sn_store_put(sn_store *s, size_t slot_number, snug_element *e, snug_error *err) {
+    const size_t old = s->cap;
+    SNUG_TRY(sn_grow(s->engine, SN_MEM_INPUT, &s->slots, sizeof *s->slots, &s->cap, slot_number + 1,
+                     err));
+    if (s->cap > old)
+        memset(s->slots + old, 0, (s->cap - old) * sizeof *s->slots);
+    if (slot_number >= s->n)
+        s->n = slot_number + 1;
+    slot *at = &s->slots[slot_number];
+    const size_t counted = item_bytes(e->n) + (size_t)sn_element_bytes(e);
+    const size_t limit = s->plan.limit_bytes;
+    if (limit == 0 || s->resident_bytes + counted <= limit)
+        return keep(s, at, e, counted, err);
+    return s->plan.folder ? spill(s, at, e, err) : fail_limit(s, counted, err);
+}
+
+snug_status sn_store_take(sn_store *s, size_t slot_number, snug_element *out, snug_error *err) {
+    slot *at = &s->slots[slot_number];
+    if (!at->item) {
+        SNUG_TRY(read_back(s, at, out, err));
+        sn_log_drop(s->log, at->where, at->bytes);
+        *at = (slot){0};
+        return SNUG_OK;
+    }
+    out->n = at->item->n;
+    out->index = at->item->index;
+    memcpy(out->part, at->item->part, (size_t)out->n * sizeof *out->part);
+    free_item(s, at);
+    return SNUG_OK;
+}
+
+snug_status sn_store_copy(sn_store *s, size_t slot_number, snug_element *out, snug_error *err) {
+    const slot *at = &s->slots[slot_number];
+    if (!at->item)
+        return read_back(s, at, out, err);
+    out->n = at->item->n;
+    out->index = at->item->index;
+    memcpy(out->part, at->item->part, (size_t)out->n * sizeof *out->part);
+    for (int i = 0; i < out->n; i++)
+        snug_datum_hold(&out->part[i]);
+    return SNUG_OK;
+}
+
+void sn_store_move(sn_store *s, size_t from, size_t to) {
+    if (from == to)
+        return;
+    s->slots[to] = s->slots[from];
+    s->slots[from] = (slot){0};
+}
