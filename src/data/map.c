@@ -286,10 +286,10 @@ static snug_status next_mapped(sn_cursor *c, snug_element *out, snug_error *err)
     const map_stage *m = c->stage->ctx;
     snug_status status;
     do {
-        const int n = r->slots ? 0 : wanted_workers(r);
+        const int n = r->n_workers > 0 ? 0 : wanted_workers(r);
         if (n > 0)
             SNUG_TRY(start_workers(r, n, err));
-        status = r->slots ? next_from_ring(r, out, err) : next_by_self(r, out, err);
+        status = r->n_workers > 0 ? next_from_ring(r, out, err) : next_by_self(r, out, err);
     } while (m->options.ignore_errors && is_of_the_data(status));
     return status;
 }
