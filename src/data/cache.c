@@ -1,6 +1,6 @@
 /* cache.c: the first full pass is kept, in memory or in a file, and later passes read it.
  *
- *     file   "SNUGDAT1", u64 elements, then for each: u64 bytes, record (record.h)
+ *     file   "SNUGDAT1", u64 elements, then for each: u64 bytes, record (packed.h)
  *
  * Invariants:
  * 1. One cursor at a time fills; others that run meanwhile go to the stage before by themselves.
@@ -11,7 +11,7 @@
 #include "data/stage.h"
 
 #include "base/file.h"
-#include "data/record.h"
+#include "data/packed.h"
 #include "data/store.h"
 
 #include <inttypes.h>
@@ -81,9 +81,9 @@ static snug_status write_bytes(caching *k, const void *bytes, size_t n, snug_err
 
 static snug_status write_record(sn_cursor *c, caching *k, const snug_element *e, snug_error *err) {
     size_t n = 0;
-    SNUG_TRY(sn_record_bytes(e, &n, err));
+    SNUG_TRY(sn_packed_bytes(e, &n, err));
     SNUG_TRY(sn_grow(c->stage->engine, SN_MEM_INPUT, &k->record, 1, &k->record_cap, n, err));
-    sn_record_write(e, k->record);
+    sn_packed_write(e, k->record);
     const uint64_t bytes = n;
     SNUG_TRY(write_bytes(k, &bytes, sizeof bytes, err));
     return write_bytes(k, k->record, n, err);
@@ -160,7 +160,7 @@ static snug_status read_record(sn_cursor *c, caching *k, snug_element *out, snug
     SNUG_TRY(record_length(k, &n, err));
     SNUG_TRY(sn_grow(e, SN_MEM_INPUT, &k->record, 1, &k->record_cap, n, err));
     SNUG_TRY(read_bytes(k, k->record, n, err));
-    SNUG_TRY(sn_record_read(e, k->record, n, out, err));
+    SNUG_TRY(sn_packed_read(e, k->record, n, out, err));
     out->index = k->n;
     const snug_status status = sn_spec_check(&c->stage->spec, out, "the cache file", err);
     if (status != SNUG_OK)

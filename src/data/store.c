@@ -8,7 +8,7 @@
 
 #include "base/size.h"
 #include "data/log.h"
-#include "data/record.h"
+#include "data/packed.h"
 #include "memory/pool.h"
 
 #include <string.h>
@@ -118,11 +118,11 @@ static snug_status fail_limit(const sn_store *s, size_t counted, snug_error *err
 static snug_status spill(sn_store *s, slot *at, snug_element *e, snug_error *err) {
     size_t n = 0;
     uint64_t where;
-    SNUG_TRY(sn_record_bytes(e, &n, err));
+    SNUG_TRY(sn_packed_bytes(e, &n, err));
     SNUG_TRY(sn_grow(s->engine, SN_MEM_INPUT, &s->buffer, 1, &s->buffer_cap, n, err));
     if (!s->log)
         SNUG_TRY(sn_log_create(s->engine, s->plan.folder, &s->log, err));
-    sn_record_write(e, s->buffer);
+    sn_packed_write(e, s->buffer);
     SNUG_TRY(sn_log_add(s->log, s->buffer, n, &where, err));
     *at = (slot){.where = where, .bytes = n};
     snug_element_drop(e);
@@ -131,7 +131,7 @@ static snug_status spill(sn_store *s, slot *at, snug_element *e, snug_error *err
 
 static snug_status read_back(sn_store *s, const slot *at, snug_element *out, snug_error *err) {
     SNUG_TRY(sn_log_read(s->log, at->where, at->bytes, s->buffer, err));
-    return sn_record_read(s->engine, s->buffer, at->bytes, out, err);
+    return sn_packed_read(s->engine, s->buffer, at->bytes, out, err);
 }
 
 /* --- slots ------------------------------------------------------------------------------------ */

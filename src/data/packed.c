@@ -1,4 +1,4 @@
-/* record.c: elements as bytes (record.h).
+/* packed.c: elements as bytes (packed.h).
  *
  *     u32 parts, then for each: u8 dtype, u8 rank, u8 is_text, u8 0, i64 dims[rank], u64 bytes,
  * data data of texts: u64 length of each, then their bytes
@@ -7,7 +7,7 @@
  *
  * Invariants:
  * 1. Reading trusts no number: each is checked against the bytes that are left. */
-#include "data/record.h"
+#include "data/packed.h"
 
 #include "base/size.h"
 
@@ -28,7 +28,7 @@ static size_t data_bytes(const snug_datum *d) {
     return bytes;
 }
 
-snug_status sn_record_bytes(const snug_element *e, size_t *bytes, snug_error *err) {
+snug_status sn_packed_bytes(const snug_element *e, size_t *bytes, snug_error *err) {
     size_t n = sizeof(uint32_t);
     bool fits = true;
     for (int i = 0; i < e->n; i++)
@@ -58,7 +58,7 @@ static unsigned char *put_texts(unsigned char *to, const snug_datum *d) {
     return to;
 }
 
-void sn_record_write(const snug_element *e, unsigned char *to) {
+void sn_packed_write(const snug_element *e, unsigned char *to) {
     const uint32_t n = (uint32_t)e->n;
     to = put(to, &n, sizeof n);
     for (int i = 0; i < e->n; i++) {
@@ -147,7 +147,7 @@ static snug_status read_part(snug_engine *e, reader *r, snug_datum *out, snug_er
     return SNUG_OK;
 }
 
-snug_status sn_record_read(snug_engine *engine, const unsigned char *from, size_t n,
+snug_status sn_packed_read(snug_engine *engine, const unsigned char *from, size_t n,
                            snug_element *out, snug_error *err) {
     reader r = {from, n};
     uint32_t parts = 0;
