@@ -15,7 +15,7 @@
  *    rows. */
 #include "model/array_file.h"
 
-#include "model/gzip.h"
+#include "data/gzip.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
  * 1. inflating: zlib's stream is open and its next byte is number `at`; an error closes it, and the
  *    next read starts anew.
  * 2. zlib's own memory (about 40 KiB) comes from the engine: it is on the ledger. */
-#include "model/gzip.h"
+#include "data/gzip.h"
 
 #include <string.h>
 #include <zlib.h>
@@ -17,6 +17,7 @@ struct sn_gzip {
     sn_file *file;
     z_stream stream;
     bool inflating, ended;
+    bool zlib;         /* one stream with zlib's header */
     int64_t packed_at; /* next byte of the file */
     int64_t at;        /* next byte of the unpacked stream */
     unsigned char packed[PACKED_BYTES];
@@ -58,7 +59,7 @@ static snug_status no_memory(const sn_gzip *g, snug_error *err) {
 snug_status sn_gzip_rewind(sn_gzip *g, snug_error *err) {
     stop(g);
     g->stream = (z_stream){.zalloc = zlib_alloc, .zfree = zlib_free, .opaque = g->engine};
-    if (inflateInit2(&g->stream, 16 + MAX_WBITS) != Z_OK)
+    if (inflateInit2(&g->stream, g->zlib ? MAX_WBITS : 16 + MAX_WBITS) != Z_OK)
         return no_memory(g, err);
     g->inflating = true;
     return SNUG_OK;
@@ -86,7 +87,7 @@ static snug_status next_member(sn_gzip *g, snug_error *err) {
     }
     if (g->stream.avail_in == 0)
         SNUG_TRY(refill(g, err));
-    if (*g->stream.next_in != 0x1f)
+    if (g->zlib || *g->stream.next_in != 0x1f)
         return sn_fail(err, SNUG_E_FORMAT, "%s has bytes behind its gzip data, from byte %lld on",
                        g->file->path, (long long)(g->packed_at - (int64_t)g->stream.avail_in));
     (void)inflateReset(&g->stream); /* fails on a broken stream object only */
@@ -132,6 +133,12 @@ snug_status sn_gzip_open(snug_engine *e, sn_file *file, sn_gzip **out, snug_erro
     g->engine = e;
     g->file = file;
     *out = g;
+    return SNUG_OK;
+}
+
+snug_status sn_zlib_open(snug_engine *e, sn_file *file, sn_gzip **out, snug_error *err) {
+    SNUG_TRY(sn_gzip_open(e, file, out, err));
+    (*out)->zlib = true;
     return SNUG_OK;
 }
 

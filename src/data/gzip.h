@@ -1,4 +1,4 @@
-/* gzip.h: the unpacked bytes of a .gz file, in order.
+/* gzip.h: the unpacked bytes of a .gz file (or one in zlib's own format), in order.
  *
  *     sn_gzip *g;
  *     SNUG_TRY(sn_gzip_open(e, &file, &g, err));
@@ -6,8 +6,8 @@
  *     sn_gzip_rewind(g, err);                     // back to the first
  *     sn_gzip_close(g);
  */
-#ifndef SN_MODEL_GZIP_H
-#define SN_MODEL_GZIP_H
+#ifndef SN_DATA_GZIP_H
+#define SN_DATA_GZIP_H
 
 #include "base/file.h"
 #include "memory/engine.h"
@@ -17,6 +17,9 @@ typedef struct sn_gzip sn_gzip;
 bool sn_gzip_looks_like(const unsigned char *bytes, size_t n); /* the first two bytes tell */
 /* file is lent and must stay where it is. */
 SNUG_CHECKED snug_status sn_gzip_open(snug_engine *e, sn_file *file, sn_gzip **out,
+                                      snug_error *err);
+/* The same for one stream with zlib's header and checksum. */
+SNUG_CHECKED snug_status sn_zlib_open(snug_engine *e, sn_file *file, sn_gzip **out,
                                       snug_error *err);
 void sn_gzip_close(sn_gzip *g); /* NULL is legal */
 /* SNUG_E_FORMAT: damaged, truncated, or with other bytes behind it. After an error the stream is at
