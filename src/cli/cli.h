@@ -5,6 +5,7 @@
 #ifndef CLI_H
 #define CLI_H
 
+#include <snug/device.h>
 #include <snug/train.h>
 #include <stdbool.h>
 #include <stdio.h>

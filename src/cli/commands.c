@@ -6,7 +6,8 @@
 #define O(id) (1ull << OPT_##id)
 #define MODEL_OPTIONS                                                                              \
     (O(optimizer) | O(loss) | O(loss_weights) | O(metrics) | O(weighted_metrics) | O(seed) |       \
-     O(dtype) | O(weights) | O(input_shape) | O(budget) | O(spill))
+     O(dtype) | O(weights) | O(input_shape) | O(budget) | O(spill) | O(device) | O(host_budget) |  \
+     O(exact))
 
 #define RECIPES                                                                                    \
     "Recipes are data that cost no file: zeros:SHAPE, constant:SHAPE@VALUE, normal:SHAPE@SEED,\n"  \
@@ -41,7 +42,7 @@ const cli_command cli_commands[] = {
     {"ops", "", 0, 0, "the operator table", "", "ops --json", 0, cmd_ops},
     {"layers", "", 0, 0, "the layers a model may have, with their settings", "", "layers", 0,
      cmd_layers},
-    {"doctor", "", 0, 0, "limits, memory, CPU features, library versions, rates",
+    {"doctor", "", 0, 0, "limits, memory, CPU features, GPU, library versions, rates",
      "Rates say what plans may expect of this machine. --calibrate measures them into a file in\n"
      "$XDG_CACHE_HOME/snug, or ~/.cache/snug, which later commands read.\n",
      "doctor --calibrate", O(calibrate), cmd_doctor},

@@ -16,16 +16,38 @@ static bool wants_color(const cli *c, int fd) {
     return isatty(fd) != 0;
 }
 
-static snug_status set_budget(cli *c, snug_error *err) {
-    const char *text = c->args.text[OPT_budget], *spill = c->args.text[OPT_spill];
+static snug_status set_host_budget(cli *c, option_id id, snug_error *err) {
     size_t bytes = 0;
+    if (!cli_given(c, id))
+        return SNUG_OK;
+    const snug_status status = snug_budget_parse(c->args.text[id], &bytes, err);
+    return status == SNUG_OK ? snug_budget(c->engine, bytes, err) : status;
+}
+
+/* "auto", or no budget at all: what is left there when a step is planned. */
+static snug_status set_device(cli *c, snug_error *err) {
+    const char *text = c->args.text[OPT_budget];
+    snug_device_options o = {.exact = cli_given(c, OPT_exact)};
+    snug_status status = SNUG_OK;
+    if (text && strcmp(text, "auto") != 0)
+        status = snug_bytes_parse(text, &o.budget_bytes, err);
+    if (status == SNUG_OK)
+        status = snug_device(c->engine, c->args.text[OPT_device], &o, err);
+    return status == SNUG_OK ? set_host_budget(c, OPT_host_budget, err) : status;
+}
+
+static snug_status set_budget(cli *c, snug_error *err) {
+    const char *spill = c->args.text[OPT_spill], *device = c->args.text[OPT_device];
     snug_status status = SNUG_OK;
     if (spill && strcmp(spill, "off") != 0)
         status = snug_spill(c->engine, spill, err);
-    if (status != SNUG_OK || !text)
+    if (status != SNUG_OK)
         return status;
-    status = snug_budget_parse(text, &bytes, err);
-    return status == SNUG_OK ? snug_budget(c->engine, bytes, err) : status;
+    if (device && strcmp(device, "cpu") != 0)
+        return set_device(c, err);
+    if (cli_given(c, OPT_host_budget))
+        return cli_fail(err, SNUG_E_INVALID, "--host-budget goes with --device gpu; use --budget");
+    return set_host_budget(c, OPT_budget, err);
 }
 
 static snug_status start_and_run(const cli_command *command, cli *c, snug_error *err) {

@@ -3,11 +3,13 @@
 #include "base/real.h"
 #include "base/say.h"
 #include "base/system.h"
+#include "exec/gpu.h"
 #include "kernels/cpu/cpu.h"
 #include "memory/limits.h"
 #include "model/json.h"
 #include "memory/process.h"
 
+#include <snug/device.h>
 #include <snug/train.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -120,6 +122,41 @@ static void library_facts(facts *f) {
     fact(f, "zlib", "", "%s", zlibVersion());
 }
 
+static void open_gpu_facts(facts *f, const sn_gpu_device *g) {
+    sn_gpu_facts d;
+    char total[32], left[32], context[32];
+    if (g->api->facts(g->gpu, &d, f->err) != SNUG_OK) {
+        fact(f, "gpu", f->err ? f->err->text : "", "does not answer");
+        return;
+    }
+    g->api->libraries(g->gpu, &d);
+    fact(f, "gpu", "", "%s, compute capability %d.%d", d.name, d.capability / 10,
+         d.capability % 10);
+    fact(f, "gpu_driver", "", "CUDA %s; the plug-in is of CUDA %s", d.driver, d.runtime);
+    fact(f, "gpu_memory", "", "%s, %s free", snug_bytes_print(d.total_bytes, total, sizeof total),
+         snug_bytes_print(d.free_bytes, left, sizeof left));
+    fact(f, "gpu_context", d.watched ? "" : "no NVML here: this is what it usually is", "%s",
+         snug_bytes_print(d.context_bytes, context, sizeof context));
+    fact(f, "cuBLASLt", d.blas[0] ? "" : "products run on own kernels, slower", "%s",
+         d.blas[0] ? d.blas : "missing");
+    fact(f, "cuDNN", d.dnn[0] ? "" : "convolutions run on own kernels, slower", "%s",
+         d.dnn[0] ? d.dnn : "missing");
+}
+
+/* In an engine of its own, which gives the GPU back. */
+static void gpu_facts(facts *f) {
+    snug_engine *e = NULL;
+    snug_error err = {SNUG_OK, ""};
+    snug_status status = snug_engine_create(NULL, &e, &err);
+    if (status == SNUG_OK)
+        status = snug_device(e, "gpu", NULL, &err);
+    if (status == SNUG_OK)
+        open_gpu_facts(f, sn_engine_gpu(e));
+    else
+        fact(f, "gpu", err.text, "none");
+    snug_engine_destroy(e);
+}
+
 snug_status snug_report_doctor(snug_engine *engine, int style, const snug_writer *out,
                                snug_error *err) {
     facts f = {.io = sn_engine_io(engine), .w = out, .json = style & SNUG_REPORT_JSON, .err = err};
@@ -128,6 +165,7 @@ snug_status snug_report_doctor(snug_engine *engine, int style, const snug_writer
     library_facts(&f);
     cpu_facts(&f, engine);
     memory_facts(&f);
+    gpu_facts(&f);
     sn_process_read(f.io, &p);
     fact(&f, "this_process", "", "%s", snug_bytes_print(p.resident_bytes, printed, sizeof printed));
     rate_facts(&f, engine);

@@ -6,16 +6,18 @@
 #include "memory/process.h"
 #include "model/json.h"
 
+#include <snug/device.h>
 #include <snug/train.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { MAX_ROWS = 256, SHOWN_OWNERS = 8 };
 
-/* What is known of the process, measured once. */
+/* What is known of the process and of its GPU (total 0: none), measured once. */
 typedef struct {
     sn_process process;
     sn_process_table table;
+    snug_device_info device;
 } measured;
 
 /* peak 0: nobody knows. */
@@ -52,6 +54,19 @@ static snug_status print_table(const snug_memory_row *rows, size_t n, const meas
                      sn_process_counted_peak(&m->process), err);
 }
 
+/* Device memory is not the process's: a table of its own. */
+static snug_status print_device(const snug_device_info *d, const snug_writer *w, snug_error *err) {
+    const size_t ours = d->context_bytes + d->held_bytes;
+    const size_t others = d->total_bytes - d->free_bytes - ours;
+    SNUG_TRY(sn_say(w, err, "%s, %s\n", d->name, d->model));
+    SNUG_TRY(print_row(w, d->watched ? "context" : "context, as it usually is",
+                       (int64_t)d->context_bytes, 0, err));
+    SNUG_TRY(print_row(w, "variables, arena, buffers", (int64_t)d->held_bytes, 0, err));
+    SNUG_TRY(print_row(w, "this process", (int64_t)ours, 0, err));
+    SNUG_TRY(print_row(w, "others", (int64_t)others, 0, err));
+    return print_row(w, "free", (int64_t)d->free_bytes, 0, err);
+}
+
 static snug_status print_text(const snug_memory_row *rows, size_t n, const measured *m,
                               const snug_writer *w, snug_error *err) {
     int owners = 0;
@@ -66,7 +81,7 @@ static snug_status print_text(const snug_memory_row *rows, size_t n, const measu
         snprintf(name, sizeof name, "%s: %s", rows[i].category, rows[i].owner);
         SNUG_TRY(print_row(w, name, (int64_t)rows[i].bytes, rows[i].peak_bytes, err));
     }
-    return SNUG_OK;
+    return m->device.total_bytes > 0 ? print_device(&m->device, w, err) : SNUG_OK;
 }
 
 static snug_status print_json(const snug_memory_row *rows, size_t n, const measured *m,
@@ -88,13 +103,23 @@ static snug_status print_json(const snug_memory_row *rows, size_t n, const measu
         SNUG_TRY(sn_say(w, err, ",\"bytes\":%zu,\"peak_bytes\":%zu}", rows[i].bytes,
                         rows[i].peak_bytes));
     }
-    return sn_say(w, err, "]}\n");
+    SNUG_TRY(sn_say(w, err, "]"));
+    if (m->device.total_bytes > 0)
+        SNUG_TRY(sn_say(w, err,
+                        ",\"device\":{\"name\":\"%s\",\"model\":\"%s\",\"total_bytes\":%zu,"
+                        "\"free_bytes\":%zu,\"context_bytes\":%zu,\"held_bytes\":%zu,"
+                        "\"budget_bytes\":%zu,\"watched\":%s}",
+                        m->device.name, m->device.model, m->device.total_bytes,
+                        m->device.free_bytes, m->device.context_bytes, m->device.held_bytes,
+                        m->device.budget_bytes, m->device.watched ? "true" : "false"));
+    return sn_say(w, err, "}\n");
 }
 
 snug_status snug_report_memory(snug_engine *engine, int style, const snug_writer *out,
                                snug_error *err) {
     snug_memory_row rows[MAX_ROWS];
-    measured m;
+    measured m = {.device = {.total_bytes = 0}};
+    SNUG_TRY(snug_device_look(engine, &m.device, err));
     size_t n = snug_engine_memory(engine, rows, MAX_ROWS);
     sn_process_measure(&sn_io_system, engine, &m.table);
     sn_process_read(&sn_io_system, &m.process);

@@ -245,11 +245,13 @@ static snug_status say_verdict(const plan_report *r, snug_error *err) {
 static snug_status say_head(const plan_report *r, snug_error *err) {
     const bool color = r->style & SNUG_REPORT_COLOR;
     const char *bold = color ? "\x1b[1m" : "", *off = color ? "\x1b[0m" : "";
+    const bool on_gpu = sn_gpu_of(r->model->target) != NULL;
     char name[96], type[192], peak[32];
-    SNUG_TRY(sn_say(r->w, err, "Plan of \"%s\", input %s, batch %lld: ",
+    SNUG_TRY(sn_say(r->w, err, "Plan of \"%s\", input %s, batch %lld%s%s: ",
                     sn_plain_text(snug_model_name(r->model), name, sizeof name),
                     snug_type_print(snug_model_input(r->model), type, sizeof type),
-                    (long long)r->request->batch));
+                    (long long)r->request->batch, on_gpu ? ", on " : "",
+                    on_gpu ? r->model->target->name : ""));
     if (r->request->train)
         SNUG_TRY(sn_say(r->w, err, "a training step with %s and %s\n",
                         r->model->compiled.optimizer.name, loss_name(r->model)));
