@@ -6,9 +6,11 @@
  *     AT_WARP         goes on when every living fiber of its warp is AT_WARP
  *     ENDED
  *
- * A round in which nobody could run is a deadlock of the kernel. */
+ * A round in which nobody could run is a deadlock of the kernel. Contexts are only for a fiber's
+ * start: switches after that are jumps, which ask the system for nothing. */
 #include "cuda_emulator.h"
 
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -20,14 +22,18 @@ unsigned char *sn_emulated_shared;
 enum { MAX_THREADS = 1024, STACK = 64 * 1024, MAX_SHARED = 228 * 1024, RUBBISH = 0xa7 };
 typedef enum { READY, AT_BLOCK, AT_WARP, ENDED } fiber_state;
 
+typedef jmp_buf place; /* where a jump goes */
+
 typedef struct {
     ucontext_t context;
+    place resume;
+    bool started;
     fiber_state state;
 } fiber;
 
 static fiber fibers[MAX_THREADS];
 static unsigned char *stacks, *shared_memory;
-static ucontext_t scheduler;
+static place scheduler;
 static int n_fibers, current; /* n_fibers 0: threads run apart */
 static sn_emulated_body run_body;
 static void *run_ctx;
@@ -51,15 +57,30 @@ static void place_thread(int i) {
 static void fiber_main(void) {
     run_body(run_ctx);
     fibers[current].state = ENDED;
-    setcontext(&scheduler);
+    _longjmp(scheduler, 1);
+}
+
+/* Runs a fiber until it waits or ends. noipa: callers must not trust registers across a jump. */
+static void __attribute__((noipa)) resume(fiber *f) {
+    if (_setjmp(scheduler))
+        return;
+    if (f->started)
+        _longjmp(f->resume, 1);
+    f->started = true;
+    setcontext(&f->context);
+}
+
+/* Back to the scheduler, until it resumes this fiber. */
+static void __attribute__((noipa)) leave(fiber *f) {
+    if (!_setjmp(f->resume))
+        _longjmp(scheduler, 1);
 }
 
 static void wait_as(fiber_state state) {
     if (n_fibers == 0)
         die("a kernel launched apart waits");
-    const int self = current;
-    fibers[self].state = state;
-    swapcontext(&fibers[self].context, &scheduler);
+    fibers[current].state = state;
+    leave(&fibers[current]);
 }
 
 void __syncthreads(void) {
@@ -116,7 +137,7 @@ static void run_fibers(void) {
         for (int i = 0; i < n_fibers; i++) {
             if (fibers[i].state == READY) {
                 place_thread(i);
-                swapcontext(&scheduler, &fibers[i].context);
+                resume(&fibers[i]);
                 moved = true;
             }
             alive += fibers[i].state != ENDED;
@@ -142,6 +163,7 @@ static void run_block(int n_threads, bool apart) {
     for (int i = 0; i < n_threads; i++) {
         fiber *f = &fibers[i];
         f->state = READY;
+        f->started = false;
         turn[i] = 0;
         getcontext(&f->context);
         f->context.uc_stack.ss_sp = stacks + (size_t)i * STACK;
