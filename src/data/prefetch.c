@@ -4,7 +4,9 @@
  * 1. The stage before is asked by the thread alone; a serial one by who asks, and there is no
  *    thread.
  * 2. Failures stand in the queue like elements, in their order. After the end the thread is done.
- * 3. Autotune: the depth is 2 at first and doubles each time somebody had to wait though the thread
+ * 3. A full queue is filled again when half of it is gone: two threads that wake each other for
+ *    each element do little else. Small elements may run further ahead than the depth.
+ * 4. Autotune: the depth is 2 at first and doubles each time somebody had to wait though the thread
  *    had been held back by it, up to MOST_DEPTH; it never shrinks. With a limit on pipelines' bytes
  *    the queue takes in no more than a quarter of it, but always one element. */
 #include "data/stage.h"
@@ -17,7 +19,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_DEPTH = 16, WAIT_NS = 20 * 1000 * 1000, STACK_BYTES = 512 << 10 };
+enum {
+    MOST_DEPTH = 16,
+    SMALL_ENTRIES = 64,
+    SMALL_BYTES = 1 << 20, /* that a queue may hold whatever its depth: waking costs more */
+    WAIT_NS = 20 * 1000 * 1000,
+    STACK_BYTES = 512 << 10,
+};
 
 typedef struct {
     int64_t depth;
@@ -40,6 +48,7 @@ typedef struct {
     bool ended; /* the thread's last entry is in the queue */
     sn_thread thread;
     int64_t n, depth, bytes, largest; /* in the queue */
+    int64_t wake_at; /* the thread sleeps until there are so few; -1: it does not */
     entry *first, *last, *spare;
 } prefetch;
 
@@ -54,16 +63,22 @@ static void free_entries(prefetch *p, entry *list) {
 /* --- the thread ------------------------------------------------------------------------------- */
 static bool is_full(const prefetch *p) {
     const int64_t limit = (int64_t)(sn_pool_limit(p->cursor->stage->engine) / 4);
+    const int64_t with_next = p->bytes + p->largest;
     if (p->n == 0)
         return false;
-    return p->n >= p->depth || (limit > 0 && p->bytes + p->largest > limit);
+    if (limit > 0 && with_next > limit)
+        return true;
+    return p->n >= p->depth && (with_next > SMALL_BYTES || p->n >= SMALL_ENTRIES);
 }
 
 static bool wait_for_room(prefetch *p, entry **spare) {
     pthread_mutex_lock(&p->mutex);
-    while (!p->quit && is_full(p)) {
+    if (!p->quit && is_full(p)) {
         p->held_back = true;
-        pthread_cond_wait(&p->room, &p->mutex);
+        p->wake_at = p->n / 2;
+        while (!p->quit && p->n > p->wake_at)
+            pthread_cond_wait(&p->room, &p->mutex);
+        p->wake_at = -1;
     }
     const bool go = !p->quit;
     *spare = go ? p->spare : NULL;
@@ -85,7 +100,8 @@ static void append(prefetch *p, entry *e) {
     if (e->bytes > p->largest)
         p->largest = e->bytes;
     p->ended = e->status == SNUG_E_END;
-    pthread_cond_signal(&p->news);
+    if (p->n == 1)
+        pthread_cond_signal(&p->news);
     pthread_mutex_unlock(&p->mutex);
 }
 
@@ -153,7 +169,8 @@ static snug_status wait_for_entry(prefetch *p, entry **out, snug_error *err) {
     }
     if (!stop)
         *out = pop(p);
-    pthread_cond_signal(&p->room);
+    if (p->n <= p->wake_at)
+        pthread_cond_signal(&p->room);
     pthread_mutex_unlock(&p->mutex);
     return stop ? sn_fail(err, SNUG_E_INTERRUPTED, "stopped by the caller") : SNUG_OK;
 }
@@ -213,6 +230,7 @@ static snug_status open_prefetch(sn_cursor *c, snug_error *err) {
     p->cursor = c;
     p->autotune = o->depth < 0;
     p->depth = p->autotune ? 2 : o->depth;
+    p->wake_at = -1;
     if (pthread_condattr_init(&attr) == 0) {
         p->made = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
                   pthread_mutex_init(&p->mutex, NULL) == 0 &&
