@@ -13,6 +13,7 @@
 #ifndef SNUG_TRAIN_H
 #define SNUG_TRAIN_H
 
+#include <snug/dataset.h>
 #include <snug/model.h>
 
 #ifdef __cplusplus
@@ -152,7 +153,7 @@ SNUG_API SNUG_CHECKED snug_status snug_rates_load(snug_engine *engine, const cha
  * then losses of several outputs and the model's metrics. */
 typedef struct {
     int epoch, n_epochs;   /* from 0 */
-    int64_t step, n_steps; /* done in this epoch; of how many */
+    int64_t step, n_steps; /* done in this epoch; of how many, 0: nobody knows yet */
     int n_values;
     const char *names[1 + SNUG_MAX_METRICS];
     double values[1 + SNUG_MAX_METRICS];
@@ -235,11 +236,16 @@ typedef struct {
     const snug_data *data, *val_data;             /* instead of the four above, or NULL */
     snug_feed *sample_weight, *val_sample_weight; /* lent, or NULL; data has its own */
     const char *class_weight; /* "0=1,1=3.5": weights by label; not with sample weights */
-    double validation_split;  /* last part of x and y, as Keras does; 0: none */
-    int epochs;               /* 0: 1 */
-    int64_t batch;            /* 0: 32 */
-    int shuffle;              /* deterministic by seed and epoch */
-    uint64_t seed;            /* shuffling and dropout */
+    /* Instead of feeds: batches whose parts are the model's inputs, its targets and, if any, sample
+     * weights. Lent. An epoch is one iteration, or steps_per_epoch batches, which go on from epoch
+     * to epoch. batch and shuffle are the dataset's own business. */
+    snug_dataset *dataset, *val_dataset;
+    int64_t steps_per_epoch, val_steps; /* 0: all there are */
+    double validation_split;            /* last part of x and y, as Keras does; 0: none */
+    int epochs;                         /* 0: 1 */
+    int64_t batch;                      /* 0: 32 */
+    int shuffle;                        /* deterministic by seed and epoch */
+    uint64_t seed;                      /* shuffling and dropout */
     const snug_callback *callbacks;
     size_t n_callbacks;
     int (*interrupted)(
@@ -256,6 +262,7 @@ typedef struct {
     double val_values[1 + SNUG_MAX_METRICS];
     size_t arena_bytes;
     size_t predicted_bytes; /* peak of the whole process, as expected before the first step */
+    double input_seconds;   /* that steps waited for a dataset's batches */
 } snug_fit_result;
 
 SNUG_API SNUG_CHECKED snug_status snug_fit(snug_model *model, const snug_fit_options *options,
@@ -264,6 +271,8 @@ SNUG_API SNUG_CHECKED snug_status snug_fit(snug_model *model, const snug_fit_opt
 typedef struct {
     snug_feed *x, *y;               /* y NULL for predict */
     const snug_data *data;          /* instead of x and y, or NULL */
+    snug_dataset *dataset;          /* instead of those, as in snug_fit_options; lent */
+    int64_t steps;                  /* of it; 0: all there are */
     snug_feed *sample_weight;       /* of evaluate; or NULL */
     int64_t batch;                  /* 0: 32 */
     const snug_callback *callbacks; /* on_step_end only */

@@ -154,7 +154,7 @@ static snug_status check_same_shape(const snug_datum *d, const snug_datum *first
 typedef struct {
     const sn_gathering *all;
     int n_parts, part;
-    sn_rows_of rows;
+    sn_row_span rows;
 } column;
 
 static const snug_datum *cell(const column *c, int64_t i) {
@@ -196,7 +196,7 @@ static snug_status join_numbers(snug_engine *e, const column *c, snug_datum *out
     return SNUG_OK;
 }
 
-snug_status sn_gathering_join(snug_engine *e, const sn_gathering *g, int n_parts, sn_rows_of rows,
+snug_status sn_gathering_join(snug_engine *e, const sn_gathering *g, int n_parts, sn_row_span rows,
                               snug_element *out, snug_error *err) {
     snug_status status = SNUG_OK;
     out->n = 0;
@@ -241,7 +241,7 @@ static snug_status next_gathered(sn_cursor *c, snug_element *out, snug_error *er
         status = sn_end(err);
     if (status == SNUG_OK)
         status =
-            sn_gathering_join(c->stage->engine, &g, n_parts, (sn_rows_of){0, 1, g.n}, out, err);
+            sn_gathering_join(c->stage->engine, &g, n_parts, (sn_row_span){0, 1, g.n}, out, err);
     sn_gathering_clear(c->stage->engine, &g, n_parts);
     return status;
 }

@@ -25,9 +25,9 @@ void sn_gathering_clear(snug_engine *e, sn_gathering *g, int n_parts);
 /* `count` of them, from `first` on each step-th, as rows of arrays. */
 typedef struct {
     int64_t first, step, count;
-} sn_rows_of;
+} sn_row_span;
 SNUG_CHECKED snug_status sn_gathering_join(snug_engine *e, const sn_gathering *g, int n_parts,
-                                           sn_rows_of rows, snug_element *out, snug_error *err);
+                                           sn_row_span rows, snug_element *out, snug_error *err);
 /* Of a row's type with another axis in front; of rank 8 already: as it is. */
 snug_type sn_type_with_rows(const snug_type *row, int64_t n);
 /* Up to `size` elements of the stage before; SNUG_E_END when there was none. */

@@ -55,7 +55,7 @@ static snug_status make_window(sn_cursor *c, caching *k, snug_error *err) {
         return SNUG_OK;
     SNUG_TRY(sn_alloc(c->stage->engine, SN_MEM_INPUT, WINDOW_BYTES, &block, err));
     k->window = block;
-    sn_place_hold(c->place, WINDOW_BYTES);
+    sn_station_hold(c->place, WINDOW_BYTES);
     return SNUG_OK;
 }
 
@@ -177,7 +177,7 @@ static bool file_is_there(const sn_cursor *c) {
 }
 
 /* --- modes ------------------------------------------------------------------------------------ */
-static void as_first_iteration(sn_place *p) {
+static void as_first_iteration(sn_station *p) {
     p->ordinal = p->opens = 0;
     for (int i = 0; i < p->stage->n_before; i++)
         as_first_iteration(p->before[i]);
@@ -331,7 +331,7 @@ static void close_cache(sn_cursor *c) {
     sn_store_destroy(k->store);
     sn_file_close(&k->file);
     if (k->window)
-        sn_place_hold(c->place, -WINDOW_BYTES);
+        sn_station_hold(c->place, -WINDOW_BYTES);
     sn_free(e, SN_MEM_INPUT, k->window, WINDOW_BYTES);
     sn_free(e, SN_MEM_INPUT, k->record, k->record_cap);
 }

@@ -189,7 +189,7 @@ static bool opens_plainly(const snug_dataset *d) {
     return plain;
 }
 
-static void count_opens(sn_place *p, uint64_t n) {
+static void count_opens(sn_station *p, uint64_t n) {
     p->opens += n;
     for (int i = 0; i < p->stage->n_before; i++)
         count_opens(p->before[i], n);

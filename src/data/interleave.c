@@ -21,7 +21,7 @@ typedef struct {
 
 typedef struct {
     snug_dataset *dataset;
-    sn_place *place;
+    sn_station *place;
     sn_cursor *cursor;
 } lane;
 
@@ -43,7 +43,7 @@ static void close_lane(interleaving *s, lane *l) {
     if (!l->dataset)
         return;
     sn_cursor_close(l->cursor);
-    sn_place_destroy(l->place);
+    sn_station_destroy(l->place);
     snug_dataset_drop(l->dataset);
     *l = (lane){0};
     s->n_open--;
@@ -86,7 +86,7 @@ static snug_status open_lane(sn_cursor *c, lane *l, bool *opened, snug_error *er
     s->n_open++;
     status = check_made(c, l->dataset, err);
     if (status == SNUG_OK)
-        status = sn_place_create(c->iterator, l->dataset, ordinal, &l->place, err);
+        status = sn_station_create(c->iterator, l->dataset, ordinal, &l->place, err);
     if (status == SNUG_OK)
         status = sn_cursor_open(l->place, &l->cursor, err);
     if (status != SNUG_OK)

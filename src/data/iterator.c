@@ -32,12 +32,12 @@ snug_status sn_end(snug_error *err) {
 
 /* --- places ----------------------------------------------------------------------------------- */
 /* ordinal SN_COUNT_ITERATORS: the number of iterators the stage had so far. */
-snug_status sn_place_create(snug_iterator *it, const snug_dataset *d, uint64_t ordinal,
-                            sn_place **out, snug_error *err) {
+snug_status sn_station_create(snug_iterator *it, const snug_dataset *d, uint64_t ordinal,
+                              sn_station **out, snug_error *err) {
     void *block = NULL, *list = NULL;
     snug_engine *e = d->engine;
-    SNUG_TRY(sn_alloc_zero(e, SN_MEM_INPUT, sizeof(sn_place), &block, err));
-    sn_place *p = block;
+    SNUG_TRY(sn_alloc_zero(e, SN_MEM_INPUT, sizeof(sn_station), &block, err));
+    sn_station *p = block;
     p->stage = d;
     snug_dataset_hold((snug_dataset *)d);
     p->iterator = it;
@@ -50,26 +50,26 @@ snug_status sn_place_create(snug_iterator *it, const snug_dataset *d, uint64_t o
             sn_alloc_zero(e, SN_MEM_INPUT, (size_t)d->n_before * sizeof *p->before, &list, err);
     p->before = list;
     for (int i = 0; i < d->n_before && status == SNUG_OK; i++)
-        status = sn_place_create(it, d->before[i], ordinal, &p->before[i], err);
+        status = sn_station_create(it, d->before[i], ordinal, &p->before[i], err);
     if (status == SNUG_OK)
         *out = p;
     else
-        sn_place_destroy(p);
+        sn_station_destroy(p);
     return status;
 }
 
-void sn_place_destroy(sn_place *p) {
+void sn_station_destroy(sn_station *p) {
     if (!p)
         return;
     snug_dataset *d = (snug_dataset *)p->stage;
     for (int i = 0; p->before && i < d->n_before; i++)
-        sn_place_destroy(p->before[i]);
+        sn_station_destroy(p->before[i]);
     sn_free(d->engine, SN_MEM_INPUT, p->before, (size_t)d->n_before * sizeof *p->before);
     sn_free(d->engine, SN_MEM_INPUT, p, sizeof *p);
     snug_dataset_drop(d);
 }
 
-void sn_place_hold(sn_place *p, int64_t bytes) {
+void sn_station_hold(sn_station *p, int64_t bytes) {
     const int64_t now = atomic_fetch_add(&p->figures.bytes, bytes) + bytes;
     if (now > p->figures.peak_bytes)
         p->figures.peak_bytes = now;
@@ -86,7 +86,7 @@ static size_t cursor_bytes(const snug_dataset *d) {
     return sizeof(sn_cursor) + (size_t)d->n_before * sizeof(sn_cursor *);
 }
 
-snug_status sn_cursor_open(sn_place *p, sn_cursor **out, snug_error *err) {
+snug_status sn_cursor_open(sn_station *p, sn_cursor **out, snug_error *err) {
     const snug_dataset *d = p->stage;
     void *block;
     SNUG_TRY(sn_alloc_zero(d->engine, SN_MEM_INPUT, cursor_bytes(d), &block, err));
@@ -192,7 +192,7 @@ snug_status snug_iterator_create(snug_dataset *d, snug_iterator **out, snug_erro
     it->engine = d->engine;
     it->owner = pthread_self();
     sn_pool_hold(it->engine);
-    snug_status status = sn_place_create(it, d, SN_COUNT_ITERATORS, &it->root, err);
+    snug_status status = sn_station_create(it, d, SN_COUNT_ITERATORS, &it->root, err);
     if (status == SNUG_OK)
         status = sn_cursor_open(it->root, &it->cursor, err);
     if (status == SNUG_OK)
@@ -207,7 +207,7 @@ void snug_iterator_destroy(snug_iterator *it) {
         return;
     snug_engine *e = it->engine;
     sn_cursor_close(it->cursor);
-    sn_place_destroy(it->root);
+    sn_station_destroy(it->root);
     sn_free(e, SN_MEM_INPUT, it, sizeof *it);
     sn_pool_drop(e);
 }
@@ -239,7 +239,7 @@ bool sn_iterator_interrupted(snug_iterator *it) {
 }
 
 /* --- figures ---------------------------------------------------------------------------------- */
-static void add_rows(const sn_place *p, snug_stage_row *rows, int max, int *n) {
+static void add_rows(const sn_station *p, snug_stage_row *rows, int max, int *n) {
     int64_t before_ns = 0;
     for (int i = 0; i < p->stage->n_before; i++) {
         add_rows(p->before[i], rows, max, n);
@@ -287,7 +287,7 @@ static uint64_t hash_name(const char *text) {
     return h;
 }
 
-static uint64_t count_places(const sn_place *p) {
+static uint64_t count_places(const sn_station *p) {
     uint64_t n = 1;
     for (int i = 0; i < p->stage->n_before; i++)
         n += count_places(p->before[i]);
@@ -298,7 +298,7 @@ static snug_status write_bytes(const snug_writer *w, const void *bytes, size_t n
     return w->write(w->ctx, bytes, n, err);
 }
 
-static snug_status save_place(const sn_place *p, const snug_writer *w, snug_error *err) {
+static snug_status save_place(const sn_station *p, const snug_writer *w, snug_error *err) {
     const position_place at = {hash_name(p->stage->kind->name), p->ordinal, p->fact};
     SNUG_TRY(write_bytes(w, &at, sizeof at, err));
     for (int i = 0; i < p->stage->n_before; i++)
@@ -316,7 +316,7 @@ snug_status snug_iterator_save(snug_iterator *it, const snug_writer *w, snug_err
 }
 
 /* Two passes over the tree, so that a position of another dataset changes nothing. */
-static bool place_matches(const sn_place *p, const unsigned char **at) {
+static bool place_matches(const sn_station *p, const unsigned char **at) {
     position_place saved;
     memcpy(&saved, *at, sizeof saved);
     *at += sizeof saved;
@@ -326,7 +326,7 @@ static bool place_matches(const sn_place *p, const unsigned char **at) {
     return same;
 }
 
-static void restore_place(sn_place *p, const unsigned char **at) {
+static void restore_place(sn_station *p, const unsigned char **at) {
     position_place saved;
     memcpy(&saved, *at, sizeof saved);
     *at += sizeof saved;

@@ -11,7 +11,7 @@
 
 struct snug_iterator {
     snug_engine *engine;
-    sn_place *root;
+    sn_station *root;
     sn_cursor *cursor;        /* of root; NULL after a restore that failed */
     _Atomic(pthread_t) owner; /* who asks it now */
     int (*asked)(void *ctx);

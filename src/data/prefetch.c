@@ -91,7 +91,7 @@ static bool wait_for_room(prefetch *p, entry **spare) {
 static void append(prefetch *p, entry *e) {
     e->next = NULL;
     e->bytes = sn_element_bytes(&e->element);
-    sn_place_hold(p->cursor->place, e->bytes);
+    sn_station_hold(p->cursor->place, e->bytes);
     pthread_mutex_lock(&p->mutex);
     *(p->last ? &p->last->next : &p->first) = e;
     p->last = e;
@@ -197,7 +197,7 @@ static snug_status next_prefetched(sn_cursor *c, snug_element *out, snug_error *
     const snug_status status = e->status;
     if (status == SNUG_E_END)
         return sn_end(err);
-    sn_place_hold(c->place, -e->bytes);
+    sn_station_hold(c->place, -e->bytes);
     if (status == SNUG_OK)
         sn_element_move(out, &e->element);
     else if (err)
@@ -249,7 +249,7 @@ static void close_prefetch(sn_cursor *c) {
     pthread_cond_broadcast(&p->room);
     pthread_mutex_unlock(&p->mutex);
     sn_thread_join(&p->thread);
-    sn_place_hold(c->place, -p->bytes);
+    sn_station_hold(c->place, -p->bytes);
     free_entries(p, p->first);
     free_entries(p, p->spare);
     pthread_cond_destroy(&p->news);

@@ -59,7 +59,7 @@ static snug_status open_shuffle(sn_cursor *c, snug_error *err) {
 static void close_shuffle(sn_cursor *c) {
     shuffling *s = c->ctx;
     sn_store_destroy(s->store);
-    sn_place_hold(c->place, -(int64_t)(s->index_cap * sizeof *s->index));
+    sn_station_hold(c->place, -(int64_t)(s->index_cap * sizeof *s->index));
     sn_free(c->stage->engine, SN_MEM_INPUT, s->index, s->index_cap * sizeof *s->index);
 }
 
@@ -92,7 +92,7 @@ static snug_status start_indices(sn_cursor *c, snug_error *err) {
         s->index[i] = i;
     s->next = n;
     s->started = true;
-    sn_place_hold(c->place, (int64_t)bytes);
+    sn_station_hold(c->place, (int64_t)bytes);
     return SNUG_OK;
 }
 

@@ -29,7 +29,7 @@
 
 typedef struct sn_cursor sn_cursor;
 typedef struct sn_stage_class sn_stage_class;
-typedef struct sn_place sn_place;
+typedef struct sn_station sn_station;
 
 struct snug_dataset {
     const sn_stage_class *kind;
@@ -53,10 +53,10 @@ typedef struct {
 } sn_figures;
 
 /* A stage's occurrence in an iterator's tree. */
-struct sn_place {
+struct sn_station {
     const snug_dataset *stage; /* held */
     snug_iterator *iterator;
-    sn_place **before; /* one per stage before it */
+    sn_station **before; /* one per stage before it */
     uint64_t ordinal, opens;
     _Atomic int64_t
         fact; /* what a kind learned of the stream and saves with the position; 0: nothing */
@@ -66,7 +66,7 @@ struct sn_place {
 struct sn_cursor {
     const snug_dataset *stage;
     snug_iterator *iterator;
-    sn_place *place;
+    sn_station *place;
     sn_cursor **before; /* one per stage before it; NULLs where the kind opens them itself */
     void *ctx;          /* the kind's own (sn_cursor_ctx) */
     size_t n_ctx;
@@ -117,10 +117,10 @@ SNUG_CHECKED snug_status sn_stage_ctx(snug_dataset *d, size_t bytes, snug_error 
 SNUG_CHECKED snug_status sn_stage_after(const sn_stage_class *kind, snug_dataset *d,
                                         size_t ctx_bytes, snug_dataset **out, snug_error *err);
 
-SNUG_CHECKED snug_status sn_place_create(snug_iterator *it, const snug_dataset *d, uint64_t ordinal,
-                                         sn_place **out, snug_error *err);
-void sn_place_destroy(sn_place *p); /* NULL is legal */
-SNUG_CHECKED snug_status sn_cursor_open(sn_place *p, sn_cursor **out, snug_error *err);
+SNUG_CHECKED snug_status sn_station_create(snug_iterator *it, const snug_dataset *d,
+                                           uint64_t ordinal, sn_station **out, snug_error *err);
+void sn_station_destroy(sn_station *p); /* NULL is legal */
+SNUG_CHECKED snug_status sn_cursor_open(sn_station *p, sn_cursor **out, snug_error *err);
 void sn_cursor_close(sn_cursor *c); /* NULL is legal */
 SNUG_CHECKED snug_status sn_cursor_next(sn_cursor *c, snug_element *out, snug_error *err);
 SNUG_CHECKED snug_status sn_cursor_seek(sn_cursor *c, int64_t n, int64_t *done, snug_error *err);
@@ -137,7 +137,7 @@ bool sn_iterator_interrupted(snug_iterator *it);
 snug_status sn_end(snug_error *err);
 int64_t sn_now_ns(void);
 /* Buffers: n more (or fewer) bytes are held by a place. */
-void sn_place_hold(sn_place *p, int64_t bytes);
+void sn_station_hold(sn_station *p, int64_t bytes);
 
 /* --- elements --------------------------------------------------------------------------------- */
 /* Moves n parts; from has none then. */

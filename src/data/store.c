@@ -61,7 +61,7 @@ static size_t item_bytes(int n) {
 static void count_bytes(sn_store *s, int64_t n) {
     s->resident_bytes += (size_t)n;
     if (s->plan.place)
-        sn_place_hold(s->plan.place, n);
+        sn_station_hold(s->plan.place, n);
 }
 
 static void free_item(sn_store *s, slot *at) {

@@ -19,7 +19,7 @@ typedef struct {
     const char *what;   /* "the shuffle": for messages */
     size_t limit_bytes; /* in memory; 0: none */
     const char *folder; /* NULL: what is beyond the limit is refused (SNUG_E_BUDGET) */
-    sn_place *place;    /* whose figures say what it holds; NULL: nobody's */
+    sn_station *place;  /* whose figures say what it holds; NULL: nobody's */
 } sn_store_plan;
 
 /* The plan's texts and place are lent. */

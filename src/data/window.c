@@ -61,7 +61,7 @@ static snug_status next_window(sn_cursor *c, snug_element *out, snug_error *err)
         return sn_end(err);
     const int64_t count = whole ? o->size : (w->kept.n - 1) / o->stride + 1;
     SNUG_TRY(sn_gathering_join(c->stage->engine, &w->kept, c->stage->spec.n,
-                               (sn_rows_of){0, o->stride, count}, out, err));
+                               (sn_row_span){0, o->stride, count}, out, err));
     drop_first(c, w, o->shift);
     return SNUG_OK;
 }

@@ -124,6 +124,11 @@ size_t sn_pool_limit(const snug_engine *e) {
     return e->pool.limit;
 }
 
+size_t sn_pool_to_come(const snug_engine *e) {
+    const size_t limit = e->pool.limit, taken = e->pool.taken_bytes + e->pool.free_bytes;
+    return e->pool.holders > 0 && limit > taken ? limit - taken : 0;
+}
+
 size_t sn_pool_taken(const snug_engine *e) {
     return e->pool.taken_bytes;
 }

@@ -25,5 +25,7 @@ void sn_pool_drop(snug_engine *e);
 void sn_pool_set_limit(snug_engine *e, size_t bytes);
 size_t sn_pool_limit(const snug_engine *e);
 size_t sn_pool_taken(const snug_engine *e);
+/* What pipelines at work may still take: their limit less what they have; 0 without a limit. */
+size_t sn_pool_to_come(const snug_engine *e);
 
 #endif

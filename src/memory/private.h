@@ -56,7 +56,7 @@ typedef struct sn_large {
 #define SN_POOL_CLASSES (8 * 36)
 typedef struct {
     pthread_mutex_t mutex;
-    size_t holders;
+    _Atomic size_t holders;
     _Atomic size_t free_bytes, taken_bytes, limit;
     void *free[SN_POOL_CLASSES];
 } sn_pool;

@@ -3,6 +3,7 @@
 #include "train/budget.h"
 
 #include "base/size.h"
+#include "memory/pool.h"
 #include "memory/process.h"
 
 #include <string.h>
@@ -20,11 +21,12 @@
 #define REMAINDER_PART  8
 #define REMAINDER_BYTES ((size_t)256 << 10)
 
-/* What the ledger holds now in every category but those of state and arena. */
+/* What the ledger holds now in every category but those of state and arena, and what pipelines may
+ * still take. */
 static size_t books_of(const snug_model *m) {
     snug_memory_row rows[SN_N_CATEGORIES];
     const size_t n = snug_engine_memory(m->engine, rows, SN_N_CATEGORIES);
-    size_t sum = 0;
+    size_t sum = sn_pool_to_come(m->engine);
     for (size_t i = 0; i < n && i < SN_N_CATEGORIES; i++) {
         const char *c = rows[i].category;
         if (!rows[i].owner[0] && strcmp(c, "weights") != 0 && strcmp(c, "optimizer") != 0 &&

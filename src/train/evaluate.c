@@ -4,23 +4,37 @@
 
 #include <string.h>
 
-/* Also names the values for callbacks. */
-static snug_status begin(sn_pass *pass, snug_model *m, sn_step_mode mode, const snug_run_options *o,
-                         snug_progress *progress, snug_error *err) {
-    if (!m || !o || (!o->x && !o->data))
+/* The dataset's batches; *out NULL: there are feeds. */
+static snug_status open_stream(snug_model *m, sn_step_mode mode, const snug_run_options *o,
+                               sn_stream **out, snug_error *err) {
+    *out = NULL;
+    if (!m || !o || (!o->x && !o->data && !o->dataset))
         return sn_fail(err, SNUG_E_INVALID, "model, options and x must not be NULL");
+    if (!o->dataset)
+        return SNUG_OK;
+    SNUG_TRY(sn_stream_create(m, o->dataset, mode, out, err));
+    sn_stream_set_interrupt(*out, o->interrupted, o->interrupt_ctx);
+    return SNUG_OK;
+}
+
+/* Also names the values for callbacks. */
+static snug_status begin(sn_pass *pass, sn_stream *stream, snug_model *m, sn_step_mode mode,
+                         const snug_run_options *o, snug_progress *progress, snug_error *err) {
     const sn_plain_data feeds = {o->x, o->y, o->sample_weight};
     const snug_data data = o->data ? *o->data : sn_plain_as_data(&feeds);
-    const sn_part_of_data part = sn_whole_data(&data, o->batch);
+    const sn_part_of_data part = stream ? sn_stream_part(stream) : sn_whole_data(&data, o->batch);
     sn_model_make_room(m, 2);
     SNUG_TRY(sn_pass_init(pass, m, mode, &part, err));
+    if (stream && o->steps > 0)
+        pass->n_steps = o->steps;
     pass->interrupt = (sn_interrupt){o->interrupted, o->interrupt_ctx};
     const snug_status status = sn_model_prepare(m, err);
     if (status != SNUG_OK) {
         sn_pass_clear(pass);
         return status;
     }
-    *progress = (snug_progress){.n_epochs = 1, .n_steps = pass->n_steps, .model = m};
+    *progress = (snug_progress){
+        .n_epochs = 1, .n_steps = pass->n_steps > 0 ? pass->n_steps : 0, .model = m};
     if (mode != SN_STEP_PREDICT)
         sn_progress_name_values(progress, m);
     return SNUG_OK;
@@ -38,8 +52,10 @@ static snug_status end_step(const snug_run_options *o, const snug_progress *p, s
 
 static snug_status evaluate_all(sn_pass *pass, const snug_run_options *o, snug_progress *progress,
                                 snug_error *err) {
-    for (int64_t k = 0; k < pass->n_steps; k++) {
-        SNUG_TRY(sn_pass_step(pass, k, 0, err));
+    for (int64_t k = 0; sn_pass_has(pass, k); k++) {
+        const snug_status status = sn_pass_step(pass, k, 0, err);
+        if (status != SNUG_OK)
+            return status == SNUG_E_END ? SNUG_OK : status;
         sn_pass_add(pass);
         sn_pass_means(pass, progress->values);
         progress->step = k + 1;
@@ -54,11 +70,16 @@ snug_status snug_evaluate(snug_model *model, const snug_run_options *options, do
     snug_progress progress;
     if (!values)
         return sn_fail(err, SNUG_E_INVALID, "snug_evaluate: values must not be NULL");
-    SNUG_TRY(begin(&pass, model, SN_STEP_EVALUATE, options, &progress, err));
-    const int pinned = sn_model_pin(model);
-    const snug_status status = evaluate_all(&pass, options, &progress, err);
-    sn_model_unpin(model, pinned);
-    sn_pass_clear(&pass);
+    sn_stream *stream;
+    SNUG_TRY(open_stream(model, SN_STEP_EVALUATE, options, &stream, err));
+    snug_status status = begin(&pass, stream, model, SN_STEP_EVALUATE, options, &progress, err);
+    if (status == SNUG_OK) {
+        const int pinned = sn_model_pin(model);
+        status = evaluate_all(&pass, options, &progress, err);
+        sn_model_unpin(model, pinned);
+        sn_pass_clear(&pass);
+    }
+    sn_stream_destroy(stream);
     if (status != SNUG_OK)
         return status;
     memcpy(values, progress.values, (size_t)progress.n_values * sizeof *values);
@@ -77,12 +98,14 @@ typedef struct {
 
 static snug_status predict_all(sn_pass *pass, const snug_run_options *o, snug_progress *progress,
                                const taker *to, snug_error *err) {
-    for (int64_t k = 0; k < pass->n_steps; k++) {
-        SNUG_TRY(sn_pass_step(pass, k, 0, err));
+    for (int64_t k = 0; sn_pass_has(pass, k); k++) {
+        const snug_status status = sn_pass_step(pass, k, 0, err);
+        if (status != SNUG_OK)
+            return status == SNUG_E_END ? SNUG_OK : status;
         for (uint32_t i = 0; i < pass->model->network->n_outputs; i++) {
             snug_view view;
             sn_session_output(pass->now->session, pass->now->outputs[i], &view);
-            SNUG_TRY(to->rows(to->ctx, (int)i, k * pass->batch, &view, err));
+            SNUG_TRY(to->rows(to->ctx, (int)i, pass->first_row, &view, err));
         }
         progress->step = k + 1;
         SNUG_TRY(end_step(o, progress, err));
@@ -96,10 +119,15 @@ snug_status snug_predict_outputs(snug_model *model, const snug_run_options *opti
     snug_progress progress;
     if (!rows)
         return sn_fail(err, SNUG_E_INVALID, "snug_predict: rows must not be NULL");
-    SNUG_TRY(begin(&pass, model, SN_STEP_PREDICT, options, &progress, err));
-    const int pinned = sn_model_pin(model);
-    const snug_status status = predict_all(&pass, options, &progress, &(taker){rows, ctx}, err);
-    sn_model_unpin(model, pinned);
+    sn_stream *stream;
+    SNUG_TRY(open_stream(model, SN_STEP_PREDICT, options, &stream, err));
+    snug_status status = begin(&pass, stream, model, SN_STEP_PREDICT, options, &progress, err);
+    if (status == SNUG_OK) {
+        const int pinned = sn_model_pin(model);
+        status = predict_all(&pass, options, &progress, &(taker){rows, ctx}, err);
+        sn_model_unpin(model, pinned);
+    }
+    sn_stream_destroy(stream);
     return status;
 }
 

@@ -16,6 +16,7 @@ typedef struct {
     const snug_fit_options *options;
     sn_pass train, validation;
     sn_plain_data feeds, val_feeds;
+    sn_stream *stream, *val_stream; /* of datasets, or NULL */
     bool validates;
     int n_epochs;
     snug_progress progress;
@@ -68,10 +69,38 @@ static snug_status split_data(fit_run *f, sn_part_of_data *train, sn_part_of_dat
     return SNUG_OK;
 }
 
+/* Datasets: their first batches come before the plans. */
+static snug_status open_streams(fit_run *f, sn_part_of_data *train, sn_part_of_data *validation,
+                                snug_error *err) {
+    const snug_fit_options *o = f->options;
+    if (o->x || o->data || o->val_x || o->val_data || o->validation_split != 0)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "a dataset goes with a validation dataset only; give feeds or datasets");
+    SNUG_TRY(sn_stream_create(f->model, o->dataset, SN_STEP_TRAIN, &f->stream, err));
+    sn_stream_set_interrupt(f->stream, o->interrupted, o->interrupt_ctx);
+    *train = sn_stream_part(f->stream);
+    train->class_weight = o->class_weight;
+    if (!o->val_dataset)
+        return SNUG_OK;
+    const snug_status status =
+        sn_stream_create(f->model, o->val_dataset, SN_STEP_EVALUATE, &f->val_stream, err);
+    if (status != SNUG_OK)
+        return sn_fail_in(err, status, "validation data");
+    sn_stream_set_interrupt(f->val_stream, o->interrupted, o->interrupt_ctx);
+    *validation = sn_stream_part(f->val_stream);
+    f->validates = true;
+    return SNUG_OK;
+}
+
+static void limit_steps(sn_pass *p, int64_t steps) {
+    if (steps > 0)
+        p->n_steps = steps;
+}
+
 static snug_status plan_all(fit_run *f, snug_error *err) {
     const snug_fit_options *o = f->options;
     sn_part_of_data train, validation;
-    SNUG_TRY(split_data(f, &train, &validation, err));
+    SNUG_TRY((o->dataset ? open_streams : split_data)(f, &train, &validation, err));
     sn_model_make_room(f->model, SN_FIT_STEPS);
     SNUG_TRY(sn_pass_init(&f->train, f->model, SN_STEP_TRAIN, &train, err));
     if (f->validates) {
@@ -80,6 +109,8 @@ static snug_status plan_all(fit_run *f, snug_error *err) {
         if (status != SNUG_OK)
             return sn_fail_in(err, status, "validation data");
     }
+    limit_steps(&f->train, o->steps_per_epoch);
+    limit_steps(&f->validation, o->val_steps);
     f->train.interrupt = f->validation.interrupt = (sn_interrupt){o->interrupted, o->interrupt_ctx};
     SNUG_TRY(sn_model_prepare(f->model, err));
     return sn_model_peak(f->model, &f->predicted_bytes, err);
@@ -87,7 +118,7 @@ static snug_status plan_all(fit_run *f, snug_error *err) {
 
 static void init_progress(fit_run *f) {
     snug_progress *p = &f->progress;
-    *p = (snug_progress){.n_epochs = f->n_epochs, .n_steps = f->train.n_steps, .model = f->model};
+    *p = (snug_progress){.n_epochs = f->n_epochs, .model = f->model};
     sn_progress_name_values(p, f->model);
 }
 
@@ -123,6 +154,9 @@ static bool asked_to_stop(const fit_run *f) {
 }
 
 static snug_status fail_in_step(const fit_run *f, int64_t k, snug_status status, snug_error *err) {
+    if (f->train.n_steps < 0)
+        return sn_fail_in(err, status, "epoch %d, step %lld", f->progress.epoch + 1,
+                          (long long)k + 1);
     return sn_fail_in(err, status, "epoch %d, step %lld of %lld", f->progress.epoch + 1,
                       (long long)k + 1, (long long)f->train.n_steps);
 }
@@ -135,7 +169,7 @@ static snug_status train_step(fit_run *f, int64_t k, snug_error *err) {
         return SNUG_OK;
     }
     if (status != SNUG_OK)
-        return fail_in_step(f, k, status, err);
+        return status == SNUG_E_END ? status : fail_in_step(f, k, status, err);
     f->steps++;
     sn_pass_add(&f->train);
     sn_pass_means(&f->train, f->progress.values);
@@ -148,8 +182,12 @@ static snug_status train_step(fit_run *f, int64_t k, snug_error *err) {
 /* Leaves has_validation unset when it is interrupted. */
 static snug_status validate(fit_run *f, snug_error *err) {
     sn_pass_restart(&f->validation);
-    for (int64_t k = 0; k < f->validation.n_steps; k++) {
+    if (f->val_stream)
+        SNUG_TRY(sn_stream_restart(f->val_stream, err));
+    for (int64_t k = 0; sn_pass_has(&f->validation, k); k++) {
         const snug_status status = sn_pass_step(&f->validation, k, 0, err);
+        if (status == SNUG_E_END)
+            break;
         if (status == SNUG_E_INTERRUPTED) {
             f->stopped = true;
             return SNUG_OK;
@@ -163,17 +201,41 @@ static snug_status validate(fit_run *f, snug_error *err) {
     return SNUG_OK;
 }
 
+/* An epoch's steps; *whole: none is missing. Batches that are counted go on from epoch to epoch,
+ * and from the dataset's end to its start. */
+static snug_status run_steps(fit_run *f, bool *whole, snug_error *err) {
+    const bool counted = f->options->steps_per_epoch > 0;
+    snug_status status = SNUG_OK;
+    int64_t k = 0;
+    if (f->stream && !counted)
+        SNUG_TRY(sn_stream_restart(f->stream, err));
+    while (sn_pass_has(&f->train, k) && !f->stopped && status == SNUG_OK) {
+        status = train_step(f, k, err);
+        if (status == SNUG_E_END && counted) {
+            SNUG_TRY(sn_stream_restart(f->stream, err));
+            status = train_step(f, k, err);
+        }
+        k = f->progress.step;
+    }
+    *whole = status == SNUG_E_END || (status == SNUG_OK && !sn_pass_has(&f->train, k));
+    if (status == SNUG_E_END)
+        f->train.n_steps = k;
+    return status == SNUG_E_END ? SNUG_OK : status;
+}
+
 static snug_status run_epoch(fit_run *f, int epoch, snug_error *err) {
+    bool whole = false;
     f->progress.epoch = epoch;
     f->progress.step = 0;
     f->progress.has_validation = 0;
     sn_pass_restart(&f->train);
     if (f->options->shuffle)
         sn_pass_shuffle(&f->train, sn_rng_key(f->options->seed, (uint64_t)epoch));
+    f->progress.n_steps = f->train.n_steps > 0 ? f->train.n_steps : 0;
     SNUG_TRY(call_back(f, on_epoch_begin, err));
-    for (int64_t k = 0; k < f->train.n_steps && !f->stopped; k++)
-        SNUG_TRY(train_step(f, k, err));
-    if (f->progress.step < f->train.n_steps)
+    SNUG_TRY(run_steps(f, &whole, err));
+    f->progress.n_steps = f->train.n_steps > 0 ? f->train.n_steps : 0;
+    if (!whole)
         return SNUG_OK;
     if (f->validates) {
         SNUG_TRY(validate(f, err));
@@ -198,13 +260,14 @@ static void fill_result(const fit_run *f, snug_fit_result *out) {
     memcpy(r.values, f->progress.values, sizeof r.values);
     memcpy(r.val_values, f->progress.val_values, sizeof r.val_values);
     r.predicted_bytes = f->predicted_bytes;
+    r.input_seconds = f->stream ? sn_stream_wait_seconds(f->stream) : 0;
     r.arena_bytes = sn_executor_arena(f->model->executor, SN_MEM_FIRST_ARENA).bytes;
     *out = r;
 }
 
 snug_status snug_fit(snug_model *model, const snug_fit_options *options, snug_fit_result *out,
                      snug_error *err) {
-    if (!model || !options || (!options->data && (!options->x || !options->y)))
+    if (!model || !options || (!options->data && !options->dataset && (!options->x || !options->y)))
         return sn_fail(err, SNUG_E_INVALID, "snug_fit: model, options, x and y must not be NULL");
     if (options->epochs < 0)
         return sn_fail(err, SNUG_E_INVALID, "%d epochs; at least 1 is needed", options->epochs);
@@ -224,5 +287,7 @@ snug_status snug_fit(snug_model *model, const snug_fit_options *options, snug_fi
         fill_result(&f, out);
     sn_pass_clear(&f.validation);
     sn_pass_clear(&f.train);
+    sn_stream_destroy(f.val_stream);
+    sn_stream_destroy(f.stream);
     return status;
 }

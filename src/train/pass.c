@@ -23,6 +23,14 @@ sn_part_of_data sn_whole_data(const snug_data *data, int64_t batch) {
         .data = *data, .n = has_x ? snug_feed_type(data->x[0])->dims[0] : 0, .batch = batch};
 }
 
+sn_part_of_data sn_stream_part(sn_stream *stream) {
+    const int64_t batch = sn_stream_batch(stream), rows = sn_stream_rows(stream);
+    return (sn_part_of_data){.data = *sn_stream_data(stream),
+                             .n = rows > 0 ? rows : batch,
+                             .batch = batch,
+                             .stream = stream};
+}
+
 /* "x", or of several "x 2 ('left')". */
 static const char *feed_name(const char *what, uint32_t i, uint32_t n, const char *name, char *text,
                              size_t size) {
@@ -194,7 +202,11 @@ snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_
                    .n_x = m->network->n_inputs,
                    .n_y = predicts ? 0 : m->network->n_outputs,
                    .n_w = (uint32_t)weighting.n_weights,
-                   .n_steps = part->n / batch + (part->n % batch != 0)};
+                   .n_steps = part->n / batch + (part->n % batch != 0),
+                   .stream = part->stream,
+                   .weighting = weighting};
+    if (part->stream)
+        p->n_steps = sn_stream_steps(part->stream);
     SNUG_TRY(want_both(p, mode, &weighting, p->steps, err));
     if (mode == SN_STEP_TRAIN && m->compiled.optimizer.gradient_accumulation_steps > 0)
         SNUG_TRY(want_both(p, SN_STEP_ACCUMULATE, &weighting, p->adding_steps, err));
@@ -265,15 +277,47 @@ static void bind_rows(sn_pass *p, int64_t start) {
         bind(p->now, p->now->w[i], &p->rows.w[i], start);
 }
 
-snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error *err) {
-    const int64_t left = p->n - k * p->batch;
+bool sn_pass_has(const sn_pass *p, int64_t k) {
+    return p->n_steps < 0 || k < p->n_steps;
+}
+
+/* The step for a batch of other rows than the first had: planned when it comes, where nobody could
+ * know of it before. */
+static snug_status plan_others(sn_pass *p, int64_t rows, snug_error *err) {
+    if (rows == p->batch || (p->steps[1] && p->steps[1]->batch == rows))
+        return SNUG_OK;
+    SNUG_TRY(want_step(p->model, p->mode, rows, &p->weighting, &p->steps[1], err));
+    if (p->adding_steps[0])
+        SNUG_TRY(
+            want_step(p->model, SN_STEP_ACCUMULATE, rows, &p->weighting, &p->adding_steps[1], err));
+    return sn_model_prepare(p->model, err);
+}
+
+/* Which step, and where its rows begin in their feeds. */
+static snug_status choose_step(sn_pass *p, int64_t k, int64_t *start, snug_error *err) {
     const bool updates =
         p->mode != SN_STEP_TRAIN ||
         sn_optimizer_updates(&p->model->compiled.optimizer, p->model->iterations + 1);
-    p->now = (updates ? p->steps : p->adding_steps)[left < p->batch];
-    p->now_rows = p->now->batch;
+    const int64_t left = p->n - k * p->batch;
+    int64_t rows = left < p->batch ? left : p->batch;
+    *start = p->first_row = k * p->batch;
+    if (p->stream) {
+        *start = 0;
+        p->first_row = k == 0 ? 0 : p->rows_given;
+        SNUG_TRY(sn_stream_next(p->stream, &rows, err));
+        SNUG_TRY(plan_others(p, rows, err));
+        p->rows_given = p->first_row + rows;
+    }
+    p->now = (updates ? p->steps : p->adding_steps)[rows != p->batch];
+    p->now_rows = rows;
+    return SNUG_OK;
+}
+
+snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error *err) {
+    int64_t start;
+    SNUG_TRY(choose_step(p, k, &start, err));
     sn_session *const session = p->now->session;
-    bind_rows(p, k * p->batch);
+    bind_rows(p, start);
     sn_session_set_interrupt(session, p->interrupt.asked ? ask : NULL, &p->interrupt);
     if (p->mode == SN_STEP_TRAIN)
         sn_model_set_params(p->model, p->now, dropout_key, NULL);
@@ -282,7 +326,7 @@ snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error
         p->model->iterations += p->mode == SN_STEP_TRAIN;
         return SNUG_OK;
     }
-    if (status == SNUG_E_NUMERIC && p->mode == SN_STEP_TRAIN)
+    if (status == SNUG_E_NUMERIC && p->mode == SN_STEP_TRAIN && !p->stream)
         keep_failed(p, dropout_key);
     return explain(p, status, err);
 }

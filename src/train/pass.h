@@ -12,12 +12,14 @@
 #define SN_TRAIN_PASS_H
 
 #include "train/model.h"
+#include "train/stream.h"
 
 /* Which rows: [first, first + n) of the feeds (no y in predict), in batches. */
 typedef struct {
     snug_data data;
     const char *class_weight; /* or NULL */
     int64_t first, n, batch;
+    sn_stream *stream; /* of a dataset, or NULL; lent */
 } sn_part_of_data;
 /* The feeds of one x and y, and a weight where there is one, as data; lends from them. */
 typedef struct {
@@ -26,6 +28,7 @@ typedef struct {
 snug_data sn_plain_as_data(const sn_plain_data *plain);
 /* All rows of data. */
 sn_part_of_data sn_whole_data(const snug_data *data, int64_t batch);
+sn_part_of_data sn_stream_part(sn_stream *stream);
 
 typedef struct {
     int (*asked)(void *ctx); /* may be NULL */
@@ -41,6 +44,9 @@ typedef struct {
     uint32_t n_x, n_y, n_w;
     int64_t n; /* rows of the part */
     int64_t batch, n_steps;
+    sn_stream *stream;             /* where the batches come from one by one, or NULL */
+    int64_t first_row, rows_given; /* of the newest step, and with it */
+    sn_weighting weighting;
     sn_interrupt interrupt;
     sn_model_step *now; /* of the newest step */
     int64_t now_rows;
@@ -53,7 +59,9 @@ typedef struct {
  * above n is n. After an error there is nothing to clear. */
 SNUG_CHECKED snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode,
                                       const sn_part_of_data *part, snug_error *err);
-/* Runs step k. TRAIN: with these keys for dropout. */
+/* Whether there is a step k to try; of a stream of unknown length there always is. */
+bool sn_pass_has(const sn_pass *p, int64_t k);
+/* Runs step k. SNUG_E_END: the stream had no batch for it. TRAIN: with these keys for dropout. */
 SNUG_CHECKED snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error *err);
 /* Nothing was seen. */
 void sn_pass_restart(sn_pass *p);

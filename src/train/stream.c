@@ -1,0 +1,236 @@
+/* stream.c: a dataset as data of a pass (stream.h).
+ *
+ * Invariants:
+ * 1. Feeds read `now`, the batch of the step that runs; it is dropped when the next is asked for.
+ * 2. Every batch has rows of the first one's shapes; its number of rows may differ. */
+#include "train/stream.h"
+
+#include "data/batch.h"
+#include "data/iterator.h"
+#include "memory/pool.h"
+
+#include <string.h>
+
+/* Of a budget, what pipelines get that nobody gave a limit. */
+#define BUDGET_PART 8
+
+struct sn_stream {
+    snug_engine *engine;
+    snug_dataset *dataset;
+    snug_iterator *iterator;
+    int (*asked)(void *ctx);
+    void *asked_ctx;
+    snug_element now;
+    bool waiting; /* `now` was not given to a step yet */
+    int64_t batch;
+    int64_t wait_ns;
+    bool set_limit;
+    int n_parts;
+    snug_data data;
+    snug_feed *feeds[SNUG_MAX_PARTS];
+    struct part {
+        sn_stream *stream;
+        int index;
+    } parts[SNUG_MAX_PARTS];
+};
+
+static snug_status fill_rows(void *ctx, int64_t first, int64_t n, const snug_view *dst,
+                             snug_error *err) {
+    const struct part *p = ctx;
+    const snug_datum *d = &p->stream->now.part[p->index];
+    const size_t count = (size_t)sn_type_span(&d->type, 1, d->type.rank);
+    const char *from =
+        (const char *)d->data + (size_t)first * count * snug_dtype_bytes(d->type.dtype);
+    const size_t bytes = (size_t)n * count * snug_dtype_bytes(d->type.dtype);
+    if (d->type.dtype != dst->type.dtype)
+        return sn_convert(d->type.dtype, from, dst->type.dtype, dst->data, (size_t)n * count, err);
+    memcpy(dst->data, from, bytes);
+    return SNUG_OK;
+}
+
+/* --- batches ---------------------------------------------------------------------------------- */
+static snug_status check_batch(const sn_stream *s, int64_t *rows, snug_error *err) {
+    const snug_element *e = &s->now;
+    for (int i = 0; i < s->n_parts; i++) {
+        const snug_type *t = &e->part[i].type;
+        char text[192];
+        if (e->part[i].is_text || t->rank < 1)
+            return sn_fail(err, SNUG_E_SHAPE,
+                           "part %d of the dataset is %s%s; a model takes batches of numbers: add "
+                           "a batch stage",
+                           i, e->part[i].is_text ? "text " : "",
+                           snug_type_print(t, text, sizeof text));
+        if (i > 0 && t->dims[0] != *rows)
+            return sn_fail(
+                err, SNUG_E_DATA,
+                "part %d of a batch has %lld rows, part 0 has %lld; is there a batch stage?", i,
+                (long long)t->dims[0], (long long)*rows);
+        *rows = t->dims[0];
+        if (!s->feeds[i])
+            continue;
+        snug_type want = *snug_feed_type(s->feeds[i]);
+        want.dims[0] = *rows;
+        if (want.dtype != t->dtype || !sn_dims_equal(&want, t))
+            return sn_fail(err, SNUG_E_SHAPE,
+                           "part %d of a batch is %s; rows of the first were "
+                           "others",
+                           i, snug_type_print(t, text, sizeof text));
+    }
+    return SNUG_OK;
+}
+
+static snug_status pull(sn_stream *s, snug_error *err) {
+    const int64_t start = sn_now_ns();
+    snug_element_drop(&s->now);
+    snug_iterator_set_interrupt(s->iterator, s->asked, s->asked_ctx);
+    const snug_status status = snug_iterator_next(s->iterator, &s->now, err);
+    s->wait_ns += sn_now_ns() - start;
+    return status;
+}
+
+snug_status sn_stream_next(sn_stream *s, int64_t *rows, snug_error *err) {
+    do {
+        if (!s->waiting)
+            SNUG_TRY(pull(s, err));
+        s->waiting = false;
+        SNUG_TRY(check_batch(s, rows, err));
+    } while (*rows == 0);
+    return SNUG_OK;
+}
+
+snug_status sn_stream_restart(sn_stream *s, snug_error *err) {
+    if (s->waiting)
+        return SNUG_OK;
+    snug_iterator *it;
+    SNUG_TRY(snug_iterator_create(s->dataset, &it, err));
+    snug_iterator_destroy(s->iterator);
+    s->iterator = it;
+    return SNUG_OK;
+}
+
+/* --- what is known beforehand ----------------------------------------------------------------- */
+/* The batch stage that gives the elements, behind stages that leave their rows as they are. */
+static const snug_dataset *last_batch(const snug_dataset *d, int64_t *size) {
+    while (strcmp(d->kind->name, "prefetch") == 0)
+        d = d->before[0];
+    return sn_stage_is_batch(d, size) ? d : NULL;
+}
+
+int64_t sn_stream_rows(const sn_stream *s) {
+    int64_t size = 0;
+    const snug_dataset *batch = last_batch(s->dataset, &size);
+    if (!batch || batch->before[0]->cardinality < 0 || size != s->batch)
+        return -1;
+    const int64_t n = batch->before[0]->cardinality;
+    return batch->cardinality * size < n ? batch->cardinality * size : n; /* drop_remainder */
+}
+
+int64_t sn_stream_steps(const sn_stream *s) {
+    return s->dataset->cardinality < 0 ? -1 : s->dataset->cardinality;
+}
+
+int64_t sn_stream_batch(const sn_stream *s) {
+    return s->batch;
+}
+
+const snug_data *sn_stream_data(const sn_stream *s) {
+    return &s->data;
+}
+
+double sn_stream_wait_seconds(const sn_stream *s) {
+    return (double)s->wait_ns * 1e-9;
+}
+
+void sn_stream_set_interrupt(sn_stream *s, int (*asked)(void *ctx), void *ctx) {
+    s->asked = asked;
+    s->asked_ctx = ctx;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+static snug_status make_feeds(sn_stream *s, snug_error *err) {
+    for (int i = 0; i < s->n_parts; i++) {
+        s->parts[i] = (struct part){s, i};
+        SNUG_TRY(sn_feed_create(s->engine, &s->now.part[i].type, &s->parts[i], fill_rows, NULL,
+                                &s->feeds[i], err));
+    }
+    return SNUG_OK;
+}
+
+/* Inputs, targets, weights. For predict inputs are enough, and what follows them is not looked at.
+ */
+static snug_status share_parts(sn_stream *s, const snug_model *m, sn_step_mode mode,
+                               snug_error *err) {
+    const int n_x = (int)m->network->n_inputs, n_y = (int)m->network->n_outputs;
+    const int n = s->now.n, n_w = n - n_x - n_y;
+    if (mode == SN_STEP_PREDICT && n >= n_x) {
+        s->n_parts = n_x;
+        s->data = (snug_data){.x = s->feeds, .n_x = n_x};
+        return SNUG_OK;
+    }
+    if (mode != SN_STEP_PREDICT && (n_w == 0 || n_w == 1 || n_w == n_y)) {
+        s->n_parts = n;
+        s->data = (snug_data){.x = s->feeds,
+                              .n_x = n_x,
+                              .y = s->feeds + n_x,
+                              .n_y = n_y,
+                              .sample_weight = s->feeds + n_x + n_y,
+                              .n_sample_weights = n_w};
+        return SNUG_OK;
+    }
+    return sn_fail(
+        err, SNUG_E_SHAPE, "elements of the dataset have %d parts; the model wants %d inputs%s", n,
+        n_x, mode == SN_STEP_PREDICT ? "" : ", a target for each output, and weights or none");
+}
+
+static void limit_pipelines(sn_stream *s) {
+    const size_t budget = snug_budget_bytes(s->engine);
+    if (budget == 0 || sn_pool_limit(s->engine) != 0)
+        return;
+    sn_pool_set_limit(s->engine, budget / BUDGET_PART > 0 ? budget / BUDGET_PART : 1);
+    s->set_limit = true;
+}
+
+static snug_status begin(sn_stream *s, const snug_model *m, sn_step_mode mode, snug_error *err) {
+    limit_pipelines(s);
+    SNUG_TRY(snug_iterator_create(s->dataset, &s->iterator, err));
+    snug_status status = pull(s, err);
+    if (status == SNUG_E_END)
+        return sn_fail(err, SNUG_E_DATA, "the dataset has no batch; at least one is needed");
+    SNUG_TRY(status);
+    SNUG_TRY(share_parts(s, m, mode, err));
+    SNUG_TRY(check_batch(s, &s->batch, err));
+    if (s->batch < 1)
+        return sn_fail(err, SNUG_E_DATA, "the first batch of the dataset has no rows");
+    s->waiting = true;
+    return make_feeds(s, err);
+}
+
+snug_status sn_stream_create(snug_model *m, snug_dataset *d, sn_step_mode mode, sn_stream **out,
+                             snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc_zero(m->engine, SN_MEM_INPUT, sizeof(sn_stream), &block, err));
+    sn_stream *s = block;
+    s->engine = m->engine;
+    s->dataset = d;
+    snug_dataset_hold(d);
+    const snug_status status = begin(s, m, mode, err);
+    if (status == SNUG_OK)
+        *out = s;
+    else
+        sn_stream_destroy(s);
+    return status;
+}
+
+void sn_stream_destroy(sn_stream *s) {
+    if (!s)
+        return;
+    snug_engine *e = s->engine;
+    for (int i = 0; i < SNUG_MAX_PARTS; i++)
+        snug_feed_destroy(s->feeds[i]);
+    snug_element_drop(&s->now);
+    snug_iterator_destroy(s->iterator);
+    snug_dataset_drop(s->dataset);
+    if (s->set_limit)
+        sn_pool_set_limit(e, 0);
+    sn_free(e, SN_MEM_INPUT, s, sizeof *s);
+}

@@ -1,0 +1,38 @@
+/* stream.h: batches of a dataset as the data of a pass: one feed per part, which gives the rows of
+ * the batch that is there now.
+ *
+ *     sn_stream *s;
+ *     sn_stream_create(model, dataset, SN_STEP_TRAIN, &s, err);    // the first batch is there
+ *     sn_stream_data(s);                                           // x, y and weights as feeds
+ *     while (sn_stream_next(s, &rows, err) == SNUG_OK) ...         // SNUG_E_END after the last
+ *     sn_stream_restart(s, err);                                   // the next epoch
+ *     sn_stream_destroy(s);
+ *
+ * Parts of an element are the model's inputs, its outputs' targets, and weights of examples: none,
+ * one, or one for each output. */
+#ifndef SN_TRAIN_STREAM_H
+#define SN_TRAIN_STREAM_H
+
+#include "train/model.h"
+
+#include <snug/dataset.h>
+
+typedef struct sn_stream sn_stream;
+
+/* Asks for the first batch: its rows are the batch of the pass. With a budget of the process and no
+ * limit on pipelines, they get an eighth of it. */
+SNUG_CHECKED snug_status sn_stream_create(snug_model *m, snug_dataset *d, sn_step_mode mode,
+                                          sn_stream **out, snug_error *err);
+void sn_stream_destroy(sn_stream *s); /* NULL is legal */
+const snug_data *sn_stream_data(const sn_stream *s);
+int64_t sn_stream_batch(const sn_stream *s);
+/* Rows of the whole dataset where they are known, else -1. */
+int64_t sn_stream_rows(const sn_stream *s);
+int64_t sn_stream_steps(const sn_stream *s); /* batches; -1: not known */
+void sn_stream_set_interrupt(sn_stream *s, int (*asked)(void *ctx), void *ctx);
+/* The next batch, lent to the feeds until the next call. */
+SNUG_CHECKED snug_status sn_stream_next(sn_stream *s, int64_t *rows, snug_error *err);
+SNUG_CHECKED snug_status sn_stream_restart(sn_stream *s, snug_error *err);
+double sn_stream_wait_seconds(const sn_stream *s); /* for batches, all epochs */
+
+#endif

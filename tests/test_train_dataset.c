@@ -1,0 +1,238 @@
+/* test_train_dataset.c: a model trained, evaluated and asked with datasets gives what it gives with
+ * feeds of the same rows, bit for bit, whatever the pipeline looks like. */
+#include "support/streams.h"
+
+#include <snug/train.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TRY(call) expect_ok(call, &err)
+enum { ROWS = 23, BATCH = 5 };
+
+static snug_model *regression(snug_engine *e) {
+    snug_error err = {0};
+    snug_model *m;
+    TRY(snug_model_create(e, NULL, &(snug_type){SNUG_F32, 1, {4}}, &m, &err));
+    TRY(snug_model_add(m, "Dense", "units=8 activation=tanh", &err));
+    TRY(snug_model_add(m, "Dropout", "rate=0.2", &err));
+    TRY(snug_model_add(m, "Dense", "units=2", &err));
+    TRY(snug_model_compile(m, &(snug_compile){.optimizer = "adam", .loss = "mse", .metrics = "mae"},
+                           &err));
+    return m;
+}
+
+static void open_feeds(snug_engine *e, snug_feed *feeds[3]) {
+    snug_error err = {0};
+    TRY(snug_feed_open(e, "normal:23x4@1", &feeds[0], &err));
+    TRY(snug_feed_open(e, "normal:23x2@2", &feeds[1], &err));
+    TRY(snug_feed_open(e, "uniform:23@3", &feeds[2], &err));
+}
+
+static void destroy_feeds(snug_feed *feeds[3]) {
+    for (int i = 0; i < 3; i++)
+        snug_feed_destroy(feeds[i]);
+}
+
+static snug_status same(void *ctx, void *worker, const snug_element *in, snug_element *out,
+                        snug_error *err) {
+    (void)ctx, (void)worker, (void)err;
+    *out = *in;
+    for (int i = 0; i < out->n; i++)
+        snug_datum_hold(&out->part[i]);
+    return SNUG_OK;
+}
+
+static snug_status yes(void *ctx, void *worker, const snug_element *in, snug_element *out,
+                       snug_error *err) {
+    (void)worker, (void)in;
+    out->n = 0;
+    const snug_status status =
+        snug_datum_create(ctx, &(snug_type){.dtype = SNUG_BOOL}, &out->part[0], err);
+    if (status == SNUG_OK)
+        *(char *)out->part[0].data = 1;
+    out->n = status == SNUG_OK;
+    return status;
+}
+
+/* The same rows in batches; how: another pipeline each. */
+static snug_dataset *batches(snug_engine *e, int how, int n_parts) {
+    snug_error err = {0};
+    snug_feed *feeds[3];
+    snug_dataset *d;
+    open_feeds(e, feeds);
+    if (n_parts < 3)
+        snug_feed_destroy(feeds[2]);
+    TRY(snug_dataset_from_feeds(e, feeds, n_parts, &d, &err));
+    if (how == 1)
+        TRY(snug_dataset_map(d, &(snug_mapper){.call = same}, &(snug_map_options){.workers = 3}, &d,
+                             &err));
+    if (how == 2) /* nobody knows how many there are */
+        TRY(snug_dataset_filter(d, &(snug_mapper){.ctx = e, .call = yes}, &d, &err));
+    TRY(snug_dataset_batch(d, BATCH, 0, &d, &err));
+    if (how == 3)
+        TRY(snug_dataset_prefetch(d, 2, &d, &err));
+    return d;
+}
+
+typedef struct {
+    snug_fit_result fit;
+    double values[1 + SNUG_MAX_METRICS];
+    float predicted[ROWS][2];
+} outcome;
+
+static snug_status keep_rows(void *ctx, int64_t first, const snug_view *view, snug_error *err) {
+    (void)err;
+    outcome *o = ctx;
+    memcpy(o->predicted[first], view->data, view->bytes);
+    return SNUG_OK;
+}
+
+static outcome with_feeds(snug_engine *e, int n_parts) {
+    snug_error err = {0};
+    outcome o = {0};
+    snug_feed *f[3];
+    snug_model *m = regression(e);
+    open_feeds(e, f);
+    snug_feed *const w = n_parts == 3 ? f[2] : NULL;
+    TRY(snug_fit(m,
+                 &(snug_fit_options){.x = f[0],
+                                     .y = f[1],
+                                     .sample_weight = w,
+                                     .val_x = f[0],
+                                     .val_y = f[1],
+                                     .val_sample_weight = w,
+                                     .batch = BATCH,
+                                     .epochs = 3,
+                                     .seed = 4},
+                 &o.fit, &err));
+    TRY(snug_evaluate(m,
+                      &(snug_run_options){.x = f[0], .y = f[1], .sample_weight = w, .batch = BATCH},
+                      o.values, NULL, &err));
+    TRY(snug_predict(m, &(snug_run_options){.x = f[0], .batch = BATCH}, keep_rows, &o, &err));
+    snug_model_destroy(m);
+    destroy_feeds(f);
+    return o;
+}
+
+static outcome with_datasets(snug_engine *e, int how, int n_parts) {
+    snug_error err = {0};
+    outcome o = {0};
+    snug_model *m = regression(e);
+    snug_dataset *d = batches(e, how, n_parts), *val = batches(e, (how + 1) % 4, n_parts);
+    TRY(snug_fit(m, &(snug_fit_options){.dataset = d, .val_dataset = val, .epochs = 3, .seed = 4},
+                 &o.fit, &err));
+    TRY(snug_evaluate(m, &(snug_run_options){.dataset = d}, o.values, NULL, &err));
+    TRY(snug_predict(m, &(snug_run_options){.dataset = val}, keep_rows, &o, &err));
+    snug_model_destroy(m);
+    snug_dataset_drop(d);
+    snug_dataset_drop(val);
+    return o;
+}
+
+static void test_datasets_train_as_feeds_do(void **state) {
+    snug_engine *e = *state;
+    for (int n_parts = 2; n_parts <= 3; n_parts++) {
+        const outcome want = with_feeds(e, n_parts);
+        for (int how = 0; how < 4; how++) {
+            const outcome got = with_datasets(e, how, n_parts);
+            assert_int_equal(got.fit.epochs, 3);
+            assert_int_equal(got.fit.steps, want.fit.steps);
+            assert_memory_equal(got.fit.values, want.fit.values, sizeof got.fit.values);
+            assert_memory_equal(got.fit.val_values, want.fit.val_values, sizeof got.fit.values);
+            assert_memory_equal(got.values, want.values, sizeof got.values);
+            assert_memory_equal(got.predicted, want.predicted, sizeof got.predicted);
+            assert_true(got.fit.input_seconds > 0);
+        }
+    }
+}
+
+/* --- epochs ----------------------------------------------------------------------------------- */
+typedef struct {
+    char text[512];
+} notes;
+
+static snug_status note_step(void *ctx, const snug_progress *p, snug_error *err) {
+    (void)err;
+    notes *n = ctx;
+    snprintf(n->text + strlen(n->text), sizeof n->text - strlen(n->text),
+             "%" PRId64 "/%" PRId64 " ", p->step, p->n_steps);
+    return SNUG_OK;
+}
+
+static const char *steps_of(snug_engine *e, snug_dataset *d, int64_t steps_per_epoch, notes *n) {
+    snug_error err = {0};
+    snug_model *m = regression(e);
+    const snug_callback c = {.ctx = n, .on_step_end = note_step};
+    n->text[0] = '\0';
+    TRY(snug_fit(m,
+                 &(snug_fit_options){.dataset = d,
+                                     .steps_per_epoch = steps_per_epoch,
+                                     .epochs = 2,
+                                     .callbacks = &c,
+                                     .n_callbacks = 1},
+                 NULL, &err));
+    snug_model_destroy(m);
+    snug_dataset_drop(d);
+    return n->text;
+}
+
+static void test_epochs_are_iterations_or_counted_steps(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    notes n;
+    assert_string_equal(steps_of(e, batches(e, 0, 2), 0, &n),
+                        "1/5 2/5 3/5 4/5 5/5 1/5 2/5 3/5 4/5 5/5 ");
+    assert_string_equal(steps_of(e, batches(e, 2, 2), 0, &n),
+                        "1/0 2/0 3/0 4/0 5/0 1/5 2/5 3/5 4/5 5/5 ");
+    assert_string_equal(steps_of(e, batches(e, 0, 2), 3, &n), "1/3 2/3 3/3 1/3 2/3 3/3 ");
+    snug_dataset *d = batches(e, 3, 2);
+    TRY(snug_dataset_repeat(d, -1, &d, &err));
+    assert_string_equal(steps_of(e, d, 2, &n), "1/2 2/2 1/2 2/2 ");
+}
+
+static void expect_refused(snug_engine *e, snug_dataset *d, snug_status wanted, const char *text) {
+    snug_error err = {0};
+    snug_model *m = regression(e);
+    expect_status(snug_fit(m, &(snug_fit_options){.dataset = d}, NULL, &err), wanted, &err);
+    expect_text(err.text, text);
+    snug_model_destroy(m);
+    snug_dataset_drop(d);
+}
+
+static void test_datasets_that_do_not_suit_the_model_are_told(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    snug_dataset *d = batches(e, 0, 2);
+    TRY(snug_dataset_unbatch(d, &d, &err));
+    expect_refused(e, d, SNUG_E_DATA, "is there a batch stage?");
+    d = sn_range_of(e, 7);
+    TRY(snug_dataset_batch(d, 2, 0, &d, &err));
+    expect_refused(e, d, SNUG_E_SHAPE, "have 1 parts");
+    d = batches(e, 0, 2);
+    TRY(snug_dataset_take(d, 0, &d, &err));
+    expect_refused(e, d, SNUG_E_DATA, "has no batch");
+}
+
+/* With a budget the pipeline has a share, and the result is the same. */
+static void test_a_budget_gives_pipelines_their_share(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    const outcome want = with_feeds(e, 2);
+    TRY(snug_budget(e, (size_t)256 << 20, &err));
+    const outcome got = with_datasets(e, 3, 2);
+    assert_memory_equal(got.predicted, want.predicted, sizeof got.predicted);
+    assert_true(got.fit.predicted_bytes <= (size_t)256 << 20);
+    TRY(snug_budget(e, 0, &err));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        engine_test(test_datasets_train_as_feeds_do),
+        engine_test(test_epochs_are_iterations_or_counted_steps),
+        engine_test(test_datasets_that_do_not_suit_the_model_are_told),
+        engine_test(test_a_budget_gives_pipelines_their_share),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
