@@ -1,0 +1,378 @@
+/* attention_mma.cu: attention on tensor cores (TF32), the T x S weights never in memory.
+ *
+ * A block owns 64 rows, 16 for each of its 4 warps, whose operands stay in registers as fragments;
+ * the other side goes by in tiles of shared memory. Rows of a product are the block's, so forward
+ * and dq have queries as rows and keys as columns, dk and dv the other way round. The weights of a
+ * tile become the next product's left operand as they lie in registers: column 2t of an
+ * accumulator is taken for term t, column 2t + 1 for term t + 4, and the right operand's rows are
+ * read in that order. A pitch of D + 4 floats keeps both ways of reading a tile free of conflicts.
+ *
+ * dk and dv are one kernel, dq is another that makes the weights again: no sums between blocks. */
+#include "kernels/cuda/attention.h"
+
+#ifdef SN_CUDA_EMULATED
+
+bool sn_attend_mma_takes(const sn_gpu *g, const sn_attend *a, snug_dtype dtype) {
+    (void)g, (void)a, (void)dtype;
+    return false;
+}
+void sn_attend_mma(const sn_cuda_call *c, const sn_attend *a) {
+    (void)c, (void)a;
+}
+void sn_attend_mma_grad(const sn_cuda_call *c, const sn_attend *a) {
+    (void)c, (void)a;
+}
+
+#else
+
+enum { WARPS = 4, THREADS = 32 * WARPS, ROWS = 16 * WARPS, TILE = 32 };
+
+#define LOG2E 1.4426950408889634f
+#define LN2   0.6931471805599453f
+
+bool sn_attend_mma_takes(const sn_gpu *g, const sn_attend *a, snug_dtype dtype) {
+    return dtype == SNUG_F32 && !sn_gpu_is_exact(g) && !a->mask && !a->dropout && a->D == a->E &&
+           (a->D == 32 || a->D == 64) && a->S > 0 && a->T > 0;
+}
+
+/* --- fragments ------------------------------------------------------------------------------- */
+static __device__ __forceinline__ uint32_t round_tf32(float v) {
+    uint32_t bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
+    return bits;
+}
+
+static __device__ __forceinline__ void multiply(float d[4], const uint32_t a[4], uint32_t b0,
+                                                uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* 16 rows of D features as left operand: rows r and r + 8 of the thread, zeros where `there` is
+ * false. */
+template <int D>
+static __device__ void load_left(const float *low, const float *high, bool low_there,
+                                 bool high_there, uint32_t a[D / 8][4]) {
+    const int t = (int)threadIdx.x % 4;
+#pragma unroll
+    for (int k = 0; k < D / 8; k++) {
+        a[k][0] = low_there ? round_tf32(low[8 * k + t]) : 0u;
+        a[k][1] = high_there ? round_tf32(high[8 * k + t]) : 0u;
+        a[k][2] = low_there ? round_tf32(low[8 * k + t + 4]) : 0u;
+        a[k][3] = high_there ? round_tf32(high[8 * k + t + 4]) : 0u;
+    }
+}
+
+/* TILE rows of D floats, `pitch` apart, into shared memory; zeros behind the n there are. */
+template <int D>
+static __device__ void fetch(const float *from, int64_t pitch, int64_t n, uint32_t *to) {
+#pragma unroll
+    for (int e = (int)threadIdx.x; e < TILE * (D / 4); e += THREADS) {
+        const int r = e / (D / 4), q = e % (D / 4) * 4;
+        float4 v = make_float4(0, 0, 0, 0);
+        if (r < n)
+            v = *(const float4 *)(from + r * pitch + q);
+        *(uint4 *)(to + r * (D + 4) + q) =
+            make_uint4(round_tf32(v.x), round_tf32(v.y), round_tf32(v.z), round_tf32(v.w));
+    }
+}
+
+/* out[tile of 8 columns] = left times the tile's rows, turned. */
+template <int D>
+static __device__ __forceinline__ void times_turned(const uint32_t a[D / 8][4],
+                                                    const uint32_t *tile, float out[TILE / 8][4]) {
+    const int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++) {
+        const uint32_t *row = tile + (8 * n + g) * (D + 4) + t;
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            out[n][e] = 0;
+#pragma unroll
+        for (int k = 0; k < D / 8; k++)
+            multiply(out[n], a[k], row[8 * k], row[8 * k + 4]);
+    }
+}
+
+/* sum[tile of 8 features] += weights, as accumulators have them, times the tile's rows. */
+template <int D>
+static __device__ __forceinline__ void times_tile(const float p[TILE / 8][4], const uint32_t *tile,
+                                                  float sum[D / 8][4]) {
+    const int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++) {
+        const uint32_t a[4] = {round_tf32(p[n][0]), round_tf32(p[n][2]), round_tf32(p[n][1]),
+                               round_tf32(p[n][3])};
+        const uint32_t *row = tile + (8 * n + 2 * t) * (D + 4) + g;
+#pragma unroll
+        for (int k = 0; k < D / 8; k++)
+            multiply(sum[k], a, row[8 * k], row[D + 4 + 8 * k]);
+    }
+}
+
+/* Of the four lanes that share a row. */
+static __device__ __forceinline__ float row_max(float v) {
+    v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 1));
+    return fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 2));
+}
+static __device__ __forceinline__ float row_sum(float v) {
+    v += __shfl_xor_sync(0xffffffffu, v, 1);
+    return v + __shfl_xor_sync(0xffffffffu, v, 2);
+}
+
+/* Rows g and g + 8 of a thread: sum[k] holds columns 8k + 2t and the next of each. */
+template <int D>
+static __device__ void store(const float sum[D / 8][4], float *low, float *high, bool low_there,
+                             bool high_there, float low_factor, float high_factor) {
+    const int t = (int)threadIdx.x % 4;
+#pragma unroll
+    for (int k = 0; k < D / 8; k++) {
+        if (low_there)
+            *(float2 *)(low + 8 * k + 2 * t) =
+                make_float2(sum[k][0] * low_factor, sum[k][1] * low_factor);
+        if (high_there)
+            *(float2 *)(high + 8 * k + 2 * t) =
+                make_float2(sum[k][2] * high_factor, sum[k][3] * high_factor);
+    }
+}
+
+/* --- forward --------------------------------------------------------------------------------- */
+/* A block's rows: entry, head, and the first of 64. */
+typedef struct {
+    int64_t b, h, first;
+} stripe;
+
+static __device__ stripe stripe_of(int64_t block, int64_t rows, int64_t heads) {
+    const int64_t stripes = (rows + ROWS - 1) / ROWS;
+    stripe s;
+    s.first = (stripes - 1 - block % stripes) * ROWS; /* causal: the longest first */
+    s.h = block / stripes % heads;
+    s.b = block / stripes / heads;
+    return s;
+}
+
+/* Scores of columns that are not there, or not seen, become -infinity; all are in powers of 2. */
+static __device__ __forceinline__ void mask_scores(float s[TILE / 8][4], int64_t column, int64_t n,
+                                                   int64_t row, bool causal, float scale) {
+    const int t = (int)threadIdx.x % 4;
+#pragma unroll
+    for (int i = 0; i < TILE / 8; i++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int64_t at = column + 8 * i + 2 * t + e % 2;
+            const bool seen = at < n && !(causal && at > row + 8 * (e / 2));
+            s[i][e] = seen ? s[i][e] * scale : -INFINITY;
+        }
+}
+
+/* What a row's sum so far is worth now that its maximum has grown; the weights replace the scores.
+ */
+static __device__ __forceinline__ void soften(float s[TILE / 8][4], int half, float *max,
+                                              float *sum, float *factor) {
+    float top = *max, more = 0;
+#pragma unroll
+    for (int i = 0; i < TILE / 8; i++)
+        top = fmaxf(top, fmaxf(s[i][2 * half], s[i][2 * half + 1]));
+    top = row_max(top);
+    const float shift = top == -INFINITY ? 0.0f : top;
+    *factor = exp2f(*max - shift);
+#pragma unroll
+    for (int i = 0; i < TILE / 8; i++)
+#pragma unroll
+        for (int e = 2 * half; e < 2 * half + 2; e++) {
+            s[i][e] = exp2f(s[i][e] - shift);
+            more += s[i][e];
+        }
+    *sum = *sum * *factor + more;
+    *max = top;
+}
+
+template <int D>
+static __global__ void __launch_bounds__(THREADS, 3)
+    attend_tiles(const __grid_constant__ sn_attend a) {
+    __shared__ __align__(16) uint32_t keys[TILE * (D + 4)], values[TILE * (D + 4)];
+    const stripe o = stripe_of(blockIdx.x, a.T, a.H);
+    const int lane = (int)threadIdx.x % 32, g = lane / 4;
+    const int64_t t0 = o.first + 16 * (threadIdx.x / 32) + g, t1 = t0 + 8;
+    const int64_t row0 = (o.b * a.T + t0) * a.H + o.h, row1 = row0 + 8 * a.H;
+    const int64_t group = o.h / a.share.d, pitch = a.G * D;
+    const float *k = (const float *)a.k + (o.b * a.S * a.G + group) * D,
+                *v = (const float *)a.v + (o.b * a.S * a.G + group) * D;
+    const float scale = (float)a.param[0].real * LOG2E;
+    const int64_t end = a.causal && o.first + ROWS < a.S ? o.first + ROWS : a.S;
+    uint32_t q[D / 8][4];
+    float y[D / 8][4] = {}, max[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0}, factor[2];
+    load_left<D>((const float *)a.q + row0 * D, (const float *)a.q + row1 * D, t0 < a.T, t1 < a.T,
+                 q);
+    for (int64_t s = 0; s < end; s += TILE) {
+        float p[TILE / 8][4];
+        __syncthreads();
+        fetch<D>(k + s * pitch, pitch, a.S - s, keys);
+        fetch<D>(v + s * pitch, pitch, a.S - s, values);
+        __syncthreads();
+        times_turned<D>(q, keys, p);
+        mask_scores(p, s, a.S, t0, a.causal, scale);
+        soften(p, 0, &max[0], &sum[0], &factor[0]);
+        soften(p, 1, &max[1], &sum[1], &factor[1]);
+#pragma unroll
+        for (int i = 0; i < D / 8; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                y[i][e] *= factor[e / 2];
+        times_tile<D>(p, values, y);
+    }
+    sum[0] = row_sum(sum[0]);
+    sum[1] = row_sum(sum[1]);
+    store<D>(y, (float *)a.y_out + row0 * D, (float *)a.y_out + row1 * D, t0 < a.T, t1 < a.T,
+             1.0f / sum[0], 1.0f / sum[1]);
+    if (lane % 4 == 0 && t0 < a.T)
+        ((float *)a.lse_out)[row0] = max[0] * LN2 + logf(sum[0]);
+    if (lane % 4 == 0 && t1 < a.T)
+        ((float *)a.lse_out)[row1] = max[1] * LN2 + logf(sum[1]);
+}
+
+/* --- gradients ------------------------------------------------------------------------------- */
+/* p = exp(score - lse), then dp becomes p (dp - delta); lse in powers of 2. */
+static __device__ __forceinline__ void slope(float *p, float *dp, bool seen, float scale, float lse,
+                                             float delta) {
+    *p = seen ? exp2f(*p * scale - lse) : 0.0f;
+    *dp = *p * (*dp - delta);
+}
+
+template <int D>
+static __global__ void __launch_bounds__(THREADS, 2)
+    back_q_tiles(const __grid_constant__ sn_attend a) {
+    __shared__ __align__(16) uint32_t keys[TILE * (D + 4)], values[TILE * (D + 4)];
+    const stripe o = stripe_of(blockIdx.x, a.T, a.H);
+    const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const int64_t t0 = o.first + 16 * (threadIdx.x / 32) + g, t1 = t0 + 8;
+    const int64_t row0 = (o.b * a.T + t0) * a.H + o.h, row1 = row0 + 8 * a.H;
+    const int64_t group = o.h / a.share.d, pitch = a.G * D;
+    const float *k = (const float *)a.k + (o.b * a.S * a.G + group) * D,
+                *v = (const float *)a.v + (o.b * a.S * a.G + group) * D;
+    const float factor = (float)a.param[0].real, scale = factor * LOG2E;
+    const int64_t end = a.causal && o.first + ROWS < a.S ? o.first + ROWS : a.S;
+    const float *lse = (const float *)a.lse, *delta = (const float *)a.delta;
+    const float lses[2] = {t0 < a.T ? lse[row0] * LOG2E : 0, t1 < a.T ? lse[row1] * LOG2E : 0},
+                deltas[2] = {t0 < a.T ? delta[row0] : 0, t1 < a.T ? delta[row1] : 0};
+    uint32_t q[D / 8][4], dy[D / 8][4];
+    float dq[D / 8][4] = {};
+    load_left<D>((const float *)a.q + row0 * D, (const float *)a.q + row1 * D, t0 < a.T, t1 < a.T,
+                 q);
+    load_left<D>((const float *)a.dy + row0 * D, (const float *)a.dy + row1 * D, t0 < a.T, t1 < a.T,
+                 dy);
+    for (int64_t s = 0; s < end; s += TILE) {
+        float p[TILE / 8][4], dp[TILE / 8][4];
+        __syncthreads();
+        fetch<D>(k + s * pitch, pitch, a.S - s, keys);
+        fetch<D>(v + s * pitch, pitch, a.S - s, values);
+        __syncthreads();
+        times_turned<D>(q, keys, p);
+        times_turned<D>(dy, values, dp);
+#pragma unroll
+        for (int i = 0; i < TILE / 8; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const int64_t at = s + 8 * i + 2 * t + e % 2;
+                slope(&p[i][e], &dp[i][e], at < a.S && !(a.causal && at > t0 + 8 * (e / 2)), scale,
+                      lses[e / 2], deltas[e / 2]);
+            }
+        times_tile<D>(dp, keys, dq);
+    }
+    store<D>(dq, (float *)a.dq + row0 * D, (float *)a.dq + row1 * D, t0 < a.T, t1 < a.T, factor,
+             factor);
+}
+
+/* lse and delta of a tile's queries; behind the last lse is so large that weights are 0. */
+static __device__ void fetch_sums(const sn_attend &a, int64_t row, int64_t n, float *lse,
+                                  float *delta) {
+    const int r = (int)threadIdx.x;
+    if (r < TILE) {
+        lse[r] = r < n ? ((const float *)a.lse)[row + r * a.H] * LOG2E : INFINITY;
+        delta[r] = r < n ? ((const float *)a.delta)[row + r * a.H] : 0.0f;
+    }
+}
+
+/* One tile of queries of one head: what it adds to dk and dv. */
+template <int D>
+static __device__ void back_tile(const sn_attend &a, const uint32_t k[D / 8][4],
+                                 const uint32_t v[D / 8][4], int64_t s0, int64_t t,
+                                 const uint32_t *queries, const uint32_t *dys, const float *lse,
+                                 const float *delta, float dk[D / 8][4], float dv[D / 8][4]) {
+    const int lane_t = (int)threadIdx.x % 4;
+    const float scale = (float)a.param[0].real * LOG2E;
+    float p[TILE / 8][4], dp[TILE / 8][4];
+    times_turned<D>(k, queries, p);
+    times_turned<D>(v, dys, dp);
+#pragma unroll
+    for (int i = 0; i < TILE / 8; i++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int at = 8 * i + 2 * lane_t + e % 2;
+            slope(&p[i][e], &dp[i][e], !(a.causal && s0 + 8 * (e / 2) > t + at), scale, lse[at],
+                  delta[at]);
+        }
+    times_tile<D>(p, dys, dv);
+    times_tile<D>(dp, queries, dk);
+}
+
+template <int D>
+static __global__ void __launch_bounds__(THREADS, 2)
+    back_kv_tiles(const __grid_constant__ sn_attend a) {
+    __shared__ __align__(16) uint32_t queries[TILE * (D + 4)], dys[TILE * (D + 4)];
+    __shared__ float lse[TILE], delta[TILE];
+    const stripe o = stripe_of(blockIdx.x, a.S, a.G);
+    const int64_t s0 = o.first + 16 * (threadIdx.x / 32) + threadIdx.x % 32 / 4, s1 = s0 + 8;
+    const int64_t row0 = (o.b * a.S + s0) * a.G + o.h, row1 = row0 + 8 * a.G;
+    const float factor = (float)a.param[0].real;
+    const int64_t pitch = a.H * D;
+    uint32_t k[D / 8][4], v[D / 8][4];
+    float dk[D / 8][4] = {}, dv[D / 8][4] = {};
+    load_left<D>((const float *)a.k + row0 * D, (const float *)a.k + row1 * D, s0 < a.S, s1 < a.S,
+                 k);
+    load_left<D>((const float *)a.v + row0 * D, (const float *)a.v + row1 * D, s0 < a.S, s1 < a.S,
+                 v);
+    for (int64_t h = o.h * a.share.d; h < (o.h + 1) * a.share.d; h++)
+        for (int64_t t = a.causal ? o.first / TILE * TILE : 0; t < a.T; t += TILE) {
+            const int64_t from = (o.b * a.T + t) * a.H + h;
+            __syncthreads();
+            fetch<D>((const float *)a.q + from * D, pitch, a.T - t, queries);
+            fetch<D>((const float *)a.dy + from * D, pitch, a.T - t, dys);
+            fetch_sums(a, from, a.T - t, lse, delta);
+            __syncthreads();
+            back_tile<D>(a, k, v, s0, t, queries, dys, lse, delta, dk, dv);
+        }
+    store<D>(dk, (float *)a.dk + row0 * D, (float *)a.dk + row1 * D, s0 < a.S, s1 < a.S, factor,
+             factor);
+    store<D>(dv, (float *)a.dv + row0 * D, (float *)a.dv + row1 * D, s0 < a.S, s1 < a.S, 1, 1);
+}
+
+/* --- launches -------------------------------------------------------------------------------- */
+static unsigned stripes(int64_t rows, int64_t heads, int64_t entries) {
+    return (unsigned)((rows + ROWS - 1) / ROWS * heads * entries);
+}
+
+void sn_attend_mma(const sn_cuda_call *c, const sn_attend *a) {
+    const unsigned grid = stripes(a->T, a->H, a->B);
+    if (a->D == 64)
+        SN_LAUNCH(attend_tiles<64>, grid, THREADS, 0, c->stream, *a);
+    else
+        SN_LAUNCH(attend_tiles<32>, grid, THREADS, 0, c->stream, *a);
+}
+
+void sn_attend_mma_grad(const sn_cuda_call *c, const sn_attend *a) {
+    const unsigned queries = stripes(a->T, a->H, a->B), keys = stripes(a->S, a->G, a->B);
+    if (queries == 0 || keys == 0)
+        return;
+    if (a->D == 64) {
+        SN_LAUNCH(back_q_tiles<64>, queries, THREADS, 0, c->stream, *a);
+        SN_LAUNCH(back_kv_tiles<64>, keys, THREADS, 0, c->stream, *a);
+    } else {
+        SN_LAUNCH(back_q_tiles<32>, queries, THREADS, 0, c->stream, *a);
+        SN_LAUNCH(back_kv_tiles<32>, keys, THREADS, 0, c->stream, *a);
+    }
+}
+
+#endif
