@@ -2,8 +2,10 @@
  * resize_taps.h), for one thread and from bytes.
  *
  * The rows a result's row is made of are added into a line of floats; its pixels are added along
- * the width. A line has room for a vector behind its end: pixels of three channels are read and
- * written four floats at a time. */
+ * the width. Where no pixel is made of more than two, which is what most resizes are, the places
+ * and weights of both stand written down for each element of a row, so that the loop over them is
+ * one of vectors. Otherwise a line has room for a vector behind its end: pixels of three channels
+ * are read and written four floats at a time. */
 #include "kernels/cpu/picture.h"
 #include "kernels/cpu/resize_taps.h"
 
@@ -19,25 +21,40 @@ typedef struct {
     float *weight;
 } map;
 
+/* Each element of a row as the sum of two of the line; where it is made of one, of its halves. */
+typedef struct {
+    int32_t *at[2];
+    float *weight[2];
+} pairs;
+
 static sn_resize_axis axis_of(const sn_picture_resize *p, int k) {
     return (sn_resize_axis){k == 0 ? p->h : p->w, k == 0 ? p->to_h : p->to_w, p->method,
                             p->antialias};
 }
 
-static int64_t taps_of(const sn_resize_axis *a) {
-    int64_t n = 0;
-    for (int64_t o = 0; o < a->to; o++)
-        n += sn_resize_taps(a, o).n;
+typedef struct {
+    int64_t all, most; /* taps of an axis, and of an output */
+} tap_count;
+
+static tap_count taps_of(const sn_resize_axis *a) {
+    tap_count n = {0, 0};
+    for (int64_t o = 0; o < a->to; o++) {
+        const int64_t here = sn_resize_taps(a, o).n;
+        n.all += here;
+        n.most = here > n.most ? here : n.most;
+    }
     return n;
 }
 
 static bool work_bytes(const sn_picture_resize *p, size_t *bytes) {
     const sn_resize_axis rows = axis_of(p, 0), columns = axis_of(p, 1);
     const size_t words = 2 * (size_t)(p->to_h + p->to_w + 2);
-    size_t line, floats;
-    return sn_size_mul((size_t)p->w, (size_t)p->c, &line) && sn_size_add(line, BEHIND, &line) &&
-           sn_size_add(line, (size_t)(taps_of(&rows) + taps_of(&columns)), &floats) &&
-           sn_size_mul(floats, sizeof(float), &floats) &&
+    size_t line, row, floats;
+    return sn_size_mul((size_t)p->w, (size_t)p->c, &line) && line <= INT32_MAX &&
+           sn_size_add(line, BEHIND, &line) && sn_size_mul((size_t)p->to_w, (size_t)p->c, &row) &&
+           sn_size_mul(row, 4, &row) &&
+           sn_size_add(line, (size_t)(taps_of(&rows).all + taps_of(&columns).all), &floats) &&
+           sn_size_add(floats, row, &floats) && sn_size_mul(floats, sizeof(float), &floats) &&
            sn_size_add(floats, words * sizeof(int64_t), bytes);
 }
 
@@ -51,6 +68,20 @@ static void fill_map(const sn_resize_axis *a, map *m) {
         at += t.n;
     }
     m->start[a->to] = at;
+}
+
+static void fill_pairs(const map *m, const sn_picture_resize *p, void *room, pairs *out) {
+    const int64_t n = p->to_w * p->c;
+    *out = (pairs){{room, (int32_t *)room + n}, {(float *)room + 2 * n, (float *)room + 3 * n}};
+    for (int64_t e = 0; e < n; e++) {
+        const int64_t j = e / p->c, first = m->first[j] * p->c + e % p->c;
+        const bool two = m->start[j + 1] - m->start[j] == 2;
+        const float *w = m->weight + m->start[j];
+        out->at[0][e] = (int32_t)first;
+        out->at[1][e] = (int32_t)(two ? first + p->c : first);
+        out->weight[0][e] = two ? w[0] : 0.5f * w[0];
+        out->weight[1][e] = two ? w[1] : 0.5f * w[0];
+    }
 }
 
 /* --- down ------------------------------------------------------------------------------------- */
@@ -109,28 +140,56 @@ static void across(const map *m, const float *line, float *to, int64_t n, int64_
                   to);
 }
 
-static void resize(const sn_picture_resize *p, void *work) {
+static void across_pairs(const pairs *m, const float *restrict line, float *restrict to,
+                         int64_t n) {
+    const int32_t *restrict a = m->at[0], *restrict b = m->at[1];
+    const float *restrict v = m->weight[0], *restrict w = m->weight[1];
+#pragma omp simd
+    for (int64_t e = 0; e < n; e++)
+        to[e] = v[e] * line[a[e]] + w[e] * line[b[e]];
+}
+
+/* Where everything lies in the workspace. */
+typedef struct {
+    map down, side;
+    pairs pairs;
+    float *line;
+    bool by_pairs;
+} layout;
+
+static void lay_out(const sn_picture_resize *p, int64_t *words, layout *l) {
     const sn_resize_axis rows = axis_of(p, 0), columns = axis_of(p, 1);
+    l->down = (map){.first = words, .start = words + p->to_h};
+    l->side.first = l->down.start + p->to_h + 1;
+    l->side.start = l->side.first + p->to_w;
+    l->line = (float *)(l->side.start + p->to_w + 1);
+    memset(l->line + p->w * p->c, 0, BEHIND * sizeof *l->line);
+    l->down.weight = l->line + p->w * p->c + BEHIND;
+    fill_map(&rows, &l->down);
+    l->side.weight = l->down.weight + l->down.start[p->to_h];
+    fill_map(&columns, &l->side);
+    l->by_pairs = taps_of(&columns).most <= 2;
+    if (l->by_pairs)
+        fill_pairs(&l->side, p, l->side.weight + l->side.start[p->to_w], &l->pairs);
+}
+
+static void resize(const sn_picture_resize *p, void *work) {
+    layout l = {.by_pairs = false};
     const int64_t width = p->w * p->c, size = p->h * width;
-    int64_t *words = work;
-    map down = {.first = words, .start = words + p->to_h};
-    map side = {.first = down.start + p->to_h + 1};
-    side.start = side.first + p->to_w;
-    float *line = (float *)(side.start + p->to_w + 1);
-    down.weight = line + width + BEHIND;
-    fill_map(&rows, &down);
-    side.weight = down.weight + down.start[p->to_h];
-    fill_map(&columns, &side);
-    memset(line + width, 0, BEHIND * sizeof *line);
+    lay_out(p, work, &l);
     for (int64_t r = 0; r < p->n * p->to_h; r++) {
-        const int64_t i = r % p->to_h, at = r / p->to_h * size + down.first[i] * width;
-        const int64_t taps = down.start[i + 1] - down.start[i];
-        const float *w = down.weight + down.start[i];
+        const int64_t i = r % p->to_h, at = r / p->to_h * size + l.down.first[i] * width;
+        const int64_t taps = l.down.start[i + 1] - l.down.start[i];
+        const float *w = l.down.weight + l.down.start[i];
+        float *to = p->to + r * p->to_w * p->c;
         if (p->is_f32)
-            add_rows_f32((const float *)p->from + at, width, w, taps, line);
+            add_rows_f32((const float *)p->from + at, width, w, taps, l.line);
         else
-            add_rows_u8((const uint8_t *)p->from + at, width, w, taps, line);
-        across(&side, line, p->to + r * p->to_w * p->c, p->to_w, p->c);
+            add_rows_u8((const uint8_t *)p->from + at, width, w, taps, l.line);
+        if (l.by_pairs)
+            across_pairs(&l.pairs, l.line, to, p->to_w * p->c);
+        else
+            across(&l.side, l.line, to, p->to_w, p->c);
     }
 }
 
