@@ -346,6 +346,60 @@ static void test_damaged_examples_are_messages(void **state) {
     snug_data_op_destroy(op);
 }
 
+/* --- tensors and CSV ----------------------------------------------------------------------------
+ */
+static void test_damaged_tensors_are_messages(void **state) {
+    snug_engine *e = *state;
+    static const char floats[] = "\x08\x01\x12\x08\x12\x02\x08\x02\x12\x02\x08\x01\"\x08"
+                                 "\0\0\x80?\0\0\0@",
+                      texts[] = "\x08\x07\x12\x04\x12\x02\x08\x02\x42\x03"
+                                "abc\x42\x01z";
+    uint64_t seed = 5;
+    char copy[64];
+    snug_error err;
+    snug_datum out;
+    for (int kind = 0; kind < 2; kind++) {
+        const size_t n = (kind ? sizeof texts : sizeof floats) - 1;
+        snug_data_op *op = make(e, "tf.io.parse_tensor",
+                                (const attr[]){{"out_type", kind ? "string" : "float32"}}, 1);
+        for (int i = 0; i < 4000; i++) {
+            int n_out;
+            memcpy(copy, kind ? texts : floats, n);
+            for (int k = 0; i > 0 && k < 2; k++)
+                copy[next_random(&seed) % n] = (char)next_random(&seed);
+            snug_text t = {copy, i % 3 == 1 ? next_random(&seed) % n : n};
+            const snug_datum in = lent(&t);
+            const snug_status status = snug_data_op_call(op, 0, &in, 1, &out, 1, &n_out, &err);
+            assert_true(i > 0 || status == SNUG_OK);
+            if (status == SNUG_OK)
+                snug_datum_drop(&out);
+        }
+        snug_data_op_destroy(op);
+    }
+}
+
+static void expect_csv_fails(snug_engine *e, const char *record, const char *say) {
+    snug_error err;
+    snug_datum out[4];
+    int n;
+    snug_text t = {record, strlen(record)};
+    const snug_datum in = lent(&t);
+    snug_data_op *op =
+        make(e, "tf.io.decode_csv", (const attr[]){{"record_defaults", "i32 -\nf32 0\ntext x"}}, 1);
+    expect_status(snug_data_op_call(op, 0, &in, 1, out, 4, &n, &err), SNUG_E_DATA, &err);
+    expect_text(err.text, say);
+    snug_data_op_destroy(op);
+}
+
+static void test_records_that_do_not_fit_their_columns_are_named(void **state) {
+    expect_csv_fails(*state, ",1,a", "field 0 is required but missing in record 0");
+    expect_csv_fails(*state, "1,x,a", "field 1 in record 0 is no f32: 'x'");
+    expect_csv_fails(*state, "1,2", "3 fields are expected, record 0 has 2");
+    expect_csv_fails(*state, "1,2,3,4", "3 fields are expected, record 0 has 4");
+    expect_csv_fails(*state, "1,2,\"a", "a quote without its end");
+    expect_csv_fails(*state, "1,2,\"a\"b", "a quote without its end");
+}
+
 /* --- attributes ------------------------------------------------------------------------------- */
 static void expect_create_fails(snug_engine *e, const char *name, attr a, const char *say) {
     snug_data_op *op;
@@ -486,6 +540,27 @@ static void test_examples_survive_any_failed_request(void **state) {
     sn_fault_sweep(parse_it, NULL);
 }
 
+static snug_status split_it(snug_engine *e, void *ctx, snug_error *err) {
+    snug_text t = {"1,2,\"a \"\"b\"\"\"", 13};
+    const snug_datum in = lent(&t);
+    const snug_data_attr a = {"record_defaults", {"i32 -\nf32 0\ntext x", 18}};
+    snug_data_op *op;
+    snug_datum out[4];
+    int n;
+    (void)ctx;
+    SNUG_TRY(snug_data_op_create(e, "tf.io.decode_csv", &a, 1, &op, err));
+    const snug_status status = snug_data_op_call(op, 0, &in, 1, out, 4, &n, err);
+    while (status == SNUG_OK && n > 0)
+        snug_datum_drop(&out[--n]);
+    snug_data_op_destroy(op);
+    return status;
+}
+
+static void test_csv_survives_any_failed_request(void **state) {
+    (void)state;
+    sn_fault_sweep(split_it, NULL);
+}
+
 static snug_status read_it(snug_engine *e, void *ctx, snug_error *err) {
     snug_text t = {ctx, strlen(ctx)};
     const snug_datum in = lent(&t);
@@ -525,12 +600,15 @@ int main(void) {
         engine_test(test_features_that_do_not_fit_are_named),
         engine_test(test_every_cut_of_an_example_is_refused_or_whole),
         engine_test(test_damaged_examples_are_messages),
+        engine_test(test_damaged_tensors_are_messages),
+        engine_test(test_records_that_do_not_fit_their_columns_are_named),
         engine_test(test_wrong_attributes_are_named),
         engine_test(test_patterns_of_any_bytes_end),
         engine_test(test_wrong_parts_are_named),
         engine_test(test_pictures_survive_any_failed_request),
         engine_test(test_writing_pictures_survives_any_failed_request),
         engine_test(test_examples_survive_any_failed_request),
+        engine_test(test_csv_survives_any_failed_request),
         engine_test(test_reading_a_file_survives_any_failed_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

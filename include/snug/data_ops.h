@@ -59,7 +59,10 @@ SNUG_API SNUG_CHECKED snug_status snug_data_op_call(const snug_data_op *op, uint
                                                     const snug_datum *in, int n_in, snug_datum *out,
                                                     int max, int *n_out, snug_error *err);
 
-/* The attribute "features" of tf.io.parse_single_example and parse_example: a line each,
+/* The attribute "record_defaults" of tf.io.decode_csv: a line for each column, "DTYPE DEFAULT":
+ * f32, f64, i32, i64 or text; a value, x and hexadecimal bytes for text, or "-": required.
+ *
+ * The attribute "features" of tf.io.parse_single_example and parse_example: a line each,
  * "KIND DTYPE SHAPE DEFAULT NAME":
  *
  *     KIND     fixed (FixedLenFeature), var (VarLenFeature), sequence (FixedLenSequenceFeature)

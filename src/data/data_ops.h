@@ -57,6 +57,7 @@ struct snug_data_op {
 #undef SNUG_DATA_OP
 #define sn_prepare_none NULL
 snug_status sn_prepare_features(snug_data_op *op, snug_error *err);
+snug_status sn_prepare_csv(snug_data_op *op, snug_error *err);
 snug_status sn_prepare_regex(snug_data_op *op, snug_error *err);
 snug_status sn_prepare_resize(snug_data_op *op, snug_error *err);
 

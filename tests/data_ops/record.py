@@ -302,6 +302,39 @@ def numbers():
     case("raw_fixed", "tf.io.decode_raw", [raw], tf.io.decode_raw(raw, tf.uint8, fixed_length=6), out_type="uint8", fixed_length=6)
 
 
+def tensors():
+    values = {"f32": np.array([[1.5, -2], [0, 3e9]], np.float32), "i64": np.array([1, -2, 2 ** 50]), "u8": np.zeros((2, 0), np.uint8),
+              "scalar": np.array(7, np.int32), "bool": np.array([True, False]), "f64": np.array([0.1]),
+              "text": np.array([[b"a", b""], [b"long" * 50, b"\0\1"]], object)}
+    for name, value in values.items():
+        t = tf.constant(value)
+        case(f"tensor_to_{name}", "tf.io.serialize_tensor", [value], tf.io.serialize_tensor(t))
+        case(f"tensor_of_{name}", "tf.io.parse_tensor", [tf.io.serialize_tensor(t)], t, out_type=t.dtype.name)
+    for name, value in {"f32": [1.5] * 4, "i64": [[1, 2], [3, 3]], "bool": [True, False], "string": ["x", "yy"], "i32": [5] * 9}.items():
+        proto = tf.make_tensor_proto(value)
+        if name == "i32":
+            del proto.int_val[1:]
+            proto.tensor_content = b""
+            proto.int_val[:] = [5]
+        text = proto.SerializeToString()
+        t = tf.constant(value)
+        case(f"tensor_list_{name}", "tf.io.parse_tensor", [text], tf.io.parse_tensor(text, t.dtype), out_type=t.dtype.name)
+
+
+def csvs():
+    rows = np.array([b"1,2.5,word,9", b'-3,,"a, ""b""",8', b" 4 ,1e2,,7"], object)
+    out = tf.io.decode_csv(rows, [[0], [0.5], ["none"], tf.constant([], tf.int64)])
+    lines = "i32 0\nf32 0.5\ntext x6e6f6e65\ni64 -"
+    case("csv_rows", "tf.io.decode_csv", [rows], out, record_defaults=lines)
+    case("csv_one", "tf.io.decode_csv", [rows[1]], tf.io.decode_csv(rows[1], [[0], [0.5], ["none"], tf.constant([], tf.int64)]),
+         record_defaults=lines)
+    out = tf.io.decode_csv(np.array([b"1;NA;x", b"2;5;y"], object), [[7.0], [""]], field_delim=";", na_value="NA", select_cols=[1, 2])
+    case("csv_select", "tf.io.decode_csv", [np.array([b"1;NA;x", b"2;5;y"], object)], out, record_defaults="f32 7\ntext x",
+         field_delim=";", na_value="NA", select_cols=[1, 2])
+    out = tf.io.decode_csv(b'a"b,"c', [["z"], ["z"]], use_quote_delim=False)
+    case("csv_plain", "tf.io.decode_csv", [b'a"b,"c'], out, record_defaults="text x\ntext x", use_quote_delim=False)
+
+
 def resizes():
     methods = ("bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5", "gaussian", "mitchellcubic")
     rgb, grey = picture(9, 12, 3, 5), picture(7, 5, 1, 6)
@@ -321,7 +354,7 @@ def resizes():
 
 
 def main(names):
-    for make in (pictures, more_pictures, examples, texts, patterns, numbers, resizes):
+    for make in (pictures, more_pictures, examples, texts, patterns, numbers, resizes, tensors, csvs):
         make()
     for name in names or CASES:
         write(name)
