@@ -1,11 +1,22 @@
 /* test_cuda_ops.c: the GPU families of every row that names one, from the cases column alone:
  * CUDA = CPU's reference, in place = out of place, accumulate = add, slices give the whole's bits,
- * and bytes that lie in outputs and workspace do not matter. Kernels run in the emulator. */
+ * and bytes that lie in outputs and workspace do not matter. Kernels run in the emulator, or with
+ * SNUG_TEST_PLUGIN=path on the GPU of that plug-in. */
 #include "support/call.h"
 #include "support/cuda_door.h"
 #include "support/support.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+static const sn_gpu_door *door;
+
+/* Whether the GPU runs it. */
+static bool has(const sn_opdesc *d) {
+    sn_variant v = {0};
+    return door->describe(d, &v, NULL) == SNUG_OK;
+}
 
 /* Rows that move elements, compare them or round once: their bits are the processor's. Integers and
  * truth values are exact in every row. */
@@ -76,16 +87,10 @@ typedef struct {
     int64_t first, full; /* full 0: the whole */
 } manner;
 
-/* One call with guarded scratch; false after a complaint. */
+/* One call; false after a complaint. */
 static bool run_cuda(sn_subject *s, const manner *m, const sn_opdesc *d, const snug_view *in,
                      const snug_view *out) {
     snug_error err;
-    sn_variant v = {0};
-    if (sn_emulated_describe(d, &v, &err) != SNUG_OK) {
-        sn_complain(s, "describe: %s", err.text);
-        return false;
-    }
-    void *scratch = sn_guarded(v.workspace_bytes, m->poison);
     sn_call call = {.op = d->op,
                     .attrs = &d->attrs,
                     .param = s->param,
@@ -93,8 +98,6 @@ static bool run_cuda(sn_subject *s, const manner *m, const sn_opdesc *d, const s
                     .n_out = d->n_out,
                     .in = in,
                     .out = out,
-                    .workspace = scratch,
-                    .workspace_bytes = v.workspace_bytes,
                     .accumulate = m->accumulate,
                     .n_threads = 1,
                     .axis = m->axis,
@@ -102,15 +105,12 @@ static bool run_cuda(sn_subject *s, const manner *m, const sn_opdesc *d, const s
                     .full = m->full};
     if (m->full == 0)
         call.full = d->out[0].rank > 0 ? d->out[0].dims[0] : 1;
-    const snug_status status = sn_emulated_run(d, &call, &err);
+    const snug_status status = door->run(d, &call, m->poison, &err);
     if (status != SNUG_OK)
         sn_complain(s, "%s: %s", snug_status_name(status), err.text);
-    if (!sn_guards_ok(scratch, v.workspace_bytes))
-        sn_complain(s, "wrote outside its workspace of %zu", v.workspace_bytes);
     for (int k = 0; k < d->n_out; k++)
         if (!sn_guards_ok(out[k].data, out[k].bytes))
             sn_complain(s, "wrote outside output %d", k);
-    sn_guarded_free(scratch, v.workspace_bytes);
     return status == SNUG_OK;
 }
 
@@ -121,7 +121,7 @@ static void make_outputs(sn_subject *s, const sn_opdesc *d, int poison, snug_vie
 /* --- CUDA = CPU ------------------------------------------------------------------------------ */
 
 static void check_reference(sn_subject *s) {
-    if (!sn_emulated_has(s->op))
+    if (!has(&s->desc))
         return;
     snug_view wanted[SN_MAX_OUT], got[SN_MAX_OUT], before[SN_MAX_IN];
     const sn_how reference = {.n_threads = 1, .poison = 0xa5};
@@ -140,13 +140,24 @@ static void check_reference(sn_subject *s) {
     sn_views_free(wanted, s->desc.n_out);
 }
 
+/* Whether the cuda column says more than `host`. */
+static bool names_family(sn_op op) {
+    static const char *const names[SN_N_OPS] = {
+#define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cuda, cases) \
+    [SN_OP_##name] = #cuda,
+#include "op/ops.def"
+#undef SNUG_OP
+    };
+    return strcmp(names[op], "host") != 0;
+}
+
 static void test_kernels_agree_with_the_processor(void **state) {
     (void)state;
     sn_sweep w;
     sn_sweep_begin(&w, "CUDA = CPU");
     sn_sweep_run(&w, check_reference);
     for (int op = 0; op < SN_N_OPS; op++)
-        if (w.checked[op] == 0 && sn_emulated_has((sn_op)op))
+        if (w.checked[op] == 0 && names_family((sn_op)op))
             fail_msg("no case of %s ran", sn_ops[op].name);
     sn_sweep_end(&w);
 }
@@ -176,7 +187,7 @@ static void compare_placed(sn_subject *s, const int over[SN_MAX_OUT]) {
 static void check_in_place(sn_subject *s) {
     const sn_inplace allowed = sn_ops[s->op].inplace;
     const sn_opdesc *d = &s->desc;
-    if (!sn_emulated_has(s->op))
+    if (!has(&s->desc))
         return;
     for (int i = 0; i < 2 && i < d->n_in; i++) {
         const bool may = (allowed >> i & 1) || (allowed == SN_INPLACE_ALIAS && i == 0);
@@ -200,7 +211,7 @@ static void test_in_place_gives_the_same_bits(void **state) {
 static void check_accumulate(sn_subject *s) {
     const bool fused =
         s->op == SN_OP_matmul && (s->desc.n_in == 3 || s->desc.attrs.matmul.act != SN_ACT_none);
-    if (!sn_emulated_has(s->op) || !sn_ops[s->op].accumulates || fused)
+    if (!has(&s->desc) || !sn_ops[s->op].accumulates || fused)
         return;
     snug_view once[SN_MAX_OUT], twice[SN_MAX_OUT];
     make_outputs(s, &s->desc, 0xff, once);
@@ -223,11 +234,105 @@ static void test_accumulating_adds_to_what_is_there(void **state) {
     sn_sweep_rows("accumulate", check_accumulate);
 }
 
+/* --- slices ---------------------------------------------------------------------------------- */
+
+/* Rows [1, n) of axis 0, whose numbers depend on where they lie in the full value. */
+static void check_slices(sn_subject *s) {
+    const sn_opdesc *d = &s->desc;
+    if ((s->op != SN_OP_random && s->op != SN_OP_dropout) || !has(d))
+        return;
+    for (int axis = 0; axis < d->out[0].rank; axis++) {
+        const int64_t full = d->out[0].dims[axis], n = full - 1;
+        if (full < 2)
+            continue;
+        const int64_t inner = sn_type_span(&d->out[0], axis + 1, d->out[0].rank);
+        const int64_t outer = sn_type_span(&d->out[0], 0, axis);
+        const size_t size = snug_dtype_bytes(d->out[0].dtype), row = (size_t)inner * size;
+        sn_opdesc piece = *d;
+        snug_view whole, part, in = {0};
+        piece.out[0].dims[axis] = n;
+        if (s->op == SN_OP_random)
+            piece.attrs.random.dims.v[axis] = n;
+        make_outputs(s, d, 0, &whole);
+        make_outputs(s, &piece, 0xff, &part);
+        if (d->n_in > 0) {
+            piece.in[0].dims[axis] = n;
+            in = sn_view_make(&piece.in[0], 0, 0);
+        }
+        for (int64_t o = 0; o < outer && d->n_in > 0; o++)
+            memcpy((char *)in.data + (size_t)(o * n) * row,
+                   (char *)s->in[0].data + (size_t)(o * full + 1) * row, (size_t)n * row);
+        bool ok = run_cuda(s, &(manner){0}, d, s->in, &whole) &&
+                  run_cuda(s, &(manner){.axis = axis, .first = 1, .full = full}, &piece,
+                           d->n_in > 0 ? &in : s->in, &part);
+        for (int64_t o = 0; ok && o < outer; o++)
+            ok = memcmp((char *)part.data + (size_t)(o * n) * row,
+                        (char *)whole.data + (size_t)(o * full + 1) * row, (size_t)n * row) == 0;
+        sn_checked(s);
+        if (!ok)
+            sn_complain(s, "a slice of axis %d is not the whole's", axis);
+        sn_view_free(&in);
+        sn_view_free(&whole);
+        sn_view_free(&part);
+    }
+}
+
+static void test_slices_draw_what_the_whole_draws(void **state) {
+    (void)state;
+    sn_sweep_rows("slices", check_slices);
+}
+
+/* --- refusals -------------------------------------------------------------------------------- */
+
+static void check_refusal(sn_subject *s) {
+    snug_error err;
+    snug_view out[SN_MAX_OUT];
+    const int index = s->op == SN_OP_gather || s->op == SN_OP_gather_nd ? 1
+                      : s->op == SN_OP_sparse_xent                      ? 1
+                                                                        : 0;
+    if (sn_ops[s->op].effect != SN_MAYFAIL || !has(&s->desc) ||
+        sn_type_count(&s->desc.in[index]) == 0 || sn_type_count(&s->desc.out[0]) == 0 ||
+        (s->op == SN_OP_sparse_xent && s->desc.attrs.labels.skip))
+        return;
+    const bool real = sn_dtype_is_float(s->desc.in[index].dtype);
+    const double before = sn_view_get(&s->in[index], 0);
+    sn_view_put(&s->in[index], 0, real ? (double)INFINITY : 1e6);
+    make_outputs(s, &s->desc, 0, out);
+    sn_call call = {.op = s->op,
+                    .attrs = &s->desc.attrs,
+                    .param = s->param,
+                    .n_in = s->desc.n_in,
+                    .n_out = s->desc.n_out,
+                    .in = s->in,
+                    .out = out,
+                    .full = s->desc.out[0].dims[0]};
+    const snug_status status = door->run(&s->desc, &call, 0, &err);
+    sn_checked(s);
+    if (status != (real ? SNUG_E_NUMERIC : SNUG_E_DATA))
+        sn_complain(s, "values out of range gave %s", snug_status_name(status));
+    sn_view_put(&s->in[index], 0, before);
+    sn_views_free(out, s->desc.n_out);
+}
+
+static void test_values_out_of_range_are_refused(void **state) {
+    (void)state;
+    sn_sweep_rows("refusals", check_refusal);
+}
+
 int main(void) {
+    const char *path = getenv("SNUG_TEST_PLUGIN");
+    char why[512] = "";
+    door = path && path[0] ? sn_plugin_door(path, why, sizeof why) : sn_emulated_door();
+    if (!door) {
+        print_message("no GPU: %s\n", why);
+        return 77;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_agree_with_the_processor),
         cmocka_unit_test(test_in_place_gives_the_same_bits),
         cmocka_unit_test(test_accumulating_adds_to_what_is_there),
+        cmocka_unit_test(test_slices_draw_what_the_whole_draws),
+        cmocka_unit_test(test_values_out_of_range_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

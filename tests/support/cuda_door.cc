@@ -3,6 +3,10 @@
 
 #include "support/cuda_door.h"
 
+#include <stdlib.h>
+
+enum { GUARD = 64, GUARD_BYTE = 0x5b };
+
 /* What families ask of an object that is not there. */
 const sn_gpu_options *sn_gpu_options_of(const sn_gpu *g) {
     static const sn_gpu_options options = {};
@@ -15,16 +19,15 @@ int sn_gpu_multiprocessors(const sn_gpu *g) {
     return 4;
 }
 
-bool sn_emulated_has(sn_op op) {
-    return sn_cuda_family_of(op) != NULL;
-}
-
-snug_status sn_emulated_describe(const sn_opdesc *d, sn_variant *out, snug_error *err) {
+static snug_status describe(const sn_opdesc *d, sn_variant *out, snug_error *err) {
     const sn_cuda_family *f = sn_cuda_family_of(d->op);
+    if (!f)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "no CUDA kernel for %s", sn_ops[d->op].name);
     return f->describe ? f->describe(NULL, d, out, err) : SNUG_OK;
 }
 
-snug_status sn_emulated_run(const sn_opdesc *d, sn_call *c, snug_error *err) {
+static snug_status run_family(const sn_opdesc *d, sn_call *c, snug_error *err) {
+    static const snug_status codes[] = {SNUG_OK, SNUG_E_DATA, SNUG_E_DATA, SNUG_E_NUMERIC};
     const sn_cuda_family *f = sn_cuda_family_of(d->op);
     uint32_t refused = 0;
     const sn_cuda_call call = {NULL, NULL, c, &refused};
@@ -34,6 +37,30 @@ snug_status sn_emulated_run(const sn_opdesc *d, sn_call *c, snug_error *err) {
     if (f->release && c->prepared)
         f->release(NULL, c->prepared);
     if (status == SNUG_OK && refused != 0)
-        return sn_fail(err, SNUG_E_DATA, "refused with %u", refused);
+        return sn_fail(err, codes[refused], "refused with %u", refused);
     return status;
+}
+
+static snug_status run(const sn_opdesc *d, sn_call *c, int poison, snug_error *err) {
+    sn_variant v = {};
+    SNUG_TRY(describe(d, &v, err));
+    const size_t bytes = v.workspace_bytes;
+    unsigned char *block = (unsigned char *)aligned_alloc(64, (2 * GUARD + bytes + 63) / 64 * 64);
+    if (!block)
+        return sn_fail(err, SNUG_E_MEMORY, "no workspace of %zu", bytes);
+    memset(block, GUARD_BYTE, 2 * GUARD + bytes);
+    memset(block + GUARD, poison, bytes);
+    c->workspace = block + GUARD;
+    c->workspace_bytes = bytes;
+    snug_status status = run_family(d, c, err);
+    for (size_t i = 0; i < GUARD; i++)
+        if (block[i] != GUARD_BYTE || block[GUARD + bytes + i] != GUARD_BYTE)
+            status = sn_fail(err, SNUG_E_INTERNAL, "wrote beside its workspace of %zu", bytes);
+    free(block);
+    return status;
+}
+
+const sn_gpu_door *sn_emulated_door(void) {
+    static const sn_gpu_door door = {"emulated", describe, run};
+    return &door;
 }

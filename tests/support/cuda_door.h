@@ -1,5 +1,5 @@
-/* cuda_door.h: GPU families for tests in C: those of the emulator, where views are plain memory, or
- * the real ones of libsnug-cuda.so. Calls are given and compared on the host either way. */
+/* cuda_door.h: a GPU's families for tests in C, given calls on host memory: the emulated ones,
+ * where host memory is the device's, or those of a plug-in on its device. */
 #ifndef SN_TESTS_CUDA_DOOR_H
 #define SN_TESTS_CUDA_DOOR_H
 
@@ -9,11 +9,20 @@
 extern "C" {
 #endif
 
-/* Whether the cuda column names a family. */
-bool sn_emulated_has(sn_op op);
-snug_status sn_emulated_describe(const sn_opdesc *d, sn_variant *out, snug_error *err);
-/* Prepares, runs, releases. A refusal of the values is SNUG_E_DATA. */
-snug_status sn_emulated_run(const sn_opdesc *d, sn_call *c, snug_error *err);
+typedef struct {
+    const char *name;
+    /* SNUG_E_UNSUPPORTED: the host runs it. */
+    snug_status (*describe)(const sn_opdesc *d, sn_variant *out, snug_error *err);
+    /* Prepares, runs, waits, releases. The workspace is the variant's, full of `poison` before;
+     * outputs that lie in inputs' bytes are run so. SNUG_E_INTERNAL when bytes beside an output or
+     * the workspace were written. */
+    snug_status (*run)(const sn_opdesc *d, sn_call *c, int poison, snug_error *err);
+} sn_gpu_door;
+
+const sn_gpu_door *sn_emulated_door(void);
+/* Of the plug-in at this path on its first GPU; NULL: there is none, and why. Open until the
+ * process ends. */
+const sn_gpu_door *sn_plugin_door(const char *path, char *why, size_t size);
 
 #ifdef __cplusplus
 }
