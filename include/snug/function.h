@@ -38,14 +38,15 @@ typedef enum {
     SNUG_ARG_BOOL,
     SNUG_ARG_TEXT,
     SNUG_ARG_DTYPE,
-    SNUG_ARG_LIST
+    SNUG_ARG_LIST,
+    SNUG_ARG_SLOT /* of a program (program.h), its number in `integer`; no call takes it */
 } snug_argument_kind;
 
 typedef struct snug_argument {
     snug_argument_kind kind;
     union {
         snug_tensor *tensor; /* lent */
-        int64_t integer;     /* also BOOL */
+        int64_t integer;     /* also BOOL, SLOT */
         double real;
         const char *text;
         snug_dtype dtype;

@@ -107,6 +107,13 @@ sn_value sn_fn_like(sn_fn_call *c, sn_value x, double v);
  * SN_FN_MAX_ITEMS. */
 void sn_fn_known(sn_fn_call *c, const snug_type *type, const int64_t *v);
 
+/* snug_function_call without computing anything now: for who repeats calls, whose recordings have
+ * plans at hand. */
+SNUG_CHECKED snug_status sn_function_record(snug_recorder *r, int function,
+                                            const snug_argument *args, int n_args,
+                                            snug_tensor **outputs, int max, int *n_out,
+                                            snug_error *err);
+
 /* --- computing now (fold.c) ------------------------------------------------------------------- */
 /* Whether the call is arithmetic on a few whole numbers that have bytes: shapes and places. Then it
  * is done at once, so that whoever needs them as settings need not run the recording. */

@@ -314,13 +314,12 @@ static bool holds(const snug_argument *a, snug_argument_kind kind) {
 static snug_status read_settings(sn_fn_call *c, snug_argument *a, snug_error *err) {
     if (a->kind == SNUG_ARG_TENSOR)
         return read_setting(c, a, err);
-    if (!holds(a, SNUG_ARG_TENSOR))
+    if (!holds(a, SNUG_ARG_TENSOR) && !holds(a, SNUG_ARG_LIST))
         return SNUG_OK;
     snug_argument *items;
     SNUG_TRY(own_items(c, a, &items, err));
     for (int i = 0; i < a->list.n; i++)
-        if (items[i].kind == SNUG_ARG_TENSOR)
-            SNUG_TRY(read_setting(c, &items[i], err));
+        SNUG_TRY(read_settings(c, &items[i], err));
     return SNUG_OK;
 }
 
@@ -443,9 +442,9 @@ static snug_status record(sn_fn_call *c, const row *f, snug_tensor **given, int 
     return sn_record_end(&c->r, err);
 }
 
-snug_status snug_function_call(snug_recorder *r, int function, const snug_argument *args,
-                               int n_args, snug_tensor **outputs, int max, int *n_out,
-                               snug_error *err) {
+static snug_status call_row(snug_recorder *r, int function, const snug_argument *args, int n_args,
+                            bool folds, snug_tensor **outputs, int max, int *n_out,
+                            snug_error *err) {
     const row *const f = &rows[function];
     snug_tensor *given[SN_FN_MAX_OUT];
     sn_fn_call c;
@@ -465,7 +464,7 @@ snug_status snug_function_call(snug_recorder *r, int function, const snug_argume
         return sn_fail(err, SNUG_E_INVALID, "%d arguments; at most %d", n_args, SN_FN_MAX_ARGS);
     snug_status status = prepare(&c, err);
     bool done = false;
-    if (status == SNUG_OK && sn_fn_is_small(&c))
+    if (status == SNUG_OK && folds && sn_fn_is_small(&c))
         status = sn_fn_fold(&c, f->build, given, &done, err);
     if (status == SNUG_OK && !done)
         status = record(&c, f, given, max < SN_FN_MAX_OUT ? max : SN_FN_MAX_OUT, err);
@@ -478,4 +477,16 @@ snug_status snug_function_call(snug_recorder *r, int function, const snug_argume
     memcpy(outputs, given, (size_t)c.n_out * sizeof *given);
     *n_out = c.n_out;
     return SNUG_OK;
+}
+
+snug_status snug_function_call(snug_recorder *r, int function, const snug_argument *args,
+                               int n_args, snug_tensor **outputs, int max, int *n_out,
+                               snug_error *err) {
+    return call_row(r, function, args, n_args, true, outputs, max, n_out, err);
+}
+
+snug_status sn_function_record(snug_recorder *r, int function, const snug_argument *args,
+                               int n_args, snug_tensor **outputs, int max, int *n_out,
+                               snug_error *err) {
+    return call_row(r, function, args, n_args, false, outputs, max, n_out, err);
 }
