@@ -47,7 +47,7 @@ static snug_status wrong(const sn_feature *f, const sn_found *x, snug_error *err
 /* Whether an Example has what a feature wants. */
 static snug_status check_found(const sn_feature *f, const sn_found *x, snug_error *err) {
     if (!x->there)
-        return f->kind == SN_FEATURE_VAR || f->n_default > 0 ? SNUG_OK : wrong(f, x, err);
+        return f->kind != SN_FEATURE_FIXED || f->n_default > 0 ? SNUG_OK : wrong(f, x, err);
     const bool fits = f->kind == SN_FEATURE_VAR     ? true
                       : f->kind == SN_FEATURE_FIXED ? x->n == f->count
                                                     : x->n % f->count == 0;
