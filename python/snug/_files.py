@@ -40,17 +40,3 @@ def stat(path):
 
 def GFile(name, mode="r"):
     return open(name, mode)
-
-
-def read_file(filename, name=None):
-    from snug._strings import StringTensor
-    path = filename.numpy().decode() if hasattr(filename, "numpy") else filename
-    with open(path, "rb") as file:
-        return StringTensor(file.read())
-
-
-def write_file(filename, contents, name=None):
-    path = filename.numpy().decode() if hasattr(filename, "numpy") else filename
-    data = contents.numpy() if hasattr(contents, "numpy") else contents
-    with open(path, "wb") as file:
-        file.write(data if isinstance(data, bytes) else data.encode())

@@ -5,6 +5,7 @@ from collections import namedtuple
 
 from snug import _C, _nest
 from snug._lazy import graph, tf
+from snug._types import Peek
 
 Unique = namedtuple("Unique", ["y", "idx"])
 UniqueWithCounts = namedtuple("UniqueWithCounts", ["y", "idx", "count"])
@@ -14,7 +15,19 @@ TopK = namedtuple("TopKV2", ["values", "indices"])
 def cond(pred, true_fn=None, false_fn=None, name=None):
     if graph() is not None:
         return graph().cond(pred, true_fn, false_fn)
+    if _C.is_capturing() and hasattr(pred, "_slot"):
+        return _choose(pred, true_fn(), false_fn())
     return true_fn() if bool(pred) else false_fn()
+
+
+def _choose(pred, yes, no):
+    """In a function that a pipeline repeats both sides are worked out, and one is taken; they must look alike."""
+    def one(a, b):
+        a, b = tf.convert_to_tensor(a), tf.convert_to_tensor(b)
+        if a.dtype != b.dtype or a.shape.rank is None or a.shape != b.shape or a.dtype.name == "string":
+            raise Peek
+        return tf.where(pred, a, b)
+    return _nest.map_structure(one, yes, no) if _nest.is_nested(yes) else one(yes, no)
 
 
 def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):

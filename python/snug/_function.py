@@ -173,6 +173,12 @@ def _as_results(result):
 
 
 # --- the function ---------------------------------------------------------------------------------------
+def _capture_has(args, kwargs):
+    """Whether a function that a pipeline repeats is being written down, and this is a part of it."""
+    from snug import _capture
+    return _capture.is_slot(*args, *kwargs.values())
+
+
 class Function:
     """What tf.function gives."""
 
@@ -224,6 +230,8 @@ class Function:
         return tuple(args), kwargs
 
     def __call__(self, *args, **kwargs):
+        if _C.is_capturing() and _capture_has(args, kwargs):
+            return self.python_function(*args, **kwargs)
         if self._parameters is not None and (kwargs or len(args) < len(self._parameters)):
             args, kwargs = self._arrange(args, kwargs)
         if self._signature is not None:

@@ -130,20 +130,35 @@ def _number(v):
 # --- Python in the middle -------------------------------------------------------------------------------
 def py_function(func, inp, Tout, name=None):
     """func on tensors; its results have no gradient through Python."""
+    if _C.is_capturing():
+        return _later(Tout)
     out = func(*[tf.convert_to_tensor(x) for x in _nest.flatten(inp)])
     return _typed(out, Tout)
+
+
+def _later(kinds):
+    """Python is not repeated by C: the pipeline calls it for each element. What is known is the dtype."""
+    from snug import _capture
+    if isinstance(kinds, (list, tuple)):
+        return [_later(k) for k in kinds]
+    shape = getattr(kinds, "shape", None)
+    return _capture.active().blank(tf.as_dtype(getattr(kinds, "dtype", kinds)),
+                                   None if shape is None or shape.rank is None else tuple(shape.as_list()))
 
 
 def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
     if func is None:                        # @tf.numpy_function(Tout=...)
         return lambda f: functools.wraps(f)(lambda *args: numpy_function(f, args, Tout))
+    if _C.is_capturing():
+        return _later(Tout)
     return _typed(func(*[tf.convert_to_tensor(x).numpy() for x in _nest.flatten(inp)]), Tout)
 
 
 def _typed(out, kinds):
     if isinstance(kinds, (list, tuple)):
-        return [tf.cast(tf.convert_to_tensor(o), k) for o, k in zip(out, kinds)]
-    return tf.cast(tf.convert_to_tensor(out), kinds)
+        return [_typed(o, k) for o, k in zip(out, kinds)]
+    out = tf.convert_to_tensor(out)
+    return out if tf.as_dtype(getattr(kinds, "dtype", kinds)) == out.dtype else tf.cast(out, getattr(kinds, "dtype", kinds))
 
 
 def get_static_value(tensor, partial=False):
@@ -162,6 +177,9 @@ def identity_n(input, name=None):
 
 def ensure_shape(x, shape, name=None):
     x = tf.convert_to_tensor(x)
+    if hasattr(x, "_slot"):
+        x.set_shape(shape)
+        return x
     if not x.shape.is_compatible_with(shape):
         raise tf.errors.InvalidArgumentError(
             None, None, f"Shape of tensor {list(x.shape)} is not compatible with expected shape {shape}.")

@@ -9,7 +9,7 @@ SPACES = {"math", "lookup", "autodiff", "nn", "linalg", "random", "random.experi
           "config.optimizer",
           "debugging", "nest", "dtypes", "image", "bitwise", "experimental", "autograph", "autograph.experimental", "version",
           "sysconfig", "compat", "distribute", "summary", "io", "io.gfile", "train", "strings", "raw_ops", "nn.experimental", "experimental.numpy",
-          "types", "types.experimental", "test", "profiler", "profiler.experimental", "signal"}
+          "types", "types.experimental", "test", "sparse", "profiler", "profiler.experimental", "signal"}
 
 _MODULES = {"errors": "snug.errors", "keras": "snug.keras", "initializers": "snug.keras.initializers",
             "losses": "snug.keras.losses", "metrics": "snug.keras.metrics", "optimizers": "snug.keras.optimizers",
@@ -74,7 +74,15 @@ PYTHON = {
             " trace_off flush", "summary."),
     **_from("snug._files", "exists isdir remove rename listdir join makedirs mkdir rmtree glob copy walk stat GFile",
             "io.gfile."),
-    **_from("snug._files", "read_file write_file", "io."),
+    **_from("snug._io", "FixedLenFeature VarLenFeature FixedLenSequenceFeature parse_single_example parse_example TFRecordWriter"
+            " TFRecordOptions matching_files", "io."),
+    **_from("snug._image", "resize resize_with_pad ResizeMethod adjust_brightness adjust_contrast adjust_saturation adjust_hue"
+            " random_brightness random_contrast random_saturation random_hue stateless_random_brightness stateless_random_contrast"
+            " stateless_random_saturation stateless_random_hue stateless_random_flip_up_down", "image."),
+    **_from("snug._image", "is_jpeg", "io."),
+    **_from("snug._io", "SparseTensor to_dense:sparse_to_dense from_dense:sparse_from_dense", "sparse."),
+    **_from("snug._io", "SparseTensor SparseTensorSpec"),
+    **_from("snug._io", "Example Features Feature BytesList FloatList Int64List", "train."),
     **_from("snug._train", "Checkpoint CheckpointManager latest_checkpoint", "train."),
     **_from("snug._strings", "join length upper lower strip substr regex_replace regex_full_match to_number as_string"
             " reduce_join format split to_hash_bucket_fast", "strings."),
@@ -130,7 +138,9 @@ def find(path, name):
         module, attribute = PYTHON[full]
         if module == "snug._types" and name in _dtypes():
             return _dtypes()[_HALF.get(name, name)]
-        return getattr(importlib.import_module(module), attribute)
+        found = getattr(importlib.import_module(module), attribute)
+        data = _dataops().function("tf." + full) if module == "snug._strings" else None
+        return found if data is None else _either(found, data)
     if full in _MODULES:
         try:
             return space(full)
@@ -140,6 +150,9 @@ def find(path, name):
         return space(full)
     called = _CALLED.get(name, name)
     row = _C.function("tf." + full, False, called)
+    data = _dataops().function("tf." + full)
+    if data is not None:
+        return data if row is None else _either(row, data)
     if row is None and path in ("math", "nn", "linalg") and name not in PYTHON:
         row = _C.function("tf." + name, False, called)
     if row is None and path in ("math", "nn", "linalg") and name in PYTHON:
@@ -147,6 +160,28 @@ def find(path, name):
     if row is None:
         raise AttributeError(missing(path, name))
     return row
+
+
+def _dataops():
+    from snug import _dataops as found
+    return found
+
+
+def _either(function, data):
+    """A name with two rows: the one for texts and pictures of any size serves functions that pipelines repeat."""
+    import functools
+    from snug import _C, _capture
+
+    def vague(x):
+        return isinstance(x, _capture.Slot) and (x.dtype.name == "string" or not x.shape.is_fully_defined())
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if _C.is_capturing() and any(vague(x) or isinstance(x, (list, tuple)) and any(map(vague, x))
+                                     for x in (*args, *kwargs.values())):
+            return data(*args, **kwargs)
+        return function(*args, **kwargs)
+    return call
 
 
 def _dtypes():
@@ -164,6 +199,7 @@ def names_of(path):
         for word in names.split():
             if word.startswith("tf." + prefix):
                 found.add(word[3 + len(prefix):])
+    found |= {word[3 + len(prefix):] for word in _dataops().names() if word.startswith("tf." + prefix)}
     return {name for name in found if "." not in name}
 
 

@@ -1,6 +1,7 @@
 """tf.random: seeds and generators. Draws are operations of the table; their keys come from the recorder, in program order."""
 from snug import _C
 from snug._lazy import tf
+from snug._types import Peek
 
 
 def set_seed(seed):
@@ -52,6 +53,8 @@ class Generator:
         return tf.constant(self._seed, dtype=tf.int64)
 
     def _next(self):
+        if _C.is_capturing():               # its state is Python's: drawn anew for each element
+            raise Peek
         self._count += 1
         return [self._seed & 0x7fffffff, self._count]
 

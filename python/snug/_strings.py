@@ -41,6 +41,31 @@ class StringTensor:
         if shape is not None:
             self._array = self._array.reshape(tuple(TensorShape(shape)))
 
+    # --- what the extension asks: parts of elements
+    @staticmethod
+    def _flat(value):
+        """([bytes], dims) of any value of texts."""
+        array = _array(value.tolist() if hasattr(value, "tolist") else value)
+        return array.ravel().tolist(), array.shape
+
+    @staticmethod
+    def _is_text(value):
+        kind = getattr(getattr(value, "dtype", None), "kind", None)
+        return kind in ("U", "S") or (kind == "O" and value.size > 0 and isinstance(value.flat[0], (bytes, str)))
+
+    @classmethod
+    def _made(cls, flat, dims):
+        import numpy as np
+        made = cls.__new__(cls)
+        made._array = np.empty(len(flat), object)
+        made._array[:] = flat
+        made._array = made._array.reshape(dims)
+        return made
+
+    @classmethod
+    def _values(cls, flat, dims):
+        return flat[0] if not dims else cls._made(flat, dims)._array
+
     shape = property(lambda self: TensorShape(self._array.shape))
     ndim = property(lambda self: self._array.ndim)
 

@@ -1,360 +1,808 @@
-"""tf.data, first version: a dataset is a recipe for an iterator of structures; stages are generators over the one before.
-
-Elements stay NumPy views until a function of the user's, or the user, gets them: slicing, shuffling and batching arrays
-copies each row once and records nothing. What a map gives are tensors; a batch of them is one stack."""
+"""tf.data over the library's pipelines (docs/data.md). A Dataset is a pipeline of C stages and the structure of its elements;
+functions of the user's are captured once (snug._capture) and repeated by C threads; what cannot be captured is called in
+Python, element by element."""
 import builtins
-import random as _random
+import functools
+import os
 
-from snug import _C, _nest
+from snug import _C, _capture, _structure
 from snug._lazy import tf
-from snug._types import TensorSpec
+from snug._structure import LEAF
+from snug._types import BY_NAME, MakesVariable, Peek, TensorShape, TensorSpec, as_dtype
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
+_STRING, _INT64 = BY_NAME["string"], BY_NAME["int64"]
 
 
-def _as_tensor(value):
-    return value if isinstance(value, (_C.Tensor, Dataset)) else _C.convert_to_tensor(value)
-
-
-def _tensors(element):
-    return _nest.map_structure(_as_tensor, element) if _nest.is_nested(element) else _as_tensor(element)
-
-
-def _lists_to_arrays(structure):
-    """from_tensor_slices takes lists of numbers as arrays, tuples and dicts as structures."""
-    import numpy as np
-    if isinstance(structure, dict):
-        return {k: _lists_to_arrays(v) for k, v in structure.items()}
-    if isinstance(structure, tuple):
-        parts = [_lists_to_arrays(v) for v in structure]
-        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
-    if isinstance(structure, (_C.Tensor, _C.Variable)):
-        return structure.numpy()
-    if isinstance(structure, list):
-        return _C.convert_to_tensor(structure).numpy()
-    return np.asarray(structure)
-
-
-def _call(function, element):
+# --- functions of the user's ------------------------------------------------------------------------------
+def _call(function, shape, parts):
     """function on an element: a tuple is several arguments."""
-    element = _tensors(element)
-    return function(*element) if isinstance(element, tuple) else function(element)
+    element = _structure.pack(shape, parts)
+    made = function(*element) if type(element) is tuple else function(element)
+    return tuple(made) if isinstance(made, list) else made
 
 
-def _stack(elements):
-    import numpy as np
-    first = elements[0]
-    flat = [_nest.flatten(e) if _nest.is_nested(e) else [e] for e in elements]
+class _Captured:
+    """A function on the elements of a dataset: `run` is a Program, or a Python function from parts to parts; shape and spec
+    are those of what it gives."""
 
-    def one(parts):
-        if isinstance(parts[0], _C.Tensor):
-            return tf.stack(parts)
-        return np.stack([np.asarray(p) for p in parts])
-    stacked = [one([f[k] for f in flat]) for k in builtins.range(len(flat[0]))]
-    return _nest.pack_sequence_as(first, stacked) if _nest.is_nested(first) else stacked[0]
+    def __init__(self, function, dataset):
+        self.function, self.dataset = getattr(function, "python_function", function), dataset
+        self.why = None
+        made = self._capture()
+        if made is None:
+            self._sample()
+
+    def _capture(self):
+        capture = _capture.Capture(self.dataset._d.spec(), _C.draw())
+        try:
+            with capture:
+                made = _call(self.function, self.dataset._shape, capture.inputs)
+                if isinstance(made, Dataset) or any(isinstance(p, Dataset) for p in _structure.flatten(made)):
+                    self.made = made
+                    return made
+                self.shape = _structure.template(made)
+                slots = [capture.number(p) for p in _structure.flatten(made)]
+                self.spec = [capture.program.slot(n)[0] for n in slots]
+                capture.program.give(slots)
+            if capture.needs_python:
+                self.why, self.run = "it calls Python", self._python
+                return capture
+        except (Peek, MakesVariable) as error:
+            self.why = "it looks at a value"
+            return None
+        except Exception as error:          # what cannot be written down may be done
+            self.why = error
+            return None
+        self.run = capture.program
+        return capture
+
+    def _python(self, parts):
+        return _structure.flatten_to(self.shape, _call(self.function, self.dataset._shape, parts), "element")
+
+    def _sample(self):
+        """Types from the first element."""
+        self.run = self._python
+        first = next(_C.Iterator(self.dataset._d, 2, list), None)
+        if first is None:
+            self.shape, self.spec = self.dataset._shape, self.dataset._d.spec()
+            return
+        made = _call(self.function, self.dataset._shape, first)
+        self.shape = _structure.template(made)
+        self.made = made
+        if any(isinstance(p, Dataset) for p in _structure.flatten(made)):
+            return
+        values = [p if hasattr(p, "dtype") and hasattr(p, "shape") else tf.convert_to_tensor(p) for p in _structure.flatten(made)]
+        self.spec = [(as_dtype(v.dtype), tuple(v.shape)) for v in values]
 
 
+def _as_error(error):
+    """What iterating raises for an exception of a generator or function: TensorFlow's classes, the exception as the cause."""
+    if not isinstance(error, Exception) or isinstance(error, tf.errors.OpError):
+        return error
+    kind = (tf.errors.InvalidArgumentError if isinstance(error, (TypeError, ValueError)) else
+            tf.errors.UnimplementedError if isinstance(error, NotImplementedError) else
+            tf.errors.ResourceExhaustedError if isinstance(error, MemoryError) else tf.errors.UnknownError)
+    made = kind(None, None, f"{type(error).__name__}: {error}")
+    made.__cause__ = error
+    return made
+
+
+def _workers(num_parallel_calls):
+    return 0 if num_parallel_calls is None else int(num_parallel_calls)
+
+
+def _seed(seed):
+    return _C.draw() if seed is None else int(seed) & 0xffffffffffffffff
+
+
+# --- datasets ---------------------------------------------------------------------------------------------
 class Dataset:
-    """make() gives a fresh iterator each time; size is how many elements there are, -1 without end, -2 not known."""
+    """build(*stages, ignore) makes the pipeline from those of its parents."""
 
-    def __init__(self, make, size=UNKNOWN_CARDINALITY):
-        self._make, self._size = make, size
+    def __init__(self, build, parents, shape, word="_Dataset", size=None):
+        self._build, self._parents, self._shape, self._word = build, parents, shape, word
+        self._size = size
+        self._options = None
+        self._d = build(*[p._d for p in parents], ignore=0)
+
+    def _stage(self, word, build, shape=None, parents=()):
+        return Dataset(lambda *d, ignore: build(*d), (self, *parents), self._shape if shape is None else shape, word)
+
+    def _ignoring(self):
+        """The pipeline without the elements that its functions fail for."""
+        return self._build(*[p._ignoring() for p in self._parents], ignore=1)
 
     # --- sources ----------------------------------------------------------------------------------
     @staticmethod
     def from_tensor_slices(tensors, name=None):
-        arrays = _lists_to_arrays(tensors)
-        flat = _nest.flatten(arrays)
-        n = len(flat[0])
-        if any(len(a) != n for a in flat):
-            raise ValueError("Dimensions of the tensors' first axes are not compatible.")
-
-        def rows():
-            for i in builtins.range(n):
-                yield _nest.map_structure(lambda a: a[i], arrays) if _nest.is_nested(arrays) else arrays[i]
-        return Dataset(rows, n)
+        return _of_parts(tensors, 1, "_TensorSliceDataset")
 
     @staticmethod
     def from_tensors(tensors, name=None):
-        return Dataset(lambda: iter([_lists_to_arrays(tensors)]), 1)
+        return _of_parts(tensors, 0, "_TensorDataset")
 
     @staticmethod
     def from_generator(generator, output_types=None, output_shapes=None, args=None, output_signature=None, name=None):
-        types = output_types if output_types is not None else output_signature
-
-        def convert(value, kind):
-            kind = getattr(kind, "dtype", kind)
-            return _C.convert_to_tensor(value, dtype=None if isinstance(value, _C.Tensor) else kind)
-
-        def elements():
-            for element in generator(*(args or ())):
-                if types is None:
-                    yield element
-                elif _nest.is_nested(types):
-                    flat = [convert(v, k) for v, k in zip(_nest.flatten(element) if not isinstance(types, (list, tuple))
-                                                          else element, _nest.flatten(types))]
-                    yield _nest.pack_sequence_as(types, flat)
-                else:
-                    yield convert(element, types)
-        return Dataset(elements)
+        if not callable(generator):
+            raise TypeError("`generator` must be a Python callable.")
+        if output_signature is not None:
+            shape = _structure.template(output_signature)
+            spec = [(s.dtype, _dims(s.shape)) for s in _structure.flatten(output_signature)]
+        elif output_types is not None:
+            shape = _structure.template(output_types)
+            types = _structure.flatten(output_types)
+            shapes = [None] * len(types) if output_shapes is None else _structure.flatten_to(shape, output_shapes, "output_shapes")
+            spec = [(as_dtype(t), _dims(s)) for t, s in builtins.zip(types, shapes)]
+        else:
+            raise TypeError("Either `output_signature` or `output_types` must be specified.")
+        args = tuple(tf.convert_to_tensor(a).numpy() for a in args or ())
+        return _generated(functools.partial(generator, *args), shape, spec, "_FlatMapDataset")
 
     @staticmethod
     def range(*args, output_type=None, name=None):
-        import numpy as np
-        kind = np.int64 if output_type is None else tf.as_dtype(output_type).as_numpy_dtype
-        numbers = builtins.range(*[int(a) for a in args])
-        return Dataset(lambda: (kind(i) for i in numbers), len(numbers))
+        if _capture.is_slot(*args):
+            return _placeholder(LEAF, [(_INT64, ())])
+        start, stop, step = (0, args[0], 1) if len(args) == 1 else (args[0], args[1], args[2] if len(args) > 2 else 1)
+        made = Dataset(lambda ignore: _C.dataset_of_range(int(start), int(stop), int(step)), (), LEAF, "_RangeDataset")
+        if output_type is not None and as_dtype(output_type) != _INT64:
+            kind = as_dtype(output_type)
+            return made.map(lambda i: tf.cast(i, kind))
+        return made
 
     @staticmethod
-    def zip(*datasets, datasets_=None, name=None):
-        parts = datasets[0] if len(datasets) == 1 and isinstance(datasets[0], (tuple, list, dict)) else tuple(datasets)
-        flat = _nest.flatten(parts)
-        sizes = [d._size for d in flat if d._size != INFINITE_CARDINALITY]
+    def list_files(file_pattern, shuffle=None, seed=None, name=None):
+        patterns = _texts(file_pattern)
+        made = Dataset(lambda ignore: _C.dataset_of_files(patterns), (), LEAF, "_ListFilesDataset")
+        n = made._d.cardinality()
+        if n == 0:
+            raise tf.errors.InvalidArgumentError(None, None, "No files matched pattern: " + ", ".join(
+                p.decode(errors="replace") for p in patterns))
+        return made if shuffle is False else made.shuffle(max(n, 1), seed=seed)
 
-        def elements():
-            for together in builtins.zip(*[d._make() for d in flat]):
-                it = builtins.iter(together)
-                yield _nest._rebuild(parts, [next(it) for _ in flat])
-        return Dataset(elements, UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in sizes else min(sizes, default=-1))
+    @staticmethod
+    def random(seed=None, rerandomize_each_iteration=None, name=None):
+        made = Dataset.range(2 ** 62).map(lambda i: tf.random.uniform((), 0, 2 ** 31 - 1, dtype=tf.int32))
+        return made.map(lambda i: tf.cast(i, tf.int64)).repeat()
 
-    # --- stages -----------------------------------------------------------------------------------
-    def map(self, map_func, num_parallel_calls=None, deterministic=None, **ignored):
-        return Dataset(lambda: (_call(map_func, e) for e in self._make()), self._size)
+    @staticmethod
+    def counter(start=0, step=1, dtype=None, name=None):
+        made = Dataset.range(int(start), 2 ** 62 if step > 0 else -2 ** 62, int(step)).repeat()
+        return made if dtype is None or as_dtype(dtype) == _INT64 else made.map(lambda i: tf.cast(i, dtype))
 
-    def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, **ignored):
-        k = int(batch_size)
+    @staticmethod
+    def zip(*args, datasets=None, name=None):
+        parts = datasets if datasets is not None else args[0] if len(args) == 1 else tuple(args)
+        if isinstance(parts, Dataset):
+            raise TypeError("Invalid input to `zip`: a dataset; a structure of datasets is expected.")
+        parts = tuple(parts) if isinstance(parts, list) else parts
+        flat = _structure.flatten(parts)
+        if not flat or not all(isinstance(d, Dataset) for d in flat):
+            raise TypeError(f"The argument to `Dataset.zip()` must be a (nested) structure of `Dataset` objects: {parts!r}")
+        shape = _structure.pack(_structure.template(parts), [d._shape for d in flat])
+        return Dataset(lambda *d, ignore: _C.zip_datasets(list(d)), tuple(flat), shape, "_ZipDataset")
 
-        def batches():
-            held = []
-            for e in self._make():
-                held.append(e)
-                if len(held) == k:
-                    yield _stack(held)
-                    held = []
-            if held and not drop_remainder:
-                yield _stack(held)
-        n = self._size
-        return Dataset(batches, n if n < 0 else n // k if drop_remainder else -(-n // k))
+    @staticmethod
+    def choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset=True, name=None):
+        return Dataset(lambda *d, ignore: _C.choose_datasets(list(d[:-1]), d[-1], None, 0, int(stop_on_empty_dataset)),
+                       (*datasets, choice_dataset), datasets[0]._shape, "_DirectedInterleaveDataset")
 
-    def padded_batch(self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False, name=None):
-        import numpy as np
+    @staticmethod
+    def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False, rerandomize_each_iteration=None,
+                             name=None):
+        weights = [1.0] * len(datasets) if weights is None else [float(w) for w in weights]
+        seed = _seed(seed)
+        return Dataset(lambda *d, ignore: _C.choose_datasets(list(d), None, weights, seed, int(stop_on_empty_dataset)),
+                       tuple(datasets), datasets[0]._shape, "_DirectedInterleaveDataset")
 
-        def pad(parts, value):
-            parts = [np.asarray(p.numpy() if _C.is_tensor(p) else p) for p in parts]
-            shape = np.max([p.shape for p in parts], axis=0)
-            out = np.full((len(parts), *shape), 0 if value is None else value, parts[0].dtype)
-            for i, p in builtins.enumerate(parts):
-                out[(i, *[slice(n) for n in p.shape])] = p
-            return out
-
-        def batches():
-            held = []
-            for e in self._make():
-                held.append(e)
-                if len(held) == int(batch_size):
-                    yield together(held)
-                    held = []
-            if held and not drop_remainder:
-                yield together(held)
-
-        def together(held):
-            flat = [_nest.flatten(e) for e in held]
-            values = _nest.flatten(padding_values) if _nest.is_nested(padding_values) else [padding_values] * len(flat[0])
-            made = [pad([f[k] for f in flat], values[k]) for k in builtins.range(len(flat[0]))]
-            return _nest.pack_sequence_as(held[0], made) if _nest.is_nested(held[0]) else made[0]
-        return Dataset(batches)
-
-    def unbatch(self, name=None):
-        def rows():
-            for e in self._make():
-                flat = _nest.flatten(e)
-                for i in builtins.range(len(flat[0])):
-                    yield _nest.pack_sequence_as(e, [a[i] for a in flat]) if _nest.is_nested(e) else e[i]
-        return Dataset(rows)
-
-    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True, name=None):
-        k = int(buffer_size)
-        seeds = _random.Random(_C.draw() if seed is None else seed)
-        fixed = None if reshuffle_each_iteration in (True, None) else seeds.random()
-
-        def mixed():
-            order = _random.Random(seeds.random() if fixed is None else fixed)
-            held = []
-            for e in self._make():
-                held.append(e)
-                if len(held) >= k:
-                    i = order.randrange(len(held))
-                    held[i], held[-1] = held[-1], held[i]
-                    yield held.pop()
-            order.shuffle(held)
-            yield from held
-        return Dataset(mixed, self._size)
-
-    def repeat(self, count=None, name=None):
-        def again():
-            n = 0
-            while count is None or count < 0 or n < count:
-                any_ = False
-                for e in self._make():
-                    any_ = True
-                    yield e
-                n += 1
-                if not any_:
-                    return
-        endless = count is None or count < 0
-        return Dataset(again, INFINITE_CARDINALITY if endless else self._size if self._size < 0 else self._size * count)
-
-    def take(self, count, name=None):
-        import itertools
-        k = int(count)
-        known = self._size if k < 0 or self._size == UNKNOWN_CARDINALITY else k if self._size < 0 else min(k, self._size)
-        return Dataset(lambda: itertools.islice(self._make(), None if k < 0 else k), known)
-
-    def skip(self, count, name=None):
-        import itertools
-        return Dataset(lambda: itertools.islice(self._make(), int(count), None),
-                       max(0, self._size - int(count)) if self._size >= 0 else self._size)
-
-    def shard(self, num_shards, index, name=None):
-        import itertools
-        return Dataset(lambda: itertools.islice(self._make(), int(index), None, int(num_shards)),
-                       -(-(self._size - int(index)) // int(num_shards)) if self._size >= 0 else self._size)
+    # --- stages with functions --------------------------------------------------------------------
+    def map(self, map_func, num_parallel_calls=None, deterministic=None, synchronous=None, use_unbounded_threadpool=False, name=None):
+        if isinstance(self, _Windows):
+            return self._map(map_func)
+        f = _Captured(map_func, self)
+        if any(isinstance(p, Dataset) for p in _structure.flatten(getattr(f, "made", None))):
+            return _Windows(lambda: (_call(map_func, self._shape, e) for e in self._raw()))
+        workers = _workers(num_parallel_calls)
+        return Dataset(lambda d, ignore: d.map(f.run, f.spec, workers, int(deterministic is False), ignore), (self,), f.shape,
+                       "_MapDataset" if num_parallel_calls is None else "_ParallelMapDataset")
 
     def filter(self, predicate, name=None):
-        return Dataset(lambda: (e for e in self._make() if bool(_call(predicate, e))))
-
-    def concatenate(self, dataset, name=None):
-        import itertools
-        n = self._size + dataset._size if min(self._size, dataset._size) >= 0 else UNKNOWN_CARDINALITY
-        return Dataset(lambda: itertools.chain(self._make(), dataset._make()), n)
+        f = _Predicate(predicate, self)
+        return self._stage("_FilterDataset", lambda d: d.filter(f.run, f.spec))
 
     def flat_map(self, map_func, name=None):
-        return Dataset(lambda: (e for part in self._make() for e in _call(map_func, part)._make()))
+        return self._expand(map_func, 1, 1, 0, "_FlatMapDataset")
 
-    def interleave(self, map_func, cycle_length=None, block_length=1, num_parallel_calls=None, deterministic=None, name=None):
+    def interleave(self, map_func, cycle_length=None, block_length=None, num_parallel_calls=None, deterministic=None, name=None):
+        cycle = os.cpu_count() or 1 if cycle_length in (None, AUTOTUNE) else int(cycle_length)
+        return self._expand(map_func, cycle, int(block_length or 1), _workers(num_parallel_calls), "_InterleaveDataset")
+
+    def _expand(self, map_func, cycle, block, workers, word):
+        f = _Captured(map_func, self)
+        first = getattr(f, "made", None)
+        if not isinstance(first, Dataset):
+            raise TypeError(f"The `map_func` argument must return a `Dataset` object. Got {type(first).__name__}.")
+        if isinstance(first, _Windows):
+            raise tf.errors.UnimplementedError(None, None, "flat_map to a dataset of datasets")
+
+        def make(parts):
+            return _call(f.function, self._shape, parts)._d
+        return self._stage(word, lambda d: d.interleave(make, first._d.spec(), cycle, block, workers), first._shape)
+
+    def take_while(self, predicate, name=None):
         def elements():
-            open_, sources = [], self._make()
-            while True:
-                while len(open_) < (cycle_length or 8):
-                    part = next(sources, None)
-                    if part is None:
-                        break
-                    open_.append(_call(map_func, part)._make())
-                if not open_:
+            for parts in self._raw():
+                if not bool(_call(predicate, self._shape, parts)):
                     return
-                for it in list(open_):
-                    for _ in builtins.range(block_length):
-                        try:
-                            yield next(it)
-                        except StopIteration:
-                            open_.remove(it)
-                            break
-        return Dataset(elements)
-
-    def enumerate(self, start=0, name=None):
-        import numpy as np
-        return Dataset(lambda: ((np.int64(start + i), e) for i, e in builtins.enumerate(self._make())), self._size)
-
-    def window(self, size, shift=None, stride=1, drop_remainder=False, name=None):
-        shift = shift or size
-
-        def windows():
-            held = list(self._make())
-            for first in builtins.range(0, len(held), shift):
-                part = held[first:first + (size - 1) * stride + 1:stride]
-                if part and (len(part) == size or not drop_remainder):
-                    yield _nest.pack_sequence_as(part[0], [Dataset(lambda c=c: iter(c), len(part)) for c in builtins.zip(
-                        *[_nest.flatten(e) for e in part])]) if _nest.is_nested(part[0]) else Dataset(
-                            lambda part=part: iter(part), len(part))
-        return Dataset(windows)
+                yield parts
+        return self._again(elements, "_TakeWhileDataset")
 
     def scan(self, initial_state, scan_func, name=None):
-        def elements():
-            state = _tensors(initial_state)
-            for e in self._make():
-                state, out = scan_func(state, _tensors(e))
-                yield out
-        return Dataset(elements, self._size)
-
-    def cache(self, filename="", name=None):
-        kept = []
+        first = _tensors(initial_state)
+        made = next(self._raw(), None)
+        _, out = scan_func(first, _structure.pack(self._shape, made)) if made is not None else (None, first)
+        out = _structure.template(out), _tensors(out)
 
         def elements():
-            if not kept:
-                kept.append(list(self._make()))
-            return iter(kept[0])
-        return Dataset(elements, self._size)
-
-    def prefetch(self, buffer_size=None, name=None):
-        return self
-
-    def with_options(self, options, name=None):
-        return self
-
-    def options(self):
-        return Options()
-
-    def apply(self, transformation_func):
-        return transformation_func(self)
+            state = first
+            for parts in self._raw():
+                state, given = scan_func(state, _structure.pack(self._shape, parts))
+                yield _structure.flatten_to(out[0], given)
+        spec = [(as_dtype(v.dtype), tuple(v.shape)) for v in _structure.flatten(out[1])]
+        return _generated(elements, out[0], spec, "_ScanDataset", self._d.cardinality(), flat=True)
 
     def reduce(self, initial_state, reduce_func, name=None):
         state = _tensors(initial_state)
-        for e in self._make():
-            state = reduce_func(state, _tensors(e))
-        return state
+        shape = _structure.template(state)
+        for n, element in builtins.enumerate(self):
+            state = reduce_func(state, element)
+            state = tuple(state) if isinstance(state, list) else state
+            if n % 256 == 255:
+                _C.sync()
+        return _structure.pack(shape, [tf.convert_to_tensor(p) for p in _structure.flatten_to(shape, state)])
+
+    # --- stages -----------------------------------------------------------------------------------
+    def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None, name=None):
+        k = _count(batch_size, "batch_size")
+        return self._stage("_BatchDataset" if num_parallel_calls is None else "_ParallelBatchDataset",
+                           lambda d: d.batch(k, int(bool(drop_remainder))))
+
+    def padded_batch(self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False, name=None):
+        k = _count(batch_size, "batch_size")
+        spec = self._d.spec()
+        if padded_shapes is None:
+            shapes = spec                   # of an unknown rank too: the longest of each batch
+        else:
+            given = _structure.flatten_to(self._shape, padded_shapes, "padded_shapes")
+            shapes = [(kind, _padded(s)) for (kind, _), s in builtins.zip(spec, given)]
+        values = [_padding(kind, v) for (kind, _), v in builtins.zip(spec, self._values(padding_values))]
+        return self._stage("_PaddedBatchDataset", lambda d: d.padded_batch(k, int(bool(drop_remainder)), shapes, values))
+
+    def _values(self, values):
+        n = len(self._d.spec())
+        if values is None or (self._shape is not LEAF and not isinstance(values, (tuple, list, dict))):
+            return [values] * n
+        return _structure.flatten_to(self._shape, values, "padding_values")
+
+    def ragged_batch(self, *args, **kwargs):
+        raise tf.errors.UnimplementedError(None, None, "Snug has no ragged tensors; padded_batch is the nearest")
+
+    def unbatch(self, name=None):
+        return self._stage("_UnbatchDataset", lambda d: d.unbatch())
+
+    def rebatch(self, batch_size, drop_remainder=False, name=None):
+        return self.unbatch().batch(batch_size, drop_remainder)
+
+    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True, name=None):
+        k, key = int(buffer_size), _seed(seed)
+        if k == UNKNOWN_CARDINALITY:
+            k = max(int(self._d.cardinality()), 1)
+        if k < 1:
+            raise tf.errors.InvalidArgumentError(None, None, "buffer_size must be greater than zero.")
+        keep = int(reshuffle_each_iteration is False)
+        return self._stage("_ShuffleDataset", lambda d: d.shuffle(k, key, keep))
+
+    def repeat(self, count=None, name=None):
+        k = -1 if count is None else int(count)
+        return self._stage("_RepeatDataset", lambda d: d.repeat(k))
+
+    def take(self, count, name=None):
+        return self._stage("_TakeDataset", lambda d: d.take(int(count)))
+
+    def skip(self, count, name=None):
+        return self._stage("_SkipDataset", lambda d: d.skip(int(count)))
+
+    def shard(self, num_shards, index, name=None):
+        n, i = int(num_shards), int(index)
+        if n < 1 or not 0 <= i < n:
+            raise tf.errors.InvalidArgumentError(None, None, f"index must be in [0, {n}), but is {i}" if n > 0 else
+                                                 f"num_shards must be >= 1; got {n}")
+        return self._stage("_ShardDataset", lambda d: d.shard(n, i))
+
+    def enumerate(self, start=0, name=None):
+        return self._stage("_EnumerateDataset", lambda d: d.enumerate(int(start)), (LEAF, self._shape))
+
+    def concatenate(self, dataset, name=None):
+        if _structure.describe(self._shape) != _structure.describe(dataset._shape):
+            raise TypeError(f"Incompatible types of input datasets: {self.element_spec!r} vs. {dataset.element_spec!r}")
+        return self._stage("_ConcatenateDataset", lambda d, other: d.concatenate(other), parents=(dataset,))
+
+    def cache(self, filename="", name=None):
+        path = _texts(filename)[0].decode() if filename is not None and filename != "" else None
+        return self._stage("CacheDataset", lambda d: d.cache(path))
+
+    def prefetch(self, buffer_size=None, name=None):
+        k = AUTOTUNE if buffer_size is None else int(buffer_size)
+        return self._stage("_PrefetchDataset", lambda d: d.prefetch(k))
+
+    def window(self, size, shift=None, stride=1, drop_remainder=False, name=None):
+        size, stride = int(size), int(stride)
+        shift = size if shift is None else int(shift)
+        if min(size, stride, shift) < 1:
+            raise tf.errors.InvalidArgumentError(None, None, "Window size, shift and stride must be greater than zero.")
+        reach = (size - 1) * stride + 1
+
+        def windows():
+            held, gap = [], 0               # rows that windows to come need; rows to pass over first
+            source, ended = self._raw(), False
+            while True:
+                while gap and not ended:
+                    ended = next(source, None) is None
+                    gap -= 1
+                while len(held) < reach and not ended:
+                    row = next(source, None)
+                    ended = row is None
+                    if row is not None:
+                        held.append(row)
+                part = held[:reach:stride]
+                if not part or (drop_remainder and len(part) < size):
+                    return
+                yield self._window(part)
+                gap = max(0, shift - len(held))
+                del held[:shift]
+        return _Windows(windows)
+
+    def _window(self, rows):
+        """The datasets of the parts of some elements."""
+        spec = self._d.spec()
+        made = [_generated(functools.partial(iter, [r[k] for r in rows]), LEAF, [spec[k]], "_VariantDataset", len(rows))
+                for k in builtins.range(len(spec))]
+        return _structure.pack(self._shape, made)
+
+    def group_by_window(self, key_func, reduce_func, window_size=None, window_size_func=None, name=None):
+        def groups():
+            held = {}
+            for parts in self._raw():
+                key = _call(key_func, self._shape, parts)
+                k = int(key)
+                held.setdefault(k, (key, []))[1].append(parts)
+                if len(held[k][1]) >= int(window_size if window_size_func is None else window_size_func(key)):
+                    yield together(*held.pop(k))
+            for k in sorted(held):
+                yield together(*held[k])
+
+        def together(key, rows):
+            return reduce_func(key, self._again(lambda: iter(rows), "_VariantDataset", len(rows)))
+        first = next(groups(), None)
+        if first is None:
+            return self.take(0)
+
+        def elements():
+            for made in groups():
+                yield from made._raw()
+        return _generated(elements, first._shape, first._d.spec(), "_GroupByWindowDataset", flat=True)
+
+    def bucket_by_sequence_length(self, element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes=None,
+                                  padding_values=None, pad_to_bucket_boundary=False, no_padding=False, drop_remainder=False, name=None):
+        limits = [int(b) for b in bucket_boundaries]
+
+        def bucket(*element):
+            n = int(element_length_func(*element))
+            return tf.constant(sum(n >= b for b in limits), dtype=tf.int64)
+
+        def together(key, rows):
+            size = bucket_batch_sizes[int(key)]
+            return rows.batch(size, drop_remainder) if no_padding else rows.padded_batch(size, padded_shapes, padding_values,
+                                                                                         drop_remainder)
+        return self.group_by_window(bucket, together, window_size_func=lambda key: bucket_batch_sizes[int(key)])
+
+    def unique(self, name=None):
+        def elements():
+            seen = set()
+            for parts in self._raw():
+                value = parts[0].numpy()
+                if value not in seen:
+                    seen.add(value)
+                    yield parts
+        return self._again(elements, "_UniqueDataset")
+
+    def rejection_resample(self, class_func, target_dist, initial_dist=None, seed=None, name=None):
+        raise tf.errors.UnimplementedError(None, None, "Dataset.rejection_resample is not in Snug; sample_from_datasets is")
+
+    def ignore_errors(self, log_warning=False, name=None):
+        return Dataset(lambda d, ignore: self._ignoring(), (self,), self._shape, "_IgnoreErrorsDataset")
+
+    def snapshot(self, path, compression="AUTO", reader_func=None, shard_func=None, name=None):
+        os.makedirs(path, exist_ok=True)
+        return self.cache(os.path.join(path, "snapshot"))
+
+    def save(self, path, compression=None, shard_func=None, checkpoint_args=None):
+        """The elements as .npy files: one per part and element."""
+        import pickle
+        os.makedirs(path, exist_ok=True)
+        with open(os.path.join(path, "elements.pickle"), "wb") as file:
+            pickle.dump([(kind.name, dims) for kind, dims in self._d.spec()], file)
+            pickle.dump(_sorted(_structure.pack(self._shape, list(builtins.range(len(self._d.spec()))))), file)
+            for parts in self._raw(numpy=True):
+                pickle.dump(parts, file)
+
+    @staticmethod
+    def load(path, element_spec=None, compression=None, reader_func=None, wait=False):
+        import pickle
+        path = os.path.join(path, "elements.pickle")
+        if not os.path.exists(path):
+            raise tf.errors.NotFoundError(None, None, f"Could not find saved dataset at {os.path.dirname(path)}")
+        with open(path, "rb") as file:
+            spec = [(as_dtype(kind), dims) for kind, dims in pickle.load(file)]
+            shape = _structure.template(pickle.load(file))
+
+        def elements():
+            with open(path, "rb") as file:
+                pickle.load(file), pickle.load(file)
+                while True:
+                    try:
+                        yield pickle.load(file)
+                    except EOFError:
+                        return
+        return _generated(elements, shape, spec, "_LoadDataset", flat=True)
+
+    # --- options ----------------------------------------------------------------------------------
+    def with_options(self, options, name=None):
+        made = self._stage("_OptionsDataset", lambda d: d)
+        made._options = options
+        return made
+
+    def options(self):
+        dataset = self
+        while dataset._options is None and dataset._parents:
+            dataset = dataset._parents[0]
+        return dataset._options or Options()
+
+    def apply(self, transformation_func):
+        made = transformation_func(self)
+        if not isinstance(made, Dataset):
+            raise TypeError(f"`transformation_func` must return a `tf.data.Dataset` object. Got {type(made).__name__}.")
+        return made
 
     # --- ends -------------------------------------------------------------------------------------
+    def _raw(self, numpy=False):
+        """Lists of parts."""
+        it = _C.Iterator(self._d, 2, _same)
+        if not numpy:
+            return it
+        return iter(_Arrays(it))
+
+    def _again(self, elements, word, size=UNKNOWN_CARDINALITY):
+        """A dataset of the same structure, whose elements a Python function gives as lists of parts."""
+        return _generated(elements, self._shape, self._d.spec(), word, size, flat=True)
+
     def __iter__(self):
-        return Iterator(self._make())
+        return Iterator(self._d, _structure.kind(self._shape), functools.partial(_structure.pack, self._shape))._of(self)
 
     def as_numpy_iterator(self):
-        import numpy as np
-        convert = lambda v: v.numpy() if _C.is_tensor(v) else np.asarray(v)[()]
-        return (_nest.map_structure(convert, e) if _nest.is_nested(e) else convert(e) for e in self._make())
+        return _Arrays(iter(self))
 
     def cardinality(self, name=None):
-        return tf.constant(self._size, dtype=tf.int64)
+        return tf.constant(self._d.cardinality(), dtype=tf.int64)
 
     def __len__(self):
-        if self._size < 0:
-            raise TypeError("The dataset is infinite." if self._size == -1 else "The dataset length is unknown.")
-        return self._size
+        n = self._d.cardinality()
+        if n < 0:
+            raise TypeError("The dataset is infinite." if n == INFINITE_CARDINALITY else "The dataset length is unknown.")
+        return n
 
     def __bool__(self):
         return True
 
+    __nonzero__ = __bool__
+
     @property
     def element_spec(self):
-        first = next(iter(self), None)
-        spec = lambda t: TensorSpec(t.shape, t.dtype)
-        return _nest.map_structure(spec, first) if _nest.is_nested(first) else spec(first)
+        return _structure.pack(self._shape, [TensorSpec(dims, kind) for kind, dims in self._d.spec()])
 
     def get_single_element(self, name=None):
-        return next(iter(self))
+        elements = iter(self)
+        first = next(elements, None)
+        if first is None:
+            raise tf.errors.InvalidArgumentError(None, None, "Dataset was empty.")
+        if next(elements, None) is not None:
+            raise tf.errors.InvalidArgumentError(None, None, "Dataset had more than one element.")
+        return first
 
     def __repr__(self):
-        return f"<_Dataset of {'?' if self._size < 0 else self._size} elements>"
+        return f"<{self._word} element_spec={self.element_spec!r}>"
+
+    __str__ = __repr__
 
 
-class Iterator:
-    """Elements as tensors; between two of them what assignments wait for is run."""
+def _sorted(structure):
+    """With the keys of dicts in order, as files have them."""
+    if isinstance(structure, dict):
+        return {key: _sorted(structure[key]) for key in sorted(structure)}
+    return tuple(map(_sorted, structure)) if isinstance(structure, tuple) else structure
 
-    def __init__(self, elements):
-        self._elements = elements
+
+def _same(parts):
+    return parts
+
+
+class _Arrays:
+    """Elements as NumPy arrays."""
+
+    def __init__(self, iterator):
+        self._iterator = iterator
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        if not _C.is_tracing():
-            _C.boundary()
-        return _tensors(next(self._elements))
+        return self._iterator.next_numpy()
 
-    get_next = __next__
+
+class _Predicate(_Captured):
+    """A function that says yes or no."""
+
+    def _sample(self):
+        self.run, self.shape, self.spec = self._python, LEAF, [(BY_NAME["bool"], ())]
+
+    def _python(self, parts):
+        return [bool(_call(self.function, self.dataset._shape, parts))]
+
+
+class _Windows(Dataset):
+    """Elements that are datasets, or structures of them: Python's."""
+
+    def __init__(self, make):
+        self._make, self._parents, self._shape, self._word, self._options = make, (), LEAF, "_WindowDataset", None
+        self._d = None
+
+    def __iter__(self):
+        return iter(self._make())
+
+    def _map(self, function):
+        def made():
+            for e in self._make():
+                out = function(*e) if isinstance(e, tuple) else function(e)
+                yield tuple(out) if isinstance(out, list) else out
+        first = next(made(), None)
+        if first is None or any(isinstance(p, Dataset) for p in _structure.flatten(first)):
+            return _Windows(made)
+        shape, parts = _structure.template(first), [tf.convert_to_tensor(p) for p in _structure.flatten(first)]
+        spec = [(p.dtype, tuple(p.shape)) for p in parts]
+        return _generated(made, shape, spec, "_MapDataset")
+
+    def _expand(self, map_func, cycle, block, workers, word):
+        first = next(iter(_Windows(lambda: (_call(map_func, LEAF, [e]) if not isinstance(e, tuple) else map_func(*e)
+                                            for e in self._make()))), None)
+        if not isinstance(first, Dataset):
+            raise TypeError(f"The `map_func` argument must return a `Dataset` object. Got {type(first).__name__}.")
+
+        def elements():
+            for e in self._make():
+                yield from (map_func(*e) if isinstance(e, tuple) else map_func(e))._raw()
+        spec = [(kind, None if dims is None else tuple(dims)) for kind, dims in first._d.spec()]
+        return _generated(elements, first._shape, spec, word, flat=True)
+
+    def take(self, count, name=None):
+        import itertools
+        return _Windows(lambda: itertools.islice(self._make(), int(count)))
+
+    def skip(self, count, name=None):
+        import itertools
+        return _Windows(lambda: itertools.islice(self._make(), int(count), None))
+
+    def filter(self, predicate, name=None):
+        return _Windows(lambda: (e for e in self._make() if bool(predicate(*e) if isinstance(e, tuple) else predicate(e))))
+
+    def cardinality(self, name=None):
+        return tf.constant(UNKNOWN_CARDINALITY, dtype=tf.int64)
+
+    @property
+    def element_spec(self):
+        first = next(iter(self), None)
+        return _structure.pack(_structure.template(first), [DatasetSpec(d.element_spec) for d in _structure.flatten(first)])
+
+
+class DatasetSpec:
+    def __init__(self, element_spec, dataset_shape=()):
+        self.element_spec = element_spec
+
+    def __repr__(self):
+        return f"DatasetSpec({self.element_spec!r}, TensorShape([]))"
+
+
+# --- making datasets --------------------------------------------------------------------------------------
+def _dims(shape):
+    shape = TensorShape(shape)
+    return None if shape.rank is None else tuple(shape.as_list())
+
+
+def _padded(shape):
+    if hasattr(shape, "numpy"):
+        shape = [None if int(n) < 0 else int(n) for n in shape.numpy()]
+    return tuple(None if n is None or int(n) < 0 else int(n) for n in (
+        shape.as_list() if isinstance(shape, TensorShape) else shape if isinstance(shape, (list, tuple)) else [shape]))
+
+
+def _padding(kind, value):
+    if value is None:
+        return "" if kind == _STRING else False if kind.is_bool else 0
+    value = value.numpy() if hasattr(value, "numpy") else value
+    return value.item() if hasattr(value, "item") else value
+
+
+def _count(value, what):
+    n = int(value)
+    if n < 1:
+        raise tf.errors.InvalidArgumentError(None, None, f"{what} must be greater than zero.")
+    return n
+
+
+def _texts(value):
+    from snug._strings import _array
+    return [v for v in _array(value.tolist() if hasattr(value, "tolist") else
+                              os.fspath(value) if isinstance(value, os.PathLike) else
+                              [os.fspath(v) if isinstance(v, os.PathLike) else v for v in value]
+                              if isinstance(value, (list, tuple)) else value).ravel()]
+
+
+def _tensors(structure):
+    return _structure.pack(_structure.template(structure), [tf.convert_to_tensor(p) for p in _structure.flatten(structure)])
+
+
+def _of_parts(tensors, slices, word):
+    if isinstance(tensors, list) and tensors and all(isinstance(t, (tuple, dict)) for t in tensors) and not slices:
+        tensors = tuple(tensors)
+    shape, parts = _structure.template(tensors), _structure.flatten(tensors)
+    if _capture.is_slot(*parts):
+        spec = [(p.dtype, _dims(p.shape)) for p in [p if isinstance(p, _capture.Slot) else tf.convert_to_tensor(p) for p in parts]]
+        return _placeholder(shape, [(kind, dims if dims is None or not slices else dims[1:]) for kind, dims in spec])
+    parts = [_value(p) for p in parts]
+    if slices:
+        sizes = [p.shape[0] if len(p.shape) else None for p in parts]
+        if None in sizes:
+            raise ValueError("Unbatching a tensor is only supported for rank >= 1")
+        if len(set(sizes)) > 1:
+            raise ValueError(f"Dimensions {sizes[0]} and {next(s for s in sizes if s != sizes[0])} are not compatible")
+    return Dataset(lambda ignore: _C.dataset_of_parts(parts, slices), (), shape, word)
+
+
+def _value(part):
+    """An array or tensor; lists become one."""
+    if hasattr(part, "shape") and hasattr(part, "dtype"):
+        return part
+    if hasattr(part, "__array__"):
+        import numpy as np
+        return np.asarray(part)
+    return tf.convert_to_tensor(part)
+
+
+def _generated(make, shape, spec, word, size=UNKNOWN_CARDINALITY, flat=False):
+    """Elements of a Python iterator; flat: as lists of parts."""
+    kind = 1 if flat else _structure.kind(shape)
+    flatten = functools.partial(_structure.flatten_to, shape)
+    return Dataset(lambda ignore: _C.dataset_of_generator(make, spec, kind, flatten, size), (), shape, word)
+
+
+def _placeholder(shape, spec):
+    """What a dataset made of a Slot looks like, for those who ask while a function is captured."""
+    return _generated(lambda: iter(()), shape, spec, "_Placeholder")
+
+
+# --- files ------------------------------------------------------------------------------------------------
+_COMPRESSION = {"": 0, None: 0, "GZIP": 1, "ZLIB": 2}
+
+
+class _Records(Dataset):
+    _kind = 0
+
+    def __init__(self, filenames, compression_type=None, buffer_size=None, num_parallel_reads=None, name=None):
+        if compression_type not in _COMPRESSION:
+            raise tf.errors.InvalidArgumentError(None, None, f"Unsupported compression_type: {compression_type}.")
+        compression = _COMPRESSION[compression_type]
+        if isinstance(filenames, _capture.Slot):
+            files = Dataset.from_tensor_slices([""])
+        else:
+            files = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(tf.constant(_texts(filenames)))
+        super().__init__(lambda d, ignore: d.records(self._kind, compression), (files,), LEAF, type(self).__name__ + "V2")
+
+
+class TextLineDataset(_Records):
+    """Lines of text files."""
+    _kind = 0
+
+
+class TFRecordDataset(_Records):
+    """Records of TFRecord files."""
+    _kind = 1
+
+
+class FixedLengthRecordDataset(Dataset):
+    """Pieces of equal length of files."""
+
+    def __init__(self, filenames, record_bytes, header_bytes=None, footer_bytes=None, buffer_size=None, compression_type=None,
+                 num_parallel_reads=None, name=None):
+        paths, n = [p.decode() for p in _texts(filenames)], int(record_bytes)
+        head, foot = int(header_bytes or 0), int(footer_bytes or 0)
+
+        def records():
+            for path in paths:
+                if compression_type == "GZIP":
+                    import gzip
+                    with gzip.open(path) as file:
+                        data = file.read()
+                else:
+                    with open(path, "rb") as file:
+                        data = file.read()
+                body = data[head:len(data) - foot]
+                if len(body) % n:
+                    raise tf.errors.InvalidArgumentError(
+                        None, None, f"Excess bytes in the body of '{path}': {len(body)} is no multiple of {n}")
+                for i in builtins.range(0, len(body), n):
+                    yield body[i:i + n]
+        super().__init__(lambda ignore: _C.dataset_of_generator(records, [(_STRING, ())], 0, None, UNKNOWN_CARDINALITY), (), LEAF,
+                         "FixedLengthRecordDatasetV2")
+
+
+# --- iterators --------------------------------------------------------------------------------------------
+class Iterator(_C.Iterator):
+    """Elements as tensors; between two of them what assignments wait for is run."""
+
+    def _of(self, dataset):
+        self._dataset = dataset
+        return self
+
+    @property
+    def element_spec(self):
+        return self._dataset.element_spec
+
+    def get_next(self, name=None):
+        try:
+            return next(self)
+        except StopIteration:
+            raise tf.errors.OutOfRangeError(None, None, "End of sequence") from None
 
     def get_next_as_optional(self):
-        return next(self, None)
+        try:
+            return Optional([next(self)], self.element_spec)
+        except StopIteration:
+            return Optional([], self.element_spec)
+
+    # tf.train.Checkpoint asks these
+    def _checkpoint_state(self):
+        return self.save()
+
+    def _checkpoint_restore(self, state):
+        self.restore(state)
+
+
+OwnedIterator = Iterator
+
+
+class Optional:
+    """tf.experimental.Optional: an element, or none."""
+
+    def __init__(self, held, spec):
+        self._held, self.element_spec = held, spec
+
+    def has_value(self, name=None):
+        return tf.constant(bool(self._held))
+
+    def get_value(self, name=None):
+        if not self._held:
+            raise tf.errors.InvalidArgumentError(None, None, "The given optional does not have a value.")
+        return self._held[0]
 
 
 class Options:
@@ -366,13 +814,28 @@ class Options:
         made = self.__dict__[name] = Options()
         return made
 
+    def merge(self, options):
+        made = Options()
+        made.__dict__.update(self.__dict__)
+        made.__dict__.update(options.__dict__)
+        return made
+
+
+class ThreadingOptions(Options):
+    pass
+
+
+def NumpyIterator(dataset):
+    return dataset.as_numpy_iterator()
+
 
 class experimental:
     AUTOTUNE = AUTOTUNE
     INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+    OptimizationOptions = ThreadingOptions = DistributeOptions = Options
 
     class AutoShardPolicy:
-        AUTO, FILE, DATA, OFF = 0, 1, 2, -1
+        AUTO, FILE, DATA, OFF, HINT = 0, 1, 2, -1, 3
 
     @staticmethod
     def cardinality(dataset):
@@ -383,5 +846,77 @@ class experimental:
         return lambda dataset: dataset
 
     @staticmethod
+    def copy_to_device(*ignored, **more):
+        return lambda dataset: dataset
+
+    @staticmethod
     def assert_cardinality(n):
-        return lambda dataset: Dataset(dataset._make, n)
+        def check(dataset):
+            def elements():
+                count = 0
+                for parts in dataset._raw():
+                    count += 1
+                    if count > n:
+                        raise tf.errors.FailedPreconditionError(
+                            None, None, f"Input dataset was expected to contain {n} elements but contained at least {n + 1} elements.")
+                    yield parts
+                if count < n:
+                    raise tf.errors.FailedPreconditionError(
+                        None, None, f"Input dataset was expected to contain {n} elements but contained only {count} elements.")
+            return dataset._again(elements, "_AssertCardinalityDataset", int(n))
+        return check
+
+    @staticmethod
+    def ignore_errors(log_warning=False):
+        return lambda dataset: dataset.ignore_errors(log_warning)
+
+    @staticmethod
+    def unbatch():
+        return lambda dataset: dataset.unbatch()
+
+    @staticmethod
+    def enumerate_dataset(start=0):
+        return lambda dataset: dataset.enumerate(start)
+
+    @staticmethod
+    def take_while(predicate):
+        return lambda dataset: dataset.take_while(predicate)
+
+    @staticmethod
+    def scan(initial_state, scan_func):
+        return lambda dataset: dataset.scan(initial_state, scan_func)
+
+    @staticmethod
+    def unique():
+        return lambda dataset: dataset.unique()
+
+    @staticmethod
+    def group_by_window(key_func, reduce_func, window_size=None, window_size_func=None):
+        return lambda dataset: dataset.group_by_window(key_func, reduce_func, window_size, window_size_func)
+
+    @staticmethod
+    def bucket_by_sequence_length(*args, **kwargs):
+        return lambda dataset: dataset.bucket_by_sequence_length(*args, **kwargs)
+
+    @staticmethod
+    def shuffle_and_repeat(buffer_size, count=None, seed=None):
+        return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
+
+    @staticmethod
+    def get_single_element(dataset):
+        return dataset.get_single_element()
+
+    @staticmethod
+    def Counter(start=0, step=1, dtype=None):
+        return Dataset.counter(start, step, dtype)
+
+    choose_from_datasets = staticmethod(Dataset.choose_from_datasets)
+    sample_from_datasets = staticmethod(Dataset.sample_from_datasets)
+
+    @staticmethod
+    def save(dataset, path, compression=None, shard_func=None):
+        dataset.save(path)
+
+    @staticmethod
+    def load(path, element_spec=None, compression=None, reader_func=None):
+        return Dataset.load(path)

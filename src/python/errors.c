@@ -3,6 +3,7 @@
 #include "py.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 static const char *class_of(snug_status code) {
     static const char *const names[] = {
@@ -12,9 +13,25 @@ static const char *class_of(snug_status code) {
         [SNUG_E_FORMAT] = "DataLossError",           [SNUG_E_DATA] = "InvalidArgumentError",
         [SNUG_E_NUMERIC] = "InvalidArgumentError",   [SNUG_E_IO] = "UnavailableError",
         [SNUG_E_INTERRUPTED] = "CancelledError",     [SNUG_E_TORN] = "AbortedError",
-        [SNUG_E_INTERNAL] = "InternalError",
+        [SNUG_E_INTERNAL] = "InternalError",         [SNUG_E_END] = "OutOfRangeError",
     };
     return code > SNUG_OK && code <= SNUG_E_INTERNAL ? names[code] : "UnknownError";
+}
+
+/* Errors of files by what the system says; pictures are arguments, records are data. */
+static const char *class_by_text(snug_status code, const char *text) {
+    static const struct {
+        snug_status code;
+        const char *word, *name;
+    } known[] = {{SNUG_E_IO, "No such file", "NotFoundError"},
+                 {SNUG_E_IO, "Permission", "PermissionDeniedError"},
+                 {SNUG_E_IO, "No space", "ResourceExhaustedError"},
+                 {SNUG_E_FORMAT, "picture", "InvalidArgumentError"},
+                 {SNUG_E_FORMAT, "cannot decode", "InvalidArgumentError"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].code == code && strstr(text, known[i].word))
+            return known[i].name;
+    return class_of(code);
 }
 
 static PyObject *set(const char *name, PyObject *message) {
@@ -37,7 +54,7 @@ PyObject *py_raise(const snug_error *err) {
         PyErr_SetNone(py.peek);
         return NULL;
     }
-    return set(class_of(err->code), PyUnicode_FromString(err->text));
+    return set(class_by_text(err->code, err->text), PyUnicode_FromString(err->text));
 }
 
 PyObject *py_error(const char *name, const char *format, ...) {

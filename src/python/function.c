@@ -21,6 +21,7 @@ typedef struct {
     int n;
     int rest;    /* the place that takes all further ones in order, or -1 */
     int to_list; /* several results: always a list */
+    int draws;   /* random numbers that no seed decides */
     PyMethodDef method;
     parameter of[MAX_ARGS];
 } bound;
@@ -36,6 +37,7 @@ typedef struct {
     int n_drop;
     PyObject *list; /* made of something that can only be walked once */
     int dtype;      /* of the first tensor, or PY_ANY */
+    int in_program; /* slots are arguments too */
 } call;
 
 /* --- rows by name ----------------------------------------------------------------------------- */
@@ -134,6 +136,18 @@ static int is_list(PyObject *o) {
     return PyList_Check(o) || PyTuple_Check(o);
 }
 
+static int is_slot(PyObject *o) {
+    return py.slot && PyObject_TypeCheck(o, (PyTypeObject *)py.slot);
+}
+
+/* 1: it is a slot of the program that is written down; -1 with an exception. */
+static int as_slot(const call *c, PyObject *o, snug_argument *out) {
+    if (!c->in_program || !is_slot(o))
+        return 0;
+    *out = (snug_argument){.kind = SNUG_ARG_SLOT, .integer = py_slot_number(o)};
+    return out->integer < 0 ? -1 : 1;
+}
+
 /* Whether a list holds Python numbers, tensors and such lists alone, and is not long. */
 static int is_plain(PyObject *o, int depth) {
     Py_ssize_t n = PySequence_Size(o);
@@ -141,8 +155,9 @@ static int is_plain(PyObject *o, int depth) {
         return 0;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
-        if (is_list(item) ? !is_plain(item, depth + 1)
-                          : !py_is_number(item) && !py_is_tensor(item) && item != Py_None)
+        if (is_list(item)
+                ? !is_plain(item, depth + 1)
+                : !py_is_number(item) && !py_is_tensor(item) && !is_slot(item) && item != Py_None)
             return 0;
     }
     return 1;
@@ -152,6 +167,9 @@ static int as_list(call *c, PyObject *o, char kind, snug_argument *out);
 
 /* A tensor where numbers are wanted is passed on: the library reads it. */
 static int as_setting(call *c, PyObject *o, char kind, snug_argument *out) {
+    const int slot = as_slot(c, o, out);
+    if (slot)
+        return slot < 0 ? -1 : 0;
     if (py_is_tensor(o))
         return as_tensor(c, o, PY_ANY, out);
     if (o == Py_None) {
@@ -189,6 +207,9 @@ static int as_setting(call *c, PyObject *o, char kind, snug_argument *out) {
 }
 
 static int as_operand(call *c, PyObject *o, int dtype, snug_argument *out) {
+    const int slot = as_slot(c, o, out);
+    if (slot)
+        return slot < 0 ? -1 : 0;
     if (py_is_tensor(o))
         return as_tensor(c, o, dtype, out);
     if (py_is_number(o))
@@ -217,7 +238,7 @@ static int as_list(call *c, PyObject *o, char kind, snug_argument *out) {
 static int as_several(call *c, PyObject *o, snug_argument *out) {
     if (is_list(o))
         return as_list(c, o, 'V', out);
-    if (py_is_tensor(o) || py_is_array(o) || py_is_number(o))
+    if (py_is_tensor(o) || is_slot(o) || py_is_array(o) || py_is_number(o))
         return as_operand(c, o, PY_ANY, out);
     Py_XDECREF(c->list);
     c->list = PySequence_List(o); /* a dict's values, a generator; its items are lent */
@@ -308,7 +329,7 @@ static int first_dtype(const bound *f, PyObject *const *in_order, int used) {
         if (is_list(o))
             for (Py_ssize_t k = 0; k < PySequence_Size(o); k++) {
                 PyObject *item = PyList_Check(o) ? PyList_GetItem(o, k) : PyTuple_GetItem(o, k);
-                if (py_is_tensor(item)) {
+                if (py_is_tensor(item) || is_slot(item)) {
                     o = item;
                     break;
                 }
@@ -317,6 +338,8 @@ static int first_dtype(const bound *f, PyObject *const *in_order, int used) {
             return (int)snug_tensor_type(((py_tensor *)o)->t)->dtype;
         if (PyObject_TypeCheck(o, py.variable))
             return (int)snug_variable_type(((py_variable *)o)->v)->dtype;
+        if (is_slot(o))
+            return py_slot_dtype(o);
     }
     return PY_ANY;
 }
@@ -381,6 +404,8 @@ static PyObject *call_symbol(bound *f, PyObject *const *args, Py_ssize_t n, PyOb
     PyObject *type, *value, *trace, *method = NULL, *result = NULL;
     const Py_ssize_t n_names = names ? PyTuple_Size(names) : 0;
     PyErr_Fetch(&type, &value, &trace);
+    if (f->draws && py.capture)
+        method = method_of_symbol(py.capture, 0);
     for (Py_ssize_t i = 0; !method && i < n + n_names; i++)
         method = method_of_symbol(args[i], 0);
     if (!method) {
@@ -408,28 +433,57 @@ static PyObject *call_symbol(bound *f, PyObject *const *args, Py_ssize_t n, PyOb
     return result;
 }
 
+/* The arguments of a call into c; -1: they cannot be arranged; *bad: one cannot be converted. */
+static int take_all(call *c, const bound *f, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                    int *bad) {
+    PyObject *in_order[MAX_ARGS] = {NULL};
+    c->n_few = c->n_more = c->n_drop = *bad = 0;
+    c->list = NULL;
+    const int used = arrange(f, args, n, names, in_order);
+    if (used < 0 || py_enter() < 0)
+        return -1;
+    if (f->rest >= 0 && n > f->rest) {
+        c->list = in_order[f->rest] = list_of(args + f->rest, n - f->rest);
+        if (!c->list)
+            return -1;
+    }
+    c->dtype = first_dtype(f, in_order, used);
+    for (int i = 0; i < used && !*bad; i++) {
+        c->args[i].kind = SNUG_ARG_NONE;
+        *bad = in_order[i] && take(c, f, i, in_order[i]) < 0;
+    }
+    return used;
+}
+
+/* A call that a program writes down (py.h). */
+int py_row_arguments(PyObject *callable, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                     py_row_taker taker, void *ctx) {
+    bound *f = (bound *)PyCFunction_GetSelf(callable);
+    int bad = 1;
+    call c;
+    c.in_program = 1;
+    const int used = f ? take_all(&c, f, args, n, names, &bad) : -1;
+    if (used < 0)
+        return -1;
+    if (!bad)
+        bad = taker(ctx, f->row, c.args, used, f->to_list) < 0;
+    clear(&c);
+    return bad ? -1 : 0;
+}
+
 static PyObject *call_row(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     const bound *f = (const bound *)self;
-    PyObject *in_order[MAX_ARGS] = {NULL}, *result = NULL;
+    PyObject *result = NULL;
     snug_tensor *out[MAX_OUT];
     snug_error err;
     call c;
-    c.n_few = c.n_more = c.n_drop = 0;
-    c.list = NULL;
-    int used = arrange(f, args, n, names, in_order);
-    if (used < 0 || py_enter() < 0)
+    int bad, n_out = 0;
+    if (py.capture && f->draws) /* drawn anew for each element, not now */
+        return call_symbol((bound *)self, args, n, names);
+    c.in_program = 0;
+    const int used = take_all(&c, f, args, n, names, &bad);
+    if (used < 0)
         return NULL;
-    if (f->rest >= 0 && n > f->rest) {
-        c.list = in_order[f->rest] = list_of(args + f->rest, n - f->rest);
-        if (!c.list)
-            return NULL;
-    }
-    c.dtype = first_dtype(f, in_order, used);
-    int bad = 0, n_out = 0;
-    for (int i = 0; i < used && !bad; i++) {
-        c.args[i].kind = SNUG_ARG_NONE;
-        bad = in_order[i] && take(&c, f, i, in_order[i]) < 0;
-    }
     if (!bad) {
         py_mark_site();
         if (snug_function_call(py.recorder, f->row, c.args, used, out, MAX_OUT, &n_out, &err) !=
@@ -507,6 +561,7 @@ static PyObject *make(PyObject *self, PyObject *args) {
     f->n = 0;
     f->rest = -1;
     f->to_list = to_list;
+    f->draws = strstr(name, "random") && !strstr(name, "stateless");
     f->method = (PyMethodDef){copy_text(called ? called
                                         : dot  ? dot + 1
                                                : name),

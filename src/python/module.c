@@ -525,10 +525,15 @@ static int fill_module(PyObject *module) {
         add_type(module, &py.tensor, py_make_tensor_type) < 0 ||
         add_type(module, &py.variable, py_make_variable_type) < 0 ||
         add_type(module, &py.tape, py_make_tape_type) < 0 ||
-        add_type(module, &py.trace, py_make_trace_type) < 0)
+        add_type(module, &py.trace, py_make_trace_type) < 0 ||
+        add_type(module, &py.program, py_make_program_type) < 0 ||
+        add_type(module, &py.dataset, py_make_dataset_type) < 0 ||
+        add_type(module, &py.iterator, py_make_iterator_type) < 0 ||
+        add_type(module, &py.writer, py_make_writer_type) < 0)
         return -1;
     if (PyModule_AddFunctions(module, py_function_methods) < 0 ||
-        PyModule_AddFunctions(module, py_convert_methods) < 0 || py_keras_add(module) < 0)
+        PyModule_AddFunctions(module, py_convert_methods) < 0 ||
+        PyModule_AddFunctions(module, py_dataset_methods) < 0 || py_keras_add(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "version", snug_version());
 }

@@ -9,6 +9,8 @@
  *     function.c  one callable per row of the function table
  *     tape.c      GradientTape                       trace.c  what tf.function is made of
  *     plan.c      what a step will use               keras.c  layers, losses, metrics, optimizers
+ *     program.c   functions that pipelines repeat    dataset.c pipelines and their iterators
+ *     datum.c     Python values as parts of elements, and back   files.c  records, folders
  *
  * Invariants: (1) the limited API of CPython 3.11 only, NumPy through the buffer protocol alone;
  * (2) functions that give a pointer or an int give NULL or -1 with a Python exception set; (3) the
@@ -21,8 +23,11 @@
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
+#include <snug/data_files.h>
+#include <snug/data_ops.h>
 #include <snug/function.h>
 #include <snug/layer.h>
+#include <snug/program.h>
 #include <snug/record.h>
 
 typedef struct py_tensor {
@@ -40,7 +45,7 @@ typedef struct py_variable {
 /* One per process: number slots get no module, and the limited API of 3.11 cannot find one from a
  * subclass. The module refuses a second interpreter. */
 typedef struct {
-    PyTypeObject *tensor, *variable, *tape, *trace;
+    PyTypeObject *tensor, *variable, *tape, *trace, *program, *dataset, *iterator, *writer;
     PyObject *dtype_class; /* snug._types.DType */
     PyObject *dtypes[SNUG_N_DTYPES];
     PyObject *string;        /* tf.string */
@@ -48,6 +53,9 @@ typedef struct {
     PyObject *text;          /* snug._text: how values are printed; imported when first wanted */
     PyObject *errors;        /* snug.errors; the same */
     PyObject *peek;          /* raised where an open trace is read; a BaseException */
+    PyObject *slot;          /* snug._capture.Slot, once there is one */
+    PyObject *capture;       /* the Capture that is being made, or NULL; held */
+    PyObject *string_class;  /* snug._strings.StringTensor, the same */
     PyObject *make_variable; /* the same where a variable is made in one */
     PyObject *str_code, *str_lasti, *str_array;
     snug_engine *engine;
@@ -120,6 +128,7 @@ snug_tensor *py_convert_list(PyObject *o, int dtype, py_wish wish);
 /* --- tensor.c, variable.c --------------------------------------------------------------------- */
 PyObject *py_tensor_new(snug_tensor *t); /* takes the hold, also on failure */
 PyObject *py_numpy(snug_tensor *t);
+PyObject *py_empty_array(const snug_type *type);
 int py_read(snug_tensor *t, void *to, size_t bytes); /* Peek in a trace */
 extern PyType_Slot py_number_slots[];
 PyTypeObject *py_make_tensor_type(PyObject *module);
@@ -148,6 +157,36 @@ snug_tensor *py_call(const char *name, const snug_argument *args, int n);
 PyObject *py_plan(PyObject *self, PyObject *args); /* plan.c */
 extern PyMethodDef py_function_methods[];
 extern PyMethodDef py_convert_methods[];
+
+/* Gives the arguments of a call of a row's callable, as calls of the table have them but with slots
+ * for what a program writes down, to taker. */
+typedef int (*py_row_taker)(void *ctx, int row, const snug_argument *args, int n, int to_list);
+int py_row_arguments(PyObject *callable, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                     py_row_taker taker, void *ctx);
+
+/* --- program.c, datum.c, dataset.c ------------------------------------------------------------ */
+int py_slot_number(PyObject *slot);       /* -1 with an exception */
+int py_slot_dtype(PyObject *slot);        /* PY_ANY: text */
+snug_program *py_program_of(PyObject *o); /* lent; NULL with TypeError */
+PyTypeObject *py_make_program_type(PyObject *module);
+PyTypeObject *py_make_dataset_type(PyObject *module);
+PyTypeObject *py_make_iterator_type(PyObject *module);
+PyTypeObject *py_make_writer_type(PyObject *module);
+extern PyMethodDef py_dataset_methods[];
+
+/* A value as a part; dtype PY_ANY: its own, PY_TEXT: text. borrow: C-contiguous arrays are not
+ * copied. */
+#define PY_TEXT (-2)
+int py_datum(PyObject *o, int dtype, int borrow, snug_datum *out);
+/* Takes the hold. Tensors, or StringTensors; NumPy arrays or bytes. */
+PyObject *py_part_tensor(snug_datum *part);
+PyObject *py_part_numpy(snug_datum *part);
+PyObject *py_shape_of(const snug_type *type); /* a TensorShape; extents may be unknown */
+/* [(dtype, dims or None)] and back. */
+PyObject *py_spec_list(const snug_spec *spec);
+int py_spec(PyObject *list, snug_spec *out);
+/* Lets go of what other threads have let go of. */
+void py_release_waiting(void);
 
 /* --- keras.c ---------------------------------------------------------------------------------- */
 int py_keras_add(PyObject *module);

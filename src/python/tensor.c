@@ -48,7 +48,7 @@ int py_read(snug_tensor *t, void *to, size_t bytes) {
     return 0;
 }
 
-static PyObject *empty_array(const snug_type *type) {
+PyObject *py_empty_array(const snug_type *type) {
     PyObject *numpy = PyImport_ImportModule("numpy");
     PyObject *dtype = PyObject_GetAttrString(py.dtypes[type->dtype], "as_numpy_dtype");
     PyObject *dims = PyTuple_New(type->rank), *array = NULL;
@@ -78,7 +78,7 @@ PyObject *py_numpy(snug_tensor *t) {
         py_drop(wide);
         return array;
     }
-    PyObject *array = empty_array(type);
+    PyObject *array = py_empty_array(type);
     Py_buffer b;
     if (!array || PyObject_GetBuffer(array, &b, PyBUF_WRITABLE | PyBUF_FORMAT | PyBUF_ND) < 0) {
         Py_XDECREF(array);

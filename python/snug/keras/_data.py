@@ -87,6 +87,7 @@ class Stream:
         self.source = source
         self.steps = steps
         self.open = None
+        self.goes_on = steps is not None and hasattr(source, "element_spec")   # from epoch to epoch
         if steps is None:
             try:
                 n = len(source)
@@ -102,6 +103,8 @@ class Stream:
     def __iter__(self):
         if hasattr(self.source, "__next__"):
             self.open = self.source
+        elif self.goes_on and self.open is None:
+            self.open = iter(self.source)
         n = 0
         stream = self.open if self.open is not None else self._fresh()
         for batch in stream:
@@ -109,6 +112,8 @@ class Stream:
             n += 1
             if self.steps is not None and n >= self.steps:
                 break
+        else:
+            self.open = None if self.goes_on else self.open
         if n and hasattr(self.source, "on_epoch_end"):
             self.source.on_epoch_end()
 

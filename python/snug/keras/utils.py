@@ -1,6 +1,7 @@
 """keras.utils."""
 from snug import _C
 from snug.keras._data import Stream  # noqa: F401
+from snug.keras._pictures import array_to_img, image_dataset_from_directory, img_to_array, load_img, save_img  # noqa: F401
 from snug.keras._serial import (CustomObjectScope, custom_object_scope, deserialize_keras_object, get_custom_objects,  # noqa: F401
                                 get_registered_name, get_registered_object, register_keras_serializable, serialize_keras_object)
 from snug.keras._training import pack_x_y_sample_weight, unpack_x_y_sample_weight  # noqa: F401
@@ -127,8 +128,19 @@ def timeseries_dataset_from_array(data, targets, sequence_length, sequence_strid
     return found.batch(batch_size) if batch_size else found
 
 
-def split_dataset(*args, **kwargs):
-    raise NotImplementedError("keras.utils.split_dataset comes with tf.data")
+def split_dataset(dataset, left_size=None, right_size=None, shuffle=False, seed=None):
+    from snug._lazy import tf
+    if not isinstance(dataset, tf.data.Dataset):
+        dataset = tf.data.Dataset.from_tensor_slices(tuple(dataset) if isinstance(dataset, list) else dataset)
+    n = sum(1 for _ in dataset._raw()) if dataset._d.cardinality() < 0 else len(dataset)
+    if left_size is None and right_size is None:
+        raise ValueError("At least one of the `left_size` or `right_size` must be specified.")
+    count = lambda size: None if size is None else round(size * n) if isinstance(size, float) else int(size)
+    left, right = count(left_size), count(right_size)
+    left = n - right if left is None else left
+    right = n - left if right is None else right
+    dataset = dataset.shuffle(n, seed=seed, reshuffle_each_iteration=False) if shuffle else dataset
+    return dataset.take(left), dataset.skip(left).take(right)
 
 
 def is_keras_tensor(x):

@@ -1,0 +1,100 @@
+"""tf.image: what is made of several functions of the table."""
+from snug import _C, _capture, _dataops
+from snug._lazy import tf
+from snug._types import Peek
+
+
+class ResizeMethod:
+    BILINEAR, NEAREST_NEIGHBOR, BICUBIC, AREA, LANCZOS3, LANCZOS5, GAUSSIAN, MITCHELLCUBIC = (
+        "bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5", "gaussian", "mitchellcubic")
+
+
+def _row(name):
+    if name not in _rows:
+        _rows[name] = _C.function(name, False, name.rsplit(".", 1)[-1])
+    return _rows[name]
+
+
+_rows = {}
+
+
+def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antialias=False, name=None):
+    images = images if isinstance(images, _capture.Slot) else tf.convert_to_tensor(images)
+    if isinstance(images, _capture.Slot) and not images.shape.is_fully_defined():
+        return _dataops.function("tf.image.resize")(images, size, method, preserve_aspect_ratio, antialias)
+    if preserve_aspect_ratio:
+        h, w = images.shape[-3:-1]
+        scale = min(int(size[0]) / h, int(size[1]) / w)
+        size = [round(scale * h), round(scale * w)]
+    return _row("tf.image.resize")(images, size, method, False, antialias)
+
+
+def resize_with_pad(image, target_height, target_width, method="bilinear", antialias=False):
+    image = image if isinstance(image, _capture.Slot) else tf.convert_to_tensor(image)
+    height, width = image.shape[-3:-1]
+    if height is None or width is None:
+        raise Peek
+    ratio = max(width / target_width, height / target_height)
+    new = int(height / ratio), int(width / ratio)
+    top, left = max(0, int((target_height - height / ratio) / 2)), max(0, int((target_width - width / ratio) / 2))
+    return tf.image.pad_to_bounding_box(resize(image, new, method, antialias=antialias), top, left, target_height, target_width)
+
+
+def is_jpeg(contents, name=None):
+    if isinstance(contents, _capture.Slot):
+        return tf.strings.regex_full_match(tf.strings.substr(contents, 0, 3), r"\xff\xd8\xff")
+    data = contents.numpy() if hasattr(contents, "numpy") else contents
+    return tf.constant(data[:3] == b"\xff\xd8\xff")
+
+
+# --- colours: whole numbers are changed as numbers of [0, 1] and come back ----------------------------------
+def _colours(name):
+    def change(image, *args, **kwargs):
+        image = image if isinstance(image, _capture.Slot) else tf.convert_to_tensor(image)
+        kind = image.dtype
+        if kind.is_floating:
+            return _row(name)(image, *args, **kwargs)
+        return tf.image.convert_image_dtype(_row(name)(tf.image.convert_image_dtype(image, tf.float32), *args, **kwargs), kind,
+                                            saturate=True)
+    change.__name__ = name.rsplit(".", 1)[-1]
+    return change
+
+
+adjust_brightness, adjust_contrast = _colours("tf.image.adjust_brightness"), _colours("tf.image.adjust_contrast")
+adjust_saturation, adjust_hue = _colours("tf.image.adjust_saturation"), _colours("tf.image.adjust_hue")
+random_brightness, random_contrast = _colours("tf.image.random_brightness"), _colours("tf.image.random_contrast")
+random_saturation, random_hue = _colours("tf.image.random_saturation"), _colours("tf.image.random_hue")
+
+
+# --- random by a seed ---------------------------------------------------------------------------------------
+def _draw(seed, low, high):
+    return tf.random.stateless_uniform([], seed, low, high)
+
+
+def stateless_random_brightness(image, max_delta, seed):
+    if max_delta < 0:
+        raise ValueError("max_delta must be non-negative.")
+    return tf.image.adjust_brightness(image, _draw(seed, -max_delta, max_delta))
+
+
+def stateless_random_contrast(image, lower, upper, seed):
+    if upper <= lower or lower < 0:
+        raise ValueError("upper must be > lower, and lower not negative.")
+    return tf.image.adjust_contrast(image, _draw(seed, lower, upper))
+
+
+def stateless_random_saturation(image, lower, upper, seed=None):
+    if upper <= lower or lower < 0:
+        raise ValueError("upper must be > lower, and lower not negative.")
+    return tf.image.adjust_saturation(image, _draw(seed, lower, upper))
+
+
+def stateless_random_hue(image, max_delta, seed):
+    if not 0 <= max_delta <= 0.5:
+        raise ValueError("max_delta must be in [0, 0.5].")
+    return tf.image.adjust_hue(image, _draw(seed, -max_delta, max_delta))
+
+
+def stateless_random_flip_up_down(image, seed):
+    image = image if isinstance(image, _capture.Slot) else tf.convert_to_tensor(image)
+    return tf.where(_draw(seed, 0.0, 1.0) < 0.5, tf.image.flip_up_down(image), image)

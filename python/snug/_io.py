@@ -1,0 +1,275 @@
+"""tf.io: features of Examples, records, tensors as texts; tf.sparse as far as these need it; tf.train.Example."""
+import struct
+from collections import namedtuple
+
+from snug import _C, _capture, _dataops
+from snug._lazy import tf
+from snug._types import TensorShape, as_dtype
+
+FixedLenFeature = namedtuple("FixedLenFeature", ["shape", "dtype", "default_value"], defaults=[None])
+VarLenFeature = namedtuple("VarLenFeature", ["dtype"])
+FixedLenSequenceFeature = namedtuple("FixedLenSequenceFeature", ["shape", "dtype", "allow_missing", "default_value"],
+                                     defaults=[False, None])
+
+
+class SparseTensor(namedtuple("SparseTensor", ["indices", "values", "dense_shape"])):
+    """Values at places; all others are zero."""
+    dtype = property(lambda self: self.values.dtype)
+    shape = property(lambda self: TensorShape(None) if _capture.is_slot(self.dense_shape) else
+                     TensorShape([int(n) for n in self.dense_shape]))
+
+    def get_shape(self):
+        return self.shape
+
+
+SparseTensorSpec = namedtuple("SparseTensorSpec", ["shape", "dtype"])
+
+
+def sparse_to_dense(sp_input, default_value=None, validate_indices=True, name=None):
+    indices, values, shape = sp_input
+    rank = indices.shape[-1]
+    if rank == 1 and not default_value:     # all places of one axis, as a feature of an Example has them
+        return tf.identity(values) if values.dtype != tf.string else values
+    if values.dtype == tf.string:
+        return _texts_to_dense(indices, values, shape, default_value)
+    dense = tf.scatter_nd(tf.cast(indices, tf.int64), values, shape)
+    if not default_value:
+        return dense
+    there = tf.scatter_nd(tf.cast(indices, tf.int64), tf.ones_like(values), shape)
+    return tf.where(there > 0, dense, tf.cast(default_value, values.dtype))
+
+
+def _texts_to_dense(indices, values, shape, default_value):
+    import numpy as np
+    out = np.full([int(n) for n in shape], default_value or b"", object)
+    for at, value in zip(indices.numpy(), values.numpy()):
+        out[tuple(at)] = value
+    return tf.constant(out.tolist())
+
+
+def sparse_from_dense(tensor, name=None):
+    places = tf.where(tf.not_equal(tensor, 0))
+    return SparseTensor(places, tf.gather_nd(tensor, places), tf.constant(list(tensor.shape), dtype=tf.int64))
+
+
+# --- features ---------------------------------------------------------------------------------------------
+_KINDS = {"float32": "f32", "int64": "i64", "string": "text"}
+
+
+def _default(kind, value):
+    if value is None:
+        return "-"
+    flat = value.numpy() if hasattr(value, "numpy") else value
+    flat = flat.ravel().tolist() if hasattr(flat, "ravel") else flat if isinstance(flat, (list, tuple)) else [flat]
+    if kind == "text":
+        return ",".join("x" + (v if isinstance(v, bytes) else str(v).encode()).hex() for v in flat)
+    return ",".join(repr(int(v) if kind == "i64" else float(v)) for v in flat)
+
+
+def _dims(shape):
+    dims = TensorShape(shape).as_list()
+    return "[" + ",".join(str(-1 if n is None else n) for n in dims) + "]"
+
+
+def _line(name, feature):
+    kind = _KINDS.get(as_dtype(feature.dtype).name)
+    if kind is None:
+        raise ValueError(f"Invalid dtype {as_dtype(feature.dtype).name} of feature {name}: float32, int64 and string exist")
+    if isinstance(feature, VarLenFeature):
+        return f"var {kind} [] - {name}"
+    word = "sequence" if isinstance(feature, FixedLenSequenceFeature) else "fixed"
+    return f"{word} {kind} {_dims(feature.shape)} {_default(kind, feature.default_value)} {name}"
+
+
+def _parse(row, serialized, features):
+    if not features:
+        raise ValueError("Argument `features` cannot be None.")
+    names = sorted(features)
+    text = "\n".join(_line(n, features[n]) for n in names)
+    parts = iter(_dataops.run(row, {"features": text.encode()}, [serialized]))
+    made = {n: SparseTensor(next(parts), next(parts), next(parts)) if isinstance(features[n], VarLenFeature) else next(parts)
+            for n in names}
+    return {n: made[n] for n in names}
+
+
+def parse_single_example(serialized, features, example_names=None, name=None):
+    return _parse("tf.io.parse_single_example", serialized, features)
+
+
+def parse_example(serialized, features, example_names=None, name=None):
+    return _parse("tf.io.parse_example", serialized, features)
+
+
+# --- Examples: as much of protocol buffers as they need ---------------------------------------------------
+def _varint(n):
+    n &= (1 << 64) - 1
+    out = bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def _field(number, payload):
+    return bytes([number << 3 | 2]) + _varint(len(payload)) + payload
+
+
+def _read_varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+
+
+def _fields(data):
+    """(number, payload) of a message; numbers that are no payloads are integers."""
+    at = 0
+    while at < len(data):
+        key, at = _read_varint(data, at)
+        if key & 7 == 2:
+            n, at = _read_varint(data, at)
+            yield key >> 3, data[at:at + n]
+            at += n
+        elif key & 7 == 5:
+            yield key >> 3, data[at:at + 4]
+            at += 4
+        else:
+            value, at = _read_varint(data, at)
+            yield key >> 3, value
+
+
+class _Message:
+    def __eq__(self, other):
+        return type(self) is type(other) and self.SerializeToString() == other.SerializeToString()
+
+    __hash__ = object.__hash__
+
+    @classmethod
+    def FromString(cls, data):
+        made = cls()
+        made.ParseFromString(data)
+        return made
+
+
+class _List(_Message):
+    def __init__(self, value=()):
+        self.value = list(value)
+
+
+class BytesList(_List):
+    def SerializeToString(self):
+        return b"".join(_field(1, v if isinstance(v, bytes) else bytes(v)) for v in self.value)
+
+    def ParseFromString(self, data):
+        self.value = [v for _, v in _fields(data)]
+
+
+class FloatList(_List):
+    def SerializeToString(self):
+        values = [float(v) for v in self.value]
+        return _field(1, struct.pack(f"<{len(values)}f", *values)) if values else b""
+
+    def ParseFromString(self, data):
+        self.value = [x for _, v in _fields(data) for x in struct.unpack(f"<{len(v) // 4}f", v)]
+
+
+class Int64List(_List):
+    def SerializeToString(self):
+        return _field(1, b"".join(_varint(int(v)) for v in self.value)) if self.value else b""
+
+    def ParseFromString(self, data):
+        self.value = []
+        for _, payload in _fields(data):
+            at = 0
+            numbers = [payload] if isinstance(payload, int) else []
+            while not isinstance(payload, int) and at < len(payload):
+                n, at = _read_varint(payload, at)
+                numbers.append(n)
+            self.value += [n - (1 << 64) if n >> 63 else n for n in numbers]
+
+
+class Feature(_Message):
+    _KINDS = (("bytes_list", BytesList), ("float_list", FloatList), ("int64_list", Int64List))
+
+    def __init__(self, bytes_list=None, float_list=None, int64_list=None):
+        self.bytes_list, self.float_list, self.int64_list = bytes_list or BytesList(), float_list or FloatList(), int64_list or Int64List()
+        self._which = next((k for k, v in (("bytes_list", bytes_list), ("float_list", float_list), ("int64_list", int64_list)) if v), None)
+
+    def WhichOneof(self, name):
+        return self._which or next((k for k, _ in self._KINDS if getattr(self, k).value), None)
+
+    def SerializeToString(self):
+        which = self.WhichOneof("kind")
+        return b"" if which is None else _field([k for k, _ in self._KINDS].index(which) + 1, getattr(self, which).SerializeToString())
+
+    def ParseFromString(self, data):
+        for number, payload in _fields(data):
+            self._which, kind = self._KINDS[number - 1]
+            setattr(self, self._which, kind.FromString(payload))
+
+
+class Features(_Message):
+    def __init__(self, feature=None):
+        self.feature = dict(feature or {})
+
+    def SerializeToString(self):
+        return b"".join(_field(1, _field(1, k.encode()) + _field(2, self.feature[k].SerializeToString())) for k in sorted(self.feature))
+
+    def ParseFromString(self, data):
+        self.feature = {}
+        for _, entry in _fields(data):
+            parts = dict(_fields(entry))
+            self.feature[parts[1].decode()] = Feature.FromString(parts.get(2, b""))
+
+
+class Example(_Message):
+    def __init__(self, features=None):
+        self.features = features or Features()
+
+    def SerializeToString(self):
+        return _field(1, self.features.SerializeToString())
+
+    def ParseFromString(self, data):
+        for _, payload in _fields(data):
+            self.features = Features.FromString(payload)
+
+
+# --- records ----------------------------------------------------------------------------------------------
+class TFRecordOptions:
+    def __init__(self, compression_type=None, **ignored):
+        self.compression_type = compression_type or ""
+
+
+class TFRecordWriter:
+    """Records with their checks, one file, which is there when it is closed."""
+
+    def __init__(self, path, options=None):
+        kind = options if isinstance(options, str) else getattr(options, "compression_type", "") or ""
+        self._writer = _C.RecordWriter(path.decode() if isinstance(path, bytes) else str(path), {"": 0, "GZIP": 1, "ZLIB": 2}[kind])
+
+    def write(self, record):
+        record = record.numpy() if hasattr(record, "numpy") else record
+        self._writer.write(record.encode() if isinstance(record, str) else record)
+
+    def flush(self):
+        pass
+
+    def close(self):
+        self._writer.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+
+def matching_files(pattern, name=None):
+    from snug.data import _texts
+    made = _C.dataset_of_files(_texts(pattern))
+    found = [parts[0].numpy() for parts in _C.Iterator(made, 2, list)]
+    return tf.constant(found) if found else tf.constant([""], dtype=tf.string)[:0]

@@ -1,0 +1,142 @@
+"""keras.utils on pictures: image_dataset_from_directory, load_img, img_to_array, array_to_img, save_img."""
+from snug import _C
+from snug._lazy import tf
+
+_CHANNELS = {"rgb": 3, "rgba": 4, "grayscale": 1}
+_SUBSETS = {None: 0, "training": 1, "validation": 2}
+
+
+def _label(mode, n):
+    if mode == "categorical":
+        return lambda path, label: (path, tf.one_hot(label, n))
+    if mode == "binary":
+        return lambda path, label: (path, tf.cast(label, tf.float32)[tf.newaxis])
+    return None
+
+
+def image_dataset_from_directory(directory, labels="inferred", label_mode="int", class_names=None, color_mode="rgb", batch_size=32,
+                                 image_size=(256, 256), shuffle=True, seed=None, validation_split=None, subset=None,
+                                 interpolation="bilinear", follow_links=False, crop_to_aspect_ratio=False,
+                                 pad_to_aspect_ratio=False, data_format=None, format=None, verbose=True):
+    if labels not in ("inferred", None) and not isinstance(labels, (list, tuple)):
+        raise ValueError(f'`labels` argument should be a list/tuple of integer labels, or "inferred", or None. Received: {labels}')
+    if label_mode not in ("int", "categorical", "binary", None):
+        raise ValueError(f'`label_mode` argument must be one of "int", "categorical", "binary", or None. Received: {label_mode}')
+    if color_mode not in _CHANNELS:
+        raise ValueError(f'`color_mode` must be one of {{"rgb", "rgba", "grayscale"}}. Received: {color_mode}')
+    if (validation_split is None) != (subset is None):
+        raise ValueError("If `subset` is set, `validation_split` must be set, and inversely.")
+    if validation_split is not None and not 0 < validation_split < 1:
+        raise ValueError(f"`validation_split` must be between 0 and 1, received: {validation_split}")
+    if validation_split and shuffle and seed is None:
+        raise ValueError("If using `validation_split` and shuffling the data, you must provide a `seed` argument, to make sure that"
+                         " there is no overlap between the training and validation subset.")
+    if subset == "both":
+        rest = (interpolation, follow_links, crop_to_aspect_ratio, pad_to_aspect_ratio, data_format, format)
+        return tuple(image_dataset_from_directory(directory, labels, label_mode, class_names, color_mode, batch_size, image_size,
+                                                  shuffle, seed, validation_split, part, *rest, verbose)
+                     for part in ("training", "validation"))
+    if seed is None:
+        import random
+        seed = random.randrange(1_000_000)
+    plain = labels is None or label_mode is None
+    kind = 1 if labels is None else 2 if isinstance(labels, (list, tuple)) else 0
+    try:
+        files, classes, found = _C.dataset_of_folder(
+            str(directory), kind, [int(n) for n in labels] if kind == 2 else None, list(class_names) if class_names else None,
+            int(bool(shuffle)), seed & 0xffffffff, validation_split or 0.0, _SUBSETS[subset], int(follow_links))
+    except tf.errors.InvalidArgumentError as error:
+        raise ValueError(str(error)) from None
+    names = [c.decode() for c in classes]
+    if verbose:
+        print(f"Found {found} files" + ("." if kind else f" belonging to {len(names)} classes."))
+    if label_mode == "binary" and len(names) != 2:
+        raise ValueError(f'When passing `label_mode="binary"`, there must be exactly 2 class_names. Received: class_names={names}')
+    paths = [parts[0].decode() for parts in _rows(files)]
+    if not paths:
+        raise ValueError(f"No images found in directory {directory}. Allowed formats: ('.bmp', '.gif', '.jpeg', '.jpg', '.png')")
+    from snug import data
+    shape = data.LEAF if kind == 1 else (data.LEAF, data.LEAF)
+    made = data.Dataset(lambda ignore: files, (), shape)
+    made = _decoded(made, plain, kind == 1, _label(label_mode, len(names)), _CHANNELS[color_mode], tuple(image_size), interpolation,
+                    crop_to_aspect_ratio)
+    if batch_size is not None:
+        if shuffle:
+            made = made.shuffle(batch_size * 8, seed=seed)
+        made = made.batch(batch_size)
+    elif shuffle:
+        made = made.shuffle(1024, seed=seed)
+    made = made.prefetch(data.AUTOTUNE)
+    made.class_names, made.file_paths = names, paths
+    return made
+
+
+def _rows(files):
+    it = _C.Iterator(files, 2, list)
+    while True:
+        try:
+            yield it.next_numpy()
+        except StopIteration:
+            return
+
+
+def _decoded(files, plain, no_labels, label, channels, size, interpolation, crop):
+    def picture(path):
+        image = tf.io.decode_image(tf.io.read_file(path), channels=channels, expand_animations=False)
+        if crop:
+            image = _crop(image, size)
+        return tf.ensure_shape(tf.image.resize(image, size, method=interpolation), (*size, channels))
+
+    from snug.data import AUTOTUNE
+    if plain:
+        return files.map(picture if no_labels else lambda path, _: picture(path), num_parallel_calls=AUTOTUNE)
+
+    def both(path, number):
+        path, number = (path, number) if label is None else label(path, number)
+        return picture(path), number
+    return files.map(both, num_parallel_calls=AUTOTUNE)
+
+
+def _crop(image, size):
+    """The middle of the picture that has the aspect of the size."""
+    h, w = tf.shape(image)[0], tf.shape(image)[1]
+    crop_h = tf.minimum(h, tf.cast(tf.cast(w * size[0], tf.float32) / size[1], tf.int32))
+    crop_w = tf.minimum(w, tf.cast(tf.cast(h * size[1], tf.float32) / size[0], tf.int32))
+    top, left = (h - crop_h) // 2, (w - crop_w) // 2
+    return image[top:top + crop_h, left:left + crop_w]
+
+
+# --- single pictures ------------------------------------------------------------------------------------------
+def load_img(path, color_mode="rgb", target_size=None, interpolation="nearest", keep_aspect_ratio=False, grayscale=False):
+    """An array of bytes; Keras gives a PIL picture, which img_to_array takes as this."""
+    channels = 1 if grayscale else _CHANNELS[color_mode]
+    image = tf.io.decode_image(tf.io.read_file(str(path)), channels=channels, expand_animations=False)
+    if target_size is not None and tuple(image.shape[:2]) != tuple(target_size):
+        image = tf.cast(tf.round(tf.cast(tf.image.resize(image, target_size, method=interpolation), tf.float32)), tf.uint8)
+    return image.numpy()
+
+
+def img_to_array(img, data_format=None, dtype=None):
+    import numpy as np
+    x = np.asarray(img, dtype=dtype or "float32")
+    if x.ndim not in (2, 3):
+        raise ValueError(f"Unsupported image shape: {x.shape}")
+    x = x[:, :, None] if x.ndim == 2 else x
+    return x.transpose(2, 0, 1) if data_format == "channels_first" else x
+
+
+def array_to_img(x, data_format=None, scale=True, dtype=None):
+    import numpy as np
+    x = np.asarray(x, dtype=dtype or "float32")
+    if x.ndim != 3:
+        raise ValueError(f"Expected image array to have rank 3 (single image). Got array with shape: {x.shape}")
+    if scale:
+        x = x - x.min()
+        x = x / x.max() * 255 if x.max() != 0 else x
+    return x.astype("uint8")
+
+
+def save_img(path, x, data_format=None, file_format=None, scale=True, **ignored):
+    image = array_to_img(x, data_format, scale)
+    encode = tf.io.encode_jpeg if str(path).lower().endswith((".jpg", ".jpeg")) or file_format == "jpeg" else tf.io.encode_png
+    tf.io.write_file(str(path), encode(image))

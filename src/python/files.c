@@ -1,0 +1,159 @@
+/* files.c: files of data sets: TFRecord files are written, folders of pictures listed. */
+#include "dataset.h"
+
+#include <string.h>
+
+/* --- folders ---------------------------------------------------------------------------------- */
+/* Listing many files takes a while: Ctrl-C stops it. */
+static int stopped(void *ctx, int64_t files) {
+    (void)ctx, (void)files;
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    const int stop = PyErr_CheckSignals() < 0;
+    if (stop)
+        (void)py_keep_exception(NULL);
+    PyGILState_Release(gil);
+    return stop;
+}
+
+/* The numbers of a list, to be freed. */
+static int32_t *labels_of(PyObject *list, Py_ssize_t *n) {
+    *n = PyList_Size(list);
+    int32_t *labels = *n < 0 ? NULL : PyMem_Calloc((size_t)*n + 1, sizeof *labels);
+    for (Py_ssize_t i = 0; labels && i < *n; i++)
+        labels[i] = (int32_t)PyLong_AsLong(PyList_GetItem(list, i));
+    if (labels && PyErr_Occurred()) {
+        PyMem_Free(labels);
+        labels = NULL;
+    }
+    return labels;
+}
+
+static int texts_of(PyObject *list, const char **out, int max) {
+    const Py_ssize_t n = PyList_Size(list);
+    if (n > max)
+        PyErr_Format(PyExc_ValueError, "%zd classes; at most %d can be named", n, max);
+    for (Py_ssize_t i = 0; i < n && n <= max; i++)
+        if (!(out[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(list, i), NULL)))
+            return -1;
+    return PyErr_Occurred() ? -1 : (int)n;
+}
+
+static PyObject *list_folder(snug_folder *f) {
+    snug_folder_info info;
+    snug_dataset *d;
+    snug_error err;
+    PyThreadState *thread = PyEval_SaveThread();
+    const snug_status status = snug_dataset_from_folder(py.engine, f, &d, &info, &err);
+    PyEval_RestoreThread(thread);
+    if (status != SNUG_OK)
+        return py_raise_kept(&err);
+    PyObject *classes = info.n_classes > 0 ? py_part_numpy(&info.classes) : PyTuple_New(0);
+    PyObject *made = py_dataset_wrap(d);
+    PyObject *all =
+        classes && made ? Py_BuildValue("(OOL)", made, classes, (long long)info.n_files) : NULL;
+    Py_XDECREF(classes);
+    Py_XDECREF(made);
+    return all;
+}
+
+/* dataset_of_folder(path, kind, labels, classes, shuffle, seed, split, subset, links): the dataset
+ * of names and labels, the classes' names, how many files there are. */
+PyObject *py_dataset_of_folder(PyObject *self, PyObject *args) {
+    (void)self;
+    enum { MAX_CLASSES = 1024 };
+    snug_folder f = {.progress = stopped};
+    PyObject *labels, *classes, *made = NULL;
+    int kind, subset;
+    const char *names[MAX_CLASSES];
+    if (!PyArg_ParseTuple(args, "siOOiIdii", &f.path, &kind, &labels, &classes, &f.shuffle, &f.seed,
+                          &f.validation_split, &subset, &f.follow_links) ||
+        py_enter() < 0)
+        return NULL;
+    f.kind = (snug_folder_labels)kind;
+    f.subset = (snug_subset)subset;
+    if (classes != Py_None) {
+        f.n_classes = texts_of(classes, names, MAX_CLASSES);
+        f.classes = names;
+    }
+    Py_ssize_t n = 0;
+    int32_t *own = labels == Py_None ? NULL : labels_of(labels, &n);
+    f.labels = own;
+    f.n_labels = n;
+    if (!PyErr_Occurred())
+        made = list_folder(&f);
+    PyMem_Free(own);
+    return made;
+}
+
+/* --- records ---------------------------------------------------------------------------------- */
+typedef struct {
+    PyObject_HEAD snug_record_writer *w;
+} py_writer;
+
+static void dealloc(PyObject *o) {
+    PyTypeObject *type = Py_TYPE(o);
+    snug_record_writer_destroy(((py_writer *)o)->w);
+    PyObject_Free(o);
+    Py_DECREF(type);
+}
+
+/* RecordWriter(path, compression) */
+static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    (void)keywords;
+    const char *path;
+    int compression;
+    snug_error err;
+    if (!PyArg_ParseTuple(args, "si", &path, &compression) || py_enter() < 0)
+        return NULL;
+    py_writer *me = PyObject_New(py_writer, type);
+    if (!me)
+        return NULL;
+    me->w = NULL;
+    if (snug_record_writer_create(py.engine, path, (snug_compression)compression, &me->w, &err) !=
+        SNUG_OK) {
+        Py_DECREF(me);
+        return py_raise(&err);
+    }
+    return (PyObject *)me;
+}
+
+static PyObject *write_record(PyObject *self, PyObject *bytes) {
+    py_writer *me = (py_writer *)self;
+    char *data;
+    Py_ssize_t n;
+    snug_error err;
+    if (PyBytes_AsStringAndSize(bytes, &data, &n) < 0)
+        return NULL;
+    if (!me->w)
+        return PyErr_Format(PyExc_ValueError, "the writer is closed");
+    if (snug_record_write(me->w, data, (size_t)n, &err) != SNUG_OK)
+        return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *close_writer(PyObject *self, PyObject *none) {
+    (void)none;
+    py_writer *me = (py_writer *)self;
+    snug_error err;
+    snug_record_writer *w = me->w;
+    me->w = NULL;
+    if (w && snug_record_writer_close(w, &err) != SNUG_OK)
+        return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"write", write_record, METH_O, "Appends a record."},
+    {"close", close_writer, METH_NOARGS, "The file is there then."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject *py_make_writer_type(PyObject *module) {
+    PyType_Slot slots[] = {
+        {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods}, {Py_tp_new, new}, {0, NULL}};
+    PyType_Spec spec = {.name = "snug._C.RecordWriter",
+                        .basicsize = sizeof(py_writer),
+                        .flags = Py_TPFLAGS_DEFAULT,
+                        .slots = slots};
+    return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+}
