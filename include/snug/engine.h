@@ -109,6 +109,10 @@ SNUG_API size_t snug_engine_memory(const snug_engine *engine, snug_memory_row *r
 SNUG_API size_t snug_engine_bytes(const snug_engine *engine);
 SNUG_API size_t snug_engine_peak_bytes(const snug_engine *engine);
 
+/* For tests: the n-th request of memory from now on (0: the next one) is refused, and those after
+ * it where for_good is set; -1: none is. Says whether one was refused since the last call. */
+SNUG_API int snug_engine_refuse(snug_engine *engine, int64_t n, int for_good);
+
 /* "512MiB", "2GB", "1.5 KiB", "4096" -> bytes; and back: 536870912 -> "512.0 MiB". text holds at
  * least 24 bytes. */
 SNUG_API SNUG_CHECKED snug_status snug_bytes_parse(const char *text, size_t *bytes,

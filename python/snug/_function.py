@@ -109,16 +109,17 @@ class _Trace:
         self.dead = False
 
     def record(self, function, args, kwargs, call, with_tape):
-        stand_ins = self.trace.begin(call.tensors)
-        self.arguments = None
-        if with_tape:
-            self.tape = _tape.GradientTape(persistent=True)
-            self.tape.__enter__()
-            for t in stand_ins:
-                self.tape._watch(t)
-        _open.append(self)
-        around, _tape.ACTIVE[:] = list(_tape.ACTIVE), [self.tape] if with_tape else []
+        around, depth = list(_tape.ACTIVE), len(_open)
         try:
+            stand_ins = self.trace.begin(call.tensors)
+            self.arguments = None
+            if with_tape:
+                self.tape = _tape.GradientTape(persistent=True)
+                self.tape.__enter__()
+                for t in stand_ins:
+                    self.tape._watch(t)
+            _open.append(self)
+            _tape.ACTIVE[:] = [self.tape] if with_tape else []
             given = iter(stand_ins)
             result = function(*_replace(args, given), **_replace(kwargs, given))
             outputs = self.take_apart(result)
@@ -126,7 +127,8 @@ class _Trace:
             self.trace.drop()
             raise
         finally:
-            _open.pop()
+            while len(_open) > depth:
+                _open.pop()
             _tape.ACTIVE[:] = around
             self.tape = None
         self.trace.end(outputs)

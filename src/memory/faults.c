@@ -160,3 +160,10 @@ void sn_fault_wrap_io(snug_engine *e) {
     }
     e->faults = (sn_faults){.memory = {.at = -1}, .io = {.at = -1}};
 }
+
+int snug_engine_refuse(snug_engine *e, int64_t n, int for_good) {
+    const bool fired = sn_fault_fired(e);
+    e->faults.fired = false;
+    sn_fault_memory(e, n, for_good != 0);
+    return fired;
+}

@@ -151,6 +151,8 @@ void py_mark_site(void) {
         frame = back;
     }
     Py_XDECREF((PyObject *)frame);
+    if (!frame)
+        PyErr_Clear(); /* a message without a line is better than none */
 }
 
 /* --- engine and recorder ---------------------------------------------------------------------- */
@@ -447,7 +449,18 @@ static PyObject *is_started(PyObject *self, PyObject *none) {
     return PyBool_FromLong(py.recorder != NULL);
 }
 
+/* refuse(n, for_good=False): for tests; whether a request of memory was refused since. */
+static PyObject *refuse(PyObject *self, PyObject *args) {
+    (void)self;
+    long long n;
+    int for_good = 0;
+    if (!PyArg_ParseTuple(args, "L|p", &n, &for_good) || py_enter() < 0)
+        return NULL;
+    return PyBool_FromLong(snug_engine_refuse(py.engine, n, for_good));
+}
+
 static PyMethodDef methods[] = {
+    {"refuse", refuse, METH_VARARGS, "refuse(n): the n-th request of memory fails, for tests."},
     {"budget", set_budget, METH_O, "Sets the budget: bytes, text or None."},
     {"parse_budget", parse_budget, METH_O, "Bytes of a budget's text."},
     {"plan", py_plan, METH_VARARGS, "The verdict on a step of a model in a file."},

@@ -50,11 +50,15 @@ int py_read(snug_tensor *t, void *to, size_t bytes) {
 
 PyObject *py_empty_array(const snug_type *type) {
     PyObject *numpy = PyImport_ImportModule("numpy");
-    PyObject *dtype = PyObject_GetAttrString(py.dtypes[type->dtype], "as_numpy_dtype");
-    PyObject *dims = PyTuple_New(type->rank), *array = NULL;
-    for (int i = 0; dims && i < type->rank; i++)
-        PyTuple_SetItem(dims, i, PyLong_FromLongLong(type->dims[i]));
-    if (numpy && dtype && dims && !PyErr_Occurred())
+    PyObject *dtype =
+        numpy ? PyObject_GetAttrString(py.dtypes[type->dtype], "as_numpy_dtype") : NULL;
+    PyObject *dims = dtype ? PyTuple_New(type->rank) : NULL, *array = NULL;
+    for (int i = 0; dims && i < type->rank; i++) {
+        PyObject *n = PyLong_FromLongLong(type->dims[i]);
+        if (!n || PyTuple_SetItem(dims, i, n) < 0)
+            Py_CLEAR(dims);
+    }
+    if (dims)
         array = PyObject_CallMethod(numpy, "empty", "OO", dims, dtype);
     Py_XDECREF(numpy);
     Py_XDECREF(dtype);

@@ -14,6 +14,8 @@ import snug
 import snug.tensorflow as tf
 from snug import _C
 
+FULL = bool(os.environ.get("SNUG_TEST_FULL"))
+
 
 def held():
     gc.collect()
@@ -38,10 +40,47 @@ class Leaks(unittest.TestCase):
         work(100)
         before, objects = held(), len(gc.get_objects())
         blocks = sys.getallocatedblocks()
-        work(1000)
+        work(10000 if FULL else 1000)
         self.assertEqual(held(), before)
         self.assertLess(len(gc.get_objects()) - objects, 200)
         self.assertLess(sys.getallocatedblocks() - blocks, 2000)
+
+    def test_nothing_is_left_of_sessions(self):
+        v1 = tf.compat.v1
+
+        def work(n):
+            for _ in range(n):
+                graph = v1.Graph()
+                with graph.as_default(), v1.Session(graph=graph) as session:
+                    p = v1.placeholder(tf.float32, (None, 4))
+                    w = v1.get_variable("w", shape=(4, 2), initializer=v1.ones_initializer())
+                    session.run(v1.global_variables_initializer())
+                    session.run(tf.reduce_sum(tf.matmul(p, w)), {p: np.ones((3, 4), "f4")})
+
+        self.stays(work, 5, 1000 if FULL else 30)
+
+    def test_nothing_is_left_of_models(self):
+        from snug import keras
+
+        def work(n):
+            for _ in range(n):
+                model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="relu"), keras.layers.Dense(1)])
+                model.compile("adam", "mse")
+                model.train_on_batch(np.ones((2, 4), "f4"), np.ones((2, 1), "f4"))
+                model(np.ones((2, 4), "f4"))
+            keras.backend.clear_session()
+
+        self.stays(work, 5, 1000 if FULL else 30)
+
+    def stays(self, work, first, more):
+        """Neither the ledger nor the number of objects and blocks grows."""
+        work(first)
+        before, objects, blocks, types = held(), len(gc.get_objects()), sys.getallocatedblocks(), sys.getrefcount(_C.Tensor)
+        work(more)
+        self.assertEqual(held(), before)
+        self.assertLess(len(gc.get_objects()) - objects, 10 * more ** 0.5)
+        self.assertLess(sys.getallocatedblocks() - blocks, 100 * more ** 0.5)
+        self.assertLess(abs(sys.getrefcount(_C.Tensor) - types), 5)
 
     def test_reference_counts_stay(self):
         a = np.ones(3, "f4")
