@@ -15,11 +15,12 @@
 #include <math.h>
 
 #define STEPS_PER_OCTAVE 6
-#define FLOOR_TRIES      10  /* to get at the floor and below */
-#define PART_TRIES       3   /* at a step of the ladder */
-#define MANY_BLOCKS      128 /* one more step of the ladder without slices for each */
-#define MAX_LARGER       2   /* members in a row, before a number is given up */
-#define MAX_LOSSES       4   /* steps in a row, before a number or a part is given up */
+#define FLOOR_TRIES      10   /* to get at the floor and below */
+#define PART_TRIES       3    /* at a step of the ladder */
+#define MANY_BLOCKS      128  /* one more step of the ladder without slices for each */
+#define MANY_NODES       4000 /* in more of them fewer numbers of slices are tried */
+#define MAX_LARGER       2    /* members in a row, before a number is given up */
+#define MAX_LOSSES       4    /* steps in a row, before a number or a part is given up */
 #define MAX_MEMBERS      512
 #define MAX_NUMBERS      48 /* of slices: two an octave */
 
@@ -130,12 +131,13 @@ typedef struct {
 /* With which numbers of slices can the size be reached? Those that are fastest without
  * recomputation are tried, until one is faster than the others can be; at most a few of them, and
  * none that has lost to more slices for some steps. Where values lie between blocks, twice as many
- * slices leave more for these. */
+ * slices leave more for these; in very long programs every try takes long. */
 static snug_status rank_step(sn_family *f, rung *at, ranking *r, number *numbers, uint32_t n,
                              snug_error *err) {
     const bool phases = f->cuts[0].split.n_blocks > 2;
-    const int most = at->only_plain ? 0 : phases ? 3 : 4;
-    const int64_t apart = phases ? 2 : 1;
+    const bool is_long = !phases && f->p->n_nodes > MANY_NODES;
+    const int most = at->only_plain ? 0 : is_long ? 2 : phases ? 3 : 4;
+    const int64_t apart = phases || is_long ? 2 : 1;
     int64_t least = 1, winner = 0;
     int made = 0;
     at->fastest = INFINITY;

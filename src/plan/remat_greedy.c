@@ -107,6 +107,19 @@ static bool may_drop(const sn_remat_greedy *s, uint32_t i) {
     return !has_readers(s, i) || s->g->uses[s->next_use[i]] <= s->g->horizon[i];
 }
 
+/* Cost to the power 1, 3/2, 2 or 3. Only what is asked for: this is the inmost loop of planning. */
+static inline double raised(double cost, uint32_t manner) {
+    return manner == 0   ? cost
+           : manner == 1 ? cost * sqrt(cost)
+           : manner == 2 ? cost * cost
+                         : cost * cost * cost;
+}
+
+/* Time to the power 0, 1/2 or 1. */
+static inline double waited(double away, uint32_t manner) {
+    return manner == 0 ? 1 : manner == 1 ? sqrt(away) : away;
+}
+
 /* How dear a value is to drop: the cost of having it again, by byte and by time. */
 static double score_of(const sn_remat_greedy *s, uint32_t i) {
     if (!has_readers(s, i))
@@ -114,9 +127,7 @@ static double score_of(const sn_remat_greedy *s, uint32_t i) {
     const sn_remat_op *o = &s->g->p->ops[i];
     const double away = (double)(s->g->uses[s->next_use[i]] - s->now) + 1,
                  cost = o->cost + s->extra[i];
-    const double by_cost[] = {cost, cost * sqrt(cost), cost * cost, cost * cost * cost};
-    const double by_time[] = {1, sqrt(away), away};
-    return by_cost[s->manner % 4] / ((double)o->bytes * by_time[s->manner / 4]);
+    return raised(cost, s->manner % 4) / ((double)o->bytes * waited(away, s->manner / 4));
 }
 
 static bool make_room(sn_remat_greedy *s, size_t bytes) {
