@@ -90,6 +90,7 @@ typedef struct {
     double params[4];
     int positive; /* bit i: input i has no negative values */
     int same;     /* runs timed in a row */
+    int lift;     /* bit i: input i lies around 8 */
 } subject;
 
 static bool with_check;
@@ -125,7 +126,7 @@ static void set_up(const subject *s, const sn_opdesc *d, void *code, instance *o
         o->views[i].bytes = bytes_of(&d->in[i], &o->v, -1);
         o->in[i] = d->in[i].dtype == SNUG_OPAQUE ? code : room(o->views[i].bytes);
         o->views[i].data = o->in[i];
-        const float low = s->positive >> i & 1 ? 0.01f : -1.0f;
+        const float low = s->lift >> i & 1 ? 8.0f : s->positive >> i & 1 ? 0.01f : -1.0f;
         if (d->in[i].dtype == SNUG_F32)
             fill<float><<<4096, 256>>>((float *)o->in[i], n, (uint64_t)i + 1, low);
         else if (d->in[i].dtype == SNUG_F64)
@@ -454,7 +455,33 @@ static void adam(int64_t M, int64_t N, int64_t K, bool dx) {
         show(&s, &last_code);
 }
 
+static void attention(int64_t B, int64_t T, int64_t H, int64_t G, int64_t D, bool causal) {
+    for (int back = 0; back < 2; back++) {
+        subject s =
+            start(back ? SN_OP_attention_grad : SN_OP_attention,
+                  "attention%s %lldx%lldx%lld/%lldx%lld%s", back ? " grad" : "", (long long)B,
+                  (long long)T, (long long)H, (long long)G, (long long)D, causal ? " causal" : "");
+        const snug_type q = type_of(4, B, T, H, D), k = type_of(4, B, T, G, D);
+        s.d.attrs.attention.causal = causal;
+        s.params[0] = 1 / sqrt((double)D);
+        s.d.n_in = back ? 6 : 3;
+        s.d.in[0] = s.d.in[3] = s.d.in[5] = q;
+        s.d.in[1] = s.d.in[2] = k;
+        s.d.in[4] = type_of(3, B, T, H);
+        s.positive = 16; /* lse is large enough for weights below 1 */
+        s.lift = 16;
+        if (is_wanted(s.name))
+            show(&s, &last_code);
+    }
+}
+
 static void list_products(void) {
+    attention(2, 100, 4, 4, 64, false);
+    attention(2, 100, 4, 2, 64, true);
+    attention(1, 77, 3, 1, 32, true);
+    attention(1, 45, 2, 2, 48, true);
+    attention(8, 1024, 12, 12, 64, false);
+    attention(8, 1024, 12, 12, 64, true);
     matmul("odd", 301, 70, 53, "br");
     matmul("odd", 301, 7, 1300, "Ab");
     matmul("odd", 5, 333, 129, "Bt");

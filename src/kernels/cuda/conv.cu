@@ -5,7 +5,7 @@
  *   plain                  the rest, and everything where cuDNN is missing (conv_own.cu)
  *
  * Engines want the same padding on both sides. Where it differs the filter gets rows or columns of
- * zeros on the other side, since it is copied anyway.
+ * zeros on the other side, since it is copied anyway; a line's scale is multiplied into it, too.
  *
  * Scratch: the turned filter, then the engine's, which the bias gradient uses after it. */
 #include "kernels/cuda/conv.h"
@@ -83,8 +83,9 @@ static bool engine_conv(const sn_conv *v, sn_dnn_kind kind, sn_dnn_conv *out) {
         e.dilation[i] = v->dilation[i];
         e.pad[2 * i] = e.pad[2 * i + 1] = before > after ? before : after;
     }
-    e.bias = kind == SN_DNN_FORWARD && v->bias && !v->line;
-    e.relu = kind == SN_DNN_FORWARD && v->act == SN_ACT_relu && !v->line;
+    e.bias =
+        kind == SN_DNN_FORWARD; /* zeros where there is none: such engines are the faster ones */
+    e.relu = kind == SN_DNN_FORWARD && v->act == SN_ACT_relu;
     *out = e;
     return true;
 }
@@ -96,7 +97,7 @@ static size_t whole(size_t bytes) {
 
 static size_t filter_bytes(const sn_conv *v) {
     const sn_turned t = turned_of(v);
-    return whole((size_t)(t.high * t.wide * t.C * t.O) * sizeof(float));
+    return whole((size_t)((t.high * t.wide * t.C + 1) * t.O) * sizeof(float));
 }
 
 static size_t sums_bytes(const sn_conv *v) {
@@ -180,10 +181,11 @@ static snug_status run_engine(const sn_cuda_call *c, const sn_conv_step *step, c
 static snug_status run_forward(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
                                const sn_cuda_conv *o, void *scratch, snug_error *err) {
     const sn_turned t = turned_of(v);
-    const sn_dnn_operands e = {(void *)o->x, NULL, o->y, o->bias, NULL};
-    sn_filter_turn(c, &t, (const float *)o->w, (float *)scratch);
+    const float *zeros = (const float *)scratch + t.high * t.wide * t.C * t.O;
+    const sn_dnn_operands e = {(void *)o->x, NULL, o->y, o->bias ? o->bias : zeros, NULL};
+    sn_filter_turn(c, &t, (const float *)o->w, (const float *)o->scale, (float *)scratch);
     SNUG_TRY(run_engine(c, step, v, e, scratch, err));
-    sn_conv_finish(c, (float *)o->y, pixels_of(v), v->O, (const float *)o->scale,
+    sn_conv_finish(c, (float *)o->y, pixels_of(v), v->O, NULL,
                    sn_dnn_takes_bias(step->engine) ? NULL : (const float *)o->bias,
                    sn_dnn_takes_relu(step->engine) ? (int)SN_ACT_none : (int)v->act);
     return SNUG_OK;
@@ -193,7 +195,7 @@ static snug_status run_dx(const sn_cuda_call *c, const sn_conv_step *step, const
                           const sn_cuda_conv *o, void *scratch, snug_error *err) {
     const sn_turned t = turned_of(v);
     const sn_dnn_operands e = {o->dx, NULL, (void *)o->dy, NULL, NULL};
-    sn_filter_turn(c, &t, (const float *)o->w, (float *)scratch);
+    sn_filter_turn(c, &t, (const float *)o->w, NULL, (float *)scratch);
     return run_engine(c, step, v, e, scratch, err);
 }
 

@@ -71,7 +71,9 @@ typedef struct {
     int64_t high, wide;   /* the engine's */
     int64_t top, left;    /* where the filter lies in it */
 } sn_turned;
-void sn_filter_turn(const sn_cuda_call *c, const sn_turned *t, const float *w, float *out);
+/* scale: of the O outputs, or NULL. Behind the filter lie O zeros, for who needs a bias. */
+void sn_filter_turn(const sn_cuda_call *c, const sn_turned *t, const float *w, const float *scale,
+                    float *out);
 void sn_filter_return(const sn_cuda_call *c, const sn_turned *t, const float *from, bool add,
                       float *w);
 

@@ -15,15 +15,21 @@ static __device__ int64_t row_in_filter(const sn_turned &t, int64_t e) {
     return p < 0 || p >= t.kh || q < 0 || q >= t.kw ? -1 : (p * t.kw + q) * t.C + c;
 }
 
-static __global__ void turn(const __grid_constant__ sn_turned t, const float *w, float *out) {
+static __global__ void turn(const __grid_constant__ sn_turned t, const float *w, const float *scale,
+                            float *out) {
     __shared__ float tile[TILE][TILE + 1];
     const int64_t rows = t.high * t.wide * t.C, across = (t.O + TILE - 1) / TILE;
     const int x = (int)threadIdx.x % TILE, y = (int)threadIdx.x / TILE;
+    for (int64_t i = sn_thread(); i < t.O; i += sn_all_threads())
+        out[rows * t.O + i] = 0.0f;
     for (int64_t at = blockIdx.x; at < (rows + TILE - 1) / TILE * across; at += gridDim.x) {
         const int64_t e0 = at / across * TILE, o0 = at % across * TILE;
         for (int r = y; r < TILE; r += TILE_ROWS) {
             const int64_t from = e0 + r < rows ? row_in_filter(t, e0 + r) : -1;
-            tile[r][x] = from >= 0 && o0 + x < t.O ? w[from * t.O + o0 + x] : 0.0f;
+            float v = from >= 0 && o0 + x < t.O ? w[from * t.O + o0 + x] : 0.0f;
+            if (scale && o0 + x < t.O)
+                v *= scale[o0 + x];
+            tile[r][x] = v;
         }
         __syncthreads();
         for (int r = y; r < TILE; r += TILE_ROWS)
@@ -59,9 +65,10 @@ static unsigned tiles_of(const sn_turned *t) {
     return sn_blocks(sn_cuda_ceil(t->high * t->wide * t->C, TILE) * sn_cuda_ceil(t->O, TILE), 1);
 }
 
-void sn_filter_turn(const sn_cuda_call *c, const sn_turned *t, const float *w, float *out) {
+void sn_filter_turn(const sn_cuda_call *c, const sn_turned *t, const float *w, const float *scale,
+                    float *out) {
     if (t->high * t->wide * t->C * t->O > 0)
-        SN_LAUNCH(turn, tiles_of(t), TILE * TILE_ROWS, 0, c->stream, *t, w, out);
+        SN_LAUNCH(turn, tiles_of(t), TILE * TILE_ROWS, 0, c->stream, *t, w, scale, out);
 }
 
 void sn_filter_return(const sn_cuda_call *c, const sn_turned *t, const float *from, bool add,

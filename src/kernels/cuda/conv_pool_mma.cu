@@ -200,9 +200,10 @@ static __device__ __forceinline__ float pool(float v0, float v1, float v2, float
     return relu && best < 0.0f ? 0.0f : best;
 }
 
-/* Eight channels of one pooled pixel from two lines' sums: 0, 1 the even column, 2, 3 the odd. */
-static __device__ void store_pixel(const job &o, int64_t pixel, int channel, const float up[4][4],
-                                   const float down[4][4]) {
+/* Eight channels of one pooled pixel from two lines' sums: 0, 1 the even column, 2, 3 the odd.
+ * Gives their codes, a byte for each plane. */
+static __device__ uint32_t store_pixel(const job &o, int64_t pixel, int channel, bool there,
+                                       const float up[4][4], const float down[4][4]) {
     float y[8];
     uint32_t bits[3] = {0, 0, 0};
 #pragma unroll
@@ -210,13 +211,24 @@ static __device__ void store_pixel(const job &o, int64_t pixel, int channel, con
         const int q = e / 2, s = e % 2;
         y[e] = pool(up[q][s], up[q][s + 2], down[q][s], down[q][s + 2], o.relu, e, bits);
     }
-    float4 *to = (float4 *)(o.y + pixel * o.O + channel);
-    to[0] = make_float4(y[0], y[1], y[2], y[3]);
-    to[1] = make_float4(y[4], y[5], y[6], y[7]);
-    const int plane = o.O / 8;
+    if (there) {
+        float4 *to = (float4 *)(o.y + pixel * o.O + channel);
+        to[0] = make_float4(y[0], y[1], y[2], y[3]);
+        to[1] = make_float4(y[4], y[5], y[6], y[7]);
+    }
+    return bits[0] | bits[1] << 8 | bits[2] << 16;
+}
+
+/* The codes of 32 channels of a pixel, eight of each of four lanes: lane t stores plane t. */
+static __device__ void store_codes(const job &o, int64_t pixel, int first, bool there,
+                                   uint32_t bits) {
+    const int t = (int)threadIdx.x % 4;
+    uint32_t word = 0;
 #pragma unroll
-    for (int i = 0; o.code && i < 3; i++)
-        o.code[(pixel * 3 + i) * plane + channel / 8] = (uint8_t)bits[i];
+    for (int e = 0; e < 4; e++)
+        word |= (__shfl_sync(0xffffffffu, bits, e, 4) >> 8 * t & 255u) << 8 * e;
+    if (there && t < 3)
+        *(uint32_t *)(o.code + (pixel * 3 + t) * (o.O / 8) + first / 8) = word;
 }
 
 static __global__ void __launch_bounds__(THREADS, 4) pool_tiles(const __grid_constant__ job o) {
@@ -249,8 +261,11 @@ static __global__ void __launch_bounds__(THREADS, 4) pool_tiles(const __grid_con
         convolve(f, x0, x1, x2, eighth[0], eighth[3], up);
         convolve(f, x1, x2, x3, eighth[PITCH], eighth[PITCH + 3], down);
         const int i = at.i + r, j = at.j + 8 * warp + g;
-        if (i < o.oh && j < o.ow)
-            store_pixel(o, (at.n * o.oh + i) * o.ow + j, first + 8 * t, up, down);
+        const int64_t pixel = (at.n * o.oh + i) * o.ow + j;
+        const bool there = i < o.oh && j < o.ow;
+        const uint32_t bits = store_pixel(o, pixel, first + 8 * t, there, up, down);
+        if (o.code)
+            store_codes(o, pixel, first, there, bits);
         x0 = x2;
         x1 = x3;
     }
@@ -326,29 +341,43 @@ static __device__ void add_pixels(const uint32_t *x, const rows &r, const uint32
     }
 }
 
+/* A thread's pixel and channels: the gradient and the codes' planes, shifted to its channels. */
+typedef struct {
+    float4 d;
+    uint32_t plane[3];
+} pooled;
+
+static __device__ __forceinline__ pooled load_pooled(const job &o, const corner &at, int i, int j,
+                                                     int first) {
+    const int g = (int)threadIdx.x % 32 / 4;
+    const int64_t pixel = (at.n * o.oh + at.i + i) * o.ow + at.j + j;
+    pooled p = {make_float4(0, 0, 0, 0), {0, 0, 0}};
+    if (i >= ROWS || at.i + i >= o.oh || at.j + j >= o.ow)
+        return p;
+    p.d = *(const float4 *)(o.dy + pixel * o.O + first + 4 * g);
+    const uint32_t *code = (const uint32_t *)(o.code + (pixel * 3 * o.O + first) / 8);
+#pragma unroll
+    for (int e = 0; e < 3; e++)
+        p.plane[e] = code[e * o.O / 32] >> 4 * g;
+    return p;
+}
+
 static __device__ void add_tile(const job &o, const corner &at, int first, const uint32_t *x,
                                 const rows &r, float sum[2][4][4]) {
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, g = lane / 4,
-              t = lane % 4;
-    for (int i = 0; i < ROWS && at.i + i < o.oh; i++)
+    const int j = (int)threadIdx.x / 32 * 8 + (int)threadIdx.x % 4;
+    pooled next[2] = {load_pooled(o, at, 0, j, first), load_pooled(o, at, 0, j + 4, first)};
+    for (int i = 0; i < ROWS && at.i + i < o.oh; i++) {
+        const pooled now[2] = {next[0], next[1]};
+        next[0] = load_pooled(o, at, i + 1, j, first);
+        next[1] = load_pooled(o, at, i + 1, j + 4, first);
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            const int j = 8 * warp + 4 * half + t;
-            uint32_t d[4] = {0, 0, 0, 0}, plane[3] = {0, 0, 0};
-            if (at.j + j < o.ow) {
-                const int64_t pixel = (at.n * o.oh + at.i + i) * o.ow + at.j + j;
-                const float4 v = *(const float4 *)(o.dy + pixel * o.O + first + 4 * g);
-                const uint32_t *code = (const uint32_t *)(o.code + (pixel * 3 * o.O + first) / 8);
-#pragma unroll
-                for (int e = 0; e < 3; e++)
-                    plane[e] = code[e * o.O / 32] >> 4 * g;
-                d[0] = round_tf32(v.x);
-                d[1] = round_tf32(v.y);
-                d[2] = round_tf32(v.z);
-                d[3] = round_tf32(v.w);
-            }
-            add_pixels(x + 2 * i * PITCH + 6 * j, r, d, plane, sum);
+            const float4 v = now[half].d;
+            const uint32_t d[4] = {round_tf32(v.x), round_tf32(v.y), round_tf32(v.z),
+                                   round_tf32(v.w)};
+            add_pixels(x + 2 * i * PITCH + 6 * (j + 4 * half), r, d, now[half].plane, sum);
         }
+    }
 }
 
 /* The block's sum from its warps', in order; x is free by now. */

@@ -452,6 +452,61 @@ struct conv_pool_take {
     }
 };
 
+/* 2 x 2 windows side by side, channels in whole octets: eight channels as two float4s. */
+static bool is_even(const sn_pool *p, const void *big, const void *small) {
+    bool even = p->C % 8 == 0 && sn_aligned(big) && sn_aligned(small);
+    for (int i = 0; i < 2; i++)
+        even = even && p->kernel[i] == 2 && p->stride[i] == 2 && p->pad[2 * i] == 0;
+    return even && 2 * p->oh <= p->H && 2 * p->ow <= p->W;
+}
+
+typedef struct {
+    float v[8];
+} eight;
+
+static __device__ __forceinline__ eight load_eight(const float *from) {
+    const float4 a = ((const float4 *)from)[0], b = ((const float4 *)from)[1];
+    const eight e = {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
+    return e;
+}
+
+static __device__ __forceinline__ void store_eight(float *to, const eight &e) {
+    ((float4 *)to)[0] = make_float4(e.v[0], e.v[1], e.v[2], e.v[3]);
+    ((float4 *)to)[1] = make_float4(e.v[4], e.v[5], e.v[6], e.v[7]);
+}
+
+struct conv_pool_take_even {
+    sn_pool p;
+    bool relu;
+    parts octets;
+    const float *big, *bias, *scale;
+    float *y;
+    uint8_t *code;
+
+    __device__ void operator()(int64_t at) const {
+        const place o = place_of(octets, at);
+        const int64_t pixel = (o.n * p.oh + o.i) * p.ow + o.j, first = 8 * o.c;
+        const float *from = big + ((o.n * p.H + 2 * o.i) * p.W + 2 * o.j) * p.C + first;
+        const eight v[4] = {load_eight(from), load_eight(from + p.C), load_eight(from + p.W * p.C),
+                            load_eight(from + p.W * p.C + p.C)};
+        eight best;
+        octet bits = {0, 0, 0};
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            conv_pool_winner<float> win = {0, -1};
+            const float a = scale ? scale[first + e] : 1.0f, b = bias ? bias[first + e] : 0.0f;
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                win.meet(scale ? v[i].v[e] * a + b : v[i].v[e] + b, i);
+            best.v[e] = pooled(win, relu);
+            note(p, win, relu, e, &bits, (uint8_t *)NULL);
+        }
+        store_eight(y + pixel * p.C + first, best);
+        if (code)
+            put_octet(p, bits, code + pixel * sn_code_pixel(p), o.c);
+    }
+};
+
 void sn_pool_take(const sn_cuda_call *c, const sn_conv_pool *q, const float *big,
                   const sn_cuda_conv_pool *o) {
     const conv_pool_take f = {q->p,
@@ -476,10 +531,49 @@ struct conv_pool_spread_one {
     }
 };
 
+/* The windows there are, and at the right and lower edge places that no window has. */
+struct conv_pool_spread_even {
+    sn_pool p;
+    parts octets; /* of ceil(H / 2) x ceil(W / 2) windows */
+    const float *dy;
+    const uint8_t *code;
+    float *big;
+
+    __device__ void operator()(int64_t at) const {
+        const place o = place_of(octets, at);
+        const bool there = o.i < p.oh && o.j < p.ow;
+        const int64_t pixel = (o.n * p.oh + o.i) * p.ow + o.j, plane = sn_code_plane(p);
+        const uint8_t *codes = code + pixel * sn_code_pixel(p) + o.c;
+        eight d = {{0, 0, 0, 0, 0, 0, 0, 0}};
+        if (there)
+            d = load_eight(dy + pixel * p.C + 8 * o.c);
+        const unsigned column = there ? codes[0] : 0u, row = there ? codes[plane] : 0u,
+                       alive = there ? codes[2 * plane] : 0u;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const unsigned here = alive & (i % 2 ? column : ~column) & (i / 2 ? row : ~row);
+            const int64_t r = 2 * o.i + i / 2, s = 2 * o.j + i % 2;
+            eight v;
+#pragma unroll
+            for (int e = 0; e < 8; e++)
+                v.v[e] = here >> e & 1u ? d.v[e] : 0.0f;
+            if (r < p.H && s < p.W)
+                store_eight(big + ((o.n * p.H + r) * p.W + s) * p.C + 8 * o.c, v);
+        }
+    }
+};
+
 void sn_pool_spread(const sn_cuda_call *c, const sn_conv_pool *q, const float *dy,
                     const uint8_t *code, float *big) {
     const sn_conv *v = &q->v;
-    const conv_pool_spread_one f = {spread_with<float>(&q->p, dy, code),
-                                    parts_of(v->oh, v->ow, v->O), big};
-    sn_each(c, v->N * v->oh * v->ow * v->O, f);
+    const sn_pool *p = &q->p;
+    const int64_t down = sn_cuda_ceil(p->H, 2), across = sn_cuda_ceil(p->W, 2);
+    const conv_pool_spread_one f = {spread_with<float>(p, dy, code), parts_of(v->oh, v->ow, v->O),
+                                    big};
+    const conv_pool_spread_even even = {*p, parts_of(down, across, sn_code_plane(*p)), dy, code,
+                                        big};
+    if (is_even(p, big, dy))
+        sn_each(c, p->N * down * across * sn_code_plane(*p), even);
+    else
+        sn_each(c, v->N * v->oh * v->ow * v->O, f);
 }

@@ -48,9 +48,10 @@ static sn_blas_product product_of(const sn_conv *v, int64_t images) {
     return p;
 }
 
-/* By what a batch's extent does not change, but for a batch that is too small for anything. */
+/* Where a chunk's products are large enough to be quicker than an engine (measured): by their
+ * result, or by their terms. */
 bool sn_turned_dw_takes(const sn_gpu *g, const sn_conv *v) {
-    enum { LEAST = 256, LEAST_BOTH = 256 * 512 };
+    enum { LEAST = 256, LEAST_BOTH = 256 * 512, LARGE = 512 * 1024, LONG = 1 << 16 };
     bool plain = v->groups == 1 && v->kh == 3 && v->kw == 3 && v->oh == v->H && v->ow == v->W &&
                  v->W % 4 == 0 && v->O % 4 == 0;
     for (int i = 0; i < 2; i++)
@@ -58,7 +59,8 @@ bool sn_turned_dw_takes(const sn_gpu *g, const sn_conv *v) {
     for (int i = 0; i < 4; i++)
         plain = plain && v->pad[i] == 1;
     return plain && !sn_gpu_is_exact(g) && v->C >= LEAST && v->O >= LEAST &&
-           v->C * v->O >= LEAST_BOTH && copies_bytes(v, 1) <= sn_gpu_workspace_cap(g) && v->N > 0;
+           v->C * v->O >= LEAST_BOTH && v->N > 0 &&
+           (v->C * v->O >= LARGE || chunk_images(g, v) * v->H * v->W >= LONG);
 }
 
 size_t sn_turned_dw_bytes(const sn_gpu *g, const sn_conv *v) {

@@ -1,64 +1,68 @@
 /* dense.cu: C = A B for rows of A with millions of terms and a B of few columns. The sum of an
  * element is cut into ranges of RANGE terms, by the number of terms alone; a block makes those of
- * ROWS rows of A over one range, a second kernel adds the ranges.
+ * 32 rows of A over one range, a second kernel adds the ranges.
  *
- * A thread takes every 256th term of its range for all ROWS rows and N columns: ROWS * N sums in
- * registers, rows of A read in order, the rows of B of a warp's 32 terms staged in shared memory.
- * Lanes, warps and ranges are added as trees and rows whose form depends on nothing else. */
+ * A warp owns ROWS rows of A, its lanes take turns with the terms: ROWS * N sums in registers.
+ * CHUNK rows of B at a time lie in shared memory for all warps, the next ones are on their way.
+ * Lanes and ranges are added as trees whose form depends on the number of terms alone. */
 #include "kernels/cuda/dense.h"
 
 #include "kernels/cuda/act.h"
 
-enum { WARPS = 8, THREADS = 32 * WARPS, STEPS = 64, RANGE = THREADS * STEPS };
-enum { LEAST_TERMS = 1 << 16 };
-
-/* Rows of A at once: as many sums as registers hold. */
-template <int N> struct rows_of {
-    enum { value = N > 10 ? 4 : 8 };
-};
+enum { WARPS = 8, THREADS = 32 * WARPS, ROWS = 4, BLOCK_ROWS = ROWS * WARPS };
+enum { TURNS = 4, CHUNK = 32 * TURNS, RANGE = 32 * CHUNK, LEAST_TERMS = 1 << 16 };
 
 /* Between the rows of B in shared memory: pairs of floats that 16 lanes read lie in other banks. */
-template <int N> struct pitch_of {
+template <int N> struct dense_pitch {
     enum { value = N % 2 == 1 || N / 2 % 2 == 1 ? N : N + 2 };
 };
 
-/* B's rows of terms [k, k + 32) as they lie, to `to`; zeros behind the last. */
-template <int N>
-static __device__ void stage_rows(const float *b, int64_t k, int64_t K, float *to, int lane) {
-    enum { PITCH = pitch_of<N>::value };
-#pragma unroll
-    for (int j = 0; j < N; j++) {
-        const int e = 32 * j + lane;
-        to[e / N * PITCH + e % N] = k + e / N < K ? b[k * N + e] : 0.0f;
-    }
-}
+/* A thread's part of B's rows of terms [k, k + CHUNK): read ahead, then put into shared memory. */
+template <int N> struct dense_chunk {
+    enum { EACH = (CHUNK * N + THREADS - 1) / THREADS };
+    float value[EACH];
 
-template <int N, int ROWS>
-static __device__ void add_term(const float x[ROWS], const float *row, float sum[ROWS][N]) {
+    __device__ __forceinline__ void read(const float *b, int64_t k, int64_t end) {
 #pragma unroll
-    for (int j = 0; j < N; j++) {
-        const float w = row[j];
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-            sum[r][j] += x[r] * w;
+        for (int i = 0; i < EACH; i++) {
+            const int e = (int)threadIdx.x + i * THREADS;
+            value[i] = e < CHUNK * N && k + e / N < end ? b[k * N + e] : 0.0f;
+        }
     }
-}
+    __device__ __forceinline__ void write(float *to) const {
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const int e = (int)threadIdx.x + i * THREADS;
+            if (e < CHUNK * N)
+                to[e / N * dense_pitch<N>::value + e % N] = value[i];
+        }
+    }
+};
 
-/* A warp's part of a range: terms k, k + THREADS, ... */
-template <int N, int ROWS>
-static __device__ void add_terms(const float *const a[ROWS], const float *b, int64_t k, int64_t K,
-                                 float *staged, float sum[ROWS][N]) {
-    enum { PITCH = pitch_of<N>::value };
+static __device__ __forceinline__ void read_terms(const float *const a[ROWS], int64_t k,
+                                                  int64_t end, float x[TURNS][ROWS]) {
     const int lane = (int)threadIdx.x % 32;
-    for (int step = 0; step < STEPS && k < K; step++, k += THREADS) {
-        float x[ROWS];
+#pragma unroll
+    for (int i = 0; i < TURNS; i++)
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            x[r] = k + lane < K ? a[r][k + lane] : 0.0f;
-        stage_rows<N>(b, k, K, staged, lane);
-        __syncwarp();
-        add_term<N, ROWS>(x, staged + lane * PITCH, sum);
-        __syncwarp();
+            x[i][r] = k + 32 * i + lane < end ? a[r][k + 32 * i + lane] : 0.0f;
+}
+
+template <int N>
+static __device__ __forceinline__ void add_terms(const float x[TURNS][ROWS], const float *staged,
+                                                 float sum[ROWS][N]) {
+    const int lane = (int)threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < TURNS; i++) {
+        const float *row = staged + (32 * i + lane) * dense_pitch<N>::value;
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float w = row[j];
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                sum[r][j] += x[i][r] * w;
+        }
     }
 }
 
@@ -71,39 +75,37 @@ static __device__ float add_lanes(float v) {
 
 /* partial[range][M][N]; blocks of the same range are neighbours: they read the same B. */
 template <int N>
-static __global__ void __launch_bounds__(THREADS, 2)
+static __global__ void __launch_bounds__(THREADS, N > 10 ? 1 : 2)
     sum_ranges(const float *a, const float *b, sn_dense_product p, float *partial) {
-    enum { ROWS = rows_of<N>::value };
-    __shared__ __align__(16) float staged[WARPS][32 * pitch_of<N>::value];
-    __shared__ float sums[WARPS][ROWS * N];
-    const int64_t groups = (p.M + ROWS - 1) / ROWS, ranges = (p.K + RANGE - 1) / RANGE;
-    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    for (int64_t task = blockIdx.x; task < ranges * groups; task += gridDim.x) {
-        const int64_t range = task / groups, m = task % groups * ROWS;
-        const float *rows[ROWS];
-        float sum[ROWS][N] = {};
+    __shared__ __align__(16) float staged[2][CHUNK * dense_pitch<N>::value];
+    const int64_t groups = (p.M + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    const int64_t range = blockIdx.x / groups,
+                  end = (range + 1) * RANGE < p.K ? (range + 1) * RANGE : p.K;
+    const int64_t m = blockIdx.x % groups * BLOCK_ROWS + threadIdx.x / 32 * ROWS;
+    const float *rows[ROWS];
+    dense_chunk<N> next;
+    float sum[ROWS][N] = {}, x[TURNS][ROWS];
 #pragma unroll
-        for (int r = 0; r < ROWS; r++)
-            rows[r] = a + (m + r < p.M ? m + r : p.M - 1) * p.K;
-        add_terms<N, ROWS>(rows, b, range * RANGE + 32 * warp, p.K, staged[warp], sum);
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-#pragma unroll
-            for (int j = 0; j < N; j++) {
-                const float total = add_lanes(sum[r][j]);
-                if (lane == 0)
-                    sums[warp][r * N + j] = total;
-            }
+    for (int r = 0; r < ROWS; r++)
+        rows[r] = a + (m + r < p.M ? m + r : p.M - 1) * p.K;
+    int turn = 0;
+    next.read(b, range * RANGE, end);
+    for (int64_t k = range * RANGE; k < end; k += CHUNK, turn ^= 1) {
+        read_terms(rows, k, m < p.M ? end : k, x);
+        next.write(staged[turn]);
         __syncthreads();
-        for (int e = (int)threadIdx.x; e < ROWS * N; e += THREADS) {
-            float total = 0;
-            for (int w = 0; w < WARPS; w++)
-                total += sums[w][e];
-            if (m + e / N < p.M)
-                partial[(range * p.M + m) * N + e] = total;
-        }
-        __syncthreads();
+        next.read(b, k + CHUNK, end);
+        if (m < p.M)
+            add_terms<N>(x, staged[turn], sum);
     }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float total = add_lanes(sum[r][j]);
+            if (threadIdx.x % 32 == 0 && m + r < p.M)
+                partial[(range * p.M + m + r) * N + j] = total;
+        }
 }
 
 /* A warp adds the ranges of an element. */
@@ -138,7 +140,9 @@ static bool has_width(int64_t n) {
 }
 
 bool sn_dense_takes(const sn_dense_product *p) {
-    return p->K >= LEAST_TERMS && p->M > 0 && has_width(p->N);
+    const int64_t most = INT32_MAX; /* blocks */
+    return p->K >= LEAST_TERMS && p->M > 0 && has_width(p->N) &&
+           (p->K / RANGE + 1) * (p->M / BLOCK_ROWS + 1) < most;
 }
 
 size_t sn_dense_workspace(const sn_gpu *g, const sn_dense_product *p) {
@@ -147,14 +151,13 @@ size_t sn_dense_workspace(const sn_gpu *g, const sn_dense_product *p) {
 }
 
 void sn_dense_run(const sn_cuda_call *c, const sn_dense_product *p, const sn_dense_operands *o) {
-    const int64_t most = 1 << 20, count = p->M * p->N, ranges = (p->K + RANGE - 1) / RANGE;
+    const int64_t most = 1 << 20, count = p->M * p->N, ranges = (p->K + RANGE - 1) / RANGE,
+                  groups = (p->M + BLOCK_ROWS - 1) / BLOCK_ROWS;
     float *partial = (float *)c->call->workspace;
 #define RUN(width)                                                                                 \
-    if (p->N == width) {                                                                           \
-        const int64_t rows = rows_of<width>::value, n = ranges * ((p->M + rows - 1) / rows);       \
-        SN_LAUNCH(sum_ranges<width>, (unsigned)(n < most ? n : most), THREADS, 0, c->stream, o->a, \
-                  o->b, *p, partial);                                                              \
-    }
+    if (p->N == width)                                                                             \
+        SN_LAUNCH(sum_ranges<width>, (unsigned)(ranges * groups), THREADS, 0, c->stream, o->a,     \
+                  o->b, *p, partial);
     WIDTHS(RUN)
 #undef RUN
     SN_LAUNCH(add_ranges, (unsigned)((count + 3) / 4 < most ? (count + 3) / 4 : most), 128, 0,

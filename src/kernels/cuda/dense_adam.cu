@@ -12,13 +12,14 @@
 #include <stdio.h>
 
 enum { WEIGHTS, MEAN, SQUARE, X, DY, DX = X };
-enum { THREADS = 256, CHUNK = 8, STAGED = 64 };
+enum { THREADS = 128, CHUNK = 8, STAGED = 64 };
 
 typedef struct {
     int64_t M, N, K;
     const void *w, *m, *v, *x, *dy;
     void *w_out, *m_out, *v_out, *dx; /* dx may be x, or NULL */
     const sn_scalar *param;
+    bool wide; /* float4s may be read and written */
 } update;
 
 /* As the weights' type has them. */
@@ -80,26 +81,50 @@ static __device__ void take_images(const update &u, int64_t first, int64_t k, in
     }
 }
 
-/* Elements [first, first + n) of the weights, by the gradients g in shared memory. */
+/* One element's update. */
+static __device__ __forceinline__ void step_one(const rates<float> &p, float d, float *w, float *m,
+                                                float *v) {
+    *m = *m + (d - *m) * p.toward1;
+    *v = *v + (d * d - *v) * p.toward2;
+    *w = *w - p.rate * *m / (root(*v) + p.epsilon);
+}
+
+/* Elements [first, first + n) of the weights, by the gradients g in shared memory; a thread has the
+ * loads of several on their way. */
 static __device__ void step(const update &u, int64_t first, int n, const float *g) {
     const rates<float> p = rates_of<float>(u.param);
-#pragma unroll 4
-    for (int e = (int)threadIdx.x; e < n; e += THREADS) {
-        const int64_t at = first + e;
-        const float w = ((const float *)u.w)[at], m = ((const float *)u.m)[at],
-                    v = ((const float *)u.v)[at], d = g[e];
-        const float mean = m + (d - m) * p.toward1, square = v + (d * d - v) * p.toward2;
-        ((float *)u.w_out)[at] = w - p.rate * mean / (root(square) + p.epsilon);
-        ((float *)u.m_out)[at] = mean;
-        ((float *)u.v_out)[at] = square;
+    const float *w_in = (const float *)u.w + first, *m_in = (const float *)u.m + first,
+                *v_in = (const float *)u.v + first;
+    float *w_out = (float *)u.w_out + first, *m_out = (float *)u.m_out + first,
+          *v_out = (float *)u.v_out + first;
+    const int whole = u.wide && first % 4 == 0 ? n / 4 : 0;
+#pragma unroll 5
+    for (int e = (int)threadIdx.x; e < whole; e += THREADS) {
+        float4 w = ((const float4 *)w_in)[e], m = ((const float4 *)m_in)[e],
+               v = ((const float4 *)v_in)[e];
+        const float4 d = ((const float4 *)g)[e];
+        step_one(p, d.x, &w.x, &m.x, &v.x);
+        step_one(p, d.y, &w.y, &m.y, &v.y);
+        step_one(p, d.z, &w.z, &m.z, &v.z);
+        step_one(p, d.w, &w.w, &m.w, &v.w);
+        ((float4 *)w_out)[e] = w;
+        ((float4 *)m_out)[e] = m;
+        ((float4 *)v_out)[e] = v;
+    }
+    for (int e = 4 * whole + (int)threadIdx.x; e < n; e += THREADS) {
+        float w = w_in[e], m = m_in[e], v = v_in[e];
+        step_one(p, g[e], &w, &m, &v);
+        w_out[e] = w;
+        m_out[e] = m;
+        v_out[e] = v;
     }
 }
 
 template <int N, bool BACK>
-static __global__ void __launch_bounds__(THREADS, 2)
+static __global__ void __launch_bounds__(THREADS, 4)
     update_spans(const __grid_constant__ update u) {
     enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
-    __shared__ float tile[SPAN * N], staged[STAGED * N];
+    __shared__ __align__(16) float tile[SPAN * N], staged[STAGED * N];
     const int64_t spans = (u.M + SPAN - 1) / SPAN;
     for (int64_t span = blockIdx.x; span < spans; span += gridDim.x) {
         const int64_t row = span * SPAN, first = row + threadIdx.x;
@@ -228,6 +253,14 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
     return SNUG_OK;
 }
 
+static bool is_aligned(const sn_call *k) {
+    bool aligned = true;
+    for (int i = 0; i < X; i++)
+        aligned =
+            aligned && (uintptr_t)k->in[i].data % 16 == 0 && (uintptr_t)k->out[i].data % 16 == 0;
+    return aligned;
+}
+
 static snug_status run(const sn_cuda_call *c, snug_error *err) {
     const sn_call *k = c->call;
     const int64_t *dims = k->in[WEIGHTS].type.dims;
@@ -244,7 +277,8 @@ static snug_status run(const sn_cuda_call *c, snug_error *err) {
                       k->out[MEAN].data,
                       k->out[SQUARE].data,
                       k->n_out > DX ? k->out[DX].data : NULL,
-                      k->param};
+                      k->param,
+                      is_aligned(k)};
     if (k->in[WEIGHTS].type.dtype == SNUG_F64)
         run_plain<double>(&u, c->stream);
     else if (!run_few(&u, c->stream))

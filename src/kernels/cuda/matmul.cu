@@ -15,7 +15,7 @@ extern "C" {
 
 #include <stdio.h>
 
-enum { DEPTH = 512, STEP = 16, MAX_LEADING = SNUG_MAX_RANK - 2 };
+enum { DEPTH = 128, STEP = 16, MAX_LEADING = SNUG_MAX_RANK - 2 };
 
 /* --- a product as kernels see it ------------------------------------------------------------- */
 typedef struct {
@@ -97,76 +97,132 @@ static __device__ void put(const product &p, const operands &o, int64_t at, int6
     c[at] = p.add ? c[at] + sum : sum;
 }
 
-/* to[k][i] = from(i, k) for STEP values of k and SIZE of i, zeros outside; neighbouring threads
- * read neighbouring addresses. */
-template <class T, int SIZE, int THREADS>
-static __device__ void fetch(T (*to)[SIZE + 4], const T *from, int64_t n, int64_t i_step, int64_t k,
-                             int64_t k_step) {
-    const bool along_k = k_step == 1;
-#pragma unroll
-    for (int j = (int)threadIdx.x; j < SIZE * STEP; j += THREADS) {
-        const int i = along_k ? j / STEP : j % SIZE, q = along_k ? j % STEP : j / SIZE;
-        to[q][i] = i < n && q < k ? from[i * i_step + q * k_step] : T(0);
+/* What a thread carries of a tile's STEP x SIZE values: the next step's are on their way while this
+ * one's are used. */
+template <class T, int SIZE, int THREADS> struct product_load {
+    enum { EACH = SIZE * STEP / THREADS };
+    T value[EACH];
+
+    /* A thread's values lie apart by a fixed step, along k or along i: as memory has them in order,
+     * so that neighbouring threads read neighbouring addresses. */
+    static __device__ __forceinline__ int first_i(bool along_k) {
+        return along_k ? (int)threadIdx.x / STEP : (int)threadIdx.x % SIZE;
     }
+    static __device__ __forceinline__ int first_k(bool along_k) {
+        return along_k ? (int)threadIdx.x % STEP : (int)threadIdx.x / SIZE;
+    }
+
+    /* from(i, k) for STEP values of k and SIZE of i, of which n and terms are there; else zeros. */
+    __device__ __forceinline__ void read(const T *from, int64_t n, int64_t i_step, int64_t terms,
+                                         int64_t k_step) {
+        const bool along_k = k_step == 1;
+        const int i = first_i(along_k), q = first_k(along_k);
+        const int more_i = along_k ? THREADS / STEP : 0, more_k = along_k ? 0 : THREADS / SIZE;
+        const T *at = from + i * i_step + q * k_step;
+        const int64_t jump = more_i * i_step + more_k * k_step;
+#pragma unroll
+        for (int e = 0; e < EACH; e++)
+            value[e] = i + e * more_i < n && q + e * more_k < terms ? at[e * jump] : T(0);
+    }
+
+    __device__ __forceinline__ void write(T (*to)[SIZE + 4], int64_t k_step) const {
+        const bool along_k = k_step == 1;
+        const int i = first_i(along_k), q = first_k(along_k);
+#pragma unroll
+        for (int e = 0; e < EACH; e++)
+            to[along_k ? q : q + e * (THREADS / SIZE)][along_k ? i + e * (THREADS / STEP) : i] =
+                value[e];
+    }
+};
+
+/* Where a task's tile lies. */
+typedef struct {
+    int64_t entry, m, n, first, last; /* groups [first, last) */
+} task;
+
+static __device__ __forceinline__ task task_of(const product &p, bool in_parts, int64_t i, int rows,
+                                               int columns) {
+    const int64_t across = (p.N + columns - 1) / columns, down = (p.M + rows - 1) / rows;
+    const int64_t tile = in_parts ? i / p.n_groups : i;
+    task t;
+    t.first = in_parts ? i % p.n_groups : 0;
+    t.last = in_parts ? t.first + 1 : p.n_groups;
+    t.n = tile % across * columns;
+    t.m = tile / across % down * rows;
+    t.entry = tile / across / down;
+    return t;
 }
 
-/* A thread owns TM x TN sums. Rows and columns of a tile lie TM and TN apart for a thread's first
- * of each: its neighbours' are beside them. */
 template <class T, int BM, int BN, int TM, int TN>
-static __global__ void __launch_bounds__((BM / TM) * (BN / TN))
-    multiply(const __grid_constant__ product p, const __grid_constant__ operands o,
-             int64_t n_tasks) {
-    enum { ACROSS = BN / TN, THREADS = (BM / TM) * ACROSS };
-    __shared__ T a_tile[STEP][BM + 4], b_tile[STEP][BN + 4];
-    const int row = (int)threadIdx.x / ACROSS * TM, column = (int)threadIdx.x % ACROSS * TN;
-    const int64_t across = (p.N + BN - 1) / BN, down = (p.M + BM - 1) / BM;
-    for (int64_t task = blockIdx.x; task < n_tasks; task += gridDim.x) {
-        const int64_t tile = o.partial ? task / p.n_groups : task;
-        const int64_t first = o.partial ? task % p.n_groups : 0,
-                      last = o.partial ? first + 1 : p.n_groups;
-        const int64_t n0 = tile % across * BN, m0 = tile / across % down * BM,
-                      entry = tile / across / down;
-        int64_t a_at, b_at;
-        find_entry(p, entry, &a_at, &b_at);
-        const T *a = (const T *)o.a + a_at + m0 * p.a_row,
-                *b = (const T *)o.b + b_at + n0 * p.b_col;
-        T total[TM][TN] = {};
-        for (int64_t group = first; group < last; group++) {
-            const int64_t end = (group + 1) * DEPTH < p.K ? (group + 1) * DEPTH : p.K;
-            T sum[TM][TN] = {};
-            for (int64_t k = group * DEPTH; k < end; k += STEP) {
-                __syncthreads();
-                fetch<T, BM, THREADS>(a_tile, a + k * p.a_col, p.M - m0, p.a_row, end - k, p.a_col);
-                fetch<T, BN, THREADS>(b_tile, b + k * p.b_row, p.N - n0, p.b_col, end - k, p.b_row);
-                __syncthreads();
+static __device__ __forceinline__ void multiply_step(const T (*a)[BM + 4], const T (*b)[BN + 4],
+                                                     T sum[TM][TN]) {
+    const int row = (int)threadIdx.x / (BN / TN) * TM, column = (int)threadIdx.x % (BN / TN) * TN;
 #pragma unroll
-                for (int q = 0; q < STEP; q++)
-#pragma unroll
-                    for (int i = 0; i < TM; i++)
-#pragma unroll
-                        for (int j = 0; j < TN; j++)
-                            sum[i][j] += a_tile[q][row + i] * b_tile[q][column + j];
-            }
-#pragma unroll
-            for (int i = 0; i < TM; i++)
-#pragma unroll
-                for (int j = 0; j < TN; j++)
-                    total[i][j] = total[i][j] + sum[i][j];
-        }
-        const int64_t count = p.batch * p.M * p.N;
+    for (int q = 0; q < STEP; q++)
 #pragma unroll
         for (int i = 0; i < TM; i++)
 #pragma unroll
-            for (int j = 0; j < TN; j++) {
-                const int64_t m = m0 + row + i, n = n0 + column + j;
-                const int64_t at = (entry * p.M + m) * p.N + n;
-                if (m >= p.M || n >= p.N)
-                    continue;
-                if (o.partial)
-                    ((T *)o.partial)[first * count + at] = total[i][j];
-                else
-                    put(p, o, at, n, total[i][j]);
+            for (int j = 0; j < TN; j++)
+                sum[i][j] += a[q][row + i] * b[q][column + j];
+}
+
+template <class T, int BN, int TM, int TN>
+static __device__ __forceinline__ void store_tile(const product &p, const operands &o,
+                                                  const task &t, const T total[TM][TN]) {
+    const int row = (int)threadIdx.x / (BN / TN) * TM, column = (int)threadIdx.x % (BN / TN) * TN;
+#pragma unroll
+    for (int i = 0; i < TM; i++)
+#pragma unroll
+        for (int j = 0; j < TN; j++) {
+            const int64_t m = t.m + row + i, n = t.n + column + j;
+            const int64_t at = (t.entry * p.M + m) * p.N + n;
+            if (m >= p.M || n >= p.N)
+                continue;
+            if (o.partial)
+                ((T *)o.partial)[t.first * (p.batch * p.M * p.N) + at] = total[i][j];
+            else
+                put(p, o, at, n, total[i][j]);
+        }
+}
+
+/* A thread owns TM x TN sums. */
+template <class T, int BM, int BN, int TM, int TN>
+static __global__ void __launch_bounds__((BM / TM) * (BN / TN), sizeof(T) == 4 ? 2 : 1)
+    multiply(const __grid_constant__ product p, const __grid_constant__ operands o,
+             int64_t n_tasks) {
+    enum { THREADS = (BM / TM) * (BN / TN) };
+    __shared__ T a_tile[STEP][BM + 4], b_tile[STEP][BN + 4];
+    for (int64_t i = blockIdx.x; i < n_tasks; i += gridDim.x) {
+        const task t = task_of(p, o.partial != NULL, i, BM, BN);
+        int64_t a_at, b_at;
+        find_entry(p, t.entry, &a_at, &b_at);
+        const T *a = (const T *)o.a + a_at + t.m * p.a_row,
+                *b = (const T *)o.b + b_at + t.n * p.b_col;
+        product_load<T, BM, THREADS> next_a;
+        product_load<T, BN, THREADS> next_b;
+        T total[TM][TN] = {}, sum[TM][TN] = {};
+        int64_t k = t.first * DEPTH;
+        const int64_t end = t.last * DEPTH < p.K ? t.last * DEPTH : p.K;
+        next_a.read(a + k * p.a_col, p.M - t.m, p.a_row, end - k, p.a_col);
+        next_b.read(b + k * p.b_row, p.N - t.n, p.b_col, end - k, p.b_row);
+        for (; k < end; k += STEP) {
+            __syncthreads();
+            next_a.write(a_tile, p.a_col);
+            next_b.write(b_tile, p.b_row);
+            __syncthreads();
+            const int64_t ahead = k + STEP;
+            next_a.read(a + ahead * p.a_col, p.M - t.m, p.a_row, end - ahead, p.a_col);
+            next_b.read(b + ahead * p.b_row, p.N - t.n, p.b_col, end - ahead, p.b_row);
+            multiply_step<T, BM, BN, TM, TN>(a_tile, b_tile, sum);
+            if (ahead % DEPTH != 0 && ahead < end)
+                continue;
+#pragma unroll
+            for (int e = 0; e < TM * TN; e++) {
+                total[e / TN][e % TN] = total[e / TN][e % TN] + sum[e / TN][e % TN];
+                sum[e / TN][e % TN] = 0;
             }
+        }
+        store_tile<T, BN, TM, TN>(p, o, t, total);
     }
 }
 
@@ -278,9 +334,11 @@ static bool library_product(const product *p, const sn_attrs_matmul *attrs, bool
 }
 
 /* By what a batch's extent does not change: the weights of a layer, or its two widths where the
- * sum is over the batch. */
+ * sum is over the batch; of many products, one. */
 static bool is_small(const product *p, const sn_attrs_matmul *attrs) {
     const int64_t most = 1 << 16;
+    if (p->batch > 1)
+        return p->M * p->K * p->N <= 16 * most;
     return (attrs->trans_a ? p->M : p->K) * p->N <= most || p->K == 0;
 }
 
