@@ -315,6 +315,7 @@ GROUP(index)
 GROUP(linalg)
 GROUP(nn)
 GROUP(image)
+GROUP(picture)
 GROUP(more)
 GROUP(solve)
 GROUP(less)
@@ -464,6 +465,31 @@ static void test_draws_differ_and_seeds_repeat_them(void **state) {
     snug_recorder_destroy(b.r);
 }
 
+static void test_seeds_decide_what_happens_to_pictures(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x = rows(&b, 4, 6), *picture;
+    const snug_argument dims[3] = {whole(2), whole(4), whole(3)};
+    const snug_argument shape[2] = {of(x), list(dims, 3)};
+    picture = call(&b, "tf.reshape", shape, 2);
+    const char *const names[2] = {"tf.image.stateless_random_brightness",
+                                  "tf.image.stateless_random_hue"};
+    float one[24], two[24], three[24];
+    for (int i = 0; i < 2; i++) {
+        const snug_argument seed[2] = {whole(3), whole(9)}, other[2] = {whole(3), whole(8)};
+        const snug_argument most = {.kind = SNUG_ARG_REAL, .real = 0.4};
+        const snug_argument args[3] = {of(picture), most, list(seed, 2)};
+        const snug_argument others[3] = {of(picture), most, list(other, 2)};
+        random_numbers(&b, names[i], args, 3, one, sizeof one);
+        random_numbers(&b, names[i], args, 3, two, sizeof two);
+        random_numbers(&b, names[i], others, 3, three, sizeof three);
+        assert_memory_equal(one, two, sizeof one);
+        assert_memory_not_equal(one, three, sizeof one);
+    }
+    snug_tensor_drop(picture);
+    snug_tensor_drop(x);
+    snug_recorder_destroy(b.r);
+}
+
 static void test_a_shuffle_keeps_every_row(void **state) {
     bench b = open_bench(state);
     snug_tensor *x = rows(&b, 8, 2);
@@ -578,12 +604,14 @@ int main(void) {
         TEST(linalg),
         TEST(nn),
         TEST(image),
+        TEST(picture),
         TEST(more),
         TEST(solve),
         TEST(less),
         engine_test(test_numbers_and_starts_are_no_part_of_a_plan),
         engine_test(test_arithmetic_on_shapes_is_known_in_a_trace),
         engine_test(test_draws_differ_and_seeds_repeat_them),
+        engine_test(test_seeds_decide_what_happens_to_pictures),
         engine_test(test_a_shuffle_keeps_every_row),
         engine_test(test_gamma_and_poisson_numbers_have_their_means),
         engine_test(test_a_random_crop_is_a_part_of_the_tensor),

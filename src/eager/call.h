@@ -103,6 +103,13 @@ bool sn_fn_number(sn_fn_call *c, int i, double *out);
 sn_value sn_fn_affine(sn_fn_call *c, sn_value x, double scale, double shift);
 /* A scalar of x's dtype, as a parameter. */
 sn_value sn_fn_like(sn_fn_call *c, sn_value x, double v);
+/* The key of a draw: of its argument "seed" where that decides (stateless), else the recorder's
+ * next. */
+int64_t sn_fn_key(sn_fn_call *c);
+/* Pictures as tf.image works on them: whole numbers as floats of [0, 1], and back to the dtype they
+ * had; floats as they are. */
+sn_value sn_fn_unit_picture(sn_fn_call *c, sn_value x);
+sn_value sn_fn_picture_of(sn_fn_call *c, sn_value unit, snug_dtype dtype);
 /* The result is these integers, which nobody needs to compute; n = elements of the type, at most
  * SN_FN_MAX_ITEMS. */
 void sn_fn_known(sn_fn_call *c, const snug_type *type, const int64_t *v);

@@ -41,6 +41,15 @@ void sn_fn_transpose_image(sn_fn_call *c) {
     c->out[0] = sn_build_swapaxes(c->b, x, h, h + 1);
 }
 
+/* The largest size within the one wanted that has the picture's shape, in f32 as TensorFlow has
+ * it. */
+static void keep_aspect(const int64_t *picture, int64_t *size) {
+    const float by_h = (float)size[0] / (float)picture[0],
+                by_w = (float)size[1] / (float)picture[1], by = by_h < by_w ? by_h : by_w;
+    for (int k = 0; k < 2; k++)
+        size[k] = (int64_t)rintf(by * (float)picture[k]);
+}
+
 void sn_fn_resize(sn_fn_call *c) {
     static const struct {
         const char *name;
@@ -65,6 +74,8 @@ void sn_fn_resize(sn_fn_call *c) {
         return sn_fn_refuse(c, SNUG_E_INVALID, "it needs a height and a width, and a known method");
     a.resize.size[0] = size[0];
     a.resize.size[1] = size[1];
+    if (sn_fn_place(c, "preserve_aspect_ratio") >= 0 && sn_fn_flag(c, "preserve_aspect_ratio"))
+        keep_aspect(t.dims + height_axis(c, &t), a.resize.size);
     a.resize.antialias = sn_fn_flag(c, "antialias");
     sn_value x = as_float(c, given);
     x = alone ? sn_build_expand_dims(c->b, x, 0) : x;
@@ -188,7 +199,7 @@ void sn_fn_psnr(sn_fn_call *c) {
 /* Brightness of red, green and blue along the last axis. */
 void sn_fn_rgb_to_grayscale(sn_fn_call *c) {
     static const double share[3] = {0.2989, 0.5870, 0.1140};
-    const sn_value given = sn_fn_value(c, 0), x = as_float(c, given);
+    const sn_value given = sn_fn_value(c, 0), x = sn_fn_unit_picture(c, given);
     const snug_type t = sn_fn_type(c, x);
     sn_value sum = SN_NO_VALUE;
     if (t.rank < 1 || t.dims[t.rank - 1] != 3)
@@ -197,7 +208,7 @@ void sn_fn_rgb_to_grayscale(sn_fn_call *c) {
         const sn_value part = sn_build_affine(c->b, sn_build_part(c->b, x, -1, k, 1), share[k], 0);
         sum = k ? sn_build_add(c->b, sum, part) : part;
     }
-    c->out[0] = sn_build_cast(c->b, sum, sn_fn_type(c, given).dtype);
+    c->out[0] = sn_fn_picture_of(c, sum, sn_fn_type(c, given).dtype);
 }
 
 void sn_fn_grayscale_to_rgb(sn_fn_call *c) {
@@ -210,20 +221,37 @@ void sn_fn_grayscale_to_rgb(sn_fn_call *c) {
 }
 
 void sn_fn_adjust_brightness(sn_fn_call *c) {
-    c->out[0] = sn_build_affine(c->b, as_float(c, sn_fn_value(c, 0)), 1, sn_fn_real(c, "delta"));
+    const sn_value given = sn_fn_value(c, 0), x = sn_fn_unit_picture(c, given);
+    c->out[0] = sn_fn_picture_of(c, sn_build_affine(c->b, x, 1, sn_fn_real(c, "delta")),
+                                 sn_fn_type(c, given).dtype);
 }
 
-/* Each channel's distance from its mean, scaled. */
-void sn_fn_adjust_contrast(sn_fn_call *c) {
-    const sn_value x = as_float(c, sn_fn_value(c, 0));
+/* Each channel's distance from its mean, scaled by a number of its dtype. */
+static void change_contrast(sn_fn_call *c, sn_value factor) {
+    const sn_value given = sn_fn_value(c, 0), x = sn_fn_unit_picture(c, given);
     const snug_type t = sn_fn_type(c, x);
     const int h = height_axis(c, &t);
     if (sn_fn_failed(c))
         return;
-    const sn_value mean = sn_build_mean(c->b, x, 3u << h, true);
-    const sn_value off =
-        sn_build_affine(c->b, sn_build_sub(c->b, x, mean), sn_fn_real(c, "contrast_factor"), 0);
-    c->out[0] = sn_build_add(c->b, off, mean);
+    const sn_value mean = sn_build_mean(c->b, x, 3u << h, true),
+                   off = sn_build_mul(c->b, sn_build_sub(c->b, x, mean), factor);
+    c->out[0] = sn_fn_picture_of(c, sn_build_add(c->b, off, mean), sn_fn_type(c, given).dtype);
+}
+
+/* f32 for whole numbers, which become floats on the way. */
+static snug_dtype float_of(sn_fn_call *c, sn_value x) {
+    const snug_dtype t = sn_fn_type(c, x).dtype;
+    return sn_dtype_is_float(t) ? t : SNUG_F32;
+}
+
+/* A setting as a number of the picture's dtype. */
+static sn_value setting(sn_fn_call *c, const char *name) {
+    const sn_value x = sn_fn_value(c, 0);
+    return sn_build_scalar(c->b, float_of(c, x), sn_fn_real(c, name));
+}
+
+void sn_fn_adjust_contrast(sn_fn_call *c) {
+    change_contrast(c, setting(c, "contrast_factor"));
 }
 
 void sn_fn_standardize_image(sn_fn_call *c) {
@@ -241,23 +269,35 @@ void sn_fn_standardize_image(sn_fn_call *c) {
 }
 
 /* Whole numbers span their dtype, floats [0, 1]. */
+static double span_of(snug_dtype dtype) {
+    return dtype == SNUG_U8 ? 255 : dtype == SNUG_I8 ? 127 : (double)INT32_MAX;
+}
+
+sn_value sn_fn_unit_picture(sn_fn_call *c, sn_value x) {
+    const snug_dtype from = sn_fn_type(c, x).dtype;
+    return sn_dtype_is_float(from) || sn_fn_failed(c)
+               ? x
+               : sn_build_affine(c->b, sn_build_cast(c->b, x, SNUG_F32), 1 / span_of(from), 0);
+}
+
+sn_value sn_fn_picture_of(sn_fn_call *c, sn_value unit, snug_dtype dtype) {
+    if (sn_dtype_is_float(dtype) || sn_fn_failed(c))
+        return unit;
+    const double most = span_of(dtype);
+    const sn_value scaled = sn_build_affine(c->b, unit, most + 0.5, 0);
+    return sn_build_cast(c->b, sn_build_clip(c->b, scaled, 0, most), dtype);
+}
+
 void sn_fn_convert_image_dtype(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const snug_dtype from = sn_fn_type(c, x).dtype, to = sn_fn_dtype(c, "dtype", from);
-    const double most = from == SNUG_U8   ? 255
-                        : from == SNUG_I8 ? 127
-                                          : (double)INT32_MAX,
-                 goal = to == SNUG_U8   ? 255
-                        : to == SNUG_I8 ? 127
-                                        : (double)INT32_MAX;
     const bool real_from = sn_dtype_is_float(from), real_to = sn_dtype_is_float(to);
     if (from == to || (real_from && real_to))
         c->out[0] = sn_build_cast(c->b, x, to);
     else if (real_to)
-        c->out[0] = sn_build_affine(c->b, sn_build_cast(c->b, x, to), 1 / most, 0);
+        c->out[0] = sn_build_affine(c->b, sn_build_cast(c->b, x, to), 1 / span_of(from), 0);
     else if (real_from)
-        c->out[0] = sn_build_cast(
-            c->b, sn_build_clip(c->b, sn_build_affine(c->b, x, goal + 0.5, 0), 0, goal), to);
+        c->out[0] = sn_fn_picture_of(c, x, to);
     else
         sn_fn_refuse(c, SNUG_E_UNSUPPORTED, "from one integer dtype to another");
 }
@@ -327,7 +367,7 @@ void sn_fn_hsv_to_rgb(sn_fn_call *c) {
 
 /* Hue plus `turn`, saturation times `factor`; either may be SN_NO_VALUE. */
 static void recolour(sn_fn_call *c, sn_value turn, sn_value factor) {
-    const sn_value x = as_float(c, sn_fn_value(c, 0));
+    const sn_value given = sn_fn_value(c, 0), x = sn_fn_unit_picture(c, given);
     if (!has_colours(c, x))
         return;
     const sn_value hsv = to_hsv(c, x);
@@ -338,24 +378,24 @@ static void recolour(sn_fn_call *c, sn_value turn, sn_value factor) {
     }
     if (sn_value_ok(factor))
         parts[1] = sn_build_clip(c->b, sn_build_mul(c->b, parts[1], factor), 0, 1);
-    c->out[0] = from_hsv(c, sn_build_concat(c->b, parts, 3, -1));
+    c->out[0] = sn_fn_picture_of(c, from_hsv(c, sn_build_concat(c->b, parts, 3, -1)),
+                                 sn_fn_type(c, given).dtype);
 }
 
 void sn_fn_adjust_saturation(sn_fn_call *c) {
-    const sn_value x = as_float(c, sn_fn_value(c, 0));
-    recolour(c, SN_NO_VALUE, sn_fn_like(c, x, sn_fn_real(c, "saturation_factor")));
+    recolour(c, SN_NO_VALUE, setting(c, "saturation_factor"));
 }
 
 void sn_fn_adjust_hue(sn_fn_call *c) {
-    const sn_value x = as_float(c, sn_fn_value(c, 0));
-    recolour(c, sn_fn_like(c, x, sn_fn_real(c, "delta")), SN_NO_VALUE);
+    recolour(c, setting(c, "delta"), SN_NO_VALUE);
 }
 
 void sn_fn_adjust_gamma(sn_fn_call *c) {
-    const sn_value x = as_float(c, sn_fn_value(c, 0));
-    c->out[0] =
+    const sn_value given = sn_fn_value(c, 0), x = sn_fn_unit_picture(c, given);
+    const sn_value y =
         sn_build_affine(c->b, sn_build_value_op(c->b, SN_OP_power, &x, 1, sn_fn_real(c, "gamma")),
                         sn_fn_real(c, "gain"), 0);
+    c->out[0] = sn_fn_picture_of(c, y, sn_fn_type(c, given).dtype);
 }
 
 void sn_fn_total_variation(sn_fn_call *c) {
@@ -383,7 +423,7 @@ static sn_value number_each(sn_fn_call *c, const snug_type *t, double low, doubl
     a.random.dims.v[0] = t->rank == 4 ? t->dims[0] : 1;
     a.random.dtype = SNUG_F32;
     a.random.kind = 0; /* uniform */
-    a.random.key = sn_record_draw(&c->r);
+    a.random.key = sn_fn_key(c);
     a.random.low = sn_record_number(&c->r, low);
     a.random.high = sn_record_number(&c->r, high);
     return sn_build(c->b, SN_OP_random, &a, NULL, 0);
@@ -408,39 +448,29 @@ void sn_fn_random_flip_up_down(sn_fn_call *c) {
     flip_some(c, 0);
 }
 
-/* One number for all of them. */
-void sn_fn_random_brightness(sn_fn_call *c) {
-    const sn_value x = as_float(c, sn_fn_value(c, 0));
-    const double most = sn_fn_real(c, "max_delta");
+/* One number for all of them, as the picture's float dtype. */
+static sn_value one_number(sn_fn_call *c, double low, double high) {
     const snug_type one = {.dtype = SNUG_F32, .rank = 0};
-    const sn_value by =
-        sn_build_cast(c->b, number_each(c, &one, -most, most), sn_fn_type(c, x).dtype);
-    c->out[0] = sn_build_add(c->b, x, by);
+    const sn_value x = sn_fn_value(c, 0);
+    return sn_build_cast(c->b, number_each(c, &one, low, high), float_of(c, x));
 }
 
-static sn_value one_number(sn_fn_call *c, sn_value like, double low, double high) {
-    const snug_type one = {.dtype = SNUG_F32, .rank = 0};
-    return sn_build_cast(c->b, number_each(c, &one, low, high), sn_fn_type(c, like).dtype);
+void sn_fn_random_brightness(sn_fn_call *c) {
+    const sn_value given = sn_fn_value(c, 0), x = sn_fn_unit_picture(c, given);
+    const double most = sn_fn_real(c, "max_delta");
+    c->out[0] = sn_fn_picture_of(c, sn_build_add(c->b, x, one_number(c, -most, most)),
+                                 sn_fn_type(c, given).dtype);
 }
 
 void sn_fn_random_contrast(sn_fn_call *c) {
-    const sn_value x = as_float(c, sn_fn_value(c, 0));
-    const snug_type t = sn_fn_type(c, x);
-    const int h = height_axis(c, &t);
-    if (sn_fn_failed(c))
-        return;
-    const sn_value factor = one_number(c, x, sn_fn_real(c, "lower"), sn_fn_real(c, "upper")),
-                   mean = sn_build_mean(c->b, x, 3u << h, true);
-    c->out[0] = sn_build_add(c->b, sn_build_mul(c->b, sn_build_sub(c->b, x, mean), factor), mean);
+    change_contrast(c, one_number(c, sn_fn_real(c, "lower"), sn_fn_real(c, "upper")));
 }
 
 void sn_fn_random_saturation(sn_fn_call *c) {
-    const sn_value x = as_float(c, sn_fn_value(c, 0));
-    recolour(c, SN_NO_VALUE, one_number(c, x, sn_fn_real(c, "lower"), sn_fn_real(c, "upper")));
+    recolour(c, SN_NO_VALUE, one_number(c, sn_fn_real(c, "lower"), sn_fn_real(c, "upper")));
 }
 
 void sn_fn_random_hue(sn_fn_call *c) {
-    const sn_value x = as_float(c, sn_fn_value(c, 0));
     const double most = sn_fn_real(c, "max_delta");
-    recolour(c, one_number(c, x, -most, most), SN_NO_VALUE);
+    recolour(c, one_number(c, -most, most), SN_NO_VALUE);
 }

@@ -8,8 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What the draw is from: a seed that decides, or the next of the recorder's. */
-static int64_t key_of(sn_fn_call *c) {
+int64_t sn_fn_key(sn_fn_call *c) {
     int n = 0;
     const bool stateless = strstr(c->names, "stateless") != NULL;
     const int64_t *seed = stateless || c->promotes ? sn_fn_ints(c, "seed", &n) : NULL;
@@ -30,7 +29,7 @@ static sn_value draw(sn_fn_call *c, sn_random_kind kind, const snug_type *t, dou
     memcpy(at.random.dims.v, t->dims, sizeof t->dims);
     at.random.dtype = t->dtype;
     at.random.kind = (int64_t)kind;
-    at.random.key = key_of(c);
+    at.random.key = sn_fn_key(c);
     at.random.low = sn_record_number(&c->r, a);
     at.random.high = sn_record_number(&c->r, b);
     return sn_fn_failed(c) ? SN_NO_VALUE : sn_build(c->b, SN_OP_random, &at, NULL, 0);
@@ -153,7 +152,7 @@ void sn_fn_dropout(sn_fn_call *c) {
         return sn_fn_refuse(c, SNUG_E_INVALID, "rate=%g; it must be in [0, 1)", rate);
     sn_attrs a;
     sn_attrs_default(SN_OP_dropout, &a);
-    a.dropout.key = key_of(c);
+    a.dropout.key = sn_fn_key(c);
     a.dropout.rate = sn_record_number(&c->r, rate);
     if (!sn_fn_given(c, "noise_shape")) {
         c->out[0] = sn_build(c->b, SN_OP_dropout, &a, &x, 1);

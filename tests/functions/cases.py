@@ -186,4 +186,18 @@ less += [("keras.ops.average", [X]), ("keras.ops.average", [X], {"axis": 1, "wei
          ("keras.ops.conv_transpose", [real(2, 3, 3, 4), real(3, 3, 2, 4), 2, "valid"]), ("keras.ops.conv_transpose", [real(2, 5, 4), real(3, 2, 4), 2, "same"]), ("keras.ops.space_to_depth", [real(1, 4, 4, 2), 2]), ("keras.backend.repeat_elements", [X, 2, 1]),
          ("keras.backend.arange", [5]), ("keras.backend.tile", [X, [2, 1]]), ("tf.math.softmax", [X]), ("tf.nn.conv1d_transpose", [real(2, 3, 4), real(3, 2, 4), [2, 6, 2], 2])]
 
-GROUPS = {"less": less, "solve": solve, "more": more, "one": one, "two": two, "along": along, "shape": shape, "index": index, "linalg": linalg, "nn": nn, "image": image}
+BYTES = whole(5, 6, 3, dtype=np.uint8, low=0, high=256)
+BIG, OTHER = real(2, 16, 14, 2, low=0, high=1), real(2, 16, 14, 2, low=0, high=1)
+BOXES = np.float32([[0, 0, 1, 1], [0.2, 0.6, 0.9, 0.1], [-0.3, 0.1, 0.5, 1.2]])
+picture = [("tf.image.adjust_brightness", [BYTES, 0.2]), ("tf.image.adjust_contrast", [BYTES, 1.7]), ("tf.image.adjust_saturation", [BYTES, 1.5]),
+           ("tf.image.adjust_hue", [BYTES, 0.3]), ("tf.image.adjust_gamma", [BYTES, 2.0, 1.5]), ("tf.image.rgb_to_grayscale", [BYTES]),
+           ("tf.image.resize", [IMG, [4, 20]], {"preserve_aspect_ratio": True}), ("tf.image.resize", [IMG[0], [9, 3]], {"preserve_aspect_ratio": True}),
+           ("tf.image.resize", [IMG, [3, 4]], {"method": "gaussian", "antialias": True}), ("tf.image.resize", [IMG, [7, 8]], {"method": "mitchellcubic"}),
+           ("tf.image.rgb_to_yuv", [RGB]), ("tf.image.yuv_to_rgb", [RGB]), ("tf.image.rgb_to_yiq", [RGB]), ("tf.image.yiq_to_rgb", [RGB]),
+           ("tf.image.image_gradients", [IMG]), ("tf.image.sobel_edges", [IMG]), ("tf.image.ssim", [BIG, OTHER, 1.0]),
+           ("tf.image.ssim", [BIG[0], OTHER[0], 1.0], {"filter_size": 5, "filter_sigma": 0.8}), ("tf.image.resize_with_pad", [IMG, 7, 9]),
+           ("tf.image.resize_with_pad", [IMG[0], 4, 3], {"method": "nearest"}), ("tf.image.resize_with_pad", [BYTES, 3, 9], {"antialias": True}),
+           ("tf.image.crop_and_resize", [IMG, BOXES, np.int32([0, 1, 0]), [3, 4]]),
+           ("tf.image.crop_and_resize", [IMG, BOXES, np.int32([1, 0, 1]), [2, 1]], {"method": "nearest", "extrapolation_value": 0.5})]
+
+GROUPS = {"less": less, "solve": solve, "more": more, "one": one, "two": two, "along": along, "shape": shape, "index": index, "linalg": linalg, "nn": nn, "image": image, "picture": picture}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Records what TensorFlow and Keras give for calls of functions: tests/functions/*.txt, which test_functions runs.
-usage: record.py   (in a Python with TensorFlow 2.21 and Keras 3)
+usage: record.py [GROUP...]   (in a Python with TensorFlow 2.21 and Keras 3)
 
 A case is a block of lines: `call NAME`, its arguments, one per line (`kw NAME` before one given by name), then `out` lines with
 the results and, where the first of the arguments is a float tensor, a `grad` line with the gradient of their sum by it; or `fails`. Arguments: T dtype rank dims... values..., I integer, R real, B truth, S text, N none, L n (n arguments
@@ -108,6 +108,8 @@ def gradient(tape, given, first, name):
 def main():
     import cases
     for group, rows in cases.GROUPS.items():
+        if sys.argv[1:] and group not in sys.argv[1:]:
+            continue
         lines = []
         for row in rows:
             name, args = row[0], row[1]
