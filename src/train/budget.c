@@ -169,7 +169,7 @@ static sn_budget_floor floor_of(const sn_share *share, const sn_plan_floor *leas
     const size_t sum =
         share->process + share->state - least->spilled_bytes + share->books + least->bytes + spare;
     const size_t unit = share->granule;
-    return (sn_budget_floor){.budget = unit > 0 ? (sum / unit + 1) * unit : with_tables(sum),
+    return (sn_budget_floor){.budget = unit > 0 ? (sum / unit + 2) * unit : with_tables(sum),
                              .arena = least->bytes,
                              .spilled = least->spilled_bytes,
                              .seconds = least->seconds};

@@ -137,8 +137,8 @@ static void gpu_free(sn_gpu *g, void *block) {
         return;
     *link = b->next;
     g->held_bytes -= b->bytes;
-    if (enter(g, NULL) == SNUG_OK)
-        sn_driver_free(b->data);
+    (void)enter(g, NULL); /* a lost context takes it back, too */
+    sn_driver_free(b->data);
     host_free(g, b, sizeof *b);
 }
 
@@ -166,8 +166,8 @@ static snug_status gpu_pin(sn_gpu *g, size_t bytes, void **out, snug_error *err)
 static void gpu_unpin(sn_gpu *g, void *block, size_t bytes) {
     if (!block)
         return;
-    if (enter(g, NULL) == SNUG_OK)
-        sn_driver_unpin(block);
+    (void)enter(g, NULL);
+    sn_driver_unpin(block);
     host_free(g, ((void **)block)[-1], pinned_bytes(bytes > 0 ? bytes : 1) + 2 * PAGE_BYTES);
 }
 
@@ -470,8 +470,8 @@ static snug_status gpu_replay(sn_gpu *g, sn_gpu_graph *graph, snug_error *err) {
 static void gpu_drop(sn_gpu *g, sn_gpu_graph *graph) {
     if (!graph)
         return;
-    if (enter(g, NULL) == SNUG_OK)
-        sn_driver_drop_graph(graph->graph);
+    (void)enter(g, NULL);
+    sn_driver_drop_graph(graph->graph);
     host_free(g, graph, sizeof *graph);
 }
 

@@ -1,0 +1,392 @@
+/* test_gpu.c: models on a GPU, by the emulated plug-in: the processor's results, captured runs,
+ * budgets of device memory, spilling to pinned memory, and failures: of each request, of the driver
+ * at each call, of what is missing. What is asserted of bytes is the card's own count. */
+#include "support/blobs.h"
+#include "support/cuda_driver.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <snug/device.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const sn_emulated_card fresh = {.total_bytes = (size_t)1 << 30,
+                                       .context_bytes = (size_t)264 << 20,
+                                       .n_devices = 1,
+                                       .fail_at = -1};
+
+/* The card of the plug-in, which stays loaded. */
+static sn_emulated_card *card(void) {
+    static sn_emulated_card *found;
+    if (!found) {
+        sn_emulated_world_fn world;
+        void *library = dlopen(SNUG_EMULATED_PLUGIN, RTLD_NOW);
+        assert_non_null(library);
+        void *symbol = dlsym(library, "sn_emulated_world");
+        memcpy(&world, &symbol, sizeof world);
+        found = world();
+    }
+    return found;
+}
+
+static snug_status open_gpu(snug_engine *e, size_t budget, snug_error *err) {
+    const snug_device_options o = {.budget_bytes = budget, .plugin = SNUG_EMULATED_PLUGIN};
+    return snug_device(e, "gpu", &o, err);
+}
+
+static int setup(void **state) {
+    *card() = fresh;
+    return sn_engine_setup(state);
+}
+
+/* Everything is given back, on both sides. */
+static int teardown(void **state) {
+    snug_error err;
+    expect_ok(snug_device(*state, "cpu", NULL, &err), &err);
+    assert_int_equal(card()->held_bytes, 0);
+    assert_int_equal(card()->n_contexts, 0);
+    return sn_engine_teardown(state);
+}
+
+#define gpu_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+static void expect_near(const float *a, const float *b, size_t n, double tolerance) {
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)a[i] - (double)b[i]) <= tolerance))
+            fail_msg("weight %zu is %.9g, the processor's %.9g", i, (double)a[i], (double)b[i]);
+}
+
+/* --- the processor's results -------------------------------------------------------------------
+ */
+static snug_status fit_blobs(snug_engine *e, float *weights, size_t *n, snug_error *err) {
+    blobs b;
+    snug_model *m = NULL;
+    blobs_begin(e, &b);
+    snug_status status = make_mlp(e, "adam:lr=0.02", &m, err);
+    const snug_fit_options fit = {
+        .x = b.fx, .y = b.fy, .epochs = 4, .batch = 16, .shuffle = 1, .seed = 5};
+    if (status == SNUG_OK)
+        status = snug_fit(m, &fit, NULL, err);
+    if (status == SNUG_OK && weights)
+        *n = copy_weights(m, weights);
+    snug_model_destroy(m);
+    blobs_end(&b);
+    return status;
+}
+
+static void test_training_gives_the_processors_weights(void **state) {
+    snug_error err;
+    float here[MAX_WEIGHTS], there[MAX_WEIGHTS], again[MAX_WEIGHTS];
+    size_t n, m;
+    expect_ok(fit_blobs(*state, here, &n, &err), &err);
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(fit_blobs(*state, there, &m, &err), &err);
+    assert_int_equal(n, m);
+    expect_near(there, here, n, 1e-5);
+    expect_ok(fit_blobs(*state, again, &m, &err), &err);
+    assert_memory_equal(there, again, n * sizeof *there);
+}
+
+/* From the second run of a plan on. */
+static void test_runs_are_captured_and_replayed(void **state) {
+    snug_error err;
+    float weights[MAX_WEIGHTS];
+    size_t n;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(fit_blobs(*state, weights, &n, &err), &err);
+    /* 70 rows: 4 whole batches and a remainder, 4 epochs; each run in two parts */
+    assert_int_equal(card()->n_replays, 2 * (15 + 3));
+}
+
+static void test_weights_that_are_written_reach_the_device(void **state) {
+    snug_error err;
+    blobs b;
+    double before[2], zeroed[2];
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    const snug_run_options run = {.x = b.fx, .y = b.fy, .batch = 16};
+    expect_ok(snug_evaluate(m, &run, before, NULL, &err), &err);
+    for (size_t i = 0; i < snug_model_n_weights(m); i++) {
+        snug_view v;
+        expect_ok(snug_model_weight(m, i, NULL, &v, &err), &err);
+        memset(v.data, 0, v.bytes);
+    }
+    expect_ok(snug_evaluate(m, &run, zeroed, NULL, &err), &err);
+    expect_real(zeroed[0], log(3), 1e-6);
+    assert_true(fabs(before[0] - log(3)) > 1e-3);
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+/* --- a step is atomic ---------------------------------------------------------------------------
+ */
+static void test_nan_leaves_the_weights_as_they_were(void **state) {
+    snug_error err;
+    blobs b;
+    float before[MAX_WEIGHTS];
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .epochs = 2, .batch = 35};
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err); /* captured by now */
+    copy_weights(m, before);
+    b.x[3][1] = NAN;
+    expect_status(snug_fit(m, &fit, NULL, &err), SNUG_E_NUMERIC, &err);
+    assert_true(same_weights(m, before));
+    b.x[3][1] = 0;
+    expect_ok(snug_fit(m, &fit, NULL, &err), &err);
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+static void test_labels_outside_of_the_classes_are_named(void **state) {
+    snug_error err;
+    blobs b;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    b.y[40] = 7;
+    const snug_fit_options fit = {.x = b.fx, .y = b.fy, .batch = 16};
+    expect_status(snug_fit(m, &fit, NULL, &err), SNUG_E_DATA, &err);
+    expect_text(err.text, "row 40 of y has the label 7");
+    snug_model_destroy(m);
+    blobs_end(&b);
+}
+
+/* --- budgets -----------------------------------------------------------------------------------
+ */
+/* A step whose activations are what matters; with a middle layer its slots are, 4 MiB each. */
+static snug_status make_wide(snug_engine *e, bool middle, snug_model **out, snug_error *err) {
+    snug_model *m;
+    SNUG_TRY(snug_model_create(e, "wide", &(snug_type){SNUG_F32, 1, {64}}, &m, err));
+    snug_status status = snug_model_add(m, "Dense", "units=512 activation=relu", err);
+    if (status == SNUG_OK && middle)
+        status = snug_model_add(m, "Dense", "units=2048 activation=relu", err);
+    if (status == SNUG_OK)
+        status = snug_model_add(m, "Dense", "units=3 activation=softmax", err);
+    if (status == SNUG_OK)
+        status = snug_model_compile(m,
+                                    &(snug_compile){.optimizer = middle ? "adam:use_ema=true" : "adam",
+                                                    .loss = "sparse_categorical_crossentropy"},
+                                    err);
+    if (status == SNUG_OK)
+        *out = m;
+    else
+        snug_model_destroy(m);
+    return status;
+}
+
+enum { MOST = 64 * 512 + 512 + 512 * 2048 + 2048 + 2048 * 3 + 3, BATCH = 512 };
+
+typedef struct {
+    float weights[MOST];
+    size_t n_weights;
+    snug_model_plan_info info;
+    size_t held; /* of the card, after training */
+} wide_run;
+
+static void fit_wide(snug_engine *e, bool middle, size_t budget, wide_run *out) {
+    const int64_t batch = middle ? 16 : BATCH;
+    snug_error err;
+    snug_model *m;
+    snug_feed *x, *y;
+    expect_ok(open_gpu(e, budget, &err), &err);
+    expect_ok(make_wide(e, middle, &m, &err), &err);
+    expect_ok(snug_feed_open(e, middle ? "normal:16x64@1" : "normal:512x64@1", &x, &err), &err);
+    expect_ok(snug_feed_open(e, middle ? "labels:16@2@3" : "labels:512@2@3", &y, &err), &err);
+    expect_ok(
+        snug_model_plan(m, &(snug_plan_request){.batch = batch, .train = 1}, &out->info, &err),
+        &err);
+    expect_ok(
+        snug_fit(m, &(snug_fit_options){.x = x, .y = y, .batch = batch, .epochs = 2}, NULL, &err),
+        &err);
+    out->held = card()->held_bytes;
+    size_t n = 0;
+    for (size_t i = 0; i < snug_model_n_weights(m); i++) {
+        snug_view v;
+        expect_ok(snug_model_weight(m, i, NULL, &v, &err), &err);
+        memcpy(out->weights + n, v.data, v.bytes);
+        n += v.bytes / sizeof(float);
+    }
+    out->n_weights = n;
+    snug_feed_destroy(x);
+    snug_feed_destroy(y);
+    snug_model_destroy(m);
+    expect_ok(snug_device(e, "cpu", NULL, &err), &err);
+}
+
+static void test_a_tight_budget_is_held_in_slices_with_the_same_weights(void **state) {
+    wide_run *roomy = malloc(sizeof *roomy), *tight = malloc(sizeof *tight);
+    fit_wide(*state, false, 0, roomy);
+    const size_t whole = roomy->info.peak_bytes + roomy->info.reserve_bytes;
+    const size_t budget = (whole + roomy->info.floor_bytes) / 2;
+    fit_wide(*state, false, budget, tight);
+    assert_true(roomy->info.slices == 1 && tight->info.slices > 1);
+    assert_true(tight->info.fits);
+    assert_true(tight->held + fresh.context_bytes <= budget);
+    assert_true(tight->held < roomy->held);
+    expect_near(tight->weights, roomy->weights, roomy->n_weights, 1e-5);
+    free(roomy);
+    free(tight);
+}
+
+static void test_the_floor_is_held_with_slots_in_pinned_memory(void **state) {
+    wide_run *roomy = malloc(sizeof *roomy), *least = malloc(sizeof *least);
+    fit_wide(*state, true, 0, roomy);
+    fit_wide(*state, true, roomy->info.floor_bytes, least);
+    assert_true(least->info.fits);
+    assert_true(least->info.spilled_bytes > 0);
+    assert_true(least->held + fresh.context_bytes <= roomy->info.floor_bytes);
+    expect_near(least->weights, roomy->weights, roomy->n_weights, 1e-5);
+    free(roomy);
+    free(least);
+}
+
+static void test_a_budget_below_the_floor_is_refused_with_numbers(void **state) {
+    snug_error err;
+    snug_model *m;
+    snug_model_plan_info info;
+    expect_ok(open_gpu(*state, fresh.context_bytes + ((size_t)1 << 20), &err), &err);
+    expect_ok(make_wide(*state, false, &m, &err), &err);
+    const snug_plan_request request = {.batch = BATCH, .train = 1};
+    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
+    assert_false(info.fits);
+    expect_status(snug_fit_check(m, &request, &err), SNUG_E_BUDGET, &err);
+    expect_text(err.text, "context");
+    snug_model_destroy(m);
+}
+
+static void test_a_card_that_others_fill_is_planned_into_what_is_left(void **state) {
+    snug_error err;
+    snug_model *m;
+    snug_model_plan_info info;
+    const size_t left = (size_t)8 << 20;
+    card()->others_bytes = fresh.total_bytes - fresh.context_bytes - left;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(make_wide(*state, false, &m, &err), &err);
+    expect_ok(snug_model_plan(m, &(snug_plan_request){.batch = 8192, .train = 1}, &info, &err),
+              &err);
+    assert_int_equal(info.budget_bytes, fresh.context_bytes + left);
+    assert_true(info.fits && info.slices > 1);
+    assert_true(info.peak_bytes <= info.budget_bytes);
+    snug_model_destroy(m);
+}
+
+/* --- what is missing ---------------------------------------------------------------------------
+ */
+static void test_what_is_missing_is_said(void **state) {
+    snug_error err;
+    char why[256];
+    const snug_device_options none = {.plugin = "/nowhere/libsnug-cuda.so"};
+    expect_status(snug_device(*state, "gpu", &none, &err), SNUG_E_DEVICE, &err);
+    expect_text(err.text, "there is no GPU plug-in (/nowhere/libsnug-cuda.so)");
+    assert_int_equal(snug_device_count(none.plugin, why, sizeof why), 0);
+    expect_status(snug_device(*state, "tpu", NULL, &err), SNUG_E_INVALID, &err);
+    const snug_device_options other = {.plugin = SNUG_EMULATED_PLUGIN};
+    expect_status(snug_device(*state, "gpu:3", &other, &err), SNUG_E_DEVICE, &err);
+    expect_text(err.text, "there is no GPU 3; the driver sees 1");
+    card()->n_devices = 0;
+    assert_int_equal(snug_device_count(SNUG_EMULATED_PLUGIN, why, sizeof why), 0);
+    expect_text(why, "sees no GPU");
+    card()->n_devices = 1;
+    card()->others_bytes = fresh.total_bytes - 1;
+    expect_status(open_gpu(*state, 0, &err), SNUG_E_MEMORY, &err);
+    expect_text(err.text, "is full");
+    card()->others_bytes = 0;
+    expect_status(open_gpu(*state, (size_t)100 << 20, &err), SNUG_E_BUDGET, &err);
+    expect_text(err.text, "less than its context alone takes, 264.0 MiB");
+}
+
+/* --- failures ----------------------------------------------------------------------------------
+ */
+static snug_status whole_training(snug_engine *e, void *ctx, snug_error *err) {
+    (void)ctx;
+    snug_model *m = NULL;
+    snug_feed *x = NULL, *y = NULL;
+    snug_status status = open_gpu(e, 0, err);
+    if (status == SNUG_OK)
+        status = make_mlp(e, "adam", &m, err);
+    if (status == SNUG_OK)
+        status = snug_feed_open(e, "normal:8x4@1", &x, err);
+    if (status == SNUG_OK)
+        status = snug_feed_open(e, "labels:8@2@3", &y, err);
+    if (status == SNUG_OK)
+        status =
+            snug_fit(m, &(snug_fit_options){.x = x, .y = y, .batch = 4, .epochs = 2}, NULL, err);
+    snug_feed_destroy(x);
+    snug_feed_destroy(y);
+    snug_model_destroy(m);
+    if (snug_device(e, "cpu", NULL, NULL) != SNUG_OK)
+        return SNUG_E_INTERNAL;
+    assert_int_equal(card()->held_bytes, 0);
+    assert_int_equal(card()->n_contexts, 0);
+    return status;
+}
+
+static void test_training_survives_any_failed_request(void **state) {
+    (void)state;
+    sn_fault_sweep(whole_training, NULL);
+}
+
+/* The driver fails at call n and from then on: the error is told, nothing is left behind, and a new
+ * engine works. */
+static void test_a_lost_device_poisons_its_engine_only(void **state) {
+    (void)state;
+    int64_t n = 0;
+    for (snug_status status = SNUG_E_DEVICE; status != SNUG_OK; n += 7) {
+        snug_error err;
+        snug_engine *e = sn_test_engine(0);
+        *card() = fresh;
+        card()->fail_at = n;
+        status = whole_training(e, NULL, &err);
+        if (status != SNUG_OK)
+            expect_status(status, SNUG_E_DEVICE, &err);
+        sn_test_engine_end(e);
+    }
+    assert_true(n > 100);
+    *card() = fresh;
+}
+
+static void test_a_lost_device_says_so_until_it_is_opened_again(void **state) {
+    snug_error err;
+    blobs b;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    blobs_begin(*state, &b);
+    snug_model *m = mlp(*state);
+    const snug_run_options run = {.x = b.fx, .y = b.fy, .batch = 16};
+    double values[2];
+    expect_ok(snug_evaluate(m, &run, values, NULL, &err), &err);
+    card()->fail_at = 3;
+    expect_status(snug_evaluate(m, &run, values, NULL, &err), SNUG_E_DEVICE, &err);
+    expect_status(snug_evaluate(m, &run, values, NULL, &err), SNUG_E_DEVICE, &err);
+    expect_text(err.text, "of no use to this engine any more");
+    snug_model_destroy(m);
+    blobs_end(&b);
+    expect_ok(snug_device(*state, "cpu", NULL, &err), &err);
+    *card() = fresh;
+    float weights[MAX_WEIGHTS];
+    size_t n;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(fit_blobs(*state, weights, &n, &err), &err);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        gpu_test(test_training_gives_the_processors_weights),
+        gpu_test(test_runs_are_captured_and_replayed),
+        gpu_test(test_weights_that_are_written_reach_the_device),
+        gpu_test(test_nan_leaves_the_weights_as_they_were),
+        gpu_test(test_labels_outside_of_the_classes_are_named),
+        gpu_test(test_a_tight_budget_is_held_in_slices_with_the_same_weights),
+        gpu_test(test_the_floor_is_held_with_slots_in_pinned_memory),
+        gpu_test(test_a_budget_below_the_floor_is_refused_with_numbers),
+        gpu_test(test_a_card_that_others_fill_is_planned_into_what_is_left),
+        gpu_test(test_what_is_missing_is_said),
+        gpu_test(test_training_survives_any_failed_request),
+        gpu_test(test_a_lost_device_poisons_its_engine_only),
+        gpu_test(test_a_lost_device_says_so_until_it_is_opened_again),
+    };
+    return cmocka_run_group_tests_name("gpu", tests, NULL, NULL);
+}
