@@ -153,6 +153,19 @@ typedef struct {
 SNUG_API SNUG_CHECKED snug_status snug_dataset_map(snug_dataset *d, const snug_mapper *f,
                                                    const snug_map_options *o, snug_dataset **out,
                                                    snug_error *err);
+/* Part 0 becomes a picture, f32[height,width,channels]: from a file's name (read, decoded,
+ * resized), or from numbers of that shape. augment: words with commas between them, each once per
+ * element at random: flip, flip_up_down, rot90 (square pictures), crop:N (moved by up to N pixels,
+ * default an eighth), brightness:D, contrast:D (default 0.1 of the scale); NULL: none. */
+typedef struct {
+    int64_t height, width, channels; /* 0: 3 channels */
+    double scale;                    /* 255 becomes this; 0: 1 */
+    const char *augment;
+    uint64_t seed;
+    snug_map_options map;
+} snug_pictures;
+SNUG_API SNUG_CHECKED snug_status snug_dataset_pictures(snug_dataset *d, const snug_pictures *o,
+                                                        snug_dataset **out, snug_error *err);
 /* Keeps elements for which f gives a true number as its only part. */
 SNUG_API SNUG_CHECKED snug_status snug_dataset_filter(snug_dataset *d, const snug_mapper *f,
                                                       snug_dataset **out, snug_error *err);

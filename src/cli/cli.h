@@ -120,6 +120,7 @@ snug_status cmd_ops(cli *c, snug_error *err);
 snug_status cmd_layers(cli *c, snug_error *err);
 snug_status cmd_doctor(cli *c, snug_error *err);
 snug_status cmd_make_data(cli *c, snug_error *err);
+snug_status cmd_data(cli *c, snug_error *err);
 
 /* model_args.c: a model with its compile flags, seed, dtype and weights, as the options say. */
 snug_status cli_load_model(cli *c, snug_model **out, snug_error *err);
@@ -141,5 +142,20 @@ int cli_named(const snug_model *m, bool input, const char *argument, const char 
 snug_status cli_check_output(const cli *c, option_id id, snug_error *err);
 /* After a command's results: the memory report where --memory was given; in JSON as a member. */
 snug_status cli_print_memory(const cli *c, snug_error *err);
+
+/* data_args.c: pipelines from --data, --map, --shuffle, --augment and --batch. */
+typedef struct {
+    const char *const *sources; /* folders, files, recipes */
+    int n_sources;
+    int64_t batch;
+    int64_t size[3];         /* of pictures: height, width, channels */
+    double validation_split; /* of a folder */
+    bool validation;         /* the part for it: neither shuffled nor augmented */
+} cli_pipeline;
+bool cli_is_folder(const char *path);
+/* The source alone: names and labels of a folder, records, or rows. */
+snug_status cli_open_source(cli *c, const cli_pipeline *p, snug_dataset **out, snug_error *err);
+/* All of it, with batch and prefetch. */
+snug_status cli_open_pipeline(cli *c, const cli_pipeline *p, snug_dataset **out, snug_error *err);
 
 #endif

@@ -33,6 +33,15 @@ static snug_status read_numbers(cli *c, fit_job *j, snug_error *err) {
 }
 
 static snug_status check_given(const cli *c, snug_error *err) {
+    static const option_id with_data[] = {OPT_map, OPT_augment, OPT_buffer};
+    if (cli_given(c, OPT_data) && (cli_given(c, OPT_x) || cli_given(c, OPT_y)))
+        return cli_fail(err, SNUG_E_INVALID, "give --data, or --x and --y");
+    for (size_t i = 0; i < sizeof with_data / sizeof *with_data; i++)
+        if (cli_given(c, with_data[i]) && !cli_given(c, OPT_data))
+            return cli_fail(err, SNUG_E_INVALID, "--%s goes with --data",
+                            cli_options[with_data[i]].name);
+    if (cli_given(c, OPT_data))
+        return SNUG_OK;
     if (!cli_given(c, OPT_x) || !cli_given(c, OPT_y))
         return cli_fail(err, SNUG_E_INVALID,
                         "fit needs --x and --y, e.g. --x x_train.npy --y y_train.npy");
@@ -54,6 +63,28 @@ static snug_status open_feeds(cli *c, const snug_model *m, fit_job *j, snug_erro
     return cli_open_data(c, m, val, &j->val_data, err);
 }
 
+/* Pictures get the size of the model's first input. */
+static snug_status open_pipelines(cli *c, const snug_model *m, fit_job *j, snug_error *err) {
+    const snug_type *input = snug_model_input_at(m, 0);
+    cli_pipeline p = {.sources = c->args.all[OPT_data],
+                      .n_sources = c->args.n_all[OPT_data],
+                      .batch = j->options.batch,
+                      .validation_split = j->options.validation_split};
+    if (input->rank != 4 && (cli_is_folder(p.sources[0]) || cli_given(c, OPT_augment)))
+        return cli_fail(err, SNUG_E_SHAPE,
+                        "the model's input is no picture (height, width, "
+                        "channels), which a folder and --augment give");
+    for (int i = 0; i < 3 && input->rank == 4; i++)
+        p.size[i] = input->dims[i + 1];
+    j->options.class_weight = c->args.text[OPT_class_weight];
+    j->options.validation_split = 0;
+    snug_status status = cli_open_pipeline(c, &p, &j->options.dataset, err);
+    if (status != SNUG_OK || p.validation_split == 0)
+        return status;
+    p.validation = true;
+    return cli_open_pipeline(c, &p, &j->options.val_dataset, err);
+}
+
 /* Before anything is trained. */
 static snug_status check_outputs(const cli *c, snug_error *err) {
     static const option_id ids[] = {OPT_save, OPT_best, OPT_csv};
@@ -64,7 +95,8 @@ static snug_status check_outputs(const cli *c, snug_error *err) {
 }
 
 static snug_status add_callbacks(cli *c, fit_job *j, snug_error *err) {
-    const bool validates = j->options.val_data || j->options.validation_split > 0;
+    const bool validates =
+        j->options.val_data || j->options.val_dataset || j->options.validation_split > 0;
     const char *quantity = validates ? "val_loss" : "loss";
     size_t *n = &j->options.n_callbacks;
     snug_status status = SNUG_OK;
@@ -97,13 +129,18 @@ static snug_status add_callbacks(cli *c, fit_job *j, snug_error *err) {
 static snug_status print_result(const cli *c, const snug_model *m, const fit_job *j,
                                 const snug_fit_result *r, snug_error *err) {
     const bool validated =
-        (j->options.val_data || j->options.validation_split > 0) && r->epochs > 0;
+        (j->options.val_data || j->options.val_dataset || j->options.validation_split > 0) &&
+        r->epochs > 0;
     if (!cli_given(c, OPT_json))
         return cli_print_memory(c, err);
     printf("{\"epochs\":%d,\"steps\":%lld,\"stopped\":%s,\"arena_bytes\":%zu,"
            "\"predicted_peak_bytes\":%zu",
            r->epochs, (long long)r->steps, r->stopped ? "true" : "false", r->arena_bytes,
            r->predicted_bytes);
+    if (j->options.dataset) {
+        printf(",\"input_seconds\":");
+        cli_print_json_number(stdout, r->input_seconds);
+    }
     for (int i = 0; i < r->n_values; i++) {
         const char *name = i ? snug_model_metric_name(m, (size_t)i - 1) : "loss";
         printf(",\"%s\":", name);
@@ -179,7 +216,7 @@ snug_status cmd_fit(cli *c, snug_error *err) {
     if (status == SNUG_OK && (cli_given(c, OPT_budget) || cli_given(c, OPT_plan)))
         status = check_budget(c, m, &j, err);
     if (status == SNUG_OK)
-        status = open_feeds(c, m, &j, err);
+        status = (cli_given(c, OPT_data) ? open_pipelines : open_feeds)(c, m, &j, err);
     if (status == SNUG_OK)
         status = add_callbacks(c, &j, err);
     if (status == SNUG_OK)
@@ -188,6 +225,8 @@ snug_status cmd_fit(cli *c, snug_error *err) {
         if (j.callbacks[i].destroy)
             j.callbacks[i].destroy(j.callbacks[i].ctx);
     snug_model_destroy(m);
+    snug_dataset_drop(j.options.dataset);
+    snug_dataset_drop(j.options.val_dataset);
     cli_close_data(&j.val_data);
     cli_close_data(&j.data);
     return status;

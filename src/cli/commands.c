@@ -13,6 +13,10 @@
     "Recipes are data that cost no file: zeros:SHAPE, constant:SHAPE@VALUE, normal:SHAPE@SEED,\n"  \
     "uniform:SHAPE@SEED, truncated:SHAPE@SEED, labels:SHAPE@SEED@CLASSES; SHAPE is 256x32x32x3.\n"
 #define MODELS "MODEL is the JSON that Keras' model.to_json() writes.\n"
+#define PIPELINES                                                                                  \
+    "--data DIR reads pictures of any size, resizes them to the model's input and labels them "    \
+    "by\n"                                                                                         \
+    "folder; --data X --data Y reads rows; with --budget their buffers are part of the plan.\n"
 #define SEVERAL                                                                                    \
     "Several inputs: --x once each, in the model's order or as --x NAME=FILE; outputs likewise.\n"
 
@@ -22,11 +26,12 @@ const cli_command cli_commands[] = {
      O(batch) | O(train) | O(sample_weight) | O(class_weight) | O(verbose) | O(curve) | O(search) |
          O(html) | O(save_plan) | MODEL_OPTIONS,
      cmd_plan},
-    {"fit", "MODEL", 1, 1, "train a model on data", MODELS SEVERAL RECIPES,
+    {"fit", "MODEL", 1, 1, "train a model on data", MODELS SEVERAL PIPELINES RECIPES,
      "fit model.json --x x_train.npy --y y_train.npy --epochs 5 --save w.safetensors",
      O(x) | O(y) | O(val_x) | O(val_y) | O(sample_weight) | O(val_sample_weight) | O(class_weight) |
-         O(epochs) | O(batch) | O(validation_split) | O(shuffle) | O(save) | O(best) | O(patience) |
-         O(reduce_rate) | O(csv) | O(memory) | O(plan) | MODEL_OPTIONS,
+         O(data) | O(map) | O(augment) | O(buffer) | O(epochs) | O(batch) | O(validation_split) |
+         O(shuffle) | O(save) | O(best) | O(patience) | O(reduce_rate) | O(csv) | O(memory) |
+         O(plan) | MODEL_OPTIONS,
      cmd_fit},
     {"evaluate", "MODEL", 1, 1, "loss and metrics on data", MODELS SEVERAL RECIPES,
      "evaluate model.json --weights w.safetensors --x x_test.npy --y y_test.npy",
@@ -46,6 +51,16 @@ const cli_command cli_commands[] = {
      "Rates say what plans may expect of this machine. --calibrate measures them into a file in\n"
      "$XDG_CACHE_HOME/snug, or ~/.cache/snug, which later commands read.\n",
      "doctor --calibrate", O(calibrate), cmd_doctor},
+    {"data", "inspect|bench DIR|FILE...", 2, 4, "what a data set holds; how fast a pipeline is",
+     "inspect: elements, classes and the first element of a folder of pictures, .tfrecord, .npy "
+     "or\n"
+     "idx files, or a recipe. bench: runs the pipeline that fit --data would run, for five "
+     "seconds,\n"
+     "and prints what each stage did; pictures get the size --input-shape (default 224,224,3).\n",
+     "data bench photos --shuffle --batch 32",
+     O(batch) | O(map) | O(augment) | O(shuffle) | O(buffer) | O(input_shape) | O(seed) |
+         O(budget) | O(spill),
+     cmd_data},
     {"make-data", "shapes|blobs DIR", 2, 2, "generate a data set for trying things",
      "Writes x_train.npy, y_train.npy, x_test.npy and y_test.npy; the same seed, the same bytes.\n"
      "shapes: 32x32 RGB pictures of 8 classes. blobs: points of 16 numbers around 6 centres.\n",

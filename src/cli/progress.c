@@ -92,12 +92,14 @@ static void draw_bar(progress *p, const snug_progress *s, bool last) {
     char values[2048], count[48], time_text[32], rate[32];
     const char *bold = p->color ? "\x1b[1m" : "", *off = p->color ? "\x1b[0m" : "";
     const char *green = p->color ? "\x1b[32m" : "", *grey = p->color ? "\x1b[37m" : "";
-    const int done = s->n_steps ? (int)(CELLS * s->step / s->n_steps) : CELLS;
+    const bool known = s->n_steps > 0; /* of a dataset's first pass it may not be */
+    const int done = known ? (int)(CELLS * s->step / s->n_steps) : last ? CELLS : 0;
     const double rate_seconds = step_seconds(p, s);
     const double seconds =
-        last ? now() - p->started : rate_seconds * (double)(s->n_steps - s->step);
-    int width = snprintf(count, sizeof count, "%*lld/%lld", digits(s->n_steps), (long long)s->step,
-                         (long long)s->n_steps);
+        last || !known ? now() - p->started : rate_seconds * (double)(s->n_steps - s->step);
+    int width = known ? snprintf(count, sizeof count, "%*lld/%lld", digits(s->n_steps),
+                                 (long long)s->step, (long long)s->n_steps)
+                      : snprintf(count, sizeof count, "%lld/?", (long long)s->step);
     width += 1 + CELLS + 1 + print_seconds(time_text, sizeof time_text, seconds);
     width += 1 + print_step_time(rate, sizeof rate, rate_seconds);
     int n_values = print_values(values, sizeof values, s);

@@ -124,14 +124,16 @@ static void add_figures(sn_cursor *c, int64_t n, int64_t start) {
     if (start > 0) {
         const int64_t took = sn_now_ns() - start;
         c->slow = took > SLOW_NS;
-        atomic_fetch_add_explicit(&c->place->figures.asked_ns, c->slow ? took : took * TIMED_EVERY,
+        const bool sampled = !c->slow && !c->stage->kind->waits;
+        atomic_fetch_add_explicit(&c->place->figures.asked_ns, sampled ? took * TIMED_EVERY : took,
                                   memory_order_relaxed);
     }
     atomic_fetch_add_explicit(&c->place->figures.elements, n, memory_order_relaxed);
 }
 
 snug_status sn_cursor_next(sn_cursor *c, snug_element *out, snug_error *err) {
-    const int64_t start = c->slow || c->given % TIMED_EVERY == 0 ? sn_now_ns() : 0;
+    const bool timed = c->slow || c->stage->kind->waits || c->given % TIMED_EVERY == 0;
+    const int64_t start = timed ? sn_now_ns() : 0;
     out->n = 0;
     const snug_status status = c->stage->kind->next(c, out, err);
     if (status == SNUG_OK)

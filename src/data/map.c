@@ -356,7 +356,8 @@ static const sn_stage_class map_class = {.name = "map",
                                          .next = next_mapped,
                                          .close = close_map,
                                          .seek = seek_mapped,
-                                         .release = release_map};
+                                         .release = release_map,
+                                         .waits = true};
 
 static snug_status create_mapped(const sn_stage_class *kind, snug_dataset *d, const snug_mapper *f,
                                  snug_dataset **out, snug_error *err) {

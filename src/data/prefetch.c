@@ -192,6 +192,7 @@ static snug_status next_prefetched(sn_cursor *c, snug_element *out, snug_error *
                                  &(sn_thread_plan){"prefetch", STACK_BYTES, run_ahead, p},
                                  &p->thread, err));
         c->place->figures.depth = p->depth;
+        c->place->figures.workers = 1; /* whose work is that of the stages before */
     }
     SNUG_TRY(wait_for_entry(p, &e, err));
     const snug_status status = e->status;
@@ -261,7 +262,8 @@ static const sn_stage_class prefetch_class = {.name = "prefetch",
                                               .open = open_prefetch,
                                               .next = next_prefetched,
                                               .close = close_prefetch,
-                                              .seek = seek_prefetched};
+                                              .seek = seek_prefetched,
+                                              .waits = true};
 
 snug_status snug_dataset_prefetch(snug_dataset *d, int64_t depth, snug_dataset **out,
                                   snug_error *err) {

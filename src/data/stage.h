@@ -104,6 +104,7 @@ struct sn_stage_class {
     snug_status (*gather)(const snug_dataset *d, const int64_t *index, int64_t n,
                           const sn_target *to, int64_t first, snug_error *err);
     bool opens_before; /* the kind opens and closes the cursors before it */
+    bool waits;        /* for threads: every call is timed, sampling would miss the long ones */
 };
 
 /* A stage over others, whose references it takes over, dropping them when it fails. spec and

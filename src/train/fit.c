@@ -229,7 +229,7 @@ static snug_status run_epoch(fit_run *f, int epoch, snug_error *err) {
     f->progress.step = 0;
     f->progress.has_validation = 0;
     sn_pass_restart(&f->train);
-    if (f->options->shuffle)
+    if (f->options->shuffle && !f->stream)
         sn_pass_shuffle(&f->train, sn_rng_key(f->options->seed, (uint64_t)epoch));
     f->progress.n_steps = f->train.n_steps > 0 ? f->train.n_steps : 0;
     SNUG_TRY(call_back(f, on_epoch_begin, err));

@@ -25,7 +25,7 @@ import files  # noqa: E402
 SNUG = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "build/snug"
 # A sanitizer build must answer requests that are too large, not stop, and must give freed memory back: budgets count it.
 os.environ["ASAN_OPTIONS"] = "allocator_may_return_null=1:quarantine_size_mb=0"
-COMMANDS = ["plan", "fit", "evaluate", "predict", "summary", "inspect", "ops", "layers", "doctor", "make-data"]
+COMMANDS = ["plan", "fit", "evaluate", "predict", "summary", "inspect", "ops", "layers", "doctor", "data", "make-data"]
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
 
 

@@ -1,0 +1,246 @@
+/* data_args.c: from options to a pipeline:
+ *
+ *     source -> shuffle -> functions of --map -> pictures, augmented -> batch -> prefetch */
+#include "cli.h"
+
+#include <snug/data_files.h>
+#include <snug/data_ops.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+bool cli_is_folder(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static bool ends_with(const char *text, const char *end) {
+    const size_t n = strlen(text), k = strlen(end);
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+/* --- sources ---------------------------------------------------------------------------------- */
+static int interrupted(void *ctx, int64_t files) {
+    (void)files;
+    return cli_interrupted(ctx);
+}
+
+static snug_status open_folder(cli *c, const cli_pipeline *p, snug_dataset **out, snug_error *err) {
+    snug_folder_info info = {0};
+    int64_t seed = 0;
+    snug_status status = cli_integer(c, OPT_seed, 0, INT64_MAX, &seed, err);
+    if (status != SNUG_OK)
+        return status;
+    const snug_folder folder = {
+        .path = p->sources[0],
+        .kind = SNUG_LABELS_CLASSES,
+        .shuffle = p->validation_split > 0, /* or whole classes would be split off */
+        .seed = (uint32_t)seed,
+        .validation_split = p->validation_split,
+        .subset = p->validation_split == 0 ? SNUG_SUBSET_ALL
+                  : p->validation          ? SNUG_SUBSET_VALIDATION
+                                           : SNUG_SUBSET_TRAINING,
+        .progress = interrupted,
+    };
+    status = snug_dataset_from_folder(c->engine, &folder, out, &info, err);
+    if (status == SNUG_OK)
+        snug_datum_drop(&info.classes);
+    return status;
+}
+
+static snug_status open_records(cli *c, const cli_pipeline *p, snug_dataset **out,
+                                snug_error *err) {
+    snug_text names[CLI_MAX_REPEAT];
+    snug_dataset *files;
+    const bool packed = ends_with(p->sources[0], ".gz");
+    for (int i = 0; i < p->n_sources; i++)
+        names[i] = (snug_text){p->sources[i], strlen(p->sources[i])};
+    const snug_status status = snug_dataset_list_files(c->engine, names, p->n_sources, &files, err);
+    if (status != SNUG_OK)
+        return status;
+    return snug_dataset_records(files, SNUG_RECORDS, packed ? SNUG_GZIP : SNUG_PLAIN, out, err);
+}
+
+static snug_status open_rows(cli *c, const cli_pipeline *p, snug_dataset **out, snug_error *err) {
+    snug_feed *feeds[CLI_MAX_REPEAT];
+    for (int i = 0; i < p->n_sources; i++) {
+        const snug_status status = snug_feed_open(c->engine, p->sources[i], &feeds[i], err);
+        if (status == SNUG_OK)
+            continue;
+        while (i > 0)
+            snug_feed_destroy(feeds[--i]);
+        return status;
+    }
+    return snug_dataset_from_feeds(c->engine, feeds, p->n_sources, out, err);
+}
+
+snug_status cli_open_source(cli *c, const cli_pipeline *p, snug_dataset **out, snug_error *err) {
+    const char *first = p->sources[0];
+    if (cli_is_folder(first) && p->n_sources > 1)
+        return cli_fail(err, SNUG_E_INVALID, "one folder of pictures at a time, not %d",
+                        p->n_sources);
+    if (cli_is_folder(first))
+        return open_folder(c, p, out, err);
+    if (p->validation_split > 0)
+        return cli_fail(err, SNUG_E_INVALID,
+                        "--validation-split goes with a folder, or with --x and --y");
+    if (ends_with(first, ".tfrecord") || ends_with(first, ".tfrecords") ||
+        ends_with(first, ".tfrecord.gz"))
+        return open_records(c, p, out, err);
+    return open_rows(c, p, out, err);
+}
+
+/* --- functions of --map ----------------------------------------------------------------------- */
+typedef struct {
+    int n;
+    snug_data_op *ops[CLI_MAX_REPEAT];
+} functions;
+
+static void release_functions(void *ctx) {
+    functions *f = ctx;
+    for (int i = 0; i < f->n; i++)
+        snug_data_op_destroy(f->ops[i]);
+    free(f);
+}
+
+/* "NAME:K=V;K=V" */
+static snug_status add_function(cli *c, functions *f, const char *text, snug_error *err) {
+    snug_data_attr attrs[16];
+    char copy[2048], *rest = NULL;
+    int n = 0;
+    if (strlen(text) >= sizeof copy)
+        return cli_fail(err, SNUG_E_INVALID, "--map %.40s... is too long", text);
+    strcpy(copy, text);
+    char *colon = strchr(copy, ':');
+    if (colon)
+        *colon = '\0';
+    for (char *word = colon ? strtok_r(colon + 1, ";", &rest) : NULL; word && n < 16;
+         word = strtok_r(NULL, ";", &rest)) {
+        char *equal = strchr(word, '=');
+        if (!equal)
+            return cli_fail(err, SNUG_E_INVALID, "--map %s: '%s' is no K=V", text, word);
+        *equal = '\0';
+        attrs[n++] = (snug_data_attr){word, {equal + 1, strlen(equal + 1)}};
+    }
+    const snug_status status = snug_data_op_create(c->engine, copy, attrs, n, &f->ops[f->n], err);
+    f->n += status == SNUG_OK;
+    return status;
+}
+
+/* The first part through all functions; what the last gives takes its place. */
+static snug_status call_functions(void *ctx, void *worker, const snug_element *in,
+                                  snug_element *out, snug_error *err) {
+    const functions *f = ctx;
+    snug_datum now[SNUG_MAX_PARTS] = {in->part[0]}, next[SNUG_MAX_PARTS];
+    int n_now = 1;
+    (void)worker;
+    snug_datum_hold(&now[0]);
+    for (int i = 0; i < f->n; i++) {
+        int n = 0;
+        const snug_status status = snug_data_op_call(f->ops[i], (uint64_t)in->index, now, 1, next,
+                                                     SNUG_MAX_PARTS - in->n, &n, err);
+        for (int k = 0; k < n_now; k++)
+            snug_datum_drop(&now[k]);
+        if (status != SNUG_OK)
+            return status;
+        memcpy(now, next, (size_t)n * sizeof *now);
+        n_now = n;
+    }
+    out->n = n_now + in->n - 1;
+    memcpy(out->part, now, (size_t)n_now * sizeof *now);
+    for (int i = 1; i < in->n; i++) {
+        out->part[n_now + i - 1] = in->part[i];
+        snug_datum_hold(&in->part[i]);
+    }
+    return SNUG_OK;
+}
+
+static snug_status spec_of_functions(void *ctx, const snug_spec *in, snug_spec *out,
+                                     snug_error *err) {
+    const functions *f = ctx;
+    snug_spec now = {.n = 1, .type = {in->type[0]}, .is_text = {in->is_text[0]}}, next = {0};
+    for (int i = 0; i < f->n; i++) {
+        const snug_status status = snug_data_op_spec(f->ops[i], &now, &next, err);
+        if (status != SNUG_OK)
+            return status;
+        now = next;
+    }
+    for (int i = 1; i < in->n && now.n < SNUG_MAX_PARTS; i++, now.n++) {
+        now.type[now.n] = in->type[i];
+        now.is_text[now.n] = in->is_text[i];
+    }
+    *out = now;
+    return SNUG_OK;
+}
+
+/* d is taken over. */
+static snug_status add_functions(cli *c, snug_dataset *d, snug_dataset **out, snug_error *err) {
+    functions *f = calloc(1, sizeof *f);
+    snug_status status =
+        f ? SNUG_OK : cli_fail(err, SNUG_E_MEMORY, "no memory for the functions of --map");
+    for (int i = 0; i < c->args.n_all[OPT_map] && status == SNUG_OK; i++)
+        status = add_function(c, f, c->args.all[OPT_map][i], err);
+    if (status != SNUG_OK) {
+        snug_dataset_drop(d);
+    } else {
+        const snug_mapper mapper = {.ctx = f,
+                                    .release = release_functions,
+                                    .spec = spec_of_functions,
+                                    .call = call_functions};
+        status =
+            snug_dataset_map(d, &mapper, &(snug_map_options){.workers = SNUG_AUTOTUNE}, out, err);
+    }
+    if (status != SNUG_OK && f)
+        release_functions(f);
+    return status;
+}
+
+/* --- stages ----------------------------------------------------------------------------------- */
+static snug_status add_shuffle(cli *c, const cli_pipeline *p, snug_dataset *d, snug_dataset **out,
+                               snug_error *err) {
+    const int64_t all = snug_dataset_cardinality(d);
+    int64_t seed = 0, buffer = cli_is_folder(p->sources[0]) && all > 0 ? all : 10000;
+    snug_status status = cli_integer(c, OPT_seed, 0, INT64_MAX, &seed, err);
+    if (status == SNUG_OK)
+        status = cli_integer(c, OPT_buffer, 1, INT64_MAX, &buffer, err);
+    if (status != SNUG_OK) {
+        snug_dataset_drop(d);
+        return status;
+    }
+    return snug_dataset_shuffle(d, &(snug_shuffle){.buffer = buffer, .seed = (uint64_t)seed}, out,
+                                err);
+}
+
+static snug_status add_pictures(cli *c, const cli_pipeline *p, snug_dataset *d, snug_dataset **out,
+                                snug_error *err) {
+    int64_t seed = 0;
+    const snug_status status = cli_integer(c, OPT_seed, 0, INT64_MAX, &seed, err);
+    if (status != SNUG_OK) {
+        snug_dataset_drop(d);
+        return status;
+    }
+    const snug_pictures o = {.height = p->size[0],
+                             .width = p->size[1],
+                             .channels = p->size[2],
+                             .augment = p->validation ? NULL : c->args.text[OPT_augment],
+                             .seed = (uint64_t)seed,
+                             .map = {.workers = SNUG_AUTOTUNE}};
+    return snug_dataset_pictures(d, &o, out, err);
+}
+
+snug_status cli_open_pipeline(cli *c, const cli_pipeline *p, snug_dataset **out, snug_error *err) {
+    snug_dataset *d;
+    snug_status status = cli_open_source(c, p, &d, err);
+    if (status == SNUG_OK && cli_given(c, OPT_shuffle) && !p->validation)
+        status = add_shuffle(c, p, d, &d, err);
+    if (status == SNUG_OK && cli_given(c, OPT_map))
+        status = add_functions(c, d, &d, err);
+    if (status == SNUG_OK && (cli_is_folder(p->sources[0]) || cli_given(c, OPT_augment)))
+        status = add_pictures(c, p, d, &d, err);
+    if (status == SNUG_OK)
+        status = snug_dataset_batch(d, p->batch, 0, &d, err);
+    if (status == SNUG_OK)
+        status = snug_dataset_prefetch(d, SNUG_AUTOTUNE, out, err);
+    return status;
+}

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Pipelines from the command: fit --data, data inspect, data bench; and data much larger than the memory there is: the run in
+a cgroup gives the weights of the run without one. With SNUG_TEST_FULL 6 GB in 512 MiB.
+usage: test_data.py SNUG IN_CGROUP"""
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import files  # noqa: E402
+
+SNUG, IN_CGROUP = (os.path.abspath(p) for p in sys.argv[1:3])
+FULL = bool(os.environ.get("SNUG_TEST_FULL"))
+MIB = 1 << 20
+
+
+def png(path, width, height, pixel):
+    """An RGB picture; pixel(x, y) gives three numbers."""
+    raw = b"".join(b"\0" + bytes(v for x in range(width) for v in pixel(x, y)) for y in range(height))
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    files.write(path, b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
+                chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b""))
+
+
+def snug(*args, code=0):
+    done = subprocess.run([SNUG, *map(str, args)], capture_output=True, text=True, timeout=300)
+    if done.returncode != code:
+        raise AssertionError(f"{args}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stderr if code else done.stdout
+
+
+class Data(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.mkdtemp(prefix="snug-data-")
+        cls.photos = os.path.join(cls.dir, "photos")
+        draw = random.Random(1)
+        for c, name in enumerate(["red", "green"]):
+            os.makedirs(os.path.join(cls.photos, name))
+            for i in range(8):
+                png(os.path.join(cls.photos, name, f"{i}.png"), draw.randint(9, 30), draw.randint(9, 30),
+                    lambda x, y: [draw.randint(0, 60) + (180 if k == c else 0) for k in range(3)])
+        cls.pictures = cls.write_model("pictures.json", [12, 12, 3], [{"class_name": "Flatten", "config": {"name": "f"}},
+                                                                      files.dense("out", 2, "softmax")])
+        cls.numbers = cls.write_model("numbers.json", [4], [files.dense("out", 2, "softmax")])
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.dir)
+
+    @classmethod
+    def write_model(cls, name, shape, layers):
+        first = {"class_name": "InputLayer", "config": {"batch_shape": [None, *shape], "dtype": "float32", "name": "x"}}
+        config = {"class_name": "Sequential", "config": {"name": "m", "layers": [first, *layers]}}
+        return files.write(os.path.join(cls.dir, name), json.dumps(config).encode())
+
+    def fit(self, model, *args):
+        weights = os.path.join(self.dir, "w.safetensors")
+        result = json.loads(snug("fit", model, "--loss", "sparse_categorical_crossentropy", "--metrics", "accuracy", "--seed", 3,
+                                 "--save", weights, "--json", *args))
+        return result, files.read(weights)
+
+    def test_a_folder_trains_a_model(self):
+        args = ["--data", self.photos, "--shuffle", "--batch", 4, "--epochs", 8, "--optimizer", "adam:lr=0.02"]
+        result, weights = self.fit(self.pictures, *args, "--augment", "flip,crop:2,brightness:0.1")
+        self.assertEqual(result["steps"], 32)
+        self.assertEqual(result["accuracy"], 1)
+        again, same = self.fit(self.pictures, *args, "--augment", "flip,crop:2,brightness:0.1", "--threads", 1)
+        self.assertEqual(weights, same)  # whoever did the work
+        _, other = self.fit(self.pictures, *args)
+        self.assertNotEqual(weights, other)
+
+    def test_a_folder_is_split(self):
+        result, _ = self.fit(self.pictures, "--data", self.photos, "--batch", 4, "--validation-split", 0.25, "--epochs", 2)
+        self.assertEqual(result["steps"], 6)
+        self.assertIn("val_accuracy", result)
+
+    def test_rows_train_as_feeds_do(self):
+        x, y = "normal:50x4@1", "labels:50@2@2"
+        _, want = self.fit(self.numbers, "--x", x, "--y", y, "--batch", 8, "--epochs", 2)
+        _, got = self.fit(self.numbers, "--data", x, "--data", y, "--batch", 8, "--epochs", 2)
+        self.assertEqual(want, got)
+
+    def test_inspect_tells_what_is_there(self):
+        told = json.loads(snug("data", "inspect", self.photos, "--json"))
+        self.assertEqual(told, {"elements": 16, "parts": ["text", "i32[]"], "classes": [8, 8]})
+        self.assertIn("f32[4]", snug("data", "inspect", "normal:50x4@1"))
+
+    def test_bench_names_the_stages_and_the_bottleneck(self):
+        told = json.loads(snug("data", "bench", self.photos, "--shuffle", "--batch", 4, "--input-shape", "12,12,3", "--json"))
+        self.assertEqual([s["stage"] for s in told["stages"]], ["folder", "shuffle", "map", "batch", "prefetch"])
+        self.assertEqual(told["elements"], 16)
+        self.assertIn(told["bottleneck"], [s["stage"] for s in told["stages"]])
+        self.assertIn("the bottleneck is", snug("data", "bench", "normal:500x4@1"))
+
+    def test_wrong_words_are_told(self):
+        folder = os.path.join(self.dir, "empty")
+        os.makedirs(folder, exist_ok=True)
+        for code, text, args in (
+                (2, "give --data, or --x and --y", ["fit", self.numbers, "--data", self.photos, "--x", "zeros:4x4", "--y", "zeros:4"]),
+                (2, "--augment goes with --data", ["fit", self.numbers, "--x", "zeros:4x4", "--y", "zeros:4", "--augment", "flip"]),
+                (2, "is no picture", ["fit", self.numbers, "--data", self.photos]),
+                (2, "augment: 'twist'", ["fit", self.pictures, "--data", self.photos, "--augment", "flip,twist"]),
+                (2, "data inspect or data bench", ["data", "look", self.photos]),
+                (2, "--map x:y: 'y' is no K=V", ["data", "bench", self.photos, "--map", "x:y"]),
+                (6, "missing.npy", ["data", "inspect", os.path.join(self.dir, "missing.npy")])):
+            with self.subTest(args=args):
+                self.assertIn(text, snug(*args, code=code))
+
+    def test_a_picture_that_is_none_is_named(self):
+        broken = os.path.join(self.dir, "broken")
+        shutil.copytree(self.photos, broken)
+        files.write(os.path.join(broken, "red", "3.png"), b"this is a text")
+        self.assertIn("3.png", snug("fit", self.pictures, "--data", broken, "--loss", "sparse_categorical_crossentropy", code=4))
+
+
+class Larger(unittest.TestCase):
+    """Than memory."""
+
+    def test_a_shuffled_file_trains_in_a_small_group(self):
+        rows, limit = (1_500_000, 512 * MIB) if FULL else (48_000, 48 * MIB)
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+            x = files.npy(os.path.join(folder, "x.npy"), "<f4", (rows, 1000), raw=b"")
+            start, draw = os.path.getsize(x), random.Random(2)
+            with open(x, "r+b") as f:  # holes, and some thousand rows of numbers
+                f.truncate(start + rows * 4000)
+                for i in range(0, rows, rows // 2000):
+                    f.seek(start + i * 4000)
+                    f.write(struct.pack("<20f", *(draw.gauss(0, 1) for _ in range(20))))
+            model = files.model(os.path.join(folder, "m.json"), 1000, [files.dense("a", 8, "relu"), files.dense("out", 3, "softmax")],
+                                optimizer="adam", loss="sparse_categorical_crossentropy")
+
+            def command(weights):
+                return [SNUG, "fit", model, "--data", x, "--data", f"labels:{rows}@2@3", "--shuffle", "--buffer", str(rows // 3),
+                        "--batch", "256", "--save", os.path.join(folder, weights), "--json"]
+            report = os.path.join(folder, "report.json")
+            fit = subprocess.run([IN_CGROUP, str(limit), report, *command("small"), "--budget", str(limit)], capture_output=True, text=True)
+            if fit.returncode == 77:
+                self.skipTest(fit.stderr)
+            self.assertEqual(fit.returncode, 0, fit.stderr)
+            with open(report) as f:
+                group = json.load(f)
+            self.assertFalse(group["killed"])
+            self.assertLessEqual(group["counted_peak_bytes"], limit)
+            subprocess.run(command("large"), check=True, capture_output=True)
+            self.assertEqual(files.read(os.path.join(folder, "small")), files.read(os.path.join(folder, "large")))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
