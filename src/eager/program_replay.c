@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "eager/call.h"
 #include "eager/program.h"
+#include "memory/pool.h"
 
 #include <string.h>
 
@@ -101,8 +102,56 @@ static snug_status need_tensor(worker *w, int slot, snug_error *err) {
     return status;
 }
 
+/* A buffer of the pool that was a tensor's. */
+typedef struct {
+    snug_engine *engine;
+    void *data;
+    size_t taken;
+} buffer;
+
+static void release_buffer(void *ctx) {
+    const buffer b = *(buffer *)ctx;
+    sn_pool_give(b.engine, b.data, b.taken);
+    sn_free(b.engine, SN_MEM_INPUT, ctx, sizeof b);
+}
+
+/* The tensor's own bytes as those of the slot, where nobody else uses them. */
+static snug_status move_bytes(worker *w, value *v, snug_error *err) {
+    snug_view view;
+    void *memory;
+    const snug_type type = *snug_tensor_type(v->tensor);
+    snug_engine *e = w->p->engine;
+    SNUG_TRY(snug_tensor_pin(v->tensor, &view, err)); /* it runs now */
+    snug_tensor_unpin(v->tensor);
+    SNUG_TRY(sn_alloc(e, SN_MEM_INPUT, sizeof(buffer), &memory, err));
+    buffer *b = memory;
+    *b = (buffer){.engine = e};
+    if (!sn_tensor_take_bytes(v->tensor, &b->data, &b->taken)) {
+        sn_free(e, SN_MEM_INPUT, b, sizeof *b);
+        return SNUG_OK;
+    }
+    snug_tensor_drop(v->tensor);
+    v->tensor = NULL;
+    view.type = type;
+    view.data = b->data;
+    const snug_status status = snug_datum_borrow(e, &view, release_buffer, b, &v->bytes, err);
+    v->has_bytes = status == SNUG_OK;
+    if (status != SNUG_OK)
+        release_buffer(b);
+    return status;
+}
+
+/* From this size on moving costs less than copying. */
+#define MOVED_BYTES 4096
+
 static snug_status need_bytes(worker *w, int slot, snug_error *err) {
     value *v = &w->slots[slot];
+    size_t bytes;
+    if (v->has_bytes)
+        return SNUG_OK;
+    SNUG_TRY(snug_type_bytes(snug_tensor_type(v->tensor), &bytes, err));
+    if (bytes >= MOVED_BYTES)
+        SNUG_TRY(move_bytes(w, v, err));
     if (v->has_bytes)
         return SNUG_OK;
     SNUG_TRY(snug_datum_create(w->p->engine, snug_tensor_type(v->tensor), &v->bytes, err));
@@ -144,7 +193,7 @@ static snug_status call_function(worker *w, const sn_program_step *s, snug_error
     snug_argument *room = w->items;
     int n_out;
     if (!w->r) {
-        SNUG_TRY(snug_recorder_create(w->p->engine, &w->r, err));
+        SNUG_TRY(sn_recorder_create_worker(w->p->engine, &w->r, err));
         snug_recorder_seed(w->r, sn_rng_key(w->p->seed, (uint64_t)w->index));
     }
     SNUG_TRY(with_tensors(w, s->args, s->n_args, &room, err));

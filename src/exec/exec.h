@@ -87,6 +87,7 @@ typedef struct {
                    zeroed struct is legal: use poison_set */
     bool poison_set;
     const char *spill_folder; /* for files and homes that plans spill; lent; NULL: they may not */
+    bool alone;               /* kernels run on the calling thread alone */
 } sn_executor_options;
 
 /* devices (copied) are those the plans name; two descriptions of the host may pose as two devices.

@@ -225,6 +225,8 @@ static snug_status make_homes(const sn_session *s, snug_error *err) {
 }
 
 static snug_status hold_team(sn_executor *x, snug_error *err) {
+    if (x->options.alone)
+        return SNUG_OK;
     if (!x->holds_team)
         SNUG_TRY(sn_team_hold(x->engine, &x->team, err));
     x->holds_team = true;

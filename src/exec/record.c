@@ -590,7 +590,8 @@ static snug_status fill_recorder(snug_recorder *r, snug_error *err) {
     const sn_device *device = &r->device.device;
     sn_cpu_device_of(r->engine, &r->device);
     SNUG_TRY(sn_state_create(r->engine, &r->state, err));
-    const sn_executor_options o = {.spill_folder = sn_engine_spill_folder(r->engine)};
+    const sn_executor_options o = {.spill_folder = sn_engine_spill_folder(r->engine),
+                                   .alone = r->worker};
     SNUG_TRY(sn_executor_create(r->engine, r->state, &device, 1, &o, &r->executor, err));
     SNUG_TRY(sn_seat_add(r, 0, &r->seat, err));
     r->main = r->now = r->seat->main;
@@ -609,11 +610,12 @@ static void clear_recorder(snug_recorder *r) {
     r->state = NULL;
 }
 
-snug_status snug_recorder_create(snug_engine *engine, snug_recorder **out, snug_error *err) {
+static snug_status create(snug_engine *engine, bool worker, snug_recorder **out, snug_error *err) {
     void *block;
     SNUG_TRY(sn_alloc_zero(engine, SN_MEM_OTHER, sizeof **out, &block, err));
     snug_recorder *r = block;
     r->engine = engine;
+    r->worker = worker;
     const snug_status status = fill_recorder(r, err);
     if (status != SNUG_OK) {
         clear_recorder(r);
@@ -622,6 +624,14 @@ snug_status snug_recorder_create(snug_engine *engine, snug_recorder **out, snug_
     }
     *out = r;
     return SNUG_OK;
+}
+
+snug_status snug_recorder_create(snug_engine *engine, snug_recorder **out, snug_error *err) {
+    return create(engine, false, out, err);
+}
+
+snug_status sn_recorder_create_worker(snug_engine *engine, snug_recorder **out, snug_error *err) {
+    return create(engine, true, out, err);
 }
 
 void sn_recorder_let_go(snug_recorder *r) {

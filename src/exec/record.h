@@ -25,6 +25,15 @@ typedef struct {
     size_t n_asked;
 } sn_record_call;
 
+/* The recorder of a thread of a pipeline: kernels run on that thread alone, and values take buffers
+ * of the engine's pool, which elements are made of. */
+SNUG_CHECKED snug_status sn_recorder_create_worker(snug_engine *engine, snug_recorder **out,
+                                                   snug_error *err);
+/* The bytes of a value of such a recorder, which has run and which nobody else uses: they are the
+ * caller's then, to be given to sn_pool_give(*data, *taken). false: there are none to take. The
+ * handle may only be dropped. */
+bool sn_tensor_take_bytes(snug_tensor *t, void **data, size_t *taken);
+
 SNUG_CHECKED snug_status sn_record_begin(snug_recorder *r, sn_record_call *c, snug_error *err);
 sn_value sn_record_use(sn_record_call *c, snug_tensor *t);
 /* The newest version; active tapes watch it where it is trainable. */

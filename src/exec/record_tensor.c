@@ -3,6 +3,7 @@
 #include "exec/recording.h"
 
 #include "base/rng.h"
+#include "memory/pool.h"
 #include "memory/team.h"
 
 #include <assert.h>
@@ -58,13 +59,23 @@ static snug_status new_storage(snug_recorder *r, const sn_storage *like, sn_stor
     return SNUG_OK;
 }
 
+static void free_bytes(snug_recorder *r, const sn_storage *s) {
+    if (s->taken)
+        sn_pool_give(r->engine, s->data, s->taken);
+    else
+        sn_free(r->engine, s->category, s->data, s->bytes);
+}
+
 snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes, sn_storage **out,
                               snug_error *err) {
     sn_storage s = {.bytes = bytes, .category = cat};
-    SNUG_TRY(sn_alloc(r->engine, cat, bytes, &s.data, err));
+    if (r->worker && cat == SN_MEM_TENSORS)
+        SNUG_TRY(sn_pool_take(r->engine, bytes, &s.data, &s.taken, err));
+    else
+        SNUG_TRY(sn_alloc(r->engine, cat, bytes, &s.data, err));
     const snug_status status = new_storage(r, &s, out, err);
     if (status != SNUG_OK)
-        sn_free(r->engine, cat, s.data, bytes);
+        free_bytes(r, &s);
     else if (cat == SN_MEM_TENSORS)
         r->tensor_bytes += bytes;
     else
@@ -92,9 +103,21 @@ void sn_storage_drop(snug_recorder *r, sn_storage *s) {
     if (!s->foreign) {
         size_t *sum = s->category == SN_MEM_TENSORS ? &r->tensor_bytes : &r->variable_bytes;
         *sum -= s->bytes;
-        sn_free(r->engine, s->category, s->data, s->bytes);
+        free_bytes(r, s);
     }
     sn_free(r->engine, SN_MEM_TENSORS, s, sizeof *s);
+}
+
+bool sn_tensor_take_bytes(snug_tensor *t, void **data, size_t *taken) {
+    sn_storage *s = t->state == SN_READY && t->offset == 0 && t->pins == 0 ? t->storage : NULL;
+    if (!s || s->refs != 1 || !s->taken)
+        return false;
+    *data = s->data;
+    *taken = s->taken;
+    t->r->tensor_bytes -= s->bytes;
+    s->foreign = true;
+    s->taken = 0;
+    return true;
 }
 
 sn_poison *sn_poison_create(snug_recorder *r, const snug_error *why) {

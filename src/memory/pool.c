@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define SMALL_BYTES      ((size_t)4096)
-#define LEAST_FREE_BYTES ((size_t)1 << 20)
+#define LEAST_FREE_BYTES ((size_t)4 << 20)
 
 /* Rounds up to a class and names it. */
 static bool find_class(size_t bytes, size_t *rounded, size_t *class_index) {
