@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""tf.data when things go wrong, and what must not depend on timing: workers, restarts, threads and files left behind."""
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+import unittest
+
+import numpy as np
+
+import snug.tensorflow as tf
+from snug import _C
+
+Dataset = tf.data.Dataset
+
+
+def values(dataset):
+    return [v.tolist() for v in dataset.as_numpy_iterator()]
+
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+
+def input_bytes():
+    return sum(n for category, owner, n, _ in _C.memory() if category == "input" and not owner)
+
+
+def run(code, timeout=60):
+    """A process of its own: its exit code and what it wrote."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=timeout)
+    return done.returncode, done.stdout + done.stderr
+
+
+class Generators(unittest.TestCase):
+    def test_an_exception_comes_as_tensorflow_has_it_with_its_cause(self):
+        def bad():
+            yield 1
+            raise ValueError("no more rows")
+        it = iter(Dataset.from_generator(bad, tf.int64))
+        self.assertEqual(int(next(it)), 1)
+        with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "ValueError: no more rows") as caught:
+            next(it)
+        self.assertIsInstance(caught.exception.__cause__, ValueError)
+
+    def test_an_exception_waits_for_its_turn_behind_a_prefetch(self):
+        def bad():
+            yield from range(3)
+            raise KeyError("k")
+        got = []
+        with self.assertRaisesRegex(tf.errors.UnknownError, "KeyError"):
+            for x in Dataset.from_generator(bad, tf.int64).map(lambda v: v + 1, num_parallel_calls=2).prefetch(8):
+                got.append(int(x))
+        self.assertEqual(got, [1, 2, 3])
+
+    def test_wrong_shape_and_wrong_type_say_what_was_expected(self):
+        signature = tf.TensorSpec((3,), tf.float32)
+        with self.assertRaisesRegex(tf.errors.InvalidArgumentError, r"shape \(2,\) where an element of shape \(3,\)"):
+            list(Dataset.from_generator(lambda: iter([[1.0, 2.0]]), output_signature=signature))
+        with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "expected type was float32, but the yielded element was text"):
+            list(Dataset.from_generator(lambda: iter(["text"]), output_signature=signature))
+        with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "did not match the expected structure"):
+            list(Dataset.from_generator(lambda: iter([(1, 2, 3)]), output_signature=(signature, signature)))
+
+    def test_a_generator_that_blocks_is_waited_for(self):
+        gate = threading.Event()
+
+        def slow():
+            yield 1
+            gate.wait(20)
+            yield 2
+        it = iter(Dataset.from_generator(slow, tf.int64))
+        self.assertEqual(int(next(it)), 1)
+        threading.Timer(0.1, gate.set).start()
+        self.assertEqual(int(next(it)), 2)
+
+    def test_it_is_closed_with_its_iterator(self):
+        closed = []
+
+        def endless():
+            try:
+                while True:
+                    yield 0
+            finally:
+                closed.append(True)
+        it = iter(Dataset.from_generator(endless, tf.int64).batch(2))
+        next(it)
+        del it
+        gc.collect()
+        self.assertEqual(closed, [True])
+
+    def test_ctrl_c_stops_a_wait_and_the_program_goes_on(self):
+        code, said = run("""
+            import os, signal, threading, time
+            import snug.tensorflow as tf
+            def slow():
+                yield 1
+                time.sleep(30)
+                yield 2
+            d = tf.data.Dataset.from_generator(slow, tf.int64).map(lambda x: x + 1, num_parallel_calls=2).prefetch(2)
+            threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            first = time.monotonic()
+            try:
+                for x in d:
+                    print(int(x), flush=True)
+            except KeyboardInterrupt:
+                print("stopped", time.monotonic() - first < 10)
+            print(sum(int(v) for v in tf.data.Dataset.range(4)))
+        """)
+        self.assertEqual(code, 0, said)
+        self.assertIn("stopped True\n6\n", said)
+
+    def test_ctrl_c_while_workers_work(self):
+        code, said = run("""
+            import os, signal, threading
+            import numpy as np
+            import snug.tensorflow as tf
+            d = tf.data.Dataset.range(10 ** 9).map(lambda x: tf.random.normal([2000]) + tf.cast(x, tf.float32),
+                                                   num_parallel_calls=3).batch(8).prefetch(2)
+            threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            try:
+                for x in d:
+                    pass
+            except KeyboardInterrupt:
+                del d
+                print("stopped")
+        """)
+        self.assertEqual((code, said.strip().splitlines()[-1:]), (0, ["stopped"]), said)
+
+
+class Streams(unittest.TestCase):
+    def pipeline(self, workers):
+        x = np.arange(400, dtype=np.float32).reshape(100, 4)
+        return (Dataset.from_tensor_slices(x).shuffle(30, seed=5, reshuffle_each_iteration=False).map(
+            lambda r: r * tf.random.uniform([4]), num_parallel_calls=workers).filter(lambda r: r[0] > 3.0).batch(7).prefetch(2))
+
+    def test_worker_counts_change_nothing(self):
+        tf.random.set_seed(1)
+        want = values(self.pipeline(None))
+        self.assertGreater(len(want), 8)
+        for workers in (1, 2, 3, 8, tf.data.AUTOTUNE):
+            tf.random.set_seed(1)
+            self.assertEqual(values(self.pipeline(workers)), want)
+
+    def test_a_restart_in_the_middle_goes_on_exactly(self):
+        for at in (0, 3, 6):
+            d = self.pipeline(2)
+            it = iter(d)
+            for _ in range(at):
+                next(it)
+            state = it.save()
+            want = [v.numpy().tolist() for v in it]
+            again = iter(d)
+            again.restore(state)
+            self.assertEqual([v.numpy().tolist() for v in again], want)
+
+    def test_draws_differ_from_element_to_element_and_from_map_to_map(self):
+        a = values(Dataset.range(20).map(lambda i: tf.random.uniform([])))
+        b = values(Dataset.range(20).map(lambda i: tf.random.uniform([])))
+        self.assertEqual(len(set(a + b)), 40)
+
+    def test_functions_are_repeated_without_python(self):
+        calls = []
+
+        def counted(x):
+            calls.append(1)
+            return tf.cast(x, tf.float32) * 2.0
+        self.assertEqual(values(Dataset.range(50).map(counted, num_parallel_calls=2)), [2.0 * i for i in range(50)])
+        self.assertEqual(len(calls), 1)
+
+    def test_arrays_are_not_copied(self):
+        x = np.zeros((4, 1000), np.float32)
+        d = Dataset.from_tensor_slices(x)
+        x[2, :] = 7
+        self.assertEqual([float(r[0]) for r in d], [0, 0, 7, 0])
+
+    def test_iterators_work_beside_each_other_and_in_threads(self):
+        d = Dataset.range(300).map(lambda i: i * 2, num_parallel_calls=2).batch(3)
+        got = {}
+
+        def walk(name):
+            got[name] = [v for b in d.as_numpy_iterator() for v in b]
+        all_ = [threading.Thread(target=walk, args=(k,)) for k in range(4)]
+        for t in all_:
+            t.start()
+        for t in all_:
+            t.join()
+        self.assertTrue(all(got[k] == [2 * i for i in range(300)] for k in range(4)))
+
+    def test_elements_outlive_their_pipeline(self):
+        d = Dataset.from_tensor_slices(np.arange(6.0).reshape(3, 2)).map(lambda r: r + 1.0, num_parallel_calls=2).batch(2)
+        kept = list(d)
+        del d
+        gc.collect()
+        self.assertEqual([k.numpy().tolist() for k in kept], [[[1, 2], [3, 4]], [[5, 6]]])
+
+
+class Leftovers(unittest.TestCase):
+    def test_no_threads_files_or_bytes_are_left(self):
+        x = np.arange(3000, dtype=np.float32).reshape(100, 30)
+
+        def once(stop):
+            with tempfile.TemporaryDirectory() as folder:
+                d = Dataset.from_tensor_slices(x).map(lambda r: r / 2.0, num_parallel_calls=3).cache(os.path.join(folder, "c"))
+                for n, _ in enumerate(d.shuffle(20).batch(4).prefetch(2)):
+                    if n == stop:
+                        break
+        for stop in (1000, 1000):           # what is made once is there now
+            once(stop)
+        gc.collect()
+        before = threads(), len(os.listdir("/proc/self/fd")), input_bytes()
+        for stop in (0, 3, 1000, 7, 1000):
+            once(stop)
+        gc.collect()
+        next(iter(Dataset.range(1)))        # lets go of arrays that other threads were the last to use
+        for _ in range(50):
+            if threads() <= before[0]:
+                break
+            time.sleep(0.02)
+        self.assertLessEqual(threads(), before[0])
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before[1])
+        self.assertLessEqual(input_bytes(), before[2])
+
+    def test_a_bad_picture_is_named_and_can_be_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for i in range(3):
+                tf.io.write_file(os.path.join(folder, f"{i}.jpg"), tf.io.encode_jpeg(np.full((8, 8, 3), i, np.uint8)))
+            with open(os.path.join(folder, "1.jpg"), "wb") as file:
+                file.write(b"no picture at all")
+            d = Dataset.list_files(os.path.join(folder, "*.jpg"), shuffle=False).map(
+                lambda p: tf.io.decode_jpeg(tf.io.read_file(p)), num_parallel_calls=2)
+            with self.assertRaisesRegex(tf.errors.InvalidArgumentError, r"1\.jpg"):
+                list(d)
+            self.assertEqual(len(list(d.ignore_errors())), 2)
+            self.assertEqual(len(list(d.batch(1).prefetch(1).apply(tf.data.experimental.ignore_errors()))), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
