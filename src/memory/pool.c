@@ -3,8 +3,8 @@
  *
  * Invariants:
  * 1. A free buffer's first bytes point to the next of its class.
- * 2. What is free is never more than what is taken, or LEAST_FREE_BYTES: a pipeline at its end does
- *    not sit on its largest moment.
+ * 2. What is taken and what is free together are never more than the most that was taken at once:
+ *    keeping buffers does not make a pipeline larger than it was.
  * 3. Below SMALL_BYTES nothing is kept: the C library does that as well. */
 #include "memory/pool.h"
 
@@ -13,8 +13,7 @@
 
 #include <string.h>
 
-#define SMALL_BYTES      ((size_t)4096)
-#define LEAST_FREE_BYTES ((size_t)4 << 20)
+#define SMALL_BYTES ((size_t)4096)
 
 /* Rounds up to a class and names it. */
 static bool find_class(size_t bytes, size_t *rounded, size_t *class_index) {
@@ -59,9 +58,14 @@ snug_status sn_pool_take(snug_engine *e, size_t bytes, void **out, size_t *taken
                        bytes);
     void *block = NULL;
     snug_status status = SNUG_OK;
+    const size_t taken_now = atomic_fetch_add(&p->taken_bytes, n) + n;
     if (n >= SMALL_BYTES) {
         pthread_mutex_lock(&p->mutex);
         block = pop(p, class_index, n);
+        if (!block && taken_now + p->free_bytes > p->peak_bytes)
+            empty(e);
+        if (taken_now > p->peak_bytes)
+            p->peak_bytes = taken_now;
         pthread_mutex_unlock(&p->mutex);
     }
     if (!block)
@@ -72,9 +76,10 @@ snug_status sn_pool_take(snug_engine *e, size_t bytes, void **out, size_t *taken
         pthread_mutex_unlock(&p->mutex);
         status = sn_alloc(e, SN_MEM_INPUT, n, &block, err);
     }
-    if (status != SNUG_OK)
+    if (status != SNUG_OK) {
+        atomic_fetch_sub(&p->taken_bytes, n);
         return status;
-    atomic_fetch_add(&p->taken_bytes, n);
+    }
     *out = block;
     *taken = n;
     return SNUG_OK;
@@ -85,10 +90,10 @@ void sn_pool_give(snug_engine *e, void *block, size_t taken) {
     size_t n, class_index = 0;
     const size_t still = atomic_fetch_sub(&p->taken_bytes, taken) - taken;
     if (taken >= SMALL_BYTES && find_class(taken, &n, &class_index)) {
-        const size_t most = still > LEAST_FREE_BYTES ? still : LEAST_FREE_BYTES;
         pthread_mutex_lock(&p->mutex);
-        const bool keep = p->holders > 0 && p->free_bytes + taken <= most &&
-                          (p->limit == 0 || still + p->free_bytes + taken <= p->limit);
+        const size_t with_it = still + p->free_bytes + taken;
+        const bool keep =
+            p->holders > 0 && with_it <= p->peak_bytes && (p->limit == 0 || with_it <= p->limit);
         if (keep) {
             memcpy(block, &p->free[class_index], sizeof block);
             p->free[class_index] = block;
@@ -109,8 +114,10 @@ void sn_pool_hold(snug_engine *e) {
 
 void sn_pool_drop(snug_engine *e) {
     pthread_mutex_lock(&e->pool.mutex);
-    if (--e->pool.holders == 0)
+    if (--e->pool.holders == 0) {
         empty(e);
+        e->pool.peak_bytes = 0;
+    }
     pthread_mutex_unlock(&e->pool.mutex);
 }
 

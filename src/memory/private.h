@@ -58,6 +58,7 @@ typedef struct {
     pthread_mutex_t mutex;
     _Atomic size_t holders;
     _Atomic size_t free_bytes, taken_bytes, limit;
+    size_t peak_bytes; /* taken at once while it is held */
     void *free[SN_POOL_CLASSES];
 } sn_pool;
 
