@@ -600,6 +600,63 @@ static void test_a_trace_is_applied_at_each_call(void **state) {
     close_bench(&b);
 }
 
+/* [n, 4] in pieces of rows, once over; n is open. */
+static snug_tensor *call_open(bench *b, snug_trace *trace, int64_t n, snug_status wanted) {
+    snug_tensor *x, *out = NULL;
+    expect_ok(snug_tensor_full(b->r, &(snug_type){SNUG_F32, 2, {n, 4}}, 0.5, &x, &b->err), &b->err);
+    expect_status(snug_trace_call(trace, &x, 1, &out, 1, &b->err), wanted, &b->err);
+    snug_tensor_drop(x);
+    return out;
+}
+
+static snug_trace *open_trace(bench *b, snug_tensor **argument) {
+    snug_trace *trace;
+    const snug_open_axes axes = {.of = {1}};
+    expect_ok(snug_trace_begin_open(b->r, &(snug_type){SNUG_F32, 2, {8, 4}}, &axes, 1, argument,
+                                    &trace, &b->err),
+              &b->err);
+    assert_int_equal(snug_tensor_open_axes(*argument), 1);
+    return trace;
+}
+
+static void test_a_trace_serves_any_size_of_an_open_axis(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x, *ones;
+    char dims[64];
+    snug_trace *trace = open_trace(&b, &x);
+    const int64_t n = snug_tensor_type(x)->dims[0];
+    snprintf(dims, sizeof dims, "dims=%lld", (long long)(4 * n));
+    snug_tensor *flat = op(&b, "reshape", dims, x, NULL);
+    expect_ok(snug_tensor_full(b.r, &(snug_type){SNUG_F32, 1, {4 * n}}, (double)n, &ones, &b.err),
+              &b.err);
+    snug_tensor *y = op(&b, "add", "", flat, ones), *sum = op(&b, "sum", "axes=0", y, NULL);
+    expect_ok(snug_trace_end(trace, &sum, 1, &b.err), &b.err);
+    for (int64_t size = 1; size < 50; size += 16) {
+        snug_tensor *out = call_open(&b, trace, size, SNUG_OK);
+        expect_first(&b, out, 4 * (double)size * (0.5 + (double)size));
+        snug_tensor_drop(out);
+    }
+    snug_tensor_drop(x), snug_tensor_drop(flat), snug_tensor_drop(ones), snug_tensor_drop(y);
+    snug_tensor_drop(sum);
+    snug_trace_drop(trace);
+    close_bench(&b);
+}
+
+static void test_a_trace_that_cannot_tell_says_so(void **state) {
+    bench b = open_bench(state);
+    snug_tensor *x;
+    char attrs[64];
+    snug_trace *trace = open_trace(&b, &x);
+    snprintf(attrs, sizeof attrs, "sizes=%lld,4 strides=1,1 start=0,0",
+             (long long)(snug_tensor_type(x)->dims[0] / 2));
+    snug_tensor *half = op(&b, "slice", attrs, x, NULL);
+    expect_ok(snug_trace_end(trace, &half, 1, &b.err), &b.err);
+    assert_null(call_open(&b, trace, 8, SNUG_E_UNSUPPORTED));
+    snug_tensor_drop(x), snug_tensor_drop(half);
+    snug_trace_drop(trace);
+    close_bench(&b);
+}
+
 static void test_a_trace_draws_anew_at_each_call(void **state) {
     bench b = open_bench(state);
     snug_tensor *drawn, *one, *two;
@@ -703,6 +760,8 @@ int main(void) {
         engine_test(test_a_tape_remembers_versions),
         engine_test(test_tapes_nest),
         engine_test(test_a_trace_is_applied_at_each_call),
+        engine_test(test_a_trace_serves_any_size_of_an_open_axis),
+        engine_test(test_a_trace_that_cannot_tell_says_so),
         engine_test(test_a_trace_draws_anew_at_each_call),
         engine_test(test_a_refused_run_poisons_and_the_next_one_works),
         cmocka_unit_test(test_any_request_may_fail),

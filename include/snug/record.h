@@ -208,6 +208,20 @@ SNUG_API SNUG_CHECKED snug_status snug_tape_gradient(snug_tape *t, snug_tensor *
 SNUG_API SNUG_CHECKED snug_status snug_trace_begin(snug_recorder *r, const snug_type *types, int n,
                                                    snug_tensor **arguments, snug_trace **out,
                                                    snug_error *err);
+/* The same where extents are open, at most four of them: axes[i].of[k] - 1 says which one axis k of
+ * argument i has, 0: its own. A call may have any sizes above 1 there, and has SNUG_E_UNSUPPORTED
+ * where the trace cannot tell what follows from them. */
+typedef struct {
+    unsigned char of[SNUG_MAX_RANK];
+} snug_open_axes;
+SNUG_API SNUG_CHECKED snug_status snug_trace_begin_open(snug_recorder *r, const snug_type *types,
+                                                        const snug_open_axes *axes, int n,
+                                                        snug_tensor **arguments, snug_trace **out,
+                                                        snug_error *err);
+/* Axes of a tensor of such a trace whose extents are open, as bits; and whether a tensor of
+ * integers follows from open extents: who looks at it looks at no value. */
+SNUG_API uint32_t snug_tensor_open_axes(const snug_tensor *t);
+SNUG_API int snug_tensor_is_open(const snug_tensor *t);
 /* outputs: what each call gives. */
 SNUG_API SNUG_CHECKED snug_status snug_trace_end(snug_trace *t, snug_tensor *const *outputs, int n,
                                                  snug_error *err);

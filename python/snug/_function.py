@@ -108,10 +108,10 @@ class _Trace:
         self.tape = None
         self.dead = False
 
-    def record(self, function, args, kwargs, call, with_tape):
+    def record(self, function, args, kwargs, call, with_tape, axes=None):
         around, depth = list(_tape.ACTIVE), len(_open)
         try:
-            stand_ins = self.trace.begin(call.tensors)
+            stand_ins = self.trace.begin(call.tensors, axes)
             self.arguments = None
             if with_tape:
                 self.tape = _tape.GradientTape(persistent=True)
@@ -189,6 +189,7 @@ class Function:
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
         self._signature = None if input_signature is None else tuple(input_signature)
+        self._open_specs = _open_specs(self._signature)
         self._name = name or getattr(python_function, "__name__", "function")
         self._traces = {}
         self._count = 0
@@ -241,6 +242,10 @@ class Function:
         if self._dynamic or _eager[0]:
             return _as_results(self.python_function(*args, **kwargs))
         call = _Call(args, kwargs)
+        if self._open_specs and not _open and not kwargs:
+            done, result = self._call_open(call, args)
+            if done:
+                return result
         try:
             trace = self._traces.get(call.key)
         except TypeError:
@@ -254,20 +259,56 @@ class Function:
         if trace.own_gradient and _tape.ACTIVE:
             return _as_results(self.python_function(*args, **kwargs))
         result = trace.call(call.tensors)
-        if trace.trace.has_effects and not _tape.ACTIVE and not _open:
-            _C.boundary()
+        self._settle(trace)
         return result
 
-    def _record(self, call, args, kwargs):
+    def _call_open(self, call, args):
+        """(True, the result) by a trace for any size where the signature says None; (False, None): that cannot be."""
+        specs, sizes = self._open_specs, {}
+        if len(specs) != len(call.tensors):
+            return False, None
+        open_sizes = {n for t, spec in zip(call.tensors, specs) for n, wanted in zip(t.shape, spec.shape.as_list())
+                      if wanted is None}
+        least = 0 if open_sizes == {1} else 1       # beside other sizes a 1 is spread
+        axes = [tuple(sizes.setdefault(n, len(sizes) + 1) if wanted is None and n > least else 0
+                      for n, wanted in zip(t.shape, spec.shape.as_list())) for t, spec in zip(call.tensors, specs)]
+        if not sizes or len(sizes) > 4:
+            return False, None
+        call.key = ("open", tuple((t.dtype._code, tuple(-k if k else n for n, k in zip(t.shape, of)))
+                                  for t, of in zip(call.tensors, axes)))
+        trace = self._traces.get(call.key)
+        try:
+            if trace is None or trace.dead:
+                trace, result = self._record(call, args, {}, axes)
+                if trace is None or result is not _SAME:
+                    return True, result
+            if trace.own_gradient and _tape.ACTIVE:
+                return False, None
+            result = trace.call(call.tensors)
+        except Exception:           # something follows from the size that a trace cannot tell: one trace per size
+            if self._dynamic:
+                raise
+            self._traces.pop(call.key, None)
+            self._open_specs = None
+            call.__init__(args, {})
+            return False, None
+        self._settle(trace)
+        return True, result
+
+    def _settle(self, trace):
+        if trace.trace.has_effects and not _tape.ACTIVE and not _open:
+            _C.boundary()
+
+    def _record(self, call, args, kwargs, axes=None):
         """(trace, _SAME), or (None or trace, the result) where the body already ran."""
         trace = _Trace()
         try:
-            trace.record(self.python_function, args, kwargs, call, self._with_tape)
+            trace.record(self.python_function, args, kwargs, call, self._with_tape, axes)
         except Peek as peek:
             return None, self._become_dynamic(_line_of(peek), args, kwargs)
         except NeedsTape:
             self._with_tape = True
-            return self._record(call, args, kwargs)
+            return self._record(call, args, kwargs, axes)
         except MakesVariable:
             if _open:
                 raise
@@ -276,7 +317,7 @@ class Function:
                                  " tf.Variable is only created once or created outside tf.function.") from None
             self._made_variables = True
             result = _as_results(self.python_function(*args, **kwargs))
-            trace, again = self._record(call, args, kwargs)
+            trace, again = self._record(call, args, kwargs, axes)
             return (trace, result) if again is _SAME else (None, again)
         self._made_variables = True
         self._count += 1
@@ -321,6 +362,14 @@ class Function:
 
     def __repr__(self):
         return f"<tf.function {self._name}>"
+
+
+def _open_specs(signature):
+    """The specs of a signature of tensors alone in which some extent is None; else None."""
+    specs = _nest.flatten(list(signature or ()))
+    if not all(isinstance(s, TensorSpec) and s.shape.rank is not None for s in specs):
+        return None
+    return specs if any(n is None for s in specs for n in s.shape.as_list()) else None
 
 
 def _fit(value, spec):

@@ -43,11 +43,39 @@ static bool are_small(const snug_argument *a, int *n) {
     return true;
 }
 
+/* What makes multiples of extents of extents: of a trace for any size these are known, too.
+ * Products of two of them may not fit their dtype: they are recorded. */
+static bool keeps_extents(const char *names, int n_open) {
+    static const char *const list[] = {
+        "tf.add",    "tf.subtract", "tf.negative", "tf.stack",   "tf.concat",
+        "tf.cast",   "tf.identity", "tf.reshape",  "tf.squeeze", "tf.expand_dims",
+        "tf.gather", "tf.slice",    "tf.split",    "tf.unstack", "tf.strided_slice"};
+    const size_t length = strcspn(names, " ");
+    if (length == 11 && strncmp(names, "tf.multiply", length) == 0)
+        return n_open == 1;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (strlen(list[i]) == length && strncmp(names, list[i], length) == 0)
+            return true;
+    return false;
+}
+
+static bool has_open(const snug_argument *a) {
+    bool any = a->kind == SNUG_ARG_TENSOR && snug_tensor_is_open(a->tensor);
+    for (int i = 0; a->kind == SNUG_ARG_LIST && i < a->list.n && !any; i++)
+        any = has_open(&a->list.items[i]);
+    return any;
+}
+
 bool sn_fn_is_small(const sn_fn_call *c) {
     int n = 0;
     for (int i = 0; i < c->n_args; i++)
         if (!are_small(&c->arg[i], &n))
             return false;
+    int n_open = 0;
+    for (int i = 0; n > 0 && snug_is_tracing(c->r.r) && i < c->n_args; i++)
+        n_open += has_open(&c->arg[i]);
+    if (n_open > 0 && !keeps_extents(c->names, n_open))
+        return false;
     return n > 0 && n <= MAX_TENSORS && !strstr(c->names, "random");
 }
 

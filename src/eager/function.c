@@ -408,6 +408,12 @@ static snug_status give_known(const sn_fn_call *c, snug_tensor **out, snug_error
     SNUG_TRY(snug_tensor_fresh(c->r.r, &c->known_type, out, &data, err));
     const int64_t n = sn_type_count(&c->known_type);
     char *at = data;
+    for (int64_t i = 0; i < n && c->known_type.dtype == SNUG_I32; i++)
+        if (c->known[i] > INT32_MAX) {
+            snug_tensor_drop(*out);
+            return sn_fail(err, SNUG_E_UNSUPPORTED, "%lld does not fit into int32",
+                           (long long)c->known[i]);
+        }
     for (int64_t i = 0; i < n; i++)
         at = put(&(snug_argument){.kind = SNUG_ARG_INTEGER, .integer = c->known[i]},
                  c->known_type.dtype, at);

@@ -146,7 +146,7 @@ snug_status sn_tensor_create(snug_recorder *r, const snug_type *type, snug_tenso
         SNUG_TRY(sn_alloc(r->engine, SN_MEM_TENSORS, sizeof **out, &block, err));
     }
     *out = block;
-    **out = (snug_tensor){.r = r, .refs = 1, .type = *type, .state = SN_PENDING};
+    **out = (snug_tensor){.r = r, .refs = 1, .type = *type, .state = SN_PENDING, .born = r->serial};
     r->live_tensors++;
     return SNUG_OK;
 }

@@ -7,14 +7,24 @@
 #include <string.h>
 
 /* --- making one ------------------------------------------------------------------------------- */
+/* With what stands for open extents. */
+static snug_type stand_in(const snug_trace *t, const snug_type *type, int i) {
+    snug_type made = *type;
+    for (int k = 0; t->axes && k < type->rank; k++)
+        if (t->axes[i].of[k])
+            made.dims[k] = sn_open_extent(t->axes[i].of[k] - 1);
+    return made;
+}
+
 static snug_status add_arguments(snug_trace *t, const snug_type *types, int n,
                                  snug_tensor **arguments, snug_error *err) {
     sn_recording *rec = t->rec;
     for (int i = 0; i < n; i++) {
+        const snug_type type = stand_in(t, &types[i], i);
         sn_value v;
-        SNUG_TRY(sn_type_check(&types[i], false, err));
-        SNUG_TRY(sn_recording_bytes(rec, &types[i], NULL, 0, &v, err));
-        SNUG_TRY(sn_tensor_create(t->r, &types[i], &arguments[i], err));
+        SNUG_TRY(sn_type_check(&type, false, err));
+        SNUG_TRY(sn_recording_bytes(rec, &type, NULL, 0, &v, err));
+        SNUG_TRY(sn_tensor_create(t->r, &type, &arguments[i], err));
         sn_recording_link(rec, arguments[i], v);
         t->n_arguments++;
     }
@@ -23,6 +33,26 @@ static snug_status add_arguments(snug_trace *t, const snug_type *types, int n,
 
 snug_status snug_trace_begin(snug_recorder *r, const snug_type *types, int n,
                              snug_tensor **arguments, snug_trace **out, snug_error *err) {
+    return snug_trace_begin_open(r, types, NULL, n, arguments, out, err);
+}
+
+static snug_status note_open(snug_trace *t, const snug_open_axes *axes, int n, snug_error *err) {
+    void *block;
+    SNUG_TRY(sn_alloc(t->r->engine, SN_MEM_GRAPH, (size_t)n * sizeof *axes, &block, err));
+    t->axes = memcpy(block, axes, (size_t)n * sizeof *axes);
+    t->n_axes = n;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < SNUG_MAX_RANK; k++) {
+            if (axes[i].of[k] > SN_MAX_OPEN)
+                return sn_fail(err, SNUG_E_UNSUPPORTED, "more than %d open extents", SN_MAX_OPEN);
+            t->rec->n_open = axes[i].of[k] > t->rec->n_open ? axes[i].of[k] : t->rec->n_open;
+        }
+    return SNUG_OK;
+}
+
+snug_status snug_trace_begin_open(snug_recorder *r, const snug_type *types,
+                                  const snug_open_axes *axes, int n, snug_tensor **arguments,
+                                  snug_trace **out, snug_error *err) {
     void *block;
     SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_GRAPH, sizeof **out, &block, err));
     snug_trace *t = block;
@@ -33,7 +63,10 @@ snug_status snug_trace_begin(snug_recorder *r, const snug_type *types, int n,
         t->open = true;
         t->rec->outer = r->now;
         r->now = t->rec;
-        status = add_arguments(t, types, n, arguments, err);
+        if (axes && n > 0)
+            status = note_open(t, axes, n, err);
+        if (status == SNUG_OK)
+            status = add_arguments(t, types, n, arguments, err);
     }
     if (status != SNUG_OK) {
         for (int i = 0; i < t->n_arguments; i++)
@@ -119,6 +152,7 @@ void snug_trace_drop(snug_trace *t) {
     sn_recording_destroy(t->rec);
     sn_free(e, SN_MEM_GRAPH, t->outputs, (size_t)t->n_outputs * sizeof *t->outputs);
     sn_free(e, SN_MEM_GRAPH, t->needed, t->n_needed * sizeof *t->needed);
+    sn_free(e, SN_MEM_GRAPH, t->axes, (size_t)t->n_axes * sizeof *t->axes);
     sn_free(e, SN_MEM_GRAPH, t, sizeof *t);
     r->live_tensors--;
     sn_recorder_let_go(r);
@@ -138,7 +172,60 @@ typedef struct {
     const sn_recording *from;
     sn_value *map;   /* per value of the trace */
     uint32_t *param; /* per slot; UINT32_MAX: not there yet */
+    sn_open_sizes sizes;
 } applier;
+
+static void refuse_open(applier *a) {
+    if (a->c.b.error.code == SNUG_OK)
+        (void)sn_fail(&a->c.b.error, SNUG_E_UNSUPPORTED,
+                      "the trace depends on the size of an open axis");
+}
+
+/* What was captured; integers that follow from open extents as they are now. */
+static sn_value use_capture(applier *a, snug_tensor *t) {
+    const sn_open_kind kind = sn_open_tensor(a->from, t);
+    snug_tensor *made;
+    if (kind == SN_OPEN_NO)
+        return sn_record_use(&a->c, t);
+    if (kind == SN_OPEN_UNCLEAR) {
+        refuse_open(a);
+        return SN_NO_VALUE;
+    }
+    if (a->c.b.error.code != SNUG_OK || sn_open_fill(&a->sizes, t, &made, &a->c.b.error) != SNUG_OK)
+        return SN_NO_VALUE;
+    const sn_value v = sn_record_use(&a->c, made);
+    snug_tensor_drop(made);
+    return v;
+}
+
+/* Attributes that hold extents. */
+static void resize_attrs(applier *a, sn_op op, sn_attrs *attrs) {
+    const sn_attr_family *family = sn_ops[op].attrs;
+    for (int f = 0; a->sizes.n > 0 && f < family->n_fields; f++) {
+        const sn_field *field = &family->fields[f];
+        for (int k = 0; !sn_field_is_param(field) && k < field->n; k++) {
+            int64_t *word = &attrs->word[field->word + k];
+            if (sn_open_read(&a->sizes, *word, word) == SN_OPEN_UNCLEAR)
+                refuse_open(a);
+        }
+    }
+}
+
+/* Parameters that do get slots before any node asks for them. */
+static void resize_params(applier *a) {
+    const sn_graph *g = a->from->graph;
+    for (uint32_t i = 0; a->sizes.n > 0 && i < sn_graph_n_params(g); i++) {
+        const sn_param_info *p = sn_graph_param_at(g, (sn_param){i});
+        int64_t key;
+        double real;
+        if (a->param[i] != UINT32_MAX)
+            continue;
+        if (p->kind == SN_PARAM_KEY && sn_open_read(&a->sizes, p->key, &key) == SN_OPEN_YES)
+            a->param[i] = (uint32_t)sn_record_key(&a->c, key);
+        if (p->kind == SN_PARAM_REAL && sn_open_real(&a->sizes, p->real, &real))
+            a->param[i] = (uint32_t)sn_record_number(&a->c, real);
+    }
+}
 
 static void map_inputs(applier *a, snug_tensor *const *arguments) {
     const sn_graph *g = a->from->graph;
@@ -146,7 +233,7 @@ static void map_inputs(applier *a, snug_tensor *const *arguments) {
     for (uint32_t i = 0; i < a->from->n_leaf; i++) {
         snug_tensor *capture = a->from->leaf[i].capture;
         a->map[sn_graph_input_at(g, i).i] =
-            sn_record_use(&a->c, capture ? capture : arguments[next++]);
+            capture ? use_capture(a, capture) : sn_record_use(&a->c, arguments[next++]);
     }
     for (uint32_t i = 0; i < a->from->n_variable; i++)
         a->map[sn_graph_var_at(g, (sn_var){i})->first.i] =
@@ -192,6 +279,7 @@ static void apply_node(applier *a, uint32_t i) {
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
     sn_attrs attrs = n->attrs;
     const sn_graph_move move = {a->from->graph, a->c.b.graph, a->map, a->param, true};
+    resize_attrs(a, n->op, &attrs);
     if (sn_graph_move_attrs(&move, n->op, &attrs, &a->c.b.error) != SNUG_OK)
         return;
     for (int k = 0; k < n->n_in; k++)
@@ -228,6 +316,23 @@ static void clear_maps(applier *a) {
             n_values * sizeof *a->map + n_params * sizeof *a->param);
 }
 
+/* The sizes that open extents have in this call. */
+static snug_status find_sizes(const snug_trace *t, snug_tensor *const *arguments,
+                              sn_open_sizes *out, snug_error *err) {
+    *out = (sn_open_sizes){.n = t->rec->n_open};
+    for (int i = 0; t->axes && i < t->n_arguments; i++)
+        for (int k = 0; k < arguments[i]->type.rank; k++) {
+            const int which = t->axes[i].of[k];
+            int64_t *size = which ? &out->size[which - 1] : NULL;
+            if (size && *size != 0 && *size != arguments[i]->type.dims[k])
+                return sn_fail(err, SNUG_E_SHAPE, "an open extent is %lld and %lld",
+                               (long long)*size, (long long)arguments[i]->type.dims[k]);
+            if (size)
+                *size = arguments[i]->type.dims[k];
+        }
+    return SNUG_OK;
+}
+
 static snug_status check_call(const snug_trace *t, snug_tensor *const *arguments, int n,
                               snug_error *err) {
     char want[192], have[192];
@@ -239,7 +344,8 @@ static snug_status check_call(const snug_trace *t, snug_tensor *const *arguments
     for (int i = 0; i < n; i++) {
         const snug_type *type =
             sn_graph_type(t->rec->graph, sn_graph_input_at(t->rec->graph, (uint32_t)i));
-        if (!sn_type_equal(type, &arguments[i]->type))
+        const snug_type given = stand_in(t, &arguments[i]->type, i);
+        if (!sn_type_equal(type, &given))
             return sn_fail(err, SNUG_E_SHAPE, "argument %d is %s; the trace was made for %s", i,
                            snug_type_print(&arguments[i]->type, have, sizeof have),
                            snug_type_print(type, want, sizeof want));
@@ -251,6 +357,7 @@ snug_status snug_trace_call(snug_trace *t, snug_tensor *const *arguments, int n,
                             snug_tensor **outputs, int n_out, snug_error *err) {
     applier a = {.from = t->rec};
     SNUG_TRY(check_call(t, arguments, n, err));
+    SNUG_TRY(find_sizes(t, arguments, &a.sizes, err));
     SNUG_TRY(make_maps(&a, err));
     const snug_status begun = sn_record_begin(t->r, &a.c, err);
     if (begun != SNUG_OK) {
@@ -259,6 +366,7 @@ snug_status snug_trace_call(snug_trace *t, snug_tensor *const *arguments, int n,
     }
     map_inputs(&a, arguments);
     ask_hosts(&a);
+    resize_params(&a);
     for (uint32_t i = 0; i < t->n_needed && a.c.b.error.code == SNUG_OK; i++)
         if (t->needed[i])
             apply_node(&a, i);

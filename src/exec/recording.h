@@ -21,6 +21,7 @@
 #include "exec/exec.h"
 #include "exec/record.h"
 
+#define SN_MAX_OPEN     4 /* open extents of a trace */
 #define SN_MAX_TAPES    32
 #define SN_MAX_RECORDED 65536              /* nodes, after which a recording runs by itself */
 #define SN_MAX_HELD     ((size_t)64 << 20) /* bytes of leaves that only the recording holds */
@@ -65,6 +66,7 @@ struct snug_tensor {
     sn_poison *poison; /* POISONED */
     uint64_t stamp;    /* serial of the recording in which it is value `leaf` */
     sn_value leaf;
+    uint64_t born;  /* no recording made later than this is older than it */
     uint64_t id;    /* of its value where recordings have leaves of it; 0: none yet */
     uint32_t tapes; /* READY, VERSION: that watch it, if they are not younger than `marked` */
     uint64_t marked;
@@ -141,6 +143,7 @@ struct sn_recording {
     sn_echo *echo;
     size_t n_echo, cap_echo;
     /* traces only */
+    int n_open; /* extents that stand in for any */
     sn_recording *outer;
     sn_asked *asked;
     size_t n_asked, cap_asked;
@@ -166,6 +169,8 @@ struct snug_trace {
     int n_outputs;
     bool *needed; /* per node */
     size_t n_needed;
+    snug_open_axes *axes; /* per argument; NULL: all extents are what they are */
+    int n_axes;
 };
 
 /* A plan at hand for recordings of one structure. */
@@ -334,6 +339,21 @@ SNUG_CHECKED snug_status sn_seat_flush_all(snug_recorder *r, snug_error *err);
 /* Runs what other seats have recorded with the variable, or only who writes it. */
 void sn_seat_settle(snug_recorder *r, const snug_variable *v, bool writers_only);
 void sn_seat_clear(snug_recorder *r);
+
+/* --- record_open.c ---------------------------------------------------------------------------- */
+int64_t sn_open_extent(int k); /* what stands for it */
+typedef struct {
+    int n;
+    int64_t size[SN_MAX_OPEN]; /* of a call */
+} sn_open_sizes;
+typedef enum { SN_OPEN_NO, SN_OPEN_YES, SN_OPEN_UNCLEAR } sn_open_kind;
+/* Whether the number follows from open extents, and what it is with these sizes. */
+sn_open_kind sn_open_read(const sn_open_sizes *s, int64_t w, int64_t *out);
+bool sn_open_real(const sn_open_sizes *s, double r, double *out);
+/* The same of a tensor of integers that was made in this trace. */
+sn_open_kind sn_open_tensor(const sn_recording *rec, const snug_tensor *t);
+SNUG_CHECKED snug_status sn_open_fill(const sn_open_sizes *s, const snug_tensor *t,
+                                      snug_tensor **out, snug_error *err);
 
 /* --- record_inline.c -------------------------------------------------------------------------- */
 /* Variables that nobody can reach become the numbers they would start with. */

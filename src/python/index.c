@@ -349,8 +349,12 @@ PyObject *py_index(PyObject *self, PyObject *key) {
     if (PyTuple_Check(key))
         Py_INCREF(keys);
     py_mark_site();
-    if (t && keys && read_keys(&p, keys) == 0) {
+    py.indexing++; /* what follows from open extents may be an index */
+    const int bad = !t || !keys || read_keys(&p, keys) < 0;
+    if (!bad)
         out = pick(&p, t);
+    py.indexing--;
+    if (!bad) {
         if (!out && !PyErr_Occurred()) {
             out = cut(&p, t);
             out = out ? reshape(&p, gather(&p, reverse(&p, out))) : NULL;

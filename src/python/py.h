@@ -63,6 +63,7 @@ typedef struct {
     PyThreadState *runner; /* of the thread whose plan runs; its GIL is given up */
     unsigned long running; /* id of that thread, 0: none */
     double asked;          /* when signals were looked at */
+    int indexing;          /* a key is being read */
     PyThreadState *seated; /* of the thread whose recording is the recorder's; NULL: ask */
     uint64_t n_threads;    /* ids given so far */
     struct py_gone *gone;

@@ -32,11 +32,17 @@ static void dealloc(PyObject *o) {
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
+/* In a trace: it is described only, or follows from an extent that is open. */
+static int has_no_value(const snug_tensor *t) {
+    return snug_tensor_is_traced(t) ||
+           (!py.indexing && snug_is_tracing(py.recorder) && snug_tensor_is_open(t));
+}
+
 int py_read(snug_tensor *t, void *to, size_t bytes) {
     snug_error err;
     if (py_enter() < 0)
         return -1;
-    if (snug_tensor_is_traced(t)) {
+    if (has_no_value(t)) {
         PyErr_SetNone(py.peek);
         return -1;
     }
@@ -122,7 +128,7 @@ static int get_buffer(PyObject *o, Py_buffer *b, int flags) {
     }
     if (py_enter() < 0)
         return -1;
-    if (snug_tensor_is_traced(t)) {
+    if (has_no_value(t)) {
         PyErr_SetNone(py.peek);
         return -1;
     }
@@ -273,9 +279,31 @@ static const snug_type *type_of(PyObject *self) {
                                                  : snug_tensor_type(((py_tensor *)self)->t);
 }
 
+static uint32_t open_axes(PyObject *self) {
+    return PyObject_TypeCheck(self, py.tensor) && py.recorder
+               ? snug_tensor_open_axes(((py_tensor *)self)->t)
+               : 0;
+}
+
+/* Open extents are None. */
 PyObject *py_get_shape(PyObject *self, void *c) {
     (void)c;
-    return py_shape(type_of(self));
+    const uint32_t open = open_axes(self);
+    if (!open)
+        return py_shape(type_of(self));
+    PyObject *dims = PyTuple_New(type_of(self)->rank);
+    for (int i = 0; dims && i < type_of(self)->rank; i++) {
+        PyObject *n = Py_None;
+        if (open >> i & 1)
+            Py_INCREF(n);
+        else
+            n = PyLong_FromLongLong(type_of(self)->dims[i]);
+        if (!n || PyTuple_SetItem(dims, i, n) < 0)
+            Py_CLEAR(dims);
+    }
+    PyObject *shape = dims ? PyObject_CallFunctionObjArgs(py.shape_class, dims, NULL) : NULL;
+    Py_XDECREF(dims);
+    return shape;
 }
 PyObject *py_get_dtype(PyObject *self, void *c) {
     (void)c;
@@ -378,12 +406,11 @@ static PyObject *array(PyObject *self, PyObject *args, PyObject *keywords) {
 }
 
 static PyObject *shape_method(PyObject *self, PyObject *none) {
-    (void)none;
-    return py_shape(type_of(self));
+    return py_get_shape(self, none);
 }
 
 static PyObject *set_shape(PyObject *self, PyObject *shape) {
-    PyObject *mine = py_shape(type_of(self));
+    PyObject *mine = py_get_shape(self, NULL);
     PyObject *ok = mine ? PyObject_CallMethod(mine, "is_compatible_with", "(O)", shape) : NULL;
     int fits = ok ? PyObject_IsTrue(ok) : -1;
     if (fits == 0)
@@ -457,6 +484,10 @@ static Py_ssize_t length(PyObject *self) {
         PyErr_SetString(PyExc_TypeError, "Scalar tensor has no `len()`");
         return -1;
     }
+    if (open_axes(self) & 1) {
+        PyErr_SetNone(py.peek);
+        return -1;
+    }
     return (Py_ssize_t)type_of(self)->dims[0];
 }
 
@@ -472,6 +503,10 @@ static PyObject *item(PyObject *self, Py_ssize_t i) {
 static PyObject *iter(PyObject *self) {
     if (type_of(self)->rank == 0)
         return PyErr_Format(PyExc_TypeError, "Cannot iterate over a scalar tensor.");
+    if (open_axes(self) & 1) {
+        PyErr_SetNone(py.peek);
+        return NULL;
+    }
     return PySeqIter_New(self);
 }
 

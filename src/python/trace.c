@@ -53,8 +53,22 @@ static PyObject *wrap_all(snug_tensor **t, int n) {
     return list;
 }
 
-/* begin(examples): opens the trace; tensors that stand for the arguments. */
-static PyObject *begin(PyObject *self, PyObject *list) {
+/* Per example a tuple: per axis which open extent it has, from 1 on; 0: its own. */
+static int read_axes(PyObject *list, int n, snug_open_axes *out) {
+    for (int i = 0; i < n; i++) {
+        PyObject *axes = PyList_GetItem(list, i);
+        for (Py_ssize_t k = 0; axes && k < PyTuple_Size(axes) && k < SNUG_MAX_RANK; k++)
+            out[i].of[k] = (unsigned char)PyLong_AsLong(PyTuple_GetItem(axes, k));
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* begin(examples, axes=None): opens the trace; tensors that stand for the arguments. */
+static PyObject *begin(PyObject *self, PyObject *args) {
+    PyObject *list, *open = Py_None;
+    snug_open_axes *axes = NULL;
+    if (!PyArg_ParseTuple(args, "O|O", &list, &open))
+        return NULL;
     py_trace *me = (py_trace *)self;
     snug_error err;
     lent l = {0};
@@ -68,13 +82,19 @@ static PyObject *begin(PyObject *self, PyObject *list) {
         made = PyMem_Calloc((size_t)l.n + 1, sizeof *made);
         for (int i = 0; types && i < l.n; i++)
             types[i] = *snug_tensor_type(l.t[i]);
-        if (!types || !made)
+        if (open != Py_None)
+            axes = PyMem_Calloc((size_t)l.n + 1, sizeof *axes);
+        if (!types || !made || (open != Py_None && !axes))
             PyErr_NoMemory();
-        else if (snug_trace_begin(py.recorder, types, l.n, made, &me->trace, &err) != SNUG_OK)
+        else if (axes && read_axes(open, l.n, axes) < 0)
+            out = NULL;
+        else if (snug_trace_begin_open(py.recorder, types, axes, l.n, made, &me->trace, &err) !=
+                 SNUG_OK)
             py_raise(&err);
         else
             out = wrap_all(made, l.n);
     }
+    PyMem_Free(axes);
     PyMem_Free(types);
     PyMem_Free(made);
     give_back(&l);
@@ -150,7 +170,7 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *keywords) {
 }
 
 static PyMethodDef methods[] = {
-    {"begin", begin, METH_O, "begin(examples): what stands for the arguments."},
+    {"begin", begin, METH_VARARGS, "begin(examples, axes=None): what stands for the arguments."},
     {"end", end, METH_O, "end(outputs): closes the trace."},
     {"call", call, METH_O, "call(arguments): the outputs, recorded."},
     {"drop", drop, METH_NOARGS, "Lets go of it, open or not."},
