@@ -99,6 +99,56 @@ static void test_runs_are_captured_and_replayed(void **state) {
     assert_int_equal(card()->n_replays, 2 * (15 + 3));
 }
 
+/* Three numbers a row: batches begin anywhere in the generator's blocks of four. */
+static snug_status make_narrow(snug_engine *e, snug_model **out, snug_error *err) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 1, .dims = {3}};
+    const snug_compile compile = {.optimizer = "adam:lr=0.02",
+                                  .loss = "sparse_categorical_crossentropy"};
+    SNUG_TRY(snug_model_create(e, "narrow", &type, out, err));
+    SNUG_TRY(snug_model_add(*out, "Dense", "units=5 activation=tanh", err));
+    SNUG_TRY(snug_model_add(*out, "Dense", "units=3 activation=softmax", err));
+    return snug_model_compile(*out, &compile, err);
+}
+
+static snug_status fit_recipe(snug_engine *e, const char *x, float *weights, size_t *n,
+                              snug_error *err) {
+    snug_feed *fx = NULL, *fy = NULL;
+    snug_model *m = NULL;
+    snug_status status = snug_feed_open(e, x, &fx, err);
+    if (status == SNUG_OK)
+        status = snug_feed_open(e, "labels:70@3@3", &fy, err);
+    if (status == SNUG_OK)
+        status = make_narrow(e, &m, err);
+    const snug_fit_options fit = {.x = fx, .y = fy, .epochs = 3, .batch = 15};
+    if (status == SNUG_OK)
+        status = snug_fit(m, &fit, NULL, err);
+    if (status == SNUG_OK)
+        *n = copy_weights(m, weights);
+    snug_model_destroy(m);
+    snug_feed_destroy(fx);
+    snug_feed_destroy(fy);
+    return status;
+}
+
+/* Each batch its own rows of it, from any element on, also in captured runs. */
+static void test_recipes_are_made_on_the_device(void **state) {
+    static const char *const kinds[] = {"uniform:70x3@7", "normal:70x3@8", "truncated:70x3@9",
+                                        "constant:70x3@0.5"};
+    snug_error err;
+    float here[4][MAX_WEIGHTS], there[MAX_WEIGHTS];
+    size_t n, m;
+    for (int k = 0; k < 4; k++)
+        expect_ok(fit_recipe(*state, kinds[k], here[k], &n, &err), &err);
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    for (int k = 0; k < 4; k++) {
+        const int64_t made = card()->n_made, replays = card()->n_replays;
+        expect_ok(fit_recipe(*state, kinds[k], there, &m, &err), &err);
+        expect_near(there, here[k], n, 1e-5);
+        assert_true(card()->n_made > made);
+        assert_true(card()->n_replays > replays);
+    }
+}
+
 static void test_weights_that_are_written_reach_the_device(void **state) {
     snug_error err;
     blobs b;
@@ -167,10 +217,11 @@ static snug_status make_wide(snug_engine *e, bool middle, snug_model **out, snug
     if (status == SNUG_OK)
         status = snug_model_add(m, "Dense", "units=3 activation=softmax", err);
     if (status == SNUG_OK)
-        status = snug_model_compile(m,
-                                    &(snug_compile){.optimizer = middle ? "adam:use_ema=true" : "adam",
-                                                    .loss = "sparse_categorical_crossentropy"},
-                                    err);
+        status =
+            snug_model_compile(m,
+                               &(snug_compile){.optimizer = middle ? "adam:use_ema=true" : "adam",
+                                               .loss = "sparse_categorical_crossentropy"},
+                               err);
     if (status == SNUG_OK)
         *out = m;
     else
@@ -376,6 +427,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         gpu_test(test_training_gives_the_processors_weights),
         gpu_test(test_runs_are_captured_and_replayed),
+        gpu_test(test_recipes_are_made_on_the_device),
         gpu_test(test_weights_that_are_written_reach_the_device),
         gpu_test(test_nan_leaves_the_weights_as_they_were),
         gpu_test(test_labels_outside_of_the_classes_are_named),

@@ -56,7 +56,7 @@ static sn_value bind_input(problem *p, snug_view *data) {
     sn_value v;
     const uint32_t i = sn_graph_n_inputs(p->g);
     snprintf(name, sizeof name, "x%u", i);
-    p->binding[i] = (sn_input_binding){data, give};
+    p->binding[i] = (sn_input_binding){.ctx = data, .fill = give};
     expect_ok(sn_graph_input(p->g, name, &data->type, &v, &err), &err);
     return v;
 }

@@ -79,8 +79,8 @@ static void rig_run(rig *r, int poison) {
     sn_session *s;
     expect_ok(sn_executor_add(r->executor, r->step->plan, &s, &err), &err);
     expect_ok(sn_executor_prepare(r->executor, &err), &err);
-    sn_session_bind_input(s, r->step->x[0], (sn_input_binding){&r->x, sn_rows_fill});
-    sn_session_bind_input(s, r->step->y[0], (sn_input_binding){&r->y, sn_rows_fill});
+    sn_session_bind_input(s, r->step->x[0], (sn_input_binding){.ctx = &r->x, .fill = sn_rows_fill});
+    sn_session_bind_input(s, r->step->y[0], (sn_input_binding){.ctx = &r->y, .fill = sn_rows_fill});
     r->step->session = s;
     sn_model_set_params(r->model, r->step, 9, NULL);
     r->step->session = NULL;

@@ -109,10 +109,13 @@ void sn_executor_forget(sn_executor *x);
 /* Arena of a memory of the plan's numbering, for tests and reports. */
 snug_view sn_executor_arena(const sn_executor *x, uint32_t memory);
 
-/* How rows of an input come: fill(ctx, first_row, n_rows, view). Lent; bound until changed. */
+/* How rows of an input come: fill(ctx, first_row, n_rows, view). Lent; bound until changed. recipe
+ * (NULL: never): whether the rows from first_row on are the elements of one, and from which on; a
+ * device may make these itself. */
 typedef struct {
     void *ctx;
     snug_feed_fill_fn fill;
+    bool (*recipe)(void *ctx, int64_t first_row, sn_recipe *out, uint64_t *first);
 } sn_input_binding;
 void sn_session_bind_input(sn_session *s, uint32_t input, sn_input_binding b);
 /* Of a graph that has its inputs and outputs outside: the bytes of a variable, of an input, or

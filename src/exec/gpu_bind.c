@@ -25,17 +25,21 @@ static size_t larger(size_t a, size_t b) {
 
 /* --- measuring -------------------------------------------------------------------------------- */
 
-static int64_t iterations_of(const sn_session *s, const sn_bound *bound) {
+int64_t sn_gpu_iterations(const sn_session *s, const sn_bound *bound) {
     return bound->block == SN_NO_BLOCK ? 1 : s->plan->steps[bound->block].repeat;
 }
 
-static void measure_feed(sn_session *s, sn_bound *bound, size_t *sum) {
+/* A feed may turn out to be a recipe: it has room for the numbers of each iteration's. */
+static void measure_feed(sn_session *s, sn_bound *bound, size_t *sum, size_t *n_params) {
     const snug_view *view = &bound->whole.views[0];
     const int64_t rows = view->type.rank > 0 ? view->type.dims[0] : 1;
     const size_t row = rows > 0 ? view->bytes / (size_t)rows : view->bytes;
     const size_t piece = view->bytes < PIECE_BYTES ? view->bytes : larger(row, PIECE_BYTES);
+    bound->made = -1;
+    bound->param_at = *n_params;
+    *n_params += SN_GPU_NUMBERS * (size_t)sn_gpu_iterations(s, bound);
     bound->stage_at = *sum;
-    *sum += in_units(view->bytes) * (size_t)iterations_of(s, bound);
+    *sum += in_units(view->bytes) * (size_t)sn_gpu_iterations(s, bound);
     s->gpu.piece_bytes = larger(s->gpu.piece_bytes, in_units(piece));
 }
 
@@ -76,7 +80,7 @@ snug_status sn_gpu_measure(sn_session *s, snug_error *err) {
     for (uint32_t i = 0; i < s->plan->n_steps; i++) {
         sn_bound *bound = &s->bound[i];
         if (bound->step->kind == SN_STEP_FEED)
-            measure_feed(s, bound, &staged);
+            measure_feed(s, bound, &staged, &n_params);
         else if (bound->step->kind == SN_STEP_RUN)
             SNUG_TRY(measure_run(s, bound, &n_params, err));
         s->gpu.writes = s->gpu.writes || bound->writes_state;

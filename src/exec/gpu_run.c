@@ -7,6 +7,8 @@
  * 3. While capturing nothing waits for the device. */
 #include "exec/inside.h"
 
+#include "base/rng.h"
+
 #include <string.h>
 
 #define HOST_MOMENT SN_GPU_RING /* of rows that run on the host */
@@ -67,6 +69,49 @@ static void gather_params(sn_session *s) {
     }
 }
 
+/* What the device makes of a recipe; -1: nothing. */
+static int made_of(const sn_recipe *r, snug_dtype dtype) {
+    static const int made[] = {[SN_RECIPE_CONSTANT] = SN_GPU_CONSTANT,
+                               [SN_RECIPE_UNIFORM] = SN_RANDOM_UNIFORM,
+                               [SN_RECIPE_NORMAL] = SN_RANDOM_NORMAL,
+                               [SN_RECIPE_TRUNCATED] = SN_RANDOM_TRUNCATED};
+    const bool real = dtype == SNUG_F32 || dtype == SNUG_F64;
+    return real && (size_t)r->kind < sizeof made / sizeof made[0] ? made[r->kind] : -1;
+}
+
+/* The numbers of one iteration's rows; what they are made of, or -1. */
+static int gather_recipe(const sn_session *s, const sn_bound *bound, int64_t iteration) {
+    const sn_input_binding *input = &s->inputs[bound->step->input];
+    const sn_place *place = &bound->step->out[0];
+    const int64_t row = place->rows < 0 ? 0 : place->first + iteration * place->rows;
+    sn_scalar *to = (sn_scalar *)s->executor->side.pinned.data + bound->param_at +
+                    SN_GPU_NUMBERS * (size_t)iteration;
+    sn_recipe recipe;
+    uint64_t first;
+    if (!input->recipe || !input->recipe(input->ctx, row, &recipe, &first))
+        return -1;
+    to[0].key = (int64_t)recipe.key;
+    to[1].real = recipe.a;
+    to[2].real = recipe.b;
+    to[3].key = (int64_t)first;
+    return made_of(&recipe, bound->whole.views[0].type.dtype);
+}
+
+/* A captured run makes, or brings, what it did when it was captured. */
+static void gather_recipes(sn_session *s) {
+    for (uint32_t i = 0; i < s->plan->n_steps; i++) {
+        sn_bound *bound = &s->bound[i];
+        int made = -1;
+        if (s->plan->steps[i].kind != SN_STEP_FEED)
+            continue;
+        for (int64_t k = 0; k < sn_gpu_iterations(s, bound); k++)
+            made = gather_recipe(s, bound, k);
+        if (made != bound->made)
+            sn_gpu_drop_graphs(s);
+        bound->made = made;
+    }
+}
+
 static snug_status poison(sn_executor *x, snug_error *err) {
     const sn_gpu_device *d = x->gpu;
     for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
@@ -79,6 +124,7 @@ snug_status sn_gpu_begin(sn_session *s, snug_error *err) {
     sn_executor *x = s->executor;
     SNUG_TRY(sn_state_settle(x->state, err));
     gather_params(s);
+    gather_recipes(s);
     s->gpu.next_slot = 0;
     return x->options.poison_set && x->options.poison >= 0 ? poison(x, err) : SNUG_OK;
 }
@@ -182,6 +228,14 @@ snug_status sn_gpu_call(sn_session *s, const sn_bound *bound, const sn_call *cal
 unsigned char *sn_gpu_slot(const sn_session *s, const sn_bound *bound, int64_t iteration) {
     return sn_gpu_pinned_stage(s->executor) + bound->stage_at +
            (size_t)iteration * in_units(bound->whole.views[0].bytes);
+}
+
+snug_status sn_gpu_make_rows(const sn_session *s, const sn_bound *bound, int64_t iteration,
+                             const snug_view *to, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    const sn_scalar *numbers = (const sn_scalar *)s->executor->side.params + bound->param_at +
+                               SN_GPU_NUMBERS * (size_t)iteration;
+    return d->api->make(d->gpu, bound->step->queue, bound->made, numbers, to, err);
 }
 
 snug_status sn_gpu_feed_ring(sn_session *s, const sn_input_binding *input, int64_t first_row,

@@ -49,6 +49,7 @@ typedef struct {
     bool from_host, to_host; /* COPY: that end is pinned memory */
     size_t param_at;         /* of its parameters among the session's */
     size_t stage_at;         /* FEED staged whole: of iteration 0; the others follow */
+    int made;                /* FEED: sn_gpu_made of what the device makes itself, or -1 */
     bool writes_state;
     uint32_t lane;
     uint32_t block; /* its REPEAT step, or SN_NO_BLOCK */
@@ -236,6 +237,7 @@ void sn_crew_finish(sn_crew *c);
  */
 /* After sn_bind_steps. */
 SNUG_CHECKED snug_status sn_gpu_measure(sn_session *s, snug_error *err);
+int64_t sn_gpu_iterations(const sn_session *s, const sn_bound *bound);
 SNUG_CHECKED snug_status sn_gpu_prepare_shape(sn_session *s, const sn_bound *bound,
                                               const sn_opdesc *desc, void **prepared,
                                               snug_error *err);
@@ -267,6 +269,9 @@ SNUG_CHECKED snug_status sn_gpu_join(const sn_session *s, snug_error *err);
 SNUG_CHECKED snug_status sn_gpu_call(sn_session *s, const sn_bound *bound, const sn_call *call,
                                      snug_error *err);
 /* Rows of an input that the ring brings, piece by piece. */
+/* What was made on the device is not brought there. */
+SNUG_CHECKED snug_status sn_gpu_make_rows(const sn_session *s, const sn_bound *bound,
+                                          int64_t iteration, const snug_view *to, snug_error *err);
 SNUG_CHECKED snug_status sn_gpu_feed_ring(sn_session *s, const sn_input_binding *input,
                                           int64_t first_row, const snug_view *to, snug_error *err);
 unsigned char *sn_gpu_slot(const sn_session *s, const sn_bound *bound, int64_t iteration);

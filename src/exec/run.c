@@ -190,11 +190,13 @@ static snug_status fill_view(const sn_walk *w, const sn_step *step, const snug_v
     return input->fill(input->ctx, first_row(w, &step->out[0]), n_rows, view, err);
 }
 
-/* What was staged goes over, or the ring brings it. */
+/* The device makes it, or what was staged goes over, or the ring brings it. */
 static snug_status feed_there(const sn_walk *w, const sn_bound *bound, const snug_view *view,
                               snug_error *err) {
     sn_session *s = w->s;
     const sn_gpu_device *d = s->executor->gpu;
+    if (bound->made >= 0)
+        return sn_gpu_make_rows(s, bound, w->iteration, view, err);
     if (s->gpu.whole)
         return d->api->copy(d->gpu, SN_GPU_TO, bound->step->queue, view->data,
                             sn_gpu_slot(s, bound, w->iteration), view->bytes, err);
@@ -318,7 +320,7 @@ static snug_status check_params(sn_session *s, snug_error *err) {
 
 /* --- a run on a GPU --------------------------------------------------------------------------- */
 
-/* All rows of all inputs, before anything is enqueued. */
+/* All rows of all inputs that come from the host, before anything is enqueued. */
 static snug_status stage_feeds(sn_session *s, snug_error *err) {
     sn_walk w = {.s = s, .lane = ALL_LANES, .block = SN_NO_BLOCK};
     for (; w.step < s->plan->n_steps; w.step++) {
@@ -326,7 +328,7 @@ static snug_status stage_feeds(sn_session *s, snug_error *err) {
         const sn_bound *bound = &s->bound[w.step];
         if (step->kind == SN_STEP_REPEAT || step->kind == SN_STEP_END)
             enter_or_leave(&w, step);
-        if (step->kind != SN_STEP_FEED)
+        if (step->kind != SN_STEP_FEED || bound->made >= 0)
             continue;
         snug_view view = aim_views(&w, bound)->views[0];
         view.data = sn_gpu_slot(s, bound, w.iteration);

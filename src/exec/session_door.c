@@ -173,6 +173,17 @@ static snug_status fill_from_feed(void *ctx, int64_t first_row, int64_t n_rows,
     return snug_feed_fill(source->feed, source->first_row + first_row, n_rows, dst, err);
 }
 
+static bool recipe_of_feed(void *ctx, int64_t first_row, sn_recipe *out, uint64_t *first) {
+    const sn_row_source *source = ctx;
+    const sn_recipe *recipe = sn_feed_recipe(source->feed);
+    const snug_type *type = snug_feed_type(source->feed);
+    if (!recipe)
+        return false;
+    *out = *recipe;
+    *first = (uint64_t)((source->first_row + first_row) * sn_type_span(type, 1, type->rank));
+    return true;
+}
+
 static snug_status check_feed(const char *name, const snug_type *want, const snug_type *have,
                               int64_t first_row, snug_error *err) {
     char text[192], other[192];
@@ -199,7 +210,9 @@ snug_status snug_session_feed(snug_session *s, const char *input, snug_feed *fee
     SNUG_TRY(sn_feed_prepare(feed, type->dtype, err));
     s->sources[i] = (sn_row_source){.feed = feed, .first_row = first_row};
     sn_session_bind_input(s->run, i,
-                          (sn_input_binding){.ctx = &s->sources[i], .fill = fill_from_feed});
+                          (sn_input_binding){.ctx = &s->sources[i],
+                                             .fill = fill_from_feed,
+                                             .recipe = recipe_of_feed});
     return SNUG_OK;
 }
 

@@ -27,7 +27,7 @@
 
 #include "op/call.h"
 
-#define SN_GPU_ABI     1
+#define SN_GPU_ABI     2
 #define SN_GPU_QUEUES  3 /* of plan.h: compute, in, out */
 #define SN_GPU_MOMENTS 8
 
@@ -70,6 +70,9 @@ typedef enum {
     SN_GPU_WITHIN
 } sn_gpu_copy; /* host to device, back, on it */
 
+#define SN_GPU_CONSTANT 3 /* beside sn_random_kind */
+#define SN_GPU_NUMBERS  4
+
 typedef struct sn_gpu_graph sn_gpu_graph; /* a captured run */
 
 typedef struct {
@@ -104,6 +107,10 @@ typedef struct {
     snug_status (*copy)(sn_gpu *g, sn_gpu_copy kind, int queue, void *to, const void *from,
                         size_t bytes, snug_error *err);
     snug_status (*fill)(sn_gpu *g, int queue, void *to, int byte, size_t bytes, snug_error *err);
+    /* Real numbers of an sn_random_kind, or a constant; numbers lie on the device: key, a and b as
+     * a recipe has them, and which element of it the first one is. */
+    snug_status (*make)(sn_gpu *g, int queue, int kind, const sn_scalar *numbers,
+                        const snug_view *to, snug_error *err);
     snug_status (*order)(sn_gpu *g, int earlier, int later, snug_error *err);
     /* Moments of a queue: what it was given before mark is done when await returns. */
     snug_status (*mark)(sn_gpu *g, int queue, int moment, snug_error *err);

@@ -65,5 +65,7 @@ SNUG_CHECKED snug_status sn_recipe_fill(const sn_recipe *r, uint64_t first, size
                                         snug_dtype dtype, void *dst, snug_error *err);
 SNUG_CHECKED snug_status sn_feed_from_recipe(snug_engine *e, const snug_type *type,
                                              const sn_recipe *r, snug_feed **out, snug_error *err);
+/* NULL for a feed of another kind. Lent. */
+const sn_recipe *sn_feed_recipe(const snug_feed *feed);
 
 #endif

@@ -270,3 +270,7 @@ snug_status sn_feed_from_recipe(snug_engine *e, const snug_type *type, const sn_
         sn_free(e, SN_MEM_INPUT, f, sizeof *f);
     return status;
 }
+
+const sn_recipe *sn_feed_recipe(const snug_feed *feed) {
+    return feed->fill == recipe_feed_fill ? &((const recipe_feed *)feed->ctx)->recipe : NULL;
+}

@@ -114,7 +114,7 @@ static snug_status look_at_node(void *ctx, sn_node id, const snug_view *outs, in
 static void watch(search *s, sn_rows *rows, const char *name, watched_input *w,
                   sn_input_binding *input) {
     *w = (watched_input){s, rows, name};
-    *input = (sn_input_binding){w, fill_and_look};
+    *input = (sn_input_binding){.ctx = w, .fill = fill_and_look};
 }
 
 static void watch_inputs(search *s, snug_model *m, const sn_model_step *step, watched_input *w,

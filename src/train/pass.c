@@ -264,7 +264,8 @@ static void keep_failed(sn_pass *p, uint64_t dropout_key) {
 
 static void bind(const sn_model_step *s, uint32_t input, sn_rows *rows, int64_t start) {
     rows->start = start;
-    sn_session_bind_input(s->session, input, (sn_input_binding){rows, sn_rows_fill});
+    sn_session_bind_input(s->session, input,
+                          (sn_input_binding){rows, sn_rows_fill, sn_rows_recipe});
 }
 
 static void bind_rows(sn_pass *p, int64_t start) {

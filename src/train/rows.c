@@ -31,6 +31,17 @@ snug_status sn_rows_fill(void *ctx, int64_t first, int64_t n, const snug_view *d
     return SNUG_OK;
 }
 
+bool sn_rows_recipe(void *ctx, int64_t first, sn_recipe *out, uint64_t *element) {
+    const sn_rows *r = ctx;
+    const sn_recipe *recipe = sn_feed_recipe(r->feed);
+    const snug_type *type = snug_feed_type(r->feed);
+    if (!recipe || r->shuffle)
+        return false;
+    *out = *recipe;
+    *element = (uint64_t)(sn_rows_at(r, r->start + first) * sn_type_span(type, 1, type->rank));
+    return true;
+}
+
 /* Axes without a trailing 1: [n,1] and [n] hold the same rows. */
 static int plain_rank(const snug_type *t) {
     return t->rank > 1 && t->dims[t->rank - 1] == 1 ? t->rank - 1 : t->rank;

@@ -20,6 +20,8 @@ int64_t sn_rows_at(const sn_rows *r, int64_t position);
  * neighbours are one request. */
 snug_status sn_rows_fill(void *ctx, int64_t first, int64_t n, const snug_view *dst,
                          snug_error *err);
+/* The recipe whose elements the rows from `first` on are, in order; false: they are of none. */
+bool sn_rows_recipe(void *ctx, int64_t first, sn_recipe *out, uint64_t *element);
 /* Whether rows of the feed can be rows of `wanted` (dims[0] is the batch): same extents, a trailing
  * 1 more or less allowed, and no float where integers are wanted. `what` is "x" or "y". */
 SNUG_CHECKED snug_status sn_rows_check(const snug_feed *feed, const snug_type *wanted,

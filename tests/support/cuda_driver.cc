@@ -201,7 +201,7 @@ void sn_driver_drop_graph(sn_driver_graph graph) {
 /* --- captures: the plug-in's table, with run, copy and fill kept while one is open --------------
  */
 
-typedef enum { KEPT_RUN, KEPT_COPY, KEPT_FILL } kept_kind;
+typedef enum { KEPT_RUN, KEPT_COPY, KEPT_FILL, KEPT_MAKE } kept_kind;
 typedef struct kept {
     kept_kind kind;
     sn_call call;
@@ -298,6 +298,20 @@ static snug_status tape_fill(sn_gpu *g, int queue, void *to, int byte, size_t by
     return SNUG_OK;
 }
 
+static snug_status tape_make(sn_gpu *g, int queue, int kind, const sn_scalar *numbers,
+                             const snug_view *to, snug_error *err) {
+    tape *t = open_tape(g);
+    card.n_made++;
+    if (!t)
+        return plain()->make(g, queue, kind, numbers, to, err);
+    kept *k = keep(t, KEPT_MAKE);
+    k->byte = kind;
+    k->from = numbers;
+    k->views = (snug_view *)calloc(1, sizeof *k->views);
+    k->views[0] = *to;
+    return SNUG_OK;
+}
+
 static snug_status tape_capture(sn_gpu *g, snug_error *err) {
     SNUG_TRY(plain()->capture(g, err));
     tape *t = (tape *)calloc(1, sizeof *t);
@@ -323,6 +337,8 @@ static snug_status play(sn_gpu *g, const kept *k, snug_error *err) {
         return plain()->run(g, 0, &k->call, err);
     if (k->kind == KEPT_COPY)
         return plain()->copy(g, k->copy, 0, k->to, k->from, k->bytes, err);
+    if (k->kind == KEPT_MAKE)
+        return plain()->make(g, 0, k->byte, (const sn_scalar *)k->from, k->views, err);
     return plain()->fill(g, 0, k->to, k->byte, k->bytes, err);
 }
 
@@ -355,6 +371,7 @@ extern "C" SNUG_API const sn_gpu_api *sn_gpu_plugin(int abi) {
     api.run = tape_run;
     api.copy = tape_copy;
     api.fill = tape_fill;
+    api.make = tape_make;
     api.capture = tape_capture;
     api.captured = tape_captured;
     api.replay = tape_replay;

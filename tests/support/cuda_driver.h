@@ -16,6 +16,7 @@ typedef struct {
     int64_t fail_at;   /* this call of the driver fails, and all after it until the next open */
     bool lost;
     int64_t n_replays; /* of captured runs */
+    int64_t n_made;    /* inputs that the device made itself */
     int n_contexts;
 } sn_emulated_card;
 

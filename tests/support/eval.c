@@ -96,7 +96,7 @@ sn_test_arrays sn_test_eval(snug_engine *e, const sn_graph *g, const sn_test_arr
     sn_input_binding *bindings = calloc(inputs->n + 1, sizeof *bindings);
     snug_view *views = calloc(out.n + 1, sizeof *views);
     for (uint32_t i = 0; i < inputs->n; i++)
-        bindings[i] = (sn_input_binding){inputs->data[i], fill_rows};
+        bindings[i] = (sn_input_binding){.ctx = inputs->data[i], .fill = fill_rows};
     for (uint32_t i = 0; i < out.n; i++) {
         views[i].type = *sn_graph_type(g, sn_graph_output_at(g, i));
         expect_ok(snug_type_bytes(&views[i].type, &views[i].bytes, &err), &err);

@@ -204,7 +204,7 @@ static void bind_feed(sn_model_subject *s, snug_feed *feed, uint32_t input, int6
     snug_error err;
     assert_true(input < SN_STEP_RUN_INPUTS);
     s->rows[input] = (sn_rows){.feed = feed, .n = batch};
-    s->subject.inputs[input] = (sn_input_binding){&s->rows[input], sn_rows_fill};
+    s->subject.inputs[input] = (sn_input_binding){.ctx = &s->rows[input], .fill = sn_rows_fill};
     expect_ok(sn_feed_prepare(feed, sn_graph_type(s->subject.graph, v)->dtype, &err), &err);
 }
 
@@ -243,7 +243,8 @@ void sn_graph_subject_make(snug_engine *e, const sn_graph *g, uint64_t seed,
     assert_true(sn_graph_n_inputs(g) <= SN_STEP_RUN_INPUTS);
     for (uint32_t i = 0; i < sn_graph_n_inputs(g); i++) {
         out->keys[i] = sn_rng_key(seed, 100 + i);
-        out->subject.inputs[i] = (sn_input_binding){&out->keys[i], sn_random_fill_input};
+        out->subject.inputs[i] =
+            (sn_input_binding){.ctx = &out->keys[i], .fill = sn_random_fill_input};
     }
     expect_ok(sn_state_create(e, &out->subject.start, &err), &err);
     for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {

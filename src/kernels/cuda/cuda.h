@@ -53,6 +53,10 @@ typedef struct {
     void (*release)(sn_gpu *g, void *prepared);
 } sn_cuda_family;
 
+/* random.cu: sn_gpu_api's make. */
+snug_status sn_cuda_make(cudaStream_t stream, int kind, const sn_scalar *numbers,
+                         const snug_view *to, snug_error *err);
+
 /* NULL for `host`. */
 const sn_cuda_family *sn_cuda_family_of(sn_op op);
 

@@ -385,6 +385,13 @@ static snug_status gpu_fill(sn_gpu *g, int queue, void *to, int byte, size_t byt
                       : note(g, sn_driver_fill(to, byte, bytes, g->queues[queue], err), err);
 }
 
+static snug_status gpu_make(sn_gpu *g, int queue, int kind, const sn_scalar *numbers,
+                            const snug_view *to, snug_error *err) {
+    SNUG_TRY(enter(g, err));
+    SNUG_TRY(note(g, sn_cuda_make(g->queues[queue], kind, numbers, to, err), err));
+    return note(g, sn_driver_launched(err), err);
+}
+
 static snug_status gpu_order(sn_gpu *g, int earlier, int later, snug_error *err) {
     SNUG_TRY(enter(g, err));
     SNUG_TRY(note(g, sn_driver_mark(g->turns[earlier], g->queues[earlier], err), err));
@@ -478,10 +485,10 @@ static void gpu_drop(sn_gpu *g, sn_gpu_graph *graph) {
 /* --- the table -------------------------------------------------------------------------------- */
 
 static const sn_gpu_api api = {
-    SN_GPU_ABI,  sn_driver_count, gpu_open,    gpu_close,    gpu_facts,  gpu_libraries,
-    gpu_device,  gpu_alloc,       gpu_free,    gpu_pin,      gpu_unpin,  gpu_prepare,
-    gpu_release, gpu_run,         gpu_copy,    gpu_fill,     gpu_order,  gpu_mark,
-    gpu_await,   gpu_finish,      gpu_capture, gpu_captured, gpu_replay, gpu_drop,
+    SN_GPU_ABI,  sn_driver_count, gpu_open,   gpu_close, gpu_facts,   gpu_libraries, gpu_device,
+    gpu_alloc,   gpu_free,        gpu_pin,    gpu_unpin, gpu_prepare, gpu_release,   gpu_run,
+    gpu_copy,    gpu_fill,        gpu_make,   gpu_order, gpu_mark,    gpu_await,     gpu_finish,
+    gpu_capture, gpu_captured,    gpu_replay, gpu_drop,
 };
 
 /* The emulated plug-in exports a table of its own around this one. */

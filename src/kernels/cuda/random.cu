@@ -151,6 +151,16 @@ static __device__ __forceinline__ four<double> draw(int kind, uint64_t key, uint
 
 /* --- random ----------------------------------------------------------------------------------- */
 /* param: key, low, high. */
+template <class T>
+static __device__ __forceinline__ T finish(int kind, uint64_t key, uint64_t position, T v, T a,
+                                           T b) {
+    if (kind == SN_RANDOM_UNIFORM)
+        return scaled(v, a, b);
+    if (kind == SN_RANDOM_TRUNCATED && !(v <= 2 && v >= -2))
+        v = redraw(key, position, (T)0);
+    return moved(v, a, b);
+}
+
 template <class T> struct random_f {
     T *out;
     sn_cuda_place place;
@@ -158,13 +168,6 @@ template <class T> struct random_f {
     int kind;
     bool whole; /* an item is four elements, else one */
     const sn_scalar *param;
-    __device__ T finish(uint64_t key, uint64_t position, T v, T a, T b) const {
-        if (kind == SN_RANDOM_UNIFORM)
-            return scaled(v, a, b);
-        if (kind == SN_RANDOM_TRUNCATED && !(v <= 2 && v >= -2))
-            v = redraw(key, position, (T)0);
-        return moved(v, a, b);
-    }
     __device__ void operator()(int64_t i) const {
         const uint64_t key = (uint64_t)param[0].key;
         const T a = (T)param[1].real, b = (T)param[2].real;
@@ -175,13 +178,14 @@ template <class T> struct random_f {
             const unsigned lane = (unsigned)(position % 4);
             const T low = lane & 1 ? drawn.v[1] : drawn.v[0];
             const T high = lane & 1 ? drawn.v[3] : drawn.v[2];
-            out[i] = finish(key, position, lane & 2 ? high : low, a, b);
+            out[i] = finish(kind, key, position, lane & 2 ? high : low, a, b);
             return;
         }
 #pragma unroll
         for (int lane = 0; lane < 4; lane++)
             if (first + lane < n)
-                out[first + lane] = finish(key, position + (uint64_t)lane, drawn.v[lane], a, b);
+                out[first + lane] =
+                    finish(kind, key, position + (uint64_t)lane, drawn.v[lane], a, b);
     }
 };
 
@@ -211,6 +215,53 @@ static snug_status describe_random(const sn_gpu *g, const sn_opdesc *d, sn_varia
     return dtype == SNUG_F32 || dtype == SNUG_F64 ? SNUG_OK : sn_cuda_no_kernel(dtype, err);
 }
 SN_CUDA_FAMILY(random, run_random, describe_random)
+
+/* --- recipes: the same, from an element on that the device knows alone -------------------------
+ */
+/* Four that are stored at once. */
+template <class T> struct alignas(4 * sizeof(T)) quad { T v[4]; };
+
+template <class T> struct make_f {
+    T *out;
+    int64_t n;
+    int kind;
+    const sn_scalar *numbers;
+    __device__ void operator()(int64_t i) const {
+        const uint64_t key = (uint64_t)numbers[0].key, first = (uint64_t)numbers[3].key;
+        const T a = (T)numbers[1].real, b = (T)numbers[2].real;
+        const uint64_t block = first / 4 + (uint64_t)i;
+        const int64_t at = (int64_t)(4 * block - first); /* may begin before the first */
+        quad<T> made = {{a, a, a, a}};
+        if (kind != SN_GPU_CONSTANT) {
+            const four<T> drawn = draw(kind, key, block, (T)0);
+#pragma unroll
+            for (int lane = 0; lane < 4; lane++)
+                made.v[lane] = finish(kind, key, 4 * block + (uint64_t)lane, drawn.v[lane], a, b);
+        }
+        if (first % 4 == 0 && at + 4 <= n) {
+            *(quad<T> *)(out + at) = made;
+            return;
+        }
+#pragma unroll
+        for (int lane = 0; lane < 4; lane++)
+            if (at + lane >= 0 && at + lane < n)
+                out[at + lane] = made.v[lane];
+    }
+};
+
+template <class T>
+static void make(const sn_cuda_call *c, int kind, const sn_scalar *numbers, const snug_view *to) {
+    const int64_t n = sn_cuda_elements(to);
+    if (n > 0)
+        sn_each(c, n / 4 + 2, make_f<T>{(T *)to->data, n, kind, numbers});
+}
+
+snug_status sn_cuda_make(cudaStream_t stream, int kind, const sn_scalar *numbers,
+                         const snug_view *to, snug_error *err) {
+    sn_cuda_call c = {NULL, stream, NULL, NULL};
+    SN_BY_REAL(to->type.dtype, err, make, &c, kind, numbers, to);
+    return SNUG_OK;
+}
 
 /* --- dropout ---------------------------------------------------------------------------------- */
 /* param: rate, key. One mask for f32 and f64. */
