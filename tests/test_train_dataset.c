@@ -227,12 +227,71 @@ static void test_a_budget_gives_pipelines_their_share(void **state) {
     TRY(snug_budget(e, 0, &err));
 }
 
+/* --- batches that are never assembled --------------------------------------------------------- */
+static snug_fit_result fit_shuffled(snug_engine *e, bool prefetch) {
+    snug_error err = {0};
+    snug_feed *feeds[3];
+    snug_dataset *d;
+    snug_fit_result r;
+    snug_model *m = regression(e);
+    open_feeds(e, feeds);
+    TRY(snug_dataset_from_feeds(e, feeds, 3, &d, &err));
+    TRY(snug_dataset_take(d, 21, &d, &err));
+    TRY(snug_dataset_shuffle(d, &(snug_shuffle){.buffer = 9, .seed = 8}, &d, &err));
+    TRY(snug_dataset_repeat(d, 2, &d, &err));
+    TRY(snug_dataset_batch(d, 8, 1, &d, &err));
+    if (prefetch)
+        TRY(snug_dataset_prefetch(d, 1, &d, &err));
+    TRY(snug_fit(m, &(snug_fit_options){.dataset = d, .epochs = 2}, &r, &err));
+    snug_model_destroy(m);
+    snug_dataset_drop(d);
+    return r;
+}
+
+static void test_rows_by_number_train_as_assembled_batches_do(void **state) {
+    const snug_fit_result want = fit_shuffled(*state, true), got = fit_shuffled(*state, false);
+    assert_int_equal(got.steps, 10); /* 42 rows by eights, twice */
+    assert_int_equal(got.steps, want.steps);
+    assert_memory_equal(got.values, want.values, sizeof got.values);
+}
+
+static size_t peak_of_input(const snug_engine *e) {
+    snug_memory_row rows[64];
+    const size_t n = snug_engine_memory(e, rows, 64);
+    for (size_t i = 0; i < n; i++)
+        if (!rows[i].owner[0] && strcmp(rows[i].category, "input") == 0)
+            return rows[i].peak_bytes;
+    return 0;
+}
+
+static void test_rows_go_straight_into_the_steps_input(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    snug_feed *feeds[2];
+    snug_dataset *d;
+    snug_model *m;
+    TRY(snug_model_create(e, NULL, &(snug_type){SNUG_F32, 1, {50000}}, &m, &err));
+    TRY(snug_model_add(m, "Dense", "units=1", &err));
+    TRY(snug_model_compile(m, &(snug_compile){.optimizer = "sgd", .loss = "mse"}, &err));
+    TRY(snug_feed_open(e, "normal:20x50000@1", &feeds[0], &err));
+    TRY(snug_feed_open(e, "normal:20x1@2", &feeds[1], &err));
+    TRY(snug_dataset_from_feeds(e, feeds, 2, &d, &err));
+    TRY(snug_dataset_shuffle(d, &(snug_shuffle){.buffer = 20}, &d, &err));
+    TRY(snug_dataset_batch(d, 8, 0, &d, &err));
+    TRY(snug_fit(m, &(snug_fit_options){.dataset = d}, NULL, &err));
+    assert_true(peak_of_input(e) < 100000); /* a row has 200,000 bytes, a batch 1.6 million */
+    snug_model_destroy(m);
+    snug_dataset_drop(d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_datasets_train_as_feeds_do),
         engine_test(test_epochs_are_iterations_or_counted_steps),
         engine_test(test_datasets_that_do_not_suit_the_model_are_told),
         engine_test(test_a_budget_gives_pipelines_their_share),
+        engine_test(test_rows_by_number_train_as_assembled_batches_do),
+        engine_test(test_rows_go_straight_into_the_steps_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,16 @@ int64_t snug_dataset_cardinality(const snug_dataset *dataset) {
     return dataset->cardinality;
 }
 
+const snug_dataset *sn_stage_drawn_from(const snug_dataset *d) {
+    while (d->kind->draw && d->n_before > 0 && !d->kind->reorders)
+        d = d->before[0];
+    if (d->kind->draw && d->n_before > 0)
+        d = d->before[0];
+    else if (!d->kind->draw)
+        return NULL;
+    return d->random ? d : NULL;
+}
+
 snug_status sn_stage_gather(const snug_dataset *d, const int64_t *index, int64_t n,
                             const sn_target *to, int64_t first, snug_error *err) {
     if (d->kind->gather)

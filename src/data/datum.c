@@ -194,7 +194,8 @@ snug_status sn_target_put_all(const sn_target *to, int64_t i, const snug_element
         return sn_fail(err, SNUG_E_SHAPE, "an element has %d parts, but the batch has %d", e->n,
                        to->n);
     for (int p = 0; p < e->n; p++)
-        SNUG_TRY(sn_target_put(to, p, i, &e->part[p], err));
+        if (to->part[p].data)
+            SNUG_TRY(sn_target_put(to, p, i, &e->part[p], err));
     return SNUG_OK;
 }
 

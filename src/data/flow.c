@@ -40,13 +40,22 @@ static snug_status fill_taken(sn_cursor *c, const sn_target *to, int64_t first, 
     return sn_cursor_fill(c->before[0], to, first, left_to_take(c, n), done, err);
 }
 
+static snug_status draw_taken(sn_cursor *c, int64_t *index, int64_t n, int64_t *done,
+                              snug_error *err) {
+    return sn_cursor_draw(c->before[0], index, left_to_take(c, n), done, err);
+}
+
 static snug_status at_taken(const snug_dataset *d, int64_t index, snug_element *out,
                             snug_error *err) {
     return d->before[0]->kind->at(d->before[0], index, out, err);
 }
 
-static const sn_stage_class take_class = {
-    .name = "take", .next = next_taken, .seek = seek_taken, .fill = fill_taken, .at = at_taken};
+static const sn_stage_class take_class = {.name = "take",
+                                          .next = next_taken,
+                                          .seek = seek_taken,
+                                          .fill = fill_taken,
+                                          .draw = draw_taken,
+                                          .at = at_taken};
 
 static snug_status open_skip(sn_cursor *c, snug_error *err) {
     return sn_cursor_ctx(c, sizeof(bool), err);
@@ -181,6 +190,23 @@ static snug_status fill_repeated(sn_cursor *c, const sn_target *to, int64_t firs
     return SNUG_OK;
 }
 
+static snug_status draw_repeated(sn_cursor *c, int64_t *index, int64_t n, int64_t *done,
+                                 snug_error *err) {
+    repetition *r = c->ctx;
+    *done = 0;
+    while (*done < n && !all_passes_done(c, r)) {
+        int64_t got;
+        SNUG_TRY(begin_pass(c, err));
+        SNUG_TRY(sn_cursor_draw(c->before[0], index + *done, n - *done, &got, err));
+        const bool over = got < n - *done;
+        r->in_pass += got;
+        *done += got;
+        if (over)
+            end_pass(c, r);
+    }
+    return SNUG_OK;
+}
+
 /* Whether each pass opens each stage before it exactly once. */
 static bool opens_plainly(const snug_dataset *d) {
     bool plain = !d->kind->opens_before;
@@ -235,6 +261,7 @@ static const sn_stage_class repeat_class = {.name = "repeat",
                                             .next = next_repeated,
                                             .seek = seek_repeated,
                                             .fill = fill_repeated,
+                                            .draw = draw_repeated,
                                             .opens_before = true};
 
 snug_status snug_dataset_repeat(snug_dataset *d, int64_t times, snug_dataset **out,
@@ -498,9 +525,13 @@ static snug_status gather_zipped(const snug_dataset *d, const int64_t *index, in
     int at = 0;
     for (int i = 0; i < d->n_before; i++) {
         sn_target part = {.n = d->before[i]->spec.n};
-        for (int k = 0; k < part.n && at + k < to->n; k++)
+        bool wanted = false;
+        for (int k = 0; k < part.n && at + k < to->n; k++) {
             part.part[k] = to->part[at + k];
-        SNUG_TRY(sn_stage_gather(d->before[i], index, n, &part, first, err));
+            wanted = wanted || part.part[k].data;
+        }
+        if (wanted)
+            SNUG_TRY(sn_stage_gather(d->before[i], index, n, &part, first, err));
         at += part.n;
     }
     return SNUG_OK;

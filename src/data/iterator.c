@@ -184,6 +184,14 @@ snug_status sn_cursor_fill(sn_cursor *c, const sn_target *to, int64_t first, int
     return status == SNUG_E_END ? SNUG_OK : status;
 }
 
+snug_status sn_cursor_draw(sn_cursor *c, int64_t *index, int64_t n, int64_t *done,
+                           snug_error *err) {
+    SNUG_TRY(c->stage->kind->draw(c, index, n, done, err));
+    c->given += *done;
+    atomic_fetch_add_explicit(&c->place->figures.elements, *done, memory_order_relaxed);
+    return SNUG_OK;
+}
+
 /* --- iterators -------------------------------------------------------------------------------- */
 snug_status snug_iterator_create(snug_dataset *d, snug_iterator **out, snug_error *err) {
     void *block;

@@ -141,6 +141,15 @@ static snug_status seek_indices(sn_cursor *c, int64_t n, int64_t *done, snug_err
     return SNUG_OK;
 }
 
+static snug_status draw_shuffled(sn_cursor *c, int64_t *index, int64_t n, int64_t *done,
+                                 snug_error *err) {
+    shuffling *s = c->ctx;
+    SNUG_TRY(start_indices(c, err));
+    for (*done = 0; *done < n && s->n > 0; ++*done)
+        index[*done] = draw_index(s, c->stage->before[0]->cardinality);
+    return SNUG_OK;
+}
+
 /* --- by element ------------------------------------------------------------------------------- */
 /* The next element of the stage before into a slot; *got false at its end. */
 static snug_status put_next(sn_cursor *c, size_t slot, bool *got, snug_error *err) {
@@ -227,7 +236,9 @@ static const sn_stage_class shuffle_class = {.name = "shuffle",
                                              .next = next_shuffled,
                                              .close = close_shuffle,
                                              .seek = seek_shuffled,
-                                             .fill = fill_shuffled};
+                                             .fill = fill_shuffled,
+                                             .draw = draw_shuffled,
+                                             .reorders = true};
 
 snug_status snug_dataset_shuffle(snug_dataset *d, const snug_shuffle *o, snug_dataset **out,
                                  snug_error *err) {

@@ -31,6 +31,14 @@ static snug_status seek_by_index(sn_cursor *c, int64_t n, int64_t *done, snug_er
     return SNUG_OK;
 }
 
+static snug_status draw_by_index(sn_cursor *c, int64_t *index, int64_t n, int64_t *done,
+                                 snug_error *err) {
+    SNUG_TRY(seek_by_index(c, n, done, err));
+    for (int64_t i = 0; i < *done; i++)
+        index[i] = c->given + i;
+    return SNUG_OK;
+}
+
 /* --- arrays in memory ------------------------------------------------------------------------- */
 static snug_status element_at(const snug_dataset *d, int64_t index, snug_element *out,
                               snug_error *err) {
@@ -58,7 +66,8 @@ static snug_status check_rows_fit(const snug_dataset *d, const sn_target *to, sn
     char a[192], b[192];
     bool fits = to->n == d->spec.n;
     for (int i = 0; fits && i < to->n; i++)
-        if (d->spec.is_text[i] || !sn_dims_equal(&d->spec.type[i], &to->part[i].type))
+        if (to->part[i].data &&
+            (d->spec.is_text[i] || !sn_dims_equal(&d->spec.type[i], &to->part[i].type)))
             return sn_fail(err, SNUG_E_SHAPE, "rows of part %d are %s, the batch's %s", i,
                            snug_type_print(&d->spec.type[i], a, sizeof a),
                            snug_type_print(&to->part[i].type, b, sizeof b));
@@ -75,6 +84,8 @@ static snug_status gather_rows(const snug_dataset *d, const int64_t *index, int6
     const snug_element *whole = d->ctx;
     SNUG_TRY(check_rows_fit(d, to, err));
     for (int p = 0; p < to->n; p++) {
+        if (!to->part[p].data)
+            continue;
         const char *from = whole->part[p].data;
         char *at = to->part[p].data + (size_t)first * to->part[p].row_bytes;
         const snug_dtype have = whole->part[p].type.dtype, want = to->part[p].type.dtype;
@@ -118,11 +129,13 @@ static void release_element(snug_dataset *d) {
 static const sn_stage_class element_class = {.name = "element",
                                              .next = next_by_index,
                                              .seek = seek_by_index,
+                                             .draw = draw_by_index,
                                              .release = release_element,
                                              .at = element_at};
 static const sn_stage_class rows_class = {.name = "rows",
                                           .next = next_by_index,
                                           .seek = seek_by_index,
+                                          .draw = draw_by_index,
                                           .fill = fill_by_index,
                                           .release = release_element,
                                           .at = row_at,
@@ -208,7 +221,8 @@ static snug_status gather_feeds(const snug_dataset *d, const int64_t *index, int
     snug_status status = SNUG_OK;
     pthread_mutex_lock(&s->mutex);
     for (int p = 0; p < to->n && status == SNUG_OK; p++)
-        status = fill_part(s, p, index, n, to, first, err);
+        if (to->part[p].data)
+            status = fill_part(s, p, index, n, to, first, err);
     pthread_mutex_unlock(&s->mutex);
     return status;
 }
@@ -244,6 +258,7 @@ static void release_feeds(snug_dataset *d) {
 static const sn_stage_class feeds_class = {.name = "feeds",
                                            .next = next_by_index,
                                            .seek = seek_by_index,
+                                           .draw = draw_by_index,
                                            .fill = fill_by_index,
                                            .release = release_feeds,
                                            .at = feeds_at,
@@ -320,8 +335,11 @@ static snug_status range_at(const snug_dataset *d, int64_t index, snug_element *
     return SNUG_OK;
 }
 
-static const sn_stage_class range_class = {
-    .name = "range", .next = next_by_index, .seek = seek_by_index, .at = range_at};
+static const sn_stage_class range_class = {.name = "range",
+                                           .next = next_by_index,
+                                           .seek = seek_by_index,
+                                           .draw = draw_by_index,
+                                           .at = range_at};
 
 /* How many numbers there are; up to 2^64 - 1, more than a cardinality can say. */
 static uint64_t count_range(int64_t start, int64_t stop, int64_t step) {
@@ -418,6 +436,7 @@ static const sn_stage_class generator_class = {.name = "generator",
 static const sn_stage_class indexed_class = {.name = "generator",
                                              .next = next_by_index,
                                              .seek = seek_by_index,
+                                             .draw = draw_by_index,
                                              .release = release_generator,
                                              .at = generated_at};
 

@@ -100,9 +100,14 @@ struct sn_stage_class {
     void (*release)(snug_dataset *d); /* of what ctx holds; NULL: nothing */
     /* NULL: no random access. Any thread; `cardinality` elements. */
     snug_status (*at)(const snug_dataset *d, int64_t index, snug_element *out, snug_error *err);
-    /* The elements of these indices into rows from `first` on; NULL: by at. */
+    /* The elements of these indices into rows from `first` on, but for parts of the target without
+     * data; NULL: by at. */
     snug_status (*gather)(const snug_dataset *d, const int64_t *index, int64_t n,
                           const sn_target *to, int64_t first, snug_error *err);
+    /* Over random access: the numbers of the next elements, up to n, instead of the elements
+     * (sn_stage_drawn_from says whose); *done 0 at the end. NULL: not by number. */
+    snug_status (*draw)(sn_cursor *c, int64_t *index, int64_t n, int64_t *done, snug_error *err);
+    bool reorders;     /* draw gives numbers of elements of the stage before it */
     bool opens_before; /* the kind opens and closes the cursors before it */
     bool waits;        /* for threads: every call is timed, sampling would miss the long ones */
 };
@@ -127,6 +132,10 @@ SNUG_CHECKED snug_status sn_cursor_next(sn_cursor *c, snug_element *out, snug_er
 SNUG_CHECKED snug_status sn_cursor_seek(sn_cursor *c, int64_t n, int64_t *done, snug_error *err);
 SNUG_CHECKED snug_status sn_cursor_fill(sn_cursor *c, const sn_target *to, int64_t first, int64_t n,
                                         int64_t *done, snug_error *err);
+SNUG_CHECKED snug_status sn_cursor_draw(sn_cursor *c, int64_t *index, int64_t n, int64_t *done,
+                                        snug_error *err);
+/* The stage with random access whose elements a cursor of d can draw by number; NULL: none. */
+const snug_dataset *sn_stage_drawn_from(const snug_dataset *d);
 /* The cursor's own memory: c->ctx, zeroed; freed after close. */
 SNUG_CHECKED snug_status sn_cursor_ctx(sn_cursor *c, size_t bytes, snug_error *err);
 SNUG_CHECKED snug_status sn_stage_gather(const snug_dataset *d, const int64_t *index, int64_t n,

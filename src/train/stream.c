@@ -2,7 +2,9 @@
  *
  * Invariants:
  * 1. Feeds read `now`, the batch of the step that runs; it is dropped when the next is asked for.
- * 2. Every batch has rows of the first one's shapes; its number of rows may differ. */
+ * 2. Without a prefetch, a batch over random access is never assembled: the step's input, or a
+ * slice of it, is filled from the source.
+ * 3. Every batch has rows of the first one's shapes; its number of rows may differ. */
 #include "train/stream.h"
 
 #include "data/batch.h"
@@ -13,6 +15,8 @@
 
 /* Of a budget, what pipelines get that nobody gave a limit. */
 #define BUDGET_PART 8
+/* Rows of a batch whose numbers are kept instead of it. */
+#define MOST_LOOSE 65536
 
 struct sn_stream {
     snug_engine *engine;
@@ -21,7 +25,11 @@ struct sn_stream {
     int (*asked)(void *ctx);
     void *asked_ctx;
     snug_element now;
-    bool waiting; /* `now` was not given to a step yet */
+    /* Loose batches: numbers of rows of `rows_of`, which go straight into the step's input. */
+    const snug_dataset *rows_of; /* NULL: batches are assembled */
+    int64_t *index;              /* `size` of them */
+    int64_t size, n_index;
+    bool waiting; /* the batch was not given to a step yet */
     int64_t batch;
     int64_t wait_ns;
     bool set_limit;
@@ -34,9 +42,23 @@ struct sn_stream {
     } parts[SNUG_MAX_PARTS];
 };
 
+/* Rows of one part by their numbers. */
+static snug_status fill_loose(const struct part *p, int64_t first, int64_t n, const snug_view *dst,
+                              snug_error *err) {
+    const sn_stream *s = p->stream;
+    sn_target to = {.n = s->rows_of->spec.n};
+    to.part[p->index].data = dst->data;
+    to.part[p->index].type = s->rows_of->spec.type[p->index];
+    to.part[p->index].type.dtype = dst->type.dtype;
+    to.part[p->index].row_bytes = n > 0 ? dst->bytes / (size_t)n : 0;
+    return sn_stage_gather(s->rows_of, s->index + first, n, &to, 0, err);
+}
+
 static snug_status fill_rows(void *ctx, int64_t first, int64_t n, const snug_view *dst,
                              snug_error *err) {
     const struct part *p = ctx;
+    if (p->stream->rows_of)
+        return fill_loose(p, first, n, dst, err);
     const snug_datum *d = &p->stream->now.part[p->index];
     const size_t count = (size_t)sn_type_span(&d->type, 1, d->type.rank);
     const char *from =
@@ -51,6 +73,10 @@ static snug_status fill_rows(void *ctx, int64_t first, int64_t n, const snug_vie
 /* --- batches ---------------------------------------------------------------------------------- */
 static snug_status check_batch(const sn_stream *s, int64_t *rows, snug_error *err) {
     const snug_element *e = &s->now;
+    if (s->rows_of) {
+        *rows = s->n_index;
+        return SNUG_OK;
+    }
     for (int i = 0; i < s->n_parts; i++) {
         const snug_type *t = &e->part[i].type;
         char text[192];
@@ -79,11 +105,23 @@ static snug_status check_batch(const sn_stream *s, int64_t *rows, snug_error *er
     return SNUG_OK;
 }
 
+static snug_status pull_loose(sn_stream *s, snug_error *err) {
+    sn_cursor *batch = s->iterator->cursor;
+    const sn_batch *b = batch->stage->ctx;
+    SNUG_TRY(sn_iterator_begin(s->iterator, err));
+    SNUG_TRY(sn_cursor_draw(batch->before[0], s->index, s->size, &s->n_index, err));
+    if (s->n_index == 0 || (s->n_index < s->size && b->drop_remainder))
+        return sn_end(err);
+    batch->given++;
+    return SNUG_OK;
+}
+
 static snug_status pull(sn_stream *s, snug_error *err) {
     const int64_t start = sn_now_ns();
     snug_element_drop(&s->now);
     snug_iterator_set_interrupt(s->iterator, s->asked, s->asked_ctx);
-    const snug_status status = snug_iterator_next(s->iterator, &s->now, err);
+    const snug_status status =
+        s->rows_of ? pull_loose(s, err) : snug_iterator_next(s->iterator, &s->now, err);
     s->wait_ns += sn_now_ns() - start;
     return status;
 }
@@ -149,9 +187,11 @@ void sn_stream_set_interrupt(sn_stream *s, int (*asked)(void *ctx), void *ctx) {
 /* --- life ------------------------------------------------------------------------------------- */
 static snug_status make_feeds(sn_stream *s, snug_error *err) {
     for (int i = 0; i < s->n_parts; i++) {
+        const snug_type type = s->rows_of ? sn_type_with_rows(&s->rows_of->spec.type[i], s->n_index)
+                                          : s->now.part[i].type;
         s->parts[i] = (struct part){s, i};
-        SNUG_TRY(sn_feed_create(s->engine, &s->now.part[i].type, &s->parts[i], fill_rows, NULL,
-                                &s->feeds[i], err));
+        SNUG_TRY(
+            sn_feed_create(s->engine, &type, &s->parts[i], fill_rows, NULL, &s->feeds[i], err));
     }
     return SNUG_OK;
 }
@@ -161,7 +201,7 @@ static snug_status make_feeds(sn_stream *s, snug_error *err) {
 static snug_status share_parts(sn_stream *s, const snug_model *m, sn_step_mode mode,
                                snug_error *err) {
     const int n_x = (int)m->network->n_inputs, n_y = (int)m->network->n_outputs;
-    const int n = s->now.n, n_w = n - n_x - n_y;
+    const int n = s->rows_of ? s->rows_of->spec.n : s->now.n, n_w = n - n_x - n_y;
     if (mode == SN_STEP_PREDICT && n >= n_x) {
         s->n_parts = n_x;
         s->data = (snug_data){.x = s->feeds, .n_x = n_x};
@@ -190,8 +230,27 @@ static void limit_pipelines(sn_stream *s) {
     s->set_limit = true;
 }
 
+/* Rows of numbers, all of one shape, that can be asked for by number. */
+static snug_status find_loose_rows(sn_stream *s, snug_error *err) {
+    void *block;
+    if (!sn_stage_is_batch(s->dataset, &s->size) || s->size > MOST_LOOSE ||
+        !sn_spec_is_fixed(&s->dataset->before[0]->spec))
+        return SNUG_OK;
+    const snug_dataset *from = sn_stage_drawn_from(s->dataset->before[0]);
+    for (int i = 0; from && i < from->spec.n; i++)
+        if (from->spec.type[i].rank >= SNUG_MAX_RANK)
+            from = NULL;
+    if (!from)
+        return SNUG_OK;
+    SNUG_TRY(sn_alloc(s->engine, SN_MEM_INPUT, (size_t)s->size * sizeof *s->index, &block, err));
+    s->index = block;
+    s->rows_of = from;
+    return SNUG_OK;
+}
+
 static snug_status begin(sn_stream *s, const snug_model *m, sn_step_mode mode, snug_error *err) {
     limit_pipelines(s);
+    SNUG_TRY(find_loose_rows(s, err));
     SNUG_TRY(snug_iterator_create(s->dataset, &s->iterator, err));
     snug_status status = pull(s, err);
     if (status == SNUG_E_END)
@@ -230,6 +289,7 @@ void sn_stream_destroy(sn_stream *s) {
     snug_element_drop(&s->now);
     snug_iterator_destroy(s->iterator);
     snug_dataset_drop(s->dataset);
+    sn_free(e, SN_MEM_INPUT, s->index, s->index ? (size_t)s->size * sizeof *s->index : 0);
     if (s->set_limit)
         sn_pool_set_limit(e, 0);
     sn_free(e, SN_MEM_INPUT, s, sizeof *s);
