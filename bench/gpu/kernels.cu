@@ -505,6 +505,10 @@ static void list_products(void) {
     matmul("dense", 32, 10, 8355872, "b");
     matmul("dense", 37, 10, 300001, "b");
     matmul("dense", 5, 16, 100003, "");
+    matmul("long dw", 8355872, 10, 32, "A");
+    matmul("long dx", 32, 8355872, 10, "B");
+    matmul("long dw", 100003, 10, 37, "A");
+    matmul("long dx", 37, 100003, 5, "B");
     adam(8355872, 10, 32, false);
     adam(8355872, 10, 32, true);
     adam(100003, 10, 37, true);

@@ -6,6 +6,7 @@
  * tile become the next product's left operand as they lie in registers: column 2t of an
  * accumulator is taken for term t, column 2t + 1 for term t + 4, and the right operand's rows are
  * read in that order. A pitch of D + 4 floats keeps both ways of reading a tile free of conflicts.
+ * The next tiles are copied while these are used; who copied a piece rounds it.
  *
  * dk and dv are one kernel, dq is another that makes the weights again: no sums between blocks. */
 #include "kernels/cuda/attention.h"
@@ -32,7 +33,8 @@ enum { WARPS = 4, THREADS = 32 * WARPS, ROWS = 16 * WARPS, TILE = 32 };
 
 bool sn_attend_mma_takes(const sn_gpu *g, const sn_attend *a, snug_dtype dtype) {
     return dtype == SNUG_F32 && !sn_gpu_is_exact(g) && !a->mask && !a->dropout && a->D == a->E &&
-           (a->D == 32 || a->D == 64) && a->S > 0 && a->T > 0;
+           (a->D == 32 || a->D == 64) && a->S > 0 && a->T > 0 && a->S < INT32_MAX / 2 &&
+           a->T < INT32_MAX / 2;
 }
 
 /* --- fragments ------------------------------------------------------------------------------- */
@@ -65,19 +67,63 @@ static __device__ void load_left(const float *low, const float *high, bool low_t
     }
 }
 
-/* TILE rows of D floats, `pitch` apart, into shared memory; zeros behind the n there are. */
+/* TILE rows of D floats, `pitch` apart, on their way into shared memory; zeros behind the n there
+ * are. */
 template <int D>
-static __device__ void fetch(const float *from, int64_t pitch, int64_t n, uint32_t *to) {
+static __device__ __forceinline__ void fetch(const float *from, int64_t pitch, int64_t n,
+                                             uint32_t *to) {
 #pragma unroll
-    for (int e = (int)threadIdx.x; e < TILE * (D / 4); e += THREADS) {
-        const int r = e / (D / 4), q = e % (D / 4) * 4;
-        float4 v = make_float4(0, 0, 0, 0);
-        if (r < n)
-            v = *(const float4 *)(from + r * pitch + q);
-        *(uint4 *)(to + r * (D + 4) + q) =
+    for (int i = 0; i < TILE * (D / 4) / THREADS; i++) {
+        const int e = (int)threadIdx.x + i * THREADS, r = e / (D / 4), q = e % (D / 4) * 4;
+        const unsigned at = (unsigned)__cvta_generic_to_shared(to + r * (D + 4) + q);
+        const float *source = from + (r < n ? r : 0) * pitch + q;
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(source),
+                     "r"(r < n ? 16 : 0)
+                     : "memory");
+    }
+}
+
+static __device__ __forceinline__ void fetched(void) {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* All but the latest `later` groups have arrived, for this thread. */
+template <int LATER> static __device__ __forceinline__ void arrived(void) {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+}
+
+/* What this thread fetched of a tile. */
+template <int D> static __device__ __forceinline__ void round_tile(uint32_t *tile) {
+#pragma unroll
+    for (int i = 0; i < TILE * (D / 4) / THREADS; i++) {
+        const int e = (int)threadIdx.x + i * THREADS;
+        float4 *at = (float4 *)(tile + e / (D / 4) * (D + 4) + e % (D / 4) * 4);
+        const float4 v = *at;
+        *(uint4 *)at =
             make_uint4(round_tf32(v.x), round_tf32(v.y), round_tf32(v.z), round_tf32(v.w));
     }
 }
+
+/* Two tiles that go by together, and the two that come next. */
+template <int D> struct attend_pair {
+    uint32_t a[2][TILE * (D + 4)], b[2][TILE * (D + 4)];
+
+    __device__ __forceinline__ void fetch_both(int turn, const float *x, const float *y,
+                                               int64_t pitch, int64_t n) {
+        if (n > 0) {
+            fetch<D>(x, pitch, n, a[turn]);
+            fetch<D>(y, pitch, n, b[turn]);
+        }
+        fetched();
+    }
+    /* Those of this turn are there for all; the next are on their way. */
+    __device__ __forceinline__ void ready(int turn) {
+        arrived<1>();
+        round_tile<D>(a[turn]);
+        round_tile<D>(b[turn]);
+        __syncthreads();
+    }
+};
 
 /* out[tile of 8 columns] = left times the tile's rows, turned. */
 template <int D>
@@ -153,17 +199,20 @@ static __device__ stripe stripe_of(int64_t block, int64_t rows, int64_t heads) {
     return s;
 }
 
-/* Scores of columns that are not there, or not seen, become -infinity; all are in powers of 2. */
-static __device__ __forceinline__ void mask_scores(float s[TILE / 8][4], int64_t column, int64_t n,
-                                                   int64_t row, bool causal, float scale) {
+/* Scores in powers of 2; at an edge those of columns that are not there, or not seen by the row,
+ * become -infinity. */
+static __device__ __forceinline__ void mask_scores(float s[TILE / 8][4], int column, int n, int row,
+                                                   bool causal, float scale) {
     const int t = (int)threadIdx.x % 4;
+    const bool edge = column + TILE > n || causal;
 #pragma unroll
     for (int i = 0; i < TILE / 8; i++)
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            const int64_t at = column + 8 * i + 2 * t + e % 2;
-            const bool seen = at < n && !(causal && at > row + 8 * (e / 2));
-            s[i][e] = seen ? s[i][e] * scale : -INFINITY;
+            const int at = column + 8 * i + 2 * t + e % 2;
+            s[i][e] *= scale;
+            if (edge && !(at < n && !(causal && at > row + 8 * (e / 2))))
+                s[i][e] = -INFINITY;
         }
 }
 
@@ -192,7 +241,7 @@ static __device__ __forceinline__ void soften(float s[TILE / 8][4], int half, fl
 template <int D>
 static __global__ void __launch_bounds__(THREADS, 3)
     attend_tiles(const __grid_constant__ sn_attend a) {
-    __shared__ __align__(16) uint32_t keys[TILE * (D + 4)], values[TILE * (D + 4)];
+    __shared__ __align__(16) attend_pair<D> tiles; /* keys, values */
     const stripe o = stripe_of(blockIdx.x, a.T, a.H);
     const int lane = (int)threadIdx.x % 32, g = lane / 4;
     const int64_t t0 = o.first + 16 * (threadIdx.x / 32) + g, t1 = t0 + 8;
@@ -206,14 +255,16 @@ static __global__ void __launch_bounds__(THREADS, 3)
     float y[D / 8][4] = {}, max[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0}, factor[2];
     load_left<D>((const float *)a.q + row0 * D, (const float *)a.q + row1 * D, t0 < a.T, t1 < a.T,
                  q);
-    for (int64_t s = 0; s < end; s += TILE) {
+    int turn = 0;
+    tiles.fetch_both(0, k, v, pitch, a.S);
+    for (int64_t s = 0; s < end; s += TILE, turn ^= 1) {
         float p[TILE / 8][4];
-        __syncthreads();
-        fetch<D>(k + s * pitch, pitch, a.S - s, keys);
-        fetch<D>(v + s * pitch, pitch, a.S - s, values);
-        __syncthreads();
-        times_turned<D>(q, keys, p);
-        mask_scores(p, s, a.S, t0, a.causal, scale);
+        const int64_t next = s + TILE;
+        tiles.fetch_both(turn ^ 1, k + next * pitch, v + next * pitch, pitch,
+                         next < end ? a.S - next : 0);
+        tiles.ready(turn);
+        times_turned<D>(q, tiles.a[turn], p);
+        mask_scores(p, (int)s, (int)a.S, (int)t0, a.causal && next > o.first, scale);
         soften(p, 0, &max[0], &sum[0], &factor[0]);
         soften(p, 1, &max[1], &sum[1], &factor[1]);
 #pragma unroll
@@ -221,7 +272,8 @@ static __global__ void __launch_bounds__(THREADS, 3)
 #pragma unroll
             for (int e = 0; e < 4; e++)
                 y[i][e] *= factor[e / 2];
-        times_tile<D>(p, values, y);
+        times_tile<D>(p, tiles.b[turn], y);
+        __syncthreads();
     }
     sum[0] = row_sum(sum[0]);
     sum[1] = row_sum(sum[1]);
@@ -234,19 +286,18 @@ static __global__ void __launch_bounds__(THREADS, 3)
 }
 
 /* --- gradients ------------------------------------------------------------------------------- */
-/* p = exp(score - lse), then dp becomes p (dp - delta); lse in powers of 2. */
-static __device__ __forceinline__ void slope(float *p, float *dp, bool seen, float scale, float lse,
-                                             float delta) {
-    *p = seen ? exp2f(*p * scale - lse) : 0.0f;
+/* p = exp(score - lse), then dp becomes p (dp - delta); score and lse in powers of 2. */
+static __device__ __forceinline__ void slope(float *p, float *dp, float lse, float delta) {
+    *p = exp2f(*p - lse);
     *dp = *p * (*dp - delta);
 }
 
 template <int D>
 static __global__ void __launch_bounds__(THREADS, 2)
     back_q_tiles(const __grid_constant__ sn_attend a) {
-    __shared__ __align__(16) uint32_t keys[TILE * (D + 4)], values[TILE * (D + 4)];
+    __shared__ __align__(16) attend_pair<D> tiles; /* keys, values */
     const stripe o = stripe_of(blockIdx.x, a.T, a.H);
-    const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const int lane = (int)threadIdx.x % 32, g = lane / 4;
     const int64_t t0 = o.first + 16 * (threadIdx.x / 32) + g, t1 = t0 + 8;
     const int64_t row0 = (o.b * a.T + t0) * a.H + o.h, row1 = row0 + 8 * a.H;
     const int64_t group = o.h / a.share.d, pitch = a.G * D;
@@ -263,23 +314,24 @@ static __global__ void __launch_bounds__(THREADS, 2)
                  q);
     load_left<D>((const float *)a.dy + row0 * D, (const float *)a.dy + row1 * D, t0 < a.T, t1 < a.T,
                  dy);
-    for (int64_t s = 0; s < end; s += TILE) {
+    int turn = 0;
+    tiles.fetch_both(0, k, v, pitch, a.S);
+    for (int64_t s = 0; s < end; s += TILE, turn ^= 1) {
         float p[TILE / 8][4], dp[TILE / 8][4];
-        __syncthreads();
-        fetch<D>(k + s * pitch, pitch, a.S - s, keys);
-        fetch<D>(v + s * pitch, pitch, a.S - s, values);
-        __syncthreads();
-        times_turned<D>(q, keys, p);
-        times_turned<D>(dy, values, dp);
+        const int64_t next = s + TILE;
+        tiles.fetch_both(turn ^ 1, k + next * pitch, v + next * pitch, pitch,
+                         next < end ? a.S - next : 0);
+        tiles.ready(turn);
+        times_turned<D>(q, tiles.a[turn], p);
+        times_turned<D>(dy, tiles.b[turn], dp);
+        mask_scores(p, (int)s, (int)a.S, (int)t0, a.causal && next > o.first, scale);
 #pragma unroll
         for (int i = 0; i < TILE / 8; i++)
 #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int64_t at = s + 8 * i + 2 * t + e % 2;
-                slope(&p[i][e], &dp[i][e], at < a.S && !(a.causal && at > t0 + 8 * (e / 2)), scale,
-                      lses[e / 2], deltas[e / 2]);
-            }
-        times_tile<D>(dp, keys, dq);
+            for (int e = 0; e < 4; e++)
+                slope(&p[i][e], &dp[i][e], lses[e / 2], deltas[e / 2]);
+        times_tile<D>(dp, tiles.a[turn], dq);
+        __syncthreads();
     }
     store<D>(dq, (float *)a.dq + row0 * D, (float *)a.dq + row1 * D, t0 < a.T, t1 < a.T, factor,
              factor);
@@ -295,14 +347,13 @@ static __device__ void fetch_sums(const sn_attend &a, int64_t row, int64_t n, fl
     }
 }
 
-/* One tile of queries of one head: what it adds to dk and dv. */
+/* One tile of queries, from t on: what it adds to dk and dv of keys s0 and s0 + 8. */
 template <int D>
-static __device__ void back_tile(const sn_attend &a, const uint32_t k[D / 8][4],
-                                 const uint32_t v[D / 8][4], int64_t s0, int64_t t,
-                                 const uint32_t *queries, const uint32_t *dys, const float *lse,
-                                 const float *delta, float dk[D / 8][4], float dv[D / 8][4]) {
+static __device__ __forceinline__ void
+back_tile(const uint32_t k[D / 8][4], const uint32_t v[D / 8][4], const uint32_t *queries,
+          const uint32_t *dys, const float *lse, const float *delta, int later, float scale,
+          float dk[D / 8][4], float dv[D / 8][4]) {
     const int lane_t = (int)threadIdx.x % 4;
-    const float scale = (float)a.param[0].real * LOG2E;
     float p[TILE / 8][4], dp[TILE / 8][4];
     times_turned<D>(k, queries, p);
     times_turned<D>(v, dys, dp);
@@ -311,39 +362,60 @@ static __device__ void back_tile(const sn_attend &a, const uint32_t k[D / 8][4],
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             const int at = 8 * i + 2 * lane_t + e % 2;
-            slope(&p[i][e], &dp[i][e], !(a.causal && s0 + 8 * (e / 2) > t + at), scale, lse[at],
-                  delta[at]);
+            p[i][e] = at < later + 8 * (e / 2) ? -INFINITY : p[i][e] * scale;
+            slope(&p[i][e], &dp[i][e], lse[at], delta[at]);
         }
     times_tile<D>(p, dys, dv);
     times_tile<D>(dp, queries, dk);
 }
 
+/* What a block of keys goes through: tiles of queries, head after head. */
+typedef struct {
+    int64_t h, t;
+} position;
+
+static __device__ __forceinline__ position next_of(const sn_attend &a, position p, int64_t first) {
+    p.t += TILE;
+    if (p.t >= a.T) {
+        p.t = first;
+        p.h++;
+    }
+    return p;
+}
+
 template <int D>
 static __global__ void __launch_bounds__(THREADS, 2)
     back_kv_tiles(const __grid_constant__ sn_attend a) {
-    __shared__ __align__(16) uint32_t queries[TILE * (D + 4)], dys[TILE * (D + 4)];
+    __shared__ __align__(16) attend_pair<D> tiles; /* queries, dy */
     __shared__ float lse[TILE], delta[TILE];
     const stripe o = stripe_of(blockIdx.x, a.S, a.G);
     const int64_t s0 = o.first + 16 * (threadIdx.x / 32) + threadIdx.x % 32 / 4, s1 = s0 + 8;
     const int64_t row0 = (o.b * a.S + s0) * a.G + o.h, row1 = row0 + 8 * a.G;
     const float factor = (float)a.param[0].real;
-    const int64_t pitch = a.H * D;
+    const int64_t pitch = a.H * D, start = a.causal ? o.first / TILE * TILE : 0;
+    const int64_t heads = start < a.T ? (o.h + 1) * a.share.d : 0; /* nobody sees these keys */
+    const float *q = (const float *)a.q + o.b * a.T * pitch,
+                *dy = (const float *)a.dy + o.b * a.T * pitch;
     uint32_t k[D / 8][4], v[D / 8][4];
     float dk[D / 8][4] = {}, dv[D / 8][4] = {};
     load_left<D>((const float *)a.k + row0 * D, (const float *)a.k + row1 * D, s0 < a.S, s1 < a.S,
                  k);
     load_left<D>((const float *)a.v + row0 * D, (const float *)a.v + row1 * D, s0 < a.S, s1 < a.S,
                  v);
-    for (int64_t h = o.h * a.share.d; h < (o.h + 1) * a.share.d; h++)
-        for (int64_t t = a.causal ? o.first / TILE * TILE : 0; t < a.T; t += TILE) {
-            const int64_t from = (o.b * a.T + t) * a.H + h;
-            __syncthreads();
-            fetch<D>((const float *)a.q + from * D, pitch, a.T - t, queries);
-            fetch<D>((const float *)a.dy + from * D, pitch, a.T - t, dys);
-            fetch_sums(a, from, a.T - t, lse, delta);
-            __syncthreads();
-            back_tile<D>(a, k, v, s0, t, queries, dys, lse, delta, dk, dv);
-        }
+    position at = {o.h * a.share.d, start};
+    int turn = 0;
+    tiles.fetch_both(0, q + at.t * pitch + at.h * D, dy + at.t * pitch + at.h * D, pitch,
+                     at.h < heads ? a.T - at.t : 0);
+    for (; at.h < heads; at = next_of(a, at, start), turn ^= 1) {
+        const position to = next_of(a, at, start);
+        fetch_sums(a, (o.b * a.T + at.t) * a.H + at.h, a.T - at.t, lse, delta);
+        tiles.fetch_both(turn ^ 1, q + to.t * pitch + to.h * D, dy + to.t * pitch + to.h * D, pitch,
+                         to.h < heads ? a.T - to.t : 0);
+        tiles.ready(turn);
+        back_tile<D>(k, v, tiles.a[turn], tiles.b[turn], lse, delta,
+                     a.causal ? (int)(s0 - at.t) : -TILE, factor * LOG2E, dk, dv);
+        __syncthreads();
+    }
     store<D>(dk, (float *)a.dk + row0 * D, (float *)a.dk + row1 * D, s0 < a.S, s1 < a.S, factor,
              factor);
     store<D>(dv, (float *)a.dv + row0 * D, (float *)a.dv + row1 * D, s0 < a.S, s1 < a.S, 1, 1);

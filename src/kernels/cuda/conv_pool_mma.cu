@@ -301,10 +301,11 @@ void sn_conv_pool_mma(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cud
 }
 
 /* --- the weights' gradient ------------------------------------------------------------------- */
-/* Offsets of a thread's taps in the tile, or what they are instead. */
+/* Offsets of a thread's taps in the tile; the last may be none: then it is `instead`. */
 typedef struct {
     int at[4];
-    uint32_t instead[4]; /* where at is negative */
+    bool there;
+    uint32_t instead;
 } rows;
 
 static __device__ rows rows_of(int g) {
@@ -312,29 +313,38 @@ static __device__ rows rows_of(int g) {
 #pragma unroll
     for (int e = 0; e < 4; e++) {
         const int tap = g + 8 * e;
-        r.at[e] = tap < TAPS - 1 ? tap / 9 * PITCH + tap % 9 : -1;
-        r.instead[e] = tap == TAPS - 1 ? __float_as_uint(1.0f) : 0u;
+        r.at[e] = tap < TAPS - 1 ? tap / 9 * PITCH + tap % 9 : 0;
     }
+    r.there = g + 24 < TAPS - 1;
+    r.instead = g + 24 == TAPS - 1 ? __float_as_uint(1.0f) : 0u;
     return r;
+}
+
+/* d where bit q of the mask is set, else 0. */
+static __device__ __forceinline__ uint32_t where(uint32_t mask, int q, uint32_t d) {
+    return (uint32_t)((int32_t)(mask << (31 - q)) >> 31) & d;
 }
 
 /* Four pooled pixels from column `x` of their first line on; d and the codes' planes are of the
  * thread's pixel and channels. */
-static __device__ void add_pixels(const uint32_t *x, const rows &r, const uint32_t d[4],
-                                  const uint32_t plane[3], float sum[2][4][4]) {
+static __device__ __forceinline__ void add_pixels(const uint32_t *x, const rows &r,
+                                                  const uint32_t d[4], const uint32_t plane[3],
+                                                  float sum[2][4][4]) {
 #pragma unroll
     for (int line = 0; line < 2; line++) {
+        const uint32_t here = plane[2] & (line ? plane[1] : ~plane[1]), even = here & ~plane[0],
+                       odd = here & plane[0];
         uint32_t a[4][2]; /* taps; even and odd column */
 #pragma unroll
         for (int e = 0; e < 4; e++)
 #pragma unroll
-            for (int s = 0; s < 2; s++)
-                a[e][s] = r.at[e] >= 0 ? x[line * PITCH + r.at[e] + 3 * s] : r.instead[e];
+            for (int s = 0; s < 2; s++) {
+                const uint32_t v = x[line * PITCH + r.at[e] + 3 * s];
+                a[e][s] = e < 3 || r.there ? v : r.instead;
+            }
 #pragma unroll
         for (int q = 0; q < 4; q++) {
-            const bool here = (plane[2] >> q & 1u) && (plane[1] >> q & 1u) == (uint32_t)line;
-            const bool odd = plane[0] >> q & 1u;
-            const uint32_t b0 = here && !odd ? d[q] : 0u, b1 = here && odd ? d[q] : 0u;
+            const uint32_t b0 = where(even, q, d[q]), b1 = where(odd, q, d[q]);
             multiply8(sum[0][q], a[0][0], a[1][0], a[0][1], a[1][1], b0, b1);
             multiply8(sum[1][q], a[2][0], a[3][0], a[2][1], a[3][1], b0, b1);
         }

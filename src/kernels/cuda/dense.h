@@ -1,5 +1,9 @@
-/* dense.h: products with a sum over very many terms and few columns: a dense layer behind a
- * flattened image. C [M, N] = act(A [M, K] B [K, N] + bias), all plain rows of f32. */
+/* dense.h: the products of a dense layer with very many inputs and few outputs, behind a flattened
+ * image; all plain rows of f32.
+ *
+ *     forward    C [M, N] = act(A [M, K] B [K, N] + bias), K very large
+ *     gradient   W [M, N] (+)= X [K, M]^T D [K, N], M very large
+ *     back       X [K, M] = D [K, N] W [M, N]^T, M very large */
 #ifndef SN_KERNELS_CUDA_DENSE_H
 #define SN_KERNELS_CUDA_DENSE_H
 
@@ -19,5 +23,12 @@ typedef struct {
 bool sn_dense_takes(const sn_dense_product *p);
 size_t sn_dense_workspace(const sn_gpu *g, const sn_dense_product *p);
 void sn_dense_run(const sn_cuda_call *c, const sn_dense_product *p, const sn_dense_operands *o);
+
+/* M weights of N columns, K images. */
+bool sn_dense_is_long(int64_t M, int64_t N);
+void sn_dense_gradient(const sn_cuda_call *c, const sn_dense_product *p, const float *x,
+                       const float *d, bool add, float *w);
+void sn_dense_back(const sn_cuda_call *c, const sn_dense_product *p, const float *d, const float *w,
+                   bool add, float *x);
 
 #endif

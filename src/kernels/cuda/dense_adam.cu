@@ -6,8 +6,10 @@
  * through x once, CHUNK images at a time: all loaded before the first of them is overwritten by dx,
  * since the compiler may move no load over a store. The gradients then go through shared memory to
  * the update, whose reads and writes are in order. Sums are added in the order of the images.
- * Otherwise: three plain kernels, of the averages, dx, and the weights. */
-#include "kernels/cuda/cuda.h"
+ * Otherwise: three plain kernels, of the averages, dx, and the weights.
+ *
+ * The same without the update, for a batch that goes in slices: the gradient alone, dx alone. */
+#include "kernels/cuda/dense.h"
 
 #include <stdio.h>
 
@@ -159,6 +161,70 @@ static __global__ void __launch_bounds__(THREADS, 4)
     }
 }
 
+/* --- its halves ------------------------------------------------------------------------------ */
+/* w (+)= x^T dy */
+template <int N>
+static __global__ void __launch_bounds__(THREADS, 4)
+    sum_spans(const __grid_constant__ update u, bool add) {
+    enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
+    __shared__ __align__(16) float tile[SPAN * N], staged[STAGED * N];
+    const int64_t row = (int64_t)blockIdx.x * SPAN, first = row + threadIdx.x;
+    const int n = (u.M - row < SPAN ? (int)(u.M - row) : (int)SPAN) * N;
+    float sum[R][N] = {};
+    const float none[R][N] = {};
+    for (int64_t k = 0; k < u.K; k += STAGED) {
+        const int64_t end = k + STAGED < u.K ? k + STAGED : u.K;
+        stage<N>((const float *)u.dy, k, u.K, staged);
+        for (int64_t i = k; i < end; i += CHUNK)
+            take_images<N, R, false>(u, first, i, end - i < CHUNK ? (int)(end - i) : (int)CHUNK,
+                                     staged + (i - k) * N, none, sum);
+    }
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            tile[((int)threadIdx.x + r * THREADS) * N + j] = sum[r][j];
+    __syncthreads();
+    float *w = (float *)u.w_out + row * N;
+#pragma unroll 5
+    for (int e = (int)threadIdx.x; e < n; e += THREADS)
+        w[e] = add ? w[e] + tile[e] : tile[e];
+}
+
+/* x (+)= dy w^T */
+template <int N>
+static __global__ void __launch_bounds__(THREADS, 4)
+    back_spans(const __grid_constant__ update u, bool add) {
+    enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
+    __shared__ __align__(16) float tile[SPAN * N], staged[STAGED * N];
+    const int64_t row = (int64_t)blockIdx.x * SPAN, first = row + threadIdx.x;
+    const int n = (u.M - row < SPAN ? (int)(u.M - row) : (int)SPAN) * N;
+    float w[R][N];
+    for (int e = (int)threadIdx.x; e < n; e += THREADS)
+        tile[e] = ((const float *)u.w)[row * N + e];
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            w[r][j] = tile[((int)threadIdx.x + r * THREADS) * N + j];
+    for (int64_t k = 0; k < u.K; k += STAGED) {
+        const int64_t end = k + STAGED < u.K ? k + STAGED : u.K;
+        stage<N>((const float *)u.dy, k, u.K, staged);
+        for (int64_t i = k; i < end; i++)
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+                float *x = (float *)u.dx + i * u.M + first + r * THREADS;
+                float sum = 0;
+#pragma unroll
+                for (int j = 0; j < N; j++)
+                    sum += staged[(i - k) * N + j] * w[r][j];
+                if (first + r * THREADS < u.M)
+                    *x = add ? *x + sum : sum;
+            }
+    }
+}
+
 /* --- any columns ----------------------------------------------------------------------------- */
 template <class T> static __global__ void average(const __grid_constant__ update u) {
     const rates<T> p = rates_of<T>(u.param);
@@ -241,6 +307,47 @@ static bool is_few(int64_t n) {
     WIDTHS(SAME)
 #undef SAME
     return false;
+}
+
+bool sn_dense_is_long(int64_t M, int64_t N) {
+    enum { LEAST = 1 << 16 };
+    return M >= LEAST && M < (int64_t)INT32_MAX * THREADS && is_few(N);
+}
+
+static unsigned spans_of(int64_t M, int64_t span) {
+    return (unsigned)((M + span - 1) / span);
+}
+
+void sn_dense_gradient(const sn_cuda_call *c, const sn_dense_product *p, const float *x,
+                       const float *d, bool add, float *w) {
+    update u = {};
+    u.M = p->M;
+    u.N = p->N;
+    u.K = p->K;
+    u.x = x;
+    u.dy = d;
+    u.w_out = w;
+#define RUN(n)                                                                                     \
+    if (p->N == n)                                                                                 \
+        SN_LAUNCH(sum_spans<n>, spans_of(p->M, span_of<n>::value), THREADS, 0, c->stream, u, add);
+    WIDTHS(RUN)
+#undef RUN
+}
+
+void sn_dense_back(const sn_cuda_call *c, const sn_dense_product *p, const float *d, const float *w,
+                   bool add, float *x) {
+    update u = {};
+    u.M = p->M;
+    u.N = p->N;
+    u.K = p->K;
+    u.w = w;
+    u.dy = d;
+    u.dx = x;
+#define RUN(n)                                                                                     \
+    if (p->N == n)                                                                                 \
+        SN_LAUNCH(back_spans<n>, spans_of(p->M, span_of<n>::value), THREADS, 0, c->stream, u, add);
+    WIDTHS(RUN)
+#undef RUN
 }
 
 static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out, snug_error *err) {

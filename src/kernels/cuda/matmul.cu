@@ -1,6 +1,6 @@
 /* matmul.cu: the family matmul. Large products of f32 are cuBLASLt's; small ones and those it does
  * not know (f64, leading axes spread in part) are made here, by tiles, so that a small net needs no
- * library; sums over very many terms with few columns are dense.h's.
+ * library; those of a dense layer with very many inputs and few outputs are dense.h's.
  *
  * An element of an own product is the sum of its groups of DEPTH terms, in order; a group's terms
  * are added one by one. Where tiles are too few for the card, groups are blocks of their own and a
@@ -187,7 +187,7 @@ static __device__ __forceinline__ void store_tile(const product &p, const operan
 
 /* A thread owns TM x TN sums. */
 template <class T, int BM, int BN, int TM, int TN>
-static __global__ void __launch_bounds__((BM / TM) * (BN / TN), sizeof(T) == 4 ? 2 : 1)
+static __global__ void __launch_bounds__((BM / TM) * (BN / TN), sizeof(T) == 4 ? 3 : 1)
     multiply(const __grid_constant__ product p, const __grid_constant__ operands o,
              int64_t n_tasks) {
     enum { THREADS = (BM / TM) * (BN / TN) };
@@ -362,6 +362,25 @@ static bool is_dense(const product *p, snug_dtype dtype) {
            sn_dense_takes(&d);
 }
 
+/* The gradient of a long B of few columns, from plain A and B; the gradient behind it. */
+static bool is_long(const product *p, const sn_attrs_matmul *attrs, snug_dtype dtype, bool bias) {
+    const bool plain = dtype == SNUG_F32 && p->batch == 1 && !bias && p->act == SN_ACT_none;
+    if (!plain || p->K == 0)
+        return false;
+    return attrs->trans_a ? !attrs->trans_b && sn_dense_is_long(p->M, p->N)
+                          : attrs->trans_b && sn_dense_is_long(p->N, p->K);
+}
+
+static void run_long(const sn_cuda_call *c, const product *p, const operands *o) {
+    const bool gradient = p->a_col != 1; /* A is turned */
+    const sn_dense_product d = {gradient ? p->M : p->N, gradient ? p->N : p->K,
+                                gradient ? p->K : p->M};
+    if (gradient)
+        sn_dense_gradient(c, &d, (const float *)o->a, (const float *)o->b, p->add, (float *)o->c);
+    else
+        sn_dense_back(c, &d, (const float *)o->a, (const float *)o->b, p->add, (float *)o->c);
+}
+
 static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out, snug_error *err) {
     const snug_dtype dtype = d->in[0].dtype;
     if (dtype != SNUG_F32 && dtype != SNUG_F64)
@@ -374,6 +393,10 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
         const sn_dense_product e = dense_of(&p);
         out->workspace_bytes = sn_dense_workspace(g, &e);
         snprintf(out->impl, sizeof out->impl, "own:dense");
+        return SNUG_OK;
+    }
+    if (is_long(&p, &d->attrs.matmul, dtype, d->n_in > 2)) {
+        snprintf(out->impl, sizeof out->impl, "own:spans");
         return SNUG_OK;
     }
     if (dtype == SNUG_F32 && !is_small(&p, &d->attrs.matmul) && p.batch * p.M * p.N > 0 &&
@@ -453,6 +476,10 @@ static snug_status run(const sn_cuda_call *c, snug_error *err) {
                                      p.add,
                                      p.act};
         sn_dense_run(c, &e, &d);
+        return SNUG_OK;
+    }
+    if (is_long(&p, &k->attrs->matmul, dtype, k->n_in > 2)) {
+        run_long(c, &p, &o);
         return SNUG_OK;
     }
     const size_t bytes = partial_bytes(c->gpu, &p, snug_dtype_bytes(dtype));
