@@ -143,6 +143,10 @@ def _index(x, key):
     return tf.strided_slice(x, begin, end, strides, **masks)
 
 
+_OF_TEXT = {"equal": lambda x, y: _text_function("equal")(x, y),
+            "not_equal": lambda x, y: tf.logical_not(_text_function("equal")(x, y))}
+
+
 class Capture:
     """A program in the making."""
 
@@ -157,6 +161,9 @@ class Capture:
     def call(self, function, args, kwargs):
         if not isinstance(function, type(_C.sync)):     # a function of Python's: it runs on Slots
             raise Peek
+        text = _OF_TEXT.get(function.__name__)
+        if text and any(getattr(x, "dtype", None) == _STRING for x in args):
+            return text(*args[:2])
         slots, several = self.program.call(function, tuple(args), dict(kwargs))
         made = [Slot(self, n) for n in slots]
         return made if several else made[0]

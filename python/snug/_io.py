@@ -100,6 +100,30 @@ def parse_example(serialized, features, example_names=None, name=None):
     return _parse("tf.io.parse_example", serialized, features)
 
 
+_COLUMNS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "string": "text"}
+
+
+def _column(default):
+    """A line of record_defaults: a list with the value, a dtype where there is none."""
+    if hasattr(default, "as_numpy_dtype"):
+        return _COLUMNS[default.name] + " -"
+    value = default if isinstance(default, (list, tuple)) else default.numpy() if hasattr(default, "numpy") else default
+    flat = value.ravel().tolist() if hasattr(value, "ravel") else list(value) if isinstance(value, (list, tuple)) else [value]
+    kind = as_dtype(default.dtype).name if hasattr(default, "dtype") else (
+        "string" if flat and isinstance(flat[0], (str, bytes)) else "int32" if flat and isinstance(flat[0], int) else "float32")
+    if not flat:
+        return _COLUMNS[kind] + " -"
+    return f"{_COLUMNS[kind]} " + (_default("text", flat) if kind == "string" else repr(flat[0]))
+
+
+def decode_csv(records, record_defaults, field_delim=",", use_quote_delim=True, na_value="", select_cols=None, name=None):
+    attributes = {"record_defaults": "\n".join(map(_column, record_defaults)).encode(), "field_delim": field_delim.encode(),
+                  "use_quote_delim": b"True" if use_quote_delim else b"False", "na_value": na_value.encode()}
+    if select_cols is not None:
+        attributes["select_cols"] = ("[" + ",".join(str(int(c)) for c in select_cols) + "]").encode()
+    return _dataops.run("tf.io.decode_csv", attributes, [records])
+
+
 # --- Examples: as much of protocol buffers as they need ---------------------------------------------------
 def _varint(n):
     n &= (1 << 64) - 1

@@ -7,6 +7,7 @@ import time
 
 from snug import _C, _nest
 from snug._lazy import graph, tf
+from snug._types import Peek
 
 VERSION, GIT_VERSION, COMPILER_VERSION = "2.21.0", "snug", "gcc"
 newaxis = None
@@ -75,6 +76,8 @@ class Operation:
 # --- printing -------------------------------------------------------------------------------------------
 def print(*inputs, output_stream=None, summarize=3, sep=" ", end="\n", name=None):
     """tf.print: to stderr unless told otherwise; long tensors are shortened. In a trace it makes the function dynamic."""
+    if _C.is_capturing() and any(hasattr(x, "_slot") for x in _nest.flatten(list(inputs))):
+        raise Peek
     text = sep.join(_written(x, summarize) for x in inputs) + end
     if isinstance(output_stream, str):
         if output_stream.startswith("file://"):

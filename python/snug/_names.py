@@ -74,7 +74,7 @@ PYTHON = {
             " trace_off flush", "summary."),
     **_from("snug._files", "exists isdir remove rename listdir join makedirs mkdir rmtree glob copy walk stat GFile",
             "io.gfile."),
-    **_from("snug._io", "FixedLenFeature VarLenFeature FixedLenSequenceFeature parse_single_example parse_example TFRecordWriter"
+    **_from("snug._io", "FixedLenFeature VarLenFeature FixedLenSequenceFeature parse_single_example parse_example decode_csv TFRecordWriter"
             " TFRecordOptions matching_files", "io."),
     **_from("snug._image", "resize resize_with_pad ResizeMethod adjust_brightness adjust_contrast adjust_saturation adjust_hue"
             " random_brightness random_contrast random_saturation random_hue stateless_random_brightness stateless_random_contrast"

@@ -9,6 +9,8 @@ def _variables(name, value, out):
     """{path: variable} of what a checkpoint holds."""
     if isinstance(value, _C.Variable):
         out[name] = value
+    elif isinstance(value, _C.Iterator):
+        out[name] = _Position(value)
     elif isinstance(value, (list, tuple)):
         for i, part in enumerate(value):
             _variables(f"{name}/{i}", part, out)
@@ -19,6 +21,21 @@ def _variables(name, value, out):
         found = value.variables
         for i, v in enumerate(found() if callable(found) else found):
             out[f"{name}/{i}"] = getattr(v, "_snug_variable", v)
+
+
+class _Position:
+    """Where an iterator of a dataset stands, as a checkpoint holds it."""
+    shape = None
+
+    def __init__(self, iterator):
+        self.iterator = iterator
+
+    def numpy(self):
+        import numpy as np
+        return np.frombuffer(self.iterator.save(), np.uint8)
+
+    def assign(self, value):
+        self.iterator.restore(value.tobytes())
 
 
 class Checkpoint:
@@ -66,7 +83,7 @@ class Checkpoint:
         mine, read = self._all(), set()
         with np.load(save_path + ".npz") as file:
             for name in file.files:
-                if name in mine and tuple(mine[name].shape) == file[name].shape:
+                if name in mine and (mine[name].shape is None or tuple(mine[name].shape) == file[name].shape):
                     mine[name].assign(file[name])
                     read.add(name)
             self.save_counter = int(file["__step__"])

@@ -100,6 +100,7 @@ def _seed(seed):
 # --- datasets ---------------------------------------------------------------------------------------------
 class Dataset:
     """build(*stages, ignore) makes the pipeline from those of its parents."""
+    _each = False       # a captured function on each element: it may stand behind an interleave as well
 
     def __init__(self, build, parents, shape, word="_Dataset", size=None):
         self._build, self._parents, self._shape, self._word = build, parents, shape, word
@@ -204,8 +205,10 @@ class Dataset:
         if any(isinstance(p, Dataset) for p in _structure.flatten(getattr(f, "made", None))):
             return _Windows(lambda: (_call(map_func, self._shape, e) for e in self._raw()))
         workers = _workers(num_parallel_calls)
-        return Dataset(lambda d, ignore: d.map(f.run, f.spec, workers, int(deterministic is False), ignore), (self,), f.shape,
+        made = Dataset(lambda d, ignore: d.map(f.run, f.spec, workers, int(deterministic is False), ignore), (self,), f.shape,
                        "_MapDataset" if num_parallel_calls is None else "_ParallelMapDataset")
+        made._each = isinstance(f.run, _C.Program)
+        return made
 
     def filter(self, predicate, name=None):
         f = _Predicate(predicate, self)
@@ -225,6 +228,13 @@ class Dataset:
             raise TypeError(f"The `map_func` argument must return a `Dataset` object. Got {type(first).__name__}.")
         if isinstance(first, _Windows):
             raise tf.errors.UnimplementedError(None, None, "flat_map to a dataset of datasets")
+
+        plain = _of_records(first) if self._shape is LEAF else None
+        if plain is not None:
+            made = self._stage(word, lambda d: d.interleave_records(*plain[0], cycle, block, workers), LEAF)
+            for stage in plain[1]:          # functions on records go behind: they see the same ones
+                made = Dataset(stage._build, (made,), stage._shape, stage._word)
+            return made
 
         def make(parts):
             return _call(f.function, self._shape, parts)._d
@@ -704,6 +714,16 @@ def _placeholder(shape, spec):
 _COMPRESSION = {"": 0, None: 0, "GZIP": 1, "ZLIB": 2}
 
 
+def _of_records(dataset):
+    """((kind, compression), stages) of a dataset that is records of the captured function's file, and functions on each."""
+    stages = []
+    while dataset._each:
+        stages.insert(0, dataset)
+        dataset = dataset._parents[0]
+    kind = getattr(dataset, "_of_slot", None)
+    return None if kind is None else (kind, stages)
+
+
 class _Records(Dataset):
     _kind = 0
 
@@ -712,7 +732,7 @@ class _Records(Dataset):
             raise tf.errors.InvalidArgumentError(None, None, f"Unsupported compression_type: {compression_type}.")
         compression = _COMPRESSION[compression_type]
         if isinstance(filenames, _capture.Slot):
-            files = Dataset.from_tensor_slices([""])
+            files, self._of_slot = Dataset.from_tensor_slices([""]), (self._kind, compression)
         else:
             files = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(tf.constant(_texts(filenames)))
         super().__init__(lambda d, ignore: d.records(self._kind, compression), (files,), LEAF, type(self).__name__ + "V2")
@@ -778,13 +798,6 @@ class Iterator(_C.Iterator):
             return Optional([next(self)], self.element_spec)
         except StopIteration:
             return Optional([], self.element_spec)
-
-    # tf.train.Checkpoint asks these
-    def _checkpoint_state(self):
-        return self.save()
-
-    def _checkpoint_restore(self, state):
-        self.restore(state)
 
 
 OwnedIterator = Iterator

@@ -392,6 +392,56 @@ static PyObject *interleave(PyObject *self, PyObject *args) {
     return wrap(snug_dataset_interleave(hold(self), &e, &o, &d, &err), &d, &err);
 }
 
+/* --- records of files that elements name, without Python -----------------------------------------
+ */
+typedef struct {
+    int kind, compression;
+} reading;
+
+static void release_reading(void *ctx) {
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    PyMem_Free(ctx);
+    PyGILState_Release(gil);
+}
+
+static snug_status open_records(void *ctx, const snug_element *in, snug_dataset **out,
+                                snug_error *err) {
+    const reading *r = ctx;
+    snug_element names = {.n = 1};
+    snug_dataset *files;
+    snug_status status =
+        snug_datum_texts(py.engine, &in->part[0].type, in->part[0].data, &names.part[0], err);
+    if (status != SNUG_OK)
+        return status;
+    status = snug_dataset_from_element(py.engine, &names, names.part[0].type.rank > 0, &files, err);
+    snug_element_drop(&names);
+    if (status != SNUG_OK)
+        return status;
+    return snug_dataset_records(files, (snug_records)r->kind, (snug_compression)r->compression, out,
+                                err);
+}
+
+/* interleave_records(kind, compression, cycle, block, workers) */
+static PyObject *interleave_records(PyObject *self, PyObject *args) {
+    int workers;
+    long long cycle, block;
+    snug_dataset *d;
+    snug_error err;
+    reading *r = PyMem_Malloc(sizeof *r);
+    if (!r)
+        return PyErr_NoMemory();
+    if (!PyArg_ParseTuple(args, "iiLLi", &r->kind, &r->compression, &cycle, &block, &workers)) {
+        PyMem_Free(r);
+        return NULL;
+    }
+    const snug_expander e = {.ctx = r,
+                             .release = release_reading,
+                             .spec = {.n = 1, .type = {{.dtype = SNUG_OPAQUE}}, .is_text = {1}},
+                             .make = open_records};
+    const snug_interleave o = {.cycle = cycle, .block = block, .workers = workers};
+    return wrap(snug_dataset_interleave(hold(self), &e, &o, &d, &err), &d, &err);
+}
+
 /* --- sources ---------------------------------------------------------------------------------- */
 /* parts(values, slices): rows of the values, or the values. Arrays are borrowed. */
 static PyObject *parts(PyObject *self, PyObject *args) {
@@ -637,6 +687,8 @@ static PyMethodDef methods[] = {
     {"filter", filter, METH_VARARGS, "filter(function, spec)"},
     {"interleave", interleave, METH_VARARGS, "interleave(function, spec, cycle, block, workers)"},
     {"records", records, METH_VARARGS, "records(kind, compression)"},
+    {"interleave_records", interleave_records, METH_VARARGS,
+     "interleave_records(kind, compression, cycle, block, workers)"},
     {"shuffle", shuffle, METH_VARARGS, "shuffle(buffer, seed, keep_order)"},
     {"batch", batch, METH_VARARGS, "batch(size, drop_remainder)"},
     {"padded_batch", padded_batch, METH_VARARGS, "padded_batch(size, drop, shapes, values)"},

@@ -7,10 +7,11 @@
 
 typedef struct {
     PyObject_HEAD snug_iterator *it;
-    PyObject *pack; /* from a list to a structure */
-    int kind;       /* 0 one value, 1 a tuple, 2 by pack */
-    int busy;       /* a thread is in it */
-    double asked;   /* when signals were looked at */
+    PyObject *dataset; /* its _C.Dataset */
+    PyObject *pack;    /* from a list to a structure */
+    int kind;          /* 0 one value, 1 a tuple, 2 by pack */
+    int busy;          /* a thread is in it */
+    double asked;      /* when signals were looked at */
 } py_iterator;
 
 static void dealloc(PyObject *o) {
@@ -23,6 +24,7 @@ static void dealloc(PyObject *o) {
         PyEval_RestoreThread(thread);
     }
     Py_XDECREF(me->pack);
+    Py_XDECREF(me->dataset);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
     Py_DECREF(type);
 }
@@ -50,12 +52,26 @@ static int interrupted(void *ctx) {
     return stop;
 }
 
+static int open_iterator(py_iterator *me, snug_dataset *d, snug_iterator **out) {
+    snug_error err;
+    snug_iterator *it;
+    PyThreadState *thread = PyEval_SaveThread();
+    const snug_status status = snug_iterator_create(d, &it, &err);
+    PyEval_RestoreThread(thread);
+    if (status != SNUG_OK) {
+        py_raise_kept(&err);
+        return -1;
+    }
+    snug_iterator_set_interrupt(it, interrupted, me);
+    *out = it;
+    return 0;
+}
+
 /* Iterator(dataset, kind, pack) */
 static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
     PyObject *dataset, *pack;
     int kind;
-    snug_error err;
     if (!PyArg_ParseTuple(args, "OiO", &dataset, &kind, &pack) || py_enter() < 0)
         return NULL;
     snug_dataset *d = py_dataset_of(dataset);
@@ -67,16 +83,10 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *keywords) {
     if (!me)
         return NULL;
     me->pack = Py_NewRef(pack);
+    me->dataset = Py_NewRef(dataset);
     me->kind = kind;
-    PyThreadState *thread = PyEval_SaveThread();
-    const snug_status status = snug_iterator_create(d, &me->it, &err);
-    PyEval_RestoreThread(thread);
-    if (status != SNUG_OK) {
-        me->it = NULL;
-        Py_DECREF(me);
-        return py_raise_kept(&err);
-    }
-    snug_iterator_set_interrupt(me->it, interrupted, me);
+    if (open_iterator(me, d, &me->it) < 0)
+        Py_CLEAR(me);
     return (PyObject *)me;
 }
 
@@ -194,12 +204,17 @@ static PyObject *restore(PyObject *self, PyObject *bytes) {
     char *data;
     Py_ssize_t n;
     snug_error err;
-    if (PyBytes_AsStringAndSize(bytes, &data, &n) < 0)
+    snug_iterator *fresh;
+    if (PyBytes_AsStringAndSize(bytes, &data, &n) < 0 ||
+        open_iterator(me, py_dataset_of(me->dataset), &fresh) < 0)
         return NULL;
     enter(me);
     PyThreadState *thread = PyEval_SaveThread();
-    const snug_status status = snug_iterator_restore(me->it, data, (size_t)n, &err);
+    const snug_status status = snug_iterator_restore(fresh, data, (size_t)n, &err);
+    snug_iterator_destroy(status == SNUG_OK ? me->it : fresh);
     PyEval_RestoreThread(thread);
+    if (status == SNUG_OK)
+        me->it = fresh;
     me->busy = 0;
     if (status != SNUG_OK)
         return py_raise_kept(&err);
@@ -229,7 +244,7 @@ static PyObject *stages(PyObject *self, PyObject *none) {
 static PyMethodDef methods[] = {
     {"next_numpy", next_numpy, METH_NOARGS, "The next element as arrays."},
     {"save", save, METH_NOARGS, "The position, as bytes."},
-    {"restore", restore, METH_O, "Goes to a position."},
+    {"restore", restore, METH_O, "Goes to a position, forth or back."},
     {"stages", stages, METH_NOARGS, "What each stage did so far."},
     {NULL, NULL, 0, NULL},
 };

@@ -158,6 +158,16 @@ class Streams(unittest.TestCase):
             again.restore(state)
             self.assertEqual([v.numpy().tolist() for v in again], want)
 
+    def test_checkpoints_hold_the_place_of_an_iterator(self):
+        it = iter(Dataset.range(20).shuffle(20, seed=3).batch(2))
+        checkpoint = tf.train.Checkpoint(step=tf.Variable(0), iterator=it)
+        next(it), next(it)
+        with tempfile.TemporaryDirectory() as folder:
+            path = checkpoint.save(os.path.join(folder, "c"))
+            want = [v.numpy().tolist() for v in it]
+            checkpoint.restore(path)
+            self.assertEqual([v.numpy().tolist() for v in it], want)
+
     def test_draws_differ_from_element_to_element_and_from_map_to_map(self):
         a = values(Dataset.range(20).map(lambda i: tf.random.uniform([])))
         b = values(Dataset.range(20).map(lambda i: tf.random.uniform([])))

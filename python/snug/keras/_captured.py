@@ -29,13 +29,29 @@ def _flip(layer, x, training):
     return tf.image.random_flip_up_down(x) if "vertical" in layer.mode else x
 
 
+def _normalization(layer, x, training):
+    mean, variance = getattr(layer, "mean", None), getattr(layer, "variance", None)
+    if mean is None or variance is None:
+        raise Peek
+    mean, variance = tf.cast(mean, layer.compute_dtype), tf.cast(variance, layer.compute_dtype)
+    return (_float(layer, x) - mean) / tf.maximum(tf.sqrt(variance), 1e-7)
+
+
+def _crop(layer, x, training):
+    shape = x.shape.as_list() if x.shape.rank is not None else []
+    if None in shape[-3:-1] or len(shape) < 3 or shape[-3] < layer.height or shape[-2] < layer.width:
+        raise Peek
+    top, left = int((shape[-3] - layer.height) / 2), int((shape[-2] - layer.width) / 2)
+    return _float(layer, tf.image.crop_to_bounding_box(x, top, left, layer.height, layer.width))
+
+
 def _sequential(layer, x, training):
     for inner in layer.layers:
         x = call(inner, x, {"training": training})
     return x
 
 
-_KNOWN = {"Rescaling": _rescaling, "Resizing": _resizing, "RandomFlip": _flip, "Sequential": _sequential}
+_KNOWN = {"Normalization": _normalization, "CenterCrop": _crop, "Rescaling": _rescaling, "Resizing": _resizing, "RandomFlip": _flip, "Sequential": _sequential}
 
 
 def call(layer, x, kwargs):

@@ -51,6 +51,11 @@ def _written(key, value):
     return value if isinstance(value, tuple) else _serial.to_config(value)
 
 
+# Layers that take one picture as well as a batch of them.
+_OF_PICTURES = {"RandomBrightness", "RandomContrast", "RandomCrop", "RandomFlip", "RandomRotation", "RandomTranslation", "RandomZoom",
+                "CenterCrop", "Resizing", "RandomGrayscale"}
+
+
 class _Built(Layer):
     """A layer whose build function is the engine's; subclasses are made from the table of signatures."""
     _signature = None
@@ -180,12 +185,16 @@ class _Built(Layer):
         masks = masks if any(m is not None for m in masks) else None
         if not self.built:
             self.__dict__["_build_shape"] = _symbolic._map(lambda t: tuple(t.shape), args[0])
+        single = type(self).__name__ in _OF_PICTURES and len(tensors) == 1 and len(tensors[0].shape) == 3
+        tensors = [_tf.expand_dims(t, 0) for t in tensors] if single else tensors
         with _value_errors():
             outputs, out_mask = self._engine().call(tensors, roles if any(roles) else None, masks, bool(training), words or None)
         self._take_variables()
         self.__dict__["built"] = True
         if out_mask is not None:
             outputs[0]._keras_mask = out_mask
+        if single:
+            return _tf.squeeze(outputs[0], 0)
         return outputs[0] if len(outputs) == 1 else outputs
 
     def compute_mask(self, inputs, previous_mask=None):
