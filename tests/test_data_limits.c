@@ -1,0 +1,248 @@
+/* test_data_limits.c: pipelines within their bytes: buffers follow the limit, a shuffle larger than
+ * the memory there is gives its order in a small cgroup; and sources that block. */
+#include "support/cgroup.h"
+#include "support/streams.h"
+
+#include "base/status.h"
+#include "memory/pool.h"
+
+#include <inttypes.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define TRY(call) expect_ok(call, &err)
+#define MIB       ((size_t)1 << 20)
+#define KIB       ((size_t)1 << 10)
+
+/* --- elements of some KiB, numbered ----------------------------------------------------------- */
+typedef struct {
+    snug_engine *engine;
+    int64_t n, words;
+    sem_t *gate; /* each element waits for it; NULL: none does */
+} source;
+
+typedef struct {
+    const source *of;
+    int64_t at;
+} reader;
+
+static snug_status open_source(void *ctx, void **cursor, snug_error *err) {
+    (void)err;
+    reader *r = malloc(sizeof *r);
+    *r = (reader){ctx, 0};
+    *cursor = r;
+    return SNUG_OK;
+}
+
+static snug_status next_wide(void *cursor, snug_element *out, snug_error *err) {
+    reader *r = cursor;
+    const int64_t i = r->at;
+    if (i >= r->of->n)
+        return SNUG_E_END;
+    if (r->of->gate)
+        sem_wait(r->of->gate);
+    const snug_type type = {SNUG_I64, 1, {r->of->words}};
+    const snug_status status = snug_datum_create(r->of->engine, &type, &out->part[0], err);
+    if (status != SNUG_OK)
+        return status;
+    for (int64_t k = 0; k < r->of->words; k++)
+        ((int64_t *)out->part[0].data)[k] = i;
+    out->n = 1;
+    r->at++;
+    return SNUG_OK;
+}
+
+static snug_dataset *wide(const source *s) {
+    snug_error err = {0};
+    snug_dataset *d;
+    const snug_generator g = {.ctx = (void *)(uintptr_t)s,
+                              .spec = {.n = 1, .type = {{SNUG_I64, 1, {s->words}}}},
+                              .cardinality = SNUG_UNKNOWN,
+                              .open = open_source,
+                              .next = next_wide,
+                              .close = free};
+    TRY(snug_dataset_from_generator(s->engine, &g, &d, &err));
+    return d;
+}
+
+static snug_status same(void *ctx, void *worker, const snug_element *in, snug_element *out,
+                        snug_error *err) {
+    (void)worker;
+    SNUG_TRY(snug_datum_create(ctx, &in->part[0].type, &out->part[0], err));
+    memcpy(out->part[0].data, in->part[0].data, in->part[0].bytes);
+    out->n = 1;
+    return SNUG_OK;
+}
+
+/* --- buffers ---------------------------------------------------------------------------------- */
+/* The most that pipelines took, over all elements of a map and a prefetch behind it. */
+static size_t most_taken(snug_engine *e, size_t limit) {
+    snug_error err = {0};
+    const source s = {.engine = e, .n = 60, .words = 8 * 1024}; /* 64 KiB each */
+    snug_dataset *d = wide(&s);
+    snug_iterator *it;
+    snug_element out;
+    size_t most = 0;
+    int64_t n = 0;
+    snug_pipeline_limit(e, limit);
+    TRY(snug_dataset_map(d, &(snug_mapper){.ctx = e, .call = same},
+                         &(snug_map_options){.workers = 4}, &d, &err));
+    TRY(snug_dataset_prefetch(d, 32, &d, &err));
+    TRY(snug_iterator_create(d, &it, &err));
+    while (snug_iterator_next(it, &out, &err) == SNUG_OK) {
+        assert_int_equal(*(int64_t *)out.part[0].data, n++);
+        const size_t taken = sn_pool_taken(e);
+        most = taken > most ? taken : most;
+        snug_element_drop(&out);
+    }
+    assert_int_equal(n, 60);
+    snug_iterator_destroy(it);
+    snug_dataset_drop(d);
+    snug_pipeline_limit(e, 0);
+    return most;
+}
+
+static void test_buffers_follow_the_limit(void **state) {
+    snug_engine *e = *state;
+    /* Beyond what the limit leaves to buffers: what is at work, four elements and their results. */
+    assert_true(most_taken(e, 512 * KIB) <= 512 * KIB + 8 * 66 * KIB);
+    (void)most_taken(e, 1); /* one at a time, but it goes on */
+    (void)most_taken(e, 0);
+}
+
+/* --- larger than memory ----------------------------------------------------------------------- */
+enum { ROWS = 6000, WORDS = 1024 }; /* 48 MiB */
+
+typedef struct {
+    int64_t order[ROWS];
+    int64_t n;
+} result;
+
+typedef struct {
+    const char *folder;
+    result *to; /* shared with the child */
+} shuffled_run;
+
+static int run_shuffled(void *ctx) {
+    const shuffled_run *run = ctx;
+    snug_engine *e;
+    snug_error err = {0};
+    if (snug_engine_create(&(snug_engine_options){.n_threads = 2}, &e, &err) != SNUG_OK)
+        return 1;
+    const source s = {.engine = e, .n = ROWS, .words = WORDS};
+    snug_dataset *d = wide(&s);
+    snug_iterator *it;
+    snug_element out;
+    snug_status status = snug_dataset_shuffle(
+        d, &(snug_shuffle){.buffer = 5000, .seed = 9, .spill_folder = run->folder}, &d, &err);
+    snug_pipeline_limit(e, 4 * MIB);
+    if (status == SNUG_OK)
+        status = snug_dataset_prefetch(d, 2, &d, &err);
+    if (status == SNUG_OK)
+        status = snug_iterator_create(d, &it, &err);
+    if (status != SNUG_OK)
+        return 2;
+    while ((status = snug_iterator_next(it, &out, &err)) == SNUG_OK) {
+        const int64_t *values = out.part[0].data;
+        run->to->order[run->to->n++] = values[0] == values[WORDS - 1] ? values[0] : -1;
+        snug_element_drop(&out);
+    }
+    snug_iterator_destroy(it);
+    snug_dataset_drop(d);
+    snug_engine_destroy(e);
+    return status == SNUG_E_END ? 0 : 3;
+}
+
+static void test_a_shuffle_larger_than_memory_keeps_its_order(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    char folder[] = "/var/tmp/snug-shuffle-XXXXXX";
+    result *to = mmap(NULL, sizeof *to, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_non_null(mkdtemp(folder));
+    shuffled_run run = {folder, to};
+    sn_cgroup_result r;
+    const char *why = sn_cgroup_run(NULL, 24 * MIB, run_shuffled, &run, &r);
+    rmdir(folder);
+    if (why) {
+        munmap(to, sizeof *to);
+        print_message("%s\n", why);
+        skip();
+    }
+    assert_false(r.killed);
+    assert_int_equal(r.exit_code, 0);
+    assert_int_equal(to->n, ROWS);
+    snug_dataset *d = sn_range_of(e, ROWS); /* by index, all in memory */
+    snug_iterator *it;
+    snug_element out;
+    TRY(snug_dataset_shuffle(d, &(snug_shuffle){.buffer = 5000, .seed = 9}, &d, &err));
+    TRY(snug_iterator_create(d, &it, &err));
+    for (int64_t i = 0; i < ROWS; i++) {
+        TRY(snug_iterator_next(it, &out, &err));
+        assert_int_equal(to->order[i], *(int64_t *)out.part[0].data);
+        snug_element_drop(&out);
+    }
+    snug_iterator_destroy(it);
+    snug_dataset_drop(d);
+    munmap(to, sizeof *to);
+}
+
+/* --- sources that block ----------------------------------------------------------------------- */
+static int after_some(void *ctx) {
+    return ++*(int *)ctx > 3;
+}
+
+static void test_a_source_that_blocks_can_be_interrupted(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    sem_t gate;
+    int asked = 0;
+    sem_init(&gate, 0, 1);
+    const source s = {.engine = e, .n = 3, .words = 1, .gate = &gate};
+    snug_dataset *d = wide(&s);
+    snug_iterator *it;
+    snug_element out;
+    TRY(snug_dataset_prefetch(d, 1, &d, &err));
+    TRY(snug_iterator_create(d, &it, &err));
+    assert_string_equal(sn_next_text(it, 1), "[0]");
+    snug_iterator_set_interrupt(it, after_some, &asked);
+    expect_status(snug_iterator_next(it, &out, &err), SNUG_E_INTERRUPTED, &err);
+    snug_iterator_set_interrupt(it, NULL, NULL);
+    sem_post(&gate);
+    assert_string_equal(sn_next_text(it, 1), "[1]"); /* nothing is lost */
+    sem_post(&gate);
+    snug_iterator_destroy(it);
+    snug_dataset_drop(d);
+    sem_destroy(&gate);
+}
+
+static void test_random_numbers_of_workers_give_one_stream(void **state) {
+    snug_engine *e = *state;
+    char want[STREAM_TEXT_BYTES];
+    snug_error err = {0};
+    unsigned seed = 5;
+    for (int round = 0; round < 24; round++) {
+        snug_dataset *d;
+        const sn_knobs k = {.workers = rand_r(&seed) % 9, .depth = rand_r(&seed) % 5};
+        snug_pipeline_limit(e, rand_r(&seed) % 2 ? 0 : 3000);
+        TRY(sn_pipeline(e, round % 2 ? 1 : 7, &k, &d, &err));
+        const char *text = sn_stream_text(d);
+        if (round > 1 && round % 2 == 1)
+            assert_string_equal(text, want);
+        if (round == 1)
+            strcpy(want, text);
+    }
+    snug_pipeline_limit(e, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        engine_test(test_buffers_follow_the_limit),
+        engine_test(test_a_shuffle_larger_than_memory_keeps_its_order),
+        engine_test(test_a_source_that_blocks_can_be_interrupted),
+        engine_test(test_random_numbers_of_workers_give_one_stream),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
