@@ -85,7 +85,10 @@ SNUG_API SNUG_CHECKED snug_status snug_feed_from_callback(snug_engine *engine,
                                                           snug_feed_fill_fn fill,
                                                           void (*release)(void *ctx), void *ctx,
                                                           snug_feed **out, snug_error *err);
-/* An .npy or idx file (also .gz), or a recipe: zeros:SHAPE, constant:SHAPE@V, normal:SHAPE@SEED,
+/* An .npy or idx file (also .gz), an array of an .npz file that is not compressed
+ * ("mnist.npz:x_train"), CIFAR's binary files ("cifar10:data_batch_1.bin" u8[n,32,32,3],
+ * "cifar10-labels:...", "cifar100:...", "cifar100-labels:...", "cifar100-coarse:..."), or a recipe:
+ * zeros:SHAPE, constant:SHAPE@V, normal:SHAPE@SEED,
  * uniform:SHAPE@SEED, truncated:SHAPE@SEED, labels:SHAPE@SEED@CLASSES (i32). */
 SNUG_API SNUG_CHECKED snug_status snug_feed_open(snug_engine *engine, const char *source,
                                                  snug_feed **out, snug_error *err);

@@ -16,6 +16,7 @@
 #include "model/array_file.h"
 
 #include "data/gzip.h"
+#include "model/npz.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,8 +33,10 @@ struct sn_array_file {
     sn_file file;
     sn_array_header header;
     int64_t data_end; /* behind the last element, in the unpacked stream */
-    bool packed;      /* the file is; even when it was unpacked since */
-    sn_gzip *gzip;    /* while reading from the packed file; else NULL */
+    int64_t start,
+        end;       /* of a plain file the part that is the array: a member of an .npz, or all */
+    bool packed;   /* the file is; even when it was unpacked since */
+    sn_gzip *gzip; /* while reading from the packed file; else NULL */
     unsigned char *window;
 };
 
@@ -138,8 +141,9 @@ static snug_status unpack(sn_array_file *a, snug_error *err) {
 
 /* The first bytes of the unpacked file into the window. */
 static snug_status read_start(sn_array_file *a, size_t *n, snug_error *err) {
-    *n = a->file.size < SN_ARRAY_HEADER_BYTES ? (size_t)a->file.size : SN_ARRAY_HEADER_BYTES;
-    SNUG_TRY(sn_file_read(&a->file, a->window, *n, 0, err));
+    const int64_t size = a->end - a->start;
+    *n = size < SN_ARRAY_HEADER_BYTES ? (size_t)size : SN_ARRAY_HEADER_BYTES;
+    SNUG_TRY(sn_file_read(&a->file, a->window, *n, a->start, err));
     a->packed = sn_gzip_looks_like(a->window, *n);
     if (!a->packed)
         return SNUG_OK;
@@ -150,22 +154,41 @@ static snug_status read_start(sn_array_file *a, size_t *n, snug_error *err) {
 /* Of a packed file the whole length is known only when it is short; else reading the last row
  * tells. */
 static snug_status check_length(const sn_array_file *a, snug_error *err) {
-    const int64_t end = a->packed ? sn_gzip_at(a->gzip) : a->file.size;
+    const int64_t end = a->packed ? sn_gzip_at(a->gzip) : a->end;
     const bool whole = !a->packed || sn_gzip_ended(a->gzip);
     if (end > a->data_end || (whole && end < a->data_end))
         return wrong_length(a, end - a->header.data_offset, err);
     return SNUG_OK;
 }
 
+/* "FILE.npz:NAME" is a part of a file. */
+static snug_status open_part(sn_array_file *a, const char *path, snug_error *err) {
+    char file[1024];
+    const char *colon = sn_npz_colon(path);
+    if (!colon) {
+        SNUG_TRY(sn_file_open(&a->file, sn_engine_io(a->engine), path, err));
+        a->end = a->file.size;
+        return SNUG_OK;
+    }
+    const size_t n = (size_t)(colon - path);
+    if (n >= sizeof file)
+        return sn_fail(err, SNUG_E_INVALID, "a path of %zu bytes is too long", n);
+    memcpy(file, path, n);
+    file[n] = 0;
+    SNUG_TRY(sn_file_open(&a->file, sn_engine_io(a->engine), file, err));
+    return sn_npz_find(&a->file, colon + 1, &a->start, &a->end, err);
+}
+
 static snug_status open_array(sn_array_file *a, const char *path, snug_error *err) {
     void *memory;
     size_t n, data_bytes;
-    SNUG_TRY(sn_file_open(&a->file, sn_engine_io(a->engine), path, err));
+    SNUG_TRY(open_part(a, path, err));
     SNUG_TRY(sn_alloc(a->engine, SN_MEM_INPUT, WINDOW_BYTES, &memory, err));
     a->window = memory;
     SNUG_TRY(read_start(a, &n, err));
     SNUG_TRY(sn_array_header_parse(a->file.path, a->window, n, &a->header, err));
     SNUG_TRY(snug_type_bytes(&a->header.type, &data_bytes, err));
+    a->header.data_offset += a->start;
     a->data_end = a->header.data_offset + (int64_t)data_bytes;
     return check_length(a, err);
 }

@@ -1,6 +1,6 @@
 /* open.c: a feed from what a user types: a file name, or a recipe "KIND:SHAPE@NUMBER...".
  *
- *     images.npy  train-images-idx3-ubyte.gz
+ *     images.npy  train-images-idx3-ubyte.gz  mnist.npz:x_train  cifar10:data_batch_1.bin
  *     zeros:100x10   constant:100x10@0.5   normal:256x1024x1024x3@7   uniform:..@SEED
  * truncated:..@SEED labels:256@7@10          i32 in [0, 10)
  */
@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "base/size.h"
 #include "model/array_file.h"
+#include "model/cifar.h"
 
 #include <string.h>
 
@@ -100,6 +101,8 @@ static snug_status open_recipe(snug_engine *e, const recipe_row *row, const char
 snug_status snug_feed_open(snug_engine *engine, const char *source, snug_feed **out,
                            snug_error *err) {
     const recipe_row *row = find_recipe(source);
+    if (sn_cifar_is(source))
+        return sn_feed_from_cifar(engine, source, out, err);
     return row ? open_recipe(engine, row, source, out, err)
                : sn_feed_from_array_file(engine, source, out, err);
 }
