@@ -69,13 +69,22 @@ static inline void sn_vec_store_part(float *p, sn_vec v, int64_t n) {
 
 /* Lanes below zero become zero; NaN stays. */
 static inline sn_vec sn_vec_relu(sn_vec v) {
+#if defined(__AVX512F__)
+    /* of a NaN, and of two zeros, the second */
+    return (sn_vec)_mm512_max_ps(_mm512_setzero_ps(), (__m512)v);
+#else
     return (sn_vec)((sn_lanes)v & ~(sn_lanes)(v < 0));
+#endif
 }
 
 /* And those above six become six. */
 static inline sn_vec sn_vec_relu6(sn_vec v) {
+#if defined(__AVX512F__)
+    return (sn_vec)_mm512_min_ps(_mm512_set1_ps(6), (__m512)sn_vec_relu(v));
+#else
     const sn_lanes above = v > 6;
     return (sn_vec)(((sn_lanes)sn_vec_relu(v) & ~above) | ((sn_lanes)sn_vec_spread(6) & above));
+#endif
 }
 
 #endif
