@@ -3,6 +3,8 @@
 #include "kernels/cuda/maps.h"
 #include "kernels/cuda/wave.h"
 
+#define PI 3.14159265358979323846
+
 /* Two steps of Halley's method, whose error shrinks to its cube, from Winitzki's formula, which is
  * within 0.002. erf(y) - x is taken from erfc where x is near 1. */
 static __device__ double erfinv_of(double x) {
@@ -26,8 +28,7 @@ static __device__ double digamma_of(double x) {
     if (x <= 0) {
         if (x == floor(x))
             return (double)NAN;
-        const double part = x - floor(x);
-        shift = -3.14159265358979323846 * cospi(part) / sinpi(part);
+        shift = -PI / sn_tangent(PI * (x - floor(x)));
         x = 1 - x;
     }
     for (; x < 10; x += 1)
@@ -47,8 +48,8 @@ static __device__ double trigamma_of(double x) {
     if (x <= 0) {
         if (x == floor(x))
             return (double)INFINITY;
-        const double s = sinpi(x - floor(x)) / 3.14159265358979323846;
-        shift = 1 / (s * s);
+        const double s = sn_wave(PI * (x - floor(x)), 0);
+        shift = PI * PI / (s * s);
         sign = -1;
         x = 1 - x;
     }
