@@ -189,7 +189,53 @@ void sn_fn_scatter_sub(sn_fn_call *c) {
     scatter_onto(c, sn_build_sub);
 }
 
-/* Where something is scattered to, that; of an index that comes twice the sum. */
+/* Each row of indices as one number: its place in the shape. i64 [n]. */
+static sn_value places_of(sn_fn_call *c, sn_value at, const snug_type *shape, int64_t n) {
+    const snug_type t = sn_fn_type(c, at);
+    const int depth = (int)t.dims[t.rank - 1];
+    const sn_value rows = sn_build_reshape(c->b, at, (int64_t[]){n, depth}, 2);
+    sn_value sum = SN_NO_VALUE;
+    double stride = 1;
+    for (int k = depth - 1; k >= 0; k--) {
+        const sn_value part = sn_build_cast(c->b, sn_build_part(c->b, rows, 1, k, 1), SNUG_I64);
+        const sn_value term = sn_fn_affine(c, part, stride, 0);
+        sum = sn_value_ok(sum) ? sn_build_add(c->b, sum, term) : term;
+        stride *= (double)shape->dims[k];
+    }
+    return sn_build_reshape(c->b, sum, &n, 1);
+}
+
+/* Per row of indices whether no later one is the same: in the order of places, equal ones in their
+ * own, it is the last of its kind; sorting that order again leads back. */
+static sn_value are_last(sn_fn_call *c, sn_value at, const snug_type *shape, int64_t n) {
+    const sn_sort how = {.axis = 0, .places = SNUG_I32};
+    const snug_type one = {SNUG_I32, 1, {1}};
+    sn_value sorted, order, ignored, back;
+    sn_build_sort(c->b, places_of(c, at, shape, n), &how, &sorted, &order);
+    sn_build_sort(c->b, order, &how, &ignored, &back);
+    const sn_value differs = sn_build_not_equal(c->b, sn_build_part(c->b, sorted, 0, 0, n - 1),
+                                                sn_build_part(c->b, sorted, 0, 1, n - 1));
+    const sn_value both[2] = {sn_build_cast(c->b, differs, SNUG_I32), sn_build_fill(c->b, &one, 1)};
+    return sn_fn_failed(c) ? SN_NO_VALUE : gather(c, sn_build_concat(c->b, both, 2, 0), back, 0);
+}
+
+/* Updates with zeros in the place of those that a later one overwrites. */
+static sn_value keep_last(sn_fn_call *c, sn_value at, sn_value what, const snug_type *shape) {
+    const snug_type t = sn_fn_type(c, at), w = sn_fn_type(c, what);
+    snug_type per_row = w;
+    int64_t n = 1;
+    for (int k = 0; k < t.rank - 1; k++)
+        n *= t.dims[k];
+    for (int k = t.rank - 1; k < w.rank; k++)
+        per_row.dims[k] = 1;
+    if (sn_fn_failed(c) || t.rank < 1 || n < 2 || t.dims[t.rank - 1] < 1)
+        return what;
+    const sn_value last = sn_build_reshape(c->b, are_last(c, at, shape, n), per_row.dims, w.rank);
+    const sn_value yes = sn_build_greater(c->b, last, sn_fn_like(c, last, 0));
+    return sn_build_select(c->b, yes, what, sn_fn_like(c, what, 0));
+}
+
+/* Where something is scattered to, that; of an index that comes twice the last. */
 void sn_fn_scatter_update(sn_fn_call *c) {
     sn_value x = sn_fn_value(c, 0);
     const sn_value at = indices_of(c, 1);
@@ -206,6 +252,7 @@ void sn_fn_scatter_update(sn_fn_call *c) {
     counts = sn_fn_type(c, what);
     counts.dtype = SNUG_I32;
     const sn_value hit = scatter(c, at, sn_build_fill(c->b, &counts, 1), &t);
+    what = keep_last(c, at, what, &t);
     const sn_value y = sn_build_select(c->b, sn_build_greater(c->b, hit, sn_fn_like(c, hit, 0)),
                                        scatter(c, at, what, &t), x);
     c->out[0] = truth ? sn_build_cast(c->b, y, SNUG_BOOL) : y;
