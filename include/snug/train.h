@@ -29,6 +29,8 @@ typedef struct {
     size_t
         budget_bytes; /* for the whole process; 0: the engine's (snug_budget), which may be none */
     int best;         /* search longer, for up to a minute */
+    size_t pipeline_bytes; /* that input pipelines may hold beside the step; 0: what those at work
+                              may (snug_pipeline_limit) */
     /* Training: what fit will be given beside x and y. */
     const char *class_weight; /* as in snug_fit_options */
     int n_sample_weights;
@@ -52,6 +54,7 @@ typedef struct {
         output_bytes;               /* in the arena at its peak */
     size_t books_bytes;             /* graph, plan, sessions, names: all else on the ledger */
     size_t graph_bytes, plan_bytes; /* of them */
+    size_t pipeline_bytes;          /* of them: input pipelines, and what they may still take */
     int64_t slices;                 /* pieces the batch runs in; 1: whole */
     size_t recomputed;              /* runs of operators beyond the first */
     size_t spilled_bytes;           /* that wait in a file */

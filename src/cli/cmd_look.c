@@ -59,6 +59,8 @@ snug_status cmd_plan(cli *c, snug_error *err) {
         status = cli_load_model(c, &m, err);
     if (status == SNUG_OK)
         status = find_weights(c, m, weights, &request, err);
+    if (cli_given(c, OPT_data)) /* the share that fit --data gives them */
+        request.pipeline_bytes = snug_budget_bytes(c->engine) / 8;
     if (status == SNUG_OK && cli_given(c, OPT_html))
         status = write_page(m, &request, snug_report_page, c->args.text[OPT_html], err);
     if (status == SNUG_OK && cli_given(c, OPT_save_plan))

@@ -36,7 +36,7 @@ typedef struct {
     bool inside; /* a part of the row above */
 } category_row;
 
-enum { N_ROWS = 14 };
+enum { N_ROWS = 15 };
 
 static size_t spare_of(const snug_model_plan_info *p) {
     const size_t taken = p->peak_bytes + p->reserve_bytes;
@@ -44,13 +44,14 @@ static size_t spare_of(const snug_model_plan_info *p) {
 }
 
 /* Every byte of the peak, once; with a budget every byte of that. */
-static void make_rows(const plan_report *r, category_row rows[N_ROWS]) {
+static int make_rows(const plan_report *r, category_row rows[N_ROWS]) {
     const snug_model_plan_info *p = &r->info;
     const bool on_gpu = sn_gpu_of(r->model->target) != NULL;
     const size_t live = p->input_bytes + p->activation_bytes + p->gradient_bytes +
                         p->workspace_bytes + p->output_bytes;
     const size_t known = p->process_bytes + p->weights_bytes + p->optimizer_bytes + p->arena_bytes +
-                         p->graph_bytes + p->plan_bytes;
+                         p->graph_bytes + p->plan_bytes + p->pipeline_bytes;
+    int n = 0;
     const category_row made[N_ROWS] = {
         {"weights", p->weights_bytes, false},
         {"optimizer", p->optimizer_bytes, false},
@@ -62,6 +63,7 @@ static void make_rows(const plan_report *r, category_row rows[N_ROWS]) {
         {"outputs", p->output_bytes, true},
         {"packing gap", p->arena_bytes > live ? p->arena_bytes - live : 0, true},
         {"graph and plan", p->graph_bytes + p->plan_bytes, false},
+        {"input pipeline", p->pipeline_bytes, false},
         {on_gpu ? "buffers" : "sessions, windows, names",
          p->peak_bytes > known ? p->peak_bytes - known : 0, false},
         {on_gpu ? "context" : "process", p->process_bytes, false},
@@ -69,12 +71,11 @@ static void make_rows(const plan_report *r, category_row rows[N_ROWS]) {
          p->budget_bytes ? p->reserve_bytes : 0, false},
         {"spare", spare_of(p), false},
     };
-    memcpy(rows, made, sizeof made);
-}
-
-/* The last two are of a budget. */
-static int n_rows(const plan_report *r) {
-    return r->info.budget_bytes > 0 ? N_ROWS : N_ROWS - 2;
+    /* The last two are of a budget; most steps have no pipeline. */
+    for (int i = 0; i < (p->budget_bytes > 0 ? N_ROWS : N_ROWS - 2); i++)
+        if (made[i].bytes > 0 || strcmp(made[i].name, "input pipeline") != 0)
+            rows[n++] = made[i];
+    return n;
 }
 
 /* 20 cells of eighths: the row's part of the peak. */
@@ -279,9 +280,9 @@ static snug_status say_facts(const plan_report *r, snug_error *err) {
 
 static snug_status say_text(const plan_report *r, snug_error *err) {
     category_row rows[N_ROWS];
-    make_rows(r, rows);
+    const int n = make_rows(r, rows);
     SNUG_TRY(say_head(r, err));
-    for (int i = 0; i < n_rows(r); i++)
+    for (int i = 0; i < n; i++)
         SNUG_TRY(say_category(r, &rows[i], err));
     SNUG_TRY(say_facts(r, err));
     SNUG_TRY(say_layers(r, err));
@@ -295,9 +296,9 @@ static snug_status say_text(const plan_report *r, snug_error *err) {
 
 static snug_status json_rows(const plan_report *r, snug_error *err) {
     category_row rows[N_ROWS];
-    make_rows(r, rows);
+    const int n = make_rows(r, rows);
     SNUG_TRY(sn_say(r->w, err, ",\"rows\":["));
-    for (int i = 0; i < n_rows(r); i++)
+    for (int i = 0; i < n; i++)
         SNUG_TRY(sn_say(r->w, err, "%s{\"name\":\"%s\",\"bytes\":%zu,\"in_arena\":%s}",
                         i ? "," : "", rows[i].name, rows[i].bytes,
                         rows[i].inside ? "true" : "false"));

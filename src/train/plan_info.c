@@ -3,6 +3,8 @@
  * model, outside the cache of steps that run. */
 #include "train/budget.h"
 
+#include "memory/pool.h"
+
 /* Under a minute for ImageNet's networks. */
 #define BEST_EFFORT 64
 
@@ -64,6 +66,8 @@ static snug_status tell_share(const snug_model *m, const sn_model_step *s,
     out->process_bytes = f.process;
     out->reserve_bytes = f.reserve;
     out->books_bytes = f.books + f.state - out->weights_bytes - out->optimizer_bytes;
+    if (!sn_gpu_of(m->target)) /* the host's */
+        out->pipeline_bytes = sn_pool_taken(m->engine) + sn_pool_to_come(m->engine);
     out->peak_bytes = out->process_bytes + out->weights_bytes + out->optimizer_bytes +
                       out->arena_bytes + out->books_bytes;
     return SNUG_OK;
@@ -104,6 +108,20 @@ static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_mo
     return SNUG_OK;
 }
 
+/* As if pipelines of so many bytes were at work; 0: those that are. */
+static snug_status judge_beside(snug_model *m, size_t pipeline_bytes, size_t budget,
+                                snug_model_plan_info *out, snug_error *err) {
+    const size_t limit = sn_pool_limit(m->engine);
+    if (pipeline_bytes == 0)
+        return judge(m, &m->looked, budget, out, err);
+    sn_pool_hold(m->engine);
+    sn_pool_set_limit(m->engine, pipeline_bytes);
+    const snug_status status = judge(m, &m->looked, budget, out, err);
+    sn_pool_set_limit(m->engine, limit);
+    sn_pool_drop(m->engine);
+    return status;
+}
+
 snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
                              snug_model_plan_info *out, snug_error *err) {
     size_t budget = request->budget_bytes;
@@ -113,7 +131,7 @@ snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
     sn_model_step_close(&m->looked);
     SNUG_TRY(sn_model_step_open(m, request, &m->looked, err));
     m->effort = request->best ? BEST_EFFORT : 0;
-    const snug_status status = judge(m, &m->looked, budget, &info, err);
+    const snug_status status = judge_beside(m, request->pipeline_bytes, budget, &info, err);
     m->effort = 0;
     if (status == SNUG_OK)
         *out = info;

@@ -90,6 +90,13 @@ class Data(unittest.TestCase):
         _, got = self.fit(self.numbers, "--data", x, "--data", y, "--batch", 8, "--epochs", 2)
         self.assertEqual(want, got)
 
+    def test_the_plan_has_a_row_for_the_pipeline(self):
+        args = ["plan", self.pictures, "--train", "--batch", 4, "--budget", "64MiB", "--json"]
+        rows = {r["name"]: r["bytes"] for r in json.loads(snug(*args, "--data", self.photos))["rows"]}
+        self.assertEqual(rows["input pipeline"], 8 * MIB)
+        plain = json.loads(snug(*args))
+        self.assertNotIn("input pipeline", [r["name"] for r in plain["rows"]])
+
     def test_inspect_tells_what_is_there(self):
         told = json.loads(snug("data", "inspect", self.photos, "--json"))
         self.assertEqual(told, {"elements": 16, "parts": ["text", "i32[]"], "classes": [8, 8]})
