@@ -11,8 +11,9 @@
  * 1. Slots [head, taken) are a worker's or done, [taken, tail) wait; all three change under the
  *    mutex. A running slot is its worker's alone.
  * 2. Workers see elements only: the stage before is asked by one thread.
- * 3. Autotune: the first elements are done by the asking thread and timed. Work that is shorter
- * than handing it over stays there; else there are as many workers as the engine has threads. */
+ * 3. The first elements are done by the asking thread and timed, eight at a time. Work that is
+ *    shorter than handing it over stays there; else there are as many workers as were asked for, or
+ *    as the engine has threads (autotune), from then on. */
 #include "data/stage.h"
 
 #include "base/size.h"
@@ -27,7 +28,7 @@
 enum {
     MOST_WORKERS = 64,
     SLOTS_PER_WORKER = 3,
-    MEASURED = 8, /* elements timed before autotune decides */
+    MEASURED = 8, /* elements timed before it is decided who does the next */
     WORTH_A_WORKER_NS = 8000,
     WAIT_NS = 20 * 1000 * 1000, /* between looks at the caller's interrupt */
     STACK_BYTES = 512 << 10,
@@ -247,32 +248,38 @@ static snug_status next_from_ring(map_run *r, snug_element *out, snug_error *err
     return status;
 }
 
+static bool may_have_workers(const map_stage *m) {
+    return !m->f.serial && m->options.workers != 0 && m->options.workers != 1;
+}
+
 static snug_status next_by_self(map_run *r, snug_element *out, snug_error *err) {
     const map_stage *m = r->cursor->stage->ctx;
     snug_element in;
     SNUG_TRY(own_worker(r, m, err));
     SNUG_TRY(sn_cursor_next(r->cursor->before[0], &in, err));
-    const int64_t start = r->measured < MEASURED ? sn_now_ns() : 0;
+    const bool timed = may_have_workers(m);
+    const int64_t start = timed ? sn_now_ns() : 0;
     const snug_status status = call(m, r->own, &r->cursor->stage->spec, &in, out, err);
     snug_element_drop(&in);
-    if (r->measured < MEASURED)
+    if (timed) {
         r->measured_ns += sn_now_ns() - start;
-    r->measured++;
+        r->measured++;
+    }
     return status;
 }
 
 /* How many workers there should be now; 0: the asking thread alone. */
-static int wanted_workers(const map_run *r) {
+static int wanted_workers(map_run *r) {
     const map_stage *m = r->cursor->stage->ctx;
     const int asked = m->options.workers;
-    if (m->f.serial || asked == 0 || asked == 1)
+    const bool worth = r->measured_ns >= (int64_t)MEASURED * WORTH_A_WORKER_NS;
+    if (!may_have_workers(m) || (!worth && r->measured < MEASURED))
         return 0;
-    if (asked > 1)
-        return asked < MOST_WORKERS ? asked : MOST_WORKERS;
-    if (r->measured < MEASURED || r->measured_ns < (int64_t)MEASURED * WORTH_A_WORKER_NS)
+    r->measured = r->measured_ns = 0;
+    if (!worth)
         return 0;
-    const int cores = snug_engine_threads(r->cursor->stage->engine);
-    return cores < MOST_WORKERS ? cores : MOST_WORKERS;
+    const int n = asked > 1 ? asked : snug_engine_threads(r->cursor->stage->engine);
+    return n < MOST_WORKERS ? n : MOST_WORKERS;
 }
 
 /* Failures of the data, which ignore_errors leaves out; a machine without memory is none. */
