@@ -33,17 +33,36 @@ static sn_value one_minus(sn_builder *b, sn_value x) {
     return sn_build_affine(b, x, -1, 1);
 }
 
+/* The node that made y; NULL: none. */
+static const sn_node_info *maker_of(const sn_builder *b, sn_value y) {
+    const sn_node maker = sn_graph_value_at(b->graph, y)->node;
+    return maker.i == SN_NO_NODE.i ? NULL : sn_graph_node_at(b->graph, maker);
+}
+
+static bool is_made_by(const sn_node_info *node, sn_op op) {
+    return node && node->op == op;
+}
+
+/* A layer's softmax along another axis stands between two transposes of its own. */
+static bool look_through_swaps(const sn_builder *b, const sn_node_info *last, sn_value *logits) {
+    const sn_node_info *softmax =
+        is_made_by(last, SN_OP_transpose) ? maker_of(b, last->in[0]) : NULL;
+    const sn_node_info *first =
+        is_made_by(softmax, SN_OP_softmax) ? maker_of(b, softmax->in[0]) : NULL;
+    if (!is_made_by(first, SN_OP_transpose) || last->owner == 0 || first->owner != last->owner)
+        return false;
+    *logits = first->in[0];
+    return true;
+}
+
 /* The input of the softmax or sigmoid that made y, whatever the loss would expect: Keras notes the
  * logits on the results of both. */
 static bool look_through(const sn_builder *b, sn_value y, sn_value *logits) {
     if (b->error.code != SNUG_OK)
         return false;
-    const sn_node maker = sn_graph_value_at(b->graph, y)->node;
-    if (maker.i == SN_NO_NODE.i)
-        return false;
-    const sn_node_info *node = sn_graph_node_at(b->graph, maker);
-    if (node->op != SN_OP_softmax && node->op != SN_OP_sigmoid)
-        return false;
+    const sn_node_info *node = maker_of(b, y);
+    if (!is_made_by(node, SN_OP_softmax) && !is_made_by(node, SN_OP_sigmoid))
+        return look_through_swaps(b, node, logits);
     *logits = node->in[0];
     return true;
 }
