@@ -3,7 +3,7 @@
 BUILD ?= build
 CMAKE_FLAGS ?=
 
-.PHONY: all demo test test-full bench install clean packages
+.PHONY: all demo test test-full test-cuda bench install clean packages
 
 all: packages
 	@cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
@@ -24,6 +24,10 @@ test: all
 test-full: all
 	@tools/packages.sh libonnx-testdata || true
 	@tools/test.sh $(BUILD) full
+
+# On a machine with a GPU; ends with make's code for 77 where there is none.
+test-cuda: all
+	@tools/test-cuda.sh $(BUILD)
 
 bench: all
 	@python3 bench/run.py $(BUILD)

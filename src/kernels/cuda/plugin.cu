@@ -12,6 +12,8 @@
 #include <string.h>
 
 #define PAGE_BYTES ((size_t)4096)
+/* That cuBLASLt, cuDNN and captured runs have been seen to take after the context, and more. */
+#define MOST_GROWTH_BYTES ((size_t)96 << 20)
 
 typedef struct sn_gpu_block {
     void *data;
@@ -311,6 +313,15 @@ static snug_status gpu_open(const sn_gpu_options *o, sn_gpu **out, snug_error *e
     return status;
 }
 
+/* What the card has in use since may be others', too: only so much of it is taken for libraries. */
+static size_t context_of(const sn_gpu *g, size_t ours) {
+    const size_t most = g->context_bytes + MOST_GROWTH_BYTES;
+    const size_t now = ours > g->held_bytes ? ours - g->held_bytes : 0;
+    if (!g->facts.watches || now < g->context_bytes)
+        return g->context_bytes;
+    return now < most ? now : most;
+}
+
 static snug_status gpu_facts(sn_gpu *g, sn_gpu_facts *out, snug_error *err) {
     sn_driver_memory memory;
     SNUG_TRY(enter(g, err));
@@ -326,9 +337,7 @@ static snug_status gpu_facts(sn_gpu *g, sn_gpu_facts *out, snug_error *err) {
     out->held_bytes = g->held_bytes;
     out->granule_bytes = g->facts.granule_bytes;
     out->watched = g->facts.watches;
-    out->context_bytes = g->context_bytes;
-    if (g->facts.watches && memory.ours_bytes > g->context_bytes + g->held_bytes)
-        out->context_bytes = memory.ours_bytes - g->held_bytes;
+    out->context_bytes = context_of(g, memory.ours_bytes);
     return SNUG_OK;
 }
 

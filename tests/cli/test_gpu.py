@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""The command on a GPU, by the emulated plug-in, and what it says where something is missing.
+usage: test_gpu.py SNUG BUILD"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SNUG, BUILD = sys.argv[1], sys.argv[2]
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "models")
+MLP = os.path.join(MODELS, "blobs_mlp.json")
+EMULATED = os.path.join(BUILD, "libsnug-cuda-emulated.so")
+REAL = os.path.join(BUILD, "libsnug-cuda.so")
+STUBS = os.path.join(BUILD, "stubs")
+DATA = ["--x", "normal:64x16@1", "--y", "labels:64@2@6", "--batch", "16"]
+
+
+def run(*args, plugin=EMULATED, libraries=None):
+    env = dict(os.environ, SNUG_CUDA_PLUGIN=plugin)
+    if libraries:
+        env["LD_LIBRARY_PATH"] = libraries
+    return subprocess.run([SNUG, *args], capture_output=True, text=True, timeout=60, env=env)
+
+
+class Works(unittest.TestCase):
+    def test_training_gives_the_processors_loss(self):
+        loss = []
+        for device in ("cpu", "gpu"):
+            r = run("fit", MLP, *DATA, "--epochs", "3", "--device", device, "--json")
+            self.assertEqual(r.returncode, 0, r.stderr)
+            loss.append(json.loads(r.stdout)["loss"])
+        self.assertAlmostEqual(loss[0], loss[1], delta=1e-5)
+
+    def test_weights_travel_between_devices(self):
+        with tempfile.TemporaryDirectory() as folder:
+            weights = os.path.join(folder, "w.safetensors")
+            r = run("fit", MLP, *DATA, "--device", "gpu", "--save", weights)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            values = [json.loads(run("evaluate", MLP, *DATA, "--weights", weights, "--device", d, "--json").stdout)
+                      for d in ("cpu", "gpu")]
+            self.assertAlmostEqual(values[0]["loss"], values[1]["loss"], delta=1e-5)
+            for d in ("cpu", "gpu"):
+                r = run("predict", MLP, *DATA[:2], "--weights", weights, "--device", d, "--out", f"{folder}/{d}.npy")
+                self.assertEqual(r.returncode, 0, r.stderr)
+
+    def test_plan_has_rows_of_the_device_that_add_up_to_the_budget(self):
+        r = run("plan", MLP, "--train", "--batch", "64", "--device", "gpu", "--budget", "300MiB", "--json")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        plan = json.loads(r.stdout)
+        rows = {row["name"]: row["bytes"] for row in plan["rows"] if not row["in_arena"]}
+        self.assertEqual(sum(rows.values()), 300 << 20)
+        self.assertGreaterEqual(rows["context"], 264 << 20)
+
+    def test_memory_tells_the_device_apart(self):
+        r = run("fit", MLP, *DATA, "--device", "gpu", "--memory", "--json", "--budget", "300MiB")
+        d = json.loads(r.stdout)["memory"]["device"]
+        self.assertEqual((d["name"], d["budget_bytes"], d["total_bytes"]), ("gpu:0", 300 << 20, 1 << 30))
+        self.assertLessEqual(d["context_bytes"] + d["held_bytes"], 300 << 20)
+        self.assertIn("gpu:0, Emulated GPU", run("fit", MLP, *DATA, "--device", "gpu", "--memory").stdout)
+
+    def test_host_budget_goes_with_a_gpu(self):
+        r = run("fit", MLP, *DATA, "--host-budget", "1GiB")
+        self.assertEqual(r.returncode, 2)
+        self.assertIn("--host-budget goes with --device gpu", r.stderr)
+        self.assertEqual(run("fit", MLP, *DATA, "--device", "gpu", "--host-budget", "2GiB").returncode, 0)
+
+    def test_doctor_tells_versions_and_what_is_missing(self):
+        facts = json.loads(run("doctor", "--json").stdout)
+        self.assertEqual(facts["gpu"], "Emulated GPU, compute capability 9.0")
+        self.assertEqual(facts["cuDNN"], "missing")
+        self.assertIn("own kernels, slower", run("doctor").stdout)
+
+
+class Missing(unittest.TestCase):
+    def refused(self, text, code=1, **how):
+        args = how.pop("args", ["--device", "gpu"])
+        r = run("plan", MLP, *args, **how)
+        self.assertEqual(r.returncode, code, r.stderr)
+        self.assertIn(text, r.stderr)
+
+    def test_no_plug_in(self):
+        self.refused("there is no GPU plug-in", plugin="/nowhere/x.so")
+        self.assertIn("there is no GPU plug-in", run("doctor", plugin="/nowhere/x.so").stdout)
+
+    def test_plug_in_of_another_version(self):
+        self.refused("built for another version of Snug", plugin=os.path.join(STUBS, "libother_abi.so"))
+
+    def test_a_library_that_is_none(self):
+        self.refused("no plug-in of Snug", plugin=os.path.join(STUBS, "libcuda.so.1"))
+
+    def test_budget_below_the_context(self):
+        self.refused("less than its context alone takes, 264.0 MiB", 3, args=["--device", "gpu", "--budget", "200MiB"])
+
+    def test_names_of_devices(self):
+        self.refused("there is no device 'tpu'", 2, args=["--device", "tpu"])
+        self.refused("there is no GPU 7", args=["--device", "gpu:7"])
+
+    @unittest.skipUnless(os.path.exists(REAL), "cuda: not compiled")
+    def test_a_driver_that_is_too_old(self):
+        self.refused("the driver is for CUDA 11.0, the plug-in for", plugin=REAL, libraries=STUBS)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
