@@ -284,6 +284,46 @@ static void test_rows_go_straight_into_the_steps_input(void **state) {
     snug_dataset_drop(d);
 }
 
+static snug_status evaluate_once(snug_engine *e, void *ctx, snug_error *err) {
+    const bool prefetch = *(bool *)ctx;
+    snug_feed *feeds[2] = {NULL, NULL};
+    snug_dataset *d = NULL;
+    snug_model *m = NULL;
+    double values[1 + SNUG_MAX_METRICS];
+    snug_status status = snug_model_create(e, NULL, &(snug_type){SNUG_F32, 1, {2}}, &m, err);
+    if (status == SNUG_OK)
+        status = snug_model_add(m, "Dense", "units=1", err);
+    if (status == SNUG_OK)
+        status = snug_model_compile(m, &(snug_compile){.optimizer = "sgd", .loss = "mse"}, err);
+    if (status == SNUG_OK)
+        status = snug_feed_open(e, "normal:7x2@1", &feeds[0], err);
+    if (status == SNUG_OK)
+        status = snug_feed_open(e, "normal:7x1@2", &feeds[1], err);
+    if (status == SNUG_OK)
+        status = snug_dataset_from_feeds(e, feeds, 2, &d, err);
+    else
+        for (int i = 0; i < 2; i++)
+            snug_feed_destroy(feeds[i]);
+    if (status == SNUG_OK)
+        status = snug_dataset_batch(d, 3, 0, &d, err);
+    if (status == SNUG_OK && prefetch)
+        status = snug_dataset_prefetch(d, 0, &d, err);
+    if (status == SNUG_OK) {
+        status = snug_evaluate(m, &(snug_run_options){.dataset = d}, values, NULL, err);
+        snug_dataset_drop(d);
+    }
+    snug_model_destroy(m);
+    return status;
+}
+
+static void test_runs_on_datasets_survive_any_failed_request(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        bool prefetch = i == 1;
+        sn_fault_sweep(evaluate_once, &prefetch);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_datasets_train_as_feeds_do),
@@ -292,6 +332,7 @@ int main(void) {
         engine_test(test_a_budget_gives_pipelines_their_share),
         engine_test(test_rows_by_number_train_as_assembled_batches_do),
         engine_test(test_rows_go_straight_into_the_steps_input),
+        cmocka_unit_test(test_runs_on_datasets_survive_any_failed_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,8 @@ typedef struct {
 
 typedef struct {
     int n;
-    int64_t index; /* position in the stream of the stage that gave it */
+    int64_t index; /* position in the stream of the stage that gave it, in the lower 40 bits; which
+                      iteration it is above them: 0 for the first */
     snug_datum part[SNUG_MAX_PARTS];
 } snug_element;
 

@@ -248,6 +248,18 @@ static snug_status find_loose_rows(sn_stream *s, snug_error *err) {
     return SNUG_OK;
 }
 
+/* What a pipeline cannot do without counts in the plan even if it is more than its share: a batch
+ * in use, one that waits, one that is being made, and elements at work. */
+static void widen_limit(sn_stream *s) {
+    size_t batch = 0;
+    for (int i = 0; i < s->now.n; i++)
+        batch += s->now.part[i].bytes;
+    const size_t at_work = 6 * (size_t)snug_engine_threads(s->engine) * (batch / (size_t)s->batch);
+    const size_t least = 3 * batch + at_work;
+    if (s->set_limit && sn_pool_limit(s->engine) < least)
+        sn_pool_set_limit(s->engine, least);
+}
+
 static snug_status begin(sn_stream *s, const snug_model *m, sn_step_mode mode, snug_error *err) {
     limit_pipelines(s);
     SNUG_TRY(find_loose_rows(s, err));
@@ -260,6 +272,7 @@ static snug_status begin(sn_stream *s, const snug_model *m, sn_step_mode mode, s
     SNUG_TRY(check_batch(s, &s->batch, err));
     if (s->batch < 1)
         return sn_fail(err, SNUG_E_DATA, "the first batch of the dataset has no rows");
+    widen_limit(s);
     s->waiting = true;
     return make_feeds(s, err);
 }
