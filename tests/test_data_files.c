@@ -214,6 +214,28 @@ static void test_missing_files_are_named(void **state) {
     expect_refused(*state, "/nowhere/a.tfrecord", SNUG_RECORDS, SNUG_PLAIN, "/nowhere/a.tfrecord");
 }
 
+static void test_records_are_left_out_without_reading_them(void **state) {
+    tree t;
+    char path[256], text[64];
+    snug_error err;
+    snug_dataset *d;
+    tree_begin(&t);
+    in_tree(&t, "a", path);
+    for (int packed = SNUG_PLAIN; packed <= SNUG_GZIP; packed++) {
+        write_records(*state, path, (snug_compression)packed);
+        for (int skip = 0; skip < 5; skip++) {
+            static const char *const rest[] = {"one||three|", "|three|", "three|", "", ""};
+            expect_ok(records_of(*state, path, SNUG_RECORDS, (snug_compression)packed, &d, &err),
+                      &err);
+            expect_ok(snug_dataset_skip(d, skip, &d, &err), &err);
+            expect_ok(read_all(d, text, sizeof text, &err), &err);
+            assert_string_equal(text, rest[skip]);
+        }
+        remove(path);
+    }
+    tree_end(&t);
+}
+
 /* --- lines -------------------------------------------------------------------------------------
  */
 static void test_lines_are_tensorflows(void **state) {
@@ -519,6 +541,7 @@ int main(void) {
         engine_test(test_damaged_records_are_refused_with_their_place),
         engine_test(test_packed_records_cut_anywhere_are_refused),
         engine_test(test_missing_files_are_named),
+        engine_test(test_records_are_left_out_without_reading_them),
         engine_test(test_lines_are_tensorflows),
         engine_test(test_lines_longer_than_the_window_are_whole),
         engine_test(test_patterns_find_sorted_files),

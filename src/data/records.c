@@ -199,20 +199,58 @@ static void close_file(record_cursor *r) {
     r->in = NULL;
 }
 
-static snug_status next_text(sn_cursor *c, snug_element *out, snug_error *err) {
+/* One record; *end: the file has no more. */
+typedef snug_status (*record_fn)(sn_cursor *c, snug_datum *out, bool *end, snug_error *err);
+
+/* The next record of the files by `read`. */
+static snug_status read_next(sn_cursor *c, record_fn read, snug_datum *out, snug_error *err) {
     record_cursor *r = c->ctx;
-    const record_options *o = c->stage->ctx;
     for (bool end = true; end;) {
         if (!r->in)
             SNUG_TRY(open_next(c, err));
-        const snug_status status =
-            (o->kind == SNUG_LINES ? next_line : next_record)(c, &out->part[0], &end, err);
+        const snug_status status = read(c, out, &end, err);
         if (end || status != SNUG_OK) /* behind a damaged record nothing can be trusted */
             close_file(r);
         SNUG_TRY(status);
     }
     r->n++;
+    return SNUG_OK;
+}
+
+static snug_status next_text(sn_cursor *c, snug_element *out, snug_error *err) {
+    const record_options *o = c->stage->ctx;
+    SNUG_TRY(read_next(c, o->kind == SNUG_LINES ? next_line : next_record, &out->part[0], err));
     out->n = 1;
+    return SNUG_OK;
+}
+
+/* Of a plain file the record's head alone is read. */
+static snug_status skip_record(sn_cursor *c, snug_datum *out, bool *end, snug_error *err) {
+    record_cursor *r = c->ctx;
+    uint64_t length = 0;
+    (void)out;
+    SNUG_TRY(read_length(r, &length, end, err));
+    const size_t left = (size_t)sn_input_left(r->in);
+    if (*end || sn_input_skip(r->in, (int64_t)length + 4))
+        return SNUG_OK;
+    return cut_short(r, left, (size_t)length + 4, err);
+}
+
+static snug_status seek_text(sn_cursor *c, int64_t n, int64_t *done, snug_error *err) {
+    const record_options *o = c->stage->ctx;
+    const bool fast = o->kind == SNUG_RECORDS && o->packed == SNUG_PLAIN;
+    for (*done = 0; *done < n; ++*done) {
+        snug_datum d = {.data = NULL};
+        const snug_status status = read_next(c,
+                                             fast                    ? skip_record
+                                             : o->kind == SNUG_LINES ? next_line
+                                                                     : next_record,
+                                             &d, err);
+        snug_datum_drop(&d);
+        if (status == SNUG_E_END)
+            return SNUG_OK;
+        SNUG_TRY(status);
+    }
     return SNUG_OK;
 }
 
@@ -225,8 +263,11 @@ static void close_records(sn_cursor *c) {
         close_file(c->ctx);
 }
 
-static const sn_stage_class records_class = {
-    .name = "records", .open = open_records, .next = next_text, .close = close_records};
+static const sn_stage_class records_class = {.name = "records",
+                                             .open = open_records,
+                                             .next = next_text,
+                                             .close = close_records,
+                                             .seek = seek_text};
 
 snug_status snug_dataset_records(snug_dataset *files, snug_records kind,
                                  snug_compression compression, snug_dataset **out,
