@@ -107,6 +107,31 @@ static void test_pictures_written_are_read(void **state) {
     }
 }
 
+static snug_datum smaller(snug_engine *e, const snug_datum *file, const char *fast) {
+    snug_error err;
+    snug_datum out;
+    int n;
+    snug_data_op *op =
+        make(e, "snug.image.decode_resize", (const attr[]){{"size", "[10,14]"}, {"fast", fast}}, 2);
+    expect_ok(snug_data_op_call(op, 0, file, 1, &out, 1, &n, &err), &err);
+    snug_data_op_destroy(op);
+    return out;
+}
+
+/* 40 x 56 at a quarter is exactly what is wanted: the mean of blocks, near a careful resize. */
+static void test_fast_pictures_are_near_careful_ones(void **state) {
+    snug_engine *e = *state;
+    snug_datum file = encoded(e, "tf.io.encode_jpeg"), fast = smaller(e, &file, "True"),
+               whole = smaller(e, &file, "False");
+    assert_int_equal(fast.bytes, 10 * 14 * 3 * 4);
+    for (int i = 0; i < 10 * 14 * 3; i++)
+        expect_real((double)((float *)fast.data)[i], (double)((float *)whole.data)[i], 12);
+    assert_memory_not_equal(fast.data, whole.data, fast.bytes);
+    snug_datum_drop(&whole);
+    snug_datum_drop(&fast);
+    snug_datum_drop(&file);
+}
+
 static void test_truncated_jpeg_names_file_offset_and_reason(void **state) {
     snug_engine *e = *state;
     snug_error err;
@@ -589,6 +614,7 @@ static void test_reading_a_file_survives_any_failed_call(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_pictures_written_are_read),
+        engine_test(test_fast_pictures_are_near_careful_ones),
         engine_test(test_truncated_jpeg_names_file_offset_and_reason),
         engine_test(test_recovered_jpeg_has_the_rows_that_are_there),
         engine_test(test_huge_png_header_is_refused_before_memory_is_asked_for),

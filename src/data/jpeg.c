@@ -73,6 +73,15 @@ static void set_colours(reader *r, int channels) {
     r->d.out_color_space = channels == 1 ? JCS_GRAYSCALE : four ? JCS_CMYK : JCS_RGB;
 }
 
+/* Halves as long as the picture stays as large as is wanted. */
+static unsigned ratio_of(const reader *r, const sn_picture_options *o) {
+    unsigned ratio = o->at_least[0] > 0 ? 1 : (unsigned)o->ratio;
+    while (o->at_least[0] > 0 && ratio < 8 && r->d.image_height / (2 * ratio) >= o->at_least[0] &&
+           r->d.image_width / (2 * ratio) >= o->at_least[1])
+        ratio *= 2;
+    return ratio;
+}
+
 /* False: r->reason says why. */
 static bool read_head(reader *r, const sn_picture_options *o) {
     if (setjmp(r->leave))
@@ -84,7 +93,7 @@ static bool read_head(reader *r, const sn_picture_options *o) {
     r->d.dct_method = o->fast_dct ? JDCT_IFAST : JDCT_ISLOW;
     r->d.do_fancy_upsampling = o->fancy;
     r->d.scale_num = 1;
-    r->d.scale_denom = (unsigned)o->ratio;
+    r->d.scale_denom = ratio_of(r, o);
     jpeg_calc_output_dimensions(&r->d);
     return true;
 }

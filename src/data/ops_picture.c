@@ -160,6 +160,33 @@ snug_status sn_data_decode_image(sn_data_call *c, snug_error *err) {
     return status;
 }
 
+/* A picture of any format in another size, in one step. With fast, JPEG pictures are decoded at a
+ * half, a quarter or an eighth where that is still as large: several times quicker, and smoother
+ * than a resize of the whole picture. */
+snug_status sn_data_decode_resize(sn_data_call *c, snug_error *err) {
+    const int64_t channels = sn_data_int(c->op, "channels");
+    SNUG_TRY(check_channels(c, channels, "0, 1, 2, 3 and 4", err));
+    sn_picture_options o = {.channels = (int)channels, .ratio = 1, .fancy = true, .fast_dct = true};
+    if (sn_data_bool(c->op, "fast") && !sn_data_bool(c->op, "preserve_aspect_ratio"))
+        (void)sn_data_ints(c->op, "size", o.at_least, 2);
+    snug_datum picture;
+    sn_data_call decode = *c, resize = *c;
+    decode.out = &picture;
+    SNUG_TRY(decode_with(&decode, read_any, &o, err));
+    resize.in = &picture;
+    const snug_status status = sn_data_resize(&resize, err);
+    snug_datum_drop(&picture);
+    c->n_out = resize.n_out;
+    return status;
+}
+
+snug_status sn_spec_decode_resize(const snug_data_op *op, const snug_spec *in, snug_spec *out,
+                                  snug_error *err) {
+    snug_spec picture = {.n = 0};
+    SNUG_TRY(sn_spec_picture(op, in, &picture, err));
+    return sn_spec_resize(op, &picture, out, err);
+}
+
 /* --- specs ------------------------------------------------------------------------------------ */
 snug_status sn_spec_picture(const snug_data_op *op, const snug_spec *in, snug_spec *out,
                             snug_error *err) {

@@ -20,12 +20,14 @@ typedef struct {
 } sn_picture_source;
 
 typedef struct {
-    int channels;    /* 0: as the file has them; 1, 2, 3 or 4 */
-    int ratio;       /* JPEG: 1, 2, 4, 8: so many pixels become one */
-    bool fancy;      /* JPEG: smooth colour planes */
-    bool fast_dct;   /* JPEG: the less exact transform */
-    bool recover;    /* JPEG: the part of a truncated file that is there */
-    bool all_frames; /* GIF: u8[frames, H, W, 3], else the first */
+    int channels;        /* 0: as the file has them; 1, 2, 3 or 4 */
+    int ratio;           /* JPEG: 1, 2, 4, 8: so many pixels become one */
+    bool fancy;          /* JPEG: smooth colour planes */
+    bool fast_dct;       /* JPEG: the less exact transform */
+    bool recover;        /* JPEG: the part of a truncated file that is there */
+    int64_t at_least[2]; /* JPEG: the largest ratio whose picture has so many rows and columns; 0:
+                            `ratio` itself */
+    bool all_frames;     /* GIF: u8[frames, H, W, 3], else the first */
 } sn_picture_options;
 
 typedef enum {
