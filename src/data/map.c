@@ -56,7 +56,7 @@ typedef struct map_run {
     bool made, quit, ended;
     void *own; /* the asking thread's worker object */
     bool has_own;
-    int64_t measured, measured_ns;
+    int measured, measured_long; /* elements, and those that took long */
     int n_workers; /* threads that run */
     uint64_t head, taken, tail;
     size_t n_slots;
@@ -262,7 +262,7 @@ static snug_status next_by_self(map_run *r, snug_element *out, snug_error *err) 
     const snug_status status = call(m, r->own, &r->cursor->stage->spec, &in, out, err);
     snug_element_drop(&in);
     if (timed) {
-        r->measured_ns += sn_now_ns() - start;
+        r->measured_long += sn_now_ns() - start >= WORTH_A_WORKER_NS;
         r->measured++;
     }
     return status;
@@ -272,10 +272,10 @@ static snug_status next_by_self(map_run *r, snug_element *out, snug_error *err) 
 static int wanted_workers(map_run *r) {
     const map_stage *m = r->cursor->stage->ctx;
     const int asked = m->options.workers;
-    const bool worth = r->measured_ns >= (int64_t)MEASURED * WORTH_A_WORKER_NS;
+    const bool worth = r->measured_long >= MEASURED / 2; /* one may only have lost its core */
     if (!may_have_workers(m) || (!worth && r->measured < MEASURED))
         return 0;
-    r->measured = r->measured_ns = 0;
+    r->measured = r->measured_long = 0;
     if (!worth)
         return 0;
     const int n = asked > 1 ? asked : snug_engine_threads(r->cursor->stage->engine);
