@@ -153,6 +153,8 @@ typedef struct {
     bool validation;         /* the part for it: neither shuffled nor augmented */
 } cli_pipeline;
 bool cli_is_folder(const char *path);
+/* Sources of --data, pictures of the size of the model's first input. */
+snug_status cli_size_pipeline(const cli *c, const snug_model *m, cli_pipeline *p, snug_error *err);
 /* The source alone: names and labels of a folder, records, or rows. */
 snug_status cli_open_source(cli *c, const cli_pipeline *p, snug_dataset **out, snug_error *err);
 /* All of it, with batch and prefetch. */

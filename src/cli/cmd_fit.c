@@ -63,22 +63,13 @@ static snug_status open_feeds(cli *c, const snug_model *m, fit_job *j, snug_erro
     return cli_open_data(c, m, val, &j->val_data, err);
 }
 
-/* Pictures get the size of the model's first input. */
 static snug_status open_pipelines(cli *c, const snug_model *m, fit_job *j, snug_error *err) {
-    const snug_type *input = snug_model_input_at(m, 0);
-    cli_pipeline p = {.sources = c->args.all[OPT_data],
-                      .n_sources = c->args.n_all[OPT_data],
-                      .batch = j->options.batch,
-                      .validation_split = j->options.validation_split};
-    if (input->rank != 4 && (cli_is_folder(p.sources[0]) || cli_given(c, OPT_augment)))
-        return cli_fail(err, SNUG_E_SHAPE,
-                        "the model's input is no picture (height, width, "
-                        "channels), which a folder and --augment give");
-    for (int i = 0; i < 3 && input->rank == 4; i++)
-        p.size[i] = input->dims[i + 1];
+    cli_pipeline p = {.batch = j->options.batch, .validation_split = j->options.validation_split};
     j->options.class_weight = c->args.text[OPT_class_weight];
     j->options.validation_split = 0;
-    snug_status status = cli_open_pipeline(c, &p, &j->options.dataset, err);
+    snug_status status = cli_size_pipeline(c, m, &p, err);
+    if (status == SNUG_OK)
+        status = cli_open_pipeline(c, &p, &j->options.dataset, err);
     if (status != SNUG_OK || p.validation_split == 0)
         return status;
     p.validation = true;

@@ -12,14 +12,22 @@ typedef struct {
     char path[CLI_MAX_REPEAT][1024];
 } run_job;
 
+static snug_status open_pipeline(cli *c, const snug_model *m, run_job *j, snug_error *err) {
+    cli_pipeline p = {.batch = j->options.batch, .validation = true};
+    const snug_status status = cli_size_pipeline(c, m, &p, err);
+    return status == SNUG_OK ? cli_open_pipeline(c, &p, &j->options.dataset, err) : status;
+}
+
 static snug_status open_job(cli *c, run_job *j, snug_model **m, snug_error *err) {
     static const cli_data_options ids = {OPT_x, OPT_y, OPT_sample_weight};
     snug_status status = cli_integer(c, OPT_batch, 1, INT64_MAX, &j->options.batch, err);
     if (status == SNUG_OK)
         status = cli_load_model(c, m, err);
-    if (status == SNUG_OK)
+    if (status == SNUG_OK && cli_given(c, OPT_data))
+        status = open_pipeline(c, *m, j, err);
+    else if (status == SNUG_OK)
         status = cli_open_data(c, *m, ids, &j->data, err);
-    j->options.data = &j->data.data;
+    j->options.data = cli_given(c, OPT_data) ? NULL : &j->data.data;
     cli_catch_interrupt();
     progress_init(&j->bar, c, NULL);
     j->callback = progress_callback(&j->bar);
@@ -33,6 +41,7 @@ static void close_job(run_job *j, snug_model *m) {
     for (int i = 0; i < CLI_MAX_REPEAT; i++)
         snug_npy_destroy(j->out[i]);
     snug_model_destroy(m);
+    snug_dataset_drop(j->options.dataset);
     cli_close_data(&j->data);
 }
 
@@ -58,7 +67,9 @@ snug_status cmd_evaluate(cli *c, snug_error *err) {
     snug_model *m = NULL;
     double values[1 + SNUG_MAX_METRICS];
     int n = 0;
-    if (!cli_given(c, OPT_x) || !cli_given(c, OPT_y))
+    if (cli_given(c, OPT_data) && (cli_given(c, OPT_x) || cli_given(c, OPT_y)))
+        return cli_fail(err, SNUG_E_INVALID, "give --data, or --x and --y");
+    if (!cli_given(c, OPT_data) && (!cli_given(c, OPT_x) || !cli_given(c, OPT_y)))
         return cli_fail(err, SNUG_E_INVALID,
                         "evaluate needs --x and --y, e.g. --x x_test.npy --y y_test.npy");
     snug_status status = open_job(c, &j, &m, err);

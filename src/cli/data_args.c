@@ -20,6 +20,19 @@ static bool ends_with(const char *text, const char *end) {
     return n >= k && strcmp(text + n - k, end) == 0;
 }
 
+snug_status cli_size_pipeline(const cli *c, const snug_model *m, cli_pipeline *p, snug_error *err) {
+    const snug_type *input = snug_model_input_at(m, 0);
+    p->sources = c->args.all[OPT_data];
+    p->n_sources = c->args.n_all[OPT_data];
+    if (input->rank != 4 && (cli_is_folder(p->sources[0]) || cli_given(c, OPT_augment)))
+        return cli_fail(err, SNUG_E_SHAPE,
+                        "the model's input is no picture (height, width, channels), which a folder "
+                        "and --augment give");
+    for (int i = 0; i < 3 && input->rank == 4; i++)
+        p->size[i] = input->dims[i + 1];
+    return SNUG_OK;
+}
+
 /* --- sources ---------------------------------------------------------------------------------- */
 static int interrupted(void *ctx, int64_t files) {
     (void)files;

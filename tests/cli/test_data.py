@@ -90,6 +90,15 @@ class Data(unittest.TestCase):
         _, got = self.fit(self.numbers, "--data", x, "--data", y, "--batch", 8, "--epochs", 2)
         self.assertEqual(want, got)
 
+    def test_evaluate_reads_the_same(self):
+        result, _ = self.fit(self.pictures, "--data", self.photos, "--epochs", 6, "--optimizer", "adam:lr=0.02")
+        told = json.loads(snug("evaluate", self.pictures, "--weights", os.path.join(self.dir, "w.safetensors"), "--data", self.photos,
+                               "--loss", "sparse_categorical_crossentropy", "--metrics", "accuracy", "--json"))
+        self.assertEqual(told["accuracy"], 1)
+        x, y = "normal:50x4@1", "labels:50@2@2"
+        common = ["evaluate", self.numbers, "--loss", "sparse_categorical_crossentropy", "--json"]
+        self.assertEqual(snug(*common, "--x", x, "--y", y), snug(*common, "--data", x, "--data", y))
+
     def test_the_plan_has_a_row_for_the_pipeline(self):
         args = ["plan", self.pictures, "--train", "--batch", 4, "--budget", "64MiB", "--json"]
         rows = {r["name"]: r["bytes"] for r in json.loads(snug(*args, "--data", self.photos))["rows"]}
