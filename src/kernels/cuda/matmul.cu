@@ -5,9 +5,9 @@
  * An element of an own product is the sum of its groups of DEPTH terms, in order; a group's terms
  * are added one by one. Where tiles are too few for the card, groups are blocks of their own and a
  * second kernel adds them, in order: the bits are the same. */
-#include "kernels/cuda/act.h"
+#include "kernels/cuda/matmul.h"
+
 #include "kernels/cuda/dense.h"
-#include "kernels/cuda/lib.h"
 
 extern "C" {
 #include "kernels/cpu/matrix.h"
@@ -15,25 +15,12 @@ extern "C" {
 
 #include <stdio.h>
 
-enum { DEPTH = 128, STEP = 16, MAX_LEADING = SNUG_MAX_RANK - 2 };
+enum { DEPTH = SN_PRODUCT_DEPTH, STEP = 16 };
+
+typedef sn_product product;
+typedef sn_product_operands operands;
 
 /* --- a product as kernels see it ------------------------------------------------------------- */
-typedef struct {
-    int64_t batch, M, N, K;
-    int64_t a_row, a_col, b_row, b_col;
-    int n_leading; /* axes of the batch, and what a step along each moves the operands */
-    int64_t extent[MAX_LEADING], a_step[MAX_LEADING], b_step[MAX_LEADING];
-    int64_t n_groups;
-    int act;
-    bool add;
-} product;
-
-typedef struct {
-    const void *a, *b, *bias;
-    void *c;
-    void *partial; /* [n_groups][batch M N], or NULL: whole sums */
-} operands;
-
 /* What a step along axis i of the output's leading axes moves an operand; 0 where it is spread. */
 static int64_t step_of(const snug_type *out, const snug_type *t, int i) {
     const int at = t->rank - (out->rank - i); /* the same axis of t */
@@ -76,27 +63,6 @@ static void fold_rows(product *p) {
 }
 
 /* --- tiles ----------------------------------------------------------------------------------- */
-/* First elements of batch entry b. */
-static __device__ void find_entry(const product &p, int64_t b, int64_t *a_at, int64_t *b_at) {
-    int64_t x = 0, y = 0;
-    for (int i = p.n_leading - 1; i >= 0; i--) {
-        x += b % p.extent[i] * p.a_step[i];
-        y += b % p.extent[i] * p.b_step[i];
-        b /= p.extent[i];
-    }
-    *a_at = x;
-    *b_at = y;
-}
-
-template <class T>
-static __device__ void put(const product &p, const operands &o, int64_t at, int64_t n, T sum) {
-    T *c = (T *)o.c;
-    if (o.bias)
-        sum += ((const T *)o.bias)[n];
-    sum = sn_act_of(p.act, sum);
-    c[at] = p.add ? c[at] + sum : sum;
-}
-
 /* What a thread carries of a tile's STEP x SIZE values: the next step's are on their way while this
  * one's are used. */
 template <class T, int SIZE, int THREADS> struct product_load {
@@ -135,24 +101,6 @@ template <class T, int SIZE, int THREADS> struct product_load {
     }
 };
 
-/* Where a task's tile lies. */
-typedef struct {
-    int64_t entry, m, n, first, last; /* groups [first, last) */
-} task;
-
-static __device__ __forceinline__ task task_of(const product &p, bool in_parts, int64_t i, int rows,
-                                               int columns) {
-    const int64_t across = (p.N + columns - 1) / columns, down = (p.M + rows - 1) / rows;
-    const int64_t tile = in_parts ? i / p.n_groups : i;
-    task t;
-    t.first = in_parts ? i % p.n_groups : 0;
-    t.last = in_parts ? t.first + 1 : p.n_groups;
-    t.n = tile % across * columns;
-    t.m = tile / across % down * rows;
-    t.entry = tile / across / down;
-    return t;
-}
-
 template <class T, int BM, int BN, int TM, int TN>
 static __device__ __forceinline__ void multiply_step(const T (*a)[BM + 4], const T (*b)[BN + 4],
                                                      T sum[TM][TN]) {
@@ -168,21 +116,13 @@ static __device__ __forceinline__ void multiply_step(const T (*a)[BM + 4], const
 
 template <class T, int BN, int TM, int TN>
 static __device__ __forceinline__ void store_tile(const product &p, const operands &o,
-                                                  const task &t, const T total[TM][TN]) {
+                                                  const sn_product_task &t, const T total[TM][TN]) {
     const int row = (int)threadIdx.x / (BN / TN) * TM, column = (int)threadIdx.x % (BN / TN) * TN;
 #pragma unroll
     for (int i = 0; i < TM; i++)
 #pragma unroll
-        for (int j = 0; j < TN; j++) {
-            const int64_t m = t.m + row + i, n = t.n + column + j;
-            const int64_t at = (t.entry * p.M + m) * p.N + n;
-            if (m >= p.M || n >= p.N)
-                continue;
-            if (o.partial)
-                ((T *)o.partial)[t.first * (p.batch * p.M * p.N) + at] = total[i][j];
-            else
-                put(p, o, at, n, total[i][j]);
-        }
+        for (int j = 0; j < TN; j++)
+            sn_product_store(p, o, t, t.m + row + i, t.n + column + j, total[i][j]);
 }
 
 /* A thread owns TM x TN sums. */
@@ -193,9 +133,9 @@ static __global__ void __launch_bounds__((BM / TM) * (BN / TN), sizeof(T) == 4 ?
     enum { THREADS = (BM / TM) * (BN / TN) };
     __shared__ T a_tile[STEP][BM + 4], b_tile[STEP][BN + 4];
     for (int64_t i = blockIdx.x; i < n_tasks; i += gridDim.x) {
-        const task t = task_of(p, o.partial != NULL, i, BM, BN);
+        const sn_product_task t = sn_product_task_of(p, o.partial != NULL, i, BM, BN);
         int64_t a_at, b_at;
-        find_entry(p, t.entry, &a_at, &b_at);
+        sn_product_entry(p, t.entry, &a_at, &b_at);
         const T *a = (const T *)o.a + a_at + t.m * p.a_row,
                 *b = (const T *)o.b + b_at + t.n * p.b_col;
         product_load<T, BM, THREADS> next_a;
@@ -234,10 +174,10 @@ static __global__ void add_groups(const __grid_constant__ product p,
     for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < count;
          at += (int64_t)gridDim.x * blockDim.x) {
         T total = 0;
-#pragma unroll 8
+#pragma unroll 32 /* loads on their way, not additions at once */
         for (int64_t group = 0; group < p.n_groups; group++)
             total = total + partial[group * count + at];
-        put(p, o, at, at % p.N, total);
+        sn_product_put(p, o, at, at % p.N, total);
     }
 }
 
@@ -282,11 +222,14 @@ static unsigned grid_of(int64_t n) {
     return (unsigned)(n < most ? n : most);
 }
 
-template <class T> static void run_tiles(const product *p, const operands *o, cudaStream_t stream) {
+template <class T>
+static void run_tiles(const product *p, const operands *o, bool mma, cudaStream_t stream) {
     const int64_t n_tasks = count_tiles(p) * (o->partial ? p->n_groups : 1);
     const tiling t = tiling_of(p);
     const unsigned grid = grid_of(n_tasks);
-    if (t.columns == 16)
+    if (mma && t.columns == 64)
+        sn_product_mma(p, o, n_tasks, stream);
+    else if (t.columns == 16)
         SN_LAUNCH((multiply<T, 128, 16, 4, 4>), grid, 128, 0, stream, *p, *o, n_tasks);
     else if (t.rows == 16)
         SN_LAUNCH((multiply<T, 16, 128, 4, 4>), grid, 128, 0, stream, *p, *o, n_tasks);
@@ -485,9 +428,9 @@ static snug_status run(const sn_cuda_call *c, snug_error *err) {
     const size_t bytes = partial_bytes(c->gpu, &p, snug_dtype_bytes(dtype));
     o.partial = bytes > 0 && bytes <= k->workspace_bytes ? k->workspace : NULL;
     if (dtype == SNUG_F32)
-        run_tiles<float>(&p, &o, c->stream);
+        run_tiles<float>(&p, &o, sn_product_mma_takes(c->gpu, &p), c->stream);
     else
-        run_tiles<double>(&p, &o, c->stream);
+        run_tiles<double>(&p, &o, false, c->stream);
     return SNUG_OK;
 }
 
