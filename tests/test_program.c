@@ -1,5 +1,7 @@
 /* test_program.c: functions that pipelines repeat: what is known of them before the first element,
  * what they give for each, with any number of workers, and that nothing is left behind. */
+#include "base/status.h"
+#include "memory/engine.h"
 #include "support/streams.h"
 
 #include <snug/program.h>
@@ -254,6 +256,70 @@ static void test_a_failure_names_its_element_only(void **state) {
     snug_dataset_drop(d);
 }
 
+/* Writes a program down, runs it for two elements, lets go of all; the first failure, or SNUG_OK.
+ */
+static snug_status all_of_it(snug_engine *e, snug_error *err) {
+    snug_dataset *d;
+    snug_program *p;
+    snug_mapper f;
+    snug_iterator *it;
+    int made, n_out;
+    const snug_argument scale[] = {slot(0), slot(0)}, shape[] = {whole(3), whole(-1)};
+    SNUG_TRY(snug_dataset_range(e, 0, 2, 1, &d, err));
+    snug_status status = snug_program_create(e, snug_dataset_spec(d), 7, &p, err);
+    if (status != SNUG_OK) {
+        snug_dataset_drop(d);
+        return status;
+    }
+    status = snug_program_call(p, row("tf.multiply"), scale, 2, &made, 1, &n_out, err);
+    const snug_argument fill[] = {{.kind = SNUG_ARG_LIST, .list = {shape, 1}}, slot(made)};
+    if (status == SNUG_OK)
+        status = snug_program_call(p, row("tf.fill"), fill, 2, &made, 1, &n_out, err);
+    if (status == SNUG_OK)
+        status = snug_program_give(p, &made, 1, err);
+    if (status != SNUG_OK) {
+        snug_program_drop(p);
+        snug_dataset_drop(d);
+        return status;
+    }
+    snug_program_mapper(p, &f);
+    snug_program_drop(p);
+    status = snug_dataset_map(d, &f, &(snug_map_options){.workers = 0}, &d, err);
+    if (status != SNUG_OK) {
+        f.release(f.ctx); /* it is the caller's still */
+        return status;
+    }
+    status = snug_iterator_create(d, &it, err);
+    for (int i = 0; i < 2 && status == SNUG_OK; i++) {
+        snug_element got = {.n = 0};
+        status = snug_iterator_next(it, &got, err);
+        if (status == SNUG_OK)
+            snug_element_drop(&got);
+        if (status != SNUG_OK || i == 1)
+            snug_iterator_destroy(it);
+    }
+    snug_dataset_drop(d);
+    return status;
+}
+
+static void test_any_request_of_memory_may_fail(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    for (int64_t n = 0;; n++) {
+        sn_fault_memory(e, n, false);
+        const snug_status status = all_of_it(e, &err);
+        const bool fired = sn_fault_fired(e);
+        sn_fault_memory(e, -1, false);
+        assert_int_equal(snug_engine_bytes(e), 0);
+        if (!fired) {
+            expect_ok(status, &err);
+            assert_true(n > 20);
+            return;
+        }
+        assert_true(status == SNUG_OK || status == SNUG_E_MEMORY);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_calls_are_repeated_for_each_element),
@@ -264,6 +330,7 @@ int main(void) {
         engine_test(test_draws_do_not_depend_on_workers),
         engine_test(test_constants_are_shared_by_workers),
         engine_test(test_a_failure_names_its_element_only),
+        engine_test(test_any_request_of_memory_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

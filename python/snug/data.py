@@ -710,6 +710,19 @@ def _placeholder(shape, spec):
     return _generated(lambda: iter(()), shape, spec, "_Placeholder")
 
 
+def _csv_default(values, na_value):
+    """The narrowest type that holds all values of a column: int32, int64, float32 or text."""
+    kinds = [(int, lambda v: -2 ** 31 <= v < 2 ** 31, tf.int32), (int, lambda v: -2 ** 63 <= v < 2 ** 63, tf.int64),
+             (float, lambda v: True, tf.float32)]
+    for read, fits, kind in kinds:
+        try:
+            if all(fits(read(v)) for v in values if v not in ("", na_value)):
+                return tf.constant([0], dtype=kind)
+        except ValueError:
+            continue
+    return tf.constant([""])
+
+
 # --- files ------------------------------------------------------------------------------------------------
 _COMPRESSION = {"": 0, None: 0, "GZIP": 1, "ZLIB": 2}
 
@@ -878,6 +891,42 @@ class experimental:
                         None, None, f"Input dataset was expected to contain {n} elements but contained only {count} elements.")
             return dataset._again(elements, "_AssertCardinalityDataset", int(n))
         return check
+
+    @staticmethod
+    def CsvDataset(filenames, record_defaults, compression_type=None, buffer_size=None, header=False, field_delim=",",
+                   use_quote_delim=True, na_value="", select_cols=None, exclude_cols=None):
+        def lines(path):
+            made = TextLineDataset(path, compression_type)
+            return made.skip(1) if header else made
+        files = Dataset.from_tensor_slices(tf.constant(_texts(filenames)))
+        return files.flat_map(lines).map(lambda line: tuple(tf.io.decode_csv(
+            line, record_defaults, field_delim, use_quote_delim, na_value, select_cols)))
+
+    @staticmethod
+    def make_csv_dataset(file_pattern, batch_size, column_names=None, column_defaults=None, label_name=None, select_columns=None,
+                         field_delim=",", use_quote_delim=True, na_value="", header=True, num_epochs=None, shuffle=True,
+                         shuffle_buffer_size=10000, shuffle_seed=None, prefetch_buffer_size=None, num_parallel_reads=None, sloppy=False,
+                         num_rows_for_inference=100, compression_type=None, ignore_errors=False, encoding="utf-8"):
+        import csv
+        files = [parts[0].numpy() for parts in Dataset.list_files(file_pattern, shuffle=False)._raw()]
+        with open(files[0], newline="", encoding=encoding) as file:
+            reader = csv.reader(file, delimiter=field_delim)
+            names = list(column_names) if column_names is not None else next(reader)
+            next(reader) if header and column_names is not None else None
+            rows = [row for row, _ in builtins.zip(reader, builtins.range(num_rows_for_inference or 100))]
+        kept = [i for i, name in builtins.enumerate(names) if select_columns is None or name in select_columns or i in select_columns]
+        defaults = column_defaults if column_defaults is not None else [_csv_default([r[i] for r in rows], na_value) for i in kept]
+        made = experimental.CsvDataset(files, defaults, compression_type, None, header, field_delim, use_quote_delim, na_value,
+                                       None if len(kept) == len(names) else kept)
+        kept = [names[i] for i in kept]
+        if shuffle:
+            made = made.shuffle(shuffle_buffer_size, shuffle_seed)
+        made = made.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
+
+        def columns(*values):
+            out = dict(builtins.zip(kept, values))
+            return out if label_name is None else (out, out.pop(label_name))
+        return made.map(columns).prefetch(prefetch_buffer_size or 1)
 
     @staticmethod
     def ignore_errors(log_warning=False):

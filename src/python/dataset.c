@@ -50,6 +50,14 @@ static PyObject *wrap(snug_status status, snug_dataset *const *made, const snug_
     return status == SNUG_OK ? py_dataset_wrap(*made) : py_raise(err);
 }
 
+/* The same where a failure leaves a function with the caller. */
+static PyObject *wrap_or(snug_status status, snug_dataset *const *made, const snug_error *err,
+                         void (*release)(void *ctx), void *ctx) {
+    if (status != SNUG_OK)
+        release(ctx);
+    return wrap(status, made, err);
+}
+
 /* --- exceptions on their way ------------------------------------------------------------------ */
 static struct {
     PyObject *exception;
@@ -291,7 +299,8 @@ static PyObject *generator(PyObject *self, PyObject *args) {
                               .next = next_of_walk,
                               .close = close_walk,
                               .serial = 1};
-    return wrap(snug_dataset_from_generator(py.engine, &g, &d, &err), &d, &err);
+    return wrap_or(snug_dataset_from_generator(py.engine, &g, &d, &err), &d, &err, g.release,
+                   g.ctx);
 }
 
 /* --- functions that are called for each element ----------------------------------------------- */
@@ -345,7 +354,8 @@ static PyObject *map(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOiii", &f, &spec, &o.workers, &o.unordered, &o.ignore_errors) ||
         as_mapper(f, spec, &mapper) < 0)
         return NULL;
-    return wrap(snug_dataset_map(hold(self), &mapper, &o, &d, &err), &d, &err);
+    return wrap_or(snug_dataset_map(hold(self), &mapper, &o, &d, &err), &d, &err, mapper.release,
+                   mapper.ctx);
 }
 
 static PyObject *filter(PyObject *self, PyObject *args) {
@@ -355,7 +365,8 @@ static PyObject *filter(PyObject *self, PyObject *args) {
     snug_error err;
     if (!PyArg_ParseTuple(args, "OO", &f, &spec) || as_mapper(f, spec, &mapper) < 0)
         return NULL;
-    return wrap(snug_dataset_filter(hold(self), &mapper, &d, &err), &d, &err);
+    return wrap_or(snug_dataset_filter(hold(self), &mapper, &d, &err), &d, &err, mapper.release,
+                   mapper.ctx);
 }
 
 static snug_status make_dataset(void *ctx, const snug_element *in, snug_dataset **out,
@@ -389,7 +400,8 @@ static PyObject *interleave(PyObject *self, PyObject *args) {
     const snug_expander e = {
         .ctx = c, .release = release_callback, .spec = c->spec, .make = make_dataset, .serial = 1};
     const snug_interleave o = {.cycle = cycle, .block = block, .workers = workers};
-    return wrap(snug_dataset_interleave(hold(self), &e, &o, &d, &err), &d, &err);
+    return wrap_or(snug_dataset_interleave(hold(self), &e, &o, &d, &err), &d, &err, e.release,
+                   e.ctx);
 }
 
 /* --- records of files that elements name, without Python -----------------------------------------
@@ -439,7 +451,8 @@ static PyObject *interleave_records(PyObject *self, PyObject *args) {
                              .spec = {.n = 1, .type = {{.dtype = SNUG_OPAQUE}}, .is_text = {1}},
                              .make = open_records};
     const snug_interleave o = {.cycle = cycle, .block = block, .workers = workers};
-    return wrap(snug_dataset_interleave(hold(self), &e, &o, &d, &err), &d, &err);
+    return wrap_or(snug_dataset_interleave(hold(self), &e, &o, &d, &err), &d, &err, e.release,
+                   e.ctx);
 }
 
 /* --- sources ---------------------------------------------------------------------------------- */

@@ -331,6 +331,7 @@ static PyObject *set_budget(PyObject *self, PyObject *o) {
         return NULL;
     if (snug_budget(py.engine, bytes, &err) != SNUG_OK)
         return py_raise(&err);
+    snug_pipeline_limit(py.engine, bytes / 8); /* as fit of the library gives them */
     return PyLong_FromSize_t(bytes);
 }
 
