@@ -69,22 +69,27 @@ static __device__ __forceinline__ sn_pack<M> pack_at(const M *from, int64_t at, 
     return p;
 }
 
+/* Four elements, aligned as far as 16 bytes go. */
+template <class T> struct __align__(sizeof(T) < 4 ? 4 * sizeof(T) : 16) four {
+    T v[4];
+};
+
 /* M: what memory holds, C: the type computed in, R: the result's. */
 template <class Op, class M, class C, class R>
 static __global__ void __launch_bounds__(256, 2)
     binary_kernel(const __grid_constant__ sn_steps s, const M *a, const M *b, R *out, bool packed) {
     int64_t done = 0, at[3];
-    if (sizeof(M) == 4 && sizeof(R) == 4 && packed) {
+    if (sizeof(M) == 4 && packed) {
         const int64_t step_a = s.stride[1][s.rank - 1], step_b = s.stride[2][s.rank - 1];
         done = s.count / 4 * 4;
         for (int64_t i = 4 * sn_thread(); i < done; i += 4 * sn_all_threads()) {
             sn_locate<3>(s, i, at);
             const sn_pack<M> x = pack_at(a, at[1], step_a), y = pack_at(b, at[2], step_b);
-            sn_pack<R> to;
+            four<R> to;
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 to.v[k] = (R)Op::at((C)x.v[k], (C)y.v[k]);
-            *(sn_pack<R> *)(out + i) = to;
+            *(four<R> *)(out + i) = to;
         }
     }
 #pragma unroll 1
@@ -120,7 +125,7 @@ static sn_cuda_walk walk_of(const sn_call *c) {
 template <class Op, class M, class C, class R> static void launch(const sn_cuda_call *c) {
     const sn_cuda_walk w = walk_of(c->call);
     const sn_steps s = sn_cuda_steps(&w);
-    const bool packed = sizeof(M) == 4 && sizeof(R) == 4 && is_packable(&w, c);
+    const bool packed = sizeof(M) == 4 && is_packable(&w, c);
     if (s.count > 0)
         SN_LAUNCH_APART((binary_kernel<Op, M, C, R>),
                         sn_blocks(packed ? sn_cuda_ceil(s.count, 4) : s.count, SN_THREADS),
@@ -314,12 +319,31 @@ template <> struct convert<truth> {
 template <class From, class To> struct cast_f {
     const From *in;
     To *out;
-    __device__ void operator()(int64_t i) const { out[i] = convert<To>::of(in[i]); }
+    int64_t n;
+    bool packed; /* an item is four elements, else one */
+    __device__ void operator()(int64_t i) const {
+        const int64_t first = packed ? 4 * i : i;
+        if (!packed) {
+            out[i] = convert<To>::of(in[i]);
+        } else if (first + 4 <= n) {
+            const four<From> x = *(const four<From> *)(in + first);
+            four<To> to;
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                to.v[k] = convert<To>::of(x.v[k]);
+            *(four<To> *)(out + first) = to;
+        } else {
+            for (int64_t k = first; k < n; k++)
+                out[k] = convert<To>::of(in[k]);
+        }
+    }
 };
 
 template <class From, class To> static void cast_to(const sn_cuda_call *c) {
-    sn_each(c, sn_cuda_elements(&c->call->out[0]),
-            cast_f<From, To>{sn_in<From>(c, 0), sn_out<To>(c, 0)});
+    const int64_t n = sn_cuda_elements(&c->call->out[0]);
+    const bool packed = sn_aligned(sn_in<From>(c, 0)) && sn_aligned(sn_out<To>(c, 0));
+    sn_each(c, packed ? sn_cuda_ceil(n, 4) : n,
+            cast_f<From, To>{sn_in<From>(c, 0), sn_out<To>(c, 0), n, packed});
 }
 
 typedef void (*cast_run)(const sn_cuda_call *c);

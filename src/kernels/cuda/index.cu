@@ -200,6 +200,17 @@ template <class M, class A> struct add_runs_f {
     M *out;
     sn_divisor inner, entries;
     int64_t rows;
+    /* Behind the run of `row` that begins at `first`: a step that doubles, then halves. Knowing it,
+     * the loads of a run need not wait for each other. */
+    __device__ int64_t run_end(int64_t first, uint64_t row) const {
+        int64_t end = first + 1, step = 1;
+        for (; end + step <= entries.d && key[end + step - 1] == row; step *= 2)
+            end += step;
+        for (; step > 0; step /= 2)
+            if (end + step <= entries.d && key[end + step - 1] == row)
+                end += step;
+        return end;
+    }
     __device__ void operator()(int64_t i) const {
         const int64_t line = sn_div(i, inner), column = i - line * inner.d;
         const int64_t outer = sn_div(line, entries), first = line - outer * entries.d;
@@ -209,7 +220,9 @@ template <class M, class A> struct add_runs_f {
         M *to = out + (outer * rows + (int64_t)row) * inner.d + column;
         const M *from = in + outer * entries.d * inner.d + column;
         M sum = *to;
-        for (int64_t k = first; k < entries.d && key[k] == row; k++)
+        const int64_t end = run_end(first, row);
+#pragma unroll 4
+        for (int64_t k = first; k < end; k++)
             sum = (M)((A)sum + (A)from[(int64_t)at[k] * inner.d]);
         *to = sum;
     }

@@ -267,14 +267,17 @@ template <class T> struct layernorm_f {
         for (int64_t k = t.at(); k < C; k += t.size())
             sum += (double)from[k];
         const double mean = t.sum(sum) / (double)C;
+        const T middle = (T)mean;
 #pragma unroll 4
         for (int64_t k = t.at(); k < C; k += t.size())
-            squares += ((double)from[k] - mean) * ((double)from[k] - mean);
-        const double rstd = 1 / sqrt(t.sum(squares) / (double)C + epsilon->real);
+            squares += (double)((from[k] - middle) * (from[k] - middle));
+        /* The middle is the mean but for its rounding. */
+        const double off = mean - (double)middle, spread = t.sum(squares) / (double)C - off * off;
+        const double rstd = 1 / sqrt(spread + epsilon->real);
+        const T scale = (T)rstd;
 #pragma unroll 4
         for (int64_t k = t.at(); k < C; k += t.size())
-            y[r * C + k] =
-                (T)((double)gamma[k] * (((double)from[k] - mean) * rstd) + (double)beta[k]);
+            y[r * C + k] = gamma[k] * ((from[k] - middle) * scale) + beta[k];
         if (t.at() == 0) {
             means[r] = (T)mean;
             rstds[r] = (T)rstd;
@@ -288,21 +291,19 @@ template <class T> struct layernorm_dx_f {
     T *dx;
     int64_t C;
     template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
-        const double mean = (double)means[r], rstd = (double)rstds[r];
+        const T mean = means[r], rstd = rstds[r];
         double sum = 0, product = 0;
 #pragma unroll 4
         for (int64_t k = t.at(); k < C; k += t.size()) {
-            const double g = (double)gamma[k] * (double)dy[r * C + k];
-            sum += g;
-            product += g * (((double)x[r * C + k] - mean) * rstd);
+            const T g = gamma[k] * dy[r * C + k];
+            sum += (double)g;
+            product += (double)(g * ((x[r * C + k] - mean) * rstd));
         }
-        sum = t.sum(sum) / (double)C;
-        product = t.sum(product) / (double)C;
+        const T a = (T)(t.sum(sum) / (double)C), b = (T)(t.sum(product) / (double)C);
 #pragma unroll 4
         for (int64_t k = t.at(); k < C; k += t.size()) {
-            const double g = (double)gamma[k] * (double)dy[r * C + k];
-            const double xhat = ((double)x[r * C + k] - mean) * rstd;
-            dx[r * C + k] = (T)(rstd * (g - sum - xhat * product));
+            const T g = gamma[k] * dy[r * C + k], xhat = (x[r * C + k] - mean) * rstd;
+            dx[r * C + k] = rstd * (g - a - xhat * b);
         }
     }
 };

@@ -69,25 +69,32 @@ static inline bool sn_aligned(const void *p) {
 
 /* --- division by a number known at launch ------------------------------------------------------*/
 /* Of numerators below 2^63 by multiplication: the rounded-up 2^(63 + l) / d, 2^l >= d, has 64 bits
- * and an error too small to show. */
+ * and an error too small to show. Numbers below 2^31 do with half the bits. */
 typedef struct {
     int64_t d;
     uint64_t mul;
+    uint32_t mul32;
     int shift; /* -1: d is 1 */
 } sn_divisor;
 
 static inline sn_divisor sn_divisor_of(int64_t d) {
-    sn_divisor v = {d, 0, -1};
+    sn_divisor v = {d, 0, 0, -1};
     if (d <= 1)
         return v;
     const int l = 64 - __builtin_clzll((unsigned long long)(d - 1));
     const unsigned __int128 power = (unsigned __int128)1 << (63 + l);
     v.mul = (uint64_t)((power + (uint64_t)d - 1) / (uint64_t)d);
+    if (l <= 31)
+        v.mul32 = (uint32_t)((((uint64_t)1 << (31 + l)) + (uint64_t)d - 1) / (uint64_t)d);
     v.shift = l - 1;
     return v;
 }
 static __device__ __forceinline__ int64_t sn_div(int64_t n, const sn_divisor &v) {
-    return v.shift < 0 ? n : (int64_t)(__umul64hi((uint64_t)n, v.mul) >> v.shift);
+    if (v.shift < 0)
+        return n;
+    if ((n | v.d) >> 31 == 0)
+        return __umulhi((uint32_t)n, v.mul32) >> v.shift;
+    return (int64_t)(__umul64hi((uint64_t)n, v.mul) >> v.shift);
 }
 
 /* --- one thread per element --------------------------------------------------------------------*/

@@ -16,7 +16,9 @@ extern "C" {
 #define ADD(a, b) __fadd_rn((a), (b))
 #define SUB(a, b) __fsub_rn((a), (b))
 
-template <class T> struct four { T v[4]; };
+template <class T> struct __align__(16) four {
+    T v[4];
+};
 
 /* -2 ln(x / 2^32) for 1 <= x <= 2^32. */
 static __device__ __forceinline__ float minus_two_log(int64_t x) {
@@ -167,6 +169,7 @@ template <class T> struct random_f {
     int64_t n;
     int kind;
     bool whole; /* an item is four elements, else one */
+    bool packed;
     const sn_scalar *param;
     __device__ void operator()(int64_t i) const {
         const uint64_t key = (uint64_t)param[0].key;
@@ -181,11 +184,18 @@ template <class T> struct random_f {
             out[i] = finish(kind, key, position, lane & 2 ? high : low, a, b);
             return;
         }
+        four<T> made;
+#pragma unroll
+        for (int lane = 0; lane < 4; lane++)
+            made.v[lane] = finish(kind, key, position + (uint64_t)lane, drawn.v[lane], a, b);
+        if (packed && first + 4 <= n) {
+            *(four<T> *)(out + first) = made;
+            return;
+        }
 #pragma unroll
         for (int lane = 0; lane < 4; lane++)
             if (first + lane < n)
-                out[first + lane] =
-                    finish(kind, key, position + (uint64_t)lane, drawn.v[lane], a, b);
+                out[first + lane] = made.v[lane];
     }
 };
 
@@ -200,7 +210,7 @@ template <class T> static void random(const sn_cuda_call *c) {
     const bool whole = is_whole_run(&place, n);
     sn_each(c, whole ? sn_cuda_ceil(n, 4) : n,
             random_f<T>{sn_out<T>(c, 0), place, n, (int)c->call->attrs->random.kind, whole,
-                        c->call->param});
+                        sn_aligned(c->call->out[0].data), c->call->param});
 }
 
 static snug_status run_random(const sn_cuda_call *c, snug_error *err) {
@@ -270,7 +280,7 @@ template <class T> struct dropout_f {
     T *out;
     sn_cuda_place place;
     int64_t n;
-    bool whole;
+    bool whole, packed;
     const sn_scalar *param;
     __device__ void operator()(int64_t i) const {
         const float rate = (float)param[0].real;
@@ -284,14 +294,23 @@ template <class T> struct dropout_f {
             return;
         }
         const sn_bits4 bits = sn_philox_at((uint64_t)param[1].key, 0, position / 4);
-        T v[4];
+        const bool pack = packed && first + 4 <= n;
+        four<T> v;
+        if (pack)
+            v = *(const four<T> *)(x + first);
+#pragma unroll
+        for (int lane = 0; lane < 4; lane++) {
+            if (!pack)
+                v.v[lane] = first + lane < n ? x[first + lane] : (T)0;
+            const T kept = v.v[lane] * scale;
+            v.v[lane] = sn_uniform_of(bits.v[lane]) >= rate ? kept : (T)0;
+        }
+        if (pack)
+            *(four<T> *)(out + first) = v;
 #pragma unroll
         for (int lane = 0; lane < 4; lane++)
-            v[lane] = first + lane < n ? x[first + lane] * scale : (T)0;
-#pragma unroll
-        for (int lane = 0; lane < 4; lane++)
-            if (first + lane < n)
-                out[first + lane] = sn_uniform_of(bits.v[lane]) >= rate ? v[lane] : (T)0;
+            if (!pack && first + lane < n)
+                out[first + lane] = v.v[lane];
     }
 };
 
@@ -300,7 +319,9 @@ template <class T> static void dropout(const sn_cuda_call *c) {
     const int64_t n = sn_cuda_elements(&c->call->out[0]);
     const bool whole = is_whole_run(&place, n);
     sn_each(c, whole ? sn_cuda_ceil(n, 4) : n,
-            dropout_f<T>{sn_in<T>(c, 0), sn_out<T>(c, 0), place, n, whole, c->call->param});
+            dropout_f<T>{sn_in<T>(c, 0), sn_out<T>(c, 0), place, n, whole,
+                         sn_aligned(sn_in<T>(c, 0)) && sn_aligned(sn_out<T>(c, 0)),
+                         c->call->param});
 }
 static snug_status run_dropout(const sn_cuda_call *c, snug_error *err) {
     SN_BY_REAL(sn_dtype_in(c, 0), err, dropout, c);

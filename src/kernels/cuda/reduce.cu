@@ -270,14 +270,48 @@ template <class M, class A, bool product> struct scan_f {
     }
 };
 
+/* Rows of neighbours: a warp goes along its row, 32 elements at a time. */
+template <class M, class A, bool product>
+static __global__ void __launch_bounds__(256, 2)
+    scan_rows(const __grid_constant__ scan_f<M, A, product> f, int64_t rows) {
+    const int lane = (int)threadIdx.x % 32;
+    for (int64_t r = sn_thread() / 32; r < rows; r += sn_all_threads() / 32) {
+        A total = product ? (A)1 : (A)0;
+        for (int64_t n = 0; n < f.extent; n += 32) {
+            const bool inside = n + lane < f.extent;
+            const int64_t at = r * f.extent + f.first + f.step * (n + lane);
+            A sum = inside ? (A)f.x[at] : product ? (A)1 : (A)0;
+#pragma unroll
+            for (int by = 1; by < 32; by *= 2) {
+                const A left = __shfl_up_sync(0xffffffffu, sum, by);
+                if (lane >= by)
+                    sum = product ? sum * left : sum + left;
+            }
+            sum = product ? total * sum : total + sum;
+            const A previous = __shfl_up_sync(0xffffffffu, sum, 1);
+            if (inside)
+                f.out[at] = (M)(!f.exclusive ? sum : lane == 0 ? total : previous);
+            total = __shfl_sync(0xffffffffu, sum, 31);
+        }
+    }
+}
+
 template <class M, class A, bool product> static void scan(const sn_cuda_call *c) {
     const sn_attrs_scan *a = &c->call->attrs->scan;
     const snug_type *t = &c->call->in[0].type;
     const int64_t extent = t->dims[a->axis], inner = sn_cuda_count(t, (int)a->axis + 1, t->rank);
-    sn_each(c, sn_cuda_count(t, 0, (int)a->axis) * inner,
-            scan_f<M, A, product>{sn_in<M>(c, 0), sn_out<M>(c, 0), sn_divisor_of(inner), extent,
-                                  a->reverse ? extent - 1 : 0, a->reverse ? -1 : 1,
-                                  a->exclusive != 0});
+    const int64_t columns = sn_cuda_count(t, 0, (int)a->axis) * inner;
+    const scan_f<M, A, product> f = {sn_in<M>(c, 0),
+                                     sn_out<M>(c, 0),
+                                     sn_divisor_of(inner),
+                                     extent,
+                                     a->reverse ? extent - 1 : 0,
+                                     a->reverse ? -1 : 1,
+                                     a->exclusive != 0};
+    if (inner == 1 && extent > 32 && columns > 0)
+        SN_LAUNCH((scan_rows<M, A, product>), sn_blocks(columns, 8), 256, 0, c->stream, f, columns);
+    else
+        sn_each(c, columns, f);
 }
 
 template <bool product> static snug_status run_scan(const sn_cuda_call *c, snug_error *err) {

@@ -217,10 +217,17 @@ static __global__ void __launch_bounds__(256, 2)
 #pragma unroll
         for (int k = 0; k < F::N; k++)
             v[k] = F::start();
-#pragma unroll 4
-        for (int64_t i = first + (wide ? (int)threadIdx.x : lane); i < end; i += wide ? 256 : 32) {
-            sn_locate<1>(p.reduced, i, at);
-            f.add(base[0] + at[0], i, o, v);
+        const int64_t from = first + (wide ? (int)threadIdx.x : lane), by = wide ? 256 : 32;
+        const int64_t step = p.reduced.stride[0][0];
+        if (p.reduced.rank == 1) {
+#pragma unroll 8
+            for (int64_t i = from; i < end; i += by)
+                f.add(base[0] + i * step, i, o, v);
+        } else {
+            for (int64_t i = from; i < end; i += by) {
+                sn_locate<1>(p.reduced, i, at);
+                f.add(base[0] + at[0], i, o, v);
+            }
         }
         sn_warp_fold<F>(v);
         if (wide) {

@@ -18,8 +18,7 @@ static __device__ __forceinline__ double exp_of(double x) {
     return exp(x);
 }
 
-/* The maximum of a row, and log(sum(exp(x - max))): their sum would lose the logarithm beside a
- * huge maximum. */
+/* The maximum of a row and sum(exp(x - max)). */
 typedef struct {
     double max, sum;
 } row_sum;
@@ -27,15 +26,25 @@ typedef struct {
 template <class T, bool wide>
 static __device__ __forceinline__ row_sum sum_of(const T *x, int64_t width,
                                                  const sn_row_team<wide> &t) {
-    row_sum s = {-INFINITY, 0};
+    /* In one pass: what was summed shrinks when a larger element comes. -infinity adds nothing. */
+    T most = (T)-INFINITY, sum = 0;
 #pragma unroll 4
-    for (int64_t j = t.at(); j < width; j += t.size())
-        s.max = t.larger(s.max, (double)x[j]);
-    s.max = t.max(s.max);
-#pragma unroll 4
-    for (int64_t j = t.at(); j < width; j += t.size())
-        s.sum += (double)exp_of((T)((double)x[j] - s.max));
-    s.sum = t.sum(s.sum);
+    for (int64_t j = t.at(); j < width; j += t.size()) {
+        const T v = x[j];
+        if (v > most || v != v) {
+            sum = sum * exp_of(most - v) + 1;
+            most = v;
+        } else if (v > (T)-INFINITY) {
+            sum += exp_of(v - most);
+        }
+    }
+    row_sum s;
+    s.max = t.max((double)most);
+    s.sum = t.sum((double)most > -INFINITY || most != most
+                      ? (double)sum * (double)exp_of((T)((double)most - s.max))
+                      : 0);
+    /* As exp(x - max) would make it where that is no number. */
+    s.sum = isinf(s.max) ? (double)NAN : s.sum;
     return s;
 }
 
@@ -51,11 +60,12 @@ template <class T> struct softmax_f {
     template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
         const T *from = x + r * width;
         const row_sum s = sum_of(from, width, t);
-        const double rest = log(s.sum), share = 1 / s.sum;
-        for (int64_t j = t.at(); j < width; j += t.size()) {
-            const double v = (double)from[j] - s.max;
-            y[r * width + j] = logarithm ? (T)(v - rest) : (T)((double)exp_of((T)v) * share);
-        }
+        const T max = (T)s.max, share = logarithm ? (T)0 : (T)(1 / s.sum);
+        const double rest = logarithm ? log(s.sum) : 0;
+#pragma unroll 4
+        for (int64_t j = t.at(); j < width; j += t.size())
+            y[r * width + j] =
+                logarithm ? (T)((double)from[j] - s.max - rest) : exp_of(from[j] - max) * share;
     }
 };
 
@@ -82,11 +92,13 @@ template <class T> struct softmax_grad_f {
     int64_t width;
     template <bool wide> __device__ void row(int64_t r, const sn_row_team<wide> &t) const {
         double dot = 0;
+#pragma unroll 4
         for (int64_t j = r * width + t.at(); j < (r + 1) * width; j += t.size())
-            dot += (double)dy[j] * (double)y[j];
-        dot = t.sum(dot);
+            dot += (double)(dy[j] * y[j]);
+        const T all = (T)t.sum(dot);
+#pragma unroll 4
         for (int64_t j = r * width + t.at(); j < (r + 1) * width; j += t.size())
-            dx[j] = (T)((double)y[j] * ((double)dy[j] - dot));
+            dx[j] = y[j] * (dy[j] - all);
     }
 };
 
@@ -130,8 +142,8 @@ template <class T> struct xent_grad_f {
             weight += (double)labels[j];
         weight = unit ? 1 : t.sum(weight);
         for (int64_t j = r * width + t.at(); j < (r + 1) * width; j += t.size()) {
-            const double p = (double)exp_of((T)((double)x[j] - lse));
-            dx[j] = (T)((p * weight - (double)labels[j]) * scale);
+            const T p = exp_of((T)((double)x[j] - lse));
+            dx[j] = (p * (T)weight - labels[j]) * (T)scale;
         }
     }
 };
@@ -187,9 +199,11 @@ template <class T> struct sparse_grad_f {
         const int64_t label = sn_index_at(labels, r);
         const double lse = lse_of(sum_of(x + r * width, width, t));
         const double scale = label >= 0 && label < width ? (double)dloss[r] : 0;
+        const T by = (T)scale;
+#pragma unroll 4
         for (int64_t j = t.at(); j < width; j += t.size()) {
-            const double p = (double)exp_of((T)((double)x[r * width + j] - lse));
-            dx[r * width + j] = (T)((p - (j == label ? 1 : 0)) * scale);
+            const T p = exp_of((T)((double)x[r * width + j] - lse));
+            dx[r * width + j] = (p - (j == label ? (T)1 : (T)0)) * by;
         }
     }
 };
