@@ -3,7 +3,7 @@
  *     snug_dataset *d;
  *     snug_dataset_from_feeds(engine, feeds, 2, &d, &err);          // rows of x and y
  *     snug_dataset_shuffle(d, &(snug_shuffle){.buffer = 10000, .seed = 7}, &d, &err);
- *     snug_dataset_map(d, &augment, 4, &d, &err);                   // worker threads
+ *     snug_dataset_map(d, &augment, &(snug_map_options){.workers = 4}, &d, &err);   // threads
  *     snug_dataset_batch(d, 64, 0, &d, &err);
  *     snug_dataset_prefetch(d, SNUG_AUTOTUNE, &d, &err);
  *     snug_iterator *it;
@@ -181,7 +181,8 @@ typedef struct {
 } snug_expander;
 typedef struct {
     int64_t cycle, block;
-    int workers;
+    int workers; /* so many of the open ones read ahead, each in a thread of its own; SNUG_AUTOTUNE
+                  */
 } snug_interleave;
 SNUG_API SNUG_CHECKED snug_status snug_dataset_interleave(snug_dataset *d, const snug_expander *f,
                                                           const snug_interleave *o,

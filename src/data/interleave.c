@@ -9,7 +9,8 @@
  * Invariants:
  * 1. Lanes are opened in the order of elements, when their turn comes: the order of the stream is
  *    fixed.
- * 2. What is random in a lane is keyed by the element it was made of. */
+ * 2. With workers the first lanes are prefetched, each by a thread; what they give is the same.
+ * 3. What is random in a lane is keyed by the element it was made of. */
 #include "data/iterator.h"
 
 #include <inttypes.h>
@@ -64,6 +65,18 @@ static snug_status check_made(const sn_cursor *c, const snug_dataset *d, snug_er
                    "interleave: a dataset made here goes back to an interpreter; say so (serial)");
 }
 
+/* The first lanes may read ahead; what is serial cannot. */
+static snug_status read_ahead(const sn_cursor *c, const interleaving *s, lane *l, snug_error *err) {
+    const interleave_stage *o = c->stage->ctx;
+    const int asked = o->options.workers;
+    const int workers = asked < 0 ? snug_engine_threads(c->stage->engine) : asked;
+    if (workers < 2 || l - s->lanes >= workers || l->dataset->serial)
+        return SNUG_OK;
+    snug_dataset *d = l->dataset;
+    l->dataset = NULL;
+    return snug_dataset_prefetch(d, o->options.block + 1, &l->dataset, err);
+}
+
 /* The next element's dataset into a lane; *opened false when there is no element. */
 static snug_status open_lane(sn_cursor *c, lane *l, bool *opened, snug_error *err) {
     const interleave_stage *o = c->stage->ctx;
@@ -83,6 +96,9 @@ static snug_status open_lane(sn_cursor *c, lane *l, bool *opened, snug_error *er
         l->dataset = NULL;
         return status;
     }
+    status = read_ahead(c, s, l, err);
+    if (status != SNUG_OK)
+        return status;
     s->n_open++;
     status = check_made(c, l->dataset, err);
     if (status == SNUG_OK)

@@ -257,7 +257,8 @@ static snug_status make_interleaved(snug_engine *e, const sn_knobs *k, snug_data
     const snug_expander f = {
         .ctx = e, .spec = {.n = 1, .type = {{.dtype = SNUG_I64}}}, .make = make_range};
     SNUG_TRY(snug_dataset_range(e, 0, 6, 1, &d, err));
-    SNUG_TRY(snug_dataset_interleave(d, &f, &(snug_interleave){.cycle = 3, .block = 2}, &d, err));
+    SNUG_TRY(snug_dataset_interleave(
+        d, &f, &(snug_interleave){.cycle = 3, .block = 2, .workers = k->workers}, &d, err));
     SNUG_TRY(snug_dataset_repeat(d, 2, &d, err));
     SNUG_TRY(map_ten(d, k, &d, err));
     return snug_dataset_prefetch(d, k->depth, out, err);
