@@ -88,6 +88,20 @@ static void test_training_gives_the_processors_weights(void **state) {
     assert_memory_equal(there, again, n * sizeof *there);
 }
 
+/* Operands go to the host and back: its kernels, its bits. */
+static void test_rows_without_a_kernel_run_on_the_host(void **state) {
+    snug_error err;
+    float here[MAX_WEIGHTS], there[MAX_WEIGHTS];
+    size_t n, m;
+    expect_ok(fit_blobs(*state, here, &n, &err), &err);
+    card()->has_no_kernels = true;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(fit_blobs(*state, there, &m, &err), &err);
+    assert_int_equal(n, m);
+    assert_memory_equal(there, here, n * sizeof *here);
+    assert_int_equal(card()->n_replays, 0);
+}
+
 /* From the second run of a plan on. */
 static void test_runs_are_captured_and_replayed(void **state) {
     snug_error err;
@@ -283,6 +297,19 @@ static void test_a_tight_budget_is_held_in_slices_with_the_same_weights(void **s
     free(tight);
 }
 
+/* Sums over slices add to what is on the device. */
+static void test_slices_run_on_the_host_with_the_same_weights(void **state) {
+    wide_run *whole = malloc(sizeof *whole), *sliced = malloc(sizeof *sliced);
+    card()->has_no_kernels = true;
+    fit_wide(*state, false, 0, whole);
+    const size_t most = whole->info.peak_bytes + whole->info.reserve_bytes;
+    fit_wide(*state, false, (most + whole->info.floor_bytes) / 2, sliced);
+    assert_true(sliced->info.slices > 1);
+    expect_near(sliced->weights, whole->weights, whole->n_weights, 1e-6);
+    free(whole);
+    free(sliced);
+}
+
 static void test_the_floor_is_held_with_slots_in_pinned_memory(void **state) {
     wide_run *roomy = malloc(sizeof *roomy), *least = malloc(sizeof *least);
     fit_wide(*state, true, 0, roomy);
@@ -426,12 +453,14 @@ static void test_a_lost_device_says_so_until_it_is_opened_again(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         gpu_test(test_training_gives_the_processors_weights),
+        gpu_test(test_rows_without_a_kernel_run_on_the_host),
         gpu_test(test_runs_are_captured_and_replayed),
         gpu_test(test_recipes_are_made_on_the_device),
         gpu_test(test_weights_that_are_written_reach_the_device),
         gpu_test(test_nan_leaves_the_weights_as_they_were),
         gpu_test(test_labels_outside_of_the_classes_are_named),
         gpu_test(test_a_tight_budget_is_held_in_slices_with_the_same_weights),
+        gpu_test(test_slices_run_on_the_host_with_the_same_weights),
         gpu_test(test_the_floor_is_held_with_slots_in_pinned_memory),
         gpu_test(test_a_budget_below_the_floor_is_refused_with_numbers),
         gpu_test(test_a_card_that_others_fill_is_planned_into_what_is_left),

@@ -104,8 +104,8 @@ SNUG_API const snug_type *snug_model_output_at(const snug_model *model, size_t i
 /* 0 when output i has no loss: no y is read for it. */
 SNUG_API int snug_model_target_at(const snug_model *model, size_t i, snug_type *out);
 
-/* Weights in Keras' order (not the optimizer's slots): name "conv2d/kernel", view to read or write.
- */
+/* Weights in Keras' order (not the optimizer's slots): name "conv2d/kernel", view to read or write;
+ * of a model on a GPU it is a copy, lent until the next run, which takes it back. */
 SNUG_API size_t snug_model_n_weights(const snug_model *model);
 SNUG_API SNUG_CHECKED snug_status snug_model_weight(snug_model *model, size_t i, const char **name,
                                                     snug_view *view, snug_error *err);

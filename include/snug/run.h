@@ -55,7 +55,8 @@ SNUG_API SNUG_CHECKED snug_status snug_session_run(snug_session *session, snug_e
 SNUG_API SNUG_CHECKED snug_status snug_session_output(const snug_session *session,
                                                       const char *output, snug_view *out,
                                                       snug_error *err);
-/* To read or to write between runs; the same bytes until the session is destroyed. */
+/* To read or to write between runs; the same bytes until the session is destroyed. On a GPU a copy,
+ * lent until the next run, which takes it back. */
 SNUG_API SNUG_CHECKED snug_status snug_session_variable(snug_session *session, const char *variable,
                                                         snug_view *out, snug_error *err);
 /* After SNUG_E_TORN, when the caller has put the variables right. */

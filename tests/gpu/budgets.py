@@ -12,7 +12,7 @@ MiB = 1 << 20
 CONTEXT_WHILE_MADE = 600 * MiB  # a context takes more for a moment than it keeps
 MODELS = [  # file, shape of a row, classes, batch
     ("blobs_mlp.json", "16", 6, 4096),
-    ("mnist_mlp.json", "784", 10, 2048),
+    ("mnist_mlp.json", "28x28", 10, 2048),
     ("shapes_cnn.json", "32x32x3", 8, 512),
     ("resnet20.json", "32x32x3", 10, 128),
     ("shapes_linear.json", "32x32x3", 8, 2048),

@@ -363,11 +363,31 @@ static void tape_drop(sn_gpu *g, sn_gpu_graph *graph) {
     plain()->drop(g, graph);
 }
 
+/* The device as the plug-in describes it, or one without kernels. */
+static const sn_device *described;
+
+static snug_status describe(const sn_device *d, const sn_opdesc *desc, sn_variant *out,
+                            snug_error *err) {
+    (void)d;
+    if (card.has_no_kernels)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulated card has no kernels");
+    return described->describe(described, desc, out, err);
+}
+
+static const sn_device *tape_device(const sn_gpu *g) {
+    static sn_device device;
+    described = plain()->device(g);
+    device = *described;
+    device.describe = describe;
+    return &device;
+}
+
 extern "C" SNUG_API const sn_gpu_api *sn_gpu_plugin(int abi) {
     static sn_gpu_api api;
     if (!sn_gpu_plugin_plain(abi))
         return NULL;
     api = *plain();
+    api.device = tape_device;
     api.run = tape_run;
     api.copy = tape_copy;
     api.fill = tape_fill;

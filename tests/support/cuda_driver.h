@@ -18,6 +18,7 @@ typedef struct {
     int64_t n_replays; /* of captured runs */
     int64_t n_made;    /* inputs that the device made itself */
     int n_contexts;
+    bool has_no_kernels; /* every row runs on the host */
 } sn_emulated_card;
 
 typedef sn_emulated_card *(*sn_emulated_world_fn)(void);
