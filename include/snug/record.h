@@ -104,6 +104,10 @@ SNUG_API SNUG_CHECKED snug_status snug_tensor_fresh(snug_recorder *r, const snug
 SNUG_API SNUG_CHECKED snug_status snug_tensor_borrow(snug_recorder *r, const snug_type *type,
                                                      const void *data, void (*release)(void *ctx),
                                                      void *ctx, snug_tensor **out, snug_error *err);
+/* The same where nobody but the tensor has them any more: they count as the engine's. */
+SNUG_API SNUG_CHECKED snug_status snug_tensor_adopt(snug_recorder *r, const snug_type *type,
+                                                    const void *data, void (*release)(void *ctx),
+                                                    void *ctx, snug_tensor **out, snug_error *err);
 /* A scalar that is a parameter of the plan: another value plans nothing again. */
 SNUG_API SNUG_CHECKED snug_status snug_tensor_number(snug_recorder *r, snug_dtype dtype,
                                                      double value, snug_tensor **out,

@@ -61,3 +61,15 @@ def site(code, lasti):
             line = number
             break
     return f"{code.co_filename}:{line}"
+
+
+def is_own(array, code, lasti, n_arguments):
+    """Whether an array that only a call of so many arguments holds can be kept as it is: nobody else can reach it, and no
+    other function stands between the caller and the call, which might have kept it."""
+    import opcode
+    import weakref
+    import numpy
+    if type(array) is not numpy.ndarray or array.base is not None or not array.flags.owndata:
+        return False
+    called = opcode.opname[code.co_code[lasti]] in ("CALL", "CALL_KW") and code.co_code[lasti + 1] == n_arguments
+    return called and weakref.getweakrefcount(array) == 0

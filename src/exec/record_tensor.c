@@ -100,6 +100,10 @@ void sn_storage_drop(snug_recorder *r, sn_storage *s) {
         return;
     if (s->foreign && s->release)
         s->release(s->ctx);
+    if (s->claimed) {
+        sn_unclaim(r->engine, SN_MEM_TENSORS, s->bytes);
+        r->tensor_bytes -= s->bytes;
+    }
     if (!s->foreign) {
         size_t *sum = s->category == SN_MEM_TENSORS ? &r->tensor_bytes : &r->variable_bytes;
         *sum -= s->bytes;
@@ -294,6 +298,22 @@ snug_status snug_tensor_borrow(snug_recorder *r, const snug_type *type, const vo
     }
     sn_tensor_make_ready(t, s, 0);
     *out = t;
+    return SNUG_OK;
+}
+
+snug_status snug_tensor_adopt(snug_recorder *r, const snug_type *type, const void *data,
+                              void (*release)(void *ctx), void *ctx, snug_tensor **out,
+                              snug_error *err) {
+    size_t bytes;
+    SNUG_TRY(snug_type_bytes(type, &bytes, err));
+    SNUG_TRY(sn_claim(r->engine, SN_MEM_TENSORS, bytes, err));
+    const snug_status status = snug_tensor_borrow(r, type, data, release, ctx, out, err);
+    if (status != SNUG_OK) {
+        sn_unclaim(r->engine, SN_MEM_TENSORS, bytes);
+        return status;
+    }
+    (*out)->storage->claimed = true;
+    r->tensor_bytes += bytes;
     return SNUG_OK;
 }
 

@@ -36,8 +36,8 @@ typedef struct {
     sn_category category;       /* of own bytes */
     void (*release)(void *ctx); /* of foreign bytes; NULL: own ones */
     void *ctx;
-    bool foreign;
-    size_t taken; /* of the pool of pipelines, by a worker's recorder; else 0 */
+    bool foreign, claimed; /* claimed: nobody else's, so on the ledger */
+    size_t taken;          /* of the pool of pipelines, by a worker's recorder; else 0 */
 } sn_storage;
 
 /* Why a run failed, shared by all that it should have made. */
@@ -232,7 +232,7 @@ struct snug_recorder {
     size_t taken_bytes;  /* of the budget, by all but the arena of the newest run */
     size_t tensor_bytes, variable_bytes;
     bool running, closed;
-    bool worker; /* of a pipeline: one thread, buffers of the pool */
+    bool worker;               /* of a pipeline: one thread, buffers of the pool */
     sn_recording *spare;       /* cleared; NULL: none */
     snug_tensor *free_tensors; /* chained by twin */
     size_t n_free_tensors;

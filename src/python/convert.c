@@ -304,6 +304,56 @@ static snug_tensor *convert_array(PyObject *o, int dtype) {
     return t;
 }
 
+/* --- arrays that nobody else has -------------------------------------------------------------- */
+#define LEAST_BORROWED ((Py_ssize_t)1 << 20) /* bytes; fewer are copied faster than asked about */
+
+static void give_back(void *ctx) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyBuffer_Release(ctx);
+    PyMem_Free(ctx);
+    PyErr_Restore(type, value, trace);
+}
+
+/* Whether the interpreter called this function itself, with so many arguments, one of them this. */
+static int is_own(PyObject *o, Py_ssize_t n_args) {
+    long lasti = 0;
+    PyObject *code = py_caller(&lasti);
+    PyObject *module = code ? py_helper(&py.text, "snug._text") : NULL;
+    PyObject *answer =
+        module ? PyObject_CallMethod(module, "is_own", "OOln", o, code, lasti, n_args) : NULL;
+    const int yes = answer && PyObject_IsTrue(answer) == 1;
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    return yes;
+}
+
+/* NULL without an exception: it has to be copied. */
+static snug_tensor *adopt_array(PyObject *o, int dtype, Py_ssize_t n_args) {
+    snug_error err;
+    snug_tensor *t = NULL;
+    snug_type type;
+    int from;
+    Py_buffer *b = PyMem_Malloc(sizeof *b);
+    if (!b || PyObject_GetBuffer(o, b, PyBUF_FULL_RO) < 0) {
+        PyErr_Clear();
+        PyMem_Free(b);
+        return NULL;
+    }
+    if (b->len < LEAST_BORROWED || !PyBuffer_IsContiguous(b, 'C') ||
+        array_type(b, dtype, &type, &from) < 0 || from != (int)type.dtype || !is_own(o, n_args)) {
+        PyErr_Clear();
+        give_back(b);
+        return NULL;
+    }
+    if (snug_tensor_adopt(py.recorder, &type, b->buf, give_back, b, &t, &err) != SNUG_OK) {
+        py_raise(&err);
+        give_back(b);
+        return NULL;
+    }
+    return t;
+}
+
 /* --- everything ------------------------------------------------------------------------------- */
 int py_is_tensor(PyObject *o) {
     return PyObject_TypeCheck(o, py.tensor) || PyObject_TypeCheck(o, py.variable);
@@ -416,6 +466,20 @@ snug_tensor *py_convert(PyObject *o, int dtype, py_wish wish) {
 }
 
 /* --- tf.constant, tf.convert_to_tensor -------------------------------------------------------- */
+/* The value of a call with these arguments. A temporary is held by the interpreter's stack and by
+ * their tuple alone; from Python 3.14 on names may not count. */
+static snug_tensor *convert_argument(PyObject *o, int dtype, py_wish wish, PyObject *args,
+                                     PyObject *keywords) {
+    const Py_ssize_t n = PyTuple_Size(args) + (keywords ? PyDict_Size(keywords) : 0);
+    if (Py_REFCNT(o) == 2 && py.counts_names && !py_is_tensor(o) && py_is_array(o) &&
+        py_enter() == 0) {
+        snug_tensor *t = adopt_array(o, dtype, n);
+        if (t || PyErr_Occurred())
+            return t;
+    }
+    return py_convert(o, dtype, wish);
+}
+
 static int wished(PyObject *o, int *dtype) {
     snug_dtype d;
     *dtype = PY_ANY;
@@ -468,7 +532,8 @@ static PyObject *convert_to_tensor(PyObject *self, PyObject *args, PyObject *key
         Py_INCREF(value);
         return value;
     }
-    snug_tensor *t = py_convert(value, d == PY_ANY ? h : d, d == PY_ANY ? PY_FOLLOW : PY_MUST);
+    snug_tensor *t = convert_argument(value, d == PY_ANY ? h : d, d == PY_ANY ? PY_FOLLOW : PY_MUST,
+                                      args, keywords);
     return t ? py_tensor_new(t) : NULL;
 }
 
@@ -528,7 +593,7 @@ static PyObject *constant(PyObject *self, PyObject *args, PyObject *keywords) {
         if (other)
             return PyErr_Format(PyExc_TypeError, "Expected tensor with dtype %R.", dtype);
     }
-    snug_tensor *t = py_convert(value, d, PY_MUST);
+    snug_tensor *t = convert_argument(value, d, PY_MUST, args, keywords);
     if (t && shape != Py_None) {
         snug_tensor *shaped = in_shape(t, shape);
         py_drop(t);

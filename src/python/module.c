@@ -8,6 +8,7 @@
 #include "py.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -130,6 +131,19 @@ static long offset_in(PyFrameObject *frame) {
     Py_XDECREF(n);
     PyErr_Clear();
     return lasti;
+}
+
+/* Where the interpreter stands in the code that called; the code lent, or NULL. */
+PyObject *py_caller(long *lasti) {
+    PyFrameObject *frame = PyEval_GetFrame();
+    if (!frame) {
+        PyErr_Clear();
+        return NULL;
+    }
+    PyObject *code = (PyObject *)PyFrame_GetCode(frame);
+    *lasti = offset_in(frame);
+    Py_DECREF(code); /* its frame is running */
+    return code;
 }
 
 static void sit_again(void);
@@ -515,6 +529,8 @@ static int take_dtypes(void) {
 }
 
 static int take_symbols(void) {
+    const char *version = Py_GetVersion(); /* "3.11.2 (main, ...)" */
+    py.counts_names = strncmp(version, "3.", 2) == 0 && atoi(version + 2) < 14;
     py.str_code = PyUnicode_InternFromString("_code");
     py.str_lasti = PyUnicode_InternFromString("f_lasti");
     py.str_array = PyUnicode_InternFromString("__array__");

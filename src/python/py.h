@@ -63,6 +63,7 @@ typedef struct {
     PyThreadState *runner; /* of the thread whose plan runs; its GIL is given up */
     unsigned long running; /* id of that thread, 0: none */
     double asked;          /* when signals were looked at */
+    int counts_names;      /* a name that holds an object counts as a reference to it */
     int indexing;          /* a key is being read */
     PyThreadState *seated; /* of the thread whose recording is the recorder's; NULL: ask */
     uint64_t n_threads;    /* ids given so far */
@@ -79,8 +80,9 @@ extern py_state py;
 /* --- module.c --------------------------------------------------------------------------------- */
 /* Engine and recorder are there and no other thread's plan runs. */
 int py_enter(void);
-/* Where the caller's code stands, for messages. */
+/* Where the caller's code stands, for messages; and as it is. */
 void py_mark_site(void);
+PyObject *py_caller(long *lasti);
 /* Lets go of a tensor, also while a plan runs. */
 void py_drop(snug_tensor *t);
 PyObject *py_helper(PyObject **module, const char *name);

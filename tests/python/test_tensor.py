@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Tensors from Python values and back, operators, indexing, text."""
 import unittest
+import weakref
 
 import numpy as np
 
 import snug.tensorflow as tf
+from snug import _C
 
 
 class Conversion(unittest.TestCase):
@@ -137,6 +139,64 @@ class Text(unittest.TestCase):
         self.assertEqual(f"{tf.constant(1.25):.1f} {tf.constant(3.7)} {tf.constant([1, 2])}", "1.2 3.700000047683716 [1 2]")
         self.assertEqual(repr(tf.Variable([1.0], name="w")),
                          "<tf.Variable 'w:0' shape=(1,) dtype=float32, numpy=array([1.], dtype=float32)>")
+
+
+class Borrowing(unittest.TestCase):
+    """Large arrays: a temporary is kept as it is, anything that somebody else can reach is copied."""
+
+    def kept(self, make):
+        before = _C.info()["tensor_bytes"]
+        x = make()
+        data = np.frombuffer(memoryview(x), "f4")
+        self.assertEqual(_C.info()["tensor_bytes"] - before, x.shape.num_elements() * 4)
+        owner = memoryview(x)
+        return x, data, owner
+
+    def test_a_temporary_is_kept(self):
+        seen = []
+
+        class Spy:
+            def __call__(self):
+                a = np.full((600, 600), 2.0, "f4")
+                seen.append(a.ctypes.data)
+                return a
+
+        x, data, _ = self.kept(lambda: tf.constant(Spy()()))
+        self.assertEqual(data.ctypes.data, seen[-1])
+        self.assertEqual(float(tf.reduce_sum(x)), 2 * 600 * 600)
+        y, data, _ = self.kept(lambda: tf.convert_to_tensor(Spy()(), dtype=tf.float32))
+        self.assertEqual(data.ctypes.data, seen[-1])
+        del x, y, data, _
+
+    def test_what_others_can_reach_is_copied(self):
+        import functools
+        a = np.ones((600, 600), "f4")
+        holder, box = (np.ones((600, 600), "f4"),), [np.ones((600, 600), "f4")]
+        partial = functools.partial(tf.constant, np.ones((600, 600), "f4"))
+        refs = []
+
+        def watched():
+            b = np.ones((600, 600), "f4")
+            refs.append(weakref.ref(b))
+            return b
+
+        made = [tf.constant(a), tf.constant(a[:]), tf.constant(*holder), tf.constant(box[0]), partial(), tf.constant(watched()),
+                *map(tf.constant, box), tf.constant(a.T), tf.constant(a.reshape(-1))]
+        a[:] = 5
+        holder[0][:] = 5
+        box[0][:] = 5
+        partial.args[0][:] = 5
+        for x in made:
+            self.assertEqual(float(tf.reduce_sum(x)), 600 * 600)
+
+    def test_bytes_go_with_the_tensor(self):
+        before = _C.info()["bytes"]
+        for _ in range(20):
+            x = tf.constant(np.zeros((1000, 1000), "f4"))
+            y = x + 1.0
+            float(y[0, 0])
+        del x, y
+        self.assertLess(_C.info()["bytes"] - before, 1 << 20)
 
 
 if __name__ == "__main__":
