@@ -182,11 +182,16 @@ static snug_status bench(cli *c, const cli_pipeline *p, snug_error *err) {
     return status;
 }
 
+/* More sources than one: --data. */
 snug_status cmd_data(cli *c, snug_error *err) {
-    const char *what = c->args.operand[0];
-    cli_pipeline p = {
-        .sources = c->args.operand + 1, .n_sources = c->args.n_operands - 1, .batch = 32};
+    const char *what = c->args.operand[0], *sources[1 + CLI_MAX_REPEAT] = {c->args.operand[1]};
+    const int more = c->args.n_all[OPT_data];
+    cli_pipeline p = {.sources = sources, .n_sources = 1 + more, .batch = 32};
+    for (int i = 0; i < more; i++)
+        sources[1 + i] = c->args.all[OPT_data][i];
     snug_status status = cli_integer(c, OPT_batch, 1, INT64_MAX, &p.batch, err);
+    if (status == SNUG_OK && more + 1 > CLI_MAX_REPEAT)
+        status = cli_fail(err, SNUG_E_INVALID, "at most %d sources", CLI_MAX_REPEAT);
     if (status == SNUG_OK)
         status = read_size(c, p.size, err);
     if (status != SNUG_OK)

@@ -52,14 +52,14 @@ const cli_command cli_commands[] = {
      "Rates say what plans may expect of this machine. --calibrate measures them into a file in\n"
      "$XDG_CACHE_HOME/snug, or ~/.cache/snug, which later commands read.\n",
      "doctor --calibrate", O(calibrate), cmd_doctor},
-    {"data", "inspect|bench DIR|FILE...", 2, 4, "what a data set holds; how fast a pipeline is",
+    {"data", "inspect|bench FILE|DIR", 2, 2, "what a data set holds; how fast a pipeline is",
      "inspect: elements, classes and the first element of a folder of pictures, .tfrecord, .npy "
      "or\n"
      "idx files, or a recipe. bench: runs the pipeline that fit --data would run, for five "
      "seconds,\n"
      "and prints what each stage did; pictures get the size --input-shape (default 224,224,3).\n",
      "data bench photos --shuffle --batch 32",
-     O(batch) | O(map) | O(augment) | O(shuffle) | O(buffer) | O(input_shape) | O(seed) |
+     O(batch) | O(data) | O(map) | O(augment) | O(shuffle) | O(buffer) | O(input_shape) | O(seed) |
          O(budget) | O(spill),
      cmd_data},
     {"make-data", "shapes|blobs DIR", 2, 2, "generate a data set for trying things",

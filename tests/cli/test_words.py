@@ -76,7 +76,7 @@ class Bash(Folder):
         self.assertEqual(self.offered("frobnicate", "--"), set())
 
     def test_options_of_each_command(self):
-        self.assertEqual(len(commands()), 10)
+        self.assertEqual(len(commands()), 11)
         for command in commands():
             self.assertEqual(self.offered(command, "--"), {"--" + name for name in options(command)})
         self.assertEqual(self.offered("fit", "model.json", "--val"), {"--val-x", "--val-y", "--val-sample-weight", "--validation-split"})
