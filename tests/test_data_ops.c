@@ -3,6 +3,9 @@
  * TensorFlow's in test_data_ops_golden.c. */
 #include "support/support.h"
 
+#include "kernels/cpu/picture.h"
+#include "op/picture.h"
+
 #include <snug/data_ops.h>
 
 #include <stdio.h>
@@ -231,6 +234,46 @@ static void test_files_written_are_read(void **state) {
     assert_memory_equal(t->data, "a\0b", 3);
     snug_datum_drop(&file);
     sn_test_dir_end(&dir);
+}
+
+/* Every build of the kernel that runs here, from bytes and from floats, near the plain build. */
+static void test_resizes_of_all_instruction_sets_agree(void **state) {
+    (void)state;
+    enum { TO_H = 17, TO_W = 23 };
+    static unsigned char rgb[H * W * 3];
+    static float floats[H * W * 3], out[2][TO_H * TO_W * 3];
+    const char *const isas[] = {"avx2", "avx512"};
+    paint(rgb);
+    for (int i = 0; i < H * W * 3; i++)
+        floats[i] = rgb[i];
+    for (int method = 0; method < SN_N_RESIZE; method++)
+        for (int k = 0; k < 3; k++) {
+            sn_picture_resize p = {.from = rgb,
+                                   .n = 1,
+                                   .h = H,
+                                   .w = W,
+                                   .c = 3,
+                                   .to_h = TO_H,
+                                   .to_w = TO_W,
+                                   .method = method,
+                                   .antialias = method % 2 == 0};
+            const sn_cpu_picture *plain = sn_cpu_picture_for("base"),
+                                 *other = k < 2 ? sn_cpu_picture_for(isas[k]) : plain;
+            size_t bytes;
+            if (!other)
+                continue;
+            assert_true(plain->work(&p, &bytes));
+            void *work = malloc(bytes);
+            p.to = out[0];
+            plain->resize(&p, work);
+            p.to = out[1];
+            p.from = k == 2 ? (const void *)floats : rgb;
+            p.is_f32 = k == 2;
+            other->resize(&p, work);
+            for (int i = 0; i < TO_H * TO_W * 3; i++)
+                expect_real((double)out[1][i], (double)out[0][i], 1e-3);
+            free(work);
+        }
 }
 
 /* --- hostile bytes ---------------------------------------------------------------------------- */
@@ -484,6 +527,13 @@ static void test_wrong_parts_are_named(void **state) {
     expect_text(err.text, "tf.io.decode_jpeg: part 0 is f32[], not text");
     expect_status(call_on(e, "tf.strings.lower", &number, 0, &out, &err), SNUG_E_INVALID, &err);
     expect_text(err.text, "takes 1 parts, not 0");
+    snug_text t = {"a", 1};
+    const snug_datum text = lent(&t);
+    snug_data_op *lower = make(e, "tf.strings.lower", NULL, 0);
+    int n;
+    expect_status(snug_data_op_call(lower, 0, &text, 1, NULL, 0, &n, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "no room");
+    snug_data_op_destroy(lower);
     expect_status(on_text(e, "tf.strings.to_number", "x1", 2, &out, &err), SNUG_E_DATA, &err);
     expect_text(err.text, "'x1' is no f32");
 }
@@ -621,6 +671,7 @@ int main(void) {
         engine_test(test_text_named_jpg_is_no_picture),
         engine_test(test_missing_file_is_named),
         engine_test(test_files_written_are_read),
+        engine_test(test_resizes_of_all_instruction_sets_agree),
         engine_test(test_damaged_pictures_are_messages),
         engine_test(test_damaged_pictures_of_other_kinds_are_messages),
         engine_test(test_features_that_do_not_fit_are_named),

@@ -236,6 +236,8 @@ snug_status snug_data_op_spec(const snug_data_op *op, const snug_spec *in, snug_
 snug_status snug_data_op_call(const snug_data_op *op, uint64_t key, const snug_datum *in, int n_in,
                               snug_datum *out, int max, int *n_out, snug_error *err) {
     SNUG_TRY(check_inputs(op, n_in, err));
+    if (max < 1 && op->row->spec != sn_spec_nothing) /* those of several parts look themselves */
+        return sn_fail(err, SNUG_E_INVALID, "there is no room for a result");
     sn_data_call c = {.op = op, .engine = op->engine, .n_in = n_in, .in = in, .key = key};
     c.out = out;
     c.max = max;
