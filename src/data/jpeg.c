@@ -176,21 +176,41 @@ static snug_status decode_booked(reader *r, snug_engine *e, snug_datum *out, snu
     return status;
 }
 
+/* Checks the first bytes and reads the header; the reader is to be destroyed in any case. */
+static snug_status begin(reader *r, const sn_picture_options *o, snug_error *err) {
+    r->recover = o->recover;
+    r->d.client_data = r;
+    r->d.err = jpeg_std_error(&r->errors);
+    r->errors.error_exit = leave_with_message;
+    r->errors.emit_message = note;
+    r->errors.output_message = say_nothing;
+    r->progress.progress_monitor = limit_scans;
+    if (sn_picture_guess(r->source->bytes, r->source->n) != SN_PICTURE_JPEG)
+        return sn_fail(err, SNUG_E_FORMAT, "%s is no JPEG picture: it does not start with ff d8 ff",
+                       r->source->name);
+    const bool head = read_head(r, o);
+    r->d.progress = &r->progress;
+    return head ? SNUG_OK : fail(r, err);
+}
+
 snug_status sn_jpeg_read(snug_engine *e, const sn_picture_source *s, const sn_picture_options *o,
                          snug_datum *out, snug_error *err) {
-    reader r = {.source = s, .recover = o->recover};
-    r.d.client_data = &r;
-    r.d.err = jpeg_std_error(&r.errors);
-    r.errors.error_exit = leave_with_message;
-    r.errors.emit_message = note;
-    r.errors.output_message = say_nothing;
-    r.progress.progress_monitor = limit_scans;
-    if (sn_picture_guess(s->bytes, s->n) != SN_PICTURE_JPEG)
-        return sn_fail(err, SNUG_E_FORMAT, "%s is no JPEG picture: it does not start with ff d8 ff",
-                       s->name);
-    const bool head = read_head(&r, o);
-    r.d.progress = &r.progress;
-    const snug_status status = head ? decode_booked(&r, e, out, err) : fail(&r, err);
+    reader r = {.source = s};
+    snug_status status = begin(&r, o, err);
+    if (status == SNUG_OK)
+        status = decode_booked(&r, e, out, err);
+    jpeg_destroy_decompress(&r.d);
+    return status;
+}
+
+snug_status sn_jpeg_shape(const sn_picture_source *s, int64_t shape[3], snug_error *err) {
+    reader r = {.source = s};
+    const snug_status status = begin(&r, &(sn_picture_options){.ratio = 1}, err);
+    if (status == SNUG_OK) {
+        shape[0] = r.d.image_height;
+        shape[1] = r.d.image_width;
+        shape[2] = r.d.num_components;
+    }
     jpeg_destroy_decompress(&r.d);
     return status;
 }

@@ -51,6 +51,9 @@ SNUG_CHECKED snug_status sn_picture_create(snug_engine *e, const sn_picture_sour
 SNUG_CHECKED snug_status sn_jpeg_read(snug_engine *e, const sn_picture_source *s,
                                       const sn_picture_options *o, snug_datum *out,
                                       snug_error *err);
+/* Rows, columns, channels, by the header alone. */
+SNUG_CHECKED snug_status sn_jpeg_shape(const sn_picture_source *s, int64_t shape[3],
+                                       snug_error *err);
 SNUG_CHECKED snug_status sn_png_read(snug_engine *e, const sn_picture_source *s,
                                      const sn_picture_options *o, snug_datum *out, snug_error *err);
 SNUG_CHECKED snug_status sn_bmp_read(snug_engine *e, const sn_picture_source *s,

@@ -302,6 +302,21 @@ def numbers():
     case("raw_fixed", "tf.io.decode_raw", [raw], tf.io.decode_raw(raw, tf.uint8, fixed_length=6), out_type="uint8", fixed_length=6)
 
 
+def jpegs():
+    rgb = picture(40, 56, 3, 4)
+    file = tf.io.encode_jpeg(rgb)
+    # TensorFlow smooths colours without the pixels beside the window: columns at its edges differ by some levels.
+    case("jpeg_crop", "tf.io.decode_and_crop_jpeg", [file], tf.io.decode_and_crop_jpeg(file, [7, 9, 20, 11]), 6,
+         crop_window=[7, 9, 20, 11])
+    case("jpeg_shape", "tf.io.extract_jpeg_shape", [file], tf.io.extract_jpeg_shape(file))
+    case("jpeg_is", "tf.io.is_jpeg", [file], tf.io.is_jpeg(file))
+    case("jpeg_is_not", "tf.io.is_jpeg", [b"no"], tf.io.is_jpeg(b"no"))
+    case("jpeg_quality", "tf.image.adjust_jpeg_quality", [rgb], tf.image.adjust_jpeg_quality(rgb, 40), 2, jpeg_quality=40)
+    unit = (rgb / 255).astype(np.float32)
+    case("jpeg_quality_float", "tf.image.adjust_jpeg_quality", [unit], tf.image.adjust_jpeg_quality(unit, 75), 0.009,
+         jpeg_quality=75)
+
+
 def tensors():
     values = {"f32": np.array([[1.5, -2], [0, 3e9]], np.float32), "i64": np.array([1, -2, 2 ** 50]), "u8": np.zeros((2, 0), np.uint8),
               "scalar": np.array(7, np.int32), "bool": np.array([True, False]), "f64": np.array([0.1]),
@@ -354,7 +369,7 @@ def resizes():
 
 
 def main(names):
-    for make in (pictures, more_pictures, examples, texts, patterns, numbers, resizes, tensors, csvs):
+    for make in (pictures, more_pictures, examples, texts, patterns, numbers, resizes, tensors, csvs, jpegs):
         make()
     for name in names or CASES:
         write(name)
