@@ -62,13 +62,22 @@ class _Captured:
         return _structure.flatten_to(self.shape, _call(self.function, self.dataset._shape, parts), "element")
 
     def _sample(self):
-        """Types from the first element."""
+        """Types from the first element that it does not fail for."""
         self.run = self._python
-        first = next(_C.Iterator(self.dataset._d, 2, list), None)
-        if first is None:
+        made = failed = None
+        for n, parts in enumerate(_C.Iterator(self.dataset._d, 2, list)):
+            try:
+                made = _call(self.function, self.dataset._shape, parts)
+                break
+            except tf.errors.OpError as error:  # of this element's values: told when it is asked for
+                failed = error
+                if n == 8:
+                    raise
+        if made is None:
+            if failed is not None:
+                raise failed
             self.shape, self.spec = self.dataset._shape, self.dataset._d.spec()
             return
-        made = _call(self.function, self.dataset._shape, first)
         self.shape = _structure.template(made)
         self.made = made
         if any(isinstance(p, Dataset) for p in _structure.flatten(made)):
