@@ -84,8 +84,7 @@ PYTHON = {
     **_from("snug._io", "SparseTensor SparseTensorSpec"),
     **_from("snug._io", "Example Features Feature BytesList FloatList Int64List", "train."),
     **_from("snug._train", "Checkpoint CheckpointManager latest_checkpoint", "train."),
-    **_from("snug._strings", "join length upper lower strip substr regex_replace regex_full_match to_number as_string"
-            " reduce_join format split to_hash_bucket_fast", "strings."),
+    **_from("snug._strings", "format", "strings."),
     **_from("snug._strings", "as_string"),
     **_from("snug._lookup", "KeyValueTensorInitializer StaticHashTable TextFileInitializer TextFileIndex", "lookup."),
     **_from("snug._misc", "as_str as_bytes as_text", "compat."),
@@ -138,9 +137,7 @@ def find(path, name):
         module, attribute = PYTHON[full]
         if module == "snug._types" and name in _dtypes():
             return _dtypes()[_HALF.get(name, name)]
-        found = getattr(importlib.import_module(module), attribute)
-        data = _dataops().function("tf." + full) if module == "snug._strings" else None
-        return found if data is None else _either(found, data)
+        return getattr(importlib.import_module(module), attribute)
     if full in _MODULES:
         try:
             return space(full)
@@ -152,7 +149,7 @@ def find(path, name):
     row = _C.function("tf." + full, False, called)
     data = _dataops().function("tf." + full)
     if data is not None:
-        return data if row is None else _either(row, data)
+        return data
     if row is None and path in ("math", "nn", "linalg") and name not in PYTHON:
         row = _C.function("tf." + name, False, called)
     if row is None and path in ("math", "nn", "linalg") and name in PYTHON:
@@ -165,23 +162,6 @@ def find(path, name):
 def _dataops():
     from snug import _dataops as found
     return found
-
-
-def _either(function, data):
-    """A name with two rows: the one for texts and pictures of any size serves functions that pipelines repeat."""
-    import functools
-    from snug import _C, _capture
-
-    def vague(x):
-        return isinstance(x, _capture.Slot) and (x.dtype.name == "string" or not x.shape.is_fully_defined())
-
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        if _C.is_capturing() and any(vague(x) or isinstance(x, (list, tuple)) and any(map(vague, x))
-                                     for x in (*args, *kwargs.values())):
-            return data(*args, **kwargs)
-        return function(*args, **kwargs)
-    return call
 
 
 def _dtypes():

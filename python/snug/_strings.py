@@ -1,7 +1,5 @@
-"""Tensors of text: an array of bytes objects behind a tensor's face, and tf.strings over it. They are values, not recorded:
-nothing numeric happens to them."""
-import re
-
+"""Tensors of text: an array of bytes objects behind a tensor's face. They are values, not recorded; tf.strings are functions of
+the data table."""
 from snug import _C, _nest
 from snug._lazy import tf
 from snug._types import BY_NAME, TensorShape
@@ -92,10 +90,10 @@ class StringTensor:
         return iter([_of(v) for v in self._array])
 
     def __add__(self, other):
-        return join([self, other])
+        return tf.strings.join([self, other])
 
     def __radd__(self, other):
-        return join([other, self])
+        return tf.strings.join([other, self])
 
     def _compare(self, other):
         import numpy as np
@@ -156,82 +154,6 @@ def _of(value):
     return value if isinstance(value, StringTensor) else StringTensor(value)
 
 
-def _each(function, *inputs):
-    """function on the elements of inputs, broadcast against each other."""
-    import numpy as np
-    arrays = np.broadcast_arrays(*[_array(x) for x in inputs])
-    return _of(np.frompyfunc(lambda *v: function(*v), len(arrays), 1)(*arrays)) if arrays[0].ndim else _of(
-        function(*[a.item() for a in arrays]))
-
-
-def _numbers(function, value, dtype):
-    import numpy as np
-    a = _array(value)
-    flat = [function(v) for v in a.ravel()]
-    return tf.constant(np.array(flat, dtype.as_numpy_dtype).reshape(a.shape))
-
-
-def join(inputs, separator="", name=None):
-    return _each(lambda *v: _bytes(separator).join(v), *inputs)
-
-
-def length(input, unit="BYTE", name=None):
-    return _numbers(lambda v: len(v) if unit == "BYTE" else len(v.decode()), input, tf.int32)
-
-
-def upper(input, encoding="", name=None):
-    return _each(lambda v: v.decode().upper().encode(), input)
-
-
-def lower(input, encoding="", name=None):
-    return _each(lambda v: v.decode().lower().encode(), input)
-
-
-def strip(input, name=None):
-    return _each(lambda v: v.strip(), input)
-
-
-def substr(input, pos, len, unit="BYTE", name=None):
-    first, n = int(pos), int(len)
-    return _each(lambda v: v[first:first + n] if unit == "BYTE" else v.decode()[first:first + n].encode(), input)
-
-
-def regex_replace(input, pattern, rewrite, replace_global=True, name=None):
-    kind = re.compile(_bytes(pattern))
-    return _each(lambda v: kind.sub(_bytes(rewrite), v, 0 if replace_global else 1), input)
-
-
-def regex_full_match(input, pattern, name=None):
-    kind = re.compile(_bytes(pattern))
-    return _numbers(lambda v: kind.fullmatch(v) is not None, input, tf.bool)
-
-
-def to_number(input, out_type=None, name=None):
-    kind = tf.as_dtype(out_type or tf.float32)
-    return _numbers(lambda v: int(v) if kind.is_integer else float(v), input, kind)
-
-
-def as_string(input, precision=-1, scientific=False, shortest=False, width=-1, fill="", name=None):
-    a = tf.convert_to_tensor(input)
-    values = a.numpy()
-
-    def text(v):
-        if a.dtype.is_floating:
-            out = f"{float(v):.{6 if precision < 0 else precision}{'e' if scientific else 'f'}}"
-        else:
-            out = str(bool(v)).lower() if a.dtype.is_bool else str(int(v))
-        return out.rjust(max(width, 0), fill or " ")
-    return StringTensor([text(v) for v in values.ravel()], values.shape) if values.ndim else StringTensor(text(values))
-
-
-def reduce_join(inputs, axis=None, keepdims=False, separator="", name=None):
-    import numpy as np
-    a, by = _array(inputs), _bytes(separator)
-    if axis is None:
-        return _of(by.join(a.ravel().tolist()))
-    return _of(np.apply_along_axis(lambda row: by.join(row.tolist()), int(axis), a).astype(object))
-
-
 def format(template, inputs, placeholder="{}", summarize=3, name=None):  # noqa: A001
     from snug._misc import _written
     inputs = inputs if isinstance(inputs, (list, tuple)) else [inputs]
@@ -240,17 +162,5 @@ def format(template, inputs, placeholder="{}", summarize=3, name=None):  # noqa:
     return _of(template)
 
 
-def split(input, sep=None, maxsplit=-1, name=None):
-    a = _array(input)
-    parts = [v.split(None if not sep else _bytes(sep), maxsplit) for v in a.ravel()]
-    if a.ndim == 0:
-        return _of(parts[0])
-    if len({len(p) for p in parts}) > 1:
-        raise tf.errors.UnimplementedError(None, None, "tf.strings.split of lines with different numbers of words: Snug has no"
-                                           " ragged tensors")
-    return _of(parts)
-
-
-def to_hash_bucket_fast(input, num_buckets, name=None):
-    import zlib
-    return _numbers(lambda v: zlib.crc32(v) % int(num_buckets), input, tf.int64)
+def as_string(*args, **kwargs):
+    return tf.strings.as_string(*args, **kwargs)
