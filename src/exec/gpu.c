@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FILE_NAME "libsnug-cuda.so"
 #define HOST_ROW  "host:"
@@ -23,16 +24,30 @@
 /* dladdr wants an address of this library. */
 static const char here;
 
-static void *load_beside(void) {
+/* Where this library lies, or the program it is part of, up to the last '/'; "": nobody knows. */
+static void find_folder(char *folder, size_t size) {
     Dl_info info;
-    char path[1024];
-    if (dladdr(&here, &info) == 0 || !info.dli_fname)
-        return NULL;
-    const char *slash = strrchr(info.dli_fname, '/');
-    const int n = slash ? (int)(slash - info.dli_fname) : 1;
-    const int length =
-        snprintf(path, sizeof path, "%.*s/%s", n, slash ? info.dli_fname : ".", FILE_NAME);
-    return length > 0 && length < (int)sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    const bool known = dladdr(&here, &info) != 0 && info.dli_fname && strchr(info.dli_fname, '/');
+    ssize_t n = known ? snprintf(folder, size, "%s", info.dli_fname)
+                      : readlink("/proc/self/exe", folder, size - 1);
+    n = n > 0 && n < (ssize_t)size ? n : 0;
+    while (n > 0 && folder[n - 1] != '/')
+        n--;
+    folder[n] = 0;
+}
+
+static void *load_at(const char *folder, const char *under) {
+    char path[1100];
+    snprintf(path, sizeof path, "%s%s%s", folder, under, FILE_NAME);
+    return folder[0] ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+}
+
+/* Or where an installed command has it. */
+static void *load_beside(void) {
+    char folder[1024];
+    find_folder(folder, sizeof folder);
+    void *library = load_at(folder, "");
+    return library ? library : load_at(folder, "../lib/");
 }
 
 static void *load(const char *path) {
