@@ -432,7 +432,7 @@ const char *const op_bad[] = {
     "gather_nd batch=0 f32[1,1,1,1,1,1,1,1] i32[1,1,1] !! would have 9 axes",
     "scatter_nd dims=4,5 batch=0 i32[7,1] f32[6,5] !! to fit it must be f32[7,5]",
     "band low=0 high=0 f32[3] !! 2 to 8 axes",
-    "resize size=4,6 method=6 f32[1,2,3,5] !! method=6",
+    "resize size=4,6 method=8 f32[1,2,3,5] !! method=8",
     "resize size=4,-6 f32[1,2,3,5] !! size has the value -6",
     "resize size=4,6 f32[1,2,0,5] !! no pixels",
     "resize size=4,6 i32[1,2,3,5] !! ",
