@@ -184,6 +184,34 @@ static void test_shared_bytes_count_once_in_the_budget(void **state) {
     close_bench(&b);
 }
 
+static void count_release(void *ctx) {
+    ++*(int *)ctx;
+}
+
+/* Bytes that only the tensor has: on the ledger while it has them, never written. */
+static void test_adopted_bytes_are_on_the_ledger(void **state) {
+    bench b = open_bench(state);
+    static float data[1024];
+    int released = 0;
+    const size_t before = info_of(&b).tensor_bytes;
+    snug_tensor *x;
+    data[0] = 3;
+    expect_ok(snug_tensor_adopt(b.r, &(snug_type){SNUG_F32, 1, {1024}}, data, count_release,
+                                &released, &x, &b.err),
+              &b.err);
+    assert_int_equal(info_of(&b).tensor_bytes - before, sizeof data);
+    snug_tensor *y = op(&b, "square", "", x, NULL);
+    snug_tensor_drop(x);
+    assert_int_equal(released, 0);
+    expect_ok(snug_sync(b.r, &b.err), &b.err);
+    assert_int_equal(released, 1);
+    assert_true(data[0] > 2.5f && data[0] < 3.5f);
+    assert_int_equal(info_of(&b).tensor_bytes - before, sizeof data); /* of y */
+    snug_tensor_drop(y);
+    assert_int_equal(info_of(&b).tensor_bytes, before);
+    close_bench(&b);
+}
+
 static void test_an_error_leaves_the_recording_as_it_was(void **state) {
     bench b = open_bench(state);
     snug_tensor *x = vector(&b, (float[]){1, 2, 3, 4}, 4), *y = op(&b, "square", "", x, NULL);
@@ -744,6 +772,7 @@ int main(void) {
         engine_test(test_a_result_takes_the_bytes_of_an_operand_nobody_holds),
         engine_test(test_operands_that_are_read_again_keep_their_bytes),
         engine_test(test_shared_bytes_count_once_in_the_budget),
+        engine_test(test_adopted_bytes_are_on_the_ledger),
         engine_test(test_an_error_leaves_the_recording_as_it_was),
         engine_test(test_a_read_before_an_assignment_keeps_the_old_value),
         engine_test(test_two_variables_can_be_swapped),
