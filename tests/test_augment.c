@@ -76,7 +76,7 @@ static float *pictures(const what *w) {
     snug_view out = {.type = *sn_graph_type(g, sn_graph_output_at(g, 0))};
     expect_ok(snug_type_bytes(&out.type, &out.bytes, &err), &err);
     out.data = malloc(out.bytes);
-    const sn_input_binding input = {NULL, fill_ramps};
+    const sn_input_binding input = {.fill = fill_ramps};
     const sn_naive_options o = {.params = params, .inputs = &input, .outputs = &out};
     expect_ok(sn_naive_run(e, g, state, &o, &err), &err);
     sn_state_destroy(state);
