@@ -35,6 +35,10 @@ SNUG_CHECKED snug_status sn_gpu_share(const snug_model *m, size_t reserve, size_
                                       sn_share *inout, snug_error *err);
 SNUG_CHECKED snug_status sn_gpu_forecast(const snug_model *m, const sn_plan *plan, sn_forecast *out,
                                          snug_error *err);
+/* Whether what a step on a GPU needs of the host, pinned memory included, is within the engine's
+ * budget. */
+SNUG_CHECKED snug_status sn_gpu_check_host(const snug_model *m, const sn_plan *plan,
+                                           snug_error *err);
 /* That libraries the plan names, and captured runs, may take beyond the context there is. */
 size_t sn_gpu_reserve(const sn_plan *plan);
 SNUG_CHECKED snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan,

@@ -13,6 +13,8 @@
 /* Libraries load code when a kernel of theirs runs first; measured at 46 MiB for 28 plans. Without
  * them only captured runs take some. */
 #define LIBRARY_BYTES ((size_t)48 << 20)
+/* Of feeds that are not staged whole. */
+#define STAGE_BYTES   ((size_t)64 << 20)
 #define CAPTURE_BYTES ((size_t)4 << 20)
 
 static bool is_library(const char *impl) {
@@ -91,4 +93,33 @@ snug_status sn_gpu_forecast(const snug_model *m, const sn_plan *plan, sn_forecas
                          .state = in_granules(state - plan->spilled_bytes, unit),
                          .books = unit + in_granules(arena, unit) - arena};
     return SNUG_OK;
+}
+
+/* Feeds and outputs go through it (exec/gpu_bind.c), and what is spilled lies there. */
+static size_t pinned_of(const sn_plan *plan) {
+    const sn_graph *g = plan->graph;
+    size_t feeds = 0, sum = plan->spilled_bytes + plan->spilled_value_bytes;
+    for (uint32_t i = 0; i < sn_graph_n_inputs(g); i++)
+        feeds += plan->value_bytes[sn_graph_input_at(g, i).i];
+    for (uint32_t i = 0; i < sn_graph_n_outputs(g); i++)
+        sum += plan->value_bytes[plan->outputs[i].value.i];
+    return sum + (feeds < STAGE_BYTES ? feeds : STAGE_BYTES);
+}
+
+snug_status sn_gpu_check_host(const snug_model *m, const sn_plan *plan, snug_error *err) {
+    const size_t budget = snug_budget_bytes(m->engine), pinned = pinned_of(plan);
+    const size_t session = 2 * sn_zone_bytes(plan->zone);
+    char have[24], need[24], held[24];
+    size_t process;
+    if (budget == 0)
+        return SNUG_OK;
+    SNUG_TRY(sn_model_peak(m, &process, err));
+    if (process + session + pinned <= budget)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_BUDGET,
+                   "the step needs %s of the host, %s of it pinned, and its budget is %s; give it "
+                   "more, or use a smaller batch",
+                   snug_bytes_print(process + session + pinned, need, sizeof need),
+                   snug_bytes_print(pinned, held, sizeof held),
+                   snug_bytes_print(budget, have, sizeof have));
 }

@@ -65,6 +65,9 @@ class Works(unittest.TestCase):
         self.assertEqual(r.returncode, 2)
         self.assertIn("--host-budget goes with --device gpu", r.stderr)
         self.assertEqual(run("fit", MLP, *DATA, "--device", "gpu", "--host-budget", "2GiB").returncode, 0)
+        r = run("fit", MLP, *DATA, "--device", "gpu", "--host-budget", "8MiB")
+        self.assertEqual(r.returncode, 3, r.stderr)
+        self.assertIn("of the host", r.stderr)
 
     def test_doctor_tells_versions_and_what_is_missing(self):
         facts = json.loads(run("doctor", "--json").stdout)
