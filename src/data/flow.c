@@ -615,8 +615,8 @@ static snug_status open_choose(sn_cursor *c, snug_error *err) {
 }
 
 /* Among those that have not ended. */
-static int draw_by_weight(const choice *o, choosing *now, uint64_t iteration) {
-    const sn_philox_block b = sn_philox(sn_rng_key(o->seed, iteration), 0, (uint64_t)now->draws++);
+static int draw_by_weight(const choice *o, choosing *now, uint64_t key) {
+    const sn_philox_block b = sn_philox(sn_rng_key(o->seed, key), 0, (uint64_t)now->draws++);
     double sum = 0, u = (double)(((uint64_t)b.v[1] << 32 | b.v[0]) >> 11) * 0x1p-53;
     int last = -1;
     for (int i = 0; i < o->n; i++)
@@ -637,7 +637,7 @@ static snug_status draw_choice(sn_cursor *c, int *out, snug_error *err) {
     const choice *o = c->stage->ctx;
     choosing *now = c->ctx;
     if (o->by_weight) {
-        *out = draw_by_weight(o, now, c->iteration);
+        *out = draw_by_weight(o, now, c->key);
         return *out < 0 ? sn_end(err) : SNUG_OK;
     }
     snug_element e = {0};

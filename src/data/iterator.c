@@ -11,6 +11,7 @@
  * 2. Times are taken of every call that is slow, and of each sixteenth that is not. */
 #include "data/iterator.h"
 
+#include "base/rng.h"
 #include "base/size.h"
 #include "memory/pool.h"
 
@@ -95,7 +96,8 @@ snug_status sn_cursor_open(sn_station *p, sn_cursor **out, snug_error *err) {
     c->iterator = p->iterator;
     c->place = p;
     c->before = (sn_cursor **)(void *)(c + 1);
-    c->iteration = (p->ordinal & 0x7ff) << 11 | (p->opens++ & 0x7ff);
+    c->iteration = (p->ordinal & 0x7ff) << 11 | (p->opens & 0x7ff);
+    c->key = sn_rng_key(p->ordinal, p->opens++);
     snug_status status = SNUG_OK;
     for (int i = 0; i < d->n_before && !d->kind->opens_before && status == SNUG_OK; i++)
         status = sn_cursor_open(p->before[i], &c->before[i], err);

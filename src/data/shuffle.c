@@ -47,7 +47,7 @@ static snug_status open_shuffle(sn_cursor *c, snug_error *err) {
     const shuffle_stage *o = c->stage->ctx;
     SNUG_TRY(sn_cursor_ctx(c, sizeof(shuffling), err));
     shuffling *s = c->ctx;
-    s->key = sn_rng_key(o->seed, o->keep_order ? 0 : c->iteration);
+    s->key = sn_rng_key(o->seed, o->keep_order ? 0 : c->key);
     if (by_index(c))
         return SNUG_OK;
     const snug_engine *e = c->stage->engine;

@@ -71,8 +71,9 @@ struct sn_cursor {
     void *ctx;          /* the kind's own (sn_cursor_ctx) */
     size_t n_ctx;
     int64_t given;
-    uint64_t iteration;
-    bool slow; /* its last call was worth timing */
+    uint64_t iteration; /* for indices: 11 bits of the ordinal, 11 of the opens */
+    uint64_t key;       /* of all bits of both: for what is random in the stage itself */
+    bool slow;          /* its last call was worth timing */
 };
 
 /* Rows of arrays to be filled by elements: part p of the i-th goes to data[p] + i * row_bytes[p].
