@@ -64,7 +64,7 @@ static double *run(snug_engine *e, const trial *t) {
     snprintf(name, sizeof name, "dropout/%s/key", n->layers[0].name);
     if (sn_graph_find_param(g, name, &key, NULL) == SNUG_OK)
         params[key.i].key = t->key;
-    const sn_input_binding input = {(void *)(uintptr_t)t, fill_input};
+    const sn_input_binding input = {.ctx = (void *)(uintptr_t)t, .fill = fill_input};
     snug_view view = {.data = out, .bytes = bytes, .type = t->type};
     const sn_naive_options options = {.params = params, .inputs = &input, .outputs = &view};
     expect_ok(sn_naive_run(e, g, none, &options, &err), &err);
@@ -257,7 +257,8 @@ static void drop_twice(snug_engine *e, const char *const *layers, uint64_t seed,
 }
 
 static void test_a_seed_of_its_own_decides_what_a_layer_draws(void **state) {
-    static const char *const own[] = {"rate=0.4 seed=7", NULL}, *const other[] = {"rate=0.4 seed=8", NULL},
+    static const char *const own[] = {"rate=0.4 seed=7", NULL},
+                             *const other[] = {"rate=0.4 seed=8", NULL},
                              *const none[] = {"rate=0.4", NULL},
                              *const twice[] = {"rate=0.4 seed=7", "rate=0 seed=3", NULL};
     double a[2], b[2];

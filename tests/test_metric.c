@@ -60,7 +60,9 @@ static void add_sums(snug_engine *e, const sn_metric *m, const pick *rows, bool 
     assert_int_equal(sn_type_count(&type), m->n_sums);
     source p = {&scores[0][0], CLASSES, rows}, y = {&onehot[0][0], CLASSES, rows},
            s = {weights, 1, rows};
-    const sn_input_binding inputs[3] = {{&p, fill_rows}, {&y, fill_rows}, {&s, fill_rows}};
+    const sn_input_binding inputs[3] = {{.ctx = &p, .fill = fill_rows},
+                                        {.ctx = &y, .fill = fill_rows},
+                                        {.ctx = &s, .fill = fill_rows}};
     snug_view view = {.data = part, .bytes = (size_t)m->n_sums * sizeof *part, .type = type};
     const sn_naive_options options = {.inputs = inputs, .outputs = &view};
     expect_ok(sn_naive_run(e, g, none, &options, &err), &err);
@@ -152,7 +154,9 @@ static double loss_of(snug_engine *e, const char *text, bool weighted) {
     expect_ok(sn_graph_output(g, "loss", loss, &err), &err);
     source p = {&scores[0][0], CLASSES, &rows}, y = {&onehot[0][0], CLASSES, &rows},
            s = {weights, 1, &rows};
-    const sn_input_binding inputs[3] = {{&p, fill_rows}, {&y, fill_rows}, {&s, fill_rows}};
+    const sn_input_binding inputs[3] = {{.ctx = &p, .fill = fill_rows},
+                                        {.ctx = &y, .fill = fill_rows},
+                                        {.ctx = &s, .fill = fill_rows}};
     snug_view view = {.data = &out, .bytes = sizeof out, .type = {.dtype = SNUG_F64}};
     const sn_naive_options options = {.inputs = inputs, .outputs = &view};
     expect_ok(sn_naive_run(e, g, none, &options, &err), &err);

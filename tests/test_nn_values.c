@@ -56,7 +56,8 @@ static double evaluate(void **state, const char *activation, const double (*x)[C
     block bx = {&x[0][0], sizeof scores},
           by = {sparse ? (const double *)(const void *)labels : &onehot[0][0],
                 sparse ? sizeof labels : sizeof onehot};
-    const sn_input_binding inputs[2] = {{&bx, fill_block}, {&by, fill_block}};
+    const sn_input_binding inputs[2] = {{.ctx = &bx, .fill = fill_block},
+                                        {.ctx = &by, .fill = fill_block}};
     snug_view view = {.data = &out, .bytes = sizeof out, .type = {.dtype = SNUG_F64}};
     const sn_naive_options options = {.inputs = inputs, .outputs = &view};
     expect_ok(sn_naive_run(*state, g, none, &options, &err), &err);
@@ -317,7 +318,7 @@ static void test_activations_follow_keras(void **state) {
         sn_builder b = sn_builder_on(g);
         expect_ok(sn_graph_output(g, "y", sn_activation(&b, cases[i].name, x), &err), &err);
         block bx = {&scores[0][0], 4 * sizeof(double)};
-        const sn_input_binding input = {&bx, fill_block};
+        const sn_input_binding input = {.ctx = &bx, .fill = fill_block};
         snug_view view = {.data = out, .bytes = sizeof out};
         const sn_naive_options options = {.inputs = &input, .outputs = &view};
         expect_ok(sn_naive_run(*state, g, none, &options, &err), &err);
