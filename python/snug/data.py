@@ -111,9 +111,8 @@ class Dataset:
     """build(*stages, ignore) makes the pipeline from those of its parents."""
     _each = False       # a captured function on each element: it may stand behind an interleave as well
 
-    def __init__(self, build, parents, shape, word="_Dataset", size=None):
+    def __init__(self, build, parents, shape, word="_Dataset"):
         self._build, self._parents, self._shape, self._word = build, parents, shape, word
-        self._size = size
         self._options = None
         self._d = build(*[p._d for p in parents], ignore=0)
 
@@ -447,7 +446,7 @@ class Dataset:
         return self.cache(os.path.join(path, "snapshot"))
 
     def save(self, path, compression=None, shard_func=None, checkpoint_args=None):
-        """The elements as .npy files: one per part and element."""
+        """The elements one after the other, as Python's pickle writes arrays."""
         import pickle
         os.makedirs(path, exist_ok=True)
         with open(os.path.join(path, "elements.pickle"), "wb") as file:
@@ -719,19 +718,6 @@ def _placeholder(shape, spec):
     return _generated(lambda: iter(()), shape, spec, "_Placeholder")
 
 
-def _csv_default(values, na_value):
-    """The narrowest type that holds all values of a column: int32, int64, float32 or text."""
-    kinds = [(int, lambda v: -2 ** 31 <= v < 2 ** 31, tf.int32), (int, lambda v: -2 ** 63 <= v < 2 ** 63, tf.int64),
-             (float, lambda v: True, tf.float32)]
-    for read, fits, kind in kinds:
-        try:
-            if all(fits(read(v)) for v in values if v not in ("", na_value)):
-                return tf.constant([0], dtype=kind)
-        except ValueError:
-            continue
-    return tf.constant([""])
-
-
 # --- files ------------------------------------------------------------------------------------------------
 _COMPRESSION = {"": 0, None: 0, "GZIP": 1, "ZLIB": 2}
 
@@ -864,130 +850,4 @@ def NumpyIterator(dataset):
     return dataset.as_numpy_iterator()
 
 
-class experimental:
-    AUTOTUNE = AUTOTUNE
-    INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-    OptimizationOptions = ThreadingOptions = DistributeOptions = Options
-
-    class AutoShardPolicy:
-        AUTO, FILE, DATA, OFF, HINT = 0, 1, 2, -1, 3
-
-    @staticmethod
-    def cardinality(dataset):
-        return dataset.cardinality()
-
-    @staticmethod
-    def prefetch_to_device(*ignored, **more):
-        return lambda dataset: dataset
-
-    @staticmethod
-    def copy_to_device(*ignored, **more):
-        return lambda dataset: dataset
-
-    @staticmethod
-    def assert_cardinality(n):
-        def check(dataset):
-            def elements():
-                count = 0
-                for parts in dataset._raw():
-                    count += 1
-                    if count > n:
-                        raise tf.errors.FailedPreconditionError(
-                            None, None, f"Input dataset was expected to contain {n} elements but contained at least {n + 1} elements.")
-                    yield parts
-                if count < n:
-                    raise tf.errors.FailedPreconditionError(
-                        None, None, f"Input dataset was expected to contain {n} elements but contained only {count} elements.")
-            return dataset._again(elements, "_AssertCardinalityDataset", int(n))
-        return check
-
-    @staticmethod
-    def CsvDataset(filenames, record_defaults, compression_type=None, buffer_size=None, header=False, field_delim=",",
-                   use_quote_delim=True, na_value="", select_cols=None, exclude_cols=None):
-        def lines(path):
-            made = TextLineDataset(path, compression_type)
-            return made.skip(1) if header else made
-        files = Dataset.from_tensor_slices(tf.constant(_texts(filenames)))
-        return files.flat_map(lines).map(lambda line: tuple(tf.io.decode_csv(
-            line, record_defaults, field_delim, use_quote_delim, na_value, select_cols)))
-
-    @staticmethod
-    def make_csv_dataset(file_pattern, batch_size, column_names=None, column_defaults=None, label_name=None, select_columns=None,
-                         field_delim=",", use_quote_delim=True, na_value="", header=True, num_epochs=None, shuffle=True,
-                         shuffle_buffer_size=10000, shuffle_seed=None, prefetch_buffer_size=None, num_parallel_reads=None, sloppy=False,
-                         num_rows_for_inference=100, compression_type=None, ignore_errors=False, encoding="utf-8"):
-        import csv
-        files = [parts[0].numpy() for parts in Dataset.list_files(file_pattern, shuffle=False)._raw()]
-        with open(files[0], newline="", encoding=encoding) as file:
-            reader = csv.reader(file, delimiter=field_delim)
-            names = list(column_names) if column_names is not None else next(reader)
-            next(reader) if header and column_names is not None else None
-            rows = [row for row, _ in builtins.zip(reader, builtins.range(num_rows_for_inference or 100))]
-        kept = [i for i, name in builtins.enumerate(names) if select_columns is None or name in select_columns or i in select_columns]
-        defaults = column_defaults if column_defaults is not None else [_csv_default([r[i] for r in rows], na_value) for i in kept]
-        made = experimental.CsvDataset(files, defaults, compression_type, None, header, field_delim, use_quote_delim, na_value,
-                                       None if len(kept) == len(names) else kept)
-        kept = [names[i] for i in kept]
-        if shuffle:
-            made = made.shuffle(shuffle_buffer_size, shuffle_seed)
-        made = made.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
-
-        def columns(*values):
-            out = dict(builtins.zip(kept, values))
-            return out if label_name is None else (out, out.pop(label_name))
-        return made.map(columns).prefetch(prefetch_buffer_size or 1)
-
-    @staticmethod
-    def ignore_errors(log_warning=False):
-        return lambda dataset: dataset.ignore_errors(log_warning)
-
-    @staticmethod
-    def unbatch():
-        return lambda dataset: dataset.unbatch()
-
-    @staticmethod
-    def enumerate_dataset(start=0):
-        return lambda dataset: dataset.enumerate(start)
-
-    @staticmethod
-    def take_while(predicate):
-        return lambda dataset: dataset.take_while(predicate)
-
-    @staticmethod
-    def scan(initial_state, scan_func):
-        return lambda dataset: dataset.scan(initial_state, scan_func)
-
-    @staticmethod
-    def unique():
-        return lambda dataset: dataset.unique()
-
-    @staticmethod
-    def group_by_window(key_func, reduce_func, window_size=None, window_size_func=None):
-        return lambda dataset: dataset.group_by_window(key_func, reduce_func, window_size, window_size_func)
-
-    @staticmethod
-    def bucket_by_sequence_length(*args, **kwargs):
-        return lambda dataset: dataset.bucket_by_sequence_length(*args, **kwargs)
-
-    @staticmethod
-    def shuffle_and_repeat(buffer_size, count=None, seed=None):
-        return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
-
-    @staticmethod
-    def get_single_element(dataset):
-        return dataset.get_single_element()
-
-    @staticmethod
-    def Counter(start=0, step=1, dtype=None):
-        return Dataset.counter(start, step, dtype)
-
-    choose_from_datasets = staticmethod(Dataset.choose_from_datasets)
-    sample_from_datasets = staticmethod(Dataset.sample_from_datasets)
-
-    @staticmethod
-    def save(dataset, path, compression=None, shard_func=None):
-        dataset.save(path)
-
-    @staticmethod
-    def load(path, element_spec=None, compression=None, reader_func=None):
-        return Dataset.load(path)
+from snug import _data_experimental as experimental  # noqa: E402  (it is made of the names above)

@@ -17,7 +17,9 @@ def _label(mode, n):
 def image_dataset_from_directory(directory, labels="inferred", label_mode="int", class_names=None, color_mode="rgb", batch_size=32,
                                  image_size=(256, 256), shuffle=True, seed=None, validation_split=None, subset=None,
                                  interpolation="bilinear", follow_links=False, crop_to_aspect_ratio=False,
-                                 pad_to_aspect_ratio=False, data_format=None, format=None, verbose=True):
+                                 pad_to_aspect_ratio=False, data_format=None, format=None, verbose=True, fast=False):
+    """As Keras has it. fast, Snug's own: JPEG pictures are decoded at a half, a quarter or an eighth where that is still as large
+    as image_size, which is several times quicker and a little smoother."""
     if labels not in ("inferred", None) and not isinstance(labels, (list, tuple)):
         raise ValueError(f'`labels` argument should be a list/tuple of integer labels, or "inferred", or None. Received: {labels}')
     if label_mode not in ("int", "categorical", "binary", None):
@@ -34,7 +36,7 @@ def image_dataset_from_directory(directory, labels="inferred", label_mode="int",
     if subset == "both":
         rest = (interpolation, follow_links, crop_to_aspect_ratio, pad_to_aspect_ratio, data_format, format)
         return tuple(image_dataset_from_directory(directory, labels, label_mode, class_names, color_mode, batch_size, image_size,
-                                                  shuffle, seed, validation_split, part, *rest, verbose)
+                                                  shuffle, seed, validation_split, part, *rest, verbose, fast)
                      for part in ("training", "validation"))
     if seed is None:
         import random
@@ -59,7 +61,7 @@ def image_dataset_from_directory(directory, labels="inferred", label_mode="int",
     shape = data.LEAF if kind == 1 else (data.LEAF, data.LEAF)
     made = data.Dataset(lambda ignore: files, (), shape)
     made = _decoded(made, plain, kind == 1, _label(label_mode, len(names)), _CHANNELS[color_mode], tuple(image_size), interpolation,
-                    crop_to_aspect_ratio)
+                    crop_to_aspect_ratio, fast)
     if batch_size is not None:
         if shuffle:
             made = made.shuffle(batch_size * 8, seed=seed)
@@ -80,8 +82,11 @@ def _rows(files):
             return
 
 
-def _decoded(files, plain, no_labels, label, channels, size, interpolation, crop):
+def _decoded(files, plain, no_labels, label, channels, size, interpolation, crop, fast):
     def picture(path):
+        if fast and not crop:
+            from snug import _dataops
+            return _dataops.function("snug.image.decode_resize")(tf.io.read_file(path), size, channels, interpolation, fast=True)
         image = tf.io.decode_image(tf.io.read_file(path), channels=channels, expand_animations=False)
         if crop:
             image = _crop(image, size)

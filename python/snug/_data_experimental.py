@@ -1,0 +1,145 @@
+"""tf.data.experimental: older names for stages, and data sets of CSV files."""
+import builtins
+
+from snug._lazy import tf
+from snug.data import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, Options, TextLineDataset, _texts  # noqa: F401
+
+OptimizationOptions = ThreadingOptions = DistributeOptions = Options
+
+
+class AutoShardPolicy:
+    AUTO, FILE, DATA, OFF, HINT = 0, 1, 2, -1, 3
+
+
+def cardinality(dataset):
+    return dataset.cardinality()
+
+
+def prefetch_to_device(*ignored, **more):
+    return lambda dataset: dataset
+
+
+def copy_to_device(*ignored, **more):
+    return lambda dataset: dataset
+
+
+def assert_cardinality(n):
+    def check(dataset):
+        def elements():
+            count = 0
+            for parts in dataset._raw():
+                count += 1
+                if count > n:
+                    raise tf.errors.FailedPreconditionError(
+                        None, None, f"Input dataset was expected to contain {n} elements but contained at least {n + 1} elements.")
+                yield parts
+            if count < n:
+                raise tf.errors.FailedPreconditionError(
+                    None, None, f"Input dataset was expected to contain {n} elements but contained only {count} elements.")
+        return dataset._again(elements, "_AssertCardinalityDataset", int(n))
+    return check
+
+
+def CsvDataset(filenames, record_defaults, compression_type=None, buffer_size=None, header=False, field_delim=",",
+               use_quote_delim=True, na_value="", select_cols=None, exclude_cols=None):
+    def lines(path):
+        made = TextLineDataset(path, compression_type)
+        return made.skip(1) if header else made
+    files = Dataset.from_tensor_slices(tf.constant(_texts(filenames)))
+    return files.flat_map(lines).map(lambda line: tuple(tf.io.decode_csv(
+        line, record_defaults, field_delim, use_quote_delim, na_value, select_cols)))
+
+
+def make_csv_dataset(file_pattern, batch_size, column_names=None, column_defaults=None, label_name=None, select_columns=None,
+                     field_delim=",", use_quote_delim=True, na_value="", header=True, num_epochs=None, shuffle=True,
+                     shuffle_buffer_size=10000, shuffle_seed=None, prefetch_buffer_size=None, num_parallel_reads=None, sloppy=False,
+                     num_rows_for_inference=100, compression_type=None, ignore_errors=False, encoding="utf-8"):
+    import csv
+    files = [parts[0].numpy() for parts in Dataset.list_files(file_pattern, shuffle=False)._raw()]
+    with open(files[0], newline="", encoding=encoding) as file:
+        reader = csv.reader(file, delimiter=field_delim)
+        names = list(column_names) if column_names is not None else next(reader)
+        next(reader) if header and column_names is not None else None
+        rows = [row for row, _ in builtins.zip(reader, builtins.range(num_rows_for_inference or 100))]
+    kept = [i for i, name in builtins.enumerate(names) if select_columns is None or name in select_columns or i in select_columns]
+    defaults = column_defaults if column_defaults is not None else [_csv_default([r[i] for r in rows], na_value) for i in kept]
+    made = CsvDataset(files, defaults, compression_type, None, header, field_delim, use_quote_delim, na_value,
+                                   None if len(kept) == len(names) else kept)
+    kept = [names[i] for i in kept]
+    if shuffle:
+        made = made.shuffle(shuffle_buffer_size, shuffle_seed)
+    made = made.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
+
+    def columns(*values):
+        out = dict(builtins.zip(kept, values))
+        return out if label_name is None else (out, out.pop(label_name))
+    return made.map(columns).prefetch(prefetch_buffer_size or 1)
+
+
+def ignore_errors(log_warning=False):
+    return lambda dataset: dataset.ignore_errors(log_warning)
+
+
+def unbatch():
+    return lambda dataset: dataset.unbatch()
+
+
+def enumerate_dataset(start=0):
+    return lambda dataset: dataset.enumerate(start)
+
+
+def take_while(predicate):
+    return lambda dataset: dataset.take_while(predicate)
+
+
+def scan(initial_state, scan_func):
+    return lambda dataset: dataset.scan(initial_state, scan_func)
+
+
+def unique():
+    return lambda dataset: dataset.unique()
+
+
+def group_by_window(key_func, reduce_func, window_size=None, window_size_func=None):
+    return lambda dataset: dataset.group_by_window(key_func, reduce_func, window_size, window_size_func)
+
+
+def bucket_by_sequence_length(*args, **kwargs):
+    return lambda dataset: dataset.bucket_by_sequence_length(*args, **kwargs)
+
+
+def shuffle_and_repeat(buffer_size, count=None, seed=None):
+    return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
+
+
+def get_single_element(dataset):
+    return dataset.get_single_element()
+
+
+def Counter(start=0, step=1, dtype=None):
+    return Dataset.counter(start, step, dtype)
+
+
+choose_from_datasets = Dataset.choose_from_datasets
+sample_from_datasets = Dataset.sample_from_datasets
+
+
+def save(dataset, path, compression=None, shard_func=None):
+    dataset.save(path)
+
+
+def load(path, element_spec=None, compression=None, reader_func=None):
+    return Dataset.load(path)
+
+
+def _csv_default(values, na_value):
+    """The narrowest type that holds all values of a column: int32, int64, float32 or text."""
+    kinds = [(int, lambda v: -2 ** 31 <= v < 2 ** 31, tf.int32), (int, lambda v: -2 ** 63 <= v < 2 ** 63, tf.int64),
+             (float, lambda v: True, tf.float32)]
+    for read, fits, kind in kinds:
+        try:
+            if all(fits(read(v)) for v in values if v not in ("", na_value)):
+                return tf.constant([0], dtype=kind)
+        except ValueError:
+            continue
+    return tf.constant([""])
