@@ -1,6 +1,8 @@
 """DenseNet121, 169 and 201: each convolution reads all that its block has made so far."""
+import functools
+
 from snug.keras import layers as L
-from snug.keras.applications.imagenet_utils import check, decode_predictions, entry, finish, head, of_mode  # noqa: F401
+from snug.keras.applications.imagenet_utils import decode_predictions, head, network, of_mode  # noqa: F401
 from snug.keras.applications.resnet import EPSILON
 
 preprocess_input = of_mode("torch")
@@ -26,9 +28,7 @@ def _transition(x, name):
     return L.AveragePooling2D(2, strides=2, name=name + "_pool")(x)
 
 
-def _densenet(depths, name, include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation):
-    check(weights, include_top, classes)
-    inputs = entry(input_shape, input_tensor, 224, 32, include_top)
+def _densenet(depths, inputs, settings):
     x = L.ZeroPadding2D(padding=((3, 3), (3, 3)))(inputs)
     x = L.Conv2D(64, 7, strides=2, use_bias=False, name="conv1_conv")(x)
     x = _norm_act(x, "conv1")
@@ -40,21 +40,8 @@ def _densenet(depths, name, include_top, weights, input_tensor, input_shape, poo
         x = _transition(x, f"pool{s}") if s < 5 else x
     x = L.BatchNormalization(axis=3, epsilon=EPSILON, name="bn")(x)
     x = L.Activation("relu", name="relu")(x)
-    if include_top:
-        x = L.GlobalAveragePooling2D(name="avg_pool")(x)
-        x = L.Dense(classes, activation=classifier_activation, name="predictions")(x)
-    else:
-        x = head(x, pooling)
-    return finish(inputs, x, name, weights)
+    return head(x, settings)
 
 
-def _network(depths, default):
-    def make(include_top=True, weights="imagenet", input_tensor=None, input_shape=None, pooling=None, classes=1000,
-             classifier_activation="softmax", name=default):
-        return _densenet(depths, name, include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation)
-    make.__name__ = make.__qualname__ = default.replace("densenet", "DenseNet")
-    return make
-
-
-DenseNet121, DenseNet169, DenseNet201 = (_network(d, f"densenet{n}") for n, d in
-                                         ((121, (6, 12, 24, 16)), (169, (6, 12, 32, 32)), (201, (6, 12, 48, 32))))
+DenseNet121, DenseNet169, DenseNet201 = (network(functools.partial(_densenet, d), f"densenet{n}", f"DenseNet{n}")
+                                         for n, d in ((121, (6, 12, 24, 16)), (169, (6, 12, 32, 32)), (201, (6, 12, 48, 32))))

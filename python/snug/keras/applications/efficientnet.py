@@ -2,7 +2,7 @@
 import math
 
 from snug.keras import layers as L
-from snug.keras.applications.imagenet_utils import check, decode_predictions, entry, finish, head, of_mode  # noqa: F401
+from snug.keras.applications.imagenet_utils import check, decode_predictions, entry, finish, of_mode, pooled  # noqa: F401
 from snug.keras.applications.mobilenet_v2 import pads, rounded
 
 preprocess_input = of_mode(None)
@@ -80,7 +80,7 @@ def _network(i, width, depth, size, dropout):
             x = L.Dropout(dropout, name="top_dropout")(x)
             x = L.Dense(classes, activation=classifier_activation, kernel_initializer=_DENSE, name="predictions")(x)
         else:
-            x = head(x, pooling)
+            x = pooled(x, pooling)
         return finish(inputs, x, name, weights)
     make.__name__ = make.__qualname__ = f"EfficientNetB{i}"
     return make

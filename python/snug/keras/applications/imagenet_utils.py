@@ -66,11 +66,32 @@ def entry(input_shape, input_tensor, size, smallest, include_top=True):
     return L.Input(shape=shape) if input_tensor is None else input_tensor
 
 
-def head(x, pooling):
+def pooled(x, pooling, names=True):
     """The end of a network without its classifier."""
-    if pooling == "avg":
-        return L.GlobalAveragePooling2D(name="avg_pool")(x)
-    return L.GlobalMaxPooling2D(name="max_pool")(x) if pooling == "max" else x
+    if pooling not in ("avg", "max"):
+        return x
+    kind = L.GlobalAveragePooling2D if pooling == "avg" else L.GlobalMaxPooling2D
+    return kind(name=pooling + "_pool" if names else None)(x)
+
+
+def head(x, settings, names=True):
+    """The end of a network: averages and one dense layer, or pooling alone."""
+    if not settings["include_top"]:
+        return pooled(x, settings["pooling"], names)
+    x = L.GlobalAveragePooling2D(name="avg_pool")(x)
+    return L.Dense(settings["classes"], activation=settings["classifier_activation"], name="predictions")(x)
+
+
+def network(body, default, title, size=224, smallest=32):
+    """The function that makes a network, with the arguments that nearly all of them have; body(inputs, settings) gives the last tensor."""
+    def make(include_top=True, weights="imagenet", input_tensor=None, input_shape=None, pooling=None, classes=1000,
+             classifier_activation="softmax", name=default):
+        check(weights, include_top, classes)
+        inputs = entry(input_shape, input_tensor, size, smallest, include_top)
+        settings = {"include_top": include_top, "pooling": pooling, "classes": classes, "classifier_activation": classifier_activation}
+        return finish(inputs, body(inputs, settings), name, weights)
+    make.__name__ = make.__qualname__ = title
+    return make
 
 
 def finish(inputs, x, name, weights):

@@ -1,6 +1,6 @@
 """InceptionV3: blocks of parallel branches, put side by side."""
 from snug.keras import layers as L
-from snug.keras.applications.imagenet_utils import check, decode_predictions, entry, finish, of_mode  # noqa: F401
+from snug.keras.applications.imagenet_utils import decode_predictions, head, network, of_mode  # noqa: F401
 
 preprocess_input = of_mode("tf")
 
@@ -73,14 +73,8 @@ def _features(x):
     return x
 
 
-def InceptionV3(include_top=True, weights="imagenet", input_tensor=None, input_shape=None, pooling=None, classes=1000,
-                classifier_activation="softmax", name="inception_v3"):
-    check(weights, include_top, classes)
-    inputs = entry(input_shape, input_tensor, 299, 75, include_top)
-    x = _features(inputs)
-    if include_top:
-        x = L.GlobalAveragePooling2D(name="avg_pool")(x)
-        x = L.Dense(classes, activation=classifier_activation, name="predictions")(x)
-    elif pooling:
-        x = (L.GlobalAveragePooling2D if pooling == "avg" else L.GlobalMaxPooling2D)()(x)
-    return finish(inputs, x, name, weights)
+def _inception(inputs, settings):
+    return head(_features(inputs), settings, names=False)
+
+
+InceptionV3 = network(_inception, "inception_v3", "InceptionV3", 299, 75)

@@ -1,6 +1,6 @@
 """MobileNet: depthwise 3x3 and pointwise 1x1 convolutions in turn."""
 from snug.keras import layers as L
-from snug.keras.applications.imagenet_utils import check, decode_predictions, entry, finish, of_mode  # noqa: F401
+from snug.keras.applications.imagenet_utils import check, decode_predictions, entry, finish, of_mode, pooled  # noqa: F401
 
 preprocess_input = of_mode("tf")
 #           filters of the pointwise convolution, stride of the depthwise one
@@ -37,6 +37,6 @@ def MobileNet(input_shape=None, alpha=1.0, depth_multiplier=1, dropout=1e-3, inc
         x = L.Conv2D(classes, (1, 1), padding="same", name="conv_preds")(x)
         x = L.Reshape((classes,), name="reshape_2")(x)
         x = L.Activation(activation=classifier_activation, name="predictions")(x)
-    elif pooling:
-        x = (L.GlobalAveragePooling2D if pooling == "avg" else L.GlobalMaxPooling2D)()(x)
+    else:
+        x = pooled(x, pooling, names=False)
     return finish(inputs, x, name or f"mobilenet_{alpha:0.2f}_{inputs.shape[1]}", weights)

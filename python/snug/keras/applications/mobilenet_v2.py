@@ -1,6 +1,6 @@
 """MobileNetV2: narrow tensors between blocks that widen, filter each channel, and narrow again."""
 from snug.keras import layers as L
-from snug.keras.applications.imagenet_utils import check, decode_predictions, entry, finish, of_mode  # noqa: F401
+from snug.keras.applications.imagenet_utils import check, decode_predictions, entry, finish, of_mode, pooled  # noqa: F401
 
 preprocess_input = of_mode("tf")
 #           filters, stride, expansion
@@ -56,6 +56,6 @@ def MobileNetV2(input_shape=None, alpha=1.0, include_top=True, weights="imagenet
     if include_top:
         x = L.GlobalAveragePooling2D()(x)
         x = L.Dense(classes, activation=classifier_activation, name="predictions")(x)
-    elif pooling:
-        x = (L.GlobalAveragePooling2D if pooling == "avg" else L.GlobalMaxPooling2D)()(x)
+    else:
+        x = pooled(x, pooling, names=False)
     return finish(inputs, x, name or f"mobilenetv2_{alpha:0.2f}_{inputs.shape[1]}", weights)

@@ -1,6 +1,8 @@
 """ResNet50, 101 and 152: stacks of bottlenecks with a shortcut, normalised after each convolution."""
+import functools
+
 from snug.keras import layers as L
-from snug.keras.applications.imagenet_utils import check, decode_predictions, entry, finish, head, of_mode  # noqa: F401
+from snug.keras.applications.imagenet_utils import decode_predictions, head, network, of_mode  # noqa: F401
 
 preprocess_input = of_mode("caffe")
 EPSILON = 1.001e-5
@@ -21,9 +23,7 @@ def _block(x, filters, name, stride=1, conv_shortcut=True):
     return L.Activation("relu", name=name + "_out")(x)
 
 
-def _resnet(depths, name, include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation):
-    check(weights, include_top, classes)
-    inputs = entry(input_shape, input_tensor, 224, 32, include_top)
+def _resnet(depths, inputs, settings):
     x = L.ZeroPadding2D(padding=((3, 3), (3, 3)), name="conv1_pad")(inputs)
     x = _conv_norm(x, "conv1", 64, 7, 2)
     x = L.ZeroPadding2D(padding=((1, 1), (1, 1)), name="pool1_pad")(x)
@@ -31,20 +31,8 @@ def _resnet(depths, name, include_top, weights, input_tensor, input_shape, pooli
     for s, (depth, filters) in enumerate(zip(depths, (64, 128, 256, 512)), 2):
         for b in range(1, depth + 1):
             x = _block(x, filters, f"conv{s}_block{b}", stride=2 if b == 1 and s > 2 else 1, conv_shortcut=b == 1)
-    if include_top:
-        x = L.GlobalAveragePooling2D(name="avg_pool")(x)
-        x = L.Dense(classes, activation=classifier_activation, name="predictions")(x)
-    else:
-        x = head(x, pooling)
-    return finish(inputs, x, name, weights)
+    return head(x, settings)
 
 
-def _network(depths, default):
-    def make(include_top=True, weights="imagenet", input_tensor=None, input_shape=None, pooling=None, classes=1000,
-             classifier_activation="softmax", name=default):
-        return _resnet(depths, name, include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation)
-    make.__name__ = make.__qualname__ = default.replace("resnet", "ResNet")
-    return make
-
-
-ResNet50, ResNet101, ResNet152 = (_network(d, f"resnet{n}") for n, d in ((50, (3, 4, 6, 3)), (101, (3, 4, 23, 3)), (152, (3, 8, 36, 3))))
+ResNet50, ResNet101, ResNet152 = (network(functools.partial(_resnet, d), f"resnet{n}", f"ResNet{n}")
+                                  for n, d in ((50, (3, 4, 6, 3)), (101, (3, 4, 23, 3)), (152, (3, 8, 36, 3))))

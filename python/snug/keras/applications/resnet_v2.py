@@ -1,6 +1,8 @@
 """ResNet50V2, 101V2 and 152V2: the same with normalisation before each convolution."""
+import functools
+
 from snug.keras import layers as L
-from snug.keras.applications.imagenet_utils import check, decode_predictions, entry, finish, head, of_mode  # noqa: F401
+from snug.keras.applications.imagenet_utils import decode_predictions, head, network, of_mode  # noqa: F401
 from snug.keras.applications.resnet import EPSILON
 
 preprocess_input = of_mode("tf")
@@ -26,9 +28,7 @@ def _block(x, filters, name, stride=1, conv_shortcut=False):
     return L.Add(name=name + "_out")([shortcut, x])
 
 
-def _resnet(depths, name, include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation):
-    check(weights, include_top, classes)
-    inputs = entry(input_shape, input_tensor, 224, 32, include_top)
+def _resnet(depths, inputs, settings):
     x = L.ZeroPadding2D(padding=((3, 3), (3, 3)), name="conv1_pad")(inputs)
     x = L.Conv2D(64, 7, strides=2, use_bias=True, name="conv1_conv")(x)
     x = L.ZeroPadding2D(padding=((1, 1), (1, 1)), name="pool1_pad")(x)
@@ -38,21 +38,8 @@ def _resnet(depths, name, include_top, weights, input_tensor, input_shape, pooli
             x = _block(x, filters, f"conv{s}_block{b}", stride=2 if b == depth and s < 5 else 1, conv_shortcut=b == 1)
     x = L.BatchNormalization(axis=3, epsilon=EPSILON, name="post_bn")(x)
     x = L.Activation("relu", name="post_relu")(x)
-    if include_top:
-        x = L.GlobalAveragePooling2D(name="avg_pool")(x)
-        x = L.Dense(classes, activation=classifier_activation, name="predictions")(x)
-    else:
-        x = head(x, pooling)
-    return finish(inputs, x, name, weights)
+    return head(x, settings)
 
 
-def _network(depths, default):
-    def make(include_top=True, weights="imagenet", input_tensor=None, input_shape=None, pooling=None, classes=1000,
-             classifier_activation="softmax", name=default):
-        return _resnet(depths, name, include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation)
-    make.__name__ = make.__qualname__ = default.replace("resnet", "ResNet").replace("v2", "V2")
-    return make
-
-
-ResNet50V2, ResNet101V2, ResNet152V2 = (_network(d, f"resnet{n}v2") for n, d in
-                                        ((50, (3, 4, 6, 3)), (101, (3, 4, 23, 3)), (152, (3, 8, 36, 3))))
+ResNet50V2, ResNet101V2, ResNet152V2 = (network(functools.partial(_resnet, d), f"resnet{n}v2", f"ResNet{n}V2")
+                                        for n, d in ((50, (3, 4, 6, 3)), (101, (3, 4, 23, 3)), (152, (3, 8, 36, 3))))

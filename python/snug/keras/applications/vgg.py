@@ -1,6 +1,6 @@
 """VGG16 and VGG19: blocks of 3x3 convolutions, each ended by a pooling."""
 from snug.keras import layers as L
-from snug.keras.applications.imagenet_utils import check, decode_predictions, entry, finish, of_mode  # noqa: F401
+from snug.keras.applications.imagenet_utils import check, decode_predictions, entry, finish, of_mode, pooled  # noqa: F401
 
 preprocess_input = of_mode("caffe")
 
@@ -17,10 +17,8 @@ def _vgg(depths, name, include_top, weights, input_tensor, input_shape, pooling,
         x = L.Dense(4096, activation="relu", name="fc1")(x)
         x = L.Dense(4096, activation="relu", name="fc2")(x)
         x = L.Dense(classes, activation=classifier_activation, name="predictions")(x)
-    elif pooling == "avg":
-        x = L.GlobalAveragePooling2D()(x)
-    elif pooling == "max":
-        x = L.GlobalMaxPooling2D()(x)
+    else:
+        x = pooled(x, pooling, names=False)
     return finish(inputs, x, name, weights)
 
 

@@ -1,6 +1,6 @@
 """Xception: separable convolutions with shortcuts."""
 from snug.keras import layers as L
-from snug.keras.applications.imagenet_utils import check, decode_predictions, entry, finish, of_mode  # noqa: F401
+from snug.keras.applications.imagenet_utils import decode_predictions, head, network, of_mode  # noqa: F401
 
 preprocess_input = of_mode("tf")
 
@@ -29,10 +29,7 @@ def _down(x, filters, name):
     return L.Add()([x, residual])
 
 
-def Xception(include_top=True, weights="imagenet", input_tensor=None, input_shape=None, pooling=None, classes=1000,
-             classifier_activation="softmax", name="xception"):
-    check(weights, include_top, classes)
-    inputs = entry(input_shape, input_tensor, 299, 71, include_top)
+def _xception(inputs, settings):
     x = L.Conv2D(32, (3, 3), strides=(2, 2), use_bias=False, name="block1_conv1")(inputs)
     x = L.Activation("relu", name="block1_conv1_act")(_norm(x, "block1_conv1_bn"))
     x = L.Conv2D(64, (3, 3), use_bias=False, name="block1_conv2")(x)
@@ -47,9 +44,7 @@ def Xception(include_top=True, weights="imagenet", input_tensor=None, input_shap
     x = _down(x, (728, 1024), "block13")
     x = _separable(x, 1536, "block14_sepconv1", "behind")
     x = _separable(x, 2048, "block14_sepconv2", "behind")
-    if include_top:
-        x = L.GlobalAveragePooling2D(name="avg_pool")(x)
-        x = L.Dense(classes, activation=classifier_activation, name="predictions")(x)
-    elif pooling:
-        x = (L.GlobalAveragePooling2D if pooling == "avg" else L.GlobalMaxPooling2D)()(x)
-    return finish(inputs, x, name, weights)
+    return head(x, settings, names=False)
+
+
+Xception = network(_xception, "xception", "Xception", 299, 71)
