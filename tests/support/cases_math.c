@@ -92,4 +92,5 @@ SET(sort, {"dtype=i32", "f[7]@distinct"}, {"dtype=i64 descending=1", "f[3,67]@di
     {"dtype=i32 descending=1 k=9", "f[5,67]@ties", VALUES},
     {"dtype=i32", "f[7,67]@special", VALUES},
     {"dtype=i32 descending=1 k=5", "f[7,67]@special", VALUES}, {"dtype=i32", "i32[3,67]"},
-    {"dtype=i64 descending=1", "i64[5,9]"}, {"dtype=i32 k=4", "u8[2,9]"}, {"dtype=i32", "i8[9]"})
+    {"dtype=i64 descending=1", "i64[5,9]"}, {"dtype=i32 k=4", "u8[2,9]"}, {"dtype=i32", "i8[9]"},
+    {"dtype=i32 descending=1 k=30", "f[2,2100]@ties", VALUES})

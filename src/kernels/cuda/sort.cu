@@ -1,8 +1,9 @@
 /* sort.cu: rows in order, or the first k of them, and where each element came from.
  *
- * The order is total: by value, NaN above all numbers, equal ones by their place. All rows are
- * sorted at once, by value and then by row; both sorts keep the order of equals, so each row comes
- * out sorted. */
+ * The order is total: by value, NaN above all numbers, equal ones by their place. Short rows of up
+ * to 32 bits are sorted by a block each, in shared memory, as numbers (key, place). Others are
+ * sorted all at once, by value and then by row; both sorts keep the order of equals, so each row
+ * comes out sorted. */
 #include "kernels/cuda/radix.h"
 
 /* Numbers in the order of the values; both zeros are one, all NaNs are one. */
@@ -27,6 +28,77 @@ static __device__ __forceinline__ uint64_t key_of(int64_t x) {
     return (uint64_t)x ^ (uint64_t)1 << 63;
 }
 
+/* --- short rows ------------------------------------------------------------------------------- */
+enum { SHORT = 2048, THREADS = 256 };
+
+static bool is_short(const snug_type *t) {
+    return t->dims[t->rank - 1] <= SHORT && snug_dtype_bytes(t->dtype) <= 4;
+}
+
+/* Compares and swaps of Batcher's bitonic network over `size` numbers, a power of two. */
+static __device__ void sort_shared(uint64_t *x, int size) {
+    for (int run = 2; run <= size; run *= 2)
+        for (int step = run / 2; step > 0; step /= 2) {
+            __syncthreads();
+            for (int i = (int)threadIdx.x; i < size / 2; i += THREADS) {
+                const int low = 2 * i - (i & (step - 1)), high = low + step;
+                const uint64_t a = x[low], b = x[high];
+                if ((a > b) == ((low & run) == 0)) {
+                    x[low] = b;
+                    x[high] = a;
+                }
+            }
+        }
+    __syncthreads();
+}
+
+typedef struct {
+    int64_t rows, n, k;
+    int size; /* the power of two that holds n */
+    bool descending, wide;
+} short_rows;
+
+template <class T>
+static __global__ void __launch_bounds__(THREADS, 2)
+    short_kernel(const __grid_constant__ short_rows s, const T *x, T *values, void *places) {
+    __shared__ uint64_t numbers[SHORT];
+    const uint32_t turn = s.descending ? 0xffffffffu : 0;
+    for (int64_t row = blockIdx.x; row < s.rows; row += gridDim.x) {
+        for (int i = (int)threadIdx.x; i < s.size; i += THREADS)
+            numbers[i] =
+                i < s.n
+                    ? ((uint64_t)((uint32_t)key_of(x[row * s.n + i]) ^ turn) << 32 | (uint32_t)i)
+                    : ~(uint64_t)0;
+        sort_shared(numbers, s.size);
+        for (int64_t i = threadIdx.x; i < s.k; i += THREADS) {
+            const int64_t from = (uint32_t)numbers[i];
+            values[row * s.k + i] = x[row * s.n + from];
+            if (s.wide)
+                ((int64_t *)places)[row * s.k + i] = from;
+            else
+                ((int32_t *)places)[row * s.k + i] = (int32_t)from;
+        }
+        __syncthreads();
+    }
+}
+
+template <class T> static snug_status sort_short(const sn_cuda_call *c) {
+    const snug_type *t = &c->call->in[0].type, *out = &c->call->out[0].type;
+    short_rows s = {sn_cuda_count(t, 0, t->rank - 1),
+                    t->dims[t->rank - 1],
+                    out->dims[out->rank - 1],
+                    2,
+                    c->call->attrs->sort.descending != 0,
+                    c->call->out[1].type.dtype == SNUG_I64};
+    while (s.size < s.n)
+        s.size *= 2;
+    if (s.rows > 0 && s.k > 0)
+        SN_LAUNCH((short_kernel<T>), sn_blocks(s.rows, 1), THREADS, 0, c->stream, s, sn_in<T>(c, 0),
+                  sn_out<T>(c, 0), c->call->out[1].data);
+    return SNUG_OK;
+}
+
+/* --- others ----------------------------------------------------------------------------------- */
 template <class T> struct value_keys_f {
     const T *x;
     uint64_t *key;
@@ -85,6 +157,12 @@ template <class T> static snug_status sort_as(const sn_cuda_call *c) {
 
 static snug_status run_sort(const sn_cuda_call *c, snug_error *err) {
     const snug_dtype dtype = sn_dtype_in(c, 0);
+    if (is_short(&c->call->in[0].type) && dtype != SNUG_F16 && dtype != SNUG_BF16 &&
+        dtype != SNUG_BOOL)
+        return dtype == SNUG_F32   ? sort_short<float>(c)
+               : dtype == SNUG_I32 ? sort_short<int32_t>(c)
+               : dtype == SNUG_I8  ? sort_short<int8_t>(c)
+                                   : sort_short<uint8_t>(c);
     return dtype == SNUG_F32   ? sort_as<float>(c)
            : dtype == SNUG_F64 ? sort_as<double>(c)
            : dtype == SNUG_I8  ? sort_as<int8_t>(c)
@@ -101,7 +179,7 @@ static snug_status describe_sort(const sn_gpu *g, const sn_opdesc *d, sn_variant
     if (count >> 32 != 0)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "the GPU sorts fewer than 2^32 numbers, not %lld",
                        (long long)count);
-    out->workspace_bytes = sn_radix_bytes(count);
+    out->workspace_bytes = is_short(&d->in[0]) ? 0 : sn_radix_bytes(count);
     return SNUG_OK;
 }
 SN_CUDA_FAMILY(sort, run_sort, describe_sort)
