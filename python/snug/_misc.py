@@ -164,8 +164,14 @@ def _typed(out, kinds):
     return out if tf.as_dtype(getattr(kinds, "dtype", kinds)) == out.dtype else tf.cast(out, getattr(kinds, "dtype", kinds))
 
 
+def is_tensor(x):
+    """Also of texts, and of parts of elements in a function that a pipeline repeats."""
+    from snug._strings import StringTensor
+    return _C.is_tensor(x) or isinstance(x, StringTensor) or hasattr(x, "_slot")
+
+
 def get_static_value(tensor, partial=False):
-    if isinstance(tensor, _C.Tensor) and tensor._is_traced:
+    if hasattr(tensor, "_slot") or (isinstance(tensor, _C.Tensor) and tensor._is_traced):
         return None
     return tensor.numpy() if _C.is_tensor(tensor) else tensor
 

@@ -22,7 +22,8 @@ def _from(module, names, prefix=""):
 
 
 PYTHON = {
-    **_from("snug._C", "constant convert_to_tensor is_tensor Tensor"),
+    **_from("snug._C", "constant convert_to_tensor Tensor"),
+    **_from("snug._misc", "is_tensor"),
     **_from("snug._types", "TensorShape TensorSpec as_dtype dtypes.as_dtype:as_dtype DType dtypes.DType:DType"),
     **_from("snug._variable", "Variable IndexedSlices"),
     **_from("snug._tape", "GradientTape custom_gradient recompute_grad gradients UnconnectedGradients"),

@@ -2,7 +2,7 @@
 the data table."""
 from snug import _C, _nest
 from snug._lazy import tf
-from snug._types import BY_NAME, TensorShape
+from snug._types import BY_NAME, Peek, TensorShape
 
 
 def _bytes(value):
@@ -157,6 +157,8 @@ def _of(value):
 def format(template, inputs, placeholder="{}", summarize=3, name=None):  # noqa: A001
     from snug._misc import _written
     inputs = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    if any(hasattr(x, "_slot") for x in inputs):
+        raise Peek
     for value in inputs:
         template = template.replace(placeholder, _written(value, summarize), 1)
     return _of(template)

@@ -182,6 +182,13 @@ class Streams(unittest.TestCase):
         self.assertEqual(values(Dataset.range(50).map(counted, num_parallel_calls=2)), [2.0 * i for i in range(50)])
         self.assertEqual(len(calls), 1)
 
+    def test_functions_that_look_at_values_go_back_to_python(self):
+        d = Dataset.range(3)
+        self.assertEqual([v.numpy() for v in d.map(lambda i: tf.strings.format("n={}", i))], [b"n=0", b"n=1", b"n=2"])
+        self.assertEqual(values(d.map(lambda i: int(i) * 2)), [0, 2, 4])
+        self.assertEqual(values(d.map(lambda i: i if tf.is_tensor(i) else -1)), [0, 1, 2])
+        self.assertEqual(values(d.map(lambda i: -1 if tf.get_static_value(i) is None else i)), [-1, -1, -1])
+
     def test_arrays_are_not_copied(self):
         x = np.zeros((4, 1000), np.float32)
         d = Dataset.from_tensor_slices(x)
