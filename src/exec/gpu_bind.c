@@ -98,12 +98,18 @@ snug_status sn_gpu_measure(sn_session *s, snug_error *err) {
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
+/* The plan pins the way of the slice; of a shorter last one the checker has seen the device's own,
+ * and that the workspace has room for it. */
 snug_status sn_gpu_prepare_shape(sn_session *s, const sn_bound *bound, const sn_opdesc *desc,
                                  void **prepared, snug_error *err) {
     const sn_gpu_device *d = s->executor->gpu;
+    sn_variant own = {.id = 0};
     if (bound->on_host)
         return sn_kernel_prepare(s->executor->engine, &d->host, desc, prepared, err);
-    return d->api->prepare(d->gpu, desc, bound->step->impl, prepared, err);
+    const bool last = prepared == &bound->last.prepared;
+    if (last)
+        SNUG_TRY(d->device.describe(&d->device, desc, &own, err));
+    return d->api->prepare(d->gpu, desc, last ? own.impl : bound->step->impl, prepared, err);
 }
 
 void sn_gpu_release(sn_session *s, const sn_bound *bound, void *prepared) {

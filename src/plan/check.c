@@ -188,6 +188,18 @@ static snug_status check_transfer(const checker *c, const sn_step *s) {
     return SNUG_OK;
 }
 
+/* A library of a GPU has a way of its own for each height: the shorter last slice may take another
+ * one of the same library. */
+static bool is_same_kernel(const checker *c, const char *planned, const char *found) {
+    static const char *const libraries[] = {"cudnn:", "cublaslt:"};
+    bool same = strncmp(planned, found, sizeof c->p->steps->impl) == 0;
+    for (size_t i = 0; c->iteration > 0 && !same && i < 2; i++) {
+        const size_t n = strlen(libraries[i]);
+        same = strncmp(planned, libraries[i], n) == 0 && strncmp(found, libraries[i], n) == 0;
+    }
+    return same;
+}
+
 /* The operator can be cut so, and the device runs the slice as the plan says. Between the first and
  * the last iteration all slices have moved on by their rows: they are those of the first. */
 static snug_status check_kernel(checker *c, const sn_step *s) {
@@ -204,7 +216,7 @@ static snug_status check_kernel(checker *c, const sn_step *s) {
     if (c->iteration == 0)
         c->first_cut[c->step] = c->cut;
     SNUG_TRY(device->describe(device, &d, &v, c->err));
-    REQUIRE(v.id == s->variant && strncmp(v.impl, s->impl, sizeof s->impl) == 0,
+    REQUIRE(v.id == s->variant && is_same_kernel(c, s->impl, v.impl),
             "is made by a variant the device does not have");
     REQUIRE(s->ws_bytes >= v.workspace_bytes, "is made in too small a workspace");
     for (int k = 0; k < d.n_out; k++)
