@@ -513,6 +513,9 @@ static void list_products(void) {
     adam(8355872, 10, 32, true);
     adam(100003, 10, 37, true);
     adam(5001, 16, 70, true);
+    adam(768, 3072, 8192, false);
+    adam(3072, 768, 8192, true);
+    adam(300, 200, 77, true);
 }
 
 static void list_convolutions(void) {
@@ -529,6 +532,9 @@ static void list_convolutions(void) {
                             {64, 56, 64, 256, 1, 1, 0, 0, 1},  {64, 56, 256, 64, 1, 1, 0, 0, 1},
                             {64, 56, 256, 512, 1, 2, 0, 0, 1}, {64, 14, 256, 256, 3, 1, 1, 1, 1},
                             {64, 7, 512, 2048, 1, 1, 0, 0, 1}, {64, 112, 96, 96, 3, 1, 1, 1, 96}};
+    conv({2, 70, 3, 64, 7, 2, 3, 3, 1}, "patch wb");
+    conv({2, 70, 3, 8, 3, 1, 1, 1, 1}, "patch wb");
+    conv({32, 128, 3, 256, 3, 1, 1, 1, 1}, "patch wb");
     for (int i = 0; i < 7; i++) {
         conv(small[i], "small br");
         conv(small[i], "small b");

@@ -2,6 +2,7 @@
  *
  *   an engine of cuDNN     f32, one group; filters are turned into scratch and back around it
  *   products of a turned x the gradient of 3 x 3 filters with many channels (conv_turned.cu)
+ *   product of patches     the gradient of filters of few channels (conv_patches.cu)
  *   plain                  the rest, and everything where cuDNN is missing (conv_own.cu)
  *
  * Engines want the same padding on both sides. Where it differs the filter gets rows or columns of
@@ -17,6 +18,7 @@
 struct sn_conv_step {
     sn_dnn_plan *engine;
     sn_turned_dw *turned;
+    sn_blas_plan *patches;
 };
 
 /* --- geometry -------------------------------------------------------------------------------- */
@@ -121,6 +123,13 @@ void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, snug_dt
         if (bytes > 0)
             return;
     }
+    if (dtype == SNUG_F32 && dw && sn_patches_dw_takes(g, v)) {
+        const size_t bytes = sn_patches_dw_bytes(g, v);
+        out->bytes = larger(bytes, sums_bytes(v));
+        snprintf(out->impl, sizeof out->impl, "cublaslt:patches");
+        if (bytes > 0)
+            return;
+    }
     if (dtype == SNUG_F32 && engine_conv(v, kind, &e) &&
         sn_dnn_choose(g, &e, &choice, NULL) == SNUG_OK) {
         out->bytes = filter_bytes(v) + larger(choice.workspace_bytes, dw ? sums_bytes(v) : 0);
@@ -137,6 +146,8 @@ static snug_status make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const cha
     sn_dnn_conv e;
     if (strcmp(impl, "cublaslt:turned") == 0)
         return sn_turned_dw_make(g, v, &out->turned, err);
+    if (strcmp(impl, "cublaslt:patches") == 0)
+        return sn_patches_dw_make(g, v, &out->patches, err);
     if (!engine_conv(v, kind, &e))
         return sn_fail(err, SNUG_E_INTERNAL, "'%s' does not take this convolution", impl);
     return sn_dnn_make(g, &e, impl, &out->engine, err);
@@ -166,6 +177,7 @@ void sn_conv_drop(sn_gpu *g, sn_conv_step *step) {
     const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
     sn_dnn_drop(g, step->engine);
     sn_turned_dw_drop(g, step->turned);
+    sn_blas_drop(g, step->patches);
     host->free(host->ctx, step, sizeof *step);
 }
 
@@ -204,6 +216,8 @@ static snug_status run_dw(const sn_cuda_call *c, const sn_conv_step *step, const
     char *rest = (char *)scratch;
     if (step->turned) {
         SNUG_TRY(sn_turned_dw_run(c, step->turned, v, o, scratch, err));
+    } else if (step->patches) {
+        SNUG_TRY(sn_patches_dw_run(c, step->patches, v, o, scratch, err));
     } else {
         const sn_turned t = turned_of(v);
         const sn_dnn_operands e = {(void *)o->x, NULL, (void *)o->dy, NULL, NULL};

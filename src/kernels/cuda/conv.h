@@ -87,4 +87,13 @@ void sn_turned_dw_drop(sn_gpu *g, sn_turned_dw *plan);
 snug_status sn_turned_dw_run(const sn_cuda_call *c, const sn_turned_dw *plan, const sn_conv *v,
                              const sn_cuda_conv *o, void *scratch, snug_error *err);
 
+/* --- the weight gradient of few input channels as a product of patches (conv_patches.cu) -------
+ */
+bool sn_patches_dw_takes(const sn_gpu *g, const sn_conv *v);
+/* 0: the library has no such product. */
+size_t sn_patches_dw_bytes(const sn_gpu *g, const sn_conv *v);
+snug_status sn_patches_dw_make(sn_gpu *g, const sn_conv *v, sn_blas_plan **out, snug_error *err);
+snug_status sn_patches_dw_run(const sn_cuda_call *c, const sn_blas_plan *plan, const sn_conv *v,
+                              const sn_cuda_conv *o, void *scratch, snug_error *err);
+
 #endif

@@ -76,7 +76,7 @@ static size_t image_bytes(const sn_conv *v) {
 
 /* Images of a chunk: the most that divide them all evenly and fit; 0: none. */
 static int64_t chunk_images(const sn_gpu *g, const sn_conv *v) {
-    const size_t cap = sn_gpu_workspace_cap(g);
+    const size_t cap = sn_gpu_layout_cap(g);
     int64_t best = 0;
     for (int64_t n = 1; n <= v->N; n++)
         if (v->N % n == 0 && (size_t)n * image_bytes(v) <= cap)

@@ -32,7 +32,7 @@ static size_t copies_bytes(const sn_conv *v, int64_t images) {
 static int64_t chunk_images(const sn_gpu *g, const sn_conv *v) {
     int64_t best = 0;
     for (int64_t n = 1; n <= v->N; n++)
-        if (v->N % n == 0 && copies_bytes(v, n) <= sn_gpu_workspace_cap(g))
+        if (v->N % n == 0 && copies_bytes(v, n) <= sn_gpu_layout_cap(g))
             best = n;
     return best;
 }

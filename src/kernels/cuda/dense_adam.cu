@@ -6,12 +6,16 @@
  * through x once, CHUNK images at a time: all loaded before the first of them is overwritten by dx,
  * since the compiler may move no load over a store. The gradients then go through shared memory to
  * the update, whose reads and writes are in order. Sums are added in the order of the images.
- * Otherwise: three plain kernels, of the averages, dx, and the weights.
+ * Many columns: the gradient is a product of cuBLASLt into scratch, dx another, and the update a
+ * pass over them. Otherwise: three plain kernels, of the averages, dx, and the weights.
  *
  * The same without the update, for a batch that goes in slices: the gradient alone, dx alone. */
 #include "kernels/cuda/dense.h"
 
+#include "kernels/cuda/lib.h"
+
 #include <stdio.h>
+#include <string.h>
 
 enum { WEIGHTS, MEAN, SQUARE, X, DY, DX = X };
 enum { THREADS = 128, CHUNK = 8, STAGED = 64 };
@@ -350,13 +354,121 @@ void sn_dense_back(const sn_cuda_call *c, const sn_dense_product *p, const float
 #undef RUN
 }
 
+/* --- many columns ---------------------------------------------------------------------------- */
+typedef struct {
+    sn_blas_plan *gradient, *back; /* back: with dx */
+} products;
+
+/* x^T dy, and dy w^T. */
+static sn_blas_product product_of(int64_t M, int64_t N, int64_t K, bool back) {
+    sn_blas_product p = {};
+    p.batch = 1;
+    p.M = back ? K : M;
+    p.N = back ? M : N;
+    p.K = back ? N : K;
+    p.trans_a = !back;
+    p.trans_b = back;
+    p.a_pitch = back ? N : M;
+    p.b_pitch = N;
+    p.c_pitch = back ? M : N;
+    return p;
+}
+
+static size_t gradient_bytes(int64_t M, int64_t N) {
+    return ((size_t)(M * N) * sizeof(float) + 255) / 256 * 256;
+}
+
+/* Scratch of the library's way: the gradient, then its own; 0: it has none. */
+static size_t library_bytes(const sn_gpu *g, const sn_opdesc *d) {
+    const int64_t M = d->in[WEIGHTS].dims[0], N = d->in[WEIGHTS].dims[1], K = d->in[X].dims[0];
+    const sn_blas_product p = product_of(M, N, K, false), q = product_of(M, N, K, true);
+    sn_blas_choice first, second = {};
+    if (M * N * K == 0 || gradient_bytes(M, N) > sn_gpu_layout_cap(g) ||
+        sn_blas_choose(g, &p, &first, NULL) != SNUG_OK ||
+        (d->n_out > DX && sn_blas_choose(g, &q, &second, NULL) != SNUG_OK))
+        return 0;
+    const size_t more = first.workspace_bytes > second.workspace_bytes ? first.workspace_bytes
+                                                                       : second.workspace_bytes;
+    return gradient_bytes(M, N) + more;
+}
+
+static void release(sn_gpu *g, void *prepared) {
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    products *p = (products *)prepared;
+    if (!p)
+        return;
+    sn_blas_drop(g, p->gradient);
+    sn_blas_drop(g, p->back);
+    host->free(host->ctx, p, sizeof *p);
+}
+
+static snug_status prepare(sn_gpu *g, const sn_opdesc *d, const char *impl, void **prepared,
+                           snug_error *err) {
+    *prepared = NULL;
+    if (strncmp(impl, "cublaslt:", 9) != 0)
+        return SNUG_OK;
+    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
+    const int64_t M = d->in[WEIGHTS].dims[0], N = d->in[WEIGHTS].dims[1], K = d->in[X].dims[0];
+    const sn_blas_product p = product_of(M, N, K, false), q = product_of(M, N, K, true);
+    products *made = (products *)host->alloc(host->ctx, sizeof *made);
+    if (!made)
+        return sn_fail(err, SNUG_E_MEMORY, "no host memory for a dense layer's plan");
+    memset((void *)made, 0, sizeof *made);
+    snug_status status = sn_blas_make(g, &p, NULL, &made->gradient, err);
+    if (status == SNUG_OK && d->n_out > DX)
+        status = sn_blas_make(g, &q, NULL, &made->back, err);
+    if (status == SNUG_OK)
+        *prepared = made;
+    else
+        release(g, made);
+    return status;
+}
+
+static __global__ void step_all(const __grid_constant__ update u, const float *g) {
+    const rates<float> p = rates_of<float>(u.param);
+    const int64_t count = u.M * u.N;
+#pragma unroll 4
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        float w = ((const float *)u.w)[i], m = ((const float *)u.m)[i], v = ((const float *)u.v)[i];
+        step_one(p, g[i], &w, &m, &v);
+        ((float *)u.w_out)[i] = w;
+        ((float *)u.m_out)[i] = m;
+        ((float *)u.v_out)[i] = v;
+    }
+}
+
+/* First what needs x, then what needs w and may overwrite x, then w. */
+static snug_status run_products(const sn_cuda_call *c, const update *u, snug_error *err) {
+    const products *p = (const products *)c->call->prepared;
+    float *gradient = (float *)c->call->workspace;
+    void *rest = (char *)c->call->workspace + gradient_bytes(u->M, u->N);
+    const sn_blas_operands first = {
+        (const float *)u->x, (const float *)u->dy, NULL, gradient, false, rest};
+    const sn_blas_operands second = {
+        (const float *)u->dy, (const float *)u->w, NULL, (float *)u->dx, false, rest};
+    SNUG_TRY(sn_blas_run(c->gpu, p->gradient, &first, c->stream, err));
+    if (u->dx)
+        SNUG_TRY(sn_blas_run(c->gpu, p->back, &second, c->stream, err));
+    SN_LAUNCH(step_all, grid_of(u->M * u->N), THREADS, 0, c->stream, *u, gradient);
+    return SNUG_OK;
+}
+
+/* --- which ----------------------------------------------------------------------------------- */
 static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out, snug_error *err) {
     const snug_dtype dtype = d->in[WEIGHTS].dtype;
-    (void)g;
     if (dtype != SNUG_F32 && dtype != SNUG_F64)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "no CUDA update of %s", snug_dtype_name(dtype));
     const bool few = dtype == SNUG_F32 && is_few(d->in[WEIGHTS].dims[1]);
-    snprintf(out->impl, sizeof out->impl, "%s", few ? "own:spans" : "own:plain");
+    const size_t bytes = dtype == SNUG_F32 && !few ? library_bytes(g, d) : 0;
+    out->workspace_bytes = bytes;
+    out->speed = few ? out->speed : SN_SPEED_PRODUCT;
+    snprintf(out->impl, sizeof out->impl, "%s",
+             few         ? "own:spans"
+             : bytes > 0 ? "cublaslt:products"
+                         : "own:plain");
+    if (!few)
+        out->efficiency = bytes > 0 ? 0.6 : 0.005;
     return SNUG_OK;
 }
 
@@ -371,7 +483,6 @@ static bool is_aligned(const sn_call *k) {
 static snug_status run(const sn_cuda_call *c, snug_error *err) {
     const sn_call *k = c->call;
     const int64_t *dims = k->in[WEIGHTS].type.dims;
-    (void)err;
     const update u = {dims[0],
                       dims[1],
                       k->in[X].type.dims[0],
@@ -386,6 +497,8 @@ static snug_status run(const sn_cuda_call *c, snug_error *err) {
                       k->n_out > DX ? k->out[DX].data : NULL,
                       k->param,
                       is_aligned(k)};
+    if (k->prepared)
+        return run_products(c, &u, err);
     if (k->in[WEIGHTS].type.dtype == SNUG_F64)
         run_plain<double>(&u, c->stream);
     else if (!run_few(&u, c->stream))
@@ -394,4 +507,4 @@ static snug_status run(const sn_cuda_call *c, snug_error *err) {
 }
 
 extern const sn_cuda_family sn_cuda_matmul_adam;
-const sn_cuda_family sn_cuda_matmul_adam = {run, describe, NULL, NULL};
+const sn_cuda_family sn_cuda_matmul_adam = {run, describe, prepare, release};

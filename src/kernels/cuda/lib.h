@@ -25,6 +25,12 @@ static inline size_t sn_gpu_workspace_cap(const sn_gpu *g) {
     return wish > 0 ? wish : (size_t)64 << 20;
 }
 
+/* Of what own kernels lay out for a library, some images at a time: convolutions that are pooled,
+ * turned inputs, patches. Fewer images make its products slow. */
+static inline size_t sn_gpu_layout_cap(const sn_gpu *g) {
+    return 4 * sn_gpu_workspace_cap(g);
+}
+
 static inline bool sn_gpu_is_exact(const sn_gpu *g) {
     return sn_gpu_options_of(g)->exact;
 }

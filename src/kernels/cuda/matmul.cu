@@ -169,14 +169,22 @@ static __global__ void __launch_bounds__((BM / TM) * (BN / TN), sizeof(T) == 4 ?
 template <class T>
 static __global__ void add_groups(const __grid_constant__ product p,
                                   const __grid_constant__ operands o) {
+    enum { AHEAD = 32 };
     const int64_t count = p.batch * p.M * p.N;
     const T *partial = (const T *)o.partial;
     for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < count;
          at += (int64_t)gridDim.x * blockDim.x) {
         T total = 0;
-#pragma unroll 32 /* loads on their way, not additions at once */
-        for (int64_t group = 0; group < p.n_groups; group++)
-            total = total + partial[group * count + at];
+        for (int64_t group = 0; group < p.n_groups; group += AHEAD) {
+            T part[AHEAD]; /* on their way together; added in order */
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++)
+                part[i] = group + i < p.n_groups ? partial[(group + i) * count + at] : T(0);
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++)
+                if (group + i < p.n_groups)
+                    total = total + part[i];
+        }
         sn_product_put(p, o, at, at % p.N, total);
     }
 }
