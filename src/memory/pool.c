@@ -3,8 +3,9 @@
  *
  * Invariants:
  * 1. A free buffer's first bytes point to the next of its class.
- * 2. What is taken and what is free together are never more than the most that was taken at once:
- *    keeping buffers does not make a pipeline larger than it was.
+ * 2. What is taken and free together is never more than the most that was taken at once and
+ *    SLACK_BYTES; free buffers never take it past a limit. So keeping them makes a pipeline little
+ *    larger than it was, and files of different sizes do not empty the pool at each new size.
  * 3. Below SMALL_BYTES nothing is kept: the C library does that as well. */
 #include "memory/pool.h"
 
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #define SMALL_BYTES ((size_t)4096)
+#define SLACK_BYTES ((size_t)4 << 20)
 
 /* Rounds up to a class and names it. */
 static bool find_class(size_t bytes, size_t *rounded, size_t *class_index) {
@@ -62,7 +64,8 @@ snug_status sn_pool_take(snug_engine *e, size_t bytes, void **out, size_t *taken
     if (n >= SMALL_BYTES) {
         pthread_mutex_lock(&p->mutex);
         block = pop(p, class_index, n);
-        if (!block && taken_now + p->free_bytes > p->peak_bytes)
+        const size_t all = taken_now + p->free_bytes;
+        if (!block && (all > p->peak_bytes + SLACK_BYTES || (p->limit > 0 && all > p->limit)))
             empty(e);
         if (taken_now > p->peak_bytes)
             p->peak_bytes = taken_now;
@@ -92,8 +95,8 @@ void sn_pool_give(snug_engine *e, void *block, size_t taken) {
     if (taken >= SMALL_BYTES && find_class(taken, &n, &class_index)) {
         pthread_mutex_lock(&p->mutex);
         const size_t with_it = still + p->free_bytes + taken;
-        const bool keep =
-            p->holders > 0 && with_it <= p->peak_bytes && (p->limit == 0 || with_it <= p->limit);
+        const bool keep = p->holders > 0 && with_it <= p->peak_bytes + SLACK_BYTES &&
+                          (p->limit == 0 || with_it <= p->limit);
         if (keep) {
             memcpy(block, &p->free[class_index], sizeof block);
             p->free[class_index] = block;
