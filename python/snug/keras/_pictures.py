@@ -6,7 +6,37 @@ _CHANNELS = {"rgb": 3, "rgba": 4, "grayscale": 1}
 _SUBSETS = {None: 0, "training": 1, "validation": 2}
 
 
-def _label(mode, n):
+def check_folder(labels, label_mode, shuffle, seed, validation_split, subset):
+    if labels not in ("inferred", None) and not isinstance(labels, (list, tuple)):
+        raise ValueError(f'`labels` argument should be a list/tuple of integer labels, or "inferred", or None. Received: {labels}')
+    if label_mode not in ("int", "categorical", "binary", None):
+        raise ValueError(f'`label_mode` argument must be one of "int", "categorical", "binary", or None. Received: {label_mode}')
+    if (validation_split is None) != (subset is None):
+        raise ValueError("If `subset` is set, `validation_split` must be set, and inversely.")
+    if validation_split is not None and not 0 < validation_split < 1:
+        raise ValueError(f"`validation_split` must be between 0 and 1, received: {validation_split}")
+    if validation_split and shuffle and seed is None:
+        raise ValueError("If using `validation_split` and shuffling the data, you must provide a `seed` argument, to make sure that"
+                         " there is no overlap between the training and validation subset.")
+    if subset not in ("training", "validation", "both", None):
+        raise ValueError(f'`subset` must be either "training", "validation" or "both", received: {subset}')
+
+
+def check_binary(label_mode, names):
+    if label_mode == "binary" and len(names) != 2:
+        raise ValueError(f'When passing `label_mode="binary"`, there must be exactly 2 class_names. Received: class_names={names}')
+
+
+def part_of(n, validation_split, subset):
+    """Which of n files a subset has; says so, as Keras does."""
+    if not validation_split:
+        return slice(None)
+    last = int(validation_split * n)
+    print(f"Using {n - last if subset == 'training' else last} files for {subset}.")
+    return slice(None, -last) if subset == "training" else slice(-last, None)
+
+
+def label_of(mode, n):
     if mode == "categorical":
         return lambda path, label: (path, tf.one_hot(label, n))
     if mode == "binary":
@@ -20,23 +50,14 @@ def image_dataset_from_directory(directory, labels="inferred", label_mode="int",
                                  pad_to_aspect_ratio=False, data_format=None, format=None, verbose=True, fast=False):
     """As Keras has it. fast, Snug's own: JPEG pictures are decoded at a half, a quarter or an eighth where that is still as large
     as image_size, which is several times quicker and a little smoother."""
-    if labels not in ("inferred", None) and not isinstance(labels, (list, tuple)):
-        raise ValueError(f'`labels` argument should be a list/tuple of integer labels, or "inferred", or None. Received: {labels}')
-    if label_mode not in ("int", "categorical", "binary", None):
-        raise ValueError(f'`label_mode` argument must be one of "int", "categorical", "binary", or None. Received: {label_mode}')
+    check_folder(labels, label_mode, shuffle, seed, validation_split, subset)
     if color_mode not in _CHANNELS:
         raise ValueError(f'`color_mode` must be one of {{"rgb", "rgba", "grayscale"}}. Received: {color_mode}')
-    if (validation_split is None) != (subset is None):
-        raise ValueError("If `subset` is set, `validation_split` must be set, and inversely.")
-    if validation_split is not None and not 0 < validation_split < 1:
-        raise ValueError(f"`validation_split` must be between 0 and 1, received: {validation_split}")
-    if validation_split and shuffle and seed is None:
-        raise ValueError("If using `validation_split` and shuffling the data, you must provide a `seed` argument, to make sure that"
-                         " there is no overlap between the training and validation subset.")
     if subset == "both":
         rest = (interpolation, follow_links, crop_to_aspect_ratio, pad_to_aspect_ratio, data_format, format)
         return tuple(image_dataset_from_directory(directory, labels, label_mode, class_names, color_mode, batch_size, image_size,
-                                                  shuffle, seed, validation_split, part, *rest, verbose, fast)
+                                                  shuffle, seed, validation_split, part, *rest,
+                                                  verbose and part == "training", fast)
                      for part in ("training", "validation"))
     if seed is None:
         import random
@@ -52,15 +73,15 @@ def image_dataset_from_directory(directory, labels="inferred", label_mode="int",
     names = [c.decode() for c in classes]
     if verbose:
         print(f"Found {found} files" + ("." if kind else f" belonging to {len(names)} classes."))
-    if label_mode == "binary" and len(names) != 2:
-        raise ValueError(f'When passing `label_mode="binary"`, there must be exactly 2 class_names. Received: class_names={names}')
+    check_binary(label_mode, names)
+    part_of(found, validation_split, subset)
     paths = [parts[0].decode() for parts in _rows(files)]
     if not paths:
         raise ValueError(f"No images found in directory {directory}. Allowed formats: ('.bmp', '.gif', '.jpeg', '.jpg', '.png')")
     from snug import data
     shape = data.LEAF if kind == 1 else (data.LEAF, data.LEAF)
     made = data.Dataset(lambda ignore: files, (), shape)
-    made = _decoded(made, plain, kind == 1, _label(label_mode, len(names)), _CHANNELS[color_mode], tuple(image_size), interpolation,
+    made = _decoded(made, plain, kind == 1, label_of(label_mode, len(names)), _CHANNELS[color_mode], tuple(image_size), interpolation,
                     crop_to_aspect_ratio, fast)
     if batch_size is not None:
         if shuffle:
