@@ -1,5 +1,6 @@
 """keras.layers: one class per layer of the engine, with Keras' arguments; and those that are Python's: Lambda, wrappers of
 custom layers, Input."""
+import concurrent.futures
 import contextlib
 import json
 
@@ -49,6 +50,14 @@ def _written(key, value):
     if key in ("activation", "recurrent_activation") and value is None:
         return "linear"
     return value if isinstance(value, tuple) else _serial.to_config(value)
+
+
+def _of_python(key, value):
+    """Whether a setting is an initialiser that the engine cannot know: a function, a class of the user's, an array."""
+    if not key.endswith("_initializer") or not callable(value):
+        return False
+    from snug.keras import initializers
+    return not initializers.is_of_engine(value)
 
 
 # Layers that take one picture as well as a batch of them.
@@ -112,7 +121,7 @@ class _Built(Layer):
     def _engine(self):
         if self._c is None:
             cls = _engine_class(type(self))
-            config = {k: _serial.to_config(v) for k, v in self._values.items()
+            config = {k: _serial.to_config("zeros" if _of_python(k, v) else v) for k, v in self._values.items()
                       if (v is not None or k == "activation") and k not in _NOT_THE_ENGINES}
             config = _without(config, _NOT_THE_ENGINES)
             config.update(name=self.name, trainable=self._trainable, dtype=self._dtype.name)
@@ -128,11 +137,24 @@ class _Built(Layer):
             return
         for v in made[known:]:
             v._may_train = v.trainable
+            self._start(v)
             self._own.append(v)
             if v.path.count("/") == 1 and (v.name not in self._values or v.name == "alpha"):
                 self.__dict__[v.name] = v
         if not self._trainable:
             self.trainable = False
+
+    def _start(self, variable):
+        """What an initialiser of the user's gives a new variable, for which the engine has zeros. On a thread of its own: its
+        recording is no part of a trace that is open here."""
+        for key in (variable.name + "_initializer", variable.name.removesuffix("_kernel") + "_initializer"):
+            function = self._values.get(key)
+            if _of_python(key, function):
+                def assign():
+                    variable.assign(_tf.cast(function(tuple(variable.shape), dtype=variable.dtype), variable.dtype))
+                with concurrent.futures.ThreadPoolExecutor(1) as thread:
+                    thread.submit(assign).result()
+                return
 
     @property
     def trainable(self):
@@ -188,6 +210,9 @@ class _Built(Layer):
         single = type(self).__name__ in _OF_PICTURES and len(tensors) == 1 and len(tensors[0].shape) == 3
         tensors = [_tf.expand_dims(t, 0) for t in tensors] if single else tensors
         with _value_errors():
+            if not self._own and any(_of_python(k, v) for k, v in self._values.items()):
+                self._engine().infer([(t.dtype, tuple(t.shape)) for t in tensors])
+                self._take_variables()
             outputs, out_mask = self._engine().call(tensors, roles if any(roles) else None, masks, bool(training), words or None)
         self._take_variables()
         self.__dict__["built"] = True
