@@ -186,7 +186,7 @@ class _List(_Message):
 
 class BytesList(_List):
     def SerializeToString(self):
-        return b"".join(_field(1, v if isinstance(v, bytes) else bytes(v)) for v in self.value)
+        return b"".join(_field(1, bytes(v.numpy() if hasattr(v, "numpy") else v)) for v in self.value)
 
     def ParseFromString(self, data):
         self.value = [v for _, v in _fields(data)]

@@ -159,7 +159,7 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
 
 def _typed(out, kinds):
     if isinstance(kinds, (list, tuple)):
-        return [_typed(o, k) for o, k in zip(out, kinds)]
+        return [_typed(o, k) for o, k in zip(out if isinstance(out, (list, tuple)) else [out], kinds)]
     out = tf.convert_to_tensor(out)
     return out if tf.as_dtype(getattr(kinds, "dtype", kinds)) == out.dtype else tf.cast(out, getattr(kinds, "dtype", kinds))
 

@@ -1,4 +1,6 @@
 """Functions of tf that are a few others: over lists of tensors, over shapes, or made of what is in the table."""
+import functools
+
 from snug import _C
 from snug._lazy import tf
 from snug._types import TensorShape
@@ -10,6 +12,22 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     norm = tf.linalg.global_norm(given) if use_norm is None else tf.convert_to_tensor(use_norm)
     scale = clip_norm / tf.maximum(norm, clip_norm)
     return [None if t is None else t * tf.cast(scale, t.dtype) for t in t_list], norm
+
+
+def range_of(start, limit=None, delta=1, dtype=None, name="range"):
+    """Numbers of the widest type among the three; the table's row sees numbers, which have none."""
+    if dtype is None:
+        kinds = {v.dtype.name if hasattr(v, "dtype") else type(v).__name__ for v in (start, limit, delta)}
+        if "float64" in kinds:
+            dtype = tf.float64
+        elif "int64" in kinds and not kinds & {"float", "float32"}:
+            dtype = tf.int64
+    return _range()(start, limit, delta, dtype)
+
+
+@functools.lru_cache
+def _range():
+    return _C.function("tf.range", False, "range")
 
 
 def _broadcast(a, b):
