@@ -435,7 +435,7 @@ def _as_tensor(x, layer):
         return x.read_value()
     if hasattr(x, "__array__") or isinstance(x, (int, float, bool)):
         t = _C.convert_to_tensor(x)
-        return _as_tensor(t, layer)
+        return _as_tensor(t, layer) if isinstance(t, _C.Tensor) else t      # a text stays one
     return x
 
 

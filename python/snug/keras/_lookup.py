@@ -5,6 +5,7 @@ import re
 from snug import _C
 from snug._lazy import tf
 from snug.keras._layer import Layer
+from snug.keras._symbolic import KerasTensor, Node
 
 _PUNCTUATION = re.compile(r"""[!"#$%&()*+,\-./:;<=>?@\[\\\]^_`{|}~']""")
 _MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
@@ -158,7 +159,13 @@ class _Lookup(Layer):
         return tf.constant(out.reshape(ids.shape[:-1] + (size,)) if ids.ndim else out[0])
 
     def __call__(self, inputs, **ignored):
-        return self.call(inputs)
+        return self._symbolic_call((inputs,), {}) if isinstance(inputs, KerasTensor) else self.call(inputs)
+
+    def _symbolic_call(self, args, kwargs):
+        kind = "string" if self.invert and isinstance(self.oov_token, str) else "float32" if self.output_mode == "tf_idf" else "int64"
+        outputs = KerasTensor(self.compute_output_shape(tuple(args[0].shape)), kind)
+        self._nodes.append(Node(self, args, kwargs, outputs))
+        return outputs
 
     def call(self, inputs):
         if self.invert:

@@ -150,6 +150,8 @@ def _alone(made):
 
 
 class Functional(Model):
+    _any_size = False         # whether its inputs' extents are only those of the first batch
+
     def __init__(self, inputs=None, outputs=None, name=None, trainable=True, **kwargs):
         Layer.__init__(self, name=name or auto_name("functional" if type(self) in (Functional, Model) else snake(type(self).__name__)),
                        trainable=True)
@@ -213,6 +215,11 @@ class Functional(Model):
                                                   else KerasTensor(input_shape),), {})
         return _symbolic._map(lambda t: tuple(t.shape), made)
 
+    def _symbolic_call(self, args, kwargs):
+        outputs = _symbolic.infer(self._plain_call, args, kwargs)
+        self._nodes.append(_symbolic.Node(self, args, kwargs, outputs))
+        return outputs
+
     def _flat_values(self, inputs):
         if isinstance(inputs, dict):
             if isinstance(self._inputs_struct, dict):
@@ -227,7 +234,7 @@ class Functional(Model):
     def call(self, inputs, training=None, mask=None):
         values = {}
         for t, x in zip(self._flat_inputs, self._flat_values(inputs)):
-            values[id(t)] = _fit(x, t)
+            values[id(t)] = _fit(x, t, self._any_size)
         if mask is not None:
             for t, m in zip(self._flat_inputs, _nest.flatten(mask)):
                 if m is not None and not isinstance(values[id(t)], KerasTensor):
@@ -300,7 +307,7 @@ class Functional(Model):
         return _from_config(config, custom_objects)
 
 
-def _fit(x, t):
+def _fit(x, t, any_size=False):
     """Keras' rule: a missing or surplus axis of size 1 at the end is added or dropped."""
     from snug._lazy import tf
     if isinstance(x, KerasTensor) or not hasattr(x, "shape"):
@@ -310,10 +317,10 @@ def _fit(x, t):
         return tf.expand_dims(x, -1)
     if have == want + 1 and x.shape[-1] == 1:
         return tf.squeeze(x, -1)
-    if have != want or any(a is not None and a != b for a, b in zip(t.shape[1:], tuple(x.shape)[1:])):
+    if have != want or not any_size and any(a is not None and a != b for a, b in zip(t.shape[1:], tuple(x.shape)[1:])):
         raise ValueError(f'Input 0 of layer "{t.name}" is incompatible with the layer: expected shape={tuple(t.shape)},'
                          f" found shape={tuple(x.shape)}")
-    if x.dtype != t._dtype and x.dtype.is_floating != t._dtype.is_floating and t._dtype.is_floating:
+    if x.dtype.name != "string" and x.dtype != t._dtype and x.dtype.is_floating != t._dtype.is_floating and t._dtype.is_floating:
         return tf.cast(x, t._dtype)
     return x
 
@@ -418,6 +425,7 @@ class Sequential(Model):
         for layer in rest:
             y = layer(y)
         self.__dict__["_functional"] = Functional(x, y, name=self.name)
+        self._functional.__dict__["_any_size"] = self.__dict__.get("_deferred", False)
         self.__dict__["built"] = True
 
     def build(self, input_shape=None):

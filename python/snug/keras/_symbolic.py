@@ -1,4 +1,6 @@
 """Symbolic tensors and the graph of calls between them: what functional models are made of."""
+import math
+
 from snug import _C, _nest
 from snug._types import MakesVariable, Peek, TensorShape, as_dtype
 from snug.keras._names import auto_name
@@ -128,6 +130,9 @@ def _run(function, args, kwargs, fill):
         if not isinstance(value, KerasTensor):
             return value
         shape = [fill if d is None else d for d in value.shape]
+        if value._dtype.name == "string":
+            from snug._strings import StringTensor
+            return StringTensor([b""] * math.prod(shape), shape)
         t = _C.full(shape, 0.0 if value._dtype.is_floating else 0, value._dtype)
         if value._keras_mask is not None:
             t._keras_mask = _C.full([fill if d is None else d for d in value._keras_mask.shape], 1, as_dtype("bool"))

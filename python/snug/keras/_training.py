@@ -171,11 +171,11 @@ class Trainer:
         x, _, _ = unpack_x_y_sample_weight(data)
         return self(x, training=False)
 
-    def _function(self, name):
-        """The step, traced; plain while something of the model is still to be made."""
+    def _function(self, name, plain=False):
+        """The step, traced; plain where a batch holds texts, which are values and no part of a trace."""
         from snug import _function
         functions = self.__dict__.setdefault("_functions", {})
-        made = functions.get(name)
+        made = functions.get((name, plain))
         if made is None:
             step = getattr(self, name)
 
@@ -187,7 +187,7 @@ class Trainer:
                     if _C.is_tracing():
                         self._forget_losses()  # they are of the trace
             run.__name__ = name
-            made = functions[name] = run if self.run_eagerly else _function.Function(run, name=name)
+            made = functions[name, plain] = run if self.run_eagerly or plain else _function.Function(run, name=name)
         return made
 
     def make_train_function(self, force=False):
@@ -205,7 +205,7 @@ class Trainer:
         if name == "train_step" and self.optimizer is not None:
             self.optimizer._before_step()
         with km.in_step():
-            result = self._function(name)(_trim(data))
+            result = self._function(name, _holds_text(data))(_trim(data))
         _C.boundary()
         return result
 
@@ -372,6 +372,10 @@ class _Later(dict):
 
     def copy(self):
         return dict(self.items())
+
+
+def _holds_text(data):
+    return any(not isinstance(t, _C.Tensor) and getattr(t, "dtype", None) == "string" for t in _nest.flatten(data))
 
 
 def _trim(data):
