@@ -83,7 +83,17 @@ class _Captured:
         if any(isinstance(p, Dataset) for p in _structure.flatten(made)):
             return
         values = [p if hasattr(p, "dtype") and hasattr(p, "shape") else tf.convert_to_tensor(p) for p in _structure.flatten(made)]
-        self.spec = [(as_dtype(v.dtype), tuple(v.shape)) for v in values]
+        self.spec = [(as_dtype(v.dtype), self._open(tuple(v.shape), parts)) for v in values]
+
+    def _open(self, dims, parts):
+        """The extents that other elements may have otherwise: those that are an open extent of what was given, and of what is made of
+        texts those of rows and lists (words are not counted before they are seen)."""
+        spec = self.dataset._d.spec()
+        if len(dims) <= 2 and any(dtype.name == "string" for dtype, _ in spec):
+            return (None,) * len(dims)
+        free = {n for (_, known), part in zip(spec, parts)
+                for k, n in enumerate(getattr(part, "shape", ())) if known is None or known[k] is None}
+        return tuple(None if n in free else n for n in dims)
 
 
 def _as_error(error):
