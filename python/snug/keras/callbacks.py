@@ -1,5 +1,6 @@
 """keras.callbacks."""
 import math
+import os
 import sys
 import time
 
@@ -329,25 +330,50 @@ class ModelCheckpoint(_Monitor):
         self._setup(monitor, mode)
         self.filepath, self.verbose, self.save_best_only, self.save_weights_only = str(filepath), verbose, save_best_only, save_weights_only
         self.save_freq, self.best = save_freq, initial_value_threshold
+        self._epoch, self._batches = 0, 0
 
-    def _save(self, epoch, logs):
-        path = self.filepath.format(epoch=epoch + 1, **{k: v for k, v in (logs or {}).items()})
+    def on_epoch_begin(self, epoch, logs=None):
+        self._epoch = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.save_freq == "epoch":
+            return
+        self._batches += 1
+        if self._batches >= self.save_freq:
+            self._batches = 0
+            self._save(self._epoch, logs, batch=batch + 1)
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.save_freq == "epoch":
+            self._save(epoch, logs)
+
+    def _save(self, epoch, logs, **where):
+        path = self.filepath.format(epoch=epoch + 1, **where, **(logs or {}))
+        if not self._wanted(epoch, logs, path):
+            return
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         if self.save_weights_only:
             self.model.save_weights(path, overwrite=True)
         else:
             self.model.save(path, overwrite=True)
+        self._say(epoch, f"finished saving model to {path}")
 
-    def on_epoch_end(self, epoch, logs=None):
-        if self.save_freq != "epoch":
-            return
-        if not self.save_best_only:
-            return self._save(epoch, logs)
-        value = self._value(logs)
-        if value is not None and self._better(value, self.best):
-            if self.verbose:
-                print(f"\nEpoch {epoch + 1}: {self.monitor} improved from {self.best} to {value:.5f}, saving model to {self.filepath}")
-            self.best = value
-            self._save(epoch, logs)
+    def _wanted(self, epoch, logs, path):
+        value = self._value(logs) if self.save_best_only else None
+        if value is None:
+            self._say(epoch, f"saving model to {path}")
+            return True
+        best = "None" if self.best is None else f"{self.best:.5f}"
+        if not self._better(value, self.best):
+            self._say(epoch, f"{self.monitor} did not improve from {best}")
+            return False
+        self._say(epoch, f"{self.monitor} improved from {best} to {value:.5f}, saving model to {path}")
+        self.best = value
+        return True
+
+    def _say(self, epoch, text):
+        if self.verbose:
+            print(f"\nEpoch {epoch + 1}: {text}")
 
 
 class CSVLogger(Callback):
