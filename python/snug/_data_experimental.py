@@ -11,6 +11,10 @@ class AutoShardPolicy:
     AUTO, FILE, DATA, OFF, HINT = 0, 1, 2, -1, 3
 
 
+def get_structure(dataset_or_iterator):
+    return dataset_or_iterator.element_spec
+
+
 def cardinality(dataset):
     return dataset.cardinality()
 

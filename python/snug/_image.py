@@ -98,3 +98,22 @@ def stateless_random_hue(image, max_delta, seed):
 def stateless_random_flip_up_down(image, seed):
     image = image if isinstance(image, _capture.Slot) else tf.convert_to_tensor(image)
     return tf.where(_draw(seed, 0.0, 1.0) < 0.5, tf.image.flip_up_down(image), image)
+
+
+def non_max_suppression(boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float("-inf"), name=None):
+    """Which boxes to keep, best first: of two that overlap by more than the threshold, the better one. It looks at values."""
+    import numpy as np
+    if any(isinstance(v, _capture.Slot) for v in (boxes, scores)):
+        raise Peek
+    boxes, scores = (np.asarray(tf.convert_to_tensor(v, dtype=tf.float32)) for v in (boxes, scores))
+    low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+    areas = np.prod(high - low, axis=1)
+    kept = []
+    for i in np.argsort(-scores, kind="stable"):
+        if len(kept) == int(max_output_size) or not scores[i] > float(score_threshold):
+            break
+        common = np.prod(np.clip(np.minimum(high[i], high[kept]) - np.maximum(low[i], low[kept]), 0, None), axis=1)
+        union = areas[i] + areas[kept] - common
+        if not np.any(common > float(iou_threshold) * union):
+            kept.append(i)
+    return tf.constant(np.array(kept, "int32"))

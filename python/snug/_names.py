@@ -63,7 +63,8 @@ PYTHON = {
     **_from("snug._config", "set_jit get_jit set_experimental_options get_experimental_options", "config.optimizer."),
     **_from("snug._random", "set_seed Generator get_global_generator set_global_generator"
             " Algorithm create_rng_state", "random."),
-    **_from("snug._random", "Generator get_global_generator set_global_generator", "random.experimental."),
+    **_from("snug._random", "split fold_in", "random."),
+    **_from("snug._random", "Generator get_global_generator set_global_generator stateless_split:split stateless_fold_in:fold_in", "random.experimental."),
     **_from("snug._misc", "set_verbosity to_graph do_not_convert set_loop_options", "autograph."),
     **_from("snug._misc", "do_not_convert set_loop_options", "autograph.experimental."),
     **_from("snug._misc", "VERSION GIT_VERSION COMPILER_VERSION", "version."),
@@ -79,13 +80,13 @@ PYTHON = {
             " TFRecordOptions matching_files", "io."),
     **_from("snug._image", "resize resize_with_pad ResizeMethod adjust_brightness adjust_contrast adjust_saturation adjust_hue"
             " random_brightness random_contrast random_saturation random_hue stateless_random_brightness stateless_random_contrast"
-            " stateless_random_saturation stateless_random_hue stateless_random_flip_up_down", "image."),
+            " stateless_random_saturation stateless_random_hue stateless_random_flip_up_down non_max_suppression", "image."),
     **_from("snug._image", "is_jpeg", "io."),
     **_from("snug._io", "SparseTensor to_dense:sparse_to_dense from_dense:sparse_from_dense", "sparse."),
     **_from("snug._io", "SparseTensor SparseTensorSpec"),
     **_from("snug._io", "Example Features Feature BytesList FloatList Int64List", "train."),
     **_from("snug._train", "Checkpoint CheckpointManager latest_checkpoint", "train."),
-    **_from("snug._strings", "format", "strings."),
+    **_from("snug._strings", "format unicode_split", "strings."),
     **_from("snug._strings", "as_string"),
     **_from("snug._lookup", "KeyValueTensorInitializer StaticHashTable TextFileInitializer TextFileIndex", "lookup."),
     **_from("snug._misc", "as_str as_bytes as_text", "compat."),

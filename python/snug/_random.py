@@ -106,3 +106,15 @@ def get_global_generator():
 
 def set_global_generator(generator):
     _global[:] = [generator]
+
+
+def split(seed, num=2, alg="auto_select"):
+    """num seeds made of one."""
+    seed = tf.convert_to_tensor(seed)
+    return tf.random.stateless_uniform([num, 2], seed, minval=-2**31, maxval=2**31 - 1, dtype=seed.dtype)
+
+
+def fold_in(seed, data, alg="auto_select"):
+    """A seed made of a seed and a number."""
+    seed, data = tf.convert_to_tensor(seed), tf.convert_to_tensor(data)
+    return tf.stack([tf.cast(data, seed.dtype), tf.reshape(split(seed, 1), [-1])[0]])

@@ -164,5 +164,19 @@ def format(template, inputs, placeholder="{}", summarize=3, name=None):  # noqa:
     return _of(template)
 
 
+def unicode_split(input, input_encoding, errors="replace", replacement_char=65533, name=None):  # noqa: A002
+    """The characters of one text; of several they would be a ragged tensor."""
+    if hasattr(input, "_slot"):
+        raise Peek
+    text = _of(input)
+    if text.ndim:
+        raise tf.errors.UnimplementedError(None, None, "unicode_split of several texts: Snug has no ragged tensors; split one at a time")
+    if input_encoding.upper() not in ("UTF-8", "UTF8"):
+        raise tf.errors.UnimplementedError(None, None, f"unicode_split from {input_encoding} is not in Snug; UTF-8 is")
+    characters = text.numpy().decode("utf-8", "strict" if errors == "strict" else errors)
+    characters = characters.replace("\ufffd", chr(replacement_char)) if errors == "replace" else characters
+    return StringTensor([c.encode() for c in characters], (len(characters),))
+
+
 def as_string(*args, **kwargs):
     return tf.strings.as_string(*args, **kwargs)
