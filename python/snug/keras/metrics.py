@@ -281,6 +281,10 @@ class _Built(Metric):
         if "hinge" in self._engine and "categorical" not in self._engine:
             y_true = tf.where(tf.equal(tf.cast(y_true, y_pred.dtype), 0.0), -tf.ones_like(y_pred), tf.cast(y_true, y_pred.dtype)) \
                 if tuple(y_true.shape) == tuple(y_pred.shape) else y_true
+        if self._engine in ("mean_io_u", "io_u") and self._settings["sparse_y_true"]:
+            predicted = len(y_pred.shape) - (not self._settings["sparse_y_pred"])
+            if len(y_true.shape) == predicted + 1 and y_true.shape[-1] == 1:    # masks keep their channel, as Keras lets them
+                y_true = tf.squeeze(y_true, -1)
         self._metric().update(y_true, y_pred, weight)
 
     def _read(self):
