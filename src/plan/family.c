@@ -360,10 +360,16 @@ static snug_status fill_cut(const sn_family *f, sn_family_cut *cut, snug_error *
     return SNUG_OK;
 }
 
+/* A new name for the same bytes is no work. */
+static bool only_renames(const sn_planner *p, uint32_t node) {
+    const uint32_t out = sn_graph_node_at(p->graph, (sn_node){node})->out[0].i;
+    return p->root[out] != out;
+}
+
 static uint32_t count_sliced(const sn_family *f, const sn_split *s) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < f->p->n_nodes; i++)
-        n += f->p->needed[i] && s->sliced[i];
+        n += f->p->needed[i] && s->sliced[i] && !only_renames(f->p, i);
     return n;
 }
 

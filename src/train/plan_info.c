@@ -87,6 +87,9 @@ static snug_status find_floor(snug_model *m, sn_model_step *s, sn_budget_floor *
     return st == SNUG_E_BUDGET ? SNUG_OK : st;
 }
 
+/* Planning itself may make the process larger than it was booked: then the floor is another. */
+#define FLOOR_TRIES 3
+
 /* The plan within the budget, or where there is none at the floor. The floor of a step that fits
  * without any means is asked for by a budget that is too small. */
 static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_model_plan_info *out,
@@ -95,8 +98,8 @@ static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_mo
     sn_budget_floor floor = {.budget = 0};
     snug_status st = sn_model_plan_within(m, s, budget, &share, &floor, err);
     out->fits = st == SNUG_OK;
-    if (st == SNUG_E_BUDGET)
-        st = sn_model_plan_within(m, s, floor.budget, &share, NULL, err);
+    for (int i = 0; st == SNUG_E_BUDGET && i < FLOOR_TRIES; i++)
+        st = sn_model_plan_within(m, s, floor.budget, &share, &floor, err);
     SNUG_TRY(st);
     tell_plan(s, out);
     SNUG_TRY(tell_share(m, s, out, err));
