@@ -7,44 +7,19 @@
 #include "kernels/cuda/conv.h"
 
 #include "kernels/cuda/act.h"
-#include "kernels/cuda/own.h"
-
-/* Extents that elements are taken apart by. */
-typedef struct {
-    sn_divisor channels, width, height;
-} parts;
-
-/* (image, row, column, channel) of element i of an image-shaped value. */
-typedef struct {
-    int64_t n, i, j, c;
-} place;
-
-static __device__ __forceinline__ place place_of(const parts &p, int64_t i) {
-    place at;
-    const int64_t pixel = sn_div(i, p.channels), line = sn_div(pixel, p.width);
-    at.c = i - pixel * p.channels.d;
-    at.j = pixel - line * p.width.d;
-    at.n = sn_div(line, p.height);
-    at.i = line - at.n * p.height.d;
-    return at;
-}
-
-static parts parts_of(int64_t height, int64_t width, int64_t channels) {
-    const parts p = {sn_divisor_of(channels), sn_divisor_of(width), sn_divisor_of(height)};
-    return p;
-}
+#include "kernels/cuda/places.h"
 
 /* --- forward --------------------------------------------------------------------------------- */
 template <class T> struct conv_forward {
     sn_conv v;
-    parts y_parts;
+    sn_parts y_parts;
     sn_divisor group_width;
     int64_t depth;
     const T *x, *w, *bias, *scale;
     T *y;
 
     __device__ void operator()(int64_t at) const {
-        const place o = place_of(y_parts, at);
+        const sn_place4 o = sn_place_of_element(y_parts, at);
         const int64_t first = sn_div(o.c, group_width) * depth;
         T sum = 0;
         for (int64_t p = 0; p < v.kh; p++) {
@@ -72,7 +47,7 @@ template <class T> struct conv_forward {
 template <class T>
 static void run_forward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
     const conv_forward<T> f = {*v,
-                               parts_of(v->oh, v->ow, v->O),
+                               sn_parts_of(v->oh, v->ow, v->O),
                                sn_divisor_of(v->O / v->groups),
                                v->C / v->groups,
                                (const T *)o->x,
@@ -104,14 +79,14 @@ static __device__ __forceinline__ int64_t under(int64_t at, int64_t k, int64_t p
 
 template <class T> struct conv_backward {
     sn_conv v;
-    parts x_parts;
+    sn_parts x_parts;
     sn_divisor group_depth, down, across;
     int64_t width; /* outputs of a group */
     const T *dy, *w;
     T *dx;
 
     __device__ void operator()(int64_t at) const {
-        const place x = place_of(x_parts, at);
+        const sn_place4 x = sn_place_of_element(x_parts, at);
         const int64_t group = sn_div(x.c, group_depth), k = x.c - group * group_depth.d;
         T sum = 0;
         for (int64_t p = 0; p < v.kh; p++) {
@@ -133,7 +108,7 @@ template <class T> struct conv_backward {
 template <class T>
 static void run_backward(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o) {
     const conv_backward<T> f = {*v,
-                                parts_of(v->H, v->W, v->C),
+                                sn_parts_of(v->H, v->W, v->C),
                                 sn_divisor_of(v->C / v->groups),
                                 sn_divisor_of(v->stride[0]),
                                 sn_divisor_of(v->stride[1]),

@@ -8,31 +8,7 @@
 #include "kernels/cuda/conv_pool.h"
 
 #include "kernels/cuda/act.h"
-#include "kernels/cuda/own.h"
-
-/* (image, row, column, channel) of element i of an image-shaped value. */
-typedef struct {
-    sn_divisor channels, width, height;
-} parts;
-
-typedef struct {
-    int64_t n, i, j, c;
-} place;
-
-static __device__ __forceinline__ place place_of(const parts &p, int64_t i) {
-    place at;
-    const int64_t pixel = sn_div(i, p.channels), line = sn_div(pixel, p.width);
-    at.c = i - pixel * p.channels.d;
-    at.j = pixel - line * p.width.d;
-    at.n = sn_div(line, p.height);
-    at.i = line - at.n * p.height.d;
-    return at;
-}
-
-static parts parts_of(int64_t height, int64_t width, int64_t channels) {
-    const parts p = {sn_divisor_of(channels), sn_divisor_of(width), sn_divisor_of(height)};
-    return p;
-}
+#include "kernels/cuda/places.h"
 
 /* The maximum so far, and where it stood. */
 template <class T> struct conv_pool_winner {
@@ -87,7 +63,7 @@ template <class T> struct conv_pool_forward {
     sn_conv v;
     sn_pool p;
     bool relu;
-    parts octets;
+    sn_parts octets;
     sn_divisor group_width;
     int64_t depth; /* inputs of a group */
     const T *x, *w, *bias, *scale;
@@ -115,7 +91,7 @@ template <class T> struct conv_pool_forward {
         return bias ? sum + bias[c] : sum;
     }
 
-    __device__ __forceinline__ conv_pool_winner<T> pool(const place &o, int64_t c) const {
+    __device__ __forceinline__ conv_pool_winner<T> pool(const sn_place4 &o, int64_t c) const {
         conv_pool_winner<T> win = {0, -1};
         for (int64_t a = 0; a < p.kernel[0]; a++) {
             const int64_t i = o.i * p.stride[0] - p.pad[0] + a;
@@ -129,7 +105,7 @@ template <class T> struct conv_pool_forward {
     }
 
     __device__ void operator()(int64_t at) const {
-        const place o = place_of(octets, at);
+        const sn_place4 o = sn_place_of_element(octets, at);
         const int64_t pixel = (o.n * p.oh + o.i) * p.ow + o.j;
         uint8_t *codes = code ? code + pixel * sn_code_pixel(p) : NULL;
         octet bits = {0, 0, 0};
@@ -154,7 +130,7 @@ static void run_forward(const sn_cuda_call *c, const sn_conv_pool *q, const sn_c
     const conv_pool_forward<T> f = {q->v,
                                     q->p,
                                     q->relu,
-                                    parts_of(q->p.oh, q->p.ow, sn_code_plane(q->p)),
+                                    sn_parts_of(q->p.oh, q->p.ow, sn_code_plane(q->p)),
                                     sn_divisor_of(q->v.O / q->v.groups),
                                     q->v.C / q->v.groups,
                                     (const T *)o->o.x,
@@ -218,14 +194,14 @@ static conv_pool_spread<T> spread_with(const sn_pool *p, const void *dy, const u
 template <class T> struct conv_pool_backward {
     sn_conv v;
     conv_pool_spread<T> spread;
-    parts x_parts;
+    sn_parts x_parts;
     sn_divisor group_depth, down, across;
     int64_t width; /* outputs of a group */
     const T *w;
     T *dx;
 
     __device__ void operator()(int64_t at) const {
-        const place x = place_of(x_parts, at);
+        const sn_place4 x = sn_place_of_element(x_parts, at);
         const int64_t group = sn_div(x.c, group_depth), k = x.c - group * group_depth.d;
         T sum = 0;
         for (int64_t a = 0; a < v.kh; a++) {
@@ -246,7 +222,7 @@ static void run_dx(const sn_cuda_call *c, const sn_conv_pool *q, const sn_cuda_c
     const sn_conv *v = &q->v;
     const conv_pool_backward<T> f = {*v,
                                      spread_with<T>(&q->p, o->o.dy, o->code),
-                                     parts_of(v->H, v->W, v->C),
+                                     sn_parts_of(v->H, v->W, v->C),
                                      sn_divisor_of(v->C / v->groups),
                                      sn_divisor_of(v->stride[0]),
                                      sn_divisor_of(v->stride[1]),
@@ -402,7 +378,7 @@ void sn_conv_pool_plain_dw(const sn_cuda_call *c, const sn_conv_pool *q, const s
 struct conv_pool_take {
     sn_pool p;
     bool relu;
-    parts octets;
+    sn_parts octets;
     const float *big, *bias, *scale;
     float *y;
     uint8_t *code;
@@ -423,7 +399,7 @@ struct conv_pool_take {
     }
 
     __device__ void operator()(int64_t at) const {
-        const place o = place_of(octets, at);
+        const sn_place4 o = sn_place_of_element(octets, at);
         const int64_t pixel = (o.n * p.oh + o.i) * p.ow + o.j, first = 8 * o.c;
         uint8_t *codes = code ? code + pixel * sn_code_pixel(p) : NULL;
         conv_pool_winner<float> win[8];
@@ -478,13 +454,13 @@ static __device__ __forceinline__ void store_eight(float *to, const eight &e) {
 struct conv_pool_take_even {
     sn_pool p;
     bool relu;
-    parts octets;
+    sn_parts octets;
     const float *big, *bias, *scale;
     float *y;
     uint8_t *code;
 
     __device__ void operator()(int64_t at) const {
-        const place o = place_of(octets, at);
+        const sn_place4 o = sn_place_of_element(octets, at);
         const int64_t pixel = (o.n * p.oh + o.i) * p.ow + o.j, first = 8 * o.c;
         const float *from = big + ((o.n * p.H + 2 * o.i) * p.W + 2 * o.j) * p.C + first;
         const eight v[4] = {load_eight(from), load_eight(from + p.C), load_eight(from + p.W * p.C),
@@ -511,7 +487,7 @@ void sn_pool_take(const sn_cuda_call *c, const sn_conv_pool *q, const float *big
                   const sn_cuda_conv_pool *o) {
     const conv_pool_take f = {q->p,
                               q->relu,
-                              parts_of(q->p.oh, q->p.ow, sn_code_plane(q->p)),
+                              sn_parts_of(q->p.oh, q->p.ow, sn_code_plane(q->p)),
                               big,
                               (const float *)o->o.bias,
                               (const float *)o->o.scale,
@@ -522,11 +498,11 @@ void sn_pool_take(const sn_cuda_call *c, const sn_conv_pool *q, const float *big
 
 struct conv_pool_spread_one {
     conv_pool_spread<float> spread;
-    parts big_parts;
+    sn_parts big_parts;
     float *big;
 
     __device__ void operator()(int64_t at) const {
-        const place o = place_of(big_parts, at);
+        const sn_place4 o = sn_place_of_element(big_parts, at);
         big[at] = spread.at(o.n, o.i, o.j, o.c);
     }
 };
@@ -534,13 +510,13 @@ struct conv_pool_spread_one {
 /* The windows there are, and at the right and lower edge places that no window has. */
 struct conv_pool_spread_even {
     sn_pool p;
-    parts octets; /* of ceil(H / 2) x ceil(W / 2) windows */
+    sn_parts octets; /* of ceil(H / 2) x ceil(W / 2) windows */
     const float *dy;
     const uint8_t *code;
     float *big;
 
     __device__ void operator()(int64_t at) const {
-        const place o = place_of(octets, at);
+        const sn_place4 o = sn_place_of_element(octets, at);
         const bool there = o.i < p.oh && o.j < p.ow;
         const int64_t pixel = (o.n * p.oh + o.i) * p.ow + o.j, plane = sn_code_plane(p);
         const uint8_t *codes = code + pixel * sn_code_pixel(p) + o.c;
@@ -568,9 +544,9 @@ void sn_pool_spread(const sn_cuda_call *c, const sn_conv_pool *q, const float *d
     const sn_conv *v = &q->v;
     const sn_pool *p = &q->p;
     const int64_t down = sn_cuda_ceil(p->H, 2), across = sn_cuda_ceil(p->W, 2);
-    const conv_pool_spread_one f = {spread_with<float>(p, dy, code), parts_of(v->oh, v->ow, v->O),
-                                    big};
-    const conv_pool_spread_even even = {*p, parts_of(down, across, sn_code_plane(*p)), dy, code,
+    const conv_pool_spread_one f = {spread_with<float>(p, dy, code),
+                                    sn_parts_of(v->oh, v->ow, v->O), big};
+    const conv_pool_spread_even even = {*p, sn_parts_of(down, across, sn_code_plane(*p)), dy, code,
                                         big};
     if (is_even(p, big, dy))
         sn_each(c, p->N * down * across * sn_code_plane(*p), even);

@@ -1,0 +1,32 @@
+/* places.h: where an element of an image-shaped value stands: divisions by extents known at launch.
+ */
+#ifndef SN_KERNELS_CUDA_PLACES_H
+#define SN_KERNELS_CUDA_PLACES_H
+
+#include "kernels/cuda/own.h"
+
+/* Extents that elements are taken apart by. */
+typedef struct {
+    sn_divisor channels, width, height;
+} sn_parts;
+
+typedef struct {
+    int64_t n, i, j, c; /* image, row, column, channel */
+} sn_place4;
+
+static __device__ __forceinline__ sn_place4 sn_place_of_element(const sn_parts &p, int64_t i) {
+    sn_place4 at;
+    const int64_t pixel = sn_div(i, p.channels), line = sn_div(pixel, p.width);
+    at.c = i - pixel * p.channels.d;
+    at.j = pixel - line * p.width.d;
+    at.n = sn_div(line, p.height);
+    at.i = line - at.n * p.height.d;
+    return at;
+}
+
+static inline sn_parts sn_parts_of(int64_t height, int64_t width, int64_t channels) {
+    const sn_parts p = {sn_divisor_of(channels), sn_divisor_of(width), sn_divisor_of(height)};
+    return p;
+}
+
+#endif
