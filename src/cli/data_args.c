@@ -6,7 +6,6 @@
 #include <snug/data_files.h>
 #include <snug/data_ops.h>
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -105,20 +104,12 @@ snug_status cli_open_source(cli *c, const cli_pipeline *p, snug_dataset **out, s
 }
 
 /* --- functions of --map ----------------------------------------------------------------------- */
-typedef struct {
-    int n;
-    snug_data_op *ops[CLI_MAX_REPEAT];
-} functions;
-
-static void release_functions(void *ctx) {
-    functions *f = ctx;
-    for (int i = 0; i < f->n; i++)
-        snug_data_op_destroy(f->ops[i]);
-    free(f);
+static void release_function(void *op) {
+    snug_data_op_destroy(op);
 }
 
 /* "NAME:K=V;K=V" */
-static snug_status add_function(cli *c, functions *f, const char *text, snug_error *err) {
+static snug_status make_function(cli *c, const char *text, snug_data_op **out, snug_error *err) {
     snug_data_attr attrs[16];
     char copy[2048], *rest = NULL;
     int n = 0;
@@ -136,49 +127,32 @@ static snug_status add_function(cli *c, functions *f, const char *text, snug_err
         *equal = '\0';
         attrs[n++] = (snug_data_attr){word, {equal + 1, strlen(equal + 1)}};
     }
-    const snug_status status = snug_data_op_create(c->engine, copy, attrs, n, &f->ops[f->n], err);
-    f->n += status == SNUG_OK;
-    return status;
+    return snug_data_op_create(c->engine, copy, attrs, n, out, err);
 }
 
-/* The first part through all functions; what the last gives takes its place. */
-static snug_status call_functions(void *ctx, void *worker, const snug_element *in,
-                                  snug_element *out, snug_error *err) {
-    const functions *f = ctx;
-    snug_datum now[SNUG_MAX_PARTS] = {in->part[0]}, next[SNUG_MAX_PARTS];
-    int n_now = 1;
+/* What the function gives of the first part takes its place. */
+static snug_status call_function(void *op, void *worker, const snug_element *in, snug_element *out,
+                                 snug_error *err) {
+    int n = 0;
     (void)worker;
-    snug_datum_hold(&now[0]);
-    for (int i = 0; i < f->n; i++) {
-        int n = 0;
-        const snug_status status = snug_data_op_call(f->ops[i], (uint64_t)in->index, now, 1, next,
-                                                     SNUG_MAX_PARTS - in->n, &n, err);
-        for (int k = 0; k < n_now; k++)
-            snug_datum_drop(&now[k]);
-        if (status != SNUG_OK)
-            return status;
-        memcpy(now, next, (size_t)n * sizeof *now);
-        n_now = n;
-    }
-    out->n = n_now + in->n - 1;
-    memcpy(out->part, now, (size_t)n_now * sizeof *now);
+    const snug_status status = snug_data_op_call(op, (uint64_t)in->index, in->part, 1, out->part,
+                                                 SNUG_MAX_PARTS - in->n, &n, err);
+    if (status != SNUG_OK)
+        return status;
+    out->n = n + in->n - 1;
     for (int i = 1; i < in->n; i++) {
-        out->part[n_now + i - 1] = in->part[i];
+        out->part[n + i - 1] = in->part[i];
         snug_datum_hold(&in->part[i]);
     }
     return SNUG_OK;
 }
-
-static snug_status spec_of_functions(void *ctx, const snug_spec *in, snug_spec *out,
-                                     snug_error *err) {
-    const functions *f = ctx;
-    snug_spec now = {.n = 1, .type = {in->type[0]}, .is_text = {in->is_text[0]}}, next = {0};
-    for (int i = 0; i < f->n; i++) {
-        const snug_status status = snug_data_op_spec(f->ops[i], &now, &next, err);
-        if (status != SNUG_OK)
-            return status;
-        now = next;
-    }
+static snug_status spec_of_function(void *op, const snug_spec *in, snug_spec *out,
+                                    snug_error *err) {
+    const snug_spec first = {.n = 1, .type = {in->type[0]}, .is_text = {in->is_text[0]}};
+    snug_spec now = {0};
+    const snug_status status = snug_data_op_spec(op, &first, &now, err);
+    if (status != SNUG_OK)
+        return status;
     for (int i = 1; i < in->n && now.n < SNUG_MAX_PARTS; i++, now.n++) {
         now.type[now.n] = in->type[i];
         now.is_text[now.n] = in->is_text[i];
@@ -188,24 +162,19 @@ static snug_status spec_of_functions(void *ctx, const snug_spec *in, snug_spec *
 }
 
 /* d is taken over. */
-static snug_status add_functions(cli *c, snug_dataset *d, snug_dataset **out, snug_error *err) {
-    functions *f = calloc(1, sizeof *f);
-    snug_status status =
-        f ? SNUG_OK : cli_fail(err, SNUG_E_MEMORY, "no memory for the functions of --map");
-    for (int i = 0; i < c->args.n_all[OPT_map] && status == SNUG_OK; i++)
-        status = add_function(c, f, c->args.all[OPT_map][i], err);
+static snug_status add_function(cli *c, const char *text, snug_dataset *d, snug_dataset **out,
+                                snug_error *err) {
+    snug_data_op *op;
+    snug_status status = make_function(c, text, &op, err);
     if (status != SNUG_OK) {
         snug_dataset_drop(d);
-    } else {
-        const snug_mapper mapper = {.ctx = f,
-                                    .release = release_functions,
-                                    .spec = spec_of_functions,
-                                    .call = call_functions};
-        status =
-            snug_dataset_map(d, &mapper, &(snug_map_options){.workers = SNUG_AUTOTUNE}, out, err);
+        return status;
     }
-    if (status != SNUG_OK && f)
-        release_functions(f);
+    const snug_mapper mapper = {
+        .ctx = op, .release = release_function, .spec = spec_of_function, .call = call_function};
+    status = snug_dataset_map(d, &mapper, &(snug_map_options){.workers = SNUG_AUTOTUNE}, out, err);
+    if (status != SNUG_OK)
+        release_function(op);
     return status;
 }
 
@@ -247,8 +216,8 @@ snug_status cli_open_pipeline(cli *c, const cli_pipeline *p, snug_dataset **out,
     snug_status status = cli_open_source(c, p, &d, err);
     if (status == SNUG_OK && cli_given(c, OPT_shuffle) && !p->validation)
         status = add_shuffle(c, p, d, &d, err);
-    if (status == SNUG_OK && cli_given(c, OPT_map))
-        status = add_functions(c, d, &d, err);
+    for (int i = 0; i < c->args.n_all[OPT_map] && status == SNUG_OK; i++)
+        status = add_function(c, c->args.all[OPT_map][i], d, &d, err);
     if (status == SNUG_OK && (cli_is_folder(p->sources[0]) || cli_given(c, OPT_augment)))
         status = add_pictures(c, p, d, &d, err);
     if (status == SNUG_OK)

@@ -118,6 +118,14 @@ class Data(unittest.TestCase):
         self.assertIn(told["bottleneck"], [s["stage"] for s in told["stages"]])
         self.assertIn("the bottleneck is", snug("data", "bench", "normal:500x4@1"))
 
+    def test_functions_of_map_come_one_after_another(self):
+        sizes = ["--map", "tf.image.resize:size=16,16", "--map", "tf.image.resize:size=4,4;method=nearest"]
+        told = json.loads(snug("data", "bench", "normal:50x8x8x3@1", *sizes, "--batch", 10, "--json"))
+        self.assertEqual([s["stage"] for s in told["stages"]], ["feeds", "map", "map", "batch", "prefetch"])
+        self.assertEqual(told["elements"], 50)
+        small = files.model(os.path.join(self.dir, "small.json"), 4 * 4 * 3, [files.dense("a", 2)], loss="mse")
+        self.assertIn("f32[10,4,4,3]", snug("fit", small, "--data", "normal:50x8x8x3@1", "--data", "zeros:50x2", *sizes, "--batch", 10, code=2))
+
     def test_wrong_words_are_told(self):
         folder = os.path.join(self.dir, "empty")
         os.makedirs(folder, exist_ok=True)
