@@ -30,6 +30,12 @@ typedef struct {
 SNUG_API SNUG_CHECKED snug_status snug_device(snug_engine *engine, const char *name,
                                               const snug_device_options *options, snug_error *err);
 
+/* Gives the device back as choosing "cpu" does, and with it what cuBLASLt and cuDNN hold on to
+ * (their code and the context, about 310 MiB), which otherwise stays until the process ends. It ends
+ * all that this process has on the card, that of other libraries, too: hence only when asked. Without
+ * a device nothing happens. */
+SNUG_API SNUG_CHECKED snug_status snug_device_reset(snug_engine *engine, snug_error *err);
+
 /* Bytes of a device are as its driver tells them. */
 typedef struct {
     char name[24];                /* "cpu:0", "gpu:0" */

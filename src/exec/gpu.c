@@ -150,7 +150,7 @@ static bool host_fault(void *ctx) {
 static void close_gpu(void *object) {
     sn_gpu_device *g = object;
     if (g->gpu)
-        g->api->close(g->gpu, false);
+        g->api->close(g->gpu, g->reset);
     if (g->library)
         dlclose(g->library);
     sn_free(g->engine, SN_MEM_KERNELS, g, sizeof *g);
@@ -213,6 +213,16 @@ snug_status snug_device(snug_engine *engine, const char *name, const snug_device
     else
         close_gpu(g);
     return status;
+}
+
+snug_status snug_device_reset(snug_engine *engine, snug_error *err) {
+    if (!engine)
+        return sn_fail(err, SNUG_E_INVALID, "snug_device_reset: engine must not be NULL");
+    sn_gpu_device *g = sn_engine_gpu(engine);
+    if (g)
+        g->reset = true;
+    sn_engine_attach(engine, NULL, NULL);
+    return SNUG_OK;
 }
 
 sn_gpu_device *sn_engine_gpu(const snug_engine *e) {

@@ -23,6 +23,7 @@ typedef struct sn_gpu_device {
     const sn_gpu_api *api;
     sn_gpu *gpu;
     size_t budget_bytes; /* of device memory, all of it; 0: no limit */
+    bool reset;          /* closing takes from libraries what they hold on to */
 } sn_gpu_device;
 
 /* NULL: the device is the host. */

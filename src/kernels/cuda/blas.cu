@@ -18,7 +18,7 @@ void sn_blas_version(const sn_gpu *g, char *text, size_t size) {
 void sn_blas_close(sn_gpu *g) {
     (void)g;
 }
-snug_status sn_blas_choose(const sn_gpu *g, const sn_blas_product *p, sn_blas_choice *out,
+snug_status sn_blas_choose(const sn_gpu *g, const sn_blas_product *p, sn_choice *out,
                            snug_error *err) {
     (void)g, (void)p, (void)out;
     return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuBLASLt");
@@ -44,7 +44,7 @@ snug_status sn_blas_run(const sn_gpu *g, const sn_blas_plan *plan, const sn_blas
 #else
 
 #include <cublasLt.h>
-#include <dlfcn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,103 +66,53 @@ snug_status sn_blas_run(const sn_gpu *g, const sn_blas_plan *plan, const sn_blas
     X(cublasLtMatmulPreferenceDestroy)                                                             \
     X(cublasLtMatmulPreferenceSetAttribute)
 
-enum { REMEMBERED = 256 }; /* choices, by their product's hash */
-
 typedef struct {
-    void *file; /* NULL: the library is missing */
-    char why[160];
+    sn_library base; /* first member: an sn_library_kind's table */
     cublasLtHandle_t handle;
 #define X(name) decltype(&name) name##_;
     SYMBOLS(X)
 #undef X
-    sn_blas_product asked[REMEMBERED];
-    sn_blas_choice answer[REMEMBERED];
+    sn_answers answers;
 } library;
 
-static void *open_file(void) {
-    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"};
-    void *file = NULL;
-    for (int i = 0; i < 3 && !file; i++)
-        file = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return file;
-}
-
-static bool find_symbols(library *l) {
-    bool all = true;
-#define X(name)                                                                                    \
-    l->name##_ = (decltype(&name))dlsym(l->file, #name);                                           \
-    all = all && l->name##_;
+static const sn_library_symbol symbols[] = {
+#define X(name) {#name, offsetof(library, name##_)},
     SYMBOLS(X)
 #undef X
-    return all;
+};
+
+static bool start(void *table) {
+    library *l = (library *)table;
+    return l->cublasLtCreate_(&l->handle) == CUBLAS_STATUS_SUCCESS;
 }
 
-static void load(const sn_gpu *g, library *l) {
-    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
-    if (host->fault && host->fault(host->ctx)) {
-        snprintf(l->why, sizeof l->why, "no cuBLASLt handle (a fault was asked for)");
-        return;
-    }
-    l->file = open_file();
-    if (!l->file) {
-        snprintf(l->why, sizeof l->why, "no libcublasLt.so.13: %.100s", dlerror());
-        return;
-    }
-    const bool whole = find_symbols(l);
-    if (whole && l->cublasLtCreate_(&l->handle) == CUBLAS_STATUS_SUCCESS)
-        return;
-    snprintf(l->why, sizeof l->why, "%s",
-             whole ? "cuBLASLt gives no handle" : "libcublasLt lacks a function");
-    dlclose(l->file);
-    l->file = NULL;
+static void stop(void *table) {
+    (void)((library *)table)->cublasLtDestroy_(((library *)table)->handle);
 }
 
-/* Loaded when first asked for; what is missing is not looked for again. */
+static size_t version(const void *table) {
+    return ((const library *)table)->cublasLtGetVersion_();
+}
+
+static const sn_library_kind kind = {
+    SN_GPU_BLAS,     "cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"},
+    sizeof(library), symbols,    sizeof symbols / sizeof symbols[0],
+    start,           stop,       version};
+
 static library *library_of(const sn_gpu *g) {
-    void **slot = sn_gpu_library_slot(g, SN_GPU_BLAS);
-    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
-    if (!*slot) {
-        library *l = (library *)host->alloc(host->ctx, sizeof(library));
-        if (!l)
-            return NULL;
-        memset((void *)l, 0, sizeof *l);
-        load(g, l);
-        *slot = l;
-    }
-    return (library *)*slot;
+    return (library *)sn_library_table(g, &kind);
 }
 
 static snug_status want(const sn_gpu *g, library **out, snug_error *err) {
-    library *l = library_of(g);
-    if (!l)
-        return sn_fail(err, SNUG_E_MEMORY, "no host memory for cuBLASLt's table");
-    if (!l->file)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "%s", l->why);
-    *out = l;
-    return SNUG_OK;
+    return sn_library_want(g, &kind, (void **)out, err);
 }
 
 void sn_blas_version(const sn_gpu *g, char *text, size_t size) {
-    const library *l = library_of(g);
-    const size_t v = l && l->file ? l->cublasLtGetVersion_() : 0;
-    if (v > 0)
-        snprintf(text, size, "%zu.%zu.%zu", v / 10000, v / 100 % 100, v % 100);
-    else if (size > 0)
-        text[0] = 0;
+    sn_library_version(g, &kind, text, size);
 }
 
 void sn_blas_close(sn_gpu *g) {
-    void **slot = sn_gpu_library_slot(g, SN_GPU_BLAS);
-    library *l = (library *)*slot;
-    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
-    if (!l)
-        return;
-    if (l->file) {
-        (void)l->cublasLtDestroy_(l->handle);
-        dlclose(l->file);
-    }
-    host->free(host->ctx, l, sizeof *l);
-    *slot = NULL;
+    sn_library_close(g, &kind);
 }
 
 /* --- descriptors ----------------------------------------------------------------------------- */
@@ -302,6 +252,12 @@ static int pick(const library *l, const cublasLtMatmulHeuristicResult_t *ways, i
     return first;
 }
 
+static snug_status refuse(const sn_blas_product *p, snug_error *err) {
+    return sn_fail(err, SNUG_E_UNSUPPORTED,
+                   "cuBLASLt has no way for a product of %lld x %lld x %lld, %lld times",
+                   (long long)p->M, (long long)p->N, (long long)p->K, (long long)p->batch);
+}
+
 static snug_status prepare(const library *l, const sn_gpu *g, const sn_blas_product *p,
                            const char *impl, sn_blas_plan *out, snug_error *err) {
     cublasLtMatmulHeuristicResult_t ways[WAYS];
@@ -313,52 +269,45 @@ static snug_status prepare(const library *l, const sn_gpu *g, const sn_blas_prod
     }
     if (at < 0) {
         clear(l, out);
-        return sn_fail(err, SNUG_E_UNSUPPORTED,
-                       "cuBLASLt has no way for a product of %lld x %lld x %lld, %lld times",
-                       (long long)p->M, (long long)p->N, (long long)p->K, (long long)p->batch);
+        return refuse(p, err);
     }
     out->algo = ways[at].algo;
     out->workspace_bytes = ways[at].workspaceSize;
     return SNUG_OK;
 }
 
-static size_t hash(const sn_blas_product *p) {
-    const int64_t words[] = {p->batch,   p->M,      p->N,      p->K,
-                             p->a_pitch, p->b_step, p->a_step, p->trans_a * 2 + p->trans_b};
-    uint64_t h = 1469598103934665603u;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        h = (h ^ (uint64_t)words[i]) * 1099511628211u;
-    return (size_t)(h >> 32) % REMEMBERED;
+static sn_answer_key key_of(const sn_blas_product *p) {
+    return sn_answer_key{{p->batch, p->M, p->N, p->K, p->trans_a, p->trans_b, p->a_pitch,
+                          p->b_pitch, p->c_pitch, p->a_step, p->b_step, p->c_step, p->bias,
+                          p->relu}};
 }
 
-static bool is_same(const sn_blas_product *p, const sn_blas_product *q) {
-    return p->batch == q->batch && p->M == q->M && p->N == q->N && p->K == q->K &&
-           p->trans_a == q->trans_a && p->trans_b == q->trans_b && p->a_pitch == q->a_pitch &&
-           p->b_pitch == q->b_pitch && p->c_pitch == q->c_pitch && p->a_step == q->a_step &&
-           p->b_step == q->b_step && p->c_step == q->c_step && p->bias == q->bias &&
-           p->relu == q->relu;
+static sn_choice ask(const library *l, const sn_gpu *g, const sn_blas_product *p) {
+    sn_blas_plan plan;
+    sn_choice made = {};
+    char name[26];
+    if (prepare(l, g, p, NULL, &plan, NULL) != SNUG_OK)
+        return made;
+    name_way(l, &plan.algo, name, sizeof name);
+    const unsigned mib = (unsigned)((plan.workspace_bytes + 0xfffff) >> 20) % 10000;
+    snprintf(made.impl, sizeof made.impl, "%s ws %uMiB", name, mib);
+    made.workspace_bytes = plan.workspace_bytes;
+    clear(l, &plan);
+    return made;
 }
 
-/* A planner asks for the same product often, and a heuristic takes its time. */
-snug_status sn_blas_choose(const sn_gpu *g, const sn_blas_product *p, sn_blas_choice *out,
+snug_status sn_blas_choose(const sn_gpu *g, const sn_blas_product *p, sn_choice *out,
                            snug_error *err) {
     library *l;
     SNUG_TRY(want(g, &l, err));
-    const size_t at = hash(p);
-    if (!l->answer[at].impl[0] || !is_same(&l->asked[at], p)) {
-        sn_blas_plan plan;
-        sn_blas_choice made;
-        char name[26];
-        SNUG_TRY(prepare(l, g, p, NULL, &plan, err));
-        name_way(l, &plan.algo, name, sizeof name);
-        const unsigned mib = (unsigned)((plan.workspace_bytes + 0xfffff) >> 20) % 10000;
-        snprintf(made.impl, sizeof made.impl, "%s ws %uMiB", name, mib);
-        made.workspace_bytes = plan.workspace_bytes;
-        clear(l, &plan);
-        l->asked[at] = *p;
-        l->answer[at] = made;
-    }
-    *out = l->answer[at];
+    const sn_answer_key key = key_of(p);
+    const sn_choice *known = sn_answers_find(&l->answers, &key);
+    const sn_choice choice = known ? *known : ask(l, g, p);
+    if (!known)
+        sn_answers_keep(&l->answers, &key, &choice);
+    if (!choice.impl[0])
+        return refuse(p, err);
+    *out = choice;
     return SNUG_OK;
 }
 

@@ -114,7 +114,7 @@ void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, snug_dt
                     sn_conv_choice *out) {
     const bool dw = kind == SN_DNN_DW;
     sn_dnn_conv e;
-    sn_dnn_choice choice;
+    sn_choice choice;
     out->efficiency = 1;
     if (dtype == SNUG_F32 && dw && sn_turned_dw_takes(g, v)) {
         const size_t bytes = sn_turned_dw_bytes(g, v);

@@ -49,7 +49,7 @@ bool sn_patches_dw_takes(const sn_gpu *g, const sn_conv *v) {
 size_t sn_patches_dw_bytes(const sn_gpu *g, const sn_conv *v) {
     const int64_t images = chunk_images(g, v);
     const sn_blas_product p = product_of(v, images);
-    sn_blas_choice choice;
+    sn_choice choice;
     if (sn_blas_choose(g, &p, &choice, NULL) != SNUG_OK)
         return 0;
     return (patches_bytes(v, images) + 255) / 256 * 256 + choice.workspace_bytes;

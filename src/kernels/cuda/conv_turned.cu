@@ -66,7 +66,7 @@ bool sn_turned_dw_takes(const sn_gpu *g, const sn_conv *v) {
 size_t sn_turned_dw_bytes(const sn_gpu *g, const sn_conv *v) {
     const int64_t images = chunk_images(g, v);
     const sn_blas_product p = product_of(v, images);
-    sn_blas_choice choice;
+    sn_choice choice;
     if (images == 0 || sn_blas_choose(g, &p, &choice, NULL) != SNUG_OK)
         return 0;
     return (copies_bytes(v, images) + 255) / 256 * 256 + choice.workspace_bytes;

@@ -382,7 +382,7 @@ static size_t gradient_bytes(int64_t M, int64_t N) {
 static size_t library_bytes(const sn_gpu *g, const sn_opdesc *d) {
     const int64_t M = d->in[WEIGHTS].dims[0], N = d->in[WEIGHTS].dims[1], K = d->in[X].dims[0];
     const sn_blas_product p = product_of(M, N, K, false), q = product_of(M, N, K, true);
-    sn_blas_choice first, second = {};
+    sn_choice first, second = {};
     if (M * N * K == 0 || gradient_bytes(M, N) > sn_gpu_layout_cap(g) ||
         sn_blas_choose(g, &p, &first, NULL) != SNUG_OK ||
         (d->n_out > DX && sn_blas_choose(g, &q, &second, NULL) != SNUG_OK))

@@ -20,8 +20,7 @@ void sn_dnn_version(const sn_gpu *g, char *text, size_t size) {
 void sn_dnn_close(sn_gpu *g) {
     (void)g;
 }
-snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_dnn_choice *out,
-                          snug_error *err) {
+snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_choice *out, snug_error *err) {
     (void)g, (void)v, (void)out;
     return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuDNN");
 }
@@ -54,7 +53,7 @@ snug_status sn_dnn_run(const sn_gpu *g, const sn_dnn_plan *plan, const sn_dnn_op
 #else
 
 #include <cudnn.h>
-#include <dlfcn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,95 +70,52 @@ snug_status sn_dnn_run(const sn_gpu *g, const sn_dnn_plan *plan, const sn_dnn_op
     X(cudnnBackendFinalize)                                                                        \
     X(cudnnBackendExecute)
 
-enum { REMEMBERED = 512 }; /* choices, by their convolution's hash */
-
 typedef struct {
-    void *file; /* NULL: the library is missing */
-    char why[160];
+    sn_library base; /* first member: an sn_library_kind's table */
     cudnnHandle_t handle;
 #define X(name) decltype(&name) name##_;
     SYMBOLS(X)
 #undef X
-    sn_dnn_conv asked[REMEMBERED];
-    sn_dnn_choice answer[REMEMBERED];
+    sn_answers answers;
 } library;
 
-static bool find_symbols(library *l) {
-    bool all = true;
-#define X(name)                                                                                    \
-    l->name##_ = (decltype(&name))dlsym(l->file, #name);                                           \
-    all = all && l->name##_;
+static const sn_library_symbol symbols[] = {
+#define X(name) {#name, offsetof(library, name##_)},
     SYMBOLS(X)
 #undef X
-    return all;
+};
+
+static bool start(void *table) {
+    library *l = (library *)table;
+    return l->cudnnCreate_(&l->handle) == CUDNN_STATUS_SUCCESS;
 }
 
-static void load(const sn_gpu *g, library *l) {
-    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
-    if (host->fault && host->fault(host->ctx)) {
-        snprintf(l->why, sizeof l->why, "no cuDNN handle (a fault was asked for)");
-        return;
-    }
-    l->file = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
-    if (!l->file) {
-        snprintf(l->why, sizeof l->why, "no libcudnn.so.9: %.100s", dlerror());
-        return;
-    }
-    const bool whole = find_symbols(l);
-    if (whole && l->cudnnCreate_(&l->handle) == CUDNN_STATUS_SUCCESS)
-        return;
-    snprintf(l->why, sizeof l->why, "%s",
-             whole ? "cuDNN gives no handle" : "libcudnn lacks a function");
-    dlclose(l->file);
-    l->file = NULL;
+static void stop(void *table) {
+    (void)((library *)table)->cudnnDestroy_(((library *)table)->handle);
 }
 
-/* Loaded when first asked for; what is missing is not looked for again. */
+static size_t version(const void *table) {
+    return ((const library *)table)->cudnnGetVersion_();
+}
+
+static const sn_library_kind kind = {SN_GPU_DNN,      "cuDNN", {"libcudnn.so.9"},
+                                     sizeof(library), symbols, sizeof symbols / sizeof symbols[0],
+                                     start,           stop,    version};
+
 static library *library_of(const sn_gpu *g) {
-    void **slot = sn_gpu_library_slot(g, SN_GPU_DNN);
-    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
-    if (!*slot) {
-        library *l = (library *)host->alloc(host->ctx, sizeof(library));
-        if (!l)
-            return NULL;
-        memset((void *)l, 0, sizeof *l);
-        load(g, l);
-        *slot = l;
-    }
-    return (library *)*slot;
+    return (library *)sn_library_table(g, &kind);
 }
 
 static snug_status want(const sn_gpu *g, library **out, snug_error *err) {
-    library *l = library_of(g);
-    if (!l)
-        return sn_fail(err, SNUG_E_MEMORY, "no host memory for cuDNN's table");
-    if (!l->file)
-        return sn_fail(err, SNUG_E_UNSUPPORTED, "%s", l->why);
-    *out = l;
-    return SNUG_OK;
+    return sn_library_want(g, &kind, (void **)out, err);
 }
 
 void sn_dnn_version(const sn_gpu *g, char *text, size_t size) {
-    const library *l = library_of(g);
-    const size_t v = l && l->file ? l->cudnnGetVersion_() : 0;
-    if (v > 0)
-        snprintf(text, size, "%zu.%zu.%zu", v / 10000, v / 100 % 100, v % 100);
-    else if (size > 0)
-        text[0] = 0;
+    sn_library_version(g, &kind, text, size);
 }
 
 void sn_dnn_close(sn_gpu *g) {
-    void **slot = sn_gpu_library_slot(g, SN_GPU_DNN);
-    library *l = (library *)*slot;
-    const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
-    if (!l)
-        return;
-    if (l->file) {
-        (void)l->cudnnDestroy_(l->handle);
-        dlclose(l->file);
-    }
-    host->free(host->ctx, l, sizeof *l);
-    *slot = NULL;
+    sn_library_close(g, &kind);
 }
 
 /* --- descriptors ----------------------------------------------------------------------------- */
@@ -483,6 +439,14 @@ static bool pick(const library *l, const sn_gpu *g, sn_dnn_plan *p, const char *
     return found;
 }
 
+static snug_status refuse(const sn_gpu *g, const sn_dnn_conv *v, snug_error *err) {
+    return sn_fail(err, SNUG_E_UNSUPPORTED,
+                   "cuDNN has no engine for a convolution of %lld x %lld x %lld x %lld by %lld x "
+                   "%lld to %lld channels in %zu bytes of scratch",
+                   (long long)v->N, (long long)v->H, (long long)v->W, (long long)v->C,
+                   (long long)v->kh, (long long)v->kw, (long long)v->O, sn_gpu_workspace_cap(g));
+}
+
 /* With as much behind the convolution as an engine takes along. */
 static snug_status prepare(const library *l, const sn_gpu *g, const sn_dnn_conv *v,
                            const char *impl, sn_dnn_plan *out, char *name, size_t size,
@@ -500,56 +464,59 @@ static snug_status prepare(const library *l, const sn_gpu *g, const sn_dnn_conv 
             return SNUG_OK;
         clear(l, out);
     }
-    return sn_fail(err, SNUG_E_UNSUPPORTED,
-                   "cuDNN has no engine for a convolution of %lld x %lld x %lld x %lld by %lld x "
-                   "%lld to %lld channels in %zu bytes of scratch",
-                   (long long)v->N, (long long)v->H, (long long)v->W, (long long)v->C,
-                   (long long)v->kh, (long long)v->kw, (long long)v->O, sn_gpu_workspace_cap(g));
+    return refuse(g, v, err);
 }
 
 /* --- what others call ------------------------------------------------------------------------ */
-static bool is_same(const sn_dnn_conv *p, const sn_dnn_conv *q) {
-    bool same = p->kind == q->kind && p->N == q->N && p->H == q->H && p->W == q->W &&
-                p->C == q->C && p->kh == q->kh && p->kw == q->kw && p->O == q->O &&
-                p->oh == q->oh && p->ow == q->ow && p->bias == q->bias && p->relu == q->relu;
-    for (int i = 0; i < 4; i++)
-        same = same && p->pad[i] == q->pad[i];
-    for (int i = 0; i < 2; i++)
-        same = same && p->stride[i] == q->stride[i] && p->dilation[i] == q->dilation[i];
-    return same;
+static sn_answer_key key_of(const sn_dnn_conv *v) {
+    return sn_answer_key{{(int64_t)v->kind,
+                          v->N,
+                          v->H,
+                          v->W,
+                          v->C,
+                          v->kh,
+                          v->kw,
+                          v->O,
+                          v->oh,
+                          v->ow,
+                          v->stride[0],
+                          v->stride[1],
+                          v->pad[0],
+                          v->pad[1],
+                          v->pad[2],
+                          v->pad[3],
+                          v->dilation[0],
+                          v->dilation[1],
+                          v->bias,
+                          v->relu}};
 }
 
-static size_t hash(const sn_dnn_conv *v) {
-    const int64_t words[] = {
-        (int64_t)v->kind, v->N,      v->H,    v->W,    v->C,  v->kh,         v->O,
-        v->stride[0],     v->pad[0], v->bias, v->relu, v->kw, v->dilation[0]};
-    uint64_t h = 1469598103934665603u;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        h = (h ^ (uint64_t)words[i]) * 1099511628211u;
-    return (size_t)(h >> 32) % REMEMBERED;
+static sn_choice ask(const library *l, const sn_gpu *g, const sn_dnn_conv *v) {
+    sn_dnn_plan plan;
+    sn_choice made = {};
+    char name[24];
+    if (prepare(l, g, v, NULL, &plan, name, sizeof name, NULL) != SNUG_OK)
+        return made;
+    const unsigned mib = (unsigned)((plan.workspace_bytes + 0xfffff) >> 20) % 10000;
+    snprintf(made.impl, sizeof made.impl, "%s ws %uMiB", name, mib);
+    made.workspace_bytes = plan.workspace_bytes;
+    made.bias = plan.bias;
+    made.relu = plan.relu;
+    clear(l, &plan);
+    return made;
 }
 
-/* A planner asks for the same convolution often. */
-snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_dnn_choice *out,
-                          snug_error *err) {
+snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_choice *out, snug_error *err) {
     library *l;
     SNUG_TRY(want(g, &l, err));
-    const size_t at = hash(v);
-    if (!l->answer[at].impl[0] || !is_same(&l->asked[at], v)) {
-        sn_dnn_plan plan;
-        sn_dnn_choice made;
-        char name[24];
-        SNUG_TRY(prepare(l, g, v, NULL, &plan, name, sizeof name, err));
-        const unsigned mib = (unsigned)((plan.workspace_bytes + 0xfffff) >> 20) % 10000;
-        snprintf(made.impl, sizeof made.impl, "%s ws %uMiB", name, mib);
-        made.workspace_bytes = plan.workspace_bytes;
-        made.bias = plan.bias;
-        made.relu = plan.relu;
-        clear(l, &plan);
-        l->asked[at] = *v;
-        l->answer[at] = made;
-    }
-    *out = l->answer[at];
+    const sn_answer_key key = key_of(v);
+    const sn_choice *known = sn_answers_find(&l->answers, &key);
+    const sn_choice choice = known ? *known : ask(l, g, v);
+    if (!known)
+        sn_answers_keep(&l->answers, &key, &choice);
+    if (!choice.impl[0])
+        return refuse(g, v, err);
+    *out = choice;
     return SNUG_OK;
 }
 

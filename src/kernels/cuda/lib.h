@@ -2,7 +2,7 @@
  * slot per library: NULL until a plan names one of its kernels, since loading one costs hundreds of
  * MiB of the host.
  *
- *     sn_blas_choice pick;
+ *     sn_choice pick;
  *     SNUG_TRY(sn_blas_choose(gpu, &product, &pick, err));   // UNSUPPORTED: no library, no way
  *     SNUG_TRY(sn_blas_make(gpu, &product, pick.impl, &plan, err));
  *     SNUG_TRY(sn_blas_run(gpu, plan, &operands, stream, err));
@@ -35,8 +35,65 @@ static inline bool sn_gpu_is_exact(const sn_gpu *g) {
     return sn_gpu_options_of(g)->exact;
 }
 
+/* --- a library, and its answers (library.cu) -------------------------------------------------- */
+enum { SN_LIBRARY_FILES = 3, SN_KEY_WORDS = 20, SN_ANSWERS = 2048 };
+
+/* How the table of a library begins; its functions follow. */
+typedef struct {
+    void *file; /* NULL: the library is missing, and why says so */
+    char why[160];
+} sn_library;
+
+typedef struct {
+    const char *name;
+    size_t at; /* in the table */
+} sn_library_symbol;
+
+typedef struct {
+    sn_gpu_library which;
+    const char *title;
+    const char *files[SN_LIBRARY_FILES]; /* the first that is found */
+    size_t bytes;                        /* of the table */
+    const sn_library_symbol *symbols;
+    size_t n_symbols;
+    bool (*start)(void *table); /* makes the handle */
+    void (*stop)(void *table);
+    size_t (*version)(const void *table); /* 130100 */
+} sn_library_kind;
+
+/* Loaded when first asked for, there or not; NULL: no host memory. */
+void *sn_library_table(const sn_gpu *g, const sn_library_kind *kind);
+/* SNUG_E_UNSUPPORTED where it is missing. */
+snug_status sn_library_want(const sn_gpu *g, const sn_library_kind *kind, void **table,
+                            snug_error *err);
+void sn_library_close(sn_gpu *g, const sn_library_kind *kind);
+/* "13.1.0", or "". */
+void sn_library_version(const sn_gpu *g, const sn_library_kind *kind, char *text, size_t size);
+
+/* What a library would run. */
+typedef struct {
+    char impl[40]; /* "cublaslt:66.20.1 ws 4MiB", "cudnn:eng12.3fa1 ws 7MiB"; "": refused */
+    size_t workspace_bytes;
+    bool bias, relu; /* which of them an engine takes on; the rest is the caller's */
+} sn_choice;
+
+/* What was asked: numbers that say everything, the rest 0. */
+typedef struct {
+    int64_t word[SN_KEY_WORDS];
+} sn_answer_key;
+
+/* Zeroed: none yet. */
+typedef struct {
+    bool known[SN_ANSWERS];
+    sn_answer_key key[SN_ANSWERS];
+    sn_choice choice[SN_ANSWERS];
+} sn_answers;
+
+const sn_choice *sn_answers_find(const sn_answers *a, const sn_answer_key *key); /* or NULL */
+void sn_answers_keep(sn_answers *a, const sn_answer_key *key, const sn_choice *choice);
+
 /* --- for the object -------------------------------------------------------------------------- */
-/* "13.1.0", or "" where the library is not found; both load the library. */
+/* Both load the library. */
 void sn_blas_version(const sn_gpu *g, char *text, size_t size);
 void sn_dnn_version(const sn_gpu *g, char *text, size_t size);
 /* Handles go; all plans are gone already. Nothing to do where none was loaded. */
@@ -54,11 +111,6 @@ typedef struct {
     bool bias, relu;
 } sn_blas_product;
 
-typedef struct {
-    char impl[40]; /* "cublaslt:66.20.1 ws 4MiB" */
-    size_t workspace_bytes;
-} sn_blas_choice;
-
 typedef struct sn_blas_plan sn_blas_plan;
 
 typedef struct {
@@ -70,7 +122,7 @@ typedef struct {
 
 /* The first way its heuristic names under the cap; SNUG_E_UNSUPPORTED where there is none, or no
  * library. */
-snug_status sn_blas_choose(const sn_gpu *g, const sn_blas_product *p, sn_blas_choice *out,
+snug_status sn_blas_choose(const sn_gpu *g, const sn_blas_product *p, sn_choice *out,
                            snug_error *err);
 /* impl pins the way: the one of that name, if it takes these extents, else the first. */
 snug_status sn_blas_make(sn_gpu *g, const sn_blas_product *p, const char *impl, sn_blas_plan **out,
@@ -92,12 +144,6 @@ typedef struct {
     bool bias, relu; /* forward only */
 } sn_dnn_conv;
 
-typedef struct {
-    char impl[40]; /* "cudnn:eng12.3fa1 ws 7MiB" */
-    size_t workspace_bytes;
-    bool bias, relu; /* which of them the engine takes on; the rest is the caller's */
-} sn_dnn_choice;
-
 typedef struct sn_dnn_plan sn_dnn_plan;
 
 /* Those that are inputs and the one that is the output, by kind. */
@@ -109,8 +155,7 @@ typedef struct {
 
 /* The first deterministic engine of its heuristic under the cap that needs no compiler at run time;
  * SNUG_E_UNSUPPORTED where there is none, or no library. */
-snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_dnn_choice *out,
-                          snug_error *err);
+snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_choice *out, snug_error *err);
 snug_status sn_dnn_make(sn_gpu *g, const sn_dnn_conv *v, const char *impl, sn_dnn_plan **out,
                         snug_error *err);
 void sn_dnn_drop(sn_gpu *g, sn_dnn_plan *plan);

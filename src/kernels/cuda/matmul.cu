@@ -338,7 +338,7 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
         return sn_fail(err, SNUG_E_UNSUPPORTED, "no CUDA product of %s", snug_dtype_name(dtype));
     const product p = of_types(&d->attrs.matmul, &d->in[0], &d->in[1], &d->out[0]);
     sn_blas_product q;
-    sn_blas_choice choice;
+    sn_choice choice;
     out->speed = SN_SPEED_PRODUCT;
     if (is_dense(&p, dtype)) {
         const sn_dense_product e = dense_of(&p);
