@@ -1,13 +1,15 @@
 /* step.c: milliseconds of one training step or one prediction of a model file, for bench/run.py and
  * bench/budget.py. Data are one batch in memory; the step includes bringing it into the arena.
  *
- *     bench_step train|predict MODEL.json BATCH LOSS STEPS [BUDGET]
+ *     bench_step train|predict MODEL.json BATCH LOSS STEPS [BUDGET [DEVICE]]
  *         ->  {"ms": median, "peak_kib": VmHWM, "gflops": ...}
  *
  * BUDGET is bytes of the whole process, "512MiB", or part of the transient arena, "25%": about the
- * largest budget whose plan has an arena of that part. Then data are computed where they are
- * needed, and the line says what the plan promised, too.
+ * largest budget whose plan has an arena of that part; "0": none. Then data are computed where they
+ * are needed, and the line says what the plan promised, too. DEVICE is "gpu" or "gpu:1"; BUDGET is
+ * that of its memory then, in bytes, and the line has "device_mib", all that the process has there.
  */
+#include <snug/device.h>
 #include <snug/train.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,6 +85,11 @@ static snug_status open_recipe(snug_engine *e, const char *numbers, const snug_t
     return snug_feed_open(e, recipe, out, err);
 }
 
+static int is_on_gpu(snug_engine *e) {
+    snug_device_info d;
+    return snug_device_look(e, &d, NULL) == SNUG_OK && strncmp(d.name, "gpu", 3) == 0;
+}
+
 /* A batch of this type in memory; under a budget, which it would not fit, one that costs little to
  * compute. */
 static snug_status open_batch(snug_engine *e, const snug_type *type, int64_t rows, int64_t classes,
@@ -91,6 +98,8 @@ static snug_status open_batch(snug_engine *e, const snug_type *type, int64_t row
     snug_view v;
     if (snug_budget_bytes(e) > 0)
         return open_recipe(e, "constant", type, rows, classes, out, err);
+    if (is_on_gpu(e)) /* which makes them itself */
+        return open_recipe(e, "normal", type, rows, classes, out, err);
     snug_status status = open_recipe(e, "normal", type, rows, classes, &source, err);
     if (status != SNUG_OK)
         return status;
@@ -161,7 +170,7 @@ static snug_status plan(snug_model *m, snug_plan_request request, const char *bu
                         snug_model_plan_info *info, snug_error *err) {
     size_t bytes;
     snug_status status = snug_model_plan(m, &request, info, err);
-    if (status != SNUG_OK || !budget)
+    if (status != SNUG_OK || !budget || is_on_gpu(snug_model_engine(m)))
         return status;
     if (strchr(budget, '%'))
         return plan_part(m, &request, atof(budget) / 100, info, err);
@@ -178,24 +187,47 @@ static void print_plan(const snug_model_plan_info *i) {
            i->spilled_bytes, i->step_seconds * 1e3, i->plain_seconds * 1e3);
 }
 
-static snug_status run(char **argv, snug_model_plan_info *info, snug_error *err) {
-    const int training = strcmp(argv[1], "train") == 0, steps = atoi(argv[5]);
-    const int64_t batch = atoll(argv[3]);
-    const snug_compile compile = {.optimizer = "adam", .loss = argv[4], .metrics = ""};
-    snug_engine *e;
+typedef struct {
+    const char *path, *loss, *budget, *device; /* the last two may be NULL */
+    int training, steps;
+    int64_t batch;
+} wish;
+
+static snug_status choose_device(snug_engine *e, const wish *w, snug_error *err) {
+    snug_device_options o = {.budget_bytes = 0};
+    snug_status status = snug_bytes_parse(w->budget, &o.budget_bytes, err);
+    return status == SNUG_OK ? snug_device(e, w->device, &o, err) : status;
+}
+
+static snug_status measure(snug_engine *e, const wish *w, snug_model_plan_info *info,
+                           snug_device_info *device, snug_error *err) {
+    const snug_compile compile = {.optimizer = "adam", .loss = w->loss, .metrics = ""};
+    const snug_plan_request request = {.batch = w->batch, .train = w->training};
     snug_model *m = NULL;
-    snug_status status = snug_engine_create(NULL, &e, err);
-    if (status != SNUG_OK)
-        return status;
-    status = snug_model_load(e, argv[2], &m, err);
+    snug_status status = snug_model_load(e, w->path, &m, err);
     if (status == SNUG_OK)
         status = snug_model_compile(m, &compile, err);
     if (status == SNUG_OK)
-        status =
-            plan(m, (snug_plan_request){.batch = batch, .train = training}, argv[6], info, err);
+        status = plan(m, request, w->budget, info, err);
     if (status == SNUG_OK && info->fits)
-        status = training ? train(m, batch, steps, err) : predict(m, batch, steps, err);
+        status =
+            w->training ? train(m, w->batch, w->steps, err) : predict(m, w->batch, w->steps, err);
+    if (status == SNUG_OK)
+        status = snug_device_look(e, device, err); /* while the model holds its memory */
     snug_model_destroy(m);
+    return status;
+}
+
+static snug_status run(const wish *w, snug_model_plan_info *info, snug_device_info *device,
+                       snug_error *err) {
+    snug_engine *e;
+    snug_status status = snug_engine_create(NULL, &e, err);
+    if (status != SNUG_OK)
+        return status;
+    if (w->device)
+        status = choose_device(e, w, err);
+    if (status == SNUG_OK)
+        status = measure(e, w, info, device, err);
     snug_engine_destroy(e);
     return status;
 }
@@ -204,19 +236,31 @@ int main(int argc, char **argv) {
     snug_error err;
     struct rusage usage;
     snug_model_plan_info info;
-    if (argc != 6 && argc != 7) {
-        fprintf(stderr, "usage: bench_step train|predict MODEL.json BATCH LOSS STEPS [BUDGET]\n");
+    snug_device_info device;
+    if (argc < 6 || argc > 8) {
+        fprintf(stderr, "usage: bench_step train|predict MODEL.json BATCH LOSS STEPS [BUDGET "
+                        "[DEVICE]]\n");
         return 2;
     }
-    if (run(argv, &info, &err) != SNUG_OK) {
+    const int has_budget = argc > 6 && strcmp(argv[6], "0") != 0;
+    const wish w = {.training = strcmp(argv[1], "train") == 0,
+                    .path = argv[2],
+                    .batch = atoll(argv[3]),
+                    .loss = argv[4],
+                    .steps = atoi(argv[5]),
+                    .budget = has_budget || argc > 7 ? argv[6] : NULL,
+                    .device = argc > 7 ? argv[7] : NULL};
+    if (run(&w, &info, &device, &err) != SNUG_OK) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    const double ms = median_step(atoi(argv[5]));
+    const double ms = median_step(w.steps);
     getrusage(RUSAGE_SELF, &usage);
     printf("{");
-    if (argc == 7)
+    if (w.budget)
         print_plan(&info);
+    if (w.device)
+        printf("\"device_mib\": %zu, ", (device.context_bytes + device.held_bytes) >> 20);
     printf("\"ms\": %.4f, \"peak_kib\": %ld, \"gflops\": %.1f}\n", ms, usage.ru_maxrss,
            ms > 0 ? info.flops / ms * 1e-6 : 0);
     return 0;

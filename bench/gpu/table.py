@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The GPU table: a training step with Adam, f32 with TF32, Snug beside PyTorch (compiled), alternating in one call.
 usage: table.py models FOLDER             writes FOLDER/CASE.json (needs Keras; once, on any machine)
-       table.py run STEP FOLDER [CASE...]  needs a GPU; STEP is the program bench_gpu_step; PyTorch is measured where it can be imported"""
+       table.py run STEP FOLDER [CASE...]  needs a GPU; STEP is the program bench_step; PyTorch is measured where it can be imported"""
 import json
 import os
 import subprocess
@@ -119,12 +119,19 @@ def measure(command):
     return json.loads(run.stdout.strip().split("\n")[-1]), ""
 
 
+def tell(line):
+    how = f", {line['slices']} slices" if line["slices"] > 1 else ""
+    how += f", {line['recomputed']} recomputed" if line["recomputed"] else ""
+    return (f"{line['ms']:.3f} ms (expected {line['expected_ms']:.3f}), device {line['device_mib']} MiB, "
+            f"host {line['peak_kib'] >> 10} MiB{how}")
+
+
 def table(step, folder, wanted):
     for case in wanted or ROWS:
         for batch, budget, steps, goal in ROWS[case]:
             loss = LOSS.get(case, "mse")
-            snug, why = measure([step, os.path.join(folder, case + ".json"), str(batch), loss, str(steps), budget])
-            print(f"{case} batch {batch} budget {budget}: want {goal}; snug {snug or why}", flush=True)
+            snug, why = measure([step, "train", os.path.join(folder, case + ".json"), str(batch), loss, str(steps), budget, "gpu"])
+            print(f"{case} batch {batch} budget {budget}: want {goal}; snug {tell(snug) if snug else why}", flush=True)
         batch, _, steps, _ = ROWS[case][-1]
         peer, why = measure([sys.executable, os.path.abspath(__file__), "torch", case, str(batch), str(steps)])
         print(f"{case} batch {batch}: PyTorch compiled {peer or why}", flush=True)
