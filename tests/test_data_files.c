@@ -407,6 +407,18 @@ static int stop_after(void *ctx, int64_t files) {
     return files >= 2048;
 }
 
+typedef struct {
+    int told, over;
+    snug_pass last;
+} pass_diary;
+
+static void write_down(void *ctx, const snug_pass *pass) {
+    pass_diary *d = ctx;
+    d->told += !pass->over;
+    d->over += pass->over;
+    d->last = *pass;
+}
+
 static void test_many_files_take_few_bytes_and_listing_can_be_stopped(void **state) {
     snug_engine *e = *state;
     tree t;
@@ -424,7 +436,14 @@ static void test_many_files_take_few_bytes_and_listing_can_be_stopped(void **sta
     expect_status(snug_dataset_from_folder(e, &o, &d, &info, &err), SNUG_E_INTERRUPTED, &err);
     assert_int_equal(seen, 2048);
     o.progress = NULL;
+    pass_diary passes = {0};
+    snug_pipeline_progress(e, 0, write_down, &passes);
     expect_ok(snug_dataset_from_folder(e, &o, &d, &info, &err), &err);
+    snug_pipeline_progress(e, 0, NULL, NULL);
+    assert_true(passes.told > 0);
+    assert_int_equal(passes.over, 1);
+    assert_string_equal(passes.last.what, "listing");
+    assert_int_equal(passes.last.done, 2100);
     assert_int_equal(info.n_files, 2100);
     assert_int_equal(info.n_classes, 1);
     assert_memory_equal(((snug_text *)info.classes.data)[0].data, "only", 4);
@@ -525,12 +544,22 @@ static snug_status list_case(snug_engine *e, void *ctx, snug_error *err) {
     return read_all(d, text, sizeof text, err);
 }
 
+static snug_status match_case(snug_engine *e, void *ctx, snug_error *err) {
+    char path[512], text[1024];
+    const int n = snprintf(path, sizeof path, "%s/*/*.jpg", ((const tree *)ctx)->path);
+    snug_dataset *d;
+    SNUG_TRY(snug_dataset_list_files(e, &(snug_text){path, (size_t)n}, 1, &d, err));
+    return read_all(d, text, sizeof text, err);
+}
+
 static void test_folders_survive_any_failed_request(void **state) {
     (void)state;
     tree t;
     tree_begin(&t);
     put_classes(&t);
     sn_fault_sweep(list_case, &t);
+    sn_fault_sweep_io(list_case, &t);
+    sn_fault_sweep_io(match_case, &t);
     tree_end(&t);
 }
 

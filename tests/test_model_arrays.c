@@ -4,6 +4,8 @@
 #include "base/rng.h"
 #include "support/array_image.h"
 
+#include <snug/dataset.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -301,6 +303,32 @@ static void test_writer_refuses_too_many_too_few_and_bf16(void **state) {
     sn_test_dir_end(&d);
 }
 
+static void test_rows_are_counted_where_nobody_knew_them(void **state) {
+    const float data[6] = {1, 2, 3, 4, 5, 6};
+    sn_test_dir d;
+    char path[256];
+    snug_error err = {0};
+    snug_npy_writer *w;
+    size_t n;
+    sn_test_dir_begin(&d);
+    sn_test_path(&d, "a.npy", path);
+    const snug_type open = {SNUG_F32, 2, {SNUG_UNKNOWN, 3}};
+    expect_ok(snug_npy_create(*state, path, &open, &w, &err), &err);
+    expect_ok(snug_npy_append(w, data, 12, &err), &err);
+    expect_ok(snug_npy_append(w, data + 3, 8, &err), &err);
+    expect_status(snug_npy_commit(w, &err), SNUG_E_INVALID, &err);
+    expect_text(err.text, "20 bytes are no rows of 12");
+    expect_ok(snug_npy_append(w, data + 5, 4, &err), &err);
+    expect_ok(snug_npy_commit(w, &err), &err);
+    snug_npy_destroy(w);
+    unsigned char *bytes = sn_test_read_file(path, &n);
+    assert_int_equal(n, 128 + 24);
+    assert_non_null(strstr((const char *)bytes + 10, "'shape': (2, 3), }"));
+    assert_memory_equal(bytes + 128, data, 24);
+    free(bytes);
+    sn_test_dir_end(&d);
+}
+
 /* --- recipes -------------------------------------------------------------------------------- */
 
 static void slices_of_a_recipe(void **state) {
@@ -486,10 +514,10 @@ static const struct CMUnitTest tests[] = {
     REFUSED("fourth_key", "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}", 4,
             "more in it"),
     REFUSED("text_behind_the_dictionary", F4("(1,)") " x", 4, "text behind the dictionary"),
-    REFUSED("unclosed_dictionary", "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), ",
-            4, "more in it"),
-    REFUSED("record_type", "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }",
-            4, "records"),
+    REFUSED("unclosed_dictionary", "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), ", 4,
+            "more in it"),
+    REFUSED("record_type", "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4,
+            "records"),
     REFUSED("objects", "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", 8,
             "holds elements '|O'"),
     REFUSED("complex_numbers", "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", 8,
@@ -499,8 +527,8 @@ static const struct CMUnitTest tests[] = {
             "'descr'"),
     REFUSED("fortran_order", "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", 16,
             "ascontiguousarray"),
-    REFUSED("order_that_is_no_flag", "{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 2), }",
-            16, "neither True nor False"),
+    REFUSED("order_that_is_no_flag", "{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 2), }", 16,
+            "neither True nor False"),
     REFUSED("shape_without_parentheses", F4("3"), 12, "no tuple"),
     REFUSED("number_in_parentheses", F4("(3)"), 12, "no tuple"),
     REFUSED("negative_extent", F4("(-1, 3)"), 12, "no count"),
@@ -521,23 +549,22 @@ static const struct CMUnitTest tests[] = {
     REFUSED_SIZE("overflow_hidden_by_a_zero", "(0, 4294967296, 4294967296)"),
     row_test("test_refuses_data_ending_beyond_2_to_the_63", refuses,
              (&(refused_row){
-                 "{'descr': '|u1', 'fortran_order': False, 'shape': (9223372036854775807,), }",
-                 0, "beyond 2^63", NULL, 0, SNUG_E_OVERFLOW})),
+                 "{'descr': '|u1', 'fortran_order': False, 'shape': (9223372036854775807,), }", 0,
+                 "beyond 2^63", NULL, 0, SNUG_E_OVERFLOW})),
     REFUSED_FILE("idx_of_unknown_elements", "\0\0\x0a\1\0\0\0\1x", "element code 0x0a"),
     REFUSED_FILE("idx_of_rank_0", "\0\0\x08\0x", "0 axes"),
     REFUSED_FILE("idx_of_rank_9", "\0\0\x08\x09\0\0\0\1\0\0\0\1", "9 axes"),
     REFUSED_FILE("idx_with_trailing_bytes", "\0\0\x08\1\0\0\0\1xy", "too long"),
-    REFUSED_FILE("idx_claiming_2_to_the_62_bytes",
-                 "\0\0\x08\2\177\377\377\377\177\377\377\377xy", "truncated"),
+    REFUSED_FILE("idx_claiming_2_to_the_62_bytes", "\0\0\x08\2\177\377\377\377\177\377\377\377xy",
+                 "truncated"),
     engine_test(test_written_bytes_are_numpys),
     engine_test(test_writer_refuses_too_many_too_few_and_bf16),
+    engine_test(test_rows_are_counted_where_nobody_knew_them),
     row_test("test_any_slice_of_normal_equals_the_whole", slices_of_a_recipe, "normal:97x13@7"),
-    row_test("test_any_slice_of_uniform_equals_the_whole", slices_of_a_recipe,
-             "uniform:97x13@0"),
+    row_test("test_any_slice_of_uniform_equals_the_whole", slices_of_a_recipe, "uniform:97x13@0"),
     row_test("test_any_slice_of_truncated_equals_the_whole", slices_of_a_recipe,
              "truncated:97x13@1"),
-    row_test("test_any_slice_of_labels_equals_the_whole", slices_of_a_recipe,
-             "labels:97x13@3@10"),
+    row_test("test_any_slice_of_labels_equals_the_whole", slices_of_a_recipe, "labels:97x13@3@10"),
     row_test("test_any_slice_of_zeros_equals_the_whole", slices_of_a_recipe, "zeros:97x13"),
     engine_test(test_recipes_make_what_they_say),
     engine_test(test_bad_recipes_are_refused_with_the_form),

@@ -288,6 +288,19 @@ SNUG_API int snug_iterator_stages(const snug_iterator *it, snug_stage_row *rows,
  * workers and what a shuffle keeps in memory follow it. */
 SNUG_API void snug_pipeline_limit(snug_engine *engine, size_t bytes);
 
+/* Passes that take long before an element comes: "listing" files, filling the "shuffle buffer",
+ * a first pass into a "cache". Those longer than after_seconds are told of, ten times a second at
+ * most, by the thread that does the work, and once when they are over; NULL: nobody. Set before
+ * pipelines run. */
+typedef struct snug_pass {
+    const char *what;
+    int64_t done, all; /* elements or files; all may be SNUG_UNKNOWN */
+    double seconds;    /* so far */
+    int over;          /* it has ended, well or not */
+} snug_pass;
+SNUG_API void snug_pipeline_progress(snug_engine *engine, double after_seconds,
+                                     void (*tell)(void *ctx, const snug_pass *pass), void *ctx);
+
 #ifdef __cplusplus
 }
 #endif

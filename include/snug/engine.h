@@ -38,6 +38,9 @@ typedef struct {
     const char *memory; /* "tmpfs", ...: files there are memory themselves; NULL: they are not */
 } snug_io_folder;
 
+/* What an entry of a folder is. */
+typedef enum { SNUG_IO_OTHER, SNUG_IO_FILE, SNUG_IO_FOLDER, SNUG_IO_LINK } snug_io_kind;
+
 /* All file access goes through this table. Results: >= 0 on success, -errno on failure. pread and
  * pwrite may be short. flags and mode are those of open(2). After a rename the folder is
  * opened (O_DIRECTORY) and synced; a table that cannot do that may refuse. */
@@ -58,6 +61,12 @@ typedef struct {
     int (*folder)(void *ctx, const char *path, snug_io_folder *out);
     int (*reserve)(void *ctx, int fd, int64_t bytes);
     int (*forget)(void *ctx, int fd, int64_t offset, int64_t bytes);
+    /* For data sets in folders; a table without them (NULL, both) lists none. list: each(to, NAME,
+     * snug_io_kind) for every entry but "." and "..", in any order; what it gives other than 0 ends
+     * the list and is the result. kind: what the path is, links followed. */
+    int (*list)(void *ctx, const char *path, int (*each)(void *to, const char *name, int kind),
+                void *to);
+    int (*kind)(void *ctx, const char *path);
 } snug_io;
 
 /* Where text goes, piece by piece: a file, a string, a socket. */

@@ -125,7 +125,7 @@ SNUG_API SNUG_CHECKED snug_status snug_model_reset_states(snug_model *model, snu
 SNUG_API SNUG_CHECKED snug_status snug_inspect(snug_engine *engine, const char *path, int as_json,
                                                const snug_writer *out, snug_error *err);
 /* An .npy file written row by row: never whole in memory. commit makes it appear under its name;
- * destroy without commit leaves nothing behind. */
+ * destroy without commit leaves nothing behind. Rows SNUG_UNKNOWN (dataset.h): as many as come. */
 typedef struct snug_npy_writer snug_npy_writer;
 SNUG_API SNUG_CHECKED snug_status snug_npy_create(snug_engine *engine, const char *path,
                                                   const snug_type *type, snug_npy_writer **out,

@@ -44,6 +44,12 @@ def memory():
     return memory()
 
 
+def progress(seconds=10):
+    """While files are listed, a shuffle's buffer or a cache is filled, a line about it on stderr each so many seconds; 0: none."""
+    from snug import _C
+    _C.tell_passes(seconds)
+
+
 def install():
     """From now on `import tensorflow` and `import keras` give Snug."""
     from snug import _hook

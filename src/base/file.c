@@ -8,6 +8,7 @@
 #include "base/file.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -128,10 +129,49 @@ static int system_forget(void *ctx, int fd, int64_t offset, int64_t bytes) {
     return -posix_fadvise(fd, (off_t)offset, (off_t)bytes, POSIX_FADV_DONTNEED);
 }
 
+static int kind_of(mode_t mode) {
+    return S_ISREG(mode)   ? SNUG_IO_FILE
+           : S_ISDIR(mode) ? SNUG_IO_FOLDER
+           : S_ISLNK(mode) ? SNUG_IO_LINK
+                           : SNUG_IO_OTHER;
+}
+
+static int system_kind(void *ctx, const char *path) {
+    (void)ctx;
+    struct stat st;
+    return stat(path, &st) == 0 ? kind_of(st.st_mode) : -errno;
+}
+
+/* Not every file system says in the list what an entry is. */
+static int entry_kind(int folder, const struct dirent *entry) {
+    struct stat st;
+    if (entry->d_type != DT_UNKNOWN)
+        return kind_of((mode_t)DTTOIF(entry->d_type));
+    return fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? kind_of(st.st_mode)
+                                                                         : SNUG_IO_OTHER;
+}
+
+static int system_list(void *ctx, const char *path,
+                       int (*each)(void *to, const char *name, int kind), void *to) {
+    (void)ctx;
+    DIR *d = opendir(path);
+    if (!d)
+        return -errno;
+    int rc = 0;
+    const struct dirent *entry;
+    while (rc == 0 && (errno = 0, entry = readdir(d)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            rc = each(to, entry->d_name, entry_kind(dirfd(d), entry));
+    if (rc == 0 && errno != 0)
+        rc = -errno;
+    closedir(d);
+    return rc;
+}
+
 const snug_io sn_io_system = {NULL,          system_open,  system_pread,  system_pwrite,
                               system_size,   system_sync,  system_close,  system_rename,
                               system_unlink, system_mkdir, system_folder, system_reserve,
-                              system_forget};
+                              system_forget, system_list,  system_kind};
 
 /* --- messages --------------------------------------------------------------------------------- */
 

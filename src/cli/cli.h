@@ -40,6 +40,7 @@ typedef struct {
     snug_engine *engine;
     bool color_out, color_err; /* whether stdout / stderr take colours */
     int style;                 /* SNUG_REPORT_ bits for stdout */
+    double pass_told;          /* second of a long pass that was told of last */
 } cli;
 
 typedef struct {
@@ -108,6 +109,8 @@ void progress_init(progress *p, const cli *c, const char *title);
 snug_callback progress_callback(progress *p);
 /* Ends the line of a bar that was left in the middle. */
 void progress_end(progress *p);
+/* Long passes of pipelines: one line on a terminal, drawn over; elsewhere one each ten seconds. */
+void progress_tell_passes(cli *c);
 
 /* commands */
 snug_status cmd_plan(cli *c, snug_error *err);
@@ -151,6 +154,7 @@ typedef struct {
     int64_t size[3];         /* of pictures: height, width, channels */
     double validation_split; /* of a folder */
     bool validation;         /* the part for it: neither shuffled nor augmented */
+    bool unlabelled;         /* of a folder all pictures, by name: no classes */
 } cli_pipeline;
 bool cli_is_folder(const char *path);
 /* Sources of --data, pictures of the size of the model's first input. */

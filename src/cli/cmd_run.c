@@ -4,16 +4,18 @@
 #include <string.h>
 
 typedef struct {
+    bool predicts;
     snug_run_options options;
     cli_data data;
     snug_callback callback;
     progress bar;
     snug_npy_writer *out[CLI_MAX_REPEAT]; /* one per output of the model */
     char path[CLI_MAX_REPEAT][1024];
+    int64_t rows; /* predicted */
 } run_job;
 
 static snug_status open_pipeline(cli *c, const snug_model *m, run_job *j, snug_error *err) {
-    cli_pipeline p = {.batch = j->options.batch, .validation = true};
+    cli_pipeline p = {.batch = j->options.batch, .validation = true, .unlabelled = j->predicts};
     const snug_status status = cli_size_pipeline(c, m, &p, err);
     return status == SNUG_OK ? cli_open_pipeline(c, &p, &j->options.dataset, err) : status;
 }
@@ -89,8 +91,9 @@ snug_status cmd_evaluate(cli *c, snug_error *err) {
 /* --- predict ---------------------------------------------------------------------------------- */
 static snug_status append_rows(void *ctx, int output, int64_t first_row, const snug_view *view,
                                snug_error *err) {
-    const run_job *j = ctx;
+    run_job *j = ctx;
     (void)first_row;
+    j->rows += output == 0 ? view->type.dims[0] : 0;
     return snug_npy_append(j->out[output], view->data, view->bytes, err);
 }
 
@@ -134,17 +137,18 @@ static snug_status choose_paths(const cli *c, const snug_model *m, run_job *j, s
     return SNUG_OK;
 }
 
-static void output_type(const run_job *j, const snug_model *m, size_t i, snug_type *out) {
-    *out = *snug_model_output_at(m, i);
-    out->dims[0] = snug_feed_type(j->data.x[0])->dims[0];
+/* With this many rows; SNUG_UNKNOWN: as many as will come. */
+static snug_type output_type(const snug_model *m, size_t i, int64_t rows) {
+    snug_type type = *snug_model_output_at(m, i);
+    type.dims[0] = rows;
+    return type;
 }
 
 static snug_status predict_all(cli *c, run_job *j, snug_model *m, snug_error *err) {
     const size_t n = snug_model_n_outputs(m);
     snug_status status = choose_paths(c, m, j, err);
     for (size_t i = 0; i < n && status == SNUG_OK; i++) {
-        snug_type type;
-        output_type(j, m, i, &type);
+        const snug_type type = output_type(m, i, SNUG_UNKNOWN);
         status = snug_npy_create(c->engine, j->path[i], &type, &j->out[i], err);
     }
     if (status == SNUG_OK)
@@ -157,8 +161,7 @@ static snug_status predict_all(cli *c, run_job *j, snug_model *m, snug_error *er
 
 static void print_written(const cli *c, const run_job *j, const snug_model *m, size_t i) {
     char text[192];
-    snug_type type;
-    output_type(j, m, i, &type);
+    const snug_type type = output_type(m, i, j->rows);
     if (!cli_given(c, OPT_json)) {
         fprintf(stderr, "wrote %s to %s\n", snug_type_print(&type, text, sizeof text), j->path[i]);
         return;
@@ -192,9 +195,11 @@ static void print_all_written(const cli *c, const run_job *j, const snug_model *
 }
 
 snug_status cmd_predict(cli *c, snug_error *err) {
-    run_job j = {.options = {.batch = 32}};
+    run_job j = {.options = {.batch = 32}, .predicts = true};
     snug_model *m = NULL;
-    if (!cli_given(c, OPT_x) || !cli_given(c, OPT_out))
+    if (cli_given(c, OPT_data) && cli_given(c, OPT_x))
+        return cli_fail(err, SNUG_E_INVALID, "give --data, or --x");
+    if ((!cli_given(c, OPT_x) && !cli_given(c, OPT_data)) || !cli_given(c, OPT_out))
         return cli_fail(err, SNUG_E_INVALID,
                         "predict needs --x and --out, e.g. --x x_test.npy --out y.npy");
     snug_status status = open_job(c, &j, &m, err);

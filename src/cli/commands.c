@@ -37,9 +37,11 @@ const cli_command cli_commands[] = {
      "evaluate model.json --weights w.safetensors --x x_test.npy --y y_test.npy",
      O(x) | O(y) | O(data) | O(map) | O(sample_weight) | O(batch) | O(memory) | MODEL_OPTIONS,
      cmd_evaluate},
-    {"predict", "MODEL", 1, 1, "outputs for inputs", MODELS SEVERAL RECIPES,
+    {"predict", "MODEL", 1, 1, "outputs for inputs",
+     MODELS SEVERAL
+     "--data DIR predicts all pictures in it and below, sorted by name; --data X rows.\n" RECIPES,
      "predict model.json --weights w.safetensors --x x_test.npy --out y.npy",
-     O(x) | O(out) | O(batch) | O(memory) | MODEL_OPTIONS, cmd_predict},
+     O(x) | O(data) | O(map) | O(out) | O(batch) | O(memory) | MODEL_OPTIONS, cmd_predict},
     {"summary", "MODEL", 1, 1, "the layers, as Keras prints them", MODELS, "summary model.json",
      MODEL_OPTIONS, cmd_summary},
     {"inspect", "FILE", 1, 1, "what is in a model, weights or array file",

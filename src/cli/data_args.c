@@ -46,7 +46,7 @@ static snug_status open_folder(cli *c, const cli_pipeline *p, snug_dataset **out
         return status;
     const snug_folder folder = {
         .path = p->sources[0],
-        .kind = SNUG_LABELS_CLASSES,
+        .kind = p->unlabelled ? SNUG_LABELS_NONE : SNUG_LABELS_CLASSES,
         .shuffle = p->validation_split > 0, /* or whole classes would be split off */
         .seed = (uint32_t)seed,
         .validation_split = p->validation_split,

@@ -71,6 +71,7 @@ static snug_status start_and_run(const cli_command *command, cli *c, snug_error 
     c->style =
         (cli_given(c, OPT_json) ? SNUG_REPORT_JSON : 0) | (c->color_out ? SNUG_REPORT_COLOR : 0);
     cli_load_rates(c);
+    progress_tell_passes(c);
     status = command->run(c, err);
     snug_engine_destroy(c->engine);
     return status;

@@ -168,14 +168,48 @@ void progress_end(progress *p) {
 }
 
 /* A terminal that cannot go back to the start of a line gets plain lines. */
-void progress_init(progress *p, const cli *c, const char *title) {
+static bool is_terminal(void) {
     const char *term = getenv("TERM");
-    const bool dumb = term && strcmp(term, "dumb") == 0;
-    *p = (progress){.out = stderr,
-                    .terminal = isatty(STDERR_FILENO) && !dumb,
-                    .color = c->color_err,
-                    .title = title};
+    return isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0);
+}
+
+void progress_init(progress *p, const cli *c, const char *title) {
+    *p =
+        (progress){.out = stderr, .terminal = is_terminal(), .color = c->color_err, .title = title};
     p->started = now();
+}
+
+static void print_pass(const snug_pass *p, const char *before, const char *behind) {
+    char all[32] = "";
+    if (p->all > 0)
+        snprintf(all, sizeof all, " of %lld", (long long)p->all);
+    fprintf(stderr, "%s%s: %lld%s%s", before, p->what, (long long)p->done, all, behind);
+    fflush(stderr);
+}
+
+static void draw_pass(void *ctx, const snug_pass *p) {
+    (void)ctx;
+    if (p->over)
+        fputs("\r\x1b[K", stderr);
+    else
+        print_pass(p, "\r\x1b[K", "");
+}
+
+static void log_pass(void *ctx, const snug_pass *p) {
+    double *told = ctx;
+    if (!p->over && p->seconds >= *told + 10)
+        print_pass(p, "", "\n");
+    *told = p->over ? 0 : p->seconds >= *told + 10 ? p->seconds : *told;
+}
+
+void progress_tell_passes(cli *c) {
+    const bool terminal = is_terminal();
+    const char *after = getenv("SNUG_PROGRESS_AFTER"); /* seconds */
+    snug_pipeline_progress(c->engine,
+                           after      ? atof(after)
+                           : terminal ? 0.5
+                                      : 10,
+                           terminal ? draw_pass : log_pass, &c->pass_told);
 }
 
 snug_callback progress_callback(progress *p) {

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "data/packed.h"
+#include "data/advance.h"
 #include "data/store.h"
 
 #include <inttypes.h>
@@ -46,6 +47,7 @@ typedef struct {
     size_t have;
     unsigned char *record;
     size_t record_cap;
+    sn_advance pass;
 } caching;
 
 /* --- the file --------------------------------------------------------------------------------- */
@@ -230,6 +232,7 @@ static snug_status finish(sn_cursor *c, caching *k, snug_error *err) {
         o->whole = true;
     }
     pthread_mutex_unlock(&o->mutex);
+    sn_advance_end(c->stage->engine, &k->pass);
     k->store = NULL;
     k->mode = CACHE_PASSES;
     k->ended = true;
@@ -249,6 +252,7 @@ static snug_status keep(sn_cursor *c, caching *k, const snug_element *e, snug_er
         SNUG_TRY(status);
     }
     k->n++;
+    sn_advance_step(c->stage->engine, &k->pass, "cache", k->n, c->stage->cardinality);
     return SNUG_OK;
 }
 
@@ -328,6 +332,7 @@ static void close_cache(sn_cursor *c) {
         o->filling = false;
         pthread_mutex_unlock(&o->mutex);
     }
+    sn_advance_end(e, &k->pass);
     sn_store_destroy(k->store);
     sn_file_close(&k->file);
     if (k->window)

@@ -1,12 +1,12 @@
 /* file_list.c: names of files: found by patterns, packed, sorted (file_list.h). */
 #include "data/file_list.h"
 
-#include <dirent.h>
+#include "base/file.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define MAX_PATH  4096
 #define ASK_EVERY 1024 /* names */
@@ -20,6 +20,8 @@ snug_status sn_file_list_add(sn_file_list *l, const char *name, snug_error *err)
     memcpy(l->bytes + l->n_bytes, name, n);
     l->first[l->n++] = l->n_bytes;
     l->n_bytes += n;
+    if (l->tells)
+        sn_advance_step(l->engine, &l->pass, "listing", (int64_t)l->n, SNUG_UNKNOWN);
     if (l->asked && l->n % ASK_EVERY == 0 && l->asked(l->ctx, (int64_t)l->n))
         return sn_fail(err, SNUG_E_INTERRUPTED, "listing was stopped after %zu files", l->n);
     return SNUG_OK;
@@ -60,37 +62,55 @@ void sn_file_list_sort_by_folder(sn_file_list *l, size_t from) {
 }
 
 void sn_file_list_clear(sn_file_list *l) {
+    sn_advance_end(l->engine, &l->pass);
     sn_free(l->engine, SN_MEM_INPUT, l->bytes, l->bytes_cap);
     sn_free(l->engine, SN_MEM_INPUT, l->first, l->first_cap * sizeof *l->first);
     *l = (sn_file_list){.engine = l->engine};
 }
 
 /* --- folders ---------------------------------------------------------------------------------- */
-static bool has_mode(const char *path, mode_t mode) {
-    struct stat s;
-    return stat(path, &s) == 0 && (s.st_mode & S_IFMT) == mode;
+static snug_status find_io(const snug_engine *e, const snug_io **out, snug_error *err) {
+    *out = sn_engine_io(e);
+    return (*out)->list ? SNUG_OK
+                        : sn_fail(err, SNUG_E_UNSUPPORTED,
+                                  "the engine's I/O table lists no folders; give it list and kind");
 }
 
-bool sn_is_folder(const char *path) {
-    return has_mode(path, S_IFDIR);
+/* A link that leads nowhere and a folder that is locked are nothing to list, not errors. */
+snug_status sn_path_kind(snug_engine *e, const char *path, snug_io_kind *out, snug_error *err) {
+    static const int nothing[] = {ENOENT, ENOTDIR, EACCES, ELOOP, ENAMETOOLONG};
+    const snug_io *io;
+    SNUG_TRY(find_io(e, &io, err));
+    const int rc = io->kind(io->ctx, path);
+    bool absent = false;
+    for (size_t i = 0; i < sizeof nothing / sizeof nothing[0]; i++)
+        absent = absent || rc == -nothing[i];
+    if (rc < 0 && !absent)
+        return sn_file_fail(path, "look at", -1, -rc, err);
+    *out = absent ? SNUG_IO_OTHER : (snug_io_kind)rc;
+    return SNUG_OK;
 }
 
-bool sn_is_file(const char *path) {
-    return has_mode(path, S_IFREG);
+typedef struct {
+    sn_entry_fn each;
+    void *ctx;
+    snug_error *err;
+    snug_status status;
+} listing;
+
+static int take_one(void *to, const char *name, int kind) {
+    listing *l = to;
+    l->status = l->each(l->ctx, name, (snug_io_kind)kind, l->err);
+    return l->status != SNUG_OK;
 }
 
-snug_status sn_folder_each(const char *folder, sn_entry_fn each, void *ctx, snug_error *err) {
-    DIR *d = opendir(folder);
-    char reason[128];
-    if (!d)
-        return sn_fail(err, SNUG_E_IO, "cannot list the folder '%s': %s", folder,
-                       strerror_r(errno, reason, sizeof reason));
-    snug_status status = SNUG_OK;
-    for (const struct dirent *x; status == SNUG_OK && (x = readdir(d));)
-        if (strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0)
-            status = each(ctx, x->d_name, err);
-    closedir(d);
-    return status;
+snug_status sn_folder_each(snug_engine *e, const char *folder, sn_entry_fn each, void *ctx,
+                           snug_error *err) {
+    const snug_io *io;
+    listing l = {each, ctx, err, SNUG_OK};
+    SNUG_TRY(find_io(e, &io, err));
+    const int rc = io->list(io->ctx, folder, take_one, &l);
+    return rc < 0 ? sn_file_fail(folder, "list the folder", -1, -rc, err) : l.status;
 }
 
 /* --- patterns --------------------------------------------------------------------------------- */
@@ -149,8 +169,9 @@ typedef struct {
 static snug_status match_in(const matcher *parent, const char *name, const char *rest,
                             snug_error *err);
 
-static snug_status match_entry(void *ctx, const char *name, snug_error *err) {
+static snug_status match_entry(void *ctx, const char *name, snug_io_kind kind, snug_error *err) {
     const matcher *m = ctx;
+    (void)kind;
     return sn_name_matches(m->pattern, name) ? match_in(m, name, m->rest, err) : SNUG_OK;
 }
 
@@ -164,8 +185,11 @@ static snug_status match_rest(matcher *m, const char *pattern, snug_error *err) 
     m->rest = slash ? slash + strspn(slash, "/") : NULL;
     if (strcspn(m->pattern, "*?[") == part)
         return match_in(m, m->pattern, m->rest, err);
+    snug_engine *e = m->list->engine;
     const char *folder = m->n > 0 ? m->path : ".";
-    return sn_is_folder(folder) ? sn_folder_each(folder, match_entry, m, err) : SNUG_OK;
+    snug_io_kind kind;
+    SNUG_TRY(sn_path_kind(e, folder, &kind, err));
+    return kind == SNUG_IO_FOLDER ? sn_folder_each(e, folder, match_entry, m, err) : SNUG_OK;
 }
 
 /* Goes on in the folder of `parent` with an entry that is there. */
@@ -177,9 +201,11 @@ static snug_status match_in(const matcher *parent, const char *name, const char 
     if (n < 0 || (size_t)n >= sizeof m.path)
         return sn_fail(err, SNUG_E_INVALID, "a path is longer than %d bytes", MAX_PATH);
     m.n = (size_t)n;
-    if (!rest)
-        return sn_is_file(m.path) ? sn_file_list_add(m.list, m.path, err) : SNUG_OK;
-    return match_rest(&m, rest, err);
+    if (rest)
+        return match_rest(&m, rest, err);
+    snug_io_kind kind;
+    SNUG_TRY(sn_path_kind(m.list->engine, m.path, &kind, err));
+    return kind == SNUG_IO_FILE ? sn_file_list_add(m.list, m.path, err) : SNUG_OK;
 }
 
 snug_status sn_file_list_match(sn_file_list *l, const char *pattern, snug_error *err) {

@@ -10,7 +10,7 @@
 #ifndef SN_DATA_FILE_LIST_H
 #define SN_DATA_FILE_LIST_H
 
-#include "memory/engine.h"
+#include "data/advance.h"
 
 typedef struct {
     snug_engine *engine;
@@ -18,8 +18,10 @@ typedef struct {
     size_t n_bytes, bytes_cap;
     uint64_t *first; /* byte of name i */
     size_t n, first_cap;
-    int (*asked)(void *ctx, int64_t names); /* of progress; true: stop. May be NULL */
+    int (*asked)(void *ctx, int64_t names); /* true: stop. May be NULL */
     void *ctx;
+    bool tells; /* of the pass, as "listing" */
+    sn_advance pass;
 } sn_file_list;
 
 SNUG_CHECKED snug_status sn_file_list_add(sn_file_list *l, const char *name, snug_error *err);
@@ -38,10 +40,11 @@ bool sn_name_matches(const char *pattern, const char *name);
 
 /* The entries of a folder, unsorted, without "." and ".."; stops at the first status that is not
  * OK. */
-typedef snug_status (*sn_entry_fn)(void *ctx, const char *name, snug_error *err);
-SNUG_CHECKED snug_status sn_folder_each(const char *folder, sn_entry_fn each, void *ctx,
-                                        snug_error *err);
-bool sn_is_folder(const char *path); /* links are followed */
-bool sn_is_file(const char *path);
+typedef snug_status (*sn_entry_fn)(void *ctx, const char *name, snug_io_kind kind, snug_error *err);
+SNUG_CHECKED snug_status sn_folder_each(snug_engine *e, const char *folder, sn_entry_fn each,
+                                        void *ctx, snug_error *err);
+/* What a path is, links followed; OTHER where nothing is, or nothing that may be looked at. */
+SNUG_CHECKED snug_status sn_path_kind(snug_engine *e, const char *path, snug_io_kind *out,
+                                      snug_error *err);
 
 #endif

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #define MAX_PATH    4096
 #define MAX_FOLDERS ((size_t)1 << 20)
@@ -59,14 +58,16 @@ static snug_status join(char path[MAX_PATH], const char *folder, const char *nam
 }
 
 /* A folder goes to the list of folders, a file to that of files. */
-static snug_status take_entry(void *ctx, const char *name, snug_error *err) {
+static snug_status take_entry(void *ctx, const char *name, snug_io_kind kind, snug_error *err) {
     lister *l = ctx;
     char path[MAX_PATH];
-    struct stat link;
+    const bool link = kind == SNUG_IO_LINK;
     SNUG_TRY(join(path, l->root, name, err));
-    if (!sn_is_folder(path))
+    if (link)
+        SNUG_TRY(sn_path_kind(l->files->engine, path, &kind, err));
+    if (kind != SNUG_IO_FOLDER)
         return ends_right(l->o, name) ? sn_file_list_add(l->files, path, err) : SNUG_OK;
-    if (!l->o->follow_links && lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
+    if (link && !l->o->follow_links)
         return SNUG_OK;
     if (l->folders.n >= MAX_FOLDERS)
         return sn_fail(err, SNUG_E_DATA,
@@ -84,29 +85,34 @@ static snug_status list_below(lister *l, const char *root, snug_error *err) {
     for (size_t i = 0; i < l->folders.n; i++) {
         snprintf(path, sizeof path, "%s", sn_file_list_at(&l->folders, i));
         l->root = path;
-        SNUG_TRY(sn_folder_each(path, take_entry, l, err));
+        SNUG_TRY(sn_folder_each(l->files->engine, path, take_entry, l, err));
     }
     sn_file_list_sort_by_folder(l->files, first);
     return SNUG_OK;
 }
 
 /* --- classes ---------------------------------------------------------------------------------- */
-static snug_status take_class(void *ctx, const char *name, snug_error *err) {
+static snug_status take_class(void *ctx, const char *name, snug_io_kind kind, snug_error *err) {
     lister *l = ctx;
     char path[MAX_PATH];
     SNUG_TRY(join(path, l->o->path, name, err));
-    return *name != '.' && sn_is_folder(path) ? sn_file_list_add(&l->classes, name, err) : SNUG_OK;
+    if (kind == SNUG_IO_LINK)
+        SNUG_TRY(sn_path_kind(l->files->engine, path, &kind, err));
+    return *name != '.' && kind == SNUG_IO_FOLDER ? sn_file_list_add(&l->classes, name, err)
+                                                  : SNUG_OK;
 }
 
 static snug_status find_classes(lister *l, snug_error *err) {
     char path[MAX_PATH];
     if (!l->o->classes) {
-        SNUG_TRY(sn_folder_each(l->o->path, take_class, l, err));
+        SNUG_TRY(sn_folder_each(l->files->engine, l->o->path, take_class, l, err));
         sn_file_list_sort(&l->classes, 0);
     }
     for (int i = 0; l->o->classes && i < l->o->n_classes; i++) {
         SNUG_TRY(join(path, l->o->path, l->o->classes[i], err));
-        if (!sn_is_folder(path))
+        snug_io_kind kind;
+        SNUG_TRY(sn_path_kind(l->files->engine, path, &kind, err));
+        if (kind != SNUG_IO_FOLDER)
             return sn_fail(err, SNUG_E_INVALID, "class '%.100s' is no folder in '%.300s'",
                            l->o->classes[i], l->o->path);
         SNUG_TRY(sn_file_list_add(&l->classes, l->o->classes[i], err));
@@ -265,8 +271,10 @@ static snug_status fill_source(const snug_folder *o, snug_dataset *d, snug_folde
     l.folders.engine = l.classes.engine = s->files.engine = d->engine;
     s->files.asked = o->progress;
     s->files.ctx = o->ctx;
+    s->files.tells = true;
     snug_status status = list_folder(&l, s, err);
     s->files.asked = NULL;
+    sn_advance_end(d->engine, &s->files.pass);
     if (status == SNUG_OK && o->shuffle)
         shuffle(s, o->seed);
     if (status == SNUG_OK)

@@ -81,7 +81,9 @@ snug_status snug_dataset_list_files(snug_engine *engine, const snug_text *patter
     if (status == SNUG_OK) {
         sn_file_list *l = d->ctx;
         l->engine = engine;
+        l->tells = true;
         status = list_all(l, patterns, n, err);
+        sn_advance_end(engine, &l->pass);
         d->cardinality = (int64_t)l->n;
     }
     if (status != SNUG_OK) {

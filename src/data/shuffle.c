@@ -14,6 +14,7 @@
 
 #include "base/rng.h"
 #include "base/size.h"
+#include "data/advance.h"
 #include "data/store.h"
 
 #include <inttypes.h>
@@ -37,6 +38,8 @@ typedef struct {
     int64_t *index;
     size_t index_cap;
     sn_store *store;
+    bool full; /* was: filling the buffer for the first time is a pass of its own */
+    sn_advance pass;
 } shuffling;
 
 static bool by_index(const sn_cursor *c) {
@@ -58,6 +61,7 @@ static snug_status open_shuffle(sn_cursor *c, snug_error *err) {
 
 static void close_shuffle(sn_cursor *c) {
     shuffling *s = c->ctx;
+    sn_advance_end(c->stage->engine, &s->pass);
     sn_store_destroy(s->store);
     sn_station_hold(c->place, -(int64_t)(s->index_cap * sizeof *s->index));
     sn_free(c->stage->engine, SN_MEM_INPUT, s->index, s->index_cap * sizeof *s->index);
@@ -178,9 +182,13 @@ static snug_status fill_buffer(sn_cursor *c, snug_error *err) {
     while (got && (int64_t)s->n < o->buffer) {
         SNUG_TRY(put_next(c, s->n, &got, err));
         s->n += got;
+        if (!s->full)
+            sn_advance_step(c->stage->engine, &s->pass, "shuffle buffer", (int64_t)s->n, o->buffer);
         if (got && sn_iterator_interrupted(c->iterator))
             return sn_fail(err, SNUG_E_INTERRUPTED, "stopped by the caller");
     }
+    s->full = true;
+    sn_advance_end(c->stage->engine, &s->pass);
     return SNUG_OK;
 }
 

@@ -149,14 +149,31 @@ static int hook_forget(void *ctx, int fd, int64_t offset, int64_t bytes) {
     return s < 0 ? s : e->io.forget(e->io.ctx, fd, offset, bytes);
 }
 
+static int hook_list(void *ctx, const char *path, int (*each)(void *to, const char *name, int kind),
+                     void *to) {
+    snug_engine *e = ctx;
+    const int s = strike_whole(e);
+    return s < 0 ? s : e->io.list(e->io.ctx, path, each, to);
+}
+
+static int hook_kind(void *ctx, const char *path) {
+    snug_engine *e = ctx;
+    const int s = strike_whole(e);
+    return s < 0 ? s : e->io.kind(e->io.ctx, path);
+}
+
 void sn_fault_wrap_io(snug_engine *e) {
     e->guarded_io = (snug_io){e,         hook_open,  hook_pread,  hook_pwrite, hook_size,
                               hook_sync, hook_close, hook_rename, hook_unlink, hook_mkdir,
-                              NULL,      NULL,       NULL};
+                              NULL,      NULL,       NULL,        NULL,        NULL};
     if (e->io.folder) {
         e->guarded_io.folder = hook_folder;
         e->guarded_io.reserve = hook_reserve;
         e->guarded_io.forget = hook_forget;
+    }
+    if (e->io.list) {
+        e->guarded_io.list = hook_list;
+        e->guarded_io.kind = hook_kind;
     }
     e->faults = (sn_faults){.memory = {.at = -1}, .io = {.at = -1}};
 }

@@ -142,3 +142,11 @@ size_t sn_pool_to_come(const snug_engine *e) {
 size_t sn_pool_taken(const snug_engine *e) {
     return e->pool.taken_bytes;
 }
+
+void sn_pool_set_teller(snug_engine *e, sn_teller teller) {
+    e->pool.teller = teller;
+}
+
+const sn_teller *sn_pool_teller(const snug_engine *e) {
+    return &e->pool.teller;
+}

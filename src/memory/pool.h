@@ -28,4 +28,15 @@ size_t sn_pool_taken(const snug_engine *e);
 /* What pipelines at work may still take: their limit less what they have; 0 without a limit. */
 size_t sn_pool_to_come(const snug_engine *e);
 
+/* Who wants to know how far long passes of pipelines are; a tell of NULL: nobody. Set while none
+ * runs. */
+struct snug_pass;
+typedef struct {
+    void (*tell)(void *ctx, const struct snug_pass *pass);
+    void *ctx;
+    double after_seconds; /* of passes that are shorter nobody hears */
+} sn_teller;
+void sn_pool_set_teller(snug_engine *e, sn_teller teller);
+const sn_teller *sn_pool_teller(const snug_engine *e);
+
 #endif

@@ -11,6 +11,7 @@
 #define SN_MEMORY_PRIVATE_H
 
 #include "memory/engine.h"
+#include "memory/pool.h"
 #include "memory/team.h"
 
 #include <pthread.h>
@@ -60,6 +61,7 @@ typedef struct {
     _Atomic size_t free_bytes, taken_bytes, limit;
     size_t peak_bytes; /* taken at once while it is held */
     void *free[SN_POOL_CLASSES];
+    sn_teller teller;
 } sn_pool;
 
 struct snug_engine {

@@ -1,9 +1,10 @@
-/* npy_write.c: an .npy file written row by row. The shape is known at the start; commit checks that
- * all rows came. */
+/* npy_write.c: an .npy file written row by row. Where the number of rows is known at the start,
+ * commit checks that all came; else it writes the header once more, which has room for it. */
 #include "base/file.h"
 #include "memory/engine.h"
 #include "tensor/type.h"
 
+#include <snug/dataset.h>
 #include <snug/model.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,9 @@ struct snug_npy_writer {
     snug_engine *engine;
     sn_file file;
     int64_t at;
-    size_t left; /* data bytes still to come */
+    size_t left;    /* data bytes still to come; of open rows unused */
+    snug_type open; /* the type, where its rows are not known: rank 0 otherwise */
+    size_t row_bytes, header_bytes;
 };
 
 static const char *const descrs[SNUG_N_DTYPES] = {
@@ -49,20 +52,27 @@ snug_status snug_npy_create(snug_engine *engine, const char *path, const snug_ty
     char header[512];
     void *memory;
     size_t bytes;
-    SNUG_TRY(sn_type_check(type, false, err));
+    snug_type row = *type;
+    const bool open = type->rank > 0 && type->dims[0] == SNUG_UNKNOWN;
+    if (open)
+        row.dims[0] = 1;
+    SNUG_TRY(sn_type_check(&row, false, err));
     if (!descrs[type->dtype][0])
         return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: .npy has no element type for %s; cast to f32",
                        path, snug_dtype_name(type->dtype));
-    SNUG_TRY(snug_type_bytes(type, &bytes, err));
+    SNUG_TRY(snug_type_bytes(&row, &bytes, err));
     SNUG_TRY(sn_alloc_zero(engine, SN_MEM_OTHER, sizeof(snug_npy_writer), &memory, err));
     snug_npy_writer *w = memory;
     w->engine = engine;
-    w->left = bytes;
+    w->left = open ? SIZE_MAX : bytes;
+    w->row_bytes = bytes;
+    w->open = open ? row : (snug_type){0};
     w->file.fd = -1;
     snug_status status = sn_file_create(&w->file, sn_engine_io(engine), path, err);
     if (status == SNUG_OK) {
-        w->at = (int64_t)build_header(type, header, sizeof header);
-        status = sn_file_write(&w->file, header, (size_t)w->at, 0, err);
+        w->header_bytes = build_header(&row, header, sizeof header);
+        w->at = (int64_t)w->header_bytes;
+        status = sn_file_write(&w->file, header, w->header_bytes, 0, err);
     }
     if (status != SNUG_OK) {
         snug_npy_destroy(w);
@@ -80,14 +90,28 @@ snug_status snug_npy_append(snug_npy_writer *w, const void *rows, size_t bytes, 
         return sn_fail(err, SNUG_E_INVALID, "an .npy file that was committed takes no more rows");
     SNUG_TRY(sn_file_write(&w->file, rows, bytes, w->at, err));
     w->at += (int64_t)bytes;
-    w->left -= bytes;
+    w->left -= w->open.rank ? 0 : bytes;
     return SNUG_OK;
+}
+
+/* The header once more, now that the rows are counted. */
+static snug_status count_rows(snug_npy_writer *w, snug_error *err) {
+    char header[512];
+    const size_t bytes = (size_t)w->at - w->header_bytes;
+    if (w->row_bytes == 0 || bytes % w->row_bytes)
+        return sn_fail(err, SNUG_E_INVALID, "%s: %zu bytes are no rows of %zu", w->file.path, bytes,
+                       w->row_bytes);
+    w->open.dims[0] = (int64_t)(bytes / w->row_bytes);
+    build_header(&w->open, header, sizeof header);
+    return sn_file_write(&w->file, header, w->header_bytes, 0, err);
 }
 
 snug_status snug_npy_commit(snug_npy_writer *w, snug_error *err) {
     if (w->file.fd < 0)
         return sn_fail(err, SNUG_E_INVALID, "an .npy file can be committed once");
-    if (w->left)
+    if (w->open.rank)
+        SNUG_TRY(count_rows(w, err));
+    else if (w->left)
         return sn_fail(err, SNUG_E_INVALID, "%s: %zu bytes of its shape were not written",
                        w->file.path, w->left);
     return sn_file_commit(&w->file, err);

@@ -736,6 +736,8 @@ PyMethodDef py_dataset_methods[] = {
      "dataset_of_generator(make, spec, kind, flatten, cardinality)"},
     {"dataset_of_folder", py_dataset_of_folder, METH_VARARGS,
      "dataset_of_folder(path, kind, labels, classes, shuffle, seed, split, subset, links)"},
+    {"tell_passes", py_tell_passes, METH_O, "A line about long passes each so many seconds."},
+    {"draw_bars", py_draw_bars, METH_O, "Whether a bar shows how far a pass over data is."},
     {"zip_datasets", zip, METH_O, "zip_datasets([datasets])"},
     {"choose_datasets", choose, METH_VARARGS,
      "choose_datasets(datasets, choices, weights, seed,"

@@ -13,6 +13,8 @@ PyObject *py_raise_kept(const snug_error *err);
 
 PyObject *py_data_call(PyObject *self, PyObject *args);
 PyObject *py_dataset_of_folder(PyObject *self, PyObject *args);
+PyObject *py_tell_passes(PyObject *self, PyObject *seconds);
+PyObject *py_draw_bars(PyObject *self, PyObject *on);
 PyObject *py_data_functions(PyObject *self, PyObject *none);
 PyObject *py_use_slots(PyObject *self, PyObject *class);
 PyObject *py_is_capturing(PyObject *self, PyObject *none);

@@ -1,7 +1,59 @@
-/* files.c: files of data sets: TFRecord files are written, folders of pictures listed. */
+/* files.c: files of data sets: TFRecord files are written, folders of pictures listed; and lines
+ * about passes that take long, as TensorFlow logs them while it fills a shuffle's buffer. */
 #include "dataset.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* --- long passes ------------------------------------------------------------------------------ */
+/* From any thread; nobody waits for one with the interpreter's lock. What fills a cache in fit
+ * shows in its bar. */
+static void tell_pass(void *ctx, const snug_pass *p) {
+    (void)ctx;
+    const int now = (int)p->seconds, each = py.pass_seconds;
+    const int due = each > 0 && !p->over && now >= py.pass_told + each;
+    const int hidden = py.pass_bars && strcmp(p->what, "cache") == 0;
+    if (p->over || due)
+        py.pass_told = p->over ? 0 : now;
+    if (!due || hidden)
+        return;
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    if (p->all > 0)
+        PySys_FormatStderr("snug: %s: %lld of %lld\n", p->what, (long long)p->done,
+                           (long long)p->all);
+    else
+        PySys_FormatStderr("snug: %s: %lld\n", p->what, (long long)p->done);
+    PyGILState_Release(gil);
+}
+
+void py_listen_to_passes(void) {
+    const char *level = getenv("TF_CPP_MIN_LOG_LEVEL"); /* 1 and more: no information */
+    py.pass_seconds = level && level[0] > '0' ? 0 : 10;
+    snug_pipeline_progress(py.engine, 1, tell_pass, NULL);
+}
+
+PyObject *py_tell_passes(PyObject *self, PyObject *seconds) {
+    (void)self;
+    const long n = PyLong_AsLong(seconds);
+    if (py_enter() < 0)
+        return NULL;
+    if (n < 0 || n > 86400) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "seconds between two lines; 0: none");
+        return NULL;
+    }
+    py.pass_seconds = (int)n;
+    Py_RETURN_NONE;
+}
+
+PyObject *py_draw_bars(PyObject *self, PyObject *on) {
+    (void)self;
+    const int yes = PyObject_IsTrue(on);
+    if (yes < 0)
+        return NULL;
+    py.pass_bars = yes;
+    Py_RETURN_NONE;
+}
 
 /* --- folders ---------------------------------------------------------------------------------- */
 /* Listing many files takes a while: Ctrl-C stops it. */

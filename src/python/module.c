@@ -173,9 +173,12 @@ void py_mark_site(void) {
 static int start(void) {
     snug_error err;
     snug_engine_options options = {0};
-    if (!py.engine && snug_engine_create(&options, &py.engine, &err) != SNUG_OK) {
-        py_raise(&err);
-        return -1;
+    if (!py.engine) {
+        if (snug_engine_create(&options, &py.engine, &err) != SNUG_OK) {
+            py_raise(&err);
+            return -1;
+        }
+        py_listen_to_passes();
     }
     if (snug_recorder_create(py.engine, &py.recorder, &err) != SNUG_OK) {
         py_raise(&err);

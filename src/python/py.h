@@ -29,6 +29,7 @@
 #include <snug/layer.h>
 #include <snug/program.h>
 #include <snug/record.h>
+#include <stdatomic.h>
 
 typedef struct py_tensor {
     PyObject_HEAD snug_tensor *t;
@@ -74,6 +75,8 @@ typedef struct {
     int (*lasti)(PyObject *frame);      /* PyFrame_GetLasti where the interpreter has it */
     PyObject *(*back)(PyObject *frame); /* PyFrame_GetBack; the same */
     char folder[512];                   /* of Snug's Python files, with the last slash */
+    _Atomic int pass_seconds;           /* a line about a long pass each so many; 0: none */
+    _Atomic int pass_told, pass_bars;   /* second of the last line; a bar is drawn already */
 } py_state;
 extern py_state py;
 
@@ -87,6 +90,7 @@ PyObject *py_caller(long *lasti);
 void py_drop(snug_tensor *t);
 PyObject *py_helper(PyObject **module, const char *name);
 int py_module_add_types(PyObject *module);
+void py_listen_to_passes(void); /* files.c */
 
 /* --- errors.c --------------------------------------------------------------------------------- */
 /* Sets the exception of the status, unless one is set already; NULL. */

@@ -31,6 +31,22 @@ def png(path, width, height, pixel):
                 chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b""))
 
 
+def crc(data):
+    c = 0xffffffff
+    for byte in data:
+        c ^= byte
+        for _ in range(8):
+            c = c >> 1 ^ (0x82f63b78 if c & 1 else 0)
+    c ^= 0xffffffff
+    return struct.pack("<I", ((c >> 15 | c << 17) + 0xa282ead8) & 0xffffffff)
+
+
+def record(data):
+    """Of a TFRecord file."""
+    head = struct.pack("<Q", len(data))
+    return head + crc(head) + data + crc(data)
+
+
 def snug(*args, code=0):
     done = subprocess.run([SNUG, *map(str, args)], capture_output=True, text=True, timeout=300)
     if done.returncode != code:
@@ -98,6 +114,48 @@ class Data(unittest.TestCase):
         x, y = "normal:50x4@1", "labels:50@2@2"
         common = ["evaluate", self.numbers, "--loss", "sparse_categorical_crossentropy", "--json"]
         self.assertEqual(snug(*common, "--x", x, "--y", y), snug(*common, "--data", x, "--data", y))
+
+    def test_predict_reads_folders_rows_and_records_of_unknown_number(self):
+        out, again = (os.path.join(self.dir, name) for name in ("p.npy", "q.npy"))
+        told = json.loads(snug("predict", self.pictures, "--seed", 3, "--data", self.photos, "--batch", 5, "--out", out, "--json"))
+        self.assertEqual((told["rows"], told["shape"]), (16, [16, 2]))
+        snug("predict", self.pictures, "--seed", 3, "--data", os.path.join(self.photos, "green"), "--out", again)  # no classes in it
+        head = len(files.read(out)) - 16 * 8
+        self.assertEqual(files.read(out)[head:head + 8 * 8], files.read(again)[-8 * 8:])  # sorted by name: green, red
+        x = "normal:50x4@1"
+        snug("predict", self.numbers, "--data", x, "--out", out)
+        snug("predict", self.numbers, "--x", x, "--out", again)
+        self.assertEqual(files.read(out), files.read(again))
+        records = os.path.join(self.dir, "numbers.tfrecord")
+        rows = [struct.pack("<4f", i, 1, 2, 3) for i in range(7)]
+        files.write(records, b"".join(record(r) for r in rows))
+        told = json.loads(snug("predict", self.numbers, "--data", records, "--map", "tf.io.decode_raw:out_type=float32;fixed_length=16",
+                               "--batch", 2, "--out", out, "--json"))
+        self.assertEqual(told["shape"], [7, 2])
+
+    def test_long_listings_show_on_a_terminal(self):
+        many = os.path.join(self.dir, "many")
+        os.makedirs(os.path.join(many, "one"))
+        for i in range(3000):
+            open(os.path.join(many, "one", f"{i}.jpg"), "w").close()
+        master, slave = os.openpty()
+        done = subprocess.Popen([SNUG, "data", "inspect", many], stdout=subprocess.PIPE, stderr=slave,
+                                env={**os.environ, "TERM": "xterm", "SNUG_PROGRESS_AFTER": "0"})
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                part = os.read(master, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+        os.close(master)
+        self.assertIn(b"3000", done.communicate()[0])
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"listing: ", shown)
+        self.assertTrue(shown.endswith(b"\r\x1b[K"), shown)  # nothing is left of it
 
     def test_the_plan_has_a_row_for_the_pipeline(self):
         args = ["plan", self.pictures, "--train", "--batch", 4, "--budget", "64MiB", "--json"]

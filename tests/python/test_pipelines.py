@@ -242,6 +242,26 @@ class Leftovers(unittest.TestCase):
         self.assertEqual(len(os.listdir("/proc/self/fd")), before[1])
         self.assertLessEqual(input_bytes(), before[2])
 
+    def test_long_passes_are_told_of(self):
+        code, said = run("""
+            import time, snug
+            import snug.tensorflow as tf
+            def slow():
+                for i in range(60):
+                    time.sleep(0.025)
+                    yield i
+            d = tf.data.Dataset.from_generator(slow, output_signature=tf.TensorSpec([], tf.int32))
+            snug.progress(1)
+            assert len(list(d.shuffle(50))) == 60
+            snug.progress(0)
+            assert len(list(d.cache())) == 60
+            snug.progress(1)
+            assert len(list(d.cache())) == 60
+        """)
+        self.assertEqual(code, 0, said)
+        self.assertRegex(said, r"snug: shuffle buffer: \d+ of 50\n")
+        self.assertEqual(len([line for line in said.splitlines() if line.startswith("snug: cache: ")]), 1, said)
+
     def test_a_bad_picture_is_named_and_can_be_left_out(self):
         with tempfile.TemporaryDirectory() as folder:
             for i in range(3):

@@ -4,6 +4,8 @@ import os
 import sys
 import time
 
+from snug import _C
+
 _HOOKS = [f"on_{what}_{when}" for what in ("train", "test", "predict") for when in ("begin", "end")] + \
     [f"on_{what}_batch_{when}" for what in ("train", "test", "predict") for when in ("begin", "end")] + \
     ["on_epoch_begin", "on_epoch_end"]
@@ -119,6 +121,7 @@ class ProgbarLogger(Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self._begin()
+        _C.draw_bars(self.verbose == 1)
         if self.params.get("epochs", 1) > 1 or self.params.get("in_fit", True):
             print(f"Epoch {epoch + 1}/{self.params['epochs']}")
 
@@ -142,6 +145,7 @@ class ProgbarLogger(Callback):
         print(f"\r{bold}{count}{plain} {bar} {bold}{seconds:.0f}s{plain} {each}{words}", end="\n" if last else "", flush=True)
 
     def _end(self, logs):
+        _C.draw_bars(False)
         self.params["steps"] = self.params.get("steps") or self.done
         if self.verbose == 1:
             self._bar(logs, True)
