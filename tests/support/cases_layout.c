@@ -34,6 +34,8 @@ SET(band, {"low=-9 high=0", "f[5,5]"}, {"low=0 high=9", "f[5,7]"}, {"low=-1 high
         X("method=2 antialias=1", "3,4", "9,8"), X("method=3", "3,4", "8,9"),                      \
         X("method=3", "5,6", "2,4"), X("method=4", "6,5", "4,7"), X("method=5", "3,4", "9,5"),     \
         X("method=4 antialias=1", "2,3", "9,7"), X("method=1", "1,1", "3,4"),                      \
+        X("method=6", "6,5", "4,7"), X("method=6 antialias=1", "3,4", "9,5"),                      \
+        X("method=7", "6,5", "4,7"), X("method=7 antialias=1", "3,4", "9,5"),                      \
         X("method=2", "4,3", "1,1"), X("method=1", "3,4", "3,4")
 #define FORWARD(method, small, large) CASE(method " size=" small, "f[2," large ",3]")
 #define BACK(method, small, large)    CASE(method " size=" large, "f[2," small ",3]")

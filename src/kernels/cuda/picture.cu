@@ -32,7 +32,7 @@ typedef struct {
 
 static axis axis_of(const sn_attrs_resize *a, const snug_type *picture, const snug_type *result,
                     int k) {
-    static const float radius[SN_N_RESIZE] = {0, 1, 2, 0, 3, 5};
+    static const float radius[SN_N_RESIZE] = {0, 1, 2, 0, 3, 5, 1.5f, 2};
     const int64_t from = picture->dims[1 + k], to = result->dims[1 + k];
     axis x = {from, to, (int)a->method, a->antialias != 0, false, 0, 0, 1, radius[a->method], 1};
     if (from == 0 || to == 0)
@@ -67,9 +67,23 @@ static __device__ __forceinline__ float lanczos(float x, float radius) {
                             (float)sn_wave((double)(turn / radius), 0));
     return sines / MUL(MUL(MUL(pi, pi), x), x);
 }
+static __device__ __forceinline__ float gaussian(float x) {
+    return x >= 1.5f ? 0 : expf(MUL(MUL(-2, x), x));
+}
+static __device__ __forceinline__ float mitchell(float x) {
+    if (x >= 2)
+        return 0;
+    return x >= 1 ? ADD(MUL(SUB(MUL(ADD(MUL(-7.0f / 18.0f, x), 2), x), 10.0f / 3.0f), x),
+                        16.0f / 9.0f)
+                  : ADD(MUL(MUL(SUB(MUL(7.0f / 6.0f, x), 2), x), x), 8.0f / 9.0f);
+}
 static __device__ __forceinline__ float kernel_at(const axis &a, float x) {
     if (a.method == SN_RESIZE_BILINEAR)
         return x < 1 ? SUB(1, x) : 0;
+    if (a.method == SN_RESIZE_GAUSSIAN)
+        return gaussian(x);
+    if (a.method == SN_RESIZE_MITCHELL)
+        return mitchell(x);
     return a.method == SN_RESIZE_BICUBIC ? keys_cubic(x) : lanczos(x, a.radius);
 }
 
