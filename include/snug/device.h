@@ -36,6 +36,10 @@ SNUG_API SNUG_CHECKED snug_status snug_device(snug_engine *engine, const char *n
  * a device nothing happens. */
 SNUG_API SNUG_CHECKED snug_status snug_device_reset(snug_engine *engine, snug_error *err);
 
+/* Another budget for the device there is; 0: none. SNUG_E_BUDGET: its context alone takes more. */
+SNUG_API SNUG_CHECKED snug_status snug_device_budget(snug_engine *engine, size_t bytes,
+                                                     snug_error *err);
+
 /* Bytes of a device are as its driver tells them. */
 typedef struct {
     char name[24];                /* "cpu:0", "gpu:0" */

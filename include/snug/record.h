@@ -68,6 +68,28 @@ SNUG_API SNUG_CHECKED snug_status snug_sync(snug_recorder *r, snug_error *err);
 /* The same where an assignment waits to be run; else nothing: between steps of a loop. */
 SNUG_API SNUG_CHECKED snug_status snug_boundary(snug_recorder *r, snug_error *err);
 
+/* With a GPU (snug_device before the recorder is made) what is recorded runs there, and tensors and
+ * variables lie there; they are copied when the host wants to look. While on_host is set, what this
+ * thread records runs on the processor; values move as they are used. */
+SNUG_API void snug_recorder_place(snug_recorder *r, int on_host);
+SNUG_API int snug_recorder_is_on_host(const snug_recorder *r);
+/* Whether it was recorded to run on the processor, or there is no GPU. */
+SNUG_API int snug_tensor_is_on_host(const snug_tensor *t);
+SNUG_API int snug_variable_is_on_host(const snug_variable *v);
+
+/* Of the GPU's memory; all 0 without one. */
+typedef struct {
+    size_t tensor_bytes, variable_bytes;
+    size_t arena_bytes;
+    size_t pool_bytes;        /* of the device, for tensors and variables */
+    size_t pool_free_bytes;   /* of it not used */
+    size_t pool_largest_free; /* in one piece */
+    size_t bytes, peak_bytes; /* used: of all this */
+} snug_recorder_device;
+SNUG_API void snug_recorder_tell_device(const snug_recorder *r, snug_recorder_device *out);
+/* The peak starts anew with what is used now. */
+SNUG_API void snug_recorder_reset_peak(snug_recorder *r);
+
 typedef struct {
     uint64_t n_flushes, n_hits, n_misses; /* runs; of them with a plan at hand; planned anew */
     double plan_seconds;

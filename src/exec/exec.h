@@ -77,6 +77,9 @@ bool sn_state_torn(const sn_state *s);
 void sn_state_tear(sn_state *s);
 void sn_state_mend(sn_state *s);
 
+/* Device memory that a run of the plan may take beside its own: libraries, captured runs. */
+size_t sn_gpu_reserve(const sn_plan *plan);
+
 /* --- executor --------------------------------------------------------------------------------- */
 typedef struct sn_executor sn_executor;
 typedef struct sn_session sn_session;

@@ -4,6 +4,7 @@
  * The plug-in is looked for beside this library (or the program it is part of), then where the
  * loader looks. SNUG_CUDA_PLUGIN names another file, for tests. */
 #include "exec/gpu.h"
+#include "exec/gpu_pool.h"
 
 #include "base/size.h"
 #include "memory/engine.h"
@@ -149,6 +150,7 @@ static bool host_fault(void *ctx) {
 
 static void close_gpu(void *object) {
     sn_gpu_device *g = object;
+    sn_gpu_pool_close(g);
     if (g->gpu)
         g->api->close(g->gpu, g->reset);
     if (g->library)
@@ -225,6 +227,18 @@ snug_status snug_device_reset(snug_engine *engine, snug_error *err) {
     return SNUG_OK;
 }
 
+snug_status snug_device_budget(snug_engine *engine, size_t bytes, snug_error *err) {
+    sn_gpu_device *g = engine ? sn_engine_gpu(engine) : NULL;
+    if (!g)
+        return sn_fail(err, SNUG_E_INVALID, "snug_device_budget: the engine has no GPU");
+    const size_t before = g->budget_bytes;
+    g->budget_bytes = bytes;
+    const snug_status status = check_context(g, err);
+    if (status != SNUG_OK)
+        g->budget_bytes = before;
+    return status;
+}
+
 sn_gpu_device *sn_engine_gpu(const snug_engine *e) {
     return sn_engine_attached(e);
 }
@@ -261,7 +275,7 @@ snug_status snug_device_look(snug_engine *engine, snug_device_info *out, snug_er
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err) {
+static snug_status room_now(sn_gpu_device *d, size_t *bytes, snug_error *err) {
     sn_gpu_facts f;
     SNUG_TRY(d->api->facts(d->gpu, &f, err));
     const size_t taken = f.context_bytes + f.held_bytes;
@@ -270,11 +284,23 @@ snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err) {
     return SNUG_OK;
 }
 
+snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err) {
+    sn_gpu_pool_info pool;
+    SNUG_TRY(room_now(d, bytes, err));
+    sn_gpu_pool_tell(d, &pool);
+    *bytes += pool.idle_bytes;
+    return SNUG_OK;
+}
+
 snug_status sn_gpu_take(sn_gpu_device *d, const char *what, size_t bytes, void **out,
                         snug_error *err) {
     size_t room;
     char have[24], need[24];
-    SNUG_TRY(sn_gpu_room(d, &room, err));
+    SNUG_TRY(room_now(d, &room, err));
+    if (bytes > room) {
+        sn_gpu_pool_trim(d);
+        SNUG_TRY(room_now(d, &room, err));
+    }
     if (bytes > room)
         return sn_fail(err, SNUG_E_BUDGET, "%s has %s left, %s needs %s; give it a larger budget",
                        d->device.name, snug_bytes_print(room, have, sizeof have), what,

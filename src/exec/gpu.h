@@ -15,6 +15,9 @@
 #include "kernels/cpu/cpu.h"
 #include "op/runner.h"
 
+/* What kernels of a card may take for granted of the address of an operand. */
+#define SN_GPU_ALIGN 256
+
 typedef struct sn_gpu_device {
     sn_device device; /* first member: an sn_gpu_device is an sn_device */
     sn_cpu_device host;
@@ -22,8 +25,9 @@ typedef struct sn_gpu_device {
     void *library;
     const sn_gpu_api *api;
     sn_gpu *gpu;
-    size_t budget_bytes; /* of device memory, all of it; 0: no limit */
-    bool reset;          /* closing takes from libraries what they hold on to */
+    size_t budget_bytes;      /* of device memory, all of it; 0: no limit */
+    bool reset;               /* closing takes from libraries what they hold on to */
+    struct sn_gpu_pool *pool; /* of recorded code; NULL: none yet */
 } sn_gpu_device;
 
 /* NULL: the device is the host. */
@@ -37,7 +41,8 @@ const sn_device *sn_engine_device(const snug_engine *e, sn_cpu_device *cpu);
 SNUG_CHECKED snug_status sn_gpu_take(sn_gpu_device *d, const char *what, size_t bytes, void **out,
                                      snug_error *err);
 void sn_gpu_give(sn_gpu_device *d, void *block); /* NULL is legal */
-/* What sn_gpu_take may still give: of the budget, and of what is free. */
+/* What sn_gpu_take may still give: of the budget, and of what is free; free chunks of the pool
+ * count, and go where they are wanted. */
 SNUG_CHECKED snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err);
 /* Copies now, and waits. */
 SNUG_CHECKED snug_status sn_gpu_move(sn_gpu_device *d, sn_gpu_copy kind, void *to, const void *from,

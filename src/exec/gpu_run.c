@@ -138,7 +138,7 @@ snug_status sn_gpu_send_params(const sn_session *s, snug_error *err) {
 }
 
 /* The row that can have refused its values, where there is one only. */
-static snug_status name_refusal(const sn_session *s, snug_status status, snug_error *err) {
+static snug_status name_refusal(sn_session *s, snug_status status, snug_error *err) {
     uint32_t n = 0, found = 0;
     for (uint32_t i = 0; i < s->plan->n_steps; i++) {
         const sn_bound *bound = &s->bound[i];
@@ -148,8 +148,11 @@ static snug_status name_refusal(const sn_session *s, snug_status status, snug_er
         found = i;
     }
     const bool refused = status == SNUG_E_NUMERIC || status == SNUG_E_DATA;
-    return refused && n == 1 ? sn_fail_at(s->plan->graph, s->plan->steps[found].node, status, err)
-                             : status;
+    if (refused && n == 1)
+        s->failed_step = found;
+    return refused && n == 1 && !s->sources
+               ? sn_fail_at(s->plan->graph, s->plan->steps[found].node, status, err)
+               : status;
 }
 
 snug_status sn_gpu_finish(sn_session *s, snug_error *err) {
@@ -160,7 +163,7 @@ snug_status sn_gpu_finish(sn_session *s, snug_error *err) {
 
 static snug_status fetch_outputs(const sn_session *s, snug_error *err) {
     const sn_gpu_device *d = s->executor->gpu;
-    for (uint32_t k = 0; k < sn_graph_n_outputs(s->plan->graph); k++)
+    for (uint32_t k = 0; !s->sources && k < sn_graph_n_outputs(s->plan->graph); k++)
         SNUG_TRY(d->api->copy(d->gpu, SN_GPU_FROM, SN_QUEUE_COMPUTE, s->outputs[k].data,
                               s->gpu.output_at[k], s->outputs[k].bytes, err));
     return SNUG_OK;
@@ -277,7 +280,8 @@ snug_status sn_gpu_copy_step(sn_session *s, const sn_bound *bound, const sn_boun
 /* --- captured runs ---------------------------------------------------------------------------- */
 
 bool sn_gpu_may_capture(const sn_session *s) {
-    return s->gpu.whole && !s->gpu.has_host_rows && !s->gpu.never && s->gpu.n_runs >= CAPTURE_RUN;
+    return !s->sources && s->gpu.whole && !s->gpu.has_host_rows && !s->gpu.never &&
+           s->gpu.n_runs >= CAPTURE_RUN;
 }
 
 snug_status sn_gpu_capture(sn_session *s, snug_error *err) {

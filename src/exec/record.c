@@ -100,7 +100,7 @@ void sn_recording_destroy(sn_recording *rec) {
     rec->n_brought = 0;
     rec->n_again = 0;
     rec->held_bytes = 0;
-    rec->has_effects = false;
+    rec->has_effects = rec->on_host = false;
     rec->work = 0;
     r->spare = rec;
 }
@@ -321,11 +321,21 @@ static bool is_full(const sn_recording *rec) {
                            (rec->work >= SN_MAX_WORK && sn_tapes_open(rec->r) == 0));
 }
 
+/* One recording runs in one place: what is recorded so far runs first. */
+static snug_status change_place(snug_recorder *r, snug_error *err) {
+    if (r->now->n_nodes > 0 && !r->running)
+        SNUG_TRY(sn_flush(r, err));
+    r->now->on_host = r->on_host;
+    return SNUG_OK;
+}
+
 snug_status sn_record_begin(snug_recorder *r, sn_record_call *c, snug_error *err) {
     if (r->closed)
         return sn_fail(err, SNUG_E_INVALID, "the recorder is closed");
     if (!r->running && is_full(r->now)) /* before the call: it has given nothing yet */
         SNUG_TRY(sn_flush(r, err));
+    if (r->now->on_host != r->on_host && !r->now->outer)
+        SNUG_TRY(change_place(r, err));
     c->r = r;
     c->b = sn_builder_on(r->now->graph);
     c->mark = sn_graph_mark_now(r->now->graph);
@@ -593,6 +603,11 @@ static snug_status fill_recorder(snug_recorder *r, snug_error *err) {
     const sn_executor_options o = {.spill_folder = sn_engine_spill_folder(r->engine),
                                    .alone = r->worker};
     SNUG_TRY(sn_executor_create(r->engine, r->state, &device, 1, &o, &r->executor, err));
+    r->card = r->worker ? NULL : sn_engine_gpu(r->engine);
+    if (r->card) {
+        const sn_device *card = &r->card->device;
+        SNUG_TRY(sn_executor_create(r->engine, r->state, &card, 1, &o, &r->there, err));
+    }
     SNUG_TRY(sn_seat_add(r, 0, &r->seat, err));
     r->main = r->now = r->seat->main;
     return SNUG_OK;
@@ -605,8 +620,9 @@ static void clear_recorder(snug_recorder *r) {
         free_recording(r->spare);
     r->spare = NULL;
     sn_executor_destroy(r->executor);
+    sn_executor_destroy(r->there);
     sn_state_destroy(r->state);
-    r->executor = NULL;
+    r->executor = r->there = NULL;
     r->state = NULL;
 }
 

@@ -18,6 +18,10 @@
 #define MAX_ENTRIES 256
 #define MIB         ((size_t)1 << 20)
 #define ROOM_BAND   (4 * MIB)
+/* On a card: blocks are whole granules, of results at most three more than their sum; parameters,
+ * captured runs. */
+#define GRANULE    (2 * MIB)
+#define CARD_BOOKS (4 * GRANULE + 4 * MIB)
 /* Of a step of a plan and of the session that runs it. */
 #define STEP_BYTES 1536
 /* From so many weights on a dense layer's gradient is worth not having. */
@@ -66,9 +70,10 @@ static snug_status add_node(key *k, const sn_graph *g, const sn_node_info *n, sn
     return SNUG_OK;
 }
 
-static snug_status write_key(const sn_recording *rec, key *k, snug_error *err) {
+static snug_status write_key(const sn_recording *rec, bool on_card, key *k, snug_error *err) {
     const sn_graph *g = rec->graph;
     SNUG_TRY(reserve(k, 6, err));
+    k->words[k->n++] = on_card;
     k->words[k->n++] = sn_graph_n_inputs(g);
     k->words[k->n++] = sn_graph_n_vars(g);
     k->words[k->n++] = sn_graph_n_params(g);
@@ -111,7 +116,7 @@ static uint64_t hash_of(const key *k) {
 /* --- entries ---------------------------------------------------------------------------------- */
 static void destroy_entry(snug_recorder *r, sn_entry *e) {
     if (e->session)
-        sn_executor_remove(r->executor, e->session);
+        sn_executor_remove(e->on_card ? r->there : r->executor, e->session);
     sn_plan_destroy(e->plan);
     sn_free(r->engine, SN_MEM_PLAN, e->donor,
             e->donor ? sn_graph_n_outputs(e->graph) * sizeof *e->donor : 0);
@@ -131,6 +136,19 @@ void sn_cache_clear(snug_recorder *r) {
     r->n_entries = 0;
 }
 
+void sn_cache_keep(snug_recorder *r, const sn_entry *only) {
+    for (sn_entry **link = &r->entries; *link;) {
+        sn_entry *e = *link;
+        if (e == only || !e->on_card) {
+            link = &e->next;
+            continue;
+        }
+        *link = e->next;
+        r->n_entries--;
+        destroy_entry(r, e);
+    }
+}
+
 static void evict_oldest(snug_recorder *r) {
     sn_entry **oldest = &r->entries;
     for (sn_entry **link = &r->entries; *link; link = &(*link)->next)
@@ -143,6 +161,10 @@ static void evict_oldest(snug_recorder *r) {
 }
 
 /* --- room ------------------------------------------------------------------------------------- */
+static size_t in_granules(size_t bytes) {
+    return (bytes + GRANULE - 1) / GRANULE * GRANULE;
+}
+
 /* What the ledger holds beside the arena. */
 static size_t held_bytes(const snug_recorder *r) {
     return snug_engine_bytes(r->engine) - sn_executor_arena(r->executor, SN_MEM_FIRST_ARENA).bytes;
@@ -167,6 +189,21 @@ static snug_status find_room(snug_recorder *r, size_t extra, size_t *room, snug_
     }
     *room = budget - taken;
     *room = *room > ROOM_BAND ? *room / ROOM_BAND * ROOM_BAND : *room;
+    return SNUG_OK;
+}
+
+/* The same of the card: beside what is held there, parameters and what captured runs take. Without
+ * a budget it is what is free now. */
+static snug_status find_card_room(snug_recorder *r, size_t extra, size_t *room, snug_error *err) {
+    const size_t arena = sn_executor_arena(r->there, SN_MEM_FIRST_ARENA).bytes;
+    size_t left, taken;
+    SNUG_TRY(sn_gpu_room(r->card, &left, err));
+    left += in_granules(arena);
+    if (!sn_size_add(extra, CARD_BOOKS, &taken))
+        return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
+    r->taken_bytes = taken;
+    r->card_left_bytes = left;
+    *room = left > taken + ROOM_BAND ? (left - taken) / ROOM_BAND * ROOM_BAND : 1;
     return SNUG_OK;
 }
 
@@ -212,6 +249,28 @@ static snug_status refuse(const snug_recorder *r, const sn_recording *rec,
         snug_bytes_print(budget, have, sizeof have),
         snug_bytes_print(held_bytes(r), held, sizeof held),
         snug_bytes_print(least, need, sizeof need));
+}
+
+static snug_status refuse_there(const snug_recorder *r, const sn_recording *rec,
+                                const sn_plan_floor *floor, size_t extra, snug_error *err) {
+    const size_t held = r->card_tensor_bytes + r->card_variable_bytes,
+                 budget = r->card->budget_bytes;
+    const size_t need = r->taken_bytes + in_granules(floor->bytes) + ROOM_BAND;
+    const size_t more = need > r->card_left_bytes ? need - r->card_left_bytes : 0;
+    char arena[24], outputs[24], rest[24], there[24], least[24], have[48] = "", value[320];
+    if (budget > 0)
+        snprintf(have, sizeof have, " of its budget of %s",
+                 snug_bytes_print(budget, there, sizeof there));
+    return sn_fail(
+        err, SNUG_E_BUDGET,
+        "out of memory on %s: this step (its largest value: %s) needs %s beside %s for its "
+        "results; %s%s is left, %s is held by tensors and variables there. It wants %s more; or "
+        "use a smaller batch, drop tensors that are no longer needed",
+        r->card->device.name, largest(rec, value, sizeof value),
+        snug_bytes_print(floor->bytes, arena, sizeof arena),
+        snug_bytes_print(extra, outputs, sizeof outputs),
+        snug_bytes_print(r->card_left_bytes, rest, sizeof rest), have,
+        snug_bytes_print(held, there, sizeof there), snug_bytes_print(more, least, sizeof least));
 }
 
 static bool has_wide_update(const sn_graph *g) {
@@ -262,27 +321,47 @@ static snug_status find_donors(snug_recorder *r, sn_entry *e, snug_error *err) {
     return SNUG_OK;
 }
 
+/* On a card without a limit first: that is the plan for every room that has it. */
+static snug_status plan_there(snug_recorder *r, const sn_plan_options *o, sn_entry *e,
+                              snug_error *err) {
+    sn_plan_options unlimited = *o;
+    unlimited.arena_bytes = 0;
+    unlimited.floor = NULL;
+    SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
+    const size_t reserve = sn_gpu_reserve(e->plan);
+    if (e->plan->memories[SN_MEM_FIRST_ARENA].bytes + reserve <= o->arena_bytes) {
+        e->arena_limit = 0;
+        return SNUG_OK;
+    }
+    sn_plan_options limited = *o;
+    limited.arena_bytes = o->arena_bytes > reserve ? o->arena_bytes - reserve : 1;
+    sn_plan_destroy(e->plan);
+    e->plan = NULL;
+    return sn_plan_build(r->engine, e->graph, &limited, &e->plan, err);
+}
+
 static snug_status plan_entry(snug_recorder *r, const sn_recording *rec, size_t room, size_t extra,
                               sn_entry *e, snug_error *err) {
-    const sn_device *device = &r->device.device;
+    const sn_device *device = e->on_card ? &r->card->device : &r->device.device;
     const sn_fuse_options fuse = {
         .params = e->params, .origin = e->origin, .n_checked = rec->n_again};
     sn_plan_floor floor = {0};
     const sn_plan_options o = {.devices = &device,
                                .n_devices = 1,
                                .arena_bytes = room,
-                               .step_bytes = room ? STEP_BYTES : 0,
+                               .step_bytes = room && !e->on_card ? STEP_BYTES : 0,
                                .floor = &floor};
     SNUG_TRY(sn_graph_fuse_with(rec->graph, &fuse, &e->graph, err));
     if (has_wide_update(e->graph))
         SNUG_TRY(plan_wide(r, rec, &o, e, err));
-    const snug_status status =
-        e->plan ? SNUG_OK : sn_plan_build(r->engine, e->graph, &o, &e->plan, err);
+    const snug_status status = e->plan      ? SNUG_OK
+                               : e->on_card ? plan_there(r, &o, e, err)
+                                            : sn_plan_build(r->engine, e->graph, &o, &e->plan, err);
     if (status == SNUG_E_BUDGET)
-        return refuse(r, rec, &floor, extra, err);
+        return (e->on_card ? refuse_there : refuse)(r, rec, &floor, extra, err);
     SNUG_TRY(status);
     SNUG_TRY(find_donors(r, e, err));
-    return sn_executor_add(r->executor, e->plan, &e->session, err);
+    return sn_executor_add(e->on_card ? r->there : r->executor, e->plan, &e->session, err);
 }
 
 /* From the recording's slots, and to its nodes. */
@@ -299,12 +378,14 @@ static snug_status make_maps(const sn_recording *rec, sn_entry *e, snug_error *e
     return SNUG_OK;
 }
 
-static snug_status make_entry(snug_recorder *r, const sn_recording *rec, key *k, size_t room,
+static snug_status make_entry(snug_recorder *r, const sn_recording *rec, const key *k, size_t room,
                               size_t extra, sn_entry **out, snug_error *err) {
     void *block;
     SNUG_TRY(sn_alloc_zero(r->engine, SN_MEM_PLAN, sizeof **out, &block, err));
     sn_entry *e = block;
     const double start = seconds_now();
+    e->on_card = k->words[0] != 0;
+    e->arena_limit = room;
     snug_status status = make_maps(rec, e, err);
     if (status == SNUG_OK)
         status = plan_entry(r, rec, room, extra, e, err);
@@ -317,7 +398,6 @@ static snug_status make_entry(snug_recorder *r, const sn_recording *rec, key *k,
     e->key = memcpy(block, k->words, k->n * sizeof *e->key);
     e->key_words = k->n;
     e->hash = hash_of(k);
-    e->arena_limit = room;
     e->next = r->entries;
     r->entries = e;
     r->n_entries++;
@@ -362,13 +442,13 @@ static void explain_miss(snug_recorder *r, const sn_recording *rec, const key *k
                  sn_graph_n_outputs(rec->graph), i);
 }
 
-snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, size_t extra, sn_entry **out,
-                          snug_error *err) {
+snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, bool on_card, size_t extra,
+                          sn_entry **out, snug_error *err) {
     key k = {.engine = r->engine};
     size_t room;
-    snug_status status = write_key(rec, &k, err);
+    snug_status status = write_key(rec, on_card, &k, err);
     if (status == SNUG_OK)
-        status = find_room(r, extra, &room, err);
+        status = (on_card ? find_card_room : find_room)(r, extra, &room, err);
     if (status == SNUG_OK) {
         *out = look_up(r, &k, room);
         r->info.n_hits += *out != NULL;
@@ -389,4 +469,8 @@ snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, size_t extr
 void snug_recorder_trim(snug_recorder *r) {
     sn_cache_clear(r);
     sn_executor_forget(r->executor);
+    if (!r->there)
+        return;
+    sn_executor_forget(r->there);
+    sn_gpu_pool_trim(r->card);
 }

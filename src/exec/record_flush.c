@@ -3,6 +3,7 @@
  *     inline    variables that nobody can reach are ordinary values
  *     name      values with handles, and what open tapes will read, become outputs of the graph
  *     find      a plan at hand, or a new one
+ *     bring     leaves and variables to where the plan runs
  *     bind      leaves, homes of variables, fresh storage for outputs, parameters
  *     run
  *     settle    handles get their bytes; tapes take their nodes along
@@ -20,11 +21,13 @@ typedef struct {
     sn_recording *rec;   /* that runs */
     sn_recording *fresh; /* that took its place */
     sn_entry *entry;
+    bool on_card;
     bool *wanted;     /* per value: by tapes */
     size_t n_wanted;  /* values then */
     sn_value *output; /* per output of the graph: the value it is of */
     size_t n_output, cap_output;
     sn_storage **storage; /* per output: held; NULL: not made yet */
+    sn_gpu_block **lent;  /* per leaf: bytes for this run alone, or NULL */
     sn_leaf *stored;      /* per value: where its bytes are after the run; not held */
 } run;
 
@@ -135,6 +138,56 @@ static snug_status output_bytes(const run *u, size_t i, size_t *bytes, snug_erro
     return t->dtype == SNUG_OPAQUE ? SNUG_OK : snug_type_bytes(t, bytes, err);
 }
 
+/* --- bringing --------------------------------------------------------------------------------- */
+static snug_status leaf_bytes(const run *u, uint32_t i, size_t *bytes, snug_error *err) {
+    return snug_type_bytes(sn_graph_type(u->rec->graph, sn_graph_input_at(u->rec->graph, i)), bytes,
+                           err);
+}
+
+/* A part of what lies on the host is brought for this run alone, as is what kernels of the card
+ * could not read where it lies. */
+static snug_status lend_leaf(run *u, uint32_t i, size_t bytes, snug_error *err) {
+    const sn_leaf *leaf = &u->rec->leaf[i];
+    const sn_storage *s = leaf->storage;
+    SNUG_TRY(sn_card_take(u->r, "an input", bytes, &u->lent[i], err));
+    return s->there ? sn_gpu_move(u->r->card, SN_GPU_WITHIN, u->lent[i]->data,
+                                  s->there->data + leaf->offset, bytes, err)
+                    : sn_gpu_move(u->r->card, SN_GPU_TO, u->lent[i]->data,
+                                  (const char *)s->data + leaf->offset, bytes, err);
+}
+
+static snug_status bring_leaf(run *u, uint32_t i, snug_error *err) {
+    const sn_leaf *leaf = &u->rec->leaf[i];
+    size_t bytes;
+    if (!leaf->storage)
+        return SNUG_OK;
+    if (!u->on_card)
+        return sn_storage_to_host(u->r, leaf->storage, err);
+    SNUG_TRY(leaf_bytes(u, i, &bytes, err));
+    if (bytes == leaf->storage->bytes)
+        return sn_storage_to_card(u->r, leaf->storage, err);
+    return leaf->storage->there && leaf->offset % SN_GPU_ALIGN == 0 ? SNUG_OK
+                                                                    : lend_leaf(u, i, bytes, err);
+}
+
+static snug_status bring_variable(const run *u, snug_variable *v, snug_error *err) {
+    SNUG_TRY(sn_variable_storage(v, err));
+    return u->on_card ? sn_storage_to_card(u->r, v->storage, err)
+                      : sn_storage_to_host(u->r, v->storage, err);
+}
+
+static snug_status bring_leaves(run *u, snug_error *err) {
+    void *block;
+    if (!u->r->card)
+        return SNUG_OK;
+    SNUG_TRY(
+        sn_alloc_zero(u->r->engine, SN_MEM_PLAN, u->rec->n_leaf * sizeof *u->lent, &block, err));
+    u->lent = block;
+    for (uint32_t i = 0; i < u->rec->n_leaf; i++)
+        SNUG_TRY(bring_leaf(u, i, err));
+    return SNUG_OK;
+}
+
 /* What will be new beside the arena; `hopeful` leaves out what may lie in bytes that are there. */
 static snug_status count_extra(const run *u, bool hopeful, size_t *extra, snug_error *err) {
     *extra = 0;
@@ -145,8 +198,9 @@ static snug_status count_extra(const run *u, bool hopeful, size_t *extra, snug_e
     }
     for (size_t i = 0; i < u->rec->n_variable; i++) {
         size_t bytes;
+        const sn_storage *there = u->rec->variable[i]->storage;
         SNUG_TRY(snug_type_bytes(&u->rec->variable[i]->type, &bytes, err));
-        *extra += u->rec->variable[i]->storage ? 0 : bytes;
+        *extra += there && (u->on_card ? there->there != NULL : there->data != NULL) ? 0 : bytes;
     }
     return SNUG_OK;
 }
@@ -156,13 +210,19 @@ static snug_status find_entry(run *u, snug_error *err) {
     size_t extra, all, shared = 0;
     SNUG_TRY(count_extra(u, true, &extra, err));
     SNUG_TRY(count_extra(u, false, &all, err));
-    SNUG_TRY(sn_cache_find(u->r, u->rec, extra, &u->entry, err));
+    SNUG_TRY(sn_cache_find(u->r, u->rec, u->on_card, extra, &u->entry, err));
     for (size_t i = 0; extra < all && i < u->n_output; i++) {
         size_t bytes;
         SNUG_TRY(output_bytes(u, i, &bytes, err));
         shared += donor_of(u, i) == UINT32_MAX ? 0 : bytes;
     }
-    return all - shared <= extra ? SNUG_OK : sn_cache_find(u->r, u->rec, all, &u->entry, err);
+    return all - shared <= extra ? SNUG_OK
+                                 : sn_cache_find(u->r, u->rec, u->on_card, all, &u->entry, err);
+}
+
+/* Its bytes where the plan runs. */
+static void *bytes_of(const run *u, const sn_storage *s) {
+    return u->on_card ? s->there->data : s->data;
 }
 
 static void bind_leaves(const run *u) {
@@ -170,7 +230,9 @@ static void bind_leaves(const run *u) {
         const sn_leaf *leaf = &u->rec->leaf[i];
         if (leaf->storage)
             sn_session_bind_value(u->entry->session, sn_graph_input_at(u->entry->graph, i),
-                                  (char *)leaf->storage->data + leaf->offset);
+                                  u->lent && u->lent[i]
+                                      ? u->lent[i]->data
+                                      : (unsigned char *)bytes_of(u, leaf->storage) + leaf->offset);
     }
 }
 
@@ -179,8 +241,8 @@ static snug_status bind_variables(const run *u, snug_error *err) {
         snug_variable *v = u->rec->variable[i];
         if (!sn_session_uses(u->entry->session, (sn_var){i}))
             continue;
-        SNUG_TRY(sn_variable_storage(v, err));
-        sn_session_bind_variable(u->entry->session, (sn_var){i}, v->storage->data);
+        SNUG_TRY(bring_variable(u, v, err));
+        sn_session_bind_variable(u->entry->session, (sn_var){i}, bytes_of(u, v->storage));
     }
     return SNUG_OK;
 }
@@ -214,13 +276,15 @@ static snug_status store_output(run *u, size_t i, snug_error *err) {
         u->storage[i] = donor == UINT32_MAX ? u->storage[other] : u->rec->leaf[donor].storage;
         sn_storage_hold(u->storage[i]);
     } else {
-        const snug_status status = sn_storage_create(
-            u->r, SN_MEM_TENSORS, e->plan->value_bytes[root.i], &u->storage[i], err);
+        const size_t bytes = e->plan->value_bytes[root.i];
+        const snug_status status =
+            u->on_card ? sn_storage_create_there(u->r, SN_MEM_TENSORS, bytes, &u->storage[i], err)
+                       : sn_storage_create(u->r, SN_MEM_TENSORS, bytes, &u->storage[i], err);
         if (status != SNUG_OK)
             return fail_at(u, sn_graph_value_at(u->rec->graph, u->output[i])->node, status, err);
     }
     if (other == i)
-        sn_session_bind_value(e->session, v, u->storage[i]->data);
+        sn_session_bind_value(e->session, v, bytes_of(u, u->storage[i]));
     *at = (sn_leaf){.storage = u->storage[i]};
     return SNUG_OK;
 }
@@ -265,11 +329,24 @@ static bool is_interrupted(void *ctx) {
     return r->hooks.interrupt(r->hooks.ctx) != 0;
 }
 
+/* The arena is as large as the largest plan at hand wants it; where that is too much, only this one
+ * stays. */
+static snug_status prepare_there(run *u, snug_error *err) {
+    const snug_status status = sn_executor_prepare(u->r->there, err);
+    if (status != SNUG_E_BUDGET && status != SNUG_E_MEMORY)
+        return status;
+    sn_cache_keep(u->r, u->entry);
+    sn_executor_forget(u->r->there);
+    return sn_executor_prepare(u->r->there, err);
+}
+
 static snug_status execute(run *u, snug_error *err) {
     snug_recorder *r = u->r;
     sn_session *s = u->entry->session;
     if (!sn_session_is_ready(s))
-        SNUG_TRY(sn_executor_prepare(r->executor, err));
+        SNUG_TRY(u->on_card ? prepare_there(u, err) : sn_executor_prepare(r->executor, err));
+    if (u->on_card)
+        sn_card_note_peak(r);
     sn_session_set_interrupt(s, r->hooks.interrupt ? is_interrupted : NULL, r);
     if (r->hooks.begin_run)
         r->hooks.begin_run(r->hooks.ctx);
@@ -312,16 +389,34 @@ static void tell(snug_recorder *r, const sn_plan *p) {
     r->info.plain_seconds = p->plain_seconds;
 }
 
+/* The other side's bytes of what was written are old, whether the run went well or not. */
+static void note_written(run *u) {
+    const sn_graph *g = u->rec->graph;
+    for (uint32_t i = 0; i < u->rec->n_variable; i++) {
+        const sn_variable *v = sn_graph_var_at(g, (sn_var){i});
+        if (v->first.i != v->last.i && u->rec->variable[i]->storage)
+            sn_storage_wrote(u->r, u->rec->variable[i]->storage, u->on_card);
+    }
+    for (size_t i = 0; i < u->n_output; i++)
+        if (u->entry->donor[i] != UINT32_MAX && u->storage[i])
+            sn_storage_wrote(u->r, u->storage[i], u->on_card);
+}
+
 static snug_status find_and_run(run *u, snug_error *err) {
     SNUG_TRY(name_outputs(u, err));
     if (sn_graph_n_outputs(u->rec->graph) == 0 && !u->rec->has_effects)
         return SNUG_OK; /* nobody wants anything that is not there */
-    if (sn_direct_fits(u->rec))
+    const bool direct = sn_direct_fits(u->rec);
+    u->on_card = u->r->card && !direct && !u->rec->on_host;
+    SNUG_TRY(bring_leaves(u, err));
+    if (direct)
         return run_direct(u, err);
     SNUG_TRY(find_entry(u, err));
     SNUG_TRY(bind(u, err));
     tell(u->r, u->entry->plan);
-    return execute(u, err);
+    const snug_status status = execute(u, err);
+    note_written(u);
+    return status;
 }
 
 /* --- settling --------------------------------------------------------------------------------- */
@@ -395,6 +490,10 @@ static void clear(run *u) {
     sn_free(e, SN_MEM_PLAN, u->stored, u->stored ? u->n_wanted * sizeof *u->stored : 0);
     sn_free(e, SN_MEM_PLAN, u->output, u->cap_output * sizeof *u->output);
     sn_free(e, SN_MEM_PLAN, u->wanted, u->wanted ? u->n_wanted * sizeof *u->wanted : 0);
+    for (size_t i = 0; u->lent && i < u->rec->n_leaf; i++)
+        sn_gpu_pool_give(u->r->card, u->lent[i]);
+    sn_free(e, SN_MEM_PLAN, u->lent, u->lent ? u->rec->n_leaf * sizeof *u->lent : 0);
+    u->lent = NULL;
     u->storage = NULL;
     u->stored = NULL;
     u->output = NULL;

@@ -97,6 +97,7 @@ sn_open_kind sn_open_tensor(const sn_recording *rec, const snug_tensor *t) {
     const int64_t count = sn_type_count(&t->type);
     sn_open_kind worst = SN_OPEN_NO;
     if (rec->n_open == 0 || t->state != SN_READY || t->born < rec->serial || count > MOST_KNOWN ||
+        !t->storage->data || /* a run has made it */
         (t->type.dtype != SNUG_I32 && t->type.dtype != SNUG_I64))
         return SN_OPEN_NO;
     for (int64_t i = 0; i < count; i++) {

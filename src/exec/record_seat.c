@@ -20,6 +20,7 @@ static void stand_up(snug_recorder *r) {
     s->n_given = r->n_given;
     s->cap_given = r->cap_given;
     s->site = r->site;
+    s->on_host = r->on_host;
 }
 
 /* Variables know their place in the recording that is appended to. */
@@ -32,6 +33,7 @@ static void sit_down(snug_recorder *r, sn_seat *s) {
     r->n_given = s->n_given;
     r->cap_given = s->cap_given;
     r->site = s->site;
+    r->on_host = s->on_host;
     sn_recording_stamp(r->now);
 }
 

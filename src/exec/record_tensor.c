@@ -59,13 +59,6 @@ static snug_status new_storage(snug_recorder *r, const sn_storage *like, sn_stor
     return SNUG_OK;
 }
 
-static void free_bytes(snug_recorder *r, const sn_storage *s) {
-    if (s->taken)
-        sn_pool_give(r->engine, s->data, s->taken);
-    else
-        sn_free(r->engine, s->category, s->data, s->bytes);
-}
-
 snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes, sn_storage **out,
                               snug_error *err) {
     sn_storage s = {.bytes = bytes, .category = cat};
@@ -75,19 +68,31 @@ snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes, s
         SNUG_TRY(sn_alloc(r->engine, cat, bytes, &s.data, err));
     const snug_status status = new_storage(r, &s, out, err);
     if (status != SNUG_OK)
-        free_bytes(r, &s);
-    else if (cat == SN_MEM_TENSORS)
-        r->tensor_bytes += bytes;
+        sn_storage_leave_host(r, &s);
     else
-        r->variable_bytes += bytes;
+        sn_storage_count(r, *out);
+    return status;
+}
+
+snug_status sn_storage_create_there(snug_recorder *r, sn_category cat, size_t bytes,
+                                    sn_storage **out, snug_error *err) {
+    sn_storage s = {.bytes = bytes, .category = cat};
+    SNUG_TRY(new_storage(r, &s, out, err));
+    const snug_status status = sn_storage_take_card(r, *out, err);
+    if (status != SNUG_OK)
+        sn_storage_drop(r, *out);
     return status;
 }
 
 snug_status sn_storage_adopt(snug_recorder *r, const void *data, size_t bytes,
                              void (*release)(void *ctx), void *ctx, sn_storage **out,
                              snug_error *err) {
-    const sn_storage s = {
-        .data = (void *)data, .bytes = bytes, .release = release, .ctx = ctx, .foreign = true};
+    const sn_storage s = {.data = (void *)data,
+                          .bytes = bytes,
+                          .category = SN_MEM_TENSORS,
+                          .release = release,
+                          .ctx = ctx,
+                          .foreign = true};
     return new_storage(r, &s, out, err);
 }
 
@@ -98,17 +103,9 @@ void sn_storage_hold(sn_storage *s) {
 void sn_storage_drop(snug_recorder *r, sn_storage *s) {
     if (!s || --s->refs > 0)
         return;
-    if (s->foreign && s->release)
-        s->release(s->ctx);
-    if (s->claimed) {
-        sn_unclaim(r->engine, SN_MEM_TENSORS, s->bytes);
-        r->tensor_bytes -= s->bytes;
-    }
-    if (!s->foreign) {
-        size_t *sum = s->category == SN_MEM_TENSORS ? &r->tensor_bytes : &r->variable_bytes;
-        *sum -= s->bytes;
-        free_bytes(r, s);
-    }
+    sn_storage_uncount(r, s);
+    sn_storage_leave_host(r, s);
+    sn_storage_leave_card(r, s);
     sn_free(r->engine, SN_MEM_TENSORS, s, sizeof *s);
 }
 
@@ -118,7 +115,7 @@ bool sn_tensor_take_bytes(snug_tensor *t, void **data, size_t *taken) {
         return false;
     *data = s->data;
     *taken = s->taken;
-    t->r->tensor_bytes -= s->bytes;
+    sn_storage_uncount(t->r, s);
     s->foreign = true;
     s->taken = 0;
     return true;
@@ -150,7 +147,12 @@ snug_status sn_tensor_create(snug_recorder *r, const snug_type *type, snug_tenso
         SNUG_TRY(sn_alloc(r->engine, SN_MEM_TENSORS, sizeof **out, &block, err));
     }
     *out = block;
-    **out = (snug_tensor){.r = r, .refs = 1, .type = *type, .state = SN_PENDING, .born = r->serial};
+    **out = (snug_tensor){.r = r,
+                          .refs = 1,
+                          .type = *type,
+                          .state = SN_PENDING,
+                          .on_host = r->on_host,
+                          .born = r->serial};
     r->live_tensors++;
     return SNUG_OK;
 }
@@ -313,7 +315,7 @@ snug_status snug_tensor_adopt(snug_recorder *r, const snug_type *type, const voi
         return status;
     }
     (*out)->storage->claimed = true;
-    r->tensor_bytes += bytes;
+    sn_storage_count(r, (*out)->storage);
     return SNUG_OK;
 }
 
@@ -366,8 +368,8 @@ static snug_status make_watched_numbers(snug_tensor *t, snug_error *err) {
     return status;
 }
 
-/* Bytes there are, after running what is recorded where there were none. */
-static snug_status settle(snug_tensor *t, const void **data, snug_error *err) {
+/* Bytes there are, after running what is recorded where there were none: from *offset on. */
+static snug_status settle(snug_tensor *t, sn_storage **in, size_t *offset, snug_error *err) {
     SNUG_TRY(check_traced(t, err));
     if (t->state == SN_PENDING)
         SNUG_TRY(sn_seat_flush(t->r, t->rec, err));
@@ -385,24 +387,24 @@ static snug_status settle(snug_tensor *t, const void **data, snug_error *err) {
     }
     if (t->state == SN_VERSION) {
         SNUG_TRY(sn_variable_storage(t->variable, err));
-        *data = t->variable->storage->data;
+        *in = t->variable->storage;
+        *offset = 0;
         return SNUG_OK;
     }
     assert(t->state == SN_READY);
-    *data = (const char *)t->storage->data + t->offset;
+    *in = t->storage;
+    *offset = t->offset;
     return SNUG_OK;
 }
 
 snug_status snug_tensor_read(snug_tensor *t, void *to, size_t bytes, snug_error *err) {
-    const void *data;
-    size_t have;
+    sn_storage *in;
+    size_t have, offset;
     SNUG_TRY(snug_type_bytes(&t->type, &have, err));
     if (bytes != have)
         return sn_fail(err, SNUG_E_INVALID, "a tensor of %zu bytes is read into %zu", have, bytes);
-    SNUG_TRY(settle(t, &data, err));
-    if (bytes > 0)
-        memcpy(to, data, bytes);
-    return SNUG_OK;
+    SNUG_TRY(settle(t, &in, &offset, err));
+    return sn_storage_read(t->r, in, offset, to, bytes, err);
 }
 
 /* Bytes of its own: a variable's may be written. */
@@ -410,9 +412,9 @@ static snug_status copy_version(snug_tensor *t, snug_error *err) {
     snug_variable *v = t->variable;
     sn_storage *s;
     SNUG_TRY(sn_storage_create(t->r, SN_MEM_TENSORS, v->storage->bytes, &s, err));
-    memcpy(s->data, v->storage->data, s->bytes);
-    const snug_status status =
-        sn_tensor_tapes(t) == 0 ? SNUG_OK : sn_recording_version(t->r->main, t, s, err);
+    snug_status status = sn_storage_read(t->r, v->storage, 0, s->data, s->bytes, err);
+    if (status == SNUG_OK && sn_tensor_tapes(t) != 0)
+        status = sn_recording_version(t->r->main, t, s, err);
     if (status == SNUG_OK)
         sn_tensor_make_ready(t, s, 0);
     else
@@ -421,12 +423,15 @@ static snug_status copy_version(snug_tensor *t, snug_error *err) {
 }
 
 snug_status snug_tensor_pin(snug_tensor *t, snug_view *out, snug_error *err) {
-    const void *data;
-    SNUG_TRY(settle(t, &data, err));
+    sn_storage *in;
+    size_t offset;
+    SNUG_TRY(settle(t, &in, &offset, err));
     if (t->state == SN_VERSION)
         SNUG_TRY(copy_version(t, err));
+    SNUG_TRY(sn_storage_to_host(t->r, t->storage, err));
     *out = (snug_view){.data = (char *)t->storage->data + t->offset, .type = t->type};
     SNUG_TRY(snug_type_bytes(&t->type, &out->bytes, err));
+    t->storage->pins++;
     t->pins++;
     t->refs++;
     return SNUG_OK;
@@ -434,6 +439,7 @@ snug_status snug_tensor_pin(snug_tensor *t, snug_view *out, snug_error *err) {
 
 void snug_tensor_unpin(snug_tensor *t) {
     t->pins--;
+    t->storage->pins--;
     snug_tensor_drop(t);
 }
 
@@ -489,6 +495,7 @@ snug_status sn_record_variable(snug_recorder *r, const snug_type *type, const sn
                             .name_bytes = bytes,
                             .trainable = !(o && o->not_trainable),
                             .slot = o && o->is_slot,
+                            .on_host = r->on_host,
                             .init = *init};
     sn_source_hold(sn_recipe_source(init));
     r->live_tensors++;

@@ -19,6 +19,7 @@
 #define SN_EXEC_RECORDING_H
 
 #include "exec/exec.h"
+#include "exec/gpu_pool.h"
 #include "exec/record.h"
 
 #define SN_MAX_OPEN     4 /* open extents of a trace */
@@ -30,13 +31,15 @@
 #define SN_MAX_WORK 2e10
 
 typedef struct {
-    void *data;
+    void *data;          /* on the host; NULL: not there */
+    sn_gpu_block *there; /* on the card; the same */
     size_t bytes;
-    uint32_t refs;
+    uint32_t refs, pins;        /* pins: who looks at `data` */
     sn_category category;       /* of own bytes */
     void (*release)(void *ctx); /* of foreign bytes; NULL: own ones */
     void *ctx;
     bool foreign, claimed; /* claimed: nobody else's, so on the ledger */
+    bool counted;          /* in tensor_bytes or variable_bytes */
     size_t taken;          /* of the pool of pipelines, by a worker's recorder; else 0 */
 } sn_storage;
 
@@ -53,6 +56,7 @@ typedef struct sn_recording sn_recording;
 struct snug_tensor {
     snug_recorder *r; /* NULL: the recorder is gone */
     uint32_t refs, pins;
+    bool on_host; /* recorded there */
     sn_tensor_state state;
     snug_type type;
     sn_recording *rec; /* PENDING */
@@ -80,7 +84,7 @@ struct snug_variable {
     snug_type type;
     char *name;
     size_t name_bytes;
-    bool trainable, slot;
+    bool trainable, slot, on_host;
     bool torn;            /* a run stopped while it was written */
     bool mended;          /* torn, and assigned anew in the recording */
     sn_recipe init;       /* what a storage that is made late holds */
@@ -136,7 +140,8 @@ struct sn_recording {
     size_t n_variable, cap_variable;
     size_t held_bytes; /* of leaves that nobody else held when they came */
     bool has_effects;
-    double work; /* operations recorded since it has */
+    bool on_host; /* and not on the card that there is */
+    double work;  /* operations recorded since it has */
     sn_kept *kept;
     size_t n_kept, cap_kept;
     uint32_t n_again; /* so many first nodes ran before and are here for tapes */
@@ -183,6 +188,7 @@ typedef struct sn_entry {
     uint32_t n_params;
     uint32_t *origin; /* per node of the graph: of the recording */
     uint32_t n_origin;
+    bool on_card;
     sn_plan *plan;
     uint32_t *donor; /* per output: the leaf whose bytes it may take; UINT32_MAX: none */
     sn_session *session;
@@ -207,6 +213,7 @@ typedef struct sn_seat {
     sn_given *given;
     size_t n_given, cap_given;
     uint64_t site;
+    bool on_host;
 } sn_seat;
 
 struct snug_recorder {
@@ -219,6 +226,12 @@ struct snug_recorder {
     sn_state *state;          /* empty: executors want one */
     sn_cpu_device device;
     sn_executor *executor;
+    sn_gpu_device *card; /* NULL: everything runs on the host */
+    sn_executor *there;  /* the card's */
+    size_t card_tensor_bytes, card_variable_bytes;
+    size_t card_left_bytes; /* when the newest plan was looked for */
+    size_t card_peak_bytes;
+    bool on_host; /* who sits records for the host */
     sn_entry *entries;
     size_t n_entries;
     snug_tape *tape[SN_MAX_TAPES];
@@ -243,12 +256,35 @@ struct snug_recorder {
 /* --- storage.c -------------------------------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes,
                                            sn_storage **out, snug_error *err);
+/* The same on the card. */
+SNUG_CHECKED snug_status sn_storage_create_there(snug_recorder *r, sn_category cat, size_t bytes,
+                                                 sn_storage **out, snug_error *err);
 SNUG_CHECKED snug_status sn_storage_adopt(snug_recorder *r, const void *data, size_t bytes,
                                           void (*release)(void *ctx), void *ctx, sn_storage **out,
                                           snug_error *err);
 void sn_storage_hold(sn_storage *s);
 void sn_storage_drop(snug_recorder *r, sn_storage *s); /* NULL is legal */
 sn_poison *sn_poison_create(snug_recorder *r, const snug_error *why);
+/* Its bytes are among those that handles or variables hold, wherever they lie. */
+void sn_storage_count(snug_recorder *r, sn_storage *s);
+void sn_storage_uncount(snug_recorder *r, sn_storage *s);
+
+/* --- record_place.c: on the host, on the card ------------------------------------------------- */
+/* Bytes that are there already stay; others are copied, and larger ones move. */
+SNUG_CHECKED snug_status sn_storage_to_card(snug_recorder *r, sn_storage *s, snug_error *err);
+SNUG_CHECKED snug_status sn_storage_to_host(snug_recorder *r, sn_storage *s, snug_error *err);
+/* Room on the card for a storage that has none there, not filled. */
+SNUG_CHECKED snug_status sn_storage_take_card(snug_recorder *r, sn_storage *s, snug_error *err);
+SNUG_CHECKED snug_status sn_card_take(snug_recorder *r, const char *what, size_t bytes,
+                                      sn_gpu_block **out, snug_error *err);
+/* What is used on the card now may be more than ever. */
+void sn_card_note_peak(snug_recorder *r);
+void sn_storage_leave_host(snug_recorder *r, sn_storage *s);
+void sn_storage_leave_card(snug_recorder *r, sn_storage *s);
+/* A run has written the bytes on that side. */
+void sn_storage_wrote(snug_recorder *r, sn_storage *s, bool on_card);
+SNUG_CHECKED snug_status sn_storage_read(snug_recorder *r, const sn_storage *s, size_t offset,
+                                         void *to, size_t bytes, snug_error *err);
 
 /* --- tensor handles --------------------------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_tensor_create(snug_recorder *r, const snug_type *type,
@@ -375,8 +411,10 @@ SNUG_CHECKED snug_status sn_direct_run(const sn_recording *rec, const sn_direct_
 /* --- flush.c, cache.c ------------------------------------------------------------------------- */
 SNUG_CHECKED snug_status sn_flush(snug_recorder *r, snug_error *err);
 /* The plan of a recording whose outputs are named; makes it when there is none at hand. */
-SNUG_CHECKED snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, size_t extra,
-                                       sn_entry **out, snug_error *err);
+SNUG_CHECKED snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, bool on_card,
+                                       size_t extra, sn_entry **out, snug_error *err);
 void sn_cache_clear(snug_recorder *r);
+/* Other plans of the card go. */
+void sn_cache_keep(snug_recorder *r, const sn_entry *only);
 
 #endif

@@ -39,8 +39,6 @@ SNUG_CHECKED snug_status sn_gpu_forecast(const snug_model *m, const sn_plan *pla
  * budget. */
 SNUG_CHECKED snug_status sn_gpu_check_host(const snug_model *m, const sn_plan *plan,
                                            snug_error *err);
-/* That libraries the plan names, and captured runs, may take beyond the context there is. */
-size_t sn_gpu_reserve(const sn_plan *plan);
 SNUG_CHECKED snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan,
                                            sn_forecast *out, snug_error *err);
 

@@ -7,27 +7,9 @@
 
 #include "base/size.h"
 
-#include <string.h>
-
 #define PLACE_ALIGN 256
-/* Libraries load code when a kernel of theirs runs first; measured at 46 MiB for 28 plans. Without
- * them only captured runs take some. */
-#define LIBRARY_BYTES ((size_t)48 << 20)
 /* Of feeds that are not staged whole. */
-#define STAGE_BYTES   ((size_t)64 << 20)
-#define CAPTURE_BYTES ((size_t)4 << 20)
-
-static bool is_library(const char *impl) {
-    return strncmp(impl, "cublaslt:", 9) == 0 || strncmp(impl, "cudnn:", 6) == 0;
-}
-
-size_t sn_gpu_reserve(const sn_plan *plan) {
-    bool library = false;
-    for (uint32_t i = 0; i < plan->n_steps; i++)
-        library =
-            library || (plan->steps[i].kind == SN_STEP_RUN && is_library(plan->steps[i].impl));
-    return CAPTURE_BYTES + (library ? LIBRARY_BYTES : 0);
-}
+#define STAGE_BYTES ((size_t)64 << 20)
 
 static size_t in_granules(size_t bytes, size_t unit) {
     return (bytes + unit - 1) / unit * unit;
