@@ -24,7 +24,6 @@ class Variable(_C.Variable):
 
     constraint = None
     synchronization = aggregation = None
-    device = "/job:localhost/replica:0/task:0/device:CPU:0"
 
     @property
     def initial_value(self):

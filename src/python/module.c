@@ -170,16 +170,26 @@ void py_mark_site(void) {
 }
 
 /* --- engine and recorder ---------------------------------------------------------------------- */
-static int start(void) {
+static int make_engine(void) {
     snug_error err;
     snug_engine_options options = {0};
-    if (!py.engine) {
-        if (snug_engine_create(&options, &py.engine, &err) != SNUG_OK) {
-            py_raise(&err);
-            return -1;
-        }
-        py_listen_to_passes();
+    if (snug_engine_create(&options, &py.engine, &err) != SNUG_OK) {
+        py_raise(&err);
+        return -1;
     }
+    if (py_open_device() < 0) {
+        snug_engine_destroy(py.engine);
+        py.engine = NULL;
+        return -1;
+    }
+    py_listen_to_passes();
+    return 0;
+}
+
+static int start(void) {
+    snug_error err;
+    if (!py.engine && make_engine() < 0)
+        return -1;
     if (snug_recorder_create(py.engine, &py.recorder, &err) != SNUG_OK) {
         py_raise(&err);
         return -1;
@@ -566,7 +576,8 @@ static int fill_module(PyObject *module) {
         return -1;
     if (PyModule_AddFunctions(module, py_function_methods) < 0 ||
         PyModule_AddFunctions(module, py_convert_methods) < 0 ||
-        PyModule_AddFunctions(module, py_dataset_methods) < 0 || py_keras_add(module) < 0)
+        PyModule_AddFunctions(module, py_dataset_methods) < 0 ||
+        PyModule_AddFunctions(module, py_device_methods) < 0 || py_keras_add(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "version", snug_version());
 }

@@ -11,6 +11,7 @@
  *     plan.c      what a step will use               keras.c  layers, losses, metrics, optimizers
  *     program.c   functions that pipelines repeat    dataset.c pipelines and their iterators
  *     datum.c     Python values as parts of elements, and back   files.c  records, folders
+ *     device.c    the GPU: opening it, its memory
  *
  * Invariants: (1) the limited API of CPython 3.11 only, NumPy through the buffer protocol alone;
  * (2) functions that give a pointer or an int give NULL or -1 with a Python exception set; (3) the
@@ -74,6 +75,9 @@ typedef struct {
     PyObject *codes;                    /* code objects that sites refer to */
     int (*lasti)(PyObject *frame);      /* PyFrame_GetLasti where the interpreter has it */
     PyObject *(*back)(PyObject *frame); /* PyFrame_GetBack; the same */
+    char device[16];                    /* that Python has chosen; "": none */
+    size_t device_budget;               /* of the card's memory; 0: none */
+    int exact;                          /* f32 products in f32 */
     char folder[512];                   /* of Snug's Python files, with the last slash */
     _Atomic int pass_seconds;           /* a line about a long pass each so many; 0: none */
     _Atomic int pass_told, pass_bars;   /* second of the last line; a bar is drawn already */
@@ -194,6 +198,12 @@ PyObject *py_spec_list(const snug_spec *spec);
 int py_spec(PyObject *list, snug_spec *out);
 /* Lets go of what other threads have let go of. */
 void py_release_waiting(void);
+
+/* --- device.c --------------------------------------------------------------------------------- */
+/* For an engine that has just been made; -1 with an exception. */
+int py_open_device(void);
+PyObject *py_device_text(int on_host);
+extern PyMethodDef py_device_methods[];
 
 /* --- keras.c ---------------------------------------------------------------------------------- */
 int py_keras_add(PyObject *module);

@@ -315,8 +315,9 @@ PyObject *py_get_ndim(PyObject *self, void *c) {
 }
 static PyObject *get_device(PyObject *self, void *c) {
     (void)c;
-    int traced = py.recorder && snug_tensor_is_traced(((py_tensor *)self)->t);
-    return PyUnicode_FromString(traced ? "" : "/job:localhost/replica:0/task:0/device:CPU:0");
+    const snug_tensor *t = ((py_tensor *)self)->t;
+    return py.recorder && snug_tensor_is_traced(t) ? PyUnicode_FromString("")
+                                                   : py_device_text(snug_tensor_is_on_host(t));
 }
 static PyObject *get_name(PyObject *self, void *c) {
     if (py.recorder && snug_tensor_is_traced(((py_tensor *)self)->t))

@@ -243,6 +243,11 @@ static PyObject *get_name(PyObject *self, void *c) {
     (void)c;
     return PyUnicode_FromFormat("%s:0", snug_variable_name(((py_variable *)self)->v));
 }
+static PyObject *get_device(PyObject *self, void *c) {
+    (void)c;
+    return py_device_text(snug_variable_is_on_host(((py_variable *)self)->v));
+}
+
 static PyObject *get_trainable(PyObject *self, void *c) {
     (void)c;
     return PyBool_FromLong(snug_variable_is_trainable(((py_variable *)self)->v));
@@ -265,6 +270,7 @@ static PyGetSetDef getset[] = {
     {"dtype", py_get_dtype, NULL, "Element type.", NULL},
     {"ndim", py_get_ndim, NULL, "How many axes there are.", NULL},
     {"name", get_name, NULL, "Its name, with TensorFlow's :0.", NULL},
+    {"device", get_device, NULL, "Where it lives.", NULL},
     {"trainable", get_trainable, set_trainable, "Whether tapes watch it.", NULL},
     {"__array_priority__", get_priority, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},

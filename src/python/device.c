@@ -1,0 +1,160 @@
+/* device.c: where things run. The GPU is opened with the engine, when something first needs it: by
+ * default where there is one, as SNUG_DEVICE (or what Python has chosen before) says otherwise.
+ *
+ *     cpu          the processor
+ *     gpu, gpu:1   that card; an error where it cannot be had
+ *     auto         a card where there is one, else the processor */
+#include "py.h"
+
+#include <snug/device.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *wish(void) {
+    const char *named = getenv("SNUG_DEVICE");
+    return py.device[0] ? py.device : named && named[0] ? named : "auto";
+}
+
+/* Says once that the card there is cannot be used. */
+static int warn(const snug_error *err) {
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "snug runs on the CPU: %s", err->text);
+}
+
+int py_open_device(void) {
+    snug_error err;
+    char why[300];
+    const char *name = wish();
+    const int any = strcmp(name, "auto") == 0;
+    const snug_device_options options = {.budget_bytes = py.device_budget, .exact = py.exact};
+    if (strcmp(name, "cpu") == 0 || (any && snug_device_count(NULL, why, sizeof why) == 0))
+        return 0;
+    if (snug_device(py.engine, any ? "gpu" : name, &options, &err) == SNUG_OK)
+        return 0;
+    if (any)
+        return warn(&err);
+    py_raise(&err);
+    return -1;
+}
+
+/* choose_device(name): before anything runs. */
+static PyObject *choose(PyObject *self, PyObject *o) {
+    (void)self;
+    const char *name = PyUnicode_AsUTF8AndSize(o, NULL);
+    if (!name)
+        return NULL;
+    if (py.recorder) {
+        PyErr_SetString(PyExc_RuntimeError, "the device cannot be changed once something has run");
+        return NULL;
+    }
+    if (strlen(name) >= sizeof py.device) {
+        PyErr_Format(PyExc_ValueError, "there is no device '%.40s'; say cpu, gpu or gpu:1", name);
+        return NULL;
+    }
+    strcpy(py.device, name);
+    Py_RETURN_NONE;
+}
+
+static int has_device(void) {
+    snug_error err;
+    snug_device_info info;
+    return py.engine && snug_device_look(py.engine, &info, &err) == SNUG_OK &&
+           strncmp(info.name, "gpu", 3) == 0;
+}
+
+/* device_budget(bytes): of the card's memory; before it is opened or after. */
+static PyObject *set_budget(PyObject *self, PyObject *o) {
+    (void)self;
+    snug_error err;
+    const size_t bytes = PyLong_AsSize_t(o);
+    if (PyErr_Occurred())
+        return NULL;
+    if (has_device() && snug_device_budget(py.engine, bytes, &err) != SNUG_OK)
+        return py_raise(&err);
+    py.device_budget = bytes;
+    Py_RETURN_NONE;
+}
+
+/* exact_products(flag): f32 products in f32; before the card is opened. */
+static PyObject *set_exact(PyObject *self, PyObject *o) {
+    (void)self;
+    const int exact = PyObject_IsTrue(o);
+    if (exact < 0)
+        return NULL;
+    py.exact = exact;
+    Py_RETURN_NONE;
+}
+
+/* (how many cards there are, why none) */
+static PyObject *count(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    char why[300] = "";
+    const int n = snug_device_count(NULL, why, sizeof why);
+    return Py_BuildValue("(is)", n, why);
+}
+
+/* Of the card that is used: a dict; None: the processor. Opens it. */
+static PyObject *look(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    snug_error err;
+    snug_device_info i;
+    snug_recorder_device r;
+    if (py_enter() < 0)
+        return NULL;
+    if (!has_device())
+        Py_RETURN_NONE;
+    if (snug_device_look(py.engine, &i, &err) != SNUG_OK)
+        return py_raise(&err);
+    snug_recorder_tell_device(py.recorder, &r);
+    return Py_BuildValue(
+        "{s:s,s:s,s:s,s:i,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "name", i.name,
+        "model", i.model, "driver", i.driver, "capability", i.capability, "total_bytes",
+        (Py_ssize_t)i.total_bytes, "free_bytes", (Py_ssize_t)i.free_bytes, "context_bytes",
+        (Py_ssize_t)i.context_bytes, "held_bytes", (Py_ssize_t)i.held_bytes, "budget_bytes",
+        (Py_ssize_t)i.budget_bytes, "tensor_bytes", (Py_ssize_t)r.tensor_bytes, "variable_bytes",
+        (Py_ssize_t)r.variable_bytes, "arena_bytes", (Py_ssize_t)r.arena_bytes, "pool_bytes",
+        (Py_ssize_t)r.pool_bytes, "pool_free_bytes", (Py_ssize_t)r.pool_free_bytes,
+        "pool_largest_free", (Py_ssize_t)r.pool_largest_free, "bytes", (Py_ssize_t)r.bytes,
+        "peak_bytes", (Py_ssize_t)r.peak_bytes);
+}
+
+static PyObject *reset_peak(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    if (py_enter() < 0)
+        return NULL;
+    snug_recorder_reset_peak(py.recorder);
+    Py_RETURN_NONE;
+}
+
+/* place(on_host): what this thread records from now on; gives what was before. */
+static PyObject *place(PyObject *self, PyObject *o) {
+    (void)self;
+    const int on_host = PyObject_IsTrue(o);
+    if (on_host < 0 || py_enter() < 0)
+        return NULL;
+    const int before = snug_recorder_is_on_host(py.recorder);
+    snug_recorder_place(py.recorder, on_host);
+    return PyBool_FromLong(before);
+}
+
+/* As TensorFlow names it. */
+PyObject *py_device_text(int on_host) {
+    snug_device_info i;
+    snug_error err;
+    int index = 0;
+    if (!on_host && snug_device_look(py.engine, &i, &err) == SNUG_OK)
+        index = atoi(i.name + strlen("gpu:"));
+    return PyUnicode_FromFormat("/job:localhost/replica:0/task:0/device:%s:%d",
+                                on_host ? "CPU" : "GPU", index);
+}
+
+PyMethodDef py_device_methods[] = {
+    {"choose_device", choose, METH_O, "cpu, gpu, gpu:1 or auto, before anything runs."},
+    {"device_budget", set_budget, METH_O, "Sets the budget of the card's memory; 0: none."},
+    {"exact_products", set_exact, METH_O, "f32 products in f32, not TF32."},
+    {"device_count", count, METH_NOARGS, "How many cards there are, and why none."},
+    {"device", look, METH_NOARGS, "What the card is and holds; None: there is none."},
+    {"reset_peak", reset_peak, METH_NOARGS, "The card's peak starts anew."},
+    {"place", place, METH_O, "Whether the host runs what is recorded from now on."},
+    {NULL, NULL, 0, NULL},
+};
