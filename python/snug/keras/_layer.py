@@ -265,13 +265,6 @@ class Layer:
         for layer in self._all_layers():
             layer._forget_losses()
 
-    def _constrain(self):
-        for v in self._own:
-            if getattr(v, "constraint", None) is not None:
-                v.assign(v.constraint(v))
-        for layer in self._all_layers():
-            layer._constrain()
-
     # --- building and calling ---------------------------------------------------------------------
     def build(self, input_shape=None):
         self.built = True

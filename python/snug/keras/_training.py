@@ -155,7 +155,6 @@ class Trainer:
         variables = self.trainable_weights
         if variables:
             self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
-            self._constrain()
         else:
             warnings.warn("The model does not have any trainable weights.")
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)

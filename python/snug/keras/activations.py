@@ -1,4 +1,6 @@
 """keras.activations: names to functions of tf."""
+import functools
+
 from snug._lazy import tf
 
 _NAMES = {"relu": "nn.relu", "sigmoid": "sigmoid", "tanh": "tanh", "softmax": "nn.softmax", "softplus": "nn.softplus",
@@ -65,6 +67,25 @@ def __getattr__(name):
             globals()[name] = function
             return function
     raise AttributeError(f"keras.activations.{name} is not in Snug")
+
+
+@functools.lru_cache(256)
+def is_of_engine(function):
+    """Whether the engine has the function, so that layers may take it in."""
+    import json
+
+    from snug import _C, _types, errors
+    from snug.keras import _serial
+    if hasattr(function, "get_config"):         # a layer
+        return False
+    name = _serial.to_config(function)
+    if not isinstance(name, str):
+        return False
+    try:
+        _C.Layer("Activation", json.dumps({"name": "a", "activation": name})).infer([(_types.as_dtype("float32"), (2, 2))])
+    except errors.OpError:
+        return False
+    return True
 
 
 def get(identifier):

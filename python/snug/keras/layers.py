@@ -1,5 +1,6 @@
 """keras.layers: one class per layer of the engine, with Keras' arguments; and those that are Python's: Lambda, wrappers of
 custom layers, Input."""
+import collections
 import concurrent.futures
 import contextlib
 import json
@@ -53,11 +54,28 @@ def _written(key, value):
 
 
 def _of_python(key, value):
-    """Whether a setting is an initialiser that the engine cannot know: a function, a class of the user's, an array."""
-    if not key.endswith("_initializer") or not callable(value):
+    """Whether a setting is one that the engine cannot know: an initialiser, a regulariser, a constraint or an activation of the user's."""
+    kind = key.rpartition("_")[2]
+    if not callable(value) or kind not in _INSTEAD:
         return False
-    from snug.keras import initializers
-    return not initializers.is_of_engine(value)
+    if kind in ("regularizer", "constraint"):
+        return not type(value).__module__.startswith("snug.")
+    from snug.keras import activations, initializers
+    return not (initializers if kind == "initializer" else activations).is_of_engine(value)
+
+
+# What the engine's layer has in place of a setting of the user's.
+_INSTEAD = {"initializer": "zeros", "regularizer": None, "constraint": None, "activation": "linear"}
+
+
+def _for_engine(key, value):
+    return _INSTEAD[key.rpartition("_")[2]] if _of_python(key, value) else value
+
+
+def _is_of_engine(layer):
+    """Whether the engine can run the layer inside another of its own."""
+    return isinstance(layer, _Built) and type(layer).__module__.startswith("snug.") and \
+        not any(_of_python(k, v) for k, v in layer._values.items()) and all(_is_of_engine(inner) for inner in layer._layers)
 
 
 # Layers that take one picture as well as a batch of them.
@@ -79,7 +97,7 @@ class _Built(Layer):
         super().__init__(**kwargs)
         self.__dict__["supports_masking"] = True
         self.__dict__["_values"] = values
-        self.__dict__["_c"] = None
+        self.__dict__.update(_c=None, _states=collections.deque())       # no list: what it holds is no weight
         for name, value in values.items():
             if name == "activation" and (value is None or isinstance(value, str)):
                 from snug.keras import activations
@@ -88,7 +106,7 @@ class _Built(Layer):
                 self.__dict__[name] = value
             if isinstance(value, Layer):
                 self._track(value)
-        self.__dict__["activity_regularizer"] = None  # the engine's business
+        self.__dict__["activity_regularizer"] = regularizer if _of_python("activity_regularizer", regularizer) else None  # else the engine's
         if regularizer is not None:
             self.__dict__["_values"]["activity_regularizer"] = regularizer
 
@@ -113,6 +131,7 @@ class _Built(Layer):
         if not held:
             return
         del self._own[:]
+        self._states.clear()
         self.build(self._build_shape)
         for old, new in zip(held, self._own):
             new.assign(old)
@@ -121,8 +140,9 @@ class _Built(Layer):
     def _engine(self):
         if self._c is None:
             cls = _engine_class(type(self))
-            config = {k: _serial.to_config("zeros" if _of_python(k, v) else v) for k, v in self._values.items()
+            config = {k: _serial.to_config(_for_engine(k, v)) for k, v in self._values.items()
                       if (v is not None or k == "activation") and k not in _NOT_THE_ENGINES}
+            config = {k: v for k, v in config.items() if v is not None or k == "activation"}
             config = _without(config, _NOT_THE_ENGINES)
             config.update(name=self.name, trainable=self._trainable, dtype=self._dtype.name)
             if config.get("activation", 0) is None:
@@ -131,23 +151,37 @@ class _Built(Layer):
         return self._c
 
     def _take_variables(self):
-        known = len(self._own)
+        known = len(self._own) + len(self._states)
         made = self._c.variables()
         if len(made) == known:
             return
         for v in made[known:]:
+            if v.name.startswith("rnn_state_"):
+                self._states.append(v)
+                continue
             v._may_train = v.trainable
             self._start(v)
+            self._watch(v)
             self._own.append(v)
             if v.path.count("/") == 1 and (v.name not in self._values or v.name == "alpha"):
                 self.__dict__[v.name] = v
         if not self._trainable:
             self.trainable = False
 
+    def _watch(self, variable):
+        """The regulariser and the constraint that are the user's, and every constraint: an optimizer applies them."""
+        from snug.keras import constraints
+        for key in _keys_of(variable, "regularizer"):
+            if _of_python(key, self._values.get(key)):
+                variable.regularizer = self._values[key]
+        for key in _keys_of(variable, "constraint"):
+            if self._values.get(key) is not None:
+                variable.constraint = constraints.get(self._values[key])
+
     def _start(self, variable):
         """What an initialiser of the user's gives a new variable, for which the engine has zeros. On a thread of its own: its
         recording is no part of a trace that is open here."""
-        for key in (variable.name + "_initializer", variable.name.removesuffix("_kernel") + "_initializer"):
+        for key in _keys_of(variable, "initializer"):
             function = self._values.get(key)
             if _of_python(key, function):
                 def assign():
@@ -155,6 +189,17 @@ class _Built(Layer):
                 with concurrent.futures.ThreadPoolExecutor(1) as thread:
                     thread.submit(assign).result()
                 return
+
+    @property
+    def states(self):
+        """What a stateful recurrent layer keeps from batch to batch."""
+        return list(self._states) or None
+
+    def reset_state(self):
+        for v in self._states:
+            v.assign(_tf.zeros_like(v))
+
+    reset_states = reset_state
 
     @property
     def trainable(self):
@@ -186,20 +231,42 @@ class _Built(Layer):
     def _symbolic_call(self, args, kwargs):
         tensors, roles, words = _arrange(args, kwargs)
         plain = all(isinstance(t, KerasTensor) for t in tensors) and not any(roles) and not words
-        if plain and type(self).call is _Built.call:
-            with _value_errors():
-                made = [KerasTensor(shape, dtype) for dtype, shape in self._engine().infer([(t._dtype, t.shape) for t in tensors])]
-            self._take_variables()
-            self.__dict__["_build_shape"] = _symbolic._map(lambda t: tuple(t.shape), args[0])
-            outputs = made[0] if len(made) == 1 else made
-        else:
-            outputs = _symbolic.infer(self._plain_call, args, kwargs)
+        plain = plain and type(self).call is _Built.call and not _of_python("activation", self._values.get("activation"))
+        outputs = self._inferred(args, tensors) if plain else _symbolic.infer(self._plain_call, args, kwargs)
         self.__dict__["built"] = True
         self._nodes.append(Node(self, args, kwargs, outputs))
         return outputs
 
+    def _is_stepped(self):
+        """A recurrent layer with an activation of the user's is stepped in Python, with the engine's weights."""
+        return _engine_class(type(self)).__name__ in ("LSTM", "GRU", "SimpleRNN") and any(
+            _of_python(k, self._values.get(k)) for k in ("activation", "recurrent_activation"))
+
+    def _stepped(self, tensors, training):
+        if not self.built:
+            self.build(tuple(tensors[0].shape))
+        kind = globals()[_engine_class(type(self)).__name__ + "Cell"]
+        self.__dict__["cell"] = kind(**{k: self._values[k] for k, _ in kind._arguments() if k in self._values})
+        self.cell.__dict__.update(_rnn=self, built=True)
+        return RNN._step_all(self, tensors[0], tensors[1:] or None, training)
+
+    def _inferred(self, args, tensors):
+        """What the engine says of the shapes; where extents are open that it cannot do without, what two runs on stand-ins say."""
+        try:
+            with _value_errors():
+                made = [KerasTensor(shape, dtype) for dtype, shape in self._engine().infer([(t._dtype, t.shape) for t in tensors])]
+        except ValueError:
+            if not any(None in t.shape[1:] for t in tensors):
+                raise
+            return _symbolic.infer(self._plain_call, args, {})
+        self._take_variables()
+        self.__dict__["_build_shape"] = _symbolic._map(lambda t: tuple(t.shape), args[0])
+        return made[0] if len(made) == 1 else made
+
     def call(self, *args, training=None, mask=None, **kwargs):
         tensors, roles, words = _arrange(args, kwargs)
+        if self._is_stepped():
+            return self._stepped(tensors, training)
         masks = [getattr(t, "_keras_mask", None) for t in tensors]
         if mask is not None:
             given = [m if m is None or _C.is_tensor(m) else _C.convert_to_tensor(m) for m in _nest.flatten(mask)]
@@ -216,6 +283,8 @@ class _Built(Layer):
             outputs, out_mask = self._engine().call(tensors, roles if any(roles) else None, masks, bool(training), words or None)
         self._take_variables()
         self.__dict__["built"] = True
+        if _of_python("activation", self._values.get("activation")):
+            outputs[0] = self._values["activation"](outputs[0])
         if out_mask is not None:
             outputs[0]._keras_mask = out_mask
         if single:
@@ -249,10 +318,6 @@ class _Built(Layer):
             self.__dict__["_seed_state"] = KerasVariable(_C.full((2,), 0, _layer.as_dtype("int64")), trainable=False,
                                                          name="seed_generator/seed_generator_state")
         return [self._seed_state]
-
-    def _constrain(self):
-        if self.__dict__.get("_c") is not None:
-            self._c.constrain()
 
     def get_config(self):
         return {**Layer.get_config(self), **{k: _written(k, v) for k, v in self._values.items() if k not in ("weights", "use_cudnn")}}
@@ -345,6 +410,25 @@ class Normalization(_Built):
         self._values["mean"], self._values["variance"] = mean.numpy().tolist(), variance.numpy().tolist()
         rows = [1] * (len(x.shape) - len(mean.shape)) + list(mean.shape)
         self.__dict__.update(mean=tf.reshape(mean, rows), variance=tf.reshape(variance, rows), _c=None, built=True)
+
+
+def _keys_of(variable, kind):
+    """Settings that may speak of a variable: kernel_initializer of kernel, depthwise_initializer of depthwise_kernel."""
+    return f"{variable.name}_{kind}", f"{variable.name.removesuffix('_kernel')}_{kind}"
+
+
+class TimeDistributed(_Built):
+    """A layer of the engine runs in it; a model, or a layer written in Python, sees all steps as rows of one batch."""
+    _signature = _signatures.LAYERS["TimeDistributed"]
+    _keras_module = "keras.layers"
+
+    def call(self, inputs, training=None, mask=None):
+        if _is_of_engine(self.layer):
+            return _Built.call(self, inputs, training=training, mask=mask)
+        self.__dict__["built"] = True
+        steps = inputs.shape[1]
+        made = self.layer(_tf.reshape(inputs, (-1, *inputs.shape[2:])), **({} if training is None else {"training": training}))
+        return _symbolic._map(lambda t: _tf.reshape(t, (-1, steps, *t.shape[1:])), made)
 
 
 class MultiHeadAttention(_Built):

@@ -209,7 +209,7 @@ class Optimizer:
         self._engine().apply(grads, variables)
         self.built = True
         for v in variables:
-            if getattr(v, "constraint", None) is not None and not hasattr(v, "_may_train"):
+            if getattr(v, "constraint", None) is not None:
                 v.assign(v.constraint(v))
         if not _C.is_tracing():
             from snug import _tape
