@@ -9,7 +9,7 @@ SPACES = {"math", "lookup", "autodiff", "nn", "linalg", "random", "random.experi
           "config.optimizer",
           "debugging", "nest", "dtypes", "image", "bitwise", "experimental", "autograph", "autograph.experimental", "version",
           "sysconfig", "compat", "distribute", "summary", "io", "io.gfile", "train", "strings", "raw_ops", "nn.experimental", "experimental.numpy",
-          "types", "types.experimental", "test", "sparse", "profiler", "profiler.experimental", "signal"}
+          "types", "types.experimental", "test", "sparse", "profiler", "profiler.experimental", "signal", "saved_model"}
 
 _MODULES = {"errors": "snug.errors", "keras": "snug.keras", "initializers": "snug.keras.initializers",
             "losses": "snug.keras.losses", "metrics": "snug.keras.metrics", "optimizers": "snug.keras.optimizers",
@@ -85,6 +85,8 @@ PYTHON = {
     **_from("snug._io", "SparseTensor to_dense:sparse_to_dense from_dense:sparse_from_dense", "sparse."),
     **_from("snug._io", "SparseTensor SparseTensorSpec"),
     **_from("snug._io", "Example Features Feature BytesList FloatList Int64List", "train."),
+    **_from("snug._saved", "save load contains_saved_model SaveOptions LoadOptions ASSETS_DIRECTORY VARIABLES_DIRECTORY"
+            " SAVED_MODEL_FILENAME_PB SERVING TRAINING GPU TPU DEFAULT_SERVING_SIGNATURE_DEF_KEY", "saved_model."),
     **_from("snug._train", "Checkpoint CheckpointManager latest_checkpoint", "train."),
     **_from("snug._strings", "format unicode_split", "strings."),
     **_from("snug._strings", "as_string"),

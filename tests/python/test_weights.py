@@ -11,7 +11,9 @@ from snug import keras
 from snug.keras import _hdf5, _saving
 from snug.keras import layers as L
 
-FROM_KERAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "lstm_dense.weights.h5")
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
+FROM_KERAS = os.path.join(DATA, "lstm_dense.weights.h5")
+WHOLE = os.path.join(DATA, "whole.h5")         # a Dense(2, relu) and a Dense(1) on two numbers, a whole model without an optimizer
 
 
 def lstm_dense():
@@ -168,11 +170,49 @@ class Files(unittest.TestCase):
                 b = back["layers"][name]["vars"][k]
                 self.assertTrue(a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a, b))
 
+    def test_a_whole_h5_of_keras_is_read(self):
+        model = keras.models.load_model(WHOLE)
+        self.assertEqual(float(model(np.array([[1.0, 2.0]], "float32"))[0, 0]), 14.75)
+        other = keras.models.clone_model(model)
+        other.load_weights(WHOLE)
+        self.assertTrue(all(np.array_equal(p, q) for p, q in zip(model.get_weights(), other.get_weights())))
+
+    def test_a_whole_h5_comes_back_with_its_optimizer(self):
+        x = keras.Input((4,))
+        y = L.Dense(3, activation="relu")(x)
+        model = keras.Model(x, L.Dense(2)(L.Add()([y, L.BatchNormalization()(y)])))
+        model.compile(keras.optimizers.Adam(0.1), keras.losses.MeanSquaredError(), metrics=["mae"])
+        data = np.random.RandomState(0).rand(8, 4).astype("float32"), np.ones((8, 2), "float32")
+        model.fit(*data, verbose=0)
+        model.save(self.path("m.h5"))
+        back = keras.models.load_model(self.path("m.h5"))
+        for m in (model, back):
+            m.fit(*data, verbose=0, shuffle=False)
+        for p, q in zip(model.get_weights(), back.get_weights()):
+            np.testing.assert_allclose(p, q, rtol=1e-5)
+        self.assertEqual(int(back.optimizer.iterations), 2)
+
+    def test_an_export_is_served_again(self):
+        from snug import tensorflow as tf
+        model = keras.Sequential([keras.Input((2,)), L.Dense(1)])
+        model.export(self.path("out"), verbose=False)
+        x = np.ones((3, 2), "float32")
+        for serve in (tf.saved_model.load(self.path("out")).serve, L.TFSMLayer(self.path("out"))):
+            self.assertTrue(np.array_equal(serve(x), model(x)))
+        os.makedirs(self.path("theirs"))
+        with open(self.path("theirs/saved_model.pb"), "wb"):
+            pass
+        with self.assertRaisesRegex(NotImplementedError, "written by TensorFlow"):
+            tf.saved_model.load(self.path("theirs"))
+
     def test_damaged_files_raise_value_errors(self):
-        with open(FROM_KERAS, "rb") as file:
-            good = file.read()
+        for name in (FROM_KERAS, WHOLE):
+            with open(name, "rb") as file:
+                self._damage(file.read())
+
+    def _damage(self, good):
         draw = random.Random(1)
-        for i in range(400):
+        for i in range(200):
             bad = bytearray(good)
             for _ in range(1 + i % 4):
                 bad[draw.randrange(len(bad))] = draw.randrange(256)

@@ -1,6 +1,6 @@
-"""HDF5, as much of it as weight files need: groups and contiguous arrays, superblock 0, as h5py writes them by default.
+"""HDF5, as much of it as model files need: groups with attributes of text and contiguous arrays, superblock 0, as h5py writes them by default.
 
-A file is a tree of dicts with arrays as leaves. Bytes of arrays go from and to the file directly. Reading trusts nothing:
+A file is a tree of dicts with arrays as leaves; a Group is a dict with attributes, each a text or a list of texts. Bytes of arrays go from and to the file directly. Reading trusts nothing:
 addresses and sizes are checked against the file, and whatever is not plain raises ValueError."""
 import os
 import struct
@@ -11,7 +11,23 @@ LEAF, INNER = 4, 16               # half of the names in a leaf, half of the chi
 _FLOATS = {4: (0x1f, struct.pack("<HHBBBBI", 0, 32, 23, 8, 0, 23, 127)), 8: (0x3f, struct.pack("<HHBBBBI", 0, 64, 52, 11, 0, 52, 1023))}
 
 
+class Group(dict):
+    """A group with attributes."""
+
+    def __init__(self, members=(), **attributes):
+        super().__init__(members)
+        self.attributes = attributes
+
+
 # --- writing --------------------------------------------------------------------------------------------
+_TEXT = bytes([0x19, 1, 1, 0]) + struct.pack("<I", 16) + bytes([0x10, 0, 0, 0]) + struct.pack("<IHH", 1, 0, 8)    # of any length
+_NO_TEXTS = bytes([0x11, 0x20, 0x3f, 0]) + struct.pack("<I", 8) + _FLOATS[8][1]      # what h5py makes of an empty list
+
+
+def _padded(raw):
+    return raw + b"\0" * (-len(raw) % 8)
+
+
 class _Writer:
     def __init__(self, file):
         self.file, self.end = file, 96
@@ -43,6 +59,21 @@ class _Writer:
         space = struct.pack("<BBBBI", 1, a.ndim, 0, 0, 0) + struct.pack(f"<{a.ndim}Q", *a.shape)
         return self.header([(1, space), (3, _type_of(a.dtype)), (5, bytes([2, 2, 2, 0])), (8, struct.pack("<BBQQ", 3, 1, at, a.nbytes))])
 
+    def attribute(self, name, value):
+        """The message of an attribute; its texts lie in a heap of their own."""
+        texts = [v.encode() for v in ([value] if isinstance(value, str) else value)]
+        kind, raw = _TEXT if texts else _NO_TEXTS, name.encode() + b"\0"
+        space = struct.pack("<BBBBI", 1, 0, 0, 0, 0) if isinstance(value, str) else struct.pack("<BBBBIQ", 1, 1, 0, 0, 0, len(texts))
+        head = struct.pack("<BBHHH", 1, 0, len(raw), len(kind), len(space)) + _padded(raw) + _padded(kind) + _padded(space)
+        heap = self.heap(texts) if texts else UNDEFINED
+        return 0x0c, head + b"".join(struct.pack("<IQI", len(t), heap, i) for i, t in enumerate(texts, 1))
+
+    def heap(self, texts):
+        body = b"".join(struct.pack("<HHIQ", i, 1, 0, len(t)) + _padded(t) for i, t in enumerate(texts, 1))
+        size = max(4096, 16 + len(body) + 16)
+        rest = struct.pack("<HHIQ", 0, 0, 0, size - 16 - len(body))
+        return self.put(self.place(size), (b"GCOL" + struct.pack("<BBBBQ", 1, 0, 0, 0, size) + body + rest).ljust(size, b"\0"))
+
     def group(self, tree):
         """(header, tree, heap) of a group: its members first, then the index of their names."""
         names = sorted(tree, key=lambda n: n.encode())
@@ -56,7 +87,8 @@ class _Writer:
         heap = self.put(self.place(32), b"HEAP" + struct.pack("<IQQQ", 0, len(text), 1, data))
         leaves = [self.leaf(names[i:i + 2 * LEAF], members, offsets) for i in range(0, len(names), 2 * LEAF)]
         index = self.index(leaves)
-        return self.header([(0x11, struct.pack("<QQ", index, heap))]), index, heap
+        attributes = [self.attribute(k, v) for k, v in getattr(tree, "attributes", {}).items()]
+        return self.header([(0x11, struct.pack("<QQ", index, heap))] + attributes), index, heap
 
     def leaf(self, names, members, offsets):
         body = b"".join(_entry(offsets[n], *members[n]) for n in names)
@@ -141,16 +173,51 @@ class _Reader:
         """An array, or a group as a dict."""
         if depth > 64:
             raise self.wrong("its groups are nested too deep")
-        messages = dict(self.messages(address))
+        found = self.messages(address)
+        messages = dict(found)
         if 0x11 in messages:
             index, heap = struct.unpack("<QQ", messages[0x11][:16])
             if self.at(heap, 4) != b"HEAP":
                 raise self.wrong("a group has no names")
             names, = self.unpack("<Q", heap + 24)
-            return {self.name(names + offset): self.read(header, depth + 1) for offset, header in self.entries(index, 0)}
+            made = Group((self.name(names + offset), self.read(header, depth + 1)) for offset, header in self.entries(index, 0))
+            made.attributes = dict(filter(None, (self.attribute(data) for kind, data in found if kind == 0x0c)))
+            return made
         if 1 in messages and 3 in messages and 8 in messages:
             return self.array(messages)
         return {}
+
+    def attribute(self, data):
+        """(name, text or list of texts); None where it is neither."""
+        version, _, *sizes = struct.unpack("<BBHHH", data[:8])
+        at, parts = 8 + (version == 3), []
+        for size in sizes:
+            parts.append(data[at:at + size])
+            at += size + (-size % 8 if version == 1 else 0)
+        name, kind, space = parts
+        rank, count = space[1], 1
+        for d in struct.unpack_from(f"<{rank}Q", space, 8 if space[0] == 1 else 4):
+            count *= d
+        size, = struct.unpack("<I", kind[4:8])
+        if count * size > len(data) - at or kind[0] & 15 not in (3, 9) or kind[0] & 15 == 9 and kind[1] & 15 != 1:
+            return (name.rstrip(b"\0").decode(), []) if not count else None
+        cells = [data[at + i * size:at + (i + 1) * size] for i in range(count)]
+        texts = [c.rstrip(b"\0").decode() if kind[0] & 15 == 3 else self.text(*struct.unpack("<IQI", c)) for c in cells]
+        return name.rstrip(b"\0").decode(), texts if rank else texts[0]
+
+    def text(self, length, heap, index):
+        """One of a heap's texts."""
+        if self.at(heap, 4) != b"GCOL":
+            raise self.wrong("an attribute has no text")
+        end, at = heap + self.unpack("<Q", heap + 8)[0], heap + 16
+        while at + 16 <= end:
+            number, _, _, size = self.unpack("<HHIQ", at)
+            if number == index and length <= size:
+                return self.at(at + 16, length).decode("utf-8", "replace")
+            if not number:
+                break
+            at += 16 + size + -size % 8
+        raise self.wrong("an attribute's text is missing")
 
     def name(self, at):
         raw = self.at(at, min(256, self.size - at))

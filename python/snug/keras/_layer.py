@@ -62,7 +62,8 @@ class Layer:
         """What tracking needs, before anything is set: subclasses may set attributes first."""
         d = self.__dict__
         if "_layers" not in d:
-            d.update(_layers=[], _own=[], _metrics=[], _added=[], _nodes=[], built=False, supports_masking=False, input_spec=None,
+            d.update(_layers=[], _own=[], _metrics=[], _added=[], _nodes=[], built=False, input_spec=None,
+                     supports_masking=type(self).compute_mask is not Layer.compute_mask,
                      _trainable=True, _name=None, _dtype=as_dtype(_floatx()), _in_call=False, activity_regularizer=None,
                      _batch_input_shape=None, stateful=False)
 
@@ -306,8 +307,18 @@ class Layer:
             outputs = KerasTensor(shape, dtype) if isinstance(shape, tuple) else [KerasTensor(s, dtype) for s in shape]
         else:
             outputs = _symbolic.infer(self._plain_call, args, kwargs)
+        self._mask_symbolic(args, outputs)
         self._nodes.append(Node(self, args, kwargs, outputs))
         return outputs
+
+    def _mask_symbolic(self, args, outputs):
+        """Masks of what a symbolic call gives, where there will be one."""
+        masks = _symbolic._map(lambda t: getattr(t, "_keras_mask", None), args[0]) if args else None
+        if not self.supports_masking or all(m is None for m in _nest.flatten(masks)):
+            return
+        if type(self).compute_mask is not Layer.compute_mask:
+            masks = _symbolic.infer(self.compute_mask, (args[0], masks), {})
+        self._set_mask(outputs, masks)
 
     def _plain_call(self, *args, **kwargs):
         return self._run(args, kwargs)
@@ -362,13 +373,13 @@ class Layer:
 
     @staticmethod
     def _set_mask(outputs, mask):
-        if _nest.is_nested(outputs) or mask is None or _nest.is_nested(mask):
-            return
-        if getattr(outputs, "_keras_mask", None) is None:
-            try:
-                outputs._keras_mask = mask
-            except AttributeError:
-                pass
+        """Masks for outputs one by one; one mask is the first output's."""
+        for t, m in zip(_nest.flatten(outputs), _nest.flatten(mask)):
+            if m is not None and getattr(t, "_keras_mask", None) is None:
+                try:
+                    t._keras_mask = m
+                except AttributeError:
+                    pass
 
     def call(self, *args, **kwargs):
         raise NotImplementedError(f"Layer {type(self).__name__} does not have a `call()` method implemented.")

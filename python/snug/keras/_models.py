@@ -80,12 +80,15 @@ class Model(Trainer, Layer):
         from snug.keras import _saving
         _saving.load_weights(self, filepath, skip_mismatch)
 
-    def save(self, filepath, overwrite=True, **ignored):
+    def save(self, filepath, overwrite=True, include_optimizer=True, **ignored):
         from snug.keras import _saving
-        _saving.save_model(self, filepath, overwrite)
+        _saving.save_model(self, filepath, overwrite, include_optimizer)
 
-    def export(self, *args, **kwargs):
-        raise NotImplementedError("Model.export writes TensorFlow's SavedModel, which Snug does not have; use save_weights and to_json")
+    def export(self, filepath, format="tf_saved_model", verbose=True, **ignored):
+        from snug import _saved
+        if format != "tf_saved_model":
+            raise NotImplementedError(f"Model.export(format={format!r}) is not in Snug; there is 'tf_saved_model', in Snug's own form")
+        _saved.export(self, filepath, verbose)
 
     def get_config(self):
         if isinstance(self, Functional) or "_graph" in self.__dict__:
@@ -518,5 +521,5 @@ def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
     return _saving.load_model(filepath, custom_objects, compile)
 
 
-def save_model(model, filepath, overwrite=True, **ignored):
-    model.save(filepath, overwrite)
+def save_model(model, filepath, overwrite=True, include_optimizer=True, **ignored):
+    model.save(filepath, overwrite, include_optimizer)

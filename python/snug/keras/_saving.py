@@ -121,10 +121,9 @@ def _group_of(tree, group):
     return tree
 
 
-def _read_h5(path, model):
+def _in_order(tree, path, model):
     """The arrays of a file in the order of the model's weights."""
-    from snug.keras import _hdf5
-    tree, found = _hdf5.read(path), {}
+    found = {}
     for group, variables in _groups(model):
         at = _group_of(tree, group)
         if variables and len(at) != len(variables):
@@ -185,11 +184,16 @@ def _read_safetensors(path):
 
 def load_weights(model, path, skip_mismatch=False):
     import numpy as np
+    from snug.keras import _hdf5, _whole_h5
     kind, path = _kind(path), str(path)
     if not os.path.exists(path):
         raise FileNotFoundError(f"No such file: '{path}'")
     if kind == "h5":
-        arrays = dict(enumerate(_read_h5(path, model)))
+        tree = _hdf5.read(path)
+        older = tree.get("model_weights", tree)
+        if "layer_names" in older.attributes:        # of a whole model, or weights as Keras 2 wrote them
+            return _whole_h5.load_weights(model, older, path, skip_mismatch)
+        arrays = dict(enumerate(_in_order(tree, path, model)))
     elif kind == "npz":
         with np.load(path) as file:
             arrays = {name: file[name] for name in file.files}
@@ -211,29 +215,52 @@ def load_weights(model, path, skip_mismatch=False):
 _CONFIG, _METADATA, _WEIGHTS, _OPTIMIZER = "config.json", "metadata.json", "model.weights.h5", "optimizer/vars"
 
 
-def _check_name(path):
+def _is_h5(path):
+    """Whether it is a whole model's .h5; a ValueError where it is no name of a whole model."""
+    if path.endswith((".h5", ".hdf5")):
+        return True
     if not path.endswith(".keras"):
         raise ValueError("Invalid filepath extension for saving. Please add either a `.keras` extension for the native Keras format"
-                         f" (recommended); Snug has no other for whole models. Received: filepath={path}.")
+                         f" (recommended) or a `.h5` extension. Use `model.export(filepath)` for serving. Received: filepath={path}.")
+    return False
 
 
-def save_model(model, path, overwrite=True):
+def _with_optimizer(model):
+    """The groups of a model and, where there is one that began, its optimizer's."""
+    groups = list(_groups(model))
+    if model.compiled and model.optimizer is not None and model.optimizer.built:
+        groups.append((_OPTIMIZER, model.optimizer.variables))
+    return groups
+
+
+def save_state(model, path):
+    """Weights and the optimizer's variables in one file."""
+    _write_h5(path + ".part", _with_optimizer(model))
+    os.replace(path + ".part", path)
+
+
+def load_state(model, path):
+    load_weights(model, path)
+    _load_optimizer(model, path)
+
+
+def save_model(model, path, overwrite=True, include_optimizer=True):
     from snug.keras import _serial, __version__
     import time
     import zipfile
     path = str(path)
-    _check_name(path)
+    older = _is_h5(path)
     if not overwrite and os.path.exists(path):
         raise ValueError(f"'{path}' exists; give overwrite=True")
+    if older:
+        from snug.keras import _whole_h5
+        return _whole_h5.save(model, path, include_optimizer)
     config = _serial.serialize_keras_object(model)
-    groups = list(_groups(model))
     if model.compiled:
         config["compile_config"] = model.get_compile_config()
-        if model.optimizer is not None and model.optimizer.built:
-            groups.append((_OPTIMIZER, model.optimizer.variables))
     weights, part = path + ".weights.part", path + ".part"
     try:
-        _write_h5(weights, groups)
+        _write_h5(weights, _with_optimizer(model))
         with zipfile.ZipFile(part, "w") as file:
             file.writestr(_METADATA, json.dumps({"keras_version": __version__, "date_saved": time.strftime("%Y-%m-%d@%H:%M:%S")}))
             file.writestr(_CONFIG, json.dumps(config))
@@ -279,9 +306,12 @@ def load_model(path, custom_objects=None, compile=True):
     path = str(path)
     if not os.path.exists(path):
         raise ValueError(f"File not found: filepath={path}. Please ensure the file is an accessible `.keras` zip file.")
+    if path.endswith((".h5", ".hdf5")):
+        from snug.keras import _whole_h5
+        return _whole_h5.load(path, custom_objects, compile)
     if not path.endswith(".keras"):
-        raise ValueError(f"File format not supported: filepath={path}. Snug reads whole models as `.keras` files, and weights by"
-                         " load_weights.")
+        raise ValueError(f"File format not supported: filepath={path}. Keras 3 only supports V3 `.keras` files and legacy H5 format files"
+                         " (`.h5` extension). What model.export wrote is read by keras.layers.TFSMLayer or tf.saved_model.load.")
     config, weights = _unpack(path)
     try:
         with _serial.custom_object_scope(custom_objects):

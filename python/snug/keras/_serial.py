@@ -75,7 +75,7 @@ def serialize_keras_object(obj):
     if not hasattr(obj, "get_config"):
         return to_config(obj)
     home = type(obj).__module__
-    module = getattr(type(obj), "_keras_module", "keras." + home[len("snug.keras."):] if home.startswith("snug.keras.") else home)
+    module = getattr(type(obj), "_keras_module", "keras." + home[len("snug.keras."):]) if home.startswith("snug.keras.") else home
     registered = getattr(type(obj), "_registered_name", None)
     out = {"module": module, "class_name": type(obj).__name__, "config": to_config(obj.get_config()), "registered_name": registered}
     shape = getattr(obj, "_build_shape", None)

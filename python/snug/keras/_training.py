@@ -22,8 +22,10 @@ class Trainer:
                 steps_per_execution=1, jit_compile="auto", auto_scale_loss=True, **ignored):
         from snug.keras import losses, metrics as km, optimizers
         d = self.__dict__
+        before = _nest.flatten([d.get("_metrics_given"), d.get("_weighted_given")])
+        d["_metrics"] = [m for m in self._metrics if not any(m is b for b in before)]
         d["optimizer"] = optimizers.get(optimizer)
-        d.update(loss=loss, _loss_weights=loss_weights, _metrics_given=metrics, _weighted_given=weighted_metrics,
+        d.update(_metric_names={}, loss=loss, _loss_weights=loss_weights, _metrics_given=metrics, _weighted_given=weighted_metrics,
                  run_eagerly=bool(run_eagerly), _compiled_losses=None, _compiled_metrics=None, compiled=True,
                  _loss_tracker=km.Mean(name="loss"), _functions={}, _loss_trackers=None, stop_training=False)
         losses.check(loss)
@@ -57,8 +59,8 @@ class Trainer:
             for k, group in enumerate(per_output):
                 for m in group:
                     metric = km.get_for(m, found[k] if k < len(found) else None, flat[k], _pick(y, y_pred, k))
-                    if len(flat) > 1 and isinstance(m, str) or (len(flat) > 1 and metric is not m):
-                        metric._name = f"{names[k]}_{metric.name}"
+                    if len(flat) > 1:
+                        self._metric_names[id(metric)] = f"{names[k]}_{metric.name}"
                     made.append((k, metric, weighted))
         self.__dict__.update(_compiled_losses=list(zip(found, weights)), _loss_trackers=trackers, _compiled_metrics=made)
 
@@ -77,6 +79,10 @@ class Trainer:
         seen = set()
         return [m for m in found if not (id(m) in seen or seen.add(id(m)))]
 
+    def _name_of(self, metric):
+        """What logs call a metric: with several outputs, after its output."""
+        return self.__dict__.get("_metric_names", {}).get(id(metric), metric.name)
+
     @property
     def metrics_names(self):
         own = [m.name for m in self.metrics if not any(m is c for _, c, _ in (self.__dict__.get("_compiled_metrics") or []))]
@@ -93,7 +99,7 @@ class Trainer:
             if isinstance(result, dict):
                 out.update(result)
             else:
-                out[m.name] = result
+                out[self._name_of(m)] = result
         return out
 
     def get_compile_config(self):
@@ -222,9 +228,10 @@ class Trainer:
         runner = kc.CallbackList(callbacks, add_history=True, add_progbar=verbose not in (0, False), verbose=1 if verbose == "auto" else
                                  int(verbose), epochs=epochs, steps=steps, model=self)
         self.__dict__["stop_training"] = False
+        self.__dict__["_first_epoch"] = initial_epoch       # a callback may set it
         runner.on_train_begin()
         logs = {}
-        for epoch in range(initial_epoch, epochs):
+        for epoch in range(self._first_epoch, epochs):
             self.reset_metrics()
             runner.on_epoch_begin(epoch)
             logs = self._epoch(batches, steps, runner, class_weight)
@@ -257,7 +264,7 @@ class Trainer:
 
     def _logs(self, result):
         if isinstance(result, dict):
-            from_metrics = {m.name: m for m in self.metrics}
+            from_metrics = {self._name_of(m): m for m in self.metrics}
             return {k: _number(from_metrics[k].result() if k in from_metrics and not isinstance(v, float) else v)
                     for k, v in sorted(result.items())}
         return {"loss": _number(result)} if result is not None else {}

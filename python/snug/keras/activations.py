@@ -88,6 +88,14 @@ def is_of_engine(function):
     return True
 
 
+def _of_user(name):
+    from snug.keras import _serial
+    try:
+        return _serial.find_function(name)
+    except TypeError:
+        raise ValueError(f"Could not interpret activation function identifier: {name}") from None
+
+
 def get(identifier):
     if identifier is None:
         return linear
@@ -95,7 +103,7 @@ def get(identifier):
         try:
             return globals().get(identifier) or __getattr__(identifier)
         except AttributeError:
-            raise ValueError(f"Could not interpret activation function identifier: {identifier}") from None
+            return _of_user(identifier)
     if callable(identifier):
         return identifier
     raise ValueError(f"Could not interpret activation function identifier: {identifier}")
@@ -106,4 +114,7 @@ def serialize(activation):
 
 
 def deserialize(config, custom_objects=None):
-    return get(config)
+    from snug.keras import _serial
+    if isinstance(config, dict):
+        return _serial.deserialize_keras_object(config, custom_objects)
+    return (custom_objects or {}).get(config) or get(config)

@@ -405,8 +405,70 @@ class CSVLogger(Callback):
 
 
 class BackupAndRestore(Callback):
-    def __init__(self, backup_dir, save_freq="epoch", **kw):
-        raise NotImplementedError("BackupAndRestore is not in Snug; use ModelCheckpoint(save_weights_only=True)")
+    """The model, its optimizer and the epoch in a folder: a fit that was interrupted goes on where it stood."""
+
+    def __init__(self, backup_dir, save_freq="epoch", double_checkpoint=False, delete_checkpoint=True):
+        if not backup_dir:
+            raise ValueError("Empty `backup_dir` argument passed")
+        if save_freq != "epoch" and not isinstance(save_freq, int):
+            raise ValueError(f"Invalid value for argument `save_freq`. Received: save_freq={save_freq}. Expected either 'epoch' or an integer"
+                             " value.")
+        self.backup_dir, self.save_freq, self.delete_checkpoint = str(backup_dir), save_freq, delete_checkpoint
+        self._weights = os.path.join(self.backup_dir, "latest.weights.h5")
+        self._notes = os.path.join(self.backup_dir, "training_metadata.json")
+        self._epoch = self._batches = 0
+
+    def on_train_begin(self, logs=None):
+        import json
+
+        from snug.keras import _saving
+        if not self.model.built:
+            raise ValueError("To use the BackupAndRestore callback, you model must be built before you call `fit()`. Model"
+                             f" {self.model} is unbuilt. You can build it beforehand by calling it on a batch of data.")
+        if os.path.exists(self._notes):
+            _saving.load_state(self.model, self._weights)
+            with open(self._notes) as file:
+                self._epoch = self.model.__dict__["_first_epoch"] = json.load(file)["epoch"]
+
+    def _save(self):
+        import json
+
+        from snug.keras import _saving
+        os.makedirs(self.backup_dir, exist_ok=True)
+        _saving.save_state(self.model, self._weights)
+        with open(self._notes + ".part", "w") as file:
+            json.dump({"epoch": self._epoch}, file)
+        os.replace(self._notes + ".part", self._notes)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._epoch = epoch + 1
+        if self.save_freq == "epoch":
+            self._save()
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._batches += 1
+        if self.save_freq != "epoch" and self._batches % self.save_freq == 0:
+            self._save()
+
+    def on_train_end(self, logs=None):
+        import shutil
+        if self.delete_checkpoint and os.path.exists(self.backup_dir):
+            shutil.rmtree(self.backup_dir)
+
+
+class RemoteMonitor(Callback):
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("RemoteMonitor sends to a server, which Snug does not do; CSVLogger writes a file")
+
+
+class OrbaxCheckpoint(Callback):
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("OrbaxCheckpoint is not in Snug; ModelCheckpoint writes .keras and .weights.h5 files")
+
+
+class SwapEMAWeights(Callback):
+    def __init__(self, swap_on_epoch=False):
+        raise NotImplementedError("SwapEMAWeights is not in Snug; Snug's optimizers keep no averages to swap in")
 
 
 class TensorBoard(Callback):

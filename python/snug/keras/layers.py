@@ -83,6 +83,9 @@ _OF_PICTURES = {"RandomBrightness", "RandomContrast", "RandomCrop", "RandomFlip"
                 "CenterCrop", "Resizing", "RandomGrayscale"}
 
 
+_NO_MASK = ("Conv", "Pool", "UpSampling", "Cropping", "Padding", "Reshape", "Permute", "Flatten", "RepeatVector")
+
+
 class _Built(Layer):
     """A layer whose build function is the engine's; subclasses are made from the table of signatures."""
     _signature = None
@@ -234,8 +237,24 @@ class _Built(Layer):
         plain = plain and type(self).call is _Built.call and not _of_python("activation", self._values.get("activation"))
         outputs = self._inferred(args, tensors) if plain else _symbolic.infer(self._plain_call, args, kwargs)
         self.__dict__["built"] = True
+        self._mask_symbolic(args, outputs)
         self._nodes.append(Node(self, args, kwargs, outputs))
         return outputs
+
+    def _mask_symbolic(self, args, outputs):
+        """Embedding and Masking make one; a layer that keeps the steps hands it on, unless it mixes them."""
+        kind, x = _engine_class(type(self)).__name__, args[0]
+        if kind == "Embedding" and self.mask_zero:
+            mask = KerasTensor(x.shape, "bool")
+        elif kind == "Masking":
+            mask = KerasTensor(x.shape[:-1], "bool")
+        else:
+            mask = next((t._keras_mask for t in _nest.flatten(list(args)) if getattr(t, "_keras_mask", None) is not None), None)
+            if mask is None or any(word in kind for word in _NO_MASK):
+                return
+        first = _nest.flatten(outputs)[0]
+        if tuple(first.shape[:len(mask.shape)]) == tuple(mask.shape):
+            first._keras_mask = mask
 
     def _is_stepped(self):
         """A recurrent layer with an activation of the user's is stepped in Python, with the engine's weights."""
@@ -251,7 +270,10 @@ class _Built(Layer):
         return RNN._step_all(self, tensors[0], tensors[1:] or None, training)
 
     def _inferred(self, args, tensors):
-        """What the engine says of the shapes; where extents are open that it cannot do without, what two runs on stand-ins say."""
+        """What the engine says of the shapes; where extents are open that it cannot do without, or where Python has a part in the call,
+        what two runs on stand-ins say."""
+        if type(self).call is not _Built.call:
+            return _symbolic.infer(self._plain_call, args, {})
         try:
             with _value_errors():
                 made = [KerasTensor(shape, dtype) for dtype, shape in self._engine().infer([(t._dtype, t.shape) for t in tensors])]
@@ -304,8 +326,8 @@ class _Built(Layer):
 
     def compute_output_shape(self, input_shape):
         shapes = [input_shape] if not isinstance(input_shape[0], (tuple, list)) else list(input_shape)
-        made = [tuple(s) for _, s in self._engine().infer([(self._input_dtype(), tuple(s)) for s in shapes])]
-        return made[0] if len(made) == 1 else made
+        tensors = [KerasTensor(s, self._input_dtype()) for s in shapes]
+        return _symbolic._map(lambda t: tuple(t.shape), self._inferred((tensors[0] if len(tensors) == 1 else tensors,), tensors))
 
     def _own_penalties(self):
         found = self._c.losses() if self.__dict__.get("_c") is not None else []
@@ -330,10 +352,13 @@ class _Built(Layer):
                 config[key] = _serial.deserialize_keras_object(value)
             elif key == "cells":
                 config[key] = [_serial.deserialize_keras_object(v) for v in value]
+            elif isinstance(value, dict) and not (value.get("module") or "keras").startswith("keras"):       # the user's
+                config[key] = _serial.deserialize_keras_object(value)
         if isinstance(config.get("dtype"), dict):
             config["dtype"] = config["dtype"]["config"]["name"]
-        if config.get("quantization_config", 0) is None:
-            del config["quantization_config"]
+        for key in ("quantization_config", "zero_output_for_mask"):     # what Keras writes of settings nobody made
+            if not config.get(key, True):
+                del config[key]
         return cls(**config)
 
 
@@ -474,7 +499,7 @@ def __getattr__(name):
 
 
 _OF_TEXT = ["StringLookup", "IntegerLookup", "TextVectorization"]
-_OWN = ["Lambda", "Layer", "InputLayer", "Input", "InputSpec", "Wrapper", "add", "concatenate"] + _OF_TEXT
+_OWN = ["TFSMLayer", "Lambda", "Layer", "InputLayer", "Input", "InputSpec", "Wrapper", "add", "concatenate"] + _OF_TEXT
 
 
 def __dir__():
@@ -552,7 +577,7 @@ class RNN(_Built):
             cell = __getattr__("StackedRNNCells")(list(cell))
         super().__init__(cell, *args, **kwargs)
         shared = isinstance(cell, _Cell) and cell.__dict__.get("_rnn") is not None
-        self.__dict__["_python"] = not isinstance(cell, _Built) or shared
+        self.__dict__["_python"] = not _is_of_engine(cell) or shared
         if isinstance(cell, _Cell) and not shared:
             cell.__dict__["_rnn"] = self
 
@@ -573,7 +598,7 @@ class RNN(_Built):
     def _step_all(self, sequences, initial_state, training):
         from snug._lazy import tf
         cell, steps = self.cell, sequences.shape[1]
-        sizes = cell.state_size if isinstance(cell.state_size, (list, tuple)) else [cell.state_size]
+        sizes = _nest.flatten(cell.state_size)
         states = list(_nest.flatten(initial_state)) if initial_state is not None else \
             [tf.zeros((sequences.shape[0], s)) for s in sizes]
         outputs = []
@@ -630,6 +655,32 @@ class _Cell(_Built):
         return activations.get(self._values[name])
 
 
+class StackedRNNCells(_Built):
+    """Cells one upon the other; the engine runs them where all are its own."""
+    _signature = _signatures.LAYERS["StackedRNNCells"]
+    _keras_module = "keras.layers"
+    state_size = property(lambda self: [c.state_size for c in self.cells])
+    output_size = property(lambda self: self.cells[-1].output_size)
+
+    def __init__(self, cells, **kwargs):
+        super().__init__(cells, **kwargs)
+        self._track(list(cells))
+
+    def _build_for(self, args, kwargs):
+        self.__dict__["built"] = True
+
+    def get_initial_state(self, batch_size=None):
+        return [[_tf.zeros((batch_size, s)) for s in _nest.flatten(c.state_size)] for c in self.cells]
+
+    def call(self, inputs, states, training=None):
+        left, made = list(_nest.flatten(states)), []
+        for cell in self.cells:
+            n = len(_nest.flatten(cell.state_size))
+            inputs, after = cell(inputs, left[:n])
+            left, made = left[n:], made + list(_nest.flatten(after))
+        return inputs, made
+
+
 class SimpleRNNCell(_Cell):
     _signature = _signatures.LAYERS["SimpleRNNCell"]
 
@@ -662,6 +713,28 @@ class GRUCell(_Cell):
         z, r = gate(a[:, :u] + b[:, :u]), gate(a[:, u:2 * u] + b[:, u:2 * u])
         inner = r * b[:, 2 * u:] if self.reset_after else (r * h) @ recurrent[:, 2 * u:]
         return [z * h + (1.0 - z) * bend(a[:, 2 * u:] + inner)]
+
+
+class TFSMLayer(Layer):
+    """A model that Model.export wrote, as a layer."""
+    _keras_module = "keras.layers"
+
+    def __init__(self, filepath, call_endpoint="serve", call_training_endpoint=None, trainable=True, name=None, dtype=None):
+        from snug import _saved
+        super().__init__(trainable=trainable, name=name, dtype=dtype)
+        self.filepath, self.call_endpoint = str(filepath), call_endpoint
+        loaded = _saved.load(filepath)
+        self.model = getattr(loaded, "_model", None)
+        self.__dict__["_endpoint"] = getattr(loaded, call_endpoint, None) or loaded.signatures.get(call_endpoint)
+        if self._endpoint is None:
+            raise ValueError(f"The endpoint '{call_endpoint}' is neither an attribute of the reloaded SavedModel, nor an entry in the"
+                             " `signatures` field of the reloaded SavedModel.")
+
+    def call(self, inputs, training=False):
+        return self._endpoint(inputs)
+
+    def get_config(self):
+        return {**Layer.get_config(self), "filepath": self.filepath, "call_endpoint": self.call_endpoint}
 
 
 class Wrapper(Layer):

@@ -1,6 +1,7 @@
 """keras.optimizers.schedules: learning rates by step, as host numbers."""
 import math
 
+from snug._lazy import tf
 from snug.keras import _serial, _signatures
 
 
@@ -36,6 +37,10 @@ class _Known(LearningRateSchedule):
         return {name: self.__dict__[name] for name, _ in type(self)._signature} | {"name": self.name}
 
     def __call__(self, step):
+        if getattr(step, "ndim", 0):                    # a curve to look at
+            import numpy as np
+            steps = np.asarray(step)
+            return tf.constant([self.rate(float(s)) for s in steps.ravel()], shape=steps.shape, dtype="float32")
         return self.rate(_number(step))
 
 

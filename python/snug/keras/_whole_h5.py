@@ -1,0 +1,116 @@
+"""Whole models as .h5 files, the older of Keras' two forms: the configuration as attributes of the file, weights in a group per layer."""
+import json
+import os
+
+from snug.keras import _hdf5, _serial
+
+
+def _weights(layer):
+    return layer.trainable_weights + layer.non_trainable_weights
+
+
+def _group(variables):
+    """A group of arrays under their variables' paths, which it lists."""
+    made, names = _hdf5.Group(), []
+    for v in variables:
+        name, n = v.path, 1
+        while name in names:
+            n += 1
+            name = f"{v.path}_{n}"
+        names.append(name)
+        *folders, last = name.split("/")
+        at = made
+        for folder in folders:
+            at = at.setdefault(folder, {})
+        at[last] = v.numpy()
+    made.attributes["weight_names"] = names
+    return made
+
+
+def _arrays(group):
+    """The arrays of such a group, in its order."""
+    found = []
+    for name in group.attributes.get("weight_names", []):
+        at = group
+        for word in name.split("/"):
+            at = at[word]
+        found.append(at)
+    return found
+
+
+def _training(model):
+    config = dict(model.get_compile_config())
+    config["optimizer_config"] = config.pop("optimizer")
+    return json.dumps(config)
+
+
+def save(model, path, include_optimizer=True):
+    from snug.keras import __version__
+    about = {"keras_version": __version__, "backend": "tensorflow"}
+    config = {"class_name": _serial.serialize_keras_object(model)["class_name"], "config": _serial.to_config(model.get_config())}
+    tree = _hdf5.Group(**about, model_config=json.dumps(config))
+    layers = {layer.name: _group(_weights(layer)) for layer in model.layers}
+    tree["model_weights"] = _hdf5.Group({**layers, "top_level_model_weights": _group(model._own)}, layer_names=list(layers), **about)
+    if include_optimizer and model.compiled and model.optimizer is not None:
+        tree.attributes["training_config"] = _training(model)
+        if model.optimizer.built:
+            tree["optimizer_weights"] = _hdf5.Group(_slots(model.optimizer), weight_names=_slot_names(model.optimizer))
+    part = path + ".part"
+    _hdf5.write(part, tree)
+    os.replace(part, path)
+
+
+def _slot_names(optimizer):
+    return [f"variable_{i}" for i in range(len(optimizer.variables))]
+
+
+def _slots(optimizer):
+    return {name: v.numpy() for name, v in zip(_slot_names(optimizer), optimizer.variables)}
+
+
+def load_weights(model, tree, path, skip_mismatch=False):
+    """From the group that lists layers."""
+    names = [n for n in tree.attributes.get("layer_names", []) if tree[n].attributes.get("weight_names")]
+    layers = [layer for layer in model.layers if _weights(layer)]
+    if len(names) != len(layers):
+        raise ValueError(f"Layer count mismatch when loading weights from file. Model expected {len(layers)} layers, found {len(names)}"
+                         f" saved layers in '{path}'.")
+    pairs = [(_weights(layer), tree[name]) for layer, name in zip(layers, names)]
+    if "top_level_model_weights" in tree:
+        pairs.append((model._own, tree["top_level_model_weights"]))
+    for variables, group in pairs:
+        arrays = _arrays(group)
+        if len(arrays) != len(variables):
+            raise ValueError(f"'{path}' has {len(arrays)} arrays for a layer of {len(variables)} weights")
+        for v, a in zip(variables, arrays):
+            if tuple(v.shape) == a.shape:
+                v.assign(a)
+            elif not skip_mismatch:
+                raise ValueError(f"weight '{v.path}' is {tuple(v.shape)}, in '{path}' it is {a.shape}")
+
+
+def load(path, custom_objects=None, compile=True):
+    tree = _hdf5.read(path)
+    text = tree.attributes.get("model_config")
+    if text is None:
+        raise ValueError(f"No model config found in the file at {path}.")
+    with _serial.custom_object_scope(custom_objects):
+        model = _serial.deserialize_keras_object(json.loads(text))
+        load_weights(model, tree["model_weights"], path)
+        settings = tree.attributes.get("training_config")
+        if compile and settings is not None:
+            settings = json.loads(settings)
+            settings["optimizer"] = settings.pop("optimizer_config")
+            model.compile_from_config(settings)
+            _load_slots(model, tree.get("optimizer_weights"))
+    return model
+
+
+def _load_slots(model, group):
+    if group is None:
+        return
+    model.optimizer.build(model.trainable_variables)
+    arrays, variables = _arrays(group), model.optimizer.variables
+    if len(arrays) == len(variables):        # one of another kind starts anew, as Keras' does
+        for v, a in zip(variables, arrays):
+            v.assign(a)
