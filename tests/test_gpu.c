@@ -322,6 +322,40 @@ static void test_the_floor_is_held_with_slots_in_pinned_memory(void **state) {
     free(least);
 }
 
+static snug_model_plan_info plan_wide(snug_engine *e, size_t budget, size_t host) {
+    snug_error err;
+    snug_model *m;
+    snug_model_plan_info info;
+    expect_ok(snug_budget(e, 0, &err), &err);
+    expect_ok(open_gpu(e, budget, &err), &err);
+    expect_ok(make_wide(e, true, &m, &err), &err);
+    expect_ok(snug_budget(e, host, &err), &err);
+    expect_ok(snug_model_plan(m, &(snug_plan_request){.batch = 16, .train = 1}, &info, &err), &err);
+    snug_model_destroy(m);
+    expect_ok(snug_budget(e, 0, &err), &err);
+    return info;
+}
+
+/* Slots of 4 MiB: what the host has no room for stays on the device, at a price there. */
+static void test_what_waits_on_the_host_is_within_its_budget(void **state) {
+    const snug_model_plan_info roomy = plan_wide(*state, 0, 0);
+    const snug_model_plan_info least = plan_wide(*state, roomy.floor_bytes, 0);
+    const size_t host = least.host_process_bytes + least.host_pinned_bytes;
+    assert_true(least.host_fits && least.host_budget_bytes == 0);
+    assert_int_equal(least.host_spilled_bytes, least.spilled_bytes);
+    assert_true(least.spilled_bytes >= (size_t)12 << 20);
+    const size_t narrow = host + ((size_t)6 << 20);
+    const size_t floor = plan_wide(*state, 0, narrow).floor_bytes;
+    assert_true(floor > roomy.floor_bytes);
+    const snug_model_plan_info some = plan_wide(*state, floor, narrow);
+    assert_true(some.fits && some.host_fits && some.spilled_bytes <= (size_t)6 << 20);
+    assert_false(plan_wide(*state, roomy.floor_bytes, narrow).fits);
+    const snug_model_plan_info all =
+        plan_wide(*state, roomy.floor_bytes, host + ((size_t)14 << 20));
+    assert_true(all.fits && all.host_fits && all.spilled_bytes == least.spilled_bytes);
+    assert_false(plan_wide(*state, 0, host / 2).host_fits);
+}
+
 static void test_a_budget_below_the_floor_is_refused_with_numbers(void **state) {
     snug_error err;
     snug_model *m;
@@ -462,6 +496,7 @@ int main(void) {
         gpu_test(test_a_tight_budget_is_held_in_slices_with_the_same_weights),
         gpu_test(test_slices_run_on_the_host_with_the_same_weights),
         gpu_test(test_the_floor_is_held_with_slots_in_pinned_memory),
+        gpu_test(test_what_waits_on_the_host_is_within_its_budget),
         gpu_test(test_a_budget_below_the_floor_is_refused_with_numbers),
         gpu_test(test_a_card_that_others_fill_is_planned_into_what_is_left),
         gpu_test(test_what_is_missing_is_said),

@@ -17,6 +17,7 @@ typedef struct {
     sn_fake_device fake;
     const sn_device *devices[1];
     sn_graph *graph;
+    size_t most; /* bytes that may go out; 0: no limit */
 } fixture;
 
 static void build_graph(fixture *f) {
@@ -219,6 +220,7 @@ static void begin_plan(sn_planner *p, const fixture *f, const sn_graph *g) {
     *p = (sn_planner){.engine = f->engine,
                       .graph = g,
                       .device = f->devices[0],
+                      .spill_limit = f->most,
                       .n_nodes = sn_graph_n_nodes(g),
                       .n_values = sn_graph_n_values(g)};
     expect_ok(sn_zone_create(f->engine, SN_MEM_PLAN, &p->work, &err), &err);
@@ -230,8 +232,8 @@ static void begin_plan(sn_planner *p, const fixture *f, const sn_graph *g) {
     expect_ok(sn_plan_readers(p, &err), &err);
 }
 
-/* The plan of the graph in a part of the bytes it takes as written; how many values are spilled, and
- * whether that part is enough. */
+/* The plan of the graph in a part of the bytes it takes as written; how many values are spilled,
+ * and whether that part is enough. */
 static uint32_t spill_some(const fixture *f, const sn_graph *g, uint32_t eighths, bool *kept) {
     sn_planner p;
     sn_order order = {.n = 0};
@@ -249,6 +251,7 @@ static uint32_t spill_some(const fixture *f, const sn_graph *g, uint32_t eighths
     expect_ok(sn_spill_begin(&p, p.work, &program, &err), &err);
     expect_ok(sn_spill_values(&p, p.work, limit, &program, &l, &err), &err);
     *kept = l.bound <= limit;
+    assert_true(f->most == 0 || p.file_bytes <= f->most);
     expect_ok(sn_spill_time(&p, &l, &seconds, &err), &err);
     expect_ok(sn_pack(f->engine, l.items, l.n_items, &height, &bound, &err), &err);
     p.plan->memories[SN_MEM_FIRST_ARENA].bytes = height;
@@ -286,6 +289,24 @@ static void test_values_of_random_graphs_go_out_and_come_back(void **state) {
     assert_true(n_spilled > 300);
 }
 
+static void test_no_more_goes_out_than_there_is_room_for(void **state) {
+    static const size_t rooms[2] = {0, 24 << 10};
+    fixture *f = *state;
+    uint32_t n_spilled[2] = {0, 0};
+    set_disk(f, 1e9);
+    for (int i = 0; i < 2; i++)
+        for (uint64_t seed = 0; seed < 40; seed++) {
+            snug_error err;
+            sn_graph *g;
+            bool kept;
+            f->most = rooms[i];
+            expect_ok(sn_random_graph(f->engine, seed, 40 + (int)(seed * 3 % 80), &g, &err), &err);
+            n_spilled[i] += spill_some(f, g, 4, &kept);
+            sn_graph_destroy(g);
+        }
+    assert_true(n_spilled[1] > 40 && n_spilled[1] < n_spilled[0]);
+}
+
 /* How low a plan gets is no matter of the disk's speed: a slow one is waited for. */
 static void test_a_slow_disk_is_waited_for(void **state) {
     static const double disks[2] = {1e3, 1e12};
@@ -311,6 +332,7 @@ int main(void) {
         plan_test(test_what_a_file_is_stands_in_the_plan),
         plan_test(test_each_broken_plan_is_refused),
         plan_test(test_values_of_random_graphs_go_out_and_come_back),
+        plan_test(test_no_more_goes_out_than_there_is_room_for),
         plan_test(test_a_slow_disk_is_waited_for),
     };
     return cmocka_run_group_tests_name("plan_spill", tests, NULL, NULL);

@@ -66,6 +66,13 @@ typedef struct {
     double flops;           /* per step */
     const char *peak_layer; /* layer and operator where the arena binds; lent until the next plan */
     const char *peak_operator;
+    /* On a GPU, where all the above is of its memory: what the step needs of the host, and whether
+     * that is within the engine's budget (snug_budget). Zeros else, and host_fits is 1. */
+    int host_fits;
+    size_t host_budget_bytes;  /* 0: none */
+    size_t host_process_bytes; /* process, graph, plan, session */
+    size_t host_pinned_bytes;  /* feeds and outputs on their way */
+    size_t host_spilled_bytes; /* waits there because the device has no room */
 } snug_model_plan_info;
 
 /* The verdict on a step, before anything is read or run. A budget that is too small is no error

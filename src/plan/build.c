@@ -98,6 +98,7 @@ static sn_planner planner_of(snug_engine *e, const sn_graph *g, const sn_plan_op
     return (sn_planner){.engine = e,
                         .graph = g,
                         .device = o->devices[0],
+                        .spill_limit = o->spill_bytes,
                         .n_nodes = sn_graph_n_nodes(g),
                         .n_values = sn_graph_n_values(g)};
 }

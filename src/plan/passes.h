@@ -33,9 +33,10 @@ typedef struct {
     uint32_t *reader_start; /* needed nodes that read value v, each once: readers[reader_start[v] ..
                                [v + 1]) */
     uint32_t *readers;
-    uint32_t *updater; /* per value: the STATE node that overwrites this version, or UINT32_MAX */
-    bool *kept;        /* per value: an old version that is copied away before its update */
-    bool *spilled;     /* per variable: its home lies in the spill file; NULL: none */
+    uint32_t *updater;  /* per value: the STATE node that overwrites this version, or UINT32_MAX */
+    bool *kept;         /* per value: an old version that is copied away before its update */
+    size_t spill_limit; /* the most bytes outside; 0: none */
+    bool *spilled;      /* per variable: its home lies in the spill file; NULL: none */
     size_t stage_target, stage_bytes, ring_bytes; /* of spilled slots on their way (spill.c) */
     uint32_t n_stages;
     size_t n_piece_steps; /* steps beyond one for each update */
@@ -205,9 +206,9 @@ SNUG_CHECKED snug_status sn_plan_emit(sn_planner *p, const sn_layout *l, snug_er
 /* Slots that go to the spill file: those wanted (one per variable; SNUG_E_INVALID where one cannot
  * be), or NULL: all that can. Sets what passes ask of them; before the first layout. */
 SNUG_CHECKED snug_status sn_spill_slots(sn_planner *p, const bool *wanted, snug_error *err);
-size_t sn_spill_bytes_of(const sn_planner *p); /* of the slots in the file */
+size_t sn_spill_bytes_of(const sn_planner *p);          /* of the slots in the file */
 bool sn_spill_uses(const sn_planner *p, uint32_t node); /* slots in the file */
-double sn_spill_seconds(const sn_planner *p); /* that copies take beyond the updates */
+double sn_spill_seconds(const sn_planner *p);           /* that copies take beyond the updates */
 /* Slots stay in memory after all, as far as there is room for them. */
 void sn_spill_keep(sn_planner *p, size_t room);
 /* Cuts the updates of the emitted plan into slices that go through the ring. */

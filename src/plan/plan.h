@@ -154,6 +154,7 @@ typedef struct {
                             that can be sliced */
     bool may_spill;      /* slots may lie in a file: arena_bytes is what the arena may have with all
                             variables in memory; a plan with spilled_bytes has so many more */
+    size_t spill_bytes;  /* the most that may; 0: no limit */
     size_t short_bytes;  /* that the variables alone have too many, where arena_bytes is 1 */
     const bool *spilled; /* per variable: spill exactly these; NULL: the planner's choice */
     sn_plan_floor *floor; /* filled unless the unlimited plan fits; may be NULL */

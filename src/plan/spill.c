@@ -245,6 +245,28 @@ static snug_status size_ring(sn_planner *p, snug_error *err) {
     return SNUG_OK;
 }
 
+/* The largest that fit the limit go. */
+static void limit_slots(sn_planner *p) {
+    size_t room = p->spill_limit;
+    for (size_t last = SIZE_MAX;;) {
+        size_t next = 0;
+        for (uint32_t i = 0; i < sn_graph_n_vars(p->graph); i++) {
+            const size_t own = p->bytes[var_at(p, i)->first.i];
+            if (!p->spilled[i])
+                continue;
+            if (own == last && own > room)
+                p->spilled[i] = false;
+            else if (own == last)
+                room -= own;
+            else if (own < last && own > next)
+                next = own;
+        }
+        if (next == 0)
+            return;
+        last = next;
+    }
+}
+
 snug_status sn_spill_slots(sn_planner *p, const bool *wanted, snug_error *err) {
     const uint32_t n = sn_graph_n_vars(p->graph);
     SNUG_TRY(sn_plan_array(p->plan->zone, n, sizeof *p->spilled, &p->spilled, err));
@@ -254,6 +276,8 @@ snug_status sn_spill_slots(sn_planner *p, const bool *wanted, snug_error *err) {
             return sn_fail(err, SNUG_E_INVALID, "plan: variable '%s' cannot be spilled",
                            var_at(p, i)->name);
     }
+    if (p->spill_limit > 0 && !wanted)
+        limit_slots(p);
     SNUG_TRY(find_target(p, wanted != NULL, err));
     return size_ring(p, err);
 }

@@ -85,12 +85,20 @@ static choice consider(const finder *f, uint32_t c) {
     return best;
 }
 
+/* Outside, beside what is there already. */
+static bool has_room(const sn_planner *p, size_t bytes) {
+    const size_t taken = p->file_bytes + sn_spill_bytes_of(p), limit = p->spill_limit;
+    size_t whole;
+    return limit == 0 ||
+           (taken < limit && sn_size_align(bytes, SN_FILE_ALIGN, &whole) && whole <= limit - taken);
+}
+
 static bool may_go(const finder *f, uint32_t c) {
     const sn_copy *copy = &f->l->copies[c];
     return f->prev[c] != NONE && f->next[c] != NONE && f->prev[c] < f->l->peak &&
            f->p->bytes[copy->value] > f->l->bound / LEAST_PART &&
            !sn_plan_in_state(f->p, copy->value) && f->p->file_at[copy->value] == SIZE_MAX &&
-           copy->buffer != SN_NO_BUFFER;
+           copy->buffer != SN_NO_BUFFER && has_room(f->p, f->p->bytes[copy->value]);
 }
 
 /* A value on its way whose bytes need not be there at the peak. */

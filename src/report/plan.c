@@ -214,8 +214,9 @@ static snug_status say_means(const plan_report *r, snug_error *err) {
         SNUG_TRY(sn_say(r->w, err, "  %zu operators are run again: +%s a step\n", p->recomputed,
                         sn_seconds_print(p->again_seconds, seconds, sizeof seconds)));
     if (p->spilled_bytes > 0)
-        SNUG_TRY(sn_say(r->w, err, "  %s wait in a file\n",
-                        snug_bytes_print(p->spilled_bytes, bytes, sizeof bytes)));
+        SNUG_TRY(sn_say(r->w, err, "  %s wait in %s\n",
+                        snug_bytes_print(p->spilled_bytes, bytes, sizeof bytes),
+                        sn_gpu_of(r->model->target) ? "pinned memory of the host" : "a file"));
     if (p->slices <= 1 && p->recomputed == 0 && p->spilled_bytes == 0)
         return sn_say(r->w, err, "  nothing had to be done for it\n");
     return SNUG_OK;
@@ -264,6 +265,31 @@ static snug_status say_head(const plan_report *r, snug_error *err) {
                   snug_bytes_print(r->info.peak_bytes, peak, sizeof peak), off);
 }
 
+static size_t host_bytes_of(const snug_model_plan_info *p) {
+    return p->host_process_bytes + p->host_pinned_bytes + p->host_spilled_bytes;
+}
+
+/* Of a step on a GPU: its part of the host, and the host's budget. */
+static snug_status say_host(const plan_report *r, snug_error *err) {
+    const snug_model_plan_info *p = &r->info;
+    const bool color = r->style & SNUG_REPORT_COLOR;
+    const char *on = !color ? "" : p->host_fits ? "\x1b[1;32m" : "\x1b[1;31m";
+    char all[32], process[32], pinned[32], spilled[32], budget[32];
+    if (!sn_gpu_of(r->model->target))
+        return SNUG_OK;
+    SNUG_TRY(sn_say(r->w, err, "  host %s", snug_bytes_print(host_bytes_of(p), all, sizeof all)));
+    if (p->host_budget_bytes > 0)
+        SNUG_TRY(sn_say(r->w, err, ", which %s%s %s%s", on, p->host_fits ? "fits" : "does not fit",
+                        snug_bytes_print(p->host_budget_bytes, budget, sizeof budget),
+                        color ? "\x1b[0m" : ""));
+    return sn_say(r->w, err,
+                  ": process and plan %s, pinned for feeds and outputs %s, for what waits there "
+                  "%s\n",
+                  snug_bytes_print(p->host_process_bytes, process, sizeof process),
+                  snug_bytes_print(p->host_pinned_bytes, pinned, sizeof pinned),
+                  snug_bytes_print(p->host_spilled_bytes, spilled, sizeof spilled));
+}
+
 static snug_status say_facts(const plan_report *r, snug_error *err) {
     const snug_model_plan_info *p = &r->info;
     char arena[32], bound[32], flops[32], layer[96];
@@ -274,8 +300,10 @@ static snug_status say_facts(const plan_report *r, snug_error *err) {
         SNUG_TRY(sn_say(r->w, err, "  the arena is fullest in %s%s, operator %s\n",
                         p->peak_layer[0] ? "layer " : "the model",
                         sn_plain_text(p->peak_layer, layer, sizeof layer), p->peak_operator));
-    return sn_say(r->w, err, "  %sFLOP a step, %zu nodes, %zu steps\n\n",
-                  print_flops(p->flops, flops, sizeof flops), p->n_nodes, p->n_steps);
+    SNUG_TRY(sn_say(r->w, err, "  %sFLOP a step, %zu nodes, %zu steps\n",
+                    print_flops(p->flops, flops, sizeof flops), p->n_nodes, p->n_steps));
+    SNUG_TRY(say_host(r, err));
+    return sn_say(r->w, err, "\n");
 }
 
 static snug_status say_text(const plan_report *r, snug_error *err) {
@@ -381,6 +409,17 @@ static snug_status json_verdict(const plan_report *r, snug_error *err) {
                   sn_real_print(p->plain_seconds, 6, plain));
 }
 
+static snug_status json_host(const plan_report *r, snug_error *err) {
+    const snug_model_plan_info *p = &r->info;
+    if (!sn_gpu_of(r->model->target))
+        return SNUG_OK;
+    return sn_say(r->w, err,
+                  ",\"host\":{\"fits\":%s,\"budget_bytes\":%zu,\"peak_bytes\":%zu,"
+                  "\"process_bytes\":%zu,\"pinned_bytes\":%zu,\"spilled_bytes\":%zu}",
+                  p->host_fits ? "true" : "false", p->host_budget_bytes, host_bytes_of(p),
+                  p->host_process_bytes, p->host_pinned_bytes, p->host_spilled_bytes);
+}
+
 static snug_status say_json(const plan_report *r, snug_error *err) {
     const snug_model_plan_info *p = &r->info;
     char gap[SN_REAL_TEXT];
@@ -400,6 +439,7 @@ static snug_status say_json(const plan_report *r, snug_error *err) {
     SNUG_TRY(sn_say(r->w, err, ",\"peak_operator\":\"%s\"", p->peak_operator));
     SNUG_TRY(json_means(r, err));
     SNUG_TRY(json_rows(r, err));
+    SNUG_TRY(json_host(r, err));
     SNUG_TRY(json_layers(r, err));
     if (r->style & SNUG_REPORT_STEPS)
         SNUG_TRY(json_steps(r, err));
@@ -418,7 +458,11 @@ static void add_workspace(const plan_report *r, sn_plan_owner_row *rows) {
 }
 
 static snug_status fail_verdict(const snug_model_plan_info *p, snug_error *err) {
-    char budget[32], floor[32];
+    char budget[32], floor[32], host[32];
+    if (p->fits)
+        return sn_fail(err, SNUG_E_BUDGET, "the step needs %s of the host, and its budget is %s",
+                       snug_bytes_print(host_bytes_of(p), host, sizeof host),
+                       snug_bytes_print(p->host_budget_bytes, budget, sizeof budget));
     return sn_fail(err, SNUG_E_BUDGET, "does not fit %s; the smallest budget for this batch is %s",
                    snug_bytes_print(p->budget_bytes, budget, sizeof budget),
                    snug_bytes_print(p->floor_bytes, floor, sizeof floor));
@@ -445,5 +489,6 @@ snug_status snug_report_plan(snug_model *model, const snug_plan_request *request
     if (status == SNUG_OK)
         status = style & SNUG_REPORT_JSON ? say_json(&r, err) : say_text(&r, err);
     sn_free(model->engine, SN_MEM_OTHER, rows, bytes);
-    return status == SNUG_OK && !r.info.fits ? fail_verdict(&r.info, err) : status;
+    const bool fits = r.info.fits && r.info.host_fits;
+    return status == SNUG_OK && !fits ? fail_verdict(&r.info, err) : status;
 }

@@ -338,8 +338,9 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
     snug_status st = SNUG_OK;
     size_t away = 0;
     unfuse(s);
-    o.may_spill =
-        sn_engine_spill_folder(m->engine) || m->as_if_spilling || sn_gpu_of(m->target) != NULL;
+    o.may_spill = sn_engine_spill_folder(m->engine) || m->as_if_spilling;
+    if (sn_gpu_of(m->target))
+        SNUG_TRY(sn_gpu_spill_room(m, s->graph, &o.may_spill, &o.spill_bytes, err));
     if (o.may_spill && first) {
         SNUG_TRY(sn_zone_create(m->engine, SN_MEM_PLAN, &z, err));
         st = find_spilled(first, s->graph, z, &o.spilled, &away, err);

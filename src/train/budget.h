@@ -35,8 +35,19 @@ SNUG_CHECKED snug_status sn_gpu_share(const snug_model *m, size_t reserve, size_
                                       sn_share *inout, snug_error *err);
 SNUG_CHECKED snug_status sn_gpu_forecast(const snug_model *m, const sn_plan *plan, sn_forecast *out,
                                          snug_error *err);
-/* Whether what a step on a GPU needs of the host, pinned memory included, is within the engine's
- * budget. */
+/* What a step on a GPU needs of the host: the process with graph, plan and session, and pinned
+ * memory for feeds and outputs on their way, and for what waits there because the device has no
+ * room. */
+typedef struct {
+    size_t budget; /* the engine's; 0: none */
+    size_t process, pinned, spilled;
+} sn_host_share;
+SNUG_CHECKED snug_status sn_gpu_host_share(const snug_model *m, const sn_plan *plan,
+                                           sn_host_share *out, snug_error *err);
+bool sn_gpu_host_fits(const sn_host_share *s);
+/* What of the device may wait on the host: *may not at all; 0: no limit. */
+SNUG_CHECKED snug_status sn_gpu_spill_room(const snug_model *m, const sn_graph *g, bool *may,
+                                           size_t *bytes, snug_error *err);
 SNUG_CHECKED snug_status sn_gpu_check_host(const snug_model *m, const sn_plan *plan,
                                            snug_error *err);
 SNUG_CHECKED snug_status sn_model_forecast(const snug_model *m, const sn_plan *plan,

@@ -10,6 +10,9 @@
 #define PLACE_ALIGN 256
 /* Of feeds that are not staged whole. */
 #define STAGE_BYTES ((size_t)64 << 20)
+/* On the host: of a plan with its session, and more for each node. */
+#define PLAN_BYTES      ((size_t)512 << 10)
+#define PLAN_STEP_BYTES 4096
 
 static size_t in_granules(size_t bytes, size_t unit) {
     return (bytes + unit - 1) / unit * unit;
@@ -77,31 +80,70 @@ snug_status sn_gpu_forecast(const snug_model *m, const sn_plan *plan, sn_forecas
     return SNUG_OK;
 }
 
-/* Feeds and outputs go through it (exec/gpu_bind.c), and what is spilled lies there. */
-static size_t pinned_of(const sn_plan *plan) {
-    const sn_graph *g = plan->graph;
-    size_t feeds = 0, sum = plan->spilled_bytes + plan->spilled_value_bytes;
-    for (uint32_t i = 0; i < sn_graph_n_inputs(g); i++)
-        feeds += plan->value_bytes[sn_graph_input_at(g, i).i];
-    for (uint32_t i = 0; i < sn_graph_n_outputs(g); i++)
-        sum += plan->value_bytes[plan->outputs[i].value.i];
-    return sum + (feeds < STAGE_BYTES ? feeds : STAGE_BYTES);
+/* --- the host ----------------------------------------------------------------------------------
+ */
+
+/* Feeds and outputs go through it (exec/gpu_bind.c). */
+static snug_status staged_of(const sn_graph *g, size_t *out, snug_error *err) {
+    size_t feeds = 0, outputs = 0, bytes;
+    for (uint32_t i = 0; i < sn_graph_n_inputs(g); i++) {
+        SNUG_TRY(snug_type_bytes(sn_graph_type(g, sn_graph_input_at(g, i)), &bytes, err));
+        feeds = sn_size_add(feeds, bytes, &bytes) ? bytes : SIZE_MAX;
+    }
+    for (uint32_t i = 0; i < sn_graph_n_outputs(g); i++) {
+        SNUG_TRY(snug_type_bytes(sn_graph_type(g, sn_graph_output_at(g, i)), &bytes, err));
+        outputs = sn_size_add(outputs, bytes, &bytes) ? bytes : SIZE_MAX / 2;
+    }
+    *out = outputs + (feeds < STAGE_BYTES ? feeds : STAGE_BYTES);
+    return SNUG_OK;
 }
 
-snug_status sn_gpu_check_host(const snug_model *m, const sn_plan *plan, snug_error *err) {
-    const size_t budget = snug_budget_bytes(m->engine), pinned = pinned_of(plan);
-    const size_t session = 2 * sn_zone_bytes(plan->zone);
-    char have[24], need[24], held[24];
-    size_t process;
+snug_status sn_gpu_host_share(const snug_model *m, const sn_plan *plan, sn_host_share *out,
+                              snug_error *err) {
+    sn_host_share s = {.budget = snug_budget_bytes(m->engine),
+                       .spilled = plan->spilled_bytes + plan->spilled_value_bytes};
+    SNUG_TRY(sn_model_peak(m, &s.process, err));
+    SNUG_TRY(staged_of(plan->graph, &s.pinned, err));
+    s.process += 2 * sn_zone_bytes(plan->zone); /* of the session */
+    *out = s;
+    return SNUG_OK;
+}
+
+static size_t sum_of(const sn_host_share *s) {
+    return s->process + s->pinned + s->spilled;
+}
+
+/* Not more than what the host's budget leaves beside a plan that is still to be made. */
+snug_status sn_gpu_spill_room(const snug_model *m, const sn_graph *g, bool *may, size_t *bytes,
+                              snug_error *err) {
+    const size_t budget = snug_budget_bytes(m->engine);
+    const size_t plan = PLAN_BYTES + (size_t)sn_graph_n_nodes(g) * PLAN_STEP_BYTES;
+    size_t process, staged;
+    *may = true;
+    *bytes = 0;
     if (budget == 0)
         return SNUG_OK;
     SNUG_TRY(sn_model_peak(m, &process, err));
-    if (process + session + pinned <= budget)
+    SNUG_TRY(staged_of(g, &staged, err));
+    *may = process + plan + staged < budget;
+    *bytes = *may ? budget - process - plan - staged : 0;
+    return SNUG_OK;
+}
+
+bool sn_gpu_host_fits(const sn_host_share *s) {
+    return s->budget == 0 || sum_of(s) <= s->budget;
+}
+
+snug_status sn_gpu_check_host(const snug_model *m, const sn_plan *plan, snug_error *err) {
+    sn_host_share s;
+    char have[24], need[24], held[24];
+    SNUG_TRY(sn_gpu_host_share(m, plan, &s, err));
+    if (sn_gpu_host_fits(&s))
         return SNUG_OK;
     return sn_fail(err, SNUG_E_BUDGET,
                    "the step needs %s of the host, %s of it pinned, and its budget is %s; give it "
                    "more, or use a smaller batch",
-                   snug_bytes_print(process + session + pinned, need, sizeof need),
-                   snug_bytes_print(pinned, held, sizeof held),
-                   snug_bytes_print(budget, have, sizeof have));
+                   snug_bytes_print(sum_of(&s), need, sizeof need),
+                   snug_bytes_print(s.pinned + s.spilled, held, sizeof held),
+                   snug_bytes_print(s.budget, have, sizeof have));
 }

@@ -73,6 +73,21 @@ static snug_status tell_share(const snug_model *m, const sn_model_step *s,
     return SNUG_OK;
 }
 
+static snug_status tell_host(const snug_model *m, const sn_model_step *s, snug_model_plan_info *out,
+                             snug_error *err) {
+    sn_host_share h;
+    out->host_fits = 1;
+    if (!sn_gpu_of(m->target))
+        return SNUG_OK;
+    SNUG_TRY(sn_gpu_host_share(m, s->plan, &h, err));
+    out->host_budget_bytes = h.budget;
+    out->host_process_bytes = h.process;
+    out->host_pinned_bytes = h.pinned;
+    out->host_spilled_bytes = h.spilled;
+    out->host_fits = sn_gpu_host_fits(&h);
+    return SNUG_OK;
+}
+
 /* Of a step that has a plan; graph and plan stay as they are. */
 static snug_status find_floor(snug_model *m, sn_model_step *s, sn_budget_floor *floor,
                               snug_error *err) {
@@ -103,6 +118,7 @@ static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_mo
     SNUG_TRY(st);
     tell_plan(s, out);
     SNUG_TRY(tell_share(m, s, out, err));
+    SNUG_TRY(tell_host(m, s, out, err));
     if (budget > 0 && floor.budget == 0)
         SNUG_TRY(find_floor(m, s, &floor, err));
     out->budget_bytes = budget;

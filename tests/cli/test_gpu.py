@@ -68,6 +68,13 @@ class Works(unittest.TestCase):
         r = run("fit", MLP, *DATA, "--device", "gpu", "--host-budget", "8MiB")
         self.assertEqual(r.returncode, 3, r.stderr)
         self.assertIn("of the host", r.stderr)
+        plan = ["plan", MLP, "--train", "--batch", "16", "--device", "gpu", "--host-budget"]
+        host = json.loads(run(*plan, "1GiB", "--json").stdout)["host"]
+        self.assertEqual(host["peak_bytes"], host["process_bytes"] + host["pinned_bytes"] + host["spilled_bytes"])
+        self.assertTrue(host["fits"] and host["budget_bytes"] == 1 << 30)
+        r = run(*plan, "8MiB")
+        self.assertEqual(r.returncode, 3, r.stderr)
+        self.assertIn("does not fit 8.0 MiB", r.stdout)
 
     def test_doctor_tells_versions_and_what_is_missing(self):
         facts = json.loads(run("doctor", "--json").stdout)
