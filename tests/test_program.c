@@ -225,6 +225,46 @@ static void test_draws_do_not_depend_on_workers(void **state) {
     free(one);
 }
 
+static const snug_program_layer noise = {"GaussianNoise", "{\"stddev\": 1, \"seed\": 3}", 1, 0};
+
+/* Layers of equal seeds draw alike; the same one a second time does not. */
+static snug_dataset *noisy(snug_engine *e, int workers) {
+    snug_error err = {0};
+    snug_dataset *d = range(e, 12);
+    snug_program *p = program(e, snug_dataset_spec(d));
+    const snug_program_layer again = {noise.class_name, noise.config_json, 1, 1},
+                             free_one = {noise.class_name, "{\"stddev\": 1}", 1, 0};
+    int made[4];
+    TRY(snug_program_add_layer(p, &noise, 0, &made[0], &err));
+    TRY(snug_program_add_layer(p, &noise, 0, &made[1], &err));
+    TRY(snug_program_add_layer(p, &again, 0, &made[2], &err));
+    TRY(snug_program_add_layer(p, &free_one, 0, &made[3], &err));
+    return mapped(d, p, made, 4, workers);
+}
+
+static void test_layers_draw_by_their_seed_and_the_element(void **state) {
+    snug_engine *e = *state;
+    snug_error err = {0};
+    char *one = strdup(sn_stream_text(noisy(e, 0)));
+    assert_non_null(one);
+    for (int workers = 1; workers <= 3; workers += 2)
+        assert_string_equal(sn_stream_text(noisy(e, workers)), one);
+    float a, b, c, f;
+    assert_int_equal(sscanf(one, "(%f,%f,%f,%f)", &a, &b, &c, &f), 4);
+    assert_true(a == b && a != c && a != f && c != f);
+    free(one);
+    snug_dataset *d = range(e, 1);
+    snug_program *p = program(e, snug_dataset_spec(d));
+    int made;
+    const snug_program_layer dense = {"PReLU", "{}", 0, 0};
+    const snug_argument dims[] = {whole(2), whole(2)};
+    const int x = CALL(p, "tf.zeros", {.kind = SNUG_ARG_LIST, .list = {dims, 2}});
+    expect_status(snug_program_add_layer(p, &dense, x, &made, &err), SNUG_E_UNSUPPORTED, &err);
+    expect_text(err.text, "no place for the weights of PReLU");
+    snug_program_drop(p);
+    snug_dataset_drop(d);
+}
+
 static void test_constants_are_shared_by_workers(void **state) {
     snug_engine *e = *state;
     snug_error err = {0};
@@ -275,6 +315,8 @@ static snug_status all_of_it(snug_engine *e, snug_error *err) {
     const snug_argument fill[] = {{.kind = SNUG_ARG_LIST, .list = {shape, 1}}, slot(made)};
     if (status == SNUG_OK)
         status = snug_program_call(p, row("tf.fill"), fill, 2, &made, 1, &n_out, err);
+    if (status == SNUG_OK)
+        status = snug_program_add_layer(p, &noise, made, &made, err);
     if (status == SNUG_OK)
         status = snug_program_give(p, &made, 1, err);
     if (status != SNUG_OK) {
@@ -328,6 +370,7 @@ int main(void) {
         engine_test(test_what_cannot_be_is_refused_at_once),
         engine_test(test_a_slot_can_be_told_its_shape),
         engine_test(test_draws_do_not_depend_on_workers),
+        engine_test(test_layers_draw_by_their_seed_and_the_element),
         engine_test(test_constants_are_shared_by_workers),
         engine_test(test_a_failure_names_its_element_only),
         engine_test(test_any_request_of_memory_may_fail),

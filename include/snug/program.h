@@ -48,6 +48,16 @@ SNUG_API SNUG_CHECKED snug_status snug_program_call(snug_program *p, int functio
 SNUG_API SNUG_CHECKED snug_status snug_program_data(snug_program *p, snug_data_op *op,
                                                     const int *in, int n_in, int *slots, int max,
                                                     int *n_out, snug_error *err);
+/* A layer without weights (layer.h). times: how often this layer was called in the program before:
+ * layers with a seed of their own draw by it, by their seed and by the element. SNUG_E_UNSUPPORTED:
+ * it has weights. */
+typedef struct {
+    const char *class_name, *config_json;
+    int training, times;
+} snug_program_layer;
+SNUG_API SNUG_CHECKED snug_status snug_program_add_layer(snug_program *p,
+                                                         const snug_program_layer *layer, int in,
+                                                         int *slot, snug_error *err);
 /* What is known of a slot: as in snug_spec. */
 SNUG_API void snug_program_slot(const snug_program *p, int slot, snug_type *type, int *is_text);
 /* Says more about a slot's extents; SNUG_E_SHAPE where that is not what it is. */

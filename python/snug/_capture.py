@@ -154,6 +154,7 @@ class Capture:
         self.program = _C.Program(spec, seed)
         self.inputs = [Slot(self, i) for i in range(len(spec))]
         self.needs_python = False
+        self.layers = {}                    # how often a layer was called, by its id
 
     def __snug_function__(self, function, args, kwargs):
         return self.call(function, args, kwargs)
@@ -170,6 +171,9 @@ class Capture:
 
     def data(self, name, attributes, inputs):
         return [Slot(self, n) for n in self.program.data(name, attributes, [self.number(x) for x in inputs])]
+
+    def layer(self, name, config, training, times, x):
+        return Slot(self, self.program.layer(name, config, int(training), times, self.number(x)))
 
     def blank(self, dtype, dims=None):
         """What Python will give for each element: the program tells types only."""

@@ -2,8 +2,8 @@
  *
  * 1. Handles are made outside of calls; a variable that turns up inside one makes it fail, and the
  * caller tries again with the handle made.
- * 2. Parameters with names become parameters of this occurrence: keys are drawn, numbers are asked
- * of the host, others are what they are. */
+ * 2. Parameters with names become parameters of this occurrence: keys are drawn, or follow from the
+ * layer's seed; numbers are asked of the host, others are what they are. */
 #include "eager/layer.h"
 
 #include "base/rng.h"
@@ -23,12 +23,49 @@ static snug_status read_held(void *ctx, sn_graph *g, uint32_t home, sn_value *ou
     return h->call->b.error.code;
 }
 
+/* How often a layer with a seed asked for a key; traces hold it, too. */
+typedef struct {
+    snug_engine *engine;
+    uint32_t holds;
+    uint64_t times;
+} own_draws;
+
+static double next_draw(void *ctx, int which) {
+    (void)which;
+    return (double)((own_draws *)ctx)->times++;
+}
+
+static void hold_draws(void *ctx) {
+    ((own_draws *)ctx)->holds++;
+}
+
+static void drop_draws(void *ctx) {
+    own_draws *d = ctx;
+    if (d && --d->holds == 0)
+        sn_free(d->engine, SN_MEM_MODEL, d, sizeof *d);
+}
+
+/* Layers that were made with the same seed draw the same. */
+static int64_t own_key(sn_held *h, int64_t seed) {
+    void *block;
+    if (h->element)
+        return sn_record_key(h->call, (int64_t)(sn_rng_key((uint64_t)seed, h->element) >> 1));
+    if (!h->own.ctx) {
+        if (sn_alloc_zero(h->network->engine, SN_MEM_MODEL, sizeof(own_draws), &block,
+                          &h->call->b.error) != SNUG_OK)
+            return 0;
+        *(own_draws *)block = (own_draws){.engine = h->network->engine, .holds = 1};
+        h->own = (sn_host){block, next_draw, hold_draws, drop_draws};
+    }
+    return sn_record_own_key(h->call, &h->own, seed);
+}
+
 static snug_status find_param(void *ctx, const sn_param_info *wanted, sn_param *out,
                               snug_error *err) {
     sn_held *const h = ctx;
     int64_t word = -1;
     if (wanted->kind == SN_PARAM_KEY)
-        word = sn_record_draw(h->call);
+        word = wanted->key ? own_key(h, wanted->key) : sn_record_draw(h->call);
     for (int i = 0; i < h->n_numbers && word < 0; i++)
         if (strcmp(h->numbers[i].name, wanted->name) == 0)
             word = sn_record_ask(h->call, h->host, i);
@@ -51,6 +88,7 @@ void sn_held_clear(sn_held *h) {
         return;
     for (size_t i = 0; i < h->n; i++)
         snug_variable_drop(h->vars[i]);
+    drop_draws(h->own.ctx);
     sn_free(h->network->engine, SN_MEM_MODEL, h->vars, h->cap * sizeof *h->vars);
     sn_network_destroy(h->network);
     *h = (sn_held){0};

@@ -6,6 +6,8 @@
 #include "exec/record.h"
 #include "nn/nn.h"
 
+#include <snug/layer.h>
+
 /* vars[i] is the variable with home i of the network. While a call is open reads go through it. */
 typedef struct {
     snug_recorder *r;
@@ -16,6 +18,8 @@ typedef struct {
     const sn_host *host;          /* of numbers by name; NULL: names are keys that are drawn */
     const sn_named_real *numbers; /* what the host knows, by index */
     int n_numbers;
+    sn_host own;      /* of keys of layers with a seed of their own; made when needed */
+    uint64_t element; /* what those follow from in a program; 0: how often they came */
     sn_network_door door;
     sn_param_source source;
 } sn_held;
@@ -28,5 +32,7 @@ SNUG_CHECKED snug_status sn_held_make(sn_held *h, snug_error *err);
 /* From enter to leave the network reads through the call. */
 void sn_held_enter(sn_held *h, sn_record_call *c);
 void sn_held_leave(sn_held *h);
+/* The element that the layer is called for, by a program (program.h). */
+void sn_layer_set_element(snug_layer *layer, uint64_t key);
 
 #endif

@@ -94,6 +94,10 @@ void snug_layer_set_trainable(snug_layer *l, int trainable) {
         snug_variable_set_trainable(l->held.vars[i], trainable && n->vars[i].trainable);
 }
 
+void sn_layer_set_element(snug_layer *l, uint64_t key) {
+    l->held.element = key | 1;
+}
+
 int snug_layer_n_variables(const snug_layer *l) {
     return (int)l->held.n;
 }

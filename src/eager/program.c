@@ -8,6 +8,8 @@
 #include "eager/program.h"
 #include "nn/text.h"
 
+#include <snug/layer.h>
+
 #include "base/size.h"
 #include "tensor/type.h"
 
@@ -273,6 +275,20 @@ typedef struct {
     int n;
 } outcome;
 
+/* A layer that is made for this call alone. */
+static snug_status try_layer(snug_program *p, const snug_program_layer *wanted, snug_tensor *in,
+                             snug_tensor **out, snug_error *err) {
+    snug_recorder *r = p->tries;
+    snug_layer *layer;
+    int n_out;
+    SNUG_TRY(snug_layer_create(r, wanted->class_name, wanted->config_json, &layer, err));
+    const snug_layer_arguments a = {.inputs = &in, .n_inputs = 1, .training = wanted->training};
+    const snug_status status = snug_layer_call(layer, &a, out, 1, &n_out, NULL, err);
+    p->has_weights = p->has_weights || snug_layer_n_variables(layer) > 0;
+    snug_layer_destroy(layer);
+    return status;
+}
+
 static snug_status try_call(attempt *t, const sn_program_step *s, outcome *o, snug_error *err) {
     snug_recorder *r = t->p->tries;
     snug_type types[MAX_IN];
@@ -282,9 +298,10 @@ static snug_status try_call(attempt *t, const sn_program_step *s, outcome *o, sn
         types[i] = t->p->slots[t->slot[i]].type[t->k];
     SNUG_TRY(snug_trace_begin(r, types, t->n_in, t->tensor, &trace, err));
     const snug_argument *args = with_tensors(t, s->args, s->n_args);
-    o->n = 0;
+    o->n = s->layer ? 1 : 0;
     const snug_status status =
-        snug_function_call(r, s->function, args, s->n_args, out, MAX_OUT, &o->n, err);
+        s->layer ? try_layer(t->p, s->layer, args[0].tensor, out, err)
+                 : snug_function_call(r, s->function, args, s->n_args, out, MAX_OUT, &o->n, err);
     for (int i = 0; status == SNUG_OK && i < o->n; i++) {
         const bool keep = snug_tensor_is_ready(out[i]) && !snug_tensor_is_traced(out[i]);
         o->type[i] = *snug_tensor_type(out[i]);
@@ -317,7 +334,7 @@ static void guess(const snug_program *p, const sn_program_step *s, sn_program_sl
         if (s->args[i].kind == SNUG_ARG_DTYPE)
             type.dtype = s->args[i].dtype;
     const snug_argument *shape = s->n_args > 1 ? &s->args[1] : NULL;
-    if (shape && says_shape(s->function) && shape->kind == SNUG_ARG_LIST &&
+    if (shape && s->function >= 0 && says_shape(s->function) && shape->kind == SNUG_ARG_LIST &&
         shape->list.n <= SNUG_MAX_RANK) {
         type.rank = shape->list.n;
         for (int i = 0; i < type.rank; i++)
@@ -400,6 +417,37 @@ snug_status snug_program_call(snug_program *p, int function, const snug_argument
     for (int i = 0; i < s.n_out; i++)
         slots[i] = s.first_out + i;
     *n_out = s.n_out;
+    return SNUG_OK;
+}
+
+/* --- layers ----------------------------------------------------------------------------------- */
+static snug_status copy_layer(snug_program *p, const snug_program_layer *from,
+                              const snug_program_layer **out, snug_error *err) {
+    void *memory;
+    SNUG_TRY(sn_zone_alloc(p->zone, sizeof *from, &memory, err));
+    snug_program_layer *to = memory;
+    *to = *from;
+    SNUG_TRY(sn_zone_text(p->zone, from->class_name, &to->class_name, err));
+    SNUG_TRY(sn_zone_text(p->zone, from->config_json, &to->config_json, err));
+    *out = to;
+    return SNUG_OK;
+}
+
+snug_status snug_program_add_layer(snug_program *p, const snug_program_layer *layer, int in,
+                                   int *slot, snug_error *err) {
+    const snug_argument arg = {.kind = SNUG_ARG_SLOT, .integer = in};
+    snug_argument room;
+    sn_program_step s = {.function = -1, .n_args = 1, .n_items = 1};
+    if (!p->tries)
+        return sn_fail(err, SNUG_E_INVALID, "the program is closed");
+    SNUG_TRY(copy_args(p, &arg, 1, &s.args, err));
+    SNUG_TRY(copy_layer(p, layer, &s.layer, err));
+    SNUG_TRY(try_twice(p, &s, &room, err));
+    if (p->has_weights)
+        return sn_fail(err, SNUG_E_UNSUPPORTED, "a program has no place for the weights of %s",
+                       layer->class_name);
+    SNUG_TRY(add_step(p, &s, err));
+    *slot = s.first_out;
     return SNUG_OK;
 }
 

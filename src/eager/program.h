@@ -24,7 +24,8 @@ typedef struct {
 
 typedef struct {
     int function;     /* or -1: */
-    snug_data_op *op; /* owned */
+    snug_data_op *op; /* owned; or NULL: */
+    const snug_program_layer *layer;
     const snug_argument *args;
     int n_args, n_items; /* with those in lists */
     int first_out, n_out;
@@ -43,6 +44,7 @@ struct snug_program {
     snug_datum *constants;
     size_t slot_cap, step_cap, constant_cap;
     int n_slots, n_steps, n_constants;
+    bool has_weights; /* a layer that was tried */
 };
 
 /* How many arguments a list has with all lists in it. */

@@ -8,6 +8,7 @@
  * 3. Random draws start anew at each element: element k draws the same whichever worker has it. */
 #include "base/rng.h"
 #include "eager/call.h"
+#include "eager/layer.h"
 #include "eager/program.h"
 #include "memory/pool.h"
 
@@ -23,6 +24,7 @@ typedef struct {
     const snug_program *p;
     snug_recorder *r; /* made by the first step that needs it */
     value *slots;
+    snug_layer **layers;  /* of steps that are one; made with the recorder */
     snug_argument *items; /* room for the arguments of any step */
     size_t n_items;
     int64_t index;
@@ -37,6 +39,10 @@ static size_t most_items(const snug_program *p) {
     return most;
 }
 
+static size_t layers_bytes(const snug_program *p) {
+    return ((size_t)p->n_steps + 1) * sizeof(snug_layer *);
+}
+
 snug_status sn_program_open(void *program, snug_engine *e, void **out, snug_error *err) {
     const snug_program *p = program;
     void *memory;
@@ -48,6 +54,10 @@ snug_status sn_program_open(void *program, snug_engine *e, void **out, snug_erro
         sn_alloc_zero(e, SN_MEM_INPUT, ((size_t)p->n_slots + 1) * sizeof(value), &memory, err);
     if (status == SNUG_OK) {
         w->slots = memory;
+        status = sn_alloc_zero(e, SN_MEM_INPUT, layers_bytes(p), &memory, err);
+    }
+    if (status == SNUG_OK) {
+        w->layers = memory;
         status = sn_alloc_zero(e, SN_MEM_INPUT, w->n_items * sizeof *w->items, &memory, err);
     }
     if (status != SNUG_OK) {
@@ -73,9 +83,12 @@ void sn_program_close(void *program, void *opened) {
         return;
     for (int i = 0; w->slots && i < w->p->n_slots; i++)
         let_go(&w->slots[i]);
+    for (int i = 0; w->layers && i < w->p->n_steps; i++)
+        snug_layer_destroy(w->layers[i]);
     if (w->r)
         snug_recorder_destroy(w->r);
     sn_free(e, SN_MEM_INPUT, w->slots, ((size_t)w->p->n_slots + 1) * sizeof(value));
+    sn_free(e, SN_MEM_INPUT, w->layers, layers_bytes(w->p));
     sn_free(e, SN_MEM_INPUT, w->items, w->n_items * sizeof *w->items);
     sn_free(e, SN_MEM_INPUT, w, sizeof *w);
 }
@@ -187,15 +200,45 @@ static snug_status with_tensors(worker *w, const snug_argument *args, int n, snu
     return SNUG_OK;
 }
 
+/* Draws of an element follow from its place alone, whatever the worker did before. */
+static snug_status need_recorder(worker *w, snug_error *err) {
+    if (w->r)
+        return SNUG_OK;
+    SNUG_TRY(sn_recorder_create_worker(w->p->engine, &w->r, err));
+    snug_recorder_seed(w->r, sn_rng_key(w->p->seed, (uint64_t)w->index));
+    return SNUG_OK;
+}
+
+/* Making the layer draws once: from then on all workers have drawn as often. */
+static snug_status make_layer(worker *w, int step, snug_error *err) {
+    const snug_program_layer *l = w->p->steps[step].layer;
+    return w->layers[step]
+               ? SNUG_OK
+               : snug_layer_create(w->r, l->class_name, l->config_json, &w->layers[step], err);
+}
+
+static snug_status call_layer(worker *w, int step, snug_error *err) {
+    const sn_program_step *s = &w->p->steps[step];
+    const int slot = (int)s->args[0].integer;
+    const uint64_t element = sn_rng_key(w->p->seed, (uint64_t)w->index);
+    int n_out;
+    SNUG_TRY(need_recorder(w, err));
+    SNUG_TRY(make_layer(w, step, err));
+    SNUG_TRY(need_tensor(w, slot, err));
+    snug_recorder_seed(w->r, sn_rng_key(element, (uint64_t)step));
+    sn_layer_set_element(w->layers[step], sn_rng_key(element, (uint64_t)s->layer->times));
+    const snug_layer_arguments a = {
+        .inputs = &w->slots[slot].tensor, .n_inputs = 1, .training = s->layer->training};
+    return snug_layer_call(w->layers[step], &a, &w->slots[s->first_out].tensor, 1, &n_out, NULL,
+                           err);
+}
+
 static snug_status call_function(worker *w, const sn_program_step *s, snug_error *err) {
     enum { MAX_OUT = 96 };
     snug_tensor *out[MAX_OUT];
     snug_argument *room = w->items;
     int n_out;
-    if (!w->r) {
-        SNUG_TRY(sn_recorder_create_worker(w->p->engine, &w->r, err));
-        snug_recorder_seed(w->r, sn_rng_key(w->p->seed, (uint64_t)w->index));
-    }
+    SNUG_TRY(need_recorder(w, err));
     SNUG_TRY(with_tensors(w, s->args, s->n_args, &room, err));
     SNUG_TRY(sn_function_record(w->r, s->function, w->items, s->n_args, out, MAX_OUT, &n_out, err));
     for (int i = 0; i < n_out; i++)
@@ -233,7 +276,9 @@ static snug_status call_data(worker *w, int step, snug_error *err) {
 static snug_status run_steps(worker *w, snug_error *err) {
     for (int i = 0; i < w->p->n_steps; i++) {
         const sn_program_step *s = &w->p->steps[i];
-        SNUG_TRY(s->op ? call_data(w, i, err) : call_function(w, s, err));
+        SNUG_TRY(s->op      ? call_data(w, i, err)
+                 : s->layer ? call_layer(w, i, err)
+                            : call_function(w, s, err));
         forget(w, i);
     }
     return SNUG_OK;

@@ -340,6 +340,7 @@ snug_status sn_record_begin(snug_recorder *r, sn_record_call *c, snug_error *err
     c->b = sn_builder_on(r->now->graph);
     c->mark = sn_graph_mark_now(r->now->graph);
     c->n_asked = r->now->n_asked;
+    c->n_draws = r->n_draws;
     r->n_given = 0;
     return SNUG_OK;
 }
@@ -434,6 +435,7 @@ static void undo(sn_record_call *c) {
     rec->n_values = c->mark.n_values < rec->n_values ? c->mark.n_values : rec->n_values;
     rec->n_nodes = c->mark.n_nodes < rec->n_nodes ? c->mark.n_nodes : rec->n_nodes;
     rec->n_asked = c->n_asked;
+    c->r->n_draws = c->n_draws;
 }
 
 /* Tapes see a node's outputs where they see an input and are active. */
@@ -579,7 +581,16 @@ static uint32_t host_index(sn_record_call *c, const sn_host *host) {
 int64_t sn_record_ask(sn_record_call *c, const sn_host *host, int which) {
     const int64_t slot = sn_record_number(c, host->ask(host->ctx, which));
     if (c->b.error.code == SNUG_OK && c->r->now->outer)
-        note_asked(c, (sn_asked){(uint32_t)slot, host_index(c, host), which});
+        note_asked(c,
+                   (sn_asked){.slot = (uint32_t)slot, .host = host_index(c, host), .which = which});
+    return slot;
+}
+
+int64_t sn_record_own_key(sn_record_call *c, const sn_host *host, int64_t seed) {
+    const uint64_t times = (uint64_t)host->ask(host->ctx, 0);
+    const int64_t slot = sn_record_key(c, (int64_t)(sn_rng_key((uint64_t)seed, times) >> 1));
+    if (c->b.error.code == SNUG_OK && c->r->now->outer)
+        note_asked(c, (sn_asked){.slot = (uint32_t)slot, .host = host_index(c, host), .own = seed});
     return slot;
 }
 
@@ -587,7 +598,7 @@ void sn_record_tell(sn_record_call *c, const sn_host *host) {
     if (!c->r->now->outer)
         (void)host->ask(host->ctx, -1);
     else if (c->b.error.code == SNUG_OK)
-        note_asked(c, (sn_asked){UINT32_MAX, host_index(c, host), -1});
+        note_asked(c, (sn_asked){.slot = UINT32_MAX, .host = host_index(c, host), .which = -1});
 }
 
 void snug_recorder_seed(snug_recorder *r, uint64_t seed) {

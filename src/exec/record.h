@@ -23,6 +23,7 @@ typedef struct {
     /* inside */
     sn_graph_mark mark; /* where to go back to */
     size_t n_asked;
+    uint64_t n_draws;
 } sn_record_call;
 
 /* The recorder of a thread of a pipeline: kernels run on that thread alone, and values take buffers
@@ -59,6 +60,8 @@ typedef struct {
     void (*drop)(void *ctx);
 } sn_host;
 int64_t sn_record_ask(sn_record_call *c, const sn_host *host, int which);
+/* A key that follows from a seed other than 0 and from how often the host was asked. */
+int64_t sn_record_own_key(sn_record_call *c, const sn_host *host, int64_t seed);
 void sn_record_tell(sn_record_call *c, const sn_host *host);
 
 /* A variable that starts from a recipe, without bytes until it is read. */

@@ -248,10 +248,10 @@ static void ask_hosts(applier *a) {
             sn_record_tell(&a->c, &a->from->hosts[q->host]);
             continue;
         }
-        a->param[q->slot] =
-            (uint32_t)(q->host == UINT32_MAX
-                           ? sn_record_draw(&a->c)
-                           : sn_record_ask(&a->c, &a->from->hosts[q->host], q->which));
+        const sn_host *host = q->host == UINT32_MAX ? NULL : &a->from->hosts[q->host];
+        a->param[q->slot] = (uint32_t)(!host    ? sn_record_draw(&a->c)
+                                       : q->own ? sn_record_own_key(&a->c, host, q->own)
+                                                : sn_record_ask(&a->c, host, q->which));
     }
 }
 

@@ -120,6 +120,7 @@ typedef struct {
     uint32_t slot;
     uint32_t host; /* index into hosts; UINT32_MAX: a draw */
     int which;     /* -1: its next step begins; without a slot */
+    int64_t own;   /* a key of this seed (sn_record_own_key); 0: no key */
 } sn_asked;
 
 struct sn_recording {

@@ -259,6 +259,18 @@ static PyObject *data(PyObject *self, PyObject *args) {
     return numbers(out, n_out);
 }
 
+/* layer(class, config, training, times, slot): the slot of its result. */
+static PyObject *layer(PyObject *self, PyObject *args) {
+    snug_program_layer l;
+    int in, out;
+    snug_error err;
+    if (!PyArg_ParseTuple(args, "ssiii", &l.class_name, &l.config_json, &l.training, &l.times, &in))
+        return NULL;
+    if (snug_program_add_layer(((py_program *)self)->p, &l, in, &out, &err) != SNUG_OK)
+        return py_raise(&err);
+    return PyLong_FromLong(out);
+}
+
 static PyObject *give(PyObject *self, PyObject *list) {
     int slots[SNUG_MAX_PARTS];
     snug_error err;
@@ -277,6 +289,7 @@ static PyObject *give(PyObject *self, PyObject *list) {
 static PyMethodDef methods[] = {
     {"call", call, METH_VARARGS, "call(function, args, kwargs): ([slots], whether a list)."},
     {"data", data, METH_VARARGS, "data(name, attributes, slots): [slots]."},
+    {"layer", layer, METH_VARARGS, "layer(class, config, training, times, slot): slot."},
     {"constant", constant, METH_O, "The slot of a value that is always the same."},
     {"blank", blank, METH_O, "The slot of what Python gives: [(dtype, dims)]."},
     {"slot", slot, METH_O, "[(dtype, dims)] of a slot."},

@@ -182,6 +182,46 @@ class Streams(unittest.TestCase):
         self.assertEqual(values(Dataset.range(50).map(counted, num_parallel_calls=2)), [2.0 * i for i in range(50)])
         self.assertEqual(len(calls), 1)
 
+    def test_layers_without_weights_are_repeated_without_python(self):
+        layers = tf.keras.layers
+        mixed = tf.keras.Sequential([layers.RandomFlip(), layers.RandomRotation(0.2), layers.RandomZoom(0.1), layers.RandomCrop(6, 6),
+                                     layers.RandomTranslation(0.1, 0.1), layers.RandomContrast(0.2), layers.RandomBrightness(0.1)])
+        x = np.random.RandomState(0).randint(0, 255, (24, 8, 8, 3)).astype("float32")
+        calls = []
+
+        def augment(picture):
+            calls.append(1)
+            return mixed(picture, training=True)
+        tf.random.set_seed(1)
+        want = values(Dataset.from_tensor_slices(x).map(augment))
+        self.assertEqual(len(calls), 1)
+        self.assertEqual(np.shape(want), (24, 6, 6, 3))
+        self.assertEqual(len({str(v) for v in want}), 24)
+        tf.random.set_seed(1)
+        self.assertEqual(values(Dataset.from_tensor_slices(x).map(augment, num_parallel_calls=3)), want)
+
+    def test_equal_seeds_turn_pictures_and_masks_alike(self):
+        class Augment(tf.keras.layers.Layer):
+            def __init__(self):
+                super().__init__()
+                self.pictures, self.masks = (tf.keras.layers.RandomFlip("horizontal", seed=4) for _ in range(2))
+
+            def call(self, pictures, masks):
+                return self.pictures(pictures), self.masks(masks)
+        x = np.random.RandomState(0).rand(6, 4, 4, 1).astype("float32")
+        augment, turned = Augment(), set()
+        for a, b in Dataset.from_tensor_slices((x, x)).repeat(4).batch(3).map(augment, num_parallel_calls=2):
+            np.testing.assert_array_equal(a, b)
+            turned.add(a.numpy().tobytes())
+        self.assertGreater(len(turned), 2)
+        for _ in range(3):
+            np.testing.assert_array_equal(*augment(x, x))
+        together = tf.function(lambda v: augment(v, v))
+        made = [together(tf.constant(x)) for _ in range(4)]
+        for a, b in made:
+            np.testing.assert_array_equal(a, b)
+        self.assertGreater(len({a.numpy().tobytes() for a, _ in made}), 1)
+
     def test_functions_that_look_at_values_go_back_to_python(self):
         d = Dataset.range(3)
         self.assertEqual([v.numpy() for v in d.map(lambda i: tf.strings.format("n={}", i))], [b"n=0", b"n=1", b"n=2"])

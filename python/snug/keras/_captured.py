@@ -1,5 +1,6 @@
-"""Layers in functions that pipelines repeat: those that prepare pictures, as functions of the table. All others look at values,
-so Python calls them for each element."""
+"""Layers in functions that pipelines repeat: those that prepare pictures, as functions of the table; those of the engine's without
+weights, as they are; those of the user's by what they call. Others look at values, so Python calls them for each element."""
+from snug import _capture
 from snug._lazy import tf
 from snug._types import Peek
 
@@ -20,15 +21,6 @@ def _resizing(layer, x, training):
     return _float(layer, tf.image.resize(x, (layer.height, layer.width), method=layer.interpolation))
 
 
-def _flip(layer, x, training):
-    x = _float(layer, x)
-    if training is False:
-        return x
-    if "horizontal" in layer.mode:
-        x = tf.image.random_flip_left_right(x)
-    return tf.image.random_flip_up_down(x) if "vertical" in layer.mode else x
-
-
 def _normalization(layer, x, training):
     mean, variance = getattr(layer, "mean", None), getattr(layer, "variance", None)
     if mean is None or variance is None:
@@ -47,15 +39,36 @@ def _crop(layer, x, training):
 
 def _sequential(layer, x, training):
     for inner in layer.layers:
-        x = call(inner, x, {"training": training})
+        x = call(inner, (x,), {"training": training}, None)
     return x
 
 
-_KNOWN = {"Normalization": _normalization, "CenterCrop": _crop, "Rescaling": _rescaling, "Resizing": _resizing, "RandomFlip": _flip, "Sequential": _sequential}
-
-
-def call(layer, x, kwargs):
-    known = _KNOWN.get(type(layer).__name__)
-    if known is None:
+def _engine(layer, x, training):
+    """A layer of the engine's that has no weights: each worker makes one like it. Those of pictures take one as well as a batch."""
+    from snug.keras.layers import _Built, _OF_PICTURES
+    if type(layer).call is not _Built.call or layer._own:
         raise Peek
-    return known(layer, x, kwargs.get("training"))
+    name, config = layer._engine_words()
+    single = name in _OF_PICTURES and x.shape.rank == 3
+    if name in _OF_PICTURES and x.shape.rank is None:
+        raise Peek
+    capture = _capture.active()
+    times = capture.layers.get(id(layer), 0)
+    capture.layers[id(layer)] = times + 1
+    trains = name.startswith("Random") if training is None else bool(training)
+    y = capture.layer(name, config, trains, times, tf.expand_dims(x, 0) if single else x)
+    return tf.squeeze(y, 0) if single else y
+
+
+_KNOWN = {"Normalization": _normalization, "CenterCrop": _crop, "Rescaling": _rescaling, "Resizing": _resizing, "Sequential": _sequential}
+
+
+def call(layer, args, kwargs, outer):
+    """layer(*args, **kwargs); outer: `training` of the layer around it."""
+    known = _KNOWN.get(type(layer).__name__)
+    training = kwargs.get("training", outer)
+    if known is None and not hasattr(layer, "_engine_words"):
+        return layer._run(args, kwargs)             # one of the user's: its own functions are written down
+    if len(args) != 1:
+        raise Peek
+    return (known or _engine)(layer, args[0], training)

@@ -329,7 +329,7 @@ class Layer:
             raise RuntimeError(f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` in the `__init__()` method.")
         if _C.is_capturing() and args and hasattr(args[0], "_slot"):
             from snug.keras import _captured
-            return _captured.call(self, args[0], kwargs)
+            return _captured.call(self, args, kwargs, getattr(_here, "training", None))
         if args and not _nest.is_nested(args[0]):
             args = (_as_tensor(args[0], self), *args[1:])
         elif args:

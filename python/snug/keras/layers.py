@@ -142,16 +142,20 @@ class _Built(Layer):
     # --- the engine's layer -----------------------------------------------------------------------
     def _engine(self):
         if self._c is None:
-            cls = _engine_class(type(self))
-            config = {k: _serial.to_config(_for_engine(k, v)) for k, v in self._values.items()
-                      if (v is not None or k == "activation") and k not in _NOT_THE_ENGINES}
-            config = {k: v for k, v in config.items() if v is not None or k == "activation"}
-            config = _without(config, _NOT_THE_ENGINES)
-            config.update(name=self.name, trainable=self._trainable, dtype=self._dtype.name)
-            if config.get("activation", 0) is None:
-                config["activation"] = "linear"
-            self.__dict__["_c"] = _C.Layer(cls.__name__, json.dumps(config))
+            self.__dict__["_c"] = _C.Layer(*self._engine_words())
         return self._c
+
+    def _engine_words(self):
+        """Class and settings as the engine's layers are made of."""
+        cls = _engine_class(type(self))
+        config = {k: _serial.to_config(_for_engine(k, v)) for k, v in self._values.items()
+                  if (v is not None or k == "activation") and k not in _NOT_THE_ENGINES}
+        config = {k: v for k, v in config.items() if v is not None or k == "activation"}
+        config = _without(config, _NOT_THE_ENGINES)
+        config.update(name=self.name, trainable=self._trainable, dtype=self._dtype.name)
+        if config.get("activation", 0) is None:
+            config["activation"] = "linear"
+        return cls.__name__, json.dumps(config)
 
     def _take_variables(self):
         known = len(self._own) + len(self._states)
@@ -474,6 +478,8 @@ class MultiHeadAttention(_Built):
 def _make(name):
     cls = type(name, (_Built,), {"_signature": _signatures.LAYERS[name], "__module__": __name__, "_keras_module": "keras.layers",
                                  "__doc__": f"Keras' {name}, built by the engine."})
+    if name in _OF_PICTURES and name.startswith("Random"):
+        cls._default_training = True        # unless somebody says that nothing trains
     return cls
 
 
