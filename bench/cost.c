@@ -1,13 +1,13 @@
 /* cost.c: the cost model against the clock: what each kernel call of a training step was expected
  * to take and what it took (least of several steps), summed by operator.
  *
- *     build/bench/cost MODEL.json BATCH [LOSS [THREADS [all|sum [BUDGET]]]]
+ *     build/bench/cost MODEL.json BATCH [LOSS|predict [THREADS [all|sum [BUDGET]]]]
  *
- * `all` prints every call, one line each, with what the model knew of it. Within a budget the step
- * is the one planned for it: calls of slices, and those that are repeated. Kernels of the session
- * are replaced by one that looks at the clock around them, so the step is the one that trains. With
- * one thread the thread's own clock counts where it says less: other work on the machine disturbs
- * little. */
+ * `predict` looks at a prediction instead, which no budget bounds. `all` prints every call, one
+ * line each, with what the model knew of it. Within a budget the step is the one planned for it:
+ * calls of slices, and those that are repeated. Kernels of the session are replaced by one that
+ * looks at the clock around them, so the step is the one that trains. With one thread the thread's
+ * own clock counts where it says less: other work on the machine disturbs little. */
 #include "exec/inside.h"
 #include "train/model.h"
 
@@ -224,6 +224,22 @@ static snug_status train(snug_model *m, int64_t batch, snug_error *err) {
     return status;
 }
 
+static snug_status rows_end(void *ctx, int64_t first, const snug_view *view, snug_error *err) {
+    (void)first;
+    (void)view;
+    return step_end(ctx, NULL, err);
+}
+
+static snug_status predict(snug_model *m, int64_t batch, snug_error *err) {
+    enum { TIMES = 20 };
+    snug_run_options o = {.batch = batch};
+    snug_status status = open_rows(m->engine, snug_model_input(m), batch, 2, &o.x, err);
+    for (int i = 0; i < 1 + TIMES && status == SNUG_OK; i++)
+        status = snug_predict(m, &o, rows_end, m, err);
+    snug_feed_destroy(o.x);
+    return status;
+}
+
 /* "512MiB", or "25%" of the arena that a step without a limit takes; NULL: none. */
 static snug_status set_budget(snug_model *m, int64_t batch, const char *text, snug_error *err) {
     size_t bytes = 0;
@@ -250,12 +266,14 @@ int main(int argc, char **argv) {
     snug_engine *e;
     snug_model *m = NULL;
     if (argc < 3) {
-        fprintf(stderr, "usage: cost MODEL.json BATCH [LOSS [THREADS [all|sum [BUDGET]]]]\n");
+        fprintf(stderr,
+                "usage: cost MODEL.json BATCH [LOSS|predict [THREADS [all|sum [BUDGET]]]]\n");
         return 2;
     }
     const snug_engine_options o = {.n_threads = argc > 4 ? atoi(argv[4]) : 0};
+    const bool training = argc < 4 || strcmp(argv[3], "predict") != 0;
     const snug_compile compile = {
-        .optimizer = "adam", .loss = argc > 3 ? argv[3] : "mse", .metrics = ""};
+        .optimizer = "adam", .loss = argc > 3 && training ? argv[3] : "mse", .metrics = ""};
     if (snug_engine_create(&o, &e, &err) != SNUG_OK)
         return fail(&err);
     watch.alone = snug_engine_threads(e) == 1;
@@ -266,9 +284,9 @@ int main(int argc, char **argv) {
     if (status == SNUG_OK)
         status = snug_model_compile(m, &compile, &err);
     if (status == SNUG_OK)
-        status = set_budget(m, atoll(argv[2]), argc > 6 ? argv[6] : NULL, &err);
+        status = set_budget(m, atoll(argv[2]), argc > 6 && training ? argv[6] : NULL, &err);
     if (status == SNUG_OK)
-        status = train(m, atoll(argv[2]), &err);
+        status = (training ? train : predict)(m, atoll(argv[2]), &err);
     if (status == SNUG_OK)
         report(m, argc > 5 && strcmp(argv[5], "all") == 0);
     snug_model_destroy(m);
