@@ -118,6 +118,18 @@ static int64_t own_floats(const sn_product *p) {
     return takes(p->ctx) ? sn_lines(patches) + p->rows * p->columns : patches;
 }
 
+/* Where each pixel reads one other, and pooling does not want its neighbours, all pixels of all
+ * images are one line: blocks of it are as even as threads like them. */
+static void straighten(pass *s, int64_t *N) {
+    const bool single = s->w[0].taps == 1 && s->w[1].taps == 1 && !s->pool && s->groups == 1;
+    if (!single || !s->direct || s->w[0].count != s->w[0].size || s->w[1].count != s->w[1].size ||
+        s->target_size[0] != s->w[0].size || s->target_size[1] != s->w[1].size)
+        return;
+    s->w[1].count = s->w[1].size = s->target_size[1] = *N * s->w[0].size * s->w[1].size;
+    s->w[0].count = s->w[0].size = s->target_size[0] = 1;
+    *N = 1;
+}
+
 static int64_t source_floats(const pass *s) {
     return s->w[0].size * s->w[1].size * s->source_channels;
 }
@@ -296,17 +308,21 @@ static void pixel_piece(const sn_product *p, sn_product_block *b, int64_t i, sn_
     const int64_t origin[2] = {s->direct ? 0 : sn_window_low(&s->w[0]),
                                s->direct ? 0 : sn_window_low(&s->w[1])};
     g->k = sn_min_i64(pass_piece(s), pass_k(s) - first);
-    term t = term_at(s, first);
-    for (int64_t k = 0; k < g->k; k++, next_term(s, &t)) {
+    for (int64_t k = 0, n; k < g->k; k += n) { /* the channels of a tap lie side by side */
+        const term t = term_at(s, first + k);
         const int64_t row = s->w[0].e0 + t.down * s->w[0].de - origin[0];
         const int64_t col = s->w[1].e0 + t.across * s->w[1].de - origin[1];
-        b->a_col[k] = (row * from.pitch + col) * from.channels + t.channel;
+        const int64_t at = (row * from.pitch + col) * from.channels + t.channel;
+        n = sn_min_i64(s->depth - t.channel, g->k - k);
+        for (int64_t j = 0; j < n; j++)
+            b->a_col[k + j] = at + j;
     }
     g->a = from.data;
     g->a_row = b->a_row;
     g->a_col = b->a_col;
     if (s->plain) {
         g->b_step = s->target_channels;
+        g->b_goes_on = i + 1 < p->n_pieces;
         g->b = s->weights + first * g->b_step + b->entry % s->groups * s->columns + b->n;
         return;
     }
@@ -345,6 +361,7 @@ static void pack_weights(const sn_product *p, int64_t share) {
 }
 
 static sn_product product_of(pass *s, int64_t N, int n_threads) {
+    straighten(s, &N);
     s->N = N;
     s->images = images_of(s, N);
     sn_product p = {
@@ -361,6 +378,7 @@ static sn_product product_of(pass *s, int64_t N, int n_threads) {
         .shared_floats = s->plain ? 0 : s->groups * sn_gemm_packed(pass_k(s), s->columns),
         .bias = s->bias,
         .scale = s->scale,
+        .grain = s->plain ? SN_GEMM_VL : 0,
     };
     p.work = (double)(N * s->groups * s->w[0].count * s->w[1].count) * (double)(pass_k(s) * p.N);
     p.n_shares = s->plain ? 0 : s->groups * p.n_pieces;

@@ -16,6 +16,7 @@ static inline __attribute__((always_inline)) sn_vec get(const float *p, int j, i
 /* One tile: n columns of C, which fill nv vectors but for the last one's tail. */
 typedef struct {
     int64_t k, n, b_step;
+    int64_t ahead; /* floats from a row of B to what tile_fetches fetches beside it */
     const float *a, *b;
     const int64_t *a_row, *a_col, *c_row;
     float *c;
@@ -66,25 +67,57 @@ static inline __attribute__((always_inline)) void add_term(const float *const ro
     }
 }
 
-/* rows and nv are constants wherever this is called: the loops over them unroll and the sums become
- * registers. Vectors of B may end in the row behind, whose lanes nobody stores; the last row has
- * none behind it. */
+/* rows, nv and fetches are constants wherever this is called: the loops over them unroll and the
+ * sums become registers. Vectors of B may end in the row behind, whose lanes nobody stores; the
+ * last row has none behind it. */
 static inline __attribute__((always_inline)) void run_tile(const tile *t, const int rows,
-                                                           const int nv) {
+                                                           const int nv, const bool fetches) {
     sn_vec sum[SN_GEMM_MR][SN_GEMM_NV] = {0};
     const float *row[SN_GEMM_MR], *b = t->b;
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
         row[i] = t->a + t->a_row[i];
     const int64_t tail = t->n - (nv - 1) * SN_GEMM_VL;
-    for (int64_t k = 0; k < t->k - 1; k++, b += t->b_step)
+    for (int64_t k = 0; k < t->k - 1; k++, b += t->b_step) {
+        if (fetches)
+            __builtin_prefetch(b + t->ahead, 0, 2);
         add_term(row, t->a_col[k], b, SN_GEMM_VL, sum, rows, nv);
+    }
     if (t->k > 0)
         add_term(row, t->a_col[t->k - 1], b, tail, sum, rows, nv);
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
         store_row(t, i, sum[i], nv);
 }
+
+#if defined(__AVX512F__)
+/* The same for a vector and at most half of another of a packed B: the half costs half. */
+static inline __attribute__((always_inline)) void run_half(const tile *t, const int rows) {
+    __m256 half[SN_GEMM_MR];
+    sn_vec sum[SN_GEMM_MR] = {0};
+    const float *row[SN_GEMM_MR], *b = t->b;
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++) {
+        row[i] = t->a + t->a_row[i];
+        half[i] = _mm256_setzero_ps();
+    }
+    for (int64_t k = 0; k < t->k; k++, b += 2 * SN_GEMM_VL) {
+        const sn_vec b0 = sn_vec_load(b);
+        const __m256 b1 = _mm256_loadu_ps(b + SN_GEMM_VL);
+#pragma GCC unroll 6
+        for (int i = 0; i < rows; i++) {
+            const sn_vec av = sn_vec_spread(row[i][t->a_col[k]]);
+            sum[i] = sn_vec_multiply_add(av, b0, sum[i]);
+            half[i] = _mm256_fmadd_ps(_mm512_castps512_ps256((__m512)av), b1, half[i]);
+        }
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++) {
+        sn_vec v[2] = {sum[i], (sn_vec)_mm512_zextps256_ps512(half[i])};
+        store_row(t, i, v, 2);
+    }
+}
+#endif
 
 /* `terms` terms, in their order, of sums that are one vector each: B's vectors stay in registers
  * while the rows go by, and what the rows have next is fetched meanwhile, for there are more of
@@ -121,46 +154,79 @@ static inline __attribute__((always_inline)) void run_tall(const tile *t, const 
         store_row(t, r, &sum[r], 1);
 }
 
-#define TALL(rows)                                                                                 \
-    static void tall_##rows(const tile *t) {                                                       \
-        run_tall(t, rows);                                                                         \
-    }
-TALL(1)
-TALL(4) TALL(8) TALL(16)
+typedef void (*tile_kernel)(const tile *t);
 
-#define TILE(rows, nv)                                                                             \
-    static void tile_##rows##x##nv(const tile *t) {                                                \
-        run_tile(t, rows, nv);                                                                     \
-    }
+/* clang-format off */
+#define TALL(rows) static void tall_##rows(const tile *t) { run_tall(t, rows); }
+#define HALF(rows) static void half_##rows(const tile *t) { run_half(t, rows); }
+#define TILE(rows, nv) \
+    static void tile_##rows##x##nv(const tile *t) { run_tile(t, rows, nv, false); }
 #define TILES(nv) TILE(1, nv) TILE(2, nv) TILE(4, nv) TILE(6, nv)
-#define TILE_ROW(nv)                                                                               \
-    { tile_1x##nv, tile_2x##nv, tile_4x##nv, tile_6x##nv }
-    TILES(1) TILES(2)
+#define TILE_ROW(nv) {tile_1x##nv, tile_2x##nv, tile_4x##nv, tile_6x##nv}
+TALL(1) TALL(4) TALL(8) TALL(16)
+TILES(1) TILES(2)
 #if defined(__AVX512F__)
-        TILES(3) TILES(4)
+TILES(3) TILES(4)
+HALF(1) HALF(2) HALF(4) HALF(6)
 #endif
+/* clang-format on */
 
-            static void (*const tiles[SN_GEMM_NV][4])(const tile *t) = {
-                TILE_ROW(1),
-                TILE_ROW(2),
+static const tile_kernel tiles[SN_GEMM_NV][4] = {
+    TILE_ROW(1),
+    TILE_ROW(2),
 #if defined(__AVX512F__)
-                TILE_ROW(3),
-                TILE_ROW(4),
+    TILE_ROW(3),
+    TILE_ROW(4),
 #endif
 };
 
+/* An unpacked B is read from far away, a panel in the time of a few tiles, and its rows lie so far
+ * apart that nobody but us knows which comes next: the first tiles of a panel fetch the next one,
+ * a vector of each of its rows per tile. */
+static void tile_fetches(const tile *t) {
+    run_tile(t, SN_GEMM_MR, SN_GEMM_NV, true);
+}
+
+/* What tile i of the panel at column n fetches: vectors of the panel beside it, then of the first
+ * panel in the rows that follow. 0: nothing. */
+static int64_t ahead_of(const sn_gemm *g, int64_t n, int64_t i) {
+    const int64_t beside = g->n - n - SN_GEMM_NR, at = i * SN_GEMM_VL;
+    if (!g->b_step || beside < 0)
+        return 0;
+    if (at < beside && at < SN_GEMM_NR)
+        return SN_GEMM_NR + at;
+    const int64_t behind = at - sn_gemm_packed(1, beside);
+    const bool reads = g->b_goes_on && beside < SN_GEMM_NR && behind < SN_GEMM_NR;
+    return reads ? g->k * g->b_step - n + behind : 0;
+}
+
+/* Kernels of a panel of so many columns, from the lowest to the highest, and their heights. */
+typedef struct {
+    int rows[4];
+    const tile_kernel *run;
+} tile_set;
+
+static tile_set tiles_for(const sn_gemm *g, int64_t width) {
+    static const tile_kernel tall[4] = {tall_1, tall_4, tall_8, tall_16};
+    const int64_t nv = (width + SN_GEMM_VL - 1) / SN_GEMM_VL;
+    if (nv == 1 && g->b_step)
+        return (tile_set){{1, 4, 8, 16}, tall};
+#if defined(__AVX512F__)
+    static const tile_kernel halves[4] = {half_1, half_2, half_4, half_6};
+    if (nv == 2 && width <= SN_GEMM_VL + SN_GEMM_VL / 2 && !g->b_step)
+        return (tile_set){{1, 2, 4, SN_GEMM_MR}, halves};
+#endif
+    return (tile_set){{1, 2, 4, SN_GEMM_MR}, tiles[nv - 1]};
+}
+
 /* All rows of the panel of columns [n, n + width). */
 static void run_panel(const sn_gemm *g, int64_t n, int64_t width) {
-    static const int sizes[2][4] = {{1, 2, 4, SN_GEMM_MR}, {1, 4, 8, 16}};
-    static void (*const tall[4])(const tile *t) = {tall_1, tall_4, tall_8, tall_16};
-    const int64_t nv = (width + SN_GEMM_VL - 1) / SN_GEMM_VL;
-    const bool is_tall = nv == 1 && g->b_step;
-    const int *heights = sizes[is_tall];
+    const tile_set set = tiles_for(g, width);
     int size = 3;
     tile t = {
         .k = g->k,
         .n = width,
-        .b_step = g->b_step ? g->b_step : nv * SN_GEMM_VL,
+        .b_step = g->b_step ? g->b_step : sn_gemm_packed(1, width),
         .a = g->a,
         .b = g->b_step ? g->b + n : g->b + n * g->k,
         .a_row = g->a_row,
@@ -173,12 +239,13 @@ static void run_panel(const sn_gemm *g, int64_t n, int64_t width) {
         .relu = g->relu,
         .relu6 = g->relu6,
     };
-    for (int64_t m = 0; m < g->m; m += heights[size]) {
-        while (heights[size] > g->m - m)
+    for (int64_t m = 0; m < g->m; m += set.rows[size]) {
+        while (set.rows[size] > g->m - m)
             size--;
         t.a_row = g->a_row + m;
         t.c_row = g->c_row + m;
-        (is_tall ? tall : tiles[nv - 1])[size](&t);
+        t.ahead = ahead_of(g, n, m / SN_GEMM_MR);
+        (t.ahead && size == 3 ? tile_fetches : set.run[size])(&t);
     }
 }
 

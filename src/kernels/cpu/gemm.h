@@ -34,6 +34,7 @@ typedef struct {
      * where that is below. */
     const float *b;
     int64_t b_step;
+    bool b_goes_on; /* unpacked: the rows behind these k are what the next call reads */
     float *c;
     const int64_t *c_row; /* m offsets */
     bool add;             /* to what is in C; otherwise its bytes do not matter */

@@ -209,6 +209,7 @@ static sn_product product_of(const operands *o, int n_threads) {
         .piece = open_piece,
         .own_floats = own_floats,
         .tall = is_tall(o),
+        .grain = reads_b(o) ? (o->s.M == 1 ? SN_PRODUCT_COLUMNS : SN_GEMM_VL) : 0,
     };
     if (shares_b(o)) {
         p.fill_shared = fill_shared;

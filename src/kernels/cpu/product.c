@@ -64,6 +64,25 @@ static int64_t workspace_floats(sn_product *p) {
     return p->shared_floats;
 }
 
+/* Where B is not packed any column may begin a block, so that the threads get equal shares in one
+ * to four blocks each, and the rows need not be cut: every block of rows goes through B again. */
+static bool cut_evenly(sn_product *p) {
+    enum { MOST_EACH = 4 };
+    int64_t least = INT64_MAX;
+    if (p->grain == 0 || p->threads < 2 || p->N < p->threads * 2 * SN_GEMM_VL)
+        return false;
+    for (int64_t each = 1; each <= MOST_EACH; each++) {
+        const int64_t share = sn_ceil_div(p->N, each * p->threads);
+        const int64_t columns = sn_ceil_div(share, p->grain) * p->grain;
+        const int64_t load = sn_ceil_div(sn_ceil_div(p->N, columns), p->threads) * columns;
+        if (columns >= 2 * SN_GEMM_VL && columns <= SN_PRODUCT_COLUMNS && load <= least) {
+            least = load;
+            p->columns = columns;
+        }
+    }
+    return least < INT64_MAX;
+}
+
 /* Blocks as large as the caches like, smaller ones when the threads would go short: first fewer
  * columns, then groups as tasks, and fewer rows last, since every block of rows goes through B
  * again. */
@@ -73,9 +92,10 @@ void SN_CPU(product_cut)(sn_product *p, int n_threads) {
     p->limit = p->tall ? SN_PRODUCT_TALL : SN_PRODUCT_ROWS;
     p->columns = sn_min_i64(SN_PRODUCT_COLUMNS, p->N);
     p->n_groups = sn_product_groups(p->n_pieces);
-    while (count_blocks(p) < wanted && p->columns > SN_GEMM_NR)
+    const bool even = count_blocks(p) < wanted && cut_evenly(p);
+    while (!even && count_blocks(p) < wanted && p->columns > SN_GEMM_NR)
         p->columns = sn_ceil_div(p->columns / 2, SN_GEMM_NR) * SN_GEMM_NR;
-    const bool few = count_blocks(p) < wanted && p->batch * p->N > 0;
+    const bool few = !even && count_blocks(p) < wanted && p->batch * p->N > 0;
     p->split = few && p->n_groups > 1 && waiting_floats(p) <= MAX_WAITING;
     while (few && !p->split && count_blocks(p) < wanted && p->limit > 4 * SN_GEMM_MR)
         p->limit = sn_ceil_div(p->limit / 2, SN_GEMM_MR) * SN_GEMM_MR;

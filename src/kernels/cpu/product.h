@@ -24,7 +24,8 @@ typedef struct sn_product sn_product;
 /* One block of C; lives on its thread's stack. */
 typedef struct {
     int64_t entry, row_block; /* which rows: the operator's business */
-    int64_t n, columns;       /* columns [n, n + columns); n is a multiple of SN_GEMM_NR */
+    int64_t n, columns;       /* columns [n, n + columns); n is a multiple of SN_GEMM_NR, or of
+                               * the product's grain */
     float *own;               /* this taker's scratch, own_floats of it */
     const float *bias;        /* of column 0, or NULL; open may move it */
     const float *scale;       /* the same */
@@ -61,6 +62,9 @@ struct sn_product {
     int64_t act;
     bool accumulate;
     bool tall; /* blocks have up to SN_PRODUCT_TALL rows, and a thread two of them */
+    /* Where B is not packed: columns of a block come in multiples of this, and every thread gets
+     * as many; 0: of SN_GEMM_NR. */
+    int64_t grain;
     /* set by sn_product_cut: */
     int64_t limit, rows, columns, n_row_blocks, n_column_blocks, n_groups;
     int threads;
