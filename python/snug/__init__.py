@@ -21,7 +21,15 @@ def __getattr__(name):
 
 
 def budget(size=None):
-    """Sets the most this process may use: bytes, "2GiB", "50%", "auto"; None: no limit. Gives the number of bytes."""
+    """Sets the most this process may use of the memory of the device it runs on, a GPU's or the host's: bytes, "2GiB",
+    "50%", "auto"; None: no limit. Gives the number of bytes."""
+    from snug import _C
+    there = _C.card_budget("0" if size is None else str(size))
+    return _C.budget(size) if there is None else there
+
+
+def host_budget(size=None):
+    """The same of the host's memory, also where a GPU is used."""
     from snug import _C
     return _C.budget(size)
 

@@ -1,8 +1,10 @@
-"""python -m snug [--budget B] [--spill DIR] [--report] [--check] SCRIPT [ARGUMENTS...]
+"""python -m snug [--device D] [--budget B] [--host-budget B] [--spill DIR] [--report] [--check] SCRIPT [ARGUMENTS...]
 
 Runs a TensorFlow script on Snug, within a budget: `import tensorflow` and `import keras` inside it give Snug.
 
-  --budget B    the most the process may use: 2GiB, 50%, auto; the environment's SNUG_BUDGET otherwise
+  --device D    cpu, gpu or gpu:1; a GPU where there is one otherwise, or what the environment's SNUG_DEVICE says
+  --budget B    the most the process may use of that device's memory: 2GiB, 50%, auto; SNUG_BUDGET otherwise
+  --host-budget B   the same of the host's memory, beside a GPU
   --spill DIR   a folder on a disk for what does not fit otherwise
   --report      print at the end who held what, and what the planner did
   --check       run nothing; list the TensorFlow names of the script that Snug does not have"""
@@ -16,7 +18,7 @@ def _options(args):
     while args and args[0].startswith("-"):
         word = args.pop(0)
         name, given, value = word.partition("=")
-        if name in ("--budget", "--spill"):
+        if name in ("--budget", "--spill", "--device", "--host-budget"):
             if not given:
                 if not args:
                     sys.exit(f"snug: {name} needs a value")
@@ -37,10 +39,14 @@ def _options(args):
 
 def _start(options):
     import snug
-    size = options.get("--budget") or os.environ.get("SNUG_BUDGET")
+    from snug import _C
+    size, host = options.get("--budget") or os.environ.get("SNUG_BUDGET"), options.get("--host-budget")
     try:
-        if size:
-            snug.budget(size)
+        for text in filter(None, (size, host)):
+            _C.parse_budget(text)
+        _C.wish(size, host)                  # the script may say yet which devices it sees
+        if "--device" in options:
+            _C.choose_device(options["--device"])
         if "--spill" in options:
             snug.spill(options["--spill"])
     except ValueError as error:

@@ -1,4 +1,6 @@
-"""tf.config: devices, memory and threads. There is one device, the CPU; a memory limit for it is Snug's budget."""
+"""tf.config: devices, memory and threads. A process uses one GPU, the first that is visible, or the CPU; a memory limit for
+a device is Snug's budget for it."""
+import os
 from collections import namedtuple
 
 from snug import _C
@@ -6,7 +8,9 @@ from snug import _C
 PhysicalDevice = namedtuple("PhysicalDevice", ["name", "device_type"])
 LogicalDevice = namedtuple("LogicalDevice", ["name", "device_type"])
 _CPU = PhysicalDevice("/physical_device:CPU:0", "CPU")
-_state = {"growth": {}, "logical": {}, "visible": [_CPU], "inter": 0, "intra": 0, "soft": True, "peak_base": 0, "jit": False}
+_state = {"growth": {}, "logical": {}, "visible": None, "inter": 0, "intra": 0, "soft": True, "peak_base": 0, "jit": False,
+          "tf32": True}
+_gpus = None
 
 
 class LogicalDeviceConfiguration:
@@ -20,29 +24,53 @@ class LogicalDeviceConfiguration:
         return f"LogicalDeviceConfiguration(memory_limit={self.memory_limit})"
 
 
+def _cards():
+    """Counted once: the driver looks at CUDA_VISIBLE_DEVICES only then."""
+    global _gpus
+    if _gpus is None:
+        n = 0 if os.environ.get("SNUG_DEVICE") == "cpu" else _C.device_count()[0]
+        _gpus = [PhysicalDevice(f"/physical_device:GPU:{i}", "GPU") for i in range(n)]
+    return _gpus
+
+
 def list_physical_devices(device_type=None):
-    return [_CPU] if device_type in (None, "CPU") else []
-
-
-def list_logical_devices(device_type=None):
-    return [LogicalDevice("/device:CPU:0", "CPU")] if device_type in (None, "CPU") else []
+    return [d for d in [_CPU, *_cards()] if device_type in (None, d.device_type)]
 
 
 def get_visible_devices(device_type=None):
-    return [d for d in _state["visible"] if device_type in (None, d.device_type)]
+    return [d for d in _state["visible"] or list_physical_devices() if device_type in (None, d.device_type)]
 
 
-def set_visible_devices(devices, device_type=None):
-    _known(devices)
+def list_logical_devices(device_type=None):
+    used = [LogicalDevice("/device:CPU:0", "CPU")] + [LogicalDevice("/device:GPU:0", "GPU")] * bool(get_visible_devices("GPU"))
+    return [d for d in used if device_type in (None, d.device_type)]
+
+
+def _listed(devices):
+    return list(devices) if isinstance(devices, (list, tuple)) and not isinstance(devices, PhysicalDevice) else [devices]
 
 
 def _known(devices):
-    for d in devices if isinstance(devices, (list, tuple)) and not isinstance(devices, PhysicalDevice) else [devices]:
-        if d != _CPU:
+    for d in _listed(devices):
+        if d not in list_physical_devices():
             raise ValueError(f"Unrecognized device: {d!r}")
+    return _listed(devices)
+
+
+def set_visible_devices(devices, device_type=None):
+    seen = _known(devices)
+    seen += [d for d in get_visible_devices() if device_type is not None and d.device_type != device_type]
+    if sorted(seen) == sorted(get_visible_devices()):
+        return
+    if _C.is_started():
+        raise RuntimeError("Visible devices cannot be modified after being initialized")
+    cards = [d for d in seen if d.device_type == "GPU"]
+    _C.choose_device("gpu:" + cards[0].name.rpartition(":")[2] if cards else "cpu")
+    _state["visible"] = seen
 
 
 def set_memory_growth(device, enable):
+    """Snug never takes more of a GPU than it uses."""
     _known(device)
     _state["growth"][device] = bool(enable)
 
@@ -56,7 +84,7 @@ def set_logical_device_configuration(device, logical_devices):
     _known(device)
     limits = [d.memory_limit for d in logical_devices if d.memory_limit]
     if limits:
-        _C.budget(int(sum(limits)) << 20)
+        (_C.device_budget if device.device_type == "GPU" else _C.budget)(int(sum(limits)) << 20)
     _state["logical"][device] = list(logical_devices)
 
 
@@ -65,23 +93,41 @@ def get_logical_device_configuration(device):
     return _state["logical"].get(device)
 
 
+def _card(device):
+    """What the GPU of that name holds; None: the name is of the CPU."""
+    kind, _, number = str(device).upper().replace("/DEVICE:", "").strip("/").partition(":")
+    if kind == "CPU":
+        return None
+    card = _C.device() if kind == "GPU" and number in ("", "0") else None
+    if card is None:
+        raise ValueError(f"No matching devices found for '{device}'")
+    return card
+
+
 def get_memory_info(device):
-    """Bytes that Snug holds now, and the most since the last reset."""
+    """Bytes that Snug holds there now, and the most since the last reset."""
+    card = _card(device)
+    if card:
+        return {"current": card["bytes"], "peak": card["peak_bytes"]}
     info = _C.info()
     return {"current": info["bytes"], "peak": max(info["bytes"], info["peak_bytes"] - _state["peak_base"])}
 
 
 def get_memory_usage(device):
-    return _C.info()["bytes"]
+    return get_memory_info(device)["current"]
 
 
 def reset_memory_stats(device):
+    if _card(device):
+        _C.reset_peak()
+        return
     info = _C.info()
     _state["peak_base"] = info["peak_bytes"] - info["bytes"]
 
 
 def get_device_details(device):
-    return {}
+    card = _C.device() if _known(device)[0].device_type == "GPU" else None
+    return {"device_name": card["model"], "compute_capability": divmod(card["capability"], 10)} if card else {}
 
 
 def get_inter_op_parallelism_threads():
@@ -120,11 +166,15 @@ def enable_op_determinism():
 
 
 def enable_tensor_float_32_execution(enabled):
-    pass
+    """Of a GPU's products; before anything has run there."""
+    if _C.is_started() and bool(enabled) != _state["tf32"] and _C.device():
+        raise RuntimeError("Snug decides between TF32 and float32 when the GPU is opened: say it before the first operation")
+    _state["tf32"] = bool(enabled)
+    _C.exact_products(not enabled)
 
 
 def tensor_float_32_execution_enabled():
-    return False
+    return _state["tf32"]
 
 
 def set_jit(enabled):

@@ -653,6 +653,8 @@ class Session:
         self._values, self._slots, self._closed = {}, {}, False
         fraction = getattr(getattr(config, "gpu_options", None), "per_process_gpu_memory_fraction", 0)
         self.memory_fraction = fraction
+        if isinstance(fraction, (int, float)) and 0 < fraction <= 1:
+            _C.card_budget(f"{100 * fraction}%")
 
     sess_str = ""
 
@@ -736,14 +738,16 @@ class Session:
         return _C.convert_to_tensor(value, dtype=key.dtype)
 
     def list_devices(self):
-        return []
+        return tf.config.list_logical_devices()
 
     def as_default(self):
         return _default(self)
 
     def close(self):
-        """Every byte of its variables goes back."""
+        """Every byte of its variables goes back, and on a GPU what its runs took."""
         self._values, self._slots, self._closed = {}, {}, True
+        if _C.is_started() and _C.device():
+            _C.trim()
 
     def __enter__(self):
         self._context = contextlib.ExitStack()

@@ -15,15 +15,21 @@ newaxis = None
 
 # --- places and scopes ----------------------------------------------------------------------------------
 class device(contextlib.ContextDecorator):
-    """All is on the CPU, as TensorFlow's soft placement does where there is no GPU."""
+    """What is recorded inside runs on the CPU, where that is named; else on the GPU where there is one: soft placement. Inside
+    functions and v1 graphs it says nothing: these run where they are called."""
 
     def __init__(self, device_name=None):
         self.name = device_name
+        self._before = []
 
     def __enter__(self):
+        from snug import _C
+        self._before.append(_C.place("CPU" in str(getattr(self.name, "name", self.name)).upper()))
         return self
 
     def __exit__(self, *exception):
+        from snug import _C
+        _C.place(self._before.pop())
         return False
 
 
@@ -452,23 +458,27 @@ def get_lib():
 
 
 def get_build_info():
-    return {"is_cuda_build": False, "is_rocm_build": False}
+    return {"is_cuda_build": is_built_with_cuda(), "is_rocm_build": False}
 
 
 def is_gpu_available(*ignored, **more):
-    return False
+    from snug import _config
+    return bool(_config.get_visible_devices("GPU"))
 
 
 def gpu_device_name():
-    return ""
+    return "/device:GPU:0" if is_gpu_available() else ""
 
 
 def is_built_with_cuda():
-    return False
+    """Whether the plug-in is there, a card or not."""
+    from snug import _C
+    n, why = _C.device_count()
+    return n > 0 or not why.startswith("there is no GPU plug-in")
 
 
 def is_built_with_gpu_support():
-    return False
+    return is_built_with_cuda()
 
 
 def _test_case():

@@ -89,6 +89,19 @@ static snug_status measure_run(sn_session *s, sn_bound *bound, size_t *n_params,
     return sn_gpu_is_host_row(bound->step->impl) ? measure_host_row(s, bound, err) : SNUG_OK;
 }
 
+/* Without anything outside there is one run to capture. */
+static snug_status make_captures(sn_session *s, snug_error *err) {
+    const sn_graph *g = s->plan->graph;
+    const size_t n = s->sources ? (size_t)sn_graph_n_vars(g) + sn_graph_n_values(g) : 0;
+    size_t n_used = 0;
+    s->gpu.now = &s->gpu.captures[0];
+    for (size_t i = 0; i < n; i++)
+        n_used += s->source_used[i];
+    for (int k = 0; s->sources && k < SN_GPU_CAPTURES; k++)
+        SNUG_TRY(sn_session_take(s, n_used, sizeof(void *), &s->gpu.captures[k].sources, err));
+    return SNUG_OK;
+}
+
 snug_status sn_gpu_measure(sn_session *s, snug_error *err) {
     const sn_graph *g = s->plan->graph;
     size_t n_params = 0, staged = 0;
@@ -107,6 +120,7 @@ snug_status sn_gpu_measure(sn_session *s, snug_error *err) {
     s->gpu.whole = staged <= WHOLE_BYTES;
     s->gpu.sizes.stage = s->gpu.whole ? staged : SN_GPU_RING * s->gpu.piece_bytes;
     s->gpu.sizes.params = in_units(n_params * sizeof(sn_scalar));
+    SNUG_TRY(make_captures(s, err));
     return sn_session_take(s, sn_graph_n_outputs(g), sizeof *s->gpu.output_at, &s->gpu.output_at,
                            err);
 }
@@ -135,11 +149,50 @@ void sn_gpu_release(sn_session *s, const sn_bound *bound, void *prepared) {
         d->api->release(d->gpu, bound->call.op, prepared);
 }
 
-void sn_gpu_drop_graphs(sn_session *s) {
+static void drop_graphs_of(const sn_session *s, sn_gpu_captured_run *c) {
     const sn_gpu_device *d = s->executor->gpu;
-    for (uint32_t i = 0; i < s->gpu.n_graphs; i++)
-        d->api->drop(d->gpu, s->gpu.graphs[i]);
-    s->gpu.n_graphs = 0;
+    for (uint32_t i = 0; i < c->n_graphs; i++)
+        d->api->drop(d->gpu, c->graphs[i]);
+    c->n_graphs = 0;
+}
+
+void sn_gpu_drop_graphs(sn_session *s) {
+    for (int k = 0; k < SN_GPU_CAPTURES; k++)
+        drop_graphs_of(s, &s->gpu.captures[k]);
+}
+
+/* --- which capture serves ----------------------------------------------------------------------
+ */
+
+/* Whether the capture's sources are those of now; `take` makes them so. */
+static bool has_sources(const sn_session *s, sn_gpu_captured_run *c, bool take) {
+    const sn_graph *g = s->plan->graph;
+    const size_t n = (size_t)sn_graph_n_vars(g) + sn_graph_n_values(g);
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!s->source_used[i])
+            continue;
+        if (take)
+            c->sources[k] = s->sources[i];
+        else if (c->sources[k] != s->sources[i])
+            return false;
+        k++;
+    }
+    return true;
+}
+
+void sn_gpu_choose_capture(sn_session *s) {
+    if (!s->sources)
+        return;
+    for (int k = 0; k < SN_GPU_CAPTURES; k++)
+        if (s->gpu.captures[k].n_runs > 0 && has_sources(s, &s->gpu.captures[k], false)) {
+            s->gpu.now = &s->gpu.captures[k];
+            return;
+        }
+    s->gpu.now = &s->gpu.captures[s->gpu.next_capture++ % SN_GPU_CAPTURES];
+    drop_graphs_of(s, s->gpu.now);
+    s->gpu.now->n_runs = 0;
+    (void)has_sources(s, s->gpu.now, true);
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */

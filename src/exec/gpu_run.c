@@ -123,6 +123,7 @@ static snug_status poison(sn_executor *x, snug_error *err) {
 snug_status sn_gpu_begin(sn_session *s, snug_error *err) {
     sn_executor *x = s->executor;
     SNUG_TRY(sn_state_settle(x->state, err));
+    sn_gpu_choose_capture(s);
     gather_params(s);
     gather_recipes(s);
     s->gpu.next_slot = 0;
@@ -280,8 +281,8 @@ snug_status sn_gpu_copy_step(sn_session *s, const sn_bound *bound, const sn_boun
 /* --- captured runs ---------------------------------------------------------------------------- */
 
 bool sn_gpu_may_capture(const sn_session *s) {
-    return !s->sources && s->gpu.whole && !s->gpu.has_host_rows && !s->gpu.never &&
-           s->gpu.n_runs >= CAPTURE_RUN;
+    return s->gpu.whole && !s->gpu.has_host_rows && !s->gpu.never &&
+           s->gpu.now->n_runs >= CAPTURE_RUN;
 }
 
 snug_status sn_gpu_capture(sn_session *s, snug_error *err) {
@@ -294,8 +295,9 @@ snug_status sn_gpu_capture(sn_session *s, snug_error *err) {
 static snug_status end_part(sn_session *s, snug_error *err) {
     const sn_gpu_device *d = s->executor->gpu;
     s->gpu.capturing = false;
-    SNUG_TRY(d->api->captured(d->gpu, &s->gpu.graphs[s->gpu.n_graphs], err));
-    s->gpu.n_graphs++;
+    sn_gpu_captured_run *c = s->gpu.now;
+    SNUG_TRY(d->api->captured(d->gpu, &c->graphs[c->n_graphs], err));
+    c->n_graphs++;
     return SNUG_OK;
 }
 
@@ -323,5 +325,5 @@ snug_status sn_gpu_before_writes(sn_session *s, snug_error *err) {
 
 snug_status sn_gpu_replay(sn_session *s, uint32_t part, snug_error *err) {
     const sn_gpu_device *d = s->executor->gpu;
-    return d->api->replay(d->gpu, s->gpu.graphs[part], err);
+    return d->api->replay(d->gpu, s->gpu.now->graphs[part], err);
 }

@@ -94,6 +94,18 @@ typedef struct {
     size_t scratch; /* pinned: operands of rows that run on the host */
 } sn_gpu_sizes;
 
+/* A run that was captured, or may be when it comes again. Addresses are part of it: of a graph with
+ * inputs and outputs outside, where those were. */
+typedef struct {
+    void **sources; /* those that steps touch */
+    uint32_t n_runs;
+    sn_gpu_graph *graphs[2]; /* up to the first state write, and the rest */
+    uint32_t n_graphs;       /* 0: not captured */
+} sn_gpu_captured_run;
+
+/* Results that a program still holds lie elsewhere than the next ones: addresses take turns. */
+#define SN_GPU_CAPTURES 4
+
 /* What a session has for a GPU. */
 typedef struct {
     sn_gpu_sizes sizes;
@@ -104,10 +116,10 @@ typedef struct {
     bool has_host_rows;
     bool checks, writes;       /* a row may refuse values; writes state */
     unsigned char **output_at; /* on the device, one per output */
-    uint32_t n_runs;
-    bool capturing, never;   /* never: it could not be captured */
-    sn_gpu_graph *graphs[2]; /* up to the first state write, and the rest; NULL: not captured */
-    uint32_t n_graphs;
+    bool capturing, never;     /* never: it could not be captured */
+    sn_gpu_captured_run captures[SN_GPU_CAPTURES];
+    sn_gpu_captured_run *now; /* of the run under way */
+    uint32_t next_capture;
 } sn_gpu_part;
 
 struct sn_session {
@@ -250,6 +262,8 @@ bool sn_gpu_fits(const sn_session *s);
 SNUG_CHECKED snug_status sn_gpu_locate(sn_session *s, sn_bound *bound, snug_error *err);
 void sn_gpu_locate_outputs(sn_session *s);
 void sn_gpu_drop_graphs(sn_session *s);
+/* gpu.now becomes that of the addresses of this run. */
+void sn_gpu_choose_capture(sn_session *s);
 /* Where a part of the pinned block begins. */
 unsigned char *sn_gpu_pinned_outputs(const sn_executor *x);
 unsigned char *sn_gpu_pinned_stage(const sn_executor *x);

@@ -27,7 +27,6 @@ typedef struct {
     sn_value *output; /* per output of the graph: the value it is of */
     size_t n_output, cap_output;
     sn_storage **storage; /* per output: held; NULL: not made yet */
-    sn_gpu_block **lent;  /* per leaf: bytes for this run alone, or NULL */
     sn_leaf *stored;      /* per value: where its bytes are after the run; not held */
 } run;
 
@@ -144,30 +143,47 @@ static snug_status leaf_bytes(const run *u, uint32_t i, size_t *bytes, snug_erro
                            err);
 }
 
-/* A part of what lies on the host is brought for this run alone, as is what kernels of the card
- * could not read where it lies. */
-static snug_status lend_leaf(run *u, uint32_t i, size_t bytes, snug_error *err) {
-    const sn_leaf *leaf = &u->rec->leaf[i];
-    const sn_storage *s = leaf->storage;
-    SNUG_TRY(sn_card_take(u->r, "an input", bytes, &u->lent[i], err));
-    return s->there ? sn_gpu_move(u->r->card, SN_GPU_WITHIN, u->lent[i]->data,
-                                  s->there->data + leaf->offset, bytes, err)
-                    : sn_gpu_move(u->r->card, SN_GPU_TO, u->lent[i]->data,
-                                  (const char *)s->data + leaf->offset, bytes, err);
+/* The leaf gets bytes of its own where the plan runs: a copy of its part of the storage. */
+static snug_status part_leaf(run *u, sn_leaf *leaf, size_t bytes, snug_error *err) {
+    snug_recorder *r = u->r;
+    const sn_storage *from = leaf->storage;
+    const bool within = u->on_card && from->there;
+    sn_storage *part;
+    SNUG_TRY(u->on_card ? sn_storage_create_there(r, SN_MEM_TENSORS, bytes, &part, err)
+                        : sn_storage_create(r, SN_MEM_TENSORS, bytes, &part, err));
+    const unsigned char *at =
+        (within || !u->on_card ? from->there->data : (const unsigned char *)from->data) +
+        leaf->offset;
+    const snug_status status =
+        sn_gpu_move(r->card,
+                    within       ? SN_GPU_WITHIN
+                    : u->on_card ? SN_GPU_TO
+                                 : SN_GPU_FROM,
+                    u->on_card ? part->there->data : part->data, at, bytes, err);
+    if (status != SNUG_OK) {
+        sn_storage_drop(r, part);
+        return status;
+    }
+    sn_storage_drop(r, leaf->storage);
+    leaf->storage = part;
+    leaf->offset = 0;
+    return SNUG_OK;
 }
 
+/* A part of what lies on the other side is brought alone, and a part on the card must lie where
+ * kernels there can read it. */
 static snug_status bring_leaf(run *u, uint32_t i, snug_error *err) {
-    const sn_leaf *leaf = &u->rec->leaf[i];
+    sn_leaf *leaf = &u->rec->leaf[i];
     size_t bytes;
-    if (!leaf->storage)
+    if (!leaf->storage || (!u->on_card && leaf->storage->data))
         return SNUG_OK;
-    if (!u->on_card)
-        return sn_storage_to_host(u->r, leaf->storage, err);
     SNUG_TRY(leaf_bytes(u, i, &bytes, err));
     if (bytes == leaf->storage->bytes)
-        return sn_storage_to_card(u->r, leaf->storage, err);
-    return leaf->storage->there && leaf->offset % SN_GPU_ALIGN == 0 ? SNUG_OK
-                                                                    : lend_leaf(u, i, bytes, err);
+        return u->on_card ? sn_storage_to_card(u->r, leaf->storage, err)
+                          : sn_storage_to_host(u->r, leaf->storage, err);
+    return u->on_card && leaf->storage->there && leaf->offset % SN_GPU_ALIGN == 0
+               ? SNUG_OK
+               : part_leaf(u, leaf, bytes, err);
 }
 
 static snug_status bring_variable(const run *u, snug_variable *v, snug_error *err) {
@@ -177,13 +193,7 @@ static snug_status bring_variable(const run *u, snug_variable *v, snug_error *er
 }
 
 static snug_status bring_leaves(run *u, snug_error *err) {
-    void *block;
-    if (!u->r->card)
-        return SNUG_OK;
-    SNUG_TRY(
-        sn_alloc_zero(u->r->engine, SN_MEM_PLAN, u->rec->n_leaf * sizeof *u->lent, &block, err));
-    u->lent = block;
-    for (uint32_t i = 0; i < u->rec->n_leaf; i++)
+    for (uint32_t i = 0; u->r->card && i < u->rec->n_leaf; i++)
         SNUG_TRY(bring_leaf(u, i, err));
     return SNUG_OK;
 }
@@ -230,9 +240,7 @@ static void bind_leaves(const run *u) {
         const sn_leaf *leaf = &u->rec->leaf[i];
         if (leaf->storage)
             sn_session_bind_value(u->entry->session, sn_graph_input_at(u->entry->graph, i),
-                                  u->lent && u->lent[i]
-                                      ? u->lent[i]->data
-                                      : (unsigned char *)bytes_of(u, leaf->storage) + leaf->offset);
+                                  (unsigned char *)bytes_of(u, leaf->storage) + leaf->offset);
     }
 }
 
@@ -402,12 +410,25 @@ static void note_written(run *u) {
             sn_storage_wrote(u->r, u->storage[i], u->on_card);
 }
 
+/* Nothing in it is worth the way to a card. Its structure alone decides. */
+static bool is_tiny(const sn_recording *rec) {
+    enum { MOST_BYTES = 64 };
+    for (uint32_t v = 0; v < sn_graph_n_values(rec->graph); v++) {
+        const snug_type *t = sn_graph_type(rec->graph, (sn_value){v});
+        size_t bytes;
+        if (t->dtype == SNUG_OPAQUE || snug_type_bytes(t, &bytes, NULL) != SNUG_OK ||
+            bytes > MOST_BYTES)
+            return false;
+    }
+    return rec->n_variable == 0;
+}
+
 static snug_status find_and_run(run *u, snug_error *err) {
     SNUG_TRY(name_outputs(u, err));
     if (sn_graph_n_outputs(u->rec->graph) == 0 && !u->rec->has_effects)
         return SNUG_OK; /* nobody wants anything that is not there */
     const bool direct = sn_direct_fits(u->rec);
-    u->on_card = u->r->card && !direct && !u->rec->on_host;
+    u->on_card = u->r->card && !direct && !u->rec->on_host && !is_tiny(u->rec);
     SNUG_TRY(bring_leaves(u, err));
     if (direct)
         return run_direct(u, err);
@@ -490,10 +511,6 @@ static void clear(run *u) {
     sn_free(e, SN_MEM_PLAN, u->stored, u->stored ? u->n_wanted * sizeof *u->stored : 0);
     sn_free(e, SN_MEM_PLAN, u->output, u->cap_output * sizeof *u->output);
     sn_free(e, SN_MEM_PLAN, u->wanted, u->wanted ? u->n_wanted * sizeof *u->wanted : 0);
-    for (size_t i = 0; u->lent && i < u->rec->n_leaf; i++)
-        sn_gpu_pool_give(u->r->card, u->lent[i]);
-    sn_free(e, SN_MEM_PLAN, u->lent, u->lent ? u->rec->n_leaf * sizeof *u->lent : 0);
-    u->lent = NULL;
     u->storage = NULL;
     u->stored = NULL;
     u->output = NULL;

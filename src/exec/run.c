@@ -364,9 +364,9 @@ static snug_status replay(sn_session *s, snug_error *err) {
     if (s->interrupt && s->interrupt(s->interrupt_ctx))
         return sn_fail(err, SNUG_E_INTERRUPTED,
                        "stopped by the caller before the step changed anything");
-    s->wrote_state = s->gpu.writes && s->gpu.n_graphs == 1;
+    s->wrote_state = s->gpu.writes && s->gpu.now->n_graphs == 1;
     SNUG_TRY(sn_gpu_replay(s, 0, err));
-    if (s->gpu.n_graphs > 1) {
+    if (s->gpu.now->n_graphs > 1) {
         SNUG_TRY(sn_gpu_finish(s, err));
         s->wrote_state = true;
         SNUG_TRY(sn_gpu_replay(s, 1, err));
@@ -378,10 +378,10 @@ static snug_status run_there(sn_session *s, snug_error *err) {
     SNUG_TRY(sn_gpu_begin(s, err));
     if (s->gpu.whole)
         SNUG_TRY(stage_feeds(s, err));
-    if (s->gpu.n_graphs == 0 && sn_gpu_may_capture(s))
+    if (s->gpu.now->n_graphs == 0 && sn_gpu_may_capture(s))
         capture(s);
-    s->gpu.n_runs++;
-    return s->gpu.n_graphs > 0 ? replay(s, err) : walk_there(s, err);
+    s->gpu.now->n_runs++;
+    return s->gpu.now->n_graphs > 0 ? replay(s, err) : walk_there(s, err);
 }
 
 static void poison_arenas(sn_executor *x) {

@@ -8,6 +8,7 @@
 
 #include <snug/device.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,85 @@ int py_open_device(void) {
     return -1;
 }
 
+/* --- budgets that were wished for before there was an engine ---------------------------------- */
+static int raise(const snug_error *err) {
+    py_raise(err);
+    return -1;
+}
+
+static int has_device(snug_device_info *info) {
+    snug_error err;
+    return py.engine && snug_device_look(py.engine, info, &err) == SNUG_OK &&
+           strncmp(info->name, "gpu", 3) == 0;
+}
+
+/* Percents are of the card; auto is what is free there. */
+static snug_status card_bytes(const char *text, const snug_device_info *card, size_t *bytes,
+                              snug_error *err) {
+    char *end;
+    const double share = strtod(text, &end);
+    *bytes = 0;
+    if (strcmp(text, "auto") == 0)
+        return SNUG_OK;
+    if (strcmp(end, "%") != 0)
+        return snug_budget_parse(text, bytes, err);
+    *bytes = (size_t)((double)card->total_bytes * share / 100);
+    return SNUG_OK;
+}
+
+static int limit_card(const char *text, const snug_device_info *card) {
+    snug_error err;
+    size_t bytes;
+    if (card_bytes(text, card, &bytes, &err) != SNUG_OK ||
+        snug_device_budget(py.engine, bytes, &err) != SNUG_OK)
+        return raise(&err);
+    py.device_budget = bytes;
+    return 0;
+}
+
+static int limit_host(const char *text) {
+    snug_error err;
+    size_t bytes;
+    if (snug_budget_parse(text, &bytes, &err) != SNUG_OK ||
+        snug_budget(py.engine, bytes, &err) != SNUG_OK)
+        return raise(&err);
+    snug_pipeline_limit(py.engine, bytes / 8);
+    return 0;
+}
+
+int py_apply_wishes(void) {
+    snug_device_info card;
+    const int there = has_device(&card);
+    if (py.wish[0] && (there ? limit_card(py.wish, &card) : limit_host(py.wish)) < 0)
+        return -1;
+    return py.host_wish[0] ? limit_host(py.host_wish) : 0;
+}
+
+/* wish(budget, host_budget): texts for when the engine is made, the first of the device that is
+ * used then; None: none. */
+static PyObject *set_wishes(PyObject *self, PyObject *args) {
+    (void)self;
+    const char *own, *host;
+    if (!PyArg_ParseTuple(args, "zz", &own, &host))
+        return NULL;
+    snprintf(py.wish, sizeof py.wish, "%s", own ? own : "");
+    snprintf(py.host_wish, sizeof py.host_wish, "%s", host ? host : "");
+    Py_RETURN_NONE;
+}
+
+/* card_budget(text): of the card that is used; gives the bytes, None: there is no card. */
+static PyObject *set_card(PyObject *self, PyObject *o) {
+    (void)self;
+    snug_device_info card;
+    const char *text = PyUnicode_AsUTF8AndSize(o, NULL);
+    if (!text || py_enter() < 0)
+        return NULL;
+    if (!has_device(&card))
+        Py_RETURN_NONE;
+    return limit_card(text, &card) < 0 ? NULL : PyLong_FromSize_t(py.device_budget);
+}
+
+/* --- the device ------------------------------------------------------------------------------- */
 /* choose_device(name): before anything runs. */
 static PyObject *choose(PyObject *self, PyObject *o) {
     (void)self;
@@ -55,21 +135,15 @@ static PyObject *choose(PyObject *self, PyObject *o) {
     Py_RETURN_NONE;
 }
 
-static int has_device(void) {
-    snug_error err;
-    snug_device_info info;
-    return py.engine && snug_device_look(py.engine, &info, &err) == SNUG_OK &&
-           strncmp(info.name, "gpu", 3) == 0;
-}
-
 /* device_budget(bytes): of the card's memory; before it is opened or after. */
 static PyObject *set_budget(PyObject *self, PyObject *o) {
     (void)self;
     snug_error err;
+    snug_device_info card;
     const size_t bytes = PyLong_AsSize_t(o);
     if (PyErr_Occurred())
         return NULL;
-    if (has_device() && snug_device_budget(py.engine, bytes, &err) != SNUG_OK)
+    if (has_device(&card) && snug_device_budget(py.engine, bytes, &err) != SNUG_OK)
         return py_raise(&err);
     py.device_budget = bytes;
     Py_RETURN_NONE;
@@ -96,15 +170,12 @@ static PyObject *count(PyObject *self, PyObject *none) {
 /* Of the card that is used: a dict; None: the processor. Opens it. */
 static PyObject *look(PyObject *self, PyObject *none) {
     (void)self, (void)none;
-    snug_error err;
     snug_device_info i;
     snug_recorder_device r;
     if (py_enter() < 0)
         return NULL;
-    if (!has_device())
+    if (!has_device(&i))
         Py_RETURN_NONE;
-    if (snug_device_look(py.engine, &i, &err) != SNUG_OK)
-        return py_raise(&err);
     snug_recorder_tell_device(py.recorder, &r);
     return Py_BuildValue(
         "{s:s,s:s,s:s,s:i,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "name", i.name,
@@ -137,19 +208,16 @@ static PyObject *place(PyObject *self, PyObject *o) {
     return PyBool_FromLong(before);
 }
 
-/* As TensorFlow names it. */
+/* As TensorFlow names it: the card that a process uses is its first. */
 PyObject *py_device_text(int on_host) {
-    snug_device_info i;
-    snug_error err;
-    int index = 0;
-    if (!on_host && snug_device_look(py.engine, &i, &err) == SNUG_OK)
-        index = atoi(i.name + strlen("gpu:"));
-    return PyUnicode_FromFormat("/job:localhost/replica:0/task:0/device:%s:%d",
-                                on_host ? "CPU" : "GPU", index);
+    return PyUnicode_FromString(on_host ? "/job:localhost/replica:0/task:0/device:CPU:0"
+                                        : "/job:localhost/replica:0/task:0/device:GPU:0");
 }
 
 PyMethodDef py_device_methods[] = {
     {"choose_device", choose, METH_O, "cpu, gpu, gpu:1 or auto, before anything runs."},
+    {"wish", set_wishes, METH_VARARGS, "Budgets for when the engine is made."},
+    {"card_budget", set_card, METH_O, "Sets the card's budget by a text."},
     {"device_budget", set_budget, METH_O, "Sets the budget of the card's memory; 0: none."},
     {"exact_products", set_exact, METH_O, "f32 products in f32, not TF32."},
     {"device_count", count, METH_NOARGS, "How many cards there are, and why none."},

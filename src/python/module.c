@@ -177,7 +177,7 @@ static int make_engine(void) {
         py_raise(&err);
         return -1;
     }
-    if (py_open_device() < 0) {
+    if (py_open_device() < 0 || py_apply_wishes() < 0) {
         snug_engine_destroy(py.engine);
         py.engine = NULL;
         return -1;

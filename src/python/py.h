@@ -77,6 +77,7 @@ typedef struct {
     PyObject *(*back)(PyObject *frame); /* PyFrame_GetBack; the same */
     char device[16];                    /* that Python has chosen; "": none */
     size_t device_budget;               /* of the card's memory; 0: none */
+    char wish[32], host_wish[32];       /* budgets for an engine that is not made yet; "": none */
     int exact;                          /* f32 products in f32 */
     char folder[512];                   /* of Snug's Python files, with the last slash */
     _Atomic int pass_seconds;           /* a line about a long pass each so many; 0: none */
@@ -202,6 +203,7 @@ void py_release_waiting(void);
 /* --- device.c --------------------------------------------------------------------------------- */
 /* For an engine that has just been made; -1 with an exception. */
 int py_open_device(void);
+int py_apply_wishes(void);
 PyObject *py_device_text(int on_host);
 extern PyMethodDef py_device_methods[];
 
