@@ -24,5 +24,8 @@ if(SNUG_CUDA AND SNUG_NVCC AND NOT SNUG_SANITIZE)
   target_compile_options(snug_cuda PRIVATE -Xptxas=--warn-on-local-memory-usage,--warning-as-error --expt-relaxed-constexpr
     -Xcompiler=-Wall,-Wextra,-Werror,-Wno-missing-field-initializers,-Wno-unknown-pragmas,-ffp-contract=off)
   snug_cuda_plugin(snug_cuda)
+  # The Python package looks for it beside its extension.
+  add_custom_command(TARGET snug_cuda POST_BUILD COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/python/snug
+    COMMAND ${CMAKE_COMMAND} -E copy_if_different $<TARGET_FILE:snug_cuda> ${CMAKE_BINARY_DIR}/python/snug VERBATIM)
   set(SNUG_HAS_CUDA ON)
 endif()

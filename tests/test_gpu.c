@@ -4,9 +4,13 @@
 #include "support/blobs.h"
 #include "support/cuda_driver.h"
 
+#include "base/rng.h"
+#include "exec/gpu_pool.h"
+
 #include <dlfcn.h>
 #include <math.h>
 #include <snug/device.h>
+#include <snug/record.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -437,6 +441,120 @@ static snug_status whole_training(snug_engine *e, void *ctx, snug_error *err) {
     return status;
 }
 
+/* --- recorded code ------------------------------------------------------------------------------
+ */
+enum { ROWS = 64, COLUMNS = 33, N_RECORDED = ROWS * COLUMNS };
+
+/* v += x * x; what it holds then. */
+static snug_status add_squares(snug_recorder *r, snug_variable *v, snug_tensor *x, float *out,
+                               snug_error *err) {
+    snug_tensor *in[2] = {x, x}, *square = NULL, *now = NULL;
+    snug_status status = snug_record_op(r, "mul", "", in, 2, &square, 1, err);
+    if (status == SNUG_OK)
+        status = snug_variable_update(r, "assign_add", "", &v, 1, &square, 1, err);
+    if (status == SNUG_OK)
+        status = snug_variable_read(v, &now, err);
+    if (status == SNUG_OK)
+        status = snug_tensor_read(now, out, N_RECORDED * sizeof *out, err);
+    snug_tensor_drop(square);
+    snug_tensor_drop(now);
+    return status;
+}
+
+static snug_status record(snug_recorder *r, float *out, snug_error *err) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {ROWS, COLUMNS}};
+    float values[N_RECORDED];
+    snug_tensor *start = NULL, *x = NULL, *part = NULL, *twice = NULL;
+    snug_variable *v = NULL;
+    for (int i = 0; i < N_RECORDED; i++)
+        values[i] = (float)(i % 17);
+    snug_status status = snug_tensor_copy(r, &type, values, &x, err);
+    if (status == SNUG_OK)
+        status = snug_tensor_full(r, &type, 1, &start, err);
+    if (status == SNUG_OK)
+        status = snug_variable_create(r, start, NULL, &v, err);
+    for (int i = 0; status == SNUG_OK && i < 4; i++) {
+        snug_recorder_place(r, i == 2);
+        status = add_squares(r, v, x, out, err);
+    }
+    if (status == SNUG_OK)
+        status = snug_tensor_rows(x, 3, 8, &part, err);
+    if (status == SNUG_OK)
+        status = snug_record_op(r, "add", "", (snug_tensor *[]){part, part}, 2, &twice, 1, err);
+    if (status == SNUG_OK)
+        status = snug_tensor_read(twice, out, 8 * COLUMNS * sizeof *out, err);
+    snug_tensor_drop(start);
+    snug_tensor_drop(x);
+    snug_tensor_drop(part);
+    snug_tensor_drop(twice);
+    snug_variable_drop(v);
+    return status;
+}
+
+static snug_status whole_recording(snug_engine *e, void *ctx, snug_error *err) {
+    snug_recorder *r = NULL;
+    float out[N_RECORDED];
+    snug_status status = open_gpu(e, 0, err);
+    if (status == SNUG_OK)
+        status = snug_recorder_create(e, &r, err);
+    if (status == SNUG_OK)
+        status = record(r, ctx ? ctx : out, err);
+    snug_recorder_destroy(r);
+    if (snug_device(e, "cpu", NULL, NULL) != SNUG_OK)
+        return SNUG_E_INTERNAL;
+    assert_int_equal(card()->held_bytes, 0);
+    return status;
+}
+
+static void test_recorded_code_gives_the_processors_values(void **state) {
+    snug_error err;
+    snug_recorder *r;
+    float here[N_RECORDED], there[N_RECORDED];
+    expect_ok(snug_recorder_create(*state, &r, &err), &err);
+    expect_ok(record(r, here, &err), &err);
+    snug_recorder_destroy(r);
+    expect_ok(whole_recording(*state, there, &err), &err);
+    assert_memory_equal(here, there, sizeof here);
+}
+
+static void test_recorded_code_survives_any_failed_request(void **state) {
+    (void)state;
+    sn_fault_sweep(whole_recording, NULL);
+}
+
+/* Takes and gives at random: blocks never overlap, and all of it goes back. */
+static void test_the_pool_keeps_blocks_apart(void **state) {
+    enum { MANY = 64, TURNS = 4000 };
+    snug_error err;
+    sn_gpu_block *held[MANY] = {NULL};
+    sn_gpu_pool_info info;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    sn_gpu_device *d = sn_engine_gpu(*state);
+    const size_t before = card()->held_bytes;
+    for (uint64_t i = 0; i < TURNS; i++) {
+        const uint64_t draw = sn_rng_key(3, i);
+        const size_t k = draw % MANY, bytes = (size_t)1 << (draw >> 8) % 22;
+        if (held[k]) {
+            sn_gpu_pool_give(d, held[k]);
+            held[k] = NULL;
+            continue;
+        }
+        expect_ok(sn_gpu_pool_take(d, "a block", bytes, &held[k], &err), &err);
+        assert_int_equal((uintptr_t)held[k]->data % SN_GPU_ALIGN, 0);
+        for (size_t j = 0; j < MANY; j++)
+            if (j != k && held[j])
+                assert_true(held[j]->data + held[j]->bytes <= held[k]->data ||
+                            held[k]->data + bytes <= held[j]->data);
+    }
+    for (size_t k = 0; k < MANY; k++)
+        sn_gpu_pool_give(d, held[k]);
+    sn_gpu_pool_tell(d, &info);
+    assert_int_equal(info.used_bytes, 0);
+    assert_int_equal(info.idle_bytes, info.chunk_bytes);
+    sn_gpu_pool_trim(d);
+    assert_int_equal(card()->held_bytes, before);
+}
+
 static void test_training_survives_any_failed_request(void **state) {
     (void)state;
     sn_fault_sweep(whole_training, NULL);
@@ -500,6 +618,9 @@ int main(void) {
         gpu_test(test_a_budget_below_the_floor_is_refused_with_numbers),
         gpu_test(test_a_card_that_others_fill_is_planned_into_what_is_left),
         gpu_test(test_what_is_missing_is_said),
+        gpu_test(test_recorded_code_gives_the_processors_values),
+        gpu_test(test_recorded_code_survives_any_failed_request),
+        gpu_test(test_the_pool_keeps_blocks_apart),
         gpu_test(test_training_survives_any_failed_request),
         gpu_test(test_a_lost_device_poisons_its_engine_only),
         gpu_test(test_a_lost_device_says_so_until_it_is_opened_again),

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The tests that need a GPU: Keras' runs on it, budgets with the rest of the card taken, kernels under compute-sanitizer.
+# The tests that need a GPU: Keras' runs on it, TensorFlow programs, budgets with the rest of the card taken, kernels under
+# compute-sanitizer.
 # Says "no GPU" and ends with 77 where there is none. usage: tools/test-cuda.sh BUILD
 set -u
 build=$1
@@ -19,6 +20,7 @@ step() {
 }
 export SNUG_TEST_DEVICE=gpu
 step "Keras' runs" "$build/test_golden"
+step "TensorFlow programs" "$build/venv/bin/python" -B tests/parity/run.py --device gpu --jobs 8
 step "budgets" python3 tests/gpu/budgets.py "$build/snug" examples/models
 if command -v compute-sanitizer > /dev/null; then
     for tool in memcheck initcheck racecheck; do

@@ -31,6 +31,12 @@ static size_t in(size_t unit, size_t bytes) {
     return (bytes + unit - 1) / unit * unit;
 }
 
+size_t sn_gpu_pool_bytes(size_t bytes) {
+    if (bytes > SIZE_MAX / 2)
+        return bytes; /* none has them */
+    return bytes < SMALL_BYTES ? in(UNIT, bytes) : in(GRANULE, bytes);
+}
+
 /* --- blocks ----------------------------------------------------------------------------------- */
 
 static snug_status new_block(sn_gpu_device *d, const sn_gpu_block *like, sn_gpu_block **out,

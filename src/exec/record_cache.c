@@ -18,10 +18,9 @@
 #define MAX_ENTRIES 256
 #define MIB         ((size_t)1 << 20)
 #define ROOM_BAND   (4 * MIB)
-/* On a card: blocks are whole granules, of results at most three more than their sum; parameters,
- * captured runs. */
+/* On a card blocks are whole granules: of parameters, and of a chunk for small results. */
 #define GRANULE    (2 * MIB)
-#define CARD_BOOKS (4 * GRANULE + 4 * MIB)
+#define CARD_BOOKS (2 * GRANULE)
 /* Of a step of a plan and of the session that runs it. */
 #define STEP_BYTES 1536
 /* From so many weights on a dense layer's gradient is worth not having. */
@@ -203,7 +202,7 @@ static snug_status find_card_room(snug_recorder *r, size_t extra, size_t *room, 
         return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
     r->taken_bytes = taken;
     r->card_left_bytes = left;
-    *room = left > taken + ROOM_BAND ? (left - taken) / ROOM_BAND * ROOM_BAND : 1;
+    *room = left > taken + GRANULE ? (left - taken) / GRANULE * GRANULE : 1;
     return SNUG_OK;
 }
 
@@ -255,7 +254,8 @@ static snug_status refuse_there(const snug_recorder *r, const sn_recording *rec,
                                 const sn_plan_floor *floor, size_t extra, snug_error *err) {
     const size_t held = r->card_tensor_bytes + r->card_variable_bytes,
                  budget = r->card->budget_bytes;
-    const size_t need = r->taken_bytes + in_granules(floor->bytes) + ROOM_BAND;
+    const size_t need =
+        r->taken_bytes + in_granules(floor->bytes) + GRANULE + r->card_reserve_bytes;
     const size_t more = need > r->card_left_bytes ? need - r->card_left_bytes : 0;
     char arena[24], outputs[24], rest[24], there[24], least[24], have[48] = "", value[320];
     if (budget > 0)
@@ -328,7 +328,7 @@ static snug_status plan_there(snug_recorder *r, const sn_plan_options *o, sn_ent
     unlimited.arena_bytes = 0;
     unlimited.floor = NULL;
     SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
-    const size_t reserve = sn_gpu_reserve(e->plan);
+    const size_t reserve = r->card_reserve_bytes = sn_gpu_reserve(e->plan);
     if (e->plan->memories[SN_MEM_FIRST_ARENA].bytes + reserve <= o->arena_bytes) {
         e->arena_limit = 0;
         return SNUG_OK;

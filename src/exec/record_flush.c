@@ -198,19 +198,25 @@ static snug_status bring_leaves(run *u, snug_error *err) {
     return SNUG_OK;
 }
 
+/* Of the memory where the plan runs. */
+static size_t taken_by(const run *u, size_t bytes) {
+    return u->on_card ? sn_gpu_pool_bytes(bytes) : bytes;
+}
+
 /* What will be new beside the arena; `hopeful` leaves out what may lie in bytes that are there. */
 static snug_status count_extra(const run *u, bool hopeful, size_t *extra, snug_error *err) {
     *extra = 0;
     for (size_t i = 0; i < u->n_output; i++) {
         size_t bytes;
         SNUG_TRY(output_bytes(u, i, &bytes, err));
-        *extra += hopeful && may_take(u, u->output[i], bytes) ? 0 : bytes;
+        *extra += hopeful && may_take(u, u->output[i], bytes) ? 0 : taken_by(u, bytes);
     }
     for (size_t i = 0; i < u->rec->n_variable; i++) {
         size_t bytes;
         const sn_storage *there = u->rec->variable[i]->storage;
         SNUG_TRY(snug_type_bytes(&u->rec->variable[i]->type, &bytes, err));
-        *extra += there && (u->on_card ? there->there != NULL : there->data != NULL) ? 0 : bytes;
+        const bool here = there && (u->on_card ? there->there != NULL : there->data != NULL);
+        *extra += here ? 0 : taken_by(u, bytes);
     }
     return SNUG_OK;
 }
@@ -224,7 +230,7 @@ static snug_status find_entry(run *u, snug_error *err) {
     for (size_t i = 0; extra < all && i < u->n_output; i++) {
         size_t bytes;
         SNUG_TRY(output_bytes(u, i, &bytes, err));
-        shared += donor_of(u, i) == UINT32_MAX ? 0 : bytes;
+        shared += donor_of(u, i) == UINT32_MAX ? 0 : taken_by(u, bytes);
     }
     return all - shared <= extra ? SNUG_OK
                                  : sn_cache_find(u->r, u->rec, u->on_card, all, &u->entry, err);

@@ -230,7 +230,7 @@ struct snug_recorder {
     sn_gpu_device *card; /* NULL: everything runs on the host */
     sn_executor *there;  /* the card's */
     size_t card_tensor_bytes, card_variable_bytes;
-    size_t card_left_bytes; /* when the newest plan was looked for */
+    size_t card_left_bytes, card_reserve_bytes; /* when the newest plan was looked for */
     size_t card_peak_bytes;
     bool on_host; /* who sits records for the host */
     sn_entry *entries;

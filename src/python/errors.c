@@ -14,6 +14,7 @@ static const char *class_of(snug_status code) {
         [SNUG_E_NUMERIC] = "InvalidArgumentError",   [SNUG_E_IO] = "UnavailableError",
         [SNUG_E_INTERRUPTED] = "CancelledError",     [SNUG_E_TORN] = "AbortedError",
         [SNUG_E_INTERNAL] = "InternalError",         [SNUG_E_END] = "OutOfRangeError",
+        [SNUG_E_DEVICE] = "InternalError",
     };
     return code > SNUG_OK && code <= SNUG_E_INTERNAL ? names[code] : "UnknownError";
 }
