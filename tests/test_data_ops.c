@@ -191,6 +191,21 @@ static void test_huge_png_header_is_refused_before_memory_is_asked_for(void **st
     sn_test_dir_end(&dir);
 }
 
+/* libpng's own memory is asked of the engine, too. */
+static void test_a_png_beyond_the_budget_says_so(void **state) {
+    snug_datum file = encoded(*state, "tf.io.encode_png");
+    snug_engine *small = sn_test_engine(16 << 10);
+    snug_datum picture;
+    snug_error err;
+    const snug_text *t = file.data;
+    expect_status(on_text(small, "tf.io.decode_png", t->data, t->bytes, &picture, &err),
+                  SNUG_E_BUDGET, &err);
+    expect_text(err.text, "cannot be decoded: ");
+    expect_text(err.text, "budget");
+    snug_engine_destroy(small);
+    snug_datum_drop(&file);
+}
+
 static void test_text_named_jpg_is_no_picture(void **state) {
     snug_engine *e = *state;
     snug_error err;
@@ -412,6 +427,93 @@ static void test_damaged_examples_are_messages(void **state) {
                 snug_datum_drop(&out[--n]);
     }
     snug_data_op_destroy(op);
+}
+
+/* --- sound and SequenceExamples --------------------------------------------------------------- */
+static const char sound[] = "RIFF\x30\0\0\0WAVEfmt \x10\0\0\0\1\0\2\0@\x1f\0\0\0}\0\0\4\0\x10\0"
+                            "LIST\2\0\0\0ab"
+                            "data\x08\0\0\0\0@\0\xc0\xff\x7f\0\x80",
+                  steps[] = "\x0a\x00\x12\x1b"        /* no context; lists */
+                            "\x0a\x19\x0a\1w\x12\x14" /* w: */
+                            "\x0a\x08\x0a\6\x0a\1a\x0a\1b"
+                            "\x0a\x08\x0a\6\x0a\1c\x0a\1d";
+
+typedef struct {
+    const char *op, *bytes;
+    size_t n;
+    attr key;
+} text_case;
+static const text_case sound_case = {"tf.audio.decode_wav", sound, sizeof sound - 1, {NULL, NULL}},
+                       steps_case = {"snug.sequence_steps", steps, sizeof steps - 1, {"key", "w"}};
+
+static void test_sounds_and_steps_are_read(void **state) {
+    snug_datum out[SNUG_MAX_PARTS];
+    snug_error err;
+    int n;
+    snug_data_op *op = make(*state, sound_case.op, NULL, 0);
+    expect_ok(parse(op, sound, sizeof sound - 1, out, &n, &err), &err);
+    assert_int_equal(n, 2);
+    const float want[] = {0.5f, -0.5f, 32767 / 32768.0f, -1};
+    assert_memory_equal(out[0].data, want, sizeof want);
+    assert_int_equal(*(int32_t *)out[1].data, 8000);
+    snug_datum_drop(&out[0]);
+    snug_datum_drop(&out[1]);
+    expect_status(parse(op, sound, sizeof sound - 2, out, &n, &err), SNUG_E_FORMAT, &err);
+    expect_text(err.text, "truncated");
+    expect_status(parse(op, "RIFF", 4, out, &n, &err), SNUG_E_FORMAT, &err);
+    expect_text(err.text, "does not start with RIFF and WAVE");
+    snug_data_op_destroy(op);
+    op = make(*state, steps_case.op, &steps_case.key, 1);
+    expect_ok(parse(op, steps, sizeof steps - 1, out, &n, &err), &err);
+    assert_int_equal(out[0].type.dims[0], 2);
+    snug_datum_drop(&out[0]);
+    snug_data_op_destroy(op);
+    op = make(*state, steps_case.op, (const attr[]){{"key", "v"}}, 1);
+    expect_status(parse(op, steps, sizeof steps - 1, out, &n, &err), SNUG_E_DATA, &err);
+    expect_text(err.text, "feature list 'v' is missing in a SequenceExample; allow_missing");
+    snug_data_op_destroy(op);
+}
+
+static void damage(snug_engine *e, const text_case *c) {
+    snug_data_op *op = make(e, c->op, &c->key, c->key.name != NULL);
+    uint64_t seed = 11;
+    char copy[128];
+    for (int i = 0; i < 4000; i++) {
+        snug_datum out[SNUG_MAX_PARTS];
+        int n;
+        memcpy(copy, c->bytes, c->n);
+        for (int k = 0; k < 3; k++)
+            copy[next_random(&seed) % c->n] = (char)next_random(&seed);
+        if (parse(op, copy, i % 3 ? c->n : next_random(&seed) % c->n, out, &n, NULL) == SNUG_OK)
+            while (n > 0)
+                snug_datum_drop(&out[--n]);
+    }
+    snug_data_op_destroy(op);
+}
+
+static void test_damaged_sounds_and_steps_are_messages(void **state) {
+    damage(*state, &sound_case);
+    damage(*state, &steps_case);
+}
+
+static snug_status read_case(snug_engine *e, void *ctx, snug_error *err) {
+    const text_case *c = ctx;
+    const snug_data_attr a = {c->key.name, {c->key.value, c->key.value ? strlen(c->key.value) : 0}};
+    snug_data_op *op;
+    snug_datum out[SNUG_MAX_PARTS];
+    int n = 0;
+    SNUG_TRY(snug_data_op_create(e, c->op, &a, a.name != NULL, &op, err));
+    const snug_status status = parse(op, c->bytes, c->n, out, &n, err);
+    while (status == SNUG_OK && n > 0)
+        snug_datum_drop(&out[--n]);
+    snug_data_op_destroy(op);
+    return status;
+}
+
+static void test_sounds_and_steps_survive_any_failed_request(void **state) {
+    (void)state;
+    sn_fault_sweep(read_case, (void *)&sound_case);
+    sn_fault_sweep(read_case, (void *)&steps_case);
 }
 
 /* --- tensors and CSV ----------------------------------------------------------------------------
@@ -668,6 +770,7 @@ int main(void) {
         engine_test(test_truncated_jpeg_names_file_offset_and_reason),
         engine_test(test_recovered_jpeg_has_the_rows_that_are_there),
         engine_test(test_huge_png_header_is_refused_before_memory_is_asked_for),
+        engine_test(test_a_png_beyond_the_budget_says_so),
         engine_test(test_text_named_jpg_is_no_picture),
         engine_test(test_missing_file_is_named),
         engine_test(test_files_written_are_read),
@@ -677,6 +780,9 @@ int main(void) {
         engine_test(test_features_that_do_not_fit_are_named),
         engine_test(test_every_cut_of_an_example_is_refused_or_whole),
         engine_test(test_damaged_examples_are_messages),
+        engine_test(test_sounds_and_steps_are_read),
+        engine_test(test_damaged_sounds_and_steps_are_messages),
+        engine_test(test_sounds_and_steps_survive_any_failed_request),
         engine_test(test_damaged_tensors_are_messages),
         engine_test(test_records_that_do_not_fit_their_columns_are_named),
         engine_test(test_wrong_attributes_are_named),

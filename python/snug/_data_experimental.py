@@ -1,5 +1,6 @@
 """tf.data.experimental: older names for stages, and data sets of CSV files."""
 import builtins
+import collections
 
 from snug._lazy import tf
 from snug.data import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, Options, TextLineDataset, _texts  # noqa: F401
@@ -75,9 +76,83 @@ def make_csv_dataset(file_pattern, batch_size, column_names=None, column_default
     made = made.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
 
     def columns(*values):
-        out = dict(builtins.zip(kept, values))
+        out = collections.OrderedDict(builtins.zip(kept, values))
         return out if label_name is None else (out, out.pop(label_name))
     return made.map(columns).prefetch(prefetch_buffer_size or 1)
+
+
+def make_batched_features_dataset(file_pattern, batch_size, features, reader=None, label_key=None, reader_args=None, num_epochs=None,
+                                  shuffle=True, shuffle_buffer_size=10000, shuffle_seed=None, prefetch_buffer_size=None,
+                                  reader_num_threads=None, parser_num_threads=None, sloppy_ordering=False, drop_final_batch=False):
+    from snug.data import TFRecordDataset
+    files = Dataset.list_files(file_pattern, shuffle=shuffle, seed=shuffle_seed)
+    made = files.flat_map(lambda name: (reader or TFRecordDataset)(name, *(reader_args or ())))
+    if shuffle:
+        made = made.shuffle(shuffle_buffer_size, shuffle_seed)
+    made = made.repeat(num_epochs).batch(batch_size, drop_remainder=drop_final_batch or num_epochs is None)
+    made = made.map(lambda texts: tf.io.parse_example(texts, features), num_parallel_calls=parser_num_threads)
+    if label_key is not None:
+        made = made.map(lambda parsed: ({k: v for k, v in parsed.items() if k != label_key}, parsed[label_key]))
+    return made.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
+
+
+def parse_example_dataset(features, num_parallel_calls=1, deterministic=None):
+    return lambda dataset: dataset.map(lambda texts: tf.io.parse_example(texts, features), num_parallel_calls)
+
+
+def map_and_batch(map_func, batch_size, num_parallel_batches=None, drop_remainder=False, num_parallel_calls=None):
+    return lambda dataset: dataset.map(map_func, num_parallel_calls or AUTOTUNE).batch(batch_size, drop_remainder)
+
+
+def parallel_interleave(map_func, cycle_length, block_length=1, sloppy=False, buffer_output_elements=None,
+                        prefetch_input_elements=None):
+    return lambda dataset: dataset.interleave(map_func, cycle_length, block_length, num_parallel_calls=AUTOTUNE)
+
+
+def rejection_resample(class_func, target_dist, initial_dist=None, seed=None):
+    return lambda dataset: dataset.rejection_resample(class_func, target_dist, initial_dist, seed)
+
+
+def snapshot(path, compression="AUTO", reader_func=None, shard_func=None):
+    return lambda dataset: dataset.snapshot(path, compression)
+
+
+def RandomDataset(seed=None):
+    return Dataset.random(seed)
+
+
+def from_list(elements, name=None):
+    if not elements:
+        raise ValueError("Invalid `elements`. `elements` should not be empty.")
+    rows = [tf.nest.flatten(e) for e in elements]
+    made = Dataset.from_tensor_slices(tuple(tf.stack(column) for column in builtins.zip(*rows)))
+    return made.map(lambda *parts: tf.nest.pack_sequence_as(elements[0], list(parts)))
+
+
+def at(dataset, index):
+    if not 0 <= int(index) < len(dataset):
+        raise tf.errors.OutOfRangeError(None, None, f"Index out of range [0, {len(dataset)}):{int(index)}")
+    return next(iter(dataset.skip(int(index))))
+
+
+def dense_to_ragged_batch(*args, **kwargs):
+    return lambda dataset: dataset.ragged_batch(*args, **kwargs)
+
+
+class TFRecordWriter:
+    """Texts of a dataset as one file."""
+
+    def __init__(self, filename, compression_type=None):
+        self._path, self._options = filename, compression_type
+
+    def write(self, dataset):
+        with tf.io.TFRecordWriter(self._path, self._options) as file:
+            for parts in dataset._raw():
+                file.write(parts[0].numpy())
+
+
+def get_next_as_optional(iterator):
+    return iterator.get_next_as_optional()
 
 
 def ignore_errors(log_warning=False):

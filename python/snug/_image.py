@@ -95,6 +95,22 @@ def stateless_random_hue(image, max_delta, seed):
     return tf.image.adjust_hue(image, _draw(seed, -max_delta, max_delta))
 
 
+def _jpeg_quality(image, low, high, draw):
+    if not 0 <= low < high <= 100:
+        raise ValueError("min_jpeg_quality must be less than max_jpeg_quality, both between 0 and 100.")
+    return tf.image.adjust_jpeg_quality(image, int(draw(low, high)))
+
+
+def random_jpeg_quality(image, min_jpeg_quality, max_jpeg_quality, seed=None):
+    return _jpeg_quality(image, min_jpeg_quality, max_jpeg_quality,
+                         lambda low, high: tf.random.uniform([], low, high, dtype=tf.int32, seed=seed))
+
+
+def stateless_random_jpeg_quality(image, min_jpeg_quality, max_jpeg_quality, seed):
+    return _jpeg_quality(image, min_jpeg_quality, max_jpeg_quality,
+                         lambda low, high: tf.random.stateless_uniform([], seed, low, high, dtype=tf.int32))
+
+
 def stateless_random_flip_up_down(image, seed):
     image = image if isinstance(image, _capture.Slot) else tf.convert_to_tensor(image)
     return tf.where(_draw(seed, 0.0, 1.0) < 0.5, tf.image.flip_up_down(image), image)

@@ -100,6 +100,23 @@ def parse_example(serialized, features, example_names=None, name=None):
     return _parse("tf.io.parse_example", serialized, features)
 
 
+def parse_single_sequence_example(serialized, context_features=None, sequence_features=None, example_name=None, name=None):
+    """The context is read as an Example is; each list as a batch of Examples, one for each of its steps."""
+    if not context_features and not sequence_features:
+        raise ValueError("Missing features. Both `context_features` and `sequence_features` are None.")
+    context = _parse("tf.io.parse_single_example", serialized, context_features) if context_features else {}
+    lists = {}
+    for key in sorted(sequence_features or {}):
+        feature = sequence_features[key]
+        if not isinstance(feature, (FixedLenSequenceFeature, VarLenFeature)):
+            raise ValueError(f"Unsupported feature type of list {key}: {type(feature).__name__}")
+        missing = isinstance(feature, VarLenFeature) or feature.allow_missing
+        steps = _dataops.run("snug.sequence_steps", {"key": key.encode(), "missing": b"True" if missing else b"False"}, [serialized])
+        step = feature if isinstance(feature, VarLenFeature) else FixedLenFeature(feature.shape, feature.dtype)
+        lists[key] = _parse("tf.io.parse_example", steps[0], {key: step})[key]
+    return context, lists
+
+
 _COLUMNS = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "string": "text"}
 
 
@@ -166,7 +183,32 @@ def _fields(data):
             yield key >> 3, value
 
 
+def _quoted(text):
+    """As protocol buffers print texts."""
+    text = text.encode() if isinstance(text, str) else text
+    known = {10: "\\n", 13: "\\r", 9: "\\t", 34: '\\"', 39: "\\'", 92: "\\\\"}
+    return '"' + "".join(known.get(b, chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in text) + '"'
+
+
+def _shown(value):
+    if isinstance(value, (bytes, str)):
+        return _quoted(value)
+    if isinstance(value, float):
+        import numpy as np
+        return repr(float(str(np.float32(value)))).removesuffix(".0")
+    return str(int(value))
+
+
+def _indented(name, lines):
+    return [name + " {", *("  " + line for line in lines), "}"]
+
+
 class _Message:
+    def __str__(self):
+        return "".join(line + "\n" for line in self._lines())
+
+    __repr__ = __str__
+
     def __eq__(self, other):
         return type(self) is type(other) and self.SerializeToString() == other.SerializeToString()
 
@@ -182,6 +224,9 @@ class _Message:
 class _List(_Message):
     def __init__(self, value=()):
         self.value = list(value)
+
+    def _lines(self):
+        return ["value: " + _shown(v.numpy() if hasattr(v, "numpy") else v) for v in self.value]
 
 
 class BytesList(_List):
@@ -223,6 +268,10 @@ class Feature(_Message):
         self.bytes_list, self.float_list, self.int64_list = bytes_list or BytesList(), float_list or FloatList(), int64_list or Int64List()
         self._which = next((k for k, v in (("bytes_list", bytes_list), ("float_list", float_list), ("int64_list", int64_list)) if v), None)
 
+    def _lines(self):
+        which = self.WhichOneof("kind")
+        return [] if which is None else _indented(which, getattr(self, which)._lines())
+
     def WhichOneof(self, name):
         return self._which or next((k for k, _ in self._KINDS if getattr(self, k).value), None)
 
@@ -240,6 +289,10 @@ class Features(_Message):
     def __init__(self, feature=None):
         self.feature = dict(feature or {})
 
+    def _lines(self):
+        return [line for key in sorted(self.feature)
+                for line in _indented("feature", [f"key: {_quoted(key)}", *_indented("value", self.feature[key]._lines())])]
+
     def SerializeToString(self):
         return b"".join(_field(1, _field(1, k.encode()) + _field(2, self.feature[k].SerializeToString())) for k in sorted(self.feature))
 
@@ -254,12 +307,66 @@ class Example(_Message):
     def __init__(self, features=None):
         self.features = features or Features()
 
+    def _lines(self):
+        return _indented("features", self.features._lines())
+
     def SerializeToString(self):
         return _field(1, self.features.SerializeToString())
 
     def ParseFromString(self, data):
         for _, payload in _fields(data):
             self.features = Features.FromString(payload)
+
+
+class FeatureList(_Message):
+    def __init__(self, feature=()):
+        self.feature = list(feature)
+
+    def _lines(self):
+        return [line for f in self.feature for line in _indented("feature", f._lines())]
+
+    def SerializeToString(self):
+        return b"".join(_field(1, f.SerializeToString()) for f in self.feature)
+
+    def ParseFromString(self, data):
+        self.feature = [Feature.FromString(payload) for _, payload in _fields(data)]
+
+
+class FeatureLists(_Message):
+    def __init__(self, feature_list=None):
+        self.feature_list = dict(feature_list or {})
+
+    def _lines(self):
+        return [line for key in sorted(self.feature_list)
+                for line in _indented("feature_list", [f"key: {_quoted(key)}", *_indented("value", self.feature_list[key]._lines())])]
+
+    def SerializeToString(self):
+        return b"".join(_field(1, _field(1, k.encode()) + _field(2, self.feature_list[k].SerializeToString()))
+                        for k in sorted(self.feature_list))
+
+    def ParseFromString(self, data):
+        self.feature_list = {}
+        for _, entry in _fields(data):
+            parts = dict(_fields(entry))
+            self.feature_list[parts[1].decode()] = FeatureList.FromString(parts.get(2, b""))
+
+
+class SequenceExample(_Message):
+    def __init__(self, context=None, feature_lists=None):
+        self.context, self.feature_lists = context or Features(), feature_lists or FeatureLists()
+
+    def _lines(self):
+        return _indented("context", self.context._lines()) + _indented("feature_lists", self.feature_lists._lines())
+
+    def SerializeToString(self):
+        return _field(1, self.context.SerializeToString()) + _field(2, self.feature_lists.SerializeToString())
+
+    def ParseFromString(self, data):
+        for number, payload in _fields(data):
+            if number == 1:
+                self.context = Features.FromString(payload)
+            else:
+                self.feature_lists = FeatureLists.FromString(payload)
 
 
 # --- records ----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ SPACES = {"math", "lookup", "autodiff", "nn", "linalg", "random", "random.experi
           "config.optimizer",
           "debugging", "nest", "dtypes", "image", "bitwise", "experimental", "autograph", "autograph.experimental", "version",
           "sysconfig", "compat", "distribute", "summary", "io", "io.gfile", "train", "strings", "raw_ops", "nn.experimental", "experimental.numpy",
-          "types", "types.experimental", "test", "sparse", "profiler", "profiler.experimental", "signal", "saved_model"}
+          "types", "types.experimental", "test", "audio", "sparse", "profiler", "profiler.experimental", "signal", "saved_model"}
 
 _MODULES = {"errors": "snug.errors", "keras": "snug.keras", "initializers": "snug.keras.initializers",
             "losses": "snug.keras.losses", "metrics": "snug.keras.metrics", "optimizers": "snug.keras.optimizers",
@@ -77,23 +77,24 @@ PYTHON = {
     **_from("snug._files", "exists isdir remove rename listdir join makedirs mkdir rmtree glob copy walk stat GFile",
             "io.gfile."),
     **_from("snug._io", "FixedLenFeature VarLenFeature FixedLenSequenceFeature parse_single_example parse_example decode_csv TFRecordWriter"
-            " TFRecordOptions matching_files", "io."),
+            " parse_single_sequence_example TFRecordOptions matching_files", "io."),
     **_from("snug._image", "resize resize_with_pad ResizeMethod adjust_brightness adjust_contrast adjust_saturation adjust_hue"
             " random_brightness random_contrast random_saturation random_hue stateless_random_brightness stateless_random_contrast"
-            " stateless_random_saturation stateless_random_hue stateless_random_flip_up_down non_max_suppression", "image."),
+            " stateless_random_saturation stateless_random_hue stateless_random_flip_up_down non_max_suppression"
+            " random_jpeg_quality stateless_random_jpeg_quality", "image."),
     **_from("snug._image", "is_jpeg", "io."),
     **_from("snug._io", "SparseTensor to_dense:sparse_to_dense from_dense:sparse_from_dense", "sparse."),
     **_from("snug._io", "SparseTensor SparseTensorSpec"),
-    **_from("snug._io", "Example Features Feature BytesList FloatList Int64List", "train."),
+    **_from("snug._io", "Example SequenceExample Features Feature FeatureList FeatureLists BytesList FloatList Int64List", "train."),
     **_from("snug._saved", "save load contains_saved_model SaveOptions LoadOptions ASSETS_DIRECTORY VARIABLES_DIRECTORY"
             " SAVED_MODEL_FILENAME_PB SERVING TRAINING GPU TPU DEFAULT_SERVING_SIGNATURE_DEF_KEY", "saved_model."),
     **_from("snug._train", "Checkpoint CheckpointManager latest_checkpoint", "train."),
-    **_from("snug._strings", "format unicode_split", "strings."),
+    **_from("snug._strings", "format unicode_split bytes_split ngrams unicode_decode unicode_encode unicode_transcode", "strings."),
     **_from("snug._strings", "as_string"),
     **_from("snug._lookup", "KeyValueTensorInitializer StaticHashTable TextFileInitializer TextFileIndex", "lookup."),
     **_from("snug._misc", "as_str as_bytes as_text", "compat."),
 }
-PYTHON.update({name: ("snug._types", name) for name in (
+PYTHON.update({prefix + name: ("snug._types", name) for prefix in ("", "dtypes.") for name in (
     "float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex64 complex128 string"
     " half double resource variant qint8 quint8 qint32").split()})
 # What TensorFlow's own functions say they are called, where scripts print it.

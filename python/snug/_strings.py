@@ -178,5 +178,65 @@ def unicode_split(input, input_encoding, errors="replace", replacement_char=6553
     return StringTensor([c.encode() for c in characters], (len(characters),))
 
 
+def _single(input, what, encoding="UTF-8"):  # noqa: A002
+    """The bytes of one text."""
+    if hasattr(input, "_slot"):
+        raise Peek
+    text = _of(input)
+    if text.ndim:
+        raise tf.errors.UnimplementedError(None, None, f"{what} of several texts: Snug has no ragged tensors; take one at a time")
+    if encoding.upper() not in ("UTF-8", "UTF8"):
+        raise tf.errors.UnimplementedError(None, None, f"{what} from or to {encoding} is not in Snug; UTF-8 is")
+    return text.numpy()
+
+
+def bytes_split(input, name=None):  # noqa: A002
+    data = _single(input, "bytes_split")
+    return StringTensor([bytes([b]) for b in data], (len(data),))
+
+
+def unicode_decode(input, input_encoding, errors="replace", replacement_char=65533, replace_control_characters=False, name=None):  # noqa: A002
+    text = _single(input, "unicode_decode", input_encoding).decode("utf-8", errors)
+    return tf.constant([ord(c) for c in text], dtype=tf.int32, shape=(len(text),))
+
+
+def unicode_encode(input, output_encoding, errors="replace", replacement_char=65533, name=None):  # noqa: A002
+    if hasattr(input, "_slot"):
+        raise Peek
+    if output_encoding.upper() not in ("UTF-8", "UTF8"):
+        raise tf.errors.UnimplementedError(None, None, f"unicode_encode to {output_encoding} is not in Snug; UTF-8 is")
+    rows = tf.convert_to_tensor(input).numpy()
+    texts = ["".join(map(chr, row)).encode() for row in (rows if rows.ndim == 2 else [rows])]
+    return _of(texts if rows.ndim == 2 else texts[0])
+
+
+def unicode_transcode(input, input_encoding, output_encoding, errors="replace", replacement_char=65533, replace_control_characters=False,  # noqa: A002
+                      name=None):
+    text = _single(input, "unicode_transcode", input_encoding).decode("utf-8", errors)
+    _single("", "unicode_transcode", output_encoding)
+    return _of("".join(chr(replacement_char) if replace_control_characters and ord(c) < 32 else c for c in text).encode())
+
+
+def ngrams(data, ngram_width, separator=" ", pad_values=None, padding_width=None, preserve_short_sequences=False, name=None):
+    """Neighbours joined; of rows that are as long."""
+    import numpy as np
+    if hasattr(data, "_slot"):
+        raise Peek
+    rows = _array(data)
+    made = []
+    left, right = (None, None) if pad_values is None else (pad_values, pad_values) if isinstance(pad_values, str) else pad_values
+    for row in rows.reshape(-1, rows.shape[-1]).tolist():
+        one = []
+        for width in [ngram_width] if isinstance(ngram_width, int) else ngram_width:
+            pad = 0 if left is None else width - 1 if padding_width is None else min(width - 1, padding_width)
+            words = [(left or "").encode()] * pad + row + [(right or "").encode()] * pad
+            found = [separator.encode().join(words[i:i + width]) for i in range(len(words) - width + 1)]
+            one += found or ([separator.encode().join(words)] if preserve_short_sequences and words else [])
+        made.append(one)
+    out = np.empty((len(made), len(made[0]) if made else 0), object)
+    out[...] = made
+    return StringTensor(out.reshape(*rows.shape[:-1], -1))
+
+
 def as_string(*args, **kwargs):
     return tf.strings.as_string(*args, **kwargs)

@@ -398,7 +398,7 @@ class Dataset:
                 for k in builtins.range(len(spec))]
         return _structure.pack(self._shape, made)
 
-    def group_by_window(self, key_func, reduce_func, window_size=None, window_size_func=None, name=None):
+    def group_by_window(self, key_func, reduce_func, window_size=None, window_size_func=None, name=None, _spec=None):
         def groups():
             held = {}
             for parts in self._raw():
@@ -419,11 +419,26 @@ class Dataset:
         def elements():
             for made in groups():
                 yield from made._raw()
-        return _generated(elements, first._shape, first._d.spec(), "_GroupByWindowDataset", flat=True)
+        spec = first._d.spec() if _spec is None else _spec
+        return _generated(elements, first._shape, spec, "_GroupByWindowDataset", flat=True)
 
     def bucket_by_sequence_length(self, element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes=None,
                                   padding_values=None, pad_to_bucket_boundary=False, no_padding=False, drop_remainder=False, name=None):
         limits = [int(b) for b in bucket_boundaries]
+        if pad_to_bucket_boundary and no_padding:
+            raise ValueError("`pad_to_bucket_boundary` and `no_padding` exclude each other.")
+
+        def shapes(number):
+            """Open extents of the padded shapes are as long as the bucket allows."""
+            if not pad_to_bucket_boundary:
+                return padded_shapes
+            if number == len(limits):
+                raise tf.errors.InvalidArgumentError(None, None, "When pad_to_bucket_boundary=True, elements must have length < "
+                                                     "max(bucket_boundaries).")
+            spec = self._d.spec()
+            given = [dims for _, dims in spec] if padded_shapes is None else [
+                _padded(s) for s in _structure.flatten_to(self._shape, padded_shapes, "padded_shapes")]
+            return _structure.pack(self._shape, [TensorShape([limits[number] - 1 if n is None else n for n in s]) for s in given])
 
         def bucket(*element):
             n = int(element_length_func(*element))
@@ -431,9 +446,10 @@ class Dataset:
 
         def together(key, rows):
             size = bucket_batch_sizes[int(key)]
-            return rows.batch(size, drop_remainder) if no_padding else rows.padded_batch(size, padded_shapes, padding_values,
+            return rows.batch(size, drop_remainder) if no_padding else rows.padded_batch(size, shapes(int(key)), padding_values,
                                                                                          drop_remainder)
-        return self.group_by_window(bucket, together, window_size_func=lambda key: bucket_batch_sizes[int(key)])
+        spec = [(kind, dims if dims is None else (None, *dims)) for kind, dims in self._d.spec()]
+        return self.group_by_window(bucket, together, window_size_func=lambda key: bucket_batch_sizes[int(key)], _spec=spec)
 
     def unique(self, name=None):
         def elements():
@@ -446,7 +462,33 @@ class Dataset:
         return self._again(elements, "_UniqueDataset")
 
     def rejection_resample(self, class_func, target_dist, initial_dist=None, seed=None, name=None):
-        raise tf.errors.UnimplementedError(None, None, "Dataset.rejection_resample is not in Snug; sample_from_datasets is")
+        """Of (class, element) those that a draw keeps, so that classes come as target_dist says. Without initial_dist how often each
+        comes is counted while they go by, element by element in Python."""
+        import numpy as np
+        target = np.asarray(tf.convert_to_tensor(target_dist), "float64")
+
+        def keep(seen):
+            ratio = target / np.maximum(seen / seen.sum(), np.finfo("float32").tiny)
+            return ratio / ratio.max()
+        classed = self.map(lambda *element: (class_func(*element), element[0] if len(element) == 1 else element))
+        if initial_dist is not None:
+            chance = tf.constant(keep(np.asarray(tf.convert_to_tensor(initial_dist), "float64")).astype("float32"))
+            return classed.filter(lambda number, element: tf.random.uniform([], seed=seed) < tf.gather(chance, number))
+
+        def elements():
+            draw, seen = np.random.RandomState(None if seed is None else int(seed) & 0xffffffff), np.full(len(target), 10.0)
+            for parts in classed._raw():
+                number = int(parts[0])
+                seen[number] += 1
+                if draw.rand() < keep(seen)[number]:
+                    yield parts
+        return classed._again(elements, "_FilterDataset")
+
+    def sparse_batch(self, batch_size, row_shape, name=None):
+        raise tf.errors.UnimplementedError(None, None, "Snug has no sparse batches; padded_batch is the nearest")
+
+    def fingerprint(self):
+        raise tf.errors.UnimplementedError(None, None, "datasets of Snug have no fingerprint")
 
     def ignore_errors(self, log_warning=False, name=None):
         return Dataset(lambda d, ignore: self._ignoring(), (self,), self._shape, "_IgnoreErrorsDataset")
@@ -462,8 +504,12 @@ class Dataset:
         with open(os.path.join(path, "elements.pickle"), "wb") as file:
             pickle.dump([(kind.name, dims) for kind, dims in self._d.spec()], file)
             pickle.dump(_sorted(_structure.pack(self._shape, list(builtins.range(len(self._d.spec()))))), file)
+            count = 0
             for parts in self._raw(numpy=True):
                 pickle.dump(parts, file)
+                count += 1
+        with open(os.path.join(path, "elements.count"), "w") as file:
+            file.write(str(count))
 
     @staticmethod
     def load(path, element_spec=None, compression=None, reader_func=None, wait=False):
@@ -483,7 +529,9 @@ class Dataset:
                         yield pickle.load(file)
                     except EOFError:
                         return
-        return _generated(elements, shape, spec, "_LoadDataset", flat=True)
+        with open(os.path.join(os.path.dirname(path), "elements.count")) as file:
+            count = int(file.read())
+        return _generated(elements, shape, spec, "_LoadDataset", count, flat=True)
 
     # --- options ----------------------------------------------------------------------------------
     def with_options(self, options, name=None):

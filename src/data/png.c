@@ -24,7 +24,7 @@ typedef struct {
     char reason[128];
     int passes, channels;
     snug_datum picture;
-    bool short_of_memory;
+    snug_error refused; /* why there was no memory; code SNUG_OK: there was */
 } reader;
 
 static void leave_with_message(png_structp png, png_const_charp message) {
@@ -56,10 +56,13 @@ static png_voidp take(png_structp png, png_alloc_size_t n) {
     reader *r = png_get_mem_ptr(png);
     snug_datum d;
     size_t bytes;
-    if (!sn_size_add(n, FRONT, &bytes) || sn_scratch(r->engine, bytes, &d, NULL) != SNUG_OK) {
-        r->short_of_memory = true;
+    snug_error *why = &r->refused;
+    if (!sn_size_add(n, FRONT, &bytes)) {
+        sn_fail(why, SNUG_E_OVERFLOW, "%zu bytes exceed the address space", (size_t)n);
         return NULL;
     }
+    if (sn_scratch(r->engine, bytes, &d, why) != SNUG_OK)
+        return NULL;
     memcpy(d.data, &d, sizeof d);
     return (char *)d.data + FRONT;
 }
@@ -72,8 +75,9 @@ static void give(png_structp png, png_voidp block) {
 }
 
 static snug_status fail(const reader *r, snug_error *err) {
-    if (r->short_of_memory)
-        return sn_fail(err, SNUG_E_MEMORY, "%s: no memory to decode it", r->source->name);
+    if (r->refused.code != SNUG_OK)
+        return sn_fail(err, r->refused.code, "%s cannot be decoded: %s", r->source->name,
+                       r->refused.text);
     return sn_fail(err, SNUG_E_FORMAT, "cannot decode %s as PNG at byte %zu: %s", r->source->name,
                    r->at, r->reason);
 }
@@ -158,7 +162,7 @@ snug_status sn_png_read(snug_engine *e, const sn_picture_source *s, const sn_pic
     r.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &r, leave_with_message, say_nothing, &r,
                                      take, give);
     if (!r.png)
-        return sn_fail(err, SNUG_E_MEMORY, "%s: no memory to decode it", s->name);
+        return fail(&r, err);
     r.info = png_create_info_struct(r.png);
     const bool head = r.info && read_head(&r, o->channels);
     const snug_status status = head ? decode(&r, out, err) : fail(&r, err);

@@ -132,6 +132,21 @@ def _crop(image, size):
     return image[top:top + crop_h, left:left + crop_w]
 
 
+def smart_resize(x, size, interpolation="bilinear", data_format="channels_last", **ignored):
+    """Resized without a change of aspect: what is too long is cut off on both sides."""
+    if len(size) != 2:
+        raise ValueError(f"Expected `size` to be a tuple of 2 integers, but got: {size}.")
+    image = tf.convert_to_tensor(x)
+    if len(image.shape) not in (3, 4):
+        raise ValueError("Expected an image array with shape `(height, width, channels)`, or `(batch_size, height, width, channels)`, but"
+                         f" got input with incorrect rank, of shape {image.shape}.")
+    h, w = image.shape[-3:-1]
+    crop_h, crop_w = (max(min(h, int(float(w * size[0]) / size[1])), 1), max(min(w, int(float(h * size[1]) / size[0])), 1))
+    top, left = int(float(h - crop_h) / 2), int(float(w - crop_w) / 2)
+    made = tf.image.resize(image[..., top:top + crop_h, left:left + crop_w, :], size, method=interpolation)
+    return made if tf.is_tensor(x) else made.numpy()
+
+
 # --- single pictures ------------------------------------------------------------------------------------------
 def load_img(path, color_mode="rgb", target_size=None, interpolation="nearest", keep_aspect_ratio=False, grayscale=False):
     """An array of bytes; Keras gives a PIL picture, which img_to_array takes as this."""

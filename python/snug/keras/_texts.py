@@ -1,4 +1,5 @@
-"""keras.utils.text_dataset_from_directory: files of text below a folder, the name of a folder right below it as the label."""
+"""keras.utils.text_dataset_from_directory and audio_dataset_from_directory: files below a folder, the name of a folder right below it
+as the label."""
 import os
 
 from snug._lazy import tf
@@ -9,11 +10,41 @@ def text_dataset_from_directory(directory, labels="inferred", label_mode="int", 
                                 shuffle=True, seed=None, validation_split=None, subset=None, follow_links=False, format=None,
                                 verbose=True):
     """As Keras has it: with the same seed the same files are in the same part."""
+    def text(path):
+        read = tf.io.read_file(path)
+        return read if max_length is None else tf.strings.substr(read, 0, max_length)
+
+    def batches(d):
+        return (d.batch(batch_size) if batch_size else d).prefetch(tf.data.AUTOTUNE)
+    return _from_folder((directory, labels, label_mode, class_names, batch_size, shuffle, seed, validation_split, subset, follow_links,
+                         verbose), ".txt", "text files", text, batches)
+
+
+def audio_dataset_from_directory(directory, labels="inferred", label_mode="int", class_names=None, batch_size=32, sampling_rate=None,
+                                 output_sequence_length=None, ragged=False, shuffle=True, seed=None, validation_split=None, subset=None,
+                                 follow_links=False, verbose=True):
+    """WAV files of 16 bits, padded to the longest of a batch or to output_sequence_length."""
+    if ragged:
+        raise tf.errors.UnimplementedError(None, None, "Snug has no ragged tensors; batches are padded without ragged=True")
+    if sampling_rate is not None:
+        raise ImportError("To use the argument `sampling_rate`, you should install tensorflow_io, which Snug has not.")
+    length = -1 if output_sequence_length is None else int(output_sequence_length)
+
+    def batches(d):
+        d = d.prefetch(tf.data.AUTOTUNE)
+        return d if not batch_size else d.padded_batch(batch_size) if length < 0 else d.batch(batch_size)
+    return _from_folder((directory, labels, label_mode, class_names, batch_size, shuffle, seed, validation_split, subset, follow_links,
+                         verbose), ".wav", "audio files",
+                        lambda path: tf.audio.decode_wav(tf.io.read_file(path), desired_samples=length)[0], batches)
+
+
+def _from_folder(settings, ending, what, read, batches):
     import random
+    directory, labels, label_mode, class_names, batch_size, shuffle, seed, validation_split, subset, follow_links, verbose = settings
     labels, label_mode = (None, None) if labels is None or label_mode is None else (labels, label_mode)
     _pictures.check_folder(labels, label_mode, shuffle, seed, validation_split, subset)
     seed = random.randrange(1_000_000) if seed is None else seed
-    files, numbers, names = _files(os.fspath(directory), labels, class_names, follow_links)
+    files, numbers, names = _files(os.fspath(directory), labels, class_names, follow_links, ending)
     if verbose:
         print(f"Found {len(files)} files" + ("." if labels is None else f" belonging to {len(names)} classes."))
     _pictures.check_binary(label_mode, names)
@@ -23,17 +54,17 @@ def text_dataset_from_directory(directory, labels="inferred", label_mode="int", 
     for part in ("training", "validation") if subset == "both" else (subset,):
         kept = _pictures.part_of(len(files), validation_split, part)
         if not files[kept]:
-            raise ValueError(f"No text files found in directory {directory}. Allowed format: .txt")
+            raise ValueError(f"No {what} found in directory {directory}. Allowed format: {ending}")
         d = _paths(files[kept], numbers[kept], label_mode, len(names))
         if shuffle and not (subset == "both" and part == "validation"):
             d = d.shuffle(batch_size * 8 if batch_size else 1024, seed=seed)
-        d = _read(d, label_mode, max_length)
-        made.append((d.batch(batch_size) if batch_size else d).prefetch(tf.data.AUTOTUNE))
+        d = d.map(read if label_mode is None else lambda path, label: (read(path), label), num_parallel_calls=tf.data.AUTOTUNE)
+        made.append(batches(d))
         made[-1].class_names = names if labels is not None else None
     return made if subset == "both" else made[0]
 
 
-def _files(directory, labels, class_names, follow_links):
+def _files(directory, labels, class_names, follow_links, ending):
     """Paths in the order of their names, the number of each one's class, the names of the classes."""
     folders = [""]
     if labels == "inferred":
@@ -48,7 +79,7 @@ def _files(directory, labels, class_names, follow_links):
     files, numbers = [], []
     for number, folder in enumerate(folders):
         for root, _, names in sorted(os.walk(os.path.join(directory, folder), followlinks=follow_links), key=lambda found: found[0]):
-            here = [os.path.join(root, name) for name in sorted(names) if name.lower().endswith(".txt")]
+            here = [os.path.join(root, name) for name in sorted(names) if name.lower().endswith(ending)]
             files += here
             numbers += [number] * len(here)
     if labels in ("inferred", None):
@@ -72,12 +103,3 @@ def _paths(files, numbers, label_mode, classes):
     made = tf.data.Dataset.from_tensor_slices((files, np.array(numbers, "int32")))
     label = _pictures.label_of(label_mode, classes)
     return made if label is None else made.map(label)
-
-
-def _read(paths, label_mode, max_length):
-    def text(path):
-        read = tf.io.read_file(path)
-        return read if max_length is None else tf.strings.substr(read, 0, max_length)
-
-    function = text if label_mode is None else lambda path, label: (text(path), label)
-    return paths.map(function, num_parallel_calls=tf.data.AUTOTUNE)

@@ -2,7 +2,7 @@
 from snug import _C
 from snug.keras._data import Stream  # noqa: F401
 from snug.keras._pictures import array_to_img, image_dataset_from_directory, img_to_array, load_img, save_img  # noqa: F401
-from snug.keras._texts import text_dataset_from_directory  # noqa: F401
+from snug.keras._texts import audio_dataset_from_directory, text_dataset_from_directory  # noqa: F401
 from snug.keras._serial import (CustomObjectScope, custom_object_scope, deserialize_keras_object, get_custom_objects,  # noqa: F401
                                 get_registered_name, get_registered_object, register_keras_serializable, serialize_keras_object)
 from snug.keras._training import pack_x_y_sample_weight, unpack_x_y_sample_weight  # noqa: F401

@@ -2,7 +2,7 @@
 image_dataset_from_directory do the same in C."""
 import os
 
-from snug.keras._pictures import array_to_img, img_to_array, load_img, save_img  # noqa: F401
+from snug.keras._pictures import array_to_img, img_to_array, load_img, save_img, smart_resize  # noqa: F401
 from snug.keras.utils import PyDataset
 
 _ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
