@@ -6,6 +6,10 @@
  * heap, where a small neighbour keeps them from going back. Here a freed byte is a free byte, at
  * once, and where each lies is known, so that what is resident of it can be measured.
  *
+ * From HUGE_BYTES on a mapping begins at a multiple of it and asks for huge pages: a new small page
+ * costs the system more time than a kernel needs to fill it. What the mapping does not fill to its
+ * end stays small pages, so no page reaches beyond what the ledger counts or into a neighbour.
+ *
  * Invariants:
  * 1. The engine's list holds every live one, newest first.
  * 2. Data are zero and aligned to 64. */
@@ -17,17 +21,39 @@
 
 _Static_assert(sizeof(sn_large) <= SN_ALLOC_ALIGN, "the front must keep the alignment");
 
+#define HUGE_BYTES ((size_t)2 << 20)
+
 /* The whole mapping; false when that passes the address space. */
 static bool mapping_bytes(size_t bytes, size_t *out) {
     return sn_size_add(bytes, SN_ALLOC_ALIGN, out) && sn_size_align(*out, 4096, out);
+}
+
+static void *map(size_t bytes) {
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* From a multiple of HUGE_BYTES on; what is mapped around it goes back at once. */
+static void *map_huge(size_t bytes) {
+    size_t wide;
+    char *p = sn_size_add(bytes, HUGE_BYTES, &wide) ? map(wide) : NULL;
+    if (!p)
+        return NULL;
+    const size_t front = (HUGE_BYTES - (uintptr_t)p % HUGE_BYTES) % HUGE_BYTES;
+    if (front > 0)
+        munmap(p, front);
+    if (front < HUGE_BYTES)
+        munmap(p + front + bytes, HUGE_BYTES - front);
+    (void)madvise(p + front, bytes, MADV_HUGEPAGE); /* only advice */
+    return p + front;
 }
 
 void *sn_large_take(snug_engine *e, sn_category cat, size_t bytes) {
     size_t whole;
     if (!mapping_bytes(bytes, &whole))
         return NULL;
-    void *p = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
+    void *p = whole >= HUGE_BYTES ? map_huge(whole) : map(whole);
+    if (!p)
         return NULL;
     sn_large *l = p;
     *l = (sn_large){.next = e->large, .bytes = bytes, .mapped_bytes = whole, .category = cat};

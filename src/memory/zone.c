@@ -6,7 +6,8 @@
  *
  * Invariants:
  * 1. Objects are aligned to 16, zeroed, never moved and never freed alone.
- * 2. With SN_REDZONES a gap lies behind each object and all unused bytes are poisoned for
+ * 2. A zone of HUGE_FROM_BYTES and more grows by chunks that huge pages fill (large.c).
+ * 3. With SN_REDZONES a gap lies behind each object and all unused bytes are poisoned for
  *    AddressSanitizer. */
 #include "base/size.h"
 #include "memory/private.h"
@@ -19,7 +20,13 @@ enum { GAP_BYTES = 16 };
 enum { GAP_BYTES = 0 };
 #endif
 
-enum { ZONE_ALIGN = 16, FIRST_CHUNK_BYTES = 1024, LARGEST_CHUNK_BYTES = 64 * 1024 };
+enum {
+    ZONE_ALIGN = 16,
+    FIRST_CHUNK_BYTES = 1024,
+    LARGEST_CHUNK_BYTES = 64 * 1024,
+    HUGE_FROM_BYTES = 1 << 20,
+    HUGE_CHUNK_BYTES = (2 << 20) - 128 /* with the front of a large allocation */
+};
 
 typedef struct chunk {
     struct chunk *older;
@@ -97,6 +104,8 @@ snug_status sn_zone_alloc(sn_zone *z, size_t bytes, void **out, snug_error *err)
         z->bytes += c->bytes;
         if (z->next_bytes < LARGEST_CHUNK_BYTES)
             z->next_bytes *= 2;
+        if (z->bytes >= HUGE_FROM_BYTES)
+            z->next_bytes = HUGE_CHUNK_BYTES;
     }
     *out = take(z->newest, step, bytes);
     return SNUG_OK;
