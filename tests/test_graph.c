@@ -524,7 +524,7 @@ static void test_graph_check_catches_broken_invariants(void **state) {
     snug_error err;
     expect_ok(build_rich(f.g, &err), &err);
     sn_graph *g = f.g;
-    sn_node_info *first = SN_PAGED(g->nodes, 0), *last = SN_PAGED(g->nodes, g->n_nodes - 1);
+    sn_node_info *first = *SN_PAGED(g->nodes, 0), *last = *SN_PAGED(g->nodes, g->n_nodes - 1);
     sn_value *first_in = (sn_value *)(uintptr_t)first->in;
     expect_caught(g, first_in[0].i, first->out[0].i);
     expect_caught(g, first->n_out, 1);

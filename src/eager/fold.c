@@ -23,10 +23,11 @@ typedef struct sn_fold {
 /* --- what is small ---------------------------------------------------------------------------- */
 static bool is_small(const snug_type *t) {
     int64_t n = 1;
+    if (t->dtype != SNUG_I32 && t->dtype != SNUG_I64 && t->dtype != SNUG_BOOL)
+        return false;
     for (int k = 0; k < t->rank; k++)
         n = t->dims[k] <= MAX_ELEMENTS ? n * t->dims[k] : MAX_ELEMENTS + 1;
-    return n <= MAX_ELEMENTS &&
-           (t->dtype == SNUG_I32 || t->dtype == SNUG_I64 || t->dtype == SNUG_BOOL);
+    return n <= MAX_ELEMENTS;
 }
 
 /* Counts tensors; false where one is not small or has no bytes, or where floats are asked for. */

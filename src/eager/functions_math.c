@@ -156,7 +156,7 @@ void sn_fn_add(sn_fn_call *c) {
     sn_value x, y;
     double v;
     if (is_number_beside(c, 1, 0, &v, &x) || is_number_beside(c, 0, 1, &v, &x)) {
-        c->out[0] = sn_build_affine(c->b, x, 1, v);
+        c->out[0] = sn_build_shifted(c->b, x, v);
         return;
     }
     sn_fn_pair(c, 0, 1, &x, &y);
@@ -168,7 +168,7 @@ void sn_fn_subtract(sn_fn_call *c) {
     sn_value x, y;
     double v;
     if (is_number_beside(c, 1, 0, &v, &x)) {
-        c->out[0] = sn_build_affine(c->b, x, 1, -v);
+        c->out[0] = sn_build_shifted(c->b, x, -v);
         return;
     }
     if (is_number_beside(c, 0, 1, &v, &x)) {
@@ -183,7 +183,7 @@ void sn_fn_multiply(sn_fn_call *c) {
     sn_value x, y;
     double v;
     if (is_number_beside(c, 1, 0, &v, &x) || is_number_beside(c, 0, 1, &v, &x)) {
-        c->out[0] = sn_build_affine(c->b, x, v, 0);
+        c->out[0] = sn_build_scaled(c->b, x, v);
         return;
     }
     sn_fn_pair(c, 0, 1, &x, &y);

@@ -127,9 +127,11 @@ void sn_recording_unlink(snug_tensor *t) {
 /* Room for all values and nodes of the graph, zeroed. */
 snug_status sn_recording_cover(sn_recording *rec, snug_error *err) {
     const size_t n_values = sn_graph_n_values(rec->graph), n_nodes = sn_graph_n_nodes(rec->graph);
-    SNUG_TRY(GROW(rec, handle, n_values, err));
-    SNUG_TRY(GROW(rec, tapes, n_values, err));
-    SNUG_TRY(GROW(rec, site, n_nodes, err));
+    if (n_values > rec->cap_handle || n_values > rec->cap_tapes || n_nodes > rec->cap_site) {
+        SNUG_TRY(GROW(rec, handle, n_values, err));
+        SNUG_TRY(GROW(rec, tapes, n_values, err));
+        SNUG_TRY(GROW(rec, site, n_nodes, err));
+    }
     if (n_values > rec->n_values) {
         memset(&rec->handle[rec->n_values], 0, (n_values - rec->n_values) * sizeof *rec->handle);
         memset(&rec->tapes[rec->n_values], 0, (n_values - rec->n_values) * sizeof *rec->tapes);
@@ -337,7 +339,7 @@ snug_status sn_record_begin(snug_recorder *r, sn_record_call *c, snug_error *err
     if (r->now->on_host != r->on_host && !r->now->outer)
         SNUG_TRY(change_place(r, err));
     c->r = r;
-    c->b = sn_builder_on(r->now->graph);
+    sn_builder_start(&c->b, r->now->graph);
     c->mark = sn_graph_mark_now(r->now->graph);
     c->n_asked = r->now->n_asked;
     c->n_draws = r->n_draws;
@@ -439,10 +441,9 @@ static void undo(sn_record_call *c) {
 }
 
 /* Tapes see a node's outputs where they see an input and are active. */
-static void mark_node(sn_recording *rec, uint32_t i) {
-    const sn_node_info *n = sn_graph_node_at(rec->graph, (sn_node){i});
+static void mark_node(sn_recording *rec, const sn_node_info *n) {
     uint32_t mask = 0;
-    for (int k = 0; k < n->n_in; k++)
+    for (int k = 0; rec->r->active_tapes && k < n->n_in; k++)
         mask |= rec->tapes[n->in[k].i];
     mask &= rec->r->active_tapes;
     for (int k = 0; mask && k < n->n_out; k++)
@@ -452,8 +453,7 @@ static void mark_node(sn_recording *rec, uint32_t i) {
 }
 
 /* Handles that read a variable stay with the version they have. */
-static void note_write(sn_recording *rec, uint32_t i) {
-    const sn_node_info *n = sn_graph_node_at(rec->graph, (sn_node){i});
+static void note_write(sn_recording *rec, const sn_node_info *n) {
     if (sn_ops[n->op].effect != SN_STATE)
         return;
     rec->has_effects = true;
@@ -467,17 +467,16 @@ static void note_write(sn_recording *rec, uint32_t i) {
 }
 
 /* Small operands are not worth the question. */
-static void count_work(sn_recording *rec, uint32_t i) {
+static void count_work(sn_recording *rec, uint32_t i, const sn_node_info *n) {
     enum { LEAST_COUNT = 1 << 14 };
     const sn_graph *g = rec->graph;
-    const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
     int64_t most = 0;
     for (int k = 0; k < n->n_in + n->n_out; k++) {
         const sn_value v = k < n->n_in ? n->in[k] : n->out[k - n->n_in];
         const int64_t count = sn_type_count(sn_graph_type(g, v));
         most = count > most ? count : most;
     }
-    if (!rec->has_effects || most < LEAST_COUNT)
+    if (most < LEAST_COUNT)
         return;
     sn_opdesc d;
     sn_graph_desc(g, (sn_node){i}, &d);
@@ -530,9 +529,11 @@ snug_status sn_record_end(sn_record_call *c, snug_error *err) {
         return say_where(c->r, status, err);
     }
     for (uint32_t i = (uint32_t)first; i < rec->n_nodes; i++) {
-        mark_node(rec, i);
-        note_write(rec, i);
-        count_work(rec, i);
+        const sn_node_info *n = sn_graph_node_at(rec->graph, (sn_node){i});
+        mark_node(rec, n);
+        note_write(rec, n);
+        if (rec->has_effects)
+            count_work(rec, i, n);
     }
     link_given(c->r, rec);
     return SNUG_OK;

@@ -58,7 +58,8 @@ static snug_status make_numbers(copier *c, sn_value v, snug_error *err) {
 static snug_status copy_node(copier *c, uint32_t i, snug_error *err) {
     const sn_node_info *n = sn_graph_node_at(c->rec->graph, (sn_node){i});
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
-    sn_attrs attrs = n->attrs;
+    sn_attrs attrs;
+    sn_attrs_copy(n->op, &n->attrs, &attrs);
     for (int k = 0; k < n->n_in; k++) {
         if (!sn_value_ok(c->map[n->in[k].i]))
             SNUG_TRY(make_numbers(c, n->in[k], err));

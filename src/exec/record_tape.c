@@ -514,7 +514,8 @@ static snug_status stand_in(keeper *k, sn_value old, snug_error *err) {
 
 static snug_status keep_node(keeper *k, const sn_node_info *n, snug_error *err) {
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
-    sn_attrs attrs = n->attrs;
+    sn_attrs attrs;
+    sn_attrs_copy(n->op, &n->attrs, &attrs);
     int n_outs;
     for (int i = 0; i < n->n_in; i++) {
         if (!sn_value_ok(k->map[n->in[i].i]))

@@ -9,9 +9,7 @@
 
 sn_builder sn_builder_on(sn_graph *g) {
     sn_builder b; /* its error's text is long: not cleared */
-    b.graph = g;
-    b.error.code = SNUG_OK;
-    b.error.text[0] = 0;
+    sn_builder_start(&b, g);
     return b;
 }
 
@@ -158,6 +156,32 @@ sn_value sn_build_affine(sn_builder *b, sn_value x, double scale, double shift) 
     sn_attrs_default(SN_OP_affine, &a);
     a.affine.scale = slot_of(sn_build_param(b, "", scale));
     a.affine.shift = slot_of(sn_build_param(b, "", shift));
+    return sn_build(b, SN_OP_affine, &a, &x, 1);
+}
+
+static int64_t plain(sn_builder *b, int value) {
+    sn_param p = {0};
+    if (!failed(b)) {
+        const snug_status status = sn_graph_plain(b->graph, value, &p, &b->error);
+        if (status != SNUG_OK)
+            keep_error(b, status);
+    }
+    return slot_of(p);
+}
+
+sn_value sn_build_shifted(sn_builder *b, sn_value x, double shift) {
+    sn_attrs a;
+    sn_attrs_default(SN_OP_affine, &a);
+    a.affine.scale = plain(b, 1);
+    a.affine.shift = slot_of(sn_build_param(b, "", shift));
+    return sn_build(b, SN_OP_affine, &a, &x, 1);
+}
+
+sn_value sn_build_scaled(sn_builder *b, sn_value x, double scale) {
+    sn_attrs a;
+    sn_attrs_default(SN_OP_affine, &a);
+    a.affine.scale = slot_of(sn_build_param(b, "", scale));
+    a.affine.shift = plain(b, 0);
     return sn_build(b, SN_OP_affine, &a, &x, 1);
 }
 

@@ -17,6 +17,12 @@ typedef struct {
 } sn_builder;
 
 sn_builder sn_builder_on(sn_graph *g);
+/* The same in place: a builder is large. */
+static inline void sn_builder_start(sn_builder *b, sn_graph *g) {
+    b->graph = g;
+    b->error.code = SNUG_OK;
+    b->error.text[0] = 0;
+}
 /* Copies the sticky error out. */
 SNUG_CHECKED snug_status sn_builder_done(const sn_builder *b, snug_error *err);
 
@@ -134,6 +140,9 @@ sn_value sn_build_fill(sn_builder *b, const snug_type *type, double value);
 sn_value sn_build_scalar(sn_builder *b, snug_dtype dtype, double value); /* fill of rank 0 */
 /* scale * x + shift */
 sn_value sn_build_affine(sn_builder *b, sn_value x, double scale, double shift);
+/* x + shift and scale * x, with one parameter of their own. */
+sn_value sn_build_shifted(sn_builder *b, sn_value x, double shift);
+sn_value sn_build_scaled(sn_builder *b, sn_value x, double scale);
 /* leaky_relu, elu, power and the like: one parameter called value. */
 sn_value sn_build_value_op(sn_builder *b, sn_op op, const sn_value *in, int n_in, double value);
 /* x itself when it has that dtype. */

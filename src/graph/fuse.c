@@ -106,7 +106,7 @@ static snug_status make_records(sn_fuser *f, snug_error *err) {
         f->maker[v] = sn_graph_value_at(f->g, (sn_value){v})->node.i;
     for (uint32_t n = 0; n < f->n_nodes; n++) {
         sn_record *r = &f->records[n];
-        r->node = *sn_graph_node_at(f->g, (sn_node){n});
+        sn_graph_copy_node(f->g, (sn_node){n}, &r->node);
         for (int i = 0; i < r->node.n_in; i++)
             r->in[i] = r->node.in[i];
         for (int k = 0; k < r->node.n_out; k++)

@@ -173,9 +173,9 @@ static snug_status no_rule(const sn_graph *g, const sn_node_info *node, snug_err
 }
 
 static snug_status visit(reverse_pass *p, sn_node n, snug_error *err) {
-    /* A copy: the array moves when rules append. */
-    const sn_node_info node = *sn_graph_node_at(p->g, n);
+    sn_node_info node; /* whole: rules copy its attributes */
     sn_grad_call c;
+    sn_graph_copy_node(p->g, n, &node);
     if (!prepare_call(p, &node, &c) || !carries(p, node.op))
         return SNUG_OK;
     const sn_grad_rule rule = sn_grad_rules[node.op];

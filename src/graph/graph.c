@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ snug_status sn_graph_create(snug_engine *e, sn_graph **out, snug_error *err) {
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_GRAPH, sizeof(sn_graph), &block, err));
     sn_graph *g = block;
     g->engine = e;
+    g->plain[0] = g->plain[1] = UINT32_MAX;
     g->var_names = g->param_names = g->owner_names =
         (sn_names){.engine = e, .category = SN_MEM_GRAPH};
     snug_status status = sn_zone_create(e, SN_MEM_GRAPH, &g->zone, err);
@@ -68,6 +70,7 @@ snug_status sn_graph_clear(sn_graph *g, snug_error *err) {
     sn_names_forget(&g->param_names);
     sn_names_forget(&g->owner_names);
     g->part = SN_PART_FORWARD;
+    g->plain[0] = g->plain[1] = UINT32_MAX;
     SNUG_TRY(sn_zone_create(g->engine, SN_MEM_GRAPH, &g->zone, err));
     return sn_graph_set_owner(g, "", err);
 }
@@ -314,6 +317,16 @@ snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out, s
     return SNUG_OK;
 }
 
+snug_status sn_graph_plain(sn_graph *g, int value, sn_param *out, snug_error *err) {
+    if (g->plain[value] == UINT32_MAX) {
+        SNUG_TRY(sn_graph_param(
+            g, &(sn_param_info){.name = "", .kind = SN_PARAM_REAL, .real = value}, out, err));
+        g->plain[value] = out->i;
+    }
+    *out = (sn_param){g->plain[value]};
+    return SNUG_OK;
+}
+
 snug_status sn_graph_output(sn_graph *g, const char *name, sn_value v, snug_error *err) {
     SNUG_TRY(check_name("an output", name, err));
     if (!value_exists(g, v))
@@ -450,14 +463,14 @@ static snug_status describe_node(const sn_graph *g, sn_opdesc *d, const sn_value
         d->in[i] = SN_PAGED(g->values, in[i].i)->type;
     }
     SNUG_TRY(check_slots(g, d, err));
-    SNUG_TRY(sn_op_infer(d, err));
+    SNUG_TRY(sn_op_infer_once(d, err));
     if (row->effect == SN_STATE)
         SNUG_TRY(check_versions(g, d, in, err));
     return SNUG_OK;
 }
 
 /* Room was reserved; nothing here can fail. `lists` holds the inputs, then the outputs. */
-static void append_node(sn_graph *g, const sn_opdesc *d, sn_value *lists) {
+static void append_node(sn_graph *g, const sn_opdesc *d, sn_node_info *at, sn_value *lists) {
     const sn_node node = {(uint32_t)g->n_nodes};
     for (int k = 0; k < d->n_out; k++) {
         const bool is_state = k < sn_op_versions(d->op, d->n_out);
@@ -475,14 +488,15 @@ static void append_node(sn_graph *g, const sn_opdesc *d, sn_value *lists) {
         if (is_state)
             g->vars[info.var].last = lists[d->n_in + k];
     }
-    *SN_PAGED(g->nodes, g->n_nodes) = (sn_node_info){.op = d->op,
-                                                     .attrs = d->attrs,
-                                                     .n_in = (uint16_t)d->n_in,
-                                                     .n_out = (uint16_t)d->n_out,
-                                                     .in = lists,
-                                                     .out = lists + d->n_in,
-                                                     .owner = g->owner,
-                                                     .part = g->part};
+    at->op = d->op;
+    at->n_in = (uint16_t)d->n_in;
+    at->n_out = (uint16_t)d->n_out;
+    at->in = lists;
+    at->out = lists + d->n_in;
+    at->owner = g->owner;
+    at->part = g->part;
+    memcpy(&at->attrs, &d->attrs, sn_ops[d->op].attrs->bytes);
+    *SN_PAGED(g->nodes, g->n_nodes) = at;
     g->n_nodes++;
 }
 
@@ -493,8 +507,8 @@ snug_status sn_graph_node(sn_graph *g, sn_op op, const sn_attrs *attrs, const sn
     d.n_in = n_in;
     d.n_out = 0;
     memset(d.out, 0, sizeof d.out);
-    if (attrs)
-        d.attrs = *attrs;
+    if (attrs && (unsigned)op < SN_N_OPS)
+        memcpy(&d.attrs, attrs, sn_ops[op].attrs->bytes);
     else if ((unsigned)op < SN_N_OPS)
         sn_attrs_default(op, &d.attrs);
     else
@@ -503,11 +517,13 @@ snug_status sn_graph_node(sn_graph *g, sn_op op, const sn_attrs *attrs, const sn
     SNUG_TRY(RESERVE_PAGES(g, values, d.n_out, err));
     SNUG_TRY(RESERVE_PAGES(g, nodes, 1, err));
     void *block;
-    SNUG_TRY(sn_zone_alloc(g->zone, (size_t)(d.n_in + d.n_out) * sizeof(sn_value), &block, err));
-    sn_value *lists = block;
+    const size_t own = offsetof(sn_node_info, attrs) + sn_ops[op].attrs->bytes;
+    SNUG_TRY(
+        sn_zone_alloc(g->zone, own + (size_t)(d.n_in + d.n_out) * sizeof(sn_value), &block, err));
+    sn_value *lists = (sn_value *)(void *)((char *)block + own);
     if (n_in > 0)
         memcpy(lists, in, (size_t)n_in * sizeof *in);
-    append_node(g, &d, lists);
+    append_node(g, &d, block, lists);
     memcpy(outs, lists + n_in, (size_t)d.n_out * sizeof *outs);
     if (n_outs)
         *n_outs = d.n_out;
@@ -523,7 +539,7 @@ sn_graph_mark sn_graph_mark_now(const sn_graph *g) {
 static void take_version_back(sn_graph *g, sn_variable *var, size_t n_values) {
     while (var->last.i >= n_values) {
         const sn_value_info *v = SN_PAGED(g->values, var->last.i);
-        var->last = SN_PAGED(g->nodes, v->node.i)->in[v->index];
+        var->last = sn_graph_node_at(g, v->node)->in[v->index];
     }
 }
 
@@ -535,6 +551,9 @@ void sn_graph_go_back(sn_graph *g, const sn_graph_mark *m) {
     g->n_nodes = m->n_nodes;
     g->n_values = m->n_values;
     g->n_params = m->n_params;
+    for (int k = 0; k < 2; k++)
+        if (g->plain[k] >= m->n_params)
+            g->plain[k] = UINT32_MAX;
     g->owner = m->owner;
     g->part = m->part;
 }
@@ -555,7 +574,13 @@ COUNT(owners)
 #undef COUNT
 
 const sn_node_info *sn_graph_node_at(const sn_graph *g, sn_node n) {
-    return SN_PAGED(g->nodes, n.i);
+    return *SN_PAGED(g->nodes, n.i);
+}
+
+void sn_graph_copy_node(const sn_graph *g, sn_node n, sn_node_info *out) {
+    const sn_node_info *node = sn_graph_node_at(g, n);
+    memcpy(out, node, offsetof(sn_node_info, attrs));
+    sn_attrs_copy(node->op, &node->attrs, &out->attrs);
 }
 
 const sn_value_info *sn_graph_value_at(const sn_graph *g, sn_value v) {
@@ -591,9 +616,9 @@ const char *sn_graph_output_name(const sn_graph *g, uint32_t i) {
 }
 
 void sn_graph_desc(const sn_graph *g, sn_node n, sn_opdesc *out) {
-    const sn_node_info *node = SN_PAGED(g->nodes, n.i);
-    *out =
-        (sn_opdesc){.op = node->op, .attrs = node->attrs, .n_in = node->n_in, .n_out = node->n_out};
+    const sn_node_info *node = sn_graph_node_at(g, n);
+    *out = (sn_opdesc){.op = node->op, .n_in = node->n_in, .n_out = node->n_out};
+    sn_attrs_copy(node->op, &node->attrs, &out->attrs);
     for (int i = 0; i < node->n_in; i++)
         out->in[i] = SN_PAGED(g->values, node->in[i].i)->type;
     for (int k = 0; k < node->n_out; k++)

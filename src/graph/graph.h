@@ -55,14 +55,16 @@ typedef struct {
 /* What part of a step a node belongs to; for reports and for the order. */
 typedef enum { SN_PART_FORWARD, SN_PART_BACKWARD, SN_PART_UPDATE } sn_part;
 
+/* Of a node in a graph only the attributes of its operator are there, not the whole union: copy it
+ * with sn_graph_copy_node, or its attributes with sn_attrs_copy. */
 typedef struct {
     sn_op op;
-    sn_attrs attrs;
     uint16_t n_in, n_out;
     const sn_value *in; /* lent, in the zone */
     const sn_value *out;
     uint32_t owner; /* index into the owners (layer names); 0 = "" */
     sn_part part;
+    sn_attrs attrs; /* the last member */
 } sn_node_info;
 
 /* A parameter slot: bound at each run; `value` or `key` is its default. */
@@ -108,6 +110,8 @@ SNUG_CHECKED snug_status sn_graph_variable(sn_graph *g, const sn_variable *var, 
  * INVERSE_EXTENT computes `real`, or leaves it 0 while extents are unknown. */
 SNUG_CHECKED snug_status sn_graph_param(sn_graph *g, const sn_param_info *p, sn_param *out,
                                         snug_error *err);
+/* The slot of a 0 or 1 that stands in the code, not in the user's program: one for all of them. */
+SNUG_CHECKED snug_status sn_graph_plain(sn_graph *g, int value, sn_param *out, snug_error *err);
 /* Who says what a parameter with a name is, instead of one slot for each name: a graph that is
  * appended to again and again has many "optimizer/rate"s. NULL: nobody. Lent. */
 typedef struct {
@@ -158,6 +162,7 @@ uint32_t sn_graph_n_params(const sn_graph *g);
 uint32_t sn_graph_n_outputs(const sn_graph *g);
 uint32_t sn_graph_n_owners(const sn_graph *g);
 const sn_node_info *sn_graph_node_at(const sn_graph *g, sn_node n);
+void sn_graph_copy_node(const sn_graph *g, sn_node n, sn_node_info *out);
 const sn_value_info *sn_graph_value_at(const sn_graph *g, sn_value v);
 const sn_variable *sn_graph_var_at(const sn_graph *g, sn_var v);
 const sn_param_info *sn_graph_param_at(const sn_graph *g, sn_param p);

@@ -104,7 +104,8 @@ snug_status sn_replay_init(sn_replay *r, const sn_graph *from, const snug_type *
 }
 
 snug_status sn_replay_node(sn_replay *r, const sn_node_info *node, snug_error *err) {
-    sn_attrs attrs = node->attrs;
+    sn_attrs attrs;
+    sn_attrs_copy(node->op, &node->attrs, &attrs);
     sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
     int n_outs = 0;
     const sn_graph_move m = move_of(r);

@@ -13,8 +13,9 @@ typedef struct {
     sn_value value;
 } sn_named;
 
-/* Nodes, values and parameters lie on pages, each twice as large as the one before: a recording of
- * many thousands grows without copying what is there. Element i is at its page's place. */
+/* Values and parameters, and pointers to nodes, lie on pages, each twice as large as the one
+ * before: a recording of many thousands grows without copying what is there. Element i is at its
+ * page's place. */
 #define SN_FIRST_PAGE 16
 #define SN_N_PAGES    28
 static inline uint32_t sn_page_of(size_t i) {
@@ -30,7 +31,7 @@ static inline size_t sn_place_on(uint32_t page, size_t i) {
 struct snug_graph {
     snug_engine *engine;
     sn_zone *zone;
-    sn_node_info *nodes[SN_N_PAGES];
+    sn_node_info **nodes[SN_N_PAGES]; /* each in the zone, with its lists behind it */
     sn_value_info *values[SN_N_PAGES];
     sn_param_info *params[SN_N_PAGES];
     uint32_t pages_nodes, pages_values, pages_params; /* of each that are there */
@@ -44,6 +45,7 @@ struct snug_graph {
     uint32_t owner; /* of nodes appended from now on */
     sn_part part;
     const sn_param_source *source; /* of parameters with names, or NULL */
+    uint32_t plain[2];             /* slots of 0 and 1; UINT32_MAX: not made yet */
 };
 
 /* Owner by index, for rewrites that copy nodes of a graph with the same owners. */

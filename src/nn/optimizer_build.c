@@ -30,7 +30,8 @@ static sn_value map_rows(sn_builder *b, sn_value gradient, row_map f, const void
     const sn_node maker = sn_graph_value_at(b->graph, gradient)->node;
     if (maker.i == SN_NO_NODE.i)
         return SN_NO_VALUE;
-    const sn_node_info node = *sn_graph_node_at(b->graph, maker);
+    sn_node_info node;
+    sn_graph_copy_node(b->graph, maker, &node);
     if (node.op == SN_OP_scatter_add) {
         const sn_value in[2] = {node.in[0], f(b, node.in[1], ctx)};
         return sn_build(b, SN_OP_scatter_add, &node.attrs, in, 2);

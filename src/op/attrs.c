@@ -62,7 +62,8 @@
         .name = #family,                                                                           \
         .n_fields = (int)(sizeof fields_of_##family / sizeof fields_of_##family[0]) - 1,           \
         .fields = fields_of_##family,                                                              \
-        .n_params = 0 members};
+        .n_params = 0 members,                                                                     \
+        .bytes = sizeof(sn_attrs_##family)};
 #include "op/attrs.def"
 #undef SNUG_ATTRS
 
@@ -72,17 +73,24 @@ static const char *const ones[] = {"stride", "dilation", "groups"};
 
 void sn_attrs_default(sn_op op, sn_attrs *a) {
     const sn_attr_family *family = sn_ops[op].attrs;
-    memset(a, 0, sizeof *a);
+    memset(a, 0, family->bytes);
+    memset((char *)a + family->bytes, 0, sizeof *a - family->bytes);
     for (int i = 0; i < family->n_fields; i++) {
         const sn_field *f = &family->fields[i];
         for (int w = 0; sn_field_is_param(f) && w < f->n; w++)
             a->word[f->word + w] = -1;
         for (size_t k = 0; k < sizeof ones / sizeof ones[0]; k++) {
-            const bool is_one = f->name[0] == ones[k][0] && strcmp(f->name, ones[k]) == 0;
+            const bool is_one = f->name[1] == ones[k][1] && strcmp(f->name, ones[k]) == 0;
             for (int w = 0; is_one && w < f->n; w++)
                 a->word[f->word + w] = 1;
         }
     }
+}
+
+void sn_attrs_copy(sn_op op, const sn_attrs *from, sn_attrs *to) {
+    const size_t bytes = sn_ops[op].attrs->bytes;
+    memcpy(to, from, bytes);
+    memset((char *)to + bytes, 0, sizeof *to - bytes);
 }
 
 /* How many words of a structure field count: a list's number and entries; none of a parameter. */

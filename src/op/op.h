@@ -97,6 +97,7 @@ typedef struct {
     int n_fields;
     const sn_field *fields;
     int n_params; /* words that are parameters, in field order: call->param[] has this order */
+    size_t bytes; /* of sn_attrs, from its start on, that are this family's */
 } sn_attr_family;
 
 /* --- one application of an operator, by types alone ------------------------------------------- */
@@ -192,6 +193,8 @@ SNUG_CHECKED snug_status sn_op_find(const char *name, sn_op *out, snug_error *er
 /* That the row exists and takes so many inputs. */
 SNUG_CHECKED snug_status sn_op_check_arity(sn_op op, int n_in, snug_error *err);
 SNUG_CHECKED snug_status sn_op_infer(sn_opdesc *d, snug_error *err);
+/* The same, but after an error the description is of no use. */
+SNUG_CHECKED snug_status sn_op_infer_once(sn_opdesc *d, snug_error *err);
 void sn_op_ways(const sn_opdesc *d, sn_ways *ways);
 /* The axes of a reduction of a value of this rank, as bits; an empty list means all. */
 uint32_t sn_axes_set(const sn_list *axes, int rank);
@@ -202,6 +205,9 @@ bool sn_op_slice(sn_opdesc *d, const sn_slice *slices, sn_cut *out);
 /* Zeroed, with the values that mean "plain": strides, dilations and groups 1, dtypes f32.
  * Parameters have slot -1: none. */
 void sn_attrs_default(sn_op op, sn_attrs *a);
+/* All of `to`, of which only the operator's own words are read from `from`: others need not be
+ * there. */
+void sn_attrs_copy(sn_op op, const sn_attrs *from, sn_attrs *to);
 /* "stride=2,2 pad=0,1,0,1 act=relu"; parameters print as p3 (slot 3). Structure fields equal to the
  * default are left out. Parsing starts from the default; "rate=p3" names a slot, "rate=0.5" asks
  * slot() for one. */

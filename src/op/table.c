@@ -112,6 +112,8 @@ snug_status sn_op_check_arity(sn_op op, int n_in, snug_error *err) {
 /* What the kind of a field alone says about its words; the rest is the shape rule's. */
 static snug_status check_field(const sn_opdesc *d, const sn_field *f, snug_error *err) {
     const int64_t value = d->attrs.word[f->word];
+    if (sn_field_is_param(f))
+        return SNUG_OK;
     const char *name = sn_op_name(d);
     if (f->kind == SN_FIELD_DTYPE && (value < 0 || value >= SNUG_OPAQUE))
         return sn_fail(err, SNUG_E_INVALID, "%s: %s=%lld is no element type of a tensor", name,
@@ -146,21 +148,27 @@ static snug_status check_outputs(const sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-snug_status sn_op_infer(sn_opdesc *d, snug_error *err) {
+snug_status sn_op_infer_once(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_op_check_arity(d->op, d->n_in, err));
     const sn_attr_family *family = sn_ops[d->op].attrs;
     for (int i = 0; i < family->n_fields; i++)
         SNUG_TRY(check_field(d, &family->fields[i], err));
     SNUG_TRY(check_inputs(d, err));
-    const sn_attrs attrs = d->attrs; /* what a shape rule writes; the whole is large */
+    SNUG_TRY(sn_ops[d->op].shape(d, err));
+    return check_outputs(d, err);
+}
+
+snug_status sn_op_infer(sn_opdesc *d, snug_error *err) {
+    SNUG_TRY(sn_op_check_arity(d->op, d->n_in, err));
+    const sn_attr_family *family = sn_ops[d->op].attrs;
+    int64_t attrs[SN_ATTR_WORDS]; /* what a shape rule writes; the whole is large */
+    memcpy(attrs, &d->attrs, family->bytes);
     const int n_out = d->n_out;
     snug_type out[SN_MAX_OUT];
     memcpy(out, d->out, sizeof out);
-    snug_status status = sn_ops[d->op].shape(d, err);
-    if (status == SNUG_OK)
-        status = check_outputs(d, err);
+    const snug_status status = sn_op_infer_once(d, err);
     if (status != SNUG_OK) {
-        d->attrs = attrs;
+        memcpy(&d->attrs, attrs, family->bytes);
         d->n_out = n_out;
         memcpy(d->out, out, sizeof out);
     }

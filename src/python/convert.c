@@ -356,12 +356,12 @@ static snug_tensor *adopt_array(PyObject *o, int dtype, Py_ssize_t n_args) {
 
 /* --- everything ------------------------------------------------------------------------------- */
 int py_is_tensor(PyObject *o) {
-    return PyObject_TypeCheck(o, py.tensor) || PyObject_TypeCheck(o, py.variable);
+    return Py_IS_TYPE(o, py.tensor) || PyObject_TypeCheck(o, py.variable);
 }
 
 snug_tensor *py_lend(PyObject *o, snug_tensor **to_drop) {
     snug_error err;
-    if (PyObject_TypeCheck(o, py.tensor))
+    if (Py_IS_TYPE(o, py.tensor))
         return ((py_tensor *)o)->t;
     snug_variable *v = py_variable_of(o);
     if (!v)

@@ -71,6 +71,7 @@ typedef struct {
     uint64_t n_threads;    /* ids given so far */
     struct py_gone *gone;
     struct py_dropped *dropped;
+    py_tensor *spare; /* a freed object to be used again, or NULL */
     PyObject *variables;                /* {address: weak reference}: one object per variable */
     PyObject *codes;                    /* code objects that sites refer to */
     int (*lasti)(PyObject *frame);      /* PyFrame_GetLasti where the interpreter has it */

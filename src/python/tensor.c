@@ -9,7 +9,12 @@
 #include <structmember.h>
 
 PyObject *py_tensor_new(snug_tensor *t) {
-    py_tensor *self = PyObject_New(py_tensor, py.tensor);
+    py_tensor *self = py.spare;
+    py.spare = NULL;
+    if (self)
+        PyObject_Init((PyObject *)self, py.tensor);
+    else
+        self = PyObject_New(py_tensor, py.tensor);
     if (!self) {
         py_drop(t);
         return NULL;
@@ -27,7 +32,10 @@ static void dealloc(PyObject *o) {
     Py_XDECREF(self->mask);
     Py_XDECREF(self->part);
     py_drop(self->t);
-    PyObject_Free(o);
+    if (py.spare)
+        PyObject_Free(o);
+    else
+        py.spare = self;
     Py_DECREF(type);
 }
 

@@ -263,8 +263,9 @@ static void resize_parts(const void *ctx, int64_t first, int64_t end) {
 }
 
 static snug_status run_by(const sn_call *c, bool back, snug_error *err) {
-    sn_opdesc d = {.op = c->op, .attrs = *c->attrs, .n_in = 1, .n_out = 1};
+    sn_opdesc d = {.op = c->op, .n_in = 1, .n_out = 1};
     layout l;
+    sn_attrs_copy(c->op, c->attrs, &d.attrs);
     d.in[0] = c->in[0].type;
     d.out[0] = c->out[0].type;
     if (!lay_out(&d, back, c->n_threads, &l) || l.bytes > c->workspace_bytes)
