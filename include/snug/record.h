@@ -258,6 +258,9 @@ SNUG_API SNUG_CHECKED snug_status snug_trace_call(snug_trace *t, snug_tensor *co
                                                   snug_error *err);
 SNUG_API void snug_trace_drop(snug_trace *t);
 SNUG_API int snug_trace_has_effects(const snug_trace *t); /* writes variables */
+/* Of a closed one: it may be called only to see what it gives: it writes nothing, draws nothing, and
+ * is a few operations on small values. */
+SNUG_API int snug_trace_is_light(const snug_trace *t);
 SNUG_API int snug_is_tracing(const snug_recorder *r);
 SNUG_API int snug_tensor_is_traced(const snug_tensor *t); /* of a trace that is open */
 

@@ -1,6 +1,6 @@
 """Control flow and results whose shapes depend on values: Python loops and branches over recorded operations.
 
-In a trace these look at values, which makes the function dynamic (see _function.py); that is correct always."""
+In a trace these ask for values: there is a trace for each answer, or the function becomes dynamic (see _function.py)."""
 from collections import namedtuple
 
 from snug import _C, _nest
@@ -56,7 +56,10 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
     n = 0
     while maximum_iterations is None or n < int(maximum_iterations):
         as_dict = isinstance(state, dict)
-        if not bool(cond(state) if as_dict else cond(*state)):
+        more = cond(state) if as_dict else cond(*state)
+        if getattr(more, "_is_traced", False):
+            raise Peek              # how often it goes round is not known before
+        if not bool(more):
             break
         out = body(state) if as_dict else body(*state)
         if not isinstance(out, (list, tuple, dict)):

@@ -1,8 +1,11 @@
 """tf.function: a body is recorded once per signature (a trace) and each call appends the trace to the caller's recording.
 
-A body that looks at a value while it is traced (`if tensor:`, `for i in tf.range(n)`, float()) cannot be replayed: the
-function becomes dynamic, its body runs at every call, and one note says so. Variables may be made in the first call only:
-that call runs eagerly, then the body is traced."""
+A body that asks for a number while it is traced (`if tensor:`, tf.cond, int()) is traced once per answer where the number is
+cheap to find out beforehand: what was recorded up to the question is a trace of its own, which writes nothing and draws
+nothing, and a call asks it first (a fork). Elsewhere, and where a body looks at whole tensors, it cannot be replayed: the
+function becomes dynamic, its body runs at every call, and one note says so. What tf.print shows is further results of the
+trace, written when it was called. Variables may be made in the first call only: that call runs eagerly, then the body is
+traced."""
 import functools
 import inspect
 import sys
@@ -14,6 +17,8 @@ from snug._threads import ThreadList
 from snug._types import MakesVariable, Peek, TensorSpec
 
 MAX_TRACES = 256
+MAX_QUESTIONS = 4             # of one trace
+MAX_ANSWERS = 8               # to one question
 _open = ThreadList()          # traces being recorded, outermost first
 _eager = [False]              # tf.config.run_functions_eagerly
 
@@ -98,18 +103,49 @@ def _replace(value, tensors):
     return next(tensors)
 
 
+class Asked(BaseException):
+    """The trace ended at a question; it gives the number that was asked for."""
+
+
+def answer(tensor):
+    """The number that an open trace asks for, where it was found out before."""
+    trace = _open[-1] if _open else None
+    if trace is None or trace.n_asked >= len(trace.answers):
+        raise Peek(tensor)
+    trace.n_asked += 1
+    return trace.answers[trace.n_asked - 1]
+
+
+class _Fork:
+    """A question, and what the body is for each answer: a trace, or a further question."""
+    __slots__ = ("question", "ways", "dead")
+
+    def __init__(self, question):
+        self.question = question
+        self.ways = {}
+        self.dead = False
+
+    def ask(self, tensors):
+        number = self.question.trace.call(tensors)[0]
+        return float(number) if number.dtype.is_floating else int(number)
+
+
 class _Trace:
     """A body, recorded for one signature."""
-    __slots__ = ("trace", "shape", "kinds", "others", "own_gradient", "tape", "held", "dead", "arguments")
+    __slots__ = ("trace", "shape", "kinds", "others", "own_gradient", "tape", "held", "dead", "arguments", "answers",
+                 "n_asked", "prints")
 
-    def __init__(self):
+    def __init__(self, answers=()):
         self.trace = _C.Trace()
         self.own_gradient = False
         self.tape = None
         self.dead = False
+        self.answers = answers
+        self.n_asked = 0
+        self.prints = []        # (what tf.print is given with None for tensors, keywords, tensors)
 
     def record(self, function, args, kwargs, call, with_tape, axes=None):
-        around, depth = list(_tape.ACTIVE), len(_open)
+        around, depth, stopped = list(_tape.ACTIVE), len(_open), None
         try:
             stand_ins = self.trace.begin(call.tensors, axes)
             self.arguments = None
@@ -123,6 +159,12 @@ class _Trace:
             given = iter(stand_ins)
             result = function(*_replace(args, given), **_replace(kwargs, given))
             outputs = self.take_apart(result)
+            outputs += [t for _, _, tensors in self.prints for t in tensors]
+        except Peek as peek:
+            if not peek.args or len(_open) != depth + 1 or len(self.answers) >= MAX_QUESTIONS or self.prints:
+                self.trace.drop()
+                raise
+            outputs, stopped = list(peek.args), peek
         except BaseException:
             self.trace.drop()
             raise
@@ -133,6 +175,11 @@ class _Trace:
             self.tape = None
         self.trace.end(outputs)
         self.watch(call.held)
+        if stopped is not None:
+            if self.trace.is_light:
+                raise Asked from stopped
+            self.trace.drop()
+            raise stopped
 
     def take_apart(self, result):
         """Tensors of the result; what is none stays as it is."""
@@ -160,7 +207,28 @@ class _Trace:
     def call(self, tensors):
         made = iter(self.trace.call(tensors))
         flat = [value if as_is else next(made) for as_is, value in self.others]
+        for inputs, kwargs, shown in self.prints:
+            _print(inputs, kwargs, [next(made) for _ in shown])
         return _nest.pack_sequence_as(self.shape, flat) if self.kinds else flat[0]
+
+
+def note_print(inputs, kwargs):
+    """What tf.print is told in an open trace is shown whenever the trace is called; False: none is open."""
+    if not _open:
+        return False
+    flat = _nest.flatten(list(inputs))
+    tensors = [_C.convert_to_tensor(v) for v in flat if _C.is_tensor(v)]
+    rest = _nest.pack_sequence_as(list(inputs), [None if _C.is_tensor(v) else v for v in flat])
+    _open[-1].prints.append(((rest, [_C.is_tensor(v) for v in flat]), kwargs, tensors))
+    return True
+
+
+def _print(inputs, kwargs, tensors):
+    from snug import _misc
+    rest, shown = inputs
+    tensors = iter(tensors)
+    flat = [next(tensors) if is_shown else v for v, is_shown in zip(_nest.flatten(rest), shown)]
+    _misc.print(*_nest.pack_sequence_as(rest, flat), **kwargs)
 
 
 def _converts(value):
@@ -247,11 +315,11 @@ class Function:
             if done:
                 return result
         try:
-            trace = self._traces.get(call.key)
+            trace, answers = self._choose(call)
         except TypeError:
             return self._become_dynamic("an argument that cannot be hashed", args, kwargs)
         if trace is None or trace.dead:
-            trace, result = self._record(call, args, kwargs)
+            trace, result = self._record(call, args, kwargs, answers=answers)
             if trace is None:
                 return result
             if result is not _SAME:
@@ -276,10 +344,10 @@ class Function:
             return False, None
         call.key = ("open", tuple((t.dtype._code, tuple(-k if k else n for n, k in zip(t.shape, of)))
                                   for t, of in zip(call.tensors, axes)))
-        trace = self._traces.get(call.key)
+        trace, answers = self._choose(call)
         try:
             if trace is None or trace.dead:
-                trace, result = self._record(call, args, {}, axes)
+                trace, result = self._record(call, args, {}, axes, answers)
                 if trace is None or result is not _SAME:
                     return True, result
             if trace.own_gradient and _tape.ACTIVE:
@@ -299,16 +367,44 @@ class Function:
         if trace.trace.has_effects and not _tape.ACTIVE and not _open:
             _C.boundary()
 
-    def _record(self, call, args, kwargs, axes=None):
+    def _choose(self, call):
+        """The trace for these arguments, or None; and the answers to the questions on the way to it."""
+        trace, answers = self._traces.get(call.key), ()
+        while type(trace) is _Fork:
+            number = trace.ask(call.tensors)
+            answers += (number,)
+            trace = trace.ways.get(number)
+        return trace, answers
+
+    def _keep(self, call, answers, trace):
+        """Puts a trace or fork where these answers lead; False: there are too many."""
+        if not answers:
+            if len(self._traces) >= MAX_TRACES:
+                self._traces.pop(next(iter(self._traces)))
+            self._traces[call.key] = trace
+            return True
+        fork = self._traces[call.key]
+        for number in answers[:-1]:
+            fork = fork.ways[number]
+        fork.ways[answers[-1]] = trace
+        return len(fork.ways) <= MAX_ANSWERS
+
+    def _record(self, call, args, kwargs, axes=None, answers=()):
         """(trace, _SAME), or (None or trace, the result) where the body already ran."""
-        trace = _Trace()
+        trace = _Trace(answers)
         try:
             trace.record(self.python_function, args, kwargs, call, self._with_tape, axes)
+        except Asked as asked:
+            fork = _Fork(trace)
+            if not self._keep(call, answers, fork):
+                return None, self._become_dynamic(_line_of(asked.__cause__), args, kwargs)
+            self._count += not answers
+            return self._record(call, args, kwargs, axes, answers + (fork.ask(call.tensors),))
         except Peek as peek:
             return None, self._become_dynamic(_line_of(peek), args, kwargs)
         except NeedsTape:
             self._with_tape = True
-            return self._record(call, args, kwargs, axes)
+            return self._record(call, args, kwargs, axes, answers)
         except MakesVariable:
             if _open:
                 raise
@@ -317,13 +413,12 @@ class Function:
                                  " tf.Variable is only created once or created outside tf.function.") from None
             self._made_variables = True
             result = _as_results(self.python_function(*args, **kwargs))
-            trace, again = self._record(call, args, kwargs, axes)
+            trace, again = self._record(call, args, kwargs, axes, answers)
             return (trace, result) if again is _SAME else (None, again)
         self._made_variables = True
-        self._count += 1
-        if len(self._traces) >= MAX_TRACES:
-            self._traces.pop(next(iter(self._traces)))
-        self._traces[call.key] = trace
+        self._count += not answers
+        if not self._keep(call, answers, trace):
+            return None, self._become_dynamic("a number that takes many values", args, kwargs)
         return trace, _SAME
 
     def _become_dynamic(self, where, args, kwargs):

@@ -6,6 +6,7 @@ import sys
 import time
 
 from snug import _C, _nest
+from snug._function import note_print
 from snug._lazy import graph, tf
 from snug._types import Peek
 
@@ -81,9 +82,11 @@ class Operation:
 
 # --- printing -------------------------------------------------------------------------------------------
 def print(*inputs, output_stream=None, summarize=3, sep=" ", end="\n", name=None):
-    """tf.print: to stderr unless told otherwise; long tensors are shortened. In a trace it makes the function dynamic."""
+    """tf.print: to stderr unless told otherwise; long tensors are shortened. In a trace: at each call of it."""
     if _C.is_capturing() and any(hasattr(x, "_slot") for x in _nest.flatten(list(inputs))):
         raise Peek
+    if _C.is_tracing() and note_print(inputs, {"output_stream": output_stream, "summarize": summarize, "sep": sep, "end": end}):
+        return
     text = sep.join(_written(x, summarize) for x in inputs) + end
     if isinstance(output_stream, str):
         if output_stream.startswith("file://"):

@@ -5,7 +5,8 @@ import operator
 
 
 class Peek(BaseException):
-    """Raised where a value is read that an open trace only describes; tf.function catches it."""
+    """Raised where a value is read that an open trace only describes; tf.function catches it. Its argument, if there is
+    one, is that tensor, of one element."""
 
 
 class MakesVariable(BaseException):

@@ -162,6 +162,25 @@ int snug_trace_has_effects(const snug_trace *t) {
     return t->rec->has_effects;
 }
 
+int snug_trace_is_light(const snug_trace *t) {
+    enum { MOST_NODES = 64, MOST_ELEMENTS = 4096 };
+    const sn_graph *g = t->rec->graph;
+    int n_nodes = 0;
+    if (t->rec->has_effects || t->rec->n_asked > 0)
+        return 0;
+    for (uint32_t i = 0; i < t->n_needed; i++) {
+        const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
+        if (!t->needed[i])
+            continue;
+        if (++n_nodes > MOST_NODES || sn_ops[n->op].effect != SN_PURE)
+            return 0;
+        for (int k = 0; k < n->n_in; k++)
+            if (sn_type_count(sn_graph_type(g, n->in[k])) > MOST_ELEMENTS)
+                return 0;
+    }
+    return 1;
+}
+
 int snug_is_tracing(const snug_recorder *r) {
     return r->now != r->main;
 }

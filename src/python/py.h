@@ -55,6 +55,7 @@ typedef struct {
     PyObject *text;          /* snug._text: how values are printed; imported when first wanted */
     PyObject *errors;        /* snug.errors; the same */
     PyObject *peek;          /* raised where an open trace is read; a BaseException */
+    PyObject *function;      /* snug._function, which may know a number all the same */
     PyObject *slot;          /* snug._capture.Slot, once there is one */
     PyObject *capture;       /* the Capture that is being made, or NULL; held */
     PyObject *string_class;  /* snug._strings.StringTensor, the same */

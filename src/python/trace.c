@@ -159,6 +159,12 @@ static PyObject *has_effects(PyObject *self, void *c) {
     return PyBool_FromLong(me->trace && snug_trace_has_effects(me->trace));
 }
 
+static PyObject *is_light(PyObject *self, void *c) {
+    (void)c;
+    py_trace *me = (py_trace *)self;
+    return PyBool_FromLong(me->trace && snug_trace_is_light(me->trace));
+}
+
 static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)args, (void)keywords;
     py_trace *me = PyObject_New(py_trace, type);
@@ -178,6 +184,7 @@ static PyMethodDef methods[] = {
 };
 static PyGetSetDef getset[] = {
     {"has_effects", has_effects, NULL, "Whether a call writes variables.", NULL},
+    {"is_light", is_light, NULL, "Whether it may be called only to see what it gives.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

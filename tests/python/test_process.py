@@ -57,7 +57,7 @@ class Leaks(unittest.TestCase):
                     session.run(v1.global_variables_initializer())
                     session.run(tf.reduce_sum(tf.matmul(p, w)), {p: np.ones((3, 4), "f4")})
 
-        self.stays(work, 5, 1000 if FULL else 30)
+        self.stays(work, 5, 10000 if FULL else 1000)
 
     def test_nothing_is_left_of_models(self):
         from snug import keras
@@ -70,7 +70,7 @@ class Leaks(unittest.TestCase):
                 model(np.ones((2, 4), "f4"))
             keras.backend.clear_session()
 
-        self.stays(work, 5, 1000 if FULL else 30)
+        self.stays(work, 5, 10000 if FULL else 200)
 
     def stays(self, work, first, more):
         """Neither the ledger nor the number of objects and blocks grows."""

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """Variables, tapes and tf.function together."""
+import contextlib
+import io
 import unittest
 
 import numpy as np
@@ -111,12 +113,74 @@ class Functions(unittest.TestCase):
         self.assertEqual((float(y), float(v)), (30, 3))
         self.assertEqual(float(f(tf.constant(1.0))), 4)
 
-    def test_a_peek_makes_it_dynamic(self):
+    def test_there_is_a_trace_for_each_answer(self):
+        traced, v = [], tf.Variable(0.0)
+
         @tf.function
         def f(x):
-            return x if x > 0 else -x
+            traced.append(1)
+            y = x if x > 0 else -x
+            v.assign_add(tf.cond(tf.equal(y, 4.0), lambda: 100.0, lambda: 1.0))
+            return y
 
-        self.assertEqual((float(f(tf.constant(3.0))), float(f(tf.constant(-4.0)))), (3, 4))
+        @tf.function
+        def outer(x):
+            return f(x) * 2
+
+        answers = [float(f(tf.constant(x))) for x in (3.0, -4.0, 3.0, -4.0, -5.0, -5.0)]
+        self.assertEqual((answers, float(v)), ([3, 4, 3, 4, 5, 5], 204))
+        n = len(traced)
+        self.assertEqual([float(outer(tf.constant(x))) for x in (3.0, -4.0)], [6, 8])
+        self.assertEqual(len(traced), n)
+        x = tf.constant(-4.0)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        self.assertEqual(float(tape.gradient(y, x)), -1)
+
+    def test_other_peeks_make_it_dynamic(self):
+        calls, v = [], tf.Variable(0)
+
+        @tf.function
+        def writes_before(x):
+            calls.append(1)
+            v.assign_add(1)
+            return x + 1 if v % 2 == 0 else x
+
+        @tf.function
+        def draws_before(x):
+            return x + 1 if tf.random.uniform([]) > 0.5 else x
+
+        @tf.function
+        def many(i):
+            return int(i) + 1
+
+        with contextlib.redirect_stderr(io.StringIO()) as notes:
+            self.assertEqual([float(writes_before(tf.constant(1.0))) for _ in range(4)], [1, 2, 1, 2])
+            self.assertEqual({float(draws_before(tf.constant(0.0))) for _ in range(40)}, {0, 1})
+            self.assertEqual([int(many(tf.constant(i))) for i in range(20)], list(range(1, 21)))
+        self.assertEqual((int(v), len(calls)), (4, 5))
+        self.assertEqual(notes.getvalue().count("runs at every call"), 3)
+
+    def test_print_shows_each_call(self):
+        traced, v = [], tf.Variable(1.0)
+
+        @tf.function
+        def f(x):
+            traced.append(1)
+            tf.print("v", v, {"x": x, "n": 3}, [x, "text"])
+            v.assign_add(x)
+            return v * 2
+
+        @tf.function
+        def outer(x):
+            tf.print("outer")
+            return f(x)
+
+        with contextlib.redirect_stderr(io.StringIO()) as out:
+            self.assertEqual([float(outer(tf.constant(x))) for x in (1.0, 2.0)], [4, 8])
+        self.assertEqual(len(traced), 1)
+        self.assertEqual(out.getvalue(), "outer\nv 1 {'x': 1, 'n': 3} [1, 'text']\nouter\nv 2 {'x': 2, 'n': 3} [2, 'text']\n")
 
     def test_training_inside(self):
         w = tf.Variable([[0.5], [-1.0]])
