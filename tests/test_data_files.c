@@ -1,5 +1,6 @@
 /* test_data_files.c: sources over files: records and lines packed or not, lists of files, folders
  * of pictures by class; what is damaged or missing is said with its place; every failed request. */
+#include "base/file.h"
 #include "support/support.h"
 
 #include <snug/data_files.h>
@@ -453,6 +454,51 @@ static void test_many_files_take_few_bytes_and_listing_can_be_stopped(void **sta
     tree_end(&t);
 }
 
+/* A folder of ten folders with 10,000 files each, of an I/O table: no disk has to hold them. */
+static int many_entries(void *ctx, const char *path, int (*each)(void *, const char *, int),
+                        void *to) {
+    char name[32];
+    int stopped = 0;
+    (void)ctx;
+    const bool top = strcmp(path, "many") == 0;
+    for (int i = 0; i < (top ? 10 : 10000) && !stopped; i++) {
+        snprintf(name, sizeof name, top ? "class%d" : "%05d.jpg", top ? i : (i * 7919) % 10000);
+        stopped = each(to, name, top ? SNUG_IO_FOLDER : SNUG_IO_FILE);
+    }
+    return stopped;
+}
+
+static void test_a_hundred_thousand_files_take_67_bytes_each(void **state) {
+    (void)state;
+    snug_io io = sn_io_system;
+    io.list = many_entries;
+    snug_engine *e;
+    snug_error err;
+    snug_dataset *d;
+    snug_folder_info info;
+    snug_element element;
+    snug_iterator *it;
+    expect_ok(snug_engine_create(&(snug_engine_options){.io = &io}, &e, &err), &err);
+    const snug_folder o = {.path = "many"};
+    expect_ok(snug_dataset_from_folder(e, &o, &d, &info, &err), &err);
+    assert_int_equal(info.n_files, 100000);
+    assert_int_equal(info.n_classes, 10);
+    assert_true(snug_engine_bytes(e) < 67 * 100000);
+    assert_true(snug_engine_peak_bytes(e) < 100 * 100000);
+    expect_ok(snug_dataset_skip(d, 99999, &d, &err), &err);
+    expect_ok(snug_iterator_create(d, &it, &err), &err);
+    expect_ok(snug_iterator_next(it, &element, &err), &err);
+    const snug_text *name = element.part[0].data;
+    assert_int_equal(name->bytes, strlen("many/class9/09999.jpg"));
+    assert_memory_equal(name->data, "many/class9/09999.jpg", name->bytes);
+    assert_int_equal(*(int32_t *)element.part[1].data, 9);
+    snug_element_drop(&element);
+    snug_iterator_destroy(it);
+    snug_dataset_drop(d);
+    snug_datum_drop(&info.classes);
+    sn_test_engine_end(e);
+}
+
 /* --- Examples written
  * ----------------------------------------------------------------------------- */
 static void test_examples_written_are_parsed(void **state) {
@@ -578,6 +624,7 @@ int main(void) {
         engine_test(test_shuffle_and_split_are_numpys),
         engine_test(test_folders_without_pictures_are_refused),
         engine_test(test_many_files_take_few_bytes_and_listing_can_be_stopped),
+        cmocka_unit_test(test_a_hundred_thousand_files_take_67_bytes_each),
         engine_test(test_examples_written_are_parsed),
         engine_test(test_files_survive_any_failed_request),
         engine_test(test_folders_survive_any_failed_request),
