@@ -143,7 +143,16 @@ def _index(x, key):
     return tf.strided_slice(x, begin, end, strides, **masks)
 
 
-_OF_TEXT = {"equal": lambda x, y: _text_function("equal")(x, y),
+def _expanded(x, axis):
+    """A text with one axis more: Python does that for each element."""
+    dims = list(x.shape) if x.shape.rank is not None else None
+    if dims is not None:
+        dims.insert(axis if axis >= 0 else len(dims) + 1 + axis, 1)
+    return x._capture.blank(_STRING, None if dims is None else tuple(dims))
+
+
+_OF_TEXT = {"expand_dims": lambda x, axis: _expanded(x, int(axis)),
+            "equal": lambda x, y: _text_function("equal")(x, y),
             "not_equal": lambda x, y: tf.logical_not(_text_function("equal")(x, y))}
 
 
@@ -164,7 +173,7 @@ class Capture:
             raise Peek
         text = _OF_TEXT.get(function.__name__)
         if text and any(getattr(x, "dtype", None) == _STRING for x in args):
-            return text(*args[:2])
+            return text(*args[:2], **{k: v for k, v in kwargs.items() if k == "axis"})
         slots, several = self.program.call(function, tuple(args), dict(kwargs))
         made = [Slot(self, n) for n in slots]
         return made if several else made[0]

@@ -89,6 +89,9 @@ class _Captured:
         """The extents that other elements may have otherwise: those that are an open extent of what was given, and of what is made of
         texts those of rows and lists (words are not counted before they are seen)."""
         spec = self.dataset._d.spec()
+        for (_, known), part in zip(spec, parts):
+            if known is not None and tuple(getattr(part, "shape", ())) == dims and len(dims) > 2:
+                return known                # of the shape of what was given
         if len(dims) <= 2 and any(dtype.name == "string" for dtype, _ in spec):
             return (None,) * len(dims)
         free = {n for (_, known), part in zip(spec, parts)

@@ -2,7 +2,7 @@
 weights, as they are; those of the user's by what they call. Others look at values, so Python calls them for each element."""
 from snug import _capture
 from snug._lazy import tf
-from snug._types import Peek
+from snug._types import BY_NAME, Peek
 
 
 def _float(layer, x):
@@ -61,6 +61,15 @@ def _engine(layer, x, training):
 
 
 _KNOWN = {"Normalization": _normalization, "CenterCrop": _crop, "Rescaling": _rescaling, "Resizing": _resizing, "Sequential": _sequential}
+
+
+def looked_up(layer, x):
+    """Words are looked up in Python, element by element; what comes out is known before."""
+    dims, lines = x.shape.as_list() if x.shape.rank is not None else None, type(layer).__name__ == "TextVectorization"
+    if dims is None or (lines and len(dims) > 2) or (layer.output_mode != "int" and not lines):
+        raise Peek
+    width = layer.vocabulary_size() if layer.output_mode != "int" else getattr(layer, "output_sequence_length", None)
+    return _capture.active().blank(BY_NAME[layer._kind()], (*dims[:1], width) if lines else tuple(dims))
 
 
 def call(layer, args, kwargs, outer):

@@ -159,11 +159,16 @@ class _Lookup(Layer):
         return tf.constant(out.reshape(ids.shape[:-1] + (size,)) if ids.ndim else out[0])
 
     def __call__(self, inputs, **ignored):
+        if hasattr(inputs, "_slot"):
+            from snug.keras import _captured
+            return _captured.looked_up(self, inputs)
         return self._symbolic_call((inputs,), {}) if isinstance(inputs, KerasTensor) else self.call(inputs)
 
+    def _kind(self):
+        return "string" if self.invert and isinstance(self.oov_token, str) else "float32" if self.output_mode == "tf_idf" else "int64"
+
     def _symbolic_call(self, args, kwargs):
-        kind = "string" if self.invert and isinstance(self.oov_token, str) else "float32" if self.output_mode == "tf_idf" else "int64"
-        outputs = KerasTensor(self.compute_output_shape(tuple(args[0].shape)), kind)
+        outputs = KerasTensor(self.compute_output_shape(tuple(args[0].shape)), self._kind())
         self._nodes.append(Node(self, args, kwargs, outputs))
         return outputs
 
