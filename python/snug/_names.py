@@ -27,7 +27,11 @@ PYTHON = {
     **_from("snug._types", "TensorShape TensorSpec as_dtype dtypes.as_dtype:as_dtype DType dtypes.DType:DType"),
     **_from("snug._variable", "Variable IndexedSlices"),
     **_from("snug._tape", "GradientTape custom_gradient recompute_grad gradients UnconnectedGradients"),
-    **_from("snug._tape", "GradientTape", "autodiff."),
+    **_from("snug._tape", "GradientTape ForwardAccumulator", "autodiff."),
+    **_from("snug._candidates", "log_uniform_candidate_sampler uniform_candidate_sampler learned_unigram_candidate_sampler", "random."),
+    **_from("snug._candidates", "nce_loss sampled_softmax_loss log_uniform_candidate_sampler uniform_candidate_sampler"
+            " learned_unigram_candidate_sampler", "nn."),
+    **_from("snug._ctc", "ctc_loss ctc_greedy_decoder", "nn."),
     **_from("snug._function", "function"),
     **_from("snug._function", "run_functions_eagerly functions_run_eagerly", "config."),
     **_from("snug._function", "run_functions_eagerly", "config.experimental_"),

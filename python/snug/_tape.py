@@ -291,3 +291,39 @@ class _Paused:
     def __exit__(self, *exception):
         for tape in self.tapes:
             tape._resume()
+
+
+class ForwardAccumulator:
+    """Derivatives along directions, while the program goes forward: tangents are the gradient, by u, of the gradient that u pulls back."""
+
+    def __init__(self, primals, tangents):
+        from snug import _nest
+        self._primals, self._tangents = _nest.flatten(primals), [_C.convert_to_tensor(t) for t in _nest.flatten(tangents)]
+        self._tape = GradientTape(persistent=True)
+
+    def __enter__(self):
+        self._tape.__enter__()
+        for p in self._primals:
+            self._tape.watch(p)
+        return self
+
+    def __exit__(self, *exception):
+        self._tape.__exit__(*exception)
+
+    def _along(self, target, unconnected):
+        from snug._lazy import tf
+        u = tf.ones_like(target)
+        with GradientTape() as outer:
+            outer.watch(u)
+            pulled = self._tape.gradient(target, self._primals, output_gradients=u)
+        pairs = [(g, t) for g, t in zip(pulled, self._tangents) if g is not None]
+        if not pairs:
+            return tf.zeros_like(target) if unconnected == UnconnectedGradients.ZERO else None
+        return outer.gradient([g for g, _ in pairs], u, output_gradients=[t for _, t in pairs])
+
+    def jvp(self, primals, unconnected_gradients=None):
+        from snug import _nest
+        mode = UnconnectedGradients.NONE if unconnected_gradients is None else unconnected_gradients
+        if _nest.is_nested(primals):
+            return _nest.map_structure(lambda t: self._along(t, mode), primals)
+        return self._along(primals, mode)

@@ -2,7 +2,7 @@
 
 
 def _numbers(array, write):
-    text = str(array) if array.ndim == 0 else write(array)
+    text = write(array.item() if write is repr else array) if array.ndim == 0 else write(array)
     return "\n" + text if "\n" in text else text
 
 

@@ -292,3 +292,46 @@ void sn_fn_crop_and_resize(sn_fn_call *c) {
     c->out[0] =
         sn_build_select(b, inside, y, sn_fn_like(c, y, sn_fn_real(c, "extrapolation_value")));
 }
+
+/* --- transforms ------------------------------------------------------------------------------- */
+static int place_of(const char *const *words, int n, sn_fn_call *c, const char *name) {
+    for (int i = 0; i < n; i++)
+        if (sn_fn_says(c, name, words[i]))
+            return i;
+    return -1;
+}
+
+/* Pictures [N, H, W, C] or one of them, seen through transforms [N, 8] or one for all: see warp in
+ * ops.def. Pictures that are not f32 are for the time of it. */
+void sn_fn_warp(sn_fn_call *c) {
+    static const char *const modes[] = {"constant", "reflect", "wrap", "nearest"};
+    static const char *const kinds[] = {"bilinear", "nearest"};
+    sn_builder *const b = c->b;
+    const sn_value given = sn_fn_value(c, 0);
+    const snug_type t = sn_fn_type(c, given);
+    sn_value moves = sn_fn_value_as(c, 1, SNUG_F32);
+    const int mode = place_of(modes, 4, c, "fill_mode"), kind = place_of(kinds, 2, c, "interpolation");
+    const bool single = t.rank == 3;
+    if (sn_fn_failed(c))
+        return;
+    if ((t.rank != 3 && t.rank != 4) || mode < 0 || kind < 0)
+        return sn_fn_refuse(c, SNUG_E_INVALID,
+                            "it takes pictures, interpolation bilinear or nearest and fill_mode "
+                            "constant, reflect, wrap or nearest");
+    sn_value x = sn_build_cast(b, given, SNUG_F32);
+    x = single ? sn_build_expand_dims(b, x, 0) : x;
+    moves = sn_fn_type(c, moves).rank == 1 ? sn_build_expand_dims(b, moves, 0) : moves;
+    const snug_type all = sn_fn_type(c, x),
+                    each = {SNUG_F32, 2, {all.dims[0], 8}};
+    const sn_value in[2] = {x, sn_build_stop_gradient(b, sn_build_broadcast_to(b, moves, &each))};
+    sn_attrs a;
+    sn_attrs_default(SN_OP_warp, &a);
+    a.warp.size[0] = all.dims[1];
+    a.warp.size[1] = all.dims[2];
+    a.warp.mode = mode;
+    a.warp.nearest = kind;
+    a.warp.value = (int64_t)sn_build_param(b, "", sn_fn_real(c, "fill_value")).i;
+    x = sn_build(b, SN_OP_warp, &a, in, 2);
+    x = single ? sn_build_squeeze(b, x, 0) : x;
+    c->out[0] = sn_build_cast(b, x, t.dtype);
+}

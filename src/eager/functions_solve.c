@@ -1,4 +1,4 @@
-/* functions_solve.c: linear equations, inverses, determinants and Cholesky factors of small
+/* functions_solve.c: eigenvalues, singular values, linear equations, inverses, determinants and Cholesky factors of small
  * matrices [..., n, n] as compositions of rows: elimination with row exchange, one column after the
  * other. Gradients come from the rows. Meant for matrices of up to a hundred rows: each column is a
  * few nodes that touch the whole matrix. */
@@ -255,4 +255,83 @@ void sn_fn_qr(sn_fn_call *c) {
     c->out[0] = q;
     c->out[1] = sn_build_band(c->b, sn_build_matmul_t(c->b, q, x, true, false), 0, INT32_MAX);
     c->n_out = 2;
+}
+
+/* --- eigenvalues and singular values ---------------------------------------------------------- */
+typedef struct {
+    sn_value values, vectors; /* the smallest first; as columns */
+} spectrum;
+
+static spectrum spectrum_of(sn_fn_call *c, sn_value x) {
+    sn_value out[SN_MAX_OUT] = {SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE};
+    sn_build_all(c->b, SN_OP_eigh, NULL, &x, 1, out);
+    return (spectrum){out[0], out[1]};
+}
+
+void sn_fn_eigh(sn_fn_call *c) {
+    const spectrum s = spectrum_of(c, sn_fn_float(c, 0));
+    c->out[0] = s.values;
+    c->out[1] = s.vectors;
+    c->n_out = 2;
+}
+
+void sn_fn_eigvalsh(sn_fn_call *c) {
+    c->out[0] = spectrum_of(c, sn_fn_float(c, 0)).values;
+}
+
+/* Columns in the other order. */
+static sn_value turned(sn_fn_call *c, sn_value x, int axis) {
+    return sn_build_flip(c->b, x, 1u << axis);
+}
+
+/* u s v' of [..., m, n] with m >= n, from the eigenvalues s s of x' x, in f64: what is squared keeps
+ * its digits. A column of u that belongs to s = 0 is zeros. */
+typedef struct {
+    sn_value s, u, v;
+} decomposition;
+
+static decomposition decomposed(sn_fn_call *c, sn_value x) {
+    sn_builder *const b = c->b;
+    const spectrum e = spectrum_of(c, sn_build_matmul_t(b, x, x, true, false));
+    const snug_type t = sn_fn_type(c, e.vectors);
+    if (sn_fn_failed(c))
+        return (decomposition){SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE};
+    const sn_value v = turned(c, e.vectors, t.rank - 1), squares = turned(c, e.values, t.rank - 2),
+                   zero = sn_fn_like(c, squares, 0), one = sn_fn_like(c, squares, 1);
+    const sn_value there = sn_build_greater(b, squares, zero);
+    const sn_value safe = sn_build_sqrt(b, sn_build_select(b, there, squares, one)),
+                   s = sn_build_select(b, there, safe, zero);
+    const sn_value u = sn_build_div(b, sn_build_matmul_t(b, x, v, false, false),
+                                    sn_build_expand_dims(b, safe, -2));
+    return (decomposition){s, u, v};
+}
+
+/* s, u, v of TensorFlow; u, s, v' where the row says "vh". Thin ones: full_matrices is refused
+ * unless they are the same. */
+void sn_fn_svd(sn_fn_call *c) {
+    sn_builder *const b = c->b;
+    const sn_value given = sn_fn_float(c, 0);
+    const snug_type t = sn_fn_type(c, given);
+    if (sn_fn_failed(c) || t.rank < 2)
+        return sn_fn_refuse(c, SNUG_E_INVALID, "it needs matrices");
+    const bool wide = t.dims[t.rank - 2] < t.dims[t.rank - 1],
+               square = t.dims[t.rank - 2] == t.dims[t.rank - 1];
+    if (sn_fn_flag(c, "full_matrices") && !square && sn_fn_flag(c, "compute_uv"))
+        return sn_fn_refuse(c, SNUG_E_UNSUPPORTED,
+                            "full_matrices=True of matrices that are not square; give False");
+    sn_value x = sn_build_cast(b, given, SNUG_F64);
+    decomposition d = decomposed(c, wide ? sn_build_swapaxes(b, x, -2, -1) : x);
+    if (wide)
+        d = (decomposition){d.s, d.v, d.u};
+    const sn_value s = sn_build_cast(b, d.s, t.dtype), u = sn_build_cast(b, d.u, t.dtype),
+                   v = sn_build_cast(b, d.v, t.dtype);
+    const bool keras = sn_fn_place(c, "x") >= 0;
+    c->out[0] = keras ? u : s;
+    c->out[1] = keras ? s : u;
+    c->out[2] = keras ? sn_build_swapaxes(b, v, -2, -1) : v;
+    c->n_out = 3;
+    if (!sn_fn_flag(c, "compute_uv")) {
+        c->out[0] = s;
+        c->n_out = 1;
+    }
 }

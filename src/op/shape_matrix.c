@@ -395,3 +395,19 @@ snug_status sn_shape_conv2d_pool_dw(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(shape_dw(d, d->attrs.conv_pool_dw.pool, err));
     return check_code(d, 2, &dy, err);
 }
+
+/* --- eigh ------------------------------------------------------------------------------------- */
+/* Outputs: values [..., n], vectors as columns [..., n, n], and room of that size to work in. */
+snug_status sn_shape_eigh(sn_opdesc *d, snug_error *err) {
+    snug_type t = d->in[0];
+    SNUG_TRY(sn_want_float(d, 0, err));
+    SNUG_TRY(sn_want_rank(d, 0, 2, SNUG_MAX_RANK, err));
+    const int64_t rows = t.dims[t.rank - 2], columns = t.dims[t.rank - 1];
+    if (rows >= 0 && columns >= 0 && rows != columns)
+        return sn_fail(err, SNUG_E_SHAPE, "eigh: %s is not a square matrix", sn_type_text(&t).s);
+    d->n_out = 3;
+    d->out[1] = d->out[2] = t;
+    t.rank--;
+    d->out[0] = t;
+    return SNUG_OK;
+}

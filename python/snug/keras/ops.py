@@ -10,17 +10,34 @@ def __getattr__(name):
         raise AttributeError(name)
     if name in ("numpy", "nn", "linalg"):            # keras.ops.numpy.sum is keras.ops.sum
         return sys.modules[__name__]
+    if name == "image":
+        return _image()
     function = _find(name)
     if function is None:
         raise AttributeError(f"keras.ops.{name} is not in Snug")
+    globals()[name] = _either(function, name)
+    return globals()[name]
 
+
+def _either(function, name):
+    """On tensors at once, on symbolic ones a node."""
     def call(*args, **kwargs):
         if _symbolic.is_symbolic(list(args), kwargs):
             return _symbolic.call(function, *args, **kwargs)
         return function(*args, **kwargs)
     call.__name__ = name
-    globals()[name] = call
     return call
+
+
+def _image():
+    import types
+
+    from snug.keras import _ops_image
+    made = types.ModuleType("snug.keras.ops.image")
+    for name in _ops_image.NAMES:
+        setattr(made, name, _either(getattr(_ops_image, name), name))
+    globals()["image"] = sys.modules[made.__name__] = made
+    return made
 
 
 _TF = {"cond": "cond", "scatter": "scatter_nd", "scatter_update": "tensor_scatter_nd_update", "vectorized_map": "vectorized_map",
@@ -34,6 +51,9 @@ def _find(name):
         found = _C.function("keras.ops." + name)
     except (AttributeError, KeyError, ValueError):
         found = None
+    if found is None:
+        from snug.keras import _ops_more
+        found = getattr(_ops_more, name, None) if name in _ops_more.NAMES else None
     if found is None and name in _TF:
         found = tf
         for part in _TF[name].split("."):

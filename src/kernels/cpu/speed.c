@@ -151,6 +151,7 @@ static const row rows[SN_N_OPS] = {
     [SN_OP_argmax] = SCALAR(7, ALONG_ROWS, 5.3),
     [SN_OP_argmin] = SCALAR(7, ALONG_ROWS, 5.3),
     [SN_OP_sort] = SCALAR(0.15),
+    [SN_OP_eigh] = SCALAR(0.01),
     [SN_OP_maxpool_pick] = SCALAR(3.4),
     [SN_OP_gather_nd] = SCALAR(3, NEVER, 0, true),
     [SN_OP_scatter_nd] = SCALAR(3),

@@ -1,0 +1,376 @@
+"""keras.ops that are a few others of the table."""
+import math
+
+from snug._lazy import tf
+
+
+def _op(name):
+    from snug.keras import ops
+    return getattr(ops, name)
+
+
+def _float(x):
+    x = tf.convert_to_tensor(x)
+    return x if x.dtype.is_floating else tf.cast(x, "float32")
+
+
+def ndim(x):
+    return len(x.shape) if hasattr(x, "shape") else len(tf.convert_to_tensor(x).shape)
+
+
+def dtype(x):
+    kind = x.dtype
+    return kind if isinstance(kind, str) else kind.name
+
+
+def get_item(x, key):
+    return x[key]
+
+
+# --- windows --------------------------------------------------------------------------------------------
+def _cosines(n, parts):
+    if n == 1:
+        return tf.ones((1,))
+    at = tf.range(n, dtype="float32") * (2 * math.pi / (n - 1))
+    return sum((a * tf.cos(at * k) for k, a in enumerate(parts[1:], 1)), tf.fill((n,), float(parts[0])))
+
+
+def hanning(x):
+    return _cosines(int(x), (0.5, -0.5))
+
+
+def hamming(x):
+    return _cosines(int(x), (0.54, -0.46))
+
+
+def blackman(x):
+    return _cosines(int(x), (0.42, -0.5, 0.08))
+
+
+def bartlett(x):
+    n = int(x)
+    return tf.ones((1,)) if n == 1 else 1.0 - tf.abs(tf.range(n, dtype="float32") * (2 / (n - 1)) - 1.0)
+
+
+def i0(x):
+    """The modified Bessel function of order 0, by its series and, for large numbers, by Chebyshev's of Abramowitz and Stegun 9.8."""
+    x = _float(x)
+    size = tf.abs(x)
+    t, u = tf.square(size / 3.75), 3.75 / tf.maximum(size, 3.75)
+    small = tf.math.polyval([tf.constant(c, x.dtype) for c in (0.0045813, 0.0360768, 0.2659732, 1.2067492, 3.0899424, 3.5156229, 1.0)], t)
+    large = tf.math.polyval([tf.constant(c, x.dtype) for c in (0.00392377, -0.01647633, 0.02635537, -0.02057706, 0.00916281, -0.00157565,
+                                                               0.00225319, 0.01328592, 0.39894228)], u)
+    return tf.where(size < 3.75, small, tf.exp(size) / tf.sqrt(tf.maximum(size, 3.75)) * large)
+
+
+def kaiser(x, beta):
+    n = int(x)
+    at = tf.range(n, dtype="float32") * (2 / max(n - 1, 1)) - 1.0
+    return i0(beta * tf.sqrt(tf.maximum(1.0 - tf.square(at), 0.0))) / i0(tf.constant(float(beta)))
+
+
+# --- making, cutting, ordering --------------------------------------------------------------------------
+def logspace(start, stop, num=50, endpoint=True, base=10, dtype=None, axis=0):
+    return tf.pow(tf.cast(base, "float32"), tf.cast(_op("linspace")(start, stop, num, endpoint=endpoint, axis=axis), "float32"))
+
+
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    return tf.exp(tf.cast(_op("linspace")(tf.math.log(_float(start)), tf.math.log(_float(stop)), num, endpoint=endpoint, axis=axis), "float32"))
+
+
+def vander(x, N=None, increasing=False):
+    x = tf.convert_to_tensor(x)
+    n = x.shape[0] if N is None else N
+    powers = tf.range(n, dtype="float32")
+    made = tf.cast(tf.pow(tf.cast(x, "float32")[:, None], powers if increasing else powers[::-1]), x.dtype)
+    return made
+
+
+def diagflat(x, k=0):
+    return _op("diag")(tf.reshape(x, (-1,)), k=k)
+
+
+def dstack(xs):
+    parts = [tf.convert_to_tensor(x) for x in xs]
+    deep = [x[None, :, None] if len(x.shape) == 1 else x[..., None] if len(x.shape) == 2 else tf.reshape(x, (1, 1, 1)) if not x.shape else x
+            for x in parts]
+    return tf.concat(deep, 2)
+
+
+def array_split(x, indices_or_sections, axis=0):
+    x = tf.convert_to_tensor(x)
+    if isinstance(indices_or_sections, int):
+        n, k = x.shape[axis], indices_or_sections
+        return tf.split(x, [n // k + 1] * (n % k) + [n // k] * (k - n % k), axis=axis)
+    places = [0, *indices_or_sections, x.shape[axis]]
+    return tf.split(x, [b - a for a, b in zip(places, places[1:])], axis=axis)
+
+
+def hsplit(x, indices_or_sections):
+    return array_split(x, indices_or_sections, 1 if len(x.shape) > 1 else 0)
+
+
+def vsplit(x, indices_or_sections):
+    return array_split(x, indices_or_sections, 0)
+
+
+def dsplit(x, indices_or_sections):
+    return array_split(x, indices_or_sections, 2)
+
+
+def argpartition(x, kth, axis=-1):
+    return tf.argsort(x, axis=axis)
+
+
+def select(condlist, choicelist, default=0):
+    made = tf.convert_to_tensor(default)
+    for condition, choice in reversed(list(zip(condlist, choicelist))):
+        choice = tf.convert_to_tensor(choice)
+        made = tf.where(condition, choice, tf.cast(made, choice.dtype))
+    return made
+
+
+def unravel_index(indices, shape):
+    indices, made = tf.convert_to_tensor(indices), []
+    for extent in reversed(shape):
+        made.append(tf.math.floormod(indices, extent))
+        indices = tf.math.floordiv(indices, extent)
+    return tuple(reversed(made))
+
+
+def unique(x, sorted=True, return_index=False, return_inverse=False, return_counts=False, axis=None, size=None, fill_value=None):
+    import numpy as np
+    found = np.unique(tf.convert_to_tensor(x).numpy(), return_index=return_index, return_inverse=return_inverse, return_counts=return_counts,
+                      axis=axis)
+    return tuple(tf.constant(a) for a in found) if isinstance(found, tuple) else tf.constant(found)
+
+
+def vectorize(pyfunc, *, excluded=None, signature=None):
+    def call(*args):
+        return tf.vectorized_map(lambda parts: pyfunc(*parts), args) if len(args) > 1 else tf.vectorized_map(pyfunc, args[0])
+    return call
+
+
+def rearrange(tensor, pattern, **axes_lengths):
+    """einops' language, without brackets of one."""
+    left, right = ([_words(side)] for side in pattern.split("->"))
+    left, right, x = left[0], right[0], tf.convert_to_tensor(tensor)
+    known = dict(axes_lengths)
+    for group, extent in zip(left, x.shape):
+        open_ = [n for n in group if n not in known]
+        rest = math.prod(known[n] for n in group if n in known)
+        if len(open_) > 1:
+            raise ValueError(f"rearrange: the lengths of {open_} do not follow from '{pattern}'")
+        if open_:
+            known[open_[0]] = extent // rest
+    flat = [n for group in left for n in group]
+    x = tf.reshape(x, [known[n] for n in flat])
+    x = tf.transpose(x, [flat.index(n) for group in right for n in group])
+    return tf.reshape(x, [math.prod(known[n] for n in group) for group in right])
+
+
+def _words(side):
+    made, inside = [], None
+    for word in side.replace("(", " ( ").replace(")", " ) ").split():
+        if word == "(":
+            inside = []
+        elif word == ")":
+            made.append(inside)
+            inside = None
+        elif inside is not None:
+            inside.append(word)
+        else:
+            made.append([] if word == "1" else [word])
+    return made
+
+
+def extract_sequences(x, sequence_length, sequence_stride):
+    return tf.signal.frame(x, sequence_length, sequence_stride)
+
+
+# --- numbers --------------------------------------------------------------------------------------------
+def allclose(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
+    return tf.reduce_all(_op("isclose")(x1, x2, rtol, atol, equal_nan))
+
+
+def signbit(x):
+    x = tf.convert_to_tensor(x)
+    return (x < 0) | (tf.equal(x, 0) & (1 / x < 0)) if x.dtype.is_floating else x < 0
+
+
+def ldexp(x1, x2):
+    return _float(x1) * tf.pow(2.0, tf.cast(x2, "float32"))
+
+
+def isreal(x):
+    return tf.ones_like(tf.convert_to_tensor(x), dtype="bool")
+
+
+def gcd(x1, x2):
+    a, b = tf.abs(tf.convert_to_tensor(x1)), tf.abs(tf.convert_to_tensor(x2))
+    a, b = a + 0 * b, b + 0 * a
+    while bool(tf.reduce_any(b > 0)):
+        a, b = tf.where(b > 0, b, a), tf.where(b > 0, tf.math.floormod(a, tf.maximum(b, 1)), b)
+    return a
+
+
+def lcm(x1, x2):
+    a, b = tf.abs(tf.convert_to_tensor(x1)), tf.abs(tf.convert_to_tensor(x2))
+    return tf.math.floordiv(a * b, tf.maximum(gcd(a, b), 1))
+
+
+def percentile(x, q, axis=None, method="linear", keepdims=False):
+    shares = q / 100 if isinstance(q, (int, float)) else [float(p) / 100 for p in tf.convert_to_tensor(q).numpy()]
+    return _op("quantile")(x, shares, axis, method, keepdims)
+
+
+def _nan_as(x, value):
+    x = _float(x)
+    return tf.where(tf.math.is_nan(x), tf.constant(value, x.dtype), x)
+
+
+def nanargmax(x, axis=None, keepdims=False):
+    return _op("argmax")(_nan_as(x, -math.inf), axis=axis, keepdims=keepdims)
+
+
+def nanargmin(x, axis=None, keepdims=False):
+    return _op("argmin")(_nan_as(x, math.inf), axis=axis, keepdims=keepdims)
+
+
+def nancumsum(x, axis=None, dtype=None):
+    return _op("cumsum")(_nan_as(x, 0.0), axis=axis)
+
+
+def nancumprod(x, axis=None, dtype=None):
+    return _op("cumprod")(_nan_as(x, 1.0), axis=axis)
+
+
+def corrcoef(x):
+    x = _float(x)
+    x = x - tf.reduce_mean(x, -1, keepdims=True)
+    covariance = tf.matmul(x, x, transpose_b=True)
+    d = tf.sqrt(tf.linalg.diag_part(covariance))
+    return covariance / d[:, None] / d[None, :]
+
+
+def correlate(x1, x2, mode="valid"):
+    x1, x2 = _float(x1), _float(x2)
+    n, m = x1.shape[0], x2.shape[0]
+    if n < m and mode != "full":
+        return correlate(x2, x1, mode)[::-1]
+    pad = {"valid": (0, 0), "same": (m // 2, m - 1 - m // 2), "full": (m - 1, m - 1)}[mode]
+    return tf.linalg.matvec(tf.signal.frame(tf.pad(x1, [pad]), m, 1), x2)
+
+
+def histogram(x, bins=10, range=None):
+    x = tf.reshape(_float(x), (-1,))
+    low, high = range if range else (float(tf.reduce_min(x)), float(tf.reduce_max(x)))
+    high = low + 1.0 if low == high else high
+    edges = tf.linspace(low, high, bins + 1)
+    inside = tf.cast((x >= low) & (x <= high), "int32")
+    at = tf.clip_by_value(tf.searchsorted(edges, x, side="right") - 1, 0, bins - 1)
+    return tf.math.unsorted_segment_sum(inside, at, bins), edges
+
+
+def cdist(x1, x2, p=2.0):
+    apart = tf.abs(_float(x1)[..., :, None, :] - _float(x2)[..., None, :, :])
+    return tf.sqrt(tf.reduce_sum(tf.square(apart), -1)) if p == 2 else tf.pow(tf.reduce_sum(tf.pow(apart, p), -1), 1 / p)
+
+
+def psnr(x1, x2, max_val):
+    return 20 * tf.math.log(tf.cast(max_val, "float32") / tf.sqrt(tf.reduce_mean(tf.square(_float(x1) - _float(x2))))) / math.log(10)
+
+
+def segment_prod(data, segment_ids, num_segments=None, sorted=False):
+    return tf.math.unsorted_segment_prod(data, segment_ids, _segments(segment_ids, num_segments))
+
+
+def segment_min(data, segment_ids, num_segments=None, sorted=False):
+    return tf.math.unsorted_segment_min(data, segment_ids, _segments(segment_ids, num_segments))
+
+
+def _segments(ids, n):
+    return int(tf.reduce_max(ids)) + 1 if n is None else n
+
+
+def associative_scan(f, elems, reverse=False, axis=0):
+    from snug import _nest
+    parts = [tf.unstack(t, axis=axis) for t in _nest.flatten(elems)]
+    pack = lambda row: _nest.pack_sequence_as(elems, list(row)) if _nest.is_nested(elems) else row[0]
+    rows = [pack(row) for row in zip(*(p[::-1] if reverse else p for p in parts))]
+    made = rows[:1]
+    for row in rows[1:]:
+        made.append(f(made[-1], row))
+    made = made[::-1] if reverse else made
+    flat = [tf.stack(column, axis=axis) for column in zip(*(_nest.flatten(row) for row in made))]
+    return pack(flat)
+
+
+# --- matrices -------------------------------------------------------------------------------------------
+def logdet(x):
+    return tf.linalg.slogdet(x)[1]
+
+
+def lstsq(a, b, rcond=None):
+    vector = len(b.shape) == 1
+    made = tf.linalg.lstsq(a, b[:, None] if vector else b)
+    return made[:, 0] if vector else made
+
+
+def cholesky_inverse(x, upper=False):
+    x = tf.linalg.matrix_transpose(x) if upper else x
+    return tf.linalg.cholesky_solve(x, tf.eye(x.shape[-1], dtype=x.dtype))
+
+
+# --- windows over pictures ------------------------------------------------------------------------------
+def _adaptive(inputs, output_size, reduce):
+    """Each cell of the output over its share of the input, along each axis between the first and the last."""
+    x = tf.convert_to_tensor(inputs)
+    sizes = (output_size,) * (len(x.shape) - 2) if isinstance(output_size, int) else tuple(output_size)
+    for axis, size in enumerate(sizes, 1):
+        n = x.shape[axis]
+        cut = lambda lo, hi: tf.gather(x, list(range(lo, hi)), axis=axis)
+        parts = [reduce(cut(i * n // size, -(-(i + 1) * n // size)), axis=axis, keepdims=True) for i in range(size)]
+        x = tf.concat(parts, axis)
+    return x
+
+
+def adaptive_average_pool(inputs, output_size, data_format=None):
+    return _adaptive(inputs, output_size, tf.reduce_mean)
+
+
+def adaptive_max_pool(inputs, output_size, data_format=None):
+    return _adaptive(inputs, output_size, tf.reduce_max)
+
+
+# --- sequences of labels --------------------------------------------------------------------------------
+def ctc_loss(target, output, target_length, output_length, mask_index=0):
+    return tf.nn.ctc_loss(tf.cast(target, "int32"), _float(output), target_length, output_length, logits_time_major=False,
+                          blank_index=mask_index)
+
+
+def ctc_decode(inputs, sequence_lengths, strategy="greedy", beam_width=100, top_paths=1, merge_repeated=True, mask_index=0):
+    from snug import _ctc
+    if strategy != "greedy":
+        raise NotImplementedError("keras.ops.ctc_decode: Snug has strategy='greedy'")
+    return _ctc.decode_dense(inputs, sequence_lengths, merge_repeated, mask_index)
+
+
+def jvp(fun, primals, tangents, has_aux=False):
+    from snug._tape import ForwardAccumulator
+    with ForwardAccumulator(list(primals), list(tangents)) as found:
+        made = fun(*primals)
+    value = made[0] if has_aux else made
+    return (value, found.jvp(value), made[1]) if has_aux else (value, found.jvp(value))
+
+
+def _linalg(name):
+    def function(*args, **kwargs):
+        return getattr(tf.linalg, name)(*args, **kwargs)
+    function.__name__ = name
+    return function
+
+
+matrix_rank, pinv = _linalg("matrix_rank"), _linalg("pinv")
+NAMES = [name for name, value in list(globals().items()) if callable(value) and not name.startswith("_") and getattr(
+    value, "__module__", "") == __name__]
