@@ -14,6 +14,13 @@ FixedLenSequenceFeature = namedtuple("FixedLenSequenceFeature", ["shape", "dtype
 
 class SparseTensor(namedtuple("SparseTensor", ["indices", "values", "dense_shape"])):
     """Values at places; all others are zero."""
+
+    def __new__(cls, indices, values, dense_shape):
+        plain = lambda v: isinstance(v, (list, tuple)) or hasattr(v, "__array_interface__")
+        return super().__new__(cls, tf.cast(tf.convert_to_tensor(indices), tf.int64) if plain(indices) else indices,
+                               tf.convert_to_tensor(values) if plain(values) else values,
+                               tf.constant([int(d) for d in dense_shape], dtype=tf.int64) if plain(dense_shape) else dense_shape)
+
     dtype = property(lambda self: self.values.dtype)
     shape = property(lambda self: TensorShape(None) if _capture.is_slot(self.dense_shape) else
                      TensorShape([int(n) for n in self.dense_shape]))

@@ -9,7 +9,8 @@ SPACES = {"math", "lookup", "autodiff", "nn", "linalg", "random", "random.experi
           "config.optimizer",
           "debugging", "nest", "dtypes", "image", "bitwise", "experimental", "autograph", "autograph.experimental", "version",
           "sysconfig", "compat", "distribute", "summary", "io", "io.gfile", "train", "strings", "raw_ops", "nn.experimental", "experimental.numpy",
-          "types", "types.experimental", "test", "audio", "sparse", "profiler", "profiler.experimental", "signal", "saved_model"}
+          "types", "types.experimental", "test", "audio", "sparse", "profiler", "profiler.experimental", "signal", "saved_model",
+          "ragged"}
 
 _MODULES = {"errors": "snug.errors", "keras": "snug.keras", "initializers": "snug.keras.initializers",
             "losses": "snug.keras.losses", "metrics": "snug.keras.metrics", "optimizers": "snug.keras.optimizers",
@@ -92,8 +93,12 @@ PYTHON = {
     **_from("snug._io", "Example SequenceExample Features Feature FeatureList FeatureLists BytesList FloatList Int64List", "train."),
     **_from("snug._saved", "save load contains_saved_model SaveOptions LoadOptions ASSETS_DIRECTORY VARIABLES_DIRECTORY"
             " SAVED_MODEL_FILENAME_PB SERVING TRAINING GPU TPU DEFAULT_SERVING_SIGNATURE_DEF_KEY", "saved_model."),
-    **_from("snug._train", "Checkpoint CheckpointManager latest_checkpoint", "train."),
+    **_from("snug._train", "Checkpoint CheckpointManager latest_checkpoint list_variables load_variable load_checkpoint"
+            " get_checkpoint_state checkpoints_iterator CheckpointOptions ExponentialMovingAverage", "train."),
     **_from("snug._strings", "format unicode_split bytes_split ngrams unicode_decode unicode_encode unicode_transcode", "strings."),
+    **_from("snug._ragged", "RaggedTensor"),
+    **_from("snug._ragged", "constant stack", "ragged."),
+    **_from("snug._ragged", "split", "strings."),
     **_from("snug._strings", "as_string"),
     **_from("snug._lookup", "KeyValueTensorInitializer StaticHashTable TextFileInitializer TextFileIndex", "lookup."),
     **_from("snug._misc", "as_str as_bytes as_text", "compat."),

@@ -165,12 +165,13 @@ def format(template, inputs, placeholder="{}", summarize=3, name=None):  # noqa:
 
 
 def unicode_split(input, input_encoding, errors="replace", replacement_char=65533, name=None):  # noqa: A002
-    """The characters of one text; of several they would be a ragged tensor."""
+    """The characters of one text; of several, rows of several lengths."""
     if hasattr(input, "_slot"):
         raise Peek
     text = _of(input)
     if text.ndim:
-        raise tf.errors.UnimplementedError(None, None, "unicode_split of several texts: Snug has no ragged tensors; split one at a time")
+        from snug._ragged import RaggedTensor, _list
+        return RaggedTensor([_list(unicode_split(t, input_encoding, errors, replacement_char)) for t in text._array.ravel()], tf.string)
     if input_encoding.upper() not in ("UTF-8", "UTF8"):
         raise tf.errors.UnimplementedError(None, None, f"unicode_split from {input_encoding} is not in Snug; UTF-8 is")
     characters = text.numpy().decode("utf-8", "strict" if errors == "strict" else errors)

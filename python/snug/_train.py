@@ -122,6 +122,83 @@ def latest_checkpoint(checkpoint_dir, latest_filename=None):
     return os.path.join(checkpoint_dir, found.group(1)) if found else None
 
 
+def _arrays(path):
+    """{name: array} of a checkpoint, or of the newest in a folder."""
+    import numpy as np
+    path = latest_checkpoint(path) if os.path.isdir(path) else path
+    if path is None or not os.path.exists(path + ".npz"):
+        from snug.errors import NotFoundError
+        raise NotFoundError(None, None, f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {path}")
+    with np.load(path + ".npz") as file:
+        return {name: file[name] for name in file.files if name != "__step__"}
+
+
+def list_variables(ckpt_dir_or_file):
+    return [(name, list(a.shape)) for name, a in sorted(_arrays(ckpt_dir_or_file).items())]
+
+
+def load_variable(ckpt_dir_or_file, name):
+    return _arrays(ckpt_dir_or_file)[name]
+
+
+class load_checkpoint:
+    def __init__(self, ckpt_dir_or_file):
+        self._found = _arrays(ckpt_dir_or_file)
+
+    def get_tensor(self, name):
+        return self._found[name]
+
+    def has_tensor(self, name):
+        return name in self._found
+
+    def get_variable_to_shape_map(self):
+        return {name: list(a.shape) for name, a in self._found.items()}
+
+    def get_variable_to_dtype_map(self):
+        from snug._types import as_dtype
+        return {name: as_dtype(a.dtype) for name, a in self._found.items()}
+
+
+class CheckpointOptions:
+    def __init__(self, **settings):
+        self.__dict__.update(settings)
+
+
+def get_checkpoint_state(checkpoint_dir, latest_filename=None):
+    import types
+    path = latest_checkpoint(checkpoint_dir, latest_filename)
+    return path and types.SimpleNamespace(model_checkpoint_path=path, all_model_checkpoint_paths=[path])
+
+
+def checkpoints_iterator(checkpoint_dir, min_interval_secs=0, timeout=None, timeout_fn=None):
+    """The newest one, once: nobody else writes while a program of Snug reads."""
+    path = latest_checkpoint(checkpoint_dir)
+    if path:
+        yield path
+
+
+class ExponentialMovingAverage:
+    """Averages of variables, each `decay` of what it was and the rest of what it is."""
+
+    def __init__(self, decay, num_updates=None, zero_debias=False, name="ExponentialMovingAverage"):
+        self.decay, self.num_updates, self._averages = decay, num_updates, {}
+
+    def apply(self, var_list=None):
+        from snug._lazy import tf
+        decay = self.decay
+        if self.num_updates is not None:
+            decay = min(decay, (1.0 + float(self.num_updates)) / (10.0 + float(self.num_updates)))
+        for v in var_list or []:
+            if id(v) not in self._averages:
+                self._averages[id(v)] = (v, tf.Variable(v, trainable=False))
+            held = self._averages[id(v)][1]
+            held.assign_sub((1.0 - decay) * (held - v))
+
+    def average(self, var):
+        found = self._averages.get(id(var))
+        return None if found is None else found[1]
+
+
 class CheckpointManager:
     def __init__(self, checkpoint, directory, max_to_keep=5, checkpoint_name="ckpt", **ignored):
         self.checkpoint, self.directory, self._most, self._name = checkpoint, directory, max_to_keep, checkpoint_name

@@ -310,7 +310,8 @@ void sn_fn_warp(sn_fn_call *c) {
     const sn_value given = sn_fn_value(c, 0);
     const snug_type t = sn_fn_type(c, given);
     sn_value moves = sn_fn_value_as(c, 1, SNUG_F32);
-    const int mode = place_of(modes, 4, c, "fill_mode"), kind = place_of(kinds, 2, c, "interpolation");
+    const int mode = place_of(modes, 4, c, "fill_mode"),
+              kind = place_of(kinds, 2, c, "interpolation");
     const bool single = t.rank == 3;
     if (sn_fn_failed(c))
         return;
@@ -321,8 +322,7 @@ void sn_fn_warp(sn_fn_call *c) {
     sn_value x = sn_build_cast(b, given, SNUG_F32);
     x = single ? sn_build_expand_dims(b, x, 0) : x;
     moves = sn_fn_type(c, moves).rank == 1 ? sn_build_expand_dims(b, moves, 0) : moves;
-    const snug_type all = sn_fn_type(c, x),
-                    each = {SNUG_F32, 2, {all.dims[0], 8}};
+    const snug_type all = sn_fn_type(c, x), each = {SNUG_F32, 2, {all.dims[0], 8}};
     const sn_value in[2] = {x, sn_build_stop_gradient(b, sn_build_broadcast_to(b, moves, &each))};
     sn_attrs a;
     sn_attrs_default(SN_OP_warp, &a);

@@ -1,7 +1,8 @@
-/* functions_solve.c: eigenvalues, singular values, linear equations, inverses, determinants and Cholesky factors of small
+/* functions_solve.c: linear equations, inverses, determinants and Cholesky factors of small
  * matrices [..., n, n] as compositions of rows: elimination with row exchange, one column after the
  * other. Gradients come from the rows. Meant for matrices of up to a hundred rows: each column is a
- * few nodes that touch the whole matrix. */
+ * few nodes that touch the whole matrix. Eigenvalues have a row of their own (eigh); singular
+ * values follow from them. */
 #include "eager/call.h"
 
 #define MAX_ROWS 128
@@ -284,8 +285,8 @@ static sn_value turned(sn_fn_call *c, sn_value x, int axis) {
     return sn_build_flip(c->b, x, 1u << axis);
 }
 
-/* u s v' of [..., m, n] with m >= n, from the eigenvalues s s of x' x, in f64: what is squared keeps
- * its digits. A column of u that belongs to s = 0 is zeros. */
+/* u s v' of [..., m, n] with m >= n, from the eigenvalues s s of x' x, in f64: what is squared
+ * keeps its digits. A column of u that belongs to s = 0 is zeros. */
 typedef struct {
     sn_value s, u, v;
 } decomposition;

@@ -273,8 +273,7 @@ SN_GRAD_RULE(eigh) {
             sn_build_sub(b, sn_build_expand_dims(b, w, -2), sn_build_expand_dims(b, w, -1));
         const sn_value beside = sn_build_affine(b, unit, -1, 1);
         const sn_value f = sn_build_div(b, beside, sn_build_add(b, apart, unit));
-        const sn_value turn =
-            sn_build_mul(b, f, sn_build_matmul_t(b, v, c->dout[1], true, false));
+        const sn_value turn = sn_build_mul(b, f, sn_build_matmul_t(b, v, c->dout[1], true, false));
         inner = sn_value_ok(inner) ? sn_build_add(b, inner, turn) : turn;
     }
     if (!sn_value_ok(inner))

@@ -52,6 +52,7 @@ class Layer:
         if kwargs:
             raise ValueError(f"Unrecognized keyword arguments passed to {type(self).__name__}: {kwargs}")
         self._batch_input_shape = batch_shape
+        dtype = dtype["config"]["name"] if isinstance(dtype, dict) else dtype
         self._name = name or auto_name(snake(type(self).__name__))
         self._dtype = as_dtype(dtype if dtype is not None else _floatx()) if not hasattr(dtype, "compute_dtype") else as_dtype(dtype.variable_dtype)
         self._trainable = bool(trainable)
@@ -277,6 +278,7 @@ class Layer:
         shape = _symbolic._map(lambda t: tuple(t.shape) if hasattr(t, "shape") else None, first)
         parameters = _parameters(type(self).build)
         if type(self).build is not Layer.build:
+            self.__dict__["_build_shape"] = shape
             if len(parameters) > 2 and all(p.endswith("_shape") for p in parameters[1:]):
                 names = [p for p in _parameters(type(self).call)[1:]]
                 values = dict(zip(names, args), **kwargs)
@@ -386,7 +388,8 @@ class Layer:
 
     # --- configurations ---------------------------------------------------------------------------
     def get_config(self):
-        config = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
+        policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": self.dtype}, "registered_name": None}
+        config = {"name": self.name, "trainable": self.trainable, "dtype": policy}
         if type(self).__init__ is not Layer.__init__ and type(self).get_config is Layer.get_config:
             needed = [p for p in _parameters(type(self).__init__)[1:] if p not in config]
             for p in needed:

@@ -23,6 +23,10 @@ def _array(inputs):
     return StringTensor(inputs)._array if a.dtype.kind in "UOS" else a
 
 
+def _values(tensor):
+    return tensor.numpy().tolist()
+
+
 def _batches(data):
     """The arrays of a data set, a list or one array; of pairs, the first."""
     if hasattr(data, "as_numpy_iterator") or hasattr(data, "__next__"):
@@ -173,6 +177,9 @@ class _Lookup(Layer):
         return outputs
 
     def call(self, inputs):
+        from snug._ragged import RaggedTensor
+        if isinstance(inputs, RaggedTensor):
+            return RaggedTensor([_values(self.call(row)) for row in inputs], "string" if self.invert else "int64")
         if self.invert:
             return self._inverted(_array(inputs))
         ids = self._ids(_array(inputs))

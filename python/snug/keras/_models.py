@@ -378,7 +378,8 @@ class Sequential(Model):
         Layer.__init__(self, name=name or auto_name("sequential"), trainable=trainable)
         self.__dict__.update(_stack=[], _functional=None)
         for layer in layers or []:
-            self.add(layer)
+            self.add(layer, rebuild=False)
+        self._try_build()
 
     def add(self, layer, rebuild=True):
         from snug.keras import layers as kl
@@ -399,7 +400,8 @@ class Sequential(Model):
         if not isinstance(layer, kl.InputLayer):
             self._track(layer)
         self.__dict__["_functional"] = None
-        self._try_build()
+        if rebuild:
+            self._try_build()
 
     def pop(self, rebuild=True):
         layer = self._stack.pop()
@@ -427,6 +429,7 @@ class Sequential(Model):
         y = x
         for layer in rest:
             y = layer(y)
+        auto_name("functional")         # the name that Keras gives the graph inside
         self.__dict__["_functional"] = Functional(x, y, name=self.name)
         self._functional.__dict__["_any_size"] = self.__dict__.get("_deferred", False)
         self.__dict__["built"] = True

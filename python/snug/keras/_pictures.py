@@ -1,4 +1,6 @@
 """keras.utils on pictures: image_dataset_from_directory, load_img, img_to_array, array_to_img, save_img."""
+import functools
+
 from snug import _C
 from snug._lazy import tf
 
@@ -166,7 +168,26 @@ def img_to_array(img, data_format=None, dtype=None):
     return x.transpose(2, 0, 1) if data_format == "channels_first" else x
 
 
+@functools.lru_cache
+def _picture_class():
+    import numpy as np
+
+    class Picture(np.ndarray):
+        """Pixels, with what scripts ask of PIL's pictures: save and show."""
+        mode = property(lambda self: {1: "L", 3: "RGB", 4: "RGBA"}[1 if self.ndim == 2 else self.shape[-1]])
+        width = property(lambda self: self.shape[1])
+        height = property(lambda self: self.shape[0])
+
+        def save(self, path, format=None, **ignored):
+            save_img(path, self if self.ndim == 3 else self[..., None], file_format=format, scale=False)
+
+        def show(self, title=None):
+            print(f"a picture of {self.shape}; Snug does not open windows")
+    return Picture
+
+
 def array_to_img(x, data_format=None, scale=True, dtype=None):
+    """An array that can be saved as PIL's pictures are."""
     import numpy as np
     x = np.asarray(x, dtype=dtype or "float32")
     if x.ndim != 3:
@@ -174,10 +195,13 @@ def array_to_img(x, data_format=None, scale=True, dtype=None):
     if scale:
         x = x - x.min()
         x = x / x.max() * 255 if x.max() != 0 else x
-    return x.astype("uint8")
+    x = x.astype("uint8")
+    return (x[..., 0] if x.shape[-1] == 1 else x).view(_picture_class())
 
 
 def save_img(path, x, data_format=None, file_format=None, scale=True, **ignored):
-    image = array_to_img(x, data_format, scale)
+    import numpy as np
+    image = np.asarray(array_to_img(x, data_format, scale))
+    image = image if image.ndim == 3 else image[..., None]
     encode = tf.io.encode_jpeg if str(path).lower().endswith((".jpg", ".jpeg")) or file_format == "jpeg" else tf.io.encode_png
     tf.io.write_file(str(path), encode(image))

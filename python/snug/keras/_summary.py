@@ -3,14 +3,17 @@
 
 
 def _shape(layer):
+    """Of the first symbolic call, or what follows from the shape that it was built for."""
     try:
-        shapes = layer.output_shape if layer._nodes else None
-    except (AttributeError, TypeError):
+        built = layer.__dict__.get("_build_shape")
+        shapes = layer.output_shape if layer._nodes else layer.compute_output_shape(tuple(built)) if built is not None else None
+    except Exception:      # a layer that cannot tell: whatever its call raises
         shapes = None
     if shapes is None:
         return "?"
     if isinstance(shapes, (list, dict)):
-        return ", ".join(str(tuple(s)) for s in (_lists(shapes)))
+        several = ", ".join(str(tuple(s)) for s in (_lists(shapes)))
+        return f"[{several}]" if isinstance(shapes, list) else several
     return str(tuple(shapes))
 
 
@@ -19,8 +22,8 @@ def _lists(shapes):
     return [tuple(s) for s in values]
 
 
-def _bytes(n):
-    size = 4 * n
+def _bytes(variables, more=0):
+    size = sum(_count([v]) * v.dtype.size for v in variables) + more
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if size < 1024 or unit == "TB":
             return f"{size:.2f} {unit}"
@@ -42,7 +45,9 @@ def _connected(model, layer):
     for node in layer._nodes:
         for t in node.inputs:
             if t._keras_history:
-                names.append(f"{t._keras_history[0].operation.name}[0][{t._keras_history[1]}]")
+                made, i = t._keras_history
+                which = next((k for k, n in enumerate(getattr(made.operation, "_nodes", [])) if n is made), 0)
+                names.append(f"{made.operation.name}[{which}][{i}]")
     return ", ".join(names) or "-"
 
 
@@ -77,14 +82,12 @@ def show(model, line_length, out, expand_nested, show_trainable):
             params = "0 (unbuilt)" if not layer.weights else params
         rows.append([name, _shape(layer), params] + ([] if chain else [_connected(model, layer)]))
     _table(model, heads, rows, widths, out)
-    trainable, frozen = _count(model.trainable_weights), _count(model.non_trainable_weights)
-    extra = _count(model.optimizer._c.slots()) + 2 if getattr(model, "optimizer", None) is not None and model.optimizer._c is not None else 0
-    total = trainable + frozen + extra
-    out(f" Total params: {total:,} ({_bytes(total)})")
-    out(f" Trainable params: {trainable:,} ({_bytes(trainable)})")
-    out(f" Non-trainable params: {frozen:,} ({_bytes(frozen)})")
-    if extra:
-        out(f" Optimizer params: {extra:,} ({_bytes(extra)})")
+    optimizer = getattr(model, "optimizer", None)
+    slots = list(optimizer._c.slots()) if optimizer is not None and optimizer._c is not None else None
+    kinds = [("Total", model.weights + (slots or []), slots is not None), ("Trainable", model.trainable_weights, False),
+             ("Non-trainable", model.non_trainable_weights, False)] + ([("Optimizer", slots, True)] if slots is not None else [])
+    for kind, variables, steps in kinds:           # an optimizer counts its steps in eight bytes and has a rate of four
+        out(f" {kind} params: {_count(variables) + 2 * steps:,} ({_bytes(variables, 12 * steps)})")
 
 
 def _table(model, heads, rows, widths, out):

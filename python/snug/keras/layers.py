@@ -208,6 +208,13 @@ class _Built(Layer):
 
     reset_states = reset_state
 
+    def get_initial_state(self, batch_size=None):
+        """Zeros, one for each state of a recurrent layer."""
+        kind = _engine_class(type(self)).__name__
+        if kind not in ("LSTM", "GRU", "SimpleRNN"):
+            raise AttributeError(f"'{kind}' object has no attribute 'get_initial_state'")
+        return [_tf.zeros((batch_size, self.units)) for _ in range(2 if kind == "LSTM" else 1)]
+
     @property
     def trainable(self):
         return self._trainable
@@ -465,6 +472,8 @@ class MultiHeadAttention(_Built):
 
     def call(self, query, value=None, key=None, query_mask=None, value_mask=None, key_mask=None, attention_mask=None,
              return_attention_scores=False, training=None, use_causal_mask=False):
+        if "_inside" not in self.__dict__:
+            self.__dict__["_inside"] = auto_name("softmax"), auto_name("dropout")     # the names of what Keras has in it
         extra = {"key": key, "attention_mask": attention_mask, "query_mask": query_mask, "value_mask": value_mask,
                  "key_mask": key_mask}
         extra = {k: v for k, v in extra.items() if v is not None}

@@ -1,10 +1,10 @@
 /* eigh.c: eigenvalues and eigenvectors of symmetric matrices, by Jacobi's rotations.
  *
- * Output 2 begins as the matrix (its lower triangle, mirrored) and output 1 as the unit; each rotation
- * brings one pair of places of output 2 to zero and is applied to the columns of output 1. Sweeps end
- * when what stands beside the diagonal no longer counts. Then the values are put in order, the
- * smallest first, with their columns, and output 2, which was room to work in, is zeros. A matrix is the work of one thread: its bits do not depend on
- * how many there are. */
+ * Output 2 begins as the matrix (its lower triangle, mirrored) and output 1 as the unit; each
+ * rotation brings one pair of places of output 2 to zero and is applied to the columns of output 1.
+ * Sweeps end when what stands beside the diagonal no longer counts. Then the values are put in
+ * order, the smallest first, with their columns, and output 2, which was room to work in, is zeros.
+ * A matrix is the work of one thread: its bits do not depend on how many there are. */
 #include "kernels/cpu/loops.h"
 
 #include <float.h>

@@ -4,7 +4,4 @@ from snug.keras.utils import image_dataset_from_directory, text_dataset_from_dir
 
 
 def __getattr__(name):
-    if name == "text":
-        import importlib
-        return importlib.import_module("snug.keras.preprocessing.text")
     raise AttributeError(f"keras.preprocessing.{name} is not in Snug yet")
