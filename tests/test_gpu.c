@@ -48,7 +48,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     snug_error err;
     expect_ok(snug_device(*state, "cpu", NULL, &err), &err);
-    assert_int_equal(card()->held_bytes, 0);
+    assert_int_equal(card()->held_bytes + card()->graph_bytes, 0);
     assert_int_equal(card()->n_contexts, 0);
     return sn_engine_teardown(state);
 }
@@ -254,6 +254,7 @@ typedef struct {
     size_t n_weights;
     snug_model_plan_info info;
     size_t held; /* of the card, after training */
+    int64_t n_replays;
 } wide_run;
 
 static void fit_wide(snug_engine *e, bool middle, size_t budget, wide_run *out) {
@@ -271,7 +272,8 @@ static void fit_wide(snug_engine *e, bool middle, size_t budget, wide_run *out) 
     expect_ok(
         snug_fit(m, &(snug_fit_options){.x = x, .y = y, .batch = batch, .epochs = 2}, NULL, &err),
         &err);
-    out->held = card()->held_bytes;
+    out->held = card()->held_bytes + card()->graph_bytes;
+    out->n_replays = card()->n_replays;
     size_t n = 0;
     for (size_t i = 0; i < snug_model_n_weights(m); i++) {
         snug_view v;
@@ -324,6 +326,34 @@ static void test_the_floor_is_held_with_slots_in_pinned_memory(void **state) {
     expect_near(least->weights, roomy->weights, roomy->n_weights, 1e-5);
     free(roomy);
     free(least);
+}
+
+/* Hundreds of slices: so many calls would take more memory than the budget has left. */
+static void test_a_run_too_long_to_be_kept_is_not_captured(void **state) {
+    snug_error err;
+    snug_model *m;
+    snug_feed *x, *y;
+    snug_model_plan_info info;
+    const snug_plan_request request = {.batch = 2048, .train = 1};
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(make_wide(*state, false, &m, &err), &err);
+    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
+    snug_model_destroy(m);
+    const size_t budget = info.floor_bytes;
+    expect_ok(open_gpu(*state, budget, &err), &err);
+    expect_ok(make_wide(*state, false, &m, &err), &err);
+    expect_ok(snug_model_plan(m, &request, &info, &err), &err);
+    assert_true(info.fits && info.slices > 50);
+    expect_ok(snug_feed_open(*state, "normal:2048x64@1", &x, &err), &err);
+    expect_ok(snug_feed_open(*state, "labels:2048@2@3", &y, &err), &err);
+    expect_ok(
+        snug_fit(m, &(snug_fit_options){.x = x, .y = y, .batch = 2048, .epochs = 2}, NULL, &err),
+        &err);
+    assert_int_equal(card()->n_replays, 0);
+    assert_true(fresh.context_bytes + card()->held_bytes + card()->graph_bytes <= budget);
+    snug_feed_destroy(x);
+    snug_feed_destroy(y);
+    snug_model_destroy(m);
 }
 
 static snug_model_plan_info plan_wide(snug_engine *e, size_t budget, size_t host) {
@@ -388,6 +418,24 @@ static void test_a_card_that_others_fill_is_planned_into_what_is_left(void **sta
     assert_true(info.fits && info.slices > 1);
     assert_true(info.peak_bytes <= info.budget_bytes);
     snug_model_destroy(m);
+}
+
+/* --- closing ------------------------------------------------------------------------------------
+ */
+static void test_a_reset_is_made_only_when_asked_for(void **state) {
+    snug_error err;
+    snug_device_info d;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(snug_device(*state, "cpu", NULL, &err), &err);
+    assert_int_equal(card()->n_resets, 0);
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(snug_device_reset(*state, &err), &err);
+    assert_int_equal(card()->n_resets, 1);
+    assert_int_equal(card()->n_contexts, 0);
+    expect_ok(snug_device_look(*state, &d, &err), &err);
+    assert_string_equal(d.name, "cpu:0");
+    expect_ok(snug_device_reset(*state, &err), &err); /* nothing to do */
+    assert_int_equal(card()->n_resets, 1);
 }
 
 /* --- what is missing ---------------------------------------------------------------------------
@@ -614,9 +662,11 @@ int main(void) {
         gpu_test(test_a_tight_budget_is_held_in_slices_with_the_same_weights),
         gpu_test(test_slices_run_on_the_host_with_the_same_weights),
         gpu_test(test_the_floor_is_held_with_slots_in_pinned_memory),
+        gpu_test(test_a_run_too_long_to_be_kept_is_not_captured),
         gpu_test(test_what_waits_on_the_host_is_within_its_budget),
         gpu_test(test_a_budget_below_the_floor_is_refused_with_numbers),
         gpu_test(test_a_card_that_others_fill_is_planned_into_what_is_left),
+        gpu_test(test_a_reset_is_made_only_when_asked_for),
         gpu_test(test_what_is_missing_is_said),
         gpu_test(test_recorded_code_gives_the_processors_values),
         gpu_test(test_recorded_code_survives_any_failed_request),

@@ -280,9 +280,18 @@ snug_status sn_gpu_copy_step(sn_session *s, const sn_bound *bound, const sn_boun
 
 /* --- captured runs ---------------------------------------------------------------------------- */
 
-bool sn_gpu_may_capture(const sn_session *s) {
-    return s->gpu.whole && !s->gpu.has_host_rows && !s->gpu.never &&
-           s->gpu.now->n_runs >= CAPTURE_RUN;
+/* By now everything else has been taken: what a first run makes libraries load, too. */
+static bool has_room(const sn_session *s) {
+    size_t room;
+    return sn_gpu_room(s->executor->gpu, &room, NULL) == SNUG_OK &&
+           sn_gpu_capture_bytes(s->plan) <= room;
+}
+
+bool sn_gpu_may_capture(sn_session *s) {
+    if (!s->gpu.whole || s->gpu.has_host_rows || s->gpu.never || s->gpu.now->n_runs < CAPTURE_RUN)
+        return false;
+    s->gpu.never = !has_room(s);
+    return !s->gpu.never;
 }
 
 snug_status sn_gpu_capture(sn_session *s, snug_error *err) {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static sn_emulated_card card = {(size_t)1 << 30, (size_t)264 << 20, 0, 1, 0, -1, false, 0, 0};
+static sn_emulated_card card = {(size_t)1 << 30, (size_t)264 << 20, 0, 1, 0, 0, 0, -1, false, 0, 0};
 
 extern "C" SNUG_API sn_emulated_card *sn_emulated_world(void) {
     return &card;
@@ -59,7 +59,7 @@ snug_status sn_driver_attach(sn_driver *d, int index, sn_driver_facts *out, snug
 }
 
 void sn_driver_detach(sn_driver *d, bool reset) {
-    (void)reset;
+    card.n_resets += reset;
     card.n_contexts--;
     memset(d, 0, sizeof *d);
 }
@@ -70,7 +70,7 @@ snug_status sn_driver_enter(const sn_driver *d, snug_error *err) {
 
 snug_status sn_driver_look(const sn_driver *d, sn_driver_memory *out, snug_error *err) {
     (void)d;
-    const size_t ours = card.context_bytes + card.held_bytes;
+    const size_t ours = card.context_bytes + card.held_bytes + card.graph_bytes;
     *out = sn_driver_memory{card.total_bytes, card.total_bytes - card.others_bytes - ours, ours};
     return answer("asking for memory", err);
 }
@@ -172,6 +172,11 @@ snug_status sn_driver_launched(snug_error *err) {
     return answer("starting a kernel", err);
 }
 
+size_t sn_driver_frame(cudaStream_t s, sn_driver_enqueue enqueue, void *ctx) {
+    (void)s, (void)enqueue, (void)ctx;
+    return 0;
+}
+
 bool sn_driver_is_lost(void) {
     return card.lost;
 }
@@ -235,8 +240,12 @@ static tape *open_tape(const sn_gpu *g) {
     return NULL;
 }
 
+enum { CALL_BYTES = 1500 }; /* of a captured call, which is two kernels or so */
+
 static void drop_tape(tape *t) {
     tape **link = &tapes;
+    for (const kept *k = t->graph ? t->first : NULL; k; k = k->next)
+        card.graph_bytes -= CALL_BYTES;
     while (*link != t)
         link = &(*link)->next;
     *link = t->next;
@@ -325,11 +334,14 @@ static snug_status tape_capture(sn_gpu *g, snug_error *err) {
 static snug_status tape_captured(sn_gpu *g, sn_gpu_graph **out, snug_error *err) {
     tape *t = open_tape(g);
     const snug_status status = plain()->captured(g, out, err);
-    if (status == SNUG_OK)
-        t->graph = *out;
-    else
+    if (status != SNUG_OK) {
         drop_tape(t);
-    return status;
+        return status;
+    }
+    t->graph = *out;
+    for (const kept *k = t->first; k; k = k->next)
+        card.graph_bytes += CALL_BYTES;
+    return SNUG_OK;
 }
 
 static snug_status play(sn_gpu *g, const kept *k, snug_error *err) {

@@ -12,8 +12,10 @@ extern "C" {
 typedef struct {
     size_t total_bytes, context_bytes, others_bytes;
     int n_devices;
-    size_t held_bytes; /* of blocks now */
-    int64_t fail_at;   /* this call of the driver fails, and all after it until the next open */
+    size_t held_bytes;  /* of blocks now */
+    size_t graph_bytes; /* of captured runs now: some for each call */
+    int n_resets;
+    int64_t fail_at; /* this call of the driver fails, and all after it until the next open */
     bool lost;
     int64_t n_replays; /* of captured runs */
     int64_t n_made;    /* inputs that the device made itself */

@@ -7,7 +7,10 @@
  * cores or transforms.
  * 2. impl names engine and knobs (a hash of them), and pins them.
  * 3. Filters are KRSC: others are taken without complaint and give wrong numbers.
- * 4. Bias and relu ride along where an engine takes them; choose says which do. */
+ * 4. Never one whose kernels have large stack frames: the driver keeps a frame for every thread the
+ * card can hold, 264 MiB for a KiB, and keeps it until the context ends. (Engines that fill memory
+ * first cannot be asked: their addresses would have to be real.)
+ * 5. Bias and relu ride along where an engine takes them; choose says which do. */
 #include "kernels/cuda/lib.h"
 
 #ifdef SN_CUDA_EMULATED
@@ -70,6 +73,8 @@ snug_status sn_dnn_run(const sn_gpu *g, const sn_dnn_plan *plan, const sn_dnn_op
     X(cudnnBackendFinalize)                                                                        \
     X(cudnnBackendExecute)
 
+enum { FRAMES = 256, MOST_FRAME = 128 };
+
 typedef struct {
     sn_library base; /* first member: an sn_library_kind's table */
     cudnnHandle_t handle;
@@ -77,6 +82,10 @@ typedef struct {
     SYMBOLS(X)
 #undef X
     sn_answers answers;
+    struct {
+        char name[24]; /* "": free */
+        size_t bytes;
+    } frames[FRAMES]; /* of engines */
 } library;
 
 static const sn_library_symbol symbols[] = {
@@ -152,9 +161,13 @@ static void finish(const library *l, sn_dnn_plan *p, cudnnBackendDescriptor_t d)
     p->well = p->well && l->cudnnBackendFinalize_(d) == CUDNN_STATUS_SUCCESS;
 }
 
-static void clear(const library *l, sn_dnn_plan *p) {
-    while (p->n > 0)
+static void drop_from(const library *l, sn_dnn_plan *p, int first) {
+    while (p->n > first)
         (void)l->cudnnBackendDestroyDescriptor_(p->part[--p->n]);
+}
+
+static void clear(const library *l, sn_dnn_plan *p) {
+    drop_from(l, p, 0);
     memset((void *)p, 0, sizeof *p);
 }
 
@@ -413,14 +426,61 @@ static bool build_plan(const library *l, sn_dnn_plan *p, cudnnBackendDescriptor_
         *way = NULL;
         return true;
     }
-    while (p->n > before)
-        (void)l->cudnnBackendDestroyDescriptor_(p->part[--p->n]);
+    drop_from(l, p, before);
     p->well = true;
     return false;
 }
 
+static cudnnStatus_t execute(const library *l, const sn_dnn_plan *plan, const sn_dnn_operands *o,
+                             cudaStream_t stream) {
+    const int64_t ids[4] = {ID_X, ID_W, ID_Y, ID_BIAS}, n = plan->bias ? 4 : 3;
+    void *const data[4] = {o->x, o->w, o->y, (void *)o->bias};
+    sn_dnn_plan pack = {}; /* its only part: the addresses */
+    pack.well = l->cudnnSetStream_(l->handle, stream) == CUDNN_STATUS_SUCCESS;
+    cudnnBackendDescriptor_t d = add(l, &pack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    set(l, &pack, d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids);
+    set(l, &pack, d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, data);
+    set(l, &pack, d, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &o->workspace);
+    finish(l, &pack, d);
+    const cudnnStatus_t status =
+        pack.well ? l->cudnnBackendExecute_(l->handle, plan->plan, d) : CUDNN_STATUS_BAD_PARAM;
+    clear(l, &pack);
+    return status;
+}
+
+/* --- frames ---------------------------------------------------------------------------------- */
+typedef struct {
+    const library *l;
+    const sn_dnn_plan *plan;
+} look;
+
+/* The addresses are nobody's: what is enqueued is not run. */
+static void enqueue(void *ctx, cudaStream_t s) {
+    const look *k = (const look *)ctx;
+    char *const nowhere = (char *)((uintptr_t)1 << 40);
+    const sn_dnn_operands o = {nowhere, nowhere, nowhere, nowhere, nowhere};
+    (void)execute(k->l, k->plan, &o, s);
+}
+
+/* Asked once for each engine: its first plan stands for all. */
+static bool is_frugal(library *l, const sn_gpu *g, const sn_dnn_plan *p, const char *name) {
+    int i = 0;
+    while (i < FRAMES && l->frames[i].name[0] && strcmp(l->frames[i].name, name) != 0)
+        i++;
+    if (i < FRAMES && l->frames[i].name[0])
+        return l->frames[i].bytes <= MOST_FRAME;
+    look k = {l, p};
+    const size_t bytes = sn_gpu_frame(g, enqueue, &k);
+    if (i < FRAMES) {
+        snprintf(l->frames[i].name, sizeof l->frames[i].name, "%s", name);
+        l->frames[i].bytes = bytes;
+    }
+    return bytes <= MOST_FRAME;
+}
+
+/* --- the choice ------------------------------------------------------------------------------ */
 /* The welcome way that impl names, else the first, for the graph p has. False: none. */
-static bool pick(const library *l, const sn_gpu *g, sn_dnn_plan *p, const char *impl, char *name,
+static bool pick(library *l, const sn_gpu *g, sn_dnn_plan *p, const char *impl, char *name,
                  size_t size) {
     ways s;
     list_ways(l, p, &s);
@@ -433,7 +493,12 @@ static bool pick(const library *l, const sn_gpu *g, sn_dnn_plan *p, const char *
             name_way(&f, name, size);
             if (pass == 0 && strncmp(impl, name, strlen(name)) != 0)
                 continue;
+            const int before = p->n;
             found = build_plan(l, p, &s.way[i], (size_t)f.workspace);
+            if (found && pass == 1 && !is_frugal(l, g, p, name)) {
+                drop_from(l, p, before);
+                found = false;
+            }
         }
     drop_ways(l, &s);
     return found;
@@ -448,9 +513,8 @@ static snug_status refuse(const sn_gpu *g, const sn_dnn_conv *v, snug_error *err
 }
 
 /* With as much behind the convolution as an engine takes along. */
-static snug_status prepare(const library *l, const sn_gpu *g, const sn_dnn_conv *v,
-                           const char *impl, sn_dnn_plan *out, char *name, size_t size,
-                           snug_error *err) {
+static snug_status prepare(library *l, const sn_gpu *g, const sn_dnn_conv *v, const char *impl,
+                           sn_dnn_plan *out, char *name, size_t size, snug_error *err) {
     const bool tries[3][2] = {{v->bias, v->relu}, {v->bias, false}, {false, false}};
     for (int i = 0; i < 3; i++) {
         if (i > 0 && tries[i][0] == tries[i - 1][0] && tries[i][1] == tries[i - 1][1])
@@ -491,7 +555,7 @@ static sn_answer_key key_of(const sn_dnn_conv *v) {
                           v->relu}};
 }
 
-static sn_choice ask(const library *l, const sn_gpu *g, const sn_dnn_conv *v) {
+static sn_choice ask(library *l, const sn_gpu *g, const sn_dnn_conv *v) {
     sn_dnn_plan plan;
     sn_choice made = {};
     char name[24];
@@ -559,26 +623,11 @@ bool sn_dnn_takes_relu(const sn_dnn_plan *plan) {
 
 snug_status sn_dnn_run(const sn_gpu *g, const sn_dnn_plan *plan, const sn_dnn_operands *o,
                        cudaStream_t stream, snug_error *err) {
-    const library *l = library_of(g);
-    const int64_t ids[4] = {ID_X, ID_W, ID_Y, ID_BIAS}, n = plan->bias ? 4 : 3;
-    void *const data[4] = {o->x, o->w, o->y, (void *)o->bias};
-    sn_dnn_plan pack = {}; /* its only part: the addresses */
-    pack.well = l->cudnnSetStream_(l->handle, stream) == CUDNN_STATUS_SUCCESS;
-    cudnnBackendDescriptor_t d = add(l, &pack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    set(l, &pack, d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids);
-    set(l, &pack, d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, data);
-    set(l, &pack, d, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &o->workspace);
-    finish(l, &pack, d);
-    cudnnStatus_t status = CUDNN_STATUS_BAD_PARAM;
-    if (pack.well)
-        status = l->cudnnBackendExecute_(l->handle, plan->plan, d);
-    clear(l, &pack);
-    if (status != CUDNN_STATUS_SUCCESS)
-        return sn_fail(err, SNUG_E_INTERNAL,
-                       "cuDNN refuses a convolution it named an engine for "
-                       "(%d)",
-                       (int)status);
-    return SNUG_OK;
+    const cudnnStatus_t status = execute(library_of(g), plan, o, stream);
+    if (status == CUDNN_STATUS_SUCCESS)
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_INTERNAL, "cuDNN refuses a convolution it named an engine for (%d)",
+                   (int)status);
 }
 
 #endif

@@ -3,18 +3,23 @@
  *
  * The context is the device's primary one, retained through the driver: kernels and libraries find
  * it as the current one of the thread. NVML is asked before CUDA wakes up: what the card has in use
- * more from then on is ours. */
+ * more from then on is ours. NVML also has a figure of each process, which is a little smaller; the
+ * difference is found once, and from then on others may come and go. */
 #include "kernels/cuda/driver.h"
 
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define GRANULE_BYTES ((size_t)2 << 20)
 /* Where NVML is missing: CUDA's start and a context without stack, as measured on an H200. */
 #define USUAL_CONTEXT_BYTES ((size_t)264 << 20)
 #define MAX_CARDS           64
+/* Of a process, that NVML counts for the card but not for it: always the same on an H200. */
+#define BESIDE_BYTES ((size_t)9024 << 10)
+#define MAX_BESIDE   ((size_t)32 << 20)
 
 static snug_status fail(cudaError_t code, const char *what, snug_error *err) {
     if (code == cudaSuccess)
@@ -53,6 +58,31 @@ static bool nvml_used(void *monitor, void *handle, size_t *bytes) {
         return false;
     *bytes = (size_t)m.used;
     return true;
+}
+
+typedef struct {
+    unsigned pid;
+    unsigned long long used;
+    unsigned instance[2];
+} nvml_process;
+typedef int (*nvml_processes_call)(void *handle, unsigned *n, nvml_process *out);
+
+/* Of this process; false where NVML has no such figure (it does not see our number, or is not
+ * told). */
+static bool nvml_own(void *monitor, void *handle, size_t *bytes) {
+    enum { MOST = 64 };
+    nvml_process found[MOST];
+    unsigned n = MOST;
+    const nvml_processes_call ask =
+        (nvml_processes_call)dlsym(monitor, "nvmlDeviceGetComputeRunningProcesses_v3");
+    if (!ask || ask(handle, &n, found) != 0)
+        return false;
+    for (unsigned i = 0; i < n && i < MOST; i++)
+        if (found[i].pid == (unsigned)getpid() && found[i].used != ~0ull) {
+            *bytes = (size_t)found[i].used;
+            return true;
+        }
+    return false;
 }
 
 /* Every card as NVML sees it before CUDA has touched one. */
@@ -158,6 +188,7 @@ typedef CUresult (*device_call)(CUdevice *out, int ordinal);
 typedef CUresult (*retain_call)(CUcontext *out, CUdevice d);
 typedef CUresult (*release_call)(CUdevice d);
 typedef CUresult (*current_call)(CUcontext c);
+typedef CUresult (*state_call)(CUdevice d, unsigned *flags, int *active);
 
 static snug_status make_context(sn_driver *d, snug_error *err) {
     CUdevice device;
@@ -199,6 +230,30 @@ static void describe(const cudaDeviceProp *p, const sn_driver *d, sn_driver_fact
     out->watches = d->watched != NULL;
 }
 
+/* Libraries may hold on to the context of an earlier attach; then `before` has it, too. */
+static bool is_active(int index) {
+    CUdevice device;
+    unsigned flags;
+    int active = 0;
+    const device_call find = (device_call)driver_function("cuDeviceGet");
+    const state_call ask = (state_call)driver_function("cuDevicePrimaryCtxGetState");
+    return find && ask && find(&device, index) == CUDA_SUCCESS &&
+           ask(device, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+/* With the context made: what NVML's figure of the process leaves out. */
+static void find_beside(sn_driver *d, bool fresh) {
+    size_t used, own;
+    d->beside_bytes = BESIDE_BYTES;
+    if (!d->watched || !nvml_used(d->monitor, d->watched, &used))
+        return;
+    if (!fresh && d->before_bytes > USUAL_CONTEXT_BYTES)
+        d->before_bytes -= USUAL_CONTEXT_BYTES;
+    const size_t rise = used > d->before_bytes ? used - d->before_bytes : 0;
+    if (fresh && nvml_own(d->monitor, d->watched, &own) && rise > own && rise - own < MAX_BESIDE)
+        d->beside_bytes = rise - own;
+}
+
 static snug_status attach(sn_driver *d, const nvml_cards *cards, sn_driver_facts *out,
                           snug_error *err) {
     char why[160];
@@ -210,7 +265,9 @@ static snug_status attach(sn_driver *d, const nvml_cards *cards, sn_driver_facts
         return sn_fail(err, SNUG_E_DEVICE, "there is no GPU %d; the driver sees %d", d->index, n);
     SNUG_TRY(fail(cudaGetDeviceProperties(&p, d->index), "asking for the GPU's properties", err));
     watch(d, cards, &p);
+    const bool fresh = !is_active(d->index);
     SNUG_TRY(make_context(d, err));
+    find_beside(d, fresh);
     describe(&p, d, out);
     return SNUG_OK;
 }
@@ -245,13 +302,13 @@ snug_status sn_driver_enter(const sn_driver *d, snug_error *err) {
 }
 
 snug_status sn_driver_look(const sn_driver *d, sn_driver_memory *out, snug_error *err) {
-    size_t used, unused, total;
+    size_t used, own, unused, total;
     SNUG_TRY(fail(cudaMemGetInfo(&unused, &total), "asking for free memory", err));
-    if (d->watched && nvml_used(d->monitor, d->watched, &used))
-        *out =
-            (sn_driver_memory){total, unused, used > d->before_bytes ? used - d->before_bytes : 0};
-    else
-        *out = (sn_driver_memory){total, unused, USUAL_CONTEXT_BYTES};
+    *out = sn_driver_memory{total, unused, USUAL_CONTEXT_BYTES, true};
+    if (d->watched && nvml_own(d->monitor, d->watched, &own))
+        *out = sn_driver_memory{total, unused, own + d->beside_bytes, false};
+    else if (d->watched && nvml_used(d->monitor, d->watched, &used))
+        out->ours_bytes = used > d->before_bytes ? used - d->before_bytes : 0;
     return SNUG_OK;
 }
 
@@ -334,6 +391,45 @@ bool sn_driver_is_lost(void) {
     const cudaError_t code = cudaMemGetInfo(&unused, &total);
     (void)cudaGetLastError();
     return code != cudaSuccess;
+}
+
+/* --- frames ------------------------------------------------------------------------------------
+ */
+
+typedef CUresult (*node_call)(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out);
+typedef CUresult (*function_call)(int *value, CUfunction_attribute which, CUfunction f);
+
+static size_t frame_of(cudaGraphNode_t node) {
+    const node_call look = (node_call)driver_function("cuGraphKernelNodeGetParams");
+    const function_call ask = (function_call)driver_function("cuFuncGetAttribute");
+    CUDA_KERNEL_NODE_PARAMS p;
+    cudaGraphNodeType type;
+    int bytes = 0;
+    memset(&p, 0, sizeof p);
+    if (!look || !ask || cudaGraphNodeGetType(node, &type) != cudaSuccess ||
+        type != cudaGraphNodeTypeKernel || look(node, &p) != CUDA_SUCCESS || !p.func ||
+        ask(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, p.func) != CUDA_SUCCESS || bytes < 0)
+        return 0;
+    return (size_t)bytes;
+}
+
+size_t sn_driver_frame(cudaStream_t s, sn_driver_enqueue enqueue, void *ctx) {
+    enum { MOST = 32 };
+    cudaGraphNode_t nodes[MOST];
+    cudaGraph_t graph = NULL;
+    size_t n = MOST, largest = 0;
+    if (cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed) == cudaSuccess) {
+        enqueue(ctx, s);
+        if (cudaStreamEndCapture(s, &graph) != cudaSuccess)
+            graph = NULL;
+    }
+    if (graph && cudaGraphGetNodes(graph, nodes, &n) == cudaSuccess)
+        for (size_t i = 0; i < n && i < MOST; i++)
+            largest = frame_of(nodes[i]) > largest ? frame_of(nodes[i]) : largest;
+    if (graph)
+        (void)cudaGraphDestroy(graph);
+    (void)cudaGetLastError();
+    return largest;
 }
 
 /* --- captured runs ---------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@ typedef struct {
     void *context;           /* NULL: not attached */
     void *monitor, *watched; /* NVML and its handle of the device, or NULL */
     size_t before_bytes;     /* of the card in use before this process touched it */
+    size_t beside_bytes;     /* of this process that NVML's figure of it leaves out */
 } sn_driver;
 
 typedef struct {
@@ -38,10 +39,12 @@ void sn_driver_detach(sn_driver *d, bool reset);
 /* The context becomes the calling thread's. */
 snug_status sn_driver_enter(const sn_driver *d, snug_error *err);
 
-/* Of the card, and what it has more in use than before attach. Without NVML the latter counts from
- * the context on, and that is taken to be as large as it usually is. */
+/* Of the card, and what this process has of it: by NVML's figure of it, or where there is none
+ * (`shared`) what the card has more in use than before attach, which may be others', too. Without
+ * NVML the latter is the context, as large as it usually is. */
 typedef struct {
     size_t total_bytes, free_bytes, ours_bytes;
+    bool shared;
 } sn_driver_memory;
 snug_status sn_driver_look(const sn_driver *d, sn_driver_memory *out, snug_error *err);
 
@@ -65,6 +68,10 @@ snug_status sn_driver_await(sn_driver_event e, snug_error *err);
 snug_status sn_driver_finish(cudaStream_t s, snug_error *err);
 /* What launches since the last call came to. */
 snug_status sn_driver_launched(snug_error *err);
+/* The largest stack frame of the kernels that enqueue gives to a stream, which are not run; 0:
+ * none, or nobody knows. The driver keeps such bytes for every thread the card can hold. */
+typedef void (*sn_driver_enqueue)(void *ctx, cudaStream_t s);
+size_t sn_driver_frame(cudaStream_t s, sn_driver_enqueue enqueue, void *ctx);
 /* Whether the context has met an error it does not survive. */
 bool sn_driver_is_lost(void);
 

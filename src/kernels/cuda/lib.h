@@ -18,6 +18,11 @@ typedef enum { SN_GPU_BLAS, SN_GPU_DNN, SN_GPU_N_LIBRARIES } sn_gpu_library;
 const sn_gpu_options *sn_gpu_options_of(const sn_gpu *g);
 int sn_gpu_multiprocessors(const sn_gpu *g);
 void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which);
+/* The largest stack frame of kernels that are enqueued to be looked at, not run; 0: none, or
+ * unknown.
+ */
+typedef void (*sn_gpu_enqueue)(void *ctx, cudaStream_t s);
+size_t sn_gpu_frame(const sn_gpu *g, sn_gpu_enqueue enqueue, void *ctx);
 
 /* The cap of one node's scratch. */
 static inline size_t sn_gpu_workspace_cap(const sn_gpu *g) {

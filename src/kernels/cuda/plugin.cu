@@ -36,7 +36,6 @@ struct sn_gpu {
     uint32_t *refused;    /* on the device */
     uint32_t *said;       /* pinned: what the word was */
     bool may_refuse;      /* since the last finish */
-    bool capturing;
     void *libraries[SN_GPU_N_LIBRARIES];
     snug_status lost;
     snug_error why;
@@ -55,6 +54,10 @@ const sn_gpu_options *sn_gpu_options_of(const sn_gpu *g) {
 
 int sn_gpu_multiprocessors(const sn_gpu *g) {
     return g->facts.n_multiprocessors;
+}
+
+size_t sn_gpu_frame(const sn_gpu *g, sn_gpu_enqueue enqueue, void *ctx) {
+    return sn_driver_frame(g->queues[0], enqueue, ctx);
 }
 
 void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which) {
@@ -313,10 +316,12 @@ static snug_status gpu_open(const sn_gpu_options *o, sn_gpu **out, snug_error *e
     return status;
 }
 
-/* What the card has in use since may be others', too: only so much of it is taken for libraries. */
-static size_t context_of(const sn_gpu *g, size_t ours) {
+/* What may be others', too: only so much of it is taken for libraries. */
+static size_t context_of(const sn_gpu *g, const sn_driver_memory *m) {
     const size_t most = g->context_bytes + MOST_GROWTH_BYTES;
-    const size_t now = ours > g->held_bytes ? ours - g->held_bytes : 0;
+    const size_t now = m->ours_bytes > g->held_bytes ? m->ours_bytes - g->held_bytes : 0;
+    if (!m->shared)
+        return now;
     if (!g->facts.watches || now < g->context_bytes)
         return g->context_bytes;
     return now < most ? now : most;
@@ -337,7 +342,7 @@ static snug_status gpu_facts(sn_gpu *g, sn_gpu_facts *out, snug_error *err) {
     out->held_bytes = g->held_bytes;
     out->granule_bytes = g->facts.granule_bytes;
     out->watched = g->facts.watches;
-    out->context_bytes = context_of(g, memory.ours_bytes);
+    out->context_bytes = context_of(g, &memory);
     return SNUG_OK;
 }
 
