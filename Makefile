@@ -27,6 +27,7 @@ test-full: all
 
 # On a machine with a GPU; ends with make's code for 77 where there is none.
 test-cuda: all
+	@cmake --build $(BUILD) --target gpu_closing
 	@tools/test-cuda.sh $(BUILD)
 
 bench: all

@@ -79,7 +79,8 @@ void sn_state_mend(sn_state *s);
 
 /* Device memory that a run of the plan may take beside its own: libraries, captured runs. */
 size_t sn_gpu_reserve(const sn_plan *plan);
-size_t sn_gpu_capture_bytes(const sn_plan *plan); /* of a captured run alone */
+/* That a captured run would hold, about; 0: too many, the plan's runs are not captured. */
+size_t sn_gpu_kernels(const sn_plan *plan);
 
 /* --- executor --------------------------------------------------------------------------------- */
 typedef struct sn_executor sn_executor;

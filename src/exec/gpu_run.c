@@ -280,17 +280,11 @@ snug_status sn_gpu_copy_step(sn_session *s, const sn_bound *bound, const sn_boun
 
 /* --- captured runs ---------------------------------------------------------------------------- */
 
-/* By now everything else has been taken: what a first run makes libraries load, too. */
-static bool has_room(const sn_session *s) {
-    size_t room;
-    return sn_gpu_room(s->executor->gpu, &room, NULL) == SNUG_OK &&
-           sn_gpu_capture_bytes(s->plan) <= room;
-}
-
+/* Asked after a first run: by then libraries have loaded what they need. */
 bool sn_gpu_may_capture(sn_session *s) {
     if (!s->gpu.whole || s->gpu.has_host_rows || s->gpu.never || s->gpu.now->n_runs < CAPTURE_RUN)
         return false;
-    s->gpu.never = !has_room(s);
+    s->gpu.never = !sn_gpu_has_capture_room(s->executor->gpu, s->plan);
     return !s->gpu.never;
 }
 

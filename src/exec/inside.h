@@ -296,6 +296,7 @@ SNUG_CHECKED snug_status sn_gpu_copy_step(sn_session *s, const sn_bound *bound,
 SNUG_CHECKED snug_status sn_gpu_before_writes(sn_session *s, snug_error *err);
 /* Outputs come back. */
 SNUG_CHECKED snug_status sn_gpu_end(sn_session *s, snug_error *err);
+bool sn_gpu_has_capture_room(sn_gpu_device *d, const sn_plan *plan);
 bool sn_gpu_may_capture(sn_session *s);
 SNUG_CHECKED snug_status sn_gpu_capture(sn_session *s, snug_error *err);
 /* ok: all steps were given; else what was captured is dropped. */

@@ -13,6 +13,7 @@
 /* On the host: of a plan with its session, and more for each node. */
 #define PLAN_BYTES      ((size_t)512 << 10)
 #define PLAN_STEP_BYTES 4096
+#define KERNEL_BYTES    6144 /* of a captured run, each */
 
 static size_t in_granules(size_t bytes, size_t unit) {
     return (bytes + unit - 1) / unit * unit;
@@ -104,7 +105,8 @@ snug_status sn_gpu_host_share(const snug_model *m, const sn_plan *plan, sn_host_
                        .spilled = plan->spilled_bytes + plan->spilled_value_bytes};
     SNUG_TRY(sn_model_peak(m, &s.process, err));
     SNUG_TRY(staged_of(plan->graph, &s.pinned, err));
-    s.process += 2 * sn_zone_bytes(plan->zone); /* of the session */
+    s.process +=
+        2 * sn_zone_bytes(plan->zone) /* of the session */ + sn_gpu_kernels(plan) * KERNEL_BYTES;
     *out = s;
     return SNUG_OK;
 }

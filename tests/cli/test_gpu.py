@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The command on a GPU, by the emulated plug-in, and what it says where something is missing.
 usage: test_gpu.py SNUG BUILD"""
+import ctypes
 import json
 import os
 import subprocess
@@ -17,8 +18,8 @@ STUBS = os.path.join(BUILD, "stubs")
 DATA = ["--x", "normal:64x16@1", "--y", "labels:64@2@6", "--batch", "16"]
 
 
-def run(*args, plugin=EMULATED, libraries=None):
-    env = dict(os.environ, SNUG_CUDA_PLUGIN=plugin)
+def run(*args, plugin=EMULATED, libraries=None, **more):
+    env = dict(os.environ, SNUG_CUDA_PLUGIN=plugin, **more)
     if libraries:
         env["LD_LIBRARY_PATH"] = libraries
     return subprocess.run([SNUG, *args], capture_output=True, text=True, timeout=60, env=env)
@@ -110,6 +111,19 @@ class Missing(unittest.TestCase):
     @unittest.skipUnless(os.path.exists(REAL), "cuda: not compiled")
     def test_a_driver_that_is_too_old(self):
         self.refused("the driver is for CUDA 11.0, the plug-in for", plugin=REAL, libraries=STUBS)
+
+    @unittest.skipUnless(os.path.exists(REAL), "cuda: not compiled")
+    def test_a_plug_in_for_another_cuda_than_the_drivers(self):
+        self.refused("the driver is for CUDA 12.8, the plug-in for 13", plugin=REAL, libraries=STUBS, SNUG_STUB_CUDA="12080")
+        self.assertIn("the driver is for CUDA 12.8", run("doctor", plugin=REAL, libraries=STUBS, SNUG_STUB_CUDA="12080").stdout)
+
+    @unittest.skipUnless(os.path.exists(REAL), "cuda: not compiled")
+    def test_no_driver(self):
+        try:
+            ctypes.CDLL("libcuda.so.1")
+            self.skipTest("there is a driver here")
+        except OSError:
+            self.refused("there is no NVIDIA driver (libcuda.so.1); install one for CUDA", plugin=REAL)
 
 
 if __name__ == "__main__":

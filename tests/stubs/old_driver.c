@@ -1,4 +1,7 @@
-/* old_driver.c: a libcuda.so.1 of years ago: it starts, and says that it knows CUDA 11.0. */
+/* old_driver.c: a libcuda.so.1 that starts, and says that it knows CUDA 11.0, or what SNUG_STUB_CUDA
+ * says (12080: 12.8). */
+#include <stdlib.h>
+
 int cuInit(unsigned flags);
 int cuDriverGetVersion(int *version);
 
@@ -8,6 +11,7 @@ __attribute__((visibility("default"))) int cuInit(unsigned flags) {
 }
 
 __attribute__((visibility("default"))) int cuDriverGetVersion(int *version) {
-    *version = 11000;
+    const char *other = getenv("SNUG_STUB_CUDA");
+    *version = other ? atoi(other) : 11000;
     return 0;
 }

@@ -462,13 +462,12 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
     const bool few = dtype == SNUG_F32 && is_few(d->in[WEIGHTS].dims[1]);
     const size_t bytes = dtype == SNUG_F32 && !few ? library_bytes(g, d) : 0;
     out->workspace_bytes = bytes;
-    out->speed = few ? out->speed : SN_SPEED_PRODUCT;
+    out->speed = SN_SPEED_PRODUCT;
     snprintf(out->impl, sizeof out->impl, "%s",
              few         ? "own:spans"
              : bytes > 0 ? "cublaslt:products"
                          : "own:plain");
-    if (!few)
-        out->efficiency = bytes > 0 ? 0.6 : 0.005;
+    out->efficiency = few ? 0.04 : bytes > 0 ? 0.6 : 0.005;
     return SNUG_OK;
 }
 

@@ -328,7 +328,6 @@ static void list_ways(const library *l, const sn_dnn_plan *p, ways *s) {
 typedef struct {
     int64_t index;
     uint32_t numerical, behavior; /* bits of its notes */
-    uint32_t knobs;               /* a hash */
     int64_t workspace;
 } facts;
 
@@ -390,7 +389,6 @@ static bool read_facts(const library *l, cudnnBackendDescriptor_t way, facts *ou
         out->numerical =
             notes(l, engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE);
         out->behavior = notes(l, engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
-        out->knobs = hash_knobs(l, way);
     }
     (void)l->cudnnBackendDestroyDescriptor_(engine);
     return well;
@@ -407,8 +405,9 @@ static bool is_welcome(const sn_gpu *g, const facts *f) {
            f->workspace >= 0 && (size_t)f->workspace <= sn_gpu_workspace_cap(g);
 }
 
-static void name_way(const facts *f, char *text, size_t size) {
-    snprintf(text, size, "cudnn:eng%d.%04x", (int)f->index, f->knobs & 0xffff);
+static void name_way(const library *l, const facts *f, cudnnBackendDescriptor_t way, char *text,
+                     size_t size) {
+    snprintf(text, size, "cudnn:eng%d.%04x", (int)f->index, hash_knobs(l, way) & 0xffff);
 }
 
 /* The plan of one way, which it keeps; it may be refused even now. */
@@ -490,7 +489,7 @@ static bool pick(library *l, const sn_gpu *g, sn_dnn_plan *p, const char *impl, 
             facts f = {};
             if (!read_facts(l, s.way[i], &f) || !is_welcome(g, &f))
                 continue;
-            name_way(&f, name, size);
+            name_way(l, &f, s.way[i], name, size);
             if (pass == 0 && strncmp(impl, name, strlen(name)) != 0)
                 continue;
             const int before = p->n;
@@ -512,26 +511,6 @@ static snug_status refuse(const sn_gpu *g, const sn_dnn_conv *v, snug_error *err
                    (long long)v->kh, (long long)v->kw, (long long)v->O, sn_gpu_workspace_cap(g));
 }
 
-/* With as much behind the convolution as an engine takes along. */
-static snug_status prepare(library *l, const sn_gpu *g, const sn_dnn_conv *v, const char *impl,
-                           sn_dnn_plan *out, char *name, size_t size, snug_error *err) {
-    const bool tries[3][2] = {{v->bias, v->relu}, {v->bias, false}, {false, false}};
-    for (int i = 0; i < 3; i++) {
-        if (i > 0 && tries[i][0] == tries[i - 1][0] && tries[i][1] == tries[i - 1][1])
-            continue;
-        memset((void *)out, 0, sizeof *out);
-        out->well = true;
-        out->bias = tries[i][0];
-        out->relu = tries[i][1];
-        build_graph(l, out, v);
-        if (out->well && pick(l, g, out, impl, name, size))
-            return SNUG_OK;
-        clear(l, out);
-    }
-    return refuse(g, v, err);
-}
-
-/* --- what others call ------------------------------------------------------------------------ */
 static sn_answer_key key_of(const sn_dnn_conv *v) {
     return sn_answer_key{{(int64_t)v->kind,
                           v->N,
@@ -555,6 +534,37 @@ static sn_answer_key key_of(const sn_dnn_conv *v) {
                           v->relu}};
 }
 
+/* With as much behind the convolution as an engine takes along: where others of the shape took
+ * less, more is not tried again, since each try asks the heuristic. */
+static snug_status prepare(library *l, const sn_gpu *g, const sn_dnn_conv *v, const char *impl,
+                           sn_dnn_plan *out, char *name, size_t size, snug_error *err) {
+    const bool tries[3][2] = {{v->bias, v->relu}, {v->bias, false}, {false, false}};
+    sn_answer_key shape = key_of(v);
+    shape.word[1] = 0; /* of any batch */
+    const sn_choice *like = sn_answers_find(&l->answers, &shape);
+    int i = 0;
+    while (like && i < 2 && (tries[i][0] != like->bias || tries[i][1] != like->relu))
+        i++;
+    for (; i < 3; i++) {
+        if (i < 2 && tries[i][0] == tries[i + 1][0] && tries[i][1] == tries[i + 1][1])
+            continue;
+        memset((void *)out, 0, sizeof *out);
+        out->well = true;
+        out->bias = tries[i][0];
+        out->relu = tries[i][1];
+        build_graph(l, out, v);
+        if (out->well && pick(l, g, out, impl, name, size)) {
+            const sn_choice taken = {"taken", 0, out->bias, out->relu};
+            if (!like)
+                sn_answers_keep(&l->answers, &shape, &taken);
+            return SNUG_OK;
+        }
+        clear(l, out);
+    }
+    return refuse(g, v, err);
+}
+
+/* --- what others call ------------------------------------------------------------------------ */
 static sn_choice ask(library *l, const sn_gpu *g, const sn_dnn_conv *v) {
     sn_dnn_plan plan;
     sn_choice made = {};

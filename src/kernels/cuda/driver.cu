@@ -241,7 +241,8 @@ static bool is_active(int index) {
            ask(device, &flags, &active) == CUDA_SUCCESS && active;
 }
 
-/* With the context made: what NVML's figure of the process leaves out. */
+/* With the context made: what NVML's figure of the process leaves out. After a reset `before` has
+ * CUDA's own part of that: it is never taken for less than it was found to be. */
 static void find_beside(sn_driver *d, bool fresh) {
     size_t used, own;
     d->beside_bytes = BESIDE_BYTES;
@@ -250,7 +251,8 @@ static void find_beside(sn_driver *d, bool fresh) {
     if (!fresh && d->before_bytes > USUAL_CONTEXT_BYTES)
         d->before_bytes -= USUAL_CONTEXT_BYTES;
     const size_t rise = used > d->before_bytes ? used - d->before_bytes : 0;
-    if (fresh && nvml_own(d->monitor, d->watched, &own) && rise > own && rise - own < MAX_BESIDE)
+    if (fresh && nvml_own(d->monitor, d->watched, &own) && rise > own + BESIDE_BYTES &&
+        rise - own < MAX_BESIDE)
         d->beside_bytes = rise - own;
 }
 
