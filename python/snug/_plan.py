@@ -25,7 +25,7 @@ class Plan:
 
 def _bytes(budget):
     if budget is None:
-        return _C.budget_bytes()
+        return 0 if _C.device() else _C.budget_bytes()
     return budget if isinstance(budget, int) else _C.parse_budget(budget)
 
 
@@ -39,7 +39,7 @@ def _texts(model):
 
 
 def plan(model, batch=32, budget=None, train=True):
-    """The verdict on a training step (train=False: a prediction) of this batch within a budget."""
+    """The verdict on a training step (train=False: a prediction) of this batch within a budget, on the device that is used."""
     optimizer, loss = _texts(model)
     handle, path = tempfile.mkstemp(suffix=".json")
     try:

@@ -117,8 +117,9 @@ void sn_gpu_pool_trim(sn_gpu_device *d) {
     keep_only(d, 0);
 }
 
-static size_t chunk_bytes(const struct sn_gpu_pool *p, size_t bytes, bool small) {
-    size_t grown = small ? p->small_bytes / 2 : 0;
+/* Within a budget plans count on every granule. */
+static size_t chunk_bytes(const sn_gpu_device *d, size_t bytes, bool small) {
+    size_t grown = small && d->budget_bytes == 0 ? d->pool->small_bytes / 2 : 0;
     grown = grown < MOST_CHUNK ? grown : MOST_CHUNK;
     return in(GRANULE, bytes > grown ? bytes : grown);
 }
@@ -139,7 +140,7 @@ static snug_status add_chunk(sn_gpu_device *d, const char *what, size_t bytes, b
     void *block;
     SNUG_TRY(sn_alloc_zero(d->engine, SN_MEM_KERNELS, sizeof(sn_gpu_chunk), &block, err));
     sn_gpu_chunk *c = block;
-    c->bytes = chunk_bytes(p, bytes, small);
+    c->bytes = chunk_bytes(d, bytes, small);
     c->small = small;
     snug_status status = fill_chunk(d, what, c, NULL);
     if (status == SNUG_E_BUDGET || status == SNUG_E_MEMORY) { /* only what is needed, then */

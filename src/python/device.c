@@ -50,6 +50,11 @@ static int has_device(snug_device_info *info) {
            strncmp(info->name, "gpu", 3) == 0;
 }
 
+int py_has_card(void) {
+    snug_device_info card;
+    return has_device(&card);
+}
+
 /* Percents are of the card; auto is what is free there. */
 static snug_status card_bytes(const char *text, const snug_device_info *card, size_t *bytes,
                               snug_error *err) {

@@ -1,6 +1,6 @@
 /* plan.c: snug.plan(): the verdict on a step of a model, as the command `snug plan` prints it. The
  * model is read from its JSON into an engine of its own, which goes away with it: nothing of the
- * caller's is touched. */
+ * caller's is touched. On a GPU it is the caller's engine, which has the card; the model goes. */
 #include "py.h"
 
 #include <snug/model.h>
@@ -40,13 +40,17 @@ PyObject *py_plan(PyObject *self, PyObject *args) {
                           &budget))
         return NULL;
     snug_error err;
-    snug_engine *engine = NULL;
+    snug_engine *own = NULL, *engine;
     snug_model *model = NULL;
     PyObject *text = NULL, *json = NULL, *pair = NULL;
     const snug_compile compile = {.optimizer = optimizer, .loss = loss};
     const snug_plan_request request = {
         .batch = batch, .train = train, .budget_bytes = (size_t)budget};
-    snug_status s = snug_engine_create(&(snug_engine_options){0}, &engine, &err);
+    if (py_enter() < 0)
+        return NULL;
+    snug_status s =
+        py_has_card() ? SNUG_OK : snug_engine_create(&(snug_engine_options){0}, &own, &err);
+    engine = own ? own : py.engine;
     if (s == SNUG_OK)
         s = shapes ? snug_model_load_shaped(engine, path, shapes, &model, &err)
                    : snug_model_load(engine, path, &model, &err);
@@ -64,7 +68,7 @@ PyObject *py_plan(PyObject *self, PyObject *args) {
     Py_XDECREF(json);
     if (model)
         snug_model_destroy(model);
-    if (engine)
-        snug_engine_destroy(engine);
+    if (own)
+        snug_engine_destroy(own);
     return pair;
 }

@@ -206,6 +206,7 @@ void py_release_waiting(void);
 /* For an engine that has just been made; -1 with an exception. */
 int py_open_device(void);
 int py_apply_wishes(void);
+int py_has_card(void);
 PyObject *py_device_text(int on_host);
 extern PyMethodDef py_device_methods[];
 

@@ -177,6 +177,12 @@ class Gpu(unittest.TestCase):
         self.assertLess(_C.device()["arena_bytes"], arena // 2)
         self.assertLessEqual(_C.device()["context_bytes"] + card()[0], _C.device()["budget_bytes"])
 
+    def test_a_plan_is_of_the_card(self):
+        model = tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(4)])
+        model.compile("sgd", "mse")
+        self.assertIn("context", str(snug.plan(model, batch=16, budget="400MiB")))
+        self.assertIn("gpu:0", str(snug.plan(model, batch=16)))
+
     def test_closing_a_session_gives_back(self):
         v1 = tf.compat.v1
         _C.trim()
