@@ -15,10 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FILE_NAME "libsnug-cuda.so"
 #define HOST_ROW  "host:"
+#define ROOM_MS   200 /* so long others' part of the card is taken for what it was */
 
 /* --- loading ---------------------------------------------------------------------------------- */
 
@@ -233,6 +235,7 @@ snug_status snug_device_budget(snug_engine *engine, size_t bytes, snug_error *er
         return sn_fail(err, SNUG_E_INVALID, "snug_device_budget: the engine has no GPU");
     const size_t before = g->budget_bytes;
     g->budget_bytes = bytes;
+    g->room_ms = 0;
     const snug_status status = check_context(g, err);
     if (status != SNUG_OK)
         g->budget_bytes = before;
@@ -284,11 +287,21 @@ static snug_status room_now(sn_gpu_device *d, size_t *bytes, snug_error *err) {
     return SNUG_OK;
 }
 
+static int64_t now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
+}
+
 snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err) {
     sn_gpu_pool_info pool;
-    SNUG_TRY(room_now(d, bytes, err));
+    const int64_t now = now_ms();
+    if (d->room_ms == 0 || now - d->room_ms > ROOM_MS) {
+        SNUG_TRY(room_now(d, &d->room_bytes, err));
+        d->room_ms = now;
+    }
     sn_gpu_pool_tell(d, &pool);
-    *bytes += pool.idle_bytes;
+    *bytes = d->room_bytes + pool.idle_bytes;
     return SNUG_OK;
 }
 
@@ -296,6 +309,7 @@ snug_status sn_gpu_take(sn_gpu_device *d, const char *what, size_t bytes, void *
                         snug_error *err) {
     size_t room;
     char have[24], need[24];
+    d->room_ms = 0;
     SNUG_TRY(room_now(d, &room, err));
     if (bytes > room) {
         sn_gpu_pool_trim(d);
@@ -309,8 +323,15 @@ snug_status sn_gpu_take(sn_gpu_device *d, const char *what, size_t bytes, void *
 }
 
 void sn_gpu_give(sn_gpu_device *d, void *block) {
+    d->room_ms = 0;
     if (block)
         d->api->free(d->gpu, block);
+}
+
+/* The driver has taken pageable bytes when an asynchronous copy of them returns. */
+snug_status sn_gpu_send(sn_gpu_device *d, sn_gpu_copy kind, void *to, const void *from,
+                        size_t bytes, snug_error *err) {
+    return d->api->copy(d->gpu, kind, 0, to, from, bytes, err);
 }
 
 snug_status sn_gpu_move(sn_gpu_device *d, sn_gpu_copy kind, void *to, const void *from,

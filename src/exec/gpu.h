@@ -28,6 +28,8 @@ typedef struct sn_gpu_device {
     size_t budget_bytes;      /* of device memory, all of it; 0: no limit */
     bool reset;               /* closing takes from libraries what they hold on to */
     struct sn_gpu_pool *pool; /* of recorded code; NULL: none yet */
+    size_t room_bytes;        /* as the driver last told; asking it takes as long as a small run */
+    int64_t room_ms;          /* when; 0: something was taken or given since */
 } sn_gpu_device;
 
 /* NULL: the device is the host. */
@@ -44,6 +46,10 @@ void sn_gpu_give(sn_gpu_device *d, void *block); /* NULL is legal */
 /* What sn_gpu_take may still give: of the budget, and of what is free; free chunks of the pool
  * count, and go where they are wanted. */
 SNUG_CHECKED snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err);
+/* To the device or within it, before all that is run later; `from` on the host is ordinary memory
+ * and may change once this returns. */
+SNUG_CHECKED snug_status sn_gpu_send(sn_gpu_device *d, sn_gpu_copy kind, void *to, const void *from,
+                                     size_t bytes, snug_error *err);
 /* Copies now, and waits. */
 SNUG_CHECKED snug_status sn_gpu_move(sn_gpu_device *d, sn_gpu_copy kind, void *to, const void *from,
                                      size_t bytes, snug_error *err);

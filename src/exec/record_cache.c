@@ -304,9 +304,13 @@ static snug_status plan_wide(snug_recorder *r, const sn_recording *rec, const sn
     if (sn_graph_n_nodes(e->graph) == n_plain)
         return SNUG_OK;
     SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
-    const size_t need = e->plan->memories[SN_MEM_FIRST_ARENA].bytes + e->plan->n_steps * STEP_BYTES;
-    if (o->arena_bytes == 0 || need <= o->arena_bytes)
+    const size_t beside =
+        e->on_card ? sn_gpu_reserve(e->plan) : e->plan->n_steps * (size_t)STEP_BYTES;
+    if (o->arena_bytes == 0 ||
+        e->plan->memories[SN_MEM_FIRST_ARENA].bytes + beside <= o->arena_bytes) {
+        e->arena_limit = e->on_card ? 0 : e->arena_limit;
         return SNUG_OK;
+    }
     sn_plan_destroy(e->plan);
     e->plan = NULL;
     return fuse_again(rec, &plain, e, err);

@@ -151,15 +151,12 @@ static snug_status part_leaf(run *u, sn_leaf *leaf, size_t bytes, snug_error *er
     sn_storage *part;
     SNUG_TRY(u->on_card ? sn_storage_create_there(r, SN_MEM_TENSORS, bytes, &part, err)
                         : sn_storage_create(r, SN_MEM_TENSORS, bytes, &part, err));
-    const unsigned char *at =
-        (within || !u->on_card ? from->there->data : (const unsigned char *)from->data) +
-        leaf->offset;
     const snug_status status =
-        sn_gpu_move(r->card,
-                    within       ? SN_GPU_WITHIN
-                    : u->on_card ? SN_GPU_TO
-                                 : SN_GPU_FROM,
-                    u->on_card ? part->there->data : part->data, at, bytes, err);
+        within       ? sn_gpu_send(r->card, SN_GPU_WITHIN, part->there->data,
+                                   from->there->data + leaf->offset, bytes, err)
+        : u->on_card ? sn_gpu_send(r->card, SN_GPU_TO, part->there->data,
+                                   (const char *)from->data + leaf->offset, bytes, err)
+                     : sn_storage_read(r, from, leaf->offset, part->data, bytes, err);
     if (status != SNUG_OK) {
         sn_storage_drop(r, part);
         return status;

@@ -95,7 +95,7 @@ snug_status sn_storage_to_card(snug_recorder *r, sn_storage *s, snug_error *err)
         return SNUG_OK;
     SNUG_TRY(sn_storage_take_card(r, s, err));
     const snug_status status =
-        sn_gpu_move(r->card, SN_GPU_TO, s->there->data, s->data, s->bytes, err);
+        sn_gpu_send(r->card, SN_GPU_TO, s->there->data, s->data, s->bytes, err);
     if (status != SNUG_OK)
         sn_storage_leave_card(r, s);
     else if (s->bytes > BOTH_BYTES && s->pins == 0)
@@ -112,6 +112,11 @@ snug_status sn_storage_to_host(snug_recorder *r, sn_storage *s, snug_error *err)
     if (status != SNUG_OK)
         sn_storage_leave_host(r, s);
     return status;
+}
+
+void sn_storage_unpin(snug_recorder *r, sn_storage *s) {
+    if (--s->pins == 0 && s->there && s->bytes > BOTH_BYTES)
+        sn_storage_leave_host(r, s);
 }
 
 void sn_storage_wrote(snug_recorder *r, sn_storage *s, bool on_card) {

@@ -439,7 +439,7 @@ snug_status snug_tensor_pin(snug_tensor *t, snug_view *out, snug_error *err) {
 
 void snug_tensor_unpin(snug_tensor *t) {
     t->pins--;
-    t->storage->pins--;
+    sn_storage_unpin(t->r, t->storage);
     snug_tensor_drop(t);
 }
 

@@ -282,6 +282,8 @@ SNUG_CHECKED snug_status sn_card_take(snug_recorder *r, const char *what, size_t
 void sn_card_note_peak(snug_recorder *r);
 void sn_storage_leave_host(snug_recorder *r, sn_storage *s);
 void sn_storage_leave_card(snug_recorder *r, sn_storage *s);
+/* One who looked at the host's bytes does not any more. */
+void sn_storage_unpin(snug_recorder *r, sn_storage *s);
 /* A run has written the bytes on that side. */
 void sn_storage_wrote(snug_recorder *r, sn_storage *s, bool on_card);
 SNUG_CHECKED snug_status sn_storage_read(snug_recorder *r, const sn_storage *s, size_t offset,
