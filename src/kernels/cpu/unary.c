@@ -31,7 +31,7 @@
     X(leaky_relu,   x < 0 ? p * x : x,                        x < 0 ? p * x : x)                   \
     X(elu,          x > 0 ? x : p * sn_expm1_f32(x),          x > 0 ? x : p * expm1(x))            \
     X(silu,         x * sn_sigmoid_f32(x),                    x * sigmoid(x))                      \
-    X(gelu,         0.5f * x * (1.0f + sn_erf_f32(x * 0.707106781f)), 0.5 * x * (1 + erf(x * ROOT_HALF))) \
+    X(gelu,         gelu_value_f32(x),                        0.5 * x * (1 + erf(x * ROOT_HALF))) \
     X(gelu_tanh,    0.5f * x * (1.0f + sn_tanh_f32(gelu_arg(x))),0.5 * x * (1 + tanh(gelu_arg(x))))\
     X(mish,         x * mish_gate_f32(x),                     x * tanh(softplus(x)))               \
     X(relu_max,     x < 0 ? 0 : x > p ? p : x,                x < 0 ? 0 : x > p ? p : x)           \
@@ -101,15 +101,22 @@ static inline float silu_slope_f32(float x) {
     return s * (1.0f + x * other);
 }
 
-/* Phi(x) + x phi(x) of the normal distribution. */
+/* x Phi(x) of the normal distribution. */
+static inline float gelu_value_f32(float x) {
+    float e;
+    return x * sn_normal_f32(x, &e);
+}
+
+/* Phi(x) + x phi(x). */
 static double gelu_slope(double x) {
     const double u = x * ROOT_HALF;
     return 0.5 * (1 + erf(u)) + u * exp(-u * u) * 0.56418958354775628695; /* 1 / sqrt(pi) */
 }
 
 static inline float gelu_slope_f32(float x) {
-    return 0.5f * (1.0f + sn_erf_f32(x * 0.707106781f)) +
-           x * sn_exp_down_f32(-0.5f * x * x) * 0.398942280f;
+    float e;
+    const float phi = sn_normal_f32(x, &e);
+    return phi + x * e * 0.398942280f;
 }
 
 /* sqrt(2 / pi) (x + 0.044715 x^3) and, for the slope, its derivative; of both widths. */
