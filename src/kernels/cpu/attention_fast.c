@@ -58,6 +58,12 @@ static matrix turned(matrix m) {
     return (matrix){m.at, m.col, m.row};
 }
 
+/* Which part of a product is zero, or nobody reads it, where query i of a block sees its first
+ * corner + i + 1 keys only: rows are queries and columns keys, rows queries and terms keys, or rows
+ * keys and terms queries. Strips of STRIP rows leave that part out. */
+typedef enum { WHOLE, KEYS_ACROSS, KEYS_SUMMED, QUERIES_SUMMED } part;
+enum { STRIP = 16 };
+
 /* c (+)= a b; m <= KEYS. */
 typedef struct {
     int64_t m, n, k;
@@ -65,7 +71,27 @@ typedef struct {
     float *c;
     int64_t c_row;
     bool add;
+    part part;
+    int64_t corner;
 } product;
+
+/* Rows [m, m + STRIP) of g. */
+static void multiply_strip(const product *p, sn_gemm g, int64_t m) {
+    const int64_t seen = p->corner + m + STRIP, begin = m - p->corner;
+    g.a_row += m;
+    g.c_row += m;
+    g.m = sn_min_i64(STRIP, g.m - m);
+    if (p->part == KEYS_ACROSS)
+        g.n = sn_min_i64(g.n, sn_ceil_div(seen, LANES) * LANES);
+    if (p->part == KEYS_SUMMED)
+        g.k = sn_min_i64(g.k, seen);
+    if (p->part == QUERIES_SUMMED && begin > 0) {
+        g.a_col += begin;
+        g.b += begin * g.b_step;
+        g.k -= begin;
+    }
+    SN_CPU(gemm)(&g);
+}
 
 static void multiply_part(const product *p, int64_t n0, int64_t k0, float *packed) {
     int64_t a_row[KEYS], c_row[KEYS], a_col[DEPTH], b_row[DEPTH];
@@ -89,9 +115,13 @@ static void multiply_part(const product *p, int64_t n0, int64_t k0, float *packe
         const sn_gemm_source source = {.k = k, .n = n, .b = b, .row = b_row, .col = p->b.col};
         SN_CPU(gemm_pack)(&source, packed);
         g.b = packed;
-        g.b_step = 0;
+        g.b_step = p->part != WHOLE && n <= SN_GEMM_NR ? sn_gemm_packed(1, n) : 0;
     }
-    SN_CPU(gemm)(&g);
+    const bool cuts = p->part != WHOLE && g.b_step > 0 && p->k <= DEPTH;
+    for (int64_t m = 0; cuts && m < p->m; m += STRIP)
+        multiply_strip(p, g, m);
+    if (!cuts)
+        SN_CPU(gemm)(&g);
 }
 
 static void multiply(const product *p, float *packed) {
@@ -121,11 +151,23 @@ static matrix result_slopes(const job *j, const block *k) {
     return (matrix){j->dy + sn_result_at(&j->a, k->b, k->t, k->h), j->a.H * j->a.E, 1};
 }
 
+/* Whether queries of the block see some of its keys only, by their places alone. */
+static part cut(const sn_attention *a, const block *k, part p) {
+    return a->causal && !a->mask && k->t < k->s + k->n - 1 ? p : WHOLE;
+}
+
+/* Keys of the block that query t may see, in whole strips; the weights of others are zero. */
+static int64_t keys_seen(const sn_attention *a, const block *k, int64_t t) {
+    const int64_t seen = ((t - k->t) / STRIP + 1) * STRIP + k->t - k->s;
+    return cut(a, k, KEYS_ACROSS) != WHOLE && seen < k->n ? seen : k->n;
+}
+
 /* Raw products of a row of queries with n keys become scores. */
 static void finish_scores(const sn_attention *a, const block *k, int64_t t, float *x) {
     const float scale = (float)a->scale;
+    const int64_t n = keys_seen(a, k, t);
 #pragma omp simd
-    for (int64_t i = 0; i < k->n; i++)
+    for (int64_t i = 0; i < n; i++)
         x[i] *= scale;
     const int64_t at = !a->mask ? 0
                                 : sn_attention_mask_at(a, k->b) + k->h * a->mask_h + t * a->mask_t +
@@ -138,16 +180,25 @@ static void finish_scores(const sn_attention *a, const block *k, int64_t t, floa
     for (int64_t i = 0; a->seen && i < k->n; i++)
         x[i] = a->seen[at + i * a->mask_s] ? x[i] : SN_UNSEEN;
     const int64_t visible = t - k->s + 1;
-    for (int64_t i = visible < 0 ? 0 : visible; a->causal && i < k->n; i++)
+    for (int64_t i = visible < 0 ? 0 : visible; a->causal && i < n; i++)
         x[i] = SN_UNSEEN;
 }
 
 static void score_block(const job *j, const block *k, const scratch *s) {
     multiply(&(product){k->rows, k->n, j->a.D, queries(j, k), turned(keys(j, k)), s->scores,
-                        s->width, false},
+                        s->width, false, cut(&j->a, k, KEYS_ACROSS), k->t - k->s},
              s->packed);
     for (int64_t r = 0; r < k->rows; r++)
         finish_scores(&j->a, k, k->t + r, s->scores + r * s->width);
+}
+
+/* Elements [from, to). */
+static void clear(float *x, int64_t from, int64_t to) {
+    const sn_vec zero = {0};
+    for (; from + SN_VL <= to; from += SN_VL)
+        sn_vec_store(x + from, zero);
+    for (; from < to; from++)
+        x[from] = 0;
 }
 
 /* What the weights of row t are multiplied by. */
@@ -221,7 +272,9 @@ static void weigh_block(const job *j, const block *k, stats *all, const scratch 
     for (int64_t r = 0; r < k->rows; r++) {
         float *x = s->scores + r * s->width, keep[KEYS];
         float *y = j->y + sn_result_at(a, k->b, k->t + r, k->h);
-        const float shrink = weigh_row(x, k->n, &all[r]);
+        const int64_t seen = keys_seen(a, k, k->t + r);
+        const float shrink = weigh_row(x, seen, &all[r]);
+        clear(x, seen, s->width);
         for (int64_t i = 0; k->s > 0 && shrink != 1.0f && i < a->E; i++)
             y[i] *= shrink;
         if (!a->dropout)
@@ -266,7 +319,9 @@ static void attend(const job *j, int64_t i, const scratch *s) {
                             values(j, &k),
                             j->y + sn_result_at(a, k.b, k.t, k.h),
                             a->H * a->E,
-                            k.s > 0},
+                            k.s > 0,
+                            cut(a, &k, KEYS_SUMMED),
+                            k.t - k.s},
                  s->packed);
     }
     finish_rows(j, &k, all);
@@ -294,19 +349,22 @@ static void slope_row(const job *j, const block *k, int64_t t, float *x, float *
     const float delta = dot(j->dy + at, j->y + at, a->E), scale = (float)a->scale;
     const float lse = j->lse[(k->b * a->T + t) * a->H + k->h];
     const float blind = lse <= SN_HALF_UNSEEN ? 1.0f / (float)a->S : 0.0f;
+    const int64_t n = keys_seen(a, k, t);
     float keep[KEYS];
-    for (int64_t i = 0; i < k->n; i++)
+    for (int64_t i = 0; i < n; i++)
         keep[i] = 1.0f;
     if (a->dropout)
         draw_kept(a, k, t, keep);
 #pragma omp simd
-    for (int64_t i = 0; i < k->n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const float p = sn_exp_f32(x[i] - lse);
         const float ds = p * (slope[i] * keep[i] - delta) * scale;
         const int unseen = x[i] <= SN_HALF_UNSEEN;
         x[i] = (unseen ? blind : p) * keep[i];
         slope[i] = unseen ? 0.0f : ds;
     }
+    clear(x, n, k->n);
+    clear(slope, n, k->n);
 }
 
 /* One block's share of dq, dk and dv; `add`: to what is in dk and dv. */
@@ -314,19 +372,23 @@ static void gradient_block(const job *j, const block *k, bool add, const scratch
     const sn_attention *a = &j->a;
     const matrix slopes = {s->slopes, s->width, 1}, weights = {s->scores, s->width, 1};
     score_block(j, k, s);
+    const part summed = cut(a, k, QUERIES_SUMMED);
     multiply(&(product){k->rows, k->n, a->E, result_slopes(j, k), turned(values(j, k)), s->slopes,
-                        s->width, false},
+                        s->width, false, cut(a, k, KEYS_ACROSS), k->t - k->s},
              s->packed);
     for (int64_t r = 0; r < k->rows; r++)
         slope_row(j, k, k->t + r, s->scores + r * s->width, s->slopes + r * s->width);
     multiply(&(product){k->rows, a->D, k->n, slopes, keys(j, k),
-                        j->dq + sn_query_at(a, k->b, k->t, k->h), a->H * a->D, k->s > 0},
+                        j->dq + sn_query_at(a, k->b, k->t, k->h), a->H * a->D, k->s > 0,
+                        cut(a, k, KEYS_SUMMED), k->t - k->s},
              s->packed);
     multiply(&(product){k->n, a->D, k->rows, turned(slopes), queries(j, k),
-                        j->dk + sn_key_at(a, k->b, k->s, k->h), a->G * a->D, add},
+                        j->dk + sn_key_at(a, k->b, k->s, k->h), a->G * a->D, add, summed,
+                        k->t - k->s},
              s->packed);
     multiply(&(product){k->n, a->E, k->rows, turned(weights), result_slopes(j, k),
-                        j->dv + sn_value_at(a, k->b, k->s, k->h), a->G * a->E, add},
+                        j->dv + sn_value_at(a, k->b, k->s, k->h), a->G * a->E, add, summed,
+                        k->t - k->s},
              s->packed);
 }
 

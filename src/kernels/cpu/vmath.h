@@ -205,15 +205,13 @@ static inline float sn_normal_tail_f32(float a, float *e) {
     int32_t n; /* the exponent lies in [-78.2, 0]: one power */
     const float b = a > 12.5f ? 12.5f : a;
     const float q = sn_exp_reduced(-0.5f * b * b, &n);
-    const float top =
-        5.000000022e-01f +
-        b * (4.337343911e-01f +
-             b * (1.798721130e-01f + b * (3.950341847e-02f + b * 3.949510601e-03f)));
+    const float top = 5.000000022e-01f +
+                      b * (4.337343911e-01f +
+                           b * (1.798721130e-01f + b * (3.950341847e-02f + b * 3.949510601e-03f)));
     const float bottom =
-        1.0f +
-        b * (1.665353660e+00f +
-             b * (1.188500504e+00f +
-                  b * (4.605946436e-01f + b * (9.902852761e-02f + b * 9.899791961e-03f))));
+        1.0f + b * (1.665353660e+00f +
+                    b * (1.188500504e+00f +
+                         b * (4.605946436e-01f + b * (9.902852761e-02f + b * 9.899791961e-03f))));
     *e = a > 12.5f ? 0.0f : (1.0f + q) * sn_exp2_int(n);
     return *e * (top / bottom);
 }
