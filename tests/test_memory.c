@@ -248,6 +248,30 @@ static void test_zone_copies_text_and_takes_large_objects(void **state) {
     sn_zone_destroy(z);
 }
 
+static void test_a_zone_that_is_reset_has_its_bytes_and_new_objects(void **state) {
+    enum { MANY = 300, BYTES = 1000 };
+    static const unsigned char zeros[BYTES];
+    snug_engine *e = *state;
+    snug_error err = {0};
+    sn_zone *z;
+    size_t bytes = 0;
+    expect_ok(sn_zone_create(e, SN_MEM_PLAN, &z, &err), &err);
+    for (int turn = 0; turn < 4; turn++) {
+        for (int i = 0; i < MANY; i++) {
+            void *p;
+            expect_ok(sn_zone_alloc(z, BYTES, &p, &err), &err);
+            assert_memory_equal(p, zeros, BYTES);
+            memset(p, 0xff, BYTES);
+        }
+        assert_int_equal(sn_zone_bytes(z), snug_engine_bytes(e));
+        assert_true(turn < 2 || sn_zone_bytes(z) == bytes); /* no more than the second time */
+        bytes = sn_zone_bytes(z);
+        expect_ok(sn_zone_reset(z, &err), &err);
+    }
+    sn_zone_destroy(z);
+    assert_int_equal(snug_engine_bytes(e), 0);
+}
+
 #ifdef SN_REDZONES
 /* AddressSanitizer ends a child that steps over the end; without redzones there is nothing to see.
  * */
@@ -622,6 +646,7 @@ int main(void) {
         engine_test(test_rows_are_sums_then_owners_largest_first),
         engine_test(test_zone_objects_are_zeroed_aligned_and_stay),
         engine_test(test_zone_copies_text_and_takes_large_objects),
+        engine_test(test_a_zone_that_is_reset_has_its_bytes_and_new_objects),
 #ifdef SN_REDZONES
         cmocka_unit_test(test_redzones_catch_steps_over_the_end_and_wrong_sizes),
 #endif

@@ -102,10 +102,14 @@ SNUG_CHECKED snug_status sn_zone_create_for(snug_engine *e, sn_category cat, siz
                                             sn_zone **out, snug_error *err);
 /* Aligned to 16, zeroed. */
 SNUG_CHECKED snug_status sn_zone_alloc(sn_zone *z, size_t bytes, void **out, snug_error *err);
+/* The same with any content: pages that are never written cost nothing. */
+SNUG_CHECKED snug_status sn_zone_alloc_raw(sn_zone *z, size_t bytes, void **out, snug_error *err);
 SNUG_CHECKED snug_status sn_zone_text(sn_zone *z, const char *text, const char **out,
                                       snug_error *err); /* copy */
 snug_engine *sn_zone_engine(const sn_zone *z);
 size_t sn_zone_bytes(const sn_zone *z);
+/* All objects go; most bytes stay for those to come. A zone that failed here can be destroyed. */
+SNUG_CHECKED snug_status sn_zone_reset(sn_zone *z, snug_error *err);
 void sn_zone_destroy(sn_zone *z); /* NULL is legal */
 
 /* --- faults, for tests ------------------------------------------------------------------------ */

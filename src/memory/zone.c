@@ -5,7 +5,7 @@
  *     chunk: [ header | object, object, ... | unused ]
  *
  * Invariants:
- * 1. Objects are aligned to 16, zeroed, never moved and never freed alone.
+ * 1. Objects are aligned to 16, zeroed unless raw, never moved and never freed alone.
  * 2. A zone of HUGE_FROM_BYTES and more grows by chunks that huge pages fill (large.c).
  * 3. With SN_REDZONES a gap lies behind each object and all unused bytes are poisoned for
  *    AddressSanitizer. */
@@ -61,7 +61,6 @@ static void *take(chunk *c, size_t step, size_t bytes) {
     char *p = (char *)c + c->used;
     c->used += step;
     SN_UNPOISON(p, bytes);
-    memset(p, 0, bytes);
     return p;
 }
 
@@ -80,7 +79,7 @@ snug_status sn_zone_create_for(snug_engine *e, sn_category cat, size_t bytes, sn
         first *= 2;
     SNUG_TRY(create_chunk(e, cat, first, &c, err));
     step_of(sizeof(sn_zone), &step);
-    sn_zone *z = take(c, step, sizeof *z);
+    sn_zone *const z = take(c, step, sizeof *z);
     *z = (sn_zone){e, cat, c, c->bytes, first < LARGEST_CHUNK_BYTES ? first * 2 : first};
     *out = z;
     return SNUG_OK;
@@ -90,7 +89,7 @@ snug_status sn_zone_create(snug_engine *e, sn_category cat, sn_zone **out, snug_
     return sn_zone_create_for(e, cat, FIRST_CHUNK_BYTES, out, err);
 }
 
-snug_status sn_zone_alloc(sn_zone *z, size_t bytes, void **out, snug_error *err) {
+snug_status sn_zone_alloc_raw(sn_zone *z, size_t bytes, void **out, snug_error *err) {
     size_t step, need;
     if (!step_of(bytes, &step) || !sn_size_add(step, CHUNK_HEADER_BYTES, &need))
         return sn_fail(err, SNUG_E_OVERFLOW, "an object of %zu bytes exceeds the address space",
@@ -111,6 +110,12 @@ snug_status sn_zone_alloc(sn_zone *z, size_t bytes, void **out, snug_error *err)
     return SNUG_OK;
 }
 
+snug_status sn_zone_alloc(sn_zone *z, size_t bytes, void **out, snug_error *err) {
+    SNUG_TRY(sn_zone_alloc_raw(z, bytes, out, err));
+    memset(*out, 0, bytes);
+    return SNUG_OK;
+}
+
 snug_status sn_zone_text(sn_zone *z, const char *text, const char **out, snug_error *err) {
     const size_t bytes = strlen(text) + 1;
     void *p;
@@ -126,6 +131,31 @@ snug_engine *sn_zone_engine(const sn_zone *z) {
 
 size_t sn_zone_bytes(const sn_zone *z) {
     return z->bytes;
+}
+
+/* The oldest chunk, which has the zone in it, stays, and one chunk beside it. */
+snug_status sn_zone_reset(sn_zone *z, snug_error *err) {
+    const size_t all = z->bytes + z->bytes / 8; /* a little more may be wanted the next time */
+    size_t own = 0;
+    chunk *c = z->newest;
+    step_of(sizeof *z, &own);
+    if (c->older && c->older->older) {
+        for (chunk *older = c->older; older; c = older, older = c->older) {
+            SN_UNPOISON(c, c->bytes);
+            sn_free(z->engine, z->category, c, c->bytes);
+        }
+        z->newest = c;
+        z->bytes = c->bytes;
+        SNUG_TRY(create_chunk(z->engine, z->category, all, &z->newest, err));
+        z->newest->older = c;
+        z->bytes += z->newest->bytes;
+    }
+    for (c = z->newest; c; c = c->older) {
+        const size_t used = CHUNK_HEADER_BYTES + (c->older ? 0 : own);
+        SN_POISON((char *)c + used, c->bytes - used);
+        c->used = used;
+    }
+    return SNUG_OK;
 }
 
 void sn_zone_destroy(sn_zone *z) {
