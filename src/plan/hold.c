@@ -602,7 +602,8 @@ static snug_status try_holds(sn_holder *h, sn_block_runs *out, snug_error *err) 
 static void shake(sn_holder *h, int turn) {
     static const double parts[] = {0.3, 0.1, 0.03, 1};
     const double part = parts[turn % 4];
-    for (uint32_t v = 0; v < h->p->n_values; v++) {
+    for (uint32_t i = 0; i < h->n_roots; i++) {
+        const uint32_t v = h->roots[i];
         double chance[2];
         sn_random_fill_f64(SN_RANDOM_UNIFORM, (uint64_t)turn, 2 * (uint64_t)v, 2, chance);
         h->bias[v] = h->best_bias[v];

@@ -10,7 +10,9 @@
  *    of them (horizon), so the run fails for bytes alone.
  * 3. extra[i] is the sum of surcharge[u] over the missing inputs u of i, so what it costs to have i
  *    again is known without a walk. Values that share ancestors count them more than once: the
- *    surcharge is cut at the cost of the whole program. */
+ *    surcharge is cut at the cost of the whole program.
+ * 4. The slots are what is resident and may go at some time; each has what its score is made of, as
+ *    the search for the lowest score is the inmost loop of planning. */
 #include "plan/remat_parts.h"
 
 #include <math.h>
@@ -20,14 +22,21 @@ typedef struct {
     uint32_t op, next; /* the input to look at next */
 } frame;
 
+/* A resident value: what it costs to have it again, by byte, squared where the root of the time
+ * counts (-INFINITY: nobody reads it any more); and who reads it next. */
+typedef struct {
+    double dear;
+    uint32_t op, next;
+} slot;
+
 struct sn_remat_greedy {
     const sn_remat_program *g;
     bool *resident;
     uint32_t *pins;
     uint32_t *next_use; /* per value, into g->uses */
     double *extra, *surcharge;
-    uint32_t *list, *place; /* the resident values and where each stands in the list */
-    uint32_t n_list;
+    slot *slots;
+    uint32_t n_slots, *place; /* per value: its slot, or NONE */
     frame *stack;
     size_t used, budget;
     uint32_t now; /* the operator computed for the first time */
@@ -42,12 +51,13 @@ snug_status sn_remat_greedy_create(sn_zone *z, const sn_remat_program *g, sn_rem
     SNUG_TRY(sn_zone_alloc(z, sizeof *s, &mem, err));
     s = mem;
     s->g = g;
-    SNUG_TRY(sn_zone_alloc(z, n * (4 * sizeof(uint32_t) + sizeof(bool)), &mem, err));
+    SNUG_TRY(sn_zone_alloc(z, n * (3 * sizeof(uint32_t) + sizeof(bool)), &mem, err));
     s->pins = mem;
     s->next_use = s->pins + n;
-    s->list = s->next_use + n;
-    s->place = s->list + n;
+    s->place = s->next_use + n;
     s->resident = (bool *)(s->place + n);
+    SNUG_TRY(sn_zone_alloc_raw(z, n * sizeof(slot), &mem, err));
+    s->slots = mem;
     SNUG_TRY(sn_zone_alloc(z, 2 * n * sizeof(double), &mem, err));
     s->extra = mem;
     s->surcharge = s->extra + n;
@@ -65,22 +75,54 @@ static void reset(sn_remat_greedy *s, size_t budget) {
     memcpy(s->next_use, g->use_at, n * sizeof *s->next_use);
     memset(s->extra, 0, n * sizeof *s->extra);
     memset(s->surcharge, 0, n * sizeof *s->surcharge);
-    s->n_list = 0;
+    memset(s->place, 0xff, n * sizeof *s->place); /* NONE */
+    s->n_slots = 0;
     s->used = g->p->fixed_bytes;
     s->budget = budget;
 }
 
+static bool has_readers(const sn_remat_greedy *s, uint32_t i) {
+    return s->next_use[i] < s->g->use_at[i + 1];
+}
+
+/* Cost to the power 1, 3/2, 2 or 3. */
+static double raised(double cost, uint32_t manner) {
+    return manner == 0   ? cost
+           : manner == 1 ? cost * sqrt(cost)
+           : manner == 2 ? cost * cost
+                         : cost * cost * cost;
+}
+
+/* After whatever changes readers or the cost of having it again. */
+static void refresh(sn_remat_greedy *s, uint32_t i) {
+    const sn_remat_op *o = &s->g->p->ops[i];
+    if (s->place[i] == SN_REMAT_NONE)
+        return;
+    slot *const at = &s->slots[s->place[i]];
+    const bool read = has_readers(s, i);
+    const double cost = fmax(o->cost + s->extra[i], 0); /* a sum that went down may end below */
+    const double dear = raised(cost, s->manner % 4) / (double)o->bytes;
+    at->next = read ? s->g->uses[s->next_use[i]] : s->now;
+    at->dear = !read ? -INFINITY : s->manner / 4 == 1 ? dear * dear : dear;
+}
+
 static void add_to_readers(sn_remat_greedy *s, uint32_t i, double cost) {
     const sn_remat_program *g = s->g;
-    for (uint32_t k = g->use_at[i]; k < g->use_at[i + 1]; k++)
+    for (uint32_t k = g->use_at[i]; k < g->use_at[i + 1]; k++) {
         s->extra[g->uses[k]] += cost;
+        refresh(s, g->uses[k]);
+    }
 }
 
 static void put(sn_remat_greedy *s, uint32_t i) {
+    const sn_remat_op *o = &s->g->p->ops[i];
     s->resident[i] = true;
-    s->used += s->g->p->ops[i].bytes;
-    s->place[i] = s->n_list;
-    s->list[s->n_list++] = i;
+    s->used += o->bytes;
+    if (!o->keep && o->bytes > 0) {
+        s->place[i] = s->n_slots;
+        s->slots[s->n_slots++].op = i;
+        refresh(s, i);
+    }
     if (s->surcharge[i] > 0)
         add_to_readers(s, i, -s->surcharge[i]);
     s->surcharge[i] = 0;
@@ -90,65 +132,46 @@ static void drop(sn_remat_greedy *s, uint32_t i) {
     const double cost = s->g->p->ops[i].cost + s->extra[i];
     s->resident[i] = false;
     s->used -= s->g->p->ops[i].bytes;
-    s->list[s->place[i]] = s->list[--s->n_list];
-    s->place[s->list[s->n_list]] = s->place[i];
+    if (s->place[i] != SN_REMAT_NONE) {
+        s->slots[s->place[i]] = s->slots[--s->n_slots];
+        s->place[s->slots[s->place[i]].op] = s->place[i];
+        s->place[i] = SN_REMAT_NONE;
+    }
     s->surcharge[i] = cost < s->g->base_cost ? cost : s->g->base_cost;
     add_to_readers(s, i, s->surcharge[i]);
 }
 
-static bool has_readers(const sn_remat_greedy *s, uint32_t i) {
-    return s->next_use[i] < s->g->use_at[i + 1];
-}
-
 static bool may_drop(const sn_remat_greedy *s, uint32_t i) {
-    const sn_remat_op *o = &s->g->p->ops[i];
-    if (s->pins[i] > 0 || o->keep || o->bytes == 0)
-        return false;
-    return !has_readers(s, i) || s->g->uses[s->next_use[i]] <= s->g->horizon[i];
+    return s->pins[i] == 0 &&
+           (!has_readers(s, i) || s->g->uses[s->next_use[i]] <= s->g->horizon[i]);
 }
 
-/* Cost to the power 1, 3/2, 2 or 3. Only what is asked for: this is the inmost loop of planning. */
-static inline double raised(double cost, uint32_t manner) {
-    return manner == 0   ? cost
-           : manner == 1 ? cost * sqrt(cost)
-           : manner == 2 ? cost * cost
-                         : cost * cost * cost;
-}
-
-/* Time to the power 0, 1/2 or 1. */
-static inline double waited(double away, uint32_t manner) {
-    return manner == 0 ? 1 : manner == 1 ? sqrt(away) : away;
-}
-
-/* How dear a value is to drop: the cost of having it again, by byte and by time. */
-static double score_of(const sn_remat_greedy *s, uint32_t i) {
-    if (!has_readers(s, i))
-        return -1;
-    const sn_remat_op *o = &s->g->p->ops[i];
-    const double away = (double)(s->g->uses[s->next_use[i]] - s->now) + 1,
-                 cost = o->cost + s->extra[i];
-    return raised(cost, s->manner % 4) / ((double)o->bytes * waited(away, s->manner / 4));
+/* The value whose cost by byte and time is lowest; the first one among equals. Quotients are
+ * compared as products. */
+static inline uint32_t find_cheap(const sn_remat_greedy *s, bool by_time) {
+    uint32_t best = SN_REMAT_NONE;
+    double least = INFINITY, longest = 1;
+    for (uint32_t k = 0; k < s->n_slots; k++) {
+        const slot at = s->slots[k];
+        const double away = by_time ? (double)(at.next - s->now) + 1 : 1;
+        const double mine = at.dear * longest, other = least * away;
+        if (mine > other || (mine == other && at.op > best) || !may_drop(s, at.op))
+            continue;
+        best = at.op;
+        least = at.dear;
+        longest = away;
+    }
+    return best;
 }
 
 static bool make_room(sn_remat_greedy *s, size_t bytes) {
     if (bytes > s->budget)
         return false;
     while (s->used > s->budget - bytes) {
-        uint32_t best = SN_REMAT_NONE;
-        double least = 0;
-        for (uint32_t k = 0; k < s->n_list; k++) {
-            const uint32_t i = s->list[k];
-            if (!may_drop(s, i))
-                continue;
-            const double score = score_of(s, i);
-            if (best == SN_REMAT_NONE || score < least || (score == least && i < best)) {
-                best = i;
-                least = score;
-            }
-        }
-        if (best == SN_REMAT_NONE)
+        const uint32_t cheap = s->manner / 4 > 0 ? find_cheap(s, true) : find_cheap(s, false);
+        if (cheap == SN_REMAT_NONE)
             return false;
-        drop(s, best);
+        drop(s, cheap);
     }
     return true;
 }
@@ -180,9 +203,11 @@ static bool compute_top(sn_remat_greedy *s, uint32_t op, sn_remat_list *out) {
     for (uint32_t k = 0; k < o->n_in; k++) {
         const uint32_t u = p->inputs[o->in + k];
         s->pins[u]--;
-        if (op == s->now)
-            while (has_readers(s, u) && s->g->uses[s->next_use[u]] == op)
-                s->next_use[u]++;
+        if (op != s->now)
+            continue;
+        while (has_readers(s, u) && s->g->uses[s->next_use[u]] == op)
+            s->next_use[u]++;
+        refresh(s, u);
     }
     for (uint32_t k = 0; k < o->n_in; k++) {
         const uint32_t u = p->inputs[o->in + k];

@@ -12,7 +12,7 @@
 static snug_status alloc_places(sn_zone *z, const sn_remat_program *g, uint32_t **out,
                                 snug_error *err) {
     void *mem;
-    SNUG_TRY(sn_zone_alloc(z, g->most * sizeof(uint32_t), &mem, err));
+    SNUG_TRY(sn_zone_alloc_raw(z, g->most * sizeof(uint32_t), &mem, err));
     *out = mem;
     return SNUG_OK;
 }
@@ -25,9 +25,10 @@ snug_status sn_remat_list_init(sn_zone *z, const sn_remat_program *g, sn_remat_l
     SNUG_TRY(alloc_places(z, g, &l.end, err));
     SNUG_TRY(alloc_places(z, g, &l.before, err));
     SNUG_TRY(alloc_places(z, g, &l.again, err));
-    SNUG_TRY(sn_zone_alloc(z, ((size_t)g->most + 1) * sizeof(size_t), &mem, err));
+    SNUG_TRY(sn_zone_alloc_raw(z, ((size_t)g->most + 1) * sizeof(size_t), &mem, err));
     l.bytes = mem;
-    SNUG_TRY(sn_zone_alloc(z, ((size_t)g->most / SN_REMAT_BLOCK + 1) * sizeof(size_t), &mem, err));
+    SNUG_TRY(
+        sn_zone_alloc_raw(z, ((size_t)g->most / SN_REMAT_BLOCK + 1) * sizeof(size_t), &mem, err));
     l.high = mem;
     SNUG_TRY(sn_zone_alloc(z, 2 * (size_t)g->p->n * sizeof(uint32_t), &mem, err));
     l.first = mem;
