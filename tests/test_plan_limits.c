@@ -136,6 +136,76 @@ static void test_a_long_way_back_is_planned(void **state) {
     sn_graph_destroy(g);
 }
 
+/* The same product and sums, of 16 rows or of a value without a batch. */
+static sn_graph *squares(snug_engine *e, bool has_batch) {
+    const snug_type type = {SNUG_F32, 2, {16, 8}};
+    sn_graph *g;
+    sn_value y;
+    snug_error err;
+    expect_ok(sn_graph_create(e, &g, &err), &err);
+    sn_builder b = sn_builder_on(g);
+    if (has_batch)
+        expect_ok(sn_graph_input(g, "x", &type, &y, &err), &err);
+    else
+        y = sn_build_fill(&b, &type, 0.5);
+    const sn_value first = y;
+    for (int i = 0; i < 12; i++)
+        y = sn_build_mul(&b, sn_build_tanh(&b, y), first);
+    expect_ok(sn_builder_done(&b, &err), &err);
+    expect_ok(sn_graph_output(g, "y", y, &err), &err);
+    return g;
+}
+
+/* Requests of memory that planning makes when nothing fits: a measure of its work. */
+static int64_t effort(snug_engine *e, bool has_batch) {
+    sn_graph *g = squares(e, has_batch);
+    const sn_plan_options o = options(1, 0);
+    sn_plan *p;
+    snug_error err;
+    sn_fault_memory(e, INT64_MAX, false);
+    expect_status(sn_plan_build(e, g, &o, &p, &err), SNUG_E_BUDGET, &err);
+    const int64_t n = sn_fault_memory_requests(e);
+    sn_fault_memory(e, -1, false);
+    sn_graph_destroy(g);
+    return n;
+}
+
+static void test_what_cannot_be_sliced_is_not_tried_in_slices(void **state) {
+    assert_true(effort(*state, false) < effort(*state, true) / 2);
+}
+
+/* The plan of a floor that was found is what a budget of so many bytes gives. */
+static void test_the_plan_of_a_floor_is_made_without_a_search(void **state) {
+    sn_graph *g = chain(*state);
+    sn_plan_floor floor = {0};
+    sn_plan_options o = options(1, 0);
+    sn_plan *searched, *made;
+    snug_error err;
+    o.step_bytes = 64;
+    o.floor = &floor;
+    sn_fault_memory(*state, INT64_MAX, false);
+    expect_status(sn_plan_build(*state, g, &o, &made, &err), SNUG_E_BUDGET, &err);
+    const int64_t n_searched = sn_fault_memory_requests(*state);
+    o.arena_bytes = floor.bytes;
+    expect_ok(sn_plan_build(*state, g, &o, &searched, &err), &err);
+    o = options(0, 0);
+    o.step_bytes = 64;
+    o.at = &floor;
+    sn_fault_memory(*state, INT64_MAX, false);
+    expect_ok(sn_plan_build(*state, g, &o, &made, &err), &err);
+    assert_true(sn_fault_memory_requests(*state) < n_searched / 2);
+    sn_fault_memory(*state, -1, false);
+    assert_int_equal(made->n_steps, searched->n_steps);
+    assert_true(made->seconds == searched->seconds && made->seconds == floor.seconds);
+    assert_int_equal(made->memories[SN_MEM_FIRST_ARENA].bytes + 64 * made->n_steps, floor.bytes);
+    sn_plan_destroy(made);
+    sn_plan_destroy(searched);
+    sn_graph *other = squares(*state, true);
+    expect_status(sn_plan_build(*state, other, &o, &made, &err), SNUG_E_INVALID, &err);
+    sn_graph_destroy(other);
+    sn_graph_destroy(g);
+}
+
 /* --- failed requests -------------------------------------------------------------------------- */
 typedef struct {
     const sn_graph *graph;
@@ -238,6 +308,8 @@ int main(void) {
         engine_test(test_a_short_last_slice_counts_its_own_flops),
         engine_test(test_a_graph_without_an_arena_is_planned_or_refused),
         engine_test(test_a_long_way_back_is_planned),
+        engine_test(test_what_cannot_be_sliced_is_not_tried_in_slices),
+        engine_test(test_the_plan_of_a_floor_is_made_without_a_search),
         engine_test(test_a_failed_request_in_slices_is_a_clean_error),
         engine_test(test_a_failed_request_within_a_budget_is_a_clean_error),
         engine_test(test_a_broken_text_of_a_sliced_plan_never_crashes),

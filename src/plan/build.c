@@ -77,6 +77,7 @@ static snug_status run_passes(sn_planner *p, const sn_plan_options *o, spilling 
     const snug_status st = sn_plan_choose(p, &limited, err);
     if (o->floor && o->floor->bytes > 0) {
         o->floor->spilled_bytes = gain;
+        o->floor->in_file = what == SLOTS_IN_FILE;
         o->floor->seconds += sn_spill_seconds(p);
     }
     SNUG_TRY(st);
@@ -168,8 +169,10 @@ snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_optio
                           sn_plan **out, snug_error *err) {
     sn_plan *plan = NULL;
     SNUG_TRY(check_options(g, o, err));
-    snug_status st = build(e, g, o, o->spilled ? SLOTS_IN_FILE : IN_MEMORY, &plan, err);
-    for (int what = SLOTS_IN_FILE; o->may_spill && !o->spilled && what <= ALL_IN_FILES; what++)
+    const bool in_file = o->spilled || (o->at && o->at->in_file);
+    const bool may_spill = o->may_spill && !o->spilled && !o->at;
+    snug_status st = build(e, g, o, in_file ? SLOTS_IN_FILE : IN_MEMORY, &plan, err);
+    for (int what = SLOTS_IN_FILE; may_spill && what <= ALL_IN_FILES; what++)
         if (is_slow(st, plan))
             st = build_spilled(e, g, o, (spilling)what, st, &plan, err);
     if (st == SNUG_OK)

@@ -83,10 +83,10 @@ static snug_status rank_member(sn_family *f, sn_member m, ranking *r, number *ab
     return SNUG_OK;
 }
 
-/* 1, 2, 3, 4, 6, 8, 12, 16, ..., and every row alone. */
+/* 1, 2, 3, 4, 6, 8, 12, 16, ..., and every row alone; 0: no more. */
 static int64_t next_slices(int64_t extent, int64_t k) {
     const int64_t next = k < 3 ? k + 1 : (k & (k - 1)) == 0 ? k + k / 2 : k / 3 * 4;
-    return next < extent || k == extent ? next : extent;
+    return k >= extent ? 0 : next < extent ? next : extent;
 }
 
 /* What needs no recomputation. Numbers stand in the order of their seconds. */
@@ -108,8 +108,7 @@ static snug_status rank_cut(sn_family *f, uint32_t cut, ranking *r, number *numb
                             snug_error *err) {
     const int64_t extent = f->cuts[0].split.extent;
     const uint32_t most = *n + MAX_NUMBERS;
-    for (int64_t k = cut > 0 ? 2 : 1; (k <= extent || k == 1) && *n < most;
-         k = next_slices(extent, k))
+    for (int64_t k = cut > 0 ? 2 : 1; k > 0 && *n < most; k = next_slices(extent, k))
         SNUG_TRY(rank_number(f, (number){.slices = k, .cut = cut}, r, numbers, n, err));
     return SNUG_OK;
 }
@@ -226,15 +225,12 @@ static snug_status rank_floor(sn_family *f, int64_t slices, ranking *r, snug_err
     return SNUG_OK;
 }
 
-/* The whole family, whatever the limit is. */
-static snug_status rank_family(sn_family *f, ranking *r, snug_error *err) {
-    number numbers[MAX_NUMBERS];
+/* Down the ladder. */
+static snug_status rank_ladder(sn_family *f, ranking *r, number *numbers, uint32_t n,
+                               snug_error *err) {
     part_numbers parts = {.n = 0};
-    const sn_split *const split = &f->cuts[0].split;
-    const uint32_t apart = 1 + split->n_blocks / MANY_BLOCKS;
-    uint32_t n = 0, smallest = 0;
+    const uint32_t apart = 1 + f->cuts[0].split.n_blocks / MANY_BLOCKS;
     double size = (double)f->unlimited; /* 0 where everything is in homes: no ladder */
-    SNUG_TRY(rank_cut(f, 0, r, numbers, &n, err));
     for (uint32_t cut = 1; cut < f->n_cuts; cut++)
         SNUG_TRY(rank_cut(f, cut, r, parts.numbers, &parts.n, err));
     for (uint32_t j = 1; size >= 1; j++) {
@@ -245,6 +241,16 @@ static snug_status rank_family(sn_family *f, ranking *r, snug_error *err) {
         if (at.fastest == INFINITY && !at.only_plain)
             break;
     }
+    return SNUG_OK;
+}
+
+/* The whole family, whatever the limit is. */
+static snug_status rank_family(sn_family *f, ranking *r, snug_error *err) {
+    number numbers[MAX_NUMBERS];
+    const sn_split *const split = &f->cuts[0].split;
+    uint32_t n = 0, smallest = 0;
+    SNUG_TRY(rank_cut(f, 0, r, numbers, &n, err));
+    SNUG_TRY(rank_ladder(f, r, numbers, n, err));
     if (split->extent > 1)
         SNUG_TRY(rank_floor(f, split->extent, r, err));
     if (split->n_blocks > 2)
@@ -320,14 +326,29 @@ static size_t next_bound(const ranking *r, size_t above, uint32_t *at) {
  * so members are asked from the smallest bound up until that is no smaller. */
 static snug_status find_floor(sn_family *f, const ranking *r, size_t plain, sn_plan_floor *out,
                               snug_error *err) {
+    const sn_member whole = {.slices = 1, .limit = SIZE_MAX};
     uint32_t i = 0;
-    *out = (sn_plan_floor){.bytes = plain, .seconds = f->seconds};
+    *out = (sn_plan_floor){.bytes = plain, .seconds = f->seconds, .how = whole};
     for (size_t bound = next_bound(r, 0, &i); bound < out->bytes;
          bound = next_bound(r, bound + 1, &i)) {
         size_t height;
         SNUG_TRY(try_member(f, r->at[i].of, 1, &height, err));
         if (height < out->bytes)
-            *out = (sn_plan_floor){.bytes = height, .seconds = r->at[i].seconds};
+            *out = (sn_plan_floor){height, r->at[i].seconds, .how = r->at[i].of};
+    }
+    return SNUG_OK;
+}
+
+/* Of plans as small as the smallest, the fastest: what a budget of so many bytes gives. */
+static snug_status find_fast_floor(sn_family *f, const ranking *r, size_t plain, sn_plan_floor *out,
+                                   snug_error *err) {
+    SNUG_TRY(find_floor(f, r, plain, out, err));
+    for (uint32_t i = 0; i < r->n && r->at[i].seconds < out->seconds; i++) {
+        size_t height = SIZE_MAX;
+        if (r->at[i].bound <= out->bytes)
+            SNUG_TRY(try_member(f, r->at[i].of, 1, &height, err));
+        if (height <= out->bytes)
+            *out = (sn_plan_floor){height, r->at[i].seconds, .how = r->at[i].of};
     }
     return SNUG_OK;
 }
@@ -346,10 +367,11 @@ static snug_status choose_limited(sn_family *f, const sn_plan_options *o, size_t
     sn_plan_floor floor;
     ranking *r;
     SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *r, &r, err));
-    SNUG_TRY(sn_family_cuts(f, 0, err));
+    if (!o->whole)
+        SNUG_TRY(sn_family_cuts(f, 0, err));
     SNUG_TRY(rank_family(f, r, err));
     if (o->floor)
-        SNUG_TRY(find_floor(f, r, plain, o->floor, err));
+        SNUG_TRY(find_fast_floor(f, r, plain, o->floor, err));
     for (uint32_t i = 0; i < r->n; i++) {
         size_t height;
         if (r->at[i].bound > o->arena_bytes)
@@ -413,21 +435,28 @@ static snug_status make_best(sn_family *f, const ranking *r, sn_member m, sn_pla
     return SNUG_OK;
 }
 
+static snug_status make_front(sn_family *f, sn_plan_point *out, uint32_t max, uint32_t *n,
+                              snug_error *err) {
+    uint32_t front[MAX_MEMBERS];
+    ranking *r;
+    SNUG_TRY(sn_family_order(f, err));
+    SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *r, &r, err));
+    SNUG_TRY(sn_family_cuts(f, 0, err));
+    SNUG_TRY(rank_family(f, r, err));
+    SNUG_TRY(make_point(f, (sn_member){.slices = 1, .limit = SIZE_MAX}, &out[0], err));
+    *n = 1 + find_front(r, front, max - 1);
+    for (uint32_t i = 1; i < *n; i++)
+        SNUG_TRY(make_best(f, r, r->at[front[i - 1]].of, &out[i], err));
+    sn_plan_thin(out, n);
+    return SNUG_OK;
+}
+
 snug_status sn_plan_front(sn_planner *p, const sn_plan_options *o, sn_plan_point *out, uint32_t max,
                           uint32_t *n, snug_error *err) {
     sn_family f = sn_family_of(p, o);
-    uint32_t front[MAX_MEMBERS];
-    ranking *r;
-    SNUG_TRY(sn_family_order(&f, err));
-    SNUG_TRY(sn_plan_array(p->work, 1, sizeof *r, &r, err));
-    SNUG_TRY(sn_family_cuts(&f, 0, err));
-    SNUG_TRY(rank_family(&f, r, err));
-    SNUG_TRY(make_point(&f, (sn_member){.slices = 1, .limit = SIZE_MAX}, &out[0], err));
-    *n = 1 + find_front(r, front, max - 1);
-    for (uint32_t i = 1; i < *n; i++)
-        SNUG_TRY(make_best(&f, r, r->at[front[i - 1]].of, &out[i], err));
-    sn_plan_thin(out, n);
-    return SNUG_OK;
+    const snug_status st = make_front(&f, out, max, n, err);
+    sn_family_clear(&f);
+    return st;
 }
 
 /* --- values in a file ------------------------------------------------------------------------- */
@@ -511,16 +540,34 @@ static snug_status choose_sliced(sn_family *f, const sn_plan_options *o, snug_er
                          o->arena_bytes);
 }
 
+/* What was chosen before. */
+static snug_status choose_floor(sn_family *f, const sn_plan_floor *at, snug_error *err) {
+    size_t height;
+    if (at->how.slices > 1)
+        SNUG_TRY(sn_family_cuts(f, 0, err));
+    SNUG_TRY(try_member(f, at->how, 0, &height, err));
+    return height == at->bytes ? SNUG_OK
+                               : sn_fail(err, SNUG_E_INVALID, "plan: the floor of another graph");
+}
+
+static snug_status choose(sn_family *f, const sn_plan_options *o, snug_error *err) {
+    const sn_member plain = {.slices = 1, .limit = SIZE_MAX};
+    size_t height;
+    SNUG_TRY(sn_family_order(f, err));
+    if (o->at)
+        return choose_floor(f, o->at, err);
+    if (f->p->spills_values)
+        return choose_file(f, o, err);
+    if (o->slices > 1)
+        return choose_sliced(f, o, err);
+    SNUG_TRY(try_member(f, plain, o->arena_bytes, &height, err));
+    return o->arena_bytes == 0 || height <= o->arena_bytes ? SNUG_OK
+                                                           : choose_limited(f, o, height, err);
+}
+
 snug_status sn_plan_choose(sn_planner *p, const sn_plan_options *o, snug_error *err) {
     sn_family f = sn_family_of(p, o);
-    size_t height;
-    SNUG_TRY(sn_family_order(&f, err));
-    if (p->spills_values)
-        return choose_file(&f, o, err);
-    if (o->slices > 1)
-        return choose_sliced(&f, o, err);
-    SNUG_TRY(
-        try_member(&f, (sn_member){.slices = 1, .limit = SIZE_MAX}, o->arena_bytes, &height, err));
-    return o->arena_bytes == 0 || height <= o->arena_bytes ? SNUG_OK
-                                                           : choose_limited(&f, o, height, err);
+    const snug_status st = choose(&f, o, err);
+    sn_family_clear(&f);
+    return st;
 }

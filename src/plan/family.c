@@ -19,7 +19,10 @@
 void sn_offer_drop(sn_offer *o) {
     if (!o)
         return;
-    sn_zone_destroy(o->layout_zone);
+    if (o->family && !o->family->spare)
+        o->family->spare = o->layout_zone;
+    else
+        sn_zone_destroy(o->layout_zone);
     sn_zone_destroy(o->zone);
 }
 
@@ -38,18 +41,18 @@ static const sn_family_cut *cut_of(const sn_family *f, const sn_offer *o) {
 }
 
 /* --- making a member -------------------------------------------------------------------------- */
-static snug_status lay_out(sn_family *f, sn_offer *o, snug_error *err) {
-    sn_layout layout = {.bound = 0};
-    sn_zone *zone;
-    SNUG_TRY(open_zone(f, &zone, err));
-    const snug_status st = sn_plan_layout(f->p, zone, &o->program, &layout, err);
-    if (st != SNUG_OK) {
-        sn_zone_destroy(zone);
-        return st;
+static snug_status open_layout(sn_family *f, sn_offer *o, snug_error *err) {
+    if (!o->layout_zone) {
+        o->layout_zone = f->spare;
+        f->spare = NULL;
     }
-    sn_zone_destroy(o->layout_zone);
-    o->layout_zone = zone;
-    o->layout = layout;
+    return o->layout_zone ? sn_zone_reset(o->layout_zone, err) : open_zone(f, &o->layout_zone, err);
+}
+
+/* In the place of the layout before. */
+static snug_status lay_out(sn_family *f, sn_offer *o, snug_error *err) {
+    SNUG_TRY(open_layout(f, o, err));
+    SNUG_TRY(sn_plan_layout(f->p, o->layout_zone, &o->program, &o->layout, err));
     o->seconds = sn_program_seconds(f->p, &o->program);
     if (o->seconds < f->seconds)
         o->seconds = f->seconds; /* smaller is never faster, whatever the rates say */
@@ -264,6 +267,7 @@ snug_status sn_family_make(sn_family *f, sn_member m, sn_offer **out, size_t *fl
     SNUG_TRY(open_zone(f, &zone, err));
     snug_status st = sn_plan_array(zone, 1, sizeof *o, &o, err);
     if (st == SNUG_OK) {
+        o->family = f;
         o->zone = zone;
         o->of = m;
         st = fill_member(f, o, floor, err);
@@ -416,4 +420,8 @@ sn_family sn_family_of(sn_planner *p, const sn_plan_options *o) {
                        .work = SN_REMAT_WORK_SECOND / CALLS * p->n_nodes / 2000 *
                                (o->effort ? o->effort : 1),
                        .step_bytes = o->step_bytes};
+}
+
+void sn_family_clear(sn_family *f) {
+    sn_zone_destroy(f->spare);
 }

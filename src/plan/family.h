@@ -28,17 +28,12 @@ typedef struct {
     double seconds;                  /* of the plain program */
     uint64_t work;                   /* for each recomputation of a whole program */
     size_t step_bytes;               /* of each step of a plan, on top of the arena */
+    sn_zone *spare;                  /* for the next layout; NULL: none */
 } sn_family;
-
-typedef struct {
-    int64_t slices;
-    size_t limit; /* SIZE_MAX: none */
-    bool lowest;  /* what the recomputation needs at least is looked for */
-    uint32_t cut;
-} sn_member;
 
 /* A member made; lies in its own zone, its layout in another: many are made until one fits. */
 typedef struct {
+    sn_family *family; /* has the layout's zone afterwards; NULL: nobody */
     sn_zone *zone, *layout_zone;
     sn_member of;
     sn_slices slices;
@@ -49,6 +44,7 @@ typedef struct {
 } sn_offer;
 
 sn_family sn_family_of(sn_planner *p, const sn_plan_options *o);
+void sn_family_clear(sn_family *f);
 /* The order of the plain program, what it needs and takes. */
 SNUG_CHECKED snug_status sn_family_order(sn_family *f, snug_error *err);
 /* The cuts; `bytes`: one of all nodes, one of those at values of so many bytes; 0: some. */

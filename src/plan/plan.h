@@ -135,11 +135,21 @@ typedef struct {
     sn_plan_categories at_peak;
 } sn_plan;
 
+/* A member of the family of plans (family.h); slices 0: none. */
+typedef struct {
+    int64_t slices;
+    size_t limit; /* SIZE_MAX: none */
+    bool lowest;  /* what the recomputation needs at least is looked for */
+    uint32_t cut;
+} sn_member;
+
 /* The smallest plan there is. */
 typedef struct {
     size_t bytes; /* of its arena and steps */
     double seconds;
     size_t spilled_bytes; /* of variables that are not in memory there; less the file's own bytes */
+    bool in_file;         /* some are */
+    sn_member how;
 } sn_plan_floor;
 
 typedef struct {
@@ -157,7 +167,10 @@ typedef struct {
     size_t spill_bytes;  /* the most that may; 0: no limit */
     size_t short_bytes;  /* that the variables alone have too many, where arena_bytes is 1 */
     const bool *spilled; /* per variable: spill exactly these; NULL: the planner's choice */
-    sn_plan_floor *floor; /* filled unless the unlimited plan fits; may be NULL */
+    bool whole;          /* nothing runs in slices */
+    const sn_plan_floor *at; /* the plan of a floor that was found before, and no limit; NULL: of
+                                the limit */
+    sn_plan_floor *floor;    /* filled unless the unlimited plan fits; may be NULL */
 } sn_plan_options;
 
 static inline bool sn_plan_spills(const sn_plan *p, sn_var v) {

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define N_LARGEST 3
+#define N_LARGEST    3
+#define MOST_GUESSES 6 /* of a batch: each takes as long as a plan */
 
 /* --- what binds ------------------------------------------------------------------------------- */
 static uint32_t take_largest(const sn_plan_owner_row *rows, uint32_t n, bool *taken) {
@@ -59,68 +60,51 @@ static snug_status say_binding(snug_model *m, const snug_model_plan_info *info,
 }
 
 /* --- what would help -------------------------------------------------------------------------- */
-/* The largest batch for which ok(); 0 when not even 1 is. */
-typedef snug_status (*batch_test)(snug_model *m, const snug_plan_request *r, bool *ok,
-                                  snug_error *err);
+typedef struct {
+    int64_t batch;
+    size_t bytes; /* the budget it needs */
+} batch_floor;
 
-static snug_status fits_at_all(snug_model *m, const snug_plan_request *r, bool *ok,
-                               snug_error *err) {
-    snug_model_plan_info info;
-    SNUG_TRY(sn_model_verdict(m, r, &info, err));
-    *ok = info.fits;
-    return SNUG_OK;
+/* On the line, but never at its ends; after a guess that failed in the middle, so that it ends. */
+static int64_t between(batch_floor low, batch_floor high, size_t budget, bool fits) {
+    const int64_t apart = high.batch - low.batch;
+    const double part = (double)(budget - low.bytes) / (double)(high.bytes - low.bytes);
+    const int64_t step = fits ? (int64_t)(part * (double)apart) : apart / 2;
+    return low.batch + (step < 1 ? 1 : step >= apart ? apart - 1 : step);
 }
 
-static snug_status fits_whole(snug_model *m, const snug_plan_request *r, bool *ok,
-                              snug_error *err) {
-    snug_model_plan_info info;
-    SNUG_TRY(sn_model_verdict(m, r, &info, err));
-    *ok = info.fits && info.slices == 1;
-    return SNUG_OK;
-}
-
-static snug_status largest_batch(snug_model *m, const snug_plan_request *request, batch_test test,
-                                 int64_t *out, snug_error *err) {
-    int64_t low = 0, high = request->batch;
-    while (low + 1 < high) {
-        const int64_t middle = low == 0 && high > 2 ? high / 2 : low + (high - low) / 2;
+/* The largest batch whose floor is within the budget, or nearly; 0 when not even 1 is. `high` is
+ * one that is not, with its floor. Floors grow about evenly with the batch, so guesses lie on the
+ * line between two that are known. */
+static snug_status largest_batch(snug_model *m, const snug_plan_request *request, sn_look look,
+                                 batch_floor high, int64_t *out, snug_error *err) {
+    batch_floor low = {.batch = 0};
+    int64_t guess = 1;
+    for (int i = 0; i < MOST_GUESSES && low.batch + 1 < high.batch; i++) {
         snug_plan_request r = *request;
-        bool ok = false;
-        r.batch = middle;
+        batch_floor at = {.batch = guess};
+        r.batch = guess;
         r.best = 0;
-        SNUG_TRY(test(m, &r, &ok, err));
-        if (ok)
-            low = middle;
-        else
-            high = middle;
-        if (low > 0 && high - low <= low / 16)
+        SNUG_TRY(sn_model_floor(m, &r, look, &at.bytes, err));
+        const bool fits = at.bytes <= request->budget_bytes;
+        *(fits ? &low : &high) = at;
+        if (low.batch == 0 || high.batch - low.batch <= low.batch / 16)
             break; /* near enough */
+        guess = between(low, high, request->budget_bytes, fits);
     }
-    *out = low;
+    *out = low.batch;
     return SNUG_OK;
 }
 
-/* What the smallest budget would be with a folder to spill to. */
-static snug_status find_spilled(snug_model *m, const snug_plan_request *request, size_t *out,
-                                snug_error *err) {
-    snug_model_plan_info info = {.floor_bytes = 0};
-    *out = 0;
-    if (sn_engine_spill_folder(m->engine))
-        return SNUG_OK;
-    m->as_if_spilling = true;
-    const snug_status status = sn_model_verdict(m, request, &info, err);
-    m->as_if_spilling = false;
-    *out = info.floor_bytes;
-    return status;
-}
-
-snug_status sn_advice_find(snug_model *m, const snug_plan_request *request, sn_advice *out,
-                           snug_error *err) {
-    SNUG_TRY(find_spilled(m, request, &out->spill_floor, err));
-    SNUG_TRY(largest_batch(m, request, fits_at_all, &out->batch, err));
-    snug_plan_request fitting = *request;
-    fitting.batch = out->batch + 1;
-    return largest_batch(m, &fitting, fits_whole, &out->whole_batch, err);
+snug_status sn_advice_find(snug_model *m, const snug_plan_request *request, size_t floor_bytes,
+                           sn_advice *out, snug_error *err) {
+    const batch_floor asked = {request->batch, floor_bytes};
+    out->spill_floor = 0;
+    if (!sn_engine_spill_folder(m->engine))
+        SNUG_TRY(sn_model_floor(m, request, SN_LOOK_SPILLING, &out->spill_floor, err));
+    SNUG_TRY(largest_batch(m, request, SN_LOOK_PLAIN, asked, &out->batch, err));
+    const batch_floor more = {out->batch + 1, request->budget_bytes + 1};
+    return largest_batch(m, request, SN_LOOK_WHOLE, more, &out->whole_batch, err);
 }
 
 static snug_status say_batches(const sn_advice *a, const snug_writer *w, snug_error *err) {
@@ -128,7 +112,8 @@ static snug_status say_batches(const sn_advice *a, const snug_writer *w, snug_er
         SNUG_TRY(sn_say(w, err, "    --batch %-13lld about the largest that fits this budget\n",
                         (long long)a->batch));
     if (a->whole_batch > 0 && a->whole_batch != a->batch)
-        SNUG_TRY(sn_say(w, err, "    --batch %-13lld about the largest that needs no slices\n",
+        SNUG_TRY(sn_say(w, err,
+                        "    --batch %-13lld about the largest that can do without slices\n",
                         (long long)a->whole_batch));
     return SNUG_OK;
 }

@@ -476,8 +476,8 @@ snug_status snug_report_plan(snug_model *model, const snug_plan_request *request
     if (!r.info.fits && !(style & SNUG_REPORT_JSON)) {
         snug_plan_request asked = *request;
         asked.budget_bytes = r.info.budget_bytes;
-        SNUG_TRY(sn_advice_find(model, &asked, &r.advice, err));
-        SNUG_TRY(sn_model_verdict(model, request, &r.info, err));
+        SNUG_TRY(sn_advice_find(model, &asked, r.info.floor_bytes, &r.advice, err));
+        SNUG_TRY(sn_model_verdict_again(model, request, &r.info, err));
     }
     const sn_model_step *const step = r.step = &model->looked;
     const size_t bytes = sn_graph_n_owners(step->graph) * sizeof(sn_plan_owner_row);

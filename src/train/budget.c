@@ -170,14 +170,13 @@ static sn_budget_floor floor_of(const sn_share *share, const sn_plan_floor *leas
         share->process + share->state - least->spilled_bytes + share->books + least->bytes + spare;
     const size_t unit = share->granule;
     return (sn_budget_floor){.budget = unit > 0 ? (sum / unit + 2) * unit : with_tables(sum),
-                             .arena = least->bytes,
-                             .spilled = least->spilled_bytes,
-                             .seconds = least->seconds};
+                             .least = *least};
 }
 
 static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_share *share,
                           const sn_budget_floor *f, snug_error *err) {
-    const size_t variables = share->state - f->spilled, rest = variables + share->books + f->arena;
+    const size_t variables = share->state - f->least.spilled_bytes;
+    const size_t rest = variables + share->books + f->least.bytes;
     char have[24], need[24], process[24], state[24], books[24], arena[24];
     return sn_fail(
         err, SNUG_E_BUDGET,
@@ -191,7 +190,7 @@ static snug_status refuse(const snug_model *m, const sn_model_step *s, const sn_
         snug_bytes_print(variables, state, sizeof state),
         snug_bytes_print(share->books, books, sizeof books),
         share->granule > 0 ? "buffers" : "graph and plan",
-        snug_bytes_print(f->arena, arena, sizeof arena), f->seconds);
+        snug_bytes_print(f->least.bytes, arena, sizeof arena), f->least.seconds);
 }
 
 /* Of the kernels of the whole batch, or of a GPU's libraries. The bound of one has room for the two
@@ -324,30 +323,39 @@ static snug_status plan_within(snug_model *m, sn_model_step *s, sn_plan_options 
     return st;
 }
 
-snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget, sn_share *share,
-                                 sn_budget_floor *floor, snug_error *err) {
-    const sn_device *const devices[1] = {m->target};
-    sn_plan_floor least = {.bytes = 0};
-    sn_plan_options o = {.devices = devices,
-                         .n_devices = 1,
-                         .step_bytes = step_bytes_of(m, s),
-                         .effort = m->effort,
-                         .floor = &least};
+/* What the planner is asked, whatever the limit is. *away as of find_spilled; what is found lies in
+ * *z, NULL at first: the caller destroys it. */
+static snug_status ask(snug_model *m, sn_model_step *s, sn_zone **z, sn_plan_options *o,
+                       size_t *away, snug_error *err) {
     const sn_model_step *const first = first_training(m);
-    sn_zone *z = NULL;
-    snug_status st = SNUG_OK;
-    size_t away = 0;
+    *o = (sn_plan_options){.devices = &m->target,
+                           .n_devices = 1,
+                           .step_bytes = step_bytes_of(m, s),
+                           .effort = m->effort,
+                           .whole = m->as_if_whole};
+    *away = 0;
     unfuse(s);
-    o.may_spill = sn_engine_spill_folder(m->engine) || m->as_if_spilling;
+    o->may_spill = sn_engine_spill_folder(m->engine) || m->as_if_spilling;
     if (sn_gpu_of(m->target))
-        SNUG_TRY(sn_gpu_spill_room(m, s->graph, &o.may_spill, &o.spill_bytes, err));
-    if (o.may_spill && first) {
-        SNUG_TRY(sn_zone_create(m->engine, SN_MEM_PLAN, &z, err));
-        st = find_spilled(first, s->graph, z, &o.spilled, &away, err);
+        SNUG_TRY(sn_gpu_spill_room(m, s->graph, &o->may_spill, &o->spill_bytes, err));
+    if (o->may_spill && first) {
+        SNUG_TRY(sn_zone_create(m->engine, SN_MEM_PLAN, z, err));
+        SNUG_TRY(find_spilled(first, s->graph, *z, &o->spilled, away, err));
     }
     if (s->mode == SN_STEP_EVALUATE || s->mode == SN_STEP_PREDICT)
-        o.spilled = NULL; /* no slots there: values are free to go */
+        o->spilled = NULL; /* no slots there: values are free to go */
+    return SNUG_OK;
+}
+
+snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget, sn_share *share,
+                                 sn_budget_floor *floor, snug_error *err) {
+    sn_plan_floor least = {.bytes = 0};
+    sn_plan_options o;
+    sn_zone *z = NULL;
+    size_t away;
     *share = (sn_share){.budget = budget};
+    snug_status st = ask(m, s, &z, &o, &away, err);
+    o.floor = &least;
     if (st == SNUG_OK && budget == 0)
         st = plan_step(m, s, &o, err);
     else if (st == SNUG_OK)
@@ -357,6 +365,38 @@ snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
     if (floor && least.bytes > 0)
         *floor = smallest;
     return st == SNUG_E_BUDGET ? refuse(m, s, share, &smallest, err) : st;
+}
+
+/* The budget for the floor as the process is now. */
+static snug_status raise_floor(snug_model *m, sn_model_step *s, const sn_plan_options *o,
+                               size_t away, sn_budget_floor *inout, snug_error *err) {
+    extras x = {.reserve = to_come(m, s), .away = away, .first = n_alike(m, s) > 0};
+    sn_share share;
+    SNUG_TRY(code_of(m, s, o, &x.code, err));
+    SNUG_TRY(find_share(m, inout->budget, x, &share, err));
+    const size_t budget = floor_of(&share, &inout->least).budget;
+    inout->budget = budget > inout->budget ? budget : inout->budget;
+    return SNUG_OK;
+}
+
+/* No member: the plan of the graph whose wide gradients die in their updates. */
+snug_status sn_model_plan_floor(snug_model *m, sn_model_step *s, sn_budget_floor *inout,
+                                snug_error *err) {
+    sn_plan_floor least = {.bytes = 0};
+    sn_plan_options o;
+    sn_zone *z = NULL;
+    size_t away;
+    bool done = inout->least.how.slices > 0;
+    snug_status st = ask(m, s, &z, &o, &away, err);
+    if (st == SNUG_OK)
+        st = raise_floor(m, s, &o, away, inout, err);
+    if (st == SNUG_OK && !done)
+        st = plan_fused(m, s, &o, &least, &done, err);
+    o.at = &inout->least;
+    if (st == SNUG_OK && inout->least.how.slices > 0)
+        st = sn_plan_build(m->engine, s->graph, &o, &s->plan, err);
+    sn_zone_destroy(z);
+    return st;
 }
 
 snug_status sn_model_peak(const snug_model *m, size_t *out, snug_error *err) {
@@ -438,9 +478,8 @@ static snug_status add_fused(snug_model *m, sn_model_step *s, const sn_plan_opti
 
 snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, uint32_t max,
                            uint32_t *n, snug_error *err) {
-    const sn_device *const devices[1] = {m->target};
     const sn_plan_options o = {
-        .devices = devices,
+        .devices = &m->target,
         .n_devices = 1,
         .step_bytes = step_bytes_of(m, s),
         .effort = m->effort,

@@ -63,14 +63,13 @@ SNUG_CHECKED snug_status sn_model_peak(const snug_model *m, size_t *out, snug_er
 /* Plans s->graph within the budget. A refusal (SNUG_E_BUDGET) says the smallest budget that would
  * do; *floor (may be NULL) gets it, with the arena and seconds of that plan, also where the step
  * fits, unless the plan without a limit does. */
-typedef struct {
-    size_t budget, arena;
-    size_t spilled; /* variables in a file */
-    double seconds;
-} sn_budget_floor;
 SNUG_CHECKED snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
                                               sn_share *share, sn_budget_floor *floor,
                                               snug_error *err);
+/* The plan of such a floor, without a search. To look for it has made the process larger than it
+ * was: inout->budget is raised to what would do now. */
+SNUG_CHECKED snug_status sn_model_plan_floor(snug_model *m, sn_model_step *s,
+                                             sn_budget_floor *inout, snug_error *err);
 
 /* Layer and operator where a planned step needs most; false where that is no run of one. */
 bool sn_model_step_peak(const sn_model_step *s, const char **layer, const char **op);

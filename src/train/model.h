@@ -60,6 +60,12 @@ typedef struct {
     uint64_t dropout_key;
 } sn_failed_step;
 
+/* The smallest budget of a step, and the plan it is for. */
+typedef struct {
+    size_t budget;
+    sn_plan_floor least;
+} sn_budget_floor;
+
 struct snug_model {
     snug_engine *engine;
     sn_network *network;
@@ -73,8 +79,10 @@ struct snug_model {
     size_t pinned_bytes;
     int64_t pinned_batch;
     uint32_t effort;      /* of the planner: times the usual work; 0: once */
-    bool as_if_spilling;  /* plans that are only looked at may spill, without a folder */
+    bool as_if_spilling;  /* plans that are only looked at may spill, without a folder, */
+    bool as_if_whole;     /* or have no slices */
     sn_model_step looked; /* by sn_model_verdict, last; no session */
+    sn_budget_floor looked_floor;
     sn_compiled compiled;
     char optimizer_text[640];
     int64_t iterations; /* training steps since the optimizer was new */
@@ -101,6 +109,14 @@ void sn_model_step_close(sn_model_step *s);
  * the floor. */
 SNUG_CHECKED snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
                                           snug_model_plan_info *out, snug_error *err);
+/* The smallest budget of a step: as it is, with slots and values in a file, or without slices.
+ * m->looked is closed. */
+typedef enum { SN_LOOK_PLAIN, SN_LOOK_SPILLING, SN_LOOK_WHOLE } sn_look;
+SNUG_CHECKED snug_status sn_model_floor(snug_model *m, const snug_plan_request *request,
+                                        sn_look look, size_t *out, snug_error *err);
+/* The same verdict as before on a step that did not fit, once more into m->looked. */
+SNUG_CHECKED snug_status sn_model_verdict_again(snug_model *m, const snug_plan_request *request,
+                                                snug_model_plan_info *inout, snug_error *err);
 /* Drops all steps that are not pinned when fewer than `n` more would fit the cache. */
 void sn_model_make_room(snug_model *m, int n);
 /* Homes, arena and kernels for every wanted step; after an error only pinned steps are left. */

@@ -102,9 +102,6 @@ static snug_status find_floor(snug_model *m, sn_model_step *s, sn_budget_floor *
     return st == SNUG_E_BUDGET ? SNUG_OK : st;
 }
 
-/* Planning itself may make the process larger than it was booked: then the floor is another. */
-#define FLOOR_TRIES 3
-
 /* The plan within the budget, or where there is none at the floor. The floor of a step that fits
  * without any means is asked for by a budget that is too small. */
 static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_model_plan_info *out,
@@ -113,8 +110,8 @@ static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_mo
     sn_budget_floor floor = {.budget = 0};
     snug_status st = sn_model_plan_within(m, s, budget, &share, &floor, err);
     out->fits = st == SNUG_OK;
-    for (int i = 0; st == SNUG_E_BUDGET && i < FLOOR_TRIES; i++)
-        st = sn_model_plan_within(m, s, floor.budget, &share, &floor, err);
+    if (st == SNUG_E_BUDGET && floor.budget > 0)
+        st = sn_model_plan_floor(m, s, &floor, err);
     SNUG_TRY(st);
     tell_plan(s, out);
     SNUG_TRY(tell_share(m, s, out, err));
@@ -123,22 +120,27 @@ static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_mo
         SNUG_TRY(find_floor(m, s, &floor, err));
     out->budget_bytes = budget;
     out->floor_bytes = floor.budget;
-    out->floor_seconds = floor.seconds;
+    out->floor_seconds = floor.least.seconds;
+    m->looked_floor = floor;
     return SNUG_OK;
 }
 
-/* As if pipelines of so many bytes were at work; 0: those that are. */
-static snug_status judge_beside(snug_model *m, size_t pipeline_bytes, size_t budget,
-                                snug_model_plan_info *out, snug_error *err) {
+/* As if pipelines of so many bytes were at work (0: those that are), until the limit that this
+ * returns is set again. */
+static size_t set_pipelines(snug_model *m, size_t bytes) {
     const size_t limit = sn_pool_limit(m->engine);
-    if (pipeline_bytes == 0)
-        return judge(m, &m->looked, budget, out, err);
+    if (bytes == 0)
+        return limit;
     sn_pool_hold(m->engine);
-    sn_pool_set_limit(m->engine, pipeline_bytes);
-    const snug_status status = judge(m, &m->looked, budget, out, err);
+    sn_pool_set_limit(m->engine, bytes);
+    return limit;
+}
+
+static void reset_pipelines(snug_model *m, size_t bytes, size_t limit) {
+    if (bytes == 0)
+        return;
     sn_pool_set_limit(m->engine, limit);
     sn_pool_drop(m->engine);
-    return status;
 }
 
 snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
@@ -150,13 +152,56 @@ snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
     sn_model_step_close(&m->looked);
     SNUG_TRY(sn_model_step_open(m, request, &m->looked, err));
     m->effort = request->best ? BEST_EFFORT : 0;
-    const snug_status status = judge_beside(m, request->pipeline_bytes, budget, &info, err);
+    const size_t limit = set_pipelines(m, request->pipeline_bytes);
+    const snug_status status = judge(m, &m->looked, budget, &info, err);
+    reset_pipelines(m, request->pipeline_bytes, limit);
     m->effort = 0;
     if (status == SNUG_OK)
         *out = info;
     else
         sn_model_step_close(&m->looked);
     return status;
+}
+
+snug_status sn_model_floor(snug_model *m, const snug_plan_request *request, sn_look look,
+                           size_t *out, snug_error *err) {
+    sn_budget_floor floor = {.budget = 0};
+    sn_model_step step;
+    sn_model_step_close(&m->looked);
+    SNUG_TRY(sn_model_step_open(m, request, &step, err));
+    m->as_if_spilling = look == SN_LOOK_SPILLING;
+    m->as_if_whole = look == SN_LOOK_WHOLE;
+    const size_t limit = set_pipelines(m, request->pipeline_bytes);
+    const snug_status status = find_floor(m, &step, &floor, err);
+    reset_pipelines(m, request->pipeline_bytes, limit);
+    m->as_if_spilling = m->as_if_whole = false;
+    sn_model_step_close(&step);
+    *out = floor.budget;
+    return status;
+}
+
+snug_status sn_model_verdict_again(snug_model *m, const snug_plan_request *request,
+                                   snug_model_plan_info *inout, snug_error *err) {
+    snug_model_plan_info info = {.budget_bytes = inout->budget_bytes};
+    sn_model_step_close(&m->looked);
+    SNUG_TRY(sn_model_step_open(m, request, &m->looked, err));
+    const size_t limit = set_pipelines(m, request->pipeline_bytes);
+    m->effort = request->best ? BEST_EFFORT : 0;
+    snug_status status = sn_model_plan_floor(m, &m->looked, &m->looked_floor, err);
+    m->effort = 0;
+    if (status == SNUG_OK) {
+        tell_plan(&m->looked, &info);
+        status = tell_share(m, &m->looked, &info, err);
+    }
+    reset_pipelines(m, request->pipeline_bytes, limit);
+    if (status != SNUG_OK) {
+        sn_model_step_close(&m->looked);
+        return status;
+    }
+    info.floor_bytes = m->looked_floor.budget;
+    info.floor_seconds = m->looked_floor.least.seconds;
+    *inout = info;
+    return SNUG_OK;
 }
 
 snug_status snug_model_plan(snug_model *m, const snug_plan_request *request,

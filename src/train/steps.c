@@ -93,11 +93,10 @@ static snug_status parse_plan(snug_model *m, sn_model_step *s, snug_error *err) 
 }
 
 /* Adds to a refusal where the smallest plan is full. */
-static void name_peak(snug_model *m, sn_model_step *s, size_t floor, snug_error *err) {
+static void name_peak(snug_model *m, sn_model_step *s, sn_budget_floor *floor, snug_error *err) {
     const size_t n = err ? strlen(err->text) : 0;
     const char *layer, *op;
-    sn_share share;
-    if (n > 0 && sn_model_plan_within(m, s, floor, &share, NULL, NULL) == SNUG_OK &&
+    if (n > 0 && sn_model_plan_floor(m, s, floor, NULL) == SNUG_OK &&
         sn_model_step_peak(s, &layer, &op))
         snprintf(err->text + n, sizeof err->text - n, "; it is full in layer %.80s (%s)", layer,
                  op);
@@ -110,7 +109,7 @@ static snug_status plan_step(snug_model *m, sn_model_step *s, snug_error *err) {
     SNUG_TRY(sn_model_budget(m, &budget, err));
     const snug_status status = sn_model_plan_within(m, s, budget, &share, &floor, err);
     if (status == SNUG_E_BUDGET && floor.budget > 0)
-        name_peak(m, s, floor.budget, err);
+        name_peak(m, s, &floor, err);
     return status;
 }
 
