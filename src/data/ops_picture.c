@@ -47,10 +47,29 @@ static snug_status check_channels(const sn_data_call *c, int64_t channels, const
                    sn_data_name(c->op, me, sizeof me), (long long)channels, allowed);
 }
 
-typedef snug_status (*read_fn)(snug_engine *e, const sn_picture_source *s,
-                               const sn_picture_options *o, snug_datum *out, snug_error *err);
+static snug_status check_kind(sn_picture_kind kind, const sn_picture_source *s,
+                              const sn_picture_options *o, snug_error *err) {
+    if (kind == SN_PICTURE_JPEG && (o->channels == 2 || o->channels == 4))
+        return sn_fail(err, SNUG_E_INVALID, "%s: JPEG pictures have 1 or 3 channels, not %d",
+                       s->name, o->channels);
+    if (kind == SN_PICTURE_GIF && o->channels != 0 && o->channels != 3)
+        return sn_fail(err, SNUG_E_INVALID, "%s: GIF pictures have 3 channels, not %d", s->name,
+                       o->channels);
+    return SNUG_OK;
+}
 
-static snug_status decode_with(sn_data_call *c, read_fn read, const sn_picture_options *o,
+/* As TensorFlow's, decode_jpeg and decode_png take JPEG, PNG and GIF pictures; what is none of them
+ * is told by the reader of the one that was asked for. */
+static snug_status read_still(snug_engine *e, const sn_picture_source *s,
+                              const sn_picture_options *o, snug_datum *out, snug_error *err) {
+    const sn_picture_read readers[] = {o->otherwise, sn_jpeg_read, sn_png_read, sn_gif_read,
+                                       o->otherwise};
+    const sn_picture_kind kind = sn_picture_guess(s->bytes, s->n);
+    SNUG_TRY(check_kind(kind, s, o, err));
+    return readers[kind](e, s, o, out, err);
+}
+
+static snug_status decode_with(sn_data_call *c, sn_picture_read read, const sn_picture_options *o,
                                snug_error *err) {
     SNUG_TRY(sn_data_want_text(c, 0, err));
     char me[64], name[SN_ORIGIN_TEXT];
@@ -68,13 +87,14 @@ static snug_status decode_with(sn_data_call *c, read_fn read, const sn_picture_o
 snug_status sn_data_decode_jpeg(sn_data_call *c, snug_error *err) {
     const int64_t channels = sn_data_int(c->op, "channels"), ratio = sn_data_int(c->op, "ratio");
     const snug_text dct = sn_data_text(c->op, "dct_method");
-    SNUG_TRY(check_channels(c, channels, "0, 1 and 3", err));
+    SNUG_TRY(check_channels(c, channels, "0, 1, 3 and 4", err));
     if (ratio != 1 && ratio != 2 && ratio != 4 && ratio != 8)
         return sn_fail(err, SNUG_E_INVALID,
                        "tf.io.decode_jpeg: ratio=%lld; there are 1, 2, 4 and 8", (long long)ratio);
     return decode_with(
-        c, sn_jpeg_read,
+        c, read_still,
         &(sn_picture_options){
+            .otherwise = sn_jpeg_read,
             .channels = (int)channels,
             .ratio = (int)ratio,
             .fancy = sn_data_bool(c->op, "fancy_upscaling"),
@@ -91,7 +111,12 @@ snug_status sn_data_decode_png(sn_data_call *c, snug_error *err) {
     if (dtype != SNUG_U8)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "tf.io.decode_png gives uint8 alone in Snug");
     SNUG_TRY(check_channels(c, channels, "0, 1, 2, 3 and 4", err));
-    return decode_with(c, sn_png_read, &(sn_picture_options){.channels = (int)channels}, err);
+    const sn_picture_options o = {.otherwise = sn_png_read,
+                                  .channels = (int)channels,
+                                  .ratio = 1,
+                                  .fancy = true,
+                                  .fast_dct = true};
+    return decode_with(c, read_still, &o, err);
 }
 
 snug_status sn_data_decode_bmp(sn_data_call *c, snug_error *err) {
@@ -107,18 +132,14 @@ snug_status sn_data_decode_gif(sn_data_call *c, snug_error *err) {
 /* Any of the formats, by its first bytes. */
 static snug_status read_any(snug_engine *e, const sn_picture_source *s, const sn_picture_options *o,
                             snug_datum *out, snug_error *err) {
-    static const read_fn readers[] = {NULL, sn_jpeg_read, sn_png_read, sn_gif_read, sn_bmp_read};
+    static const sn_picture_read readers[] = {NULL, sn_jpeg_read, sn_png_read, sn_gif_read,
+                                              sn_bmp_read};
     const sn_picture_kind kind = sn_picture_guess(s->bytes, s->n);
     if (kind == SN_PICTURE_NONE)
         return sn_fail(err, SNUG_E_FORMAT,
                        "%s is no picture: its first bytes are none of JPEG, PNG, GIF or BMP",
                        s->name);
-    if (kind == SN_PICTURE_JPEG && (o->channels == 2 || o->channels == 4))
-        return sn_fail(err, SNUG_E_INVALID, "%s: JPEG pictures have 1 or 3 channels, not %d",
-                       s->name, o->channels);
-    if (kind == SN_PICTURE_GIF && o->channels != 0 && o->channels != 3)
-        return sn_fail(err, SNUG_E_INVALID, "%s: GIF pictures have 3 channels, not %d", s->name,
-                       o->channels);
+    SNUG_TRY(check_kind(kind, s, o, err));
     return readers[kind](e, s, o, out, err);
 }
 

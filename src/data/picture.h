@@ -19,7 +19,12 @@ typedef struct {
     const char *name; /* for messages: "'a.jpg' (512 bytes)" */
 } sn_picture_source;
 
-typedef struct {
+typedef struct sn_picture_options sn_picture_options;
+typedef snug_status (*sn_picture_read)(snug_engine *e, const sn_picture_source *s,
+                                       const sn_picture_options *o, snug_datum *out,
+                                       snug_error *err);
+
+struct sn_picture_options {
     int channels;        /* 0: as the file has them; 1, 2, 3 or 4 */
     int ratio;           /* JPEG: 1, 2, 4, 8: so many pixels become one */
     bool fancy;          /* JPEG: smooth colour planes */
@@ -28,7 +33,8 @@ typedef struct {
     int64_t at_least[2]; /* JPEG: the largest ratio whose picture has so many rows and columns; 0:
                             `ratio` itself */
     bool all_frames;     /* GIF: u8[frames, H, W, 3], else the first */
-} sn_picture_options;
+    sn_picture_read otherwise; /* for pictures of no format that the function takes */
+};
 
 typedef enum {
     SN_PICTURE_NONE,

@@ -320,8 +320,44 @@ static bool says_shape(int function) {
     return sn_text_has(names, "tf.reshape") || sn_text_has(names, "tf.broadcast_to");
 }
 
+/* Extents of two tensors against each other: one that is not known is as the other, unless that is
+ * 1. false: a rank is not known, or they cannot be. */
+static bool broadcast(const snug_type *a, const snug_type *b, snug_type *out) {
+    if (a->rank < 0 || b->rank < 0)
+        return false;
+    out->rank = a->rank > b->rank ? a->rank : b->rank;
+    for (int i = 0; i < out->rank; i++) {
+        const int ia = i - (out->rank - a->rank), ib = i - (out->rank - b->rank);
+        const int64_t x = ia < 0 ? 1 : a->dims[ia], y = ib < 0 ? 1 : b->dims[ib];
+        if (x > 1 && y > 1 && x != y)
+            return false;
+        out->dims[i] = x > 1 ? x : y > 1 ? y : x < 0 || y < 0 ? -1 : x;
+    }
+    return true;
+}
+
+/* Shapes of functions whose result follows from their tensors' even where extents are not known. */
+static void guess_shape(const snug_program *p, const sn_program_step *s, snug_type *type) {
+    static const char *const elementwise[] = {"tf.add",     "tf.subtract", "tf.multiply",
+                                              "tf.divide",  "tf.maximum",  "tf.minimum",
+                                              "tf.truediv", "tf.realdiv"};
+    const char *names = snug_function_at(s->function)->names;
+    snug_type in[2];
+    int is_text, n = 0;
+    for (; n < 2 && n < s->n_args && s->args[n].kind == SNUG_ARG_SLOT; n++)
+        snug_program_slot(p, (int)s->args[n].integer, &in[n], &is_text);
+    for (size_t i = 0; n == 2 && i < sizeof elementwise / sizeof *elementwise; i++)
+        if (sn_text_has(names, elementwise[i]) && !broadcast(&in[0], &in[1], type))
+            type->rank = -1;
+    if (n > 0 && sn_text_has(names, "tf.pad")) {
+        type->rank = in[0].rank;
+        for (int i = 0; i < type->rank; i++)
+            type->dims[i] = -1;
+    }
+}
+
 /* What can be said where both attempts failed: a dtype that is given, or that of the first tensor;
- * the shape where it stands in the call. */
+ * the shape where it stands in the call, or follows from the tensors'. */
 static void guess(const snug_program *p, const sn_program_step *s, sn_program_slot *out) {
     snug_type type = {.dtype = SNUG_F32, .rank = -1};
     for (int i = s->n_args - 1; i >= 0; i--) {
@@ -333,6 +369,8 @@ static void guess(const snug_program *p, const sn_program_step *s, sn_program_sl
     for (int i = 0; i < s->n_args; i++)
         if (s->args[i].kind == SNUG_ARG_DTYPE)
             type.dtype = s->args[i].dtype;
+    if (s->function >= 0)
+        guess_shape(p, s, &type);
     const snug_argument *shape = s->n_args > 1 ? &s->args[1] : NULL;
     if (shape && s->function >= 0 && says_shape(s->function) && shape->kind == SNUG_ARG_LIST &&
         shape->list.n <= SNUG_MAX_RANK) {
