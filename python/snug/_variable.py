@@ -124,7 +124,7 @@ def part(place, how):
 
 
 class IndexedSlices:
-    """Rows of a tensor that is not there as a whole."""
+    """Rows of a tensor that is not there as a whole. Snug's gradients are whole tensors; these are for who makes them."""
 
     def __init__(self, values, indices, dense_shape=None):
         self.values = values
@@ -132,3 +132,16 @@ class IndexedSlices:
         self.dense_shape = dense_shape
 
     dtype = property(lambda self: self.values.dtype)
+
+    @property
+    def shape(self):
+        from snug._types import TensorShape
+        return TensorShape([None] * self.values.shape.rank if self.dense_shape is None else _C.convert_to_tensor(
+            self.dense_shape).numpy().tolist())
+
+    def __tf_tensor__(self, dtype=None, name=None):
+        """All rows; those that come several times are added up."""
+        if self.dense_shape is None:
+            raise ValueError("Tensor conversion requested for IndexedSlices for which dense_shape is not known")
+        made = tf.scatter_nd(_C.convert_to_tensor(self.indices)[:, None], self.values, self.dense_shape)
+        return made if dtype is None else tf.cast(made, dtype)

@@ -270,7 +270,26 @@ sn_value sn_fn_use(sn_fn_call *c, snug_tensor *t) {
         sn_fn_refuse(c, SNUG_E_INVALID, "a tensor is wanted");
         return SN_NO_VALUE;
     }
-    return c->fold ? sn_fn_fold_use(c, t) : sn_record_use(&c->r, t);
+    const snug_dtype dtype = snug_tensor_type(t)->dtype;
+    const sn_value v = c->fold ? sn_fn_fold_use(c, t) : sn_record_use(&c->r, t);
+    c->wide = c->wide || dtype == SNUG_F32 || dtype == SNUG_F64;
+    if (dtype != SNUG_F16 && dtype != SNUG_BF16)
+        return v;
+    c->half = dtype;
+    return sn_build_cast(c->b, v, SNUG_F32);
+}
+
+/* A result that was asked for in a dtype is in it. */
+sn_value sn_fn_result(sn_fn_call *c, sn_value v) {
+    bool asked = false;
+    if (c->half == SNUG_N_DTYPES || sn_fn_failed(c) || sn_fn_type(c, v).dtype != SNUG_F32)
+        return v;
+    for (int i = 0; i < c->n_args; i++)
+        asked = asked || c->arg[i].kind == SNUG_ARG_DTYPE;
+    if (c->wide && !c->promotes && !asked)
+        sn_fn_refuse(c, SNUG_E_SHAPE, "a tensor of %s beside wider ones; cast it",
+                     snug_dtype_name(c->half));
+    return asked || c->wide ? v : sn_build_cast(c->b, v, c->half);
 }
 
 static sn_value value_of(sn_fn_call *c, const snug_argument *a);

@@ -41,6 +41,8 @@ typedef struct {
     snug_argument items[SN_FN_MAX_ITEMS];
     int n_items;
     struct sn_fold *fold; /* the call is computed now, on a graph of its own; or NULL */
+    snug_dtype half;      /* of tensors that are computed with as f32; SNUG_N_DTYPES: none */
+    bool wide;            /* there are tensors of f32 or f64, too */
     int64_t ints[SN_FN_MAX_ITEMS];
     snug_tensor *made[SN_FN_MAX_MADE + 4];
     int n_made;
@@ -81,8 +83,10 @@ bool sn_fn_shape(sn_fn_call *c, const char *name, snug_type *out);
 bool sn_fn_says(sn_fn_call *c, const char *name, const char *text);
 
 /* --- operands --------------------------------------------------------------------------------- */
-/* A tensor in the graph that the call appends to. */
+/* A tensor in the graph that the call appends to; f16 and bf16 as f32. */
 sn_value sn_fn_use(sn_fn_call *c, snug_tensor *t);
+/* The value as the function gives it: what was computed for halves is rounded to their dtype. */
+sn_value sn_fn_result(sn_fn_call *c, sn_value v);
 /* Argument i in a dtype of its own: numbers are f32, i32 or bool. SN_NO_VALUE: not given. */
 sn_value sn_fn_value(sn_fn_call *c, int i);
 /* In a float dtype where the function promotes; else as it is. */

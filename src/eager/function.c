@@ -443,7 +443,7 @@ static snug_status record(sn_fn_call *c, const row *f, snug_tensor **given, int 
         else if (!is_known(c, c->out[i]))
             sn_fn_refuse(c, SNUG_E_SHAPE, "an extent is negative");
         else
-            given[i] = sn_record_give(&c->r, c->out[i]);
+            given[i] = sn_record_give(&c->r, sn_fn_result(c, c->out[i]));
     }
     return sn_record_end(&c->r, err);
 }
@@ -463,6 +463,8 @@ static snug_status call_row(snug_recorder *r, int function, const snug_argument 
     c.n_out = 1;
     c.known = NULL;
     c.fold = NULL;
+    c.half = SNUG_N_DTYPES;
+    c.wide = false;
     c.largest = -1;
     c.n_items = c.n_made = 0;
     c.unique[0] = c.unique[1] = c.unique[2] = NULL;

@@ -84,13 +84,25 @@ static sn_value read_as(const reverse_pass *p, sn_value v) {
     return sn_value_ok(other) ? other : v;
 }
 
+/* Halves are added as f32: they are there to be stored and cast. */
+static sn_value add_gradients(sn_builder *b, sn_value x, sn_value y) {
+    if (!sn_value_ok(x))
+        return y;
+    if (b->error.code != SNUG_OK)
+        return SN_NO_VALUE;
+    const snug_dtype dtype = sn_graph_type(b->graph, x)->dtype;
+    if (dtype != SNUG_F16 && dtype != SNUG_BF16)
+        return sn_build_add(b, x, y);
+    const sn_value f = sn_build_cast(b, x, SNUG_F32), g = sn_build_cast(b, y, SNUG_F32);
+    return sn_build_cast(b, sn_build_add(b, f, g), dtype);
+}
+
 /* The gradient of a value is also that of its stand-in. */
 static void add_stand_in(reverse_pass *p, sn_value v) {
     const sn_value other = read_as(p, v);
     if (other.i == v.i || !sn_value_ok(p->grad[other.i]))
         return;
-    p->grad[v.i] = sn_value_ok(p->grad[v.i]) ? sn_build_add(&p->b, p->grad[v.i], p->grad[other.i])
-                                             : p->grad[other.i];
+    p->grad[v.i] = add_gradients(&p->b, p->grad[v.i], p->grad[other.i]);
     p->grad[other.i] = SN_NO_VALUE;
 }
 
@@ -158,8 +170,7 @@ static snug_status collect(reverse_pass *p, const sn_grad_call *c, snug_error *e
             return sn_fail(err, SNUG_E_INTERNAL,
                            "the gradient rule of %s gave input %d another type",
                            sn_ops[c->node->op].name, i);
-        p->grad[in.i] =
-            sn_value_ok(p->grad[in.i]) ? sn_build_add(&p->b, p->grad[in.i], c->din[i]) : c->din[i];
+        p->grad[in.i] = add_gradients(&p->b, p->grad[in.i], c->din[i]);
     }
     return sn_builder_done(&p->b, err);
 }
@@ -257,7 +268,7 @@ static snug_status run_pass(reverse_pass *p, const sn_pull_back *q, snug_error *
             continue;
         const sn_value d = q->douts ? q->douts[k] : one_for(p, out);
         sn_value *sum = &p->grad[out.i];
-        *sum = sn_value_ok(*sum) ? sn_build_add(&p->b, *sum, d) : d;
+        *sum = add_gradients(&p->b, *sum, d);
     }
     SNUG_TRY(sn_builder_done(&p->b, err));
     for (uint32_t i = n_nodes; i-- > 0;)

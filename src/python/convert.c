@@ -436,6 +436,14 @@ static snug_tensor *convert_other(PyObject *o, int dtype, py_wish wish) {
         return NULL;
     }
     PyObject *array = NULL;
+    if (PyObject_HasAttrString(o, "__tf_tensor__")) {
+        PyObject *made = PyObject_CallMethod(o, "__tf_tensor__", NULL);
+        snug_tensor *t = made && py_is_tensor(made) ? convert_tensor(made, dtype, wish) : NULL;
+        if (made && !t && !PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError, "__tf_tensor__ of %R gives no tensor", o);
+        Py_XDECREF(made);
+        return t;
+    }
     if (is_symbol(o))
         PyErr_Format(PyExc_TypeError, "%R has no value yet", o);
     else if (PyObject_HasAttr(o, py.str_array))

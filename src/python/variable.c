@@ -210,6 +210,25 @@ static PyObject *assign(PyObject *self, PyObject *args, PyObject *keywords) {
     return done(self, t, s, &err);
 }
 
+/* There is no update of these; takes the hold. */
+static PyObject *add_half(PyObject *self, snug_tensor *t) {
+    snug_error err;
+    snug_tensor *now, *sum = NULL;
+    snug_status s = snug_variable_read(((py_variable *)self)->v, &now, &err);
+    if (s == SNUG_OK) {
+        const snug_argument args[2] = {{.kind = SNUG_ARG_TENSOR, .tensor = now},
+                                       {.kind = SNUG_ARG_TENSOR, .tensor = t}};
+        sum = py_call("tf.add", args, 2);
+        py_drop(now);
+    }
+    py_drop(t);
+    if (s == SNUG_OK && !sum)
+        return NULL;
+    if (s == SNUG_OK)
+        s = snug_variable_assign(((py_variable *)self)->v, sum, &err);
+    return done(self, sum, s, &err);
+}
+
 static PyObject *add_to(PyObject *self, PyObject *value, int negative) {
     snug_error err;
     snug_tensor *t = value ? to_write(self, value) : NULL;
@@ -221,6 +240,9 @@ static PyObject *add_to(PyObject *self, PyObject *value, int negative) {
     }
     if (!t)
         return NULL;
+    const snug_dtype dtype = snug_tensor_type(t)->dtype;
+    if (dtype == SNUG_F16 || dtype == SNUG_BF16)
+        return add_half(self, t);
     py_mark_site();
     snug_status s = snug_variable_update(py.recorder, "assign_add", "", &((py_variable *)self)->v,
                                          1, &t, 1, &err);

@@ -65,7 +65,9 @@ class Model(Trainer, Layer):
 
     def summary(self, line_length=None, positions=None, print_fn=None, expand_nested=False, show_trainable=False, layer_range=None):
         from snug.keras import _summary
-        _summary.show(self, line_length, print_fn or print, expand_nested, show_trainable)
+        lines = []
+        _summary.show(self, line_length, positions, lines.append, expand_nested, show_trainable, layer_range)
+        (print_fn or print)("\n".join(lines) + ("\n" if print_fn else ""))
 
     # --- files ------------------------------------------------------------------------------------
     def to_json(self, **kwargs):

@@ -1,5 +1,7 @@
 """model.summary(), as Keras prints it."""
-
+import math
+import re
+import shutil
 
 
 def _shape(layer):
@@ -53,8 +55,10 @@ def _connected(model, layer):
 
 def _wrap(text, width):
     """Lines of whole words; a word that is too long ends in an ellipsis."""
+    front = len(text) - len(text.lstrip(" "))
+    first, *words = text[front:].split(" ")
     lines, line = [], ""
-    for word in text.split(" "):
+    for word in [" " * front + first] + words:
         both = f"{line} {word}" if line else word
         if len(both) <= width:
             line = both
@@ -65,23 +69,62 @@ def _wrap(text, width):
     return lines + [line]
 
 
-def show(model, line_length, out, expand_nested, show_trainable):
-    from snug.keras._models import Functional, Sequential
+def _widths(positions, n, length):
+    """Of n columns whose ends are at these parts of the length; too wide they are cut alike, too narrow spread by what they have."""
+    ends = [int(p * length) for p in positions]
+    widths = [end - start for start, end in zip([0] + ends, ends)]
+    if min(widths) < 4:
+        raise ValueError("Insufficient console width to print summary.")
+    widths = [w + 2 for w in widths[:n]]
+    room, parts = length - n - 1, []
+    rest, total = room - sum(widths), sum(widths)
+    for k, w in enumerate(widths):
+        more = round(rest / (n - k)) if rest < 0 else math.ceil(w * rest / total)
+        parts.append(w + more - 2)
+        rest, total = rest - more, total - w
+    return parts
+
+
+def _rows_of(model, layer, chain, expand_nested, show_trainable, level=0):
+    front = "   " * level + "└ " if level else ""
+    params = f"{_count(layer.weights):,}" if layer.built or not layer.weights else "?"
+    if not layer.built and not layer._nodes:
+        params = "0 (unbuilt)" if not layer.weights else params
+    row = [f"{front}{layer.name} ({type(layer).__name__})", _shape(layer), params]
+    row += [] if chain else [_connected(model, layer)]
+    row += ["-" if not layer.weights else "Y" if layer.trainable else "N"] if show_trainable else []
+    rows = [row]
+    for inner in getattr(layer, "layers", ()) if expand_nested else ():
+        rows += _rows_of(model, inner, chain, expand_nested, show_trainable, level + 1)
+    return rows
+
+
+def _range(layers, names):
+    """Layers from the first that matches the first name to the last that matches the second."""
+    if names is None:
+        return layers
+    first = [i for i, layer in enumerate(layers) if re.match(names[0], layer.name)]
+    last = [i for i, layer in enumerate(layers) if re.match(names[1], layer.name)]
+    if not first or not last:
+        raise ValueError(f"Passed layer_range does not match any model layer. Received: layer_range={names}.")
+    return layers[min(first[0], last[0]):max(first[-1], last[-1]) + 1]
+
+
+def show(model, line_length, positions, out, expand_nested, show_trainable, layer_range):
+    from snug.keras._models import Functional
     graph = model if isinstance(model, Functional) else None
     chain = graph is None or all(len(n.inputs) <= 1 for n in graph._graph) and len(graph.inputs) == 1
-    widths = [31, 22, 13] if chain else [19, 17, 10, 17]
-    if line_length:
-        widths = [max(4, w * line_length // 76) for w in widths]
     heads = ["Layer (type)", "Output Shape", "Param #"] + ([] if chain else ["Connected to"])
+    positions = positions or ([0.45, 0.80, 1.0] if chain else [0.3, 0.56, 0.74, 1.0])
+    if show_trainable:
+        heads.append("Trainable")
+        positions = [p * 0.90 for p in positions] + [1.0]
+    columns = shutil.get_terminal_size().columns
+    length = line_length or min((88 if chain else 108) + 12 * show_trainable, columns - 4)
     rows = []
-    layers = model.layers
-    for layer in layers:
-        name = f"{layer.name} ({type(layer).__name__})"
-        params = f"{_count(layer.weights):,}" if layer.built or not layer.weights else "?"
-        if not layer.built and not layer._nodes:
-            params = "0 (unbuilt)" if not layer.weights else params
-        rows.append([name, _shape(layer), params] + ([] if chain else [_connected(model, layer)]))
-    _table(model, heads, rows, widths, out)
+    for layer in _range(model.layers, layer_range):
+        rows += _rows_of(model, layer, chain, expand_nested, show_trainable)
+    _table(model, heads, rows, _widths(positions, len(heads), length), lambda line: out(line[:max(columns, 80)]))
     optimizer = getattr(model, "optimizer", None)
     slots = list(optimizer._c.slots()) if optimizer is not None and optimizer._c is not None else None
     kinds = [("Total", model.weights + (slots or []), slots is not None), ("Trainable", model.trainable_weights, False),
@@ -91,7 +134,7 @@ def show(model, line_length, out, expand_nested, show_trainable):
 
 
 def _table(model, heads, rows, widths, out):
-    right = [h == "Param #" for h in heads]
+    sides = [">" if h == "Param #" else "^" if h == "Trainable" else "<" for h in heads]
 
     def line(left, fill, middle, end):
         return left + middle.join(fill * (w + 2) for w in widths) + end
@@ -100,9 +143,9 @@ def _table(model, heads, rows, widths, out):
         pieces = [_wrap(v, w) for v, w in zip(values, widths)]
         for i in range(max(len(p) for p in pieces)):
             parts = []
-            for p, w, r in zip(pieces, widths, right):
+            for p, w, r in zip(pieces, widths, sides):
                 text = p[i] if i < len(p) else ""
-                parts.append(f" {text:>{w}} " if r else f" {text:<{w}} ")
+                parts.append(f" {text:{r}{w}} ")
             out(bar + bar.join(parts) + bar)
     out(f'Model: "{model.name}"')
     out(line("┏", "━", "┳", "┓"))

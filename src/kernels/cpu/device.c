@@ -99,12 +99,13 @@ const sn_cpu_picture *sn_cpu_picture_for(const char *isa) {
     return NULL;
 }
 
-/* Rows that take 16-bit floats: casts, and those that only move bytes. */
+/* Rows that take 16-bit floats: casts, one number, and those that only move bytes. */
 static bool takes_half(sn_op op) {
     static const bool rows[SN_N_OPS] = {
         [SN_OP_cast] = true,    [SN_OP_identity] = true,     [SN_OP_stop_gradient] = true,
         [SN_OP_reshape] = true, [SN_OP_broadcast_to] = true, [SN_OP_transpose] = true,
-        [SN_OP_concat] = true,  [SN_OP_slice] = true,
+        [SN_OP_concat] = true,  [SN_OP_slice] = true,        [SN_OP_fill] = true,
+        [SN_OP_assign] = true,
     };
     return rows[op];
 }

@@ -185,6 +185,7 @@ static snug_status element_of(const sn_call *c, double value, uint64_t *element,
     const double low = dtype == SNUG_U8 ? 0 : -limit - 1;
     const double in_range = value > limit ? limit : value < low ? low : value == value ? value : 0;
     const float single = (float)value;
+    const _Float16 half = (_Float16)value;
     const int64_t whole = (int64_t)in_range;
     const uint8_t truth = value != 0;
     *element = 0;
@@ -192,6 +193,8 @@ static snug_status element_of(const sn_call *c, double value, uint64_t *element,
         memcpy(element, &single, sizeof single);
     else if (dtype == SNUG_F64)
         memcpy(element, &value, sizeof value);
+    else if (dtype == SNUG_F16)
+        memcpy(element, &half, sizeof half);
     else if (dtype == SNUG_BOOL)
         memcpy(element, &truth, sizeof truth);
     else if (sn_dtype_is_int(dtype))
