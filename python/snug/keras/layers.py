@@ -508,17 +508,24 @@ def __getattr__(name):
         from snug.keras import _lookup
         globals()[name] = getattr(_lookup, name)
         return globals()[name]
+    from snug.keras import _augment, _hashing
+    home = _augment if name in _augment.NAMES else _hashing if name in _HASHED else None
+    if home is not None:
+        globals()[name] = getattr(home, name)
+        return globals()[name]
     import difflib
     near = difflib.get_close_matches(name, list(_signatures.LAYERS) + list(_signatures.LAYER_ALIASES) + _OWN, 1)
     raise AttributeError(f"keras.layers.{name} is not in Snug" + (f"; the nearest is {near[0]}" if near else ""))
 
 
 _OF_TEXT = ["StringLookup", "IntegerLookup", "TextVectorization"]
+_HASHED = ["Hashing", "HashedCrossing"]
 _OWN = ["TFSMLayer", "Lambda", "Layer", "InputLayer", "Input", "InputSpec", "Wrapper", "add", "concatenate"] + _OF_TEXT
 
 
 def __dir__():
-    return sorted(list(_signatures.LAYERS) + list(_signatures.LAYER_ALIASES) + _OWN)
+    from snug.keras import _augment
+    return sorted(list(_signatures.LAYERS) + list(_signatures.LAYER_ALIASES) + _OWN + _HASHED + _augment.NAMES)
 
 
 # --- inputs ---------------------------------------------------------------------------------------------

@@ -1,0 +1,73 @@
+"""Hashing and HashedCrossing: values to bins by TensorFlow's hash of their texts."""
+from snug._lazy import tf
+from snug.keras._layer import Layer
+from snug.keras._symbolic import KerasTensor, Node
+
+_MODES = ("int", "one_hot", "multi_hot", "count")
+
+
+class _Hashed(Layer):
+    _keras_module = "keras.layers"
+
+    def __init__(self, num_bins, output_mode="int", sparse=False, **kwargs):
+        kwargs.pop("dtype", None)
+        super().__init__(**kwargs)
+        if num_bins is None or num_bins <= 0:
+            raise ValueError(f"The `num_bins` for `{type(self).__name__}` cannot be `None` or non-positive values. Received:"
+                             f" num_bins={num_bins}.")
+        if output_mode not in _MODES:
+            raise ValueError(f"Invalid value for argument `output_mode`. Expected one of {_MODES}. Received: output_mode={output_mode}")
+        self.num_bins, self.output_mode, self.built = num_bins, output_mode, True
+
+    def __call__(self, inputs, **ignored):
+        first = inputs[0] if isinstance(inputs, (list, tuple)) and inputs else inputs
+        return self._symbolic_call((inputs,), {}) if isinstance(first, KerasTensor) else self.call(inputs)
+
+    def _symbolic_call(self, args, kwargs):
+        first = args[0][0] if isinstance(args[0], (list, tuple)) else args[0]
+        outputs = KerasTensor(self.compute_output_shape(tuple(first.shape)), "int64" if self.output_mode == "int" else "float32")
+        self._nodes.append(Node(self, args, kwargs, outputs))
+        return outputs
+
+    def compute_output_shape(self, input_shape):
+        return tuple(input_shape) if self.output_mode == "int" else (*input_shape[:-1], self.num_bins)
+
+    def _written(self, bins):
+        if self.output_mode == "int":
+            return bins
+        if self.output_mode == "one_hot":
+            bins = tf.squeeze(bins, -1) if bins.shape and bins.shape[-1] == 1 else bins
+            return tf.one_hot(bins, self.num_bins)
+        counts = tf.reduce_sum(tf.one_hot(bins, self.num_bins), -2)
+        return counts if self.output_mode == "count" else tf.cast(counts > 0, "float32")
+
+    def _texts(self, values):
+        values = tf.convert_to_tensor(values)
+        return values if values.dtype == tf.string else tf.as_string(values)
+
+    def get_config(self):
+        return {**super().get_config(), "num_bins": self.num_bins, "output_mode": self.output_mode}
+
+
+class Hashing(_Hashed):
+    def __init__(self, num_bins, mask_value=None, salt=None, output_mode="int", sparse=False, **kwargs):
+        if salt is not None:
+            raise NotImplementedError("Hashing(salt=...) is another hash, which is not in Snug; leave salt out")
+        super().__init__(num_bins, output_mode, sparse, **kwargs)
+        self.mask_value = mask_value
+
+    def call(self, inputs):
+        texts, masked = self._texts(inputs), self.mask_value is not None and self.num_bins > 1
+        bins = tf.strings.to_hash_bucket_fast(texts, self.num_bins - masked)
+        if masked:
+            bins = tf.where(tf.equal(texts, str(self.mask_value)), tf.zeros_like(bins), bins + 1)
+        return self._written(bins)
+
+    def get_config(self):
+        return {**super().get_config(), "mask_value": self.mask_value, "salt": None}
+
+
+class HashedCrossing(_Hashed):
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("HashedCrossing uses a hash of pairs that is not in Snug; join the texts with tf.strings.join and use"
+                                  " Hashing")
