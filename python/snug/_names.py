@@ -97,6 +97,9 @@ PYTHON = {
             " get_checkpoint_state checkpoints_iterator CheckpointOptions ExponentialMovingAverage", "train."),
     **_from("snug._strings", "format unicode_split bytes_split ngrams unicode_decode unicode_encode unicode_transcode", "strings."),
     **_from("snug._ragged", "RaggedTensor"),
+    **_from("snug._complex", "complex math.imag:imag math.angle:angle"),
+    **_from("snug._signal", "fft ifft fft2d ifft2d fft3d ifft3d rfft irfft rfft2d fftshift ifftshift hann_window hamming_window frame overlap_and_add"
+            " stft inverse_stft inverse_stft_window_fn dct idct linear_to_mel_weight_matrix mfccs_from_log_mel_spectrograms", "signal."),
     **_from("snug._ragged", "constant stack", "ragged."),
     **_from("snug._ragged", "split", "strings."),
     **_from("snug._strings", "as_string"),

@@ -90,10 +90,21 @@ class DType:
         return as_dtype, (self.name,)
 
 
+class ComplexDType(DType):
+    """Takes tf.cast upon itself: complex numbers are pairs of tensors (_complex.py)."""
+    __slots__ = ()
+
+    def __snug_function__(self, function, args, kwargs):
+        from snug import _complex
+        if getattr(function, "__name__", "") == "cast":
+            return _complex._cast(*args, **kwargs)
+        raise TypeError(f"{getattr(function, '__name__', 'it')} of {self.name}: complex numbers are what tf.complex, tf.cast and tf.signal give")
+
+
 OF_ENGINE = tuple(DType(name, code, kind, size) for code, (name, kind, size) in enumerate(
     (("float32", "f", 4), ("float64", "f", 8), ("float16", "f", 2), ("bfloat16", "f", 2), ("int8", "i", 1), ("uint8", "u", 1),
      ("int32", "i", 4), ("int64", "i", 8), ("bool", "b", 1))))
-_OTHERS = tuple(DType(name, -1, kind, size) for name, kind, size in (
+_OTHERS = tuple((ComplexDType if kind == "c" else DType)(name, -1, kind, size) for name, kind, size in (
     ("int16", "i", 2), ("uint16", "u", 2), ("uint32", "u", 4), ("uint64", "u", 8), ("complex64", "c", 8),
     ("complex128", "c", 16), ("string", "s", 0), ("resource", "r", 0), ("variant", "r", 0), ("qint8", "i", 1),
     ("qint32", "i", 4), ("quint8", "u", 1)))

@@ -267,7 +267,7 @@ def histogram(x, bins=10, range=None):
     low, high = range if range else (float(tf.reduce_min(x)), float(tf.reduce_max(x)))
     high = low + 1.0 if low == high else high
     edges = tf.linspace(low, high, bins + 1)
-    inside = tf.cast((x >= low) & (x <= high), "int32")
+    inside = tf.cast((x >= low) & (x <= high), "float32")
     at = tf.clip_by_value(tf.searchsorted(edges, x, side="right") - 1, 0, bins - 1)
     return tf.math.unsorted_segment_sum(inside, at, bins), edges
 
@@ -304,6 +304,42 @@ def associative_scan(f, elems, reverse=False, axis=0):
     made = made[::-1] if reverse else made
     flat = [tf.stack(column, axis=axis) for column in zip(*(_nest.flatten(row) for row in made))]
     return pack(flat)
+
+
+# --- transforms: pairs of real and imaginary parts ------------------------------------------------------
+def _pair(z):
+    return z.real, z.imag
+
+
+def _paired(name):
+    def function(x):
+        return _pair(getattr(tf.signal, name)(tf.complex(*x)))
+    function.__name__ = {"fft2d": "fft2", "ifft2d": "ifft2"}.get(name, name)
+    return function
+
+
+fft, fft2, ifft2 = _paired("fft"), _paired("fft2d"), _paired("ifft2d")
+
+
+def rfft(x, fft_length=None):
+    return _pair(tf.signal.rfft(_float(x), None if fft_length is None else [fft_length]))
+
+
+def irfft(x, fft_length=None):
+    return tf.signal.irfft(tf.complex(*x), None if fft_length is None else [fft_length])
+
+
+def stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=True):
+    x = _float(x)
+    if center:
+        x = tf.pad(x, [[0, 0]] * (len(x.shape) - 1) + [[fft_length // 2] * 2], mode="REFLECT")
+    frames = tf.signal.frame(x, fft_length, sequence_stride)
+    if window is not None:
+        words = {"hann": tf.signal.hann_window, "hamming": tf.signal.hamming_window}
+        window = words[window](sequence_length) if isinstance(window, str) else tf.convert_to_tensor(window)
+        left = (fft_length - sequence_length) // 2
+        frames = frames * tf.pad(window, [[left, fft_length - sequence_length - left]])
+    return _pair(tf.signal.rfft(frames, [fft_length]))
 
 
 # --- matrices -------------------------------------------------------------------------------------------

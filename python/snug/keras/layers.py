@@ -283,7 +283,7 @@ class _Built(Layer):
     def _inferred(self, args, tensors):
         """What the engine says of the shapes; where extents are open that it cannot do without, or where Python has a part in the call,
         what two runs on stand-ins say."""
-        if type(self).call is not _Built.call:
+        if type(self).call is not _Built.call or type(self).__name__ == "Flatten" and None in tensors[0].shape[1:]:
             return _symbolic.infer(self._plain_call, args, {})
         try:
             with _value_errors():

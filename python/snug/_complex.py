@@ -1,0 +1,157 @@
+"""Complex numbers as pairs of tensors: what Fourier transforms give, and what programs do with it. The engine has none of its own."""
+from snug import _C
+from snug._lazy import tf
+
+
+class ComplexTensor:
+    """A real and an imaginary part of one shape."""
+    __array_priority__ = 150
+
+    def __init__(self, real, imag):
+        self.real, self.imag = real, imag
+
+    shape = property(lambda self: self.real.shape)
+    ndim = property(lambda self: len(self.real.shape))
+    dtype = property(lambda self: tf.complex128 if self.real.dtype == tf.float64 else tf.complex64)
+
+    def numpy(self):
+        return self.real.numpy() + 1j * self.imag.numpy()
+
+    def __array__(self, dtype=None, copy=None):
+        a = self.numpy()
+        return a if dtype is None else a.astype(dtype)
+
+    def __repr__(self):
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={self.numpy()!r}>"
+
+    def __str__(self):
+        return f"tf.Tensor({self.numpy()}, shape={self.shape}, dtype={self.dtype.name})"
+
+    def __len__(self):
+        return self.shape[0]
+
+    def get_shape(self):
+        return self.shape
+
+    def each(self, function):
+        """function of both parts: what moves elements, or sums them."""
+        return ComplexTensor(function(self.real), function(self.imag))
+
+    def __getitem__(self, key):
+        return self.each(lambda t: t[key])
+
+    # --- arithmetic -------------------------------------------------------------------------------
+    def __add__(self, other):
+        o = as_complex(other, self)
+        return ComplexTensor(self.real + o.real, self.imag + o.imag)
+
+    def __sub__(self, other):
+        o = as_complex(other, self)
+        return ComplexTensor(self.real - o.real, self.imag - o.imag)
+
+    def __mul__(self, other):
+        o = as_complex(other, self)
+        return ComplexTensor(self.real * o.real - self.imag * o.imag, self.real * o.imag + self.imag * o.real)
+
+    def __truediv__(self, other):
+        o = as_complex(other, self)
+        size, turned = o.real * o.real + o.imag * o.imag, self * o.conj()
+        return turned.each(lambda t: t / size)
+
+    def __neg__(self):
+        return self.each(lambda t: -t)
+
+    def __rsub__(self, other):
+        return as_complex(other, self) - self
+
+    def __rtruediv__(self, other):
+        return as_complex(other, self) / self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __abs__(self):
+        return _abs(self)
+
+    def conj(self):
+        return ComplexTensor(self.real, -self.imag)
+
+    # --- functions of the table -------------------------------------------------------------------
+    def __snug_function__(self, function, args, kwargs):
+        name = getattr(function, "__name__", "")
+        if name in _FUNCTIONS:
+            return _FUNCTIONS[name](*args, **{k: v for k, v in kwargs.items() if k != "name"})
+        if name in _MOVES and isinstance(args[0], ComplexTensor):
+            return args[0].each(lambda t: function(t, *args[1:], **kwargs))
+        raise tf.errors.UnimplementedError(None, None, f"{name} of complex numbers is not in Snug; tf.abs, tf.math.real, imag and angle make"
+                                           " real ones of them")
+
+
+def as_complex(value, like):
+    if isinstance(value, ComplexTensor):
+        return value
+    if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
+        import numpy as np
+        value = np.asarray(value)
+        return ComplexTensor(*(tf.constant(part, dtype=like.real.dtype) for part in (value.real, value.imag)))
+    value = tf.cast(tf.convert_to_tensor(value), like.real.dtype)
+    return ComplexTensor(value, tf.zeros_like(value))
+
+
+def _abs(x, name=None):
+    """Where both parts are 0 the gradient is 0, as TensorFlow's."""
+    square = x.real * x.real + x.imag * x.imag
+    there = square > 0
+    return tf.where(there, tf.sqrt(tf.where(there, square, tf.ones_like(square))), tf.zeros_like(square))
+
+
+def _cast(x, dtype, name=None):
+    kind = tf.as_dtype(dtype)
+    if kind.name.startswith("complex"):
+        part = tf.float64 if kind.name == "complex128" else tf.float32
+        if isinstance(x, ComplexTensor):
+            return x.each(lambda t: tf.cast(t, part))
+        x = tf.cast(tf.convert_to_tensor(x), part)
+        return ComplexTensor(x, tf.zeros_like(x))
+    return tf.cast(x.real, kind)
+
+
+def _exp(x, name=None):
+    size = tf.exp(x.real)
+    return ComplexTensor(size * tf.cos(x.imag), size * tf.sin(x.imag))
+
+
+def _binary(word):
+    def function(x, y, name=None):
+        first = x if isinstance(x, ComplexTensor) else as_complex(x, y)
+        return getattr(first, word)(y)
+    return function
+
+
+_FUNCTIONS = {"abs": _abs, "cast": _cast, "real": lambda x, **_: x.real, "conj": lambda x, **_: x.conj(), "exp": _exp,
+              "square": lambda x, **_: x * x, "negative": lambda x, **_: -x, "neg": lambda x, **_: -x,
+              "add": _binary("__add__"), "subtract": _binary("__sub__"), "multiply": _binary("__mul__"), "divide": _binary("__truediv__"),
+              "truediv": _binary("__truediv__"), "shape": lambda x, **_: tf.shape(x.real), "size": lambda x, **_: tf.size(x.real)}
+_MOVES = ("reshape", "transpose", "expand_dims", "squeeze", "reduce_sum", "reduce_mean", "identity", "gather", "reverse", "tile", "pad",
+          "roll", "sum", "mean", "slice", "stop_gradient", "zeros_like")
+
+
+# --- names of tf ----------------------------------------------------------------------------------------
+def complex(real, imag, name=None):  # noqa: A001
+    real, imag = tf.convert_to_tensor(real), tf.convert_to_tensor(imag)
+    return ComplexTensor(*(t if t.dtype.is_floating else tf.cast(t, tf.float32) for t in (real, imag)))
+
+
+def imag(input, name=None):  # noqa: A002
+    return input.imag if isinstance(input, ComplexTensor) else tf.zeros_like(input)
+
+
+def angle(input, name=None):  # noqa: A002
+    if isinstance(input, ComplexTensor):
+        return tf.math.atan2(input.imag, input.real)
+    import math
+    x = tf.convert_to_tensor(input)
+    return tf.where(x < 0, tf.constant(math.pi, x.dtype), tf.zeros_like(x))
+
+
+def is_complex(x):
+    return isinstance(x, ComplexTensor) or not _C.is_tensor(x) and getattr(getattr(x, "dtype", None), "kind", "") == "c"
