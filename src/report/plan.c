@@ -202,13 +202,27 @@ static double price_of_slices(const snug_model_plan_info *p) {
     return price > 0 ? price : 0;
 }
 
+/* How many operators the plan runs; `in_slices`: of those in blocks, where only a part of the step
+ * may be sliced. */
+static uint32_t count_runs(const sn_plan *p, bool in_slices) {
+    uint32_t n = 0;
+    bool inside = false;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const sn_step_kind kind = p->steps[i].kind;
+        inside = kind == SN_STEP_REPEAT || (inside && kind != SN_STEP_END);
+        n += kind == SN_STEP_RUN && (inside || !in_slices);
+    }
+    return n;
+}
+
 /* What the planner did to make it fit, each with its price. */
 static snug_status say_means(const plan_report *r, snug_error *err) {
     const snug_model_plan_info *p = &r->info;
     const double slicing = price_of_slices(p);
     char seconds[32], bytes[32];
     if (p->slices > 1)
-        SNUG_TRY(sn_say(r->w, err, "  in %lld slices of the batch: +%s a step\n",
+        SNUG_TRY(sn_say(r->w, err, "  %u of %u operators in %lld slices of the batch: +%s a step\n",
+                        count_runs(r->step->plan, true), count_runs(r->step->plan, false),
                         (long long)p->slices, sn_seconds_print(slicing, seconds, sizeof seconds)));
     if (p->recomputed > 0)
         SNUG_TRY(sn_say(r->w, err, "  %zu operators are run again: +%s a step\n", p->recomputed,
@@ -340,8 +354,10 @@ static snug_status json_means(const plan_report *r, snug_error *err) {
     char seconds[SN_REAL_TEXT];
     SNUG_TRY(sn_say(r->w, err, ",\"means\":["));
     if (p->slices > 1) {
-        SNUG_TRY(sn_say(r->w, err, "{\"name\":\"slices\",\"count\":%lld,\"seconds\":%s}",
-                        (long long)p->slices, sn_real_print(slicing, 6, seconds)));
+        SNUG_TRY(sn_say(r->w, err,
+                        "{\"name\":\"slices\",\"count\":%lld,\"operators\":%u,\"seconds\":%s}",
+                        (long long)p->slices, count_runs(r->step->plan, true),
+                        sn_real_print(slicing, 6, seconds)));
         comma = ",";
     }
     if (p->recomputed > 0) {

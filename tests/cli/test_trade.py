@@ -76,6 +76,9 @@ class Spill(Case):
         budget = self.floor(*switches, "--spill", self.dir)
         p = self.plan(self.wide, *switches, "--spill", self.dir, "--budget", budget)
         self.assertGreater(p["slices"], 1)
+        means = {m["name"]: m for m in p["means"]}
+        self.assertEqual(means["slices"]["count"], p["slices"])
+        self.assertIn(means["slices"]["operators"], range(1, p["steps"]))
         self.assertGreater(p["spilled_bytes"], 11 * MIB)
         plain, small = (array.array("f", files.tensors(self.fit(name, *switches, *more)))
                         for name, more in (("plain", []), ("small", ["--spill", self.dir, "--budget", budget])))
