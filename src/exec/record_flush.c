@@ -189,9 +189,25 @@ static snug_status bring_variable(const run *u, snug_variable *v, snug_error *er
                       : sn_storage_to_host(u->r, v->storage, err);
 }
 
+/* The first node that reads the leaf. */
+static sn_node reader_of(const run *u, uint32_t leaf) {
+    const sn_graph *g = u->rec->graph;
+    const sn_value v = sn_graph_input_at(g, leaf);
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++) {
+        const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k].i == v.i)
+                return (sn_node){i};
+    }
+    return SN_NO_NODE;
+}
+
 static snug_status bring_leaves(run *u, snug_error *err) {
-    for (uint32_t i = 0; u->r->card && i < u->rec->n_leaf; i++)
-        SNUG_TRY(bring_leaf(u, i, err));
+    for (uint32_t i = 0; u->r->card && i < u->rec->n_leaf; i++) {
+        const snug_status status = bring_leaf(u, i, err);
+        if (status != SNUG_OK)
+            return fail_at(u, reader_of(u, i), status, err);
+    }
     return SNUG_OK;
 }
 

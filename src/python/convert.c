@@ -285,21 +285,30 @@ static int array_type(const Py_buffer *b, int dtype, snug_type *type, int *from)
     return 0;
 }
 
+/* Elements as they are may go to a GPU without a copy on the host. */
+static snug_status copy_array(const Py_buffer *b, int from, const snug_type *type, snug_tensor **t,
+                              snug_error *err) {
+    void *to;
+    if (from == (int)type->dtype && !snug_recorder_is_on_host(py.recorder) &&
+        PyBuffer_IsContiguous(b, 'C'))
+        return snug_tensor_copy(py.recorder, type, b->buf, t, err);
+    const snug_status status = snug_tensor_fresh(py.recorder, type, t, &to, err);
+    if (status == SNUG_OK)
+        py_put_array(b, from, type->dtype, to);
+    return status;
+}
+
 static snug_tensor *convert_array(PyObject *o, int dtype) {
     Py_buffer b;
     snug_error err;
     snug_tensor *t = NULL;
     snug_type type;
     int from;
-    void *to;
     if (PyObject_GetBuffer(o, &b, PyBUF_FULL_RO) < 0)
         return NULL;
-    if (array_type(&b, dtype, &type, &from) == 0) {
-        if (snug_tensor_fresh(py.recorder, &type, &t, &to, &err) != SNUG_OK)
-            py_raise(&err);
-        else
-            py_put_array(&b, from, type.dtype, to);
-    }
+    if (array_type(&b, dtype, &type, &from) == 0 &&
+        copy_array(&b, from, &type, &t, &err) != SNUG_OK)
+        py_raise(&err);
     PyBuffer_Release(&b);
     return t;
 }

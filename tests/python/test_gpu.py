@@ -27,12 +27,20 @@ def on_card():
     return tf.config.experimental.get_memory_info("GPU:0")["current"]
 
 
+class World(ctypes.Structure):
+    """sn_emulated_card of tests/support/cuda_driver.h."""
+    _fields_ = [("total_bytes", ctypes.c_size_t), ("context_bytes", ctypes.c_size_t), ("others_bytes", ctypes.c_size_t),
+                ("n_devices", ctypes.c_int), ("held_bytes", ctypes.c_size_t), ("graph_bytes", ctypes.c_size_t),
+                ("n_resets", ctypes.c_int), ("fail_at", ctypes.c_int64), ("lost", ctypes.c_bool),
+                ("n_replays", ctypes.c_int64)]
+
+
 def card():
     """(bytes of its blocks, captured runs that were replayed), by the emulated driver."""
     library = ctypes.CDLL(PLUGIN)
-    library.sn_emulated_world.restype = ctypes.c_void_p
-    words = (ctypes.c_int64 * 12).from_address(library.sn_emulated_world())
-    return words[4], words[7]
+    library.sn_emulated_world.restype = ctypes.POINTER(World)
+    world = library.sn_emulated_world().contents
+    return world.held_bytes, world.n_replays
 
 
 def script(text, *options, **environment):

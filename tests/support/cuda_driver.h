@@ -9,6 +9,7 @@ extern "C" {
 #include "op/runner.h"
 #endif
 
+/* tests/python/test_gpu.py has it, too. */
 typedef struct {
     size_t total_bytes, context_bytes, others_bytes;
     int n_devices;
