@@ -187,8 +187,9 @@ static snug_status fill_buffer(sn_cursor *c, snug_error *err) {
         if (got && sn_iterator_interrupted(c->iterator))
             return sn_fail(err, SNUG_E_INTERRUPTED, "stopped by the caller");
     }
+    if (!s->full)
+        sn_advance_end(c->stage->engine, &s->pass);
     s->full = true;
-    sn_advance_end(c->stage->engine, &s->pass);
     return SNUG_OK;
 }
 
