@@ -35,7 +35,7 @@ SparseTensorSpec = namedtuple("SparseTensorSpec", ["shape", "dtype"])
 def sparse_to_dense(sp_input, default_value=None, validate_indices=True, name=None):
     indices, values, shape = sp_input
     rank = indices.shape[-1]
-    if rank == 1 and not default_value:     # all places of one axis, as a feature of an Example has them
+    if rank == 1 and not default_value and (_capture.is_slot(shape) or values.shape[0] == int(shape[0])):     # all places of one axis, as a feature of an Example has them
         return tf.identity(values) if values.dtype != tf.string else values
     if values.dtype == tf.string:
         return _texts_to_dense(indices, values, shape, default_value)

@@ -82,6 +82,37 @@ def bitcast(input, type, name=None):
     return tf.constant(input.numpy().view(kind.as_numpy_dtype))
 
 
+# --- matrices, by their singular values or by series ---------------------------------------------------
+def pinv(a, rcond=None, validate_args=False, name=None):
+    """The pseudoinverse: singular values that are as good as 0 stay 0."""
+    a = tf.convert_to_tensor(a)
+    s, u, v = tf.linalg.svd(a)
+    least = (10 * max(a.shape[-2:]) * (2.2e-16 if a.dtype == tf.float64 else 1.2e-7) if rcond is None else rcond) * tf.reduce_max(s, -1, keepdims=True)
+    there = s > least
+    inverse = tf.where(there, 1.0 / tf.where(there, s, tf.ones_like(s)), tf.zeros_like(s))
+    return tf.matmul(v * inverse[..., None, :], u, transpose_b=True)
+
+
+def matrix_rank(a, tol=None, validate_args=False, name=None):
+    a = tf.convert_to_tensor(a)
+    s = tf.linalg.svd(a, compute_uv=False)
+    least = max(a.shape[-2:]) * (2.2e-16 if a.dtype == tf.float64 else 1.2e-7) * tf.reduce_max(s, -1, keepdims=True) if tol is None else tol
+    return tf.reduce_sum(tf.cast(s > least, tf.int32), -1)
+
+
+def expm(input, name=None):  # noqa: A002
+    """The series of the matrix over 2^8, squared eight times."""
+    x = tf.convert_to_tensor(input) / 256.0
+    unit = tf.eye(x.shape[-1], dtype=x.dtype) + tf.zeros_like(x)
+    total, term = unit + x, x
+    for k in range(2, 9):
+        term = term @ x / k
+        total = total + term
+    for _ in range(8):
+        total = total @ total
+    return total
+
+
 # --- draws that need a loop of their own: made on the host, from a key of the recorder ------------------
 def _host(shape, dtype, draw, seed=None):
     import numpy as np

@@ -42,7 +42,8 @@ PYTHON = {
     **_from("snug._more", "range:range_of clip_by_global_norm broadcast_static_shape broadcast_dynamic_shape shape_n random.gamma:gamma"
             " random.poisson:poisson random.stateless_gamma:stateless_gamma"
             " tensor_scatter_nd_max tensor_scatter_nd_min random_normal_initializer constant_initializer zeros_initializer"
-            " ones_initializer random_uniform_initializer linalg.adjoint:adjoint bitcast"),
+            " ones_initializer random_uniform_initializer linalg.adjoint:adjoint bitcast linalg.pinv:pinv"
+            " linalg.matrix_rank:matrix_rank linalg.expm:expm"),
     **_from("snug._nest", "flatten pack_sequence_as map_structure assert_same_structure is_nested", "nest."),
     **_from("snug._misc", "device name_scope print Module init_scope control_dependencies executing_eagerly py_function"
             " numpy_function inside_function get_static_value Assert ensure_shape"

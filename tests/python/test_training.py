@@ -2,6 +2,9 @@
 """Variables, tapes and tf.function together."""
 import contextlib
 import io
+import os
+import pickle
+import tempfile
 import unittest
 
 import numpy as np
@@ -221,6 +224,45 @@ class Checkpoints(unittest.TestCase):
             self.assertEqual((v.numpy().tolist(), int(w), len(manager.checkpoints)), ([1, 2], 3, 2))
             with self.assertRaises(tf.errors.NotFoundError):
                 tf.train.Checkpoint(v=v).restore(folder + "/none")
+
+
+class Datasets(unittest.TestCase):
+    """keras.datasets and get_file look into the cache folder, and nowhere else."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.environ.pop, "KERAS_HOME")
+        os.environ["KERAS_HOME"] = folder.name
+        self.at = os.path.join(folder.name, "datasets")
+        os.makedirs(self.at)
+
+    def test_words_of_imdb_are_numbered_as_keras_numbers_them(self):
+        lines = np.empty(3, object)
+        lines[:] = [[1, 5], [2, 9, 4], [3]]
+        np.savez(os.path.join(self.at, "imdb.npz"), x_train=lines, y_train=np.array([0, 1, 0]), x_test=lines[:1], y_test=np.array([1]))
+        (x, y), (x_test, y_test) = tf.keras.datasets.imdb.load_data(num_words=10)
+        self.assertEqual(sorted(map(tuple, x)), [(1, 4, 8), (1, 5, 2, 7), (1, 6)])
+        self.assertEqual((len(y), x_test.tolist(), y_test.tolist()), (3, [[1, 4, 8]], [1]))
+        (x, _), _ = tf.keras.datasets.imdb.load_data(start_char=None, index_from=0, oov_char=None, num_words=5, maxlen=3)
+        self.assertEqual(sorted(map(tuple, x)), [(1,), (3,)])
+
+    def test_cifar10_has_channels_last(self):
+        folder = os.path.join(self.at, "cifar-10-batches-py")
+        os.makedirs(folder)
+        for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
+            with open(os.path.join(folder, name), "wb") as file:
+                pickle.dump({b"data": np.arange(3072, dtype="uint8").reshape(1, 3072), b"labels": [7]}, file)
+        (x, y), (x_test, _) = tf.keras.datasets.cifar10.load_data()
+        self.assertEqual((x.shape, y.tolist(), x_test.shape), ((5, 32, 32, 3), [[7]] * 5, (1, 32, 32, 3)))
+        self.assertEqual(x[0, 0, 1].tolist(), [1, 1, 1])
+
+    def test_get_file_takes_what_is_there(self):
+        with self.assertRaisesRegex(FileNotFoundError, "downloads nothing"):
+            tf.keras.utils.get_file("a.txt", "https://nowhere/a.txt")
+        with open(os.path.join(self.at, "a.txt"), "w") as file:
+            file.write("text")
+        self.assertEqual(tf.keras.utils.get_file("a.txt", "https://nowhere/a.txt"), os.path.join(self.at, "a.txt"))
 
 
 class Plans(unittest.TestCase):

@@ -2,49 +2,145 @@
 import os
 import types
 
-_FILES = {"mnist": "mnist.npz", "fashion_mnist": "fashion-mnist", "cifar10": "cifar-10-batches-py", "cifar100": "cifar-100-python",
-          "imdb": "imdb.npz", "reuters": "reuters.npz", "boston_housing": "boston_housing.npz", "california_housing":
-          "california_housing.npz"}
+_FILES = {"mnist": ["mnist.npz"], "fashion_mnist": ["fashion-mnist"], "imdb": ["imdb.npz"], "reuters": ["reuters.npz"],
+          "cifar10": ["cifar-10-batches-py-target/cifar-10-batches-py", "cifar-10-batches-py"],
+          "cifar100": ["cifar-100-python-target/cifar-100-python", "cifar-100-python"],
+          "boston_housing": ["boston_housing.npz"], "california_housing": ["california_housing.npz"]}
+
+
+def cache_folder():
+    return os.path.join(os.environ.get("KERAS_HOME", os.path.join(os.path.expanduser("~"), ".keras")), "datasets")
 
 
 def _path(name, path=None):
-    folder = os.path.join(os.environ.get("KERAS_HOME", os.path.join(os.path.expanduser("~"), ".keras")), "datasets")
-    full = path if path and os.path.isabs(path) else os.path.join(folder, path or _FILES[name])
-    if not os.path.exists(full):
-        raise FileNotFoundError(f"keras.datasets.{name}: there is no file '{full}'; Snug downloads nothing: put it there")
-    return full
+    names = [path] if path else _FILES[name]
+    full = [n if os.path.isabs(n) else os.path.join(cache_folder(), n) for n in names]
+    for found in full:
+        if os.path.exists(found):
+            return found
+    raise FileNotFoundError(f"keras.datasets.{name}: there is no file '{full[0]}'; Snug downloads nothing: put it there")
 
 
-def _loader(name):
-    def load_data(path=None, **settings):
+def _arrays(name, path):
+    import numpy as np
+    with np.load(_path(name, path), allow_pickle=name in ("imdb", "reuters")) as f:
+        return {key: f[key] for key in f.files}
+
+
+def _mnist(path="mnist.npz"):
+    f = _arrays("mnist", path)
+    return (f["x_train"], f["y_train"]), (f["x_test"], f["y_test"])
+
+
+def _fashion_mnist():
+    import gzip
+
+    import numpy as np
+    folder, out = _path("fashion_mnist"), []
+    for part in ("train", "t10k"):
+        with gzip.open(os.path.join(folder, f"{part}-labels-idx1-ubyte.gz")) as f:
+            labels = np.frombuffer(f.read(), np.uint8, offset=8)
+        with gzip.open(os.path.join(folder, f"{part}-images-idx3-ubyte.gz")) as f:
+            out.append((np.frombuffer(f.read(), np.uint8, offset=16).reshape(len(labels), 28, 28), labels))
+    return tuple(out)
+
+
+# --- small pictures -------------------------------------------------------------------------------------
+def _batch(path, key):
+    """Pictures with their channels last, and labels."""
+    import pickle
+
+    import numpy as np
+    with open(path, "rb") as f:
+        found = pickle.load(f, encoding="bytes")
+    pictures = np.asarray(found[b"data"]).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    return pictures, np.array(found[key.encode()], "uint8").reshape(-1, 1)
+
+
+def _cifar10():
+    import numpy as np
+    folder = _path("cifar10")
+    parts = [_batch(os.path.join(folder, f"data_batch_{i}"), "labels") for i in range(1, 6)]
+    return tuple(np.concatenate(column) for column in zip(*parts)), _batch(os.path.join(folder, "test_batch"), "labels")
+
+
+def _cifar100(label_mode="fine"):
+    if label_mode not in ("fine", "coarse"):
+        raise ValueError(f"`label_mode` must be one of `'fine'`, `'coarse'`. Received: label_mode={label_mode}.")
+    folder = _path("cifar100")
+    return tuple(_batch(os.path.join(folder, part), f"{label_mode}_labels") for part in ("train", "test"))
+
+
+# --- numbers of words -----------------------------------------------------------------------------------
+def _words(lines, num_words, skip_top, maxlen, start_char, oov_char, index_from):
+    """[(line, its place)]: begun, shifted, cut and without rare words, as the settings say."""
+    if start_char is not None:
+        lines = [[start_char] + [w + index_from for w in line] for line in lines]
+    elif index_from:
+        lines = [[w + index_from for w in line] for line in lines]
+    kept = [(line, i) for i, line in enumerate(lines) if not maxlen or len(line) < maxlen]
+    if not kept:
+        raise ValueError(f"After filtering for sequences shorter than maxlen={maxlen}, no sequence was kept. Increase maxlen.")
+    most = num_words or max(max(line) for line, _ in kept)
+    inside = lambda w: skip_top <= w < most
+    return [([w if inside(w) else oov_char for w in line] if oov_char is not None else [w for w in line if inside(w)], i) for line, i in kept]
+
+
+def _objects(rows):
+    import numpy as np
+    made = np.empty(len(rows), object)
+    made[:] = rows
+    return made
+
+
+def _shuffled(draw, x, y):
+    import numpy as np
+    order = np.arange(len(x))
+    draw.shuffle(order)
+    return x[order], y[order]
+
+
+def _imdb(path="imdb.npz", num_words=None, skip_top=0, maxlen=None, seed=113, start_char=1, oov_char=2, index_from=3, **ignored):
+    import numpy as np
+    f, draw = _arrays("imdb", path), np.random.RandomState(seed)
+    train = _shuffled(draw, f["x_train"], f["y_train"])
+    test = _shuffled(draw, f["x_test"], f["y_test"])
+    rows = _words([*train[0], *test[0]], num_words, skip_top, maxlen, start_char, oov_char, index_from)
+    labels, at = np.concatenate([train[1], test[1]]), len(train[0])
+    parts = [[(line, labels[i]) for line, i in rows if (i < at) == first] for first in (True, False)]
+    return tuple((_objects([line for line, _ in part]), np.array([label for _, label in part])) for part in parts)
+
+
+def _reuters(path="reuters.npz", num_words=None, skip_top=0, maxlen=None, test_split=0.2, seed=113, start_char=1, oov_char=2, index_from=3):
+    import numpy as np
+    f = _arrays("reuters", path)
+    x, y = _shuffled(np.random.RandomState(seed), f["x"], f["y"])
+    rows = _words(list(x), num_words, skip_top, maxlen, start_char, oov_char, index_from)
+    lines, labels, at = _objects([line for line, _ in rows]), np.array([y[i] for _, i in rows]), int(len(rows) * (1 - test_split))
+    return (lines[:at], labels[:at]), (lines[at:], labels[at:])
+
+
+def _word_index(name):
+    def get_word_index(path=f"{name}_word_index.json"):
+        import json
+        with open(_path(name, path)) as f:
+            return json.load(f)
+    return get_word_index
+
+
+def _housing(name):
+    def load_data(path=None, test_split=0.2, seed=113, version="large", **ignored):
         import numpy as np
-        full = _path(name, path)
-        if os.path.isdir(full):
-            return _from_folder(name, full)
-        with np.load(full, allow_pickle=name in ("imdb", "reuters")) as f:
-            if "x_train" in f.files:
-                return (f["x_train"], f["y_train"]), (f["x_test"], f["y_test"])
-            x, y = f["x"], f["y"]
-        at = int(len(x) * (1 - settings.get("test_split", 0.2)))
+        f = _arrays(name, path)
+        x, y = _shuffled(np.random.RandomState(seed), f["x"], f["y"])
+        at = int(len(x) * (1 - test_split))
         return (x[:at], y[:at]), (x[at:], y[at:])
     return load_data
 
 
-def _from_folder(name, folder):
-    import gzip
-
-    import numpy as np
-    if name == "fashion_mnist":
-        out = []
-        for part in ("train", "t10k"):
-            with gzip.open(os.path.join(folder, f"{part}-labels-idx1-ubyte.gz")) as f:
-                labels = np.frombuffer(f.read(), np.uint8, offset=8)
-            with gzip.open(os.path.join(folder, f"{part}-images-idx3-ubyte.gz")) as f:
-                images = np.frombuffer(f.read(), np.uint8, offset=16).reshape(len(labels), 28, 28)
-            out.append((images, labels))
-        return tuple(out)
-    raise NotImplementedError(f"keras.datasets.{name} in '{folder}' is not read yet")
-
-
-for _name in _FILES:
-    globals()[_name] = types.SimpleNamespace(load_data=_loader(_name), __name__=_name)
+_LOADERS = {"mnist": _mnist, "fashion_mnist": _fashion_mnist, "cifar10": _cifar10, "cifar100": _cifar100, "imdb": _imdb, "reuters": _reuters,
+            "boston_housing": _housing("boston_housing"), "california_housing": _housing("california_housing")}
+for _name, _load in _LOADERS.items():
+    globals()[_name] = types.SimpleNamespace(load_data=_load, __name__=_name)
+for _name in ("imdb", "reuters"):
+    globals()[_name].get_word_index = _word_index(_name)

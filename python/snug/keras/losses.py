@@ -12,6 +12,7 @@ _ALIASES = {"mse": "mean_squared_error", "mae": "mean_absolute_error", "mape": "
             "KLD": "kl_divergence", "cosine_similarity": "cosine_similarity", "huber_loss": "huber"}
 _FUNCTIONS = {snake(name): name for name in _signatures.LOSSES if name not in ("Loss", "CTC", "Circle")}
 _FUNCTIONS["kl_divergence"] = "KLDivergence"
+_MORE = ("CTC", "Circle", "ctc", "circle")
 
 
 def _text(name, settings):
@@ -162,6 +163,9 @@ def __getattr__(name):
             globals()[real] = _make_class(real)
         elif real in _FUNCTIONS:
             globals()[real] = _make_function(real)
+        elif real in _MORE:
+            from snug.keras import _losses_more
+            globals()[real] = getattr(_losses_more, real)
         else:
             raise AttributeError(f"keras.losses.{name} is not in Snug")
     globals()[name] = globals()[real]
@@ -169,7 +173,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(set(_signatures.LOSSES) | set(_FUNCTIONS) | set(_ALIASES) | {"get", "serialize", "deserialize"})
+    return sorted(set(_signatures.LOSSES) | set(_FUNCTIONS) | set(_ALIASES) | set(_MORE) | {"get", "serialize", "deserialize"})
 
 
 def get(identifier):
@@ -188,8 +192,10 @@ def as_loss(identifier):
         name = _ALIASES.get(identifier, identifier)
         if name in _FUNCTIONS:
             return __getattr__(_FUNCTIONS[name])()
-        if name in _signatures.LOSSES:
+        if name in _signatures.LOSSES or name in ("CTC", "Circle"):
             return __getattr__(name)()
+        if name in _MORE:
+            return __getattr__({"ctc": "CTC", "circle": "Circle"}[name])()
         if name in _serial._scope:
             return as_loss(_serial._scope[name])
         raise ValueError(f"Could not interpret loss identifier: {identifier}")

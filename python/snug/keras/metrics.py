@@ -334,6 +334,35 @@ def _make_function(name):
 _ACCURACIES = ("binary_accuracy", "categorical_accuracy", "sparse_categorical_accuracy")
 
 
+def sparse_top_k_categorical_accuracy(y_true, y_pred, k=5, from_sorted_ids=False):
+    """Whether the label is among the k best."""
+    y_pred = tf.convert_to_tensor(y_pred)
+    labels, shape = tf.cast(tf.reshape(y_true, (-1,)), "int32"), list(y_pred.shape[:-1])
+    hit = tf.math.in_top_k(labels, tf.reshape(y_pred, (-1, y_pred.shape[-1])), k)
+    return tf.reshape(tf.cast(hit, y_pred.dtype), shape)
+
+
+def top_k_categorical_accuracy(y_true, y_pred, k=5):
+    return sparse_top_k_categorical_accuracy(tf.argmax(y_true, axis=-1), y_pred, k)
+
+
+def _about_mean(x, axis):
+    x = tf.cast(tf.convert_to_tensor(x), "float32")
+    return x - tf.reduce_mean(x, axis, keepdims=True)
+
+
+def pearson_correlation(y_true, y_pred, axis=-1):
+    a, b = _about_mean(y_true, axis), _about_mean(y_pred, axis)
+    return tf.reduce_sum(a * b, axis) / (tf.sqrt(tf.reduce_sum(a * a, axis)) * tf.sqrt(tf.reduce_sum(b * b, axis)) + 1e-7)
+
+
+def concordance_correlation(y_true, y_pred, axis=-1):
+    a, b = _about_mean(y_true, axis), _about_mean(y_pred, axis)
+    apart = tf.reduce_mean(tf.cast(y_true, "float32"), axis) - tf.reduce_mean(tf.cast(y_pred, "float32"), axis)
+    both = tf.reduce_mean(a * a, axis) + tf.reduce_mean(b * b, axis) + tf.square(apart)
+    return 2.0 * tf.reduce_mean(a * b, axis) / (both + 1e-7)
+
+
 def __getattr__(name):
     from snug.keras import losses
     real = _ALIASES.get(name, name)

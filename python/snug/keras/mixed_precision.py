@@ -28,3 +28,10 @@ def set_dtype_policy(policy):
 
 
 set_global_policy = set_dtype_policy
+
+
+def __getattr__(name):
+    if name == "LossScaleOptimizer":
+        from snug.keras import optimizers
+        return optimizers.LossScaleOptimizer
+    raise AttributeError(f"keras.mixed_precision.{name} is not in Snug")

@@ -257,7 +257,18 @@ def _make(name):
                                      "rmsprop", "__module__": __name__})
 
 
+def LossScaleOptimizer(inner_optimizer, initial_scale=32768.0, dynamic_growth_steps=2000, **ignored):
+    """The optimizer itself: losses are scaled for the sake of float16, and Snug's are float32."""
+    made = get(inner_optimizer)
+    made.inner_optimizer = made
+    made.get_scaled_loss = made.scale_loss = lambda loss: loss
+    made.get_unscaled_gradients = lambda gradients: gradients
+    return made
+
+
 def __getattr__(name):
+    if name in ("Muon", "MultiOptimizer"):
+        raise AttributeError(f"keras.optimizers.{name} is not in Snug; AdamW is the nearest")
     if name in _signatures.OPTIMIZERS and name not in _NO:
         globals()[name] = _make(name)
         return globals()[name]

@@ -51,3 +51,20 @@ def dropout(inputs, rate, noise_shape=None, seed=None):
 
 def shuffle(x, axis=0, seed=None):
     return tf.random.shuffle(x)
+
+
+def gamma(shape, alpha, dtype=None, seed=None):
+    return tf.random.gamma(shape, alpha, dtype=dtype or "float32")
+
+
+def beta(shape, alpha, beta, dtype=None, seed=None):
+    a, b = gamma(shape, alpha, dtype), gamma(shape, beta, dtype)
+    return a / (a + b)
+
+
+def binomial(shape, counts, probabilities, dtype=None, seed=None):
+    """How many of so many draws are below the probability."""
+    most = int(tf.reduce_max(tf.convert_to_tensor(counts)))
+    hits = tf.random.uniform((most, *shape)) < tf.cast(probabilities, "float32")
+    counted = tf.reshape(tf.range(most), (most,) + (1,) * len(shape)) < tf.cast(counts, "int32")
+    return tf.reduce_sum(tf.cast(hits & counted, dtype or "float32"), 0)

@@ -61,8 +61,27 @@ class PyDataset:
 Sequence = PyDataset
 
 
-def get_file(*args, **kwargs):
-    raise NotImplementedError("keras.utils.get_file downloads, which Snug does not do; give it a local path")
+def get_file(fname=None, origin=None, untar=False, md5_hash=None, file_hash=None, cache_subdir="datasets", hash_algorithm="auto", extract=False,
+             archive_format="auto", cache_dir=None, force_download=False):
+    """A file that is in the cache folder already, or that `origin` names on this machine."""
+    import os
+    import shutil
+    from snug.keras import datasets
+    name = os.path.basename(str(fname or origin or "").rstrip("/"))
+    folder = os.path.join(cache_dir, cache_subdir) if cache_dir else os.path.join(os.path.dirname(datasets.cache_folder()), cache_subdir)
+    path = name if os.path.isabs(str(fname or "")) else os.path.join(folder, name)
+    local = str(origin or "").removeprefix("file://")
+    if not os.path.exists(path) and os.path.exists(local):
+        os.makedirs(folder, exist_ok=True)
+        shutil.copy(local, path)
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"keras.utils.get_file: there is no file '{path}'; Snug downloads nothing: put {origin or name} there")
+    if (extract or untar) and os.path.isfile(path):
+        target = path + "_extracted"
+        if not os.path.exists(target):
+            shutil.unpack_archive(path, target)
+        return target
+    return path
 
 
 def plot_model(*args, **kwargs):
@@ -170,6 +189,34 @@ def version():
 
 def model_to_dot(*args, **kwargs):
     raise NotImplementedError("keras.utils.model_to_dot is not in Snug")
+
+
+def standardize_dtype(dtype):
+    from snug._types import as_dtype
+    return as_dtype("float32" if dtype is None else dtype).name
+
+
+def clear_session(free_memory=True):
+    from snug.keras import backend
+    backend.clear_session()
+
+
+def enable_interactive_logging():
+    """What fit prints is lines; there is nothing else to choose."""
+
+
+def disable_interactive_logging():
+    """See enable_interactive_logging."""
+
+
+def is_interactive_logging_enabled():
+    return True
+
+
+class FeatureSpace:
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("keras.utils.FeatureSpace is not in Snug; Normalization, StringLookup, IntegerLookup, Discretization and"
+                                  " CategoryEncoding are, one for each feature")
 
 
 del _C
