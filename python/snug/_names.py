@@ -96,6 +96,7 @@ PYTHON = {
             " SAVED_MODEL_FILENAME_PB SERVING TRAINING GPU TPU DEFAULT_SERVING_SIGNATURE_DEF_KEY", "saved_model."),
     **_from("snug._train", "Checkpoint CheckpointManager latest_checkpoint list_variables load_variable load_checkpoint"
             " get_checkpoint_state checkpoints_iterator CheckpointOptions ExponentialMovingAverage", "train."),
+    **_from("snug._strings", "encode_base64 decode_base64 decode_compressed", "io."),
     **_from("snug._strings", "format unicode_split bytes_split ngrams unicode_decode unicode_encode unicode_transcode", "strings."),
     **_from("snug._ragged", "RaggedTensor"),
     **_from("snug._complex", "complex math.imag:imag math.angle:angle"),

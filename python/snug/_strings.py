@@ -185,10 +185,42 @@ def _single(input, what, encoding="UTF-8"):  # noqa: A002
         raise Peek
     text = _of(input)
     if text.ndim:
-        raise tf.errors.UnimplementedError(None, None, f"{what} of several texts: Snug has no ragged tensors; take one at a time")
+        raise tf.errors.UnimplementedError(None, None, f"{what} of several texts is not in Snug; take one at a time")
     if encoding.upper() not in ("UTF-8", "UTF8"):
         raise tf.errors.UnimplementedError(None, None, f"{what} from or to {encoding} is not in Snug; UTF-8 is")
     return text.numpy()
+
+
+def _each(input, change):  # noqa: A002
+    """A function of bytes on each text."""
+    if hasattr(input, "_slot"):
+        raise Peek
+    texts = _array(input)
+    return StringTensor([change(t) for t in texts.ravel().tolist()], texts.shape)
+
+
+def encode_base64(input, pad=False, name=None):  # noqa: A002
+    import base64
+    return _each(input, lambda t: base64.urlsafe_b64encode(t).rstrip(b"" if pad else b"="))
+
+
+def decode_base64(input, name=None):  # noqa: A002
+    import base64
+    import binascii
+    try:
+        return _each(input, lambda t: base64.b64decode(t + b"=" * (-len(t) % 4), altchars=b"-_", validate=True))
+    except binascii.Error as error:
+        raise tf.errors.InvalidArgumentError(None, None, f"Invalid base64: {error}") from None
+
+
+def decode_compressed(bytes, compression_type="", name=None):  # noqa: A002
+    import zlib
+    if compression_type not in ("", "ZLIB", "GZIP"):
+        raise tf.errors.InvalidArgumentError(None, None, f"Value for attr 'compression_type' of {compression_type!r} is none of '', ZLIB, GZIP")
+    try:
+        return _each(bytes, (lambda t: t) if not compression_type else lambda t: zlib.decompress(t, 47))
+    except zlib.error as error:
+        raise tf.errors.DataLossError(None, None, f"decode_compressed: {error}") from None
 
 
 def bytes_split(input, name=None):  # noqa: A002

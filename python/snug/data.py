@@ -317,7 +317,7 @@ class Dataset:
         return _structure.flatten_to(self._shape, values, "padding_values")
 
     def ragged_batch(self, *args, **kwargs):
-        raise tf.errors.UnimplementedError(None, None, "Snug has no ragged tensors; padded_batch is the nearest")
+        raise tf.errors.UnimplementedError(None, None, "elements of Snug's datasets are no ragged tensors; padded_batch is the nearest")
 
     def unbatch(self, name=None):
         return self._stage("_UnbatchDataset", lambda d: d.unbatch())

@@ -1,4 +1,6 @@
 """SequenceExamples written and parsed, alone and in map; Examples as text; WAV files; characters and neighbours of words."""
+import zlib
+
 import numpy as np
 import tensorflow as tf
 from parity import check, raises
@@ -61,6 +63,11 @@ check("codes", tf.strings.unicode_decode("a€", "UTF-8"))
 check("encoded", tf.strings.unicode_encode([97, 8364], "UTF-8"))
 check("neighbours", tf.strings.ngrams(["a", "b", "c"], 2))
 check("padded neighbours", tf.strings.ngrams(["a", "b", "c"], 2, pad_values=("<", ">")))
+check("base64", tf.io.encode_base64(["a?>", "hello"]))
+check("padded base64", tf.io.encode_base64("hello", pad=True))
+check("from base64", tf.io.decode_base64(["YT8-", "aGVsbG8"]))
+raises(tf.errors.InvalidArgumentError, lambda: tf.io.decode_base64("a*"))
+check("unpacked", tf.io.decode_compressed(tf.constant(zlib.compress(b"many many bytes")), "ZLIB"))
 picture = tf.constant(np.random.RandomState(0).randint(0, 255, (16, 16, 3)).astype("uint8"))
 check("quality", tf.image.stateless_random_jpeg_quality(picture, 75, 95, (1, 2)).dtype)
 raises(ValueError, lambda: tf.image.random_jpeg_quality(picture, 90, 80))
