@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "memory/engine.h"
+#include "op/abi.h"
 
 #include <snug/device.h>
 
@@ -67,7 +68,7 @@ static snug_status find_api(void *library, const sn_gpu_api **out, snug_error *e
     memcpy(&plugin, &symbol, sizeof plugin);
     if (!symbol)
         return sn_fail(err, SNUG_E_DEVICE, "the GPU plug-in is no plug-in of Snug");
-    *out = plugin(SN_GPU_ABI);
+    *out = plugin(sn_gpu_abi());
     return *out ? SNUG_OK
                 : sn_fail(err, SNUG_E_DEVICE,
                           "the GPU plug-in was built for another version of Snug; build both "

@@ -2,7 +2,7 @@
  * (libsnug-cuda.so) exports one function, sn_gpu_plugin, that gives the table below; the core loads
  * it on demand and runs without it.
  *
- *     const sn_gpu_api *api = plugin(SN_GPU_ABI);          // NULL: built for another Snug
+ *     const sn_gpu_api *api = plugin(sn_gpu_abi());        // abi.h; NULL: of another Snug
  *     api->open(&options, &gpu, err);                      // context made, measured, booked
  *     api->alloc(gpu, bytes, &arena, err);                 // planned bytes: before the first step
  *     api->copy(gpu, SN_GPU_TO, 0, arena, staging, n, err);

@@ -3,6 +3,7 @@
  * its parameters and its workspace. */
 #include "support/cuda_door.h"
 
+#include "op/abi.h"
 #include "support/support.h"
 
 #include <dlfcn.h>
@@ -132,7 +133,7 @@ static snug_status open_plugin(const char *path, snug_error *err) {
     if (!symbol)
         return sn_fail(err, SNUG_E_IO, "%s is no plug-in", path);
     memcpy(&plugin, &symbol, sizeof plugin);
-    at.api = plugin(SN_GPU_ABI);
+    at.api = plugin(sn_gpu_abi());
     if (!at.api)
         return sn_fail(err, SNUG_E_IO, "%s was built for another Snug", path);
     SNUG_TRY(at.api->open(&options, &at.gpu, err));

@@ -5,6 +5,7 @@
  * Tests find sn_emulated_world by its name: how large the card is, what others hold of it, and
  * which call of the driver is the first to fail, for good or once. */
 #include "cuda_driver.h"
+#include "op/abi.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -230,7 +231,7 @@ extern "C" const sn_gpu_api *sn_gpu_plugin_plain(int abi);
 static tape *tapes; /* the newest first */
 
 static const sn_gpu_api *plain(void) {
-    return sn_gpu_plugin_plain(SN_GPU_ABI);
+    return sn_gpu_plugin_plain(sn_gpu_abi());
 }
 
 static tape *open_tape(const sn_gpu *g) {

@@ -7,6 +7,7 @@
  * 3. The refused word is 0 whenever a finish has returned. */
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/lib.h"
+#include "op/abi.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -515,5 +516,5 @@ static const sn_gpu_api api = {
 extern "C" SNUG_API const sn_gpu_api *PLUGIN(int abi);
 
 extern "C" SNUG_API const sn_gpu_api *PLUGIN(int abi) {
-    return abi == SN_GPU_ABI ? &api : NULL;
+    return abi == sn_gpu_abi() ? &api : NULL;
 }
