@@ -17,7 +17,8 @@ def create_rng_state(seed, alg=None):
 
 
 class Generator:
-    """Numbers that follow from a seed of its own: the stateless draws with a counter."""
+    """Numbers that follow from a seed of its own: the stateless draws with a counter. In a trace, which must give others at each call
+    and is only recorded once, they are the recorder's."""
 
     def __init__(self, state=None, alg=None, copy_from=None):
         self._seed = int(copy_from._seed if copy_from is not None else 0 if state is None else state[0])
@@ -53,7 +54,7 @@ class Generator:
         return tf.constant(self._seed, dtype=tf.int64)
 
     def _next(self):
-        if _C.is_capturing():               # its state is Python's: drawn anew for each element
+        if _C.is_capturing() or _C.is_tracing():            # its state is Python's: drawn anew for each element or call
             raise Peek
         self._count += 1
         return [self._seed & 0x7fffffff, self._count]
@@ -67,17 +68,22 @@ class Generator:
     def skip(self, delta):
         self._count += int(delta)
 
+    def _draw(self, kind, shape, *numbers):
+        if _C.is_tracing() and not _C.is_capturing():
+            return getattr(tf.random, kind)(shape, *numbers)
+        return getattr(tf.random, "stateless_" + kind)(shape, self._next(), *numbers)
+
     def normal(self, shape, mean=0.0, stddev=1.0, dtype=None, name=None):
-        return tf.random.stateless_normal(shape, self._next(), mean, stddev, dtype or tf.float32)
+        return self._draw("normal", shape, mean, stddev, dtype or tf.float32)
 
     def truncated_normal(self, shape, mean=0.0, stddev=1.0, dtype=None, name=None):
-        return tf.random.stateless_truncated_normal(shape, self._next(), mean, stddev, dtype or tf.float32)
+        return self._draw("truncated_normal", shape, mean, stddev, dtype or tf.float32)
 
     def uniform(self, shape, minval=0, maxval=None, dtype=None, name=None):
         dtype = dtype or tf.float32
         if maxval is None:
             maxval = 1
-        return tf.random.stateless_uniform(shape, self._next(), minval, maxval, dtype)
+        return self._draw("uniform", shape, minval, maxval, dtype)
 
     def uniform_full_int(self, shape, dtype=None, name=None):
         return self.uniform(shape, 0, 2 ** 31 - 1, dtype or tf.int32)

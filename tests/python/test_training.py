@@ -165,6 +165,18 @@ class Functions(unittest.TestCase):
         self.assertEqual((int(v), len(calls)), (4, 5))
         self.assertEqual(notes.getvalue().count("runs at every call"), 3)
 
+    def test_generators_draw_anew_at_each_call(self):
+        from snug import keras
+        own, seeds = tf.random.Generator.from_seed(5), keras.random.SeedGenerator(3)
+        draws = (lambda: own.normal([4]), lambda: own.uniform([4]), lambda: keras.random.normal((4,), seed=seeds),
+                 lambda: tf.random.stateless_normal([4], seeds.next()), lambda: tf.random.normal([4]))
+        with contextlib.redirect_stderr(io.StringIO()):
+            for draw in draws:
+                traced = tf.function(draw)
+                self.assertEqual(len({tuple(traced().numpy()) for _ in range(4)}), 4)
+        same = tf.function(lambda: keras.random.normal((4,), seed=7))
+        self.assertEqual(len({tuple(same().numpy()) for _ in range(4)}), 1)
+
     def test_print_shows_each_call(self):
         traced, v = [], tf.Variable(1.0)
 

@@ -1,19 +1,25 @@
 """keras.random."""
+from snug import _C
 from snug._lazy import tf
+from snug._types import Peek
 
 
 class SeedGenerator:
+    """Seeds, each another one. A trace, which must draw anew at each call and is only recorded once, draws from the recorder."""
+
     def __init__(self, seed=None, name=None, **kwargs):
         self.seed, self._count = seed, 0
 
     def next(self, ordered=True):
+        if _C.is_tracing():
+            raise Peek
         self._count += 1
         return (self.seed or 0, self._count)
 
 
 def _seeded(seed):
     if isinstance(seed, SeedGenerator):
-        return seed.next() if seed.seed is not None else None
+        return seed.next() if seed.seed is not None and not _C.is_tracing() else None
     return None if seed is None else (int(seed), 0)
 
 
