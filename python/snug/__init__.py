@@ -24,7 +24,7 @@ def budget(size=None):
     """Sets the most this process may use of the memory of the device it runs on, a GPU's or the host's: bytes, "2GiB",
     "50%", "auto"; None: no limit. Gives the number of bytes."""
     from snug import _C
-    there = _C.card_budget("0" if size is None else str(size))
+    there = _C.card_budget("auto" if size is None else str(size))
     return _C.budget(size) if there is None else there
 
 

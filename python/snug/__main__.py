@@ -43,7 +43,7 @@ def _start(options):
     size, host = options.get("--budget") or os.environ.get("SNUG_BUDGET"), options.get("--host-budget")
     try:
         for text in filter(None, (size, host)):
-            _C.parse_budget(text)
+            _C.check_budget(text)
         _C.wish(size, host)                  # the script may say yet which devices it sees
         if "--device" in options:
             _C.choose_device(options["--device"])

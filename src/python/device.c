@@ -64,7 +64,7 @@ static snug_status card_bytes(const char *text, const snug_device_info *card, si
     if (strcmp(text, "auto") == 0)
         return SNUG_OK;
     if (strcmp(end, "%") != 0)
-        return snug_budget_parse(text, bytes, err);
+        return snug_bytes_parse(text, bytes, err);
     *bytes = (size_t)((double)card->total_bytes * share / 100);
     return SNUG_OK;
 }
@@ -72,8 +72,11 @@ static snug_status card_bytes(const char *text, const snug_device_info *card, si
 static int limit_card(const char *text, const snug_device_info *card) {
     snug_error err;
     size_t bytes;
-    if (card_bytes(text, card, &bytes, &err) != SNUG_OK ||
-        snug_device_budget(py.engine, bytes, &err) != SNUG_OK)
+    if (card_bytes(text, card, &bytes, &err) != SNUG_OK) {
+        PyErr_SetString(PyExc_ValueError, err.text);
+        return -1;
+    }
+    if (snug_device_budget(py.engine, bytes, &err) != SNUG_OK)
         return raise(&err);
     py.device_budget = bytes;
     return 0;
@@ -106,6 +109,24 @@ static PyObject *set_wishes(PyObject *self, PyObject *args) {
         return NULL;
     snprintf(py.wish, sizeof py.wish, "%s", own ? own : "");
     snprintf(py.host_wish, sizeof py.host_wish, "%s", host ? host : "");
+    Py_RETURN_NONE;
+}
+
+/* check_budget(text): ValueError where no device can have it. */
+static PyObject *check_text(PyObject *self, PyObject *o) {
+    (void)self;
+    snug_error err;
+    size_t bytes;
+    char *end;
+    const char *text = PyUnicode_AsUTF8AndSize(o, NULL);
+    if (!text)
+        return NULL;
+    const double share = strtod(text, &end);
+    const int percent = share > 0 && strcmp(end, "%") == 0;
+    if (strcmp(text, "auto") != 0 && !percent && snug_bytes_parse(text, &bytes, &err) != SNUG_OK) {
+        PyErr_SetString(PyExc_ValueError, err.text);
+        return NULL;
+    }
     Py_RETURN_NONE;
 }
 
@@ -222,6 +243,7 @@ PyObject *py_device_text(int on_host) {
 PyMethodDef py_device_methods[] = {
     {"choose_device", choose, METH_O, "cpu, gpu, gpu:1 or auto, before anything runs."},
     {"wish", set_wishes, METH_VARARGS, "Budgets for when the engine is made."},
+    {"check_budget", check_text, METH_O, "Whether the text is one of a budget."},
     {"card_budget", set_card, METH_O, "Sets the card's budget by a text."},
     {"device_budget", set_budget, METH_O, "Sets the budget of the card's memory; 0: none."},
     {"exact_products", set_exact, METH_O, "f32 products in f32, not TF32."},

@@ -167,6 +167,15 @@ class Gpu(unittest.TestCase):
         small = tf.random.normal((4, 1024, 1024)) * 2.0
         self.assertEqual(small.numpy().shape, (4, 1024, 1024))
 
+    def test_budgets_by_text(self):
+        self.assertEqual([snug.budget("2GiB"), snug.budget("50%"), snug.budget(700 * MIB), snug.budget(None)],
+                         [2 << 30, _C.device()["total_bytes"] // 2, 700 * MIB, 0])
+        self.assertEqual(snug.memory().budget_bytes, 0)
+        with self.assertRaises(ValueError):
+            snug.budget("lots")
+        with self.assertRaises(tf.errors.ResourceExhaustedError):
+            snug.budget("10MiB")
+
     def test_a_step_in_slices_gives_the_same(self):
         x = np.random.default_rng(0).normal(size=(64, 32, 32, 3)).astype("f4")
 
