@@ -124,7 +124,7 @@ static inline __attribute__((always_inline)) void run_half(const tile *t, const 
  * them than a processor foresees. */
 static inline __attribute__((always_inline)) void add_terms(const tile *t, int64_t k, sn_vec sum[],
                                                             const int rows, const int terms) {
-    enum { AHEAD = 64 };
+    enum { AHEAD = 32 }; /* floats of a row */
     sn_vec b[8];
     int64_t column[8];
 #pragma GCC unroll 8
