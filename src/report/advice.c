@@ -109,8 +109,9 @@ snug_status sn_advice_find(snug_model *m, const snug_plan_request *request, size
 
 static snug_status say_batches(const sn_advice *a, const snug_writer *w, snug_error *err) {
     if (a->batch > 0)
-        SNUG_TRY(sn_say(w, err, "    --batch %-13lld about the largest that fits this budget\n",
-                        (long long)a->batch));
+        SNUG_TRY(sn_say(w, err, "    --batch %-13lld about the largest that fits this budget%s\n",
+                        (long long)a->batch,
+                        a->whole_batch == a->batch ? "; it can do without slices" : ""));
     if (a->whole_batch > 0 && a->whole_batch != a->batch)
         SNUG_TRY(sn_say(w, err,
                         "    --batch %-13lld about the largest that can do without slices\n",

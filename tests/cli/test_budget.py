@@ -2,6 +2,7 @@
 """Budgets at the command's level: floors run, less is refused before data are opened, and what is no budget or no folder to spill
 to is refused by name. usage: test_budget.py PATH_OF_SNUG [unittest options]"""
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -93,6 +94,19 @@ class Refusals(Case):
         said = self.run_snug("plan", self.wide, "--train", "--dtype", "f64", "--spill", self.dir, "--budget", "30MiB").stdout
         self.assertNotIn("--spill DIR", said)
         self.assertIn("--dtype f32           saves ", said)
+
+    def test_batches_that_would_fit_do(self):
+        norm = os.path.join(TESTS, "golden", "cnn_f32", "model.json")
+        few, many = (self.plan(norm, "--batch", n, "--budget", "1MiB")["floor_bytes"] for n in (8, 64))
+        budget = (few + many) // 2
+        said = self.run_snug("plan", norm, "--train", "--threads", 1, "--batch", 64, "--budget", budget).stdout
+        largest = int(re.search(r"--batch (\d+) +about the largest that fits", said)[1])
+        whole = int(re.search(r"--batch (\d+) +about the largest that .*can do without slices", said)[1])
+        self.assertIn(largest, range(8, 64))
+        self.assertIn(whole, range(1, largest + 1))
+        for batch in (largest, whole):
+            self.assertTrue(self.plan(norm, "--batch", batch, "--budget", budget)["fits"])
+        self.assertRegex(said, r"--optimizer sgd +saves [\d.]+ [KM]iB")
 
     def spilling(self, folder):
         """A fit that must spill."""
