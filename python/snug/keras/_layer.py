@@ -278,7 +278,7 @@ class Layer:
         shape = _symbolic._map(lambda t: tuple(t.shape) if hasattr(t, "shape") else None, first)
         parameters = _parameters(type(self).build)
         if type(self).build is not Layer.build:
-            self.__dict__["_build_shape"] = shape
+            self.__dict__["_build_shape"] = _built_for(first)
             if len(parameters) > 2 and all(p.endswith("_shape") for p in parameters[1:]):
                 names = [p for p in _parameters(type(self).call)[1:]]
                 values = dict(zip(names, args), **kwargs)
@@ -421,6 +421,13 @@ class Layer:
 
     def __repr__(self):
         return f"<{type(self).__name__} name={self.name}, built={self.built}>"
+
+
+def _built_for(inputs):
+    """The shapes a layer is built for; within fit, evaluate and predict the batch is open, as Keras has it."""
+    from snug.keras import metrics
+    head = lambda shape: (None, *shape[1:]) if metrics._in_step[0] and shape else shape
+    return _symbolic._map(lambda t: head(tuple(t.shape)) if hasattr(t, "shape") else None, inputs)
 
 
 def _is_metric(value):

@@ -306,7 +306,7 @@ class _Built(Layer):
             masks[:len(given)] = given[:len(masks)]
         masks = masks if any(m is not None for m in masks) else None
         if not self.built:
-            self.__dict__["_build_shape"] = _symbolic._map(lambda t: tuple(t.shape), args[0])
+            self.__dict__["_build_shape"] = _layer._built_for(args[0])
         single = type(self).__name__ in _OF_PICTURES and len(tensors) == 1 and len(tensors[0].shape) == 3
         tensors = [_tf.expand_dims(t, 0) for t in tensors] if single else tensors
         with _value_errors():
