@@ -133,7 +133,7 @@ class _Fork:
 class _Trace:
     """A body, recorded for one signature."""
     __slots__ = ("trace", "shape", "kinds", "others", "own_gradient", "tape", "held", "dead", "arguments", "answers",
-                 "n_asked", "prints")
+                 "n_asked", "prints", "steps")
 
     def __init__(self, answers=()):
         self.trace = _C.Trace()
@@ -143,6 +143,7 @@ class _Trace:
         self.answers = answers
         self.n_asked = 0
         self.prints = []        # (what tf.print is given with None for tensors, keywords, tensors)
+        self.steps = []         # optimizers that have a schedule: they are told the rate of each call's step
 
     def record(self, function, args, kwargs, call, with_tape, axes=None):
         around, depth, stopped = list(_tape.ACTIVE), len(_open), None
@@ -205,6 +206,8 @@ class _Trace:
                 self.held.append(value)
 
     def call(self, tensors):
+        for optimizer in self.steps:
+            optimizer._before_step()
         made = iter(self.trace.call(tensors))
         flat = [value if as_is else next(made) for as_is, value in self.others]
         for inputs, kwargs, shown in self.prints:
@@ -221,6 +224,12 @@ def note_print(inputs, kwargs):
     rest = _nest.pack_sequence_as(list(inputs), [None if _C.is_tensor(v) else v for v in flat])
     _open[-1].prints.append(((rest, [_C.is_tensor(v) for v in flat]), kwargs, tensors))
     return True
+
+
+def note_step(optimizer):
+    """Told by an optimizer whose rate is Python's to know: a trace that is open asks it at each call."""
+    if _open and not any(o is optimizer for o in _open[-1].steps):
+        _open[-1].steps.append(optimizer)
 
 
 def _print(inputs, kwargs, tensors):

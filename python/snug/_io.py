@@ -55,6 +55,7 @@ def _texts_to_dense(indices, values, shape, default_value):
 
 
 def sparse_from_dense(tensor, name=None):
+    tensor = tf.convert_to_tensor(tensor)
     places = tf.where(tf.not_equal(tensor, 0))
     return SparseTensor(places, tf.gather_nd(tensor, places), tf.constant(list(tensor.shape), dtype=tf.int64))
 

@@ -177,6 +177,26 @@ class Functions(unittest.TestCase):
         same = tf.function(lambda: keras.random.normal((4,), seed=7))
         self.assertEqual(len({tuple(same().numpy()) for _ in range(4)}), 1)
 
+    def test_schedules_go_on_in_traces(self):
+        from snug import keras
+        known = keras.optimizers.schedules.ExponentialDecay(1.0, 1, 0.5)
+
+        class Half(keras.optimizers.schedules.LearningRateSchedule):
+            def __call__(self, step):
+                return 0.5 * known(step)
+
+        for schedule, ends in ((known, [-1, -1.5, -1.75, -1.875]), (Half(), [-0.5, -0.75, -0.875, -0.9375])):
+            v, optimizer = tf.Variable(0.0), keras.optimizers.SGD(schedule)
+            inner = tf.function(lambda: optimizer.apply_gradients([(tf.constant(1.0), v)]))
+
+            @tf.function
+            def step():
+                inner()
+                return v + 0.0
+
+            self.assertEqual([float(step()) for _ in range(4)], ends)
+        self.assertEqual(known(3).numpy(), 0.125)
+
     def test_print_shows_each_call(self):
         traced, v = [], tf.Variable(1.0)
 

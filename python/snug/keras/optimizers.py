@@ -1,7 +1,7 @@
 """keras.optimizers: Keras' classes over the engine's optimizers."""
 import types as _types
 
-from snug import _C
+from snug import _C, _function
 from snug._lazy import tf
 from snug.keras import _serial, _signatures, schedules
 from snug.keras._names import auto_name, snake
@@ -146,7 +146,10 @@ class Optimizer:
         return self._c
 
     def _rate_at(self, step):
-        return float(self._schedule(step)) if self._schedule is not None else self._number
+        if self._schedule is None:
+            return self._number
+        known = type(self._schedule).__call__ is schedules._Known.__call__       # then it need not become a tensor first
+        return self._schedule.rate(float(step)) if known else float(self._schedule(step))
 
     def _rate(self):
         return self._rate_at(self._c.steps if self._c is not None else 0)
@@ -160,8 +163,10 @@ class Optimizer:
             self._c.rate = value
 
     def _before_step(self):
-        """The rate of this step, where Python knows it."""
-        if self._schedule is not None:
+        """The rate of this step, where Python knows it; a trace asks at each call."""
+        if self._schedule is not None and _C.is_tracing():
+            _function.note_step(self)
+        elif self._schedule is not None:
             self._engine().rate = self._rate_at(self._engine().steps)
 
     @property
@@ -204,8 +209,7 @@ class Optimizer:
         grads = [tf.convert_to_tensor(g) if g is not None else None for g in grads]
         if not any(g is not None for g in grads):
             raise ValueError("No gradients provided for any variable.")
-        if not _C.is_tracing():
-            self._before_step()
+        self._before_step()
         self._engine().apply(grads, variables)
         self.built = True
         for v in variables:

@@ -41,7 +41,7 @@ class _Known(LearningRateSchedule):
             import numpy as np
             steps = np.asarray(step)
             return tf.constant([self.rate(float(s)) for s in steps.ravel()], shape=steps.shape, dtype="float32")
-        return self.rate(_number(step))
+        return tf.constant(self.rate(_number(step)), dtype="float32")
 
 
 class ExponentialDecay(_Known):
