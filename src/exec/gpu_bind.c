@@ -135,6 +135,39 @@ static snug_status make_captures(sn_session *s, snug_error *err) {
     return SNUG_OK;
 }
 
+/* How far from a step its result is read: known where its bytes are the arena's, and the steps up
+ * to the last that reads it are calls, too. `last` has a word per value: the last step that reads
+ * it before it is made again. */
+static void set_reach(const sn_session *s, uint32_t i, const uint32_t *last) {
+    const sn_step *step = &s->plan->steps[i];
+    if (step->n_out != 1 || step->out[0].memory == SN_MEM_STATE)
+        return;
+    const uint32_t end = last[step->out[0].value.i];
+    for (uint32_t k = i + 1; k <= end; k++)
+        if (end == UINT32_MAX || s->plan->steps[k].kind != SN_STEP_RUN)
+            return;
+    s->bound[i].call.reach = end > i ? end - i : 0;
+}
+
+static snug_status measure_reach(sn_session *s, snug_error *err) {
+    const sn_plan *plan = s->plan;
+    uint32_t *last;
+    SNUG_TRY(sn_session_take(s, sn_graph_n_values(plan->graph), sizeof *last, &last, err));
+    for (uint32_t k = 0; k < sn_graph_n_outputs(plan->graph); k++)
+        last[plan->outputs[k].value.i] = UINT32_MAX;
+    for (uint32_t i = plan->n_steps; i-- > 0;) {
+        const sn_step *step = &plan->steps[i];
+        if (step->kind == SN_STEP_RUN)
+            set_reach(s, i, last);
+        for (uint32_t k = 0; k < step->n_out; k++)
+            last[step->out[k].value.i] = 0;
+        for (uint32_t k = 0; k < step->n_in; k++)
+            if (last[step->in[k].value.i] == 0)
+                last[step->in[k].value.i] = i;
+    }
+    return SNUG_OK;
+}
+
 snug_status sn_gpu_measure(sn_session *s, snug_error *err) {
     const sn_graph *g = s->plan->graph;
     size_t n_params = 0, staged = 0;
@@ -154,6 +187,7 @@ snug_status sn_gpu_measure(sn_session *s, snug_error *err) {
     s->gpu.sizes.stage = s->gpu.whole ? staged : SN_GPU_RING * s->gpu.piece_bytes;
     s->gpu.sizes.params = in_units(n_params * sizeof(sn_scalar));
     SNUG_TRY(make_captures(s, err));
+    SNUG_TRY(measure_reach(s, err));
     return sn_session_take(s, sn_graph_n_outputs(g), sizeof *s->gpu.output_at, &s->gpu.output_at,
                            err);
 }

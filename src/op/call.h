@@ -30,6 +30,9 @@ typedef struct {
      * randomness uses it. */
     int axis;
     int64_t first, full;
+    /* Output 0 is read by this many next calls at most, and never after; 0: by any. A device that
+     * runs them together need not store it. */
+    uint32_t reach;
 } sn_call;
 
 typedef snug_status (*sn_kernel)(const sn_call *c, snug_error *err);

@@ -10,8 +10,9 @@
  *     api->finish(gpu, err);                               // all queues done; errors come here
  *
  * Rules
- * 1. run and copy only enqueue. Work of one queue is in order; order() makes a queue wait for what
- * another has been given so far. Queues are those of a plan (compute, in, out).
+ * 1. run and copy only enqueue; a call may wait in the object until another function than run is
+ * called, so that several become one launch. Work of one queue is in order; order() makes a queue
+ * wait for what another has been given so far. Queues are those of a plan (compute, in, out).
  * 2. Parameters of calls are read on the device, when the kernel runs: call->param is a device
  * address (the executor copies all parameters of a run there first). So a captured run can be
  * replayed with other learning rates, seeds and slice starts.
@@ -27,7 +28,7 @@
 
 #include "op/call.h"
 
-#define SN_GPU_ABI     2
+#define SN_GPU_ABI     3
 #define SN_GPU_QUEUES  3 /* of plan.h: compute, in, out */
 #define SN_GPU_MOMENTS 8
 

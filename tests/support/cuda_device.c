@@ -123,6 +123,33 @@ static snug_status run(const sn_opdesc *d, sn_call *c, int poison, snug_error *e
     return fetch_outputs(c, out, err);
 }
 
+/* Views and parameters of a call, moved from the host's block to the device's. */
+static void move_call(sn_call *call, snug_view *views, const char *block) {
+    memcpy(views, call->in, (size_t)call->n_in * sizeof *views);
+    memcpy(views + call->n_in, call->out, (size_t)call->n_out * sizeof *views);
+    for (int k = 0; k < call->n_in + call->n_out; k++)
+        views[k].data = at.arena + ((const char *)views[k].data - block);
+    call->in = views;
+    call->out = views + call->n_in;
+    call->param = (const sn_scalar *)(const void *)(at.arena + ((const char *)call->param - block));
+}
+
+static snug_status run_all(const sn_call *calls, int n, void *block, size_t bytes, bool apart,
+                           int64_t *n_launches, snug_error *err) {
+    snug_view views[SN_MAX_IN + SN_MAX_OUT];
+    *n_launches = -1;
+    SNUG_TRY(at.api->copy(at.gpu, SN_GPU_TO, 0, at.arena, block, bytes, err));
+    for (int i = 0; i < n; i++) {
+        sn_call call = calls[i];
+        move_call(&call, views, block);
+        SNUG_TRY(at.api->run(at.gpu, 0, &call, err));
+        if (apart)
+            SNUG_TRY(at.api->finish(at.gpu, err));
+    }
+    SNUG_TRY(at.api->copy(at.gpu, SN_GPU_FROM, 0, block, at.arena, bytes, err));
+    return at.api->finish(at.gpu, err);
+}
+
 static snug_status open_plugin(const char *path, snug_error *err) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *block;
     const sn_gpu_options options = {.exact = true, .host = {NULL, host_alloc, host_free, no_fault}};
@@ -143,7 +170,7 @@ static snug_status open_plugin(const char *path, snug_error *err) {
 }
 
 const sn_gpu_door *sn_plugin_door(const char *path, char *why, size_t size) {
-    static const sn_gpu_door door = {"the plug-in's", describe, run};
+    static const sn_gpu_door door = {"the plug-in's", describe, run, run_all};
     snug_error err;
     if (open_plugin(path, &err) == SNUG_OK)
         return &door;

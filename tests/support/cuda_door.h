@@ -17,6 +17,11 @@ typedef struct {
      * outputs that lie in inputs' bytes are run so. SNUG_E_INTERNAL when bytes beside an output or
      * the workspace were written. */
     snug_status (*run)(const sn_opdesc *d, sn_call *c, int poison, snug_error *err);
+    /* Calls one after the other in one block of memory, which all of their views and parameters
+     * lie in; none needs a workspace. `apart`: each is over before the next is given, so that none
+     * runs together with another. *n_launches: of kernels, or -1 where nobody counts. */
+    snug_status (*run_all)(const sn_call *calls, int n, void *block, size_t bytes, bool apart,
+                           int64_t *n_launches, snug_error *err);
 } sn_gpu_door;
 
 const sn_gpu_door *sn_emulated_door(void);

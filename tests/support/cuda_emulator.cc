@@ -18,6 +18,7 @@
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 unsigned char *sn_emulated_shared;
+int64_t sn_emulated_launches;
 
 enum { MAX_THREADS = 1024, STACK = 64 * 1024, MAX_SHARED = 228 * 1024, RUBBISH = 0xa7 };
 typedef enum { READY, AT_BLOCK, AT_WARP, ENDED } fiber_state;
@@ -186,6 +187,7 @@ void sn_emulate(dim3 grid, dim3 block, size_t shared_bytes, bool apart, sn_emula
         if (!stacks || !shared_memory)
             die("no memory for stacks");
     }
+    sn_emulated_launches++;
     sn_emulated_shared = shared_memory;
     run_body = body;
     run_ctx = ctx;

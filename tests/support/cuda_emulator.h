@@ -67,6 +67,7 @@ typedef void (*sn_emulated_body)(void *ctx);
 void sn_emulate(dim3 grid, dim3 block, size_t shared_bytes, bool apart, sn_emulated_body body,
                 void *ctx);
 extern unsigned char *sn_emulated_shared;
+extern int64_t sn_emulated_launches; /* so far */
 
 template <class Body>
 static inline void sn_emulate_call(dim3 grid, dim3 block, size_t shared, bool apart, Body body) {

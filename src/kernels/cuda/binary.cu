@@ -2,6 +2,7 @@
  *
  * An operator is one expression of x and y. Axes are merged first, so that dense operands are one
  * long row; f32 goes in packs of four where rows divide by four and addresses allow it. */
+#include "kernels/cuda/functions.h"
 #include "kernels/cuda/maps.h"
 
 /* --- functions -------------------------------------------------------------------------------- */
@@ -185,21 +186,12 @@ template <class Op> static snug_status run_truth(const sn_cuda_call *c, snug_err
 }
 
 /* clang-format off */
-/* NaN in either operand gives NaN. */
-#define LARGER  (x > y || x != x ? x : y)
-#define SMALLER (x < y || x != x ? x : y)
 /*      name       floats                  integers, in 64 bits, wrapping */
 #define NUMBER_MAP(X)                                                                              \
-    X(add,         x + y,                  (int64_t)((uint64_t)x + (uint64_t)y))                   \
-    X(sub,         x - y,                  (int64_t)((uint64_t)x - (uint64_t)y))                   \
-    X(mul,         x * y,                  (int64_t)((uint64_t)x * (uint64_t)y))                   \
-    X(maximum,     LARGER,                 x > y ? x : y)                                          \
-    X(minimum,     SMALLER,                x < y ? x : y)                                          \
     X(pow,         power_of(x, y),         whole_pow(x, y))                                        \
     X(floor_div,   floor_of(x / y),        whole_div(x, y))                                        \
     X(mod,         rest_of(x, y),          whole_mod(x, y))
 #define FLOAT_MAP(X)                                                                               \
-    X(div,         x / y)                                                                          \
     X(atan2,       angle_of(x, y))
 #define COMPARE_MAP(X)                                                                             \
     X(greater,       x > y)                                                                        \
@@ -233,7 +225,9 @@ template <class Op> static snug_status run_truth(const sn_cuda_call *c, snug_err
     };                                                                                             \
     SN_CUDA_FAMILY(name, run_truth<name##_op>)
 /* clang-format on */
+SN_LIGHT_BINARY(NUMBER_OP)
 NUMBER_MAP(NUMBER_OP)
+SN_LIGHT_RATIO(FLOAT_OP)
 FLOAT_MAP(FLOAT_OP)
 COMPARE_MAP(COMPARE_OP)
 TRUTH_MAP(TRUTH_OP)

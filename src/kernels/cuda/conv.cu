@@ -1,8 +1,10 @@
 /* conv.cu: the families conv2d, conv2d_dx and conv2d_dw: which kernel runs, and a call of it.
  *
+ *   one product            f32, one place, no stride: pixels are rows, the filter is a matrix
  *   an engine of cuDNN     f32, one group; filters are turned into scratch and back around it
  *   products of a turned x the gradient of 3 x 3 filters with many channels (conv_turned.cu)
  *   product of patches     the gradient of filters of few channels (conv_patches.cu)
+ *   depthwise              one filter per channel (conv_depthwise.cu)
  *   plain                  the rest, and everything where cuDNN is missing (conv_own.cu)
  *
  * Engines want the same padding on both sides. Where it differs the filter gets rows or columns of
@@ -18,7 +20,7 @@
 struct sn_conv_step {
     sn_dnn_plan *engine;
     sn_turned_dw *turned;
-    sn_blas_plan *patches;
+    sn_blas_plan *patches, *plain;
 };
 
 /* --- geometry -------------------------------------------------------------------------------- */
@@ -92,6 +94,32 @@ static bool engine_conv(const sn_conv *v, sn_dnn_kind kind, sn_dnn_conv *out) {
     return true;
 }
 
+/* A filter of one place is a matrix: y = x w, dx = dy w', dw = x' dy. */
+static bool plain_product(const sn_conv *v, sn_dnn_kind kind, sn_blas_product *out) {
+    sn_blas_product p = {};
+    bool ok = v->groups == 1 && v->kh == 1 && v->kw == 1 && !is_empty(v) && !v->line &&
+              v->C % 4 == 0 && v->O % 4 == 0;
+    for (int i = 0; i < 2; i++)
+        ok = ok && v->stride[i] == 1;
+    for (int i = 0; i < 4; i++)
+        ok = ok && v->pad[i] == 0;
+    if (!ok)
+        return false;
+    p.batch = 1;
+    p.trans_a = kind == SN_DNN_DW;
+    p.trans_b = kind == SN_DNN_DX;
+    p.M = kind == SN_DNN_DW ? v->C : pixels_of(v);
+    p.N = kind == SN_DNN_DX ? v->C : v->O;
+    p.K = kind == SN_DNN_DW ? pixels_of(v) : kind == SN_DNN_DX ? v->O : v->C;
+    p.a_pitch = kind == SN_DNN_DX ? v->O : v->C;
+    p.b_pitch = v->O;
+    p.c_pitch = p.N;
+    p.bias = kind == SN_DNN_FORWARD && v->bias;
+    p.relu = kind == SN_DNN_FORWARD && v->act == SN_ACT_relu;
+    *out = p;
+    return true;
+}
+
 /* --- descriptions ---------------------------------------------------------------------------- */
 static size_t whole(size_t bytes) {
     return (bytes + 255) / 256 * 256;
@@ -115,7 +143,14 @@ void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, snug_dt
     const bool dw = kind == SN_DNN_DW;
     sn_dnn_conv e;
     sn_choice choice;
+    sn_blas_product p;
     out->efficiency = 1;
+    if (dtype == SNUG_F32 && plain_product(v, kind, &p) &&
+        sn_blas_choose(g, &p, &choice, NULL) == SNUG_OK) {
+        out->bytes = larger(choice.workspace_bytes, dw ? sums_bytes(v) : 0);
+        snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
+        return;
+    }
     if (dtype == SNUG_F32 && dw && sn_turned_dw_takes(g, v)) {
         const size_t bytes = sn_turned_dw_bytes(g, v);
         out->bytes = larger(bytes, sums_bytes(v));
@@ -136,18 +171,24 @@ void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, snug_dt
         snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
         return;
     }
-    out->efficiency = 0.01;
+    const bool depthwise = sn_depthwise_takes(v, dtype);
+    out->efficiency = depthwise ? 0.05 : 0.01;
     out->bytes = dw ? sn_conv_plain_dw_bytes(g, v, dtype) : 0;
-    snprintf(out->impl, sizeof out->impl, "own:plain");
+    if (dw && depthwise) /* addresses may turn out to be the plain kernel's */
+        out->bytes = larger(out->bytes, sn_conv_depthwise_dw_bytes(v));
+    snprintf(out->impl, sizeof out->impl, depthwise ? "own:depthwise" : "own:plain");
 }
 
 static snug_status make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const char *impl,
                         sn_conv_step *out, snug_error *err) {
     sn_dnn_conv e;
+    sn_blas_product p;
     if (strcmp(impl, "cublaslt:turned") == 0)
         return sn_turned_dw_make(g, v, &out->turned, err);
     if (strcmp(impl, "cublaslt:patches") == 0)
         return sn_patches_dw_make(g, v, &out->patches, err);
+    if (strncmp(impl, "cublaslt:", 9) == 0 && plain_product(v, kind, &p))
+        return sn_blas_make(g, &p, impl, &out->plain, err);
     if (!engine_conv(v, kind, &e))
         return sn_fail(err, SNUG_E_INTERNAL, "'%s' does not take this convolution", impl);
     return sn_dnn_make(g, &e, impl, &out->engine, err);
@@ -178,6 +219,7 @@ void sn_conv_drop(sn_gpu *g, sn_conv_step *step) {
     sn_dnn_drop(g, step->engine);
     sn_turned_dw_drop(g, step->turned);
     sn_blas_drop(g, step->patches);
+    sn_blas_drop(g, step->plain);
     host->free(host->ctx, step, sizeof *step);
 }
 
@@ -188,6 +230,27 @@ static snug_status run_engine(const sn_cuda_call *c, const sn_conv_step *step, c
     o.w = scratch;
     o.workspace = (char *)scratch + filter_bytes(v);
     return sn_dnn_run(c->gpu, step->engine, &o, c->stream, err);
+}
+
+static snug_status run_plain(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
+                             sn_dnn_kind kind, const sn_cuda_conv *o, void *scratch,
+                             snug_error *err) {
+    const void *const a = kind == SN_DNN_DX ? o->dy : o->x;
+    const void *const b = kind == SN_DNN_DW ? o->dy : o->w;
+    void *const out = kind == SN_DNN_DW ? o->dw : kind == SN_DNN_DX ? o->dx : o->y;
+    const sn_blas_operands p = {(const float *)a,
+                                (const float *)b,
+                                (const float *)o->bias,
+                                (float *)out,
+                                kind == SN_DNN_DW && o->accumulate,
+                                scratch};
+    SNUG_TRY(sn_blas_run(c->gpu, step->plain, &p, c->stream, err));
+    if (kind == SN_DNN_FORWARD && v->act != SN_ACT_relu)
+        sn_conv_finish(c, p.c, pixels_of(v), v->O, NULL, NULL, (int)v->act);
+    if (kind == SN_DNN_DW && o->db)
+        sn_column_sums(c, (const float *)o->dy, pixels_of(v), v->O, o->accumulate, (float *)o->db,
+                       scratch);
+    return SNUG_OK;
 }
 
 static snug_status run_forward(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
@@ -231,18 +294,30 @@ static snug_status run_dw(const sn_cuda_call *c, const sn_conv_step *step, const
     return SNUG_OK;
 }
 
+/* Whether every address is one of sixteen bytes; NULL is. */
+static bool has_packs(const sn_cuda_conv *o, const void *scratch) {
+    const void *all[] = {o->x, o->w, o->dy, o->bias, o->scale, o->y, o->dx, o->dw, o->db, scratch};
+    bool ok = true;
+    for (const void *at : all)
+        ok = ok && sn_aligned(at);
+    return ok;
+}
+
 snug_status sn_conv_run(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
                         sn_dnn_kind kind, const sn_cuda_conv *o, void *scratch, snug_error *err) {
+    if (step && step->plain)
+        return run_plain(c, step, v, kind, o, scratch, err);
     if (step)
         return (kind == SN_DNN_FORWARD ? run_forward
                 : kind == SN_DNN_DX    ? run_dx
                                        : run_dw)(c, step, v, o, scratch, err);
+    const bool depthwise = sn_depthwise_takes(v, o->dtype) && has_packs(o, scratch);
     if (kind == SN_DNN_FORWARD)
-        sn_conv_plain(c, v, o);
+        (depthwise ? sn_conv_depthwise : sn_conv_plain)(c, v, o);
     else if (kind == SN_DNN_DX)
-        sn_conv_plain_dx(c, v, o);
+        (depthwise ? sn_conv_depthwise_dx : sn_conv_plain_dx)(c, v, o);
     else
-        sn_conv_plain_dw(c, v, o, scratch);
+        (depthwise ? sn_conv_depthwise_dw : sn_conv_plain_dw)(c, v, o, scratch);
     return SNUG_OK;
 }
 

@@ -55,6 +55,17 @@ size_t sn_conv_plain_dw_bytes(const sn_gpu *g, const sn_conv *v, snug_dtype dtyp
 void sn_conv_plain_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
                       void *scratch);
 
+/* --- one filter per channel (conv_depthwise.cu) ------------------------------------------------
+ */
+bool sn_depthwise_takes(const sn_conv *v, snug_dtype dtype);
+/* Addresses are multiples of 16 bytes. */
+void sn_conv_depthwise(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o);
+void sn_conv_depthwise_dx(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o);
+/* Also db. */
+size_t sn_conv_depthwise_dw_bytes(const sn_conv *v);
+void sn_conv_depthwise_dw(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
+                          void *scratch);
+
 /* --- around an engine, f32 -------------------------------------------------------------------- */
 /* out[column] (+)= the sum of x[rows][columns] over its rows, in a fixed order. */
 size_t sn_column_sums_bytes(int64_t rows, int64_t columns);

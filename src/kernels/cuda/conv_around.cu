@@ -8,53 +8,73 @@
 /* HWIO to KRSC: the matrix [places and channels][O] is turned, tile by tile. */
 enum { TILE = 32, TILE_ROWS = 8 };
 
-/* Row `e` (place and channel) of an engine's filter; -1 where it is not the filter's own. */
-static __device__ int64_t row_in_filter(const sn_turned &t, int64_t e) {
-    const int64_t pq = e / t.C, c = e % t.C;
-    const int64_t p = pq / t.wide - t.top, q = pq % t.wide - t.left;
-    return p < 0 || p >= t.kh || q < 0 || q >= t.kw ? -1 : (p * t.kw + q) * t.C + c;
+/* What to divide by, on the way. */
+typedef struct {
+    sn_turned t;
+    int64_t rows;
+    sn_divisor channels, wide, across; /* tiles */
+} turning;
+
+static turning turning_of(const sn_turned *t) {
+    const turning n = {*t, t->high * t->wide * t->C, sn_divisor_of(t->C), sn_divisor_of(t->wide),
+                       sn_divisor_of(sn_cuda_ceil(t->O, TILE))};
+    return n;
 }
 
-static __global__ void turn(const __grid_constant__ sn_turned t, const float *w, const float *scale,
-                            float *out) {
+/* Row `e` (place and channel) of an engine's filter; -1 where it is not the filter's own. */
+static __device__ __forceinline__ int64_t row_in_filter(const turning &n, int64_t e) {
+    const int64_t pq = sn_div(e, n.channels), c = e - pq * n.t.C;
+    const int64_t line = sn_div(pq, n.wide), p = line - n.t.top;
+    const int64_t q = pq - line * n.t.wide - n.t.left;
+    const bool own = e < n.rows && p >= 0 && p < n.t.kh && q >= 0 && q < n.t.kw;
+    return own ? (p * n.t.kw + q) * n.t.C + c : -1;
+}
+
+static __global__ void __launch_bounds__(TILE *TILE_ROWS)
+    turn(const __grid_constant__ turning n, const float *w, const float *scale, float *out) {
     __shared__ float tile[TILE][TILE + 1];
-    const int64_t rows = t.high * t.wide * t.C, across = (t.O + TILE - 1) / TILE;
+    const int64_t O = n.t.O, tiles = ((n.rows + TILE - 1) / TILE) * n.across.d;
     const int x = (int)threadIdx.x % TILE, y = (int)threadIdx.x / TILE;
-    for (int64_t i = sn_thread(); i < t.O; i += sn_all_threads())
-        out[rows * t.O + i] = 0.0f;
-    for (int64_t at = blockIdx.x; at < (rows + TILE - 1) / TILE * across; at += gridDim.x) {
-        const int64_t e0 = at / across * TILE, o0 = at % across * TILE;
-        for (int r = y; r < TILE; r += TILE_ROWS) {
-            const int64_t from = e0 + r < rows ? row_in_filter(t, e0 + r) : -1;
-            float v = from >= 0 && o0 + x < t.O ? w[from * t.O + o0 + x] : 0.0f;
-            if (scale && o0 + x < t.O)
-                v *= scale[o0 + x];
-            tile[r][x] = v;
+    for (int64_t i = sn_thread(); i < O; i += sn_all_threads())
+        out[n.rows * O + i] = 0.0f;
+    for (int64_t at = blockIdx.x; at < tiles; at += gridDim.x) {
+        const int64_t down = sn_div(at, n.across), e0 = down * TILE;
+        const int64_t o0 = (at - down * n.across.d) * TILE;
+        const float factor = scale && o0 + x < O ? scale[o0 + x] : 1.0f;
+#pragma unroll
+        for (int r = 0; r < TILE; r += TILE_ROWS) {
+            const int64_t from = row_in_filter(n, e0 + y + r);
+            tile[y + r][x] = from >= 0 && o0 + x < O ? w[from * O + o0 + x] * factor : 0.0f;
         }
         __syncthreads();
-        for (int r = y; r < TILE; r += TILE_ROWS)
-            if (o0 + r < t.O && e0 + x < rows)
-                out[(o0 + r) * rows + e0 + x] = tile[x][r];
+#pragma unroll
+        for (int r = 0; r < TILE; r += TILE_ROWS)
+            if (o0 + y + r < O && e0 + x < n.rows)
+                out[(o0 + y + r) * n.rows + e0 + x] = tile[x][y + r];
         __syncthreads();
     }
 }
 
 /* Back, without what was not the filter's own. */
-static __global__ void turn_back(const __grid_constant__ sn_turned t, const float *from, bool add,
-                                 float *w) {
+static __global__ void __launch_bounds__(TILE *TILE_ROWS)
+    turn_back(const __grid_constant__ turning n, const float *from, bool add, float *w) {
     __shared__ float tile[TILE][TILE + 1];
-    const int64_t rows = t.high * t.wide * t.C, across = (t.O + TILE - 1) / TILE;
+    const int64_t O = n.t.O, tiles = ((n.rows + TILE - 1) / TILE) * n.across.d;
     const int x = (int)threadIdx.x % TILE, y = (int)threadIdx.x / TILE;
-    for (int64_t at = blockIdx.x; at < (rows + TILE - 1) / TILE * across; at += gridDim.x) {
-        const int64_t e0 = at / across * TILE, o0 = at % across * TILE;
-        for (int r = y; r < TILE; r += TILE_ROWS)
-            tile[r][x] = o0 + r < t.O && e0 + x < rows ? from[(o0 + r) * rows + e0 + x] : 0.0f;
+    for (int64_t at = blockIdx.x; at < tiles; at += gridDim.x) {
+        const int64_t down = sn_div(at, n.across), e0 = down * TILE;
+        const int64_t o0 = (at - down * n.across.d) * TILE;
+#pragma unroll
+        for (int r = 0; r < TILE; r += TILE_ROWS)
+            tile[y + r][x] =
+                o0 + y + r < O && e0 + x < n.rows ? from[(o0 + y + r) * n.rows + e0 + x] : 0.0f;
         __syncthreads();
-        for (int r = y; r < TILE; r += TILE_ROWS) {
-            const int64_t to = e0 + r < rows ? row_in_filter(t, e0 + r) : -1;
-            if (to >= 0 && o0 + x < t.O) {
-                float *e = w + to * t.O + o0 + x;
-                *e = add ? *e + tile[x][r] : tile[x][r];
+#pragma unroll
+        for (int r = 0; r < TILE; r += TILE_ROWS) {
+            const int64_t to = row_in_filter(n, e0 + y + r);
+            if (to >= 0 && o0 + x < O) {
+                float *e = w + to * O + o0 + x;
+                *e = add ? *e + tile[x][y + r] : tile[x][y + r];
             }
         }
         __syncthreads();
@@ -68,13 +88,15 @@ static unsigned tiles_of(const sn_turned *t) {
 void sn_filter_turn(const sn_cuda_call *c, const sn_turned *t, const float *w, const float *scale,
                     float *out) {
     if (t->high * t->wide * t->C * t->O > 0)
-        SN_LAUNCH(turn, tiles_of(t), TILE * TILE_ROWS, 0, c->stream, *t, w, scale, out);
+        SN_LAUNCH(turn, tiles_of(t), TILE * TILE_ROWS, 0, c->stream, turning_of(t), w, scale,
+                  out);
 }
 
 void sn_filter_return(const sn_cuda_call *c, const sn_turned *t, const float *from, bool add,
                       float *w) {
     if (t->high * t->wide * t->C * t->O > 0)
-        SN_LAUNCH(turn_back, tiles_of(t), TILE * TILE_ROWS, 0, c->stream, *t, from, add, w);
+        SN_LAUNCH(turn_back, tiles_of(t), TILE * TILE_ROWS, 0, c->stream, turning_of(t), from, add,
+                  w);
 }
 
 /* --- bias and activation --------------------------------------------------------------------- */

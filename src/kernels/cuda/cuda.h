@@ -43,6 +43,8 @@ typedef struct {
     uint32_t *refused; /* device word for MAYFAIL kernels: 0, or the node's complaint */
 } sn_cuda_call;
 
+struct sn_held; /* a call, kept (chain.h) */
+
 typedef struct {
     snug_status (*run)(const sn_cuda_call *c, snug_error *err);
     /* NULL: no workspace, "own:cuda", flops and bytes from types. SNUG_E_UNSUPPORTED: these types
@@ -51,6 +53,10 @@ typedef struct {
     snug_status (*prepare)(sn_gpu *g, const sn_opdesc *d, const char *impl, void **prepared,
                            snug_error *err);
     void (*release)(sn_gpu *g, void *prepared);
+    /* Several calls of the row, none of which reads or writes what another writes, as one launch;
+     * NULL: they run one by one. c->call is not looked at. */
+    snug_status (*run_many)(const sn_cuda_call *c, const struct sn_held *calls, int n,
+                            snug_error *err);
 } sn_cuda_family;
 
 /* random.cu: sn_gpu_api's make. */

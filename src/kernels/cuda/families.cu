@@ -7,7 +7,7 @@
 #include "op/ops.def"
 #undef SNUG_OP
 
-const sn_cuda_family sn_cuda_host = {NULL, NULL, NULL, NULL};
+const sn_cuda_family sn_cuda_host = {NULL, NULL, NULL, NULL, NULL};
 
 static const sn_cuda_family *const families[SN_N_OPS] = {
 #define SNUG_OP(name, in, attrs, shape, grad, reads, inplace, axes, effect, acc, cpu, cuda, cases) \

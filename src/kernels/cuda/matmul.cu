@@ -166,26 +166,35 @@ static __global__ void __launch_bounds__((BM / TM) * (BN / TN), sizeof(T) == 4 ?
     }
 }
 
+/* A block has SUMS outputs: its threads bring partial sums of them together, a chunk at a time; one
+ * row of threads adds them, in order. */
+enum { SUMS = 32, BRING = 8 };
 template <class T>
-static __global__ void add_groups(const __grid_constant__ product p,
-                                  const __grid_constant__ operands o) {
-    enum { AHEAD = 32 };
+static __global__ void __launch_bounds__(SUMS *BRING)
+    add_groups(const __grid_constant__ product p, const __grid_constant__ operands o) {
+    enum { CHUNK = 1024 / sizeof(T) };
+    __shared__ T part[CHUNK][SUMS];
+    const int x = (int)threadIdx.x % SUMS, y = (int)threadIdx.x / SUMS;
     const int64_t count = p.batch * p.M * p.N;
     const T *partial = (const T *)o.partial;
-    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < count;
-         at += (int64_t)gridDim.x * blockDim.x) {
+    for (int64_t base = (int64_t)blockIdx.x * SUMS; base < count;
+         base += (int64_t)gridDim.x * SUMS) {
+        const int64_t at = base + x;
         T total = 0;
-        for (int64_t group = 0; group < p.n_groups; group += AHEAD) {
-            T part[AHEAD]; /* on their way together; added in order */
-#pragma unroll
-            for (int i = 0; i < AHEAD; i++)
-                part[i] = group + i < p.n_groups ? partial[(group + i) * count + at] : T(0);
-#pragma unroll
-            for (int i = 0; i < AHEAD; i++)
-                if (group + i < p.n_groups)
-                    total = total + part[i];
+        for (int64_t first = 0; first < p.n_groups; first += CHUNK) {
+            const int n = (int)(p.n_groups - first < CHUNK ? p.n_groups - first : (int64_t)CHUNK);
+#pragma unroll 16
+            for (int k = y; k < n; k += BRING)
+                part[k][x] = at < count ? partial[(first + k) * count + at] : T(0);
+            __syncthreads();
+#pragma unroll 8
+            for (int k = 0; k < n; k++)
+                if (y == 0)
+                    total = total + part[k][x];
+            __syncthreads();
         }
-        sn_product_put(p, o, at, at % p.N, total);
+        if (y == 0 && at < count)
+            sn_product_put(p, o, at, at % p.N, total);
     }
 }
 
@@ -244,8 +253,8 @@ static void run_tiles(const product *p, const operands *o, bool mma, cudaStream_
     else
         SN_LAUNCH((multiply<T, 64, 64, 4, 4>), grid, 256, 0, stream, *p, *o, n_tasks);
     if (o->partial)
-        SN_LAUNCH((add_groups<T>), grid_of((p->batch * p->M * p->N + 127) / 128), 128, 0, stream,
-                  *p, *o);
+        SN_LAUNCH((add_groups<T>), grid_of((p->batch * p->M * p->N + SUMS - 1) / SUMS),
+                  SUMS *BRING, 0, stream, *p, *o);
 }
 
 /* --- which kernel ---------------------------------------------------------------------------- */

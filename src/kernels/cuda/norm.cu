@@ -3,6 +3,7 @@
  * Maps over channels: a thread has the same few channels of several rows, so that what depends on
  * the channel alone is read and computed once. Sums over rows go by columns (reduce.h), rows of
  * layernorm by warps or blocks (rows.h). */
+#include "kernels/cuda/functions.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
 
@@ -69,7 +70,7 @@ template <class T> struct normalise_f {
         pack_of<T, N> v = load<T, N>(x + at);
 #pragma unroll
         for (int k = 0; k < N; k++)
-            v.v[k] = l.gamma[k] * ((v.v[k] - l.mean[k]) * l.rstd[k]) + l.beta[k];
+            v.v[k] = sn_normalised::at(v.v[k], l.mean[k], l.rstd[k], l.gamma[k], l.beta[k]);
         *(pack_of<T, N> *)(y + at) = v;
     }
 };
@@ -106,7 +107,7 @@ template <class T> struct affine_f {
         pack_of<T, N> to;
 #pragma unroll
         for (int k = 0; k < N; k++)
-            to.v[k] = l.a[k] * u.v[k] + l.b[k] * v.v[k] + l.c[k];
+            to.v[k] = sn_mixed::at(u.v[k], v.v[k], l.a[k], l.b[k], l.c[k]);
         *(pack_of<T, N> *)(y + at) = to;
     }
 };

@@ -6,6 +6,7 @@
  * 2. A context that is lost stays lost: every later call answers with the error that told so.
  * 3. The refused word is 0 whenever a finish has returned. */
 #include "kernels/cuda/driver.h"
+#include "kernels/cuda/later.h"
 #include "kernels/cuda/lib.h"
 #include "op/abi.h"
 
@@ -38,6 +39,7 @@ struct sn_gpu {
     uint32_t *said;       /* pinned: what the word was */
     bool may_refuse;      /* since the last finish */
     void *libraries[SN_GPU_N_LIBRARIES];
+    sn_later later;
     snug_status lost;
     snug_error why;
 };
@@ -86,6 +88,14 @@ static snug_status note(sn_gpu *g, snug_status status, const snug_error *err) {
                   "new one",
                   err ? err->text : "the GPU failed");
     return status;
+}
+
+/* Calls that wait are launched: before anything but a call is given to a queue, or
+ * memory goes. */
+static snug_status enter_settled(sn_gpu *g, snug_error *err) {
+    SNUG_TRY(enter(g, err));
+    SNUG_TRY(note(g, sn_later_flush(&g->later, err), err));
+    return note(g, sn_driver_launched(err), err);
 }
 
 static bool is_faulty(const sn_gpu *g) {
@@ -143,7 +153,7 @@ static void gpu_free(sn_gpu *g, void *block) {
         return;
     *link = b->next;
     g->held_bytes -= b->bytes;
-    (void)enter(g, NULL); /* a lost context takes it back, too */
+    (void)enter_settled(g, NULL); /* a lost context takes it back, too */
     sn_driver_free(b->data);
     host_free(g, b, sizeof *b);
 }
@@ -382,39 +392,39 @@ static snug_status gpu_run(sn_gpu *g, int queue, const sn_call *c, snug_error *e
     if (!family)
         return sn_fail(err, SNUG_E_UNSUPPORTED, "no CUDA kernel for %s", sn_ops[c->op].name);
     g->may_refuse = g->may_refuse || sn_ops[c->op].effect == SN_MAYFAIL;
-    SNUG_TRY(note(g, family->run(&call, err), err));
+    SNUG_TRY(note(g, sn_later_run(&g->later, &call, err), err));
     return note(g, sn_driver_launched(err), err);
 }
 
 static snug_status gpu_copy(sn_gpu *g, sn_gpu_copy kind, int queue, void *to, const void *from,
                             size_t bytes, snug_error *err) {
-    SNUG_TRY(enter(g, err));
+    SNUG_TRY(enter_settled(g, err));
     return bytes == 0 ? SNUG_OK
                       : note(g, sn_driver_copy(kind, to, from, bytes, g->queues[queue], err), err);
 }
 
 static snug_status gpu_fill(sn_gpu *g, int queue, void *to, int byte, size_t bytes,
                             snug_error *err) {
-    SNUG_TRY(enter(g, err));
+    SNUG_TRY(enter_settled(g, err));
     return bytes == 0 ? SNUG_OK
                       : note(g, sn_driver_fill(to, byte, bytes, g->queues[queue], err), err);
 }
 
 static snug_status gpu_make(sn_gpu *g, int queue, int kind, const sn_scalar *numbers,
                             const snug_view *to, snug_error *err) {
-    SNUG_TRY(enter(g, err));
+    SNUG_TRY(enter_settled(g, err));
     SNUG_TRY(note(g, sn_cuda_make(g->queues[queue], kind, numbers, to, err), err));
     return note(g, sn_driver_launched(err), err);
 }
 
 static snug_status gpu_order(sn_gpu *g, int earlier, int later, snug_error *err) {
-    SNUG_TRY(enter(g, err));
+    SNUG_TRY(enter_settled(g, err));
     SNUG_TRY(note(g, sn_driver_mark(g->turns[earlier], g->queues[earlier], err), err));
     return note(g, sn_driver_follow(g->queues[later], g->turns[earlier], err), err);
 }
 
 static snug_status gpu_mark(sn_gpu *g, int queue, int moment, snug_error *err) {
-    SNUG_TRY(enter(g, err));
+    SNUG_TRY(enter_settled(g, err));
     return note(g, sn_driver_mark(g->moments[moment], g->queues[queue], err), err);
 }
 
@@ -450,7 +460,7 @@ static snug_status ask_word(sn_gpu *g, snug_error *err) {
 }
 
 static snug_status gpu_finish(sn_gpu *g, snug_error *err) {
-    SNUG_TRY(enter(g, err));
+    SNUG_TRY(enter_settled(g, err));
     for (int i = SN_GPU_QUEUES - 1; i > 0; i--)
         SNUG_TRY(note(g, sn_driver_finish(g->queues[i], err), err));
     return note(g, g->may_refuse ? ask_word(g, err) : sn_driver_finish(g->queues[0], err), err);
@@ -459,7 +469,7 @@ static snug_status gpu_finish(sn_gpu *g, snug_error *err) {
 /* --- captured runs ---------------------------------------------------------------------------- */
 
 static snug_status gpu_capture(sn_gpu *g, snug_error *err) {
-    SNUG_TRY(enter(g, err));
+    SNUG_TRY(enter_settled(g, err));
     g->may_refuse = false;
     return note(g, sn_driver_capture(g->queues[0], err), err);
 }
@@ -468,7 +478,9 @@ static snug_status gpu_captured(sn_gpu *g, sn_gpu_graph **out, snug_error *err) 
     void *block = NULL;
     sn_driver_graph graph = NULL;
     SNUG_TRY(enter(g, err));
-    const snug_status faulty = refuse_fault(g, "a captured run", err);
+    const snug_status settled = note(g, sn_later_flush(&g->later, err), err);
+    const snug_status faulty =
+        settled == SNUG_OK ? refuse_fault(g, "a captured run", err) : settled;
     SNUG_TRY(note(g, sn_driver_make_graph(g->queues[0], &graph, err), err));
     const snug_status status =
         faulty == SNUG_OK ? host_alloc(g, sizeof(sn_gpu_graph), &block, err) : faulty;
@@ -484,7 +496,7 @@ static snug_status gpu_captured(sn_gpu *g, sn_gpu_graph **out, snug_error *err) 
 }
 
 static snug_status gpu_replay(sn_gpu *g, sn_gpu_graph *graph, snug_error *err) {
-    SNUG_TRY(enter(g, err));
+    SNUG_TRY(enter_settled(g, err));
     g->may_refuse = g->may_refuse || graph->may_refuse;
     return note(g, sn_driver_replay(graph->graph, g->queues[0], err), err);
 }

@@ -3,7 +3,7 @@
  * 1. The code of maxpool is one byte per output: the place of the maximum in its window, row by
  * row.
  * 2. Padding never wins and is never counted; the first maximum wins; a NaN beats every number.
- * 3. Each element of dx adds up the windows that hold it, in the order of window places.
+ * 3. Each element of dx adds up the windows that hold it, in a fixed order.
  *
  * A thread has one pixel's channel, or four of them where f32 channels divide by four. */
 #include "kernels/cuda/own.h"
@@ -70,13 +70,17 @@ static __device__ __forceinline__ span window_of(const pool &p, int axis, int64_
     return s;
 }
 
-/* The window along an axis whose place k is input position `at`, or -1. */
-static __device__ __forceinline__ int64_t under(const pool &p, int axis, int64_t at, int64_t k) {
-    const int64_t scaled = at + p.pad[axis] - k;
-    if (scaled < 0)
-        return -1;
-    const int64_t o = sn_div(scaled, p.step[axis]);
-    return o * p.stride[axis] == scaled && o < (axis == 0 ? p.oh : p.ow) ? o : -1;
+/* Windows [first, last] along an axis that hold input position `at`; place = shifted - window *
+ * stride is where. */
+typedef struct {
+    int64_t first, last, shifted;
+} holders;
+static __device__ __forceinline__ holders windows_over(const pool &p, int axis, int64_t at) {
+    const int64_t shifted = at + p.pad[axis], most = (axis == 0 ? p.oh : p.ow) - 1;
+    const int64_t last = sn_div(shifted, p.step[axis]), past = shifted - p.kernel[axis];
+    const holders h = {past < 0 ? 0 : sn_div(past, p.step[axis]) + 1, last < most ? last : most,
+                       shifted};
+    return h;
 }
 
 /* --- forward ---------------------------------------------------------------------------------- */
@@ -161,25 +165,43 @@ template <class T, int N> struct backward_f {
     const pack_of<T, N> *dy;
     const pack_of<uint8_t, N> *code;
     pack_of<T, N> *dx;
+    /* Windows (row, col) and those before them, two by two: their loads go out together. */
+    __device__ __forceinline__ void add_windows(const spot &s, const holders &down,
+                                                const holders &across, int64_t row, int64_t col,
+                                                double *sum) const {
+        pack_of<T, N> g[4];
+        pack_of<uint8_t, N> was[4];
+        const int64_t at = ((s.n * p.oh + row) * p.ow + col) * p.packs.d + s.pack;
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (row - e / 2 >= down.first && col - e % 2 >= across.first) {
+                const int64_t from = at - (e / 2 * p.ow + e % 2) * p.packs.d;
+                g[e] = dy[from];
+                if (code)
+                    was[e] = code[from];
+            }
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int64_t a = row - e / 2, b = col - e % 2;
+            if (a < down.first || b < across.first)
+                continue;
+            const int64_t place = (down.shifted - a * p.stride[0]) * p.kernel[1] +
+                                  (across.shifted - b * p.stride[1]);
+            const span r = window_of(p, 0, a), c = window_of(p, 1, b);
+            const double cells = code ? 1 : (double)((r.to - r.from) * (c.to - c.from));
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                if (!code || was[e].v[k] == place)
+                    sum[k] += code ? (double)g[e].v[k] : (double)g[e].v[k] / cells;
+        }
+    }
     __device__ void operator()(int64_t i) const {
         const spot s = spot_of(p, i);
+        const holders down = windows_over(p, 0, s.row), across = windows_over(p, 1, s.col);
         double sum[N] = {};
-        for (int64_t a = 0; a < p.kernel[0]; a++) {
-            const int64_t row = under(p, 0, s.row, a);
-            for (int64_t b = 0; b < p.kernel[1] && row >= 0; b++) {
-                const int64_t col = under(p, 1, s.col, b);
-                if (col < 0)
-                    continue;
-                const int64_t at = ((s.n * p.oh + row) * p.ow + col) * p.packs.d + s.pack;
-                const span r = window_of(p, 0, row), c = window_of(p, 1, col);
-                const double cells = code ? 1 : (double)((r.to - r.from) * (c.to - c.from));
-                const pack_of<T, N> g = dy[at];
-#pragma unroll
-                for (int k = 0; k < N; k++)
-                    if (!code || code[at].v[k] == a * p.kernel[1] + b)
-                        sum[k] += code ? (double)g.v[k] : (double)g.v[k] / cells;
-            }
-        }
+        for (int64_t row = down.last; row >= down.first; row -= 2)
+            for (int64_t col = across.last; col >= across.first; col -= 2)
+                add_windows(s, down, across, row, col, sum);
         pack_of<T, N> out;
 #pragma unroll
         for (int k = 0; k < N; k++)

@@ -2,15 +2,10 @@
  *
  * Each operator is one expression of x (and parameters p, q), computed in f32 for f32 and in f64
  * for f64. Where f32 would lose digits beside a large number the slope has a form of its own. */
+#include "kernels/cuda/functions.h"
 #include "kernels/cuda/maps.h"
 
 /* --- functions both widths have --------------------------------------------------------------- */
-static __device__ __forceinline__ float exp_of(float x) {
-    return expf(x);
-}
-static __device__ __forceinline__ double exp_of(double x) {
-    return exp(x);
-}
 static __device__ __forceinline__ float log_of(float x) {
     return logf(x);
 }
@@ -41,18 +36,6 @@ static __device__ __forceinline__ float erf_of(float x) {
 static __device__ __forceinline__ double erf_of(double x) {
     return erf(x);
 }
-static __device__ __forceinline__ float root_of(float x) {
-    return sqrtf(x);
-}
-static __device__ __forceinline__ double root_of(double x) {
-    return sqrt(x);
-}
-static __device__ __forceinline__ float size_of(float x) {
-    return fabsf(x);
-}
-static __device__ __forceinline__ double size_of(double x) {
-    return fabs(x);
-}
 static __device__ __forceinline__ float pow_of(float x, float p) {
     return p == 2.0f ? x * x : p == 1.0f ? x : p == -1.0f ? 1.0f / x : powf(x, p);
 }
@@ -60,15 +43,8 @@ static __device__ __forceinline__ double pow_of(double x, double p) {
     return p == 2 ? x * x : p == 1 ? x : p == -1 ? 1 / x : pow(x, p);
 }
 
-template <class T> static __device__ __forceinline__ T sigmoid_of(T x) {
-    const T e = exp_of(x < 0 ? x : -x);
-    return (x < 0 ? e : (T)1) / (1 + e);
-}
 template <class T> static __device__ __forceinline__ T softplus_of(T x) {
     return x > 0 ? x + log1p_of(exp_of(-x)) : log1p_of(exp_of(x));
-}
-template <class T> static __device__ __forceinline__ T relu6_of(T x) {
-    return x < 0 ? (T)0 : x > 6 ? (T)6 : x;
 }
 /* TensorFlow's constants of gelu pass through a float, also on their way to doubles. */
 #define ROOT_HALF ((T)0.707106781f)
@@ -88,49 +64,27 @@ template <class T> static __device__ __forceinline__ T sign_of(T x) {
 /* --- one input -------------------------------------------------------------------------------- */
 /* clang-format off */
 #define UNARY_MAP(X)                                                                               \
-    X(sqrt,         root_of(x))                                                                    \
-    X(rsqrt,        1 / root_of(x))                                                                \
-    X(reciprocal,   1 / x)                                                                         \
-    X(exp,          exp_of(x))                                                                     \
     X(log,          log_of(x))                                                                     \
     X(tanh,         tanh_of(x))                                                                    \
-    X(sigmoid,      sigmoid_of(x))                                                                 \
     X(softplus,     softplus_of(x))                                                                \
     X(erf,          erf_of(x))                                                                     \
-    X(leaky_relu,   x < 0 ? p * x : x)                                                             \
     X(elu,          x > 0 ? x : p * expm1_of(x))                                                   \
-    X(silu,         x * sigmoid_of(x))                                                             \
     X(gelu,         (T)0.5 * x * (1 + erf_of(x * ROOT_HALF)))                                      \
     X(gelu_tanh,    (T)0.5 * x * (1 + tanh_of(gelu_arg(x))))                                       \
     X(mish,         x * mish_gate(x))                                                              \
-    X(relu_max,     x < 0 ? (T)0 : x > p ? p : x)                                                  \
-    X(hard_sigmoid, relu6_of(x + 3) / 6)                                                           \
-    X(hard_silu,    x * (relu6_of(x + 3) / 6))                                                     \
-    X(affine,       p * x + q)                                                                     \
     X(power,        pow_of(x, p))
 /*      name    floats                              integers, in 64 bits, wrapping */
 #define NUMBER_MAP(X)                                                                              \
-    X(neg,      -x,                                 (int64_t)(0 - (uint64_t)x))                    \
-    X(abs,      size_of(x),                         x < 0 ? (int64_t)(0 - (uint64_t)x) : x)        \
-    X(sign,     sign_of(x),                         x > 0 ? 1 : x < 0 ? -1 : 0)                    \
-    X(square,   x * x,                              (int64_t)((uint64_t)x * (uint64_t)x))          \
-    X(relu,     x < 0 ? (T)0 : x,                   x < 0 ? 0 : x)                                 \
-    X(clip,     x < p ? p : x > q ? q : x,                                                         \
-                (double)x < p ? (int64_t)p : (double)x > q ? (int64_t)q : x)
+    X(sign,     sign_of(x),                         x > 0 ? 1 : x < 0 ? -1 : 0)
 
-#define FLOAT_PART(expression)                                                                     \
-    template <class T> static __device__ __forceinline__ T at(T x, T p, T q) {                     \
-        (void)p, (void)q;                                                                          \
-        return expression;                                                                         \
-    }
 #define UNARY_OP(name, expression)                                                                 \
     struct name##_op {                                                                             \
-        FLOAT_PART(expression)                                                                     \
+        SN_OF_X(expression)                                                                        \
     };                                                                                             \
     SN_CUDA_FAMILY(name, sn_run_unary<name##_op, float>)
 #define NUMBER_OP(name, real, integer)                                                             \
     struct name##_op {                                                                             \
-        FLOAT_PART(real)                                                                           \
+        SN_OF_X(real)                                                                              \
         static __device__ __forceinline__ int64_t whole(int64_t x, double p, double q) {           \
             (void)p, (void)q;                                                                      \
             return integer;                                                                        \
@@ -138,14 +92,12 @@ template <class T> static __device__ __forceinline__ T sign_of(T x) {
     };                                                                                             \
     SN_CUDA_FAMILY(name, sn_run_number<name##_op>)
 /* clang-format on */
+SN_LIGHT_UNARY(UNARY_OP)
 UNARY_MAP(UNARY_OP)
+SN_LIGHT_NUMBER(NUMBER_OP)
 NUMBER_MAP(NUMBER_OP)
 
 /* --- backward of activations ------------------------------------------------------------------ */
-/* 1 - s is a sigmoid of its own: beside a large x its rounding would show. */
-template <class T> static __device__ __forceinline__ T silu_slope(T x) {
-    return sigmoid_of(x) * (1 + x * sigmoid_of(-x));
-}
 /* Phi(x) + x phi(x) of the normal distribution. */
 template <class T> static __device__ __forceinline__ T gelu_slope(T x) {
     const T u = x * ROOT_HALF;
@@ -162,39 +114,24 @@ template <class T> static __device__ __forceinline__ T mish_slope(T x) {
     const T e = exp_of(near), n = e * (e + 2), t = n / (n + 2);
     return t + near * (e / (e + 1)) * (2 / (n + 2)) * (1 + t);
 }
-template <class T> static __device__ __forceinline__ T hard_silu_slope(T x) {
-    const T t = x + 3;
-    return relu6_of(t) / 6 + (t > 0 && t < 6 ? x / 6 : (T)0);
-}
 template <class T> static __device__ __forceinline__ T sigmoid_xent_of(T x, T z) {
     return (x < 0 ? (T)0 : x) - x * z + log1p_of(exp_of(-size_of(x)));
 }
 
 /* clang-format off */
-/* g is the gradient of the output, y input 1: the output for relu, relu_max, elu, tanh, sigmoid,
- * else the input. */
 #define PAIR_MAP(X)                                                                                \
-    X(relu_grad,       y > 0 ? g : (T)0)                                                           \
-    X(leaky_relu_grad, y > 0 ? g : p * g)                                                          \
     X(elu_grad,        y > 0 ? g : g * (y + p))                                                    \
-    X(tanh_grad,       g * (1 - y * y))                                                            \
-    X(sigmoid_grad,    g * (y * (1 - y)))                                                          \
-    X(silu_grad,       g * silu_slope(y))                                                          \
     X(gelu_grad,       g * gelu_slope(y))                                                          \
     X(gelu_tanh_grad,  g * gelu_tanh_slope(y))                                                     \
     X(mish_grad,       g * mish_slope(y))                                                          \
-    X(relu_max_grad,   y > 0 && y < p ? g : (T)0)                                                  \
-    X(hard_silu_grad,  g * hard_silu_slope(y))                                                     \
     X(sigmoid_xent,    sigmoid_xent_of(g, y))
 #define PAIR_OP(name, expression)                                                                  \
     struct name##_op {                                                                             \
-        template <class T> static __device__ __forceinline__ T at(T g, T y, T p) {                 \
-            (void)p;                                                                               \
-            return expression;                                                                     \
-        }                                                                                          \
+        SN_OF_PAIR(expression)                                                                     \
     };                                                                                             \
     SN_CUDA_FAMILY(name, sn_run_pair<name##_op, float>)
 /* clang-format on */
+SN_LIGHT_PAIR(PAIR_OP)
 PAIR_MAP(PAIR_OP)
 
 /* --- truth values ----------------------------------------------------------------------------- */

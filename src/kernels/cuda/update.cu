@@ -4,8 +4,9 @@
  * row does is said in kernels/cpu/update.c and update_more.c; here each is one function of the
  * elements x[] of its inputs, which become those of its outputs in place.
  *
- * Parameters are rounded to the dtype. f32 goes in packs of four where addresses allow it. */
-#include "kernels/cuda/own.h"
+ * Parameters are rounded to the dtype. f32 goes in packs of four where addresses allow it. Updates
+ * of several variables that wait for each other (later.h) are one launch over a table. */
+#include "kernels/cuda/chain.h"
 
 enum { MAX_OPERANDS = 6 };
 
@@ -47,7 +48,7 @@ template <class T, int N> struct __align__(sizeof(T) * N) pack_of {
 template <class Op, class T, int N>
 static __device__ __forceinline__ void update_pack(const update_call &u, const update_params<T> &q,
                                                    int64_t i) {
-    pack_of<T, N> x[Op::IN];
+    pack_of<T, N> x[Op::IN] = {};
 #pragma unroll
     for (int k = 0; k < Op::IN; k++)
         if (k < u.n_in)
@@ -69,9 +70,35 @@ static __device__ __forceinline__ void update_pack(const update_call &u, const u
             ((pack_of<T, N> *)u.out[k])[i] = x[k];
 }
 
-template <class Op, class T, int N>
+/* Variables of one launch; blocks [first[k], first[k + 1]) are those of entry k. */
+template <int MOST> struct update_table {
+    int n;
+    update_call entry[MOST];
+    int64_t elements[MOST];
+    unsigned first[MOST + 1];
+};
+
+/* The entry whose blocks hold this one. */
+template <int MOST> static __device__ __forceinline__ int entry_of(const update_table<MOST> &t) {
+    int low = 0, high = t.n;
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        if (blockIdx.x < t.first[middle])
+            high = middle;
+        else
+            low = middle;
+    }
+    return low;
+}
+
+template <class Op, class T, int N, int MOST>
 static __global__ void __launch_bounds__(256, 2)
-    update_kernel(const __grid_constant__ update_call u, int64_t n) {
+    update_kernel(const __grid_constant__ update_table<MOST> t) {
+    const int at = MOST == 1 ? 0 : entry_of(t);
+    const update_call &u = t.entry[at];
+    const int64_t n = t.elements[at], packs = n / N;
+    const int64_t block = blockIdx.x - t.first[at], blocks = t.first[at + 1] - t.first[at];
+    const int64_t thread = block * 256 + threadIdx.x;
     update_params<T> q = {};
 #pragma unroll
     for (int k = 0; k < 6; k++) {
@@ -83,11 +110,10 @@ static __global__ void __launch_bounds__(256, 2)
     q.flag = u.flag;
     q.given = u.given;
     q.moving = u.moving;
-    const int64_t packs = n / N;
 #pragma unroll 1
-    for (int64_t i = sn_thread(); i < packs; i += sn_all_threads())
+    for (int64_t i = thread; i < packs; i += blocks * 256)
         update_pack<Op, T, N>(u, q, i);
-    const int64_t tail = packs * N + sn_thread();
+    const int64_t tail = packs * N + thread;
     if (N > 1 && tail < n)
         update_pack<Op, T, 1>(u, q, tail);
 }
@@ -101,9 +127,7 @@ static bool is_aligned(const update_call *u) {
     return ok;
 }
 
-template <class Op> static snug_status run_update(const sn_cuda_call *c, snug_error *err) {
-    const sn_call *call = c->call;
-    const int64_t n = sn_cuda_elements(&call->out[0]);
+template <class Op> static update_call entry_for(const sn_call *call) {
     update_call u = {{}, {}, call->param, call->n_in, call->n_out, 0, Op::flag(call), false, false};
     u.n_params = sn_ops[call->op].attrs->n_params;
     u.given = call->n_in > Op::gradient(call) + 1;
@@ -112,18 +136,50 @@ template <class Op> static snug_status run_update(const sn_cuda_call *c, snug_er
         u.in[k] = call->in[k].data;
     for (int k = 0; k < call->n_out; k++)
         u.out[k] = call->out[k].data;
-    if (n == 0)
-        return SNUG_OK;
-    if (sn_dtype_in(c, 0) == SNUG_F32 && is_aligned(&u))
-        SN_LAUNCH_APART((update_kernel<Op, float, 4>), sn_blocks(sn_cuda_ceil(n, 4), 256), 256, 0,
-                        c->stream, u, n);
-    else if (sn_dtype_in(c, 0) == SNUG_F32)
-        SN_LAUNCH_APART((update_kernel<Op, float, 1>), sn_blocks(n, 256), 256, 0, c->stream, u, n);
-    else if (sn_dtype_in(c, 0) == SNUG_F64)
-        SN_LAUNCH_APART((update_kernel<Op, double, 1>), sn_blocks(n, 256), 256, 0, c->stream, u, n);
+    return u;
+}
+
+template <class Op, class T, int N, int MOST>
+static void launch(const sn_cuda_call *c, update_table<MOST> *t) {
+    t->first[0] = 0;
+    for (int k = 0; k < t->n; k++)
+        t->first[k + 1] = t->first[k] + sn_blocks(sn_cuda_ceil(t->elements[k], N), 256);
+    if (t->first[t->n] > 0)
+        SN_LAUNCH_APART((update_kernel<Op, T, N, MOST>), t->first[t->n], 256, 0, c->stream, *t);
+}
+
+template <class Op, int MOST>
+static snug_status run_table(const sn_cuda_call *c, snug_dtype dtype, update_table<MOST> *t,
+                             snug_error *err) {
+    bool aligned = true;
+    for (int k = 0; k < t->n; k++)
+        aligned = aligned && is_aligned(&t->entry[k]);
+    if (dtype == SNUG_F32 && aligned)
+        launch<Op, float, 4>(c, t);
+    else if (dtype == SNUG_F32)
+        launch<Op, float, 1>(c, t);
+    else if (dtype == SNUG_F64)
+        launch<Op, double, 1>(c, t);
     else
-        return sn_cuda_no_kernel(sn_dtype_in(c, 0), err);
+        return sn_cuda_no_kernel(dtype, err);
     return SNUG_OK;
+}
+
+template <class Op> static snug_status run_update(const sn_cuda_call *c, snug_error *err) {
+    update_table<1> t = {1, {entry_for<Op>(c->call)}, {sn_cuda_elements(&c->call->out[0])}, {}};
+    return run_table<Op>(c, sn_dtype_in(c, 0), &t, err);
+}
+
+template <class Op>
+static snug_status run_updates(const sn_cuda_call *c, const sn_held *held, int n, snug_error *err) {
+    update_table<SN_MOST_UPDATES> t = {};
+    t.n = n;
+    for (int k = 0; k < n; k++) {
+        const sn_call call = sn_held_call(&held[k]);
+        t.entry[k] = entry_for<Op>(&call);
+        t.elements[k] = sn_cuda_elements(&call.out[0]);
+    }
+    return run_table<Op>(c, held[0].views[0].type.dtype, &t, err);
 }
 
 /* --- operators -------------------------------------------------------------------------------- */
@@ -276,7 +332,8 @@ struct weight_decay_op : update_op<1, 1, 1> {
     X(lion)                                                                                        \
     X(ftrl)                                                                                        \
     X(weight_decay)
-#define FAMILY(name) SN_CUDA_FAMILY(name, run_update<name##_op>)
+#define FAMILY(name)                                                                               \
+    SN_CUDA_FAMILY(name, run_update<name##_op>, NULL, NULL, NULL, run_updates<name##_op>)
 UPDATE_MAP(FAMILY)
 
 /* --- assign_add, of counters too: they wrap --------------------------------------------------- */
