@@ -3,7 +3,7 @@
  * 1. The code of maxpool is one byte per output: the place of the maximum in its window, row by
  * row.
  * 2. Padding never wins and is never counted; the first maximum wins; a NaN beats every number.
- * 3. Each element of dx adds up the windows that hold it, in a fixed order.
+ * 3. Each element of dx adds up the windows that hold it, in the order of window places.
  *
  * A thread has one pixel's channel, or four of them where f32 channels divide by four. */
 #include "kernels/cuda/own.h"
@@ -159,49 +159,58 @@ template <class T> struct pick_f {
 };
 
 /* --- backward --------------------------------------------------------------------------------- */
-/* code NULL: the mean's share, else where it was the maximum. */
-template <class T, int N> struct backward_f {
+/* Every window that holds the element, where it was the maximum. */
+template <class T, int N> struct max_backward_f {
     pool p;
     const pack_of<T, N> *dy;
     const pack_of<uint8_t, N> *code;
     pack_of<T, N> *dx;
-    /* Windows (row, col) and those before them, two by two: their loads go out together. */
-    __device__ __forceinline__ void add_windows(const spot &s, const holders &down,
-                                                const holders &across, int64_t row, int64_t col,
-                                                double *sum) const {
-        pack_of<T, N> g[4];
-        pack_of<uint8_t, N> was[4];
-        const int64_t at = ((s.n * p.oh + row) * p.ow + col) * p.packs.d + s.pack;
+    __device__ void operator()(int64_t i) const {
+        const spot s = spot_of(p, i);
+        const holders down = windows_over(p, 0, s.row), across = windows_over(p, 1, s.col);
+        const int first = (int)across.first, last = (int)across.last;
+        const int width = (int)p.kernel[1], step = (int)p.stride[1];
+        double sum[N] = {};
+        for (int row = (int)down.last; row >= (int)down.first; row--) {
+            const int line = (int)(down.shifted - row * p.stride[0]) * width + (int)across.shifted;
+            const int64_t start = (s.n * p.oh + row) * p.ow * p.packs.d + s.pack;
+            for (int col = last; col >= first; col--) {
+                const int64_t at = start + col * p.packs.d;
+                const pack_of<T, N> g = dy[at];
+                const pack_of<uint8_t, N> was = code[at];
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (row - e / 2 >= down.first && col - e % 2 >= across.first) {
-                const int64_t from = at - (e / 2 * p.ow + e % 2) * p.packs.d;
-                g[e] = dy[from];
-                if (code)
-                    was[e] = code[from];
+                for (int k = 0; k < N; k++)
+                    if (was.v[k] == line - col * step)
+                        sum[k] += (double)g.v[k];
             }
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const int64_t a = row - e / 2, b = col - e % 2;
-            if (a < down.first || b < across.first)
-                continue;
-            const int64_t place = (down.shifted - a * p.stride[0]) * p.kernel[1] +
-                                  (across.shifted - b * p.stride[1]);
-            const span r = window_of(p, 0, a), c = window_of(p, 1, b);
-            const double cells = code ? 1 : (double)((r.to - r.from) * (c.to - c.from));
-#pragma unroll
-            for (int k = 0; k < N; k++)
-                if (!code || was[e].v[k] == place)
-                    sum[k] += code ? (double)g[e].v[k] : (double)g[e].v[k] / cells;
         }
+        pack_of<T, N> out;
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            out.v[k] = (T)sum[k];
+        dx[i] = out;
     }
+};
+
+/* The mean's share of every window. */
+template <class T, int N> struct mean_backward_f {
+    pool p;
+    const pack_of<T, N> *dy;
+    pack_of<T, N> *dx;
     __device__ void operator()(int64_t i) const {
         const spot s = spot_of(p, i);
         const holders down = windows_over(p, 0, s.row), across = windows_over(p, 1, s.col);
         double sum[N] = {};
-        for (int64_t row = down.last; row >= down.first; row -= 2)
-            for (int64_t col = across.last; col >= across.first; col -= 2)
-                add_windows(s, down, across, row, col, sum);
+        for (int64_t row = down.last; row >= down.first; row--)
+            for (int64_t col = across.last; col >= across.first; col--) {
+                const span r = window_of(p, 0, row), c = window_of(p, 1, col);
+                const double cells = (double)((r.to - r.from) * (c.to - c.from));
+                const pack_of<T, N> g =
+                    dy[((s.n * p.oh + row) * p.ow + col) * p.packs.d + s.pack];
+#pragma unroll
+                for (int k = 0; k < N; k++)
+                    sum[k] += (double)g.v[k] / cells;
+            }
         pack_of<T, N> out;
 #pragma unroll
         for (int k = 0; k < N; k++)
@@ -238,11 +247,17 @@ template <class T, int N> static void avgpool_by(const sn_cuda_call *c) {
 template <class T, int N> static void backward_by(const sn_cuda_call *c) {
     const snug_view *dy = &c->call->in[0], *dx = &c->call->out[0];
     const sn_attrs_pool head = head_of(&c->call->attrs->pool_grad);
-    const void *code = c->call->n_in > 1 ? c->call->in[1].data : NULL;
-    sn_each(c, sn_cuda_elements(dx) / N,
-            backward_f<T, N>{pool_of(&dx->type, &dy->type, &head, true, N),
-                             (const pack_of<T, N> *)dy->data, (const pack_of<uint8_t, N> *)code,
-                             (pack_of<T, N> *)dx->data});
+    const pool p = pool_of(&dx->type, &dy->type, &head, true, N);
+    const int64_t n = sn_cuda_elements(dx) / N;
+    if (c->call->n_in > 1)
+        sn_each(c, n,
+                max_backward_f<T, N>{p, (const pack_of<T, N> *)dy->data,
+                                     (const pack_of<uint8_t, N> *)c->call->in[1].data,
+                                     (pack_of<T, N> *)dx->data});
+    else
+        sn_each(c, n,
+                mean_backward_f<T, N>{p, (const pack_of<T, N> *)dy->data,
+                                      (pack_of<T, N> *)dx->data});
 }
 template <class T> static void pick(const sn_cuda_call *c) {
     const snug_view *x = &c->call->in[0], *y = &c->call->out[0];
