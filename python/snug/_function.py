@@ -227,8 +227,10 @@ def note_print(inputs, kwargs):
 
 
 def note_step(optimizer):
-    """Told by an optimizer whose rate is Python's to know: a trace that is open asks it at each call."""
-    if _open and not any(o is optimizer for o in _open[-1].steps):
+    """Told by an optimizer whose rate is Python's to know: a trace that is open asks it at each call, for one step."""
+    if _open and any(o is optimizer for o in _open[-1].steps):
+        raise Peek
+    if _open:
         _open[-1].steps.append(optimizer)
 
 

@@ -196,6 +196,16 @@ class Functions(unittest.TestCase):
 
             self.assertEqual([float(step()) for _ in range(4)], ends)
         self.assertEqual(known(3).numpy(), 0.125)
+        v, optimizer = tf.Variable(0.0), keras.optimizers.SGD(known)
+
+        @tf.function
+        def twice():
+            for _ in range(2):
+                optimizer.apply_gradients([(tf.constant(1.0), v)])
+            return v * 10 + tf.cast(optimizer.iterations, tf.float32)
+
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual([float(twice()) for _ in range(2)], [-13, -14.75])
 
     def test_print_shows_each_call(self):
         traced, v = [], tf.Variable(1.0)

@@ -3,11 +3,18 @@ import types as _types
 
 from snug import _C, _function
 from snug._lazy import tf
+from snug._types import Peek
 from snug.keras import _serial, _signatures, schedules
 from snug.keras._names import auto_name, snake
 from snug.keras.schedules import LearningRateSchedule
 
 _NO = ("Optimizer", "LossScaleOptimizer", "MultiOptimizer", "Muon")
+
+
+def _look():
+    """Numbers of the host change from call to call of a trace: who reads one there cannot be replayed."""
+    if _C.is_tracing():
+        raise Peek
 
 
 class _Rate:
@@ -22,6 +29,7 @@ class _Rate:
 
     def numpy(self):
         import numpy as np
+        _look()
         return np.float32(self._optimizer._rate())
 
     def __float__(self):
@@ -29,9 +37,10 @@ class _Rate:
 
     def __array__(self, dtype=None, copy=None):
         import numpy as np
-        return np.asarray(self._optimizer._rate(), dtype=dtype or "float32")
+        return np.asarray(self.numpy(), dtype=dtype or "float32")
 
     def read_value(self):
+        _look()
         return tf.constant(self._optimizer._rate())
 
     value = read_value
@@ -67,7 +76,7 @@ class _Steps:
 
     def numpy(self):
         import numpy as np
-        return np.int64(self._optimizer._engine().steps)
+        return np.int64(int(self))
 
     def assign(self, value):
         self._optimizer._engine().steps = int(value)
@@ -77,6 +86,7 @@ class _Steps:
         return self.assign(int(self) + int(n))
 
     def __int__(self):
+        _look()
         return int(self._optimizer._engine().steps)
 
     __index__ = __int__
