@@ -47,9 +47,9 @@ both | operators)
     step "Keras' runs" 150 "$bin/test_golden"
     step "closing" 60 "$bin/gpu_closing" examples/models/resnet20.json 128
     [ -x "$bin/venv/bin/python" ] && step "TensorFlow programs" 200 "$bin/venv/bin/python" -B tests/parity/run.py --device gpu --jobs 8
-    sanitize memcheck 60 mlp_f32 cnn_f32 lstm_plain_f32
-    sanitize initcheck 60 mlp_f32
-    sanitize racecheck 60 mlp_f32
+    for tool in memcheck initcheck racecheck; do
+        sanitize $tool 60 mlp_f32 cnn_f32 lstm_plain_f32 batchnorm_dense_f32 attention_heads_f32
+    done
     ;;&
 both | budgets)
     step "budgets" 400 python3 tests/gpu/budgets.py "$bin/snug" examples/models 30
