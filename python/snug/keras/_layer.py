@@ -426,8 +426,12 @@ class Layer:
 def _built_for(inputs):
     """The shapes a layer is built for; within fit, evaluate and predict the batch is open, as Keras has it."""
     from snug.keras import metrics
-    head = lambda shape: (None, *shape[1:]) if metrics._in_step[0] and shape else shape
-    return _symbolic._map(lambda t: head(tuple(t.shape)) if hasattr(t, "shape") else None, inputs)
+    is_open = metrics._in_step[0]
+
+    def head(t):
+        shape = tuple(t.shape) if hasattr(t, "shape") else None
+        return (None, *shape[1:]) if is_open and shape else shape
+    return head(inputs) if hasattr(inputs, "shape") else _symbolic._map(head, inputs)
 
 
 def _is_metric(value):

@@ -55,8 +55,10 @@ def _written(key, value):
 
 def _of_python(key, value):
     """Whether a setting is one that the engine cannot know: an initialiser, a regulariser, a constraint or an activation of the user's."""
+    if value is None or isinstance(value, str) or not callable(value):
+        return False
     kind = key.rpartition("_")[2]
-    if not callable(value) or kind not in _INSTEAD:
+    if kind not in _INSTEAD:
         return False
     if kind in ("regularizer", "constraint"):
         return not type(value).__module__.startswith("snug.")
@@ -112,6 +114,7 @@ class _Built(Layer):
         self.__dict__["activity_regularizer"] = regularizer if _of_python("activity_regularizer", regularizer) else None  # else the engine's
         if regularizer is not None:
             self.__dict__["_values"]["activity_regularizer"] = regularizer
+        self._look()
 
     @classmethod
     def _arguments(cls):
@@ -126,6 +129,7 @@ class _Built(Layer):
         super().__setattr__(name, value)
         if name in ("activation", "rate") and name in self.__dict__.get("_values", ()):
             self._values[name] = value
+            self._look()
             self._renew()
 
     def _renew(self):
@@ -163,12 +167,13 @@ class _Built(Layer):
         if len(made) == known:
             return
         for v in made[known:]:
-            if v.name.startswith("rnn_state_"):
+            if "stateful" in self._values and v.name.startswith("rnn_state_"):
                 self._states.append(v)
                 continue
             v._may_train = v.trainable
             self._start(v)
-            self._watch(v)
+            if self._is_watched:
+                self._watch(v)
             self._own.append(v)
             if v.path.count("/") == 1 and (v.name not in self._values or v.name == "alpha"):
                 self.__dict__[v.name] = v
@@ -245,7 +250,7 @@ class _Built(Layer):
     def _symbolic_call(self, args, kwargs):
         tensors, roles, words = _arrange(args, kwargs)
         plain = all(isinstance(t, KerasTensor) for t in tensors) and not any(roles) and not words
-        plain = plain and type(self).call is _Built.call and not _of_python("activation", self._values.get("activation"))
+        plain = plain and type(self).call is _Built.call and not self._is_bent and not self._is_stepped
         outputs = self._inferred(args, tensors) if plain else _symbolic.infer(self._plain_call, args, kwargs)
         self.__dict__["built"] = True
         self._mask_symbolic(args, outputs)
@@ -267,10 +272,13 @@ class _Built(Layer):
         if tuple(first.shape[:len(mask.shape)]) == tuple(mask.shape):
             first._keras_mask = mask
 
-    def _is_stepped(self):
-        """A recurrent layer with an activation of the user's is stepped in Python, with the engine's weights."""
-        return _engine_class(type(self)).__name__ in ("LSTM", "GRU", "SimpleRNN") and any(
-            _of_python(k, self._values.get(k)) for k in ("activation", "recurrent_activation"))
+    def _look(self):
+        """Notes, for calls, whether the activation is the user's: a recurrent layer is then stepped in Python, with the engine's weights,
+        others hand over what they give. And whether variables have regularisers or constraints."""
+        watched = any(v is not None and k.endswith(("_regularizer", "_constraint")) for k, v in self._values.items())
+        own = any(_of_python(k, self._values.get(k)) for k in ("activation", "recurrent_activation"))
+        recurrent = own and _engine_class(type(self)).__name__ in ("LSTM", "GRU", "SimpleRNN")
+        self.__dict__.update(_is_stepped=recurrent, _is_bent=own and not recurrent, _is_watched=watched)
 
     def _stepped(self, tensors, training):
         if not self.built:
@@ -298,7 +306,7 @@ class _Built(Layer):
 
     def call(self, *args, training=None, mask=None, **kwargs):
         tensors, roles, words = _arrange(args, kwargs)
-        if self._is_stepped():
+        if self._is_stepped:
             return self._stepped(tensors, training)
         masks = [getattr(t, "_keras_mask", None) for t in tensors]
         if mask is not None:
@@ -316,7 +324,7 @@ class _Built(Layer):
             outputs, out_mask = self._engine().call(tensors, roles if any(roles) else None, masks, bool(training), words or None)
         self._take_variables()
         self.__dict__["built"] = True
-        if _of_python("activation", self._values.get("activation")):
+        if self._is_bent:
             outputs[0] = self._values["activation"](outputs[0])
         if out_mask is not None:
             outputs[0]._keras_mask = out_mask
