@@ -6,7 +6,8 @@
  *
  * Invariants:
  * 1. Objects are aligned to 16, zeroed unless raw, never moved and never freed alone.
- * 2. A zone of HUGE_FROM_BYTES and more grows by chunks that huge pages fill (large.c).
+ * 2. A zone of HUGE_FROM_BYTES and more grows by chunks that huge pages fill (large.c); not one of
+ *    the planner, whose bytes stand beside what it promises.
  * 3. With SN_REDZONES a gap lies behind each object and all unused bytes are poisoned for
  *    AddressSanitizer. */
 #include "base/size.h"
@@ -103,7 +104,7 @@ snug_status sn_zone_alloc_raw(sn_zone *z, size_t bytes, void **out, snug_error *
         z->bytes += c->bytes;
         if (z->next_bytes < LARGEST_CHUNK_BYTES)
             z->next_bytes *= 2;
-        if (z->bytes >= HUGE_FROM_BYTES)
+        if (z->bytes >= HUGE_FROM_BYTES && z->category != SN_MEM_PLAN)
             z->next_bytes = HUGE_CHUNK_BYTES;
     }
     *out = take(z->newest, step, bytes);
@@ -135,10 +136,11 @@ size_t sn_zone_bytes(const sn_zone *z) {
 
 /* The oldest chunk, which has the zone in it, stays, and one chunk beside it. */
 snug_status sn_zone_reset(sn_zone *z, snug_error *err) {
-    const size_t all = z->bytes + z->bytes / 8; /* a little more may be wanted the next time */
-    size_t own = 0;
+    size_t own = 0, used = 0;
     chunk *c = z->newest;
     step_of(sizeof *z, &own);
+    for (const chunk *k = c; k; k = k->older)
+        used += k->used;
     if (c->older && c->older->older) {
         for (chunk *older = c->older; older; c = older, older = c->older) {
             SN_UNPOISON(c, c->bytes);
@@ -146,14 +148,15 @@ snug_status sn_zone_reset(sn_zone *z, snug_error *err) {
         }
         z->newest = c;
         z->bytes = c->bytes;
-        SNUG_TRY(create_chunk(z->engine, z->category, all, &z->newest, err));
+        /* a little more may be wanted the next time */
+        SNUG_TRY(create_chunk(z->engine, z->category, used + used / 16, &z->newest, err));
         z->newest->older = c;
         z->bytes += z->newest->bytes;
     }
     for (c = z->newest; c; c = c->older) {
-        const size_t used = CHUNK_HEADER_BYTES + (c->older ? 0 : own);
-        SN_POISON((char *)c + used, c->bytes - used);
-        c->used = used;
+        const size_t kept = CHUNK_HEADER_BYTES + (c->older ? 0 : own);
+        SN_POISON((char *)c + kept, c->bytes - kept);
+        c->used = kept;
     }
     return SNUG_OK;
 }
