@@ -18,8 +18,8 @@ static const char *wish(void) {
 }
 
 /* Says once that the card there is cannot be used. */
-static int warn(const snug_error *err) {
-    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "snug runs on the CPU: %s", err->text);
+static int warn(const char *why) {
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "snug runs on the CPU: %s", why);
 }
 
 int py_open_device(void) {
@@ -28,12 +28,14 @@ int py_open_device(void) {
     const char *name = wish();
     const int any = strcmp(name, "auto") == 0;
     const snug_device_options options = {.budget_bytes = py.device_budget, .exact = py.exact};
-    if (strcmp(name, "cpu") == 0 || (any && snug_device_count(NULL, why, sizeof why) == 0))
+    if (strcmp(name, "cpu") == 0)
         return 0;
+    if (any && snug_device_count(NULL, why, sizeof why) == 0)
+        return strstr(why, "another version") ? warn(why) : 0;
     if (snug_device(py.engine, any ? "gpu" : name, &options, &err) == SNUG_OK)
         return 0;
     if (any)
-        return warn(&err);
+        return warn(err.text);
     py_raise(&err);
     return -1;
 }
