@@ -1,6 +1,5 @@
 """tf.saved_model: folders that Snug writes and reads back. A Keras model is kept as a .keras file; a tf.Module as the name of its class, which
 the program that loads it must define, and what its attributes hold. TensorFlow's own folders hold graphs, which Snug does not read."""
-import importlib
 import json
 import os
 import sys
@@ -104,11 +103,11 @@ def load(export_dir, tags=None, options=None):
 
 
 def _class(module, name):
-    home = sys.modules.get(module) or importlib.import_module(module)
-    found = home
+    """Of what the program has imported already: a file's words run no code."""
+    found = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
-    if found is None:
+    if not isinstance(found, type):
         raise NotImplementedError(f"the folder holds a {name} of module {module}, which the program does not define; Snug keeps an object's"
                                   " variables, not its code")
     return found

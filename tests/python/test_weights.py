@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Weights in files. data/lstm_dense.weights.h5 was written by Keras 3.15: an LSTM(1) on (3, 2), then a Dense(1)."""
+import json
 import os
 import random
+import sys
 import tempfile
 import unittest
 
 import numpy as np
 
 from snug import keras
+from snug import tensorflow as tf
 from snug.keras import _hdf5, _saving
 from snug.keras import layers as L
 
@@ -18,6 +21,16 @@ WHOLE = os.path.join(DATA, "whole.h5")         # a Dense(2, relu) and a Dense(1)
 
 def lstm_dense():
     return keras.Sequential([keras.Input((3, 2)), L.LSTM(1), L.Dense(1)])
+
+
+class _Scale(tf.Module):
+    def __init__(self, by):
+        super().__init__()
+        self.by = tf.Variable(by)
+
+    @tf.function
+    def __call__(self, x):
+        return x * self.by
 
 
 class Block(L.Layer):
@@ -193,7 +206,6 @@ class Files(unittest.TestCase):
         self.assertEqual(int(back.optimizer.iterations), 2)
 
     def test_an_export_is_served_again(self):
-        from snug import tensorflow as tf
         model = keras.Sequential([keras.Input((2,)), L.Dense(1)])
         model.export(self.path("out"), verbose=False)
         x = np.ones((3, 2), "float32")
@@ -204,6 +216,21 @@ class Files(unittest.TestCase):
             pass
         with self.assertRaisesRegex(NotImplementedError, "written by TensorFlow"):
             tf.saved_model.load(self.path("theirs"))
+
+    def test_a_module_is_found_again_among_what_is_imported(self):
+        module = _Scale(3.0)
+        tf.saved_model.save(module, self.path("out"), signatures=module.__call__)
+        back = tf.saved_model.load(self.path("out"))
+        self.assertEqual(back(tf.constant([1.0, 2.0])).numpy().tolist(), [3.0, 6.0])
+        self.assertEqual(list(back.signatures), ["serving_default"])
+        notes = self.path("out/snug_model.json")
+        with open(notes) as file:
+            text = file.read()
+        with open(notes, "w") as file:
+            file.write(text.replace(json.dumps(_Scale.__module__), '"antigravity"'))
+        with self.assertRaisesRegex(NotImplementedError, "module antigravity"):
+            tf.saved_model.load(self.path("out"))
+        self.assertNotIn("antigravity", sys.modules)
 
     def test_damaged_files_raise_value_errors(self):
         for name in (FROM_KERAS, WHOLE):
