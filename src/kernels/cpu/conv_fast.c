@@ -378,7 +378,7 @@ static sn_product product_of(pass *s, int64_t N, int n_threads) {
         .shared_floats = s->plain ? 0 : s->groups * sn_gemm_packed(pass_k(s), s->columns),
         .bias = s->bias,
         .scale = s->scale,
-        .grain = s->plain ? SN_GEMM_VL : 0,
+        .grain = s->plain && !s->pool ? SN_GEMM_VL : 0, /* codes of a pooled byte stay together */
     };
     p.work = (double)(N * s->groups * s->w[0].count * s->w[1].count) * (double)(pass_k(s) * p.N);
     p.n_shares = s->plain ? 0 : s->groups * p.n_pieces;
