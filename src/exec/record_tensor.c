@@ -77,11 +77,14 @@ snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes, s
 
 snug_status sn_storage_create_there(snug_recorder *r, sn_category cat, size_t bytes,
                                     sn_storage **out, snug_error *err) {
-    sn_storage s = {.bytes = bytes, .category = cat};
-    SNUG_TRY(new_storage(r, &s, out, err));
-    const snug_status status = sn_storage_take_card(r, *out, err);
+    const sn_storage like = {.bytes = bytes, .category = cat};
+    sn_storage *s;
+    SNUG_TRY(new_storage(r, &like, &s, err));
+    const snug_status status = sn_storage_take_card(r, s, err);
     if (status != SNUG_OK)
-        sn_storage_drop(r, *out);
+        sn_storage_drop(r, s);
+    else
+        *out = s;
     return status;
 }
 
