@@ -209,7 +209,7 @@ SET(conv2d_dw, {"stride=2,2 pad=0,1,1,0 kernel=3,2", "f[2,7,6,3] f[2,3,3,4]"},
     {"groups=33 pad=3,3,3,3 kernel=7,7", "f[1,3,8,33] f[1,3,8,33]"},
     {"groups=17 stride=3,3 kernel=2,3", "f[1,7,8,17] f[1,2,2,17]"},
     {"groups=36 pad=1,1,1,1 kernel=3,3 bias=1", "f[2,6,7,36] f[2,6,7,36]", FUSED},
-    {"groups=132 pad=1,1,1,1 kernel=3,3", "f[1,3,4,132] f[1,3,4,132]", FUSED},
+    {"groups=132 pad=1,1,1,1 kernel=3,3", "f[1,3,4,132] f[1,3,4,132]"},
     {"groups=35 pad=1,1,1,1 kernel=3,3 bias=1", "f[3,14,15,35] f[3,14,15,35]", FUSED},
     /* by transformed tiles */
     {"pad=2,0,1,4 kernel=3,3 bias=1", "f[7,5,6,16] f[7,5,9,17]", FUSED},

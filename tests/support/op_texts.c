@@ -249,6 +249,8 @@ const char *const op_good[] = {
     "argmin axis=0 dtype=i64 u8[4,5] -> i64[5]",
     "cumsum axis=1 reverse=1 f32[2,?] -> f32[2,?]",
     "cumprod axis=0 exclusive=1 i64[2] -> i64[2]",
+    "eigh f32[?,3,3] -> f32[?,3] f32[?,3,3] f32[?,3,3]",
+    "eigh f64[4,4] -> f64[4] f64[4,4] f64[4,4]",
     "sort dtype=i32 f32[?,5] -> f32[?,5] i32[?,5]",
     "sort descending=1 k=3 dtype=i64 u8[2,?] -> u8[2,3] i64[2,3]",
     /* state */
@@ -297,6 +299,7 @@ const char *const op_bad[] = {
     "cumsum axis=1 f32[2] !! axis 1",
     "cumsum axis=0 reverse=2 f32[2] !! reverse",
     "cumprod axis=0 bool[2] !! must be of a float or integer type",
+    "eigh f32[2,3] !! not a square matrix",
     "sort k=6 dtype=i32 f32[2,5] !! k=6 of the 5",
     "sort f32[5] !! positions are i32 or i64",
     "sort dtype=i32 f32[] !! 1 to 8 axes",
