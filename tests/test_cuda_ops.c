@@ -495,6 +495,21 @@ static void test_calls_that_run_together_give_the_same_bits(void **state) {
     free(m);
 }
 
+/* Packs of four elements, while there is one variance. */
+static void test_one_channel_gives_the_same_bits_together(void **state) {
+    (void)state;
+    together *t = calloc(1, sizeof *t);
+    memory *m = malloc(sizeof *m);
+    int64_t launches[2];
+    assert_true(t && m);
+    *t = (together){.m = m, .key = 7, .rows = 65600, .channels = 1};
+    for (int i = 0; i < 8; i++)
+        add_call(t, i % 2 == 0 ? 15 : 0);
+    compare(t, launches);
+    free(m);
+    free(t);
+}
+
 /* normalise, add, relu: two results in between are read by the next call alone. */
 static void test_what_nobody_reads_is_not_stored(void **state) {
     (void)state;
@@ -543,6 +558,7 @@ int main(void) {
         cmocka_unit_test(test_slices_draw_what_the_whole_draws),
         cmocka_unit_test(test_values_out_of_range_are_refused),
         cmocka_unit_test(test_calls_that_run_together_give_the_same_bits),
+        cmocka_unit_test(test_one_channel_gives_the_same_bits_together),
         cmocka_unit_test(test_what_nobody_reads_is_not_stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -315,6 +315,8 @@ bool sn_chain_takes(const sn_call *call) {
     const int64_t n = sn_cuda_count(out, 0, out->rank);
     const bool large = n > SN_CHAIN_SMALL;
     bool ok = n > 0 && (!large || is_packed(&call->out[0]));
+    if (large && code_of(call->op) == CODE_normalise)
+        ok = ok && last_dim(out) % 4 == 0; /* variances are loaded in packs */
     for (int k = 0; k < call->n_in && ok; k++) {
         sn_chain_kind kind;
         ok = is_real(call->in[k].type.dtype) && kind_of(&call->in[k].type, out, &kind);
