@@ -516,24 +516,26 @@ class Dataset:
 
     @staticmethod
     def load(path, element_spec=None, compression=None, reader_func=None, wait=False):
-        import pickle
+        from snug import _pickles
         path = os.path.join(path, "elements.pickle")
         if not os.path.exists(path):
             raise tf.errors.NotFoundError(None, None, f"Could not find saved dataset at {os.path.dirname(path)}")
         with open(path, "rb") as file:
-            spec = [(as_dtype(kind), dims) for kind, dims in pickle.load(file)]
-            shape = _structure.template(pickle.load(file))
+            spec = [(as_dtype(kind), dims) for kind, dims in _pickles.load(file)]
+            shape = _structure.template(_pickles.load(file))
 
         def elements():
             with open(path, "rb") as file:
-                pickle.load(file), pickle.load(file)
+                _pickles.load(file), _pickles.load(file)
                 while True:
                     try:
-                        yield pickle.load(file)
+                        yield _pickles.load(file)
                     except EOFError:
                         return
-        with open(os.path.join(os.path.dirname(path), "elements.count")) as file:
-            count = int(file.read())
+        count = UNKNOWN_CARDINALITY
+        if os.path.exists(counted := os.path.join(os.path.dirname(path), "elements.count")):
+            with open(counted) as file:
+                count = int(file.read())
         return _generated(elements, shape, spec, "_LoadDataset", count, flat=True)
 
     # --- options ----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """tf.data: the stages that scripts use."""
+import os
 import unittest
 
 import numpy as np
@@ -46,6 +47,21 @@ class Stages(unittest.TestCase):
         d = Dataset.from_generator(lambda: iter([[1], [1, 2, 3]]), output_types=tf.int32).padded_batch(2)
         self.assertEqual(next(iter(d)).numpy().tolist(), [[1, 0, 0], [1, 2, 3]])
         self.assertEqual([int(i) for i in Dataset.range(6).batch(4).unbatch()], list(range(6)))
+
+    def test_saved_elements_come_back_and_name_nothing_else(self):
+        import pickle
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            Dataset.from_tensor_slices({"a": [1, 2], "b": ["x", "y"]}).save(folder)
+            back = Dataset.load(folder)
+            self.assertEqual([(int(e["a"]), e["b"].numpy()) for e in back], [(1, b"x"), (2, b"y")])
+            self.assertEqual(int(back.cardinality()), 2)
+            os.remove(os.path.join(folder, "elements.count"))
+            self.assertEqual(int(Dataset.load(folder).cardinality()), tf.data.UNKNOWN_CARDINALITY)
+            with open(os.path.join(folder, "elements.pickle"), "wb") as file:
+                pickle.dump(os.getcwd, file)
+            with self.assertRaisesRegex(pickle.UnpicklingError, "getcwd"):
+                Dataset.load(folder)
 
 
 if __name__ == "__main__":

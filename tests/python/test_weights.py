@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Weights in files. data/lstm_dense.weights.h5 was written by Keras 3.15: an LSTM(1) on (3, 2), then a Dense(1)."""
+import hashlib
 import json
 import os
+import pickle
 import random
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -255,6 +258,66 @@ class Files(unittest.TestCase):
                 file.write(good[:end])
             with self.assertRaises(ValueError):
                 _hdf5.read(self.path("bad.h5"))
+
+    def test_wrong_members_raise_value_errors(self):
+        for tree in ({"model_weights": np.ones(2)}, {"model_weights": _hdf5.Group({"a": np.ones(2)}, layer_names=["a"])},
+                     {"model_weights": _hdf5.Group(layer_names=["a"])}, {"layers": {"lstm": {"cell": {"vars": np.ones(3)}}}},
+                     {"model_weights": _hdf5.Group({"a": _hdf5.Group(weight_names=["k"])}, layer_names=["a"])}):
+            _hdf5.write(self.path("wrong.weights.h5"), _hdf5.Group(tree))
+            with self.assertRaises(ValueError):
+                lstm_dense().load_weights(self.path("wrong.weights.h5"))
+
+    def test_texts_of_no_bytes_are_refused(self):
+        space = bytes([1, 1, 0, 0, 0, 0, 0, 0]) + (1 << 60).to_bytes(8, "little")
+        kind = bytes([0x13, 0, 0, 0, 0, 0, 0, 0])
+        reader = _hdf5._Reader(FROM_KERAS)
+        with reader.file, self.assertRaisesRegex(ValueError, "no bytes"):
+            reader.attribute(b"\1\0" + b"\x08\0\x08\0\x10\0" + b"a".ljust(8, b"\0") + kind + space)
+
+
+class Fetched(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = lambda name: os.path.join(folder.name, name)
+
+    def archive(self, *members):
+        with tarfile.open(self.path("a.tar"), "w") as file:
+            for name, link in members:
+                info = tarfile.TarInfo(name)
+                info.type, info.linkname = (tarfile.SYMTYPE, link) if link else (tarfile.REGTYPE, "")
+                file.addfile(info)
+        return self.path("a.tar")
+
+    def test_archives_stay_in_their_folder(self):
+        get = lambda: keras.utils.get_file(self.path("a.tar"), extract=True)
+        for wrong in ([("../out", None)], [("x", "../.."), ("x/out", None)]):
+            self.archive(*wrong)
+            self.assertRaises(tarfile.TarError, get)
+            self.assertFalse(os.path.exists(self.path("a.tar_extracted")) or os.path.exists(self.path("out")))
+        self.archive(("in/file", None))          # after one that was interrupted
+        self.assertEqual(os.listdir(get()), ["in"])
+
+    def test_hashes_are_compared(self):
+        with open(self.path("f"), "wb") as file:
+            file.write(b"snug")
+        for good in (hashlib.sha256(b"snug").hexdigest(), hashlib.md5(b"snug").hexdigest()):
+            self.assertEqual(keras.utils.get_file(self.path("f"), file_hash=good), self.path("f"))
+            self.assertRaises(ValueError, keras.utils.get_file, self.path("f"), file_hash=good[::-1])
+        self.assertRaises(ValueError, keras.utils.get_file, self.path("f"), md5_hash="0" * 32)
+
+    def test_small_and_object_arrays_are_read(self):
+        np.savez(self.path("h.npz"), x=np.arange(1000.0)[:, None], y=np.arange(1000.0))
+        (x, _), (z, _) = keras.datasets.california_housing.load_data(path=self.path("h.npz"), version="small")
+        self.assertEqual((len(x) + len(z), max(x.max(), z.max())), (600, 599))
+        lines = np.empty(2, object)
+        lines[:] = [[1, 2], [3]]
+        np.savez(self.path("r.npz"), x=lines, y=np.arange(2))
+        (x, _), (z, _) = keras.datasets.reuters.load_data(path=self.path("r.npz"), test_split=0.5)
+        self.assertEqual(sorted(map(len, [*x, *z])), [2, 3])
+        lines[0] = os.getcwd
+        np.savez(self.path("r.npz"), x=lines, y=np.arange(2))
+        self.assertRaises(pickle.UnpicklingError, keras.datasets.reuters.load_data, path=self.path("r.npz"))
 
 
 if __name__ == "__main__":

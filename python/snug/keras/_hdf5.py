@@ -199,6 +199,8 @@ class _Reader:
         for d in struct.unpack_from(f"<{rank}Q", space, 8 if space[0] == 1 else 4):
             count *= d
         size, = struct.unpack("<I", kind[4:8])
+        if count and not size:
+            raise self.wrong(f"an attribute has {count} texts of no bytes")
         if count * size > len(data) - at or kind[0] & 15 not in (3, 9) or kind[0] & 15 == 9 and kind[1] & 15 != 1:
             return (name.rstrip(b"\0").decode(), []) if not count else None
         cells = [data[at + i * size:at + (i + 1) * size] for i in range(count)]

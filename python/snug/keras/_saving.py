@@ -118,7 +118,7 @@ def _write_h5(path, groups):
 def _group_of(tree, group):
     for word in group.split("/"):
         tree = tree.get(word, {}) if isinstance(tree, dict) else {}
-    return tree
+    return tree if isinstance(tree, dict) else {}
 
 
 def _in_order(tree, path, model):
@@ -126,7 +126,7 @@ def _in_order(tree, path, model):
     found = {}
     for group, variables in _groups(model):
         at = _group_of(tree, group)
-        if variables and len(at) != len(variables):
+        if variables and (len(at) != len(variables) or not all(hasattr(at.get(str(i)), "shape") for i in range(len(at)))):
             raise ValueError(f"'{path}' has {len(at)} arrays in '{group}', the model {len(variables)} variables there: it is of"
                              " another model")
         found.update({id(v): at[str(i)] for i, v in enumerate(variables)})
@@ -190,7 +190,9 @@ def load_weights(model, path, skip_mismatch=False):
         raise FileNotFoundError(f"No such file: '{path}'")
     if kind == "h5":
         tree = _hdf5.read(path)
-        older = tree.get("model_weights", tree)
+        older = tree.get("model_weights", tree) if isinstance(tree, _hdf5.Group) else None
+        if not isinstance(older, _hdf5.Group):
+            raise ValueError(f"'{path}': it has no group of weights; give what save or save_weights wrote")
         if "layer_names" in older.attributes:        # of a whole model, or weights as Keras 2 wrote them
             return _whole_h5.load_weights(model, older, path, skip_mismatch)
         arrays = dict(enumerate(_in_order(tree, path, model)))

@@ -27,13 +27,23 @@ def _group(variables):
     return made
 
 
-def _arrays(group):
+def _member(tree, name, path):
+    """A group of a file's tree; ValueError where it is missing or something else."""
+    found = tree.get(name) if isinstance(tree, dict) else None
+    if not isinstance(found, _hdf5.Group):
+        raise ValueError(f"'{path}': it has no group '{name}': it is damaged, or no whole model")
+    return found
+
+
+def _arrays(group, path):
     """The arrays of such a group, in its order."""
     found = []
     for name in group.attributes.get("weight_names", []):
         at = group
         for word in name.split("/"):
-            at = at[word]
+            at = at.get(word) if isinstance(at, dict) else None
+        if not hasattr(at, "shape"):
+            raise ValueError(f"'{path}': it has no array '{name}': it is damaged")
         found.append(at)
     return found
 
@@ -70,16 +80,16 @@ def _slots(optimizer):
 
 def load_weights(model, tree, path, skip_mismatch=False):
     """From the group that lists layers."""
-    names = [n for n in tree.attributes.get("layer_names", []) if tree[n].attributes.get("weight_names")]
+    names = [n for n in tree.attributes.get("layer_names", []) if _member(tree, n, path).attributes.get("weight_names")]
     layers = [layer for layer in model.layers if _weights(layer)]
     if len(names) != len(layers):
         raise ValueError(f"Layer count mismatch when loading weights from file. Model expected {len(layers)} layers, found {len(names)}"
                          f" saved layers in '{path}'.")
     pairs = [(_weights(layer), tree[name]) for layer, name in zip(layers, names)]
     if "top_level_model_weights" in tree:
-        pairs.append((model._own, tree["top_level_model_weights"]))
+        pairs.append((model._own, _member(tree, "top_level_model_weights", path)))
     for variables, group in pairs:
-        arrays = _arrays(group)
+        arrays = _arrays(group, path)
         if len(arrays) != len(variables):
             raise ValueError(f"'{path}' has {len(arrays)} arrays for a layer of {len(variables)} weights")
         for v, a in zip(variables, arrays):
@@ -91,26 +101,25 @@ def load_weights(model, tree, path, skip_mismatch=False):
 
 def load(path, custom_objects=None, compile=True):
     tree = _hdf5.read(path)
-    text = tree.attributes.get("model_config")
+    text = getattr(tree, "attributes", {}).get("model_config")
     if text is None:
         raise ValueError(f"No model config found in the file at {path}.")
     with _serial.custom_object_scope(custom_objects):
         model = _serial.deserialize_keras_object(json.loads(text))
-        load_weights(model, tree["model_weights"], path)
+        load_weights(model, _member(tree, "model_weights", path), path)
         settings = tree.attributes.get("training_config")
         if compile and settings is not None:
             settings = json.loads(settings)
             settings["optimizer"] = settings.pop("optimizer_config")
             model.compile_from_config(settings)
-            _load_slots(model, tree.get("optimizer_weights"))
+            if "optimizer_weights" in tree:
+                _load_slots(model, _arrays(_member(tree, "optimizer_weights", path), path))
     return model
 
 
-def _load_slots(model, group):
-    if group is None:
-        return
+def _load_slots(model, arrays):
     model.optimizer.build(model.trainable_variables)
-    arrays, variables = _arrays(group), model.optimizer.variables
+    variables = model.optimizer.variables
     if len(arrays) == len(variables):        # one of another kind starts anew, as Keras' does
         for v, a in zip(variables, arrays):
             v.assign(a)

@@ -2,6 +2,8 @@
 import os
 import types
 
+from snug import _pickles
+
 _FILES = {"mnist": ["mnist.npz"], "fashion_mnist": ["fashion-mnist"], "imdb": ["imdb.npz"], "reuters": ["reuters.npz"],
           "cifar10": ["cifar-10-batches-py-target/cifar-10-batches-py", "cifar-10-batches-py"],
           "cifar100": ["cifar-100-python-target/cifar-100-python", "cifar-100-python"],
@@ -22,9 +24,7 @@ def _path(name, path=None):
 
 
 def _arrays(name, path):
-    import numpy as np
-    with np.load(_path(name, path), allow_pickle=name in ("imdb", "reuters")) as f:
-        return {key: f[key] for key in f.files}
+    return _pickles.load_npz(_path(name, path))
 
 
 def _mnist(path="mnist.npz"):
@@ -48,11 +48,9 @@ def _fashion_mnist():
 # --- small pictures -------------------------------------------------------------------------------------
 def _batch(path, key):
     """Pictures with their channels last, and labels."""
-    import pickle
-
     import numpy as np
     with open(path, "rb") as f:
-        found = pickle.load(f, encoding="bytes")
+        found = _pickles.load(f, encoding="bytes")
     pictures = np.asarray(found[b"data"]).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     return pictures, np.array(found[key.encode()], "uint8").reshape(-1, 1)
 
@@ -131,8 +129,10 @@ def _word_index(name):
 def _housing(name):
     def load_data(path=None, test_split=0.2, seed=113, version="large", **ignored):
         import numpy as np
-        f = _arrays(name, path)
-        x, y = _shuffled(np.random.RandomState(seed), f["x"], f["y"])
+        if version not in ("small", "large"):
+            raise ValueError(f"Argument `version` must be one of 'small', 'large'. Received: version={version}")
+        f, n = _arrays(name, path), 600 if version == "small" else None
+        x, y = _shuffled(np.random.RandomState(seed), f["x"][:n], f["y"][:n])
         at = int(len(x) * (1 - test_split))
         return (x[:at], y[:at]), (x[at:], y[at:])
     return load_data

@@ -67,21 +67,63 @@ def get_file(fname=None, origin=None, untar=False, md5_hash=None, file_hash=None
     import os
     import shutil
     from snug.keras import datasets
-    name = os.path.basename(str(fname or origin or "").rstrip("/"))
+    name = str(fname or os.path.basename(str(origin or "").rstrip("/")))
+    if os.sep in name and not os.path.isabs(name):
+        raise ValueError(f"keras.utils.get_file: fname={name} has a folder; give it as cache_dir and cache_subdir, or a whole path")
     folder = os.path.join(cache_dir, cache_subdir) if cache_dir else os.path.join(os.path.dirname(datasets.cache_folder()), cache_subdir)
-    path = name if os.path.isabs(str(fname or "")) else os.path.join(folder, name)
+    path = os.path.join(folder, name)           # a whole path stays what it is
     local = str(origin or "").removeprefix("file://")
     if not os.path.exists(path) and os.path.exists(local):
-        os.makedirs(folder, exist_ok=True)
-        shutil.copy(local, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        shutil.copy(local, path + ".part")
+        os.replace(path + ".part", path)
     if not os.path.exists(path):
         raise FileNotFoundError(f"keras.utils.get_file: there is no file '{path}'; Snug downloads nothing: put {origin or name} there")
+    if file_hash is not None or md5_hash is not None:
+        _verify(path, file_hash or md5_hash, hash_algorithm if file_hash else "md5")
     if (extract or untar) and os.path.isfile(path):
         target = path + "_extracted"
         if not os.path.exists(target):
-            shutil.unpack_archive(path, target)
+            shutil.rmtree(target + ".part", ignore_errors=True)     # of one that was interrupted
+            _unpack(path, target + ".part")
+            os.replace(target + ".part", target)
         return target
     return path
+
+
+def _verify(path, wanted, algorithm):
+    import hashlib
+    algorithm = ("sha256" if len(wanted) == 64 else "md5") if algorithm == "auto" else algorithm
+    made = hashlib.new(algorithm)
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            made.update(block)
+    if made.hexdigest() != str(wanted).lower():
+        raise ValueError(f"keras.utils.get_file: the {algorithm} hash of '{path}' is {made.hexdigest()}, not {wanted}; put the whole"
+                         " file there")
+
+
+def _unpack(path, target):
+    """Nothing of an archive lands outside its folder."""
+    import shutil
+    import tarfile
+    if not tarfile.is_tarfile(path):
+        return shutil.unpack_archive(path, target)
+    with tarfile.open(path) as archive:
+        if hasattr(tarfile, "data_filter"):
+            return archive.extractall(target, filter="data")
+        for member in archive:
+            _stays(member, path)
+        archive.extractall(target)
+
+
+def _stays(member, path):
+    """As the filter of newer Pythons, more strictly: links go down alone, so no chain of them leaves."""
+    import tarfile
+    names = [member.name] + ([member.linkname] if member.issym() or member.islnk() else [])
+    if any(name.startswith("/") or ".." in name.split("/") for name in names) or not (member.isreg() or member.isdir() or names[1:]):
+        raise tarfile.ExtractError(f"keras.utils.get_file: '{member.name}' of '{path}' would be outside its folder, or is no file;"
+                                   " unpack it yourself and give the folder's path")
 
 
 def plot_model(*args, **kwargs):
