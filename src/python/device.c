@@ -57,27 +57,33 @@ int py_has_card(void) {
     return has_device(&card);
 }
 
-/* Percents are of the card; auto is what is free there. */
-static snug_status card_bytes(const char *text, const snug_device_info *card, size_t *bytes,
-                              snug_error *err) {
+/* Percents are of a card of `total` bytes; auto (0): what is free there. -1: ValueError is set. */
+static int card_bytes(const char *text, size_t total, size_t *bytes) {
+    snug_error err;
     char *end;
     const double share = strtod(text, &end);
     *bytes = 0;
     if (strcmp(text, "auto") == 0)
-        return SNUG_OK;
-    if (strcmp(end, "%") != 0)
-        return snug_bytes_parse(text, bytes, err);
-    *bytes = (size_t)((double)card->total_bytes * share / 100);
-    return SNUG_OK;
+        return 0;
+    if (end == text || strcmp(end, "%") != 0) {
+        if (snug_bytes_parse(text, bytes, &err) == SNUG_OK)
+            return 0;
+        PyErr_SetString(PyExc_ValueError, err.text);
+        return -1;
+    }
+    if (!(share > 0 && share <= 100)) {
+        PyErr_Format(PyExc_ValueError, "'%s' is no share of a card; give one up to 100%%", text);
+        return -1;
+    }
+    *bytes = (size_t)((double)total * share / 100);
+    return 0;
 }
 
 static int limit_card(const char *text, const snug_device_info *card) {
     snug_error err;
     size_t bytes;
-    if (card_bytes(text, card, &bytes, &err) != SNUG_OK) {
-        PyErr_SetString(PyExc_ValueError, err.text);
+    if (card_bytes(text, card->total_bytes, &bytes) < 0)
         return -1;
-    }
     if (snug_device_budget(py.engine, bytes, &err) != SNUG_OK)
         return raise(&err);
     py.device_budget = bytes;
@@ -109,6 +115,11 @@ static PyObject *set_wishes(PyObject *self, PyObject *args) {
     const char *own, *host;
     if (!PyArg_ParseTuple(args, "zz", &own, &host))
         return NULL;
+    if ((own && strlen(own) >= sizeof py.wish) || (host && strlen(host) >= sizeof py.host_wish)) {
+        PyErr_Format(PyExc_ValueError, "a budget has at most %zu characters: give it as 16GB",
+                     sizeof py.wish - 1);
+        return NULL;
+    }
     snprintf(py.wish, sizeof py.wish, "%s", own ? own : "");
     snprintf(py.host_wish, sizeof py.host_wish, "%s", host ? host : "");
     Py_RETURN_NONE;
@@ -117,18 +128,10 @@ static PyObject *set_wishes(PyObject *self, PyObject *args) {
 /* check_budget(text): ValueError where no device can have it. */
 static PyObject *check_text(PyObject *self, PyObject *o) {
     (void)self;
-    snug_error err;
     size_t bytes;
-    char *end;
     const char *text = PyUnicode_AsUTF8AndSize(o, NULL);
-    if (!text)
+    if (!text || card_bytes(text, 0, &bytes) < 0)
         return NULL;
-    const double share = strtod(text, &end);
-    const int percent = share > 0 && strcmp(end, "%") == 0;
-    if (strcmp(text, "auto") != 0 && !percent && snug_bytes_parse(text, &bytes, &err) != SNUG_OK) {
-        PyErr_SetString(PyExc_ValueError, err.text);
-        return NULL;
-    }
     Py_RETURN_NONE;
 }
 

@@ -35,11 +35,12 @@ void py_listen_to_passes(void) {
 PyObject *py_tell_passes(PyObject *self, PyObject *seconds) {
     (void)self;
     const long n = PyLong_AsLong(seconds);
+    if (n == -1 && PyErr_Occurred())
+        return NULL;
     if (py_enter() < 0)
         return NULL;
     if (n < 0 || n > 86400) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError, "seconds between two lines; 0: none");
+        PyErr_SetString(PyExc_ValueError, "seconds between two lines; 0: none");
         return NULL;
     }
     py.pass_seconds = (int)n;

@@ -233,23 +233,12 @@ static PyObject *layer_losses(PyObject *self, PyObject *none) {
     return wrap_all(out, n);
 }
 
-static PyObject *layer_constrain(PyObject *self, PyObject *none) {
-    snug_error err;
-    (void)none;
-    if (py_enter() < 0)
-        return NULL;
-    if (snug_layer_constrain(layer_of(self), &err) != SNUG_OK)
-        return py_raise(&err);
-    Py_RETURN_NONE;
-}
-
 static PyMethodDef layer_methods[] = {
     {"call", layer_call, METH_VARARGS, "call(inputs, roles, masks, training, keywords)"},
     {"infer", layer_infer, METH_O, "infer([(dtype, extents), ...]): makes the variables"},
     {"variables", layer_variables, METH_NOARGS, "All it has made so far."},
     {"set_trainable", layer_set_trainable, METH_O, NULL},
     {"losses", layer_losses, METH_NOARGS, "Of regularisers, as scalars."},
-    {"constrain", layer_constrain, METH_NOARGS, "Applies constraints, after an update."},
     {NULL, NULL, 0, NULL},
 };
 
