@@ -116,9 +116,10 @@ def irfft(input_tensor, fft_length=None, name=None):
 
 
 def rfft2d(input_tensor, fft_length=None, name=None):
-    lines = rfft(input_tensor)
+    lines = rfft(input_tensor, fft_length)
     turn = lambda t: tf.linalg.matrix_transpose(t)
-    return fft(lines.each(turn)).each(turn)
+    rows = None if fft_length is None else _length(fft_length[:1])
+    return fft(lines.each(lambda t: _fitted(turn(t), rows))).each(turn)
 
 
 def fftshift(x, axes=None, name=None):

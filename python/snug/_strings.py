@@ -1,5 +1,7 @@
 """Tensors of text: an array of bytes objects behind a tensor's face. They are values, not recorded; tf.strings are functions of
 the data table."""
+import codecs
+
 from snug import _C, _nest
 from snug._lazy import tf
 from snug._types import BY_NAME, Peek, TensorShape
@@ -164,6 +166,25 @@ def format(template, inputs, placeholder="{}", summarize=3, name=None):  # noqa:
     return _of(template)
 
 
+_WRONG = "\ud800"         # where bytes are no character: a mark that no right text has
+codecs.register_error("snug.wrong", lambda error: (_WRONG, error.end))
+
+
+def _decoded(data, errors, replacement_char, replace_control_characters=False):
+    text = data.decode("utf-8", "snug.wrong")
+    text = "".join(_WRONG if ord(c) < 32 else c for c in text) if replace_control_characters else text
+    return _instead(text, errors, replacement_char)
+
+
+def _instead(text, errors, replacement_char):
+    """What `errors` says of marked places."""
+    if errors not in ("strict", "replace", "ignore"):
+        raise ValueError(f"errors={errors!r} is none of strict, replace, ignore")
+    if errors == "strict" and _WRONG in text:
+        raise tf.errors.InvalidArgumentError(None, None, "Invalid formatting on input string")
+    return text.replace(_WRONG, chr(replacement_char) if errors == "replace" else "")
+
+
 def unicode_split(input, input_encoding, errors="replace", replacement_char=65533, name=None):  # noqa: A002
     """The characters of one text; of several, rows of several lengths."""
     if hasattr(input, "_slot"):
@@ -174,8 +195,7 @@ def unicode_split(input, input_encoding, errors="replace", replacement_char=6553
         return RaggedTensor([_list(unicode_split(t, input_encoding, errors, replacement_char)) for t in text._array.ravel()], tf.string)
     if input_encoding.upper() not in ("UTF-8", "UTF8"):
         raise tf.errors.UnimplementedError(None, None, f"unicode_split from {input_encoding} is not in Snug; UTF-8 is")
-    characters = text.numpy().decode("utf-8", "strict" if errors == "strict" else errors)
-    characters = characters.replace("\ufffd", chr(replacement_char)) if errors == "replace" else characters
+    characters = _decoded(text.numpy(), errors, replacement_char)
     return StringTensor([c.encode() for c in characters], (len(characters),))
 
 
@@ -229,7 +249,7 @@ def bytes_split(input, name=None):  # noqa: A002
 
 
 def unicode_decode(input, input_encoding, errors="replace", replacement_char=65533, replace_control_characters=False, name=None):  # noqa: A002
-    text = _single(input, "unicode_decode", input_encoding).decode("utf-8", errors)
+    text = _decoded(_single(input, "unicode_decode", input_encoding), errors, replacement_char, replace_control_characters)
     return tf.constant([ord(c) for c in text], dtype=tf.int32, shape=(len(text),))
 
 
@@ -239,15 +259,17 @@ def unicode_encode(input, output_encoding, errors="replace", replacement_char=65
     if output_encoding.upper() not in ("UTF-8", "UTF8"):
         raise tf.errors.UnimplementedError(None, None, f"unicode_encode to {output_encoding} is not in Snug; UTF-8 is")
     rows = tf.convert_to_tensor(input).numpy()
-    texts = ["".join(map(chr, row)).encode() for row in (rows if rows.ndim == 2 else [rows])]
+    known = lambda c: 0 <= c < 0xd800 or 0xdfff < c <= 0x10ffff
+    texts = [_instead("".join(chr(c) if known(c) else _WRONG for c in row), errors, replacement_char).encode()
+             for row in (rows if rows.ndim == 2 else [rows])]
     return _of(texts if rows.ndim == 2 else texts[0])
 
 
 def unicode_transcode(input, input_encoding, output_encoding, errors="replace", replacement_char=65533, replace_control_characters=False,  # noqa: A002
                       name=None):
-    text = _single(input, "unicode_transcode", input_encoding).decode("utf-8", errors)
+    text = _decoded(_single(input, "unicode_transcode", input_encoding), errors, replacement_char, replace_control_characters)
     _single("", "unicode_transcode", output_encoding)
-    return _of("".join(chr(replacement_char) if replace_control_characters and ord(c) < 32 else c for c in text).encode())
+    return _of(text.encode())
 
 
 def ngrams(data, ngram_width, separator=" ", pad_values=None, padding_width=None, preserve_short_sequences=False, name=None):

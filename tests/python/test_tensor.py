@@ -199,5 +199,56 @@ class Borrowing(unittest.TestCase):
         self.assertLess(_C.info()["bytes"] - before, 1 << 20)
 
 
+class Arguments(unittest.TestCase):
+    """What was once taken and not heeded."""
+
+    def test_ragged_rows_keep_dtype_and_are_checked(self):
+        rows = tf.RaggedTensor.from_row_lengths(tf.constant([1, 2, 3], tf.int64), [1, 2])
+        self.assertEqual((rows.dtype, rows.to_tensor(shape=[3, None]).numpy().tolist()), (tf.int64, [[1, 0], [2, 3], [0, 0]]))
+        self.assertEqual((int(rows.row_lengths(axis=0)), int(rows.bounding_shape(axis=1))), (2, 2))
+        deep = tf.ragged.constant([[[1], [2, 3]], [[4]]])
+        self.assertEqual((deep.flat_values.numpy().tolist(), deep.values.to_list()), ([1, 2, 3, 4], [[1], [2, 3], [4]]))
+        self.assertEqual(deep.row_lengths(axis=2).to_list(), [[1, 2], [1]])
+        for wrong in ([1, 1], [4, -1]):
+            self.assertRaises(tf.errors.InvalidArgumentError, tf.RaggedTensor.from_row_lengths, [1, 2, 3], wrong)
+        self.assertRaises(NotImplementedError, tf.ragged.stack, [[1], [2]], 1)
+
+    def test_wrong_bytes_become_what_is_asked_for(self):
+        wrong = b"a\xff\xffb\x01\xe2\x82c"
+        decode = lambda **kwargs: bytes(tf.strings.unicode_decode(wrong, "UTF-8", replacement_char=63, **kwargs).numpy().tolist())
+        self.assertEqual((decode(), decode(replace_control_characters=True)), (b"a??b\x01?c", b"a??b??c"))
+        self.assertEqual(decode(errors="ignore", replace_control_characters=True), b"abc")
+        self.assertRaises(tf.errors.InvalidArgumentError, decode, errors="strict")
+        self.assertEqual(tf.strings.unicode_encode([97, 0xd800, 0x110000], "UTF-8", replacement_char=63).numpy(), b"a??")
+
+    def test_lengths_dtypes_and_sizes(self):
+        ops, x = tf.keras.ops, np.arange(30, dtype="f4").reshape(5, 6)
+        for length in ([4, 8], [7, 5], None):
+            np.testing.assert_allclose(tf.signal.rfft2d(x, length).numpy(), np.fft.rfft2(x, length), atol=1e-3)
+        made = [ops.logspace(0, 2, 3, dtype="float64"), ops.geomspace(1, 4, 3, dtype="float64"), ops.nancumsum([1.0], dtype="float64")]
+        self.assertEqual([t.dtype.name for t in made], ["float64"] * 3)
+        self.assertEqual(ops.vander(tf.constant([4099], tf.int64), N=3).numpy().tolist(), [[4099 ** 2, 4099, 1]])
+        self.assertEqual(ops.unique([3, 1, 3, 2], size=5, fill_value=9).numpy().tolist(), [1, 2, 3, 9, 9])
+        found, places = ops.unique([3, 1, 3, 2], sorted=False, return_inverse=True)
+        self.assertEqual((found.numpy().tolist(), places.numpy().tolist()), ([3, 1, 2], [0, 1, 0, 2]))
+
+    def test_channels_first_is_heeded_or_refused(self):
+        ops, x = tf.keras.ops, np.random.rand(1, 3, 8, 6).astype("f4")
+        first = ops.adaptive_max_pool(x, (2, 3), data_format="channels_first").numpy()
+        np.testing.assert_array_equal(first.transpose(0, 2, 3, 1), ops.adaptive_max_pool(x.transpose(0, 2, 3, 1), (2, 3)).numpy())
+        self.assertRaises(NotImplementedError, ops.image.sobel_edges, x, data_format="channels_first")
+
+    def test_sparse_labels_are_told_what_to_do(self):
+        with self.assertRaisesRegex(NotImplementedError, "to_dense"):
+            tf.nn.ctc_loss(tf.sparse.from_dense([[1, 2]]), tf.zeros((3, 1, 4)), [2], [3])
+
+    def test_budgets_are_shares_and_short(self):
+        _C.check_budget("50%")
+        for wrong in ("150%", "0%", "nan%", "%", "-1%"):
+            self.assertRaises(ValueError, _C.check_budget, wrong)
+        self.assertRaises(ValueError, _C.wish, "1" * 40, None)
+        self.assertRaises(OverflowError, _C.tell_passes, 1 << 80)
+
+
 if __name__ == "__main__":
     unittest.main()

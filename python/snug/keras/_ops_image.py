@@ -144,10 +144,12 @@ def _bound(place, n, mode):
 
 
 def sobel_edges(images, data_format=None):
+    _last(data_format)
     return tf.image.sobel_edges(images)
 
 
 def ssim(img1, img2, max_val=1.0, filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03, data_format=None):
+    _last(data_format)
     return tf.image.ssim(img1, img2, max_val, filter_size, filter_sigma, k1, k2)
 
 

@@ -71,19 +71,23 @@ def kaiser(x, beta):
 
 # --- making, cutting, ordering --------------------------------------------------------------------------
 def logspace(start, stop, num=50, endpoint=True, base=10, dtype=None, axis=0):
-    return tf.pow(tf.cast(base, "float32"), tf.cast(_op("linspace")(start, stop, num, endpoint=endpoint, axis=axis), "float32"))
+    powers = _op("linspace")(start, stop, num, endpoint=endpoint, dtype=dtype, axis=axis)
+    return tf.pow(tf.cast(base, powers.dtype), powers)
 
 
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
-    return tf.exp(tf.cast(_op("linspace")(tf.math.log(_float(start)), tf.math.log(_float(stop)), num, endpoint=endpoint, axis=axis), "float32"))
+    from snug.keras import config
+    start, stop = (tf.cast(x, dtype or config.floatx()) for x in (start, stop))
+    logs = _op("linspace")(tf.math.log(tf.abs(start)), tf.math.log(tf.abs(stop)), num, endpoint=endpoint, dtype=dtype, axis=axis)
+    return tf.exp(logs) * tf.sign(start)
 
 
 def vander(x, N=None, increasing=False):
     x = tf.convert_to_tensor(x)
     n = x.shape[0] if N is None else N
-    powers = tf.range(n, dtype="float32")
-    made = tf.cast(tf.pow(tf.cast(x, "float32")[:, None], powers if increasing else powers[::-1]), x.dtype)
-    return made
+    kind = x.dtype if x.dtype.is_floating else tf.float64
+    powers = tf.cast(tf.range(n), kind)
+    return tf.cast(tf.pow(tf.cast(x, kind)[:, None], powers if increasing else powers[::-1]), x.dtype)
 
 
 def diagflat(x, k=0):
@@ -139,10 +143,20 @@ def unravel_index(indices, shape):
 
 
 def unique(x, sorted=True, return_index=False, return_inverse=False, return_counts=False, axis=None, size=None, fill_value=None):
+    """NumPy's; not sorted: in the order of their first places. A size cuts, or fills up."""
     import numpy as np
-    found = np.unique(tf.convert_to_tensor(x).numpy(), return_index=return_index, return_inverse=return_inverse, return_counts=return_counts,
-                      axis=axis)
-    return tuple(tf.constant(a) for a in found) if isinstance(found, tuple) else tf.constant(found)
+    x = tf.convert_to_tensor(x).numpy()
+    found, index, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    along, inverse = axis or 0, inverse.reshape(x.shape if axis is None else -1)
+    if not sorted:
+        order = np.argsort(index)
+        found, index, counts, inverse = np.take(found, order, along), index[order], counts[order], np.argsort(order)[inverse]
+    if size is not None:
+        fit = lambda a, k, fill: np.pad(np.take(a, range(min(size, a.shape[k])), k), [
+            (0, max(0, size - a.shape[k]) if i == k % a.ndim else 0) for i in range(a.ndim)], constant_values=fill)
+        found, index, counts = fit(found, along, fill_value or 0), fit(index, 0, 1), fit(counts, 0, 0)
+    asked = [tf.constant(a, "int32") for a, wish in ((index, return_index), (inverse, return_inverse), (counts, return_counts)) if wish]
+    return (tf.constant(found), *asked) if asked else tf.constant(found)
 
 
 def vectorize(pyfunc, *, excluded=None, signature=None):
@@ -225,8 +239,8 @@ def percentile(x, q, axis=None, method="linear", keepdims=False):
 
 
 def _nan_as(x, value):
-    x = _float(x)
-    return tf.where(tf.math.is_nan(x), tf.constant(value, x.dtype), x)
+    x = tf.convert_to_tensor(x)
+    return tf.where(tf.math.is_nan(x), tf.constant(value, x.dtype), x) if x.dtype.is_floating else x
 
 
 def nanargmax(x, axis=None, keepdims=False):
@@ -238,11 +252,11 @@ def nanargmin(x, axis=None, keepdims=False):
 
 
 def nancumsum(x, axis=None, dtype=None):
-    return _op("cumsum")(_nan_as(x, 0.0), axis=axis)
+    return _op("cumsum")(_nan_as(x, 0.0), axis=axis, dtype=dtype)
 
 
 def nancumprod(x, axis=None, dtype=None):
-    return _op("cumprod")(_nan_as(x, 1.0), axis=axis)
+    return _op("cumprod")(_nan_as(x, 1.0), axis=axis, dtype=dtype)
 
 
 def corrcoef(x):
@@ -359,11 +373,11 @@ def cholesky_inverse(x, upper=False):
 
 
 # --- windows over pictures ------------------------------------------------------------------------------
-def _adaptive(inputs, output_size, reduce):
-    """Each cell of the output over its share of the input, along each axis between the first and the last."""
+def _adaptive(inputs, output_size, data_format, reduce):
+    """Each cell of the output over its share of the input, along each axis that is neither the batch's nor the channels'."""
     x = tf.convert_to_tensor(inputs)
     sizes = (output_size,) * (len(x.shape) - 2) if isinstance(output_size, int) else tuple(output_size)
-    for axis, size in enumerate(sizes, 1):
+    for axis, size in enumerate(sizes, 2 if data_format == "channels_first" else 1):
         n = x.shape[axis]
         cut = lambda lo, hi: tf.gather(x, list(range(lo, hi)), axis=axis)
         parts = [reduce(cut(i * n // size, -(-(i + 1) * n // size)), axis=axis, keepdims=True) for i in range(size)]
@@ -372,11 +386,11 @@ def _adaptive(inputs, output_size, reduce):
 
 
 def adaptive_average_pool(inputs, output_size, data_format=None):
-    return _adaptive(inputs, output_size, tf.reduce_mean)
+    return _adaptive(inputs, output_size, data_format, tf.reduce_mean)
 
 
 def adaptive_max_pool(inputs, output_size, data_format=None):
-    return _adaptive(inputs, output_size, tf.reduce_max)
+    return _adaptive(inputs, output_size, data_format, tf.reduce_max)
 
 
 # --- sequences of labels --------------------------------------------------------------------------------
