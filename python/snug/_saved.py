@@ -1,8 +1,10 @@
 """tf.saved_model: folders that Snug writes and reads back. A Keras model is kept as a .keras file; a tf.Module as the name of its class, which
 the program that loads it must define, and what its attributes hold. TensorFlow's own folders hold graphs, which Snug does not read."""
+import functools
 import json
 import os
 import sys
+import types
 
 from snug import _C, _nest
 from snug._lazy import tf
@@ -35,7 +37,7 @@ def save(obj, export_dir, signatures=None, options=None):
         notes = {"kind": "model"}
     else:
         arrays = {}
-        notes = {"kind": "module", "object": _written(obj, arrays, "", [])}
+        notes = {"kind": "module", "object": _written(obj, arrays, "", {})}
         _write_arrays(os.path.join(folder, _ARRAYS), arrays)
         notes["signatures"] = _names_of(obj, signatures)
     with open(os.path.join(folder, _NOTES), "w") as file:
@@ -62,23 +64,57 @@ def _names_of(obj, signatures):
     return found
 
 
-def _written(value, arrays, path, seen):
-    """A value fit for JSON; variables and arrays go to `arrays` under their paths."""
+def _written(value, arrays, path, known):
+    """A value fit for JSON; variables and arrays go to `arrays` under their paths. known: {id: path} of the variables and modules met
+    so far, each of which is written once. Functions are code: they are left out."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, (_C.Variable, tf.Module)) and id(value) in known:
+        return {"kind": "same", "at": known[id(value)]}
     if isinstance(value, (_C.Variable, _C.Tensor)) or hasattr(value, "__array__"):
-        arrays[path] = value.numpy() if hasattr(value, "numpy") else value
-        kind = "variable" if isinstance(value, _C.Variable) else "tensor"
-        return {"kind": kind, "at": path, "trainable": bool(getattr(value, "trainable", False))}
-    if isinstance(value, (list, tuple)):
-        return {"kind": type(value).__name__, "items": [_written(v, arrays, f"{path}/{i}", seen) for i, v in enumerate(value)]}
-    if isinstance(value, dict):
-        return {"kind": "dict", "items": {str(k): _written(v, arrays, f"{path}/{k}", seen) for k, v in value.items()}}
-    if any(value is s for s in seen) or not hasattr(value, "__dict__") or callable(value) and not isinstance(value, tf.Module):
+        return _written_array(value, arrays, path, known)
+    if isinstance(value, tf.Module):
+        known[id(value)] = path
+        cls = type(value)
+        return {"kind": "object", "at": path, "module": cls.__module__, "class": cls.__qualname__,
+                "attributes": {k: _written(v, arrays, f"{path}/{k}", known) for k, v in vars(value).items()}}
+    if type(value) is tuple or isinstance(value, list):
+        kind = "tuple" if type(value) is tuple else "list"
+        return {"kind": kind, "items": [_written(v, arrays, f"{path}/{i}", known) for i, v in enumerate(value)]}
+    if isinstance(value, dict) and all(isinstance(k, (str, int)) for k in value):
+        return {"kind": "dict", "items": [(k, _written(v, arrays, f"{path}/{k}", known)) for k, v in value.items()]}
+    if isinstance(value, tf.DType):
+        return {"kind": "dtype", "name": value.name}
+    if isinstance(value, tf.TensorShape):
+        return {"kind": "shape", "dims": None if value.rank is None else value.as_list()}
+    if _is_function(value):
         return {"kind": "dropped"}
-    cls = type(value)
-    return {"kind": "object", "module": cls.__module__, "class": cls.__qualname__,
-            "attributes": {k: _written(v, arrays, f"{path}/{k}", seen + [value]) for k, v in vars(value).items()}}
+    raise _refusal(value, path)
+
+
+def _is_function(value):
+    from snug._function import Function
+    return isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial, Function))
+
+
+def _refusal(value, path):
+    from snug.keras.layers import Layer
+    remedy = "save a Keras model that has the layer, or keep its weights in a file" if isinstance(value, Layer) else \
+        "keep it in a tuple or in a dict" if isinstance(value, tuple) else "make its class a tf.Module, or leave it out"
+    where = f"the attribute '{path[1:]}'" if path else "the object"
+    return NotImplementedError(f"tf.saved_model.save: {where} is a {type(value).__qualname__}; Snug's folders hold tf.Modules, variables, tensors,"
+                               f" numbers, texts, and lists, tuples and dicts of these: {remedy}")
+
+
+def _written_array(value, arrays, path, known):
+    array = value.numpy() if hasattr(value, "numpy") else value.__array__()
+    if getattr(array, "dtype", None) == object or isinstance(array, bytes):
+        raise NotImplementedError(f"tf.saved_model.save: '{path[1:]}' holds texts in a tensor; keep them in a list")
+    arrays[path] = array
+    if not isinstance(value, _C.Variable):
+        return {"kind": "tensor", "at": path}
+    known[id(value)] = path
+    return {"kind": "variable", "at": path, "trainable": bool(value.trainable)}
 
 
 # --- reading --------------------------------------------------------------------------------------------
@@ -97,40 +133,48 @@ def load(export_dir, tags=None, options=None):
         from snug.keras import models
         return _Loaded(models.load_model(os.path.join(folder, _MODEL)))
     with np.load(os.path.join(folder, _ARRAYS)) as file:
-        made = _read(notes["object"], {name: file[name] for name in file.files})
+        made = _read(notes["object"], {name: file[name] for name in file.files}, {})
     made.signatures = {key: getattr(made, name) for key, name in notes["signatures"].items()}
     return made
 
 
 def _class(module, name):
-    """Of what the program has imported already: a file's words run no code."""
+    """Of what the program has imported already, and modules alone: a file's words run no code, nor what other classes do when they end."""
     found = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
-    if not isinstance(found, type):
-        raise NotImplementedError(f"the folder holds a {name} of module {module}, which the program does not define; Snug keeps an object's"
-                                  " variables, not its code")
+    if not isinstance(found, type) or not issubclass(found, tf.Module):
+        raise NotImplementedError(f"the folder holds a {name} of module {module}, which is no tf.Module that the program defines; Snug keeps an"
+                                  " object's variables, not its code")
     return found
 
 
-def _read(value, arrays):
+def _read(value, arrays, known):
+    """known: {path: variable or module} that were made so far."""
     if not isinstance(value, dict):
         return value
     kind = value["kind"]
+    if kind == "same":
+        return known[value["at"]]
     if kind == "variable":
-        return tf.Variable(arrays[value["at"]], trainable=value["trainable"])
+        known[value["at"]] = made = tf.Variable(arrays[value["at"]], trainable=value["trainable"])
+        return made
     if kind == "tensor":
         return tf.constant(arrays[value["at"]])
     if kind in ("list", "tuple"):
-        items = [_read(v, arrays) for v in value["items"]]
+        items = [_read(v, arrays, known) for v in value["items"]]
         return items if kind == "list" else tuple(items)
     if kind == "dict":
-        return {k: _read(v, arrays) for k, v in value["items"].items()}
+        return {k: _read(v, arrays, known) for k, v in value["items"]}
+    if kind == "dtype":
+        return tf.as_dtype(value["name"])
+    if kind == "shape":
+        return tf.TensorShape(value["dims"])
     if kind == "dropped":
         return None
     cls = _class(value["module"], value["class"])
-    made = object.__new__(cls)
-    made.__dict__.update({k: _read(v, arrays) for k, v in value["attributes"].items()})
+    known[value["at"]] = made = object.__new__(cls)
+    made.__dict__.update({k: _read(v, arrays, known) for k, v in value["attributes"].items()})
     return made
 
 

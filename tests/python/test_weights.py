@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Weights in files. data/lstm_dense.weights.h5 was written by Keras 3.15: an LSTM(1) on (3, 2), then a Dense(1)."""
+import collections
 import hashlib
 import json
 import os
@@ -234,6 +235,36 @@ class Files(unittest.TestCase):
         with self.assertRaisesRegex(NotImplementedError, "module antigravity"):
             tf.saved_model.load(self.path("out"))
         self.assertNotIn("antigravity", sys.modules)
+
+    def test_a_folder_names_modules_alone(self):
+        """A class that does something when it ends is none: here, one that deletes a file."""
+        victim, notes = self.path("victim"), self.path("out/snug_model.json")
+        with open(victim, "w"):
+            pass
+        tf.saved_model.save(_Scale(3.0), self.path("out"))
+        with open(notes, "w") as file:
+            json.dump({"kind": "module", "signatures": {}, "object": {
+                "kind": "object", "at": "", "module": "tempfile", "class": "_TemporaryFileCloser",
+                "attributes": {"name": victim, "delete": True, "close_called": False}}}, file)
+        with self.assertRaisesRegex(NotImplementedError, "no tf.Module"):
+            tf.saved_model.load(self.path("out"))
+        self.assertTrue(os.path.exists(victim))
+
+    def test_a_module_keeps_what_is_shared_and_refuses_what_is_lost(self):
+        module = _Scale(3.0)
+        module.again, module.inner, module.kinds = [module.by], _Scale(2.0), {1: (tf.float32, tf.TensorShape([None, 2]))}
+        module.inner.outer = module
+        tf.saved_model.save(module, self.path("out"))
+        back = tf.saved_model.load(self.path("out"))
+        self.assertIs(back.again[0], back.by)
+        self.assertIs(back.inner.outer, back)
+        self.assertEqual(back.kinds[1][0], tf.float32)
+        self.assertEqual(back.kinds[1][1].as_list(), [None, 2])
+        for value, remedy in ((collections.namedtuple("Pair", "a b")(1, 2), "dict"), (L.Dense(1), "Keras model"), (object(), "tf.Module"),
+                              (tf.constant(["a"]), "list")):
+            module.lost = value
+            with self.assertRaisesRegex(NotImplementedError, "'lost'.*" + remedy):
+                tf.saved_model.save(module, self.path("lost"))
 
     def test_damaged_files_raise_value_errors(self):
         for name in (FROM_KERAS, WHOLE):
