@@ -1,14 +1,14 @@
 """Classes drawn to stand for all that are wrong, and the losses that use them: tf.nn.nce_loss, tf.nn.sampled_softmax_loss."""
 import math
 
-from snug import _C
 from snug._lazy import tf
+from snug._more import host_rows
 
 
 def _draw(n, unique, draw):
     """n classes of a distribution, each once if they are to be; and how many draws that took."""
     import numpy as np
-    rows = np.random.RandomState(_C.draw() & 0xffffffff)
+    rows = host_rows()
     if not unique:
         return draw(rows, n), n
     found, tries = {}, 0
@@ -43,7 +43,11 @@ def _draw_log(rows, n, most):
 
 log_uniform_candidate_sampler = _sampler(_draw_log, lambda c, most: tf.math.log((c + 2.0) / (c + 1.0)) / math.log(most + 1))
 uniform_candidate_sampler = _sampler(lambda rows, n, most: rows.randint(0, most, n), lambda c, most: tf.ones_like(c) / most)
-learned_unigram_candidate_sampler = uniform_candidate_sampler
+
+
+def learned_unigram_candidate_sampler(*args, **kwargs):
+    raise NotImplementedError("learned_unigram_candidate_sampler, which learns how often classes come, is not in Snug;"
+                              " log_uniform_candidate_sampler (classes sorted by how often they come) and uniform_candidate_sampler are")
 
 
 def _logits(weights, biases, labels, inputs, sampled, num_true, settings):

@@ -3,7 +3,7 @@ import functools
 
 from snug import _C
 from snug._lazy import tf
-from snug._types import TensorShape
+from snug._types import Peek, TensorShape
 
 
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
@@ -114,10 +114,18 @@ def expm(input, name=None):  # noqa: A002
 
 
 # --- draws that need a loop of their own: made on the host, from a key of the recorder ------------------
-def _host(shape, dtype, draw, seed=None):
+def host_rows(seed=None):
+    """NumPy's generator. Without a seed it goes on from call to call, so it is drawn from when a function runs, not when it is traced."""
     import numpy as np
-    key = (_C.draw() if seed is None else int(tf.convert_to_tensor(seed).numpy().sum())) & 0xffffffff
-    return tf.constant(draw(np.random.RandomState(key)), dtype=dtype or tf.float32)
+    if seed is not None:
+        return np.random.RandomState([int(n) & 0xffffffff for n in tf.reshape(tf.convert_to_tensor(seed), [-1]).numpy()])
+    if _C.is_capturing() or _C.is_tracing():
+        raise Peek
+    return np.random.RandomState(_C.draw() & 0xffffffff)
+
+
+def _host(dtype, draw, seed=None):
+    return tf.constant(draw(host_rows(seed)), dtype=dtype or tf.float32)
 
 
 def _dims(shape, *parameters):
@@ -130,18 +138,25 @@ def _dims(shape, *parameters):
 
 def gamma(shape, alpha, beta=None, dtype=None, seed=None, name=None):
     dims, (a, b) = _dims(shape, alpha, 1.0 if beta is None else beta)
-    return _host(dims, dtype, lambda r: r.gamma(a, 1.0 / b, dims))
+    return _host(dtype, lambda r: r.gamma(a, 1.0 / b, dims))
 
 
 def stateless_gamma(shape, seed, alpha, beta=None, dtype=None, name=None):
     dims = tuple(int(d) for d in shape)
     a, b = (tf.convert_to_tensor(p).numpy() for p in (alpha, 1.0 if beta is None else beta))
-    return _host(dims, dtype, lambda r: r.gamma(a, 1.0 / b, dims), seed)
+    return _host(dtype, lambda r: r.gamma(a, 1.0 / b, dims), seed)
+
+
+def stateless_beta(shape, seed, alpha, beta, dtype=None):
+    """Of keras.random; the seed may be None."""
+    dims = tuple(int(d) for d in shape)
+    a, b = (tf.convert_to_tensor(p).numpy() for p in (alpha, beta))
+    return _host(dtype, lambda r: r.beta(a, b, dims), seed)
 
 
 def poisson(shape, lam, dtype=None, seed=None, name=None):
     dims, (rate,) = _dims(shape, lam)
-    return _host(dims, dtype, lambda r: r.poisson(rate, dims))
+    return _host(dtype, lambda r: r.poisson(rate, dims))
 
 
 # --- initializers of tf.*: Keras' ones ------------------------------------------------------------------

@@ -478,8 +478,10 @@ class Dataset:
             chance = tf.constant(keep(np.asarray(tf.convert_to_tensor(initial_dist), "float64")).astype("float32"))
             return classed.filter(lambda number, element: tf.random.uniform([], seed=seed) < tf.gather(chance, number))
 
+        first = _seed(seed) & 0xffffffff
+
         def elements():
-            draw, seen = np.random.RandomState(None if seed is None else int(seed) & 0xffffffff), np.full(len(target), 10.0)
+            draw, seen = np.random.RandomState(first), np.full(len(target), 10.0)
             for parts in classed._raw():
                 number = int(parts[0])
                 seen[number] += 1

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """tf.data when things go wrong, and what must not depend on timing: workers, restarts, threads and files left behind."""
+import contextlib
 import gc
+import io
 import os
 import subprocess
 import sys
@@ -221,6 +223,39 @@ class Streams(unittest.TestCase):
         for a, b in made:
             np.testing.assert_array_equal(a, b)
         self.assertGreater(len({a.numpy().tobytes() for a, _ in made}), 1)
+
+    def test_equal_seeds_draw_alike_in_layers_that_are_functions(self):
+        x = np.random.RandomState(0).rand(4, 4, 4, 3).astype("float32")
+        for name, settings, in_c in (("RandomHue", {"factor": 0.5}, True), ("RandomErasing", {}, True),
+                                     ("RandomGaussianBlur", {"sigma": (0.2, 0.9)}, True), ("RandomColorJitter", {"hue_factor": 0.5}, True),
+                                     ("MixUp", {}, False), ("RandAugment", {}, False)):
+            a, b, other = (getattr(tf.keras.layers, name)(seed=seed, **settings) for seed in (4, 4, 5))
+            both = lambda v: (a(v, training=True), b(v, training=True), other(v, training=True))
+            mapped = Dataset.from_tensors(x).repeat(6).map(both, num_parallel_calls=2 if in_c else None)
+            self.assertEqual(mapped._each, in_c)
+            with contextlib.redirect_stderr(io.StringIO()):
+                traced = tf.function(both)
+                ways = [both(tf.constant(x)) for _ in range(6)], [traced(tf.constant(x)) for _ in range(6)], list(mapped)
+            for made in ways:
+                for p, q, _ in made:
+                    np.testing.assert_array_equal(p, q)
+                self.assertGreater(len({p.numpy().tobytes() for p, _, _ in made}), 2)
+                self.assertTrue(any(not np.array_equal(p, r) for p, _, r in made))
+
+    def test_a_range_of_sigma_is_drawn_within(self):
+        """Of a lone light, the middle is the darker the wider it is spread."""
+        x = np.zeros((1, 5, 5, 1), "float32")
+        x[0, 2, 2, 0] = 1.0
+        layer = tf.keras.layers.RandomGaussianBlur((1.0, 1.0), 3, (0.3, 1.0), value_range=(0, 1), seed=1)
+        narrow, wide = (tf.keras.ops.image.gaussian_blur(x, (3, 3), (s, s)).numpy()[0, 2, 2, 0] for s in (0.3, 1.0))
+        made = {float(layer(x, training=True)[0, 2, 2, 0]) for _ in range(6)}
+        self.assertTrue(len(made) == 6 and wide < min(made) and max(made) < narrow, made)
+
+    def test_resampling_follows_the_global_seed(self):
+        def drawn():
+            tf.random.set_seed(2)
+            return [int(x) for _, x in Dataset.range(60).rejection_resample(lambda x: tf.cast(x > 9, "int32"), [0.5, 0.5])]
+        self.assertEqual(drawn(), drawn())
 
     def test_functions_that_look_at_values_go_back_to_python(self):
         d = Dataset.range(3)

@@ -177,6 +177,43 @@ class Functions(unittest.TestCase):
         same = tf.function(lambda: keras.random.normal((4,), seed=7))
         self.assertEqual(len({tuple(same().numpy()) for _ in range(4)}), 1)
 
+    def test_draws_of_the_host_are_not_frozen_in_traces(self):
+        from snug import keras
+        picture = tf.reshape(tf.range(48.0), (4, 2, 2, 3))
+        wanted, table, rows = tf.constant([[1]], dtype="int64"), tf.reshape(tf.range(20.0), (10, 2)), tf.ones((1, 2))
+        draws = (lambda: tf.random.gamma([4], 2.0), lambda: tf.random.poisson([8], 9.0), lambda: keras.random.beta((4,), 2.0, 2.0),
+                 lambda: tf.random.uniform_candidate_sampler(wanted, 1, 4, True, 100)[0],
+                 lambda: tf.nn.sampled_softmax_loss(table, tf.zeros([10]), wanted, rows, 3, 10),
+                 lambda: keras.layers.MixUp()(picture, training=True))
+        with contextlib.redirect_stderr(io.StringIO()):
+            for draw in draws:
+                traced = tf.function(draw)
+                self.assertGreater(len({traced().numpy().tobytes() for _ in range(6)}), 1)
+                first = []
+                for _ in range(2):
+                    tf.random.set_seed(3)
+                    first.append(traced().numpy().tolist())
+                self.assertEqual(*first)
+        with self.assertRaisesRegex(NotImplementedError, "log_uniform_candidate_sampler"):
+            tf.random.learned_unigram_candidate_sampler(wanted, 1, 4, True, 100)
+
+    def test_seeds_of_keras_random_say_what_is_drawn(self):
+        from snug import keras
+        draw, x = keras.random, tf.reshape(tf.range(40), (2, 20))
+        for one in (lambda seed: draw.shuffle(x[0], seed=seed), lambda seed: draw.shuffle(x, axis=1, seed=seed),
+                    lambda seed: draw.gamma((2, 3), [1.0, 2.0, 3.0], seed=seed), lambda seed: draw.beta((4,), 2.0, 3.0, seed=seed),
+                    lambda seed: draw.binomial((9,), 20, 0.5, seed=seed), lambda seed: draw.categorical(tf.zeros((1, 50)), 9, seed=seed),
+                    lambda seed: draw.dropout(tf.ones((30,)), 0.5, seed=seed)):
+            self.assertEqual(one(3).numpy().tolist(), one(3).numpy().tolist())
+            self.assertNotEqual(one(3).numpy().tolist(), one(4).numpy().tolist())
+            seeds = draw.SeedGenerator(3)
+            self.assertNotEqual(one(seeds).numpy().tolist(), one(seeds).numpy().tolist())
+        for seed in (None, 5):
+            turned = draw.shuffle(x, axis=1, seed=seed).numpy()
+            self.assertEqual((turned[1] - turned[0]).tolist(), [20] * 20)
+            self.assertEqual(sorted(turned[0].tolist()), list(range(20)))
+        self.assertEqual(draw.gamma((2, 3), [1.0, 2.0, 3.0]).shape, (2, 3))
+
     def test_schedules_go_on_in_traces(self):
         from snug import keras
         known = keras.optimizers.schedules.ExponentialDecay(1.0, 1, 0.5)

@@ -1,7 +1,8 @@
 """Layers that change pictures at random while training, those that are a few functions of keras.ops: the engine has no rows of their own."""
 from snug import _C
 from snug._lazy import tf
-from snug.keras import _symbolic
+from snug._types import Peek
+from snug.keras import _symbolic, random
 from snug.keras._layer import Layer
 
 
@@ -26,6 +27,7 @@ class _Random(Layer):
             raise NotImplementedError(f"{type(self).__name__}: Snug has pictures with their channels last")
         super().__init__(**kwargs)
         self.seed = seed
+        self.__dict__.update(_draws=None, _count=0)
 
     def call(self, data, training=True):
         images = data["images"] if isinstance(data, dict) else data
@@ -41,8 +43,33 @@ class _Random(Layer):
     def _changed(self, images, labels):
         return self._change(images), labels
 
+    def _normal(self, images, shape):
+        """With a seed they are what a layer of the engine's with this seed adds: others at each call, in traces and pipelines, too."""
+        if self.seed is None:
+            return tf.random.normal(shape, dtype=images.dtype)
+        if self._draws is None:
+            from snug.keras import layers
+            self.__dict__["_draws"] = layers.GaussianNoise(1.0, seed=self.seed, name=f"{self.name}_draws", dtype="float32")
+        blank = tf.zeros(shape)
+        if hasattr(images, "_slot"):        # an element's: what is not made of it would be drawn once for all
+            blank = tf.cast(tf.zeros_like(tf.reshape(images, (-1,))[0]), "float32") + blank
+        return tf.cast(self._draws(blank, training=True), images.dtype)
+
     def _draw(self, images, low=0.0, high=1.0, shape=None):
-        return tf.random.uniform((images.shape[0], 1, 1, 1) if shape is None else shape, low, high, dtype=images.dtype)
+        shape = (images.shape[0], 1, 1, 1) if shape is None else shape
+        if self.seed is None:
+            return tf.random.uniform(shape, low, high, dtype=images.dtype)
+        share = 0.5 + 0.5 * tf.math.erf(self._normal(images, shape) * 0.5 ** 0.5)
+        return low + (high - low) * tf.minimum(share, 1.0 - 2.0 ** -24)
+
+    def _pair(self):
+        """The seed of a draw that the host makes, or None: the recorder's. It counts in Python, so no trace may hold it."""
+        if self.seed is None:
+            return None
+        if _C.is_capturing() or _C.is_tracing():
+            raise Peek
+        self.__dict__["_count"] += 1
+        return int(self.seed), self._count
 
     def _chance(self, images, bounds):
         """Whether each picture is changed."""
@@ -166,10 +193,10 @@ class RandomColorJitter(_Random):
         self.value_range, self.brightness_factor, self.contrast_factor = value_range, brightness_factor, contrast_factor
         self.saturation_factor, self.hue_factor = saturation_factor, hue_factor
         self._parts = [make for make in (
-            layers.RandomBrightness(brightness_factor, value_range=value_range) if brightness_factor is not None else None,
-            layers.RandomContrast(contrast_factor) if contrast_factor is not None else None,
-            RandomSaturation(saturation_factor, value_range) if saturation_factor is not None else None,
-            RandomHue(hue_factor, value_range) if hue_factor is not None else None) if make is not None]
+            layers.RandomBrightness(brightness_factor, value_range=value_range, seed=seed) if brightness_factor is not None else None,
+            layers.RandomContrast(contrast_factor, seed=seed) if contrast_factor is not None else None,
+            RandomSaturation(saturation_factor, value_range, seed) if saturation_factor is not None else None,
+            RandomHue(hue_factor, value_range, seed) if hue_factor is not None else None) if make is not None]
 
     def _change(self, images):
         for part in self._parts:
@@ -230,7 +257,7 @@ class _Boxes(_Random):
             length = share * extent
             start = self._draw(images) * (extent - length)
             at = tf.reshape(tf.range(extent, dtype=images.dtype), shape)
-            made.append((at >= start) & (at < start + length))
+            made.append((start <= at) & (start + length > at))
         return made[0] & made[1]
 
 
@@ -245,15 +272,9 @@ class RandomErasing(_Boxes):
         mask = self._mask(images, tf.sqrt(self._draw(images, *self.scale)), tf.sqrt(self._draw(images, *self.scale)))
         fill = self.fill_value
         if fill is None:
-            noise = tf.random.normal(images.shape, dtype=images.dtype)
+            noise = self._normal(images, images.shape)
             fill = tf.clip_by_value(noise * (self.value_range[1] - self.value_range[0]), *map(float, self.value_range))
         return tf.where(mask & self._chance(images, self.factor), tf.cast(fill, images.dtype), images)
-
-
-def _beta(alpha, n, dtype):
-    """n numbers between 0 and 1, by two draws of gamma."""
-    a, b = tf.random.gamma((n,), alpha, dtype=dtype), tf.random.gamma((n,), alpha, dtype=dtype)
-    return a / (a + b)
 
 
 class MixUp(_Random):
@@ -265,7 +286,7 @@ class MixUp(_Random):
 
     def _changed(self, images, labels):
         n = images.shape[0]
-        order, share = tf.random.shuffle(tf.range(n)), _beta(self.alpha, n, images.dtype)
+        order, share = random.shuffle(tf.range(n), seed=self._pair()), random.beta((n,), self.alpha, self.alpha, images.dtype, self._pair())
         images = _mixed(images, order, tf.reshape(share, (-1, 1, 1, 1)))
         return images, None if labels is None else _mixed(tf.cast(labels, images.dtype), order, tf.reshape(share, (-1, 1)))
 
@@ -283,8 +304,9 @@ class CutMix(_Boxes):
 
     def _changed(self, images, labels):
         n = images.shape[0]
-        side = tf.reshape(tf.sqrt(1.0 - _beta(max(self.factor[1], 1e-3), n, images.dtype)), (-1, 1, 1, 1))
-        mask, order = self._mask(images, side, side), tf.random.shuffle(tf.range(n))
+        alpha = max(self.factor[1], 1e-3)
+        side = tf.reshape(tf.sqrt(1.0 - random.beta((n,), alpha, alpha, images.dtype, self._pair())), (-1, 1, 1, 1))
+        mask, order = self._mask(images, side, side), random.shuffle(tf.range(n), seed=self._pair())
         share = 1.0 - tf.reduce_mean(tf.cast(mask, images.dtype), (1, 2))
         images = tf.where(mask, tf.gather(images, order), images)
         return images, None if labels is None else _mixed(tf.cast(labels, images.dtype), order, share)
@@ -295,11 +317,11 @@ class RandomGaussianBlur(_Ranged):
 
     def __init__(self, factor=1.0, kernel_size=3, sigma=1.0, value_range=(0, 255), seed=None, **kwargs):
         super().__init__(factor, value_range, seed, **kwargs)
-        self.kernel_size, self.sigma = kernel_size, sigma
+        self.kernel_size, self.sigma = kernel_size, _bounds(sigma)
 
     def _change(self, images):
         from snug.keras import _ops_image
-        sigma = self.sigma if isinstance(self.sigma, (int, float)) else self.sigma[1]
+        sigma = tf.unstack(tf.cast(self._draw(images, *self.sigma, shape=(2,)), "float32") + 1e-6)
         return tf.where(self._chance(images, self.factor), self._clip(_ops_image.gaussian_blur(images, self.kernel_size, sigma)), images)
 
 
@@ -341,7 +363,7 @@ class RandomPerspective(_Warped):
         n, h, w = images.shape[:3]
         corners = tf.constant([[0, 0], [0, h - 1], [w - 1, 0], [w - 1, h - 1]], dtype="float32")
         start = tf.tile(corners[None], (n, 1, 1))
-        moved = start + tf.random.uniform((n, 4, 2), -0.5, 0.5) * self.scale * 0.5 * tf.constant([w, h], dtype="float32")
+        moved = start + tf.cast(self._draw(images, -0.5, 0.5, (n, 4, 2)), "float32") * self.scale * 0.5 * tf.constant([w, h], dtype="float32")
         made = _ops_image.perspective_transform(images, start, moved, self.interpolation, self.fill_value)
         return tf.where(self._chance(images, self.factor), made, images)
 
@@ -391,15 +413,16 @@ class RandAugment(_Random):
         super().__init__(seed=seed, **kwargs)
         self.value_range, self.num_ops, self.factor, self.interpolation = value_range, num_ops, factor, interpolation
         f = factor if isinstance(factor, (int, float)) else factor[1]
-        self._parts = [RandomShear(f, f, interpolation), layers.RandomTranslation(f, f, fill_mode="constant"),
-                       layers.RandomRotation(f / 6, fill_mode="constant"), layers.RandomBrightness(f, value_range=value_range),
-                       RandomColorDegeneration(f, value_range), layers.RandomContrast(f), RandomSharpness(f, value_range),
-                       RandomPosterization((4, 8), value_range), Solarization(f, f, value_range), AutoContrast(value_range),
+        own = {"seed": seed}
+        self._parts = [RandomShear(f, f, interpolation, **own), layers.RandomTranslation(f, f, fill_mode="constant", **own),
+                       layers.RandomRotation(f / 6, fill_mode="constant", **own), layers.RandomBrightness(f, value_range=value_range, **own),
+                       RandomColorDegeneration(f, value_range, **own), layers.RandomContrast(f, **own), RandomSharpness(f, value_range, **own),
+                       RandomPosterization((4, 8), value_range, **own), Solarization(f, f, value_range, **own), AutoContrast(value_range),
                        Equalization(value_range)]
 
     def _change(self, images):
         """Which ones is drawn for the batch; each is worked out for those alone."""
-        picks = tf.random.uniform((self.num_ops,), 0, len(self._parts), dtype="int32")
+        picks = random.randint((self.num_ops,), 0, len(self._parts), seed=self._pair())
         for pick in picks.numpy():
             images = self._parts[int(pick)](images, training=True)
         return images
@@ -414,13 +437,13 @@ class AugMix(_Random):
         super().__init__(seed=seed, **kwargs)
         self.value_range, self.num_chains, self.chain_depth, self.factor = value_range, num_chains, chain_depth, factor
         self.alpha, self.all_ops, self.interpolation = alpha, all_ops, interpolation
-        self._one = RandAugment(value_range, 1, factor, interpolation)
+        self._one = RandAugment(value_range, 1, factor, interpolation, seed)
 
     def _change(self, images):
         n = images.shape[0]
-        weights = tf.random.gamma((n, self.num_chains), self.alpha, dtype=images.dtype)
+        weights = random.gamma((n, self.num_chains), self.alpha, images.dtype, self._pair())
         weights = weights / tf.reduce_sum(weights, 1, keepdims=True)
-        share, mixed = tf.reshape(_beta(self.alpha, n, images.dtype), (-1, 1, 1, 1)), 0.0
+        share, mixed = tf.reshape(random.beta((n,), self.alpha, self.alpha, images.dtype, self._pair()), (-1, 1, 1, 1)), 0.0
         for i in range(self.num_chains):
             chain = images
             for _ in range(self.chain_depth):

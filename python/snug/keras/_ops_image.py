@@ -101,7 +101,7 @@ def gaussian_blur(images, kernel_size=(3, 3), sigma=(1.0, 1.0), data_format=None
     line = []
     for n, s in zip(_two(kernel_size), sigma if isinstance(sigma, (list, tuple)) else (sigma, sigma)):
         at = tf.range(n, dtype="float32") - (n - 1) / 2
-        bell = tf.exp(-0.5 * tf.square(at / s))
+        bell = tf.exp(-0.5 * tf.square(1.0 / s * at))
         line.append(bell / tf.reduce_sum(bell))
     kernel = tf.tile(tf.reshape(tf.tensordot(line[0], line[1], 0), (*_two(kernel_size), 1, 1)), (1, 1, channels, 1))
     return tf.cast(tf.nn.depthwise_conv2d(tf.cast(images, "float32"), kernel, (1, 1, 1, 1), "SAME"), images.dtype)

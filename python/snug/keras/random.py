@@ -1,5 +1,5 @@
 """keras.random."""
-from snug import _C
+from snug import _C, _more
 from snug._lazy import tf
 from snug._types import Peek
 
@@ -18,8 +18,11 @@ class SeedGenerator:
 
 
 def _seeded(seed):
+    """Two numbers for stateless draws, or None: the recorder's."""
     if isinstance(seed, SeedGenerator):
         return seed.next() if seed.seed is not None and not _C.is_tracing() else None
+    if isinstance(seed, tuple):
+        return seed
     return None if seed is None else (int(seed), 0)
 
 
@@ -48,29 +51,40 @@ def randint(shape, minval, maxval, dtype="int32", seed=None):
 
 
 def categorical(logits, num_samples, dtype="int32", seed=None):
-    return tf.random.categorical(logits, num_samples, dtype=dtype)
+    pair = _seeded(seed)
+    if pair is None:
+        return tf.random.categorical(logits, num_samples, dtype=dtype)
+    return tf.random.stateless_categorical(logits, num_samples, pair, dtype=dtype)
 
 
 def dropout(inputs, rate, noise_shape=None, seed=None):
-    return tf.nn.dropout(inputs, rate)
+    pair = _seeded(seed)
+    if pair is None:
+        return tf.nn.dropout(inputs, rate, noise_shape=noise_shape)
+    return tf.nn.experimental.stateless_dropout(inputs, rate, pair, noise_shape=noise_shape)
 
 
 def shuffle(x, axis=0, seed=None):
-    return tf.random.shuffle(x)
+    """Slices along an axis in another order."""
+    pair, x = _seeded(seed), tf.convert_to_tensor(x)
+    if pair is None and axis == 0:
+        return tf.random.shuffle(x)
+    places = tf.range(x.shape[axis])
+    order = tf.random.shuffle(places) if pair is None else tf.random.experimental.stateless_shuffle(places, pair)
+    return tf.gather(x, order, axis=axis)
 
 
 def gamma(shape, alpha, dtype=None, seed=None):
-    return tf.random.gamma(shape, alpha, dtype=dtype or "float32")
+    return _more.stateless_gamma(shape, _seeded(seed), alpha, dtype=dtype or "float32")
 
 
 def beta(shape, alpha, beta, dtype=None, seed=None):
-    a, b = gamma(shape, alpha, dtype), gamma(shape, beta, dtype)
-    return a / (a + b)
+    return _more.stateless_beta(shape, _seeded(seed), alpha, beta, dtype or "float32")
 
 
 def binomial(shape, counts, probabilities, dtype=None, seed=None):
     """How many of so many draws are below the probability."""
     most = int(tf.reduce_max(tf.convert_to_tensor(counts)))
-    hits = tf.random.uniform((most, *shape)) < tf.cast(probabilities, "float32")
+    hits = uniform((most, *shape), seed=seed) < tf.cast(probabilities, "float32")
     counted = tf.reshape(tf.range(most), (most,) + (1,) * len(shape)) < tf.cast(counts, "int32")
     return tf.reduce_sum(tf.cast(hits & counted, dtype or "float32"), 0)
