@@ -197,6 +197,12 @@ class Functions(unittest.TestCase):
         with self.assertRaisesRegex(NotImplementedError, "log_uniform_candidate_sampler"):
             tf.random.learned_unigram_candidate_sampler(wanted, 1, 4, True, 100)
 
+    def test_steps_in_python_refuse_to_keep_states(self):
+        from snug import keras
+        for kind in (keras.layers.LSTM, keras.layers.GRU, keras.layers.SimpleRNN):
+            with self.assertRaisesRegex(NotImplementedError, "return_state=True"):
+                kind(2, activation=lambda t: tf.sin(t), stateful=True)(tf.ones((1, 2, 3)))
+
     def test_seeds_of_keras_random_say_what_is_drawn(self):
         from snug import keras
         draw, x = keras.random, tf.reshape(tf.range(40), (2, 20))

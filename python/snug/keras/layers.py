@@ -280,13 +280,13 @@ class _Built(Layer):
         recurrent = own and _engine_class(type(self)).__name__ in ("LSTM", "GRU", "SimpleRNN")
         self.__dict__.update(_is_stepped=recurrent, _is_bent=own and not recurrent, _is_watched=watched)
 
-    def _stepped(self, tensors, training):
+    def _stepped(self, tensors, mask, training):
         if not self.built:
             self.build(tuple(tensors[0].shape))
         kind = globals()[_engine_class(type(self)).__name__ + "Cell"]
         self.__dict__["cell"] = kind(**{k: self._values[k] for k, _ in kind._arguments() if k in self._values})
         self.cell.__dict__.update(_rnn=self, built=True)
-        return RNN._step_all(self, tensors[0], tensors[1:] or None, training)
+        return RNN._step_all(self, tensors[0], tensors[1:] or None, mask, training)
 
     def _inferred(self, args, tensors):
         """What the engine says of the shapes; where extents are open that it cannot do without, or where Python has a part in the call,
@@ -306,12 +306,12 @@ class _Built(Layer):
 
     def call(self, *args, training=None, mask=None, **kwargs):
         tensors, roles, words = _arrange(args, kwargs)
-        if self._is_stepped:
-            return self._stepped(tensors, training)
         masks = [getattr(t, "_keras_mask", None) for t in tensors]
         if mask is not None:
             given = [m if m is None or _C.is_tensor(m) else _C.convert_to_tensor(m) for m in _nest.flatten(mask)]
             masks[:len(given)] = given[:len(masks)]
+        if self._is_stepped:
+            return self._stepped(tensors, masks[0], training)
         masks = masks if any(m is not None for m in masks) else None
         if not self.built:
             self.__dict__["_build_shape"] = _layer._built_for(args[0])
@@ -471,8 +471,13 @@ class TimeDistributed(_Built):
             return _Built.call(self, inputs, training=training, mask=mask)
         self.__dict__["built"] = True
         steps = inputs.shape[1]
-        made = self.layer(_tf.reshape(inputs, (-1, *inputs.shape[2:])), **({} if training is None else {"training": training}))
-        return _symbolic._map(lambda t: _tf.reshape(t, (-1, steps, *t.shape[1:])), made)
+        told = {} if training is None else {"training": training}
+        if mask is not None and "mask" in _layer._parameters(type(self.layer).call):
+            told["mask"] = _tf.reshape(mask, (-1, *mask.shape[2:]))
+        made = self.layer(_tf.reshape(inputs, (-1, *inputs.shape[2:])), **told)
+        made = _symbolic._map(lambda t: _tf.reshape(t, (-1, steps, *t.shape[1:])), made)
+        self._set_mask(made, mask)
+        return made
 
 
 class MultiHeadAttention(_Built):
@@ -623,10 +628,14 @@ class RNN(_Built):
         if not self._python:
             extra = {} if initial_state is None else {"initial_state": initial_state}
             return super().call(sequences, mask=mask, training=training, **extra)
-        return self._step_all(sequences, initial_state, training)
+        return self._step_all(sequences, initial_state, mask, training)
 
-    def _step_all(self, sequences, initial_state, training):
+    def _step_all(self, sequences, initial_state, mask, training):
+        """A step that is masked changes no state and repeats the output before it."""
         from snug._lazy import tf
+        if self.stateful:
+            raise NotImplementedError(f"{type(self).__name__}: Snug keeps no states for steps that are written in Python; use return_state=True"
+                                      " and hand them over as initial_state")
         cell, steps = self.cell, sequences.shape[1]
         sizes = _nest.flatten(cell.state_size)
         states = list(_nest.flatten(initial_state)) if initial_state is not None else \
@@ -636,16 +645,27 @@ class RNN(_Built):
         extra = {"training": training} if "training" in accepts else {}
         for t in (range(steps - 1, -1, -1) if self.go_backwards else range(steps)):
             given = states if isinstance(cell.state_size, (list, tuple)) else states[0]
-            output, states = cell(sequences[:, t], [given] if not isinstance(given, list) else given, **extra)
-            states = list(_nest.flatten(states))
+            output, after = cell(sequences[:, t], [given] if not isinstance(given, list) else given, **extra)
+            after = list(_nest.flatten(after))
+            if mask is not None:
+                hidden = not outputs or getattr(self, "zero_output_for_mask", False)
+                past = tf.zeros_like(output) if hidden else outputs[-1]
+                output, *after = [_choose(mask[:, t], new, old) for new, old in zip([output, *after], [past, *states])]
+            states = after
             outputs.append(output)
         result = tf.stack(outputs, axis=1) if self.return_sequences else outputs[-1]
+        if mask is not None and self.return_sequences:
+            result._keras_mask = mask
         return [result, *states] if self.return_state else result
 
     def _build_for(self, args, kwargs):
         if not self._python:
             return super()._build_for(args, kwargs)
         self.__dict__["built"] = True
+
+
+def _choose(rows, new, old):
+    return _tf.where(_tf.reshape(_tf.cast(rows, "bool"), (-1,) + (1,) * (len(new.shape) - 1)), new, old)
 
 
 class _Cell(_Built):

@@ -53,3 +53,38 @@ for kind in (layers.LSTM, layers.GRU, layers.SimpleRNN):
     set_weights(layer)
     check(kind.__name__, layer(series), 1e-5)
 check("activation layer", layers.Dense(2, activation=layers.LeakyReLU(negative_slope=0.5), kernel_initializer="ones")(x))
+
+steps = np.array([[True, True, False, True, False], [False, True, True, False, False]])
+for kind in (layers.LSTM, layers.GRU, layers.SimpleRNN):
+    layer = kind(2, activation=lambda t: t / (1 + tf.abs(t)), return_sequences=True, return_state=True, go_backwards=kind is layers.GRU)
+    layer.build((None, 5, 3))
+    set_weights(layer)
+    check(f"{kind.__name__} masked", list(layer(series, mask=tf.constant(steps))), 1e-5)
+
+words = np.array([[1, 2, 0, 3], [4, 0, 0, 0]])
+model = keras.Sequential([keras.Input((4,), dtype="int32"), layers.Embedding(5, 3, mask_zero=True),
+                          layers.LSTM(2, activation=lambda t: tf.sin(t), return_sequences=True), layers.GRU(2)])
+set_weights(model)
+check("masks go through", model(words), 1e-5)
+
+
+class Adds(layers.Layer):
+    state_size = output_size = 3
+
+    def call(self, inputs, states):
+        return inputs + states[0], [inputs + states[0]]
+
+
+for hides in (False, True):
+    rnn = layers.RNN(Adds(), return_sequences=True, zero_output_for_mask=hides)
+    check(f"a cell, masked {hides}", rnn(series, mask=tf.constant(steps)), 1e-5)
+
+
+class Tells(layers.Layer):
+    """Rows that are masked are 0."""
+    def call(self, inputs, mask=None):
+        return inputs if mask is None else inputs * tf.cast(mask, "float32")[:, None]
+
+
+check("mask per step", layers.TimeDistributed(Tells())(series, mask=tf.constant(steps)))
+check("no mask per step", layers.TimeDistributed(Tells())(series))
