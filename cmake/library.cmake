@@ -6,7 +6,7 @@ endforeach()
 
 # Own kernels are compiled once per instruction set; device.c, speed.c and the oneDNN files once.
 # -fno-trapping-math changes no result: it lets comparisons on floats become vector selects. Of OpenMP they use `simd`
-# alone: threads are the engine's own (memory/team.h). Under sanitizers -O3 buys nothing and compiles for minutes.
+# alone: threads are the engine's own (memory/team.h).
 set(SNUG_KERNELS ${SNUG_SOURCES})
 list(FILTER SNUG_KERNELS INCLUDE REGEX "/kernels/cpu/")
 list(FILTER SNUG_KERNELS EXCLUDE REGEX "/kernels/cpu/(device|speed|onednn[a-z_]*)\\.c$")
@@ -19,10 +19,14 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
 else()
   set(SNUG_ISAS base CACHE STRING "Instruction sets to compile the own kernels for")
 endif()
+if(SNUG_SANITIZE) # a minute of compiling for nothing
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels/cpu/conv_depthwise.c
+    ${PROJECT_SOURCE_DIR}/src/kernels/cpu/winograd_tile.c PROPERTIES COMPILE_OPTIONS -O1)
+endif()
 foreach(isa ${SNUG_ISAS})
   if(SNUG_KERNELS)
     add_library(snug_kernels_${isa} OBJECT ${SNUG_KERNELS})
-    target_compile_options(snug_kernels_${isa} PRIVATE $<IF:$<BOOL:${SNUG_SANITIZE}>,-O1,-O3> -ffp-contract=off -fno-trapping-math -fopenmp-simd ${isa_flags_${isa}})
+    target_compile_options(snug_kernels_${isa} PRIVATE -O3 -ffp-contract=off -fno-trapping-math -fopenmp-simd ${isa_flags_${isa}})
     target_compile_definitions(snug_kernels_${isa} PRIVATE SN_ISA=${isa})
     target_include_directories(snug_kernels_${isa} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
     list(APPEND SNUG_KERNEL_OBJECTS $<TARGET_OBJECTS:snug_kernels_${isa}>)
