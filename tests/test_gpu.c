@@ -609,6 +609,112 @@ static void test_the_pool_keeps_blocks_apart(void **state) {
     assert_int_equal(card()->held_bytes, before);
 }
 
+#define MIB ((size_t)1 << 20)
+
+/* A budget with so many left now. */
+static sn_gpu_device *open_with_left(snug_engine *e, size_t left) {
+    snug_error err;
+    expect_ok(open_gpu(e, 0, &err), &err);
+    expect_ok(snug_device_budget(e, fresh.context_bytes + card()->held_bytes + left, &err), &err);
+    return sn_engine_gpu(e);
+}
+
+static void take_and_give(sn_gpu_device *d, const size_t *bytes, int n) {
+    snug_error err;
+    sn_gpu_block *held[4];
+    for (int i = 0; i < n; i++)
+        expect_ok(sn_gpu_pool_take(d, "a block", bytes[i], &held[i], &err), &err);
+    for (int i = 0; i < n; i++)
+        sn_gpu_pool_give(d, held[i]);
+}
+
+static size_t idle_bytes(const sn_gpu_device *d) {
+    sn_gpu_pool_info info;
+    sn_gpu_pool_tell(d, &info);
+    return info.idle_bytes;
+}
+
+static void test_free_chunks_give_way_where_that_makes_room(void **state) {
+    sn_gpu_device *d = open_with_left(*state, 8 * MIB);
+    take_and_give(d, (size_t[]){6 * MIB}, 1);
+    assert_true(sn_gpu_has_beside(d, MIB));
+    assert_false(sn_gpu_has_beside(d, 9 * MIB));
+    assert_int_equal(idle_bytes(d), 6 * MIB);
+    assert_true(sn_gpu_has_beside(d, 4 * MIB));
+    assert_int_equal(idle_bytes(d), 0);
+}
+
+/* 250 of 256 MiB: the one in between is too many. */
+static void test_the_pool_keeps_every_chunk_that_it_may(void **state) {
+    sn_gpu_device *d = open_with_left(*state, 400 * MIB);
+    take_and_give(d, (size_t[]){50 * MIB, 100 * MIB, 200 * MIB}, 3);
+    assert_int_equal(idle_bytes(d), 250 * MIB);
+}
+
+static void test_blocks_are_booked_with_what_they_leave_to_none(void **state) {
+    static const size_t sizes[] = {0, 700 << 10, (1 << 20) - 256, (1 << 20) - 1, 1 << 20};
+    enum { MANY = 6 };
+    snug_error err;
+    sn_gpu_block *held[MANY];
+    sn_gpu_pool_info info;
+    sn_gpu_device *d = open_with_left(*state, 64 * MIB);
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        for (int i = 0; i < MANY; i++)
+            expect_ok(sn_gpu_pool_take(d, "a block", sizes[s], &held[i], &err), &err);
+        sn_gpu_pool_tell(d, &info);
+        assert_true(info.used_bytes <= MANY * sn_gpu_pool_bytes(sizes[s]));
+        assert_true(info.chunk_bytes <= MANY * sn_gpu_pool_bytes(sizes[s]) + 2 * MIB);
+        for (int i = 0; i < MANY; i++)
+            sn_gpu_pool_give(d, held[i]);
+        sn_gpu_pool_trim(d);
+    }
+}
+
+/* The emulated card has granules of 64 KiB. */
+static void test_a_block_takes_whole_granules_of_the_budget(void **state) {
+    snug_error err;
+    void *block;
+    sn_gpu_device *d = open_with_left(*state, 96 << 10);
+    expect_status(sn_gpu_take(d, "a block", (64 << 10) + 1, &block, &err), SNUG_E_BUDGET, &err);
+    expect_ok(sn_gpu_take(d, "a block", 64 << 10, &block, &err), &err);
+    sn_gpu_give(d, block);
+}
+
+static int always(void *ctx) {
+    (void)ctx;
+    return 1;
+}
+
+/* It is planned with room for what it takes when it first runs, and it has not run. */
+static void test_a_plan_that_never_ran_is_served_with_its_reserve(void **state) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {ROWS, COLUMNS}};
+    const snug_recorder_hooks stop = {.interrupt = always}, none = {.interrupt = NULL};
+    static float zero[N_RECORDED];
+    snug_error err;
+    snug_recorder *r;
+    snug_recorder_info info;
+    snug_tensor *x, *twice;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(snug_recorder_create(*state, &r, &err), &err);
+    expect_ok(snug_tensor_copy(r, &type, zero, &x, &err), &err);
+    for (int i = 0; i < 2; i++) {
+        float out[N_RECORDED];
+        snug_recorder_set_hooks(r, i == 0 ? &stop : &none);
+        expect_ok(snug_record_op(r, "add", "", (snug_tensor *[]){x, x}, 2, &twice, 1, &err), &err);
+        if (i == 1)
+            expect_ok(snug_device_budget(*state,
+                                         fresh.context_bytes + card()->held_bytes + 5 * MIB, &err),
+                      &err);
+        expect_status(snug_tensor_read(twice, out, sizeof out, &err),
+                      i == 0 ? SNUG_E_INTERRUPTED : SNUG_OK, &err);
+        snug_tensor_drop(twice);
+    }
+    snug_recorder_tell(r, &info);
+    assert_true(info.n_hits == 0 && info.n_misses == 2);
+    snug_tensor_drop(x);
+    snug_recorder_destroy(r);
+}
+
 static void test_training_survives_any_failed_request(void **state) {
     (void)state;
     sn_fault_sweep(whole_training, NULL);
@@ -677,6 +783,11 @@ int main(void) {
         gpu_test(test_recorded_code_gives_the_processors_values),
         gpu_test(test_recorded_code_survives_any_failed_request),
         gpu_test(test_the_pool_keeps_blocks_apart),
+        gpu_test(test_free_chunks_give_way_where_that_makes_room),
+        gpu_test(test_the_pool_keeps_every_chunk_that_it_may),
+        gpu_test(test_blocks_are_booked_with_what_they_leave_to_none),
+        gpu_test(test_a_block_takes_whole_granules_of_the_budget),
+        gpu_test(test_a_plan_that_never_ran_is_served_with_its_reserve),
         gpu_test(test_training_survives_any_failed_request),
         gpu_test(test_a_lost_device_poisons_its_engine_only),
         gpu_test(test_a_lost_device_says_so_until_it_is_opened_again),

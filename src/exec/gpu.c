@@ -279,12 +279,13 @@ snug_status snug_device_look(snug_engine *engine, snug_device_info *out, snug_er
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-static snug_status room_now(sn_gpu_device *d, size_t *bytes, snug_error *err) {
+static snug_status room_now(sn_gpu_device *d, size_t *bytes, size_t *granule, snug_error *err) {
     sn_gpu_facts f;
     SNUG_TRY(d->api->facts(d->gpu, &f, err));
     const size_t taken = f.context_bytes + f.held_bytes;
     const size_t left = d->budget_bytes > taken ? d->budget_bytes - taken : 0;
     *bytes = d->budget_bytes > 0 && left < f.free_bytes ? left : f.free_bytes;
+    *granule = f.granule_bytes;
     return SNUG_OK;
 }
 
@@ -296,9 +297,10 @@ static int64_t now_ms(void) {
 
 snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err) {
     sn_gpu_pool_info pool;
+    size_t granule;
     const int64_t now = now_ms();
     if (d->room_ms == 0 || now - d->room_ms > ROOM_MS) {
-        SNUG_TRY(room_now(d, &d->room_bytes, err));
+        SNUG_TRY(room_now(d, &d->room_bytes, &granule, err));
         d->room_ms = now;
     }
     sn_gpu_pool_tell(d, &pool);
@@ -306,20 +308,33 @@ snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err) {
     return SNUG_OK;
 }
 
+bool sn_gpu_has_beside(sn_gpu_device *d, size_t bytes) {
+    size_t room;
+    if (sn_gpu_room(d, &room, NULL) != SNUG_OK || bytes > room)
+        return false;
+    if (bytes > d->room_bytes) {
+        sn_gpu_pool_trim(d);
+        return sn_gpu_room(d, &room, NULL) == SNUG_OK && bytes <= d->room_bytes;
+    }
+    return true;
+}
+
 snug_status sn_gpu_take(sn_gpu_device *d, const char *what, size_t bytes, void **out,
                         snug_error *err) {
-    size_t room;
+    size_t room, granule, whole;
     char have[24], need[24];
     d->room_ms = 0;
-    SNUG_TRY(room_now(d, &room, err));
-    if (bytes > room) {
+    SNUG_TRY(room_now(d, &room, &granule, err));
+    if (!sn_size_align(bytes > 0 ? bytes : 1, granule, &whole))
+        return sn_fail(err, SNUG_E_OVERFLOW, "%zu bytes exceed every GPU", bytes);
+    if (whole > room) {
         sn_gpu_pool_trim(d);
-        SNUG_TRY(room_now(d, &room, err));
+        SNUG_TRY(room_now(d, &room, &granule, err));
     }
-    if (bytes > room)
+    if (whole > room)
         return sn_fail(err, SNUG_E_BUDGET, "%s has %s left, %s needs %s; give it a larger budget",
                        d->device.name, snug_bytes_print(room, have, sizeof have), what,
-                       snug_bytes_print(bytes, need, sizeof need));
+                       snug_bytes_print(whole, need, sizeof need));
     return d->api->alloc(d->gpu, bytes, out, err);
 }
 

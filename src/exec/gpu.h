@@ -46,6 +46,9 @@ void sn_gpu_give(sn_gpu_device *d, void *block); /* NULL is legal */
 /* What sn_gpu_take may still give: of the budget, and of what is free; free chunks of the pool
  * count, and go where they are wanted. */
 SNUG_CHECKED snug_status sn_gpu_room(sn_gpu_device *d, size_t *bytes, snug_error *err);
+/* Whether so many are free for the driver and libraries to take themselves. The pool gives its free
+ * chunks back where that makes it so. */
+bool sn_gpu_has_beside(sn_gpu_device *d, size_t bytes);
 /* To the device or within it, before all that is run later; `from` on the host is ordinary memory
  * and may change once this returns. */
 SNUG_CHECKED snug_status sn_gpu_send(sn_gpu_device *d, sn_gpu_copy kind, void *to, const void *from,

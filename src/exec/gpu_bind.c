@@ -58,9 +58,7 @@ size_t sn_gpu_kernels(const sn_plan *plan) {
 
 bool sn_gpu_has_capture_room(sn_gpu_device *d, const sn_plan *plan) {
     const size_t n = sn_gpu_kernels(plan);
-    size_t room;
-    return n > 0 && sn_gpu_room(d, &room, NULL) == SNUG_OK &&
-           CAPTURE_BYTES + n * KERNEL_BYTES <= room;
+    return n > 0 && sn_gpu_has_beside(d, CAPTURE_BYTES + n * KERNEL_BYTES);
 }
 
 size_t sn_gpu_reserve(const sn_plan *plan) {

@@ -31,10 +31,17 @@ static size_t in(size_t unit, size_t bytes) {
     return (bytes + unit - 1) / unit * unit;
 }
 
+/* Of a block, in its chunk. */
+static size_t block_room(size_t bytes) {
+    return in(UNIT, bytes > 0 ? bytes : 1);
+}
+
+/* Two small blocks of a little over a third of a chunk leave nearly a third of it to none. */
 size_t sn_gpu_pool_bytes(size_t bytes) {
     if (bytes > SIZE_MAX / 2)
         return bytes; /* none has them */
-    return bytes < SMALL_BYTES ? in(UNIT, bytes) : in(GRANULE, bytes);
+    const size_t room = block_room(bytes);
+    return room < SMALL_BYTES ? room + room / 2 : in(GRANULE, room);
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */
@@ -105,11 +112,13 @@ static void drop_chunk(sn_gpu_device *d, sn_gpu_chunk **link) {
 static void keep_only(sn_gpu_device *d, size_t most) {
     size_t idle = 0;
     for (sn_gpu_chunk **link = d->pool ? &d->pool->chunks : NULL; link && *link;) {
-        idle += (*link)->used == 0 ? (*link)->bytes : 0;
-        if ((*link)->used == 0 && idle > most)
+        const size_t bytes = (*link)->used == 0 ? (*link)->bytes : 0;
+        if (bytes > 0 && idle + bytes > most) {
             drop_chunk(d, link);
-        else
-            link = &(*link)->next;
+            continue;
+        }
+        idle += bytes;
+        link = &(*link)->next;
     }
 }
 
@@ -172,7 +181,7 @@ snug_status sn_gpu_pool_take(sn_gpu_device *d, const char *what, size_t bytes, s
                              snug_error *err) {
     if (bytes > SIZE_MAX / 2)
         return sn_fail(err, SNUG_E_OVERFLOW, "%zu bytes exceed every GPU", bytes);
-    const size_t room = in(UNIT, bytes > 0 ? bytes : 1);
+    const size_t room = block_room(bytes);
     const bool small = room < SMALL_BYTES;
     SNUG_TRY(open_pool(d, err));
     sn_gpu_block *b = best_fit(d->pool, room, small);

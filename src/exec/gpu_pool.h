@@ -26,7 +26,8 @@ typedef struct sn_gpu_block {
 SNUG_CHECKED snug_status sn_gpu_pool_take(sn_gpu_device *d, const char *what, size_t bytes,
                                           sn_gpu_block **out, snug_error *err);
 void sn_gpu_pool_give(sn_gpu_device *d, sn_gpu_block *b); /* NULL is legal */
-/* What a block of so many may take of the device at most; small ones share a chunk. */
+/* What a block of so many may take of the device at most; small ones share chunks, of which the
+ * last one may be nearly empty beside. */
 size_t sn_gpu_pool_bytes(size_t bytes);
 /* Gives free chunks back to the device. */
 void sn_gpu_pool_trim(sn_gpu_device *d);

@@ -284,8 +284,8 @@ snug_status sn_gpu_copy_step(sn_session *s, const sn_bound *bound, const sn_boun
 bool sn_gpu_may_capture(sn_session *s) {
     if (!s->gpu.whole || s->gpu.has_host_rows || s->gpu.never || s->gpu.now->n_runs < CAPTURE_RUN)
         return false;
-    s->gpu.never = !sn_gpu_has_capture_room(s->executor->gpu, s->plan);
-    return !s->gpu.never;
+    s->gpu.never = sn_gpu_kernels(s->plan) == 0;
+    return !s->gpu.never && sn_gpu_has_capture_room(s->executor->gpu, s->plan);
 }
 
 snug_status sn_gpu_capture(sn_session *s, snug_error *err) {

@@ -198,7 +198,7 @@ static snug_status find_card_room(snug_recorder *r, size_t extra, size_t *room, 
     size_t left, taken;
     SNUG_TRY(sn_gpu_room(r->card, &left, err));
     left += in_granules(arena);
-    if (!sn_size_add(extra, CARD_BOOKS, &taken))
+    if (!sn_size_add(extra, CARD_BOOKS, &taken) || taken > SIZE_MAX / 2)
         return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
     r->taken_bytes = taken;
     r->card_left_bytes = left;
@@ -304,8 +304,8 @@ static snug_status plan_wide(snug_recorder *r, const sn_recording *rec, const sn
     if (sn_graph_n_nodes(e->graph) == n_plain)
         return SNUG_OK;
     SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
-    const size_t beside =
-        e->on_card ? sn_gpu_reserve(e->plan) : e->plan->n_steps * (size_t)STEP_BYTES;
+    e->reserve = e->on_card ? sn_gpu_reserve(e->plan) : 0;
+    const size_t beside = e->on_card ? e->reserve : e->plan->n_steps * (size_t)STEP_BYTES;
     if (o->arena_bytes == 0 ||
         e->plan->memories[SN_MEM_FIRST_ARENA].bytes + beside <= o->arena_bytes) {
         e->arena_limit = e->on_card ? 0 : e->arena_limit;
@@ -332,7 +332,7 @@ static snug_status plan_there(snug_recorder *r, const sn_plan_options *o, sn_ent
     unlimited.arena_bytes = 0;
     unlimited.floor = NULL;
     SNUG_TRY(sn_plan_build(r->engine, e->graph, &unlimited, &e->plan, err));
-    const size_t reserve = r->card_reserve_bytes = sn_gpu_reserve(e->plan);
+    const size_t reserve = e->reserve = r->card_reserve_bytes = sn_gpu_reserve(e->plan);
     if (e->plan->memories[SN_MEM_FIRST_ARENA].bytes + reserve <= o->arena_bytes) {
         e->arena_limit = 0;
         return SNUG_OK;
@@ -413,9 +413,10 @@ static snug_status make_entry(snug_recorder *r, const sn_recording *rec, const k
 /* --- finding ---------------------------------------------------------------------------------- */
 /* Made for this room, or without a limit and small enough. */
 static bool serves(const sn_entry *e, size_t room) {
+    const size_t arena = e->plan->memories[SN_MEM_FIRST_ARENA].bytes;
     if (room == 0 || e->arena_limit == room)
         return e->arena_limit == room;
-    return e->arena_limit == 0 && e->plan->memories[SN_MEM_FIRST_ARENA].bytes <= room;
+    return e->arena_limit == 0 && arena <= room && e->reserve <= room - arena;
 }
 
 static sn_entry *look_up(const snug_recorder *r, const key *k, size_t room) {

@@ -13,6 +13,8 @@
  * the run are poisoned with the reason. */
 #include "exec/recording.h"
 
+#include "base/size.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -216,20 +218,28 @@ static size_t taken_by(const run *u, size_t bytes) {
     return u->on_card ? sn_gpu_pool_bytes(bytes) : bytes;
 }
 
+static snug_status add_taken(const run *u, size_t bytes, size_t *sum, snug_error *err) {
+    if (sn_size_add(*sum, taken_by(u, bytes), sum))
+        return SNUG_OK;
+    return sn_fail(err, SNUG_E_OVERFLOW, "the results of this step exceed the address space");
+}
+
 /* What will be new beside the arena; `hopeful` leaves out what may lie in bytes that are there. */
 static snug_status count_extra(const run *u, bool hopeful, size_t *extra, snug_error *err) {
     *extra = 0;
     for (size_t i = 0; i < u->n_output; i++) {
         size_t bytes;
         SNUG_TRY(output_bytes(u, i, &bytes, err));
-        *extra += hopeful && may_take(u, u->output[i], bytes) ? 0 : taken_by(u, bytes);
+        if (!hopeful || !may_take(u, u->output[i], bytes))
+            SNUG_TRY(add_taken(u, bytes, extra, err));
     }
     for (size_t i = 0; i < u->rec->n_variable; i++) {
         size_t bytes;
         const sn_storage *there = u->rec->variable[i]->storage;
         SNUG_TRY(snug_type_bytes(&u->rec->variable[i]->type, &bytes, err));
         const bool here = there && (u->on_card ? there->there != NULL : there->data != NULL);
-        *extra += here ? 0 : taken_by(u, bytes);
+        if (!here)
+            SNUG_TRY(add_taken(u, bytes, extra, err));
     }
     return SNUG_OK;
 }
@@ -359,12 +369,15 @@ static bool is_interrupted(void *ctx) {
 /* The arena is as large as the largest plan at hand wants it; where that is too much, only this one
  * stays. */
 static snug_status prepare_there(run *u, snug_error *err) {
-    const snug_status status = sn_executor_prepare(u->r->there, err);
-    if (status != SNUG_E_BUDGET && status != SNUG_E_MEMORY)
-        return status;
-    sn_cache_keep(u->r, u->entry);
-    sn_executor_forget(u->r->there);
-    return sn_executor_prepare(u->r->there, err);
+    snug_status status = sn_executor_prepare(u->r->there, err);
+    if (status == SNUG_E_BUDGET || status == SNUG_E_MEMORY) {
+        sn_cache_keep(u->r, u->entry);
+        sn_executor_forget(u->r->there);
+        status = sn_executor_prepare(u->r->there, err);
+    }
+    if (status == SNUG_OK) /* where the pool cannot help, the driver says so */
+        (void)sn_gpu_has_beside(u->r->card, u->entry->reserve);
+    return status;
 }
 
 static snug_status execute(run *u, snug_error *err) {
@@ -380,6 +393,8 @@ static snug_status execute(run *u, snug_error *err) {
     const snug_status status = sn_session_run(s, err);
     if (r->hooks.end_run)
         r->hooks.end_run(r->hooks.ctx);
+    if (status == SNUG_OK)
+        u->entry->reserve = 0;
     const sn_node node = status == SNUG_OK ? SN_NO_NODE : sn_session_failed(s);
     return node.i < u->entry->n_origin
                ? fail_at(u, (sn_node){u->entry->origin[node.i]}, status, err)

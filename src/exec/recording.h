@@ -194,6 +194,7 @@ typedef struct sn_entry {
     uint32_t *donor; /* per output: the leaf whose bytes it may take; UINT32_MAX: none */
     sn_session *session;
     size_t arena_limit; /* the plan was made for; 0: none */
+    size_t reserve;     /* it takes of a card beside that when it first runs; 0: it has run */
     uint64_t last_used;
     struct sn_entry *next;
 } sn_entry;
