@@ -478,7 +478,9 @@ static snug_status gpu_captured(sn_gpu *g, sn_gpu_graph **out, snug_error *err) 
     void *block = NULL;
     sn_driver_graph graph = NULL;
     SNUG_TRY(enter(g, err));
-    const snug_status settled = note(g, sn_later_flush(&g->later, err), err);
+    snug_status settled = note(g, sn_later_flush(&g->later, err), err);
+    if (settled == SNUG_OK)
+        settled = note(g, sn_driver_launched(err), err);
     const snug_status faulty =
         settled == SNUG_OK ? refuse_fault(g, "a captured run", err) : settled;
     SNUG_TRY(note(g, sn_driver_make_graph(g->queues[0], &graph, err), err));
