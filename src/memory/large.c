@@ -52,7 +52,8 @@ void *sn_large_take(snug_engine *e, sn_category cat, size_t bytes) {
     size_t whole;
     if (!mapping_bytes(bytes, &whole))
         return NULL;
-    void *p = whole >= HUGE_BYTES ? map_huge(whole) : map(whole);
+    void *p = whole >= HUGE_BYTES ? map_huge(whole) : NULL;
+    p = p ? p : map(whole); /* which asks for fewer addresses */
     if (!p)
         return NULL;
     sn_large *l = p;
