@@ -102,8 +102,8 @@ SNUG_CHECKED snug_status sn_zone_create_for(snug_engine *e, sn_category cat, siz
                                             sn_zone **out, snug_error *err);
 /* Aligned to 16, zeroed. */
 SNUG_CHECKED snug_status sn_zone_alloc(sn_zone *z, size_t bytes, void **out, snug_error *err);
-/* The same with any content: pages that are never written cost nothing, but pieces of 2 MiB and more
- * may have pages of 2 MiB. */
+/* The same with any content: pages that are never written cost nothing; pieces from 2 MiB on may
+ * have pages as large as that. */
 SNUG_CHECKED snug_status sn_zone_alloc_raw(sn_zone *z, size_t bytes, void **out, snug_error *err);
 SNUG_CHECKED snug_status sn_zone_text(sn_zone *z, const char *text, const char **out,
                                       snug_error *err); /* copy */
