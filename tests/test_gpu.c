@@ -702,8 +702,8 @@ static void test_a_plan_that_never_ran_is_served_with_its_reserve(void **state) 
         snug_recorder_set_hooks(r, i == 0 ? &stop : &none);
         expect_ok(snug_record_op(r, "add", "", (snug_tensor *[]){x, x}, 2, &twice, 1, &err), &err);
         if (i == 1)
-            expect_ok(snug_device_budget(*state,
-                                         fresh.context_bytes + card()->held_bytes + 5 * MIB, &err),
+            expect_ok(snug_device_budget(*state, fresh.context_bytes + card()->held_bytes + 5 * MIB,
+                                         &err),
                       &err);
         expect_status(snug_tensor_read(twice, out, sizeof out, &err),
                       i == 0 ? SNUG_E_INTERRUPTED : SNUG_OK, &err);
@@ -711,6 +711,60 @@ static void test_a_plan_that_never_ran_is_served_with_its_reserve(void **state) 
     }
     snug_recorder_tell(r, &info);
     assert_true(info.n_hits == 0 && info.n_misses == 2);
+    snug_tensor_drop(x);
+    snug_recorder_destroy(r);
+}
+
+/* Four times 2^62 bytes would be none. */
+static void test_the_sum_of_results_does_not_wrap(void **state) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {1 << 30, 1 << 30}};
+    static const char *const ops[] = {"neg", "exp", "tanh", "sigmoid"};
+    snug_error err;
+    snug_recorder *r;
+    snug_tensor *full, *huge[4];
+    float none;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(snug_recorder_create(*state, &r, &err), &err);
+    expect_ok(snug_tensor_full(r, &type, 1, &full, &err), &err);
+    for (int i = 0; i < 4; i++)
+        expect_ok(snug_record_op(r, ops[i], "", &full, 1, &huge[i], 1, &err), &err);
+    snug_tensor_drop(full);
+    expect_status(snug_tensor_read(huge[0], &none, (size_t)1 << 62, &err), SNUG_E_OVERFLOW, &err);
+    expect_text(err.text, "exceed the address space");
+    for (int i = 0; i < 4; i++)
+        snug_tensor_drop(huge[i]);
+    snug_recorder_destroy(r);
+}
+
+/* A capture takes some more than 4 MiB. */
+static void test_a_tight_moment_does_not_forbid_captures(void **state) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {ROWS, COLUMNS}};
+    static float out[N_RECORDED];
+    snug_error err;
+    snug_recorder *r;
+    snug_tensor *x;
+    snug_variable *v;
+    snug_recorder_info info;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(snug_recorder_create(*state, &r, &err), &err);
+    expect_ok(snug_tensor_copy(r, &type, out, &x, &err), &err);
+    expect_ok(snug_variable_create(r, x, NULL, &v, &err), &err);
+    for (int i = 0; i < 2; i++) /* the first one makes the variable */
+        expect_ok(add_squares(r, v, x, out, &err), &err);
+    snug_recorder_tell(r, &info);
+    const uint64_t planned = info.n_misses;
+    const size_t taken = fresh.context_bytes + card()->held_bytes;
+    expect_ok(snug_device_budget(*state, taken + 4 * MIB + 4096, &err), &err);
+    for (int i = 0; i < 4; i++)
+        expect_ok(add_squares(r, v, x, out, &err), &err);
+    assert_int_equal(card()->n_replays, 0);
+    expect_ok(snug_device_budget(*state, 0, &err), &err);
+    for (int i = 0; i < 4; i++)
+        expect_ok(add_squares(r, v, x, out, &err), &err);
+    assert_true(card()->n_replays > 0);
+    snug_recorder_tell(r, &info);
+    assert_int_equal(info.n_misses, planned); /* the same plan */
+    snug_variable_drop(v);
     snug_tensor_drop(x);
     snug_recorder_destroy(r);
 }
@@ -788,6 +842,8 @@ int main(void) {
         gpu_test(test_blocks_are_booked_with_what_they_leave_to_none),
         gpu_test(test_a_block_takes_whole_granules_of_the_budget),
         gpu_test(test_a_plan_that_never_ran_is_served_with_its_reserve),
+        gpu_test(test_a_tight_moment_does_not_forbid_captures),
+        gpu_test(test_the_sum_of_results_does_not_wrap),
         gpu_test(test_training_survives_any_failed_request),
         gpu_test(test_a_lost_device_poisons_its_engine_only),
         gpu_test(test_a_lost_device_says_so_until_it_is_opened_again),
