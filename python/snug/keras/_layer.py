@@ -98,10 +98,13 @@ class Layer:
                 self._track(part)
 
     def _all_layers(self):
-        """Layers right below, those appended to lists later included."""
-        for value in list(self.__dict__.values()):
-            if isinstance(value, (list, tuple, dict)) and value is not self._layers:
-                self._track(value)
+        """Layers right below, those appended to lists later included. Asked of every layer at every step: numbers and
+        names, of which most containers are made, are passed over without a call."""
+        for name, value in list(self.__dict__.items()):
+            if isinstance(value, (list, tuple, dict)) and name not in _TRACKED:
+                for part in value.values() if isinstance(value, dict) else value:
+                    if type(part) not in _PLAIN:
+                        self._track(part)
         return self._layers
 
     # --- names and settings -----------------------------------------------------------------------
@@ -432,6 +435,10 @@ def _built_for(inputs):
         shape = tuple(t.shape) if hasattr(t, "shape") else None
         return (None, *shape[1:]) if is_open and shape else shape
     return head(inputs) if hasattr(inputs, "shape") else _symbolic._map(head, inputs)
+
+
+_PLAIN = frozenset((int, float, str, bool, type(None)))
+_TRACKED = frozenset(("_layers", "_own", "_metrics", "_added", "_nodes"))      # what they hold is tracked, or not to be
 
 
 def _is_metric(value):
