@@ -1,18 +1,22 @@
 #!/bin/bash
 # The tests that need a GPU, in three parts of less than 8 minutes each:
-#   operators  every row against the processor, Keras' runs, TensorFlow programs, closing; a few runs under compute-sanitizer's three tools
+#   operators  every row against the processor, Keras' runs, closing, a few runs under compute-sanitizer's three tools, and
+#              TensorFlow programs: those named, or all
 #   budgets    30 configurations while another process holds the rest of the card
-#   bench      the table of training steps, of the models in a folder that `bench/gpu/table.py models` has written
+#   bench      the table of training steps beside PyTorch, where that is there: cases that are named, or all
 # Says "no GPU" and ends with 77 where there is none. From the repository's root:
-# usage: tools/test-cuda.sh BUILD [operators | budgets | bench MODELS]      (default: the first two)
-# BUILD may be what `tools/carry.sh build test_cuda_ops test_golden gpu_closing bench_step` made.
+# usage: tools/test-cuda.sh BUILD [operators [PROGRAM...] | budgets [N] | bench [CASE...]]      (default: the first two)
+# BUILD may be BUILD/carry of another machine, which `tools/carry.sh BUILD` made: nothing else is needed.
 set -u
 bin=$(readlink -f "$1")
 part=${2:-both}
+shift $(($# < 2 ? $# : 2))
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/cuda/lib64
+python=$bin/venv/bin/python
 if [ -x "$bin/run" ]; then
     "$bin/run" snug --version > /dev/null # unpacks
-    export LD_LIBRARY_PATH=$bin/lib:$LD_LIBRARY_PATH
+    export LD_LIBRARY_PATH=$bin/lib:$LD_LIBRARY_PATH PYTHONPATH=$bin/bin/python
+    python=python3
     bin=$bin/bin
 fi
 gpu=$("$bin/snug" doctor | sed -n 's/^gpu  *//p' | head -1)
@@ -24,10 +28,11 @@ none* | "")
 esac
 echo "on $gpu"
 failed=0
+MOST=470 # seconds of a part, whatever its steps may take
 step() {
-    local name=$1 start=$SECONDS
-    shift
-    if timeout "$@"; then
+    local name=$1 limit=$2 start=$SECONDS
+    shift 2
+    if timeout $((limit < MOST - start ? limit : MOST > start ? MOST - start : 1)) "$@"; then
         echo "== $name: passed, $((SECONDS - start)) s"
     else
         echo "== $name: FAILED, $((SECONDS - start)) s"
@@ -40,22 +45,35 @@ sanitize() {
     command -v compute-sanitizer > /dev/null || return 0
     step "$tool of $*" "$limit" compute-sanitizer --error-exitcode 1 --tool "$tool" "$bin/test_golden" "$@"
 }
-export SNUG_TEST_DEVICE=gpu SNUG_TEST_PLUGIN=$bin/libsnug-cuda.so SNUG_TEST_GOLDEN=$PWD/tests/golden
-case $part in
-both | operators)
+operators() {
     step "every row against the processor" 120 "$bin/test_cuda_ops"
     step "Keras' runs" 150 "$bin/test_golden"
     step "closing" 60 "$bin/gpu_closing" examples/models/resnet20.json 128
-    [ -x "$bin/venv/bin/python" ] && step "TensorFlow programs" 200 "$bin/venv/bin/python" -B tests/parity/run.py --device gpu --jobs 8
     for tool in memcheck initcheck racecheck; do
         sanitize $tool 60 mlp_f32 cnn_f32 lstm_plain_f32 batchnorm_dense_f32 attention_heads_f32
     done
-    ;;&
-both | budgets)
-    step "budgets" 400 python3 tests/gpu/budgets.py "$bin/snug" examples/models 30
-    ;;&
-bench)
-    step "bench" 460 python3 bench/gpu/table.py run "$bin/bench_step" "$3"
+    step "TensorFlow programs" 200 "$python" -B tests/parity/run.py --device gpu --jobs 8 "$@"
+}
+# The models are the same everywhere: Snug's own Keras writes them.
+bench() {
+    local models=$bin/models
+    [ -d "$models" ] || "$python" -B -m snug bench/gpu/table.py models "$models" || return
+    step "bench" $MOST python3 bench/gpu/table.py run "$bin/bench_step" "$models" "$@"
+}
+export SNUG_TEST_DEVICE=gpu SNUG_TEST_PLUGIN=$bin/libsnug-cuda.so SNUG_CUDA_PLUGIN=$bin/libsnug-cuda.so
+export SNUG_TEST_GOLDEN=$PWD/tests/golden
+case $part in
+operators) operators "$@" ;;
+budgets) step "budgets" $MOST python3 tests/gpu/budgets.py "$bin/snug" examples/models "${1:-30}" ;;
+bench) bench "$@" ;;
+both)
+    operators
+    MOST=$((SECONDS + MOST))
+    step "budgets" 460 python3 tests/gpu/budgets.py "$bin/snug" examples/models 30
+    ;;
+*)
+    echo "there is no part '$part': operators, budgets or bench"
+    exit 2
     ;;
 esac
 echo "$failed failed"

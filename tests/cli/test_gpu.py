@@ -117,6 +117,12 @@ class Missing(unittest.TestCase):
         self.refused("the driver is for CUDA 12.8, the plug-in for 13", plugin=REAL, libraries=STUBS, SNUG_STUB_CUDA="12080")
         self.assertIn("the driver is for CUDA 12.8", run("doctor", plugin=REAL, libraries=STUBS, SNUG_STUB_CUDA="12080").stdout)
 
+    def test_the_tests_of_a_card_say_that_there_is_none(self):
+        tests = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "test-cuda.sh")
+        env = dict(os.environ, CUDA_VISIBLE_DEVICES="", SNUG_CUDA_PLUGIN=os.path.join(BUILD, "no-such-file.so"))
+        r = subprocess.run([tests, BUILD], capture_output=True, text=True, timeout=60, env=env)
+        self.assertEqual((r.returncode, r.stdout[:8]), (77, "no GPU: "), r.stderr)
+
     @unittest.skipUnless(os.path.exists(REAL), "cuda: not compiled")
     def test_no_driver(self):
         try:
