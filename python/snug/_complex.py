@@ -1,4 +1,6 @@
 """Complex numbers as pairs of tensors: what Fourier transforms give, and what programs do with it. The engine has none of its own."""
+import builtins
+
 from snug import _C
 from snug._lazy import tf
 
@@ -15,17 +17,25 @@ class ComplexTensor:
     dtype = property(lambda self: tf.complex128 if self.real.dtype == tf.float64 else tf.complex64)
 
     def numpy(self):
-        return self.real.numpy() + 1j * self.imag.numpy()
+        import numpy as np
+        made = np.empty(tuple(self.shape), self.dtype.as_numpy_dtype)
+        made.real, made.imag = self.real.numpy(), self.imag.numpy()
+        return made[()]
+
+    def __complex__(self):
+        return builtins.complex(self.numpy())
 
     def __array__(self, dtype=None, copy=None):
         a = self.numpy()
         return a if dtype is None else a.astype(dtype)
 
     def __repr__(self):
-        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={self.numpy()!r}>"
+        from snug._text import _numbers
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={_numbers(self.numpy(), repr)}>"
 
     def __str__(self):
-        return f"tf.Tensor({self.numpy()}, shape={self.shape}, dtype={self.dtype.name})"
+        from snug._text import _numbers
+        return f"tf.Tensor({_numbers(self.numpy(), str)}, shape={self.shape}, dtype={self.dtype.name})"
 
     def __len__(self):
         return self.shape[0]
@@ -89,10 +99,10 @@ class ComplexTensor:
 def as_complex(value, like):
     if isinstance(value, ComplexTensor):
         return value
-    if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
+    if isinstance(value, builtins.complex) or isinstance(value, (list, tuple)) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
         import numpy as np
         value = np.asarray(value)
-        return ComplexTensor(*(tf.constant(part, dtype=like.real.dtype) for part in (value.real, value.imag)))
+        return ComplexTensor(*(tf.constant(np.ascontiguousarray(part), dtype=like.real.dtype) for part in (value.real, value.imag)))
     value = tf.cast(tf.convert_to_tensor(value), like.real.dtype)
     return ComplexTensor(value, tf.zeros_like(value))
 
@@ -135,10 +145,66 @@ _MOVES = ("reshape", "transpose", "expand_dims", "squeeze", "reduce_sum", "reduc
           "roll", "sum", "mean", "slice", "stop_gradient", "zeros_like")
 
 
+class ComplexVariable(ComplexTensor):
+    """Two variables; what is read is what they hold then."""
+    trainable = True
+
+    def __init__(self, value, trainable=True, name=None):
+        self._parts = tuple(tf.Variable(part, trainable=trainable) for part in (value.real, value.imag))
+        self.trainable, self.name = trainable, f"{name or 'Variable'}:0"
+
+    real = property(lambda self: tf.convert_to_tensor(self._parts[0]))
+    imag = property(lambda self: tf.convert_to_tensor(self._parts[1]))
+
+    def value(self):
+        return ComplexTensor(self.real, self.imag)
+
+    read_value = value
+
+    def assign(self, value, use_locking=False, name=None, read_value=True):
+        value = as_complex(tf.convert_to_tensor(value), self)
+        for variable, part in zip(self._parts, (value.real, value.imag)):
+            variable.assign(part)
+        return self
+
+    def assign_add(self, delta, use_locking=False, name=None, read_value=True):
+        return self.assign(self + delta)
+
+    def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
+        return self.assign(self - delta)
+
+    def __repr__(self):
+        from snug._text import _numbers
+        return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={_numbers(self.numpy(), repr)}>"
+
+    __str__ = __repr__
+
+
 # --- names of tf ----------------------------------------------------------------------------------------
 def complex(real, imag, name=None):  # noqa: A001
     real, imag = tf.convert_to_tensor(real), tf.convert_to_tensor(imag)
     return ComplexTensor(*(t if t.dtype.is_floating else tf.cast(t, tf.float32) for t in (real, imag)))
+
+
+def constant(value, dtype=None, shape=None):
+    """What tf.constant gives for complex numbers; None where the value is none of them and no such dtype is asked for."""
+    import numpy as np
+    kind = None if dtype is None else tf.as_dtype(dtype)
+    if kind is not None and not kind.is_complex or isinstance(value, (str, bytes)) or value is None:
+        return None
+    if isinstance(value, ComplexTensor) or _C.is_tensor(value):
+        return value if kind is None else None if not isinstance(value, ComplexTensor) else _cast(value, kind)
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError):
+        return None
+    if array.dtype.kind != "c" and (kind is None or array.dtype.kind not in "fiub"):
+        return None
+    part = tf.float32 if (kind.name if kind is not None else array.dtype.name) == "complex64" else tf.float64
+    if shape is not None:
+        dims = tuple(tf.TensorShape(shape))
+        array = np.broadcast_to(array, dims) if array.size == 1 else array.reshape(dims)
+    return ComplexTensor(*(tf.constant(np.ascontiguousarray(p), dtype=part) for p in (array.real, array.imag)))
 
 
 def imag(input, name=None):  # noqa: A002

@@ -191,3 +191,11 @@ def set_experimental_options(options):
 
 def get_experimental_options():
     return {}
+
+
+def get_synchronous_execution():
+    return True
+
+
+def set_synchronous_execution(enable):
+    """Nothing to do: what is recorded runs when its bytes are needed, and is done when they are there."""

@@ -56,7 +56,7 @@ def _read(scores, lengths, merge_repeated, blank):
 
 
 def ctc_greedy_decoder(inputs, sequence_length, merge_repeated=True, blank_index=None):
-    from snug._io import SparseTensor
+    from snug._sparse import SparseTensor
     inputs = tf.convert_to_tensor(inputs)
     blank = (-1 if blank_index is None else blank_index) % inputs.shape[-1]
     rows, sums = _read(tf.transpose(inputs, (1, 0, 2)), sequence_length, merge_repeated, blank)

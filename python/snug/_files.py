@@ -34,8 +34,20 @@ def walk(top, topdown=True, onerror=None):
     return os.walk(top, topdown, onerror)
 
 
+class _Stat:
+    """length, mtime_nsec, is_directory."""
+
+    def __init__(self, found):
+        import stat as words
+        self.length, self.mtime_nsec, self.is_directory = found.st_size, found.st_mtime_ns, words.S_ISDIR(found.st_mode)
+
+
 def stat(path):
-    return os.stat(path)
+    try:
+        return _Stat(os.stat(path))
+    except FileNotFoundError:
+        from snug.errors import NotFoundError
+        raise NotFoundError(None, None, f"{path}; No such file or directory") from None
 
 
 def GFile(name, mode="r"):

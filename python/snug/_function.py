@@ -62,12 +62,25 @@ def _is_array(value):
 
 class _Call:
     """The arguments of one call, taken apart: the key that finds a trace, and the tensors it is called with."""
-    __slots__ = ("key", "tensors", "held")
+    __slots__ = ("key", "tensors", "held", "named")
 
-    def __init__(self, args, kwargs):
+    def __init__(self, args, kwargs, parameters=None):
         self.tensors = []
         self.held = []
         self.key = (self.part(args), self.part(kwargs) if kwargs else None)
+        self.named = args, kwargs, parameters
+
+    @property
+    def names(self):
+        """What each tensor is called in a trace: by its parameter, `x`, `x_1` where there are several."""
+        args, kwargs, parameters = self.named
+        words = [name for name, _ in parameters or ()]
+        given = [(words[i] if i < len(words) else f"args_{i - len(words)}", a) for i, a in enumerate(args)]
+        found = []
+        for word, value in given + [(k, kwargs[k]) for k in sorted(kwargs)]:
+            n = len(_Call((value,), {}).tensors)
+            found += [word if i == 0 else f"{word}_{i}" for i in range(n)]
+        return found
 
     def part(self, value):
         if isinstance(value, _C.Tensor):
@@ -110,6 +123,8 @@ class Asked(BaseException):
 def answer(tensor):
     """The number that an open trace asks for, where it was found out before."""
     trace = _open[-1] if _open else None
+    if trace is None and not _C.is_tracing():
+        tensor.numpy()              # says why there is none
     if trace is None or trace.n_asked >= len(trace.answers):
         raise Peek(tensor)
     trace.n_asked += 1
@@ -149,7 +164,7 @@ class _Trace:
         around, depth, stopped = list(_tape.ACTIVE), len(_open), None
         try:
             stand_ins = self.trace.begin(call.tensors, axes)
-            self.arguments = None
+            self.arguments = list(zip(stand_ins, call.names))
             if with_tape:
                 self.tape = _tape.GradientTape(persistent=True)
                 self.tape.__enter__()
@@ -172,6 +187,7 @@ class _Trace:
         finally:
             while len(_open) > depth:
                 _open.pop()
+            self.arguments = None
             _tape.ACTIVE[:] = around
             self.tape = None
         self.trace.end(outputs)
@@ -213,6 +229,15 @@ class _Trace:
         for inputs, kwargs, shown in self.prints:
             _print(inputs, kwargs, [next(made) for _ in shown])
         return _nest.pack_sequence_as(self.shape, flat) if self.kinds else flat[0]
+
+
+def name_of(tensor):
+    """What a tensor of an open trace is called where it is printed."""
+    for trace in reversed(_open):
+        for argument, name in trace.arguments or ():
+            if argument is tensor:
+                return name
+    return "Tensor"
 
 
 def note_print(inputs, kwargs):
@@ -320,7 +345,7 @@ class Function:
             args = self._fit(args)
         if self._dynamic or _eager[0]:
             return _as_results(self.python_function(*args, **kwargs))
-        call = _Call(args, kwargs)
+        call = _Call(args, kwargs, self._parameters)
         if self._open_specs and not _open and not kwargs:
             done, result = self._call_open(call, args)
             if done:
@@ -369,7 +394,7 @@ class Function:
                 raise
             self._traces.pop(call.key, None)
             self._open_specs = None
-            call.__init__(args, {})
+            call.__init__(args, {}, self._parameters)
             return False, None
         self._settle(trace)
         return True, result
@@ -537,7 +562,7 @@ class ConcreteFunction:
                 return value
             return _C.full(value.shape, 0.0, value.dtype)
         example_args = tuple(_nest.map_structure(example, a) if _nest.is_nested(a) else example(a) for a in args)
-        call = _Call(example_args, kwargs)
+        call = _Call(example_args, kwargs, self._function._parameters)
         if call.key not in self._function._traces:
             self._function._record(call, example_args, kwargs)
 

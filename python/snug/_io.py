@@ -1,63 +1,16 @@
-"""tf.io: features of Examples, records, tensors as texts; tf.sparse as far as these need it; tf.train.Example."""
+"""tf.io: features of Examples, records, tensors as texts; tf.train.Example."""
 import struct
 from collections import namedtuple
 
-from snug import _C, _capture, _dataops
+from snug import _C, _dataops
 from snug._lazy import tf
+from snug._sparse import SparseTensor
 from snug._types import TensorShape, as_dtype
 
 FixedLenFeature = namedtuple("FixedLenFeature", ["shape", "dtype", "default_value"], defaults=[None])
 VarLenFeature = namedtuple("VarLenFeature", ["dtype"])
 FixedLenSequenceFeature = namedtuple("FixedLenSequenceFeature", ["shape", "dtype", "allow_missing", "default_value"],
                                      defaults=[False, None])
-
-
-class SparseTensor(namedtuple("SparseTensor", ["indices", "values", "dense_shape"])):
-    """Values at places; all others are zero."""
-
-    def __new__(cls, indices, values, dense_shape):
-        plain = lambda v: isinstance(v, (list, tuple)) or hasattr(v, "__array_interface__")
-        return super().__new__(cls, tf.cast(tf.convert_to_tensor(indices), tf.int64) if plain(indices) else indices,
-                               tf.convert_to_tensor(values) if plain(values) else values,
-                               tf.constant([int(d) for d in dense_shape], dtype=tf.int64) if plain(dense_shape) else dense_shape)
-
-    dtype = property(lambda self: self.values.dtype)
-    shape = property(lambda self: TensorShape(None) if _capture.is_slot(self.dense_shape) else
-                     TensorShape([int(n) for n in self.dense_shape]))
-
-    def get_shape(self):
-        return self.shape
-
-
-SparseTensorSpec = namedtuple("SparseTensorSpec", ["shape", "dtype"])
-
-
-def sparse_to_dense(sp_input, default_value=None, validate_indices=True, name=None):
-    indices, values, shape = sp_input
-    rank = indices.shape[-1]
-    if rank == 1 and not default_value and (_capture.is_slot(shape) or values.shape[0] == int(shape[0])):     # all places of one axis, as a feature of an Example has them
-        return tf.identity(values) if values.dtype != tf.string else values
-    if values.dtype == tf.string:
-        return _texts_to_dense(indices, values, shape, default_value)
-    dense = tf.scatter_nd(tf.cast(indices, tf.int64), values, shape)
-    if not default_value:
-        return dense
-    there = tf.scatter_nd(tf.cast(indices, tf.int64), tf.ones_like(values), shape)
-    return tf.where(there > 0, dense, tf.cast(default_value, values.dtype))
-
-
-def _texts_to_dense(indices, values, shape, default_value):
-    import numpy as np
-    out = np.full([int(n) for n in shape], default_value or b"", object)
-    for at, value in zip(indices.numpy(), values.numpy()):
-        out[tuple(at)] = value
-    return tf.constant(out.tolist())
-
-
-def sparse_from_dense(tensor, name=None):
-    tensor = tf.convert_to_tensor(tensor)
-    places = tf.where(tf.not_equal(tensor, 0))
-    return SparseTensor(places, tf.gather_nd(tensor, places), tf.constant(list(tensor.shape), dtype=tf.int64))
 
 
 # --- features ---------------------------------------------------------------------------------------------

@@ -78,6 +78,8 @@ class _Table:
 
     def lookup(self, keys, name=None):
         values, shape, dtype = _values(keys)
+        if dtype != self.key_dtype and not (_C.is_tensor(keys) or hasattr(keys, "dtype")) and dtype.is_integer and self.key_dtype.is_integer:
+            dtype = self.key_dtype          # plain numbers
         if dtype != self.key_dtype:
             raise TypeError(f"Signature mismatch. Keys must be dtype {self.key_dtype}, got {dtype}.")
         return _tensor([self._table.get(v, self._missing(v)) for v in values], shape, self.value_dtype)
@@ -96,3 +98,52 @@ class StaticHashTable(_Table):
     def export(self, name=None):
         keys, values = list(self._table), list(self._table.values())
         return _tensor(keys, (len(keys),), self.key_dtype), _tensor(values, (len(values),), self.value_dtype)
+
+
+class StaticVocabularyTable(_Table):
+    """Keys without an entry go to one of the buckets behind it, by a hash of their text."""
+
+    def __init__(self, initializer, num_oov_buckets, lookup_key_dtype=None, name=None, experimental_is_anonymous=False):
+        if num_oov_buckets <= 0:
+            raise ValueError("`num_oov_buckets` must be > 0; use StaticHashTable instead.")
+        if initializer is None:
+            self.key_dtype, self.value_dtype, self._table = tf.as_dtype(lookup_key_dtype or tf.string), tf.int64, {}
+        else:
+            super().__init__(initializer)
+        self._buckets = int(num_oov_buckets)
+
+    def _missing(self, key):
+        text = key if isinstance(key, bytes) else str(key).encode()
+        return len(self._table) + int(tf.strings.to_hash_bucket_fast([text], self._buckets)[0])
+
+    def size(self, name=None):
+        return tf.constant(len(self._table) + self._buckets, tf.int64)
+
+
+class MutableHashTable(StaticHashTable):
+    """A table that is written to while the program runs."""
+
+    def __init__(self, key_dtype, value_dtype, default_value, name="MutableHashTable", checkpoint=True, experimental_is_anonymous=False):
+        none = KeyValueTensorInitializer([], [], key_dtype, value_dtype)
+        super().__init__(none, default_value)
+
+    def insert(self, keys, values, name=None):
+        self._table.update(zip(_values(keys)[0], _values(values)[0]))
+
+    def remove(self, keys, name=None):
+        for key in _values(keys)[0]:
+            self._table.pop(key, None)
+
+    erase = remove
+
+
+class DenseHashTable(MutableHashTable):
+    def __init__(self, key_dtype, value_dtype, default_value, empty_key, deleted_key, initial_num_buckets=None, name="DenseHashTable",
+                 checkpoint=True, experimental_is_anonymous=False):
+        super().__init__(key_dtype, value_dtype, default_value)
+        self._reserved = set(_values([empty_key])[0]) | set(_values([deleted_key])[0])
+
+    def insert(self, keys, values, name=None):
+        if self._reserved & set(_values(keys)[0]):
+            raise tf.errors.InvalidArgumentError(None, None, "Using the empty_key as a table key is not allowed")
+        super().insert(keys, values)

@@ -5,7 +5,7 @@ import functools
 import sys
 import time
 
-from snug import _C, _nest
+from snug import _C, _nest, _train
 from snug._function import note_print
 from snug._lazy import graph, tf
 from snug._types import Peek
@@ -144,8 +144,15 @@ def py_function(func, inp, Tout, name=None):
     """func on tensors; its results have no gradient through Python."""
     if _C.is_capturing():
         return _later(Tout)
+    _at_each_call()
     out = func(*[tf.convert_to_tensor(x) for x in _nest.flatten(inp)])
     return _typed(out, Tout)
+
+
+def _at_each_call():
+    """Python that a trace cannot repeat: the function that has it runs its body at each call."""
+    if _C.is_tracing():
+        raise Peek
 
 
 def _later(kinds):
@@ -163,6 +170,7 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
         return lambda f: functools.wraps(f)(lambda *args: numpy_function(f, args, Tout))
     if _C.is_capturing():
         return _later(Tout)
+    _at_each_call()
     return _typed(func(*[tf.convert_to_tensor(x).numpy() for x in _nest.flatten(inp)]), Tout)
 
 
@@ -227,6 +235,11 @@ class Module:
 
     def __init__(self, name=None):
         self._name = name or _snake(type(self).__name__)
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+        if _train.PENDING:
+            _train.settle()
 
     @property
     def name(self):

@@ -10,7 +10,7 @@ SPACES = {"math", "lookup", "autodiff", "nn", "linalg", "random", "random.experi
           "debugging", "nest", "dtypes", "image", "bitwise", "experimental", "autograph", "autograph.experimental", "version",
           "sysconfig", "compat", "distribute", "summary", "io", "io.gfile", "train", "strings", "raw_ops", "nn.experimental", "experimental.numpy",
           "types", "types.experimental", "test", "audio", "sparse", "profiler", "profiler.experimental", "signal", "saved_model",
-          "ragged"}
+          "ragged", "sets", "summary.experimental", "lookup.experimental"}
 
 _MODULES = {"errors": "snug.errors", "keras": "snug.keras", "initializers": "snug.keras.initializers",
             "losses": "snug.keras.losses", "metrics": "snug.keras.metrics", "optimizers": "snug.keras.optimizers",
@@ -64,6 +64,7 @@ PYTHON = {
             " set_virtual_device_configuration:set_logical_device_configuration"
             " get_virtual_device_configuration:get_logical_device_configuration enable_op_determinism"
             " get_device_details enable_tensor_float_32_execution tensor_float_32_execution_enabled", "config.experimental."),
+    **_from("snug._config", "get_synchronous_execution set_synchronous_execution", "config.experimental."),
     **_from("snug._config", "get_inter_op_parallelism_threads set_inter_op_parallelism_threads"
             " get_intra_op_parallelism_threads set_intra_op_parallelism_threads", "config.threading."),
     **_from("snug._config", "set_jit get_jit set_experimental_options get_experimental_options", "config.optimizer."),
@@ -78,8 +79,10 @@ PYTHON = {
     **_from("snug._misc", "is_gpu_available gpu_device_name is_built_with_cuda is_built_with_gpu_support TestCase", "test."),
     **_from("snug._distribute", "Strategy MirroredStrategy OneDeviceStrategy MultiWorkerMirroredStrategy TPUStrategy ReduceOp"
             " get_strategy has_strategy in_cross_replica_context get_replica_context InputContext", "distribute."),
-    **_from("snug._distribute", "create_file_writer create_noop_writer scalar histogram image text trace_on trace_export"
-            " trace_off flush", "summary."),
+    **_from("snug._summary", "create_file_writer create_noop_writer scalar histogram image text audio write graph trace_on trace_export"
+            " trace_off flush should_record_summaries record_if SummaryWriter", "summary."),
+    **_from("snug._summary", "set_step get_step", "summary.experimental."),
+    **_from("snug._summary", "start stop Profile Trace ProfilerOptions", "profiler.experimental."),
     **_from("snug._files", "exists isdir remove rename listdir join makedirs mkdir rmtree glob copy walk stat GFile",
             "io.gfile."),
     **_from("snug._io", "FixedLenFeature VarLenFeature FixedLenSequenceFeature parse_single_example parse_example decode_csv TFRecordWriter"
@@ -89,8 +92,11 @@ PYTHON = {
             " stateless_random_saturation stateless_random_hue stateless_random_flip_up_down non_max_suppression"
             " random_jpeg_quality stateless_random_jpeg_quality", "image."),
     **_from("snug._image", "is_jpeg", "io."),
-    **_from("snug._io", "SparseTensor to_dense:sparse_to_dense from_dense:sparse_from_dense", "sparse."),
-    **_from("snug._io", "SparseTensor SparseTensorSpec"),
+    **_from("snug._sparse", "SparseTensor to_dense from_dense eye reorder reshape transpose expand_dims slice concat retain split fill_empty_rows"
+            " map_values add maximum minimum softmax reduce_sum reduce_max sparse_dense_matmul to_indicator bincount segment_sum segment_mean",
+            "sparse."),
+    **_from("snug._sparse", "intersection union difference size", "sets."),
+    **_from("snug._sparse", "SparseTensor SparseTensorSpec"),
     **_from("snug._io", "Example SequenceExample Features Feature FeatureList FeatureLists BytesList FloatList Int64List", "train."),
     **_from("snug._saved", "save load contains_saved_model SaveOptions LoadOptions ASSETS_DIRECTORY VARIABLES_DIRECTORY"
             " SAVED_MODEL_FILENAME_PB SERVING TRAINING GPU TPU DEFAULT_SERVING_SIGNATURE_DEF_KEY", "saved_model."),
@@ -105,7 +111,8 @@ PYTHON = {
     **_from("snug._ragged", "constant stack", "ragged."),
     **_from("snug._ragged", "split", "strings."),
     **_from("snug._strings", "as_string"),
-    **_from("snug._lookup", "KeyValueTensorInitializer StaticHashTable TextFileInitializer TextFileIndex", "lookup."),
+    **_from("snug._lookup", "KeyValueTensorInitializer StaticHashTable StaticVocabularyTable TextFileInitializer TextFileIndex", "lookup."),
+    **_from("snug._lookup", "MutableHashTable DenseHashTable", "lookup.experimental."),
     **_from("snug._misc", "as_str as_bytes as_text", "compat."),
 }
 PYTHON.update({prefix + name: ("snug._types", name) for prefix in ("", "dtypes.") for name in (

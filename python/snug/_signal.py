@@ -14,9 +14,15 @@ def _waves(rows, columns, period, sign, dtype):
     return ComplexTensor(tf.cos(at), tf.sin(at))
 
 
+def _product(x, matrix):
+    """Of rows, or of one."""
+    return x @ matrix if len(x.shape) > 1 else tf.linalg.matvec(matrix, x, transpose_a=True)
+
+
 def _times(x, waves):
     """The product of rows with a matrix of waves."""
-    return ComplexTensor(x.real @ waves.real - x.imag @ waves.imag, x.real @ waves.imag + x.imag @ waves.real)
+    times = lambda a, b: _product(getattr(x, a), getattr(waves, b))
+    return ComplexTensor(times("real", "real") - times("imag", "imag"), times("real", "imag") + times("imag", "real"))
 
 
 def _factor(n):
@@ -224,10 +230,10 @@ def dct(input, type=2, n=None, axis=-1, norm=None, name=None):  # noqa: A002
     i, k = tf.range(n, dtype=x.dtype)[:, None], tf.range(n, dtype=x.dtype)[None, :]
     first = tf.cast(tf.range(n) == 0, x.dtype)
     if type == 2:
-        made = 2.0 * (x @ tf.cos(math.pi / n * (i + 0.5) * k))
+        made = 2.0 * _product(x, tf.cos(math.pi / n * (i + 0.5) * k))
         return made * (first * math.sqrt(1 / (4 * n)) + (1.0 - first) * math.sqrt(1 / (2 * n))) if norm == "ortho" else made
     x = x * (first * math.sqrt(n) * 2 + (1.0 - first) * math.sqrt(n / 2) * 2) / (2 * n) if norm == "ortho" else x
-    return (x * (2.0 - first)) @ tf.cos(math.pi / n * i * (k + 0.5))
+    return _product(x * (2.0 - first), tf.cos(math.pi / n * i * (k + 0.5)))
 
 
 def idct(input, type=2, n=None, axis=-1, norm=None, name=None):  # noqa: A002

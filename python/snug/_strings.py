@@ -30,6 +30,13 @@ def _array(value):
     return out.reshape(shape)
 
 
+def is_text(value):
+    """A list of texts, nested or not."""
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, (str, bytes))
+
+
 class StringTensor:
     """tf.constant("text")."""
     dtype = BY_NAME["string"]
@@ -134,11 +141,14 @@ class StringTensor:
         """Functions of the table that only move elements."""
         import numpy as np
         name = getattr(function, "__name__", "")
-        rest = [a.numpy() if _C.is_tensor(a) else a for a in args[1:]]
-        if name == "gather" and args[0] is self:
-            return _of(np.take(self._array, np.asarray(rest[0]), axis=kwargs.get("axis", 0) or 0))
-        if name == "reshape":
-            return _of(self._array.reshape([int(d) for d in (rest[0] if rest else kwargs["shape"])]))
+        if name in _MOVES:
+            plain = lambda v: _array(v) if isinstance(v, (StringTensor, str, bytes)) else v.numpy() if _C.is_tensor(v) else v
+            listed = lambda v: v if is_text(v) else [plain(p) for p in v] if isinstance(v, (list, tuple)) else plain(v)
+            return _of(_MOVES[name](np, *map(listed, args), **{k: listed(v) for k, v in kwargs.items() if k != "name"}))
+        if name == "rank":
+            return tf.constant(self._array.ndim)
+        if name in ("zeros_like", "stop_gradient"):
+            return _of(np.full(self._array.shape, b"", object)) if name == "zeros_like" else self
         if name == "identity":
             return self
         if name in ("equal", "not_equal"):
@@ -147,9 +157,68 @@ class StringTensor:
             return tf.constant(list(self._array.shape), dtype=tf.int32)
         if name == "size":
             return tf.constant(self._array.size)
-        if name == "expand_dims":
-            return _of(np.expand_dims(self._array, int(rest[0] if rest else kwargs["axis"])))
         raise tf.errors.UnimplementedError(None, None, f"{name} of tensors of text is not in Snug")
+
+
+def _where(np, condition, x=None, y=None):
+    return np.where(condition, _array(x), _array(y))
+
+
+# What tf does with texts is what NumPy does with objects.
+_MOVES = {
+    "gather": lambda np, params, indices, validate_indices=None, axis=None, batch_dims=0: np.take(params, np.asarray(indices), 0 if axis is None
+                                                                                                 else int(axis)),
+    "gather_nd": lambda np, params, indices, batch_dims=0: params[tuple(np.moveaxis(np.asarray(indices), -1, 0))],
+    "reshape": lambda np, tensor, shape: tensor.reshape([int(d) for d in shape]),
+    "expand_dims": lambda np, input, axis: np.expand_dims(input, int(axis)),
+    "squeeze": lambda np, input, axis=None: np.squeeze(input, None if axis is None else tuple(np.atleast_1d(axis).tolist())),
+    "concat": lambda np, values, axis: np.concatenate([_array(v) for v in values], int(axis)),
+    "stack": lambda np, values, axis=0: np.stack([_array(v) for v in values], axis),
+    "tile": lambda np, input, multiples: np.tile(input, tuple(int(n) for n in multiples)),
+    "transpose": lambda np, a, perm=None, conjugate=False: np.transpose(a, perm),
+    "reverse": lambda np, tensor, axis: np.flip(tensor, tuple(int(a) for a in np.atleast_1d(axis))),
+    "boolean_mask": lambda np, tensor, mask, axis=None: tensor[np.asarray(mask)],
+    "fill": lambda np, dims, value: np.full([int(d) for d in dims], value.item(), object),
+    "broadcast_to": lambda np, input, shape: np.broadcast_to(input, [int(d) for d in shape]),
+    "slice": lambda np, input_, begin, size: input_[tuple(slice(int(b), None if int(n) < 0 else int(b) + int(n)) for b, n in zip(begin, size))],
+    "where": _where, "tensor_scatter_nd_update": lambda np, tensor, indices, updates: _updated(np, tensor, indices, updates),
+}
+
+
+def _updated(np, tensor, indices, updates):
+    made = tensor.copy()
+    made[tuple(np.moveaxis(np.asarray(indices), -1, 0))] = _array(updates)
+    return made
+
+
+class StringVariable:
+    """tf.Variable("text"): a place for a tensor of text."""
+    trainable = False
+
+    def __init__(self, value, name=None):
+        self._value, self.name = _of(value), f"{name or 'Variable'}:0"
+
+    dtype = property(lambda self: self._value.dtype)
+    shape = property(lambda self: self._value.shape)
+
+    def assign(self, value, use_locking=False, name=None, read_value=True):
+        self._value = _of(value)
+        return self
+
+    def value(self):
+        return self._value
+
+    read_value = value
+
+    def numpy(self):
+        return self._value.numpy()
+
+    def __repr__(self):
+        return f"<tf.Variable '{self.name}' shape={self.shape} dtype=string, numpy={self.numpy()!r}>"
+
+    def __snug_function__(self, function, args, kwargs):
+        plain = lambda v: v._value if isinstance(v, StringVariable) else v
+        return function(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
 
 
 def _of(value):

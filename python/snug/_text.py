@@ -10,15 +10,20 @@ def _of_trace(tensor):
     return tensor._is_traced
 
 
+def _name(tensor):
+    from snug import _function
+    return _function.name_of(tensor)
+
+
 def tensor_repr(tensor):
     if _of_trace(tensor):
-        return f"<tf.Tensor 'Tensor:0' shape={tensor.shape} dtype={tensor.dtype.name}>"
+        return f"<tf.Tensor '{_name(tensor)}:0' shape={tensor.shape} dtype={tensor.dtype.name}>"
     return f"<tf.Tensor: shape={tensor.shape}, dtype={tensor.dtype.name}, numpy={_numbers(tensor.numpy(), repr)}>"
 
 
 def tensor_str(tensor):
     if _of_trace(tensor):
-        return f'Tensor("Tensor:0", shape={tensor.shape}, dtype={tensor.dtype.name})'
+        return f'Tensor("{_name(tensor)}:0", shape={tensor.shape}, dtype={tensor.dtype.name})'
     return f"tf.Tensor({_numbers(tensor.numpy(), str)}, shape={tensor.shape}, dtype={tensor.dtype.name})"
 
 

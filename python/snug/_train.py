@@ -5,22 +5,52 @@ import re
 from snug import _C
 
 
-def _variables(name, value, out):
-    """{path: variable} of what a checkpoint holds."""
+PENDING = []    # (weak reference to a Checkpoint, {path: array}) of what was restored before its variable was made
+
+
+def settle():
+    """Gives variables that were made since a restore what the checkpoint holds for them."""
+    for entry in list(PENDING):
+        checkpoint, arrays = entry[0](), entry[1]
+        if checkpoint is None or not arrays:
+            PENDING.remove(entry)
+            continue
+        for path, variable in checkpoint._all().items():
+            if path in arrays and _fits(variable, arrays[path]):
+                variable.assign(arrays.pop(path))
+
+
+def _fits(variable, array):
+    return variable.shape is None or tuple(variable.shape) == array.shape
+
+
+def _variables(name, value, out, seen):
+    """{path: variable} of what a checkpoint holds; modules and checkpoints by their attributes."""
+    value = getattr(value, "_snug_variable", value)
     if isinstance(value, _C.Variable):
         out[name] = value
     elif isinstance(value, _C.Iterator):
         out[name] = _Position(value)
     elif isinstance(value, (list, tuple)):
         for i, part in enumerate(value):
-            _variables(f"{name}/{i}", part, out)
+            _variables(f"{name}/{i}", part, out, seen)
     elif isinstance(value, dict):
         for key in sorted(value, key=str):
-            _variables(f"{name}/{key}", value[key], out)
+            _variables(f"{name}/{key}", value[key], out, seen)
+    elif isinstance(value, Checkpoint) or _is_module(value):
+        if id(value) not in seen:
+            parts = value._objects if isinstance(value, Checkpoint) else vars(value)
+            for key in sorted(parts):
+                _variables(f"{name}/{key}" if name else key, parts[key], out, seen | {id(value)})
     elif hasattr(value, "variables"):
         found = value.variables
         for i, v in enumerate(found() if callable(found) else found):
-            out[f"{name}/{i}"] = getattr(v, "_snug_variable", v)
+            out[f"{name}/{i}" if name else str(i)] = getattr(v, "_snug_variable", v)
+
+
+def _is_module(value):
+    from snug._misc import Module
+    return isinstance(value, Module) and not hasattr(value, "_flatten_layers")
 
 
 class _Position:
@@ -42,63 +72,80 @@ class Checkpoint:
     """Variables of the objects that are its attributes."""
 
     def __init__(self, root=None, **kwargs):
-        self._objects = dict(kwargs)
-        if root is not None:
-            self._objects["root"] = root
+        from snug._variable import Variable
+        self.__dict__["_objects"] = dict(kwargs)
+        self.__dict__["_root"] = root
         self.__dict__.update(kwargs)
-        self.save_counter = 0
+        self.__dict__["save_counter"] = Variable(0, trainable=False, name="save_counter", dtype="int64")
+
+    def __setattr__(self, name, value):
+        self.__dict__[name] = value
+        self._objects[name] = value
+        settle()
 
     def _all(self):
         out = {}
+        if self._root is not None:
+            _variables("", self._root, out, set())
         for name, value in self._objects.items():
-            _variables(name, value, out)
+            _variables(name, value, out, {id(self)})
         return out
 
     def write(self, file_prefix, options=None):
         import numpy as np
+        file_prefix = os.fspath(file_prefix)
         folder = os.path.dirname(file_prefix)
         if folder:
             os.makedirs(folder, exist_ok=True)
         part = file_prefix + ".npz.part"
         with open(part, "wb") as file:
-            np.savez(file, __step__=np.int64(self.save_counter), **{k: v.numpy() for k, v in self._all().items()})
+            np.savez(file, __step__=self.save_counter.numpy(), **{k: v.numpy() for k, v in self._all().items()})
         os.replace(part, file_prefix + ".npz")
         return file_prefix
 
     def save(self, file_prefix, options=None):
-        self.save_counter += 1
-        path = self.write(f"{file_prefix}-{self.save_counter}")
-        with open(os.path.join(os.path.dirname(path) or ".", "checkpoint"), "w") as file:
-            file.write(f'model_checkpoint_path: "{os.path.basename(path)}"\n')
+        self.save_counter.assign_add(1)
+        path = self.write(f"{os.fspath(file_prefix)}-{int(self.save_counter)}")
+        _write_state(path, [path])
         return path
 
     def read(self, save_path, options=None):
         import numpy as np
+        import weakref
         if save_path is None:
             return _Status(set(), set())
+        save_path = os.fspath(save_path)
+        save_path = latest_checkpoint(save_path) or save_path if os.path.isdir(save_path) else save_path
         if not os.path.exists(save_path + ".npz"):
             from snug.errors import NotFoundError
+            theirs = "; TensorFlow's own checkpoints are not read: load them there and save the arrays" if os.path.exists(
+                save_path + ".index") else ""
             raise NotFoundError(None, None, "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for"
-                                f" {save_path}")
+                                f" {save_path}{theirs}")
         mine, read = self._all(), set()
         with np.load(save_path + ".npz") as file:
             for name in file.files:
-                if name in mine and (mine[name].shape is None or tuple(mine[name].shape) == file[name].shape):
+                if name in mine and _fits(mine[name], file[name]):
                     mine[name].assign(file[name])
                     read.add(name)
-            self.save_counter = int(file["__step__"])
-            return _Status(set(mine) - read, set(file.files) - read - {"__step__"})
+            self.save_counter.assign(file["__step__"])
+            later = {name: file[name] for name in set(file.files) - read - {"__step__"}}
+        if later:
+            PENDING.append((weakref.ref(self), later))
+        return _Status(set(mine) - read, later)
 
     restore = read
 
 
 class _Status:
+    """unused: what the checkpoint holds and no variable has taken yet; it may grow less."""
+
     def __init__(self, unread, unused):
         self.unread, self.unused = unread, unused
 
     def assert_consumed(self):
         if self.unread or self.unused:
-            raise AssertionError(f"not restored: {sorted(self.unread | self.unused)}")
+            raise AssertionError(f"not restored: {sorted(self.unread | set(self.unused))}")
         return self
 
     def assert_existing_objects_matched(self):
@@ -113,13 +160,29 @@ class _Status:
         return self
 
 
-def latest_checkpoint(checkpoint_dir, latest_filename=None):
-    path = os.path.join(checkpoint_dir, latest_filename or "checkpoint")
+def _write_state(newest, all_of):
+    with open(os.path.join(os.path.dirname(newest) or ".", "checkpoint"), "w") as file:
+        file.write(f'model_checkpoint_path: "{os.path.basename(newest)}"\n')
+        file.writelines(f'all_model_checkpoint_paths: "{os.path.basename(path)}"\n' for path in all_of)
+
+
+def _state_of(folder, latest_filename=None):
+    """The newest checkpoint of a folder, and all of it, by the file that says so."""
+    path = os.path.join(folder, latest_filename or "checkpoint")
     if not os.path.exists(path):
-        return None
+        return None, []
     with open(path) as file:
-        found = re.search(r'model_checkpoint_path: "(.*)"', file.read())
-    return os.path.join(checkpoint_dir, found.group(1)) if found else None
+        text = file.read()
+    newest, all_of = (re.findall(rf'^{word}: "(.*)"', text, re.M) for word in ("model_checkpoint_path", "all_model_checkpoint_paths"))
+    full = lambda name: os.path.join(folder, name)
+    return full(newest[0]) if newest else None, [full(name) for name in all_of]
+
+
+def latest_checkpoint(checkpoint_dir, latest_filename=None):
+    return _state_of(os.fspath(checkpoint_dir), latest_filename)[0]
+
+
+_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def _arrays(path):
@@ -130,7 +193,8 @@ def _arrays(path):
         from snug.errors import NotFoundError
         raise NotFoundError(None, None, f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {path}")
     with np.load(path + ".npz") as file:
-        return {name: file[name] for name in file.files if name != "__step__"}
+        made = {name + _SUFFIX: file[name] for name in file.files if name != "__step__"}
+        return {**made, "save_counter" + _SUFFIX: file["__step__"]}
 
 
 def list_variables(ckpt_dir_or_file):
@@ -166,8 +230,8 @@ class CheckpointOptions:
 
 def get_checkpoint_state(checkpoint_dir, latest_filename=None):
     import types
-    path = latest_checkpoint(checkpoint_dir, latest_filename)
-    return path and types.SimpleNamespace(model_checkpoint_path=path, all_model_checkpoint_paths=[path])
+    path, all_of = _state_of(os.fspath(checkpoint_dir), latest_filename)
+    return path and types.SimpleNamespace(model_checkpoint_path=path, all_model_checkpoint_paths=all_of or [path])
 
 
 def checkpoints_iterator(checkpoint_dir, min_interval_secs=0, timeout=None, timeout_fn=None):
@@ -200,23 +264,40 @@ class ExponentialMovingAverage:
 
 
 class CheckpointManager:
-    def __init__(self, checkpoint, directory, max_to_keep=5, checkpoint_name="ckpt", **ignored):
-        self.checkpoint, self.directory, self._most, self._name = checkpoint, directory, max_to_keep, checkpoint_name
-        self.checkpoints = []
+    """Numbered checkpoints in a folder, the oldest of which go; what an earlier program left there counts."""
+
+    def __init__(self, checkpoint, directory, max_to_keep=5, keep_checkpoint_every_n_hours=None, checkpoint_name="ckpt", step_counter=None,
+                 checkpoint_interval=None, init_fn=None):
+        self.checkpoint, self.directory, self._most, self._name = checkpoint, os.fspath(directory), max_to_keep, checkpoint_name
+        self._counter, self._interval, self._init = step_counter, checkpoint_interval, init_fn
+        self.checkpoints = [path for path in _state_of(self.directory)[1] if os.path.exists(path + ".npz")]
+        self._last = None
 
     @property
     def latest_checkpoint(self):
         return self.checkpoints[-1] if self.checkpoints else latest_checkpoint(self.directory)
 
     def save(self, checkpoint_number=None, check_interval=True, options=None):
-        if checkpoint_number is not None:
-            self.checkpoint.save_counter = int(checkpoint_number) - 1
-        self.checkpoints.append(self.checkpoint.save(os.path.join(self.directory, self._name)))
+        step = None if self._counter is None else int(self._counter)
+        if check_interval and self._interval and self._last is not None and step - self._last < self._interval:
+            return None
+        self._last = step
+        number = step if checkpoint_number is None and step is not None else checkpoint_number
+        if number is None:
+            path = self.checkpoint.save(os.path.join(self.directory, self._name))
+        else:
+            self.checkpoint.save_counter.assign_add(1)
+            path = self.checkpoint.write(os.path.join(self.directory, f"{self._name}-{int(number)}"))
+        self.checkpoints = [p for p in self.checkpoints if p != path] + [path]
         while self._most and len(self.checkpoints) > self._most:
             os.unlink(self.checkpoints.pop(0) + ".npz")
-        return self.checkpoints[-1]
+        _write_state(path, self.checkpoints)
+        return path
 
     def restore_or_initialize(self):
         if self.latest_checkpoint:
             self.checkpoint.restore(self.latest_checkpoint)
-        return self.latest_checkpoint
+            return self.latest_checkpoint
+        if self._init is not None:
+            self._init()
+        return None

@@ -3,6 +3,22 @@ from snug import _C
 from snug._lazy import graph, tf
 
 
+def _otherwise(value, dtype, trainable, name):
+    """A variable of complex numbers or of text, which are the host's; None: of what the engine has."""
+    if _C.is_tensor(value) or isinstance(value, (int, float)):
+        return None
+    if isinstance(value, (list, tuple, str, bytes, complex)) or not hasattr(value, "__array_interface__") or value.dtype.kind in "cSU":
+        value = tf.convert_to_tensor(value, dtype=dtype)
+    kind = getattr(value, "dtype", None)
+    if kind == tf.string:
+        from snug._strings import StringVariable
+        return StringVariable(value, name)
+    if getattr(kind, "is_complex", False):
+        from snug._complex import ComplexVariable
+        return ComplexVariable(value, trainable is not False, name)
+    return None
+
+
 class Variable(_C.Variable):
     """A value that is kept and can be assigned to; an operand like a tensor."""
 
@@ -18,6 +34,9 @@ class Variable(_C.Variable):
             initial_value = initial_value()
         if isinstance(initial_value, _C.Tensor) and dtype is not None and initial_value.dtype != dtype:
             initial_value = tf.cast(initial_value, dtype)
+        other = _otherwise(initial_value, dtype, trainable, name)
+        if other is not None:
+            return other
         self = cls.make(initial_value, dtype, True if trainable is None else bool(trainable), name)
         self.constraint = constraint
         return self

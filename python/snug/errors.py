@@ -41,6 +41,11 @@ class ResourceExhaustedError(OpError, MemoryError):
     _code = 8
 
 
+class InaccessibleTensorError(OpError, TypeError, AttributeError):
+    """A tensor that a tf.function has let out: it is a name within the trace, without a value."""
+    _code = 3
+
+
 def _make(name, code):
     made = type(name, (OpError,), {"_code": code, "__module__": __name__})
     globals()[name] = made

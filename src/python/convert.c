@@ -532,6 +532,27 @@ static PyObject *make_text(PyObject *value, PyObject *shape) {
     return made;
 }
 
+/* Complex numbers are pairs of tensors, Python's too: asked for only where a conversion has failed.
+ * NULL with the old exception where the value is none of them. */
+static PyObject *make_complex(PyObject *value, PyObject *dtype, PyObject *shape) {
+    PyObject *type, *old, *trace;
+    PyErr_Fetch(&type, &old, &trace);
+    PyObject *module = PyImport_ImportModule("snug._complex");
+    PyObject *made = module ? PyObject_CallMethod(module, "constant", "OOO", value,
+                                                  dtype ? dtype : Py_None, shape ? shape : Py_None)
+                            : NULL;
+    Py_XDECREF(module);
+    if (made == Py_None) {
+        Py_DECREF(made);
+        PyErr_Restore(type, old, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(old);
+    Py_XDECREF(trace);
+    return made;
+}
+
 static PyObject *convert_to_tensor(PyObject *self, PyObject *args, PyObject *keywords) {
     (void)self;
     static char *names[] = {"value",           "dtype",      "name", "as_ref",
@@ -544,14 +565,14 @@ static PyObject *convert_to_tensor(PyObject *self, PyObject *args, PyObject *key
     if (is_text(value) && may_be_text(dtype))
         return make_text(value, NULL);
     if (wished(dtype, &d) < 0 || wished(hint, &h) < 0)
-        return NULL;
+        return make_complex(value, dtype, NULL);
     if ((PyObject_TypeCheck(value, py.tensor) && d == PY_ANY) || is_symbol(value)) {
         Py_INCREF(value);
         return value;
     }
     snug_tensor *t = convert_argument(value, d == PY_ANY ? h : d, d == PY_ANY ? PY_FOLLOW : PY_MUST,
                                       args, keywords);
-    return t ? py_tensor_new(t) : NULL;
+    return t ? py_tensor_new(t) : make_complex(value, dtype, NULL);
 }
 
 /* The tensor in another shape; a single element fills it. */
@@ -602,7 +623,7 @@ static PyObject *constant(PyObject *self, PyObject *args, PyObject *keywords) {
     if (is_text(value) && may_be_text(dtype))
         return make_text(value, shape);
     if (wished(dtype, &d) < 0)
-        return NULL;
+        return make_complex(value, dtype, shape);
     if (d != PY_ANY && py_is_tensor(value)) {
         snug_tensor *t = py_convert(value, PY_ANY, PY_MUST);
         int other = t && (int)snug_tensor_type(t)->dtype != d;
@@ -611,7 +632,9 @@ static PyObject *constant(PyObject *self, PyObject *args, PyObject *keywords) {
             return PyErr_Format(PyExc_TypeError, "Expected tensor with dtype %R.", dtype);
     }
     snug_tensor *t = convert_argument(value, d, PY_MUST, args, keywords);
-    if (t && shape != Py_None) {
+    if (!t)
+        return make_complex(value, dtype, shape);
+    if (shape != Py_None) {
         snug_tensor *shaped = in_shape(t, shape);
         py_drop(t);
         t = shaped;

@@ -46,14 +46,23 @@ static int has_no_value(const snug_tensor *t) {
            (!py.indexing && snug_is_tracing(py.recorder) && snug_tensor_is_open(t));
 }
 
+/* tf.function asks for it otherwise, or the tensor has left the function that it belongs to. */
+static int no_value(void) {
+    if (snug_is_tracing(py.recorder))
+        PyErr_SetNone(py.peek);
+    else
+        py_error("InaccessibleTensorError",
+                 "a tensor of a tf.function is out of scope and cannot be used here; return it"
+                 " from the function");
+    return -1;
+}
+
 int py_read(snug_tensor *t, void *to, size_t bytes) {
     snug_error err;
     if (py_enter() < 0)
         return -1;
-    if (has_no_value(t)) {
-        PyErr_SetNone(py.peek);
-        return -1;
-    }
+    if (has_no_value(t))
+        return no_value();
     py_mark_site();
     if (snug_tensor_read(t, to, bytes, &err) != SNUG_OK) {
         py_raise(&err);
@@ -136,10 +145,8 @@ static int get_buffer(PyObject *o, Py_buffer *b, int flags) {
     }
     if (py_enter() < 0)
         return -1;
-    if (has_no_value(t)) {
-        PyErr_SetNone(py.peek);
-        return -1;
-    }
+    if (has_no_value(t))
+        return no_value();
     exported *e = PyMem_Malloc(sizeof *e);
     if (!e) {
         PyErr_NoMemory();

@@ -2,7 +2,7 @@
 import inspect
 import threading
 
-from snug import _C, _nest
+from snug import _C, _nest, _train
 from snug._types import as_dtype
 from snug.keras import _symbolic
 from snug.keras._names import auto_name, snake
@@ -364,6 +364,8 @@ class Layer:
         if "mask" in accepts and kwargs.get("mask") is None and any(m is not None for m in _nest.flatten(masks)):
             kwargs = {**kwargs, "mask": masks}
         self._build_for(args, {k: v for k, v in kwargs.items() if k not in ("training", "mask")})
+        if _train.PENDING:                          # a checkpoint was read before there were weights
+            _train.settle()
         _here.training, _here.depth = training, depth + 1
         try:
             outputs = self.call(*args, **kwargs)

@@ -1,7 +1,7 @@
 """keras.optimizers: Keras' classes over the engine's optimizers."""
 import types as _types
 
-from snug import _C, _function
+from snug import _C, _function, _train
 from snug._lazy import tf
 from snug._types import Peek
 from snug.keras import _serial, _signatures, schedules
@@ -219,6 +219,9 @@ class Optimizer:
         grads = [tf.convert_to_tensor(g) if g is not None else None for g in grads]
         if not any(g is not None for g in grads):
             raise ValueError("No gradients provided for any variable.")
+        if not self.built and _train.PENDING:       # a checkpoint was read before there were slots
+            self.build(variables)
+            _train.settle()
         self._before_step()
         self._engine().apply(grads, variables)
         self.built = True
