@@ -1,8 +1,8 @@
 /* test_cuda_ops.c: the GPU families of every row that names one, from the cases column alone:
  * CUDA = CPU's reference, in place = out of place, accumulate = add, slices give the whole's bits,
  * and bytes that lie in outputs and workspace do not matter; and of calls that may run together:
- * they give the bits they give one by one, wherever their operands lie. Kernels run in the emulator, or with
- * SNUG_TEST_PLUGIN=path on the GPU of that plug-in. */
+ * they give the bits they give one by one, wherever their operands lie. Kernels run in the
+ * emulator, or with SNUG_TEST_PLUGIN=path on the GPU of that plug-in. */
 #include "base/rng.h"
 #include "support/call.h"
 #include "support/cuda_door.h"
@@ -195,12 +195,12 @@ static void check_in_place(sn_subject *s) {
         const bool may = (allowed >> i & 1) || (allowed == SN_INPLACE_ALIAS && i == 0);
         if (may && d->in[i].dtype == d->out[0].dtype &&
             sn_type_count(&d->in[i]) == sn_type_count(&d->out[0]))
-            compare_placed(s, (const int[]){i, -1, -1, -1});
+            compare_placed(s, (const int[]){i, -1, -1, -1, -1});
     }
-    if (allowed == SN_INPLACE_STATE)
-        compare_placed(s, (const int[]){0, 1, 2, 3});
-    if (allowed == SN_INPLACE_STATE_LAST)
-        compare_placed(s, (const int[]){0, 1, 2, 3});
+    if (allowed == SN_INPLACE_STATE_THREE)
+        compare_placed(s, (const int[]){0, 1, 2, -1, -1});
+    if (allowed == SN_INPLACE_STATE || allowed == SN_INPLACE_STATE_FOURTH)
+        compare_placed(s, (const int[]){0, 1, 2, 3, -1});
 }
 
 static void test_in_place_gives_the_same_bits(void **state) {

@@ -22,7 +22,7 @@ static void begin_update(sn_test_call *k, sn_op op, const sn_test_call *product)
         k->param[i].real = adam_params[i];
 }
 
-/* x^T dy by matmul, then adam; and both at once. */
+/* x^T dy by matmul, then adam; and both at once, with the gradient as an output. */
 static void expect_bits_of_two(int64_t terms, int64_t rows, int64_t columns, int threads) {
     sn_test_call product, apart, once;
     sn_begin(&product, SN_OP_matmul);
@@ -36,6 +36,7 @@ static void expect_bits_of_two(int64_t terms, int64_t rows, int64_t columns, int
     sn_add_in(&apart, product.d.out[0], -1, 1);
     memcpy(apart.in[3].data, product.out[0].data, product.out[0].bytes);
     begin_update(&once, SN_OP_matmul_adam, &product);
+    once.d.attrs.matmul_adam.gradient = 1;
     for (int i = 0; i < 2; i++) {
         sn_add_in(&once, product.d.in[i], -1, 1);
         memcpy(once.in[3 + i].data, product.in[i].data, product.in[i].bytes);
@@ -47,6 +48,7 @@ static void expect_bits_of_two(int64_t terms, int64_t rows, int64_t columns, int
     sn_run(&once);
     for (int k = 0; k < 3; k++)
         assert_memory_equal(once.out[k].data, apart.out[k].data, apart.out[k].bytes);
+    assert_memory_equal(once.out[3].data, product.out[0].data, product.out[0].bytes);
     sn_kernel_close(&product);
     sn_kernel_close(&apart);
     sn_kernel_close(&once);
@@ -64,7 +66,7 @@ static void test_update_at_once_has_the_bits_of_two_rows(void **state) {
     }
 }
 
-/* The same with dx = dy w^T, which lies over x. */
+/* The same with dx = dy w^T, which lies over x; one of the two with the gradient. */
 static void expect_bits_of_three(int64_t terms, int64_t rows, int64_t columns, int threads) {
     sn_test_call dx, update, once;
     const snug_type w = SHAPE(SNUG_F32, rows, columns), x = SHAPE(SNUG_F32, terms, rows),
@@ -75,6 +77,8 @@ static void expect_bits_of_three(int64_t terms, int64_t rows, int64_t columns, i
     sn_add_in(&dx, w, -1, 1);
     sn_begin(&update, SN_OP_matmul_adam);
     sn_begin(&once, SN_OP_matmul_adam_dx);
+    update.d.attrs.matmul_adam.gradient = 1;
+    once.d.attrs.matmul_adam.gradient = terms % 2;
     const snug_type types[5] = {w, w, w, x, dy};
     for (int i = 0; i < 5; i++) {
         sn_add_in(&update, types[i], i == 2 ? 0.5 : -1, 1);
@@ -97,6 +101,8 @@ static void expect_bits_of_three(int64_t terms, int64_t rows, int64_t columns, i
     for (int k = 0; k < 3; k++)
         assert_memory_equal(once.out[k].data, update.out[k].data, update.out[k].bytes);
     assert_memory_equal(once.out[3].data, dx.out[0].data, dx.out[0].bytes);
+    if (once.d.n_out > 4)
+        assert_memory_equal(once.out[4].data, update.out[3].data, update.out[3].bytes);
     once.out[3].data = own;
     sn_kernel_close(&dx);
     sn_kernel_close(&update);
@@ -161,6 +167,22 @@ static void test_update_takes_its_gradient_where_asked_for(void **state) {
     "%8 %9 %10 = adam(%2 %3 %4 %7) rate=p0 one_minus_beta1=p1 one_minus_beta2=p2 epsilon=p3 | "    \
     "update -> f32[3,2] f32[3,2] f32[3,2]\n"
 
+/* A gradient that is an output is made on the way. */
+static void test_update_makes_gradients_that_are_outputs(void **state) {
+    sn_graph *g = fuse(*state, DENSE_STEP "output g %5\n", true);
+    assert_int_equal(sn_graph_output_at(g, 0).i, sn_graph_node_at(g, (sn_node){0})->out[3].i);
+    expect_nodes(g, 1, SN_OP_matmul_adam);
+    g = fuse(*state,
+             VARIABLES DX "%6 = neg(%5) | backward -> f32[4,3]\n" GRADIENT UPDATE
+                          "output dx %6\noutput g %7\n",
+             true);
+    const sn_node_info *update = sn_graph_node_at(g, (sn_node){0});
+    assert_int_equal(update->op, SN_OP_matmul_adam_dx);
+    assert_int_equal(update->n_out, 5);
+    assert_int_equal(sn_graph_output_at(g, 1).i, update->out[4].i);
+    expect_nodes(g, 2, SN_OP_neg);
+}
+
 /* What reads dx comes behind the update then. */
 static void test_update_makes_dx_where_it_may_come_first(void **state) {
     expect_nodes(fuse(*state,
@@ -185,10 +207,11 @@ static void test_update_does_not_pass_what_must_come_first(void **state) {
     }
 }
 
-/* A gradient that somebody else sees, and a product that is no x^T dy, stay. */
+/* A gradient that somebody else reads, and a product that is no x^T dy, stay. */
 static void test_update_leaves_other_gradients(void **state) {
+    expect_nodes(fuse(*state, DENSE_STEP "%9 = neg(%5) | forward -> f32[3,2]\noutput y %9\n", true),
+                 3, SN_OP_neg);
     static const char *const texts[] = {
-        DENSE_STEP "output g %5\n",
         "snug graph 1\np0 real 0.01\np1 real 0.1\np2 real 0.001\np3 real 1e-7\n"
         "%0 input x f32[4,3]\n%1 input dy f32[4,3]\n"
         "%2 variable w f32[4,4] home 0 init constant 0 0 0\n"
@@ -206,6 +229,7 @@ int main(void) {
         cmocka_unit_test(test_update_at_once_has_the_bits_of_two_rows),
         cmocka_unit_test(test_update_with_dx_has_the_bits_of_three_rows),
         engine_test(test_update_takes_its_gradient_where_asked_for),
+        engine_test(test_update_makes_gradients_that_are_outputs),
         engine_test(test_update_makes_dx_where_it_may_come_first),
         engine_test(test_update_does_not_pass_what_must_come_first),
         engine_test(test_update_leaves_other_gradients),

@@ -355,7 +355,11 @@ static const struct {
     {"adam f32[2] f32[2] f32[2] f32[2]", "2: 0 0 0 0 -> 0 0 0"},
     {"matmul_adam f32[3,2] f32[3,2] f32[3,2] f32[5,3] f32[5,2]",
      "3: 0 0 0 1 - -> 0 0 0; 2: 1 1 1 - 1 -> 1 1 1"},
+    {"matmul_adam gradient=1 f32[3,2] f32[3,2] f32[3,2] f32[5,3] f32[5,2]",
+     "3: 0 0 0 1 - -> 0 0 0 0; 2: 1 1 1 - 1 -> 1 1 1 1"},
     {"matmul_adam_dx f32[3,2] f32[3,2] f32[3,2] f32[5,3] f32[5,2]", "3: 0 0 0 1 - -> 0 0 0 1"},
+    {"matmul_adam_dx gradient=1 f32[3,2] f32[3,2] f32[3,2] f32[5,3] f32[5,2]",
+     "3: 0 0 0 1 - -> 0 0 0 1 0"},
 };
 
 static void test_axis_rules_find_the_ways_of_the_cases(void **state) {

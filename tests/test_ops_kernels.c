@@ -1,6 +1,7 @@
 /* test_ops_kernels.c: what the CPU kernels of every row of the table promise, from the cases column
  * alone: fast = reference on every instruction set, in place = out of place, accumulate = add,
- * bytes that lie in outputs and workspace do not matter and are all needed, bits depend on nothing but the inputs. */
+ * bytes that lie in outputs and workspace do not matter and are all needed, bits depend on nothing
+ * but the inputs. */
 #include "support/call.h"
 #include "support/support.h"
 
@@ -85,7 +86,7 @@ static void check_over(sn_subject *s, const sn_how *how, int i) {
     expect_ok(snug_type_bytes(&d->out[0], &bytes, NULL), NULL);
     if (!may || i >= d->n_in || d->in[i].dtype != d->out[0].dtype || s->in[i].bytes != bytes)
         return;
-    placing p = {.over = {i, -1, -1, -1}};
+    placing p = {.over = {i, -1, -1, -1, -1}};
     compare_placed(s, how, &p);
     p.twin = true; /* both inputs may be overwritten, or neither where they are the same bytes */
     if (allowed == SN_INPLACE_EITHER && sn_type_equal(&d->in[0], &d->in[1]))
@@ -98,12 +99,15 @@ static void check_in_place(sn_subject *s) {
         check_over(s, &hows[h], 0);
         check_over(s, &hows[h], 1);
         if (sn_ops[s->op].inplace == SN_INPLACE_STATE) {
-            const placing versions = {.over = {0, 1, 2, 3}};
+            const placing versions = {.over = {0, 1, 2, 3, -1}};
             compare_placed(s, &hows[h], &versions);
         }
-        if (sn_ops[s->op].inplace == SN_INPLACE_STATE_LAST) {
-            const placing apart = {.over = {0, 1, 2, -1}}, over = {.over = {0, 1, 2, 3}};
+        if (sn_ops[s->op].inplace >= SN_INPLACE_STATE_THREE) {
+            const placing apart = {.over = {0, 1, 2, -1, -1}};
             compare_placed(s, &hows[h], &apart);
+        }
+        if (sn_ops[s->op].inplace == SN_INPLACE_STATE_FOURTH) {
+            const placing over = {.over = {0, 1, 2, 3, -1}};
             compare_placed(s, &hows[h], &over);
         }
     }

@@ -113,9 +113,8 @@ static bool may_take(const run *u, sn_value v, size_t bytes) {
     const sn_node_info *n = sn_graph_node_at(g, info->node);
     for (int k = 0; k < n->n_in; k++) {
         const sn_value_info *in = sn_graph_value_at(g, n->in[k]);
-        if (in->kind == SN_VALUE_INPUT &&
-            sn_op_may_overwrite(n->op, n->n_out, (int)info->index, k) && is_free(u, in->index) &&
-            u->rec->leaf[in->index].storage->bytes == bytes)
+        if (in->kind == SN_VALUE_INPUT && sn_op_may_overwrite(n->op, (int)info->index, k) &&
+            is_free(u, in->index) && u->rec->leaf[in->index].storage->bytes == bytes)
             return true;
     }
     return false;

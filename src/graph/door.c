@@ -170,7 +170,7 @@ snug_status snug_graph_op(snug_graph *graph, const char *op, const char *attribu
                           const snug_value *inputs, int n_in, snug_value *outputs, int n_out,
                           snug_error *err) {
     sn_op row;
-    sn_value in[SN_MAX_IN], outs[SN_MAX_OUT] = {SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE, SN_NO_VALUE};
+    sn_value in[SN_MAX_IN], outs[SN_MAX_OUT];
     if (!graph || !op || (!inputs && n_in > 0) || (!outputs && n_out > 0))
         return refuse_null("snug_graph_op", "graph, op, inputs and outputs", err);
     SNUG_TRY(sn_op_find(op, &row, err));
@@ -179,6 +179,8 @@ snug_status snug_graph_op(snug_graph *graph, const char *op, const char *attribu
                        n_in, SN_MAX_IN);
     for (int i = 0; i < n_in; i++)
         in[i] = inside(inputs[i]);
+    for (int k = 0; k < SN_MAX_OUT; k++)
+        outs[k] = SN_NO_VALUE;
     const sn_graph_mark mark = sn_graph_mark_now(graph);
     const snug_status status = append_op(graph, row, attributes, in, n_in, outs, err);
     if (status != SNUG_OK) {

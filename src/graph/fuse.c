@@ -35,7 +35,7 @@ static void need_params(const sn_fuser *f, bool *needed, const sn_node_info *nod
         if (p->kind != SN_PARAM_INVERSE_EXTENT || sn_type_known(sn_graph_type(f->g, p->of)))
             continue;
         need_value(f, needed, p->of);
-        f->readers[p->of.i].is_kept = true;
+        sn_fuse_unlist(f, p->of);
     }
 }
 

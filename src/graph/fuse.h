@@ -16,7 +16,8 @@ typedef struct {
 typedef struct {
     /* Its readers are places[first, first + n), ascending, as they were before any pattern. */
     uint32_t first, n;
-    bool is_kept; /* an output, or read in a way the list does not know: may not be absorbed */
+    bool is_kept;     /* an output, or read in a way the list does not know: may not be absorbed */
+    bool is_unlisted; /* the latter */
 } sn_readers;
 
 typedef struct {
@@ -38,6 +39,11 @@ typedef bool (*sn_fuse_pattern)(sn_fuser *f, uint32_t n);
 /* The record that makes v, or NULL. */
 static inline sn_record *sn_fuse_maker(const sn_fuser *f, sn_value v) {
     return f->maker[v.i] == UINT32_MAX ? NULL : &f->records[f->maker[v.i]];
+}
+
+/* Its readers are others now than the list says, or more. */
+static inline void sn_fuse_unlist(const sn_fuser *f, sn_value v) {
+    f->readers[v.i].is_kept = f->readers[v.i].is_unlisted = true;
 }
 
 /* One record reads v, once, and nobody else sees it. */

@@ -10,8 +10,9 @@
  *     bias_gradient   conv2d_dw(x, d) and sum(d) to [C] -> conv2d_dw with bias=1
  *     cross_entropy   -sum(labels log(softmax(x))) -> softmax_xent or sparse_xent: see fuse_xent.c
  *     dense_update    adam(w, m, v, matmul(x, dy)) -> matmul_adam(w, m, v, x, dy), where asked for;
- *                     with matmul(dy, w) -> matmul_adam_dx(w, m, v, x, dy), in its place
- *     channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx of a batch norm at once
+ *                     with matmul(dy, w) -> matmul_adam_dx(w, m, v, x, dy), in its place; a
+ * gradient that is an output, too, is one of theirs channel_affine  a p + (b q + c) ->
+ * channel_affine(p, q, a, b, c): dx of a batch norm at once
  */
 #include "graph/fuse.h"
 
@@ -283,10 +284,11 @@ static bool fuse_channel_affine(sn_fuser *f, uint32_t n) {
 
 /* --- a dense layer's update ------------------------------------------------------------------- */
 
-/* x^T dy of two matrices, made for v alone. */
+/* x^T dy of two matrices, made for v, which one record reads; it may be an output. */
 static sn_record *match_gradient(const sn_fuser *f, sn_value v) {
-    sn_record *r = sn_fuse_only_for(f, v, SN_OP_matmul);
-    if (!r || r->node.n_in != 2)
+    sn_record *r = sn_fuse_maker(f, v);
+    if (!r || r->node.op != SN_OP_matmul || r->node.n_in != 2 || f->readers[v.i].n != 1 ||
+        f->readers[v.i].is_unlisted)
         return NULL;
     const sn_attrs_matmul *a = &r->node.attrs.matmul;
     return a->trans_a && !a->trans_b && !a->fold_b && a->act == SN_ACT_none &&
@@ -334,40 +336,59 @@ static uint32_t find_dx(const sn_fuser *f, uint32_t n, const sn_record *product)
     return UINT32_MAX;
 }
 
-/* The update moves to the product in this place, whose value is its last output. */
-static void join_dx(sn_fuser *f, sn_record *adam, uint32_t place) {
+/* The update moves to the product in this place, whose value is its fourth output. */
+static void join_dx(sn_fuser *f, sn_record *update, uint32_t place) {
     sn_record *r = &f->records[place];
     const sn_value dx = r->out[0];
-    r->node = adam->node;
+    r->node = update->node;
     r->node.op = SN_OP_matmul_adam_dx;
-    r->node.n_out = 4;
+    r->node.n_out++;
     r->node.in = r->in;
     r->node.out = r->out;
-    memcpy(r->in, adam->in, sizeof r->in);
-    memcpy(r->out, adam->out, sizeof r->out);
+    memcpy(r->in, update->in, sizeof r->in);
+    memcpy(r->out, update->out, 3 * sizeof *r->out);
     r->out[3] = dx;
-    for (int k = 0; k < 3; k++)
+    if (r->node.attrs.matmul_adam.gradient)
+        r->out[4] = update->out[3];
+    for (int k = 0; k < r->node.n_out; k++)
         f->maker[r->out[k].i] = place;
-    adam->gone = true;
+    update->gone = true;
+}
+
+/* The record makes its gradient v itself. */
+static void take_product(sn_fuser *f, uint32_t n, const sn_record *product, sn_value v) {
+    sn_record *r = &f->records[n];
+    const sn_attrs_adam adam = r->node.attrs.adam;
+    r->node.op = SN_OP_matmul_adam;
+    r->node.n_in = 5;
+    sn_attrs_default(SN_OP_matmul_adam, &r->node.attrs);
+    r->node.attrs.matmul_adam = (sn_attrs_matmul_adam){.gradient = f->readers[v.i].is_kept,
+                                                       .rate = adam.rate,
+                                                       .one_minus_beta1 = adam.one_minus_beta1,
+                                                       .one_minus_beta2 = adam.one_minus_beta2,
+                                                       .epsilon = adam.epsilon};
+    for (int i = 0; i < 2; i++) {
+        r->in[3 + i] = product->in[i];
+        sn_fuse_unlist(f, product->in[i]);
+    }
+    if (r->node.attrs.matmul_adam.gradient) {
+        r->out[r->node.n_out++] = v;
+        f->maker[v.i] = n;
+    }
 }
 
 static bool fuse_dense_update(sn_fuser *f, uint32_t n) {
-    sn_record *adam = &f->records[n];
-    if (!f->options.dense_update || adam->node.op != SN_OP_adam || adam->node.n_in != 4)
+    sn_record *r = &f->records[n];
+    if (!f->options.dense_update || r->node.op != SN_OP_adam || r->node.n_in != 4)
         return false;
-    sn_record *product = match_gradient(f, adam->in[3]);
-    if (!product || sn_type_count(sn_graph_type(f->g, adam->in[0])) < f->options.dense_update)
+    sn_record *product = match_gradient(f, r->in[3]);
+    if (!product || sn_type_count(sn_graph_type(f->g, r->in[0])) < f->options.dense_update)
         return false;
-    adam->node.op = SN_OP_matmul_adam; /* the same attributes */
-    adam->node.n_in = 5;
-    for (int i = 0; i < 2; i++) {
-        adam->in[3 + i] = product->in[i];
-        f->readers[product->in[i].i].is_kept = true; /* its readers are others now */
-    }
+    take_product(f, n, product, r->in[3]);
     product->gone = true;
     const uint32_t place = find_dx(f, n, product);
     if (place != UINT32_MAX)
-        join_dx(f, adam, place);
+        join_dx(f, r, place);
     return true;
 }
 

@@ -86,7 +86,7 @@ bool sn_fuse_pool_relu(sn_fuser *f, uint32_t n) {
     if (m.relu_grad) {
         swap_pair(f, m.pool_grad, m.relu_grad);
         m.pool_grad->in[1] = m.pool->out[0];
-        f->readers[m.pool->out[0].i].is_kept = true;
+        sn_fuse_unlist(f, m.pool->out[0]);
     }
     return true;
 }
@@ -227,7 +227,7 @@ static void become_backward(sn_fuser *f, const conv_pool_match *m, const sn_attr
     m->pool.pool_grad->gone = true;
     if (m->pool.relu_grad)
         m->pool.relu_grad->gone = true;
-    f->readers[d.i].is_kept = true; /* its readers are others now */
+    sn_fuse_unlist(f, d);
 }
 
 bool sn_fuse_conv_pool(sn_fuser *f, uint32_t n) {

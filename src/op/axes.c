@@ -266,13 +266,15 @@ void sn_axes_conv2d_pool_dw(const sn_opdesc *d, sn_ways *ways) {
     sn_carry(&product_way(ways, d->in[0].dims[0], 0, 0, -1)->in[2], 0);
 }
 
-/* w, m, v along an axis of theirs, and `other`, x or dy, along its columns. */
+/* w, m, v and the gradient along an axis of theirs, and `other`, x or dy, along its columns. */
 static void update_way(const sn_opdesc *d, sn_ways *ways, int axis, int other) {
     sn_way *way = sn_way_add(ways, d->in[0].dims[axis]);
     for (int i = 0; i < 3; i++) {
         sn_carry(&way->in[i], axis);
         sn_carry(&way->out[i], axis);
     }
+    if (d->attrs.matmul_adam.gradient)
+        sn_carry(&way->out[d->n_out - 1], axis);
     sn_carry(&way->in[other], 1);
 }
 

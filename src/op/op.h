@@ -18,7 +18,7 @@
 #include <stdbool.h>
 
 #define SN_MAX_IN     64
-#define SN_MAX_OUT    4
+#define SN_MAX_OUT    5
 #define SN_MAX_PARAMS 12
 #define SN_ATTR_WORDS 32
 
@@ -153,7 +153,8 @@ typedef enum {
     SN_INPLACE_EITHER = 3,
     SN_INPLACE_ALIAS = 16, /* output 0 may be input 0, also while input 0 has later readers */
     SN_INPLACE_STATE = 32,
-    SN_INPLACE_STATE_LAST = 64 /* the last output is a value, and may overwrite input n_out - 1 */
+    SN_INPLACE_STATE_THREE = 64,  /* outputs from the fourth on are values */
+    SN_INPLACE_STATE_FOURTH = 128 /* the same, and the fourth may overwrite the fourth input */
 } sn_inplace;
 
 #define SN_READS_IN(i)  (1u << (i))
@@ -177,14 +178,14 @@ extern const sn_op_row sn_ops[SN_N_OPS];
 static inline int sn_op_versions(sn_op op, int n_out) {
     if (sn_ops[op].effect != SN_STATE)
         return 0;
-    return sn_ops[op].inplace == SN_INPLACE_STATE_LAST ? n_out - 1 : n_out;
+    return sn_ops[op].inplace == SN_INPLACE_STATE ? n_out : 3;
 }
 
 /* Whether output k may overwrite input j. */
-static inline bool sn_op_may_overwrite(sn_op op, int n_out, int k, int j) {
+static inline bool sn_op_may_overwrite(sn_op op, int k, int j) {
     const uint32_t rule = (uint32_t)sn_ops[op].inplace;
-    if (rule == SN_INPLACE_STATE_LAST)
-        return k == n_out - 1 && j == k;
+    if (rule == SN_INPLACE_STATE_FOURTH)
+        return k == 3 && j == k;
     return k == 0 && j < 2 && (rule >> j & 1) != 0;
 }
 

@@ -211,11 +211,12 @@ snug_status sn_shape_update4(sn_opdesc *d, snug_error *err) {
     return next_versions(d, 4, err);
 }
 
-/* (w, m, v, x, dy): x and dy have rows of their own. */
-snug_status sn_shape_matmul_adam(sn_opdesc *d, snug_error *err) {
+/* (w, m, v, x, dy): x and dy have rows of their own. The next versions, without the gradient. */
+static snug_status dense_versions(sn_opdesc *d, snug_error *err) {
     sn_opdesc head = *d;
     head.n_in = 3;
     SNUG_TRY(sn_want_float(d, 0, err));
+    SNUG_TRY(sn_want_flag(d, "gradient", d->attrs.matmul_adam.gradient, err));
     SNUG_TRY(sn_want_rank(d, 0, 2, 2, err));
     for (int i = 3; i < 5; i++) {
         SNUG_TRY(sn_want_dtype_of(d, i, 0, err));
@@ -234,10 +235,22 @@ snug_status sn_shape_matmul_adam(sn_opdesc *d, snug_error *err) {
     return SNUG_OK;
 }
 
-/* The same, and dx like x. */
+static void add_gradient(sn_opdesc *d) {
+    if (d->attrs.matmul_adam.gradient)
+        d->out[d->n_out++] = d->out[0];
+}
+
+snug_status sn_shape_matmul_adam(sn_opdesc *d, snug_error *err) {
+    SNUG_TRY(dense_versions(d, err));
+    add_gradient(d);
+    return SNUG_OK;
+}
+
+/* With dx, like x. */
 snug_status sn_shape_matmul_adam_dx(sn_opdesc *d, snug_error *err) {
-    SNUG_TRY(sn_shape_matmul_adam(d, err));
+    SNUG_TRY(dense_versions(d, err));
     d->out[d->n_out++] = d->in[3];
+    add_gradient(d);
     return SNUG_OK;
 }
 

@@ -141,7 +141,7 @@ static snug_status need_of(bounder *b, uint32_t node, bool by_row, size_t *out, 
             continue;
         need += part(b, v, by_row);
         for (int j = 0; j < n->n_in; j++)
-            if (sn_op_may_overwrite(n->op, n->n_out, k, j) && !is_home(b, n->in[j]) &&
+            if (sn_op_may_overwrite(n->op, k, j) && !is_home(b, n->in[j]) &&
                 b->bytes[n->in[j].i] == b->bytes[v])
                 shared = part(b, v, by_row);
     }

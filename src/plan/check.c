@@ -241,8 +241,7 @@ static snug_status check_overlaps(checker *c, const sn_step *s) {
             const bool updates = writes && out == j && out < sn_op_versions(n->op, n->n_out);
             const bool alias =
                 writes && out == 0 && j == 0 && sn_ops[n->op].inplace == SN_INPLACE_ALIAS;
-            const bool allowed =
-                updates || alias || (writes && sn_op_may_overwrite(n->op, n->n_out, out, j));
+            const bool allowed = updates || alias || (writes && sn_op_may_overwrite(n->op, out, j));
             c->value = a->root;
             REQUIRE(!updates || same, "updates a copy");
             REQUIRE(apart || (allowed && same), "overwrites an operand or copies onto itself");

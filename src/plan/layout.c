@@ -177,7 +177,7 @@ static bool same_kind(const layer_out *s, const sn_copy *in, const sn_copy *out)
 /* Whether output `o` of the node may take over the buffer of input k at action `now`. */
 static bool may_take(const layer_out *s, const sn_node_info *n, int o, int k, uint32_t now) {
     const uint32_t *copy = &s->l->copy[s->l->operand[now]];
-    if (!sn_op_may_overwrite(n->op, n->n_out, o, k) || copy[k] == NONE)
+    if (!sn_op_may_overwrite(n->op, o, k) || copy[k] == NONE)
         return false;
     const sn_copy *in = &s->l->copies[copy[k]], *out = &s->l->copies[copy[n->n_in + o]];
     if (in->buffer == SN_NO_BUFFER || s->last[in->buffer] != now || !same_kind(s, in, out) ||
@@ -185,7 +185,7 @@ static bool may_take(const layer_out *s, const sn_node_info *n, int o, int k, ui
         return false;
     for (int j = 0; j < n->n_in; j++)
         if (copy[j] != NONE && s->l->copies[copy[j]].buffer == in->buffer &&
-            !sn_op_may_overwrite(n->op, n->n_out, o, j))
+            !sn_op_may_overwrite(n->op, o, j))
             return false;
     return true;
 }

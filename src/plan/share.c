@@ -72,7 +72,7 @@ static bool reads_last(const sn_plan *p, const maker *m, uint32_t root, const sn
 /* Wherever the step reads the root, output o may overwrite it. */
 static bool may_overwrite(const sn_plan *p, const sn_node_info *n, int o, uint32_t root) {
     for (int k = 0; k < n->n_in; k++)
-        if (p->root[n->in[k].i] == root && !sn_op_may_overwrite(n->op, n->n_out, o, k))
+        if (p->root[n->in[k].i] == root && !sn_op_may_overwrite(n->op, o, k))
             return false;
     return true;
 }

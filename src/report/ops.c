@@ -19,8 +19,10 @@ static const char *inplace_name(sn_inplace i) {
         return "alias";
     case SN_INPLACE_STATE:
         return "state";
-    case SN_INPLACE_STATE_LAST:
-        return "state, last";
+    case SN_INPLACE_STATE_THREE:
+        return "three";
+    case SN_INPLACE_STATE_FOURTH:
+        return "fourth";
     default:
         return "never";
     }

@@ -69,6 +69,23 @@ class Tapes(unittest.TestCase):
             y = a * 2
         self.assertEqual(float(tape.gradient(y, b, unconnected_gradients="zero")), 0)
 
+    def test_gradients_that_names_hold_are_those_of_a_tape_alone(self):
+        x = tf.constant(np.random.default_rng(0).normal(size=(4, 1 << 17)).astype("float32"))
+
+        def step(update):
+            tf.keras.utils.set_random_seed(1)
+            layer, optimizer = tf.keras.layers.Dense(8), tf.keras.optimizers.Adam()
+            scale = tf.Variable(tf.ones((1 << 17,)))
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.square(layer(x * scale)))
+            variables = [scale] + layer.trainable_variables
+            gradients = tape.gradient(loss, variables)
+            if update:
+                optimizer.apply_gradients(zip(gradients, variables))
+            return [g.numpy() for g in gradients]
+        for held, alone in zip(step(True), step(False)):
+            np.testing.assert_array_equal(held, alone)
+
     def test_jacobian(self):
         x = tf.constant([1.0, 2.0])
         with tf.GradientTape() as tape:

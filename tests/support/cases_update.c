@@ -3,12 +3,18 @@
 #include "support/case_set.h"
 
 #define ADAM "rate=0.01 one_minus_beta1=0.1 one_minus_beta2=0.001 epsilon=1e-3"
-#define DENSE(k, m, n)                                                                             \
-    { ADAM, "f[" m "," n "] f[" m "," n "] f[" m "," n "]@pos f[" k "," m "] f[" k "," n "]" }
+#define DENSE_WITH(more, k, m, n)                                                                  \
+    { ADAM more, "f[" m "," n "] f[" m "," n "] f[" m "," n "]@pos f[" k "," m "] f[" k "," n "]" }
+#define DENSE(k, m, n)     DENSE_WITH("", k, m, n)
+#define DENSE_ALL(k, m, n) DENSE_WITH(" gradient=1", k, m, n)
 SET(matmul_adam_dx, DENSE("4", "7", "3"), DENSE("1", "1", "1"), DENSE("0", "5", "3"),
     DENSE("3", "0", "4"), DENSE("3", "4", "0"), DENSE("8", "733", "10"), DENSE("32", "490", "10"),
     DENSE("5", "67", "270"), DENSE("300", "130", "35"), DENSE("2500", "20", "10"),
-    DENSE("3", "20", "2100"))
+    DENSE("3", "20", "2100"), DENSE_ALL("4", "7", "3"), DENSE_ALL("4", "7", "4"),
+    DENSE_ALL("8", "733", "10"), DENSE_ALL("5", "67", "270"), DENSE_ALL("300", "130", "35"),
+    DENSE_ALL("3", "20", "2100"))
 SET(matmul_adam, DENSE("4", "7", "3"), DENSE("1", "1", "1"), DENSE("0", "5", "3"),
     DENSE("3", "0", "4"), DENSE("3", "4", "0"), DENSE("8", "733", "10"), DENSE("32", "490", "10"),
-    DENSE("5", "67", "270"), DENSE("300", "130", "35"), DENSE("2500", "20", "10"))
+    DENSE("5", "67", "270"), DENSE("300", "130", "35"), DENSE("2500", "20", "10"),
+    DENSE_ALL("4", "7", "3"), DENSE_ALL("4", "7", "4"), DENSE_ALL("0", "5", "3"),
+    DENSE_ALL("8", "733", "10"), DENSE_ALL("300", "130", "35"), DENSE_ALL("2500", "20", "10"))

@@ -266,6 +266,10 @@ const char *const op_good[] = {
     "adadelta rate=p0 rho=p1 epsilon=p2 f32[2] f32[2] f32[2] f32[2] -> f32[2] f32[2] f32[2]",
     "matmul_adam_dx rate=p0 one_minus_beta1=p1 one_minus_beta2=p2 epsilon=p3 f32[3,2] f32[3,2] "
     "f32[3,2] f32[5,3] f32[5,2] -> f32[3,2] f32[3,2] f32[3,2] f32[5,3]",
+    "matmul_adam_dx gradient=1 rate=p0 one_minus_beta1=p1 one_minus_beta2=p2 epsilon=p3 f32[3,2] "
+    "f32[3,2] f32[3,2] f32[5,3] f32[5,2] -> f32[3,2] f32[3,2] f32[3,2] f32[5,3] f32[3,2]",
+    "matmul_adam gradient=1 rate=p0 one_minus_beta1=p1 one_minus_beta2=p2 epsilon=p3 f32[3,2] "
+    "f32[3,2] f32[3,2] f32[5,3] f32[5,2] -> f32[3,2] f32[3,2] f32[3,2] f32[3,2]",
     "matmul_adam rate=p0 one_minus_beta1=p1 one_minus_beta2=p2 epsilon=p3 f32[3,2] f32[3,2] "
     "f32[3,2] f32[5,3] f32[5,2] -> f32[3,2] f32[3,2] f32[3,2]",
     "adamax rate=p0 one_minus_beta1=p1 beta2=p2 epsilon=p3 f32[2] f32[2] f32[2] f32[2] -> f32[2] "
@@ -454,6 +458,7 @@ const char *const op_bad[] = {
     "adam f32[2] f32[2] f32[2] f32[3] !! input 3 is f32[3]",
     "matmul_adam f32[3,2] f32[3,2] f32[3,2] f32[5,3] f32[4,2] !! is no gradient of f32[3,2]",
     "matmul_adam f32[3,2] f32[3,2] f32[2,3] f32[5,3] f32[5,2] !! input 2 is f32[2,3]",
+    "matmul_adam gradient=2 f32[3,2] f32[3,2] f32[3,2] f32[5,3] f32[5,2] !! gradient=2",
     "rmsprop centered=1 f32[2] f32[2] f32[2] !! 4 or 5 inputs, not 3",
     "rmsprop f32[2] f32[2] f32[2] f32[2] f32[2] !! 3 or 4 inputs, not 5",
     /* the text of attributes itself */

@@ -1,6 +1,6 @@
 /* update_dense.c: the family matmul_adam: Adam's update of a dense layer's weights w [M, N] by the
- * gradient x^T dy of x [K, M] and dy [K, N], which never exists as a whole; and, where there is a
- * fourth output, dx = dy w^T with the weights as they were, which may lie over x.
+ * gradient x^T dy of x [K, M] and dy [K, N], which exists as a whole only where it is an output; in
+ * the row matmul_adam_dx also dx = dy w^T with the weights as they were, which may lie over x.
  *
  * Rows of w go in spans: a span's gradient is made in the taker's scratch, then its columns of dx,
  * and then the update takes the gradient, all while they are in the cache. Sums are added as
@@ -21,6 +21,15 @@
 
 enum { WEIGHTS, MEAN, SQUARE, X, DY, DX = X };
 
+static bool makes_dx(int n_out, const sn_attrs *a) {
+    return n_out - (int)a->matmul_adam.gradient > DX;
+}
+
+/* The output that the gradient is, or NULL. */
+static const snug_view *gradient_out(const sn_call *c) {
+    return c->attrs->matmul_adam.gradient ? &c->out[c->n_out - 1] : NULL;
+}
+
 /* --- reference ------------------------------------------------------------------------------- */
 /* The gradient is rounded to the weights' type, as the row matmul would store it. */
 static double gradient_at(const sn_call *c, int64_t row, int64_t column) {
@@ -38,12 +47,15 @@ static double param_of(const sn_call *c, int i) {
     return c->in[WEIGHTS].type.dtype == SNUG_F64 ? value : (double)(float)value;
 }
 
-/* The averages of element i, by a gradient nobody needs after that. */
+/* The averages of element i, by its gradient. */
 static void average(const sn_call *c, int64_t i, double g) {
+    const snug_view *gradient = gradient_out(c);
     const double mean = sn_real_at(sn_reals_of(&c->in[MEAN]), i),
                  square = sn_real_at(sn_reals_of(&c->in[SQUARE]), i);
     sn_real_put(sn_reals_of(&c->out[MEAN]), i, mean + (g - mean) * param_of(c, 1));
     sn_real_put(sn_reals_of(&c->out[SQUARE]), i, square + (g * g - square) * param_of(c, 2));
+    if (gradient)
+        sn_real_put(sn_reals_of(gradient), i, g);
 }
 
 /* Row `row` of w is column `row` of x and dx. */
@@ -73,7 +85,7 @@ static snug_status reference_matmul_adam(const sn_call *c, snug_error *err) {
     for (int64_t row = 0; row < rows; row++) {
         for (int64_t n = 0; n < columns; n++)
             average(c, row * columns + n, gradient_at(c, row, n));
-        if (c->n_out > DX)
+        if (makes_dx(c->n_out, c->attrs))
             reference_dx(c, row);
         for (int64_t n = 0; n < columns; n++)
             step_weight(c, row * columns + n);
@@ -103,12 +115,12 @@ static int64_t depth_of(int64_t terms, int64_t n_pieces) {
 }
 
 /* Sums of dx over nothing, and those in several groups, are the reference's. */
-static bool is_fast(const snug_type *w, int n_out) {
+static bool is_fast(const snug_type *w, bool dx) {
     return w->dtype == SNUG_F32 &&
-           (n_out <= DX || sn_product_groups(sn_ceil_div(w->dims[1], SN_PRODUCT_DEPTH)) == 1);
+           (!dx || sn_product_groups(sn_ceil_div(w->dims[1], SN_PRODUCT_DEPTH)) == 1);
 }
 
-static cut cut_for(const snug_type *w, int64_t terms, int n_out, int n_threads) {
+static cut cut_for(const snug_type *w, int64_t terms, bool dx, int n_threads) {
     enum { FLOATS = 4096, LEAST = 16, MOST = 256, SMALL = 1 << 18 };
     cut u = {.M = w->dims[0], .N = w->dims[1], .K = terms};
     const int64_t wanted = u.N > 0 ? FLOATS / u.N / LEAST * LEAST : LEAST;
@@ -121,7 +133,7 @@ static cut cut_for(const snug_type *w, int64_t terms, int n_out, int n_threads) 
     u.n_pieces = sn_ceil_div(u.K, SN_PRODUCT_DEPTH);
     u.n_groups = sn_product_groups(u.n_pieces);
     const int64_t buffers = 1 + (u.n_groups > 1) + (u.n_pieces > 1);
-    if (n_out > DX) {
+    if (dx) {
         u.dx_pieces = sn_ceil_div(u.N, SN_PRODUCT_DEPTH);
         u.turned_floats = sn_lines(sn_gemm_packed(depth_of(u.N, u.dx_pieces), u.rows));
     }
@@ -289,6 +301,7 @@ static void update_weights(const sn_call *c, int64_t first, const float *g, int6
 static void take_spans(const void *ctx, int64_t first, int64_t end) {
     const pass *l = ctx;
     const cut *u = &l->u;
+    const snug_view *gradient = gradient_out(l->c);
     for (int64_t taker = first; taker < end; taker++) {
         float *own = l->scratch + taker * taker_floats(u);
         for (int64_t i = u->n_takers - 1 - taker; i < u->n_spans;
@@ -298,15 +311,19 @@ static void take_spans(const void *ctx, int64_t first, int64_t end) {
             if (u->dx_pieces > 0)
                 make_dx(l, s, own);
             update_weights(l->c, s.first * u->N, g, s.n * u->N);
+            if (gradient)
+                memcpy((float *)gradient->data + s.first * u->N, g,
+                       (size_t)(s.n * u->N) * sizeof *g);
         }
     }
 }
 
 static snug_status run_matmul_adam(const sn_call *c, snug_error *err) {
     const snug_type *w = &c->in[WEIGHTS].type;
-    if (!is_fast(w, c->n_out))
+    const bool dx = makes_dx(c->n_out, c->attrs);
+    if (!is_fast(w, dx))
         return reference_matmul_adam(c, err);
-    pass l = {.u = cut_for(w, c->in[X].type.dims[0], c->n_out, c->n_threads)};
+    pass l = {.u = cut_for(w, c->in[X].type.dims[0], dx, c->n_threads)};
     l.c = c;
     l.scratch = c->workspace;
     _Atomic int64_t next = l.u.n_takers;
@@ -327,11 +344,12 @@ static double update_efficiency(const cut *u) {
 static snug_status describe_matmul_adam(const sn_opdesc *d, int n_threads, sn_variant *out,
                                         snug_error *err) {
     (void)err;
-    if (!is_fast(&d->in[WEIGHTS], d->n_out)) {
+    const bool dx = makes_dx(d->n_out, &d->attrs);
+    if (!is_fast(&d->in[WEIGHTS], dx)) {
         snprintf(out->impl, sizeof out->impl, "reference");
         return SNUG_OK;
     }
-    const cut u = cut_for(&d->in[WEIGHTS], d->in[X].dims[0], d->n_out, n_threads);
+    const cut u = cut_for(&d->in[WEIGHTS], d->in[X].dims[0], dx, n_threads);
     if (u.n_takers > 0)
         out->workspace_bytes =
             (size_t)((u.n_takers - 1) * taker_floats(&u) + u.own_floats) * sizeof(float);

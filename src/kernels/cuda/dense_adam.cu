@@ -1,6 +1,6 @@
 /* dense_adam.cu: the family matmul_adam: Adam's update of weights w [M, N] by the gradient x^T dy
- * of x [K, M] and dy [K, N], which is never in memory; and, with a fourth output, dx = dy w^T with
- * the weights as they were, which may lie over x.
+ * of x [K, M] and dy [K, N], which is in memory only where it is an output; in the row
+ * matmul_adam_dx also dx = dy w^T with the weights as they were, which may lie over x.
  *
  * Few columns: a block owns SPAN rows of w, a thread 1 or 2 of them with all columns. It goes
  * through x once, CHUNK images at a time: all loaded before the first of them is overwritten by dx,
@@ -24,6 +24,7 @@ typedef struct {
     int64_t M, N, K;
     const void *w, *m, *v, *x, *dy;
     void *w_out, *m_out, *v_out, *dx; /* dx may be x, or NULL */
+    void *gradient;                   /* NULL: no output */
     const sn_scalar *param;
     bool wide; /* float4s may be read and written */
 } update;
@@ -103,6 +104,9 @@ static __device__ void step(const update &u, int64_t first, int n, const float *
                 *v_in = (const float *)u.v + first;
     float *w_out = (float *)u.w_out + first, *m_out = (float *)u.m_out + first,
           *v_out = (float *)u.v_out + first;
+    if (u.gradient)
+        for (int e = (int)threadIdx.x; e < n; e += THREADS)
+            ((float *)u.gradient)[first + e] = g[e];
     const int whole = u.wide && first % 4 == 0 ? n / 4 : 0;
 #pragma unroll 5
     for (int e = (int)threadIdx.x; e < whole; e += THREADS) {
@@ -243,6 +247,8 @@ template <class T> static __global__ void average(const __grid_constant__ update
         const T m = ((const T *)u.m)[i], v = ((const T *)u.v)[i];
         ((T *)u.m_out)[i] = m + (sum - m) * p.toward1;
         ((T *)u.v_out)[i] = v + (sum * sum - v) * p.toward2;
+        if (u.gradient)
+            ((T *)u.gradient)[i] = sum;
     }
 }
 
@@ -378,6 +384,10 @@ static size_t gradient_bytes(int64_t M, int64_t N) {
     return ((size_t)(M * N) * sizeof(float) + 255) / 256 * 256;
 }
 
+static bool makes_dx(int n_out, const sn_attrs *a) {
+    return n_out - (int)a->matmul_adam.gradient > DX;
+}
+
 /* Scratch of the library's way: the gradient, then its own; 0: it has none. */
 static size_t library_bytes(const sn_gpu *g, const sn_opdesc *d) {
     const int64_t M = d->in[WEIGHTS].dims[0], N = d->in[WEIGHTS].dims[1], K = d->in[X].dims[0];
@@ -385,7 +395,7 @@ static size_t library_bytes(const sn_gpu *g, const sn_opdesc *d) {
     sn_choice first, second = {};
     if (M * N * K == 0 || gradient_bytes(M, N) > sn_gpu_layout_cap(g) ||
         sn_blas_choose(g, &p, &first, NULL) != SNUG_OK ||
-        (d->n_out > DX && sn_blas_choose(g, &q, &second, NULL) != SNUG_OK))
+        (makes_dx(d->n_out, &d->attrs) && sn_blas_choose(g, &q, &second, NULL) != SNUG_OK))
         return 0;
     const size_t more = first.workspace_bytes > second.workspace_bytes ? first.workspace_bytes
                                                                        : second.workspace_bytes;
@@ -415,7 +425,7 @@ static snug_status prepare(sn_gpu *g, const sn_opdesc *d, const char *impl, void
         return sn_fail(err, SNUG_E_MEMORY, "no host memory for a dense layer's plan");
     memset((void *)made, 0, sizeof *made);
     snug_status status = sn_blas_make(g, &p, NULL, &made->gradient, err);
-    if (status == SNUG_OK && d->n_out > DX)
+    if (status == SNUG_OK && makes_dx(d->n_out, &d->attrs))
         status = sn_blas_make(g, &q, NULL, &made->back, err);
     if (status == SNUG_OK)
         *prepared = made;
@@ -441,7 +451,7 @@ static __global__ void step_all(const __grid_constant__ update u, const float *g
 /* First what needs x, then what needs w and may overwrite x, then w. */
 static snug_status run_products(const sn_cuda_call *c, const update *u, snug_error *err) {
     const products *p = (const products *)c->call->prepared;
-    float *gradient = (float *)c->call->workspace;
+    float *gradient = (float *)(u->gradient ? u->gradient : c->call->workspace);
     void *rest = (char *)c->call->workspace + gradient_bytes(u->M, u->N);
     const sn_blas_operands first = {
         (const float *)u->x, (const float *)u->dy, NULL, gradient, false, rest};
@@ -493,7 +503,8 @@ static snug_status run(const sn_cuda_call *c, snug_error *err) {
                       k->out[WEIGHTS].data,
                       k->out[MEAN].data,
                       k->out[SQUARE].data,
-                      k->n_out > DX ? k->out[DX].data : NULL,
+                      makes_dx(k->n_out, k->attrs) ? k->out[DX].data : NULL,
+                      k->attrs->matmul_adam.gradient ? k->out[k->n_out - 1].data : NULL,
                       k->param,
                       is_aligned(k)};
     if (k->prepared)
