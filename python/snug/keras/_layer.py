@@ -1,4 +1,5 @@
 """keras.Layer: names, weights, building, calling. What a built-in layer computes is in C (_C.Layer); a custom one has `call`."""
+import contextlib
 import inspect
 import threading
 
@@ -9,7 +10,7 @@ from snug.keras._names import auto_name, snake
 from snug.keras._symbolic import KerasTensor, Node
 from snug.keras._variable import KerasVariable
 
-_here = threading.local()     # training: of the call around this one; path: names of layers around
+_here = threading.local()     # training: of the call around this one; path: names of layers around, the innermost is `inside`
 
 
 class InputSpec:
@@ -118,7 +119,7 @@ class Layer:
 
     @property
     def path(self):
-        return self._name
+        return self.__dict__.get("_path", self._name)
 
     @property
     def dtype(self):
@@ -226,7 +227,7 @@ class Layer:
         initializer = initializers.get(initializer)
         value = initializer(shape, dtype=dtype) if callable(initializer) else _C.convert_to_tensor(initializer, dtype=dtype)
         v = KerasVariable(value, trainable=trainable and self._trainable, name=f"{self.name}/{name or auto_name('variable')}")
-        v._may_train = bool(trainable)
+        v._may_train, v._above = bool(trainable), self._path_above()
         v.regularizer, v.constraint = regularizers.get(regularizer), constraints.get(constraint)
         if not any(v is o for o in self._own):
             self._own.append(v)
@@ -341,9 +342,18 @@ class Layer:
             args = (_symbolic._map(lambda x: _as_tensor(x, self), args[0]), *args[1:])
         if self.input_spec is not None and args:
             _check_spec(self, self.input_spec, args[0])
-        if _symbolic.is_symbolic(list(args), kwargs):
-            return self._symbolic_call(args, kwargs)
-        return self._run(args, kwargs)
+        above, inside = getattr(_here, "path", ""), getattr(_here, "inside", None)
+        if inside is not self:
+            _here.path, _here.inside = above + self._name + "/", self
+        try:
+            return self._symbolic_call(args, kwargs) if _symbolic.is_symbolic(list(args), kwargs) else self._run(args, kwargs)
+        finally:
+            _here.path, _here.inside = above, inside
+
+    def _path_above(self):
+        """Names of the layers around a variable that is made now, each with a slash behind it."""
+        path = getattr(_here, "path", "")
+        return path[:-len(self._name) - 1] if getattr(_here, "inside", None) is self else path
 
     def _run(self, args, kwargs):
         outer = getattr(_here, "training", None)
@@ -426,6 +436,18 @@ class Layer:
 
     def __repr__(self):
         return f"<{type(self).__name__} name={self.name}, built={self.built}>"
+
+
+@contextlib.contextmanager
+def within(layer):
+    """What is made here lies in the layer, as its variables' paths say."""
+    above, inside = getattr(_here, "path", ""), getattr(_here, "inside", None)
+    if inside is not layer:
+        _here.path, _here.inside = above + layer.name + "/", layer
+    try:
+        yield
+    finally:
+        _here.path, _here.inside = above, inside
 
 
 def _built_for(inputs):

@@ -60,7 +60,8 @@ class Model(Trainer, Layer):
             make = lambda s: KerasTensor(s)
             x = make(shapes) if isinstance(shapes, tuple) and not isinstance(shapes[0], (tuple, list)) else \
                 {k: make(s) for k, s in shapes.items()} if isinstance(shapes, dict) else [make(s) for s in shapes]
-            _symbolic.infer(self._plain_call, (x,), {})
+            with _layer.within(self):
+                _symbolic.infer(self._plain_call, (x,), {})
         self.__dict__["built"] = True
 
     def summary(self, line_length=None, positions=None, print_fn=None, expand_nested=False, show_trainable=False, layer_range=None):
@@ -108,15 +109,18 @@ _with_graph = {}    # subclasses of Model that were called with inputs and outpu
 
 # --- functional models ----------------------------------------------------------------------------------
 def _sort(inputs, outputs):
-    """Nodes from inputs to outputs, each after those it reads."""
-    order, state = [], {}
+    """Nodes from inputs to outputs, each after those it reads; and the place of each operation in the order they were met."""
+    order, state, places = [], {}, {}
     stop = {id(t) for t in inputs}
     stack = [(t, False) for t in reversed(_nest.flatten(outputs))]
     while stack:
         t, done = stack.pop()
-        if not isinstance(t, KerasTensor) or t._keras_history is None or id(t) in stop:
+        if not isinstance(t, KerasTensor) or t._keras_history is None:
             continue
         node = t._keras_history[0]
+        places.setdefault(id(node.operation), len(places))
+        if id(t) in stop:
+            continue
         if done:
             if state.get(id(node)) != 2:
                 state[id(node)] = 2
@@ -127,26 +131,22 @@ def _sort(inputs, outputs):
         state[id(node)] = 1
         stack.append((t, True))
         stack.extend((x, False) for x in reversed(node.inputs))
-    return order
+    return order, places
 
 
-def _by_depth(inputs, graph):
-    """Operations as Keras lists them: far from the outputs first, then in the order they were found."""
+def _by_depth(inputs, graph, places):
+    """Operations as Keras lists them: far from the outputs first, then in the order they were met."""
     nodes = [t._keras_history[0] for t in inputs if t._keras_history] + graph
-    depth, of, place = {}, {}, {}
+    depth, of, operations = {}, {}, {}
     for node in reversed(nodes):
         d = max(depth.get(id(node), 0), of.get(id(node.operation), 0))
         of[id(node.operation)] = depth[id(node)] = d
+        operations[id(node.operation)] = node.operation
         for t in node.inputs:
             if t._keras_history:
                 parent = id(t._keras_history[0])
                 depth[parent] = max(depth.get(parent, 0), d + 1)
-    order = []
-    for node in nodes:
-        if id(node.operation) not in place:
-            place[id(node.operation)] = len(place)
-            order.append(node.operation)
-    return sorted(order, key=lambda o: (-of[id(o)], place[id(o)]))
+    return sorted(operations.values(), key=lambda o: (-of[id(o)], places.get(id(o), -1)))
 
 
 def _alone(made):
@@ -164,14 +164,15 @@ class Functional(Model):
         for t in flat:
             if not isinstance(t, KerasTensor):
                 raise ValueError(f"All `inputs` values must be KerasTensors. Received: {t!r}")
-        self.__dict__.update(_inputs_struct=inputs, _outputs_struct=outputs, _flat_inputs=flat, _graph=_sort(flat, outputs), built=True)
+        graph, places = _sort(flat, outputs)
+        self.__dict__.update(_inputs_struct=inputs, _outputs_struct=outputs, _flat_inputs=flat, _graph=graph, built=True)
         made = {id(t) for t in flat}
         for node in self._graph:
             made.update(id(t) for t in _nest.flatten(node.outputs))
         for t in _nest.flatten(outputs):
             if id(t) not in made:
                 raise ValueError("`inputs` not connected to `outputs`")
-        for operation in _by_depth(flat, self._graph):
+        for operation in _by_depth(flat, graph, places):
             if isinstance(operation, Layer):
                 self._track(operation)
             else:
@@ -429,8 +430,9 @@ class Sequential(Model):
 
     def _connect(self, x, rest):
         y = x
-        for layer in rest:
-            y = layer(y)
+        with _layer.within(self):
+            for layer in rest:
+                y = layer(y)
         auto_name("functional")         # the name that Keras gives the graph inside
         self.__dict__["_functional"] = Functional(x, y, name=self.name)
         self._functional.__dict__["_any_size"] = self.__dict__.get("_deferred", False)

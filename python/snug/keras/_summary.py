@@ -3,19 +3,25 @@ import math
 import re
 import shutil
 
+from snug.keras._layer import Layer
+
 
 def _shape(layer):
     """Of the first symbolic call, or what follows from the shape that it was built for."""
+    built = layer.__dict__.get("_build_shape")
     try:
-        built = layer.__dict__.get("_build_shape")
-        shapes = layer.output_shape if layer._nodes else layer.compute_output_shape(tuple(built)) if built is not None else None
+        if layer._nodes or hasattr(type(layer), "output_names"):
+            shapes = layer.output_shape
+        else:
+            tells = type(layer).compute_output_shape is not Layer.compute_output_shape
+            shapes = layer.compute_output_shape(tuple(built)) if tells and built is not None else None
     except Exception:      # a layer that cannot tell: whatever its call raises
         shapes = None
     if shapes is None:
         return "?"
-    if isinstance(shapes, (list, dict)):
+    if isinstance(shapes, (list, dict)) or shapes and isinstance(shapes[0], tuple):
         several = ", ".join(str(tuple(s)) for s in (_lists(shapes)))
-        return f"[{several}]" if isinstance(shapes, list) else several
+        return f"[{several}]" if isinstance(shapes, list) else f"({several})" if isinstance(shapes, tuple) else several
     return str(tuple(shapes))
 
 

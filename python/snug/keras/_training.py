@@ -4,13 +4,13 @@ import inspect
 import warnings
 
 from snug import _C, _nest
-from snug.keras import _data, _symbolic
+from snug.keras import _compiled, _data, _symbolic
 
 
 class Trainer:
     optimizer = None
     compiled = False
-    _loss_tracker = None
+    _loss_tracker = _compile_loss = _compile_metrics = None
     stop_training = False
     run_eagerly = False
     jit_compile = False
@@ -21,72 +21,32 @@ class Trainer:
     def compile(self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, run_eagerly=False,
                 steps_per_execution=1, jit_compile="auto", auto_scale_loss=True, **ignored):
         from snug.keras import losses, metrics as km, optimizers
-        d = self.__dict__
-        before = _nest.flatten([d.get("_metrics_given"), d.get("_weighted_given")])
-        d["_metrics"] = [m for m in self._metrics if not any(m is b for b in before)]
-        d["optimizer"] = optimizers.get(optimizer)
-        d.update(_metric_names={}, loss=loss, _loss_weights=loss_weights, _metrics_given=metrics, _weighted_given=weighted_metrics,
-                 run_eagerly=bool(run_eagerly), _compiled_losses=None, _compiled_metrics=None, compiled=True,
-                 _loss_tracker=km.Mean(name="loss"), _functions={}, _loss_trackers=None, stop_training=False)
+        if metrics and not isinstance(metrics, (list, tuple, dict)):
+            raise ValueError(f"Expected `metrics` argument to be a list, tuple, or dict. Received instead: metrics={metrics} of type"
+                             f" {type(metrics)}")
         losses.check(loss)
+        names = getattr(self, "output_names", None)
+        made = _compiled.CompileLoss(loss, loss_weights, names)
+        self.__dict__.update(optimizer=optimizers.get(optimizer), loss=loss, run_eagerly=bool(run_eagerly), compiled=True,
+                             _loss_tracker=km.Mean(name="loss"), _compile_loss=made, _functions={}, stop_training=False)
+        if metrics is not None or weighted_metrics is not None:      # else those of the last time stay, as in Keras
+            self.__dict__["_compile_metrics"] = _compiled.CompileMetrics(metrics, weighted_metrics, made)
 
     def _require_compiled(self, method):
         if not self.compiled:
             raise ValueError(f"You must call `compile()` before calling `{method}()`.")
 
-    def _output_names(self, n):
-        try:
-            names = self.output_names
-        except AttributeError:
-            names = [f"output_{i + 1}" for i in range(n)]
-        return names
-
-    def _resolve(self, y, y_pred):
-        """Losses and metrics per output, once shapes are known."""
-        from snug.keras import losses, metrics as km
-        flat = _nest.flatten(y_pred)
-        keys = sorted(y_pred) if isinstance(y_pred, dict) else None
-        names = keys or self._output_names(len(flat))
-        spread = lambda value, what: _spread(value, names, len(flat), what, self.__dict__.get("_graph") is not None)
-        found = [losses.as_loss(one) for one in spread(self.loss, "loss")]
-        weights = spread(self._loss_weights, "loss_weights")
-        trackers = self._loss_trackers          # nothing is set before all is made: making variables may start the step again
-        if len(flat) > 1 and trackers is None:
-            trackers = [km.Mean(name=f"{n}_loss") if one is not None else None for n, one in zip(names, found)]
-        made = []
-        for given, weighted in ((self._metrics_given, False), (self._weighted_given, True)):
-            per_output = _spread_metrics(given, names, len(flat))
-            for k, group in enumerate(per_output):
-                for m in group:
-                    metric = km.get_for(m, found[k] if k < len(found) else None, flat[k], _pick(y, y_pred, k))
-                    if len(flat) > 1:
-                        self._metric_names[id(metric)] = f"{names[k]}_{metric.name}"
-                    made.append((k, metric, weighted))
-        self.__dict__.update(_compiled_losses=list(zip(found, weights)), _loss_trackers=trackers, _compiled_metrics=made)
-
     @property
     def metrics(self):
-        compiled = [m for _, m, _ in (self.__dict__.get("_compiled_metrics") or [])]
-        found = [self._loss_tracker] if self._loss_tracker is not None else []
-        found += [t for t in (self.__dict__.get("_loss_trackers") or []) if t is not None]
-        given = [m for group in (self.__dict__.get("_metrics_given"), self.__dict__.get("_weighted_given"))
-                 for m in _nest.flatten(group)]
+        found = []
+        if self.compiled:
+            found = [m for m in (self._loss_tracker, self._compile_metrics) if m is not None] + self._compile_loss.metrics
         layers = self._all_layers()
-        if self.__dict__.get("_compiled_metrics") is None:          # before the first batch: those that are there
-            compiled = [m for m in given if getattr(m, "_is_keras_metric", False)]
-        found += [m for m in self._metrics if not any(m is g for g in given)] + compiled
-        found += _of_layers(layers)
-        seen = set()
-        return [m for m in found if not (id(m) in seen or seen.add(id(m)))]
-
-    def _name_of(self, metric):
-        """What logs call a metric: with several outputs, after its output."""
-        return self.__dict__.get("_metric_names", {}).get(id(metric), metric.name)
+        return found + list(self._metrics) + _of_layers(layers)
 
     @property
     def metrics_names(self):
-        own = [m.name for m in self.metrics if not any(m is c for _, c, _ in (self.__dict__.get("_compiled_metrics") or []))]
-        return own[:1] + (["compile_metrics"] if self._metrics_given or self._weighted_given else []) + own[1:]
+        return [m.name for m in self.metrics]
 
     def reset_metrics(self):
         for m in self.metrics:
@@ -96,17 +56,15 @@ class Trainer:
         out = {}
         for m in self.metrics:
             result = m.result()
-            if isinstance(result, dict):
-                out.update(result)
-            else:
-                out[self._name_of(m)] = result
+            out.update(result if isinstance(result, dict) else {m.name: result})
         return out
 
     def get_compile_config(self):
         from snug.keras import _serial
+        told = self._compile_metrics
         return {"optimizer": _serial.serialize_keras_object(self.optimizer), "loss": _serial.to_config(self.loss),
-                "loss_weights": _serial.to_config(self._loss_weights), "metrics": _serial.to_config(self._metrics_given),
-                "weighted_metrics": _serial.to_config(self._weighted_given), "run_eagerly": self.run_eagerly,
+                "loss_weights": _serial.to_config(self._compile_loss.weights), "metrics": _serial.to_config(told.given if told else None),
+                "weighted_metrics": _serial.to_config(told.weighted if told else None), "run_eagerly": self.run_eagerly,
                 "steps_per_execution": 1, "jit_compile": False}
 
     def compile_from_config(self, config):
@@ -117,18 +75,7 @@ class Trainer:
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         total = None
         if self.loss is not None and y is not None:
-            if self._compiled_losses is None:
-                self._resolve(y, y_pred)
-            flat = _nest.flatten(y_pred)
-            for k, (loss, weight) in enumerate(self._compiled_losses):
-                if loss is None:
-                    continue
-                target, w = _pick(y, y_pred, k), _pick(sample_weight, y_pred, k, True)
-                value = loss(target, flat[k], sample_weight=_with_mask(w, flat[k]))
-                if self._loss_trackers is not None:
-                    self._loss_trackers[k].update_state(value, sample_weight=_count(flat[k]))
-                value = value * weight if weight is not None else value
-                total = value if total is None else total + value
+            total = self._compile_loss(y, y_pred, sample_weight)
         for extra in self.losses:
             total = extra if total is None else total + extra
         if total is None:
@@ -142,12 +89,8 @@ class Trainer:
         return self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, **({"training": training} if takes else {}))
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        if y is not None and self._compiled_metrics is None:
-            self._resolve(y, y_pred)
-        flat = _nest.flatten(y_pred)
-        for k, metric, weighted in self._compiled_metrics or []:
-            w = _pick(sample_weight, y_pred, k, True) if weighted else None
-            metric.update_state(_pick(y, y_pred, k), flat[k], sample_weight=_with_mask(w, flat[k]))
+        if self._compile_metrics is not None and y is not None:
+            self._compile_metrics.update_state(y, y_pred, sample_weight)
         return self.get_metrics_result()
 
     # --- steps ------------------------------------------------------------------------------------
@@ -157,7 +100,7 @@ class Trainer:
         with GradientTape() as tape:
             y_pred = self(x, training=True)
             loss = self._compute_loss(x, y, y_pred, sample_weight, True)
-        self._loss_tracker.update_state(loss, sample_weight=_count(x))
+        self._loss_tracker.update_state(loss, sample_weight=_compiled.count(x))
         variables = self.trainable_weights
         if variables:
             self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
@@ -169,7 +112,7 @@ class Trainer:
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)
         loss = self._compute_loss(x, y, y_pred, sample_weight, False)
-        self._loss_tracker.update_state(loss, sample_weight=_count(x))
+        self._loss_tracker.update_state(loss, sample_weight=_compiled.count(x))
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def predict_step(self, data):
@@ -225,8 +168,8 @@ class Trainer:
             (x, y, sample_weight), validation_data = _data.train_validation_split(x, y, sample_weight, validation_split)
         batches = _data.source(x, y, sample_weight, batch_size, shuffle, steps_per_epoch)
         steps = steps_per_epoch or batches.steps
-        runner = kc.CallbackList(callbacks, add_history=True, add_progbar=verbose not in (0, False), verbose=1 if verbose == "auto" else
-                                 int(verbose), epochs=epochs, steps=steps, model=self)
+        runner = kc.CallbackList(callbacks, add_history=True, add_progbar=verbose not in (0, False), verbose=verbose, epochs=epochs,
+                                 steps=steps, model=self)
         self.__dict__["stop_training"] = False
         self.__dict__["_first_epoch"] = initial_epoch       # a callback may set it
         runner.on_train_begin()
@@ -263,11 +206,19 @@ class Trainer:
         return self._logs(result)
 
     def _logs(self, result):
-        if isinstance(result, dict):
-            from_metrics = {self._name_of(m): m for m in self.metrics}
-            return {k: _number(from_metrics[k].result() if k in from_metrics and not isinstance(v, float) else v)
-                    for k, v in sorted(result.items())}
-        return {"loss": _number(result)} if result is not None else {}
+        """Numbers by name, in the order of names; a metric that is several takes its place."""
+        if not isinstance(result, dict):
+            return {"loss": _number(result)} if result is not None else {}
+        metrics = {}
+        for m in self.metrics:
+            metrics.update(m.by_name() if isinstance(m, _compiled.CompileMetrics) else {m.name: m})
+        out = {}
+        for k, v in sorted(result.items()):
+            if isinstance(v, dict):
+                out.update(self._logs(v))
+            else:
+                out[k] = _number(metrics[k].result() if k in metrics and not isinstance(v, float) else v)
+        return out
 
     def _validate(self, data, batch_size, steps, runner):
         parts = data if isinstance(data, (tuple, list)) and not hasattr(data, "element_spec") else (data,)
@@ -282,7 +233,7 @@ class Trainer:
         self._require_compiled("evaluate")
         batches = _data.source(x, y, sample_weight, batch_size, False, steps)
         runner = callbacks if isinstance(callbacks, kc.CallbackList) else \
-            kc.CallbackList(callbacks, add_progbar=verbose not in (0, False), verbose=1 if verbose == "auto" else int(verbose), epochs=1,
+            kc.CallbackList(callbacks, add_progbar=verbose not in (0, False), verbose=verbose, epochs=1,
                             steps=steps or batches.steps, model=self)
         runner.on_test_begin()
         self.reset_metrics()
@@ -299,7 +250,7 @@ class Trainer:
 
     def _in_order(self, logs):
         """The loss first, then as the metrics were given."""
-        names = [m.name for m in self.metrics]
+        names = [one.name for m in self.metrics for one in (m.metrics if isinstance(m, _compiled.CompileMetrics) else [m])]
         values = [logs[n] for n in names if n in logs] + [v for k, v in logs.items() if k not in names]
         return values[0] if len(values) == 1 else values
 
@@ -307,7 +258,7 @@ class Trainer:
         import numpy as np
         from snug.keras import callbacks as kc
         batches = _data.source(x, None, None, batch_size, False, steps)
-        runner = kc.CallbackList(callbacks, add_progbar=verbose not in (0, False), verbose=1 if verbose == "auto" else int(verbose),
+        runner = kc.CallbackList(callbacks, add_progbar=verbose not in (0, False), verbose=verbose,
                                  epochs=1, steps=steps or batches.steps, model=self)
         runner.on_predict_begin()
         collected = None
@@ -402,11 +353,6 @@ def _number(value):
     return value
 
 
-def _count(x):
-    first = next((t for t in _nest.flatten(x) if hasattr(t, "shape") and len(t.shape)), None)
-    return None if first is None else first.shape[0]
-
-
 def _groups(collected, shape):
     """The lists in a structure whose leaves were arrays."""
     if not _nest.is_nested(shape):
@@ -416,63 +362,6 @@ def _groups(collected, shape):
     for k in keys:
         out += _groups(collected[k], shape[k])
     return out
-
-
-def _spread(value, names, n, what, functional):
-    if value is None:
-        return [None] * n
-    if isinstance(value, dict):
-        unknown = [k for k in value if k not in names]
-        if unknown:
-            raise ValueError(f"In the dict argument `{what}`, key '{unknown[0]}' does not correspond to any model output. Received:"
-                             f" {what}={value}; outputs are {names}")
-        return [value.get(name) for name in names]
-    if isinstance(value, (list, tuple)):
-        if len(value) != n:
-            raise ValueError(f"For a model with multiple outputs, when providing the `{what}` argument as a list, it should have as many"
-                             f" entries as the model has outputs. Received: {len(value)} for {n} outputs")
-        return list(value)
-    return [value] * n
-
-
-def _spread_metrics(given, names, n):
-    if not given:
-        return [[] for _ in range(n)]
-    as_list = lambda v: [] if v is None else list(v) if isinstance(v, (list, tuple)) else [v]
-    if isinstance(given, dict):
-        return [as_list(given.get(name)) for name in names]
-    if n == 1:
-        flat = []
-        for m in as_list(given):
-            flat += as_list(m)
-        return [flat]
-    if isinstance(given, (list, tuple)) and len(given) == n and any(isinstance(g, (list, tuple)) or g is None for g in given):
-        return [as_list(g) for g in given]
-    if isinstance(given, (list, tuple)) and len(given) == n:
-        return [as_list(g) for g in given]
-    raise ValueError("For a model with multiple outputs, `metrics` must be a list with one entry per output, or a dict by output name.")
-
-
-def _pick(y, y_pred, k, shared=False):
-    """What belongs to output k."""
-    if y is None:
-        return None
-    if not _nest.is_nested(y):
-        return y
-    if isinstance(y, dict) and isinstance(y_pred, dict):
-        return y.get(sorted(y_pred)[k])
-    flat = list(y.values()) if isinstance(y, dict) else _nest.flatten(y)
-    return flat[k] if k < len(flat) else None
-
-
-def _with_mask(weight, y_pred):
-    mask = getattr(y_pred, "_keras_mask", None)
-    if mask is None:
-        return weight
-    from snug._lazy import tf
-    mask = tf.cast(mask, "float32")
-    return mask if weight is None else mask * tf.cast(tf.reshape(weight, list(weight.shape) + [1] * (len(mask.shape) - len(weight.shape))),
-                                                      "float32")
 
 
 def _weigh_classes(data, class_weight):

@@ -6,6 +6,8 @@ from snug._variable import Variable
 class KerasVariable(Variable):
     regularizer = constraint = None
     overwrite_with_gradient = False
+    _above = ""         # names of the layers around its own
+    _path = None        # where it is told
 
     def __new__(cls, initializer=None, shape=None, dtype=None, trainable=True, autocast=True, aggregation="none", name=None, **ignored):
         value = initializer
@@ -18,7 +20,7 @@ class KerasVariable(Variable):
 
     @property
     def path(self):
-        return _C.Variable.name.__get__(self)[:-2]
+        return self._path or self._above + _C.Variable.name.__get__(self)[:-2]
 
     @property
     def name(self):

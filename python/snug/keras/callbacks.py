@@ -114,7 +114,7 @@ class ProgbarLogger(Callback):
 
     def set_params(self, params):
         self.params = params
-        self.verbose = params.get("verbose", 1)
+        self.verbose = 1 if params.get("verbose") == "auto" else params.get("verbose", 1)
 
     def _begin(self):
         self.began, self.done, self.shown = time.time(), 0, 0.0
@@ -122,7 +122,7 @@ class ProgbarLogger(Callback):
     def on_epoch_begin(self, epoch, logs=None):
         self._begin()
         _C.draw_bars(self.verbose == 1)
-        if self.params.get("epochs", 1) > 1 or self.params.get("in_fit", True):
+        if self.params["epochs"] > 1:
             print(f"Epoch {epoch + 1}/{self.params['epochs']}")
 
     def _batch(self, logs):

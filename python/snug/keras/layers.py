@@ -177,6 +177,7 @@ class _Built(Layer):
             self._own.append(v)
             if v.path.count("/") == 1 and (v.name not in self._values or v.name == "alpha"):
                 self.__dict__[v.name] = v
+            v._above = self._path_above()
         if not self._trainable:
             self.trainable = False
 
@@ -556,7 +557,7 @@ class InputLayer(Layer):
         super().__init__(name=name or auto_name("input_layer"), dtype=None)
         self.batch_shape = tuple(batch_shape)
         self.__dict__["_input_dtype"] = _layer.as_dtype(dtype or _layer._floatx())
-        t = KerasTensor(self.batch_shape, self._input_dtype, name=self.name)
+        t = KerasTensor(self.batch_shape, self._input_dtype, name=name)
         self._nodes.append(Node(self, (), {}, t))
         self.__dict__["built"] = True
 

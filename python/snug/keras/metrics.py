@@ -415,7 +415,7 @@ def get_for(identifier, loss, y_pred, y_true):
         return metric
     if isinstance(identifier, str):
         metric = get(identifier)
-        metric._name = identifier if identifier in _ALIASES else metric._name
+        metric._name = identifier
         return metric
     return get(identifier)
 

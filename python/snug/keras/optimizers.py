@@ -8,6 +8,8 @@ from snug.keras import _serial, _signatures, schedules
 from snug.keras._names import auto_name, snake
 from snug.keras.schedules import LearningRateSchedule
 
+_COMMON = ("name learning_rate weight_decay clipnorm global_clipnorm clipvalue use_ema ema_momentum ema_overwrite_frequency"
+           " loss_scale_factor gradient_accumulation_steps").split()       # what all optimizers' configurations begin with
 _NO = ("Optimizer", "LossScaleOptimizer", "MultiOptimizer", "Muon")
 
 
@@ -44,6 +46,8 @@ class _Rate:
         return tf.constant(self._optimizer._rate())
 
     value = read_value
+    path = property(lambda self: f"{self._optimizer.name}/learning_rate")
+    trainable = False
     name = "learning_rate"
     dtype = "float32"
     shape = ()
@@ -104,6 +108,8 @@ class _Steps:
     __hash__ = object.__hash__
     read_value = lambda self: tf.constant(int(self), dtype="int64")
     value = property(read_value)
+    path = property(lambda self: f"{self._optimizer.name}/iteration")
+    trainable = False
     name = "iteration"
     dtype = "int64"
     shape = ()
@@ -202,7 +208,21 @@ class Optimizer:
 
     @property
     def variables(self):
-        return [_Steps(self), _Rate(self)] + (self._c.slots() if self._c is not None else [])
+        return [_Steps(self), _Rate(self)] + self._slots()
+
+    def _slots(self):
+        """What the engine keeps of each variable, under the variable's whole path."""
+        slots = self._c.slots() if self._c is not None else []
+        stems = {}
+        for v in self._variables_seen:
+            above = getattr(v, "_above", "")
+            stems[v.path[len(above):].replace("/", "_") if hasattr(v, "path") else v.name] = above.replace("/", "_")
+        for slot in slots:
+            if slot._path is None:
+                name = slot.path.rpartition("/")[2]
+                stem = max((s for s in stems if name.startswith(s + "_")), key=len, default="")
+                slot._path = f"{self.name}/{stems.get(stem, '')}{name}"
+        return slots
 
     def build(self, variables):
         self._engine().build(list(variables))
@@ -250,9 +270,10 @@ class Optimizer:
         raise NotImplementedError
 
     def get_config(self):
-        config = {"name": self.name, **self._values}
-        config["learning_rate"] = _serial.serialize_keras_object(self._schedule) if self._schedule is not None else self._number
-        return config
+        import numpy as np
+        rate = _serial.serialize_keras_object(self._schedule) if self._schedule is not None else float(np.float32(self._number))
+        values = {"name": self.name, **self._values, "learning_rate": rate}
+        return {k: values[k] for k in [k for k in _COMMON if k in values] + [k for k in values if k not in _COMMON]}
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
