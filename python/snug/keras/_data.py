@@ -34,7 +34,9 @@ def train_validation_split(x, y, w, split):
 def _rows(structure):
     counts = {int(a.shape[0]) for a in _nest.flatten(structure) if a is not None}
     if len(counts) > 1:
-        raise ValueError(f"Data cardinality is ambiguous. Make sure all arrays contain the same number of samples. Sizes: {sorted(counts)}")
+        sizes = [f"'{label}' sizes: {', '.join(str(a.shape[0]) for a in _nest.flatten(part) if a is not None)}\n"
+                 for label, part in zip(("x", "y", "sample_weight"), structure) if part is not None]
+        raise ValueError("Data cardinality is ambiguous. Make sure all arrays contain the same number of samples." + "".join(sizes))
     return counts.pop()
 
 
@@ -51,7 +53,7 @@ class Arrays:
 
     def __init__(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False, class_weight=None):
         self.data = (x, y, sample_weight)
-        self.rows = _rows([a for a in _nest.flatten([x, y, sample_weight]) if a is not None])
+        self.rows = _rows(self.data)
         self.batch = batch_size or 32
         self.shuffle = shuffle
         self.class_weight = class_weight

@@ -13,6 +13,10 @@ from snug.keras._variable import KerasVariable
 _here = threading.local()     # training: of the call around this one; path: names of layers around, the innermost is `inside`
 
 
+_BUILT_AT_ONCE = ("Pool", "Dropout", "GaussianNoise", "Activation", "Reshape", "ELU", "LeakyReLU", "Softmax", "Identity", "Masking",
+                  "UnitNormalization", "ActivityRegularization")
+
+
 class InputSpec:
     def __init__(self, dtype=None, shape=None, ndim=None, max_ndim=None, min_ndim=None, axes=None, allow_last_axis_squeeze=False,
                  name=None, optional=False):
@@ -39,6 +43,12 @@ def _check_spec(layer, specs, inputs):
 
 class Layer:
     _own_graph = False      # a model: its layers are listed, its call is its own
+
+    def __new__(cls, *args, **kwargs):
+        self = object.__new__(cls)
+        if not cls.__module__.startswith("snug."):
+            self.__dict__["_given"] = args, kwargs      # what a configuration is made of that the class does not tell
+        return self
 
     def __init__(self, *, activity_regularizer=None, trainable=True, dtype=None, autocast=True, name=None, **kwargs):
         self._ready()
@@ -404,16 +414,31 @@ class Layer:
     # --- configurations ---------------------------------------------------------------------------
     def get_config(self):
         policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": self.dtype}, "registered_name": None}
-        config = {"name": self.name, "trainable": self.trainable, "dtype": policy}
-        if type(self).__init__ is not Layer.__init__ and type(self).get_config is Layer.get_config:
-            needed = [p for p in _parameters(type(self).__init__)[1:] if p not in config]
-            for p in needed:
-                if p in self.__dict__:
-                    config[p] = self.__dict__[p]
-        return config
+        config = {"trainable": self.trainable, "dtype": policy}
+        if "_given" in self.__dict__ and type(self).__init__ is not Layer.__init__ and type(self).get_config is Layer.get_config:
+            return {**self._given_settings(), **config}
+        return {"name": self.name, **config}
+
+    def _given_settings(self):
+        """What the constructor was called with, where a file can hold it."""
+        from snug.keras import _serial
+        args, kwargs = self._given
+        given = {**dict(zip(_parameters(type(self).__init__)[1:], args)), **kwargs}
+        try:
+            _serial.to_config(given)
+        except TypeError:
+            kind, names = type(self).__name__, ", ".join(_parameters(type(self).__init__)[1:])
+            raise NotImplementedError(
+                f"\nObject {kind} was created by passing\nnon-serializable argument values in `__init__()`,\nand therefore the object must"
+                " override `get_config()` in\norder to be serializable. Please implement `get_config()`.\n\nExample:\n\n"
+                f"class CustomLayer(keras.layers.Layer):\n    def __init__(self, {names}, **kwargs):\n        ...") from None
+        return given
 
     @classmethod
     def from_config(cls, config):
+        parameters = inspect.signature(cls.__init__).parameters
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):       # it takes no more than it names
+            config = {k: v for k, v in config.items() if k in parameters or k not in ("name", "trainable", "dtype")}
         return cls(**config)
 
     @property
@@ -434,8 +459,14 @@ class Layer:
     def output_shape(self):
         return _symbolic._map(lambda t: tuple(t.shape), self.output)
 
+    @property
+    def seems_built(self):
+        """What Keras shows: a layer that has nothing to build is built from the start."""
+        name = type(self).__name__
+        return self.built or any(word in name for word in _BUILT_AT_ONCE if type(self).__module__.startswith("snug."))
+
     def __repr__(self):
-        return f"<{type(self).__name__} name={self.name}, built={self.built}>"
+        return f"<{type(self).__name__} name={self.name}, built={self.seems_built}>"
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 import json
 
 from snug import _C, _nest
-from snug.keras import _layer, _serial, _symbolic
+from snug.keras import _layer, _operations, _serial, _symbolic
 from snug.keras._layer import Layer
 from snug.keras._names import auto_name, snake
 from snug.keras._symbolic import KerasTensor, Node
@@ -16,7 +16,7 @@ class Model(Trainer, Layer):
 
     def __new__(cls, *args, **kwargs):
         if not _has_graph(args, kwargs) or issubclass(cls, Functional):
-            return object.__new__(cls)
+            return Layer.__new__(cls, *args, **kwargs)
         if cls is Model:
             return object.__new__(Functional)
         if cls not in _with_graph:
@@ -51,6 +51,8 @@ class Model(Trainer, Layer):
     def _build_for(self, args, kwargs):
         if not self.built and type(self).build is not Model.build:
             Layer._build_for(self, args, kwargs)
+        if not self.built and args and len(args) == 1:
+            self.__dict__["_build_shape"] = _layer._built_for(args[0])
         self.__dict__["built"] = True
 
     def build(self, input_shape=None):
@@ -172,11 +174,10 @@ class Functional(Model):
         for t in _nest.flatten(outputs):
             if id(t) not in made:
                 raise ValueError("`inputs` not connected to `outputs`")
-        for operation in _by_depth(flat, graph, places):
+        self.__dict__["_operations"] = tuple(_by_depth(flat, graph, places))
+        for operation in self._operations:
             if isinstance(operation, Layer):
                 self._track(operation)
-            else:
-                self._track(list(operation.layers))
         if not trainable:
             self.trainable = False
 
@@ -239,8 +240,8 @@ class Functional(Model):
 
     def call(self, inputs, training=None, mask=None):
         values = {}
-        for t, x in zip(self._flat_inputs, self._flat_values(inputs)):
-            values[id(t)] = _fit(x, t, self._any_size)
+        for i, (t, x) in enumerate(zip(self._flat_inputs, self._flat_values(inputs))):
+            values[id(t)] = _fit(x, t, self._any_size, lambda: f"Input {i} with name '{t.name}' of layer '{self.name}'")
         if mask is not None:
             for t, m in zip(self._flat_inputs, _nest.flatten(mask)):
                 if m is not None and not isinstance(values[id(t)], KerasTensor):
@@ -286,7 +287,7 @@ class Functional(Model):
                 return [place(v) for v in value]
             if isinstance(value, dict):
                 return {k: place(v) for k, v in value.items()}
-            return _serial.to_config(value)
+            return _operations.place(value) or _serial.to_config(value)
 
         def history(value):
             node, i = value._keras_history
@@ -295,7 +296,11 @@ class Functional(Model):
         rows = []
         for operation, nodes in layers:
             if not isinstance(operation, Layer):
-                raise NotImplementedError(f"'{operation.name}' is a function, which a configuration cannot hold; use a layer")
+                row = place(_operations.serialize(operation))
+                row["name"] = operation.name
+                row["inbound_nodes"] = [{"args": place(_operations.operands(operation, n)), "kwargs": {}} for n in nodes]
+                rows.append(row)
+                continue
             row = _serial.serialize_keras_object(operation)
             row["name"] = operation.name
             row["inbound_nodes"] = [{"args": place(list(n.args)), "kwargs": place(n.kwargs)} for n in nodes if n.inputs]
@@ -313,7 +318,7 @@ class Functional(Model):
         return _from_config(config, custom_objects)
 
 
-def _fit(x, t, any_size=False):
+def _fit(x, t, any_size, words):
     """Keras' rule: a missing or surplus axis of size 1 at the end is added or dropped."""
     from snug._lazy import tf
     if isinstance(x, KerasTensor) or not hasattr(x, "shape"):
@@ -324,8 +329,8 @@ def _fit(x, t, any_size=False):
     if have == want + 1 and x.shape[-1] == 1:
         return tf.squeeze(x, -1)
     if have != want or not any_size and any(a is not None and a != b for a, b in zip(t.shape[1:], tuple(x.shape)[1:])):
-        raise ValueError(f'Input 0 of layer "{t.name}" is incompatible with the layer: expected shape={tuple(t.shape)},'
-                         f" found shape={tuple(x.shape)}")
+        found = _layer._built_for(x)
+        raise ValueError(f"{words()} is incompatible with the layer: expected shape={tuple(t.shape)}, found shape={found}")
     if x.dtype.name != "string" and x.dtype != t._dtype and x.dtype.is_floating != t._dtype.is_floating and t._dtype.is_floating:
         return tf.cast(x, t._dtype)
     return x
@@ -334,7 +339,7 @@ def _fit(x, t, any_size=False):
 def _from_config(config, custom_objects=None):
     layers, made = {}, {}
     for row in config["layers"]:
-        layers[row["name"]] = _serial.deserialize_keras_object(row, custom_objects)
+        layers[row["name"]] = _operations.deserialize(row) or _serial.deserialize_keras_object(row, custom_objects)
         layers[row["name"]].name = row["name"]
     waiting = [(row["name"], k, call) for row in config["layers"] for k, call in enumerate(row.get("inbound_nodes", []))]
     for row in config["layers"]:
@@ -347,6 +352,8 @@ def _from_config(config, custom_objects=None):
             return made[(name, k)][i]
         if isinstance(value, dict) and value.get("class_name") == "__tuple__":
             return tuple(look(v) for v in value["items"])
+        if isinstance(value, dict) and value.get("class_name") in ("__slice__", "__ellipsis__"):
+            return _operations.look(value)
         if isinstance(value, list):
             return [look(v) for v in value]
         if isinstance(value, dict):
@@ -525,7 +532,7 @@ def clone_model(model, input_tensors=None, clone_function=None, call_function=No
 
 def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
     from snug.keras import _saving
-    return _saving.load_model(filepath, custom_objects, compile)
+    return _saving.load_model(filepath, custom_objects, compile, safe_mode)
 
 
 def save_model(model, filepath, overwrite=True, include_optimizer=True, **ignored):

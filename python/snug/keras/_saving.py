@@ -183,6 +183,9 @@ def _read_safetensors(path):
 
 
 def load_weights(model, path, skip_mismatch=False):
+    if not model.built and not model.weights:
+        raise ValueError("You are loading weights into a model that has not yet been built. Try building the model first by calling it on"
+                         " some data or by using `build()`.")
     import numpy as np
     from snug.keras import _hdf5, _whole_h5
     kind, path = _kind(path), str(path)
@@ -303,7 +306,7 @@ def _unpack(path):
         raise ValueError(f"'{path}' is not a file that Keras wrote as .keras: {error}") from None
 
 
-def load_model(path, custom_objects=None, compile=True):
+def load_model(path, custom_objects=None, compile=True, safe_mode=True):
     from snug.keras import _serial
     path = str(path)
     if not os.path.exists(path):
@@ -316,7 +319,7 @@ def load_model(path, custom_objects=None, compile=True):
                          " (`.h5` extension). What model.export wrote is read by keras.layers.TFSMLayer or tf.saved_model.load.")
     config, weights = _unpack(path)
     try:
-        with _serial.custom_object_scope(custom_objects):
+        with _serial.custom_object_scope(custom_objects), _serial.trusting(not safe_mode):
             model = _serial.deserialize_keras_object(config)
             shape = config.get("build_config", {}).get("input_shape")
             if not model.built and shape is not None:

@@ -1,5 +1,6 @@
 """Between objects and configurations: what Keras' serialize and deserialize functions do."""
 import ast
+import contextlib
 import importlib
 import sys
 
@@ -66,7 +67,47 @@ def _function_config(function):
     name = getattr(function, "__name__", str(function))
     if not hasattr(function, "__code__") or function.__module__.startswith("snug."):
         return name
-    return {"module": function.__module__, "class_name": "function", "config": name, "registered_name": get_registered_name(function)}
+    if name == "<lambda>":
+        return _lambda_config(function)
+    full = get_registered_name(function)
+    return {"module": function.__module__, "class_name": "function", "config": full, "registered_name": full}
+
+
+def _lambda_config(function):
+    """A lambda has no name to be found by: its code is kept, as Keras does."""
+    import base64
+    import marshal
+    closure = [c.cell_contents for c in function.__closure__ or ()] or None
+    return {"class_name": "__lambda__", "config": {"code": base64.encodebytes(marshal.dumps(function.__code__)).decode(),
+                                                   "defaults": to_config(function.__defaults__), "closure": to_config(closure)}}
+
+
+_trusted = [False]
+
+
+@contextlib.contextmanager
+def trusting(trusted):
+    """Whether code in a file may be run."""
+    before, _trusted[0] = _trusted[0], trusted or _trusted[0]
+    try:
+        yield
+    finally:
+        _trusted[0] = before
+
+
+def _load_lambda(config):
+    import base64
+    import marshal
+    import types
+    if not _trusted[0]:
+        raise ValueError("Requested the deserialization of a `Lambda` layer whose `function` is a Python lambda. This carries a potential"
+                         " risk of arbitrary code execution and thus it is disallowed by default. If you trust the source of the artifact,"
+                         " you can override this error by passing `safe_mode=False` to the loading function, or calling"
+                         " `keras.config.enable_unsafe_deserialization().")
+    code = marshal.loads(base64.b64decode(config["code"]))
+    cells = tuple(types.CellType(v) for v in config.get("closure") or ())
+    names = {**vars(sys.modules["builtins"]), **vars(sys.modules["__main__"])}
+    return types.FunctionType(code, names, code.co_name, tuple(config["defaults"]) if config.get("defaults") else None, cells)
 
 
 def serialize_keras_object(obj):
@@ -76,7 +117,8 @@ def serialize_keras_object(obj):
         return to_config(obj)
     home = type(obj).__module__
     module = getattr(type(obj), "_keras_module", "keras." + home[len("snug.keras."):]) if home.startswith("snug.keras.") else home
-    registered = getattr(type(obj), "_registered_name", None)
+    registered = None if home.startswith("snug.") else get_registered_name(type(obj))
+    module = None if registered and ">" in registered else module
     out = {"module": module, "class_name": type(obj).__name__, "config": to_config(obj.get_config()), "registered_name": registered}
     shape = getattr(obj, "_build_shape", None)
     if shape is not None:
@@ -118,6 +160,8 @@ def deserialize_keras_object(config, custom_objects=None, safe_mode=True, **igno
         return tuple(deserialize_keras_object(c, custom_objects) for c in config["items"])
     if config["class_name"] == "__keras_tensor__":
         return config
+    if config["class_name"] == "__lambda__":
+        return _load_lambda(config["config"])
     if config["class_name"] == "function":
         return _of_user(config.get("module"), config["config"]) or find_function(config["config"], custom_objects)
     cls = _of_user(config.get("module"), config["class_name"]) or find_class(config["class_name"], custom_objects)
@@ -130,7 +174,7 @@ def deserialize_keras_object(config, custom_objects=None, safe_mode=True, **igno
 def find_function(name, custom=None):
     for table in (custom or {}, _registered, _scope):
         for key, value in table.items():
-            if key.rpartition(">")[2] == name:
+            if name in (key, key.rpartition(">")[2]):
                 return value
     raise TypeError(f"Could not locate function '{name}'. Make sure custom classes and functions are decorated with"
                     " `@keras.saving.register_keras_serializable()`, or given in custom_objects.")
@@ -174,8 +218,6 @@ def get_custom_objects():
 def register_keras_serializable(package="Custom", name=None):
     def decorate(obj):
         full = f"{package}>{name or obj.__name__}"
-        if isinstance(obj, type):
-            obj._registered_name = full
         _registered[full] = obj
         return obj
     return decorate
@@ -186,4 +228,4 @@ def get_registered_object(name, custom_objects=None, module_objects=None):
 
 
 def get_registered_name(obj):
-    return getattr(obj, "_registered_name", obj.__name__)
+    return next((name for name, known in _registered.items() if known is obj), obj.__name__)

@@ -3,13 +3,15 @@ import math
 import re
 import shutil
 
+from snug._types import as_dtype
 from snug.keras._layer import Layer
+from snug.keras._symbolic import Operation
 
 
 def _shape(layer):
     """Of the first symbolic call, or what follows from the shape that it was built for."""
-    built = layer.__dict__.get("_build_shape")
     try:
+        built = layer.__dict__.get("_build_shape")
         if layer._nodes or hasattr(type(layer), "output_names"):
             shapes = layer.output_shape
         else:
@@ -31,7 +33,7 @@ def _lists(shapes):
 
 
 def _bytes(variables, more=0):
-    size = sum(_count([v]) * v.dtype.size for v in variables) + more
+    size = sum(_count([v]) * as_dtype(v.dtype).size for v in variables) + more
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if size < 1024 or unit == "TB":
             return f"{size:.2f} {unit}"
@@ -94,9 +96,10 @@ def _widths(positions, n, length):
 def _rows_of(model, layer, chain, expand_nested, show_trainable, level=0):
     front = "   " * level + "└ " if level else ""
     params = f"{_count(layer.weights):,}" if layer.built or not layer.weights else "?"
-    if not layer.built and not layer._nodes:
+    if not layer.seems_built and not layer._nodes:
         params = "0 (unbuilt)" if not layer.weights else params
-    row = [f"{front}{layer.name} ({type(layer).__name__})", _shape(layer), params]
+    kind = layer.class_name if isinstance(layer, Operation) else type(layer).__name__
+    row = [f"{front}{layer.name} ({kind})", _shape(layer), params]
     row += [] if chain else [_connected(model, layer)]
     row += ["-" if not layer.weights else "Y" if layer.trainable else "N"] if show_trainable else []
     rows = [row]
@@ -128,7 +131,7 @@ def show(model, line_length, positions, out, expand_nested, show_trainable, laye
     columns = shutil.get_terminal_size().columns
     length = line_length or min((88 if chain else 108) + 12 * show_trainable, columns - 4)
     rows = []
-    for layer in _range(model.layers, layer_range):
+    for layer in _range(list(graph._operations) if graph is not None else model.layers, layer_range):
         rows += _rows_of(model, layer, chain, expand_nested, show_trainable)
     _table(model, heads, rows, _widths(positions, len(heads), length), lambda line: out(line[:max(columns, 80)]))
     optimizer = getattr(model, "optimizer", None)

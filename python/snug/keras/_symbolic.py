@@ -99,26 +99,49 @@ class Node:
 
 
 class Operation:
-    """A function in a functional model."""
+    """A function in a functional model, under the name of Keras' class for it; settings: what it takes besides tensors."""
+    layers = ()
+    built = seems_built = trainable = True
+    weights = ()
 
-    def __init__(self, function):
-        self.function = function
-        self.name = auto_name(getattr(function, "__name__", "operation").strip("_"))
-        self.layers = []
+    def __init__(self, function, word=None, settings=None, name=None):
+        word = word or getattr(function, "__name__", "operation").strip("_")
+        self.function, self.word, self.settings = function, _WORDS.get(word, word), settings or {}
+        self.name = name or auto_name(self.word)
+        self._nodes = []
+
+    @property
+    def class_name(self):
+        return "".join(part.capitalize() for part in self.word.split("_"))
+
+    @property
+    def output_shape(self):
+        return _map(lambda t: tuple(t.shape), self._nodes[0].outputs)
 
     def __call__(self, *args, **kwargs):
-        return self.function(*args, **kwargs)
+        if not is_symbolic(list(args), kwargs):
+            return self.function(*args, **self.settings, **kwargs)
+        outputs = infer(self.function, args, {**self.settings, **kwargs})
+        self._nodes.append(Node(self, args, kwargs, outputs))
+        return outputs
+
+    def __repr__(self):
+        return f"<Operation name={self.name}>"
+
+
+# Keras' words for Python's operators.
+_WORDS = {"sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide", "pow": "power", "lt": "less",
+          "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal", "and": "logical_and",
+          "or": "logical_or", "xor": "logical_xor", "neg": "negative", "abs": "absolute", "invert": "logical_not", "getitem": "get_item"}
 
 
 def is_symbolic(*structures):
     return any(isinstance(t, KerasTensor) for s in structures for t in _nest.flatten(s))
 
 
-def call(function, *args, **kwargs):
+def call(function, *args, word=None, **kwargs):
     """function(*args) as a node of the graph."""
-    outputs = infer(function, args, kwargs)
-    Node(Operation(function), args, kwargs, outputs)
-    return outputs
+    return Operation(function, word)(*args, **kwargs)
 
 
 # Stand-ins for open extents: what differs between the two runs is open.

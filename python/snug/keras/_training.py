@@ -32,9 +32,9 @@ class Trainer:
         if metrics is not None or weighted_metrics is not None:      # else those of the last time stay, as in Keras
             self.__dict__["_compile_metrics"] = _compiled.CompileMetrics(metrics, weighted_metrics, made)
 
-    def _require_compiled(self, method):
+    def _require_compiled(self):
         if not self.compiled:
-            raise ValueError(f"You must call `compile()` before calling `{method}()`.")
+            raise ValueError("You must call `compile()` before using the model.")
 
     @property
     def metrics(self):
@@ -162,7 +162,7 @@ class Trainer:
             validation_data=None, shuffle=True, class_weight=None, sample_weight=None, initial_epoch=0, steps_per_epoch=None,
             validation_steps=None, validation_batch_size=None, validation_freq=1, **ignored):
         from snug.keras import callbacks as kc
-        self._require_compiled("fit")
+        self._require_compiled()
         if validation_split and validation_data is None:
             x, y, sample_weight = _data._as_arrays(x), _data._as_arrays(y), _data._as_arrays(sample_weight)
             (x, y, sample_weight), validation_data = _data.train_validation_split(x, y, sample_weight, validation_split)
@@ -230,7 +230,7 @@ class Trainer:
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
                  return_dict=False, _within_fit=False, **ignored):
         from snug.keras import callbacks as kc
-        self._require_compiled("evaluate")
+        self._require_compiled()
         batches = _data.source(x, y, sample_weight, batch_size, False, steps)
         runner = callbacks if isinstance(callbacks, kc.CallbackList) else \
             kc.CallbackList(callbacks, add_progbar=verbose not in (0, False), verbose=verbose, epochs=1,
@@ -288,14 +288,14 @@ class Trainer:
         return logs if return_dict else self._in_order(logs)
 
     def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False, reset_metrics=False):
-        self._require_compiled("train_on_batch")
+        self._require_compiled()
         data = tuple(_data._convert(_data._as_arrays(v)) for v in (x, y, sample_weight))
         if class_weight:
             data = _weigh_classes(data, class_weight)
         return self._on_batch("train_step", data, return_dict)
 
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
-        self._require_compiled("test_on_batch")
+        self._require_compiled()
         return self._on_batch("test_step", tuple(_data._convert(_data._as_arrays(v)) for v in (x, y, sample_weight)), return_dict)
 
     def predict_on_batch(self, x):

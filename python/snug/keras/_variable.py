@@ -29,3 +29,17 @@ class KerasVariable(Variable):
     @property
     def value(self):
         return self.read_value()
+
+    @property
+    def dtype(self):
+        return _C.Variable.dtype.__get__(self).name
+
+    def __repr__(self):
+        from snug import _types
+        try:
+            value = f", value={self.numpy()}"
+        except _types.Peek:         # in a trace it has none
+            value = ""
+        return f"<Variable path={self.path}, shape={tuple(self.shape)}, dtype={self.dtype}{value}>"
+
+    __str__ = __repr__

@@ -104,13 +104,16 @@ def get(identifier):
             return globals().get(identifier) or __getattr__(identifier)
         except AttributeError:
             return _of_user(identifier)
+    if isinstance(identifier, dict):
+        return deserialize(identifier)
     if callable(identifier):
         return identifier
     raise ValueError(f"Could not interpret activation function identifier: {identifier}")
 
 
 def serialize(activation):
-    return activation.__name__
+    from snug.keras import _serial
+    return _serial.to_config(activation)
 
 
 def deserialize(config, custom_objects=None):

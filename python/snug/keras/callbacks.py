@@ -149,7 +149,7 @@ class ProgbarLogger(Callback):
         self.params["steps"] = self.params.get("steps") or self.done
         if self.verbose == 1:
             self._bar(logs, True)
-        else:
+        elif self.verbose:
             seconds = time.time() - self.began
             words = "".join(f" - {k}: {_shown(v)}" for k, v in (logs or {}).items())
             print(f"{self.done}/{self.params['steps']} - {seconds:.0f}s - {seconds / max(1, self.done) * 1e3:.0f}ms/step{words}", flush=True)
@@ -237,8 +237,15 @@ class _Monitor(Callback):
     def _rises(self):
         if self.mode in ("min", "max"):
             return self.mode == "max"
-        name = self.monitor.removeprefix("val_")
-        return name.endswith(("acc", "accuracy", "auc", "precision", "recall")) or name.startswith(("fmeasure", "f1"))
+        name, direction = self.monitor.removeprefix("val_"), None
+        found = self.model._compile_metrics.metrics if self.model._compile_metrics is not None else []
+        for metric in found:
+            direction = metric._direction if metric.name == name else direction
+        if direction is None and name != "loss":
+            raise ValueError(f"{type(self).__name__} callback received monitor={self.monitor}, but Keras isn't able to automatically"
+                             " determine whether that metric should be maximized or minimized. Pass `mode='max'` in order to monitor"
+                             " based on the highest metric value, or pass `mode='min'` in order to use the lowest value.")
+        return direction == "up"
 
     def _better(self, value, best):
         if best is None:
@@ -246,6 +253,7 @@ class _Monitor(Callback):
         return value - self.min_delta > best if self._rises() else value + self.min_delta < best
 
     def _value(self, logs):
+        self._rises()           # refuses what it cannot judge
         value = (logs or {}).get(self.monitor)
         if value is None:
             import warnings
@@ -334,6 +342,14 @@ class ModelCheckpoint(_Monitor):
         self._setup(monitor, mode)
         self.filepath, self.verbose, self.save_best_only, self.save_weights_only = str(filepath), verbose, save_best_only, save_weights_only
         self.save_freq, self.best = save_freq, initial_value_threshold
+        if save_freq != "epoch" and not isinstance(save_freq, int):
+            raise ValueError(f"Unrecognized save_freq: {save_freq}. Expected save_freq are 'epoch' or integer values")
+        if save_weights_only and not self.filepath.endswith(".weights.h5"):
+            raise ValueError("When using `save_weights_only=True` in `ModelCheckpoint`, the filepath provided must end in `.weights.h5`"
+                             f" (Keras weights format). Received: filepath={self.filepath}")
+        if not save_weights_only and not self.filepath.endswith((".keras", ".h5")):
+            raise ValueError("The filepath provided must end in `.keras` (Keras model format). Received:"
+                             f" filepath={self.filepath}")
         self._epoch, self._batches = 0, 0
 
     def on_epoch_begin(self, epoch, logs=None):

@@ -437,26 +437,6 @@ def _arrange(args, kwargs):
     return tensors, roles, " ".join(words)
 
 
-class Normalization(_Built):
-    _signature = _signatures.LAYERS["Normalization"]
-    _keras_module = "keras.layers"
-
-    def adapt(self, data):
-        """Mean and variance of the data, over all axes but those that are kept."""
-        from snug._lazy import tf
-        batches = [_C.convert_to_tensor(data)] if hasattr(data, "shape") or isinstance(data, list) else \
-            [_C.convert_to_tensor(b[0] if isinstance(b, tuple) else b) for b in data]
-        x = tf.cast(tf.concat(batches, 0) if len(batches) > 1 else batches[0], "float32")
-        x = tf.reshape(x, [-1, 1]) if len(x.shape) == 1 else x
-        axis = self._values["axis"]
-        keep = () if axis is None else tuple(a % len(x.shape) for a in (axis if isinstance(axis, (list, tuple)) else (axis,)))
-        over = [a for a in range(len(x.shape)) if a not in keep]
-        mean, variance = tf.nn.moments(x, over)
-        self._values["mean"], self._values["variance"] = mean.numpy().tolist(), variance.numpy().tolist()
-        rows = [1] * (len(x.shape) - len(mean.shape)) + list(mean.shape)
-        self.__dict__.update(mean=tf.reshape(mean, rows), variance=tf.reshape(variance, rows), _c=None, built=True)
-
-
 def _keys_of(variable, kind):
     """Settings that may speak of a variable: kernel_initializer of kernel, depthwise_initializer of depthwise_kernel."""
     return f"{variable.name}_{kind}", f"{variable.name.removesuffix('_kernel')}_{kind}"
@@ -511,19 +491,16 @@ MultiHeadAttention._keras_module = "keras.layers"
 
 def __getattr__(name):
     name_of = _signatures.LAYER_ALIASES.get(name, name)
-    if name_of in _signatures.LAYERS and name_of not in globals():
+    if name_of in _signatures.LAYERS and name_of not in globals() and name_of != "Normalization":
         globals()[name_of] = _make(name_of)
     if name_of in globals():
         globals()[name] = globals()[name_of]
         return globals()[name]
     if name.startswith("__"):
         raise AttributeError(name)
-    if name in _OF_TEXT:
-        from snug.keras import _lookup
-        globals()[name] = getattr(_lookup, name)
-        return globals()[name]
-    from snug.keras import _augment, _hashing
-    home = _augment if name in _augment.NAMES else _hashing if name in _HASHED else None
+    from snug.keras import _augment, _hashing, _lookup, _normalization
+    home = _lookup if name in _OF_TEXT else _hashing if name in _HASHED else _normalization if name == "Normalization" else \
+        _augment if name in _augment.NAMES else None
     if home is not None:
         globals()[name] = getattr(home, name)
         return globals()[name]
@@ -601,6 +578,18 @@ class Lambda(Layer):
         if "training" in accepts:
             kwargs["training"] = training
         return self.function(inputs, **kwargs)
+
+    def get_config(self):
+        shape = {} if self._output_shape is None else {"output_shape": _serial.to_config(self._output_shape)}
+        return {**Layer.get_config(self), "function": _serial.to_config(self.function), **shape,
+                "arguments": _serial.to_config(self.arguments)}
+
+    @classmethod
+    def from_config(cls, config):
+        function = config["function"]
+        function = _serial.find_function(function) if isinstance(function, str) else _serial.deserialize_keras_object(function)
+        shape = config.get("output_shape")
+        return cls(**{**config, "function": function, "output_shape": tuple(shape) if isinstance(shape, list) else shape})
 
 
 class RNN(_Built):

@@ -94,6 +94,20 @@ def reduce_weighted(values, sample_weight=None, reduction="sum_over_batch_size")
     return total / count
 
 
+def _check_shapes(function, y_true, y_pred):
+    """Cross-entropies broadcast nothing: labels of another shape are a mistake."""
+    if function not in ("categorical_crossentropy", "binary_crossentropy"):
+        return
+    a, b = list(y_true.shape), list(y_pred.shape)
+    a, b = (a[:-1] if len(a) == len(b) + 1 and a[-1:] == [1] else a), (b[:-1] if len(b) == len(a) + 1 and b[-1:] == [1] else b)
+    if len(a) != len(b):
+        raise ValueError("Arguments `target` and `output` must have the same rank (ndim). Received:"
+                         f" target.shape={tuple(a)}, output.shape={tuple(b)}")
+    if a != b:
+        raise ValueError("Arguments `target` and `output` must have the same shape. Received:"
+                         f" target.shape={tuple(a)}, output.shape={tuple(b)}")
+
+
 class _Built(Loss):
     """One of the engine's losses."""
     _signature = ""
@@ -113,10 +127,12 @@ class _Built(Loss):
             self.__dict__.setdefault(key, value)
 
     def call(self, y_true, y_pred):
+        _check_shapes(self._function, y_true, y_pred)
         return _C.loss(self._engine_text, y_true, y_pred, None, False)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         y_true, y_pred = _as_tensors(y_true, y_pred)
+        _check_shapes(self._function, y_true, y_pred)
         if self.reduction == "sum_over_batch_size" and sample_weight is None and type(self).call is _Built.call:
             return _C.loss(self._engine_text, y_true, y_pred, None, True)
         return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction)

@@ -19,6 +19,15 @@ _ALIASES = {"mse": "MeanSquaredError", "mae": "MeanAbsoluteError", "mape": "Mean
 _ENGINE = {"AUC": "auc", "KLDivergence": "kl_divergence", "LogCoshError": "logcosh", "F1Score": "f1_score", "FBetaScore": "fbeta_score",
            "MeanIoU": "mean_io_u", "BinaryIoU": "binary_io_u", "IoU": "io_u", "OneHotIoU": "one_hot_io_u",
            "OneHotMeanIoU": "one_hot_mean_io_u", "R2Score": "r2_score"}
+_NUMBERED = ("AUC BinaryIoU FalseNegatives FalsePositives IoU MeanIoU OneHotIoU OneHotMeanIoU Precision PrecisionAtRecall Recall"
+             " RecallAtPrecision SensitivityAtSpecificity SpecificityAtSensitivity TrueNegatives TruePositives").split()
+_UP = ("AUC Accuracy BinaryAccuracy BinaryIoU CategoricalAccuracy ConcordanceCorrelation CosineSimilarity F1Score FBetaScore IoU MeanIoU"
+       " OneHotIoU OneHotMeanIoU PearsonCorrelation Precision PrecisionAtRecall R2Score Recall RecallAtPrecision"
+       " SensitivityAtSpecificity SparseCategoricalAccuracy SparseTopKCategoricalAccuracy SpecificityAtSensitivity"
+       " TopKCategoricalAccuracy").split()
+_DOWN = ("BinaryCrossentropy CategoricalCrossentropy CategoricalHinge Hinge KLDivergence LogCoshError MeanAbsoluteError"
+         " MeanAbsolutePercentageError MeanSquaredError MeanSquaredLogarithmicError Poisson RootMeanSquaredError"
+         " SparseCategoricalCrossentropy SquaredHinge").split()
 _in_step = ThreadList([0])
 
 
@@ -118,6 +127,12 @@ class Metric:
     @property
     def name(self):
         return self._name
+
+    @property
+    def _direction(self):
+        """Which way is better, where that is known."""
+        names = [c.__name__ for c in type(self).__mro__ if c.__module__ == __name__]
+        return "up" if any(n in _UP for n in names) else "down" if any(n in _DOWN for n in names) else None
 
     @property
     def dtype(self):
@@ -253,7 +268,8 @@ class _Built(Metric):
             cls._signature = _serial.parse_signature(cls._signature)
         name, dtype = kwargs.pop("name", None), kwargs.pop("dtype", None)
         values = _serial.bind(type(self).__name__, cls._signature, args, kwargs)
-        super().__init__(dtype=dtype, name=name or snake(cls._shown))
+        shown = snake(cls._shown)
+        super().__init__(dtype=dtype, name=name or (auto_name(shown) if cls.__name__ in _NUMBERED else shown))
         self._settings = values
         self._loss = None
         self.__dict__["_c"] = None

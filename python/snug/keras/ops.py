@@ -23,7 +23,7 @@ def _either(function, name):
     """On tensors at once, on symbolic ones a node."""
     def call(*args, **kwargs):
         if _symbolic.is_symbolic(list(args), kwargs):
-            return _symbolic.call(function, *args, **kwargs)
+            return _symbolic.call(function, *args, word=name, **kwargs)
         return function(*args, **kwargs)
     call.__name__ = name
     return call
