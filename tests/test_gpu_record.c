@@ -226,6 +226,61 @@ static void test_a_plan_that_never_ran_is_served_with_its_reserve(void **state) 
     snug_recorder_destroy(r);
 }
 
+/* Of each column the sum of its squares. */
+enum { TALL = 4096, WIDE = 1024 };
+
+static snug_status sum_squares(snug_recorder *r, snug_tensor *x, float *out, snug_error *err) {
+    snug_tensor *square = NULL, *sum = NULL;
+    snug_status status = snug_record_op(r, "mul", "", (snug_tensor *[]){x, x}, 2, &square, 1, err);
+    if (status == SNUG_OK)
+        status = snug_record_op(r, "sum", "axes=0", &square, 1, &sum, 1, err);
+    snug_tensor_drop(square);
+    if (status == SNUG_OK)
+        status = snug_tensor_read(sum, out, WIDE * sizeof *out, err);
+    snug_tensor_drop(sum);
+    return status;
+}
+
+/* 16 MiB within a budget that leaves 14, or 5 once they are there: plans bring them in slices, from
+ * the host, and later batches have a plan at hand. */
+static void test_a_batch_larger_than_what_is_left_is_fed_in_slices(void **state) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {TALL, WIDE}};
+    static float values[TALL * WIDE], here[WIDE], there[WIDE];
+    snug_error err;
+    snug_recorder *r;
+    snug_recorder_info info;
+    snug_tensor *x;
+    for (int i = 0; i < TALL * WIDE; i++)
+        values[i] = (float)(i % 1013) / 1013;
+    expect_ok(snug_recorder_create(*state, &r, &err), &err);
+    expect_ok(snug_tensor_copy(r, &type, values, &x, &err), &err);
+    expect_ok(sum_squares(r, x, here, &err), &err);
+    snug_tensor_drop(x);
+    snug_recorder_destroy(r);
+    for (int later = 0; later < 2; later++) {
+        if (later)
+            expect_ok(open_gpu(*state, 0, &err), &err);
+        else
+            (void)open_with_left(*state, 14 * MIB);
+        expect_ok(snug_recorder_create(*state, &r, &err), &err);
+        for (int batch = 0; batch < 3; batch++) {
+            expect_ok(snug_tensor_copy(r, &type, values, &x, &err), &err);
+            if (later && batch == 0)
+                expect_ok(snug_device_budget(
+                              *state, fresh.context_bytes + card()->held_bytes + 5 * MIB, &err),
+                          &err);
+            expect_ok(sum_squares(r, x, there, &err), &err);
+            for (int i = 0; i < WIDE; i++)
+                assert_float_equal(there[i], here[i], 1e-3);
+            snug_tensor_drop(x);
+            snug_recorder_tell(r, &info);
+            assert_true(info.slices > 1);
+        }
+        assert_true(info.n_hits > 0);
+        snug_recorder_destroy(r);
+    }
+}
+
 /* Four times 2^62 bytes would be none. */
 static void test_the_sum_of_results_does_not_wrap(void **state) {
     const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {1 << 30, 1 << 30}};
@@ -292,6 +347,7 @@ int main(void) {
         gpu_test(test_a_plan_that_never_ran_is_served_with_its_reserve),
         gpu_test(test_a_tight_moment_does_not_forbid_captures),
         gpu_test(test_the_sum_of_results_does_not_wrap),
+        gpu_test(test_a_batch_larger_than_what_is_left_is_fed_in_slices),
     };
     return cmocka_run_group_tests_name("gpu_record", tests, NULL, NULL);
 }

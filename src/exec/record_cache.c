@@ -81,7 +81,7 @@ static snug_status write_key(const sn_recording *rec, bool on_card, key *k, snug
     for (uint32_t i = 0; i < sn_graph_n_inputs(g); i++) {
         const sn_value v = sn_graph_input_at(g, i);
         SNUG_TRY(add_type(k, sn_graph_type(g, v), err));
-        k->words[k->n++] = v.i;
+        k->words[k->n++] = (uint64_t)sn_graph_value_at(g, v)->fed << 32 | v.i;
     }
     for (uint32_t i = 0; i < sn_graph_n_vars(g); i++) {
         const sn_variable *v = sn_graph_var_at(g, (sn_var){i});
@@ -469,6 +469,16 @@ snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, bool on_car
         (*out)->last_used = ++r->serial;
     sn_free(r->engine, SN_MEM_PLAN, k.words, k.cap * sizeof *k.words);
     return status;
+}
+
+bool sn_cache_has(snug_recorder *r, const sn_recording *rec, bool on_card, size_t extra) {
+    key k = {.engine = r->engine};
+    size_t room;
+    const bool has = write_key(rec, on_card, &k, NULL) == SNUG_OK &&
+                     (on_card ? find_card_room : find_room)(r, extra, &room, NULL) == SNUG_OK &&
+                     look_up(r, &k, room) != NULL;
+    sn_free(r->engine, SN_MEM_PLAN, k.words, k.cap * sizeof *k.words);
+    return has;
 }
 
 void snug_recorder_trim(snug_recorder *r) {

@@ -2,7 +2,8 @@
  *
  *     inline    variables that nobody can reach are ordinary values
  *     name      values with handles, and what open tapes will read, become outputs of the graph
- *     find      a plan at hand, or a new one
+ *     find      a plan at hand, or a new one; where a card has no room for leaves, one that
+ *               brings their rows slice by slice
  *     bring     leaves and variables to where the plan runs
  *     bind      leaves, homes of variables, fresh storage for outputs, parameters
  *     run
@@ -17,6 +18,9 @@
 
 #include <stdio.h>
 #include <string.h>
+
+/* From so many bytes on a leaf may be brought to a card in parts. */
+#define FED_BYTES ((size_t)1 << 20)
 
 typedef struct {
     snug_recorder *r;
@@ -113,8 +117,9 @@ static bool may_take(const run *u, sn_value v, size_t bytes) {
     const sn_node_info *n = sn_graph_node_at(g, info->node);
     for (int k = 0; k < n->n_in; k++) {
         const sn_value_info *in = sn_graph_value_at(g, n->in[k]);
-        if (in->kind == SN_VALUE_INPUT && sn_op_may_overwrite(n->op, (int)info->index, k) &&
-            is_free(u, in->index) && u->rec->leaf[in->index].storage->bytes == bytes)
+        if (in->kind == SN_VALUE_INPUT && !in->fed &&
+            sn_op_may_overwrite(n->op, (int)info->index, k) && is_free(u, in->index) &&
+            u->rec->leaf[in->index].storage->bytes == bytes)
             return true;
     }
     return false;
@@ -168,20 +173,32 @@ static snug_status part_leaf(run *u, sn_leaf *leaf, size_t bytes, snug_error *er
     return SNUG_OK;
 }
 
-/* A part of what lies on the other side is brought alone, and a part on the card must lie where
- * kernels there can read it. */
+static bool is_fed(const run *u, uint32_t leaf) {
+    const sn_graph *g = u->rec->graph;
+    return sn_graph_value_at(g, sn_graph_input_at(g, leaf))->fed;
+}
+
+/* Where the plan runs; a part on the card must lie where kernels there can read it. */
+static bool is_here(const run *u, const sn_leaf *leaf, size_t bytes) {
+    const sn_storage *s = leaf->storage;
+    if (!u->on_card)
+        return s->data != NULL;
+    return s->there && (bytes == s->bytes || leaf->offset % SN_GPU_ALIGN == 0);
+}
+
+/* A part of what lies on the other side is brought alone. */
 static snug_status bring_leaf(run *u, uint32_t i, snug_error *err) {
     sn_leaf *leaf = &u->rec->leaf[i];
     size_t bytes;
-    if (!leaf->storage || (!u->on_card && leaf->storage->data))
+    if (!leaf->storage || is_fed(u, i))
         return SNUG_OK;
     SNUG_TRY(leaf_bytes(u, i, &bytes, err));
+    if (is_here(u, leaf, bytes))
+        return SNUG_OK;
     if (bytes == leaf->storage->bytes)
         return u->on_card ? sn_storage_to_card(u->r, leaf->storage, err)
                           : sn_storage_to_host(u->r, leaf->storage, err);
-    return u->on_card && leaf->storage->there && leaf->offset % SN_GPU_ALIGN == 0
-               ? SNUG_OK
-               : part_leaf(u, leaf, bytes, err);
+    return part_leaf(u, leaf, bytes, err);
 }
 
 static snug_status bring_variable(const run *u, snug_variable *v, snug_error *err) {
@@ -258,6 +275,107 @@ static snug_status find_entry(run *u, snug_error *err) {
                                  : sn_cache_find(u->r, u->rec, u->on_card, all, &u->entry, err);
 }
 
+/* --- leaves that the plan brings itself ------------------------------------------------------- */
+/* What of the leaves may be fed (on the host, and large) is fed, or nothing is. Bytes of those. */
+static size_t set_feeds(const run *u, bool fed) {
+    size_t sum = 0;
+    for (uint32_t i = 0; i < u->rec->n_leaf; i++) {
+        const sn_storage *s = u->rec->leaf[i].storage;
+        size_t bytes;
+        const bool may = u->on_card && s && s->data && !s->there &&
+                         leaf_bytes(u, i, &bytes, NULL) == SNUG_OK && bytes >= FED_BYTES;
+        sn_graph_set_fed(u->rec->graph, i, fed && may);
+        sum += may ? bytes : 0;
+    }
+    return sum;
+}
+
+static bool has_plan(const run *u) {
+    size_t extra;
+    return count_extra(u, true, &extra, NULL) == SNUG_OK &&
+           sn_cache_has(u->r, u->rec, true, extra);
+}
+
+/* Large leaves lie on the host alone. */
+static snug_status take_back(run *u, snug_error *err) {
+    snug_recorder *r = u->r;
+    for (uint32_t i = 0; i < u->rec->n_leaf; i++) {
+        sn_storage *s = u->rec->leaf[i].storage;
+        if (!s || !s->there || s->bytes < FED_BYTES)
+            continue;
+        SNUG_TRY(sn_storage_to_host(r, s, err));
+        sn_storage_leave_card(r, s);
+    }
+    return SNUG_OK;
+}
+
+static snug_status bring_and_find(run *u, snug_error *err) {
+    SNUG_TRY(bring_leaves(u, err));
+    return find_entry(u, err);
+}
+
+/* Leaves that would take most of what is left, or that a plan at hand brings. */
+static bool should_feed(const run *u) {
+    size_t left;
+    const size_t sum = set_feeds(u, true);
+    if (sum == 0 || sn_gpu_room(u->r->card, &left, NULL) != SNUG_OK)
+        return false;
+    left += sn_executor_arena(u->r->there, SN_MEM_FIRST_ARENA).bytes;
+    return sum > left / 2 || has_plan(u);
+}
+
+/* And all large ones where there is no plan without. */
+static snug_status find_way(run *u, snug_error *err) {
+    snug_error first;
+    if (!u->on_card)
+        return bring_and_find(u, err);
+    if (should_feed(u)) {
+        const snug_status status = bring_and_find(u, err);
+        if (status != SNUG_E_BUDGET)
+            return status;
+    }
+    (void)set_feeds(u, false);
+    const snug_status status = bring_and_find(u, &first);
+    if (status == SNUG_E_BUDGET && take_back(u, NULL) == SNUG_OK && set_feeds(u, true) > 0)
+        return bring_and_find(u, err);
+    if (status != SNUG_OK && err)
+        *err = first;
+    return status;
+}
+
+/* Rows of a leaf on the host. */
+static snug_status fill_rows(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *to,
+                             snug_error *err) {
+    const sn_leaf *leaf = ctx;
+    const size_t row = n_rows > 0 ? to->bytes / (size_t)n_rows : 0;
+    (void)err;
+    memcpy(to->data, (const char *)leaf->storage->data + leaf->offset + (size_t)first_row * row,
+           to->bytes);
+    return SNUG_OK;
+}
+
+static bool feeds(const sn_plan *p, uint32_t input) {
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        if (p->steps[i].kind == SN_STEP_FEED && p->steps[i].input == input)
+            return true;
+    return false;
+}
+
+/* Of a leaf that is a result, too, the plan wants the bytes. Values as large as those that are fed
+ * stay on the host from now on when they are made. */
+static snug_status settle_feeds(run *u, snug_error *err) {
+    snug_recorder *r = u->r;
+    for (uint32_t i = 0; i < u->rec->n_leaf; i++) {
+        if (!is_fed(u, i))
+            continue;
+        const size_t bytes = u->rec->leaf[i].storage->bytes;
+        sn_graph_set_fed(u->rec->graph, i, feeds(u->entry->plan, i));
+        SNUG_TRY(bring_leaf(u, i, err));
+        r->fed_bytes = r->fed_bytes == 0 || bytes < r->fed_bytes ? bytes : r->fed_bytes;
+    }
+    return SNUG_OK;
+}
+
 /* Its bytes where the plan runs. */
 static void *bytes_of(const run *u, const sn_storage *s) {
     return u->on_card ? s->there->data : s->data;
@@ -265,8 +383,11 @@ static void *bytes_of(const run *u, const sn_storage *s) {
 
 static void bind_leaves(const run *u) {
     for (uint32_t i = 0; i < u->rec->n_leaf; i++) {
-        const sn_leaf *leaf = &u->rec->leaf[i];
-        if (leaf->storage)
+        sn_leaf *leaf = &u->rec->leaf[i];
+        if (is_fed(u, i))
+            sn_session_bind_input(u->entry->session, i,
+                                  (sn_input_binding){.ctx = leaf, .fill = fill_rows});
+        else if (leaf->storage)
             sn_session_bind_value(u->entry->session, sn_graph_input_at(u->entry->graph, i),
                                   (unsigned char *)bytes_of(u, leaf->storage) + leaf->offset);
     }
@@ -462,10 +583,13 @@ static snug_status find_and_run(run *u, snug_error *err) {
         return SNUG_OK; /* nobody wants anything that is not there */
     const bool direct = sn_direct_fits(u->rec);
     u->on_card = u->r->card && !direct && !u->rec->on_host && !is_tiny(u->rec);
-    SNUG_TRY(bring_leaves(u, err));
-    if (direct)
+    if (direct) {
+        SNUG_TRY(bring_leaves(u, err));
         return run_direct(u, err);
-    SNUG_TRY(find_entry(u, err));
+    }
+    SNUG_TRY(find_way(u, err));
+    if (u->on_card)
+        SNUG_TRY(settle_feeds(u, err));
     SNUG_TRY(bind(u, err));
     tell(u->r, u->entry->plan);
     const snug_status status = execute(u, err);

@@ -288,6 +288,7 @@ static bool copy_there(snug_recorder *r, const snug_type *type, const void *data
     snug_tensor *t;
     if (!r->card || r->on_host || r->now->outer || sn_type_check(type, false, NULL) != SNUG_OK ||
         snug_type_bytes(type, &bytes, NULL) != SNUG_OK || bytes < LEAST_THERE ||
+        (r->fed_bytes > 0 && bytes >= r->fed_bytes) ||
         sn_gpu_room(r->card, &left, NULL) != SNUG_OK || bytes > left / 2 ||
         sn_storage_create_there(r, SN_MEM_TENSORS, bytes, &s, NULL) != SNUG_OK)
         return false;

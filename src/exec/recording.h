@@ -233,6 +233,7 @@ struct snug_recorder {
     size_t card_tensor_bytes, card_variable_bytes;
     size_t card_left_bytes, card_reserve_bytes; /* when the newest plan was looked for */
     size_t card_peak_bytes;
+    size_t fed_bytes; /* values of so many are made on the host: plans bring them; 0: none yet */
     bool on_host; /* who sits records for the host */
     sn_entry *entries;
     size_t n_entries;
@@ -417,6 +418,8 @@ SNUG_CHECKED snug_status sn_flush(snug_recorder *r, snug_error *err);
 /* The plan of a recording whose outputs are named; makes it when there is none at hand. */
 SNUG_CHECKED snug_status sn_cache_find(snug_recorder *r, const sn_recording *rec, bool on_card,
                                        size_t extra, sn_entry **out, snug_error *err);
+/* Whether that would find one at hand. */
+bool sn_cache_has(snug_recorder *r, const sn_recording *rec, bool on_card, size_t extra);
 void sn_cache_clear(snug_recorder *r);
 /* Other plans of the card go. */
 void sn_cache_keep(snug_recorder *r, const sn_entry *only);

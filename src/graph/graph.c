@@ -381,6 +381,10 @@ bool sn_graph_is_outside(const sn_graph *g) {
     return g->outside;
 }
 
+void sn_graph_set_fed(sn_graph *g, uint32_t input, bool fed) {
+    SN_PAGED(g->values, g->inputs[input].value.i)->fed = fed;
+}
+
 void sn_graph_set_owner_at(sn_graph *g, uint32_t owner) {
     g->owner = owner;
 }

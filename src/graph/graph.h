@@ -50,6 +50,7 @@ typedef struct {
     uint32_t index; /* which output of the maker; which input; which variable */
     int32_t var;    /* the variable this value is a version of, or -1 */
     uint32_t version;
+    bool fed; /* an input that is fed though the graph is outside */
 } sn_value_info;
 
 /* What part of a step a node belongs to; for reports and for the order. */
@@ -139,6 +140,9 @@ void sn_graph_set_part(sn_graph *g, sn_part part);
  * the caller's business alone: nobody checks that they differ. */
 void sn_graph_set_outside(sn_graph *g);
 bool sn_graph_is_outside(const sn_graph *g);
+/* But this input: steps of a plan bring its rows, as in other graphs. Not where it is an output,
+ * too: then it is bound all the same. */
+void sn_graph_set_fed(sn_graph *g, uint32_t input, bool fed);
 
 /* Moves a variable to another home: of a graph that will share a state store with others. */
 void sn_graph_set_home(sn_graph *g, sn_var var, uint32_t home);

@@ -16,6 +16,7 @@ static snug_status copy_inputs(sn_replay *r, const snug_type *types, snug_error 
         const sn_value v = sn_graph_input_at(r->from, i);
         const snug_type *type = types ? &types[i] : sn_graph_type(r->from, v);
         SNUG_TRY(sn_graph_input(r->to, sn_graph_input_name(r->from, i), type, &r->value[v.i], err));
+        sn_graph_set_fed(r->to, i, sn_graph_value_at(r->from, v)->fed);
     }
     return SNUG_OK;
 }

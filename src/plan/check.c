@@ -414,6 +414,16 @@ static snug_status set_up_homes(checker *c, bool file) {
     return SNUG_OK;
 }
 
+/* An input that steps feed: it is no output's bytes. */
+static bool is_fed(const checker *c, sn_value v) {
+    bool output = false;
+    if (!sn_graph_value_at(c->g, v)->fed)
+        return false;
+    for (uint32_t i = 0; i < sn_graph_n_outputs(c->g); i++)
+        output = output || c->root[sn_graph_output_at(c->g, i).i] == c->root[v.i];
+    return !output;
+}
+
 /* Inputs, which are there, and outputs, which are not yet, of a graph that has them outside. */
 static snug_status set_up_outside(checker *c) {
     const uint32_t n_inputs = sn_graph_n_inputs(c->g), n_outputs = sn_graph_n_outputs(c->g);
@@ -423,7 +433,7 @@ static snug_status set_up_outside(checker *c) {
         const sn_value v =
             i < n_inputs ? sn_graph_input_at(c->g, i) : sn_graph_output_at(c->g, i - n_inputs);
         c->value = c->root[v.i];
-        if (c->outside[c->value] != NOWHERE ||
+        if (c->outside[c->value] != NOWHERE || (i < n_inputs && is_fed(c, v)) ||
             sn_graph_value_at(c->g, (sn_value){c->value})->var >= 0)
             continue;
         c->outside[c->value] = *state;

@@ -68,10 +68,11 @@ static void mark_needed(sn_planner *p, bool *value_needed) {
 
 /* Inputs and outputs of a graph that has them in the caller's memory. */
 static void find_outside(sn_planner *p) {
-    for (uint32_t v = 0; sn_graph_is_outside(p->graph) && v < p->n_values; v++)
-        p->outside[v] =
-            p->root[v] == v && !sn_plan_in_state(p, v) &&
-            (p->is_output[v] || sn_graph_value_at(p->graph, (sn_value){v})->kind == SN_VALUE_INPUT);
+    for (uint32_t v = 0; sn_graph_is_outside(p->graph) && v < p->n_values; v++) {
+        const sn_value_info *info = sn_graph_value_at(p->graph, (sn_value){v});
+        p->outside[v] = p->root[v] == v && !sn_plan_in_state(p, v) &&
+                        (p->is_output[v] || (info->kind == SN_VALUE_INPUT && !info->fed));
+    }
 }
 
 snug_status sn_plan_describe(sn_planner *p, snug_error *err) {

@@ -92,7 +92,8 @@ static bool is_taken(const uint32_t *donor, uint32_t n, uint32_t input) {
 }
 
 static bool is_candidate(const sn_plan *p, const sn_node_info *n, int o, uint32_t root) {
-    return sn_graph_value_at(p->graph, (sn_value){root})->kind == SN_VALUE_INPUT &&
+    const sn_value_info *info = sn_graph_value_at(p->graph, (sn_value){root});
+    return info->kind == SN_VALUE_INPUT && !info->fed &&
            p->value_bytes[root] == p->value_bytes[n->out[o].i] && may_overwrite(p, n, o, root) &&
            !is_output(p, root);
 }
