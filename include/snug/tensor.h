@@ -29,6 +29,9 @@ extern "C" {
     X(I32, i32, 4, "<i4", "I32")                                                                   \
     X(I64, i64, 8, "<i8", "I64")                                                                   \
     X(BOOL, bool, 1, "|b1", "BOOL")                                                                \
+    X(I16, i16, 2, "<i2", "I16")                                                                   \
+    X(U16, u16, 2, "<u2", "U16")                                                                   \
+    X(U32, u32, 4, "<u4", "U32")                                                                   \
     X(OPAQUE, opaque, 0, "", "") /* bytes are the device's business, e.g. argmax codes */
 
 typedef enum {

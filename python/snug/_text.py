@@ -6,6 +6,20 @@ def _numbers(array, write):
     return "\n" + text if "\n" in text else text
 
 
+def _array(tensor, write):
+    """The numbers as they are written: bfloat16, which NumPy has not, without more digits than it has."""
+    import numpy as np
+    array = tensor.numpy()
+    if tensor.dtype.name != "bfloat16":
+        return _numbers(array, write)
+    brief = lambda v: f"{v:g}"
+    if not array.ndim:
+        return brief(array)
+    text = np.array2string(array, separator=", " if write is repr else " ", formatter={"float_kind": brief}, prefix="array(" if write is repr else "")
+    text = f"array({text}, dtype=bfloat16)" if write is repr else text
+    return "\n" + text if "\n" in text else text
+
+
 def _of_trace(tensor):
     return tensor._is_traced
 
@@ -18,13 +32,13 @@ def _name(tensor):
 def tensor_repr(tensor):
     if _of_trace(tensor):
         return f"<tf.Tensor '{_name(tensor)}:0' shape={tensor.shape} dtype={tensor.dtype.name}>"
-    return f"<tf.Tensor: shape={tensor.shape}, dtype={tensor.dtype.name}, numpy={_numbers(tensor.numpy(), repr)}>"
+    return f"<tf.Tensor: shape={tensor.shape}, dtype={tensor.dtype.name}, numpy={_array(tensor, repr)}>"
 
 
 def tensor_str(tensor):
     if _of_trace(tensor):
         return f'Tensor("{_name(tensor)}:0", shape={tensor.shape}, dtype={tensor.dtype.name})'
-    return f"tf.Tensor({_numbers(tensor.numpy(), str)}, shape={tensor.shape}, dtype={tensor.dtype.name})"
+    return f"tf.Tensor({_array(tensor, str)}, shape={tensor.shape}, dtype={tensor.dtype.name})"
 
 
 def variable_repr(variable):
@@ -32,7 +46,7 @@ def variable_repr(variable):
     from snug import _C
     if _C.is_tracing():
         return head + ">"
-    return f"{head}, numpy={_numbers(variable.numpy(), repr)}>"
+    return f"{head}, numpy={_array(variable, repr)}>"
 
 
 class Reference:

@@ -28,8 +28,8 @@ class DType:
         import numpy as np
         if self.name == "string":
             return np.object_
-        if self.name == "bfloat16":
-            raise TypeError("NumPy has no bfloat16")
+        if self.name == "bfloat16":         # NumPy has none: numpy() gives float32
+            return np.float32
         return np.bool_ if self.name == "bool" else getattr(np, self.name)
 
     is_floating = property(lambda self: self._kind == "f")
@@ -103,14 +103,14 @@ class ComplexDType(DType):
 
 OF_ENGINE = tuple(DType(name, code, kind, size) for code, (name, kind, size) in enumerate(
     (("float32", "f", 4), ("float64", "f", 8), ("float16", "f", 2), ("bfloat16", "f", 2), ("int8", "i", 1), ("uint8", "u", 1),
-     ("int32", "i", 4), ("int64", "i", 8), ("bool", "b", 1))))
+     ("int32", "i", 4), ("int64", "i", 8), ("bool", "b", 1), ("int16", "i", 2), ("uint16", "u", 2), ("uint32", "u", 4))))
 _OTHERS = tuple((ComplexDType if kind == "c" else DType)(name, -1, kind, size) for name, kind, size in (
-    ("int16", "i", 2), ("uint16", "u", 2), ("uint32", "u", 4), ("uint64", "u", 8), ("complex64", "c", 8),
+    ("uint64", "u", 8), ("complex64", "c", 8),
     ("complex128", "c", 16), ("string", "s", 0), ("resource", "r", 0), ("variant", "r", 0), ("qint8", "i", 1),
     ("qint32", "i", 4), ("quint8", "u", 1)))
 BY_NAME = {d.name: d for d in OF_ENGINE + _OTHERS}
 _ENUM = {"float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7, "int64": 9, "bool": 10,
-         "bfloat16": 14, "float16": 19}
+         "bfloat16": 14, "uint16": 17, "float16": 19, "uint32": 22}
 _WORDS = {"half": "float16", "float": "float32", "double": "float64", "str": "string", "object": "string"}
 _CLASSES = {float: "float32", int: "int32", bool: "bool", str: "string", bytes: "string"}
 

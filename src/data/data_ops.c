@@ -130,6 +130,7 @@ snug_status sn_data_dtype(const snug_data_op *op, const char *name, snug_dtype *
     } known[] = {{"float32", SNUG_F32}, {"float64", SNUG_F64},   {"double", SNUG_F64},
                  {"float16", SNUG_F16}, {"bfloat16", SNUG_BF16}, {"half", SNUG_F16},
                  {"int32", SNUG_I32},   {"int64", SNUG_I64},     {"int8", SNUG_I8},
+                 {"int16", SNUG_I16},   {"uint16", SNUG_U16},    {"uint32", SNUG_U32},
                  {"uint8", SNUG_U8},    {"bool", SNUG_BOOL},     {"string", SNUG_OPAQUE}};
     const snug_text t = value_of(op, name);
     for (size_t i = 0; t.data && i < sizeof known / sizeof *known; i++)
@@ -138,7 +139,7 @@ snug_status sn_data_dtype(const snug_data_op *op, const char *name, snug_dtype *
             return SNUG_OK;
         }
     char me[64];
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: Snug has no dtype '%.*s'; uint8 and float32 exist",
+    return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: Snug has no dtype '%.*s'; float32 and integers of up to 32 bits exist",
                    sn_data_name(op, me, sizeof me), (int)t.bytes, t.data ? t.data : "");
 }
 

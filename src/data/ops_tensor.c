@@ -16,7 +16,8 @@ static const struct {
     int number;
     snug_dtype dtype;
 } kinds[] = {{1, SNUG_F32}, {2, SNUG_F64},   {3, SNUG_I32},   {4, SNUG_U8},   {6, SNUG_I8},
-             {9, SNUG_I64}, {10, SNUG_BOOL}, {14, SNUG_BF16}, {19, SNUG_F16}, {7, SNUG_OPAQUE}};
+             {9, SNUG_I64}, {10, SNUG_BOOL}, {14, SNUG_BF16}, {19, SNUG_F16}, {7, SNUG_OPAQUE},
+             {5, SNUG_I16}, {17, SNUG_U16},  {22, SNUG_U32}};
 
 static int number_of(snug_dtype dtype) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

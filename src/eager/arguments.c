@@ -55,6 +55,7 @@ static bool parse_dtype(const char *name, size_t n, snug_dtype *out) {
     } known[] = {{"float32", SNUG_F32}, {"float64", SNUG_F64},   {"double", SNUG_F64},
                  {"float16", SNUG_F16}, {"bfloat16", SNUG_BF16}, {"half", SNUG_F16},
                  {"int32", SNUG_I32},   {"int64", SNUG_I64},     {"int8", SNUG_I8},
+                 {"int16", SNUG_I16},   {"uint16", SNUG_U16},    {"uint32", SNUG_U32},
                  {"uint8", SNUG_U8},    {"bool", SNUG_BOOL},     {"int", SNUG_I32},
                  {"float", SNUG_F32}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -265,6 +266,14 @@ static sn_value scalar(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) 
     return sn_build_scalar(c->b, dtype, number_of(a));
 }
 
+/* What a dtype that is only stored is computed in; any other is its own. */
+static snug_dtype computed_as(snug_dtype dtype) {
+    return dtype == SNUG_F16 || dtype == SNUG_BF16  ? SNUG_F32
+           : dtype == SNUG_I16 || dtype == SNUG_U16 ? SNUG_I32
+           : dtype == SNUG_U32                      ? SNUG_I64
+                                                    : dtype;
+}
+
 sn_value sn_fn_use(sn_fn_call *c, snug_tensor *t) {
     if (!t) {
         sn_fn_refuse(c, SNUG_E_INVALID, "a tensor is wanted");
@@ -273,19 +282,52 @@ sn_value sn_fn_use(sn_fn_call *c, snug_tensor *t) {
     const snug_dtype dtype = snug_tensor_type(t)->dtype;
     const sn_value v = c->fold ? sn_fn_fold_use(c, t) : sn_record_use(&c->r, t);
     c->wide = c->wide || dtype == SNUG_F32 || dtype == SNUG_F64;
-    if (dtype != SNUG_F16 && dtype != SNUG_BF16)
+    const snug_dtype as = computed_as(dtype);
+    if (as == dtype)
         return v;
-    c->half = dtype;
-    return sn_build_cast(c->b, v, SNUG_F32);
+    *(sn_dtype_is_float(dtype) ? &c->half : &c->narrow) = dtype;
+    return sn_build_cast(c->b, v, as);
+}
+
+/* Whether the row's first name ends with one of the words: "tf.nn.top_k" with top_k. */
+static bool is_one_of(const char *names, const char *const *words, size_t n) {
+    const size_t length = strcspn(names, " ");
+    bool found = false;
+    for (size_t i = 0; i < n; i++) {
+        const size_t own = strlen(words[i]);
+        found = found || (own < length && names[length - own - 1] == '.' &&
+                          strncmp(names + length - own, words[i], own) == 0);
+    }
+    return found;
+}
+
+/* Whether the whole numbers of a result are places and counts, whatever the operands are. */
+static bool gives_places(const sn_fn_call *c, int result) {
+    static const char *const all[] = {"argmax", "argmin", "argsort", "rank", "nonzero", "digitize"};
+    static const char *const behind[] = {"top_k", "unique", "unique_with_counts"};
+    if (is_one_of(c->names, behind, sizeof behind / sizeof *behind))
+        return result > 0;
+    return strstr(c->signature, ":D=int") || is_one_of(c->names, all, sizeof all / sizeof *all);
+}
+
+static bool asks_for_dtype(const sn_fn_call *c) {
+    bool asked = false;
+    for (int i = 0; i < c->n_args; i++)
+        asked = asked || c->arg[i].kind == SNUG_ARG_DTYPE;
+    return asked;
 }
 
 /* A result that was asked for in a dtype is in it. */
-sn_value sn_fn_result(sn_fn_call *c, sn_value v) {
-    bool asked = false;
-    if (c->half == SNUG_N_DTYPES || sn_fn_failed(c) || sn_fn_type(c, v).dtype != SNUG_F32)
+sn_value sn_fn_result(sn_fn_call *c, int i) {
+    const sn_value v = c->out[i];
+    if (sn_fn_failed(c) || (c->half == SNUG_N_DTYPES && c->narrow == SNUG_N_DTYPES))
         return v;
-    for (int i = 0; i < c->n_args; i++)
-        asked = asked || c->arg[i].kind == SNUG_ARG_DTYPE;
+    const snug_dtype dtype = sn_fn_type(c, v).dtype;
+    const bool asked = asks_for_dtype(c);
+    if (c->narrow != SNUG_N_DTYPES && dtype == computed_as(c->narrow))
+        return asked || gives_places(c, i) ? v : sn_build_cast(c->b, v, c->narrow);
+    if (c->half == SNUG_N_DTYPES || dtype != SNUG_F32)
+        return v;
     if (c->wide && !c->promotes && !asked)
         sn_fn_refuse(c, SNUG_E_SHAPE, "a tensor of %s beside wider ones; cast it",
                      snug_dtype_name(c->half));
@@ -395,6 +437,12 @@ static snug_dtype beside(const sn_fn_call *c, const snug_argument *number, snug_
     return c->promotes && number->kind == SNUG_ARG_INTEGER && dtype == SNUG_BOOL ? SNUG_I32 : dtype;
 }
 
+/* Of two tensors, whose dtypes may only look alike once they are computed with. */
+static bool differ(const snug_argument *a, const snug_argument *z) {
+    return a->kind == SNUG_ARG_TENSOR && z->kind == SNUG_ARG_TENSOR &&
+           snug_tensor_type(a->tensor)->dtype != snug_tensor_type(z->tensor)->dtype;
+}
+
 void sn_fn_pair(sn_fn_call *c, int i, int k, sn_value *x, sn_value *y) {
     const snug_argument a = *argument_at(c, i), z = *argument_at(c, k);
     *x = is_number(&a) ? SN_NO_VALUE : value_of(c, &a);
@@ -404,6 +452,10 @@ void sn_fn_pair(sn_fn_call *c, int i, int k, sn_value *x, sn_value *y) {
     snug_dtype dtype = c->promotes ? common(own_dtype(&a), own_dtype(&z)) : own_dtype(&a);
     if (sn_value_ok(*x) && sn_value_ok(*y)) {
         dtype = sn_fn_type(c, *x).dtype;
+        if (c->narrow != SNUG_N_DTYPES && !c->promotes && differ(&a, &z))
+            return sn_fn_refuse(c, SNUG_E_SHAPE, "tensors of %s and %s; cast one",
+                                snug_dtype_name(snug_tensor_type(a.tensor)->dtype),
+                                snug_dtype_name(snug_tensor_type(z.tensor)->dtype));
         if (sn_fn_type(c, *y).dtype == dtype || !c->promotes)
             return; /* the row refuses what does not fit */
         dtype = common(dtype, sn_fn_type(c, *y).dtype);

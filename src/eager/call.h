@@ -42,6 +42,7 @@ typedef struct {
     int n_items;
     struct sn_fold *fold; /* the call is computed now, on a graph of its own; or NULL */
     snug_dtype half;      /* of tensors that are computed with as f32; SNUG_N_DTYPES: none */
+    snug_dtype narrow;    /* of whole numbers that are computed with as wider ones; the same */
     bool wide;            /* there are tensors of f32 or f64, too */
     int64_t ints[SN_FN_MAX_ITEMS];
     snug_tensor *made[SN_FN_MAX_MADE + 4];
@@ -83,10 +84,12 @@ bool sn_fn_shape(sn_fn_call *c, const char *name, snug_type *out);
 bool sn_fn_says(sn_fn_call *c, const char *name, const char *text);
 
 /* --- operands --------------------------------------------------------------------------------- */
-/* A tensor in the graph that the call appends to; f16 and bf16 as f32. */
+/* A tensor in the graph that the call appends to; f16 and bf16 as f32, i16 and u16 as i32, u32 as
+ * i64. */
 sn_value sn_fn_use(sn_fn_call *c, snug_tensor *t);
-/* The value as the function gives it: what was computed for halves is rounded to their dtype. */
-sn_value sn_fn_result(sn_fn_call *c, sn_value v);
+/* Result i as the function gives it: what was computed for halves is rounded to their dtype, what
+ * was for narrow whole numbers is cut to theirs. */
+sn_value sn_fn_result(sn_fn_call *c, int i);
 /* Argument i in a dtype of its own: numbers are f32, i32 or bool. SN_NO_VALUE: not given. */
 sn_value sn_fn_value(sn_fn_call *c, int i);
 /* In a float dtype where the function promotes; else as it is. */

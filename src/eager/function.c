@@ -6,7 +6,9 @@
  * 2. A failed call leaves the recording and *n_out as they were. */
 #include "eager/call.h"
 #include "nn/text.h"
+#include "tensor/feed.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define STRICT                                        false
@@ -78,6 +80,13 @@ static void measure(const snug_argument *a, int depth, list_shape *s) {
         measure(&a->list.items[i], depth + 1, s);
 }
 
+/* One number to a dtype that has a place for each. */
+static void convert(snug_dtype from, const void *src, snug_dtype to, void *dst) {
+    const snug_status status = sn_convert(from, src, to, dst, 1, NULL);
+    assert(status == SNUG_OK);
+    (void)status;
+}
+
 static char *put(const snug_argument *a, snug_dtype dtype, char *to) {
     if (a->kind == SNUG_ARG_LIST) {
         for (int i = 0; i < a->list.n; i++)
@@ -86,16 +95,12 @@ static char *put(const snug_argument *a, snug_dtype dtype, char *to) {
     }
     const double real = a->kind == SNUG_ARG_REAL ? a->real : (double)a->integer;
     const int64_t whole = a->kind == SNUG_ARG_REAL ? (int64_t)a->real : a->integer;
-    if (dtype == SNUG_F32)
-        memcpy(to, &(float){(float)real}, sizeof(float));
-    else if (dtype == SNUG_F64)
-        memcpy(to, &real, sizeof real);
-    else if (dtype == SNUG_I64)
-        memcpy(to, &whole, sizeof whole);
-    else if (dtype == SNUG_I32)
-        memcpy(to, &(int32_t){(int32_t)whole}, sizeof(int32_t));
+    if (sn_dtype_is_float(dtype))
+        convert(SNUG_F64, &real, dtype, to);
+    else if (dtype == SNUG_BOOL)
+        *to = whole != 0;
     else
-        *to = (char)(dtype == SNUG_BOOL ? whole != 0 : whole);
+        memcpy(to, &whole, snug_dtype_bytes(dtype)); /* little endian: the low bytes */
     return to + snug_dtype_bytes(dtype);
 }
 
@@ -110,7 +115,7 @@ static snug_status list_tensor(sn_fn_call *c, snug_argument *a, snug_dtype like,
                        (int)strcspn(c->names, " "), c->names);
     const bool empty = s.depth < 0;
     s.type.dtype = s.real || empty ? SNUG_F32 : s.truth ? SNUG_BOOL : s.wide ? SNUG_I64 : SNUG_I32;
-    const bool takes = like != SNUG_N_DTYPES && like != SNUG_F16 && like != SNUG_BF16 &&
+    const bool takes = like != SNUG_N_DTYPES &&
                        (empty || sn_dtype_is_float(like) || !s.real) &&
                        (like != SNUG_BOOL || s.truth);
     s.type.dtype = takes ? like : s.type.dtype;
@@ -127,26 +132,13 @@ static snug_status list_tensor(sn_fn_call *c, snug_argument *a, snug_dtype like,
 
 /* --- tensors that are settings are read ------------------------------------------------------- */
 static snug_argument element(const snug_view *v, int64_t i) {
-    const char *const at = (const char *)v->data + (size_t)i * snug_dtype_bytes(v->type.dtype);
-    snug_argument a = {.kind = SNUG_ARG_INTEGER};
-    float f = 0;
-    int32_t n = 0;
-    if (v->type.dtype == SNUG_F32) {
-        memcpy(&f, at, sizeof f);
-        return (snug_argument){.kind = SNUG_ARG_REAL, .real = (double)f};
-    }
-    if (v->type.dtype == SNUG_F64) {
-        a.kind = SNUG_ARG_REAL;
-        memcpy(&a.real, at, sizeof a.real);
-        return a;
-    }
-    if (v->type.dtype == SNUG_I64)
-        memcpy(&a.integer, at, sizeof a.integer);
-    else if (v->type.dtype == SNUG_I32) {
-        memcpy(&n, at, sizeof n);
-        a.integer = n;
-    } else
-        a.integer = v->type.dtype == SNUG_U8 ? *(const unsigned char *)at : (signed char)*at;
+    const snug_dtype dtype = v->type.dtype;
+    const char *const at = (const char *)v->data + (size_t)i * snug_dtype_bytes(dtype);
+    snug_argument a = {.kind = sn_dtype_is_float(dtype) ? SNUG_ARG_REAL : SNUG_ARG_INTEGER};
+    if (a.kind == SNUG_ARG_REAL)
+        convert(dtype, at, SNUG_F64, &a.real);
+    else
+        convert(dtype, at, SNUG_I64, &a.integer);
     return a;
 }
 
@@ -155,8 +147,7 @@ static snug_status read_setting(sn_fn_call *c, snug_argument *a, snug_error *err
     snug_tensor *const t = a->tensor;
     SNUG_TRY(snug_tensor_pin(t, &v, err));
     const int64_t n = sn_type_count(&v.type);
-    const bool fits =
-        n <= SN_FN_MAX_ITEMS - c->n_items && v.type.dtype != SNUG_F16 && v.type.dtype != SNUG_BF16;
+    const bool fits = n <= SN_FN_MAX_ITEMS - c->n_items;
     if (fits && v.type.rank == 0) {
         *a = element(&v, 0);
     } else if (fits) {
@@ -443,7 +434,7 @@ static snug_status record(sn_fn_call *c, const row *f, snug_tensor **given, int 
         else if (!is_known(c, c->out[i]))
             sn_fn_refuse(c, SNUG_E_SHAPE, "an extent is negative");
         else
-            given[i] = sn_record_give(&c->r, sn_fn_result(c, c->out[i]));
+            given[i] = sn_record_give(&c->r, sn_fn_result(c, i));
     }
     return sn_record_end(&c->r, err);
 }
@@ -463,7 +454,7 @@ static snug_status call_row(snug_recorder *r, int function, const snug_argument 
     c.n_out = 1;
     c.known = NULL;
     c.fold = NULL;
-    c.half = SNUG_N_DTYPES;
+    c.half = c.narrow = SNUG_N_DTYPES;
     c.wide = false;
     c.largest = -1;
     c.n_items = c.n_made = 0;

@@ -270,11 +270,21 @@ void sn_fn_standardize_image(sn_fn_call *c) {
 
 /* Whole numbers span their dtype, floats [0, 1]. */
 static double span_of(snug_dtype dtype) {
-    return dtype == SNUG_U8 ? 255 : dtype == SNUG_I8 ? 127 : (double)INT32_MAX;
+    return dtype == SNUG_U8    ? 255
+           : dtype == SNUG_I8  ? 127
+           : dtype == SNUG_I16 ? INT16_MAX
+           : dtype == SNUG_U16 ? UINT16_MAX
+                               : (double)INT32_MAX;
+}
+
+/* As the picture came, before it was widened to be computed with. */
+static snug_dtype dtype_of(const sn_fn_call *c, sn_value x) {
+    const snug_dtype is = sn_fn_type(c, x).dtype;
+    return is == SNUG_I32 && c->narrow != SNUG_N_DTYPES ? c->narrow : is;
 }
 
 sn_value sn_fn_unit_picture(sn_fn_call *c, sn_value x) {
-    const snug_dtype from = sn_fn_type(c, x).dtype;
+    const snug_dtype from = dtype_of(c, x);
     return sn_dtype_is_float(from) || sn_fn_failed(c)
                ? x
                : sn_build_affine(c->b, sn_build_cast(c->b, x, SNUG_F32), 1 / span_of(from), 0);
@@ -290,7 +300,7 @@ sn_value sn_fn_picture_of(sn_fn_call *c, sn_value unit, snug_dtype dtype) {
 
 void sn_fn_convert_image_dtype(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
-    const snug_dtype from = sn_fn_type(c, x).dtype, to = sn_fn_dtype(c, "dtype", from);
+    const snug_dtype from = dtype_of(c, x), to = sn_fn_dtype(c, "dtype", from);
     const bool real_from = sn_dtype_is_float(from), real_to = sn_dtype_is_float(to);
     if (from == to || (real_from && real_to))
         c->out[0] = sn_build_cast(c->b, x, to);

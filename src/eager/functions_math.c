@@ -192,13 +192,14 @@ void sn_fn_multiply(sn_fn_call *c) {
                     : sn_build_mul(c->b, x, y);
 }
 
-/* Operands of a division: whole numbers become f64 in TensorFlow (of 8 bits f32), f32 in Keras. */
+/* Operands of a division: whole numbers become f64 in TensorFlow (of 8 and 16 bits f32), f32 in Keras. */
 static void quotient_pair(sn_fn_call *c, sn_value *x, sn_value *y) {
     sn_fn_pair(c, 0, 1, x, y);
     const snug_dtype dtype = sn_fn_type(c, *x).dtype;
     if (sn_fn_failed(c) || sn_dtype_is_float(dtype))
         return;
-    const bool small = dtype == SNUG_I8 || dtype == SNUG_U8;
+    const bool small = dtype == SNUG_I8 || dtype == SNUG_U8 || c->narrow == SNUG_I16 ||
+                       c->narrow == SNUG_U16;
     const snug_dtype to = c->promotes || small ? SNUG_F32 : SNUG_F64;
     *x = sn_build_cast(c->b, *x, to);
     *y = sn_build_cast(c->b, *y, to);
@@ -518,11 +519,15 @@ void sn_fn_cast(sn_fn_call *c) {
 void sn_fn_saturate_cast(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const snug_dtype to = sn_fn_dtype(c, "dtype", SNUG_F32);
+    const bool counts = to == SNUG_U8 || to == SNUG_U16 || to == SNUG_U32;
     const double most = to == SNUG_U8    ? 255
                         : to == SNUG_I8  ? 127
+                        : to == SNUG_I16 ? INT16_MAX
+                        : to == SNUG_U16 ? UINT16_MAX
                         : to == SNUG_I32 ? INT32_MAX
+                        : to == SNUG_U32 ? UINT32_MAX
                                          : 0,
-                 least = to == SNUG_U8 ? 0 : -most - 1;
+                 least = counts ? 0 : -most - 1;
     c->out[0] = sn_build_cast(c->b, most > 0 ? sn_build_clip(c->b, x, least, most) : x, to);
 }
 

@@ -10,7 +10,7 @@ int py_is_float(snug_dtype d) {
 }
 
 int py_is_integer(snug_dtype d) {
-    return d == SNUG_I8 || d == SNUG_U8 || d == SNUG_I32 || d == SNUG_I64;
+    return !py_is_float(d) && d != SNUG_BOOL && d != SNUG_OPAQUE;
 }
 
 const char *py_dtype_word(snug_dtype d) {
@@ -118,13 +118,10 @@ static void put_real(double v, snug_dtype dtype, void *to) {
 }
 
 static void put_whole(long long v, snug_dtype dtype, void *to) {
-    int32_t i = (int32_t)v;
-    if (dtype == SNUG_I64)
-        memcpy(to, &v, 8);
-    else if (dtype == SNUG_I32)
-        memcpy(to, &i, 4);
+    if (dtype == SNUG_BOOL)
+        *(uint8_t *)to = v != 0;
     else
-        *(uint8_t *)to = dtype == SNUG_BOOL ? v != 0 : (uint8_t)v;
+        memcpy(to, &v, snug_dtype_bytes(dtype)); /* little endian: the low bytes */
 }
 
 static int no_place(PyObject *o, snug_dtype dtype) {
@@ -161,8 +158,8 @@ int py_is_array(PyObject *o) {
     return PyObject_CheckBuffer(o) && !PyBytes_Check(o) && !PyByteArray_Check(o);
 }
 
-/* The elements of foreign arrays: those of tensors and four more. */
-enum { FROM_I16 = SNUG_N_DTYPES, FROM_U16, FROM_U32, FROM_U64 };
+/* The elements of foreign arrays: those of tensors and one more. */
+enum { FROM_U64 = SNUG_N_DTYPES };
 
 int py_array_dtype(const char *format, Py_ssize_t itemsize) {
     char c = 'B';
@@ -176,7 +173,7 @@ int py_array_dtype(const char *format, Py_ssize_t itemsize) {
     if (c == '?')
         return SNUG_BOOL;
     static const int whole[4][2] = {
-        {SNUG_I8, SNUG_U8}, {FROM_I16, FROM_U16}, {SNUG_I32, FROM_U32}, {SNUG_I64, FROM_U64}};
+        {SNUG_I8, SNUG_U8}, {SNUG_I16, SNUG_U16}, {SNUG_I32, SNUG_U32}, {SNUG_I64, FROM_U64}};
     const char *letters = "bBhHiIlLqQnN";
     const char *at = c ? strchr(letters, c) : NULL;
     int size = itemsize == 1 ? 0 : itemsize == 2 ? 1 : itemsize == 4 ? 2 : itemsize == 8 ? 3 : -1;
@@ -207,6 +204,12 @@ int py_array_dtype(const char *format, Py_ssize_t itemsize) {
             TO(int8_t, v);                                                                         \
         case SNUG_U8:                                                                              \
             TO(uint8_t, v);                                                                        \
+        case SNUG_I16:                                                                             \
+            TO(int16_t, v);                                                                        \
+        case SNUG_U16:                                                                             \
+            TO(uint16_t, v);                                                                       \
+        case SNUG_U32:                                                                             \
+            TO(uint32_t, v);                                                                       \
         case SNUG_I32:                                                                             \
             TO(int32_t, v);                                                                        \
         case SNUG_I64:                                                                             \
@@ -235,7 +238,7 @@ static run_fn run_of(int from) {
     static const run_fn runs[] = {
         [SNUG_F32] = from_f32, [SNUG_F64] = from_f64, [SNUG_F16] = from_f16, [SNUG_I8] = from_i8,
         [SNUG_U8] = from_u8,   [SNUG_I32] = from_i32, [SNUG_I64] = from_i64, [SNUG_BOOL] = from_u8,
-        [FROM_I16] = from_i16, [FROM_U16] = from_u16, [FROM_U32] = from_u32, [FROM_U64] = from_u64,
+        [SNUG_I16] = from_i16, [SNUG_U16] = from_u16, [SNUG_U32] = from_u32, [FROM_U64] = from_u64,
     };
     return runs[from];
 }

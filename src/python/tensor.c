@@ -130,7 +130,8 @@ typedef struct {
 } exported;
 
 static const char *format_of(snug_dtype d) {
-    static const char *const formats[] = {"f", "d", "e", "H", "b", "B", "i", "l", "?", "B"};
+    static const char *const formats[] = {"f", "d", "e", "H", "b", "B", "i",
+                                          "l", "?", "h", "H", "I", "B"};
     return formats[d];
 }
 
@@ -221,7 +222,9 @@ static int element(PyObject *o, double *real, long long *whole) {
         _Float16 h;
         int8_t i8;
         uint8_t u8;
+        int16_t i16;
         int32_t i;
+        uint32_t u;
         int64_t l;
         uint16_t b;
     } v;
@@ -246,7 +249,13 @@ static int element(PyObject *o, double *real, long long *whole) {
             : dtype == SNUG_F64 ? v.d
             : dtype == SNUG_F16 ? (double)v.h
                                 : (double)of_bf16;
-    *whole = dtype == SNUG_I64 ? v.l : dtype == SNUG_I32 ? v.i : dtype == SNUG_I8 ? v.i8 : v.u8;
+    *whole = dtype == SNUG_I64   ? v.l
+             : dtype == SNUG_I32 ? v.i
+             : dtype == SNUG_U32 ? (long long)v.u
+             : dtype == SNUG_I16 ? v.i16
+             : dtype == SNUG_U16 ? v.b
+             : dtype == SNUG_I8  ? v.i8
+                                 : v.u8;
     if (py_is_float(dtype))
         *whole = 0;
     else

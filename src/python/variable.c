@@ -241,7 +241,8 @@ static PyObject *add_to(PyObject *self, PyObject *value, int negative) {
     if (!t)
         return NULL;
     const snug_dtype dtype = snug_tensor_type(t)->dtype;
-    if (dtype == SNUG_F16 || dtype == SNUG_BF16)
+    if (dtype == SNUG_F16 || dtype == SNUG_BF16 || dtype == SNUG_I16 || dtype == SNUG_U16 ||
+        dtype == SNUG_U32)
         return add_half(self, t);
     py_mark_site();
     snug_status s = snug_variable_update(py.recorder, "assign_add", "", &((py_variable *)self)->v,

@@ -115,7 +115,10 @@ LOAD(load_f16, uint16_t, double, from_f16(in))
 LOAD(load_bf16, uint16_t, double, from_bf16(in))
 LOAD(load_i8, int8_t, int64_t, in)
 LOAD(load_u8, uint8_t, int64_t, in)
+LOAD(load_i16, int16_t, int64_t, in)
+LOAD(load_u16, uint16_t, int64_t, in)
 LOAD(load_i32, int32_t, int64_t, in)
+LOAD(load_u32, uint32_t, int64_t, in)
 LOAD(load_i64, int64_t, int64_t, in)
 LOAD(load_bool, uint8_t, int64_t, in != 0)
 
@@ -129,7 +132,10 @@ STORE(int_to_f16, uint16_t, int64_t, to_f16(f64_to_odd(i64_to_odd(in))))
 STORE(int_to_bf16, uint16_t, int64_t, to_bf16(f64_to_odd(i64_to_odd(in))))
 STORE(store_i8, int8_t, int64_t, in)
 STORE(store_u8, uint8_t, int64_t, in)
+STORE(store_i16, int16_t, int64_t, in)
+STORE(store_u16, uint16_t, int64_t, in)
 STORE(store_i32, int32_t, int64_t, in)
+STORE(store_u32, uint32_t, int64_t, in)
 STORE(store_i64, int64_t, int64_t, in)
 
 typedef struct {
@@ -147,7 +153,10 @@ static const convert_row rows[SNUG_N_DTYPES] = {
     [SNUG_BF16] = {load_bf16, NULL, store_bf16, int_to_bf16, INT64_MIN, INT64_MAX},
     [SNUG_I8] = {NULL, load_i8, NULL, store_i8, INT8_MIN, INT8_MAX},
     [SNUG_U8] = {NULL, load_u8, NULL, store_u8, 0, UINT8_MAX},
+    [SNUG_I16] = {NULL, load_i16, NULL, store_i16, INT16_MIN, INT16_MAX},
+    [SNUG_U16] = {NULL, load_u16, NULL, store_u16, 0, UINT16_MAX},
     [SNUG_I32] = {NULL, load_i32, NULL, store_i32, INT32_MIN, INT32_MAX},
+    [SNUG_U32] = {NULL, load_u32, NULL, store_u32, 0, UINT32_MAX},
     [SNUG_I64] = {NULL, load_i64, NULL, store_i64, INT64_MIN, INT64_MAX},
     [SNUG_BOOL] = {NULL, load_bool, NULL, store_u8, 0, 1},
 };

@@ -41,7 +41,8 @@ bool sn_dtype_is_float(snug_dtype d) {
 }
 
 bool sn_dtype_is_int(snug_dtype d) {
-    return d == SNUG_I8 || d == SNUG_U8 || d == SNUG_I32 || d == SNUG_I64;
+    return d == SNUG_I8 || d == SNUG_U8 || d == SNUG_I16 || d == SNUG_U16 || d == SNUG_I32 ||
+           d == SNUG_U32 || d == SNUG_I64;
 }
 
 bool sn_type_known(const snug_type *t) {

@@ -1,7 +1,7 @@
 """Snug's public C interface through ctypes: graphs by operator name, run once on given arrays."""
 import ctypes as C
 
-DTYPES = ["f32", "f64", "f16", "bf16", "i8", "u8", "i32", "i64", "bool"]  # the order of SNUG_DTYPE_MAP
+DTYPES = ["f32", "f64", "f16", "bf16", "i8", "u8", "i32", "i64", "bool", "i16", "u16", "u32"]  # the order of SNUG_DTYPE_MAP
 CODES = {"f32": "f", "f64": "d", "i8": "b", "u8": "B", "i32": "i", "i64": "q", "bool": "B"}
 
 

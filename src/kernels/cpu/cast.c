@@ -3,28 +3,59 @@
  * true. */
 #include "kernels/cpu/loops.h"
 
+#include <string.h>
+
 /* clang-format off */
 /*      dtype      type     of which kind */
 #define TYPE_MAP(X, ...)                      \
     X(SNUG_F32, float, REAL, __VA_ARGS__)     \
     X(SNUG_F64, double, REAL, __VA_ARGS__)    \
     X(SNUG_F16, _Float16, REAL, __VA_ARGS__)  \
+    X(SNUG_BF16, bf16, BRAIN, __VA_ARGS__)    \
     X(SNUG_I8, int8_t, WHOLE, __VA_ARGS__)    \
     X(SNUG_U8, uint8_t, WHOLE, __VA_ARGS__)   \
+    X(SNUG_I16, int16_t, WHOLE, __VA_ARGS__)  \
+    X(SNUG_U16, uint16_t, WHOLE, __VA_ARGS__) \
     X(SNUG_I32, int32_t, WHOLE, __VA_ARGS__)  \
+    X(SNUG_U32, uint32_t, WHOLE, __VA_ARGS__) \
     X(SNUG_I64, int64_t, WHOLE, __VA_ARGS__)  \
     X(SNUG_BOOL, bool, TRUTH, __VA_ARGS__)
 /* clang-format on */
 
 /* Smallest and largest double that a value may have so that the cast to T is defined. */
-#define LOW_int8_t   -128.0
-#define HIGH_int8_t  127.0
-#define LOW_uint8_t  0.0
-#define HIGH_uint8_t 255.0
-#define LOW_int32_t  -2147483648.0
-#define HIGH_int32_t 2147483647.0
-#define LOW_int64_t  -9223372036854775808.0
-#define HIGH_int64_t 9223372036854774784.0
+#define LOW_int8_t    -128.0
+#define HIGH_int8_t   127.0
+#define LOW_uint8_t   0.0
+#define HIGH_uint8_t  255.0
+#define LOW_int16_t   -32768.0
+#define HIGH_int16_t  32767.0
+#define LOW_uint16_t  0.0
+#define HIGH_uint16_t 65535.0
+#define LOW_int32_t   -2147483648.0
+#define HIGH_int32_t  2147483647.0
+#define LOW_uint32_t  0.0
+#define HIGH_uint32_t 4294967295.0
+#define LOW_int64_t   -9223372036854775808.0
+#define HIGH_int64_t  9223372036854774784.0
+
+/* The upper half of a float, rounded to even. */
+typedef struct {
+    uint16_t bits;
+} bf16;
+
+static inline float wide(bf16 x) {
+    const uint32_t bits = (uint32_t)x.bits << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static inline bf16 brain(float f) {
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (bf16){(uint16_t)(f != f ? bits >> 16 | 64 : rounded)};
+}
 
 static inline double within(double v, double low, double high) {
     const double below = v > high ? high : v;
@@ -41,6 +72,13 @@ static inline double within(double v, double low, double high) {
 #define CAST_TRUTH_REAL(T, x)  (T)(x)
 #define CAST_TRUTH_WHOLE(T, x) (T)(x)
 #define CAST_TRUTH_TRUTH(T, x) (x)
+#define CAST_BRAIN_REAL(T, x)  (T) wide(x)
+#define CAST_BRAIN_WHOLE(T, x) CAST_REAL_WHOLE(T, wide(x))
+#define CAST_BRAIN_TRUTH(T, x) (wide(x) != 0)
+#define CAST_BRAIN_BRAIN(T, x) (x)
+#define CAST_REAL_BRAIN(T, x)  brain((float)(x))
+#define CAST_WHOLE_BRAIN(T, x) brain((float)(x))
+#define CAST_TRUTH_BRAIN(T, x) brain((float)(x))
 
 #define CAST_SPAN(name, From, To, convert)                                                         \
     static void name(const sn_call *c, int64_t first, int64_t n) {                                 \
@@ -51,14 +89,18 @@ static inline double within(double v, double low, double high) {
     }
 
 /* clang-format off */
-/* The 64 spans: TYPE_MAP inside TYPE_MAP needs a second name for the inner one. */
+/* The 144 spans: TYPE_MAP inside TYPE_MAP needs a second name for the inner one. */
 #define TYPE_MAP_TO(X, ...)                   \
     X(SNUG_F32, float, REAL, __VA_ARGS__)     \
     X(SNUG_F64, double, REAL, __VA_ARGS__)    \
     X(SNUG_F16, _Float16, REAL, __VA_ARGS__)  \
+    X(SNUG_BF16, bf16, BRAIN, __VA_ARGS__)    \
     X(SNUG_I8, int8_t, WHOLE, __VA_ARGS__)    \
     X(SNUG_U8, uint8_t, WHOLE, __VA_ARGS__)   \
+    X(SNUG_I16, int16_t, WHOLE, __VA_ARGS__)  \
+    X(SNUG_U16, uint16_t, WHOLE, __VA_ARGS__) \
     X(SNUG_I32, int32_t, WHOLE, __VA_ARGS__)  \
+    X(SNUG_U32, uint32_t, WHOLE, __VA_ARGS__) \
     X(SNUG_I64, int64_t, WHOLE, __VA_ARGS__)  \
     X(SNUG_BOOL, bool, TRUTH, __VA_ARGS__)
 /* clang-format on */

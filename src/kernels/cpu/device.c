@@ -99,8 +99,13 @@ const sn_cpu_picture *sn_cpu_picture_for(const char *isa) {
     return NULL;
 }
 
-/* Rows that take 16-bit floats: casts, one number, and those that only move bytes. */
-static bool takes_half(sn_op op) {
+/* Dtypes that are stored, not computed with. */
+static bool is_stored(snug_dtype t) {
+    return t == SNUG_F16 || t == SNUG_BF16 || t == SNUG_I16 || t == SNUG_U16 || t == SNUG_U32;
+}
+
+/* Rows that take these: casts, one number, and those that only move bytes. */
+static bool takes_stored(sn_op op) {
     static const bool rows[SN_N_OPS] = {
         [SN_OP_cast] = true,    [SN_OP_identity] = true,     [SN_OP_stop_gradient] = true,
         [SN_OP_reshape] = true, [SN_OP_broadcast_to] = true, [SN_OP_transpose] = true,
@@ -110,14 +115,14 @@ static bool takes_half(sn_op op) {
     return rows[op];
 }
 
-/* Half-precision operands have few kernels yet; everything else the shape rules admit has. */
+/* Operands of these have few kernels; everything else the shape rules admit has. */
 static snug_status check_dtypes(const sn_opdesc *d, snug_error *err) {
     for (int i = 0; i < d->n_in + d->n_out; i++) {
         const snug_dtype t = i < d->n_in ? d->in[i].dtype : d->out[i - d->n_in].dtype;
-        if (t == SNUG_BF16 || (t == SNUG_F16 && !takes_half(d->op)))
+        if (is_stored(t) && !takes_stored(d->op))
             return sn_fail(err, SNUG_E_UNSUPPORTED,
-                           "no CPU kernel for %s operands; cast to f32 before it",
-                           snug_dtype_name(t));
+                           "no CPU kernel for %s operands; cast to %s before it",
+                           snug_dtype_name(t), sn_dtype_is_float(t) ? "f32" : "i32");
     }
     return SNUG_OK;
 }

@@ -6,6 +6,7 @@
  * destination's, the copy goes in square tiles, so that both sides are read and written by whole
  * cache lines. */
 #include "kernels/cpu/loops.h"
+#include "tensor/feed.h"
 
 #include <string.h>
 
@@ -180,9 +181,13 @@ static snug_status element_of(const sn_call *c, double value, uint64_t *element,
     const snug_dtype dtype = c->out[0].type.dtype;
     const double limit = dtype == SNUG_I64   ? 9223372036854774784.0
                          : dtype == SNUG_I32 ? INT32_MAX
+                         : dtype == SNUG_U32 ? UINT32_MAX
+                         : dtype == SNUG_I16 ? INT16_MAX
+                         : dtype == SNUG_U16 ? UINT16_MAX
                          : dtype == SNUG_U8  ? UINT8_MAX
                                              : INT8_MAX;
-    const double low = dtype == SNUG_U8 ? 0 : -limit - 1;
+    const bool counts = dtype == SNUG_U8 || dtype == SNUG_U16 || dtype == SNUG_U32;
+    const double low = counts ? 0 : -limit - 1;
     const double in_range = value > limit ? limit : value < low ? low : value == value ? value : 0;
     const float single = (float)value;
     const _Float16 half = (_Float16)value;
@@ -195,6 +200,8 @@ static snug_status element_of(const sn_call *c, double value, uint64_t *element,
         memcpy(element, &value, sizeof value);
     else if (dtype == SNUG_F16)
         memcpy(element, &half, sizeof half);
+    else if (dtype == SNUG_BF16)
+        return sn_convert(SNUG_F32, &single, dtype, element, 1, err);
     else if (dtype == SNUG_BOOL)
         memcpy(element, &truth, sizeof truth);
     else if (sn_dtype_is_int(dtype))
