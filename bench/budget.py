@@ -3,7 +3,7 @@
 
 usage: budget.py BUILD [--steps N] [--rounds N] [PART...]; parts: curve (the default), floor, big, vgg.
   curve  slowdown of six networks with 50, 25 and 10 % of their own transient arena, state on top
-  floor  the smallest budget of each, beside what the unlimited step needs
+  floor  the smallest budget of each, beside what the unlimited step needs; the smallest arena beside the bound of the graph (bench_floor)
   big    conv32-pool-dense10 on 1024 x 1024 x 3: batch 256 in 2 GiB; batch 8 beside TensorFlow
   vgg    256-256-512-512-1024-1024 on 128 x 128 x 3, batch 32, in 512 MiB
 Networks come from Keras in the interpreter SNUG_BENCH_TENSORFLOW names. Each limited run has an unlimited one right before it; medians of
@@ -77,14 +77,22 @@ def curve(o):
               "arenas in MiB")
 
 
+def least_arena(o, case, batch):
+    """The JSON line of bench_floor: transient bytes only, steps of the plan not counted."""
+    run = subprocess.run([os.path.join(o.build, "bench_floor"), os.path.join(o.models, case + ".json"), str(batch), cases.BUDGET[case][2]],
+                         capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
 def floor(o):
-    print("| network | batch | unlimited arena | floor, whole process | smallest arena there |")
-    print("|---|---|---|---|---|")
+    print("| network | batch | unlimited arena | floor, whole process | arena there | smallest arena | bound | ratio | its step |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for case in CURVE:
         batch = cases.BUDGET[case][0]
-        r = step(o, case, batch, 1, "1MiB")  # refused, and says where the floor is
+        r, least = step(o, case, batch, 1, "1MiB"), least_arena(o, case, batch)  # refused, and says where the floor is
         if r:
-            print(f"| {case} | {batch} | {r['plain_arena_bytes'] / MIB:.1f} | {r['floor_bytes'] / MIB:.1f} | {r['arena_bytes'] / MIB:.1f} |", flush=True)
+            print(f"| {case} | {batch} | {r['plain_arena_bytes'] / MIB:.1f} | {r['floor_bytes'] / MIB:.1f} | {r['arena_bytes'] / MIB:.1f} | "
+                  f"{least['floor_bytes'] / MIB:.2f} | {least['bound_bytes'] / MIB:.2f} | {least['ratio']:.3f} | {least['slowdown']:.1f}x |", flush=True)
 
 
 def line(what, r):

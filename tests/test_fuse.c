@@ -604,6 +604,64 @@ static void test_fuse_keeps_a_value_whose_extent_is_open(void **state) {
     sn_graph_destroy(t);
 }
 
+/* --- convolutions of concatenations ------------------------------------------------------------ */
+/* Parts of 16 and `width` channels; %6 is the concatenation, %8 the weight gradient. */
+#define JOIN(width, all)                                                                           \
+    "snug graph 1\n%0 input a f64[2,3,3,16]\n%1 input b f64[2,3,3," width "]\n"                    \
+    "%2 input dy f64[2,3,3,2]\n%3 input w f64[3,3," all ",2]\n"                                    \
+    "%4 = exp(%0) | forward -> f64[2,3,3,16]\n%5 = exp(%1) | forward -> f64[2,3,3," width "]\n"    \
+    "%6 = concat(%4 %5) axis=3 | forward -> f64[2,3,3," all "]\n"                                  \
+    "%7 = conv2d(%6 %3) stride=1,1 pad=1,1,1,1 dilation=1,1 groups=1 act=none | forward -> "       \
+    "f64[2,3,3,2]\n"                                                                               \
+    "%8 = conv2d_dw(%6 %2) stride=1,1 pad=1,1,1,1 dilation=1,1 groups=1 kernel=3,3 bias=0 | "      \
+    "backward -> f64[3,3," all ",2]\n"                                                             \
+    "output y %7\noutput dw %8\n"
+
+static sn_graph *unjoin(void **state, const char *text) {
+    snug_error err;
+    sn_graph *g = parse(state, text), *out;
+    expect_ok(sn_graph_unjoin(g, &out, &err), &err);
+    if (out) {
+        expect_ok(sn_graph_check(out, false, &err), &err);
+        expect_same_numbers(*state, g, out, 0);
+    }
+    sn_graph_destroy(g);
+    return out;
+}
+
+static void test_the_weight_gradient_of_a_concatenation_comes_in_parts(void **state) {
+    sn_graph *g = unjoin(state, JOIN("32", "48"));
+    assert_non_null(g);
+    assert_int_equal(count_ops(g, SN_OP_conv2d_dw), 2);
+    for (uint32_t i = 0; i < sn_graph_n_nodes(g); i++) {
+        const sn_node_info *n = sn_graph_node_at(g, (sn_node){i});
+        if (n->op == SN_OP_conv2d_dw)
+            assert_int_equal(maker_op(g, n->in[0]), SN_OP_exp);
+    }
+    sn_graph_destroy(g);
+}
+
+static void test_narrow_parts_and_what_others_read_stay_joined(void **state) {
+    assert_null(unjoin(state, JOIN("3", "19")));
+    assert_null(unjoin(state, JOIN("32", "48") "output joined %6\n"));
+    assert_null(unjoin(state, DENSE "output y %3\n"));
+}
+
+static snug_status unjoin_scenario(snug_engine *e, void *ctx, snug_error *err) {
+    sn_graph *g, *out = NULL;
+    SNUG_TRY(sn_graph_parse(e, ctx, &g, err));
+    const snug_status status = sn_graph_unjoin(g, &out, err);
+    sn_graph_destroy(out);
+    sn_graph_destroy(g);
+    return status;
+}
+
+static void test_unjoin_survives_any_failed_request(void **state) {
+    (void)state;
+    char text[] = JOIN("32", "48");
+    sn_fault_sweep(unjoin_scenario, text);
+}
+
 static snug_status fuse_scenario(snug_engine *e, void *ctx, snug_error *err) {
     sn_graph *g, *fused = NULL;
     SNUG_TRY(sn_graph_parse(e, ctx, &g, err));
@@ -627,6 +685,9 @@ int main(void) {
         engine_test(test_fuse_leaves_alone_what_others_see),
         engine_test(test_fuse_batch_norm_in_inference_is_the_convolution_s),
         engine_test(test_fuse_leaves_batch_norms_that_are_no_line),
+        engine_test(test_the_weight_gradient_of_a_concatenation_comes_in_parts),
+        engine_test(test_narrow_parts_and_what_others_read_stay_joined),
+        cmocka_unit_test(test_unjoin_survives_any_failed_request),
         engine_test(test_fuse_conv_network_in_pairs),
         engine_test(test_fuse_pools_before_relu),
         engine_test(test_fuse_convolution_and_pool_are_one_node),

@@ -110,6 +110,25 @@ static void test_small_programs_meet_the_exact_floor_and_cost(void **state) {
     free(p);
 }
 
+/* Gradients that wait for their skip connection are dropped and made again, by the way that needs
+ * least: an operator's inputs in the right order. */
+static void test_skip_connections_need_little_more_than_one_operator(void **state) {
+    sn_remat_program_t *p = program(state);
+    for (int levels = 1; levels <= 4; levels++) {
+        sn_zone *z = zone_of(state);
+        sn_remat_skips(p, levels);
+        const sn_remat_result none = solve(z, &p->problem, 0, 200000);
+        assert_false(none.fits);
+        if (none.floor > none.bound + none.bound / 10)
+            fail_msg("%d levels: %zu bytes, the largest operator has %zu", levels, none.floor,
+                     none.bound);
+        const sn_remat_result r = solve(z, &p->problem, none.floor, 200000);
+        sn_remat_expect_legal(&p->problem, &r, none.floor);
+        sn_zone_destroy(z);
+    }
+    free(p);
+}
+
 static void test_many_operators_get_a_legal_answer(void **state) {
     sn_remat_program_t *p = program(state);
     sn_zone *z = zone_of(state);
@@ -265,6 +284,7 @@ static const struct CMUnitTest tests[] = {
     engine_test(test_improved_answers_are_legal),
     engine_test(test_work_makes_training_steps_cheaper),
     engine_test(test_small_programs_meet_the_exact_floor_and_cost),
+    engine_test(test_skip_connections_need_little_more_than_one_operator),
     engine_test(test_many_operators_get_a_legal_answer),
     engine_test(test_equal_problems_give_equal_events),
     engine_test(test_what_costs_nothing_ends_the_search),

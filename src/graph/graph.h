@@ -236,6 +236,8 @@ SNUG_CHECKED snug_status sn_graph_move_attrs(const sn_graph_move *m, sn_op op, s
 SNUG_CHECKED snug_status sn_graph_instantiate(const sn_graph *g, const snug_type *inputs, int n,
                                               sn_graph **out, snug_error *err);
 SNUG_CHECKED snug_status sn_graph_fuse(const sn_graph *g, sn_graph **out, snug_error *err);
+/* Weight gradients of convolutions of a concatenation by its parts (unjoin.c); *out NULL: none. */
+SNUG_CHECKED snug_status sn_graph_unjoin(const sn_graph *g, sn_graph **out, snug_error *err);
 
 /* What pays only sometimes. A fused graph may be fused again with more. */
 typedef struct {

@@ -245,13 +245,16 @@ snug_status sn_step_build(const sn_step_spec *spec, sn_step_mode mode, int64_t b
         return sn_fail(err, SNUG_E_INVALID, "a batch of %lld rows; it must be at least 1",
                        (long long)batch);
     step s = {.spec = spec, .mode = mode, .batch = batch};
-    sn_graph *fused = NULL;
+    sn_graph *unjoined = NULL, *fused = NULL;
     SNUG_TRY(sn_graph_create(spec->network->engine, &s.g, err));
     snug_status status = build_parts(&s, err);
     if (status == SNUG_OK)
-        status = sn_graph_fuse(s.g, &fused, err);
+        status = sn_graph_unjoin(s.g, &unjoined, err);
+    if (status == SNUG_OK)
+        status = sn_graph_fuse(unjoined ? unjoined : s.g, &fused, err);
     if (status == SNUG_OK)
         status = sn_graph_check(fused, false, err);
+    sn_graph_destroy(unjoined);
     sn_graph_destroy(s.g);
     if (status == SNUG_OK)
         *out = fused;

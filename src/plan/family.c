@@ -13,6 +13,7 @@
 #define MAX_TRIES  4  /* to get the layout below what the recomputation promised */
 #define CALLS      64 /* of the recomputation for each block, about */
 #define WALK_WORK  4  /* of a walk through the blocks, for each node and block */
+#define FLOOR_WORK 16 /* times the usual for the smallest plans: their lists are long, and few */
 #define ROOM_TRIES 8  /* to find what blocks need beside values that are held */
 #define FREE_TRIES 3  /* of them; then room only becomes less, so that they end */
 
@@ -198,7 +199,9 @@ static snug_status recompute_full(sn_family *f, sn_offer *o, sn_zone *z, size_t 
         sn_remat_result r;
         parts[n].what = s;
         limits.budget = limit > 0 ? limit : *floor;
-        limits.work = o->layout.block_of[s.first] != UINT32_MAX ? cut->block_work : f->work;
+        limits.work = o->layout.block_of[s.first] == UINT32_MAX ? f->work
+                      : o->of.lowest ? FLOOR_WORK * cut->block_work
+                                     : cut->block_work;
         SNUG_TRY(recompute_stretch(f, c, z, &parts[n], &limits, &r, err));
         n += r.fits && limit > 0;
         *floor = !r.fits && r.floor > *floor ? r.floor : *floor;

@@ -236,7 +236,7 @@ static snug_status solve(sn_zone *work, const sn_remat_program *g, const sn_rema
     }
     if (!find_cheapest(s, g, l, &spare, list) && !l->no_floor) {
         find_floor(s, g, &spare, list);
-        SNUG_TRY(sn_remat_lower(work, g, l->work, list, err));
+        SNUG_TRY(sn_remat_floor(work, g, s, l->budget, list, err));
     }
     if (list->peak <= l->budget && l->work > 0)
         return sn_remat_search(work, g, l, list, err);

@@ -49,7 +49,7 @@ typedef struct {
 
 typedef struct {
     size_t budget; /* with the fixed bytes */
-    uint64_t work; /* elementary operations to improve the first answer, or floor; 0: none */
+    uint64_t work; /* elementary operations to improve the first answer; 0: none */
     bool no_floor; /* where it does not fit, say only so: the floor is SIZE_MAX */
     bool any;      /* any answer that fits will do */
 } sn_remat_limits;

@@ -38,8 +38,10 @@ struct sn_remat_greedy {
     slot *slots;
     uint32_t n_slots, *place; /* per value: its slot, or NONE */
     frame *stack;
+    uint32_t depth;  /* of the stack */
+    uint32_t *turns; /* per input of the problem: an operator's inputs in another order; or NULL */
     size_t used, budget;
-    uint32_t now; /* the operator computed for the first time */
+    uint32_t now; /* the next operator to be computed for the first time */
     uint32_t manner;
 };
 
@@ -217,45 +219,98 @@ static bool compute_top(sn_remat_greedy *s, uint32_t op, sn_remat_list *out) {
     put(s, op);
     if (!has_readers(s, op) && s->pins[op] == 0 && !o->keep)
         drop(s, op);
+    s->now += op == s->now;
     return true;
 }
 
-static void enter(sn_remat_greedy *s, uint32_t *depth, uint32_t op) {
+/* With turns an input is pinned only when its turn comes. */
+static void enter(sn_remat_greedy *s, uint32_t op) {
     const sn_remat_op *o = &s->g->p->ops[op];
-    for (uint32_t k = 0; k < o->n_in; k++)
+    for (uint32_t k = 0; k < o->n_in && !s->turns; k++)
         s->pins[s->g->p->inputs[o->in + k]]++;
-    s->stack[(*depth)++] = (frame){op, 0};
+    s->stack[s->depth++] = (frame){op, 0};
 }
 
 /* Inputs are smaller than what reads them, so the stack is never deeper than the program is long.
  * Missing values that cannot be computed again are none of those asked for: see horizon. */
 static bool compute(sn_remat_greedy *s, uint32_t op, sn_remat_list *out) {
-    const sn_remat_problem *p = s->g->p;
-    uint32_t depth = 0;
-    enter(s, &depth, op);
-    while (depth > 0) {
-        frame *f = &s->stack[depth - 1];
-        const sn_remat_op *o = &p->ops[f->op];
+    const uint32_t *const inputs = s->turns ? s->turns : s->g->p->inputs;
+    s->depth = 0;
+    enter(s, op);
+    while (s->depth > 0) {
+        frame *f = &s->stack[s->depth - 1];
+        const sn_remat_op *o = &s->g->p->ops[f->op];
         if (f->next == o->n_in) {
             if (!compute_top(s, f->op, out))
                 return false;
-            depth--;
+            s->depth--;
             continue;
         }
-        const uint32_t u = p->inputs[o->in + f->next++];
+        const uint32_t u = inputs[o->in + f->next++];
+        if (s->turns)
+            s->pins[u]++;
         if (!s->resident[u])
-            enter(s, &depth, u);
+            enter(s, u);
     }
     return true;
 }
 
-bool sn_remat_greedy_run(sn_remat_greedy *s, size_t budget, uint32_t manner, sn_remat_list *out) {
+/* With turns: whether the next operator reads this one, but not first. Then it can be computed when
+ * its turn comes there, and until then its inputs, which may be smaller, are in memory instead. */
+static bool waits(const sn_remat_greedy *s, uint32_t op) {
+    const sn_remat_problem *p = s->g->p;
+    if (!s->turns || op + 1 == p->n)
+        return false;
+    const sn_remat_op *next = &p->ops[op + 1];
+    for (uint32_t k = 1; k < next->n_in; k++)
+        if (s->turns[next->in + k] == op)
+            return s->turns[next->in] != op;
+    return false;
+}
+
+static bool run(sn_remat_greedy *s, size_t budget, uint32_t manner, sn_remat_list *out) {
     reset(s, budget);
     s->manner = manner;
     out->n = 0;
-    for (s->now = 0; s->now < s->g->p->n; s->now++)
-        if (!compute(s, s->now, out))
+    s->now = 0;
+    for (uint32_t op = 0; op < s->g->p->n; op++)
+        if (!waits(s, op) && !compute(s, op, out))
             return false;
     sn_remat_measure(s->g, out);
     return out->peak <= budget;
+}
+
+bool sn_remat_greedy_run(sn_remat_greedy *s, size_t budget, uint32_t manner, sn_remat_list *out) {
+    s->turns = NULL;
+    return run(s, budget, manner, out);
+}
+
+bool sn_remat_greedy_run_turns(sn_remat_greedy *s, size_t budget, uint32_t manner, uint32_t *turns,
+                               sn_remat_list *out) {
+    s->turns = turns;
+    return run(s, budget, manner, out);
+}
+
+uint32_t sn_remat_greedy_reached(const sn_remat_greedy *s) {
+    return s->now;
+}
+
+bool sn_remat_greedy_turn(sn_remat_greedy *s, uint32_t chance) {
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < s->depth; d++)
+        n += s->stack[d].next > 1;
+    if (n == 0)
+        return false;
+    n = chance % n;
+    for (uint32_t d = 0; d < s->depth; d++) {
+        const frame f = s->stack[d];
+        if (f.next < 2 || n-- > 0)
+            continue;
+        uint32_t *const turns = s->turns + s->g->p->ops[f.op].in;
+        const uint32_t u = turns[f.next - 1];
+        memmove(turns + 1, turns, (f.next - 1) * sizeof u);
+        turns[0] = u;
+        break;
+    }
+    return true;
 }

@@ -1,5 +1,6 @@
 /* remat_parts.h: what the parts of the recompute search share (remat.c: the door; remat_list.c:
- * lists and what follows from them; remat_greedy.c: a first list; remat_search.c: better ones).
+ * lists and what follows from them; remat_greedy.c: a first list; remat_floor.c: the smallest;
+ * remat_search.c: better ones).
  *
  * An answer is a list of computations, with repeats. When values are freed follows from it: right
  * after the last use before the next computation of the same operator, or the end. First
@@ -67,12 +68,23 @@ SNUG_CHECKED snug_status sn_remat_greedy_create(sn_zone *z, const sn_remat_progr
 enum { SN_REMAT_MANNERS = 12 };
 bool sn_remat_greedy_run(sn_remat_greedy *s, size_t budget, uint32_t manner, sn_remat_list *out);
 
+/* The same for the smallest budgets: the inputs of a computation are brought in turn, and may go
+ * again until it is theirs. turns: as the problem's inputs, those of each operator in any order. */
+bool sn_remat_greedy_run_turns(sn_remat_greedy *s, size_t budget, uint32_t manner, uint32_t *turns,
+                               sn_remat_list *out);
+/* After a run that failed: the first operator that was not computed; and changes the turns of one
+ * that was under way: what it lacked comes first. False: there is none to change. */
+uint32_t sn_remat_greedy_reached(const sn_remat_greedy *s);
+bool sn_remat_greedy_turn(sn_remat_greedy *s, uint32_t chance);
+
+/* Takes a list of a smaller peak, where one is found (remat_floor.c); the budget is small enough.
+ */
+SNUG_CHECKED snug_status sn_remat_floor(sn_zone *z, const sn_remat_program *g, sn_remat_greedy *s,
+                                        size_t budget, sn_remat_list *list, snug_error *err);
+
 /* Makes a list that fits the budget cheaper, within the work. */
 SNUG_CHECKED snug_status sn_remat_search(sn_zone *z, const sn_remat_program *g,
                                          const sn_remat_limits *l, sn_remat_list *list,
                                          snug_error *err);
-/* Lowers the peak of a list where it can, at any cost, within the work and some sense. */
-SNUG_CHECKED snug_status sn_remat_lower(sn_zone *z, const sn_remat_program *g, uint64_t work,
-                                        sn_remat_list *list, snug_error *err);
 
 #endif

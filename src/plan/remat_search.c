@@ -24,14 +24,11 @@ enum { REPAIRS_MAX = 40 };
 enum { UPSETS_MAX = 3, RUN_MAX = 4, NEAR = 12 };
 enum { MOST_ROUNDS = 16 }; /* of the longest kind */
 enum { STEPS = 64 };       /* of cooling in a round */
-enum { LOWER_PART = 256, LOWER_TRIES = 8 };
 #define SEED         UINT64_C(0x9e3779b97f4a7c15)
 #define COOLING      0.93            /* a step; to 1 % over a round */
 #define WARM         2.0             /* repeated computations, to start with */
 #define FIRST_ROUND  UINT64_C(20000) /* work per operator */
 #define LEAST_ROUNDS UINT64_C(1000)  /* first rounds' worth of work before giving up */
-#define LOWER_WORK   UINT64_C(20000) /* per operator, to lower a peak; at most */
-#define LOWER_MOST   UINT64_C(20000000)
 
 typedef struct {
     uint32_t ops[CHAIN_MAX];
@@ -377,49 +374,14 @@ static snug_status init_search(sn_zone *z, search *s, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status begin_search(sn_zone *z, const sn_remat_program *g, const sn_remat_limits *l,
-                                search *s, snug_error *err) {
-    *s = (search){.g = g, .budget = l->budget, .limit = l->work, .random = SEED};
-    return init_search(z, s, err);
-}
-
 snug_status sn_remat_search(sn_zone *z, const sn_remat_program *g, const sn_remat_limits *l,
                             sn_remat_list *list, snug_error *err) {
-    search s;
-    SNUG_TRY(begin_search(z, g, l, &s, err));
+    search s = {.g = g, .budget = l->budget, .limit = l->work, .random = SEED};
+    SNUG_TRY(init_search(z, &s, err));
     sn_remat_list_copy(g, &s.trial, list);
     prune(&s);
     sn_remat_list_copy(g, &s.best, s.trial.peak <= s.budget ? &s.trial : list);
     run_rounds(&s, list);
     sn_remat_list_copy(g, list, &s.best);
-    return SNUG_OK;
-}
-
-/* Tries a peak lower by a part of what is above the bound, and a smaller part when that fails. */
-snug_status sn_remat_lower(sn_zone *z, const sn_remat_program *g, uint64_t work,
-                           sn_remat_list *list, snug_error *err) {
-    const uint64_t enough = LOWER_WORK * g->p->n;
-    const uint64_t most = enough < LOWER_MOST ? enough : LOWER_MOST;
-    const sn_remat_limits l = {.budget = SIZE_MAX, .work = work < most ? work : most};
-    search s;
-    SNUG_TRY(begin_search(z, g, &l, &s, err));
-    sn_remat_list_copy(g, &s.now, list);
-    for (uint32_t part = 1, fails = 0; part <= LOWER_PART && s.spent < s.limit;) {
-        const size_t above = s.now.peak - g->bound;
-        if (above == 0)
-            break;
-        s.budget = s.now.peak - 1 - (above - 1) / part;
-        sn_remat_list_copy(g, &s.trial, &s.now);
-        if ((fails == 0 || upset(&s)) && repair(&s, HUGE_VAL)) {
-            prune(&s);
-            sn_remat_list_copy(g, &s.now, &s.trial);
-            fails = 0;
-        } else if (++fails == LOWER_TRIES) {
-            fails = 0;
-            part *= 2;
-        }
-        s.spent += g->p->n;
-    }
-    sn_remat_list_copy(g, list, &s.now);
     return SNUG_OK;
 }

@@ -80,6 +80,57 @@ void sn_remat_step(sn_remat_program_t *p, uint64_t seed, uint32_t n) {
     }
 }
 
+/* An operator that reads `one`, and `other` unless it is NONE; its number. */
+static uint32_t add_from(sn_remat_program_t *p, size_t bytes, uint32_t one, uint32_t other) {
+    add_op(p, bytes, 10);
+    if (one != SN_REMAT_NONE)
+        add_input(p, one);
+    if (other != SN_REMAT_NONE)
+        add_input(p, other);
+    return p->problem.n - 1;
+}
+
+/* A weight gradient: its sum lies elsewhere. */
+static void add_sum(sn_remat_program_t *p, uint32_t one, uint32_t other) {
+    p->ops[add_from(p, 0, one, other)].once = true;
+}
+
+void sn_remat_skips(sn_remat_program_t *p, int levels) {
+    enum { MOST = 8 };
+    const uint32_t none = SN_REMAT_NONE;
+    uint32_t down[MOST], up[MOST], out[MOST], skip[MOST], small[MOST];
+    size_t bytes = (size_t)1024 << 2 * (levels - 1);
+    begin(p, 0);
+    uint32_t at = add_from(p, bytes / 8, none, none);
+    for (int i = 0; i < levels; i++, bytes /= 4) {
+        down[i] = add_from(p, bytes, add_from(p, bytes, at, none), none);
+        at = small[i] = add_from(p, bytes / 4, down[i], none);
+    }
+    at = add_from(p, bytes, at, none);
+    p->ops[at].work_bytes = (size_t)2560 << 2 * (levels - 1);
+    for (int i = levels; i-- > 0;) {
+        bytes *= 4;
+        up[i] = add_from(p, bytes, at, none);
+        at = out[i] = add_from(p, bytes, add_from(p, 2 * bytes, down[i], up[i]), none);
+    }
+    at = add_from(p, bytes, add_from(p, 64, at, none), none);
+    for (int i = 0; i < levels; i++, bytes /= 4) {
+        const uint32_t d = add_from(p, bytes, at, out[i]), joined = add_from(p, 2 * bytes, d, none);
+        add_sum(p, down[i], d);
+        add_sum(p, up[i], d);
+        skip[i] = add_from(p, bytes, joined, none);
+        const uint32_t back = add_from(p, bytes, joined, none);
+        add_sum(p, back, i + 1 < levels ? out[i + 1] : small[i]);
+        at = add_from(p, bytes / 4, back, none);
+    }
+    for (int i = levels; i-- > 0;) {
+        bytes *= 4;
+        at = add_from(p, bytes, skip[i], add_from(p, bytes, at, small[i]));
+        add_sum(p, down[i], at);
+        at = add_from(p, i > 0 ? bytes : 64, at, none);
+    }
+}
+
 /* --- the replay ------------------------------------------------------------------------------- */
 typedef struct {
     bool resident[SN_REMAT_TEST_OPS];

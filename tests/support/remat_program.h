@@ -23,6 +23,9 @@ void sn_remat_random(sn_remat_program_t *p, uint64_t seed, uint32_t n, bool rule
 /* A training step: a chain of n / 2 operators with shortcuts over blocks, and its gradients back,
  * each reading the gradient behind and a forward value; sizes shrink and costs vary. */
 void sn_remat_step(sn_remat_program_t *p, uint64_t seed, uint32_t n);
+/* A training step of a net with skip connections: each of the levels has its value joined to what
+ * comes back from the levels below, of a quarter of the bytes each. At the bottom much scratch. */
+void sn_remat_skips(sn_remat_program_t *p, int levels);
 
 /* Fails the test where an answer that fits breaks a rule: inputs resident, nothing computed that is
  * there, all computed, bytes within the budget, cost and peak as said, once, keep, not_after, and
