@@ -5,17 +5,19 @@ from snug._lazy import graph, tf
 
 def _otherwise(value, dtype, trainable, name):
     """A variable of complex numbers or of text, which are the host's; None: of what the engine has."""
-    if _C.is_tensor(value) or isinstance(value, (int, float)):
+    if _C.is_tensor(value) and dtype is None:
         return None
-    if isinstance(value, (list, tuple, str, bytes, complex)) or not hasattr(value, "__array_interface__") or value.dtype.kind in "cSU":
-        value = tf.convert_to_tensor(value, dtype=dtype)
-    kind = getattr(value, "dtype", None)
-    if kind == tf.string:
+    leaf = value
+    while isinstance(leaf, (list, tuple)) and leaf:
+        leaf = leaf[0]
+    kind = getattr(leaf, "dtype", None)
+    if isinstance(leaf, (str, bytes)) or kind == tf.string:
         from snug._strings import StringVariable
         return StringVariable(value, name)
-    if getattr(kind, "is_complex", False):
+    if isinstance(leaf, complex) or getattr(kind, "kind", "") == "c" or getattr(kind, "is_complex", False) or (
+            dtype is not None and tf.as_dtype(dtype).is_complex):
         from snug._complex import ComplexVariable
-        return ComplexVariable(value, trainable is not False, name)
+        return ComplexVariable(tf.convert_to_tensor(value, dtype=dtype), trainable is not False, name)
     return None
 
 

@@ -139,7 +139,8 @@ snug_status sn_data_dtype(const snug_data_op *op, const char *name, snug_dtype *
             return SNUG_OK;
         }
     char me[64];
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "%s: Snug has no dtype '%.*s'; float32 and integers of up to 32 bits exist",
+    return sn_fail(err, SNUG_E_UNSUPPORTED,
+                   "%s: Snug has no dtype '%.*s'; float32 and integers of up to 32 bits exist",
                    sn_data_name(op, me, sizeof me), (int)t.bytes, t.data ? t.data : "");
 }
 

@@ -192,7 +192,8 @@ void sn_fn_multiply(sn_fn_call *c) {
                     : sn_build_mul(c->b, x, y);
 }
 
-/* Operands of a division: whole numbers become f64 in TensorFlow (of 8 and 16 bits f32), f32 in Keras. */
+/* Operands of a division: whole numbers become f64 in TensorFlow (of 8 and 16 bits f32), f32 in
+ * Keras. */
 static void quotient_pair(sn_fn_call *c, sn_value *x, sn_value *y) {
     sn_fn_pair(c, 0, 1, x, y);
     const snug_dtype dtype = sn_fn_type(c, *x).dtype;

@@ -539,6 +539,8 @@ static PyObject *make_text(PyObject *value, PyObject *shape) {
  * NULL with the old exception where the value is none of them. */
 static PyObject *make_complex(PyObject *value, PyObject *dtype, PyObject *shape) {
     PyObject *type, *old, *trace;
+    if (PyErr_ExceptionMatches(PyExc_MemoryError))
+        return NULL;
     PyErr_Fetch(&type, &old, &trace);
     PyObject *module = PyImport_ImportModule("snug._complex");
     PyObject *made = module ? PyObject_CallMethod(module, "constant", "OOO", value,
