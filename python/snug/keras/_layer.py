@@ -2,6 +2,7 @@
 import contextlib
 import inspect
 import threading
+import warnings
 
 from snug import _C, _nest, _train
 from snug._types import as_dtype
@@ -43,6 +44,7 @@ def _check_spec(layer, specs, inputs):
 
 class Layer:
     _own_graph = False      # a model: its layers are listed, its call is its own
+    _makes_masks = True     # where it has a compute_mask of its own, it is asked
 
     def __new__(cls, *args, **kwargs):
         self = object.__new__(cls)
@@ -330,10 +332,11 @@ class Layer:
     def _mask_symbolic(self, args, outputs):
         """Masks of what a symbolic call gives, where there will be one."""
         masks = _symbolic._map(lambda t: getattr(t, "_keras_mask", None), args[0]) if args else None
-        if not self.supports_masking or all(m is None for m in _nest.flatten(masks)):
+        own, has_mask = type(self).compute_mask is not Layer.compute_mask, any(m is not None for m in _nest.flatten(masks))
+        if not self.supports_masking or not args or not (has_mask or own and self._makes_masks):
             return
-        if type(self).compute_mask is not Layer.compute_mask:
-            masks = _symbolic.infer(self.compute_mask, (args[0], masks), {})
+        if own:
+            masks = _symbolic.infer(self.compute_mask, (args[0], masks if has_mask else None), {})
         self._set_mask(outputs, masks)
 
     def _plain_call(self, *args, **kwargs):
@@ -394,9 +397,17 @@ class Layer:
         if self.activity_regularizer is not None:
             for t in _nest.flatten(outputs):
                 self.add_loss(self.activity_regularizer(t))
-        if any(m is not None for m in _nest.flatten(masks)) and self.supports_masking:
-            self._set_mask(outputs, self.compute_mask(args[0], masks))
+        has_mask = any(m is not None for m in _nest.flatten(masks))
+        if self.supports_masking and args and (has_mask or self._makes_masks and type(self).compute_mask is not Layer.compute_mask):
+            self._set_mask(outputs, self.compute_mask(args[0], masks if has_mask else None))
+        elif has_mask:
+            self._warn_of_mask()
         return outputs
+
+    def _warn_of_mask(self):
+        warnings.warn(f"Layer '{self.name}' (of type {type(self).__name__}) was passed an input with a mask attached to it. However, this"
+                      " layer does not support masking and will therefore destroy the mask information. Downstream layers will not see"
+                      " the mask.", stacklevel=4)
 
     @staticmethod
     def _set_mask(outputs, mask):

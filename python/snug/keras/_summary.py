@@ -14,6 +14,7 @@ def _shape(layer):
         built = layer.__dict__.get("_build_shape")
         if layer._nodes or hasattr(type(layer), "output_names"):
             shapes = layer.output_shape
+            shapes = list(shapes) if shapes and isinstance(shapes[0], tuple) else shapes
         else:
             tells = type(layer).compute_output_shape is not Layer.compute_output_shape
             shapes = layer.compute_output_shape(tuple(built)) if tells and built is not None else None

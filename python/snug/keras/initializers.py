@@ -49,17 +49,26 @@ class _Known(Initializer):
         self.__dict__.update(self._values)
 
     def get_config(self):
-        return dict(self._values)
+        first = {"seed": self._values["seed"]} if "seed" in self._values else {}
+        return {**first, **self._values}
+
+    def own_seed(self):
+        """Drawn once where none is given: one instance gives the same values each time, as in Keras."""
+        if "_drawn" not in self.__dict__:
+            from snug.keras import _seed
+            self.__dict__["_drawn"] = int(_seed.generator().randint(1, 10 ** 9))
+        return self._drawn
 
     def __call__(self, shape, dtype=None, **ignored):
         shape = tuple(int(d) for d in shape)
         return self._tensor(shape, as_dtype(dtype or "float32"))
 
     def _draw(self, kind, shape, dtype, a, b):
-        if getattr(self, "seed", None) is not None and isinstance(self.seed, int):
+        seed = self.own_seed() if self.seed is None else self.seed
+        if isinstance(seed, int):
             draw = {"normal": tf.random.stateless_normal, "truncated": tf.random.stateless_truncated_normal,
                     "uniform": tf.random.stateless_uniform}[kind]
-            return draw(shape, seed=(self.seed, 0), **({"minval": a, "maxval": b} if kind == "uniform" else {"mean": a, "stddev": b}),
+            return draw(shape, seed=(seed, 0), **({"minval": a, "maxval": b} if kind == "uniform" else {"mean": a, "stddev": b}),
                         dtype=dtype)
         draw = {"normal": tf.random.normal, "truncated": tf.random.truncated_normal, "uniform": tf.random.uniform}[kind]
         return draw(shape, a, b, dtype=dtype)
@@ -128,9 +137,9 @@ class VarianceScaling(_Known):
 
 
 def _scaled(name, scale, mode, distribution):
-    def __init__(self, seed=None):
+    def __init__(self, seed=None, input_axes=None, output_axes=None):
         VarianceScaling.__init__(self, scale, mode, distribution, seed)
-        self._values = {"seed": seed}
+        self._values = {"seed": seed, "input_axes": input_axes, "output_axes": output_axes}
     return type(name, (VarianceScaling,), {"__init__": __init__, "__module__": __name__})
 
 

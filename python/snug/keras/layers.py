@@ -16,7 +16,7 @@ from snug.keras._variable import KerasVariable
 _C.set_variable_class(KerasVariable)
 
 
-_NOT_THE_ENGINES = ("use_cudnn", "implementation", "weights", "unroll", "reset_after_build")
+_NOT_THE_ENGINES = ("use_cudnn", "implementation", "weights", "unroll", "reset_after_build", "input_axes", "output_axes")
 
 
 _PER_AXIS = ("kernel_size", "strides", "dilation_rate", "pool_size", "size", "output_padding")
@@ -71,6 +71,8 @@ _INSTEAD = {"initializer": "zeros", "regularizer": None, "constraint": None, "ac
 
 
 def _for_engine(key, value):
+    if key.endswith("_initializer") and getattr(value, "seed", 0) is None and hasattr(value, "own_seed"):
+        return {**_serial.to_config(value), "config": {**value.get_config(), "seed": value.own_seed()}}      # the same values each time
     return _INSTEAD[key.rpartition("_")[2]] if _of_python(key, value) else value
 
 
@@ -90,6 +92,7 @@ _NO_MASK = ("Conv", "Pool", "UpSampling", "Cropping", "Padding", "Reshape", "Per
 
 class _Built(Layer):
     """A layer whose build function is the engine's; subclasses are made from the table of signatures."""
+    _makes_masks = False        # its call does
     _signature = None
 
     def __init__(self, *args, **kwargs):
@@ -249,6 +252,9 @@ class _Built(Layer):
             Layer._build_for(self, args, kwargs)
 
     def _symbolic_call(self, args, kwargs):
+        if self._values.get("stateful") and args[0].shape[0] is None:
+            raise ValueError("When using `stateful=True` in a RNN, the batch size must be static. Found dynamic batch size:"
+                             f" sequence.shape={tuple(args[0].shape)}")
         tensors, roles, words = _arrange(args, kwargs)
         plain = all(isinstance(t, KerasTensor) for t in tensors) and not any(roles) and not words
         plain = plain and type(self).call is _Built.call and not self._is_bent and not self._is_stepped
@@ -289,6 +295,8 @@ class _Built(Layer):
         self.cell.__dict__.update(_rnn=self, built=True)
         return RNN._step_all(self, tensors[0], tensors[1:] or None, mask, training)
 
+    _first_states = lambda self, batch, initial_state: RNN._first_states(self, batch, initial_state)
+
     def _inferred(self, args, tensors):
         """What the engine says of the shapes; where extents are open that it cannot do without, or where Python has a part in the call,
         what two runs on stand-ins say."""
@@ -303,7 +311,7 @@ class _Built(Layer):
             return _symbolic.infer(self._plain_call, args, {})
         self._take_variables()
         self.__dict__["_build_shape"] = _symbolic._map(lambda t: tuple(t.shape), args[0])
-        return made[0] if len(made) == 1 else made
+        return made[0] if len(made) == 1 else tuple(made)
 
     def call(self, *args, training=None, mask=None, **kwargs):
         tensors, roles, words = _arrange(args, kwargs)
@@ -331,7 +339,7 @@ class _Built(Layer):
             outputs[0]._keras_mask = out_mask
         if single:
             return _tf.squeeze(outputs[0], 0)
-        return outputs[0] if len(outputs) == 1 else outputs
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def compute_mask(self, inputs, previous_mask=None):
         """Of the two that make one; what others pass on is the engine's."""
@@ -459,6 +467,72 @@ class TimeDistributed(_Built):
         made = _symbolic._map(lambda t: _tf.reshape(t, (-1, steps, *t.shape[1:])), made)
         self._set_mask(made, mask)
         return made
+
+
+class Bidirectional(_Built):
+    """Both directions run in the engine, unless the one back is a layer of its own, or a layer is written in Python."""
+    _signature = _signatures.LAYERS["Bidirectional"]
+    _keras_module = "keras.layers"
+
+    def __init__(self, layer, merge_mode="concat", weights=None, backward_layer=None, **kwargs):
+        if not isinstance(layer, Layer):
+            raise ValueError(f"Please initialize `Bidirectional` layer with a `keras.layers.Layer` instance. Received: {layer}")
+        if merge_mode not in ("sum", "mul", "ave", "concat", None):
+            raise ValueError(f'Invalid merge mode. Received: {merge_mode}. Merge mode should be one of {{"sum", "mul", "ave", "concat", None}}')
+        super().__init__(layer, merge_mode, weights, backward_layer, **kwargs)
+        self.__dict__["_python"] = backward_layer is not None or not _is_of_engine(layer)
+        if not self._python:
+            self.__dict__.update(forward_layer=layer, backward_layer=layer)
+            return
+        for inner in (layer, backward_layer):
+            if inner is not None and inner in self._layers:
+                self._layers.remove(inner)
+        self.forward_layer = _directed(layer, "forward_", {})
+        self.backward_layer = backward_layer or _directed(layer, "backward_", {"go_backwards": True})
+
+    def _engine_words(self):
+        name, config = super()._engine_words()
+        return name, config if self.merge_mode is not None else json.dumps({**json.loads(config), "merge_mode": "none"})
+
+    def _symbolic_call(self, args, kwargs):
+        return Layer._symbolic_call(self, args, kwargs) if self._python else super()._symbolic_call(args, kwargs)
+
+    def call(self, sequences, initial_state=None, mask=None, training=None):
+        if not self._python:
+            extra = {} if initial_state is None else {"initial_state": initial_state}
+            return super().call(sequences, mask=mask, training=training, **extra)
+        self.__dict__["built"] = True
+        given, told = _nest.flatten(initial_state) if initial_state is not None else [], {"mask": mask, "training": training}
+        half = len(given) // 2
+        one = self.forward_layer(sequences, **({"initial_state": given[:half]} if given else {}), **told)
+        two = self.backward_layer(sequences, **({"initial_state": given[half:]} if given else {}), **told)
+        states = (*one[1:], *two[1:]) if self.layer.return_state else ()
+        one, two = (one[0], two[0]) if self.layer.return_state else (one, two)
+        if self.layer.return_sequences:
+            two = _tf.reverse(two, [1])
+        merged = _merged(self.merge_mode, one, two)
+        if mask is not None and self.layer.return_sequences and self.merge_mode is not None:
+            merged[0]._keras_mask = mask
+        return (*merged, *states) if len(merged) + len(states) > 1 else merged[0]
+
+    def compute_output_shape(self, input_shape):
+        made = _symbolic.infer(self._plain_call, (KerasTensor(input_shape),), {}) if self._python else None
+        return super().compute_output_shape(input_shape) if made is None else _symbolic._map(lambda t: tuple(t.shape), made)
+
+
+def _directed(layer, word, settings):
+    """A fresh layer like it, for one of the directions."""
+    row = _serial.serialize_keras_object(layer)
+    row["config"] = {**row["config"], **settings, "name": word + layer.name.removeprefix(word)}
+    return _serial.deserialize_keras_object(row, {type(layer).__name__: type(layer)})
+
+
+def _merged(mode, one, two):
+    if mode is None:
+        return one, two
+    if mode == "concat":
+        return (_tf.concat([one, two], -1),)
+    return (one * two if mode == "mul" else (one + two) / 2.0 if mode == "ave" else one + two,)
 
 
 class MultiHeadAttention(_Built):
@@ -620,16 +694,26 @@ class RNN(_Built):
             return super().call(sequences, mask=mask, training=training, **extra)
         return self._step_all(sequences, initial_state, mask, training)
 
+    def _first_states(self, batch, initial_state):
+        """Those that are given, those kept of the last batch, or zeros, or what the cell says."""
+        cell = self.cell
+        if initial_state is not None:
+            return list(_nest.flatten(initial_state))
+        if self._states and self.stateful:
+            return [v.read_value() for v in self._states]
+        if hasattr(cell, "get_initial_state"):
+            made = list(_nest.flatten(cell.get_initial_state(batch_size=batch)))
+        else:
+            made = [_tf.zeros((batch, *(s if isinstance(s, (list, tuple)) else (s,)))) for s in _sizes(cell.state_size)]
+        if self.stateful:
+            self._states.extend(KerasVariable(t, trainable=False, name=f"{self.name}/rnn_state_{i}") for i, t in enumerate(made))
+        return made
+
     def _step_all(self, sequences, initial_state, mask, training):
         """A step that is masked changes no state and repeats the output before it."""
         from snug._lazy import tf
-        if self.stateful:
-            raise NotImplementedError(f"{type(self).__name__}: Snug keeps no states for steps that are written in Python; use return_state=True"
-                                      " and hand them over as initial_state")
         cell, steps = self.cell, sequences.shape[1]
-        sizes = _nest.flatten(cell.state_size)
-        states = list(_nest.flatten(initial_state)) if initial_state is not None else \
-            [tf.zeros((sequences.shape[0], s)) for s in sizes]
+        states = self._first_states(sequences.shape[0], initial_state)
         outputs = []
         accepts = _layer._parameters(type(cell).call)
         extra = {"training": training} if "training" in accepts else {}
@@ -643,15 +727,22 @@ class RNN(_Built):
                 output, *after = [_choose(mask[:, t], new, old) for new, old in zip([output, *after], [past, *states])]
             states = after
             outputs.append(output)
+        for kept, state in zip(self._states if self.stateful else (), states):
+            kept.assign(state)
         result = tf.stack(outputs, axis=1) if self.return_sequences else outputs[-1]
         if mask is not None and self.return_sequences:
             result._keras_mask = mask
-        return [result, *states] if self.return_state else result
+        return (result, *states) if self.return_state else result
 
     def _build_for(self, args, kwargs):
         if not self._python:
             return super()._build_for(args, kwargs)
         self.__dict__["built"] = True
+
+
+def _sizes(state_size):
+    """One entry per state: a number, or the shape of a state that has several axes."""
+    return list(state_size) if isinstance(state_size, (list, tuple)) else [state_size]
 
 
 def _choose(rows, new, old):
