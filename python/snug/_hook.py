@@ -12,8 +12,10 @@ def real_name(name):
     root, _, rest = name.partition(".")
     if root not in _ROOTS:
         return None
-    if root == "tensorflow" and (rest == "keras" or rest.startswith("keras.")):
-        return "snug." + rest
+    for inner in ("python.keras", "keras.src", "keras", "src"):         # where others find the same names
+        if rest == inner or rest.startswith(inner + "."):
+            if (root == "tensorflow") == (inner != "src"):
+                return "snug.keras" + rest[len(inner):]
     return _ROOTS[root] + ("." + rest if rest else "")
 
 
@@ -40,7 +42,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             module = _module(real)
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(f"{name} is not in Snug ({error})", name=name) from None
-        spec = importlib.util.spec_from_loader(name, self, is_package=hasattr(module, "__path__"))
+        spec = importlib.util.spec_from_loader(name, self, is_package=True)     # its modules may be attributes, not files
         spec.loader_state = (module, getattr(module, "__spec__", None))
         return spec
 

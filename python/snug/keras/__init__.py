@@ -4,7 +4,7 @@ import importlib
 __version__ = "3.15.1"
 
 _MODULES = ("layers losses metrics optimizers initializers regularizers constraints activations callbacks utils backend ops random"
-            " models saving mixed_precision datasets preprocessing config applications tree dtype_policies").split()
+            " models saving mixed_precision datasets preprocessing config applications tree dtype_policies wrappers").split()
 _FROM = {"Model": "_models", "Sequential": "_models", "Input": "layers", "Layer": "_layer", "InputSpec": "_layer",
          "KerasTensor": "_symbolic", "Variable": "_variable:KerasVariable", "Loss": "losses", "Metric": "metrics",
          "Optimizer": "optimizers", "Initializer": "initializers", "Regularizer": "regularizers", "Function": "_symbolic:Operation",

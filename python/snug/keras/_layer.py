@@ -493,9 +493,9 @@ def within(layer):
 
 
 def _built_for(inputs):
-    """The shapes a layer is built for; within fit, evaluate and predict the batch is open, as Keras has it."""
+    """The shapes a layer is built for; within fit and evaluate the batch is open, as Keras has it."""
     from snug.keras import metrics
-    is_open = metrics._in_step[0]
+    is_open = metrics._in_step[1]
 
     def head(t):
         shape = tuple(t.shape) if hasattr(t, "shape") else None

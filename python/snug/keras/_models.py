@@ -457,7 +457,7 @@ class Sequential(Model):
 
     def _build_for(self, args, kwargs):
         if self._functional is None and args and hasattr(args[0], "shape"):
-            self.build((None, *tuple(args[0].shape)[1:]))
+            self.build(_layer._built_for(args[0]))
 
     @property
     def layers(self):

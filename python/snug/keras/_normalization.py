@@ -65,7 +65,7 @@ class Normalization(Layer):
             x = tf.cast(_C.convert_to_tensor(batch), self.compute_dtype)
             if len(x.shape) == 1 and self.axis:
                 x = tf.expand_dims(x, -1)
-            self.build((None, *tuple(x.shape)[1:]))
+            self.build(tuple(x.shape))
             over = [a for a in range(len(x.shape)) if a not in self._kept]
             mean, variance = tf.nn.moments(x, over)
             n = x.shape[0]

@@ -147,12 +147,12 @@ class Trainer:
     def make_predict_function(self, force=False):
         return self._function("predict_step")
 
-    def _step(self, name, data):
+    def _step(self, name, data, any_size=False):
         """One batch; metrics are read by the host only when they are shown."""
         from snug.keras import metrics as km
         if name == "train_step" and self.optimizer is not None:
             self.optimizer._before_step()
-        with km.in_step():
+        with km.in_step(any_size):
             result = self._function(name, _holds_text(data))(_trim(data))
         _C.boundary()
         return result
@@ -195,7 +195,7 @@ class Trainer:
             runner.on_train_batch_begin(i)
             if class_weight:
                 data = _weigh_classes(data, class_weight)
-            result = self._step("train_step", data)
+            result = self._step("train_step", data, True)
             runner.on_train_batch_end(i, _Later(result))
             n = i + 1
             if self.stop_training:
@@ -242,7 +242,7 @@ class Trainer:
             if steps is not None and i >= steps:
                 break
             runner.on_test_batch_begin(i)
-            result = self._step("test_step", data)
+            result = self._step("test_step", data, True)
             runner.on_test_batch_end(i, _Later(result))
         logs = self._logs(result)
         runner.on_test_end(logs)

@@ -28,17 +28,18 @@ _UP = ("AUC Accuracy BinaryAccuracy BinaryIoU CategoricalAccuracy ConcordanceCor
 _DOWN = ("BinaryCrossentropy CategoricalCrossentropy CategoricalHinge Hinge KLDivergence LogCoshError MeanAbsoluteError"
          " MeanAbsolutePercentageError MeanSquaredError MeanSquaredLogarithmicError Poisson RootMeanSquaredError"
          " SparseCategoricalCrossentropy SquaredHinge").split()
-_in_step = ThreadList([0])
+_in_step = ThreadList([0, False])       # how many steps are open; whether their batches may be of any size
 
 
 @contextlib.contextmanager
-def in_step():
+def in_step(any_size=False):
     """Within a step results are not read: they are promises that fit resolves when it shows them."""
-    _in_step[0] += 1
+    before = _in_step[1]
+    _in_step[0], _in_step[1] = _in_step[0] + 1, any_size
     try:
         yield
     finally:
-        _in_step[0] -= 1
+        _in_step[0], _in_step[1] = _in_step[0] - 1, before
 
 
 def _is_promised():

@@ -337,6 +337,6 @@ def deserialize(config, custom_objects=None):
 import sys as _sys  # noqa: E402
 
 _here = _sys.modules[__name__]
-legacy = _types.SimpleNamespace()
+legacy = _types.ModuleType("snug.keras.optimizers.legacy")
 for _name in ("Adam", "SGD", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Ftrl"):
     setattr(legacy, _name, getattr(_here, _name))
