@@ -8,11 +8,12 @@ _MODULES = ("layers losses metrics optimizers initializers regularizers constrai
 _FROM = {"Model": "_models", "Sequential": "_models", "Input": "layers", "Layer": "_layer", "InputSpec": "_layer",
          "KerasTensor": "_symbolic", "Variable": "_variable:KerasVariable", "Loss": "losses", "Metric": "metrics",
          "Optimizer": "optimizers", "Initializer": "initializers", "Regularizer": "regularizers", "Function": "_symbolic:Operation",
-         "Operation": "_symbolic", "device": "utils", "name_scope": "utils", "version": "utils", "DTypePolicy": "mixed_precision:Policy",
-         "StatelessScope": "utils"}
+         "Operation": "_symbolic", "device": "utils", "name_scope": "utils", "version": "utils", "DTypePolicy": "mixed_precision:Policy"}
 
 
 def __getattr__(name):
+    if name == "__all__":       # what a star gives
+        return __dir__()
     if name in _MODULES:
         found = importlib.import_module("snug.keras." + name)
     elif name in _FROM:

@@ -2,7 +2,7 @@
 import re
 
 _counts = {}
-_SNAKE = (re.compile(r"(.)([A-Z][a-z0-9]+)"), re.compile(r"([a-z])([A-Z])"))
+_SNAKE = (re.compile(r"(.)([A-Z][a-z]+)"), re.compile(r"([a-z])([A-Z])"))
 
 
 def snake(name):

@@ -57,6 +57,8 @@ def _wrap(name):
 
 
 def __getattr__(name):
+    if name == "__all__":       # what a star gives
+        return sorted({*_NAMES, "linear", "gelu", "hard_sigmoid", "hard_silu", "mish", "log_sigmoid", "get", "serialize", "deserialize"})
     if name in _NAMES:
         globals()[name] = _wrap(name)
         return globals()[name]

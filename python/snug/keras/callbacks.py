@@ -133,16 +133,7 @@ class ProgbarLogger(Callback):
             self._bar(logs, False)
 
     def _bar(self, logs, last):
-        total = self.params.get("steps")
-        full = 20 if not total else min(20, int(20 * self.done / total))
-        count = f"{self.done}/{total or 'Unknown'}"
-        seconds = time.time() - self.began
-        step = seconds / max(1, self.done)
-        each = f"{step:.0f}s/step" if step >= 1 else f"{step * 1e3:.0f}ms/step" if step >= 1e-3 else f"{step * 1e6:.0f}us/step"
-        bold, green, plain, white = ("\x1b[1m", "\x1b[32m", "\x1b[0m", "\x1b[37m") if sys.stdout.isatty() else ("",) * 4
-        bar = f"{green}{'━' * full}{plain}{white}{'━' * (20 - full)}{plain}"
-        words = "".join(f" - {k}: {_shown(v)}" for k, v in (logs or {}).items())
-        print(f"\r{bold}{count}{plain} {bar} {bold}{seconds:.0f}s{plain} {each}{words}", end="\n" if last else "", flush=True)
+        print(bar_text(self.done, self.params.get("steps"), time.time() - self.began, logs or {}), end="\n" if last else "", flush=True)
 
     def _end(self, logs):
         _C.draw_bars(False)
@@ -183,9 +174,20 @@ class ProgbarLogger(Callback):
         self._end(None)
 
 
+def bar_text(done, total, seconds, logs, width=20, unit="step"):
+    """The line of a bar, which begins anew at its left."""
+    full = width if not total else min(width, int(width * done / total))
+    step = seconds / max(1, done)
+    each = f"{step:.0f}s" if step >= 1 else f"{step * 1e3:.0f}ms" if step >= 1e-3 else f"{step * 1e6:.0f}us"
+    bold, green, plain, white = ("\x1b[1m", "\x1b[32m", "\x1b[0m", "\x1b[37m") if sys.stdout.isatty() else ("",) * 4
+    bar = f"{green}{'━' * full}{plain}{white}{'━' * (width - full)}{plain}"
+    words = "".join(f" - {k}: {_shown(v)}" for k, v in logs.items())
+    return f"\r{bold}{done}/{total or 'Unknown'}{plain} {bar} {bold}{seconds:.0f}s{plain} {each}/{unit}{words}"
+
+
 def _shown(value):
     try:
-        value = float(value)
+        value = float(value.mean() if hasattr(value, "mean") else value)
     except (TypeError, ValueError):
         return str(value)
     return f"{value:.4f}" if abs(value) > 1e-3 else f"{value:.4e}"

@@ -570,6 +570,8 @@ def __getattr__(name):
     if name_of in globals():
         globals()[name] = globals()[name_of]
         return globals()[name]
+    if name == "__all__":       # what a star gives
+        return __dir__()
     if name.startswith("__"):
         raise AttributeError(name)
     from snug.keras import _augment, _hashing, _lookup, _normalization

@@ -173,6 +173,8 @@ def _make_function(name):
 
 
 def __getattr__(name):
+    if name == "__all__":       # what a star gives
+        return __dir__()
     real = _ALIASES.get(name, name)
     if real not in globals():
         if real in _signatures.LOSSES and real not in ("CTC", "Circle"):

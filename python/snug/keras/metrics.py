@@ -16,7 +16,7 @@ _ALIASES = {"mse": "MeanSquaredError", "mae": "MeanAbsoluteError", "mape": "Mean
             "MAPE": "MeanAbsolutePercentageError", "MSLE": "MeanSquaredLogarithmicError", "cosine_proximity": "CosineSimilarity",
             "log_cosh": "LogCoshError", "logcosh": "LogCoshError", "kl_divergence": "KLDivergence", "bce": "BinaryCrossentropy",
             "KLD": "KLDivergence", "rmse": "RootMeanSquaredError"}
-_ENGINE = {"AUC": "auc", "KLDivergence": "kl_divergence", "LogCoshError": "logcosh", "F1Score": "f1_score", "FBetaScore": "fbeta_score",
+_ENGINE = {"AUC": "auc", "KLDivergence": "kl_divergence", "LogCoshError": "logcosh",
            "MeanIoU": "mean_io_u", "BinaryIoU": "binary_io_u", "IoU": "io_u", "OneHotIoU": "one_hot_io_u",
            "OneHotMeanIoU": "one_hot_mean_io_u", "R2Score": "r2_score"}
 _NUMBERED = ("AUC BinaryIoU FalseNegatives FalsePositives IoU MeanIoU OneHotIoU OneHotMeanIoU Precision PrecisionAtRecall Recall"
@@ -132,7 +132,7 @@ class Metric:
     @property
     def _direction(self):
         """Which way is better, where that is known."""
-        names = [c.__name__ for c in type(self).__mro__ if c.__module__ == __name__]
+        names = [c.__name__ for c in type(self).__mro__ if c.__module__.startswith("snug.")]
         return "up" if any(n in _UP for n in names) else "down" if any(n in _DOWN for n in names) else None
 
     @property
@@ -385,6 +385,11 @@ def __getattr__(name):
     real = _ALIASES.get(name, name)
     if name in ("mse", "mae", "mape", "msle", "MSE", "MAE", "MAPE", "MSLE", "kl_divergence"):
         return getattr(losses, name)
+    if name == "__all__":
+        return [n for n in _signatures.METRICS if n[0] != "_"] + ["get", "serialize", "deserialize"]
+    if real in ("F1Score", "FBetaScore") and real not in globals():
+        from snug.keras import _metrics_more
+        globals()[real] = getattr(_metrics_more, real)
     if real not in globals():
         if real in _signatures.METRICS and real not in ("Metric", "Mean", "Sum", "MeanMetricWrapper", "Accuracy"):
             globals()[real] = _make(real)

@@ -91,7 +91,7 @@ class _Steps:
 
     def __int__(self):
         _look()
-        return int(self._optimizer._engine().steps)
+        return int(self._optimizer._engine().steps) // (self._optimizer._values.get("gradient_accumulation_steps") or 1)
 
     __index__ = __int__
 
@@ -173,7 +173,8 @@ class Optimizer:
     def _set_rate(self, value):
         if self._schedule is not None:
             raise TypeError("This optimizer was created with a `LearningRateSchedule` object as its `learning_rate` constructor argument,"
-                            " hence its learning rate is not settable.")
+                            " hence its learning rate is not settable. If you need the learning rate to be settable, you should"
+                            " instantiate the optimizer with a float `learning_rate` argument.")
         self._number = value
         if self._c is not None:
             self._c.rate = value
@@ -197,7 +198,6 @@ class Optimizer:
         if isinstance(value, LearningRateSchedule):
             self._schedule = value
             return
-        self._schedule = None
         self._set_rate(float(value))
 
     lr = learning_rate
@@ -266,6 +266,12 @@ class Optimizer:
         variables = var_list() if callable(var_list) else var_list
         self.apply_gradients(zip(tape.gradient(value, variables), variables))
 
+    def finalize_variable_values(self, var_list):
+        """The averages of use_ema become the variables' values."""
+        averages = {slot.path.rpartition("/")[2]: slot for slot in self._slots()}
+        for v in var_list if self._values.get("use_ema") else ():
+            v.assign(averages[v.path.replace("/", "_") + "_average"])
+
     def update_step(self, *args):
         raise NotImplementedError
 
@@ -305,6 +311,8 @@ def LossScaleOptimizer(inner_optimizer, initial_scale=32768.0, dynamic_growth_st
 
 
 def __getattr__(name):
+    if name == "__all__":       # what a star gives
+        return [n for n in _signatures.OPTIMIZERS if n not in _NO] + ["Optimizer", "get", "schedules", "legacy"]
     if name in ("Muon", "MultiOptimizer"):
         raise AttributeError(f"keras.optimizers.{name} is not in Snug; AdamW is the nearest")
     if name in _signatures.OPTIMIZERS and name not in _NO:

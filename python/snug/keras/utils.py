@@ -1,4 +1,7 @@
 """keras.utils."""
+import sys
+import time
+
 from snug import _C
 from snug.keras._data import Stream  # noqa: F401
 from snug.keras._pictures import array_to_img, image_dataset_from_directory, img_to_array, load_img, save_img  # noqa: F401
@@ -131,18 +134,25 @@ def plot_model(*args, **kwargs):
 
 
 class Progbar:
+    """The bar of fit, for loops of one's own; metrics that are no state are means over the units seen."""
+
     def __init__(self, target, width=20, verbose=1, interval=0.05, stateful_metrics=None, unit_name="step"):
-        self.target, self.verbose, self.seen, self._sums = target, verbose, 0, {}
+        self.target, self.verbose, self.width, self.unit_name = target, verbose, width, unit_name
+        self.seen, self._sums, self._shown = 0, {}, 0.0
+        self.interval, self._began, self._stateful = interval, time.time(), set(stateful_metrics or ())
 
     def update(self, current, values=None, finalize=None):
-        self.seen = current
+        from snug.keras.callbacks import bar_text
+        units = max(current - self.seen, 1)
         for k, v in values or []:
-            total, n = self._sums.get(k, (0.0, 0))
-            self._sums[k] = (total + float(v), n + 1)
+            total, n = (0.0, 0) if k in self._stateful else self._sums.get(k, (0.0, 0))
+            self._sums[k] = (total + float(v) * units, n + units)
+        self.seen, now = current, time.time()
         last = finalize if finalize is not None else self.target is not None and current >= self.target
-        if self.verbose and last:
-            words = "".join(f" - {k}: {t / n:.4f}" for k, (t, n) in self._sums.items())
-            print(f"{current}/{self.target}{words}")
+        if self.verbose == 1 and (last or now - self._shown >= self.interval and sys.stdout.isatty()):
+            means = {k: t / n for k, (t, n) in self._sums.items()}
+            print(bar_text(current, self.target, now - self._began, means, self.width, self.unit_name), end="\n" if last else "", flush=True)
+            self._shown = now
 
     def add(self, n, values=None):
         self.update(self.seen + n, values)

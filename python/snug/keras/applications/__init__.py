@@ -11,6 +11,8 @@ _MODULES = set(_WHERE) - {"vgg"} | {"imagenet_utils", "vgg16", "vgg19", "resnet5
 
 
 def __getattr__(name):
+    if name == "__all__":       # what a star gives
+        return __dir__()
     if name in _FROM:
         found = getattr(importlib.import_module(f"{__name__}.{_FROM[name]}"), name)
     elif name in _MODULES:
