@@ -85,6 +85,8 @@ typedef struct {
 /* scale: of the O outputs, or NULL. Behind the filter lie O zeros, for who needs a bias. */
 void sn_filter_turn(const sn_cuda_call *c, const sn_turned *t, const float *w, const float *scale,
                     float *out);
+/* Of the convolution that gives dx: [C][kh][kw][O], places in reverse, and C zeros behind. */
+void sn_filter_reverse(const sn_cuda_call *c, const sn_turned *t, const float *w, float *out);
 void sn_filter_return(const sn_cuda_call *c, const sn_turned *t, const float *from, bool add,
                       float *w);
 

@@ -2,7 +2,7 @@
  * it wants and back, what it left of bias and activation, and the bias gradient. */
 #include "kernels/cuda/act.h"
 #include "kernels/cuda/conv.h"
-#include "kernels/cuda/own.h"
+#include "kernels/cuda/reduce.h"
 
 /* --- filters --------------------------------------------------------------------------------- */
 /* HWIO to KRSC: the matrix [places and channels][O] is turned, tile by tile. */
@@ -88,8 +88,7 @@ static unsigned tiles_of(const sn_turned *t) {
 void sn_filter_turn(const sn_cuda_call *c, const sn_turned *t, const float *w, const float *scale,
                     float *out) {
     if (t->high * t->wide * t->C * t->O > 0)
-        SN_LAUNCH(turn, tiles_of(t), TILE * TILE_ROWS, 0, c->stream, turning_of(t), w, scale,
-                  out);
+        SN_LAUNCH(turn, tiles_of(t), TILE * TILE_ROWS, 0, c->stream, turning_of(t), w, scale, out);
 }
 
 void sn_filter_return(const sn_cuda_call *c, const sn_turned *t, const float *from, bool add,
@@ -97,6 +96,38 @@ void sn_filter_return(const sn_cuda_call *c, const sn_turned *t, const float *fr
     if (t->high * t->wide * t->C * t->O > 0)
         SN_LAUNCH(turn_back, tiles_of(t), TILE * TILE_ROWS, 0, c->stream, turning_of(t), from, add,
                   w);
+}
+
+/* Rows of outputs stay whole: only their order changes. T is one float, or four. */
+template <class T> struct filter_reverse {
+    const T *w;
+    T *out;
+    sn_divisor row, places; /* of an input channel's, in Ts */
+    int64_t channels;
+    __device__ void operator()(int64_t i) const {
+        const int64_t line = sn_div(i, row), c = sn_div(line, places);
+        const int64_t place = places.d - 1 - (line - c * places.d);
+        if (c < channels)
+            out[i] = w[(place * channels + c) * row.d + (i - line * row.d)];
+        else
+            out[i] = T{};
+    }
+};
+
+template <class T>
+static void reverse_by(const sn_cuda_call *c, const sn_turned *t, const float *w, float *out) {
+    const int64_t width = sizeof(T) / sizeof(float), places = t->kh * t->kw;
+    const int64_t zeros = sn_cuda_ceil(t->C, width);
+    sn_each(c, t->C * places * (t->O / width) + zeros,
+            filter_reverse<T>{(const T *)w, (T *)out, sn_divisor_of(t->O / width),
+                              sn_divisor_of(places), t->C});
+}
+
+void sn_filter_reverse(const sn_cuda_call *c, const sn_turned *t, const float *w, float *out) {
+    if (t->O % 4 == 0 && t->C % 4 == 0 && sn_aligned(w) && sn_aligned(out))
+        reverse_by<float4>(c, t, w, out);
+    else
+        reverse_by<float>(c, t, w, out);
 }
 
 /* --- bias and activation --------------------------------------------------------------------- */
@@ -157,70 +188,38 @@ void sn_conv_finish(const sn_cuda_call *c, float *y, int64_t pixels, int64_t cha
 }
 
 /* --- column sums ----------------------------------------------------------------------------- */
-/* A block sums WIDE columns over one chunk of rows: lanes are columns, warps take turns with rows.
- * A warp then adds the chunks of a column. */
-enum { WIDE = 32, WARPS = 8, MOST_CHUNKS = 512, LEAST_ROWS = 64 };
-
-static int64_t chunk_rows(int64_t rows, int64_t columns) {
-    const int64_t across = sn_cuda_ceil(columns, WIDE);
-    int64_t chunks = 4 * MOST_CHUNKS / (across > 0 ? across : 1);
-    chunks = chunks < 16 ? 16 : chunks > MOST_CHUNKS ? (int64_t)MOST_CHUNKS : chunks;
-    const int64_t size = sn_cuda_ceil(rows, chunks);
-    return size < LEAST_ROWS ? (int64_t)LEAST_ROWS : size;
-}
+struct column_sum {
+    typedef double value;
+    enum { N = 1 };
+    const float *x;
+    float *out;
+    bool accumulate;
+    static __device__ double start() { return 0; }
+    static __device__ double combine(double a, double b) { return a + b; }
+    __device__ void add(int64_t at, int64_t, int64_t, double *v) const { v[0] += (double)x[at]; }
+    __device__ void add_pack(int64_t at, int64_t, int64_t, double v[][1]) const {
+        const float4 e = *(const float4 *)(x + at);
+        v[0][0] += (double)e.x;
+        v[1][0] += (double)e.y;
+        v[2][0] += (double)e.z;
+        v[3][0] += (double)e.w;
+    }
+    __device__ void put(int64_t o, const double *v) const {
+        out[o] = accumulate ? out[o] + (float)v[0] : (float)v[0];
+    }
+};
 
 size_t sn_column_sums_bytes(int64_t rows, int64_t columns) {
-    const int64_t chunks = rows > 0 ? sn_cuda_ceil(rows, chunk_rows(rows, columns)) : 1;
-    return (size_t)(chunks * columns) * sizeof(float);
-}
-
-static __global__ void __launch_bounds__(WIDE *WARPS)
-    sum_columns(const float *x, int64_t rows, int64_t columns, int64_t size, float *partial) {
-    __shared__ float sums[WARPS][WIDE];
-    const int64_t across = (columns + WIDE - 1) / WIDE, chunks = (rows + size - 1) / size;
-    const int lane = (int)threadIdx.x % WIDE, warp = (int)threadIdx.x / WIDE;
-    for (int64_t at = blockIdx.x; at < chunks * across; at += gridDim.x) {
-        const int64_t chunk = at / across, column = at % across * WIDE + lane;
-        const int64_t first = chunk * size, end = first + size < rows ? first + size : rows;
-        float sum = 0;
-        if (column < columns) {
-#pragma unroll 8
-            for (int64_t i = first + warp; i < end; i += WARPS)
-                sum += x[i * columns + column];
-        }
-        sums[warp][lane] = sum;
-        __syncthreads();
-        if (warp == 0 && column < columns) {
-            sum = 0;
-            for (int w = 0; w < WARPS; w++)
-                sum += sums[w][lane];
-            partial[chunk * columns + column] = sum;
-        }
-        __syncthreads();
-    }
-}
-
-static __global__ void add_rows(const float *partial, int64_t chunks, int64_t columns, bool add,
-                                float *out) {
-    const int lane = (int)threadIdx.x % 32;
-    for (int64_t at = sn_thread() / 32; at < columns; at += sn_all_threads() / 32) {
-        double sum = 0;
-        for (int64_t i = lane; i < chunks; i += 32)
-            sum += (double)partial[i * columns + at];
-        sum = sn_warp_sum(sum);
-        if (lane == 0)
-            out[at] = add ? out[at] + (float)sum : (float)sum;
-    }
+    const sn_columns p = sn_columns_of(1, rows, columns);
+    return sn_columns_bytes(&p, 1);
 }
 
 void sn_column_sums(const sn_cuda_call *c, const float *x, int64_t rows, int64_t columns, bool add,
                     float *out, void *scratch) {
-    const int64_t size = chunk_rows(rows, columns), chunks = sn_cuda_ceil(rows, size);
-    if (columns == 0)
-        return;
-    if (chunks > 0)
-        SN_LAUNCH(sum_columns, sn_blocks(chunks * sn_cuda_ceil(columns, WIDE), 1), WIDE * WARPS, 0,
-                  c->stream, x, rows, columns, size, (float *)scratch);
-    SN_LAUNCH(add_rows, sn_blocks(columns, 4), 128, 0, c->stream, (const float *)scratch, chunks,
-              columns, add, out);
+    const sn_columns p = sn_columns_of(1, rows, columns);
+    const column_sum f = {x, out, add};
+    if (columns % SN_PACK == 0 && sn_aligned(x))
+        sn_reduce_packs(c, f, &p, scratch);
+    else
+        sn_reduce_columns(c, f, &p, scratch);
 }

@@ -8,8 +8,9 @@
  * Forward: rows g and g + 8 of a product are an even column of the convolution and the odd one
  * beside it, and there is one product for an even line and one for the odd one below: so a thread
  * owns the four values of its windows. Terms: per row of taps 0-3 and 4-7 as one k8, then tap 8 of
- * the three rows as a k4. Column n of n-tile q is channel 8 (n / 2) + 2 q + n % 2, so that a thread
- * ends with eight neighbouring channels.
+ * the three rows as a k4. Column n of n-tile q is channel 16 (q / 2) + 4 (n / 2) + 2 (q % 2) +
+ * n % 2, so that a thread ends with twice four neighbouring channels, and four threads store side
+ * by side.
  *
  * Gradient: rows are taps (the 28th is constant 1: the bias), columns are channels (n of n-tile q
  * is 4 n + q), terms are 4 pooled pixels x 2 columns; an entry is the pooled gradient where the
@@ -47,7 +48,8 @@ enum {
     HIGH = 2 * ROWS + 2,          /* lines of x under a tile */
     WIDE = 3 * (2 * COLUMNS + 2), /* floats of one */
     PITCH = WIDE + 2,             /* whole float4s */
-    TAPS = 28                     /* and the bias */
+    TAPS = 28,                    /* and the bias */
+    RESIDENT = 5                  /* blocks of the gradient on a multiprocessor */
 };
 
 bool sn_conv_pool_mma_takes(const sn_gpu *g, const sn_conv_pool *q) {
@@ -117,6 +119,7 @@ static __device__ void fetch(const job &o, const corner &at, uint32_t *to) {
     const int row0 = 2 * at.i - o.top, first = 3 * (2 * at.j - o.left), line = 3 * o.W;
     const float *image = o.x + at.n * o.H * line;
     if (o.wide_reads) {
+#pragma unroll 7
         for (int e = (int)threadIdx.x; e < HIGH * (PITCH / 4); e += THREADS) {
             const int r = e / (PITCH / 4), q = e % (PITCH / 4) * 4, row = row0 + r,
                       at_x = first + q;
@@ -145,7 +148,7 @@ static __device__ void load_filters(const job &o, int first, filters *f) {
     const int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
 #pragma unroll
     for (int q = 0; q < 4; q++) {
-        const float *w = o.w + first + 8 * (g / 2) + 2 * q + g % 2;
+        const float *w = o.w + first + 16 * (q / 2) + 4 * (g / 2) + 2 * (q % 2) + g % 2;
 #pragma unroll
         for (int ky = 0; ky < 3; ky++) {
             f->low[q][ky] = round_tf32(w[(9 * ky + t) * o.O]);
@@ -200,8 +203,8 @@ static __device__ __forceinline__ float pool(float v0, float v1, float v2, float
     return relu && best < 0.0f ? 0.0f : best;
 }
 
-/* Eight channels of one pooled pixel from two lines' sums: 0, 1 the even column, 2, 3 the odd.
- * Gives their codes, a byte for each plane. */
+/* Four channels from `channel` on, and four from 16 behind it, of one pooled pixel from two lines'
+ * sums: 0, 1 the even column, 2, 3 the odd. Gives their codes, a byte for each plane. */
 static __device__ uint32_t store_pixel(const job &o, int64_t pixel, int channel, bool there,
                                        const float up[4][4], const float down[4][4]) {
     float y[8];
@@ -214,19 +217,21 @@ static __device__ uint32_t store_pixel(const job &o, int64_t pixel, int channel,
     if (there) {
         float4 *to = (float4 *)(o.y + pixel * o.O + channel);
         to[0] = make_float4(y[0], y[1], y[2], y[3]);
-        to[1] = make_float4(y[4], y[5], y[6], y[7]);
+        to[4] = make_float4(y[4], y[5], y[6], y[7]);
     }
     return bits[0] | bits[1] << 8 | bits[2] << 16;
 }
 
-/* The codes of 32 channels of a pixel, eight of each of four lanes: lane t stores plane t. */
+/* The codes of 32 channels of a pixel, twice four of each of four lanes: lane t stores plane t. */
 static __device__ void store_codes(const job &o, int64_t pixel, int first, bool there,
                                    uint32_t bits) {
     const int t = (int)threadIdx.x % 4;
     uint32_t word = 0;
 #pragma unroll
-    for (int e = 0; e < 4; e++)
-        word |= (__shfl_sync(0xffffffffu, bits, e, 4) >> 8 * t & 255u) << 8 * e;
+    for (int e = 0; e < 4; e++) {
+        const uint32_t its = __shfl_sync(0xffffffffu, bits, e, 4) >> 8 * t;
+        word |= (its & 15u) << 4 * e | (its >> 4 & 15u) << (16 + 4 * e);
+    }
     if (there && t < 3)
         *(uint32_t *)(o.code + (pixel * 3 + t) * (o.O / 8) + first / 8) = word;
 }
@@ -242,7 +247,7 @@ static __global__ void __launch_bounds__(THREADS, 4) pool_tiles(const __grid_con
     load_filters(o, first, &f);
 #pragma unroll
     for (int e = 0; e < 8; e++)
-        bias[e] = o.bias ? o.bias[first + 8 * t + e] : 0.0f;
+        bias[e] = o.bias ? o.bias[first + 16 * (e / 4) + 4 * t + e % 4] : 0.0f;
     fetch(o, at, x);
     __syncthreads();
     const uint32_t *column = x + 6 * (8 * warp + g);
@@ -263,7 +268,7 @@ static __global__ void __launch_bounds__(THREADS, 4) pool_tiles(const __grid_con
         const int i = at.i + r, j = at.j + 8 * warp + g;
         const int64_t pixel = (at.n * o.oh + i) * o.ow + j;
         const bool there = i < o.oh && j < o.ow;
-        const uint32_t bits = store_pixel(o, pixel, first + 8 * t, there, up, down);
+        const uint32_t bits = store_pixel(o, pixel, first + 4 * t, there, up, down);
         if (o.code)
             store_codes(o, pixel, first, there, bits);
         x0 = x2;
@@ -322,7 +327,7 @@ static __device__ rows rows_of(int g) {
 
 /* d where bit q of the mask is set, else 0. */
 static __device__ __forceinline__ uint32_t where(uint32_t mask, int q, uint32_t d) {
-    return (uint32_t)((int32_t)(mask << (31 - q)) >> 31) & d;
+    return (mask & 1u << q) != 0 ? d : 0u;
 }
 
 /* Four pooled pixels from column `x` of their first line on; d and the codes' planes are of the
@@ -357,35 +362,45 @@ typedef struct {
     uint32_t plane[3];
 } pooled;
 
-static __device__ __forceinline__ pooled load_pooled(const job &o, const corner &at, int i, int j,
-                                                     int first) {
-    const int g = (int)threadIdx.x % 32 / 4;
-    const int64_t pixel = (at.n * o.oh + at.i + i) * o.ow + at.j + j;
+static __device__ __forceinline__ pooled load_pooled(const float *d, const uint8_t *code, int plane,
+                                                     bool there) {
+    const int shift = (int)threadIdx.x % 32 / 4 * 4;
     pooled p = {make_float4(0, 0, 0, 0), {0, 0, 0}};
-    if (i >= ROWS || at.i + i >= o.oh || at.j + j >= o.ow)
+    if (!there)
         return p;
-    p.d = *(const float4 *)(o.dy + pixel * o.O + first + 4 * g);
-    const uint32_t *code = (const uint32_t *)(o.code + (pixel * 3 * o.O + first) / 8);
+    p.d = *(const float4 *)d;
 #pragma unroll
     for (int e = 0; e < 3; e++)
-        p.plane[e] = code[e * o.O / 32] >> 4 * g;
+        p.plane[e] = *(const uint32_t *)(code + e * plane) >> shift;
     return p;
 }
 
+/* The rows of a tile; the next one's values are on their way. A thread has pixels j and j + 4. */
 static __device__ void add_tile(const job &o, const corner &at, int first, const uint32_t *x,
                                 const rows &r, float sum[2][4][4]) {
-    const int j = (int)threadIdx.x / 32 * 8 + (int)threadIdx.x % 4;
-    pooled next[2] = {load_pooled(o, at, 0, j, first), load_pooled(o, at, 0, j + 4, first)};
-    for (int i = 0; i < ROWS && at.i + i < o.oh; i++) {
+    const int j = (int)threadIdx.x / 32 * 8 + (int)threadIdx.x % 4, g = (int)threadIdx.x % 32 / 4,
+              plane = o.O / 8;
+    const int64_t pixel = (at.n * o.oh + at.i) * o.ow + at.j + j;
+    const float *d = o.dy + pixel * o.O + first + 4 * g;
+    const uint8_t *code = o.code + pixel * 3 * plane + first / 8;
+    const bool there[2] = {at.j + j < o.ow, at.j + j + 4 < o.ow};
+    const int n = o.oh - at.i < ROWS ? o.oh - at.i : (int)ROWS;
+    const uint32_t *column = x + 6 * j;
+    pooled next[2] = {load_pooled(d, code, plane, there[0]),
+                      load_pooled(d + 4 * o.O, code + 12 * plane, plane, there[1])};
+#pragma unroll 1
+    for (int i = 1; i <= n; i++, column += 2 * PITCH) {
         const pooled now[2] = {next[0], next[1]};
-        next[0] = load_pooled(o, at, i + 1, j, first);
-        next[1] = load_pooled(o, at, i + 1, j + 4, first);
+        d += (int64_t)o.ow * o.O;
+        code += (int64_t)o.ow * 3 * plane;
+        next[0] = load_pooled(d, code, plane, there[0] && i < n);
+        next[1] = load_pooled(d + 4 * o.O, code + 12 * plane, plane, there[1] && i < n);
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             const float4 v = now[half].d;
-            const uint32_t d[4] = {round_tf32(v.x), round_tf32(v.y), round_tf32(v.z),
-                                   round_tf32(v.w)};
-            add_pixels(x + 2 * i * PITCH + 6 * (j + 4 * half), r, d, now[half].plane, sum);
+            const uint32_t values[4] = {round_tf32(v.x), round_tf32(v.y), round_tf32(v.z),
+                                        round_tf32(v.w)};
+            add_pixels(column + 24 * half, r, values, now[half].plane, sum);
         }
     }
 }
@@ -415,7 +430,8 @@ static __device__ void store_sums(const job &o, int group, float sum[2][4][4], f
     }
 }
 
-static __global__ void __launch_bounds__(THREADS, 4) sum_tiles(const __grid_constant__ job o) {
+static __global__ void __launch_bounds__(THREADS, RESIDENT)
+    sum_tiles(const __grid_constant__ job o) {
     __shared__ __align__(16) uint32_t x[HIGH * PITCH];
     const int groups = o.O / CHANNELS, first = (int)(blockIdx.x % (unsigned)groups) * CHANNELS;
     const rows r = rows_of((int)threadIdx.x % 32 / 4);
@@ -450,7 +466,7 @@ static __global__ void add_blocks(const float *partial, int64_t blocks, int O, b
 static int64_t count_blocks(const sn_gpu *g, const sn_conv_pool *q) {
     const int64_t tiles =
         q->v.N * ((q->p.oh + ROWS - 1) / ROWS) * ((q->p.ow + COLUMNS - 1) / COLUMNS);
-    const int64_t wanted = 4 * (int64_t)sn_gpu_multiprocessors(g) / (q->v.O / CHANNELS);
+    const int64_t wanted = RESIDENT * (int64_t)sn_gpu_multiprocessors(g) / (q->v.O / CHANNELS);
     return tiles < wanted ? tiles : wanted > 0 ? wanted : 1;
 }
 

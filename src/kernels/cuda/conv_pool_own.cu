@@ -485,15 +485,15 @@ struct conv_pool_take_even {
 
 void sn_pool_take(const sn_cuda_call *c, const sn_conv_pool *q, const float *big,
                   const sn_cuda_conv_pool *o) {
-    const conv_pool_take f = {q->p,
-                              q->relu,
-                              sn_parts_of(q->p.oh, q->p.ow, sn_code_plane(q->p)),
-                              big,
-                              (const float *)o->o.bias,
-                              (const float *)o->o.scale,
-                              (float *)o->o.y,
-                              o->code};
-    sn_each(c, count_octets(&q->p), f);
+    const sn_parts octets = sn_parts_of(q->p.oh, q->p.ow, sn_code_plane(q->p));
+    const float *bias = (const float *)o->o.bias, *scale = (const float *)o->o.scale;
+    float *y = (float *)o->o.y;
+    const conv_pool_take f = {q->p, q->relu, octets, big, bias, scale, y, o->code};
+    const conv_pool_take_even even = {q->p, q->relu, octets, big, bias, scale, y, o->code};
+    if (is_even(&q->p, big, y))
+        sn_each(c, count_octets(&q->p), even);
+    else
+        sn_each(c, count_octets(&q->p), f);
 }
 
 struct conv_pool_spread_one {
@@ -507,34 +507,37 @@ struct conv_pool_spread_one {
     }
 };
 
-/* The windows there are, and at the right and lower edge places that no window has. */
+/* The windows there are, and at the right and lower edge places that no window has. A thread has
+ * four channels, half of an octet: so neighbours store side by side. */
 struct conv_pool_spread_even {
     sn_pool p;
-    sn_parts octets; /* of ceil(H / 2) x ceil(W / 2) windows */
+    sn_parts quads; /* of ceil(H / 2) x ceil(W / 2) windows */
     const float *dy;
     const uint8_t *code;
     float *big;
 
     __device__ void operator()(int64_t at) const {
-        const sn_place4 o = sn_place_of_element(octets, at);
+        const sn_place4 o = sn_place_of_element(quads, at);
         const bool there = o.i < p.oh && o.j < p.ow;
         const int64_t pixel = (o.n * p.oh + o.i) * p.ow + o.j, plane = sn_code_plane(p);
-        const uint8_t *codes = code + pixel * sn_code_pixel(p) + o.c;
-        eight d = {{0, 0, 0, 0, 0, 0, 0, 0}};
-        if (there)
-            d = load_eight(dy + pixel * p.C + 8 * o.c);
-        const unsigned column = there ? codes[0] : 0u, row = there ? codes[plane] : 0u,
-                       alive = there ? codes[2 * plane] : 0u;
+        const uint8_t *codes = code + pixel * sn_code_pixel(p) + o.c / 2;
+        float4 d = make_float4(0, 0, 0, 0);
+        unsigned column = 0, row = 0, alive = 0;
+        if (there) {
+            const int half = 4 * (int)(o.c % 2);
+            d = *(const float4 *)(dy + pixel * p.C + 4 * o.c);
+            column = (unsigned)codes[0] >> half;
+            row = (unsigned)codes[plane] >> half;
+            alive = (unsigned)codes[2 * plane] >> half;
+        }
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const unsigned here = alive & (i % 2 ? column : ~column) & (i / 2 ? row : ~row);
             const int64_t r = 2 * o.i + i / 2, s = 2 * o.j + i % 2;
-            eight v;
-#pragma unroll
-            for (int e = 0; e < 8; e++)
-                v.v[e] = here >> e & 1u ? d.v[e] : 0.0f;
+            const float4 v = make_float4(here & 1u ? d.x : 0.0f, here & 2u ? d.y : 0.0f,
+                                         here & 4u ? d.z : 0.0f, here & 8u ? d.w : 0.0f);
             if (r < p.H && s < p.W)
-                store_eight(big + ((o.n * p.H + r) * p.W + s) * p.C + 8 * o.c, v);
+                *(float4 *)(big + ((o.n * p.H + r) * p.W + s) * p.C + 4 * o.c) = v;
         }
     }
 };
@@ -546,10 +549,9 @@ void sn_pool_spread(const sn_cuda_call *c, const sn_conv_pool *q, const float *d
     const int64_t down = sn_cuda_ceil(p->H, 2), across = sn_cuda_ceil(p->W, 2);
     const conv_pool_spread_one f = {spread_with<float>(p, dy, code),
                                     sn_parts_of(v->oh, v->ow, v->O), big};
-    const conv_pool_spread_even even = {*p, sn_parts_of(down, across, sn_code_plane(*p)), dy, code,
-                                        big};
+    const conv_pool_spread_even even = {*p, sn_parts_of(down, across, p->C / 4), dy, code, big};
     if (is_even(p, big, dy))
-        sn_each(c, p->N * down * across * sn_code_plane(*p), even);
+        sn_each(c, p->N * down * across * (p->C / 4), even);
     else
         sn_each(c, v->N * v->oh * v->ow * v->O, f);
 }

@@ -172,6 +172,14 @@ template <class T> struct moments_f : pair_sums<double> {
         v[0] += e;
         v[1] += e * e;
     }
+    __device__ void add_pack(int64_t at, int64_t, int64_t, double v[][2]) const {
+        const pack_of<T, SN_PACK> e = load<T, SN_PACK>(x + at);
+#pragma unroll
+        for (int k = 0; k < SN_PACK; k++) {
+            v[k][0] += (double)e.v[k];
+            v[k][1] += (double)e.v[k] * (double)e.v[k];
+        }
+    }
 };
 /* Statistics per channel; `spread` is the variance. */
 template <class T> struct normalise_sums_f : pair_sums<T> {
@@ -181,6 +189,16 @@ template <class T> struct normalise_sums_f : pair_sums<T> {
         const double g = (double)dy[at];
         v[0] += g;
         v[1] += g * ((double)x[at] - (double)mean[column]);
+    }
+    __device__ void add_pack(int64_t at, int64_t, int64_t column, double v[][2]) const {
+        typedef pack_of<T, SN_PACK> pack;
+        const pack g = load<T, SN_PACK>(dy + at), e = load<T, SN_PACK>(x + at),
+                   middle = load<T, SN_PACK>(mean + column);
+#pragma unroll
+        for (int k = 0; k < SN_PACK; k++) {
+            v[k][0] += (double)g.v[k];
+            v[k][1] += (double)g.v[k] * ((double)e.v[k] - (double)middle.v[k]);
+        }
     }
     __device__ void put(int64_t o, const double *v) const {
         const double both[2] = {v[0], v[1] / sqrt((double)spread[o] + epsilon->real)};
@@ -194,6 +212,15 @@ template <class T> struct layernorm_sums_f : pair_sums<T> {
         const double g = (double)dy[at];
         v[0] += g;
         v[1] += g * (((double)x[at] - (double)mean[row]) * (double)spread[row]);
+    }
+    __device__ void add_pack(int64_t at, int64_t row, int64_t, double v[][2]) const {
+        const pack_of<T, SN_PACK> g = load<T, SN_PACK>(dy + at), e = load<T, SN_PACK>(x + at);
+        const double middle = (double)mean[row], rstd = (double)spread[row];
+#pragma unroll
+        for (int k = 0; k < SN_PACK; k++) {
+            v[k][0] += (double)g.v[k];
+            v[k][1] += (double)g.v[k] * (((double)e.v[k] - middle) * rstd);
+        }
     }
 };
 
@@ -215,8 +242,13 @@ template <class R> static void set_outputs(const sn_cuda_call *c, pair_sums<R> *
     f->accumulate = c->call->accumulate;
 }
 
-template <class F> static void run_sums(const sn_cuda_call *c, F f) {
+template <class T, class F> static void run_sums(const sn_cuda_call *c, F f) {
     const sn_columns p = columns_of(&c->call->in[0].type);
+    if constexpr (sizeof(T) == sizeof(float))
+        if (p.inner % SN_PACK == 0 && all_aligned(c)) {
+            sn_reduce_packs(c, f, &p, c->call->workspace);
+            return;
+        }
     sn_reduce_columns(c, f, &p, c->call->workspace);
 }
 
@@ -224,7 +256,7 @@ template <class T> static void moments(const sn_cuda_call *c) {
     moments_f<T> f;
     set_outputs<double>(c, &f);
     f.x = sn_in<T>(c, 0);
-    run_sums(c, f);
+    run_sums<T>(c, f);
 }
 template <class T> static void normalise_sums(const sn_cuda_call *c) {
     normalise_sums_f<T> f;
@@ -234,7 +266,7 @@ template <class T> static void normalise_sums(const sn_cuda_call *c) {
     f.mean = sn_in<T>(c, 2);
     f.spread = sn_in<T>(c, 3);
     f.epsilon = c->call->param;
-    run_sums(c, f);
+    run_sums<T>(c, f);
 }
 template <class T> static void layernorm_sums(const sn_cuda_call *c) {
     layernorm_sums_f<T> f;
@@ -243,7 +275,7 @@ template <class T> static void layernorm_sums(const sn_cuda_call *c) {
     f.x = sn_in<T>(c, 1);
     f.mean = sn_in<T>(c, 2);
     f.spread = sn_in<T>(c, 3);
-    run_sums(c, f);
+    run_sums<T>(c, f);
 }
 #define SUMS(name)                                                                                 \
     static snug_status run_##name(const sn_cuda_call *c, snug_error *err) {                        \

@@ -20,9 +20,9 @@ template <class T> struct __align__(16) four {
     T v[4];
 };
 
-/* -2 ln(x / 2^32) for 1 <= x <= 2^32. */
-static __device__ __forceinline__ float minus_two_log(int64_t x) {
-    uint32_t bits = __float_as_uint((float)x);
+/* -2 ln((x + 1) / 2^32). */
+static __device__ __forceinline__ float minus_two_log(uint32_t x) {
+    uint32_t bits = __float_as_uint(x == 0xffffffffu ? 4294967296.0f : (float)(x + 1u));
     int e = (int)(bits >> 23) - 127;
     float m = __uint_as_float((bits & 0x7fffffu) | 0x3f800000u);
     if (m >= 1.41421356f) {
@@ -59,7 +59,7 @@ static __device__ __forceinline__ four<float> normals(const sn_bits4 &bits, floa
     four<float> out;
 #pragma unroll
     for (int pair = 0; pair < 4; pair += 2) {
-        const float r = sqrtf(minus_two_log((int64_t)bits.v[pair] + 1));
+        const float r = sqrtf(minus_two_log(bits.v[pair]));
         float c, s;
         turn(bits.v[pair + 1], &c, &s);
         out.v[pair] = MUL(r, c);
@@ -231,24 +231,17 @@ SN_CUDA_FAMILY(random, run_random, describe_random)
 /* Four that are stored at once. */
 template <class T> struct alignas(4 * sizeof(T)) quad { T v[4]; };
 
+/* A thread makes MADE blocks, all threads' first ones side by side. */
+enum { MADE = 4 };
+
 template <class T> struct make_f {
     T *out;
-    int64_t n;
+    int64_t n, threads;
     int kind;
     const sn_scalar *numbers;
-    __device__ void operator()(int64_t i) const {
-        const uint64_t key = (uint64_t)numbers[0].key, first = (uint64_t)numbers[3].key;
-        const T a = (T)numbers[1].real, b = (T)numbers[2].real;
-        const uint64_t block = first / 4 + (uint64_t)i;
-        const int64_t at = (int64_t)(4 * block - first); /* may begin before the first */
-        quad<T> made = {{a, a, a, a}};
-        if (kind != SN_GPU_CONSTANT) {
-            const four<T> drawn = draw(kind, key, block, (T)0);
-#pragma unroll
-            for (int lane = 0; lane < 4; lane++)
-                made.v[lane] = finish(kind, key, 4 * block + (uint64_t)lane, drawn.v[lane], a, b);
-        }
-        if (first % 4 == 0 && at + 4 <= n) {
+
+    __device__ __forceinline__ void store(int64_t at, bool packed, const quad<T> &made) const {
+        if (packed && at + 4 <= n) {
             *(quad<T> *)(out + at) = made;
             return;
         }
@@ -257,13 +250,34 @@ template <class T> struct make_f {
             if (at + lane >= 0 && at + lane < n)
                 out[at + lane] = made.v[lane];
     }
+
+    __device__ void operator()(int64_t i) const {
+        const uint64_t key = (uint64_t)numbers[0].key, first = (uint64_t)numbers[3].key;
+        const T a = (T)numbers[1].real, b = (T)numbers[2].real;
+#pragma unroll
+        for (int k = 0; k < MADE; k++) {
+            const uint64_t block = first / 4 + (uint64_t)(i + k * threads);
+            const int64_t at = (int64_t)(4 * block - first); /* may begin before the first */
+            quad<T> made = {{a, a, a, a}};
+            if (at >= n)
+                return;
+            if (kind != SN_GPU_CONSTANT) {
+                const four<T> drawn = draw(kind, key, block, (T)0);
+#pragma unroll
+                for (int lane = 0; lane < 4; lane++)
+                    made.v[lane] =
+                        finish(kind, key, 4 * block + (uint64_t)lane, drawn.v[lane], a, b);
+            }
+            store(at, first % 4 == 0, made);
+        }
+    }
 };
 
 template <class T>
 static void make(const sn_cuda_call *c, int kind, const sn_scalar *numbers, const snug_view *to) {
-    const int64_t n = sn_cuda_elements(to);
+    const int64_t n = sn_cuda_elements(to), threads = sn_cuda_ceil(n / 4 + 2, MADE);
     if (n > 0)
-        sn_each(c, n / 4 + 2, make_f<T>{(T *)to->data, n, kind, numbers});
+        sn_each(c, threads, make_f<T>{(T *)to->data, n, threads, kind, numbers});
 }
 
 snug_status sn_cuda_make(cudaStream_t stream, int kind, const sn_scalar *numbers,

@@ -73,6 +73,15 @@ template <class M, class A> struct sum_f {
     static __device__ A start() { return (A)0; }
     static __device__ A combine(A a, A b) { return a + b; }
     __device__ void add(int64_t at, int64_t, int64_t, A *v) const { v[0] += (A)x[at]; }
+    __device__ void add_pack(int64_t at, int64_t, int64_t, A v[][1]) const {
+        struct __align__(SN_PACK * sizeof(M)) pack {
+            M v[SN_PACK];
+        };
+        const pack e = *(const pack *)(x + at);
+#pragma unroll
+        for (int k = 0; k < SN_PACK; k++)
+            v[k][0] += (A)e.v[k];
+    }
     __device__ void put(int64_t o, const A *v) const {
         out[o] = (M)(accumulate ? (A)out[o] + v[0] : v[0]);
     }
@@ -136,13 +145,26 @@ template <class M> struct min_f {
     __device__ void put(int64_t o, const M *v) const { out[o] = v[0]; }
 };
 
+/* Sums of f32, which are the ones of large networks, go in packs. */
+template <class F>
+static void reduce_columns(const sn_cuda_call *c, F f, const sn_columns *p, void *partial) {
+    sn_reduce_columns(c, f, p, partial);
+}
+static void reduce_columns(const sn_cuda_call *c, sum_f<float, double> f, const sn_columns *p,
+                           void *partial) {
+    if (p->inner % SN_PACK == 0 && sn_aligned(f.x))
+        sn_reduce_packs(c, f, p, partial);
+    else
+        sn_reduce_columns(c, f, p, partial);
+}
+
 template <class F, class M> static void reduce(const sn_cuda_call *c) {
     const geometry g = geometry_of(&c->call->in[0].type, &c->call->attrs->axes.axes);
     const F f = {sn_in<M>(c, 0), sn_out<M>(c, 0), c->call->accumulate};
     const sn_columns columns = sn_columns_of(g.outer, g.extent, g.inner);
     const sn_rows rows = rows_of(&g);
     if (g.simple && g.inner > 1)
-        sn_reduce_columns(c, f, &columns, c->call->workspace);
+        reduce_columns(c, f, &columns, c->call->workspace);
     else
         sn_reduce_rows(c, f, &rows, c->call->workspace);
 }

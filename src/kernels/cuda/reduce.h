@@ -9,10 +9,13 @@
  *     void add(int64_t at, int64_t row, int64_t column, F::value *v) const;   // the term of an
  * element void put(int64_t o, const F::value *v) const;                           // the result of
  * output o
+ *     void add_pack(int64_t at, int64_t row, int64_t column, F::value v[SN_PACK][N]) const;
+ *                                     // of neighbours, for sn_reduce_packs alone
  *
  * Columns: the input is [outer, extent, inner] with the middle reduced; neighbouring threads have
- * neighbouring columns. Rows: any axes; threads of a warp or block share an output. Extents beyond
- * a chunk are reduced in two stages, with the chunks' values in the workspace. */
+ * neighbouring columns, or packs of them. Rows: any axes; threads of a warp or block share an
+ * output. Extents beyond a chunk are reduced in two stages, with the chunks' values in the
+ * workspace. */
 #ifndef SN_KERNELS_CUDA_REDUCE_H
 #define SN_KERNELS_CUDA_REDUCE_H
 
@@ -22,8 +25,9 @@ enum {
     SN_FEW = 16,           /* terms of an output that one thread takes alone */
     SN_STRIP = 32,         /* columns of a block */
     SN_DOWN = 8,           /* rows of a block */
+    SN_PACK = 4,           /* columns a thread has at most */
     SN_WARP_ROW = 1024,    /* terms that a warp takes; more are a block's */
-    SN_COLUMN_CHUNK = 256, /* least terms of a chunk of columns */
+    SN_COLUMN_CHUNK = 64,  /* least terms of a chunk of columns */
     SN_ROW_CHUNK = 16384,  /* least terms of a chunk of a row */
     SN_CHUNKS = 1024       /* most chunks */
 };
@@ -59,47 +63,81 @@ static inline size_t sn_columns_bytes(const sn_columns *p, int n) {
     return p->chunks > 1 ? (size_t)(p->outer * p->inner * p->chunks * n) * 8 : 0;
 }
 
-/* Partial values of output o lie at (o * chunks + chunk) * N. */
+/* A chunk of the rows of a strip of columns. */
+typedef struct {
+    int64_t outer, column, chunk, first, end; /* of the rows */
+} sn_columns_task;
+static __device__ __forceinline__ sn_columns_task sn_columns_task_at(const sn_columns &p,
+                                                                     int64_t task) {
+    const int64_t rest = sn_div(task, p.strips), outer = sn_div(rest, p.by_chunks);
+    const int64_t chunk = rest - outer * p.chunks, first = chunk * p.chunk;
+    const sn_columns_task t = {outer, (task - rest * p.strips.d) * SN_STRIP, chunk, first,
+                               first + p.chunk < p.extent ? first + p.chunk : p.extent};
+    return t;
+}
+
+/* One column of a task from the sums of its SN_DOWN rows, which lie SN_STRIP apart. Partial values
+ * of output o lie at (o * chunks + chunk) * N. */
 template <class F>
-static __global__ void __launch_bounds__(SN_STRIP *SN_DOWN, 2)
+static __device__ __forceinline__ void
+sn_columns_put(const F &f, const sn_columns &p, const sn_columns_task &t, int64_t column,
+               const typename F::value *const down[F::N], typename F::value *partial) {
+    const int64_t o = t.outer * p.inner + column;
+    typename F::value v[F::N];
+#pragma unroll
+    for (int k = 0; k < F::N; k++) {
+        v[k] = down[k][0];
+#pragma unroll
+        for (int i = 1; i < SN_DOWN; i++)
+            v[k] = F::combine(v[k], down[k][i * SN_STRIP]);
+    }
+    if (p.chunks == 1)
+        f.put(o, v);
+#pragma unroll
+    for (int k = 0; k < F::N; k++)
+        if (p.chunks > 1)
+            partial[(o * p.chunks + t.chunk) * F::N + k] = v[k];
+}
+
+/* A thread has W neighbouring columns, a block W tasks: the order of an element's terms is the same
+ * for every W. */
+template <class F, int W>
+static __global__ void __launch_bounds__(SN_STRIP *SN_DOWN, W == 1 ? 2 : 3)
     sn_columns_kernel(const __grid_constant__ F f, const __grid_constant__ sn_columns p,
                       typename F::value *partial) {
     typedef typename F::value V;
-    __shared__ V shared[F::N][SN_DOWN][SN_STRIP];
-    const int x = (int)threadIdx.x % SN_STRIP, y = (int)threadIdx.x / SN_STRIP;
+    enum { LANES = SN_STRIP / W };
+    __shared__ V shared[F::N][W][SN_DOWN][SN_STRIP];
+    const int x = (int)threadIdx.x % LANES * W, y = (int)threadIdx.x / LANES % SN_DOWN;
+    const int z = (int)threadIdx.x / (LANES * SN_DOWN), mine = (int)threadIdx.x / SN_STRIP,
+              below = (int)threadIdx.x % SN_STRIP;
     const int64_t tasks = p.outer * p.chunks * p.strips.d;
-    for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
-        const int64_t rest = sn_div(task, p.strips), outer = sn_div(rest, p.by_chunks);
-        const int64_t column = (task - rest * p.strips.d) * SN_STRIP + x;
-        const int64_t chunk = rest - outer * p.chunks;
-        const int64_t first = chunk * p.chunk;
-        const int64_t end = first + p.chunk < p.extent ? first + p.chunk : p.extent;
-        V v[F::N];
+    for (int64_t task = (int64_t)blockIdx.x * W; task < tasks; task += (int64_t)gridDim.x * W) {
+        sn_columns_task t = sn_columns_task_at(p, task + z);
+        V v[W][F::N];
 #pragma unroll
-        for (int k = 0; k < F::N; k++)
-            v[k] = F::start();
-        if (column < p.inner) {
+        for (int e = 0; e < W * F::N; e++)
+            v[e / F::N][e % F::N] = F::start();
+        if (task + z < tasks && t.column + x < p.inner) {
+            const int64_t at = t.outer * p.extent * p.inner + t.column + x;
 #pragma unroll 4
-            for (int64_t row = first + y; row < end; row += SN_DOWN)
-                f.add((outer * p.extent + row) * p.inner + column, row, column, v);
+            for (int64_t row = t.first + y; row < t.end; row += SN_DOWN)
+                if constexpr (W == 1)
+                    f.add(at + row * p.inner, row, t.column + x, v[0]);
+                else
+                    f.add_pack(at + row * p.inner, row, t.column + x, v);
         }
 #pragma unroll
-        for (int k = 0; k < F::N; k++)
-            shared[k][y][x] = v[k];
+        for (int e = 0; e < W * F::N; e++)
+            shared[e % F::N][z][y][x + e / F::N] = v[e / F::N][e % F::N];
         __syncthreads();
-        if (y == 0 && column < p.inner) {
-            const int64_t o = outer * p.inner + column;
+        t = sn_columns_task_at(p, task + mine);
+        if (mine < W && task + mine < tasks && t.column + below < p.inner) {
+            const V *down[F::N];
 #pragma unroll
             for (int k = 0; k < F::N; k++)
-#pragma unroll
-                for (int i = 1; i < SN_DOWN; i++)
-                    v[k] = F::combine(v[k], shared[k][i][x]);
-            if (p.chunks == 1)
-                f.put(o, v);
-#pragma unroll
-            for (int k = 0; k < F::N; k++)
-                if (p.chunks > 1)
-                    partial[(o * p.chunks + chunk) * F::N + k] = v[k];
+                down[k] = &shared[k][mine][0][below];
+            sn_columns_put(f, p, t, t.column + below, down, partial);
         }
         __syncthreads();
     }
@@ -161,8 +199,8 @@ template <class F> struct sn_few_columns {
     }
 };
 
-template <class F>
-static void sn_reduce_columns(const sn_cuda_call *c, F f, const sn_columns *p, void *partial) {
+template <class F, int W>
+static void sn_reduce_by(const sn_cuda_call *c, F f, const sn_columns *p, void *partial) {
     const int64_t outputs = p->outer * p->inner;
     if (outputs == 0)
         return;
@@ -170,10 +208,20 @@ static void sn_reduce_columns(const sn_cuda_call *c, F f, const sn_columns *p, v
         sn_each(c, outputs, sn_few_columns<F>{f, p->extent, sn_divisor_of(p->inner)});
         return;
     }
-    SN_LAUNCH((sn_columns_kernel<F>), sn_blocks(p->outer * p->chunks * p->strips.d, 1),
+    SN_LAUNCH((sn_columns_kernel<F, W>), sn_blocks(p->outer * p->chunks * p->strips.d, W),
               SN_STRIP * SN_DOWN, 0, c->stream, f, *p, (typename F::value *)partial);
     if (p->chunks > 1)
         sn_finish(c, f, outputs, p->chunks, partial);
+}
+
+template <class F>
+static void sn_reduce_columns(const sn_cuda_call *c, F f, const sn_columns *p, void *partial) {
+    sn_reduce_by<F, 1>(c, f, p, partial);
+}
+/* The same bits; where the columns divide by SN_PACK, and what F reads is aligned. */
+template <class F>
+static void sn_reduce_packs(const sn_cuda_call *c, F f, const sn_columns *p, void *partial) {
+    sn_reduce_by<F, SN_PACK>(c, f, p, partial);
 }
 
 /* --- rows --------------------------------------------------------------------------------------*/
