@@ -60,8 +60,9 @@ snug_status sn_patches_dw_make(sn_gpu *g, const sn_conv *v, sn_blas_plan **out, 
     return sn_blas_make(g, &p, NULL, out, err);
 }
 
-/* A block lays out the patches of a line of output pixels; where a tap lies is worked out once. */
-enum { THREADS = 256, MOST_TAPS = 256 };
+/* A block lays out the patches of a line of output pixels, a warp those of one pixel at a time. A
+ * lane has the same taps of all of them: where they lie is worked out once. */
+enum { THREADS = 256, LANES = 32, MOST_TAPS = 256, OF_LANE = MOST_TAPS / LANES };
 
 typedef struct {
     sn_conv v;
@@ -71,30 +72,46 @@ typedef struct {
     int64_t lines;
 } layout;
 
-static __global__ void __launch_bounds__(THREADS, 2) lay_out(const __grid_constant__ layout k) {
-    __shared__ int down[MOST_TAPS], across[MOST_TAPS], channel[MOST_TAPS];
-    const sn_conv &v = k.v;
+/* Of a lane's tap: row and column of x beside the patch's own, and where that lies. */
+typedef struct {
+    int down, across, at;
+} lane_tap;
+
+static __device__ __forceinline__ lane_tap tap_of(const sn_conv &v, int tap) {
     const int width = (int)v.kw * (int)v.C, C = (int)v.C;
-    for (int tap = (int)threadIdx.x; tap < k.taps; tap += THREADS) {
-        down[tap] = tap / width * (int)v.dilation[0] - (int)v.pad[0];
-        across[tap] = tap % width / C * (int)v.dilation[1] - (int)v.pad[2];
-        channel[tap] = tap % C;
-    }
-    __syncthreads();
+    lane_tap t;
+    t.down = tap / width * (int)v.dilation[0] - (int)v.pad[0];
+    t.across = tap % width / C * (int)v.dilation[1] - (int)v.pad[2];
+    t.at = (t.down * (int)v.W + t.across) * C + tap % C;
+    return t;
+}
+
+static __global__ void __launch_bounds__(THREADS, 2) lay_out(const __grid_constant__ layout k) {
+    const sn_conv &v = k.v;
+    const int lane = (int)threadIdx.x % LANES, W = (int)v.W, ow = (int)v.ow,
+              stride = (int)v.stride[1];
+    lane_tap taps[OF_LANE];
+#pragma unroll
+    for (int t = 0; t < OF_LANE; t++)
+        taps[t] = tap_of(v, lane + LANES * t);
     for (int64_t line = blockIdx.x; line < k.lines; line += gridDim.x) {
         const int64_t n = line / v.oh, first = (line - n * v.oh) * v.stride[0];
-        const float *image = k.x + n * v.H * v.W * v.C;
-        float *out = k.out + line * v.ow * k.pitch;
-        for (int e = (int)threadIdx.x; e < (int)v.ow * k.pitch; e += THREADS) {
-            const int j = e / k.pitch, tap = e - j * k.pitch;
-            float value = 0;
-            if (tap < k.taps) {
-                const int64_t row = first + down[tap];
-                const int col = j * (int)v.stride[1] + across[tap];
-                if (row >= 0 && row < v.H && col >= 0 && col < v.W)
-                    value = image[(row * v.W + col) * v.C + channel[tap]];
+        const float *row = k.x + (n * v.H + first) * v.W * v.C;
+        for (int j = (int)threadIdx.x / LANES; j < ow; j += THREADS / LANES) {
+            float *out = k.out + (line * ow + j) * k.pitch;
+            float value[OF_LANE];
+#pragma unroll
+            for (int t = 0; t < OF_LANE; t++) {
+                const int64_t down = first + taps[t].down;
+                const int across = j * stride + taps[t].across;
+                const bool in = lane + LANES * t < k.taps && down >= 0 && down < v.H &&
+                                across >= 0 && across < W;
+                value[t] = in ? row[taps[t].at + j * stride * (int)v.C] : 0.0f;
             }
-            out[e] = value;
+#pragma unroll
+            for (int t = 0; t < OF_LANE; t++)
+                if (lane + LANES * t < k.pitch)
+                    out[lane + LANES * t] = value[t];
         }
     }
 }

@@ -2,12 +2,13 @@
  * of x [K, M] and dy [K, N], which is in memory only where it is an output; in the row
  * matmul_adam_dx also dx = dy w^T with the weights as they were, which may lie over x.
  *
- * Few columns: a block owns SPAN rows of w, a thread 1 or 2 of them with all columns. It goes
- * through x once, CHUNK images at a time: all loaded before the first of them is overwritten by dx,
- * since the compiler may move no load over a store. The gradients then go through shared memory to
- * the update, whose reads and writes are in order. Sums are added in the order of the images.
- * Many columns: the gradient is a product of cuBLASLt into scratch, dx another, and the update a
- * pass over them. Otherwise: three plain kernels, of the averages, dx, and the weights.
+ * Few columns: a block owns SPAN rows of w, a thread 1 or 2 neighbours of them with all columns. It
+ * goes through x once, STAGED images at a time: first all of them are read, then overwritten by dx,
+ * since the compiler may move no load over a store and memory likes neither to change its direction
+ * (of 256 images 5.4 ms instead of 12.6). The gradients then go through shared memory to the
+ * update, whose reads and writes are in order. Sums are added in the order of the images. Many
+ * columns: the gradient is a product of cuBLASLt into scratch, dx another, and the update a pass
+ * over them. Otherwise: three plain kernels, of the averages, dx, and the weights.
  *
  * The same without the update, for a batch that goes in slices: the gradient alone, dx alone. */
 #include "kernels/cuda/dense.h"
@@ -18,7 +19,7 @@
 #include <string.h>
 
 enum { WEIGHTS, MEAN, SQUARE, X, DY, DX = X };
-enum { THREADS = 128, CHUNK = 8, STAGED = 64 };
+enum { THREADS = 128, CHUNK = 8, STAGED = 64, RESIDENT = 5 };
 
 typedef struct {
     int64_t M, N, K;
@@ -56,36 +57,96 @@ template <int N> static __device__ void stage(const float *dy, int64_t k, int64_
     __syncthreads();
 }
 
-/* Images [k, k + n) of the thread's rows, n <= CHUNK. */
-template <int N, int R, bool BACK>
-static __device__ void take_images(const update &u, int64_t first, int64_t k, int n,
-                                   const float *dy, const float w[R][N], float sum[R][N]) {
-    const float *x = (const float *)u.x + k * u.M + first;
-    float *dx = (float *)u.dx + k * u.M + first;
-    float value[CHUNK][R];
+/* R neighbouring rows of one image, of `left` there are, which is even for PAIRS. */
+template <int R, bool PAIRS>
+static __device__ __forceinline__ void load_rows(const float *x, int64_t left, float v[R]) {
 #pragma unroll
-    for (int i = 0; i < CHUNK; i++)
+    for (int r = 0; r < R; r++)
+        v[r] = 0.0f;
+    if (PAIRS && left > 0) {
+        const float2 pair = *(const float2 *)x;
+        v[0] = pair.x;
+        v[R - 1] = pair.y;
+    }
+#pragma unroll
+    for (int r = 0; r < R; r++)
+        if (!PAIRS && r < left)
+            v[r] = x[r];
+}
+
+template <int R, bool PAIRS>
+static __device__ __forceinline__ void store_rows(float *x, int64_t left, const float v[R]) {
+    const float2 pair = {v[0], v[R - 1]};
+    if (PAIRS && left > 0)
+        *(float2 *)x = pair;
+#pragma unroll
+    for (int r = 0; r < R; r++)
+        if (!PAIRS && r < left)
+            x[r] = v[r];
+}
+
+/* sum += the gradient of n images, x and dy from the first of them on. */
+template <int N, int R, bool PAIRS>
+static __device__ __forceinline__ void add_images(const float *x, int64_t M, int64_t left, int n,
+                                                  const float *dy, float sum[R][N]) {
+#pragma unroll 1
+    for (int i = 0; i < n; i += CHUNK) {
+        float value[CHUNK][R];
+#pragma unroll
+        for (int c = 0; c < CHUNK; c++)
+            load_rows<R, PAIRS>(x + (i + c) * M, i + c < n ? left : 0, value[c]);
+#pragma unroll
+        for (int c = 0; c < CHUNK; c++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+#pragma unroll
+                for (int r = 0; r < R; r++)
+                    sum[r][j] += value[c][r] * dy[(i + c) * N + j];
+    }
+}
+
+/* dx (+)= dy w^T of n images. */
+template <int N, int R, bool PAIRS>
+static __device__ __forceinline__ void back_images(float *dx, int64_t M, int64_t left, int n,
+                                                   const float *dy, const float w[R][N], bool add) {
+#pragma unroll 4
+    for (int i = 0; i < n; i++) {
+        float back[R] = {}, before[R] = {};
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int r = 0; r < R; r++)
+                back[r] += dy[i * N + j] * w[r][j];
+        if (add)
+            load_rows<R, PAIRS>(dx + i * M, left, before);
 #pragma unroll
         for (int r = 0; r < R; r++)
-            value[i][r] = i < n && first + r * THREADS < u.M ? x[i * u.M + r * THREADS] : 0.0f;
-#pragma unroll
-    for (int i = 0; i < CHUNK; i++) {
-        float back[R] = {};
-#pragma unroll
-        for (int j = 0; j < N; j++) {
-            const float d = dy[i * N + j];
-#pragma unroll
-            for (int r = 0; r < R; r++) {
-                sum[r][j] += value[i][r] * d;
-                if (BACK)
-                    back[r] += d * w[r][j];
-            }
-        }
-#pragma unroll
-        for (int r = 0; BACK && r < R; r++)
-            if (i < n && first + r * THREADS < u.M)
-                dx[i * u.M + r * THREADS] = back[r];
+            back[r] = add ? before[r] + back[r] : back[r];
+        store_rows<R, PAIRS>(dx + i * M, left, back);
     }
+}
+
+/* The weights of a thread's rows, by way of shared memory; and what it has of them back there. */
+template <int N, int R>
+static __device__ void load_weights(const float *from, int n, float *tile, float w[R][N]) {
+    for (int e = (int)threadIdx.x; e < n; e += THREADS)
+        tile[e] = from[e];
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            w[r][j] = tile[((int)threadIdx.x * R + r) * N + j];
+}
+
+template <int N, int R> static __device__ void gather_sums(const float sum[R][N], float *tile) {
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            tile[((int)threadIdx.x * R + r) * N + j] = sum[r][j];
+    __syncthreads();
 }
 
 /* One element's update. */
@@ -130,106 +191,80 @@ static __device__ void step(const update &u, int64_t first, int n, const float *
     }
 }
 
-template <int N, bool BACK>
-static __global__ void __launch_bounds__(THREADS, 4)
+/* What a block owns: rows of w from `row` on, and what a thread has of them. */
+template <int N> struct span_at {
+    enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
+    int64_t row, first, left; /* left: rows from the thread's first on */
+    int n;                    /* weights */
+    __device__ span_at(const update &u, int64_t span) {
+        row = span * SPAN;
+        first = row + threadIdx.x * R;
+        left = u.M - first;
+        n = (u.M - row < SPAN ? (int)(u.M - row) : (int)SPAN) * N;
+    }
+};
+
+template <int N, bool BACK, bool PAIRS>
+static __global__ void __launch_bounds__(THREADS, RESIDENT)
     update_spans(const __grid_constant__ update u) {
     enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
     __shared__ __align__(16) float tile[SPAN * N], staged[STAGED * N];
     const int64_t spans = (u.M + SPAN - 1) / SPAN;
     for (int64_t span = blockIdx.x; span < spans; span += gridDim.x) {
-        const int64_t row = span * SPAN, first = row + threadIdx.x;
-        const int rows = u.M - row < SPAN ? (int)(u.M - row) : (int)SPAN;
+        const span_at<N> at(u, span);
         float sum[R][N] = {}, w[R][N] = {};
-        if (BACK) {
-            for (int e = (int)threadIdx.x; e < rows * N; e += THREADS)
-                tile[e] = ((const float *)u.w)[row * N + e];
-            __syncthreads();
-#pragma unroll
-            for (int r = 0; r < R; r++)
-#pragma unroll
-                for (int j = 0; j < N; j++)
-                    w[r][j] = tile[((int)threadIdx.x + r * THREADS) * N + j];
-        }
+        if (BACK)
+            load_weights<N, R>((const float *)u.w + at.row * N, at.n, tile, w);
         for (int64_t k = 0; k < u.K; k += STAGED) {
-            const int64_t end = k + STAGED < u.K ? k + STAGED : u.K;
+            const int n = u.K - k < STAGED ? (int)(u.K - k) : (int)STAGED;
+            const int64_t place = k * u.M + at.first;
             stage<N>((const float *)u.dy, k, u.K, staged);
-            for (int64_t i = k; i < end; i += CHUNK)
-                take_images<N, R, BACK>(u, first, i, end - i < CHUNK ? (int)(end - i) : (int)CHUNK,
-                                        staged + (i - k) * N, w, sum);
+            add_images<N, R, PAIRS>((const float *)u.x + place, u.M, at.left, n, staged, sum);
+            if (BACK)
+                back_images<N, R, PAIRS>((float *)u.dx + place, u.M, at.left, n, staged, w, false);
         }
-        __syncthreads();
-#pragma unroll
-        for (int r = 0; r < R; r++)
-#pragma unroll
-            for (int j = 0; j < N; j++)
-                tile[((int)threadIdx.x + r * THREADS) * N + j] = sum[r][j];
-        __syncthreads();
-        step(u, row * N, rows * N, tile);
+        gather_sums<N, R>(sum, tile);
+        step(u, at.row * N, at.n, tile);
         __syncthreads();
     }
 }
 
 /* --- its halves ------------------------------------------------------------------------------ */
 /* w (+)= x^T dy */
-template <int N>
-static __global__ void __launch_bounds__(THREADS, 4)
+template <int N, bool PAIRS>
+static __global__ void __launch_bounds__(THREADS, RESIDENT)
     sum_spans(const __grid_constant__ update u, bool add) {
     enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
     __shared__ __align__(16) float tile[SPAN * N], staged[STAGED * N];
-    const int64_t row = (int64_t)blockIdx.x * SPAN, first = row + threadIdx.x;
-    const int n = (u.M - row < SPAN ? (int)(u.M - row) : (int)SPAN) * N;
+    const span_at<N> at(u, blockIdx.x);
     float sum[R][N] = {};
-    const float none[R][N] = {};
     for (int64_t k = 0; k < u.K; k += STAGED) {
-        const int64_t end = k + STAGED < u.K ? k + STAGED : u.K;
+        const int n = u.K - k < STAGED ? (int)(u.K - k) : (int)STAGED;
         stage<N>((const float *)u.dy, k, u.K, staged);
-        for (int64_t i = k; i < end; i += CHUNK)
-            take_images<N, R, false>(u, first, i, end - i < CHUNK ? (int)(end - i) : (int)CHUNK,
-                                     staged + (i - k) * N, none, sum);
+        add_images<N, R, PAIRS>((const float *)u.x + k * u.M + at.first, u.M, at.left, n, staged,
+                                sum);
     }
-#pragma unroll
-    for (int r = 0; r < R; r++)
-#pragma unroll
-        for (int j = 0; j < N; j++)
-            tile[((int)threadIdx.x + r * THREADS) * N + j] = sum[r][j];
-    __syncthreads();
-    float *w = (float *)u.w_out + row * N;
+    gather_sums<N, R>(sum, tile);
+    float *w = (float *)u.w_out + at.row * N;
 #pragma unroll 5
-    for (int e = (int)threadIdx.x; e < n; e += THREADS)
+    for (int e = (int)threadIdx.x; e < at.n; e += THREADS)
         w[e] = add ? w[e] + tile[e] : tile[e];
 }
 
 /* x (+)= dy w^T */
-template <int N>
-static __global__ void __launch_bounds__(THREADS, 4)
+template <int N, bool PAIRS>
+static __global__ void __launch_bounds__(THREADS, RESIDENT)
     back_spans(const __grid_constant__ update u, bool add) {
     enum { R = span_of<N>::rows, SPAN = span_of<N>::value };
     __shared__ __align__(16) float tile[SPAN * N], staged[STAGED * N];
-    const int64_t row = (int64_t)blockIdx.x * SPAN, first = row + threadIdx.x;
-    const int n = (u.M - row < SPAN ? (int)(u.M - row) : (int)SPAN) * N;
+    const span_at<N> at(u, blockIdx.x);
     float w[R][N];
-    for (int e = (int)threadIdx.x; e < n; e += THREADS)
-        tile[e] = ((const float *)u.w)[row * N + e];
-    __syncthreads();
-#pragma unroll
-    for (int r = 0; r < R; r++)
-#pragma unroll
-        for (int j = 0; j < N; j++)
-            w[r][j] = tile[((int)threadIdx.x + r * THREADS) * N + j];
+    load_weights<N, R>((const float *)u.w + at.row * N, at.n, tile, w);
     for (int64_t k = 0; k < u.K; k += STAGED) {
-        const int64_t end = k + STAGED < u.K ? k + STAGED : u.K;
+        const int n = u.K - k < STAGED ? (int)(u.K - k) : (int)STAGED;
         stage<N>((const float *)u.dy, k, u.K, staged);
-        for (int64_t i = k; i < end; i++)
-#pragma unroll
-            for (int r = 0; r < R; r++) {
-                float *x = (float *)u.dx + i * u.M + first + r * THREADS;
-                float sum = 0;
-#pragma unroll
-                for (int j = 0; j < N; j++)
-                    sum += staged[(i - k) * N + j] * w[r][j];
-                if (first + r * THREADS < u.M)
-                    *x = add ? *x + sum : sum;
-            }
+        back_images<N, R, PAIRS>((float *)u.dx + k * u.M + at.first, u.M, at.left, n, staged, w,
+                                 add);
     }
 }
 
@@ -293,16 +328,31 @@ template <class T> static void run_plain(const update *u, cudaStream_t stream) {
 /* --- the family ------------------------------------------------------------------------------ */
 #define WIDTHS(X) X(1) X(2) X(3) X(4) X(5) X(8) X(10) X(16)
 
+/* Whether a thread may read and write its two rows at once. */
+static bool are_pairs(const update *u) {
+    return u->M % 2 == 0 && (uintptr_t)u->x % 8 == 0 && (uintptr_t)u->dx % 8 == 0;
+}
+
+template <int N> static void run_spans(const update *u, cudaStream_t stream) {
+    enum { TWO = span_of<N>::rows == 2 };
+    const int64_t spans = (u->M + span_of<N>::value - 1) / span_of<N>::value;
+    const unsigned grid = (unsigned)(spans < (1 << 20) ? spans : 1 << 20);
+    const bool pairs = TWO && are_pairs(u);
+    if (grid > 0 && u->dx && pairs)
+        SN_LAUNCH((update_spans<N, true, TWO>), grid, THREADS, 0, stream, *u);
+    else if (grid > 0 && u->dx)
+        SN_LAUNCH((update_spans<N, true, false>), grid, THREADS, 0, stream, *u);
+    else if (grid > 0 && pairs)
+        SN_LAUNCH((update_spans<N, false, TWO>), grid, THREADS, 0, stream, *u);
+    else if (grid > 0)
+        SN_LAUNCH((update_spans<N, false, false>), grid, THREADS, 0, stream, *u);
+}
+
 /* False: no kernel for so many columns. */
 static bool run_few(const update *u, cudaStream_t stream) {
 #define RUN(n)                                                                                     \
     if (u->N == n) {                                                                               \
-        const int64_t spans = (u->M + span_of<n>::value - 1) / span_of<n>::value;                  \
-        const unsigned grid = (unsigned)(spans < (1 << 20) ? spans : 1 << 20);                     \
-        if (grid > 0 && u->dx)                                                                     \
-            SN_LAUNCH((update_spans<n, true>), grid, THREADS, 0, stream, *u);                      \
-        else if (grid > 0)                                                                         \
-            SN_LAUNCH((update_spans<n, false>), grid, THREADS, 0, stream, *u);                     \
+        run_spans<n>(u, stream);                                                                   \
         return true;                                                                               \
     }
     WIDTHS(RUN)
@@ -328,6 +378,24 @@ static unsigned spans_of(int64_t M, int64_t span) {
     return (unsigned)((M + span - 1) / span);
 }
 
+template <int N> static void run_gradient(const sn_cuda_call *c, const update *u, bool add) {
+    enum { TWO = span_of<N>::rows == 2 };
+    const unsigned grid = spans_of(u->M, span_of<N>::value);
+    if (TWO && are_pairs(u))
+        SN_LAUNCH((sum_spans<N, TWO>), grid, THREADS, 0, c->stream, *u, add);
+    else
+        SN_LAUNCH((sum_spans<N, false>), grid, THREADS, 0, c->stream, *u, add);
+}
+
+template <int N> static void run_back(const sn_cuda_call *c, const update *u, bool add) {
+    enum { TWO = span_of<N>::rows == 2 };
+    const unsigned grid = spans_of(u->M, span_of<N>::value);
+    if (TWO && are_pairs(u))
+        SN_LAUNCH((back_spans<N, TWO>), grid, THREADS, 0, c->stream, *u, add);
+    else
+        SN_LAUNCH((back_spans<N, false>), grid, THREADS, 0, c->stream, *u, add);
+}
+
 void sn_dense_gradient(const sn_cuda_call *c, const sn_dense_product *p, const float *x,
                        const float *d, bool add, float *w) {
     update u = {};
@@ -339,7 +407,7 @@ void sn_dense_gradient(const sn_cuda_call *c, const sn_dense_product *p, const f
     u.w_out = w;
 #define RUN(n)                                                                                     \
     if (p->N == n)                                                                                 \
-        SN_LAUNCH(sum_spans<n>, spans_of(p->M, span_of<n>::value), THREADS, 0, c->stream, u, add);
+        run_gradient<n>(c, &u, add);
     WIDTHS(RUN)
 #undef RUN
 }
@@ -355,7 +423,7 @@ void sn_dense_back(const sn_cuda_call *c, const sn_dense_product *p, const float
     u.dx = x;
 #define RUN(n)                                                                                     \
     if (p->N == n)                                                                                 \
-        SN_LAUNCH(back_spans<n>, spans_of(p->M, span_of<n>::value), THREADS, 0, c->stream, u, add);
+        run_back<n>(c, &u, add);
     WIDTHS(RUN)
 #undef RUN
 }
