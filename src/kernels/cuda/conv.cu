@@ -13,7 +13,8 @@
  * Without a stride dx is a convolution of dy by the filter with its places in reverse, and goes by
  * the engines of those: they are quicker than the ones for gradients, and have no stack frames.
  *
- * Scratch: the turned filter, then the engine's, which the bias gradient uses after it. */
+ * Scratch: the turned filter, then the engine's, which the bias gradient uses before it: dy, which
+ * was written just now, is in the cache in part. */
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/own.h"
 
@@ -212,7 +213,7 @@ void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, snug_dt
     }
     if (dtype == SNUG_F32 && engine_conv(v, kind, &e) &&
         sn_dnn_choose(g, &e, &choice, NULL) == SNUG_OK) {
-        out->bytes = filter_bytes(v) + larger(choice.workspace_bytes, dw ? sums_bytes(v) : 0);
+        out->bytes = larger(filter_bytes(v) + choice.workspace_bytes, dw ? sums_bytes(v) : 0);
         snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
         return;
     }
@@ -277,6 +278,13 @@ static snug_status run_engine(const sn_cuda_call *c, const sn_conv_step *step, c
     return sn_dnn_run(c->gpu, step->engine, &o, c->stream, err);
 }
 
+static void sum_bias(const sn_cuda_call *c, const sn_conv *v, const sn_cuda_conv *o,
+                     void *scratch) {
+    if (o->db)
+        sn_column_sums(c, (const float *)o->dy, pixels_of(v), v->O, o->accumulate, (float *)o->db,
+                       scratch);
+}
+
 static snug_status run_plain(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
                              sn_dnn_kind kind, const sn_cuda_conv *o, void *scratch,
                              snug_error *err) {
@@ -289,12 +297,11 @@ static snug_status run_plain(const sn_cuda_call *c, const sn_conv_step *step, co
                                 (float *)out,
                                 kind == SN_DNN_DW && o->accumulate,
                                 scratch};
+    if (kind == SN_DNN_DW)
+        sum_bias(c, v, o, scratch);
     SNUG_TRY(sn_blas_run(c->gpu, step->plain, &p, c->stream, err));
     if (kind == SN_DNN_FORWARD && v->act != SN_ACT_relu)
         sn_conv_finish(c, p.c, pixels_of(v), v->O, NULL, NULL, (int)v->act);
-    if (kind == SN_DNN_DW && o->db)
-        sn_column_sums(c, (const float *)o->dy, pixels_of(v), v->O, o->accumulate, (float *)o->db,
-                       scratch);
     return SNUG_OK;
 }
 
@@ -327,21 +334,15 @@ static snug_status run_dx(const sn_cuda_call *c, const sn_conv_step *step, const
 
 static snug_status run_dw(const sn_cuda_call *c, const sn_conv_step *step, const sn_conv *v,
                           const sn_cuda_conv *o, void *scratch, snug_error *err) {
-    char *rest = (char *)scratch;
-    if (step->turned) {
-        SNUG_TRY(sn_turned_dw_run(c, step->turned, v, o, scratch, err));
-    } else if (step->patches) {
-        SNUG_TRY(sn_patches_dw_run(c, step->patches, v, o, scratch, err));
-    } else {
-        const sn_turned t = turned_of(v);
-        const sn_dnn_operands e = {(void *)o->x, NULL, (void *)o->dy, NULL, NULL};
-        SNUG_TRY(run_engine(c, step, v, e, scratch, err));
-        sn_filter_return(c, &t, (const float *)scratch, o->accumulate, (float *)o->dw);
-        rest += filter_bytes(v);
-    }
-    if (o->db)
-        sn_column_sums(c, (const float *)o->dy, pixels_of(v), v->O, o->accumulate, (float *)o->db,
-                       rest);
+    const sn_turned t = turned_of(v);
+    const sn_dnn_operands e = {(void *)o->x, NULL, (void *)o->dy, NULL, NULL};
+    sum_bias(c, v, o, scratch);
+    if (step->turned)
+        return sn_turned_dw_run(c, step->turned, v, o, scratch, err);
+    if (step->patches)
+        return sn_patches_dw_run(c, step->patches, v, o, scratch, err);
+    SNUG_TRY(run_engine(c, step, v, e, scratch, err));
+    sn_filter_return(c, &t, (const float *)scratch, o->accumulate, (float *)o->dw);
     return SNUG_OK;
 }
 

@@ -3,7 +3,7 @@
  * 1. The code of maxpool is one byte per output: the place of the maximum in its window, row by
  * row.
  * 2. Padding never wins and is never counted; the first maximum wins; a NaN beats every number.
- * 3. Each element of dx adds up the windows that hold it, in an order that these alone decide.
+ * 3. Each element of dx adds up the windows that hold it, in the order of window places.
  *
  * A thread has one pixel's channel, or four of them where f32 channels divide by four. */
 #include "kernels/cuda/own.h"
@@ -165,47 +165,25 @@ template <class T, int N> struct max_backward_f {
     const pack_of<T, N> *dy;
     const pack_of<uint8_t, N> *code;
     pack_of<T, N> *dx;
-    struct term {
-        pack_of<T, N> g;
-        pack_of<uint8_t, N> was;
-        int place; /* of the element in the window; -1: no window */
-    };
-    __device__ __forceinline__ term look(int64_t at, int place, bool there) const {
-        term t;
-        t.place = there ? place : -1;
-        if (there) {
-            t.g = dy[at];
-            t.was = code[at];
-        }
-        return t;
-    }
-    static __device__ __forceinline__ void add(const term &t, double sum[N]) {
-#pragma unroll
-        for (int k = 0; k < N; k++)
-            if (t.place >= 0 && t.was.v[k] == t.place)
-                sum[k] += (double)t.g.v[k];
-    }
-    /* Windows go two by two, whose loads are on their way together. */
     __device__ void operator()(int64_t i) const {
         const spot s = spot_of(p, i);
         const holders down = windows_over(p, 0, s.row), across = windows_over(p, 1, s.col);
-        const int64_t line = p.ow * p.packs.d;
-        const int lower = (int)(p.stride[0] * p.kernel[1]), right = (int)p.stride[1];
+        const int first = (int)across.first, last = (int)across.last;
+        const int width = (int)p.kernel[1], step = (int)p.stride[1];
         double sum[N] = {};
-        for (int row = (int)down.last; row >= (int)down.first; row -= 2)
-            for (int col = (int)across.last; col >= (int)across.first; col -= 2) {
-                const bool above = row > (int)down.first, before = col > (int)across.first;
-                const int64_t at = (s.n * p.oh + row) * line + col * p.packs.d + s.pack;
-                const int place = (int)(down.shifted - row * p.stride[0]) * (int)p.kernel[1] +
-                                  (int)across.shifted - col * right;
-                const term t[4] = {
-                    look(at, place, true), look(at - p.packs.d, place + right, before),
-                    look(at - line, place + lower, above),
-                    look(at - line - p.packs.d, place + lower + right, above && before)};
+        for (int row = (int)down.last; row >= (int)down.first; row--) {
+            const int line = (int)(down.shifted - row * p.stride[0]) * width + (int)across.shifted;
+            const int64_t start = (s.n * p.oh + row) * p.ow * p.packs.d + s.pack;
+            for (int col = last; col >= first; col--) {
+                const int64_t at = start + col * p.packs.d;
+                const pack_of<T, N> g = dy[at];
+                const pack_of<uint8_t, N> was = code[at];
 #pragma unroll
-                for (int k = 0; k < 4; k++)
-                    add(t[k], sum);
+                for (int k = 0; k < N; k++)
+                    if (was.v[k] == line - col * step)
+                        sum[k] += (double)g.v[k];
             }
+        }
         pack_of<T, N> out;
 #pragma unroll
         for (int k = 0; k < N; k++)
@@ -227,7 +205,8 @@ template <class T, int N> struct mean_backward_f {
             for (int64_t col = across.last; col >= across.first; col--) {
                 const span r = window_of(p, 0, row), c = window_of(p, 1, col);
                 const double cells = (double)((r.to - r.from) * (c.to - c.from));
-                const pack_of<T, N> g = dy[((s.n * p.oh + row) * p.ow + col) * p.packs.d + s.pack];
+                const pack_of<T, N> g =
+                    dy[((s.n * p.oh + row) * p.ow + col) * p.packs.d + s.pack];
 #pragma unroll
                 for (int k = 0; k < N; k++)
                     sum[k] += (double)g.v[k] / cells;
@@ -276,9 +255,9 @@ template <class T, int N> static void backward_by(const sn_cuda_call *c) {
                                      (const pack_of<uint8_t, N> *)c->call->in[1].data,
                                      (pack_of<T, N> *)dx->data});
     else
-        sn_each(
-            c, n,
-            mean_backward_f<T, N>{p, (const pack_of<T, N> *)dy->data, (pack_of<T, N> *)dx->data});
+        sn_each(c, n,
+                mean_backward_f<T, N>{p, (const pack_of<T, N> *)dy->data,
+                                      (pack_of<T, N> *)dx->data});
 }
 template <class T> static void pick(const sn_cuda_call *c) {
     const snug_view *x = &c->call->in[0], *y = &c->call->out[0];

@@ -27,7 +27,7 @@ enum {
     SN_DOWN = 8,           /* rows of a block */
     SN_PACK = 4,           /* columns a thread has at most */
     SN_WARP_ROW = 1024,    /* terms that a warp takes; more are a block's */
-    SN_COLUMN_CHUNK = 64,  /* least terms of a chunk of columns */
+    SN_COLUMN_CHUNK = 256, /* least terms of a chunk of columns */
     SN_ROW_CHUNK = 16384,  /* least terms of a chunk of a row */
     SN_CHUNKS = 1024       /* most chunks */
 };
@@ -63,15 +63,17 @@ static inline size_t sn_columns_bytes(const sn_columns *p, int n) {
     return p->chunks > 1 ? (size_t)(p->outer * p->inner * p->chunks * n) * 8 : 0;
 }
 
-/* A chunk of the rows of a strip of columns. */
+/* A chunk of the rows of a strip of columns. The last ones go first: what was written last, or will
+ * be read again first, is still in the cache. */
 typedef struct {
     int64_t outer, column, chunk, first, end; /* of the rows */
 } sn_columns_task;
 static __device__ __forceinline__ sn_columns_task sn_columns_task_at(const sn_columns &p,
                                                                      int64_t task) {
-    const int64_t rest = sn_div(task, p.strips), outer = sn_div(rest, p.by_chunks);
+    const int64_t at = p.outer * p.chunks * p.strips.d - 1 - task;
+    const int64_t rest = sn_div(at, p.strips), outer = sn_div(rest, p.by_chunks);
     const int64_t chunk = rest - outer * p.chunks, first = chunk * p.chunk;
-    const sn_columns_task t = {outer, (task - rest * p.strips.d) * SN_STRIP, chunk, first,
+    const sn_columns_task t = {outer, (at - rest * p.strips.d) * SN_STRIP, chunk, first,
                                first + p.chunk < p.extent ? first + p.chunk : p.extent};
     return t;
 }
