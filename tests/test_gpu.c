@@ -422,6 +422,44 @@ static void test_what_is_missing_is_said(void **state) {
     expect_text(err.text, "less than its context alone takes, 264.0 MiB");
 }
 
+/* --- libraries -----------------------------------------------------------------------------------
+ */
+static snug_status plan_convolutions(snug_engine *e, snug_model_plan_info *out, snug_error *err) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 3, .dims = {16, 16, 3}};
+    const snug_plan_request request = {.batch = 8, .train = 1};
+    const snug_compile compile = {.optimizer = "adam", .loss = "mse"};
+    snug_model *m = NULL;
+    snug_status status = snug_model_create(e, "convolutions", &type, &m, err);
+    for (int i = 0; i < 2 && status == SNUG_OK; i++)
+        status = snug_model_add(m, "Conv2D", "filters=8 kernel_size=3", err);
+    if (status == SNUG_OK)
+        status = snug_model_compile(m, &compile, err);
+    if (status == SNUG_OK)
+        status = snug_model_plan(m, &request, out, err);
+    snug_model_destroy(m);
+    return status;
+}
+
+/* A want of memory is no refusal: it goes up, whatever own kernel there is, and is not kept. */
+static void test_a_library_that_had_no_memory_is_asked_again(void **state) {
+    snug_error err;
+    snug_model_plan_info own, info;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(plan_convolutions(*state, &own, &err), &err);
+    assert_int_equal(card()->n_asked, 0);
+    card()->has_libraries = true;
+    card()->n_starved = 1;
+    expect_status(plan_convolutions(*state, &info, &err), SNUG_E_MEMORY, &err);
+    expect_text(err.text, "cuDNN has no memory here");
+    assert_int_equal(card()->n_asked, 1);
+    expect_ok(plan_convolutions(*state, &info, &err), &err);
+    assert_true(info.step_seconds < own.step_seconds);
+    const int64_t asked = card()->n_asked;
+    assert_true(asked >= 1 + 2 + 1 + 2); /* forward, of inputs, of filters; and of slices */
+    expect_ok(plan_convolutions(*state, &info, &err), &err);
+    assert_int_equal(card()->n_asked, asked);
+}
+
 /* --- failures ----------------------------------------------------------------------------------
  */
 static snug_status whole_training(snug_engine *e, void *ctx, snug_error *err) {
@@ -513,6 +551,7 @@ int main(void) {
         gpu_test(test_a_card_that_others_fill_is_planned_into_what_is_left),
         gpu_test(test_a_reset_is_made_only_when_asked_for),
         gpu_test(test_what_is_missing_is_said),
+        gpu_test(test_a_library_that_had_no_memory_is_asked_again),
         gpu_test(test_training_survives_any_failed_request),
         gpu_test(test_a_lost_device_poisons_its_engine_only),
         gpu_test(test_a_lost_device_says_so_until_it_is_opened_again),

@@ -20,6 +20,16 @@ int sn_gpu_multiprocessors(const sn_gpu *g) {
     return 4;
 }
 
+void sn_gpu_starve(const sn_gpu *g, const snug_error *why) {
+    (void)g, (void)why;
+}
+
+void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which) {
+    static void *slots[SN_GPU_N_LIBRARIES];
+    (void)g;
+    return &slots[which];
+}
+
 static snug_status describe(const sn_opdesc *d, sn_variant *out, snug_error *err) {
     const sn_cuda_family *f = sn_cuda_family_of(d->op);
     if (!f)

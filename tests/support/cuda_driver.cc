@@ -2,7 +2,7 @@
  * that this file counts; queues do everything at once, so that an order they need but lack does not
  * show here. A capture keeps calls and copies (the table at the end) and replays them.
  *
- * Tests find sn_emulated_world by its name: how large the card is, what others hold of it, and
+ * Tests find sn_emulated_world (cuda_libraries.cc) by its name: how large the card is, what others hold of it, and
  * which call of the driver is the first to fail, for good or once. */
 #include "cuda_driver.h"
 #include "op/abi.h"
@@ -11,11 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static sn_emulated_card card = {(size_t)1 << 30, (size_t)264 << 20, 0, 1, 0, 0, 0, -1, false, 0, 0};
-
-extern "C" SNUG_API sn_emulated_card *sn_emulated_world(void) {
-    return &card;
-}
+static sn_emulated_card &card = *sn_emulated_world();
 
 /* Whether this call is the one to fail. */
 static bool is_broken(void) {

@@ -22,6 +22,10 @@ typedef struct {
     int64_t n_made;    /* inputs that the device made itself */
     int n_contexts;
     bool has_no_kernels; /* every row runs on the host */
+    /* Of what poses as cuBLASLt and cuDNN: they answer, and run nothing. */
+    bool has_libraries;
+    int n_starved;   /* so many questions from now on find no memory */
+    int64_t n_asked; /* questions that came to them */
 } sn_emulated_card;
 
 typedef sn_emulated_card *(*sn_emulated_world_fn)(void);

@@ -8,40 +8,7 @@
  * 3. C is also D: adding into C is a beta of 1, given at the run. */
 #include "kernels/cuda/lib.h"
 
-#ifdef SN_CUDA_EMULATED
-
-void sn_blas_version(const sn_gpu *g, char *text, size_t size) {
-    (void)g;
-    if (size > 0)
-        text[0] = 0;
-}
-void sn_blas_close(sn_gpu *g) {
-    (void)g;
-}
-snug_status sn_blas_choose(const sn_gpu *g, const sn_blas_product *p, sn_choice *out,
-                           snug_error *err) {
-    (void)g, (void)p, (void)out;
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuBLASLt");
-}
-snug_status sn_blas_make(sn_gpu *g, const sn_blas_product *p, const char *impl, sn_blas_plan **out,
-                         snug_error *err) {
-    (void)g, (void)p, (void)impl, (void)out;
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuBLASLt");
-}
-void sn_blas_drop(sn_gpu *g, sn_blas_plan *plan) {
-    (void)g, (void)plan;
-}
-size_t sn_blas_workspace(const sn_blas_plan *plan) {
-    (void)plan;
-    return 0;
-}
-snug_status sn_blas_run(const sn_gpu *g, const sn_blas_plan *plan, const sn_blas_operands *o,
-                        cudaStream_t stream, snug_error *err) {
-    (void)g, (void)plan, (void)o, (void)stream;
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuBLASLt");
-}
-
-#else
+#ifndef SN_CUDA_EMULATED /* there tests/support/cuda_libraries.cc poses as it */
 
 #include <cublasLt.h>
 #include <stddef.h>
@@ -73,6 +40,7 @@ typedef struct {
     SYMBOLS(X)
 #undef X
     sn_answers answers;
+    bool starved; /* since this was last looked at */
 } library;
 
 static const sn_library_symbol symbols[] = {
@@ -81,9 +49,17 @@ static const sn_library_symbol symbols[] = {
 #undef X
 };
 
-static bool start(void *table) {
+/* Whether a call did what it was asked for; one without memory is noted. */
+static bool well(library *l, cublasStatus_t status) {
+    l->starved = l->starved || status == CUBLAS_STATUS_ALLOC_FAILED;
+    return status == CUBLAS_STATUS_SUCCESS;
+}
+
+static snug_status start(void *table) {
     library *l = (library *)table;
-    return l->cublasLtCreate_(&l->handle) == CUBLAS_STATUS_SUCCESS;
+    if (well(l, l->cublasLtCreate_(&l->handle)))
+        return SNUG_OK;
+    return l->starved ? SNUG_E_MEMORY : SNUG_E_UNSUPPORTED;
 }
 
 static void stop(void *table) {
@@ -124,7 +100,7 @@ struct sn_blas_plan {
     bool bias;
 };
 
-static void clear(const library *l, sn_blas_plan *p) {
+static void clear(library *l, sn_blas_plan *p) {
     if (p->desc)
         (void)l->cublasLtMatmulDescDestroy_(p->desc);
     cublasLtMatrixLayout_t layouts[] = {p->a, p->b, p->c};
@@ -135,24 +111,23 @@ static void clear(const library *l, sn_blas_plan *p) {
 }
 
 /* rows by columns as the library counts them. */
-static bool lay_out(const library *l, cublasLtMatrixLayout_t *out, int64_t rows, int64_t columns,
+static bool lay_out(library *l, cublasLtMatrixLayout_t *out, int64_t rows, int64_t columns,
                     int64_t pitch, const sn_blas_product *p, int64_t step) {
     const int32_t batch = (int32_t)p->batch;
-    if (l->cublasLtMatrixLayoutCreate_(out, CUDA_R_32F, (uint64_t)rows, (uint64_t)columns, pitch) !=
-        CUBLAS_STATUS_SUCCESS)
-        return false;
-    return l->cublasLtMatrixLayoutSetAttribute_(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
-                                                sizeof batch) == CUBLAS_STATUS_SUCCESS &&
-           l->cublasLtMatrixLayoutSetAttribute_(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                                &step, sizeof step) == CUBLAS_STATUS_SUCCESS;
+    return well(l, l->cublasLtMatrixLayoutCreate_(out, CUDA_R_32F, (uint64_t)rows,
+                                                  (uint64_t)columns, pitch)) &&
+           well(l, l->cublasLtMatrixLayoutSetAttribute_(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                        &batch, sizeof batch)) &&
+           well(l, l->cublasLtMatrixLayoutSetAttribute_(
+                       *out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step));
 }
 
-static bool set(const library *l, cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t which,
+static bool set(library *l, cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t which,
                 const void *value, size_t bytes) {
-    return l->cublasLtMatmulDescSetAttribute_(desc, which, value, bytes) == CUBLAS_STATUS_SUCCESS;
+    return well(l, l->cublasLtMatmulDescSetAttribute_(desc, which, value, bytes));
 }
 
-static bool describe(const library *l, const sn_blas_product *p, bool exact, sn_blas_plan *out) {
+static bool describe(library *l, const sn_blas_product *p, bool exact, sn_blas_plan *out) {
     const cublasOperation_t turn_a = p->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                             turn_b = p->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasLtEpilogue_t epilogue = p->bias && p->relu ? CUBLASLT_EPILOGUE_RELU_BIAS
@@ -161,9 +136,8 @@ static bool describe(const library *l, const sn_blas_product *p, bool exact, sn_
                                                            : CUBLASLT_EPILOGUE_DEFAULT;
     const cublasComputeType_t type = exact ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32;
     out->bias = p->bias;
-    if (l->cublasLtMatmulDescCreate_(&out->desc, type, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS)
-        return false;
-    return set(l, out->desc, CUBLASLT_MATMUL_DESC_TRANSA, &turn_a, sizeof turn_a) &&
+    return well(l, l->cublasLtMatmulDescCreate_(&out->desc, type, CUDA_R_32F)) &&
+           set(l, out->desc, CUBLASLT_MATMUL_DESC_TRANSA, &turn_a, sizeof turn_a) &&
            set(l, out->desc, CUBLASLT_MATMUL_DESC_TRANSB, &turn_b, sizeof turn_b) &&
            set(l, out->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue) &&
            lay_out(l, &out->a, p->trans_b ? p->K : p->N, p->trans_b ? p->N : p->K, p->b_pitch, p,
@@ -181,7 +155,7 @@ static uint32_t alignment(int64_t pitch, int64_t step) {
     return pitch % 4 == 0 && step % 4 == 0 ? 16 : 4;
 }
 
-static bool prefer(const library *l, const sn_gpu *g, const sn_blas_product *p,
+static bool prefer(library *l, const sn_gpu *g, const sn_blas_product *p,
                    cublasLtMatmulPreference_t pref) {
     const size_t cap = sn_gpu_workspace_cap(g);
     const uint32_t a = alignment(p->b_pitch, p->b_step), b = alignment(p->a_pitch, p->a_step),
@@ -196,27 +170,27 @@ static bool prefer(const library *l, const sn_gpu *g, const sn_blas_product *p,
                   {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c, sizeof c},
                   {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof c}};
     for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++)
-        if (l->cublasLtMatmulPreferenceSetAttribute_(pref, wishes[i].which, wishes[i].value,
-                                                     wishes[i].bytes) != CUBLAS_STATUS_SUCCESS)
+        if (!well(l, l->cublasLtMatmulPreferenceSetAttribute_(
+                         pref, wishes[i].which, wishes[i].value, wishes[i].bytes)))
             return false;
     return true;
 }
 
-static int list_ways(const library *l, const sn_gpu *g, const sn_blas_product *p,
+static int list_ways(library *l, const sn_gpu *g, const sn_blas_product *p,
                      const sn_blas_plan *plan, cublasLtMatmulHeuristicResult_t *ways) {
     cublasLtMatmulPreference_t pref;
     int n = 0;
-    if (l->cublasLtMatmulPreferenceCreate_(&pref) != CUBLAS_STATUS_SUCCESS)
+    if (!well(l, l->cublasLtMatmulPreferenceCreate_(&pref)))
         return 0;
     if (!prefer(l, g, p, pref) ||
-        l->cublasLtMatmulAlgoGetHeuristic_(l->handle, plan->desc, plan->a, plan->b, plan->c,
-                                           plan->c, pref, WAYS, ways, &n) != CUBLAS_STATUS_SUCCESS)
+        !well(l, l->cublasLtMatmulAlgoGetHeuristic_(l->handle, plan->desc, plan->a, plan->b,
+                                                    plan->c, plan->c, pref, WAYS, ways, &n)))
         n = 0;
     (void)l->cublasLtMatmulPreferenceDestroy_(pref);
     return n;
 }
 
-static int number(const library *l, const cublasLtMatmulAlgo_t *algo,
+static int number(library *l, const cublasLtMatmulAlgo_t *algo,
                   cublasLtMatmulAlgoConfigAttributes_t which) {
     uint32_t value = 0;
     size_t written;
@@ -227,7 +201,7 @@ static int number(const library *l, const cublasLtMatmulAlgo_t *algo,
 }
 
 /* "cublaslt:algo66.20.7.1": what decides the order of a sum, and a little more. */
-static void name_way(const library *l, const cublasLtMatmulAlgo_t *algo, char *text, size_t size) {
+static void name_way(library *l, const cublasLtMatmulAlgo_t *algo, char *text, size_t size) {
     snprintf(text, size, "cublaslt:algo%d.%d.%d.%d", number(l, algo, CUBLASLT_ALGO_CONFIG_ID),
              number(l, algo, CUBLASLT_ALGO_CONFIG_TILE_ID),
              number(l, algo, CUBLASLT_ALGO_CONFIG_STAGES_ID),
@@ -235,12 +209,12 @@ static void name_way(const library *l, const cublasLtMatmulAlgo_t *algo, char *t
 }
 
 /* The way that impl names, or the first; -1 where there is none. */
-static int pick(const library *l, const cublasLtMatmulHeuristicResult_t *ways, int n,
+static int pick(library *l, const cublasLtMatmulHeuristicResult_t *ways, int n,
                 const char *impl) {
     char text[40];
     int first = -1;
     for (int i = 0; i < n; i++) {
-        if (ways[i].state != CUBLAS_STATUS_SUCCESS)
+        if (!well(l, ways[i].state))
             continue;
         if (first < 0)
             first = i;
@@ -252,13 +226,18 @@ static int pick(const library *l, const cublasLtMatmulHeuristicResult_t *ways, i
     return first;
 }
 
-static snug_status refuse(const sn_blas_product *p, snug_error *err) {
+static snug_status refuse(const library *l, const sn_blas_product *p, snug_error *err) {
+    if (l->starved)
+        return sn_fail(err, SNUG_E_MEMORY,
+                       "cuBLASLt has no memory to look for a product of %lld x %lld x %lld; give "
+                       "the GPU or the host more room",
+                       (long long)p->M, (long long)p->N, (long long)p->K);
     return sn_fail(err, SNUG_E_UNSUPPORTED,
                    "cuBLASLt has no way for a product of %lld x %lld x %lld, %lld times",
                    (long long)p->M, (long long)p->N, (long long)p->K, (long long)p->batch);
 }
 
-static snug_status prepare(const library *l, const sn_gpu *g, const sn_blas_product *p,
+static snug_status prepare(library *l, const sn_gpu *g, const sn_blas_product *p,
                            const char *impl, sn_blas_plan *out, snug_error *err) {
     cublasLtMatmulHeuristicResult_t ways[WAYS];
     memset((void *)out, 0, sizeof *out);
@@ -267,9 +246,9 @@ static snug_status prepare(const library *l, const sn_gpu *g, const sn_blas_prod
         n = list_ways(l, g, p, out, ways);
         at = pick(l, ways, n, impl);
     }
-    if (at < 0) {
+    if (at < 0 || l->starved) {
         clear(l, out);
-        return refuse(p, err);
+        return refuse(l, p, err);
     }
     out->algo = ways[at].algo;
     out->workspace_bytes = ways[at].workspaceSize;
@@ -282,33 +261,28 @@ static sn_answer_key key_of(const sn_blas_product *p) {
                           p->relu}};
 }
 
-static sn_choice ask(const library *l, const sn_gpu *g, const sn_blas_product *p) {
+static snug_status ask(const sn_gpu *g, void *table, const void *what, sn_choice *out,
+                       snug_error *err) {
+    library *l = (library *)table;
     sn_blas_plan plan;
-    sn_choice made = {};
     char name[26];
-    if (prepare(l, g, p, NULL, &plan, NULL) != SNUG_OK)
-        return made;
+    SNUG_TRY(prepare(l, g, (const sn_blas_product *)what, NULL, &plan, err));
     name_way(l, &plan.algo, name, sizeof name);
     const unsigned mib = (unsigned)((plan.workspace_bytes + 0xfffff) >> 20) % 10000;
-    snprintf(made.impl, sizeof made.impl, "%s ws %uMiB", name, mib);
-    made.workspace_bytes = plan.workspace_bytes;
+    snprintf(out->impl, sizeof out->impl, "%s ws %uMiB", name, mib);
+    out->workspace_bytes = plan.workspace_bytes;
     clear(l, &plan);
-    return made;
+    return SNUG_OK;
 }
 
 snug_status sn_blas_choose(const sn_gpu *g, const sn_blas_product *p, sn_choice *out,
                            snug_error *err) {
     library *l;
     SNUG_TRY(want(g, &l, err));
+    l->starved = false;
     const sn_answer_key key = key_of(p);
-    const sn_choice *known = sn_answers_find(&l->answers, &key);
-    const sn_choice choice = known ? *known : ask(l, g, p);
-    if (!known)
-        sn_answers_keep(&l->answers, &key, &choice);
-    if (!choice.impl[0])
-        return refuse(p, err);
-    *out = choice;
-    return SNUG_OK;
+    const snug_status status = sn_answers_get(g, &l->answers, &key, ask, l, p, out, err);
+    return status == SNUG_E_UNSUPPORTED ? refuse(l, p, err) : status;
 }
 
 snug_status sn_blas_make(sn_gpu *g, const sn_blas_product *p, const char *impl, sn_blas_plan **out,
@@ -316,6 +290,7 @@ snug_status sn_blas_make(sn_gpu *g, const sn_blas_product *p, const char *impl, 
     const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
     library *l;
     SNUG_TRY(want(g, &l, err));
+    l->starved = false;
     sn_blas_plan *plan = (sn_blas_plan *)host->alloc(host->ctx, sizeof *plan);
     if (!plan)
         return sn_fail(err, SNUG_E_MEMORY, "no host memory for a product's plan");
@@ -341,7 +316,7 @@ size_t sn_blas_workspace(const sn_blas_plan *plan) {
 
 snug_status sn_blas_run(const sn_gpu *g, const sn_blas_plan *plan, const sn_blas_operands *o,
                         cudaStream_t stream, snug_error *err) {
-    const library *l = library_of(g);
+    library *l = library_of(g);
     const float one = 1, beta = o->add ? 1.0f : 0.0f;
     if (plan->bias &&
         !set(l, plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &o->bias, sizeof o->bias))

@@ -10,50 +10,12 @@
  * 4. Never one whose kernels have large stack frames: the driver keeps a frame for every thread the
  * card can hold, 264 MiB for a KiB, and keeps it until the context ends. (Engines that fill memory
  * first cannot be asked: their addresses would have to be real.)
- * 5. Bias and relu ride along where an engine takes them; choose says which do. */
+ * 5. Bias and relu ride along where an engine takes them; choose says which do.
+ * 6. A choice is of the convolution, the card and the library's version alone: nothing that was
+ * asked before counts, and a call that failed for want of memory makes no choice at all. */
 #include "kernels/cuda/lib.h"
 
-#ifdef SN_CUDA_EMULATED
-
-void sn_dnn_version(const sn_gpu *g, char *text, size_t size) {
-    (void)g;
-    if (size > 0)
-        text[0] = 0;
-}
-void sn_dnn_close(sn_gpu *g) {
-    (void)g;
-}
-snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_choice *out, snug_error *err) {
-    (void)g, (void)v, (void)out;
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuDNN");
-}
-snug_status sn_dnn_make(sn_gpu *g, const sn_dnn_conv *v, const char *impl, sn_dnn_plan **out,
-                        snug_error *err) {
-    (void)g, (void)v, (void)impl, (void)out;
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuDNN");
-}
-void sn_dnn_drop(sn_gpu *g, sn_dnn_plan *plan) {
-    (void)g, (void)plan;
-}
-size_t sn_dnn_workspace(const sn_dnn_plan *plan) {
-    (void)plan;
-    return 0;
-}
-bool sn_dnn_takes_bias(const sn_dnn_plan *plan) {
-    (void)plan;
-    return false;
-}
-bool sn_dnn_takes_relu(const sn_dnn_plan *plan) {
-    (void)plan;
-    return false;
-}
-snug_status sn_dnn_run(const sn_gpu *g, const sn_dnn_plan *plan, const sn_dnn_operands *o,
-                       cudaStream_t stream, snug_error *err) {
-    (void)g, (void)plan, (void)o, (void)stream;
-    return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no cuDNN");
-}
-
-#else
+#ifndef SN_CUDA_EMULATED /* there tests/support/cuda_libraries.cc poses as it */
 
 #include <cudnn.h>
 #include <stddef.h>
@@ -73,7 +35,7 @@ snug_status sn_dnn_run(const sn_gpu *g, const sn_dnn_plan *plan, const sn_dnn_op
     X(cudnnBackendFinalize)                                                                        \
     X(cudnnBackendExecute)
 
-enum { FRAMES = 256, MOST_FRAME = 128 };
+enum { MOST_FRAME = 128 };
 
 typedef struct {
     sn_library base; /* first member: an sn_library_kind's table */
@@ -82,10 +44,7 @@ typedef struct {
     SYMBOLS(X)
 #undef X
     sn_answers answers;
-    struct {
-        char name[24]; /* "": free */
-        size_t bytes;
-    } frames[FRAMES]; /* of engines */
+    bool starved; /* since this was last looked at */
 } library;
 
 static const sn_library_symbol symbols[] = {
@@ -94,9 +53,18 @@ static const sn_library_symbol symbols[] = {
 #undef X
 };
 
-static bool start(void *table) {
+/* Whether a call did what it was asked for; one without memory is noted. */
+static bool well(library *l, cudnnStatus_t status) {
+    l->starved = l->starved || status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+                 status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    return status == CUDNN_STATUS_SUCCESS;
+}
+
+static snug_status start(void *table) {
     library *l = (library *)table;
-    return l->cudnnCreate_(&l->handle) == CUDNN_STATUS_SUCCESS;
+    if (well(l, l->cudnnCreate_(&l->handle)))
+        return SNUG_OK;
+    return l->starved ? SNUG_E_MEMORY : SNUG_E_UNSUPPORTED;
 }
 
 static void stop(void *table) {
@@ -140,39 +108,38 @@ struct sn_dnn_plan {
     size_t workspace_bytes;
 };
 
-static cudnnBackendDescriptor_t add(const library *l, sn_dnn_plan *p,
+static cudnnBackendDescriptor_t add(library *l, sn_dnn_plan *p,
                                     cudnnBackendDescriptorType_t type) {
     cudnnBackendDescriptor_t d = NULL;
     p->well = p->well && p->n < MOST_PARTS &&
-              l->cudnnBackendCreateDescriptor_(type, &d) == CUDNN_STATUS_SUCCESS;
+              well(l, l->cudnnBackendCreateDescriptor_(type, &d));
     if (p->well)
         p->part[p->n++] = d;
     return d;
 }
 
-static void set(const library *l, sn_dnn_plan *p, cudnnBackendDescriptor_t d,
+static void set(library *l, sn_dnn_plan *p, cudnnBackendDescriptor_t d,
                 cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n,
                 const void *values) {
-    p->well =
-        p->well && l->cudnnBackendSetAttribute_(d, name, type, n, values) == CUDNN_STATUS_SUCCESS;
+    p->well = p->well && well(l, l->cudnnBackendSetAttribute_(d, name, type, n, values));
 }
 
-static void finish(const library *l, sn_dnn_plan *p, cudnnBackendDescriptor_t d) {
-    p->well = p->well && l->cudnnBackendFinalize_(d) == CUDNN_STATUS_SUCCESS;
+static void finish(library *l, sn_dnn_plan *p, cudnnBackendDescriptor_t d) {
+    p->well = p->well && well(l, l->cudnnBackendFinalize_(d));
 }
 
-static void drop_from(const library *l, sn_dnn_plan *p, int first) {
+static void drop_from(library *l, sn_dnn_plan *p, int first) {
     while (p->n > first)
         (void)l->cudnnBackendDestroyDescriptor_(p->part[--p->n]);
 }
 
-static void clear(const library *l, sn_dnn_plan *p) {
+static void clear(library *l, sn_dnn_plan *p) {
     drop_from(l, p, 0);
     memset((void *)p, 0, sizeof *p);
 }
 
 /* A tensor of channels last; dims are N, C, H, W. */
-static cudnnBackendDescriptor_t tensor(const library *l, sn_dnn_plan *p, int64_t id,
+static cudnnBackendDescriptor_t tensor(library *l, sn_dnn_plan *p, int64_t id,
                                        const int64_t dims[4], bool is_virtual) {
     const int64_t strides[4] = {dims[1] * dims[2] * dims[3], 1, dims[3] * dims[1], dims[1]};
     const int64_t align = strides[0] % 4 == 0 ? 16 : 4;
@@ -189,7 +156,7 @@ static cudnnBackendDescriptor_t tensor(const library *l, sn_dnn_plan *p, int64_t
     return d;
 }
 
-static cudnnBackendDescriptor_t window(const library *l, sn_dnn_plan *p, const sn_dnn_conv *v) {
+static cudnnBackendDescriptor_t window(library *l, sn_dnn_plan *p, const sn_dnn_conv *v) {
     const cudnnDataType_t type = CUDNN_DATA_FLOAT;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     const int64_t rank = 2, before[2] = {v->pad[0], v->pad[2]}, after[2] = {v->pad[1], v->pad[3]};
@@ -230,7 +197,7 @@ static const operation operations[] = {
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
 };
 
-static cudnnBackendDescriptor_t pointwise(const library *l, sn_dnn_plan *p,
+static cudnnBackendDescriptor_t pointwise(library *l, sn_dnn_plan *p,
                                           cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
                                           cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y) {
     const cudnnDataType_t type = CUDNN_DATA_FLOAT;
@@ -250,7 +217,7 @@ static cudnnBackendDescriptor_t pointwise(const library *l, sn_dnn_plan *p,
 }
 
 /* The graph: convolution, and after it what p says it takes along. */
-static void build_graph(const library *l, sn_dnn_plan *p, const sn_dnn_conv *v) {
+static void build_graph(library *l, sn_dnn_plan *p, const sn_dnn_conv *v) {
     const operation *o = &operations[v->kind];
     const int64_t xd[4] = {v->N, v->C, v->H, v->W}, wd[4] = {v->O, v->C, v->kh, v->kw},
                   yd[4] = {v->N, v->O, v->oh, v->ow}, bd[4] = {1, v->O, 1, 1};
@@ -292,7 +259,7 @@ typedef struct {
     cudnnBackendDescriptor_t heuristic, way[MOST_WAYS];
 } ways;
 
-static void drop_ways(const library *l, ways *s) {
+static void drop_ways(library *l, ways *s) {
     for (int i = 0; i < MOST_WAYS; i++)
         if (s->way[i])
             (void)l->cudnnBackendDestroyDescriptor_(s->way[i]);
@@ -300,27 +267,24 @@ static void drop_ways(const library *l, ways *s) {
         (void)l->cudnnBackendDestroyDescriptor_(s->heuristic);
 }
 
-static void list_ways(const library *l, const sn_dnn_plan *p, ways *s) {
+static void list_ways(library *l, const sn_dnn_plan *p, ways *s) {
     const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
     int64_t n = 0;
     memset((void *)s, 0, sizeof *s);
-    if (l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &s->heuristic) !=
-        CUDNN_STATUS_SUCCESS)
-        return;
-    if (l->cudnnBackendSetAttribute_(s->heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
-                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                     &p->graph) != CUDNN_STATUS_SUCCESS ||
-        l->cudnnBackendSetAttribute_(s->heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE,
-                                     1, &mode) != CUDNN_STATUS_SUCCESS ||
-        l->cudnnBackendFinalize_(s->heuristic) != CUDNN_STATUS_SUCCESS)
-        return;
-    for (int i = 0; i < MOST_WAYS; i++)
-        if (l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &s->way[i]) !=
-            CUDNN_STATUS_SUCCESS)
-            return;
-    if (l->cudnnBackendGetAttribute_(s->heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_WAYS, &n,
-                                     s->way) == CUDNN_STATUS_SUCCESS)
+    bool ok =
+        well(l, l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
+                                                 &s->heuristic)) &&
+        well(l, l->cudnnBackendSetAttribute_(s->heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
+                                             CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &p->graph)) &&
+        well(l, l->cudnnBackendSetAttribute_(s->heuristic, CUDNN_ATTR_ENGINEHEUR_MODE,
+                                             CUDNN_TYPE_HEUR_MODE, 1, &mode)) &&
+        well(l, l->cudnnBackendFinalize_(s->heuristic));
+    for (int i = 0; ok && i < MOST_WAYS; i++)
+        ok = well(
+            l, l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &s->way[i]));
+    if (ok && well(l, l->cudnnBackendGetAttribute_(s->heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_WAYS, &n,
+                                                   s->way)))
         s->n = n < MOST_WAYS ? (int)n : (int)MOST_WAYS;
 }
 
@@ -331,30 +295,30 @@ typedef struct {
     int64_t workspace;
 } facts;
 
-static uint32_t notes(const library *l, cudnnBackendDescriptor_t engine,
+static uint32_t notes(library *l, cudnnBackendDescriptor_t engine,
                       cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) {
     int values[16];
     int64_t n = 0;
     uint32_t bits = 0;
-    if (l->cudnnBackendGetAttribute_(engine, name, type, 16, &n, values) != CUDNN_STATUS_SUCCESS)
+    if (!well(l, l->cudnnBackendGetAttribute_(engine, name, type, 16, &n, values)))
         return 0;
     for (int64_t i = 0; i < n && i < 16; i++)
         bits |= 1u << (values[i] & 31);
     return bits;
 }
 
-static uint32_t hash_knobs(const library *l, cudnnBackendDescriptor_t way) {
+static uint32_t hash_knobs(library *l, cudnnBackendDescriptor_t way) {
     enum { MOST = 32 };
     cudnnBackendDescriptor_t knob[MOST] = {};
     int64_t n = 0, one;
     uint32_t h = 2166136261u;
     for (int i = 0; i < MOST; i++)
-        if (l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &knob[i]) !=
-            CUDNN_STATUS_SUCCESS)
+        if (!well(l, l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
+                                                      &knob[i])))
             knob[i] = NULL;
-    if (!knob[MOST - 1] || l->cudnnBackendGetAttribute_(way, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST, &n,
-                                                        knob) != CUDNN_STATUS_SUCCESS)
+    if (!knob[MOST - 1] ||
+        !well(l, l->cudnnBackendGetAttribute_(way, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                              CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST, &n, knob)))
         n = 0;
     for (int64_t i = 0; i < n && i < MOST; i++) {
         cudnnBackendKnobType_t type = (cudnnBackendKnobType_t)0;
@@ -371,27 +335,25 @@ static uint32_t hash_knobs(const library *l, cudnnBackendDescriptor_t way) {
     return h >> 16;
 }
 
-static bool read_facts(const library *l, cudnnBackendDescriptor_t way, facts *out) {
+static bool read_facts(library *l, cudnnBackendDescriptor_t way, facts *out) {
     cudnnBackendDescriptor_t engine = NULL;
     int64_t n = 0;
-    if (l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) !=
-        CUDNN_STATUS_SUCCESS)
+    if (!well(l, l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine)))
         return false;
-    const bool well =
-        l->cudnnBackendGetAttribute_(way, CUDNN_ATTR_ENGINECFG_ENGINE,
-                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n,
-                                     &engine) == CUDNN_STATUS_SUCCESS &&
-        l->cudnnBackendGetAttribute_(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
-                                     &n, &out->index) == CUDNN_STATUS_SUCCESS &&
-        l->cudnnBackendGetAttribute_(way, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
-                                     &n, &out->workspace) == CUDNN_STATUS_SUCCESS;
-    if (well) {
+    const bool ok =
+        well(l, l->cudnnBackendGetAttribute_(way, CUDNN_ATTR_ENGINECFG_ENGINE,
+                                             CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine)) &&
+        well(l, l->cudnnBackendGetAttribute_(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX,
+                                             CUDNN_TYPE_INT64, 1, &n, &out->index)) &&
+        well(l, l->cudnnBackendGetAttribute_(way, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE,
+                                             CUDNN_TYPE_INT64, 1, &n, &out->workspace));
+    if (ok) {
         out->numerical =
             notes(l, engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE);
         out->behavior = notes(l, engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
     }
     (void)l->cudnnBackendDestroyDescriptor_(engine);
-    return well;
+    return ok;
 }
 
 static bool is_welcome(const sn_gpu *g, const facts *f) {
@@ -405,13 +367,13 @@ static bool is_welcome(const sn_gpu *g, const facts *f) {
            f->workspace >= 0 && (size_t)f->workspace <= sn_gpu_workspace_cap(g);
 }
 
-static void name_way(const library *l, const facts *f, cudnnBackendDescriptor_t way, char *text,
+static void name_way(library *l, const facts *f, cudnnBackendDescriptor_t way, char *text,
                      size_t size) {
     snprintf(text, size, "cudnn:eng%d.%04x", (int)f->index, hash_knobs(l, way) & 0xffff);
 }
 
 /* The plan of one way, which it keeps; it may be refused even now. */
-static bool build_plan(const library *l, sn_dnn_plan *p, cudnnBackendDescriptor_t *way,
+static bool build_plan(library *l, sn_dnn_plan *p, cudnnBackendDescriptor_t *way,
                        size_t bytes) {
     const int before = p->n;
     p->plan = add(l, p, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -430,12 +392,12 @@ static bool build_plan(const library *l, sn_dnn_plan *p, cudnnBackendDescriptor_
     return false;
 }
 
-static cudnnStatus_t execute(const library *l, const sn_dnn_plan *plan, const sn_dnn_operands *o,
+static cudnnStatus_t execute(library *l, const sn_dnn_plan *plan, const sn_dnn_operands *o,
                              cudaStream_t stream) {
     const int64_t ids[4] = {ID_X, ID_W, ID_Y, ID_BIAS}, n = plan->bias ? 4 : 3;
     void *const data[4] = {o->x, o->w, o->y, (void *)o->bias};
     sn_dnn_plan pack = {}; /* its only part: the addresses */
-    pack.well = l->cudnnSetStream_(l->handle, stream) == CUDNN_STATUS_SUCCESS;
+    pack.well = well(l, l->cudnnSetStream_(l->handle, stream));
     cudnnBackendDescriptor_t d = add(l, &pack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     set(l, &pack, d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids);
     set(l, &pack, d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, data);
@@ -449,7 +411,7 @@ static cudnnStatus_t execute(const library *l, const sn_dnn_plan *plan, const sn
 
 /* --- frames ---------------------------------------------------------------------------------- */
 typedef struct {
-    const library *l;
+    library *l;
     const sn_dnn_plan *plan;
 } look;
 
@@ -461,20 +423,9 @@ static void enqueue(void *ctx, cudaStream_t s) {
     (void)execute(k->l, k->plan, &o, s);
 }
 
-/* Asked once for each engine: its first plan stands for all. */
-static bool is_frugal(library *l, const sn_gpu *g, const sn_dnn_plan *p, const char *name) {
-    int i = 0;
-    while (i < FRAMES && l->frames[i].name[0] && strcmp(l->frames[i].name, name) != 0)
-        i++;
-    if (i < FRAMES && l->frames[i].name[0])
-        return l->frames[i].bytes <= MOST_FRAME;
+static bool is_frugal(library *l, const sn_gpu *g, const sn_dnn_plan *p) {
     look k = {l, p};
-    const size_t bytes = sn_gpu_frame(g, enqueue, &k);
-    if (i < FRAMES) {
-        snprintf(l->frames[i].name, sizeof l->frames[i].name, "%s", name);
-        l->frames[i].bytes = bytes;
-    }
-    return bytes <= MOST_FRAME;
+    return sn_gpu_frame(g, enqueue, &k) <= MOST_FRAME;
 }
 
 /* --- the choice ------------------------------------------------------------------------------ */
@@ -494,7 +445,7 @@ static bool pick(library *l, const sn_gpu *g, sn_dnn_plan *p, const char *impl, 
                 continue;
             const int before = p->n;
             found = build_plan(l, p, &s.way[i], (size_t)f.workspace);
-            if (found && pass == 1 && !is_frugal(l, g, p, name)) {
+            if (found && pass == 1 && !is_frugal(l, g, p)) {
                 drop_from(l, p, before);
                 found = false;
             }
@@ -503,7 +454,13 @@ static bool pick(library *l, const sn_gpu *g, sn_dnn_plan *p, const char *impl, 
     return found;
 }
 
-static snug_status refuse(const sn_gpu *g, const sn_dnn_conv *v, snug_error *err) {
+static snug_status refuse(const library *l, const sn_gpu *g, const sn_dnn_conv *v,
+                          snug_error *err) {
+    if (l->starved)
+        return sn_fail(err, SNUG_E_MEMORY,
+                       "cuDNN has no memory to look for an engine for a convolution of %lld x %lld "
+                       "x %lld x %lld; give the GPU or the host more room",
+                       (long long)v->N, (long long)v->H, (long long)v->W, (long long)v->C);
     return sn_fail(err, SNUG_E_UNSUPPORTED,
                    "cuDNN has no engine for a convolution of %lld x %lld x %lld x %lld by %lld x "
                    "%lld to %lld channels in %zu bytes of scratch",
@@ -534,18 +491,12 @@ static sn_answer_key key_of(const sn_dnn_conv *v) {
                           v->relu}};
 }
 
-/* With as much behind the convolution as an engine takes along: where others of the shape took
- * less, more is not tried again, since each try asks the heuristic. */
+/* With as much behind the convolution as an engine takes along. */
 static snug_status prepare(library *l, const sn_gpu *g, const sn_dnn_conv *v, const char *impl,
                            sn_dnn_plan *out, char *name, size_t size, snug_error *err) {
     const bool tries[3][2] = {{v->bias, v->relu}, {v->bias, false}, {false, false}};
-    sn_answer_key shape = key_of(v);
-    shape.word[1] = 0; /* of any batch */
-    const sn_choice *like = sn_answers_find(&l->answers, &shape);
-    int i = 0;
-    while (like && i < 2 && (tries[i][0] != like->bias || tries[i][1] != like->relu))
-        i++;
-    for (; i < 3; i++) {
+    l->starved = false;
+    for (int i = 0; i < 3 && !l->starved; i++) {
         if (i < 2 && tries[i][0] == tries[i + 1][0] && tries[i][1] == tries[i + 1][1])
             continue;
         memset((void *)out, 0, sizeof *out);
@@ -553,45 +504,36 @@ static snug_status prepare(library *l, const sn_gpu *g, const sn_dnn_conv *v, co
         out->bias = tries[i][0];
         out->relu = tries[i][1];
         build_graph(l, out, v);
-        if (out->well && pick(l, g, out, impl, name, size)) {
-            const sn_choice taken = {"taken", 0, out->bias, out->relu};
-            if (!like)
-                sn_answers_keep(&l->answers, &shape, &taken);
+        if (out->well && pick(l, g, out, impl, name, size) && !l->starved)
             return SNUG_OK;
-        }
         clear(l, out);
     }
-    return refuse(g, v, err);
+    return refuse(l, g, v, err);
 }
 
 /* --- what others call ------------------------------------------------------------------------ */
-static sn_choice ask(library *l, const sn_gpu *g, const sn_dnn_conv *v) {
+static snug_status ask(const sn_gpu *g, void *table, const void *what, sn_choice *out,
+                       snug_error *err) {
+    library *l = (library *)table;
     sn_dnn_plan plan;
-    sn_choice made = {};
     char name[24];
-    if (prepare(l, g, v, NULL, &plan, name, sizeof name, NULL) != SNUG_OK)
-        return made;
+    SNUG_TRY(prepare(l, g, (const sn_dnn_conv *)what, NULL, &plan, name, sizeof name, err));
     const unsigned mib = (unsigned)((plan.workspace_bytes + 0xfffff) >> 20) % 10000;
-    snprintf(made.impl, sizeof made.impl, "%s ws %uMiB", name, mib);
-    made.workspace_bytes = plan.workspace_bytes;
-    made.bias = plan.bias;
-    made.relu = plan.relu;
+    snprintf(out->impl, sizeof out->impl, "%s ws %uMiB", name, mib);
+    out->workspace_bytes = plan.workspace_bytes;
+    out->bias = plan.bias;
+    out->relu = plan.relu;
     clear(l, &plan);
-    return made;
+    return SNUG_OK;
 }
 
 snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_choice *out, snug_error *err) {
     library *l;
     SNUG_TRY(want(g, &l, err));
+    l->starved = false;
     const sn_answer_key key = key_of(v);
-    const sn_choice *known = sn_answers_find(&l->answers, &key);
-    const sn_choice choice = known ? *known : ask(l, g, v);
-    if (!known)
-        sn_answers_keep(&l->answers, &key, &choice);
-    if (!choice.impl[0])
-        return refuse(g, v, err);
-    *out = choice;
-    return SNUG_OK;
+    const snug_status status = sn_answers_get(g, &l->answers, &key, ask, l, v, out, err);
+    return status == SNUG_E_UNSUPPORTED ? refuse(l, g, v, err) : status;
 }
 
 snug_status sn_dnn_make(sn_gpu *g, const sn_dnn_conv *v, const char *impl, sn_dnn_plan **out,

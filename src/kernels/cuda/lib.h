@@ -23,6 +23,9 @@ void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which);
  */
 typedef void (*sn_gpu_enqueue)(void *ctx, cudaStream_t s);
 size_t sn_gpu_frame(const sn_gpu *g, sn_gpu_enqueue enqueue, void *ctx);
+/* Something had no memory while a row was described: the description fails with it, whatever a
+ * family would have run instead. */
+void sn_gpu_starve(const sn_gpu *g, const snug_error *why);
 
 /* The cap of one node's scratch. */
 static inline size_t sn_gpu_workspace_cap(const sn_gpu *g) {
@@ -61,14 +64,16 @@ typedef struct {
     size_t bytes;                        /* of the table */
     const sn_library_symbol *symbols;
     size_t n_symbols;
-    bool (*start)(void *table); /* makes the handle */
+    /* Makes the handle; SNUG_E_MEMORY: not now. */
+    snug_status (*start)(void *table);
     void (*stop)(void *table);
     size_t (*version)(const void *table); /* 130100 */
 } sn_library_kind;
 
-/* Loaded when first asked for, there or not; NULL: no host memory. */
+/* Of a library that was wanted before; NULL: it was not. */
 void *sn_library_table(const sn_gpu *g, const sn_library_kind *kind);
-/* SNUG_E_UNSUPPORTED where it is missing. */
+/* Loaded when first asked for. SNUG_E_UNSUPPORTED where it is missing; SNUG_E_MEMORY: for want of
+ * memory, which the next one who asks may find. */
 snug_status sn_library_want(const sn_gpu *g, const sn_library_kind *kind, void **table,
                             snug_error *err);
 void sn_library_close(sn_gpu *g, const sn_library_kind *kind);
@@ -94,8 +99,13 @@ typedef struct {
     sn_choice choice[SN_ANSWERS];
 } sn_answers;
 
-const sn_choice *sn_answers_find(const sn_answers *a, const sn_answer_key *key); /* or NULL */
-void sn_answers_keep(sn_answers *a, const sn_answer_key *key, const sn_choice *choice);
+/* Asks the library: SNUG_E_UNSUPPORTED is a refusal, which is an answer, too; SNUG_E_MEMORY is
+ * none. */
+typedef snug_status (*sn_ask)(const sn_gpu *g, void *table, const void *what, sn_choice *out,
+                              snug_error *err);
+/* The answer, asked for where it is not known yet. SNUG_E_UNSUPPORTED without a text: refused. */
+snug_status sn_answers_get(const sn_gpu *g, sn_answers *a, const sn_answer_key *key, sn_ask ask,
+                           void *table, const void *what, sn_choice *out, snug_error *err);
 
 /* --- for the object -------------------------------------------------------------------------- */
 /* Both load the library. */

@@ -39,6 +39,7 @@ struct sn_gpu {
     uint32_t *said;       /* pinned: what the word was */
     bool may_refuse;      /* since the last finish */
     void *libraries[SN_GPU_N_LIBRARIES];
+    snug_error starved; /* of the row that is being described; SNUG_OK: nothing had no memory */
     sn_later later;
     snug_status lost;
     snug_error why;
@@ -65,6 +66,10 @@ size_t sn_gpu_frame(const sn_gpu *g, sn_gpu_enqueue enqueue, void *ctx) {
 
 void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which) {
     return (void **)&g->libraries[which];
+}
+
+void sn_gpu_starve(const sn_gpu *g, const snug_error *why) {
+    ((sn_gpu *)g)->starved = *why; /* as with the libraries: no part of what is described */
 }
 
 /* --- errors, host memory ---------------------------------------------------------------------- */
@@ -212,10 +217,13 @@ static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_vari
     v.bytes = bytes_of(d);
     v.speed = SN_SPEED_LOOP;
     snprintf(v.impl, sizeof v.impl, "own:cuda");
-    if (family->describe)
-        SNUG_TRY(family->describe(g, d, &v, err));
-    *out = v;
-    return SNUG_OK;
+    ((sn_gpu *)g)->starved.code = SNUG_OK;
+    const snug_status status = family->describe ? family->describe(g, d, &v, err) : SNUG_OK;
+    if (g->starved.code != SNUG_OK)
+        return sn_fail(err, g->starved.code, "%s", g->starved.text);
+    if (status == SNUG_OK)
+        *out = v;
+    return status;
 }
 
 static const sn_device *gpu_device(const sn_gpu *g) {
