@@ -75,6 +75,11 @@ typedef struct {
     size_t host_spilled_bytes; /* waits there because the device has no room */
 } snug_model_plan_info;
 
+/* Of the step planned last on a GPU: "cuDNN not found: own kernels, about 12x slower", or "" where
+ * no library is missing that it would use. */
+SNUG_API SNUG_CHECKED snug_status snug_model_missing(snug_model *model, char *text, size_t size,
+                                                     snug_error *err);
+
 /* The verdict on a step, before anything is read or run. A budget that is too small is no error
  * here: fits is 0. */
 SNUG_API SNUG_CHECKED snug_status snug_model_plan(snug_model *model,

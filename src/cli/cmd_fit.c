@@ -192,6 +192,15 @@ static snug_status check_budget(cli *c, snug_model *m, const fit_job *j, snug_er
     return snug_fit_check(m, &request, err);
 }
 
+/* Before the first step, which is planned here; where that does not fit, training says so. */
+static void warn_missing(cli *c, snug_model *m, const fit_job *j) {
+    const char *device = c->args.text[OPT_device];
+    char missing[96];
+    if (device && strncmp(device, "gpu", 3) == 0 && check_budget(c, m, j, NULL) == SNUG_OK &&
+        snug_model_missing(m, missing, sizeof missing, NULL) == SNUG_OK && missing[0])
+        fprintf(stderr, "warning: %s\n", missing);
+}
+
 snug_status cmd_fit(cli *c, snug_error *err) {
     snug_model *m = NULL;
     fit_job j = {.options = {.batch = 32}, .epochs = 1};
@@ -206,6 +215,8 @@ snug_status cmd_fit(cli *c, snug_error *err) {
         status = snug_model_pin_plan(m, j.options.batch, c->args.text[OPT_plan], err);
     if (status == SNUG_OK && (cli_given(c, OPT_budget) || cli_given(c, OPT_plan)))
         status = check_budget(c, m, &j, err);
+    if (status == SNUG_OK)
+        warn_missing(c, m, &j);
     if (status == SNUG_OK)
         status = (cli_given(c, OPT_data) ? open_pipelines : open_feeds)(c, m, &j, err);
     if (status == SNUG_OK)

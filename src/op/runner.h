@@ -28,7 +28,7 @@
 
 #include "op/call.h"
 
-#define SN_GPU_ABI     3
+#define SN_GPU_ABI     4
 #define SN_GPU_QUEUES  3 /* of plan.h: compute, in, out */
 #define SN_GPU_MOMENTS 8
 
@@ -90,6 +90,9 @@ typedef struct {
     /* The description the planner reads: variants, workspace, rates. SNUG_E_UNSUPPORTED from its
      * describe: the row has no kernel here, and the executor runs it on the host. */
     const sn_device *(*device)(const sn_gpu *g);
+    /* While on, describe answers as if missing libraries were there: their impl ends in ":absent".
+     * To tell what they are worth; nothing of it runs. */
+    void (*pretend)(sn_gpu *g, bool on);
 
     snug_status (*alloc)(sn_gpu *g, size_t bytes, void **out, snug_error *err);
     void (*free)(sn_gpu *g, void *block);

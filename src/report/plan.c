@@ -26,6 +26,7 @@ typedef struct {
     const sn_plan_owner_row *owners; /* one per owner of the graph */
     const snug_writer *w;
     int style;
+    char missing[96]; /* libraries; "": none */
 } plan_report;
 
 /* --- by category ------------------------------------------------------------------------------ */
@@ -273,6 +274,8 @@ static snug_status say_head(const plan_report *r, snug_error *err) {
                         r->model->compiled.optimizer.name, loss_name(r->model)));
     else
         SNUG_TRY(sn_say(r->w, err, "prediction (--train plans a training step)\n"));
+    if (r->missing[0])
+        SNUG_TRY(sn_say(r->w, err, "%s%s%s\n", bold, r->missing, off));
     if (r->info.budget_bytes > 0)
         return say_verdict(r, err);
     return sn_say(r->w, err, "%speak %s%s\n\n", bold,
@@ -429,6 +432,8 @@ static snug_status json_host(const plan_report *r, snug_error *err) {
     const snug_model_plan_info *p = &r->info;
     if (!sn_gpu_of(r->model->target))
         return SNUG_OK;
+    if (r->missing[0])
+        SNUG_TRY(sn_say(r->w, err, ",\"missing\":\"%s\"", r->missing));
     return sn_say(r->w, err,
                   ",\"host\":{\"fits\":%s,\"budget_bytes\":%zu,\"peak_bytes\":%zu,"
                   "\"process_bytes\":%zu,\"pinned_bytes\":%zu,\"spilled_bytes\":%zu}",
@@ -495,6 +500,7 @@ snug_status snug_report_plan(snug_model *model, const snug_plan_request *request
         SNUG_TRY(sn_advice_find(model, &asked, r.info.floor_bytes, &r.advice, err));
         SNUG_TRY(sn_model_verdict_again(model, request, &r.info, err));
     }
+    SNUG_TRY(snug_model_missing(model, r.missing, sizeof r.missing, err));
     const sn_model_step *const step = r.step = &model->looked;
     const size_t bytes = sn_graph_n_owners(step->graph) * sizeof(sn_plan_owner_row);
     SNUG_TRY(sn_alloc(model->engine, SN_MEM_OTHER, bytes, &rows, err));

@@ -84,6 +84,27 @@ class Works(unittest.TestCase):
         self.assertIn("own kernels, slower", run("doctor").stdout)
 
 
+class Libraries(unittest.TestCase):
+    """Of the emulated card none is there."""
+    CONV = os.path.join(MODELS, "shapes_cnn.json")
+
+    def test_the_verdict_names_what_is_missing_and_what_it_costs(self):
+        plan = ["plan", self.CONV, "--train", "--batch", "16", "--device"]
+        text = r"cuDNN( and cuBLASLt)? not found: own kernels, about \d+(\.\d)?x slower"
+        self.assertRegex(run(*plan, "gpu").stdout, text)
+        self.assertRegex(run(*plan, "gpu", "--budget", "600MiB").stdout, text)
+        self.assertRegex(json.loads(run(*plan, "gpu", "--json").stdout)["missing"], text)
+        self.assertNotIn("not found", run(*plan, "cpu").stdout)
+
+    def test_training_warns_of_what_is_missing(self):
+        r = run("fit", self.CONV, "--x", "normal:2x32x32x3@1", "--y", "labels:2@2@3", "--batch", "2", "--device", "gpu")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("warning: cuDNN not found", r.stderr)
+
+    def test_nothing_is_missed_that_a_step_would_not_use(self):
+        self.assertNotIn("not found", run("plan", MLP, "--train", "--device", "gpu").stdout)
+
+
 class Missing(unittest.TestCase):
     def refused(self, text, code=1, **how):
         args = how.pop("args", ["--device", "gpu"])

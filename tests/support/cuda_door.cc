@@ -24,6 +24,11 @@ void sn_gpu_starve(const sn_gpu *g, const snug_error *why) {
     (void)g, (void)why;
 }
 
+bool sn_gpu_pretends(const sn_gpu *g) {
+    (void)g;
+    return false;
+}
+
 void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which) {
     static void *slots[SN_GPU_N_LIBRARIES];
     (void)g;

@@ -15,11 +15,12 @@ extern "C" SNUG_API sn_emulated_card *sn_emulated_world(void) {
 }
 
 typedef struct {
-    const char *title, *impl;
+    const char *title, *impl, *absent;
     sn_answers answers;
 } library;
 
-static library blas = {"cuBLASLt", "cublaslt:emulated", {}}, dnn = {"cuDNN", "cudnn:emulated", {}};
+static library blas = {"cuBLASLt", "cublaslt:emulated", "cublaslt:absent", {}},
+               dnn = {"cuDNN", "cudnn:emulated", "cudnn:absent", {}};
 
 static snug_status missing(const library *l, snug_error *err) {
     return sn_fail(err, SNUG_E_UNSUPPORTED, "the emulator has no %s", l->title);
@@ -42,7 +43,7 @@ static snug_status ask(const sn_gpu *g, void *table, const void *what, sn_choice
 static snug_status choose(const sn_gpu *g, library *l, const sn_answer_key *key, sn_choice *out,
                           snug_error *err) {
     if (!sn_emulated_world()->has_libraries)
-        return missing(l, err);
+        return sn_choice_absent(g, l->absent, missing(l, err), out);
     return sn_answers_get(g, &l->answers, key, ask, l, NULL, out, err);
 }
 

@@ -278,7 +278,9 @@ static snug_status ask(const sn_gpu *g, void *table, const void *what, sn_choice
 snug_status sn_blas_choose(const sn_gpu *g, const sn_blas_product *p, sn_choice *out,
                            snug_error *err) {
     library *l;
-    SNUG_TRY(want(g, &l, err));
+    const snug_status there = want(g, &l, err);
+    if (there != SNUG_OK)
+        return sn_choice_absent(g, "cublaslt:absent", there, out);
     l->starved = false;
     const sn_answer_key key = key_of(p);
     const snug_status status = sn_answers_get(g, &l->answers, &key, ask, l, p, out, err);

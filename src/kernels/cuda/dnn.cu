@@ -529,7 +529,9 @@ static snug_status ask(const sn_gpu *g, void *table, const void *what, sn_choice
 
 snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_choice *out, snug_error *err) {
     library *l;
-    SNUG_TRY(want(g, &l, err));
+    const snug_status there = want(g, &l, err);
+    if (there != SNUG_OK)
+        return sn_choice_absent(g, "cudnn:absent", there, out);
     l->starved = false;
     const sn_answer_key key = key_of(v);
     const snug_status status = sn_answers_get(g, &l->answers, &key, ask, l, v, out, err);

@@ -26,6 +26,8 @@ size_t sn_gpu_frame(const sn_gpu *g, sn_gpu_enqueue enqueue, void *ctx);
 /* Something had no memory while a row was described: the description fails with it, whatever a
  * family would have run instead. */
 void sn_gpu_starve(const sn_gpu *g, const snug_error *why);
+/* As if missing libraries were there (op/runner.h). */
+bool sn_gpu_pretends(const sn_gpu *g);
 
 /* The cap of one node's scratch. */
 static inline size_t sn_gpu_workspace_cap(const sn_gpu *g) {
@@ -98,6 +100,10 @@ typedef struct {
     sn_answer_key key[SN_ANSWERS];
     sn_choice choice[SN_ANSWERS];
 } sn_answers;
+
+/* What a missing library may have said, where the object pretends: then SNUG_OK, else `missing`. */
+snug_status sn_choice_absent(const sn_gpu *g, const char *impl, snug_status missing,
+                             sn_choice *out);
 
 /* Asks the library: SNUG_E_UNSUPPORTED is a refusal, which is an answer, too; SNUG_E_MEMORY is
  * none. */

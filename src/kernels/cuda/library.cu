@@ -149,6 +149,16 @@ static void keep(sn_answers *a, const sn_answer_key *key, const sn_choice *choic
     a->choice[at] = *choice;
 }
 
+snug_status sn_choice_absent(const sn_gpu *g, const char *impl, snug_status missing,
+                             sn_choice *out) {
+    if (missing != SNUG_E_UNSUPPORTED || !sn_gpu_pretends(g))
+        return missing;
+    memset(out, 0, sizeof *out);
+    snprintf(out->impl, sizeof out->impl, "%s", impl);
+    out->bias = out->relu = true;
+    return SNUG_OK;
+}
+
 snug_status sn_answers_get(const sn_gpu *g, sn_answers *a, const sn_answer_key *key, sn_ask ask,
                            void *table, const void *what, sn_choice *out, snug_error *err) {
     const sn_choice *known = find(a, key);

@@ -39,6 +39,7 @@ struct sn_gpu {
     uint32_t *said;       /* pinned: what the word was */
     bool may_refuse;      /* since the last finish */
     void *libraries[SN_GPU_N_LIBRARIES];
+    bool pretends;      /* that libraries are there */
     snug_error starved; /* of the row that is being described; SNUG_OK: nothing had no memory */
     sn_later later;
     snug_status lost;
@@ -70,6 +71,10 @@ void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which) {
 
 void sn_gpu_starve(const sn_gpu *g, const snug_error *why) {
     ((sn_gpu *)g)->starved = *why; /* as with the libraries: no part of what is described */
+}
+
+bool sn_gpu_pretends(const sn_gpu *g) {
+    return g->pretends;
 }
 
 /* --- errors, host memory ---------------------------------------------------------------------- */
@@ -228,6 +233,10 @@ static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_vari
 
 static const sn_device *gpu_device(const sn_gpu *g) {
     return &g->device;
+}
+
+static void gpu_pretend(sn_gpu *g, bool on) {
+    g->pretends = on;
 }
 
 /* Of an H200, as measured; other cards differ, but plans are compared by ratios. */
@@ -522,10 +531,12 @@ static void gpu_drop(sn_gpu *g, sn_gpu_graph *graph) {
 /* --- the table -------------------------------------------------------------------------------- */
 
 static const sn_gpu_api api = {
-    SN_GPU_ABI,  sn_driver_count, gpu_open,   gpu_close, gpu_facts,   gpu_libraries, gpu_device,
-    gpu_alloc,   gpu_free,        gpu_pin,    gpu_unpin, gpu_prepare, gpu_release,   gpu_run,
-    gpu_copy,    gpu_fill,        gpu_make,   gpu_order, gpu_mark,    gpu_await,     gpu_finish,
-    gpu_capture, gpu_captured,    gpu_replay, gpu_drop,
+    SN_GPU_ABI,    sn_driver_count, gpu_open,    gpu_close,   gpu_facts,
+    gpu_libraries, gpu_device,      gpu_pretend, gpu_alloc,   gpu_free,
+    gpu_pin,       gpu_unpin,       gpu_prepare, gpu_release, gpu_run,
+    gpu_copy,      gpu_fill,        gpu_make,    gpu_order,   gpu_mark,
+    gpu_await,     gpu_finish,      gpu_capture, gpu_captured, gpu_replay,
+    gpu_drop,
 };
 
 /* The emulated plug-in exports a table of its own around this one. */
