@@ -170,8 +170,8 @@ static bool prefer(library *l, const sn_gpu *g, const sn_blas_product *p,
                   {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c, sizeof c},
                   {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof c}};
     for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++)
-        if (!well(l, l->cublasLtMatmulPreferenceSetAttribute_(
-                         pref, wishes[i].which, wishes[i].value, wishes[i].bytes)))
+        if (!well(l, l->cublasLtMatmulPreferenceSetAttribute_(pref, wishes[i].which,
+                                                              wishes[i].value, wishes[i].bytes)))
             return false;
     return true;
 }
@@ -209,8 +209,7 @@ static void name_way(library *l, const cublasLtMatmulAlgo_t *algo, char *text, s
 }
 
 /* The way that impl names, or the first; -1 where there is none. */
-static int pick(library *l, const cublasLtMatmulHeuristicResult_t *ways, int n,
-                const char *impl) {
+static int pick(library *l, const cublasLtMatmulHeuristicResult_t *ways, int n, const char *impl) {
     char text[40];
     int first = -1;
     for (int i = 0; i < n; i++) {
@@ -237,8 +236,8 @@ static snug_status refuse(const library *l, const sn_blas_product *p, snug_error
                    (long long)p->M, (long long)p->N, (long long)p->K, (long long)p->batch);
 }
 
-static snug_status prepare(library *l, const sn_gpu *g, const sn_blas_product *p,
-                           const char *impl, sn_blas_plan *out, snug_error *err) {
+static snug_status prepare(library *l, const sn_gpu *g, const sn_blas_product *p, const char *impl,
+                           sn_blas_plan *out, snug_error *err) {
     cublasLtMatmulHeuristicResult_t ways[WAYS];
     memset((void *)out, 0, sizeof *out);
     int n = 0, at = -1;

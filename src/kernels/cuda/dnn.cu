@@ -108,11 +108,9 @@ struct sn_dnn_plan {
     size_t workspace_bytes;
 };
 
-static cudnnBackendDescriptor_t add(library *l, sn_dnn_plan *p,
-                                    cudnnBackendDescriptorType_t type) {
+static cudnnBackendDescriptor_t add(library *l, sn_dnn_plan *p, cudnnBackendDescriptorType_t type) {
     cudnnBackendDescriptor_t d = NULL;
-    p->well = p->well && p->n < MOST_PARTS &&
-              well(l, l->cudnnBackendCreateDescriptor_(type, &d));
+    p->well = p->well && p->n < MOST_PARTS && well(l, l->cudnnBackendCreateDescriptor_(type, &d));
     if (p->well)
         p->part[p->n++] = d;
     return d;
@@ -197,9 +195,9 @@ static const operation operations[] = {
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
 };
 
-static cudnnBackendDescriptor_t pointwise(library *l, sn_dnn_plan *p,
-                                          cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
-                                          cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y) {
+static cudnnBackendDescriptor_t pointwise(library *l, sn_dnn_plan *p, cudnnPointwiseMode_t mode,
+                                          cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t b,
+                                          cudnnBackendDescriptor_t y) {
     const cudnnDataType_t type = CUDNN_DATA_FLOAT;
     cudnnBackendDescriptor_t how = add(l, p, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     set(l, p, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
@@ -280,11 +278,11 @@ static void list_ways(library *l, const sn_dnn_plan *p, ways *s) {
                                              CUDNN_TYPE_HEUR_MODE, 1, &mode)) &&
         well(l, l->cudnnBackendFinalize_(s->heuristic));
     for (int i = 0; ok && i < MOST_WAYS; i++)
-        ok = well(
-            l, l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &s->way[i]));
-    if (ok && well(l, l->cudnnBackendGetAttribute_(s->heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_WAYS, &n,
-                                                   s->way)))
+        ok = well(l,
+                  l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &s->way[i]));
+    if (ok &&
+        well(l, l->cudnnBackendGetAttribute_(s->heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                             CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_WAYS, &n, s->way)))
         s->n = n < MOST_WAYS ? (int)n : (int)MOST_WAYS;
 }
 
@@ -295,8 +293,8 @@ typedef struct {
     int64_t workspace;
 } facts;
 
-static uint32_t notes(library *l, cudnnBackendDescriptor_t engine,
-                      cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) {
+static uint32_t notes(library *l, cudnnBackendDescriptor_t engine, cudnnBackendAttributeName_t name,
+                      cudnnBackendAttributeType_t type) {
     int values[16];
     int64_t n = 0;
     uint32_t bits = 0;
@@ -313,8 +311,8 @@ static uint32_t hash_knobs(library *l, cudnnBackendDescriptor_t way) {
     int64_t n = 0, one;
     uint32_t h = 2166136261u;
     for (int i = 0; i < MOST; i++)
-        if (!well(l, l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
-                                                      &knob[i])))
+        if (!well(l,
+                  l->cudnnBackendCreateDescriptor_(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &knob[i])))
             knob[i] = NULL;
     if (!knob[MOST - 1] ||
         !well(l, l->cudnnBackendGetAttribute_(way, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
@@ -373,8 +371,7 @@ static void name_way(library *l, const facts *f, cudnnBackendDescriptor_t way, c
 }
 
 /* The plan of one way, which it keeps; it may be refused even now. */
-static bool build_plan(library *l, sn_dnn_plan *p, cudnnBackendDescriptor_t *way,
-                       size_t bytes) {
+static bool build_plan(library *l, sn_dnn_plan *p, cudnnBackendDescriptor_t *way, size_t bytes) {
     const int before = p->n;
     p->plan = add(l, p, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     set(l, p, p->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &l->handle);

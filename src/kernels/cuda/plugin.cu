@@ -531,12 +531,10 @@ static void gpu_drop(sn_gpu *g, sn_gpu_graph *graph) {
 /* --- the table -------------------------------------------------------------------------------- */
 
 static const sn_gpu_api api = {
-    SN_GPU_ABI,    sn_driver_count, gpu_open,    gpu_close,   gpu_facts,
-    gpu_libraries, gpu_device,      gpu_pretend, gpu_alloc,   gpu_free,
-    gpu_pin,       gpu_unpin,       gpu_prepare, gpu_release, gpu_run,
-    gpu_copy,      gpu_fill,        gpu_make,    gpu_order,   gpu_mark,
-    gpu_await,     gpu_finish,      gpu_capture, gpu_captured, gpu_replay,
-    gpu_drop,
+    SN_GPU_ABI,  sn_driver_count, gpu_open,     gpu_close,  gpu_facts, gpu_libraries, gpu_device,
+    gpu_pretend, gpu_alloc,       gpu_free,     gpu_pin,    gpu_unpin, gpu_prepare,   gpu_release,
+    gpu_run,     gpu_copy,        gpu_fill,     gpu_make,   gpu_order, gpu_mark,      gpu_await,
+    gpu_finish,  gpu_capture,     gpu_captured, gpu_replay, gpu_drop,
 };
 
 /* The emulated plug-in exports a table of its own around this one. */
