@@ -61,7 +61,6 @@ class Layer:
         batch_shape = kwargs.pop("batch_input_shape", kwargs.pop("batch_shape", None))
         if shape is not None:
             batch_shape = (batch, *(shape if isinstance(shape, (tuple, list)) else (shape,)))
-        kwargs.pop("weights", None)
         if kwargs:
             raise ValueError(f"Unrecognized keyword arguments passed to {type(self).__name__}: {kwargs}")
         self._batch_input_shape = batch_shape
@@ -351,6 +350,8 @@ class Layer:
             return _captured.call(self, args, kwargs, getattr(_here, "training", None))
         if args and not _nest.is_nested(args[0]):
             args = (_as_tensor(args[0], self), *args[1:])
+        elif args and isinstance(args[0], list) and all(isinstance(x, (int, float, str)) for x in _nest.flatten(args[0])):
+            args = (_C.convert_to_tensor(args[0]), *args[1:])
         elif args:
             args = (_symbolic._map(lambda x: _as_tensor(x, self), args[0]), *args[1:])
         if self.input_spec is not None and args:
@@ -434,7 +435,11 @@ class Layer:
         """What the constructor was called with, where a file can hold it."""
         from snug.keras import _serial
         args, kwargs = self._given
-        given = {**dict(zip(_parameters(type(self).__init__)[1:], args)), **kwargs}
+        bound = inspect.signature(type(self).__init__).bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        given = {}
+        for name, value in list(bound.arguments.items())[1:]:
+            given.update(value if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value})
         try:
             _serial.to_config(given)
         except TypeError:

@@ -277,6 +277,8 @@ class Functional(Model):
                 layers.append(entry)
             numbers[id(node)] = len(entry[1])
             entry[1].append(node)
+        order = {id(operation): k for k, operation in enumerate(self._operations)}
+        layers.sort(key=lambda entry: order[id(entry[0])])
 
         def place(value):
             if isinstance(value, KerasTensor):

@@ -77,8 +77,7 @@ class Normalization(Layer):
             self.adapt_mean.assign(mean)
             self.adapt_variance.assign(variance)
             seen += n
-        self.count.assign(seen)
-        _C.boundary()
+        _C.boundary()           # the count stays 0, as Keras leaves it
 
     def update_state(self, data):
         raise NotImplementedError("Normalization.update_state is not in Snug; adapt() takes all data, or a dataset of batches")

@@ -70,7 +70,7 @@ def _function_config(function):
     if name == "<lambda>":
         return _lambda_config(function)
     full = get_registered_name(function)
-    return {"module": function.__module__, "class_name": "function", "config": full, "registered_name": full}
+    return {"module": function.__module__, "class_name": "function", "config": full, "registered_name": "function"}
 
 
 def _lambda_config(function):

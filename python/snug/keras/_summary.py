@@ -136,7 +136,7 @@ def show(model, line_length, positions, out, expand_nested, show_trainable, laye
         rows += _rows_of(model, layer, chain, expand_nested, show_trainable)
     _table(model, heads, rows, _widths(positions, len(heads), length), lambda line: out(line[:max(columns, 80)]))
     optimizer = getattr(model, "optimizer", None)
-    slots = list(optimizer._c.slots()) if optimizer is not None and optimizer._c is not None else None
+    slots = optimizer._slots() if optimizer is not None and optimizer.built else None
     kinds = [("Total", model.weights + (slots or []), slots is not None), ("Trainable", model.trainable_weights, False),
              ("Non-trainable", model.non_trainable_weights, False)] + ([("Optimizer", slots, True)] if slots is not None else [])
     for kind, variables, steps in kinds:           # an optimizer counts its steps in eight bytes and has a rate of four

@@ -350,7 +350,7 @@ def _number(value):
         return float(value) if not len(value.shape) else value.numpy()
     if callable(value):
         return _number(value())
-    return value
+    return float(value) if hasattr(value, "numpy") and hasattr(value, "__float__") else value
 
 
 def _groups(collected, shape):

@@ -129,3 +129,10 @@ def __getattr__(name):
     for part in _TF.get(name, name).split("."):
         found = getattr(found, part)
     return found
+
+
+def count_params(x):
+    n = 1
+    for d in x.shape:
+        n *= int(d)
+    return n

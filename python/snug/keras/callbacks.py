@@ -490,8 +490,12 @@ class SwapEMAWeights(Callback):
 
 
 class TensorBoard(Callback):
-    """Has its place; Snug writes no event files yet."""
+    """Takes what Keras' takes; Snug writes no event files, and says so once."""
+    _said = []
 
-    def __init__(self, log_dir="logs", **kwargs):
-        self.log_dir = log_dir
-        print("snug: TensorBoard event files are not written yet; the callback does nothing", file=sys.stderr)
+    def __init__(self, log_dir="logs", histogram_freq=0, write_graph=True, write_images=False, write_steps_per_second=False,
+                 update_freq="epoch", profile_batch=0, embeddings_freq=0, embeddings_metadata=None, **ignored):
+        self.log_dir, self.histogram_freq, self.update_freq = str(log_dir), histogram_freq, update_freq
+        if not self._said:
+            self._said.append(True)
+            print("snug: TensorBoard event files are not written yet; the callback does nothing", file=sys.stderr)

@@ -19,6 +19,12 @@ _C.set_variable_class(KerasVariable)
 _NOT_THE_ENGINES = ("use_cudnn", "implementation", "weights", "unroll", "reset_after_build", "input_axes", "output_axes")
 
 
+def _aside(function):
+    """On a thread of its own: its recording is no part of a trace that is open here."""
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        thread.submit(function).result()
+
+
 _PER_AXIS = ("kernel_size", "strides", "dilation_rate", "pool_size", "size", "output_padding")
 _BOTH_ENDS = ("padding", "cropping")
 
@@ -183,6 +189,9 @@ class _Built(Layer):
             v._above = self._path_above()
         if not self._trainable:
             self.trainable = False
+        if self._values.get("weights") is not None and self._own:
+            given = self._values.pop("weights")
+            _aside(lambda: self.set_weights(given if isinstance(given, (list, tuple)) else [given]))
 
     def _watch(self, variable):
         """The regulariser and the constraint that are the user's, and every constraint: an optimizer applies them."""
@@ -195,15 +204,11 @@ class _Built(Layer):
                 variable.constraint = constraints.get(self._values[key])
 
     def _start(self, variable):
-        """What an initialiser of the user's gives a new variable, for which the engine has zeros. On a thread of its own: its
-        recording is no part of a trace that is open here."""
+        """What an initialiser of the user's gives a new variable, for which the engine has zeros."""
         for key in _keys_of(variable, "initializer"):
             function = self._values.get(key)
             if _of_python(key, function):
-                def assign():
-                    variable.assign(_tf.cast(function(tuple(variable.shape), dtype=variable.dtype), variable.dtype))
-                with concurrent.futures.ThreadPoolExecutor(1) as thread:
-                    thread.submit(assign).result()
+                _aside(lambda: variable.assign(_tf.cast(function(tuple(variable.shape), dtype=variable.dtype), variable.dtype)))
                 return
 
     @property
@@ -327,7 +332,7 @@ class _Built(Layer):
         single = type(self).__name__ in _OF_PICTURES and len(tensors) == 1 and len(tensors[0].shape) == 3
         tensors = [_tf.expand_dims(t, 0) for t in tensors] if single else tensors
         with _value_errors():
-            if not self._own and any(_of_python(k, v) for k, v in self._values.items()):
+            if not self._own and (self._values.get("weights") is not None or any(_of_python(k, v) for k, v in self._values.items())):
                 self._engine().infer([(t.dtype, tuple(t.shape)) for t in tensors])
                 self._take_variables()
             outputs, out_mask = self._engine().call(tensors, roles if any(roles) else None, masks, bool(training), words or None)
@@ -443,6 +448,46 @@ def _arrange(args, kwargs):
         else:
             words.append(f"{name}={str(value).lower() if isinstance(value, bool) else value}")
     return tensors, roles, " ".join(words)
+
+
+class Discretization(_Built):
+    """Bins with given boundaries, or with those of quantiles that adapt() finds within `epsilon`."""
+    _signature = _signatures.LAYERS["Discretization"]
+    _keras_module = "keras.layers"
+
+    def adapt(self, data, steps=None):
+        import numpy as np
+        if self._values["num_bins"] is None:
+            raise ValueError("Cannot adapt a Discretization layer that has been initialized with `bin_boundaries`, use `num_bins` instead.")
+        batches = [data] if hasattr(data, "shape") or isinstance(data, list) else data
+        found = np.empty((2, 0), "float32")
+        for k, batch in enumerate(batches):
+            if steps is not None and k >= steps:
+                break
+            values = np.sort(np.asarray(batch, "float32").reshape(-1))
+            every = max(values.size * self.epsilon, 1)
+            kept = values[int(every - 1)::int(every)]
+            both = np.concatenate([np.stack([kept, np.full_like(kept, every)]), found], axis=1)
+            found = _quantiles(both[:, np.argsort(both[0])], self.epsilon)
+        self._values["bin_boundaries"] = self.__dict__["bin_boundaries"] = _quantiles(found, 1.0 / self.num_bins)[0, :-1].tolist()
+        self.__dict__["_c"] = None
+
+    def _engine_words(self):
+        name, config = super()._engine_words()
+        config = json.loads(config)
+        if config.get("bin_boundaries"):
+            config = {k: v for k, v in config.items() if k not in ("num_bins", "epsilon")}
+        return name, json.dumps(config)
+
+
+def _quantiles(summary, epsilon):
+    """Values and their weights, brought down to 1 / epsilon of them."""
+    import numpy as np
+    if summary.shape[1] * epsilon < 1:
+        return summary
+    wanted, sums = epsilon + np.arange(0.0, 1.0, epsilon), summary[1].cumsum()
+    weights = np.diff(np.interp(wanted, sums / sums[-1], sums), prepend=0.0)
+    return np.stack([np.interp(wanted, sums / sums[-1], summary[0]), weights]).astype("float32")
 
 
 def _keys_of(variable, kind):
@@ -879,6 +924,7 @@ class Wrapper(Layer):
 def _merge(name):
     def function(inputs, **kwargs):
         return __getattr__(name)(**kwargs)(inputs)
+    function.__name__ = name.lower()
     return function
 
 

@@ -186,7 +186,7 @@ class Metric:
         return cls(**config)
 
     def __repr__(self):
-        return f"<{type(self).__name__} {self._name}>"
+        return f"<{type(self).__name__} name={self._name}>"
 
 
 # --- sums and means of values ---------------------------------------------------------------------------

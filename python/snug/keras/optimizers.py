@@ -6,11 +6,12 @@ from snug._lazy import tf
 from snug._types import Peek
 from snug.keras import _serial, _signatures, schedules
 from snug.keras._names import auto_name, snake
+from snug.keras._optimizer_own import Muon, Optimizer  # noqa: F401
 from snug.keras.schedules import LearningRateSchedule
 
 _COMMON = ("name learning_rate weight_decay clipnorm global_clipnorm clipvalue use_ema ema_momentum ema_overwrite_frequency"
            " loss_scale_factor gradient_accumulation_steps").split()       # what all optimizers' configurations begin with
-_NO = ("Optimizer", "LossScaleOptimizer", "MultiOptimizer", "Muon")
+_NO = ("Optimizer", "LossScaleOptimizer", "MultiOptimizer", "Muon")      # no rows of the engine's
 
 
 def _look():
@@ -118,14 +119,12 @@ class _Steps:
         return f"<Variable path={self._optimizer.name}/iteration, shape=(), dtype=int64, value={int(self)}>"
 
 
-class Optimizer:
-    _keras_module = "keras.optimizers"
+class _Built(Optimizer):
+    """One of the engine's."""
     _signature = ""
 
     def __init__(self, *args, **kwargs):
-        cls = next((c for c in type(self).__mro__ if "_signature" in c.__dict__ and c is not Optimizer), None)
-        if cls is None:
-            raise NotImplementedError("a custom optimizer must derive from one of keras.optimizers; updates in Python are not in Snug")
+        cls = next(c for c in type(self).__mro__ if "_signature" in c.__dict__ and c is not _Built)
         if isinstance(cls._signature, str):
             cls._signature = _serial.parse_signature(cls._signature)
         self.name = kwargs.pop("name", None) or auto_name(cls._engine_name)
@@ -152,7 +151,7 @@ class Optimizer:
     def _engine(self):
         if self._c is None:
             words = []
-            defaults = dict(next(c for c in type(self).__mro__ if "_signature" in c.__dict__ and c is not Optimizer)._signature)
+            defaults = dict(next(c for c in type(self).__mro__ if "_signature" in c.__dict__ and c is not _Built)._signature)
             for key, value in self._values.items():
                 if key in ("learning_rate", "loss_scale_factor") or value is None or value == defaults.get(key):
                     continue
@@ -228,11 +227,6 @@ class Optimizer:
         self._engine().build(list(variables))
         self.built = True
 
-    def apply_gradients(self, grads_and_vars, **ignored):
-        pairs = list(grads_and_vars)
-        grads, variables = [g for g, _ in pairs], [v for _, v in pairs]
-        return self.apply(grads, variables)
-
     def apply(self, grads, trainable_variables=None):
         variables = list(trainable_variables if trainable_variables is not None else self._variables_seen)
         self._variables_seen = variables
@@ -254,26 +248,11 @@ class Optimizer:
                 _C.boundary()
         return self.iterations
 
-    def minimize(self, loss, var_list, tape=None, **ignored):
-        from snug._tape import GradientTape
-        if callable(loss) and not _C.is_tensor(loss):
-            with GradientTape() as tape:
-                value = loss()
-        else:
-            value = loss
-            if tape is None:
-                raise ValueError("`tape` is required when a `Tensor` loss is passed.")
-        variables = var_list() if callable(var_list) else var_list
-        self.apply_gradients(zip(tape.gradient(value, variables), variables))
-
     def finalize_variable_values(self, var_list):
         """The averages of use_ema become the variables' values."""
         averages = {slot.path.rpartition("/")[2]: slot for slot in self._slots()}
         for v in var_list if self._values.get("use_ema") else ():
             v.assign(averages[v.path.replace("/", "_") + "_average"])
-
-    def update_step(self, *args):
-        raise NotImplementedError
 
     def get_config(self):
         import numpy as np
@@ -281,23 +260,9 @@ class Optimizer:
         values = {"name": self.name, **self._values, "learning_rate": rate}
         return {k: values[k] for k in [k for k in _COMMON if k in values] + [k for k in values if k not in _COMMON]}
 
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        config = dict(config)
-        if isinstance(config.get("learning_rate"), dict):
-            config["learning_rate"] = _serial.deserialize_keras_object(config["learning_rate"], custom_objects)
-        return cls(**config)
-
-    def set_weights(self, weights):
-        for v, w in zip(self.variables, weights):
-            v.assign(w)
-
-    def get_weights(self):
-        return [v.numpy() for v in self.variables]
-
 
 def _make(name):
-    return type(name, (Optimizer,), {"_signature": _signatures.OPTIMIZERS[name], "_engine_name": snake(name) if name != "RMSprop" else
+    return type(name, (_Built,), {"_signature": _signatures.OPTIMIZERS[name], "_engine_name": snake(name) if name != "RMSprop" else
                                      "rmsprop", "__module__": __name__})
 
 
@@ -312,9 +277,9 @@ def LossScaleOptimizer(inner_optimizer, initial_scale=32768.0, dynamic_growth_st
 
 def __getattr__(name):
     if name == "__all__":       # what a star gives
-        return [n for n in _signatures.OPTIMIZERS if n not in _NO] + ["Optimizer", "get", "schedules", "legacy"]
-    if name in ("Muon", "MultiOptimizer"):
-        raise AttributeError(f"keras.optimizers.{name} is not in Snug; AdamW is the nearest")
+        return [n for n in _signatures.OPTIMIZERS if n not in _NO] + ["Optimizer", "Muon", "get", "schedules", "legacy"]
+    if name == "MultiOptimizer":
+        raise AttributeError("keras.optimizers.MultiOptimizer is not in Snug; AdamW is the nearest")
     if name in _signatures.OPTIMIZERS and name not in _NO:
         globals()[name] = _make(name)
         return globals()[name]
@@ -326,7 +291,7 @@ def get(identifier):
         return identifier
     if isinstance(identifier, str):
         for name in _signatures.OPTIMIZERS:
-            if name.lower() == identifier.lower() and name not in _NO:
+            if name.lower() == identifier.lower() and (name not in _NO or name == "Muon"):
                 return getattr(_here, name)()
         raise ValueError(f"Could not interpret optimizer identifier: {identifier}")
     if isinstance(identifier, dict):

@@ -129,8 +129,10 @@ def _stays(member, path):
                                    " unpack it yourself and give the folder's path")
 
 
-def plot_model(*args, **kwargs):
-    raise NotImplementedError("keras.utils.plot_model is not in Snug; model.summary() prints the layers")
+def plot_model(model, to_file="model.png", **ignored):
+    """Needs pydot, as Keras' does; Snug draws nothing."""
+    raise ImportError("You must install pydot (`pip install pydot`) for `plot_model` to work. Snug draws no models: model.summary() prints"
+                      " the layers")
 
 
 class Progbar:
@@ -239,8 +241,9 @@ def version():
     return __version__
 
 
-def model_to_dot(*args, **kwargs):
-    raise NotImplementedError("keras.utils.model_to_dot is not in Snug")
+def model_to_dot(model, **ignored):
+    raise ImportError("You must install pydot (`pip install pydot`) for `model_to_dot` to work. Snug draws no models: model.summary() prints"
+                      " the layers")
 
 
 def standardize_dtype(dtype):
