@@ -281,6 +281,101 @@ static void test_a_batch_larger_than_what_is_left_is_fed_in_slices(void **state)
     }
 }
 
+static size_t tensors_there(const snug_recorder *r) {
+    snug_recorder_device there;
+    snug_recorder_tell_device(r, &there);
+    return there.tensor_bytes;
+}
+
+/* Its bytes on the host alone. */
+static snug_tensor *fresh_tensor(snug_recorder *r, const snug_type *type, float first) {
+    snug_error err;
+    snug_tensor *t;
+    void *data;
+    expect_ok(snug_tensor_fresh(r, type, &t, &data, &err), &err);
+    for (int64_t i = 0; i < type->dims[0] * type->dims[1]; i++)
+        ((float *)data)[i] = first + (float)(i % 7);
+    return t;
+}
+
+/* Runs something that has nothing to do with it. */
+static snug_status run_other(snug_recorder *r, snug_error *err) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {ROWS, COLUMNS}};
+    static float out[N_RECORDED];
+    snug_tensor *x = fresh_tensor(r, &type, 1), *twice = NULL;
+    snug_status status = snug_record_op(r, "add", "", (snug_tensor *[]){x, x}, 2, &twice, 1, err);
+    if (status == SNUG_OK)
+        status = snug_tensor_read(twice, out, sizeof out, err);
+    snug_tensor_drop(x);
+    snug_tensor_drop(twice);
+    return status;
+}
+
+/* But not where it would take most of what is left, nor by a run that was stopped. */
+static void test_a_batch_is_brought_while_another_runs(void **state) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {TALL, WIDE}};
+    const size_t bytes = TALL * WIDE * sizeof(float);
+    const snug_recorder_hooks stop = {.interrupt = always}, none = {.interrupt = NULL};
+    static float here[WIDE], there[WIDE];
+    snug_error err;
+    snug_recorder *r;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(snug_recorder_create(*state, &r, &err), &err);
+    for (int kind = 0; kind < 3; kind++) {
+        snug_tensor *x = fresh_tensor(r, &type, (float)kind);
+        const size_t before = tensors_there(r), on_host = snug_engine_bytes(*state);
+        snug_recorder_trim(r);
+        const size_t tight = fresh.context_bytes + card()->held_bytes + 20 * MIB;
+        expect_ok(snug_device_budget(*state, kind == 1 ? tight : 0, &err), &err);
+        snug_recorder_set_hooks(r, kind == 2 ? &stop : &none);
+        snug_tensor_bring(x);
+        expect_status(run_other(r, &err), kind == 2 ? SNUG_E_INTERRUPTED : SNUG_OK, &err);
+        snug_recorder_set_hooks(r, &none);
+        assert_int_equal(tensors_there(r), before + (kind == 0 ? bytes : 0));
+        if (kind == 0)
+            assert_true(snug_engine_bytes(*state) < on_host - bytes / 4);
+        expect_ok(sum_squares(r, x, there, &err), &err);
+        for (int c = 0; c < WIDE; c++)
+            here[c] = 0;
+        for (int64_t i = 0; i < TALL * WIDE; i++)
+            here[i % WIDE] += (float)((kind + i % 7) * (kind + i % 7));
+        assert_memory_equal(here, there, sizeof here); /* whole numbers */
+        snug_tensor_drop(x);
+    }
+    snug_recorder_destroy(r);
+}
+
+/* A value that somebody looks at is on both sides: where a step has no room, it leaves the card. */
+static void test_what_is_on_both_sides_leaves_the_card_for_a_step(void **state) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {TALL, WIDE}};
+    const size_t bytes = TALL * WIDE * sizeof(float);
+    static float sums[WIDE];
+    snug_error err;
+    snug_recorder *r;
+    snug_tensor *x, *y, *square, *other;
+    snug_view look;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(snug_recorder_create(*state, &r, &err), &err);
+    x = fresh_tensor(r, &type, 2);
+    expect_ok(snug_record_op(r, "mul", "", (snug_tensor *[]){x, x}, 2, &square, 1, &err), &err);
+    snug_tensor_drop(x);
+    expect_ok(snug_tensor_pin(square, &look, &err), &err);
+    assert_true(tensors_there(r) >= bytes);
+    expect_ok(snug_device_budget(*state, fresh.context_bytes + card()->held_bytes + 14 * MIB, &err),
+              &err);
+    y = fresh_tensor(r, &type, 1);
+    expect_ok(snug_record_op(r, "mul", "", (snug_tensor *[]){y, y}, 2, &other, 1, &err), &err);
+    snug_tensor_drop(y);
+    expect_ok(snug_sync(r, &err), &err);
+    assert_true(tensors_there(r) < 2 * bytes);
+    assert_float_equal(((const float *)look.data)[5], 49, 0);
+    snug_tensor_unpin(square);
+    snug_tensor_drop(other);
+    expect_ok(sum_squares(r, square, sums, &err), &err);
+    snug_tensor_drop(square);
+    snug_recorder_destroy(r);
+}
+
 /* Four times 2^62 bytes would be none. */
 static void test_the_sum_of_results_does_not_wrap(void **state) {
     const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {1 << 30, 1 << 30}};
@@ -348,6 +443,8 @@ int main(void) {
         gpu_test(test_a_tight_moment_does_not_forbid_captures),
         gpu_test(test_the_sum_of_results_does_not_wrap),
         gpu_test(test_a_batch_larger_than_what_is_left_is_fed_in_slices),
+        gpu_test(test_a_batch_is_brought_while_another_runs),
+        gpu_test(test_what_is_on_both_sides_leaves_the_card_for_a_step),
     };
     return cmocka_run_group_tests_name("gpu_record", tests, NULL, NULL);
 }

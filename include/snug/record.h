@@ -73,6 +73,9 @@ SNUG_API SNUG_CHECKED snug_status snug_boundary(snug_recorder *r, snug_error *er
  * thread records runs on the processor; values move as they are used. */
 SNUG_API void snug_recorder_place(snug_recorder *r, int on_host);
 SNUG_API int snug_recorder_is_on_host(const snug_recorder *r);
+/* A tensor with bytes on the host is wanted on the GPU soon, by a next step: it is copied while the
+ * next run there is under way, where there is room. Nothing else comes of it. */
+SNUG_API void snug_tensor_bring(snug_tensor *t);
 /* Whether it was recorded to run on the processor, or there is no GPU. */
 SNUG_API int snug_tensor_is_on_host(const snug_tensor *t);
 SNUG_API int snug_variable_is_on_host(const snug_variable *v);
@@ -258,8 +261,8 @@ SNUG_API SNUG_CHECKED snug_status snug_trace_call(snug_trace *t, snug_tensor *co
                                                   snug_error *err);
 SNUG_API void snug_trace_drop(snug_trace *t);
 SNUG_API int snug_trace_has_effects(const snug_trace *t); /* writes variables */
-/* Of a closed one: it may be called only to see what it gives: it writes nothing, draws nothing, and
- * is a few operations on small values. */
+/* Of a closed one: it may be called only to see what it gives: it writes nothing, draws nothing,
+ * and is a few operations on small values. */
 SNUG_API int snug_trace_is_light(const snug_trace *t);
 SNUG_API int snug_is_tracing(const snug_recorder *r);
 SNUG_API int snug_tensor_is_traced(const snug_tensor *t); /* of a trace that is open */

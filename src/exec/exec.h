@@ -135,6 +135,8 @@ void sn_session_set_real(sn_session *s, sn_param p, double v);
 void sn_session_set_key(sn_session *s, sn_param p, int64_t v);
 /* Asked between steps, before the first state write only; true stops with SNUG_E_INTERRUPTED. */
 void sn_session_set_interrupt(sn_session *s, bool (*asked)(void *ctx), void *ctx);
+/* On a GPU: called once in the next run, when the device has work and before it is waited for. */
+void sn_session_set_meanwhile(sn_session *s, void (*meanwhile)(void *ctx), void *ctx);
 SNUG_CHECKED snug_status sn_session_run(sn_session *s, snug_error *err);
 /* The node whose step made the last run fail; SN_NO_NODE: no node's did. */
 sn_node sn_session_failed(const sn_session *s);

@@ -28,6 +28,7 @@ typedef struct sn_gpu_device {
     size_t budget_bytes;      /* of device memory, all of it; 0: no limit */
     bool reset;               /* closing takes from libraries what they hold on to */
     struct sn_gpu_pool *pool; /* of recorded code; NULL: none yet */
+    void *pieces;             /* pinned, for sn_gpu_send_beside; NULL: none yet */
     size_t room_bytes;        /* as the driver last told; asking it takes as long as a small run */
     int64_t room_ms;          /* when; 0: something was taken or given since */
 } sn_gpu_device;
@@ -53,6 +54,10 @@ bool sn_gpu_has_beside(sn_gpu_device *d, size_t bytes);
  * and may change once this returns. */
 SNUG_CHECKED snug_status sn_gpu_send(sn_gpu_device *d, sn_gpu_copy kind, void *to, const void *from,
                                      size_t bytes, snug_error *err);
+/* The same, beside what runs now: by a queue of its own, through two pinned pieces. It is there
+ * when the device has next been waited for. */
+SNUG_CHECKED snug_status sn_gpu_send_beside(sn_gpu_device *d, void *to, const void *from,
+                                            size_t bytes, snug_error *err);
 /* Copies now, and waits. */
 SNUG_CHECKED snug_status sn_gpu_move(sn_gpu_device *d, sn_gpu_copy kind, void *to, const void *from,
                                      size_t bytes, snug_error *err);

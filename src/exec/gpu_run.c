@@ -158,6 +158,10 @@ static snug_status name_refusal(sn_session *s, snug_status status, snug_error *e
 
 snug_status sn_gpu_finish(sn_session *s, snug_error *err) {
     const sn_gpu_device *d = s->executor->gpu;
+    void (*meanwhile)(void *ctx) = s->gpu.meanwhile;
+    s->gpu.meanwhile = NULL;
+    if (meanwhile)
+        meanwhile(s->gpu.meanwhile_ctx);
     const snug_status status = d->api->finish(d->gpu, err);
     return status == SNUG_OK ? SNUG_OK : name_refusal(s, status, err);
 }

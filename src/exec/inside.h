@@ -120,6 +120,8 @@ typedef struct {
     sn_gpu_captured_run captures[SN_GPU_CAPTURES];
     sn_gpu_captured_run *now; /* of the run under way */
     uint32_t next_capture;
+    void (*meanwhile)(void *ctx); /* of the next run; NULL: none, or done */
+    void *meanwhile_ctx;
 } sn_gpu_part;
 
 struct sn_session {

@@ -626,6 +626,7 @@ static snug_status fill_recorder(snug_recorder *r, snug_error *err) {
 }
 
 static void clear_recorder(snug_recorder *r) {
+    sn_card_end_ahead(r, true);
     sn_cache_clear(r);
     sn_seat_clear(r);
     if (r->spare)

@@ -292,8 +292,7 @@ static size_t set_feeds(const run *u, bool fed) {
 
 static bool has_plan(const run *u) {
     size_t extra;
-    return count_extra(u, true, &extra, NULL) == SNUG_OK &&
-           sn_cache_has(u->r, u->rec, true, extra);
+    return count_extra(u, true, &extra, NULL) == SNUG_OK && sn_cache_has(u->r, u->rec, true, extra);
 }
 
 /* Large leaves lie on the host alone. */
@@ -324,6 +323,18 @@ static bool should_feed(const run *u) {
     return sum > left / 2 || has_plan(u);
 }
 
+/* Leaves and variables of the run. */
+static bool has_storage(const void *ctx, const sn_storage *s) {
+    const sn_recording *rec = ((const run *)ctx)->rec;
+    for (size_t i = 0; i < rec->n_leaf; i++)
+        if (rec->leaf[i].storage == s)
+            return true;
+    for (size_t i = 0; i < rec->n_variable; i++)
+        if (rec->variable[i]->storage == s)
+            return true;
+    return false;
+}
+
 /* And all large ones where there is no plan without. */
 static snug_status find_way(run *u, snug_error *err) {
     snug_error first;
@@ -335,7 +346,9 @@ static snug_status find_way(run *u, snug_error *err) {
             return status;
     }
     (void)set_feeds(u, false);
-    const snug_status status = bring_and_find(u, &first);
+    snug_status status = bring_and_find(u, &first);
+    if (status == SNUG_E_BUDGET && sn_card_drop_doubles(u->r, has_storage, u))
+        status = bring_and_find(u, &first);
     if (status == SNUG_E_BUDGET && take_back(u, NULL) == SNUG_OK && set_feeds(u, true) > 0)
         return bring_and_find(u, err);
     if (status != SNUG_OK && err)
@@ -508,11 +521,14 @@ static snug_status execute(run *u, snug_error *err) {
     if (u->on_card)
         sn_card_note_peak(r);
     sn_session_set_interrupt(s, r->hooks.interrupt ? is_interrupted : NULL, r);
+    sn_session_set_meanwhile(s, u->on_card && r->n_ahead > 0 ? sn_card_bring_ahead : NULL, r);
     if (r->hooks.begin_run)
         r->hooks.begin_run(r->hooks.ctx);
     const snug_status status = sn_session_run(s, err);
     if (r->hooks.end_run)
         r->hooks.end_run(r->hooks.ctx);
+    if (u->on_card)
+        sn_card_end_ahead(r, status == SNUG_OK);
     if (status == SNUG_OK)
         u->entry->reserve = 0;
     const sn_node node = status == SNUG_OK ? SN_NO_NODE : sn_session_failed(s);

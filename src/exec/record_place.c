@@ -3,15 +3,18 @@
  * Invariants:
  * 1. A storage has bytes on one side at least; where it has them on both, they are the same.
  * 2. What a run wants on the other side is copied there. Then only small ones stay on both; larger
- *    ones move, unless somebody looks at the host's bytes (pins).
- * 3. What a run has written is dropped on the other side (sn_storage_wrote). */
+ *    ones move, unless somebody looks at the host's bytes (pins): those are doubles, in a list, and
+ *    leave the card where a run has no room otherwise.
+ * 3. What a run has written is dropped on the other side (sn_storage_wrote).
+ * 4. Bytes of the caller's are let go between runs only: doing so may be his code. */
 #include "exec/recording.h"
 
 #include "memory/pool.h"
 
 #include <string.h>
 
-#define BOTH_BYTES ((size_t)4096)
+#define BOTH_BYTES  ((size_t)4096)
+#define AHEAD_BYTES ((size_t)64 << 10) /* fewer are copied as fast when they are read */
 
 static size_t *sum_of(snug_recorder *r, const sn_storage *s) {
     return s->category == SN_MEM_TENSORS ? &r->tensor_bytes : &r->variable_bytes;
@@ -31,6 +34,26 @@ static size_t *card_sum_of(snug_recorder *r, const sn_storage *s) {
     return s->category == SN_MEM_TENSORS ? &r->card_tensor_bytes : &r->card_variable_bytes;
 }
 
+/* --- on both sides ---------------------------------------------------------------------------- */
+static void note_double(snug_recorder *r, sn_storage *s) {
+    if (s->double_link || !s->data || !s->there || s->bytes <= BOTH_BYTES)
+        return;
+    s->next_double = r->doubles;
+    s->double_link = &r->doubles;
+    if (s->next_double)
+        s->next_double->double_link = &s->next_double;
+    r->doubles = s;
+}
+
+static void forget_double(sn_storage *s) {
+    if (!s->double_link)
+        return;
+    *s->double_link = s->next_double;
+    if (s->next_double)
+        s->next_double->double_link = s->double_link;
+    s->double_link = NULL;
+}
+
 /* --- giving back ------------------------------------------------------------------------------ */
 static void release_foreign(snug_recorder *r, sn_storage *s) {
     if (s->release)
@@ -42,6 +65,7 @@ static void release_foreign(snug_recorder *r, sn_storage *s) {
 }
 
 void sn_storage_leave_host(snug_recorder *r, sn_storage *s) {
+    forget_double(s);
     if (s->foreign)
         release_foreign(r, s);
     else if (s->taken)
@@ -53,6 +77,7 @@ void sn_storage_leave_host(snug_recorder *r, sn_storage *s) {
 }
 
 void sn_storage_leave_card(snug_recorder *r, sn_storage *s) {
+    forget_double(s);
     if (!s->there)
         return;
     *card_sum_of(r, s) -= s->bytes;
@@ -100,6 +125,8 @@ snug_status sn_storage_to_card(snug_recorder *r, sn_storage *s, snug_error *err)
         sn_storage_leave_card(r, s);
     else if (s->bytes > BOTH_BYTES && s->pins == 0)
         sn_storage_leave_host(r, s);
+    else
+        note_double(r, s);
     return status;
 }
 
@@ -111,7 +138,66 @@ snug_status sn_storage_to_host(snug_recorder *r, sn_storage *s, snug_error *err)
         sn_gpu_move(r->card, SN_GPU_FROM, s->data, s->there->data, s->bytes, err);
     if (status != SNUG_OK)
         sn_storage_leave_host(r, s);
+    else
+        note_double(r, s);
     return status;
+}
+
+bool sn_card_drop_doubles(snug_recorder *r, bool (*keeps)(const void *ctx, const sn_storage *s),
+                          const void *ctx) {
+    bool any = false;
+    for (sn_storage *s = r->doubles, *next; s; s = next) {
+        next = s->next_double;
+        if (keeps(ctx, s))
+            continue;
+        sn_storage_leave_card(r, s);
+        any = true;
+    }
+    return any;
+}
+
+/* --- ahead ------------------------------------------------------------------------------------ */
+/* Arenas stay: a run is in them. */
+static void bring_beside(snug_recorder *r, sn_storage *s) {
+    size_t left;
+    if (s->there || !s->data || sn_gpu_room(r->card, &left, NULL) != SNUG_OK ||
+        s->bytes > left / 2 ||
+        sn_gpu_pool_take(r->card, "a tensor", s->bytes, &s->there, NULL) != SNUG_OK)
+        return;
+    *card_sum_of(r, s) += s->bytes;
+    sn_storage_count(r, s);
+    if (sn_gpu_send_beside(r->card, s->there->data, s->data, s->bytes, NULL) != SNUG_OK)
+        sn_storage_leave_card(r, s);
+    else
+        note_double(r, s);
+}
+
+/* Nobody else uses the recorder while a plan runs. */
+void sn_card_bring_ahead(void *ctx) {
+    snug_recorder *r = ctx;
+    for (uint32_t i = 0; i < r->n_ahead; i++)
+        bring_beside(r, r->ahead[i]);
+}
+
+void sn_card_end_ahead(snug_recorder *r, bool went_well) {
+    for (uint32_t i = 0; i < r->n_ahead; i++) {
+        sn_storage *s = r->ahead[i];
+        if (!went_well && s->data)
+            sn_storage_leave_card(r, s);
+        if (s->there && s->data && s->pins == 0)
+            sn_storage_leave_host(r, s);
+        sn_storage_drop(r, s);
+    }
+    r->n_ahead = 0;
+}
+
+void snug_tensor_bring(snug_tensor *t) {
+    snug_recorder *r = t->r;
+    if (!r || !r->card || r->on_host || t->state != SN_READY || t->storage->there ||
+        t->storage->bytes < AHEAD_BYTES || r->n_ahead == SN_N_AHEAD)
+        return;
+    sn_storage_hold(t->storage);
+    r->ahead[r->n_ahead++] = t->storage;
 }
 
 void sn_storage_unpin(snug_recorder *r, sn_storage *s) {

@@ -26,11 +26,12 @@
 #define SN_MAX_TAPES    32
 #define SN_MAX_RECORDED 65536              /* nodes, after which a recording runs by itself */
 #define SN_MAX_HELD     ((size_t)64 << 20) /* bytes of leaves that only the recording holds */
+#define SN_N_AHEAD      16                 /* tensors that wait to be brought */
 /* Operations behind the first assignment: a run is not interrupted from there on, so it must not
  * take much longer than a second. */
 #define SN_MAX_WORK 2e10
 
-typedef struct {
+typedef struct sn_storage {
     void *data;          /* on the host; NULL: not there */
     sn_gpu_block *there; /* on the card; the same */
     size_t bytes;
@@ -41,6 +42,7 @@ typedef struct {
     bool foreign, claimed; /* claimed: nobody else's, so on the ledger */
     bool counted;          /* in tensor_bytes or variable_bytes */
     size_t taken;          /* of the pool of pipelines, by a worker's recorder; else 0 */
+    struct sn_storage *next_double, **double_link; /* of those that are large and on both sides */
 } sn_storage;
 
 /* Why a run failed, shared by all that it should have made. */
@@ -233,8 +235,11 @@ struct snug_recorder {
     size_t card_tensor_bytes, card_variable_bytes;
     size_t card_left_bytes, card_reserve_bytes; /* when the newest plan was looked for */
     size_t card_peak_bytes;
+    sn_storage *doubles;           /* chained by next_double */
+    sn_storage *ahead[SN_N_AHEAD]; /* held; for the card while it runs something else */
+    uint32_t n_ahead;
     size_t fed_bytes; /* values of so many are made on the host: plans bring them; 0: none yet */
-    bool on_host; /* who sits records for the host */
+    bool on_host;     /* who sits records for the host */
     sn_entry *entries;
     size_t n_entries;
     snug_tape *tape[SN_MAX_TAPES];
@@ -282,6 +287,14 @@ SNUG_CHECKED snug_status sn_card_take(snug_recorder *r, const char *what, size_t
                                       sn_gpu_block **out, snug_error *err);
 /* What is used on the card now may be more than ever. */
 void sn_card_note_peak(snug_recorder *r);
+/* What waits to be brought goes there, where there is room, beside the run; ctx: the recorder. */
+void sn_card_bring_ahead(void *ctx);
+/* After that run: the host's bytes are let go, or the card's where it failed. */
+void sn_card_end_ahead(snug_recorder *r, bool went_well);
+/* Large storages that are on both sides, but those that `keeps` says yes to, leave the card;
+ * whether there were any. */
+bool sn_card_drop_doubles(snug_recorder *r, bool (*keeps)(const void *ctx, const sn_storage *s),
+                          const void *ctx);
 void sn_storage_leave_host(snug_recorder *r, sn_storage *s);
 void sn_storage_leave_card(snug_recorder *r, sn_storage *s);
 /* One who looked at the host's bytes does not any more. */

@@ -42,6 +42,11 @@ void sn_session_set_interrupt(sn_session *s, bool (*asked)(void *ctx), void *ctx
     s->interrupt_ctx = ctx;
 }
 
+void sn_session_set_meanwhile(sn_session *s, void (*meanwhile)(void *ctx), void *ctx) {
+    s->gpu.meanwhile = meanwhile;
+    s->gpu.meanwhile_ctx = ctx;
+}
+
 void sn_session_output(const sn_session *s, uint32_t output, snug_view *out) {
     assert(output < sn_graph_n_outputs(s->plan->graph));
     *out = s->outputs[output];

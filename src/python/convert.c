@@ -340,7 +340,7 @@ static int is_own(PyObject *o, Py_ssize_t n_args) {
     return yes;
 }
 
-/* NULL without an exception: it has to be copied. */
+/* NULL without an exception: it has to be copied. n_args of -1: the caller has given it away. */
 static snug_tensor *adopt_array(PyObject *o, int dtype, Py_ssize_t n_args) {
     snug_error err;
     snug_tensor *t = NULL;
@@ -353,7 +353,8 @@ static snug_tensor *adopt_array(PyObject *o, int dtype, Py_ssize_t n_args) {
         return NULL;
     }
     if (b->len < LEAST_BORROWED || !PyBuffer_IsContiguous(b, 'C') ||
-        array_type(b, dtype, &type, &from) < 0 || from != (int)type.dtype || !is_own(o, n_args)) {
+        array_type(b, dtype, &type, &from) < 0 || from != (int)type.dtype ||
+        (n_args >= 0 && !is_own(o, n_args))) {
         PyErr_Clear();
         give_back(b);
         return NULL;
@@ -498,6 +499,17 @@ static snug_tensor *convert_argument(PyObject *o, int dtype, py_wish wish, PyObj
             return t;
     }
     return py_convert(o, dtype, wish);
+}
+
+/* adopt(array): a tensor of the bytes of an array that nobody will write any more. */
+static PyObject *adopt(PyObject *self, PyObject *o) {
+    (void)self;
+    if (py_enter() < 0)
+        return NULL;
+    snug_tensor *t = py_is_array(o) ? adopt_array(o, PY_ANY, -1) : NULL;
+    if (!t && !PyErr_Occurred())
+        t = py_convert(o, PY_ANY, PY_MUST);
+    return t ? py_tensor_new(t) : NULL;
 }
 
 static int wished(PyObject *o, int *dtype) {
@@ -688,6 +700,7 @@ static PyObject *is_tensor(PyObject *self, PyObject *o) {
 }
 
 PyMethodDef py_convert_methods[] = {
+    {"adopt", adopt, METH_O, "The array as a tensor, without a copy: it is given away."},
     {"convert_to_tensor", (PyCFunction)(void (*)(void))convert_to_tensor,
      METH_VARARGS | METH_KEYWORDS, "convert_to_tensor(value, dtype=None): the value as a tensor."},
     {"constant", (PyCFunction)(void (*)(void))constant, METH_VARARGS | METH_KEYWORDS,

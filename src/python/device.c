@@ -239,6 +239,16 @@ static PyObject *place(PyObject *self, PyObject *o) {
     return PyBool_FromLong(before);
 }
 
+/* bring(tensor): a step will soon want it on the card. */
+static PyObject *bring(PyObject *self, PyObject *o) {
+    (void)self;
+    if (py_enter() < 0)
+        return NULL;
+    if (Py_IS_TYPE(o, py.tensor))
+        snug_tensor_bring(((py_tensor *)o)->t);
+    Py_RETURN_NONE;
+}
+
 /* As TensorFlow names it: the card that a process uses is its first. */
 PyObject *py_device_text(int on_host) {
     return PyUnicode_FromString(on_host ? "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -255,6 +265,7 @@ PyMethodDef py_device_methods[] = {
     {"device_count", count, METH_NOARGS, "How many cards there are, and why none."},
     {"device", look, METH_NOARGS, "What the card is and holds; None: there is none."},
     {"reset_peak", reset_peak, METH_NOARGS, "The card's peak starts anew."},
+    {"bring", bring, METH_O, "The tensor goes to the card while the next run is under way."},
     {"place", place, METH_O, "Whether the host runs what is recorded from now on."},
     {NULL, NULL, 0, NULL},
 };

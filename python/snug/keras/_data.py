@@ -59,27 +59,105 @@ class Arrays:
         self.class_weight = class_weight
         self.steps = -(-self.rows // self.batch)
 
+    def _cut(self, a, first, order):
+        import numpy as np
+        end = min(first + self.batch, self.rows)
+        if a is None:
+            return None
+        if order is None:
+            return _floats(a[first:end])
+        if _C.is_tensor(a):
+            from snug._lazy import tf
+            return _floats(tf.gather(a, np.asarray(order[first:end])))
+        return _floats(a[order[first:end]])
+
     def _part(self, first, order):
+        cut = lambda a: self._cut(a, first, order)
+        return tuple(_nest.map_structure(cut, a) if _nest.is_nested(a) else cut(a) for a in self.data)
+
+    def _copies(self, first, order):
+        """Rows of arrays, copied; tensors are left to the thread that may use them."""
         import numpy as np
         end = min(first + self.batch, self.rows)
 
         def cut(a):
-            if a is None:
+            if not isinstance(a, np.ndarray) or a.dtype.kind not in "fiub":
                 return None
-            if order is None:
-                return _floats(a[first:end])
-            if _C.is_tensor(a):
-                from snug._lazy import tf
-                return _floats(tf.gather(a, np.asarray(order[first:end])))
-            return _floats(a[order[first:end]])
-        return tuple(_nest.map_structure(cut, a) if _nest.is_nested(a) else cut(a) for a in self.data)
+            return a[first:end].copy() if order is None else np.take(a, order[first:end], axis=0)
+        return [cut(a) for a in _nest.flatten(self.data)]
+
+    def _part_of(self, copies, first, order):
+        copies = iter(copies)
+
+        def one(a):
+            rows = next(copies)
+            if rows is not None:
+                return _floats(_C.adopt(rows))
+            return self._cut(a, first, order)
+        return tuple(_nest.map_structure(one, a) if _nest.is_nested(a) else one(a) for a in self.data)
+
+    def _goes_beside(self):
+        """Whether a thread copies the rows of the next batch meanwhile: for a card, that runs while the host has nothing
+        to do, and where the host's memory is no concern."""
+        import numpy as np
+        card = _C.device() is not None and not _C.budget_bytes()
+        return card and any(isinstance(a, np.ndarray) and a.nbytes // max(1, self.steps) >= 1 << 20
+                            for a in _nest.flatten(self.data))
 
     def __iter__(self):
-        import numpy as np
         from snug.keras import _seed
         order = _seed.generator().permutation(self.rows) if self.shuffle else None
-        for first in range(0, self.rows, self.batch):
-            yield self._part(first, order)
+        starts = range(0, self.rows, self.batch)
+        if not self._goes_beside():
+            for first in starts:
+                yield self._part(first, order)
+            return
+        coming = _Beside(self._copies, 0, order)
+        for first in starts:
+            copies = coming.result()
+            if first + self.batch < self.rows:
+                coming = _Beside(self._copies, first + self.batch, order)
+            yield self._part_of(copies, first, order)
+
+
+class _Beside:
+    """A call that a thread makes meanwhile."""
+
+    def __init__(self, call, *args):
+        import threading
+        self._error = None
+        self._thread = threading.Thread(target=self._run, args=(call, args), daemon=True)
+        self._thread.start()
+
+    def _run(self, call, args):
+        try:
+            self._value = call(*args)
+        except BaseException as error:      # the caller's to see
+            self._error = error
+
+    def result(self):
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+def ahead(batches, steps):
+    """The batches; on a card the next one is there already, and on its way to the card while a step runs. What a program
+    gives batch by batch itself is not asked for early."""
+    own = isinstance(batches, Stream) and not hasattr(batches.source, "element_spec")
+    if own or _C.device() is None:
+        yield from batches
+        return
+    source = iter(batches)
+    now, n = next(source, None), 1
+    while now is not None:
+        after = next(source, None) if steps is None or n < steps else None
+        for part in _nest.flatten(after) if after is not None else ():
+            if isinstance(part, _C.Tensor):
+                _C.bring(part)
+        yield now
+        now, n = after, n + 1
 
 
 class Stream:

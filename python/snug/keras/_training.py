@@ -189,7 +189,7 @@ class Trainer:
 
     def _epoch(self, batches, steps, runner, class_weight):
         result, n = {}, 0
-        for i, data in enumerate(batches):
+        for i, data in enumerate(_data.ahead(batches, steps)):
             if steps is not None and i >= steps:
                 break
             runner.on_train_batch_begin(i)
@@ -238,7 +238,7 @@ class Trainer:
         runner.on_test_begin()
         self.reset_metrics()
         result = {}
-        for i, data in enumerate(batches):
+        for i, data in enumerate(_data.ahead(batches, steps)):
             if steps is not None and i >= steps:
                 break
             runner.on_test_batch_begin(i)
@@ -262,7 +262,7 @@ class Trainer:
                                  epochs=1, steps=steps or batches.steps, model=self)
         runner.on_predict_begin()
         collected = None
-        for i, data in enumerate(batches):
+        for i, data in enumerate(_data.ahead(batches, steps)):
             if steps is not None and i >= steps:
                 break
             runner.on_predict_batch_begin(i)
