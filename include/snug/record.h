@@ -230,6 +230,13 @@ SNUG_API SNUG_CHECKED snug_status snug_tape_gradient(snug_tape *t, snug_tensor *
                                                      const snug_source *sources, int n_sources,
                                                      snug_tensor **grads, snug_error *err);
 
+/* Where a gradient is made of lookups alone (rows added up by their numbers, along the first axis):
+ * what is added, and to which rows, for up to max of them. *n is 0 where it is not, or has run. The
+ * caller drops what it gets. */
+SNUG_API SNUG_CHECKED snug_status snug_tensor_slices(snug_tensor *t, snug_tensor **values,
+                                                     snug_tensor **indices, int max, int *n,
+                                                     snug_error *err);
+
 /* --- traces: one recording, kept and applied many times --------------------------------------- */
 /* From begin to end operations go into the trace; nothing in it runs. arguments gets a tensor for
  * each type. Tensors from outside that are used become captures, held by the trace; variables stay

@@ -6,12 +6,38 @@ from snug._lazy import tf
 from snug._types import Peek, TensorShape
 
 
+def _values(t):
+    """Of rows of a tensor the rows."""
+    from snug._variable import IndexedSlices
+    return t.values if isinstance(t, IndexedSlices) else t
+
+
+def _like(t, values):
+    return values if _values(t) is t else t.with_values(values)
+
+
+@functools.lru_cache
+def _row(name):
+    return _C.function(name, False, name.rsplit(".", 1)[-1])
+
+
+def global_norm(t_list, name=None):
+    return _row("tf.linalg.global_norm")([_values(t) for t in t_list if t is not None])
+
+
+def clip_by_norm(t, clip_norm, axes=None, name=None):
+    return _like(t, _row("tf.clip_by_norm")(_values(t), clip_norm, axes))
+
+
+def clip_by_value(t, clip_value_min, clip_value_max, name=None):
+    return _like(t, _row("tf.clip_by_value")(_values(t), clip_value_min, clip_value_max))
+
+
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     """Tensors scaled together; None stays None."""
-    given = [t for t in t_list if t is not None]
-    norm = tf.linalg.global_norm(given) if use_norm is None else tf.convert_to_tensor(use_norm)
+    norm = global_norm(t_list) if use_norm is None else tf.convert_to_tensor(use_norm)
     scale = clip_norm / tf.maximum(norm, clip_norm)
-    return [None if t is None else t * tf.cast(scale, t.dtype) for t in t_list], norm
+    return [None if t is None else _like(t, _values(t) * tf.cast(scale, t.dtype)) for t in t_list], norm
 
 
 def range_of(start, limit=None, delta=1, dtype=None, name="range"):
@@ -22,12 +48,7 @@ def range_of(start, limit=None, delta=1, dtype=None, name="range"):
             dtype = tf.float64
         elif "int64" in kinds and not kinds & {"float", "float32"}:
             dtype = tf.int64
-    return _range()(start, limit, delta, dtype)
-
-
-@functools.lru_cache
-def _range():
-    return _C.function("tf.range", False, "range")
+    return _row("tf.range")(start, limit, delta, dtype)
 
 
 def _broadcast(a, b):

@@ -39,7 +39,7 @@ PYTHON = {
     **_from("snug._flow", "cond case switch_case while_loop map_fn vectorized_map scan foldl foldr TensorArray"
             " unique unique_with_counts dynamic_partition dynamic_stitch histogram_fixed_width unstack split meshgrid"
             " group tuple:tuple_of no_op math.top_k:top_k nn.top_k:top_k nn.moments:moments"),
-    **_from("snug._more", "range:range_of clip_by_global_norm broadcast_static_shape broadcast_dynamic_shape shape_n random.gamma:gamma"
+    **_from("snug._more", "range:range_of clip_by_global_norm clip_by_norm clip_by_value linalg.global_norm:global_norm broadcast_static_shape broadcast_dynamic_shape shape_n random.gamma:gamma"
             " random.poisson:poisson random.stateless_gamma:stateless_gamma"
             " tensor_scatter_nd_max tensor_scatter_nd_min random_normal_initializer constant_initializer zeros_initializer"
             " ones_initializer random_uniform_initializer linalg.adjoint:adjoint bitcast linalg.pinv:pinv"

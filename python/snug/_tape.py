@@ -150,6 +150,7 @@ class GradientTape(_C.Tape):
             grads = self._derive_with_variables(targets, seeds, flat_sources)
         finally:
             self._use_up()
+        grads = [_as_slices(self, g) if isinstance(s, _C.Variable) else g for g, s in zip(grads, flat_sources)]
         if unconnected_gradients in ("zero", UnconnectedGradients.ZERO):
             grads = [tf.zeros_like(s) if g is None else g for g, s in zip(grads, flat_sources)]
         return _nest.pack_sequence_as(sources, grads) if _nest.is_nested(sources) else grads[0]
@@ -188,6 +189,15 @@ class GradientTape(_C.Tape):
             return None
         order = [1, 0] + list(range(2, 1 + len(source.shape)))
         return tf.reshape(tf.transpose(tf.stack(parts), order), (batch,) + rest + tuple(source.shape[1:]))
+
+
+def _as_slices(tape, gradient):
+    """What a variable gets from lookups alone stays rows, as in TensorFlow."""
+    parts = tape._slices(gradient) if gradient is not None and len(gradient.shape) > 0 else None
+    if not parts:
+        return gradient
+    from snug._variable import slices_of
+    return slices_of(gradient, parts)
 
 
 def _one_of(target, i):

@@ -145,7 +145,7 @@ def part(place, how):
 
 
 class IndexedSlices:
-    """Rows of a tensor that is not there as a whole. Snug's gradients are whole tensors; these are for who makes them."""
+    """Rows of a tensor that is not there as a whole: what gradients of lookups in variables are."""
 
     def __init__(self, values, indices, dense_shape=None):
         self.values = values
@@ -153,6 +153,8 @@ class IndexedSlices:
         self.dense_shape = dense_shape
 
     dtype = property(lambda self: self.values.dtype)
+    device = property(lambda self: self.values.device)
+    name = property(lambda self: self.values.name)
 
     @property
     def shape(self):
@@ -160,9 +162,33 @@ class IndexedSlices:
         return TensorShape([None] * self.values.shape.rank if self.dense_shape is None else _C.convert_to_tensor(
             self.dense_shape).numpy().tolist())
 
+    def get_shape(self):
+        return self.shape
+
+    def __neg__(self):
+        return self.with_values(-self.values)
+
+    def with_values(self, values):
+        return IndexedSlices(values, self.indices, self.dense_shape)
+
     def __tf_tensor__(self, dtype=None, name=None):
-        """All rows; those that come several times are added up."""
+        """All rows; those that come several times are added up. By this row: optimizers know it, and clip and square rows before they add."""
         if self.dense_shape is None:
             raise ValueError("Tensor conversion requested for IndexedSlices for which dense_shape is not known")
-        made = tf.scatter_nd(_C.convert_to_tensor(self.indices)[:, None], self.values, self.dense_shape)
+        made = tf.math.unsorted_segment_sum(self.values, self.indices, self.dense_shape[0])
         return made if dtype is None else tf.cast(made, dtype)
+
+    def __str__(self):
+        shape = "" if self.dense_shape is None else f", dense_shape={self.dense_shape!s}"
+        return f"IndexedSlices(indices={self.indices!s}, values={self.values!s}{shape})"
+
+    __repr__ = __str__
+
+
+def slices_of(gradient, parts):
+    """The gradient as IndexedSlices of its parts, [(values, indices)], one behind the other."""
+    tail = list(gradient.shape[1:])
+    values = [tf.reshape(v, [-1] + tail) for v, _ in parts]
+    indices = [tf.reshape(i, [-1]) for _, i in parts]
+    join = lambda each: each[0] if len(each) == 1 else tf.concat(each, 0)
+    return IndexedSlices(join(values), join(indices), tf.constant(list(gradient.shape), dtype=tf.int32))

@@ -384,6 +384,47 @@ snug_status snug_tape_gradient(snug_tape *t, snug_tensor *const *targets, snug_t
     return status;
 }
 
+/* --- gradients of lookups --------------------------------------------------------------------- */
+/* Finds the scatters that a sum consists of; -1: of something else, too, or of more than max. */
+static int find_slices(const sn_graph *g, sn_value v, sn_value (*parts)[2], int max, int n) {
+    const sn_value_info *info = sn_graph_value_at(g, v);
+    if (info->node.i == SN_NO_NODE.i || n < 0)
+        return -1;
+    const sn_node_info *node = sn_graph_node_at(g, info->node);
+    if (node->op == SN_OP_add && max > 1)
+        return find_slices(g, node->in[1], parts, max,
+                           find_slices(g, node->in[0], parts, max - 1, n));
+    if (node->op != SN_OP_scatter_add || node->attrs.scatter.axis != 0 || n >= max ||
+        sn_graph_type(g, node->in[0])->rank == 0)
+        return -1;
+    parts[n][0] = node->in[1];
+    parts[n][1] = node->in[0];
+    return n + 1;
+}
+
+snug_status snug_tensor_slices(snug_tensor *t, snug_tensor **values, snug_tensor **indices, int max,
+                               int *n, snug_error *err) {
+    enum { MOST = 16 };
+    sn_value parts[MOST][2];
+    sn_record_call c;
+    *n = 0;
+    if (t->state != SN_PENDING || t->rec != t->r->now)
+        return SNUG_OK;
+    const int found = find_slices(t->rec->graph, t->value, parts, max < MOST ? max : MOST, 0);
+    if (found <= 0)
+        return SNUG_OK;
+    SNUG_TRY(sn_record_begin(t->r, &c, err));
+    if (t->state != SN_PENDING) /* the recording was full and has run */
+        return sn_record_end(&c, err);
+    for (int i = 0; i < found; i++) {
+        values[i] = sn_record_give(&c, parts[i][0]);
+        indices[i] = sn_record_give(&c, parts[i][1]);
+    }
+    SNUG_TRY(sn_record_end(&c, err));
+    *n = found;
+    return SNUG_OK;
+}
+
 /* --- across runs ------------------------------------------------------------------------------ */
 uint32_t sn_tapes_open(const snug_recorder *r) {
     uint32_t mask = 0;

@@ -210,7 +210,32 @@ static PyObject *gradient(PyObject *self, PyObject *args) {
     return list;
 }
 
+/* slices(gradient): [(values, indices)] of the lookups that it is made of; empty: of others. */
+static PyObject *slices(PyObject *self, PyObject *o) {
+    (void)self;
+    enum { MOST = 16 };
+    snug_tensor *values[MOST], *indices[MOST];
+    snug_error err;
+    int n = 0;
+    if (!PyObject_TypeCheck(o, py.tensor) || py_enter() < 0)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "a tensor is wanted");
+    py_mark_site();
+    if (snug_tensor_slices(((py_tensor *)o)->t, values, indices, MOST, &n, &err) != SNUG_OK)
+        return py_raise(&err);
+    PyObject *list = PyList_New(n);
+    for (int i = 0; i < n; i++) {
+        PyObject *v = py_tensor_new(values[i]), *k = py_tensor_new(indices[i]);
+        PyObject *pair = v && k && list ? PyTuple_Pack(2, v, k) : NULL;
+        Py_XDECREF(v);
+        Py_XDECREF(k);
+        if (!pair || PyList_SetItem(list, i, pair) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 static PyMethodDef methods[] = {
+    {"_slices", slices, METH_O, NULL},
     {"_start", start, METH_VARARGS, NULL},
     {"_stop", stop, METH_NOARGS, NULL},
     {"_resume", resume, METH_NOARGS, NULL},
