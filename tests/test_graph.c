@@ -228,6 +228,51 @@ static void test_graph_state_refuses_one_variable_twice(void **state) {
     sn_graph_destroy(f.g);
 }
 
+/* --- long graphs --- */
+
+/* A chain; node i adds i to what node i - 1 makes. */
+static void append_chain(sn_graph *g, sn_value x, uint32_t n) {
+    snug_error err;
+    sn_builder b = sn_builder_on(g);
+    while (sn_graph_n_nodes(g) < n)
+        x = sn_build_affine(&b, x, 2, sn_graph_n_nodes(g));
+    expect_ok(sn_builder_done(&b, &err), &err);
+}
+
+static void expect_chain(const sn_graph *g, uint32_t n) {
+    assert_int_equal(sn_graph_n_nodes(g), n);
+    for (uint32_t i = 0; i < n; i++) {
+        const sn_node_info *node = sn_graph_node_at(g, (sn_node){i});
+        const sn_param shift = {(uint32_t)node->attrs.affine.shift};
+        assert_true(sn_graph_param_at(g, shift)->real == i);
+        assert_int_equal(sn_graph_value_at(g, node->out[0])->node.i, i);
+        assert_int_equal(sn_graph_type(g, node->out[0])->rank, 2);
+    }
+}
+
+/* Pages double, then lie in the zone; a graph that is cleared begins anew with what it has. */
+static void test_long_graphs_keep_what_was_appended(void **state) {
+    enum { LONG = 20000, SHORT = 5000 };
+    fixture f = begin(state);
+    snug_error err;
+    const snug_type type = *sn_graph_type(f.g, f.x);
+    append_chain(f.g, f.x, SHORT);
+    const sn_graph_mark mark = sn_graph_mark_now(f.g);
+    append_chain(f.g, sn_graph_node_at(f.g, (sn_node){SHORT - 1})->out[0], LONG);
+    expect_chain(f.g, LONG);
+    sn_graph_go_back(f.g, &mark);
+    expect_chain(f.g, SHORT);
+    for (int round = 0; round < 2; round++) {
+        const uint32_t n = round == 0 ? LONG : SHORT;
+        sn_value x;
+        expect_ok(sn_graph_clear(f.g, &err), &err);
+        expect_ok(sn_graph_input(f.g, "x", &type, &x, &err), &err);
+        append_chain(f.g, x, n);
+        expect_chain(f.g, n);
+    }
+    sn_graph_destroy(f.g);
+}
+
 /* --- builder --- */
 
 static void test_builder_keeps_the_first_error_and_names_the_layer(void **state) {
@@ -567,6 +612,7 @@ static void test_graph_survives_any_failed_request(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         engine_test(test_graph_numbers_values_in_order),
+        engine_test(test_long_graphs_keep_what_was_appended),
         engine_test(test_graph_refuses_names_twice),
         engine_test(test_graph_node_refuses_what_is_not_there),
         engine_test(test_graph_params_must_exist_and_fit_the_field),

@@ -29,6 +29,11 @@ snug_type sn_fn_type(const sn_fn_call *c, sn_value v) {
                                               : *sn_graph_type(c->b->graph, v);
 }
 
+snug_dtype sn_fn_dtype_of(const sn_fn_call *c, sn_value v) {
+    return sn_fn_failed(c) || !sn_value_ok(v) ? (snug_dtype)0
+                                              : sn_graph_type(c->b->graph, v)->dtype;
+}
+
 /* --- the signature ---------------------------------------------------------------------------- */
 /* Entry i from `at` on, or its end. */
 static const char *skip_entries(const char *at, int i) {
@@ -52,12 +57,11 @@ static bool parse_dtype(const char *name, size_t n, snug_dtype *out) {
     static const struct {
         const char *name;
         snug_dtype dtype;
-    } known[] = {{"float32", SNUG_F32}, {"float64", SNUG_F64},   {"double", SNUG_F64},
-                 {"float16", SNUG_F16}, {"bfloat16", SNUG_BF16}, {"half", SNUG_F16},
-                 {"int32", SNUG_I32},   {"int64", SNUG_I64},     {"int8", SNUG_I8},
-                 {"int16", SNUG_I16},   {"uint16", SNUG_U16},    {"uint32", SNUG_U32},
-                 {"uint8", SNUG_U8},    {"bool", SNUG_BOOL},     {"int", SNUG_I32},
-                 {"float", SNUG_F32}};
+    } known[] = {
+        {"float32", SNUG_F32},   {"float64", SNUG_F64}, {"double", SNUG_F64}, {"float16", SNUG_F16},
+        {"bfloat16", SNUG_BF16}, {"half", SNUG_F16},    {"int32", SNUG_I32},  {"int64", SNUG_I64},
+        {"int8", SNUG_I8},       {"int16", SNUG_I16},   {"uint16", SNUG_U16}, {"uint32", SNUG_U32},
+        {"uint8", SNUG_U8},      {"bool", SNUG_BOOL},   {"int", SNUG_I32},    {"float", SNUG_F32}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strlen(known[i].name) == n && strncmp(known[i].name, name, n) == 0) {
             *out = known[i].dtype;
@@ -322,7 +326,7 @@ sn_value sn_fn_result(sn_fn_call *c, int i) {
     const sn_value v = c->out[i];
     if (sn_fn_failed(c) || (c->half == SNUG_N_DTYPES && c->narrow == SNUG_N_DTYPES))
         return v;
-    const snug_dtype dtype = sn_fn_type(c, v).dtype;
+    const snug_dtype dtype = sn_fn_dtype_of(c, v);
     const bool asked = asks_for_dtype(c);
     if (c->narrow != SNUG_N_DTYPES && dtype == computed_as(c->narrow))
         return asked || gives_places(c, i) ? v : sn_build_cast(c->b, v, c->narrow);
@@ -375,7 +379,7 @@ sn_value sn_fn_value(sn_fn_call *c, int i) {
 
 sn_value sn_fn_float(sn_fn_call *c, int i) {
     const sn_value x = sn_fn_value(c, i);
-    if (!c->promotes || sn_fn_failed(c) || sn_dtype_is_float(sn_fn_type(c, x).dtype))
+    if (!c->promotes || sn_fn_failed(c) || sn_dtype_is_float(sn_fn_dtype_of(c, x)))
         return x;
     return sn_build_cast(c->b, x, SNUG_F32);
 }
@@ -388,12 +392,12 @@ static sn_value value_as(sn_fn_call *c, const snug_argument *a, snug_dtype dtype
         return SN_NO_VALUE;
     }
     const sn_value v = value_of(c, a);
-    if (!sn_value_ok(v) || sn_fn_failed(c) || sn_fn_type(c, v).dtype == dtype)
+    if (!sn_value_ok(v) || sn_fn_failed(c) || sn_fn_dtype_of(c, v) == dtype)
         return v;
     if (c->promotes)
         return sn_build_cast(c->b, v, dtype);
     sn_fn_refuse(c, SNUG_E_SHAPE, "a tensor of %s where one of %s is wanted; cast it",
-                 snug_dtype_name(sn_fn_type(c, v).dtype), snug_dtype_name(dtype));
+                 snug_dtype_name(sn_fn_dtype_of(c, v)), snug_dtype_name(dtype));
     return SN_NO_VALUE;
 }
 
@@ -451,18 +455,18 @@ void sn_fn_pair(sn_fn_call *c, int i, int k, sn_value *x, sn_value *y) {
         return;
     snug_dtype dtype = c->promotes ? common(own_dtype(&a), own_dtype(&z)) : own_dtype(&a);
     if (sn_value_ok(*x) && sn_value_ok(*y)) {
-        dtype = sn_fn_type(c, *x).dtype;
+        dtype = sn_fn_dtype_of(c, *x);
         if (c->narrow != SNUG_N_DTYPES && !c->promotes && differ(&a, &z))
             return sn_fn_refuse(c, SNUG_E_SHAPE, "tensors of %s and %s; cast one",
                                 snug_dtype_name(snug_tensor_type(a.tensor)->dtype),
                                 snug_dtype_name(snug_tensor_type(z.tensor)->dtype));
-        if (sn_fn_type(c, *y).dtype == dtype || !c->promotes)
+        if (sn_fn_dtype_of(c, *y) == dtype || !c->promotes)
             return; /* the row refuses what does not fit */
-        dtype = common(dtype, sn_fn_type(c, *y).dtype);
+        dtype = common(dtype, sn_fn_dtype_of(c, *y));
     } else if (sn_value_ok(*x)) {
-        dtype = beside(c, &z, sn_fn_type(c, *x).dtype);
+        dtype = beside(c, &z, sn_fn_dtype_of(c, *x));
     } else if (sn_value_ok(*y)) {
-        dtype = beside(c, &a, sn_fn_type(c, *y).dtype);
+        dtype = beside(c, &a, sn_fn_dtype_of(c, *y));
     }
     *x = sn_value_ok(*x) ? sn_build_cast(c->b, *x, dtype) : value_as(c, &a, dtype);
     *y = sn_value_ok(*y) ? sn_build_cast(c->b, *y, dtype) : value_as(c, &z, dtype);
@@ -496,11 +500,11 @@ int sn_fn_values(sn_fn_call *c, int i, sn_value *out, int max) {
 
 /* --- small builders --------------------------------------------------------------------------- */
 sn_value sn_fn_like(sn_fn_call *c, sn_value x, double v) {
-    return sn_fn_failed(c) ? SN_NO_VALUE : sn_build_scalar(c->b, sn_fn_type(c, x).dtype, v);
+    return sn_fn_failed(c) ? SN_NO_VALUE : sn_build_scalar(c->b, sn_fn_dtype_of(c, x), v);
 }
 
 sn_value sn_fn_affine(sn_fn_call *c, sn_value x, double scale, double shift) {
-    if (sn_dtype_is_float(sn_fn_type(c, x).dtype))
+    if (sn_dtype_is_float(sn_fn_dtype_of(c, x)))
         return sn_build_affine(c->b, x, scale, shift);
     return sn_build_add(c->b, sn_build_mul(c->b, x, sn_fn_like(c, x, scale)),
                         sn_fn_like(c, x, shift));

@@ -59,6 +59,7 @@ static inline bool sn_fn_failed(const sn_fn_call *c) {
 }
 /* The type of a value; a scalar after an error. */
 snug_type sn_fn_type(const sn_fn_call *c, sn_value v);
+snug_dtype sn_fn_dtype_of(const sn_fn_call *c, sn_value v);
 
 /* --- arguments -------------------------------------------------------------------------------- */
 /* Its place in the signature, or -1. */

@@ -413,9 +413,9 @@ static snug_status give_known(const sn_fn_call *c, snug_tensor **out, snug_error
 
 /* Recorded tensors know all of their extents: -1 is for shapes of files. */
 static bool is_known(const sn_fn_call *c, sn_value v) {
-    const snug_type t = sn_fn_type(c, v);
-    for (int k = 0; k < t.rank; k++)
-        if (t.dims[k] < 0)
+    const snug_type *t = sn_graph_type(c->b->graph, v);
+    for (int k = 0; k < t->rank; k++)
+        if (t->dims[k] < 0)
             return false;
     return true;
 }

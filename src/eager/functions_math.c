@@ -52,7 +52,7 @@ NUMBER_FUNCTION(stop_gradient)
 #define ROUNDING(name)                                                                             \
     void sn_fn_##name(sn_fn_call *c) {                                                             \
         const sn_value x = sn_fn_value(c, 0);                                                      \
-        c->out[0] = sn_dtype_is_int(sn_fn_type(c, x).dtype) ? x : sn_build_##name(c->b, x);        \
+        c->out[0] = sn_dtype_is_int(sn_fn_dtype_of(c, x)) ? x : sn_build_##name(c->b, x);          \
     }
 ROUNDING(floor)
 ROUNDING(ceil)
@@ -61,7 +61,7 @@ ROUNDING(trunc)
 void sn_fn_round(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
     const double factor = pow(10, (double)sn_fn_int(c, "decimals"));
-    if (sn_dtype_is_int(sn_fn_type(c, x).dtype))
+    if (sn_dtype_is_int(sn_fn_dtype_of(c, x)))
         c->out[0] = x;
     else if (factor == 1)
         c->out[0] = sn_build_round(c->b, x);
@@ -125,7 +125,7 @@ void sn_fn_sinc(sn_fn_call *c) {
 
 void sn_fn_nan_to_num(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
-    const snug_dtype dtype = sn_fn_type(c, x).dtype;
+    const snug_dtype dtype = sn_fn_dtype_of(c, x);
     const double most = dtype == SNUG_F64 ? DBL_MAX : (double)FLT_MAX;
     if (!sn_dtype_is_float(dtype)) {
         c->out[0] = x;
@@ -149,7 +149,7 @@ static bool is_number_beside(sn_fn_call *c, int number, int tensor, double *v, s
     if (!sn_fn_number(c, number, v) || sn_fn_number(c, tensor, &other))
         return false;
     *x = sn_fn_value(c, tensor);
-    return sn_dtype_is_float(sn_fn_type(c, *x).dtype);
+    return sn_dtype_is_float(sn_fn_dtype_of(c, *x));
 }
 
 void sn_fn_add(sn_fn_call *c) {
@@ -160,8 +160,8 @@ void sn_fn_add(sn_fn_call *c) {
         return;
     }
     sn_fn_pair(c, 0, 1, &x, &y);
-    c->out[0] = sn_fn_type(c, x).dtype == SNUG_BOOL && c->promotes ? sn_build_logical_or(c->b, x, y)
-                                                                   : sn_build_add(c->b, x, y);
+    c->out[0] = sn_fn_dtype_of(c, x) == SNUG_BOOL && c->promotes ? sn_build_logical_or(c->b, x, y)
+                                                                 : sn_build_add(c->b, x, y);
 }
 
 void sn_fn_subtract(sn_fn_call *c) {
@@ -187,9 +187,8 @@ void sn_fn_multiply(sn_fn_call *c) {
         return;
     }
     sn_fn_pair(c, 0, 1, &x, &y);
-    c->out[0] = sn_fn_type(c, x).dtype == SNUG_BOOL && c->promotes
-                    ? sn_build_logical_and(c->b, x, y)
-                    : sn_build_mul(c->b, x, y);
+    c->out[0] = sn_fn_dtype_of(c, x) == SNUG_BOOL && c->promotes ? sn_build_logical_and(c->b, x, y)
+                                                                 : sn_build_mul(c->b, x, y);
 }
 
 /* Operands of a division: whole numbers become f64 in TensorFlow (of 8 and 16 bits f32), f32 in
@@ -317,7 +316,7 @@ void sn_fn_pow(sn_fn_call *c) {
 
 /* Towards zero: the quotient of the magnitudes, with the sign of the quotient. */
 static sn_value truncated_quotient(sn_fn_call *c, sn_value x, sn_value y) {
-    if (sn_dtype_is_float(sn_fn_type(c, x).dtype))
+    if (sn_dtype_is_float(sn_fn_dtype_of(c, x)))
         return sn_build_trunc(c->b, sn_build_div(c->b, x, y));
     const sn_value size = sn_build_floor_div(c->b, sn_build_abs(c->b, x), sn_build_abs(c->b, y));
     return sn_build_mul(c->b, size,
@@ -373,7 +372,7 @@ void sn_fn_where(sn_fn_call *c) {
 void sn_fn_isclose(sn_fn_call *c) {
     sn_value x, y;
     sn_fn_pair(c, 0, 1, &x, &y);
-    if (!sn_dtype_is_float(sn_fn_type(c, x).dtype)) {
+    if (!sn_dtype_is_float(sn_fn_dtype_of(c, x))) {
         c->out[0] = sn_build_equal(c->b, x, y);
         return;
     }
@@ -400,7 +399,7 @@ static sn_value bit(sn_fn_call *c, sn_value x, int k) {
 static void by_bits(sn_fn_call *c, bool both, bool one) {
     sn_value x, y, sum = SN_NO_VALUE;
     sn_fn_pair(c, 0, 1, &x, &y);
-    const snug_dtype dtype = sn_fn_type(c, x).dtype;
+    const snug_dtype dtype = sn_fn_dtype_of(c, x);
     if (sn_fn_failed(c) || dtype == SNUG_BOOL || !sn_dtype_is_int(dtype))
         return sn_fn_refuse(c, SNUG_E_SHAPE, "it needs whole numbers");
     const int n = (int)snug_dtype_bytes(dtype) * 8;
@@ -452,7 +451,7 @@ void sn_fn_right_shift(sn_fn_call *c) {
 void sn_fn_clip(sn_fn_call *c) {
     double low, high;
     const sn_value x = sn_fn_value(c, 0);
-    const snug_dtype dtype = sn_fn_type(c, x).dtype;
+    const snug_dtype dtype = sn_fn_dtype_of(c, x);
     if (sn_fn_number(c, 1, &low) && sn_fn_number(c, 2, &high)) {
         c->out[0] = sn_build_clip(c->b, x, low, high);
         return;
@@ -513,7 +512,7 @@ void sn_fn_clip_by_global_norm(sn_fn_call *c) {
 /* --- casts ------------------------------------------------------------------------------------ */
 void sn_fn_cast(sn_fn_call *c) {
     const sn_value x = sn_fn_value(c, 0);
-    c->out[0] = sn_build_cast(c->b, x, sn_fn_dtype(c, "dtype", sn_fn_type(c, x).dtype));
+    c->out[0] = sn_build_cast(c->b, x, sn_fn_dtype(c, "dtype", sn_fn_dtype_of(c, x)));
 }
 
 /* Whole numbers stay within the new dtype. */

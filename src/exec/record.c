@@ -124,15 +124,23 @@ void sn_recording_unlink(snug_tensor *t) {
     sn_grow((rec)->r->engine, SN_MEM_GRAPH, &(rec)->array, sizeof *(rec)->array,                   \
             &(rec)->cap_##array, (need), (err))
 
+/* A long recording gets all it may need at once: pages that are copied are new ones each time. */
+static size_t room_for(size_t n) {
+    return n > 2 * SPARE_NODES && n < SN_MAX_RECORDED ? SN_MAX_RECORDED : n;
+}
+
 /* Room for all values and nodes of the graph, zeroed. */
 snug_status sn_recording_cover(sn_recording *rec, snug_error *err) {
     const size_t n_values = sn_graph_n_values(rec->graph), n_nodes = sn_graph_n_nodes(rec->graph);
     if (n_values > rec->cap_handle || n_values > rec->cap_tapes || n_nodes > rec->cap_site) {
-        SNUG_TRY(GROW(rec, handle, n_values, err));
-        SNUG_TRY(GROW(rec, tapes, n_values, err));
-        SNUG_TRY(GROW(rec, site, n_nodes, err));
+        SNUG_TRY(GROW(rec, handle, room_for(n_values), err));
+        SNUG_TRY(GROW(rec, tapes, room_for(n_values), err));
+        SNUG_TRY(GROW(rec, site, room_for(n_nodes), err));
     }
-    if (n_values > rec->n_values) {
+    if (n_values == rec->n_values + 1) { /* nearly always */
+        rec->handle[rec->n_values] = NULL;
+        rec->tapes[rec->n_values] = 0;
+    } else if (n_values > rec->n_values) {
         memset(&rec->handle[rec->n_values], 0, (n_values - rec->n_values) * sizeof *rec->handle);
         memset(&rec->tapes[rec->n_values], 0, (n_values - rec->n_values) * sizeof *rec->tapes);
     }

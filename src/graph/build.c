@@ -152,8 +152,7 @@ sn_value sn_build_scalar(sn_builder *b, snug_dtype dtype, double value) {
 /* --- elementwise ------------------------------------------------------------------------------ */
 
 sn_value sn_build_affine(sn_builder *b, sn_value x, double scale, double shift) {
-    sn_attrs a;
-    sn_attrs_default(SN_OP_affine, &a);
+    sn_attrs a; /* all that the row has is set here */
     a.affine.scale = slot_of(sn_build_param(b, "", scale));
     a.affine.shift = slot_of(sn_build_param(b, "", shift));
     return sn_build(b, SN_OP_affine, &a, &x, 1);
@@ -170,16 +169,14 @@ static int64_t plain(sn_builder *b, int value) {
 }
 
 sn_value sn_build_shifted(sn_builder *b, sn_value x, double shift) {
-    sn_attrs a;
-    sn_attrs_default(SN_OP_affine, &a);
+    sn_attrs a; /* all that the row has is set here */
     a.affine.scale = plain(b, 1);
     a.affine.shift = slot_of(sn_build_param(b, "", shift));
     return sn_build(b, SN_OP_affine, &a, &x, 1);
 }
 
 sn_value sn_build_scaled(sn_builder *b, sn_value x, double scale) {
-    sn_attrs a;
-    sn_attrs_default(SN_OP_affine, &a);
+    sn_attrs a; /* all that the row has is set here */
     a.affine.scale = slot_of(sn_build_param(b, "", scale));
     a.affine.shift = plain(b, 0);
     return sn_build(b, SN_OP_affine, &a, &x, 1);

@@ -36,13 +36,19 @@ static void free_array(sn_graph *g, void *array, size_t cap, size_t elem_bytes) 
     sn_free(g->engine, SN_MEM_GRAPH, array, cap * elem_bytes);
 }
 
-static size_t paged_bytes(uint32_t n_pages, size_t elem_bytes) {
-    return (((size_t)SN_FIRST_PAGE << n_pages) - SN_FIRST_PAGE) * elem_bytes;
+static size_t own_pages(size_t n_pages) {
+    return n_pages < SN_OWN_PAGES ? n_pages : SN_OWN_PAGES;
+}
+
+/* Without those in the zone. */
+static size_t paged_bytes(size_t n_pages, size_t elem_bytes) {
+    return (((size_t)SN_FIRST_PAGE << own_pages(n_pages)) - SN_FIRST_PAGE) * elem_bytes;
 }
 
 #define FREE_PAGES(g, what)                                                                        \
-    for (uint32_t p = 0; p < (g)->pages_##what; p++)                                               \
-    free_array((g), (g)->what[p], (size_t)SN_FIRST_PAGE << p, sizeof *(g)->what[p])
+    for (size_t p = 0; p < own_pages((g)->pages_##what); p++)                                      \
+        free_array((g), (g)->what[p], sn_page_size(p), sizeof *(g)->what[p]);                      \
+    free_array((g), (g)->what, (g)->cap_##what, sizeof *(g)->what)
 
 void sn_graph_destroy(sn_graph *g) {
     if (!g)
@@ -65,6 +71,9 @@ snug_status sn_graph_clear(sn_graph *g, snug_error *err) {
     sn_zone_destroy(g->zone);
     g->zone = NULL;
     g->n_nodes = g->n_values = g->n_vars = g->n_params = 0;
+    g->pages_nodes = own_pages(g->pages_nodes);
+    g->pages_values = own_pages(g->pages_values);
+    g->pages_params = own_pages(g->pages_params);
     g->n_inputs = g->n_outputs = g->n_owners = 0;
     sn_names_forget(&g->var_names);
     sn_names_forget(&g->param_names);
@@ -82,9 +91,10 @@ snug_engine *sn_graph_engine(const sn_graph *g) {
 size_t sn_graph_bytes(const sn_graph *g) {
     return sizeof *g + sn_zone_bytes(g->zone) + paged_bytes(g->pages_nodes, sizeof **g->nodes) +
            paged_bytes(g->pages_values, sizeof **g->values) +
-           paged_bytes(g->pages_params, sizeof **g->params) + g->cap_vars * sizeof *g->vars +
-           g->cap_inputs * sizeof *g->inputs + g->cap_outputs * sizeof *g->outputs +
-           g->cap_owners * sizeof *g->owners +
+           paged_bytes(g->pages_params, sizeof **g->params) +
+           (g->cap_nodes + g->cap_values + g->cap_params) * sizeof(void *) +
+           g->cap_vars * sizeof *g->vars + g->cap_inputs * sizeof *g->inputs +
+           g->cap_outputs * sizeof *g->outputs + g->cap_owners * sizeof *g->owners +
            (g->var_names.cap + g->param_names.cap) * sizeof(sn_name_entry);
 }
 
@@ -103,25 +113,50 @@ static snug_status reserve(sn_graph *g, void *array, size_t elem_bytes, size_t *
     reserve((g), &(g)->what, sizeof *(g)->what, &(g)->cap_##what, (g)->n_##what + (size_t)(more),  \
             (err))
 
-/* The pages for n elements; *page is where they are listed. */
-static snug_status reserve_pages(sn_graph *g, void *page, size_t elem_bytes, uint32_t *n_pages,
-                                 size_t n, snug_error *err) {
-    while (n > 0 && *n_pages <= sn_page_of(n - 1)) {
-        void *block;
-        if (n >= UINT32_MAX - SN_FIRST_PAGE)
-            return sn_fail(err, SNUG_E_OVERFLOW, "a graph holds at most %u items of a kind",
-                           UINT32_MAX - SN_FIRST_PAGE - 1);
-        SNUG_TRY(sn_alloc(g->engine, SN_MEM_GRAPH, ((size_t)SN_FIRST_PAGE << *n_pages) * elem_bytes,
-                          &block, err));
-        memcpy((char *)page + *n_pages * sizeof block, &block, sizeof block);
-        ++*n_pages;
-    }
+static snug_status make_page(sn_graph *g, size_t page, size_t elem_bytes, void **out,
+                             snug_error *err) {
+    const size_t bytes = sn_page_size(page) * elem_bytes;
+    return page < SN_OWN_PAGES ? sn_alloc(g->engine, SN_MEM_GRAPH, bytes, out, err)
+                               : sn_zone_alloc_raw(g->zone, bytes, out, err);
+}
+
+/* One more page; it is noted in *list, which has `cap` entries. */
+static snug_status add_page(sn_graph *g, void *list, size_t elem_bytes, size_t *n_pages,
+                            size_t *cap, snug_error *err) {
+    void *block;
+    void **pages;
+    SNUG_TRY(sn_grow(g->engine, SN_MEM_GRAPH, list, sizeof block, cap, *n_pages + 1, err));
+    SNUG_TRY(make_page(g, *n_pages, elem_bytes, &block, err));
+    memcpy(&pages, list, sizeof pages);
+    memcpy(&pages[(*n_pages)++], &block, sizeof block);
     return SNUG_OK;
 }
 
+static snug_status check_count(size_t n, snug_error *err) {
+    return n < UINT32_MAX - SN_FIRST_PAGE
+               ? SNUG_OK
+               : sn_fail(err, SNUG_E_OVERFLOW, "a graph holds at most %u items of a kind",
+                         UINT32_MAX - SN_FIRST_PAGE - 1);
+}
+
+/* The pages for `more` elements behind those there are. */
 #define RESERVE_PAGES(g, what, more, err)                                                          \
-    reserve_pages((g), (g)->what, sizeof **(g)->what, &(g)->pages_##what,                          \
+    reserve_pages((g), &(g)->what, sizeof **(g)->what,                                             \
+                  (sn_listed){&(g)->pages_##what, &(g)->cap_##what},                               \
                   (g)->n_##what + (size_t)(more), (err))
+
+typedef struct {
+    size_t *n_pages, *cap;
+} sn_listed;
+
+static inline snug_status reserve_pages(sn_graph *g, void *list, size_t elem_bytes, sn_listed l,
+                                        size_t n, snug_error *err) {
+    while (n > 0 && *l.n_pages <= sn_page_of(n - 1)) {
+        SNUG_TRY(check_count(n, err));
+        SNUG_TRY(add_page(g, list, elem_bytes, l.n_pages, l.cap, err));
+    }
+    return SNUG_OK;
+}
 
 static bool value_exists(const sn_graph *g, sn_value v) {
     return v.i < g->n_values;
@@ -467,7 +502,7 @@ static snug_status describe_node(const sn_graph *g, sn_opdesc *d, const sn_value
         d->in[i] = SN_PAGED(g->values, in[i].i)->type;
     }
     SNUG_TRY(check_slots(g, d, err));
-    SNUG_TRY(sn_op_infer_once(d, err));
+    SNUG_TRY(sn_op_infer_checked(d, err));
     if (row->effect == SN_STATE)
         SNUG_TRY(check_versions(g, d, in, err));
     return SNUG_OK;
@@ -510,20 +545,18 @@ snug_status sn_graph_node(sn_graph *g, sn_op op, const sn_attrs *attrs, const sn
     d.op = op;
     d.n_in = n_in;
     d.n_out = 0;
-    memset(d.out, 0, sizeof d.out);
+    d.out[0] = (snug_type){.rank = 0}; /* which rules may fill in part; others they assign */
     if (attrs && (unsigned)op < SN_N_OPS)
         memcpy(&d.attrs, attrs, sn_ops[op].attrs->bytes);
-    else if ((unsigned)op < SN_N_OPS)
+    else if ((unsigned)op < SN_N_OPS && sn_ops[op].attrs->n_fields > 0)
         sn_attrs_default(op, &d.attrs);
-    else
-        memset(&d.attrs, 0, sizeof d.attrs);
     SNUG_TRY(describe_node(g, &d, in, err));
     SNUG_TRY(RESERVE_PAGES(g, values, d.n_out, err));
     SNUG_TRY(RESERVE_PAGES(g, nodes, 1, err));
     void *block;
     const size_t own = offsetof(sn_node_info, attrs) + sn_ops[op].attrs->bytes;
-    SNUG_TRY(
-        sn_zone_alloc(g->zone, own + (size_t)(d.n_in + d.n_out) * sizeof(sn_value), &block, err));
+    SNUG_TRY(sn_zone_alloc_raw(g->zone, own + (size_t)(d.n_in + d.n_out) * sizeof(sn_value), &block,
+                               err));
     sn_value *lists = (sn_value *)(void *)((char *)block + own);
     if (n_in > 0)
         memcpy(lists, in, (size_t)n_in * sizeof *in);

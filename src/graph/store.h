@@ -13,28 +13,35 @@ typedef struct {
     sn_value value;
 } sn_named;
 
-/* Values and parameters, and pointers to nodes, lie on pages, each twice as large as the one
- * before: a recording of many thousands grows without copying what is there. Element i is at its
- * page's place. */
+/* Values and parameters, and pointers to nodes, lie on pages: a recording of many thousands grows
+ * without copying what is there. The first pages are each twice as large as the one before, from 16
+ * elements to 4096, and allocated one by one; all others have 4096 and lie in the zone, where huge
+ * pages hold them. Element i is at its page's place. */
 #define SN_FIRST_PAGE 16
-#define SN_N_PAGES    28
-static inline uint32_t sn_page_of(size_t i) {
-    return 27 - (uint32_t)__builtin_clz((uint32_t)i + SN_FIRST_PAGE);
+#define SN_LAST_PAGE  4096
+#define SN_OWN_PAGES  9
+static inline size_t sn_page_of(size_t i) {
+    const size_t at = i + SN_FIRST_PAGE;
+    return at < SN_LAST_PAGE ? 27 - (size_t)__builtin_clz((uint32_t)at)
+                             : at / SN_LAST_PAGE + SN_OWN_PAGES - 2;
 }
-static inline size_t sn_place_on(uint32_t page, size_t i) {
-    return i + SN_FIRST_PAGE - ((size_t)SN_FIRST_PAGE << page);
+static inline size_t sn_page_size(size_t page) {
+    return page < SN_OWN_PAGES ? (size_t)SN_FIRST_PAGE << page : SN_LAST_PAGE;
 }
-#define SN_PAGED(pages, i) (&(pages)[sn_page_of(i)][sn_place_on(sn_page_of(i), (i))])
+/* Page sizes are powers of two, and element i has the same place on its page as i + 16 has. */
+#define SN_PAGED(pages, i)                                                                         \
+    (&(pages)[sn_page_of(i)][((i) + SN_FIRST_PAGE) & (sn_page_size(sn_page_of(i)) - 1)])
 
 /* Other arrays grow by doubling; n_ counts are the truth, cap_ what is allocated. Names, `in` and
  * `out` lists lie in the zone. */
 struct snug_graph {
     snug_engine *engine;
     sn_zone *zone;
-    sn_node_info **nodes[SN_N_PAGES]; /* each in the zone, with its lists behind it */
-    sn_value_info *values[SN_N_PAGES];
-    sn_param_info *params[SN_N_PAGES];
-    uint32_t pages_nodes, pages_values, pages_params; /* of each that are there */
+    sn_node_info ***nodes; /* each in the zone, with its lists behind it */
+    sn_value_info **values;
+    sn_param_info **params;
+    size_t pages_nodes, pages_values, pages_params; /* of each that are there */
+    size_t cap_nodes, cap_values, cap_params;       /* of each that could be listed */
     sn_variable *vars;
     sn_named *inputs, *outputs;
     const char **owners;

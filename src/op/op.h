@@ -194,8 +194,9 @@ SNUG_CHECKED snug_status sn_op_find(const char *name, sn_op *out, snug_error *er
 /* That the row exists and takes so many inputs. */
 SNUG_CHECKED snug_status sn_op_check_arity(sn_op op, int n_in, snug_error *err);
 SNUG_CHECKED snug_status sn_op_infer(sn_opdesc *d, snug_error *err);
-/* The same, but after an error the description is of no use. */
-SNUG_CHECKED snug_status sn_op_infer_once(sn_opdesc *d, snug_error *err);
+/* The same where arity and inputs are known to be right; after an error the description is of no
+ * use. */
+SNUG_CHECKED snug_status sn_op_infer_checked(sn_opdesc *d, snug_error *err);
 void sn_op_ways(const sn_opdesc *d, sn_ways *ways);
 /* The axes of a reduction of a value of this rank, as bits; an empty list means all. */
 uint32_t sn_axes_set(const sn_list *axes, int rank);

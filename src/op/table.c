@@ -138,35 +138,31 @@ static snug_status check_inputs(const sn_opdesc *d, snug_error *err) {
 
 static snug_status check_outputs(const sn_opdesc *d, snug_error *err) {
     for (int i = 0; i < d->n_out; i++) {
-        size_t bytes;
-        snug_status status = sn_type_check(&d->out[i], true, err);
-        if (status == SNUG_OK && sn_type_known(&d->out[i]))
-            status = snug_type_bytes(&d->out[i], &bytes, err);
+        const snug_status status = sn_type_check(&d->out[i], true, err);
         if (status != SNUG_OK)
             return sn_fail_in(err, status, "%s: output %d", sn_op_name(d), i);
     }
     return SNUG_OK;
 }
 
-snug_status sn_op_infer_once(sn_opdesc *d, snug_error *err) {
-    SNUG_TRY(sn_op_check_arity(d->op, d->n_in, err));
+snug_status sn_op_infer_checked(sn_opdesc *d, snug_error *err) {
     const sn_attr_family *family = sn_ops[d->op].attrs;
     for (int i = 0; i < family->n_fields; i++)
         SNUG_TRY(check_field(d, &family->fields[i], err));
-    SNUG_TRY(check_inputs(d, err));
     SNUG_TRY(sn_ops[d->op].shape(d, err));
     return check_outputs(d, err);
 }
 
 snug_status sn_op_infer(sn_opdesc *d, snug_error *err) {
     SNUG_TRY(sn_op_check_arity(d->op, d->n_in, err));
+    SNUG_TRY(check_inputs(d, err));
     const sn_attr_family *family = sn_ops[d->op].attrs;
     int64_t attrs[SN_ATTR_WORDS]; /* what a shape rule writes; the whole is large */
     memcpy(attrs, &d->attrs, family->bytes);
     const int n_out = d->n_out;
     snug_type out[SN_MAX_OUT];
     memcpy(out, d->out, sizeof out);
-    const snug_status status = sn_op_infer_once(d, err);
+    const snug_status status = sn_op_infer_checked(d, err);
     if (status != SNUG_OK) {
         memcpy(&d->attrs, attrs, family->bytes);
         d->n_out = n_out;

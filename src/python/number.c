@@ -10,7 +10,7 @@ typedef struct {
 } operand;
 
 static int is_operand(PyObject *o) {
-    return py_is_tensor(o) || py_is_number(o) || PyList_Check(o) || PyTuple_Check(o) ||
+    return py_is_number(o) || py_is_tensor(o) || PyList_Check(o) || PyTuple_Check(o) ||
            py_is_array(o) || o == Py_None || PyUnicode_Check(o) ||
            PyObject_HasAttr(o, py.str_array);
 }
@@ -49,10 +49,10 @@ static int take_number(PyObject *o, snug_dtype beside, operand *out) {
 
 /* An operand beside a tensor of this dtype. */
 static int take_beside(PyObject *o, snug_dtype beside, operand *out) {
-    if (py_is_tensor(o))
-        return take_tensor(o, out);
     if (py_is_number(o))
         return take_number(o, beside, out);
+    if (py_is_tensor(o))
+        return take_tensor(o, out);
     out->to_drop = py_convert(o, (int)beside, PY_FOLLOW);
     out->arg = (snug_argument){.kind = SNUG_ARG_TENSOR, .tensor = out->to_drop};
     return out->to_drop ? 0 : -1;
