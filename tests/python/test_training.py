@@ -214,11 +214,18 @@ class Functions(unittest.TestCase):
         with self.assertRaisesRegex(NotImplementedError, "log_uniform_candidate_sampler"):
             tf.random.learned_unigram_candidate_sampler(wanted, 1, 4, True, 100)
 
-    def test_steps_in_python_refuse_to_keep_states(self):
+    def test_steps_in_python_keep_states(self):
         from snug import keras
+        x = tf.reshape(tf.range(24.0), (2, 4, 3)) / 24.0
         for kind in (keras.layers.LSTM, keras.layers.GRU, keras.layers.SimpleRNN):
-            with self.assertRaisesRegex(NotImplementedError, "return_state=True"):
-                kind(2, activation=lambda t: tf.sin(t), stateful=True)(tf.ones((1, 2, 3)))
+            whole = kind(2, activation=lambda t: tf.sin(t))
+            parts = kind(2, activation=lambda t: tf.sin(t), stateful=True)
+            whole(x), parts(x)
+            parts.set_weights(whole.get_weights())
+            parts.reset_states()
+            parts(x[:, :2])
+            for a, b in zip(parts(x[:, 2:]).numpy().ravel(), whole(x).numpy().ravel()):
+                self.assertAlmostEqual(float(a), float(b), 5)
 
     def test_seeds_of_keras_random_say_what_is_drawn(self):
         from snug import keras
