@@ -19,6 +19,7 @@
 #define PART_TRIES       3    /* at a step of the ladder */
 #define MANY_BLOCKS      128  /* one more step of the ladder without slices for each */
 #define MANY_NODES       4000 /* in more of them fewer numbers of slices are tried */
+#define MAX_STUCK        3    /* steps in a row, before a number or all of them are given up */
 #define MAX_LARGER       2    /* members in a row, before a number is given up */
 #define MAX_LOSSES       4    /* steps in a row, before a number or a part is given up */
 #define MAX_MEMBERS      512
@@ -43,7 +44,7 @@ typedef struct {
     double plain_seconds; /* without recomputation: nothing takes less */
     double seconds;       /* of the smallest member so far */
     size_t bound;
-    bool stuck;   /* it does not get smaller */
+    int stuck;    /* members in a row that did not get as small as they were to be */
     size_t total; /* bytes of that one with its steps */
     int larger;   /* members in a row whose steps took what the arena gave */
     int lost;     /* steps in a row where more slices were faster */
@@ -70,7 +71,7 @@ static snug_status rank_member(sn_family *f, sn_member m, ranking *r, number *ab
     SNUG_TRY(sn_family_make(f, m, &o, &floor, err));
     const size_t books = sn_offer_books(f, o), total = o->layout.bound + books;
     const bool too_long = r->n > 0 && books >= r->least;
-    about->stuck = !o->fits;
+    about->stuck = o->fits ? 0 : about->stuck + 1;
     if (o->fits) {
         rank(f, r, o);
         about->larger = about->total > 0 && total >= about->total ? about->larger + 1 : 0;
@@ -143,7 +144,8 @@ static snug_status rank_step(sn_family *f, rung *at, ranking *r, number *numbers
     for (uint32_t i = 0; i < n && numbers[i].plain_seconds < at->fastest; i++) {
         number *const k = &numbers[i];
         const sn_member m = {.slices = k->slices, .limit = at->size};
-        if (k->bound > at->size && !k->stuck && k->lost < MAX_LOSSES && k->larger < MAX_LARGER &&
+        if (k->bound > at->size && k->stuck < MAX_STUCK && k->lost < MAX_LOSSES &&
+            k->larger < MAX_LARGER &&
             (k->slices == 1 || (made < most && k->slices >= least))) {
             SNUG_TRY(rank_member(f, m, r, k, err));
             made += !k->stuck && k->slices > 1;
@@ -176,8 +178,8 @@ static snug_status rank_part_step(sn_family *f, rung *at, ranking *r, part_numbe
     for (uint32_t i = 0; i < p->n && p->numbers[i].plain_seconds < at->fastest; i++) {
         number *const k = &p->numbers[i];
         const sn_member m = {.slices = k->slices, .limit = at->size, .cut = k->cut};
-        if (k->bound > at->size && !k->stuck && k->larger < MAX_LARGER && tries < PART_TRIES &&
-            p->lost[k->cut] < MAX_LOSSES) {
+        if (k->bound > at->size && k->stuck < MAX_STUCK && k->larger < MAX_LARGER &&
+            tries < PART_TRIES && p->lost[k->cut] < MAX_LOSSES) {
             SNUG_TRY(rank_member(f, m, r, k, err));
             tries++;
             p->lost[k->cut] += k->stuck || k->seconds >= at->fastest;
@@ -233,13 +235,35 @@ static snug_status rank_ladder(sn_family *f, ranking *r, number *numbers, uint32
     double size = (double)f->unlimited; /* 0 where everything is in homes: no ladder */
     for (uint32_t cut = 1; cut < f->n_cuts; cut++)
         SNUG_TRY(rank_cut(f, cut, r, parts.numbers, &parts.n, err));
-    for (uint32_t j = 1; size >= 1; j++) {
+    int failed = 0; /* steps in a row */
+    for (uint32_t j = 1; size >= 1 && failed < MAX_STUCK; j++) {
         size = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
         rung at = {.size = (size_t)size, .only_plain = j % apart != 0};
         SNUG_TRY(rank_step(f, &at, r, numbers, n, err));
         SNUG_TRY(rank_part_step(f, &at, r, &parts, err));
-        if (at.fastest == INFINITY && !at.only_plain)
-            break;
+        failed = at.fastest < INFINITY ? 0 : failed + !at.only_plain;
+    }
+    return SNUG_OK;
+}
+
+/* Between two steps of the ladder: the number of slices with the smallest member, by small steps
+ * down from there. */
+static snug_status rank_below(sn_family *f, ranking *r, number *numbers, uint32_t n,
+                              snug_error *err) {
+    enum { BELOW = 32 };
+    uint32_t least = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (numbers[i].total < numbers[least].total)
+            least = i;
+    if (n == 0)
+        return SNUG_OK;
+    number *const k = &numbers[least];
+    size_t limit = k->bound;
+    k->stuck = k->larger = 0;
+    while (limit >= BELOW && k->stuck < MAX_STUCK && k->larger < MAX_LARGER) {
+        limit -= limit / BELOW;
+        if (k->bound > limit)
+            SNUG_TRY(rank_member(f, (sn_member){.slices = k->slices, .limit = limit}, r, k, err));
     }
     return SNUG_OK;
 }
@@ -253,8 +277,8 @@ static snug_status rank_family(sn_family *f, ranking *r, snug_error *err) {
     SNUG_TRY(rank_ladder(f, r, numbers, n, err));
     if (split->extent > 1)
         SNUG_TRY(rank_floor(f, split->extent, r, err));
-    if (split->n_blocks > 2)
-        return SNUG_OK; /* the others are not lower, and take long */
+    if (split->n_blocks > 2) /* the others are not lower, and take long */
+        return rank_below(f, r, numbers, n, err);
     for (uint32_t i = 1; i < n; i++)
         if (numbers[i].bound < numbers[smallest].bound)
             smallest = i;

@@ -73,24 +73,42 @@ static int64_t between(batch_floor low, batch_floor high, size_t budget, bool fi
     return low.batch + (step < 1 ? 1 : step >= apart ? apart - 1 : step);
 }
 
+static snug_status floor_of(snug_model *m, const snug_plan_request *request, sn_look look,
+                            batch_floor *at, snug_error *err) {
+    snug_plan_request r = *request;
+    r.batch = at->batch;
+    r.best = 0;
+    return sn_model_floor(m, &r, look, &at->bytes, err);
+}
+
+/* Not within the budget, but so little above that a larger batch may be: the search for the
+ * smallest plan ends a few percent higher or lower from batch to batch. */
+static bool is_near(batch_floor at, size_t budget) {
+    return at.bytes > budget && at.bytes - budget <= budget / 16;
+}
+
 /* The largest batch whose floor is within the budget, or nearly; 0 when not even 1 is. `high` is
  * one that is not, with its floor. Floors grow about evenly with the batch, so guesses lie on the
- * line between two that are known. */
+ * line between two that are known; once, behind one that was near, between that and high. */
 static snug_status largest_batch(snug_model *m, const snug_plan_request *request, sn_look look,
                                  batch_floor high, int64_t *out, snug_error *err) {
-    batch_floor low = {.batch = 0};
-    int64_t guess = 1;
+    const size_t budget = request->budget_bytes;
+    batch_floor low = {.batch = 0}, at = {.batch = 1};
+    bool looked_behind = false;
     for (int i = 0; i < MOST_GUESSES && low.batch + 1 < high.batch; i++) {
-        snug_plan_request r = *request;
-        batch_floor at = {.batch = guess};
-        r.batch = guess;
-        r.best = 0;
-        SNUG_TRY(sn_model_floor(m, &r, look, &at.bytes, err));
-        const bool fits = at.bytes <= request->budget_bytes;
+        SNUG_TRY(floor_of(m, request, look, &at, err));
+        if (is_near(at, budget) && !looked_behind && high.batch - at.batch > 1) {
+            batch_floor behind = {.batch = at.batch + (high.batch - at.batch) / 2};
+            looked_behind = true;
+            i++;
+            SNUG_TRY(floor_of(m, request, look, &behind, err));
+            at = behind.bytes <= budget ? behind : at;
+        }
+        const bool fits = at.bytes <= budget;
         *(fits ? &low : &high) = at;
         if (low.batch == 0 || high.batch - low.batch <= low.batch / 16)
             break; /* near enough */
-        guess = between(low, high, request->budget_bytes, fits);
+        at.batch = between(low, high, budget, fits);
     }
     *out = low.batch;
     return SNUG_OK;
