@@ -110,8 +110,8 @@ def as_complex(value, like):
 def _abs(x, name=None):
     """Where both parts are 0 the gradient is 0, as TensorFlow's."""
     square = x.real * x.real + x.imag * x.imag
-    there = square > 0
-    return tf.where(there, tf.sqrt(tf.where(there, square, tf.ones_like(square))), tf.zeros_like(square))
+    none = tf.equal(square, 0)          # NaN stays NaN
+    return tf.where(none, tf.zeros_like(square), tf.sqrt(tf.where(none, tf.ones_like(square), square)))
 
 
 def _cast(x, dtype, name=None):

@@ -8,6 +8,7 @@ import time
 from snug import _C, _nest, _train
 from snug._function import note_print
 from snug._lazy import graph, tf
+from snug._threads import ThreadList
 from snug._types import Peek
 
 VERSION, GIT_VERSION, COMPILER_VERSION = "2.21.0", "snug", "gcc"
@@ -34,16 +35,32 @@ class device(contextlib.ContextDecorator):
         return False
 
 
+SCOPES = ThreadList()           # the paths of open name scopes, outermost first
+
+
 class name_scope(contextlib.ContextDecorator):
+    """What variables made inside are called begins with it. A name that ends with a slash is a whole path."""
+
     def __init__(self, name, *ignored, **more):
-        self.name = name
-        self._name = name
+        self._name = name or ""
+
+    @property
+    def name(self):
+        return self._name
 
     def __enter__(self):
-        return f"{self.name}/"
+        around = SCOPES[-1] if SCOPES else ""
+        SCOPES.append(self._name if self._name.endswith("/") or not self._name else f"{around}{self._name}/")
+        return SCOPES[-1]
 
     def __exit__(self, *exception):
+        SCOPES.pop()
         return False
+
+
+def scoped(name):
+    """The name of a variable that is made now."""
+    return (SCOPES[-1] if SCOPES else "") + (name or "Variable")
 
 
 @contextlib.contextmanager
@@ -247,11 +264,15 @@ class Module:
 
     @property
     def name_scope(self):
-        return name_scope(self.name)
+        return name_scope(self.name + "/")
 
     @classmethod
     def with_name_scope(cls, method):
-        return method
+        @functools.wraps(method)
+        def within(self, *args, **kwargs):
+            with self.name_scope:
+                return method(self, *args, **kwargs)
+        return within
 
     def _walk(self, wanted, seen=None):
         seen = {id(self)} if seen is None else seen

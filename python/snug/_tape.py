@@ -117,7 +117,10 @@ class GradientTape(_C.Tape):
             if all(g is None for g in dy):
                 continue
             dy = [tf.zeros_like(y) if g is None else g for g, y in zip(dy, custom.outputs)]
-            dx = custom.gradient(*dy)
+            dx, dv = custom.gradient(*dy)
+            for variable, g in zip(custom.variables, dv):
+                for i in [i for i, s in enumerate(sources) if s is variable and g is not None]:
+                    total[i] = g if total[i] is None else total[i] + g
             pairs = [(x, g) for x, g in zip(custom.inputs, dx) if g is not None]
             if pairs:
                 spread([x for x, _ in pairs], [g for _, g in pairs])
@@ -257,19 +260,43 @@ def _with_own(f, args, kwargs):
     tapes = list(ACTIVE)
     for tape in tapes:
         tape._stop()
+    watching = GradientTape(persistent=True)
+    watching._start(True, True)
+    watching._state, watching._traced = "recording", _C.is_tracing()
+    ACTIVE[:] = [watching]
     try:
         result, gradient = f(*packed, **kwargs)
+        used = _variables_of(gradient, watching)
         outputs = [tf.stop_gradient(tf.convert_to_tensor(y)) for y in _nest.flatten(result)]   # also where it is an argument
     finally:
+        watching._release()
+        ACTIVE[:] = tapes
         for tape in tapes:
             tape._resume()
-    custom = _Custom(inputs, outputs, [], lambda *dy: _nest.flatten(gradient(*dy)))
+    custom = _Custom(inputs, outputs, used, _of_arguments_and_variables(gradient, used))
     for tape in tapes:
         for y in outputs:
             if y.dtype.is_floating:
                 tape._watch(y)
         tape._customs.append(custom)
     return _nest.pack_sequence_as(result, outputs) if _nest.is_nested(result) else outputs[0]
+
+
+def _variables_of(gradient, tape):
+    """The variables that the function has read, where its gradient asks for them: it has an argument of that name."""
+    import inspect
+    parameters = inspect.signature(gradient).parameters
+    asks = "variables" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return list(tape._watched()) if asks else []
+
+
+def _of_arguments_and_variables(gradient, variables):
+    def call(*dy):
+        if not variables:
+            return _nest.flatten(gradient(*dy)), []
+        dx, dv = gradient(*dy, variables=variables)
+        return _nest.flatten(dx), list(dv)
+    return call
 
 
 def recompute_grad(f):

@@ -1,5 +1,5 @@
 """tf.Variable over the extension's Variable: TensorFlow's signature, and updates of single elements."""
-from snug import _C
+from snug import _C, _misc
 from snug._lazy import graph, tf
 
 
@@ -39,7 +39,8 @@ class Variable(_C.Variable):
         other = _otherwise(initial_value, dtype, trainable, name)
         if other is not None:
             return other
-        self = cls.make(initial_value, dtype, True if trainable is None else bool(trainable), name)
+        self = cls.make(initial_value, dtype, True if trainable is None else bool(trainable),
+                        _misc.scoped(name) if _misc.SCOPES else name)
         self.constraint = constraint
         return self
 

@@ -632,6 +632,8 @@ class _Arrays:
     def __next__(self):
         return self._iterator.next_numpy()
 
+    next = __next__
+
 
 class _Predicate(_Captured):
     """A function that says yes or no."""

@@ -4,6 +4,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 /* --- one tensor ------------------------------------------------------------------------------- */
 /* Float functions: integers are refused by the row, or cast where the function promotes. */
@@ -266,8 +267,44 @@ void sn_fn_xlog1py(sn_fn_call *c) {
     }
 PAIR_FUNCTION(maximum, maximum)
 PAIR_FUNCTION(minimum, minimum)
-PAIR_FUNCTION(floordiv, floor_div)
-PAIR_FUNCTION(mod, mod)
+
+/* Whole numbers are not divided by a zero that is known: a number, or one of a few that are there
+ * already, which are computed with at once. One that a run makes gives 0. */
+static void check_divisor(sn_fn_call *c) {
+    const snug_argument *const a = &c->arg[1];
+    double number = 1;
+    bool zero = sn_fn_number(c, 1, &number) && number == 0;
+    snug_view v;
+    if (c->fold && a->kind == SNUG_ARG_TENSOR &&
+        snug_tensor_pin(a->tensor, &v, NULL) == SNUG_OK) {
+        const size_t bytes = snug_dtype_bytes(v.type.dtype);
+        const int64_t n = sn_type_count(&v.type), none = 0;
+        for (int64_t i = 0; i < n && !zero; i++)
+            zero = memcmp((const char *)v.data + (size_t)i * bytes, &none, bytes) == 0;
+        snug_tensor_unpin(a->tensor);
+    }
+    if (zero)
+        sn_fn_refuse(c, SNUG_E_DATA, "Integer division by zero");
+}
+
+/* Operands of a division that gives whole numbers where they are. */
+static void divided_pair(sn_fn_call *c, sn_value *x, sn_value *y) {
+    sn_fn_pair(c, 0, 1, x, y);
+    if (!sn_fn_failed(c) && sn_dtype_is_int(sn_fn_type(c, *x).dtype) && !c->promotes)
+        check_divisor(c);
+}
+
+void sn_fn_floordiv(sn_fn_call *c) {
+    sn_value x, y;
+    divided_pair(c, &x, &y);
+    c->out[0] = sn_build_floor_div(c->b, x, y);
+}
+
+void sn_fn_mod(sn_fn_call *c) {
+    sn_value x, y;
+    divided_pair(c, &x, &y);
+    c->out[0] = sn_build_mod(c->b, x, y);
+}
 PAIR_FUNCTION(equal, equal)
 PAIR_FUNCTION(not_equal, not_equal)
 PAIR_FUNCTION(greater, greater)
@@ -325,13 +362,13 @@ static sn_value truncated_quotient(sn_fn_call *c, sn_value x, sn_value y) {
 
 void sn_fn_truncatediv(sn_fn_call *c) {
     sn_value x, y;
-    sn_fn_pair(c, 0, 1, &x, &y);
+    divided_pair(c, &x, &y);
     c->out[0] = truncated_quotient(c, x, y);
 }
 
 void sn_fn_truncatemod(sn_fn_call *c) {
     sn_value x, y;
-    sn_fn_pair(c, 0, 1, &x, &y);
+    divided_pair(c, &x, &y);
     c->out[0] = sn_build_sub(c->b, x, sn_build_mul(c->b, y, truncated_quotient(c, x, y)));
 }
 

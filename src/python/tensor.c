@@ -107,6 +107,11 @@ PyObject *py_numpy(snug_tensor *t) {
     }
     PyObject *array = py_empty_array(type);
     Py_buffer b;
+    if (!array && PyErr_ExceptionMatches(PyExc_MemoryError)) { /* NumPy's own class of it */
+        PyErr_Clear();
+        return py_error("ResourceExhaustedError",
+                        "there is no memory for an array of this tensor's shape; look at a part");
+    }
     if (!array || PyObject_GetBuffer(array, &b, PyBUF_WRITABLE | PyBUF_FORMAT | PyBUF_ND) < 0) {
         Py_XDECREF(array);
         return NULL;
