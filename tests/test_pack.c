@@ -1,8 +1,10 @@
 /* test_pack.c: rules of the packer. */
+#include "support/cut_boxes.h"
 #include "support/support.h"
 
 #include "plan/plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_ITEMS = 4096 };
@@ -133,6 +135,29 @@ static void test_more_work_packs_full_rectangles_of_many_pieces(void **state) {
     }
 }
 
+/* Cut squares with and without holes, of 145 to 460 boxes: full ones, and ones where boxes were
+ * taken away but for one moment. SNUG_TEST_FULL=1 tries a longer series with more work; there some
+ * of the large ones with holes are not solved. */
+static void test_cut_squares_are_packed_at_the_bound(void **state) {
+    static sn_pack_item items[512];
+    static const uint32_t few[] = {0, 1, 3, 6, 10, 12, 17, 21, 30, 33};
+    const bool all = getenv("SNUG_TEST_FULL") != NULL;
+    const uint32_t n_all = 40, n_few = sizeof few / sizeof few[0];
+    const sn_pack_limits limits = {.work = all ? UINT64_C(400000000) : UINT64_C(100000000)};
+    uint32_t n_solved = 0;
+    for (uint32_t k = 0; k < (all ? n_all : n_few); k++) {
+        const sn_cutting how = sn_cutting_of_series(all ? k : few[k]);
+        const uint32_t n = sn_cut_boxes(&how, items);
+        snug_error err;
+        size_t height, bound;
+        expect_ok(sn_pack_to(*state, items, n, &limits, &height, &bound, &err), &err);
+        expect_valid(items, n, height);
+        assert_int_equal(bound, bound_of(items, n));
+        n_solved += height == bound;
+    }
+    assert_true(n_solved >= (all ? 26 : n_few));
+}
+
 static void test_a_height_that_is_low_enough_ends_the_search(void **state) {
     sn_pack_item items[160];
     snug_error err;
@@ -210,6 +235,7 @@ int main(void) {
         engine_test(test_cut_rectangles_are_packed_at_the_bound),
         engine_test(test_coarse_rectangles_with_many_ties_are_packed_at_the_bound),
         engine_test(test_more_work_packs_full_rectangles_of_many_pieces),
+        engine_test(test_cut_squares_are_packed_at_the_bound),
         engine_test(test_a_height_that_is_low_enough_ends_the_search),
         engine_test(test_many_items_are_packed_near_the_bound),
         engine_test(test_equal_items_give_equal_offsets),

@@ -1,5 +1,5 @@
-/* pack.h: what the two halves of the packer share (pack.c: preparation and greedy; search.c:
- * complete search). */
+/* pack.h: what the parts of the packer share (pack.c: preparation and greedy; search.c and
+ * search_valleys.c: two complete searches, which search.c runs in turns). */
 #ifndef SN_PLAN_PACK_H
 #define SN_PLAN_PACK_H
 
@@ -26,5 +26,18 @@ typedef struct {
  * elementary operations, and stops when that is used up. */
 SNUG_CHECKED snug_status sn_pack_search(snug_engine *e, sn_packing *p, uint64_t *work,
                                         snug_error *err);
+
+typedef enum { SN_FOUND, SN_NOT_FOUND, SN_GAVE_UP } sn_outcome;
+
+/* The second search. *out is NULL where there are too many boxes for it. */
+typedef struct sn_valleys sn_valleys;
+SNUG_CHECKED snug_status sn_valleys_create(snug_engine *e, sn_zone *z, const sn_packing *p,
+                                           sn_valleys **out, snug_error *err);
+void sn_valleys_clear(sn_valleys *v); /* what is not of the zone; NULL is legal */
+/* One attempt of at most about `limit` operations; adds those it took to *work. Each attempt goes
+ * another way and learns from those before. SN_NOT_FOUND is a proof that there is no packing. */
+sn_outcome sn_valleys_try(sn_valleys *v, size_t capacity, uint64_t limit, uint64_t *work);
+size_t sn_valleys_offset(const sn_valleys *v, uint32_t box); /* of the packing found */
+snug_status sn_valleys_status(const sn_valleys *v);          /* anything but SNUG_OK ends it */
 
 #endif

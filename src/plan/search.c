@@ -14,7 +14,8 @@
  * Which box goes first where several could lie equally low decides how long a search takes, and
  * no fixed rule is good for all problems. So a search that runs long is given up and begun anew in
  * another order: the first attempts take fixed rules; later ones put boxes first that live in
- * sections which made earlier attempts fail, with some chance in it. */
+ * sections which made earlier attempts fail, with some chance in it. Attempts take turns with those
+ * of search_valleys.c, which is better where there is little room. */
 #include "plan/pack.h"
 
 #include "base/rng.h"
@@ -28,11 +29,12 @@ typedef enum {
     RULE_TOTAL_WIDTH_AREA,
     N_RULES
 } search_rule;
-typedef enum { FOUND, NOT_FOUND, GAVE_UP } outcome;
 
-enum { ATTEMPTS = 3 }; /* at a capacity, before the next one is tried */
-#define CHANCE 0.3     /* how far chance may raise a box */
-#define FADING 0.95    /* of strife, from attempt to attempt */
+enum { ATTEMPTS = 3 };                   /* at a capacity, before the next one is tried */
+#define VALLEYS_FIRST UINT64_C(1000)     /* operations per box */
+#define VALLEYS_WORTH UINT64_C(20000000) /* operations; a shorter search does without */
+#define CHANCE        0.3                /* how far chance may raise a box */
+#define FADING        0.95               /* of strife, from attempt to attempt */
 
 typedef struct {
     uint32_t box; /* whose low changed; n: the end of a placement's record */
@@ -56,6 +58,7 @@ typedef struct {
     uint64_t work, limit; /* of this attempt */
     uint64_t budget;      /* of all attempts */
     size_t possible;      /* no packing below this one exists */
+    sn_valleys *valleys;  /* or NULL */
     snug_engine *e;
     snug_error *err;
     snug_status status;
@@ -294,35 +297,35 @@ static bool overlaps_unplaced(const search *s, const part *w, uint32_t b) {
     return false;
 }
 
-static outcome solve_parts(search *s, const part *w, position last);
+static sn_outcome solve_parts(search *s, const part *w, position last);
 
 /* Tries the boxes of one part, lowest first. */
-static outcome solve_part(search *s, const part *w, position last) {
+static sn_outcome solve_part(search *s, const part *w, position last) {
     const size_t roof = roof_of(s, w);
     const size_t mark = s->n_log;
     for (;;) {
         const uint32_t b = next_box(s, w, last, roof);
         if (b == s->p->n)
-            return NOT_FOUND;
+            return SN_NOT_FOUND;
         if (s->work > s->limit || s->status != SNUG_OK)
-            return GAVE_UP;
+            return SN_GAVE_UP;
         const position at = {s->low[b], s->rank[b]};
         const bool hatless = !overlaps_unplaced(s, w, b);
-        outcome got = NOT_FOUND;
+        sn_outcome got = SN_NOT_FOUND;
         place(s, b, w->first, w->end);
         if (s->status == SNUG_OK && fits(s, w->lo, w->hi, at.low))
             got = solve_parts(s, w, at);
-        if (got == FOUND || s->status != SNUG_OK)
-            return got == FOUND ? FOUND : GAVE_UP;
+        if (got == SN_FOUND || s->status != SNUG_OK)
+            return got == SN_FOUND ? SN_FOUND : SN_GAVE_UP;
         undo_to(s, mark);
-        if (got == GAVE_UP || hatless)
+        if (got == SN_GAVE_UP || hatless)
             return got;
         last = at;
     }
 }
 
 /* Cuts a part where no unplaced box crosses and solves the pieces. */
-static outcome solve_parts(search *s, const part *w, position last) {
+static sn_outcome solve_parts(search *s, const part *w, position last) {
     const sn_box *boxes = s->p->boxes;
     const size_t mark = s->n_log;
     uint32_t i = w->first;
@@ -337,14 +340,14 @@ static outcome solve_parts(search *s, const part *w, position last) {
             if (!s->is_placed[i] && boxes[i].hi > piece.hi)
                 piece.hi = boxes[i].hi;
         piece.end = i;
-        const outcome got = solve_part(s, &piece, last);
-        if (got != FOUND) {
+        const sn_outcome got = solve_part(s, &piece, last);
+        if (got != SN_FOUND) {
             if (s->status == SNUG_OK)
                 undo_to(s, mark);
             return got;
         }
     }
-    return FOUND;
+    return SN_FOUND;
 }
 
 static void restart(search *s) {
@@ -358,18 +361,41 @@ static void restart(search *s) {
         s->by_low[i] = i;
 }
 
-/* Looks for a packing of at most `capacity`, a few times, each time with `limit` operations. */
-static outcome solve(search *s, size_t capacity, uint64_t limit, ruled *scratch) {
+static void spend(search *s, uint64_t work) {
+    s->budget -= work < s->budget ? work : s->budget;
+}
+
+static sn_outcome try_layers(search *s, uint64_t limit, ruled *scratch) {
     const part all = {0, s->p->n, 0, s->p->n_sections};
-    outcome got = GAVE_UP;
+    rank_boxes(s, scratch);
+    restart(s);
+    s->work = 0;
+    s->limit = limit < s->budget ? limit : s->budget;
+    const sn_outcome got = solve_parts(s, &all, (position){0, 0});
+    spend(s, s->work);
+    return got;
+}
+
+static sn_outcome try_valleys(search *s, uint64_t limit) {
+    uint64_t work = 0;
+    const sn_outcome got =
+        sn_valleys_try(s->valleys, s->capacity, limit < s->budget ? limit : s->budget, &work);
+    s->status = sn_valleys_status(s->valleys);
+    for (uint32_t i = 0; i < s->p->n && got == SN_FOUND; i++)
+        s->offset[i] = sn_valleys_offset(s->valleys, i);
+    spend(s, work);
+    return got;
+}
+
+/* Looks for a packing of at most `capacity`, a few times, each time with `limit` operations. */
+static sn_outcome solve(search *s, size_t capacity, uint64_t limit, ruled *scratch) {
+    sn_outcome got = SN_GAVE_UP;
     s->capacity = capacity;
-    for (int i = 0; i < ATTEMPTS && got == GAVE_UP && s->status == SNUG_OK && s->budget > 0; i++) {
-        rank_boxes(s, scratch);
-        restart(s);
-        s->work = 0;
-        s->limit = limit < s->budget ? limit : s->budget;
-        got = solve_parts(s, &all, (position){0, 0});
-        s->budget -= s->work < s->budget ? s->work : s->budget;
+    for (int i = 0; i < ATTEMPTS && got == SN_GAVE_UP && s->status == SNUG_OK && s->budget > 0;
+         i++) {
+        got = try_layers(s, limit, scratch);
+        if (got == SN_GAVE_UP && s->status == SNUG_OK && s->valleys)
+            got = try_valleys(s, limit);
     }
     return got;
 }
@@ -383,12 +409,11 @@ static size_t height_of(const search *s) {
     return height;
 }
 
-static bool try_capacity(search *s, sn_packing *p, size_t capacity, uint64_t limit,
-                         ruled *scratch) {
-    const outcome got = solve(s, capacity, limit, scratch);
-    if (got == NOT_FOUND && s->status == SNUG_OK) /* a proof */
-        s->possible = capacity + 1;
-    if (got != FOUND || s->status != SNUG_OK)
+/* Keeps what was found below s->capacity, or that there is nothing. */
+static bool judge(search *s, sn_packing *p, sn_outcome got) {
+    if (got == SN_NOT_FOUND && s->status == SNUG_OK) /* a proof */
+        s->possible = s->capacity + 1;
+    if (got != SN_FOUND || s->status != SNUG_OK)
         return false;
     p->height = height_of(s);
     memcpy(p->offset, s->offset, p->n * sizeof *p->offset);
@@ -404,10 +429,24 @@ static void climb(search *s, sn_packing *p, uint64_t limit, ruled *scratch) {
         const size_t from = s->possible > p->wanted ? s->possible : p->wanted;
         if (from >= p->height)
             return;
-        if (try_capacity(s, p, from + (size_t)(rungs[i] * (double)(p->height - from)), limit,
-                         scratch))
+        const size_t capacity = from + (size_t)(rungs[i] * (double)(p->height - from));
+        if (judge(s, p, solve(s, capacity, limit, scratch)))
             return;
     }
+}
+
+static bool is_done(const search *s, const sn_packing *p) {
+    return s->status != SNUG_OK || s->budget == 0 || p->height <= p->wanted ||
+           p->height <= s->possible;
+}
+
+/* Half of the work goes to valleys at the height that is wanted. */
+static void search_wanted(search *s, sn_packing *p) {
+    const uint64_t keep = s->budget / 2;
+    uint64_t limit = VALLEYS_FIRST * p->n;
+    s->capacity = p->wanted;
+    for (; s->valleys && s->budget > keep && !is_done(s, p); limit += limit / 16)
+        judge(s, p, try_valleys(s, limit < s->budget - keep ? limit : s->budget - keep));
 }
 
 /* Short searches first: some twice as long as placing every box once. Longer ones slowly: another
@@ -415,11 +454,9 @@ static void climb(search *s, sn_packing *p, uint64_t limit, ruled *scratch) {
 static void search_capacities(search *s, sn_packing *p, ruled *scratch) {
     uint64_t limit = 12 * (uint64_t)p->n * p->n + 1000;
     s->possible = p->bound;
-    for (; p->height > p->wanted && p->height > s->possible && s->budget > 0; limit += limit / 32) {
+    search_wanted(s, p);
+    for (; !is_done(s, p); limit += limit / 32)
         climb(s, p, limit, scratch);
-        if (s->status != SNUG_OK)
-            return;
-    }
 }
 
 static snug_status init_search(search *s, sn_zone *z, ruled **scratch, snug_error *err) {
@@ -450,9 +487,12 @@ snug_status sn_pack_search(snug_engine *e, sn_packing *p, uint64_t *work, snug_e
     ruled *scratch = NULL;
     SNUG_TRY(sn_zone_create(e, SN_MEM_PLAN, &z, err));
     s.status = init_search(&s, z, &scratch, err);
+    if (s.status == SNUG_OK && *work >= VALLEYS_WORTH)
+        s.status = sn_valleys_create(e, z, p, &s.valleys, err);
     if (s.status == SNUG_OK)
         search_capacities(&s, p, scratch);
     *work = s.budget;
+    sn_valleys_clear(s.valleys);
     sn_free(e, SN_MEM_PLAN, s.log, s.cap_log * sizeof *s.log);
     sn_free(e, SN_MEM_PLAN, s.old_floor, s.cap_old * sizeof *s.old_floor);
     sn_zone_destroy(z);
