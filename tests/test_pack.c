@@ -135,7 +135,7 @@ static void test_more_work_packs_full_rectangles_of_many_pieces(void **state) {
     }
 }
 
-/* Cut squares with and without holes, of 145 to 460 boxes: full ones, and ones where boxes were
+/* Cut squares with and without holes, of 118 to 372 boxes: full ones, and ones where boxes were
  * taken away but for one moment. SNUG_TEST_FULL=1 tries a longer series with more work; there some
  * of the large ones with holes are not solved. */
 static void test_cut_squares_are_packed_at_the_bound(void **state) {
