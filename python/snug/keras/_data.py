@@ -22,6 +22,9 @@ def _as_arrays(x):
 
 
 def train_validation_split(x, y, w, split):
+    if not all(hasattr(a, "shape") for a in _nest.flatten([x, y]) if a is not None):
+        raise ValueError("Argument `validation_split` is only supported for tensors or NumPy arrays."
+                         f" Found incompatible type in the input: {[type(a).__name__ for a in _nest.flatten([x, y])]}")
     rows = _rows((x, y, w))
     at = int(rows * (1.0 - split))
     if at == 0 or at == rows:

@@ -225,11 +225,12 @@ class TextVectorization(_Lookup):
     def __init__(self, max_tokens=None, standardize="lower_and_strip_punctuation", split="whitespace", ngrams=None, output_mode="int",
                  output_sequence_length=None, pad_to_max_tokens=False, vocabulary=None, idf_weights=None, sparse=False, ragged=False,
                  encoding="utf-8", name=None, **kwargs):
-        if ragged:
-            raise ValueError("TextVectorization(ragged=True): Snug has no ragged tensors")
+        if ragged and output_mode != "int":
+            raise ValueError(f"`ragged` must not be true if `output_mode` is `'{output_mode}'`.")
         kwargs.pop("num_oov_indices", None), kwargs.pop("mask_token", None), kwargs.pop("oov_token", None), kwargs.pop("invert", None)
         super().__init__(max_tokens, 1, "", "[UNK]", None, None, False, output_mode, pad_to_max_tokens, name=name, **kwargs)
         self.standardize, self.split, self.ngrams, self.output_sequence_length = standardize, split, ngrams, output_sequence_length
+        self.ragged = ragged
         if vocabulary is not None:
             self.set_vocabulary(vocabulary, idf_weights)
 
@@ -269,6 +270,9 @@ class TextVectorization(_Lookup):
                 row[:len(words)] = [self._index.get(w, 0) for w in words]
             out = self._counted(ids)
             return out[0] if a.ndim == 0 else out
+        if self.ragged and a.ndim:
+            from snug._ragged import RaggedTensor
+            return RaggedTensor([[self._index.get(w, 1) for w in words[:self.output_sequence_length]] for words in rows], "int64")
         width = self.output_sequence_length or max([len(r) for r in rows] + [0])
         ids = np.zeros((len(rows), width), "int64")
         for row, words in zip(ids, rows):
@@ -282,4 +286,5 @@ class TextVectorization(_Lookup):
     def get_config(self):
         return {**Layer.get_config(self), "max_tokens": self.max_tokens, "standardize": self.standardize, "split": self.split,
                 "ngrams": self.ngrams, "output_mode": self.output_mode, "output_sequence_length": self.output_sequence_length,
-                "pad_to_max_tokens": self.pad_to_max_tokens, "vocabulary": self.get_vocabulary() if self._tokens else None}
+                "pad_to_max_tokens": self.pad_to_max_tokens, "ragged": self.ragged,
+                "vocabulary": self.get_vocabulary() if self._tokens else None}

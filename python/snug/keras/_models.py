@@ -95,6 +95,16 @@ class Model(Trainer, Layer):
             raise NotImplementedError(f"Model.export(format={format!r}) is not in Snug; there is 'tf_saved_model', in Snug's own form")
         _saved.export(self, filepath, verbose)
 
+    def __reduce__(self):
+        """A copy, or what pickle keeps, is what a .keras file holds."""
+        from snug.keras import _saving
+        return _saving.from_bytes, (_saving.to_bytes(self),)
+
+    def __deepcopy__(self, memo):
+        make, args = self.__reduce__()
+        memo[id(self)] = made = make(*args)
+        return made
+
     def get_config(self):
         if isinstance(self, Functional) or "_graph" in self.__dict__:
             return Functional.get_config(self)
@@ -184,6 +194,10 @@ class Functional(Model):
     @property
     def layers(self):
         return list(self._layers)
+
+    @property
+    def operations(self):
+        return list(self._operations)
 
     @property
     def inputs(self):

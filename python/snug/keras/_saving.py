@@ -331,3 +331,22 @@ def load_model(path, custom_objects=None, compile=True, safe_mode=True):
     finally:
         os.remove(weights)
     return model
+
+
+def to_bytes(model):
+    """What save writes; the file is gone again."""
+    import tempfile
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.keras")
+        save_model(model, path)
+        with open(path, "rb") as file:
+            return file.read()
+
+
+def from_bytes(data):
+    import tempfile
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.keras")
+        with open(path, "wb") as file:
+            file.write(data)
+        return load_model(path)

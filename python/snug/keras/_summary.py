@@ -23,9 +23,13 @@ def _shape(layer):
     if shapes is None:
         return "?"
     if isinstance(shapes, (list, dict)) or shapes and isinstance(shapes[0], tuple):
-        several = ", ".join(str(tuple(s)) for s in (_lists(shapes)))
+        several = ", ".join(_one(s) for s in _lists(shapes))
         return f"[{several}]" if isinstance(shapes, list) else f"({several})" if isinstance(shapes, tuple) else several
-    return str(tuple(shapes))
+    return _one(shapes)
+
+
+def _one(shape):
+    return f"({', '.join(str(d) for d in shape)})"
 
 
 def _lists(shapes):

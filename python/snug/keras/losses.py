@@ -120,7 +120,7 @@ class _Built(Loss):
         values = _serial.bind(type(self).__name__, cls._signature, args, kwargs)
         if kwargs:
             raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
-        super().__init__(name=name or cls._function, reduction=values.pop("reduction", "sum_over_batch_size"))
+        super().__init__(name=name or {"huber": "huber_loss"}.get(cls._function, cls._function), reduction=values.pop("reduction", "sum_over_batch_size"))
         self._settings = values
         self._engine_text = _text(cls._function, values)
         for key, value in values.items():
