@@ -1,5 +1,7 @@
 """Functional models with functions in them, lambdas, models and layers of one's own: listed, saved, read again."""
+import copy
 import os
+import pickle
 import tempfile
 
 import numpy as np
@@ -88,3 +90,7 @@ class Plain(layers.Layer):
 
 check("untold", {k: v for k, v in Plain(4).get_config().items() if k != "dtype"})
 raises(NotImplementedError, lambda: Plain(4, thing=object()).get_config())
+copied = copy.deepcopy(model)
+check("copied", bool(np.allclose(copied(x), model(x))))
+check("pickled", bool(np.allclose(pickle.loads(pickle.dumps(model))(x), model(x))))
+check("operations", [operation.name for operation in model.operations])
