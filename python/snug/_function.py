@@ -567,6 +567,18 @@ class ConcreteFunction:
             self._function._record(call, example_args, kwargs)
 
     @property
+    def inputs(self):
+        return [s for s in _nest.flatten(list(self._specs)) if isinstance(s, TensorSpec)]
+
+    @property
+    def outputs(self):
+        return [s for s in _nest.flatten(self.structured_outputs) if s is not None]
+
+    @property
+    def function_def(self):
+        return None
+
+    @property
     def structured_outputs(self):
         """What a call gives, as specs: the body is run on two sets of stand-ins; extents that differ are open."""
         result, other = self._results(7), self._results(11)

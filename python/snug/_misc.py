@@ -204,6 +204,10 @@ def is_tensor(x):
     return _C.is_tensor(x) or isinstance(x, StringTensor) or hasattr(x, "_slot")
 
 
+def is_symbolic_tensor(tensor):
+    return isinstance(tensor, _C.Tensor) and tensor._is_traced
+
+
 def get_static_value(tensor, partial=False):
     if hasattr(tensor, "_slot") or (isinstance(tensor, _C.Tensor) and tensor._is_traced):
         return None

@@ -46,7 +46,7 @@ PYTHON = {
             " linalg.matrix_rank:matrix_rank linalg.expm:expm"),
     **_from("snug._nest", "flatten pack_sequence_as map_structure assert_same_structure is_nested", "nest."),
     **_from("snug._misc", "device name_scope print Module init_scope control_dependencies executing_eagerly py_function"
-            " numpy_function inside_function get_static_value Assert ensure_shape"
+            " numpy_function is_symbolic_tensor inside_function get_static_value Assert ensure_shape"
             " identity_n newaxis timestamp get_logger guarantee_const:identity_of"
             " grad_pass_through Graph Operation"),
     **_from("snug._misc", "Assert assert_equal assert_near assert_greater assert_less assert_greater_equal assert_less_equal"

@@ -56,7 +56,7 @@ def _names_of(obj, signatures):
     methods = {name: getattr(obj, name) for name in dir(obj) if not name.startswith("__") or name == "__call__"}
     found = {}
     for key, function in given.items():
-        function = getattr(function, "_of_function", function)
+        function = getattr(function, "_function", function)         # of a concrete one
         found[key] = next((n for n, m in methods.items() if m is function or m == function), None)
         if found[key] is None:
             raise NotImplementedError("tf.saved_model.save: a signature that is no method of the object has no name to be found by;"
@@ -134,8 +134,26 @@ def load(export_dir, tags=None, options=None):
         return _Loaded(models.load_model(os.path.join(folder, _MODEL)))
     with np.load(os.path.join(folder, _ARRAYS)) as file:
         made = _read(notes["object"], {name: file[name] for name in file.files}, {})
-    made.signatures = {key: getattr(made, name) for key, name in notes["signatures"].items()}
+    made.signatures = {key: _Signature(getattr(made, name)) for key, name in notes["signatures"].items()}
     return made
+
+
+class _Signature:
+    """A method, called by the names of its arguments; what it gives has names, too."""
+
+    def __init__(self, function):
+        self._function = function
+        self.structured_input_signature = ((), {s.name or f"args_{i}": s for i, s in enumerate(getattr(function, "input_signature", None) or ())})
+
+    def __call__(self, *args, **named):
+        result = self._function(*args, **named)
+        return result if isinstance(result, dict) else {f"output_{i}": t for i, t in enumerate(_nest.flatten(result))}
+
+    @property
+    def structured_outputs(self):
+        concrete = self._function.get_concrete_function()
+        result = concrete.structured_outputs
+        return result if isinstance(result, dict) else {f"output_{i}": t for i, t in enumerate(_nest.flatten(result))}
 
 
 def _class(module, name):
