@@ -191,5 +191,7 @@ def slices_of(gradient, parts):
     tail = list(gradient.shape[1:])
     values = [tf.reshape(v, [-1] + tail) for v, _ in parts]
     indices = [tf.reshape(i, [-1]) for _, i in parts]
+    if len({i.dtype.name for i in indices}) > 1:
+        indices = [tf.cast(i, tf.int64) for i in indices]
     join = lambda each: each[0] if len(each) == 1 else tf.concat(each, 0)
     return IndexedSlices(join(values), join(indices), tf.constant(list(gradient.shape), dtype=tf.int32))

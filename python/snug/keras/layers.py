@@ -290,7 +290,14 @@ class _Built(Layer):
         watched = any(v is not None and k.endswith(("_regularizer", "_constraint")) for k, v in self._values.items())
         own = any(_of_python(k, self._values.get(k)) for k in ("activation", "recurrent_activation"))
         recurrent = own and _engine_class(type(self)).__name__ in ("LSTM", "GRU", "SimpleRNN")
-        self.__dict__.update(_is_stepped=recurrent, _is_bent=own and not recurrent, _is_watched=watched)
+        adding = self._values.get("activity_regularizer") is not None or type(self).__name__ == "ActivityRegularization" or \
+            any(getattr(inner, "_is_adding", False) for inner in self._layers)
+        self.__dict__.update(_is_stepped=recurrent, _is_bent=own and not recurrent, _is_watched=watched, _is_adding=adding)
+
+    def _take_losses(self):
+        """What the call added, so that it is there until the next one; the engine hands it out once, behind the weights' penalties."""
+        found = self._c.losses()
+        self._added.extend(found[len(self._c.losses()):])
 
     def _stepped(self, tensors, mask, training):
         if not self.built:
@@ -338,6 +345,8 @@ class _Built(Layer):
             outputs, out_mask = self._engine().call(tensors, roles if any(roles) else None, masks, bool(training), words or None)
         self._take_variables()
         self.__dict__["built"] = True
+        if self._is_adding:
+            self._take_losses()
         if self._is_bent:
             outputs[0] = self._values["activation"](outputs[0])
         if out_mask is not None:
