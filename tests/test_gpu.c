@@ -4,6 +4,11 @@
 #include "support/blobs.h"
 #include "support/gpu_card.h"
 
+#include "exec/gpu.h"
+#include "plan/plan.h"
+
+#include <snug/graph.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +48,38 @@ static void test_training_gives_the_processors_weights(void **state) {
     expect_near(there, here, n, 1e-5);
     expect_ok(fit_blobs(*state, again, &m, &err), &err);
     assert_memory_equal(there, again, n * sizeof *there);
+}
+
+/* Linear algebra is the processor's: the plan names it, and with that the copies. */
+static void test_plans_name_rows_that_run_on_the_host(void **state) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {4, 4}};
+    sn_cpu_device cpu;
+    snug_error err;
+    snug_graph *g;
+    snug_value x, sum, made[2];
+    sn_plan *plan;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(snug_graph_create(*state, &g, &err), &err);
+    expect_ok(snug_graph_input(g, "x", &type, &x, &err), &err);
+    expect_ok(snug_graph_op(g, "eigh", "", &x, 1, made, 2, &err), &err);
+    expect_ok(snug_graph_op(g, "sum", "axes=0", &made[0], 1, &sum, 1, &err), &err);
+    expect_ok(snug_graph_output(g, "sum", sum, &err), &err);
+    const sn_device *device = sn_engine_device(*state, &cpu);
+    const sn_plan_options o = {.devices = &device, .n_devices = 1};
+    expect_ok(sn_plan_build(*state, g, &o, &plan, &err), &err);
+    sn_text text = sn_text_begin();
+    const snug_writer w = sn_text_writer(&text);
+    expect_ok(sn_plan_print(plan, &w, &err), &err);
+    expect_text(text.text, "host:");
+    int n_host = 0, n_there = 0;
+    for (uint32_t i = 0; i < plan->n_steps; i++)
+        if (plan->steps[i].kind == SN_STEP_RUN)
+            ++*(sn_gpu_is_host_row(plan->steps[i].impl) ? &n_host : &n_there);
+    assert_int_equal(n_host, 1);
+    assert_int_equal(n_there, 1);
+    sn_text_end(&text);
+    sn_plan_destroy(plan);
+    snug_graph_destroy(g);
 }
 
 /* Operands go to the host and back: its kernels, its bits. */
@@ -537,6 +574,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         gpu_test(test_training_gives_the_processors_weights),
         gpu_test(test_rows_without_a_kernel_run_on_the_host),
+        gpu_test(test_plans_name_rows_that_run_on_the_host),
         gpu_test(test_runs_are_captured_and_replayed),
         gpu_test(test_recipes_are_made_on_the_device),
         gpu_test(test_weights_that_are_written_reach_the_device),

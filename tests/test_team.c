@@ -58,6 +58,23 @@ static void fill_numbers(const void *ctx, int64_t first, int64_t end) {
         numbers[i] += i;
 }
 
+static void test_bytes_are_copied_to_the_last(void **state) {
+    static const size_t sizes[] = {0, 1, 4096, (1 << 18) - 1, 1 << 18, (1 << 20) + 4095};
+    static unsigned char from[(1 << 20) + 4096], to[sizeof from];
+    for (size_t i = 0; i < sizeof from; i++)
+        from[i] = (unsigned char)(i * 7 % 251 + 1);
+    for (int n_threads = 1; n_threads <= 3; n_threads += 2) {
+        sn_team *t = team_of(*state, n_threads);
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            memset(to, 0, sizeof to);
+            sn_team_copy(t, to, from, sizes[k]);
+            assert_memory_equal(to, from, sizes[k]);
+            assert_int_equal(to[sizes[k]], 0);
+        }
+        sn_team_destroy(t);
+    }
+}
+
 static void test_the_caller_sees_what_was_written(void **state) {
     int64_t numbers[MOST] = {0};
     sn_team *t = team_of(*state, 3);
@@ -230,6 +247,8 @@ static void test_creation_survives_any_failed_request(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_every_item_is_done_once, sn_engine_setup,
+                                        sn_engine_teardown),
+        cmocka_unit_test_setup_teardown(test_bytes_are_copied_to_the_last, sn_engine_setup,
                                         sn_engine_teardown),
         cmocka_unit_test_setup_teardown(test_the_caller_sees_what_was_written, sn_engine_setup,
                                         sn_engine_teardown),

@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "memory/engine.h"
+#include "memory/team.h"
 #include "op/abi.h"
 #include "plan/plan.h"
 
@@ -363,7 +364,7 @@ snug_status sn_gpu_send_beside(sn_gpu_device *d, void *to, const void *from, siz
         const size_t n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
         unsigned char *piece = (unsigned char *)d->pieces + k * PIECE_BYTES;
         SNUG_TRY(d->api->await(d->gpu, FIRST_PIECE + (int)k, err));
-        memcpy(piece, (const unsigned char *)from + at, n);
+        sn_team_copy(sn_team_of(d->engine), piece, (const unsigned char *)from + at, n);
         SNUG_TRY(
             d->api->copy(d->gpu, SN_GPU_TO, SN_QUEUE_IN, (unsigned char *)to + at, piece, n, err));
         SNUG_TRY(d->api->mark(d->gpu, SN_QUEUE_IN, FIRST_PIECE + (int)k, err));

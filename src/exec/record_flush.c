@@ -15,12 +15,18 @@
 #include "exec/recording.h"
 
 #include "base/size.h"
+#include "memory/team.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* From so many bytes on a leaf may be brought to a card in parts. */
 #define FED_BYTES ((size_t)1 << 20)
+
+typedef struct {
+    snug_engine *engine;
+    const unsigned char *data;
+} fed_rows;
 
 typedef struct {
     snug_recorder *r;
@@ -34,6 +40,7 @@ typedef struct {
     size_t n_output, cap_output;
     sn_storage **storage; /* per output: held; NULL: not made yet */
     sn_leaf *stored;      /* per value: where its bytes are after the run; not held */
+    fed_rows *fed;        /* per leaf, with a card */
 } run;
 
 /* --- naming ----------------------------------------------------------------------------------- */
@@ -359,11 +366,11 @@ static snug_status find_way(run *u, snug_error *err) {
 /* Rows of a leaf on the host. */
 static snug_status fill_rows(void *ctx, int64_t first_row, int64_t n_rows, const snug_view *to,
                              snug_error *err) {
-    const sn_leaf *leaf = ctx;
+    const fed_rows *from = ctx;
     const size_t row = n_rows > 0 ? to->bytes / (size_t)n_rows : 0;
     (void)err;
-    memcpy(to->data, (const char *)leaf->storage->data + leaf->offset + (size_t)first_row * row,
-           to->bytes);
+    sn_team_copy(sn_team_of(from->engine), to->data, from->data + (size_t)first_row * row,
+                 to->bytes);
     return SNUG_OK;
 }
 
@@ -396,11 +403,13 @@ static void *bytes_of(const run *u, const sn_storage *s) {
 
 static void bind_leaves(const run *u) {
     for (uint32_t i = 0; i < u->rec->n_leaf; i++) {
-        sn_leaf *leaf = &u->rec->leaf[i];
-        if (is_fed(u, i))
+        const sn_leaf *leaf = &u->rec->leaf[i];
+        if (is_fed(u, i)) {
+            u->fed[i] =
+                (fed_rows){u->r->engine, (const unsigned char *)leaf->storage->data + leaf->offset};
             sn_session_bind_input(u->entry->session, i,
-                                  (sn_input_binding){.ctx = leaf, .fill = fill_rows});
-        else if (leaf->storage)
+                                  (sn_input_binding){.ctx = &u->fed[i], .fill = fill_rows});
+        } else if (leaf->storage)
             sn_session_bind_value(u->entry->session, sn_graph_input_at(u->entry->graph, i),
                                   (unsigned char *)bytes_of(u, leaf->storage) + leaf->offset);
     }
@@ -480,6 +489,10 @@ static snug_status make_lists(run *u, snug_error *err) {
     u->storage = block;
     SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, u->n_wanted * sizeof *u->stored, &block, err));
     u->stored = block;
+    if (!u->on_card)
+        return SNUG_OK;
+    SNUG_TRY(sn_alloc_zero(e, SN_MEM_PLAN, u->rec->n_leaf * sizeof *u->fed, &block, err));
+    u->fed = block;
     return SNUG_OK;
 }
 
@@ -682,10 +695,12 @@ static void clear(run *u) {
         sn_storage_drop(u->r, u->storage[i]);
     sn_free(e, SN_MEM_PLAN, u->storage, u->storage ? u->n_output * sizeof *u->storage : 0);
     sn_free(e, SN_MEM_PLAN, u->stored, u->stored ? u->n_wanted * sizeof *u->stored : 0);
+    sn_free(e, SN_MEM_PLAN, u->fed, u->fed ? u->rec->n_leaf * sizeof *u->fed : 0);
     sn_free(e, SN_MEM_PLAN, u->output, u->cap_output * sizeof *u->output);
     sn_free(e, SN_MEM_PLAN, u->wanted, u->wanted ? u->n_wanted * sizeof *u->wanted : 0);
     u->storage = NULL;
     u->stored = NULL;
+    u->fed = NULL;
     u->output = NULL;
     u->wanted = NULL;
     u->n_output = u->cap_output = 0;

@@ -25,6 +25,7 @@
 #include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -230,6 +231,30 @@ void sn_team_destroy(sn_team *t) {
     sn_free(t->engine, SN_MEM_OTHER, t, team_bytes(t->n_workers));
 }
 
+/* --- copying ---------------------------------------------------------------------------------- */
+enum { LARGE = 1 << 18, PAGE = 4096 }; /* from LARGE on it is worth waking others */
+
+typedef struct {
+    char *to;
+    const char *from;
+    size_t bytes;
+} large_copy;
+
+static void copy_pages(const void *ctx, int64_t first, int64_t end) {
+    const large_copy *l = ctx;
+    const size_t at = (size_t)first * PAGE, stop = (size_t)end * PAGE;
+    memcpy(l->to + at, l->from + at, (stop < l->bytes ? stop : l->bytes) - at);
+}
+
+void sn_team_copy(sn_team *t, void *to, const void *from, size_t bytes) {
+    const large_copy copy = {to, from, bytes};
+    if (bytes >= LARGE)
+        sn_team_run(t, (int64_t)((bytes + PAGE - 1) / PAGE), copy_pages, &copy);
+    else if (bytes > 0)
+        memcpy(to, from, bytes);
+}
+
+/* --- the engine's own ------------------------------------------------------------------------- */
 snug_status sn_team_hold(snug_engine *e, sn_team **out, snug_error *err) {
     sn_team *team = NULL;
     snug_status status = SNUG_OK;

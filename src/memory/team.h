@@ -28,6 +28,8 @@ void sn_team_destroy(sn_team *t);
  * alone where the team is NULL, at work already (a part that calls this, another thread), or was
  * made in the parent process. */
 void sn_team_run(sn_team *t, int64_t n, sn_items part, const void *ctx);
+/* Copies bytes; large ones together, in pages: one thread does not use up a memory's rate. */
+void sn_team_copy(sn_team *t, void *to, const void *from, size_t bytes);
 
 /* The engine's own team of snug_engine_threads: made for the first who holds it, ended with the
  * last, so that an engine nobody uses has no threads and holds no byte. */

@@ -120,30 +120,13 @@ uint64_t sn_source_count(const sn_source *s) {
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* From this size on memory is copied by the engine's threads, in pages. */
-enum { LARGE = 1 << 18, PAGE = 4096 };
-
-typedef struct {
-    char *to;
-    const char *from;
-    size_t bytes;
-} large_copy;
-
-static void copy_pages(const void *ctx, int64_t first, int64_t end) {
-    const large_copy *l = ctx;
-    const size_t at = (size_t)first * PAGE, stop = (size_t)end * PAGE;
-    memcpy(l->to + at, l->from + at, (stop < l->bytes ? stop : l->bytes) - at);
-}
-
 static snug_status read_memory(const sn_source *s, uint64_t first, size_t n, snug_dtype dtype,
                                void *dst, snug_error *err) {
     const size_t element = snug_dtype_bytes(s->dtype);
     const char *from = s->data + first * element;
-    if (dtype != s->dtype || n * element < LARGE)
+    if (dtype != s->dtype)
         return sn_convert(s->dtype, from, dtype, dst, n, err);
-    const large_copy copy = {dst, from, n * element};
-    sn_team_run(sn_team_of(s->engine), (int64_t)((copy.bytes + PAGE - 1) / PAGE), copy_pages,
-                &copy);
+    sn_team_copy(sn_team_of(s->engine), dst, from, n * element);
     return SNUG_OK;
 }
 

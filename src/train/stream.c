@@ -10,6 +10,7 @@
 #include "data/batch.h"
 #include "data/iterator.h"
 #include "memory/pool.h"
+#include "memory/team.h"
 
 #include <string.h>
 
@@ -66,7 +67,7 @@ static snug_status fill_rows(void *ctx, int64_t first, int64_t n, const snug_vie
     const size_t bytes = (size_t)n * count * snug_dtype_bytes(d->type.dtype);
     if (d->type.dtype != dst->type.dtype)
         return sn_convert(d->type.dtype, from, dst->type.dtype, dst->data, (size_t)n * count, err);
-    memcpy(dst->data, from, bytes);
+    sn_team_copy(sn_team_of(p->stream->engine), dst->data, from, bytes);
     return SNUG_OK;
 }
 
