@@ -3,7 +3,7 @@ import operator
 
 from snug.keras import _symbolic
 from snug.keras._names import snake
-from snug.keras._symbolic import KerasTensor, Operation
+from snug.keras._symbolic import Operation
 
 _MODULES = {
     "nn": "Relu Relu6 Sigmoid SparseSigmoid Softplus Softsign Silu LogSigmoid LeakyRelu HardSigmoid HardSilu Elu Selu Gelu Celu Glu Softmax"
@@ -37,18 +37,14 @@ def serialize(operation):
             "registered_name": operation.class_name}
 
 
-def _is_operand(value):
-    return _symbolic.is_symbolic(value)
-
-
 def _split(operation, node):
     """Operands of a call, and its settings by name."""
     if operation.word in _OPERANDS:
         return list(node.args), dict(node.kwargs)
-    operands = [a for a in node.args if _is_operand(a)]
+    operands = [a for a in node.args if _symbolic.is_symbolic(a)]
     rest = node.args[len(operands):]
     names = _PLACES.get(operation.word, ())
-    if len(rest) > len(names) or not all(_is_operand(a) for a in node.args[:len(operands)]):
+    if len(rest) > len(names) or not all(_symbolic.is_symbolic(a) for a in node.args[:len(operands)]):
         return list(node.args), dict(node.kwargs)
     return operands, {**dict(zip(names, rest)), **node.kwargs}
 
@@ -85,6 +81,4 @@ def deserialize(row):
         function = lambda x, key: x[tuple(key) if isinstance(key, list) else key]
     if "newshape" in settings or "axes" in settings:
         settings = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
-    if settings.get("newshape") is not None:
-        settings["shape" if word == "broadcast_to" else "newshape"] = settings.pop("newshape")
     return Operation(function, word, settings, name)
