@@ -192,6 +192,54 @@ template <class T, int N> struct max_backward_f {
     }
 };
 
+/* The same where windows have at most 3 x 3 places and a stride of two: then two by two elements
+ * are in the same two by two windows at most, which a thread looks at once. Item i: image, rows and
+ * columns of which a window starts at the first, and the channels' pack. */
+template <class T, int N> struct max_backward_by_two {
+    pool p; /* down, across: of such rows and columns */
+    const pack_of<T, N> *dy;
+    const pack_of<uint8_t, N> *code;
+    pack_of<T, N> *dx;
+    __device__ void operator()(int64_t i) const {
+        const spot s = spot_of(p, i);
+        const int high = (int)p.kernel[0], wide = (int)p.kernel[1];
+        pack_of<T, N> g[2][2];
+        pack_of<uint8_t, N> was[2][2];
+        bool there[2][2];
+#pragma unroll
+        for (int a = 0; a < 2; a++)
+#pragma unroll
+            for (int b = 0; b < 2; b++) {
+                const int64_t row = s.row - a, col = s.col - b;
+                const int64_t at = ((s.n * p.oh + row) * p.ow + col) * p.packs.d + s.pack;
+                there[a][b] = row >= 0 && row < p.oh && col >= 0 && col < p.ow;
+                if (there[a][b]) {
+                    g[a][b] = dy[at];
+                    was[a][b] = code[at];
+                }
+            }
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int64_t row = 2 * s.row + e / 2 - p.pad[0], col = 2 * s.col + e % 2 - p.pad[1];
+            pack_of<T, N> out = {};
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                double sum = 0;
+#pragma unroll
+                for (int w = 0; w < 4; w++) {
+                    const int r = e / 2 + 2 * (w / 2), c = e % 2 + 2 * (w % 2);
+                    if (there[w / 2][w % 2] && r < high && c < wide &&
+                        was[w / 2][w % 2].v[k] == r * wide + c)
+                        sum += (double)g[w / 2][w % 2].v[k];
+                }
+                out.v[k] = (T)sum;
+            }
+            if (row >= 0 && row < p.H && col >= 0 && col < p.W)
+                dx[((s.n * p.H + row) * p.W + col) * p.packs.d + s.pack] = out;
+        }
+    }
+};
+
 /* The mean's share of every window. */
 template <class T, int N> struct mean_backward_f {
     pool p;
@@ -205,8 +253,7 @@ template <class T, int N> struct mean_backward_f {
             for (int64_t col = across.last; col >= across.first; col--) {
                 const span r = window_of(p, 0, row), c = window_of(p, 1, col);
                 const double cells = (double)((r.to - r.from) * (c.to - c.from));
-                const pack_of<T, N> g =
-                    dy[((s.n * p.oh + row) * p.ow + col) * p.packs.d + s.pack];
+                const pack_of<T, N> g = dy[((s.n * p.oh + row) * p.ow + col) * p.packs.d + s.pack];
 #pragma unroll
                 for (int k = 0; k < N; k++)
                     sum[k] += (double)g.v[k] / cells;
@@ -244,20 +291,40 @@ template <class T, int N> static void avgpool_by(const sn_cuda_call *c) {
             avgpool_f<T, N>{pool_of(&x->type, &y->type, &c->call->attrs->pool, false, N),
                             (const pack_of<T, N> *)x->data, (pack_of<T, N> *)y->data});
 }
+static bool goes_by_two(const pool *p) {
+    bool ok = true;
+    for (int i = 0; i < 2; i++)
+        ok = ok && p->stride[i] == 2 && p->kernel[i] >= 2 && p->kernel[i] <= 3;
+    return ok;
+}
+
+template <class T, int N> static void backward_by_two(const sn_cuda_call *c, pool p) {
+    const snug_view *dy = &c->call->in[0], *dx = &c->call->out[0];
+    const int64_t down = (p.H - 1 + p.pad[0]) / 2 + 1, across = (p.W - 1 + p.pad[1]) / 2 + 1;
+    p.down = sn_divisor_of(down);
+    p.across = sn_divisor_of(across);
+    sn_each(c, p.H * p.W > 0 ? dx->type.dims[0] * down * across * p.packs.d : 0,
+            max_backward_by_two<T, N>{p, (const pack_of<T, N> *)dy->data,
+                                      (const pack_of<uint8_t, N> *)c->call->in[1].data,
+                                      (pack_of<T, N> *)dx->data});
+}
+
 template <class T, int N> static void backward_by(const sn_cuda_call *c) {
     const snug_view *dy = &c->call->in[0], *dx = &c->call->out[0];
     const sn_attrs_pool head = head_of(&c->call->attrs->pool_grad);
     const pool p = pool_of(&dx->type, &dy->type, &head, true, N);
     const int64_t n = sn_cuda_elements(dx) / N;
-    if (c->call->n_in > 1)
+    if (c->call->n_in > 1 && goes_by_two(&p))
+        backward_by_two<T, N>(c, p);
+    else if (c->call->n_in > 1)
         sn_each(c, n,
                 max_backward_f<T, N>{p, (const pack_of<T, N> *)dy->data,
                                      (const pack_of<uint8_t, N> *)c->call->in[1].data,
                                      (pack_of<T, N> *)dx->data});
     else
-        sn_each(c, n,
-                mean_backward_f<T, N>{p, (const pack_of<T, N> *)dy->data,
-                                      (pack_of<T, N> *)dx->data});
+        sn_each(
+            c, n,
+            mean_backward_f<T, N>{p, (const pack_of<T, N> *)dy->data, (pack_of<T, N> *)dx->data});
 }
 template <class T> static void pick(const sn_cuda_call *c) {
     const snug_view *x = &c->call->in[0], *y = &c->call->out[0];
