@@ -8,9 +8,8 @@
  * Forward: rows g and g + 8 of a product are an even column of the convolution and the odd one
  * beside it, and there is one product for an even line and one for the odd one below: so a thread
  * owns the four values of its windows. Terms: per row of taps 0-3 and 4-7 as one k8, then tap 8 of
- * the three rows as a k4. Column n of n-tile q is channel 16 (q / 2) + 4 (n / 2) + 2 (q % 2) +
- * n % 2, so that a thread ends with twice four neighbouring channels, and four threads store side
- * by side.
+ * the three rows as a k4. Column n of n-tile q is channel 8 (n / 2) + 2 q + n % 2, so that a thread
+ * ends with eight neighbouring channels.
  *
  * Gradient: rows are taps (the 28th is constant 1: the bias), columns are channels (n of n-tile q
  * is 4 n + q), terms are 4 pooled pixels x 2 columns; an entry is the pooled gradient where the
@@ -114,12 +113,12 @@ static __device__ __forceinline__ corner corner_of(const job &o, int64_t tile) {
     return at;
 }
 
-/* The pixels of x under a tile, zeros outside the image. */
-static __device__ void fetch(const job &o, const corner &at, uint32_t *to) {
+/* The pixels of x under a tile, zeros outside the image; AHEAD loads on their way. */
+template <int AHEAD> static __device__ void fetch(const job &o, const corner &at, uint32_t *to) {
     const int row0 = 2 * at.i - o.top, first = 3 * (2 * at.j - o.left), line = 3 * o.W;
     const float *image = o.x + at.n * o.H * line;
     if (o.wide_reads) {
-#pragma unroll 7
+#pragma unroll AHEAD
         for (int e = (int)threadIdx.x; e < HIGH * (PITCH / 4); e += THREADS) {
             const int r = e / (PITCH / 4), q = e % (PITCH / 4) * 4, row = row0 + r,
                       at_x = first + q;
@@ -148,7 +147,7 @@ static __device__ void load_filters(const job &o, int first, filters *f) {
     const int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
 #pragma unroll
     for (int q = 0; q < 4; q++) {
-        const float *w = o.w + first + 16 * (q / 2) + 4 * (g / 2) + 2 * (q % 2) + g % 2;
+        const float *w = o.w + first + 8 * (g / 2) + 2 * q + g % 2;
 #pragma unroll
         for (int ky = 0; ky < 3; ky++) {
             f->low[q][ky] = round_tf32(w[(9 * ky + t) * o.O]);
@@ -203,8 +202,8 @@ static __device__ __forceinline__ float pool(float v0, float v1, float v2, float
     return relu && best < 0.0f ? 0.0f : best;
 }
 
-/* Four channels from `channel` on, and four from 16 behind it, of one pooled pixel from two lines'
- * sums: 0, 1 the even column, 2, 3 the odd. Gives their codes, a byte for each plane. */
+/* Eight channels of one pooled pixel from two lines' sums: 0, 1 the even column, 2, 3 the odd.
+ * Gives their codes, a byte for each plane. */
 static __device__ uint32_t store_pixel(const job &o, int64_t pixel, int channel, bool there,
                                        const float up[4][4], const float down[4][4]) {
     float y[8];
@@ -217,21 +216,19 @@ static __device__ uint32_t store_pixel(const job &o, int64_t pixel, int channel,
     if (there) {
         float4 *to = (float4 *)(o.y + pixel * o.O + channel);
         to[0] = make_float4(y[0], y[1], y[2], y[3]);
-        to[4] = make_float4(y[4], y[5], y[6], y[7]);
+        to[1] = make_float4(y[4], y[5], y[6], y[7]);
     }
     return bits[0] | bits[1] << 8 | bits[2] << 16;
 }
 
-/* The codes of 32 channels of a pixel, twice four of each of four lanes: lane t stores plane t. */
+/* The codes of 32 channels of a pixel, eight of each of four lanes: lane t stores plane t. */
 static __device__ void store_codes(const job &o, int64_t pixel, int first, bool there,
                                    uint32_t bits) {
     const int t = (int)threadIdx.x % 4;
     uint32_t word = 0;
 #pragma unroll
-    for (int e = 0; e < 4; e++) {
-        const uint32_t its = __shfl_sync(0xffffffffu, bits, e, 4) >> 8 * t;
-        word |= (its & 15u) << 4 * e | (its >> 4 & 15u) << (16 + 4 * e);
-    }
+    for (int e = 0; e < 4; e++)
+        word |= (__shfl_sync(0xffffffffu, bits, e, 4) >> 8 * t & 255u) << 8 * e;
     if (there && t < 3)
         *(uint32_t *)(o.code + (pixel * 3 + t) * (o.O / 8) + first / 8) = word;
 }
@@ -247,8 +244,8 @@ static __global__ void __launch_bounds__(THREADS, 4) pool_tiles(const __grid_con
     load_filters(o, first, &f);
 #pragma unroll
     for (int e = 0; e < 8; e++)
-        bias[e] = o.bias ? o.bias[first + 16 * (e / 4) + 4 * t + e % 4] : 0.0f;
-    fetch(o, at, x);
+        bias[e] = o.bias ? o.bias[first + 8 * t + e] : 0.0f;
+    fetch<4>(o, at, x);
     __syncthreads();
     const uint32_t *column = x + 6 * (8 * warp + g);
     taps x0 = load_taps(column, t), x1 = load_taps(column + PITCH, t);
@@ -268,7 +265,7 @@ static __global__ void __launch_bounds__(THREADS, 4) pool_tiles(const __grid_con
         const int i = at.i + r, j = at.j + 8 * warp + g;
         const int64_t pixel = (at.n * o.oh + i) * o.ow + j;
         const bool there = i < o.oh && j < o.ow;
-        const uint32_t bits = store_pixel(o, pixel, first + 4 * t, there, up, down);
+        const uint32_t bits = store_pixel(o, pixel, first + 8 * t, there, up, down);
         if (o.code)
             store_codes(o, pixel, first, there, bits);
         x0 = x2;
@@ -440,7 +437,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT)
          tile += gridDim.x / (unsigned)groups) {
         const corner at = corner_of(o, tile);
         __syncthreads();
-        fetch(o, at, x);
+        fetch<7>(o, at, x);
         __syncthreads();
         add_tile(o, at, first, x, r, sum);
     }

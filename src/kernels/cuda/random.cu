@@ -232,7 +232,7 @@ SN_CUDA_FAMILY(random, run_random, describe_random)
 template <class T> struct alignas(4 * sizeof(T)) quad { T v[4]; };
 
 /* A thread makes MADE blocks, all threads' first ones side by side. */
-enum { MADE = 4 };
+enum { MADE = 2 };
 
 template <class T> struct make_f {
     T *out;
