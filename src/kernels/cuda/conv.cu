@@ -11,7 +11,7 @@
  * zeros on the other side, since it is copied anyway; a line's scale is multiplied into it, too.
  *
  * Without a stride dx is a convolution of dy by the filter with its places in reverse, and goes by
- * the engines of those: they are quicker than the ones for gradients, and have no stack frames.
+ * the engines of those: they are quicker than those for gradients that have no large stack frames.
  *
  * Scratch: the turned filter, then the engine's, which the bias gradient uses before it: dy, which
  * was written just now, is in the cache in part. */

@@ -4,11 +4,12 @@
  *
  * Few columns: a block owns SPAN rows of w, a thread 1 or 2 neighbours of them with all columns. It
  * goes through x once, STAGED images at a time: first all of them are read, then overwritten by dx,
- * since the compiler may move no load over a store and memory likes neither to change its direction
- * (of 256 images 5.4 ms instead of 12.6). The gradients then go through shared memory to the
- * update, whose reads and writes are in order. Sums are added in the order of the images. Many
- * columns: the gradient is a product of cuBLASLt into scratch, dx another, and the update a pass
- * over them. Otherwise: three plain kernels, of the averages, dx, and the weights.
+ * since the compiler may move no load over a store (256 images: 5.5 ms; 12.6 where 8 images at a
+ * time took turns). The gradients then go through shared memory to the update, whose reads and
+ * writes are in order. Sums are added in the order of the images.
+ *
+ * Many columns: the gradient is a product of cuBLASLt into scratch, dx another, and the update a
+ * pass over them. Otherwise: three plain kernels, of the averages, dx, and the weights.
  *
  * The same without the update, for a batch that goes in slices: the gradient alone, dx alone. */
 #include "kernels/cuda/dense.h"

@@ -22,23 +22,22 @@
 #include "kernels/cuda/own.h"
 
 enum {
-    SN_FEW = 16,            /* terms of an output that one thread takes alone */
-    SN_STRIP = 32,          /* columns of a block */
-    SN_DOWN = 8,            /* rows of a block */
-    SN_PACK = 4,            /* columns a thread has at most */
-    SN_WARP_ROW = 1024,     /* terms that a warp takes; more are a block's */
-    SN_COLUMN_CHUNK = 64,   /* least terms of a chunk of columns */
-    SN_COLUMN_CHUNKS = 768, /* most of them */
-    SN_ROW_CHUNK = 16384,   /* least terms of a chunk of a row */
-    SN_ROW_CHUNKS = 1024    /* most of them */
+    SN_FEW = 16,           /* terms of an output that one thread takes alone */
+    SN_STRIP = 32,         /* columns of a block */
+    SN_DOWN = 8,           /* rows of a block */
+    SN_PACK = 4,           /* columns a thread has at most */
+    SN_WARP_ROW = 1024,    /* terms that a warp takes; more are a block's */
+    SN_COLUMN_CHUNK = 256, /* least terms of a chunk of columns */
+    SN_ROW_CHUNK = 16384,  /* least terms of a chunk of a row */
+    SN_CHUNKS = 1024       /* most chunks */
 };
 
-static inline int64_t sn_chunk_of(int64_t extent, int64_t least, int64_t most) {
-    const int64_t share = sn_cuda_ceil(extent, most);
+static inline int64_t sn_chunk_of(int64_t extent, int64_t least) {
+    const int64_t share = sn_cuda_ceil(extent, SN_CHUNKS);
     return share > least ? share : least;
 }
-static inline int64_t sn_chunks_of(int64_t extent, int64_t chunk) {
-    return extent > 0 ? sn_cuda_ceil(extent, chunk) : 1;
+static inline int64_t sn_chunks_of(int64_t extent, int64_t least) {
+    return extent > 0 ? sn_cuda_ceil(extent, sn_chunk_of(extent, least)) : 1;
 }
 
 /* --- columns -----------------------------------------------------------------------------------*/
@@ -48,8 +47,13 @@ typedef struct {
 } sn_columns;
 
 static inline sn_columns sn_columns_of(int64_t outer, int64_t extent, int64_t inner) {
-    const int64_t chunk = sn_chunk_of(extent, SN_COLUMN_CHUNK, SN_COLUMN_CHUNKS);
-    sn_columns p = {outer, extent, inner, chunk, sn_chunks_of(extent, chunk), {}, {}};
+    sn_columns p = {outer,
+                    extent,
+                    inner,
+                    sn_chunk_of(extent, SN_COLUMN_CHUNK),
+                    sn_chunks_of(extent, SN_COLUMN_CHUNK),
+                    {},
+                    {}};
     p.strips = sn_divisor_of(sn_cuda_ceil(inner, SN_STRIP));
     p.by_chunks = sn_divisor_of(p.chunks);
     return p;
@@ -231,8 +235,11 @@ typedef struct {
 } sn_rows;
 
 static inline sn_rows sn_rows_of(const sn_steps &kept, const sn_steps &reduced) {
-    const int64_t chunk = sn_chunk_of(reduced.count, SN_ROW_CHUNK, SN_ROW_CHUNKS);
-    sn_rows p = {kept, reduced, chunk, sn_chunks_of(reduced.count, chunk), {}};
+    sn_rows p = {kept,
+                 reduced,
+                 sn_chunk_of(reduced.count, SN_ROW_CHUNK),
+                 sn_chunks_of(reduced.count, SN_ROW_CHUNK),
+                 {}};
     p.by_chunks = sn_divisor_of(p.chunks);
     return p;
 }
