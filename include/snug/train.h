@@ -151,7 +151,7 @@ SNUG_API SNUG_CHECKED snug_status snug_report_doctor(snug_engine *engine, int st
 /* --- how fast this machine is ----------------------------------------------------------------- */
 /* Plans are compared by expected time, which comes from rates: built in, or measured here. Both
  * calls are about one small text file in `folder`, one per processor, instruction set and number of
- * threads; nothing else reads or writes it. Results never depend on rates, only which plan is
+ * threads; of an engine with a GPU one per card. Nothing else reads or writes it. Results never depend on rates, only which plan is
  * taken.
  *
  * Measures for a few seconds (about 60 MB; 64 MiB in a spill file), says each rate to `out` as it

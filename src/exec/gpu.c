@@ -189,6 +189,7 @@ static snug_status open_gpu(sn_gpu_device *g, int index, const snug_device_optio
     g->device = *g->api->device(g->gpu);
     g->device.describe = describe;
     g->budget_bytes = o->budget_bytes;
+    g->exact = options.exact;
     sn_cpu_device_of(g->engine, &g->host);
     return check_context(g, err);
 }

@@ -25,6 +25,7 @@ typedef struct sn_gpu_device {
     void *library;
     const sn_gpu_api *api;
     sn_gpu *gpu;
+    bool exact;               /* products of f32 in f32 */
     size_t budget_bytes;      /* of device memory, all of it; 0: no limit */
     bool reset;               /* closing takes from libraries what they hold on to */
     struct sn_gpu_pool *pool; /* of recorded code; NULL: none yet */

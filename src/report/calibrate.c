@@ -1,17 +1,19 @@
 /* calibrate.c: measures the rates of this machine and keeps them in a small text file, one per
- * processor, instruction set and number of threads, in a folder the caller names.
+ * processor, instruction set and number of threads, in a folder the caller names; of an engine
+ * with a GPU those of the card (calibrate_gpu.c), one file per card.
  *
  * Kernel rates come from probes: a rate becomes the built-in one times how much faster than
  * expected its probe ran. A probe finds its operands warm, which a step does not; `fit` is what
  * that was worth on the machine of the built-in numbers.
  *
- *     # snug rates, AMD EPYC 9654, avx512, 2 threads
+ *     # snug rates, AMD EPYC 9654, avx512-2
  *     product 1.07e+11
  *     ...                                          every rate of base/rates.h, once */
 #include "base/file.h"
 #include "base/say.h"
 #include "base/real.h"
 #include "base/system.h"
+#include "report/calibrate.h"
 #include "report/probe.h"
 
 #include <errno.h>
@@ -146,16 +148,32 @@ static void cpu_model(const snug_io *io, char *model, size_t size) {
     model[strcspn(model, "\n")] = 0;
 }
 
-/* FOLDER/rates-ISA-THREADS-CPU.txt; the processor by the hash of its name. */
+/* Of whom the rates are: the engine's GPU, or the processor. */
+static snug_status describe_machine(const snug_engine *e, char *title, size_t size, char *kind,
+                                    size_t kind_size, snug_error *err) {
+    const sn_gpu_device *g = sn_engine_gpu(e);
+    sn_gpu_facts facts;
+    if (!g) {
+        cpu_model(sn_engine_io(e), title, size);
+        snprintf(kind, kind_size, "%s-%d", sn_cpu_isa(), snug_engine_threads(e));
+        return SNUG_OK;
+    }
+    SNUG_TRY(g->api->facts(g->gpu, &facts, err));
+    snprintf(title, size, "%s", facts.name);
+    snprintf(kind, kind_size, "gpu%s", g->exact ? "-exact" : "");
+    return SNUG_OK;
+}
+
+/* FOLDER/rates-ISA-THREADS-CPU.txt, FOLDER/rates-gpu-CARD.txt; processor and card by the hash of
+ * their names. */
 static snug_status file_of(const snug_engine *e, const char *folder, char *path, size_t size,
                            snug_error *err) {
-    char model[128];
+    char title[128], kind[32];
     uint32_t h = 2166136261u;
-    cpu_model(sn_engine_io(e), model, sizeof model);
-    for (const char *c = model; *c; c++)
+    SNUG_TRY(describe_machine(e, title, sizeof title, kind, sizeof kind, err));
+    for (const char *c = title; *c; c++)
         h = (h ^ (unsigned char)*c) * 16777619u;
-    const int n = snprintf(path, size, "%s/rates-%s-%d-%08" PRIx32 ".txt", folder, sn_cpu_isa(),
-                           snug_engine_threads(e), h);
+    const int n = snprintf(path, size, "%s/rates-%s-%08" PRIx32 ".txt", folder, kind, h);
     if (n < 0 || (size_t)n >= size)
         return sn_fail(err, SNUG_E_INVALID,
                        "the folder of rates has a name of more than %zu bytes; name a nearer one",
@@ -182,12 +200,11 @@ static snug_status make_folder(const snug_io *io, const char *folder, snug_error
 
 static snug_status write_rates(const snug_engine *e, const char *path, const sn_rates *r,
                                snug_error *err) {
-    char text[4096], model[128], number[SN_REAL_TEXT];
+    char text[4096], title[128], kind[32], number[SN_REAL_TEXT];
     sn_rates copy = *r;
     sn_file f;
-    cpu_model(sn_engine_io(e), model, sizeof model);
-    int n = snprintf(text, sizeof text, "# snug rates, %s, %s, %d threads\n", model, sn_cpu_isa(),
-                     snug_engine_threads(e));
+    SNUG_TRY(describe_machine(e, title, sizeof title, kind, sizeof kind, err));
+    int n = snprintf(text, sizeof text, "# snug rates, %s, %s\n", title, kind);
     for (sn_rate i = 0; i < SN_N_RATES; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s %s\n", sn_rate_name(i),
                       sn_real_print(*sn_rate_at(&copy, i), 4, number));
@@ -209,15 +226,20 @@ snug_status snug_rates_load(snug_engine *engine, const char *folder, int *found,
     if (sn_system_text(sn_engine_io(engine), path, text, sizeof text)[0] == 0)
         return SNUG_OK;
     SNUG_TRY(sn_rates_parse(text, path, &r, err));
-    sn_engine_set_rates(engine, &r);
+    sn_gpu_device *g = sn_engine_gpu(engine);
+    if (g) {
+        g->device.rates = r;
+        g->device.measured = true;
+    } else {
+        sn_engine_set_rates(engine, &r);
+    }
     *found = 1;
     return SNUG_OK;
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */
-/* One row, as soon as it is known: that is the progress. */
-static snug_status say_rate(const snug_writer *w, sn_rate rate, double now, double before,
-                            snug_error *err) {
+snug_status sn_say_rate(const snug_writer *w, sn_rate rate, double now, double before,
+                        snug_error *err) {
     return sn_say(w, err, "%-16s %10.3g   built in %10.3g   %s\n", sn_rate_name(rate), now, before,
                   sn_rate_what(rate));
 }
@@ -228,17 +250,17 @@ static snug_status measure_rates(snug_engine *e, const char *folder, const snug_
     for (int i = 0; i < N_PROBES; i++) {
         const sn_rate rate = probes[i].rate;
         SNUG_TRY(run_probe(e, &probes[i], r, err));
-        SNUG_TRY(say_rate(w, rate, *sn_rate_at(r, rate), *sn_rate_at(&built_in, rate), err));
+        SNUG_TRY(sn_say_rate(w, rate, *sn_rate_at(r, rate), *sn_rate_at(&built_in, rate), err));
     }
     if (r->memory_all < r->memory)
         r->memory_all = r->memory;
     SNUG_TRY(measure_handoff(e, r, err));
-    SNUG_TRY(say_rate(w, SN_RATE_handoff, r->handoff, built_in.handoff, err));
+    SNUG_TRY(sn_say_rate(w, SN_RATE_handoff, r->handoff, built_in.handoff, err));
     snug_error why;
     if (measure_spill(e, folder, r, &why) != SNUG_OK)
         return sn_say(w, err, "spill rates stay as built in: %s\n", why.text);
-    SNUG_TRY(say_rate(w, SN_RATE_spill_read, r->spill_read, built_in.spill_read, err));
-    return say_rate(w, SN_RATE_spill_write, r->spill_write, built_in.spill_write, err);
+    SNUG_TRY(sn_say_rate(w, SN_RATE_spill_read, r->spill_read, built_in.spill_read, err));
+    return sn_say_rate(w, SN_RATE_spill_write, r->spill_write, built_in.spill_write, err);
 }
 
 snug_status snug_calibrate(snug_engine *engine, const char *folder, const snug_writer *out,
@@ -251,7 +273,10 @@ snug_status snug_calibrate(snug_engine *engine, const char *folder, const snug_w
     SNUG_TRY(make_folder(sn_engine_io(engine), folder, err));
     sn_cpu_device_init(&cpu, snug_engine_threads(engine), false);
     sn_rates r = cpu.device.rates;
-    SNUG_TRY(measure_rates(engine, folder, out, &r, err));
+    if (sn_engine_gpu(engine))
+        SNUG_TRY(sn_calibrate_gpu(sn_engine_gpu(engine), out, &r, err));
+    else
+        SNUG_TRY(measure_rates(engine, folder, out, &r, err));
     SNUG_TRY(write_rates(engine, path, &r, err));
     int found = 0;
     SNUG_TRY(snug_rates_load(engine, folder, &found, err)); /* what later runs will read */

@@ -101,16 +101,16 @@ static void cpu_facts(facts *f, const snug_engine *e) {
 static void rate_facts(facts *f, const snug_engine *e) {
     sn_cpu_device cpu;
     char key[32], number[SN_REAL_TEXT];
-    sn_cpu_device_of(e, &cpu);
-    const unsigned long long hash = (unsigned long long)sn_rates_hash(&cpu.device.rates);
-    if (cpu.device.measured)
-        fact(f, "rates", "", "measured, %016llx", hash);
+    const sn_device *device = sn_engine_device(e, &cpu);
+    sn_rates rates = device->rates;
+    const char *of = sn_engine_gpu(e) ? ", of the GPU" : "";
+    if (device->measured)
+        fact(f, "rates", "", "measured, %016llx%s", (unsigned long long)sn_rates_hash(&rates), of);
     else
-        fact(f, "rates", "`snug doctor --calibrate` measures this machine", "built in");
+        fact(f, "rates", "`snug doctor --calibrate` measures this machine", "built in%s", of);
     for (sn_rate i = 0; i < SN_N_RATES; i++) {
         snprintf(key, sizeof key, "rate_%s", sn_rate_name(i));
-        fact(f, key, sn_rate_what(i), "%s",
-             sn_real_print(*sn_rate_at(&cpu.device.rates, i), 4, number));
+        fact(f, key, sn_rate_what(i), "%s", sn_real_print(*sn_rate_at(&rates, i), 4, number));
     }
 }
 
@@ -143,10 +143,14 @@ static void open_gpu_facts(facts *f, const sn_gpu_device *g) {
          d.dnn[0] ? d.dnn : "missing");
 }
 
-/* In an engine of its own, which gives the GPU back. */
-static void gpu_facts(facts *f) {
+/* Of the engine's, or in an engine of its own, which gives the GPU back. */
+static void gpu_facts(facts *f, const snug_engine *engine) {
     snug_engine *e = NULL;
     snug_error err = {SNUG_OK, ""};
+    if (sn_engine_gpu(engine)) {
+        open_gpu_facts(f, sn_engine_gpu(engine));
+        return;
+    }
     snug_status status = snug_engine_create(NULL, &e, &err);
     if (status == SNUG_OK)
         status = snug_device(e, "gpu", NULL, &err);
@@ -165,7 +169,7 @@ snug_status snug_report_doctor(snug_engine *engine, int style, const snug_writer
     library_facts(&f);
     cpu_facts(&f, engine);
     memory_facts(&f);
-    gpu_facts(&f);
+    gpu_facts(&f, engine);
     sn_process_read(f.io, &p);
     fact(&f, "this_process", "", "%s", snug_bytes_print(p.resident_bytes, printed, sizeof printed));
     rate_facts(&f, engine);

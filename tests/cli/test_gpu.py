@@ -105,6 +105,24 @@ class Libraries(unittest.TestCase):
         self.assertNotIn("not found", run("plan", MLP, "--train", "--device", "gpu").stdout)
 
 
+class Rates(unittest.TestCase):
+    def test_the_cards_rates_are_measured_kept_and_read_by_plans(self):
+        with tempfile.TemporaryDirectory() as folder:
+            how = {"XDG_CACHE_HOME": folder}
+            plan = ["plan", MLP, "--train", "--batch", "64", "--device", "gpu", "--json"]
+            before = json.loads(run(*plan, **how).stdout)["step_seconds"]
+            self.assertEqual(json.loads(run("doctor", "--device", "gpu", "--json", **how).stdout)["rates"], "built in, of the GPU")
+            r = run("doctor", "--calibrate", "--device", "gpu", **how)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            for name in ("product", "memory", "cache", "math", "call", "spill_read", "spill_write"):
+                self.assertRegex(r.stdout, rf"(?m)^{name} +\S+ +built in")
+            self.assertEqual(len(os.listdir(os.path.join(folder, "snug"))), 1)
+            self.assertRegex(os.listdir(os.path.join(folder, "snug"))[0], r"^rates-gpu-[0-9a-f]{8}\.txt$")
+            self.assertRegex(json.loads(run("doctor", "--device", "gpu", "--json", **how).stdout)["rates"], "measured, .* of the GPU")
+            self.assertGreater(json.loads(run(*plan, **how).stdout)["step_seconds"], before)  # of an emulator
+            self.assertEqual(json.loads(run("doctor", "--json", **how).stdout)["rates"], "built in")
+
+
 class Missing(unittest.TestCase):
     def refused(self, text, code=1, **how):
         args = how.pop("args", ["--device", "gpu"])

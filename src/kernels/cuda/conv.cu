@@ -218,7 +218,7 @@ void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, snug_dt
         return;
     }
     const bool depthwise = sn_depthwise_takes(v, dtype);
-    out->efficiency = depthwise ? 0.05 : 0.01;
+    out->efficiency = depthwise ? 0.015 : 0.01;
     out->bytes = dw ? sn_conv_plain_dw_bytes(g, v, dtype) : 0;
     if (dw && depthwise) /* addresses may turn out to be the plain kernel's */
         out->bytes = larger(out->bytes, sn_conv_depthwise_dw_bytes(v));

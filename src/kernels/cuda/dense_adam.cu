@@ -546,7 +546,7 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
              few         ? "own:spans"
              : bytes > 0 ? "cublaslt:products"
                          : "own:plain");
-    out->efficiency = few ? 0.04 : bytes > 0 ? 0.6 : 0.005;
+    out->efficiency = few ? 0.4 : bytes > 0 ? 0.6 : 0.005;
     return SNUG_OK;
 }
 
