@@ -52,8 +52,8 @@ const cli_command cli_commands[] = {
      cmd_layers},
     {"doctor", "", 0, 0, "limits, memory, CPU features, GPU, library versions, rates",
      "Rates say what plans may expect of this machine. --calibrate measures them into a file in\n"
-     "$XDG_CACHE_HOME/snug, or ~/.cache/snug, which later commands read; with --device gpu those of\n"
-     "the card.\n",
+     "$XDG_CACHE_HOME/snug, or ~/.cache/snug, which later commands read; with --device gpu\n"
+     "those of the card.\n",
      "doctor --calibrate", O(calibrate) | O(device) | O(exact), cmd_doctor},
     {"data", "inspect|bench FILE|DIR", 2, 2, "what a data set holds; how fast a pipeline is",
      "inspect: elements, classes and the first element of a folder of pictures, .tfrecord, .npy "
