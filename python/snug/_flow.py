@@ -3,7 +3,7 @@
 In a trace these ask for values: there is a trace for each answer, or the function becomes dynamic (see _function.py)."""
 from collections import namedtuple
 
-from snug import _C, _nest
+from snug import _C, _function, _nest
 from snug._lazy import graph, tf
 from snug._types import Peek
 
@@ -43,7 +43,8 @@ def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"
 def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
     fns = branch_fns if isinstance(branch_fns, dict) else dict(
         enumerate(branch_fns) if callable(branch_fns[0]) else branch_fns)
-    i = int(branch_index)
+    with _function.answers_among((*fns, max(fns) + 1)):
+        i = int(branch_index)
     if i in fns:
         return fns[i]()
     return (default or fns[max(fns)])()

@@ -125,38 +125,63 @@ def answer(tensor):
     trace = _open[-1] if _open else None
     if trace is None and not _C.is_tracing():
         tensor.numpy()              # says why there is none
-    if trace is None or trace.n_asked >= len(trace.answers):
+    if trace is None:
         raise Peek(tensor)
-    trace.n_asked += 1
-    return trace.answers[trace.n_asked - 1]
+    choices = trace.choices or ((0, 1) if tensor.dtype.name == "bool" else None)
+    if len(trace.asked) >= len(trace.answers):
+        if trace.wanted is None or choices is None or len(trace.answers) >= MAX_QUESTIONS:
+            trace.choices = choices
+            raise Peek(tensor)
+        trace.answers += (choices[0],)
+    trace.asked.append(choices)
+    return trace.answers[len(trace.asked) - 1]
+
+
+class answers_among:
+    """Within it a question of the open trace has these answers alone."""
+
+    def __init__(self, choices):
+        self.trace, self.choices = _open[-1] if _open else None, choices
+
+    def __enter__(self):
+        if self.trace is not None:
+            self.trace.choices = self.choices
+
+    def __exit__(self, *exception):
+        if self.trace is not None and exception[0] is None:
+            self.trace.choices = None
 
 
 class _Fork:
     """A question, and what the body is for each answer: a trace, or a further question."""
-    __slots__ = ("question", "ways", "dead")
+    __slots__ = ("question", "ways", "dead", "connected")
 
     def __init__(self, question):
         self.question = question
         self.ways = {}
         self.dead = False
+        self.connected = {}     # of the first one: see _branches.py
 
     def ask(self, tensors):
         number = self.question.trace.call(tensors)[0]
-        return float(number) if number.dtype.is_floating else int(number)
+        with answers_among(self.question.choices):
+            return float(number) if number.dtype.is_floating else int(number)
 
 
 class _Trace:
     """A body, recorded for one signature."""
     __slots__ = ("trace", "shape", "kinds", "others", "own_gradient", "tape", "held", "dead", "arguments", "answers",
-                 "n_asked", "prints", "steps")
+                 "asked", "choices", "gradients", "connected", "wanted", "prints", "steps")
 
-    def __init__(self, answers=()):
+    def __init__(self, answers=(), connected=None):
         self.trace = _C.Trace()
         self.own_gradient = False
         self.tape = None
         self.dead = False
         self.answers = answers
-        self.n_asked = 0
+        self.asked = []         # of each question so far: all answers there are, or None
+        self.choices = None     # of the next one
+        self.gradients, self.connected, self.wanted = {}, connected or {}, None     # see _branches.py
         self.prints = []        # (what tf.print is given with None for tensors, keywords, tensors)
         self.steps = []         # optimizers that have a schedule: they are told the rate of each call's step
 
@@ -427,9 +452,17 @@ class Function:
 
     def _record(self, call, args, kwargs, axes=None, answers=()):
         """(trace, _SAME), or (None or trace, the result) where the body already ran."""
-        trace = _Trace(answers)
+        connected = self._traces[call.key].connected if answers else {}
+        trace = _Trace(answers, connected)
+
+        def record(into):
+            into.record(self.python_function, args, kwargs, call, self._with_tape, axes)
+
         try:
-            trace.record(self.python_function, args, kwargs, call, self._with_tape, axes)
+            record(trace)
+            if trace.gradients and _finds_more(trace, record, connected):
+                trace = _Trace(answers, connected)
+                record(trace)
         except Asked as asked:
             fork = _Fork(trace)
             if not self._keep(call, answers, fork):
@@ -493,6 +526,12 @@ class Function:
 
     def __repr__(self):
         return f"<tf.function {self._name}>"
+
+
+def _finds_more(trace, record, connected):
+    """Whether branches that the trace does not take make some of its gradients zeros."""
+    from snug import _branches
+    return _branches.finds_more(trace, record, connected)
 
 
 def _open_specs(signature):

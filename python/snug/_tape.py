@@ -154,6 +154,9 @@ class GradientTape(_C.Tape):
         finally:
             self._use_up()
         grads = [_as_slices(self, g) if isinstance(s, _C.Variable) else g for g, s in zip(grads, flat_sources)]
+        if self._traced:
+            from snug import _branches
+            grads = _branches.connect(grads, flat_sources)
         if unconnected_gradients in ("zero", UnconnectedGradients.ZERO):
             grads = [tf.zeros_like(s) if g is None else g for g, s in zip(grads, flat_sources)]
         return _nest.pack_sequence_as(sources, grads) if _nest.is_nested(sources) else grads[0]
