@@ -2,7 +2,7 @@
 #include "support/cut_boxes.h"
 #include "support/support.h"
 
-#include "plan/plan.h"
+#include "plan/pack.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +158,38 @@ static void test_cut_squares_are_packed_at_the_bound(void **state) {
     assert_true(n_solved >= (all ? 26 : n_few));
 }
 
+/* Boxes that are never packed as low as their bound of 16, only to 17; the work that is left. */
+static uint64_t search_in_vain(snug_engine *e, uint64_t work) {
+    sn_box boxes[] = {{0, 2, 0, 8}, {0, 1, 1, 6}, {0, 1, 2, 2},  {1, 5, 3, 5},
+                      {1, 6, 4, 3}, {2, 6, 5, 5}, {2, 4, 6, 2},  {2, 5, 7, 1},
+                      {4, 5, 8, 2}, {5, 7, 9, 8}, {6, 7, 10, 7}, {6, 7, 11, 1}};
+    enum { N = sizeof boxes / sizeof boxes[0], SECTIONS = 7 };
+    size_t load[SECTIONS] = {16, 16, 16, 16, 16, 16, 16}, offset[N];
+    snug_error err;
+    sn_packing p = {.boxes = boxes, .n = N, .n_sections = SECTIONS, .load = load, .offset = offset};
+    p.bound = p.wanted = 16;
+    p.height = 50; /* of all, one upon the other */
+    expect_ok(sn_pack_search(e, &p, &work, &err), &err);
+    assert_int_equal(p.height, 17);
+    return work;
+}
+
+static void test_a_bound_that_is_out_of_reach_ends_the_search(void **state) {
+    const uint64_t work = 40000000;
+    assert_true(work - search_in_vain(*state, work) < work / 4);
+}
+
+/* The second search takes more memory than the first, and is done without where that is short. */
+static void test_a_small_budget_packs_with_one_search(void **state) {
+    const snug_engine_options small = {.budget_bytes = 100 << 10};
+    snug_error err;
+    snug_engine *e;
+    (void)state;
+    expect_ok(snug_engine_create(&small, &e, &err), &err);
+    (void)search_in_vain(e, 40000000);
+    snug_engine_destroy(e);
+}
+
 static void test_a_height_that_is_low_enough_ends_the_search(void **state) {
     sn_pack_item items[160];
     snug_error err;
@@ -236,6 +268,8 @@ int main(void) {
         engine_test(test_coarse_rectangles_with_many_ties_are_packed_at_the_bound),
         engine_test(test_more_work_packs_full_rectangles_of_many_pieces),
         engine_test(test_cut_squares_are_packed_at_the_bound),
+        engine_test(test_a_bound_that_is_out_of_reach_ends_the_search),
+        cmocka_unit_test(test_a_small_budget_packs_with_one_search),
         engine_test(test_a_height_that_is_low_enough_ends_the_search),
         engine_test(test_many_items_are_packed_near_the_bound),
         engine_test(test_equal_items_give_equal_offsets),

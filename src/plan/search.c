@@ -59,6 +59,7 @@ typedef struct {
     uint64_t budget;      /* of all attempts */
     size_t possible;      /* no packing below this one exists */
     sn_valleys *valleys;  /* or NULL */
+    snug_error why;       /* that search failed */
     snug_engine *e;
     snug_error *err;
     snug_status status;
@@ -376,15 +377,28 @@ static sn_outcome try_layers(search *s, uint64_t limit, ruled *scratch) {
     return got;
 }
 
+/* Where the budget has no room for the second search, the first one goes on alone. */
+static void settle_valleys(search *s, snug_status status) {
+    if (status == SNUG_OK)
+        return;
+    sn_valleys_clear(s->valleys);
+    s->valleys = NULL;
+    if (status == SNUG_E_BUDGET)
+        return;
+    s->status = status;
+    if (s->err)
+        *s->err = s->why;
+}
+
 static sn_outcome try_valleys(search *s, uint64_t limit) {
     uint64_t work = 0;
     const sn_outcome got =
         sn_valleys_try(s->valleys, s->capacity, limit < s->budget ? limit : s->budget, &work);
-    s->status = sn_valleys_status(s->valleys);
     for (uint32_t i = 0; i < s->p->n && got == SN_FOUND; i++)
         s->offset[i] = sn_valleys_offset(s->valleys, i);
     spend(s, work);
-    return got;
+    settle_valleys(s, sn_valleys_status(s->valleys));
+    return s->valleys ? got : SN_GAVE_UP;
 }
 
 /* Looks for a packing of at most `capacity`, a few times, each time with `limit` operations. */
@@ -440,12 +454,14 @@ static bool is_done(const search *s, const sn_packing *p) {
            p->height <= s->possible;
 }
 
-/* Half of the work goes to valleys at the height that is wanted. */
+/* Half of the work goes to valleys at the height that is wanted, unless there is no such packing.
+ */
 static void search_wanted(search *s, sn_packing *p) {
     const uint64_t keep = s->budget / 2;
     uint64_t limit = VALLEYS_FIRST * p->n;
     s->capacity = p->wanted;
-    for (; s->valleys && s->budget > keep && !is_done(s, p); limit += limit / 16)
+    for (; s->valleys && s->budget > keep && !is_done(s, p) && s->possible <= p->wanted;
+         limit += limit / 16)
         judge(s, p, try_valleys(s, limit < s->budget - keep ? limit : s->budget - keep));
 }
 
@@ -488,7 +504,7 @@ snug_status sn_pack_search(snug_engine *e, sn_packing *p, uint64_t *work, snug_e
     SNUG_TRY(sn_zone_create(e, SN_MEM_PLAN, &z, err));
     s.status = init_search(&s, z, &scratch, err);
     if (s.status == SNUG_OK && *work >= VALLEYS_WORTH)
-        s.status = sn_valleys_create(e, z, p, &s.valleys, err);
+        settle_valleys(&s, sn_valleys_create(e, z, p, &s.valleys, &s.why));
     if (s.status == SNUG_OK)
         search_capacities(&s, p, scratch);
     *work = s.budget;

@@ -69,7 +69,7 @@ struct sn_valleys {
     int32_t *cells;             /* floor, low and ban in one, for the log */
     int32_t *floor, *low, *ban; /* ban: a floor the box does not lie on, or -1 */
     int32_t *offset;
-    int32_t *load, *left, *taken;
+    int32_t *left, *taken;
     uint32_t *crossing; /* unplaced boxes that live in the section and the one before */
     uint32_t *starts;   /* unplaced boxes whose first section it is */
     uint32_t *run_of;
@@ -140,8 +140,6 @@ static void make_jobs(sn_valleys *v, const uint32_t *kept) {
         const sn_box *b = &v->p->boxes[i];
         v->jobs[i] = (job){kept[b->lo], kept[b->hi], (int32_t)(b->size / v->unit), 0};
         v->jobs[i].twin = twin_of(v, i);
-        for (uint32_t t = v->jobs[i].lo; t < v->jobs[i].hi; t++)
-            v->load[t] += v->jobs[i].size;
     }
 }
 
@@ -154,7 +152,7 @@ static snug_status alloc_valleys(sn_zone *z, sn_valleys *v, uint32_t n_sections,
         {(void **)&v->jobs, n * sizeof *v->jobs},
         {(void **)&v->cells, (s + 2 * n) * sizeof *v->cells},
         {(void **)&v->offset, n * sizeof *v->offset},
-        {(void **)&v->load, 3 * s * sizeof *v->load},
+        {(void **)&v->left, 2 * s * sizeof *v->left},
         {(void **)&v->crossing, 3 * s * sizeof *v->crossing},
         {(void **)&v->is_placed, n * sizeof *v->is_placed},
         {(void **)&v->runs, s * sizeof *v->runs},
@@ -169,7 +167,6 @@ static snug_status alloc_valleys(sn_zone *z, sn_valleys *v, uint32_t n_sections,
     v->floor = v->cells;
     v->low = v->floor + s;
     v->ban = v->low + n;
-    v->left = v->load + s;
     v->taken = v->left + s;
     v->starts = v->crossing + s;
     v->run_of = v->starts + s;
