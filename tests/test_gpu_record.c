@@ -281,12 +281,6 @@ static void test_a_batch_larger_than_what_is_left_is_fed_in_slices(void **state)
     }
 }
 
-static size_t tensors_there(const snug_recorder *r) {
-    snug_recorder_device there;
-    snug_recorder_tell_device(r, &there);
-    return there.tensor_bytes;
-}
-
 /* Its bytes on the host alone. */
 static snug_tensor *fresh_tensor(snug_recorder *r, const snug_type *type, float first) {
     snug_error err;
@@ -296,6 +290,35 @@ static snug_tensor *fresh_tensor(snug_recorder *r, const snug_type *type, float 
     for (int64_t i = 0; i < type->dims[0] * type->dims[1]; i++)
         ((float *)data)[i] = first + (float)(i % 7);
     return t;
+}
+
+/* The same bytes as two leaves: one is a result as it is and goes to the card, the other is fed. */
+static void test_a_batch_that_is_fed_stays_while_its_twin_is_brought(void **state) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {TALL, WIDE}};
+    static float sums[WIDE];
+    snug_error err;
+    snug_recorder *r;
+    snug_tensor *twin, *whole;
+    (void)open_with_left(*state, 40 * MIB);
+    expect_ok(snug_recorder_create(*state, &r, &err), &err);
+    snug_tensor *x = fresh_tensor(r, &type, 0);
+    expect_ok(snug_tensor_rows(x, 0, TALL, &twin, &err), &err);
+    expect_ok(snug_record_op(r, "identity", "", &twin, 1, &whole, 1, &err), &err);
+    expect_ok(sum_squares(r, x, sums, &err), &err);
+    float sum = 0;
+    for (int row = 0; row < TALL; row++)
+        sum += (float)(row * WIDE % 7 * (row * WIDE % 7));
+    assert_float_equal(sums[0], sum, 1e-3);
+    snug_tensor_drop(whole);
+    snug_tensor_drop(twin);
+    snug_tensor_drop(x);
+    snug_recorder_destroy(r);
+}
+
+static size_t tensors_there(const snug_recorder *r) {
+    snug_recorder_device there;
+    snug_recorder_tell_device(r, &there);
+    return there.tensor_bytes;
 }
 
 /* Runs something that has nothing to do with it. */
@@ -443,6 +466,7 @@ int main(void) {
         gpu_test(test_a_tight_moment_does_not_forbid_captures),
         gpu_test(test_the_sum_of_results_does_not_wrap),
         gpu_test(test_a_batch_larger_than_what_is_left_is_fed_in_slices),
+        gpu_test(test_a_batch_that_is_fed_stays_while_its_twin_is_brought),
         gpu_test(test_a_batch_is_brought_while_another_runs),
         gpu_test(test_what_is_on_both_sides_leaves_the_card_for_a_step),
     };

@@ -381,19 +381,26 @@ static bool feeds(const sn_plan *p, uint32_t input) {
     return false;
 }
 
-/* Of a leaf that is a result, too, the plan wants the bytes. Values as large as those that are fed
- * stay on the host from now on when they are made. */
-static snug_status settle_feeds(run *u, snug_error *err) {
+/* Of a leaf that is a result, too, the plan wants the bytes. Those of a leaf that it feeds stay on
+ * the host as long as it runs, also where another leaf has them brought to the card. Values as
+ * large as those that are fed stay on the host from now on when they are made. */
+static void settle_feeds(run *u) {
     snug_recorder *r = u->r;
     for (uint32_t i = 0; i < u->rec->n_leaf; i++) {
         if (!is_fed(u, i))
             continue;
-        const size_t bytes = u->rec->leaf[i].storage->bytes;
-        sn_graph_set_fed(u->rec->graph, i, feeds(u->entry->plan, i));
-        SNUG_TRY(bring_leaf(u, i, err));
-        r->fed_bytes = r->fed_bytes == 0 || bytes < r->fed_bytes ? bytes : r->fed_bytes;
+        sn_storage *s = u->rec->leaf[i].storage;
+        const bool fed = feeds(u->entry->plan, i);
+        sn_graph_set_fed(u->rec->graph, i, fed);
+        s->pins += fed;
+        r->fed_bytes = r->fed_bytes == 0 || s->bytes < r->fed_bytes ? s->bytes : r->fed_bytes;
     }
-    return SNUG_OK;
+}
+
+static void end_feeds(const run *u) {
+    for (uint32_t i = 0; i < u->rec->n_leaf; i++)
+        if (is_fed(u, i))
+            sn_storage_unpin(u->r, u->rec->leaf[i].storage);
 }
 
 /* Its bytes where the plan runs. */
@@ -606,6 +613,15 @@ static bool is_tiny(const sn_recording *rec) {
     return rec->n_variable == 0;
 }
 
+static snug_status run_planned(run *u, snug_error *err) {
+    SNUG_TRY(bring_leaves(u, err));
+    SNUG_TRY(bind(u, err));
+    tell(u->r, u->entry->plan);
+    const snug_status status = execute(u, err);
+    note_written(u);
+    return status;
+}
+
 static snug_status find_and_run(run *u, snug_error *err) {
     SNUG_TRY(name_outputs(u, err));
     if (sn_graph_n_outputs(u->rec->graph) == 0 && !u->rec->has_effects)
@@ -617,12 +633,9 @@ static snug_status find_and_run(run *u, snug_error *err) {
         return run_direct(u, err);
     }
     SNUG_TRY(find_way(u, err));
-    if (u->on_card)
-        SNUG_TRY(settle_feeds(u, err));
-    SNUG_TRY(bind(u, err));
-    tell(u->r, u->entry->plan);
-    const snug_status status = execute(u, err);
-    note_written(u);
+    settle_feeds(u);
+    const snug_status status = run_planned(u, err);
+    end_feeds(u);
     return status;
 }
 
