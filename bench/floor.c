@@ -64,17 +64,17 @@ static snug_status run(snug_engine *e, char **argv, uint32_t effort, snug_error 
 }
 
 int main(int argc, char **argv) {
-    snug_engine *e;
+    snug_engine *e = NULL;
     snug_error err;
     if (argc < 4 || argc > 5) {
         fprintf(stderr, "usage: bench_floor MODEL.json BATCH LOSS [EFFORT]\n");
         return 2;
     }
-    if (snug_engine_create(NULL, &e, &err) != SNUG_OK ||
-        run(e, argv, argc > 4 ? (uint32_t)atoi(argv[4]) : 1, &err) != SNUG_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
+    snug_status status = snug_engine_create(NULL, &e, &err);
+    if (status == SNUG_OK)
+        status = run(e, argv, argc > 4 ? (uint32_t)atoi(argv[4]) : 1, &err);
     snug_engine_destroy(e);
-    return 0;
+    if (status != SNUG_OK)
+        fprintf(stderr, "%s\n", err.text);
+    return status == SNUG_OK ? 0 : 1;
 }

@@ -2,9 +2,10 @@
  *
  *     pack FILE.csv [--capacity N] [--seconds S]
  *
- * Columns id,lower,upper,size (half-open lifetimes; further columns are not read). Prints the same lines with an offset column; the height reached, the
- * bound and the seconds go to stderr. Exit code 3 when a capacity was given and not reached. Seconds are turned into a
- * number of operations beforehand, so that the answer does not depend on the machine's mood. */
+ * Columns id,lower,upper,size (half-open lifetimes; further columns are not read). Prints the same
+ * lines with an offset column; the height reached, the bound and the seconds go to stderr. Exit
+ * code 3 when a capacity was given and not reached. Seconds are turned into a number of operations
+ * beforehand, so that the answer does not depend on the machine's mood. */
 #include "memory/engine.h"
 #include "plan/plan.h"
 
@@ -102,20 +103,24 @@ static int read_file(buffers *b, const char *path) {
 }
 
 static int run(buffers *b, const sn_pack_limits *limits) {
-    snug_engine *e;
+    snug_engine *e = NULL;
     snug_error err;
     size_t height, bound;
     const clock_t start = clock();
-    if (snug_engine_create(NULL, &e, &err) != SNUG_OK ||
-        sn_pack_to(e, b->items, b->n, limits, &height, &bound, &err) != SNUG_OK) {
+    snug_status status = snug_engine_create(NULL, &e, &err);
+    if (status == SNUG_OK)
+        status = sn_pack_to(e, b->items, b->n, limits, &height, &bound, &err);
+    snug_engine_destroy(e);
+    if (status != SNUG_OK) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    snug_engine_destroy(e);
     printf("id,lower,upper,size,offset\n");
     for (uint32_t i = 0; i < b->n; i++)
-        printf("%llu,%u,%u,%zu,%zu\n", b->ids[i], b->items[i].lower, b->items[i].upper, b->items[i].size, b->items[i].offset);
-    fprintf(stderr, "height %zu, bound %zu, %u buffers, %.2f s\n", height, bound, b->n, (double)(clock() - start) / CLOCKS_PER_SEC);
+        printf("%llu,%u,%u,%zu,%zu\n", b->ids[i], b->items[i].lower, b->items[i].upper,
+               b->items[i].size, b->items[i].offset);
+    fprintf(stderr, "height %zu, bound %zu, %u buffers, %.2f s\n", height, bound, b->n,
+            (double)(clock() - start) / CLOCKS_PER_SEC);
     return limits->capacity > 0 && height > limits->capacity ? 3 : 0;
 }
 
@@ -163,5 +168,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: pack FILE.csv [--capacity N] [--seconds S]\n");
         return 2;
     }
-    return read_file(&b, path) ? run(&b, &limits) : 1;
+    const int code = read_file(&b, path) ? run(&b, &limits) : 1;
+    free(b.ids);
+    free(b.items);
+    return code;
 }

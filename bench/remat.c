@@ -204,17 +204,16 @@ static int run(const program *pr, const options *o) {
     const size_t budget = (size_t)(o->budget * GIB);
     const sn_remat_limits limits = {.budget = budget, .work = (uint64_t)(o->seconds * (double)SN_REMAT_WORK_SECOND)};
     sn_remat_result r;
-    snug_engine *e;
-    sn_zone *z;
+    snug_engine *e = NULL;
+    sn_zone *z = NULL;
     snug_error err;
     int code = 0;
     const clock_t start = clock();
     if (snug_engine_create(NULL, &e, &err) != SNUG_OK || sn_zone_create(e, SN_MEM_PLAN, &z, &err) != SNUG_OK ||
         sn_remat(z, &pr->problem, &limits, &r, &err) != SNUG_OK) {
         fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
-    if (r.fits) {
+        code = 1;
+    } else if (r.fits) {
         print_result(pr, &r, (double)(clock() - start) / CLOCKS_PER_SEC);
         code = !o->check || check(pr, &r, budget) ? 0 : 1;
     } else {
@@ -249,7 +248,9 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: remat FILE --budget GiB [--seconds S] [--check]\n");
         return 2;
     }
-    if (!read_program(o.path, &pr))
-        return 1;
-    return run(&pr, &o);
+    const int code = read_program(o.path, &pr) ? run(&pr, &o) : 1;
+    free(pr.ops);
+    free(pr.inputs);
+    free(pr.name);
+    return code;
 }
