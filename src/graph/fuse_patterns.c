@@ -10,9 +10,9 @@
  *     bias_gradient   conv2d_dw(x, d) and sum(d) to [C] -> conv2d_dw with bias=1
  *     cross_entropy   -sum(labels log(softmax(x))) -> softmax_xent or sparse_xent: see fuse_xent.c
  *     dense_update    adam(w, m, v, matmul(x, dy)) -> matmul_adam(w, m, v, x, dy), where asked for;
- *                     with matmul(dy, w) -> matmul_adam_dx(w, m, v, x, dy), in its place; a
- * gradient that is an output, too, is one of theirs channel_affine  a p + (b q + c) ->
- * channel_affine(p, q, a, b, c): dx of a batch norm at once
+ *                     with matmul(dy, w) -> matmul_adam_dx(w, m, v, x, dy), in its place; where
+ *                     the gradient is an output, it is one of these rows, too
+ *     channel_affine  a p + (b q + c) -> channel_affine(p, q, a, b, c): dx of a batch norm at once
  */
 #include "graph/fuse.h"
 

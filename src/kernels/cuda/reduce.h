@@ -4,13 +4,13 @@
  *
  * What is combined is a functor F of N values of type F::value per output:
  *
- *     static F::value start();                               // before the first term
+ *     static F::value start();                          // before the first term
  *     static F::value combine(F::value a, F::value b);
- *     void add(int64_t at, int64_t row, int64_t column, F::value *v) const;   // the term of an
- * element void put(int64_t o, const F::value *v) const;                           // the result of
- * output o
+ *     void add(int64_t at, int64_t row, int64_t column, F::value *v) const;
+ *                                                       // the term of an element
+ *     void put(int64_t o, const F::value *v) const;     // the result of output o
  *     void add_pack(int64_t at, int64_t row, int64_t column, F::value v[SN_PACK][N]) const;
- *                                     // of neighbours, for sn_reduce_packs alone
+ *                                                       // of neighbours, for sn_reduce_packs alone
  *
  * Columns: the input is [outer, extent, inner] with the middle reduced; neighbouring threads have
  * neighbouring columns, or packs of them. Rows: any axes; threads of a warp or block share an
