@@ -83,6 +83,12 @@ class Graph:
         self.names[full] = n + 1
         return full if n == 0 else f"{full}_{n}"
 
+    def open_scope(self, name):
+        """Names begin with a path of its own from now on, or with the one that a last slash says is meant; gives the path."""
+        path = name.rstrip("/") if name.endswith("/") or not name else self.unique(name)
+        self.scopes = [path]
+        return path and path + "/"
+
     def get_operations(self):
         return list(self.operations)
 
@@ -465,7 +471,11 @@ def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=Non
         value = make(lambda: _from_initializer(init, dims, kind), (), {}, "initial_value")
     else:
         value = initializer
-    variable = GraphVariable(value, trainable=trainable, name=name, dtype=None if dtype is None else kind)
+    around, graph.scopes = graph.scopes, [s.name for s in scopes]      # of variable scopes alone
+    try:
+        variable = GraphVariable(value, trainable=trainable, name=name, dtype=None if dtype is None else kind)
+    finally:
+        graph.scopes = around
     graph.variables_by_name[full] = variable
     return variable
 

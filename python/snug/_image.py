@@ -133,3 +133,26 @@ def non_max_suppression(boxes, scores, max_output_size, iou_threshold=0.5, score
         if not np.any(common > float(iou_threshold) * union):
             kept.append(i)
     return tf.constant(np.array(kept, "int32"))
+
+
+_COLOURS = ((1, 1, 0, 1), (0, 0, 1, 1), (1, 0, 0, 1), (0, 1, 0, 1), (.5, 0, .5, 1), (.5, .5, 0, 1), (.5, 0, 0, 1), (0, 0, .5, 1), (0, 1, 1, 1),
+            (1, 0, 1, 1))
+
+
+def draw_bounding_boxes(images, boxes, colors=None, name=None):
+    """Lines of a pixel; boxes are (top, left, bottom, right) as parts of the picture, and colours come in turn."""
+    images, boxes = tf.convert_to_tensor(images), tf.convert_to_tensor(boxes)
+    n, height, width, depth = images.shape
+    colors = tf.convert_to_tensor(([[1.0]] if depth == 1 else _COLOURS) if colors is None else colors, dtype=tf.float32)
+    if colors.shape[1] < depth:
+        raise tf.errors.InvalidArgumentError(None, None, f"colors have {colors.shape[1]} channels, the pictures {depth}")
+    colors = colors[:, :depth]
+    ends = tf.cast(boxes * tf.constant([height - 1, width - 1] * 2, boxes.dtype), tf.int32)
+    row, column = tf.range(height)[None, :, None], tf.range(width)[None, None, :]
+    for i in range(boxes.shape[1]):
+        top, left, bottom, right = (ends[:, i, k][:, None, None] for k in range(4))
+        across = ((row == top) | (row == bottom)) & (column >= left) & (column <= right)
+        down = ((column == left) | (column == right)) & (row >= top) & (row <= bottom)
+        lines = (across | down) & (top <= bottom) & (left <= right)
+        images = tf.where(lines[..., None], tf.cast(colors[i % colors.shape[0]], images.dtype), images)
+    return images

@@ -39,10 +39,11 @@ SCOPES = ThreadList()           # the paths of open name scopes, outermost first
 
 
 class name_scope(contextlib.ContextDecorator):
-    """What variables made inside are called begins with it. A name that ends with a slash is a whole path."""
+    """What variables made inside are called begins with it, in a v1 graph operations, too. A name that ends with a slash is a whole path."""
 
-    def __init__(self, name, *ignored, **more):
-        self._name = name or ""
+    def __init__(self, name=None, default_name=None, values=None, **ignored):
+        self._name = name or (default_name if isinstance(default_name, str) else None) or ""
+        self._graphs = []
 
     @property
     def name(self):
@@ -51,10 +52,18 @@ class name_scope(contextlib.ContextDecorator):
     def __enter__(self):
         around = SCOPES[-1] if SCOPES else ""
         SCOPES.append(self._name if self._name.endswith("/") or not self._name else f"{around}{self._name}/")
-        return SCOPES[-1]
+        if graph() is None:
+            self._graphs.append(None)
+            return SCOPES[-1]
+        within = graph().get_default_graph()
+        self._graphs.append((within, within.scopes))
+        return within.open_scope(self._name)
 
     def __exit__(self, *exception):
         SCOPES.pop()
+        entered = self._graphs.pop()
+        if entered is not None:
+            entered[0].scopes = entered[1]
         return False
 
 
@@ -83,14 +92,6 @@ def executing_eagerly():
 
 def inside_function():
     return _C.is_tracing()
-
-
-class Graph:
-    """There is one recording; as_default() is there for the sake of scripts that say it."""
-
-    @contextlib.contextmanager
-    def as_default(self):
-        yield self
 
 
 class Operation:

@@ -1,9 +1,13 @@
 """Functions of tf that are a few others: over lists of tensors, over shapes, or made of what is in the table."""
 import functools
+import math
+from collections import namedtuple
 
 from snug import _C
 from snug._lazy import tf
 from snug._types import Peek, TensorShape
+
+MaxPoolWithArgmax = namedtuple("MaxPoolWithArgmax", ["output", "argmax"])
 
 
 def _values(t):
@@ -192,3 +196,90 @@ def _initializer(name):
 random_normal_initializer, random_uniform_initializer = _initializer("RandomNormal"), _initializer("RandomUniform")
 constant_initializer, zeros_initializer, ones_initializer = (_initializer("Constant"), _initializer("Zeros"),
                                                              _initializer("Ones"))
+
+
+# --- blocks of pixels as rows of the batch ---------------------------------------------------------------
+def _blocks(block_shape, borders, word):
+    """Extents of blocks, and pairs of borders, as numbers."""
+    plain = lambda v: v.numpy().tolist() if hasattr(v, "numpy") else v.tolist() if hasattr(v, "tolist") else v
+    block, pairs = plain(block_shape), plain(borders)
+    block = [block] * 2 if isinstance(block, int) else list(block)
+    pairs = [list(plain(p)) for p in pairs]
+    if not all(isinstance(n, int) and n > 0 for n in block) or [len(p) for p in pairs] != [2] * len(block):
+        raise ValueError(f"block_shape must have whole numbers from 1 and {word} a pair for each. Received: block_shape={block},"
+                         f" {word}={pairs}")
+    return block, pairs
+
+
+def space_to_batch(input, block_shape, paddings, name=None):  # noqa: A002
+    x = tf.convert_to_tensor(input)
+    block, paddings = _blocks(block_shape, paddings, "paddings")
+    m, rest = len(block), x.shape[len(block) + 1:]
+    x = tf.pad(x, [[0, 0]] + paddings + [[0, 0]] * len(rest))
+    sizes = x.shape[1:m + 1]
+    if any(n % k for n, k in zip(sizes, block)):
+        raise tf.errors.InvalidArgumentError(None, None, f"padded extents {list(sizes)} are not multiples of block_shape {block}")
+    parts = [part for n, k in zip(sizes, block) for part in (n // k, k)]
+    x = tf.reshape(x, [x.shape[0], *parts, *rest])
+    order = [2 * i + 2 for i in range(m)] + [0] + [2 * i + 1 for i in range(m)]
+    x = tf.transpose(x, order + list(range(2 * m + 1, len(x.shape))))
+    return tf.reshape(x, [-1, *x.shape[m + 1:]])
+
+
+def batch_to_space(input, block_shape, crops, name=None):  # noqa: A002
+    x = tf.convert_to_tensor(input)
+    block, crops = _blocks(block_shape, crops, "crops")
+    m, sizes, rest = len(block), x.shape[1:len(block) + 1], x.shape[len(block) + 1:]
+    if x.shape[0] % math.prod(block):
+        raise tf.errors.InvalidArgumentError(None, None, f"a batch of {x.shape[0]} is not a multiple of the {math.prod(block)} places of a block")
+    x = tf.reshape(x, [*block, x.shape[0] // math.prod(block), *sizes, *rest])
+    order = [m] + [axis for i in range(m) for axis in (m + 1 + i, i)]
+    x = tf.transpose(x, order + list(range(2 * m + 1, len(x.shape))))
+    x = tf.reshape(x, [x.shape[0], *(n * k for n, k in zip(sizes, block)), *rest])
+    inner = tuple(slice(low, n * k - high) for n, k, (low, high) in zip(sizes, block, crops))
+    return x[(slice(None), *inner)]
+
+
+# --- the largest of windows, and where it was ----------------------------------------------------------------
+def _pair_of(value):
+    value = [value] if isinstance(value, int) else list(value)
+    return {1: value * 2, 2: value, 4: value[1:3]}[len(value)]
+
+
+def _window(extent, size, step, padding):
+    """(border before, border after) of one axis."""
+    if padding.upper() == "VALID":
+        return 0, 0
+    border = max((-(-extent // step) - 1) * step + size - extent, 0)
+    return border // 2, border - border // 2
+
+
+def max_pool_with_argmax(input, ksize, strides, padding, data_format="NHWC", output_dtype=None, include_batch_in_index=False,  # noqa: A002
+                         name=None):
+    """The places are numbers of elements in a flat picture, or in a flat batch of them."""
+    if data_format != "NHWC":
+        raise ValueError("Attr 'data_format' of 'MaxPoolWithArgmax' must be 'NHWC'")
+    x, kind = tf.convert_to_tensor(input), tf.as_dtype(output_dtype or tf.int64)
+    (kh, kw), (sh, sw), (n, height, width, channels) = _pair_of(ksize), _pair_of(strides), x.shape
+    rows, columns = _window(height, kh, sh, padding), _window(width, kw, sw, padding)
+    wide = tf.pad(x, [[0, 0], rows, columns, [0, 0]], constant_values=x.dtype.min)
+    patches = tf.image.extract_patches(wide, [1, kh, kw, 1], [1, sh, sw, 1], [1, 1, 1, 1], "VALID")
+    _, down, across, _ = patches.shape
+    at = tf.argmax(tf.reshape(patches, [n, down, across, kh * kw, channels]), 3)
+    y = tf.reshape(tf.range(down, dtype=tf.int64) * sh - rows[0], [1, down, 1, 1]) + at // kw
+    place = y * width + tf.reshape(tf.range(across, dtype=tf.int64) * sw - columns[0], [1, 1, across, 1]) + at % kw
+    if include_batch_in_index:
+        place += tf.reshape(tf.range(n, dtype=tf.int64) * (height * width), [n, 1, 1, 1])
+    places = place * channels + tf.range(channels, dtype=tf.int64)
+    return MaxPoolWithArgmax(tf.nn.max_pool(x, [kh, kw], [sh, sw], padding.upper()), tf.cast(places, kind))
+
+
+# --- special functions ------------------------------------------------------------------------------------
+def lbeta(x, name=None):
+    """The logarithm of the beta function of each last axis; of none it is infinite."""
+    x = tf.convert_to_tensor(x)
+    return tf.reduce_sum(tf.math.lgamma(x), -1) - tf.math.lgamma(tf.reduce_sum(x, -1))
+
+
+def erfcinv(x, name=None):
+    return tf.math.ndtri(tf.convert_to_tensor(x) * 0.5) * -math.sqrt(0.5)

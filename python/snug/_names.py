@@ -43,12 +43,14 @@ PYTHON = {
             " random.poisson:poisson random.stateless_gamma:stateless_gamma"
             " tensor_scatter_nd_max tensor_scatter_nd_min random_normal_initializer constant_initializer zeros_initializer"
             " ones_initializer random_uniform_initializer linalg.adjoint:adjoint bitcast linalg.pinv:pinv"
-            " linalg.matrix_rank:matrix_rank linalg.expm:expm"),
+            " linalg.matrix_rank:matrix_rank linalg.expm:expm space_to_batch batch_to_space space_to_batch_nd:space_to_batch"
+            " nn.space_to_batch:space_to_batch nn.max_pool_with_argmax:max_pool_with_argmax math.lbeta:lbeta math.erfcinv:erfcinv"),
     **_from("snug._nest", "flatten pack_sequence_as map_structure assert_same_structure is_nested", "nest."),
     **_from("snug._misc", "device name_scope print Module init_scope control_dependencies executing_eagerly py_function"
             " numpy_function is_symbolic_tensor inside_function get_static_value Assert ensure_shape"
             " identity_n newaxis timestamp get_logger guarantee_const:identity_of"
-            " grad_pass_through Graph Operation"),
+            " grad_pass_through Operation"),
+    **_from("snug._graph", "Graph"),
     **_from("snug._misc", "Assert assert_equal assert_near assert_greater assert_less assert_greater_equal assert_less_equal"
             " assert_none_equal assert_positive assert_negative assert_non_negative assert_non_positive assert_rank"
             " assert_rank_at_least assert_shapes assert_type assert_all_finite check_numerics enable_check_numerics"
@@ -90,7 +92,7 @@ PYTHON = {
     **_from("snug._image", "resize resize_with_pad ResizeMethod adjust_brightness adjust_contrast adjust_saturation adjust_hue"
             " random_brightness random_contrast random_saturation random_hue stateless_random_brightness stateless_random_contrast"
             " stateless_random_saturation stateless_random_hue stateless_random_flip_up_down non_max_suppression"
-            " random_jpeg_quality stateless_random_jpeg_quality", "image."),
+            " random_jpeg_quality stateless_random_jpeg_quality draw_bounding_boxes", "image."),
     **_from("snug._image", "is_jpeg", "io."),
     **_from("snug._sparse", "SparseTensor to_dense from_dense eye reorder reshape transpose expand_dims slice concat retain split fill_empty_rows"
             " map_values add maximum minimum softmax reduce_sum reduce_max sparse_dense_matmul to_indicator bincount segment_sum segment_mean",

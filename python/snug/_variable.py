@@ -42,6 +42,9 @@ class Variable(_C.Variable):
         self = cls.make(initial_value, dtype, True if trainable is None else bool(trainable),
                         _misc.scoped(name) if _misc.SCOPES else name)
         self.constraint = constraint
+        if shape is not None and not tf.TensorShape(shape).is_compatible_with(self.shape):
+            raise ValueError(f"In this `tf.Variable` creation, the initial value's shape ({self.shape}) is not compatible with the"
+                             f" explicitly supplied `shape` argument ({shape}).")
         return self
 
     constraint = None

@@ -6,6 +6,7 @@ import os
 import pickle
 import tempfile
 import unittest
+import zipfile
 
 import numpy as np
 
@@ -372,6 +373,19 @@ class Datasets(unittest.TestCase):
         with open(os.path.join(self.at, "a.txt"), "w") as file:
             file.write("text")
         self.assertEqual(tf.keras.utils.get_file("a.txt", "https://nowhere/a.txt"), os.path.join(self.at, "a.txt"))
+
+    def test_get_file_takes_it_anew_and_unpacks_what_it_is_told(self):
+        origin, get = os.path.join(self.at, "from.zip"), lambda **more: tf.keras.utils.get_file("a", "file://" + origin, **more)
+        for word in ("old", "new"):
+            with zipfile.ZipFile(origin, "w") as file:
+                file.writestr(word, word)
+            self.assertEqual(os.listdir(get(extract=True)), ["old"])
+        self.assertEqual(os.listdir(get(extract=True, force_download=True)), ["new"])
+        self.assertEqual(os.listdir(get(extract=True, archive_format=["tar", "zip"], force_download=True)), ["new"])
+        for other in ("tar", None):
+            with self.assertWarnsRegex(UserWarning, "Could not extract"):
+                get(extract=True, archive_format=other, force_download=True)
+        self.assertRaises(NotImplementedError, get, extract=True, archive_format="rar", force_download=True)
 
 
 class Plans(unittest.TestCase):

@@ -90,6 +90,9 @@ def __getattr__(name):
         raise AttributeError(name)
     if name in ("train", "losses", "layers", "logging", "summary", "initializers"):
         return importlib.import_module("snug.compat_v1." + name) if name != "initializers" else _initializers()
+    if name == "metrics":
+        raise AttributeError("tf.compat.v1.metrics is not in Snug: metrics that are operations of a graph; tf.keras.metrics are objects"
+                             " that are given the values which a session has run")
     if name in _initial:
         return getattr(importlib.import_module("snug.compat_v1.layers"), name)
     path, _, last = _RENAMED.get(name, name).rpartition(".")

@@ -1,6 +1,7 @@
 """keras.utils."""
 import sys
 import time
+import warnings
 
 from snug import _C
 from snug.keras._data import Stream  # noqa: F401
@@ -76,7 +77,7 @@ def get_file(fname=None, origin=None, untar=False, md5_hash=None, file_hash=None
     folder = os.path.join(cache_dir, cache_subdir) if cache_dir else os.path.join(os.path.dirname(datasets.cache_folder()), cache_subdir)
     path = os.path.join(folder, name)           # a whole path stays what it is
     local = str(origin or "").removeprefix("file://")
-    if not os.path.exists(path) and os.path.exists(local):
+    if (force_download or not os.path.exists(path)) and os.path.exists(local):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         shutil.copy(local, path + ".part")
         os.replace(path + ".part", path)
@@ -86,8 +87,13 @@ def get_file(fname=None, origin=None, untar=False, md5_hash=None, file_hash=None
         _verify(path, file_hash or md5_hash, hash_algorithm if file_hash else "md5")
     if (extract or untar) and os.path.isfile(path):
         target = path + "_extracted"
+        if force_download:
+            shutil.rmtree(target, ignore_errors=True)
         if not os.path.exists(target):
             shutil.rmtree(target + ".part", ignore_errors=True)     # of one that was interrupted
+            if not _is_archive(path, "tar" if untar else archive_format):
+                warnings.warn("Could not extract archive.", stacklevel=2)
+                return target
             _unpack(path, target + ".part")
             os.replace(target + ".part", target)
         return target
@@ -106,12 +112,24 @@ def _verify(path, wanted, algorithm):
                          " file there")
 
 
+def _is_archive(path, formats):
+    """Whether it is one of these: "tar", "zip", a list of them, "auto" (both) or None."""
+    import tarfile
+    import zipfile
+    tests = {"tar": tarfile.is_tarfile, "zip": zipfile.is_zipfile}
+    formats = list(tests) if formats == "auto" else [formats] if isinstance(formats, str) else formats or []
+    unknown = [f for f in formats if f not in tests]
+    if unknown:
+        raise NotImplementedError(f"keras.utils.get_file: archive_format={unknown[0]!r} is not known; give 'auto', 'tar', 'zip' or None")
+    return any(tests[f](path) for f in formats)
+
+
 def _unpack(path, target):
     """Nothing of an archive lands outside its folder."""
     import shutil
     import tarfile
     if not tarfile.is_tarfile(path):
-        return shutil.unpack_archive(path, target)
+        return shutil.unpack_archive(path, target, "zip")
     with tarfile.open(path) as archive:
         if hasattr(tarfile, "data_filter"):
             return archive.extractall(target, filter="data")
