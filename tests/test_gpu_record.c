@@ -368,6 +368,25 @@ static void test_a_batch_is_brought_while_another_runs(void **state) {
     snug_recorder_destroy(r);
 }
 
+/* The pinned pieces for that are the host's memory: not where its budget is taken up. */
+static void test_a_batch_is_not_brought_ahead_beyond_the_hosts_budget(void **state) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {TALL, WIDE}};
+    snug_error err;
+    snug_recorder *r;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(snug_recorder_create(*state, &r, &err), &err);
+    snug_tensor *x = fresh_tensor(r, &type, 1);
+    expect_ok(run_other(r, &err), &err);
+    const size_t before = tensors_there(r), held = snug_engine_bytes(*state);
+    expect_ok(snug_budget(*state, held + MIB, &err), &err);
+    snug_tensor_bring(x);
+    expect_ok(run_other(r, &err), &err);
+    assert_int_equal(tensors_there(r), before);
+    assert_true(snug_engine_bytes(*state) < held + MIB);
+    snug_tensor_drop(x);
+    snug_recorder_destroy(r);
+}
+
 /* A value that somebody looks at is on both sides: where a step has no room, it leaves the card. */
 static void test_what_is_on_both_sides_leaves_the_card_for_a_step(void **state) {
     const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {TALL, WIDE}};
@@ -468,6 +487,7 @@ int main(void) {
         gpu_test(test_a_batch_larger_than_what_is_left_is_fed_in_slices),
         gpu_test(test_a_batch_that_is_fed_stays_while_its_twin_is_brought),
         gpu_test(test_a_batch_is_brought_while_another_runs),
+        gpu_test(test_a_batch_is_not_brought_ahead_beyond_the_hosts_budget),
         gpu_test(test_what_is_on_both_sides_leaves_the_card_for_a_step),
     };
     return cmocka_run_group_tests_name("gpu_record", tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "memory/engine.h"
+#include "memory/process.h"
 #include "memory/team.h"
 #include "op/abi.h"
 #include "plan/plan.h"
@@ -357,10 +358,27 @@ snug_status sn_gpu_send(sn_gpu_device *d, sn_gpu_copy kind, void *to, const void
     return d->api->copy(d->gpu, kind, 0, to, from, bytes, err);
 }
 
+/* No plan knows of them: where the process has a budget, that must have room for them, too. */
+static snug_status take_pieces(sn_gpu_device *d, snug_error *err) {
+    const size_t budget = snug_budget_bytes(d->engine), bytes = N_PIECES * PIECE_BYTES;
+    sn_process_booking booking = {0};
+    if (budget > 0) {
+        SNUG_TRY(sn_process_book(d->engine, &(sn_process_need){0}, &booking, err));
+        const size_t taken =
+            booking.booked_bytes + sn_process_tables(budget) + snug_engine_bytes(d->engine);
+        if (taken > budget || bytes > budget - taken)
+            return sn_fail(err, SNUG_E_BUDGET,
+                           "no %zu bytes of pinned memory within the budget of %zu bytes; %zu are "
+                           "taken: give more",
+                           bytes, budget, taken);
+    }
+    return d->api->pin(d->gpu, bytes, &d->pieces, err);
+}
+
 snug_status sn_gpu_send_beside(sn_gpu_device *d, void *to, const void *from, size_t bytes,
                                snug_error *err) {
     if (!d->pieces)
-        SNUG_TRY(d->api->pin(d->gpu, N_PIECES * PIECE_BYTES, &d->pieces, err));
+        SNUG_TRY(take_pieces(d, err));
     for (size_t at = 0, k = 0; at < bytes; at += PIECE_BYTES, k = (k + 1) % N_PIECES) {
         const size_t n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
         unsigned char *piece = (unsigned char *)d->pieces + k * PIECE_BYTES;
