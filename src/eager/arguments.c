@@ -7,6 +7,7 @@
 #include "eager/call.h"
 
 #include "base/real.h"
+#include "tensor/feed.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -266,8 +267,19 @@ static snug_dtype own_dtype(const snug_argument *a) {
                                                                 : SNUG_I64;
 }
 
+/* A number beside a tensor of 16 bits is one of them. */
+double sn_fn_rounded(const sn_fn_call *c, double v) {
+    unsigned char half[2];
+    double rounded;
+    const bool is_one = c->half != SNUG_N_DTYPES && !c->wide &&
+                        sn_convert(SNUG_F64, &v, c->half, half, 1, NULL) == SNUG_OK &&
+                        sn_convert(c->half, half, SNUG_F64, &rounded, 1, NULL) == SNUG_OK;
+    return is_one ? rounded : v;
+}
+
 static sn_value scalar(sn_fn_call *c, const snug_argument *a, snug_dtype dtype) {
-    return sn_build_scalar(c->b, dtype, number_of(a));
+    const double v = number_of(a);
+    return sn_build_scalar(c->b, dtype, dtype == SNUG_F32 ? sn_fn_rounded(c, v) : v);
 }
 
 /* What a dtype that is only stored is computed in; any other is its own. */
@@ -307,7 +319,9 @@ static bool is_one_of(const char *names, const char *const *words, size_t n) {
 
 /* Whether the whole numbers of a result are places and counts, whatever the operands are. */
 static bool gives_places(const sn_fn_call *c, int result) {
-    static const char *const all[] = {"argmax", "argmin", "argsort", "rank", "nonzero", "digitize"};
+    static const char *const all[] = {"argmax",   "argmin",   "argsort",       "rank",
+                                      "nonzero",  "digitize", "count_nonzero", "searchsorted",
+                                      "bincount", "to_int32", "to_int64"};
     static const char *const behind[] = {"top_k", "unique", "unique_with_counts"};
     if (is_one_of(c->names, behind, sizeof behind / sizeof *behind))
         return result > 0;
@@ -321,17 +335,78 @@ static bool asks_for_dtype(const sn_fn_call *c) {
     return asked;
 }
 
+/* Bits of the widest whole numbers there are among the data. */
+typedef struct {
+    int with_sign, without;
+} widths;
+
+static void note_width(const sn_fn_call *c, const snug_argument *a, widths *w) {
+    const snug_dtype dtype =
+        a->kind == SNUG_ARG_TENSOR ? snug_tensor_type(a->tensor)->dtype : SNUG_BOOL;
+    if (!sn_dtype_is_int(dtype) || (!c->promotes && (w->with_sign || w->without)))
+        return; /* without promotion the first is what the others are, too */
+    const bool counts = dtype == SNUG_U8 || dtype == SNUG_U16 || dtype == SNUG_U32;
+    int *const most = counts ? &w->without : &w->with_sign;
+    const int bits = (int)snug_dtype_bytes(dtype) * 8;
+    *most = bits > *most ? bits : *most;
+}
+
+static snug_dtype of_width(int bits, bool has_sign) {
+    return bits == 8    ? (has_sign ? SNUG_I8 : SNUG_U8)
+           : bits == 16 ? (has_sign ? SNUG_I16 : SNUG_U16)
+           : bits == 32 ? (has_sign ? SNUG_I32 : SNUG_U32)
+                        : SNUG_I64;
+}
+
+/* Arguments of these kinds. */
+static widths widths_of(const sn_fn_call *c, const char *kinds) {
+    widths w = {0, 0};
+    const char *entry = c->signature;
+    for (int i = 0; i < c->n_args; i++, entry = skip_entries(entry, 1)) {
+        const size_t colon = strcspn(entry, ": ");
+        if (entry[colon] != ':' || !strchr(kinds, entry[colon + 1]))
+            continue;
+        note_width(c, &c->arg[i], &w);
+        for (int k = 0; c->arg[i].kind == SNUG_ARG_LIST && k < c->arg[i].list.n; k++)
+            note_width(c, &c->arg[i].list.items[k], &w);
+    }
+    return w;
+}
+
+/* The dtype of the whole numbers that a result is made of: that of the data, or the smallest that
+ * holds all of several. Beside data of kind T or V what has a dtype of its own (kind O) are places.
+ * SNUG_N_DTYPES: there are none. */
+static snug_dtype whole_dtype(const sn_fn_call *c) {
+    const bool beside = strstr(c->signature, ":T") || strstr(c->signature, ":V");
+    const widths w = widths_of(c, beside ? "TVQ" : "OQ");
+    if (w.without == 0)
+        return w.with_sign ? of_width(w.with_sign, true) : SNUG_N_DTYPES;
+    if (w.with_sign == 0)
+        return of_width(w.without, false);
+    return of_width(w.with_sign > 2 * w.without ? w.with_sign : 2 * w.without, true);
+}
+
+/* Whole numbers, computed as wider ones, in the dtype that they are given in. */
+static sn_value cut(sn_fn_call *c, int i) {
+    static const char *const sums[] = {"sum", "prod"};
+    const sn_value v = c->out[i];
+    const snug_dtype whole = whole_dtype(c);
+    if (whole == SNUG_N_DTYPES || whole == computed_as(whole) ||
+        sn_fn_dtype_of(c, v) != computed_as(whole) || asks_for_dtype(c) || gives_places(c, i))
+        return v;
+    if (c->promotes && is_one_of(c->names, sums, sizeof sums / sizeof *sums)) /* of 32 bits */
+        return whole == SNUG_I16 ? v : sn_build_cast(c->b, v, SNUG_U32);
+    return sn_build_cast(c->b, v, whole);
+}
+
 /* A result that was asked for in a dtype is in it. */
 sn_value sn_fn_result(sn_fn_call *c, int i) {
     const sn_value v = c->out[i];
-    if (sn_fn_failed(c) || (c->half == SNUG_N_DTYPES && c->narrow == SNUG_N_DTYPES))
+    if (sn_fn_failed(c) || (c->half == SNUG_N_DTYPES && c->narrow == SNUG_N_DTYPES && !c->promotes))
         return v;
-    const snug_dtype dtype = sn_fn_dtype_of(c, v);
+    if (c->half == SNUG_N_DTYPES || sn_fn_dtype_of(c, v) != SNUG_F32)
+        return cut(c, i);
     const bool asked = asks_for_dtype(c);
-    if (c->narrow != SNUG_N_DTYPES && dtype == computed_as(c->narrow))
-        return asked || gives_places(c, i) ? v : sn_build_cast(c->b, v, c->narrow);
-    if (c->half == SNUG_N_DTYPES || dtype != SNUG_F32)
-        return v;
     if (c->wide && !c->promotes && !asked)
         sn_fn_refuse(c, SNUG_E_SHAPE, "a tensor of %s beside wider ones; cast it",
                      snug_dtype_name(c->half));
@@ -486,7 +561,11 @@ int sn_fn_values(sn_fn_call *c, int i, sn_value *out, int max) {
         out[k] = is_number(&items[k]) ? SN_NO_VALUE : value_of(c, &items[k]);
         if (!sn_value_ok(out[k]))
             continue;
-        const snug_dtype own = sn_fn_type(c, out[k]).dtype;
+        if (c->narrow != SNUG_N_DTYPES && !c->promotes && differ(&items[0], &items[k]))
+            sn_fn_refuse(c, SNUG_E_SHAPE, "tensors of %s and %s; cast one",
+                         snug_dtype_name(snug_tensor_type(items[0].tensor)->dtype),
+                         snug_dtype_name(snug_tensor_type(items[k].tensor)->dtype));
+        const snug_dtype own = sn_fn_dtype_of(c, out[k]);
         dtype = dtype == SNUG_N_DTYPES ? own : c->promotes ? common(dtype, own) : dtype;
     }
     for (int k = 0; k < n && dtype == SNUG_N_DTYPES; k++)

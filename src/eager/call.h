@@ -91,6 +91,8 @@ sn_value sn_fn_use(sn_fn_call *c, snug_tensor *t);
 /* Result i as the function gives it: what was computed for halves is rounded to their dtype, what
  * was for narrow whole numbers is cut to theirs. */
 sn_value sn_fn_result(sn_fn_call *c, int i);
+/* A number as it is beside the tensors used so far: beside halves rounded to their dtype. */
+double sn_fn_rounded(const sn_fn_call *c, double v);
 /* Argument i in a dtype of its own: numbers are f32, i32 or bool. SN_NO_VALUE: not given. */
 sn_value sn_fn_value(sn_fn_call *c, int i);
 /* In a float dtype where the function promotes; else as it is. */

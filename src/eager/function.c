@@ -115,8 +115,7 @@ static snug_status list_tensor(sn_fn_call *c, snug_argument *a, snug_dtype like,
                        (int)strcspn(c->names, " "), c->names);
     const bool empty = s.depth < 0;
     s.type.dtype = s.real || empty ? SNUG_F32 : s.truth ? SNUG_BOOL : s.wide ? SNUG_I64 : SNUG_I32;
-    const bool takes = like != SNUG_N_DTYPES &&
-                       (empty || sn_dtype_is_float(like) || !s.real) &&
+    const bool takes = like != SNUG_N_DTYPES && (empty || sn_dtype_is_float(like) || !s.real) &&
                        (like != SNUG_BOOL || s.truth);
     s.type.dtype = takes ? like : s.type.dtype;
     void *data;

@@ -274,13 +274,14 @@ static double span_of(snug_dtype dtype) {
            : dtype == SNUG_I8  ? 127
            : dtype == SNUG_I16 ? INT16_MAX
            : dtype == SNUG_U16 ? UINT16_MAX
+           : dtype == SNUG_U32 ? UINT32_MAX
                                : (double)INT32_MAX;
 }
 
 /* As the picture came, before it was widened to be computed with. */
 static snug_dtype dtype_of(const sn_fn_call *c, sn_value x) {
     const snug_dtype is = sn_fn_type(c, x).dtype;
-    return is == SNUG_I32 && c->narrow != SNUG_N_DTYPES ? c->narrow : is;
+    return (is == SNUG_I32 || is == SNUG_I64) && c->narrow != SNUG_N_DTYPES ? c->narrow : is;
 }
 
 sn_value sn_fn_unit_picture(sn_fn_call *c, sn_value x) {

@@ -448,9 +448,10 @@ void sn_fn_one_hot(sn_fn_call *c) {
                plain = on.kind == SNUG_ARG_NONE && off.kind == SNUG_ARG_NONE;
     const snug_dtype whole = on.kind == SNUG_ARG_BOOL ? SNUG_BOOL : SNUG_I32,
                      dtype = sn_fn_dtype(c, "dtype", plain || real ? SNUG_F32 : whole);
-    const bool truth = dtype == SNUG_BOOL;
+    const bool truth = dtype == SNUG_BOOL,
+               stored = dtype == SNUG_I16 || dtype == SNUG_U16 || dtype == SNUG_U32;
     const sn_one_hot spec = {.depth = sn_fn_int(c, keras ? "num_classes" : "depth"),
-                             .dtype = truth ? SNUG_I32 : dtype,
+                             .dtype = truth || stored ? SNUG_I32 : dtype,
                              .axis = sn_fn_given(c, "axis") ? (int)sn_fn_int(c, "axis") : -1,
                              .on = 1};
     const sn_value at = indices_of(c, 0);
@@ -462,6 +463,8 @@ void sn_fn_one_hot(sn_fn_call *c) {
     c->out[0] = plain || truth ? hot : sn_fn_affine(c, hot, high - low, low);
     if (truth)
         c->out[0] = sn_build_equal(c->b, hot, sn_fn_like(c, hot, high == 0 ? 0 : 1));
+    else if (stored)
+        c->out[0] = sn_build_cast(c->b, c->out[0], dtype);
 }
 
 /* Which classes an example has: the largest of its one-hot rows. */

@@ -150,6 +150,7 @@ static bool is_number_beside(sn_fn_call *c, int number, int tensor, double *v, s
     if (!sn_fn_number(c, number, v) || sn_fn_number(c, tensor, &other))
         return false;
     *x = sn_fn_value(c, tensor);
+    *v = sn_fn_rounded(c, *v);
     return sn_dtype_is_float(sn_fn_dtype_of(c, *x));
 }
 

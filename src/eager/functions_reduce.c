@@ -23,12 +23,21 @@ static sn_value summand(sn_fn_call *c, int i) {
                                                               : x;
 }
 
+/* And numbers of 8 bits in 32, with a sign or without as they are. */
+static void sum_up(sn_fn_call *c, sn_op op) {
+    const sn_value x = summand(c, 0);
+    const snug_dtype dtype = sn_fn_dtype_of(c, x);
+    const bool grows = c->promotes && (dtype == SNUG_I8 || dtype == SNUG_U8);
+    const sn_value sum = reduced(c, op, grows ? sn_build_cast(c->b, x, SNUG_I32) : x);
+    c->out[0] = grows && dtype == SNUG_U8 ? sn_build_cast(c->b, sum, SNUG_U32) : sum;
+}
+
 void sn_fn_sum(sn_fn_call *c) {
-    c->out[0] = reduced(c, SN_OP_sum, summand(c, 0));
+    sum_up(c, SN_OP_sum);
 }
 
 void sn_fn_prod(sn_fn_call *c) {
-    c->out[0] = reduced(c, SN_OP_prod, summand(c, 0));
+    sum_up(c, SN_OP_prod);
 }
 
 void sn_fn_max(sn_fn_call *c) {
