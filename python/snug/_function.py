@@ -11,6 +11,7 @@ import inspect
 import sys
 import types
 import weakref
+from collections import namedtuple
 
 from snug import _C, _nest, _tape
 from snug._threads import ThreadList
@@ -225,7 +226,7 @@ class _Trace:
 
     def take_apart(self, result):
         """Tensors of the result; what is none stays as it is."""
-        self.shape = result
+        result = _nest.map_structure(_rows_apart, result) if _nest.is_nested(result) else _rows_apart(result)
         flat = _nest.flatten(result)
         outputs, self.others = [], []
         for value in flat:
@@ -253,7 +254,23 @@ class _Trace:
         flat = [value if as_is else next(made) for as_is, value in self.others]
         for inputs, kwargs, shown in self.prints:
             _print(inputs, kwargs, [next(made) for _ in shown])
-        return _nest.pack_sequence_as(self.shape, flat) if self.kinds else flat[0]
+        return _rows_together(_nest.pack_sequence_as(self.shape, flat)) if self.kinds else flat[0]
+
+
+class _Rows(namedtuple("_Rows", "values indices dense_shape")):
+    """tf.IndexedSlices, taken apart."""
+
+
+def _rows_apart(value):
+    from snug._variable import IndexedSlices
+    return _Rows(value.values, value.indices, value.dense_shape) if isinstance(value, IndexedSlices) else value
+
+
+def _rows_together(result):
+    from snug._variable import IndexedSlices
+    if isinstance(result, _Rows):
+        return IndexedSlices(*result)
+    return _nest._rebuild(result, [_rows_together(part) for part in _nest._parts(result)]) if _nest.is_nested(result) else result
 
 
 def name_of(tensor):

@@ -202,7 +202,8 @@ def _typed(out, kinds):
 def is_tensor(x):
     """Also of texts, and of parts of elements in a function that a pipeline repeats."""
     from snug._strings import StringTensor
-    return _C.is_tensor(x) or isinstance(x, StringTensor) or hasattr(x, "_slot")
+    from snug._variable import IndexedSlices
+    return _C.is_tensor(x) or isinstance(x, (StringTensor, IndexedSlices)) or hasattr(x, "_slot")
 
 
 def is_symbolic_tensor(tensor):

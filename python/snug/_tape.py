@@ -269,7 +269,7 @@ def _with_own(f, args, kwargs):
     ACTIVE[:] = [watching]
     try:
         result, gradient = f(*packed, **kwargs)
-        used = _variables_of(gradient, watching)
+        used = _variables_of(gradient, watching, tensors)
         outputs = [tf.stop_gradient(tf.convert_to_tensor(y)) for y in _nest.flatten(result)]   # also where it is an argument
     finally:
         watching._release()
@@ -285,12 +285,16 @@ def _with_own(f, args, kwargs):
     return _nest.pack_sequence_as(result, outputs) if _nest.is_nested(result) else outputs[0]
 
 
-def _variables_of(gradient, tape):
-    """The variables that the function has read, where its gradient asks for them: it has an argument of that name."""
+def _variables_of(gradient, tape, given):
+    """The variables that the function has read and was not given: its gradient has an argument for them."""
     import inspect
     parameters = inspect.signature(gradient).parameters
     asks = "variables" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    return list(tape._watched()) if asks else []
+    used = [v for v in tape._watched() if not any(v is x for x in given)]
+    if used and not asks:
+        raise TypeError("If using @custom_gradient with a function that uses variables, then grad_fn must accept a 'variables' keyword"
+                        " argument.")
+    return used
 
 
 def _of_arguments_and_variables(gradient, variables):

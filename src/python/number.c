@@ -12,7 +12,7 @@ typedef struct {
 static int is_operand(PyObject *o) {
     return py_is_number(o) || py_is_tensor(o) || PyList_Check(o) || PyTuple_Check(o) ||
            py_is_array(o) || o == Py_None || PyUnicode_Check(o) ||
-           PyObject_HasAttr(o, py.str_array);
+           PyObject_HasAttr(o, py.str_array) || PyObject_HasAttrString(o, "__tf_tensor__");
 }
 
 static int take_tensor(PyObject *o, operand *out) {
