@@ -1,5 +1,12 @@
 """Lists that each thread has for itself: tapes that record, traces that are open."""
+import concurrent.futures
 import threading
+
+
+def aside(function):
+    """On a thread of its own: its recording is no part of a trace that is open here."""
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        thread.submit(function).result()
 
 
 class ThreadList(threading.local):

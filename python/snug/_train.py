@@ -1,23 +1,56 @@
 """tf.train: checkpoints of variables, one .npz file each, named as TensorFlow names its own; not TensorFlow's format."""
 import os
 import re
+import weakref
 
 from snug import _C
+from snug._threads import aside
+
+PENDING = []    # what was restored before its variable was made
 
 
-PENDING = []    # (weak reference to a Checkpoint, {path: array}) of what was restored before its variable was made
+class _Late:
+    """Arrays of a checkpoint that no variable has taken yet. It holds none of the objects, and needs no Checkpoint to go on."""
+
+    def __init__(self, checkpoint, arrays):
+        self.checkpoint, self.arrays = _weak(checkpoint), arrays
+        self.parts = [(name, _weak(value)) for name, value in [("", checkpoint._root), *checkpoint._objects.items()] if value is not None]
+
+    def variables(self):
+        """{path: variable} as of now; None: all objects are gone."""
+        checkpoint, out = self.checkpoint(), {}
+        if checkpoint is not None:
+            return checkpoint._all()
+        there = [(name, part()) for name, part in self.parts if part() is not None]
+        for name, value in there:
+            _variables(name, value, out, set())
+        return out if there else None
+
+
+def _weak(value):
+    try:
+        return weakref.ref(value)
+    except TypeError:           # a list
+        return lambda: value
 
 
 def settle():
-    """Gives variables that were made since a restore what the checkpoint holds for them."""
-    for entry in list(PENDING):
-        checkpoint, arrays = entry[0](), entry[1]
-        if checkpoint is None or not arrays:
-            PENDING.remove(entry)
+    """Gives variables that were made since a restore what the checkpoint holds for them; once, not as a part of a trace."""
+    for late in list(PENDING):
+        mine = late.variables()
+        if mine is None or not late.arrays:
+            PENDING.remove(late)
             continue
-        for path, variable in checkpoint._all().items():
-            if path in arrays and _fits(variable, arrays[path]):
-                variable.assign(arrays.pop(path))
+        found = [(mine[path], late.arrays.pop(path)) for path in list(late.arrays) if path in mine and _fits(mine[path], late.arrays[path])]
+        if found and _C.is_tracing():
+            aside(lambda: _assign_all(found))
+        else:
+            _assign_all(found)
+
+
+def _assign_all(pairs):
+    for variable, array in pairs:
+        variable.assign(array)
 
 
 def _fits(variable, array):
@@ -111,7 +144,6 @@ class Checkpoint:
 
     def read(self, save_path, options=None):
         import numpy as np
-        import weakref
         if save_path is None:
             return _Status(set(), set())
         save_path = os.fspath(save_path)
@@ -131,7 +163,7 @@ class Checkpoint:
             self.save_counter.assign(file["__step__"])
             later = {name: file[name] for name in set(file.files) - read - {"__step__"}}
         if later:
-            PENDING.append((weakref.ref(self), later))
+            PENDING.append(_Late(self, later))
         return _Status(set(mine) - read, later)
 
     restore = read

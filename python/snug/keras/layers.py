@@ -1,12 +1,12 @@
 """keras.layers: one class per layer of the engine, with Keras' arguments; and those that are Python's: Lambda, wrappers of
 custom layers, Input."""
 import collections
-import concurrent.futures
 import contextlib
 import json
 
 from snug import _C, _nest
 from snug._lazy import tf as _tf
+from snug._threads import aside
 from snug.keras import _layer, _serial, _signatures, _symbolic
 from snug.keras._layer import InputSpec, Layer
 from snug.keras._names import auto_name
@@ -17,12 +17,6 @@ _C.set_variable_class(KerasVariable)
 
 
 _NOT_THE_ENGINES = ("use_cudnn", "implementation", "weights", "unroll", "reset_after_build", "input_axes", "output_axes")
-
-
-def _aside(function):
-    """On a thread of its own: its recording is no part of a trace that is open here."""
-    with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        thread.submit(function).result()
 
 
 _PER_AXIS = ("kernel_size", "strides", "dilation_rate", "pool_size", "size", "output_padding")
@@ -191,7 +185,7 @@ class _Built(Layer):
             self.trainable = False
         if self._values.get("weights") is not None and self._own:
             given = self._values.pop("weights")
-            _aside(lambda: self.set_weights(given if isinstance(given, (list, tuple)) else [given]))
+            aside(lambda: self.set_weights(given if isinstance(given, (list, tuple)) else [given]))
 
     def _watch(self, variable):
         """The regulariser and the constraint that are the user's, and every constraint: an optimizer applies them."""
@@ -208,7 +202,7 @@ class _Built(Layer):
         for key in _keys_of(variable, "initializer"):
             function = self._values.get(key)
             if _of_python(key, function):
-                _aside(lambda: variable.assign(_tf.cast(function(tuple(variable.shape), dtype=variable.dtype), variable.dtype)))
+                aside(lambda: variable.assign(_tf.cast(function(tuple(variable.shape), dtype=variable.dtype), variable.dtype)))
                 return
 
     @property
