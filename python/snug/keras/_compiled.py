@@ -68,7 +68,7 @@ class CompileLoss(_PerOutput):
         for k, ((loss, weight), output) in enumerate(zip(self._rows, _nest.flatten(y_pred))):
             if loss is None:
                 continue
-            value = loss(self._pick(y, y_pred, k), output, sample_weight=with_mask(self._pick(sample_weight, y_pred, k), output))
+            value = loss(self._pick(y, y_pred, k), output, sample_weight=self._pick(sample_weight, y_pred, k))
             if self._trackers is not None:
                 self._trackers[k].update_state(value, sample_weight=count(output))
             value = value * weight if weight is not None else value

@@ -58,8 +58,9 @@ class Loss:
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         from snug.keras import backend
+        mask = getattr(y_pred, "_keras_mask", None)
         y_true, y_pred = (tf.cast(y, backend.floatx()) for y in _as_tensors(y_true, y_pred))     # labels too, as in Keras
-        return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction)
+        return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction, mask)
 
     def call(self, y_true, y_pred):
         raise NotImplementedError("Subclasses of Loss must implement `call()`.")
@@ -72,8 +73,21 @@ class Loss:
         return cls(**{k: v for k, v in config.items() if k != "dtype"})
 
 
-def reduce_weighted(values, sample_weight=None, reduction="sum_over_batch_size"):
+def _masked(weight, mask, reduction, dtype):
+    """Weights that leave out what a mask does; a mean is over what is left."""
+    mask = tf.cast(mask, dtype)
+    if reduction == "sum_over_batch_size":
+        mask = mask * tf.math.divide_no_nan(tf.cast(tf.size(mask), dtype), tf.reduce_sum(mask))
+    if weight is None:
+        return mask
+    weight = tf.cast(_C.convert_to_tensor(weight), dtype)
+    return mask * tf.reshape(weight, list(weight.shape) + [1] * (len(mask.shape) - len(weight.shape)))
+
+
+def reduce_weighted(values, sample_weight=None, reduction="sum_over_batch_size", mask=None):
     values = _C.convert_to_tensor(values)
+    if mask is not None:
+        sample_weight = _masked(sample_weight, mask, reduction, values.dtype)
     if sample_weight is not None:
         w = tf.cast(_C.convert_to_tensor(sample_weight), values.dtype)
         while len(w.shape) > len(values.shape) and w.shape[-1] == 1:
@@ -131,11 +145,12 @@ class _Built(Loss):
         return _C.loss(self._engine_text, y_true, y_pred, None, False)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
+        mask = getattr(y_pred, "_keras_mask", None)
         y_true, y_pred = _as_tensors(y_true, y_pred)
         _check_shapes(self._function, y_true, y_pred)
-        if self.reduction == "sum_over_batch_size" and sample_weight is None and type(self).call is _Built.call:
+        if self.reduction == "sum_over_batch_size" and sample_weight is None and mask is None and type(self).call is _Built.call:
             return _C.loss(self._engine_text, y_true, y_pred, None, True)
-        return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction)
+        return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction, mask)
 
     def get_config(self):
         return {**super().get_config(), **self._settings}
