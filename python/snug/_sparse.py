@@ -92,12 +92,12 @@ def _taken(sparse, rows, places=None, dims=None):
 def to_dense(sp_input, default_value=None, validate_indices=True, name=None):
     indices, values, shape = sp_input
     rank = indices.shape[-1]
-    if rank == 1 and not default_value and (_capture.is_slot(shape) or values.shape[0] == int(shape[0])):     # all places of one axis, as a feature of an Example has them
+    if rank == 1 and not default_value and _capture.is_slot(shape):     # all places of one axis, as a feature of an Example has them
         return tf.identity(values) if values.dtype != tf.string else values
     if values.dtype == tf.string:
         return _texts_to_dense(indices, values, shape, default_value)
     if values.dtype == tf.bool:
-        return tf.cast(to_dense(SparseTensor(indices, tf.cast(values, tf.int32), shape)), tf.bool)
+        return tf.cast(to_dense(SparseTensor(indices, tf.cast(values, tf.int32), shape), int(default_value or 0)), tf.bool)
     dense = tf.scatter_nd(tf.cast(indices, tf.int64), values, shape)
     if not default_value:
         return dense

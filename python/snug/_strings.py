@@ -143,6 +143,8 @@ class StringTensor:
         name = getattr(function, "__name__", "")
         if name in _MOVES:
             plain = lambda v: _array(v) if isinstance(v, (StringTensor, str, bytes)) else v.numpy() if _C.is_tensor(v) else v
+            if kwargs.pop("batch_dims", 0):
+                raise tf.errors.UnimplementedError(None, None, f"{name} of tensors of text has no batch_dims in Snug")
             listed = lambda v: v if is_text(v) else [plain(p) for p in v] if isinstance(v, (list, tuple)) else plain(v)
             return _of(_MOVES[name](np, *map(listed, args), **{k: listed(v) for k, v in kwargs.items() if k != "name"}))
         if name == "rank":
@@ -166,9 +168,8 @@ def _where(np, condition, x=None, y=None):
 
 # What tf does with texts is what NumPy does with objects.
 _MOVES = {
-    "gather": lambda np, params, indices, validate_indices=None, axis=None, batch_dims=0: np.take(params, np.asarray(indices), 0 if axis is None
-                                                                                                 else int(axis)),
-    "gather_nd": lambda np, params, indices, batch_dims=0: params[tuple(np.moveaxis(np.asarray(indices), -1, 0))],
+    "gather": lambda np, params, indices, validate_indices=None, axis=None: np.take(params, np.asarray(indices), 0 if axis is None else int(axis)),
+    "gather_nd": lambda np, params, indices: params[tuple(np.moveaxis(np.asarray(indices), -1, 0))],
     "reshape": lambda np, tensor, shape: tensor.reshape([int(d) for d in shape]),
     "expand_dims": lambda np, input, axis: np.expand_dims(input, int(axis)),
     "squeeze": lambda np, input, axis=None: np.squeeze(input, None if axis is None else tuple(np.atleast_1d(axis).tolist())),
@@ -177,7 +178,7 @@ _MOVES = {
     "tile": lambda np, input, multiples: np.tile(input, tuple(int(n) for n in multiples)),
     "transpose": lambda np, a, perm=None, conjugate=False: np.transpose(a, perm),
     "reverse": lambda np, tensor, axis: np.flip(tensor, tuple(int(a) for a in np.atleast_1d(axis))),
-    "boolean_mask": lambda np, tensor, mask, axis=None: tensor[np.asarray(mask)],
+    "boolean_mask": lambda np, tensor, mask, axis=None: tensor[(slice(None),) * int(axis or 0) + (np.asarray(mask),)],
     "fill": lambda np, dims, value: np.full([int(d) for d in dims], value.item(), object),
     "broadcast_to": lambda np, input, shape: np.broadcast_to(input, [int(d) for d in shape]),
     "slice": lambda np, input_, begin, size: input_[tuple(slice(int(b), None if int(n) < 0 else int(b) + int(n)) for b, n in zip(begin, size))],
