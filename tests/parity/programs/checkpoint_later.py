@@ -67,3 +67,32 @@ check("set later", late.v)
 check("names", [n for n, _ in tf.train.list_variables(path) if n.startswith("v/")])
 check("reader", tf.train.load_checkpoint(path).get_tensor("v/.ATTRIBUTES/VARIABLE_VALUE"))
 raises(tf.errors.NotFoundError, lambda: tf.train.Checkpoint(v=tf.Variable(0.0)).restore(os.path.join(folder, "none")))
+
+
+# Nobody holds the checkpoint, and all is built in a tf.function: what is restored is given once, not at every call.
+def dense():
+    return tf.keras.Sequential([tf.keras.layers.Dense(3, kernel_initializer="ones"), tf.keras.layers.Dense(1, kernel_initializer="ones")])
+
+
+x = tf.reshape(tf.range(8.0), (4, 2)) / 8.0
+trained, optimizer = dense(), tf.keras.optimizers.SGD(0.1, momentum=0.9)
+trained.compile(optimizer, "mse")
+trained.fit(x, tf.ones((4, 1)), epochs=3, verbose=0)
+path = tf.train.Checkpoint(model=trained, optimizer=optimizer).save(os.path.join(folder, "dense"))
+again, optimizer = dense(), tf.keras.optimizers.SGD(0.1, momentum=0.9)
+tf.train.Checkpoint(model=again, optimizer=optimizer).restore(path)
+
+
+@tf.function
+def step():
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(again(x) - 1.0))
+    optimizer.apply_gradients(zip(tape.gradient(loss, again.trainable_variables), again.trainable_variables))
+    return loss
+
+
+check("steps after it", [step() for _ in range(3)], tol=1e-4)
+fitted = dense()
+tf.train.Checkpoint(model=fitted).restore(path)
+fitted.compile(tf.keras.optimizers.SGD(0.1), "mse")
+check("fit after it", [fitted.fit(x, tf.ones((4, 1)), verbose=0).history["loss"][0] for _ in range(3)], tol=1e-4)

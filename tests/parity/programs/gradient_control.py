@@ -1,6 +1,6 @@
 """stop_gradient, custom_gradient, recompute_grad, gradients of a selection of functions."""
 import tensorflow as tf
-from parity import check
+from parity import check, raises
 
 x = tf.Variable([0.5, -1.0, 2.0])
 with tf.GradientTape() as tape:
@@ -54,3 +54,12 @@ def block(v):
 with tf.GradientTape() as tape:
     y = tf.reduce_sum(block(x))
 check("recompute_grad", tape.gradient(y, [x, w]))
+
+
+@tf.custom_gradient
+def without_variables(t):
+    return t * tf.reduce_sum(w), lambda dy: dy
+
+
+with tf.GradientTape():
+    raises(TypeError, lambda: without_variables(x))

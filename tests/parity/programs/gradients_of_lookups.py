@@ -62,3 +62,21 @@ with tf.GradientTape() as tape:
     loss = loss_of([0, 2, 0])
 accumulated.assign_add(tape.gradient(loss, e))
 check("accumulated", accumulated, tol=1e-4)
+sums = [tf.zeros_like(e)]
+with tf.GradientTape() as tape:
+    loss = loss_of([0, 2, 0])
+g = tape.gradient(loss, e)
+check("added to tensors", [sums[0] + g, g + sums[0]], tol=1e-4)
+check("is a tensor", tf.is_tensor(g))
+
+
+@tf.function
+def rows_of(ids):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.gather(e, ids) * 2.0)
+    return {"loss": loss, "rows": [tape.gradient(loss, e)]}
+
+
+for ids in ([0, 0, 1], [2, 3, 2]):
+    g = rows_of(tf.constant(ids))["rows"][0]
+    check("out of a function", [isinstance(g, tf.IndexedSlices), g.values, g.indices])

@@ -24,3 +24,5 @@ with tf.GradientTape() as tape:
 check("gradient", tape.gradient(y, h))
 rows = tf.IndexedSlices(tf.ones((3, 2)), tf.constant([0, 2, 0]), dense_shape=tf.constant([3, 2]))
 check("slices", tf.convert_to_tensor(rows))
+check("numbers are rounded, too", [h * 1.1, h + 0.1, 1.1 / h, h - 0.1, 0.1 - h, h / 3.3, tf.maximum(h, 0.3)])
+check("of bfloat16", [tf.cast(v, tf.float32) for v in (tf.cast(h, tf.bfloat16) * 1.1, tf.cast(h, tf.bfloat16) + 0.1)], tol=1e-6)

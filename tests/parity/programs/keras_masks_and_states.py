@@ -64,3 +64,13 @@ check("sums", [keeps(x), keeps(x)])
 keeps.reset_state()
 check("anew", keeps(x))
 check("both ways of a cell", layers.Bidirectional(layers.RNN(Adds(), return_sequences=True), merge_mode="sum")(x))
+# A mean loss is over what a mask leaves.
+entry = keras.Input((4,), dtype="int32")
+shown = layers.Embedding(5, 2, mask_zero=True, embeddings_initializer="ones")(entry)
+masked = keras.Model(entry, layers.TimeDistributed(layers.Dense(1, kernel_initializer="ones"))(shown))
+for reduction in ("sum_over_batch_size", "sum", "mean_with_sample_weight"):
+    masked.compile("sgd", keras.losses.MeanSquaredError(reduction=reduction), metrics=["mae"], weighted_metrics=["mse"])
+    check("masked loss", masked.evaluate(ids, np.zeros((2, 4, 1)), verbose=0), 1e-5)
+    check("weights, too", masked.evaluate(ids, np.zeros((2, 4, 1)), sample_weight=np.array([[1.0], [3.0]]) * np.ones((2, 4)), verbose=0), 1e-5)
+check("called", float(keras.losses.MeanSquaredError()(np.zeros((2, 4, 1)), masked(ids))), 1e-5)
+check("of a class of its own", float(keras.losses.Huber()(np.zeros((2, 4, 1)), masked(ids))), 1e-5)

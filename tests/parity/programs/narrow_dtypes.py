@@ -52,3 +52,17 @@ check("raw", [tf.io.decode_raw(tf.constant(b"\x01\x00\xff\xff"), t) for t in (tf
 check("mapped", list(tf.data.Dataset.from_tensor_slices(np.array([1, 2], np.int16)).map(lambda t: t * 2)))
 f = tf.function(lambda a: a * 2 + 1)
 check("traced", [f(x), f(u), tf.cast(f(b), tf.float32)])
+# Of several dtypes: places do not count, Keras takes what holds all of them.
+k = tf.keras.ops
+check("int16 places", tf.gather(tf.constant([100000, 200000, 300000]), tf.constant([2, 1], tf.int16)))
+check("taken", [k.take(tf.constant([100000, 200000]), tf.constant([1], tf.int16)), k.take(x, tf.constant([2]))])
+kinds = [tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.uint32, tf.int64]
+for name in ("add", "maximum"):
+    check(name, [getattr(k, name)(tf.constant([100], a), tf.constant([3], b)) for a in kinds for b in kinds if b != a])
+check("joined", [k.concatenate([tf.constant([40000], tf.uint16), tf.constant([-1], t)]) for t in (tf.int16, tf.int32, tf.uint32, tf.uint16)])
+check("where", k.where([True, False], tf.constant([1, 40000], tf.uint16), tf.constant([1, -2], tf.int16)))
+check("sums", [k.sum(tf.constant([100, 100], t)) for t in kinds] + [k.prod(tf.constant([100, 100], t)) for t in kinds])
+check("counts", [k.count_nonzero(x), k.searchsorted(k.sort(x), x)])
+check("one hot", [tf.one_hot([1], 3, dtype=t) for t in kinds])
+check("uint32 picture", tf.image.convert_image_dtype(w, tf.float32))
+raises(tf.errors.InvalidArgumentError, lambda: tf.concat([x, tf.constant([1, 2, 3])], 0))

@@ -45,3 +45,6 @@ both("intersection", tf.sets.intersection([[1, 2, 3], [4, 5, 6]], [[2, 3, 9], [4
 both("union", tf.sets.union([[1, 2]], [[2, 3]]))
 both("difference", tf.sets.difference([[1, 2, 3]], [[2]]))
 check("size", tf.sets.size(tf.sparse.from_dense([[1, 2], [0, 3]])))
+check("in another order", tf.sparse.to_dense(tf.SparseTensor([[1], [0]], [10, 20], [2]), validate_indices=False))
+check("of truth", tf.sparse.to_dense(tf.SparseTensor([[0], [1]], [True, False], [3]), default_value=True))
+check("texts by a mask", tf.boolean_mask(tf.constant([["a", "b"], ["c", "d"]]), [True, False], axis=1).numpy().tolist())
