@@ -368,6 +368,25 @@ static void test_a_batch_is_brought_while_another_runs(void **state) {
     snug_recorder_destroy(r);
 }
 
+static void test_a_batch_brought_ahead_counts_in_the_peak(void **state) {
+    const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {TALL, WIDE}};
+    const size_t bytes = TALL * WIDE * sizeof(float);
+    snug_recorder_device there;
+    snug_error err;
+    snug_recorder *r;
+    expect_ok(open_gpu(*state, 0, &err), &err);
+    expect_ok(snug_recorder_create(*state, &r, &err), &err);
+    snug_tensor *x = fresh_tensor(r, &type, 1);
+    expect_ok(run_other(r, &err), &err);
+    snug_recorder_reset_peak(r);
+    snug_tensor_bring(x);
+    snug_tensor_drop(x); /* gone as soon as the step is done */
+    expect_ok(run_other(r, &err), &err);
+    snug_recorder_tell_device(r, &there);
+    assert_true(there.bytes < bytes && there.peak_bytes >= bytes);
+    snug_recorder_destroy(r);
+}
+
 /* The pinned pieces for that are the host's memory: not where its budget is taken up. */
 static void test_a_batch_is_not_brought_ahead_beyond_the_hosts_budget(void **state) {
     const snug_type type = {.dtype = SNUG_F32, .rank = 2, .dims = {TALL, WIDE}};
@@ -487,6 +506,7 @@ int main(void) {
         gpu_test(test_a_batch_larger_than_what_is_left_is_fed_in_slices),
         gpu_test(test_a_batch_that_is_fed_stays_while_its_twin_is_brought),
         gpu_test(test_a_batch_is_brought_while_another_runs),
+        gpu_test(test_a_batch_brought_ahead_counts_in_the_peak),
         gpu_test(test_a_batch_is_not_brought_ahead_beyond_the_hosts_budget),
         gpu_test(test_what_is_on_both_sides_leaves_the_card_for_a_step),
     };

@@ -170,6 +170,7 @@ static void bring_beside(snug_recorder *r, sn_storage *s) {
         sn_storage_leave_card(r, s);
     else
         note_double(r, s);
+    sn_card_note_peak(r);
 }
 
 /* Nobody else uses the recorder while a plan runs. */
