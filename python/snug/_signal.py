@@ -247,8 +247,10 @@ def _mel(hertz):
 def linear_to_mel_weight_matrix(num_mel_bins=20, num_spectrogram_bins=129, sample_rate=8000, lower_edge_hertz=125.0, upper_edge_hertz=3800.0,
                                 dtype="float32", name=None):
     """Triangles that stand evenly on the mel scale, over the bins of a spectrum; the bin of 0 hertz has none."""
-    bins = _mel(tf.linspace(tf.constant(0.0, dtype), tf.constant(float(sample_rate) / 2, dtype), num_spectrogram_bins)[1:])[:, None]
-    edges = tf.linspace(_mel(tf.constant(lower_edge_hertz, dtype)), _mel(tf.constant(upper_edge_hertz, dtype)), num_mel_bins + 2)
+    step = float(sample_rate) / 2 / (num_spectrogram_bins - 1)
+    bins = _mel(tf.range(1, num_spectrogram_bins, dtype=dtype) * step)[:, None]
+    first, last = _mel(tf.constant(lower_edge_hertz, dtype)), _mel(tf.constant(upper_edge_hertz, dtype))
+    edges = first + (last - first) / (num_mel_bins + 1) * tf.range(num_mel_bins + 2, dtype=dtype)
     lower, centre, upper = edges[:-2][None], edges[1:-1][None], edges[2:][None]
     weights = tf.maximum(0.0, tf.minimum((bins - lower) / (centre - lower), (upper - bins) / (upper - centre)))
     return tf.pad(weights, [[1, 0], [0, 0]])

@@ -388,6 +388,26 @@ class Datasets(unittest.TestCase):
         self.assertRaises(NotImplementedError, get, extract=True, archive_format="rar", force_download=True)
 
 
+class Spectra(unittest.TestCase):
+    """Windows by name; tests/parity has them by value, since names need SciPy there."""
+
+    def test_windows_have_names(self):
+        for name, a, periodic, n in (("hann", 0.5, False, 8), ("hann", 0.5, True, 9), ("hamming", 0.54, True, 8)):
+            window = a - (1 - a) * np.cos(2 * np.pi * np.arange(n) / (n - (not periodic)))
+            x = np.arange(32, dtype="f4").reshape(1, 32, 1) % 7
+            made = [tf.keras.layers.STFTSpectrogram("magnitude", n, window=w, periodic=periodic)(x).numpy() for w in (name, window)]
+            np.testing.assert_allclose(*made, rtol=1e-5, atol=1e-5)
+        with self.assertRaisesRegex(NotImplementedError, "kaiser"):
+            tf.keras.layers.STFTSpectrogram(window="kaiser")(np.zeros((1, 300, 1), "f4"))
+
+    def test_channels_come_first_or_last(self):
+        x = np.random.default_rng(0).normal(size=(2, 32, 3)).astype("f4")
+        for flat, order in ((False, (0, 2, 1)), (True, (0, 3, 1, 2))):
+            last, first = (tf.keras.layers.STFTSpectrogram(frame_length=8, expand_dims=flat, data_format=f"channels_{word}")
+                           for word in ("last", "first"))
+            np.testing.assert_array_equal(last(x).numpy().transpose(order), first(x.transpose(0, 2, 1)).numpy())
+
+
 class Plans(unittest.TestCase):
     def test_a_loop_that_prints_each_loss_plans_few_times(self):
         w = tf.Variable(tf.ones((4, 1)))

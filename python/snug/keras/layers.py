@@ -622,9 +622,9 @@ def __getattr__(name):
         return __dir__()
     if name.startswith("__"):
         raise AttributeError(name)
-    from snug.keras import _augment, _hashing, _lookup, _normalization
+    from snug.keras import _augment, _hashing, _lookup, _normalization, _spectra
     home = _lookup if name in _OF_TEXT else _hashing if name in _HASHED else _normalization if name == "Normalization" else \
-        _augment if name in _augment.NAMES else None
+        _augment if name in _augment.NAMES else _spectra if name in _spectra.NAMES else None
     if home is not None:
         globals()[name] = getattr(home, name)
         return globals()[name]
@@ -639,8 +639,8 @@ _OWN = ["TFSMLayer", "Lambda", "Layer", "InputLayer", "Input", "InputSpec", "Wra
 
 
 def __dir__():
-    from snug.keras import _augment
-    return sorted(list(_signatures.LAYERS) + list(_signatures.LAYER_ALIASES) + _OWN + _HASHED + _augment.NAMES)
+    from snug.keras import _augment, _spectra
+    return sorted(list(_signatures.LAYERS) + list(_signatures.LAYER_ALIASES) + _OWN + _HASHED + _augment.NAMES + _spectra.NAMES)
 
 
 # --- inputs ---------------------------------------------------------------------------------------------
