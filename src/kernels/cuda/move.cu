@@ -181,11 +181,13 @@ static snug_status run_assign(const sn_cuda_call *c, snug_error *err) {
 
 /* The element that holds a value; integers saturate, NaN gives 0 there. */
 template <class T> static __device__ __forceinline__ T element_of(double v) {
+    const bool counts = (T)-1 > (T)0;
     const double limit = sizeof(T) == 8   ? 9223372036854774784.0
-                         : sizeof(T) == 4 ? 2147483647.0
-                         : (T)-1 > (T)0   ? 255.0
+                         : sizeof(T) == 4 ? (counts ? 4294967295.0 : 2147483647.0)
+                         : sizeof(T) == 2 ? (counts ? 65535.0 : 32767.0)
+                         : counts         ? 255.0
                                           : 127.0;
-    const double low = (T)-1 > (T)0 ? 0 : -limit - 1;
+    const double low = counts ? 0 : -limit - 1;
     const double inside = v > limit ? limit : v < low ? low : v == v ? v : 0;
     return (T)inside;
 }
@@ -197,6 +199,16 @@ template <> __device__ __forceinline__ double element_of<double>(double v) {
 }
 template <> __device__ __forceinline__ bool element_of<bool>(double v) {
     return v != 0;
+}
+
+/* A bf16: the upper half of a float, rounded to even. */
+struct brain {
+    uint16_t bits;
+};
+template <> __device__ __forceinline__ brain element_of<brain>(double v) {
+    const uint32_t bits = __float_as_uint((float)v);
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return brain{(uint16_t)(v != v ? bits >> 16 | 64 : rounded)};
 }
 
 /* Packs of elements, then the rest. value NULL: zero. */
@@ -224,25 +236,35 @@ template <class T> static void launch_fill(const sn_cuda_call *c, const sn_scala
     sn_each(c, n - packs * N, fill_f<T, 1>{(pack_of<T, 1> *)(to + packs * N), value});
 }
 
+typedef void (*fill_run)(const sn_cuda_call *c, const sn_scalar *value);
+static fill_run fill_of(snug_dtype dtype) {
+    return dtype == SNUG_F32    ? launch_fill<float>
+           : dtype == SNUG_F64  ? launch_fill<double>
+           : dtype == SNUG_BF16 ? launch_fill<brain>
+           : dtype == SNUG_I8   ? launch_fill<int8_t>
+           : dtype == SNUG_U8   ? launch_fill<uint8_t>
+           : dtype == SNUG_I16  ? launch_fill<int16_t>
+           : dtype == SNUG_U16  ? launch_fill<uint16_t>
+           : dtype == SNUG_I32  ? launch_fill<int32_t>
+           : dtype == SNUG_U32  ? launch_fill<uint32_t>
+           : dtype == SNUG_I64  ? launch_fill<int64_t>
+           : dtype == SNUG_BOOL ? launch_fill<bool>
+                                : (fill_run)NULL;
+}
+
 static snug_status fill_output(const sn_cuda_call *c, const sn_scalar *value, snug_error *err) {
-    const snug_dtype dtype = c->call->out[0].type.dtype;
-    if (dtype == SNUG_F32)
-        launch_fill<float>(c, value);
-    else if (dtype == SNUG_F64)
-        launch_fill<double>(c, value);
-    else if (dtype == SNUG_I8)
-        launch_fill<int8_t>(c, value);
-    else if (dtype == SNUG_U8)
-        launch_fill<uint8_t>(c, value);
-    else if (dtype == SNUG_I32)
-        launch_fill<int32_t>(c, value);
-    else if (dtype == SNUG_I64)
-        launch_fill<int64_t>(c, value);
-    else if (dtype == SNUG_BOOL)
-        launch_fill<bool>(c, value);
-    else
-        return sn_cuda_no_kernel(dtype, err);
+    const fill_run run = fill_of(c->call->out[0].type.dtype);
+    if (!run)
+        return sn_cuda_no_kernel(c->call->out[0].type.dtype, err);
+    run(c, value);
     return SNUG_OK;
+}
+
+/* Of rows whose output is filled, at first. */
+static snug_status describe_filled(const sn_gpu *g, const sn_opdesc *d, sn_variant *out,
+                                   snug_error *err) {
+    (void)g, (void)out;
+    return fill_of(d->out[0].dtype) ? SNUG_OK : sn_cuda_no_kernel(d->out[0].dtype, err);
 }
 
 static snug_status run_fill(const sn_cuda_call *c, snug_error *err) {
@@ -341,10 +363,10 @@ static snug_status run_pad(const sn_cuda_call *c, snug_error *err) {
 
 SN_CUDA_FAMILY(identity, run_identity)
 SN_CUDA_FAMILY(assign, run_assign)
-SN_CUDA_FAMILY(fill, run_fill)
+SN_CUDA_FAMILY(fill, run_fill, describe_filled)
 SN_CUDA_FAMILY(broadcast_to, run_broadcast)
 SN_CUDA_FAMILY(transpose, run_transpose)
 SN_CUDA_FAMILY(concat, run_concat)
 SN_CUDA_FAMILY(slice, run_slice)
-SN_CUDA_FAMILY(slice_grad, run_slice_grad)
-SN_CUDA_FAMILY(pad, run_pad)
+SN_CUDA_FAMILY(slice_grad, run_slice_grad, describe_filled)
+SN_CUDA_FAMILY(pad, run_pad, describe_filled)
