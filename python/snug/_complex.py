@@ -102,7 +102,7 @@ def as_complex(value, like):
     if isinstance(value, builtins.complex) or isinstance(value, (list, tuple)) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
         import numpy as np
         value = np.asarray(value)
-        return ComplexTensor(*(tf.constant(np.ascontiguousarray(part), dtype=like.real.dtype) for part in (value.real, value.imag)))
+        return ComplexTensor(*(tf.constant(np.array(part, order="C"), dtype=like.real.dtype) for part in (value.real, value.imag)))
     value = tf.cast(tf.convert_to_tensor(value), like.real.dtype)
     return ComplexTensor(value, tf.zeros_like(value))
 
@@ -204,7 +204,7 @@ def constant(value, dtype=None, shape=None):
     if shape is not None:
         dims = tuple(tf.TensorShape(shape))
         array = np.broadcast_to(array, dims) if array.size == 1 else array.reshape(dims)
-    return ComplexTensor(*(tf.constant(np.ascontiguousarray(p), dtype=part) for p in (array.real, array.imag)))
+    return ComplexTensor(*(tf.constant(np.array(p, order="C"), dtype=part) for p in (array.real, array.imag)))
 
 
 def imag(input, name=None):  # noqa: A002
