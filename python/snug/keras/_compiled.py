@@ -70,7 +70,8 @@ class CompileLoss(_PerOutput):
                 continue
             value = loss(self._pick(y, y_pred, k), output, sample_weight=self._pick(sample_weight, y_pred, k))
             if self._trackers is not None:
-                self._trackers[k].update_state(value, sample_weight=count(output))
+                rows = None if metrics._in_step[1] else count(output)        # of batches of any size Keras knows none
+                self._trackers[k].update_state(value, sample_weight=rows)
             value = value * weight if weight is not None else value
             total = value if total is None else total + value
         return total

@@ -184,6 +184,8 @@ class Trainer:
             runner.on_epoch_end(epoch, logs)
             if self.stop_training:
                 break
+        if self.optimizer is not None and epochs > 0:
+            self.optimizer.finalize_variable_values(self.trainable_weights)
         runner.on_train_end(logs)
         return self.history
 
