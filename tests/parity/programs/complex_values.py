@@ -26,3 +26,7 @@ with tf.GradientTape() as tape:
     tape.watch(x)
     loss = tf.reduce_sum(tf.abs(tf.signal.rfft(x)) ** 2)
 check("gradient", tape.gradient(loss, x), tol=1e-4)
+one = tf.Variable(1 + 2j)
+one.assign_add(1j)
+check("a single one", [tf.constant(1j).shape.rank, one.shape.rank, (tf.constant([1j, 2.0]) * 1j).shape.as_list()])
+check("its value", [str(one.numpy()), str(tf.constant(2 + 1j).numpy())])

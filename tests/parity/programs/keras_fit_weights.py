@@ -41,3 +41,11 @@ check("two outputs", sorted(h.history))
 check("two losses", h.history["loss"], tol=1e-4)
 check("steps_per_epoch", len(build().fit(x, y, epochs=2, steps_per_epoch=2, batch_size=8, verbose=0).history["loss"]))
 check("initial_epoch", build().fit(x, y, epochs=5, initial_epoch=3, verbose=0).epoch)
+# Losses of single outputs are means over batches, the last of which is smaller.
+rows = np.arange(24.0).reshape(8, 3).astype("float32") / 24.0
+entry = keras.Input((3,))
+both = keras.Model(entry, [keras.layers.Dense(n, name=f"of_{n}", kernel_initializer="ones")(entry) for n in (1, 2)])
+both.compile("sgd", ["mse", "mse"], loss_weights=[1.0, 0.5])
+history = both.fit(rows, [rows[:, :1], rows[:, 1:]], batch_size=3, epochs=2, shuffle=False, verbose=0).history
+check("of outputs", [history[k] for k in sorted(history)], tol=1e-4)
+check("on a batch", both.train_on_batch(rows, [rows[:, :1], rows[:, 1:]]), tol=1e-4)
