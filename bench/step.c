@@ -1,13 +1,14 @@
 /* step.c: milliseconds of one training step or one prediction of a model file, for bench/run.py and
- * bench/budget.py. Data are one batch in memory; the step includes bringing it into the arena.
+ * bench/budget.py. Data are one batch in memory, which a step reads there where it can, or copies.
  *
  *     bench_step train|predict MODEL.json BATCH LOSS STEPS [BUDGET [DEVICE]]
  *         ->  {"ms": median, "peak_kib": VmHWM, "gflops": ...}
  *
  * BUDGET is bytes of the whole process, "512MiB", or part of the transient arena, "25%": about the
- * largest budget whose plan has an arena of that part; "0": none. Then data are computed where they
- * are needed, and the line says what the plan promised, too. DEVICE is "gpu" or "gpu:1"; BUDGET is
- * that of its memory then, in bytes, and the line has "device_mib", all that the process has there.
+ * largest budget whose plan has an arena of that part; then data are computed where they are
+ * needed. "0": none, and data in memory. With either the line says what the plan promised, too.
+ * DEVICE is "gpu" or "gpu:1"; BUDGET is that of its memory then, in bytes, and the line has
+ * "device_mib", all that the process has there.
  */
 #include <snug/device.h>
 #include <snug/train.h>
@@ -257,7 +258,7 @@ int main(int argc, char **argv) {
     const double ms = median_step(w.steps);
     getrusage(RUSAGE_SELF, &usage);
     printf("{");
-    if (w.budget)
+    if (argc > 6)
         print_plan(&info);
     if (w.device)
         printf("\"device_mib\": %zu, ", (device.context_bytes + device.held_bytes) >> 20);

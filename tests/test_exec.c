@@ -288,6 +288,145 @@ static void test_mayfail_error_names_layer_and_operator(void **unused) {
     world_close(&w);
 }
 
+/* --- inputs where they lie ------------------------------------------------------------------ */
+
+/* An input that says its rows are elements of a source, from one on; fills are the world's. */
+typedef struct {
+    sn_input_binding filled;
+    sn_source *source;
+    uint64_t first;
+} lender;
+
+static snug_status fill_otherwise(void *ctx, int64_t first, int64_t n, const snug_view *dst,
+                                  snug_error *err) {
+    const lender *l = ctx;
+    return l->filled.fill(l->filled.ctx, first, n, dst, err);
+}
+
+static bool name_source(void *ctx, int64_t first_row, sn_recipe *out, uint64_t *first) {
+    const lender *l = ctx;
+    assert_int_equal(first_row, 0);
+    *out = sn_source_recipe(l->source, 1);
+    *first = l->first - 1;
+    return true;
+}
+
+static void bind_lender(world *w, lender *l, uint32_t input, const void *data, snug_dtype dtype,
+                        uint64_t count) {
+    world_ok(w, sn_source_from_memory(w->engine, data, dtype, count, &l->source, &w->err));
+    l->filled = world_binding(w, input);
+    l->first = 1;
+    sn_session_bind_input(w->session, input, (sn_input_binding){l, fill_otherwise, name_source});
+}
+
+/* One run with x at `data` from element 1 on, beside the naive run; whether it was filled. */
+static bool run_lent(const void *data, snug_dtype dtype, uint64_t count) {
+    world w;
+    lender l;
+    float loss;
+    snug_view out = {.data = &loss, .bytes = sizeof loss};
+    world_open(&w);
+    world_regression(&w, 16);
+    world_plan(&w);
+    world_prepare(&w, &(sn_executor_options){.poison = 0xff, .poison_set = true});
+    bind_lender(&w, &l, 0, data, dtype, count);
+    world_naive(&w, w.state, &out, false);
+    const int64_t before = w.arrays[0].n_fills;
+    world_run(&w);
+    const float got = world_scalar(&w, "loss");
+    assert_memory_equal(&got, &loss, sizeof loss);
+    const bool filled = w.arrays[0].n_fills > before;
+    sn_source_drop(l.source);
+    world_close(&w);
+    return filled;
+}
+
+/* x of the regression from element 1 of `to` on; returns how many that makes. */
+static uint64_t copy_x(float *to) {
+    world w;
+    world_open(&w);
+    world_regression(&w, 16);
+    memcpy(to + 1, w.arrays[0].data, 48 * sizeof(float));
+    world_close(&w);
+    return 49;
+}
+
+static void test_rows_in_memory_are_read_where_they_lie(void **unused) {
+    (void)unused;
+    float data[49] = {0}, kept[49];
+    const uint64_t n = copy_x(data);
+    memcpy(kept, data, sizeof data);
+    assert_false(run_lent(data, SNUG_F32, n));
+    assert_memory_equal(data, kept, sizeof data);
+}
+
+static void test_rows_that_do_not_lie_as_wanted_are_brought(void **unused) {
+    (void)unused;
+    float data[50] = {0};
+    double wide[49] = {0};
+    const uint64_t n = copy_x(data);
+    assert_true(run_lent(wide, SNUG_F64, n));
+    assert_true(run_lent(data, SNUG_F32, n - 1));
+    assert_true(run_lent((char *)data + 2, SNUG_F32, n));
+}
+
+static void test_a_loan_is_for_one_run(void **unused) {
+    (void)unused;
+    world w;
+    lender l;
+    float data[49];
+    const uint64_t n = copy_x(data);
+    world_open(&w);
+    world_regression(&w, 16);
+    world_plan(&w);
+    world_prepare(&w, NULL);
+    sn_param rate;
+    world_ok(&w, sn_graph_find_param(w.graph, "learning_rate", &rate, &w.err));
+    sn_session_set_real(w.session, rate, 0);
+    bind_lender(&w, &l, 0, data, SNUG_F32, n);
+    world_run(&w);
+    const float first = world_scalar(&w, "loss");
+    data[1] += 100;
+    world_run(&w);
+    assert_true(world_scalar(&w, "loss") > first);
+    sn_session_bind_input(w.session, 0, world_binding(&w, 0));
+    world_run(&w);
+    assert_true(world_scalar(&w, "loss") == first);
+    assert_int_equal(w.arrays[0].n_fills, 1);
+    sn_source_drop(l.source);
+    world_close(&w);
+}
+
+/* Where the plan writes over an input, or gives it out, the caller's memory is not touched. */
+static void test_what_is_written_over_is_not_lent(void **unused) {
+    (void)unused;
+    static const float data[5] = {0, 1, -2, 3, -4};
+    const snug_type type = world_type(SNUG_F32, 1, (int64_t[]){4});
+    for (int given_out = 0; given_out < 2; given_out++) {
+        world w;
+        lender l;
+        snug_view y;
+        world_open(&w);
+        const sn_value x = world_input(&w, "x", &type, data + 1);
+        sn_builder b = sn_builder_on(w.graph);
+        const sn_value out = given_out ? x : sn_build_square(&b, sn_build_square(&b, x));
+        world_ok(&w, sn_builder_done(&b, &w.err));
+        world_ok(&w, sn_graph_output(w.graph, "y", out, &w.err));
+        world_plan(&w);
+        world_prepare(&w, NULL);
+        bind_lender(&w, &l, 0, data, SNUG_F32, 5); /* read-only memory */
+        world_run(&w);
+        sn_session_output(w.session, 0, &y);
+        for (int i = 0; i < 4; i++) {
+            const float v = data[i + 1];
+            assert_true(((float *)y.data)[i] == (given_out ? v : v * v * v * v));
+        }
+        assert_int_equal(w.arrays[0].n_fills, 1);
+        sn_source_drop(l.source);
+        world_close(&w);
+    }
+}
+
 /* --- interrupts ----------------------------------------------------------------------------- */
 
 typedef struct {
@@ -540,6 +679,10 @@ int main(void) {
         cmocka_unit_test(test_input_without_data_is_named),
         cmocka_unit_test(test_feed_error_is_passed_on_and_the_next_run_works),
         cmocka_unit_test(test_mayfail_error_names_layer_and_operator),
+        cmocka_unit_test(test_rows_in_memory_are_read_where_they_lie),
+        cmocka_unit_test(test_rows_that_do_not_lie_as_wanted_are_brought),
+        cmocka_unit_test(test_a_loan_is_for_one_run),
+        cmocka_unit_test(test_what_is_written_over_is_not_lent),
         cmocka_unit_test(test_interrupt_stops_before_the_first_state_write_or_not_at_all),
         cmocka_unit_test(test_a_bad_parameter_is_refused_before_the_first_step),
         cmocka_unit_test(test_arena_is_used_to_the_byte),

@@ -116,7 +116,7 @@ snug_view sn_executor_arena(const sn_executor *x, uint32_t memory);
 
 /* How rows of an input come: fill(ctx, first_row, n_rows, view). Lent; bound until changed. recipe
  * (NULL: never): whether the rows from first_row on are the elements of one, and from which on; a
- * device may make these itself. */
+ * device may make these itself, and those of foreign memory may be read there all through a run. */
 typedef struct {
     void *ctx;
     snug_feed_fill_fn fill;

@@ -131,6 +131,7 @@ static snug_status fill_session(sn_session *s, snug_error *err) {
     for (uint32_t i = 0; i < sn_graph_n_params(g); i++)
         s->params[i] = sn_param_default(sn_graph_param_at(g, (sn_param){i}));
     SNUG_TRY(sn_bind_steps(s, err));
+    SNUG_TRY(sn_loans_find(s, err));
     return s->executor->gpu ? sn_gpu_measure(s, err) : SNUG_OK;
 }
 

@@ -51,6 +51,7 @@ typedef struct {
     size_t stage_at;         /* FEED staged whole: of iteration 0; the others follow */
     int made;                /* FEED: sn_gpu_made of what the device makes itself, or -1 */
     bool writes_state;
+    bool lent; /* FEED: in this run the rows are read where the caller has them */
     uint32_t lane;
     uint32_t block; /* its REPEAT step, or SN_NO_BLOCK */
     /* Queues enter, iterate and leave a block together: executions that must be over before this
@@ -138,6 +139,8 @@ struct sn_session {
     bool *source_used; /* a step touches it */
     struct sn_fixup *fixups;
     size_t n_fixups;
+    struct sn_fixup *loans; /* readers of inputs that may be lent; source: the FEED step */
+    size_t n_loans;
     uint32_t device_of[SN_MAX_DEVICES]; /* the plan's devices in the executor's numbering */
     uint32_t lanes;                     /* bit set of lanes with steps */
     bool ready;                         /* pointers final, kernels prepared */
@@ -234,6 +237,12 @@ void sn_bind_release(sn_session *s);
 SNUG_CHECKED snug_status sn_bind_sources(sn_session *s, snug_error *err);
 /* Final pointers, once arenas and state are there. */
 SNUG_CHECKED snug_status sn_bind_pointers(sn_session *s, snug_error *err);
+
+/* --- loan.c: inputs read where they lie ------------------------------------------------------- */
+/* After sn_bind_steps. */
+SNUG_CHECKED snug_status sn_loans_find(sn_session *s, snug_error *err);
+/* Before each run: what the caller has in memory is lent for it. */
+void sn_loans_take(sn_session *s);
 
 /* --- crew.c: worker threads ------------------------------------------------------------------- */
 /* Starts the lanes of the bit set that are not live yet; bit 0 is ignored. */

@@ -215,6 +215,8 @@ static snug_status run_feed(const sn_walk *w, const sn_bound *bound, const sn_bo
                             snug_error *err) {
     const sn_step *step = bound->step;
     const snug_view *view = &shape->views[0];
+    if (bound->lent)
+        return SNUG_OK;
     SNUG_TRY(check_input(w->s, step->input, err));
     const snug_status status =
         w->s->executor->gpu ? feed_there(w, bound, view, err) : fill_view(w, step, view, err);
@@ -402,6 +404,7 @@ snug_status sn_session_run(sn_session *s, snug_error *err) {
     s->failed_step = UINT32_MAX;
     s->status = SNUG_OK;
     SNUG_TRY(sn_bind_sources(s, err));
+    sn_loans_take(s);
     SNUG_TRY(check_params(s, err));
     if (x->options.poison_set && x->options.poison >= 0)
         poison_arenas(x);

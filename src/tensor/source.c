@@ -130,6 +130,17 @@ static snug_status read_memory(const sn_source *s, uint64_t first, size_t n, snu
     return SNUG_OK;
 }
 
+void *sn_source_lend(const sn_source *s, uint64_t first, uint64_t n, snug_dtype dtype) {
+    const size_t element = snug_dtype_bytes(s->dtype);
+    if (sn_source_is_file(s) || dtype != s->dtype || first > s->count || n > s->count - first ||
+        (uintptr_t)s->data % element != 0)
+        return NULL;
+    void *at; /* views have no const data */
+    const char *const from = s->data + first * element;
+    memcpy(&at, &from, sizeof at);
+    return at;
+}
+
 /* Through a window where the elements of the file are larger; else they are read to the end of dst
  * and converted from there. */
 static snug_status read_file(sn_source *s, uint64_t first, size_t n, snug_dtype dtype, char *dst,

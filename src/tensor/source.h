@@ -40,6 +40,9 @@ void sn_source_drop(sn_source *s); /* NULL is legal in both */
 
 bool sn_source_is_file(const sn_source *s);
 uint64_t sn_source_count(const sn_source *s);
+/* Elements [first, first + n) where they lie, to be read only; NULL: they lie in a file, are of
+ * another dtype, are not aligned as theirs, or are not all there. */
+void *sn_source_lend(const sn_source *s, uint64_t first, uint64_t n, snug_dtype dtype);
 /* Elements [first, first + n), converted as sn_convert does. After a failure dst holds anything. */
 SNUG_CHECKED snug_status sn_source_read(sn_source *s, uint64_t first, size_t n, snug_dtype dtype,
                                         void *dst, snug_error *err);
