@@ -119,6 +119,7 @@ static void test_update_with_dx_has_the_bits_of_three_rows(void **state) {
         expect_bits_of_three(3, 40, 2048, threads);
         expect_bits_of_three(3, 1, 1, threads);
     }
+    expect_bits_of_three(3, 262200, 2, 2); /* longer spans */
 }
 
 /* --- the fusion ------------------------------------------------------------------------------ */

@@ -120,13 +120,20 @@ static bool is_fast(const snug_type *w, bool dx) {
            (!dx || sn_product_groups(sn_ceil_div(w->dims[1], SN_PRODUCT_DEPTH)) == 1);
 }
 
+/* Rows of a span: of floats that stay in the first-level cache. Where there are spans enough for
+ * all takers, of four times as many: what memory is read in longer runs counts more then. */
+static int64_t span_rows(int64_t M, int64_t N) {
+    enum { FLOATS = 4096, LEAST = 16, MOST = 256, LONGER = 4, ENOUGH = 256 };
+    const int64_t times = M / ENOUGH >= LONGER * MOST ? LONGER : 1;
+    const int64_t wanted = N > 0 ? times * FLOATS / N / LEAST * LEAST : LEAST;
+    return wanted < LEAST ? LEAST : sn_min_i64(wanted, times * MOST);
+}
+
 static cut cut_for(const snug_type *w, int64_t terms, bool dx, int n_threads) {
-    enum { FLOATS = 4096, LEAST = 16, MOST = 256, SMALL = 1 << 18 };
+    enum { SMALL = 1 << 18 };
     cut u = {.M = w->dims[0], .N = w->dims[1], .K = terms};
-    const int64_t wanted = u.N > 0 ? FLOATS / u.N / LEAST * LEAST : LEAST;
-    const int64_t most = wanted < LEAST ? LEAST : sn_min_i64(wanted, MOST);
     const bool small = (double)u.M * (double)u.N * (double)(u.K + 1) < SMALL;
-    u.rows = sn_min_i64(most, u.M);
+    u.rows = sn_min_i64(span_rows(u.M, u.N), u.M);
     u.n_spans = u.rows > 0 && u.N > 0 ? sn_ceil_div(u.M, u.rows) : 0;
     u.n_takers =
         small || n_threads < 1 ? sn_min_i64(1, u.n_spans) : sn_min_i64(n_threads, u.n_spans);
