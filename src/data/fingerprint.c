@@ -138,3 +138,10 @@ uint64_t sn_fingerprint64(const char *text, size_t n) {
         round_of(&h, s);
     return finish(&h, last, n);
 }
+
+uint64_t sn_fingerprint_pair(uint64_t first, uint64_t second) {
+    static const uint64_t mul = 0xc6a4a7935bd1e995;
+    uint64_t v = ((first ^ mul) ^ fold(second * mul) * mul) * mul;
+    v = fold(v) * mul;
+    return fold(v);
+}

@@ -7,5 +7,7 @@
 #include <stdint.h>
 
 uint64_t sn_fingerprint64(const char *text, size_t n);
+/* The hash of a pair of hashes, as TensorFlow's crosses of features make it. */
+uint64_t sn_fingerprint_pair(uint64_t first, uint64_t second);
 
 #endif

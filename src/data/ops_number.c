@@ -1,5 +1,5 @@
 /* ops_number.c: texts that become numbers and numbers that become texts: to_number, as_string,
- * decode_raw, to_hash_bucket_fast. */
+ * decode_raw, to_hash_bucket_fast, crosses of features. */
 #include "base/real.h"
 #include "base/size.h"
 #include "data/data_ops.h"
@@ -242,6 +242,40 @@ snug_status sn_data_hash_bucket(sn_data_call *c, snug_error *err) {
         const snug_text *t = &sn_texts_of(&c->in[0])[i];
         ((int64_t *)c->out[0].data)[i] =
             (int64_t)(sn_fingerprint64(t->data, t->bytes) % (uint64_t)buckets);
+    }
+    c->n_out = 1;
+    return SNUG_OK;
+}
+
+/* What an element of a column is in a cross: a whole number itself, a text its hash. */
+static uint64_t feature(const snug_datum *column, int64_t i) {
+    if (column->type.dtype == SNUG_I64)
+        return (uint64_t)((const int64_t *)column->data)[i];
+    const snug_text *t = &sn_texts_of(column)[i];
+    return sn_fingerprint64(t->data, t->bytes);
+}
+
+snug_status sn_data_hash_cross(sn_data_call *c, snug_error *err) {
+    static const uint64_t key = 0xDECAFCAFFE; /* TensorFlow's own */
+    const int64_t buckets = sn_data_int(c->op, "num_buckets");
+    snug_type type = c->in[0].type;
+    if (buckets < 1)
+        return sn_fail(err, SNUG_E_INVALID, "HashedCrossing: %lld bins", (long long)buckets);
+    for (int k = 0; k < c->n_in; k++) {
+        const snug_type *t = &c->in[k].type;
+        if (t->rank != type.rank ||
+            memcmp(t->dims, type.dims, (size_t)t->rank * sizeof *t->dims) != 0)
+            return sn_fail(err, SNUG_E_SHAPE, "HashedCrossing: input %d has another shape", k);
+        if (t->dtype != SNUG_I64)
+            SNUG_TRY(sn_data_want_text(c, k, err));
+    }
+    type.dtype = SNUG_I64;
+    SNUG_TRY(snug_datum_create(c->engine, &type, &c->out[0], err));
+    for (int64_t i = 0; i < sn_datum_count(&c->in[0]); i++) {
+        uint64_t hash = key;
+        for (int k = 0; k < c->n_in; k++)
+            hash = sn_fingerprint_pair(hash, feature(&c->in[k], i));
+        ((int64_t *)c->out[0].data)[i] = (int64_t)(hash % (uint64_t)buckets);
     }
     c->n_out = 1;
     return SNUG_OK;

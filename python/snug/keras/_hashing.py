@@ -1,4 +1,5 @@
 """Hashing and HashedCrossing: values to bins by TensorFlow's hash of their texts."""
+from snug import _dataops
 from snug._lazy import tf
 from snug.keras._layer import Layer
 from snug.keras._symbolic import KerasTensor, Node
@@ -68,6 +69,23 @@ class Hashing(_Hashed):
 
 
 class HashedCrossing(_Hashed):
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError("HashedCrossing uses a hash of pairs that is not in Snug; join the texts with tf.strings.join and use"
-                                  " Hashing")
+    """Features of one example together: a bin for each pair, triple, ..."""
+
+    def __init__(self, num_bins, output_mode="int", sparse=False, name=None, dtype=None, **kwargs):
+        if output_mode not in ("int", "one_hot"):
+            raise ValueError(f"Invalid value for argument `output_mode`. Expected one of ('int', 'one_hot'). Received:"
+                             f" output_mode={output_mode}")
+        super().__init__(num_bins, output_mode, sparse, name=name, **kwargs)
+
+    def call(self, inputs):
+        if not isinstance(inputs, (list, tuple)) or len(inputs) < 2:
+            raise ValueError(f"`HashedCrossing` should be called on a list or tuple of at least two inputs. Received: inputs={inputs}")
+        inputs = [tf.convert_to_tensor(x) for x in inputs]
+        shape = tuple(inputs[0].shape)
+        if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1) or any(tuple(x.shape) != shape for x in inputs):
+            raise ValueError("All `HashedCrossing` inputs should have equal shape, `()`, `(batch_size)` or `(batch_size, 1)`. Received:"
+                             f" inputs={inputs}")
+        if any(x.dtype != tf.string and not x.dtype.is_integer for x in inputs):
+            raise ValueError(f"`inputs` should have an integer or string dtype. Received: inputs={inputs}")
+        columns = [x if x.dtype == tf.string else tf.cast(x, tf.int64) for x in inputs]
+        return self._written(_dataops.function("snug.hash_cross")(columns, self.num_bins))
