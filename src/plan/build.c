@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "plan/passes.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* Slower than without a limit by this factor, a plan is compared with one that spills. */
@@ -104,11 +105,19 @@ static sn_planner planner_of(snug_engine *e, const sn_graph *g, const sn_plan_op
                         .n_values = sn_graph_n_values(g)};
 }
 
-static snug_status build(snug_engine *e, const sn_graph *g, const sn_plan_options *o, spilling what,
-                         sn_plan **out, snug_error *err) {
-    sn_planner p = planner_of(e, g, o);
-    SNUG_TRY(create_plan(e, g, o, &p.plan, err));
-    snug_status st = sn_zone_create(e, SN_MEM_PLAN, &p.work, err);
+/* Searches for plans of one graph. */
+typedef struct {
+    snug_engine *engine;
+    const sn_graph *graph;
+    sn_searches searches;
+} builder;
+
+static snug_status build(builder *b, const sn_plan_options *o, spilling what, sn_plan **out,
+                         snug_error *err) {
+    sn_planner p = planner_of(b->engine, b->graph, o);
+    p.searches = &b->searches;
+    SNUG_TRY(create_plan(b->engine, b->graph, o, &p.plan, err));
+    snug_status st = sn_zone_create(b->engine, SN_MEM_PLAN, &p.work, err);
     if (st == SNUG_OK)
         st = run_passes(&p, o, what, err);
     sn_zone_destroy(p.work);
@@ -135,14 +144,15 @@ static void merge_floor(sn_plan_floor *floor, const sn_plan_floor *with_file) {
 
 /* With bytes in files, where that is faster than *plan or the only way; `st` is what became of
  * *plan. */
-static snug_status build_spilled(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
-                                 spilling what, snug_status st, sn_plan **plan, snug_error *err) {
+static snug_status build_spilled(builder *b, const sn_plan_options *o, spilling what,
+                                 snug_status st, sn_plan **plan, snug_error *err) {
     sn_plan *other = NULL;
     sn_plan_floor floor = {.bytes = 0};
     sn_plan_options own = *o;
     snug_error refusal;
-    own.floor = &floor;
-    const snug_status other_st = build(e, g, &own, what, &other, &refusal);
+    own.floor = o->floor ? &floor : NULL;
+    b->searches.beat = st == SNUG_OK ? (*plan)->seconds : INFINITY;
+    const snug_status other_st = build(b, &own, what, &other, &refusal);
     if (other_st != SNUG_OK && other_st != SNUG_E_BUDGET) {
         sn_plan_destroy(*plan);
         if (err)
@@ -167,14 +177,15 @@ static bool is_slow(snug_status st, const sn_plan *p) {
 
 snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_options *o,
                           sn_plan **out, snug_error *err) {
+    builder b = {.engine = e, .graph = g, .searches = {.beat = INFINITY}};
     sn_plan *plan = NULL;
     SNUG_TRY(check_options(g, o, err));
     const bool in_file = o->spilled || (o->at && o->at->in_file);
     const bool may_spill = o->may_spill && !o->spilled && !o->at;
-    snug_status st = build(e, g, o, in_file ? SLOTS_IN_FILE : IN_MEMORY, &plan, err);
+    snug_status st = build(&b, o, in_file ? SLOTS_IN_FILE : IN_MEMORY, &plan, err);
     for (int what = SLOTS_IN_FILE; may_spill && what <= ALL_IN_FILES; what++)
         if (is_slow(st, plan))
-            st = build_spilled(e, g, o, (spilling)what, st, &plan, err);
+            st = build_spilled(&b, o, (spilling)what, st, &plan, err);
     if (st == SNUG_OK)
         *out = plan;
     return st;

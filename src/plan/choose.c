@@ -9,7 +9,10 @@
  * All members are made, as far as one may be the fastest of its size, and packed by rules that do
  * not know the number either. Of those that fit it, the fastest is taken, the larger one among
  * equals: it does less. More bytes never give a slower plan, nor one of a lower peak; one byte less
- * than the smallest member is refused, naming it. The unlimited plan is a member as well. */
+ * than the smallest member is refused, naming it. The unlimited plan is a member as well.
+ *
+ * With slots in a file there is a bit more room, and a ring of stages in it: the family is then
+ * that of the members that were worth anything in memory, made anew beside the ring. */
 #include "plan/family.h"
 
 #include <math.h>
@@ -22,7 +25,6 @@
 #define MAX_STUCK        3    /* steps in a row, before a number or all of them are given up */
 #define MAX_LARGER       2    /* members in a row, before a number is given up */
 #define MAX_LOSSES       4    /* steps in a row, before a number or a part is given up */
-#define MAX_MEMBERS      512
 #define MAX_NUMBERS      48 /* of slices: two an octave */
 
 /* Members, the fastest first; the larger one first among equals. */
@@ -34,7 +36,7 @@ typedef struct {
 typedef struct {
     uint32_t n;
     size_t least; /* of all bounds */
-    ranked at[MAX_MEMBERS];
+    ranked at[SN_MAX_MEMBERS];
 } ranking;
 
 /* What is known of a number of slices on the way down the ladder. */
@@ -51,7 +53,7 @@ typedef struct {
 } number;
 
 static void rank(const sn_family *f, ranking *r, const sn_offer *o) {
-    if (!o->program.possible || r->n == MAX_MEMBERS)
+    if (!o->program.possible || r->n == SN_MAX_MEMBERS)
         return;
     const ranked new = {o->of, o->seconds, o->layout.bound + sn_offer_books(f, o)};
     uint32_t i = r->n++;
@@ -386,14 +388,51 @@ static snug_status refuse(const sn_plan_options *o, const sn_plan_floor *floor, 
                    snug_bytes_print(floor->bytes, need, sizeof need), floor->bytes);
 }
 
+/* Members below the plain one that no other beats in both bytes and seconds, the fastest first. */
+static uint32_t find_front(const ranking *r, uint32_t *front) {
+    uint32_t n = 0;
+    size_t least = SIZE_MAX;
+    for (uint32_t i = 0; i < r->n; i++)
+        if (r->at[i].bound < least) {
+            least = r->at[i].bound;
+            if (r->at[i].of.slices > 1 || r->at[i].of.limit != SIZE_MAX)
+                front[n++] = i;
+        }
+    return n;
+}
+
+/* For the search with slots in a file. */
+static void tell_front(const ranking *r, sn_searches *out) {
+    uint32_t front[SN_MAX_MEMBERS];
+    out->n_members = find_front(r, front);
+    for (uint32_t i = 0; i < out->n_members; i++)
+        out->members[i] = r->at[front[i]].of;
+}
+
+/* The members that the search in memory has found. */
+static snug_status rank_found(sn_family *f, const sn_searches *found, ranking *r, snug_error *err) {
+    for (uint32_t i = 0; i < found->n_members; i++) {
+        sn_offer *o;
+        size_t floor;
+        SNUG_TRY(sn_family_make(f, found->members[i], &o, &floor, err));
+        rank(f, r, o);
+        sn_offer_drop(o);
+    }
+    return SNUG_OK;
+}
+
 static snug_status choose_limited(sn_family *f, const sn_plan_options *o, size_t plain,
                                   snug_error *err) {
+    sn_searches *const searches = f->p->searches;
+    const bool found = searches && searches->n_members > 0;
     sn_plan_floor floor;
     ranking *r;
     SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *r, &r, err));
     if (!o->whole)
         SNUG_TRY(sn_family_cuts(f, 0, err));
-    SNUG_TRY(rank_family(f, r, err));
+    SNUG_TRY(found ? rank_found(f, searches, r, err) : rank_family(f, r, err));
+    if (searches && !found)
+        tell_front(r, searches);
     if (o->floor)
         SNUG_TRY(find_fast_floor(f, r, plain, o->floor, err));
     for (uint32_t i = 0; i < r->n; i++) {
@@ -410,17 +449,8 @@ static snug_status choose_limited(sn_family *f, const sn_plan_options *o, size_t
 }
 
 /* --- the whole trade -------------------------------------------------------------------------- */
-/* Members below the plain one that no other beats in both bytes and seconds, the fastest first; at
- * most `max` of them, evenly along the list, the smallest always. */
-static uint32_t find_front(const ranking *r, uint32_t *front, uint32_t max) {
-    uint32_t n = 0;
-    size_t least = SIZE_MAX;
-    for (uint32_t i = 0; i < r->n; i++)
-        if (r->at[i].bound < least) {
-            least = r->at[i].bound;
-            if (r->at[i].of.slices > 1 || r->at[i].of.limit != SIZE_MAX)
-                front[n++] = i;
-        }
+/* At most `max` of n, evenly along the list, the last always. */
+static uint32_t thin_front(uint32_t *front, uint32_t n, uint32_t max) {
     for (uint32_t i = 0; n > max && i < max; i++)
         front[i] = front[max > 1 ? i * (n - 1) / (max - 1) : n - 1];
     return n < max ? n : max;
@@ -461,14 +491,14 @@ static snug_status make_best(sn_family *f, const ranking *r, sn_member m, sn_pla
 
 static snug_status make_front(sn_family *f, sn_plan_point *out, uint32_t max, uint32_t *n,
                               snug_error *err) {
-    uint32_t front[MAX_MEMBERS];
+    uint32_t front[SN_MAX_MEMBERS];
     ranking *r;
     SNUG_TRY(sn_family_order(f, err));
     SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *r, &r, err));
     SNUG_TRY(sn_family_cuts(f, 0, err));
     SNUG_TRY(rank_family(f, r, err));
     SNUG_TRY(make_point(f, (sn_member){.slices = 1, .limit = SIZE_MAX}, &out[0], err));
-    *n = 1 + find_front(r, front, max - 1);
+    *n = 1 + thin_front(front, find_front(r, front), max - 1);
     for (uint32_t i = 1; i < *n; i++)
         SNUG_TRY(make_best(f, r, r->at[front[i - 1]].of, &out[i], err));
     sn_plan_thin(out, n);
@@ -496,7 +526,8 @@ static snug_status open_file(sn_family *f, sn_offer *o, snug_error *err) {
     return st;
 }
 
-/* As many more values in the file as the limit asks for; *height with the steps themselves. */
+/* As many more values in the file as the limit asks for; *height with the steps themselves, or of
+ * what is too large in any case, its bound. */
 static snug_status lower_file(sn_family *f, sn_offer *o, size_t limit, size_t *height,
                               snug_error *err) {
     o->of.limit = limit;
@@ -504,22 +535,27 @@ static snug_status lower_file(sn_family *f, sn_offer *o, size_t limit, size_t *h
     o->layout_zone = NULL;
     SNUG_TRY(sn_zone_create(f->p->engine, SN_MEM_PLAN, &o->layout_zone, err));
     SNUG_TRY(sn_spill_values(f->p, o->layout_zone, limit, &o->program, &o->layout, err));
-    SNUG_TRY(sn_spill_time(f->p, &o->layout, &o->seconds, err));
     o->fits = o->layout.bound <= limit;
+    *height = o->layout.bound + sn_offer_books(f, o);
+    if (*height > f->p->arena_limit)
+        return SNUG_OK;
+    SNUG_TRY(sn_spill_time(f->p, &o->layout, &o->seconds, err));
     SNUG_TRY(pack_offer(o, height, err));
     *height += sn_offer_books(f, o);
     return SNUG_OK;
 }
 
-/* As in memory: the fastest that fits, of a ladder of limits that does not depend on the budget.
- * *best: its limit, or 0. */
+/* As in memory: the fastest that fits, of a ladder of limits that does not depend on the budget. It
+ * ends where copies alone take longer than that, or than what is known. *best: its limit, or 0. */
 static snug_status find_file(sn_family *f, size_t arena_bytes, size_t *best, snug_error *err) {
-    double seconds = INFINITY;
+    double seconds = f->p->searches ? f->p->searches->beat : INFINITY;
     snug_status st = SNUG_OK;
     sn_offer file;
     *best = 0;
     SNUG_TRY(open_file(f, &file, err));
-    for (int j = 1; st == SNUG_OK && file.fits && f->unlimited > 0; j++) {
+    for (int j = 1; st == SNUG_OK && file.fits && f->unlimited > 0 &&
+                    sn_spill_copy_seconds(f->p) < seconds;
+         j++) {
         const double limit = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
         size_t height = SIZE_MAX;
         st = lower_file(f, &file, (size_t)limit, &height, err);

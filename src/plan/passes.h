@@ -13,7 +13,16 @@
 #include "plan/plan.h"
 #include "plan/remat.h"
 
-#define SN_NO_BUFFER UINT32_MAX
+#define SN_NO_BUFFER   UINT32_MAX
+#define SN_MAX_MEMBERS 512
+
+/* What the searches of one plan tell each other: in memory, with slots in a file, with values. */
+typedef struct {
+    uint32_t n_members; /* that no other beats in bytes and seconds: the first search finds them,
+                           that with slots makes no others; 0: not found */
+    sn_member members[SN_MAX_MEMBERS];
+    double beat; /* seconds of the best plan so far; INFINITY: none */
+} sn_searches;
 
 typedef struct {
     snug_engine *engine;
@@ -45,6 +54,7 @@ typedef struct {
     uint32_t n_out;       /* values that have a place there */
     bool spills_values;
     size_t arena_limit; /* what the arena may have; 0: no limit */
+    sn_searches *searches; /* NULL: there is but one */
 } sn_planner;
 
 /* Needed nodes, each after those it reads, and writers of a version after its readers. */
@@ -220,6 +230,9 @@ SNUG_CHECKED snug_status sn_spill_begin(sn_planner *p, sn_zone *z, sn_program *p
                                         snug_error *err);
 SNUG_CHECKED snug_status sn_spill_values(sn_planner *p, sn_zone *z, size_t limit,
                                          sn_program *program, sn_layout *l, snug_error *err);
+/* What the copies of values alone take: no such program takes less, nor does it with a lower limit.
+ */
+double sn_spill_copy_seconds(const sn_planner *p);
 /* Seconds of such a program, waiting included. */
 SNUG_CHECKED snug_status sn_spill_time(sn_planner *p, const sn_layout *l, double *out,
                                        snug_error *err);

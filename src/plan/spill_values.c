@@ -328,6 +328,14 @@ snug_status sn_spill_queues(sn_planner *p, const sn_layout *l, snug_error *err) 
 }
 
 /* One disk serves both directions. */
+double sn_spill_copy_seconds(const sn_planner *p) {
+    const sn_rates *r = &p->device->rates;
+    double bytes = 0;
+    for (uint32_t v = 0; v < p->n_values; v++)
+        bytes += p->file_at[v] != SIZE_MAX ? (double)p->bytes[v] : 0;
+    return bytes / r->spill_write + bytes / r->spill_read;
+}
+
 snug_status sn_spill_time(sn_planner *p, const sn_layout *l, double *out, snug_error *err) {
     const sn_rates *r = &p->device->rates;
     double compute = 0, disk = 0, *done;
