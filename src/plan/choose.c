@@ -24,6 +24,7 @@
 #define MANY_NODES       4000 /* in more of them fewer numbers of slices are tried */
 #define MAX_STUCK        3    /* steps in a row, before a number or all of them are given up */
 #define MAX_LARGER       2    /* members in a row, before a number is given up */
+#define HOPELESS         4    /* times its limit: the number is given up */
 #define MAX_LOSSES       4    /* steps in a row, before a number or a part is given up */
 #define MAX_NUMBERS      48 /* of slices: two an octave */
 
@@ -65,6 +66,13 @@ static void rank(const sn_family *f, ranking *r, const sn_offer *o) {
     r->at[i] = new;
 }
 
+/* Misses its limit by more than bad luck. Where blocks hold values, less of them held shows in the
+ * size; a recomputation that finds nothing leaves the program as it was. */
+static bool is_hopeless(const sn_family *f, const sn_offer *o) {
+    return o->of.slices > 1 && f->cuts[o->of.cut].split.n_blocks > 2 &&
+           o->layout.bound / HOPELESS > o->of.limit;
+}
+
 /* Makes a member and ranks it where it is as small as it was to be. */
 static snug_status rank_member(sn_family *f, sn_member m, ranking *r, number *about,
                                snug_error *err) {
@@ -73,7 +81,7 @@ static snug_status rank_member(sn_family *f, sn_member m, ranking *r, number *ab
     SNUG_TRY(sn_family_make(f, m, &o, &floor, err));
     const size_t books = sn_offer_books(f, o), total = o->layout.bound + books;
     const bool too_long = r->n > 0 && books >= r->least;
-    about->stuck = o->fits ? 0 : about->stuck + 1;
+    about->stuck = o->fits ? 0 : is_hopeless(f, o) ? MAX_STUCK : about->stuck + 1;
     if (o->fits) {
         rank(f, r, o);
         about->larger = about->total > 0 && total >= about->total ? about->larger + 1 : 0;
