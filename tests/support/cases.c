@@ -109,8 +109,8 @@ SET(select, {"", "bool[3,5] f[3,5] f[3,5]"}, {"", "bool[] f[7] f[7]"}, {"", "boo
         CASE("axes=0", "f[3,133,89]" domain), CASE("axes=1", "f[2,20000]" domain),                 \
         CASE("axes=0", "f[17000,3]" domain)
 SET(reduce, SHAPES_OF_REDUCE(""), {"axes=0,2", "f[3,5,89,37]"}, {"axes=0,2", "f[67,3,133]"},
-    {"axes=1", "i32[3,67]"}, {"axes=0", "i64[5,9]"},
-    {"", "u8[2,1,9]"}, {"axes=1", "i8[3,9]"}, {"axes=1", "f[7,67]@special", VALUES})
+    {"axes=1", "f[3,600,36]"}, {"axes=1", "i32[3,67]"}, {"axes=0", "i64[5,9]"}, {"", "u8[2,1,9]"},
+    {"axes=1", "i8[3,9]"}, {"axes=1", "f[7,67]@special", VALUES})
 SET(reduce_distinct, SHAPES_OF_REDUCE("@distinct"), {"axes=1", "i32[3,67]"}, {"axes=0", "i64[5,9]"},
     {"", "u8[2,1,9]"}, {"axes=1", "f[7,67]@special", VALUES})
 SET(argmax, {"axis=1 dtype=i32", "f[5,9]@distinct"}, {"axis=0 dtype=i64", "f[7]@distinct"},
@@ -135,8 +135,7 @@ SET(matmul, {"", "f[7,5] f[5,3]"}, {"", "f[7,5] f[5,3] f[3]"}, {"trans_a=1", "f[
     {"trans_b=1", "f[5,120,270] f[133,270]"}, {"trans_a=1", "f[3,260,700] f[1,260,70]"},
     {"fold_b=1", "f[7,5] f[5,3,2] f[6]"}, {"fold_b=2", "f[2,7,6] f[2,3,5]"},
     {"fold_b=2 trans_b=1", "f[490,12] f[3,5,4,3]"}, {"fold_b=1", "f[4,0] f[0,3,2]"},
-    {"act=relu", "f[7,5] f[5,3] f[3]", FUSED},
-    {"act=tanh", "f[33,20] f[20,67]", FUSED},
+    {"act=relu", "f[7,5] f[5,3] f[3]", FUSED}, {"act=tanh", "f[33,20] f[20,67]", FUSED},
     {"act=sigmoid trans_b=1", "f[9,20] f[35,20] f[35]", FUSED},
     {"act=hard_sigmoid", "f[9,20] f[20,35] f[35]", FUSED})
 SET(conv2d, {"stride=2,2 pad=0,1,1,0", "f[2,7,6,3] f[3,2,3,4]"}, {"", "f[2,5,6,3] f[3,3,3,5] f[5]"},
@@ -253,11 +252,12 @@ SET(maxpool_pick, {"kernel=2,2 stride=2,2 input=7,6", "f[2,7,6,3] opaque[2,3,3,3
 
 /* --- normalisation --------------------------------------------------------------------------- */
 SET(channels, {"", "f[5,3]"}, {"", "f[7]"}, {"", "f[4,67]"}, {"", "f[2,3,4,5]"}, {"", "f[1,133]"},
-    {"", "f[9,1]"}, {"", "f[0,3]"}, {"", "f[3,0]"}, {"", "f[3,133,89]"}, {"", "f[4500,9]"})
+    {"", "f[9,1]"}, {"", "f[0,3]"}, {"", "f[3,0]"}, {"", "f[3,133,89]"}, {"", "f[4500,9]"},
+    {"", "f[600,36]"})
 #define EACH_CHANNELS(X)                                                                           \
     X("[5,3]", "[3]"), X("[7]", "[7]"), X("[4,67]", "[67]"), X("[2,3,4,5]", "[5]"),                \
         X("[1,133]", "[133]"), X("[9,1]", "[1]"), X("[0,3]", "[3]"), X("[3,0]", "[0]"),            \
-        X("[3,133,89]", "[89]"), X("[4500,9]", "[9]")
+        X("[3,133,89]", "[89]"), X("[4500,9]", "[9]"), X("[600,36]", "[36]")
 #define NORMALISE(x, c)                                                                            \
     { "epsilon=0.001", "f" x " f" c " f" c "@pos f" c " f" c }
 #define NORMALISE_SUMS(x, c)                                                                       \
@@ -429,7 +429,8 @@ SET(rmsprop, EACH_PLAIN(RMSPROP),
     {"centered=1 rate=0.01 rho=0.9 momentum=0 epsilon=9", "f[3,67] f[3,67]@pos f[3,67] f[3,67]"},
     {"centered=1 rate=0.01 rho=0.9 momentum=0.8 epsilon=9",
      "f[3,133,89] f[3,133,89]@pos f[3,133,89] f[3,133,89] f[3,133,89]"},
-    {"squares=1 rate=0.01 rho=0.9 momentum=0 epsilon=1e-7", "f[3,67] f[3,67]@pos f[3,67] f[3,67]@pos"},
+    {"squares=1 rate=0.01 rho=0.9 momentum=0 epsilon=1e-7",
+     "f[3,67] f[3,67]@pos f[3,67] f[3,67]@pos"},
     {"centered=1 squares=1 rate=0.01 rho=0.9 momentum=0.8 epsilon=9",
      "f[3,67] f[3,67]@pos f[3,67] f[3,67] f[3,67] f[3,67]@pos"})
 SET(adagrad, EACH_PLAIN(ADAGRAD),
