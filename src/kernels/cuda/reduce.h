@@ -64,13 +64,13 @@ static inline size_t sn_columns_bytes(const sn_columns *p, int n) {
 }
 
 /* A chunk of the rows of a strip of columns. The last ones go first: what was written last, or will
- * be read again first, is still in the cache. */
+ * be read again first, is still in the cache. A task after the last is described as the last. */
 typedef struct {
     int64_t outer, column, chunk, first, end; /* of the rows */
 } sn_columns_task;
 static __device__ __forceinline__ sn_columns_task sn_columns_task_at(const sn_columns &p,
                                                                      int64_t task) {
-    const int64_t at = p.outer * p.chunks * p.strips.d - 1 - task;
+    const int64_t left = p.outer * p.chunks * p.strips.d - 1 - task, at = left > 0 ? left : 0;
     const int64_t rest = sn_div(at, p.strips), outer = sn_div(rest, p.by_chunks);
     const int64_t chunk = rest - outer * p.chunks, first = chunk * p.chunk;
     const sn_columns_task t = {outer, (at - rest * p.strips.d) * SN_STRIP, chunk, first,
