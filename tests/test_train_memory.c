@@ -159,7 +159,7 @@ typedef struct {
     snug_engine *engine;
     int64_t n;
     int64_t requests[2]; /* through src/memory, after steps 2 and 1,000 */
-    size_t heap[2];      /* of the C library in use, the same */
+    size_t heap[2];      /* of the C library in use, after 20 and 1,000 */
 } watch;
 
 static snug_status watch_step(void *ctx, const snug_progress *p, snug_error *err) {
