@@ -219,7 +219,8 @@ static void test_a_thousand_steps_request_nothing(void **unused) {
     assert_int_equal(w.n, 1000);
     assert_true(w.requests[0] > 0);
     assert_int_equal(w.requests[1], w.requests[0]);
-    assert_int_equal(w.heap[1], w.heap[0]); /* both 0 under AddressSanitizer */
+    /* Both 0 under AddressSanitizer. Less, at times: threads of the test before end late. */
+    assert_in_range(w.heap[1], 0, w.heap[0]);
     snug_model_destroy(m);
     snug_feed_destroy(x);
     snug_feed_destroy(y);
