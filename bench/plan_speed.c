@@ -1,5 +1,7 @@
 /* plan_speed.c: how long planning and checking takes, in ms per 1,000 nodes (least of several
  * runs): of random graphs on a device without kernels, and of a step of a small network on the CPU.
+ * Then of recordings of that many nodes, in ms, without a limit and within parts of what that
+ * takes.
  *
  *     bench_plan_speed [nodes] [seeds]
  */
@@ -72,6 +74,97 @@ static int measure_mlp(snug_engine *e) {
     return 0;
 }
 
+/* --- recordings --------------------------------------------------------------------------------
+ */
+/* a = a + 1.5, again and again. */
+static snug_status build_chain(snug_graph *g, int n_nodes, snug_error *err) {
+    const snug_type one = {SNUG_F32, 1, {1}};
+    snug_value y, step;
+    SNUG_TRY(snug_graph_input(g, "a", &one, &y, err));
+    SNUG_TRY(snug_graph_input(g, "step", &one, &step, err));
+    for (int i = 0; i < n_nodes; i++)
+        SNUG_TRY(snug_graph_op(g, "add", "", (snug_value[]){y, step}, 2, &y, 1, err));
+    return snug_graph_output(g, "y", y, err);
+}
+
+/* Dense layers of 100 units on 32 rows with a relu each, their gradients and plain descent: about
+ * 8 nodes a layer. */
+static snug_status build_dense(snug_graph *g, int n_nodes, snug_error *err) {
+    enum { MOST = 8000, UNITS = 100 };
+    const snug_type rows = {SNUG_F32, 2, {32, UNITS}}, weights = {SNUG_F32, 2, {UNITS, UNITS}};
+    static snug_value w[MOST], dw[MOST];
+    const int n = n_nodes / 8 < MOST ? n_nodes / 8 : MOST;
+    snug_value y, loss, next;
+    SNUG_TRY(snug_graph_input(g, "x", &rows, &y, err));
+    for (int i = 0; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%d", i);
+        SNUG_TRY(snug_graph_variable(g, name, &weights, NULL, &w[i], err));
+        SNUG_TRY(snug_graph_op(g, "matmul", "", (snug_value[]){y, w[i]}, 2, &y, 1, err));
+        SNUG_TRY(snug_graph_op(g, "relu", "", &y, 1, &y, 1, err));
+    }
+    SNUG_TRY(snug_graph_op(g, "sum", "axes=0,1", &y, 1, &loss, 1, err));
+    SNUG_TRY(snug_graph_gradients(g, loss, w, (size_t)n, dw, err));
+    for (int i = 0; i < n; i++)
+        SNUG_TRY(snug_graph_op(g, "sgd", "rate=0.1 momentum=0", (snug_value[]){w[i], dw[i]}, 2,
+                               &next, 1, err));
+    return snug_graph_output(g, "loss", loss, err);
+}
+
+/* Plans without a limit, then within a half, a quarter and a tenth of what that takes. */
+static int measure_limits(snug_engine *e, const char *what, const sn_graph *g,
+                          const sn_device *device) {
+    static const size_t parts[] = {0, 2, 4, 10};
+    size_t whole = 0;
+    printf("%s, %u nodes:", what, sn_graph_n_nodes(g));
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        const sn_plan_options o = {.devices = &device,
+                                   .n_devices = 1,
+                                   .arena_bytes = parts[i] > 0 ? whole / parts[i] + 1 : 0};
+        snug_error err;
+        sn_plan *p = NULL;
+        const double start = now_ms();
+        const snug_status status = sn_plan_build(e, g, &o, &p, &err);
+        if (status != SNUG_OK && (status != SNUG_E_BUDGET || parts[i] == 0))
+            return fail(&err);
+        if (parts[i] == 0)
+            whole = p->memories[SN_MEM_FIRST_ARENA].bytes;
+        if (parts[i] == 0)
+            printf(" %.0f ms without a limit", now_ms() - start);
+        else
+            printf("; %.0f in 1/%zu%s", now_ms() - start, parts[i], p ? "" : " (refused)");
+        fflush(stdout);
+        sn_plan_destroy(p);
+    }
+    printf("\n");
+    return 0;
+}
+
+static int measure_recording(snug_engine *e, const char *what, int n_nodes,
+                             snug_status (*build)(snug_graph *g, int n_nodes, snug_error *err)) {
+    sn_cpu_device device;
+    snug_graph *g;
+    snug_error err;
+    if (snug_graph_create(e, &g, &err) != SNUG_OK || build(g, n_nodes, &err) != SNUG_OK)
+        return fail(&err);
+    sn_cpu_device_of(e, &device);
+    const int failed = measure_limits(e, what, g, &device.device);
+    snug_graph_destroy(g);
+    return failed;
+}
+
+static int measure_random(snug_engine *e, int n_nodes) {
+    sn_cpu_device device;
+    sn_graph *g;
+    snug_error err;
+    if (sn_random_graph(e, 1, n_nodes, &g, &err) != SNUG_OK)
+        return fail(&err);
+    sn_cpu_device_of(e, &device);
+    const int failed = measure_limits(e, "random operators", g, &device.device);
+    sn_graph_destroy(g);
+    return failed;
+}
+
 static int measure(snug_engine *e, uint64_t seed, int n_nodes, double *plan_ms, double *check_ms) {
     sn_fake_device device;
     sn_graph *g;
@@ -125,7 +218,9 @@ int main(int argc, char **argv) {
         worst = plan_ms > worst ? plan_ms : worst;
     }
     printf("worst %.2f ms per 1,000 nodes\n", worst);
-    const int failed = measure_mlp(e);
+    const int failed = measure_mlp(e) || measure_recording(e, "a chain", n_nodes, build_chain) ||
+                       measure_recording(e, "dense layers", n_nodes, build_dense) ||
+                       measure_random(e, n_nodes);
     snug_engine_destroy(e);
     return failed;
 }

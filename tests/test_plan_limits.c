@@ -156,22 +156,38 @@ static sn_graph *squares(snug_engine *e, bool has_batch) {
     return g;
 }
 
-/* Requests of memory that planning makes when nothing fits: a measure of its work. */
-static int64_t effort(snug_engine *e, bool has_batch) {
-    sn_graph *g = squares(e, has_batch);
-    const sn_plan_options o = options(1, 0);
-    sn_plan *p;
+/* Requests of memory that planning within so many bytes makes: a measure of its work. */
+static int64_t effort(snug_engine *e, const sn_graph *g, size_t bytes, snug_status expected) {
+    const sn_plan_options o = options(bytes, 0);
+    sn_plan *p = NULL;
     snug_error err;
     sn_fault_memory(e, INT64_MAX, false);
-    expect_status(sn_plan_build(e, g, &o, &p, &err), SNUG_E_BUDGET, &err);
+    expect_status(sn_plan_build(e, g, &o, &p, &err), expected, &err);
     const int64_t n = sn_fault_memory_requests(e);
     sn_fault_memory(e, -1, false);
-    sn_graph_destroy(g);
+    sn_plan_destroy(p);
     return n;
 }
 
 static void test_what_cannot_be_sliced_is_not_tried_in_slices(void **state) {
-    assert_true(effort(*state, false) < effort(*state, true) / 2);
+    sn_graph *with = squares(*state, true), *without = squares(*state, false);
+    assert_true(effort(*state, without, 1, SNUG_E_BUDGET) <
+                effort(*state, with, 1, SNUG_E_BUDGET) / 2);
+    sn_graph_destroy(with);
+    sn_graph_destroy(without);
+}
+
+static void test_a_plan_that_fits_is_found_without_the_smallest(void **state) {
+    sn_graph *g = chain(*state);
+    const sn_plan_options unlimited = options(0, 0);
+    sn_plan *p;
+    snug_error err;
+    expect_ok(sn_plan_build(*state, g, &unlimited, &p, &err), &err);
+    const size_t most = p->memories[SN_MEM_FIRST_ARENA].bytes;
+    sn_plan_destroy(p);
+    assert_true(effort(*state, g, most - most / 8, SNUG_OK) <
+                effort(*state, g, 1, SNUG_E_BUDGET) / 2);
+    sn_graph_destroy(g);
 }
 
 /* The plan of a floor that was found is what a budget of so many bytes gives. */
@@ -309,6 +325,7 @@ int main(void) {
         engine_test(test_a_graph_without_an_arena_is_planned_or_refused),
         engine_test(test_a_long_way_back_is_planned),
         engine_test(test_what_cannot_be_sliced_is_not_tried_in_slices),
+        engine_test(test_a_plan_that_fits_is_found_without_the_smallest),
         engine_test(test_the_plan_of_a_floor_is_made_without_a_search),
         engine_test(test_a_failed_request_in_slices_is_a_clean_error),
         engine_test(test_a_failed_request_within_a_budget_is_a_clean_error),

@@ -131,11 +131,9 @@ static snug_status build(builder *b, const sn_plan_options *o, spilling what, sn
     return SNUG_OK;
 }
 
-/* The smaller of both; unknown (0) where that of plans that spill was not looked for. */
+/* The smaller of both; unknown (0) where a plan that spills fits and it was not looked for. */
 static void merge_floor(sn_plan_floor *floor, const sn_plan_floor *with_file) {
     const size_t less = with_file->spilled_bytes;
-    if (!floor)
-        return;
     if (with_file->bytes == 0)
         *floor = *with_file;
     else if ((with_file->bytes > less ? with_file->bytes - less : 0) < floor->bytes)
@@ -150,7 +148,8 @@ static snug_status build_spilled(builder *b, const sn_plan_options *o, spilling 
     sn_plan_floor floor = {.bytes = 0};
     sn_plan_options own = *o;
     snug_error refusal;
-    own.floor = o->floor ? &floor : NULL;
+    const bool wants_floor = o->floor && (st != SNUG_OK || o->always_floor);
+    own.floor = wants_floor ? &floor : NULL;
     b->searches.beat = st == SNUG_OK ? (*plan)->seconds : INFINITY;
     const snug_status other_st = build(b, &own, what, &other, &refusal);
     if (other_st != SNUG_OK && other_st != SNUG_E_BUDGET) {
@@ -159,7 +158,7 @@ static snug_status build_spilled(builder *b, const sn_plan_options *o, spilling 
             *err = refusal;
         return other_st;
     }
-    if (what == SLOTS_IN_FILE)
+    if (what == SLOTS_IN_FILE && wants_floor)
         merge_floor(o->floor, &floor);
     if (other_st == SNUG_OK && (st != SNUG_OK || other->seconds < (*plan)->seconds)) {
         sn_plan_destroy(*plan);
@@ -183,6 +182,8 @@ snug_status sn_plan_build(snug_engine *e, const sn_graph *g, const sn_plan_optio
     const bool in_file = o->spilled || (o->at && o->at->in_file);
     const bool may_spill = o->may_spill && !o->spilled && !o->at;
     snug_status st = build(&b, o, in_file ? SLOTS_IN_FILE : IN_MEMORY, &plan, err);
+    if (may_spill && o->floor && !is_slow(st, plan))
+        *o->floor = (sn_plan_floor){.bytes = 0}; /* of plans in memory: with files there is less */
     for (int what = SLOTS_IN_FILE; may_spill && what <= ALL_IN_FILES; what++)
         if (is_slow(st, plan))
             st = build_spilled(&b, o, (spilling)what, st, &plan, err);

@@ -6,13 +6,18 @@
  *     cut         what runs in slices: all that can, or only what stands at large values
  *     limit       on a ladder of sizes
  *
- * All members are made, as far as one may be the fastest of its size, and packed by rules that do
- * not know the number either. Of those that fit it, the fastest is taken, the larger one among
- * equals: it does less. More bytes never give a slower plan, nor one of a lower peak; one byte less
- * than the smallest member is refused, naming it. The unlimited plan is a member as well.
+ * Members are made down the ladder, as far as one may be the fastest of its size, and packed by
+ * rules that do not know the number either. Of those that fit it, the fastest is taken, the larger
+ * one among equals: it does less. More bytes never give a slower plan, nor one of a lower peak; one
+ * byte less than the smallest member is refused, naming it. The unlimited plan is a member as well.
+ *
+ * A member does not count as faster than the fastest of the steps right above it: so the way down
+ * may end where all that is to come is slower than one that fits, and the answer is that of the
+ * whole family.
  *
  * With slots in a file there is a bit more room, and a ring of stages in it: the family is then
- * that of the members that were worth anything in memory, made anew beside the ring. */
+ * that of the members that were worth anything in memory, made anew beside the ring, and none of
+ * them faster than it was there. */
 #include "plan/family.h"
 
 #include <math.h>
@@ -26,17 +31,20 @@
 #define MAX_LARGER       2    /* members in a row, before a number is given up */
 #define HOPELESS         4    /* times its limit: the number is given up */
 #define MAX_LOSSES       4    /* steps in a row, before a number or a part is given up */
-#define MAX_NUMBERS      48 /* of slices: two an octave */
+#define MAX_NUMBERS      48   /* of slices: two an octave */
+enum { ABOVE = 3 };           /* steps of the ladder that a member is compared with */
 
 /* Members, the fastest first; the larger one first among equals. */
 typedef struct {
     sn_member of;
     double seconds;
     size_t bound;
+    bool misses; /* the limit, when packed */
 } ranked;
 typedef struct {
     uint32_t n;
-    size_t least; /* of all bounds */
+    size_t least;         /* of all bounds */
+    double least_seconds; /* of members to come */
     ranked at[SN_MAX_MEMBERS];
 } ranking;
 
@@ -56,7 +64,9 @@ typedef struct {
 static void rank(const sn_family *f, ranking *r, const sn_offer *o) {
     if (!o->program.possible || r->n == SN_MAX_MEMBERS)
         return;
-    const ranked new = {o->of, o->seconds, o->layout.bound + sn_offer_books(f, o)};
+    ranked new = {o->of, o->seconds, o->layout.bound + sn_offer_books(f, o), false};
+    new.of.least_seconds = fmax(o->of.least_seconds, r->least_seconds);
+    new.seconds = fmax(o->seconds, r->least_seconds);
     uint32_t i = r->n++;
     r->least = i == 0 || new.bound < r->least ? new.bound : r->least;
     for (; i > 0 && (r->at[i - 1].seconds > new.seconds ||
@@ -94,9 +104,16 @@ static snug_status rank_member(sn_family *f, sn_member m, ranking *r, number *ab
     return SNUG_OK;
 }
 
-/* 1, 2, 3, 4, 6, 8, 12, 16, ..., and every row alone; 0: no more. */
+static int64_t rows_of(int64_t extent, int64_t slices) {
+    return (extent + slices - 1) / slices;
+}
+
+/* 1, 2, 3, 4, 6, 8, 12, 16, ..., and every row alone, but none with the rows of the one before; 0:
+ * no more. */
 static int64_t next_slices(int64_t extent, int64_t k) {
-    const int64_t next = k < 3 ? k + 1 : (k & (k - 1)) == 0 ? k + k / 2 : k / 3 * 4;
+    int64_t next = k;
+    while (next < extent && rows_of(extent, next) == rows_of(extent, k))
+        next = next < 3 ? next + 1 : (next & (next - 1)) == 0 ? next + next / 2 : next / 3 * 4;
     return k >= extent ? 0 : next < extent ? next : extent;
 }
 
@@ -155,8 +172,7 @@ static snug_status rank_step(sn_family *f, rung *at, ranking *r, number *numbers
         number *const k = &numbers[i];
         const sn_member m = {.slices = k->slices, .limit = at->size};
         if (k->bound > at->size && k->stuck < MAX_STUCK && k->lost < MAX_LOSSES &&
-            k->larger < MAX_LARGER &&
-            (k->slices == 1 || (made < most && k->slices >= least))) {
+            k->larger < MAX_LARGER && (k->slices == 1 || (made < most && k->slices >= least))) {
             SNUG_TRY(rank_member(f, m, r, k, err));
             made += !k->stuck && k->slices > 1;
             least = k->stuck ? least : apart * k->slices;
@@ -206,7 +222,8 @@ static snug_status rank_part_step(sn_family *f, rung *at, ranking *r, part_numbe
 static snug_status least_books(sn_family *f, int64_t slices, size_t *out, snug_error *err) {
     sn_offer *o;
     size_t floor;
-    SNUG_TRY(sn_family_make(f, (sn_member){slices, SIZE_MAX, true, 0}, &o, &floor, err));
+    SNUG_TRY(sn_family_make(f, (sn_member){.slices = slices, .limit = SIZE_MAX, .lowest = true}, &o,
+                            &floor, err));
     *out = sn_offer_books(f, o);
     sn_offer_drop(o);
     return SNUG_OK;
@@ -216,43 +233,73 @@ static snug_status least_books(sn_family *f, int64_t slices, size_t *out, snug_e
  * above, where steps may be fewer; then a little less, as often as that succeeds and the steps do
  * not take what it gives. Nothing where that is no smaller than what there is. */
 static snug_status rank_floor(sn_family *f, int64_t slices, ranking *r, snug_error *err) {
-    enum { ABOVE = 2 };
+    enum { MORE = 2 };
     size_t floor = 0, limit = 0, least = SIZE_MAX, books;
     sn_offer *o;
     SNUG_TRY(least_books(f, slices, &books, err));
     bool go_on = r->n == 0 || books < r->least;
     for (size_t i = 0, needed; go_on && i <= FLOOR_TRIES; i++) {
-        SNUG_TRY(sn_family_make(f, (sn_member){slices, limit, true, 0}, &o, &needed, err));
+        const sn_member m = {.slices = slices, .limit = limit, .lowest = true};
+        SNUG_TRY(sn_family_make(f, m, &o, &needed, err));
         const size_t size = o->layout.bound + sn_offer_books(f, o);
         go_on = i == 0 ? needed + books < r->least || r->n == 0
-                       : i <= ABOVE || (o->fits && size < least);
+                       : i <= MORE || (o->fits && size < least);
         if (o->fits && i > 0)
             rank(f, r, o);
         floor = i == 0 ? needed : floor;
         least = o->fits && i > 0 && size < least ? size : least;
         const size_t less = o->layout.bound - o->layout.bound / 64;
-        limit = i <= ABOVE ? floor + floor / 64 * (ABOVE - i) : less;
+        limit = i <= MORE ? floor + floor / 64 * (MORE - i) : less;
         sn_offer_drop(o);
     }
     return SNUG_OK;
 }
 
-/* Down the ladder. */
-static snug_status rank_ladder(sn_family *f, ranking *r, number *numbers, uint32_t n,
-                               snug_error *err) {
-    part_numbers parts = {.n = 0};
-    const uint32_t apart = 1 + f->cuts[0].split.n_blocks / MANY_BLOCKS;
-    double size = (double)f->unlimited; /* 0 where everything is in homes: no ladder */
+/* The way down the ladder, as far as it was gone. */
+typedef struct {
+    number numbers[MAX_NUMBERS];
+    uint32_t n;
+    part_numbers parts;
+    uint32_t step;
+    int failed;            /* steps in a row */
+    double fastest[ABOVE]; /* of the last steps, by their number */
+} ladder;
+
+static snug_status open_ladder(sn_family *f, ranking *r, ladder **out, snug_error *err) {
+    ladder *l;
+    SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *l, &l, err));
+    for (int i = 0; i < ABOVE; i++)
+        l->fastest[i] = INFINITY;
+    SNUG_TRY(rank_cut(f, 0, r, l->numbers, &l->n, err));
     for (uint32_t cut = 1; cut < f->n_cuts; cut++)
-        SNUG_TRY(rank_cut(f, cut, r, parts.numbers, &parts.n, err));
-    int failed = 0; /* steps in a row */
-    for (uint32_t j = 1; size >= 1 && failed < MAX_STUCK; j++) {
-        size = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
-        rung at = {.size = (size_t)size, .only_plain = j % apart != 0};
-        SNUG_TRY(rank_step(f, &at, r, numbers, n, err));
-        SNUG_TRY(rank_part_step(f, &at, r, &parts, err));
-        failed = at.fastest < INFINITY ? 0 : failed + !at.only_plain;
-    }
+        SNUG_TRY(rank_cut(f, cut, r, l->parts.numbers, &l->parts.n, err));
+    *out = l;
+    return SNUG_OK;
+}
+
+/* Below the steps that were gone. It never becomes less. */
+static void raise_least(const ladder *l, ranking *r) {
+    double fastest = INFINITY;
+    for (int i = 0; i < ABOVE; i++)
+        fastest = fmin(fastest, l->fastest[i]);
+    if (fastest < INFINITY && l->step >= ABOVE)
+        r->least_seconds = fmax(r->least_seconds, fastest);
+}
+
+/* One step down; *ends: there is none. */
+static snug_status rank_down(sn_family *f, ranking *r, ladder *l, bool *ends, snug_error *err) {
+    const uint32_t apart = 1 + f->cuts[0].split.n_blocks / MANY_BLOCKS, j = l->step + 1;
+    const double size = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);
+    *ends = size * exp2(1.0 / STEPS_PER_OCTAVE) < 1 || l->failed == MAX_STUCK;
+    if (*ends)
+        return SNUG_OK;
+    rung at = {.size = (size_t)size, .only_plain = j % apart != 0};
+    SNUG_TRY(rank_step(f, &at, r, l->numbers, l->n, err));
+    SNUG_TRY(rank_part_step(f, &at, r, &l->parts, err));
+    l->failed = at.fastest < INFINITY ? 0 : l->failed + !at.only_plain;
+    l->fastest[j % ABOVE] = at.fastest;
+    l->step = j;
+    raise_least(l, r);
     return SNUG_OK;
 }
 
@@ -278,23 +325,31 @@ static snug_status rank_below(sn_family *f, ranking *r, number *numbers, uint32_
     return SNUG_OK;
 }
 
-/* The whole family, whatever the limit is. */
-static snug_status rank_family(sn_family *f, ranking *r, snug_error *err) {
-    number numbers[MAX_NUMBERS];
+/* The smallest members, behind the last step. */
+static snug_status rank_bottom(sn_family *f, ranking *r, ladder *l, snug_error *err) {
     const sn_split *const split = &f->cuts[0].split;
-    uint32_t n = 0, smallest = 0;
-    SNUG_TRY(rank_cut(f, 0, r, numbers, &n, err));
-    SNUG_TRY(rank_ladder(f, r, numbers, n, err));
+    uint32_t smallest = 0;
     if (split->extent > 1)
         SNUG_TRY(rank_floor(f, split->extent, r, err));
     if (split->n_blocks > 2) /* the others are not lower, and take long */
-        return rank_below(f, r, numbers, n, err);
-    for (uint32_t i = 1; i < n; i++)
-        if (numbers[i].bound < numbers[smallest].bound)
+        return rank_below(f, r, l->numbers, l->n, err);
+    for (uint32_t i = 1; i < l->n; i++)
+        if (l->numbers[i].bound < l->numbers[smallest].bound)
             smallest = i;
-    if (n > 0 && numbers[smallest].slices > 1 && numbers[smallest].slices < split->extent)
-        SNUG_TRY(rank_floor(f, numbers[smallest].slices, r, err));
+    const int64_t slices = l->n > 0 ? l->numbers[smallest].slices : 1;
+    if (slices > 1 && slices < split->extent)
+        SNUG_TRY(rank_floor(f, slices, r, err));
     return rank_floor(f, 1, r, err);
+}
+
+/* The whole family, whatever the limit is. */
+static snug_status rank_family(sn_family *f, ranking *r, snug_error *err) {
+    ladder *l;
+    bool ends = false;
+    SNUG_TRY(open_ladder(f, r, &l, err));
+    while (!ends)
+        SNUG_TRY(rank_down(f, r, l, &ends, err));
+    return rank_bottom(f, r, l, err);
 }
 
 /* The height a member is packed to does not depend on the limit either. */
@@ -413,15 +468,20 @@ static uint32_t find_front(const ranking *r, uint32_t *front) {
 static void tell_front(const ranking *r, sn_searches *out) {
     uint32_t front[SN_MAX_MEMBERS];
     out->n_members = find_front(r, front);
-    for (uint32_t i = 0; i < out->n_members; i++)
+    for (uint32_t i = 0; i < out->n_members; i++) {
         out->members[i] = r->at[front[i]].of;
+        out->members[i].least_seconds = r->at[front[i]].seconds;
+    }
 }
 
-/* The members that the search in memory has found. */
-static snug_status rank_found(sn_family *f, const sn_searches *found, ranking *r, snug_error *err) {
-    for (uint32_t i = 0; i < found->n_members; i++) {
+/* The members that the search in memory has found, as far as they take less than so long there. */
+static snug_status rank_found(sn_family *f, const sn_searches *found, double below, ranking *r,
+                              snug_error *err) {
+    for (uint32_t i = 0; i < found->n_members && found->members[i].least_seconds < below; i++) {
         sn_offer *o;
         size_t floor;
+        if (found->members[i].slices > 1 && f->n_cuts == 0)
+            SNUG_TRY(sn_family_cuts(f, 0, err));
         SNUG_TRY(sn_family_make(f, found->members[i], &o, &floor, err));
         rank(f, r, o);
         sn_offer_drop(o);
@@ -429,31 +489,65 @@ static snug_status rank_found(sn_family *f, const sn_searches *found, ranking *r
     return SNUG_OK;
 }
 
-static snug_status choose_limited(sn_family *f, const sn_plan_options *o, size_t plain,
-                                  snug_error *err) {
+/* The fastest of those below so many seconds that fits is the plan now. */
+static snug_status take_fastest(sn_family *f, ranking *r, size_t limit, double below, bool *taken,
+                                snug_error *err) {
+    for (uint32_t i = 0; i < r->n && r->at[i].seconds < below && !*taken; i++) {
+        ranked *const m = &r->at[i];
+        size_t height;
+        if (m->bound > limit || m->misses)
+            continue;
+        SNUG_TRY(try_member(f, m->of, limit, &height, err));
+        m->misses = height > limit;
+        *taken = !m->misses;
+    }
+    return SNUG_OK;
+}
+
+/* Makes members until one of them is the plan, and all to come are slower; or all of them. */
+static snug_status search(sn_family *f, ranking *r, size_t limit, bool *taken, snug_error *err) {
+    ladder *l;
+    bool ends = false;
+    SNUG_TRY(open_ladder(f, r, &l, err));
+    while (!ends && !*taken) {
+        SNUG_TRY(rank_down(f, r, l, &ends, err));
+        SNUG_TRY(take_fastest(f, r, limit, r->least_seconds, taken, err));
+    }
+    return *taken ? SNUG_OK : rank_bottom(f, r, l, err);
+}
+
+/* The members to choose from; *taken: the plan is one of them already. */
+static snug_status find_members(sn_family *f, const sn_plan_options *o, ranking *r, bool *taken,
+                                snug_error *err) {
     sn_searches *const searches = f->p->searches;
-    const bool found = searches && searches->n_members > 0;
-    sn_plan_floor floor;
-    ranking *r;
-    SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *r, &r, err));
+    if (searches && searches->n_members > 0)
+        return rank_found(f, searches, o->always_floor ? INFINITY : searches->beat, r, err);
     if (!o->whole)
         SNUG_TRY(sn_family_cuts(f, 0, err));
-    SNUG_TRY(found ? rank_found(f, searches, r, err) : rank_family(f, r, err));
-    if (searches && !found)
+    SNUG_TRY(o->always_floor ? rank_family(f, r, err) : search(f, r, o->arena_bytes, taken, err));
+    if (searches)
         tell_front(r, searches);
-    if (o->floor)
-        SNUG_TRY(find_fast_floor(f, r, plain, o->floor, err));
-    for (uint32_t i = 0; i < r->n; i++) {
-        size_t height;
-        if (r->at[i].bound > o->arena_bytes)
-            continue;
-        SNUG_TRY(try_member(f, r->at[i].of, o->arena_bytes, &height, err));
-        if (height <= o->arena_bytes)
-            return SNUG_OK;
-    }
-    if (!o->floor)
-        SNUG_TRY(find_floor(f, r, plain, &floor, err));
-    return refuse(o, o->floor ? o->floor : &floor, err);
+    return SNUG_OK;
+}
+
+static snug_status choose_limited(sn_family *f, const sn_plan_options *o, size_t plain,
+                                  snug_error *err) {
+    const bool is_known = f->p->searches && f->p->searches->beat < INFINITY;
+    sn_plan_floor own, *const floor = o->floor ? o->floor : &own;
+    bool taken = false;
+    ranking *r;
+    SNUG_TRY(sn_plan_array(f->p->work, 1, sizeof *r, &r, err));
+    SNUG_TRY(find_members(f, o, r, &taken, err));
+    if (o->always_floor)
+        SNUG_TRY(find_fast_floor(f, r, plain, floor, err));
+    SNUG_TRY(take_fastest(f, r, o->arena_bytes, INFINITY, &taken, err));
+    if (taken)
+        return SNUG_OK;
+    if (!o->always_floor && is_known)
+        return sn_fail(err, SNUG_E_BUDGET, "nothing with slots in a file is faster");
+    if (!o->always_floor)
+        SNUG_TRY(find_fast_floor(f, r, plain, floor, err));
+    return refuse(o, floor, err);
 }
 
 /* --- the whole trade -------------------------------------------------------------------------- */
@@ -561,7 +655,7 @@ static snug_status find_file(sn_family *f, size_t arena_bytes, size_t *best, snu
     sn_offer file;
     *best = 0;
     SNUG_TRY(open_file(f, &file, err));
-    for (int j = 1; st == SNUG_OK && file.fits && f->unlimited > 0 &&
+    for (int j = 1; st == SNUG_OK && file.fits && f->unlimited > 0 && arena_bytes > 1 &&
                     sn_spill_copy_seconds(f->p) < seconds;
          j++) {
         const double limit = (double)f->unlimited * exp2(-(double)j / STEPS_PER_OCTAVE);

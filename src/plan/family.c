@@ -55,8 +55,8 @@ static snug_status lay_out(sn_family *f, sn_offer *o, snug_error *err) {
     SNUG_TRY(open_layout(f, o, err));
     SNUG_TRY(sn_plan_layout(f->p, o->layout_zone, &o->program, &o->layout, err));
     o->seconds = sn_program_seconds(f->p, &o->program);
-    if (o->seconds < f->seconds)
-        o->seconds = f->seconds; /* smaller is never faster, whatever the rates say */
+    /* Smaller is never faster, whatever the rates say. */
+    o->seconds = fmax(o->seconds, fmax(f->seconds, o->of.least_seconds));
     o->fits = o->program.possible && o->layout.bound <= o->of.limit;
     return SNUG_OK;
 }
@@ -223,12 +223,13 @@ static snug_status recompute_once(sn_family *f, sn_offer *o, size_t limit, size_
 }
 
 /* Aims lower where the layout lies above what was promised (it shares fewer bytes in place). The
- * smallest try stays. */
+ * smallest try stays. The lowest of all plans are asked for at several limits anyway. */
 static snug_status recompute(sn_family *f, sn_offer *o, size_t *floor, snug_error *err) {
     const sn_program program = o->program;
     sn_program best = program;
+    const int tries = o->of.lowest ? 1 : MAX_TRIES;
     size_t limit = o->of.limit, bound = o->layout.bound;
-    for (int i = 0; i < MAX_TRIES && !o->fits && *floor <= o->of.limit; i++) {
+    for (int i = 0; i < tries && !o->fits && *floor <= o->of.limit; i++) {
         if (i > 0) {
             o->program = program;
             SNUG_TRY(lay_out(f, o, err));

@@ -129,8 +129,7 @@ static snug_status check_items(const sn_pack_item *items, uint32_t n, snug_error
     return SNUG_OK;
 }
 
-/* Sorts the boxes; finds loads and bound. */
-static void measure(sn_packing *p) {
+void sn_packing_measure(sn_packing *p) {
     qsort(p->boxes, p->n, sizeof *p->boxes, compare_boxes);
     memset(p->load, 0, p->n_sections * sizeof *p->load);
     p->bound = 0;
@@ -143,8 +142,8 @@ static void measure(sn_packing *p) {
     p->wanted = p->bound;
 }
 
-static snug_status alloc_packing(sn_zone *z, uint32_t n, uint32_t n_sections, sn_packing *p,
-                                 snug_error *err) {
+snug_status sn_packing_alloc(sn_zone *z, uint32_t n, uint32_t n_sections, sn_packing *p,
+                             snug_error *err) {
     void *boxes, *load, *offset;
     SNUG_TRY(sn_zone_alloc(z, n * sizeof(sn_box), &boxes, err));
     SNUG_TRY(sn_zone_alloc(z, n_sections * sizeof(size_t), &load, err));
@@ -158,13 +157,13 @@ static snug_status make_boxes(sn_zone *z, const sn_pack_item *items, uint32_t n,
     void *times;
     SNUG_TRY(sn_zone_alloc(z, 2 * (size_t)n * sizeof(uint32_t), &times, err));
     const uint32_t n_times = collect_times(items, n, times);
-    SNUG_TRY(alloc_packing(z, n, n_times > 0 ? n_times - 1 : 0, p, err));
+    SNUG_TRY(sn_packing_alloc(z, n, n_times > 0 ? n_times - 1 : 0, p, err));
     for (uint32_t i = 0; i < n; i++)
         if (items[i].size > 0)
             p->boxes[p->n++] =
                 (sn_box){section_of(times, n_times, items[i].lower),
                          section_of(times, n_times, items[i].upper), i, items[i].size};
-    measure(p);
+    sn_packing_measure(p);
     return SNUG_OK;
 }
 
@@ -306,7 +305,7 @@ static snug_status pack_critical(snug_engine *e, sn_zone *z, sn_packing *p, size
                                  uint64_t *work, snug_error *err) {
     sn_packing core;
     greedy g;
-    SNUG_TRY(alloc_packing(z, p->n, p->n_sections, &core, err));
+    SNUG_TRY(sn_packing_alloc(z, p->n, p->n_sections, &core, err));
     SNUG_TRY(init_greedy(z, p, work, &g, err));
     for (uint32_t i = 0; i < p->n; i++) {
         if (load_of(p, &p->boxes[i]) < threshold) {
@@ -316,7 +315,7 @@ static snug_status pack_critical(snug_engine *e, sn_zone *z, sn_packing *p, size
         core.boxes[core.n] = p->boxes[i];
         core.boxes[core.n++].item = i;
     }
-    measure(&core);
+    sn_packing_measure(&core);
     if (core.n == p->n || core.n > SEARCH_MAX)
         return SNUG_OK;
     SNUG_TRY(pack_greedy(z, &core, work, err));

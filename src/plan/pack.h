@@ -1,5 +1,6 @@
 /* pack.h: what the parts of the packer share (pack.c: preparation and greedy; search.c and
- * search_valleys.c: two complete searches, which search.c runs in turns). */
+ * search_valleys.c: two complete searches, which search.c runs in turns; join.c: smaller problems).
+ */
 #ifndef SN_PLAN_PACK_H
 #define SN_PLAN_PACK_H
 
@@ -26,6 +27,26 @@ typedef struct {
  * elementary operations, and stops when that is used up. */
 SNUG_CHECKED snug_status sn_pack_search(snug_engine *e, sn_packing *p, uint64_t *work,
                                         snug_error *err);
+
+/* Sorts the boxes; finds loads and bound. The height is none yet, wanted the bound. */
+void sn_packing_measure(sn_packing *p);
+/* Room for n boxes in that many sections. */
+SNUG_CHECKED snug_status sn_packing_alloc(sn_zone *z, uint32_t n, uint32_t n_sections,
+                                          sn_packing *p, snug_error *err);
+
+/* Smaller problems whose packings are packings of p (join.c). *out is NULL where there are too many
+ * boxes. */
+typedef struct sn_joiner sn_joiner;
+SNUG_CHECKED snug_status sn_joiner_create(sn_zone *z, const sn_packing *p, sn_joiner **out,
+                                          snug_error *err);
+uint32_t sn_joiner_most(const sn_joiner *j); /* pieces */
+/* The problem of this variant, for packings of at most `capacity` (>= p's bound). q has room for
+ * that many pieces and the sections of p. After about `limit` operations it is what was joined by
+ * then. Returns the work it took. */
+uint64_t sn_join(sn_joiner *j, size_t capacity, uint64_t variant, uint64_t limit, sn_packing *q);
+/* The offsets of p's boxes from those of q's; `pieces` has room for the pieces. */
+void sn_join_expand(const sn_joiner *j, const sn_packing *q, const size_t *offset, size_t *pieces,
+                    size_t *out);
 
 typedef enum { SN_FOUND, SN_NOT_FOUND, SN_GAVE_UP } sn_outcome;
 

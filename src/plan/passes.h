@@ -18,8 +18,8 @@
 
 /* What the searches of one plan tell each other: in memory, with slots in a file, with values. */
 typedef struct {
-    uint32_t n_members; /* that no other beats in bytes and seconds: the first search finds them,
-                           that with slots makes no others; 0: not found */
+    uint32_t n_members; /* that no other beats in bytes and seconds, with the seconds they take: the
+                           first search finds them, that with slots makes no others; 0: not found */
     sn_member members[SN_MAX_MEMBERS];
     double beat; /* seconds of the best plan so far; INFINITY: none */
 } sn_searches;
@@ -255,10 +255,14 @@ static inline size_t sn_plan_place_bytes(const sn_plan *p, const sn_place *place
     return whole / (size_t)extent * (size_t)place->rows;
 }
 
-/* To bring all rows of an input, once. */
+/* To bring all rows of an input, once. A device apart makes random ones itself: a function of each
+ * number is half of that; what comes from the host is copied beside the step, and then within the
+ * device, which takes about as long. */
 static inline double sn_plan_feed_seconds(const sn_planner *p, uint32_t input) {
     const sn_value v = sn_graph_input_at(p->graph, input);
-    return (double)p->bytes[v.i] / p->device->rates.memory;
+    const sn_rates *r = &p->device->rates;
+    const double made = (double)sn_type_count(sn_graph_type(p->graph, v)) / (0.5 * r->math);
+    return (double)p->bytes[v.i] / r->memory + (p->device->apart ? r->call + made : 0);
 }
 
 static inline bool sn_plan_in_state(const sn_planner *p, uint32_t value) {

@@ -141,6 +141,7 @@ typedef struct {
     size_t limit; /* SIZE_MAX: none */
     bool lowest;  /* what the recomputation needs at least is looked for */
     uint32_t cut;
+    double least_seconds; /* larger members take so many: this one counts as no faster */
 } sn_member;
 
 /* The smallest plan there is. */
@@ -170,7 +171,9 @@ typedef struct {
     bool whole;          /* nothing runs in slices */
     const sn_plan_floor *at; /* the plan of a floor that was found before, and no limit; NULL: of
                                 the limit */
-    sn_plan_floor *floor;    /* filled unless the unlimited plan fits; may be NULL */
+    sn_plan_floor *floor;    /* filled where no plan fits; may be NULL */
+    bool always_floor;       /* and where one does but the unlimited: all members are made; with
+                                bytes 0 where plans with files were not looked at */
 } sn_plan_options;
 
 static inline bool sn_plan_spills(const sn_plan *p, sn_var v) {

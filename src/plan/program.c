@@ -305,7 +305,7 @@ snug_status sn_program_sliced(sn_planner *p, sn_zone *z, const sn_order *order,
 
 double sn_program_seconds(const sn_planner *p, const sn_program *program) {
     bool in_block = false;
-    double seconds = 0;
+    double seconds = p->device->apart ? p->device->rates.handoff : 0;
     for (uint32_t t = 0; t < program->n; t++) {
         const sn_action *a = &program->actions[t];
         in_block = a->kind == SN_STEP_REPEAT || (in_block && a->kind != SN_STEP_END);

@@ -118,10 +118,21 @@ static bool find_instances(const sn_remat_problem *p, sn_remat_list *l) {
     return false;
 }
 
-static void remove_unread(sn_remat_list *l) {
+/* Takes out what is repeated and read by nobody, and what is read by such alone: from the back, so
+ * that one walk finds all. bytes[] holds which instances are read. */
+static void remove_unread(const sn_remat_problem *p, sn_remat_list *l) {
+    memset(l->bytes, 0, l->n * sizeof *l->bytes);
+    for (uint32_t k = l->n; k-- > 0;) {
+        const sn_remat_op *o = &p->ops[l->ops[k]];
+        l->last[l->ops[k]] = l->before[k];
+        if (l->before[k] == SN_REMAT_NONE)
+            l->bytes[k] = 1;
+        for (uint32_t j = 0; j < o->n_in && l->bytes[k] > 0; j++)
+            l->bytes[l->last[p->inputs[o->in + j]]] = 1;
+    }
     uint32_t at = 0;
     for (uint32_t k = 0; k < l->n; k++)
-        if (l->before[k] == SN_REMAT_NONE || l->end[k] > k)
+        if (l->bytes[k] > 0)
             l->ops[at++] = l->ops[k];
     l->n = at;
 }
@@ -162,7 +173,9 @@ static void find_bytes(const sn_remat_problem *p, sn_remat_list *l) {
 }
 
 void sn_remat_measure(const sn_remat_program *g, sn_remat_list *list) {
-    while (find_instances(g->p, list))
-        remove_unread(list);
+    if (find_instances(g->p, list)) {
+        remove_unread(g->p, list);
+        (void)find_instances(g->p, list);
+    }
     find_bytes(g->p, list);
 }

@@ -15,7 +15,8 @@
  * no fixed rule is good for all problems. So a search that runs long is given up and begun anew in
  * another order: the first attempts take fixed rules; later ones put boxes first that live in
  * sections which made earlier attempts fail, with some chance in it. Attempts take turns with those
- * of search_valleys.c, which is better where there is little room. */
+ * of search_valleys.c, which is better where there is little room, and with attempts of both at a
+ * smaller problem: boxes that join.c takes to belong together are one there. */
 #include "plan/pack.h"
 
 #include "base/rng.h"
@@ -30,8 +31,10 @@ typedef enum {
     N_RULES
 } search_rule;
 
-enum { ATTEMPTS = 3 };                   /* at a capacity, before the next one is tried */
-#define VALLEYS_FIRST UINT64_C(1000)     /* operations per box */
+enum { ATTEMPTS = 3 };               /* at a capacity, before the next one is tried */
+enum { JOIN_DRAWS = 4 };             /* ways of joining; the one with fewest pieces is searched */
+enum { JOIN_SHARE = 8 };             /* a joining takes at most one of so many parts of the work */
+#define VALLEYS_FIRST UINT64_C(1000) /* operations per box */
 #define VALLEYS_WORTH UINT64_C(20000000) /* operations; a shorter search does without */
 #define CHANCE        0.3                /* how far chance may raise a box */
 #define FADING        0.95               /* of strife, from attempt to attempt */
@@ -59,7 +62,12 @@ typedef struct {
     uint64_t budget;      /* of all attempts */
     size_t possible;      /* no packing below this one exists */
     sn_valleys *valleys;  /* or NULL */
-    snug_error why;       /* that search failed */
+    sn_joiner *joiner;    /* or NULL */
+    sn_packing joined;    /* the smaller problem */
+    size_t *pieces;       /* offsets of its pieces */
+    uint64_t variant;     /* how many ways of joining were drawn */
+    bool is_joined;       /* it was packed */
+    snug_error why;       /* one of those could not be made */
     snug_engine *e;
     snug_error *err;
     snug_status status;
@@ -377,17 +385,22 @@ static sn_outcome try_layers(search *s, uint64_t limit, ruled *scratch) {
     return got;
 }
 
-/* Where the budget has no room for the second search, the first one goes on alone. */
-static void settle_valleys(search *s, snug_status status) {
-    if (status == SNUG_OK)
-        return;
-    sn_valleys_clear(s->valleys);
-    s->valleys = NULL;
-    if (status == SNUG_E_BUDGET)
-        return;
+/* Whether another search could be made or go on. Where the budget has no room for it, the first one
+ * goes on alone. */
+static bool is_there(search *s, snug_status status) {
+    if (status == SNUG_OK || status == SNUG_E_BUDGET)
+        return status == SNUG_OK;
     s->status = status;
     if (s->err)
         *s->err = s->why;
+    return false;
+}
+
+static void settle_valleys(search *s, snug_status status) {
+    if (is_there(s, status))
+        return;
+    sn_valleys_clear(s->valleys);
+    s->valleys = NULL;
 }
 
 static sn_outcome try_valleys(search *s, uint64_t limit) {
@@ -401,13 +414,18 @@ static sn_outcome try_valleys(search *s, uint64_t limit) {
     return s->valleys ? got : SN_GAVE_UP;
 }
 
+static sn_outcome try_joined(search *s, uint64_t limit);
+
 /* Looks for a packing of at most `capacity`, a few times, each time with `limit` operations. */
 static sn_outcome solve(search *s, size_t capacity, uint64_t limit, ruled *scratch) {
     sn_outcome got = SN_GAVE_UP;
     s->capacity = capacity;
     for (int i = 0; i < ATTEMPTS && got == SN_GAVE_UP && s->status == SNUG_OK && s->budget > 0;
          i++) {
-        got = try_layers(s, limit, scratch);
+        if (s->joiner)
+            got = try_joined(s, limit);
+        if (got == SN_GAVE_UP && s->status == SNUG_OK)
+            got = try_layers(s, limit, scratch);
         if (got == SN_GAVE_UP && s->status == SNUG_OK && s->valleys)
             got = try_valleys(s, limit);
     }
@@ -434,47 +452,6 @@ static bool judge(search *s, sn_packing *p, sn_outcome got) {
     return true;
 }
 
-/* The lowest of a ladder of capacities that a search of this size manages, from the wanted one up
- * to just below the best height: a little room often turns a hard search into an easy one. */
-static void climb(search *s, sn_packing *p, uint64_t limit, ruled *scratch) {
-    static const double rungs[] = {0, 0.01, 0.1, 0.4, 0.8, 0.97};
-    for (size_t i = 0; i < sizeof rungs / sizeof rungs[0] && s->budget > 0 && s->status == SNUG_OK;
-         i++) {
-        const size_t from = s->possible > p->wanted ? s->possible : p->wanted;
-        if (from >= p->height)
-            return;
-        const size_t capacity = from + (size_t)(rungs[i] * (double)(p->height - from));
-        if (judge(s, p, solve(s, capacity, limit, scratch)))
-            return;
-    }
-}
-
-static bool is_done(const search *s, const sn_packing *p) {
-    return s->status != SNUG_OK || s->budget == 0 || p->height <= p->wanted ||
-           p->height <= s->possible;
-}
-
-/* Half of the work goes to valleys at the height that is wanted, unless there is no such packing.
- */
-static void search_wanted(search *s, sn_packing *p) {
-    const uint64_t keep = s->budget / 2;
-    uint64_t limit = VALLEYS_FIRST * p->n;
-    s->capacity = p->wanted;
-    for (; s->valleys && s->budget > keep && !is_done(s, p) && s->possible <= p->wanted;
-         limit += limit / 16)
-        judge(s, p, try_valleys(s, limit < s->budget - keep ? limit : s->budget - keep));
-}
-
-/* Short searches first: some twice as long as placing every box once. Longer ones slowly: another
- * order is worth more than another minute. */
-static void search_capacities(search *s, sn_packing *p, ruled *scratch) {
-    uint64_t limit = 12 * (uint64_t)p->n * p->n + 1000;
-    s->possible = p->bound;
-    search_wanted(s, p);
-    for (; !is_done(s, p); limit += limit / 32)
-        climb(s, p, limit, scratch);
-}
-
 static snug_status init_search(search *s, sn_zone *z, ruled **scratch, snug_error *err) {
     const sn_packing *p = s->p;
     struct {
@@ -497,20 +474,132 @@ static snug_status init_search(search *s, sn_zone *z, ruled **scratch, snug_erro
     return SNUG_OK;
 }
 
+static void clear_search(search *s) {
+    sn_valleys_clear(s->valleys);
+    sn_free(s->e, SN_MEM_PLAN, s->log, s->cap_log * sizeof *s->log);
+    sn_free(s->e, SN_MEM_PLAN, s->old_floor, s->cap_old * sizeof *s->old_floor);
+}
+
+/* --- joined boxes ----------------------------------------------------------------------------- */
+static snug_status init_joiner(search *s, sn_zone *z) {
+    void *pieces;
+    SNUG_TRY(sn_joiner_create(z, s->p, &s->joiner, &s->why));
+    if (!s->joiner)
+        return SNUG_OK;
+    const uint32_t most = sn_joiner_most(s->joiner);
+    SNUG_TRY(sn_packing_alloc(z, most, s->p->n_sections, &s->joined, &s->why));
+    SNUG_TRY(sn_zone_alloc(z, most * sizeof *s->pieces, &pieces, &s->why));
+    s->pieces = pieces;
+    return SNUG_OK;
+}
+
+/* The first ways of joining are all tried; of later ones the best of some. */
+static void join_boxes(search *s) {
+    sn_packing *q = &s->joined;
+    uint64_t best = s->variant;
+    uint32_t fewest = UINT32_MAX;
+    const int draws = s->variant < JOIN_DRAWS ? 1 : JOIN_DRAWS;
+    for (int i = 0; i < draws; i++, s->variant++) {
+        spend(s, sn_join(s->joiner, s->capacity, s->variant, s->budget / JOIN_SHARE, q));
+        best = q->n < fewest ? s->variant : best;
+        fewest = q->n < fewest ? q->n : fewest;
+    }
+    if (best + 1 < s->variant)
+        spend(s, sn_join(s->joiner, s->capacity, best, s->budget / JOIN_SHARE, q));
+}
+
+/* Searches the smaller problem; s->offset is written where a packing is found. */
+static snug_status search_joined(search *s, search *small, sn_zone *z, uint64_t limit) {
+    const sn_packing *q = small->p;
+    ruled *scratch = NULL;
+    SNUG_TRY(init_search(small, z, &scratch, &s->why));
+    settle_valleys(small, sn_valleys_create(s->e, z, q, &small->valleys, &small->why));
+    SNUG_TRY(small->status);
+    const sn_outcome got = solve(small, s->capacity, limit / s->p->n * q->n, scratch);
+    if (got == SN_FOUND)
+        sn_join_expand(s->joiner, q, small->offset, s->pieces, s->offset);
+    s->is_joined = got == SN_FOUND;
+    return small->status;
+}
+
+/* A packing of the joined boxes is one of all; where there is none, that says nothing. */
+static sn_outcome try_joined(search *s, uint64_t limit) {
+    sn_zone *z = NULL;
+    s->is_joined = false;
+    join_boxes(s);
+    search small = {.p = &s->joined, .e = s->e, .err = &s->why, .budget = s->budget};
+    snug_status status = sn_zone_create(s->e, SN_MEM_PLAN, &z, &s->why);
+    if (status == SNUG_OK)
+        status = search_joined(s, &small, z, limit);
+    s->budget = small.budget;
+    clear_search(&small);
+    sn_zone_destroy(z);
+    if (!is_there(s, status))
+        s->joiner = NULL;
+    return s->is_joined ? SN_FOUND : SN_GAVE_UP;
+}
+
+/* --- capacities ------------------------------------------------------------------------------- */
+/* The lowest of a ladder of capacities that a search of this size manages, from the wanted one up
+ * to just below the best height: a little room often turns a hard search into an easy one. */
+static void climb(search *s, sn_packing *p, uint64_t limit, ruled *scratch) {
+    static const double rungs[] = {0, 0.01, 0.1, 0.4, 0.8, 0.97};
+    for (size_t i = 0; i < sizeof rungs / sizeof rungs[0] && s->budget > 0 && s->status == SNUG_OK;
+         i++) {
+        const size_t from = s->possible > p->wanted ? s->possible : p->wanted;
+        if (from >= p->height)
+            return;
+        const size_t capacity = from + (size_t)(rungs[i] * (double)(p->height - from));
+        if (judge(s, p, solve(s, capacity, limit, scratch)))
+            return;
+    }
+}
+
+static bool is_done(const search *s, const sn_packing *p) {
+    return s->status != SNUG_OK || s->budget == 0 || p->height <= p->wanted ||
+           p->height <= s->possible;
+}
+
+/* Half of the work goes to valleys and joined boxes at the height that is wanted, unless there is
+ * no such packing. */
+static void search_wanted(search *s, sn_packing *p) {
+    const uint64_t keep = s->budget / 2;
+    uint64_t limit = VALLEYS_FIRST * p->n;
+    s->capacity = p->wanted;
+    for (; (s->valleys || s->joiner) && s->budget > keep && !is_done(s, p) &&
+           s->possible <= p->wanted;
+         limit += limit / 16) {
+        const bool found = s->joiner && judge(s, p, try_joined(s, limit));
+        if (!found && s->valleys && s->budget > keep && s->status == SNUG_OK)
+            judge(s, p, try_valleys(s, limit < s->budget - keep ? limit : s->budget - keep));
+    }
+}
+
+/* Short searches first: some twice as long as placing every box once. Longer ones slowly: another
+ * order is worth more than another minute. */
+static void search_capacities(search *s, sn_packing *p, ruled *scratch) {
+    uint64_t limit = 12 * (uint64_t)p->n * p->n + 1000;
+    s->possible = p->bound;
+    search_wanted(s, p);
+    for (; !is_done(s, p); limit += limit / 32)
+        climb(s, p, limit, scratch);
+}
+
 snug_status sn_pack_search(snug_engine *e, sn_packing *p, uint64_t *work, snug_error *err) {
     search s = {.p = p, .e = e, .err = err, .budget = *work};
     sn_zone *z = NULL;
     ruled *scratch = NULL;
     SNUG_TRY(sn_zone_create(e, SN_MEM_PLAN, &z, err));
     s.status = init_search(&s, z, &scratch, err);
-    if (s.status == SNUG_OK && *work >= VALLEYS_WORTH)
+    if (s.status == SNUG_OK && *work >= VALLEYS_WORTH) {
         settle_valleys(&s, sn_valleys_create(e, z, p, &s.valleys, &s.why));
+        if (s.status == SNUG_OK && !is_there(&s, init_joiner(&s, z)))
+            s.joiner = NULL;
+    }
     if (s.status == SNUG_OK)
         search_capacities(&s, p, scratch);
     *work = s.budget;
-    sn_valleys_clear(s.valleys);
-    sn_free(e, SN_MEM_PLAN, s.log, s.cap_log * sizeof *s.log);
-    sn_free(e, SN_MEM_PLAN, s.old_floor, s.cap_old * sizeof *s.old_floor);
+    clear_search(&s);
     sn_zone_destroy(z);
     return s.status;
 }
