@@ -260,6 +260,7 @@ typedef struct sn_device {
     int n_threads;
     sn_rates rates; /* of this machine */
     bool measured;  /* the rates are not the built-in ones */
+    bool apart;     /* a run is handed over as a whole: rates.handoff is what that takes */
     void *ctx;
     /* Variant `id` 0 is the one to use; the choice depends on the desc without its batch extent,
      * machine and threads, never on a budget or a clock. SNUG_E_UNSUPPORTED when there is no kernel

@@ -28,7 +28,7 @@
 
 #include "op/call.h"
 
-#define SN_GPU_ABI     4
+#define SN_GPU_ABI     5
 #define SN_GPU_QUEUES  3 /* of plan.h: compute, in, out */
 #define SN_GPU_MOMENTS 8
 
@@ -122,8 +122,12 @@ typedef struct {
     snug_status (*finish)(sn_gpu *g, snug_error *err);
 
     /* Everything given to queue 0 between the two (and ordered into it) becomes one object, not
-     * run. */
+     * run. guard, once in between: what comes after it runs only where no kernel before it refused
+     * its values, as the device itself sees when it is there; passed says what it saw, once the run
+     * is finished. */
     snug_status (*capture)(sn_gpu *g, snug_error *err);
+    snug_status (*guard)(sn_gpu *g, snug_error *err);
+    bool (*passed)(const sn_gpu *g);
     snug_status (*captured)(sn_gpu *g, sn_gpu_graph **out, snug_error *err);
     snug_status (*replay)(sn_gpu *g, sn_gpu_graph *graph,
                           snug_error *err); /* enqueued on queue 0 */

@@ -13,9 +13,10 @@ static inline double root_double(double x) {
     return sqrt(x);
 }
 
-/* The loop for squared = grad * grad, and for squares that are given. */
-#define ADAM_LOOP(M, C, squared)                                                                   \
-    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                         \
+/* Element i, and the loop over all of them, for squared = grad * grad, and for squares that are
+ * given. */
+#define ADAM_STEP(M, C, squared)                                                                   \
+    {                                                                                              \
         const C grad = (C)g[i];                                                                    \
         const C mean = (C)m[i] + (grad - (C)m[i]) * toward1;                                       \
         const C square = (C)v[i] + ((squared) - (C)v[i]) * toward2;                                \
@@ -23,5 +24,7 @@ static inline double root_double(double x) {
         m_out[i] = (M)mean;                                                                        \
         v_out[i] = (M)square;                                                                      \
     }
+#define ADAM_LOOP(M, C, squared)                                                                   \
+    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) ADAM_STEP(M, C, squared)
 
 #endif

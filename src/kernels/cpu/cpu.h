@@ -39,6 +39,9 @@ typedef struct {
     /* NULL: takes any parameters. What a call would refuse by its parameters and types alone, asked
      * before the first step of a run: views have no data yet. So such a row need not be MAYFAIL. */
     snug_status (*check)(const sn_call *c, snug_error *err);
+    /* NULL: takes any data, or only a run can tell. What a call would refuse by the whole numbers
+     * among its inputs alone; inputs that nobody has yet, and outputs, have no data. */
+    snug_status (*check_data)(const sn_call *c, snug_error *err);
 } sn_cpu_family;
 
 /* The family of each operator for the running machine. */

@@ -120,16 +120,17 @@ static inline __attribute__((always_inline)) void run_half(const tile *t, const 
 #endif
 
 /* `terms` terms, in their order, of sums that are one vector each: B's vectors stay in registers
- * while the rows go by, and what the rows have next is fetched meanwhile, for there are more of
- * them than a processor foresees. */
+ * while the rows go by, and what A and B have next is fetched meanwhile: there are more rows than a
+ * processor foresees, and of B it foresees too little. */
 static inline __attribute__((always_inline)) void add_terms(const tile *t, int64_t k, sn_vec sum[],
                                                             const int rows, const int terms) {
-    enum { AHEAD = 32 }; /* floats of a row */
+    enum { AHEAD = 32, ROWS_AHEAD = 64 }; /* floats of a row of A, rows of B */
     sn_vec b[8];
     int64_t column[8];
 #pragma GCC unroll 8
     for (int i = 0; i < terms; i++) {
         b[i] = sn_vec_load_part(t->b + (k + i) * t->b_step, t->n);
+        __builtin_prefetch(t->b + (k + i + ROWS_AHEAD) * t->b_step);
         column[i] = t->a_col[k + i];
     }
 #pragma GCC unroll 16
@@ -280,28 +281,6 @@ static void pack_rows(const sn_gemm_source *s, float *packed) {
     }
 }
 
-/* A square of VL x VL turned over its diagonal: each round interleaves the first half of the rows
- * with the second, and log2(VL) rounds bring every element to its place. */
-static inline __attribute__((always_inline)) void turn(sn_vec square[SN_GEMM_VL]) {
-    enum { HALF = SN_GEMM_VL / 2 };
-    sn_lanes low, high;
-    for (int i = 0; i < SN_GEMM_VL; i++) {
-        low[i] = i / 2 + i % 2 * SN_GEMM_VL;
-        high[i] = low[i] + HALF;
-    }
-    for (int round = 1; round < SN_GEMM_VL; round *= 2) {
-        sn_vec next[SN_GEMM_VL];
-#pragma GCC unroll 8
-        for (int i = 0; i < HALF; i++) {
-            next[2 * i] = __builtin_shuffle(square[i], square[i + HALF], low);
-            next[2 * i + 1] = __builtin_shuffle(square[i], square[i + HALF], high);
-        }
-#pragma GCC unroll 16
-        for (int i = 0; i < SN_GEMM_VL; i++)
-            square[i] = next[i];
-    }
-}
-
 static bool is_run(const int64_t *row, int64_t n) {
     for (int64_t i = 1; i < n; i++)
         if (row[i] != row[0] + i)
@@ -319,7 +298,7 @@ static inline __attribute__((always_inline)) void turn_part(const float *b, int6
 #pragma GCC unroll 16
     for (int64_t j = 0; j < n; j++)
         square[j] = k == SN_GEMM_VL ? sn_vec_load(b + j * col) : sn_vec_load_part(b + j * col, k);
-    turn(square);
+    sn_vec_turn(square);
 #pragma GCC unroll 16
     for (int64_t i = 0; i < k; i++)
         sn_vec_store(packed + i * stride, square[i]);

@@ -23,7 +23,7 @@ static inline int64_t index_at(const index_list *l, int64_t i) {
 }
 
 static snug_status check_indices(const index_list *l, int64_t extent, snug_error *err) {
-    for (int64_t i = 0; i < l->n; i++) {
+    for (int64_t i = 0; i < l->n && l->data; i++) {
         const int64_t at = index_at(l, i);
         if (at < 0 || at >= extent)
             return sn_fail(err, SNUG_E_DATA,
@@ -64,6 +64,11 @@ static snug_status run_gather(const sn_call *c, snug_error *err) {
     SNUG_TRY(check_indices(&g.indices, g.extent, err));
     sn_parallel(c, sn_type_count(&c->out[0].type), outer * g.indices.n, gather_rows, &g);
     return SNUG_OK;
+}
+
+static snug_status check_gather(const sn_call *c, snug_error *err) {
+    const index_list indices = indices_of(&c->in[1]);
+    return check_indices(&indices, c->in[0].type.dims[c->attrs->axis.axis], err);
 }
 
 /* --- scatter_add ------------------------------------------------------------------------------ */
@@ -137,6 +142,11 @@ static snug_status scatter_by(const sn_call *c, int64_t n_parts, snug_error *err
     return SNUG_OK;
 }
 
+static snug_status check_scatter_add(const sn_call *c, snug_error *err) {
+    const index_list indices = indices_of(&c->in[0]);
+    return check_indices(&indices, c->out[0].type.dims[c->attrs->scatter.axis], err);
+}
+
 static snug_status reference_scatter_add(const sn_call *c, snug_error *err) {
     return scatter_by(c, 1, err);
 }
@@ -187,6 +197,7 @@ static snug_status run_one_hot(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(gather, .reference = run_gather, .run = run_gather)
-SN_CPU_FAMILY(scatter_add, .reference = reference_scatter_add, .run = run_scatter_add)
+SN_CPU_FAMILY(gather, .reference = run_gather, .run = run_gather, .check_data = check_gather)
+SN_CPU_FAMILY(scatter_add, .reference = reference_scatter_add, .run = run_scatter_add,
+              .check_data = check_scatter_add)
 SN_CPU_FAMILY(one_hot, .reference = run_one_hot, .run = run_one_hot)

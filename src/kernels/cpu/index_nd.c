@@ -50,7 +50,7 @@ static inline int64_t row_at(const lookup *l, int64_t u) {
 }
 
 static snug_status check_positions(const lookup *l, snug_error *err) {
-    for (int64_t u = 0; u < l->batch * l->n; u++)
+    for (int64_t u = 0; u < l->batch * l->n && l->indices; u++)
         for (int j = 0; j < l->k; j++) {
             const int64_t at = position(l, u, j);
             if (at < 0 || at >= l->extent[j])
@@ -86,6 +86,11 @@ static snug_status run_gather_nd(const sn_call *c, snug_error *err) {
     g.row_bytes = g.l.inner * (int64_t)snug_dtype_bytes(t->dtype);
     sn_parallel(c, sn_type_count(&c->out[0].type), g.l.batch * g.l.n, gather_rows, &g);
     return SNUG_OK;
+}
+
+static snug_status check_gather_nd(const sn_call *c, snug_error *err) {
+    const lookup l = lookup_of(&c->in[0].type, &c->in[1], c->attrs->batch.batch);
+    return check_positions(&l, err);
 }
 
 /* --- scatter_nd ------------------------------------------------------------------------------- */
@@ -131,6 +136,11 @@ static void scatter_items(const void *ctx, int64_t first, int64_t end) {
         const int64_t from = u % s->pieces * COLUMNS;
         s->add(s->c, &s->l, u / s->pieces, from, sn_min_i64(COLUMNS, s->l.inner - from));
     }
+}
+
+static snug_status check_scatter_nd(const sn_call *c, snug_error *err) {
+    const lookup l = lookup_of(&c->out[0].type, &c->in[0], c->attrs->scatter_nd.batch);
+    return check_positions(&l, err);
 }
 
 static snug_status run_scatter_nd(const sn_call *c, snug_error *err) {
@@ -185,6 +195,8 @@ static snug_status run_band(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(gather_nd, .reference = run_gather_nd, .run = run_gather_nd)
-SN_CPU_FAMILY(scatter_nd, .reference = run_scatter_nd, .run = run_scatter_nd)
+SN_CPU_FAMILY(gather_nd, .reference = run_gather_nd, .run = run_gather_nd,
+              .check_data = check_gather_nd)
+SN_CPU_FAMILY(scatter_nd, .reference = run_scatter_nd, .run = run_scatter_nd,
+              .check_data = check_scatter_nd)
 SN_CPU_FAMILY(band, .reference = run_band, .run = run_band)

@@ -12,6 +12,8 @@
 #include "kernels/cpu/place.h"
 #include "tensor/feed.h"
 
+#include <math.h>
+
 #define CHUNK 1024
 
 /* Calls part(c, first, position, n) for each piece of [first, first + n) that is contiguous in the
@@ -28,41 +30,7 @@ static void by_position(const sn_call *c, int64_t first, int64_t n, contiguous p
     }
 }
 
-/* --- random ----------------------------------------------------------------------------------- */
-static sn_recipe recipe_of(const sn_call *c) {
-    static const sn_recipe_kind kinds[] = {[SN_RANDOM_UNIFORM] = SN_RECIPE_UNIFORM,
-                                           [SN_RANDOM_NORMAL] = SN_RECIPE_NORMAL,
-                                           [SN_RANDOM_TRUNCATED] = SN_RECIPE_TRUNCATED};
-    return (sn_recipe){kinds[c->attrs->random.kind], (uint64_t)c->param[0].key, c->param[1].real,
-                       c->param[2].real};
-}
-
-/* The recipe was tried before, on no elements: it cannot fail here. */
-static void random_part(const sn_call *c, int64_t first, uint64_t position, int64_t n) {
-    const sn_recipe r = recipe_of(c);
-    const snug_dtype dtype = c->out[0].type.dtype;
-    char *to = (char *)c->out[0].data + first * (int64_t)snug_dtype_bytes(dtype);
-    const snug_status filled = sn_recipe_fill(&r, position, (size_t)n, dtype, to, NULL);
-    (void)filled;
-}
-
-static void random_span(const sn_call *c, int64_t first, int64_t n) {
-    by_position(c, first, n, random_part);
-}
-
-static snug_status check_random(const sn_call *c, snug_error *err) {
-    const sn_recipe r = recipe_of(c);
-    char nothing;
-    return sn_recipe_fill(&r, 0, 0, c->out[0].type.dtype, &nothing, err);
-}
-
-static snug_status run_random(const sn_call *c, snug_error *err) {
-    SNUG_TRY(check_random(c, err));
-    sn_spans(c, sn_type_count(&c->out[0].type), random_span);
-    return SNUG_OK;
-}
-
-/* --- dropout ---------------------------------------------------------------------------------- */
+/* --- uniform numbers -------------------------------------------------------------------------- */
 /* sn_philox for WIDTH counters (0, lo), (0, lo + 1), ... side by side, so that the compiler makes
  * vectors of them; bits[lane][j] is lane `lane` of counter lo + j. base/rng.c explains the rounds.
  * WIDTH is above 16, because GCC unrolls loops up to that long instead. */
@@ -108,6 +76,65 @@ void SN_CPU(uniform_f32)(uint64_t key, uint64_t first, int64_t n, float *out) {
                        out + done);
 }
 
+/* --- random ----------------------------------------------------------------------------------- */
+static sn_recipe recipe_of(const sn_call *c) {
+    static const sn_recipe_kind kinds[] = {[SN_RANDOM_UNIFORM] = SN_RECIPE_UNIFORM,
+                                           [SN_RANDOM_NORMAL] = SN_RECIPE_NORMAL,
+                                           [SN_RANDOM_TRUNCATED] = SN_RECIPE_TRUNCATED};
+    return (sn_recipe){kinds[c->attrs->random.kind], (uint64_t)c->param[0].key, c->param[1].real,
+                       c->param[2].real};
+}
+
+/* The recipe was tried before, on no elements: it cannot fail here. */
+static void random_part(const sn_call *c, int64_t first, uint64_t position, int64_t n) {
+    const sn_recipe r = recipe_of(c);
+    const snug_dtype dtype = c->out[0].type.dtype;
+    char *to = (char *)c->out[0].data + first * (int64_t)snug_dtype_bytes(dtype);
+    const snug_status filled = sn_recipe_fill(&r, position, (size_t)n, dtype, to, NULL);
+    (void)filled;
+}
+
+static void random_span(const sn_call *c, int64_t first, int64_t n) {
+    by_position(c, first, n, random_part);
+}
+
+/* The bits of the recipe (tensor/recipe.c): rounding may reach `high`, which is outside. */
+static void uniform_part(const sn_call *c, int64_t first, uint64_t position, int64_t n) {
+    float *out = (float *)c->out[0].data + first;
+    const float low = (float)c->param[1].real, high = (float)c->param[2].real;
+    const float last = nextafterf(high, low);
+    SN_CPU(uniform_f32)((uint64_t)c->param[0].key, position, n, out);
+    for (int64_t i = 0; i < n; i++) {
+        const float v = low + (high - low) * out[i];
+        out[i] = v < high || low == high ? v : last;
+    }
+}
+
+static void uniform_span(const sn_call *c, int64_t first, int64_t n) {
+    by_position(c, first, n, uniform_part);
+}
+
+static snug_status check_random(const sn_call *c, snug_error *err) {
+    const sn_recipe r = recipe_of(c);
+    char nothing;
+    return sn_recipe_fill(&r, 0, 0, c->out[0].type.dtype, &nothing, err);
+}
+
+static snug_status reference_random(const sn_call *c, snug_error *err) {
+    SNUG_TRY(check_random(c, err));
+    random_span(c, 0, sn_type_count(&c->out[0].type));
+    return SNUG_OK;
+}
+
+static snug_status run_random(const sn_call *c, snug_error *err) {
+    SNUG_TRY(check_random(c, err));
+    const snug_type *t = &c->out[0].type;
+    const bool fast = c->attrs->random.kind == SN_RANDOM_UNIFORM && t->dtype == SNUG_F32;
+    sn_spans(c, sn_type_count(t), fast ? uniform_span : random_span);
+    return SNUG_OK;
+}
+
+/* --- dropout ---------------------------------------------------------------------------------- */
 static void uniform_plain(uint64_t key, uint64_t first, int64_t n, float *out) {
     sn_random_fill_f32(SN_RANDOM_UNIFORM, key, first, (size_t)n, out);
 }
@@ -143,5 +170,5 @@ static snug_status run_dropout(const sn_call *c, snug_error *err) {
     return sn_map_run(c, &dropouts, err);
 }
 
-SN_CPU_FAMILY(random, .reference = run_random, .run = run_random, .check = check_random)
+SN_CPU_FAMILY(random, .reference = reference_random, .run = run_random, .check = check_random)
 SN_CPU_FAMILY(dropout, .reference = reference_dropout, .run = run_dropout)

@@ -67,6 +67,28 @@ static inline void sn_vec_store_part(float *p, sn_vec v, int64_t n) {
 #endif
 }
 
+/* A square of VL x VL turned over its diagonal: each round interleaves the first half of the rows
+ * with the second, and log2(VL) rounds bring every element to its place. */
+static inline __attribute__((always_inline)) void sn_vec_turn(sn_vec square[SN_VL]) {
+    enum { HALF = SN_VL / 2 };
+    sn_lanes low, high;
+    for (int i = 0; i < SN_VL; i++) {
+        low[i] = i / 2 + i % 2 * SN_VL;
+        high[i] = low[i] + HALF;
+    }
+    for (int round = 1; round < SN_VL; round *= 2) {
+        sn_vec next[SN_VL];
+#pragma GCC unroll 8
+        for (int i = 0; i < HALF; i++) {
+            next[2 * i] = __builtin_shuffle(square[i], square[i + HALF], low);
+            next[2 * i + 1] = __builtin_shuffle(square[i], square[i + HALF], high);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < SN_VL; i++)
+            square[i] = next[i];
+    }
+}
+
 /* Lanes below zero become zero; NaN stays. */
 static inline sn_vec sn_vec_relu(sn_vec v) {
 #if defined(__AVX512F__)

@@ -121,7 +121,7 @@ static snug_status reference_softmax_xent_grad(const sn_call *c, snug_error *err
 /* The row a message names counts in the full value, not in this slice of it. */
 static snug_status check_labels(const sn_call *c, snug_error *err) {
     const int64_t rows = sn_rows_of(&c->in[0].type), width = sn_width_of(&c->in[0].type);
-    for (int64_t r = 0; r < rows && !c->attrs->labels.skip; r++) {
+    for (int64_t r = 0; r < rows && c->in[1].data && !c->attrs->labels.skip; r++) {
         const int64_t label = sn_label_at(&c->in[1], r);
         if (label >= 0 && label < width)
             continue;
@@ -203,4 +203,5 @@ static snug_status run_sparse_xent(const sn_call *c, snug_error *err) {
     return SNUG_OK;
 }
 
-SN_CPU_FAMILY(sparse_xent, .reference = reference_sparse_xent, .run = run_sparse_xent)
+SN_CPU_FAMILY(sparse_xent, .reference = reference_sparse_xent, .run = run_sparse_xent,
+              .check_data = check_labels)

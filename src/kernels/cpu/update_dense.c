@@ -7,9 +7,12 @@
  * product.h orders them (terms one by one within a piece, pieces within a group, then the groups),
  * and the update is adam's own loop: so the bits of the rows matmul and adam apart.
  *
+ * Narrow weights, those with short rows, go a few rows at a time through all three, and what
+ * comes next is fetched meanwhile: memory is busy while sums, roots and quotients are computed.
+ *
  * Scratch per taker: turned weights for dx; sums of a piece and of a group, where there are
- * several; the gradient of a span. Every taker has a first span of its own, the last taker's is
- * span 0, which is the longest: the last byte is always written. */
+ * several; the gradient of a span. Narrow weights need none. Every taker has a first span of its
+ * own, the last taker's is span 0, which is the longest: the last byte is always written. */
 #include "kernels/cpu/adam.h"
 #include "kernels/cpu/matrix.h"
 #include "kernels/cpu/product.h"
@@ -99,6 +102,7 @@ typedef struct {
     int64_t M, N, K;
     int64_t rows, n_spans, n_takers; /* rows of every span but the last */
     int64_t n_pieces, n_groups;
+    bool narrow;           /* rows are short, and a sum is one piece */
     int64_t dx_pieces;     /* of the sums over N; 0: no dx */
     int64_t turned_floats; /* whole cache lines */
     int64_t own_floats;
@@ -120,30 +124,43 @@ static bool is_fast(const snug_type *w, bool dx) {
            (!dx || sn_product_groups(sn_ceil_div(w->dims[1], SN_PRODUCT_DEPTH)) == 1);
 }
 
+enum { NARROW = 16 }; /* floats of a row, at most */
+enum { ROWS = 16 };   /* of g at once: as many floats of x as a cache line has */
+
 /* Rows of a span: of floats that stay in the first-level cache. Where there are spans enough for
  * all takers, of four times as many: what memory is read in longer runs counts more then. */
 static int64_t span_rows(int64_t M, int64_t N) {
-    enum { FLOATS = 4096, LEAST = 16, MOST = 256, LONGER = 4, ENOUGH = 256 };
+    enum { FLOATS = 4096, MOST = 256, LONGER = 4, ENOUGH = 256 };
     const int64_t times = M / ENOUGH >= LONGER * MOST ? LONGER : 1;
-    const int64_t wanted = N > 0 ? times * FLOATS / N / LEAST * LEAST : LEAST;
-    return wanted < LEAST ? LEAST : sn_min_i64(wanted, times * MOST);
+    const int64_t wanted = N > 0 ? times * FLOATS / N / ROWS * ROWS : ROWS;
+    return wanted < ROWS ? ROWS : sn_min_i64(wanted, times * MOST);
+}
+
+/* Of narrow weights: enough spans for all takers; the longer they are, the less is fetched beyond
+ * their ends. */
+static int64_t narrow_span_rows(int64_t M) {
+    enum { ENOUGH = 64, LEAST = 256, MOST = 8192 };
+    const int64_t wanted = M / ENOUGH / ROWS * ROWS;
+    return wanted < LEAST ? LEAST : sn_min_i64(wanted, MOST);
 }
 
 static cut cut_for(const snug_type *w, int64_t terms, bool dx, int n_threads) {
     enum { SMALL = 1 << 18 };
     cut u = {.M = w->dims[0], .N = w->dims[1], .K = terms};
     const bool small = (double)u.M * (double)u.N * (double)(u.K + 1) < SMALL;
-    u.rows = sn_min_i64(span_rows(u.M, u.N), u.M);
+    u.n_pieces = sn_ceil_div(u.K, SN_PRODUCT_DEPTH);
+    u.n_groups = sn_product_groups(u.n_pieces);
+    u.dx_pieces = dx ? sn_ceil_div(u.N, SN_PRODUCT_DEPTH) : 0;
+    u.narrow = u.N <= NARROW && u.n_pieces <= 1;
+    u.rows = sn_min_i64(u.narrow ? narrow_span_rows(u.M) : span_rows(u.M, u.N), u.M);
     u.n_spans = u.rows > 0 && u.N > 0 ? sn_ceil_div(u.M, u.rows) : 0;
     u.n_takers =
         small || n_threads < 1 ? sn_min_i64(1, u.n_spans) : sn_min_i64(n_threads, u.n_spans);
-    u.n_pieces = sn_ceil_div(u.K, SN_PRODUCT_DEPTH);
-    u.n_groups = sn_product_groups(u.n_pieces);
+    if (u.narrow)
+        return u;
     const int64_t buffers = 1 + (u.n_groups > 1) + (u.n_pieces > 1);
-    if (dx) {
-        u.dx_pieces = sn_ceil_div(u.N, SN_PRODUCT_DEPTH);
+    if (dx)
         u.turned_floats = sn_lines(sn_gemm_packed(depth_of(u.N, u.dx_pieces), u.rows));
-    }
     u.own_floats = u.turned_floats + (buffers - 1) * sn_lines(span_floats(&u)) + span_floats(&u);
     return u;
 }
@@ -166,7 +183,6 @@ typedef struct {
 
 /* --- the gradient ---------------------------------------------------------------------------- */
 #define INLINE static inline __attribute__((always_inline))
-enum { ROWS = 16 }; /* of g at once: as many floats of x as a cache line has */
 
 /* Up to VL columns of a span's sums over some terms. */
 typedef struct {
@@ -291,9 +307,62 @@ static void make_dx(const pass *l, span s, float *turned) {
     }
 }
 
+/* --- dx of narrow weights -------------------------------------------------------------------- */
+enum { DX_ROWS = 8 }; /* at once */
+
+/* Columns [s.first, s.first + s.n) of dx, at most VL of them, in rows [k, k + rows): each
+ * sum is a chain of its own, and the turned weights stay in registers. */
+INLINE void narrow_rows(const pass *l, span s, int64_t k, const sn_vec *turned, const int rows) {
+    const cut *u = &l->u;
+    const float *dy = (const float *)l->c->in[DY].data + k * u->N;
+    float *dx = (float *)l->c->out[DX].data + k * u->M + s.first;
+    sn_vec sum[DX_ROWS] = {0};
+#pragma GCC unroll 16
+    for (int64_t j = 0; j < NARROW; j++) {
+        if (j == u->N)
+            break;
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+            sum[r] = sn_vec_multiply_add(sn_vec_spread(dy[r * u->N + j]), turned[j], sum[r]);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+        sn_vec_store_part(dx + r * u->M, sum[r], s.n);
+}
+
+/* The same in all rows. */
+INLINE void narrow_columns(const pass *l, span s) {
+    const cut *u = &l->u;
+    const float *w = (const float *)l->c->in[WEIGHTS].data + s.first * u->N;
+    sn_vec turned[NARROW];
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < NARROW; j += SN_VL) {
+        const int64_t left = u->N - j, lanes = left < 0 ? 0 : sn_min_i64(SN_VL, left);
+#pragma GCC unroll 16
+        for (int64_t i = 0; i < SN_VL; i++)
+            turned[j + i] = i < s.n ? sn_vec_load_part(w + i * u->N + j, lanes) : (sn_vec){0};
+        sn_vec_turn(turned + j);
+    }
+    int64_t k = 0;
+    for (; k + DX_ROWS <= u->K; k += DX_ROWS)
+        narrow_rows(l, s, k, turned, DX_ROWS);
+    for (; k < u->K; k++)
+        narrow_rows(l, s, k, turned, 1);
+}
+
+static void make_narrow_dx(const pass *l, span s) {
+    int64_t i = 0;
+    for (; i + SN_VL <= s.n; i += SN_VL)
+        narrow_columns(l, (span){s.first + i, SN_VL});
+    if (i < s.n)
+        narrow_columns(l, (span){s.first + i, s.n - i});
+}
+
 /* --- the update ------------------------------------------------------------------------------ */
-/* Elements [first, first + n) of the weights, whose gradient is g. */
+/* Elements [first, first + n) of the weights, whose gradient is g. Some behind them are
+ * fetched. */
 static void update_weights(const sn_call *c, int64_t first, const float *g, int64_t n) {
+    enum { LINE = 16, AHEAD = 20 * LINE };
     const float *w = (const float *)c->in[WEIGHTS].data + first,
                 *m = (const float *)c->in[MEAN].data + first,
                 *v = (const float *)c->in[SQUARE].data + first;
@@ -302,25 +371,58 @@ static void update_weights(const sn_call *c, int64_t first, const float *g, int6
           *v_out = (float *)c->out[SQUARE].data + first;
     const float rate = (float)c->param[0].real, toward1 = (float)c->param[1].real,
                 toward2 = (float)c->param[2].real, epsilon = (float)c->param[3].real;
-    ADAM_LOOP(float, float, grad *grad)
+    int64_t at = 0;
+    for (; at + LINE <= n; at += LINE) {
+        __builtin_prefetch(w + at + AHEAD);
+        __builtin_prefetch(m + at + AHEAD);
+        __builtin_prefetch(v + at + AHEAD);
+        _Pragma("GCC ivdep") for (int64_t i = at; i < at + LINE; i++)
+            ADAM_STEP(float, float, grad *grad)
+    }
+    for (int64_t i = at; i < n; i++)
+        ADAM_STEP(float, float, grad *grad)
+}
+
+static void copy_gradient(const pass *l, span s, const float *g) {
+    const snug_view *gradient = gradient_out(l->c);
+    if (gradient)
+        memcpy((float *)gradient->data + s.first * l->u.N, g, (size_t)(s.n * l->u.N) * sizeof *g);
+}
+
+static void take_span(const pass *l, span s, float *own) {
+    const float *g = make_gradient(l, s, own);
+    if (l->u.dx_pieces > 0)
+        make_dx(l, s, own);
+    update_weights(l->c, s.first * l->u.N, g, s.n * l->u.N);
+    copy_gradient(l, s, g);
+}
+
+/* So few rows at a time that nothing leaves the first-level cache on the way. */
+static void take_narrow(const pass *l, span s) {
+    const cut *u = &l->u;
+    float g[ROWS * NARROW];
+    for (int64_t i = 0; i < s.n; i += ROWS) {
+        const span few = {s.first + i, sn_min_i64(ROWS, s.n - i)};
+        make_piece(l, few, 0, u->K, g);
+        if (u->dx_pieces > 0)
+            make_narrow_dx(l, few);
+        update_weights(l->c, few.first * u->N, g, few.n * u->N);
+        copy_gradient(l, few, g);
+    }
 }
 
 static void take_spans(const void *ctx, int64_t first, int64_t end) {
     const pass *l = ctx;
     const cut *u = &l->u;
-    const snug_view *gradient = gradient_out(l->c);
     for (int64_t taker = first; taker < end; taker++) {
         float *own = l->scratch + taker * taker_floats(u);
         for (int64_t i = u->n_takers - 1 - taker; i < u->n_spans;
              i = atomic_fetch_add(l->next, 1)) {
             const span s = {i * u->rows, sn_min_i64(u->rows, u->M - i * u->rows)};
-            const float *g = make_gradient(l, s, own);
-            if (u->dx_pieces > 0)
-                make_dx(l, s, own);
-            update_weights(l->c, s.first * u->N, g, s.n * u->N);
-            if (gradient)
-                memcpy((float *)gradient->data + s.first * u->N, g,
-                       (size_t)(s.n * u->N) * sizeof *g);
+            if (u->narrow)
+                take_narrow(l, s);
+            else
+                take_span(l, s, own);
         }
     }
 }
@@ -343,7 +445,7 @@ static snug_status run_matmul_adam(const sn_call *c, snug_error *err) {
  * operation of the product takes `product` of one of the loop's, the update `update` of them
  * (measured with 8 and 32 terms and 10 columns); `own` is what the update is counted as. */
 static double update_efficiency(const cut *u) {
-    static const double product = 0.18, update = 17, own = 12;
+    const double product = u->narrow ? 0.22 : 0.18, update = u->narrow ? 9 : 17, own = 12;
     const double terms = (u->dx_pieces > 0 ? 4 : 2) * (double)u->K;
     return (terms + own) / (terms * product / sn_gemm_filled(u->N) + update);
 }
@@ -357,7 +459,7 @@ static snug_status describe_matmul_adam(const sn_opdesc *d, int n_threads, sn_va
         return SNUG_OK;
     }
     const cut u = cut_for(&d->in[WEIGHTS], d->in[X].dims[0], dx, n_threads);
-    if (u.n_takers > 0)
+    if (u.n_takers > 0 && !u.narrow)
         out->workspace_bytes =
             (size_t)((u.n_takers - 1) * taker_floats(&u) + u.own_floats) * sizeof(float);
     out->efficiency *= update_efficiency(&u);

@@ -269,12 +269,64 @@ static snug_status run_select(const sn_cuda_call *c, snug_error *err) {
 }
 SN_CUDA_FAMILY(select, run_select)
 
-/* --- cast: every dtype to every other, but f16 ------------------------------------------------ */
+/* --- cast: every dtype to every other --------------------------------------------------------- */
 /* A float becomes an integer by cutting its fraction; NaN gives 0, what is out of range the nearest
  * end. Integers wrap among themselves. Truth values are bytes of their own kind. */
 struct truth {
     uint8_t v;
 };
+/* Halves are handled by their bits, so that both compilers round alike; subnormal ones too. */
+struct half {
+    uint16_t bits;
+};
+struct brain { /* bfloat16: the upper half of a float, rounded to even */
+    uint16_t bits;
+};
+static __device__ __forceinline__ float float_of(uint32_t bits) {
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+static __device__ __forceinline__ uint32_t bits_of(float f) {
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+static __device__ __forceinline__ float wide(brain x) {
+    return float_of((uint32_t)x.bits << 16);
+}
+/* The exponent moves by 112; of subnormal halves the unit is 2^-24. */
+static __device__ __forceinline__ float wide(half x) {
+    const uint32_t sign = (uint32_t)(x.bits & 0x8000u) << 16, rest = x.bits & 0x7fffu;
+    const float plain = rest >= 0x7c00u  ? float_of(0x7f800000u | (rest & 0x3ffu) << 13)
+                        : rest >= 0x400u ? float_of((rest << 13) + (112u << 23))
+                                         : (float)rest * 0x1p-24f;
+    return float_of(bits_of(plain) | sign);
+}
+static __device__ __forceinline__ brain brain_of(float f) {
+    const uint32_t bits = bits_of(f), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return brain{(uint16_t)(f != f ? bits >> 16 | 64 : rounded)};
+}
+/* Of the double's bits, since a float between would round twice: 11 digits, or down to 2^-24. */
+static __device__ __forceinline__ half half_of(double d) {
+    uint64_t bits;
+    memcpy(&bits, &d, sizeof bits);
+    const uint32_t sign = (uint32_t)(bits >> 48) & 0x8000u;
+    const int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
+    const uint64_t digits = (bits & 0xfffffffffffffu) | (uint64_t)1 << 52;
+    if (d != d)
+        return half{(uint16_t)(sign | 0x7e00u | (uint32_t)(bits >> 42 & 0x3ff))};
+    if (exponent > 15)
+        return half{(uint16_t)(sign | 0x7c00u)};
+    if (exponent < -25)
+        return half{(uint16_t)sign};
+    const int cut = exponent < -14 ? 28 - exponent : 42;
+    const uint64_t kept = digits >> cut, lost = digits & (((uint64_t)1 << cut) - 1);
+    const uint64_t tie = (uint64_t)1 << (cut - 1);
+    const uint64_t up = lost > tie || (lost == tie && (kept & 1));
+    const uint32_t base = exponent < -14 ? 0 : (uint32_t)(exponent + 14) << 10;
+    return half{(uint16_t)(sign | (base + (uint32_t)(kept + up)))}; /* a carry moves the exponent */
+}
 template <class To> struct convert {
     static __device__ double within(double v, double low, double high) {
         const double below = v > high ? high : v, inside = below < low ? low : below;
@@ -284,30 +336,52 @@ template <class To> struct convert {
         return (To)-1 > (To)0    ? 0.0
                : sizeof(To) == 8 ? -0x1p63
                : sizeof(To) == 4 ? -0x1p31
+               : sizeof(To) == 2 ? -0x1p15
                                  : -128.0;
     }
     static __device__ double high(void) {
-        return (To)-1 > (To)0    ? 255.0
-               : sizeof(To) == 8 ? 9223372036854774784.0
-               : sizeof(To) == 4 ? 2147483647.0
-                                 : 127.0;
+        const double twice = (To)-1 > (To)0 ? 2.0 : 1.0;
+        return sizeof(To) == 8   ? 9223372036854774784.0
+               : sizeof(To) == 4 ? twice * 0x1p31 - 1
+               : sizeof(To) == 2 ? twice * 0x1p15 - 1
+                                 : twice * 0x1p7 - 1;
     }
     template <class From> static __device__ To of(From x) { return (To)x; }
     static __device__ To of(float x) { return (To)within((double)x, low(), high()); }
     static __device__ To of(double x) { return (To)within(x, low(), high()); }
     static __device__ To of(truth x) { return (To)x.v; }
+    static __device__ To of(half x) { return of(wide(x)); }
+    static __device__ To of(brain x) { return of(wide(x)); }
 };
 template <> struct convert<float> {
     template <class From> static __device__ float of(From x) { return (float)x; }
     static __device__ float of(truth x) { return (float)x.v; }
+    static __device__ float of(half x) { return wide(x); }
+    static __device__ float of(brain x) { return wide(x); }
 };
 template <> struct convert<double> {
     template <class From> static __device__ double of(From x) { return (double)x; }
     static __device__ double of(truth x) { return (double)x.v; }
+    static __device__ double of(half x) { return (double)wide(x); }
+    static __device__ double of(brain x) { return (double)wide(x); }
 };
 template <> struct convert<truth> {
     template <class From> static __device__ truth of(From x) { return truth{x != 0}; }
     static __device__ truth of(truth x) { return x; }
+    static __device__ truth of(half x) { return truth{(x.bits & 0x7fff) != 0}; }
+    static __device__ truth of(brain x) { return truth{(x.bits & 0x7fff) != 0}; }
+};
+template <> struct convert<half> {
+    template <class From> static __device__ half of(From x) {
+        return half_of(convert<double>::of(x));
+    }
+    static __device__ half of(half x) { return x; }
+};
+template <> struct convert<brain> {
+    template <class From> static __device__ brain of(From x) {
+        return brain_of(convert<float>::of(x));
+    }
+    static __device__ brain of(brain x) { return x; }
 };
 
 template <class From, class To> struct cast_f {
@@ -344,9 +418,14 @@ typedef void (*cast_run)(const sn_cuda_call *c);
 template <class From> static cast_run cast_from(snug_dtype to) {
     return to == SNUG_F32    ? cast_to<From, float>
            : to == SNUG_F64  ? cast_to<From, double>
+           : to == SNUG_F16  ? cast_to<From, half>
+           : to == SNUG_BF16 ? cast_to<From, brain>
            : to == SNUG_I8   ? cast_to<From, int8_t>
            : to == SNUG_U8   ? cast_to<From, uint8_t>
+           : to == SNUG_I16  ? cast_to<From, int16_t>
+           : to == SNUG_U16  ? cast_to<From, uint16_t>
            : to == SNUG_I32  ? cast_to<From, int32_t>
+           : to == SNUG_U32  ? cast_to<From, uint32_t>
            : to == SNUG_I64  ? cast_to<From, int64_t>
            : to == SNUG_BOOL ? cast_to<From, truth>
                              : (cast_run)NULL;
@@ -355,9 +434,14 @@ template <class From> static cast_run cast_from(snug_dtype to) {
 static cast_run cast_of(snug_dtype from, snug_dtype to) {
     return from == SNUG_F32    ? cast_from<float>(to)
            : from == SNUG_F64  ? cast_from<double>(to)
+           : from == SNUG_F16  ? cast_from<half>(to)
+           : from == SNUG_BF16 ? cast_from<brain>(to)
            : from == SNUG_I8   ? cast_from<int8_t>(to)
            : from == SNUG_U8   ? cast_from<uint8_t>(to)
+           : from == SNUG_I16  ? cast_from<int16_t>(to)
+           : from == SNUG_U16  ? cast_from<uint16_t>(to)
            : from == SNUG_I32  ? cast_from<int32_t>(to)
+           : from == SNUG_U32  ? cast_from<uint32_t>(to)
            : from == SNUG_I64  ? cast_from<int64_t>(to)
            : from == SNUG_BOOL ? cast_from<truth>(to)
                                : (cast_run)NULL;

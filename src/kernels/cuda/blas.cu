@@ -326,8 +326,9 @@ snug_status sn_blas_run(const sn_gpu *g, const sn_blas_plan *plan, const sn_blas
         l->handle, plan->desc, &one, o->b, plan->a, o->a, plan->b, &beta, o->c, plan->c, o->c,
         plan->c, &plan->algo, o->workspace, plan->workspace_bytes, stream);
     if (status != CUBLAS_STATUS_SUCCESS)
-        return sn_fail(err, SNUG_E_INTERNAL, "cuBLASLt refuses a product it named a way for (%d)",
-                       (int)status);
+        return sn_fail(err,
+                       status == CUBLAS_STATUS_EXECUTION_FAILED ? SNUG_E_DEVICE : SNUG_E_INTERNAL,
+                       "cuBLASLt refuses a product it named a way for (%d)", (int)status);
     return SNUG_OK;
 }
 

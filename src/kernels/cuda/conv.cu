@@ -184,45 +184,43 @@ static size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, snug_dtype dtype,
-                    sn_conv_choice *out) {
+static bool take(sn_conv_choice *out, const char *impl, size_t bytes) {
+    out->bytes = bytes;
+    snprintf(out->impl, sizeof out->impl, "%s", impl);
+    return true;
+}
+
+/* The first way of a library there is; partial sums of a bias gradient lie in its scratch. */
+static bool choose_library(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind,
+                           sn_conv_choice *out) {
     const bool dw = kind == SN_DNN_DW;
+    const size_t sums = dw ? sums_bytes(v) : 0;
     sn_dnn_conv e;
     sn_choice choice;
     sn_blas_product p;
+    if (plain_product(v, kind, &p) && sn_blas_choose(g, &p, &choice, NULL) == SNUG_OK)
+        return take(out, choice.impl, larger(choice.workspace_bytes, sums));
+    const size_t turned = dw && sn_turned_dw_takes(g, v) ? sn_turned_dw_bytes(g, v) : 0;
+    if (turned > 0)
+        return take(out, "cublaslt:turned", larger(turned, sums));
+    const size_t patches = dw && sn_patches_dw_takes(g, v) ? sn_patches_dw_bytes(g, v) : 0;
+    if (patches > 0)
+        return take(out, "cublaslt:patches", larger(patches, sums));
+    return engine_conv(v, kind, &e) && sn_dnn_choose(g, &e, &choice, NULL) == SNUG_OK &&
+           take(out, choice.impl, larger(filter_bytes(v) + choice.workspace_bytes, sums));
+}
+
+void sn_conv_choose(const sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, snug_dtype dtype,
+                    sn_conv_choice *out) {
+    const bool dw = kind == SN_DNN_DW, depthwise = sn_depthwise_takes(v, dtype);
     out->efficiency = 1;
-    if (dtype == SNUG_F32 && plain_product(v, kind, &p) &&
-        sn_blas_choose(g, &p, &choice, NULL) == SNUG_OK) {
-        out->bytes = larger(choice.workspace_bytes, dw ? sums_bytes(v) : 0);
-        snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
+    if (dtype == SNUG_F32 && choose_library(g, v, kind, out))
         return;
-    }
-    if (dtype == SNUG_F32 && dw && sn_turned_dw_takes(g, v)) {
-        const size_t bytes = sn_turned_dw_bytes(g, v);
-        out->bytes = larger(bytes, sums_bytes(v));
-        snprintf(out->impl, sizeof out->impl, "cublaslt:turned");
-        if (bytes > 0)
-            return;
-    }
-    if (dtype == SNUG_F32 && dw && sn_patches_dw_takes(g, v)) {
-        const size_t bytes = sn_patches_dw_bytes(g, v);
-        out->bytes = larger(bytes, sums_bytes(v));
-        snprintf(out->impl, sizeof out->impl, "cublaslt:patches");
-        if (bytes > 0)
-            return;
-    }
-    if (dtype == SNUG_F32 && engine_conv(v, kind, &e) &&
-        sn_dnn_choose(g, &e, &choice, NULL) == SNUG_OK) {
-        out->bytes = larger(filter_bytes(v) + choice.workspace_bytes, dw ? sums_bytes(v) : 0);
-        snprintf(out->impl, sizeof out->impl, "%s", choice.impl);
-        return;
-    }
-    const bool depthwise = sn_depthwise_takes(v, dtype);
     out->efficiency = depthwise ? 0.015 : 0.01;
-    out->bytes = dw ? sn_conv_plain_dw_bytes(g, v, dtype) : 0;
-    if (dw && depthwise) /* addresses may turn out to be the plain kernel's */
-        out->bytes = larger(out->bytes, sn_conv_depthwise_dw_bytes(v));
-    snprintf(out->impl, sizeof out->impl, depthwise ? "own:depthwise" : "own:plain");
+    const size_t plain = dw ? sn_conv_plain_dw_bytes(g, v, dtype) : 0;
+    /* Addresses may turn out to be the plain kernel's. */
+    const size_t bytes = dw && depthwise ? larger(plain, sn_conv_depthwise_dw_bytes(v)) : plain;
+    take(out, depthwise ? "own:depthwise" : "own:plain", bytes);
 }
 
 static snug_status make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const char *impl,
@@ -233,7 +231,7 @@ static snug_status make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const cha
         return sn_turned_dw_make(g, v, &out->turned, err);
     if (strcmp(impl, "cublaslt:patches") == 0)
         return sn_patches_dw_make(g, v, &out->patches, err);
-    if (strncmp(impl, "cublaslt:", 9) == 0 && plain_product(v, kind, &p))
+    if (sn_impl_is(impl, SN_GPU_BLAS) && plain_product(v, kind, &p))
         return sn_blas_make(g, &p, impl, &out->plain, err);
     if (!engine_conv(v, kind, &e))
         return sn_fail(err, SNUG_E_INTERNAL, "'%s' does not take this convolution", impl);
@@ -243,7 +241,7 @@ static snug_status make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const cha
 snug_status sn_conv_make(sn_gpu *g, const sn_conv *v, sn_dnn_kind kind, const char *impl,
                          sn_conv_step **out, snug_error *err) {
     *out = NULL;
-    if (strncmp(impl, "cudnn:", 6) != 0 && strncmp(impl, "cublaslt:", 9) != 0)
+    if (!sn_impl_is(impl, SN_GPU_DNN) && !sn_impl_is(impl, SN_GPU_BLAS))
         return SNUG_OK;
     const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
     sn_conv_step *p = (sn_conv_step *)host->alloc(host->ctx, sizeof *p);
@@ -404,10 +402,8 @@ static snug_status run(const sn_cuda_call *c, sn_dnn_kind kind, const sn_cuda_co
     const sn_call *k = c->call;
     const sn_conv v = of_call(k, kind);
     const sn_conv_step *step = (const sn_conv_step *)k->prepared;
-    if (step && step->engine &&
-        filter_bytes(&v) + sn_dnn_workspace(step->engine) > k->workspace_bytes)
-        return sn_fail(err, SNUG_E_INTERNAL, "cuDNN wants %zu bytes of scratch, the plan has %zu",
-                       filter_bytes(&v) + sn_dnn_workspace(step->engine), k->workspace_bytes);
+    if (step && step->engine)
+        SNUG_TRY(sn_scratch_check(k, filter_bytes(&v) + sn_dnn_workspace(step->engine), err));
     return sn_conv_run(c, step, &v, kind, o, k->workspace, err);
 }
 

@@ -484,7 +484,7 @@ static void release(sn_gpu *g, void *prepared) {
 static snug_status prepare(sn_gpu *g, const sn_opdesc *d, const char *impl, void **prepared,
                            snug_error *err) {
     *prepared = NULL;
-    if (strncmp(impl, "cublaslt:", 9) != 0)
+    if (!sn_impl_is(impl, SN_GPU_BLAS))
         return SNUG_OK;
     const sn_gpu_host *host = &sn_gpu_options_of(g)->host;
     const int64_t M = d->in[WEIGHTS].dims[0], N = d->in[WEIGHTS].dims[1], K = d->in[X].dims[0];

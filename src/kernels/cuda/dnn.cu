@@ -44,7 +44,7 @@ typedef struct {
     SYMBOLS(X)
 #undef X
     sn_answers answers;
-    bool starved; /* since this was last looked at */
+    bool starved, failed; /* since this was last looked at */
 } library;
 
 static const sn_library_symbol symbols[] = {
@@ -53,8 +53,11 @@ static const sn_library_symbol symbols[] = {
 #undef X
 };
 
-/* Whether a call did what it was asked for; one without memory is noted. */
+/* Whether a call did what it was asked for; one without memory, or that CUDA failed, is noted. */
 static bool well(library *l, cudnnStatus_t status) {
+    l->failed = l->failed || status == CUDNN_STATUS_EXECUTION_FAILED ||
+                status == CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER ||
+                status == CUDNN_STATUS_EXECUTION_FAILED_CUDART;
     l->starved = l->starved || status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
                  status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
     return status == CUDNN_STATUS_SUCCESS;
@@ -417,7 +420,13 @@ static void enqueue(void *ctx, cudaStream_t s) {
     const look *k = (const look *)ctx;
     char *const nowhere = (char *)((uintptr_t)1 << 40);
     const sn_dnn_operands o = {nowhere, nowhere, nowhere, nowhere, nowhere};
-    (void)execute(k->l, k->plan, &o, s);
+    (void)well(k->l, execute(k->l, k->plan, &o, s));
+}
+
+/* An engine may not start here, and the next one is asked; but nothing goes on where the context
+ * went with it. */
+static bool is_lost(const library *l, const sn_gpu *g) {
+    return l->failed && sn_gpu_is_lost(g);
 }
 
 static bool is_frugal(library *l, const sn_gpu *g, const sn_dnn_plan *p) {
@@ -433,7 +442,7 @@ static bool pick(library *l, const sn_gpu *g, sn_dnn_plan *p, const char *impl, 
     list_ways(l, p, &s);
     bool found = false;
     for (int pass = impl ? 0 : 1; pass < 2 && !found; pass++)
-        for (int i = 0; i < s.n && !found; i++) {
+        for (int i = 0; i < s.n && !found && !is_lost(l, g); i++) {
             facts f = {};
             if (!read_facts(l, s.way[i], &f) || !is_welcome(g, &f))
                 continue;
@@ -453,6 +462,12 @@ static bool pick(library *l, const sn_gpu *g, sn_dnn_plan *p, const char *impl, 
 
 static snug_status refuse(const library *l, const sn_gpu *g, const sn_dnn_conv *v,
                           snug_error *err) {
+    if (is_lost(l, g))
+        return sn_fail(
+            err, SNUG_E_DEVICE,
+            "the GPU failed while cuDNN looked for an engine for a convolution of %lld x "
+            "%lld x %lld x %lld",
+            (long long)v->N, (long long)v->H, (long long)v->W, (long long)v->C);
     if (l->starved)
         return sn_fail(err, SNUG_E_MEMORY,
                        "cuDNN has no memory to look for an engine for a convolution of %lld x %lld "
@@ -492,8 +507,8 @@ static sn_answer_key key_of(const sn_dnn_conv *v) {
 static snug_status prepare(library *l, const sn_gpu *g, const sn_dnn_conv *v, const char *impl,
                            sn_dnn_plan *out, char *name, size_t size, snug_error *err) {
     const bool tries[3][2] = {{v->bias, v->relu}, {v->bias, false}, {false, false}};
-    l->starved = false;
-    for (int i = 0; i < 3 && !l->starved; i++) {
+    l->starved = l->failed = false;
+    for (int i = 0; i < 3 && !l->starved && !is_lost(l, g); i++) {
         if (i < 2 && tries[i][0] == tries[i + 1][0] && tries[i][1] == tries[i + 1][1])
             continue;
         memset((void *)out, 0, sizeof *out);
@@ -529,7 +544,7 @@ snug_status sn_dnn_choose(const sn_gpu *g, const sn_dnn_conv *v, sn_choice *out,
     const snug_status there = want(g, &l, err);
     if (there != SNUG_OK)
         return sn_choice_absent(g, "cudnn:absent", there, out);
-    l->starved = false;
+    l->starved = l->failed = false;
     const sn_answer_key key = key_of(v);
     const snug_status status = sn_answers_get(g, &l->answers, &key, ask, l, v, out, err);
     return status == SNUG_E_UNSUPPORTED ? refuse(l, g, v, err) : status;
@@ -574,11 +589,13 @@ bool sn_dnn_takes_relu(const sn_dnn_plan *plan) {
 
 snug_status sn_dnn_run(const sn_gpu *g, const sn_dnn_plan *plan, const sn_dnn_operands *o,
                        cudaStream_t stream, snug_error *err) {
-    const cudnnStatus_t status = execute(library_of(g), plan, o, stream);
-    if (status == CUDNN_STATUS_SUCCESS)
+    library *l = library_of(g);
+    l->failed = false;
+    const cudnnStatus_t status = execute(l, plan, o, stream);
+    if (well(l, status))
         return SNUG_OK;
-    return sn_fail(err, SNUG_E_INTERNAL, "cuDNN refuses a convolution it named an engine for (%d)",
-                   (int)status);
+    return sn_fail(err, l->failed ? SNUG_E_DEVICE : SNUG_E_INTERNAL,
+                   "cuDNN refuses a convolution it named an engine for (%d)", (int)status);
 }
 
 #endif

@@ -280,7 +280,8 @@ static snug_status attach(sn_driver *d, const nvml_cards *cards, sn_driver_facts
     if (n == 0)
         return sn_fail(err, SNUG_E_DEVICE, "%s", why);
     if (d->index < 0 || d->index >= n)
-        return sn_fail(err, SNUG_E_DEVICE, "there is no GPU %d; the driver sees %d", d->index, n);
+        return sn_fail(err, SNUG_E_DEVICE, "there is no GPU %d; the driver sees %d, from gpu:0 on",
+                       d->index, n);
     SNUG_TRY(fail(cudaGetDeviceProperties(&p, d->index), "asking for the GPU's properties", err));
     watch(d, cards, &p);
     const bool fresh = !is_active(d->index);
@@ -457,12 +458,61 @@ snug_status sn_driver_capture(cudaStream_t s, snug_error *err) {
                 err);
 }
 
-snug_status sn_driver_make_graph(cudaStream_t s, sn_driver_graph *out, snug_error *err) {
+static __global__ void open_or_not(cudaGraphConditionalHandle door, uint32_t *words) {
+    words[1] = words[0] == 0;
+    cudaGraphSetConditional(door, words[1]);
+}
+
+/* The node behind which the rest of a capture goes; body is where. */
+static cudaError_t add_door(cudaStream_t s, uint32_t *words, cudaGraph_t *body) {
+    cudaStreamCaptureStatus capturing;
     cudaGraph_t graph;
-    cudaGraphExec_t exec;
+    cudaGraphConditionalHandle door;
+    cudaGraphNode_t node;
+    const cudaGraphNode_t *before;
+    const cudaGraphEdgeData *edges;
+    size_t n;
+    cudaGraphNodeParams p = {};
+    cudaError_t code = cudaStreamGetCaptureInfo(s, &capturing, NULL, &graph, &before, &edges, &n);
+    if (code == cudaSuccess)
+        code = cudaGraphConditionalHandleCreate(&door, graph, 0, cudaGraphCondAssignDefault);
+    if (code != cudaSuccess)
+        return code;
+    open_or_not<<<1, 1, 0, s>>>(door, words);
+    code = cudaStreamGetCaptureInfo(s, &capturing, NULL, &graph, &before, &edges, &n);
+    if (code != cudaSuccess)
+        return code;
+    p.type = cudaGraphNodeTypeConditional;
+    p.conditional.handle = door;
+    p.conditional.type = cudaGraphCondTypeIf;
+    p.conditional.size = 1;
+    code = cudaGraphAddNode(&node, graph, before, edges, n, &p);
+    if (code != cudaSuccess)
+        return code;
+    *body = p.conditional.phGraph_out[0];
+    return cudaStreamUpdateCaptureDependencies(s, &node, NULL, 1, cudaStreamSetCaptureDependencies);
+}
+
+snug_status sn_driver_guard(cudaStream_t s, uint32_t *words, void **whole, snug_error *err) {
+    cudaGraph_t body, graph;
+    SNUG_TRY(fail(add_door(s, words, &body), "guarding a capture", err));
     SNUG_TRY(fail(cudaStreamEndCapture(s, &graph), "ending a capture", err));
-    snug_status status = fail(cudaGraphInstantiate(&exec, graph, 0), "making a graph", err);
-    (void)cudaGraphDestroy(graph);
+    *whole = graph;
+    return fail(cudaStreamBeginCaptureToGraph(s, body, NULL, NULL, 0, cudaStreamCaptureModeRelaxed),
+                "going on with a capture", err);
+}
+
+snug_status sn_driver_make_graph(cudaStream_t s, void *whole, sn_driver_graph *out,
+                                 snug_error *err) {
+    cudaGraph_t last = NULL, graph = (cudaGraph_t)whole;
+    cudaGraphExec_t exec;
+    snug_status status = fail(cudaStreamEndCapture(s, &last), "ending a capture", err);
+    if (!graph)
+        graph = last; /* else the last part belongs to it */
+    if (status == SNUG_OK)
+        status = fail(cudaGraphInstantiate(&exec, graph, 0), "making a graph", err);
+    if (graph)
+        (void)cudaGraphDestroy(graph);
     SNUG_TRY(status);
     status = fail(cudaGraphUpload(exec, s), "sending a graph", err);
     if (status == SNUG_OK)

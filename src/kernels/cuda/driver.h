@@ -75,9 +75,13 @@ size_t sn_driver_frame(cudaStream_t s, sn_driver_enqueue enqueue, void *ctx);
 /* Whether the context has met an error it does not survive. */
 bool sn_driver_is_lost(void);
 
-/* What is given to s, and to streams that follow it, until make_graph is not run but kept. */
+/* What is given to s, and to streams that follow it, until make_graph is not run but kept. guard:
+ * what follows runs only where words[0] is 0 by then; words[1] becomes whether it does. *whole is
+ * handed to make_graph, which ends it; NULL: there was no guard. */
 snug_status sn_driver_capture(cudaStream_t s, snug_error *err);
-snug_status sn_driver_make_graph(cudaStream_t s, sn_driver_graph *out, snug_error *err);
+snug_status sn_driver_guard(cudaStream_t s, uint32_t *words, void **whole, snug_error *err);
+snug_status sn_driver_make_graph(cudaStream_t s, void *whole, sn_driver_graph *out,
+                                 snug_error *err);
 snug_status sn_driver_replay(sn_driver_graph graph, cudaStream_t s, snug_error *err);
 void sn_driver_drop_graph(sn_driver_graph graph);
 

@@ -23,8 +23,10 @@ void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which);
  */
 typedef void (*sn_gpu_enqueue)(void *ctx, cudaStream_t s);
 size_t sn_gpu_frame(const sn_gpu *g, sn_gpu_enqueue enqueue, void *ctx);
-/* Something had no memory while a row was described: the description fails with it, whatever a
- * family would have run instead. */
+/* Whether the context has met an error it does not survive. */
+bool sn_gpu_is_lost(const sn_gpu *g);
+/* Something had no memory, or found the context lost, while a row was described: the description
+ * fails with it, whatever a family would have run instead. */
 void sn_gpu_starve(const sn_gpu *g, const snug_error *why);
 /* As if missing libraries were there (op/runner.h). */
 bool sn_gpu_pretends(const sn_gpu *g);
@@ -88,6 +90,11 @@ typedef struct {
     size_t workspace_bytes;
     bool bias, relu; /* which of them an engine takes on; the rest is the caller's */
 } sn_choice;
+
+/* Whether a plan's text names a way of the library. */
+bool sn_impl_is(const char *impl, sn_gpu_library which);
+/* What a way uses is what it said when the call was planned. */
+snug_status sn_scratch_check(const sn_call *call, size_t bytes, snug_error *err);
 
 /* What was asked: numbers that say everything, the rest 0. */
 typedef struct {

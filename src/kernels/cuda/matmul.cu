@@ -167,12 +167,13 @@ static __global__ void __launch_bounds__((BM / TM) * (BN / TN), sizeof(T) == 4 ?
 }
 
 /* A block has SUMS outputs: its threads bring partial sums of them together, a chunk at a time; one
- * row of threads adds them, in order. */
-enum { SUMS = 32, BRING = 8 };
+ * row of threads adds them, in order. All of a thread's are asked for before the first is stored:
+ * the compiler would wait for each. */
+enum { SUMS = 32, BRING = 16 };
 template <class T>
 static __global__ void __launch_bounds__(SUMS *BRING)
     add_groups(const __grid_constant__ product p, const __grid_constant__ operands o) {
-    enum { CHUNK = 1024 / sizeof(T) };
+    enum { CHUNK = 1024 / sizeof(T), EACH = CHUNK / BRING };
     __shared__ T part[CHUNK][SUMS];
     const int x = (int)threadIdx.x % SUMS, y = (int)threadIdx.x / SUMS;
     const int64_t count = p.batch * p.M * p.N;
@@ -183,9 +184,15 @@ static __global__ void __launch_bounds__(SUMS *BRING)
         T total = 0;
         for (int64_t first = 0; first < p.n_groups; first += CHUNK) {
             const int n = (int)(p.n_groups - first < CHUNK ? p.n_groups - first : (int64_t)CHUNK);
-#pragma unroll 16
-            for (int k = y; k < n; k += BRING)
-                part[k][x] = at < count ? partial[(first + k) * count + at] : T(0);
+            T brought[EACH];
+#pragma unroll
+            for (int e = 0; e < EACH; e++) {
+                const int k = y + e * BRING;
+                brought[e] = at < count && k < n ? partial[(first + k) * count + at] : T(0);
+            }
+#pragma unroll
+            for (int e = 0; e < EACH; e++)
+                part[y + e * BRING][x] = brought[e];
             __syncthreads();
 #pragma unroll 8
             for (int k = 0; k < n; k++)
@@ -212,8 +219,9 @@ typedef struct {
 } tiling;
 
 static tiling tiling_of(const product *p) {
+    enum { MANY = 1 << 16 }; /* rows: blocks enough for any card */
     if (p->N <= 16)
-        return (tiling){128, 16};
+        return (tiling){p->batch * p->M < MANY ? 64 : 128, 16};
     if (p->M <= 16)
         return (tiling){16, 128};
     return (tiling){64, 64};
@@ -246,6 +254,8 @@ static void run_tiles(const product *p, const operands *o, bool mma, cudaStream_
     const unsigned grid = grid_of(n_tasks);
     if (mma && t.columns == 64)
         sn_product_mma(p, o, n_tasks, stream);
+    else if (t.columns == 16 && t.rows == 64)
+        SN_LAUNCH((multiply<T, 64, 16, 2, 4>), grid, 128, 0, stream, *p, *o, n_tasks);
     else if (t.columns == 16)
         SN_LAUNCH((multiply<T, 128, 16, 4, 4>), grid, 128, 0, stream, *p, *o, n_tasks);
     else if (t.rows == 16)
@@ -254,7 +264,7 @@ static void run_tiles(const product *p, const operands *o, bool mma, cudaStream_
         SN_LAUNCH((multiply<T, 64, 64, 4, 4>), grid, 256, 0, stream, *p, *o, n_tasks);
     if (o->partial)
         SN_LAUNCH((add_groups<T>), grid_of((p->batch * p->M * p->N + SUMS - 1) / SUMS),
-                  SUMS *BRING, 0, stream, *p, *o);
+                  SUMS * BRING, 0, stream, *p, *o);
 }
 
 /* --- which kernel ---------------------------------------------------------------------------- */
@@ -376,7 +386,7 @@ static snug_status describe(const sn_gpu *g, const sn_opdesc *d, sn_variant *out
 static snug_status prepare(sn_gpu *g, const sn_opdesc *d, const char *impl, void **prepared,
                            snug_error *err) {
     *prepared = NULL;
-    if (strncmp(impl, "cublaslt:", 9) != 0)
+    if (!sn_impl_is(impl, SN_GPU_BLAS))
         return SNUG_OK;
     const product p = of_types(&d->attrs.matmul, &d->in[0], &d->in[1], &d->out[0]);
     sn_blas_product q;
@@ -402,10 +412,7 @@ static snug_status run_library(const sn_cuda_call *c, const product *p, snug_err
                                 (float *)k->out[0].data,
                                 k->accumulate,
                                 k->workspace};
-    if (sn_blas_workspace(plan) > k->workspace_bytes)
-        return sn_fail(err, SNUG_E_INTERNAL,
-                       "cuBLASLt wants %zu bytes of scratch, the plan has %zu",
-                       sn_blas_workspace(plan), k->workspace_bytes);
+    SNUG_TRY(sn_scratch_check(k, sn_blas_workspace(plan), err));
     SNUG_TRY(sn_blas_run(c->gpu, plan, &o, c->stream, err));
     const int64_t count = p->batch * p->M * p->N;
     if (p->act != SN_ACT_none && p->act != SN_ACT_relu)

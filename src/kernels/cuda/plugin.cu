@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define PAGE_BYTES ((size_t)4096)
+#define WORD_BYTES (2 * sizeof(uint32_t))
 /* That cuBLASLt, cuDNN and captured runs have been seen to take after the context, and more. */
 #define MOST_GROWTH_BYTES ((size_t)96 << 20)
 
@@ -35,13 +36,14 @@ struct sn_gpu {
     sn_gpu_block *blocks;
     size_t held_bytes;
     size_t context_bytes; /* as open found it */
-    uint32_t *refused;    /* on the device */
-    uint32_t *said;       /* pinned: what the word was */
+    uint32_t *refused;    /* on the device: the word, and whether a guard let the rest run */
+    uint32_t *said;       /* pinned: what they were */
     bool may_refuse;      /* since the last finish */
     void *libraries[SN_GPU_N_LIBRARIES];
     bool pretends;      /* that libraries are there */
-    snug_error starved; /* of the row that is being described; SNUG_OK: nothing had no memory */
+    snug_error starved; /* of the row that is being described; SNUG_OK: nothing was in want */
     sn_later later;
+    void *guarded; /* of the capture under way: what its guard began; NULL: none */
     snug_status lost;
     snug_error why;
 };
@@ -67,6 +69,10 @@ size_t sn_gpu_frame(const sn_gpu *g, sn_gpu_enqueue enqueue, void *ctx) {
 
 void **sn_gpu_library_slot(const sn_gpu *g, sn_gpu_library which) {
     return (void **)&g->libraries[which];
+}
+
+bool sn_gpu_is_lost(const sn_gpu *g) {
+    return g->lost != SNUG_OK || sn_driver_is_lost();
 }
 
 void sn_gpu_starve(const sn_gpu *g, const snug_error *why) {
@@ -224,8 +230,10 @@ static snug_status describe(const sn_device *device, const sn_opdesc *d, sn_vari
     snprintf(v.impl, sizeof v.impl, "own:cuda");
     ((sn_gpu *)g)->starved.code = SNUG_OK;
     const snug_status status = family->describe ? family->describe(g, d, &v, err) : SNUG_OK;
-    if (g->starved.code != SNUG_OK)
+    if (g->starved.code != SNUG_OK) {
+        (void)note((sn_gpu *)g, g->starved.code, &g->starved);
         return sn_fail(err, g->starved.code, "%s", g->starved.text);
+    }
     if (status == SNUG_OK)
         *out = v;
     return status;
@@ -246,6 +254,7 @@ static void fill_device(sn_gpu *g) {
     g->device.name = g->name;
     g->device.align = 256;
     g->device.n_threads = 1;
+    g->device.apart = true;
     g->device.ctx = g;
     g->device.describe = describe;
     r->product = g->options.exact ? 5e13 : 3e14;
@@ -257,7 +266,7 @@ static void fill_device(sn_gpu *g) {
     r->cache = 8e12;
     r->cache_bytes = 4e7;
     r->call = 2e-6;
-    r->handoff = 1e-6;
+    r->handoff = 2.5e-5;
     r->spill_read = r->spill_write = 5.5e10;
 }
 
@@ -280,11 +289,11 @@ static snug_status make_queues(sn_gpu *g, snug_error *err) {
 static snug_status make_word(sn_gpu *g, snug_error *err) {
     void *word, *said;
     SNUG_TRY(refuse_fault(g, "a word", err));
-    SNUG_TRY(sn_driver_alloc(sizeof *g->refused, &word, err));
+    SNUG_TRY(sn_driver_alloc(WORD_BYTES, &word, err));
     g->refused = (uint32_t *)word;
-    SNUG_TRY(gpu_pin(g, sizeof *g->said, &said, err));
+    SNUG_TRY(gpu_pin(g, WORD_BYTES, &said, err));
     g->said = (uint32_t *)said;
-    return sn_driver_fill(g->refused, 0, sizeof *g->refused, g->queues[0], err);
+    return sn_driver_fill(g->refused, 0, WORD_BYTES, g->queues[0], err);
 }
 
 static snug_status open_parts(sn_gpu *g, snug_error *err) {
@@ -323,7 +332,7 @@ static void gpu_close(sn_gpu *g, bool reset) {
             gpu_free(g, g->blocks->data);
         if (g->refused)
             sn_driver_free(g->refused);
-        gpu_unpin(g, g->said, sizeof *g->said);
+        gpu_unpin(g, g->said, WORD_BYTES);
         drop_queues(g);
         sn_driver_detach(&g->driver, reset);
     }
@@ -468,12 +477,12 @@ static snug_status complain(uint32_t word, snug_error *err) {
 /* What kernels refused since the last time. */
 static snug_status ask_word(sn_gpu *g, snug_error *err) {
     g->may_refuse = false;
-    SNUG_TRY(sn_driver_copy(SN_GPU_FROM, g->said, g->refused, sizeof *g->said, g->queues[0], err));
+    SNUG_TRY(sn_driver_copy(SN_GPU_FROM, g->said, g->refused, WORD_BYTES, g->queues[0], err));
     SNUG_TRY(sn_driver_finish(g->queues[0], err));
-    if (*g->said == 0)
+    if (g->said[0] == 0)
         return SNUG_OK;
-    SNUG_TRY(sn_driver_fill(g->refused, 0, sizeof *g->refused, g->queues[0], err));
-    return complain(*g->said, err);
+    SNUG_TRY(sn_driver_fill(g->refused, 0, WORD_BYTES, g->queues[0], err));
+    return complain(g->said[0], err);
 }
 
 static snug_status gpu_finish(sn_gpu *g, snug_error *err) {
@@ -491,16 +500,26 @@ static snug_status gpu_capture(sn_gpu *g, snug_error *err) {
     return note(g, sn_driver_capture(g->queues[0], err), err);
 }
 
+static snug_status gpu_guard(sn_gpu *g, snug_error *err) {
+    SNUG_TRY(enter_settled(g, err));
+    return note(g, sn_driver_guard(g->queues[0], g->refused, &g->guarded, err), err);
+}
+
+static bool gpu_passed(const sn_gpu *g) {
+    return g->said[1] != 0;
+}
+
 static snug_status gpu_captured(sn_gpu *g, sn_gpu_graph **out, snug_error *err) {
-    void *block = NULL;
+    void *block = NULL, *guarded = g->guarded;
     sn_driver_graph graph = NULL;
+    g->guarded = NULL;
     SNUG_TRY(enter(g, err));
     snug_status settled = note(g, sn_later_flush(&g->later, err), err);
     if (settled == SNUG_OK)
         settled = note(g, sn_driver_launched(err), err);
     const snug_status faulty =
         settled == SNUG_OK ? refuse_fault(g, "a captured run", err) : settled;
-    SNUG_TRY(note(g, sn_driver_make_graph(g->queues[0], &graph, err), err));
+    SNUG_TRY(note(g, sn_driver_make_graph(g->queues[0], guarded, &graph, err), err));
     const snug_status status =
         faulty == SNUG_OK ? host_alloc(g, sizeof(sn_gpu_graph), &block, err) : faulty;
     if (status != SNUG_OK) {
@@ -531,10 +550,10 @@ static void gpu_drop(sn_gpu *g, sn_gpu_graph *graph) {
 /* --- the table -------------------------------------------------------------------------------- */
 
 static const sn_gpu_api api = {
-    SN_GPU_ABI,  sn_driver_count, gpu_open,     gpu_close,  gpu_facts, gpu_libraries, gpu_device,
-    gpu_pretend, gpu_alloc,       gpu_free,     gpu_pin,    gpu_unpin, gpu_prepare,   gpu_release,
-    gpu_run,     gpu_copy,        gpu_fill,     gpu_make,   gpu_order, gpu_mark,      gpu_await,
-    gpu_finish,  gpu_capture,     gpu_captured, gpu_replay, gpu_drop,
+    SN_GPU_ABI,  sn_driver_count, gpu_open,  gpu_close,  gpu_facts,    gpu_libraries, gpu_device,
+    gpu_pretend, gpu_alloc,       gpu_free,  gpu_pin,    gpu_unpin,    gpu_prepare,   gpu_release,
+    gpu_run,     gpu_copy,        gpu_fill,  gpu_make,   gpu_order,    gpu_mark,      gpu_await,
+    gpu_finish,  gpu_capture,     gpu_guard, gpu_passed, gpu_captured, gpu_replay,    gpu_drop,
 };
 
 /* The emulated plug-in exports a table of its own around this one. */

@@ -28,8 +28,9 @@ enum {
     SN_PACK = 4,           /* columns a thread has at most */
     SN_WARP_ROW = 1024,    /* terms that a warp takes; more are a block's */
     SN_COLUMN_CHUNK = 256, /* least terms of a chunk of columns */
-    SN_ROW_CHUNK = 16384,  /* least terms of a chunk of a row */
-    SN_CHUNKS = 1024       /* most chunks */
+    SN_ROW_CHUNK = 4096,   /* least terms of a chunk of a row */
+    SN_CHUNKS = 1024,      /* most chunks */
+    SN_FEW_TASKS = 512     /* strips: packs of them would leave a card idle */
 };
 
 static inline int64_t sn_chunk_of(int64_t extent, int64_t least) {
@@ -122,7 +123,7 @@ static __global__ void __launch_bounds__(SN_STRIP *SN_DOWN, W == 1 ? 2 : 3)
             v[e / F::N][e % F::N] = F::start();
         if (task + z < tasks && t.column + x < p.inner) {
             const int64_t at = t.outer * p.extent * p.inner + t.column + x;
-#pragma unroll 4
+#pragma unroll(W == 1 ? 8 : 4)
             for (int64_t row = t.first + y; row < t.end; row += SN_DOWN)
                 if constexpr (W == 1)
                     f.add(at + row * p.inner, row, t.column + x, v[0]);
@@ -223,7 +224,10 @@ static void sn_reduce_columns(const sn_cuda_call *c, F f, const sn_columns *p, v
 /* The same bits; where the columns divide by SN_PACK, and what F reads is aligned. */
 template <class F>
 static void sn_reduce_packs(const sn_cuda_call *c, F f, const sn_columns *p, void *partial) {
-    sn_reduce_by<F, SN_PACK>(c, f, p, partial);
+    if (p->outer * p->chunks * p->strips.d < SN_FEW_TASKS)
+        sn_reduce_by<F, 1>(c, f, p, partial);
+    else
+        sn_reduce_by<F, SN_PACK>(c, f, p, partial);
 }
 
 /* --- rows --------------------------------------------------------------------------------------*/
