@@ -31,14 +31,19 @@ SNUG_API SNUG_CHECKED snug_status snug_device(snug_engine *engine, const char *n
                                               const snug_device_options *options, snug_error *err);
 
 /* Gives the device back as choosing "cpu" does, and with it what cuBLASLt and cuDNN hold on to
- * (their code and the context, about 310 MiB), which otherwise stays until the process ends. It ends
- * all that this process has on the card, that of other libraries, too: hence only when asked. Without
- * a device nothing happens. */
+ * (their code and the context, about 310 MiB), which otherwise stays until the process ends. It
+ * ends all that this process has on the card, that of other libraries, too: hence only when asked.
+ * Without a device nothing happens. */
 SNUG_API SNUG_CHECKED snug_status snug_device_reset(snug_engine *engine, snug_error *err);
 
 /* Another budget for the device there is; 0: none. SNUG_E_BUDGET: its context alone takes more. */
 SNUG_API SNUG_CHECKED snug_status snug_device_budget(snug_engine *engine, size_t bytes,
                                                      snug_error *err);
+
+/* A budget of a card as people write it: "4GiB", "50%" of its total_bytes, "auto" (0): what is free
+ * when a step is planned. total_bytes 0: only to see whether the text can be one. */
+SNUG_API SNUG_CHECKED snug_status snug_device_budget_parse(const char *text, size_t total_bytes,
+                                                           size_t *bytes, snug_error *err);
 
 /* Bytes of a device are as its driver tells them. */
 typedef struct {

@@ -107,7 +107,8 @@ typedef struct {
     size_t recomputed, spilled_bytes;
     double step_seconds, plain_seconds; /* expected of the newest plan; and without a limit */
 } snug_recorder_info;
-SNUG_API void snug_recorder_tell(const snug_recorder *r, snug_recorder_info *out);
+/* Bytes of dropped results that wait for the next run's go back first: what is told is held. */
+SNUG_API void snug_recorder_tell(snug_recorder *r, snug_recorder_info *out);
 /* Gives plans that are not running back, and the arena. */
 SNUG_API void snug_recorder_trim(snug_recorder *r);
 

@@ -29,6 +29,8 @@ typedef struct {
     size_t
         budget_bytes; /* for the whole process; 0: the engine's (snug_budget), which may be none */
     int best;         /* search longer, for up to a minute */
+    int quick;        /* where the step fits: do not look for the smallest budget, which takes longer
+                         than the plan */
     size_t pipeline_bytes; /* that input pipelines may hold beside the step; 0: what those at work
                               may (snug_pipeline_limit) */
     /* Training: what fit will be given beside x and y. */
@@ -43,7 +45,8 @@ typedef struct {
 typedef struct {
     int fits;             /* 1 without a budget */
     size_t budget_bytes;  /* 0: none */
-    size_t floor_bytes;   /* the smallest budget that would do; 0: not asked, without a budget */
+    size_t floor_bytes;   /* the smallest budget that would do; 0: none asked for, or quickly, and
+                             the step fits */
     double floor_seconds; /* a step there */
     size_t peak_bytes;    /* expected of the whole process */
     size_t process_bytes; /* code, libraries, stacks, page tables: expected */
@@ -73,6 +76,9 @@ typedef struct {
     size_t host_process_bytes; /* process, graph, plan, session */
     size_t host_pinned_bytes;  /* feeds and outputs on their way */
     size_t host_spilled_bytes; /* waits there because the device has no room */
+    /* Of the device's memory, out of what is spare: batches from the host, this one and the next,
+     * which comes while a step runs. 0: no room for that, or batches are too large. */
+    size_t next_batch_bytes;
 } snug_model_plan_info;
 
 /* Of the step planned last on a GPU: "cuDNN not found: own kernels, about 12x slower", or "" where
@@ -151,8 +157,8 @@ SNUG_API SNUG_CHECKED snug_status snug_report_doctor(snug_engine *engine, int st
 /* --- how fast this machine is ----------------------------------------------------------------- */
 /* Plans are compared by expected time, which comes from rates: built in, or measured here. Both
  * calls are about one small text file in `folder`, one per processor, instruction set and number of
- * threads; of an engine with a GPU one per card. Nothing else reads or writes it. Results never depend on rates, only which plan is
- * taken.
+ * threads; of an engine with a GPU one per card. Nothing else reads or writes it. Results never
+ * depend on rates, only which plan is taken.
  *
  * Measures for a few seconds (about 60 MB; 64 MiB in a spill file), says each rate to `out` as it
  * is known, makes the folder, writes the file, and sets the engine's rates. */

@@ -24,7 +24,7 @@
     X(cache, "bytes of operands in the cache")                                                     \
     X(cache_bytes, "bytes: operands up to this size are still in the cache")                       \
     X(call, "seconds of a kernel call that does nothing")                                          \
-    X(handoff, "seconds to share a loop among threads")                                            \
+    X(handoff, "seconds to share a loop among threads; of a GPU: of a run beside its rows")        \
     X(spill_read, "bytes read from a spill file")                                                  \
     X(spill_write, "bytes written to a spill file")
 

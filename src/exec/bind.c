@@ -81,8 +81,7 @@ static uint32_t lane_of(const sn_session *s, const sn_step *step) {
     return 1 + 2 * s->device_of[step->device] + (step->queue == SN_QUEUE_OUT ? 1 : 0);
 }
 
-/* An update of a copy is none yet: it counts when it is copied back. */
-static bool writes_state(const sn_graph *g, const sn_step *step) {
+bool sn_writes_state(const sn_graph *g, const sn_step *step) {
     for (uint32_t j = 0; j < step->n_out; j++)
         if (step->out[j].memory == SN_MEM_STATE &&
             sn_graph_value_at(g, step->out[j].value)->var >= 0)
@@ -117,7 +116,7 @@ static snug_status bind_step(sn_binder *b, const sn_step *step, sn_bound *bound,
     bound->lane = lane_of(s, step);
     bound->block = b->block ? b->block_index : SN_NO_BLOCK;
     bound->barrier = b->barrier;
-    bound->writes_state = writes_state(s->plan->graph, step);
+    bound->writes_state = sn_writes_state(s->plan->graph, step);
     s->lanes |= 1u << bound->lane;
     SNUG_TRY(sn_session_take(s, n_places(step), sizeof *bound->base, &bound->base, err));
     SNUG_TRY(make_views(b, step, false, &bound->whole.views, err));

@@ -137,6 +137,14 @@ void sn_session_set_key(sn_session *s, sn_param p, int64_t v);
 void sn_session_set_interrupt(sn_session *s, bool (*asked)(void *ctx), void *ctx);
 /* On a GPU: called once in the next run, when the device has work and before it is waited for. */
 void sn_session_set_meanwhile(sn_session *s, void (*meanwhile)(void *ctx), void *ctx);
+/* On a GPU: feeds of the next run go there while one is under way, where it has room for both.
+ * Whether that is new, and prepare must be called. Then before each run: whether its inputs are
+ * those that came ahead, and a function that binds the inputs of the run after it, or says that
+ * there is none; it is called in the run, and may not be. */
+bool sn_session_want_next(sn_session *s);
+void sn_session_set_next(sn_session *s, bool came, bool (*next)(void *ctx), void *ctx);
+/* Whether what such a function bound in the last run has come. */
+bool sn_session_has_next(const sn_session *s);
 SNUG_CHECKED snug_status sn_session_run(sn_session *s, snug_error *err);
 /* The node whose step made the last run fail; SN_NO_NODE: no node's did. */
 sn_node sn_session_failed(const sn_session *s);

@@ -52,6 +52,8 @@ void sn_executor_remove(sn_executor *x, sn_session *s) {
         link = &(*link)->next;
     if (*link) {
         *link = s->next;
+        if (x->side.ahead == s)
+            x->side.ahead = NULL;
         destroy_session(s);
     }
 }

@@ -6,6 +6,7 @@
 #include "exec/gpu.h"
 #include "exec/gpu_pool.h"
 
+#include "base/bytes.h"
 #include "base/size.h"
 #include "memory/engine.h"
 #include "memory/process.h"
@@ -65,6 +66,12 @@ static void *load(const char *path) {
         return dlopen(other, RTLD_NOW | RTLD_LOCAL);
     void *library = load_beside();
     return library ? library : dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* Tools that look at kernels (racecheck, ncu) do not see into a captured run, or break at it. */
+static bool refuses_graphs(void) {
+    const char *graphs = getenv("SNUG_CUDA_GRAPHS");
+    return graphs && strcmp(graphs, "0") == 0;
 }
 
 static snug_status find_api(void *library, const sn_gpu_api **out, snug_error *err) {
@@ -191,6 +198,7 @@ static snug_status open_gpu(sn_gpu_device *g, int index, const snug_device_optio
     g->device.describe = describe;
     g->budget_bytes = o->budget_bytes;
     g->exact = options.exact;
+    g->one_by_one = refuses_graphs();
     sn_cpu_device_of(g->engine, &g->host);
     return check_context(g, err);
 }
@@ -249,6 +257,26 @@ snug_status snug_device_budget(snug_engine *engine, size_t bytes, snug_error *er
     if (status != SNUG_OK)
         g->budget_bytes = before;
     return status;
+}
+
+snug_status snug_device_budget_parse(const char *text, size_t total_bytes, size_t *bytes,
+                                     snug_error *err) {
+    const size_t whole = total_bytes > 0 ? total_bytes : (size_t)1 << 40;
+    size_t n = 0;
+    if (!text || !bytes)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "snug_device_budget_parse: text and bytes must not be NULL");
+    const bool any = strcmp(text, "auto") == 0;
+    const bool is_share = !any && sn_bytes_share(text, whole, &n);
+    if (!any && !is_share)
+        SNUG_TRY(snug_bytes_parse(text, &n, err));
+    if (!any && (n == 0 || (is_share && n == SIZE_MAX)))
+        return sn_fail(err, SNUG_E_INVALID,
+                       "budget %.32s is %s there is on a GPU; give a size like 4GiB, a share up to "
+                       "100%%, or auto",
+                       text, n == 0 ? "nothing of what" : "more than");
+    *bytes = n;
+    return SNUG_OK;
 }
 
 sn_gpu_device *sn_engine_gpu(const snug_engine *e) {

@@ -6,9 +6,9 @@
  *
  * All steps of a run are enqueued by the calling thread, in the order of the plan: queue q of the
  * plan is queue q of the device. A run that can be captured (its feeds are staged whole, no row
- * runs on the host) is captured the first time and replayed from then on, in two parts: up to the
- * first state write, and the rest. Between them the device is asked whether a kernel refused its
- * values: so a run that fails there leaves all variables as they were. */
+ * runs on the host) is captured the second time and replayed from then on. Before its first state
+ * write stands a guard: what comes after it runs only where no kernel refused its values. So a run
+ * that fails there leaves all variables as they were, and nobody has to ask in the middle of it. */
 #ifndef SN_EXEC_GPU_H
 #define SN_EXEC_GPU_H
 
@@ -30,6 +30,8 @@ typedef struct sn_gpu_device {
     bool reset;               /* closing takes from libraries what they hold on to */
     struct sn_gpu_pool *pool; /* of recorded code; NULL: none yet */
     void *pieces;             /* pinned, for sn_gpu_send_beside; NULL: none yet */
+    bool one_by_one;          /* no run is captured: SNUG_CUDA_GRAPHS=0 */
+    bool has_guard;           /* a run with a guard was captured: what that takes once is taken */
     size_t room_bytes;        /* as the driver last told; asking it takes as long as a small run */
     int64_t room_ms;          /* when; 0: something was taken or given since */
 } sn_gpu_device;

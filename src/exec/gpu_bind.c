@@ -21,6 +21,7 @@
  * about 400,000 kernels: 722 MiB there, and 2.1 GiB of the host. */
 #define KERNEL_BYTES   ((size_t)2560)
 #define CAPTURE_BYTES  ((size_t)4 << 20)
+#define GUARD_BYTES    ((size_t)10 << 20) /* the first guard of a process: 12 MiB with its run */
 #define ROW_KERNELS    2
 #define ENGINE_KERNELS 4
 #define MOST_KERNELS   20000 /* of a run that is captured */
@@ -56,9 +57,23 @@ size_t sn_gpu_kernels(const sn_plan *plan) {
     return n <= MOST_KERNELS ? n : 0;
 }
 
+/* Whether something may be refused in a run that writes. */
+static bool is_guarded(const sn_plan *plan) {
+    bool refuses = false, writes = false;
+    for (uint32_t i = 0; i < plan->n_steps; i++) {
+        const sn_step *s = &plan->steps[i];
+        if (s->kind == SN_STEP_RUN)
+            refuses =
+                refuses || sn_ops[sn_graph_node_at(plan->graph, s->node)->op].effect == SN_MAYFAIL;
+        writes = writes || sn_writes_state(plan->graph, s);
+    }
+    return refuses && writes;
+}
+
 bool sn_gpu_has_capture_room(sn_gpu_device *d, const sn_plan *plan) {
     const size_t n = sn_gpu_kernels(plan);
-    return n > 0 && sn_gpu_has_beside(d, CAPTURE_BYTES + n * KERNEL_BYTES);
+    const size_t guard = !d->has_guard && is_guarded(plan) ? GUARD_BYTES : 0;
+    return n > 0 && sn_gpu_has_beside(d, CAPTURE_BYTES + guard + n * KERNEL_BYTES);
 }
 
 size_t sn_gpu_reserve(const sn_plan *plan) {
@@ -68,7 +83,8 @@ size_t sn_gpu_reserve(const sn_plan *plan) {
     for (uint32_t i = 0; i < plan->n_steps; i++)
         library =
             library || (plan->steps[i].kind == SN_STEP_RUN && is_library(plan->steps[i].impl));
-    return (capture < MOST_CAPTURE ? capture : MOST_CAPTURE) + (library ? LIBRARY_BYTES : 0);
+    return (capture < MOST_CAPTURE ? capture : MOST_CAPTURE) +
+           (is_guarded(plan) ? GUARD_BYTES : 0) + (library ? LIBRARY_BYTES : 0);
 }
 
 /* --- measuring -------------------------------------------------------------------------------- */
@@ -182,6 +198,7 @@ snug_status sn_gpu_measure(sn_session *s, snug_error *err) {
     for (uint32_t k = 0; !s->sources && k < sn_graph_n_outputs(g); k++)
         s->gpu.sizes.outputs += in_units(s->plan->value_bytes[s->plan->outputs[k].value.i]);
     s->gpu.whole = staged <= WHOLE_BYTES;
+    s->gpu.staged_bytes = staged;
     s->gpu.sizes.stage = s->gpu.whole ? staged : SN_GPU_RING * s->gpu.piece_bytes;
     s->gpu.sizes.params = in_units(n_params * sizeof(sn_scalar));
     SNUG_TRY(make_captures(s, err));
@@ -216,9 +233,10 @@ void sn_gpu_release(sn_session *s, const sn_bound *bound, void *prepared) {
 
 static void drop_graphs_of(const sn_session *s, sn_gpu_captured_run *c) {
     const sn_gpu_device *d = s->executor->gpu;
-    for (uint32_t i = 0; i < c->n_graphs; i++)
-        d->api->drop(d->gpu, c->graphs[i]);
-    c->n_graphs = 0;
+    if (c->graph)
+        d->api->drop(d->gpu, c->graph);
+    c->graph = NULL;
+    c->guarded = false;
 }
 
 void sn_gpu_drop_graphs(sn_session *s) {
@@ -335,14 +353,41 @@ static snug_status make_homes(sn_executor *x, snug_error *err) {
     return status;
 }
 
+static void clear_feeds(sn_executor *x) {
+    sn_gpu_give(x->gpu, x->side.feeds.data);
+    x->side.feeds = (sn_gpu_piece){.data = NULL};
+    x->side.ahead = NULL;
+}
+
+/* Twice the feeds of a run, where there is room for that beside what libraries and captured runs
+ * may still take. Nothing needs them: where they cannot be had, runs bring their own feeds. */
+static void make_feeds(sn_executor *x) {
+    size_t bytes = 0, reserve = 0, room;
+    for (const sn_session *s = x->first; s; s = s->next) {
+        bytes = s->gpu.wants_next ? larger(bytes, 2 * s->gpu.staged_bytes) : bytes;
+        reserve = larger(reserve, sn_gpu_reserve(s->plan));
+    }
+    if (bytes == 0 || sn_gpu_room(x->gpu, &room, NULL) != SNUG_OK || room < reserve + bytes)
+        return;
+    if (sn_gpu_take(x->gpu, "the next batch", bytes, &x->side.feeds.data, NULL) == SNUG_OK)
+        x->side.feeds.bytes = bytes;
+}
+
+/* The feeds' place is taken last, and given back first: all else is needed more. */
 snug_status sn_gpu_make(sn_executor *x, snug_error *err) {
+    if (x->side.feeds.data)
+        make_unready(x);
+    clear_feeds(x);
     SNUG_TRY(make_homes(x, err));
     for (uint32_t m = SN_MEM_FIRST_ARENA; m < SN_MAX_MEMORIES; m++)
         SNUG_TRY(make_arena(x, m, err));
-    return make_buffers(x, err);
+    SNUG_TRY(make_buffers(x, err));
+    make_feeds(x);
+    return SNUG_OK;
 }
 
 void sn_gpu_clear_arenas(sn_executor *x) {
+    clear_feeds(x);
     for (uint32_t m = 0; m < SN_MAX_MEMORIES; m++) {
         sn_gpu_give(x->gpu, x->side.arenas[m].data);
         x->side.arenas[m] = (sn_gpu_piece){.data = NULL};

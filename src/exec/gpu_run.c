@@ -11,8 +11,9 @@
 
 #include <string.h>
 
-#define HOST_MOMENT SN_GPU_RING /* of rows that run on the host */
-#define CAPTURE_RUN 1           /* a plan that runs once is not worth capturing */
+#define HOST_MOMENT  SN_GPU_RING          /* of rows that run on the host */
+#define STAGE_MOMENT (SN_GPU_MOMENTS - 1) /* when staged feeds have been read */
+#define CAPTURE_RUN  1                    /* a plan that runs once is not worth capturing */
 
 static size_t in_units(size_t bytes) {
     return (bytes + 255) / 256 * 256;
@@ -106,8 +107,10 @@ static void gather_recipes(sn_session *s) {
             continue;
         for (int64_t k = 0; k < sn_gpu_iterations(s, bound); k++)
             made = gather_recipe(s, bound, k);
-        if (made != bound->made)
+        if (made != bound->made) {
             sn_gpu_drop_graphs(s);
+            s->executor->side.ahead = NULL;
+        }
         bound->made = made;
     }
 }
@@ -156,14 +159,18 @@ static snug_status name_refusal(sn_session *s, snug_status status, snug_error *e
                : status;
 }
 
-snug_status sn_gpu_finish(sn_session *s, snug_error *err) {
+static snug_status wait_for_all(sn_session *s, snug_error *err) {
     const sn_gpu_device *d = s->executor->gpu;
+    const snug_status status = d->api->finish(d->gpu, err);
+    return status == SNUG_OK ? SNUG_OK : name_refusal(s, status, err);
+}
+
+snug_status sn_gpu_finish(sn_session *s, snug_error *err) {
     void (*meanwhile)(void *ctx) = s->gpu.meanwhile;
     s->gpu.meanwhile = NULL;
     if (meanwhile)
         meanwhile(s->gpu.meanwhile_ctx);
-    const snug_status status = d->api->finish(d->gpu, err);
-    return status == SNUG_OK ? SNUG_OK : name_refusal(s, status, err);
+    return wait_for_all(s, err);
 }
 
 static snug_status fetch_outputs(const sn_session *s, snug_error *err) {
@@ -238,6 +245,56 @@ unsigned char *sn_gpu_slot(const sn_session *s, const sn_bound *bound, int64_t i
            (size_t)iteration * in_units(bound->whole.views[0].bytes);
 }
 
+bool sn_gpu_is_ahead(const sn_session *s) {
+    return s->gpu.wants_next && s->executor->side.feeds.bytes / 2 >= s->gpu.staged_bytes;
+}
+
+bool sn_gpu_has_next(const sn_session *s) {
+    return s->gpu.uses_next && sn_gpu_is_ahead(s) && sn_session_has_next(s);
+}
+
+static unsigned char *feeds_at(const sn_session *s, bool next) {
+    const sn_gpu_piece *feeds = &s->executor->side.feeds;
+    return (unsigned char *)feeds->data + (next ? feeds->bytes / 2 : 0);
+}
+
+snug_status sn_gpu_feed_whole(const sn_session *s, const sn_bound *bound, int64_t iteration,
+                              const snug_view *to, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    const bool there = sn_gpu_is_ahead(s);
+    const unsigned char *slot = sn_gpu_slot(s, bound, iteration);
+    if (there)
+        slot = feeds_at(s, false) + (slot - sn_gpu_pinned_stage(s->executor));
+    return d->api->copy(d->gpu, there ? SN_GPU_WITHIN : SN_GPU_TO, bound->step->queue, to->data,
+                        slot, to->bytes, err);
+}
+
+/* From then on the next run's may come: to the other half, behind what is enqueued here. */
+snug_status sn_gpu_bring(const sn_session *s, bool came, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    if (!sn_gpu_is_ahead(s))
+        return SNUG_OK;
+    SNUG_TRY(d->api->copy(
+        d->gpu, came ? SN_GPU_WITHIN : SN_GPU_TO, SN_QUEUE_COMPUTE, feeds_at(s, false),
+        came ? feeds_at(s, true) : sn_gpu_pinned_stage(s->executor), s->gpu.staged_bytes, err));
+    SNUG_TRY(d->api->mark(d->gpu, SN_QUEUE_COMPUTE, STAGE_MOMENT, err));
+    return d->api->order(d->gpu, SN_QUEUE_COMPUTE, SN_QUEUE_IN, err);
+}
+
+snug_status sn_gpu_await_stage(const sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    return d->api->await(d->gpu, STAGE_MOMENT, err);
+}
+
+snug_status sn_gpu_send_next(sn_session *s, snug_error *err) {
+    const sn_gpu_device *d = s->executor->gpu;
+    SNUG_TRY(d->api->copy(d->gpu, SN_GPU_TO, SN_QUEUE_IN, feeds_at(s, true),
+                          sn_gpu_pinned_stage(s->executor), s->gpu.staged_bytes, err));
+    s->executor->side.ahead = s;
+    s->executor->side.ahead_ctx = s->gpu.next_ctx;
+    return SNUG_OK;
+}
+
 snug_status sn_gpu_make_rows(const sn_session *s, const sn_bound *bound, int64_t iteration,
                              const snug_view *to, snug_error *err) {
     const sn_gpu_device *d = s->executor->gpu;
@@ -288,7 +345,7 @@ snug_status sn_gpu_copy_step(sn_session *s, const sn_bound *bound, const sn_boun
 bool sn_gpu_may_capture(sn_session *s) {
     if (!s->gpu.whole || s->gpu.has_host_rows || s->gpu.never || s->gpu.now->n_runs < CAPTURE_RUN)
         return false;
-    s->gpu.never = sn_gpu_kernels(s->plan) == 0;
+    s->gpu.never = s->executor->gpu->one_by_one || sn_gpu_kernels(s->plan) == 0;
     return !s->gpu.never && sn_gpu_has_capture_room(s->executor->gpu, s->plan);
 }
 
@@ -299,21 +356,16 @@ snug_status sn_gpu_capture(sn_session *s, snug_error *err) {
     return SNUG_OK;
 }
 
-static snug_status end_part(sn_session *s, snug_error *err) {
-    const sn_gpu_device *d = s->executor->gpu;
-    s->gpu.capturing = false;
-    sn_gpu_captured_run *c = s->gpu.now;
-    SNUG_TRY(d->api->captured(d->gpu, &c->graphs[c->n_graphs], err));
-    c->n_graphs++;
-    return SNUG_OK;
-}
-
 snug_status sn_gpu_captured(sn_session *s, bool ok, snug_error *err) {
-    snug_status status = s->gpu.capturing ? end_part(s, err) : SNUG_OK;
+    const sn_gpu_device *d = s->executor->gpu;
+    const bool open = s->gpu.capturing;
+    s->gpu.capturing = false;
+    const snug_status status = open ? d->api->captured(d->gpu, &s->gpu.now->graph, err) : SNUG_OK;
     if (!ok || status != SNUG_OK) {
         sn_gpu_drop_graphs(s);
         s->gpu.never = true;
     }
+    s->executor->gpu->has_guard = s->executor->gpu->has_guard || s->gpu.now->guarded;
     return status;
 }
 
@@ -322,15 +374,19 @@ snug_status sn_gpu_before_writes(sn_session *s, snug_error *err) {
     if (!s->gpu.checks)
         return SNUG_OK;
     if (!s->gpu.capturing)
-        return sn_gpu_finish(s, err);
+        return wait_for_all(s, err);
     SNUG_TRY(merge(s, err));
-    SNUG_TRY(end_part(s, err));
-    SNUG_TRY(d->api->capture(d->gpu, err));
-    s->gpu.capturing = true;
+    SNUG_TRY(d->api->guard(d->gpu, err));
+    s->gpu.now->guarded = true;
     return fork_queues(s, err);
 }
 
-snug_status sn_gpu_replay(sn_session *s, uint32_t part, snug_error *err) {
+snug_status sn_gpu_replay(sn_session *s, bool *wrote, snug_error *err) {
     const sn_gpu_device *d = s->executor->gpu;
-    return d->api->replay(d->gpu, s->gpu.now->graphs[part], err);
+    SNUG_TRY(d->api->replay(d->gpu, s->gpu.now->graph, err));
+    *wrote = s->gpu.writes;
+    const snug_status status = sn_gpu_finish(s, err);
+    if ((status == SNUG_E_NUMERIC || status == SNUG_E_DATA) && s->gpu.now->guarded)
+        *wrote = s->gpu.writes && d->api->passed(d->gpu);
+    return status;
 }

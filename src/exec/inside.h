@@ -100,8 +100,8 @@ typedef struct {
 typedef struct {
     void **sources; /* those that steps touch */
     uint32_t n_runs;
-    sn_gpu_graph *graphs[2]; /* up to the first state write, and the rest */
-    uint32_t n_graphs;       /* 0: not captured */
+    sn_gpu_graph *graph; /* NULL: not captured */
+    bool guarded;        /* from the first state write on, it runs where nothing was refused */
 } sn_gpu_captured_run;
 
 /* Results that a program still holds lie elsewhere than the next ones: addresses take turns. */
@@ -123,6 +123,11 @@ typedef struct {
     uint32_t next_capture;
     void (*meanwhile)(void *ctx); /* of the next run; NULL: none, or done */
     void *meanwhile_ctx;
+    size_t staged_bytes; /* of feeds that are staged whole */
+    bool wants_next;     /* feeds of the next run shall come while one is under way */
+    bool uses_next;      /* this run's inputs are those that came so */
+    bool (*next)(void *ctx);
+    void *next_ctx;
 } sn_gpu_part;
 
 struct sn_session {
@@ -170,6 +175,9 @@ typedef struct {
     sn_gpu_sizes sizes;
     void *params;        /* on the device */
     sn_gpu_piece pinned; /* params, outputs, stage, scratch */
+    sn_gpu_piece feeds;  /* on the device, two halves: feeds of this run, and of the next */
+    const struct sn_session *ahead; /* whose next feeds are there; NULL: nobody's */
+    const void *ahead_ctx;          /* and who bound them */
 } sn_gpu_side;
 
 struct sn_executor {
@@ -230,6 +238,8 @@ bool sn_files_fit(const sn_session *s);
 
 /* --- bind.c: a plan's steps to bound steps ---------------------------------------------------- */
 SNUG_CHECKED snug_status sn_bind_steps(sn_session *s, snug_error *err);
+/* An update of a copy is none yet: it counts when it is copied back. */
+bool sn_writes_state(const sn_graph *g, const sn_step *step);
 /* Prepares the kernels that are not prepared yet. */
 SNUG_CHECKED snug_status sn_bind_kernels(sn_session *s, snug_error *err);
 void sn_bind_release(sn_session *s);
@@ -300,10 +310,23 @@ SNUG_CHECKED snug_status sn_gpu_make_rows(const sn_session *s, const sn_bound *b
 SNUG_CHECKED snug_status sn_gpu_feed_ring(sn_session *s, const sn_input_binding *input,
                                           int64_t first_row, const snug_view *to, snug_error *err);
 unsigned char *sn_gpu_slot(const sn_session *s, const sn_bound *bound, int64_t iteration);
+/* The rows of one FEED out of what was staged whole. */
+SNUG_CHECKED snug_status sn_gpu_feed_whole(const sn_session *s, const sn_bound *bound,
+                                           int64_t iteration, const snug_view *to, snug_error *err);
+/* Whether feeds lie on the device before a run begins, so that those of the next can come
+ * meanwhile. */
+bool sn_gpu_is_ahead(const sn_session *s);
+/* Whether this run's feeds came so. */
+bool sn_gpu_has_next(const sn_session *s);
+/* What was staged for this run (came: has come already) is where its FEEDs read it. */
+SNUG_CHECKED snug_status sn_gpu_bring(const sn_session *s, bool came, snug_error *err);
+/* Before the pinned bytes are filled for the next run; and when they are. */
+SNUG_CHECKED snug_status sn_gpu_await_stage(const sn_session *s, snug_error *err);
+SNUG_CHECKED snug_status sn_gpu_send_next(sn_session *s, snug_error *err);
 SNUG_CHECKED snug_status sn_gpu_copy_step(sn_session *s, const sn_bound *bound,
                                           const sn_bound_shape *shape, snug_error *err);
-/* Nothing was written so far: whether the rows that ran agree to go on. While capturing the first
- * part ends here. */
+/* Nothing was written so far: whether the rows that ran agree to go on. In a captured run the
+ * device sees to that itself. */
 SNUG_CHECKED snug_status sn_gpu_before_writes(sn_session *s, snug_error *err);
 /* Outputs come back. */
 SNUG_CHECKED snug_status sn_gpu_end(sn_session *s, snug_error *err);
@@ -312,7 +335,8 @@ bool sn_gpu_may_capture(sn_session *s);
 SNUG_CHECKED snug_status sn_gpu_capture(sn_session *s, snug_error *err);
 /* ok: all steps were given; else what was captured is dropped. */
 SNUG_CHECKED snug_status sn_gpu_captured(sn_session *s, bool ok, snug_error *err);
-SNUG_CHECKED snug_status sn_gpu_replay(sn_session *s, uint32_t part, snug_error *err);
+/* Enqueues the captured run and waits; *wrote: whether state may have been written. */
+SNUG_CHECKED snug_status sn_gpu_replay(sn_session *s, bool *wrote, snug_error *err);
 /* Waits for all; an error names the row that can have refused. */
 SNUG_CHECKED snug_status sn_gpu_finish(sn_session *s, snug_error *err);
 

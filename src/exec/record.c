@@ -406,7 +406,9 @@ static sn_value use(sn_record_call *c, snug_tensor *t, snug_error *err) {
         if (sn_seat_flush(c->r, t->rec, err) == SNUG_OK)
             return use(c, t, err);
     } else if (t->state == SN_PENDING && !rec->outer) {
-        sn_fail(err, SNUG_E_INVALID, "a tensor of a function that is being traced is used outside");
+        sn_fail(err, SNUG_E_INVALID,
+                "a tensor of a trace is out of scope and cannot be used here; return it from the "
+                "function that was traced");
     } else if (sn_recording_leaf(rec, t, &v, err) != SNUG_OK) {
         return SN_NO_VALUE;
     }
@@ -536,6 +538,11 @@ snug_status sn_record_end(sn_record_call *c, snug_error *err) {
         undo(c);
         return say_where(c->r, status, err);
     }
+    status = sn_recording_check_data(rec, (uint32_t)first, err);
+    if (status != SNUG_OK) {
+        undo(c);
+        return status;
+    }
     for (uint32_t i = (uint32_t)first; i < rec->n_nodes; i++) {
         const sn_node_info *n = sn_graph_node_at(rec->graph, (sn_node){i});
         mark_node(rec, n);
@@ -637,6 +644,7 @@ static void clear_recorder(snug_recorder *r) {
     sn_card_end_ahead(r, true);
     sn_cache_clear(r);
     sn_seat_clear(r);
+    sn_storage_free_left(r);
     if (r->spare)
         free_recording(r->spare);
     r->spare = NULL;
@@ -686,8 +694,8 @@ void snug_recorder_destroy(snug_recorder *r) {
     if (!r)
         return;
     r->live_tensors++; /* until the end of this function */
-    clear_recorder(r);
     r->closed = true;
+    clear_recorder(r);
     r->live_tensors--;
     sn_recorder_let_go(r);
 }
@@ -724,7 +732,8 @@ static size_t tape_bytes(const snug_recorder *r) {
     return sum;
 }
 
-void snug_recorder_tell(const snug_recorder *r, snug_recorder_info *out) {
+void snug_recorder_tell(snug_recorder *r, snug_recorder_info *out) {
+    sn_storage_free_left(r);
     *out = r->info;
     out->tape_bytes = tape_bytes(r);
     out->n_nodes = r->main->n_nodes;

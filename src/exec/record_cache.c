@@ -482,6 +482,7 @@ bool sn_cache_has(snug_recorder *r, const sn_recording *rec, bool on_card, size_
 }
 
 void snug_recorder_trim(snug_recorder *r) {
+    sn_storage_free_left(r);
     sn_cache_clear(r);
     sn_executor_forget(r->executor);
     if (!r->there)

@@ -509,6 +509,7 @@ static snug_status bind(run *u, snug_error *err) {
     bind_leaves(u);
     for (size_t i = 0; i < u->n_output; i++)
         SNUG_TRY(store_output(u, i, err));
+    sn_storage_free_left(u->r); /* before the arena */
     bind_params(u);
     return SNUG_OK;
 }
@@ -754,6 +755,8 @@ snug_status sn_flush(snug_recorder *r, snug_error *err) {
     if (u.rec->n_values == 0)
         return SNUG_OK;
     SNUG_TRY(sn_recording_create(r, &u.fresh, err));
+    if (snug_budget_bytes(r->engine) > 0) /* there may be one by now */
+        sn_storage_free_left(r);
     replace_main(r, u.fresh);
     r->running = true;
     snug_status status = try_twice(&u, &why);

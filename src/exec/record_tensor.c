@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define LEAST_THERE ((size_t)1 << 20) /* bytes that are copied to a card at once */
+#define LEAST_LEFT  ((size_t)1 << 20) /* bytes of one that waits for the next run's results */
+#define MOST_LEFT   ((size_t)1 << 24) /* of all that wait */
 #define MAX_FREE    256               /* structs of tensors that wait to be used again */
 
 /* --- numbers ---------------------------------------------------------------------------------- */
@@ -60,12 +62,45 @@ static snug_status new_storage(snug_recorder *r, const sn_storage *like, sn_stor
     return SNUG_OK;
 }
 
+/* A loop lets go of a step's results and makes others as large: where their pages came from the
+ * system again, it would clear them for longer than it takes to fill them. Under a budget, which
+ * counts each byte, nothing waits. */
+static bool leave_for_run(snug_recorder *r, sn_storage *s) {
+    if (r->running || r->closed || r->worker || r->card || s->foreign || s->bytes < LEAST_LEFT ||
+        s->category != SN_MEM_TENSORS || r->n_left == SN_MAX_LEFT ||
+        s->bytes > MOST_LEFT - r->left_bytes || snug_budget_bytes(r->engine) > 0)
+        return false;
+    r->left[r->n_left++] = (sn_left){s->data, s->bytes};
+    r->left_bytes += s->bytes;
+    s->data = NULL;
+    return true;
+}
+
+static bool take_left(snug_recorder *r, size_t bytes, void **out) {
+    for (size_t i = 0; i < r->n_left; i++)
+        if (r->left[i].bytes == bytes) {
+            *out = r->left[i].data;
+            r->left[i] = r->left[--r->n_left];
+            r->left_bytes -= bytes;
+            return true;
+        }
+    return false;
+}
+
+void sn_storage_free_left(snug_recorder *r) {
+    while (r->n_left > 0) {
+        const sn_left *l = &r->left[--r->n_left];
+        sn_free(r->engine, SN_MEM_TENSORS, l->data, l->bytes);
+    }
+    r->left_bytes = 0;
+}
+
 snug_status sn_storage_create(snug_recorder *r, sn_category cat, size_t bytes, sn_storage **out,
                               snug_error *err) {
     sn_storage s = {.bytes = bytes, .category = cat};
     if (r->worker && cat == SN_MEM_TENSORS)
         SNUG_TRY(sn_pool_take(r->engine, bytes, &s.data, &s.taken, err));
-    else
+    else if (cat != SN_MEM_TENSORS || !take_left(r, bytes, &s.data))
         SNUG_TRY(sn_alloc(r->engine, cat, bytes, &s.data, err));
     const snug_status status = new_storage(r, &s, out, err);
     if (status != SNUG_OK)
@@ -108,7 +143,8 @@ void sn_storage_drop(snug_recorder *r, sn_storage *s) {
     if (!s || --s->refs > 0)
         return;
     sn_storage_uncount(r, s);
-    sn_storage_leave_host(r, s);
+    if (!leave_for_run(r, s))
+        sn_storage_leave_host(r, s);
     sn_storage_leave_card(r, s);
     sn_free(r->engine, SN_MEM_TENSORS, s, sizeof *s);
 }
@@ -308,8 +344,7 @@ snug_status snug_tensor_copy(snug_recorder *r, const snug_type *type, const void
     if (copy_there(r, type, data, out))
         return SNUG_OK;
     SNUG_TRY(snug_tensor_fresh(r, type, out, &to, err));
-    if ((*out)->storage->bytes > 0)
-        memcpy(to, data, (*out)->storage->bytes);
+    sn_team_copy(sn_team_of(r->engine), to, data, (*out)->storage->bytes);
     return SNUG_OK;
 }
 

@@ -220,6 +220,13 @@ typedef struct sn_seat {
     bool on_host;
 } sn_seat;
 
+/* Bytes of a large result that nobody holds any more. */
+#define SN_MAX_LEFT 8
+typedef struct {
+    void *data;
+    size_t bytes;
+} sn_left;
+
 struct snug_recorder {
     snug_engine *engine;
     snug_recorder_hooks hooks;
@@ -255,6 +262,8 @@ struct snug_recorder {
     bool running, closed;
     bool worker;               /* of a pipeline: one thread, buffers of the pool */
     sn_recording *spare;       /* cleared; NULL: none */
+    sn_left left[SN_MAX_LEFT]; /* waits for the next run's results */
+    size_t n_left, left_bytes;
     snug_tensor *free_tensors; /* chained by twin */
     size_t n_free_tensors;
     snug_recorder_info info;
@@ -271,7 +280,10 @@ SNUG_CHECKED snug_status sn_storage_adopt(snug_recorder *r, const void *data, si
                                           void (*release)(void *ctx), void *ctx, sn_storage **out,
                                           snug_error *err);
 void sn_storage_hold(sn_storage *s);
-void sn_storage_drop(snug_recorder *r, sn_storage *s); /* NULL is legal */
+/* A large one's bytes wait for the next run's results. NULL is legal. */
+void sn_storage_drop(snug_recorder *r, sn_storage *s);
+/* What still waits goes back. */
+void sn_storage_free_left(snug_recorder *r);
 sn_poison *sn_poison_create(snug_recorder *r, const snug_error *why);
 /* Its bytes are among those that handles or variables hold, wherever they lie. */
 void sn_storage_count(snug_recorder *r, sn_storage *s);
@@ -331,6 +343,9 @@ SNUG_CHECKED snug_status sn_recording_variable(sn_recording *rec, snug_variable 
                                                snug_error *err);
 /* Its variables know their places in it again. */
 void sn_recording_stamp(sn_recording *rec);
+/* record_check.c: refuses nodes from `first` on by what lies in memory already, and says which. */
+SNUG_CHECKED snug_status sn_recording_check_data(const sn_recording *rec, uint32_t first,
+                                                 snug_error *err);
 /* Whether the tensor's stamp says where its bytes are in this recording. */
 bool sn_recording_stands(const sn_recording *rec, const snug_tensor *t);
 SNUG_CHECKED snug_status sn_recording_leaf(sn_recording *rec, snug_tensor *t, sn_value *out,

@@ -194,12 +194,10 @@ static snug_status fill_view(const sn_walk *w, const sn_step *step, const snug_v
 static snug_status feed_there(const sn_walk *w, const sn_bound *bound, const snug_view *view,
                               snug_error *err) {
     sn_session *s = w->s;
-    const sn_gpu_device *d = s->executor->gpu;
     if (bound->made >= 0)
         return sn_gpu_make_rows(s, bound, w->iteration, view, err);
     if (s->gpu.whole)
-        return d->api->copy(d->gpu, SN_GPU_TO, bound->step->queue, view->data,
-                            sn_gpu_slot(s, bound, w->iteration), view->bytes, err);
+        return sn_gpu_feed_whole(s, bound, w->iteration, view, err);
     return sn_gpu_feed_ring(s, &s->inputs[bound->step->input], first_row(w, &bound->step->out[0]),
                             view, err);
 }
@@ -343,12 +341,33 @@ static snug_status stage_feeds(sn_session *s, snug_error *err) {
     return SNUG_OK;
 }
 
+/* A meanwhile: the feeds of the next run. Where they do not come now, that run fetches them itself,
+ * and says what was wrong with them. */
+static void bring_next(void *ctx) {
+    sn_session *s = ctx;
+    if (sn_gpu_await_stage(s, NULL) != SNUG_OK || !s->gpu.next(s->gpu.next_ctx) ||
+        stage_feeds(s, NULL) != SNUG_OK || sn_gpu_send_next(s, NULL) != SNUG_OK)
+        s->executor->side.ahead = NULL;
+}
+
+/* The feeds of this run, and what is to be done about the next one's. */
+static snug_status bring_feeds(sn_session *s, snug_error *err) {
+    const bool came = sn_gpu_has_next(s);
+    s->executor->side.ahead = NULL;
+    if (!came)
+        SNUG_TRY(stage_feeds(s, err));
+    if (s->gpu.wants_next)
+        sn_session_set_meanwhile(s, s->gpu.next && sn_gpu_is_ahead(s) ? bring_next : NULL, s);
+    return sn_gpu_bring(s, came, err);
+}
+
 /* Enqueues everything from parameters to outputs. */
 static snug_status walk_there(sn_session *s, snug_error *err) {
     SNUG_TRY(sn_gpu_send_params(s, err));
     walk(s, ALL_LANES, false); /* its error is the session's */
     if (s->status == SNUG_OK)
         return sn_gpu_end(s, err);
+    s->gpu.meanwhile = NULL;
     if (!s->gpu.capturing && sn_gpu_finish(s, NULL) != SNUG_OK)
         return s->status; /* the first error counts */
     return s->status;
@@ -366,24 +385,17 @@ static snug_status replay(sn_session *s, snug_error *err) {
     if (s->interrupt && s->interrupt(s->interrupt_ctx))
         return sn_fail(err, SNUG_E_INTERRUPTED,
                        "stopped by the caller before the step changed anything");
-    s->wrote_state = s->gpu.writes && s->gpu.now->n_graphs == 1;
-    SNUG_TRY(sn_gpu_replay(s, 0, err));
-    if (s->gpu.now->n_graphs > 1) {
-        SNUG_TRY(sn_gpu_finish(s, err));
-        s->wrote_state = true;
-        SNUG_TRY(sn_gpu_replay(s, 1, err));
-    }
-    return sn_gpu_finish(s, err);
+    return sn_gpu_replay(s, &s->wrote_state, err);
 }
 
 static snug_status run_there(sn_session *s, snug_error *err) {
     SNUG_TRY(sn_gpu_begin(s, err));
     if (s->gpu.whole)
-        SNUG_TRY(stage_feeds(s, err));
-    if (s->gpu.now->n_graphs == 0 && sn_gpu_may_capture(s))
+        SNUG_TRY(bring_feeds(s, err));
+    if (!s->gpu.now->graph && sn_gpu_may_capture(s))
         capture(s);
     s->gpu.now->n_runs++;
-    return s->gpu.now->n_graphs > 0 ? replay(s, err) : walk_there(s, err);
+    return s->gpu.now->graph ? replay(s, err) : walk_there(s, err);
 }
 
 static void poison_arenas(sn_executor *x) {

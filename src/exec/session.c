@@ -47,6 +47,22 @@ void sn_session_set_meanwhile(sn_session *s, void (*meanwhile)(void *ctx), void 
     s->gpu.meanwhile_ctx = ctx;
 }
 
+bool sn_session_want_next(sn_session *s) {
+    const bool wanted = s->gpu.wants_next;
+    s->gpu.wants_next = s->executor->gpu && s->gpu.whole && s->gpu.staged_bytes > 0;
+    return s->gpu.wants_next && !wanted;
+}
+
+void sn_session_set_next(sn_session *s, bool came, bool (*next)(void *ctx), void *ctx) {
+    s->gpu.uses_next = came;
+    s->gpu.next = next;
+    s->gpu.next_ctx = ctx;
+}
+
+bool sn_session_has_next(const sn_session *s) {
+    return s->executor->side.ahead == s && s->executor->side.ahead_ctx == s->gpu.next_ctx;
+}
+
 void sn_session_output(const sn_session *s, uint32_t output, snug_view *out) {
     assert(output < sn_graph_n_outputs(s->plan->graph));
     *out = s->outputs[output];

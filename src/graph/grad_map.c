@@ -147,7 +147,7 @@ SN_GRAD_RULE(affine) {
     c->din[0] = sn_build(c->b, SN_OP_affine, &a, &c->dout[0], 1);
 }
 
-/* d(x^p) = p x^(p-1), and nothing at all for x^0, where 0 x^(-1) would be NaN at 0. There is no
+/* d(x^p) = p x^(p-1), and zeros for x^0, where 0 x^(-1) would be NaN at 0. There is no
  * slot that follows p - 1, so p must be a constant of the graph, not a named slot. */
 SN_GRAD_RULE(power) {
     const sn_param_info *p =
@@ -157,8 +157,10 @@ SN_GRAD_RULE(power) {
         sn_rule_unsupported(c, "power with a named exponent; use a constant exponent");
         return;
     }
-    if (exponent == 0)
+    if (exponent == 0) {
+        sn_grad_sign(c);
         return;
+    }
     const sn_value lower = sn_build_value_op(c->b, SN_OP_power, &c->in[0], 1, exponent - 1);
     c->din[0] = sn_build_affine(c->b, sn_build_mul(c->b, c->dout[0], lower), exponent, 0);
 }

@@ -25,7 +25,7 @@ enum {
     ZONE_ALIGN = 16,
     FIRST_CHUNK_BYTES = 1024,
     LARGEST_CHUNK_BYTES = 64 * 1024,
-    HUGE_FROM_BYTES = 1 << 20,
+    HUGE_FROM_BYTES = 1 << 19,
     HUGE_CHUNK_BYTES = (2 << 20) - 128 /* with the front of a large allocation */
 };
 

@@ -226,8 +226,26 @@ static void crop_anywhere(sn_layer_call *c, sn_value x, const snug_type *t, cons
     warp(c, x, &a, six, 0);
 }
 
-/* Not training, and where the picture is not larger than the window both ways, it is in the middle.
- * Keras 3.15 leaves pictures uncropped then, against its own shapes; this is what it documents. */
+/* Where the largest window of the proportions of `size` begins along axis k, in the middle. */
+static int64_t middle(const snug_type *t, const int64_t *size, int k) {
+    const double ratio = (double)t->dims[2 - k] * (double)size[k] / (double)size[1 - k];
+    const int64_t extent = t->dims[1 + k];
+    return ratio >= (double)extent ? 0 : (extent - (ratio < 1 ? 1 : (int64_t)ratio)) / 2;
+}
+
+/* There is nothing to choose: from there on as much of the window as the picture has, stretched. */
+static sn_value crop_the_middle(sn_layer_call *c, sn_value x, const snug_type *t,
+                                const int64_t *size) {
+    int64_t begin[2], part[2];
+    for (int k = 0; k < 2; k++) {
+        begin[k] = middle(t, size, k);
+        part[k] = t->dims[1 + k] - begin[k] < size[k] ? t->dims[1 + k] - begin[k] : size[k];
+    }
+    return sn_picture_resize(c, sn_picture_crop(c, x, begin, part), "bilinear", false, size);
+}
+
+/* Keras 3.15 leaves pictures uncropped when it does not train, against its own shapes, and so does
+ * the Python door; a network, whose shapes are fixed, has what Keras documents: the middle. */
 void sn_layer_build_random_crop(sn_layer_call *c) {
     const sn_conf_random_crop *conf = c->conf;
     snug_type t;
@@ -237,6 +255,8 @@ void sn_layer_build_random_crop(sn_layer_call *c) {
         return;
     if (c->training && t.dims[1] > size[0] && t.dims[2] > size[1])
         crop_anywhere(c, x, &t, size);
+    else if (c->training)
+        c->out = crop_the_middle(c, x, &t, size);
     else
         c->out = sn_picture_fit(c, x, "bilinear", false, size);
 }
