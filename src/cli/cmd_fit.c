@@ -78,7 +78,7 @@ static snug_status open_pipelines(cli *c, const snug_model *m, fit_job *j, snug_
 
 /* Before anything is trained. */
 static snug_status check_outputs(const cli *c, snug_error *err) {
-    static const option_id ids[] = {OPT_save, OPT_best, OPT_csv};
+    static const option_id ids[] = {OPT_save, OPT_save_best, OPT_csv};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         if (cli_check_output(c, ids[i], err) != SNUG_OK)
             return err->code;
@@ -93,8 +93,8 @@ static snug_status add_callbacks(cli *c, fit_job *j, snug_error *err) {
     snug_status status = SNUG_OK;
     progress_init(&j->bar, c, "Epoch");
     j->callbacks[(*n)++] = progress_callback(&j->bar);
-    if (cli_given(c, OPT_best)) {
-        status = snug_callback_best_weights(c->engine, quantity, c->args.text[OPT_best],
+    if (cli_given(c, OPT_save_best)) {
+        status = snug_callback_best_weights(c->engine, quantity, c->args.text[OPT_save_best],
                                             &j->callbacks[*n], err);
         *n += status == SNUG_OK;
     }

@@ -51,7 +51,8 @@ snug_status cmd_plan(cli *c, snug_error *err) {
     snug_type weights[CLI_MAX_REPEAT];
     snug_plan_request request = {.batch = 32,
                                  .train = cli_given(c, OPT_train),
-                                 .best = cli_given(c, OPT_search),
+                                 .best = cli_given(c, OPT_best),
+                                 .quick = cli_given(c, OPT_quick),
                                  .class_weight = c->args.text[OPT_class_weight]};
     const int style = c->style | (cli_given(c, OPT_verbose) ? SNUG_REPORT_STEPS : 0);
     snug_status status = cli_integer(c, OPT_batch, 1, INT64_MAX, &request.batch, err);

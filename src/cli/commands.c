@@ -24,13 +24,13 @@ const cli_command cli_commands[] = {
     {"plan", "MODEL", 1, 1, "what a step will use, before it runs: peak, by category, by layer",
      MODELS, "plan model.json --batch 64 --train --budget 512MiB",
      O(batch) | O(train) | O(data) | O(sample_weight) | O(class_weight) | O(verbose) | O(curve) |
-         O(search) | O(html) | O(save_plan) | MODEL_OPTIONS,
+         O(quick) | O(best) | O(html) | O(save_plan) | MODEL_OPTIONS,
      cmd_plan},
     {"fit", "MODEL", 1, 1, "train a model on data", MODELS SEVERAL PIPELINES RECIPES,
      "fit model.json --x x_train.npy --y y_train.npy --epochs 5 --save w.safetensors",
      O(x) | O(y) | O(val_x) | O(val_y) | O(sample_weight) | O(val_sample_weight) | O(class_weight) |
          O(data) | O(map) | O(augment) | O(buffer) | O(epochs) | O(batch) | O(validation_split) |
-         O(shuffle) | O(save) | O(best) | O(patience) | O(reduce_rate) | O(csv) | O(memory) |
+         O(shuffle) | O(save) | O(save_best) | O(patience) | O(reduce_rate) | O(csv) | O(memory) |
          O(plan) | MODEL_OPTIONS,
      cmd_fit},
     {"evaluate", "MODEL", 1, 1, "loss and metrics on data", MODELS SEVERAL RECIPES,

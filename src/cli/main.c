@@ -27,12 +27,16 @@ static snug_status set_host_budget(cli *c, option_id id, snug_error *err) {
 /* "auto", or no budget at all: what is left there when a step is planned. */
 static snug_status set_device(cli *c, snug_error *err) {
     const char *text = c->args.text[OPT_budget];
-    snug_device_options o = {.exact = cli_given(c, OPT_exact)};
-    snug_status status = SNUG_OK;
-    if (text && strcmp(text, "auto") != 0)
-        status = snug_bytes_parse(text, &o.budget_bytes, err);
+    const snug_device_options o = {.exact = cli_given(c, OPT_exact)};
+    snug_device_info card = {.total_bytes = 0};
+    size_t bytes = 0;
+    snug_status status = snug_device(c->engine, c->args.text[OPT_device], &o, err);
     if (status == SNUG_OK)
-        status = snug_device(c->engine, c->args.text[OPT_device], &o, err);
+        status = snug_device_look(c->engine, &card, err);
+    if (status == SNUG_OK && text)
+        status = snug_device_budget_parse(text, card.total_bytes, &bytes, err);
+    if (status == SNUG_OK)
+        status = snug_device_budget(c->engine, bytes, err);
     return status == SNUG_OK ? set_host_budget(c, OPT_host_budget, err) : status;
 }
 

@@ -145,3 +145,43 @@ uint64_t sn_fingerprint_pair(uint64_t first, uint64_t second) {
     v = fold(v) * mul;
     return fold(v);
 }
+
+/* --- SipHash ---------------------------------------------------------------------------------- */
+static uint64_t turn_left(uint64_t v, int by) {
+    return v << by | v >> (64 - by);
+}
+
+static void sip_round(uint64_t v[4]) {
+    v[0] += v[1];
+    v[2] += v[3];
+    v[1] = turn_left(v[1], 13) ^ v[0];
+    v[3] = turn_left(v[3], 16) ^ v[2];
+    v[0] = turn_left(v[0], 32);
+    v[2] += v[1];
+    v[0] += v[3];
+    v[1] = turn_left(v[1], 17) ^ v[2];
+    v[3] = turn_left(v[3], 21) ^ v[0];
+    v[2] = turn_left(v[2], 32);
+}
+
+static void sip_word(uint64_t v[4], uint64_t word) {
+    v[3] ^= word;
+    sip_round(v);
+    sip_round(v);
+    v[0] ^= word;
+}
+
+uint64_t sn_fingerprint_keyed(const uint64_t key[2], const char *text, size_t n) {
+    uint64_t v[4] = {key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d,
+                     key[0] ^ 0x6c7967656e657261, key[1] ^ 0x7465646279746573};
+    uint64_t last = (uint64_t)n << 56;
+    for (size_t i = 0; i + 8 <= n; i += 8)
+        sip_word(v, fetch64(text + i));
+    for (size_t i = 0; i < n % 8; i++)
+        last |= (uint64_t)(unsigned char)text[n - n % 8 + i] << (8 * i);
+    sip_word(v, last);
+    v[2] ^= 0xff;
+    for (int i = 0; i < 4; i++)
+        sip_round(v);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}

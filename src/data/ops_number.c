@@ -1,5 +1,5 @@
 /* ops_number.c: texts that become numbers and numbers that become texts: to_number, as_string,
- * decode_raw, to_hash_bucket_fast, crosses of features. */
+ * decode_raw, buckets of hashes, crosses of features. */
 #include "base/real.h"
 #include "base/size.h"
 #include "data/data_ops.h"
@@ -229,22 +229,36 @@ snug_status sn_spec_decode_raw(const snug_data_op *op, const snug_spec *in, snug
 }
 
 /* --- hashes ----------------------------------------------------------------------------------- */
-snug_status sn_data_hash_bucket(sn_data_call *c, snug_error *err) {
+/* Buckets by the fast hash, or with a key by the strong one. */
+static snug_status hash_texts(sn_data_call *c, const uint64_t *key, snug_error *err) {
     SNUG_TRY(sn_data_want_text(c, 0, err));
     const int64_t buckets = sn_data_int(c->op, "num_buckets");
     snug_type type = c->in[0].type;
     type.dtype = SNUG_I64;
     if (buckets < 1)
-        return sn_fail(err, SNUG_E_INVALID, "tf.strings.to_hash_bucket_fast: %lld buckets",
-                       (long long)buckets);
+        return sn_fail(err, SNUG_E_INVALID, "tf.strings.to_hash_bucket_%s: %lld buckets",
+                       key ? "strong" : "fast", (long long)buckets);
     SNUG_TRY(snug_datum_create(c->engine, &type, &c->out[0], err));
     for (int64_t i = 0; i < sn_datum_count(&c->in[0]); i++) {
         const snug_text *t = &sn_texts_of(&c->in[0])[i];
-        ((int64_t *)c->out[0].data)[i] =
-            (int64_t)(sn_fingerprint64(t->data, t->bytes) % (uint64_t)buckets);
+        const uint64_t hash = key ? sn_fingerprint_keyed(key, t->data, t->bytes)
+                                  : sn_fingerprint64(t->data, t->bytes);
+        ((int64_t *)c->out[0].data)[i] = (int64_t)(hash % (uint64_t)buckets);
     }
     c->n_out = 1;
     return SNUG_OK;
+}
+
+snug_status sn_data_hash_bucket(sn_data_call *c, snug_error *err) {
+    return hash_texts(c, NULL, err);
+}
+
+snug_status sn_data_hash_strong(sn_data_call *c, snug_error *err) {
+    int64_t given[2];
+    if (sn_data_ints(c->op, "key", given, 2) != 2)
+        return sn_fail(err, SNUG_E_INVALID,
+                       "tf.strings.to_hash_bucket_strong: a key has two numbers");
+    return hash_texts(c, (const uint64_t[2]){(uint64_t)given[0], (uint64_t)given[1]}, err);
 }
 
 /* What an element of a column is in a cross: a whole number itself, a text its hash. */

@@ -28,8 +28,14 @@ typedef struct {
     int32_t x, y;     /* SPLIT: first and second choice; JUMP: x; SAVE: slot; SET: number */
 } instruction;
 
+#define MAX_RANGES 16
 typedef struct {
     uint32_t bits[8];
+    /* What brackets name above ASCII: first and last of each range of characters. With them, a byte
+     * above ASCII is judged by its whole character: in a range, or with `others` in none. */
+    uint32_t ranges[2 * MAX_RANGES];
+    int n_ranges;
+    bool others;
 } byte_set;
 
 #define MAX_CODE   4096
@@ -65,10 +71,6 @@ static void set_add(byte_set *s, int c) {
     s->bits[c >> 5] |= 1u << (c & 31);
 }
 
-static bool set_has(const byte_set *s, int c) {
-    return s->bits[c >> 5] >> (c & 31) & 1;
-}
-
 static int emit(parser *p, opcode op, int32_t x, int32_t y) {
     if (p->r->n_code >= MAX_CODE) {
         refuse(p, "it is too long");
@@ -98,7 +100,7 @@ static void add_byte(const parser *p, byte_set *s, int c) {
 }
 
 static void emit_byte(parser *p, int c) {
-    byte_set s = {{0}};
+    byte_set s = {.n_ranges = 0};
     add_byte(p, &s, c);
     emit_set(p, &s, false);
 }
@@ -179,11 +181,50 @@ static void add_named(parser *p, byte_set *s) {
     refuse(p, "a class that Snug does not know");
 }
 
-/* One byte of a bracket, or -1 after a class. */
+/* The character that begins at data[i], and where the next one does. A byte that begins none counts
+ * as one above all characters. */
+static uint32_t character(const char *data, size_t bytes, size_t *i) {
+    const unsigned char *d = (const unsigned char *)data;
+    const unsigned first = d[(*i)++];
+    if (first < 0x80)
+        return first;
+    const int more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : 0;
+    uint32_t c = first & (0x3fu >> more);
+    int n = 0;
+    for (; n < more && *i < bytes && (d[*i] & 0xc0) == 0x80; n++)
+        c = c << 6 | (d[(*i)++] & 0x3fu);
+    return n == more && more > 0 ? c : UINT32_MAX;
+}
+
+/* A character above ASCII of a bracket; p->at is behind its first byte. */
+static int bracket_character(parser *p) {
+    size_t i = 0;
+    const uint32_t c = character(p->at - 1, (size_t)(p->end - p->at) + 1, &i);
+    p->at += i - 1;
+    if (c > 0x10ffff)
+        refuse(p, "it is no UTF-8");
+    if (p->ignore_case)
+        refuse(p, "characters above ASCII in [ ] under (?i) are not in Snug");
+    return p->status == SNUG_OK ? (int)c : 0;
+}
+
+/* The part of a range of characters that is above ASCII. */
+static void add_range(parser *p, byte_set *s, int low, int high) {
+    if (high < 0x80)
+        return;
+    if (s->n_ranges == MAX_RANGES) {
+        refuse(p, "more than 16 characters or ranges above ASCII in one [ ]");
+        return;
+    }
+    s->ranges[2 * s->n_ranges] = (uint32_t)(low < 0x80 ? 0x80 : low);
+    s->ranges[2 * s->n_ranges++ + 1] = (uint32_t)high;
+}
+
+/* One character of a bracket, or -1 after a class. */
 static int bracket_item(parser *p, byte_set *s) {
     const char c = *p->at++;
     if ((unsigned char)c >= 0x80)
-        refuse(p, "characters above ASCII in [ ] are not in Snug");
+        return bracket_character(p);
     if (c == '[' && p->at < p->end && *p->at == ':') {
         p->at++;
         add_named(p, s);
@@ -196,7 +237,7 @@ static int bracket_item(parser *p, byte_set *s) {
 }
 
 static void parse_bracket(parser *p) {
-    byte_set s = {{0}};
+    byte_set s = {.n_ranges = 0};
     const bool negated = p->at < p->end && *p->at == '^';
     p->at += negated;
     for (bool first = true; p->at < p->end && (*p->at != ']' || first); first = false) {
@@ -210,8 +251,9 @@ static void parse_bracket(parser *p) {
         }
         if (high < low)
             refuse(p, "a range that ends before it begins");
-        for (int c = low; c <= high; c++)
+        for (int c = low; c <= high && c < 0x80; c++)
             add_byte(p, &s, c);
+        add_range(p, &s, low, high);
     }
     if (p->at == p->end) {
         refuse(p, "[ without ]");
@@ -220,7 +262,8 @@ static void parse_bracket(parser *p) {
     p->at++;
     for (int i = 0; negated && i < 8; i++)
         s.bits[i] = ~s.bits[i];
-    emit_set(p, &s, negated);
+    s.others = negated;
+    emit_set(p, &s, negated || s.n_ranges > 0 || s.bits[7]); /* bits above ASCII: of \W and such */
 }
 
 static void parse_alternatives(parser *p);
@@ -301,7 +344,7 @@ static void parse_escape(parser *p) {
         return;
     }
     const char c = *p->at++;
-    byte_set s = {{0}};
+    byte_set s = {.n_ranges = 0};
     static const char marks[] = "bBAz";
     static const uint8_t ops[] = {EDGE, NO_EDGE, BEGIN, END};
     const char *mark = strchr(marks, c);
@@ -316,8 +359,8 @@ static void parse_escape(parser *p) {
 }
 
 static void parse_any(parser *p) {
-    byte_set s;
-    memset(&s, 0xff, sizeof s);
+    byte_set s = {.n_ranges = 0};
+    memset(s.bits, 0xff, sizeof s.bits);
     if (!p->dot_all)
         s.bits[0] &= ~(1u << '\n');
     emit_set(p, &s, true);
@@ -549,6 +592,19 @@ static bool holds(opcode op, const snug_text *t, size_t i) {
     }
 }
 
+/* Whether the set takes what stands at i. */
+static bool takes(const byte_set *s, const snug_text *t, size_t i) {
+    const unsigned first = (unsigned char)t->data[i];
+    const bool has = s->bits[first >> 5] >> (first & 31) & 1;
+    if (first < 0x80 || s->n_ranges == 0)
+        return has;
+    const uint32_t c = character(t->data, t->bytes, &i);
+    bool named = has != s->others; /* by a class such as \W */
+    for (int r = 0; r < s->n_ranges && !named; r++)
+        named = c >= s->ranges[2 * r] && c <= s->ranges[2 * r + 1];
+    return named != s->others;
+}
+
 static size_t step(const instruction *in, const snug_text *t, size_t i) {
     if (!in->wide || (unsigned char)t->data[i] < 0xc0)
         return i + 1;
@@ -575,8 +631,7 @@ static bool walk(search *s, int32_t pc, size_t i) {
             s->m.at[1] = i;
             return !s->whole || i == s->text->bytes;
         } else if (in->op == SET) {
-            if (i >= s->text->bytes ||
-                !set_has(&s->r->sets[in->x], (unsigned char)s->text->data[i]))
+            if (i >= s->text->bytes || !takes(&s->r->sets[in->x], s->text, i))
                 return false;
             i = step(in, s->text, i);
             pc++;
@@ -619,10 +674,12 @@ bool sn_regex_find(const sn_regex *r, const snug_text *text, size_t from, bool w
     s.jobs = (job *)(void *)((char *)work + bits * 8);
     memset(s.visited, 0, bits * 8);
     /* What failed from an earlier start fails from a later one, too: visited stays. */
-    for (size_t i = from; i <= (whole ? from : text->bytes); i++)
-        if (match_at(&s, i)) {
-            *out = s.m;
-            return true;
-        }
+    for (size_t i = from; i <= (whole ? from : text->bytes); i++) {
+        const bool inside = i < text->bytes && ((unsigned char)text->data[i] & 0xc0) == 0x80;
+        if (inside || !match_at(&s, i)) /* no match begins inside a character */
+            continue;
+        *out = s.m;
+        return true;
+    }
     return false;
 }

@@ -4,7 +4,7 @@
  * The subset: literals (UTF-8), . [a-z] [^a-z] [[:alpha:]] \d \w \s \D \W \S \b \B ^ $ \A \z | ( )
  * (?: ) (?P<name> ) (?i) (?s) (?m) (?i: ), * + ? {2} {2,} {2,5} and their lazy forms, \Q..\E, \n \t
  * \r \f \v \a \xHH \x{HH} and escaped punctuation. Refused by name: \p{..}, \C, back references,
- * look-around, characters above ASCII in classes. */
+ * look-around, more than 16 characters or ranges above ASCII in one class. */
 #ifndef SN_DATA_REGEX_H
 #define SN_DATA_REGEX_H
 

@@ -31,7 +31,13 @@ static const gpu_probe probes[] = {
     {SN_RATE_cache, SN_OP_add, 2, 2, {0, 1024}, {0, 1024}, 16, 1024, 16, 1.3, 1},
     {SN_RATE_math, SN_OP_gelu, 1, 2, {0, 1024}, {0, 0}, 16, 32768, 1, 1.05, 1},
     {SN_RATE_call, SN_OP_neg, 1, 2, {1, 1}, {0, 0}, 1, 1, 200, 2.34, 1},
+    {SN_RATE_handoff, SN_OP_neg, 1, 2, {1, 1}, {0, 0}, 1, 1, 1, 0.325, 1},
 };
+
+/* More is slower. */
+static bool is_time(sn_rate rate) {
+    return rate == SN_RATE_call || rate == SN_RATE_handoff;
+}
 
 /* --- one probe -------------------------------------------------------------------------------- */
 typedef struct {
@@ -202,7 +208,7 @@ snug_status sn_calibrate_gpu(sn_gpu_device *g, const snug_writer *w, sn_rates *r
         const gpu_probe *p = &probes[i];
         double faster = 1, *rate = sn_rate_at(r, p->rate);
         SNUG_TRY(run_probe(g, p, &faster, err));
-        *rate *= pow(faster, p->rate == SN_RATE_call ? -p->share : p->share);
+        *rate *= pow(faster, is_time(p->rate) ? -p->share : p->share);
         SNUG_TRY(sn_say_rate(w, p->rate, *rate, *sn_rate_at(&before, p->rate), err));
     }
     r->product_memory = r->memory_all = r->memory;

@@ -4,6 +4,7 @@
 #include "base/say.h"
 #include "model/json.h"
 #include "report/curve.h"
+#include "train/model.h"
 
 #include <stdio.h>
 
@@ -27,12 +28,13 @@ static bool spills(const sn_curve *c) {
 
 static snug_status say_table(const snug_model *m, const snug_plan_request *r, const sn_curve *c,
                              const snug_writer *w, snug_error *err) {
+    const char *const where = sn_gpu_of(m->target) ? "    on the host" : "      in a file";
     char name[96], bytes[32], seconds[32];
     SNUG_TRY(sn_say(w, err, "Budgets for \"%s\", batch %lld, %s\n\n",
                     sn_plain_text(snug_model_name(m), name, sizeof name), (long long)r->batch,
                     r->train ? "a training step" : "prediction"));
     SNUG_TRY(sn_say(w, err, "  %12s %8s %8s %12s %10s%s\n", "budget", "slices", "steps",
-                    "step time", "slowdown", spills(c) ? "      in a file" : ""));
+                    "step time", "slowdown", spills(c) ? where : ""));
     for (size_t i = 0; i < c->n; i++) {
         const snug_curve_point *p = &c->points[i];
         SNUG_TRY(sn_say(w, err, "  %12s %8lld %8zu %12s %9.2fx",

@@ -105,9 +105,14 @@ static snug_status say_axes(const page *p, const scale *s, snug_error *err) {
             LEFT, y_of(s, seconds), WIDTH - 10, y_of(s, seconds), LEFT - 8, y_of(s, seconds) + 4,
             i == 0 ? "0" : sn_seconds_print(seconds, text, sizeof text));
     }
-    const double first = ceil(s->low), last = floor(s->high), every = last - first > 7 ? 2 : 1;
-    for (double e = first; e <= last; e += every)
-        SAY("<text x=%.1f y=%g text-anchor=middle>%s</text>", x_of(s, exp2(e)),
+    double first = ceil(s->low), last = floor(s->high), every = last - first > 7 ? 2 : 1;
+    if (last <= first) { /* too few powers of two to read a scale by: its ends */
+        first = s->low;
+        last = s->high;
+        every = last - first;
+    }
+    for (double e = first; e < last + 1e-6; e += every)
+        SAY("<text x=%.1f y=%g text-anchor=middle>%s</text>", fmin(x_of(s, exp2(e)), WIDTH - 32),
             HEIGHT - BOTTOM + 18, snug_bytes_print((size_t)exp2(e), text, sizeof text));
     return SNUG_OK;
 }
@@ -240,7 +245,7 @@ static snug_status say_layer(const page *p, int layer, uint32_t n, snug_error *e
     return sn_say(p->w, err, "Z\"/>");
 }
 
-/* A frame around each block of slices. */
+/* A bracket above each block of slices; there may be hundreds, which must not hide the picture. */
 static snug_status say_blocks(const page *p, snug_error *err) {
     const sn_plan *plan = p->model->looked.plan;
     const double step = (WIDTH - LEFT - 10) / plan->n_steps;
@@ -250,8 +255,8 @@ static snug_status say_blocks(const page *p, snug_error *err) {
             first = i;
         if (plan->steps[i].kind != SN_STEP_END)
             continue;
-        SAY("<path class=mark style=\"fill:none\" d=\"M%.1f %g V14 H%.1f V%g\"/>",
-            LEFT + first * step, HEIGHT - BOTTOM, LEFT + (i + 1) * step, HEIGHT - BOTTOM);
+        SAY("<path style=\"fill:none;stroke:var(--mark)\" d=\"M%.1f 20 V14 H%.1f V20\"/>",
+            LEFT + first * step, LEFT + (i + 1) * step);
         if ((i - first) * step > 60)
             SAY("<text class=marktext x=%.1f y=11 text-anchor=middle>%lld times</text>",
                 LEFT + (first + i + 1) * step / 2, (long long)plan->steps[first].repeat);
@@ -266,7 +271,7 @@ static snug_status say_step(const page *p, snug_error *err) {
     SAY("<h2>The arena during a step</h2><p>Bytes in use (up) from the first operator to the last "
         "(right)");
     SAY("%s.</p>",
-        p->info.slices > 1 ? "; what is framed runs once for each slice of the batch" : "");
+        p->info.slices > 1 ? "; what is under a bracket runs once for each slice" : "");
     SAY("<svg viewBox=\"0 0 %g %g\" role=img aria-label=\"arena over time\">", WIDTH, HEIGHT);
     for (int layer = 0; layer < N_LAYERS && n > 0; layer++)
         SNUG_TRY(say_layer(p, layer, n, err));

@@ -37,10 +37,10 @@ typedef struct {
     bool inside; /* a part of the row above */
 } category_row;
 
-enum { N_ROWS = 15 };
+enum { N_ROWS = 16 };
 
 static size_t spare_of(const snug_model_plan_info *p) {
-    const size_t taken = p->peak_bytes + p->reserve_bytes;
+    const size_t taken = p->peak_bytes + p->reserve_bytes + p->next_batch_bytes;
     return p->budget_bytes > taken ? p->budget_bytes - taken : 0;
 }
 
@@ -70,11 +70,13 @@ static int make_rows(const plan_report *r, category_row rows[N_ROWS]) {
         {on_gpu ? "context" : "process", p->process_bytes, false},
         {on_gpu ? "reserve for libraries" : "reserve for the process",
          p->budget_bytes ? p->reserve_bytes : 0, false},
+        {"next batch", p->next_batch_bytes, false},
         {"spare", spare_of(p), false},
     };
-    /* The last two are of a budget; most steps have no pipeline. */
-    for (int i = 0; i < (p->budget_bytes > 0 ? N_ROWS : N_ROWS - 2); i++)
-        if (made[i].bytes > 0 || strcmp(made[i].name, "input pipeline") != 0)
+    /* The last three are of a budget; most steps have no pipeline, or none on a GPU. */
+    for (int i = 0; i < (p->budget_bytes > 0 ? N_ROWS : N_ROWS - 3); i++)
+        if (made[i].bytes > 0 || (strcmp(made[i].name, "input pipeline") != 0 &&
+                                  strcmp(made[i].name, "next batch") != 0))
             rows[n++] = made[i];
     return n;
 }
@@ -237,6 +239,16 @@ static snug_status say_means(const plan_report *r, snug_error *err) {
     return SNUG_OK;
 }
 
+/* Where others hold a part of what was asked for. */
+static snug_status say_left(const plan_report *r, snug_error *err) {
+    const sn_gpu_device *g = sn_gpu_of(r->model->target);
+    char asked[32];
+    if (!g || g->budget_bytes <= r->info.budget_bytes)
+        return SNUG_OK;
+    return sn_say(r->w, err, "  that is what is free on %s of the budget of %s\n",
+                  r->model->target->name, snug_bytes_print(g->budget_bytes, asked, sizeof asked));
+}
+
 static snug_status say_verdict(const plan_report *r, snug_error *err) {
     const snug_model_plan_info *p = &r->info;
     const bool color = r->style & SNUG_REPORT_COLOR;
@@ -250,13 +262,17 @@ static snug_status say_verdict(const plan_report *r, snug_error *err) {
                         "%sdoes not fit %s%s: the smallest budget is %s, with %s a step\n", on,
                         budget, color ? "\x1b[0m" : "", floor,
                         sn_seconds_print(p->floor_seconds, seconds, sizeof seconds)));
+        SNUG_TRY(say_left(r, err));
         return sn_advice_say(r->model, p, &r->advice, r->w, err);
     }
     SNUG_TRY(sn_say(r->w, err, "%sfits %s%s: peak %s; ", on, budget, color ? "\x1b[0m" : "", peak));
     SNUG_TRY(say_time(r, err));
+    SNUG_TRY(say_left(r, err));
     SNUG_TRY(say_means(r, err));
-    return sn_say(r->w, err, "  the smallest budget for this batch is %s, with %s a step\n\n",
-                  floor, sn_seconds_print(p->floor_seconds, seconds, sizeof seconds));
+    if (p->floor_bytes > 0)
+        SNUG_TRY(sn_say(r->w, err, "  the smallest budget for this batch is %s, with %s a step\n",
+                        floor, sn_seconds_print(p->floor_seconds, seconds, sizeof seconds)));
+    return sn_say(r->w, err, "\n");
 }
 
 static snug_status say_head(const plan_report *r, snug_error *err) {
@@ -299,12 +315,15 @@ static snug_status say_host(const plan_report *r, snug_error *err) {
         SNUG_TRY(sn_say(r->w, err, ", which %s%s %s%s", on, p->host_fits ? "fits" : "does not fit",
                         snug_bytes_print(p->host_budget_bytes, budget, sizeof budget),
                         color ? "\x1b[0m" : ""));
-    return sn_say(r->w, err,
-                  ": process and plan %s, pinned for feeds and outputs %s, for what waits there "
-                  "%s\n",
-                  snug_bytes_print(p->host_process_bytes, process, sizeof process),
-                  snug_bytes_print(p->host_pinned_bytes, pinned, sizeof pinned),
-                  snug_bytes_print(p->host_spilled_bytes, spilled, sizeof spilled));
+    SNUG_TRY(sn_say(r->w, err,
+                    ": process and plan %s, pinned for feeds and outputs %s, for what waits there "
+                    "%s\n",
+                    snug_bytes_print(p->host_process_bytes, process, sizeof process),
+                    snug_bytes_print(p->host_pinned_bytes, pinned, sizeof pinned),
+                    snug_bytes_print(p->host_spilled_bytes, spilled, sizeof spilled)));
+    return sn_say(r->w, err, "  batches from the host come %s\n",
+                  p->next_batch_bytes > 0 ? "while the step before them runs"
+                                          : "between steps: there is no room for two of them");
 }
 
 static snug_status say_facts(const plan_report *r, snug_error *err) {
@@ -436,9 +455,11 @@ static snug_status json_host(const plan_report *r, snug_error *err) {
         SNUG_TRY(sn_say(r->w, err, ",\"missing\":\"%s\"", r->missing));
     return sn_say(r->w, err,
                   ",\"host\":{\"fits\":%s,\"budget_bytes\":%zu,\"peak_bytes\":%zu,"
-                  "\"process_bytes\":%zu,\"pinned_bytes\":%zu,\"spilled_bytes\":%zu}",
+                  "\"process_bytes\":%zu,\"pinned_bytes\":%zu,\"spilled_bytes\":%zu},"
+                  "\"next_batch_bytes\":%zu",
                   p->host_fits ? "true" : "false", p->host_budget_bytes, host_bytes_of(p),
-                  p->host_process_bytes, p->host_pinned_bytes, p->host_spilled_bytes);
+                  p->host_process_bytes, p->host_pinned_bytes, p->host_spilled_bytes,
+                  p->next_batch_bytes);
 }
 
 static snug_status say_json(const plan_report *r, snug_error *err) {

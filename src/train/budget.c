@@ -332,6 +332,7 @@ static snug_status ask(snug_model *m, sn_model_step *s, sn_zone **z, sn_plan_opt
                            .n_devices = 1,
                            .step_bytes = step_bytes_of(m, s),
                            .effort = m->effort,
+                           .always_floor = m->wants_floor,
                            .whole = m->as_if_whole};
     *away = 0;
     unfuse(s);
@@ -495,5 +496,6 @@ snug_status sn_model_curve(snug_model *m, sn_model_step *s, sn_plan_point *out, 
         const sn_plan_floor point = {.bytes = out[i].bytes, .seconds = out[i].seconds};
         out[i].bytes = floor_of(&share, &point).budget;
     }
+    sn_plan_thin(out, n); /* a card's memory comes in granules */
     return SNUG_OK;
 }

@@ -45,6 +45,10 @@ typedef struct {
 SNUG_CHECKED snug_status sn_gpu_host_share(const snug_model *m, const sn_plan *plan,
                                            sn_host_share *out, snug_error *err);
 bool sn_gpu_host_fits(const sn_host_share *s);
+/* What of the device's memory the feeds of two runs take, where so much is spare; else 0. The
+ * executor takes it where it has that room. */
+SNUG_CHECKED snug_status sn_gpu_next_batch(const snug_model *m, const sn_graph *g, size_t spare,
+                                           size_t *out, snug_error *err);
 /* What of the device may wait on the host: *may not at all; 0: no limit. */
 SNUG_CHECKED snug_status sn_gpu_spill_room(const snug_model *m, const sn_graph *g, bool *may,
                                            size_t *bytes, snug_error *err);
@@ -61,8 +65,7 @@ SNUG_CHECKED snug_status sn_model_check_plan(const snug_model *m, const sn_plan 
 SNUG_CHECKED snug_status sn_model_peak(const snug_model *m, size_t *out, snug_error *err);
 
 /* Plans s->graph within the budget. A refusal (SNUG_E_BUDGET) says the smallest budget that would
- * do; *floor (may be NULL) gets it, with the arena and seconds of that plan, also where the step
- * fits, unless the plan without a limit does. */
+ * do; *floor (may be NULL) gets it, with the arena and seconds of that plan. */
 SNUG_CHECKED snug_status sn_model_plan_within(snug_model *m, sn_model_step *s, size_t budget,
                                               sn_share *share, sn_budget_floor *floor,
                                               snug_error *err);

@@ -84,13 +84,32 @@ snug_status sn_gpu_forecast(const snug_model *m, const sn_plan *plan, sn_forecas
 /* --- the host ----------------------------------------------------------------------------------
  */
 
-/* Feeds and outputs go through it (exec/gpu_bind.c). */
-static snug_status staged_of(const sn_graph *g, size_t *out, snug_error *err) {
-    size_t feeds = 0, outputs = 0, bytes;
+static snug_status feeds_of(const sn_graph *g, size_t *out, snug_error *err) {
+    size_t bytes;
+    *out = 0;
     for (uint32_t i = 0; i < sn_graph_n_inputs(g); i++) {
         SNUG_TRY(snug_type_bytes(sn_graph_type(g, sn_graph_input_at(g, i)), &bytes, err));
-        feeds = sn_size_add(feeds, bytes, &bytes) ? bytes : SIZE_MAX;
+        if (!sn_size_align(bytes, PLACE_ALIGN, &bytes) || !sn_size_add(*out, bytes, out))
+            *out = SIZE_MAX;
     }
+    return SNUG_OK;
+}
+
+snug_status sn_gpu_next_batch(const snug_model *m, const sn_graph *g, size_t spare, size_t *out,
+                              snug_error *err) {
+    sn_gpu_facts f;
+    size_t feeds;
+    SNUG_TRY(facts_of(m, &f, err));
+    SNUG_TRY(feeds_of(g, &feeds, err));
+    const size_t both = feeds <= STAGE_BYTES ? in_granules(2 * feeds, f.granule_bytes) : 0;
+    *out = both <= spare ? both : 0;
+    return SNUG_OK;
+}
+
+/* Feeds and outputs go through it (exec/gpu_bind.c). */
+static snug_status staged_of(const sn_graph *g, size_t *out, snug_error *err) {
+    size_t feeds, outputs = 0, bytes;
+    SNUG_TRY(feeds_of(g, &feeds, err));
     for (uint32_t i = 0; i < sn_graph_n_outputs(g); i++) {
         SNUG_TRY(snug_type_bytes(sn_graph_type(g, sn_graph_output_at(g, i)), &bytes, err));
         outputs = sn_size_add(outputs, bytes, &bytes) ? bytes : SIZE_MAX / 2;

@@ -40,6 +40,7 @@ typedef struct {
     sn_graph *plain; /* what graph was before its dense updates were fused, or NULL */
     sn_plan *plan;
     bool wanted;         /* to run; others are planned only to be looked at */
+    bool streams;        /* batch after batch comes from the host */
     sn_session *session; /* NULL until sn_model_prepare */
     uint32_t x[SN_MAX_TENSOR], y[SN_MAX_TENSOR], w[SN_MAX_TENSOR]; /* inputs of the graph */
     uint32_t outputs[1 + SNUG_MAX_METRICS]; /* values; in PREDICT what each output says */
@@ -79,6 +80,7 @@ struct snug_model {
     size_t pinned_bytes;
     int64_t pinned_batch;
     uint32_t effort;      /* of the planner: times the usual work; 0: once */
+    bool wants_floor;     /* of a step that fits, too */
     bool as_if_spilling;  /* plans that are only looked at may spill, without a folder, */
     bool as_if_whole;     /* or have no slices */
     sn_model_step looked; /* by sn_model_verdict, last; no session */

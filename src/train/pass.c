@@ -150,6 +150,22 @@ static snug_status add_all_rows(sn_pass *p, const sn_part_of_data *part, snug_er
     return SNUG_OK;
 }
 
+/* Nothing of it is read: a GPU makes it itself, or what it does not is computed quickly. */
+static bool is_made(const sn_pass *p) {
+    sn_recipe recipe;
+    uint64_t element;
+    bool made = true;
+    for (uint32_t i = 0; i < SN_MAX_TENSOR; i++) {
+        const sn_rows *const rows[3] = {&p->rows.x[i], &p->rows.y[i], &p->rows.w[i]};
+        for (int k = 0; k < 3; k++)
+            if (rows[k]->feed &&
+                (!sn_rows_recipe((void *)(uintptr_t)rows[k], 0, &recipe, &element) ||
+                 sn_recipe_source(&recipe)))
+                made = false;
+    }
+    return made;
+}
+
 /* The metrics of the model are resolved: it has a step. */
 static snug_status make_sums(sn_pass *p, snug_error *err) {
     const sn_compiled *c = &p->model->compiled;
@@ -211,6 +227,11 @@ snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mode, const sn_
     if (mode == SN_STEP_TRAIN && m->compiled.optimizer.gradient_accumulation_steps > 0)
         SNUG_TRY(want_both(p, SN_STEP_ACCUMULATE, &weighting, p->adding_steps, err));
     SNUG_TRY(add_all_rows(p, part, err));
+    p->ahead = -1;
+    p->steps[0]->streams =
+        p->n_steps != 1 && !is_made(p) && (!p->stream || sn_stream_may_look(p->stream));
+    if (p->adding_steps[0])
+        p->adding_steps[0]->streams = p->steps[0]->streams;
     return predicts ? SNUG_OK : make_sums(p, err);
 }
 
@@ -294,13 +315,23 @@ static snug_status plan_others(sn_pass *p, int64_t rows, snug_error *err) {
     return sn_model_prepare(p->model, err);
 }
 
-/* Which step, and where its rows begin in their feeds. */
-static snug_status choose_step(sn_pass *p, int64_t k, int64_t *start, snug_error *err) {
+/* That of so many rows, for the n-th iteration from now. */
+static sn_model_step *step_of(const sn_pass *p, int64_t rows, int64_t n) {
     const bool updates =
         p->mode != SN_STEP_TRAIN ||
-        sn_optimizer_updates(&p->model->compiled.optimizer, p->model->iterations + 1);
+        sn_optimizer_updates(&p->model->compiled.optimizer, p->model->iterations + n);
+    return (updates ? p->steps : p->adding_steps)[rows != p->batch];
+}
+
+/* Of the rows of step k where they are known beforehand. */
+static int64_t rows_of(const sn_pass *p, int64_t k) {
     const int64_t left = p->n - k * p->batch;
-    int64_t rows = left < p->batch ? left : p->batch;
+    return left < p->batch ? left : p->batch;
+}
+
+/* Which step, and where its rows begin in their feeds. */
+static snug_status choose_step(sn_pass *p, int64_t k, int64_t *start, snug_error *err) {
+    int64_t rows = rows_of(p, k);
     *start = p->first_row = k * p->batch;
     if (p->stream) {
         *start = 0;
@@ -309,9 +340,33 @@ static snug_status choose_step(sn_pass *p, int64_t k, int64_t *start, snug_error
         SNUG_TRY(plan_others(p, rows, err));
         p->rows_given = p->first_row + rows;
     }
-    p->now = (updates ? p->steps : p->adding_steps)[rows != p->batch];
+    p->now = step_of(p, rows, 1);
     p->now_rows = rows;
+    p->step = k;
     return SNUG_OK;
+}
+
+/* Called while a step runs: binds the rows of the next one, where that is of the same kind. */
+static bool bind_next(void *ctx) {
+    sn_pass *p = ctx;
+    const int64_t k = p->step + 1;
+    int64_t rows = 0;
+    if (p->stream && !sn_stream_look(p->stream, &rows))
+        return false;
+    if (!p->stream)
+        rows = rows_of(p, k);
+    if (rows != p->now_rows || step_of(p, rows, 2) != p->now)
+        return false;
+    bind_rows(p, p->stream ? 0 : k * p->batch);
+    p->ahead = k;
+    return true;
+}
+
+/* The session knows whether the rows of step k have come, and how to get those of the next. */
+static void set_next(sn_pass *p, int64_t k) {
+    const bool more = p->now->streams && sn_pass_has(p, k + 1);
+    sn_session_set_next(p->now->session, p->ahead == k, more ? bind_next : NULL, p);
+    p->ahead = -1;
 }
 
 snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error *err) {
@@ -319,14 +374,20 @@ snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error
     SNUG_TRY(choose_step(p, k, &start, err));
     sn_session *const session = p->now->session;
     bind_rows(p, start);
+    set_next(p, k);
     sn_session_set_interrupt(session, p->interrupt.asked ? ask : NULL, &p->interrupt);
     if (p->mode == SN_STEP_TRAIN)
         sn_model_set_params(p->model, p->now, dropout_key, NULL);
     const snug_status status = sn_session_run(session, err);
+    if (p->stream)
+        sn_stream_look_back(p->stream);
+    if (!sn_session_has_next(session))
+        p->ahead = -1;
     if (status == SNUG_OK) {
         p->model->iterations += p->mode == SN_STEP_TRAIN;
         return SNUG_OK;
     }
+    bind_rows(p, start); /* those of the step that failed */
     if (status == SNUG_E_NUMERIC && p->mode == SN_STEP_TRAIN && !p->stream)
         keep_failed(p, dropout_key);
     return explain(p, status, err);
@@ -336,6 +397,7 @@ snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error
 void sn_pass_restart(sn_pass *p) {
     memset(p->sums, 0, p->n_sums * sizeof *p->sums);
     p->n_seen = 0;
+    p->ahead = -1;
 }
 
 /* Adds factor * each number of an output; returns how many there are. */

@@ -50,6 +50,8 @@ typedef struct {
     sn_interrupt interrupt;
     sn_model_step *now; /* of the newest step */
     int64_t now_rows;
+    int64_t step;  /* its number, and */
+    int64_t ahead; /* that of the step whose rows came while it ran; -1: none did */
     double *sums; /* over the examples seen: the loss, then the sums of each metric */
     size_t n_sums;
     int64_t n_seen;
@@ -63,7 +65,7 @@ SNUG_CHECKED snug_status sn_pass_init(sn_pass *p, snug_model *m, sn_step_mode mo
 bool sn_pass_has(const sn_pass *p, int64_t k);
 /* Runs step k. SNUG_E_END: the stream had no batch for it. TRAIN: with these keys for dropout. */
 SNUG_CHECKED snug_status sn_pass_step(sn_pass *p, int64_t k, uint64_t dropout_key, snug_error *err);
-/* Nothing was seen. */
+/* Nothing was seen, and nothing came ahead. */
 void sn_pass_restart(sn_pass *p);
 /* Adds the loss and metrics of the newest step. */
 void sn_pass_add(sn_pass *p);

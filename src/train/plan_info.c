@@ -73,8 +73,8 @@ static snug_status tell_share(const snug_model *m, const sn_model_step *s,
     return SNUG_OK;
 }
 
-static snug_status tell_host(const snug_model *m, const sn_model_step *s, snug_model_plan_info *out,
-                             snug_error *err) {
+static snug_status tell_host(const snug_model *m, const sn_model_step *s, size_t budget,
+                             snug_model_plan_info *out, snug_error *err) {
     sn_host_share h;
     out->host_fits = 1;
     if (!sn_gpu_of(m->target))
@@ -85,7 +85,9 @@ static snug_status tell_host(const snug_model *m, const sn_model_step *s, snug_m
     out->host_pinned_bytes = h.pinned;
     out->host_spilled_bytes = h.spilled;
     out->host_fits = sn_gpu_host_fits(&h);
-    return SNUG_OK;
+    const size_t taken = out->peak_bytes + out->reserve_bytes;
+    return sn_gpu_next_batch(m, s->graph, budget > taken ? budget - taken : 0,
+                             &out->next_batch_bytes, err);
 }
 
 /* Of a step that has a plan; graph and plan stay as they are. */
@@ -115,8 +117,8 @@ static snug_status judge(snug_model *m, sn_model_step *s, size_t budget, snug_mo
     SNUG_TRY(st);
     tell_plan(s, out);
     SNUG_TRY(tell_share(m, s, out, err));
-    SNUG_TRY(tell_host(m, s, out, err));
-    if (budget > 0 && floor.budget == 0)
+    SNUG_TRY(tell_host(m, s, budget, out, err));
+    if (m->wants_floor && budget > 0 && floor.budget == 0)
         SNUG_TRY(find_floor(m, s, &floor, err));
     out->budget_bytes = budget;
     out->floor_bytes = floor.budget;
@@ -152,10 +154,12 @@ snug_status sn_model_verdict(snug_model *m, const snug_plan_request *request,
     sn_model_step_close(&m->looked);
     SNUG_TRY(sn_model_step_open(m, request, &m->looked, err));
     m->effort = request->best ? BEST_EFFORT : 0;
+    m->wants_floor = !request->quick;
     const size_t limit = set_pipelines(m, request->pipeline_bytes);
     const snug_status status = judge(m, &m->looked, budget, &info, err);
     reset_pipelines(m, request->pipeline_bytes, limit);
     m->effort = 0;
+    m->wants_floor = false;
     if (status == SNUG_OK)
         *out = info;
     else
@@ -262,7 +266,8 @@ static snug_status curve_of(snug_model *m, sn_model_step *s, snug_curve_point *p
     sn_plan_point found[MOST_POINTS];
     uint32_t n_found;
     const uint32_t most = max < MOST_POINTS ? (uint32_t)max : MOST_POINTS;
-    const bool spills = sn_engine_spill_folder(m->engine) && max >= 4;
+    const bool may = sn_engine_spill_folder(m->engine) || sn_gpu_of(m->target);
+    const bool spills = may && max >= 4;
     SNUG_TRY((spills ? curve_with_file : sn_model_curve)(m, s, found, most, &n_found, err));
     for (uint32_t i = 0; i < n_found; i++)
         points[i] = (snug_curve_point){.budget_bytes = found[i].bytes,

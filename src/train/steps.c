@@ -334,6 +334,9 @@ static snug_status prepare(snug_model *m, snug_error *err) {
         SNUG_TRY(sn_executor_add(m->executor, m->steps[i].plan, &m->steps[i].session, err));
         fresh = true;
     }
+    for (int i = 0; i < m->n_steps; i++)
+        if (m->steps[i].session && m->steps[i].streams)
+            fresh = sn_session_want_next(m->steps[i].session) || fresh;
     return fresh ? sn_executor_prepare(m->executor, err) : SNUG_OK;
 }
 

@@ -32,6 +32,13 @@ int64_t sn_stream_steps(const sn_stream *s); /* batches; -1: not known */
 void sn_stream_set_interrupt(sn_stream *s, int (*asked)(void *ctx), void *ctx);
 /* The next batch, lent to the feeds until the next call. */
 SNUG_CHECKED snug_status sn_stream_next(sn_stream *s, int64_t *rows, snug_error *err);
+/* Whether batches may be asked for while a step runs: not of code of the caller's thread, which may
+ * run the model itself. */
+bool sn_stream_may_look(const sn_stream *s);
+/* The batch after the one that is lent: the feeds give its rows until look_back; false where there
+ * is none, or none yet: sn_stream_next says why. *rows gets how many. */
+bool sn_stream_look(sn_stream *s, int64_t *rows);
+void sn_stream_look_back(sn_stream *s);
 SNUG_CHECKED snug_status sn_stream_restart(sn_stream *s, snug_error *err);
 double sn_stream_wait_seconds(const sn_stream *s); /* for batches, all epochs */
 
